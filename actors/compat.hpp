@@ -1,0 +1,84 @@
+#pragma once
+
+// The way in to CAF for the other files of this folder, and the place for what differs between its
+// versions. This is CAF 0.17.
+#include <chrono>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "caf/all.hpp"
+#include "caf/io/all.hpp"
+
+#include <speedo/train/messages.hpp>
+
+namespace speedo {
+
+// A message that names its fields can travel.
+template <class M>
+concept WireMessage = requires(M message) { message.fields(); };
+
+template <class Inspector, WireMessage M>
+typename Inspector::result_type inspect(Inspector& inspector, M& message) {
+  return std::apply([&](auto&... field) { return inspector(field...); }, message.fields());
+}
+
+}  // namespace speedo
+
+// The order is the wire format.
+CAF_BEGIN_TYPE_ID_BLOCK(speedo, caf::first_custom_type_id)
+CAF_ADD_TYPE_ID(speedo, (speedo::HelloMessage))
+CAF_ADD_TYPE_ID(speedo, (speedo::WelcomeMessage))
+CAF_ADD_TYPE_ID(speedo, (speedo::RefusedMessage))
+CAF_ADD_TYPE_ID(speedo, (speedo::ReadyMessage))
+CAF_ADD_TYPE_ID(speedo, (speedo::TrainMessage))
+CAF_ADD_TYPE_ID(speedo, (speedo::TrainedMessage))
+CAF_ADD_TYPE_ID(speedo, (speedo::LeaveMessage))
+CAF_ADD_TYPE_ID(speedo, (speedo::StopMessage))
+CAF_END_TYPE_ID_BLOCK(speedo)
+
+// SPEEDO_LOCAL_MESSAGE(type): may be sent within the process only. It has no wire format; a peer
+// that sends one is cut off.
+#define SPEEDO_LOCAL_MESSAGE(type) CAF_ALLOW_UNSAFE_MESSAGE_TYPE(type)
+
+namespace speedo::compat {
+
+// Registers this program's messages and the network module.
+inline void load_modules(caf::actor_system_config& config) {
+  config.load<caf::io::middleman>();
+  config.add_message_types<caf::id_block::speedo>();
+}
+
+// The request that makes the network module connect; answered with node, actor and interfaces.
+using ConnectAtom = caf::connect_atom;
+
+inline std::string render(const caf::actor_system& system, const caf::error& error) {
+  return system.render(error);
+}
+
+inline bool other_application(const caf::error& error) {
+  return error == caf::sec::incompatible_application_ids;
+}
+
+template <class Self, class Message>
+void send_after(Self* self, std::chrono::milliseconds delay, Message message) {
+  self->delayed_send(self, delay, std::move(message));
+}
+
+// `handler` gets the address of each monitored actor that is gone, and why.
+template <class Self, class Handler>
+void on_down(Self* self, Handler handler) {
+  self->set_down_handler([self, handler](caf::down_msg& message) {
+    handler(message.source, self->system().render(message.reason));
+  });
+}
+
+// An exception in an actor is a fault of this program: it must not be taken for a peer's death.
+template <class Self>
+void abort_on_exceptions(Self* self) {
+  self->set_exception_handler([](std::exception_ptr& thrown) -> caf::error {
+    std::rethrow_exception(thrown);
+  });
+}
+
+}  // namespace speedo::compat

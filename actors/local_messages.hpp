@@ -1,0 +1,48 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <speedo/core/solver.hpp>
+
+#include "actors/compat.hpp"
+#include "actors/node.hpp"
+
+namespace speedo {
+
+class MasterWork;
+
+// Messages that an actor gets from within its own process.
+
+// Time passes.
+struct TickMessage {};
+
+// To the master: everything is ready. Both outlive the actor's use of them (see MasterActorHooks).
+struct BeginMessage {
+  MasterSession* session;
+  MasterWork* work;
+};
+
+// To the master: work is done.
+struct MasterNotice {
+  MasterEvent event;
+  std::shared_ptr<const std::vector<TestScores>> scores;  // of Tested
+};
+
+// To a worker: work is done.
+struct WorkerNotice {
+  WorkerEvent event;
+};
+
+// To a worker: how an attempt to connect ended.
+struct ConnectNotice {
+  Result<caf::actor> master;
+};
+
+}  // namespace speedo
+
+SPEEDO_LOCAL_MESSAGE(speedo::TickMessage)
+SPEEDO_LOCAL_MESSAGE(speedo::BeginMessage)
+SPEEDO_LOCAL_MESSAGE(speedo::MasterNotice)
+SPEEDO_LOCAL_MESSAGE(speedo::WorkerNotice)
+SPEEDO_LOCAL_MESSAGE(speedo::ConnectNotice)

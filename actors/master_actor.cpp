@@ -1,0 +1,214 @@
+#include "actors/master_actor.hpp"
+
+#include <limits>
+#include <utility>
+
+#include <speedo/base/clock.hpp>
+#include <speedo/base/limits.hpp>
+
+#include "base/log.hpp"
+
+namespace speedo {
+namespace {
+
+// A function that sends its argument's event to the actor, from any thread. It keeps the actor
+// alive.
+template <class Event>
+auto notifier(const caf::actor& self) {
+  return [self](Event event) { caf::anon_send(self, MasterNotice{std::move(event), {}}); };
+}
+
+MasterNotice test_notice(std::uint64_t iteration, Result<std::vector<TestScores>> found) {
+  if (!found) return MasterNotice{master_event::TestFailed{found.error()}, {}};
+  auto scores = std::make_shared<const std::vector<TestScores>>(std::move(found).value());
+  constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
+  const float accuracy = scores->empty() ? kNone : scores->front().accuracy;
+  const float loss = scores->empty() ? kNone : scores->front().loss;
+  return MasterNotice{master_event::Tested{iteration, accuracy, loss}, std::move(scores)};
+}
+
+}  // namespace
+
+MasterActor::MasterActor(caf::actor_config& config, MasterActorHooks hooks)
+    : caf::event_based_actor(config), hooks_(std::move(hooks)) {
+  compat::abort_on_exceptions(this);
+  compat::on_down(this, [this](const caf::actor_addr& address, const std::string& reason) {
+    lose(address, reason);
+  });
+}
+
+caf::behavior MasterActor::make_behavior() {
+  set_default_handler(caf::skip);
+  return {[this](const BeginMessage& message) {
+    session_ = message.session;
+    work_ = message.work;
+    set_default_handler(caf::drop);
+    become(working());
+    tick();
+  }};
+}
+
+caf::behavior MasterActor::working() {
+  return {
+      [this](const HelloMessage& message) { take_hello(message); },
+      [this](const ReadyMessage& message) { take_from_peer<master_event::Ready>(message); },
+      [this](const TrainedMessage& message) { take_from_peer<master_event::Trained>(message); },
+      [this](const LeaveMessage& message) { take_from_peer<master_event::Leave>(message); },
+      [this](const MasterNotice& notice) {
+        take(notice.event);
+        report_test(notice);
+      },
+      [this](const TickMessage&) { tick(); },
+  };
+}
+
+void MasterActor::tick() {
+  compat::send_after(this, kTickInterval, TickMessage{});
+  if (finished_at_) return end_when_alone();
+  work_->watch([notify = notifier<MasterEvent>(caf::actor{this})](Error error) {
+    notify(master_event::StoreLost{std::move(error)});
+  });
+  if (const auto reason = hooks_.poll_stop()) {
+    work_->stop_tests();
+    take(master_event::StopRequested{*reason});
+  }
+  take(master_event::Tick{steady_clock().now()});
+  if (session_ && !session_->finished()) report_progress();
+}
+
+void MasterActor::take(const MasterEvent& event) {
+  if (finished_at_) return;
+  for (const MasterCommand& command : session_->on(event)) {
+    std::visit([this](const auto& each) { execute(each); }, command);
+  }
+  const std::uint64_t iteration = session_->progress().iteration;
+  if (iteration != iteration_reported_) report_progress();
+}
+
+// A peer is known by its actor's address, which lasts as long as its process.
+void MasterActor::take_hello(const HelloMessage& message) {
+  const auto actor = caf::actor_cast<caf::actor>(current_sender());
+  if (!actor) return;
+  if (finished_at_) return send(actor, StopMessage{"the job is over"});
+  const auto [entry, is_new] = peer_of_.try_emplace(actor.address(), PeerId{peers_seen_});
+  if (is_new) {
+    peers_seen_ += 1;
+    peers_.emplace(entry->second, actor);
+    monitor(actor);
+  }
+  take(master_event::Hello{entry->second, message});
+}
+
+template <class Event, class Message>
+void MasterActor::take_from_peer(const Message& message) {
+  if (!current_sender()) return;
+  const auto found = peer_of_.find(caf::actor_cast<caf::actor_addr>(current_sender()));
+  if (found != peer_of_.end()) take(Event{found->second, message});
+}
+
+void MasterActor::lose(const caf::actor_addr& address, const std::string& reason) {
+  const auto found = peer_of_.find(address);
+  if (found == peer_of_.end()) return;
+  const PeerId peer = found->second;
+  peer_of_.erase(found);
+  peers_.erase(peer);
+  if (session_) take(master_event::PeerLost{peer, reason});
+  end_when_alone();
+}
+
+// The last messages to the workers must leave the process before it ends; their going shows that
+// they have arrived.
+void MasterActor::end_when_alone() {
+  if (!finished_at_ || !session_) return;
+  const bool patient = steady_clock().now() - *finished_at_ < kFarewellTimeout;
+  if (!peers_.empty() && patient) return;
+  session_ = nullptr;
+  work_ = nullptr;
+  quit();
+  hooks_.on_end(failure_);
+}
+
+template <class Message>
+void MasterActor::send_to(PeerId peer, const Message& message) {
+  const auto found = peers_.find(peer);
+  if (found != peers_.end()) send(found->second, message);
+}
+
+void MasterActor::execute(const master_command::SendWelcome& command) {
+  send_to(command.peer, command.message);
+}
+
+void MasterActor::execute(const master_command::SendRefused& command) {
+  const auto found = peers_.find(command.peer);
+  if (found == peers_.end()) return;
+  const caf::actor peer = found->second;
+  send(peer, command.message);
+  demonitor(peer);
+  peer_of_.erase(peer.address());
+  peers_.erase(found);
+}
+
+void MasterActor::execute(const master_command::SendTrain& command) {
+  send_to(command.peer, command.message);
+}
+
+void MasterActor::execute(const master_command::SendStop& command) {
+  send_to(command.peer, command.message);
+}
+
+void MasterActor::execute(const master_command::StartMerge& command) {
+  const MergeId merge = command.merge;
+  work_->merge(command, [notify = notifier<MasterEvent>(caf::actor{this}),
+                         merge](Result<MergeResult> result) {
+    if (!result) return notify(master_event::MergeFailed{merge, result.error()});
+    notify(master_event::Merged{merge, result->version, result->rejected});
+  });
+}
+
+void MasterActor::execute(const master_command::StartTest& command) {
+  const std::uint64_t iteration = command.iteration;
+  work_->test([self = caf::actor{this}, iteration](Result<std::vector<TestScores>> scores) {
+    caf::anon_send(self, test_notice(iteration, std::move(scores)));
+  });
+}
+
+void MasterActor::execute(const master_command::StartSnapshot& command) {
+  const std::uint64_t iteration = command.iteration;
+  work_->snapshot(iteration, [notify = notifier<MasterEvent>(caf::actor{this}),
+                              iteration](Result<void> result) {
+    if (!result) return notify(master_event::SnapshotFailed{result.error()});
+    notify(master_event::SnapshotDone{iteration});
+  });
+}
+
+void MasterActor::execute(const master_command::Note& command) {
+  if (command.warning) {
+    SPEEDO_WARN("{}", command.text);
+  } else {
+    SPEEDO_INFO("{}", command.text);
+  }
+}
+
+void MasterActor::execute(const master_command::Finish& command) {
+  failure_ = command.error;
+  finished_at_ = steady_clock().now();
+  report_progress();
+  // Not at once: the events of this batch are still being handled.
+  compat::send_after(this, std::chrono::milliseconds{0}, TickMessage{});
+}
+
+void MasterActor::report_progress() {
+  iteration_reported_ = session_->progress().iteration;
+  hooks_.on_progress(session_->progress(), nullptr);
+}
+
+// Its iteration is the tested one; training may have gone on.
+void MasterActor::report_test(const MasterNotice& notice) {
+  const auto* tested = std::get_if<master_event::Tested>(&notice.event);
+  if (tested == nullptr || !notice.scores || !session_) return;
+  MasterProgress progress = session_->progress();
+  progress.iteration = tested->iteration;
+  hooks_.on_progress(progress, notice.scores.get());
+}
+
+}  // namespace speedo

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/compat.hpp"
+#include "actors/local_messages.hpp"
+#include "actors/master_work.hpp"
+#include "actors/node.hpp"
+
+namespace speedo {
+
+// What the master actor asks and tells as long as it lives. Called by the actor: must be quick.
+struct MasterActorHooks {
+  std::function<std::optional<std::string>()> poll_stop;
+  std::function<void(const MasterProgress&, const std::vector<TestScores>*)> on_progress;
+  // Once, when training is over and the workers are gone. The actor lets go of session and work
+  // first.
+  std::function<void(std::optional<Error>)> on_end;
+};
+
+// The shell around MasterSession: turns messages into events, and commands into messages and work.
+// It does nothing before BeginMessage; workers that knock earlier wait in its mailbox.
+class MasterActor : public caf::event_based_actor {
+ public:
+  MasterActor(caf::actor_config& config, MasterActorHooks hooks);
+  const char* name() const override { return "master"; }
+
+ protected:
+  caf::behavior make_behavior() override;
+
+ private:
+  caf::behavior working();
+  void take(const MasterEvent& event);
+  void take_hello(const HelloMessage& message);
+  template <class Event, class Message>
+  void take_from_peer(const Message& message);
+  void lose(const caf::actor_addr& address, const std::string& reason);
+  void tick();
+  void end_when_alone();
+
+  void execute(const master_command::SendWelcome& command);
+  void execute(const master_command::SendRefused& command);
+  void execute(const master_command::SendTrain& command);
+  void execute(const master_command::SendStop& command);
+  void execute(const master_command::StartMerge& command);
+  void execute(const master_command::StartTest& command);
+  void execute(const master_command::StartSnapshot& command);
+  void execute(const master_command::Note& command);
+  void execute(const master_command::Finish& command);
+  template <class Message>
+  void send_to(PeerId peer, const Message& message);
+  void report_progress();
+  void report_test(const MasterNotice& notice);
+
+  const MasterActorHooks hooks_;
+  MasterSession* session_ = nullptr;
+  MasterWork* work_ = nullptr;
+  std::map<PeerId, caf::actor> peers_;
+  std::map<caf::actor_addr, PeerId> peer_of_;
+  std::uint64_t peers_seen_ = 0;
+  std::uint64_t iteration_reported_ = 0;
+  std::optional<Instant> finished_at_;
+  std::optional<Error> failure_;
+};
+
+}  // namespace speedo

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include <speedo/core/solver.hpp>
+#include <speedo/train/master_session.hpp>
+#include <speedo/train/merger.hpp>
+
+namespace speedo {
+
+// What the master does outside its actor: merging, testing, writing files, looking after the store.
+// Nothing here waits; each `done` is called once, on a thread of the work's own, and must be quick.
+// Thread safety: one thread at a time.
+class MasterWork {
+ public:
+  virtual ~MasterWork() = default;
+  virtual void merge(master_command::StartMerge job,
+                     std::function<void(Result<MergeResult>)> done) = 0;
+  // Both of these see the weights as of the merges ordered before.
+  virtual void test(std::function<void(Result<std::vector<TestScores>>)> done) = 0;
+  virtual void snapshot(std::uint64_t iteration, std::function<void(Result<void>)> done) = 0;
+  // Tests under way or to come end at once, with kUnavailable: a snapshot is all that is wanted
+  // now.
+  virtual void stop_tests() = 0;
+  // Called often; now and then looks whether the store still has the job, and restores it if not.
+  // `lost` is called if the store cannot be reached, after its retries.
+  virtual void watch(std::function<void(Error)> lost) = 0;
+};
+
+}  // namespace speedo

@@ -1,0 +1,167 @@
+#include "actors/worker_actor.hpp"
+
+#include <utility>
+
+#include <speedo/base/clock.hpp>
+#include <speedo/base/limits.hpp>
+
+#include "base/log.hpp"
+
+namespace speedo {
+namespace {
+
+// After its goodbye a worker stays so long, for the message to leave the process.
+constexpr std::chrono::milliseconds kGoodbyeTime{100};
+
+}  // namespace
+
+WorkerActor::WorkerActor(caf::actor_config& config, WorkerConfig session, WorkerWork& work,
+                         WorkerActorHooks hooks)
+    : caf::event_based_actor(config),
+      log_name_(session.name),
+      hooks_(std::move(hooks)),
+      session_(std::move(session)),
+      work_(work) {
+  compat::abort_on_exceptions(this);
+  compat::on_down(this, [this](const caf::actor_addr& address, const std::string& reason) {
+    if (!master_ || master_.address() != address) return;
+    master_ = nullptr;
+    take(worker_event::MasterLost{reason});
+  });
+}
+
+caf::behavior WorkerActor::make_behavior() {
+  set_default_handler(caf::drop);
+  send(this, TickMessage{});
+  return {
+      [this](const WelcomeMessage& message) { take_from_master<worker_event::Welcome>(message); },
+      [this](const RefusedMessage& message) { take_from_master<worker_event::Refused>(message); },
+      [this](const TrainMessage& message) {
+        take_from_master<worker_event::TrainOrdered>(message);
+      },
+      [this](const StopMessage& message) { take_from_master<worker_event::Stop>(message); },
+      [this](const WorkerNotice& notice) { take(notice.event); },
+      [this](const ConnectNotice& notice) { take_connection(notice.master); },
+      [this](const TickMessage&) { tick(); },
+  };
+}
+
+void WorkerActor::tick() {
+  if (ended_at_) {
+    if (said_goodbye_ && steady_clock().now() - *ended_at_ < kGoodbyeTime) {
+      return compat::send_after(this, kGoodbyeTime, TickMessage{});
+    }
+    quit();
+    return hooks_.on_end(failure_);
+  }
+  compat::send_after(this, kTickInterval, TickMessage{});
+  take(worker_event::Tick{steady_clock().now()});
+  if (const auto reason = hooks_.poll_stop()) take(worker_event::StopRequested{*reason});
+}
+
+void WorkerActor::take(const WorkerEvent& event) {
+  if (ended_at_) return;
+  for (const WorkerCommand& command : session_.on(event)) {
+    std::visit([this](const auto& each) { execute(each); }, command);
+  }
+}
+
+// What an earlier master said no longer counts.
+template <class Event, class Message>
+void WorkerActor::take_from_master(const Message& message) {
+  if (master_ && current_sender() == master_.address()) take(Event{message});
+}
+
+void WorkerActor::take_connection(const Result<caf::actor>& master) {
+  if (ended_at_) return;
+  if (master) {
+    master_ = *master;
+    monitor(master_);
+    return take(worker_event::Connected{});
+  }
+  const Error& error = master.error();
+  if (is_transient(error.code)) return take(worker_event::ConnectFailed{error.message});
+  // The other side was found and turned us away: its CAF in place of its master.
+  take(worker_event::Connected{});
+  take(worker_event::Refused{
+      RefusedMessage{static_cast<std::uint32_t>(error.code), error.message}});
+}
+
+void WorkerActor::drop_master() {
+  if (!master_) return;
+  demonitor(master_);
+  master_ = nullptr;
+}
+
+template <class Message>
+void WorkerActor::send_to_master(const Message& message) {
+  if (master_) send(master_, message);
+}
+
+void WorkerActor::execute(const worker_command::Connect& /*command*/) {
+  drop_master();
+  hooks_.connect([self = caf::actor{this}](Result<caf::actor> master) {
+    caf::anon_send(self, ConnectNotice{std::move(master)});
+  });
+}
+
+void WorkerActor::execute(const worker_command::SendHello& command) {
+  send_to_master(command.message);
+}
+
+void WorkerActor::execute(const worker_command::SendReady& command) {
+  send_to_master(command.message);
+}
+
+void WorkerActor::execute(const worker_command::SendTrained& command) {
+  send_to_master(command.message);
+}
+
+void WorkerActor::execute(const worker_command::SendLeave& command) {
+  send_to_master(command.message);
+  said_goodbye_ = true;
+}
+
+void WorkerActor::execute(const worker_command::PrepareJob& command) {
+  work_.prepare(command.welcome, [self = caf::actor{this}](Result<Digest> model) {
+    WorkerEvent event = worker_event::JobPrepared{};
+    if (model) {
+      event = worker_event::JobPrepared{*model};
+    } else {
+      event = worker_event::JobFailed{model.error()};
+    }
+    caf::anon_send(self, WorkerNotice{std::move(event)});
+  });
+}
+
+void WorkerActor::execute(const worker_command::StartRun& command) {
+  const RunId run{command.order.run};
+  work_.run(command.order, [self = caf::actor{this}, run](Result<RunReport> report) {
+    WorkerEvent event = worker_event::RunFailed{run, {}};
+    if (report) {
+      event = worker_event::RunDone{*report};
+    } else {
+      event = worker_event::RunFailed{run, report.error()};
+    }
+    caf::anon_send(self, WorkerNotice{std::move(event)});
+  });
+}
+
+void WorkerActor::execute(const worker_command::CancelRun& /*command*/) { work_.cancel(); }
+
+void WorkerActor::execute(const worker_command::Note& command) {
+  if (command.warning) {
+    SPEEDO_WARN("{}: {}", log_name_, command.text);
+  } else {
+    SPEEDO_INFO("{}: {}", log_name_, command.text);
+  }
+}
+
+void WorkerActor::execute(const worker_command::Exit& command) {
+  failure_ = command.error;
+  ended_at_ = steady_clock().now();
+  work_.cancel();
+  send(this, TickMessage{});
+}
+
+}  // namespace speedo

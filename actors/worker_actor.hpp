@@ -1,0 +1,66 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "actors/compat.hpp"
+#include "actors/local_messages.hpp"
+#include "actors/node.hpp"
+#include "actors/worker_work.hpp"
+
+namespace speedo {
+
+// What the worker actor needs as long as it lives.
+struct WorkerActorHooks {
+  // Starts an attempt to reach the master; `done` may be called on any thread.
+  std::function<void(std::function<void(Result<caf::actor>)> done)> connect;
+  std::function<std::optional<std::string>()> poll_stop;
+  // Once, as the actor's last act. It uses `work` no more then.
+  std::function<void(std::optional<Error>)> on_end;
+};
+
+// The shell around WorkerSession. Computing happens elsewhere, so it always answers.
+class WorkerActor : public caf::event_based_actor {
+ public:
+  // `work` outlives the actor's use of it.
+  WorkerActor(caf::actor_config& config, WorkerConfig session, WorkerWork& work,
+              WorkerActorHooks hooks);
+  const char* name() const override { return "worker"; }
+
+ protected:
+  caf::behavior make_behavior() override;
+
+ private:
+  template <class Event, class Message>
+  void take_from_master(const Message& message);
+  void take(const WorkerEvent& event);
+  void take_connection(const Result<caf::actor>& master);
+  void drop_master();
+  void tick();
+
+  void execute(const worker_command::Connect& command);
+  void execute(const worker_command::SendHello& command);
+  void execute(const worker_command::SendReady& command);
+  void execute(const worker_command::SendTrained& command);
+  void execute(const worker_command::SendLeave& command);
+  void execute(const worker_command::PrepareJob& command);
+  void execute(const worker_command::StartRun& command);
+  void execute(const worker_command::CancelRun& command);
+  void execute(const worker_command::Note& command);
+  void execute(const worker_command::Exit& command);
+  template <class Message>
+  void send_to_master(const Message& message);
+
+  const std::string log_name_;
+  const WorkerActorHooks hooks_;
+  WorkerSession session_;
+  WorkerWork& work_;
+  caf::actor master_;  // null while there is no connection
+  std::optional<Instant> ended_at_;
+  bool said_goodbye_ = false;
+  std::optional<Error> failure_;
+};
+
+}  // namespace speedo

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <functional>
+
+#include <speedo/base/digest.hpp>
+#include <speedo/train/worker_session.hpp>
+
+namespace speedo {
+
+// What a worker does outside its actor. Nothing here waits; each `done` is called once, in the
+// order of the calls, on a thread of the work's own, and must be quick. Thread safety: one thread
+// at a time.
+class WorkerWork {
+ public:
+  virtual ~WorkerWork() = default;
+  // Gets the job from the store and builds its net; gives the net's fingerprint.
+  virtual void prepare(const WelcomeMessage& welcome,
+                       std::function<void(Result<Digest>)> done) = 0;
+  virtual void run(const TrainMessage& order, std::function<void(Result<RunReport>)> done) = 0;
+  // Runs ordered so far end as soon as possible, with kUnavailable.
+  virtual void cancel() = 0;
+};
+
+}  // namespace speedo

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include <speedo/base/result.hpp>
+
+namespace speedo {
+
+// The whole file. Errors: kNotFound (with the path), kData if it cannot be read or is longer than
+// `bytes_max`.
+Result<std::string> read_file(const std::filesystem::path& path,
+                              std::size_t bytes_max = std::size_t{1} << 34U);
+
+// Writes a temporary file beside `path`, fsyncs it, renames it over `path` and fsyncs the folder:
+// at any moment `path` is the old file or the new one. Error: kCannotWrite.
+Result<void> write_file_atomically(const std::filesystem::path& path,
+                                   std::span<const std::byte> bytes);
+
+// Checks, by writing and removing a probe file, that files with this prefix can be written. The
+// folder must exist. Error: kCannotWrite, naming the folder and the remedy.
+Result<void> check_prefix_writable(const std::string& prefix);
+
+// A path in a prototxt: tried from the working directory, as in Caffe, then from `base` (the folder
+// of the prototxt). Returns `path` unchanged if neither exists, so that the error names what the
+// user wrote.
+std::filesystem::path resolve_path(const std::string& path, const std::filesystem::path& base);
+
+}  // namespace speedo

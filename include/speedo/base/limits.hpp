@@ -1,0 +1,77 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+// Every limit of the program, with its reason. Changing one here changes it everywhere.
+namespace speedo {
+
+// Values travel and are checksummed in pieces of this size. 1 to 4 MiB is the measured best for
+// Redis: above it, its allocator maps and unmaps every value.
+inline constexpr std::size_t kChunkBytes = std::size_t{1} << 20U;
+
+// Cache line and AVX-512 register: every parameter starts on such a boundary.
+inline constexpr std::size_t kArenaAlignmentBytes = 64;
+
+// A blob of more elements than this is refused (Caffe's INT_MAX rule).
+inline constexpr std::int64_t kBlobElementsMax = 2147483647;
+
+// Caffe's limit on the number of axes of a blob.
+inline constexpr int kBlobAxesMax = 32;
+
+// A prototxt longer than this is some other file.
+inline constexpr std::size_t kPrototxtBytesMax = std::size_t{64} << 20U;
+
+// Messages within messages in a prototxt: Caffe's deepest nesting is 6.
+inline constexpr int kPrototxtDepthMax = 64;
+
+// Protobuf cannot hold or read more in one message.
+inline constexpr std::size_t kProtobufBytesMax = 2147483647;
+
+// Control messages between actors stay below this: the I/O thread that sends them also sends the
+// heartbeats.
+inline constexpr std::size_t kMessageBytesMax = 4096;
+
+// SpeeDO's limit for each of a datumfile record's sizes.
+inline constexpr std::uint32_t kDatumfileRecordBytesMax = 104857600;
+
+// Runs in a row whose loss or contribution is not finite before training is given up.
+inline constexpr int kNonFiniteRunsMax = 10;
+
+// Batches that are read ahead of the one being computed.
+inline constexpr int kPrefetchBatches = 3;
+
+// Attempts at one store operation before it is a named error, and the waits between them.
+inline constexpr int kStoreAttemptsMax = 8;
+inline constexpr std::chrono::milliseconds kStoreBackoffFirst{50};
+inline constexpr std::chrono::milliseconds kStoreBackoffMax{2000};
+inline constexpr std::chrono::milliseconds kStoreConnectTimeout{3000};
+inline constexpr std::chrono::milliseconds kStoreCommandTimeout{10000};
+
+// Bytes of pipelined requests and replies that one connection to the store has under way: enough to
+// keep both sides busy, little enough to stay in the caches and in Redis' output buffer.
+inline constexpr std::size_t kStoreWindowBytes = std::size_t{4} << 20U;
+
+// Failure detection between actors: CAF's own default is "never".
+inline constexpr std::chrono::milliseconds kHeartbeatInterval{1000};
+inline constexpr std::chrono::milliseconds kConnectionTimeout{5000};
+
+// How often a master without enough workers says so.
+inline constexpr std::chrono::seconds kWaitingNoteInterval{30};
+
+// A worker that finds no master waits this long, then twice as long, up to the maximum.
+inline constexpr std::chrono::milliseconds kReconnectFirst{100};
+inline constexpr std::chrono::milliseconds kReconnectMax{5000};
+
+// How often an actor looks at the clock and at what was asked of its process.
+inline constexpr std::chrono::milliseconds kTickInterval{100};
+
+// How often the master looks whether the store still has the job. A worker that does not find it
+// there waits twice as long for it to come back.
+inline constexpr std::chrono::milliseconds kJobWatchInterval{2000};
+
+// An ending process waits so long for its last messages to arrive.
+inline constexpr std::chrono::milliseconds kFarewellTimeout{2000};
+
+}  // namespace speedo

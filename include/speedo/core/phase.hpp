@@ -1,0 +1,7 @@
+#pragma once
+
+namespace speedo {
+
+enum class Phase { kTrain, kTest };
+
+}  // namespace speedo

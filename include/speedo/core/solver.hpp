@@ -1,0 +1,127 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <speedo/base/result.hpp>
+#include <speedo/core/net.hpp>
+#include <speedo/core/update_rule.hpp>
+
+namespace caffe {
+class NetParameter;
+class SolverParameter;
+class SolverState;
+}  // namespace caffe
+
+namespace speedo {
+
+// What a test pass found: the mean of every element of the net's outputs, in output order.
+struct TestScores {
+  struct Score {
+    std::string name;
+    float value;
+    float loss_weight;
+  };
+  std::vector<Score> scores;
+  int passes = 0;  // how many ran; fewer than asked for if `stop` said so
+  // The first score that an Accuracy layer made, and the weighted loss; NaN if the net has none.
+  float accuracy = std::numeric_limits<float>::quiet_NaN();
+  float loss = std::numeric_limits<float>::quiet_NaN();
+};
+
+// Runs `iterations` forward passes of a TEST net. Every test begins at batch 0, so that tests of
+// one run can be compared: each sees the same records (Caffe goes on where the last test stopped).
+// `stop` (may be empty) is asked before each pass. Requires: iterations > 0. Error: kData.
+Result<TestScores> run_test(Net& net, int iterations, const std::function<bool()>& stop = {});
+
+struct SolverOptions {
+  Backend* backend = nullptr;        // required
+  FeedFactory* feeds = nullptr;
+  std::filesystem::path base;        // folder of the solver prototxt, for `net:` and data paths
+  double start_fraction = 0.0;
+};
+
+// Gives a solver without random_seed (or with a negative one) a seed of its own, and logs it, so
+// that every run can be repeated.
+void settle_seed(caffe::SolverParameter& solver);
+
+// Replaces the files that net, train_net and test_net name by their content (net_param,
+// train_net_param, test_net_param), so that the solver can be sent to where the files are not.
+// Returns the folder of the train net's file, which its data paths may be relative to, or `base`.
+// Errors: kNotFound, and kConfig with file, line and column.
+Result<std::filesystem::path> inline_nets(caffe::SolverParameter& solver,
+                                          const std::filesystem::path& base);
+
+// The nets that a solver prototxt describes: train net and test nets (sharing its weights), by
+// Caffe's precedence of net, net_param, train_net, train_net_param, test_net..., train_state,
+// test_state. Relative data paths of a net are tried from its own file's folder (from `base` for
+// inline nets). A solver without a seed gets one that is not logged: call settle_seed() first.
+struct SolverNets {
+  std::unique_ptr<Net> train;
+  std::vector<std::unique_ptr<Net>> tests;
+};
+Result<SolverNets> create_nets(const caffe::SolverParameter& solver, const SolverOptions& options);
+
+// Caffe's training loop in one process. Iteration i reads the batches i*iter_size and following, so
+// a restored run goes on with the data (and the random draws) that an unbroken one would have had.
+//
+// An iteration whose loss is NaN or infinite does not change the weights; kNonFiniteRunsMax of them
+// in a row end the training.
+// Thread safety: one thread at a time.
+class Solver {
+ public:
+  // What the loop reports and asks. Any may be empty.
+  struct Hooks {
+    // Writes the two files of a snapshot atomically, as `<snapshot_prefix>_iter_<iteration>...`;
+    // sets state.learned_net to the model file's name first. Empty: no snapshots.
+    std::function<Result<void>(std::int64_t iteration, const caffe::NetParameter& model,
+                               caffe::SolverState& state)> snapshot;
+    enum class Action { kContinue, kStop, kSnapshot, kSnapshotAndStop };
+    // Asked after every iteration and before every pass of a test. An answer counts once; kStop
+    // ends solve() with its usual final snapshot (unless snapshot_after_train is false), without a
+    // test.
+    std::function<Action()> poll;
+    // After each iteration: updates done so far and the loss of this one (not smoothed).
+    std::function<void(std::int64_t iteration, float loss)> progress;
+  };
+  // Errors: kConfig naming the field; kUnsupported; those of Net::create() and of the data.
+  static Result<std::unique_ptr<Solver>> create(const caffe::SolverParameter& solver,
+                                                const SolverOptions& options, Hooks hooks);
+  ~Solver();
+
+  Net& net();
+  const std::vector<std::unique_ptr<Net>>& test_nets() const;
+  std::int64_t iteration() const;   // updates done so far
+  bool stopped() const;             // poll asked the last step() or solve() to end early
+
+  // Goes on from a snapshot. Error: kMismatch for the state or the weights of another net; the
+  // solver is then to be thrown away.
+  Result<void> restore(const caffe::SolverState& state, const caffe::NetParameter& model);
+  // `count` iterations: tests, display lines, updates and snapshots where due. Errors: kNotFinite
+  // when the loss is NaN or infinite kNonFiniteRunsMax times in a row; kData; kCannotWrite.
+  Result<void> step(std::int64_t count);
+  // Caffe's Solve(): from the current iteration to max_iter, final snapshot, loss and test.
+  Result<void> solve();
+  // One TestScores per test net. Empty if poll asked to stop meanwhile.
+  Result<std::vector<TestScores>> test_all();
+
+  float smoothed_loss() const;            // over average_loss iterations
+  const std::vector<TestScores>& last_scores() const;  // of the last complete test_all()
+
+ private:
+  struct Impl;
+  explicit Solver(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// iter_size forward and backward passes, gradients summed in the net's arena (cleared first).
+// Returns the mean loss.
+Result<float> accumulate_gradients(Net& net, int iter_size);
+
+}  // namespace speedo

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <speedo/base/result.hpp>
+#include <speedo/core/parameter_arena.hpp>
+
+namespace caffe {
+class SolverParameter;
+class SolverState;
+}  // namespace caffe
+
+namespace speedo {
+
+class Backend;
+
+// The rate of `iteration` by the solver's lr_policy (fixed, step, exp, inv, multistep, poly,
+// sigmoid), before lr_mult. A pure function of the iteration: a resumed run has the rates of an
+// unbroken one. Error: kConfig for an unknown policy or a field that its formula cannot use.
+Result<float> learning_rate(const caffe::SolverParameter& solver, std::int64_t iteration);
+// Completed steps of the policies step and multistep in the rate of `iteration`; 0 for the others.
+std::int32_t current_step(const caffe::SolverParameter& solver, std::int64_t iteration);
+
+// What a solver does with a gradient: Caffe's clip (on the sum over iter_size passes), division by
+// iter_size, weight decay, and the solver type's own formula with its history. It works on whole
+// arenas and knows no net, so the master can run it on gradients sent by workers.
+// Thread safety: one thread at a time.
+class UpdateRule {
+ public:
+  // Error: kConfig for bad solver fields, kUnsupported for a type not built yet, kFull.
+  static Result<std::unique_ptr<UpdateRule>> create(const caffe::SolverParameter& solver,
+                                                    const ParameterLayout& layout,
+                                                    Backend& backend);
+  virtual ~UpdateRule();
+  UpdateRule(const UpdateRule&) = delete;
+  UpdateRule& operator=(const UpdateRule&) = delete;
+
+  // Turns `gradients` (arena length, summed over iter_size passes) into the update, in place, and
+  // advances the history. The caller then does weights -= gradients (apply_update).
+  virtual void compute_update(std::int64_t iteration, const float* weights, float* gradients) = 0;
+
+  // History arenas, in Caffe's order of blocks (SGD: one).
+  virtual std::vector<Arena*> histories() = 0;
+
+  // Caffe's SolverState: iteration (updates done so far), history blobs, current_step. load()
+  // returns the iteration; on an error (kMismatch, naming the parameter) the history is unchanged.
+  void save(caffe::SolverState& state, std::int64_t iteration);
+  Result<std::int64_t> load(const caffe::SolverState& state);
+
+ protected:
+  UpdateRule(const caffe::SolverParameter& solver, const ParameterLayout& layout,
+             Backend& backend);
+
+  const caffe::SolverParameter& solver() const { return *solver_; }
+  const ParameterLayout& layout() const { return layout_; }
+  Backend& backend() const { return backend_; }
+
+  // The policy's rate. Requires: the solver passed the checks of create().
+  float rate(std::int64_t iteration) const;
+  // What the summed gradient is multiplied with before anything else: Caffe's clip factor, found on
+  // the sum, divided by iter_size.
+  float gradient_scale(const float* gradients) const;
+  // weight_decay x decay_mult of a parameter, as the coefficient of the weight and of its sign.
+  struct Decay {
+    float l1 = 0.0F;
+    float l2 = 0.0F;
+  };
+  Decay decay_of(const ParameterSlot& slot) const;
+
+ private:
+  std::unique_ptr<caffe::SolverParameter> solver_;
+  ParameterLayout layout_;
+  Backend& backend_;
+};
+
+// weights -= update over the whole arena.
+void apply_update(Backend& backend, const float* update, Arena& weights);
+
+}  // namespace speedo

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <speedo/base/result.hpp>
+
+namespace speedo {
+
+// One image and its label, raw: C x H x W planar bytes (BGR for colour, as Caffe stores them) or
+// floats; exactly one of the two is filled.
+struct Record {
+  std::int64_t channels = 0, height = 0, width = 0;
+  std::int64_t label = 0;
+  std::vector<std::uint8_t> bytes;
+  std::vector<float> floats;
+  std::int64_t count() const { return channels * height * width; }
+};
+
+// A data set with random access. Which record comes next is the caller's arithmetic.
+// Thread safety: read() may be called from one thread at a time.
+class DataSource {
+ public:
+  virtual ~DataSource() = default;
+  virtual std::int64_t size() const = 0;  // > 0
+  // Record `index`, reusing the record's memory. Requires: 0 <= index < size(). Error: kData with
+  // file, index and key.
+  virtual Result<void> read(std::int64_t index, Record& record) = 0;
+};
+
+}  // namespace speedo

@@ -1,0 +1,139 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <speedo/base/clock.hpp>
+#include <speedo/base/digest.hpp>
+#include <speedo/base/ids.hpp>
+#include <speedo/base/result.hpp>
+#include <speedo/train/messages.hpp>
+#include <speedo/train/strategy.hpp>
+
+namespace speedo {
+
+// A connection as the shell numbers it. Several may belong to lives of one worker.
+using PeerId = Id<struct PeerTag>;
+// One merge in progress.
+using MergeId = Id<struct MergeTag>;
+
+struct MasterConfig {
+  std::uint64_t workers_min = 1;        // ready workers that start training (--worker)
+  std::uint64_t start_iteration = 0;    // --startIter, or of a resumed snapshot
+  std::uint64_t max_iteration = 0;      // end when start + merged reaches it (--maxIter)
+  std::uint64_t test_interval = 0;      // merges between tests; 0: never, not even at the end
+  bool test_at_start = false;
+  std::uint64_t snapshot_interval = 0;  // merges between snapshots; 0: only at the end
+  bool snapshot_at_end = true;
+  std::chrono::seconds join_timeout{0};     // --timeout; 0: wait for ever
+  std::chrono::seconds worker_timeout{0};   // a run silent for longer: worker dead; 0: never
+  Digest model;
+  std::string store_uri, job;           // sent to workers; at most kTextMax bytes each
+  Version first_version;                // of the weights published before training
+  // RunIds start here. A restarted master of the same job must start above its predecessor (the
+  // wall clock's microseconds will do), so that nothing the earlier one was owed is taken for its
+  // own.
+  std::uint64_t first_run = 0;
+};
+
+// What happened, as the shell tells it.
+namespace master_event {
+struct Hello { PeerId peer; HelloMessage message; };
+struct Ready { PeerId peer; ReadyMessage message; };
+struct Trained { PeerId peer; TrainedMessage message; };
+struct Leave { PeerId peer; LeaveMessage message; };
+struct PeerLost { PeerId peer; std::string reason; };       // connection gone
+// The merge is in memory and published. `rejected`: workers whose contribution was not finite,
+// missing or corrupt; they are not in the result. No worker left: nothing changed, version as
+// before.
+struct Merged { MergeId merge; Version version; std::vector<WorkerId> rejected; };
+struct MergeFailed { MergeId merge; Error error; };         // store gone for good: training ends
+struct Tested { std::uint64_t iteration; float accuracy, loss; };
+struct TestFailed { Error error; };
+struct SnapshotDone { std::uint64_t iteration; };
+struct SnapshotFailed { Error error; };
+struct StoreLost { Error error; };                          // unreachable, after all its retries
+struct StopRequested { std::string reason; };               // signal: end with a snapshot
+struct Tick { Instant now; };                               // at least once a second
+}  // namespace master_event
+using MasterEvent =
+    std::variant<master_event::Hello, master_event::Ready, master_event::Trained,
+                 master_event::Leave, master_event::PeerLost, master_event::Merged,
+                 master_event::MergeFailed, master_event::Tested, master_event::TestFailed,
+                 master_event::SnapshotDone, master_event::SnapshotFailed,
+                 master_event::StoreLost, master_event::StopRequested, master_event::Tick>;
+
+// What to do, in order.
+namespace master_command {
+struct SendWelcome { PeerId peer; WelcomeMessage message; };
+struct SendRefused { PeerId peer; RefusedMessage message; };  // then close the connection
+struct SendTrain { PeerId peer; TrainMessage message; };
+struct SendStop { PeerId peer; StopMessage message; };
+struct StartMerge {
+  MergeId merge;
+  std::uint64_t iteration;            // of the update rule
+  struct Contribution { WorkerId worker; RunId run; float weight; };
+  std::vector<Contribution> contributions;
+  bool mean;                          // divide by their number (Average)
+};
+// On a copy of the weights at this point: the shell takes it before it starts a later merge. Each
+// is answered exactly once, by ...Done/Tested or ...Failed; training waits only if the next one of
+// the same kind falls due before.
+struct StartTest { std::uint64_t iteration; };
+struct StartSnapshot { std::uint64_t iteration; };
+// A line for the log. `warning` also goes to standard error's attention.
+struct Note { bool warning; std::string text; };
+// Training is over; stop the processes. `error` empty: success. Always the last command; events
+// after it are ignored. A test still under way is of no more interest.
+struct Finish { std::optional<Error> error; };
+}  // namespace master_command
+using MasterCommand =
+    std::variant<master_command::SendWelcome, master_command::SendRefused,
+                 master_command::SendTrain, master_command::SendStop, master_command::StartMerge,
+                 master_command::StartTest, master_command::StartSnapshot, master_command::Note,
+                 master_command::Finish>;
+using MasterCommands = std::vector<MasterCommand>;
+
+// Figures for the live line, the log and --json.
+struct MasterProgress {
+  std::uint64_t iteration = 0;          // start + merged
+  std::uint64_t merges = 0;             // contributions merged
+  std::uint64_t rejected = 0;           // not finite, missing or corrupt
+  std::uint64_t discarded = 0;          // by the schedule
+  std::uint64_t ignored = 0;            // messages: duplicate, late, or of a peer not admitted
+  std::uint64_t samples = 0;
+  std::uint64_t workers_alive = 0;
+  std::uint64_t workers_joined = 0;     // in all
+  double staleness_sum = 0.0;           // version at merge - base version, over merges
+  float last_loss = 0.0F;               // mean of the last iteration's contributions
+  std::optional<float> accuracy, test_loss;
+  bool training = false;
+};
+
+// The master's decisions: membership, iteration count, tests, snapshots, duplicates, time-outs, the
+// end; the schedule itself is the strategy's. Pure: no clock (Tick), no I/O (commands).
+//
+// Invariant: at most one merge, one test and one snapshot is under way.
+// Invariant: a worker has at most one run outstanding, and its Train follows the merge of its last
+// contribution.
+// Invariant: every ordinal of the data stream (data_run) is held by at most one worker at a time,
+// and merged at most once.
+// Invariant: the contributions of StartMerge commands are distinct (worker, run) pairs over a job.
+class MasterSession {
+ public:
+  MasterSession(MasterConfig config, std::unique_ptr<Strategy> strategy);
+  ~MasterSession();
+  MasterCommands on(const MasterEvent& event);
+  const MasterProgress& progress() const;
+  bool finished() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace speedo

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <span>
+
+namespace speedo {
+
+// The arithmetic of merging, on ranges of arenas. Vectorised; ranges may be worked on in parallel
+// and in any order with the same result, which is the same on every machine (no fused operations).
+// Requires: equal sizes; inputs do not overlap outputs unless they are equal.
+
+// target[i] = weights[i] + scale * contribution[i]. False if any result is NaN or infinite, which
+// it is wherever the contribution is (target is then void).
+bool merge_add(std::span<const float> weights, std::span<const float> contribution, float scale,
+               std::span<float> target);
+
+// As merge_add, but elements of the contribution smaller in magnitude than `skip` are not added.
+bool merge_add_large(std::span<const float> weights, std::span<const float> contribution,
+                     float scale, float skip, std::span<float> target);
+
+// sum[i] += contribution[i]. False as above.
+bool merge_accumulate(std::span<const float> contribution, std::span<float> sum);
+
+// values[i] *= scale. False as above.
+bool merge_scale(float scale, std::span<float> values);
+
+// EASGD (Zhang, Choromanska, LeCun 2015, eq. 3 and 4), worker's half: e = rate * (x - centre);
+// x -= e; elastic = e. The master adds `elastic` to the centre with merge_add.
+void elastic_difference(std::span<const float> centre, float rate, std::span<float> x,
+                        std::span<float> elastic);
+
+bool all_finite(std::span<const float> values);
+
+}  // namespace speedo

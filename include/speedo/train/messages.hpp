@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <tuple>
+
+#include <speedo/base/limits.hpp>
+#include <speedo/base/result.hpp>
+
+// Everything that master and worker say to each other, as plain data. Never weights, never
+// floating-point fields (CAF 0.17.6 damages them): losses travel as bit patterns.
+// Each message encodes to less than kMessageBytesMax; senders truncate texts to kTextMax.
+namespace speedo {
+
+inline constexpr std::uint32_t kProtocolVersion = 1;
+
+// A message has at most two texts and eight numbers; what is left is for framing.
+inline constexpr std::size_t kTextMax = 1024;
+static_assert(2 * kTextMax + 8 * sizeof(std::uint64_t) + 512 <= kMessageBytesMax);
+
+// `text` as one line: cut to kTextMax bytes at the end of a UTF-8 character, the cut marked by
+// "...", control characters replaced by spaces.
+std::string clip_text(std::string_view text);
+
+// The code of a RefusedMessage or LeaveMessage; a number that is none of ours is kInternal.
+ErrorCode error_code_of(std::uint32_t code);
+
+// worker -> master, first.
+struct HelloMessage {
+  std::uint32_t protocol = kProtocolVersion;
+  std::string name;      // "host/pid/k", for people
+  std::string device;    // "cpu"
+  auto fields() { return std::tie(protocol, name, device); }
+};
+
+// master -> worker: admitted; the job lies in the store.
+struct WelcomeMessage {
+  std::uint64_t worker = 0;
+  std::string store;             // as --redis takes it: host:port, redis://..., unix:///...
+  std::string job;               // the job's key space
+  std::uint64_t model_high = 0, model_low = 0;  // fingerprint the worker's net must have
+  auto fields() { return std::tie(worker, store, job, model_high, model_low); }
+};
+
+// master -> worker: not admitted, or put out. `code` is an ErrorCode. The worker ends with the
+// matching exit code; it does not try again unless the code is transient.
+struct RefusedMessage {
+  std::uint32_t code = 0;
+  std::string reason;
+  auto fields() { return std::tie(code, reason); }
+};
+
+// worker -> master: net built, weights can be read, work wanted.
+struct ReadyMessage {
+  std::uint64_t worker = 0;
+  std::uint64_t model_high = 0, model_low = 0;
+  auto fields() { return std::tie(worker, model_high, model_low); }
+};
+
+// master -> worker: one run.
+struct TrainMessage {
+  std::uint64_t run = 0;
+  std::uint64_t iteration = 0;      // merged count + start iteration: the learning rate follows it
+  std::uint64_t version = 0;        // read at least this version of the weights
+  std::uint64_t data_run = 0;       // ordinal of this run's share of the data stream
+  std::uint64_t next_data_run = 0;  // the worker's next one, to read ahead
+  auto fields() { return std::tie(run, iteration, version, data_run, next_data_run); }
+};
+
+// worker -> master: the run's contribution is in the store, whole.
+struct TrainedMessage {
+  std::uint64_t worker = 0;
+  std::uint64_t run = 0;
+  std::uint32_t loss_bits = 0;      // bit pattern of a float
+  std::uint64_t base_version = 0;   // weights it started from
+  std::uint64_t samples = 0;
+  std::uint64_t compute_us = 0, exchange_us = 0;
+  auto fields() {
+    return std::tie(worker, run, loss_bits, base_version, samples, compute_us, exchange_us);
+  }
+};
+
+// worker -> master: leaves of its own will, or cannot go on. `code` 0: of its own will.
+struct LeaveMessage {
+  std::uint64_t worker = 0;
+  std::uint32_t code = 0;
+  std::string reason;
+  auto fields() { return std::tie(worker, code, reason); }
+};
+
+// master -> worker: the job is over; end with exit code 0.
+struct StopMessage {
+  std::string reason;
+  auto fields() { return std::tie(reason); }
+};
+
+}  // namespace speedo

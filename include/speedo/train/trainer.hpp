@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <speedo/base/digest.hpp>
+#include <speedo/base/result.hpp>
+#include <speedo/core/batch_feed.hpp>
+#include <speedo/store/parameter_store.hpp>
+#include <speedo/train/messages.hpp>
+#include <speedo/train/update.hpp>
+#include <speedo/train/worker_session.hpp>
+
+namespace speedo {
+
+class Backend;
+
+// A job as the store's job blob holds it: what a worker needs besides its local data.
+struct JobSpec {
+  std::string solver_text;      // SolverParameter with the net inside (net_param), text format
+  std::string base;             // folder of the prototxt on the master, tried for relative paths
+  UpdateKind update = UpdateKind::kFullDelta;
+  std::uint32_t steps_per_run = 1;   // --train
+  bool offset_shards = false;        // SpeeDO's mode: worker k of N starts at k/N, reads on alone
+  std::uint64_t expected_workers = 1;
+};
+std::string encode(const JobSpec& job);
+Result<JobSpec> decode_job(const std::string& bytes);
+
+// Creates the parts a trainer needs on the thread that will use them; main supplies them.
+struct TrainerParts {
+  std::function<Result<std::unique_ptr<Backend>>()> make_backend;
+  std::function<std::unique_ptr<FeedFactory>()> make_feeds;
+};
+
+// Net and update rule on a thread of their own. Reads weights from the store, trains one run,
+// writes the contribution, reports. Work is queued and done in order; callbacks run on the
+// trainer's thread and must be quick (they send a message to the actor). Thread safety: all methods
+// from any thread.
+class Trainer {
+ public:
+  // Cancels, and waits for the work under way. Callbacks may still run until it returns.
+  virtual ~Trainer() = default;
+  // Builds the net anew for a life of a worker; what was prepared before is forgotten. Ends in
+  // `done` with the model's fingerprint. Errors: kConfig, kData, kNotFound, kFull.
+  virtual void prepare(WorkerId worker, JobSpec job, std::shared_ptr<ParameterStore> store,
+                       std::function<void(Result<Digest>)> done) = 0;
+  // One run of the prepared job. A loss that is not finite is reported like any other, but nothing
+  // is contributed then. Errors: kData; those of the store; kUnavailable if nothing is prepared.
+  virtual void run(TrainMessage order, std::function<void(Result<RunReport>)> done) = 0;
+  // Makes all runs ordered so far end as soon as possible; their callbacks get kUnavailable.
+  virtual void cancel() = 0;
+};
+
+std::unique_ptr<Trainer> make_trainer(TrainerParts parts);
+
+}  // namespace speedo

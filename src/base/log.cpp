@@ -1,0 +1,66 @@
+#include "base/log.hpp"
+
+#include <memory>
+#include <utility>
+
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/stdout_sinks.h>
+
+namespace speedo {
+
+namespace {
+
+// Another sink with a call before and after each line.
+class HookedSink : public spdlog::sinks::sink {
+ public:
+  HookedSink(spdlog::sink_ptr target, std::function<void()> before, std::function<void()> after)
+      : target_(std::move(target)), before_(std::move(before)), after_(std::move(after)) {}
+
+  void log(const spdlog::details::log_msg& message) override {
+    before_();
+    target_->log(message);
+    target_->flush();
+    after_();
+  }
+  void flush() override { target_->flush(); }
+  void set_pattern(const std::string& pattern) override { target_->set_pattern(pattern); }
+  void set_formatter(std::unique_ptr<spdlog::formatter> formatter) override {
+    target_->set_formatter(std::move(formatter));
+  }
+
+ private:
+  spdlog::sink_ptr target_;
+  std::function<void()> before_, after_;
+};
+
+spdlog::level::level_enum to_spdlog(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug: return spdlog::level::debug;
+    case LogLevel::kInfo: return spdlog::level::info;
+    case LogLevel::kWarning: return spdlog::level::warn;
+  }
+  return spdlog::level::info;
+}
+
+}  // namespace
+
+void set_up_logging(const std::string& tag) {
+  auto sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+  auto logger = std::make_shared<spdlog::logger>("speedo", std::move(sink));
+  const std::string prefix = tag.empty() ? "" : "[" + tag + "] ";
+  logger->set_pattern("%L%Y%m%d %H:%M:%S.%f %t %s:%#] " + prefix + "%v");
+  logger->flush_on(spdlog::level::info);
+  spdlog::set_default_logger(std::move(logger));
+}
+
+void set_log_level(LogLevel level) {
+  spdlog::default_logger_raw()->set_level(to_spdlog(level));
+}
+
+void set_log_hooks(std::function<void()> before, std::function<void()> after) {
+  for (spdlog::sink_ptr& sink : spdlog::default_logger_raw()->sinks()) {
+    sink = std::make_shared<HookedSink>(sink, before, after);
+  }
+}
+
+}  // namespace speedo

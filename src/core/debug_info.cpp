@@ -1,0 +1,90 @@
+#include "core/debug_info.hpp"
+
+#include <cmath>
+#include <string>
+
+#include <speedo/backend/backend.hpp>
+
+#include "base/log.hpp"
+
+namespace speedo {
+namespace {
+
+double mean_magnitude(Backend& backend, std::int64_t count, const float* values) {
+  return count == 0 ? 0.0 : backend.sum_abs(count, values) / static_cast<double>(count);
+}
+
+// Caffe's display name of a parameter: its name if it is shared by name, else its index.
+std::string display_name(const Net& net, const Net::LayerView& view, std::size_t index) {
+  const ParameterSlot& slot = net.layout().slots()[view.slots[index]];
+  return slot.name.empty() ? std::to_string(index) : slot.name;
+}
+
+void log_forward(const Net& net, const Net::LayerView& view) {
+  Backend& backend = net.backend();
+  const std::string& layer = view.layer->name();
+  for (std::size_t i = 0; i < view.tops.size(); ++i) {
+    const Tensor& top = *view.tops[i];
+    SPEEDO_INFO("    [Forward] Layer {}, top blob {} data: {:g}", layer, view.top_names[i],
+                mean_magnitude(backend, top.count(), top.data()));
+  }
+  for (std::size_t i = 0; i < view.layer->parameters().size(); ++i) {
+    const Tensor& parameter = *view.layer->parameters()[i];
+    SPEEDO_INFO("    [Forward] Layer {}, param blob {} data: {:g}", layer,
+                display_name(net, view, i),
+                mean_magnitude(backend, parameter.count(), parameter.data()));
+  }
+}
+
+void log_backward(const Net& net, const Net::LayerView& view) {
+  Backend& backend = net.backend();
+  const std::string& layer = view.layer->name();
+  for (std::size_t i = 0; i < view.bottoms.size(); ++i) {
+    if (!view.propagate[i]) continue;
+    const Tensor& bottom = *view.bottoms[i];
+    SPEEDO_INFO("    [Backward] Layer {}, bottom blob {} diff: {:g}", layer, view.bottom_names[i],
+                mean_magnitude(backend, bottom.count(), bottom.grad()));
+  }
+  for (std::size_t i = 0; i < view.layer->parameters().size(); ++i) {
+    const Tensor& parameter = *view.layer->parameters()[i];
+    if (net.layout().slots()[view.slots[i]].lr_mult == 0.0F || !parameter.has_grad()) continue;
+    SPEEDO_INFO("    [Backward] Layer {}, param blob {} diff: {:g}", layer, i,
+                mean_magnitude(backend, parameter.count(), parameter.grad()));
+  }
+}
+
+void log_norms(Net& net) {
+  Backend& backend = net.backend();
+  const std::int64_t count = net.weights().size();
+  const float* data = net.weights().data();
+  const float* diff = net.gradients().data();
+  SPEEDO_ERROR(
+      "    [Backward] All net params (data, diff): L1 norm = ({:g}, {:g}); L2 norm = ({:g}, {:g})",
+      backend.sum_abs(count, data), backend.sum_abs(count, diff),
+      std::sqrt(backend.dot(count, data, data)), std::sqrt(backend.dot(count, diff, diff)));
+}
+
+}  // namespace
+
+Result<float> accumulate_with_debug_info(Net& net, int iter_size) {
+  const std::vector<Net::LayerView>& layers = net.layers();
+  net.clear_gradients();
+  float loss = 0.0F;
+  for (int pass = 0; pass < iter_size; ++pass) {
+    double pass_loss = 0.0;
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      SPEEDO_ASSIGN(const float layer_loss, net.forward_layer(i));
+      pass_loss += static_cast<double>(layer_loss);
+      log_forward(net, layers[i]);
+    }
+    loss += static_cast<float>(pass_loss);
+    for (std::size_t i = layers.size(); i-- > 0;) {
+      net.backward_layer(i);
+      if (layers[i].needs_backward) log_backward(net, layers[i]);
+    }
+    log_norms(net);
+  }
+  return loss / static_cast<float>(iter_size);
+}
+
+}  // namespace speedo

@@ -1,0 +1,112 @@
+#include "core/layers/convolution.hpp"
+
+#include <fmt/format.h>
+
+#include "caffe.pb.h"
+#include "core/layers/convolution_options.hpp"
+
+namespace speedo {
+
+Result<void> ConvolutionLayer::setup(const LayerContext& context, Tensors bottoms, Tensors tops) {
+  SPEEDO_TRY(Layer::setup(context, bottoms, tops));
+  const auto& options = parameter_message().convolution_param();
+  const Shape& bottom = bottoms[0]->shape();
+  auto axis = bottom.canonical_axis(options.axis());
+  if (!axis) return error(axis.error().message);
+  axis_ = *axis;
+  has_bias_ = options.bias_term();
+  shape_.channels = bottom[axis_];
+  shape_.outputs = options.num_output();
+  shape_.groups = options.group();
+  if (shape_.outputs == 0) return error("convolution_param needs num_output > 0");
+  if (shape_.channels == 0) return error(fmt::format("bottom {} is empty", to_string(bottom)));
+  if (shape_.groups == 0 || shape_.channels % shape_.groups != 0 ||
+      shape_.outputs % shape_.groups != 0) {
+    return error(fmt::format("group {} must divide both {} input channels and num_output {}",
+                             shape_.groups, shape_.channels, shape_.outputs));
+  }
+  auto geometry = read_convolution_options(options, bottom.axes() - axis_ - 1);
+  if (!geometry) return error(geometry.error().message);
+  shape_.kernel = std::move(geometry->kernel);
+  shape_.stride = std::move(geometry->stride);
+  shape_.pad = std::move(geometry->pad);
+  shape_.dilation = std::move(geometry->dilation);
+
+  std::vector<std::int64_t> dims{shape_.outputs, shape_.channels / shape_.groups};
+  dims.insert(dims.end(), shape_.kernel.begin(), shape_.kernel.end());
+  auto weights = Shape::create(std::move(dims));
+  if (!weights) return error(weights.error().message);
+  request_parameter(*weights, &options.weight_filler());
+  if (has_bias_) request_parameter({shape_.outputs}, &options.bias_filler());
+  return {};
+}
+
+Result<void> ConvolutionLayer::compute_output_size(const Shape& bottom) {
+  shape_.src_size.clear();
+  shape_.dst_size.clear();
+  for (std::size_t i = 0; i < shape_.kernel.size(); ++i) {
+    const std::int64_t size = bottom[axis_ + 1 + static_cast<int>(i)];
+    const std::int64_t padded = size + 2 * shape_.pad[i];
+    const std::int64_t extent = shape_.dilation[i] * (shape_.kernel[i] - 1) + 1;
+    if (extent > padded) {
+      return error(fmt::format(
+          "kernel extent {} is larger than the padded input {} (spatial axis {} of {}); "
+          "use a smaller kernel or more padding",
+          extent, padded, i, to_string(bottom)));
+    }
+    shape_.src_size.push_back(size);
+    shape_.dst_size.push_back((padded - extent) / shape_.stride[i] + 1);
+  }
+  return {};
+}
+
+Result<void> ConvolutionLayer::reshape(Tensors bottoms, Tensors tops) {
+  const Shape& bottom = bottoms[0]->shape();
+  for (const Tensor* other : bottoms.subspan(1)) {
+    if (other->shape() != bottom) {
+      return error(fmt::format("its bottoms differ in shape: {} and {}", to_string(bottom),
+                               to_string(other->shape())));
+    }
+  }
+  const int axes = axis_ + 1 + static_cast<int>(shape_.kernel.size());
+  if (bottom.axes() != axes || bottom[axis_] != shape_.channels) {
+    return error(fmt::format("has weights for {} channels on axis {} of {} axes, its bottom is {}",
+                             shape_.channels, axis_, axes, to_string(bottom)));
+  }
+  SPEEDO_TRY(compute_output_size(bottom));
+  std::vector<std::int64_t> dims(bottom.dims().begin(), bottom.dims().begin() + axis_);
+  dims.push_back(shape_.outputs);
+  dims.insert(dims.end(), shape_.dst_size.begin(), shape_.dst_size.end());
+  auto top_shape = Shape::create(std::move(dims));
+  if (!top_shape) return error(top_shape.error().message);
+  for (Tensor* top : tops) top->reshape(*top_shape);
+
+  if (operation_ != nullptr && prepared_for_ == bottom) return {};
+  shape_.batch = bottom.count(0, axis_);
+  SPEEDO_ASSIGN(operation_, backend().make_convolution(shape_));
+  prepared_for_ = bottom;
+  return {};
+}
+
+Result<void> ConvolutionLayer::forward(Tensors bottoms, Tensors tops) {
+  for (std::size_t i = 0; i < bottoms.size(); ++i) {
+    operation_->forward(bottoms[i]->data(), parameter(0).data(),
+                        has_bias_ ? parameter(1).data() : nullptr, tops[i]->data());
+  }
+  return {};
+}
+
+void ConvolutionLayer::backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) {
+  float* weights_grad = parameter_needs_grad(0) ? parameter(0).grad() : nullptr;
+  float* bias_grad = has_bias_ && parameter_needs_grad(1) ? parameter(1).grad() : nullptr;
+  for (std::size_t i = 0; i < bottoms.size(); ++i) {
+    if (weights_grad != nullptr || bias_grad != nullptr) {
+      operation_->backward_weights(bottoms[i]->data(), tops[i]->grad(), weights_grad, bias_grad);
+    }
+    if (propagate[i]) {
+      operation_->backward_data(tops[i]->grad(), parameter(0).data(), bottoms[i]->grad());
+    }
+  }
+}
+
+}  // namespace speedo

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <speedo/core/layer.hpp>
+
+namespace speedo {
+
+// Sets a random share of the elements to zero and scales the others by 1/(1-ratio) while training;
+// passes them on unchanged when testing. May work in place.
+class DropoutLayer final : public Layer {
+ public:
+  using Layer::Layer;
+  bool allows_in_place() const override { return true; }
+  Result<void> setup(const LayerContext& context, Tensors bottoms, Tensors tops) override;
+  Result<void> reshape(Tensors bottoms, Tensors tops) override;
+  Result<void> forward(Tensors bottoms, Tensors tops) override;
+  void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;
+
+ private:
+  float ratio_ = 0.5F;
+  Tensor mask_;
+};
+
+}  // namespace speedo

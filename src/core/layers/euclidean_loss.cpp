@@ -1,0 +1,49 @@
+#include "core/layers/euclidean_loss.hpp"
+
+#include <fmt/format.h>
+
+#include <speedo/backend/backend.hpp>
+
+#include "core/layers/support.hpp"
+
+namespace speedo {
+
+Result<void> EuclideanLossLayer::reshape(Tensors bottoms, Tensors tops) {
+  const Shape& a = bottoms[0]->shape();
+  const Shape& b = bottoms[1]->shape();
+  if (batch_size(a) != batch_size(b) || a.count() != b.count()) {
+    return error(
+        fmt::format("its bottoms must have the same first axis and count, they are {} "
+                    "and {}",
+                    to_string(a), to_string(b)));
+  }
+  if (a.count() == 0) return error(fmt::format("bottom {} is empty", to_string(a)));
+  tops[0]->reshape({});
+  difference_.reshape(a);
+  return difference_.allocate(backend(), false);
+}
+
+Result<void> EuclideanLossLayer::forward(Tensors bottoms, Tensors tops) {
+  const std::int64_t count = difference_.count();
+  float* difference = difference_.data();
+  backend().copy(count, bottoms[0]->data(), difference);
+  backend().axpby(count, -1.0F, bottoms[1]->data(), 1.0F, difference);
+  const double squares = backend().dot(count, difference, difference);
+  const double rows = static_cast<double>(batch_size(difference_.shape()));
+  put_value(backend(), static_cast<float>(squares / rows / 2.0), tops[0]->data());
+  return {};
+}
+
+void EuclideanLossLayer::backward(Tensors tops, const std::vector<bool>& propagate,
+                                  Tensors bottoms) {
+  const float scale =
+      get_value(backend(), tops[0]->grad()) / static_cast<float>(batch_size(difference_.shape()));
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (!propagate[i]) continue;
+    const float sign = i == 0 ? 1.0F : -1.0F;
+    backend().axpby(difference_.count(), sign * scale, difference_.data(), 0.0F,
+                    bottoms[i]->grad());
+  }
+}
+
+}  // namespace speedo

@@ -1,0 +1,76 @@
+#include "core/layers/inner_product.hpp"
+
+#include <fmt/format.h>
+
+#include "caffe.pb.h"
+
+namespace speedo {
+
+Result<void> InnerProductLayer::setup(const LayerContext& context, Tensors bottoms, Tensors tops) {
+  SPEEDO_TRY(Layer::setup(context, bottoms, tops));
+  const auto& options = parameter_message().inner_product_param();
+  if (options.num_output() == 0) return error("inner_product_param needs num_output > 0");
+  outputs_ = options.num_output();
+  has_bias_ = options.bias_term();
+  transpose_ = options.transpose();
+  auto axis = bottoms[0]->shape().canonical_axis(options.axis());
+  if (!axis) return error(axis.error().message);
+  axis_ = *axis;
+  inputs_ = bottoms[0]->shape().count(axis_);
+  if (inputs_ == 0) {
+    return error(fmt::format("bottom {} is empty", to_string(bottoms[0]->shape())));
+  }
+  auto weights =
+      transpose_ ? Shape::create({inputs_, outputs_}) : Shape::create({outputs_, inputs_});
+  if (!weights) return error(weights.error().message);
+  request_parameter(*weights, &options.weight_filler());
+  if (has_bias_) request_parameter({outputs_}, &options.bias_filler());
+  return {};
+}
+
+Result<void> InnerProductLayer::reshape(Tensors bottoms, Tensors tops) {
+  const Shape& bottom = bottoms[0]->shape();
+  const std::int64_t inputs = bottom.axes() >= axis_ ? bottom.count(axis_) : 0;
+  if (inputs != inputs_) {
+    return error(fmt::format("has weights for {} inputs, but its bottom ({}) gives {}", inputs_,
+                             to_string(bottom), inputs));
+  }
+  rows_ = bottom.count(0, axis_);
+  std::vector<std::int64_t> dims(bottom.dims().begin(), bottom.dims().begin() + axis_);
+  dims.push_back(outputs_);
+  auto top = Shape::create(std::move(dims));
+  if (!top) return error(top.error().message);
+  tops[0]->reshape(*top);
+  return {};
+}
+
+Result<void> InnerProductLayer::forward(Tensors bottoms, Tensors tops) {
+  backend().gemm(Op::kNone, transpose_ ? Op::kNone : Op::kTranspose, {rows_, outputs_, inputs_},
+                 1.0F, bottoms[0]->data(), parameter(0).data(), 0.0F, tops[0]->data());
+  if (has_bias_) backend().add_row(rows_, outputs_, parameter(1).data(), tops[0]->data());
+  return {};
+}
+
+void InnerProductLayer::backward(Tensors tops, const std::vector<bool>& propagate,
+                                 Tensors bottoms) {
+  const float* top_grad = tops[0]->grad();
+  if (parameter_needs_grad(0)) {
+    const float* bottom = bottoms[0]->data();
+    if (transpose_) {
+      backend().gemm(Op::kTranspose, Op::kNone, {inputs_, outputs_, rows_}, 1.0F, bottom, top_grad,
+                     1.0F, parameter(0).grad());
+    } else {
+      backend().gemm(Op::kTranspose, Op::kNone, {outputs_, inputs_, rows_}, 1.0F, top_grad, bottom,
+                     1.0F, parameter(0).grad());
+    }
+  }
+  if (has_bias_ && parameter_needs_grad(1)) {
+    backend().sum_rows(rows_, outputs_, top_grad, parameter(1).grad());
+  }
+  if (propagate[0]) {
+    backend().gemm(Op::kNone, transpose_ ? Op::kTranspose : Op::kNone, {rows_, inputs_, outputs_},
+                   1.0F, top_grad, parameter(0).data(), 0.0F, bottoms[0]->grad());
+  }
+}
+
+}  // namespace speedo

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <speedo/backend/backend.hpp>
+#include <speedo/core/layer.hpp>
+
+namespace speedo {
+
+// Fully connected layer: top = bottom * W^T + b.
+//
+// The bottom is seen as rows x inputs: axes before `axis` count rows, the others are flattened. W
+// is outputs x inputs, or inputs x outputs with `transpose`.
+class InnerProductLayer final : public Layer {
+ public:
+  using Layer::Layer;
+  Result<void> setup(const LayerContext& context, Tensors bottoms, Tensors tops) override;
+  Result<void> reshape(Tensors bottoms, Tensors tops) override;
+  Result<void> forward(Tensors bottoms, Tensors tops) override;
+  void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;
+
+ private:
+  int axis_ = 1;
+  bool has_bias_ = true;
+  bool transpose_ = false;
+  std::int64_t rows_ = 0, inputs_ = 0, outputs_ = 0;
+};
+
+}  // namespace speedo

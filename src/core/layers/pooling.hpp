@@ -1,0 +1,33 @@
+#pragma once
+
+#include <speedo/backend/backend.hpp>
+#include <speedo/core/layer.hpp>
+
+namespace speedo {
+
+// Maximum or mean over windows of an N x C x H x W bottom. With MAX, the optional top 1 is the
+// index within its plane of each maximum.
+class PoolingLayer final : public Layer {
+ public:
+  using Layer::Layer;
+  LayerArity arity() const override { return {1, 1, 1, 2}; }
+  Result<void> setup(const LayerContext& context, Tensors bottoms, Tensors tops) override;
+  Result<void> reshape(Tensors bottoms, Tensors tops) override;
+  Result<void> forward(Tensors bottoms, Tensors tops) override;
+  void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;
+
+ private:
+  Result<void> read_options(bool has_two_tops);
+
+  PoolingShape shape_;
+  Shape prepared_for_;  // the bottom shape of operation_
+  std::unique_ptr<Pooling> operation_;
+};
+
+// How many windows Caffe's Pooling makes along one axis: rounding up by default, and with padding
+// the last window is dropped if it would start beyond the image. Error: kConfig if no window fits,
+// or if the last one lies wholly outside the image, which Caffe turns into garbage.
+Result<std::int64_t> pooled_size(std::int64_t size, std::int64_t kernel, std::int64_t stride,
+                                 std::int64_t pad, bool round_up);
+
+}  // namespace speedo

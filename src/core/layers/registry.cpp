@@ -1,0 +1,138 @@
+#include "core/layers/registry.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "caffe.pb.h"
+#include "core/layers/accuracy.hpp"
+#include "core/layers/concat.hpp"
+#include "core/layers/convolution.hpp"
+#include "core/layers/dropout.hpp"
+#include "core/layers/dummy_data.hpp"
+#include "core/layers/eltwise.hpp"
+#include "core/layers/euclidean_loss.hpp"
+#include "core/layers/feed.hpp"
+#include "core/layers/flatten.hpp"
+#include "core/layers/inner_product.hpp"
+#include "core/layers/input.hpp"
+#include "core/layers/lrn.hpp"
+#include "core/layers/pooling.hpp"
+#include "core/layers/relu.hpp"
+#include "core/layers/silence.hpp"
+#include "core/layers/softmax.hpp"
+#include "core/layers/softmax_loss.hpp"
+#include "core/layers/split.hpp"
+#include "core/suggest.hpp"
+
+namespace speedo {
+namespace {
+
+template <class T>
+std::unique_ptr<Layer> make(const caffe::LayerParameter& parameter) {
+  return std::make_unique<T>(parameter);
+}
+
+struct Entry {
+  std::string_view type;
+  std::unique_ptr<Layer> (*make)(const caffe::LayerParameter&);
+};
+
+constexpr auto kLayers = std::to_array<Entry>({
+    {"Accuracy", make<AccuracyLayer>},
+    {"Concat", make<ConcatLayer>},
+    {"Convolution", make<ConvolutionLayer>},
+    {"Data", make<FeedLayer>},
+    {"Dropout", make<DropoutLayer>},
+    {"DummyData", make<DummyDataLayer>},
+    {"Eltwise", make<EltwiseLayer>},
+    {"EuclideanLoss", make<EuclideanLossLayer>},
+    {"Flatten", make<FlattenLayer>},
+    {"HDF5Data", make<FeedLayer>},
+    {"InnerProduct", make<InnerProductLayer>},
+    {"Input", make<InputLayer>},
+    {"LRN", make<LrnLayer>},
+    {"Pooling", make<PoolingLayer>},
+    {"ReLU", make<ReluLayer>},
+    {"Silence", make<SilenceLayer>},
+    {"Softmax", make<SoftmaxLayer>},
+    {"SoftmaxWithLoss", make<SoftmaxWithLossLayer>},
+    {"Split", make<SplitLayer>},
+});
+
+// Types of Caffe's that are not in kLayers.
+constexpr auto kNotBuilt = std::to_array<std::string_view>({"AbsVal",
+                                                            "ArgMax",
+                                                            "BNLL",
+                                                            "BatchNorm",
+                                                            "BatchReindex",
+                                                            "Bias",
+                                                            "Clip",
+                                                            "ContrastiveLoss",
+                                                            "Crop",
+                                                            "Deconvolution",
+                                                            "ELU",
+                                                            "Embed",
+                                                            "Exp",
+                                                            "Filter",
+                                                            "HDF5Output",
+                                                            "HingeLoss",
+                                                            "Im2col",
+                                                            "ImageData",
+                                                            "InfogainLoss",
+                                                            "LSTM",
+                                                            "LSTMUnit",
+                                                            "Log",
+                                                            "MVN",
+                                                            "MemoryData",
+                                                            "MultinomialLogisticLoss",
+                                                            "PReLU",
+                                                            "Parameter",
+                                                            "Power",
+                                                            "Python",
+                                                            "RNN",
+                                                            "Reduction",
+                                                            "Reshape",
+                                                            "SPP",
+                                                            "Scale",
+                                                            "Sigmoid",
+                                                            "SigmoidCrossEntropyLoss",
+                                                            "Slice",
+                                                            "Swish",
+                                                            "TanH",
+                                                            "Threshold",
+                                                            "Tile",
+                                                            "WindowData"});
+
+}  // namespace
+
+std::vector<std::string_view> layer_types() {
+  std::vector<std::string_view> types;
+  for (const Entry& entry : kLayers) types.push_back(entry.type);
+  return types;
+}
+
+Result<std::unique_ptr<Layer>> make_layer(const caffe::LayerParameter& parameter) {
+  const std::string& type = parameter.type();
+  for (const Entry& entry : kLayers) {
+    if (entry.type == type) return entry.make(parameter);
+  }
+  if (std::find(kNotBuilt.begin(), kNotBuilt.end(), type) != kNotBuilt.end()) {
+    return Error{
+        ErrorCode::kUnsupported,
+        fmt::format("layer '{}': layer type {} is not supported yet", parameter.name(), type)};
+  }
+  if (type.empty()) {
+    return Error{ErrorCode::kConfig, fmt::format("layer '{}': it has no type", parameter.name())};
+  }
+  const auto known = layer_types();
+  const std::vector<std::string> names(known.begin(), known.end());
+  return Error{ErrorCode::kConfig,
+               fmt::format("layer '{}': unknown layer type '{}'{}; known: {}", parameter.name(),
+                           type, did_you_mean(type, names), fmt::join(names, ", "))};
+}
+
+}  // namespace speedo

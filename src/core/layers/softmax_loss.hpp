@@ -1,0 +1,31 @@
+#pragma once
+
+#include <speedo/backend/backend.hpp>
+#include <speedo/core/layer.hpp>
+
+namespace speedo {
+
+// Cross-entropy of the softmax of bottom 0 against the integer labels of bottom 1, divided by a
+// normalizer: the count of labels that are not ignored (the default), of all labels, of rows, or 1;
+// never less than 1. Top 0 is the loss, the optional top 1 the probabilities.
+class SoftmaxWithLossLayer final : public Layer {
+ public:
+  using Layer::Layer;
+  LayerArity arity() const override { return {2, 2, 1, 2}; }
+  bool auto_tops() const override { return true; }
+  float default_loss_weight(int top) const override { return top == 0 ? 1.0F : 0.0F; }
+  bool allow_force_backward(int bottom) const override { return bottom == 0; }
+  bool can_propagate(int bottom) const override { return bottom == 0; }
+  Result<void> reshape(Tensors bottoms, Tensors tops) override;
+  Result<void> forward(Tensors bottoms, Tensors tops) override;
+  void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;
+
+ private:
+  double normalizer() const;
+
+  Backend::SoftmaxShape shape_{};
+  Tensor probability_;
+  std::int64_t valid_count_ = 0;  // of the last forward()
+};
+
+}  // namespace speedo

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <speedo/base/result.hpp>
+#include <speedo/core/shape.hpp>
+#include <speedo/core/tensor.hpp>
+
+namespace caffe {
+class BlobShape;
+}
+
+namespace speedo {
+
+class Backend;
+
+// What several layers share.
+
+// The shape that a prototxt gives, checked. Error: kConfig.
+Result<Shape> shape_from(const caffe::BlobShape& message);
+
+// Caffe's old view of a shape as num x channels x height x width: its first axis, 1 for a scalar.
+std::int64_t batch_size(const Shape& shape);
+
+// One value from host to device and back. The second waits for the device.
+void put_value(Backend& backend, float value, float* target);
+float get_value(Backend& backend, const float* source);
+
+}  // namespace speedo

@@ -1,0 +1,213 @@
+#include <speedo/core/net.hpp>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <speedo/backend/backend.hpp>
+#include <speedo/base/assert.hpp>
+
+#include "core/net_impl.hpp"
+
+namespace speedo {
+namespace {
+
+constexpr std::uint64_t kForwardStream = 3;
+
+// Tensors that share memory count once, with the largest of them.
+std::int64_t distinct_bytes(const std::map<const float*, std::int64_t>& counts) {
+  std::int64_t elements = 0;
+  for (const auto& [memory, count] : counts) {
+    elements += count;
+  }
+  return elements * static_cast<std::int64_t>(sizeof(float));
+}
+
+}  // namespace
+
+std::uint64_t BatchCursor::take() {
+  if (taken_ == span_.count) {
+    next_ = span_.next;
+  }
+  ++taken_;
+  return next_++;
+}
+
+// The passes.
+
+void Net::Impl::begin_forward() {
+  const auto phase = static_cast<std::uint64_t>(options.phase);
+  random = Random::derive(options.seed, {kForwardStream, phase, cursor.take()});
+}
+
+Result<float> Net::Impl::weighted_loss(std::size_t layer) {
+  double loss = 0.0;
+  for (std::size_t i = 0; i < views[layer].tops.size(); ++i) {
+    const float weight = wiring[layer].loss_weights[i];
+    if (weight == 0.0F) {
+      continue;
+    }
+    Tensor& top = *views[layer].tops[i];
+    if (top.count() == 1) {
+      float value = 0.0F;
+      options.backend->download({&value, 1}, top.data());
+      loss += static_cast<double>(weight) * static_cast<double>(value);
+    } else {
+      options.backend->fill(top.count(), weight, top.grad());
+      loss += options.backend->dot(top.count(), top.data(), top.grad());
+    }
+  }
+  return static_cast<float>(loss);
+}
+
+// The gradient of the loss by each of its terms is the term's weight.
+void Net::Impl::begin_backward() {
+  for (std::size_t layer = 0; layer < views.size(); ++layer) {
+    for (std::size_t i = 0; i < views[layer].tops.size(); ++i) {
+      const float weight = wiring[layer].loss_weights[i];
+      if (weight != 0.0F) {
+        Tensor& top = *views[layer].tops[i];
+        options.backend->fill(top.count(), weight, top.grad());
+      }
+    }
+  }
+}
+
+// A parameter's gradient is final after the first of its users, its owner, has run backward.
+void Net::Impl::report_gradients(std::size_t layer) {
+  const LayerWiring& wires = wiring[layer];
+  if (!gradient_ready || wires.slots_begin == wires.slots_end) {
+    return;
+  }
+  const auto slots = parameters->layout.slots();
+  const std::int64_t begin = slots[wires.slots_begin].offset;
+  const std::int64_t end = wires.slots_end < slots.size() ? slots[wires.slots_end].offset
+                                                          : parameters->layout.element_count();
+  gradient_ready(begin, end - begin);
+}
+
+// The public face.
+
+Net::Net(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Net::~Net() = default;
+
+Result<std::unique_ptr<Net>> Net::create(const caffe::NetParameter& parameter,
+                                         const NetOptions& options) {
+  SPEEDO_ASSERT(options.backend != nullptr);
+  auto impl = std::make_unique<Impl>(options);
+  SPEEDO_TRY(impl->build(parameter));
+  return std::unique_ptr<Net>(new Net(std::move(impl)));
+}
+
+Result<float> Net::forward_layer(std::size_t index) {
+  if (index == 0) {
+    impl_->begin_forward();
+  }
+  const LayerView& view = impl_->views[index];
+  SPEEDO_TRY(view.layer->forward(view.bottoms, view.tops));
+  return impl_->weighted_loss(index);
+}
+
+void Net::backward_layer(std::size_t index) {
+  if (index + 1 == impl_->views.size()) {
+    impl_->begin_backward();
+  }
+  const LayerView& view = impl_->views[index];
+  if (view.needs_backward) {
+    view.layer->backward(view.tops, view.propagate, view.bottoms);
+  }
+}
+
+Result<float> Net::forward() {
+  double loss = 0.0;
+  for (std::size_t layer = 0; layer < impl_->views.size(); ++layer) {
+    SPEEDO_ASSIGN(const float term, forward_layer(layer));
+    loss += static_cast<double>(term);
+  }
+  return static_cast<float>(loss);
+}
+
+void Net::backward() {
+  for (std::size_t layer = impl_->views.size(); layer-- > 0;) {
+    backward_layer(layer);
+    impl_->report_gradients(layer);
+  }
+}
+
+void Net::clear_gradients() {
+  Arena& arena = impl_->parameters->gradients;
+  impl_->options.backend->fill(arena.size(), 0.0F, arena.data());
+}
+
+void Net::on_gradient_ready(GradientReady hook) { impl_->gradient_ready = std::move(hook); }
+
+void Net::set_data_span(const DataSpan& span) {
+  impl_->cursor = BatchCursor(span);
+  for (const auto& layer : impl_->layers) {
+    layer->set_data_span(span);
+  }
+}
+
+Result<void> Net::reshape() {
+  for (const LayerView& view : impl_->views) {
+    SPEEDO_TRY(impl_->shape_layer(view));
+  }
+  return impl_->allocate_blobs();
+}
+
+const std::string& Net::name() const { return impl_->name; }
+
+Phase Net::phase() const { return impl_->options.phase; }
+
+Backend& Net::backend() const { return *impl_->options.backend; }
+
+const std::vector<Net::LayerView>& Net::layers() const { return impl_->views; }
+
+const std::vector<std::string>& Net::blob_names() const { return impl_->blob_names; }
+
+Tensor* Net::blob(const std::string& name) const {
+  const auto found = impl_->blob_index.find(name);
+  return found == impl_->blob_index.end() ? nullptr : impl_->blobs[found->second].tensor.get();
+}
+
+const std::vector<std::string>& Net::output_names() const { return impl_->output_names; }
+
+float Net::loss_weight(const std::string& blob) const {
+  float weight = 0.0F;
+  for (std::size_t layer = 0; layer < impl_->views.size(); ++layer) {
+    for (std::size_t i = 0; i < impl_->views[layer].tops.size(); ++i) {
+      if (impl_->views[layer].top_names[i] == blob) {
+        weight = impl_->wiring[layer].loss_weights[i];
+      }
+    }
+  }
+  return weight;
+}
+
+const ParameterLayout& Net::layout() const { return impl_->parameters->layout; }
+
+Arena& Net::weights() { return impl_->parameters->weights; }
+
+const Arena& Net::weights() const { return impl_->parameters->weights; }
+
+Arena& Net::gradients() { return impl_->parameters->gradients; }
+
+Net::Memory Net::memory() const {
+  std::map<const float*, std::int64_t> values;
+  std::map<const float*, std::int64_t> gradients;
+  for (const Impl::Blob& blob : impl_->blobs) {
+    const Tensor& tensor = *blob.tensor;
+    auto& count = values[tensor.data()];
+    count = std::max(count, tensor.count());
+    if (tensor.has_grad()) {
+      auto& grad_count = gradients[tensor.grad()];
+      grad_count = std::max(grad_count, tensor.count());
+    }
+  }
+  const std::int64_t arena_bytes =
+      impl_->parameters->layout.element_count() * static_cast<std::int64_t>(sizeof(float));
+  return {distinct_bytes(values), distinct_bytes(gradients), arena_bytes, arena_bytes};
+}
+
+}  // namespace speedo

@@ -1,0 +1,201 @@
+// Where parameters lie: in net order in one arena, shared by name as in Caffe.
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <speedo/backend/backend.hpp>
+#include <speedo/base/assert.hpp>
+
+#include "core/blob_proto.hpp"
+#include "core/fillers.hpp"
+#include "core/net_impl.hpp"
+
+namespace speedo {
+namespace {
+
+constexpr std::uint64_t kFillStream = 1;
+
+const caffe::ParamSpec& spec_of(const caffe::LayerParameter& message, int index) {
+  return index < message.param_size() ? message.param(index) : caffe::ParamSpec::default_instance();
+}
+
+// Takes a user's multiplier for a shared parameter, if it gives one.
+Result<void> merge_multiplier(const caffe::LayerParameter& message, const std::string& name,
+                              const char* what, bool given, float value, bool& known,
+                              float& shared) {
+  if (!given) {
+    return {};
+  }
+  if (known && value != shared) {
+    return layer_error(message,
+                       fmt::format("shares parameter '{}' with {} {}, but an earlier layer "
+                                   "gives it {}; they must agree",
+                                   name, what, value, shared));
+  }
+  known = true;
+  shared = value;
+  return {};
+}
+
+Result<void> check_shared_shape(const caffe::LayerParameter& message, const caffe::ParamSpec& spec,
+                                const Shape& shape, const ParameterSlot& slot) {
+  const bool permissive = spec.share_mode() == caffe::ParamSpec::PERMISSIVE;
+  if (permissive ? shape.count() == slot.count() : shape == slot.shape) {
+    return {};
+  }
+  return layer_error(
+      message, fmt::format("shares parameter '{}' of layer '{}', whose shape {} does not "
+                           "match its own {}{}",
+                           spec.name(), slot.layer, to_string(slot.shape), to_string(shape),
+                           permissive ? "" : " (share_mode: PERMISSIVE compares counts only)"));
+}
+
+// Stored weights that came inside the net's own message win over the filler, as in Caffe.
+Result<void> first_values(const caffe::LayerParameter& message, int index,
+                          const ParameterRequest& request, Random& random,
+                          std::span<float> values) {
+  if (message.blobs_size() > 0) {
+    if (index >= message.blobs_size() || !fits(message.blobs(index), request.shape)) {
+      return layer_error(message,
+                         fmt::format("the weights stored in the net do not fit parameter {} of "
+                                     "shape {}",
+                                     index, to_string(request.shape)),
+                         ErrorCode::kMismatch);
+    }
+    return read_values(message.blobs(index), values);
+  }
+  if (request.filler == nullptr) {
+    return {};
+  }
+  if (auto filled = fill(*request.filler, request.shape, random, values); !filled) {
+    return layer_error(message, fmt::format("parameter {}: {}", index, filled.error().message));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> Net::Impl::place_parameters() {
+  parameters = std::make_shared<NetParameters>();
+  std::set<std::string> trained_layers;
+  for (std::size_t layer = 0; layer < views.size(); ++layer) {
+    const std::size_t count = views[layer].layer->parameter_requests().size();
+    if (count > 0 && !trained_layers.insert(messages[layer].name()).second) {
+      return layer_error(messages[layer],
+                         "another layer with parameters has the same name; weights "
+                         "are stored by layer name, so rename one of them");
+    }
+    wiring[layer].slots_begin = parameters->layout.slots().size();
+    for (std::size_t i = 0; i < count; ++i) {
+      SPEEDO_ASSIGN(const std::size_t slot, place_parameter(layer, static_cast<int>(i)));
+      views[layer].slots.push_back(slot);
+    }
+    wiring[layer].slots_end = parameters->layout.slots().size();
+  }
+  return {};
+}
+
+Result<std::size_t> Net::Impl::place_parameter(std::size_t layer, int index) {
+  const caffe::LayerParameter& message = messages[layer];
+  const caffe::ParamSpec& spec = spec_of(message, index);
+  const Shape& shape =
+      views[layer].layer->parameter_requests()[static_cast<std::size_t>(index)].shape;
+  const auto known = spec.name().empty() ? slot_of_name.end() : slot_of_name.find(spec.name());
+  if (known == slot_of_name.end()) {
+    const std::size_t slot = parameters->layout.add(
+        {message.name(), index, spec.name(), shape, 0, spec.lr_mult(), spec.decay_mult()});
+    slot_uses.push_back({layer, index, spec.has_lr_mult(), spec.has_decay_mult()});
+    if (!spec.name().empty()) {
+      slot_of_name[spec.name()] = slot;
+    }
+    return slot;
+  }
+  const std::size_t slot = known->second;
+  ParameterSlot& owner = parameters->layout.slot(slot);
+  SPEEDO_TRY(check_shared_shape(message, spec, shape, owner));
+  SPEEDO_TRY(merge_multiplier(message, spec.name(), "lr_mult", spec.has_lr_mult(), spec.lr_mult(),
+                              slot_uses[slot].has_lr_mult, owner.lr_mult));
+  SPEEDO_TRY(merge_multiplier(message, spec.name(), "decay_mult", spec.has_decay_mult(),
+                              spec.decay_mult(), slot_uses[slot].has_decay_mult, owner.decay_mult));
+  return slot;
+}
+
+Result<void> Net::Impl::share_with(const Net& owner) {
+  const Impl& source = *owner.impl_;
+  parameters = source.parameters;
+  for (std::size_t layer = 0; layer < views.size(); ++layer) {
+    const auto& requests = views[layer].layer->parameter_requests();
+    if (requests.empty()) {
+      continue;
+    }
+    const LayerView* match = nullptr;
+    for (const LayerView& candidate : source.views) {
+      if (candidate.layer->name() == messages[layer].name() && !candidate.slots.empty()) {
+        match = &candidate;
+      }
+    }
+    if (match == nullptr || match->slots.size() != requests.size()) {
+      return layer_error(
+          messages[layer],
+          fmt::format("the test net has {} parameters here, the training net's layer "
+                      "of this name {}; their weights cannot be shared",
+                      requests.size(), match == nullptr ? 0 : match->slots.size()),
+          ErrorCode::kMismatch);
+    }
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      const Shape& shape = match->layer->parameter_requests()[i].shape;
+      if (shape != requests[i].shape) {
+        return layer_error(messages[layer],
+                           fmt::format("parameter {} has shape {} in the test net and {} in the "
+                                       "training net",
+                                       i, to_string(requests[i].shape), to_string(shape)),
+                           ErrorCode::kMismatch);
+      }
+    }
+    views[layer].slots = match->slots;
+  }
+  return {};
+}
+
+Result<void> Net::Impl::create_arenas() {
+  const std::int64_t count = parameters->layout.element_count();
+  SPEEDO_ASSIGN(parameters->weights, Arena::create(*options.backend, count));
+  SPEEDO_ASSIGN(parameters->gradients, Arena::create(*options.backend, count));
+  return fill_parameters();
+}
+
+Result<void> Net::Impl::fill_parameters() {
+  std::vector<float> values;
+  for (std::size_t i = 0; i < slot_uses.size(); ++i) {
+    const SlotUse& owner = slot_uses[i];
+    const ParameterSlot& slot = parameters->layout.slots()[i];
+    values.assign(static_cast<std::size_t>(slot.count()), 0.0F);
+    Random stream = Random::derive(options.seed, {kFillStream, i});
+    SPEEDO_TRY(first_values(
+        messages[owner.layer], owner.index,
+        views[owner.layer].layer->parameter_requests()[static_cast<std::size_t>(owner.index)],
+        stream, values));
+    if (!values.empty()) {
+      options.backend->upload(parameters->weights.data() + slot.offset, values);
+    }
+  }
+  return {};
+}
+
+void Net::Impl::bind_parameters() {
+  for (std::size_t layer = 0; layer < views.size(); ++layer) {
+    const auto& requests = views[layer].layer->parameter_requests();
+    std::vector<Tensor*> bound;
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      const ParameterSlot& slot = parameters->layout.slots()[views[layer].slots[i]];
+      auto& tensor =
+          wiring[layer].parameters.emplace_back(std::make_unique<Tensor>(requests[i].shape));
+      tensor->bind(parameters->weights.data() + slot.offset,
+                   parameters->gradients.data() + slot.offset);
+      bound.push_back(tensor.get());
+    }
+    views[layer].layer->bind_parameters(std::move(bound), wiring[layer].parameter_needs_grad);
+  }
+}
+
+}  // namespace speedo

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <speedo/base/result.hpp>
+
+#include "caffe.pb.h"
+
+namespace speedo {
+
+// Puts a Split layer behind every top that is read more than once, so that each blob has one reader
+// and gradients add up. An explicit loss weight counts as a reader and moves to the split's first
+// top. Names are Caffe's: layer BLOB_PRODUCER_INDEX_split, tops the same with _0, _1, ... Error:
+// kConfig for a bottom that no earlier layer produces.
+Result<void> insert_splits(caffe::NetParameter& net);
+
+}  // namespace speedo

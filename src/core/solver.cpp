@@ -1,0 +1,298 @@
+// Caffe's training loop: the order of actions is part of the contract, as logs, snapshots and tests
+// of both programs are compared line by line.
+
+#include <speedo/core/solver.hpp>
+
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include <speedo/backend/backend.hpp>
+#include <speedo/base/assert.hpp>
+#include <speedo/base/clock.hpp>
+#include <speedo/base/limits.hpp>
+
+#include "base/log.hpp"
+#include "caffe.pb.h"
+#include "core/debug_info.hpp"
+#include "core/net_outputs.hpp"
+#include "core/smoothed_loss.hpp"
+#include "core/solver_log.hpp"
+
+namespace speedo {
+namespace {
+
+using Action = Solver::Hooks::Action;
+
+// True every `interval` iterations; an interval of 0 means never.
+bool due(std::int64_t iteration, std::int64_t interval) {
+  return interval > 0 && iteration % interval == 0;
+}
+
+Result<void> check_intervals(const caffe::SolverParameter& solver) {
+  const std::pair<const char*, std::int64_t> fields[] = {{"display", solver.display()},
+                                                         {"snapshot", solver.snapshot()},
+                                                         {"test_interval", solver.test_interval()},
+                                                         {"max_iter", solver.max_iter()}};
+  for (const auto& [name, value] : fields) {
+    if (value < 0) {
+      return Error{ErrorCode::kConfig,
+                   fmt::format("solver: {} is {}; it must not be negative", name, value)};
+    }
+  }
+  if (solver.average_loss() < 1) {
+    return Error{ErrorCode::kConfig, fmt::format("solver: average_loss is {}; it must be 1 or more",
+                                                 solver.average_loss())};
+  }
+  return {};
+}
+
+}  // namespace
+
+struct Solver::Impl {
+  caffe::SolverParameter param;
+  Hooks hooks;
+  SolverNets nets;
+  std::unique_ptr<UpdateRule> rule;
+  std::vector<TestScores> last_scores;
+  SmoothedLoss smoothed{1};
+  std::int64_t iteration = 0;
+  std::int64_t last_snapshot = -1;
+  std::int64_t displayed_iteration = 0;
+  Instant displayed_at{};
+  int non_finite_in_a_row = 0;
+  bool stopped = false;
+
+  bool display_due() const { return due(iteration, param.display()); }
+
+  void start(std::int64_t at);
+  Result<void> iterate();
+  Result<float> pass_over_data();
+  Result<bool> accept_loss(float loss);
+  void show_progress(float loss);
+  void show_rate() const;
+  void update();
+  Result<void> snapshot();
+  Result<void> poll();
+  Result<void> test_if_due();
+  Result<std::vector<TestScores>> test_all();
+  Result<bool> test(std::size_t index, TestScores& scores);
+  Result<void> finish();
+};
+
+// Begins a stretch of iterations: its first batch, its loss window, its clock.
+void Solver::Impl::start(std::int64_t at) {
+  stopped = false;
+  smoothed = SmoothedLoss(static_cast<std::size_t>(param.average_loss()));
+  nets.train->set_data_span({.first = static_cast<std::uint64_t>(at) *
+                                      static_cast<std::uint64_t>(param.iter_size())});
+  displayed_iteration = at;
+  displayed_at = steady_clock().now();
+}
+
+Result<void> Solver::Impl::iterate() {
+  SPEEDO_TRY(test_if_due());
+  if (stopped) return {};
+  SPEEDO_ASSIGN(const float loss, pass_over_data());
+  SPEEDO_ASSIGN(const bool accepted, accept_loss(loss));
+  if (accepted) smoothed.add(loss);
+  if (display_due()) show_progress(accepted ? smoothed.value() : loss);
+  show_rate();
+  if (accepted) update();
+  ++iteration;
+  if (hooks.progress) hooks.progress(iteration, loss);
+  if (due(iteration, param.snapshot())) SPEEDO_TRY(snapshot());
+  return poll();
+}
+
+Result<float> Solver::Impl::pass_over_data() {
+  const bool debug = param.debug_info() && display_due();
+  return debug ? accumulate_with_debug_info(*nets.train, param.iter_size())
+               : accumulate_gradients(*nets.train, param.iter_size());
+}
+
+// Whether an iteration with this loss may change the weights.
+Result<bool> Solver::Impl::accept_loss(float loss) {
+  if (std::isfinite(loss)) {
+    non_finite_in_a_row = 0;
+    return true;
+  }
+  ++non_finite_in_a_row;
+  SPEEDO_WARN("Iteration {}: the loss is {:g}; its gradient is dropped ({} of {} in a row)",
+              iteration, loss, non_finite_in_a_row, kNonFiniteRunsMax);
+  if (non_finite_in_a_row < kNonFiniteRunsMax) return false;
+  return Error{ErrorCode::kNotFinite,
+               fmt::format("iteration {}: the loss was not finite {} times in a row; lower base_lr "
+                           "or set clip_gradients in the solver",
+                           iteration, kNonFiniteRunsMax)};
+}
+
+void Solver::Impl::show_progress(float loss) {
+  const Instant now = steady_clock().now();
+  const std::chrono::duration<float> seconds = now - displayed_at;
+  log_progress({.iteration = iteration,
+                .iterations_done = iteration - displayed_iteration,
+                .seconds = seconds.count(),
+                .display = param.display(),
+                .loss = loss});
+  displayed_iteration = iteration;
+  displayed_at = now;
+  log_outputs("Train", read_outputs(*nets.train));
+}
+
+void Solver::Impl::show_rate() const {
+  const std::int32_t steps = current_step(param, iteration);
+  if (param.lr_policy() == "multistep" && iteration > 0 &&
+      steps != current_step(param, iteration - 1)) {
+    SPEEDO_INFO("MultiStep Status: Iteration {}, step = {}", iteration, steps);
+  }
+  if (!display_due()) return;
+  const Result<float> rate = learning_rate(param, iteration);
+  SPEEDO_ASSERT(rate.has_value());
+  SPEEDO_INFO("Iteration {}, lr = {:g}", iteration, *rate);
+}
+
+void Solver::Impl::update() {
+  Net& net = *nets.train;
+  rule->compute_update(iteration, net.weights().data(), net.gradients().data());
+  apply_update(net.backend(), net.gradients().data(), net.weights());
+}
+
+Result<void> Solver::Impl::snapshot() {
+  if (!hooks.snapshot || last_snapshot == iteration) return {};
+  caffe::NetParameter model;
+  nets.train->to_proto(model, param.snapshot_diff());
+  caffe::SolverState state;
+  rule->save(state, iteration);
+  SPEEDO_TRY(hooks.snapshot(iteration, model, state));
+  last_snapshot = iteration;
+  return {};
+}
+
+Result<void> Solver::Impl::poll() {
+  if (!hooks.poll) return {};
+  const Action action = hooks.poll();
+  if (action == Action::kStop || action == Action::kSnapshotAndStop) stopped = true;
+  if (action == Action::kSnapshot || action == Action::kSnapshotAndStop) return snapshot();
+  return {};
+}
+
+Result<void> Solver::Impl::test_if_due() {
+  if (!due(iteration, param.test_interval())) return {};
+  if (iteration == 0 && !param.test_initialization()) return {};
+  SPEEDO_TRY(test_all());
+  return {};
+}
+
+Result<std::vector<TestScores>> Solver::Impl::test_all() {
+  std::vector<TestScores> all(nets.tests.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    SPEEDO_ASSIGN(const bool complete, test(i, all[i]));
+    if (!complete) return std::vector<TestScores>{};
+  }
+  last_scores = all;
+  return all;
+}
+
+// False: poll asked to stop before the last pass.
+Result<bool> Solver::Impl::test(std::size_t index, TestScores& scores) {
+  SPEEDO_INFO("Iteration {}, Testing net (#{})", iteration, index);
+  Result<void> polled;
+  const auto stop = [&] {
+    polled = poll();
+    return stopped || !polled;
+  };
+  const int passes = param.test_iter(static_cast<int>(index));
+  SPEEDO_ASSIGN(scores, run_test(*nets.tests[index], passes, stop));
+  SPEEDO_TRY(std::move(polled));
+  if (scores.passes < passes) {
+    SPEEDO_INFO("Test interrupted.");
+    return false;
+  }
+  if (param.test_compute_loss()) SPEEDO_INFO("Test loss: {:g}", scores.loss);
+  log_outputs("Test", scores.scores);
+  return true;
+}
+
+// What follows the last iteration: snapshot, one more forward pass for the loss, test.
+Result<void> Solver::Impl::finish() {
+  if (param.snapshot_after_train()) SPEEDO_TRY(snapshot());
+  if (stopped) {
+    SPEEDO_INFO("Optimization stopped early.");
+    return {};
+  }
+  if (display_due()) {
+    SPEEDO_ASSIGN(const float loss, nets.train->forward());
+    smoothed.add(loss);
+    SPEEDO_INFO("Iteration {}, loss = {:g}", iteration, smoothed.value());
+  }
+  if (due(iteration, param.test_interval())) SPEEDO_TRY(test_all());
+  if (!stopped) SPEEDO_INFO("Optimization Done.");
+  return {};
+}
+
+Solver::Solver(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Solver::~Solver() = default;
+
+Result<std::unique_ptr<Solver>> Solver::create(const caffe::SolverParameter& solver,
+                                               const SolverOptions& options, Hooks hooks) {
+  SPEEDO_ASSERT(options.backend != nullptr);
+  auto impl = std::make_unique<Impl>();
+  impl->param = solver;
+  impl->hooks = std::move(hooks);
+  SPEEDO_INFO("Initializing solver from parameters: \n{}", solver.DebugString());
+  SPEEDO_TRY(check_intervals(solver));
+  settle_seed(impl->param);
+  SPEEDO_ASSIGN(impl->nets, create_nets(impl->param, options));
+  SPEEDO_ASSIGN(impl->rule,
+                UpdateRule::create(impl->param, impl->nets.train->layout(), *options.backend));
+  SPEEDO_INFO("Solver scaffolding done.");
+  impl->start(0);
+  return std::unique_ptr<Solver>(new Solver(std::move(impl)));
+}
+
+Net& Solver::net() { return *impl_->nets.train; }
+const std::vector<std::unique_ptr<Net>>& Solver::test_nets() const { return impl_->nets.tests; }
+std::int64_t Solver::iteration() const { return impl_->iteration; }
+bool Solver::stopped() const { return impl_->stopped; }
+float Solver::smoothed_loss() const { return impl_->smoothed.value(); }
+const std::vector<TestScores>& Solver::last_scores() const { return impl_->last_scores; }
+
+Result<void> Solver::restore(const caffe::SolverState& state, const caffe::NetParameter& model) {
+  SPEEDO_TRY(impl_->nets.train->copy_weights_from(model));
+  SPEEDO_ASSIGN(impl_->iteration, impl_->rule->load(state));
+  return {};
+}
+
+Result<void> Solver::step(std::int64_t count) {
+  impl_->start(impl_->iteration);
+  const std::int64_t end = impl_->iteration + count;
+  while (impl_->iteration < end && !impl_->stopped) SPEEDO_TRY(impl_->iterate());
+  return {};
+}
+
+Result<void> Solver::solve() {
+  SPEEDO_INFO("Solving {}", impl_->nets.train->name());
+  SPEEDO_INFO("Learning Rate Policy: {}", impl_->param.lr_policy());
+  SPEEDO_TRY(step(impl_->param.max_iter() - impl_->iteration));
+  return impl_->finish();
+}
+
+Result<std::vector<TestScores>> Solver::test_all() {
+  impl_->stopped = false;
+  return impl_->test_all();
+}
+
+Result<float> accumulate_gradients(Net& net, int iter_size) {
+  SPEEDO_ASSERT(iter_size > 0);
+  net.clear_gradients();
+  float loss = 0.0F;
+  for (int pass = 0; pass < iter_size; ++pass) {
+    SPEEDO_ASSIGN(const float pass_loss, net.forward());
+    loss += pass_loss;
+    net.backward();
+  }
+  return loss / static_cast<float>(iter_size);
+}
+
+}  // namespace speedo

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include <speedo/core/solver.hpp>
+
+// The lines of Caffe's log that its tools read (parse_log.py, plot_training_log.py): same words,
+// same number format, so they are built in one place.
+namespace speedo {
+
+struct Progress {
+  std::int64_t iteration;
+  std::int64_t iterations_done;  // since the last such line
+  float seconds;                 // since the last such line
+  int display;
+  float loss;
+};
+// "Iteration 20 (5 iter/s, 0s/5 iters), loss = 0.0621173"
+void log_progress(const Progress& progress);
+
+// "    Train net output #0: loss = 0.018 (* 1 = 0.018 loss)", a line per score. kind: Train or
+// Test.
+void log_outputs(std::string_view kind, const std::vector<TestScores::Score>& scores);
+
+}  // namespace speedo

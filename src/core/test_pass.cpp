@@ -1,0 +1,79 @@
+#include <limits>
+#include <string>
+
+#include <speedo/backend/backend.hpp>
+#include <speedo/base/assert.hpp>
+#include <speedo/core/solver.hpp>
+
+#include "core/net_outputs.hpp"
+
+namespace speedo {
+namespace {
+
+bool has_loss(const Net& net) {
+  for (const std::string& blob : net.blob_names()) {
+    if (net.loss_weight(blob) != 0.0F) return true;
+  }
+  return false;
+}
+
+bool made_by_accuracy(const Net& net, const std::string& blob) {
+  for (const Net::LayerView& view : net.layers()) {
+    for (const std::string& top : view.top_names) {
+      if (top == blob && view.layer->type() == "Accuracy") return true;
+    }
+  }
+  return false;
+}
+
+float first_accuracy(const Net& net, const std::vector<TestScores::Score>& scores) {
+  for (const TestScores::Score& score : scores) {
+    if (made_by_accuracy(net, score.name)) return score.value;
+  }
+  return std::numeric_limits<float>::quiet_NaN();
+}
+
+// Sums of the passes so far, in float like Caffe's, so that the digits shown agree.
+void add_scores(std::vector<TestScores::Score>& sums, std::vector<TestScores::Score> scores) {
+  if (sums.empty()) {
+    sums = std::move(scores);
+    return;
+  }
+  SPEEDO_ASSERT(sums.size() == scores.size());
+  for (std::size_t i = 0; i < sums.size(); ++i) sums[i].value += scores[i].value;
+}
+
+}  // namespace
+
+std::vector<TestScores::Score> read_outputs(const Net& net) {
+  std::vector<TestScores::Score> scores;
+  std::vector<float> values;
+  for (const std::string& name : net.output_names()) {
+    const Tensor& output = *net.blob(name);
+    values.resize(static_cast<std::size_t>(output.count()));
+    net.backend().download(values, output.data());
+    for (const float value : values) scores.push_back({name, value, net.loss_weight(name)});
+  }
+  return scores;
+}
+
+Result<TestScores> run_test(Net& net, int iterations, const std::function<bool()>& stop) {
+  SPEEDO_ASSERT(iterations > 0);
+  net.set_data_span({});
+  TestScores result;
+  float loss = 0.0F;
+  while (result.passes < iterations) {
+    if (stop && stop()) break;
+    SPEEDO_ASSIGN(const float pass_loss, net.forward());
+    loss += pass_loss;
+    add_scores(result.scores, read_outputs(net));
+    ++result.passes;
+  }
+  const auto passes = static_cast<float>(result.passes);
+  for (TestScores::Score& score : result.scores) score.value /= passes;
+  result.accuracy = first_accuracy(net, result.scores);
+  if (result.passes > 0 && has_loss(net)) result.loss = loss / passes;
+  return result;
+}
+
+}  // namespace speedo

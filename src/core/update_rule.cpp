@@ -1,0 +1,163 @@
+#include <speedo/core/update_rule.hpp>
+
+#include <array>
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+#include <speedo/backend/backend.hpp>
+#include <speedo/base/assert.hpp>
+
+#include "base/log.hpp"
+#include "caffe.pb.h"
+#include "core/blob_proto.hpp"
+#include "core/sgd_rule.hpp"
+
+namespace speedo {
+namespace {
+
+using Make = Result<std::unique_ptr<UpdateRule>> (*)(const caffe::SolverParameter&,
+                                                     const ParameterLayout&, Backend&);
+struct Entry {
+  std::string_view type;
+  Make make;  // null: one of Caffe's solvers that has no rule here yet
+};
+// A rule is one file with a create() and one line here.
+constexpr std::array kRules{
+    Entry{"SGD", &SgdRule::create}, Entry{"Nesterov", nullptr}, Entry{"AdaGrad", nullptr},
+    Entry{"RMSProp", nullptr},      Entry{"AdaDelta", nullptr}, Entry{"Adam", nullptr},
+};
+
+Error config(std::string message) { return {ErrorCode::kConfig, std::move(message)}; }
+
+Result<void> check_fields(const caffe::SolverParameter& solver) {
+  SPEEDO_TRY(learning_rate(solver, 0));
+  const std::string& regularization = solver.regularization_type();
+  if (regularization != "L1" && regularization != "L2") {
+    return config(fmt::format("solver: unknown regularization_type \"{}\"; use L1 or L2",
+                              regularization));
+  }
+  if (solver.iter_size() < 1) {
+    return config(fmt::format("solver: iter_size is {}; it must be 1 or more",
+                              solver.iter_size()));
+  }
+  const std::pair<const char*, float> numbers[] = {{"base_lr", solver.base_lr()},
+                                                   {"momentum", solver.momentum()},
+                                                   {"weight_decay", solver.weight_decay()},
+                                                   {"clip_gradients", solver.clip_gradients()}};
+  for (const auto& [name, value] : numbers) {
+    if (!std::isfinite(value)) {
+      return config(fmt::format("solver: {} is {}; it must be a finite number", name, value));
+    }
+  }
+  return {};
+}
+
+Result<std::vector<float>> history_values(const caffe::BlobProto& blob,
+                                          const ParameterSlot& slot) {
+  std::vector<float> values(static_cast<std::size_t>(slot.count()));
+  if (fits(blob, slot.shape) && read_values(blob, values)) return values;
+  const Result<Shape> shape = shape_of(blob);
+  return Error{ErrorCode::kMismatch,
+               fmt::format("solver state: the history of parameter {} of layer '{}' is {} with {} "
+                           "values, but the net has {}; use the state of this net",
+                           slot.index, slot.layer, shape ? to_string(*shape) : "of no valid shape",
+                           blob.data_size() + blob.double_data_size(), to_string(slot.shape))};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<UpdateRule>> UpdateRule::create(const caffe::SolverParameter& solver,
+                                                       const ParameterLayout& layout,
+                                                       Backend& backend) {
+  SPEEDO_TRY(check_fields(solver));
+  std::string known;
+  for (const Entry& entry : kRules) {
+    if (entry.make != nullptr) known.append(known.empty() ? "" : ", ").append(entry.type);
+  }
+  for (const Entry& entry : kRules) {
+    if (entry.type != solver.type()) continue;
+    if (entry.make != nullptr) return entry.make(solver, layout, backend);
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("solver: type \"{}\" is not built yet; use {}", solver.type(), known)};
+  }
+  return config(fmt::format("solver: unknown type \"{}\"; use {}", solver.type(), known));
+}
+
+UpdateRule::UpdateRule(const caffe::SolverParameter& solver, const ParameterLayout& layout,
+                       Backend& backend)
+    : solver_(std::make_unique<caffe::SolverParameter>(solver)),
+      layout_(layout),
+      backend_(backend) {}
+
+UpdateRule::~UpdateRule() = default;
+
+float UpdateRule::rate(std::int64_t iteration) const {
+  const Result<float> rate = learning_rate(*solver_, iteration);
+  SPEEDO_ASSERT(rate.has_value());
+  return *rate;
+}
+
+float UpdateRule::gradient_scale(const float* gradients) const {
+  const float mean = 1.0F / static_cast<float>(solver_->iter_size());
+  const double limit = solver_->clip_gradients();
+  if (limit < 0) return mean;
+  const double norm = std::sqrt(backend_.dot(layout_.element_count(), gradients, gradients));
+  if (!(norm > limit)) return mean;
+  const double factor = limit / norm;
+  SPEEDO_INFO(
+      "Gradient clipping: scaling down gradients (L2 norm {:g} > {:g}) by scale factor {:g}", norm,
+      limit, factor);
+  return static_cast<float>(factor) * mean;
+}
+
+UpdateRule::Decay UpdateRule::decay_of(const ParameterSlot& slot) const {
+  const float decay = solver_->weight_decay() * slot.decay_mult;
+  if (solver_->regularization_type() == "L1") return {.l1 = decay, .l2 = 0.0F};
+  return {.l1 = 0.0F, .l2 = decay};
+}
+
+void UpdateRule::save(caffe::SolverState& state, std::int64_t iteration) {
+  SPEEDO_ASSERT(iteration >= 0);
+  state.set_iter(static_cast<std::int32_t>(iteration));
+  // Caffe's counter was last looked at for the update before this one.
+  state.set_current_step(iteration > 0 ? current_step(*solver_, iteration - 1) : 0);
+  state.clear_history();
+  for (const Arena* arena : histories()) {
+    for (const ParameterSlot& slot : layout_.slots()) {
+      const std::span<float> values = set_shape_and_data(slot.shape, *state.add_history());
+      backend_.download(values, arena->data() + slot.offset);
+    }
+  }
+}
+
+Result<std::int64_t> UpdateRule::load(const caffe::SolverState& state) {
+  const std::vector<Arena*> arenas = histories();
+  const std::span<const ParameterSlot> slots = layout_.slots();
+  const std::size_t expected = arenas.size() * slots.size();
+  if (state.iter() < 0) {
+    return Error{ErrorCode::kMismatch,
+                 fmt::format("solver state: iteration {} is negative", state.iter())};
+  }
+  if (static_cast<std::size_t>(state.history_size()) != expected) {
+    return Error{ErrorCode::kMismatch,
+                 fmt::format("solver state: {} history blobs, but a {} solver of this net has {}; "
+                             "use the state of this net and solver type",
+                             state.history_size(), solver_->type(), expected)};
+  }
+  std::vector<std::vector<float>> values(expected);
+  for (std::size_t i = 0; i < expected; ++i) {
+    SPEEDO_ASSIGN(values[i], history_values(state.history(static_cast<int>(i)),
+                                            slots[i % slots.size()]));
+  }
+  for (std::size_t i = 0; i < expected; ++i) {
+    backend_.upload(arenas[i / slots.size()]->data() + slots[i % slots.size()].offset, values[i]);
+  }
+  return state.iter();
+}
+
+void apply_update(Backend& backend, const float* update, Arena& weights) {
+  backend.axpby(weights.size(), -1.0F, update, 1.0F, weights.data());
+}
+
+}  // namespace speedo

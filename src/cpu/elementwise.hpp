@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+
+#include <speedo/backend/backend.hpp>
+
+namespace speedo::cpu {
+
+// The backend's vector operations on one thread's part; their contracts are Backend's.
+
+void axpby(std::int64_t n, float alpha, const float* x, float beta, float* y);
+void multiply(std::int64_t n, const float* a, const float* b, float* y);
+void divide(std::int64_t n, const float* a, const float* b, float* y);
+void square(std::int64_t n, const float* x, float* y);
+void power(std::int64_t n, const float* x, float exponent, float* y);
+void add_scalar(std::int64_t n, float value, float* y);
+void fill(std::int64_t n, float value, float* y);
+double dot(std::int64_t n, const float* x, const float* y);
+double sum_abs(std::int64_t n, const float* x);
+float sum(std::int64_t n, const float* x);
+
+void relu_forward(std::int64_t n, float negative_slope, const float* x, float* y);
+void relu_backward(std::int64_t n, float negative_slope, const float* x, const float* y_grad,
+                   float* x_grad);
+void dropout_mask(std::int64_t n, float ratio, std::uint64_t seed, float* mask);
+void max_forward(std::int64_t n, const float* a, const float* b, bool first, float b_index,
+                 float* mask, float* y);
+void max_backward(std::int64_t n, const float* mask, float index, const float* y_grad,
+                  float* x_grad);
+void sgd_update(std::int64_t n, const SgdStep& step, const float* weights, float* history,
+                float* grad);
+
+}  // namespace speedo::cpu

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <memory>
+
+#include <speedo/backend/operations.hpp>
+#include <speedo/base/result.hpp>
+
+#include "cpu/memory.hpp"
+#include "cpu/thread_pool.hpp"
+
+namespace speedo::cpu {
+
+// The pool and the scratch outlive the operation.
+Result<std::unique_ptr<Lrn>> make_lrn(const LrnShape& shape, ThreadPool& pool, Scratch& scratch);
+
+}  // namespace speedo::cpu

@@ -1,0 +1,69 @@
+#include "cpu/thread_pool.hpp"
+
+#include <speedo/base/assert.hpp>
+
+namespace speedo::cpu {
+namespace {
+
+// Layers follow each other within microseconds, and waking a sleeping thread takes tens of them; so
+// a thread looks this often before it sleeps (some 50 microseconds).
+constexpr int kSpins = 2000;
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+ThreadPool::ThreadPool(int threads) {
+  SPEEDO_ASSERT(threads >= 1);
+  for (int part = 1; part < threads; ++part) {
+    workers_.emplace_back([this, part] { work(part); });
+  }
+}
+
+ThreadPool::~ThreadPool() {
+  stop_.store(true);
+  generation_.fetch_add(1);
+  generation_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+void ThreadPool::run(const Job& job) {
+  job_ = job;
+  pending_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
+  generation_.fetch_add(1, std::memory_order_release);
+  generation_.notify_all();
+  job.call(job.body, job, 0);
+  // Parts are equal, so the others end soon; if a thread lost its core, yielding gives it ours.
+  for (int spins = 0; pending_.load(std::memory_order_acquire) > 0; ++spins) {
+    if (spins < kSpins) {
+      pause();
+    } else {
+      std::this_thread::yield();
+    }
+  }
+}
+
+void ThreadPool::work(int part) {
+  std::uint32_t seen = 0;
+  for (;;) {
+    std::uint32_t now = generation_.load(std::memory_order_acquire);
+    for (int spins = 0; now == seen && spins < kSpins; ++spins) {
+      pause();
+      now = generation_.load(std::memory_order_acquire);
+    }
+    if (now == seen) {
+      generation_.wait(seen, std::memory_order_acquire);
+      continue;
+    }
+    seen = now;
+    if (stop_.load()) return;
+    if (part < job_.parts) job_.call(job_.body, job_, part);
+    pending_.fetch_sub(1, std::memory_order_release);
+  }
+}
+
+}  // namespace speedo::cpu

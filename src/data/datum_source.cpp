@@ -1,0 +1,62 @@
+#include "data/datum_source.hpp"
+
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+#include <speedo/base/assert.hpp>
+
+namespace speedo {
+
+DatumSource::DatumSource(RandomFile file, std::vector<RecordExtent> records, ImageColor color)
+    : file_(std::move(file)), records_(std::move(records)), decoder_(color) {}
+
+Result<std::unique_ptr<DataSource>> DatumSource::make(RandomFile file,
+                                                      Result<std::vector<RecordExtent>> records,
+                                                      ImageColor color) {
+  if (!records) return std::move(records).error();
+  if (records->empty()) {
+    return Error{ErrorCode::kData, fmt::format("data source '{}' holds no records", file.name())};
+  }
+  return std::unique_ptr<DataSource>(
+      new DatumSource(std::move(file), std::move(records).value(), color));
+}
+
+Result<std::unique_ptr<DataSource>> DatumSource::open_lmdb(const std::filesystem::path& path,
+                                                           ImageColor color) {
+  std::error_code code;
+  const bool folder = std::filesystem::is_directory(path, code);
+  SPEEDO_ASSIGN(RandomFile file, RandomFile::open(folder ? path / "data.mdb" : path));
+  auto records = index_lmdb(file);
+  return make(std::move(file), std::move(records), color);
+}
+
+Result<std::unique_ptr<DataSource>> DatumSource::open_datumfile(const std::filesystem::path& path,
+                                                                ImageColor color) {
+  SPEEDO_ASSIGN(RandomFile file, RandomFile::open(path));
+  auto records = index_datumfile(file);
+  return make(std::move(file), std::move(records), color);
+}
+
+std::string DatumSource::key_of(const RecordExtent& extent) const {
+  std::string key(std::min<std::size_t>(extent.key_bytes, 64), '\0');
+  if (!file_.read(extent.key_offset, std::as_writable_bytes(std::span(key)))) return "?";
+  for (char& letter : key) {
+    if (letter < ' ' || letter > '~') letter = '?';
+  }
+  return key;
+}
+
+Result<void> DatumSource::read(std::int64_t index, Record& record) {
+  SPEEDO_ASSERT(index >= 0 && index < size());
+  const RecordExtent& extent = records_[static_cast<std::size_t>(index)];
+  value_.resize(extent.value_bytes);
+  SPEEDO_TRY(file_.read(extent.value_offset, value_));
+  if (auto decoded = decoder_.decode(value_, record); !decoded) {
+    return Error{decoded.error().code, fmt::format("'{}': record {} (key '{}') {}", file_.name(),
+                                                   index, key_of(extent), decoded.error().message)};
+  }
+  return {};
+}
+
+}  // namespace speedo

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <speedo/data/data_source.hpp>
+
+#include "data/datum.hpp"
+#include "data/record_index.hpp"
+
+namespace speedo {
+
+// Serialized Datums at known places of a file: LMDB and datumfile alike.
+class DatumSource : public DataSource {
+ public:
+  // `path`: the folder of an LMDB database or its data file. Error: also kData for an empty one.
+  static Result<std::unique_ptr<DataSource>> open_lmdb(const std::filesystem::path& path,
+                                                       ImageColor color);
+  static Result<std::unique_ptr<DataSource>> open_datumfile(const std::filesystem::path& path,
+                                                            ImageColor color);
+
+  std::int64_t size() const override { return static_cast<std::int64_t>(records_.size()); }
+  Result<void> read(std::int64_t index, Record& record) override;
+
+ private:
+  DatumSource(RandomFile file, std::vector<RecordExtent> records, ImageColor color);
+  static Result<std::unique_ptr<DataSource>> make(RandomFile file,
+                                                  Result<std::vector<RecordExtent>> records,
+                                                  ImageColor color);
+  std::string key_of(const RecordExtent& extent) const;
+
+  RandomFile file_;
+  std::vector<RecordExtent> records_;
+  DatumDecoder decoder_;
+  std::vector<std::byte> value_;
+};
+
+}  // namespace speedo

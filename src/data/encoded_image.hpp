@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include <speedo/base/result.hpp>
+#include <speedo/data/data_source.hpp>
+
+namespace speedo {
+
+// What an encoded image becomes: the channels it has, or always three (blue, green, red), or one.
+enum class ImageColor { kNative, kColor, kGray };
+
+// Decompresses a PNG or JPEG file into planar bytes, blue first, as Caffe does through OpenCV. An
+// image of more than kBlobElementsMax values is refused before memory is taken for it.
+Result<void> decode_image(std::span<const std::byte> file, ImageColor color, Record& record);
+
+}  // namespace speedo

@@ -1,0 +1,81 @@
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "data/random_file.hpp"
+
+namespace speedo {
+
+namespace {
+
+// A small archive may unpack to anything; data sets of this size do not come in one gzip file.
+constexpr std::uint64_t kUnpackedBytesMax = std::uint64_t{8} << 30U;
+constexpr std::size_t kBlockBytes = std::size_t{1} << 20U;
+
+using GzipHandle = std::unique_ptr<gzFile_s, decltype(&gzclose)>;
+
+bool is_gzip(const RandomFile& file) {
+  std::byte magic[2] = {};
+  return file.holds(0, 2) && file.read(0, magic) && magic[0] == std::byte{0x1f} &&
+         magic[1] == std::byte{0x8b};
+}
+
+bool write_all(int fd, const char* bytes, std::size_t count) {
+  while (count > 0) {
+    const ssize_t written = ::write(fd, bytes, count);
+    if (written <= 0) return false;
+    bytes += written;
+    count -= static_cast<std::size_t>(written);
+  }
+  return true;
+}
+
+// Empty: all is well. Else what went wrong.
+std::string unpack(gzFile source, int target) {
+  std::vector<char> block(kBlockBytes);
+  std::uint64_t total = 0;
+  for (;;) {
+    const int count = gzread(source, block.data(), static_cast<unsigned>(block.size()));
+    int code = Z_OK;
+    const char* text = gzerror(source, &code);
+    // A file cut short reads as an early end, which zlib reports as a buffer error.
+    if (count < 0 || code != Z_OK) return fmt::format("is a damaged gzip file ({})", text);
+    if (count == 0) return {};
+    total += static_cast<std::uint64_t>(count);
+    if (total > kUnpackedBytesMax) return "unpacks to more than 8 GiB";
+    if (!write_all(target, block.data(), static_cast<std::size_t>(count))) {
+      return "cannot be unpacked: memory is full";
+    }
+  }
+}
+
+}  // namespace
+
+// The unpacked bytes live in an anonymous file in memory, so that they too are read at any offset.
+Result<RandomFile> RandomFile::open_unpacked(const std::filesystem::path& path) {
+  SPEEDO_ASSIGN(RandomFile packed, open(path));
+  if (!is_gzip(packed)) return packed;
+  const GzipHandle source(gzopen(path.c_str(), "rb"), gzclose);
+  const int target = ::memfd_create("speedo-unpacked", MFD_CLOEXEC);
+  const std::string fault =
+      source && target >= 0 ? unpack(source.get(), target) : "cannot be unpacked";
+  if (!fault.empty()) {
+    if (target >= 0) ::close(target);
+    return Error{ErrorCode::kData, fmt::format("'{}' {}", path.string(), fault)};
+  }
+  return RandomFile(target, path.string(),
+                    static_cast<std::uint64_t>(::lseek(target, 0, SEEK_END)));
+}
+
+bool peek_unpacked(const std::filesystem::path& path, std::span<std::byte> target) {
+  const GzipHandle source(gzopen(path.c_str(), "rb"), gzclose);
+  return source && gzread(source.get(), target.data(), static_cast<unsigned>(target.size())) ==
+                       static_cast<int>(target.size());
+}
+
+}  // namespace speedo

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <speedo/base/result.hpp>
+
+namespace speedo {
+
+// The only door to the HDF5 library. Paths inside a file are separated by '/'.
+//
+// Thread safety: the library is one big shared state, so every call here takes one lock; one object
+// may be used by one thread at a time.
+
+// An open file for reading. Errors: kNotFound if it does not exist, kData naming file and dataset
+// for everything else.
+class Hdf5Reader {
+ public:
+  static Result<Hdf5Reader> open(const std::filesystem::path& path);
+  Hdf5Reader(Hdf5Reader&& other) noexcept;
+  Hdf5Reader& operator=(Hdf5Reader&& other) noexcept;
+  ~Hdf5Reader();
+
+  const std::string& file_name() const { return file_name_; }
+  bool has(const std::string& path) const;  // a group or dataset of this name exists
+  bool is_dataset(const std::string& path) const;
+  Result<std::vector<std::string>> children(const std::string& group) const;  // sorted by name
+
+  Result<std::vector<std::int64_t>> dims(const std::string& dataset) const;
+  // Rows first .. first+count-1 along the first axis, as float; a scalar dataset is one row.
+  // Requires: `target` holds exactly that many values.
+  Result<void> read_rows(const std::string& dataset, std::int64_t first, std::int64_t count,
+                         std::span<float> target) const;
+  Result<std::vector<float>> read_floats(const std::string& dataset) const;  // all of it
+  Result<std::int64_t> read_integer(const std::string& dataset) const;       // one value
+  Result<std::string> read_string(const std::string& dataset) const;
+
+  bool has_attribute(const std::string& object, const std::string& name) const;
+  Result<double> number_attribute(const std::string& object, const std::string& name) const;
+  Result<std::string> string_attribute(const std::string& object, const std::string& name) const;
+
+ private:
+  Hdf5Reader(std::int64_t file, std::string file_name);
+  Error fault(const std::string& object, const std::string& what) const;
+
+  std::int64_t file_ = -1;
+  std::string file_name_;
+};
+
+// A file being written beside its final name: commit() puts it in place in one step, so that nobody
+// ever sees half of it. Without commit() nothing is left behind. Errors: kCannotWrite.
+class Hdf5Writer {
+ public:
+  static Result<Hdf5Writer> create(const std::filesystem::path& path);
+  Hdf5Writer(Hdf5Writer&& other) noexcept;
+  Hdf5Writer& operator=(Hdf5Writer&&) = delete;
+  ~Hdf5Writer();
+
+  Result<void> add_group(const std::string& path);  // and its parents; not an error: it exists
+  Result<void> add_floats(const std::string& path, std::span<const std::int64_t> dims,
+                          std::span<const float> values);
+  Result<void> add_doubles(const std::string& path, std::span<const std::int64_t> dims,
+                           std::span<const double> values);
+  Result<void> add_integers(const std::string& path, std::span<const int> values);
+  Result<void> add_string(const std::string& path, const std::string& value);
+
+  // A dataset that grows by rows: chunked, float.
+  Result<void> add_rows(const std::string& path, std::span<const std::int64_t> row_dims,
+                        std::span<const float> values);
+
+  Result<void> commit();
+
+ private:
+  Hdf5Writer(std::int64_t file, std::filesystem::path path, std::filesystem::path temporary);
+  Error fault(const std::string& object) const;
+  Result<void> add_dataset(const std::string& path, std::span<const std::int64_t> dims,
+                           std::int64_t file_type, std::int64_t memory_type, const void* values);
+  void discard();
+
+  std::int64_t file_ = -1;
+  std::filesystem::path path_, temporary_;
+};
+
+}  // namespace speedo

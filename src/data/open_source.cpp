@@ -1,0 +1,107 @@
+#include "data/open_source.hpp"
+
+#include <algorithm>
+#include <system_error>
+#include <vector>
+
+#include <fmt/format.h>
+#include <speedo/base/file.hpp>
+
+#include "data/datum_source.hpp"
+#include "data/image_files.hpp"
+
+namespace speedo {
+
+namespace {
+
+using std::filesystem::path;
+
+bool is_file(const path& name) {
+  std::error_code code;
+  return std::filesystem::is_regular_file(name, code);
+}
+
+std::vector<path> split_list(const std::string& name, const path& base) {
+  std::vector<path> files;
+  for (std::size_t begin = 0; begin <= name.size();) {
+    const std::size_t comma = std::min(name.find(',', begin), name.size());
+    if (comma > begin) files.push_back(resolve_path(name.substr(begin, comma - begin), base));
+    begin = comma + 1;
+  }
+  return files;
+}
+
+// CIFAR's training batches in a folder, by number. Its test batch is another set: name that file.
+std::vector<path> training_batches(const path& folder) {
+  std::vector<path> files;
+  std::error_code code;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, code)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("data_batch_") && looks_like_cifar(entry.path())) {
+      files.push_back(entry.path());
+    }
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+Error unsupported_leveldb(const path& where) {
+  return Error{
+      ErrorCode::kUnsupported,
+      fmt::format("'{}' would be a LevelDB database, which cannot be read yet: make an LMDB "
+                  "or datumfile from the original data (speedo convert) and set backend: "
+                  "LMDB or DATUMFILE",
+                  where.string())};
+}
+
+Result<std::unique_ptr<DataSource>> open_folder(const path& where, const SourceOptions& options) {
+  if (is_file(where / "data.mdb")) {
+    if (!options.kind || options.kind == SourceKind::kLmdb) {
+      return DatumSource::open_lmdb(where, options.color);
+    }
+    return Error{ErrorCode::kConfig,
+                 fmt::format("'{}' is an LMDB database: set backend: LMDB", where.string())};
+  }
+  if (is_file(where / "CURRENT")) return unsupported_leveldb(where);
+  if (const std::vector<path> files = training_batches(where); !files.empty()) {
+    return open_cifar(files);
+  }
+  return Error{
+      ErrorCode::kData,
+      fmt::format("'{}' is a folder, but holds neither data.mdb (LMDB) nor data_batch_*.bin "
+                  "(CIFAR-10)",
+                  where.string())};
+}
+
+Result<std::unique_ptr<DataSource>> open_file(const path& where, const SourceOptions& options) {
+  if (looks_like_idx_images(where)) return open_idx(where, idx_labels_beside(where));
+  if (looks_like_cifar(where)) return open_cifar({where});
+  if (where.extension() == ".mdb" || options.kind == SourceKind::kLmdb) {
+    return DatumSource::open_lmdb(where, options.color);
+  }
+  if (options.kind == SourceKind::kLevelDb) return unsupported_leveldb(where);
+  if (where.filename().string().find("-ubyte") != std::string::npos) {
+    return open_idx(where, idx_labels_beside(where));
+  }
+  if (where.extension() == ".bin" && !options.kind) return open_cifar({where});
+  return DatumSource::open_datumfile(where, options.color);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DataSource>> open_source(const std::string& name,
+                                                const SourceOptions& options) {
+  const path where = resolve_path(name, options.base);
+  std::error_code code;
+  if (std::filesystem::is_directory(where, code)) return open_folder(where, options);
+  if (is_file(where)) return open_file(where, options);
+  if (std::filesystem::exists(where, code)) {
+    return Error{ErrorCode::kData, fmt::format("'{}' is neither a file nor a folder", name)};
+  }
+  if (name.find(',') != std::string::npos) return open_cifar(split_list(name, options.base));
+  return Error{ErrorCode::kNotFound,
+               fmt::format("data source '{}' does not exist (looked from '{}' and from '{}')", name,
+                           std::filesystem::current_path(code).string(), options.base.string())};
+}
+
+}  // namespace speedo

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <speedo/base/result.hpp>
+#include <speedo/data/data_source.hpp>
+
+#include "data/encoded_image.hpp"
+
+namespace speedo {
+
+// What a prototxt says about the kind of its source.
+enum class SourceKind { kLmdb, kLevelDb, kDatumfile };
+
+struct SourceOptions {
+  std::optional<SourceKind> kind = {};     // empty: what the files look like
+  ImageColor color = ImageColor::kNative;  // of encoded images
+  std::filesystem::path base = {};         // second place to look for relative paths
+};
+
+// Opens a data set by name (src/data/README.md lists the forms). MNIST and CIFAR files are known by
+// their content, whatever the kind says. Errors: kNotFound, kData, kUnsupported (LevelDB).
+Result<std::unique_ptr<DataSource>> open_source(const std::string& name,
+                                                const SourceOptions& options);
+
+}  // namespace speedo

@@ -1,0 +1,120 @@
+#include "main/arguments.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cstddef>
+#include <numeric>
+
+namespace speedo {
+
+namespace {
+
+// A flag argument taken apart: "--name=value".
+struct Flag {
+  std::string name;
+  std::string value;
+  bool has_value = false;
+};
+
+bool looks_like_flag(const std::string& argument) {
+  if (argument.size() < 2 || argument[0] != '-') return false;
+  const std::size_t start = argument[1] == '-' ? 2 : 1;
+  return start < argument.size() && std::isalpha(static_cast<unsigned char>(argument[start])) != 0;
+}
+
+Flag take_apart(const std::string& argument) {
+  const std::size_t start = argument[1] == '-' ? 2 : 1;
+  const std::size_t equals = argument.find('=', start);
+  if (equals == std::string::npos) return {argument.substr(start), "", false};
+  return {argument.substr(start, equals - start), argument.substr(equals + 1), true};
+}
+
+const FlagName* find(const std::vector<FlagName>& known, std::string_view name) {
+  const std::string wanted = squash(name);
+  const auto place = std::find_if(known.begin(), known.end(), [&](const FlagName& flag) {
+    return squash(flag.name) == wanted;
+  });
+  return place == known.end() ? nullptr : &*place;
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+    }
+  }
+  return row.back();
+}
+
+Error unknown_flag(const std::string& argument, const Flag& flag,
+                   const std::vector<FlagName>& known) {
+  std::vector<std::string> names;
+  for (const FlagName& each : known) names.push_back(each.name);
+  const std::string near = nearest(flag.name, names);
+  const std::string written = argument.substr(0, argument.find('='));
+  return {ErrorCode::kUsage, "unknown flag '" + written + "'" +
+                                 (near.empty() ? "" : ", did you mean --" + near + "?") +
+                                 " (--help lists all flags)"};
+}
+
+}  // namespace
+
+std::string squash(std::string_view flag) {
+  std::string result;
+  for (const char c : flag) {
+    if (c == '-' || c == '_') continue;
+    result.push_back(static_cast<char>(std::tolower(static_cast<unsigned char>(c))));
+  }
+  return result;
+}
+
+std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
+  const std::string wanted = squash(word);
+  std::string best;
+  std::size_t best_distance = std::max<std::size_t>(2, wanted.size() / 3) + 1;
+  for (const std::string& candidate : candidates) {
+    const std::size_t distance = edit_distance(wanted, squash(candidate));
+    if (distance < best_distance) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+Result<std::vector<std::string>> normalize_arguments(const std::vector<std::string>& raw,
+                                                     const std::vector<FlagName>& known) {
+  std::vector<std::string> result;
+  for (std::size_t i = 0; i < raw.size(); ++i) {
+    if (raw[i] == "--") {
+      result.insert(result.end(), raw.begin() + static_cast<std::ptrdiff_t>(i), raw.end());
+      break;
+    }
+    if (!looks_like_flag(raw[i])) {
+      result.push_back(raw[i]);
+      continue;
+    }
+    Flag flag = take_apart(raw[i]);
+    const FlagName* name = find(known, flag.name);
+    if (name == nullptr) return unknown_flag(raw[i], flag, known);
+    if (!flag.has_value && name->takes_value) {
+      const bool next_is_flag = i + 1 < raw.size() && looks_like_flag(raw[i + 1]) &&
+                                find(known, take_apart(raw[i + 1]).name) != nullptr;
+      if (i + 1 == raw.size() || next_is_flag) {
+        return Error{ErrorCode::kUsage, "flag --" + name->name + " needs a value"};
+      }
+      flag.value = raw[++i];
+      flag.has_value = true;
+    }
+    result.push_back("--" + name->name + (flag.has_value ? "=" + flag.value : ""));
+  }
+  return result;
+}
+
+}  // namespace speedo

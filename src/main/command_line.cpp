@@ -1,0 +1,95 @@
+#include "main/command_line.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <sstream>
+
+#include <CLI/CLI.hpp>
+
+#include "main/arguments.hpp"
+
+namespace speedo {
+
+namespace {
+
+constexpr std::size_t kNameColumns = 34;
+constexpr std::size_t kDescriptionColumns = 64;
+
+std::vector<FlagName> flags_of(const CLI::App& app) {
+  std::vector<FlagName> flags;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) {
+      flags.push_back({name, option->get_items_expected_max() > 0});
+    }
+    for (const std::string& name : option->get_snames()) {
+      flags.push_back({name, option->get_items_expected_max() > 0});
+    }
+  }
+  return flags;
+}
+
+// Breaks a description between words, so that the help fits a terminal.
+std::string wrap(const std::string& text) {
+  std::string result;
+  std::size_t column = 0;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (column > 0 && column + 1 + word.size() > kDescriptionColumns) {
+      result += '\n';
+      column = 0;
+    } else if (column > 0) {
+      result += ' ';
+      ++column;
+    }
+    result += word;
+    column += word.size();
+  }
+  return result;
+}
+
+// A validator's description is for its error; in the help the kind of value is enough.
+void tidy_help(CLI::App& app) {
+  app.get_formatter()->column_width(kNameColumns);
+  app.get_formatter()->label("REQUIRED", "(required)");
+  for (CLI::Option* option : app.get_options()) {
+    option->description(wrap(option->get_description()));
+  }
+}
+
+std::string one_line(const std::string& text) {
+  return text.substr(0, text.find_last_not_of('\n') + 1);
+}
+
+}  // namespace
+
+Result<Parsed> parse(CLI::App& app, const std::vector<std::string>& arguments,
+                     std::vector<std::string>* normalized) {
+  bool want_version = false;
+  app.add_flag("--version", want_version, "Print the version and exit")->group("Other");
+  app.set_help_flag("-h,--help", "Print this help and exit")->group("Other");
+  tidy_help(app);
+  SPEEDO_ASSIGN(std::vector<std::string> spelled, normalize_arguments(arguments, flags_of(app)));
+  for (std::string& argument : spelled) {
+    if (argument == "--h") argument = "-h";
+  }
+  if (normalized != nullptr) *normalized = spelled;
+  if (std::find(spelled.begin(), spelled.end(), "--version") != spelled.end()) {
+    std::printf("%s\n", version().c_str());
+    return Parsed::kDone;
+  }
+  try {
+    app.parse(std::vector<std::string>(spelled.rbegin(), spelled.rend()));
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    return Parsed::kDone;
+  } catch (const CLI::ParseError& error) {
+    return Error{ErrorCode::kUsage, one_line(error.what()) + " (see --help)"};
+  }
+  return Parsed::kRun;
+}
+
+std::vector<std::string> arguments_of(int argc, char** argv) { return {argv + 1, argv + argc}; }
+
+std::string version() { return "speedo " SPEEDO_VERSION; }
+
+}  // namespace speedo

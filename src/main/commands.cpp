@@ -1,0 +1,74 @@
+#include "main/commands.hpp"
+
+#include <cstdio>
+
+#include "main/arguments.hpp"
+#include "main/command_line.hpp"
+#include "main/exit_code.hpp"
+
+namespace speedo {
+
+namespace {
+
+void print_help() {
+  std::printf("%s: distributed training of Caffe nets\n\nusage: speedo COMMAND [FLAGS]\n\n",
+              version().c_str());
+  for (const Command& command : commands()) {
+    std::printf("  %-10s%s\n", command.name, command.summary);
+  }
+  std::printf(
+      "\n`speedo COMMAND --help` lists the flags of a command. A cluster of several machines has\n"
+      "programs of its own: speedo-master --help, speedo-worker --help.\n\n"
+      "Example:\n"
+      "  speedo run --solver examples/digits/digits_solver.prototxt --workers 3\n");
+}
+
+const Command* find(const std::string& name) {
+  for (const Command& command : commands()) {
+    if (name == command.name) return &command;
+  }
+  return nullptr;
+}
+
+Error unknown_command(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Command& command : commands()) names.emplace_back(command.name);
+  const std::string near = nearest(name, names);
+  return {ErrorCode::kUsage, "unknown command '" + name + "'" +
+                                 (near.empty() ? "" : ", did you mean " + near + "?") +
+                                 " (speedo --help lists all commands)"};
+}
+
+}  // namespace
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> all = {
+      {"run", "train on a cluster of this machine: Redis, a master and workers", run_command},
+      {"train", "train or fine-tune in one process", train_command},
+      {"test", "score a model", test_command},
+      {"time", "measure a net, layer by layer", time_command},
+      {"net", "show the shapes, parameters and memory of a net", net_command},
+      {"convert", "make a database of MNIST, CIFAR or CSV files", convert_command},
+      {"mean", "compute the mean image of a database", mean_command},
+  };
+  return all;
+}
+
+int speedo_main(const std::vector<std::string>& arguments) {
+  const std::string first = arguments.empty() ? "" : squash(arguments[0]);
+  if (arguments.empty() || first == "help" || first == "h") {
+    print_help();
+    return arguments.empty() ? exit_code(ErrorCode::kUsage) : 0;
+  }
+  if (first == "version") {
+    std::printf("%s\n", version().c_str());
+    return 0;
+  }
+  const Command* command = find(arguments[0]);
+  if (command == nullptr) return report_failure("speedo", unknown_command(arguments[0]));
+  const auto code = command->function({arguments.begin() + 1, arguments.end()});
+  if (code) return *code;
+  return report_failure(("speedo " + arguments[0]).c_str(), code.error());
+}
+
+}  // namespace speedo

@@ -1,0 +1,305 @@
+#include "main/local_cluster.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <speedo/base/clock.hpp>
+#include <speedo/base/file.hpp>
+
+#include "base/log.hpp"
+#include "main/children.hpp"
+#include "main/exit_code.hpp"
+#include "main/signals.hpp"
+
+namespace speedo {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+
+namespace {
+
+constexpr milliseconds kPollInterval{2};  // while something starts
+constexpr milliseconds kWatchInterval{
+    100};  // while training runs; the end of a child comes at once
+constexpr std::chrono::seconds kStartPatience{20};
+constexpr std::chrono::seconds kDrainPatience{5};
+constexpr std::size_t kSocketPathMax = 90;  // sun_path holds 108 bytes
+
+// Calls `done` every few milliseconds until it is true or patience runs out.
+template <class Done>
+bool poll_until(Done done) {
+  const Instant end = steady_clock().now() + kStartPatience;
+  while (!done()) {
+    if (steady_clock().now() > end) return false;
+    std::this_thread::sleep_for(kPollInterval);
+  }
+  return true;
+}
+
+bool can_connect(const fs::path& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.string().copy(address.sun_path, sizeof(address.sun_path) - 1);
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return false;
+  const bool connected =
+      ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+  ::close(fd);
+  return connected;
+}
+
+Result<fs::path> make_temporary_folder() {
+  std::error_code code;
+  std::string pattern = (fs::temp_directory_path(code) / "speedo-run-XXXXXX").string();
+  if (code || pattern.size() > kSocketPathMax) pattern = "/tmp/speedo-run-XXXXXX";
+  if (::mkdtemp(pattern.data()) == nullptr) {
+    return Error{ErrorCode::kCannotWrite,
+                 "cannot make the temporary folder '" + pattern + "': " + std::strerror(errno)};
+  }
+  return fs::path(pattern);
+}
+
+// A program of ours, beside the one that runs.
+std::string program(const char* name) {
+  std::error_code code;
+  return (fs::read_symlink("/proc/self/exe", code).parent_path() / name).string();
+}
+
+std::vector<std::pair<std::string, std::string>> thread_environment(std::uint64_t workers) {
+  if (std::getenv("OPENBLAS_NUM_THREADS") != nullptr) return {};
+  const std::uint64_t cores = std::max(1U, std::thread::hardware_concurrency());
+  return {{"OPENBLAS_NUM_THREADS", std::to_string(std::max<std::uint64_t>(1, cores / workers))}};
+}
+
+class LocalCluster {
+ public:
+  LocalCluster(const LocalClusterOptions& options, fs::path folder, Guardian guardian)
+      : options_(options),
+        folder_(std::move(folder)),
+        log_dir_(options.log_dir.empty() ? folder_ : options.log_dir),
+        children_(std::move(guardian)) {}
+
+  Result<int> run();
+
+ private:
+  struct Worker {
+    pid_t pid = 0;
+    std::uint64_t number = 0;
+    fs::path log;
+  };
+
+  Result<void> start_redis();
+  Result<void> start_master();
+  Result<void> start_workers();
+  void watch();
+  void handle_end(const ChildEnd& end);
+  void handle_worker_end(const Worker& worker, const ChildEnd& end);
+  void stop_master();
+  void drain_workers();
+  void keep_logs();
+
+  const LocalClusterOptions options_;
+  const fs::path folder_;
+  const fs::path log_dir_;
+  Children children_;
+  pid_t redis_ = 0, master_ = 0;
+  std::string address_;
+  std::vector<Worker> workers_;  // alive
+  std::optional<int> master_exit_code_;
+  std::optional<Error> failure_;
+  bool stopping_ = false;
+};
+
+Result<int> LocalCluster::run() {
+  SPEEDO_TRY(start_redis());
+  SPEEDO_TRY(start_master());
+  if (!master_exit_code_) {
+    SPEEDO_TRY(start_workers());
+    watch();
+    drain_workers();
+    if (failure_ || *master_exit_code_ != 0) keep_logs();
+  }
+  if (failure_) return *std::move(failure_);
+  return *master_exit_code_;
+}
+
+Result<void> LocalCluster::start_redis() {
+  const fs::path socket = folder_ / "redis.sock";
+  const fs::path log = folder_ / "redis.log";
+  ChildCommand command;
+  command.arguments = {"redis-server",
+                       "--port",
+                       "0",
+                       "--unixsocket",
+                       socket.string(),
+                       "--unixsocketperm",
+                       "700",
+                       "--save",
+                       "",
+                       "--appendonly",
+                       "no",
+                       "--dir",
+                       folder_.string(),
+                       "--maxmemory-policy",
+                       "noeviction",
+                       "--loglevel",
+                       "warning"};
+  command.output = log;
+  auto started = children_.start(command);
+  if (!started && started.error().code == ErrorCode::kNotFound) {
+    return Error{ErrorCode::kUnavailable,
+                 "redis-server is not installed (apt-get install redis-server)"};
+  }
+  SPEEDO_ASSIGN(redis_, std::move(started));
+  const bool ready = poll_until([&] {
+    if (auto end = children_.wait(milliseconds(0))) handle_end(*end);
+    return !children_.is_running(redis_) || can_connect(socket);
+  });
+  if (ready && children_.is_running(redis_)) return {};
+  return Error{ErrorCode::kUnavailable, "redis-server did not start: " + last_line(log)};
+}
+
+Result<void> LocalCluster::start_master() {
+  const fs::path address_file = folder_ / "address";
+  ChildCommand command;
+  command.arguments = {program("speedo-master"),
+                       "--redis=unix://" + folder_.string() + "/redis.sock",
+                       "--address-file=" + address_file.string()};
+  command.arguments.insert(command.arguments.end(), options_.master_flags.begin(),
+                           options_.master_flags.end());
+  command.environment = thread_environment(options_.workers);
+  SPEEDO_ASSIGN(master_, children_.start(command));
+  while (!master_exit_code_) {
+    std::error_code code;
+    if (fs::exists(address_file, code)) break;
+    if (stop_requested()) stop_master();
+    if (auto end = children_.wait(kPollInterval)) handle_end(*end);
+  }
+  address_ = last_line(address_file);
+  return {};
+}
+
+Result<void> LocalCluster::start_workers() {
+  for (std::uint64_t number = 0; number < options_.workers; ++number) {
+    Worker worker{0, number, log_dir_ / fmt::format("worker{}.log", number)};
+    ChildCommand command;
+    command.arguments = {program("speedo-worker"), "--master=" + address_};
+    command.environment = thread_environment(options_.workers);
+    command.output = worker.log;
+    SPEEDO_ASSIGN(worker.pid, children_.start(command));
+    workers_.push_back(worker);
+  }
+  SPEEDO_INFO("Started {} worker processes, logs in {}", options_.workers, log_dir_.string());
+  return {};
+}
+
+// Until the master has ended.
+void LocalCluster::watch() {
+  while (!master_exit_code_) {
+    if (stop_requested()) stop_master();
+    if (auto end = children_.wait(kWatchInterval)) handle_end(*end);
+  }
+}
+
+void LocalCluster::handle_end(const ChildEnd& end) {
+  if (end.pid == master_) {
+    master_exit_code_ = end.exit_code;
+    if (end.signal != 0) {
+      failure_ = Error{ErrorCode::kInternal, "the master ended with " + to_string(end)};
+    }
+    return;
+  }
+  if (end.pid == redis_) {
+    if (master_ == 0 || stopping_ || master_exit_code_) return;
+    // It is nobody's but this cluster's: it will not come back. The master still has the weights.
+    failure_ = Error{ErrorCode::kUnavailable, "redis-server ended with " + to_string(end)};
+    stop_master();
+    return;
+  }
+  const auto place = std::find_if(workers_.begin(), workers_.end(),
+                                  [&](const Worker& worker) { return worker.pid == end.pid; });
+  if (place == workers_.end()) return;
+  const Worker worker = *place;
+  workers_.erase(place);
+  handle_worker_end(worker, end);
+}
+
+void LocalCluster::handle_worker_end(const Worker& worker, const ChildEnd& end) {
+  // At the end of training workers leave by themselves, some before the master does.
+  if (end.exit_code == 0 || stopping_ || master_exit_code_) return;
+  SPEEDO_WARN("Worker process {} (pid {}) ended: {}; {} of {} go on", worker.number, worker.pid,
+              to_string(end), workers_.size(), options_.workers);
+  if (!workers_.empty() || failure_) return;
+  const std::string quote = end.signal == 0 ? last_line(worker.log) : "";
+  const ErrorCode code =
+      end.signal == 0 ? error_code_of_exit(end.exit_code) : ErrorCode::kUnavailable;
+  failure_ =
+      Error{code, fmt::format("all {} workers ended, the last one with {}{}{}", options_.workers,
+                              to_string(end), quote.empty() ? "" : ": ", quote)};
+  stop_master();
+}
+
+void LocalCluster::stop_master() {
+  if (std::exchange(stopping_, true)) return;
+  children_.send(master_, SIGTERM);
+}
+
+// The master has told its workers to stop; after a crash they would look for it for ever.
+void LocalCluster::drain_workers() {
+  if (*master_exit_code_ != 0) {
+    for (const Worker& worker : workers_) children_.send(worker.pid, SIGTERM);
+  }
+  const Instant end = steady_clock().now() + kDrainPatience;
+  while (!workers_.empty() && steady_clock().now() < end) {
+    if (auto ended = children_.wait(kWatchInterval)) handle_end(*ended);
+  }
+}
+
+void LocalCluster::keep_logs() {
+  if (options_.log_dir.empty()) children_.guardian().keep_folder();
+  SPEEDO_ERROR("The logs of the workers are in {}", log_dir_.string());
+}
+
+}  // namespace
+
+std::string last_line(const fs::path& file) {
+  std::ifstream stream(file);
+  std::string last;
+  for (std::string line; std::getline(stream, line);) {
+    if (!line.empty()) last = line;
+  }
+  return last;
+}
+
+Result<int> run_local_cluster(const LocalClusterOptions& options) {
+  if (!options.log_dir.empty()) {
+    std::error_code code;
+    fs::create_directories(options.log_dir, code);
+    if (code) {
+      return Error{ErrorCode::kCannotWrite,
+                   "--log-dir " + options.log_dir.string() + ": " + code.message()};
+    }
+  }
+  SPEEDO_ASSIGN(const fs::path folder, make_temporary_folder());
+  auto guardian = Guardian::create(folder);
+  if (!guardian) {
+    std::error_code code;
+    fs::remove_all(folder, code);
+    return std::move(guardian).error();
+  }
+  return LocalCluster(options, folder, std::move(*guardian)).run();
+}
+
+}  // namespace speedo

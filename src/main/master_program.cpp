@@ -1,0 +1,93 @@
+#include <cstdio>
+#include <thread>
+
+#include <CLI/CLI.hpp>
+
+#include <speedo/base/clock.hpp>
+#include <speedo/base/file.hpp>
+
+#include "base/log.hpp"
+#include "main/cluster_job.hpp"
+#include "main/command_line.hpp"
+#include "main/console.hpp"
+#include "main/later_flags.hpp"
+#include "main/master_reporter.hpp"
+#include "main/node_programs.hpp"
+#include "main/parts.hpp"
+#include "main/signals.hpp"
+#include "main/snapshot.hpp"
+
+namespace speedo {
+
+namespace {
+
+constexpr const char* kFooter =
+    "Flags may be written with one or two dashes, as --max-iter, --max_iter or --maxIter.\n"
+    "SIGINT or SIGTERM: end with a snapshot; the second one ends at once.\n"
+    "Not built yet: --max-advance, --weedout, --moving-rate, --hybrid, --hdfs.\n\n"
+    "Example:\n"
+    "  speedo-master --solver examples/mnist/lenet_solver.prototxt --workers 2 --sync";
+
+// Written whole or not at all: whoever polls for the file may read it once it exists.
+Result<void> write_address(const std::string& file, const std::string& address) {
+  const std::string line = address + "\n";
+  return write_file_atomically(file, std::as_bytes(std::span(line)));
+}
+
+void announce(const ClusterFlags& flags, const std::string& address) {
+  SPEEDO_INFO("Master listens at {}", address);
+  SPEEDO_INFO("Add workers with: speedo-worker --master {}", address);
+  if (flags.address_file.empty()) return;
+  if (auto written = write_address(flags.address_file, address); !written) {
+    SPEEDO_ERROR("{}", written.error().message);
+  }
+}
+
+void note_what_has_no_effect(const ClusterFlags& flags) {
+  if (flags.cpu_db_actor) SPEEDO_INFO("--cpu-db-actor: merging is always done on the CPU");
+}
+
+void sleep_until_signal() {
+  SPEEDO_INFO("Finished; waiting for a signal (--sleep-after-finish)");
+  while (!stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+}
+
+}  // namespace
+
+Result<void> master_program(const std::vector<std::string>& arguments) {
+  CLI::App app("Master of a SpeeDO cluster: schedules workers and merges what they learn",
+               "speedo-master");
+  ClusterFlags flags;
+  add_cluster_flags(app, flags, ClusterRole::kMaster);
+  app.footer(kFooter);
+  SPEEDO_TRY(refuse_later_flags(arguments));
+  SPEEDO_ASSIGN(const Parsed parsed, parse(app, arguments));
+  if (parsed == Parsed::kDone) return {};
+  SPEEDO_TRY(check(flags));
+
+  set_up_console(flags.debug);
+  install_signal_handlers(SignalEffect::kSnapshotAndStop, SignalEffect::kSnapshotAndStop);
+  note_what_has_no_effect(flags);
+  SPEEDO_ASSIGN(ClusterJob job, make_cluster_job(flags));
+  SnapshotWriter snapshots(job.solver);
+  SPEEDO_TRY(snapshots.check_writable());
+
+  MasterReporter reporter(job.solver, steady_clock());
+  MasterHooks hooks;
+  hooks.on_listening = [&](const std::string& address) { announce(flags, address); };
+  hooks.on_progress = [&](const MasterProgress& progress, const std::vector<TestScores>* scores) {
+    reporter.on_progress(progress, scores);
+  };
+  hooks.poll_stop = stop_requested;
+  hooks.snapshot = [&](std::int64_t iteration, const caffe::NetParameter& model,
+                       caffe::SolverState& state) {
+    return snapshots.write(iteration, model, state);
+  };
+  SPEEDO_ASSIGN(const MasterProgress last,
+                run_master(job.options, hooks, trainer_parts(), open_store));
+  print(reporter.report(last, snapshots.last_model()), flags.json);
+  if (flags.sleep_after_finish) sleep_until_signal();
+  return {};
+}
+
+}  // namespace speedo

@@ -1,0 +1,106 @@
+#include "main/master_reporter.hpp"
+
+#include <algorithm>
+
+#include "base/log.hpp"
+#include "core/solver_log.hpp"
+#include "main/console.hpp"
+#include "main/live_status.hpp"
+
+namespace speedo {
+
+namespace {
+
+double seconds_between(Instant from, Instant to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+}  // namespace
+
+MasterReporter::MasterReporter(const caffe::SolverParameter& solver, const Clock& clock)
+    : solver_(solver), clock_(clock), born_(clock.now()) {}
+
+void MasterReporter::on_progress(const MasterProgress& progress,
+                                 const std::vector<TestScores>* scores) {
+  const std::lock_guard lock(mutex_);
+  if (scores != nullptr) {
+    log_tests(progress.iteration, *scores);
+    return;
+  }
+  const Instant now = clock_.now();
+  workers_most_ = std::max(workers_most_, progress.workers_alive);
+  if (!meter_.started() && progress.training) {
+    meter_.start(now, progress.iteration, progress.samples);
+    displayed_at_ = now;
+    iteration_ = displayed_iteration_ = progress.iteration;
+  }
+  if (meter_.started() && progress.iteration > iteration_) {
+    if (!seconds_to_first_merge_) seconds_to_first_merge_ = seconds_between(born_, now);
+    meter_.update(now, progress.iteration, progress.samples);
+    log_iteration(progress, now);
+    iteration_ = progress.iteration;
+  }
+  show_live(progress, now);
+}
+
+void MasterReporter::log_tests(std::uint64_t iteration,
+                               const std::vector<TestScores>& scores) const {
+  for (std::size_t net = 0; net < scores.size(); ++net) {
+    SPEEDO_INFO("Iteration {}, Testing net (#{})", iteration, net);
+    log_outputs("Test", scores[net].scores);
+  }
+}
+
+// Caffe's display lines, whenever a multiple of `display` was passed.
+void MasterReporter::log_iteration(const MasterProgress& progress, Instant now) {
+  const auto display = static_cast<std::uint64_t>(std::max(0, solver_.display()));
+  if (display == 0 || progress.iteration / display == iteration_ / display) return;
+  log_progress(
+      {.iteration = static_cast<std::int64_t>(progress.iteration),
+       .iterations_done = static_cast<std::int64_t>(progress.iteration - displayed_iteration_),
+       .seconds = static_cast<float>(seconds_between(displayed_at_, now)),
+       .display = solver_.display(),
+       .loss = progress.last_loss});
+  log_outputs("Train", {{"loss", progress.last_loss, 1.0F}});
+  if (const auto rate = learning_rate(solver_, static_cast<std::int64_t>(progress.iteration))) {
+    SPEEDO_INFO("Iteration {}, lr = {:g}", progress.iteration, *rate);
+  }
+  displayed_iteration_ = progress.iteration;
+  displayed_at_ = now;
+}
+
+void MasterReporter::show_live(const MasterProgress& progress, Instant now) {
+  if (!has_live_line() || now - live_at_ < kLiveInterval) return;
+  live_at_ = now;
+  LiveStatus status;
+  status.iteration = progress.iteration;
+  status.iteration_max = static_cast<std::uint64_t>(std::max(0, solver_.max_iter()));
+  status.merges = true;
+  status.iterations_per_second = meter_.recent().iterations_per_second;
+  status.images_per_second = meter_.recent().images_per_second;
+  if (progress.merges > 0) status.loss = progress.last_loss;
+  status.workers = progress.workers_alive;
+  show_live_line(format_live_status(status, terminal_width(), has_colour()));
+}
+
+Report MasterReporter::report(const MasterProgress& last, const std::string& snapshot) const {
+  const std::lock_guard lock(mutex_);
+  Report report;
+  report.iterations = last.iteration;
+  report.merges = last.merges;
+  if (last.merges > 0) {
+    report.loss = last.last_loss;
+    report.mean_staleness = last.staleness_sum / static_cast<double>(last.merges);
+  }
+  if (last.accuracy) report.accuracy = *last.accuracy;
+  if (last.test_loss) report.test_loss = *last.test_loss;
+  report.seconds = meter_.seconds();
+  report.images_per_second = meter_.overall().images_per_second;
+  report.workers = workers_most_;
+  report.rejected = last.rejected;
+  report.seconds_to_first_merge = seconds_to_first_merge_;
+  report.snapshot = snapshot;
+  return report;
+}
+
+}  // namespace speedo

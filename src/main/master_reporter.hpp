@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <speedo/base/clock.hpp>
+#include <speedo/core/solver.hpp>
+#include <speedo/train/master_session.hpp>
+
+#include "caffe.pb.h"
+#include "main/rate_meter.hpp"
+#include "main/report.hpp"
+
+namespace speedo {
+
+// Tells people how a cluster's training goes: Caffe's log lines, the live line, the final report.
+// Thread safety: on_progress() from any thread.
+class MasterReporter {
+ public:
+  // `clock` outlives the reporter.
+  MasterReporter(const caffe::SolverParameter& solver, const Clock& clock);
+
+  // `scores`: of each test net, if a test has just ended; progress.iteration is then the tested
+  // one.
+  void on_progress(const MasterProgress& progress, const std::vector<TestScores>* scores);
+  Report report(const MasterProgress& last, const std::string& snapshot) const;
+
+ private:
+  void log_tests(std::uint64_t iteration, const std::vector<TestScores>& scores) const;
+  void log_iteration(const MasterProgress& progress, Instant now);
+  void show_live(const MasterProgress& progress, Instant now);
+
+  const caffe::SolverParameter solver_;
+  const Clock& clock_;
+  const Instant born_;
+
+  mutable std::mutex mutex_;
+  RateMeter meter_;
+  std::uint64_t iteration_ = 0, displayed_iteration_ = 0;
+  std::uint64_t workers_most_ = 0;
+  Instant displayed_at_{}, live_at_{};
+  std::optional<double> seconds_to_first_merge_;
+};
+
+}  // namespace speedo

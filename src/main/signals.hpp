@@ -1,0 +1,26 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <speedo/core/solver.hpp>
+
+namespace speedo {
+
+// What SIGINT, SIGTERM and SIGHUP do while a command works. A signal that asks to stop is obeyed at
+// the next good moment; the next such signal ends the process at once with 128 + its number.
+enum class SignalEffect { kSnapshotAndStop, kStop, kSnapshot, kNone };
+
+// Of the words that Caffe's -sigint_effect takes: "stop", "snapshot", "none".
+SignalEffect signal_effect(const std::string& word);
+
+// SIGTERM always stops with a snapshot. Writing to a closed pipe becomes an error, not a signal.
+void install_signal_handlers(SignalEffect interrupt, SignalEffect hangup);
+
+// The reason to stop ("SIGTERM received"), once a signal asked for it.
+std::optional<std::string> stop_requested();
+
+// What the signals since the last call ask of a solver.
+Solver::Hooks::Action requested_action();
+
+}  // namespace speedo

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <speedo/base/result.hpp>
+
+#include "caffe.pb.h"
+
+namespace speedo {
+
+// Writes snapshots as Caffe names them: PREFIX_iter_N.caffemodel and .solverstate, with .h5 behind
+// if snapshot_format says so. Each file is there whole or not at all. Thread safety: one thread at
+// a time.
+class SnapshotWriter {
+ public:
+  explicit SnapshotWriter(const caffe::SolverParameter& solver);
+
+  // Fails now rather than after hours: the folder must exist and be writable. Error: kCannotWrite.
+  Result<void> check_writable() const;
+  // Sets state.learned_net. Error: kCannotWrite.
+  Result<void> write(std::int64_t iteration, const caffe::NetParameter& model,
+                     caffe::SolverState& state);
+  const std::string& last_model() const { return last_model_; }  // empty: none yet
+
+ private:
+  std::string prefix_;
+  caffe::SolverParameter::SnapshotFormat format_;
+  std::string last_model_;
+};
+
+}  // namespace speedo

@@ -1,0 +1,133 @@
+#include <CLI/CLI.hpp>
+
+#include <speedo/backend/backend.hpp>
+#include <speedo/base/clock.hpp>
+#include <speedo/core/solver.hpp>
+
+#include "base/log.hpp"
+#include "core/net_outputs.hpp"
+#include "main/command_line.hpp"
+#include "main/commands.hpp"
+#include "main/console.hpp"
+#include "main/flag_values.hpp"
+#include "main/later_flags.hpp"
+#include "main/live_status.hpp"
+#include "main/net_inputs.hpp"
+#include "main/parts.hpp"
+#include "main/rate_meter.hpp"
+#include "main/report.hpp"
+#include "main/signals.hpp"
+
+namespace speedo {
+
+namespace {
+
+struct TestFlags {
+  NetFlags net;
+  int iterations = 50;
+  bool json = false, debug = false;
+};
+
+void add_flags(CLI::App& app, TestFlags& flags) {
+  const char* group = "Testing";
+  takes_file(app.add_option("--model", flags.net.model, "Net prototxt"))->required()->group(group);
+  takes_file(app.add_option("--weights", flags.net.weights, ".caffemodel to score"))
+      ->required()
+      ->group(group);
+  takes_count(app.add_option("--iterations", flags.iterations, "Batches to score (default 50)"), 1)
+      ->group(group);
+  add_state_flags(app, flags.net);
+  app.add_flag("--json", flags.json, "Print the result as one JSON object on standard output")
+      ->group("Other");
+  app.add_flag("--debug", flags.debug, "Log more")->group("Other");
+  app.footer(
+      "Example:\n"
+      "  speedo test -model examples/mnist/lenet_train_test.prototxt \\\n"
+      "      -weights examples/mnist/lenet_iter_10000.caffemodel -iterations 100");
+}
+
+void log_batch(int batch, const Net& net) {
+  for (const TestScores::Score& score : read_outputs(net)) {
+    SPEEDO_INFO("Batch {}, {} = {:g}", batch, score.name, score.value);
+  }
+}
+
+void log_means(const TestScores& scores) {
+  SPEEDO_INFO("Loss: {:g}", scores.loss);
+  for (const TestScores::Score& score : scores.scores) {
+    std::string weighted;
+    if (score.loss_weight != 0.0F) {
+      weighted =
+          fmt::format(" (* {:g} = {:g} loss)", score.loss_weight, score.loss_weight * score.value);
+    }
+    SPEEDO_INFO("{} = {:g}{}", score.name, score.value, weighted);
+  }
+}
+
+// Runs the batches, a line for each as it is done.
+Result<TestScores> score(Net& net, int iterations, RateMeter& meter) {
+  const auto images = static_cast<std::uint64_t>(images_per_pass(net));
+  int batch = 0;
+  meter.start(steady_clock().now(), 0, 0);
+  const auto before_each = [&] {
+    if (batch > 0) {
+      log_batch(batch - 1, net);
+      const auto done = static_cast<std::uint64_t>(batch);
+      meter.update(steady_clock().now(), done, done * images);
+      LiveStatus status{
+          done,  static_cast<std::uint64_t>(iterations), meter.recent().iterations_per_second,
+          false, meter.recent().images_per_second,       {},
+          {}};
+      show_live_line(format_live_status(status, terminal_width(), has_colour()));
+    }
+    ++batch;
+    return stop_requested().has_value();
+  };
+  SPEEDO_ASSIGN(TestScores scores, run_test(net, iterations, before_each));
+  if (scores.passes == iterations) log_batch(iterations - 1, net);
+  const auto passes = static_cast<std::uint64_t>(scores.passes);
+  meter.update(steady_clock().now(), passes, passes * images);
+  return scores;
+}
+
+Report report_of(const TestScores& scores, const RateMeter& meter) {
+  Report report;
+  report.iterations = static_cast<std::uint64_t>(scores.passes);
+  report.loss = scores.loss;
+  report.test_loss = scores.loss;
+  report.accuracy = scores.accuracy;
+  report.seconds = meter.seconds();
+  report.images_per_second = meter.overall().images_per_second;
+  return report;
+}
+
+}  // namespace
+
+Result<int> test_command(const std::vector<std::string>& arguments) {
+  CLI::App app("Score a model on the data of its TEST phase", "speedo test");
+  TestFlags flags;
+  add_flags(app, flags);
+  SPEEDO_TRY(refuse_later_flags(arguments));
+  SPEEDO_ASSIGN(const Parsed parsed, parse(app, arguments));
+  if (parsed == Parsed::kDone) return 0;
+
+  set_up_console(flags.debug);
+  install_signal_handlers(SignalEffect::kStop, SignalEffect::kStop);
+  const TrainerParts parts = trainer_parts();
+  SPEEDO_ASSIGN(const std::unique_ptr<Backend> backend, parts.make_backend());
+  const std::unique_ptr<FeedFactory> feeds = parts.make_feeds();
+  SPEEDO_INFO("Use CPU.");
+  NetOptions options;
+  options.backend = backend.get();
+  options.feeds = feeds.get();
+  SPEEDO_ASSIGN(const std::unique_ptr<Net> net, build_net(flags.net, Phase::kTest, options));
+  SPEEDO_INFO("Running for {} iterations.", flags.iterations);
+  RateMeter meter;
+  SPEEDO_ASSIGN(const TestScores scores, score(*net, flags.iterations, meter));
+  if (scores.passes == 0) return Error{ErrorCode::kUnavailable, "stopped before the first batch"};
+  log_means(scores);
+  print(report_of(scores, meter), flags.json);
+  return 0;
+}
+
+}  // namespace speedo

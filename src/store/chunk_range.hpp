@@ -1,0 +1,23 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include <speedo/store/parameter_store.hpp>
+
+namespace speedo {
+
+// Elements of chunk `chunk` of a record. Requires: chunk < chunk_count(element_count).
+constexpr std::size_t chunk_elements(std::uint64_t element_count, std::size_t chunk) {
+  const std::uint64_t first = std::uint64_t{chunk} * kChunkElements;
+  return static_cast<std::size_t>(std::min<std::uint64_t>(kChunkElements, element_count - first));
+}
+
+// The range of `values` that chunk `chunk` covers.
+template <class T>
+std::span<T> chunk_of(std::span<T> values, std::size_t chunk) {
+  return values.subspan(chunk * kChunkElements, chunk_elements(values.size(), chunk));
+}
+
+}  // namespace speedo

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "store/chunked_store.hpp"
+
+namespace speedo {
+
+// Reads the chunks that one manifest names and checks them against it.
+class ChunkReader : public RecordReader {
+ public:
+  ChunkReader(std::shared_ptr<StoreShared> shared, std::string_view key, RecordManifest manifest);
+  ~ChunkReader() override;
+  const RecordInfo& info() const override { return manifest_.info; }
+  void request(std::size_t chunk, std::span<float> target) override;
+  Result<void> wait(std::size_t chunk) override;
+
+ private:
+  Error bad_chunk(ErrorCode code, std::size_t chunk, const std::string& what) const;
+
+  const std::shared_ptr<StoreShared> shared_;
+  const std::string key_;
+  const RecordKeys names_;
+  const RecordManifest manifest_;
+  std::vector<KvPtr> chunks_;
+};
+
+}  // namespace speedo

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "store/chunked_store.hpp"
+
+namespace speedo {
+
+// Puts one record: chunks into a slot that no manifest names, then the manifest.
+class ChunkWriter : public RecordWriter {
+ public:
+  ChunkWriter(std::shared_ptr<StoreShared> shared, std::string_view key, const RecordInfo& info);
+  ~ChunkWriter() override;
+  void write(std::size_t chunk, std::span<const float> values) override;
+  Result<void> finish() override;
+
+ private:
+  Result<std::uint32_t> choose_slot();
+  void submit_chunk(std::size_t chunk, std::span<const std::byte> bytes);
+  Result<void> wait_for_chunks();
+  Result<bool> rewrite_lost_chunks(std::uint64_t server);
+  Result<void> write_manifest(std::uint64_t& server);
+  Result<void> finish_record();
+
+  const std::shared_ptr<StoreShared> shared_;
+  const std::string key_;
+  const RecordKeys names_;
+  const RecordPolicy policy_;
+  RecordManifest manifest_;
+  std::optional<Error> error_;  // the slot could not be chosen
+  std::vector<KvPtr> chunks_;
+};
+
+}  // namespace speedo

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <speedo/base/result.hpp>
+
+namespace speedo {
+
+// One request to a KeyValue. The maker keeps the memory it points to until is_done().
+// Thread safety: the maker fills it in before submit(), the KeyValue owns it until complete().
+class KvOperation {
+ public:
+  enum class Kind {
+    kSet,       // key = head + body
+    kGetExact,  // head + target = value; its length must be that of both
+    kGetWhole,  // text = value
+    kErase,     // removes `keys`
+  };
+  Kind kind = Kind::kGetWhole;
+  std::string key;
+  std::vector<std::string> keys;
+  std::string head;
+  std::span<const std::byte> body;
+  std::span<std::byte> target;
+  std::string text;
+  std::uint32_t expiry_seconds = 0;  // kSet: 0 for never
+  // kSet: called once, just before sending and on the sending thread, to make `head` from `body`
+  // while it brings the body into the cache.
+  std::function<std::string(std::span<const std::byte>)> make_head;
+
+  // Results, to be read once done. kNotFound: no such key. kCorrupt: another length; then `head`
+  // holds the first bytes of the value.
+  std::optional<Error> error;
+  std::uint64_t server = 0;  // which life of which server answered
+
+  std::size_t bytes() const { return head.size() + body.size() + target.size(); }
+  bool is_done() const { return done_.load(std::memory_order_acquire); }
+  void wait() const { done_.wait(false, std::memory_order_acquire); }
+  // The result is no longer wanted: do not retry.
+  void abandon() { abandoned_.store(true, std::memory_order_relaxed); }
+  bool is_abandoned() const { return abandoned_.load(std::memory_order_relaxed); }
+  void complete(std::optional<Error> failure = std::nullopt) {
+    error = std::move(failure);
+    done_.store(true, std::memory_order_release);
+    done_.notify_all();
+  }
+
+ private:
+  std::atomic<bool> done_{false};
+  std::atomic<bool> abandoned_{false};
+};
+using KvPtr = std::shared_ptr<KvOperation>;
+
+// An asynchronous map of byte strings: the seam between records and what keeps them. Every
+// operation is idempotent, completes in bounded time, and may be executed more than once. Thread
+// safety: all methods from any thread.
+class KeyValue {
+ public:
+  virtual ~KeyValue() = default;
+  // Queues and returns. Operations may be executed in any order.
+  virtual void submit(KvPtr operation) = 0;
+  // Removes every key that begins with `prefix`.
+  virtual Result<void> erase_all(std::string_view prefix) = 0;
+};
+
+// Submits and waits.
+Result<void> execute(KeyValue& map, const KvPtr& operation);
+
+}  // namespace speedo

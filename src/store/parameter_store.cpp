@@ -1,0 +1,71 @@
+#include <speedo/store/parameter_store.hpp>
+
+#include <chrono>
+#include <thread>
+
+#include "store/chunk_range.hpp"
+
+namespace speedo {
+namespace {
+
+// Pauses between readings of a record that is overwritten or was lost: a writer needs a moment.
+constexpr std::chrono::milliseconds kReopenPause{5};
+
+Result<RecordInfo> get_once(ParameterStore& store, std::string_view key, const Digest& model,
+                            std::span<float> values, bool& overwritten) {
+  SPEEDO_ASSIGN(const std::unique_ptr<RecordReader> reader, store.read(key));
+  const RecordInfo& info = reader->info();
+  if (info.model != model) {
+    return Error{ErrorCode::kMismatch, "record '" + std::string(key) + "' is of model " +
+                                           to_string(info.model) + ", expected " +
+                                           to_string(model)};
+  }
+  if (info.element_count != values.size()) {
+    return Error{ErrorCode::kMismatch, "record '" + std::string(key) + "' has " +
+                                           std::to_string(info.element_count) +
+                                           " floats, expected " + std::to_string(values.size())};
+  }
+  const std::size_t count = chunk_count(info.element_count);
+  for (std::size_t chunk = 0; chunk < count; ++chunk) {
+    reader->request(chunk, chunk_of(values, chunk));
+  }
+  for (std::size_t chunk = 0; chunk < count; ++chunk) {
+    if (auto done = reader->wait(chunk); !done) {
+      overwritten = done.error().code == ErrorCode::kNotFound;
+      return done.error();
+    }
+  }
+  return info;
+}
+
+}  // namespace
+
+Result<void> put(ParameterStore& store, std::string_view key, const RecordInfo& info,
+                 std::span<const float> values) {
+  RecordInfo complete = info;
+  complete.element_count = values.size();
+  const std::unique_ptr<RecordWriter> writer = store.write(key, complete);
+  for (std::size_t chunk = 0; chunk < chunk_count(values.size()); ++chunk) {
+    writer->write(chunk, chunk_of(values, chunk));
+  }
+  return writer->finish();
+}
+
+Result<RecordInfo> get(ParameterStore& store, std::string_view key, const Digest& model,
+                       std::span<float> values) {
+  for (int attempt = 1;; ++attempt) {
+    bool overwritten = false;
+    auto info = get_once(store, key, model, values, overwritten);
+    if (info || !overwritten || attempt >= kStoreAttemptsMax) return info;
+    std::this_thread::sleep_for(kReopenPause * (attempt - 1));
+  }
+}
+
+std::string weights_key() { return "weights"; }
+std::string contribution_key_prefix() { return "contribution/"; }
+std::string contribution_key(std::uint64_t worker) {
+  return contribution_key_prefix() + std::to_string(worker);
+}
+std::string job_key() { return "job"; }
+
+}  // namespace speedo

@@ -1,0 +1,132 @@
+#include "store/record_codec.hpp"
+
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "speedo.pb.h"
+
+#include <speedo/base/assert.hpp>
+#include <speedo/base/digest.hpp>
+#include <speedo/store/layout.hpp>
+
+static_assert(std::endian::native == std::endian::little,
+              "values lie in the store as they lie in memory");
+
+namespace speedo {
+namespace {
+
+constexpr std::string_view kChunkMagic = "SPEEDOC1";
+constexpr std::string_view kManifestMagic = "SPEEDOM1";
+constexpr std::string_view kBlobMagic = "SPEEDOB1";
+
+void append_u64(std::string& bytes, std::uint64_t value) {
+  std::array<char, sizeof value> raw;
+  std::memcpy(raw.data(), &value, sizeof value);
+  bytes.append(raw.data(), raw.size());
+}
+
+std::uint64_t u64_at(std::string_view bytes, std::size_t offset) {
+  std::uint64_t value = 0;
+  std::memcpy(&value, bytes.data() + offset, sizeof value);
+  return value;
+}
+
+std::uint64_t text_checksum(std::string_view text) {
+  return checksum_of(std::as_bytes(std::span(text.data(), text.size())));
+}
+
+std::string frame_head(std::string_view magic, std::string_view rest) {
+  std::string head(magic);
+  append_u64(head, text_checksum(rest));
+  return head;
+}
+
+Result<std::string_view> unframe(std::string_view magic, std::string_view bytes) {
+  if (bytes.size() < kFrameHeadBytes || !bytes.starts_with(magic)) {
+    return Error{ErrorCode::kCorrupt, "does not begin with " + std::string(magic)};
+  }
+  const std::string_view rest = bytes.substr(kFrameHeadBytes);
+  if (u64_at(bytes, magic.size()) != text_checksum(rest)) {
+    return Error{ErrorCode::kCorrupt, "has a wrong checksum"};
+  }
+  return rest;
+}
+
+}  // namespace
+
+std::string job_prefix(std::string_view job) { return "speedo:{" + std::string(job) + "}:"; }
+
+RecordKeys::RecordKeys(std::string_view job, std::string_view name)
+    : prefix_(job_prefix(job) + std::string(name)) {
+  constexpr std::string_view kAllowed =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_/.";
+  SPEEDO_ASSERT(!name.empty());
+  SPEEDO_ASSERT(name.find_first_not_of(kAllowed) == std::string_view::npos);
+}
+
+std::string RecordKeys::chunk(std::uint32_t slot, std::size_t chunk) const {
+  return prefix_ + ":s" + std::to_string(slot) + ":c" + std::to_string(chunk);
+}
+
+std::string encode_chunk_head(const ChunkHead& head) {
+  std::string bytes(kChunkMagic);
+  append_u64(bytes, head.version);
+  append_u64(bytes, head.chunk);
+  append_u64(bytes, head.checksum);
+  SPEEDO_ASSERT(bytes.size() == kChunkHeadBytes);
+  return bytes;
+}
+
+std::optional<ChunkHead> decode_chunk_head(std::string_view bytes) {
+  if (bytes.size() != kChunkHeadBytes || !bytes.starts_with(kChunkMagic)) return std::nullopt;
+  return ChunkHead{u64_at(bytes, 8), u64_at(bytes, 16), u64_at(bytes, 24)};
+}
+
+std::string encode_manifest(const RecordManifest& manifest) {
+  record::Manifest message;
+  message.set_model_high(manifest.info.model.high);
+  message.set_model_low(manifest.info.model.low);
+  message.set_version(manifest.info.version);
+  message.set_base_version(manifest.info.base_version);
+  message.set_worker(manifest.info.worker);
+  message.set_element_count(manifest.info.element_count);
+  message.set_chunk_bytes(kChunkBytes);
+  message.set_slot(manifest.slot);
+  for (const std::uint64_t checksum : manifest.checksums) message.add_chunk_checksum(checksum);
+  const std::string rest = message.SerializeAsString();
+  return frame_head(kManifestMagic, rest) + rest;
+}
+
+Result<RecordManifest> decode_manifest(std::string_view bytes) {
+  SPEEDO_ASSIGN(const std::string_view rest, unframe(kManifestMagic, bytes));
+  record::Manifest message;
+  if (!message.ParseFromArray(rest.data(), static_cast<int>(rest.size()))) {
+    return Error{ErrorCode::kCorrupt, "is not a speedo.record.Manifest"};
+  }
+  if (message.chunk_bytes() != kChunkBytes) {
+    return Error{ErrorCode::kCorrupt, "has chunks of " + std::to_string(message.chunk_bytes()) +
+                                          " bytes, this program uses " +
+                                          std::to_string(kChunkBytes)};
+  }
+  RecordManifest manifest;
+  manifest.info.model = Digest{message.model_high(), message.model_low()};
+  manifest.info.version = message.version();
+  manifest.info.base_version = message.base_version();
+  manifest.info.worker = message.worker();
+  manifest.info.element_count = message.element_count();
+  manifest.slot = message.slot();
+  manifest.checksums.assign(message.chunk_checksum().begin(), message.chunk_checksum().end());
+  if (manifest.checksums.size() != chunk_count(manifest.info.element_count)) {
+    return Error{ErrorCode::kCorrupt, "names " + std::to_string(manifest.checksums.size()) +
+                                          " chunks for " +
+                                          std::to_string(manifest.info.element_count) + " floats"};
+  }
+  return manifest;
+}
+
+std::string encode_blob_head(std::string_view value) { return frame_head(kBlobMagic, value); }
+
+Result<std::string_view> decode_blob(std::string_view bytes) { return unframe(kBlobMagic, bytes); }
+
+}  // namespace speedo

@@ -1,0 +1,324 @@
+#include "store/redis/redis_connection.hpp"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include <speedo/base/assert.hpp>
+
+#include "base/log.hpp"
+#include "store/redis/redis_error.hpp"
+
+namespace speedo {
+namespace {
+
+// What an operation costs besides its value, so that small ones are spread too.
+constexpr std::size_t kOperationBytes = 256;
+// Requests gathered into one system call.
+constexpr std::size_t kGatherMax = 8;
+
+BulkSink sink_of(KvOperation& operation) {
+  if (operation.kind == KvOperation::Kind::kGetWhole) return BulkSink{{}, {}, &operation.text};
+  if (operation.kind != KvOperation::Kind::kGetExact) return BulkSink{};
+  return BulkSink{std::as_writable_bytes(std::span(operation.head)), operation.target, nullptr};
+}
+
+}  // namespace
+
+RedisConnection::RedisConnection(const RedisOptions& options, std::unique_ptr<RedisSession> session,
+                                 std::shared_ptr<std::atomic<std::uint64_t>> lives)
+    : options_(options),
+      where_(to_string(options)),
+      lives_(std::move(lives)),
+      wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      session_(std::move(session)) {
+  SPEEDO_ASSERT(wake_fd_ >= 0);
+  if (session_) server_ = session_->server();
+  thread_ = std::thread([this] { run(); });
+}
+
+RedisConnection::~RedisConnection() {
+  stopping_.store(true);
+  eventfd_write(wake_fd_, 1);
+  thread_.join();
+  close(wake_fd_);
+}
+
+void RedisConnection::submit(KvPtr operation) {
+  const std::size_t bytes = operation->bytes() + kOperationBytes;
+  load_.fetch_add(bytes, std::memory_order_relaxed);
+  bool was_empty = false;
+  {
+    const std::lock_guard lock(mutex_);
+    was_empty = submitted_.empty();
+    submitted_.push_back({std::move(operation), bytes});
+  }
+  if (was_empty) eventfd_write(wake_fd_, 1);
+}
+
+void RedisConnection::run() {
+  while (true) {
+    take_submitted();
+    if (stopping_.load()) break;
+    if (waiting_.empty() && in_flight_.empty()) {
+      wait_for_socket();
+    } else if (!session_) {
+      try_connect();
+    } else {
+      exchange();
+    }
+  }
+  give_up(broken(ErrorCode::kUnavailable, "the store is being closed"));
+}
+
+void RedisConnection::take_submitted() {
+  const std::lock_guard lock(mutex_);
+  while (!submitted_.empty()) {
+    waiting_.push_back(std::move(submitted_.front()));
+    submitted_.pop_front();
+  }
+}
+
+// Waits until the socket or submit() has something to do, or for the time-out of what is in flight.
+void RedisConnection::wait_for_socket() {
+  std::array<pollfd, 2> polled{};
+  polled[0] = {wake_fd_, POLLIN, 0};
+  nfds_t count = 1;
+  if (session_) {
+    const short events = static_cast<short>(POLLIN | (sending_.empty() ? 0 : POLLOUT));
+    polled[count++] = {session_->socket(), events, 0};
+  }
+  int timeout_ms = -1;
+  if (!in_flight_.empty()) {
+    const auto left = last_progress_ + options_.command_timeout - Clock::now();
+    const auto left_ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+    timeout_ms = static_cast<int>(std::clamp<std::int64_t>(left_ms, 0, 3600'000));
+  }
+  poll(polled.data(), count, timeout_ms);
+  if (polled[0].revents != 0) {
+    eventfd_t ignored = 0;
+    eventfd_read(wake_fd_, &ignored);
+  }
+  const bool idle = in_flight_.empty() && waiting_.empty();
+  if (session_ && idle && polled[1].revents != 0) {
+    // Nothing was asked: the server closed the connection. The next operation makes a new one.
+    session_.reset();
+  }
+}
+
+void RedisConnection::sleep_until(Clock::time_point time) {
+  while (!stopping_.load()) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(time - Clock::now()).count();
+    if (left <= 0) return;
+    pollfd polled{wake_fd_, POLLIN, 0};
+    if (poll(&polled, 1, static_cast<int>(left)) > 0) {
+      eventfd_t ignored = 0;
+      eventfd_read(wake_fd_, &ignored);
+    }
+    take_submitted();
+  }
+}
+
+void RedisConnection::try_connect() {
+  auto session = RedisSession::connect(options_, stale_client_);
+  if (!session) {
+    connection_failed(session.error());
+    return;
+  }
+  session_ = std::move(*session);
+  stale_client_ = 0;
+  lives_->fetch_add(1);
+  server_ = session_->server();
+  replies_.reset();
+  last_progress_ = Clock::now();
+}
+
+void RedisConnection::exchange() {
+  if (in_flight_.empty()) last_progress_ = Clock::now();
+  encode_requests();
+  const bool sent = send_some();
+  const bool received = session_ && receive_some();
+  if (!session_) return;
+  if (sent || received) {
+    last_progress_ = Clock::now();
+  } else if (in_flight_.empty() || Clock::now() - last_progress_ < options_.command_timeout) {
+    wait_for_socket();
+  } else {
+    connection_failed(broken(ErrorCode::kTimeout,
+                             "no answer in time: is the server overloaded "
+                             "or stopped?"));
+  }
+}
+
+void RedisConnection::encode_requests() {
+  if (!waiting_.empty() && waiting_.front().operation->is_abandoned()) drop_abandoned();
+  while (!waiting_.empty() &&
+         (in_flight_.empty() || in_flight_bytes_ + waiting_.front().bytes <= kStoreWindowBytes)) {
+    Queued entry = std::move(waiting_.front());
+    waiting_.pop_front();
+    sending_.emplace_back(entry.operation);
+    in_flight_bytes_ += entry.bytes;
+    in_flight_.push_back(std::move(entry));
+  }
+}
+
+bool RedisConnection::send_some() {
+  if (sending_.empty()) return false;
+  vectors_.clear();
+  for (std::size_t i = 0; i < std::min(sending_.size(), kGatherMax); ++i) {
+    sending_[i].append_to(vectors_);
+  }
+  msghdr message{};
+  message.msg_iov = vectors_.data();
+  message.msg_iovlen = vectors_.size();
+  const ssize_t sent = sendmsg(session_->socket(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (sent < 0) {
+    if (errno == EAGAIN || errno == EINTR) return false;
+    // The server may have said why before it closed: receive_some() finds that, or the end.
+    if (errno == EPIPE || errno == ECONNRESET) {
+      sending_.clear();
+      return false;
+    }
+    connection_failed(broken(ErrorCode::kUnavailable, std::strerror(errno)));
+    return false;
+  }
+  std::size_t left = static_cast<std::size_t>(sent);
+  while (!sending_.empty()) {
+    left = sending_.front().sent(left);
+    if (!sending_.front().complete()) break;
+    sending_.pop_front();
+  }
+  return sent > 0;
+}
+
+bool RedisConnection::receive_some() {
+  const std::span<iovec> into = replies_.receive_into();
+  msghdr message{};
+  message.msg_iov = into.data();
+  message.msg_iovlen = into.size();
+  const ssize_t received = recvmsg(session_->socket(), &message, MSG_DONTWAIT);
+  if (received < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  if (received <= 0) {
+    const std::string why =
+        received == 0 ? "the server closed the connection" : std::string(std::strerror(errno));
+    connection_failed(broken(ErrorCode::kUnavailable, why));
+    return false;
+  }
+  replies_.received(static_cast<std::size_t>(received));
+  return take_replies();
+}
+
+// False if the connection had to be given up.
+bool RedisConnection::take_replies() {
+  while (true) {
+    // What comes unasked can only be an error: the server says why it closes the connection.
+    const BulkSink sink = in_flight_.empty() ? BulkSink{} : sink_of(*in_flight_.front().operation);
+    auto reply = replies_.next(sink);
+    if (!reply) {
+      connection_failed(broken(ErrorCode::kInternal, reply.error().message));
+      return false;
+    }
+    if (!reply->has_value()) return true;
+    if (in_flight_.empty()) {
+      connection_failed(redis_error((*reply)->text, where_));
+      return false;
+    }
+    if (!take_reply(**reply)) return false;
+  }
+}
+
+bool RedisConnection::take_reply(const ReplyReader::Reply& reply) {
+  using Kind = ReplyReader::Kind;
+  KvOperation& operation = *in_flight_.front().operation;
+  std::optional<Error> error;
+  if (reply.kind == Kind::kError) {
+    error = redis_error(reply.text, where_);
+    // An answer to half a request: the server wants no more of it, and will close.
+    const bool half_sent = in_flight_.size() <= sending_.size();
+    if (half_sent || is_transient(error->code)) {
+      connection_failed(*error);
+      return false;
+    }
+  } else if (reply.kind == Kind::kNil) {
+    error = Error{ErrorCode::kNotFound, "Redis at " + where_ + ": no key '" + operation.key + "'"};
+  } else if (reply.kind == Kind::kWrongLength) {
+    operation.head.resize(std::min(operation.head.size(), reply.length));
+    error = Error{ErrorCode::kCorrupt, "Redis at " + where_ + ": key '" + operation.key + "' has " +
+                                           std::to_string(reply.length) + " bytes"};
+  }
+  failures_ = 0;
+  Queued entry = std::move(in_flight_.front());
+  in_flight_.pop_front();
+  in_flight_bytes_ -= entry.bytes;
+  finish(entry, std::move(error));
+  return true;
+}
+
+void RedisConnection::connection_failed(Error error) {
+  if (session_) stale_client_ = session_->client();
+  session_.reset();
+  sending_.clear();
+  while (!in_flight_.empty()) {
+    waiting_.push_front(std::move(in_flight_.back()));
+    in_flight_.pop_back();
+  }
+  in_flight_bytes_ = 0;
+  drop_abandoned();
+  ++failures_;
+  if (!is_transient(error.code)) {
+    give_up(error);
+    return;
+  }
+  if (failures_ >= options_.attempts_max) {
+    error.message += " (" + std::to_string(failures_) + " attempts)";
+    give_up(error);
+    return;
+  }
+  if (failures_ == 1 && !waiting_.empty()) SPEEDO_WARN("{}; trying again", error.message);
+  auto pause = options_.backoff_first;
+  for (int i = 1; i < failures_; ++i) pause = std::min(2 * pause, options_.backoff_max);
+  sleep_until(Clock::now() + pause);
+}
+
+void RedisConnection::drop_abandoned() {
+  std::deque<Queued> kept;
+  for (Queued& entry : waiting_) {
+    if (entry.operation->is_abandoned()) {
+      finish(entry, broken(ErrorCode::kUnavailable, "no longer wanted"));
+    } else {
+      kept.push_back(std::move(entry));
+    }
+  }
+  waiting_ = std::move(kept);
+}
+
+void RedisConnection::give_up(const Error& error) {
+  failures_ = 0;
+  take_submitted();
+  for (std::deque<Queued>* queue : {&in_flight_, &waiting_}) {
+    while (!queue->empty()) {
+      Queued entry = std::move(queue->front());
+      queue->pop_front();
+      finish(entry, error);
+    }
+  }
+  in_flight_bytes_ = 0;
+}
+
+void RedisConnection::finish(Queued& entry, std::optional<Error> error) {
+  entry.operation->server = server_ != 0 ? server_ : lives_->load();
+  load_.fetch_sub(entry.bytes, std::memory_order_relaxed);
+  entry.operation->complete(std::move(error));
+}
+
+Error RedisConnection::broken(ErrorCode code, const std::string& what) const {
+  return Error{code, "Redis at " + where_ + ": " + what};
+}
+
+}  // namespace speedo

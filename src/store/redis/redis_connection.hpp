@@ -1,0 +1,88 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "store/key_value.hpp"
+#include "store/redis/redis_request.hpp"
+#include "store/redis/redis_session.hpp"
+#include "store/redis/reply_reader.hpp"
+
+namespace speedo {
+
+// One connection to Redis and the thread that drives it: requests are pipelined, and sending and
+// receiving go on at once, so that neither side can block the other.
+//
+// A connection that breaks, times out or answers that the server is not ready is made again, with
+// back-off, and what had no answer is sent again: every operation is idempotent. After
+// attempts_max failures in a row, or one that no retry can mend, everything queued ends with it.
+// Thread safety: submit() and load() from any thread.
+class RedisConnection {
+ public:
+  // `session`: already open, or null. `lives`: reconnections of all connections of one store; tells
+  // lives of a server apart when it does not say its name.
+  RedisConnection(const RedisOptions& options, std::unique_ptr<RedisSession> session,
+                  std::shared_ptr<std::atomic<std::uint64_t>> lives);
+  ~RedisConnection();  // ends everything queued with kUnavailable
+
+  void submit(KvPtr operation);
+  std::size_t load() const { return load_.load(std::memory_order_relaxed); }  // bytes not done
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Queued {
+    KvPtr operation;
+    std::size_t bytes = 0;
+  };
+
+  void run();
+  void take_submitted();
+  void sleep_until(Clock::time_point time);
+  void wait_for_socket();
+  void try_connect();
+  void exchange();
+  void encode_requests();
+  bool send_some();
+  bool receive_some();
+  bool take_replies();
+  bool take_reply(const ReplyReader::Reply& reply);
+  void connection_failed(Error error);
+  void drop_abandoned();
+  void give_up(const Error& error);
+  void finish(Queued& entry, std::optional<Error> error);
+  Error broken(ErrorCode code, const std::string& what) const;
+
+  const RedisOptions options_;
+  const std::string where_;
+  const std::shared_ptr<std::atomic<std::uint64_t>> lives_;
+  const int wake_fd_;
+  std::atomic<std::size_t> load_{0};
+  std::atomic<bool> stopping_{false};
+
+  std::mutex mutex_;
+  std::deque<Queued> submitted_;  // guarded by mutex_
+
+  // The thread's own.
+  std::unique_ptr<RedisSession> session_;
+  std::deque<Queued> waiting_;    // not sent
+  std::deque<Queued> in_flight_;  // sent, at least in part; replies come in this order
+  std::size_t in_flight_bytes_ = 0;
+  std::deque<RedisRequest> sending_;
+  std::vector<iovec> vectors_;
+  ReplyReader replies_;
+  Clock::time_point last_progress_{};
+  int failures_ = 0;  // in a row
+  std::int64_t stale_client_ = 0;
+  std::uint64_t server_ = 0;
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace speedo

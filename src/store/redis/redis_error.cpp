@@ -1,0 +1,64 @@
+#include "store/redis/redis_error.hpp"
+
+#include <array>
+
+namespace speedo {
+namespace {
+
+struct KnownReply {
+  std::string_view begins;
+  ErrorCode code;
+  std::string_view remedy;
+};
+
+constexpr std::string_view kPassword =
+    "give the right password (redis://USER:PASSWORD@HOST, or :PASSWORD@ without a user)";
+
+constexpr std::array kKnownReplies = {
+    KnownReply{"NOAUTH", ErrorCode::kRefused, kPassword},
+    KnownReply{"WRONGPASS", ErrorCode::kRefused, kPassword},
+    KnownReply{"ERR invalid password", ErrorCode::kRefused, kPassword},
+    KnownReply{"ERR AUTH", ErrorCode::kRefused, "the server has no password: give none"},
+    KnownReply{"ERR Client sent AUTH", ErrorCode::kRefused,
+               "the server has no password: give none"},
+    KnownReply{"NOPERM", ErrorCode::kRefused,
+               "allow this user the keys ~speedo:* and the commands +@read +@write +@connection "
+               "+info (ACL SETUSER)"},
+    KnownReply{"DENIED", ErrorCode::kRefused,
+               "set a password (requirepass) or bind the server to a trusted network"},
+    KnownReply{"OOM", ErrorCode::kFull,
+               "raise maxmemory (CONFIG SET maxmemory) or remove other keys"},
+    KnownReply{"MISCONF", ErrorCode::kCannotWrite,
+               "the server cannot save to its disk: make room there, or CONFIG SET "
+               "stop-writes-on-bgsave-error no"},
+    KnownReply{"LOADING", ErrorCode::kUnavailable, "wait until it has loaded its data"},
+    KnownReply{"MASTERDOWN", ErrorCode::kUnavailable, "wait for the failover"},
+    KnownReply{"TRYAGAIN", ErrorCode::kUnavailable, "wait until the cluster has moved the slot"},
+    KnownReply{"CLUSTERDOWN", ErrorCode::kUnavailable, "wait for the cluster, or repair it"},
+    KnownReply{"BUSY", ErrorCode::kUnavailable, "wait for its script, or SCRIPT KILL"},
+    KnownReply{"READONLY", ErrorCode::kUnavailable,
+               "this is a replica: give the address of the primary"},
+    KnownReply{"NOREPLICAS", ErrorCode::kUnavailable, "too few replicas: start them"},
+    KnownReply{"ERR max number of clients", ErrorCode::kUnavailable,
+               "raise maxclients or close other connections"},
+    KnownReply{"MOVED", ErrorCode::kUnsupported,
+               "this node of the cluster does not hold the job: connect to the one named"},
+    KnownReply{"ASK", ErrorCode::kUnavailable, "wait until the cluster has moved the slot"},
+    KnownReply{"WRONGTYPE", ErrorCode::kCorrupt,
+               "another program uses a key of this job: choose another job name"},
+    KnownReply{"ERR DB index", ErrorCode::kConfig, "give a database that the server has"},
+};
+
+}  // namespace
+
+Error redis_error(std::string_view reply, const std::string& where) {
+  const std::string text = "Redis at " + where + " answered '" + std::string(reply) + "'";
+  for (const KnownReply& known : kKnownReplies) {
+    if (reply.starts_with(known.begins)) {
+      return Error{known.code, text + ": " + std::string(known.remedy)};
+    }
+  }
+  return Error{ErrorCode::kInternal, text};
+}
+
+}  // namespace speedo

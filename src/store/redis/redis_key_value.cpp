@@ -1,0 +1,124 @@
+#include "store/redis/redis_key_value.hpp"
+
+#include <hiredis/hiredis.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include <speedo/store/memory_store.hpp>
+
+#include "base/log.hpp"
+#include "store/chunked_store.hpp"
+
+namespace speedo {
+namespace {
+
+constexpr const char* kScanCount = "1000";
+
+// Calls `attempt` until it succeeds, fails for good or attempts_max is reached.
+Result<void> with_retries(const RedisOptions& options,
+                          const std::function<Result<void>()>& attempt) {
+  auto pause = options.backoff_first;
+  for (int tries = 1;; ++tries) {
+    auto done = attempt();
+    if (done || !is_transient(done.error().code)) return done;
+    if (tries >= options.attempts_max) {
+      return Error{done.error().code,
+                   done.error().message + " (" + std::to_string(tries) + " attempts)"};
+    }
+    if (tries == 1) SPEEDO_WARN("{}; trying again", done.error().message);
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, options.backoff_max);
+  }
+}
+
+// Weights that the server may throw away would be lost without a word. Servers that do not let us
+// ask are trusted.
+Result<void> check_eviction(RedisSession& session, const RedisOptions& options) {
+  auto answer = session.command({"CONFIG", "GET", "maxmemory-policy"});
+  if (!answer) {
+    if (is_transient(answer.error().code)) return answer.error();
+    return {};
+  }
+  const redisReply& reply = **answer;
+  if (reply.type != REDIS_REPLY_ARRAY || reply.elements != 2) return {};
+  const std::string policy(reply.element[1]->str, reply.element[1]->len);
+  if (policy == "noeviction") return {};
+  return Error{ErrorCode::kConfig,
+               "Redis at " + to_string(options) + " has maxmemory-policy " + policy +
+                   ", which throws weights away when memory is short: CONFIG SET "
+                   "maxmemory-policy noeviction"};
+}
+
+std::string escape_pattern(std::string_view text) {
+  std::string pattern;
+  for (const char c : text) {
+    if (std::string_view("*?[]\\^").find(c) != std::string_view::npos) pattern += '\\';
+    pattern += c;
+  }
+  return pattern;
+}
+
+Result<void> erase_matching(RedisSession& session, const std::string& pattern) {
+  std::string cursor = "0";
+  do {
+    SPEEDO_ASSIGN(const RedisSession::Reply reply,
+                  session.command({"SCAN", cursor, "MATCH", pattern, "COUNT", kScanCount}));
+    const bool expected = reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
+                          reply->element[0]->type == REDIS_REPLY_STRING &&
+                          reply->element[1]->type == REDIS_REPLY_ARRAY;
+    if (!expected) return Error{ErrorCode::kInternal, "Redis answered SCAN in an unknown form"};
+    cursor.assign(reply->element[0]->str, reply->element[0]->len);
+    std::vector<std::string> unlink = {"UNLINK"};
+    for (std::size_t i = 0; i < reply->element[1]->elements; ++i) {
+      const redisReply& key = *reply->element[1]->element[i];
+      unlink.emplace_back(key.str, key.len);
+    }
+    if (unlink.size() > 1) SPEEDO_TRY(session.command(unlink));
+  } while (cursor != "0");
+  return {};
+}
+
+}  // namespace
+
+RedisKeyValue::RedisKeyValue(const RedisOptions& options, std::unique_ptr<RedisSession> session)
+    : options_(options) {
+  const auto lives = std::make_shared<std::atomic<std::uint64_t>>(0);
+  for (int i = 0; i < std::max(1, options.connections); ++i) {
+    connections_.push_back(std::make_unique<RedisConnection>(options, std::move(session), lives));
+  }
+}
+
+Result<std::shared_ptr<RedisKeyValue>> RedisKeyValue::open(const RedisOptions& options) {
+  std::unique_ptr<RedisSession> session;
+  SPEEDO_TRY(with_retries(options, [&]() -> Result<void> {
+    SPEEDO_ASSIGN(session, RedisSession::connect(options, 0));
+    return check_eviction(*session, options);
+  }));
+  return std::shared_ptr<RedisKeyValue>(new RedisKeyValue(options, std::move(session)));
+}
+
+void RedisKeyValue::submit(KvPtr operation) {
+  const auto least =
+      std::min_element(connections_.begin(), connections_.end(),
+                       [](const auto& a, const auto& b) { return a->load() < b->load(); });
+  (*least)->submit(std::move(operation));
+}
+
+Result<void> RedisKeyValue::erase_all(std::string_view prefix) {
+  return with_retries(options_, [&]() -> Result<void> {
+    SPEEDO_ASSIGN(const std::unique_ptr<RedisSession> session, RedisSession::connect(options_, 0));
+    return erase_matching(*session, escape_pattern(prefix) + "*");
+  });
+}
+
+Result<std::shared_ptr<ParameterStore>> open_redis_store(const RedisOptions& options,
+                                                         const std::string& job) {
+  SPEEDO_TRY(check_job_name(job));
+  SPEEDO_ASSIGN(std::shared_ptr<RedisKeyValue> map, RedisKeyValue::open(options));
+  return std::shared_ptr<ParameterStore>(std::make_shared<ChunkedStore>(std::move(map), job));
+}
+
+}  // namespace speedo

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "store/key_value.hpp"
+#include "store/redis/redis_connection.hpp"
+
+namespace speedo {
+
+// A KeyValue in Redis over several connections.
+class RedisKeyValue : public KeyValue {
+ public:
+  // Connects and checks the server, with retries. Errors: see open_redis_store().
+  static Result<std::shared_ptr<RedisKeyValue>> open(const RedisOptions& options);
+
+  // The connection with the least to do takes it.
+  void submit(KvPtr operation) override;
+  // Goes through the keys with SCAN, which does not hold up the server.
+  Result<void> erase_all(std::string_view prefix) override;
+
+ private:
+  RedisKeyValue(const RedisOptions& options, std::unique_ptr<RedisSession> session);
+
+  const RedisOptions options_;
+  std::vector<std::unique_ptr<RedisConnection>> connections_;
+};
+
+}  // namespace speedo

@@ -1,0 +1,93 @@
+#include "store/redis/redis_request.hpp"
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <string_view>
+
+namespace speedo {
+namespace {
+
+constexpr std::string_view kLineEnd = "\r\n";
+
+void append_count(std::string& text, char mark, std::size_t count) {
+  text += mark;
+  text += std::to_string(count);
+  text += kLineEnd;
+}
+
+void append_word(std::string& text, std::string_view word) {
+  append_count(text, '$', word.size());
+  text += word;
+  text += kLineEnd;
+}
+
+std::string words(std::size_t count, std::initializer_list<std::string_view> list) {
+  std::string text;
+  append_count(text, '*', count);
+  for (const std::string_view word : list) append_word(text, word);
+  return text;
+}
+
+// The value is the last word of either form, so that the body ends the request.
+std::string set_front(const KvOperation& operation) {
+  std::string text =
+      operation.expiry_seconds == 0
+          ? words(3, {"SET", operation.key})
+          : words(4, {"SETEX", operation.key, std::to_string(operation.expiry_seconds)});
+  append_count(text, '$', operation.head.size() + operation.body.size());
+  text += operation.head;
+  return text;
+}
+
+std::string erase_front(const KvOperation& operation) {
+  std::string text = words(operation.keys.size() + 1, {"UNLINK"});
+  for (const std::string& key : operation.keys) append_word(text, key);
+  return text;
+}
+
+}  // namespace
+
+RedisRequest::RedisRequest(KvPtr operation) : operation_(std::move(operation)) {
+  switch (operation_->kind) {
+    case KvOperation::Kind::kSet:
+      if (operation_->make_head && operation_->head.empty()) {
+        operation_->head = operation_->make_head(operation_->body);
+      }
+      front_ = set_front(*operation_);
+      back_ = kLineEnd;
+      break;
+    case KvOperation::Kind::kGetExact:
+    case KvOperation::Kind::kGetWhole:
+      front_ = words(2, {"GET", operation_->key});
+      break;
+    case KvOperation::Kind::kErase:
+      front_ = erase_front(*operation_);
+      break;
+  }
+}
+
+std::size_t RedisRequest::total() const {
+  return front_.size() + operation_->body.size() + back_.size();
+}
+
+void RedisRequest::append_to(std::vector<iovec>& vectors) const {
+  const std::array<std::span<const std::byte>, 3> parts = {
+      std::as_bytes(std::span(front_)), operation_->body, std::as_bytes(std::span(back_))};
+  std::size_t skip = sent_;
+  for (const std::span<const std::byte>& part : parts) {
+    const std::size_t skipped = std::min(skip, part.size());
+    skip -= skipped;
+    const std::span<const std::byte> rest = part.subspan(skipped);
+    // sendmsg() takes no const, and does not write.
+    if (!rest.empty()) vectors.push_back({const_cast<std::byte*>(rest.data()), rest.size()});
+  }
+}
+
+std::size_t RedisRequest::sent(std::size_t bytes) {
+  const std::size_t taken = std::min(bytes, total() - sent_);
+  sent_ += taken;
+  return bytes - taken;
+}
+
+}  // namespace speedo

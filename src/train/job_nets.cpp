@@ -1,0 +1,99 @@
+#include "train/job_nets.hpp"
+
+#include <future>
+#include <utility>
+
+#include <speedo/base/assert.hpp>
+
+#include "train/job_solver.hpp"
+
+namespace speedo {
+
+Result<std::unique_ptr<JobNets>> JobNets::create(const TrainerParts& parts, Options options) {
+  auto nets = std::unique_ptr<JobNets>(new JobNets());
+  std::promise<Result<void>> built;
+  nets->thread_.post([&] { built.set_value(nets->build(parts, options)); });
+  SPEEDO_TRY(built.get_future().get());
+  return nets;
+}
+
+JobNets::~JobNets() {
+  stop_tests();
+  thread_.post([this] {  // Where they were made.
+    rule_.reset();
+    nets_ = SolverNets{};
+    feeds_.reset();
+    backend_.reset();
+  });
+}
+
+Result<void> JobNets::build(const TrainerParts& parts, const Options& options) {
+  SPEEDO_ASSIGN(solver_, parse_solver(options.job));
+  SPEEDO_ASSIGN(backend_, parts.make_backend());
+  feeds_ = parts.make_feeds();
+  const SolverOptions where{
+      .backend = backend_.get(), .feeds = feeds_.get(), .base = options.job.base};
+  SPEEDO_ASSIGN(nets_, create_nets(options.with_tests ? solver_ : without_tests(solver_), where));
+  layout_ = nets_.train->layout();
+  SPEEDO_ASSIGN(rule_, UpdateRule::create(solver_, layout_, *backend_));
+  if (options.initial_weights) {
+    SPEEDO_TRY(nets_.train->copy_weights_from(*options.initial_weights));
+  }
+  first_weights_.resize(static_cast<std::size_t>(layout_.element_count()));
+  backend_->download(first_weights_, nets_.train->weights().data());
+  return {};
+}
+
+void JobNets::test(std::shared_ptr<const Merger::Copy> weights,
+                   std::function<void(Result<Scores>)> done) {
+  thread_.post([this, weights = std::move(weights), done = std::move(done)] {
+    load(*weights);
+    done(run_tests());
+  });
+}
+
+void JobNets::snapshot(std::uint64_t iteration, std::shared_ptr<const Merger::Copy> weights,
+                       WriteSnapshot write_files, std::function<void(Result<void>)> done) {
+  thread_.post([this, iteration, weights = std::move(weights),
+                write_files = std::move(write_files), done = std::move(done)] {
+    load(*weights);
+    done(write(iteration, *weights, write_files));
+  });
+}
+
+void JobNets::load(const Merger::Copy& weights) {
+  Arena& arena = nets_.train->weights();
+  SPEEDO_ASSERT(weights.weights.size() == static_cast<std::size_t>(arena.size()));
+  backend_->upload(arena.data(), weights.weights);
+}
+
+Result<JobNets::Scores> JobNets::run_tests() {
+  Scores scores;
+  for (std::size_t index = 0; index < nets_.tests.size(); ++index) {
+    const int passes = solver_.test_iter(static_cast<int>(index));
+    SPEEDO_ASSIGN(TestScores found, run_test(*nets_.tests[index], passes,
+                                             [this] { return stopping_.load(); }));
+    if (stopping_) return Error{ErrorCode::kUnavailable, "broken off"};
+    scores.push_back(std::move(found));
+  }
+  return scores;
+}
+
+// A full-delta job has no history on the master; its state file gets zeros, so that training can go
+// on from it anywhere.
+Result<void> JobNets::write(std::uint64_t iteration, const Merger::Copy& weights,
+                            const WriteSnapshot& write_files) {
+  const std::vector<Arena*> histories = rule_->histories();
+  SPEEDO_ASSERT(weights.histories.empty() || weights.histories.size() == histories.size());
+  for (std::size_t i = 0; i < weights.histories.size(); ++i) {
+    backend_->upload(histories[i]->data(), weights.histories[i]);
+  }
+  const auto number = static_cast<std::int64_t>(iteration);
+  caffe::NetParameter model;
+  nets_.train->to_proto(model, solver_.snapshot_diff());
+  caffe::SolverState state;
+  rule_->save(state, number);
+  return write_files(number, model, state);
+}
+
+}  // namespace speedo

@@ -1,0 +1,58 @@
+#include <speedo/train/trainer.hpp>
+
+#include <atomic>
+#include <utility>
+
+#include "train/job_thread.hpp"
+#include "train/trainer_engine.hpp"
+
+namespace speedo {
+namespace {
+
+class ThreadTrainer : public Trainer {
+ public:
+  explicit ThreadTrainer(TrainerParts parts) : parts_(std::move(parts)) {}
+
+  ~ThreadTrainer() override {
+    cancel();
+    thread_.post([this] { engine_.reset(); });  // Where it was made.
+  }
+
+  void prepare(WorkerId worker, JobSpec job, std::shared_ptr<ParameterStore> store,
+               std::function<void(Result<Digest>)> done) override {
+    thread_.post([this, worker, job = std::move(job), store = std::move(store),
+                  done = std::move(done)] {
+      engine_.reset();  // Two nets at once might not fit.
+      auto engine = TrainerEngine::create(parts_, worker, job, store);
+      if (!engine) return done(engine.error());
+      engine_ = std::move(engine).value();
+      done(engine_->model());
+    });
+  }
+
+  void run(TrainMessage order, std::function<void(Result<RunReport>)> done) override {
+    const std::uint64_t generation = generation_.load();
+    thread_.post([this, order, generation, done = std::move(done)] {
+      if (!engine_) {
+        return done(Error{ErrorCode::kUnavailable, "trainer: no job is prepared"});
+      }
+      done(engine_->run(order, [this, generation] { return generation_.load() != generation; }));
+    });
+  }
+
+  void cancel() override { generation_.fetch_add(1); }
+
+ private:
+  const TrainerParts parts_;
+  std::atomic<std::uint64_t> generation_{0};  // of orders; cancel() starts the next
+  std::unique_ptr<TrainerEngine> engine_;     // used by the thread alone
+  JobThread thread_;                          // last: its work uses the others
+};
+
+}  // namespace
+
+std::unique_ptr<Trainer> make_trainer(TrainerParts parts) {
+  return std::make_unique<ThreadTrainer>(std::move(parts));
+}
+
+}  // namespace speedo

@@ -1,0 +1,131 @@
+// Connecting and handshake.
+
+#include <speedo/train/worker_session.hpp>
+
+#include <algorithm>
+
+#include <speedo/base/assert.hpp>
+#include <speedo/base/limits.hpp>
+
+#include "train/worker_session_impl.hpp"
+
+namespace speedo {
+
+WorkerSession::WorkerSession(WorkerConfig config)
+    : impl_(std::make_unique<Impl>(std::move(config))) {}
+
+WorkerSession::~WorkerSession() = default;
+
+WorkerCommands WorkerSession::on(const WorkerEvent& event) {
+  if (impl_->state_ == Impl::State::kExited) return {};
+  std::visit([this](const auto& e) { impl_->handle(e); }, event);
+  return std::exchange(impl_->out_, {});
+}
+
+// The name takes part, so that the workers of one process do not knock in step.
+WorkerSession::Impl::Impl(WorkerConfig config_in)
+    : config_(std::move(config_in)),
+      random_(Random::derive(config_.seed, {digest_of(config_.name).low})) {}
+
+void WorkerSession::Impl::handle(const worker_event::Tick& event) {
+  now_ = state_ == State::kNew ? event.now : std::max(event.now, now_);
+  if (state_ == State::kNew) {
+    alone_since_ = now_;
+    return connect();
+  }
+  check_connect_timeout();
+  if (state_ == State::kBackingOff && now_ >= retry_at_) connect();
+}
+
+void WorkerSession::Impl::check_connect_timeout() {
+  if (config_.connect_timeout.count() == 0 || !alone_since_) return;
+  if (now_ - *alone_since_ < config_.connect_timeout) return;
+  const std::string failure = last_failure_.empty() ? "no answer" : last_failure_;
+  exit(Error{ErrorCode::kUnavailable,
+             fmt::format("no master admitted this worker at {} within {} s ({}); check that "
+                         "speedo-master runs there and that address and port are right",
+                         config_.master, config_.connect_timeout.count(), failure)});
+}
+
+void WorkerSession::Impl::connect() {
+  state_ = State::kConnecting;
+  out_.emplace_back(worker_command::Connect{});
+}
+
+// Waits between half and the whole of kReconnectFirst * 2^attempts, at most kReconnectMax: workers
+// that lost the master together do not come back together.
+void WorkerSession::Impl::back_off(const std::string& reason) {
+  end_life();
+  if (!alone_since_) alone_since_ = now_;
+  last_failure_ = clip_text(reason);
+  constexpr unsigned kDoublingsMax = 16;
+  const Instant whole = std::min<Instant>(
+      kReconnectFirst * (1U << std::min(attempts_, kDoublingsMax)), kReconnectMax);
+  const auto half = static_cast<std::uint64_t>(whole.count()) / 2;
+  const Instant wait{static_cast<Instant::rep>(half + random_.below(half + 1))};
+  attempts_ += 1;
+  retry_at_ = now_ + wait;
+  state_ = State::kBackingOff;
+  note(true, "{}; attempt {} to reach the master at {} in {:.1f} s", last_failure_, attempts_ + 1,
+       config_.master, std::chrono::duration<double>(wait).count());
+}
+
+void WorkerSession::Impl::handle(const worker_event::Connected& /*event*/) {
+  if (state_ != State::kConnecting) return;
+  state_ = State::kGreeting;
+  out_.emplace_back(worker_command::SendHello{
+      {kProtocolVersion, clip_text(config_.name), clip_text(config_.device)}});
+}
+
+void WorkerSession::Impl::handle(const worker_event::ConnectFailed& event) {
+  if (state_ == State::kConnecting) back_off(event.reason);
+}
+
+void WorkerSession::Impl::handle(const worker_event::MasterLost& event) {
+  if (greeted()) back_off("connection lost: " + event.reason);
+}
+
+// The master may welcome a worker twice, if a Hello reached it twice: the later life counts.
+void WorkerSession::Impl::handle(const worker_event::Welcome& event) {
+  const WorkerId id{event.message.worker};
+  if (!greeted() || (id_ && id <= *id_)) return;
+  end_life();
+  alone_since_.reset();
+  id_ = id;
+  state_ = State::kPreparing;
+  preparations_ += 1;
+  note(false, "admitted by {} as worker {}", config_.master, id.value);
+  out_.emplace_back(worker_command::PrepareJob{event.message});
+}
+
+void WorkerSession::Impl::handle(const worker_event::Refused& event) {
+  if (!greeted()) return;
+  const ErrorCode code = error_code_of(event.message.code);
+  const std::string reason = "the master refused this worker: " + event.message.reason;
+  if (is_transient(code)) return back_off(reason);
+  exit(Error{code, clip_text(reason)});
+}
+
+// Whether the answer just received is that of the PrepareJob that counts. Those of earlier lives
+// are answered as well, and before it.
+bool WorkerSession::Impl::last_preparation() {
+  SPEEDO_ASSERT(preparations_ > 0);
+  preparations_ -= 1;
+  return preparations_ == 0 && state_ == State::kPreparing;
+}
+
+// The master compares the fingerprints: only it can name both sides to both of them.
+void WorkerSession::Impl::handle(const worker_event::JobPrepared& event) {
+  if (!last_preparation()) return;
+  state_ = State::kReady;
+  out_.emplace_back(
+      worker_command::SendReady{{id_->value, event.model.high, event.model.low}});
+}
+
+void WorkerSession::Impl::handle(const worker_event::JobFailed& event) {
+  if (!last_preparation()) return;
+  leave(static_cast<std::uint32_t>(event.error.code), event.error.message);
+  exit(event.error);
+}
+
+}  // namespace speedo

@@ -1,0 +1,323 @@
+// Masters and workers as a whole: real sockets, nets, trainers and merger, in one process with a
+// memory store.
+#include "actors/node.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <future>
+#include <mutex>
+#include <thread>
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "support/catch.hpp"
+
+#include <speedo/store/memory_store.hpp>
+
+#include "train/trainer_cluster.hpp"
+
+namespace speedo {
+namespace {
+
+constexpr const char* kSolver = R"(
+    base_lr: 0.1 lr_policy: "inv" gamma: 0.01 power: 0.75 momentum: 0.9 weight_decay: 0.002
+    max_iter: 100 random_seed: 5 display: 0 )";
+
+// A port that was free a moment ago.
+std::uint16_t free_port() {
+  const int descriptor = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  REQUIRE(::bind(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0);
+  socklen_t size = sizeof(address);
+  REQUIRE(::getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+  ::close(descriptor);
+  return ntohs(address.sin_port);
+}
+
+// A socket connected to a port of this machine.
+int connect_to(std::uint16_t port) {
+  const int descriptor = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(port);
+  REQUIRE(::connect(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0);
+  return descriptor;
+}
+
+// A request to stop that a test gives.
+class StopSwitch {
+ public:
+  void set() { on_ = true; }
+  std::optional<std::string> poll() const {
+    return on_ ? std::optional<std::string>("asked to") : std::nullopt;
+  }
+
+ private:
+  std::atomic<bool> on_{false};
+};
+
+struct Cluster {
+  Cluster() {
+    options.spec = {.solver_text = test::generated_solver(16, kSolver, true), .base = {}};
+    options.session.max_iteration = 30;
+    options.store_uri = "memory";
+    options.job = "job";
+    hooks.on_listening = [this](const std::string& text) { address.set_value(text); };
+    hooks.poll_stop = [this] { return master_stop.poll(); };
+    hooks.on_progress = [this](const MasterProgress& progress, const std::vector<TestScores>*) {
+      iteration = progress.iteration;
+      alive = progress.workers_alive;
+    };
+    hooks.snapshot = [this](std::int64_t at, const caffe::NetParameter& model,
+                            caffe::SolverState& state) -> Result<void> {
+      const std::lock_guard lock(mutex);
+      snapshots.push_back(at);
+      last_model = model;
+      last_state = state;
+      return {};
+    };
+  }
+
+  std::future<Result<MasterProgress>> start_master() {
+    return std::async(std::launch::async, [this] {
+      return run_master(options, hooks, test::cpu_parts(), open_store());
+    });
+  }
+  std::future<Result<void>> start_worker(const std::string& master, std::uint64_t count = 1,
+                                         const StopSwitch* stop = nullptr) {
+    return std::async(std::launch::async, [=, this] {
+      const WorkerOptions worker{.master = master,
+                                 .store_override = {},
+                                 .count = count,
+                                 .name_prefix = "test",
+                                 .session = {.name = {}, .device = "cpu", .master = {}}};
+      const WorkerHooks worker_hooks{
+          .poll_stop = [stop]() { return stop ? stop->poll() : std::nullopt; }};
+      return run_worker(worker, worker_hooks, test::cpu_parts(), open_store());
+    });
+  }
+  OpenStore open_store() {
+    return [this](const std::string&,
+                  const std::string&) -> Result<std::shared_ptr<ParameterStore>> { return store; };
+  }
+  std::string master_address() { return address.get_future().get(); }
+
+  template <class Done>
+  bool wait_for(Done done) {
+    for (int i = 0; i < 2000 && !done(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds{5});
+    }
+    return done();
+  }
+
+  MasterOptions options;
+  MasterHooks hooks;
+  StopSwitch master_stop;
+  std::promise<std::string> address;
+  std::shared_ptr<ParameterStore> store = make_memory_store();
+  std::atomic<std::uint64_t> iteration{0}, alive{0};
+  std::mutex mutex;
+  std::vector<std::int64_t> snapshots;
+  caffe::NetParameter last_model;
+  caffe::SolverState last_state;
+};
+
+std::vector<float> weights_of(const caffe::NetParameter& model) {
+  std::vector<float> weights;
+  for (const auto& layer : model.layer()) {
+    for (const auto& blob : layer.blobs()) {
+      weights.insert(weights.end(), blob.data().begin(), blob.data().end());
+    }
+  }
+  return weights;
+}
+
+// The learnable values without the arena's padding, which is zero.
+std::vector<float> without_zeros(std::vector<float> weights) {
+  std::erase(weights, 0.0F);
+  return weights;
+}
+
+}  // namespace
+
+TEST_CASE("async with one worker gives local training's weights through the whole stack") {
+  Cluster cluster;
+  auto master = cluster.start_master();
+  auto worker = cluster.start_worker(cluster.master_address());
+  const auto progress = master.get();
+  REQUIRE(progress);
+  CHECK(worker.get());
+  CHECK(progress->iteration == 30);
+  CHECK(progress->merges == 30);
+  CHECK(progress->samples == 30 * 16);
+  CHECK(cluster.snapshots == std::vector<std::int64_t>{30});
+  CHECK(cluster.last_state.iter() == 30);
+  CHECK(without_zeros(weights_of(cluster.last_model)) ==
+        without_zeros(test::train_alone(cluster.options.spec.solver_text, 30)));
+}
+
+TEST_CASE("sync gradient only with 2 workers of 32 is one of 64, through the whole stack") {
+  Cluster cluster;
+  cluster.options.spec.solver_text = test::generated_solver(32, kSolver, false);
+  cluster.options.spec.update = UpdateKind::kGradientOnly;
+  cluster.options.merger.update = UpdateKind::kGradientOnly;
+  cluster.options.strategy.name = "sync";
+  cluster.options.session.workers_min = 2;
+  cluster.options.session.max_iteration = 50;
+  auto master = cluster.start_master();
+  auto workers = cluster.start_worker(cluster.master_address(), 2);
+  const auto progress = master.get();
+  REQUIRE(progress);
+  CHECK(workers.get());
+  CHECK(progress->merges == 100);
+  const auto found = without_zeros(weights_of(cluster.last_model));
+  const auto solver = test::generated_solver(64, kSolver, false);
+  const auto alone = without_zeros(test::train_alone(solver, 50));
+  REQUIRE(found.size() == alone.size());
+  float largest = 0.0F, difference = 0.0F;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    largest = std::max(largest, std::abs(alone[i]));
+    difference = std::max(difference, std::abs(found[i] - alone[i]));
+  }
+  CHECK(difference < 1e-4F * largest);
+  CHECK(cluster.last_state.history_size() == 4);
+}
+
+TEST_CASE("contributions are gone after the job, the weights stay and can be resumed from") {
+  Cluster cluster;
+  auto master = cluster.start_master();
+  auto workers = cluster.start_worker(cluster.master_address(), 2);
+  REQUIRE(master.get());
+  REQUIRE(workers.get());
+  CHECK_FALSE(cluster.store->read(contribution_key(0)));
+  CHECK_FALSE(cluster.store->read(contribution_key(1)));
+  const auto weights = cluster.store->read(weights_key());
+  REQUIRE(weights);
+  CHECK((*weights)->info().version == 30);
+
+  Cluster again;
+  again.store = cluster.store;
+  again.options.resume_from_store = true;
+  again.options.session.start_iteration = 30;
+  again.options.session.max_iteration = 40;
+  auto second = again.start_master();
+  auto worker = again.start_worker(again.master_address());
+  const auto progress = second.get();
+  REQUIRE(progress);
+  REQUIRE(worker.get());
+  CHECK(progress->iteration == 40);
+  CHECK(again.store->read(weights_key()).value()->info().version == 40);
+}
+
+TEST_CASE("workers may be there before the master, and come late") {
+  Cluster cluster;
+  cluster.options.port = free_port();
+  cluster.options.session.max_iteration = 1000000;
+  const std::string address = "127.0.0.1:" + std::to_string(cluster.options.port);
+  auto early = cluster.start_worker(address);
+  std::this_thread::sleep_for(std::chrono::milliseconds{200});
+  auto master = cluster.start_master();
+  REQUIRE(cluster.wait_for([&] { return cluster.iteration > 3; }));
+  StopSwitch leave;
+  auto late = cluster.start_worker(address, 2, &leave);
+  REQUIRE(cluster.wait_for([&] { return cluster.alive == 3; }));
+  leave.set();
+  CHECK(late.get());
+  REQUIRE(cluster.wait_for([&] { return cluster.alive == 1; }));
+  const std::uint64_t then = cluster.iteration;
+  REQUIRE(cluster.wait_for([&] { return cluster.iteration > then + 3; }));
+  cluster.master_stop.set();
+  const auto progress = master.get();
+  REQUIRE(progress);
+  CHECK(early.get());
+  CHECK(progress->workers_joined == 3);
+  CHECK(progress->merges == progress->iteration);
+  CHECK(cluster.snapshots == std::vector{static_cast<std::int64_t>(progress->iteration)});
+}
+
+TEST_CASE("a port in use is named, with the remedy, and the store is left alone") {
+  Cluster cluster;
+  auto master = cluster.start_master();
+  const auto address = parse_address(cluster.master_address());
+  REQUIRE(address);
+  Cluster other;
+  other.store = cluster.store;
+  other.options.port = address->port;
+  const auto refused = other.start_master().get();
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message.find(std::to_string(address->port)) != std::string::npos);
+  CHECK(refused.error().message.find("--port") != std::string::npos);
+  CHECK(cluster.store->get_blob(job_key()));
+  cluster.master_stop.set();
+  CHECK(master.get());
+}
+
+TEST_CASE("garbage on the port does not disturb training") {
+  Cluster cluster;
+  cluster.options.session.max_iteration = 1000000;
+  auto master = cluster.start_master();
+  const std::string text = cluster.master_address();
+  const std::uint16_t port = parse_address(text)->port;
+  auto worker = cluster.start_worker(text);
+  REQUIRE(cluster.wait_for([&] { return cluster.iteration > 3; }));
+  const std::string garbage[] = {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", std::string(64, '\xff'),
+                                 "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 a TLS hello ....",
+                                 ""};
+  for (const std::string& bytes : garbage) {
+    const int descriptor = connect_to(port);
+    CHECK(::send(descriptor, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+          static_cast<ssize_t>(bytes.size()));
+    std::this_thread::sleep_for(std::chrono::milliseconds{20});
+    ::close(descriptor);
+  }
+  const std::uint64_t then = cluster.iteration;
+  REQUIRE(cluster.wait_for([&] { return cluster.iteration > then + 10; }));
+  cluster.master_stop.set();
+  CHECK(master.get());
+  CHECK(worker.get());
+}
+
+TEST_CASE("a bad job is the master's error, before anybody is told an address") {
+  Cluster cluster;
+  cluster.options.spec.solver_text = "net_param { layer { name: \"a\" type: \"Nonsense\" } }";
+  const auto refused = cluster.start_master().get();
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kConfig);
+
+  Cluster unknown;
+  unknown.options.strategy.name = "nonsense";
+  const auto schedule = unknown.start_master().get();
+  REQUIRE_FALSE(schedule);
+  CHECK(schedule.error().code == ErrorCode::kUsage);
+}
+
+TEST_CASE("a worker that finds nobody gives up after its time-out, and stops when asked") {
+  Cluster cluster;
+  const std::string nobody = "127.0.0.1:" + std::to_string(free_port());
+  const WorkerOptions options{.master = nobody,
+                              .store_override = {},
+                              .count = 2,
+                              .name_prefix = "test",
+                              .session = {.name = {},
+                                          .device = "cpu",
+                                          .master = {},
+                                          .connect_timeout = std::chrono::seconds{1}}};
+  const auto given_up = run_worker(options, {}, test::cpu_parts(), cluster.open_store());
+  REQUIRE_FALSE(given_up);
+  CHECK(given_up.error().code == ErrorCode::kUnavailable);
+  CHECK(given_up.error().message.find(nobody) != std::string::npos);
+
+  StopSwitch stop;
+  auto worker = cluster.start_worker(nobody, 1, &stop);
+  std::this_thread::sleep_for(std::chrono::milliseconds{100});
+  stop.set();
+  CHECK(worker.get());
+}
+
+}  // namespace speedo

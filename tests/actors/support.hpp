@@ -1,0 +1,127 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "caf/scheduler/test_coordinator.hpp"
+
+#include "actors/compat.hpp"
+#include "actors/local_messages.hpp"
+#include "actors/master_work.hpp"
+#include "actors/worker_work.hpp"
+
+namespace speedo::test {
+
+// An actor system without threads: run() delivers messages until none is left, and time passes only
+// when a test says so.
+class QuietSystem {
+ public:
+  QuietSystem() : system(config_) {}
+  void run() { scheduler().run(); }
+  // Lets the actors' next delayed message come.
+  void pass(std::chrono::milliseconds time) {
+    scheduler().advance_time(time);
+    run();
+  }
+  caf::scheduler::test_coordinator& scheduler() {
+    return dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler());
+  }
+
+ private:
+  struct Config : caf::actor_system_config {
+    Config() {
+      set("scheduler.policy", caf::atom("testing"));
+      set("logger.verbosity", caf::atom("quiet"));
+    }
+  };
+  Config config_;
+
+ public:
+  caf::actor_system system;
+};
+
+// Keeps what an actor orders; the test gives the answers.
+class ScriptedMasterWork : public MasterWork {
+ public:
+  using Scores = std::vector<TestScores>;
+  struct MergeOrder {
+    master_command::StartMerge job;
+    std::function<void(Result<MergeResult>)> done;
+  };
+  struct SnapshotOrder {
+    std::uint64_t iteration;
+    std::function<void(Result<void>)> done;
+  };
+
+  void merge(master_command::StartMerge job,
+             std::function<void(Result<MergeResult>)> done) override {
+    merges.push_back({std::move(job), std::move(done)});
+  }
+  void test(std::function<void(Result<Scores>)> done) override {
+    tests.push_back(std::move(done));
+  }
+  void snapshot(std::uint64_t iteration, std::function<void(Result<void>)> done) override {
+    snapshots.push_back({iteration, std::move(done)});
+  }
+  void stop_tests() override { tests_stopped = true; }
+  void watch(std::function<void(Error)> /*lost*/) override {}
+
+  std::vector<MergeOrder> merges;
+  std::vector<std::function<void(Result<Scores>)>> tests;
+  std::vector<SnapshotOrder> snapshots;
+  bool tests_stopped = false;
+};
+
+class ScriptedWorkerWork : public WorkerWork {
+ public:
+  void prepare(const WelcomeMessage& welcome, std::function<void(Result<Digest>)> done) override {
+    prepares.emplace_back(welcome, std::move(done));
+  }
+  void run(const TrainMessage& order, std::function<void(Result<RunReport>)> done) override {
+    runs.emplace_back(order, std::move(done));
+  }
+  void cancel() override { cancels += 1; }
+
+  std::vector<std::pair<WelcomeMessage, std::function<void(Result<Digest>)>>> prepares;
+  std::vector<std::pair<TrainMessage, std::function<void(Result<RunReport>)>>> runs;
+  int cancels = 0;
+};
+
+// The other side of an actor: sends as itself, and takes what it was sent.
+class Peer {
+ public:
+  explicit Peer(QuietSystem& quiet) : quiet_(quiet) { self_.emplace(quiet.system); }
+
+  // The peer's process dies.
+  void die() {
+    self_.reset();
+    quiet_.run();
+  }
+
+  template <class Message>
+  void tell(const caf::actor& to, const Message& message) {
+    (*self_)->send(to, message);
+    quiet_.run();
+  }
+
+  // The next message of this type that arrived, if any; others stay.
+  template <class Message>
+  std::optional<Message> take() {
+    std::optional<Message> found;
+    (*self_)->receive([&](const Message& message) { found = message; },
+                      caf::after(std::chrono::milliseconds{0}) >> [] {});
+    return found;
+  }
+
+  caf::actor handle() { return caf::actor{self_->ptr()}; }
+
+ private:
+  QuietSystem& quiet_;
+  std::optional<caf::scoped_actor> self_;
+};
+
+}  // namespace speedo::test

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include <speedo/backend/backend.hpp>
+
+namespace speedo {
+
+// One backend under test with memory for a test's arrays.
+class Device {
+ public:
+  explicit Device(std::unique_ptr<Backend> backend) : backend_(std::move(backend)) {}
+
+  Backend& backend() { return *backend_; }
+  float* put(const std::vector<float>& values);
+  // An array of `count` NaNs: an operation that fails to write, or reads what it should not, shows.
+  float* blank(std::int64_t count);
+  std::vector<float> get(const float* source, std::int64_t count);
+
+ private:
+  std::unique_ptr<Backend> backend_;
+  std::vector<Buffer> buffers_;
+};
+
+// Runs `run` on the reference backend and on the CPU backend with 1, 2 and 3 threads, and requires
+// max|a - b| <= tolerance x max|reference| of what it returns. Tolerance 0: exactly equal.
+using Run = std::function<std::vector<float>(Device&)>;
+void require_conforming(double tolerance, const Run& run);
+
+// Values that are different, of both signs, and the same at every call with the same arguments.
+std::vector<float> test_values(std::int64_t count, float low = -1.0F, float high = 1.0F,
+                               std::uint64_t seed = 1);
+
+}  // namespace speedo

@@ -1,0 +1,63 @@
+#include <speedo/base/file.hpp>
+
+#include <fstream>
+#include <string>
+
+#include "support/catch.hpp"
+#include "support/temp_dir.hpp"
+
+namespace speedo {
+namespace {
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+TEST_CASE("An atomic write replaces the file and leaves nothing beside it") {
+  const TempDir folder;
+  const auto path = folder / "snapshot";
+  REQUIRE(write_file_atomically(path, bytes_of("old")));
+  REQUIRE(write_file_atomically(path, bytes_of(std::string("new\0x", 5))));
+  REQUIRE(read_file(path).value() == std::string("new\0x", 5));
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    files += entry.is_regular_file() ? 1 : 0;
+  }
+  REQUIRE(files == 1);
+}
+
+TEST_CASE("Writing into a missing folder names the path") {
+  const TempDir folder;
+  const auto failed = write_file_atomically(folder / "absent/snapshot", bytes_of("x"));
+  REQUIRE_FALSE(failed);
+  REQUIRE(failed.error().code == ErrorCode::kCannotWrite);
+  REQUIRE(failed.error().message.find("absent/snapshot") != std::string::npos);
+}
+
+TEST_CASE("A prefix is writable only if its folder exists, and the probe leaves no trace") {
+  const TempDir folder;
+  REQUIRE(check_prefix_writable((folder / "lenet").string()));
+  REQUIRE(std::filesystem::is_empty(folder.path()));
+  const auto failed = check_prefix_writable((folder / "absent/lenet").string());
+  REQUIRE(failed.error().code == ErrorCode::kCannotWrite);
+  REQUIRE(failed.error().message.find("snapshot_prefix") != std::string::npos);
+}
+
+TEST_CASE("Reading names what is missing, too long or not a file") {
+  const TempDir folder;
+  REQUIRE(read_file(folder / "absent").error().code == ErrorCode::kNotFound);
+  REQUIRE(read_file(folder.path()).error().code == ErrorCode::kData);
+  REQUIRE(write_file_atomically(folder / "big", bytes_of("0123456789")));
+  REQUIRE(read_file(folder / "big", 9).error().code == ErrorCode::kData);
+}
+
+TEST_CASE("A relative path is tried from the working directory, then from the prototxt's folder") {
+  const TempDir folder;
+  REQUIRE(write_file_atomically(folder / "only-here", bytes_of("x")));
+  REQUIRE(resolve_path("only-here", folder.path()) == folder / "only-here");
+  REQUIRE(resolve_path("nowhere", folder.path()) == "nowhere");
+  REQUIRE(resolve_path("/etc/passwd", folder.path()) == "/etc/passwd");
+}
+
+}  // namespace
+}  // namespace speedo

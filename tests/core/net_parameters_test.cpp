@@ -1,0 +1,228 @@
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "core/blob_proto.hpp"
+#include "core/weight_file.hpp"
+#include "net_support.hpp"
+
+namespace speedo {
+namespace {
+
+const std::string kData = input("data", "dim: 2 dim: 4");
+const std::string kLabel = input("label", "dim: 2 dim: 4");
+
+std::string shared(const std::string& name, const std::string& bottom, const std::string& spec = "",
+                   int outputs = 4) {
+  return product(name, bottom, "param { name: 'w' " + spec + " }", outputs);
+}
+
+TEST_CASE("parameters lie in net order and padding stays zero", "[parameters]") {
+  const auto net = make_net(kData + product("a", "data") + product("b", "a", "", 2));
+  const auto slots = net->layout().slots();
+  REQUIRE(slots.size() == 4);
+  CHECK(slots[0].layer == "a");
+  CHECK(slots[0].shape == Shape{3, 4});
+  CHECK(slots[2].layer == "b");
+  CHECK(slots[3].index == 1);
+  const auto weights = values_of(net->weights().data(), net->weights().size());
+  CHECK(weights[0] != 0.0F);
+  for (std::size_t i = 12; i < 16; ++i) CHECK(weights[i] == 0.0F);
+  CHECK(layer_of(*net, "b").slots == std::vector<std::size_t>{2, 3});
+}
+
+TEST_CASE("a shared parameter has one place and its first user owns it", "[parameters]") {
+  const auto net = make_net(kData + kLabel + shared("a", "data", "lr_mult: 2") +
+                            shared("b", "a", "lr_mult: 2 decay_mult: 3") + loss("b", "label"));
+  CHECK(net->layout().slots().size() == 3);
+  CHECK(layer_of(*net, "a").slots == std::vector<std::size_t>{0, 1});
+  CHECK(layer_of(*net, "b").slots == std::vector<std::size_t>{0, 2});
+  const ParameterSlot& slot = net->layout().slots()[0];
+  CHECK(slot.layer == "a");
+  CHECK(slot.name == "w");
+  CHECK(slot.lr_mult == 2.0F);
+  CHECK(slot.decay_mult == 3.0F);
+  CHECK(layer_of(*net, "a").layer->parameters()[0]->data() ==
+        layer_of(*net, "b").layer->parameters()[0]->data());
+}
+
+// By finite differences: both users' contributions must be in the one gradient.
+TEST_CASE("gradients of a shared parameter add up", "[parameters]") {
+  const auto net =
+      make_net(kData + kLabel + shared("a", "data") + shared("b", "a") + loss("b", "label"));
+  test_backend().upload(net->blob("data")->data(), {{1, 2, -1, 0.5F, 0.3F, -2, 1, 1}});
+  REQUIRE(net->forward().has_value());
+  net->clear_gradients();
+  net->backward();
+  const auto gradient = values_of(net->gradients().data(), 16);
+  const auto weights = values_of(net->weights().data(), 16);
+  for (std::size_t i = 0; i < 16; ++i) {
+    const auto loss_at = [&](float step) {
+      auto moved = weights;
+      moved[i] += step;
+      test_backend().upload(net->weights().data(), moved);
+      return *net->forward();
+    };
+    const float numeric = (loss_at(0.01F) - loss_at(-0.01F)) / 0.02F;
+    CHECK(gradient[i] == Approx(numeric).epsilon(0.01).margin(0.02));
+  }
+}
+
+TEST_CASE("users of a shared parameter must agree", "[parameters]") {
+  using Catch::Contains;
+  CHECK_THAT(
+      net_error(kData + shared("a", "data", "lr_mult: 1") + shared("b", "a", "lr_mult: 2")).message,
+      Contains("lr_mult"));
+  CHECK_THAT(
+      net_error(kData + shared("a", "data", "decay_mult: 1") + shared("b", "a", "decay_mult: 0"))
+          .message,
+      Contains("decay_mult"));
+  const std::string narrow = kData + shared("a", "data", "", 2);  // 2 x 4, then 4 x 2
+  CHECK_THAT(net_error(narrow + shared("b", "a", "", 4)).message, Contains("shape"));
+  CHECK(make_net(narrow + shared("b", "a", "share_mode: PERMISSIVE", 4)) != nullptr);
+  CHECK_THAT(net_error(narrow + shared("b", "a", "share_mode: PERMISSIVE", 5)).message,
+             Contains("shape"));
+}
+
+TEST_CASE("first weights depend on the seed and the place only", "[parameters]") {
+  const std::string text = kData + product("a", "data") + product("b", "a");
+  const auto weights = [&](std::uint64_t seed) {
+    NetOptions options = net_options();
+    options.seed = seed;
+    const auto net = make_net(text, options);
+    return values_of(net->weights().data(), net->weights().size());
+  };
+  CHECK(weights(1) == weights(1));
+  CHECK(weights(1) != weights(2));
+  const auto values = weights(1);
+  CHECK(std::vector<float>(values.begin(), values.begin() + 9) !=
+        std::vector<float>(values.begin() + 32, values.begin() + 41));
+}
+
+TEST_CASE("a filler that fails names its layer", "[parameters]") {
+  const Error error =
+      net_error(kData +
+                "layer { name: 'x' type: 'InnerProduct' bottom: 'data' top: 'x' "
+                "inner_product_param { num_output: 2 weight_filler { type: 'no' } } }");
+  CHECK(error.message.find("layer 'x'") != std::string::npos);
+}
+
+TEST_CASE("a test net uses the training net's weights", "[parameters]") {
+  const std::string text = kData + product("a", "data");
+  const auto train = make_net(text);
+  NetOptions options = net_options(Phase::kTest);
+  options.share_parameters = train.get();
+  options.seed = 99;
+  const auto test = make_net(text, options);
+  CHECK(test->weights().data() == train->weights().data());
+  CHECK(layer_of(*test, "a").layer->parameters()[0]->data() == train->weights().data());
+  const auto refused = [&](const std::string& other) {
+    return net_error(other, options).code == ErrorCode::kMismatch;
+  };
+  CHECK(refused(kData + product("b", "data")));
+  CHECK(refused(kData + product("a", "data", "", 5)));
+}
+
+// The weights of a two-layer net as a message to be changed.
+caffe::NetParameter stored(const std::string& text) {
+  caffe::NetParameter weights;
+  make_net(text)->to_proto(weights, false);
+  return weights;
+}
+
+TEST_CASE("weights are copied by layer name or not at all", "[weights]") {
+  const std::string text = kData + product("a", "data") + product("b", "a");
+  NetOptions other = net_options();
+  other.seed = 77;
+  const auto net = make_net(text, other);
+  const auto before = values_of(net->weights().data(), net->weights().size());
+  const caffe::NetParameter good = stored(text);
+
+  const auto refused = [&](const caffe::NetParameter& weights, ErrorCode code) {
+    const auto result = net->copy_weights_from(weights);
+    return !result.has_value() && result.error().code == code &&
+           result.error().message.find("layer 'b'") != std::string::npos &&
+           values_of(net->weights().data(), net->weights().size()) == before;
+  };
+  // Layer a is fine in all of these, and must not be taken when b is not.
+  caffe::NetParameter bad = good;
+  bad.mutable_layer(2)->mutable_blobs()->RemoveLast();
+  CHECK(refused(bad, ErrorCode::kMismatch));
+  bad = good;
+  *bad.mutable_layer(2)->add_blobs() = good.layer(1).blobs(0);
+  CHECK(refused(bad, ErrorCode::kMismatch));
+  bad = good;
+  bad.mutable_layer(2)->mutable_blobs(0)->mutable_shape()->set_dim(0, 9);
+  CHECK(refused(bad, ErrorCode::kMismatch));
+  bad = good;
+  bad.mutable_layer(2)->mutable_blobs(0)->mutable_data()->RemoveLast();
+  CHECK(refused(bad, ErrorCode::kData));
+
+  caffe::NetParameter partial = good;
+  partial.mutable_layer(2)->set_name("somewhere else");
+  REQUIRE(net->copy_weights_from(partial).has_value());
+  const auto after = values_of(net->weights().data(), net->weights().size());
+  CHECK(after != before);
+  CHECK(std::equal(after.begin() + 32, after.end(), before.begin() + 32));
+  REQUIRE(net->copy_weights_from(good).has_value());
+  caffe::NetParameter now;
+  net->to_proto(now, false);
+  CHECK(now.SerializeAsString() == good.SerializeAsString());
+}
+
+TEST_CASE("shared weights are stored for every user, and may be stored for the owner only",
+          "[weights]") {
+  const std::string text = kData + shared("a", "data") + shared("b", "a");
+  caffe::NetParameter weights = stored(text);
+  REQUIRE(weights.layer(2).blobs_size() == 2);
+  CHECK(weights.layer(2).blobs(0).SerializeAsString() ==
+        weights.layer(1).blobs(0).SerializeAsString());
+  const auto net = make_net(text);
+  weights.mutable_layer(2)->mutable_blobs(0)->Clear();
+  CHECK(net->copy_weights_from(weights).has_value());
+  weights.mutable_layer(1)->mutable_blobs(0)->Clear();
+  CHECK_FALSE(net->copy_weights_from(weights).has_value());
+}
+
+TEST_CASE("weights inside the net's own message win over fillers", "[weights]") {
+  const std::string text = kData + product("a", "data");
+  caffe::NetParameter whole = stored(text);
+  NetOptions other = net_options();
+  other.seed = 1234;
+  const auto net = Net::create(whole, other);
+  REQUIRE(net.has_value());
+  caffe::NetParameter again;
+  (*net)->to_proto(again, false);
+  CHECK(again.SerializeAsString() == whole.SerializeAsString());
+  whole.mutable_layer(1)->mutable_blobs()->RemoveLast();
+  CHECK_FALSE(Net::create(whole, other).has_value());
+}
+
+TEST_CASE("diffs are written when asked for", "[weights]") {
+  const auto net = make_net(kData + kLabel + product("x", "data", "", 4) + loss("x", "label"));
+  test_backend().upload(net->blob("data")->data(), std::vector<float>(8, 1.0F));
+  REQUIRE(net->forward().has_value());
+  net->backward();
+  caffe::NetParameter weights;
+  net->to_proto(weights, true);
+  CHECK(weights.layer(2).blobs(0).diff_size() == 16);
+  CHECK(weights.layer(2).blobs(0).diff(0) == values_of(net->gradients().data(), 1)[0]);
+}
+
+// A model that Caffe wrote, read into our net and written again, is the same bytes.
+TEST_CASE("a model goes round as Caffe wrote it", "[weights]") {
+  const std::string folder = "tests/golden/data/nets/inception_mini_test/";
+  const auto message = read_net_prototxt(folder + "net.prototxt");
+  const auto model = read_caffemodel(folder + "weights.caffemodel");
+  REQUIRE(message.has_value());
+  REQUIRE(model.has_value());
+  const auto net = Net::create(*message, net_options(Phase::kTest));
+  REQUIRE(net.has_value());
+  REQUIRE((*net)->copy_weights_from(*model).has_value());
+  caffe::NetParameter written;
+  (*net)->to_proto(written, false);
+  CHECK(written.SerializeAsString() == model->SerializeAsString());
+}
+
+}  // namespace
+}  // namespace speedo

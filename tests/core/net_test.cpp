@@ -1,0 +1,215 @@
+#include <speedo/core/net.hpp>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "net_support.hpp"
+
+namespace speedo {
+namespace {
+
+const std::string kData = input("data", "dim: 2 dim: 4");
+const std::string kLabel = input("label", "dim: 2 dim: 3");
+
+void expect(const std::string& text, const std::string& part,
+            const NetOptions& options = net_options(), ErrorCode code = ErrorCode::kConfig) {
+  const Error error = net_error(text, options);
+  CHECK(error.code == code);
+  CHECK_THAT(error.message, Catch::Contains(part));
+}
+
+TEST_CASE("a net that cannot be built is a named error", "[net]") {
+  expect(kData + "layer { name: 'x' type: 'Rellu' bottom: 'data' top: 'y' }", "Rellu");
+  expect(kData + product("x", "dta"), "did you mean 'data'");
+  expect(kData + product("x", "data") + "layer { name: 'y' type: 'ReLU' bottom: 'x' top: 'data' }",
+         "top blob 'data'");
+  expect(kData + product("x", "data") +
+             "layer { name: 'r' type: 'ReLU' bottom: 'data' top: 'data' }" + product("y", "data"),
+         "top blob 'data'");
+  expect(kData + "layer { name: 'x' type: 'ReLU' bottom: 'data' bottom: 'data' top: 'y' }",
+         "bottom");
+  expect(kData + product("x", "data", "propagate_down: true propagate_down: true"),
+         "propagate_down");
+  expect(kData + product("x", "data", "param { } param { } param { }"), "param");
+  expect(kData + product("x", "data", "loss_weight: 1 loss_weight: 2"), "loss_weight");
+  expect(kData + product("x", "data") + loss("x", "data"), "layer 'loss'");
+  expect(input("data", "dim: 2147483647 dim: 4"), "data");
+  expect(input("data", "dim: 65536 dim: 16384") + product("x", "data", "", 2147483647),
+         "layer 'x'");
+  expect(kData + product("x", "data", "include { phase: TEST }") + product("y", "x"), "'x'");
+  expect("name: 'none' layer { name: 'x' include { phase: TEST } }", "no layers");
+  expect(kData + product("x", "data") +
+             "layer { name: 'x' type: 'InnerProduct' bottom: 'x' top: 'z'"
+             " inner_product_param { num_output: 2 } }",
+         "same name");
+}
+
+TEST_CASE("the loss is the weighted sum of loss tops", "[net]") {
+  const auto net = make_net(kData + kLabel + product("x", "data") + loss("x", "label"));
+  const auto weighted =
+      make_net(kData + kLabel + product("x", "data") + loss("x", "label", "loss_weight: 0.25"));
+  const auto shared = make_net(kData + kLabel + product("x", "data", "loss_weight: 2"));
+  const std::vector<float> ones(8, 1.0F);
+  for (Net* each : {net.get(), weighted.get(), shared.get()}) {
+    test_backend().upload(each->blob("data")->data(), ones);
+  }
+  const float loss_value = *net->forward();
+  CHECK(loss_value > 0.0F);
+  CHECK(loss_value == values_of(net->blob("loss")->data(), 1)[0]);
+  CHECK(*weighted->forward() == Approx(loss_value / 4));
+  CHECK(net->loss_weight("loss") == 1.0F);
+  CHECK(weighted->loss_weight("loss") == 0.25F);
+  CHECK(net->loss_weight("x") == 0.0F);
+  // A weight on a top of many elements counts every element.
+  float sum = 0.0F;
+  const float value = *shared->forward();
+  for (const float element : values_of(shared->blob("x")->data(), 6)) sum += element;
+  CHECK(value == Approx(2 * sum));
+}
+
+TEST_CASE("outputs are the unread blobs, in the order of their names", "[net]") {
+  const auto net =
+      make_net(kLabel + kData + product("z", "data") + product("b", "z") + product("a", "z"));
+  CHECK(net->output_names() == std::vector<std::string>{"a", "b", "label"});
+  CHECK(net->blob("nothing") == nullptr);
+}
+
+TEST_CASE("in-place layers work on their bottom's memory", "[net]") {
+  const auto net = make_net(kData + product("x", "data") +
+                            "layer { name: 'r' type: 'ReLU' bottom: 'x' top: 'x' }");
+  const auto& view = layer_of(*net, "r");
+  CHECK(view.bottoms[0] == view.tops[0]);
+  CHECK(net->blob_names() == std::vector<std::string>{"data", "x"});
+}
+
+TEST_CASE("a loss layer without tops gets one", "[net]") {
+  const auto net =
+      make_net(kData + kLabel + product("x", "data") +
+               "layer { name: 'l' type: 'EuclideanLoss' bottom: 'x' bottom: 'label' }");
+  REQUIRE(layer_of(*net, "l").tops.size() == 1);
+  CHECK(net->output_names().empty());
+  test_backend().upload(net->blob("data")->data(), std::vector<float>(8, 1.0F));
+  CHECK(*net->forward() > 0.0F);
+}
+
+TEST_CASE("backward stops where nothing is trained", "[net][backward]") {
+  const std::string base = kData + kLabel;
+  const auto net =
+      make_net(base + product("frozen", "data", "param { lr_mult: 0 } param { lr_mult: 0 }") +
+               product("x", "frozen") + loss("x", "label") + product("side", "data"));
+  CHECK_FALSE(layer_of(*net, "frozen").needs_backward);
+  CHECK(layer_of(*net, "x").needs_backward);
+  CHECK_FALSE(layer_of(*net, "x").propagate[0]);
+  // Trained, but under no loss.
+  CHECK_FALSE(layer_of(*net, "side").needs_backward);
+  CHECK_FALSE(net->blob("frozen")->has_grad());
+  CHECK(net->blob("x")->has_grad());
+  CHECK(layer_of(*net, "loss").propagate == std::vector<bool>{true, false});
+}
+
+TEST_CASE("propagate_down: false cuts off what lies before", "[net][backward]") {
+  const auto net = make_net(kData + kLabel + product("x", "data") +
+                            product("y", "x", "propagate_down: false") + loss("y", "label"));
+  CHECK_FALSE(layer_of(*net, "x").needs_backward);
+  CHECK(layer_of(*net, "y").needs_backward);
+  CHECK_FALSE(layer_of(*net, "y").propagate[0]);
+}
+
+TEST_CASE("force_backward reaches every input but the labels", "[net][backward]") {
+  const auto net = make_net("force_backward: true " + kData + input("label", "dim: 2") +
+                            product("x", "data", "param { lr_mult: 0 }") +
+                            "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'x' bottom: 'label' "
+                            "top: 'l' }");
+  CHECK(layer_of(*net, "x").propagate[0]);
+  CHECK(net->blob("data")->has_grad());
+  CHECK(layer_of(*net, "l").propagate == std::vector<bool>{true, false});
+}
+
+TEST_CASE("a training net that would differentiate a label is refused", "[net][backward]") {
+  const std::string text =
+      kData + product("x", "data") + product("y", "data", "", 1) +
+      "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'x' bottom: 'y' top: 'l' }";
+  expect(text, "'y'");
+  const auto tested = make_net(text, net_options(Phase::kTest));
+  CHECK(layer_of(*tested, "l").propagate == std::vector<bool>{true, false});
+}
+
+TEST_CASE("gradients are reported once, last layer first, and cover the arena", "[net][backward]") {
+  const auto net = make_net(kData + kLabel + product("a", "data", "param { name: 'w' }", 4) +
+                            product("b", "a", "param { name: 'w' }", 4) + product("c", "b") +
+                            loss("c", "label"));
+  std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
+  net->on_gradient_ready(
+      [&](std::int64_t offset, std::int64_t count) { ranges.emplace_back(offset, count); });
+  REQUIRE(net->forward().has_value());
+  net->clear_gradients();
+  net->backward();
+  REQUIRE(ranges.size() == 3);
+  std::int64_t end = net->layout().element_count();
+  for (const auto& [offset, count] : ranges) {
+    CHECK(offset + count == end);
+    end = offset;
+  }
+  CHECK(end == 0);
+}
+
+TEST_CASE("backward adds to parameter gradients, clear_gradients resets them", "[net][backward]") {
+  const auto net = make_net(kData + kLabel + product("x", "data") + loss("x", "label"));
+  test_backend().upload(net->blob("data")->data(), std::vector<float>(8, 1.0F));
+  REQUIRE(net->forward().has_value());
+  const std::int64_t size = net->layout().element_count();
+  net->backward();
+  const auto once = values_of(net->gradients().data(), size);
+  net->backward();
+  const auto twice = values_of(net->gradients().data(), size);
+  for (std::size_t i = 0; i < once.size(); ++i) {
+    CHECK(twice[i] == Approx(2 * once[i]).margin(1e-6));
+  }
+  net->clear_gradients();
+  CHECK(values_of(net->gradients().data(), size) == std::vector<float>(once.size(), 0.0F));
+}
+
+TEST_CASE("an input can be reshaped", "[net]") {
+  const auto net = make_net(kData + product("x", "data"));
+  net->blob("data")->reshape({7, 4});
+  REQUIRE(net->reshape().has_value());
+  CHECK(net->blob("x")->shape() == Shape{7, 3});
+  CHECK(net->forward().has_value());
+  net->blob("data")->reshape({7, 5});
+  CHECK_FALSE(net->reshape().has_value());
+}
+
+TEST_CASE("randomness depends on seed, phase and batch only", "[net][random]") {
+  const std::string text =
+      input("data", "dim: 50") + "layer { name: 'd' type: 'Dropout' bottom: 'data' top: 'd' }";
+  const auto pass = [](Net& net) {
+    test_backend().upload(net.blob("data")->data(), std::vector<float>(50, 1.0F));
+    REQUIRE(net.forward().has_value());
+    return values_of(net.blob("d")->data(), 50);
+  };
+  const auto a = make_net(text);
+  const auto b = make_net(text);
+  const auto first = pass(*a);
+  const auto second = pass(*a);
+  CHECK(first != second);
+  b->set_data_span({1, 1, 0});
+  CHECK(pass(*b) == second);
+  CHECK(pass(*b) == first);
+  NetOptions other = net_options();
+  other.seed = 6;
+  CHECK(pass(*make_net(text, other)) != first);
+}
+
+TEST_CASE("memory counts shared tensors once", "[net]") {
+  const auto net =
+      make_net(input("data", "dim: 2 dim: 3 dim: 4") +
+               "layer { name: 'f' type: 'Flatten' bottom: 'data' top: 'f' }" + product("x", "f"));
+  const auto memory = net->memory();
+  CHECK(memory.activation_bytes == (24 + 6) * 4);
+  CHECK(memory.activation_grad_bytes == 0);
+  CHECK(memory.parameter_bytes == (48 + 16) * 4);
+}
+
+}  // namespace
+}  // namespace speedo

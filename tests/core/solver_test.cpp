@@ -1,0 +1,234 @@
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <speedo/base/limits.hpp>
+#include <speedo/core/solver.hpp>
+
+#include "core/solver_support.hpp"
+
+namespace speedo {
+namespace {
+
+using test::small_solver;
+using test::weights_of;
+using test::World;
+using Action = Solver::Hooks::Action;
+
+std::vector<float> losses_of(World& world, const caffe::SolverParameter& message, int count) {
+  std::vector<float> losses;
+  Solver::Hooks hooks;
+  hooks.progress = [&](std::int64_t, float loss) { losses.push_back(loss); };
+  const auto solver = world.solver(message, std::move(hooks));
+  REQUIRE(solver->step(count));
+  return losses;
+}
+
+TEST_CASE("the same seed gives the same losses, bit by bit", "[solver]") {
+  World world;
+  const auto first = losses_of(world, small_solver(), 10);
+  CHECK(first.size() == 10);
+  CHECK(first == losses_of(world, small_solver(), 10));
+  caffe::SolverParameter other = small_solver();
+  other.set_random_seed(4);
+  CHECK(first != losses_of(world, other, 10));
+}
+
+TEST_CASE("training lowers the loss and tests find it", "[solver]") {
+  World world;
+  const auto solver =
+      world.solver(small_solver("max_iter: 200 test_iter: 5 test_interval: 100"));
+  REQUIRE(solver->solve());
+  REQUIRE(solver->last_scores().size() == 1);
+  CHECK(solver->last_scores()[0].accuracy > 0.9F);
+  CHECK(solver->last_scores()[0].loss < 0.5F);
+  CHECK(solver->last_scores()[0].passes == 5);
+  CHECK(solver->iteration() == 200);
+}
+
+struct Saved {
+  caffe::NetParameter model;
+  caffe::SolverState state;
+};
+
+TEST_CASE("a run resumed from a snapshot is the unbroken run, bit by bit", "[solver]") {
+  for (const char* extra : {"", "iter_size: 2 clip_gradients: 0.5",
+                            "base_lr: 0.2 lr_policy: \"multistep\" gamma: 0.5 stepvalue: 4 "
+                            "stepvalue: 12"}) {
+    INFO(extra);
+    World world;
+    const caffe::SolverParameter message = small_solver(extra);
+    const auto unbroken = world.solver(message);
+    REQUIRE(unbroken->step(20));
+
+    Saved saved;
+    Solver::Hooks hooks;
+    hooks.snapshot = [&](std::int64_t iteration, const caffe::NetParameter& model,
+                         caffe::SolverState& state) -> Result<void> {
+      CHECK(iteration == 10);
+      // Through the bytes of the files, as another process would get it.
+      saved.model.ParseFromString(model.SerializeAsString());
+      saved.state.ParseFromString(state.SerializeAsString());
+      return {};
+    };
+    caffe::SolverParameter first = message;
+    first.set_snapshot(10);
+    REQUIRE(world.solver(first, std::move(hooks))->step(10));
+
+    const auto second = world.solver(message);
+    REQUIRE(second->restore(saved.state, saved.model));
+    CHECK(second->iteration() == 10);
+    REQUIRE(second->step(10));
+    CHECK(weights_of(*second) == weights_of(*unbroken));
+  }
+}
+
+TEST_CASE("tests do not change what is trained", "[solver]") {
+  World world;
+  const auto plain = world.solver(small_solver());
+  const auto tested = world.solver(small_solver("test_iter: 3 test_interval: 2"));
+  REQUIRE(plain->step(20));
+  REQUIRE(tested->step(20));
+  CHECK(weights_of(*plain) == weights_of(*tested));
+}
+
+TEST_CASE("every test of a net sees the same batches", "[solver]") {
+  World world;
+  const auto solver = world.solver(small_solver("test_iter: 3 test_interval: 100"));
+  const auto first = solver->test_all();
+  const auto second = solver->test_all();
+  REQUIRE(first.has_value());
+  REQUIRE(second.has_value());
+  CHECK((*first)[0].loss == (*second)[0].loss);
+}
+
+TEST_CASE("debug_info changes nothing but the log", "[solver]") {
+  World world;
+  const auto plain = world.solver(small_solver("iter_size: 2"));
+  const auto debug = world.solver(small_solver("iter_size: 2 display: 1 debug_info: true"));
+  REQUIRE(plain->step(5));
+  REQUIRE(debug->step(5));
+  CHECK(weights_of(*plain) == weights_of(*debug));
+}
+
+TEST_CASE("snapshots come at their iterations and after the last", "[solver]") {
+  const auto snapshots = [](const std::string& extra) {
+    World world;
+    std::vector<std::int64_t> iterations;
+    Solver::Hooks hooks;
+    hooks.snapshot = [&](std::int64_t iteration, const caffe::NetParameter& model,
+                         caffe::SolverState& state) -> Result<void> {
+      CHECK(model.layer_size() > 0);
+      CHECK(state.iter() == iteration);
+      iterations.push_back(iteration);
+      return {};
+    };
+    REQUIRE(world.solver(small_solver(extra), std::move(hooks))->solve());
+    return iterations;
+  };
+  CHECK(snapshots("snapshot: 8") == std::vector<std::int64_t>{8, 16, 20});
+  CHECK(snapshots("snapshot: 10") == std::vector<std::int64_t>{10, 20});
+  CHECK(snapshots("snapshot: 8 snapshot_after_train: false") == std::vector<std::int64_t>{8, 16});
+  CHECK(snapshots("") == std::vector<std::int64_t>{20});
+}
+
+TEST_CASE("a snapshot that cannot be written ends the run with its error", "[solver]") {
+  World world;
+  Solver::Hooks hooks;
+  hooks.snapshot = [](std::int64_t, const caffe::NetParameter&, caffe::SolverState&) {
+    return Result<void>(Error{ErrorCode::kCannotWrite, "no room"});
+  };
+  const auto solver = world.solver(small_solver("snapshot: 5"), std::move(hooks));
+  const Result<void> result = solver->solve();
+  REQUIRE(!result);
+  CHECK(result.error().code == ErrorCode::kCannotWrite);
+  CHECK(solver->iteration() == 5);
+}
+
+TEST_CASE("poll stops a run, with a snapshot or without", "[solver]") {
+  const auto stop_at_7 = [](Action action, const std::string& extra) {
+    World world;
+    std::vector<std::int64_t> snapshots;
+    Solver* running = nullptr;
+    Solver::Hooks hooks;
+    hooks.poll = [&] { return running->iteration() == 7 ? action : Action::kContinue; };
+    hooks.snapshot = [&](std::int64_t iteration, const caffe::NetParameter&,
+                         caffe::SolverState&) -> Result<void> {
+      snapshots.push_back(iteration);
+      return {};
+    };
+    const auto solver = world.solver(small_solver(extra), std::move(hooks));
+    running = solver.get();
+    REQUIRE(solver->solve());
+    CHECK(solver->stopped());
+    CHECK(solver->iteration() == 7);
+    return snapshots;
+  };
+  const std::string no_last = "snapshot_after_train: false";
+  CHECK(stop_at_7(Action::kStop, no_last).empty());
+  CHECK(stop_at_7(Action::kStop, "") == std::vector<std::int64_t>{7});
+  CHECK(stop_at_7(Action::kSnapshotAndStop, no_last) == std::vector<std::int64_t>{7});
+  CHECK(stop_at_7(Action::kSnapshotAndStop, "") == std::vector<std::int64_t>{7});
+}
+
+TEST_CASE("poll can interrupt a test", "[solver]") {
+  World world;
+  int asked = 0;
+  Solver::Hooks hooks;
+  hooks.poll = [&] { return ++asked == 3 ? Action::kStop : Action::kContinue; };
+  const auto solver = world.solver(small_solver("test_iter: 50 test_interval: 10"), hooks);
+  REQUIRE(solver->solve());
+  CHECK(solver->stopped());
+  CHECK(solver->iteration() == 0);
+  CHECK(solver->last_scores().empty());
+}
+
+TEST_CASE("losses that are not finite change nothing and end the run in time", "[solver]") {
+  World world;
+  std::vector<float> before;
+  Solver* running = nullptr;
+  Solver::Hooks hooks;
+  hooks.progress = [&](std::int64_t iteration, float) {
+    if (iteration == 3) before = weights_of(*running);
+  };
+  const auto solver = world.solver(small_solver("", "broken"), std::move(hooks));
+  running = solver.get();
+  const Result<void> result = solver->solve();
+  REQUIRE(!result);
+  CHECK(result.error().code == ErrorCode::kNotFinite);
+  CHECK(result.error().message.find("iteration 12") != std::string::npos);
+  CHECK(result.error().message.find("base_lr") != std::string::npos);
+  CHECK(solver->iteration() == 3 + kNonFiniteRunsMax - 1);
+  CHECK(weights_of(*solver) == before);
+}
+
+TEST_CASE("a state of another net is refused", "[solver]") {
+  World world;
+  Saved saved;
+  Solver::Hooks hooks;
+  hooks.snapshot = [&](std::int64_t, const caffe::NetParameter& model,
+                       caffe::SolverState& state) -> Result<void> {
+    saved = {model, state};
+    return {};
+  };
+  REQUIRE(world.solver(small_solver("max_iter: 2"), std::move(hooks))->solve());
+  saved.state.mutable_history()->RemoveLast();
+  const Result<void> result = world.solver(small_solver())->restore(saved.state, saved.model);
+  REQUIRE(!result);
+  CHECK(result.error().code == ErrorCode::kMismatch);
+}
+
+TEST_CASE("solver fields that make no sense are refused by name", "[solver]") {
+  World world;
+  for (const char* field : {"display", "snapshot", "test_interval", "max_iter", "average_loss"}) {
+    INFO(field);
+    const caffe::SolverParameter message = small_solver(std::string(field) + ": -1");
+    const auto made = Solver::create(message, world.options(), {});
+    REQUIRE(!made);
+    CHECK(made.error().code == ErrorCode::kConfig);
+    CHECK(made.error().message.find(field) != std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace speedo

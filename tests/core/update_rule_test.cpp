@@ -1,0 +1,222 @@
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <speedo/backend/backend.hpp>
+#include <speedo/base/random.hpp>
+#include <speedo/core/update_rule.hpp>
+
+#include "caffe.pb.h"
+#include "core/prototxt.hpp"
+#include "cpu/cpu_backend.hpp"
+#include "support/catch.hpp"
+
+namespace speedo {
+namespace {
+
+// Two parameters, one with padding behind it, the second with other multipliers.
+ParameterLayout small_layout(float second_lr_mult = 2.0F) {
+  ParameterLayout layout;
+  layout.add({.layer = "ip", .index = 0, .name = "", .shape = {3, 5}});
+  layout.add({.layer = "ip",
+              .index = 1,
+              .name = "",
+              .shape = {20},
+              .lr_mult = second_lr_mult,
+              .decay_mult = 0.0F});
+  return layout;
+}
+
+caffe::SolverParameter solver_of(const std::string& text) {
+  Result<caffe::SolverParameter> solver =
+      parse_solver_prototxt("lr_policy: \"fixed\" base_lr: 0.1 " + text, "solver");
+  REQUIRE(solver.has_value());
+  return std::move(solver).value();
+}
+
+struct Fixture {
+  explicit Fixture(const std::string& text, ParameterLayout used_layout = small_layout())
+      : solver(solver_of(text)), layout(std::move(used_layout)) {
+    Result<std::unique_ptr<UpdateRule>> made_rule = UpdateRule::create(solver, layout, *backend);
+    REQUIRE(made_rule.has_value());
+    rule = std::move(made_rule).value();
+    for (Arena* arena : {&weights, &gradients}) {
+      Result<Arena> created = Arena::create(*backend, layout.element_count());
+      REQUIRE(created.has_value());
+      *arena = std::move(created).value();
+    }
+  }
+
+  // Random values in the parameters, zeros in the padding.
+  void randomize(Arena& arena) {
+    for (const ParameterSlot& slot : layout.slots()) {
+      for (std::int64_t i = 0; i < slot.count(); ++i) {
+        arena.data()[slot.offset + i] = random.uniform(-1.0F, 1.0F);
+      }
+    }
+  }
+
+  std::vector<double> copy(const Arena& arena) const {
+    return {arena.data(), arena.data() + arena.size()};
+  }
+
+  caffe::SolverParameter solver;
+  ParameterLayout layout;
+  std::unique_ptr<Backend> backend = make_cpu_backend(1);
+  std::unique_ptr<UpdateRule> rule;
+  Arena weights, gradients;
+  Random random{17};
+};
+
+// The definition, in double, written without looking at the rule: clip the sum, divide, decay,
+// momentum.
+void reference_step(const Fixture& f, std::vector<double>& w, std::vector<double> g,
+                    std::vector<double>& h) {
+  double norm = 0.0;
+  for (const double x : g) norm += x * x;
+  norm = std::sqrt(norm);
+  const double limit = f.solver.clip_gradients();
+  const double clip = limit >= 0 && norm > limit ? limit / norm : 1.0;
+  for (const ParameterSlot& slot : f.layout.slots()) {
+    const double decay = static_cast<double>(f.solver.weight_decay()) * slot.decay_mult;
+    for (std::int64_t k = 0; k < slot.count(); ++k) {
+      const auto i = static_cast<std::size_t>(slot.offset + k);
+      const double sign = w[i] > 0 ? 1.0 : (w[i] < 0 ? -1.0 : 0.0);
+      const double pull = f.solver.regularization_type() == "L1" ? sign : w[i];
+      const double total = g[i] * clip / f.solver.iter_size() + decay * pull;
+      h[i] = f.solver.momentum() * h[i] + f.solver.base_lr() * slot.lr_mult * total;
+      w[i] -= h[i];
+    }
+  }
+}
+
+void check_against_reference(Fixture& f) {
+  f.randomize(f.weights);
+  f.weights.data()[0] = 0.0F;  // sign(0) = 0
+  std::vector<double> w = f.copy(f.weights);
+  std::vector<double> h(w.size(), 0.0);
+  for (int iteration = 0; iteration < 5; ++iteration) {
+    f.randomize(f.gradients);
+    reference_step(f, w, f.copy(f.gradients), h);
+    f.rule->compute_update(iteration, f.weights.data(), f.gradients.data());
+    apply_update(*f.backend, f.gradients.data(), f.weights);
+    for (std::size_t i = 0; i < w.size(); ++i) {
+      INFO("iteration " << iteration << " element " << i);
+      REQUIRE(f.weights.data()[i] == Approx(w[i]).margin(2e-6));
+    }
+  }
+}
+
+TEST_CASE("SGD agrees with its definition", "[update_rule]") {
+  const char* options[] = {
+      "",
+      "momentum: 0.9",
+      "momentum: 0.9 weight_decay: 0.05",
+      "momentum: 0.5 weight_decay: 0.05 regularization_type: \"L1\"",
+      "momentum: 0.9 iter_size: 4",
+      "clip_gradients: 0.5 iter_size: 2 weight_decay: 0.1",
+      "clip_gradients: 1000",
+  };
+  for (const char* text : options) {
+    INFO(text);
+    Fixture fixture(text);
+    check_against_reference(fixture);
+  }
+}
+
+TEST_CASE("clipping looks at the sum, before it is divided by iter_size", "[update_rule]") {
+  Fixture f("clip_gradients: 1 iter_size: 2");
+  f.gradients.data()[0] = 3.0F;
+  f.gradients.data()[1] = 4.0F;  // norm 5
+  f.rule->compute_update(0, f.weights.data(), f.gradients.data());
+  CHECK(f.gradients.data()[0] == Approx(0.1 * 3.0 / 5.0 / 2.0));
+  CHECK(f.gradients.data()[1] == Approx(0.1 * 4.0 / 5.0 / 2.0));
+}
+
+TEST_CASE("a parameter with lr_mult 0 keeps its weights, decay or not", "[update_rule]") {
+  ParameterLayout layout;
+  layout.add({.layer = "ip", .index = 0, .name = "", .shape = {4}, .lr_mult = 0.0F});
+  Fixture f("momentum: 0.9 weight_decay: 0.5", layout);
+  f.randomize(f.weights);
+  const std::vector<double> before = f.copy(f.weights);
+  f.randomize(f.gradients);
+  f.rule->compute_update(0, f.weights.data(), f.gradients.data());
+  apply_update(*f.backend, f.gradients.data(), f.weights);
+  CHECK(f.copy(f.weights) == before);
+}
+
+TEST_CASE("a history goes through a solver state unchanged", "[update_rule]") {
+  Fixture f("momentum: 0.9");
+  f.randomize(f.gradients);
+  f.rule->compute_update(0, f.weights.data(), f.gradients.data());
+  caffe::SolverState state;
+  f.rule->save(state, 7);
+  REQUIRE(state.history_size() == 2);
+  CHECK(state.history(0).shape().dim_size() == 2);
+  CHECK(state.history(0).data_size() == 15);
+
+  Fixture other("momentum: 0.9");
+  const Result<std::int64_t> iteration = other.rule->load(state);
+  REQUIRE(iteration.has_value());
+  CHECK(*iteration == 7);
+  CHECK(other.copy(*other.rule->histories()[0]) == f.copy(*f.rule->histories()[0]));
+}
+
+TEST_CASE("a state tells Caffe's current_step as of the last update", "[update_rule]") {
+  Fixture f("");
+  f.solver.set_lr_policy("step");
+  f.solver.set_stepsize(5);
+  f.rule = UpdateRule::create(f.solver, f.layout, *f.backend).value();
+  caffe::SolverState state;
+  for (const auto& [iteration, step] : {std::pair{0, 0}, {5, 0}, {6, 1}, {11, 2}}) {
+    f.rule->save(state, iteration);
+    CHECK(state.iter() == iteration);
+    CHECK(state.current_step() == step);
+  }
+}
+
+TEST_CASE("the state of another net is refused and changes nothing", "[update_rule]") {
+  Fixture f("momentum: 0.9");
+  f.randomize(f.gradients);
+  f.rule->compute_update(0, f.weights.data(), f.gradients.data());
+  const std::vector<double> before = f.copy(*f.rule->histories()[0]);
+  caffe::SolverState good;
+  f.rule->save(good, 3);
+  const auto refuses = [&](const caffe::SolverState& state, const std::string& word) {
+    const Result<std::int64_t> loaded = f.rule->load(state);
+    REQUIRE(!loaded);
+    CHECK(loaded.error().code == ErrorCode::kMismatch);
+    CHECK(loaded.error().message.find(word) != std::string::npos);
+    CHECK(f.copy(*f.rule->histories()[0]) == before);
+  };
+  caffe::SolverState state = good;
+  state.mutable_history()->RemoveLast();
+  refuses(state, "1 history blobs");
+  state = good;
+  state.mutable_history(1)->mutable_shape()->set_dim(0, 19);
+  refuses(state, "layer 'ip'");
+  state = good;
+  state.mutable_history(1)->mutable_data()->RemoveLast();
+  refuses(state, "19 values");
+  state = good;
+  state.set_iter(-1);
+  refuses(state, "-1");
+}
+
+TEST_CASE("solver fields that no rule can use are refused by name", "[update_rule]") {
+  const std::unique_ptr<Backend> backend = make_cpu_backend(1);
+  const auto error = [&](const std::string& text) {
+    auto rule = UpdateRule::create(solver_of(text), small_layout(), *backend);
+    REQUIRE(!rule);
+    return rule.error();
+  };
+  CHECK(error("type: \"Adam\"").code == ErrorCode::kUnsupported);
+  CHECK(error("type: \"Adam\"").message.find("Adam") != std::string::npos);
+  CHECK(error("type: \"Sgd\"").code == ErrorCode::kConfig);
+  CHECK(error("regularization_type: \"L3\"").message.find("L3") != std::string::npos);
+  CHECK(error("iter_size: 0").message.find("iter_size") != std::string::npos);
+  CHECK(error("momentum: nan").message.find("momentum") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace speedo

@@ -1,0 +1,134 @@
+#include "data/convert.hpp"
+
+#include <map>
+
+#include "data/feed_factory.hpp"
+#include "data/mean.hpp"
+#include "data/open_source.hpp"
+#include "data/subset.hpp"
+#include "data_support.hpp"
+
+namespace speedo {
+namespace {
+
+std::size_t entries(const TempDir& folder) {
+  return static_cast<std::size_t>(
+      std::distance(std::filesystem::directory_iterator(folder.path()), {}));
+}
+
+// Fails at record `bad`.
+class FailingSource : public MemorySource {
+ public:
+  FailingSource(std::vector<Record> records, std::int64_t bad)
+      : MemorySource(std::move(records)), bad_(bad) {}
+  Result<void> read(std::int64_t index, Record& record) override {
+    if (index == bad_) return Error{ErrorCode::kData, "bad record"};
+    return MemorySource::read(index, record);
+  }
+
+ private:
+  std::int64_t bad_;
+};
+
+TEST_CASE("a subset in another order is converted, with progress") {
+  const TempDir folder;
+  MemorySource all(numbered_records(10));
+  SubsetSource some(all, {7, 2, 9});
+  std::vector<std::int64_t> told;
+  ConvertOptions options{.output = folder / "d", .format = RecordFormat::kLmdb};
+  options.progress = [&](std::int64_t done, std::int64_t total) {
+    CHECK(total == 3);
+    told.push_back(done);
+  };
+  REQUIRE(convert(some, options));
+  CHECK(told == std::vector<std::int64_t>{1, 2, 3});
+  const auto source = open_source((folder / "d").string(), {});
+  REQUIRE(source);
+  Record record;
+  REQUIRE((*source)->read(2, record));
+  CHECK(record.label == 9);
+}
+
+TEST_CASE("HDF5 output is split into files, and the list feeds an HDF5Data layer") {
+  const TempDir folder;
+  MemorySource source(numbered_records(10));
+  // 24 values and a label are 100 bytes; three rows fit.
+  REQUIRE(convert(
+      source,
+      {.output = folder / "train.txt", .format = RecordFormat::kHdf5, .hdf5_file_bytes_max = 320}));
+  CHECK(entries(folder) == 5);
+  const auto feed = make_feed_factory()->open(
+      layer_from(
+          "type: 'HDF5Data' top: 'data' top: 'label' hdf5_data_param { batch_size: 10 source: '" +
+          (folder / "train.txt").string() + "' }"),
+      {.base = {}, .top_count = 2});
+  REQUIRE(feed);
+  CHECK((*feed)->shapes() == std::vector<Shape>{Shape{10, 2, 3, 4}, Shape{10}});
+  const auto tops = (*feed)->read(0);
+  REQUIRE(tops);
+  for (std::size_t i = 0; i < 10; ++i) {
+    REQUIRE((*tops)[1][i] == static_cast<float>(i));
+    const Record expected = numbered_record(static_cast<std::int64_t>(i));
+    for (std::size_t v = 0; v < 24; ++v) {
+      REQUIRE((*tops)[0][i * 24 + v] == static_cast<float>(expected.bytes[v]));
+    }
+  }
+}
+
+TEST_CASE("converters replace nothing unless forced, and only data of their own kind") {
+  const TempDir folder;
+  MemorySource source(numbered_records(3));
+  const std::map<RecordFormat, std::string> names{{RecordFormat::kLmdb, "lmdb"},
+                                                  {RecordFormat::kDatumfile, "file"},
+                                                  {RecordFormat::kHdf5, "list.txt"}};
+  for (const auto& [format, name] : names) {
+    ConvertOptions options{.output = folder / name, .format = format};
+    REQUIRE(convert(source, options));
+    check_error(convert(source, options), ErrorCode::kCannotWrite, "exists already");
+    options.force = true;
+    CHECK(convert(source, options));
+  }
+  std::filesystem::create_directory(folder / "precious");
+  write_bytes(folder / "precious" / "thesis.txt", "x");
+  for (const auto format : {RecordFormat::kLmdb, RecordFormat::kDatumfile}) {
+    check_error(convert(source, {.output = folder / "precious", .format = format, .force = true}),
+                ErrorCode::kCannotWrite, "precious");
+  }
+  CHECK(read_bytes(folder / "precious" / "thesis.txt") == "x");
+}
+
+TEST_CASE("a failure in the middle leaves nothing behind") {
+  const TempDir folder;
+  for (const auto format : {RecordFormat::kLmdb, RecordFormat::kDatumfile, RecordFormat::kHdf5}) {
+    FailingSource source(numbered_records(20), 15);
+    CHECK_FALSE(convert(source, {.output = folder / "d", .format = format}));
+    CHECK(entries(folder) == 0);
+    MemorySource good(numbered_records(2));
+    check_error(convert(good, {.output = folder / "none" / "d", .format = format}),
+                ErrorCode::kCannotWrite, "d");
+  }
+}
+
+TEST_CASE("HDF5 output refuses images of several sizes") {
+  const TempDir folder;
+  MemorySource source({numbered_record(0), numbered_record(1, 2, 4, 4)});
+  check_error(convert(source, {.output = folder / "l", .format = RecordFormat::kHdf5}),
+              ErrorCode::kData, "record 00000001 is 2x4x4, but the first is 2x3x4");
+}
+
+TEST_CASE("the mean is that of the pixels, in the old dims") {
+  MemorySource source(numbered_records(3, 1, 1, 2));  // pixels 0 1, 31 32, 62 63
+  const auto mean = compute_mean(source);
+  REQUIRE(mean);
+  CHECK(mean->num() == 1);
+  CHECK(mean->channels() == 1);
+  CHECK(mean->height() == 1);
+  CHECK(mean->width() == 2);
+  CHECK_FALSE(mean->has_shape());
+  CHECK(std::vector<float>(mean->data().begin(), mean->data().end()) == std::vector<float>{31, 32});
+  MemorySource mixed({numbered_record(0), numbered_record(1, 2, 4, 4)});
+  check_error(compute_mean(mixed), ErrorCode::kData, "record 1 is 2x4x4");
+}
+
+}  // namespace
+}  // namespace speedo

@@ -1,0 +1,174 @@
+// Files that real Caffe wrote, where they are at hand: the data layers' batches, the mean, weights
+// and solver states in both formats.
+
+#include <cstdlib>
+#include <optional>
+
+#include "core/prototxt.hpp"
+#include "core/weight_file.hpp"
+#include "data/feed_factory.hpp"
+#include "data/hdf5_file.hpp"
+#include "data/mean.hpp"
+#include "data/model_files.hpp"
+#include "data/open_source.hpp"
+#include "data_support.hpp"
+
+namespace speedo {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<fs::path> golden_folder() {
+  const char* shared = std::getenv("SPEEDO_SHARED_DIR");
+  const fs::path folder = fs::path(shared != nullptr ? shared : "../shared") / "golden";
+  if (fs::exists(folder)) return folder;
+  WARN("skipped: no fixtures at " << folder << "; set SPEEDO_SHARED_DIR");
+  return std::nullopt;
+}
+
+void check_batches(const fs::path& datasets, const std::string& name, Phase phase) {
+  INFO(name);
+  const auto net = read_net_prototxt(datasets / "expected" / (name + ".prototxt"));
+  REQUIRE(net);
+  const caffe::LayerParameter& layer = net->layer(0);
+  FeedOptions options;
+  options.phase = phase;
+  options.base = datasets;
+  options.top_count = layer.top_size();
+  const auto feed = make_feed_factory()->open(layer, options);
+  if (!feed) INFO(feed.error().message);
+  REQUIRE(feed);
+  const auto expected = Hdf5Reader::open(datasets / "expected" / (name + ".h5"));
+  REQUIRE(expected);
+  const auto batches = expected->children("/batch");
+  REQUIRE(batches);
+  for (std::size_t batch = 0; batch < batches->size(); ++batch) {
+    const auto tops = (*feed)->read(batch);
+    REQUIRE(tops);
+    for (int top = 0; top < layer.top_size(); ++top) {
+      const std::string path = "/batch/" + std::to_string(batch) + "/" + layer.top(top);
+      INFO(path);
+      CHECK((*feed)->shapes()[static_cast<std::size_t>(top)].dims() ==
+            expected->dims(path).value());
+      const auto& values = (*tops)[static_cast<std::size_t>(top)];
+      CHECK(std::vector<float>(values.begin(), values.end()) ==
+            expected->read_floats(path).value());
+    }
+  }
+}
+
+TEST_CASE("golden: data layers give Caffe's batches, bit for bit") {
+  const auto golden = golden_folder();
+  if (!golden) return;
+  const fs::path datasets = *golden / "datasets";
+  for (const char* name : {"lmdb_plain", "lmdb_gray", "lmdb_float", "lmdb_encoded",
+                           "lmdb_mean_file_scale", "hdf5_two_files"}) {
+    check_batches(datasets, name, Phase::kTrain);
+  }
+  for (const char* name :
+       {"lmdb_mean_file_crop_test", "lmdb_mean_value1_crop8_test", "lmdb_mean_value3_crop_test"}) {
+    check_batches(datasets, name, Phase::kTest);
+  }
+}
+
+TEST_CASE("golden: the fork's datumfiles hold the same records as the LMDBs") {
+  const auto golden = golden_folder();
+  if (!golden) return;
+  const fs::path datasets = *golden / "datasets";
+  for (const auto& [file, lmdb] : {std::pair("color.datumfile", "color_lmdb"),
+                                   std::pair("encoded_png.datumfile", "encoded_png_lmdb")}) {
+    const auto one = open_source((datasets / file).string(), {});
+    const auto two = open_source((datasets / lmdb).string(), {});
+    REQUIRE(one);
+    REQUIRE(two);
+    REQUIRE((*one)->size() == 16);
+    REQUIRE((*two)->size() == 16);
+    Record first, second;
+    for (std::int64_t index = 0; index < 16; ++index) {
+      REQUIRE((*one)->read(index, first));
+      REQUIRE((*two)->read(index, second));
+      CHECK(first.bytes == second.bytes);
+      CHECK(first.label == second.label);
+    }
+  }
+}
+
+TEST_CASE("golden: the mean is Caffe's, byte for byte") {
+  const auto golden = golden_folder();
+  if (!golden) return;
+  const fs::path datasets = *golden / "datasets";
+  const auto source = open_source((datasets / "color_lmdb").string(), {});
+  REQUIRE(source);
+  const auto mean = compute_mean(**source);
+  REQUIRE(mean);
+  CHECK(mean->SerializeAsString() == read_bytes(datasets / "mean.binaryproto"));
+}
+
+// Every dataset and group of `a` is in `b` with the same shape and values, and nothing else is.
+void check_same_tree(const Hdf5Reader& a, const Hdf5Reader& b, const std::string& group) {
+  const auto names = a.children(group);
+  REQUIRE(names);
+  REQUIRE(b.children(group).value() == *names);
+  for (const std::string& name : *names) {
+    const std::string path = group == "/" ? group + name : group + "/" + name;
+    INFO(path);
+    REQUIRE(a.is_dataset(path) == b.is_dataset(path));
+    if (!a.is_dataset(path)) {
+      check_same_tree(a, b, path);
+    } else if (const auto text = a.read_string(path)) {
+      CHECK(b.read_string(path).value() == *text);
+    } else {
+      CHECK(a.dims(path).value() == b.dims(path).value());
+      CHECK(a.read_floats(path).value() == b.read_floats(path).value());
+    }
+  }
+}
+
+TEST_CASE("golden: weights in HDF5 are Caffe's, both ways") {
+  const auto golden = golden_folder();
+  if (!golden) return;
+  const TempDir folder;
+  for (const auto& entry : fs::directory_iterator(*golden / "nets")) {
+    INFO(entry.path());
+    const auto binary = read_model(entry.path() / "weights.caffemodel");
+    const auto hdf5 = read_model(entry.path() / "weights.h5");
+    REQUIRE(binary);
+    REQUIRE(hdf5);
+    REQUIRE(write_model(folder / "w.h5", *binary, caffe::SolverParameter::HDF5));
+    const auto ours = Hdf5Reader::open(folder / "w.h5");
+    const auto theirs = Hdf5Reader::open(entry.path() / "weights.h5");
+    REQUIRE(ours);
+    REQUIRE(theirs);
+    check_same_tree(*theirs, *ours, "/");
+    for (const caffe::LayerParameter& layer : hdf5->layer()) {
+      for (const caffe::LayerParameter& same : binary->layer()) {
+        if (same.name() != layer.name()) continue;
+        for (int i = 0; i < layer.blobs_size(); ++i) {
+          CHECK(layer.blobs(i).SerializeAsString() == same.blobs(i).SerializeAsString());
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("golden: solver states in HDF5 are Caffe's, both ways") {
+  const auto golden = golden_folder();
+  if (!golden) return;
+  const TempDir folder;
+  for (const char* name : {"sgd_hdf5_snapshot", "adam_hdf5_snapshot"}) {
+    const fs::path file = *golden / "solvers" / name / "snap_iter_10.solverstate.h5";
+    const auto state = read_solver_state(file);
+    REQUIRE(state);
+    CHECK(state->iter() == 10);
+    CHECK(state->history_size() > 0);
+    REQUIRE(write_solver_state(folder / "s.h5", *state, caffe::SolverParameter::HDF5));
+    const auto ours = Hdf5Reader::open(folder / "s.h5");
+    const auto theirs = Hdf5Reader::open(file);
+    REQUIRE(ours);
+    REQUIRE(theirs);
+    check_same_tree(*theirs, *ours, "/");
+  }
+}
+
+}  // namespace
+}  // namespace speedo

@@ -1,0 +1,175 @@
+#include <speedo/base/random.hpp>
+
+#include <lmdb.h>
+
+#include "data/datum_source.hpp"
+#include "data/open_source.hpp"
+#include "data_support.hpp"
+
+namespace speedo {
+namespace {
+
+auto open_lmdb(const std::filesystem::path& path) {
+  return DatumSource::open_lmdb(path, ImageColor::kNative);
+}
+
+// Writes a database with the library itself; `flags` as for mdb_dbi_open.
+void write_with_library(const std::filesystem::path& folder, const char* name, unsigned flags,
+                        const std::vector<std::pair<std::string, std::string>>& records) {
+  std::filesystem::create_directories(folder);
+  MDB_env* environment = nullptr;
+  MDB_txn* transaction = nullptr;
+  MDB_dbi database = 0;
+  REQUIRE(mdb_env_create(&environment) == 0);
+  mdb_env_set_maxdbs(environment, 2);
+  mdb_env_set_mapsize(environment, 16U << 20U);
+  REQUIRE(mdb_env_open(environment, folder.c_str(), 0, 0644) == 0);
+  REQUIRE(mdb_txn_begin(environment, nullptr, 0, &transaction) == 0);
+  REQUIRE(mdb_dbi_open(transaction, name, flags, &database) == 0);
+  for (auto [key, value] : records) {
+    MDB_val key_value{key.size(), key.data()}, data_value{value.size(), value.data()};
+    REQUIRE(mdb_put(transaction, database, &key_value, &data_value, 0) == 0);
+  }
+  REQUIRE(mdb_txn_commit(transaction) == 0);
+  mdb_env_close(environment);
+}
+
+TEST_CASE("LMDB: records come back in key order, whatever their size") {
+  const TempDir folder;
+  MemorySource small(numbered_records(2500));
+  REQUIRE(convert(small, {.output = folder / "small", .format = RecordFormat::kLmdb}));
+  const auto source = open_lmdb(folder / "small");
+  REQUIRE(source);
+  REQUIRE((*source)->size() == 2500);
+  Record record;
+  for (const std::int64_t index : {0, 999, 1000, 2499}) {
+    REQUIRE((*source)->read(index, record));
+    CHECK(record.label == index);
+    CHECK(record.bytes == numbered_record(index).bytes);
+  }
+  // Values larger than a page lie on pages of their own.
+  MemorySource large(numbered_records(30, 3, 64, 64));
+  REQUIRE(convert(large, {.output = folder / "large", .format = RecordFormat::kLmdb}));
+  const auto second = open_lmdb(folder / "large" / "data.mdb");
+  REQUIRE(second);
+  REQUIRE((*second)->read(29, record));
+  CHECK(record.bytes == numbered_record(29, 3, 64, 64).bytes);
+}
+
+TEST_CASE("LMDB: the map grows with the data") {
+  const TempDir folder;
+  std::vector<Record> records(23, numbered_record(1, 3, 1000, 1000));
+  MemorySource source(std::move(records));
+  REQUIRE(convert(source, {.output = folder / "d", .format = RecordFormat::kLmdb}));
+  const auto opened = open_lmdb(folder / "d");
+  REQUIRE(opened);
+  CHECK((*opened)->size() == 23);
+}
+
+TEST_CASE("LMDB: the library reads what we write") {
+  const TempDir folder;
+  write_numbered(folder / "d", RecordFormat::kLmdb, 1200);
+  MDB_env* environment = nullptr;
+  MDB_txn* transaction = nullptr;
+  MDB_dbi database = 0;
+  MDB_stat stat{};
+  REQUIRE(mdb_env_create(&environment) == 0);
+  REQUIRE(mdb_env_open(environment, (folder / "d").c_str(), MDB_RDONLY | MDB_NOLOCK, 0644) == 0);
+  REQUIRE(mdb_txn_begin(environment, nullptr, MDB_RDONLY, &transaction) == 0);
+  REQUIRE(mdb_dbi_open(transaction, nullptr, 0, &database) == 0);
+  REQUIRE(mdb_stat(transaction, database, &stat) == 0);
+  CHECK(stat.ms_entries == 1200);
+  std::string key = "00001199";
+  MDB_val key_value{key.size(), key.data()}, value{};
+  REQUIRE(mdb_get(transaction, database, &key_value, &value) == 0);
+  caffe::Datum datum;
+  REQUIRE(datum.ParseFromArray(value.mv_data, static_cast<int>(value.mv_size)));
+  CHECK(datum.label() == 1199);
+  CHECK_FALSE(datum.has_encoded());
+  mdb_txn_abort(transaction);
+  mdb_env_close(environment);
+}
+
+TEST_CASE("LMDB: missing, empty and foreign databases are named errors") {
+  const TempDir folder;
+  check_error(open_lmdb(folder / "none"), ErrorCode::kNotFound, "none");
+  check_error(open_lmdb(folder.path()), ErrorCode::kNotFound, "data.mdb");
+  write_with_library(folder / "empty", nullptr, 0, {});
+  check_error(open_lmdb(folder / "empty"), ErrorCode::kData, "no records");
+  write_bytes(folder / "text.mdb", std::string(20000, 'x'));
+  check_error(open_lmdb(folder / "text.mdb"), ErrorCode::kData, "not an LMDB header");
+  write_bytes(folder / "zero.mdb", "");
+  check_error(open_lmdb(folder / "zero.mdb"), ErrorCode::kData, "shorter than an LMDB header");
+  write_with_library(folder / "named", "inner", MDB_CREATE, {{"a", "b"}});
+  check_error(open_lmdb(folder / "named"), ErrorCode::kUnsupported, "named databases");
+  write_with_library(folder / "doubles", nullptr, MDB_DUPSORT, {{"a", "b"}, {"a", "c"}});
+  check_error(open_lmdb(folder / "doubles"), ErrorCode::kUnsupported, "duplicate");
+}
+
+TEST_CASE("LMDB: deleted and rewritten records do not confuse the walk") {
+  const TempDir folder;
+  std::vector<std::pair<std::string, std::string>> records;
+  for (int i = 0; i < 500; ++i)
+    records.emplace_back(std::to_string(1000 + i), std::string(300, 'a'));
+  write_with_library(folder / "d", nullptr, 0, records);
+  for (auto& record : records) record.second = std::string(9000, 'b');
+  write_with_library(folder / "d", nullptr, 0, records);
+  const auto file = RandomFile::open(folder / "d" / "data.mdb");
+  REQUIRE(file);
+  const auto index = index_lmdb(*file);
+  REQUIRE(index);
+  REQUIRE(index->size() == 500);
+  for (const RecordExtent& extent : *index) REQUIRE(extent.value_bytes == 9000);
+}
+
+TEST_CASE("LMDB: a file cut at any page is an error, never a fault") {
+  const TempDir folder;
+  write_numbered(folder / "d", RecordFormat::kLmdb, 200);
+  const std::string whole = read_bytes(folder / "d" / "data.mdb");
+  for (std::size_t cut = 0; cut < whole.size(); cut += 1024) {
+    write_bytes(folder / "cut.mdb", whole.substr(0, cut));
+    const auto source = open_lmdb(folder / "cut.mdb");
+    INFO("cut at " << cut);
+    REQUIRE_FALSE(source);
+    CHECK(source.error().code == ErrorCode::kData);
+  }
+}
+
+TEST_CASE("LMDB: a file that shrinks while it is open is an error") {
+  const TempDir folder;
+  write_numbered(folder / "d", RecordFormat::kLmdb, 200);
+  const auto source = open_lmdb(folder / "d");
+  REQUIRE(source);
+  std::filesystem::resize_file(folder / "d" / "data.mdb", 4096);
+  Record record;
+  check_error((*source)->read(199, record), ErrorCode::kData, "truncated");
+}
+
+TEST_CASE("LMDB: flipped bits give an error or wrong pixels, never a fault or a hang") {
+  const TempDir folder;
+  write_numbered(folder / "d", RecordFormat::kLmdb, 150);
+  const std::string whole = read_bytes(folder / "d" / "data.mdb");
+  Random random(20260721);
+  int refused = 0;
+  for (int round = 0; round < 600; ++round) {
+    std::string damaged = whole;
+    for (int flip = 0; flip < 8; ++flip) {
+      damaged[static_cast<std::size_t>(random.below(damaged.size()))] ^=
+          static_cast<char>(1U << random.below(8));
+    }
+    write_bytes(folder / "bad.mdb", damaged);
+    const auto source = open_lmdb(folder / "bad.mdb");
+    if (!source) {
+      ++refused;
+      continue;
+    }
+    Record record;
+    for (std::int64_t index = 0; index < (*source)->size(); ++index) {
+      (*source)->read(index, record).ignore("the test is that it returns");
+    }
+  }
+  CHECK(refused > 0);
+}
+
+}  // namespace
+}  // namespace speedo

@@ -1,0 +1,108 @@
+// How masters and workers end: at the end, by signals, by errors.
+#include <signal.h>
+
+#include "support/catch.hpp"
+
+#include "cluster.hpp"
+
+namespace speedo {
+namespace {
+
+using test::Cluster;
+using test::Process;
+
+std::vector<std::filesystem::path> snapshots(const Cluster& cluster) {
+  std::vector<std::filesystem::path> found;
+  for (const auto& entry : std::filesystem::directory_iterator(cluster.file("."))) {
+    if (entry.path().filename().string().starts_with("snap")) found.push_back(entry.path());
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("SIGTERM ends a master with a snapshot, its workers, and leaves nothing behind") {
+  for (const int number : {SIGTERM, SIGINT}) {
+    Cluster cluster(1000000);
+    Process& master = cluster.start_master({"--workers", "2", "--sync"});
+    Process& workers = cluster.start_worker(cluster.address(), {"--workers", "2"});
+    REQUIRE(master.says("training starts"));
+    std::this_thread::sleep_for(std::chrono::milliseconds{200});
+    master.signal(number);
+    const auto code = master.wait(std::chrono::seconds{10});
+    INFO(master.errors());
+    REQUIRE(code == 0);
+    CHECK(workers.wait(std::chrono::seconds{10}) == 0);
+    const auto result = Cluster::result(master);
+    const std::string iteration = std::to_string(result["iterations"].get<std::uint64_t>());
+    CHECK(std::filesystem::exists(cluster.file("snap_iter_" + iteration + ".caffemodel")));
+    CHECK(std::filesystem::exists(cluster.file("snap_iter_" + iteration + ".solverstate")));
+    CHECK(snapshots(cluster).size() == 2);  // No temporary files.
+    CHECK(cluster.stored_version() == result["iterations"]);
+    CHECK_FALSE(cluster.store()->read(contribution_key(0)));
+  }
+}
+
+TEST_CASE("the second signal ends a master at once") {
+  Cluster cluster(1000000);
+  Process& master = cluster.start_master({"--workers", "1"});
+  cluster.address();
+  cluster.redis().pause();  // So that a clean end takes its time.
+  master.signal(SIGTERM);
+  std::this_thread::sleep_for(std::chrono::milliseconds{50});
+  master.signal(SIGTERM);
+  const auto code = master.wait(std::chrono::seconds{2});
+  cluster.redis().resume();
+  REQUIRE(code.has_value());
+}
+
+TEST_CASE("a worker leaves on SIGTERM, and training goes on without it") {
+  Cluster cluster(1000000);
+  Process& master = cluster.start_master({"--workers", "2", "--sync"});
+  Process& leaver = cluster.start_worker(cluster.address());
+  Process& other = cluster.start_worker(cluster.address());
+  REQUIRE(master.says("training starts"));
+  leaver.signal(SIGTERM);
+  CHECK(leaver.wait(std::chrono::seconds{10}) == 0);
+  CHECK(master.says("left"));
+  const std::uint64_t version = cluster.stored_version();
+  std::this_thread::sleep_for(std::chrono::milliseconds{500});
+  CHECK(cluster.stored_version() > version);
+  master.signal(SIGTERM);
+  CHECK(master.wait() == 0);
+  CHECK(other.wait() == 0);
+}
+
+TEST_CASE("a port in use, a store that is not there: one line, the right exit code") {
+  Cluster cluster(100);
+  Process& first = cluster.start_master({"--workers", "1", "--port", "19473"});
+  cluster.address();
+  Process& second = cluster.start_master({"--workers", "1", "--port", "19473"});
+  CHECK(second.wait() == 69);
+  CHECK(second.errors().find("19473") != std::string::npos);
+  CHECK(second.output().empty());
+  first.signal(SIGKILL);
+  first.wait();
+
+  cluster.redis().kill();
+  Process& third = cluster.start_master({"--workers", "1"});
+  CHECK(third.wait() == 69);
+}
+
+TEST_CASE("a store that stays away ends a master that only waits, with a named error") {
+  Cluster cluster(1000000);
+  Process& master = cluster.start_master({"--workers", "1"});
+  cluster.address();
+  cluster.redis().kill();
+  CHECK(master.wait(std::chrono::seconds{60}) == 69);
+  CHECK(master.errors().find("Redis") != std::string::npos);
+}
+
+TEST_CASE("a worker that finds no master gives up when told so") {
+  Cluster cluster(100);
+  Process& worker = cluster.start_worker("127.0.0.1:19474", {"--connect-timeout", "1"});
+  CHECK(worker.wait(std::chrono::seconds{15}) == 69);
+  CHECK(worker.errors().find("127.0.0.1:19474") != std::string::npos);
+}
+
+}  // namespace speedo

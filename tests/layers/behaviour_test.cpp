@@ -1,0 +1,139 @@
+// What layers do beside their gradients: values that Caffe defines, and randomness.
+
+#include <algorithm>
+
+#include <speedo/backend/backend.hpp>
+
+#include "core/layers/pooling.hpp"
+#include "cpu/cpu_backend.hpp"
+#include "support/catch.hpp"
+#include "support/layer_fixture.hpp"
+
+namespace speedo {
+namespace {
+
+TEST_CASE("pooled_size follows Caffe's rounding and clipping") {
+  // Rounding up, and down.
+  REQUIRE(*pooled_size(7, 3, 2, 0, true) == 3);
+  REQUIRE(*pooled_size(8, 3, 2, 0, true) == 4);
+  REQUIRE(*pooled_size(8, 3, 2, 0, false) == 3);
+  REQUIRE(*pooled_size(112, 3, 2, 0, true) == 56);
+  // With padding, a last window that would start beyond the image is dropped.
+  REQUIRE(*pooled_size(6, 2, 2, 1, true) == 4);
+  REQUIRE(*pooled_size(5, 2, 2, 1, true) == 3);
+  // A kernel larger than the image is possible while one window starts inside.
+  REQUIRE(*pooled_size(3, 4, 2, 0, true) == 1);
+  REQUIRE_FALSE(pooled_size(3, 5, 2, 0, true).has_value());
+  REQUIRE_FALSE(pooled_size(3, 4, 2, 0, false).has_value());
+  // Caffe computes a window wholly outside here, and crashes in its backward pass.
+  REQUIRE_FALSE(pooled_size(9, 2, 3, 0, true).has_value());
+  REQUIRE(*pooled_size(9, 2, 3, 0, false) == 3);
+}
+
+TEST_CASE("accuracy counts ties against the true class") {
+  LayerFixture it("type: 'Accuracy'", make_cpu_backend(1));
+  REQUIRE(it.build({{4, 3}, {4}}, 2).has_value());
+  it.set_bottom(0, {0.5F, 0.5F, 0.0F,  //
+                    0.1F, 0.7F, 0.2F,  //
+                    0.3F, 0.3F, 0.4F,  //
+                    0.9F, 0.1F, 0.0F});
+  it.set_bottom(1, {0, 1, 2, 1});
+  REQUIRE(it.forward().has_value());
+  REQUIRE(it.top_values(0) == std::vector<float>{0.5F});
+  REQUIRE(it.top_values(1) == std::vector<float>{0.0F, 0.5F, 1.0F});
+}
+
+TEST_CASE("dropout scales what it keeps, and a pass can be repeated") {
+  LayerFixture it("type: 'Dropout' dropout_param { dropout_ratio: 0.25 }", make_cpu_backend(2));
+  REQUIRE(it.build({{200, 50}}, 1).has_value());
+  it.set_bottom(0, std::vector<float>(10000, 3.0F));
+  REQUIRE(it.forward().has_value());
+  const auto first = it.top_values(0);
+  const auto kept = std::count(first.begin(), first.end(), 4.0F);
+  REQUIRE(kept + std::count(first.begin(), first.end(), 0.0F) == 10000);
+  REQUIRE(static_cast<double>(kept) == Approx(7500.0).margin(200.0));
+  REQUIRE(it.forward().has_value());
+  REQUIRE(it.top_values(0) == first);
+}
+
+TEST_CASE("dropout in place gives what it gives beside") {
+  const std::string text = "type: 'Dropout'";
+  LayerFixture beside(text, make_cpu_backend(1)), in_place(text, make_cpu_backend(1));
+  REQUIRE(beside.build({{30}}, 1).has_value());
+  REQUIRE(in_place.build({{30}}, 1, true).has_value());
+  for (LayerFixture* it : {&beside, &in_place}) {
+    it->set_bottom(0, std::vector<float>(30, 1.5F));
+    REQUIRE(it->forward().has_value());
+  }
+  REQUIRE(in_place.top_values(0) == beside.top_values(0));
+}
+
+TEST_CASE("dummy data: constants stay, the others are drawn anew") {
+  LayerFixture it(
+      "type: 'DummyData' dummy_data_param { shape { dim: 3 dim: 2 } shape { dim: 4 } "
+      "data_filler { value: 2.5 } data_filler { type: 'uniform' min: -1 max: 1 } }",
+      make_cpu_backend(1));
+  REQUIRE(it.build({}, 2).has_value());
+  REQUIRE(it.top(0).shape() == Shape{3, 2});
+  REQUIRE(it.top(1).shape() == Shape{4});
+  REQUIRE(it.forward().has_value());
+  REQUIRE(it.top_values(0) == std::vector<float>(6, 2.5F));
+  const auto drawn = it.top_values(1);
+  it.top(0).data()[0] = 7.0F;
+  it.top(1).data()[0] = 7.0F;
+  REQUIRE(it.forward().has_value());
+  REQUIRE(it.top_values(0)[0] == 7.0F);
+  REQUIRE(it.top_values(1) == drawn);  // the fixture repeats its random numbers
+}
+
+TEST_CASE("dummy data reads the old four-number shape") {
+  LayerFixture it(
+      "type: 'DummyData' dummy_data_param { num: 2 channels: 3 channels: 1 height: 4 width: 5 }",
+      make_cpu_backend(1));
+  REQUIRE(it.build({}, 2).has_value());
+  REQUIRE(it.top(0).shape() == Shape{2, 3, 4, 5});
+  REQUIRE(it.top(1).shape() == Shape{2, 1, 4, 5});
+}
+
+TEST_CASE("flatten, split and a concat of one share their bottom's memory") {
+  for (const std::string type : {"Flatten", "Split", "Concat"}) {
+    LayerFixture it("type: '" + type + "'", make_cpu_backend(1));
+    REQUIRE(it.build({{2, 3, 4}}, 1).has_value());
+    REQUIRE(it.top(0).data() == it.bottom(0).data());
+  }
+}
+
+TEST_CASE("a fully ignored batch has loss and gradient zero") {
+  LayerFixture it("type: 'SoftmaxWithLoss' loss_param { ignore_label: 1 }", make_cpu_backend(1));
+  REQUIRE(it.build({{2, 3}, {2}}, 1).has_value());
+  it.set_bottom(0, {1, 2, 3, 4, 5, 6});
+  it.set_bottom(1, {1, 1});
+  REQUIRE(it.forward().has_value());
+  REQUIRE(it.top_values(0)[0] == 0.0F);
+  it.top(0).grad()[0] = 1.0F;
+  it.backward();
+  for (int i = 0; i < 6; ++i) REQUIRE(it.bottom(0).grad()[i] == 0.0F);
+}
+
+TEST_CASE("layers take another batch size after reshape()") {
+  for (const std::string text :
+       {"type: 'Convolution' convolution_param { num_output: 2 kernel_size: 3 }",
+        "type: 'Pooling' pooling_param { kernel_size: 2 stride: 2 }", "type: 'LRN'",
+        "type: 'InnerProduct' inner_product_param { num_output: 3 }", "type: 'ReLU'"}) {
+    LayerFixture it(text, make_cpu_backend(2));
+    REQUIRE(it.build({{2, 3, 6, 6}}, 1).has_value());
+    it.set_bottom(0, std::vector<float>(2 * 3 * 36, 0.5F));
+    REQUIRE(it.forward().has_value());
+    REQUIRE(it.reshape({{7, 3, 6, 6}}).has_value());
+    it.set_bottom(0, std::vector<float>(7 * 3 * 36, 0.5F));
+    REQUIRE(it.forward().has_value());
+    REQUIRE(it.top(0).shape()[0] == 7);
+    const auto values = it.top_values(0);
+    const std::size_t row = values.size() / 7;
+    REQUIRE(std::equal(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(row),
+                       values.end() - static_cast<std::ptrdiff_t>(row)));
+  }
+}
+
+}  // namespace
+}  // namespace speedo

@@ -1,0 +1,203 @@
+// Bad layers and bad input: one line that names the layer, the numbers and the remedy.
+
+#include <speedo/backend/backend.hpp>
+
+#include "caffe.pb.h"
+#include "core/layers/registry.hpp"
+#include "cpu/cpu_backend.hpp"
+#include "support/catch.hpp"
+#include "support/layer_fixture.hpp"
+
+namespace speedo {
+namespace {
+
+struct Case {
+  const char* text;
+  std::vector<Shape> bottoms;
+  int tops;
+  const char* message;  // a part of it
+};
+
+const std::vector<Case> kCases{
+    {"type: 'ReLU'", {{2}, {2}}, 1, "takes 1 bottom(s), the prototxt gives 2"},
+    {"type: 'ReLU'", {{2}}, 2, "makes 1 top(s), the prototxt gives 2"},
+    {"type: 'Convolution' convolution_param { num_output: 2 kernel_size: 1 }",
+     {{1, 1, 2, 2}, {1, 1, 2, 2}},
+     1,
+     "needs as many tops as bottoms"},
+    {"type: 'InnerProduct'", {{2, 3}}, 1, "num_output > 0"},
+    {"type: 'InnerProduct' inner_product_param { num_output: 2 axis: 5 }", {{2, 3}}, 1, "axis 5"},
+    {"type: 'InnerProduct' inner_product_param { num_output: 2 }", {{2, 0}}, 1, "empty"},
+    {"type: 'InnerProduct' inner_product_param { num_output: 4000000000 }",
+     {{2, 3}},
+     1,
+     "more than 2147483647 elements"},
+    {"type: 'Convolution' convolution_param { kernel_size: 3 }", {{1, 1, 4, 4}}, 1, "num_output"},
+    {"type: 'Convolution' convolution_param { num_output: 2 }",
+     {{1, 1, 4, 4}},
+     1,
+     "kernel_size is missing"},
+    {"type: 'Convolution' convolution_param { num_output: 2 kernel_size: 0 }",
+     {{1, 1, 4, 4}},
+     1,
+     "kernel_size is 0"},
+    {"type: 'Convolution' convolution_param { num_output: 2 kernel_h: 3 }",
+     {{1, 1, 4, 4}},
+     1,
+     "kernel_size is 0"},
+    {"type: 'Convolution' convolution_param { num_output: 2 kernel_size: 3 kernel_h: 3 kernel_w: 3 "
+     "}",
+     {{1, 1, 4, 4}},
+     1,
+     "not both"},
+    {"type: 'Convolution' convolution_param { num_output: 2 kernel_h: 3 kernel_w: 3 }",
+     {{1, 1, 4}},
+     1,
+     "need 2 spatial axes"},
+    {"type: 'Convolution' convolution_param { num_output: 2 kernel_size: [3, 3, 3] }",
+     {{1, 1, 4, 4}},
+     1,
+     "given 3 times for 2 spatial axes"},
+    {"type: 'Convolution' convolution_param { num_output: 2 kernel_size: 3 stride: 0 }",
+     {{1, 1, 4, 4}},
+     1,
+     "stride is 0"},
+    {"type: 'Convolution' convolution_param { num_output: 4 kernel_size: 3 group: 2 }",
+     {{1, 3, 4, 4}},
+     1,
+     "group 2 must divide both 3 input channels and num_output 4"},
+    {"type: 'Convolution' convolution_param { num_output: 4 kernel_size: 3 group: 0 }",
+     {{1, 3, 4, 4}},
+     1,
+     "group 0"},
+    {"type: 'Convolution' convolution_param { num_output: 4 kernel_size: 7 pad: 1 }",
+     {{1, 3, 4, 4}},
+     1,
+     "kernel extent 7 is larger than the padded input 6"},
+    {"type: 'Convolution' convolution_param { num_output: 4 kernel_size: 4294967295 }",
+     {{1, 3, 4, 4}},
+     1,
+     "kernel_size is 4294967295"},
+    {"type: 'Convolution' convolution_param { num_output: 4 kernel_size: 1 }",
+     {{1, 3, 4, 4}, {1, 3, 4, 5}},
+     2,
+     "differ in shape"},
+    {"type: 'Pooling' pooling_param { kernel_size: 2 }", {{2, 3}}, 1, "needs a bottom of 4 axes"},
+    {"type: 'Pooling'", {{1, 1, 4, 4}}, 1, "needs kernel_size"},
+    {"type: 'Pooling' pooling_param { kernel_size: 0 }", {{1, 1, 4, 4}}, 1, "at least 1"},
+    {"type: 'Pooling' pooling_param { kernel_h: 2 }",
+     {{1, 1, 4, 4}},
+     1,
+     "both kernel_h and kernel_w"},
+    {"type: 'Pooling' pooling_param { kernel_size: 2 stride: 0 }", {{1, 1, 4, 4}}, 1, "stride"},
+    {"type: 'Pooling' pooling_param { kernel_size: 2 pad: 2 }", {{1, 1, 4, 4}}, 1, "pad 2 x 2"},
+    {"type: 'Pooling' pooling_param { kernel_size: 9 }", {{1, 1, 4, 4}}, 1, "larger than"},
+    {"type: 'Pooling' pooling_param { kernel_size: 2 stride: 3 }",
+     {{1, 1, 9, 9}},
+     1,
+     "round_mode: FLOOR"},
+    {"type: 'Pooling' pooling_param { global_pooling: true kernel_size: 2 }",
+     {{1, 1, 4, 4}},
+     1,
+     "global_pooling"},
+    {"type: 'Pooling' pooling_param { pool: AVE kernel_size: 2 }", {{1, 1, 4, 4}}, 2, "mask"},
+    {"type: 'LRN' lrn_param { local_size: 4 }", {{1, 1, 4, 4}}, 1, "odd"},
+    {"type: 'LRN'", {{1, 4}}, 1, "4 axes"},
+    {"type: 'Dropout' dropout_param { dropout_ratio: 1 }", {{4}}, 1, "dropout_ratio is 1"},
+    {"type: 'Dropout' dropout_param { dropout_ratio: nan }", {{4}}, 1, "dropout_ratio is nan"},
+    {"type: 'Softmax' softmax_param { axis: 2 }", {{2, 3}}, 1, "axis 2"},
+    {"type: 'SoftmaxWithLoss'", {{2, 3}, {3}}, 1, "need 2 labels, the label bottom has 3"},
+    {"type: 'Accuracy'", {{2, 3}, {3}}, 1, "need 2 labels, the label bottom has 3"},
+    {"type: 'Accuracy' accuracy_param { top_k: 4 }", {{2, 3}, {2}}, 1, "top_k is 4"},
+    {"type: 'Accuracy' accuracy_param { top_k: 0 }", {{2, 3}, {2}}, 1, "top_k is 0"},
+    {"type: 'EuclideanLoss'", {{2, 3}, {2, 4}}, 1, "same first axis and count"},
+    {"type: 'Concat'", {{2, 3}, {3, 3}}, 1, "must agree on every axis but 1"},
+    {"type: 'Concat'", {{2, 3}, {2}}, 1, "must agree"},
+    {"type: 'Concat' concat_param { axis: 1 concat_dim: 1 }", {{2, 3}}, 1, "not both"},
+    {"type: 'Concat' concat_param { concat_dim: 4294967295 }", {{2, 3}}, 1, "does not exist"},
+    {"type: 'Flatten' flatten_param { axis: 2 end_axis: 1 }", {{2, 3, 4}}, 1, "after end_axis 1"},
+    {"type: 'Eltwise'", {{2, 3}}, 1, "takes at least 2 bottom(s)"},
+    {"type: 'Eltwise'", {{2, 3}, {3, 2}}, 1, "one shape"},
+    {"type: 'Eltwise' eltwise_param { coeff: 1 }", {{2}, {2}}, 1, "given 1 times for 2 bottoms"},
+    {"type: 'Eltwise' eltwise_param { operation: MAX coeff: 1 coeff: 1 }",
+     {{2}, {2}},
+     1,
+     "SUM only"},
+    {"type: 'Input'", {}, 1, "0 shape(s)"},
+    {"type: 'Input' input_param { shape { dim: -1 } }", {}, 1, "negative"},
+    {"type: 'Input' input_param { shape { dim: 65536 dim: 65536 dim: 65536 } }", {}, 1, "elements"},
+    {"type: 'DummyData'", {}, 1, "needs one shape"},
+    {"type: 'DummyData' dummy_data_param { shape { dim: 2 } data_filler { type: 'moon' } }",
+     {},
+     1,
+     "moon"},
+};
+
+TEST_CASE("impossible layers are refused by name") {
+  const Case& bad = GENERATE(from_range(kCases));
+  CAPTURE(bad.text);
+  LayerFixture it(bad.text, make_cpu_backend(1));
+  const auto built = it.build(bad.bottoms, bad.tops);
+  REQUIRE_FALSE(built.has_value());
+  CAPTURE(built.error().message);
+  REQUIRE(built.error().code == ErrorCode::kConfig);
+  REQUIRE(built.error().message.find("layer 'it' (") == 0);
+  REQUIRE(built.error().message.find(bad.message) != std::string::npos);
+  REQUIRE(built.error().message.find('\n') == std::string::npos);
+}
+
+TEST_CASE("a layer that cannot work in place says so") {
+  LayerFixture it("type: 'LRN'", make_cpu_backend(1));
+  const auto built = it.build({{1, 3, 2, 2}}, 1, true);
+  REQUIRE_FALSE(built.has_value());
+  REQUIRE(built.error().message.find("cannot work in place") != std::string::npos);
+}
+
+TEST_CASE("a bottom that changes to what the weights do not fit is refused") {
+  LayerFixture it("type: 'InnerProduct' inner_product_param { num_output: 2 }",
+                  make_cpu_backend(1));
+  REQUIRE(it.build({{2, 800}}, 1).has_value());
+  const auto refused = it.reshape({{2, 500}});
+  REQUIRE_FALSE(refused.has_value());
+  REQUIRE(refused.error().message.find("800 inputs") != std::string::npos);
+  REQUIRE(refused.error().message.find("gives 500") != std::string::npos);
+}
+
+TEST_CASE("labels out of range are data errors with value, place and range") {
+  for (const std::string type : {"SoftmaxWithLoss", "Accuracy"}) {
+    LayerFixture it("type: '" + type + "'", make_cpu_backend(1));
+    REQUIRE(it.build({{4, 10}, {4}}, 1).has_value());
+    it.set_bottom(1, {1, 2, 3, 12});
+    const auto done = it.forward();
+    REQUIRE_FALSE(done.has_value());
+    REQUIRE(done.error().code == ErrorCode::kData);
+    REQUIRE(done.error().message ==
+            "layer 'it' (" + type + "): label 12 at index 3 is outside 0..9");
+  }
+}
+
+TEST_CASE("layer types: known, not built, unknown") {
+  caffe::LayerParameter message;
+  message.set_name("it");
+  for (const auto type : layer_types()) {
+    message.set_type(std::string(type));
+    REQUIRE(make_layer(message).has_value());
+  }
+  message.set_type("LSTM");
+  auto made = make_layer(message);
+  REQUIRE(made.error().code == ErrorCode::kUnsupported);
+  REQUIRE(made.error().message.find("LSTM") != std::string::npos);
+  message.set_type("Convolutoin");
+  made = make_layer(message);
+  REQUIRE(made.error().code == ErrorCode::kConfig);
+  REQUIRE(made.error().message.find("layer 'it'") == 0);
+  REQUIRE(made.error().message.find("did you mean 'Convolution'") != std::string::npos);
+  message.clear_type();
+  REQUIRE(make_layer(message).error().code == ErrorCode::kConfig);
+  LayerFixture stochastic("type: 'Pooling' pooling_param { pool: STOCHASTIC kernel_size: 2 }",
+                          make_cpu_backend(1));
+  REQUIRE(stochastic.build({{1, 1, 4, 4}}, 1).error().code == ErrorCode::kUnsupported);
+}
+
+}  // namespace
+}  // namespace speedo

@@ -1,0 +1,228 @@
+// Bad input ends a command with one line that names the thing, and with the exit code of its kind.
+
+#include <csignal>
+#include <filesystem>
+
+#include "main/command_support.hpp"
+#include "support/redis_server.hpp"
+
+namespace speedo::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+// That the command fails as it should: code, program's name first, and `names` in the line.
+void expect_failure(Workplace& place, const std::vector<std::string>& command, int exit_code,
+                    const std::vector<std::string>& names) {
+  const Outcome outcome = place.run(command);
+  INFO(outcome.errors);
+  CHECK(outcome.exit_code == exit_code);
+  CHECK(outcome.output.empty());
+  const std::string line = outcome.error_line();
+  CHECK(line.find("speedo") == 0);
+  for (const std::string& name : names) {
+    INFO(name);
+    CHECK(line.find(name) != std::string::npos);
+  }
+}
+
+TEST_CASE("Missing, empty and malformed solvers and nets") {
+  Workplace place;
+  const std::string empty = place.write("empty.prototxt", "");
+  const std::string malformed = place.write("malformed.prototxt", "base_lr: 0.1\nmax_iter: 5 }\n");
+  const std::string unknown_field = place.write("field.prototxt", "base_lr: 0.1\nbase_lrr: 1\n");
+  const std::string no_net =
+      place.write("no_net.prototxt", "net: \"nowhere.prototxt\" max_iter: 5\n");
+  for (const char* command : {"train", "run"}) {
+    const auto fails = [&](const std::string& solver, const std::vector<std::string>& names) {
+      expect_failure(place, {"speedo", command, "-solver", solver}, 64, names);
+    };
+    fails("missing.prototxt", {"missing.prototxt"});
+    fails(empty, {"empty.prototxt", "empty"});
+    fails(malformed, {"malformed.prototxt:2:13"});
+    fails(unknown_field, {"field.prototxt:2:", "base_lrr"});
+  }
+  CHECK(place.run({"speedo", "train", "-solver", no_net}).error_line().find("nowhere.prototxt") !=
+        std::string::npos);
+  CHECK(place.run({"speedo", "train", "-solver", no_net}).exit_code >= 64);
+  CHECK(place.run({"speedo", "run", "-solver", no_net}).exit_code >= 64);
+}
+
+TEST_CASE("Nets that cannot be built") {
+  Workplace place;
+  const auto fails = [&](const std::string& layers, int code,
+                         const std::vector<std::string>& names) {
+    const std::string model = place.write("bad.prototxt", layers);
+    expect_failure(place, {"speedo", "net", "--model", model}, code, names);
+    expect_failure(place, {"speedo", "time", "--model", model}, code, names);
+  };
+  const std::string input = R"(
+    layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } })";
+  fails("layer { name: \"a\" type: \"Unheard\" top: \"a\" }", 64, {"Unheard", "'a'"});
+  fails(input + "layer { name: \"r\" type: \"ReLU\" bottom: \"y\" top: \"r\" }", 64,
+        {"'r'", "'y'"});
+  fails("layer {\n name: \"p\" type: \"Pooling\"\n pooling_param { pool: MEDIAN } }", 64,
+        {"bad.prototxt:3:", "MEDIAN"});
+  fails(R"(layer { name: "in" type: "Input" top: "x"
+           input_param { shape { dim: 100000 dim: 100000 dim: 100000 } } })",
+        64, {"'in'"});
+  fails(input + R"(layer { name: "in2" type: "Input" top: "y"
+                   input_param { shape { dim: 3 dim: 3 } } }
+                   layer { name: "e" type: "Eltwise" bottom: "x" bottom: "y" top: "z" })",
+        64, {"'e'"});
+}
+
+TEST_CASE("Data that is missing, empty or damaged") {
+  Workplace place;
+  const auto solver_on = [&](const std::string& source, const std::string& backend) {
+    place.write("data_net.prototxt", R"(layer { name: "d" type: "Data" top: "data" top: "label"
+        data_param { source: ")" + source +
+                                         "\" backend: " + backend + R"( batch_size: 2 } }
+        layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+                inner_product_param { num_output: 2 } }
+        layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "l" })");
+    return place.write("data_solver.prototxt", "net: \"" + place.file("data_net.prototxt") +
+                                                   "\" max_iter: 2 base_lr: 0.1 lr_policy: "
+                                                   "\"fixed\" snapshot_prefix: \"" +
+                                                   place.file("s") + "\"");
+  };
+  expect_failure(place, {"speedo", "train", "-solver", solver_on("nowhere_lmdb", "LMDB")}, 65,
+                 {"nowhere_lmdb"});
+  fs::create_directory(place.folder() / "damaged_lmdb");
+  place.write("damaged_lmdb/data.mdb", std::string(8192, 'x'));
+  expect_failure(place,
+                 {"speedo", "train", "-solver", solver_on(place.file("damaged_lmdb"), "LMDB")}, 65,
+                 {"damaged_lmdb"});
+  const std::string file = place.write("cut.datumfile", std::string("\xff\x00\x00\x00key", 7));
+  expect_failure(place, {"speedo", "train", "-solver", solver_on(file, "DATUMFILE")}, 65,
+                 {"cut.datumfile"});
+  place.write("empty.idx", "");
+  expect_failure(place,
+                 {"speedo", "convert", "idx", place.file("empty.idx"), place.file("empty.idx"),
+                  place.file("out_lmdb")},
+                 65, {"empty.idx"});
+  expect_failure(place, {"speedo", "convert", "csv", "none.csv", place.file("out_lmdb")}, 65,
+                 {"none.csv"});
+  CHECK_FALSE(fs::exists(place.file("out_lmdb")));
+  expect_failure(place, {"speedo", "mean", "nowhere_lmdb", place.file("mean")}, 65,
+                 {"nowhere_lmdb"});
+}
+
+TEST_CASE("A label out of range") {
+  Workplace place;
+  place.write("two.csv", "1,2,0\n3,4,9\n");
+  REQUIRE(place.run({"speedo", "convert", "csv", place.file("two.csv"), place.file("two_lmdb")})
+              .exit_code == 0);
+  place.write("net.prototxt", R"(layer { name: "d" type: "Data" top: "data" top: "label"
+      data_param { source: ")" + place.file("two_lmdb") +
+                                  R"(" backend: LMDB batch_size: 2 } }
+      layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+              inner_product_param { num_output: 2 } }
+      layer { name: "cost" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "l" })");
+  const std::string solver = place.write(
+      "solver.prototxt", "net: \"" + place.file("net.prototxt") + "\" max_iter: 2 base_lr: 0.1 " +
+                             "lr_policy: \"fixed\" snapshot_prefix: \"" + place.file("s") + "\"");
+  expect_failure(place, {"speedo", "train", "-solver", solver}, 65, {"'cost'", "9"});
+}
+
+TEST_CASE("Weights of another net, and weights cut short") {
+  Workplace place;
+  const std::string solver = place.write_solver();
+  REQUIRE(place.run({"speedo", "train", "-solver", solver}).exit_code == 0);
+  const std::string model = place.file("snap_iter_40.caffemodel");
+  place.write_net("net.prototxt", 17);  // the solver's net is another one now
+  const std::string message = "'ip1'";
+  expect_failure(place, {"speedo", "train", "-solver", solver, "-weights", model}, 78, {message});
+  expect_failure(
+      place,
+      {"speedo", "train", "-solver", solver, "-snapshot", place.file("snap_iter_40.solverstate")},
+      78, {message});
+  expect_failure(place, {"speedo", "test", "-model", place.file("net.prototxt"), "-weights", model},
+                 78, {message});
+  fs::resize_file(model, fs::file_size(model) / 2);
+  expect_failure(place, {"speedo", "test", "-model", place.file("net.prototxt"), "-weights", model},
+                 65, {"snap_iter_40.caffemodel"});
+  expect_failure(place, {"speedo", "train", "-solver", solver, "-weights", "none.caffemodel"}, 65,
+                 {"none.caffemodel"});
+}
+
+TEST_CASE(
+    "Redis that is absent or refuses the password, a port in use, a master that is not there") {
+  Workplace place;
+  const std::string solver = place.write_solver();
+  expect_failure(place, {"speedo-master", "--solver", solver, "--redis", "127.0.0.1:1"}, 69,
+                 {"127.0.0.1:1", "redis-server"});
+  RedisServer redis({.password = "secret", .append_only = false, .extra = ""});
+  const std::string where = "127.0.0.1:" + std::to_string(redis.port());
+  expect_failure(place, {"speedo-master", "--solver", solver, "--redis", where}, 77, {where});
+  expect_failure(place, {"speedo-master", "--solver", solver, "--redis", "redis://:wrong@" + where},
+                 77, {where});
+  expect_failure(place,
+                 {"speedo-master", "--solver", solver, "--redis", redis.tcp_uri(), "--port",
+                  std::to_string(redis.port())},
+                 69, {std::to_string(redis.port())});
+  expect_failure(place, {"speedo-worker", "--master", "127.0.0.1:1", "--connect-timeout", "1"}, 69,
+                 {"127.0.0.1:1"});
+  expect_failure(place, {"speedo-worker", "--master", "nonsense"}, 2, {"nonsense", "host:port"});
+  expect_failure(place, {"speedo-worker"}, 2, {"--master"});
+}
+
+TEST_CASE("A snapshot folder that cannot be written is refused before training") {
+  Workplace place;
+  place.write("file", "");
+  const std::string solver = place.write(
+      "solver.prototxt", "net: \"" + place.write_net() + "\" max_iter: 5 base_lr: 0.1 lr_policy: " +
+                             "\"fixed\" snapshot_prefix: \"" + place.file("file/snap") + "\"");
+  for (const char* command : {"train", "run"}) {
+    const Outcome outcome = place.run({"speedo", command, "-solver", solver});
+    CHECK(outcome.exit_code == 73);
+    CHECK(outcome.error_line().find("file") != std::string::npos);
+    CHECK(outcome.errors.find("Iteration") == std::string::npos);
+  }
+}
+
+TEST_CASE("A loss that is not finite ends training after a named number of times") {
+  Workplace place;
+  const std::string solver = place.write_solver("max_iter: 1000");
+  expect_failure(place, {"speedo", "train", "-solver", solver, "--lr", "1e30"}, 64,
+                 {"not finite", "base_lr"});
+}
+
+TEST_CASE("Bad usage") {
+  Workplace place;
+  const std::string solver = place.write_solver();
+  const auto fails = [&](std::vector<std::string> command, const std::vector<std::string>& names) {
+    command.insert(command.begin(), "speedo");
+    expect_failure(place, command, 2, names);
+  };
+  fails({"train"}, {"--solver"});
+  fails({"train", "-solver"}, {"--solver"});
+  fails({"train", "-solver", solver, "-snapshot", "a.solverstate", "-weights", "b.caffemodel"},
+        {"contradict"});
+  fails({"train", "-solver", solver, "-gpu", "0"}, {"not built yet"});
+  fails({"train", "-solver", solver, "-sigint_effect", "dance"}, {"dance"});
+  fails({"test", "-model", "m"}, {"--weights"});
+  fails({"time", "-model", place.file("net.prototxt"), "-phase", "NONE"}, {"NONE"});
+  fails({"run", "-solver", solver, "--hybrid", "=maxIter", "5"}, {"not built yet"});
+  fails({"run", "-solver", solver, "--workers", "2", "--sync", "--strategy", "async"},
+        {"contradicts"});
+  fails({"convert", "jpeg", "a", "b"}, {"jpeg"});
+  fails({"convert", "csv", "a"}, {"output"});
+  fails({"mean", "a"}, {"output"});
+}
+
+TEST_CASE("Outputs are not overwritten unless asked for") {
+  Workplace place;
+  const std::string csv = place.write("a.csv", "1,2,0\n3,4,1\n");
+  const std::string lmdb = place.file("a_lmdb");
+  REQUIRE(place.run({"speedo", "convert", "csv", csv, lmdb}).exit_code == 0);
+  expect_failure(place, {"speedo", "convert", "csv", csv, lmdb}, 73, {"a_lmdb", "--force"});
+  CHECK(place.run({"speedo", "convert", "csv", csv, lmdb, "--force"}).exit_code == 0);
+  const std::string mean = place.file("mean.binaryproto");
+  REQUIRE(place.run({"speedo", "mean", lmdb, mean}).exit_code == 0);
+  expect_failure(place, {"speedo", "mean", lmdb, mean}, 73, {"mean.binaryproto", "--force"});
+  CHECK(place.run({"speedo", "mean", lmdb, mean, "--force"}).exit_code == 0);
+}
+
+}  // namespace
+}  // namespace speedo::test

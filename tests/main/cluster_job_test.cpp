@@ -1,0 +1,104 @@
+#include "main/cluster_job.hpp"
+
+#include <filesystem>
+#include <fstream>
+
+#include "core/prototxt.hpp"
+#include "support/catch.hpp"
+#include "support/temp_dir.hpp"
+
+namespace speedo {
+namespace {
+
+constexpr const char* kNet = R"(name: "a net/1"
+  layer { name: "data" type: "Data" top: "data" top: "label"
+          data_param { source: "digits" batch_size: 10 } }
+)";
+
+// A solver with its net in another folder.
+struct Files {
+  TempDir folder;
+  ClusterFlags flags;
+
+  explicit Files(const std::string& fields) {
+    std::filesystem::create_directory(folder / "nets");
+    std::ofstream(folder / "nets/net.prototxt") << kNet;
+    std::ofstream(folder / "solver.prototxt") << "net: \"nets/net.prototxt\"\n" << fields;
+    flags.solver = (folder / "solver.prototxt").string();
+  }
+  ClusterJob job() const {
+    auto made = make_cluster_job(flags);
+    INFO((made ? "" : made.error().message));
+    REQUIRE(made);
+    return std::move(*made);
+  }
+};
+
+TEST_CASE("Workers get the solver with its net inside, and the folder its data may lie in") {
+  Files files("max_iter: 100 test_iter: 2 snapshot: 30 random_seed: 5");
+  files.flags.lr = 0.25;
+  files.flags.train = 3;
+  files.flags.workers = "2:4";
+  files.flags.shard = "offset";
+  const ClusterJob job = files.job();
+  const auto sent = parse_solver_prototxt(job.options.spec.solver_text, "sent");
+  REQUIRE(sent);
+  CHECK_FALSE(sent->has_net());
+  CHECK(sent->net_param().layer(0).data_param().source() == "digits");
+  CHECK(sent->base_lr() == 0.25F);
+  CHECK(job.options.spec.base == (files.folder / "nets").string());
+  CHECK(job.options.spec.steps_per_run == 3);
+  CHECK(job.options.spec.offset_shards);
+  CHECK(job.options.spec.expected_workers == 4);
+  CHECK(job.options.session.workers_min == 2);
+  CHECK(job.options.session.max_iteration == 100);
+  CHECK(job.options.session.snapshot_interval == 30);
+  CHECK(job.options.job == "a_net_1");
+}
+
+TEST_CASE("Tests: the flag's interval, else the solver's, else one at the end") {
+  CHECK(Files("max_iter: 100 test_iter: 2").job().options.session.test_interval == 100);
+  CHECK(Files("max_iter: 100 test_iter: 2 test_interval: 20").job().options.session.test_interval ==
+        20);
+  CHECK(Files("max_iter: 100").job().options.session.test_interval == 0);
+  Files files("max_iter: 100 test_iter: 2 test_interval: 20");
+  files.flags.test_interval = 0;
+  CHECK(files.job().options.session.test_interval == 0);
+  files.flags.test_interval = 7;
+  CHECK(files.job().options.session.test_interval == 7);
+}
+
+TEST_CASE("Gradient-only and the effective batch reach all parts of the job") {
+  Files files("max_iter: 10");
+  files.flags.gradient_only = true;
+  files.flags.batch = 40;
+  const ClusterJob job = files.job();
+  CHECK(job.options.merger.update == UpdateKind::kGradientOnly);
+  CHECK(job.options.spec.update == UpdateKind::kGradientOnly);
+  CHECK(job.solver.iter_size() == 4);
+  CHECK(parse_solver_prototxt(job.options.spec.solver_text, "sent")->iter_size() == 4);
+}
+
+TEST_CASE("A random seed is settled before the job is sent, the same for all") {
+  const ClusterJob job = Files("max_iter: 10").job();
+  CHECK(job.solver.random_seed() >= 0);
+  CHECK(parse_solver_prototxt(job.options.spec.solver_text, "sent")->random_seed() ==
+        job.solver.random_seed());
+}
+
+TEST_CASE("Jobs that cannot run are refused") {
+  CHECK(make_cluster_job(Files("base_lr: 1").flags).error().message.find("max_iter") !=
+        std::string::npos);
+  Files files("max_iter: 10");
+  files.flags.start_iter = 10;
+  CHECK(make_cluster_job(files.flags).error().code == ErrorCode::kUsage);
+  files.flags.start_iter = 9;
+  CHECK(files.job().options.session.start_iteration == 9);
+  std::filesystem::remove(files.folder / "nets/net.prototxt");
+  const auto missing = make_cluster_job(files.flags);
+  REQUIRE_FALSE(missing);
+  CHECK(missing.error().message.find("net.prototxt") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace speedo

@@ -1,0 +1,83 @@
+#include "main/command_support.hpp"
+
+namespace speedo::test {
+namespace {
+
+std::size_t longest_line(const std::string& text) {
+  std::size_t longest = 0, length = 0;
+  for (const char c : text) {
+    length = c == '\n' ? 0 : length + 1;
+    longest = std::max(longest, length);
+  }
+  return longest;
+}
+
+TEST_CASE("Each program and command explains itself: groups of flags, an example, on 100 columns") {
+  Workplace place;
+  const std::vector<std::vector<std::string>> commands = {
+      {"speedo", "run"},  {"speedo", "train"}, {"speedo", "test"},
+      {"speedo", "time"}, {"speedo", "net"},   {"speedo", "convert"},
+      {"speedo", "mean"}, {"speedo-master"},   {"speedo-worker"}};
+  for (std::vector<std::string> command : commands) {
+    INFO(command.back());
+    for (const char* flag : {"--help", "-h", "-help"}) {
+      std::vector<std::string> with_flag = command;
+      with_flag.emplace_back(flag);
+      const Outcome help = place.run(with_flag);
+      CHECK(help.exit_code == 0);
+      CHECK(help.errors.empty());
+      CHECK(help.output.find("Example") != std::string::npos);
+      CHECK(longest_line(help.output) <= 100);
+    }
+    command.emplace_back("--version");
+    CHECK(place.run(command).output.find("speedo 0.1.0") == 0);
+  }
+}
+
+TEST_CASE("The flags that users know are in the help") {
+  Workplace place;
+  const std::string master = place.run({"speedo-master", "--help"}).output;
+  for (const char* flag : {"--solver",         "--worker",
+                           "--redis",          "--host",
+                           "--bind",           "--port",
+                           "--max-iter",       "--start-iter",
+                           "--test",           "--resume",
+                           "--snapshot",       "--weights",
+                           "--sync",           "--strategy",
+                           "--gradient-only",  "--factor",
+                           "--train",          "--lr",
+                           "--momentum",       "--weight-decay",
+                           "--batch",          "--key-name",
+                           "--timeout",        "--skip",
+                           "--debug",          "--sleep-after-finish",
+                           "--worker-timeout", "--json",
+                           "--shard",          "--seed",
+                           "--insecure",       "--cpu-db-actor",
+                           "--device"}) {
+    INFO(flag);
+    CHECK(master.find(flag) != std::string::npos);
+  }
+  const std::string train = place.run({"speedo", "train", "--help"}).output;
+  for (const char* flag : {"--solver", "--snapshot", "--weights", "--level", "--stage",
+                           "--sigint-effect", "--sighup-effect"}) {
+    INFO(flag);
+    CHECK(train.find(flag) != std::string::npos);
+  }
+}
+
+TEST_CASE("speedo alone lists its commands; an unknown one is refused with the nearest") {
+  Workplace place;
+  const Outcome help = place.run({"speedo", "--help"});
+  CHECK(help.exit_code == 0);
+  for (const char* name : {"run", "train", "test", "time", "net", "convert", "mean"}) {
+    CHECK(help.output.find("\n  " + std::string(name) + " ") != std::string::npos);
+  }
+  CHECK(place.run({"speedo"}).exit_code == 2);
+  const Outcome unknown = place.run({"speedo", "trian"});
+  CHECK(unknown.exit_code == 2);
+  CHECK(unknown.error_line() ==
+        "speedo: unknown command 'trian', did you mean train? (speedo --help lists all commands)");
+}
+
+}  // namespace
+}  // namespace speedo::test

@@ -1,0 +1,188 @@
+// speedo run: the local cluster, from its start to the last trace of it.
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include <unistd.h>
+
+#include "main/command_support.hpp"
+
+namespace speedo::test {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+
+// The processes whose command line names `text`.
+std::set<pid_t> processes_of(const std::string& text) {
+  std::set<pid_t> found;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream stream(entry.path() / "cmdline");
+    std::stringstream line;
+    line << stream.rdbuf();
+    if (line.str().find(text) != std::string::npos) found.insert(std::stoi(name));
+  }
+  return found;
+}
+
+template <class Done>
+bool happens(Done done) {
+  for (int i = 0; i < 1000; ++i) {
+    if (done()) return true;
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  return false;
+}
+
+// A workplace whose clusters keep their temporary folders in it, so that traces can be told from
+// those of others.
+struct ClusterPlace : Workplace {
+  ClusterPlace() {
+    // Short, as the path of a unix socket is.
+    scratch = fs::temp_directory_path() / ("sr" + std::to_string(::getpid()));
+    fs::create_directory(scratch);
+    ::setenv("TMPDIR", scratch.c_str(), 1);
+  }
+  ~ClusterPlace() {
+    ::unsetenv("TMPDIR");
+    std::error_code code;
+    fs::remove_all(scratch, code);
+  }
+  bool no_trace() const { return processes_of(scratch.string()).empty() && fs::is_empty(scratch); }
+  // Known by the environment they inherited: their command line names only the master.
+  std::set<pid_t> workers() const {
+    std::set<pid_t> found;
+    for (const pid_t pid : processes_of("speedo-worker")) {
+      std::ifstream stream("/proc/" + std::to_string(pid) + "/environ");
+      std::stringstream text;
+      text << stream.rdbuf();
+      if (text.str().find("TMPDIR=" + scratch.string()) != std::string::npos) found.insert(pid);
+    }
+    return found;
+  }
+  pid_t a_worker() const {
+    const std::set<pid_t> all = workers();
+    REQUIRE_FALSE(all.empty());
+    return *all.begin();
+  }
+  // Shows its socket as its command line.
+  pid_t redis() const {
+    const std::set<pid_t> found = processes_of("unixsocket:" + scratch.string());
+    REQUIRE(found.size() == 1);
+    return *found.begin();
+  }
+  fs::path scratch;
+};
+
+TEST_CASE("A local cluster trains to the end and leaves nothing behind") {
+  ClusterPlace place;
+  const bool sync = GENERATE(false, true);
+  std::vector<std::string> command = {"speedo",    "run", "--solver", place.write_solver(),
+                                      "--workers", "3",   "--json"};
+  if (sync) command.emplace_back("--sync");
+  const Outcome outcome = place.run(command);
+  INFO(outcome.errors);
+  REQUIRE(outcome.exit_code == 0);
+  const auto result = outcome.json();
+  CHECK(result["iterations"] == 40);
+  CHECK(result["merges"].get<int>() >= 40);
+  CHECK(result["workers"] == 3);
+  CHECK(result["accuracy"] == 1.0);
+  CHECK(result["loss"].get<double>() < 0.7);
+  CHECK(result["seconds_to_first_merge"].get<double>() < 10.0);
+  CHECK(outcome.errors.find("Test net output #0: accuracy = ") != std::string::npos);
+  CHECK(outcome.errors.find("speedo-worker --master speedo://127.0.0.1:") != std::string::npos);
+  CHECK(fs::exists(place.file("snap_iter_40.caffemodel")));
+  CHECK(place.no_trace());
+}
+
+TEST_CASE("Without --json the result is one line for people") {
+  ClusterPlace place;
+  const Outcome outcome = place.run({"speedo", "run", "-solver", place.write_solver()});
+  REQUIRE(outcome.exit_code == 0);
+  CHECK(outcome.output.find("accuracy 1.0000, loss ") == 0);
+}
+
+TEST_CASE("SIGINT ends a cluster with a snapshot, and nothing is left") {
+  ClusterPlace place;
+  Process process =
+      place.start({"speedo", "run", "--solver", place.write_solver("max_iter: 100000000"),
+                   "--workers", "2", "--json", "--log-dir", place.file("logs")});
+  REQUIRE(process.says("Iteration 10 ("));
+  process.signal(SIGINT);
+  const Outcome outcome = Workplace::finish(process);
+  CHECK(outcome.exit_code == 0);
+  const std::string snapshot = outcome.json()["snapshot"];
+  CHECK(fs::exists(snapshot));
+  CHECK(fs::exists(place.file("logs/worker1.log")));
+  CHECK(happens([&] { return place.no_trace(); }));
+}
+
+TEST_CASE("Nothing is left of a cluster whose command is killed") {
+  ClusterPlace place;
+  Process process = place.start(
+      {"speedo", "run", "--solver", place.write_solver("max_iter: 100000000"), "--workers", "2"});
+  REQUIRE(process.says("Iteration 10 ("));
+  REQUIRE(place.workers().size() == 2);
+  process.signal(SIGKILL);
+  CHECK(process.wait() == 128 + SIGKILL);
+  CHECK(happens([&] { return place.no_trace() && place.workers().empty(); }));
+}
+
+TEST_CASE("A worker that is killed is reported, and training goes on; without any it ends") {
+  ClusterPlace place;
+  Process process =
+      place.start({"speedo", "run", "--solver", place.write_solver("max_iter: 100000000"),
+                   "--workers", "2", "--log-dir", place.file("logs")});
+  REQUIRE(process.says("Iteration 10 ("));
+  ::kill(place.a_worker(), SIGKILL);
+  REQUIRE(process.says("1 of 2 go on"));
+  CHECK(process.running());
+  ::kill(place.a_worker(), SIGKILL);
+  const Outcome outcome = Workplace::finish(process);
+  CHECK(outcome.exit_code == 69);
+  CHECK(outcome.error_line().find("speedo run: all 2 workers ended") == 0);
+  CHECK(happens([&] { return place.no_trace(); }));
+}
+
+TEST_CASE("A cluster whose Redis dies saves what it has and says what happened") {
+  ClusterPlace place;
+  Process process =
+      place.start({"speedo", "run", "--solver", place.write_solver("max_iter: 100000000"),
+                   "--workers", "2", "--log-dir", place.file("logs")});
+  REQUIRE(process.says("Iteration 10 ("));
+  ::kill(place.redis(), SIGKILL);
+  const Outcome outcome = Workplace::finish(process);
+  CHECK(outcome.exit_code == 69);
+  CHECK(outcome.error_line() == "speedo run: redis-server ended with SIGKILL");
+  CHECK(outcome.errors.find("Snapshotting to binary proto file") != std::string::npos);
+  CHECK(happens([&] { return place.no_trace(); }));
+}
+
+TEST_CASE("A cluster goes on from a snapshot of speedo train, and starts from weights") {
+  ClusterPlace place;
+  const std::string solver = place.write_solver();
+  REQUIRE(place.run({"speedo", "train", "-solver", solver}).exit_code == 0);
+  const Outcome resumed =
+      place.run({"speedo", "run", "--solver", solver, "--maxIter", "60", "--snapshot",
+                 place.file("snap_iter_40.solverstate"), "--json"});
+  INFO(resumed.errors);
+  REQUIRE(resumed.exit_code == 0);
+  CHECK(resumed.json()["iterations"] == 60);
+  CHECK(resumed.json()["merges"] == 20);
+  const Outcome tuned = place.run({"speedo", "run", "--solver", solver, "--max-iter", "5",
+                                   "--snapshot", place.file("snap_iter_40.caffemodel"), "--json"});
+  REQUIRE(tuned.exit_code == 0);
+  CHECK(tuned.json()["merges"] == 5);
+  CHECK(tuned.json()["accuracy"] == 1.0);
+}
+
+}  // namespace
+}  // namespace speedo::test

@@ -1,0 +1,181 @@
+// The commands that work in one process: train, test, time, net, convert.
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "main/command_support.hpp"
+
+namespace speedo::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string content(const std::string& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+TEST_CASE("speedo train: Caffe's log on standard error, one JSON object on standard output") {
+  Workplace place;
+  const Outcome outcome = place.run({"speedo", "train", "-solver", place.write_solver(), "--json"});
+  REQUIRE(outcome.exit_code == 0);
+  const auto result = outcome.json();
+  CHECK(result["iterations"] == 40);
+  CHECK(result["merges"] == 40);
+  CHECK(result["workers"] == 1);
+  CHECK(result["accuracy"] == 1.0);
+  CHECK(result["loss"].get<double>() < 0.5);
+  CHECK(result["seconds"].get<double>() > 0.0);
+  CHECK(result["images_per_second"].get<double>() > 0.0);
+  CHECK(result["snapshot"] == place.file("snap_iter_40.caffemodel"));
+  for (const char* line : {"] Use CPU.", "] Starting Optimization", "] Iteration 10 (",
+                           " iters), loss = ", "]     Train net output #0: loss = ",
+                           "]     Test net output #0: accuracy = ", "] Iteration 20, lr = 0.05",
+                           "] Iteration 20, Testing net (#0)",
+                           "] Snapshotting to binary proto file ", "] Optimization Done."}) {
+    INFO(line);
+    CHECK(outcome.errors.find(line) != std::string::npos);
+  }
+}
+
+TEST_CASE("A resumed run ends with the very weights of an unbroken one") {
+  Workplace place;
+  const std::string solver = place.write_solver("max_iter: 40 snapshot: 20");
+  REQUIRE(place.run({"speedo", "train", "-solver", solver}).exit_code == 0);
+  const std::string model = place.file("snap_iter_40.caffemodel");
+  const std::string unbroken = content(model);
+  REQUIRE(unbroken.size() > 100);
+  fs::remove(model);
+  const Outcome resumed = place.run({"speedo", "train", "--solver", solver, "--snapshot",
+                                     place.file("snap_iter_20.solverstate")});
+  REQUIRE(resumed.exit_code == 0);
+  CHECK(resumed.errors.find("Resuming from") != std::string::npos);
+  CHECK(content(model) == unbroken);
+}
+
+TEST_CASE("HDF5 snapshots are resumed as well") {
+  Workplace place;
+  const std::string solver = place.write_solver("max_iter: 40 snapshot: 20 snapshot_format: HDF5");
+  REQUIRE(place.run({"speedo", "train", "-solver", solver}).exit_code == 0);
+  const Outcome resumed = place.run({"speedo", "train", "-solver", solver, "-snapshot",
+                                     place.file("snap_iter_20.solverstate.h5"), "--json"});
+  INFO(resumed.errors);
+  REQUIRE(resumed.exit_code == 0);
+  CHECK(resumed.json()["merges"] == 20);
+}
+
+TEST_CASE("SIGINT stops training with a snapshot; the second one ends it at once") {
+  Workplace place;
+  const std::string solver = place.write_solver("max_iter: 100000000");
+  Process process = place.start({"speedo", "train", "-solver", solver, "--json"});
+  REQUIRE(process.says("Iteration 10 ("));
+  process.signal(SIGINT);
+  const Outcome outcome = Workplace::finish(process);
+  CHECK(outcome.exit_code == 0);
+  const std::string snapshot = outcome.json()["snapshot"];
+  CHECK(fs::exists(snapshot));
+
+  Process stubborn = place.start({"speedo", "train", "-solver", solver, "-sigint_effect", "none"});
+  REQUIRE(stubborn.says("Iteration 10 ("));
+  stubborn.signal(SIGINT);
+  CHECK_FALSE(stubborn.wait(std::chrono::milliseconds(200)));
+  stubborn.signal(SIGTERM);
+  CHECK(stubborn.wait() == 0);
+}
+
+TEST_CASE("SIGHUP takes a snapshot and training goes on") {
+  Workplace place;
+  Process process =
+      place.start({"speedo", "train", "-solver", place.write_solver("max_iter: 100000000")});
+  REQUIRE(process.says("Iteration 10 ("));
+  process.signal(SIGHUP);
+  REQUIRE(process.says("Snapshotting"));
+  CHECK(process.running());
+  process.signal(SIGTERM);
+  CHECK(process.wait() == 0);
+}
+
+TEST_CASE("Fine-tuning, then scoring the result") {
+  Workplace place;
+  const std::string solver = place.write_solver();
+  REQUIRE(place.run({"speedo", "train", "-solver", solver}).exit_code == 0);
+  const std::string model = place.file("snap_iter_40.caffemodel");
+  const Outcome tuned = place.run(
+      {"speedo", "train", "-solver", solver, "-weights", model, "--max-iter", "20", "--json"});
+  REQUIRE(tuned.exit_code == 0);
+  CHECK(tuned.errors.find("Finetuning from " + model) != std::string::npos);
+
+  const Outcome scored = place.run({"speedo", "test", "-model", place.file("net.prototxt"),
+                                    "-weights", model, "-iterations", "3", "--json"});
+  REQUIRE(scored.exit_code == 0);
+  const auto result = scored.json();
+  CHECK(result["iterations"] == 3);
+  CHECK(result["accuracy"] == 1.0);
+  for (const char* line : {"] Running for 3 iterations.", "] Batch 0, accuracy = 1",
+                           "] Batch 2, loss = ", "] Loss: ", "] accuracy = 1\n", "] loss = "}) {
+    INFO(line);
+    CHECK(scored.errors.find(line) != std::string::npos);
+  }
+}
+
+TEST_CASE("speedo time: each layer forward and backward") {
+  Workplace place;
+  const Outcome outcome =
+      place.run({"speedo", "time", "-model", place.write_net(), "-iterations", "3", "--json"});
+  REQUIRE(outcome.exit_code == 0);
+  const auto result = outcome.json();
+  CHECK(result["iterations"] == 3);
+  CHECK(result["layers"].size() == 5);
+  CHECK(result["layers"][1]["name"] == "ip1");
+  CHECK(result["layers"][1]["forward_ms"].get<double>() > 0.0);
+  CHECK(result["layers"][1]["backward_ms"].get<double>() > 0.0);
+  for (const char* line :
+       {"] *** Benchmark begins ***", "]        ip1\tforward: ", "]        ip1\tbackward: ",
+        "] Average Forward pass: ", "] Average Forward-Backward: ", "] Total Time: "}) {
+    INFO(line);
+    CHECK(outcome.errors.find(line) != std::string::npos);
+  }
+}
+
+TEST_CASE("speedo net: shapes, parameters and memory of a phase") {
+  Workplace place;
+  const std::string model = place.write_net();
+  const auto test = place.run({"speedo", "net", "--model", model, "--phase", "TEST", "--json"});
+  const auto object = test.json();
+  CHECK(object["name"] == "noise");
+  CHECK(object["blobs"]["ip1"] == nlohmann::json({8, 16}));
+  CHECK(object["blobs"].contains("accuracy"));
+  CHECK(object["params"]["ip1"] == nlohmann::json({{16, 12}, {16}}));
+  CHECK(object["params"].size() == 2);
+  CHECK(object["parameter_count"] == 16 * 12 + 16 + 4 * 16 + 4);
+  CHECK(object["memory"]["total_bytes"].get<int>() > 0);
+  const auto train = place.run({"speedo", "net", "-model", model, "-phase", "TRAIN", "--json"});
+  CHECK_FALSE(train.json()["blobs"].contains("accuracy"));
+  const std::string table = place.run({"speedo", "net", "-model", model}).output;
+  CHECK(table.find("InnerProduct") != std::string::npos);
+  CHECK(table.find("276 parameters") != std::string::npos);
+}
+
+TEST_CASE("A database is made from a table, in parts, and its mean from the database") {
+  Workplace place;
+  std::string table;
+  for (int i = 0; i < 10; ++i) {
+    table += std::to_string(i) + "," + std::to_string(2 * i) + "," + std::to_string(i % 2) + "\n";
+  }
+  const std::string csv = place.write("a.csv", table);
+  const Outcome outcome = place.run({"speedo", "convert", "csv", csv, place.file("train.datumfile"),
+                                     "--backend", "datumfile", "--shape", "1,1,2", "--test-output",
+                                     place.file("test.datumfile"), "--train-count", "7"});
+  REQUIRE(outcome.exit_code == 0);
+  CHECK(outcome.output.empty());
+  CHECK(outcome.errors.find("Wrote 7 records") != std::string::npos);
+  CHECK(outcome.errors.find("Wrote 3 records") != std::string::npos);
+  CHECK(place.run({"speedo", "convert", "db", place.file("train.datumfile"), place.file("again")})
+            .exit_code == 0);
+  CHECK(place.run({"speedo", "mean", place.file("again"), place.file("mean")}).exit_code == 0);
+}
+
+}  // namespace
+}  // namespace speedo::test

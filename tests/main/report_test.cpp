@@ -1,0 +1,102 @@
+#include "main/report.hpp"
+
+#include <limits>
+
+#include <nlohmann/json.hpp>
+
+#include "main/live_status.hpp"
+#include "main/rate_meter.hpp"
+#include "support/catch.hpp"
+
+namespace speedo {
+namespace {
+
+using std::chrono::seconds;
+
+TEST_CASE("The JSON report has all its keys, null where nothing is known") {
+  const auto object = nlohmann::json::parse(to_json(Report{}));
+  for (const char* key :
+       {"iterations", "merges", "loss", "accuracy", "seconds", "images_per_second", "workers"}) {
+    INFO(key);
+    REQUIRE(object.contains(key));
+    CHECK(object[key].is_null());
+  }
+}
+
+TEST_CASE("The JSON report holds the figures, and null for what JSON cannot say") {
+  Report report;
+  report.iterations = 10;
+  report.loss = std::numeric_limits<double>::quiet_NaN();
+  report.accuracy = 0.5;
+  report.seconds = std::numeric_limits<double>::infinity();
+  report.snapshot = "a\"b\xff";  // not even UTF-8
+  const std::string text = to_json(report);
+  CHECK(text.find('\n') == std::string::npos);
+  const auto object = nlohmann::json::parse(text);
+  CHECK(object["iterations"] == 10);
+  CHECK(object["loss"].is_null());
+  CHECK(object["accuracy"] == 0.5);
+  CHECK(object["seconds"].is_null());
+}
+
+TEST_CASE("The report for people begins with the accuracy") {
+  Report report;
+  report.accuracy = 0.97641;
+  report.loss = 0.125;
+  report.iterations = 600;
+  report.seconds = 1.25;
+  report.images_per_second = 24000.4;
+  report.workers = 1;
+  CHECK(to_text(report) ==
+        "accuracy 0.9764, loss 0.125, 600 iterations in 1.2 s, 24000 images/s, 1 worker");
+  CHECK(to_text(Report{}).empty());
+}
+
+TEST_CASE("The live line tells iteration, speed, loss, workers and the time left") {
+  LiveStatus status{120, 1000, 35.2, true, 2252.8, 0.12345, 3};
+  CHECK(format_live_status(status, 120, false) ==
+        "iteration 120/1000  35.2 merges/s  2253 images/s  loss 0.1235  3 workers  ETA 0:25");
+  status.workers = 1;
+  status.merges = false;
+  status.loss.reset();
+  CHECK(format_live_status(status, 120, false) ==
+        "iteration 120/1000  35.2 iter/s  2253 images/s  1 worker  ETA 0:25");
+  CHECK(format_live_status(LiveStatus{}, 80, false) == "iteration 0");
+}
+
+TEST_CASE("The live line fits the terminal, however narrow, and colours only its head") {
+  const LiveStatus status{120, 1000, 35.2, true, 2252.8, 0.5, 3};
+  for (int width = 0; width < 90; ++width) {
+    CHECK(static_cast<int>(format_live_status(status, width, false).size()) < std::max(width, 2));
+  }
+  CHECK(format_live_status(status, 20, false) == "iteration 120/1000");
+  CHECK(format_live_status(status, 79, false) ==
+        "iteration 120/1000  35.2 merges/s  loss 0.5000  3 workers  ETA 0:25");
+  CHECK(format_live_status(status, 20, true) == "\x1b[1miteration 120/1000\x1b[0m");
+}
+
+TEST_CASE("Durations") {
+  CHECK(format_duration(-1.0) == "0:00");
+  CHECK(format_duration(5.4) == "0:05");
+  CHECK(format_duration(754.0) == "12:34");
+  CHECK(format_duration(3723.0) == "1:02:03");
+}
+
+TEST_CASE(
+    "The rate meter forgets what was longer ago than two windows, the overall rate does not") {
+  RateMeter meter;
+  CHECK(meter.recent().iterations_per_second == 0.0);
+  meter.start(seconds(100), 50, 500);
+  meter.update(seconds(102), 60, 600);  // 5 a second
+  CHECK(meter.overall().iterations_per_second == Approx(5.0));
+  CHECK(meter.overall().images_per_second == Approx(50.0));
+  for (int i = 1; i <= 10; ++i) {  // then 50 a second
+    meter.update(seconds(102 + i), 60 + static_cast<std::uint64_t>(i) * 50, 600);
+  }
+  CHECK(meter.recent().iterations_per_second == Approx(50.0));
+  CHECK(meter.overall().iterations_per_second == Approx(510.0 / 12.0));
+  CHECK(meter.seconds() == Approx(12.0));
+}
+
+}  // namespace
+}  // namespace speedo

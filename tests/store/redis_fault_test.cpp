@@ -1,0 +1,274 @@
+// What happens when the server dies, hangs, is full, refuses or is not there.
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "store/redis/redis_session.hpp"
+#include "store/store_under_test.hpp"
+
+namespace speedo::test {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::string command(const RedisServer& server, const std::vector<std::string>& words) {
+  auto session = RedisSession::connect(quick_options(server.tcp_uri()), 0);
+  require(session);
+  const auto reply = (*session)->command(words);
+  return reply ? "" : reply.error().message;
+}
+
+// Keeps trying for as long as a server may take to come back.
+RedisOptions patient(const std::string& uri) {
+  RedisOptions options = quick_options(uri);
+  options.attempts_max = 60;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("a store outlives a restart of its server with data", "[redis]") {
+  RedisServer server({"", true, ""});
+  const std::string uri = GENERATE(true, false) ? server.tcp_uri() : server.unix_uri();
+  const auto store = open(uri);
+  const auto values = pattern(kChunkElements + 9, 1);
+  require(put(*store, "weights", info_of(1, values.size()), values));
+  require(store->put_blob("job", "text"));
+  server.restart();
+  std::vector<float> target(values.size());
+  require(get(*store, "weights", kModel, target));
+  REQUIRE(target == values);
+  require(store->get_blob("job"));
+  server.restart();
+  require(put(*store, "weights", info_of(2, values.size()), values));
+  require(store->clear());
+}
+
+TEST_CASE("a store outlives a restart of its server without data", "[redis]") {
+  RedisServer server;
+  const auto store = open(server.tcp_uri());
+  const auto values = pattern(kChunkElements + 9, 1);
+  require(put(*store, "weights", info_of(1, values.size()), values));
+  server.restart();
+  std::vector<float> target(values.size());
+  REQUIRE(code_of(get(*store, "weights", kModel, target)) == ErrorCode::kNotFound);
+  require(put(*store, "weights", info_of(2, values.size()), values));
+  require(get(*store, "weights", kModel, target));
+  REQUIRE(target == values);
+}
+
+// Chunks that went to the server before it lost its memory go out again: a manifest never names a
+// chunk that is not there.
+TEST_CASE("a server killed in the middle of a put", "[redis]") {
+  RedisServer server({"", GENERATE(false, true), ""});
+  const auto store = open(patient(server.tcp_uri()));
+  const std::size_t count = 6 * kChunkElements;
+  const auto old_values = pattern(count, 1), values = pattern(count, 2);
+  require(put(*store, "weights", info_of(1, count), old_values));
+  auto writer = store->write("weights", info_of(2, count));
+  const std::span<const float> all = values;
+  for (std::size_t chunk = 0; chunk < 3; ++chunk) {
+    writer->write(chunk, all.subspan(chunk * kChunkElements, kChunkElements));
+  }
+  std::this_thread::sleep_for(milliseconds(GENERATE(0, 20)));
+  server.kill();
+  for (std::size_t chunk = 3; chunk < 6; ++chunk) {
+    writer->write(chunk, all.subspan(chunk * kChunkElements, kChunkElements));
+  }
+  Result<void> done;
+  std::thread finisher([&] { done = writer->finish(); });
+  server.start();
+  finisher.join();
+  require(done);
+  std::vector<float> target(count);
+  require(get(*store, "weights", kModel, target));
+  REQUIRE(target == values);
+}
+
+TEST_CASE("a server that stays away is a named error, and its return is noticed", "[redis]") {
+  RedisServer server;
+  const auto store = open(server.tcp_uri());
+  const auto values = pattern(2 * kChunkElements, 1);
+  require(put(*store, "weights", info_of(1, values.size()), values));
+  server.kill();
+  const auto done = put(*store, "weights", info_of(2, values.size()), values);
+  REQUIRE(code_of(done) == ErrorCode::kUnavailable);
+  REQUIRE_THAT(done.error().message, Catch::Contains(std::to_string(server.port())) &&
+                                         Catch::Contains("start redis-server"));
+  REQUIRE(code_of(store->read("weights")) == ErrorCode::kUnavailable);
+  REQUIRE(code_of(store->clear()) == ErrorCode::kUnavailable);
+  server.start();
+  require(put(*store, "weights", info_of(3, values.size()), values));
+}
+
+TEST_CASE("a reader whose server dies ends with an error, not with a wrong value", "[redis]") {
+  RedisServer server;
+  const auto store = open(server.unix_uri());
+  const auto values = pattern(4 * kChunkElements, 1);
+  require(put(*store, "weights", info_of(1, values.size()), values));
+  auto reader = store->read("weights");
+  require(reader);
+  std::vector<float> target(values.size());
+  server.kill();
+  for (std::size_t chunk = 0; chunk < 4; ++chunk) {
+    (*reader)->request(chunk, std::span(target).subspan(chunk * kChunkElements, kChunkElements));
+  }
+  REQUIRE(code_of((*reader)->wait(2)) == ErrorCode::kUnavailable);
+}
+
+TEST_CASE("a hung server is kTimeout within the limits", "[redis]") {
+  RedisServer server;
+  RedisOptions options = quick_options(server.tcp_uri());
+  options.attempts_max = 2;
+  options.command_timeout = milliseconds(300);
+  options.connect_timeout = milliseconds(200);
+  const auto store = open(options);
+  require(store->put_blob("job", "1"));
+  server.pause();
+  const auto start = std::chrono::steady_clock::now();
+  const auto done = store->put_blob("job", "2");
+  REQUIRE(code_of(done) == ErrorCode::kTimeout);
+  REQUIRE(std::chrono::steady_clock::now() - start < std::chrono::seconds(3));
+  server.resume();
+  require(store->put_blob("job", "3"));
+  REQUIRE(*store->get_blob("job") == "3");
+}
+
+TEST_CASE("connections cut by the server are made again", "[redis]") {
+  RedisServer server;
+  const auto store = open(patient(server.tcp_uri()));
+  const auto values = pattern(3 * kChunkElements, 1);
+  std::atomic<bool> done{false};
+  std::thread killer([&] {
+    while (!done) {
+      command(server, {"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+      std::this_thread::sleep_for(milliseconds(5));
+    }
+  });
+  bool good = true;
+  std::vector<float> target(values.size());
+  for (std::uint64_t version = 0; version < 30 && good; ++version) {
+    good = put(*store, "weights", info_of(version, values.size()), values).has_value() &&
+           get(*store, "weights", kModel, target).has_value() && target == values;
+  }
+  done = true;
+  killer.join();
+  REQUIRE(good);
+}
+
+TEST_CASE("a full server refuses the new record and keeps the old", "[redis]") {
+  RedisServer server({"", false, "maxmemory 12mb"});
+  const auto store = open(server.tcp_uri());
+  const auto values = pattern(kChunkElements, 1), large = pattern(16 * kChunkElements, 2);
+  require(put(*store, "weights", info_of(1, values.size()), values));
+  const auto full = put(*store, "weights", info_of(2, large.size()), large);
+  REQUIRE(code_of(full) == ErrorCode::kFull);
+  REQUIRE_THAT(full.error().message, Catch::Contains("maxmemory"));
+  std::vector<float> target(values.size());
+  require(get(*store, "weights", kModel, target));
+  REQUIRE(target == values);
+  command(server, {"CONFIG", "SET", "maxmemory", "0"});
+  require(put(*store, "weights", info_of(3, large.size()), large));
+}
+
+TEST_CASE("a server that evicts is refused", "[redis]") {
+  RedisServer server({"", false, "maxmemory-policy allkeys-lru"});
+  const auto store = open_redis_store(quick_options(server.tcp_uri()), "test");
+  REQUIRE(code_of(store) == ErrorCode::kConfig);
+  REQUIRE_THAT(store.error().message, Catch::Contains("noeviction"));
+}
+
+TEST_CASE("passwords", "[redis]") {
+  RedisServer server({"right", false, "user worker on >two ~speedo:* +@all"});
+  const std::string place = "127.0.0.1:" + std::to_string(server.port());
+  REQUIRE(open_redis_store(quick_options("redis://:right@" + place), "test").has_value());
+  REQUIRE(open_redis_store(quick_options("redis://worker:two@" + place), "test").has_value());
+  for (const std::string& uri : {place, "redis://:wrong@" + place, "redis://worker:x@" + place}) {
+    const auto store = open_redis_store(quick_options(uri), "test");
+    REQUIRE(code_of(store) == ErrorCode::kRefused);
+    REQUIRE_THAT(store.error().message, Catch::Contains("password") && !Catch::Contains("wrong@"));
+  }
+  RedisServer open_server;
+  const auto store = open_redis_store(
+      quick_options("redis://:any@127.0.0.1:" + std::to_string(open_server.port())), "test");
+  REQUIRE(code_of(store) == ErrorCode::kRefused);
+}
+
+// Without +@admin and +info neither eviction nor the server's identity can be asked for.
+TEST_CASE("a user with few rights", "[redis]") {
+  RedisServer server({"", false, "user w on >p ~speedo:* +@read +@write +@connection"});
+  const auto store = open("redis://w:p@127.0.0.1:" + std::to_string(server.port()));
+  const auto values = pattern(2 * kChunkElements, 1);
+  std::vector<float> target(values.size());
+  for (std::uint64_t version = 0; version < 3; ++version) {
+    require(put(*store, "weights", info_of(version, values.size()), values));
+    command(server, {"CLIENT", "KILL", "TYPE", "normal"});
+    require(get(*store, "weights", kModel, target));
+  }
+  RedisServer closed({"", false, "user w on >p ~other:* +@all"});
+  const auto refused = open("redis://w:p@127.0.0.1:" + std::to_string(closed.port()));
+  const auto done = put(*refused, "weights", info_of(1, values.size()), values);
+  REQUIRE(code_of(done) == ErrorCode::kRefused);
+}
+
+TEST_CASE("a replica is not written to", "[redis]") {
+  RedisServer primary;
+  RedisServer replica({"", false, "replicaof 127.0.0.1 " + std::to_string(primary.port())});
+  const auto store = open(replica.tcp_uri());
+  const auto done = store->put_blob("job", "x");
+  REQUIRE(code_of(done) == ErrorCode::kUnavailable);
+  REQUIRE_THAT(done.error().message, Catch::Contains("READONLY") && Catch::Contains("primary"));
+}
+
+TEST_CASE("nobody there", "[redis]") {
+  int port = 0;
+  {
+    const RedisServer server;
+    port = server.port();
+  }
+  const auto tcp = open_redis_store(quick_options("127.0.0.1:" + std::to_string(port)), "test");
+  REQUIRE(code_of(tcp) == ErrorCode::kUnavailable);
+  REQUIRE_THAT(tcp.error().message,
+               Catch::Contains("127.0.0.1:" + std::to_string(port)) && Catch::Contains("start"));
+  const auto unix = open_redis_store(quick_options("unix:///nowhere/redis.sock"), "test");
+  REQUIRE(code_of(unix) == ErrorCode::kUnavailable);
+  REQUIRE(code_of(open_redis_store(quick_options("127.0.0.1:1"), "a{b}")) == ErrorCode::kUsage);
+}
+
+TEST_CASE("a database that does not exist", "[redis]") {
+  RedisServer server;
+  require(open_redis_store(quick_options(server.tcp_uri() + "/3"), "test"));
+  REQUIRE(code_of(open_redis_store(quick_options(server.tcp_uri() + "/99"), "test")) ==
+          ErrorCode::kConfig);
+}
+
+TEST_CASE("jobs do not see each other, and clear takes only its own", "[redis]") {
+  RedisServer server;
+  const auto one = open(server.tcp_uri(), "one"), two = open(server.tcp_uri(), "two");
+  require(one->put_blob("job", "1"));
+  require(two->put_blob("job", "2"));
+  require(one->clear());
+  REQUIRE(code_of(one->get_blob("job")) == ErrorCode::kNotFound);
+  REQUIRE(*two->get_blob("job") == "2");
+}
+
+TEST_CASE("contributions expire, weights do not", "[redis]") {
+  RedisServer server;
+  const auto store = open(server.tcp_uri());
+  const auto values = pattern(10, 1);
+  require(put(*store, weights_key(), info_of(1, 10), values));
+  require(put(*store, contribution_key(3), info_of(1, 10), values));
+  // An error reply is the only one that can be read without hiredis.
+  const auto ttl = [&](const std::string& key) {
+    const std::string script = "return redis.error_reply('TTL ' .. redis.call('TTL', KEYS[1]))";
+    const std::string text = command(server, {"EVAL", script, "1", "speedo:{test}:" + key});
+    return std::stoi(text.substr(text.find("TTL ") + 4));
+  };
+  REQUIRE(ttl("weights:m") == -1);
+  REQUIRE(ttl("weights:s0:c0") == -1);
+  REQUIRE(ttl("contribution/3:m") > 3000);
+  REQUIRE(ttl("contribution/3:s0:c0") > 3000);
+}
+
+}  // namespace speedo::test

@@ -1,0 +1,138 @@
+// Addresses, error replies and the reply parser, without a server.
+
+#include <algorithm>
+#include <cstring>
+
+#include "store/redis/redis_error.hpp"
+#include "store/redis/reply_reader.hpp"
+#include "store/store_under_test.hpp"
+
+namespace speedo::test {
+
+TEST_CASE("addresses of Redis", "[redis]") {
+  auto o = parse_redis_uri("node7");
+  require(o);
+  REQUIRE(o->host == "node7");
+  REQUIRE(o->port == 6379);
+  o = parse_redis_uri("10.0.0.1:7000");
+  require(o);
+  REQUIRE(to_string(*o) == "10.0.0.1:7000");
+  o = parse_redis_uri("redis://me:p%40ss%3a@host:1234/5");
+  require(o);
+  REQUIRE(o->user == "me");
+  REQUIRE(o->password == "p@ss:");
+  REQUIRE(o->db == 5);
+  REQUIRE(to_string(*o) == "host:1234");
+  o = parse_redis_uri("redis://:secret@host");
+  require(o);
+  REQUIRE(o->user.empty());
+  REQUIRE(o->password == "secret");
+  o = parse_redis_uri("redis://[::1]:7000/");
+  require(o);
+  REQUIRE(o->host == "::1");
+  REQUIRE(to_string(*o) == "[::1]:7000");
+  o = parse_redis_uri("unix:///tmp/redis.sock?db=2");
+  require(o);
+  REQUIRE(o->unix_path == "/tmp/redis.sock");
+  REQUIRE(o->db == 2);
+}
+
+TEST_CASE("bad addresses name the fault and no password", "[redis]") {
+  for (const char* uri :
+       {"", ":6379", "host:", "host:0", "host:65536", "host:x", "http://host", "redis://host/x",
+        "redis://secret@host", "redis://u:%zz@host", "redis://u:secret@", "unix://relative",
+        "unix:///a?x=1", "[::1", "a b", "redis://[::1]7000", "host:6379:1"}) {
+    CAPTURE(uri);
+    const auto options = parse_redis_uri(uri);
+    REQUIRE(code_of(options) == ErrorCode::kUsage);
+    REQUIRE_THAT(options.error().message, !Catch::Contains("secret"));
+  }
+  const auto tls = parse_redis_uri("rediss://host");
+  REQUIRE(code_of(tls) == ErrorCode::kUnsupported);
+  REQUIRE_THAT(tls.error().message, Catch::Contains("stunnel"));
+}
+
+TEST_CASE("error replies have their kind", "[redis]") {
+  const auto code = [](const char* text) { return redis_error(text, "h:1").code; };
+  REQUIRE(code("OOM command not allowed") == ErrorCode::kFull);
+  REQUIRE(code("MISCONF Redis is configured") == ErrorCode::kCannotWrite);
+  REQUIRE(code("NOAUTH Authentication required.") == ErrorCode::kRefused);
+  REQUIRE(code("WRONGPASS invalid") == ErrorCode::kRefused);
+  REQUIRE(code("NOPERM this user") == ErrorCode::kRefused);
+  for (const char* text :
+       {"LOADING Redis is loading", "MASTERDOWN Link", "TRYAGAIN Multiple", "READONLY You can't",
+        "BUSY Redis is busy", "CLUSTERDOWN Hash slot", "ERR max number of clients reached"}) {
+    REQUIRE(is_transient(code(text)));
+  }
+  REQUIRE(code("WRONGTYPE Operation") == ErrorCode::kCorrupt);
+  REQUIRE(code("MOVED 3999 127.0.0.1:6381") == ErrorCode::kUnsupported);
+  REQUIRE(code("ERR something new") == ErrorCode::kInternal);
+}
+
+namespace {
+
+// Feeds `bytes` in pieces and returns the kinds of replies, each read into the same sink.
+std::vector<ReplyReader::Kind> replies(const std::string& bytes, std::size_t piece,
+                                       const BulkSink& sink) {
+  ReplyReader reader;
+  std::vector<ReplyReader::Kind> kinds;
+  std::size_t next = 0;
+  while (true) {
+    auto reply = reader.next(sink);
+    require(reply);
+    if (*reply) {
+      kinds.push_back((*reply)->kind);
+      continue;
+    }
+    if (next == bytes.size()) return kinds;
+    std::size_t count = 0;
+    const std::size_t end = std::min(bytes.size(), next + piece);
+    for (const iovec& vector : reader.receive_into()) {
+      const std::size_t taken = std::min(vector.iov_len, end - next);
+      std::memcpy(vector.iov_base, bytes.data() + next, taken);
+      next += taken;
+      count += taken;
+    }
+    reader.received(count);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("replies are taken apart wherever they are cut", "[redis]") {
+  using Kind = ReplyReader::Kind;
+  const std::string bytes =
+      "+OK\r\n$6\r\nabCDEF\r\n:42\r\n-ERR no\r\n$-1\r\n$3\r\nxyz\r\n$6\r\n\r\n\r\nab\r\n"
+      "$40000\r\n" +
+      std::string(40000, 'z') + "\r\n+PONG\r\n";
+  const std::vector<Kind> expected = {Kind::kStatus, Kind::kBulk,        Kind::kInteger,
+                                      Kind::kError,  Kind::kNil,         Kind::kWrongLength,
+                                      Kind::kBulk,   Kind::kWrongLength, Kind::kStatus};
+  for (std::size_t piece = 1; piece <= 70; ++piece) {
+    CAPTURE(piece);
+    std::string head(2, ' '), body(4, ' ');
+    const BulkSink sink{std::as_writable_bytes(std::span(head)),
+                        std::as_writable_bytes(std::span(body)), nullptr};
+    REQUIRE(replies(bytes, piece, sink) == expected);
+    REQUIRE(head == "zz");  // the first bytes even of a value of another length
+    REQUIRE(body == "\r\nab");
+  }
+  std::string whole;
+  REQUIRE(replies("$6\r\nabCDEF\r\n", 3, BulkSink{{}, {}, &whole}).size() == 1);
+  REQUIRE(whole == "abCDEF");
+}
+
+TEST_CASE("what is not Redis is refused", "[redis]") {
+  for (const std::string& bytes :
+       {std::string("HTTP/1.1 400 Bad Request\r\n"), std::string("$-2\r\n"),
+        std::string("$12x\r\n"), std::string("\r\n"), std::string("*1\r\n"),
+        std::string(16000, 'a'), std::string("$99999999999999999999\r\n")}) {
+    ReplyReader reader;
+    const std::span<iovec> into = reader.receive_into();
+    std::memcpy(into[0].iov_base, bytes.data(), bytes.size());
+    reader.received(bytes.size());
+    REQUIRE(code_of(reader.next(BulkSink{})) == ErrorCode::kInternal);
+  }
+}
+
+}  // namespace speedo::test

@@ -1,0 +1,47 @@
+#include "support/catch.hpp"
+
+#include "trace.hpp"
+
+namespace speedo {
+
+TEST_CASE("async merges whoever reports and starts it again") {
+  const auto async = strategy_named("async");
+  CHECK(to_text(async->on(joined({0, 1}))) == "train 0, train 1");
+  CHECK(to_text(async->on(trained(1))) == "merge 1, train 1");
+  CHECK(to_text(async->on(trained(1))) == "merge 1, train 1");
+  CHECK(to_text(async->on(trained(0))) == "merge 0, train 0");
+}
+
+TEST_CASE("async: a newcomer starts at once, a departure disturbs nobody") {
+  const auto async = strategy_named("async");
+  async->on(joined({0}));
+  CHECK(to_text(async->on(joined({5}))) == "train 5");
+  CHECK(to_text(async->on(left(0))).empty());
+  CHECK(to_text(async->on(trained(5))) == "merge 5, train 5");
+  CHECK(to_text(async->on(left(5))).empty());
+  CHECK(to_text(async->on(joined({6}))) == "train 6");
+}
+
+TEST_CASE("async: a run that failed is followed by another, and merges nothing") {
+  const auto async = strategy_named("async");
+  async->on(joined({0}));
+  CHECK(to_text(async->on(failed(0))) == "train 0");
+}
+
+TEST_CASE("async refuses a damaged state and keeps its own") {
+  const auto async = strategy_named("async");
+  async->on(joined({2, 7}));
+  CHECK(async->save() == "async\nrunning 2 7\n");
+  for (const char* bad : {"", "async", "async\n", "sync\nrunning 2\n", "async\nrunning 7 2\n",
+                          "async\nrunning 2 2\n", "async\nrunning x\n", "async\nrunning 1",
+                          "async\nrunning 1\nmore\n", "async\nrunning 99999999999999999999\n",
+                          "async\nrunning -1\n", "async\nrunning 1 \n"}) {
+    INFO(bad);
+    const auto result = async->restore(bad);
+    REQUIRE(!result);
+    CHECK(result.error().code == ErrorCode::kCorrupt);
+  }
+  CHECK(async->save() == "async\nrunning 2 7\n");
+}
+
+}  // namespace speedo

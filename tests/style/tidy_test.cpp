@@ -1,0 +1,317 @@
+// The house rules that a program can check. Each finding is one line, "file:line: what".
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <speedo/train/strategy.hpp>
+
+#include "style/source_tree.hpp"
+#include "support/catch.hpp"
+
+namespace speedo {
+namespace {
+
+using Findings = std::vector<std::string>;
+
+std::string at(const SourceFile& file, std::size_t line_index) {
+  return file.path + ":" + std::to_string(line_index + 1) + ": ";
+}
+
+const std::vector<SourceFile>& tree() {
+  static const std::vector<SourceFile> files = read_source_tree(SPEEDO_SOURCE_DIR);
+  return files;
+}
+
+void expect_none(const Findings& findings) {
+  for (const std::string& finding : findings) UNSCOPED_INFO(finding);
+  CHECK(findings.empty());
+}
+
+bool is_text(const SourceFile& file) {
+  return file.is_code() || file.has_suffix(".md") || file.has_suffix(".txt") ||
+         file.has_suffix(".cmake") || file.has_suffix(".sh") || file.has_suffix(".proto") ||
+         file.has_suffix(".json") || file.has_suffix(".prototxt");
+}
+
+bool starts_with(const std::string& text, const std::string& prefix) {
+  return text.rfind(prefix, 0) == 0;
+}
+
+TEST_CASE("The rules see the project's files") { REQUIRE(tree().size() > 100); }
+
+TEST_CASE("Lines are clean, at most 100 columns, and the last one ends") {
+  Findings findings;
+  for (const SourceFile& file : tree()) {
+    if (!is_text(file) || file.in("tests/golden/data")) continue;
+    if (!file.text.empty() && file.text.back() != '\n') {
+      findings.push_back(at(file, 0) + "no newline at the end");
+    }
+    for (std::size_t i = 0; i < file.lines.size(); ++i) {
+      const std::string& line = file.lines[i];
+      if (file.is_code() && line.size() > 100) findings.push_back(at(file, i) + "over 100 columns");
+      if (line.find('\t') != std::string::npos) findings.push_back(at(file, i) + "tab");
+      if (!line.empty() && line.back() == ' ' && !file.has_suffix(".md")) {
+        findings.push_back(at(file, i) + "trailing space");
+      }
+    }
+  }
+  expect_none(findings);
+}
+
+TEST_CASE("Files stay under their limit: 500 lines, tests 800, a room's README 60") {
+  Findings findings;
+  for (const SourceFile& file : tree()) {
+    std::size_t limit = SIZE_MAX;
+    if (file.is_code()) limit = file.in("tests") ? 800 : 500;
+    if (file.has_suffix("/README.md")) limit = 60;
+    if (file.lines.size() > limit) {
+      findings.push_back(at(file, limit) + "over " + std::to_string(limit) + " lines");
+    }
+  }
+  expect_none(findings);
+}
+
+TEST_CASE("Functions stay under 60 lines") {
+  Findings findings;
+  for (const SourceFile& file : tree()) {
+    if (!file.is_source() || file.in("tests")) continue;
+    for (std::size_t i = 0; i < file.lines.size(); ++i) {
+      const std::string& line = file.lines[i];
+      const bool opens = !line.empty() && line.back() == '{' && line[0] != ' ' && line[0] != '}' &&
+                         line[0] != '#' && line.find("namespace") == std::string::npos &&
+                         !starts_with(line, "class") && !starts_with(line, "struct");
+      if (!opens) continue;
+      std::size_t end = i;
+      while (end < file.lines.size() && !starts_with(file.lines[end], "}")) ++end;
+      if (end - i > 60) findings.push_back(at(file, i) + std::to_string(end - i) + " lines");
+    }
+  }
+  expect_none(findings);
+}
+
+TEST_CASE("Headers have #pragma once, and a source includes its own header first") {
+  Findings findings;
+  std::map<std::string, std::string> header_of;  // path without extension -> include text
+  for (const SourceFile& file : tree()) {
+    if (!file.is_header()) continue;
+    if (std::find(file.lines.begin(), file.lines.end(), "#pragma once") == file.lines.end()) {
+      findings.push_back(at(file, 0) + "no #pragma once");
+    }
+    header_of[file.path.substr(0, file.path.size() - 4)] = file.path;
+  }
+  for (const SourceFile& file : tree()) {
+    if (!file.is_source()) continue;
+    const auto own = header_of.find(file.path.substr(0, file.path.size() - 4));
+    if (own == header_of.end()) continue;
+    const auto includes = file.includes();
+    if (includes.empty() || own->second.find(includes.front()) == std::string::npos) {
+      findings.push_back(at(file, 0) + "does not include its own header first");
+    }
+  }
+  expect_none(findings);
+}
+
+// What may be included only below the folders named.
+const std::vector<std::pair<std::string, std::vector<std::string>>>& include_homes() {
+  static const std::vector<std::pair<std::string, std::vector<std::string>>> homes = {
+      {"caf/", {"actors", "tests/actors"}},
+      {"hiredis", {"src/store/redis"}},
+      {"cblas", {"src/cpu"}},
+      {"dnnl", {"src/cpu"}},
+      {"cuda", {"src/gpu"}},
+      {"cublas", {"src/gpu"}},
+      {"cudnn", {"src/gpu"}},
+      {"lmdb.h", {"src/data", "tests/data"}},
+      {"hdf5.h", {"src/data", "tests/data", "tests/golden"}},
+      {"png.h", {"src/data", "tests/data"}},
+      {"CLI/", {"src/main", "tests/main"}},
+      {"nlohmann/", {"src/main", "tests"}},
+      {"catch2/", {"tests/support"}},
+      {"spdlog/", {"src/base"}},
+  };
+  return homes;
+}
+
+TEST_CASE("Third-party headers stay in their rooms") {
+  Findings findings;
+  for (const SourceFile& file : tree()) {
+    if (!file.is_code()) continue;
+    for (const std::string& include : file.includes()) {
+      for (const auto& [prefix, folders] : include_homes()) {
+        if (!starts_with(include, prefix)) continue;
+        const bool home = std::any_of(folders.begin(), folders.end(),
+                                      [&](const std::string& folder) { return file.in(folder); });
+        if (!home) findings.push_back(at(file, 0) + "may not include " + include);
+      }
+      const bool standard = include.find_first_of("./") == std::string::npos;
+      if (file.in("include") && !standard && !starts_with(include, "speedo/")) {
+        findings.push_back(at(file, 0) + "a public header may not include " + include);
+      }
+    }
+  }
+  expect_none(findings);
+}
+
+// Which rooms a room may include, by the first folder of the include path.
+TEST_CASE("Rooms include only the rooms below them") {
+  const std::map<std::string, std::set<std::string>> allowed = {
+      {"src/base", {"base"}},
+      {"src/core", {"base", "backend", "core"}},
+      {"src/cpu", {"base", "backend", "core", "cpu"}},
+      {"src/data", {"base", "core", "data"}},
+      {"src/store", {"base", "store"}},
+      {"strategies", {"base", "train", "strategies"}},
+      {"src/train", {"base", "backend", "core", "store", "train", "strategies"}},
+      {"actors", {"base", "backend", "core", "store", "train", "actors"}},
+  };
+  const std::set<std::string> rooms = {"base",  "backend", "core",       "cpu",    "data",
+                                       "store", "train",   "strategies", "actors", "main"};
+  Findings findings;
+  for (const SourceFile& file : tree()) {
+    if (!file.is_code()) continue;
+    for (const auto& [folder, may] : allowed) {
+      if (!file.in(folder)) continue;
+      for (std::string include : file.includes()) {
+        if (starts_with(include, "speedo/")) include = include.substr(7);
+        const std::string room = include.substr(0, include.find('/'));
+        if (room != include && rooms.count(room) != 0 && may.count(room) == 0) {
+          findings.push_back(at(file, 0) + folder + " may not include " + include);
+        }
+      }
+    }
+  }
+  expect_none(findings);
+}
+
+// The files of src/train that own threads; everything else there is pure.
+bool is_threaded_part(const SourceFile& file) {
+  for (const char* name : {"trainer", "merger", "tester", "job_thread"}) {
+    if (starts_with(file.stem(), name)) return true;
+  }
+  return false;
+}
+
+TEST_CASE("Strategies, sessions and merge arithmetic are pure") {
+  const std::vector<std::string> banned = {
+      "steady_clock", "system_clock", "high_resolution_clock", "thread", "jthread", "mutex",
+      "rand", "random_device", "unordered_map", "unordered_set", "spdlog", "getenv", "ifstream",
+      "ofstream", "fstream", "SPEEDO_INFO", "SPEEDO_WARN"};
+  Findings findings;
+  for (const SourceFile& file : tree()) {
+    const bool pure = file.in("strategies") || (file.in("src/train") && !is_threaded_part(file));
+    if (!file.is_code() || !pure) continue;
+    for (std::size_t i = 0; i < file.lines.size(); ++i) {
+      const std::string code = code_of(file.lines[i]);
+      for (const std::string& word : banned) {
+        if (has_word(code, word)) findings.push_back(at(file, i) + "pure code uses " + word);
+      }
+    }
+  }
+  expect_none(findings);
+}
+
+// Adapters that call a third party which throws, or that hold memory for one.
+bool is_adapter(const SourceFile& file) {
+  return file.in("actors") || file.in("src/main") || file.in("src/data") || file.in("tests") ||
+         file.in("src/store/redis");
+}
+
+TEST_CASE("No exceptions and no bare new outside adapters; std::cout only in the programs") {
+  Findings findings;
+  for (const SourceFile& file : tree()) {
+    if (!file.is_code()) continue;
+    for (std::size_t i = 0; i < file.lines.size(); ++i) {
+      const std::string code = code_of(file.lines[i]);
+      for (const char* word : {"throw", "catch"}) {
+        if (has_word(code, word) && !is_adapter(file)) findings.push_back(at(file, i) + word);
+      }
+      const bool deleted = code.find("= delete") != std::string::npos;
+      if (has_word(code, "delete") && !deleted && !is_adapter(file)) {
+        findings.push_back(at(file, i) + "delete");
+      }
+      // A private constructor needs new; the result goes straight into a unique_ptr.
+      const bool owned = code.find("unique_ptr<") != std::string::npos;
+      if (has_word(code, "new") && !owned && !is_adapter(file)) {
+        findings.push_back(at(file, i) + "new");
+      }
+      const bool program = file.in("src/main") || file.in("tests");
+      if (code.find("std::cout") != std::string::npos && !program) {
+        findings.push_back(at(file, i) + "std::cout");
+      }
+      if (code.find("using namespace") != std::string::npos) {
+        findings.push_back(at(file, i) + "using namespace");
+      }
+      if (file.lines[i].find("TODO") != std::string::npos && !file.in("tests/style")) {
+        findings.push_back(at(file, i) + "TODO");
+      }
+    }
+  }
+  expect_none(findings);
+}
+
+TEST_CASE("Actor messages have no floating-point fields") {
+  Findings findings;
+  for (const SourceFile& file : tree()) {
+    if (file.path != "include/speedo/train/messages.hpp") continue;
+    for (std::size_t i = 0; i < file.lines.size(); ++i) {
+      const std::string code = code_of(file.lines[i]);
+      if (has_word(code, "float") || has_word(code, "double")) {
+        findings.push_back(at(file, i) + "floats do not survive CAF 0.17.6");
+      }
+    }
+  }
+  expect_none(findings);
+}
+
+TEST_CASE("Every source is named in a CMakeLists.txt") {
+  std::string lists;
+  for (const SourceFile& file : tree()) {
+    if (file.has_suffix("CMakeLists.txt")) lists += file.text;
+  }
+  Findings findings;
+  for (const SourceFile& file : tree()) {
+    if (!file.is_source()) continue;
+    const std::string name = std::filesystem::path(file.path).filename().string();
+    if (lists.find(name) == std::string::npos) findings.push_back(file.path + ": in no CMake list");
+  }
+  expect_none(findings);
+}
+
+TEST_CASE("No file is a large blob") {
+  Findings findings;
+  for (const SourceFile& file : tree()) {
+    if (!is_text(file) && file.text.size() > 64 * 1024) {
+      findings.push_back(file.path + ": over 64 KiB");
+    }
+  }
+  expect_none(findings);
+}
+
+TEST_CASE("Every room has a README, and every schedule stands in the strategies' one") {
+  std::set<std::string> readmes;
+  std::string strategies_readme;
+  for (const SourceFile& file : tree()) {
+    if (!file.has_suffix("README.md")) continue;
+    readmes.insert(file.path);
+    if (file.path == "strategies/README.md") strategies_readme = file.text;
+  }
+  Findings findings;
+  for (const SourceFile& file : tree()) {
+    if (!file.is_source() || file.in("tests")) continue;
+    const std::string folder = std::filesystem::path(file.path).parent_path().string();
+    if (readmes.count(folder + "/README.md") == 0) findings.push_back(folder + ": no README.md");
+  }
+  for (const StrategyEntry& entry : strategy_registry()) {
+    if (strategies_readme.find(entry.name) == std::string::npos) {
+      findings.push_back(std::string("strategies/README.md: does not name ") + entry.name);
+    }
+  }
+  expect_none(findings);
+}
+
+}  // namespace
+}  // namespace speedo

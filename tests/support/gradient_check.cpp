@@ -1,0 +1,141 @@
+#include "support/gradient_check.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <speedo/base/random.hpp>
+
+#include "support/catch.hpp"
+
+namespace speedo {
+namespace {
+
+constexpr float kStep = 1e-2F;
+constexpr double kThreshold = 1e-3;
+constexpr float kAlreadyThere = 0.5F;  // in parameter gradients before the backward pass
+
+bool is_loss(LayerFixture& it) { return it.layer().default_loss_weight(0) != 0.0F; }
+
+// Fixed weights of the objective; a loss has its loss weight, and tops without gradients none.
+float objective_weight(LayerFixture& it, std::size_t top, std::int64_t index) {
+  if (top > 0) return 0.0F;
+  if (is_loss(it)) return 1.7F;
+  return 0.5F + 0.25F * static_cast<float>((index * 7 + 3) % 5);
+}
+
+double objective(LayerFixture& it) {
+  REQUIRE(it.forward().has_value());
+  double sum = 0.0;
+  for (std::size_t t = 0; t < it.top_count(); ++t) {
+    const auto values = it.top_values(t);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      sum += static_cast<double>(objective_weight(it, t, static_cast<std::int64_t>(i))) * values[i];
+    }
+  }
+  return sum;
+}
+
+// The multiples of `spacing` around zero, one per bottom element, shuffled.
+std::vector<float> make_ladder(LayerFixture& it, float spacing, Random& random) {
+  std::int64_t count = 0;
+  for (std::size_t b = 0; b < it.bottom_count(); ++b) count += it.bottom(b).count();
+  std::vector<float> ladder;
+  for (std::int64_t i = 0; i < count; ++i) {
+    ladder.push_back(spacing * static_cast<float>(i - count / 2));
+    std::swap(ladder.back(), ladder[random.below(ladder.size())]);
+  }
+  return ladder;
+}
+
+void fill_bottoms(LayerFixture& it, const GradientCheck& check, Random& random) {
+  std::vector<float> ladder = make_ladder(it, check.spacing, random);
+  for (std::size_t b = 0; b < it.bottom_count(); ++b) {
+    const bool is_label = static_cast<int>(b) == check.label_bottom;
+    std::vector<float> values;
+    while (static_cast<std::int64_t>(values.size()) < it.bottom(b).count()) {
+      if (is_label) {
+        values.push_back(
+            static_cast<float>(random.below(static_cast<std::uint64_t>(check.classes))));
+        continue;
+      }
+      if (check.spacing > 0.0F) {
+        values.push_back(ladder.back());
+        ladder.pop_back();
+        continue;
+      }
+      const float value = random.uniform(check.low, check.high);
+      if (std::fabs(value - check.kink) >= check.kink_range) values.push_back(value);
+    }
+    it.set_bottom(b, values);
+  }
+}
+
+void check_values(LayerFixture& it, const std::string& what, float* values,
+                  const std::vector<float>& gradient) {
+  for (std::size_t i = 0; i < gradient.size(); ++i) {
+    const float before = values[i];
+    values[i] = before + kStep;
+    const double above = objective(it);
+    values[i] = before - kStep;
+    const double below = objective(it);
+    values[i] = before;
+    const double estimate = (above - below) / (2.0 * double{kStep});
+    const double scale = std::max({std::fabs(estimate), std::fabs(double{gradient[i]}), 1.0});
+    INFO(what << " element " << i);
+    REQUIRE(double{gradient[i]} == Approx(estimate).margin(kThreshold * scale).epsilon(0.0));
+  }
+}
+
+}  // namespace
+
+void check_gradient(const std::string& layer_text, const GradientCheck& check,
+                    std::unique_ptr<Backend> backend) {
+  INFO(layer_text << " on backend " << backend->name());
+  LayerFixture it(layer_text, std::move(backend), check.phase);
+  const auto built = it.build(check.bottoms, check.tops);
+  INFO((built ? std::string() : built.error().message));
+  REQUIRE(built.has_value());
+  Random random(42);
+  fill_bottoms(it, check, random);
+  for (std::size_t p = 0; p < it.parameter_count(); ++p) {
+    Tensor& parameter = it.parameter(p);
+    for (std::int64_t i = 0; i < parameter.count(); ++i) {
+      parameter.data()[i] = random.uniform(-1.0F, 1.0F);
+      parameter.grad()[i] = kAlreadyThere;
+    }
+  }
+
+  REQUIRE(it.forward().has_value());
+  for (std::size_t t = 0; t < it.top_count(); ++t) {
+    for (std::int64_t i = 0; i < it.top(t).count(); ++i) {
+      it.top(t).grad()[i] = objective_weight(it, t, i);
+    }
+  }
+  for (std::size_t b = 0; b < it.bottom_count(); ++b) {
+    // Only what is overwritten can be right afterwards; memory shared with a top holds its
+    // gradient.
+    Tensor& bottom = it.bottom(b);
+    if (bottom.grad() != it.top(0).grad()) std::fill_n(bottom.grad(), bottom.count(), NAN);
+  }
+  it.backward();
+
+  std::vector<std::vector<float>> bottom_grads, parameter_grads;
+  for (std::size_t b = 0; b < it.bottom_count(); ++b) {
+    const float* grad = it.bottom(b).grad();
+    bottom_grads.emplace_back(grad, grad + it.bottom(b).count());
+  }
+  for (std::size_t p = 0; p < it.parameter_count(); ++p) {
+    const float* grad = it.parameter(p).grad();
+    auto& values = parameter_grads.emplace_back(grad, grad + it.parameter(p).count());
+    for (float& value : values) value -= kAlreadyThere;
+  }
+  for (std::size_t b = 0; b < it.bottom_count(); ++b) {
+    if (!it.propagate[b]) continue;
+    check_values(it, "bottom " + std::to_string(b), it.bottom(b).data(), bottom_grads[b]);
+  }
+  for (std::size_t p = 0; p < it.parameter_count(); ++p) {
+    check_values(it, "parameter " + std::to_string(p), it.parameter(p).data(), parameter_grads[p]);
+  }
+}
+
+}  // namespace speedo

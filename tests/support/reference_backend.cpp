@@ -1,0 +1,236 @@
+#include "support/reference_backend.hpp"
+
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include <speedo/base/random.hpp>
+
+#include "support/reference_operations.hpp"
+
+namespace speedo {
+namespace {
+
+class ReferenceBackend final : public Backend {
+ public:
+  std::string_view name() const override { return "reference"; }
+
+  Result<Buffer> allocate(std::size_t bytes) override {
+    const std::size_t rounded = (bytes + 63) / 64 * 64;
+    void* memory = std::aligned_alloc(64, rounded);
+    if (memory == nullptr) return Error{ErrorCode::kFull, "no memory"};
+    std::memset(memory, 0, rounded);
+    return Buffer(memory, bytes, [](void* gone) { std::free(gone); });
+  }
+  void upload(float* target, std::span<const float> source) override {
+    std::copy(source.begin(), source.end(), target);
+  }
+  void download(std::span<float> target, const float* source) override {
+    std::copy_n(source, target.size(), target.begin());
+  }
+  void synchronize() override {}
+  void copy(std::int64_t n, const float* x, float* y) override {
+    for (std::int64_t i = 0; i < n; ++i) y[i] = x[i];
+  }
+  void fill(std::int64_t n, float value, float* x) override { std::fill_n(x, n, value); }
+
+  void gemm(Op a_op, Op b_op, GemmShape s, float alpha, const float* a, const float* b, float beta,
+            float* c) override {
+    for (std::int64_t i = 0; i < s.m; ++i) {
+      for (std::int64_t j = 0; j < s.n; ++j) {
+        double sum = 0.0;
+        for (std::int64_t k = 0; k < s.k; ++k) {
+          sum += double{a_op == Op::kNone ? a[i * s.k + k] : a[k * s.m + i]} *
+                 double{b_op == Op::kNone ? b[k * s.n + j] : b[j * s.k + k]};
+        }
+        float& target = c[i * s.n + j];
+        const double before = beta == 0.0F ? 0.0 : double{beta} * target;
+        target = static_cast<float>(alpha * sum + before);
+      }
+    }
+  }
+
+  void axpby(std::int64_t n, float alpha, const float* x, float beta, float* y) override {
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double before = beta == 0.0F ? 0.0 : double{beta} * y[i];
+      y[i] = static_cast<float>(double{alpha} * x[i] + before);
+    }
+  }
+  void multiply(std::int64_t n, const float* a, const float* b, float* y) override {
+    for (std::int64_t i = 0; i < n; ++i) y[i] = a[i] * b[i];
+  }
+  void square(std::int64_t n, const float* x, float* y) override {
+    for (std::int64_t i = 0; i < n; ++i) y[i] = x[i] * x[i];
+  }
+  void power(std::int64_t n, const float* x, float exponent, float* y) override {
+    for (std::int64_t i = 0; i < n; ++i) {
+      y[i] = static_cast<float>(std::pow(double{x[i]}, double{exponent}));
+    }
+  }
+  void divide(std::int64_t n, const float* a, const float* b, float* y) override {
+    for (std::int64_t i = 0; i < n; ++i) y[i] = a[i] / b[i];
+  }
+  void add_scalar(std::int64_t n, float value, float* y) override {
+    for (std::int64_t i = 0; i < n; ++i) y[i] += value;
+  }
+  double dot(std::int64_t n, const float* x, const float* y) override {
+    double sum = 0.0;
+    for (std::int64_t i = 0; i < n; ++i) sum += double{x[i]} * y[i];
+    return sum;
+  }
+  double sum_abs(std::int64_t n, const float* x) override {
+    double sum = 0.0;
+    for (std::int64_t i = 0; i < n; ++i) sum += std::fabs(x[i]);
+    return sum;
+  }
+
+  void add_row(std::int64_t rows, std::int64_t columns, const float* bias, float* y) override {
+    for (std::int64_t i = 0; i < rows * columns; ++i) y[i] += bias[i % columns];
+  }
+  void sum_rows(std::int64_t rows, std::int64_t columns, const float* x, float* sum) override {
+    for (std::int64_t c = 0; c < columns; ++c) {
+      double total = sum[c];
+      for (std::int64_t r = 0; r < rows; ++r) total += x[r * columns + c];
+      sum[c] = static_cast<float>(total);
+    }
+  }
+  void copy_rows(std::int64_t rows, std::int64_t columns, const float* source,
+                 std::int64_t source_stride, float* target, std::int64_t target_stride) override {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      for (std::int64_t c = 0; c < columns; ++c) {
+        target[r * target_stride + c] = source[r * source_stride + c];
+      }
+    }
+  }
+
+  void relu_forward(std::int64_t n, float slope, const float* x, float* y) override {
+    for (std::int64_t i = 0; i < n; ++i) {
+      y[i] = std::max(x[i], 0.0F) + slope * std::min(x[i], 0.0F);
+    }
+  }
+  void relu_backward(std::int64_t n, float slope, const float* x, const float* y_grad,
+                     float* x_grad) override {
+    for (std::int64_t i = 0; i < n; ++i) x_grad[i] = x[i] > 0.0F ? y_grad[i] : slope * y_grad[i];
+  }
+  void dropout_mask(std::int64_t n, float ratio, std::uint64_t seed, float* mask) override {
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double uniform =
+          static_cast<double>(mix64(seed + static_cast<std::uint64_t>(i)) >> 40U) / 16777216.0;
+      mask[i] = uniform >= double{ratio} ? 1.0F / (1.0F - ratio) : 0.0F;
+    }
+  }
+
+  void softmax_forward(SoftmaxShape s, const float* x, float* y) override {
+    for_each_column(s, [&](std::int64_t start) {
+      double highest = -HUGE_VAL, sum = 0.0;
+      std::vector<double> values;
+      for (std::int64_t k = 0; k < s.classes; ++k) {
+        highest = std::max(highest, double{x[start + k * s.inner]});
+      }
+      for (std::int64_t k = 0; k < s.classes; ++k) {
+        values.push_back(std::exp(x[start + k * s.inner] - highest));
+        sum += values.back();
+      }
+      for (std::int64_t k = 0; k < s.classes; ++k) {
+        y[start + k * s.inner] = static_cast<float>(values[static_cast<std::size_t>(k)] / sum);
+      }
+    });
+  }
+  void softmax_backward(SoftmaxShape s, const float* y, const float* y_grad,
+                        float* x_grad) override {
+    for_each_column(s, [&](std::int64_t start) {
+      double sum = 0.0;
+      for (std::int64_t k = 0; k < s.classes; ++k) {
+        sum += double{y[start + k * s.inner]} * y_grad[start + k * s.inner];
+      }
+      for (std::int64_t k = 0; k < s.classes; ++k) {
+        const std::int64_t i = start + k * s.inner;
+        x_grad[i] = static_cast<float>((y_grad[i] - sum) * y[i]);
+      }
+    });
+  }
+  SoftmaxLoss softmax_loss(SoftmaxShape s, const float* probability, const float* labels,
+                           bool has_ignore, int ignore_label) override {
+    SoftmaxLoss loss;
+    for (std::int64_t i = 0; i < s.outer * s.inner; ++i) {
+      const auto label = static_cast<std::int64_t>(labels[i]);
+      if (has_ignore && label == ignore_label) continue;
+      if (label < 0 || label >= s.classes) {
+        loss.bad_index = i;
+        loss.bad_label = labels[i];
+        return loss;
+      }
+      const float p = probability[start_of(s, i) + label * s.inner];
+      loss.sum -= std::log(double{std::max(p, FLT_MIN)});
+      loss.valid += 1;
+    }
+    return loss;
+  }
+  void softmax_loss_backward(SoftmaxShape s, const float* probability, const float* labels,
+                             bool has_ignore, int ignore_label, float scale, float* grad) override {
+    for (std::int64_t i = 0; i < s.outer * s.inner; ++i) {
+      const auto label = static_cast<std::int64_t>(labels[i]);
+      for (std::int64_t k = 0; k < s.classes; ++k) {
+        const std::int64_t at = start_of(s, i) + k * s.inner;
+        const double error = probability[at] - (k == label ? 1.0 : 0.0);
+        grad[at] = has_ignore && label == ignore_label ? 0.0F : static_cast<float>(scale * error);
+      }
+    }
+  }
+
+  void max_forward(std::int64_t n, const float* a, const float* b, bool first, float b_index,
+                   float* mask, float* y) override {
+    for (std::int64_t i = 0; i < n; ++i) {
+      const bool b_wins = first ? !(a[i] > b[i]) : b[i] > a[i];
+      if (b_wins) {
+        mask[i] = b_index;
+      } else if (first) {
+        mask[i] = 0.0F;
+      }
+      y[i] = b_wins ? b[i] : a[i];
+    }
+  }
+  void max_backward(std::int64_t n, const float* mask, float index, const float* y_grad,
+                    float* x_grad) override {
+    for (std::int64_t i = 0; i < n; ++i) x_grad[i] = mask[i] == index ? y_grad[i] : 0.0F;
+  }
+
+  void sgd_update(std::int64_t n, const SgdStep& s, const float* weights, float* history,
+                  float* grad) override {
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double sign = weights[i] > 0.0F ? 1.0 : (weights[i] < 0.0F ? -1.0 : 0.0);
+      const double g = double{s.scale} * grad[i] + double{s.l2} * weights[i] + s.l1 * sign;
+      history[i] = static_cast<float>(double{s.momentum} * history[i] + s.rate * g);
+      grad[i] = history[i];
+    }
+  }
+
+  Result<std::unique_ptr<Convolution>> make_convolution(const ConvolutionShape& shape) override {
+    return make_reference_convolution(shape);
+  }
+  Result<std::unique_ptr<Pooling>> make_pooling(const PoolingShape& shape) override {
+    return make_reference_pooling(shape);
+  }
+  Result<std::unique_ptr<Lrn>> make_lrn(const LrnShape& shape) override {
+    return make_reference_lrn(shape);
+  }
+
+ private:
+  // Index of class 0 at the i-th of outer x inner positions.
+  static std::int64_t start_of(SoftmaxShape s, std::int64_t i) {
+    return i / s.inner * s.classes * s.inner + i % s.inner;
+  }
+  template <class Visit>
+  static void for_each_column(SoftmaxShape s, const Visit& visit) {
+    for (std::int64_t i = 0; i < s.outer * s.inner; ++i) visit(start_of(s, i));
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_reference_backend() { return std::make_unique<ReferenceBackend>(); }
+
+}  // namespace speedo

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <memory>
+
+#include <speedo/backend/operations.hpp>
+
+namespace speedo {
+
+// The operations with state of the reference backend, in plain loops with double sums.
+std::unique_ptr<Convolution> make_reference_convolution(const ConvolutionShape& shape);
+std::unique_ptr<Pooling> make_reference_pooling(const PoolingShape& shape);
+std::unique_ptr<Lrn> make_reference_lrn(const LrnShape& shape);
+
+}  // namespace speedo

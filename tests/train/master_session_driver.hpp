@@ -1,0 +1,132 @@
+#pragma once
+
+// A MasterSession driven by short calls; what it commands comes back as text, notes apart.
+
+#include <bit>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <speedo/train/master_session.hpp>
+
+namespace speedo {
+
+inline std::string to_text(const master_command::SendWelcome& c) {
+  return fmt::format("welcome {} as {}", c.peer.value, c.message.worker);
+}
+inline std::string to_text(const master_command::SendRefused& c) {
+  return fmt::format("refuse {} code {}", c.peer.value, c.message.code);
+}
+inline std::string to_text(const master_command::SendTrain& c) {
+  const TrainMessage& m = c.message;
+  return fmt::format("train {} run {} it {} v {} data {}/{}", c.peer.value, m.run, m.iteration,
+                     m.version, m.data_run, m.next_data_run);
+}
+inline std::string to_text(const master_command::SendStop& c) {
+  return fmt::format("stop {}", c.peer.value);
+}
+inline std::string to_text(const master_command::StartMerge& c) {
+  std::string text = fmt::format("{} {} it {}:", c.mean ? "mean" : "merge", c.merge.value,
+                                 c.iteration);
+  for (const auto& each : c.contributions) {
+    text += fmt::format(" {}.{}", each.worker.value, each.run.value);
+  }
+  return text;
+}
+inline std::string to_text(const master_command::StartTest& c) {
+  return fmt::format("test {}", c.iteration);
+}
+inline std::string to_text(const master_command::StartSnapshot& c) {
+  return fmt::format("snapshot {}", c.iteration);
+}
+inline std::string to_text(const master_command::Finish& c) {
+  if (!c.error) return "finish";
+  return fmt::format("finish code {}", static_cast<int>(c.error->code));
+}
+inline std::string to_text(const master_command::Note&) { return {}; }
+
+struct MasterDriver {
+  explicit MasterDriver(MasterConfig config_in, const std::string& strategy = "async")
+      : config(config_in), session(std::move(config_in), named(strategy)) {}
+
+  static std::unique_ptr<Strategy> named(const std::string& name) {
+    StrategyOptions options;
+    options.name = name;
+    return make_strategy(options).value();
+  }
+
+  std::string on(const MasterEvent& event) {
+    std::string text;
+    for (const MasterCommand& command : session.on(event)) {
+      if (const auto* note = std::get_if<master_command::Note>(&command)) {
+        notes.push_back(note->text);
+        continue;
+      }
+      if (const auto* c = std::get_if<master_command::Finish>(&command)) error = c->error;
+      if (const auto* c = std::get_if<master_command::SendRefused>(&command)) {
+        refusal = c->message.reason;
+      }
+      const std::string one = std::visit([](const auto& c) { return to_text(c); }, command);
+      text += (text.empty() ? "" : "; ") + one;
+    }
+    return text;
+  }
+
+  std::string hello(std::uint64_t peer) {
+    return on(master_event::Hello{
+        {peer}, {kProtocolVersion, "host/" + std::to_string(peer), "cpu"}});
+  }
+  std::string ready(std::uint64_t peer, std::uint64_t worker) {
+    return on(master_event::Ready{{peer}, {worker, config.model.high, config.model.low}});
+  }
+  // Hello and Ready of the worker that gets this number.
+  std::string join(std::uint64_t peer, std::uint64_t worker) {
+    hello(peer);
+    return ready(peer, worker);
+  }
+  std::string trained(std::uint64_t peer, std::uint64_t worker, std::uint64_t run,
+                      float loss = 1.0F, std::uint64_t base = 0) {
+    return on(master_event::Trained{
+        {peer}, {worker, run, std::bit_cast<std::uint32_t>(loss), base, 10, 0, 0}});
+  }
+  std::string merged(std::uint64_t merge, std::uint64_t version,
+                     std::vector<WorkerId> rejected = {}) {
+    return on(master_event::Merged{{merge}, {version}, std::move(rejected)});
+  }
+  std::string lost(std::uint64_t peer) { return on(master_event::PeerLost{{peer}, "reset"}); }
+  std::string tick(int seconds) {
+    return on(master_event::Tick{std::chrono::seconds(1000 + seconds)});
+  }
+  std::string tested(std::uint64_t iteration) {
+    return on(master_event::Tested{iteration, 0.5F, 1.5F});
+  }
+  std::string snapshot_done(std::uint64_t iteration) {
+    return on(master_event::SnapshotDone{iteration});
+  }
+  bool noted(const std::string& part) const {
+    for (const std::string& note : notes) {
+      if (note.find(part) != std::string::npos) return true;
+    }
+    return false;
+  }
+
+  MasterConfig config;
+  MasterSession session;
+  std::vector<std::string> notes;
+  std::optional<Error> error;
+  std::string refusal;
+};
+
+inline MasterConfig config_for(std::uint64_t workers, std::uint64_t max_iteration) {
+  MasterConfig config;
+  config.workers_min = workers;
+  config.max_iteration = max_iteration;
+  config.model = {11, 12};
+  config.store_uri = "unix:///r.sock";
+  config.job = "job";
+  return config;
+}
+
+}  // namespace speedo

@@ -1,0 +1,228 @@
+#include "support/catch.hpp"
+
+#include "master_session_driver.hpp"
+
+namespace speedo {
+
+namespace {
+
+const Error kDiskGone{ErrorCode::kCannotWrite, "cannot write /snap: no room"};
+
+std::string code(ErrorCode error) {
+  return "finish code " + std::to_string(static_cast<int>(error));
+}
+
+// A report of the one worker and its merge; `step` counts from 0.
+std::string step(MasterDriver& master, std::uint64_t step) {
+  master.trained(5, 0, step);
+  return master.merged(step, step + 1);
+}
+
+}  // namespace
+
+TEST_CASE("at the last iteration workers stop, then the last test and snapshot, then the end") {
+  MasterConfig config = config_for(2, 2);
+  config.test_interval = 100;
+  MasterDriver master(config);
+  master.join(5, 0);
+  master.join(6, 1);
+  master.trained(5, 0, 0);
+  master.trained(6, 1, 1);
+  CHECK(master.merged(0, 1) == "train 5 run 2 it 1 v 1 data 2/4; merge 1 it 1: 1.1");
+  CHECK(master.merged(1, 2) == "stop 5; stop 6; test 2; snapshot 2");
+  CHECK(master.trained(5, 0, 2).empty());
+  CHECK(master.session.progress().ignored == 0);
+  CHECK(master.hello(9) == "stop 9");
+  CHECK(master.snapshot_done(2).empty());
+  CHECK(master.tested(2) == "finish");
+  CHECK(!master.error);
+  CHECK(master.session.progress().accuracy == 0.5F);
+  CHECK(master.session.progress().test_loss == 1.5F);
+  CHECK(master.session.progress().iteration == 2);
+}
+
+TEST_CASE("test interval 0 never tests, no snapshot at the end if not wanted") {
+  MasterConfig config = config_for(1, 1);
+  config.snapshot_at_end = false;
+  config.test_at_start = true;
+  MasterDriver master(config);
+  CHECK(master.join(5, 0) == "train 5 run 0 it 0 v 0 data 0/1");
+  CHECK(step(master, 0) == "stop 5; finish");
+}
+
+TEST_CASE("tests and snapshots fall due at multiples of their intervals while training goes on") {
+  MasterConfig config = config_for(1, 4);
+  config.test_interval = 2;
+  config.snapshot_interval = 3;
+  config.test_at_start = true;
+  MasterDriver master(config);
+  CHECK(master.join(5, 0) == "test 0; train 5 run 0 it 0 v 0 data 0/1");
+  CHECK(step(master, 0) == "train 5 run 1 it 1 v 1 data 1/2");
+  master.tested(0);
+  CHECK(step(master, 1) == "train 5 run 2 it 2 v 2 data 2/3; test 2");
+  CHECK(step(master, 2) == "train 5 run 3 it 3 v 3 data 3/4; snapshot 3");
+  master.snapshot_done(3);
+  CHECK(step(master, 3) == "stop 5; snapshot 4");   // test 2 is still under way
+  CHECK(master.tested(2) == "test 4");
+  CHECK(master.tested(4).empty());
+  CHECK(master.snapshot_done(4) == "finish");
+}
+
+TEST_CASE("one that falls due while another is under way waits, and the next merge with it") {
+  MasterConfig config = config_for(1, 100);
+  config.test_interval = 1;
+  MasterDriver master(config);
+  master.join(5, 0);
+  CHECK(step(master, 0) == "train 5 run 1 it 1 v 1 data 1/2; test 1");
+  CHECK(step(master, 1) == "train 5 run 2 it 2 v 2 data 2/3");
+  CHECK(master.trained(5, 0, 2).empty());
+  CHECK(master.tested(1) == "test 2; merge 2 it 2: 0.2");
+  CHECK(master.merged(2, 3) == "train 5 run 3 it 3 v 3 data 3/4");
+  CHECK(master.on(master_event::TestFailed{{ErrorCode::kData, "gone"}}) == "test 3");
+  CHECK(master.noted("the test at iteration 2 failed: gone"));
+}
+
+TEST_CASE("the end does not repeat what its iteration already had") {
+  MasterConfig config = config_for(1, 2);
+  config.test_interval = 2;
+  config.snapshot_interval = 2;
+  MasterDriver master(config);
+  master.join(5, 0);
+  step(master, 0);
+  CHECK(step(master, 1) == "stop 5; test 2; snapshot 2");
+  master.tested(2);
+  CHECK(master.snapshot_done(2) == "finish");
+}
+
+TEST_CASE("nothing to train: only the last test and snapshot") {
+  MasterConfig config = config_for(3, 40);
+  config.start_iteration = 40;
+  config.test_interval = 10;
+  MasterDriver master(config);
+  CHECK(master.tick(0) == "test 40; snapshot 40");
+  master.snapshot_done(40);
+  CHECK(master.tested(40) == "finish");
+}
+
+TEST_CASE("stop: no new work, the merge under way is waited for, a snapshot, success") {
+  MasterDriver master(config_for(2, 100));
+  master.join(5, 0);
+  master.join(6, 1);
+  master.trained(5, 0, 0);
+  master.trained(6, 1, 1);
+  CHECK(master.on(master_event::StopRequested{"SIGTERM"}) == "stop 5; stop 6");
+  CHECK(master.noted("stopped: SIGTERM"));
+  CHECK(master.merged(0, 1) == "snapshot 1");
+  CHECK(master.snapshot_done(1) == "finish");
+  CHECK(!master.error);
+  CHECK(master.session.progress().merges == 1);
+}
+
+TEST_CASE("stop does not wait for a test") {
+  MasterConfig config = config_for(1, 100);
+  config.test_interval = 1;
+  MasterDriver master(config);
+  master.join(5, 0);
+  step(master, 0);
+  CHECK(master.on(master_event::StopRequested{"SIGINT"}) == "stop 5; snapshot 1");
+  CHECK(master.snapshot_done(1) == "finish");
+  CHECK(master.tested(1).empty());
+}
+
+TEST_CASE("stop during the last test leaves it") {
+  MasterConfig config = config_for(1, 1);
+  config.test_interval = 1;
+  MasterDriver master(config);
+  master.join(5, 0);
+  CHECK(step(master, 0) == "stop 5; test 1; snapshot 1");
+  master.snapshot_done(1);
+  CHECK(master.on(master_event::StopRequested{"SIGINT"}) == "finish");
+}
+
+TEST_CASE("stop before training begins has nothing to save") {
+  MasterDriver master(config_for(2, 100));
+  master.join(5, 0);
+  CHECK(master.on(master_event::StopRequested{"SIGINT"}) == "stop 5; finish");
+}
+
+TEST_CASE("stop where a snapshot was just taken does not take it again") {
+  MasterConfig config = config_for(1, 100);
+  config.snapshot_interval = 1;
+  MasterDriver master(config);
+  master.join(5, 0);
+  CHECK(step(master, 0) == "train 5 run 1 it 1 v 1 data 1/2; snapshot 1");
+  CHECK(master.on(master_event::StopRequested{"x"}) == "stop 5");
+  CHECK(master.snapshot_done(1) == "finish");
+}
+
+TEST_CASE("a snapshot that fails on the way is a warning; the last one is an error") {
+  MasterConfig config = config_for(1, 2);
+  config.snapshot_interval = 1;
+  MasterDriver master(config);
+  master.join(5, 0);
+  step(master, 0);
+  CHECK(master.on(master_event::SnapshotFailed{kDiskGone}).empty());
+  CHECK(master.noted("the snapshot at iteration 1 failed: " + kDiskGone.message));
+  CHECK(step(master, 1) == "stop 5; snapshot 2");
+  CHECK(master.on(master_event::SnapshotFailed{kDiskGone}) == code(ErrorCode::kCannotWrite));
+}
+
+TEST_CASE("an earlier snapshot that fails while the end comes is still only a warning") {
+  MasterConfig config = config_for(1, 2);
+  config.snapshot_interval = 1;
+  MasterDriver master(config);
+  master.join(5, 0);
+  step(master, 0);
+  CHECK(step(master, 1) == "stop 5");
+  CHECK(master.on(master_event::SnapshotFailed{kDiskGone}) == "snapshot 2");
+  CHECK(master.snapshot_done(2) == "finish");
+}
+
+TEST_CASE("a last test that fails is an error, after the snapshot") {
+  MasterConfig config = config_for(1, 1);
+  config.test_interval = 1;
+  MasterDriver master(config);
+  master.join(5, 0);
+  step(master, 0);
+  CHECK(master.on(master_event::TestFailed{{ErrorCode::kData, "no records"}}).empty());
+  CHECK(master.snapshot_done(1) == code(ErrorCode::kData));
+}
+
+TEST_CASE("a merge that fails ends training with its error, after a snapshot") {
+  MasterDriver master(config_for(1, 100));
+  master.join(5, 0);
+  master.trained(5, 0, 0);
+  CHECK(master.on(master_event::MergeFailed{{0}, {ErrorCode::kUnavailable, "store gone"}}) ==
+        "stop 5; snapshot 0");
+  CHECK(master.on(master_event::SnapshotFailed{kDiskGone}) == code(ErrorCode::kUnavailable));
+  CHECK(master.noted(kDiskGone.message));
+  CHECK(master.error->message == "store gone");
+}
+
+TEST_CASE("a store that is gone for good ends training with its error, after a snapshot") {
+  MasterDriver master(config_for(1, 100));
+  master.join(5, 0);
+  const Error gone{ErrorCode::kUnavailable, "store gone"};
+  CHECK(master.on(master_event::StoreLost{gone}) == "stop 5; snapshot 0");
+  CHECK(master.on(master_event::StoreLost{gone}).empty());
+  CHECK(master.snapshot_done(0) == code(ErrorCode::kUnavailable));
+}
+
+TEST_CASE("a store that is gone before training has begun leaves nothing to save") {
+  MasterDriver master(config_for(2, 100));
+  master.join(5, 0);
+  CHECK(master.on(master_event::StoreLost{{ErrorCode::kUnavailable, "store gone"}}) ==
+        "stop 5; " + code(ErrorCode::kUnavailable));
+}
+
+TEST_CASE("a merge that fails during a stop makes it an error") {
+  MasterDriver master(config_for(1, 100));
+  master.join(5, 0);
+  master.trained(5, 0, 0);
+  master.on(master_event::StopRequested{"SIGTERM"});
+  CHECK(master.on(master_event::MergeFailed{{0}, {ErrorCode::kFull, "store full"}}) ==
+        "snapshot 0");
+  CHECK(master.snapshot_done(0) == code(ErrorCode::kFull));
+}
+
+}  // namespace speedo

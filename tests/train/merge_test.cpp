@@ -1,0 +1,137 @@
+// The arithmetic of merging against plain loops in double precision.
+
+#include <speedo/train/merge.hpp>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include <speedo/base/random.hpp>
+
+#include "support/catch.hpp"
+
+namespace speedo {
+namespace {
+
+// Lengths around the widths of vector registers.
+const std::vector<std::size_t> kLengths = {0, 1, 3, 7, 8, 15, 16, 17, 31, 33, 64, 1000, 4099};
+const float kBad[] = {std::numeric_limits<float>::quiet_NaN(),
+                      std::numeric_limits<float>::infinity(),
+                      -std::numeric_limits<float>::infinity()};
+
+std::vector<float> random_values(std::size_t count, std::uint64_t seed) {
+  Random random(seed);
+  std::vector<float> values(count);
+  for (float& value : values) {
+    value = random.uniform(-1.0F, 1.0F);
+  }
+  return values;
+}
+
+// One rounding of the product and one of the sum.
+void require_near(float value, double expected) {
+  REQUIRE(std::fabs(static_cast<double>(value) - expected) <= 2e-7 * (1.0 + std::fabs(expected)));
+}
+
+}  // namespace
+
+TEST_CASE("merge_add", "[merge]") {
+  for (const std::size_t n : kLengths) {
+    const auto w = random_values(n, 1), c = random_values(n, 2);
+    std::vector<float> target(n);
+    REQUIRE(merge_add(w, c, 0.3F, target));
+    for (std::size_t i = 0; i < n; ++i) {
+      require_near(target[i], double{w[i]} + double{0.3F} * double{c[i]});
+    }
+    // In place: the same bits.
+    std::vector<float> in_place = w;
+    REQUIRE(merge_add(in_place, c, 0.3F, in_place));
+    REQUIRE(in_place == target);
+  }
+}
+
+TEST_CASE("merge_add with scale 1 is a plain addition, bit by bit", "[merge]") {
+  const auto w = random_values(4099, 3), c = random_values(4099, 4);
+  std::vector<float> target(w.size());
+  REQUIRE(merge_add(w, c, 1.0F, target));
+  for (std::size_t i = 0; i < w.size(); ++i) REQUIRE(target[i] == w[i] + c[i]);
+}
+
+// 1 + 2^-12 squared needs 25 bits: a fused multiply-add would keep the last one.
+TEST_CASE("merge_add rounds the product before the sum", "[merge]") {
+  const float x = 1.0F + 0x1p-12F;
+  const volatile float product = x * x;
+  const std::vector<float> w(64, -product), c(64, x);
+  std::vector<float> target(64, 5.0F);
+  REQUIRE(merge_add(w, c, x, target));
+  for (const float value : target) REQUIRE(value == 0.0F);
+}
+
+TEST_CASE("merge_add_large leaves small elements out", "[merge]") {
+  for (const std::size_t n : kLengths) {
+    const auto w = random_values(n, 5), c = random_values(n, 6);
+    std::vector<float> target(n), all(n);
+    REQUIRE(merge_add_large(w, c, 0.5F, 0.25F, target));
+    REQUIRE(merge_add(w, c, 0.5F, all));
+    for (std::size_t i = 0; i < n; ++i) {
+      REQUIRE(target[i] == (std::fabs(c[i]) < 0.25F ? w[i] : all[i]));
+    }
+  }
+}
+
+TEST_CASE("merge_accumulate and merge_scale", "[merge]") {
+  for (const std::size_t n : kLengths) {
+    const auto a = random_values(n, 7), b = random_values(n, 8);
+    std::vector<float> sum = a;
+    REQUIRE(merge_accumulate(b, sum));
+    for (std::size_t i = 0; i < n; ++i) REQUIRE(sum[i] == a[i] + b[i]);
+    REQUIRE(merge_scale(0.1F, sum));
+    for (std::size_t i = 0; i < n; ++i) {
+      require_near(sum[i], double{0.1F} * double{a[i] + b[i]});
+    }
+  }
+}
+
+TEST_CASE("what is not finite is found wherever it is", "[merge]") {
+  for (const std::size_t n : {std::size_t{1}, std::size_t{16}, std::size_t{67}}) {
+    for (std::size_t at = 0; at < n; ++at) {
+      for (const float bad : kBad) {
+        const std::vector<float> good(n, 1.0F);
+        std::vector<float> c(n, 1.0F), target(n), sum(n, 1.0F), scaled(n, 1.0F);
+        c[at] = scaled[at] = bad;
+        REQUIRE_FALSE(all_finite(c));
+        REQUIRE_FALSE(merge_add(good, c, 0.5F, target));
+        REQUIRE_FALSE(merge_add(good, c, 0.0F, target));
+        REQUIRE_FALSE(merge_add_large(good, c, 0.5F, 0.1F, target));
+        REQUIRE_FALSE(merge_accumulate(c, sum));
+        REQUIRE_FALSE(merge_scale(0.5F, scaled));
+      }
+    }
+    const std::vector<float> largest(n, std::numeric_limits<float>::max());
+    std::vector<float> target(n);
+    REQUIRE(all_finite(largest));
+    REQUIRE_FALSE(merge_add(largest, largest, 1.0F, target));  // the sum overflows
+    const std::vector<float> denormal(n, std::numeric_limits<float>::denorm_min());
+    REQUIRE(merge_add(denormal, denormal, 1.0F, target));
+  }
+}
+
+TEST_CASE("the elastic difference moves worker and centre towards each other", "[merge]") {
+  for (const std::size_t n : kLengths) {
+    const auto centre = random_values(n, 9), start = random_values(n, 10);
+    std::vector<float> x = start, e(n), moved(n);
+    elastic_difference(centre, 0.25F, x, e);
+    for (std::size_t i = 0; i < n; ++i) {
+      const double expected = 0.25 * (double{start[i]} - double{centre[i]});
+      require_near(e[i], expected);
+      require_near(x[i], double{start[i]} - expected);
+    }
+    std::vector<float> still = start;
+    elastic_difference(centre, 0.0F, still, e);
+    REQUIRE(still == start);
+    REQUIRE(merge_add(centre, e, 1.0F, moved));
+    REQUIRE(moved == centre);
+  }
+}
+
+}  // namespace speedo

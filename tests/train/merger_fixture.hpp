@@ -1,0 +1,165 @@
+#pragma once
+
+#include <speedo/train/merger.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/log.hpp"
+#include "caffe.pb.h"
+#include "cpu/cpu_backend.hpp"
+#include "store/chunked_store.hpp"
+#include "store/memory_key_value.hpp"
+
+#include <speedo/base/random.hpp>
+
+#include "support/catch.hpp"
+
+namespace speedo::test {
+
+// Two whole chunks and a bit, and more than are merged inline.
+inline constexpr std::size_t kManyChunks = 6 * kChunkElements + 16;
+
+template <class T>
+void require(const Result<T>& result) {
+  INFO((result ? "" : result.error().message));
+  REQUIRE(result.has_value());
+}
+
+inline std::vector<float> random_floats(std::size_t count, float range, std::uint64_t seed) {
+  Random random(seed);
+  std::vector<float> values(count);
+  for (float& value : values) value = random.uniform(-range, range);
+  return values;
+}
+
+// A merger, the store it works on, and workers made of random numbers.
+struct MergerFixture {
+  using Runs = std::vector<std::pair<std::uint64_t, std::uint64_t>>;  // worker, run
+
+  explicit MergerFixture(const MergerConfig& config, std::size_t count,
+                         std::shared_ptr<ParameterStore> the_store = nullptr,
+                         const caffe::SolverState* state = nullptr,
+                         const std::vector<float>* weights = nullptr)
+      : store(the_store ? std::move(the_store) : std::make_shared<ChunkedStore>(map, "m")) {
+    // Made here and not on the merger's thread; see tests/store/store_under_test.hpp.
+    static const bool logging = (set_up_logging(), true);
+    REQUIRE(logging);
+    ParameterSlot slot;
+    slot.layer = "ip";
+    slot.shape = Shape({static_cast<std::int64_t>(count)});
+    layout.add(slot);
+    REQUIRE(layout.element_count() >= static_cast<std::int64_t>(count));
+    elements = static_cast<std::size_t>(layout.element_count());
+    parameters = count;
+    start = weights != nullptr ? *weights : padded(random_floats(count, 1.0F, 1));
+    solver.set_base_lr(0.1F);
+    solver.set_lr_policy("fixed");
+    solver.set_momentum(0.9F);
+    solver.set_weight_decay(0.01F);
+    auto made = make_merger(
+        config, layout, solver, start, Version{0}, store,
+        [] { return Result<std::unique_ptr<Backend>>(make_cpu_backend()); }, state);
+    require(made);
+    merger = std::move(*made);
+  }
+
+  // Elements behind the last parameter are zero everywhere.
+  std::vector<float> padded(std::vector<float> values) const {
+    values.resize(elements, 0.0F);
+    return values;
+  }
+
+  RecordInfo info(std::uint64_t worker, std::uint64_t run) const {
+    RecordInfo info;
+    info.model = layout.digest();
+    info.version = run;
+    info.worker = worker;
+    return info;
+  }
+
+  std::vector<float> contribute(std::uint64_t worker, std::uint64_t run, float range) {
+    const auto values = padded(random_floats(parameters, range, 1000 * worker + run));
+    put_contribution(worker, info(worker, run), values);
+    return values;
+  }
+
+  void put_contribution(std::uint64_t worker, const RecordInfo& record,
+                        const std::vector<float>& values) {
+    require(put(*store, contribution_key(worker), record, padded(values)));
+  }
+
+  // Changes a byte in the middle of what a worker has put. Requires: the store in memory.
+  void damage_contribution(std::uint64_t worker) {
+    auto value = std::make_shared<KvOperation>();
+    value->key = "speedo:{m}:" + contribution_key(worker) + ":s0:c3";
+    require(execute(*map, value));
+    value->text[value->text.size() / 2] ^= 1;
+    auto damaged = std::make_shared<KvOperation>();
+    damaged->kind = KvOperation::Kind::kSet;
+    damaged->key = value->key;
+    damaged->head = value->text;
+    require(execute(*map, damaged));
+  }
+
+  master_command::StartMerge job(const Runs& runs, bool mean, std::uint64_t iteration = 0) const {
+    master_command::StartMerge command{};
+    command.iteration = iteration;
+    command.mean = mean;
+    for (const auto& [worker, run] : runs) {
+      command.contributions.push_back({WorkerId{worker}, RunId{run}, weight});
+    }
+    return command;
+  }
+
+  Result<MergeResult> merge(const Runs& runs, bool mean, std::uint64_t iteration = 0) {
+    std::promise<Result<MergeResult>> done;
+    merger->merge(job(runs, mean, iteration),
+                  [&](Result<MergeResult> result) { done.set_value(std::move(result)); });
+    return done.get_future().get();
+  }
+
+  MergeResult merge_or_fail(const Runs& runs, bool mean, std::uint64_t iteration = 0) {
+    auto result = merge(runs, mean, iteration);
+    require(result);
+    return *result;
+  }
+
+  void publish_or_fail() {
+    std::promise<Result<Version>> done;
+    merger->publish([&](Result<Version> result) { done.set_value(std::move(result)); });
+    require(done.get_future().get());
+  }
+
+  Merger::Copy copy() {
+    std::promise<Merger::Copy> done;
+    merger->copy([&](Merger::Copy copy) { done.set_value(std::move(copy)); });
+    return done.get_future().get();
+  }
+
+  // What a worker would read now.
+  std::vector<float> stored(std::uint64_t version) {
+    std::vector<float> values(elements);
+    const auto found = get(*store, weights_key(), layout.digest(), values);
+    require(found);
+    REQUIRE(found->version == version);
+    return values;
+  }
+
+  ParameterLayout layout;
+  std::size_t elements = 0, parameters = 0;
+  caffe::SolverParameter solver;
+  std::shared_ptr<MemoryKeyValue> map = std::make_shared<MemoryKeyValue>();
+  std::shared_ptr<ParameterStore> store;
+  std::vector<float> start;
+  float weight = 1.0F;
+  std::unique_ptr<Merger> merger;
+};
+
+}  // namespace speedo::test

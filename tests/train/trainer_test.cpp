@@ -1,0 +1,167 @@
+// What a trainer answers when something is wrong, and the job record.
+#include <cmath>
+
+#include "support/catch.hpp"
+
+#include "trainer_cluster.hpp"
+
+namespace speedo {
+namespace {
+
+using test::await;
+
+JobSpec small_job(const std::string& extra = "base_lr: 0.1 lr_policy: \"fixed\"") {
+  return {.solver_text = test::generated_solver(8, extra + " random_seed: 1", false), .base = {}};
+}
+
+Result<Digest> prepare(Trainer& trainer, const JobSpec& job,
+                       std::shared_ptr<ParameterStore> store) {
+  return await<Result<Digest>>(
+      [&](auto done) { trainer.prepare(WorkerId{0}, job, std::move(store), done); });
+}
+
+Result<RunReport> run(Trainer& trainer, const TrainMessage& order) {
+  return await<Result<RunReport>>([&](auto done) { trainer.run(order, done); });
+}
+
+}  // namespace
+
+TEST_CASE("a job survives the store") {
+  const JobSpec job{.solver_text = "base_lr: 1",
+                    .base = "/some/where",
+                    .update = UpdateKind::kGradientOnly,
+                    .steps_per_run = 3,
+                    .offset_shards = true,
+                    .expected_workers = 5};
+  const auto copy = decode_job(encode(job));
+  REQUIRE(copy);
+  CHECK(copy->solver_text == job.solver_text);
+  CHECK(copy->base == job.base);
+  CHECK(copy->update == job.update);
+  CHECK(copy->steps_per_run == job.steps_per_run);
+  CHECK(copy->offset_shards == job.offset_shards);
+  CHECK(copy->expected_workers == job.expected_workers);
+}
+
+TEST_CASE("a damaged job is refused") {
+  JobSpec job = small_job();
+  const std::string bytes = encode(job);
+  CHECK_FALSE(decode_job(""));
+  CHECK_FALSE(decode_job(bytes.substr(0, bytes.size() / 2)));
+  CHECK_FALSE(decode_job("this is not a job"));
+  job.steps_per_run = 0;
+  CHECK_FALSE(decode_job(encode(job)));
+  job = small_job();
+  job.expected_workers = 0;
+  CHECK_FALSE(decode_job(encode(job)));
+  job = small_job();
+  job.update = static_cast<UpdateKind>(9);
+  const auto unknown = decode_job(encode(job));
+  REQUIRE_FALSE(unknown);
+  CHECK(unknown.error().code == ErrorCode::kMismatch);
+}
+
+TEST_CASE("a job without a seed gets one, which stays") {
+  const JobSpec job{.solver_text = test::generated_solver(8, "base_lr: 1", false), .base = {}};
+  const auto seeded = with_seed(job);
+  REQUIRE(seeded);
+  const auto solver = parse_solver(*seeded);
+  REQUIRE(solver);
+  CHECK(solver->random_seed() >= 0);
+  CHECK(with_seed(*seeded)->solver_text == seeded->solver_text);
+}
+
+TEST_CASE("a run that was never prepared, and a job that is wrong, are errors") {
+  const auto trainer = make_trainer(test::cpu_parts());
+  const auto early = run(*trainer, TrainMessage{});
+  REQUIRE_FALSE(early);
+  CHECK(early.error().code == ErrorCode::kUnavailable);
+
+  const auto store = make_memory_store();
+  const auto text =
+      prepare(*trainer, {.solver_text = "net_param { layer { oops", .base = {}}, store);
+  REQUIRE_FALSE(text);
+  CHECK(text.error().code == ErrorCode::kConfig);
+
+  JobSpec steps = small_job();
+  steps.update = UpdateKind::kGradientOnly;
+  steps.steps_per_run = 2;
+  const auto wrong = prepare(*trainer, steps, store);
+  REQUIRE_FALSE(wrong);
+  CHECK(wrong.error().message.find("--train 1") != std::string::npos);
+}
+
+TEST_CASE("a run says what it did") {
+  test::TrainerCluster cluster(small_job(), 1);
+  const auto report = run(cluster.trainer(0), TrainMessage{.run = 40, .version = 0});
+  REQUIRE(report);
+  CHECK(report->run == RunId{40});
+  CHECK(report->base == Version{0});
+  CHECK(report->samples == 8);
+  CHECK(std::isfinite(report->loss));
+  const auto contribution = cluster.store()->read(contribution_key(0));
+  REQUIRE(contribution);
+  CHECK((*contribution)->info().version == 40);
+  CHECK((*contribution)->info().model == cluster.model());
+}
+
+TEST_CASE("a loss that is not finite is reported, and nothing is contributed") {
+  test::TrainerCluster cluster(small_job(), 1);
+  auto reader = cluster.store()->read(weights_key());
+  REQUIRE(reader);
+  const RecordInfo info = (*reader)->info();
+  const std::vector<float> bad(info.element_count, NAN);
+  REQUIRE(put(*cluster.store(), weights_key(), info, bad));
+  const auto report = run(cluster.trainer(0), TrainMessage{.run = 1});
+  REQUIRE(report);
+  CHECK_FALSE(std::isfinite(report->loss));
+  CHECK_FALSE(cluster.store()->read(contribution_key(0)));
+}
+
+TEST_CASE("weights of another net are refused") {
+  test::TrainerCluster cluster(small_job(), 1);
+  RecordInfo info = cluster.store()->read(weights_key()).value()->info();
+  info.model.low += 1;
+  REQUIRE(put(*cluster.store(), weights_key(), info, std::vector<float>(info.element_count)));
+  const auto report = run(cluster.trainer(0), TrainMessage{.run = 1});
+  REQUIRE_FALSE(report);
+  CHECK(report.error().code == ErrorCode::kMismatch);
+}
+
+TEST_CASE("a cancelled run ends at once, even one that waits for weights") {
+  test::TrainerCluster cluster(small_job(), 1);
+  std::promise<Result<RunReport>> answer;
+  cluster.trainer(0).run(TrainMessage{.run = 1, .version = 1000},
+                         [&](Result<RunReport> report) { answer.set_value(std::move(report)); });
+  cluster.trainer(0).cancel();
+  const auto report = answer.get_future().get();
+  REQUIRE_FALSE(report);
+  CHECK(report.error().code == ErrorCode::kUnavailable);
+  CHECK(run(cluster.trainer(0), TrainMessage{.run = 2}));  // The trainer is as good as before.
+}
+
+TEST_CASE("with offset shards worker k of n begins at k/n of the data and counts its own runs") {
+  const auto losses = [](WorkerId worker, bool offset, std::uint64_t data_run) {
+    JobSpec job = small_job();
+    test::TrainerCluster cluster(job, 1);
+    job.offset_shards = offset;
+    job.expected_workers = 4;
+    const auto trainer = make_trainer(test::cpu_parts());
+    REQUIRE(await<Result<Digest>>(
+        [&](auto done) { trainer->prepare(worker, job, cluster.store(), done); }));
+    std::vector<float> found;
+    for (std::uint64_t i = 0; i < 3; ++i) {
+      const auto report = run(*trainer, TrainMessage{.run = i, .data_run = data_run + i});
+      REQUIRE(report);
+      found.push_back(report->loss);
+    }
+    return found;
+  };
+  // 512 records in batches of 8: a quarter of the data are 16 batches. The orders' data_run is
+  // unused.
+  CHECK(losses(WorkerId{1}, true, 99) == losses(WorkerId{0}, false, 16));
+  CHECK(losses(WorkerId{3}, true, 0) == losses(WorkerId{0}, false, 48));
+  CHECK(losses(WorkerId{4}, true, 5) == losses(WorkerId{0}, false, 0));  // A later life.
+}
+
+}  // namespace speedo
