@@ -9,16 +9,20 @@
 
 namespace speedo {
 
+JobMaster::JobMaster(std::unique_ptr<JobNets> nets, std::shared_ptr<ParameterStore> store,
+                     JobNets::WriteSnapshot write_snapshot, std::string job_record)
+    : nets_(std::move(nets)),
+      store_(std::move(store)),
+      write_snapshot_(std::move(write_snapshot)),
+      job_record_(std::move(job_record)) {}
+
 Result<std::unique_ptr<JobMaster>> JobMaster::create(const MasterOptions& options,
                                                      const TrainerParts& parts,
                                                      std::unique_ptr<JobNets> nets,
                                                      std::shared_ptr<ParameterStore> store,
                                                      JobNets::WriteSnapshot write_snapshot) {
-  auto master = std::unique_ptr<JobMaster>(new JobMaster());
-  master->nets_ = std::move(nets);
-  master->store_ = std::move(store);
-  master->write_snapshot_ = std::move(write_snapshot);
-  master->job_record_ = encode(options.spec);
+  auto master = std::unique_ptr<JobMaster>(new JobMaster(
+      std::move(nets), std::move(store), std::move(write_snapshot), encode(options.spec)));
   SPEEDO_TRY(master->load_weights(options.resume_from_store));
   SPEEDO_ASSIGN(master->merger_,
                 make_merger(options.merger, master->nets_->layout(), master->nets_->solver(),

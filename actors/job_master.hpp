@@ -40,14 +40,15 @@ class JobMaster : public MasterWork {
   void clean_up(std::uint64_t workers_joined);
 
  private:
-  JobMaster() = default;
+  JobMaster(std::unique_ptr<JobNets> nets, std::shared_ptr<ParameterStore> store,
+            JobNets::WriteSnapshot write_snapshot, std::string job_record);
   Result<void> load_weights(bool resume);
   Result<void> restore_store();
 
-  std::unique_ptr<JobNets> nets_;
-  std::shared_ptr<ParameterStore> store_;
-  JobNets::WriteSnapshot write_snapshot_;
-  std::string job_record_;
+  const std::unique_ptr<JobNets> nets_;
+  const std::shared_ptr<ParameterStore> store_;
+  const JobNets::WriteSnapshot write_snapshot_;
+  const std::string job_record_;
   std::vector<float> weights_;  // until the merger has them
   Version first_version_;
   Instant watched_at_{0};

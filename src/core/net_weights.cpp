@@ -7,6 +7,7 @@
 
 #include <speedo/backend/backend.hpp>
 
+#include "base/log.hpp"
 #include "core/blob_proto.hpp"
 #include "core/net_impl.hpp"
 
@@ -97,6 +98,9 @@ Result<void> Net::copy_weights_from(const caffe::NetParameter& source) {
     if (const LayerView* view = find_layer(impl_->views, layer.name()); view != nullptr) {
       SPEEDO_TRY(match_layer(layer, *view, layout().slots(), matches));
     }
+  }
+  if (matches.empty() && !layout().slots().empty()) {
+    SPEEDO_WARN("no layer of the weights has a name of net '{}': it keeps its own", impl_->name);
   }
   std::vector<float> values;
   for (const Assignment& match : matches) {

@@ -26,8 +26,10 @@ class FirstError : public protobuf::io::ErrorCollector {
     if (!message_.empty()) {
       return;
     }
+    const bool at_end = what.ends_with("got: ");
     message_ = line < 0 ? fmt::format("{}: {}", name_, what)
-                        : fmt::format("{}:{}:{}: {}", name_, line + 1, column + 1, what);
+                        : fmt::format("{}:{}:{}: {}", name_, line + 1, column + 1,
+                                      at_end ? "the file ends here, but a '}' is missing" : what);
   }
 
   const std::string& message() const { return message_; }
@@ -42,7 +44,10 @@ Result<std::string> read_text(const std::filesystem::path& path) {
   if (std::filesystem::is_directory(path, ignored)) {
     return Error{ErrorCode::kConfig, fmt::format("{}: is a folder, not a prototxt", path.string())};
   }
-  return read_file(path, kPrototxtBytesMax);
+  auto text = read_file(path, kPrototxtBytesMax);
+  // Whatever is wrong with the file, it is the configuration that names it.
+  if (!text) return Error{ErrorCode::kConfig, text.error().message};
+  return text;
 }
 
 void set_default_snapshot_prefix(const std::filesystem::path& path,

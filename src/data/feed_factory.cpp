@@ -62,7 +62,8 @@ std::uint64_t first_record(const caffe::DataParameter& data, const FeedOptions& 
 
 Result<void> check_batch_size(std::uint32_t batch_size) {
   if (batch_size == 0 || batch_size > kBlobElementsMax) {
-    return bad_field(fmt::format("batch_size is {}, but must be at least 1", batch_size));
+    return bad_field(fmt::format("batch_size is {}, but must be between 1 and {}", batch_size,
+                                 kBlobElementsMax));
   }
   return {};
 }

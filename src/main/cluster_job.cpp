@@ -8,6 +8,7 @@
 
 #include <speedo/core/solver.hpp>
 
+#include "base/log.hpp"
 #include "core/prototxt.hpp"
 #include "main/solver_file.hpp"
 
@@ -41,6 +42,10 @@ Result<void> set_start(const ClusterFlags& flags, MasterOptions& options) {
   } else if (!flags.snapshot.empty()) {
     SPEEDO_ASSIGN(SavedState saved, read_saved_state(flags.snapshot));
     options.session.start_iteration = static_cast<std::uint64_t>(saved.state.iter());
+    if (!flags.gradient_only && saved.state.history_size() > 0) {
+      SPEEDO_WARN("the momentum in '{}' is not used: with full deltas each worker keeps its own; "
+                  "--gradientOnly goes on exactly", flags.snapshot);
+    }
     options.initial_weights = std::make_shared<caffe::NetParameter>(std::move(saved.model));
     options.initial_state = std::make_shared<caffe::SolverState>(std::move(saved.state));
   }
@@ -72,6 +77,9 @@ Result<void> set_session(const ClusterFlags& flags, const caffe::SolverParameter
   session.test_at_start = solver.has_test_initialization() && solver.test_initialization();
   session.snapshot_interval = static_cast<std::uint64_t>(std::max(0, solver.snapshot()));
   session.snapshot_at_end = solver.snapshot_after_train();
+  // An asynchronous iteration uses one share of the data, a synchronous one a share of each worker.
+  const std::uint64_t shares = strategy_name(flags) == "sync" ? workers.min : 1;
+  session.first_data_run = session.start_iteration * shares;
   session.join_timeout = std::chrono::seconds(flags.join_timeout_s);
   session.worker_timeout = std::chrono::seconds(flags.worker_timeout_s);
   return {};

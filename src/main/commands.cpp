@@ -10,13 +10,14 @@ namespace speedo {
 
 namespace {
 
-void print_help() {
-  std::printf("%s: distributed training of Caffe nets\n\nusage: speedo COMMAND [FLAGS]\n\n",
+void print_help(std::FILE* out) {
+  std::fprintf(out, "%s: distributed training of Caffe nets\n\nusage: speedo COMMAND [FLAGS]\n\n",
               version().c_str());
   for (const Command& command : commands()) {
-    std::printf("  %-10s%s\n", command.name, command.summary);
+    std::fprintf(out, "  %-10s%s\n", command.name, command.summary);
   }
-  std::printf(
+  std::fprintf(
+      out,
       "\n`speedo COMMAND --help` lists the flags of a command. A cluster of several machines has\n"
       "programs of its own: speedo-master --help, speedo-worker --help.\n\n"
       "Example:\n"
@@ -57,7 +58,7 @@ const std::vector<Command>& commands() {
 int speedo_main(const std::vector<std::string>& arguments) {
   const std::string first = arguments.empty() ? "" : squash(arguments[0]);
   if (arguments.empty() || first == "help" || first == "h") {
-    print_help();
+    print_help(arguments.empty() ? stderr : stdout);
     return arguments.empty() ? exit_code(ErrorCode::kUsage) : 0;
   }
   if (first == "version") {

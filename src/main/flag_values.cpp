@@ -28,6 +28,8 @@ CLI::Option* check(CLI::Option* option, const char* kind,
   return option->type_name(kind)->check(validator);
 }
 
+}  // namespace
+
 CLI::Option* takes_range(CLI::Option* option, std::int64_t min, std::int64_t max) {
   return check(option, "N", [min, max](const std::string& text) -> std::string {
     const auto value = parse_number<std::int64_t>(text);
@@ -36,8 +38,6 @@ CLI::Option* takes_range(CLI::Option* option, std::int64_t min, std::int64_t max
            ", not '" + text + "'";
   });
 }
-
-}  // namespace
 
 CLI::Option* takes_count(CLI::Option* option, std::int64_t min) {
   return takes_range(option, min, kCountMax);

@@ -216,7 +216,9 @@ void LocalCluster::watch() {
 void LocalCluster::handle_end(const ChildEnd& end) {
   if (end.pid == master_) {
     master_exit_code_ = end.exit_code;
-    if (end.signal != 0) {
+    if (end.signal != 0 && stopping_) {
+      master_exit_code_ = 128 + end.signal;  // Asked to stop before it could do so cleanly.
+    } else if (end.signal != 0) {
       failure_ = Error{ErrorCode::kInternal, "the master ended with " + to_string(end)};
     }
     return;

@@ -88,9 +88,10 @@ Report MasterReporter::report(const MasterProgress& last, const std::string& sna
   Report report;
   report.iterations = last.iteration;
   report.merges = last.merges;
+  report.contributions = last.contributions;
   if (last.merges > 0) {
     report.loss = last.last_loss;
-    report.mean_staleness = last.staleness_sum / static_cast<double>(last.merges);
+    report.mean_staleness = last.staleness_sum / static_cast<double>(last.contributions);
   }
   if (last.accuracy) report.accuracy = *last.accuracy;
   if (last.test_loss) report.test_loss = *last.test_loss;

@@ -29,6 +29,7 @@ std::string to_json(const Report& report) {
   nlohmann::ordered_json object;
   object["iterations"] = value(report.iterations);
   object["merges"] = value(report.merges);
+  object["contributions"] = value(report.contributions);
   object["loss"] = value(report.loss);
   object["accuracy"] = value(report.accuracy);
   object["test_loss"] = value(report.test_loss);

@@ -10,7 +10,8 @@ namespace speedo {
 // one line for people. Unknown figures are null in JSON and left out for people.
 struct Report {
   std::optional<std::uint64_t> iterations;
-  std::optional<std::uint64_t> merges;
+  std::optional<std::uint64_t> merges;         // updates of the weights by this run
+  std::optional<std::uint64_t> contributions;  // of workers, that went into them
   std::optional<double> loss;       // of training; of the test for `speedo test`
   std::optional<double> accuracy;   // of the last test
   std::optional<double> test_loss;  // of the last test

@@ -6,6 +6,7 @@
 #include <speedo/base/file.hpp>
 #include <speedo/core/solver.hpp>
 
+#include "base/log.hpp"
 #include "core/prototxt.hpp"
 #include "data/model_files.hpp"
 
@@ -39,13 +40,12 @@ bool ends_with_any(const std::string& text, std::initializer_list<const char*> e
 }  // namespace
 
 Result<SolverFile> load_solver(const std::string& path) {
-  auto solver = read_solver_prototxt(path);
-  if (!solver) {
-    Error error = std::move(solver).error();
-    if (error.code == ErrorCode::kNotFound) error.code = ErrorCode::kConfig;
-    return error;
+  SPEEDO_ASSIGN(caffe::SolverParameter solver, read_solver_prototxt(path));
+  if (solver.solver_mode() == caffe::SolverParameter::GPU && solver.has_solver_mode()) {
+    SPEEDO_WARN("'{}' asks for solver_mode GPU, which is not built yet: computing on the CPU",
+                path);
   }
-  return SolverFile{std::move(*solver), std::filesystem::path(path).parent_path()};
+  return SolverFile{std::move(solver), std::filesystem::path(path).parent_path()};
 }
 
 void apply(const SolverOverrides& overrides, caffe::SolverParameter& solver) {

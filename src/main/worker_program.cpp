@@ -17,6 +17,9 @@ namespace speedo {
 
 namespace {
 
+// Each worker has threads and a net of its own.
+constexpr std::int64_t kWorkersPerProcessMax = 256;
+
 struct WorkerFlags {
   std::string master, redis, host, device = "cpu";
   std::uint64_t count = 1;
@@ -32,8 +35,9 @@ void add_flags(CLI::App& app, WorkerFlags& flags) {
         "ADDRESS")
       ->required()
       ->group(group);
-  takes_count(
-      app.add_option("--workers,--worker", flags.count, "Workers in this process (default 1)"), 1)
+  takes_range(
+      app.add_option("--workers,--worker", flags.count, "Workers in this process (default 1)"), 1,
+      kWorkersPerProcessMax)
       ->group(group);
   takes(app.add_option("--redis", flags.redis,
                        "Redis server to use, if not the one the master names"),

@@ -22,6 +22,9 @@ class DataLeases {
     std::uint64_t current = 0, next = 0;
   };
 
+  // Ordinals below `first` were used up by an earlier run of the job.
+  explicit DataLeases(std::uint64_t first = 0) : fresh_(first) {}
+
   // Leases for runs that start together: first every current ordinal in the order of `workers`,
   // then every next one. So n workers in step use r n .. r n + n - 1 in round r.
   // Requires: none of them holds a current ordinal.
@@ -41,7 +44,7 @@ class DataLeases {
 
   std::map<WorkerId, Held> held_;
   std::set<std::uint64_t> returned_;
-  std::uint64_t fresh_ = 0;
+  std::uint64_t fresh_;
 };
 
 }  // namespace speedo

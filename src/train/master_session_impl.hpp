@@ -131,7 +131,7 @@ struct MasterSession::Impl {
   std::uint64_t next_run_ = 0;
   std::uint64_t next_merge_ = 0;
 
-  DataLeases leases_;
+  DataLeases leases_{config_.first_data_run};
   std::map<WorkerId, Report> reports_;    // what the strategy has not decided on
   std::deque<std::variant<MergeOrder, WorkerId>> queue_;   // merges, and workers to train
   std::optional<MergeInFlight> in_flight_;

@@ -6,6 +6,16 @@
 
 namespace speedo {
 
+namespace {
+
+// Faults of the store that all workers share: the next worker would meet them, too.
+bool is_store_fault(ErrorCode code) {
+  return code == ErrorCode::kFull || code == ErrorCode::kRefused ||
+         code == ErrorCode::kCannotWrite;
+}
+
+}  // namespace
+
 std::uint64_t MasterSession::Impl::wanted() const {
   return phase_ == Phase::kGathering ? config_.workers_min : 1;
 }
@@ -81,6 +91,10 @@ void MasterSession::Impl::handle(const master_event::Leave& event) {
   note(event.message.code != 0, "worker {} ({}) left: {}", event.message.worker, worker->name,
        event.message.reason);
   remove(WorkerId{event.message.worker});
+  const ErrorCode code = error_code_of(event.message.code);
+  if (event.message.code == 0 || !is_store_fault(code) || progress_.workers_alive > 0) return;
+  begin_end({"the last worker could not go on: " + event.message.reason,
+             Error{code, event.message.reason}, false, progress_.training});
 }
 
 void MasterSession::Impl::handle(const master_event::PeerLost& event) {

@@ -147,7 +147,8 @@ void MasterSession::Impl::count_merged(const std::vector<Report>& merged, Versio
       progress_.staleness_sum += static_cast<double>(version_.value - report.base.value);
     }
   }
-  progress_.merges += merged.size();
+  progress_.merges += 1;
+  progress_.contributions += merged.size();
   progress_.last_loss = static_cast<float>(loss_sum / static_cast<double>(merged.size()));
   progress_.iteration += 1;
   version_ = version;

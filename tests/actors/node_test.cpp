@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "support/catch.hpp"
+#include "support/free_port.hpp"
 
 #include <speedo/store/memory_store.hpp>
 
@@ -25,19 +26,6 @@ namespace {
 constexpr const char* kSolver = R"(
     base_lr: 0.1 lr_policy: "inv" gamma: 0.01 power: 0.75 momentum: 0.9 weight_decay: 0.002
     max_iter: 100 random_seed: 5 display: 0 )";
-
-// A port that was free a moment ago.
-std::uint16_t free_port() {
-  const int descriptor = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  REQUIRE(::bind(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0);
-  socklen_t size = sizeof(address);
-  REQUIRE(::getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  ::close(descriptor);
-  return ntohs(address.sin_port);
-}
 
 // A socket connected to a port of this machine.
 int connect_to(std::uint16_t port) {
@@ -175,7 +163,7 @@ TEST_CASE("sync gradient only with 2 workers of 32 is one of 64, through the who
   const auto progress = master.get();
   REQUIRE(progress);
   CHECK(workers.get());
-  CHECK(progress->merges == 100);
+  CHECK(progress->contributions == 100);
   const auto found = without_zeros(weights_of(cluster.last_model));
   const auto solver = test::generated_solver(64, kSolver, false);
   const auto alone = without_zeros(test::train_alone(solver, 50));
@@ -217,7 +205,7 @@ TEST_CASE("contributions are gone after the job, the weights stay and can be res
 
 TEST_CASE("workers may be there before the master, and come late") {
   Cluster cluster;
-  cluster.options.port = free_port();
+  cluster.options.port = test::free_port();
   cluster.options.session.max_iteration = 1000000;
   const std::string address = "127.0.0.1:" + std::to_string(cluster.options.port);
   auto early = cluster.start_worker(address);
@@ -299,7 +287,7 @@ TEST_CASE("a bad job is the master's error, before anybody is told an address") 
 
 TEST_CASE("a worker that finds nobody gives up after its time-out, and stops when asked") {
   Cluster cluster;
-  const std::string nobody = "127.0.0.1:" + std::to_string(free_port());
+  const std::string nobody = "127.0.0.1:" + std::to_string(test::free_port());
   const WorkerOptions options{.master = nobody,
                               .store_override = {},
                               .count = 2,

@@ -45,7 +45,7 @@ TEST_CASE("missing files, folders and empty files are named", "[prototxt]") {
   const TempDir folder;
   const auto missing = read_net_prototxt(folder / "none.prototxt");
   REQUIRE_FALSE(missing.has_value());
-  CHECK(missing.error().code == ErrorCode::kNotFound);
+  CHECK(missing.error().code == ErrorCode::kConfig);
   CHECK(missing.error().message.find("none.prototxt") != std::string::npos);
   CHECK_FALSE(read_net_prototxt(folder.path()).has_value());
   std::ofstream(folder / "empty.prototxt").close();

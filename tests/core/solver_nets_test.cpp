@@ -132,7 +132,7 @@ TEST_CASE("a missing or malformed net file is named", "[solver_nets]") {
   const auto solver = parse_solver("lr_policy: \"fixed\" net: \"absent.prototxt\"");
   const auto missing = create_nets(solver, world.options(folder.path()));
   REQUIRE(!missing);
-  CHECK(missing.error().code == ErrorCode::kNotFound);
+  CHECK(missing.error().code == ErrorCode::kConfig);
   CHECK(missing.error().message.find("absent.prototxt") != std::string::npos);
 
   write(folder / "absent.prototxt", "name: \"x\"\nlayer { nonsense: 1 }");

@@ -2,6 +2,7 @@
 #include <signal.h>
 
 #include "support/catch.hpp"
+#include "support/free_port.hpp"
 
 #include "cluster.hpp"
 
@@ -75,11 +76,12 @@ TEST_CASE("a worker leaves on SIGTERM, and training goes on without it") {
 
 TEST_CASE("a port in use, a store that is not there: one line, the right exit code") {
   Cluster cluster(100);
-  Process& first = cluster.start_master({"--workers", "1", "--port", "19473"});
+  const std::string port = std::to_string(test::free_port());
+  Process& first = cluster.start_master({"--workers", "1", "--port", port});
   cluster.address();
-  Process& second = cluster.start_master({"--workers", "1", "--port", "19473"});
+  Process& second = cluster.start_master({"--workers", "1", "--port", port});
   CHECK(second.wait() == 69);
-  CHECK(second.errors().find("19473") != std::string::npos);
+  CHECK(second.errors().find(port) != std::string::npos);
   CHECK(second.output().empty());
   first.signal(SIGKILL);
   first.wait();
@@ -100,9 +102,10 @@ TEST_CASE("a store that stays away ends a master that only waits, with a named e
 
 TEST_CASE("a worker that finds no master gives up when told so") {
   Cluster cluster(100);
-  Process& worker = cluster.start_worker("127.0.0.1:19474", {"--connect-timeout", "1"});
+  const std::string nobody = "127.0.0.1:" + std::to_string(test::free_port());
+  Process& worker = cluster.start_worker(nobody, {"--connect-timeout", "1"});
   CHECK(worker.wait(std::chrono::seconds{15}) == 69);
-  CHECK(worker.errors().find("127.0.0.1:19474") != std::string::npos);
+  CHECK(worker.errors().find(nobody) != std::string::npos);
 }
 
 }  // namespace speedo

@@ -215,6 +215,16 @@ TEST_CASE("a store that is gone before training has begun leaves nothing to save
         "stop 5; " + code(ErrorCode::kUnavailable));
 }
 
+TEST_CASE("a fault of the store that the last worker met ends training with it") {
+  MasterDriver master(config_for(2, 100));
+  master.join(5, 0);
+  master.join(6, 1);
+  const auto full = static_cast<std::uint32_t>(ErrorCode::kFull);
+  CHECK(master.on(master_event::Leave{{5}, {0, full, "Redis is full"}}).empty());
+  CHECK(master.on(master_event::Leave{{6}, {1, full, "Redis is full"}}) == "snapshot 0");
+  CHECK(master.snapshot_done(0) == code(ErrorCode::kFull));
+}
+
 TEST_CASE("a merge that fails during a stop makes it an error") {
   MasterDriver master(config_for(1, 100));
   master.join(5, 0);

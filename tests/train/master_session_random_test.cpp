@@ -34,7 +34,7 @@ struct Master {
     RC_ASSERT(checker.violation() == "");
     RC_ASSERT(session.finished() == checker.finished());
     RC_ASSERT(session.progress().iteration == checker.iteration());
-    RC_ASSERT(session.progress().merges == checker.merged_runs());
+    RC_ASSERT(session.progress().contributions == checker.merged_runs());
     for (const MasterCommand& command : commands) remember(command);
   }
   void remember(const MasterCommand& command) {

@@ -52,8 +52,19 @@ TEST_CASE("synchronous rounds use the data in order: r n .. r n + n - 1") {
   CHECK(master.merged(1, 2) ==
         "train 5 run 4 it 2 v 2 data 4/6; train 6 run 5 it 2 v 2 data 5/7");
   CHECK(master.session.progress().iteration == 2);
-  CHECK(master.session.progress().merges == 4);
+  CHECK(master.session.progress().merges == 2);
+  CHECK(master.session.progress().contributions == 4);
   CHECK(master.session.progress().samples == 40);
+}
+
+TEST_CASE("a resumed job goes on in the data where it was") {
+  MasterConfig config = config_for(2, 100);
+  config.start_iteration = 7;
+  config.first_data_run = 14;
+  MasterDriver master(config, "sync");
+  master.join(5, 0);
+  CHECK(master.join(6, 1) ==
+        "train 5 run 0 it 7 v 0 data 14/16; train 6 run 1 it 7 v 0 data 15/17");
 }
 
 TEST_CASE("what a dead worker held of the data is handed out again, smallest first") {

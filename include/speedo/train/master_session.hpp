@@ -38,6 +38,8 @@ struct MasterConfig {
   // wall clock's microseconds will do), so that nothing the earlier one was owed is taken for its
   // own.
   std::uint64_t first_run = 0;
+  // Shares of the data stream that an earlier run of the job has used up.
+  std::uint64_t first_data_run = 0;
 };
 
 // What happened, as the shell tells it.
@@ -101,14 +103,15 @@ using MasterCommands = std::vector<MasterCommand>;
 // Figures for the live line, the log and --json.
 struct MasterProgress {
   std::uint64_t iteration = 0;          // start + merged
-  std::uint64_t merges = 0;             // contributions merged
+  std::uint64_t merges = 0;             // updates of the weights: iterations of this master
+  std::uint64_t contributions = 0;      // that went into them
   std::uint64_t rejected = 0;           // not finite, missing or corrupt
   std::uint64_t discarded = 0;          // by the schedule
   std::uint64_t ignored = 0;            // messages: duplicate, late, or of a peer not admitted
   std::uint64_t samples = 0;
   std::uint64_t workers_alive = 0;
   std::uint64_t workers_joined = 0;     // in all
-  double staleness_sum = 0.0;           // version at merge - base version, over merges
+  double staleness_sum = 0.0;           // version at merge - base version, over contributions
   float last_loss = 0.0F;               // mean of the last iteration's contributions
   std::optional<float> accuracy, test_loss;
   bool training = false;
