@@ -26,5 +26,5 @@ fi
 
 if [ ! -f "$folder/digits_train_lmdb/data.mdb" ] || [ ! -f "$folder/digits_test_lmdb/data.mdb" ]; then
   "$speedo" convert csv "$csv" "$folder/digits_train_lmdb" --test-output "$folder/digits_test_lmdb" \
-    --shape 1,8,8 --shuffle 1 --train-count 1500 --force
+    --shape 1,8,8 --shuffle 1 --train-count 1200 --force
 fi
