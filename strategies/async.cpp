@@ -24,7 +24,7 @@ Commands Async::joined(const Joined& event) {
   for (const WorkerId worker : event.workers) {
     const bool inserted = running_.insert(worker).second;
     SPEEDO_ASSERT(inserted);
-    commands.push_back(Train{worker});
+    commands.emplace_back(Train{worker});
   }
   return commands;
 }
@@ -37,12 +37,17 @@ Commands Async::left(WorkerId worker) {
 
 Commands Async::trained(WorkerId worker) {
   SPEEDO_ASSERT(running_.contains(worker));
-  return {Merge{worker}, Train{worker}};
+  Commands commands;
+  commands.emplace_back(Merge{worker});
+  commands.emplace_back(Train{worker});
+  return commands;
 }
 
 Commands Async::failed(WorkerId worker) {
   SPEEDO_ASSERT(running_.contains(worker));
-  return {Train{worker}};
+  Commands commands;
+  commands.emplace_back(Train{worker});
+  return commands;
 }
 
 std::string Async::save() const { return save_state("async", {{"running", &running_}}); }
