@@ -24,7 +24,7 @@ Commands Async::joined(const Joined& event) {
   for (const WorkerId worker : event.workers) {
     const bool inserted = running_.insert(worker).second;
     SPEEDO_ASSERT(inserted);
-    commands.emplace_back(Train{worker});
+    commands.push_back(Train{worker});
   }
   return commands;
 }
@@ -37,17 +37,12 @@ Commands Async::left(WorkerId worker) {
 
 Commands Async::trained(WorkerId worker) {
   SPEEDO_ASSERT(running_.contains(worker));
-  Commands commands;
-  commands.emplace_back(Merge{worker});
-  commands.emplace_back(Train{worker});
-  return commands;
+  return {Merge{worker}, Train{worker}};
 }
 
 Commands Async::failed(WorkerId worker) {
   SPEEDO_ASSERT(running_.contains(worker));
-  Commands commands;
-  commands.emplace_back(Train{worker});
-  return commands;
+  return {Train{worker}};
 }
 
 std::string Async::save() const { return save_state("async", {{"running", &running_}}); }

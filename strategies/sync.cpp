@@ -53,17 +53,17 @@ Commands Sync::reported(WorkerId worker) {
 Commands Sync::end_round() {
   Commands commands;
   if (!contributed_.empty()) {
-    commands.emplace_back(Average{{contributed_.begin(), contributed_.end()}});
+    commands.push_back(Average{{contributed_.begin(), contributed_.end()}});
     contributed_.clear();
   }
-  for (const Command& command : start_round()) commands.emplace_back(command);
+  for (const Command& command : start_round()) commands.push_back(command);
   return commands;
 }
 
 Commands Sync::start_round() {
   awaited_ = alive_;
   Commands commands;
-  for (const WorkerId worker : awaited_) commands.emplace_back(Train{worker});
+  for (const WorkerId worker : awaited_) commands.push_back(Train{worker});
   return commands;
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 void print_help(std::FILE* out) {
   std::fprintf(out, "%s: distributed training of Caffe nets\n\nusage: speedo COMMAND [FLAGS]\n\n",
-              version().c_str());
+               version().c_str());
   for (const Command& command : commands()) {
     std::fprintf(out, "  %-10s%s\n", command.name, command.summary);
   }

@@ -216,9 +216,7 @@ void LocalCluster::watch() {
 void LocalCluster::handle_end(const ChildEnd& end) {
   if (end.pid == master_) {
     master_exit_code_ = end.exit_code;
-    if (end.signal != 0 && stopping_) {
-      master_exit_code_ = 128 + end.signal;  // Asked to stop before it could do so cleanly.
-    } else if (end.signal != 0) {
+    if (end.signal != 0 && !stopping_) {  // Else it was asked to before it could end cleanly.
       failure_ = Error{ErrorCode::kInternal, "the master ended with " + to_string(end)};
     }
     return;

@@ -23,7 +23,7 @@ class DataLeases {
   };
 
   // Ordinals below `first` were used up by an earlier run of the job.
-  explicit DataLeases(std::uint64_t first = 0) : fresh_(first) {}
+  explicit DataLeases(std::uint64_t first) : fresh_(first) {}
 
   // Leases for runs that start together: first every current ordinal in the order of `workers`,
   // then every next one. So n workers in step use r n .. r n + n - 1 in round r.
