@@ -92,9 +92,16 @@ Result<void> read_greeting(const Attempt& attempt, const Socket& socket) {
   return {};
 }
 
+std::string numeric_host(const addrinfo& target) {
+  char text[NI_MAXHOST] = {};
+  const int fault = ::getnameinfo(target.ai_addr, target.ai_addrlen, text, sizeof(text), nullptr, 0,
+                                  NI_NUMERICHOST);
+  return fault == 0 ? text : "";
+}
+
 }  // namespace
 
-Result<void> probe_endpoint(const Address& address, const std::atomic<bool>& stop) {
+Result<Address> probe_endpoint(const Address& address, const std::atomic<bool>& stop) {
   const Attempt attempt{.name = fmt::format("{}:{}", address.host, address.port),
                         .stop = stop,
                         .deadline = steady_clock().now() + kConnectionTimeout};
@@ -108,15 +115,19 @@ Result<void> probe_endpoint(const Address& address, const std::atomic<bool>& sto
     return attempt.error(fmt::format("cannot resolve the host name ({})", ::gai_strerror(fault)));
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> list(found, ::freeaddrinfo);
-  Result<void> result = attempt.error("no address of that host can be used");
+  Error last = attempt.error("no address of that host can be used");
   for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
     const Socket socket(::socket(each->ai_family, each->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC,
                                  each->ai_protocol));
     if (socket.get() < 0) continue;
-    result = connect_to(attempt, socket, *each);
-    if (result) return read_greeting(attempt, socket);
+    const auto connected = connect_to(attempt, socket, *each);
+    if (connected) {
+      SPEEDO_TRY(read_greeting(attempt, socket));
+      return Address{.host = numeric_host(*each), .port = address.port};
+    }
+    last = connected.error();
   }
-  return result;
+  return last;
 }
 
 }  // namespace speedo

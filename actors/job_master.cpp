@@ -1,6 +1,7 @@
 #include "actors/job_master.hpp"
 
 #include <future>
+#include <string_view>
 #include <utility>
 
 #include <speedo/base/limits.hpp>
@@ -8,48 +9,56 @@
 #include "base/log.hpp"
 
 namespace speedo {
+namespace {
+
+// A blob that is there while no master of the job works, or should.
+constexpr std::string_view kEndedKey = "ended";
+
+}  // namespace
 
 JobMaster::JobMaster(std::unique_ptr<JobNets> nets, std::shared_ptr<ParameterStore> store,
-                     JobNets::WriteSnapshot write_snapshot, std::string job_record)
+                     WriteSnapshot write_snapshot, std::string job_record, std::uint64_t epoch)
     : nets_(std::move(nets)),
       store_(std::move(store)),
       write_snapshot_(std::move(write_snapshot)),
-      job_record_(std::move(job_record)) {}
+      job_record_(std::move(job_record)),
+      epoch_(epoch) {}
 
 Result<std::unique_ptr<JobMaster>> JobMaster::create(const MasterOptions& options,
                                                      const TrainerParts& parts,
                                                      std::unique_ptr<JobNets> nets,
                                                      std::shared_ptr<ParameterStore> store,
-                                                     JobNets::WriteSnapshot write_snapshot) {
-  auto master = std::unique_ptr<JobMaster>(new JobMaster(
-      std::move(nets), std::move(store), std::move(write_snapshot), encode(options.spec)));
-  SPEEDO_TRY(master->load_weights(options.resume_from_store));
+                                                     Checkpoint start,
+                                                     WriteSnapshot write_snapshot) {
+  auto master = std::unique_ptr<JobMaster>(
+      new JobMaster(std::move(nets), std::move(store), std::move(write_snapshot),
+                    encode(options.spec), options.merger.epoch));
   SPEEDO_ASSIGN(master->merger_,
                 make_merger(options.merger, master->nets_->layout(), master->nets_->solver(),
-                            std::move(master->weights_), master->first_version_, master->store_,
-                            parts.make_backend, options.initial_state.get()));
-  std::promise<Result<Version>> published;
-  master->merger_->publish([&](Result<Version> version) { published.set_value(version); });
-  SPEEDO_TRY([&]() -> Result<void> {
-    SPEEDO_ASSIGN([[maybe_unused]] const Version version, published.get_future().get());
-    return master->store_->put_blob(job_key(), master->job_record_);
-  }());
+                            std::move(start), master->store_, parts.make_backend));
   return master;
 }
 
-// What an earlier run of the same job left in the store is either continued or removed.
-Result<void> JobMaster::load_weights(bool resume) {
-  weights_ = nets_->take_first_weights();
-  if (!resume) return store_->clear();
-  SPEEDO_ASSIGN(const RecordInfo info,
-                get(*store_, weights_key(), nets_->layout().digest(), weights_));
-  first_version_ = Version{info.version};
-  return {};
+Result<Version> JobMaster::begin(std::uint32_t stage, std::string state) {
+  const auto ended = store_->get_blob(kEndedKey);
+  has_orphans_ = !ended && store_->get_blob(job_key());
+  SPEEDO_TRY(store_->erase(kEndedKey));
+  std::promise<Result<Version>> published;
+  merger_->enter_stage(stage, std::move(state),
+                       [&](Result<Version> version) { published.set_value(std::move(version)); });
+  SPEEDO_ASSIGN(const Version version, published.get_future().get());
+  SPEEDO_TRY(store_->put_blob(job_key(), job_record_));
+  return version;
 }
 
 void JobMaster::merge(master_command::StartMerge job,
                       std::function<void(Result<MergeResult>)> done) {
   merger_->merge(std::move(job), std::move(done));
+}
+
+void JobMaster::enter_stage(std::uint32_t stage, std::string state,
+                            std::function<void(Result<Version>)> done) {
+  merger_->enter_stage(stage, std::move(state), std::move(done));
 }
 
 void JobMaster::test(std::function<void(Result<std::vector<TestScores>>)> done) {
@@ -60,8 +69,15 @@ void JobMaster::test(std::function<void(Result<std::vector<TestScores>>)> done) 
 
 void JobMaster::snapshot(std::uint64_t iteration, std::function<void(Result<void>)> done) {
   merger_->copy([this, iteration, done = std::move(done)](Merger::Copy copy) {
-    nets_->snapshot(iteration, std::make_shared<const Merger::Copy>(std::move(copy)),
-                    write_snapshot_, done);
+    const auto write = [this](std::int64_t number, const caffe::NetParameter& model,
+                              caffe::SolverState& state, const std::string& session) {
+      return write_snapshot_(SnapshotParts{.iteration = number,
+                                           .model = model,
+                                           .state = state,
+                                           .session = session,
+                                           .model_digest = nets_->layout().digest()});
+    };
+    nets_->snapshot(iteration, std::make_shared<const Merger::Copy>(std::move(copy)), write, done);
   });
 }
 
@@ -85,14 +101,16 @@ Result<void> JobMaster::restore_store() {
   return {};
 }
 
-void JobMaster::clean_up(std::uint64_t workers_joined) {
-  for (std::uint64_t worker = 0; worker < workers_joined; ++worker) {
-    const Result<void> erased = store_->erase(contribution_key(worker));
-    if (!erased) {
+void JobMaster::clean_up(std::uint64_t first, std::uint64_t end) {
+  for (std::uint64_t worker = first; worker < end; ++worker) {
+    for (const std::string& key : {contribution_key(epoch_, worker), local_key(epoch_, worker)}) {
+      const Result<void> erased = store_->erase(key);
+      if (erased) continue;
       SPEEDO_WARN("contributions stay in the store: {}", erased.error().message);
       return;
     }
   }
+  store_->put_blob(kEndedKey, "").ignore("a new master then waits a little for workers");
 }
 
 }  // namespace speedo

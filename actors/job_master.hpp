@@ -6,6 +6,7 @@
 
 #include <speedo/base/clock.hpp>
 #include <speedo/store/parameter_store.hpp>
+#include <speedo/train/checkpoint.hpp>
 
 #include "actors/master_work.hpp"
 #include "actors/node.hpp"
@@ -17,40 +18,47 @@ namespace speedo {
 // The real MasterWork: one job's nets, store and merger.
 class JobMaster : public MasterWork {
  public:
-  // Puts the job into the store, with the weights that training begins from. Blocking.
-  // `options.spec` has a seed. Errors: those of the store; kMismatch for stored weights of another
-  // net.
+  using WriteSnapshot = std::function<Result<void>(const SnapshotParts& parts)>;
+
+  // Training begins from `start`. `options.spec` has a seed; `store` is fenced. Errors: those of
+  // make_merger.
   static Result<std::unique_ptr<JobMaster>> create(const MasterOptions& options,
                                                    const TrainerParts& parts,
                                                    std::unique_ptr<JobNets> nets,
                                                    std::shared_ptr<ParameterStore> store,
-                                                   JobNets::WriteSnapshot write_snapshot);
+                                                   Checkpoint start, WriteSnapshot write_snapshot);
 
-  Digest model() const { return nets_->layout().digest(); }
-  Version first_version() const { return first_version_; }
+  // Puts the job into the store, and the weights as workers of this stage read them; gives their
+  // version. Blocking. Errors: those of the store.
+  Result<Version> begin(std::uint32_t stage, std::string state);
 
   void merge(master_command::StartMerge job,
              std::function<void(Result<MergeResult>)> done) override;
+  void enter_stage(std::uint32_t stage, std::string state,
+                   std::function<void(Result<Version>)> done) override;
   void test(std::function<void(Result<std::vector<TestScores>>)> done) override;
   void snapshot(std::uint64_t iteration, std::function<void(Result<void>)> done) override;
   void stop_tests() override { nets_->stop_tests(); }
   void watch(std::function<void(Error)> lost) override;
 
-  // Removes the contributions of `workers_joined` workers. Weights and job stay, for a resumed run.
-  void clean_up(std::uint64_t workers_joined);
+  // Whether an earlier master of the job did not end as it should: its workers look for this one.
+  bool has_orphans() const { return has_orphans_; }
+
+  // Removes what belongs to this master's workers from number `first` up to `end`. Weights and job
+  // stay, for a resumed run.
+  void clean_up(std::uint64_t first, std::uint64_t end);
 
  private:
   JobMaster(std::unique_ptr<JobNets> nets, std::shared_ptr<ParameterStore> store,
-            JobNets::WriteSnapshot write_snapshot, std::string job_record);
-  Result<void> load_weights(bool resume);
+            WriteSnapshot write_snapshot, std::string job_record, std::uint64_t epoch);
   Result<void> restore_store();
 
   const std::unique_ptr<JobNets> nets_;
   const std::shared_ptr<ParameterStore> store_;
-  const JobNets::WriteSnapshot write_snapshot_;
+  const WriteSnapshot write_snapshot_;
   const std::string job_record_;
-  std::vector<float> weights_;  // until the merger has them
-  Version first_version_;
+  const std::uint64_t epoch_;
+  bool has_orphans_ = false;
   Instant watched_at_{0};
   std::atomic<bool> watching_{false};
   std::unique_ptr<Merger> merger_;

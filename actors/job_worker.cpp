@@ -37,7 +37,8 @@ Result<Digest> JobWorker::prepare_now(const WelcomeMessage& welcome) {
   }
   SPEEDO_ASSIGN(JobSpec job, decode_job(*bytes));
   std::promise<Result<Digest>> prepared;
-  trainer_->prepare(WorkerId{welcome.worker}, std::move(job), std::move(store),
+  trainer_->prepare(WorkerId{welcome.worker}, contribution_key(welcome.epoch, welcome.worker),
+                    std::move(job), std::move(store),
                     [&](Result<Digest> model) { prepared.set_value(std::move(model)); });
   return prepared.get_future().get();
 }

@@ -22,6 +22,7 @@ class JobWorker : public WorkerWork {
   void prepare(const WelcomeMessage& welcome, std::function<void(Result<Digest>)> done) override;
   void run(const TrainMessage& order, std::function<void(Result<RunReport>)> done) override;
   void cancel() override;
+  std::uint64_t progress() const override { return trainer_->progress(); }
 
  private:
   Result<Digest> prepare_now(const WelcomeMessage& welcome);

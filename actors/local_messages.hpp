@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include <speedo/base/clock.hpp>
 #include <speedo/core/solver.hpp>
 
 #include "actors/compat.hpp"
@@ -21,6 +22,9 @@ struct TickMessage {};
 struct BeginMessage {
   MasterSession* session;
   MasterWork* work;
+  // The master does not go before, even if training is over: workers of a master that died knock
+  // again by then, and hear it.
+  Instant reachable_until{0};
 };
 
 // To the master: work is done.

@@ -42,6 +42,7 @@ caf::behavior MasterActor::make_behavior() {
   return {[this](const BeginMessage& message) {
     session_ = message.session;
     work_ = message.work;
+    reachable_until_ = message.reachable_until;
     set_default_handler(caf::drop);
     become(working());
     tick();
@@ -54,6 +55,7 @@ caf::behavior MasterActor::working() {
       [this](const ReadyMessage& message) { take_from_peer<master_event::Ready>(message); },
       [this](const TrainedMessage& message) { take_from_peer<master_event::Trained>(message); },
       [this](const LeaveMessage& message) { take_from_peer<master_event::Leave>(message); },
+      [this](const BeatMessage& message) { take_from_peer<master_event::Beat>(message); },
       [this](const MasterNotice& notice) {
         take(notice.event);
         report_test(notice);
@@ -89,14 +91,22 @@ void MasterActor::take(const MasterEvent& event) {
 void MasterActor::take_hello(const HelloMessage& message) {
   const auto actor = caf::actor_cast<caf::actor>(current_sender());
   if (!actor) return;
-  if (finished_at_) return send(actor, StopMessage{"the job is over"});
   const auto [entry, is_new] = peer_of_.try_emplace(actor.address(), PeerId{peers_seen_});
   if (is_new) {
     peers_seen_ += 1;
     peers_.emplace(entry->second, actor);
     monitor(actor);
   }
+  if (finished_at_) return turn_away(actor);
   take(master_event::Hello{entry->second, message});
+}
+
+// Only a master that has the job knows that it is over.
+void MasterActor::turn_away(const caf::actor& actor) {
+  const bool superseded = failure_ && failure_->code == ErrorCode::kSuperseded;
+  if (!superseded) return send(actor, StopMessage{"the job is over"});
+  send(actor, RefusedMessage{static_cast<std::uint32_t>(ErrorCode::kUnavailable),
+                             "another master has the job now"});
 }
 
 template <class Event, class Message>
@@ -120,12 +130,17 @@ void MasterActor::lose(const caf::actor_addr& address, const std::string& reason
 // they have arrived.
 void MasterActor::end_when_alone() {
   if (!finished_at_ || !session_) return;
-  const bool patient = steady_clock().now() - *finished_at_ < kFarewellTimeout;
-  if (!peers_.empty() && patient) return;
+  if (stays()) return;
   session_ = nullptr;
   work_ = nullptr;
   quit();
   hooks_.on_end(failure_);
+}
+
+bool MasterActor::stays() {
+  const Instant now = steady_clock().now();
+  if (!peers_.empty() && now - *finished_at_ < kFarewellTimeout) return true;
+  return !failure_ && now < reachable_until_ && !hooks_.poll_stop();
 }
 
 template <class Message>
@@ -163,6 +178,14 @@ void MasterActor::execute(const master_command::StartMerge& command) {
     if (!result) return notify(master_event::MergeFailed{merge, result.error()});
     notify(master_event::Merged{merge, result->version, result->rejected});
   });
+}
+
+void MasterActor::execute(const master_command::EnterStage& command) {
+  work_->enter_stage(command.stage, command.state,
+                     [notify = notifier<MasterEvent>(caf::actor{this})](Result<Version> version) {
+                       if (!version) return notify(master_event::StageFailed{version.error()});
+                       notify(master_event::StageEntered{*version});
+                     });
 }
 
 void MasterActor::execute(const master_command::StartTest& command) {

@@ -38,17 +38,20 @@ class MasterActor : public caf::event_based_actor {
   caf::behavior working();
   void take(const MasterEvent& event);
   void take_hello(const HelloMessage& message);
+  void turn_away(const caf::actor& actor);
   template <class Event, class Message>
   void take_from_peer(const Message& message);
   void lose(const caf::actor_addr& address, const std::string& reason);
   void tick();
   void end_when_alone();
+  bool stays();
 
   void execute(const master_command::SendWelcome& command);
   void execute(const master_command::SendRefused& command);
   void execute(const master_command::SendTrain& command);
   void execute(const master_command::SendStop& command);
   void execute(const master_command::StartMerge& command);
+  void execute(const master_command::EnterStage& command);
   void execute(const master_command::StartTest& command);
   void execute(const master_command::StartSnapshot& command);
   void execute(const master_command::Note& command);
@@ -65,6 +68,7 @@ class MasterActor : public caf::event_based_actor {
   std::map<caf::actor_addr, PeerId> peer_of_;
   std::uint64_t peers_seen_ = 0;
   std::uint64_t iteration_reported_ = 0;
+  Instant reachable_until_{0};
   std::optional<Instant> finished_at_;
   std::optional<Error> failure_;
 };

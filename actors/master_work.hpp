@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <speedo/core/solver.hpp>
@@ -19,6 +20,9 @@ class MasterWork {
   virtual ~MasterWork() = default;
   virtual void merge(master_command::StartMerge job,
                      std::function<void(Result<MergeResult>)> done) = 0;
+  // Makes ready for a stage and publishes the weights for it, with the session's state.
+  virtual void enter_stage(std::uint32_t stage, std::string state,
+                           std::function<void(Result<Version>)> done) = 0;
   // Both of these see the weights as of the merges ordered before.
   virtual void test(std::function<void(Result<std::vector<TestScores>>)> done) = 0;
   virtual void snapshot(std::uint64_t iteration, std::function<void(Result<void>)> done) = 0;

@@ -29,25 +29,40 @@ struct MasterOptions {
   std::string store_uri;            // that workers are told
   std::string job;                  // the job's key space in the store
   MasterConfig session;             // model, store_uri and job are filled in by run_master
-  StrategyOptions strategy;
+  // The stages of session, merger and spec are the same ones: run_master copies session.stages.
   MergerConfig merger;
   JobSpec spec;
   // Weights to start from; empty: the net's fillers. Either may come from --snapshot/--weights.
   std::shared_ptr<caffe::NetParameter> initial_weights;
-  std::shared_ptr<caffe::SolverState> initial_state;   // for kGradientOnly's history
-  bool resume_from_store = false;   // SpeeDO's --resume: start from the weights in the store
+  std::shared_ptr<caffe::SolverState> initial_state;   // histories
+  std::string initial_session;      // MasterSession::save() of a checkpoint file; empty: none
+  // kStore: go on from the store, kNotFound if it has nothing. kNewest: from the store or from the
+  // initial_... above, whichever has the higher iteration; from the start if neither is there.
+  enum class Resume { kNo, kStore, kNewest };
+  Resume resume = Resume::kNo;
+  bool take_over = false;           // although another master's lease is not over
+};
+
+// What a snapshot is made of; the references live as long as the call.
+struct SnapshotParts {
+  std::int64_t iteration = 0;
+  const caffe::NetParameter& model;
+  caffe::SolverState& state;
+  const std::string& session;       // MasterSession::save() as of this iteration
+  Digest model_digest;
 };
 
 struct MasterHooks {
   std::function<void(const std::string& address)> on_listening;   // "speedo://host:port"
   std::function<void(const MasterProgress&, const std::vector<TestScores>*)> on_progress;
   std::function<std::optional<std::string>()> poll_stop;  // a reason: stop cleanly
-  std::function<Result<void>(std::int64_t iteration, const caffe::NetParameter& model,
-                             caffe::SolverState& state)> snapshot;
+  std::function<Result<void>(const SnapshotParts& parts)> snapshot;
 };
 
-// Runs until training is over or stopped. Blocking. Errors: kUnavailable (port in use: kCannotWrite
-// is not used here, the message names the port), kRefused, kConfig, kData, kNotFinite.
+// Runs until training is over or stopped. Blocking. Claims the job in the store first; while
+// another master holds it, waits for the end of its lease, and fails if it is renewed. Errors:
+// kUnavailable (also a port in use), kRefused, kConfig, kData, kNotFinite, kSuperseded (another
+// master holds the job, or has taken it over), kNotFound (nothing to resume).
 Result<MasterProgress> run_master(const MasterOptions& options, const MasterHooks& hooks,
                                   const TrainerParts& parts, const OpenStore& open_store);
 

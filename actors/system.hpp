@@ -1,5 +1,9 @@
 #pragma once
 
+#include <chrono>
+
+#include <speedo/base/limits.hpp>
+
 #include "actors/compat.hpp"
 
 namespace speedo {
@@ -8,7 +12,8 @@ namespace speedo {
 // off.
 class ActorConfig : public caf::actor_system_config {
  public:
-  ActorConfig();
+  // A connection that brings nothing for `silence` is given up.
+  explicit ActorConfig(std::chrono::milliseconds silence = kConnectionTimeout);
 };
 
 }  // namespace speedo

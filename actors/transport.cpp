@@ -29,11 +29,11 @@ void Connector::connect(Address address, std::function<void(Result<caf::actor>)>
 }
 
 Result<caf::actor> Connector::connect_now(const Address& address) {
-  SPEEDO_TRY(probe_endpoint(address, stop_));
+  SPEEDO_ASSIGN(const Address found_at, probe_endpoint(address, stop_));
   Result<caf::actor> result = Error{ErrorCode::kUnavailable, "no answer"};
   caf::scoped_actor self{system_};
   self->request(system_.middleman().actor_handle(), caf::duration{kConnectionTimeout},
-                compat::ConnectAtom::value, address.host, address.port)
+                compat::ConnectAtom::value, found_at.host, found_at.port)
       .receive(
           [&](const caf::node_id&, const caf::strong_actor_ptr& found,
               const std::set<std::string>&) {

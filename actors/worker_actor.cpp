@@ -55,7 +55,7 @@ void WorkerActor::tick() {
     return hooks_.on_end(failure_);
   }
   compat::send_after(this, kTickInterval, TickMessage{});
-  take(worker_event::Tick{steady_clock().now()});
+  take(worker_event::Tick{steady_clock().now(), work_.progress()});
   if (const auto reason = hooks_.poll_stop()) take(worker_event::StopRequested{*reason});
 }
 
@@ -120,6 +120,10 @@ void WorkerActor::execute(const worker_command::SendTrained& command) {
 void WorkerActor::execute(const worker_command::SendLeave& command) {
   send_to_master(command.message);
   said_goodbye_ = true;
+}
+
+void WorkerActor::execute(const worker_command::SendBeat& command) {
+  send_to_master(command.message);
 }
 
 void WorkerActor::execute(const worker_command::PrepareJob& command) {

@@ -45,6 +45,7 @@ class WorkerActor : public caf::event_based_actor {
   void execute(const worker_command::SendReady& command);
   void execute(const worker_command::SendTrained& command);
   void execute(const worker_command::SendLeave& command);
+  void execute(const worker_command::SendBeat& command);
   void execute(const worker_command::PrepareJob& command);
   void execute(const worker_command::StartRun& command);
   void execute(const worker_command::CancelRun& command);

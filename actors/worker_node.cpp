@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <future>
 #include <memory>
+#include <random>
 #include <utility>
 #include <vector>
 
@@ -21,11 +22,18 @@ struct Member {
   std::promise<std::optional<Error>> ended;
 };
 
+std::uint64_t random_bits() {
+  std::random_device source;
+  return static_cast<std::uint64_t>(source()) << 32U | source();
+}
+
 WorkerConfig member_config(const WorkerOptions& options, std::uint64_t index) {
   WorkerConfig config = options.session;
   config.name = fmt::format("{}/{}", options.name_prefix, index);
   config.master = options.master;
   config.seed += index;
+  config.uuid_high = random_bits();
+  config.uuid_low = random_bits();
   return config;
 }
 

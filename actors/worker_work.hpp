@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 
 #include <speedo/base/digest.hpp>
@@ -19,6 +20,8 @@ class WorkerWork {
   virtual void run(const TrainMessage& order, std::function<void(Result<RunReport>)> done) = 0;
   // Runs ordered so far end as soon as possible, with kUnavailable.
   virtual void cancel() = 0;
+  // Of the run under way: grows as long as it gets on. From any thread.
+  virtual std::uint64_t progress() const = 0;
 };
 
 }  // namespace speedo

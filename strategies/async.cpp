@@ -45,12 +45,6 @@ Commands Async::failed(WorkerId worker) {
   return {Train{worker}};
 }
 
-std::string Async::save() const { return save_state("async", {{"running", &running_}}); }
-
-Result<void> Async::restore(std::string_view state) {
-  return restore_state(state, "async", {{"running", &running_}});
-}
-
 std::unique_ptr<Strategy> make_async(const StrategyOptions& /*options*/) {
   return std::make_unique<Async>();
 }

@@ -1,12 +1,9 @@
 #pragma once
 
 #include <memory>
-#include <string>
-#include <string_view>
+#include <set>
 
 #include <speedo/train/strategy.hpp>
-
-#include "state_text.hpp"
 
 namespace speedo {
 
@@ -14,8 +11,6 @@ namespace speedo {
 class Async : public Strategy {
  public:
   Commands on(const Event& event) override;
-  std::string save() const override;
-  Result<void> restore(std::string_view state) override;
 
  private:
   Commands joined(const Joined& event);
@@ -23,7 +18,7 @@ class Async : public Strategy {
   Commands trained(WorkerId worker);
   Commands failed(WorkerId worker);
 
-  WorkerSet running_;
+  std::set<WorkerId> running_;
 };
 
 std::unique_ptr<Strategy> make_async(const StrategyOptions& options);

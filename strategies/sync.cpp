@@ -12,9 +12,6 @@
 
 #include "sync.hpp"
 
-#include <algorithm>
-#include <utility>
-
 #include <speedo/base/assert.hpp>
 
 namespace speedo {
@@ -65,30 +62,6 @@ Commands Sync::start_round() {
   Commands commands;
   for (const WorkerId worker : awaited_) commands.push_back(Train{worker});
   return commands;
-}
-
-std::string Sync::save() const {
-  return save_state("sync", {{"alive", &alive_},
-                             {"awaited", &awaited_},
-                             {"contributed", &contributed_}});
-}
-
-Result<void> Sync::restore(std::string_view state) {
-  WorkerSet alive, awaited, contributed;
-  SPEEDO_TRY(restore_state(
-      state, "sync",
-      {{"alive", &alive}, {"awaited", &awaited}, {"contributed", &contributed}}));
-  const bool awaited_live = std::ranges::includes(alive, awaited);
-  const bool disjoint = std::ranges::none_of(
-      awaited, [&](WorkerId worker) { return contributed.contains(worker); });
-  if (!awaited_live || !disjoint || awaited.empty() != alive.empty()) {
-    return Error{ErrorCode::kCorrupt, "saved state of strategy 'sync': the workers it awaits "
-                                      "contradict those alive or those that contributed"};
-  }
-  alive_ = std::move(alive);
-  awaited_ = std::move(awaited);
-  contributed_ = std::move(contributed);
-  return {};
 }
 
 std::unique_ptr<Strategy> make_sync(const StrategyOptions& /*options*/) {

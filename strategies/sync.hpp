@@ -1,12 +1,9 @@
 #pragma once
 
 #include <memory>
-#include <string>
-#include <string_view>
+#include <set>
 
 #include <speedo/train/strategy.hpp>
-
-#include "state_text.hpp"
 
 namespace speedo {
 
@@ -14,8 +11,6 @@ namespace speedo {
 class Sync : public Strategy {
  public:
   Commands on(const Event& event) override;
-  std::string save() const override;
-  Result<void> restore(std::string_view state) override;
 
  private:
   Commands joined(const Joined& event);
@@ -24,9 +19,9 @@ class Sync : public Strategy {
   Commands end_round();
   Commands start_round();
 
-  WorkerSet alive_;
-  WorkerSet awaited_;
-  WorkerSet contributed_;
+  std::set<WorkerId> alive_;
+  std::set<WorkerId> awaited_;
+  std::set<WorkerId> contributed_;
 };
 
 std::unique_ptr<Strategy> make_sync(const StrategyOptions& options);

@@ -106,6 +106,7 @@ Result<float> Net::forward_layer(std::size_t index) {
   }
   const LayerView& view = impl_->views[index];
   SPEEDO_TRY(view.layer->forward(view.bottoms, view.tops));
+  impl_->count_layer();
   return impl_->weighted_loss(index);
 }
 
@@ -116,6 +117,7 @@ void Net::backward_layer(std::size_t index) {
   const LayerView& view = impl_->views[index];
   if (view.needs_backward) {
     view.layer->backward(view.tops, view.propagate, view.bottoms);
+    impl_->count_layer();
   }
 }
 
@@ -141,6 +143,8 @@ void Net::clear_gradients() {
 }
 
 void Net::on_gradient_ready(GradientReady hook) { impl_->gradient_ready = std::move(hook); }
+
+void Net::count_layers(std::atomic<std::uint64_t>* counter) { impl_->layer_counter = counter; }
 
 void Net::set_data_span(const DataSpan& span) {
   impl_->cursor = BatchCursor(span);

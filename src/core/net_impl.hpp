@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <set>
 #include <string>
@@ -69,6 +70,9 @@ struct Net::Impl {
   void begin_backward();
   Result<float> weighted_loss(std::size_t layer);
   void report_gradients(std::size_t layer);
+  void count_layer() {
+    if (layer_counter != nullptr) layer_counter->fetch_add(1, std::memory_order_relaxed);
+  }
 
   struct Blob {
     std::string name;
@@ -109,6 +113,7 @@ struct Net::Impl {
   Random random;
   BatchCursor cursor{DataSpan{}};
   GradientReady gradient_ready;
+  std::atomic<std::uint64_t>* layer_counter = nullptr;
 };
 
 // "layer 'NAME' (TYPE): what".

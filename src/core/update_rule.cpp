@@ -11,6 +11,7 @@
 #include "base/log.hpp"
 #include "caffe.pb.h"
 #include "core/blob_proto.hpp"
+#include "core/nesterov_rule.hpp"
 #include "core/sgd_rule.hpp"
 
 namespace speedo {
@@ -21,11 +22,13 @@ using Make = Result<std::unique_ptr<UpdateRule>> (*)(const caffe::SolverParamete
 struct Entry {
   std::string_view type;
   Make make;  // null: one of Caffe's solvers that has no rule here yet
+  std::size_t histories;
 };
 // A rule is one file with a create() and one line here.
 constexpr std::array kRules{
-    Entry{"SGD", &SgdRule::create}, Entry{"Nesterov", nullptr}, Entry{"AdaGrad", nullptr},
-    Entry{"RMSProp", nullptr},      Entry{"AdaDelta", nullptr}, Entry{"Adam", nullptr},
+    Entry{"SGD", &SgdRule::create, 1}, Entry{"Nesterov", &NesterovRule::create, 1},
+    Entry{"AdaGrad", nullptr, 1},      Entry{"RMSProp", nullptr, 1},
+    Entry{"AdaDelta", nullptr, 2},     Entry{"Adam", nullptr, 2},
 };
 
 Error config(std::string message) { return {ErrorCode::kConfig, std::move(message)}; }
@@ -53,6 +56,20 @@ Result<void> check_fields(const caffe::SolverParameter& solver) {
   return {};
 }
 
+Result<const Entry*> find_rule(std::string_view type) {
+  std::string known;
+  for (const Entry& entry : kRules) {
+    if (entry.make != nullptr) known.append(known.empty() ? "" : ", ").append(entry.type);
+  }
+  for (const Entry& entry : kRules) {
+    if (entry.type != type) continue;
+    if (entry.make != nullptr) return &entry;
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("solver: type \"{}\" is not built yet; use {}", type, known)};
+  }
+  return config(fmt::format("solver: unknown type \"{}\"; use {}", type, known));
+}
+
 Result<std::vector<float>> history_values(const caffe::BlobProto& blob,
                                           const ParameterSlot& slot) {
   std::vector<float> values(static_cast<std::size_t>(slot.count()));
@@ -71,17 +88,16 @@ Result<std::unique_ptr<UpdateRule>> UpdateRule::create(const caffe::SolverParame
                                                        const ParameterLayout& layout,
                                                        Backend& backend) {
   SPEEDO_TRY(check_fields(solver));
-  std::string known;
-  for (const Entry& entry : kRules) {
-    if (entry.make != nullptr) known.append(known.empty() ? "" : ", ").append(entry.type);
-  }
-  for (const Entry& entry : kRules) {
-    if (entry.type != solver.type()) continue;
-    if (entry.make != nullptr) return entry.make(solver, layout, backend);
-    return Error{ErrorCode::kUnsupported,
-                 fmt::format("solver: type \"{}\" is not built yet; use {}", solver.type(), known)};
-  }
-  return config(fmt::format("solver: unknown type \"{}\"; use {}", solver.type(), known));
+  SPEEDO_ASSIGN(const Entry* const entry, find_rule(solver.type()));
+  SPEEDO_ASSIGN(std::unique_ptr<UpdateRule> rule, entry->make(solver, layout, backend));
+  SPEEDO_ASSERT(rule->histories().size() == entry->histories);
+  return rule;
+}
+
+Result<std::size_t> UpdateRule::history_count(const caffe::SolverParameter& solver) {
+  SPEEDO_TRY(check_fields(solver));
+  SPEEDO_ASSIGN(const Entry* const entry, find_rule(solver.type()));
+  return entry->histories;
 }
 
 UpdateRule::UpdateRule(const caffe::SolverParameter& solver, const ParameterLayout& layout,
@@ -95,7 +111,12 @@ UpdateRule::~UpdateRule() = default;
 float UpdateRule::rate(std::int64_t iteration) const {
   const Result<float> rate = learning_rate(*solver_, iteration);
   SPEEDO_ASSERT(rate.has_value());
-  return *rate;
+  return *rate * rate_scale_;
+}
+
+void UpdateRule::scale_rate(float scale) {
+  SPEEDO_ASSERT(std::isfinite(scale) && scale >= 0.0F);
+  rate_scale_ = scale;
 }
 
 float UpdateRule::gradient_scale(const float* gradients) const {

@@ -16,12 +16,6 @@ struct Flag {
   bool has_value = false;
 };
 
-bool looks_like_flag(const std::string& argument) {
-  if (argument.size() < 2 || argument[0] != '-') return false;
-  const std::size_t start = argument[1] == '-' ? 2 : 1;
-  return start < argument.size() && std::isalpha(static_cast<unsigned char>(argument[start])) != 0;
-}
-
 Flag take_apart(const std::string& argument) {
   const std::size_t start = argument[1] == '-' ? 2 : 1;
   const std::size_t equals = argument.find('=', start);
@@ -64,6 +58,12 @@ Error unknown_flag(const std::string& argument, const Flag& flag,
 }
 
 }  // namespace
+
+bool looks_like_flag(const std::string& argument) {
+  if (argument.size() < 2 || argument[0] != '-') return false;
+  const std::size_t start = argument[1] == '-' ? 2 : 1;
+  return start < argument.size() && std::isalpha(static_cast<unsigned char>(argument[start])) != 0;
+}
 
 std::string squash(std::string_view flag) {
   std::string result;

@@ -17,6 +17,9 @@ struct FlagName {
 // One spelling for many: -maxIter, --max-iter, --max_iter and --MAXITER are all "maxiter".
 std::string squash(std::string_view flag);
 
+// A dash or two and a letter; "-3" is a number.
+bool looks_like_flag(const std::string& argument);
+
 // Rewrites command-line arguments so that every flag is "--name" or "--name=value" with the name
 // the command knows. A flag may be written with one dash (Caffe) or two, in camel, kebab or snake
 // case, and its value after '=' or as the next argument. Everything else passes through; "--" ends

@@ -22,7 +22,7 @@ namespace {
 struct Launch {
   std::vector<std::string> environment_texts;
   std::vector<char*> arguments, environment;
-  int output = -1;
+  int output = -1, result = -1;
   int report = -1;  // errno of a failed exec goes here
   pid_t parent = 0;
 };
@@ -56,10 +56,20 @@ std::vector<std::string> environment_texts(const ChildCommand& command) {
     ::dup2(launch.output, STDOUT_FILENO);
     ::dup2(launch.output, STDERR_FILENO);
   }
+  if (launch.result >= 0) ::dup2(launch.result, STDOUT_FILENO);
   ::execvpe(launch.arguments[0], launch.arguments.data(), launch.environment.data());
   const int reason = errno;
   if (::write(launch.report, &reason, sizeof(reason)) < 0) ::_exit(126);
   ::_exit(127);
+}
+
+// Opens a file to write for a child; -1 for no file.
+Result<int> open_for_child(const std::filesystem::path& path) {
+  if (path.empty()) return -1;
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (file >= 0) return file;
+  return Error{ErrorCode::kCannotWrite,
+               "cannot write '" + path.string() + "': " + std::strerror(errno)};
 }
 
 Error cannot_start(const std::string& program, int reason) {
@@ -103,13 +113,8 @@ Result<pid_t> Children::start(const ChildCommand& command) {
     launch.arguments.push_back(const_cast<char*>(argument.c_str()));
   }
   launch.arguments.push_back(nullptr);
-  if (!command.output.empty()) {
-    launch.output = ::open(command.output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (launch.output < 0) {
-      return Error{ErrorCode::kCannotWrite,
-                   "cannot write '" + command.output.string() + "': " + std::strerror(errno)};
-    }
-  }
+  SPEEDO_ASSIGN(launch.output, open_for_child(command.output));
+  SPEEDO_ASSIGN(launch.result, open_for_child(command.result));
   int report[2] = {-1, -1};
   if (::pipe2(report, O_CLOEXEC) != 0) return cannot_start(command.arguments[0], errno);
   launch.report = report[1];
@@ -119,6 +124,7 @@ Result<pid_t> Children::start(const ChildCommand& command) {
   const int fork_errno = errno;
   ::close(report[1]);
   if (launch.output >= 0) ::close(launch.output);
+  if (launch.result >= 0) ::close(launch.result);
   int reason = 0;
   const ssize_t got = pid < 0 ? 0 : ::read(report[0], &reason, sizeof(reason));
   ::close(report[0]);

@@ -20,6 +20,7 @@ struct ChildCommand {
   std::vector<std::string> arguments;  // the program first, found in PATH if it has no slash
   std::vector<std::pair<std::string, std::string>> environment;  // added to our own
   std::filesystem::path output;  // for standard output and error; empty: ours
+  std::filesystem::path result = {};  // for standard output alone; empty: like the other
 };
 
 // How a child ended.
@@ -40,7 +41,7 @@ class Children {
   Children& operator=(const Children&) = delete;
   ~Children();  // kills what still runs
 
-  // Errors: kNotFound if the program does not exist, kUnavailable, kCannotWrite for `output`.
+  // Errors: kNotFound if the program does not exist, kUnavailable, kCannotWrite for a file.
   Result<pid_t> start(const ChildCommand& command);
   // The next child that ended, waiting at most this long; a signal to us ends the wait early.
   std::optional<ChildEnd> wait(std::chrono::milliseconds patience);

@@ -1,13 +1,9 @@
 #include "main/cluster_flags.hpp"
 
-#include <algorithm>
-#include <charconv>
-
 #include <CLI/CLI.hpp>
 
-#include <speedo/train/strategy.hpp>
-
 #include "main/flag_values.hpp"
+#include "main/stages.hpp"
 
 namespace speedo {
 
@@ -15,46 +11,34 @@ namespace {
 
 Error usage(std::string message) { return {ErrorCode::kUsage, std::move(message)}; }
 
-void add_schedule_flags(CLI::App& app, ClusterFlags& flags) {
-  const char* group = "Schedule and update rule";
-  takes(app.add_option("--strategy", flags.strategy,
-                       "When results are merged: async (default) or sync"),
-        "WORD")
+void add_job_flags(CLI::App& app, ClusterFlags& flags) {
+  const char* group = "Schedule: when results are merged";
+  takes(app.add_option("--hybrid", flags.hybrid,
+                       "Stages one after another, repeated: =maxIter 100 =sync == =maxIter 300 "
+                       "=drop 3 ('=' for '--', '==' between stages)"),
+        "STAGES")
       ->group(group);
-  app.add_flag("--sync", flags.sync, "The same as --strategy sync")->group(group);
-  app.add_flag("--gradient-only", flags.gradient_only,
-               "Workers send gradients; the master applies momentum, decay and learning rate")
+  takes_file(app.add_option("--hybrid-file", flags.hybrid_file,
+                            "The same as a TOML file, a [[stage]] each (conf/hybrid.toml)"))
       ->group(group);
-  takes_number(
-      app.add_option("--factor", flags.factor, "Divide each worker's update by this (default 1)"))
+  app.add_flag("--deterministic", flags.deterministic,
+               "Result depends on seed and number of workers only: needs rounds, a seed, and an "
+               "update rule without state on the workers")
       ->group(group);
-  takes_count(app.add_option("--train", flags.train,
-                             "Mini-batches a worker trains per exchange (default 1)"),
-              1)
-      ->group(group);
-  takes_amount(app.add_option("--skip", flags.skip,
-                              "Leave out update elements smaller than this (default 0)"))
-      ->group(group);
+  group = "Data";
   takes_one_of(app.add_option("--shard", flags.shard,
                               "disjoint (default): each record of an epoch once, whoever trains "
                               "it; offset: worker k of N reads on alone from k/N of the data"),
                {"disjoint", "offset"})
       ->group(group);
-}
-
-void add_solver_flags(CLI::App& app, ClusterFlags& flags) {
-  const char* group = "Solver (override the prototxt)";
-  takes_count(app.add_option("--max-iter", flags.max_iter, "Merges to train"), 0)->group(group);
+  takes_one_of(app.add_option("--shard-by", flags.shard_by,
+                              "In rounds: equal shares for all (default), or more for a faster "
+                              "worker (speed)"),
+               {"equal", "speed"})
+      ->group(group);
+  group = "Solver (override the prototxt)";
   takes_count(app.add_option("--start-iter", flags.start_iter, "Number of the first iteration"), 0)
       ->group(group);
-  takes_count(app.add_option("--test-interval,--test", flags.test_interval,
-                             "Merges between tests; 0: never (default: the solver's, else one test "
-                             "at the end)"),
-              0)
-      ->group(group);
-  takes_number(app.add_option("--lr", flags.lr, "base_lr"))->group(group);
-  takes_number(app.add_option("--momentum", flags.momentum, "momentum"))->group(group);
-  takes_number(app.add_option("--weight-decay", flags.weight_decay, "weight_decay"))->group(group);
   takes_count(app.add_option("--batch", flags.batch,
                              "Effective batch of one worker, by iter_size: a multiple of the net's "
                              "batch_size"),
@@ -65,14 +49,47 @@ void add_solver_flags(CLI::App& app, ClusterFlags& flags) {
 
 void add_start_flags(CLI::App& app, ClusterFlags& flags, ClusterRole role) {
   const char* group = "Start from";
-  if (role == ClusterRole::kMaster) {
-    app.add_flag("--resume", flags.resume, "The weights in the store")->group(group);
-  }
+  // With a value only behind '=': SpeeDO's --resume has none.
+  app.add_flag("--resume{store}", flags.resume,
+               role == ClusterRole::kMaster
+                   ? "What the store has; --resume=auto: the newest valid checkpoint of store and "
+                     "files, or a new start; --resume=FILE.speedo: that one"
+                   : "=auto: the newest valid checkpoint file, or a new start; =FILE.speedo: that "
+                     "one")
+      ->type_name("[=auto|=FILE]")
+      ->group(group);
   takes_file(app.add_option("--snapshot", flags.snapshot,
                             "A .solverstate (goes on at its iteration) or a .caffemodel"))
       ->group(group);
   takes_file(
       app.add_option("--weights", flags.weights, "One or more .caffemodel files, comma-separated"))
+      ->group(group);
+  if (role != ClusterRole::kMaster) return;
+  app.add_flag("--take-over", flags.take_over,
+               "Take the job from a master that still holds it: that one ends with exit code 75")
+      ->group(group);
+}
+
+void add_checkpoint_flags(CLI::App& app, ClusterFlags& flags) {
+  const char* group = "Checkpoints";
+  takes_count(app.add_option("--publish-interval", flags.publish_interval,
+                             "Merges between checkpoints of the solver's history in the store, if "
+                             "the master keeps it (default: 1, from 50 MiB of weights on 10); the "
+                             "weights are there after every merge"),
+              1)
+      ->group(group);
+  takes_count(app.add_option("--snapshot-interval", flags.snapshot_interval,
+                             "Merges between checkpoint files; 0: at the end only (default: the "
+                             "solver's snapshot)"),
+              0)
+      ->group(group);
+  takes_count(app.add_option("--keep-snapshots", flags.keep_snapshots,
+                             "Keep the last N checkpoints, and the last whole one with finite "
+                             "weights (default: all)"),
+              1)
+      ->group(group);
+  app.add_flag("--keep-best", flags.keep_best,
+               "Besides them keep the one with the best test result")
       ->group(group);
 }
 
@@ -83,10 +100,6 @@ void add_network_flags(CLI::App& app, ClusterFlags& flags) {
                      "HOST[:PORT], redis://[[USER]:PASSWORD@]HOST[:PORT] or unix:///PATH (default "
                      "127.0.0.1:6379)"),
       "ADDRESS")
-      ->group(group);
-  takes(app.add_option("--key-name,--job", flags.key_name,
-                       "Key space of the job in Redis (default: the net's name)"),
-        "NAME")
       ->group(group);
   takes(app.add_option("--bind", flags.bind, "Address to listen on (default 127.0.0.1)"), "ADDRESS")
       ->group(group);
@@ -104,20 +117,35 @@ void add_network_flags(CLI::App& app, ClusterFlags& flags) {
 }
 
 void add_time_out_flags(CLI::App& app, ClusterFlags& flags) {
-  const char* group = "Time-outs";
+  const char* group = "Time-outs in seconds";
   takes_count(app.add_option("--join-timeout,--timeout", flags.join_timeout_s,
-                             "Seconds to wait for the workers to join; 0: for ever (default)"),
+                             "Wait so long for the workers to join; 0: for ever (default)"),
+              0)
+      ->group(group);
+  takes_count(app.add_option("--below-min-timeout", flags.below_min_timeout_s,
+                             "End when training has paused so long for want of workers; 0: never "
+                             "(default)"),
               0)
       ->group(group);
   takes_count(app.add_option("--worker-timeout", flags.worker_timeout_s,
-                             "Seconds after which a worker that trains without a result counts as "
-                             "dead; 0: never (default 3600)"),
+                             "A worker that is silent for so long counts as dead; 0: never "
+                             "(default 10)"),
+              0)
+      ->group(group);
+  takes_count(app.add_option("--stall-timeout", flags.stall_timeout_s,
+                             "So does one whose computation stands still for so long; 0: never "
+                             "(default 10 times --worker-timeout)"),
               0)
       ->group(group);
 }
 
 void add_other_flags(CLI::App& app, ClusterFlags& flags, ClusterRole role) {
   const char* group = "Other";
+  takes(app.add_option("--key-name,--job", flags.key_name,
+                       "Name of the job: its key space in Redis, and in its checkpoints (default: "
+                       "the net's name)"),
+        "NAME")
+      ->group(group);
   takes(app.add_option("--device", flags.device, "cpu"), "WORD")->group(group);
   app.add_flag("--cpu-db-actor", flags.cpu_db_actor,
                "Merge on the CPU: SpeeDO's flag, always so here")
@@ -135,52 +163,66 @@ bool is_loopback(const std::string& address) {
   return address == "localhost" || address == "::1" || address.starts_with("127.");
 }
 
-// Texts that are numbers only, so that "3x" is not 3.
-std::optional<std::uint64_t> whole_number(const std::string& text) {
-  std::uint64_t value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-Result<void> check_strategy(const ClusterFlags& flags) {
-  if (flags.sync && !flags.strategy.empty() && flags.strategy != "sync") {
-    return usage("--sync contradicts --strategy " + flags.strategy + ": give one of them");
-  }
-  StrategyOptions options;
-  options.name = strategy_name(flags);
-  if (auto made = make_strategy(options); !made) {
-    return usage("--strategy " + options.name + ": " + made.error().message);
-  }
-  return {};
-}
-
-Result<void> check_start(const ClusterFlags& flags) {
-  const int sources =
-      (flags.resume ? 1 : 0) + (flags.snapshot.empty() ? 0 : 1) + (flags.weights.empty() ? 0 : 1);
+Result<void> check_start(const ClusterFlags& flags, ClusterRole role) {
+  const int sources = (flags.resume.empty() ? 0 : 1) + (flags.snapshot.empty() ? 0 : 1) +
+                      (flags.weights.empty() ? 0 : 1);
   if (sources > 1) {
     return usage(
         "--snapshot, --weights and --resume each give the weights to start from: give one of them");
   }
-  if (flags.snapshot.find(".solverstate") != std::string::npos && flags.start_iter) {
-    return usage("--start-iter contradicts --snapshot " + flags.snapshot +
+  if (flags.start_iter && (!flags.resume.empty() ||
+                           flags.snapshot.find(".solverstate") != std::string::npos)) {
+    return usage("--start-iter contradicts " +
+                 (flags.resume.empty() ? "--snapshot " + flags.snapshot : std::string("--resume")) +
                  ", which knows its iteration: give one of them");
+  }
+  if (flags.snapshot.ends_with(".speedo")) {
+    return usage("--snapshot " + flags.snapshot +
+                 ": a checkpoint of a cluster is given with --resume=" + flags.snapshot);
+  }
+  if (role == ClusterRole::kRun && flags.resume == kResumeFromStore) {
+    return usage("--resume: the Redis of `speedo run` ends with it, so there is no store to resume "
+                 "from: give --resume=auto or --resume=FILE.speedo");
+  }
+  const std::string& from = flags.resume;
+  if (!from.empty() && from != kResumeFromStore && from != kResumeNewest &&
+      !from.ends_with(".speedo")) {
+    return usage("--resume=" + from + ": takes auto or a .speedo file (a .solverstate or a "
+                 ".caffemodel is given with --snapshot)");
   }
   return {};
 }
 
-Result<void> check_rule(const ClusterFlags& flags) {
-  if (flags.gradient_only && flags.train > 1) {
-    return usage("--gradient-only sends the gradient of one iteration, so --train " +
-                 std::to_string(flags.train) + " contradicts it (use --batch for larger batches)");
+Result<void> check_deterministic(const ClusterFlags& flags) {
+  if (!flags.deterministic) return {};
+  SPEEDO_ASSIGN(const WorkerRange range, parse_workers(flags.workers));
+  if (range.max != 0 && range.min != range.max) {
+    return usage("--deterministic needs a fixed number of workers: --workers " +
+                 std::to_string(range.max) + " instead of " + flags.workers);
   }
-  if (flags.gradient_only && flags.factor) {
-    return usage("--factor divides full updates, so --gradient-only contradicts it");
+  if (flags.shard == "offset") {
+    return usage("--shard offset depends on the order in which workers join, so --deterministic "
+                 "contradicts it");
   }
-  if (flags.gradient_only && flags.skip > 0.0) {
-    return usage("--skip concerns full updates, so --gradient-only contradicts it");
+  if (flags.shard_by == "speed") {
+    return usage("--shard-by speed depends on measured times, so --deterministic contradicts it");
   }
-  if (flags.factor && !(*flags.factor > 0.0)) return usage("--factor must be greater than 0");
+  return {};
+}
+
+Result<void> check_checkpoints(const ClusterFlags& flags) {
+  if (flags.keep_best && !flags.keep_snapshots) {
+    return usage("--keep-best keeps one checkpoint besides the last N, but without "
+                 "--keep-snapshots N all are kept: add it, or leave --keep-best out");
+  }
+  return {};
+}
+
+Result<void> check_shards(const ClusterFlags& flags) {
+  if (flags.shard == "offset" && flags.shard_by == "speed") {
+    return usage("--shard-by speed gives out shares of the data, but with --shard offset each "
+                 "worker reads on alone: leave one out");
+  }
   return {};
 }
 
@@ -191,36 +233,29 @@ void add_cluster_flags(CLI::App& app, ClusterFlags& flags, ClusterRole role) {
   takes_file(app.add_option("--solver", flags.solver, "Solver prototxt"))->required()->group(group);
   takes(app.add_option("--workers,--worker", flags.workers,
                        role == ClusterRole::kMaster
-                           ? "Training starts when so many have joined; N or MIN:MAX (default 1)"
+                           ? "N: training starts when so many have joined, and goes on with any "
+                             "number. MIN:MAX: it starts at MIN, pauses below MIN and takes no "
+                             "more than MAX (default 1)"
                            : "Worker processes: N, or MIN:MAX to begin as soon as MIN are ready "
-                             "(default 1)"),
-        "N")
+                             "and pause below (default 1)"),
+        "N|MIN:MAX")
       ->group(group);
-  add_schedule_flags(app, flags);
-  add_solver_flags(app, flags);
+  add_schedule_flags(app, flags.schedule, FlagScope::kJob);
+  add_job_flags(app, flags);
   add_start_flags(app, flags, role);
+  add_checkpoint_flags(app, flags);
   if (role == ClusterRole::kMaster) add_network_flags(app, flags);
   add_time_out_flags(app, flags);
   add_other_flags(app, flags, role);
 }
 
-Result<WorkerRange> parse_workers(const std::string& text) {
-  const std::size_t colon = text.find(':');
-  const auto min = whole_number(text.substr(0, colon));
-  const auto max = colon == std::string::npos ? min : whole_number(text.substr(colon + 1));
-  if (!min || !max) return usage("--workers takes N or MIN:MAX, not '" + text + "'");
-  if (*min < 1 || *max > kWorkersMax) {
-    return usage("--workers " + text + ": between 1 and " + std::to_string(kWorkersMax));
-  }
-  if (*min > *max) return usage("--workers " + text + ": MIN is greater than MAX");
-  return WorkerRange{*min, *max};
-}
-
-Result<void> check(const ClusterFlags& flags) {
-  SPEEDO_TRY(parse_workers(flags.workers));
-  SPEEDO_TRY(check_strategy(flags));
-  SPEEDO_TRY(check_start(flags));
-  SPEEDO_TRY(check_rule(flags));
+Result<void> check(const ClusterFlags& flags, ClusterRole role) {
+  SPEEDO_TRY(worker_range(flags));
+  SPEEDO_TRY(check_start(flags, role));
+  SPEEDO_TRY(check_checkpoints(flags));
+  SPEEDO_TRY(check_shards(flags));
+  SPEEDO_TRY(check_deterministic(flags));
+  SPEEDO_TRY(make_stages(flags));
   if (flags.device != "cpu") {
     return usage("--device " + flags.device + ": only cpu is built so far");
   }
@@ -232,9 +267,10 @@ Result<void> check(const ClusterFlags& flags) {
   return {};
 }
 
-std::string strategy_name(const ClusterFlags& flags) {
-  if (flags.sync) return "sync";
-  return flags.strategy.empty() ? "async" : flags.strategy;
+Result<WorkerRange> worker_range(const ClusterFlags& flags) {
+  SPEEDO_ASSIGN(WorkerRange range, parse_workers(flags.workers));
+  if (flags.deterministic) range = {range.start, range.start, range.start};
+  return range;
 }
 
 }  // namespace speedo

@@ -6,6 +6,9 @@
 
 #include <speedo/base/result.hpp>
 
+#include "main/schedule_flags.hpp"
+#include "main/worker_range.hpp"
+
 namespace CLI {
 class App;
 }
@@ -17,19 +20,18 @@ struct ClusterFlags {
   std::string solver;
   std::string workers = "1";  // N or MIN:MAX
 
-  std::string strategy;  // empty: async, or sync with --sync
-  bool sync = false;
-  bool gradient_only = false;
-  std::optional<double> factor;
-  std::uint32_t train = 1;
-  double skip = 0.0;
-  std::string shard = "disjoint";
+  ScheduleFlags schedule;
+  std::string hybrid, hybrid_file;  // stages as text or in a file; neither: one, of the above
+  std::string shard = "disjoint", shard_by = "equal";
+  bool deterministic = false;
+  std::optional<std::int64_t> start_iter, batch, seed;
 
-  std::optional<std::int64_t> max_iter, start_iter, test_interval, batch, seed;
-  std::optional<double> lr, momentum, weight_decay;
-
-  bool resume = false;
+  std::string resume;  // empty: no; "store", "auto", or a .speedo file
+  bool take_over = false;
   std::string snapshot, weights;
+
+  std::optional<std::uint64_t> publish_interval, snapshot_interval, keep_snapshots;
+  bool keep_best = false;
 
   std::string redis = "127.0.0.1:6379";
   std::string key_name;
@@ -37,8 +39,9 @@ struct ClusterFlags {
   std::uint16_t port = 0;
   bool insecure = false;
   std::string address_file;
-  std::int64_t join_timeout_s = 0;
-  std::int64_t worker_timeout_s = 3600;
+
+  std::int64_t join_timeout_s = 0, below_min_timeout_s = 0, worker_timeout_s = 10;
+  std::optional<std::int64_t> stall_timeout_s;
 
   std::string device = "cpu";
   bool cpu_db_actor = false;
@@ -53,17 +56,14 @@ enum class ClusterRole {
 };
 void add_cluster_flags(CLI::App& app, ClusterFlags& flags, ClusterRole role);
 
-// "N" or "MIN:MAX". Error: kUsage.
-inline constexpr std::uint64_t kWorkersMax = 4096;  // more is a slip of the keyboard
-struct WorkerRange {
-  std::uint64_t min = 1, max = 1;
-};
-Result<WorkerRange> parse_workers(const std::string& text);
+inline constexpr const char* kResumeFromStore = "store";
+inline constexpr const char* kResumeNewest = "auto";
 
-// Refuses flags that contradict each other, with the reason. Error: kUsage.
-Result<void> check(const ClusterFlags& flags);
+// Refuses flags that contradict each other, with the reason, and files of stages or groups that are
+// wrong. Errors: kUsage, kConfig.
+Result<void> check(const ClusterFlags& flags, ClusterRole role);
 
-// The schedule that the flags choose.
-std::string strategy_name(const ClusterFlags& flags);
+// The workers of a job. With --deterministic their number is fixed. Error: kUsage.
+Result<WorkerRange> worker_range(const ClusterFlags& flags);
 
 }  // namespace speedo

@@ -10,11 +10,19 @@
 
 #include "base/log.hpp"
 #include "core/prototxt.hpp"
+#include "main/parts.hpp"
+#include "main/resume.hpp"
 #include "main/solver_file.hpp"
+#include "main/stages.hpp"
+#include "train/job_nets.hpp"
+#include "train/job_solver.hpp"
 
 namespace speedo {
 
 namespace {
+
+constexpr std::int64_t kStallTimeouts = 10;  // --worker-timeouts that a computation may stand still
+constexpr float kEamsgdMomentum = 0.9F;
 
 // The net's name with only the characters that keys may have.
 std::string default_job_name(const caffe::SolverParameter& solver) {
@@ -28,8 +36,15 @@ std::string default_job_name(const caffe::SolverParameter& solver) {
   return name;
 }
 
+// Whether solver histories are the master's, so that checkpoints hold them.
+bool master_keeps_history(const std::vector<Schedule>& stages) {
+  return std::any_of(stages.begin(), stages.end(), [](const Schedule& stage) {
+    return stage.update.kind == UpdateKind::kGradientOnly ||
+           stage.update.updater == UpdaterState::kAverage;
+  });
+}
+
 Result<void> set_start(const ClusterFlags& flags, MasterOptions& options) {
-  options.resume_from_store = flags.resume;
   if (flags.start_iter) {
     options.session.start_iteration = static_cast<std::uint64_t>(*flags.start_iter);
   }
@@ -42,9 +57,10 @@ Result<void> set_start(const ClusterFlags& flags, MasterOptions& options) {
   } else if (!flags.snapshot.empty()) {
     SPEEDO_ASSIGN(SavedState saved, read_saved_state(flags.snapshot));
     options.session.start_iteration = static_cast<std::uint64_t>(saved.state.iter());
-    if (!flags.gradient_only && saved.state.history_size() > 0) {
-      SPEEDO_WARN("the momentum in '{}' is not used: with full deltas each worker keeps its own; "
-                  "--gradientOnly goes on exactly", flags.snapshot);
+    if (!master_keeps_history(options.session.stages) && saved.state.history_size() > 0) {
+      SPEEDO_WARN("The momentum in '{}' is not used: with full updates each worker keeps its own; "
+                  "--gradient-only or --save-updater average go on exactly",
+                  flags.snapshot);
     }
     options.initial_weights = std::make_shared<caffe::NetParameter>(std::move(saved.model));
     options.initial_state = std::make_shared<caffe::SolverState>(std::move(saved.state));
@@ -52,10 +68,8 @@ Result<void> set_start(const ClusterFlags& flags, MasterOptions& options) {
   return {};
 }
 
-Result<void> set_session(const ClusterFlags& flags, const caffe::SolverParameter& solver,
-                         MasterConfig& session) {
-  SPEEDO_ASSIGN(const WorkerRange workers, parse_workers(flags.workers));
-  session.workers_min = workers.min;
+Result<void> set_iterations(const ClusterFlags& flags, const caffe::SolverParameter& solver,
+                            MasterConfig& session) {
   session.max_iteration = static_cast<std::uint64_t>(std::max(0, solver.max_iter()));
   if (session.max_iteration == 0) {
     return Error{ErrorCode::kConfig,
@@ -67,62 +81,180 @@ Result<void> set_session(const ClusterFlags& flags, const caffe::SolverParameter
                      ", which is not below max_iter " + std::to_string(session.max_iteration) +
                      ": raise --max-iter"};
   }
+  return {};
+}
+
+// Tests and checkpoints.
+Result<void> set_intervals(const ClusterFlags& flags, const caffe::SolverParameter& solver,
+                           MasterConfig& session) {
   // SpeeDO tests at the end only; a solver that has test_interval asks for more.
   const std::int64_t solver_interval =
       solver.test_interval() > 0 ? solver.test_interval() : solver.max_iter();
-  session.test_interval = static_cast<std::uint64_t>(flags.test_interval.value_or(solver_interval));
-  if (solver.test_iter_size() == 0) session.test_interval = 0;
+  session.test_interval =
+      static_cast<std::uint64_t>(flags.schedule.test_interval.value_or(solver_interval));
+  if (solver.test_iter_size() == 0) {
+    session.test_interval = 0;
+    for (Schedule& stage : session.stages) stage.test_interval.reset();
+  }
   // Caffe tests before training unless told not to; here that must be asked for, as it delays the
   // first merge.
   session.test_at_start = solver.has_test_initialization() && solver.test_initialization();
-  session.snapshot_interval = static_cast<std::uint64_t>(std::max(0, solver.snapshot()));
+  session.snapshot_interval = flags.snapshot_interval.value_or(
+      static_cast<std::uint64_t>(std::max(0, solver.snapshot())));
   session.snapshot_at_end = solver.snapshot_after_train();
-  // An asynchronous iteration uses one share of the data, a synchronous one a share of each worker.
-  const std::uint64_t shares = strategy_name(flags) == "sync" ? workers.min : 1;
-  session.first_data_run = session.start_iteration * shares;
+  if (!flags.keep_best) return {};
+  if (session.test_interval == 0 || session.snapshot_interval == 0 ||
+      session.snapshot_interval % session.test_interval != 0) {
+    return Error{ErrorCode::kUsage,
+                 fmt::format("--keep-best needs checkpoints that are tested: make "
+                             "--snapshot-interval ({}) a multiple of --test-interval ({})",
+                             session.snapshot_interval, session.test_interval)};
+  }
+  return {};
+}
+
+Result<void> set_session(const ClusterFlags& flags, const caffe::SolverParameter& solver,
+                         MasterConfig& session) {
+  SPEEDO_ASSIGN(const WorkerRange workers, worker_range(flags));
+  session.workers_start = workers.start;
+  session.workers_min = workers.min;
+  session.workers_max = workers.max;
+  SPEEDO_TRY(set_iterations(flags, solver, session));
+  SPEEDO_TRY(set_intervals(flags, solver, session));
+  session.shard_by_speed = flags.shard_by == "speed";
+  session.first_data_run = shares_used(session.stages, session.start_iteration, workers.start);
   session.join_timeout = std::chrono::seconds(flags.join_timeout_s);
+  session.below_min_timeout = std::chrono::seconds(flags.below_min_timeout_s);
   session.worker_timeout = std::chrono::seconds(flags.worker_timeout_s);
+  session.stall_timeout = std::chrono::seconds(
+      flags.stall_timeout_s.value_or(kStallTimeouts * flags.worker_timeout_s));
   return {};
 }
 
 Result<void> set_spec(const ClusterFlags& flags, const caffe::SolverParameter& solver,
                       const std::filesystem::path& base, JobSpec& spec) {
-  SPEEDO_ASSIGN(const WorkerRange workers, parse_workers(flags.workers));
+  SPEEDO_ASSIGN(const WorkerRange workers, worker_range(flags));
   std::error_code code;
   spec.solver_text = to_prototxt(solver);
   spec.base = std::filesystem::absolute(base, code).string();
-  spec.update = flags.gradient_only ? UpdateKind::kGradientOnly : UpdateKind::kFullDelta;
-  spec.steps_per_run = flags.train;
   spec.offset_shards = flags.shard == "offset";
-  spec.expected_workers = workers.max;
+  spec.expected_workers = workers.expected();
   return {};
+}
+
+// EAMSGD is EASGD whose workers have Nesterov's momentum (Zhang, Choromanska, LeCun 2015).
+Result<void> give_eamsgd_momentum(const std::vector<Schedule>& stages,
+                                  caffe::SolverParameter& solver) {
+  const bool wanted = std::any_of(stages.begin(), stages.end(), [](const Schedule& stage) {
+    return stage.strategy.name == "eamsgd";
+  });
+  if (!wanted) return {};
+  if (solver.type() != "SGD" && solver.type() != "Nesterov") {
+    return Error{ErrorCode::kUsage, "--strategy eamsgd is EASGD with Nesterov's momentum, but the "
+                                    "solver's type is " + solver.type() +
+                                    ": use --strategy easgd, or type \"Nesterov\""};
+  }
+  solver.set_type("Nesterov");
+  if (!solver.has_momentum()) solver.set_momentum(kEamsgdMomentum);
+  SPEEDO_INFO("eamsgd: the workers' solver is Nesterov with momentum {:g}", solver.momentum());
+  return {};
+}
+
+// The fingerprint of the job's net.
+Result<Digest> model_of(const JobSpec& spec, const TrainerParts& parts) {
+  JobNets::Options options;
+  options.job = spec;
+  SPEEDO_ASSIGN(const std::unique_ptr<JobNets> nets, JobNets::create(parts, std::move(options)));
+  return nets->layout().digest();
+}
+
+void adopt_seed(std::int64_t seed, ClusterJob& job) {
+  if (!job.drew_seed) return;
+  job.solver.set_random_seed(seed);
+  job.options.spec.solver_text = to_prototxt(job.solver);
+}
+
+// Of the job in the store. A store that cannot be read is reported when the master opens it.
+std::optional<std::int64_t> seed_in_store(const MasterOptions& options) {
+  auto store = open_store(options.store_uri, options.job);
+  if (!store) return std::nullopt;
+  const auto blob = (*store)->get_blob(job_key());
+  if (!blob) return std::nullopt;
+  const auto spec = decode_job(*blob);
+  if (!spec) return std::nullopt;
+  const auto solver = parse_solver(*spec);
+  if (!solver || solver->random_seed() < 0) return std::nullopt;
+  return solver->random_seed();
+}
+
+void start_from(SavedCheckpoint saved, ClusterJob& job) {
+  MasterOptions& options = job.options;
+  if (saved.record.has_random_seed()) adopt_seed(saved.record.random_seed(), job);
+  options.session.start_iteration = saved.record.iteration();
+  options.initial_session = saved.record.session();
+  options.initial_weights = std::make_shared<caffe::NetParameter>(std::move(saved.model));
+  options.initial_state = std::make_shared<caffe::SolverState>(std::move(saved.state));
 }
 
 }  // namespace
 
 Result<ClusterJob> make_cluster_job(const ClusterFlags& flags) {
   ClusterJob job;
+  MasterOptions& options = job.options;
+  SPEEDO_ASSIGN(options.session.stages, make_stages(flags));
   SPEEDO_ASSIGN(SolverFile file, load_solver(flags.solver));
   job.solver = std::move(file.solver);
-  apply({flags.max_iter, flags.seed, flags.lr, flags.momentum, flags.weight_decay}, job.solver);
+  warn_of_gpu_mode(job.solver, flags.solver);
+  const ScheduleFlags& values = flags.schedule;
+  apply({values.max_iter, flags.seed, values.lr, values.momentum, values.weight_decay},
+        job.solver);
+  SPEEDO_TRY(give_eamsgd_momentum(options.session.stages, job.solver));
   SPEEDO_ASSIGN(const std::filesystem::path base, inline_nets(job.solver, file.base));
   if (flags.batch) SPEEDO_TRY(set_effective_batch(*flags.batch, job.solver));
+  if (flags.deterministic && job.solver.random_seed() < 0) {
+    return Error{ErrorCode::kUsage, "--deterministic needs a seed, the same at each start: give "
+                                    "--seed N, or random_seed in '" + flags.solver + "'"};
+  }
+  job.drew_seed = job.solver.random_seed() < 0;
   settle_seed(job.solver);
 
-  MasterOptions& options = job.options;
   options.bind = flags.bind;
   options.port = flags.port;
   options.host = flags.host;
   options.store_uri = flags.redis;
   options.job = flags.key_name.empty() ? default_job_name(job.solver) : flags.key_name;
-  options.strategy.name = strategy_name(flags);
-  options.merger.update = flags.gradient_only ? UpdateKind::kGradientOnly : UpdateKind::kFullDelta;
-  options.merger.factor = static_cast<float>(flags.factor.value_or(1.0));
-  options.merger.skip = static_cast<float>(flags.skip);
+  options.take_over = flags.take_over;
+  options.merger.publish_interval = flags.publish_interval.value_or(0);
   SPEEDO_TRY(set_start(flags, options));
   SPEEDO_TRY(set_session(flags, job.solver, options.session));
   SPEEDO_TRY(set_spec(flags, job.solver, base, options.spec));
   return job;
+}
+
+Result<void> set_resume(const ClusterFlags& flags, const TrainerParts& parts, ClusterJob& job) {
+  MasterOptions& options = job.options;
+  if (flags.resume.empty()) return {};
+  if (flags.resume == kResumeFromStore || flags.resume == kResumeNewest) {
+    if (const auto seed = job.drew_seed ? seed_in_store(options) : std::nullopt) {
+      adopt_seed(*seed, job);
+    }
+  }
+  if (flags.resume == kResumeFromStore) {
+    options.resume = MasterOptions::Resume::kStore;
+    return {};
+  }
+  SPEEDO_ASSIGN(const Digest model, model_of(options.spec, parts));
+  const CheckpointOwner owner{options.job, model};
+  if (flags.resume != kResumeNewest) {
+    SPEEDO_ASSIGN(SavedCheckpoint saved, load_checkpoint(flags.resume, owner));
+    SPEEDO_INFO("Resuming from {}, iteration {}", flags.resume, saved.record.iteration());
+    start_from(std::move(saved), job);
+    return {};
+  }
+  options.resume = MasterOptions::Resume::kNewest;
+  auto saved = newest_checkpoint(job.solver.snapshot_prefix(), owner);
+  if (saved) start_from(std::move(*saved), job);
+  return {};
 }
 
 }  // namespace speedo

@@ -12,10 +12,16 @@ namespace speedo {
 struct ClusterJob {
   MasterOptions options;
   caffe::SolverParameter solver;  // nets inline, flags applied
+  bool drew_seed = false;         // neither solver nor flags gave one
 };
 
-// Reads the solver, its nets and the weights to start from. Requires: check(flags) passed.
-// Errors: kUsage, kConfig, kNotFound, kData.
+// Reads the solver, its nets and the weights to start from, unless --resume gives them
+// (set_resume). Requires: check(flags) passed. Errors: kUsage, kConfig, kNotFound, kData.
 Result<ClusterJob> make_cluster_job(const ClusterFlags& flags);
+
+// What --resume asks for: reads the checkpoint files that it names or finds. A seed that the job
+// drew is the one that it began with, else its data would come in another order. Errors: those of
+// load_checkpoint(), and of the nets, which are built to know their fingerprint.
+Result<void> set_resume(const ClusterFlags& flags, const TrainerParts& parts, ClusterJob& job);
 
 }  // namespace speedo

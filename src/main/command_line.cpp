@@ -56,6 +56,21 @@ void tidy_help(CLI::App& app) {
   }
 }
 
+// CLI11 shows the value that a flag without one has as "--resume{store}".
+std::string without_implied_values(std::string help) {
+  for (std::size_t open = help.find('{'); open != std::string::npos; open = help.find('{', open)) {
+    const std::size_t close = help.find('}', open);
+    if (close == std::string::npos) break;
+    const std::size_t size = close + 1 - open;
+    help.erase(open, size);
+    // The column of the descriptions stays where it is.
+    if (const std::size_t gap = help.find("  ", open); gap != std::string::npos) {
+      help.insert(gap, size, ' ');
+    }
+  }
+  return help;
+}
+
 std::string one_line(const std::string& text) {
   return text.substr(0, text.find_last_not_of('\n') + 1);
 }
@@ -80,12 +95,23 @@ Result<Parsed> parse(CLI::App& app, const std::vector<std::string>& arguments,
   try {
     app.parse(std::vector<std::string>(spelled.rbegin(), spelled.rend()));
   } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
+    std::fputs(without_implied_values(app.help()).c_str(), stdout);
     return Parsed::kDone;
   } catch (const CLI::ParseError& error) {
     return Error{ErrorCode::kUsage, one_line(error.what()) + " (see --help)"};
   }
   return Parsed::kRun;
+}
+
+Result<void> parse_flags(CLI::App& app, const std::vector<std::string>& arguments) {
+  app.set_help_flag();
+  SPEEDO_ASSIGN(std::vector<std::string> spelled, normalize_arguments(arguments, flags_of(app)));
+  try {
+    app.parse(std::vector<std::string>(spelled.rbegin(), spelled.rend()));
+  } catch (const CLI::ParseError& error) {
+    return Error{ErrorCode::kUsage, one_line(error.what())};
+  }
+  return {};
 }
 
 std::vector<std::string> arguments_of(int argc, char** argv) { return {argv + 1, argv + argc}; }

@@ -23,6 +23,10 @@ enum class Parsed {
 Result<Parsed> parse(CLI::App& app, const std::vector<std::string>& arguments,
                      std::vector<std::string>* normalized = nullptr);
 
+// The same without --help, --version and an application's layout: flags that stand elsewhere than
+// on a command line.
+Result<void> parse_flags(CLI::App& app, const std::vector<std::string>& arguments);
+
 // argv without the program's name.
 std::vector<std::string> arguments_of(int argc, char** argv);
 

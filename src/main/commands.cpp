@@ -13,7 +13,7 @@ namespace {
 void print_help(std::FILE* out) {
   std::fprintf(out, "%s: distributed training of Caffe nets\n\nusage: speedo COMMAND [FLAGS]\n\n",
                version().c_str());
-  for (const Command& command : commands()) {
+  for (const CommandEntry& command : commands()) {
     std::fprintf(out, "  %-10s%s\n", command.name, command.summary);
   }
   std::fprintf(
@@ -24,8 +24,8 @@ void print_help(std::FILE* out) {
       "  speedo run --solver examples/digits/digits_solver.prototxt --workers 3\n");
 }
 
-const Command* find(const std::string& name) {
-  for (const Command& command : commands()) {
+const CommandEntry* find(const std::string& name) {
+  for (const CommandEntry& command : commands()) {
     if (name == command.name) return &command;
   }
   return nullptr;
@@ -33,7 +33,7 @@ const Command* find(const std::string& name) {
 
 Error unknown_command(const std::string& name) {
   std::vector<std::string> names;
-  for (const Command& command : commands()) names.emplace_back(command.name);
+  for (const CommandEntry& command : commands()) names.emplace_back(command.name);
   const std::string near = nearest(name, names);
   return {ErrorCode::kUsage, "unknown command '" + name + "'" +
                                  (near.empty() ? "" : ", did you mean " + near + "?") +
@@ -42,8 +42,8 @@ Error unknown_command(const std::string& name) {
 
 }  // namespace
 
-const std::vector<Command>& commands() {
-  static const std::vector<Command> all = {
+const std::vector<CommandEntry>& commands() {
+  static const std::vector<CommandEntry> all = {
       {"run", "train on a cluster of this machine: Redis, a master and workers", run_command},
       {"train", "train or fine-tune in one process", train_command},
       {"test", "score a model", test_command},
@@ -51,6 +51,7 @@ const std::vector<Command>& commands() {
       {"net", "show the shapes, parameters and memory of a net", net_command},
       {"convert", "make a database of MNIST, CIFAR or CSV files", convert_command},
       {"mean", "compute the mean image of a database", mean_command},
+      {"simulate", "prove the schedules under faults, or plan a cluster", simulate_command},
   };
   return all;
 }
@@ -65,7 +66,7 @@ int speedo_main(const std::vector<std::string>& arguments) {
     std::printf("%s\n", version().c_str());
     return 0;
   }
-  const Command* command = find(arguments[0]);
+  const CommandEntry* command = find(arguments[0]);
   if (command == nullptr) return report_failure("speedo", unknown_command(arguments[0]));
   const auto code = command->function({arguments.begin() + 1, arguments.end()});
   if (code) return *code;

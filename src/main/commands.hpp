@@ -17,13 +17,14 @@ Result<int> time_command(const std::vector<std::string>& arguments);
 Result<int> net_command(const std::vector<std::string>& arguments);
 Result<int> convert_command(const std::vector<std::string>& arguments);
 Result<int> mean_command(const std::vector<std::string>& arguments);
+Result<int> simulate_command(const std::vector<std::string>& arguments);
 
-struct Command {
+struct CommandEntry {
   const char* name;
   const char* summary;
   CommandFunction function;
 };
-const std::vector<Command>& commands();
+const std::vector<CommandEntry>& commands();
 
 // `speedo ARGUMENTS...`: finds the command, runs it, reports its error. Returns the exit code.
 int speedo_main(const std::vector<std::string>& arguments);

@@ -43,6 +43,7 @@ int exit_code(ErrorCode code) {
       return 73;
     case ErrorCode::kTimeout:
     case ErrorCode::kFull:
+    case ErrorCode::kSuperseded:
       return 75;
     case ErrorCode::kRefused:
       return 77;

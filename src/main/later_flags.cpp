@@ -16,15 +16,7 @@ struct LaterFlag {
   const char* remedy;
 };
 
-constexpr const char* kSchedules = "built: async (the default) and sync";
-
-constexpr std::array<LaterFlag, 8> kLaterFlags{{
-    {"maxadvance", "--max-advance", "the partially synchronous schedule", kSchedules},
-    {"weedout", "--weedout", "the weed-out schedule", kSchedules},
-    {"drop", "--drop", "the weed-out schedule", kSchedules},
-    {"movingrate", "--moving-rate", "elastic averaging", kSchedules},
-    {"communicationperiod", "--communication-period", "elastic averaging", kSchedules},
-    {"hybrid", "--hybrid", "the hybrid of several schedules", kSchedules},
+constexpr std::array<LaterFlag, 2> kLaterFlags{{
     {"hdfs", "--hdfs", "the HDFS store", "built: Redis, --redis HOST[:PORT]"},
     {"gpu", "--gpu", "computing on GPUs", "leave the flag out to compute on the CPU"},
 }};

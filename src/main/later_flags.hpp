@@ -7,7 +7,7 @@
 
 namespace speedo {
 
-// Refuses the flags of SpeeDO whose schedule, store or device this build does not have, saying so.
+// Refuses the flags of SpeeDO whose store or device this build does not have, saying so.
 // Error: kUsage.
 Result<void> refuse_later_flags(const std::vector<std::string>& arguments);
 

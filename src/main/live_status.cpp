@@ -20,7 +20,7 @@ std::string counted(std::uint64_t count, const char* thing) {
 }
 
 // The parts of the line behind its head, in their order.
-enum Part : std::size_t { kSpeed, kImages, kLoss, kWorkers, kTimeLeft, kPartCount };
+enum Part : std::size_t { kState, kSpeed, kImages, kLoss, kWorkers, kTimeLeft, kPartCount };
 
 std::string head_of(const LiveStatus& status) {
   if (status.iteration_max == 0) return fmt::format("iteration {}", status.iteration);
@@ -30,11 +30,15 @@ std::string head_of(const LiveStatus& status) {
 // Empty where nothing is known.
 std::vector<std::string> parts_of(const LiveStatus& status) {
   std::vector<std::string> parts(kPartCount);
-  const double speed = status.iterations_per_second;
+  if (status.stages > 1) {
+    parts[kState] = fmt::format("  stage {}/{}", status.stage + 1, status.stages);
+  }
+  if (status.paused) parts[kState] += "  PAUSED for want of workers";
+  const double speed = status.paused ? 0.0 : status.iterations_per_second;
   if (speed > 0.0) {
     parts[kSpeed] = fmt::format("  {:.1f} {}/s", speed, status.merges ? "merges" : "iter");
   }
-  if (status.images_per_second > 0.0) {
+  if (status.images_per_second > 0.0 && !status.paused) {
     parts[kImages] = fmt::format("  {:.0f} images/s", status.images_per_second);
   }
   if (status.loss) parts[kLoss] = fmt::format("  loss {:.4f}", *status.loss);
@@ -68,7 +72,7 @@ std::string format_live_status(const LiveStatus& status, int width, bool colour)
   const std::string head = head_of(status).substr(0, room);
   std::vector<std::string> parts = parts_of(status);
   // What the least is lost with goes first.
-  for (const std::size_t unimportant : {kImages, kWorkers, kSpeed, kLoss, kTimeLeft}) {
+  for (const std::size_t unimportant : {kImages, kWorkers, kSpeed, kLoss, kTimeLeft, kState}) {
     if (head.size() + total_size(parts) <= room) break;
     parts[unimportant].clear();
   }

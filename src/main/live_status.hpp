@@ -17,10 +17,12 @@ struct LiveStatus {
   double images_per_second = 0.0;
   std::optional<double> loss;
   std::optional<std::uint64_t> workers;
+  bool paused = false;                 // for want of workers
+  std::uint64_t stage = 0, stages = 1;  // of a hybrid, from 0
 };
 
-// "iteration 120/1000  35.2 merges/s  2253 images/s  loss 0.1234  3 workers  ETA 0:25", cut to
-// `width` columns.
+// "iteration 120/1000  stage 2/3  35.2 merges/s  2253 images/s  loss 0.1234  3 workers  ETA 0:25",
+// cut to `width` columns; "paused" instead of speeds and ETA when nothing goes on.
 std::string format_live_status(const LiveStatus& status, int width, bool colour);
 
 // The least time between two changes of the live line.

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -21,6 +22,7 @@
 #include "base/log.hpp"
 #include "main/children.hpp"
 #include "main/exit_code.hpp"
+#include "main/report.hpp"
 #include "main/signals.hpp"
 
 namespace speedo {
@@ -35,6 +37,9 @@ constexpr milliseconds kWatchInterval{
     100};  // while training runs; the end of a child comes at once
 constexpr std::chrono::seconds kStartPatience{20};
 constexpr std::chrono::seconds kDrainPatience{5};
+constexpr milliseconds kRestartDelayFirst{250};
+constexpr milliseconds kRestartDelayMax{30000};
+constexpr const char* kResultFile = "result";
 constexpr std::size_t kSocketPathMax = 90;  // sun_path holds 108 bytes
 
 // Calls `done` every few milliseconds until it is true or patience runs out.
@@ -83,6 +88,13 @@ std::vector<std::pair<std::string, std::string>> thread_environment(std::uint64_
   return {{"OPENBLAS_NUM_THREADS", std::to_string(std::max<std::uint64_t>(1, cores / workers))}};
 }
 
+// A worker that ended for a reason that lies outside it may do better the next time.
+bool can_help_to_restart(const ChildEnd& end) {
+  if (end.signal != 0) return true;
+  const ErrorCode code = error_code_of_exit(end.exit_code);
+  return is_transient(code) || code == ErrorCode::kInternal;
+}
+
 class LocalCluster {
  public:
   LocalCluster(const LocalClusterOptions& options, fs::path folder, Guardian guardian)
@@ -97,15 +109,21 @@ class LocalCluster {
   struct Worker {
     pid_t pid = 0;
     std::uint64_t number = 0;
+    std::uint64_t restarts = 0;
     fs::path log;
+    Instant due{};  // waiting: when it is started again
   };
 
   Result<void> start_redis();
   Result<void> start_master();
   Result<void> start_workers();
+  Result<void> start_worker(Worker worker);
+  void restart_due_workers();
   void watch();
   void handle_end(const ChildEnd& end);
-  void handle_worker_end(const Worker& worker, const ChildEnd& end);
+  void handle_worker_end(Worker worker, const ChildEnd& end);
+  std::string plan_restart(Worker worker, const ChildEnd& end);
+  void print_result() const;
   void stop_master();
   void drain_workers();
   void keep_logs();
@@ -117,6 +135,8 @@ class LocalCluster {
   pid_t redis_ = 0, master_ = 0;
   std::string address_;
   std::vector<Worker> workers_;  // alive
+  std::vector<Worker> waiting_;  // to be started again
+  std::uint64_t restarts_ = 0;
   std::optional<int> master_exit_code_;
   std::optional<Error> failure_;
   bool stopping_ = false;
@@ -129,6 +149,7 @@ Result<int> LocalCluster::run() {
     SPEEDO_TRY(start_workers());
     watch();
     drain_workers();
+    print_result();
     if (failure_ || *master_exit_code_ != 0) keep_logs();
   }
   if (failure_) return *std::move(failure_);
@@ -180,6 +201,7 @@ Result<void> LocalCluster::start_master() {
   command.arguments.insert(command.arguments.end(), options_.master_flags.begin(),
                            options_.master_flags.end());
   command.environment = thread_environment(options_.workers);
+  command.result = folder_ / kResultFile;
   SPEEDO_ASSIGN(master_, children_.start(command));
   while (!master_exit_code_) {
     std::error_code code;
@@ -193,22 +215,53 @@ Result<void> LocalCluster::start_master() {
 
 Result<void> LocalCluster::start_workers() {
   for (std::uint64_t number = 0; number < options_.workers; ++number) {
-    Worker worker{0, number, log_dir_ / fmt::format("worker{}.log", number)};
-    ChildCommand command;
-    command.arguments = {program("speedo-worker"), "--master=" + address_};
-    command.environment = thread_environment(options_.workers);
-    command.output = worker.log;
-    SPEEDO_ASSIGN(worker.pid, children_.start(command));
-    workers_.push_back(worker);
+    Worker worker;
+    worker.number = number;
+    SPEEDO_TRY(start_worker(std::move(worker)));
   }
   SPEEDO_INFO("Started {} worker processes, logs in {}", options_.workers, log_dir_.string());
   return {};
+}
+
+Result<void> LocalCluster::start_worker(Worker worker) {
+  const std::string name = worker_name(worker.number);
+  worker.log = log_dir_ / (worker.restarts == 0
+                               ? name + ".log"
+                               : fmt::format("{}.restart{}.log", name, worker.restarts));
+  ChildCommand command;
+  command.arguments = {program("speedo-worker"), "--master=" + address_, "--host=" + name};
+  command.environment = thread_environment(options_.workers);
+  command.output = worker.log;
+  SPEEDO_ASSIGN(worker.pid, children_.start(command));
+  workers_.push_back(std::move(worker));
+  return {};
+}
+
+void LocalCluster::restart_due_workers() {
+  if (stopping_ || master_exit_code_) return;
+  const Instant now = steady_clock().now();
+  std::vector<Worker> due;
+  std::erase_if(waiting_, [&](const Worker& worker) {
+    if (worker.due <= now) due.push_back(worker);
+    return worker.due <= now;
+  });
+  for (Worker& worker : due) {
+    ++restarts_;
+    const std::uint64_t number = worker.number;
+    if (auto started = start_worker(std::move(worker)); !started) {
+      SPEEDO_ERROR("Worker process {} cannot be started again: {}", number,
+                   started.error().message);
+    } else {
+      SPEEDO_INFO("Worker process {} started again (pid {})", number, workers_.back().pid);
+    }
+  }
 }
 
 // Until the master has ended.
 void LocalCluster::watch() {
   while (!master_exit_code_) {
     if (stop_requested()) stop_master();
+    restart_due_workers();
     if (auto end = children_.wait(kWatchInterval)) handle_end(*end);
   }
 }
@@ -217,7 +270,9 @@ void LocalCluster::handle_end(const ChildEnd& end) {
   if (end.pid == master_) {
     master_exit_code_ = end.exit_code;
     if (end.signal != 0 && !stopping_) {  // Else it was asked to before it could end cleanly.
-      failure_ = Error{ErrorCode::kInternal, "the master ended with " + to_string(end)};
+      failure_ = Error{ErrorCode::kInternal, "the master ended with " + to_string(end) +
+                                                 "; --resume=auto goes on from its newest "
+                                                 "checkpoint file, if it wrote one"};
     }
     return;
   }
@@ -236,12 +291,33 @@ void LocalCluster::handle_end(const ChildEnd& end) {
   handle_worker_end(worker, end);
 }
 
-void LocalCluster::handle_worker_end(const Worker& worker, const ChildEnd& end) {
+// What becomes of a worker that ended, as the end of a log line.
+std::string LocalCluster::plan_restart(Worker worker, const ChildEnd& end) {
+  if (options_.max_restarts == 0) return "";
+  if (!can_help_to_restart(end)) return "; not started again, as that would not help";
+  if (worker.restarts == options_.max_restarts) {
+    return fmt::format("; not started again: its restarts (--max-restarts {}) are used up",
+                       options_.max_restarts);
+  }
+  const milliseconds delay = std::min(
+      kRestartDelayMax, kRestartDelayFirst * (1 << std::min<std::uint64_t>(worker.restarts, 10)));
+  ++worker.restarts;
+  worker.due = steady_clock().now() + delay;
+  const std::string plan =
+      fmt::format("; starts again in {:.1f} s (restart {} of {})",
+                  std::chrono::duration<double>(delay).count(), worker.restarts,
+                  options_.max_restarts);
+  waiting_.push_back(std::move(worker));
+  return plan;
+}
+
+void LocalCluster::handle_worker_end(Worker worker, const ChildEnd& end) {
   // At the end of training workers leave by themselves, some before the master does.
   if (end.exit_code == 0 || stopping_ || master_exit_code_) return;
-  SPEEDO_WARN("Worker process {} (pid {}) ended: {}; {} of {} go on", worker.number, worker.pid,
-              to_string(end), workers_.size(), options_.workers);
-  if (!workers_.empty() || failure_) return;
+  const std::string plan = plan_restart(worker, end);
+  SPEEDO_WARN("Worker process {} (pid {}) ended: {}; {} of {} go on{}", worker.number, worker.pid,
+              to_string(end), workers_.size(), options_.workers, plan);
+  if (!workers_.empty() || !waiting_.empty() || failure_) return;
   const std::string quote = end.signal == 0 ? last_line(worker.log) : "";
   const ErrorCode code =
       end.signal == 0 ? error_code_of_exit(end.exit_code) : ErrorCode::kUnavailable;
@@ -267,12 +343,22 @@ void LocalCluster::drain_workers() {
   }
 }
 
+// The master's result, which it left in a file, so that the restarts can be added.
+void LocalCluster::print_result() const {
+  const std::string result = last_line(folder_ / kResultFile);
+  if (result.empty()) return;
+  std::printf("%s\n", with_restarts(result, options_.json, restarts_).c_str());
+  std::fflush(stdout);
+}
+
 void LocalCluster::keep_logs() {
   if (options_.log_dir.empty()) children_.guardian().keep_folder();
   SPEEDO_ERROR("The logs of the workers are in {}", log_dir_.string());
 }
 
 }  // namespace
+
+std::string worker_name(std::uint64_t number) { return "worker" + std::to_string(number); }
 
 std::string last_line(const fs::path& file) {
   std::ifstream stream(file);

@@ -17,16 +17,19 @@ double seconds_between(Instant from, Instant to) {
 
 }  // namespace
 
-MasterReporter::MasterReporter(const caffe::SolverParameter& solver, const Clock& clock)
-    : solver_(solver), clock_(clock), born_(clock.now()) {}
+MasterReporter::MasterReporter(const caffe::SolverParameter& solver, std::size_t stages,
+                               const Clock& clock)
+    : solver_(solver), stages_(stages), clock_(clock), born_(clock.now()) {}
 
 void MasterReporter::on_progress(const MasterProgress& progress,
                                  const std::vector<TestScores>* scores) {
   const std::lock_guard lock(mutex_);
   if (scores != nullptr) {
     log_tests(progress.iteration, *scores);
+    tested_iteration_ = progress.iteration;
     return;
   }
+  if (!first_) first_ = progress;
   const Instant now = clock_.now();
   workers_most_ = std::max(workers_most_, progress.workers_alive);
   if (!meter_.started() && progress.training) {
@@ -80,25 +83,37 @@ void MasterReporter::show_live(const MasterProgress& progress, Instant now) {
   status.images_per_second = meter_.recent().images_per_second;
   if (progress.merges > 0) status.loss = progress.last_loss;
   status.workers = progress.workers_alive;
+  status.paused = progress.paused;
+  status.stage = progress.stage % stages_;
+  status.stages = stages_;
   show_live_line(format_live_status(status, terminal_width(), has_colour()));
 }
 
 Report MasterReporter::report(const MasterProgress& last, const std::string& snapshot) const {
   const std::lock_guard lock(mutex_);
+  const MasterProgress first = first_.value_or(MasterProgress{});
   Report report;
   report.iterations = last.iteration;
-  report.merges = last.merges;
-  report.contributions = last.contributions;
-  if (last.merges > 0) {
-    report.loss = last.last_loss;
-    report.mean_staleness = last.staleness_sum / static_cast<double>(last.contributions);
+  report.merges = last.merges - first.merges;
+  report.contributions = last.contributions - first.contributions;
+  if (last.merges > first.merges) report.loss = last.last_loss;
+  if (last.contributions > first.contributions) {
+    report.mean_staleness = (last.staleness_sum - first.staleness_sum) /
+                            static_cast<double>(last.contributions - first.contributions);
   }
-  if (last.accuracy) report.accuracy = *last.accuracy;
-  if (last.test_loss) report.test_loss = *last.test_loss;
+  // A test of the weights that training began with says nothing about its result.
+  const bool tested = last.iteration == first.iteration ||
+                      tested_iteration_.value_or(0) > first.iteration;
+  if (last.accuracy && tested) report.accuracy = *last.accuracy;
+  if (last.test_loss && tested) report.test_loss = *last.test_loss;
   report.seconds = meter_.seconds();
   report.images_per_second = meter_.overall().images_per_second;
   report.workers = workers_most_;
-  report.rejected = last.rejected;
+  report.rejected = last.rejected - first.rejected;
+  report.discarded = last.discarded - first.discarded;
+  report.ignored = last.ignored - first.ignored;
+  report.stage = last.stage % stages_ + 1;
+  report.epoch = last.epoch;
   report.seconds_to_first_merge = seconds_to_first_merge_;
   report.snapshot = snapshot;
   return report;

@@ -20,8 +20,8 @@ namespace speedo {
 // Thread safety: on_progress() from any thread.
 class MasterReporter {
  public:
-  // `clock` outlives the reporter.
-  MasterReporter(const caffe::SolverParameter& solver, const Clock& clock);
+  // `clock` outlives the reporter. `stages`: how many the job has.
+  MasterReporter(const caffe::SolverParameter& solver, std::size_t stages, const Clock& clock);
 
   // `scores`: of each test net, if a test has just ended; progress.iteration is then the tested
   // one.
@@ -34,12 +34,15 @@ class MasterReporter {
   void show_live(const MasterProgress& progress, Instant now);
 
   const caffe::SolverParameter solver_;
+  const std::size_t stages_;
   const Clock& clock_;
   const Instant born_;
 
   mutable std::mutex mutex_;
   RateMeter meter_;
   std::uint64_t iteration_ = 0, displayed_iteration_ = 0;
+  std::optional<MasterProgress> first_;  // a resumed job has merges of earlier masters
+  std::optional<std::uint64_t> tested_iteration_;
   std::uint64_t workers_most_ = 0;
   Instant displayed_at_{}, live_at_{};
   std::optional<double> seconds_to_first_merge_;

@@ -37,8 +37,13 @@ std::string to_json(const Report& report) {
   object["images_per_second"] = value(report.images_per_second);
   object["workers"] = value(report.workers);
   object["rejected"] = value(report.rejected);
+  object["discarded"] = value(report.discarded);
+  object["ignored"] = value(report.ignored);
   object["mean_staleness"] = value(report.mean_staleness);
   object["seconds_to_first_merge"] = value(report.seconds_to_first_merge);
+  object["stage"] = value(report.stage);
+  object["epoch"] = value(report.epoch);
+  object["restarts"] = value(report.restarts);
   object["snapshot"] = nullptr;
   if (!report.snapshot.empty()) object["snapshot"] = report.snapshot;
   return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -58,8 +63,20 @@ std::string to_text(const Report& report) {
   if (report.workers) {
     add(fmt::format("{} worker{}", *report.workers, *report.workers == 1 ? "" : "s"));
   }
+  if (report.discarded.value_or(0) > 0) add(fmt::format("{} dropped", *report.discarded));
   if (!report.snapshot.empty()) add("model in " + report.snapshot);
   return line;
+}
+
+std::string with_restarts(const std::string& printed, bool json, std::uint64_t restarts) {
+  if (json) {
+    auto object = nlohmann::ordered_json::parse(printed, nullptr, false);
+    if (!object.is_object()) return printed;
+    object["restarts"] = restarts;
+    return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  }
+  if (restarts == 0 || printed.empty()) return printed;
+  return fmt::format("{}, {} restart{} of workers", printed, restarts, restarts == 1 ? "" : "s");
 }
 
 void print(const Report& report, bool json) {

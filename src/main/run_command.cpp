@@ -1,3 +1,5 @@
+#include <set>
+
 #include <CLI/CLI.hpp>
 
 #include <speedo/core/solver.hpp>
@@ -7,11 +9,13 @@
 #include "main/commands.hpp"
 #include "main/console.hpp"
 #include "main/flag_values.hpp"
+#include "main/hybrid.hpp"
 #include "main/later_flags.hpp"
 #include "main/local_cluster.hpp"
 #include "main/signals.hpp"
 #include "main/snapshot.hpp"
 #include "main/solver_file.hpp"
+#include "main/stages.hpp"
 
 namespace speedo {
 
@@ -20,9 +24,13 @@ namespace {
 constexpr const char* kFooter =
     "Flags may be written with one or two dashes, as --max-iter, --max_iter or --maxIter.\n"
     "Ctrl-C: end with a snapshot; twice: end at once.\n"
-    "Not built yet: --max-advance, --weedout, --moving-rate, --hybrid.\n\n"
-    "Example:\n"
-    "  speedo run --solver examples/mnist/lenet_solver.prototxt --workers 2 --sync --json";
+    "Examples:\n"
+    "  speedo run --solver examples/mnist/lenet_solver.prototxt --workers 2 --sync --json\n"
+    "  speedo run --solver S.prototxt --workers 4 --strategy easgd --train 10 --max-restarts 3\n"
+    "  speedo run --solver S.prototxt --workers 4 --hybrid =maxIter 100 =sync == =drop 3";
+
+constexpr std::int64_t kRestartsMax = 1000000;
+
 
 // Finds what is wrong with the prototxts before anything is started.
 Result<void> check_files(const ClusterFlags& flags) {
@@ -33,6 +41,24 @@ Result<void> check_files(const ClusterFlags& flags) {
   return {};
 }
 
+// All workers are known here, so a name that none has is a slip.
+Result<void> check_groups(const ClusterFlags& flags, std::uint64_t workers) {
+  SPEEDO_ASSIGN(const std::vector<Schedule> stages, make_stages(flags));
+  std::set<std::string> names;
+  for (std::uint64_t number = 0; number < workers; ++number) names.insert(worker_name(number));
+  for (const Schedule& stage : stages) {
+    for (const std::vector<std::string>& group : stage.strategy.groups) {
+      for (const std::string& name : group) {
+        if (names.contains(name)) continue;
+        return Error{ErrorCode::kConfig,
+                     "the group file names '" + name + "', which no worker is: here they are " +
+                         worker_name(0) + " to " + worker_name(workers - 1)};
+      }
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<int> run_command(const std::vector<std::string>& arguments) {
@@ -40,27 +66,37 @@ Result<int> run_command(const std::vector<std::string>& arguments) {
                "speedo run");
   ClusterFlags flags;
   std::string log_dir;
+  std::uint64_t max_restarts = 0;
   add_cluster_flags(app, flags, ClusterRole::kRun);
   takes(app.add_option("--log-dir", log_dir,
                        "Folder for the workers' logs (default: a temporary one)"),
         "FOLDER")
       ->group("Other");
+  takes_range(app.add_option("--max-restarts", max_restarts,
+                             "Start a worker process that dies again, each at most so many times "
+                             "(default 0)"),
+              0, kRestartsMax)
+      ->group("Other");
   app.footer(kFooter);
   SPEEDO_TRY(refuse_later_flags(arguments));
   std::vector<std::string> normalized;
-  SPEEDO_ASSIGN(const Parsed parsed, parse(app, arguments, &normalized));
+  SPEEDO_ASSIGN(const Parsed parsed, parse(app, fold_hybrid(arguments), &normalized));
   if (parsed == Parsed::kDone) return 0;
-  SPEEDO_TRY(check(flags));
+  SPEEDO_TRY(check(flags, ClusterRole::kRun));
   SPEEDO_ASSIGN(const WorkerRange workers, parse_workers(flags.workers));
+  SPEEDO_TRY(check_groups(flags, workers.expected()));
 
   set_up_console(flags.debug);
   SPEEDO_TRY(check_files(flags));
   install_signal_handlers(SignalEffect::kSnapshotAndStop, SignalEffect::kSnapshotAndStop);
   LocalClusterOptions options;
-  options.workers = workers.max;
+  options.workers = workers.expected();
+  options.max_restarts = max_restarts;
+  options.json = flags.json;
   options.log_dir = log_dir;
   for (const std::string& flag : normalized) {
-    if (!flag.starts_with("--log-dir=")) options.master_flags.push_back(flag);
+    if (flag.starts_with("--log-dir=") || flag.starts_with("--max-restarts=")) continue;
+    options.master_flags.push_back(flag);
   }
   return run_local_cluster(options);
 }

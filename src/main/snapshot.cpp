@@ -12,19 +12,22 @@ SnapshotWriter::SnapshotWriter(const caffe::SolverParameter& solver)
 
 Result<void> SnapshotWriter::check_writable() const { return check_prefix_writable(prefix_); }
 
-Result<void> SnapshotWriter::write(std::int64_t iteration, const caffe::NetParameter& model,
-                                   caffe::SolverState& state) {
-  const bool hdf5 = format_ == caffe::SolverParameter::HDF5;
+SnapshotWriter::Files SnapshotWriter::files(std::int64_t iteration) const {
   const std::string stem = prefix_ + "_iter_" + std::to_string(iteration);
-  const std::string model_file = stem + ".caffemodel" + (hdf5 ? ".h5" : "");
-  const std::string state_file = stem + ".solverstate" + (hdf5 ? ".h5" : "");
-  const char* format = hdf5 ? "HDF5" : "binary proto";
-  SPEEDO_INFO("Snapshotting to {} file {}", format, model_file);
-  SPEEDO_TRY(write_model(model_file, model, format_));
-  state.set_learned_net(model_file);
-  SPEEDO_INFO("Snapshotting solver state to {} file {}", format, state_file);
-  SPEEDO_TRY(write_solver_state(state_file, state, format_));
-  last_model_ = model_file;
+  const char* end = format_ == caffe::SolverParameter::HDF5 ? ".h5" : "";
+  return {stem + ".caffemodel" + end, stem + ".solverstate" + end};
+}
+
+Result<void> SnapshotWriter::write(std::int64_t iteration, const caffe::NetParameter& model,
+                                   caffe::SolverState& state, const std::string& suffix) {
+  const Files names = files(iteration);
+  const char* format = format_ == caffe::SolverParameter::HDF5 ? "HDF5" : "binary proto";
+  SPEEDO_INFO("Snapshotting to {} file {}", format, names.model);
+  SPEEDO_TRY(write_model(names.model + suffix, model, format_));
+  state.set_learned_net(names.model);
+  SPEEDO_INFO("Snapshotting solver state to {} file {}", format, names.state);
+  SPEEDO_TRY(write_solver_state(names.state + suffix, state, format_));
+  last_model_ = names.model;
   return {};
 }
 

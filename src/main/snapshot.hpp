@@ -18,9 +18,14 @@ class SnapshotWriter {
 
   // Fails now rather than after hours: the folder must exist and be writable. Error: kCannotWrite.
   Result<void> check_writable() const;
-  // Sets state.learned_net. Error: kCannotWrite.
+  struct Files {
+    std::string model, state;
+  };
+  Files files(std::int64_t iteration) const;
+  // Sets state.learned_net. `suffix`: behind the files' names, until they are renamed. Error:
+  // kCannotWrite.
   Result<void> write(std::int64_t iteration, const caffe::NetParameter& model,
-                     caffe::SolverState& state);
+                     caffe::SolverState& state, const std::string& suffix = "");
   const std::string& last_model() const { return last_model_; }  // empty: none yet
 
  private:

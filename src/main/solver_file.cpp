@@ -41,11 +41,12 @@ bool ends_with_any(const std::string& text, std::initializer_list<const char*> e
 
 Result<SolverFile> load_solver(const std::string& path) {
   SPEEDO_ASSIGN(caffe::SolverParameter solver, read_solver_prototxt(path));
-  if (solver.solver_mode() == caffe::SolverParameter::GPU && solver.has_solver_mode()) {
-    SPEEDO_WARN("'{}' asks for solver_mode GPU, which is not built yet: computing on the CPU",
-                path);
-  }
   return SolverFile{std::move(solver), std::filesystem::path(path).parent_path()};
+}
+
+void warn_of_gpu_mode(const caffe::SolverParameter& solver, const std::string& path) {
+  if (solver.solver_mode() != caffe::SolverParameter::GPU || !solver.has_solver_mode()) return;
+  SPEEDO_WARN("'{}' asks for solver_mode GPU, which is not built yet: computing on the CPU", path);
 }
 
 void apply(const SolverOverrides& overrides, caffe::SolverParameter& solver) {

@@ -16,8 +16,10 @@ struct SolverFile {
   caffe::SolverParameter solver;
   std::filesystem::path base;
 };
-// Errors: kConfig, also for a file that does not exist; kUnsupported if it asks for a GPU.
+// Error: kConfig, also for a file that does not exist.
 Result<SolverFile> load_solver(const std::string& path);
+// A solver that asks for a GPU is computed on the CPU.
+void warn_of_gpu_mode(const caffe::SolverParameter& solver, const std::string& path);
 
 // Values that flags put in place of the prototxt's.
 struct SolverOverrides {

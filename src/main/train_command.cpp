@@ -114,6 +114,7 @@ Result<void> test_at_end(const caffe::SolverParameter& message, Solver& solver) 
 
 Result<int> train(const TrainFlags& flags) {
   SPEEDO_ASSIGN(SolverFile file, load_solver(flags.solver));
+  warn_of_gpu_mode(file.solver, flags.solver);
   apply(flags.overrides, file.solver);
   set_train_state(flags, file.solver);
   if (!file.solver.has_max_iter()) {

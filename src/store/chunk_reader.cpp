@@ -32,7 +32,7 @@ void ChunkReader::request(std::size_t chunk, std::span<float> target) {
   SPEEDO_ASSERT(target.size() == chunk_elements(manifest_.info.element_count, chunk));
   auto operation = std::make_shared<KvOperation>();
   operation->kind = KvOperation::Kind::kGetExact;
-  operation->key = names_.chunk(manifest_.slot, chunk);
+  operation->key = names_.chunk(manifest_.info.epoch, manifest_.slot, chunk);
   operation->head.resize(kChunkHeadBytes);
   operation->target = std::as_writable_bytes(target);
   chunks_[chunk] = operation;

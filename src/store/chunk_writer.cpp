@@ -1,5 +1,7 @@
 #include "store/chunk_writer.hpp"
 
+#include <algorithm>
+
 #include <speedo/base/assert.hpp>
 #include <speedo/base/digest.hpp>
 #include <speedo/store/layout.hpp>
@@ -12,11 +14,14 @@ ChunkWriter::ChunkWriter(std::shared_ptr<StoreShared> shared, std::string_view k
                          const RecordInfo& info)
     : shared_(std::move(shared)), key_(key), names_(shared_->job, key), policy_(policy_of(key)) {
   manifest_.info = info;
+  manifest_.info.epoch = shared_->epoch;
   chunks_.resize(chunk_count(info.element_count));
-  if (auto slot = choose_slot()) {
-    manifest_.slot = *slot;
-  } else {
-    error_ = slot.error();
+  if (info.state.size() > kStateBytesMax) {
+    error_ = Error{ErrorCode::kFull, "record '" + key_ + "' of job '" + shared_->job +
+                                         "' has a state of " + std::to_string(info.state.size()) +
+                                         " bytes, the most is " + std::to_string(kStateBytesMax)};
+  } else if (auto chosen = choose_slot(); !chosen) {
+    error_ = chosen.error();
   }
 }
 
@@ -30,18 +35,34 @@ ChunkWriter::~ChunkWriter() {
   }
 }
 
-Result<std::uint32_t> ChunkWriter::choose_slot() {
+Result<void> ChunkWriter::choose_slot() {
+  const std::uint64_t epoch = manifest_.info.epoch;
   {
     const std::lock_guard lock(shared_->mutex);
-    const auto last = shared_->last_slots.find(key_);
-    if (last != shared_->last_slots.end()) return (last->second + 1) % policy_.slots;
+    const auto found = shared_->tracks.find(key_);
+    if (found != shared_->tracks.end()) track_ = found->second;
   }
-  auto old = read_manifest(*shared_, key_);
-  if (old) return (old->slot + 1) % policy_.slots;
-  // Nothing readable is there, so nothing can be harmed.
-  const ErrorCode code = old.error().code;
-  if (code == ErrorCode::kNotFound || code == ErrorCode::kCorrupt) return std::uint32_t{0};
-  return old.error();
+  if (track_.epoch != epoch) {
+    track_.known = false;
+    track_.epoch = epoch;
+    track_.chunks = 0;
+  }
+  if (!track_.known) {
+    auto old = read_manifest(*shared_, key_);
+    if (old) {
+      track_.known = old->info.epoch == epoch;
+      track_.slot = old->slot;
+      std::size_t& chunks = track_.known ? track_.chunks : track_.replaced_chunks;
+      chunks = std::max(chunks, old->checksums.size());
+      if (!track_.known) track_.replaced_epoch = old->info.epoch;
+    } else if (old.error().code != ErrorCode::kNotFound &&
+               old.error().code != ErrorCode::kCorrupt) {
+      return old.error();
+    }
+  }
+  // Where no manifest of this epoch names a slot, nothing can be harmed.
+  manifest_.slot = track_.known ? (track_.slot + 1) % policy_.slots : 0;
+  return {};
 }
 
 void ChunkWriter::write(std::size_t chunk, std::span<const float> values) {
@@ -54,7 +75,7 @@ void ChunkWriter::write(std::size_t chunk, std::span<const float> values) {
 void ChunkWriter::submit_chunk(std::size_t chunk, std::span<const std::byte> bytes) {
   auto operation = std::make_shared<KvOperation>();
   operation->kind = KvOperation::Kind::kSet;
-  operation->key = names_.chunk(manifest_.slot, chunk);
+  operation->key = names_.chunk(manifest_.info.epoch, manifest_.slot, chunk);
   operation->body = bytes;
   operation->expiry_seconds = policy_.expiry_seconds;
   operation->make_head = [version = manifest_.info.version,
@@ -97,7 +118,8 @@ Result<void> ChunkWriter::write_manifest(std::uint64_t& server) {
   operation->key = names_.manifest();
   operation->head = encode_manifest(manifest_);
   operation->expiry_seconds = policy_.expiry_seconds;
-  SPEEDO_TRY(execute(*shared_->map, operation));
+  operation->master = shared_->master_of(manifest_.info.epoch);
+  SPEEDO_TRY(execute_fenced(*shared_, "record '" + key_ + "'", operation));
   server = operation->server;
   return {};
 }
@@ -118,14 +140,51 @@ Result<void> ChunkWriter::finish_record() {
 Result<void> ChunkWriter::finish() {
   if (error_) return *error_;
   auto done = finish_record();
-  const std::lock_guard lock(shared_->mutex);
   if (done) {
-    shared_->last_slots.insert_or_assign(key_, manifest_.slot);
+    record_visible();
   } else {
+    if (done.error().code == ErrorCode::kSuperseded) record_refused();
     // Whether the manifest arrived is not known: the next put has to look.
-    shared_->last_slots.erase(key_);
+    track_.known = false;
+    track_.chunks = std::max(track_.chunks, chunks_.size());
   }
+  const std::lock_guard lock(shared_->mutex);
+  shared_->tracks.insert_or_assign(key_, track_);
   return done;
+}
+
+// Readers have the new record. Chunks that only an earlier master's manifest named go, and those
+// behind this record's end if earlier ones were longer. A higher epoch's stay: its master may live.
+void ChunkWriter::record_visible() {
+  if (track_.replaced_epoch < manifest_.info.epoch) {
+    erase_chunks(*shared_, key_,
+                 {track_.replaced_epoch, 0, policy_.slots, 0, track_.replaced_chunks});
+  }
+  if (track_.chunks > chunks_.size()) {
+    erase_chunks(*shared_, key_,
+                 {manifest_.info.epoch, 0, policy_.slots, chunks_.size(), track_.chunks});
+  }
+  track_ = RecordTrack{};
+  track_.known = true;
+  track_.epoch = manifest_.info.epoch;
+  track_.slot = manifest_.slot;
+  track_.chunks = chunks_.size();
+}
+
+// A newer master has the job. As long as it has not put this record, it reads this master's last
+// one, which can even be this very one: if its manifest arrived, but not the answer to it.
+void ChunkWriter::record_refused() {
+  ChunkGarbage garbage{manifest_.info.epoch, 0, policy_.slots, 0,
+                       std::max(track_.chunks, chunks_.size())};
+  const auto visible = read_manifest(*shared_, key_);
+  if (visible && visible->info.epoch == manifest_.info.epoch) {
+    if (visible->slot == manifest_.slot) return;
+    garbage.first_slot = manifest_.slot;
+    garbage.end_slot = manifest_.slot + 1;
+  } else if (!visible && visible.error().code != ErrorCode::kNotFound) {
+    return;
+  }
+  erase_chunks(*shared_, key_, garbage);
 }
 
 }  // namespace speedo

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "store/chunked_store.hpp"
+#include "store/record_garbage.hpp"
 
 namespace speedo {
 
@@ -17,19 +18,22 @@ class ChunkWriter : public RecordWriter {
   Result<void> finish() override;
 
  private:
-  Result<std::uint32_t> choose_slot();
+  Result<void> choose_slot();
   void submit_chunk(std::size_t chunk, std::span<const std::byte> bytes);
   Result<void> wait_for_chunks();
   Result<bool> rewrite_lost_chunks(std::uint64_t server);
   Result<void> write_manifest(std::uint64_t& server);
   Result<void> finish_record();
+  void record_visible();
+  void record_refused();
 
   const std::shared_ptr<StoreShared> shared_;
   const std::string key_;
   const RecordKeys names_;
   const RecordPolicy policy_;
   RecordManifest manifest_;
-  std::optional<Error> error_;  // the slot could not be chosen
+  RecordTrack track_;           // as of before this put
+  std::optional<Error> error_;  // it cannot be put
   std::vector<KvPtr> chunks_;
 };
 

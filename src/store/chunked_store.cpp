@@ -1,5 +1,7 @@
 #include "store/chunked_store.hpp"
 
+#include <algorithm>
+
 #include <speedo/base/assert.hpp>
 #include <speedo/store/layout.hpp>
 #include <speedo/store/memory_store.hpp>
@@ -16,6 +18,29 @@ KvPtr get_whole(std::string key) {
   operation->kind = KvOperation::Kind::kGetWhole;
   operation->key = std::move(key);
   return operation;
+}
+
+// The most chunks that this program has put into a copy of a record.
+std::size_t known_chunks(StoreShared& shared, std::string_view key) {
+  const std::lock_guard lock(shared.mutex);
+  const auto found = shared.tracks.find(key);
+  return found == shared.tracks.end() ? 0 : found->second.chunks;
+}
+
+// What the reading of a manifest brought.
+Result<RecordManifest> take_manifest(const StoreShared& shared, std::string_view key,
+                                     const KvOperation& operation) {
+  if (operation.error) {
+    if (operation.error->code != ErrorCode::kNotFound) return *operation.error;
+    return Error{ErrorCode::kNotFound,
+                 "job '" + shared.job + "' has no record '" + std::string(key) + "' in the store"};
+  }
+  auto manifest = decode_manifest(operation.text);
+  if (!manifest) {
+    return Error{ErrorCode::kCorrupt, "manifest of record '" + std::string(key) + "' of job '" +
+                                          shared.job + "' " + manifest.error().message};
+  }
+  return manifest;
 }
 
 }  // namespace
@@ -37,26 +62,31 @@ std::shared_ptr<ParameterStore> make_memory_store(const std::string& job) {
 }
 
 RecordPolicy policy_of(std::string_view key) {
-  if (key == weights_key()) return {kRecordSlots, 0};
   if (key.starts_with(contribution_key_prefix())) {
     return {kContributionSlots, kContributionExpirySeconds};
   }
   return {kRecordSlots, 0};
 }
 
+std::optional<KvMaster> StoreShared::master_of(std::uint64_t fence) const {
+  if (fence == 0) return std::nullopt;
+  KvMaster master;
+  master.epoch_key = epoch_key(job);
+  master.lease_key = lease_key(job);
+  master.epoch = fence;
+  return master;
+}
+
+Result<void> execute_fenced(StoreShared& shared, const std::string& what, const KvPtr& operation) {
+  if (!operation->master) return execute(*shared.map, operation);
+  return execute_as_master(*shared.map, shared.job, what, operation);
+}
+
 Result<RecordManifest> read_manifest(StoreShared& shared, std::string_view key) {
   const KvPtr operation = get_whole(RecordKeys(shared.job, key).manifest());
-  if (auto done = execute(*shared.map, operation); !done) {
-    if (done.error().code != ErrorCode::kNotFound) return done.error();
-    return Error{ErrorCode::kNotFound,
-                 "job '" + shared.job + "' has no record '" + std::string(key) + "' in the store"};
-  }
-  auto manifest = decode_manifest(operation->text);
-  if (!manifest) {
-    return Error{ErrorCode::kCorrupt, "manifest of record '" + std::string(key) + "' of job '" +
-                                          shared.job + "' " + manifest.error().message};
-  }
-  return manifest;
+  shared.map->submit(operation);
+  operation->wait();
+  return take_manifest(shared, key, *operation);
 }
 
 ChunkedStore::ChunkedStore(std::shared_ptr<KeyValue> map, std::string job)
@@ -69,9 +99,30 @@ std::unique_ptr<RecordWriter> ChunkedStore::write(std::string_view key, const Re
 }
 
 Result<std::unique_ptr<RecordReader>> ChunkedStore::read(std::string_view key) {
-  SPEEDO_ASSIGN(RecordManifest manifest, read_manifest(*shared_, key));
+  const std::string name(key);
+  return std::move(read_all(std::span(&name, 1)).front());
+}
+
+std::vector<Result<std::unique_ptr<RecordReader>>> ChunkedStore::read_all(
+    std::span<const std::string> keys) {
+  std::vector<KvPtr> manifests;
+  for (const std::string& key : keys) {
+    manifests.push_back(get_whole(RecordKeys(shared_->job, key).manifest()));
+    shared_->map->submit(manifests.back());
+  }
+  std::vector<Result<std::unique_ptr<RecordReader>>> readers;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    manifests[i]->wait();
+    readers.push_back(open(keys[i], *manifests[i]));
+  }
+  return readers;
+}
+
+Result<std::unique_ptr<RecordReader>> ChunkedStore::open(std::string_view key,
+                                                         const KvOperation& manifest) {
+  SPEEDO_ASSIGN(RecordManifest taken, take_manifest(*shared_, key, manifest));
   return std::unique_ptr<RecordReader>(
-      std::make_unique<ChunkReader>(shared_, key, std::move(manifest)));
+      std::make_unique<ChunkReader>(shared_, key, std::move(taken)));
 }
 
 Result<void> ChunkedStore::put_blob(std::string_view key, std::string_view value) {
@@ -85,7 +136,8 @@ Result<void> ChunkedStore::put_blob(std::string_view key, std::string_view value
   operation->key = RecordKeys(shared_->job, key).blob();
   operation->head = encode_blob_head(value);
   operation->body = std::as_bytes(std::span(value.data(), value.size()));
-  return execute(*shared_->map, operation);
+  operation->master = shared_->master_of(shared_->epoch);
+  return execute_fenced(*shared_, "blob '" + std::string(key) + "'", operation);
 }
 
 Result<std::string> ChunkedStore::get_blob(std::string_view key) {
@@ -111,27 +163,44 @@ Result<void> ChunkedStore::erase(std::string_view key) {
   operation->kind = KvOperation::Kind::kErase;
   operation->keys = {names.manifest(), names.blob()};
   if (manifest) {
+    const std::size_t chunks = std::max(manifest->checksums.size(), known_chunks(*shared_, key));
     for (std::uint32_t slot = 0; slot < policy_of(key).slots; ++slot) {
-      for (std::size_t chunk = 0; chunk < manifest->checksums.size(); ++chunk) {
-        operation->keys.push_back(names.chunk(slot, chunk));
+      for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
+        operation->keys.push_back(names.chunk(manifest->info.epoch, slot, chunk));
       }
     }
   }
-  {
-    const std::lock_guard lock(shared_->mutex);
-    if (const auto found = shared_->last_slots.find(key); found != shared_->last_slots.end()) {
-      shared_->last_slots.erase(found);
-    }
+  operation->master = shared_->master_of(shared_->epoch);
+  SPEEDO_TRY(execute_fenced(*shared_, "record '" + std::string(key) + "'", operation));
+  const std::lock_guard lock(shared_->mutex);
+  if (const auto found = shared_->tracks.find(key); found != shared_->tracks.end()) {
+    shared_->tracks.erase(found);
   }
-  return execute(*shared_->map, operation);
+  return {};
 }
 
 Result<void> ChunkedStore::clear() {
+  if (const std::uint64_t epoch = shared_->epoch; epoch != 0) {
+    auto check = std::make_shared<KvOperation>();
+    check->kind = KvOperation::Kind::kErase;
+    check->master = shared_->master_of(epoch);
+    SPEEDO_TRY(execute_fenced(*shared_, "all records", check));
+  }
   {
     const std::lock_guard lock(shared_->mutex);
-    shared_->last_slots.clear();
+    shared_->tracks.clear();
   }
   return shared_->map->erase_all(job_prefix(shared_->job));
 }
+
+Result<ClaimAnswer> ChunkedStore::claim_master(const MasterClaim& claim) {
+  return claim_job(*shared_->map, shared_->job, claim);
+}
+
+Result<void> ChunkedStore::release_master(const MasterClaim& claim) {
+  return release_job(*shared_->map, shared_->job, claim);
+}
+
+void ChunkedStore::fence(std::uint64_t epoch) { shared_->epoch = epoch; }
 
 }  // namespace speedo

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -9,21 +10,36 @@
 #include <speedo/store/parameter_store.hpp>
 
 #include "store/key_value.hpp"
+#include "store/mastership.hpp"
 #include "store/record_codec.hpp"
 
 namespace speedo {
+
+// What this program knows of a record that it has put, so that only its first put has to read the
+// old manifest.
+struct RecordTrack {
+  bool known = false;      // the next two are the manifest's
+  std::uint64_t epoch = 0;
+  std::uint32_t slot = 0;
+  std::size_t chunks = 0;  // the most that any slot of this epoch holds
+  // Chunks of another epoch that a put replaces; to be erased when it is visible. 0: none.
+  std::uint64_t replaced_epoch = 0;
+  std::size_t replaced_chunks = 0;
+};
 
 // What a store shares with its writers and readers.
 struct StoreShared {
   StoreShared(std::shared_ptr<KeyValue> key_value, std::string job_name)
       : map(std::move(key_value)), job(std::move(job_name)) {}
+  // For an operation that is a master's of this epoch; none if it is 0.
+  std::optional<KvMaster> master_of(std::uint64_t fence) const;
 
   const std::shared_ptr<KeyValue> map;
   const std::string job;
+  std::atomic<std::uint64_t> epoch{0};
 
   std::mutex mutex;
-  // Slot of each record this program has put, so that only its first put reads the old manifest.
-  std::map<std::string, std::uint32_t, std::less<>> last_slots;
+  std::map<std::string, RecordTrack, std::less<>> tracks;
 };
 
 // Records as chunks and a manifest on any KeyValue.
@@ -34,12 +50,19 @@ class ChunkedStore : public ParameterStore {
 
   std::unique_ptr<RecordWriter> write(std::string_view key, const RecordInfo& info) override;
   Result<std::unique_ptr<RecordReader>> read(std::string_view key) override;
+  std::vector<Result<std::unique_ptr<RecordReader>>> read_all(
+      std::span<const std::string> keys) override;
   Result<void> put_blob(std::string_view key, std::string_view value) override;
   Result<std::string> get_blob(std::string_view key) override;
   Result<void> erase(std::string_view key) override;
   Result<void> clear() override;
+  Result<ClaimAnswer> claim_master(const MasterClaim& claim) override;
+  Result<void> release_master(const MasterClaim& claim) override;
+  void fence(std::uint64_t epoch) override;
 
  private:
+  Result<std::unique_ptr<RecordReader>> open(std::string_view key, const KvOperation& manifest);
+
   std::shared_ptr<StoreShared> shared_;
 };
 
@@ -49,6 +72,10 @@ struct RecordPolicy {
   std::uint32_t expiry_seconds = 0;
 };
 RecordPolicy policy_of(std::string_view key);
+
+// Submits `operation` and waits; with the condition of its master, if it has one. `what` names the
+// thing in an error. Errors: those of the map and of execute_as_master().
+Result<void> execute_fenced(StoreShared& shared, const std::string& what, const KvPtr& operation);
 
 // The manifest of record `key`. Errors: kNotFound, kCorrupt and those of the map.
 Result<RecordManifest> read_manifest(StoreShared& shared, std::string_view key);

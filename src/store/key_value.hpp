@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -15,6 +16,19 @@
 
 namespace speedo {
 
+// Which master an operation is made by, and where mastership of its job is kept; the rules are in
+// store/mastership.hpp.
+struct KvMaster {
+  std::string epoch_key, lease_key;
+  std::uint64_t epoch = 0;
+  // kClaim and kRelease; see MasterClaim.
+  std::string holder;
+  bool is_new = false;  // kClaim: the epoch is a proposal
+  bool force = false;
+  std::string dead_holder;
+  std::chrono::milliseconds time{0};
+};
+
 // One request to a KeyValue. The maker keeps the memory it points to until is_done().
 // Thread safety: the maker fills it in before submit(), the KeyValue owns it until complete().
 class KvOperation {
@@ -24,6 +38,8 @@ class KvOperation {
     kGetExact,  // head + target = value; its length must be that of both
     kGetWhole,  // text = value
     kErase,     // removes `keys`
+    kClaim,     // makes `master` the master, if the rules allow it
+    kRelease,   // it is master no longer
   };
   Kind kind = Kind::kGetWhole;
   std::string key;
@@ -33,6 +49,9 @@ class KvOperation {
   std::span<std::byte> target;
   std::string text;
   std::uint32_t expiry_seconds = 0;  // kSet: 0 for never
+  // kSet, kErase: done only if no higher epoch is stored, in one atomic step. `text` then holds the
+  // answer, as it does of kClaim and kRelease; see decode_answer().
+  std::optional<KvMaster> master;
   // kSet: called once, just before sending and on the sending thread, to make `head` from `body`
   // while it brings the body into the cache.
   std::function<std::string(std::span<const std::byte>)> make_head;
@@ -42,6 +61,7 @@ class KvOperation {
   std::optional<Error> error;
   std::uint64_t server = 0;  // which life of which server answered
 
+  bool has_answer() const { return master.has_value(); }
   std::size_t bytes() const { return head.size() + body.size() + target.size(); }
   bool is_done() const { return done_.load(std::memory_order_acquire); }
   void wait() const { done_.wait(false, std::memory_order_acquire); }

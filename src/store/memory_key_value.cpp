@@ -13,7 +13,8 @@ Result<void> execute(KeyValue& map, const KvPtr& operation) {
 }
 
 void MemoryKeyValue::submit(KvPtr operation) {
-  operation->server = 1;
+  operation->server = life_;
+  operation->error.reset();
   switch (operation->kind) {
     case KvOperation::Kind::kSet:
       set(*operation);
@@ -22,13 +23,56 @@ void MemoryKeyValue::submit(KvPtr operation) {
     case KvOperation::Kind::kGetWhole:
       get(*operation);
       break;
-    case KvOperation::Kind::kErase: {
-      const std::lock_guard lock(mutex_);
-      for (const std::string& key : operation->keys) values_.erase(key);
+    case KvOperation::Kind::kErase:
+      erase(*operation);
       break;
-    }
+    case KvOperation::Kind::kClaim:
+      claim(*operation);
+      break;
+    case KvOperation::Kind::kRelease:
+      release(*operation);
+      break;
   }
   operation->complete(std::move(operation->error));
+}
+
+const MemoryEntry* MemoryKeyValue::find(const std::string& key) {
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return nullptr;
+  if (found->second.end && *found->second.end <= clock_.now()) {
+    entries_.erase(found);
+    return nullptr;
+  }
+  return &found->second;
+}
+
+void MemoryKeyValue::store(const std::string& key, std::string bytes,
+                           std::chrono::milliseconds lifetime) {
+  MemoryEntry entry;
+  entry.bytes = std::make_shared<const std::string>(std::move(bytes));
+  if (lifetime.count() > 0) entry.end = clock_.now() + lifetime;
+  entries_.insert_or_assign(key, std::move(entry));
+}
+
+MasterRecord MemoryKeyValue::record_of(const KvMaster& master) {
+  MasterRecord record;
+  if (const MemoryEntry* epoch = find(master.epoch_key)) record.epoch = *epoch->bytes;
+  if (const MemoryEntry* lease = find(master.lease_key)) {
+    record.lease = *lease->bytes;
+    record.left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        lease->end.value_or(clock_.now()) - clock_.now());
+  }
+  return record;
+}
+
+// Answers for the operation's master, and stores its epoch if the operation may take effect.
+bool MemoryKeyValue::may_write(KvOperation& operation) {
+  if (!operation.master) return true;
+  const MasterAnswer answer = judge_write(*operation.master, record_of(*operation.master));
+  operation.text = encode_answer(answer);
+  if (answer.kind != MasterAnswer::Kind::kDone) return false;
+  store(operation.master->epoch_key, encode_epoch(operation.master->epoch), {});
+  return true;
 }
 
 void MemoryKeyValue::set(KvOperation& operation) {
@@ -37,18 +81,42 @@ void MemoryKeyValue::set(KvOperation& operation) {
   value.reserve(operation.head.size() + operation.body.size());
   value.append(operation.head);
   value.append(reinterpret_cast<const char*>(operation.body.data()), operation.body.size());
-  auto shared = std::make_shared<const std::string>(std::move(value));
   const std::lock_guard lock(mutex_);
-  values_.insert_or_assign(operation.key, std::move(shared));
+  if (!may_write(operation)) return;
+  store(operation.key, std::move(value), std::chrono::seconds(operation.expiry_seconds));
+}
+
+void MemoryKeyValue::erase(KvOperation& operation) {
+  const std::lock_guard lock(mutex_);
+  if (!may_write(operation)) return;
+  for (const std::string& key : operation.keys) entries_.erase(key);
+}
+
+void MemoryKeyValue::claim(KvOperation& operation) {
+  const KvMaster& master = *operation.master;
+  const std::lock_guard lock(mutex_);
+  const MasterAnswer answer = judge_claim(master, record_of(master));
+  operation.text = encode_answer(answer);
+  if (answer.kind != MasterAnswer::Kind::kDone) return;
+  store(master.epoch_key, encode_epoch(master.epoch), {});
+  store(master.lease_key, encode_lease(master.epoch, master.holder), master.time);
+}
+
+void MemoryKeyValue::release(KvOperation& operation) {
+  const KvMaster& master = *operation.master;
+  const std::lock_guard lock(mutex_);
+  const MemoryEntry* lease = find(master.lease_key);
+  if (lease != nullptr && *lease->bytes == encode_lease(master.epoch, master.holder)) {
+    entries_.erase(master.lease_key);
+  }
+  operation.text = encode_answer({});
 }
 
 void MemoryKeyValue::get(KvOperation& operation) {
-  Value value;
+  std::shared_ptr<const std::string> value;
   {
     const std::lock_guard lock(mutex_);
-    if (const auto found = values_.find(operation.key); found != values_.end()) {
-      value = found->second;
-    }
+    if (const MemoryEntry* entry = find(operation.key)) value = entry->bytes;
   }
   if (!value) {
     operation.error = Error{ErrorCode::kNotFound, "no key '" + operation.key + "'"};
@@ -69,10 +137,21 @@ void MemoryKeyValue::get(KvOperation& operation) {
   std::memcpy(operation.target.data(), value->data() + head_bytes, operation.target.size());
 }
 
+MemoryImage MemoryKeyValue::image() const {
+  const std::lock_guard lock(mutex_);
+  return entries_;
+}
+
+void MemoryKeyValue::set_image(MemoryImage image) {
+  const std::lock_guard lock(mutex_);
+  entries_ = std::move(image);
+  ++life_;
+}
+
 Result<void> MemoryKeyValue::erase_all(std::string_view prefix) {
   const std::lock_guard lock(mutex_);
-  auto first = values_.lower_bound(prefix);
-  while (first != values_.end() && first->first.starts_with(prefix)) first = values_.erase(first);
+  auto first = entries_.lower_bound(prefix);
+  while (first != entries_.end() && first->first.starts_with(prefix)) first = entries_.erase(first);
   return {};
 }
 

@@ -62,9 +62,13 @@ Result<RecordInfo> get(ParameterStore& store, std::string_view key, const Digest
 }
 
 std::string weights_key() { return "weights"; }
-std::string contribution_key_prefix() { return "contribution/"; }
-std::string contribution_key(std::uint64_t worker) {
-  return contribution_key_prefix() + std::to_string(worker);
+std::string checkpoint_key() { return "checkpoint"; }
+std::string contribution_key_prefix() { return "worker/"; }
+std::string contribution_key(std::uint64_t epoch, std::uint64_t worker) {
+  return contribution_key_prefix() + std::to_string(epoch) + '/' + std::to_string(worker);
+}
+std::string local_key(std::uint64_t epoch, std::uint64_t worker) {
+  return contribution_key(epoch, worker) + "/local";
 }
 std::string job_key() { return "job"; }
 

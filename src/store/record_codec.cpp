@@ -65,8 +65,9 @@ RecordKeys::RecordKeys(std::string_view job, std::string_view name)
   SPEEDO_ASSERT(name.find_first_not_of(kAllowed) == std::string_view::npos);
 }
 
-std::string RecordKeys::chunk(std::uint32_t slot, std::size_t chunk) const {
-  return prefix_ + ":s" + std::to_string(slot) + ":c" + std::to_string(chunk);
+std::string RecordKeys::chunk(std::uint64_t epoch, std::uint32_t slot, std::size_t chunk) const {
+  const std::string fence = epoch == 0 ? "" : ":e" + std::to_string(epoch);
+  return prefix_ + fence + ":s" + std::to_string(slot) + ":c" + std::to_string(chunk);
 }
 
 std::string encode_chunk_head(const ChunkHead& head) {
@@ -93,6 +94,8 @@ std::string encode_manifest(const RecordManifest& manifest) {
   message.set_element_count(manifest.info.element_count);
   message.set_chunk_bytes(kChunkBytes);
   message.set_slot(manifest.slot);
+  if (manifest.info.epoch != 0) message.set_epoch(manifest.info.epoch);
+  if (!manifest.info.state.empty()) message.set_state(manifest.info.state);
   for (const std::uint64_t checksum : manifest.checksums) message.add_chunk_checksum(checksum);
   const std::string rest = message.SerializeAsString();
   return frame_head(kManifestMagic, rest) + rest;
@@ -115,6 +118,8 @@ Result<RecordManifest> decode_manifest(std::string_view bytes) {
   manifest.info.base_version = message.base_version();
   manifest.info.worker = message.worker();
   manifest.info.element_count = message.element_count();
+  manifest.info.epoch = message.epoch();
+  manifest.info.state = message.state();
   manifest.slot = message.slot();
   manifest.checksums.assign(message.chunk_checksum().begin(), message.chunk_checksum().end());
   if (manifest.checksums.size() != chunk_count(manifest.info.element_count)) {

@@ -1,44 +1,83 @@
 #include "train/data_leases.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <speedo/base/assert.hpp>
 
 namespace speedo {
 
-std::uint64_t DataLeases::take() {
-  if (returned_.empty()) return fresh_++;
-  return returned_.extract(returned_.begin()).value();
+namespace {
+
+void insert(std::set<std::uint64_t>& set, const std::optional<DataRange>& range) {
+  for (std::uint64_t i = 0; range && i < range->count; ++i) set.insert(range->first + i);
 }
 
-std::vector<DataLeases::Lease> DataLeases::start_runs(std::span<const WorkerId> workers) {
+void erase(std::set<std::uint64_t>& set, DataRange range) {
+  for (std::uint64_t i = 0; i < range.count; ++i) set.erase(range.first + i);
+}
+
+}  // namespace
+
+DataLeases::DataLeases(std::uint64_t fresh, std::set<std::uint64_t> open)
+    : free_(std::move(open)), fresh_(fresh) {
+  SPEEDO_ASSERT(free_.empty() || *free_.rbegin() < fresh_);
+}
+
+DataRange DataLeases::take(std::uint64_t shares) {
+  SPEEDO_ASSERT(shares > 0);
+  if (free_.empty()) return {std::exchange(fresh_, fresh_ + shares), shares};
+  DataRange range{*free_.begin(), 0};
+  while (range.count < shares && free_.erase(range.first + range.count) == 1) range.count += 1;
+  return range;
+}
+
+std::vector<DataLeases::Lease> DataLeases::start_runs(std::span<const Order> orders) {
   std::vector<Lease> leases;
-  for (const WorkerId worker : workers) {
-    Held& held = held_[worker];
+  for (const Order& order : orders) {
+    Held& held = held_[order.worker];
     SPEEDO_ASSERT(!held.current.has_value());
-    held.current = held.next ? *std::exchange(held.next, std::nullopt) : take();
+    held.current = held.next ? *std::exchange(held.next, std::nullopt) : take(order.shares);
     leases.push_back({*held.current, 0});
   }
-  for (std::size_t i = 0; i < workers.size(); ++i) {
-    leases[i].next = take();
-    held_[workers[i]].next = leases[i].next;
+  for (std::size_t i = 0; i < orders.size(); ++i) {
+    const DataRange next = take(orders[i].shares);
+    leases[i].next = next.first;
+    held_[orders[i].worker].next = next;
   }
   return leases;
 }
 
-void DataLeases::use_up(WorkerId worker) {
+DataRange DataLeases::report(WorkerId worker) {
   const auto held = held_.find(worker);
   SPEEDO_ASSERT(held != held_.end());
   SPEEDO_ASSERT(held->second.current.has_value());
-  held->second.current.reset();
+  insert(reported_, held->second.current);
+  return *std::exchange(held->second.current, std::nullopt);
+}
+
+void DataLeases::use_up(DataRange reported) {
+  SPEEDO_ASSERT(reported_.contains(reported.first));
+  erase(reported_, reported);
 }
 
 void DataLeases::give_back(WorkerId worker) {
   const auto held = held_.find(worker);
   if (held == held_.end()) return;
-  if (held->second.current) returned_.insert(*held->second.current);
-  if (held->second.next) returned_.insert(*held->second.next);
+  insert(free_, held->second.current);
+  insert(free_, held->second.next);
   held_.erase(held);
+}
+
+std::vector<std::uint64_t> DataLeases::open(std::span<const DataRange> without) const {
+  std::set<std::uint64_t> all = free_;
+  all.insert(reported_.begin(), reported_.end());
+  for (const auto& [worker, held] : held_) {
+    insert(all, held.current);
+    insert(all, held.next);
+  }
+  for (const DataRange& range : without) erase(all, range);
+  return {all.begin(), all.end()};
 }
 
 }  // namespace speedo

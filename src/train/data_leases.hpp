@@ -11,39 +11,57 @@
 
 namespace speedo {
 
-// Which share of the data stream each run trains on. A share is an ordinal; a worker holds one for
-// its current run and one reserved for its next, so that it can read ahead. What a dead worker held
-// is handed out again, smallest first: no share is skipped because its worker died.
+// Shares first .. first + count - 1 of the data stream.
+struct DataRange {
+  std::uint64_t first = 0, count = 1;
+};
+
+// Which shares of the data stream each run trains on. A share is an ordinal; a worker holds some
+// for its current run and some reserved for its next, so that it can read ahead. What a dead worker
+// held is handed out again, smallest first: no share is skipped because its worker died.
 //
-// Invariant: an ordinal is free, held by one worker, or used up; once used up it is so for good.
+// Invariant: an ordinal is free, held by one worker, reported (its contribution is undecided), or
+// used up; once used up it is so for good. The first three together are the open ones.
 class DataLeases {
  public:
+  struct Order {
+    WorkerId worker;
+    std::uint64_t shares = 1;   // wanted; where free ones do not lie side by side it gets fewer
+  };
   struct Lease {
-    std::uint64_t current = 0, next = 0;
+    DataRange current;
+    std::uint64_t next = 0;     // the first one reserved
   };
 
-  // Ordinals below `first` were used up by an earlier run of the job.
-  explicit DataLeases(std::uint64_t first) : fresh_(first) {}
+  // Ordinals below `fresh` are used up, but for `open`, which are free.
+  explicit DataLeases(std::uint64_t fresh, std::set<std::uint64_t> open = {});
 
-  // Leases for runs that start together: first every current ordinal in the order of `workers`,
-  // then every next one. So n workers in step use r n .. r n + n - 1 in round r.
-  // Requires: none of them holds a current ordinal.
-  std::vector<Lease> start_runs(std::span<const WorkerId> workers);
+  // Leases for runs that start together: first everyone's current shares in the order of `orders`,
+  // then the reserved ones. So n workers in step use r n .. r n + n - 1 in round r.
+  // Requires: none of them holds current shares.
+  std::vector<Lease> start_runs(std::span<const Order> orders);
 
-  // The worker's run has ended with a report: its share is used up.
-  void use_up(WorkerId worker);
+  // The worker's run has ended with a report: its shares are reported.
+  DataRange report(WorkerId worker);
+
+  // Reported shares are used up.
+  void use_up(DataRange reported);
 
   // The worker is gone: what it holds is free again. Not an error: it holds nothing.
   void give_back(WorkerId worker);
 
+  std::uint64_t fresh() const { return fresh_; }
+  // Ascending, apart from those in `without`.
+  std::vector<std::uint64_t> open(std::span<const DataRange> without) const;
+
  private:
   struct Held {
-    std::optional<std::uint64_t> current, next;
+    std::optional<DataRange> current, next;
   };
-  std::uint64_t take();
+  DataRange take(std::uint64_t shares);
 
   std::map<WorkerId, Held> held_;
-  std::set<std::uint64_t> returned_;
+  std::set<std::uint64_t> free_, reported_;
   std::uint64_t fresh_;
 };
 

@@ -1,15 +1,51 @@
 #include <speedo/train/trainer.hpp>
 
+#include <cmath>
+
 #include "speedo.pb.h"
 
 namespace speedo {
+namespace {
+
+void encode(const UpdateSpec& update, record::Update& message) {
+  message.set_kind(static_cast<std::uint32_t>(update.kind));
+  message.set_steps_per_run(update.steps_per_run);
+  message.set_moving_rate(update.moving_rate);
+  message.set_updater(static_cast<std::uint32_t>(update.updater));
+  message.set_factor(update.factor);
+  message.set_skip(update.skip);
+  if (update.base_lr) message.set_base_lr(*update.base_lr);
+  if (update.momentum) message.set_momentum(*update.momentum);
+  if (update.weight_decay) message.set_weight_decay(*update.weight_decay);
+}
+
+bool is_known(const record::Update& message) {
+  return message.kind() <= static_cast<std::uint32_t>(UpdateKind::kElasticMaster) &&
+         message.updater() <= static_cast<std::uint32_t>(UpdaterState::kReset) &&
+         message.steps_per_run() > 0 && std::isfinite(message.moving_rate());
+}
+
+UpdateSpec decode(const record::Update& message) {
+  UpdateSpec update;
+  update.kind = static_cast<UpdateKind>(message.kind());
+  update.steps_per_run = message.steps_per_run();
+  update.moving_rate = message.moving_rate();
+  update.updater = static_cast<UpdaterState>(message.updater());
+  update.factor = message.factor();
+  update.skip = message.skip();
+  if (message.has_base_lr()) update.base_lr = message.base_lr();
+  if (message.has_momentum()) update.momentum = message.momentum();
+  if (message.has_weight_decay()) update.weight_decay = message.weight_decay();
+  return update;
+}
+
+}  // namespace
 
 std::string encode(const JobSpec& job) {
   record::Job message;
   message.set_solver_text(job.solver_text);
   message.set_base(job.base);
-  message.set_update(static_cast<std::uint32_t>(job.update));
-  message.set_steps_per_run(job.steps_per_run);
+  for (const UpdateSpec& stage : job.stages) encode(stage, *message.add_stage());
   message.set_offset_shards(job.offset_shards);
   message.set_expected_workers(job.expected_workers);
   return message.SerializeAsString();
@@ -21,18 +57,22 @@ Result<JobSpec> decode_job(const std::string& bytes) {
     return Error{ErrorCode::kCorrupt,
                  "job in the store: not a job description; start the master again"};
   }
-  const bool known = message.update() <= static_cast<std::uint32_t>(UpdateKind::kGradientOnly);
-  if (!known || message.steps_per_run() == 0 || message.expected_workers() == 0) {
+  JobSpec job{.solver_text = message.solver_text(),
+              .base = message.base(),
+              .stages = {},
+              .offset_shards = message.offset_shards(),
+              .expected_workers = message.expected_workers()};
+  bool known = job.expected_workers > 0 && message.stage_size() > 0;
+  for (const record::Update& stage : message.stage()) {
+    known = known && is_known(stage);
+    job.stages.push_back(decode(stage));
+  }
+  if (!known) {
     return Error{ErrorCode::kMismatch,
                  "job in the store: made by another version of speedo-master; use the same version "
                  "for master and workers"};
   }
-  return JobSpec{.solver_text = message.solver_text(),
-                 .base = message.base(),
-                 .update = static_cast<UpdateKind>(message.update()),
-                 .steps_per_run = message.steps_per_run(),
-                 .offset_shards = message.offset_shards(),
-                 .expected_workers = message.expected_workers()};
+  return job;
 }
 
 }  // namespace speedo

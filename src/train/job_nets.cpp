@@ -36,11 +36,21 @@ Result<void> JobNets::build(const TrainerParts& parts, const Options& options) {
   SPEEDO_ASSIGN(nets_, create_nets(options.with_tests ? solver_ : without_tests(solver_), where));
   layout_ = nets_.train->layout();
   SPEEDO_ASSIGN(rule_, UpdateRule::create(solver_, layout_, *backend_));
+  return read_start(options);
+}
+
+Result<void> JobNets::read_start(const Options& options) {
   if (options.initial_weights) {
     SPEEDO_TRY(nets_.train->copy_weights_from(*options.initial_weights));
   }
-  first_weights_.resize(static_cast<std::size_t>(layout_.element_count()));
-  backend_->download(first_weights_, nets_.train->weights().data());
+  const auto count = static_cast<std::size_t>(layout_.element_count());
+  start_.weights.resize(count);
+  backend_->download(start_.weights, nets_.train->weights().data());
+  if (!options.initial_state || !wants_histories(options.job.stages)) return {};
+  SPEEDO_TRY(rule_->load(*options.initial_state));
+  for (const Arena* history : rule_->histories()) {
+    backend_->download(start_.histories.emplace_back(count), history->data());
+  }
   return {};
 }
 
@@ -79,21 +89,25 @@ Result<JobNets::Scores> JobNets::run_tests() {
   return scores;
 }
 
-// A full-delta job has no history on the master; its state file gets zeros, so that training can go
-// on from it anywhere.
+// A job without histories on the master gives its state file zeros, so that training can go on from
+// it anywhere.
 Result<void> JobNets::write(std::uint64_t iteration, const Merger::Copy& weights,
                             const WriteSnapshot& write_files) {
   const std::vector<Arena*> histories = rule_->histories();
   SPEEDO_ASSERT(weights.histories.empty() || weights.histories.size() == histories.size());
-  for (std::size_t i = 0; i < weights.histories.size(); ++i) {
-    backend_->upload(histories[i]->data(), weights.histories[i]);
+  for (std::size_t i = 0; i < histories.size(); ++i) {
+    if (weights.histories.empty()) {
+      backend_->fill(histories[i]->size(), 0.0F, histories[i]->data());
+    } else {
+      backend_->upload(histories[i]->data(), weights.histories[i]);
+    }
   }
   const auto number = static_cast<std::int64_t>(iteration);
   caffe::NetParameter model;
   nets_.train->to_proto(model, solver_.snapshot_diff());
   caffe::SolverState state;
   rule_->save(state, number);
-  return write_files(number, model, state);
+  return write_files(number, model, state, weights.state);
 }
 
 }  // namespace speedo

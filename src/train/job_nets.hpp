@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <speedo/backend/backend.hpp>
@@ -25,21 +26,25 @@ class JobNets {
     JobSpec job;
     bool with_tests = false;
     std::shared_ptr<const caffe::NetParameter> initial_weights;  // null: the net's fillers
+    std::shared_ptr<const caffe::SolverState> initial_state;     // null: histories of zeros
   };
   using Scores = std::vector<TestScores>;
   using WriteSnapshot = std::function<Result<void>(std::int64_t iteration,
                                                    const caffe::NetParameter& model,
-                                                   caffe::SolverState& state)>;
+                                                   caffe::SolverState& state,
+                                                   const std::string& session)>;
 
   // Builds the nets; blocking. The data sources must be readable here as well: they give the
-  // shapes.
+  // shapes. Error kMismatch for an initial state of another net.
   static Result<std::unique_ptr<JobNets>> create(const TrainerParts& parts, Options options);
   // Breaks off a test under way and waits for the rest.
   ~JobNets();
 
   const ParameterLayout& layout() const { return layout_; }
   const caffe::SolverParameter& solver() const { return solver_; }
-  std::vector<float> take_first_weights() { return std::move(first_weights_); }
+  // What the merger begins with: the first weights, and the initial state's histories if the job's
+  // master keeps any.
+  Checkpoint take_start() { return std::move(start_); }
 
   // Error of `done`: kData; kUnavailable after stop_tests().
   void test(std::shared_ptr<const Merger::Copy> weights,
@@ -50,6 +55,7 @@ class JobNets {
 
  private:
   JobNets() = default;
+  Result<void> read_start(const Options& options);
   Result<void> build(const TrainerParts& parts, const Options& options);
   void load(const Merger::Copy& weights);
   Result<Scores> run_tests();
@@ -58,7 +64,7 @@ class JobNets {
 
   ParameterLayout layout_;
   caffe::SolverParameter solver_;
-  std::vector<float> first_weights_;
+  Checkpoint start_;
   std::atomic<bool> stopping_{false};
   // Used by the thread alone.
   std::unique_ptr<Backend> backend_;

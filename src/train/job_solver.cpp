@@ -21,6 +21,14 @@ caffe::SolverParameter without_tests(caffe::SolverParameter solver) {
   return solver;
 }
 
+caffe::SolverParameter solver_of(const caffe::SolverParameter& solver, const UpdateSpec& update) {
+  caffe::SolverParameter changed = solver;
+  if (update.base_lr) changed.set_base_lr(*update.base_lr);
+  if (update.momentum) changed.set_momentum(*update.momentum);
+  if (update.weight_decay) changed.set_weight_decay(*update.weight_decay);
+  return changed;
+}
+
 Result<JobSpec> with_seed(JobSpec job) {
   SPEEDO_ASSIGN(caffe::SolverParameter solver, parse_solver(job));
   settle_seed(solver);

@@ -40,11 +40,31 @@ void MasterSession::Impl::handle(const master_event::SnapshotFailed& event) {
        event.error.message);
 }
 
-// What trained so far is in memory, so a snapshot can still be written.
 void MasterSession::Impl::handle(const master_event::StoreLost& event) {
-  if (!open()) return;
-  begin_end({"the master cannot go on: " + event.error.message, event.error, false,
-             progress_.training});
+  if (open() || event.error.code == ErrorCode::kSuperseded) fail(event.error);
+}
+
+// What trained so far is in memory, so a snapshot can still be written.
+void MasterSession::Impl::fail(const Error& error) {
+  if (error.code == ErrorCode::kSuperseded) return end_superseded(error);
+  if (!open()) return fail_end(error);
+  begin_end({"the master cannot go on: " + error.message, error, false, progress_.training});
+}
+
+// Nothing more is written, and the workers look for the new master.
+void MasterSession::Impl::end_superseded(const Error& error) {
+  const std::string reason = "another master has taken this job over; look for it";
+  if (open()) {
+    for (const auto& [id, worker] : workers_) {
+      refuse(worker.peer, ErrorCode::kUnavailable, reason);
+    }
+  }
+  queue_.clear();
+  held_.clear();
+  reports_.clear();
+  progress_.training = progress_.paused = false;
+  phase_ = Phase::kFinished;
+  out_.emplace_back(master_command::Finish{error});
 }
 
 void MasterSession::Impl::handle(const master_event::StopRequested& event) {
@@ -56,15 +76,18 @@ void MasterSession::Impl::handle(const master_event::StopRequested& event) {
   begin_end({"stopped: " + event.reason, std::nullopt, false, progress_.training});
 }
 
-// No new work from here on. A merge under way is waited for; runs under way are let go.
+// No new work from here on. A merge under way is waited for; runs under way are let go, and what is
+// reported and not merged stays open: it is given out again by a master that goes on from here.
 void MasterSession::Impl::begin_end(Ending ending) {
   SPEEDO_ASSERT(open());
   phase_ = Phase::kFinishing;
-  progress_.training = false;
+  progress_.training = progress_.paused = false;
   ending_ = std::move(ending);
   queue_.clear();
+  held_.clear();
   reports_.clear();
-  note(ending_.error.has_value(), "{}", ending_.reason);
+  const bool finish_says_it = ending_.error && ending_.error->message == ending_.reason;
+  if (!finish_says_it) note(ending_.error.has_value(), "{}", ending_.reason);
   for (const auto& [id, worker] : workers_) {
     out_.emplace_back(master_command::SendStop{worker.peer, {clip_text(ending_.reason)}});
   }
@@ -73,13 +96,13 @@ void MasterSession::Impl::begin_end(Ending ending) {
 // The last test and the last snapshot are of the last iteration, so they are asked for once the
 // merge under way is done; asked for again, they change nothing.
 void MasterSession::Impl::end_if_complete() {
-  if (phase_ != Phase::kFinishing || in_flight_) return;
+  if (phase_ != Phase::kFinishing || busy()) return;
   if (ending_.test) {
     tests_.request(iteration());
   } else {
     tests_.cancel();
   }
-  if (ending_.snapshot) snapshots_.request(iteration());
+  if (ending_.snapshot && worth_saving()) snapshots_.request(iteration());
   start_due_jobs();
   const bool testing = ending_.test && (tests_.due() || tests_.under_way());
   if (testing || snapshots_.due() || snapshots_.under_way()) return;

@@ -16,38 +16,77 @@ bool is_store_fault(ErrorCode code) {
 
 }  // namespace
 
-std::uint64_t MasterSession::Impl::wanted() const {
-  return phase_ == Phase::kGathering ? config_.workers_min : 1;
-}
-
 void MasterSession::Impl::handle(const master_event::Hello& event) {
   if (!open()) {
     out_.emplace_back(master_command::SendStop{event.peer, {clip_text(ending_.reason)}});
     return;
   }
-  // A second Hello on one connection is a new life of the worker, which has forgotten the first.
-  if (const auto known = peers_.find(event.peer); known != peers_.end()) remove(known->second);
-  if (event.message.protocol != kProtocolVersion) {
-    refuse(event.peer, ErrorCode::kMismatch,
-           fmt::format("worker {} speaks protocol {}, this master speaks {}; install the same "
-                       "version of SpeeDO on both",
-                       event.message.name, event.message.protocol, kProtocolVersion));
-    note(true, "refused worker {}: protocol {} instead of {}", event.message.name,
-         event.message.protocol, kProtocolVersion);
-    return;
-  }
-  const WorkerId id{next_worker_++};
+  end_earlier_lives(event);
+  if (turned_away(event)) return;
+  const WorkerId id{progress_.worker_ids++};
   peers_[event.peer] = id;
   Worker& worker = workers_[id];
   worker.peer = event.peer;
   worker.name = clip_text(event.message.name);
+  worker.uuid_high = event.message.uuid_high;
+  worker.uuid_low = event.message.uuid_low;
+  worker.heard = now_;
   out_.emplace_back(master_command::SendWelcome{
-      event.peer, {id.value, config_.store_uri, config_.job, config_.model.high,
-                   config_.model.low}});
+      event.peer, {id.value, config_.store_uri, config_.job, config_.model.high, config_.model.low,
+                   config_.epoch}});
+}
+
+// A second Hello, on the same connection or of the same process on another, is a new life of the
+// worker, which has forgotten the first. Nothing is sent to the first: it may arrive at the second.
+void MasterSession::Impl::end_earlier_lives(const master_event::Hello& event) {
+  const HelloMessage& hello = event.message;
+  const bool has_uuid = hello.uuid_high != 0 || hello.uuid_low != 0;
+  std::vector<WorkerId> earlier;
+  for (const auto& [id, worker] : workers_) {
+    const bool same = has_uuid && worker.uuid_high == hello.uuid_high &&
+                      worker.uuid_low == hello.uuid_low;
+    if (same || worker.peer == event.peer) earlier.push_back(id);
+  }
+  for (const WorkerId id : earlier) {
+    const Worker& worker = workers_.at(id);
+    note(false, "worker {} ({}) begins a new life", id.value, worker.name);
+    remove(id, worker.run ? Departure::kFlap : Departure::kExcused);
+  }
+}
+
+bool MasterSession::Impl::turned_away(const master_event::Hello& event) {
+  const std::string name = clip_text(event.message.name);
+  if (event.message.protocol != kProtocolVersion) {
+    note(true, "refused worker {}: protocol {} instead of {}", name, event.message.protocol,
+         kProtocolVersion);
+    refuse(event.peer, ErrorCode::kMismatch,
+           fmt::format("worker {} speaks protocol {}, this master speaks {}; install the same "
+                       "version of SpeeDO on both",
+                       name, event.message.protocol, kProtocolVersion));
+    return true;
+  }
+  const std::string host = host_of(name);
+  if (const Instant left = flaps_.left(host, now_); left.count() > 0) {
+    progress_.flapped += 1;
+    refuse(event.peer, ErrorCode::kUnavailable,
+           fmt::format("workers of {} came and went without finishing a run; it is kept out for "
+                       "{:.1f} s more",
+                       host, std::chrono::duration<double>(left).count()));
+    return true;
+  }
+  if (config_.workers_max != 0 && workers_.size() >= config_.workers_max) {
+    refuse(event.peer, ErrorCode::kUnavailable,
+           fmt::format("this job has its {} workers, the most it takes (--workers MIN:MAX)",
+                       config_.workers_max));
+    return true;
+  }
+  return false;
 }
 
 void MasterSession::Impl::handle(const master_event::Ready& event) {
   Worker* worker = find(event.peer, event.message.worker);
+  // A worker that waits for its first order repeats its Ready: nothing to do.
+  if (worker != nullptr && worker->ready && !worker->ordered) return;
   if (worker == nullptr || worker->ready) return ignore(event.peer, "ready message");
   const WorkerId id{event.message.worker};
   const Digest model{event.message.model_high, event.message.model_low};
@@ -58,15 +97,20 @@ void MasterSession::Impl::handle(const master_event::Ready& event) {
         id.value, worker->name, to_string(model), to_string(config_.model));
     note(true, "refused: {}", reason);
     refuse(event.peer, ErrorCode::kMismatch, reason);
-    return remove(id);
+    return remove(id, Departure::kExcused);
   }
   worker->ready = true;
   progress_.workers_alive += 1;
   progress_.workers_joined += 1;
   note(false, "worker {} ({}) joined; {} alive", id.value, worker->name,
        progress_.workers_alive);
-  if (phase_ == Phase::kTraining) return tell(Joined{{id}});
-  if (progress_.workers_alive >= config_.workers_min) start_training();
+  update_pause();
+  if (phase_ == Phase::kGathering) {
+    if (progress_.workers_alive >= wanted()) start_training();
+  } else if (switching_ == Switching::kNo) {
+    worker->known = true;
+    tell(Joined{{id}, {worker->name}});
+  }
 }
 
 // All that are ready start together: a synchronous first round has them all.
@@ -76,23 +120,22 @@ void MasterSession::Impl::start_training() {
   progress_.training = true;
   note(false, "training starts at iteration {} with {} workers", iteration(),
        progress_.workers_alive);
-  if (config_.test_at_start && config_.test_interval != 0) tests_.request(iteration());
+  if (config_.test_at_start && test_interval() != 0) tests_.request(iteration());
   start_due_jobs();
-  Joined joined;
-  for (const auto& [id, worker] : workers_) {
-    if (worker.ready) joined.workers.push_back(id);
-  }
-  tell(joined);
+  begin_stage();
 }
 
 void MasterSession::Impl::handle(const master_event::Leave& event) {
   const Worker* worker = find(event.peer, event.message.worker);
   if (worker == nullptr) return ignore(event.peer, "leave message");
   note(event.message.code != 0, "worker {} ({}) left: {}", event.message.worker, worker->name,
-       event.message.reason);
-  remove(WorkerId{event.message.worker});
+       clip_text(event.message.reason));
+  // One that could not reach the store is not to blame.
   const ErrorCode code = error_code_of(event.message.code);
-  if (event.message.code == 0 || !is_store_fault(code) || progress_.workers_alive > 0) return;
+  const bool failed = event.message.code != 0;
+  remove(WorkerId{event.message.worker},
+         failed && is_transient(code) ? Departure::kExcused : Departure::kFlap);
+  if (!failed || !is_store_fault(code) || progress_.workers_alive > 0) return;
   begin_end({"the last worker could not go on: " + event.message.reason,
              Error{code, event.message.reason}, false, progress_.training});
 }
@@ -102,30 +145,28 @@ void MasterSession::Impl::handle(const master_event::PeerLost& event) {
   if (known == peers_.end() || !open()) return;
   note(true, "worker {} ({}) is gone: {}", known->second.value,
        workers_.at(known->second).name, event.reason);
-  remove(known->second);
+  remove(known->second, Departure::kFlap);
 }
 
 // What the worker reported before stays: it lies in the store, whole.
-void MasterSession::Impl::remove(WorkerId id) {
+void MasterSession::Impl::remove(WorkerId id, Departure departure) {
   const auto found = workers_.find(id);
   SPEEDO_ASSERT(found != workers_.end());
   const Worker worker = std::move(found->second);
   workers_.erase(found);
   peers_.erase(worker.peer);
   leases_.give_back(id);
+  const std::string host = host_of(worker.name);
+  if (departure == Departure::kFlap && !worker.finished) {
+    if (const auto wait = flaps_.gone(host, now_)) {
+      note(true, "workers of {} come and go without finishing a run; it is kept out for {} s", host,
+           std::chrono::duration_cast<std::chrono::seconds>(*wait).count());
+    }
+  }
   if (!worker.ready) return;
   progress_.workers_alive -= 1;
-  if (phase_ != Phase::kTraining) return;
-  tell(Left{id});
-  if (progress_.workers_alive == 0) note_waiting();
-}
-
-void MasterSession::Impl::note_waiting() {
-  if (phase_ == Phase::kTraining) {
-    note(true, "no worker is left at iteration {}; waiting for new ones", iteration());
-  } else {
-    note(false, "waiting for workers: {} of {} are ready", progress_.workers_alive, wanted());
-  }
+  update_pause();
+  if (worker.known && phase_ == Phase::kTraining) tell(Left{id});
 }
 
 // The worker of a message, or null if the message is not to be acted on: its sender is not admitted
@@ -133,7 +174,9 @@ void MasterSession::Impl::note_waiting() {
 MasterSession::Impl::Worker* MasterSession::Impl::find(PeerId peer, std::uint64_t claimed) {
   const auto known = peers_.find(peer);
   if (!open() || known == peers_.end() || known->second.value != claimed) return nullptr;
-  return &workers_.at(known->second);
+  Worker& worker = workers_.at(known->second);
+  worker.heard = now_;
+  return &worker;
 }
 
 void MasterSession::Impl::refuse(PeerId peer, ErrorCode code, const std::string& reason) {

@@ -78,6 +78,12 @@ SPEEDO_MULTIVERSION void elastic(std::size_t n, const float* centre, float rate,
   }
 }
 
+SPEEDO_MULTIVERSION void elastic_only(std::size_t n, const float* centre, float rate,
+                                      const float* x, float* e) {
+#pragma GCC ivdep
+  for (std::size_t i = 0; i < n; ++i) e[i] = rate * (x[i] - centre[i]);
+}
+
 SPEEDO_MULTIVERSION std::uint32_t any_not_finite(std::size_t n, const float* x) {
   std::uint32_t bad = 0;
   for (std::size_t i = 0; i < n; ++i) bad |= not_finite(x[i]);
@@ -116,6 +122,13 @@ void elastic_difference(std::span<const float> centre, float rate, std::span<flo
   SPEEDO_ASSERT(centre.size() == x.size());
   SPEEDO_ASSERT(elastic.size() == x.size());
   merge_kernels::elastic(x.size(), centre.data(), rate, x.data(), elastic.data());
+}
+
+void elastic_part(std::span<const float> centre, float rate, std::span<const float> x,
+                  std::span<float> elastic) {
+  SPEEDO_ASSERT(centre.size() == x.size());
+  SPEEDO_ASSERT(elastic.size() == x.size());
+  merge_kernels::elastic_only(x.size(), centre.data(), rate, x.data(), elastic.data());
 }
 
 bool all_finite(std::span<const float> values) {

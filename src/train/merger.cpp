@@ -15,7 +15,9 @@ Error closing() { return Error{ErrorCode::kUnavailable, "the merger is being clo
 // An engine and the thread that it works on.
 class ThreadedMerger : public Merger {
  public:
-  explicit ThreadedMerger(std::unique_ptr<MergerEngine> engine) : engine_(std::move(engine)) {
+  using Make = std::function<Result<std::unique_ptr<MergerEngine>>()>;
+
+  ThreadedMerger() {
     thread_.start([this] {
       if (engine_) engine_->restore_lost_weights();
     });
@@ -23,17 +25,20 @@ class ThreadedMerger : public Merger {
 
   ~ThreadedMerger() override {
     // What the engine made on the thread ends there.
-    thread_.post([this](bool) { engine_.reset(); });
+    thread_.post([this](bool) {
+      if (engine_) engine_->close();
+      engine_.reset();
+    });
     thread_.stop();
   }
 
-  // Makes the rule on the thread: some devices belong to the thread that opens them.
-  Result<void> make_rule(const std::function<Result<std::unique_ptr<MergerRule>>()>& make) {
+  // Makes the engine on the thread: some devices belong to the thread that opens them.
+  Result<void> make_engine(const Make& make) {
     std::promise<Result<void>> made;
     thread_.post([&](bool) {
-      auto rule = make();
-      if (rule) engine_->set_rule(std::move(*rule));
-      made.set_value(rule ? Result<void>() : Result<void>(rule.error()));
+      auto engine = make();
+      if (engine) engine_ = std::move(*engine);
+      made.set_value(engine ? Result<void>() : Result<void>(engine.error()));
     });
     return made.get_future().get();
   }
@@ -42,17 +47,22 @@ class ThreadedMerger : public Merger {
              std::function<void(Result<MergeResult>)> done) override {
     thread_.post([this, job = std::move(job), done = std::move(done)](bool stopping) {
       done(stopping ? Result<MergeResult>(closing()) : engine_->merge(job));
+      if (!stopping) engine_->write_checkpoint(!thread_.is_idle());
     });
   }
 
-  void publish(std::function<void(Result<Version>)> done) override {
-    thread_.post([this, done = std::move(done)](bool stopping) {
-      done(stopping ? Result<Version>(closing()) : engine_->publish());
+  void enter_stage(std::uint32_t stage, std::string state,
+                   std::function<void(Result<Version>)> done) override {
+    thread_.post([this, stage, state = std::move(state), done = std::move(done)](bool stopping) {
+      done(stopping ? Result<Version>(closing()) : engine_->enter_stage(stage, state));
     });
   }
 
   void copy(std::function<void(Copy)> done) override {
-    thread_.post([this, done = std::move(done)](bool) { done(engine_->copy()); });
+    thread_.post([this, done = std::move(done)](bool) {
+      engine_->write_checkpoint(false);  // The one under way: nobody else may come to finish it.
+      done(engine_->copy());
+    });
   }
 
  private:
@@ -64,20 +74,13 @@ class ThreadedMerger : public Merger {
 
 Result<std::unique_ptr<Merger>> make_merger(
     const MergerConfig& config, const ParameterLayout& layout, const caffe::SolverParameter& solver,
-    std::vector<float> weights, Version first_version, std::shared_ptr<ParameterStore> store,
-    std::function<Result<std::unique_ptr<Backend>>()> make_backend,
-    const caffe::SolverState* state) {
-  SPEEDO_ASSERT(store != nullptr);
-  SPEEDO_ASSERT(weights.size() == static_cast<std::size_t>(layout.element_count()));
-  SPEEDO_ASSERT(config.factor != 0.0F);
-  const std::vector<float> start =
-      config.update == UpdateKind::kGradientOnly ? weights : std::vector<float>();
-  auto merger = std::make_unique<ThreadedMerger>(std::make_unique<MergerEngine>(
-      config, layout, std::move(weights), first_version, std::move(store)));
-  if (config.update == UpdateKind::kGradientOnly) {
-    SPEEDO_TRY(merger->make_rule(
-        [&] { return MergerRule::create(solver, layout, start, make_backend, state); }));
-  }
+    Checkpoint start, std::shared_ptr<ParameterStore> store,
+    std::function<Result<std::unique_ptr<Backend>>()> make_backend) {
+  auto merger = std::make_unique<ThreadedMerger>();
+  SPEEDO_TRY(merger->make_engine([&] {
+    return MergerEngine::create(config, layout, solver, std::move(start), std::move(store),
+                                make_backend);
+  }));
   return std::unique_ptr<Merger>(std::move(merger));
 }
 

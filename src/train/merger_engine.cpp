@@ -1,230 +1,204 @@
-// One merge: the contributions are read, merged and written chunk by chunk (MergerPass); the
-// manifest goes last; then the next weights become the weights. A contribution at fault ends the
-// pass; the merge begins again without it, so nothing of it remains. A failed merge leaves all as
-// it was.
+// Stages, records and checkpoints of the master's weights. Whatever is written to the store is
+// written before memory changes, so that a failure leaves the old version, whole.
 
 #include "train/merger_engine.hpp"
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include <speedo/base/assert.hpp>
-#include <speedo/train/merge.hpp>
 
 #include "base/log.hpp"
-#include "store/chunk_range.hpp"
+#include "train/job_solver.hpp"
 
 namespace speedo {
-namespace {
 
-using Parts = MergerPass::Parts;
-using Fault = std::optional<std::size_t>;
-
-// parts[0] = sum of weight x part, in order.
-Fault sum_parts(Parts parts, std::span<const float> scales) {
-  if (scales[0] != 1.0F) {
-    if (!merge_scale(scales[0], parts[0])) return 0;
-  } else if (!all_finite(parts[0])) {
-    return 0;
-  }
-  for (std::size_t i = 1; i < parts.size(); ++i) {
-    const bool finite = scales[i] == 1.0F ? merge_accumulate(parts[i], parts[0])
-                                          : merge_add(parts[0], parts[i], scales[i], parts[0]);
-    if (!finite) return i;
-  }
-  return std::nullopt;
+Result<std::unique_ptr<MergerEngine>> MergerEngine::create(
+    const MergerConfig& config, const ParameterLayout& layout, const caffe::SolverParameter& solver,
+    Checkpoint start, std::shared_ptr<ParameterStore> store, const MakeBackend& make_backend) {
+  auto engine = std::unique_ptr<MergerEngine>(new MergerEngine(
+      config, layout, solver, std::move(start), std::move(store)));
+  SPEEDO_TRY(engine->check_start(make_backend));
+  return engine;
 }
-
-// A contribution that overflows only in the sum is as bad as one that is not finite: of several it
-// is not known which one, so the first is named, and the merge tried again without it.
-bool add_scaled(std::span<const float> weights, std::span<const float> delta, float scale,
-                float skip, std::span<float> target) {
-  return skip > 0.0F ? merge_add_large(weights, delta, scale, skip, target)
-                     : merge_add(weights, delta, scale, target);
-}
-
-}  // namespace
 
 MergerEngine::MergerEngine(const MergerConfig& config, const ParameterLayout& layout,
-                           std::vector<float> weights, Version first_version,
+                           const caffe::SolverParameter& solver, Checkpoint start,
                            std::shared_ptr<ParameterStore> store)
     : config_(config),
+      layout_(layout),
+      solver_(solver),
       model_(layout.digest()),
+      weight_count_(static_cast<std::size_t>(layout.element_count())),
       store_(std::move(store)),
-      weights_(std::move(weights)),
-      next_(weights_.size()),
-      version_(first_version),
-      pass_(weights_.size(), config.threads) {}
+      record_(std::move(start.weights)),
+      kept_(std::move(start.histories)),
+      version_(start.version),
+      state_(std::move(start.session)),
+      pass_(config.threads),
+      checkpoint_(config.publish_interval, weight_count_) {
+  SPEEDO_ASSERT(store_ != nullptr && !config_.stages.empty());
+  SPEEDO_ASSERT(record_.size() == weight_count_);
+  for (const UpdateSpec& stage : config_.stages) SPEEDO_ASSERT(stage.factor != 0.0F);
+}
 
-RecordInfo MergerEngine::info_of(Version version) const {
+// Histories of a job that has no use for them are dropped.
+Result<void> MergerEngine::check_start(const MakeBackend& make_backend) {
+  if (!wants_histories(config_.stages)) {
+    kept_.clear();
+    return {};
+  }
+  std::size_t count = 0;
+  for (const UpdateSpec& stage : config_.stages) {
+    SPEEDO_ASSIGN(count, UpdateRule::history_count(solver_of(solver_, stage)));
+    if (stage.kind != UpdateKind::kGradientOnly || backend_) continue;
+    SPEEDO_ASSERT(make_backend != nullptr);
+    SPEEDO_ASSIGN(backend_, make_backend());
+  }
+  const bool fit = std::all_of(kept_.begin(), kept_.end(), [this](const auto& history) {
+    return history.size() == weight_count_;
+  });
+  if (!kept_.empty() && (!fit || kept_.size() != count)) {
+    return Error{ErrorCode::kMismatch,
+                 fmt::format("the checkpoint has {} solver histories, a {} solver of this net has "
+                             "{} of {} elements; resume with the solver that wrote it",
+                             kept_.size(), solver_.type(), count, weight_count_)};
+  }
+  return {};
+}
+
+RecordInfo MergerEngine::info_of(Version version, const std::string& state) const {
   RecordInfo info;
   info.model = model_;
   info.version = version.value;
   info.base_version = version_.value;
-  info.element_count = weights_.size();
+  info.element_count = record_.size();
+  info.state = state;
   return info;
 }
 
-Result<Version> MergerEngine::publish() {
-  SPEEDO_TRY(put(*store_, weights_key(), info_of(version_), weights_));
-  published_ = true;
-  return version_;
+// Remembers failures of the store, and for good that the job is another master's.
+Result<void> MergerEngine::note(Result<void> written) {
+  store_failed_ = !written && written.error().code != ErrorCode::kNotFinite;
+  if (!written && written.error().code == ErrorCode::kSuperseded) superseded_ = written.error();
+  return written;
+}
+
+// A copy; empty if there are none.
+MergerEngine::Histories MergerEngine::histories() {
+  if (rule_) {
+    Histories copies(rule_->history_count(), std::vector<float>(weight_count_));
+    for (std::size_t i = 0; i < copies.size(); ++i) rule_->read_history(i, copies[i]);
+    return copies;
+  }
+  if (!kept_.empty()) return kept_;
+  Histories copies;
+  for (std::size_t at = weight_count_; at < record_.size(); at += weight_count_) {
+    const std::span<const float> history = std::span(record_).subspan(at, weight_count_);
+    copies.emplace_back(history.begin(), history.end());
+  }
+  return copies;
 }
 
 Merger::Copy MergerEngine::copy() {
-  Merger::Copy copy{version_, weights_, {}};
-  if (rule_) copy.histories = rule_->histories();
-  return copy;
+  const std::span<const float> now = weights();
+  return {version_, std::vector<float>(now.begin(), now.end()), histories(), state_};
+}
+
+Result<Version> MergerEngine::enter_stage(std::uint32_t stage, const std::string& state) {
+  SPEEDO_ASSERT(stage < config_.stages.size());
+  if (superseded_) return *superseded_;
+  finish_checkpoint();
+  const UpdateSpec& update = config_.stages[stage];
+  const caffe::SolverParameter solver = solver_of(solver_, update);
+  const std::span<const float> now = weights();
+  Histories carried = histories();
+  std::vector<float> record(now.begin(), now.end());
+  std::unique_ptr<MergerRule> rule;
+  if (update.kind == UpdateKind::kGradientOnly) {
+    SPEEDO_ASSIGN(rule, MergerRule::create(solver, layout_, *backend_, now, carried));
+    carried.resize(rule->history_count(), std::vector<float>(weight_count_));
+  }
+  if (averages_histories(update)) {
+    SPEEDO_ASSIGN(const std::size_t count, UpdateRule::history_count(solver));
+    carried.resize(count, std::vector<float>(weight_count_));
+    for (const auto& history : carried) record.insert(record.end(), history.begin(), history.end());
+    carried.clear();
+  }
+
+  const Version version{version_.value + 1};
+  RecordInfo info = info_of(version, state);
+  if (!carried.empty()) {
+    fill_checkpoint(carried);
+    checkpoint_.write(*store_, info);
+    SPEEDO_TRY(note(checkpoint_.finish()));
+  } else if (!stage_) {
+    // A checkpoint of an earlier job would be taken for one of this job.
+    SPEEDO_TRY(note(store_->erase(checkpoint_key())));
+  }
+  SPEEDO_TRY(note(put(*store_, weights_key(), info, record)));
+
+  stage_ = stage;
+  record_ = std::move(record);
+  next_.resize(record_.size());
+  next_.shrink_to_fit();
+  locals_ = {};
+  kept_ = rule ? Histories() : std::move(carried);
+  rule_ = std::move(rule);
+  version_ = version;
+  state_ = state;
+  return version_;
+}
+
+void MergerEngine::fill_checkpoint(const Histories& histories) {
+  std::vector<float>& memory = checkpoint_.memory();
+  memory.clear();
+  memory.reserve(weight_count_ * (1 + histories.size()));
+  const std::span<const float> now = weights();
+  memory.insert(memory.end(), now.begin(), now.end());
+  for (const auto& history : histories) {
+    memory.insert(memory.end(), history.begin(), history.end());
+  }
+}
+
+// Not after a failure: a store that is gone would hold back the end with its retries.
+void MergerEngine::write_checkpoint(bool may_go_on) {
+  if (superseded_ || store_failed_) return;
+  finish_checkpoint();
+  if (has_histories_apart() && checkpoint_.is_due()) {
+    fill_checkpoint(histories());
+    checkpoint_.write(*store_, info_of(version_, state_));
+  }
+  if (!may_go_on) finish_checkpoint();
+}
+
+void MergerEngine::close() {
+  if (checkpoint_.has_merges()) checkpoint_.make_due();
+  write_checkpoint(false);
+}
+
+// Training goes on without a checkpoint: there are the one before and, soon, the next.
+void MergerEngine::finish_checkpoint() {
+  if (!checkpoint_.is_under_way()) return;
+  if (auto done = note(checkpoint_.finish()); !done) {
+    SPEEDO_WARN("the checkpoint could not be written, it is tried again after the next merge: {}",
+                done.error().message);
+  }
 }
 
 void MergerEngine::restore_lost_weights() {
-  if (!published_) return;
+  if (!stage_ || superseded_) return;
   const auto reader = store_->read(weights_key());
   const bool lost =
       reader ? (*reader)->info().version < version_.value : !is_transient(reader.error().code);
   if (!lost) return;
   SPEEDO_WARN("the store has lost the weights of version {}: publishing them again",
               version_.value);
-  if (auto done = publish(); !done) SPEEDO_WARN("{}", done.error().message);
-}
-
-Result<std::unique_ptr<RecordReader>> MergerEngine::open_one(const Contribution& contribution) {
-  SPEEDO_ASSIGN(std::unique_ptr<RecordReader> reader,
-                store_->read(contribution_key(contribution.worker.value)));
-  const RecordInfo& info = reader->info();
-  if (info.model != model_ || info.element_count != weights_.size()) {
-    return Error{ErrorCode::kMismatch, "it is of another model"};
-  }
-  if (info.worker != contribution.worker.value) {
-    return Error{ErrorCode::kMismatch, "it is of worker " + std::to_string(info.worker)};
-  }
-  if (info.version != contribution.run.value) {
-    return Error{ErrorCode::kMismatch, "it is of run " + std::to_string(info.version)};
-  }
-  return reader;
-}
-
-Result<MergerEngine::Party> MergerEngine::open(const std::vector<Contribution>& contributions,
-                                               std::vector<WorkerId>& rejected) {
-  Party party;
-  for (const Contribution& contribution : contributions) {
-    auto reader = open_one(contribution);
-    if (reader) {
-      party.contributions.push_back(contribution);
-      party.readers.push_back(std::move(*reader));
-      continue;
-    }
-    const Error& error = reader.error();
-    const bool its_fault = error.code == ErrorCode::kNotFound ||
-                           error.code == ErrorCode::kCorrupt || error.code == ErrorCode::kMismatch;
-    if (!its_fault) return error;
-    SPEEDO_WARN("contribution of worker {}, run {}, is not merged: {}", contribution.worker.value,
-                contribution.run.value, error.message);
-    rejected.push_back(contribution.worker);
-  }
-  return party;
-}
-
-Result<MergeResult> MergerEngine::merge(const master_command::StartMerge& job) {
-  MergeResult result{version_, {}};
-  std::vector<Contribution> contributions = job.contributions;
-  while (true) {
-    SPEEDO_ASSIGN(const Party party, open(contributions, result.rejected));
-    if (party.contributions.empty()) break;
-    SPEEDO_ASSIGN(const Fault fault, try_merge(party, job));
-    if (!fault) {
-      std::swap(weights_, next_);
-      version_.value += 1;
-      published_ = true;
-      break;
-    }
-    const WorkerId worker = party.contributions[*fault].worker;
-    SPEEDO_WARN("contribution of worker {} is not merged: missing, damaged or not finite",
-                worker.value);
-    result.rejected.push_back(worker);
-    contributions = party.contributions;
-    contributions.erase(contributions.begin() + static_cast<std::ptrdiff_t>(*fault));
-  }
-  // A store that lost a contribution may have lost the weights, too.
-  if (!result.rejected.empty()) restore_lost_weights();
-  result.version = version_;
-  return result;
-}
-
-// On any outcome but "no fault" weights, histories and the published record are as before.
-Result<Fault> MergerEngine::try_merge(const Party& party, const master_command::StartMerge& job) {
-  const auto writer = store_->write(weights_key(), info_of(Version{version_.value + 1}));
-  if (!rule_) {
-    SPEEDO_ASSIGN(const Fault fault, merge_deltas(party, job.mean, *writer));
-    if (fault) return fault;
-    SPEEDO_TRY(writer->finish());
-    return Fault();
-  }
-  return merge_gradients(party, job.mean, static_cast<std::int64_t>(job.iteration), *writer);
-}
-
-Result<Fault> MergerEngine::merge_deltas(const Party& party, bool mean, RecordWriter& writer) {
-  std::vector<float> scales;
-  for (const Contribution& contribution : party.contributions) {
-    scales.push_back(mean ? contribution.weight : contribution.weight / config_.factor);
-  }
-  const float mean_scale = 1.0F / static_cast<float>(scales.size()) / config_.factor;
-  const auto merge = [&](std::size_t chunk, Parts parts) -> Fault {
-    const std::span<const float> weights = chunk_of(std::span<const float>(weights_), chunk);
-    const std::span<float> next = chunk_of(std::span(next_), chunk);
-    if (mean) {
-      if (const Fault fault = sum_parts(parts, scales)) return fault;
-      const bool finite = add_scaled(weights, parts[0], mean_scale, config_.skip, next);
-      return finite ? Fault() : Fault(0);
-    }
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      const std::span<const float> from = i == 0 ? weights : next;
-      if (!add_scaled(from, parts[i], scales[i], config_.skip, next)) return i;
-    }
-    return std::nullopt;
-  };
-  const auto merged = [&](std::size_t chunk, Parts) {
-    writer.write(chunk, chunk_of(std::span<const float>(next_), chunk));
-  };
-  return pass_.run(party.readers, merge, merged);
-}
-
-Result<Fault> MergerEngine::merge_gradients(const Party& party, bool mean, std::int64_t iteration,
-                                            RecordWriter& writer) {
-  std::vector<float> scales;
-  for (const Contribution& contribution : party.contributions) {
-    scales.push_back(contribution.weight);
-  }
-  const float mean_scale = 1.0F / static_cast<float>(scales.size());
-  const auto merge = [&](std::size_t, Parts parts) -> Fault {
-    if (const Fault fault = sum_parts(parts, scales)) return fault;
-    if (mean && scales.size() > 1) merge_scale(mean_scale, parts[0]);
-    return std::nullopt;
-  };
-  const auto merged = [&](std::size_t chunk, Parts parts) {
-    rule_->stage(chunk * kChunkElements, parts[0]);
-  };
-  SPEEDO_ASSIGN(const Fault fault, pass_.run(party.readers, merge, merged));
-  if (fault) return fault;
-  if (auto done = apply_rule(iteration, writer); !done) {
-    rule_->take_back(weights_);
-    return done.error();
-  }
-  return Fault();
-}
-
-Result<void> MergerEngine::apply_rule(std::int64_t iteration, RecordWriter& writer) {
-  rule_->apply(iteration);
-  for (std::size_t chunk = 0; chunk < chunk_count(next_.size()); ++chunk) {
-    const std::span<float> next = chunk_of(std::span(next_), chunk);
-    rule_->read_weights(chunk * kChunkElements, next);
-    if (!all_finite(next)) {
-      return Error{ErrorCode::kNotFinite,
-                   "the update of iteration " + std::to_string(iteration) +
-                       " makes weights that are NaN or infinite: lower the learning rate"};
-    }
-    writer.write(chunk, next);
-  }
-  return writer.finish();
+  auto done = note(put(*store_, weights_key(), info_of(version_, state_), record_));
+  if (!done) SPEEDO_WARN("{}", done.error().message);
+  checkpoint_.make_due();
+  write_checkpoint(false);
 }
 
 }  // namespace speedo

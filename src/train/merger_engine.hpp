@@ -1,59 +1,101 @@
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <speedo/train/merger.hpp>
 
+#include "caffe.pb.h"
+#include "train/merger_checkpoint.hpp"
 #include "train/merger_pass.hpp"
 #include "train/merger_rule.hpp"
 
 namespace speedo {
 
-// The merger's work, on the merger's thread: weights, the next weights, and the way from one to the
-// other.
-// Thread safety: one thread at a time.
+// The merger's work: weights, the next weights, and the way from one to the other. It blocks, and
+// does nothing that it is not told to.
+// Thread safety: one thread at a time; of some backends one thread for all its life.
 class MergerEngine {
  public:
-  MergerEngine(const MergerConfig& config, const ParameterLayout& layout,
-               std::vector<float> weights, Version first_version,
-               std::shared_ptr<ParameterStore> store);
-  void set_rule(std::unique_ptr<MergerRule> rule) { rule_ = std::move(rule); }
+  using MakeBackend = std::function<Result<std::unique_ptr<Backend>>()>;
+  // Errors: see make_merger().
+  static Result<std::unique_ptr<MergerEngine>> create(
+      const MergerConfig& config, const ParameterLayout& layout,
+      const caffe::SolverParameter& solver, Checkpoint start,
+      std::shared_ptr<ParameterStore> store, const MakeBackend& make_backend);
 
   Result<MergeResult> merge(const master_command::StartMerge& job);
-  Result<Version> publish();
+  // After each merge, once its result is known to others: writes the checkpoint that is due. One
+  // that may go on while the next merge works is finished after that merge.
+  void write_checkpoint(bool may_go_on);
+  // At the end: the checkpoint of the last merge, due or not.
+  void close();
+  Result<Version> enter_stage(std::uint32_t stage, const std::string& state);
   Merger::Copy copy();
   // Publishes again if the store has lost the weights. Says so in the log.
   void restore_lost_weights();
 
  private:
   using Contribution = master_command::StartMerge::Contribution;
+  using Histories = MergerRule::Histories;
+  using Fault = std::optional<std::size_t>;  // the contribution at fault
   // Contributions that take part, each with its reader.
   struct Party {
     std::vector<Contribution> contributions;
     std::vector<std::unique_ptr<RecordReader>> readers;
   };
+
+  MergerEngine(const MergerConfig& config, const ParameterLayout& layout,
+               const caffe::SolverParameter& solver, Checkpoint start,
+               std::shared_ptr<ParameterStore> store);
+  Result<void> check_start(const MakeBackend& make_backend);
+
+  // merger_engine.cpp
+  RecordInfo info_of(Version version, const std::string& state) const;
+  std::span<const float> weights() const { return std::span(record_).first(weight_count_); }
+  const UpdateSpec& spec() const { return config_.stages[*stage_]; }
+  bool has_histories_apart() const { return rule_ != nullptr || !kept_.empty(); }
+  Histories histories();
+  void fill_checkpoint(const Histories& histories);
+  void finish_checkpoint();
+  Result<void> note(Result<void> written);
+
+  // merger_merge.cpp
+  Result<MergeResult> merge_party(const master_command::StartMerge& job);
   Result<Party> open(const std::vector<Contribution>& contributions,
                      std::vector<WorkerId>& rejected);
-  Result<std::unique_ptr<RecordReader>> open_one(const Contribution& contribution);
-  Result<std::optional<std::size_t>> merge_deltas(const Party& party, bool mean,
-                                                  RecordWriter& writer);
-  Result<std::optional<std::size_t>> merge_gradients(const Party& party, bool mean,
-                                                     std::int64_t iteration, RecordWriter& writer);
-  Result<void> apply_rule(std::int64_t iteration, RecordWriter& writer);
-  Result<std::optional<std::size_t>> try_merge(const Party& party,
-                                               const master_command::StartMerge& job);
-  RecordInfo info_of(Version version) const;
+  Result<void> check(const RecordInfo& info, const Contribution& contribution) const;
+  Result<Fault> try_merge(const Party& party, const master_command::StartMerge& job);
+  Result<Fault> merge_deltas(const Party& party, bool mean, RecordWriter& writer);
+  Result<Fault> merge_locals(const Party& party, RecordWriter& writer);
+  Result<Fault> merge_gradients(const Party& party, const master_command::StartMerge& job,
+                                RecordWriter& writer);
+  Result<void> apply_rule(const master_command::StartMerge& job, RecordWriter& writer);
 
   const MergerConfig config_;
+  const ParameterLayout layout_;
+  const caffe::SolverParameter solver_;
   const Digest model_;
+  const std::size_t weight_count_;
   const std::shared_ptr<ParameterStore> store_;
-  std::vector<float> weights_, next_;
+  std::unique_ptr<Backend> backend_;  // of the rules; null if no stage has one
+
+  std::optional<std::uint32_t> stage_;  // none before the first was entered
+  // What is published: the weights, and behind them their histories if the stage averages them.
+  std::vector<float> record_, next_;
+  std::unique_ptr<MergerRule> rule_;  // null unless the stage is kGradientOnly
+  std::vector<std::vector<float>> locals_;  // kElasticMaster: one for each worker of a merge
+  Histories kept_;                    // while neither the rule nor the record has them
   Version version_;
-  bool published_ = false;
+  std::string state_;
+  std::optional<Error> superseded_;   // another master has the job: nothing is written any more
+  bool store_failed_ = false;         // at the last merge or publication
   MergerPass pass_;
-  std::unique_ptr<MergerRule> rule_;  // null unless kGradientOnly
+  MergerCheckpoint checkpoint_;
 };
 
 }  // namespace speedo

@@ -17,19 +17,21 @@ constexpr std::size_t kInlineChunksMax = 4;
 
 }  // namespace
 
-MergerPass::MergerPass(std::uint64_t element_count, int threads)
-    : element_count_(element_count), helpers_(threads), inline_(0) {}
+MergerPass::MergerPass(int threads) : helpers_(threads), inline_(0) {}
 
-void MergerPass::prepare(std::size_t contributions) {
-  slot_count_ = std::clamp(kChunksUnderWay / contributions, kSlotsMin, kSlotsMax);
-  memory_.resize(std::max(memory_.size(), slot_count_ * contributions * kChunkElements));
+// A short record has few chunks and a short one: it must not cost the memory of a long one.
+void MergerPass::prepare(std::size_t contributions, std::uint64_t element_count) {
+  slot_count_ = std::min(std::clamp(kChunksUnderWay / contributions, kSlotsMin, kSlotsMax),
+                         chunk_count(element_count));
+  const std::size_t part = chunk_elements(element_count, 0);
+  memory_.resize(std::max(memory_.size(), slot_count_ * contributions * part));
   while (slots_.size() < slot_count_) slots_.push_back(std::make_unique<Slot>());
   std::size_t next = 0;
   for (std::size_t slot = 0; slot < slot_count_; ++slot) {
     slots_[slot]->parts.clear();
     for (std::size_t i = 0; i < contributions; ++i) {
-      slots_[slot]->parts.push_back(std::span(memory_).subspan(next, kChunkElements));
-      next += kChunkElements;
+      slots_[slot]->parts.push_back(std::span(memory_).subspan(next, part));
+      next += part;
     }
   }
 }
@@ -38,13 +40,15 @@ void MergerPass::prepare(std::size_t contributions) {
 // `slots` after the other at most.
 class MergerPass::Run {
  public:
-  Run(MergerPass& pass, std::span<const std::unique_ptr<RecordReader>> readers, const Merge& merge,
+  Run(MergerPass& pass, std::uint64_t element_count,
+      std::span<const std::unique_ptr<RecordReader>> readers, const Merge& merge,
       const Merged& merged)
       : pass_(pass),
+        element_count_(element_count),
         readers_(readers),
         merge_(merge),
         merged_(merged),
-        chunks_(chunk_count(pass.element_count_)),
+        chunks_(chunk_count(element_count)),
         crew_(chunks_ <= kInlineChunksMax ? pass.inline_ : pass.helpers_) {}
 
   // Slots may not be used again while the crew works on them.
@@ -81,7 +85,7 @@ class MergerPass::Run {
   // The slot's parts at the chunk's true length; only the last one is shorter.
   Parts parts_of(std::size_t chunk) {
     Slot& slot = slot_of(chunk);
-    const std::size_t elements = chunk_elements(pass_.element_count_, chunk);
+    const std::size_t elements = chunk_elements(element_count_, chunk);
     for (std::span<float>& part : slot.parts) part = std::span(part.data(), elements);
     return slot.parts;
   }
@@ -115,6 +119,7 @@ class MergerPass::Run {
   }
 
   MergerPass& pass_;
+  const std::uint64_t element_count_;
   const std::span<const std::unique_ptr<RecordReader>> readers_;
   const Merge& merge_;
   const Merged& merged_;
@@ -124,11 +129,11 @@ class MergerPass::Run {
 };
 
 Result<std::optional<std::size_t>> MergerPass::run(
-    std::span<const std::unique_ptr<RecordReader>> readers, const Merge& merge,
-    const Merged& merged) {
+    std::uint64_t element_count, std::span<const std::unique_ptr<RecordReader>> readers,
+    const Merge& merge, const Merged& merged) {
   SPEEDO_ASSERT(!readers.empty());
-  prepare(readers.size());
-  Run pass(*this, readers, merge, merged);
+  prepare(readers.size(), element_count);
+  Run pass(*this, element_count, readers, merge, merged);
   return pass.go();
 }
 

@@ -28,12 +28,13 @@ class MergerPass {
   // A chunk was merged; its parts are still there. Called in order, on the caller's thread.
   using Merged = std::function<void(std::size_t chunk, Parts parts)>;
 
-  MergerPass(std::uint64_t element_count, int threads);
+  explicit MergerPass(int threads);
 
   // Requires: every reader has element_count floats and nothing requested; the readers are
   // destroyed before the next pass. Returns the contribution at fault (missing, corrupt, or by
   // `merge`), or none: all went well. Errors: transient ones.
-  Result<std::optional<std::size_t>> run(std::span<const std::unique_ptr<RecordReader>> readers,
+  Result<std::optional<std::size_t>> run(std::uint64_t element_count,
+                                         std::span<const std::unique_ptr<RecordReader>> readers,
                                          const Merge& merge, const Merged& merged);
 
  private:
@@ -44,9 +45,8 @@ class MergerPass {
     std::atomic<bool> done{false};
   };
   class Run;
-  void prepare(std::size_t contributions);
+  void prepare(std::size_t contributions, std::uint64_t element_count);
 
-  const std::uint64_t element_count_;
   std::vector<float> memory_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::size_t slot_count_ = 0;  // of slots_, those in use

@@ -31,6 +31,11 @@ void MergerThread::post(Job job) {
   changed_.notify_all();
 }
 
+bool MergerThread::is_idle() {
+  const std::lock_guard lock(mutex_);
+  return jobs_.empty();
+}
+
 void MergerThread::run() {
   while (true) {
     Job job;

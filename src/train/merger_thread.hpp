@@ -23,6 +23,7 @@ class MergerThread {
   void start(std::function<void()> idle);
   void stop();  // after every job that was posted
   void post(Job job);
+  bool is_idle();  // nothing waits to be done
 
  private:
   void run();

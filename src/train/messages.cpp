@@ -20,7 +20,7 @@ std::string clip_text(std::string_view text) {
 }
 
 ErrorCode error_code_of(std::uint32_t code) {
-  const bool known = code <= static_cast<std::uint32_t>(ErrorCode::kInternal);
+  const bool known = code <= static_cast<std::uint32_t>(ErrorCode::kSuperseded);
   return known ? static_cast<ErrorCode>(code) : ErrorCode::kInternal;
 }
 

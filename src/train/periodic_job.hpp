@@ -15,6 +15,7 @@ class PeriodicJob {
   // An interval of 0 never falls due by itself.
   explicit PeriodicJob(std::uint64_t interval) : interval_(interval) {}
 
+  void set_interval(std::uint64_t interval) { interval_ = interval; }
   void reach(std::uint64_t iteration) {
     if (interval_ != 0 && iteration % interval_ == 0) request(iteration);
   }

@@ -18,14 +18,18 @@ class ThreadTrainer : public Trainer {
     thread_.post([this] { engine_.reset(); });  // Where it was made.
   }
 
-  void prepare(WorkerId worker, JobSpec job, std::shared_ptr<ParameterStore> store,
+  void prepare(WorkerId worker, std::string contribution, JobSpec job,
+               std::shared_ptr<ParameterStore> store,
                std::function<void(Result<Digest>)> done) override {
-    thread_.post([this, worker, job = std::move(job), store = std::move(store),
+    thread_.post([this, life = TrainerEngine::Life{worker, std::move(contribution), std::move(job),
+                                                   std::move(store)},
                   done = std::move(done)] {
-      engine_.reset();  // Two nets at once might not fit.
-      auto engine = TrainerEngine::create(parts_, worker, job, store);
-      if (!engine) return done(engine.error());
-      engine_ = std::move(engine).value();
+      if (!engine_ || !engine_->begin_life(life)) {
+        engine_.reset();  // Two nets at once might not fit.
+        auto engine = TrainerEngine::create(parts_, life, progress_);
+        if (!engine) return done(engine.error());
+        engine_ = std::move(engine).value();
+      }
       done(engine_->model());
     });
   }
@@ -42,9 +46,12 @@ class ThreadTrainer : public Trainer {
 
   void cancel() override { generation_.fetch_add(1); }
 
+  std::uint64_t progress() const override { return progress_.load(std::memory_order_relaxed); }
+
  private:
   const TrainerParts parts_;
   std::atomic<std::uint64_t> generation_{0};  // of orders; cancel() starts the next
+  std::atomic<std::uint64_t> progress_{0};
   std::unique_ptr<TrainerEngine> engine_;     // used by the thread alone
   JobThread thread_;                          // last: its work uses the others
 };

@@ -1,59 +1,75 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <span>
-#include <vector>
+#include <optional>
+#include <string>
 
 #include <speedo/backend/backend.hpp>
 #include <speedo/core/solver.hpp>
 #include <speedo/train/trainer.hpp>
 
 #include "caffe.pb.h"
+#include "train/trainer_host_view.hpp"
+#include "train/trainer_exchange.hpp"
+#include "train/trainer_update.hpp"
 
 namespace speedo {
 
 // What a trainer's thread owns: net, update rule, and the way of one run through them.
-// Thread safety: made, used and destroyed on one thread.
+// Thread safety: made, used and destroyed on one thread; `progress` is counted for others.
 class TrainerEngine {
  public:
-  static Result<std::unique_ptr<TrainerEngine>> create(const TrainerParts& parts, WorkerId worker,
-                                                       JobSpec job,
-                                                       std::shared_ptr<ParameterStore> store);
+  // One life of a worker.
+  struct Life {
+    WorkerId worker;
+    std::string contribution;  // key
+    JobSpec job;
+    std::shared_ptr<ParameterStore> store;
+  };
+  static Result<std::unique_ptr<TrainerEngine>> create(const TrainerParts& parts, Life life,
+                                                       std::atomic<std::uint64_t>& progress);
+
+  // Begins another life with the net of this one. False: its job needs another net.
+  bool begin_life(const Life& life);
 
   Digest model() const { return model_; }
 
   // `cancelled` is asked between steps and between chunks.
-  Result<RunReport> run(const TrainMessage& order, const std::function<bool()>& cancelled);
+  Result<RunReport> run(const TrainMessage& order, std::function<bool()> cancelled);
 
  private:
-  using Cancelled = std::function<bool()>;
-  TrainerEngine() = default;
+  explicit TrainerEngine(std::atomic<std::uint64_t>& progress) : progress_(progress) {}
 
-  Result<RecordInfo> read_weights(std::uint64_t version, const Cancelled& cancelled);
+  Result<void> build(const TrainerParts& parts);
+  void connect();
+  Result<void> enter_stage(std::uint32_t stage);
+  Result<void> make_rule(const UpdateSpec& update);
+  void begin_steps(const TrainMessage& order);
   void point_feeds(const TrainMessage& order);
-  Result<float> compute(const TrainMessage& order, const Cancelled& cancelled);
-  Result<float> compute_step(std::int64_t iteration, bool last);
-  std::span<float> form_contribution(std::size_t offset, std::size_t count);
-  std::span<float> host_part(Arena& arena, std::size_t offset, std::size_t count);
-  Result<void> write_contribution(const TrainMessage& order, std::uint64_t base_version,
-                                  const Cancelled& cancelled);
-  std::uint64_t samples_per_run() const;
+  Result<float> compute(const TrainMessage& order);
+  Result<float> compute_step(const TrainMessage& order, std::uint32_t step);
+  std::uint64_t samples_of(const TrainMessage& order) const;
+  std::uint64_t batches_per_share() const;
+  const UpdateSpec& spec() const { return life_.job.stages[*stage_]; }
 
-  WorkerId worker_;
-  JobSpec job_;
-  std::shared_ptr<ParameterStore> store_;
+  std::atomic<std::uint64_t>& progress_;
+  Life life_;
   caffe::SolverParameter solver_;
   // In the order of dependence: nets use backend and feeds, the rule uses the backend.
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<FeedFactory> feeds_;
   SolverNets nets_;
-  std::unique_ptr<UpdateRule> rule_;
   Digest model_;
-  std::uint64_t runs_done_ = 0;
-  std::vector<float> before_;  // weights as read; only for runs of several steps
-  std::vector<float> stage_;   // between arenas and store; empty if the store can use them directly
+  std::unique_ptr<HostView> host_;
+  std::unique_ptr<RecordExchange> exchange_;
+  std::unique_ptr<UpdateRule> rule_;  // null until a stage uses one; keeps its histories then
+  UpdateSpec rule_spec_;              // what it was made for
+  std::optional<std::uint32_t> stage_;
+  std::unique_ptr<WorkerUpdate> update_;  // of the stage
+  std::uint64_t shares_done_ = 0;
 };
 
 }  // namespace speedo

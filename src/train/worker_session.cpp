@@ -35,10 +35,30 @@ void WorkerSession::Impl::handle(const worker_event::Tick& event) {
   }
   check_connect_timeout();
   if (state_ == State::kBackingOff && now_ >= retry_at_) connect();
+  check_answers();
+  beat(event.progress);
+}
+
+// What was sent may be lost, or its receiver may have forgotten it.
+void WorkerSession::Impl::check_answers() {
+  if (now_ - asked_at_ < kAnswerTimeout) return;
+  if (state_ == State::kGreeting) {
+    back_off(fmt::format("the master has not answered for {} s",
+                         std::chrono::duration_cast<std::chrono::seconds>(kAnswerTimeout).count()));
+  } else if (state_ == State::kReady && !last_ordered_) {
+    send_ready();
+  }
+}
+
+void WorkerSession::Impl::beat(std::uint64_t progress) {
+  if (!id_ || now_ - beaten_at_ < kBeatInterval) return;
+  beaten_at_ = now_;
+  out_.emplace_back(
+      worker_command::SendBeat{{id_->value, run_ ? run_->value : kNoRun, progress}});
 }
 
 void WorkerSession::Impl::check_connect_timeout() {
-  if (config_.connect_timeout.count() == 0 || !alone_since_) return;
+  if (config_.connect_timeout.count() == 0 || !alone_since_ || id_) return;
   if (now_ - *alone_since_ < config_.connect_timeout) return;
   const std::string failure = last_failure_.empty() ? "no answer" : last_failure_;
   exit(Error{ErrorCode::kUnavailable,
@@ -52,15 +72,16 @@ void WorkerSession::Impl::connect() {
   out_.emplace_back(worker_command::Connect{});
 }
 
-// Waits between half and the whole of kReconnectFirst * 2^attempts, at most kReconnectMax: workers
-// that lost the master together do not come back together.
+// Waits between half and the whole of kReconnectFirst * 2^attempts, up to a maximum: workers that
+// lost the master together do not come back together.
 void WorkerSession::Impl::back_off(const std::string& reason) {
   end_life();
   if (!alone_since_) alone_since_ = now_;
   last_failure_ = clip_text(reason);
   constexpr unsigned kDoublingsMax = 16;
-  const Instant whole = std::min<Instant>(
-      kReconnectFirst * (1U << std::min(attempts_, kDoublingsMax)), kReconnectMax);
+  const Instant whole =
+      std::min<Instant>(kReconnectFirst * (1U << std::min(attempts_, kDoublingsMax)),
+                        admitted_ ? kReconnectLost : kReconnectMax);
   const auto half = static_cast<std::uint64_t>(whole.count()) / 2;
   const Instant wait{static_cast<Instant::rep>(half + random_.below(half + 1))};
   attempts_ += 1;
@@ -73,8 +94,10 @@ void WorkerSession::Impl::back_off(const std::string& reason) {
 void WorkerSession::Impl::handle(const worker_event::Connected& /*event*/) {
   if (state_ != State::kConnecting) return;
   state_ = State::kGreeting;
-  out_.emplace_back(worker_command::SendHello{
-      {kProtocolVersion, clip_text(config_.name), clip_text(config_.device)}});
+  asked_at_ = now_;
+  out_.emplace_back(worker_command::SendHello{{kProtocolVersion, clip_text(config_.name),
+                                               clip_text(config_.device), config_.uuid_high,
+                                               config_.uuid_low}});
 }
 
 void WorkerSession::Impl::handle(const worker_event::ConnectFailed& event) {
@@ -82,7 +105,9 @@ void WorkerSession::Impl::handle(const worker_event::ConnectFailed& event) {
 }
 
 void WorkerSession::Impl::handle(const worker_event::MasterLost& event) {
-  if (greeted()) back_off("connection lost: " + event.reason);
+  if (!greeted()) return;
+  if (id_) attempts_ = 0;
+  back_off("connection lost: " + event.reason);
 }
 
 // The master may welcome a worker twice, if a Hello reached it twice: the later life counts.
@@ -90,8 +115,9 @@ void WorkerSession::Impl::handle(const worker_event::Welcome& event) {
   const WorkerId id{event.message.worker};
   if (!greeted() || (id_ && id <= *id_)) return;
   end_life();
-  alone_since_.reset();
   id_ = id;
+  admitted_ = true;
+  beaten_at_ = now_;
   state_ = State::kPreparing;
   preparations_ += 1;
   note(false, "admitted by {} as worker {}", config_.master, id.value);
@@ -118,14 +144,22 @@ bool WorkerSession::Impl::last_preparation() {
 void WorkerSession::Impl::handle(const worker_event::JobPrepared& event) {
   if (!last_preparation()) return;
   state_ = State::kReady;
-  out_.emplace_back(
-      worker_command::SendReady{{id_->value, event.model.high, event.model.low}});
+  alone_since_.reset();
+  model_ = event.model;
+  send_ready();
 }
 
+void WorkerSession::Impl::send_ready() {
+  asked_at_ = now_;
+  out_.emplace_back(worker_command::SendReady{{id_->value, model_.high, model_.low}});
+}
+
+// With the store out of reach it may be back for the next life. Bad data stay bad.
 void WorkerSession::Impl::handle(const worker_event::JobFailed& event) {
   if (!last_preparation()) return;
   leave(static_cast<std::uint32_t>(event.error.code), event.error.message);
-  exit(event.error);
+  if (!is_transient(event.error.code)) return exit(event.error);
+  back_off("the job cannot be prepared: " + event.error.message);
 }
 
 }  // namespace speedo

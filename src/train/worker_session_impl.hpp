@@ -49,6 +49,9 @@ struct WorkerSession::Impl {
   void connect();
   void back_off(const std::string& reason);
   void check_connect_timeout();
+  void check_answers();
+  void beat(std::uint64_t progress);
+  void send_ready();
   bool last_preparation();
   void cancel_run();
   void end_life();
@@ -69,10 +72,14 @@ struct WorkerSession::Impl {
   Instant now_{0};
   Instant retry_at_{0};
   std::optional<Instant> alone_since_;   // without a master that admitted this worker
+  Instant asked_at_{0};                  // the last Hello or Ready
+  Instant beaten_at_{0};
   std::string last_failure_;
   unsigned attempts_ = 0;                // since the last run that went well
 
+  bool admitted_ = false;                // once, by any master
   std::optional<WorkerId> id_;
+  Digest model_;                         // that was prepared in this life
   unsigned preparations_ = 0;            // PrepareJob commands not answered yet
   std::optional<RunId> run_;             // under way
   std::optional<RunId> last_ordered_;    // in this life

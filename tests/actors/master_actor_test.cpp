@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <thread>
+#include <utility>
 
 #include "support/catch.hpp"
 
@@ -19,7 +20,8 @@ constexpr Digest kModel{11, 22};
 
 struct Master {
   explicit Master(const std::string& schedule = "async", MasterConfig config = defaults()) {
-    session.emplace(std::move(config), make_strategy({.name = schedule}).value());
+    config.stages.front().strategy.name = schedule;
+    session.emplace(std::move(config));
     actor = quiet.system.spawn<MasterActor>(MasterActorHooks{
         .poll_stop = [this] { return stop; },
         .on_progress = [this](
@@ -42,9 +44,24 @@ struct Master {
     return config;
   }
 
-  void begin() {
-    caf::anon_send(actor, BeginMessage{&*session, &work});
+  void begin(Instant reachable_until = Instant{0}) {
+    caf::anon_send(actor, BeginMessage{&*session, &work, reachable_until});
     quiet.run();
+  }
+  // What the outside says while the master works.
+  void notice(MasterEvent event) {
+    caf::anon_send(actor, MasterNotice{std::move(event), {}});
+    quiet.run();
+  }
+  // Lets real time pass until `done`, as actor and session read the real clock.
+  template <class Done>
+  bool wait_for(Done done) {
+    const Instant start = steady_clock().now();
+    while (!done() && steady_clock().now() - start < std::chrono::seconds{10}) {
+      std::this_thread::sleep_for(std::chrono::milliseconds{20});
+      quiet.pass(kTickInterval);
+    }
+    return done();
   }
   // Answers the only merge that waits.
   void merged(std::uint64_t version) {
@@ -139,12 +156,7 @@ TEST_CASE("the end does not wait for ever for a worker that does not go") {
   const std::uint64_t worker = join(master, peer);
   peer.tell(master.actor, report(worker, take_train(peer)));
   master.merged(1);
-  const Instant start = steady_clock().now();
-  while (!master.ended && steady_clock().now() - start < std::chrono::seconds{10}) {
-    std::this_thread::sleep_for(std::chrono::milliseconds{50});
-    master.quiet.pass(kTickInterval);
-  }
-  CHECK(master.ended);
+  CHECK(master.wait_for([&] { return master.ended; }));
 }
 
 TEST_CASE("another protocol and another model are refused with a reason") {
@@ -241,8 +253,9 @@ TEST_CASE("a request to stop ends training with a snapshot, and breaks tests off
   Master master;
   master.begin();
   test::Peer peer(master.quiet);
-  join(master, peer);
-  take_train(peer);
+  const std::uint64_t worker = join(master, peer);
+  peer.tell(master.actor, report(worker, take_train(peer)));
+  master.merged(1);
   master.stop = "asked to";
   master.quiet.pass(kTickInterval);
   CHECK(master.work.tests_stopped);
@@ -285,6 +298,118 @@ TEST_CASE("test scores reach the progress hook, with the tested iteration") {
   master.quiet.run();
   CHECK(master.reports == 1);
   CHECK(master.session->progress().accuracy == 0.25F);
+}
+
+TEST_CASE("a worker that is silent too long is put out, and what it sends then changes nothing") {
+  MasterConfig config = Master::defaults();
+  config.worker_timeout = std::chrono::seconds{1};
+  Master master("async", config);
+  master.begin();
+  test::Peer silent(master.quiet), talking(master.quiet);
+  const std::uint64_t a = join(master, silent), b = join(master, talking);
+  const TrainMessage lost = take_train(silent), kept = take_train(talking);
+  const Instant start = steady_clock().now();
+  std::uint64_t progress = 0;
+  REQUIRE(master.wait_for([&] {
+    talking.tell(master.actor, BeatMessage{b, kept.run, ++progress});
+    return master.session->progress().workers_alive == 1;
+  }));
+  const Instant took = steady_clock().now() - start;
+  CHECK(took >= config.worker_timeout);
+  CHECK(took < config.worker_timeout + std::chrono::milliseconds{1000});
+  const auto refused = silent.take<RefusedMessage>();
+  REQUIRE(refused);
+  CHECK(error_code_of(refused->code) == ErrorCode::kTimeout);
+  CHECK_FALSE(talking.take<RefusedMessage>());
+  silent.tell(master.actor, report(a, lost));  // It wakes up and goes on where it was.
+  CHECK(master.work.merges.empty());
+  // It is welcome as a new life.
+  CHECK(join(master, silent) > b);
+}
+
+TEST_CASE("a master whose job was taken over ends, and sends its workers to the other one") {
+  Master master;
+  master.begin(steady_clock().now() + std::chrono::hours{1});
+  test::Peer peer(master.quiet), late(master.quiet);
+  join(master, peer);
+  master.notice(master_event::StoreLost{{ErrorCode::kSuperseded, "h/2 has the job"}});
+  const auto refused = peer.take<RefusedMessage>();
+  REQUIRE(refused);
+  CHECK(error_code_of(refused->code) == ErrorCode::kUnavailable);
+  CHECK(master.work.snapshots.empty());
+  late.tell(master.actor, HelloMessage{.name = "h/2/0", .device = "cpu"});
+  if (const auto answer = late.take<RefusedMessage>()) {
+    CHECK(error_code_of(answer->code) == ErrorCode::kUnavailable);
+  }
+  CHECK_FALSE(late.take<StopMessage>());
+  late.die();
+  REQUIRE(master.wait_for([&] { return master.ended; }));
+  REQUIRE(master.failure);
+  CHECK(master.failure->code == ErrorCode::kSuperseded);
+}
+
+TEST_CASE("a resumed master whose job is over stays until its workers have heard it") {
+  MasterConfig config = Master::defaults();
+  config.start_iteration = config.max_iteration;
+  config.snapshot_at_end = false;
+  Master master("async", config);
+  master.begin(steady_clock().now() + std::chrono::milliseconds{500});
+  CHECK_FALSE(master.ended);
+  test::Peer late(master.quiet);
+  late.tell(master.actor, HelloMessage{.name = "h/1/0", .device = "cpu"});
+  REQUIRE(late.take<StopMessage>());
+  late.die();
+  CHECK_FALSE(master.ended);  // There may be more.
+  REQUIRE(master.wait_for([&] { return master.ended; }));
+  CHECK_FALSE(master.failure);
+}
+
+TEST_CASE("between stages the master's work makes ready for the next one") {
+  MasterConfig config = Master::defaults();
+  config.stages = {Schedule{}, Schedule{}};
+  config.stages[0].iterations = 1;
+  config.stages[1].strategy.name = "sync";
+  Master master("async", config);
+  master.begin();
+  test::Peer peer(master.quiet);
+  const std::uint64_t worker = join(master, peer);
+  const TrainMessage first = take_train(peer);
+  CHECK(first.stage == 0);
+  peer.tell(master.actor, report(worker, first));
+  master.merged(1);
+  CHECK_FALSE(peer.take<TrainMessage>());
+  REQUIRE(master.work.stages.size() == 1);
+  CHECK(master.work.stages.front().first == 1);
+  const auto entered = std::exchange(master.work.stages, {});
+  entered.front().second(Version{2});
+  master.quiet.run();
+  const TrainMessage second = take_train(peer);
+  CHECK(second.stage == 1);
+  CHECK(second.version == 2);
+  peer.tell(master.actor, report(worker, second));
+  master.merged(3);
+  CHECK(take_train(peer).iteration == 2);
+}
+
+TEST_CASE("a stage that cannot be entered ends training with its error") {
+  MasterConfig config = Master::defaults();
+  config.stages = {Schedule{}, Schedule{}};
+  config.stages[0].iterations = 1;
+  config.snapshot_at_end = false;
+  Master master("async", config);
+  master.begin();
+  test::Peer peer(master.quiet);
+  const std::uint64_t worker = join(master, peer);
+  peer.tell(master.actor, report(worker, take_train(peer)));
+  master.merged(1);
+  REQUIRE(master.work.stages.size() == 1);
+  master.work.stages.front().second(Error{ErrorCode::kUnavailable, "store gone"});
+  master.quiet.run();
+  if (!master.work.snapshots.empty()) master.snapshot_done();
+  peer.die();
+  REQUIRE(master.wait_for([&] { return master.ended; }));
+  REQUIRE(master.failure);
+  CHECK(master.failure->code == ErrorCode::kUnavailable);
 }
 
 }  // namespace speedo

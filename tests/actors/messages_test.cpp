@@ -75,11 +75,12 @@ TEST_CASE("a loss of any class of float arrives with its bits") {
 TEST_CASE("every message arrives as it was sent") {
   constexpr std::uint64_t kAll = std::numeric_limits<std::uint64_t>::max();
   const std::string text(kTextMax, '\xff');
-  require_same(HelloMessage{.protocol = 0xffffffffU, .name = text, .device = "cpu"});
-  require_same(WelcomeMessage{kAll, text, "job", kAll, 1});
+  require_same(HelloMessage{0xffffffffU, text, "cpu", kAll, 1});
+  require_same(WelcomeMessage{kAll, text, text, kAll, 1, kAll});
   require_same(RefusedMessage{7, text});
   require_same(ReadyMessage{1, kAll, 0});
-  require_same(TrainMessage{kAll, 2, 3, 4, kAll});
+  require_same(TrainMessage{kAll, 2, 3, 4, kAll, 6, 7, 0x7fc00000U, kNoRun});
+  require_same(BeatMessage{kAll, kNoRun, 3});
   require_same(TrainedMessage{kAll, kAll, 0x7f800000U, kAll, kAll, kAll, kAll});
   require_same(LeaveMessage{kAll, 9, std::string("a\0b", 3)});
   require_same(StopMessage{text});

@@ -61,6 +61,10 @@ class ScriptedMasterWork : public MasterWork {
              std::function<void(Result<MergeResult>)> done) override {
     merges.push_back({std::move(job), std::move(done)});
   }
+  void enter_stage(std::uint32_t stage, std::string /*state*/,
+                   std::function<void(Result<Version>)> done) override {
+    stages.emplace_back(stage, std::move(done));
+  }
   void test(std::function<void(Result<Scores>)> done) override {
     tests.push_back(std::move(done));
   }
@@ -71,6 +75,7 @@ class ScriptedMasterWork : public MasterWork {
   void watch(std::function<void(Error)> /*lost*/) override {}
 
   std::vector<MergeOrder> merges;
+  std::vector<std::pair<std::uint32_t, std::function<void(Result<Version>)>>> stages;
   std::vector<std::function<void(Result<Scores>)>> tests;
   std::vector<SnapshotOrder> snapshots;
   bool tests_stopped = false;
@@ -85,10 +90,12 @@ class ScriptedWorkerWork : public WorkerWork {
     runs.emplace_back(order, std::move(done));
   }
   void cancel() override { cancels += 1; }
+  std::uint64_t progress() const override { return layers; }
 
   std::vector<std::pair<WelcomeMessage, std::function<void(Result<Digest>)>>> prepares;
   std::vector<std::pair<TrainMessage, std::function<void(Result<RunReport>)>>> runs;
   int cancels = 0;
+  std::uint64_t layers = 0;  // what progress() says
 };
 
 // The other side of an actor: sends as itself, and takes what it was sent.

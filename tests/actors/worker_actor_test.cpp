@@ -139,6 +139,28 @@ TEST_CASE("a worker answers while it computes") {
   CHECK(worker.work.cancels > 0);
 }
 
+TEST_CASE("a worker beats: which run it is at, and how far") {
+  Worker worker;
+  test::Peer master(worker.quiet);
+  worker.admitted(master);
+  master.tell(worker.actor, TrainMessage{.run = 7});
+  worker.work.layers = 41;
+  std::optional<BeatMessage> beat;
+  const auto next_beat = [&] {
+    while (auto other = master.take<BeatMessage>()) beat = other;
+    return beat.has_value();
+  };
+  const Instant start = steady_clock().now();
+  REQUIRE(worker.wait_for(next_beat));
+  CHECK(beat->worker == 5);
+  CHECK(beat->run == 7);
+  CHECK(beat->progress == 41);
+  worker.work.layers = 42;
+  beat.reset();
+  REQUIRE(worker.wait_for([&] { return next_beat() && beat->progress == 42; }));
+  CHECK(steady_clock().now() - start < 4 * kBeatInterval);
+}
+
 TEST_CASE("a worker whose master dies looks for it again, and joins as a new life") {
   Worker worker;
   {

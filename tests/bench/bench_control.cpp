@@ -44,7 +44,7 @@ double merges_per_second(const std::string& redis, std::uint64_t workers, std::u
   MasterOptions options;
   options.store_uri = redis;
   options.job = "bench";
-  options.session.workers_min = workers;
+  options.session.workers_start = workers;
   options.session.max_iteration = merges;
   options.spec.solver_text = test::generated_solver(
       1, "base_lr: 0.01 lr_policy: \"fixed\" random_seed: 1", false);

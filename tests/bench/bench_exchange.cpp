@@ -1,6 +1,7 @@
 // One synchronous round of two workers through Redis: both put a contribution, the merger averages
-// and publishes, both get the new weights. Prints one table row per transport and size, and what
-// copying the same bytes in memory costs in the same run.
+// and publishes, both get the new weights. Prints one table row per transport, size and kind of
+// master (fenced: each publication is conditional on its epoch), rounds of both kinds in turns, and
+// what copying the same bytes in memory costs in the same run.
 //   bench_exchange [ROUNDS]
 
 #include <algorithm>
@@ -26,6 +27,8 @@ namespace speedo {
 namespace {
 
 constexpr std::uint64_t kWorkers = 2;
+// Of a session of some workers.
+constexpr std::size_t kStateBytes = 1000;
 using Clock = std::chrono::steady_clock;
 
 double ms_since(Clock::time_point start) {
@@ -74,32 +77,70 @@ double in_parallel(std::vector<Worker>& workers, F work) {
   return ms_since(start);
 }
 
-Round run_round(std::vector<Worker>& workers, Merger& merger, const Digest& model,
-                std::uint64_t run) {
-  Round round;
-  round.put_ms = in_parallel(workers, [&](std::uint64_t w, Worker& worker) {
+template <class T, class F>
+T wait_for(F start) {
+  std::promise<Result<T>> promise;
+  start([&](Result<T> result) { promise.set_value(std::move(result)); });
+  return value_or_exit(promise.get_future().get());
+}
+
+// One job and who works on it.
+struct Cluster {
+  Cluster(const RedisOptions& options, const ParameterLayout& layout, std::uint64_t of_epoch)
+      : epoch(of_epoch), model(layout.digest()) {
+    const std::string job = "bench" + std::to_string(epoch);
+    const auto elements = static_cast<std::size_t>(layout.element_count());
+    for (std::uint64_t w = 0; w < kWorkers; ++w) {
+      workers.push_back({value_or_exit(open_redis_store(options, job)),
+                         std::vector<float>(elements, 1e-6F * static_cast<float>(w + 1)),
+                         std::vector<float>(elements)});
+    }
+    Checkpoint start;
+    start.weights.assign(elements, 0.5F);
+    MergerConfig config;
+    config.epoch = epoch;
+    merger = value_or_exit(make_merger(config, layout, caffe::SolverParameter(), std::move(start),
+                                       value_or_exit(open_redis_store(options, job))));
+    wait_for<Version>([&](auto done) { merger->enter_stage(0, state, std::move(done)); });
+  }
+  ~Cluster() {
+    merger.reset();
+    if (auto done = workers[0].store->clear(); !done) value_or_exit(Result<int>(done.error()));
+  }
+  Round round(std::uint64_t run);
+
+  const std::uint64_t epoch;
+  const Digest model;
+  const std::string state = std::string(kStateBytes, 's');
+  std::vector<Worker> workers;
+  std::unique_ptr<Merger> merger;
+};
+
+Round Cluster::round(std::uint64_t run) {
+  Round times;
+  times.put_ms = in_parallel(workers, [&](std::uint64_t w, Worker& worker) {
     RecordInfo info;
     info.model = model;
     info.version = run;
     info.worker = w;
-    const auto done = put(*worker.store, contribution_key(w), info, worker.contribution);
+    const auto done = put(*worker.store, contribution_key(epoch, w), info, worker.contribution);
     if (!done) value_or_exit(Result<int>(done.error()));
   });
   const auto start = Clock::now();
-  std::promise<Result<MergeResult>> merged;
   master_command::StartMerge job{};
   for (std::uint64_t w = 0; w < kWorkers; ++w) {
     job.contributions.push_back({WorkerId{w}, RunId{run}, 1.0F});
   }
   job.mean = true;
-  merger.merge(job, [&](Result<MergeResult> result) { merged.set_value(std::move(result)); });
-  const MergeResult result = value_or_exit(merged.get_future().get());
+  job.state = state;
+  const auto result = wait_for<MergeResult>(
+      [&](auto done) { merger->merge(std::move(job), std::move(done)); });
   if (!result.rejected.empty()) std::exit(1);
-  round.merge_ms = ms_since(start);
-  round.get_ms = in_parallel(workers, [&](std::uint64_t, Worker& worker) {
+  times.merge_ms = ms_since(start);
+  times.get_ms = in_parallel(workers, [&](std::uint64_t, Worker& worker) {
     value_or_exit(get(*worker.store, weights_key(), model, worker.weights));
   });
-  return round;
+  return times;
 }
 
 // What a round moves at the very least: two values out, two in, one out, two in.
@@ -109,36 +150,38 @@ double copy_ms(const std::vector<float>& source, std::vector<float>& target) {
   return ms_since(start);
 }
 
-void bench(const char* transport, const std::string& uri, std::int64_t count, int rounds) {
-  const RedisOptions options = value_or_exit(parse_redis_uri(uri));
-  const ParameterLayout layout = layout_of(count);
-  const auto elements = static_cast<std::size_t>(layout.element_count());
-  std::vector<Worker> workers;
-  for (std::uint64_t w = 0; w < kWorkers; ++w) {
-    workers.push_back({value_or_exit(open_redis_store(options, "bench")),
-                       std::vector<float>(elements, 1e-6F * static_cast<float>(w + 1)),
-                       std::vector<float>(elements)});
-  }
-  auto merger = value_or_exit(make_merger({}, layout, caffe::SolverParameter(),
-                                          std::vector<float>(elements, 0.5F), Version{0},
-                                          value_or_exit(open_redis_store(options, "bench"))));
-  std::vector<double> total, put_ms, merge_ms, get_ms, copies;
-  for (int i = 0; i < rounds + 2; ++i) {
-    const Round round =
-        run_round(workers, *merger, layout.digest(), static_cast<std::uint64_t>(i + 1));
-    if (i < 2) continue;  // first touches of memory on both sides
+struct Times {
+  std::vector<double> total, put_ms, merge_ms, get_ms;
+  void add(const Round& round) {
     total.push_back(round.total());
     put_ms.push_back(round.put_ms);
     merge_ms.push_back(round.merge_ms);
     get_ms.push_back(round.get_ms);
-    copies.push_back(copy_ms(workers[0].contribution, workers[0].weights));
   }
-  std::printf("| %s | %.2f M | %.2f | %.2f | %.2f | %.2f | %.2f |\n", transport,
-              static_cast<double>(count) / 1e6, median(total), median(put_ms), median(merge_ms),
-              median(get_ms), median(copies));
+};
+
+void bench(const char* transport, const std::string& uri, std::int64_t count, int rounds) {
+  const RedisOptions options = value_or_exit(parse_redis_uri(uri));
+  const ParameterLayout layout = layout_of(count);
+  Cluster plain(options, layout, 0), fenced(options, layout, 1);
+  Times plain_times, fenced_times;
+  std::vector<double> copies;
+  for (int i = 0; i < rounds + 2; ++i) {
+    const auto run = static_cast<std::uint64_t>(i + 1);
+    const Round plain_round = plain.round(run), fenced_round = fenced.round(run);
+    if (i < 2) continue;  // first touches of memory on both sides
+    plain_times.add(plain_round);
+    fenced_times.add(fenced_round);
+    copies.push_back(copy_ms(plain.workers[0].contribution, plain.workers[0].weights));
+  }
+  for (const bool is_fenced : {false, true}) {
+    const Times& times = is_fenced ? fenced_times : plain_times;
+    std::printf("| %s%s | %.2f M | %.2f | %.2f | %.2f | %.2f | %.2f |\n", transport,
+                is_fenced ? ", fenced" : "", static_cast<double>(count) / 1e6,
+                median(times.total), median(times.put_ms), median(times.merge_ms),
+                median(times.get_ms), median(copies));
+  }
   std::fflush(stdout);
-  merger.reset();
-  if (auto done = workers[0].store->clear(); !done) value_or_exit(Result<int>(done.error()));
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ struct Fixture {
 };
 
 // The definition, in double, written without looking at the rule: clip the sum, divide, decay,
-// momentum.
+// momentum; with Nesterov's the step that the momentum will bring next is taken ahead.
 void reference_step(const Fixture& f, std::vector<double>& w, std::vector<double> g,
                     std::vector<double>& h) {
   double norm = 0.0;
@@ -84,8 +84,10 @@ void reference_step(const Fixture& f, std::vector<double>& w, std::vector<double
       const double sign = w[i] > 0 ? 1.0 : (w[i] < 0 ? -1.0 : 0.0);
       const double pull = f.solver.regularization_type() == "L1" ? sign : w[i];
       const double total = g[i] * clip / f.solver.iter_size() + decay * pull;
+      const double before = h[i];
       h[i] = f.solver.momentum() * h[i] + f.solver.base_lr() * slot.lr_mult * total;
       w[i] -= h[i];
+      if (f.solver.type() == "Nesterov") w[i] -= f.solver.momentum() * (h[i] - before);
     }
   }
 }
@@ -107,7 +109,7 @@ void check_against_reference(Fixture& f) {
   }
 }
 
-TEST_CASE("SGD agrees with its definition", "[update_rule]") {
+TEST_CASE("SGD and Nesterov agree with their definitions", "[update_rule]") {
   const char* options[] = {
       "",
       "momentum: 0.9",
@@ -117,11 +119,46 @@ TEST_CASE("SGD agrees with its definition", "[update_rule]") {
       "clip_gradients: 0.5 iter_size: 2 weight_decay: 0.1",
       "clip_gradients: 1000",
   };
-  for (const char* text : options) {
-    INFO(text);
-    Fixture fixture(text);
-    check_against_reference(fixture);
+  for (const std::string type : {"SGD", "Nesterov"}) {
+    for (const char* text : options) {
+      INFO(type << ' ' << text);
+      Fixture fixture("type: \"" + type + "\" " + text);
+      check_against_reference(fixture);
+    }
   }
+}
+
+TEST_CASE("a scaled rate scales what is new, not the history", "[update_rule]") {
+  Fixture plain("momentum: 0.9"), scaled("momentum: 0.9");
+  for (Fixture* fixture : {&plain, &scaled}) {
+    fixture->randomize(fixture->gradients);
+  }
+  const std::vector<double> gradient = plain.copy(plain.gradients);
+  REQUIRE(gradient == scaled.copy(scaled.gradients));
+  scaled.rule->scale_rate(0.5F);
+  for (Fixture* fixture : {&plain, &scaled}) {
+    fixture->rule->compute_update(0, fixture->weights.data(), fixture->gradients.data());
+  }
+  const std::vector<double> once = plain.copy(plain.gradients);
+  const std::vector<double> half = scaled.copy(scaled.gradients);
+  for (std::size_t i = 0; i < once.size(); ++i) REQUIRE(half[i] == 0.5 * once[i]);
+  // A rate of 0: only the momentum is left.
+  scaled.rule->scale_rate(0.0F);
+  scaled.rule->compute_update(1, scaled.weights.data(), scaled.gradients.data());
+  const std::vector<double> coasting = scaled.copy(scaled.gradients);
+  for (std::size_t i = 0; i < half.size(); ++i) {
+    REQUIRE(coasting[i] == Approx(0.9 * half[i]).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("how many histories a rule has is known without one", "[update_rule]") {
+  for (const char* type : {"SGD", "Nesterov"}) {
+    Fixture fixture(std::string("type: \"") + type + '"');
+    const auto count = UpdateRule::history_count(fixture.solver);
+    REQUIRE(count.has_value());
+    REQUIRE(*count == fixture.rule->histories().size());
+  }
+  REQUIRE_FALSE(UpdateRule::history_count(solver_of("type: \"Unheard\"")).has_value());
 }
 
 TEST_CASE("clipping looks at the sum, before it is divided by iter_size", "[update_rule]") {

@@ -203,7 +203,7 @@ TEST_CASE("Bad usage") {
   fails({"train", "-solver", solver, "-sigint_effect", "dance"}, {"dance"});
   fails({"test", "-model", "m"}, {"--weights"});
   fails({"time", "-model", place.file("net.prototxt"), "-phase", "NONE"}, {"NONE"});
-  fails({"run", "-solver", solver, "--hybrid", "=maxIter", "5"}, {"not built yet"});
+  fails({"run", "-solver", solver, "--hdfs", "x"}, {"not built yet"});
   fails({"run", "-solver", solver, "--workers", "2", "--sync", "--strategy", "async"},
         {"contradicts"});
   fails({"convert", "jpeg", "a", "b"}, {"jpeg"});
@@ -222,6 +222,64 @@ TEST_CASE("Outputs are not overwritten unless asked for") {
   REQUIRE(place.run({"speedo", "mean", lmdb, mean}).exit_code == 0);
   expect_failure(place, {"speedo", "mean", lmdb, mean}, 73, {"mean.binaryproto", "--force"});
   CHECK(place.run({"speedo", "mean", lmdb, mean, "--force"}).exit_code == 0);
+}
+
+TEST_CASE("Schedules that contradict themselves, and malformed stages and groups") {
+  Workplace place;
+  const std::string solver = place.write_solver();
+  const auto fails = [&](std::vector<std::string> flags, int code,
+                         const std::vector<std::string>& names) {
+    for (const std::string& program : {std::string("speedo"), std::string("speedo-master")}) {
+      std::vector<std::string> command = {program};
+      if (program == "speedo") command.emplace_back("run");
+      command.insert(command.end(), {"--solver", solver});
+      command.insert(command.end(), flags.begin(), flags.end());
+      expect_failure(place, command, code, names);
+    }
+  };
+  fails({"--workers", "4:2"}, 2, {"MIN is greater than MAX"});
+  fails({"--movingRate", "1.5"}, 2, {"--moving-rate", "[0, 1]"});
+  fails({"--strategy", "easgd", "--train", "0"}, 2, {"--train"});
+  fails({"--sync", "--drop", "3"}, 2, {"--sync", "--drop"});
+  fails({"--hybrid", "=maxIter", "5", "=sync", "==", "=movingRate", "2"}, 2, {"stage 2"});
+  const std::string stages = place.write("stages.toml", "[[stage]]\nmax-iter = \n");
+  fails({"--hybrid-file", stages}, 64, {"stages.toml:2:"});
+  const std::string groups = place.write("groups", "worker0\nworker0\n");
+  fails({"--groups", groups}, 64, {"groups:2:", "worker0"});
+  const std::string strangers = place.write("strangers", "host1 host2\n");
+  expect_failure(place, {"speedo", "run", "--solver", solver, "--groups", strangers}, 64,
+                 {"host1", "worker0"});
+}
+
+TEST_CASE("Checkpoints that cannot be gone on from") {
+  Workplace place;
+  const std::string solver = place.write_solver("max_iter: 10");
+  REQUIRE(place.run({"speedo", "run", "--solver", solver}).exit_code == 0);
+  const std::string record = place.file("snap_iter_10.speedo");
+  REQUIRE(fs::exists(record));
+  const auto fails = [&](const std::string& with, const std::string& from, int code,
+                         const std::vector<std::string>& names) {
+    expect_failure(place,
+                   {"speedo", "run", "--solver", with, "--max-iter", "20", "--resume=" + from},
+                   code, names);
+  };
+  fails(solver, place.file("nowhere.speedo"), 65, {"nowhere.speedo"});
+  expect_failure(place,
+                 {"speedo", "run", "--solver", solver, "--key-name", "other", "--resume=" + record},
+                 78, {"job 'noise'", "'other'"});
+  std::ofstream(place.file("snap_iter_10.caffemodel"), std::ios::app) << "x";
+  fails(solver, record, 65, {"snap_iter_10.caffemodel", "bytes"});
+  fs::resize_file(record, fs::file_size(record) - 1);
+  fails(solver, record, 65, {"snap_iter_10.speedo", "truncated"});
+  fs::resize_file(record, 3);
+  fails(solver, record, 65, {"snap_iter_10.speedo", "truncated"});
+  const Outcome anew =
+      place.run({"speedo", "run", "--solver", solver, "--resume=auto", "--json"});
+  CHECK(anew.exit_code == 0);
+  CHECK(anew.json()["merges"] == 10);
+  CHECK(anew.errors.find("skips " + record) != std::string::npos);
+  place.write_net("net.prototxt", 17);
+  fails(solver, record, 78, {"another net"});
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "main/command_line.hpp"
+#include "main/hybrid.hpp"
 #include "main/later_flags.hpp"
 #include "support/catch.hpp"
 
@@ -16,8 +17,8 @@ Result<ClusterFlags> read(Words arguments, ClusterRole role = ClusterRole::kMast
   ClusterFlags flags;
   add_cluster_flags(app, flags, role);
   SPEEDO_TRY(refuse_later_flags(arguments));
-  SPEEDO_TRY(parse(app, arguments));
-  SPEEDO_TRY(check(flags));
+  SPEEDO_TRY(parse(app, fold_hybrid(arguments)));
+  SPEEDO_TRY(check(flags, role));
   return flags;
 }
 
@@ -41,8 +42,8 @@ std::string refused(Words arguments) {
 TEST_CASE("SpeeDO's master flags are understood") {
   const ClusterFlags flags = accepted(
       {"--worker",  "3",       "--redis",   "store",      "--host",      "10.0.0.1",
-       "--port",    "5000",    "--maxIter", "900",        "--startIter", "100",
-       "--test",    "50",      "--resume",  "--factor",   "2",           "--train",
+       "--port",    "5000",    "--maxIter", "900",        "--test",      "50",
+       "--resume",  "--factor",   "2",           "--train",
        "4",         "--lr",    "0.5",       "--momentum", "0.8",         "--weightDecay",
        "0.01",      "--batch", "128",       "--keyName",  "job1",        "--CPUDBActor",
        "--timeout", "30",      "--skip",    "1e-6",       "--debug",     "--sleepAfterFinish",
@@ -52,63 +53,115 @@ TEST_CASE("SpeeDO's master flags are understood") {
   CHECK(flags.redis == "store");
   CHECK(flags.host == "10.0.0.1");
   CHECK(flags.port == 5000);
-  CHECK(flags.max_iter == 900);
-  CHECK(flags.start_iter == 100);
-  CHECK(flags.test_interval == 50);
-  CHECK(flags.resume);
-  CHECK(flags.factor == 2.0);
-  CHECK(flags.train == 4);
-  CHECK(flags.lr == 0.5);
-  CHECK(flags.momentum == 0.8);
-  CHECK(flags.weight_decay == 0.01);
+  CHECK(flags.schedule.max_iter == 900);
+  CHECK(flags.schedule.test_interval == 50);
+  CHECK(flags.resume == "store");
+  CHECK(flags.schedule.factor == 2.0);
+  CHECK(flags.schedule.train == 4);
+  CHECK(flags.schedule.lr == 0.5);
+  CHECK(flags.schedule.momentum == 0.8);
+  CHECK(flags.schedule.weight_decay == 0.01);
   CHECK(flags.batch == 128);
   CHECK(flags.key_name == "job1");
   CHECK(flags.cpu_db_actor);
   CHECK(flags.join_timeout_s == 30);
-  CHECK(flags.skip == Approx(1e-6));
+  CHECK(flags.schedule.skip.value() == Approx(1e-6));
   CHECK(flags.debug);
   CHECK(flags.sleep_after_finish);
 }
 
-TEST_CASE("The schedule is async unless asked for") {
-  CHECK(strategy_name(accepted({})) == "async");
-  CHECK(strategy_name(accepted({"--sync"})) == "sync");
-  CHECK(strategy_name(accepted({"--strategy", "sync"})) == "sync");
-  CHECK(strategy_name(accepted({"--sync", "--strategy=sync"})) == "sync");
+TEST_CASE("--resume takes a value only behind an equals sign") {
+  CHECK(accepted({}).resume.empty());
+  CHECK(accepted({"--resume"}).resume == kResumeFromStore);
+  CHECK(accepted({"--resume=auto"}).resume == kResumeNewest);
+  CHECK(accepted({"--resume=a/b_iter_3.speedo"}).resume == "a/b_iter_3.speedo");
+  CHECK(refused({"--resume", "auto"}).find("auto") != std::string::npos);
+  CHECK(refused({"--resume=a.solverstate"}).find("--snapshot") != std::string::npos);
+  CHECK(refused({"--resume=sometimes"}).find("sometimes") != std::string::npos);
+  CHECK(refused({"--resume", "--start-iter", "5"}).find("contradicts --resume") !=
+        std::string::npos);
+  CHECK(refused({"--snapshot", "a.speedo"}).find("--resume=a.speedo") != std::string::npos);
+}
+
+TEST_CASE("SpeeDO's hybrid, as many arguments or one") {
+  const ClusterFlags flags =
+      accepted({"--maxIter", "800", "--test", "50", "--hybrid", "=maxIter", "100", "=sync", "==",
+                "=maxIter", "200", "=test", "100", "==", "=maxIter", "300", "=drop", "3"});
+  CHECK(flags.schedule.max_iter == 800);
+  CHECK(flags.hybrid == "=maxIter 100 =sync == =maxIter 200 =test 100 == =maxIter 300 =drop 3");
+  const ClusterFlags quoted = accepted({"--hybrid", "=maxIter 100 =sync == =drop 3", "--json"});
+  CHECK(quoted.hybrid == "=maxIter 100 =sync == =drop 3");
+  CHECK(quoted.json);
+  CHECK(refused({"--hybrid"}).find("needs a value") != std::string::npos);
+  CHECK(refused({"--hybrid", "=maxIter", "5", "=sync", "==", "=drop", "3", "--sync"})
+            .find("contradicts --hybrid") != std::string::npos);
+}
+
+TEST_CASE("--deterministic needs rounds, fixed workers and no state on the workers") {
+  const auto why = [](Words arguments) {
+    arguments.emplace_back("--deterministic");
+    return refused(std::move(arguments));
+  };
+  CHECK(why({}).find("async") != std::string::npos);
+  CHECK(why({"--sync"}).find("momentum") != std::string::npos);
+  CHECK(why({"--sync", "--moving-rate", "0.1"}).find("elastic") != std::string::npos);
+  CHECK(why({"--sync", "--gradient-only", "--workers", "2:4"}).find("--workers 4") !=
+        std::string::npos);
+  CHECK(why({"--sync", "--gradient-only", "--shard", "offset"}).find("--shard") !=
+        std::string::npos);
+  CHECK(why({"--sync", "--gradient-only", "--shard-by", "speed"}).find("--shard-by") !=
+        std::string::npos);
+  CHECK(why({"--hybrid", "=maxIter", "3", "=sync", "=gradientOnly", "==", "=drop", "3"})
+            .find("stage 2") != std::string::npos);
+  const auto workers = [](Words arguments) {
+    arguments.emplace_back("--deterministic");
+    return *worker_range(accepted(std::move(arguments)));
+  };
+  CHECK(workers({"--sync", "--gradient-only", "--workers", "3"}).min == 3);
+  CHECK(workers({"--strategy", "averaging", "--workers", "3"}).max == 3);
+  CHECK(workers({"--sync", "--save-updater", "reset", "--workers", "2:2"}).min == 2);
+}
+
+TEST_CASE("Membership, time-outs and checkpoints") {
+  const ClusterFlags flags =
+      accepted({"--workers", "2:4", "--below-min-timeout", "60", "--worker-timeout", "5",
+                "--stall-timeout", "70", "--publish-interval", "10", "--snapshot-interval", "100",
+                "--keep-snapshots", "3", "--keep-best", "--take-over"});
+  CHECK(flags.below_min_timeout_s == 60);
+  CHECK(flags.worker_timeout_s == 5);
+  CHECK(flags.stall_timeout_s == 70);
+  CHECK(flags.publish_interval == 10);
+  CHECK(flags.snapshot_interval == 100);
+  CHECK(flags.keep_snapshots == 3);
+  CHECK(flags.keep_best);
+  CHECK(flags.take_over);
+  CHECK(accepted({}).worker_timeout_s == 10);
+  CHECK(refused({"--keep-best"}).find("--keep-snapshots") != std::string::npos);
+  CHECK(refused({"--shard-by", "speed"}).find("rounds") != std::string::npos);
+  CHECK(accepted({"--shard-by", "speed", "--sync"}).shard_by == "speed");
+  CHECK(refused({"--sync", "--shard-by", "speed", "--shard", "offset"}).find("--shard offset") !=
+        std::string::npos);
 }
 
 TEST_CASE("Flags of what is not built yet are refused by name, in any spelling") {
-  const std::vector<std::pair<Words, std::string>> cases = {
-      {{"--maxAdvance", "2"}, "partially synchronous"},
-      {{"--weedout", "3"}, "weed-out"},
-      {{"--drop", "3"}, "weed-out"},
-      {{"--movingRate", "0.5"}, "elastic"},
-      {{"--moving-rate=0.5"}, "elastic"},
-      {{"-movingRate", "0.5"}, "elastic"},
-      {{"--hybrid", "=maxIter", "100"}, "hybrid"},
-      {{"--hdfs", "/path"}, "HDFS"},
-      {{"--gpu", "0"}, "GPU"}};
-  for (const auto& [arguments, what] : cases) {
+  for (const auto& [arguments, what] : std::vector<std::pair<Words, std::string>>{
+           {{"--hdfs", "/path"}, "HDFS"}, {{"-HDFS=/path"}, "HDFS"}, {{"--gpu", "0"}, "GPU"}}) {
     const std::string message = refused(arguments);
     INFO(message);
     CHECK(message.find(what) != std::string::npos);
     CHECK(message.find("not built yet") != std::string::npos);
   }
-  CHECK(refused({"--strategy", "easgd"}).find("not built yet") != std::string::npos);
-  CHECK(refused({"--strategy", "nonsense"}).find("nonsense") != std::string::npos);
   CHECK(refused({"--device", "gpu"}).find("only cpu") != std::string::npos);
 }
 
 TEST_CASE("Contradictions are refused with the reason") {
   CHECK(refused({"--sync", "--strategy", "async"}).find("contradicts") != std::string::npos);
+  CHECK(refused({"--strategy", "nonsense"}).find("nonsense") != std::string::npos);
   CHECK(refused({"--snapshot", "a.caffemodel", "--weights", "b.caffemodel"}).find("give one") !=
         std::string::npos);
   CHECK(refused({"--resume", "--weights", "b.caffemodel"}).find("give one") != std::string::npos);
   CHECK(refused({"--snapshot", "a.solverstate", "--start-iter", "5"}).find("contradicts") !=
         std::string::npos);
-  CHECK(refused({"--gradientOnly", "--train", "4"}).find("contradicts") != std::string::npos);
-  CHECK(refused({"--gradientOnly", "--factor", "2"}).find("contradicts") != std::string::npos);
-  CHECK(refused({"--gradientOnly", "--skip", "0.1"}).find("contradicts") != std::string::npos);
   CHECK(refused({"--workers", "4:2"}).find("MIN is greater than MAX") != std::string::npos);
 }
 
@@ -146,16 +199,26 @@ TEST_CASE("An address that others reach needs --insecure") {
 }
 
 TEST_CASE("A range of workers") {
-  CHECK(parse_workers("3")->min == 3);
-  CHECK(parse_workers("3")->max == 3);
-  CHECK(parse_workers("2:8")->min == 2);
-  CHECK(parse_workers("2:8")->max == 8);
+  const WorkerRange any = *parse_workers("3");
+  CHECK(any.start == 3);
+  CHECK(any.min == 1);
+  CHECK(any.max == 0);
+  CHECK(any.expected() == 3);
+  const WorkerRange range = *parse_workers("2:8");
+  CHECK(range.start == 2);
+  CHECK(range.min == 2);
+  CHECK(range.max == 8);
+  CHECK(range.expected() == 8);
 }
 
 TEST_CASE("speedo run chooses network and store itself") {
   const auto flags = read({"--solver", "s", "--redis", "h"}, ClusterRole::kRun);
   REQUIRE_FALSE(flags);
   CHECK(flags.error().message.find("unknown flag '--redis'") != std::string::npos);
+  const auto resumed = read({"--solver", "s", "--resume"}, ClusterRole::kRun);
+  REQUIRE_FALSE(resumed);
+  CHECK(resumed.error().message.find("--resume=auto") != std::string::npos);
+  CHECK(read({"--solver", "s", "--resume=auto"}, ClusterRole::kRun));
 }
 
 }  // namespace

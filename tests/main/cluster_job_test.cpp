@@ -36,8 +36,8 @@ struct Files {
 
 TEST_CASE("Workers get the solver with its net inside, and the folder its data may lie in") {
   Files files("max_iter: 100 test_iter: 2 snapshot: 30 random_seed: 5");
-  files.flags.lr = 0.25;
-  files.flags.train = 3;
+  files.flags.schedule.lr = 0.25;
+  files.flags.schedule.train = 3;
   files.flags.workers = "2:4";
   files.flags.shard = "offset";
   const ClusterJob job = files.job();
@@ -47,10 +47,15 @@ TEST_CASE("Workers get the solver with its net inside, and the folder its data m
   CHECK(sent->net_param().layer(0).data_param().source() == "digits");
   CHECK(sent->base_lr() == 0.25F);
   CHECK(job.options.spec.base == (files.folder / "nets").string());
-  CHECK(job.options.spec.steps_per_run == 3);
+  REQUIRE(job.options.session.stages.size() == 1);
+  CHECK(job.options.session.stages[0].update.steps_per_run == 3);
   CHECK(job.options.spec.offset_shards);
   CHECK(job.options.spec.expected_workers == 4);
+  CHECK(job.options.session.workers_start == 2);
   CHECK(job.options.session.workers_min == 2);
+  CHECK(job.options.session.workers_max == 4);
+  CHECK(job.options.session.worker_timeout == std::chrono::seconds(10));
+  CHECK(job.options.session.stall_timeout == std::chrono::seconds(100));
   CHECK(job.options.session.max_iteration == 100);
   CHECK(job.options.session.snapshot_interval == 30);
   CHECK(job.options.job == "a_net_1");
@@ -62,19 +67,18 @@ TEST_CASE("Tests: the flag's interval, else the solver's, else one at the end") 
         20);
   CHECK(Files("max_iter: 100").job().options.session.test_interval == 0);
   Files files("max_iter: 100 test_iter: 2 test_interval: 20");
-  files.flags.test_interval = 0;
+  files.flags.schedule.test_interval = 0;
   CHECK(files.job().options.session.test_interval == 0);
-  files.flags.test_interval = 7;
+  files.flags.schedule.test_interval = 7;
   CHECK(files.job().options.session.test_interval == 7);
 }
 
 TEST_CASE("Gradient-only and the effective batch reach all parts of the job") {
   Files files("max_iter: 10");
-  files.flags.gradient_only = true;
+  files.flags.schedule.gradient_only = true;
   files.flags.batch = 40;
   const ClusterJob job = files.job();
-  CHECK(job.options.merger.update == UpdateKind::kGradientOnly);
-  CHECK(job.options.spec.update == UpdateKind::kGradientOnly);
+  CHECK(job.options.session.stages.at(0).update.kind == UpdateKind::kGradientOnly);
   CHECK(job.solver.iter_size() == 4);
   CHECK(parse_solver_prototxt(job.options.spec.solver_text, "sent")->iter_size() == 4);
 }
@@ -84,6 +88,50 @@ TEST_CASE("A random seed is settled before the job is sent, the same for all") {
   CHECK(job.solver.random_seed() >= 0);
   CHECK(parse_solver_prototxt(job.options.spec.solver_text, "sent")->random_seed() ==
         job.solver.random_seed());
+}
+
+TEST_CASE("The place in the data follows the schedule: an iteration in rounds uses more") {
+  Files files("max_iter: 100");
+  files.flags.start_iter = 10;
+  files.flags.workers = "3";
+  CHECK(files.job().options.session.first_data_run == 10);
+  files.flags.schedule.strategy = "averaging";
+  CHECK(files.job().options.session.first_data_run == 30);
+}
+
+TEST_CASE("eamsgd trains with Nesterov's momentum") {
+  Files files("max_iter: 100");
+  files.flags.schedule.strategy = "eamsgd";
+  CHECK(files.job().solver.type() == "Nesterov");
+  CHECK(files.job().solver.momentum() == 0.9F);
+  Files own("max_iter: 100 momentum: 0.5 type: \"SGD\"");
+  own.flags.schedule.strategy = "eamsgd";
+  CHECK(own.job().solver.momentum() == 0.5F);
+  Files adam("max_iter: 100 type: \"Adam\"");
+  adam.flags.schedule.strategy = "eamsgd";
+  const auto refused = make_cluster_job(adam.flags);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message.find("Adam") != std::string::npos);
+}
+
+TEST_CASE("Checkpoint files: the flag's interval, else the solver's; the best needs tests") {
+  Files files("max_iter: 100 test_iter: 2 test_interval: 20 snapshot: 30");
+  files.flags.snapshot_interval = 50;
+  CHECK(files.job().options.session.snapshot_interval == 50);
+  files.flags.keep_best = true;
+  files.flags.keep_snapshots = 2;
+  CHECK(make_cluster_job(files.flags).error().message.find("multiple") != std::string::npos);
+  files.flags.snapshot_interval = 40;
+  CHECK(files.job().options.session.snapshot_interval == 40);
+}
+
+TEST_CASE("A deterministic job needs a seed") {
+  Files files("max_iter: 100");
+  files.flags.schedule.sync = files.flags.schedule.gradient_only = true;
+  files.flags.deterministic = true;
+  CHECK(make_cluster_job(files.flags).error().message.find("--seed") != std::string::npos);
+  files.flags.seed = 4;
+  CHECK(files.job().solver.random_seed() == 4);
 }
 
 TEST_CASE("Jobs that cannot run are refused") {

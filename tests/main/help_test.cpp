@@ -28,6 +28,7 @@ TEST_CASE("Each program and command explains itself: groups of flags, an example
       CHECK(help.errors.empty());
       CHECK(help.output.find("Example") != std::string::npos);
       CHECK(longest_line(help.output) <= 100);
+      CHECK(help.output.find('{') == std::string::npos);
     }
     command.emplace_back("--version");
     CHECK(place.run(command).output.find("speedo 0.1.0") == 0);
@@ -53,10 +54,23 @@ TEST_CASE("The flags that users know are in the help") {
                            "--worker-timeout", "--json",
                            "--shard",          "--seed",
                            "--insecure",       "--cpu-db-actor",
-                           "--device"}) {
+                           "--device",         "--max-advance",
+                           "--staleness",      "--weedout",
+                           "--moving-rate",    "--hybrid",
+                           "--hybrid-file",    "--groups",
+                           "--publish-interval", "--keep-snapshots",
+                           "--keep-best",      "--deterministic",
+                           "--take-over",      "--stall-timeout"}) {
     INFO(flag);
     CHECK(master.find(flag) != std::string::npos);
   }
+  for (const char* name : {"partial-sync", "ssp", "weedout", "grouping", "easgd", "averaging"}) {
+    INFO(name);
+    CHECK(master.find(name) != std::string::npos);
+  }
+  const std::string run = place.run({"speedo", "run", "--help"}).output;
+  CHECK(run.find("--max-restarts") != std::string::npos);
+  CHECK(run.find("--redis") == std::string::npos);
   const std::string train = place.run({"speedo", "train", "--help"}).output;
   for (const char* flag : {"--solver", "--snapshot", "--weights", "--level", "--stage",
                            "--sigint-effect", "--sighup-effect"}) {

@@ -152,6 +152,128 @@ TEST_CASE("A worker that is killed is reported, and training goes on; without an
   CHECK(happens([&] { return place.no_trace(); }));
 }
 
+TEST_CASE("A worker that dies is started again, as often as allowed; then that is said") {
+  ClusterPlace place;
+  Process process =
+      place.start({"speedo", "run", "--solver", place.write_solver("max_iter: 100000000"),
+                   "--workers", "2", "--max-restarts", "1", "--json", "--log-dir",
+                   place.file("logs")});
+  REQUIRE(process.says("Iteration 10 ("));
+  const pid_t first = place.a_worker();
+  ::kill(first, SIGKILL);
+  REQUIRE(process.says("starts again in 0.2 s (restart 1 of 1)"));
+  REQUIRE(process.says("started again (pid"));
+  REQUIRE(happens([&] { return place.workers().size() == 2; }));
+  for (const pid_t pid : place.workers()) ::kill(pid, SIGKILL);
+  REQUIRE(process.says("its restarts (--max-restarts 1) are used up"));
+  REQUIRE(happens([&] { return place.workers().size() == 1; }));
+  process.signal(SIGINT);
+  const Outcome outcome = Workplace::finish(process);
+  CHECK(outcome.exit_code == 0);
+  CHECK(outcome.json()["restarts"] == 2);
+  CHECK(fs::exists(place.file("logs/worker0.restart1.log")));
+  CHECK(happens([&] { return place.no_trace(); }));
+}
+
+TEST_CASE("A cluster that is stopped before its first merge writes no snapshot") {
+  ClusterPlace place;
+  Process process =
+      place.start({"speedo", "run", "--solver", place.write_solver(), "--workers", "2"});
+  REQUIRE(process.says("Schedule: async"));
+  process.signal(SIGINT);
+  Workplace::finish(process);
+  CHECK_FALSE(fs::exists(place.file("snap_iter_0.caffemodel")));
+}
+
+TEST_CASE("A hybrid cluster goes through its stages, and says which") {
+  ClusterPlace place;
+  const Outcome outcome =
+      place.run({"speedo", "run", "--solver", place.write_solver(), "--workers", "2", "--json",
+                 "--hybrid", "=maxIter", "10", "=sync", "==", "=maxIter", "10", "=drop", "3", "==",
+                 "=movingRate", "0.3", "=train", "2"});
+  INFO(outcome.errors);
+  REQUIRE(outcome.exit_code == 0);
+  CHECK(outcome.json()["iterations"] == 40);
+  CHECK(outcome.json()["stage"] == 3);
+  CHECK(outcome.errors.find("Stage 3: easgd; elastic averaging every 2 mini-batches") !=
+        std::string::npos);
+}
+
+TEST_CASE("A cluster goes on from its newest valid checkpoint file, or from the one named") {
+  ClusterPlace place;
+  const std::string solver = place.write_solver("max_iter: 60 snapshot: 20");
+  const std::vector<std::string> command = {"speedo",   "run",    "--solver",        solver,
+                                            "--sync",   "--json", "--gradient-only", "--max-iter",
+                                            "40",       "--resume=auto"};
+  const Outcome anew = place.run(command);
+  INFO(anew.errors);
+  REQUIRE(anew.exit_code == 0);
+  CHECK(anew.json()["merges"] == 40);
+  std::ofstream(place.file("snap_iter_40.caffemodel"), std::ios::app) << "x";
+  std::vector<std::string> longer = command;
+  longer[8] = "60";
+  const Outcome resumed = place.run(longer);
+  INFO(resumed.errors);
+  REQUIRE(resumed.exit_code == 0);
+  CHECK(resumed.errors.find("skips " + place.file("snap_iter_40.speedo")) != std::string::npos);
+  CHECK(resumed.errors.find("goes on from iteration 20") != std::string::npos);
+  CHECK(resumed.json()["iterations"] == 60);
+  longer.back() = "--resume=" + place.file("snap_iter_20.speedo");
+  CHECK(place.run(longer).exit_code == 0);
+}
+
+// A solver on records in a database, so that what is trained depends on the place in the data.
+std::string write_solver_on_records(ClusterPlace& place, const std::string& prefix) {
+  std::string csv;
+  for (int i = 0; i < 60; ++i) {
+    csv += std::to_string(i * 37 % 256) + "," + std::to_string(i * 101 % 256) + "," +
+           std::to_string(i % 3) + "\n";
+  }
+  place.write("records.csv", csv);
+  REQUIRE(place.run({"speedo", "convert", "csv", place.file("records.csv"), place.file("r_lmdb"),
+                     "--force"})
+              .exit_code == 0);
+  place.write("records.prototxt", R"(name: "records"
+    layer { name: "d" type: "Data" top: "data" top: "label" transform_param { scale: 0.004 }
+            data_param { source: ")" + place.file("r_lmdb") +
+                                      R"(" backend: LMDB batch_size: 7 } }
+    layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+            inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
+    layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" })");
+  return place.write(prefix + ".prototxt", "net: \"" + place.file("records.prototxt") +
+                                               "\" base_lr: 0.1 lr_policy: \"fixed\" momentum: 0.9 "
+                                               "random_seed: 5 snapshot_prefix: \"" +
+                                               place.file(prefix) + "\"");
+}
+
+std::string bytes_of(const std::string& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+TEST_CASE("A deterministic cluster that goes on is bit for bit one that was never interrupted") {
+  ClusterPlace place;
+  const auto run = [&](const std::string& prefix, const std::string& iterations,
+                       const std::vector<std::string>& flags) {
+    std::vector<std::string> command = {
+        "speedo", "run", "--solver", write_solver_on_records(place, prefix), "--workers", "2",
+        "--deterministic", "--resume=auto", "--max-iter", iterations};
+    command.insert(command.end(), flags.begin(), flags.end());
+    const Outcome outcome = place.run(command);
+    INFO(outcome.errors);
+    REQUIRE(outcome.exit_code == 0);
+  };
+  const auto flags = GENERATE(std::vector<std::string>{"--sync", "--gradient-only"},
+                              std::vector<std::string>{"--strategy", "averaging"});
+  run("whole", "40", flags);
+  run("parts", "17", flags);
+  run("parts", "40", flags);
+  const std::string whole = bytes_of(place.file("whole_iter_40.caffemodel"));
+  CHECK_FALSE(whole.empty());
+  CHECK(whole == bytes_of(place.file("parts_iter_40.caffemodel")));
+  CHECK(whole != bytes_of(place.file("parts_iter_17.caffemodel")));
+}
+
 TEST_CASE("A cluster whose Redis dies saves what it has and says what happened") {
   ClusterPlace place;
   Process process =

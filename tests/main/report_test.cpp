@@ -16,7 +16,8 @@ using std::chrono::seconds;
 TEST_CASE("The JSON report has all its keys, null where nothing is known") {
   const auto object = nlohmann::json::parse(to_json(Report{}));
   for (const char* key :
-       {"iterations", "merges", "loss", "accuracy", "seconds", "images_per_second", "workers"}) {
+       {"iterations", "merges", "loss", "accuracy", "seconds", "images_per_second", "workers",
+        "rejected", "discarded", "ignored", "mean_staleness", "stage", "epoch", "restarts"}) {
     INFO(key);
     REQUIRE(object.contains(key));
     CHECK(object[key].is_null());
@@ -50,6 +51,26 @@ TEST_CASE("The report for people begins with the accuracy") {
   CHECK(to_text(report) ==
         "accuracy 0.9764, loss 0.125, 600 iterations in 1.2 s, 24000 images/s, 1 worker");
   CHECK(to_text(Report{}).empty());
+}
+
+TEST_CASE("speedo run adds the restarts that the master does not know of") {
+  const auto object = nlohmann::json::parse(with_restarts(to_json(Report{}), true, 2));
+  CHECK(object["restarts"] == 2);
+  CHECK(object.contains("accuracy"));
+  CHECK(with_restarts("accuracy 0.5", false, 0) == "accuracy 0.5");
+  CHECK(with_restarts("accuracy 0.5", false, 1) == "accuracy 0.5, 1 restart of workers");
+}
+
+TEST_CASE("The live line names the stage of a hybrid, and says when training is paused") {
+  LiveStatus status{120, 1000, 35.2, true, 2252.8, 0.5, 1};
+  status.stage = 1;
+  status.stages = 3;
+  CHECK(format_live_status(status, 120, false) ==
+        "iteration 120/1000  stage 2/3  35.2 merges/s  2253 images/s  loss 0.5000  1 worker  ETA "
+        "0:25");
+  status.paused = true;
+  CHECK(format_live_status(status, 120, false) ==
+        "iteration 120/1000  stage 2/3  PAUSED for want of workers  loss 0.5000  1 worker");
 }
 
 TEST_CASE("The live line tells iteration, speed, loss, workers and the time left") {

@@ -126,17 +126,17 @@ TEST_CASE("a reader keeps its version until its slot is used again", "[store]") 
 
 TEST_CASE("an opened record that is erased is kNotFound", "[store]") {
   FOR_EACH_STORE();
-  require(put(*store, "contribution/4", info_of(1, 50), pattern(50, 1)));
-  auto reader = store->read("contribution/4");
+  require(put(*store, contribution_key(1, 4), info_of(1, 50), pattern(50, 1)));
+  auto reader = store->read(contribution_key(1, 4));
   require(reader);
-  require(store->put_blob("contribution/4", "text"));
-  require(store->erase("contribution/4"));
+  require(store->put_blob(contribution_key(1, 4), "text"));
+  require(store->erase(contribution_key(1, 4)));
   std::vector<float> target(50);
   (*reader)->request(0, target);
   REQUIRE(code_of((*reader)->wait(0)) == ErrorCode::kNotFound);
-  REQUIRE(code_of(store->read("contribution/4")) == ErrorCode::kNotFound);
-  REQUIRE(code_of(store->get_blob("contribution/4")) == ErrorCode::kNotFound);
-  require(store->erase("contribution/4"));
+  REQUIRE(code_of(store->read(contribution_key(1, 4))) == ErrorCode::kNotFound);
+  REQUIRE(code_of(store->get_blob(contribution_key(1, 4))) == ErrorCode::kNotFound);
+  require(store->erase(contribution_key(1, 4)));
 }
 
 TEST_CASE("a reader may be dropped with requests under way", "[store]") {
@@ -171,12 +171,12 @@ TEST_CASE("clear removes the job", "[store]") {
   FOR_EACH_STORE();
   require(store->clear());
   for (int worker = 0; worker < 5; ++worker) {
-    require(put(*store, contribution_key(static_cast<std::uint64_t>(worker)), info_of(1, 10),
+    require(put(*store, contribution_key(1, static_cast<std::uint64_t>(worker)), info_of(1, 10),
                 pattern(10, 1)));
   }
   require(store->put_blob("job", "text"));
   require(store->clear());
-  REQUIRE(code_of(store->read(contribution_key(3))) == ErrorCode::kNotFound);
+  REQUIRE(code_of(store->read(contribution_key(1, 3))) == ErrorCode::kNotFound);
   REQUIRE(code_of(store->get_blob("job")) == ErrorCode::kNotFound);
 }
 
@@ -228,7 +228,7 @@ TEST_CASE("several threads put and get their own records", "[store]") {
       const auto values = pattern(kChunkElements + 5, worker);
       std::vector<float> target(values.size());
       for (std::uint64_t run = 0; run < 5; ++run) {
-        const std::string key = contribution_key(worker);
+        const std::string key = contribution_key(1, worker);
         if (!put(*store, key, info_of(run, values.size()), values)) ++wrong;
         if (!get(*store, key, kModel, target) || target != values) ++wrong;
       }

@@ -118,6 +118,24 @@ TEST_CASE("every damaged byte of a manifest or blob is found", "[store]") {
   require(get(open.store, "weights", kModel, target));
 }
 
+TEST_CASE("chunks that the store forgot during a put go out again", "[store]") {
+  OpenStore open;
+  const std::size_t count = 2 * kChunkElements;
+  const auto values = pattern(count, 1);
+  const std::span<const float> all = values;
+  require(open.store.put_blob("job", "text"));
+  const MemoryImage before = open.map->image();
+  auto writer = open.store.write("weights", info_of(1, count));
+  writer->write(0, all.first(kChunkElements));
+  open.map->set_image(before);
+  writer->write(1, all.subspan(kChunkElements));
+  require(writer->finish());
+  std::vector<float> target(count);
+  require(get(open.store, "weights", kModel, target));
+  REQUIRE((target == values));
+  REQUIRE(*open.store.get_blob("job") == "text");
+}
+
 TEST_CASE("a lost chunk is kNotFound in bounded time", "[store]") {
   OpenStore open;
   require(put(open.store, "weights", golden_info(), kValues));

@@ -258,7 +258,7 @@ TEST_CASE("contributions expire, weights do not", "[redis]") {
   const auto store = open(server.tcp_uri());
   const auto values = pattern(10, 1);
   require(put(*store, weights_key(), info_of(1, 10), values));
-  require(put(*store, contribution_key(3), info_of(1, 10), values));
+  require(put(*store, contribution_key(7, 3), info_of(1, 10), values));
   // An error reply is the only one that can be read without hiredis.
   const auto ttl = [&](const std::string& key) {
     const std::string script = "return redis.error_reply('TTL ' .. redis.call('TTL', KEYS[1]))";
@@ -267,8 +267,8 @@ TEST_CASE("contributions expire, weights do not", "[redis]") {
   };
   REQUIRE(ttl("weights:m") == -1);
   REQUIRE(ttl("weights:s0:c0") == -1);
-  REQUIRE(ttl("contribution/3:m") > 3000);
-  REQUIRE(ttl("contribution/3:s0:c0") > 3000);
+  REQUIRE(ttl("worker/7/3:m") > 3000);
+  REQUIRE(ttl("worker/7/3:s0:c0") > 3000);
 }
 
 }  // namespace speedo::test

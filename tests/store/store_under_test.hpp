@@ -9,6 +9,8 @@
 #include <speedo/store/redis_store.hpp>
 
 #include "base/log.hpp"
+#include "store/chunked_store.hpp"
+#include "store/memory_key_value.hpp"
 #include "support/catch.hpp"
 #include "support/redis_server.hpp"
 
@@ -53,25 +55,33 @@ class StoreUnderTest {
  public:
   explicit StoreUnderTest(const std::string& kind) {
     if (kind == "memory") {
-      store_ = make_memory_store();
+      map_ = std::make_shared<MemoryKeyValue>();
+      store_ = another();
       return;
     }
     RedisServer::Options options;
     if (kind == "password") options.password = "se:cret@%1";
     server_.emplace(options);
     if (kind == "password") {
-      auto parsed = quick_options("127.0.0.1:" + std::to_string(server_->port()));
-      parsed.password = options.password;
-      store_ = open(parsed);
+      options_ = quick_options("127.0.0.1:" + std::to_string(server_->port()));
+      options_.password = options.password;
     } else {
-      store_ = open(kind == "unix" ? server_->unix_uri() : server_->tcp_uri());
+      options_ = quick_options(kind == "unix" ? server_->unix_uri() : server_->tcp_uri());
     }
+    store_ = another();
+  }
+  // What another process would open: the same job over its own connections.
+  std::shared_ptr<ParameterStore> another() const {
+    if (map_) return std::make_shared<ChunkedStore>(map_, "test");
+    return open(options_);
   }
   ParameterStore& operator*() const { return *store_; }
   ParameterStore* operator->() const { return store_.get(); }
 
  private:
   std::optional<RedisServer> server_;
+  RedisOptions options_;
+  std::shared_ptr<MemoryKeyValue> map_;
   std::shared_ptr<ParameterStore> store_;
 };
 

@@ -1,5 +1,6 @@
 #include "support/catch.hpp"
 
+#include "models.hpp"
 #include "trace.hpp"
 
 namespace speedo {
@@ -28,20 +29,10 @@ TEST_CASE("async: a run that failed is followed by another, and merges nothing")
   CHECK(to_text(async->on(failed(0))) == "train 0");
 }
 
-TEST_CASE("async refuses a damaged state and keeps its own") {
-  const auto async = strategy_named("async");
-  async->on(joined({2, 7}));
-  CHECK(async->save() == "async\nrunning 2 7\n");
-  for (const char* bad : {"", "async", "async\n", "sync\nrunning 2\n", "async\nrunning 7 2\n",
-                          "async\nrunning 2 2\n", "async\nrunning x\n", "async\nrunning 1",
-                          "async\nrunning 1\nmore\n", "async\nrunning 99999999999999999999\n",
-                          "async\nrunning -1\n", "async\nrunning 1 \n"}) {
-    INFO(bad);
-    const auto result = async->restore(bad);
-    REQUIRE(!result);
-    CHECK(result.error().code == ErrorCode::kCorrupt);
-  }
-  CHECK(async->save() == "async\nrunning 2 7\n");
+TEST_CASE("async under random events does what its model says") {
+  CHECK(holds([](const Randoms& randoms, std::uint32_t) {
+    return compare(*strategy_named("async"), async_model(), randoms);
+  }));
 }
 
 }  // namespace speedo

@@ -1,5 +1,6 @@
 #include "support/catch.hpp"
 
+#include "models.hpp"
 #include "trace.hpp"
 
 namespace speedo {
@@ -72,21 +73,10 @@ TEST_CASE("sync: a failed run counts as reported, without a contribution") {
   CHECK(to_text(sync->on(failed(0))) == "train 0, train 1");
 }
 
-TEST_CASE("sync refuses a damaged or contradictory state") {
-  const auto sync = strategy_named("sync");
-  sync->on(joined({0, 1}));
-  sync->on(trained(1));
-  CHECK(sync->save() == "sync\nalive 0 1\nawaited 0\ncontributed 1\n");
-  for (const char* bad : {"sync\n", "sync\nalive 0 1\nawaited 0\n",
-                          "sync\nalive 0\nawaited 1\ncontributed\n",
-                          "sync\nalive 0 1\nawaited 0\ncontributed 0\n",
-                          "sync\nalive 0 1\nawaited\ncontributed 0 1\n"}) {
-    INFO(bad);
-    const auto result = sync->restore(bad);
-    REQUIRE(!result);
-    CHECK(result.error().code == ErrorCode::kCorrupt);
-  }
-  CHECK(to_text(sync->on(trained(0))) == "average 0 1, train 0, train 1");
+TEST_CASE("sync under random events does what its model says") {
+  CHECK(holds([](const Randoms& randoms, std::uint32_t) {
+    return compare(*strategy_named("sync"), sync_model(), randoms);
+  }));
 }
 
 }  // namespace speedo

@@ -2,6 +2,8 @@
 
 // Strategy traces as text: "train 0, train 1", "merge 0 x0.5", "average 0 1", "discard 2".
 
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -35,19 +37,33 @@ inline std::string to_text(const Commands& commands) {
   return text;
 }
 
-inline Event joined(std::vector<std::uint64_t> workers) {
+inline Event joined(std::vector<std::uint64_t> workers, std::vector<std::string> names = {}) {
   Joined event;
   for (const std::uint64_t worker : workers) event.workers.push_back({worker});
+  event.names = std::move(names);
   return event;
 }
 inline Event left(std::uint64_t worker) { return Left{{worker}}; }
-inline Event trained(std::uint64_t worker) { return Trained{{worker}, {0}, 1.0F, {0}, 1}; }
+inline Event trained(std::uint64_t worker, std::uint64_t duration_us = 0) {
+  return Trained{{worker}, {0}, 1.0F, {0}, 1, duration_us};
+}
 inline Event failed(std::uint64_t worker) { return Failed{{worker}, {0}}; }
 
-inline std::unique_ptr<Strategy> strategy_named(const std::string& name) {
-  StrategyOptions options;
-  options.name = name;
+inline std::unique_ptr<Strategy> strategy_of(const StrategyOptions& options) {
   return make_strategy(options).value();
+}
+inline std::unique_ptr<Strategy> strategy_named(const std::string& name) {
+  return strategy_of({.name = name});
+}
+
+// The options of a schedule with parameters that are in range.
+inline StrategyOptions usual_options(const std::string& name) {
+  StrategyOptions options{.name = name};
+  if (name == "partial-sync") options.max_advance = 2;
+  if (name == "ssp") options.staleness = 1;
+  if (name == "weedout") options.window = 3;
+  if (name == "grouping") options.regroup_interval = 10;
+  return options;
 }
 
 }  // namespace speedo

@@ -20,6 +20,7 @@ class Process {
   Process(Process&& other) noexcept;
   Process& operator=(Process&&) = delete;
 
+  pid_t id() const { return id_; }
   void signal(int number) const;
   bool running();
   // The exit code, or 128 + signal; nothing if it still runs after `patience`.

@@ -3,6 +3,7 @@
 // What must hold of a MasterSession, kept apart from it: follows its events and commands and
 // remembers the first violation. Shares no code with the session.
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <map>
@@ -13,13 +14,54 @@
 
 #include <speedo/train/master_session.hpp>
 
+#include "speedo.pb.h"
+
 namespace speedo {
 
+// Knows the strategies async and sync.
 class MasterChecker {
  public:
-  MasterChecker(const MasterConfig& config, bool sync)
-      : config_(config), sync_(sync), iteration_(config.start_iteration),
-        next_run_(config.first_run) {}
+  explicit MasterChecker(const MasterConfig& config)
+      : config_(config), iteration_(config.start_iteration), next_run_(config.first_run) {}
+
+  // Instead of the configuration: what the state says that the session is restored from.
+  void go_on_from(const std::string& bytes) {
+    record::Session state;
+    expect(state.ParseFromString(bytes), "a state that cannot be read");
+    iteration_ = state.iteration();
+    next_run_ = std::max(next_run_, state.next_run());
+    next_worker_ = state.next_worker();
+    merged_runs_ = state.contributions();
+    stage_ = static_cast<std::uint32_t>(state.stage() % config_.stages.size());
+    const std::uint64_t length = config_.stages[stage_].iterations;
+    stage_start_ = state.stage_start();
+    if (length != 0 && iteration_ - stage_start_ >= length) {
+      stage_ = next_stage();
+      stage_start_ = iteration_;
+    }
+    fresh_ = state.data_fresh();
+    for (std::uint64_t i = 0; i < state.data_fresh(); ++i) used_.insert(i);
+    for (const std::uint64_t ordinal : state.data_open()) used_.erase(ordinal);
+  }
+
+  // Every share ever given out is used or open, none is both; the iteration is the true one.
+  void check_state(const std::string& bytes, std::uint64_t merges = 0) {
+    record::Session state;
+    expect(state.ParseFromString(bytes), "a state that cannot be read");
+    expect(state.iteration() == iteration_ + merges, "a state of another iteration");
+    expect(merges != 0 || state.contributions() == merged_runs_, "a state with other counts");
+    std::set<std::uint64_t> used = used_;
+    for (const auto& [run, each] : contributions_) {
+      if (merges != 0 && each.fate == Fate::kMerging) insert(used, each.first, each.count);
+    }
+    std::set<std::uint64_t> open(state.data_open().begin(), state.data_open().end());
+    expect(open.size() == static_cast<std::size_t>(state.data_open_size()), "a share open twice");
+    for (const std::uint64_t ordinal : used) {
+      expect(!open.contains(ordinal), "a share is used and open");
+    }
+    expect(open.size() + used.size() == state.data_fresh(), "a share is lost or invented");
+    expect(open.empty() || *open.rbegin() < state.data_fresh(), "a share beyond those given out");
+  }
 
   const std::string& violation() const { return violation_; }
   std::uint64_t iteration() const { return iteration_; }
@@ -56,11 +98,14 @@ class MasterChecker {
   enum class Fate { kPending, kMerging, kDecided };
   struct Life {
     std::uint64_t worker = 0;
+    std::uint64_t uuid = 0;
     bool ready = false;
-    std::optional<std::uint64_t> run, current, next;
+    std::optional<std::uint64_t> run, next;
+    std::uint64_t first = 0, count = 0;    // shares of the run
+    std::uint64_t merged_run = kNoRun;
   };
   struct Contribution {
-    std::uint64_t worker = 0, ordinal = 0;
+    std::uint64_t worker = 0, first = 0, count = 0;
     Fate fate = Fate::kPending;
   };
 
@@ -73,14 +118,32 @@ class MasterChecker {
     return match && !stopping_ ? &found->second : nullptr;
   }
   void end_life(PeerId peer) {
-    const auto found = lives_.find(peer.value);
-    if (found == lives_.end() || stopping_) return;
-    if (found->second.current) free_.insert(*found->second.current);
-    if (found->second.next) free_.insert(*found->second.next);
-    lives_.erase(found);
+    if (!stopping_) lives_.erase(peer.value);
+  }
+  static void insert(std::set<std::uint64_t>& set, std::uint64_t first, std::uint64_t count) {
+    for (std::uint64_t i = 0; i < count; ++i) set.insert(first + i);
+  }
+  bool sync() const { return config_.stages[stage_].strategy.name == "sync"; }
+  bool stage_over() const {
+    const std::uint64_t iterations = config_.stages[stage_].iterations;
+    return iterations != 0 && iteration_ - stage_start_ >= iterations;
+  }
+  std::uint32_t next_stage() const {
+    return static_cast<std::uint32_t>((stage_ + 1) % config_.stages.size());
+  }
+  void decide(Contribution& each) {
+    each.fate = Fate::kDecided;
+    for (std::uint64_t i = 0; i < each.count; ++i) {
+      expect(used_.insert(each.first + i).second, "data used twice");
+    }
   }
 
-  void note(const master_event::Hello& e) { end_life(e.peer); }
+  void note(const master_event::Hello& e) {
+    uuids_[e.peer.value] = e.message.uuid_low;
+    end_life(e.peer);
+    if (stopping_ || e.message.uuid_low == 0) return;
+    std::erase_if(lives_, [&](const auto& each) { return each.second.uuid == e.message.uuid_low; });
+  }
   void note(const master_event::Ready& e) {
     Life* life = life_of(e.peer, e.message.worker);
     reply_expected_ = life != nullptr && !life->ready;
@@ -91,11 +154,11 @@ class MasterChecker {
     reply_expected_ = life != nullptr && life->run == e.message.run;
     if (!reply_expected_) return;
     life->run.reset();
-    if (std::isfinite(std::bit_cast<float>(e.message.loss_bits))) {
-      contributions_[e.message.run] = {e.message.worker, *life->current, Fate::kPending};
-    }
-    life->current.reset();
+    Contribution made{e.message.worker, life->first, life->count, Fate::kPending};
+    if (!std::isfinite(std::bit_cast<float>(e.message.loss_bits))) decide(made);
+    contributions_[e.message.run] = made;
   }
+  void note(const master_event::Beat& e) { reply_expected_ = !lives_.contains(e.peer.value); }
   void note(const master_event::Leave& e) {
     if (life_of(e.peer, e.message.worker) != nullptr) end_life(e.peer);
   }
@@ -104,13 +167,15 @@ class MasterChecker {
     bool any = false;
     for (auto& [run, each] : contributions_) {
       if (each.fate != Fate::kMerging) continue;
-      each.fate = Fate::kDecided;
+      decide(each);
       bool rejected = false;
       for (const WorkerId worker : e.rejected) rejected |= worker.value == each.worker;
       if (rejected) continue;
       any = true;
       merged_runs_ += 1;
-      expect(merged_ordinals_.insert(each.ordinal).second, "data merged twice");
+      for (auto& [peer, life] : lives_) {
+        if (life.worker == each.worker) life.merged_run = run;
+      }
     }
     merging_ = false;
     if (!any) return;
@@ -118,6 +183,11 @@ class MasterChecker {
     version_ = e.version.value;
   }
   void note(const master_event::MergeFailed&) { merging_ = false; }
+  void note(const master_event::StageEntered& e) {
+    entering_ = false;
+    version_ = e.version.value;
+  }
+  void note(const master_event::StageFailed&) { entering_ = false; }
   void note(const master_event::Tested&) { testing_ = false; }
   void note(const master_event::TestFailed&) { testing_ = false; }
   void note(const master_event::SnapshotDone&) { saving_ = false; }
@@ -128,19 +198,23 @@ class MasterChecker {
 
   void obey(const master_command::SendWelcome& c) {
     expect(!stopping_, "welcome after the end");
-    expect(lives_.try_emplace(c.peer.value, Life{c.message.worker, false, {}, {}, {}}).second,
-           "two lives on one connection");
-    expect(workers_.insert(c.message.worker).second, "a worker id given twice");
+    Life life;
+    life.worker = c.message.worker;
+    life.uuid = uuids_[c.peer.value];
+    expect(lives_.try_emplace(c.peer.value, life).second, "two lives on one connection");
+    expect(c.message.worker == next_worker_++, "worker ids have a gap");
+    expect(config_.workers_max == 0 || lives_.size() <= config_.workers_max, "too many workers");
   }
   void obey(const master_command::SendRefused& c) { end_life(c.peer); }
   void obey(const master_command::SendTrain&) {}
   void obey(const master_command::SendStop&) { stopping_ = true; }
   void obey(const master_command::StartMerge& c) {
-    expect(!merging_, "two merges at once");
+    expect(!merging_ && !entering_, "two merges at once");
+    expect(c.stage == stage_, "a merge of another stage");
     expect(!stopping_, "a merge after the end");
     expect(c.iteration == iteration_, "merge at another iteration");
     expect(!c.contributions.empty(), "an empty merge");
-    expect(c.mean == sync_, "mean or not");
+    expect(c.mean == sync(), "mean or not");
     merging_ = true;
     std::size_t pending = 0;
     for (const auto& [run, each] : contributions_) pending += each.fate == Fate::kPending;
@@ -152,9 +226,23 @@ class MasterChecker {
       expect(found->second.worker == each.worker.value, "merge names another worker");
       found->second.fate = Fate::kMerging;
     }
-    if (!sync_) return expect(c.contributions.size() == 1, "async merges one");
+    check_state(c.state, 1);
+    if (!sync()) return expect(c.contributions.size() == 1, "async merges one");
     expect(c.contributions.size() == pending, "the mean leaves one out");
     for (const auto& [peer, life] : lives_) expect(!life.run, "the mean does not wait for all");
+  }
+  void obey(const master_command::EnterStage& c) {
+    expect(!entering_ && !merging_ && !stopping_, "a stage entered during something else");
+    expect(stage_over(), "a stage left before its end");
+    stage_ = next_stage();
+    stage_start_ = iteration_;
+    expect(c.stage == stage_, "another stage than the next");
+    entering_ = true;
+    for (const auto& [peer, life] : lives_) expect(!life.run, "a run under way between stages");
+    for (auto& [run, each] : contributions_) {
+      if (each.fate == Fate::kPending) decide(each);
+    }
+    check_state(c.state);
   }
   void obey(const master_command::StartTest& c) {
     expect(!testing_, "two tests at once");
@@ -176,18 +264,20 @@ class MasterChecker {
     expect(!merging_, "finish during a merge");
     expect(c.error || asked_to_stop_ || iteration_ == config_.max_iteration, "finish too early");
     if (c.error || asked_to_stop_ || config_.test_interval == 0) return;
+    if (config_.stages.size() > 1) return;   // that have intervals of their own
     for (std::uint64_t i = config_.start_iteration + 1; i <= iteration_; ++i) {
       const bool due = i % config_.test_interval == 0 || i == iteration_;
       expect(tests_.contains(i) == due, "a test is missing or too much");
     }
   }
 
-  std::uint64_t take() {
-    if (free_.empty()) return fresh_++;
-    return free_.extract(free_.begin()).value();
-  }
   void check_trains(const std::vector<master_command::SendTrain>& group) {
-    expect(!stopping_ && !merging_, "train after the end or during a merge");
+    expect(!stopping_ && !merging_ && !entering_, "train after the end or during a merge");
+    expect(!stage_over(), "train for a stage that is over");
+    std::set<std::uint64_t> free = free_shares();
+    std::uint64_t alive = 0;
+    for (const auto& [peer, life] : lives_) alive += life.ready ? 1 : 0;
+    expect(alive >= config_.workers_min, "train during a pause");
     for (const auto& each : group) {
       const auto found = lives_.find(each.peer.value);
       expect(found != lives_.end(), "train for nobody");
@@ -201,28 +291,76 @@ class MasterChecker {
       expect(each.message.run == next_run_++, "run numbers have a gap");
       expect(each.message.iteration == iteration_, "train at another iteration");
       expect(each.message.version == version_, "train from other weights");
+      expect(each.message.stage == stage_, "train for another stage");
+      expect(each.message.merged_run == life.merged_run, "another contribution said to be merged");
+      life.merged_run = kNoRun;
+      if (!life.next) check_share(each.message.data_run, free);
+      expect(!life.next || each.message.data_run == *life.next, "not the data that were reserved");
+      expect(each.message.data_runs >= 1 && each.message.data_runs <= kSharesPerRunMax,
+             "too many shares of the data");
       life.run = each.message.run;
-      life.current = life.next ? life.next : take();
+      life.first = each.message.data_run;
+      life.count = each.message.data_runs;
       life.next.reset();
-      expect(each.message.data_run == *life.current, "another share of the data");
     }
     for (const auto& each : group) {
-      Life& life = lives_.at(each.peer.value);
-      life.next = take();
-      expect(each.message.next_data_run == *life.next, "another share of the data reserved");
+      check_share(each.message.next_data_run, free);
+      lives_.at(each.peer.value).next = each.message.next_data_run;
+    }
+    check_holdings();
+  }
+  // Nobody's, though they were given out once. Only known if each reservation is of one share.
+  std::set<std::uint64_t> free_shares() const {
+    std::set<std::uint64_t> free;
+    for (std::uint64_t i = 0; i < fresh_; ++i) {
+      if (!used_.contains(i)) free.insert(i);
+    }
+    const auto erase = [&](std::uint64_t first, std::uint64_t count) {
+      for (std::uint64_t i = 0; i < count; ++i) free.erase(first + i);
+    };
+    for (const auto& [run, each] : contributions_) erase(each.first, each.count);
+    for (const auto& [peer, life] : lives_) {
+      if (life.run) erase(life.first, life.count);
+      if (life.next) erase(*life.next, 1);
+    }
+    return free;
+  }
+  // What nobody holds is dealt again first, the smallest first.
+  void check_share(std::uint64_t ordinal, std::set<std::uint64_t>& free) {
+    if (config_.shard_by_speed) return;
+    if (free.empty()) return expect(ordinal == fresh_++, "fresh data out of order");
+    expect(free.extract(free.begin()).value() == ordinal, "data left behind");
+  }
+  // Nobody holds what another holds, or what is used or reported.
+  void check_holdings() {
+    std::set<std::uint64_t> held = used_;
+    const auto take = [&](std::uint64_t first, std::uint64_t count) {
+      for (std::uint64_t i = 0; i < count; ++i) {
+        expect(held.insert(first + i).second, "a share of the data is held twice");
+      }
+    };
+    for (const auto& [run, each] : contributions_) {
+      if (each.fate != Fate::kDecided) take(each.first, each.count);
+    }
+    for (const auto& [peer, life] : lives_) {
+      if (life.run) take(life.first, life.count);
+      if (life.next) take(*life.next, 1);
     }
   }
 
   MasterConfig config_;
-  bool sync_;
-  std::uint64_t iteration_, next_run_;
+  std::uint64_t iteration_, next_run_, next_worker_ = 0;
   std::uint64_t version_ = config_.first_version.value;
-  std::uint64_t fresh_ = 0, merged_runs_ = 0;
-  std::set<std::uint64_t> free_, merged_ordinals_, workers_, tests_;
+  std::uint64_t merged_runs_ = 0;
+  std::uint32_t stage_ = 0;
+  std::uint64_t stage_start_ = config_.start_iteration;
+  std::uint64_t fresh_ = config_.first_data_run;         // shares from here on were never dealt
+  std::set<std::uint64_t> used_, tests_;                 // shares of the data; iterations
   std::map<std::uint64_t, Life> lives_;                  // by connection
+  std::map<std::uint64_t, std::uint64_t> uuids_;         // of the last Hello, by connection
   std::map<std::uint64_t, Contribution> contributions_;  // by run
   bool reply_expected_ = true, merging_ = false, testing_ = false, saving_ = false;
-  bool stopping_ = false, asked_to_stop_ = false, finished_ = false;
+  bool entering_ = false, stopping_ = false, asked_to_stop_ = false, finished_ = false;
   std::optional<ErrorCode> error_;
   std::string violation_;
 };

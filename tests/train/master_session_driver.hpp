@@ -3,6 +3,7 @@
 // A MasterSession driven by short calls; what it commands comes back as text, notes apart.
 
 #include <bit>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,6 +36,9 @@ inline std::string to_text(const master_command::StartMerge& c) {
   }
   return text;
 }
+inline std::string to_text(const master_command::EnterStage& c) {
+  return fmt::format("enter {}", c.stage);
+}
 inline std::string to_text(const master_command::StartTest& c) {
   return fmt::format("test {}", c.iteration);
 }
@@ -48,13 +52,14 @@ inline std::string to_text(const master_command::Finish& c) {
 inline std::string to_text(const master_command::Note&) { return {}; }
 
 struct MasterDriver {
-  explicit MasterDriver(MasterConfig config_in, const std::string& strategy = "async")
-      : config(config_in), session(std::move(config_in), named(strategy)) {}
+  explicit MasterDriver(const MasterConfig& config_in, StrategyFactory make = make_strategy)
+      : config(config_in), session(config_in, std::move(make)) {}
+  MasterDriver(const MasterConfig& config_in, const std::string& strategy)
+      : MasterDriver(with_strategy(config_in, strategy)) {}
 
-  static std::unique_ptr<Strategy> named(const std::string& name) {
-    StrategyOptions options;
-    options.name = name;
-    return make_strategy(options).value();
+  static MasterConfig with_strategy(MasterConfig config, const std::string& name) {
+    config.stages.front().strategy.name = name;
+    return config;
   }
 
   std::string on(const MasterEvent& event) {
@@ -68,15 +73,22 @@ struct MasterDriver {
       if (const auto* c = std::get_if<master_command::SendRefused>(&command)) {
         refusal = c->message.reason;
       }
+      if (const auto* c = std::get_if<master_command::SendTrain>(&command)) {
+        trains[c->peer.value] = c->message;
+      }
+      if (const auto* c = std::get_if<master_command::StartMerge>(&command)) last_merge = *c;
+      if (const auto* c = std::get_if<master_command::EnterStage>(&command)) last_entry = *c;
       const std::string one = std::visit([](const auto& c) { return to_text(c); }, command);
       text += (text.empty() ? "" : "; ") + one;
     }
     return text;
   }
 
-  std::string hello(std::uint64_t peer) {
+  // Each on a host of its own, unless it is named.
+  std::string hello(std::uint64_t peer, const std::string& name = {}, std::uint64_t uuid = 0) {
+    const std::string own = fmt::format("host{}/1/0", peer);
     return on(master_event::Hello{
-        {peer}, {kProtocolVersion, "host/" + std::to_string(peer), "cpu"}});
+        {peer}, {kProtocolVersion, name.empty() ? own : name, "cpu", uuid, uuid}});
   }
   std::string ready(std::uint64_t peer, std::uint64_t worker) {
     return on(master_event::Ready{{peer}, {worker, config.model.high, config.model.low}});
@@ -87,18 +99,33 @@ struct MasterDriver {
     return ready(peer, worker);
   }
   std::string trained(std::uint64_t peer, std::uint64_t worker, std::uint64_t run,
-                      float loss = 1.0F, std::uint64_t base = 0) {
+                      float loss = 1.0F, std::uint64_t base = 0, std::uint64_t compute_us = 0) {
     return on(master_event::Trained{
-        {peer}, {worker, run, std::bit_cast<std::uint32_t>(loss), base, 10, 0, 0}});
+        {peer}, {worker, run, std::bit_cast<std::uint32_t>(loss), base, 10, compute_us, 0}});
+  }
+  std::string beat(std::uint64_t peer, std::uint64_t worker, std::uint64_t run,
+                   std::uint64_t progress) {
+    return on(master_event::Beat{{peer}, {worker, run, progress}});
   }
   std::string merged(std::uint64_t merge, std::uint64_t version,
                      std::vector<WorkerId> rejected = {}) {
     return on(master_event::Merged{{merge}, {version}, std::move(rejected)});
   }
   std::string lost(std::uint64_t peer) { return on(master_event::PeerLost{{peer}, "reset"}); }
-  std::string tick(int seconds) {
+  std::string one_tick(int seconds) {
+    now = seconds;
     return on(master_event::Tick{std::chrono::seconds(1000 + seconds)});
   }
+  // Every second from the last one on, as a shell does.
+  std::string tick(int seconds) {
+    std::string text;
+    for (int at = now < 0 ? seconds : now + 1; at <= seconds; ++at) {
+      const std::string one = one_tick(at);
+      text += (text.empty() || one.empty() ? "" : "; ") + one;
+    }
+    return text;
+  }
+  std::string entered(std::uint64_t version) { return on(master_event::StageEntered{{version}}); }
   std::string tested(std::uint64_t iteration) {
     return on(master_event::Tested{iteration, 0.5F, 1.5F});
   }
@@ -117,11 +144,15 @@ struct MasterDriver {
   std::vector<std::string> notes;
   std::optional<Error> error;
   std::string refusal;
+  std::map<std::uint64_t, TrainMessage> trains;   // the last one of each connection
+  master_command::StartMerge last_merge{};
+  master_command::EnterStage last_entry{};
+  int now = -1;
 };
 
 inline MasterConfig config_for(std::uint64_t workers, std::uint64_t max_iteration) {
   MasterConfig config;
-  config.workers_min = workers;
+  config.workers_start = workers;
   config.max_iteration = max_iteration;
   config.model = {11, 12};
   config.store_uri = "unix:///r.sock";

@@ -139,6 +139,14 @@ TEST_CASE("stop during the last test leaves it") {
   CHECK(master.on(master_event::StopRequested{"SIGINT"}) == "finish");
 }
 
+TEST_CASE("stop before anything was merged has nothing to save") {
+  MasterConfig config = config_for(1, 100);
+  config.start_iteration = 7;
+  MasterDriver master(config);
+  master.join(5, 0);
+  CHECK(master.on(master_event::StopRequested{"SIGINT"}) == "stop 5; finish");
+}
+
 TEST_CASE("stop before training begins has nothing to save") {
   MasterDriver master(config_for(2, 100));
   master.join(5, 0);
@@ -191,9 +199,10 @@ TEST_CASE("a last test that fails is an error, after the snapshot") {
 TEST_CASE("a merge that fails ends training with its error, after a snapshot") {
   MasterDriver master(config_for(1, 100));
   master.join(5, 0);
-  master.trained(5, 0, 0);
-  CHECK(master.on(master_event::MergeFailed{{0}, {ErrorCode::kUnavailable, "store gone"}}) ==
-        "stop 5; snapshot 0");
+  step(master, 0);
+  master.trained(5, 0, 1);
+  CHECK(master.on(master_event::MergeFailed{{1}, {ErrorCode::kUnavailable, "store gone"}}) ==
+        "stop 5; snapshot 1");
   CHECK(master.on(master_event::SnapshotFailed{kDiskGone}) == code(ErrorCode::kUnavailable));
   CHECK(master.noted(kDiskGone.message));
   CHECK(master.error->message == "store gone");
@@ -202,10 +211,11 @@ TEST_CASE("a merge that fails ends training with its error, after a snapshot") {
 TEST_CASE("a store that is gone for good ends training with its error, after a snapshot") {
   MasterDriver master(config_for(1, 100));
   master.join(5, 0);
+  step(master, 0);
   const Error gone{ErrorCode::kUnavailable, "store gone"};
-  CHECK(master.on(master_event::StoreLost{gone}) == "stop 5; snapshot 0");
+  CHECK(master.on(master_event::StoreLost{gone}) == "stop 5; snapshot 1");
   CHECK(master.on(master_event::StoreLost{gone}).empty());
-  CHECK(master.snapshot_done(0) == code(ErrorCode::kUnavailable));
+  CHECK(master.snapshot_done(1) == code(ErrorCode::kUnavailable));
 }
 
 TEST_CASE("a store that is gone before training has begun leaves nothing to save") {
@@ -221,8 +231,7 @@ TEST_CASE("a fault of the store that the last worker met ends training with it")
   master.join(6, 1);
   const auto full = static_cast<std::uint32_t>(ErrorCode::kFull);
   CHECK(master.on(master_event::Leave{{5}, {0, full, "Redis is full"}}).empty());
-  CHECK(master.on(master_event::Leave{{6}, {1, full, "Redis is full"}}) == "snapshot 0");
-  CHECK(master.snapshot_done(0) == code(ErrorCode::kFull));
+  CHECK(master.on(master_event::Leave{{6}, {1, full, "Redis is full"}}) == code(ErrorCode::kFull));
 }
 
 TEST_CASE("a merge that fails during a stop makes it an error") {
@@ -231,8 +240,52 @@ TEST_CASE("a merge that fails during a stop makes it an error") {
   master.trained(5, 0, 0);
   master.on(master_event::StopRequested{"SIGTERM"});
   CHECK(master.on(master_event::MergeFailed{{0}, {ErrorCode::kFull, "store full"}}) ==
-        "snapshot 0");
-  CHECK(master.snapshot_done(0) == code(ErrorCode::kFull));
+        code(ErrorCode::kFull));
+}
+
+TEST_CASE("superseded: the end at once, nothing is written; workers look for the new master") {
+  MasterConfig config = config_for(3, 100);
+  config.test_interval = 1;
+  MasterDriver master(config);
+  const Error superseded{ErrorCode::kSuperseded, "epoch 9 has the job"};
+  const auto away = static_cast<int>(ErrorCode::kUnavailable);
+  const std::string end = fmt::format("refuse 5 code {0}; refuse 6 code {0}; refuse 7 code {0}; "
+                                      "refuse 8 code {0}; {1}",
+                                      away, code(ErrorCode::kSuperseded));
+  master.join(5, 0);
+  master.join(6, 1);
+  master.join(7, 2);
+  master.hello(8);
+  master.trained(5, 0, 0);
+  SECTION("by the store") {}
+  SECTION("by a merge") {
+    CHECK(master.on(master_event::MergeFailed{{0}, superseded}) == end);
+  }
+  SECTION("with a test and a merge under way") {
+    CHECK(master.merged(0, 1).ends_with("test 1"));
+    master.trained(6, 1, 1);
+  }
+  if (!master.session.finished()) CHECK(master.on(master_event::StoreLost{superseded}) == end);
+  CHECK(master.error->message == superseded.message);
+  CHECK(master.session.finished());
+  CHECK(master.hello(9).empty());
+}
+
+TEST_CASE("superseded between stages or while it ends: the end at once") {
+  const Error superseded{ErrorCode::kSuperseded, "epoch 9 has the job"};
+  MasterConfig config = config_for(1, 2);
+  config.stages = {Schedule{}, Schedule{}};
+  config.stages[0].iterations = 1;
+  MasterDriver between(config);
+  between.join(5, 0);
+  CHECK(step(between, 0) == "enter 1");
+  CHECK(between.on(master_event::StageFailed{superseded}) ==
+        fmt::format("refuse 5 code {}; ", static_cast<int>(ErrorCode::kUnavailable)) +
+            code(ErrorCode::kSuperseded));
+  MasterDriver ending(config_for(1, 1));
+  ending.join(5, 0);
+  CHECK(step(ending, 0) == "stop 5; snapshot 1");
+  CHECK(ending.on(master_event::StoreLost{superseded}) == code(ErrorCode::kSuperseded));
 }
 
 }  // namespace speedo

@@ -17,19 +17,24 @@ TEST_CASE("training starts when enough workers are ready, with all of them at on
 }
 
 TEST_CASE("the welcome says where the job lies and which model it is") {
-  MasterSession session(config_for(1, 100), MasterDriver::named("async"));
-  const auto commands = session.on(master_event::Hello{{7}, {kProtocolVersion, "w", "cpu"}});
+  MasterConfig config = config_for(1, 100);
+  config.epoch = 77;
+  MasterSession session(config);
+  const auto commands = session.on(master_event::Hello{{7}, {kProtocolVersion, "w", "cpu", 1, 2}});
   REQUIRE(commands.size() == 1);
   const WelcomeMessage& message = std::get<master_command::SendWelcome>(commands[0]).message;
   CHECK(message.store == "unix:///r.sock");
   CHECK(message.job == "job");
   CHECK(message.model_high == 11);
   CHECK(message.model_low == 12);
+  CHECK(message.epoch == 77);
+  CHECK(session.progress().epoch == 77);
+  CHECK(session.progress().worker_ids == 1);
 }
 
 TEST_CASE("another protocol is refused, naming both") {
   MasterDriver master(config_for(1, 100));
-  const auto text = master.on(master_event::Hello{{5}, {77, "old", "cpu"}});
+  const auto text = master.on(master_event::Hello{{5}, {77, "old", "cpu", 0, 0}});
   CHECK(text == fmt::format("refuse 5 code {}", static_cast<int>(ErrorCode::kMismatch)));
   CHECK(master.refusal.find("77") != std::string::npos);
   CHECK(master.refusal.find(std::to_string(kProtocolVersion)) != std::string::npos);
@@ -126,15 +131,14 @@ TEST_CASE("when all workers are gone the master waits, says so, and gives up in 
   CHECK(master.tick(500).empty());
   CHECK(!master.noted("no worker is left"));
   master.lost(6);
-  CHECK(master.tick(501).empty());
+  CHECK(master.noted("no worker is left"));
   master.notes.clear();
-  CHECK(master.tick(530).empty());
+  CHECK(master.tick(529).empty());
   CHECK(master.notes.empty());
-  CHECK(master.tick(531).empty());
+  CHECK(master.tick(530).empty());
   CHECK(master.notes.size() == 1);
-  CHECK(master.tick(571) == "snapshot 0");
-  CHECK(master.snapshot_done(0) ==
-        fmt::format("finish code {}", static_cast<int>(ErrorCode::kTimeout)));
+  CHECK(master.tick(569).empty());
+  CHECK(master.tick(570) == fmt::format("finish code {}", static_cast<int>(ErrorCode::kTimeout)));
 }
 
 TEST_CASE("one new worker is enough to go on") {
@@ -147,32 +151,89 @@ TEST_CASE("one new worker is enough to go on") {
   CHECK(master.join(7, 2) == "train 7 run 2 it 0 v 0 data 0/1");
 }
 
-TEST_CASE("a run that stays silent for worker_timeout makes its worker dead") {
-  MasterConfig config = config_for(2, 100);
-  config.worker_timeout = std::chrono::seconds(10);
-  MasterDriver master(config, "sync");
-  master.tick(0);
+TEST_CASE("more than MAX are turned away until there is room") {
+  MasterConfig config = config_for(1, 100);
+  config.workers_max = 2;
+  MasterDriver master(config);
+  const std::string turned_away =
+      fmt::format("refuse 7 code {}", static_cast<int>(ErrorCode::kUnavailable));
   master.join(5, 0);
-  master.join(6, 1);
-  CHECK(master.tick(5).empty());
-  CHECK(master.trained(5, 0, 0).empty());
-  CHECK(master.tick(9).empty());
-  CHECK(master.tick(10) == fmt::format("refuse 6 code {}; mean 0 it 0: 0.0",
-                                       static_cast<int>(ErrorCode::kTimeout)));
-  CHECK(master.trained(6, 1, 1).empty());
-  CHECK(master.lost(6).empty());
-  CHECK(master.tick(60).empty());
-  CHECK(master.merged(0, 1) == "train 5 run 2 it 1 v 1 data 2/1");
+  CHECK(master.hello(6) == "welcome 6 as 1");   // counts though it is not ready
+  CHECK(master.hello(7) == turned_away);
+  CHECK(master.refusal.find("has its 2 workers") != std::string::npos);
+  master.lost(5);
+  CHECK(master.hello(7) == "welcome 7 as 2");
+  CHECK(master.session.progress().flapped == 0);
 }
 
-TEST_CASE("time before the first tick is nobody's silence") {
+TEST_CASE("a process that comes back on another connection ends its earlier life first") {
   MasterConfig config = config_for(1, 100);
-  config.worker_timeout = std::chrono::seconds(10);
+  config.workers_max = 1;
   MasterDriver master(config);
+  CHECK(master.hello(5, "a/1/0", 42) == "welcome 5 as 0");
+  CHECK(master.ready(5, 0) == "train 5 run 0 it 0 v 0 data 0/1");
+  CHECK(master.hello(6, "a/1/0", 42) == "welcome 6 as 1");
+  CHECK(master.session.progress().workers_alive == 0);
+  CHECK(master.trained(5, 0, 0).empty());
+  CHECK(master.lost(5).empty());
+  CHECK(master.ready(6, 1) == "train 6 run 1 it 0 v 0 data 0/1");
+}
+
+TEST_CASE("without a uuid nobody is taken for another") {
+  MasterDriver master(config_for(1, 100));
   master.join(5, 0);
-  CHECK(master.tick(5000).empty());
-  CHECK(master.tick(5009).empty());
-  CHECK(!master.tick(5010).empty());
+  master.join(6, 1);
+  CHECK(master.session.progress().workers_alive == 2);
+}
+
+TEST_CASE("a host whose workers come and go without a run is kept out for a while") {
+  MasterDriver master(config_for(1, 100));
+  const std::string turned_away =
+      fmt::format("refuse 50 code {}", static_cast<int>(ErrorCode::kUnavailable));
+  master.tick(0);
+  std::uint64_t worker = 0;
+  const auto flap = [&](std::uint64_t peer) {
+    CHECK(master.hello(peer, "shaky/9/0") == fmt::format("welcome {} as {}", peer, worker));
+    master.ready(peer, worker++);
+    master.lost(peer);
+  };
+  for (int i = 0; i < kFlapsMax; ++i) flap(10);
+  CHECK(master.noted("workers of shaky come and go without finishing a run"));
+  CHECK(master.hello(50, "shaky/10/0") == turned_away);
+  CHECK(master.session.progress().flapped == 1);
+  CHECK(master.hello(51, "steady/1/0") == fmt::format("welcome 51 as {}", worker++));
+  master.tick(1);
+  flap(11);
+  master.tick(2);
+  CHECK(master.hello(50, "shaky/10/0") == turned_away);
+  CHECK(master.refusal.find("kept out for 1.0 s more") != std::string::npos);
+  master.tick(3);
+  CHECK(master.hello(50, "shaky/10/0") == fmt::format("welcome 50 as {}", worker));
+  master.ready(50, worker);
+  const std::uint64_t run = master.trains[50].run;
+  CHECK(master.trained(50, worker, run) == fmt::format("merge 0 it 0: {}.{}", worker, run));
+  worker += 1;
+  master.lost(50);
+  for (int i = 0; i + 1 < kFlapsMax; ++i) flap(12);
+  CHECK(master.hello(52, "shaky/11/0") == fmt::format("welcome 52 as {}", worker));
+}
+
+TEST_CASE("those that could not reach the store, and doubles, do not count as flapping") {
+  MasterDriver master(config_for(1, 100));
+  const auto away = static_cast<std::uint32_t>(ErrorCode::kUnavailable);
+  for (std::uint64_t i = 0; i < 10; ++i) {
+    CHECK(master.hello(5, "h/1/0") == fmt::format("welcome 5 as {}", i));
+    if (i % 2 == 0) master.on(master_event::Leave{{5}, {i, away, "redis away"}});
+  }
+  CHECK(master.session.progress().flapped == 0);
+}
+
+TEST_CASE("a Ready that is repeated before the first order is nothing special") {
+  MasterDriver master(config_for(2, 100));
+  master.join(5, 0);
+  CHECK(master.ready(5, 0).empty());
+  CHECK(master.session.progress().ignored == 0);
+  CHECK(master.session.progress().workers_alive == 1);
 }
 
 }  // namespace speedo

@@ -24,13 +24,14 @@ const int kParametersSet = setenv("RC_PARAMS", kParameters, 0);
 
 // The session, its checker, and what the shell around it would know.
 struct Master {
-  Master(const MasterConfig& config, const std::string& strategy)
-      : session(config, MasterDriver::named(strategy)), checker(config, strategy == "sync") {}
+  explicit Master(const MasterConfig& config) : session(config), checker(config) {}
 
   void on(const MasterEvent& event) {
+    if (const auto* e = std::get_if<master_event::Trained>(&event)) running.erase(e->peer.value);
     checker.see(event);
     const MasterCommands commands = session.on(event);
     checker.check(commands);
+    checker.check_state(session.save());
     RC_ASSERT(checker.violation() == "");
     RC_ASSERT(session.finished() == checker.finished());
     RC_ASSERT(session.progress().iteration == checker.iteration());
@@ -43,8 +44,10 @@ struct Master {
     }
     if (const auto* train = std::get_if<master_command::SendTrain>(&command)) {
       orders.push_back({train->peer.value, train->message.run});
+      if (train->peer.value >= 100) running[train->peer.value] = train->message.run;
     }
     if (const auto* start = std::get_if<master_command::StartMerge>(&command)) merge = *start;
+    entering |= std::holds_alternative<master_command::EnterStage>(command);
     testing |= std::holds_alternative<master_command::StartTest>(command);
     saving |= std::holds_alternative<master_command::StartSnapshot>(command);
   }
@@ -53,7 +56,9 @@ struct Master {
   // there ever were.
   MasterEvent message(unsigned kind, unsigned random) const {
     if (welcomes.empty() || kind == 0) {
-      return master_event::Hello{{random % 8}, {kProtocolVersion, "w", "cpu"}};
+      // Now and then a process that is known on another connection.
+      const std::uint64_t uuid = random % 5 == 0 ? 1 + random % 3 : 10 + random % 8;
+      return hello(random % 8, "h" + std::to_string(random % 3), uuid);
     }
     const auto& [peer, worker] = welcomes[random % welcomes.size()];
     if (kind == 1) return master_event::PeerLost{{peer}, "reset"};
@@ -62,6 +67,7 @@ struct Master {
       const auto& last = welcomes.back();
       return master_event::Ready{{last.first}, {last.second, 11, 12}};
     }
+    if (kind == 6) return master_event::Beat{{peer}, {worker, random % 16, random % 5}};
     // Mostly a recent order; its worker is the newest life on that connection.
     const std::size_t back = kind <= 7 ? random % orders.size()
                                        : random % std::min<std::size_t>(orders.size(), 4);
@@ -70,17 +76,25 @@ struct Master {
     for (const auto& [p, w] : welcomes) order_worker = p == order_peer ? w : order_worker;
     const float loss = random % 13 == 0 ? std::numeric_limits<float>::quiet_NaN() : 1.0F;
     return master_event::Trained{
-        {order_peer}, {order_worker, run, std::bit_cast<std::uint32_t>(loss), 0, 1, 0, 0}};
+        {order_peer},
+        {order_worker, run, std::bit_cast<std::uint32_t>(loss), 0, 10, 1 + order_peer * 3, 0}};
+  }
+  static MasterEvent hello(std::uint64_t peer, const std::string& name, std::uint64_t uuid) {
+    return master_event::Hello{{peer}, {kProtocolVersion, name, "cpu", uuid, uuid}};
   }
   // What the shell owes, in an order that `random` picks; false if it owes nothing.
   bool settle(unsigned random) {
-    if (merge && (random % 2 == 0 || (!testing && !saving))) {
+    if (merge && (random % 2 == 0 || (!testing && !saving && !entering))) {
       std::vector<WorkerId> rejected;
       if (random % 7 == 0) rejected.push_back(merge->contributions.front().worker);
       if (rejected.size() < merge->contributions.size()) version += 1;
       const MergeId id = merge->merge;
       merge.reset();
       on(master_event::Merged{id, {version}, rejected});
+    } else if (entering) {
+      entering = false;
+      version += 1;
+      on(master_event::StageEntered{{version}});
     } else if (testing) {
       testing = false;
       on(master_event::Tested{checker.iteration(), 0.5F, 1.0F});
@@ -92,19 +106,23 @@ struct Master {
     }
     return true;
   }
-  // Liveness: one worker that keeps reporting brings training to its end.
+  // Liveness: workers that keep reporting bring training to its end.
   void carry_to_the_end() {
-    on(master_event::Hello{{100}, {kProtocolVersion, "last", "cpu"}});
     for (std::uint64_t peer = 0; peer < 8; ++peer) on(master_event::PeerLost{{peer}, "gone"});
-    if (!session.finished() && welcomes.back().first == 100) {
-      on(master_event::Ready{{100}, {welcomes.back().second, 11, 12}});
+    for (std::uint64_t peer = 100; peer < 103 && !session.finished(); ++peer) {
+      on(hello(peer, "sound" + std::to_string(peer), peer));
+      if (welcomes.empty() || welcomes.back().first != peer) continue;   // the end has come
+      on(master_event::Ready{{peer}, {welcomes.back().second, 11, 12}});
     }
-    for (int step = 0; step < 200 && !session.finished(); ++step) {
+    for (int step = 0; step < 300 && !session.finished(); ++step) {
       if (settle(1)) continue;
-      RC_ASSERT(!orders.empty());
-      RC_ASSERT(orders.back().first == 100U);
-      on(master_event::Trained{
-          {100}, {welcomes.back().second, orders.back().second, 0, 0, 1, 0, 0}});
+      const auto pending = running;
+      RC_ASSERT(!pending.empty());
+      for (const auto& [peer, run] : pending) {
+        std::uint64_t worker = 0;
+        for (const auto& [p, w] : welcomes) worker = p == peer ? w : worker;
+        on(master_event::Trained{{peer}, {worker, run, 0, 0, 1, 0, 0}});
+      }
     }
     RC_ASSERT(session.finished());
   }
@@ -114,52 +132,68 @@ struct Master {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> welcomes;  // connection, worker
   std::vector<std::pair<std::uint64_t, std::uint64_t>> orders;    // connection, run
   std::optional<master_command::StartMerge> merge;
-  bool testing = false, saving = false;
+  std::map<std::uint64_t, std::uint64_t> running;                 // of the last workers
+  bool entering = false, testing = false, saving = false;
   std::uint64_t version = 0;
 };
 
-void run_sequence(const std::string& strategy, const std::vector<std::uint16_t>& randoms) {
-  MasterConfig config = config_for(1 + randoms.size() % 3, 12);
+// "sync async" is a job of two stages.
+MasterConfig random_config(const std::vector<std::string>& strategies, std::size_t salt) {
+  MasterConfig config = config_for(1 + salt % 3, 12);
+  config.workers_min = 1 + salt / 3 % 2;
+  config.workers_max = salt % 7 == 0 ? 5 : 0;
   config.test_interval = 3;
   config.snapshot_interval = 5;
-  config.worker_timeout = std::chrono::seconds(60);
-  Master master(config, strategy);
-  int seconds = 0;
+  config.worker_timeout = std::chrono::seconds(20);
+  config.stall_timeout = std::chrono::seconds(30);
+  config.shard_by_speed = salt % 2 == 0;
+  config.stages.clear();
+  for (const std::string& name : strategies) {
+    Schedule stage;
+    stage.strategy.name = name;
+    stage.iterations = strategies.size() > 1 ? 2 + salt % 3 : 0;
+    stage.weight_by_staleness = name == "async";
+    config.stages.push_back(stage);
+  }
+  return config;
+}
+
+void run_sequence(const std::vector<std::string>& strategies,
+                  const std::vector<std::uint16_t>& randoms) {
+  Master master(random_config(strategies, randoms.size()));
+  int milliseconds = 0;
   for (const std::uint16_t random : randoms) {
     if (master.session.finished()) break;
     const unsigned kind = random % 16, rest = random / 16;
     if (kind == 15) {
-      seconds += static_cast<int>(rest % 40);
-      master.on(master_event::Tick{std::chrono::seconds(seconds)});
+      for (unsigned i = 0; i < rest % 8; ++i) {
+        milliseconds += 1000;
+        master.on(master_event::Tick{std::chrono::milliseconds(milliseconds)});
+      }
     } else if (kind < 12 || !master.settle(rest)) {
       master.on(master.message(kind, rest));
     }
   }
-  if (!master.session.finished()) {
-    // Enough to start with, if training has not begun.
-    for (std::uint64_t peer = 101; peer < 104; ++peer) {
-      master.on(master_event::Hello{{peer}, {kProtocolVersion, "w", "cpu"}});
-      if (master.session.finished() || master.welcomes.empty()) break;
-      master.on(master_event::Ready{{peer}, {master.welcomes.back().second, 11, 12}});
-    }
-    for (std::uint64_t peer = 101; peer < 104; ++peer) {
-      master.on(master_event::PeerLost{{peer}, "gone"});
-    }
-    master.carry_to_the_end();
-  }
+  if (!master.session.finished()) master.carry_to_the_end();
 }
 
 }  // namespace
 
 TEST_CASE("master session under random events, async") {
   CHECK(rc::check([](const std::vector<std::uint16_t>& randoms) {
-    run_sequence("async", randoms);
+    run_sequence({"async"}, randoms);
   }));
 }
 
 TEST_CASE("master session under random events, sync") {
   CHECK(rc::check([](const std::vector<std::uint16_t>& randoms) {
-    run_sequence("sync", randoms);
+    run_sequence({"sync"}, randoms);
+  }));
+}
+
+TEST_CASE("master session under random events, sync and async in turn") {
+  CHECK(rc::check([](const std::vector<std::uint16_t>& randoms) {
+    run_sequence({"sync", "async"}, randoms);
   }));
 }
 

@@ -183,6 +183,25 @@ TEST_CASE("a merge resets the count of those that are not finite; a rejected one
   CHECK(master.session.finished());
 }
 
+TEST_CASE("contributions that a store lost all at once count as one sign of divergence") {
+  constexpr std::uint64_t kWorkers = 3 * kNonFiniteRunsMax;
+  MasterDriver master(config_for(kWorkers, 1000), "sync");
+  std::vector<WorkerId> all;
+  for (std::uint64_t i = 0; i < kWorkers; ++i) {
+    master.join(5 + i, i);
+    all.push_back({i});
+  }
+  for (std::uint64_t round = 0; round < kNonFiniteRunsMax; ++round) {
+    CHECK(!master.session.finished());
+    for (std::uint64_t i = 0; i < kWorkers; ++i) {
+      master.trained(5 + i, i, master.trains.at(5 + i).run);
+    }
+    master.merged(round, 0, all);
+  }
+  CHECK(master.error->code == ErrorCode::kNotFinite);
+  CHECK(master.session.progress().rejected == kWorkers * kNonFiniteRunsMax);
+}
+
 TEST_CASE("a rejected contribution in a mean leaves the iteration to the others") {
   MasterDriver master(config_for(2, 100), "sync");
   master.join(5, 0);

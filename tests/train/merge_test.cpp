@@ -126,6 +126,9 @@ TEST_CASE("the elastic difference moves worker and centre towards each other", "
       require_near(e[i], expected);
       require_near(x[i], double{start[i]} - expected);
     }
+    std::vector<float> same = centre;
+    elastic_part(same, 0.25F, start, same);  // in place of the centre
+    REQUIRE(same == e);
     std::vector<float> still = start;
     elastic_difference(centre, 0.0F, still, e);
     REQUIRE(still == start);

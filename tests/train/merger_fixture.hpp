@@ -39,14 +39,15 @@ inline std::vector<float> random_floats(std::size_t count, float range, std::uin
   return values;
 }
 
+inline MergerConfig config_of(const UpdateSpec& update) { return {.stages = {update}}; }
+
 // A merger, the store it works on, and workers made of random numbers.
 struct MergerFixture {
   using Runs = std::vector<std::pair<std::uint64_t, std::uint64_t>>;  // worker, run
 
   explicit MergerFixture(const MergerConfig& config, std::size_t count,
                          std::shared_ptr<ParameterStore> the_store = nullptr,
-                         const caffe::SolverState* state = nullptr,
-                         const std::vector<float>* weights = nullptr)
+                         const Checkpoint* from = nullptr)
       : store(the_store ? std::move(the_store) : std::make_shared<ChunkedStore>(map, "m")) {
     // Made here and not on the merger's thread; see tests/store/store_under_test.hpp.
     static const bool logging = (set_up_logging(), true);
@@ -58,16 +59,21 @@ struct MergerFixture {
     REQUIRE(layout.element_count() >= static_cast<std::int64_t>(count));
     elements = static_cast<std::size_t>(layout.element_count());
     parameters = count;
-    start = weights != nullptr ? *weights : padded(random_floats(count, 1.0F, 1));
+    start = from != nullptr ? from->weights : padded(random_floats(count, 1.0F, 1));
     solver.set_base_lr(0.1F);
     solver.set_lr_policy("fixed");
     solver.set_momentum(0.9F);
     solver.set_weight_decay(0.01F);
-    auto made = make_merger(
-        config, layout, solver, start, Version{0}, store,
-        [] { return Result<std::unique_ptr<Backend>>(make_cpu_backend()); }, state);
+    Checkpoint begin;
+    if (from != nullptr) begin = *from;
+    begin.weights = start;
+    auto made = make_merger(config, layout, solver, begin, store, [] {
+      return Result<std::unique_ptr<Backend>>(make_cpu_backend());
+    });
     require(made);
     merger = std::move(*made);
+    first = Version{begin.version.value + 1};
+    enter_or_fail(0);
   }
 
   // Elements behind the last parameter are zero everywhere.
@@ -92,13 +98,14 @@ struct MergerFixture {
 
   void put_contribution(std::uint64_t worker, const RecordInfo& record,
                         const std::vector<float>& values) {
-    require(put(*store, contribution_key(worker), record, padded(values)));
+    require(put(*store, contribution_key(0, worker), record,
+                values.size() < elements ? padded(values) : values));
   }
 
   // Changes a byte in the middle of what a worker has put. Requires: the store in memory.
   void damage_contribution(std::uint64_t worker) {
     auto value = std::make_shared<KvOperation>();
-    value->key = "speedo:{m}:" + contribution_key(worker) + ":s0:c3";
+    value->key = "speedo:{m}:" + contribution_key(0, worker) + ":s0:c3";
     require(execute(*map, value));
     value->text[value->text.size() / 2] ^= 1;
     auto damaged = std::make_shared<KvOperation>();
@@ -112,6 +119,9 @@ struct MergerFixture {
     master_command::StartMerge command{};
     command.iteration = iteration;
     command.mean = mean;
+    command.stage = stage;
+    command.state = state;
+    command.lr_scale = lr_scale;
     for (const auto& [worker, run] : runs) {
       command.contributions.push_back({WorkerId{worker}, RunId{run}, weight});
     }
@@ -131,10 +141,16 @@ struct MergerFixture {
     return *result;
   }
 
-  void publish_or_fail() {
+  Result<Version> enter(std::uint32_t next, const std::string& state_text = {}) {
     std::promise<Result<Version>> done;
-    merger->publish([&](Result<Version> result) { done.set_value(std::move(result)); });
-    require(done.get_future().get());
+    merger->enter_stage(next, state_text,
+                        [&](Result<Version> result) { done.set_value(std::move(result)); });
+    return done.get_future().get();
+  }
+
+  void enter_or_fail(std::uint32_t next, const std::string& state_text = {}) {
+    require(enter(next, state_text));
+    stage = next;
   }
 
   Merger::Copy copy() {
@@ -143,12 +159,16 @@ struct MergerFixture {
     return done.get_future().get();
   }
 
-  // What a worker would read now.
-  std::vector<float> stored(std::uint64_t version) {
-    std::vector<float> values(elements);
-    const auto found = get(*store, weights_key(), layout.digest(), values);
+  // The version after so many merges and entered stages since the fixture was made.
+  Version after(std::uint64_t steps) const { return Version{first.value + steps}; }
+
+  // What a worker would read now, after so many steps. `histories`: that the record holds.
+  std::vector<float> stored(std::uint64_t steps, std::size_t histories = 0,
+                            const std::string& key = weights_key()) {
+    std::vector<float> values(elements * (1 + histories));
+    const auto found = get(*store, key, layout.digest(), values);
     require(found);
-    REQUIRE(found->version == version);
+    REQUIRE(found->version == after(steps).value);
     return values;
   }
 
@@ -158,7 +178,11 @@ struct MergerFixture {
   std::shared_ptr<MemoryKeyValue> map = std::make_shared<MemoryKeyValue>();
   std::shared_ptr<ParameterStore> store;
   std::vector<float> start;
-  float weight = 1.0F;
+  Version first;  // published before the first merge
+  // Of the next jobs.
+  float weight = 1.0F, lr_scale = 1.0F;
+  std::uint32_t stage = 0;
+  std::string state;
   std::unique_ptr<Merger> merger;
 };
 

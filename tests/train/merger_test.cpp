@@ -15,7 +15,7 @@ TEST_CASE("one full delta is added bit by bit", "[merger]") {
   MergerFixture fixture({.threads = threads}, kManyChunks);
   const auto delta = fixture.contribute(4, 17, 0.01F);
   const MergeResult result = fixture.merge_or_fail({{4, 17}}, false);
-  REQUIRE(result.version == Version{1});
+  REQUIRE(result.version == fixture.after(1));
   REQUIRE(result.rejected.empty());
   std::vector<float> expected = fixture.start;
   for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += delta[i];
@@ -29,7 +29,7 @@ TEST_CASE("the mean of several deltas, in the order given", "[merger]") {
   MergerFixture fixture({.threads = threads}, count);
   std::vector<std::vector<float>> deltas;
   for (std::uint64_t w = 0; w < 3; ++w) deltas.push_back(fixture.contribute(w, 5 + w, 0.01F));
-  REQUIRE(fixture.merge_or_fail({{2, 7}, {0, 5}, {1, 6}}, true).version == Version{1});
+  REQUIRE(fixture.merge_or_fail({{2, 7}, {0, 5}, {1, 6}}, true).version == fixture.after(1));
   std::vector<float> expected = fixture.start;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const float sum = deltas[2][i] + deltas[0][i] + deltas[1][i];
@@ -39,7 +39,7 @@ TEST_CASE("the mean of several deltas, in the order given", "[merger]") {
 }
 
 TEST_CASE("factor, weight and skip", "[merger]") {
-  MergerFixture fixture({.factor = 2.0F, .skip = 0.005F}, 1000);
+  MergerFixture fixture(config_of({.factor = 2.0F, .skip = 0.005F}), 1000);
   const auto delta = fixture.contribute(0, 1, 0.01F), other = fixture.contribute(1, 1, 0.01F);
   fixture.weight = 0.5F;
   fixture.merge_or_fail({{0, 1}, {1, 1}}, false);
@@ -76,7 +76,7 @@ TEST_CASE("a contribution at fault leaves no trace", "[merger]") {
   if (fault == "damaged") fixture.damage_contribution(1);
   const MergeResult result = fixture.merge_or_fail({{1, 2}, {0, 1}}, true);
   REQUIRE(result.rejected == std::vector{WorkerId{1}});
-  REQUIRE(result.version == Version{1});
+  REQUIRE(result.version == fixture.after(1));
   std::vector<float> expected = fixture.start;
   for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += good[i];
   REQUIRE((fixture.stored(1) == expected));
@@ -84,14 +84,13 @@ TEST_CASE("a contribution at fault leaves no trace", "[merger]") {
 
 TEST_CASE("with no good contribution nothing changes", "[merger]") {
   MergerFixture fixture({}, 1000);
-  fixture.publish_or_fail();
   fixture.put_contribution(1, fixture.info(1, 2), std::vector<float>(1000, NAN));
   const MergeResult result = fixture.merge_or_fail({{0, 1}, {1, 2}}, true);
   REQUIRE(result.rejected == std::vector{WorkerId{0}, WorkerId{1}});
-  REQUIRE(result.version == Version{0});
+  REQUIRE(result.version == fixture.after(0));
   REQUIRE(fixture.copy().weights == fixture.start);
   REQUIRE(fixture.stored(0) == fixture.start);
-  REQUIRE(fixture.merge_or_fail({}, true).version == Version{0});
+  REQUIRE(fixture.merge_or_fail({}, true).version == fixture.after(0));
 }
 
 TEST_CASE("versions follow each other, and the store has the newest", "[merger]") {
@@ -99,7 +98,7 @@ TEST_CASE("versions follow each other, and the store has the newest", "[merger]"
   std::vector<float> expected = fixture.start;
   for (std::uint64_t run = 1; run <= 7; ++run) {
     const auto delta = fixture.contribute(run % 2, run, 0.01F);
-    REQUIRE(fixture.merge_or_fail({{run % 2, run}}, run % 3 == 0).version == Version{run});
+    REQUIRE(fixture.merge_or_fail({{run % 2, run}}, run % 3 == 0).version == fixture.after(run));
     for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += delta[i];
     REQUIRE(fixture.stored(run) == expected);
   }
@@ -115,7 +114,7 @@ TEST_CASE("jobs are done in order, and copies are of their moment", "[merger]") 
     fixture.merger->copy([seen](Merger::Copy copy) { seen->set_value(copy.version); });
     fixture.merger->merge(fixture.job({{0, 1}}, false), [](Result<MergeResult>) {});
   }
-  for (std::uint64_t i = 0; i < 3; ++i) REQUIRE(versions[i].get() == Version{i});
+  for (std::uint64_t i = 0; i < 3; ++i) REQUIRE(versions[i].get() == fixture.after(i));
 }
 
 TEST_CASE("what is queued when the merger goes ends with an error", "[merger]") {
@@ -134,7 +133,6 @@ TEST_CASE("what is queued when the merger goes ends with an error", "[merger]") 
 
 TEST_CASE("weights that the store lost are published again", "[merger]") {
   MergerFixture fixture({}, 1000);
-  fixture.publish_or_fail();
   fixture.contribute(0, 1, 0.01F);
   fixture.merge_or_fail({{0, 1}}, false);
   require(fixture.store->clear());
@@ -146,11 +144,12 @@ TEST_CASE("weights that the store lost are published again", "[merger]") {
 }
 
 TEST_CASE("gradients go through the solver's rule", "[merger]") {
-  MergerFixture fixture({.update = UpdateKind::kGradientOnly}, kManyChunks);
+  MergerFixture fixture(config_of({.kind = UpdateKind::kGradientOnly}), kManyChunks);
   std::vector<double> w(fixture.start.begin(), fixture.start.end()), history(w.size(), 0.0);
   for (std::uint64_t run = 1; run <= 3; ++run) {
     const auto a = fixture.contribute(0, run, 0.1F), b = fixture.contribute(1, run, 0.1F);
-    REQUIRE(fixture.merge_or_fail({{0, run}, {1, run}}, true, run - 1).version == Version{run});
+    const MergeResult result = fixture.merge_or_fail({{0, run}, {1, run}}, true, run - 1);
+    REQUIRE(result.version == fixture.after(run));
     for (std::size_t i = 0; i < w.size(); ++i) {
       const double gradient = 0.5 * (double{a[i]} + double{b[i]}) + 0.01 * w[i];
       history[i] = 0.9 * history[i] + 0.1 * gradient;
@@ -173,7 +172,7 @@ TEST_CASE("gradients go through the solver's rule", "[merger]") {
 }
 
 TEST_CASE("a bad gradient leaves weights and history alone", "[merger]") {
-  MergerFixture fixture({.update = UpdateKind::kGradientOnly}, 1000);
+  MergerFixture fixture(config_of({.kind = UpdateKind::kGradientOnly}), 1000);
   fixture.contribute(0, 1, 0.1F);
   fixture.merge_or_fail({{0, 1}}, true, 0);
   const Merger::Copy before = fixture.copy();
@@ -186,7 +185,7 @@ TEST_CASE("a bad gradient leaves weights and history alone", "[merger]") {
 }
 
 TEST_CASE("weights that overflow are taken back", "[merger]") {
-  MergerFixture fixture({.update = UpdateKind::kGradientOnly}, 1000);
+  MergerFixture fixture(config_of({.kind = UpdateKind::kGradientOnly}), 1000);
   for (std::uint64_t run = 1;; ++run) {
     REQUIRE(run < 20);
     const Merger::Copy before = fixture.copy();
@@ -203,20 +202,15 @@ TEST_CASE("weights that overflow are taken back", "[merger]") {
 }
 
 TEST_CASE("histories begin where a snapshot ended", "[merger]") {
-  MergerFixture first({.update = UpdateKind::kGradientOnly}, 1000);
+  MergerFixture first(config_of({.kind = UpdateKind::kGradientOnly}), 1000);
   first.contribute(0, 1, 0.1F);
   first.merge_or_fail({{0, 1}}, true, 0);
   const Merger::Copy middle = first.copy();
   first.contribute(0, 2, 0.1F);
   first.merge_or_fail({{0, 2}}, true, 1);
 
-  caffe::SolverState state;
-  state.set_iter(1);
-  caffe::BlobProto* blob = state.add_history();
-  blob->mutable_shape()->add_dim(1000);
-  for (std::size_t i = 0; i < 1000; ++i) blob->add_data(middle.histories[0][i]);
-  MergerFixture second({.update = UpdateKind::kGradientOnly}, 1000, nullptr, &state,
-                       &middle.weights);
+  const Checkpoint from{middle.version, middle.weights, middle.histories, middle.state};
+  MergerFixture second(config_of({.kind = UpdateKind::kGradientOnly}), 1000, nullptr, &from);
   second.contribute(0, 2, 0.1F);
   second.merge_or_fail({{0, 2}}, true, 1);
   REQUIRE(second.copy().weights == first.copy().weights);

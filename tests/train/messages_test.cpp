@@ -21,6 +21,8 @@ TEST_CASE("texts of messages are one line and bounded, cut between characters") 
 TEST_CASE("an error code from the wire is one of ours or an internal error") {
   CHECK(error_code_of(static_cast<std::uint32_t>(ErrorCode::kMismatch)) == ErrorCode::kMismatch);
   CHECK(error_code_of(static_cast<std::uint32_t>(ErrorCode::kInternal)) == ErrorCode::kInternal);
+  CHECK(error_code_of(static_cast<std::uint32_t>(ErrorCode::kSuperseded)) ==
+        ErrorCode::kSuperseded);
   CHECK(error_code_of(12345) == ErrorCode::kInternal);
 }
 

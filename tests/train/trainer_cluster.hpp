@@ -1,8 +1,11 @@
 #pragma once
 
+#include <bit>
+#include <cstdint>
 #include <future>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -34,78 +37,178 @@ T await(Call call) {
   return answer.get_future().get();
 }
 
-// Trainers, merger and store of one job, with the test in the place of the sessions.
+template <class T>
+T value_of(Result<T> result) {
+  if (!result) FAIL(result.error().message);
+  return std::move(result).value();
+}
+
+// Trainers, merger and store of one job, with the test in the place of the sessions. What a session
+// would have to remember is the state that it publishes: merges done and runs given out.
 class TrainerCluster {
  public:
-  TrainerCluster(JobSpec spec, std::uint64_t workers) : job_(std::move(spec)) {
-    auto nets =
-        JobNets::create(cpu_parts(), {.job = job_, .with_tests = false, .initial_weights = {}});
-    REQUIRE(nets);
-    const ParameterLayout layout = (*nets)->layout();
-    model_ = layout.digest();
-    auto merger = make_merger({.update = job_.update}, layout, (*nets)->solver(),
-                              (*nets)->take_first_weights(), Version{0}, store_,
-                              cpu_parts().make_backend);
-    REQUIRE(merger);
-    merger_ = std::move(merger).value();
-    REQUIRE(await<Result<Version>>([&](auto done) { merger_->publish(done); }));
-    for (std::uint64_t worker = 0; worker < workers; ++worker) {
-      trainers_.push_back(make_trainer(cpu_parts()));
-      const auto model = await<Result<Digest>>(
-          [&](auto done) { trainers_.back()->prepare(WorkerId{worker}, job_, store_, done); });
-      REQUIRE(model);
-      REQUIRE(*model == model_);
+  struct Options {
+    std::shared_ptr<ParameterStore> store = make_memory_store();
+    const Checkpoint* from = nullptr;  // null: the job's start
+    std::shared_ptr<const caffe::SolverState> initial_state = nullptr;
+    std::uint64_t publish_interval = 0;
+    TrainerParts parts = cpu_parts();
+  };
+
+  TrainerCluster(JobSpec spec, std::uint64_t workers, Options options)
+      : job_(std::move(spec)), store_(options.store), parts_(options.parts) {
+    auto nets = value_of(JobNets::create(parts_, {.job = job_,
+                                                       .with_tests = false,
+                                                       .initial_weights = {},
+                                                       .initial_state = options.initial_state}));
+    layout_ = nets->layout();
+    Checkpoint start = options.from != nullptr ? *options.from : nets->take_start();
+    if (!start.session.empty()) {
+      const std::size_t space = start.session.find(' ');
+      iteration_ = std::stoull(start.session.substr(0, space));
+      runs_ = std::stoull(start.session.substr(space));
     }
+    merger_ = value_of(make_merger(
+        {.stages = job_.stages, .publish_interval = options.publish_interval}, layout_,
+        nets->solver(), std::move(start), store_, parts_.make_backend));
+    enter_stage(0);
+    for (std::uint64_t worker = 0; worker < workers; ++worker) add_worker();
+  }
+  TrainerCluster(JobSpec spec, std::uint64_t workers)
+      : TrainerCluster(std::move(spec), workers, Options{}) {}
+
+  void add_worker() {
+    workers_.push_back({make_trainer(parts_), {}, kNoRun});
+    prepare(workers_.size() - 1);
+  }
+
+  // A new life of a worker.
+  void prepare(std::size_t worker) {
+    workers_[worker].merged_run = kNoRun;
+    const Digest model = value_of(await<Result<Digest>>([&](auto done) {
+      trainer(worker).prepare(WorkerId{worker}, contribution_key(0, worker), job_, store_, done);
+    }));
+    REQUIRE(model == layout_.digest());
+  }
+
+  void enter_stage(std::uint32_t stage) {
+    version_ = value_of(await<Result<Version>>(
+        [&](auto done) { merger_->enter_stage(stage, state(), done); }));
+    stage_ = stage;
+  }
+
+  // What the next run of a worker is ordered to do.
+  TrainMessage order(std::size_t worker) {
+    const std::uint64_t run = runs_++;
+    return {.run = run,
+            .iteration = iteration_ * job_.stages[stage_].steps_per_run,
+            .version = version_.value,
+            .data_run = run,
+            .next_data_run = run + workers_.size(),
+            .stage = stage_,
+            .merged_run = workers_[worker].merged_run};
+  }
+
+  // One run of one worker.
+  RunReport train(std::size_t worker) { return train(worker, order(worker)); }
+  RunReport train(std::size_t worker, const TrainMessage& message) {
+    return start(worker, message).get();
+  }
+
+  // One run of several workers at once, from the same weights.
+  std::vector<RunReport> train_all() {
+    std::vector<std::future<RunReport>> answers;
+    for (std::size_t worker = 0; worker < workers_.size(); ++worker) {
+      answers.push_back(start(worker, order(worker)));
+    }
+    std::vector<RunReport> reports;
+    for (auto& answer : answers) reports.push_back(answer.get());
+    return reports;
+  }
+
+  // Merges what the workers contributed last.
+  MergeResult merge(const std::vector<std::size_t>& workers, bool mean, float weight = 1.0F) {
+    master_command::StartMerge job{};
+    job.iteration = iteration_;
+    job.mean = mean;
+    job.stage = stage_;
+    job.lr_scale = lr_scale_;
+    for (const std::size_t worker : workers) {
+      job.contributions.push_back({WorkerId{worker}, workers_[worker].run, weight});
+    }
+    iteration_ += 1;
+    job.state = state();
+    const auto result =
+        value_of(await<Result<MergeResult>>([&](auto done) { merger_->merge(job, done); }));
+    REQUIRE(result.rejected.empty());
+    REQUIRE(result.version == Version{version_.value + 1});
+    version_ = result.version;
+    for (const std::size_t worker : workers) {
+      workers_[worker].merged_run = workers_[worker].run.value;
+    }
+    return result;
   }
 
   // All workers train one run from the newest weights; their contributions become one iteration.
   void round() {
-    master_command::StartMerge merge{.merge = {}, .iteration = iteration_, .contributions = {},
-                                     .mean = trainers_.size() > 1};
-    std::vector<std::future<Result<RunReport>>> reports;
-    for (std::uint64_t worker = 0; worker < trainers_.size(); ++worker) {
-      const RunId run{runs_++};
-      auto answer = std::make_shared<std::promise<Result<RunReport>>>();
-      reports.push_back(answer->get_future());
-      trainers_[worker]->run(
-          TrainMessage{.run = run.value,
-                       .iteration = iteration_ * job_.steps_per_run,
-                       .version = iteration_,
-                       .data_run = run.value,
-                       .next_data_run = run.value + trainers_.size()},
-          [answer](Result<RunReport> report) { answer->set_value(std::move(report)); });
-      merge.contributions.push_back({WorkerId{worker}, run, 1.0F});
+    std::vector<std::size_t> all;
+    for (const RunReport& report : train_all()) {
+      losses_.push_back(report.loss);
+      CHECK(report.base == version_);
+      all.push_back(all.size());
     }
-    for (auto& report : reports) {
-      const auto value = report.get();
-      REQUIRE(value);
-      losses_.push_back(value->loss);
-      CHECK(value->base.value == iteration_);
-    }
-    const auto result = await<Result<MergeResult>>(
-        [&](auto done) { merger_->merge(std::move(merge), done); });
-    REQUIRE(result);
-    REQUIRE(result->rejected.empty());
-    iteration_ += 1;
-    REQUIRE(result->version == Version{iteration_});
+    merge(all, workers_.size() > 1);
   }
 
-  std::vector<float> weights() {
-    return await<Merger::Copy>([&](auto done) { merger_->copy(done); }).weights;
+  Merger::Copy copy() {
+    return await<Merger::Copy>([&](auto done) { merger_->copy(done); });
+  }
+  std::vector<float> weights() { return copy().weights; }
+  // The newest checkpoint in the store.
+  Checkpoint checkpoint() {
+    copy();  // Ends what is written behind the last merge.
+    return value_of(read_checkpoint(*store_, layout_, wants_histories(job_.stages)));
   }
 
   const std::vector<float>& losses() const { return losses_; }
-  Trainer& trainer(std::size_t index) { return *trainers_[index]; }
+  Trainer& trainer(std::size_t index) { return *workers_[index].trainer; }
   std::shared_ptr<ParameterStore> store() { return store_; }
-  const Digest& model() const { return model_; }
+  Digest model() const { return layout_.digest(); }
+  const ParameterLayout& layout() const { return layout_; }
+  std::uint64_t iteration() const { return iteration_; }
+  Version version() const { return version_; }
+  std::string state() const { return std::to_string(iteration_) + " " + std::to_string(runs_); }
+  void scale_rate(float scale) { lr_scale_ = scale; }
 
  private:
+  struct Worker {
+    std::unique_ptr<Trainer> trainer;
+    RunId run;  // the last
+    std::uint64_t merged_run = kNoRun;
+  };
+
+  std::future<RunReport> start(std::size_t worker, TrainMessage message) {
+    message.lr_scale_bits = std::bit_cast<std::uint32_t>(lr_scale_);
+    auto answer = std::make_shared<std::promise<Result<RunReport>>>();
+    workers_[worker].run = RunId{message.run};
+    workers_[worker].merged_run = kNoRun;
+    trainer(worker).run(message, [answer](Result<RunReport> report) {
+      answer->set_value(std::move(report));
+    });
+    return std::async(std::launch::deferred,
+                      [answer] { return value_of(answer->get_future().get()); });
+  }
+
   JobSpec job_;
-  std::shared_ptr<ParameterStore> store_ = make_memory_store();
-  Digest model_;
+  std::shared_ptr<ParameterStore> store_;
+  TrainerParts parts_;
+  ParameterLayout layout_;
   std::unique_ptr<Merger> merger_;
-  std::vector<std::unique_ptr<Trainer>> trainers_;
+  std::vector<Worker> workers_;
+  std::uint32_t stage_ = 0;
+  Version version_;
   std::uint64_t runs_ = 0, iteration_ = 0;
+  float lr_scale_ = 1.0F;
   std::vector<float> losses_;
 };
 

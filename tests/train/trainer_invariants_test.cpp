@@ -11,6 +11,7 @@ namespace {
 
 using test::TrainerCluster;
 
+constexpr UpdateSpec kGradients{.kind = UpdateKind::kGradientOnly};
 constexpr const char* kSolver = R"(
     base_lr: 0.1 lr_policy: "inv" gamma: 0.01 power: 0.75 momentum: 0.9 weight_decay: 0.002
     max_iter: 100 display: 0 )";
@@ -55,29 +56,29 @@ TEST_CASE("a run of several steps is as many local iterations") {
   const std::string text = solver(16, true);
   const auto alone = test::train_alone(text, 30);
   const auto cluster =
-      train_in_cluster({.solver_text = text, .base = {}, .steps_per_run = 3}, 1, 10);
+      train_in_cluster({.solver_text = text, .base = {}, .stages = {{.steps_per_run = 3}}}, 1, 10);
   CHECK(relative_difference(cluster, alone) < 1e-5);
 }
 
 TEST_CASE("sync gradient only, 2 workers of batch 32 are one of batch 64") {
   const auto alone = test::train_alone(solver(64, false), 50);
-  const JobSpec job{
-      .solver_text = solver(32, false), .base = {}, .update = UpdateKind::kGradientOnly};
+  const JobSpec job{.solver_text = solver(32, false), .base = {}, .stages = {kGradients}};
   CHECK(relative_difference(train_in_cluster(job, 2, 50), alone) < 1e-4);
 }
 
 TEST_CASE("gradient only with one worker is local training, bit for bit") {
   const std::string text = solver(16, true);
-  const JobSpec job{.solver_text = text, .base = {}, .update = UpdateKind::kGradientOnly};
+  const JobSpec job{.solver_text = text, .base = {}, .stages = {kGradients}};
   CHECK(train_in_cluster(job, 1, 20) == test::train_alone(text, 20));
 }
 
 TEST_CASE("the same seed gives the same weights, bit for bit; another seed others") {
   for (const UpdateKind update : {UpdateKind::kFullDelta, UpdateKind::kGradientOnly}) {
-    const JobSpec job{.solver_text = solver(8, true), .base = {}, .update = update};
+    const JobSpec job{.solver_text = solver(8, true), .base = {}, .stages = {{.kind = update}}};
     const auto first = train_in_cluster(job, 3, 15);
     CHECK(first == train_in_cluster(job, 3, 15));
-    const JobSpec other{.solver_text = solver(8, true, "", 6), .base = {}, .update = update};
+    const JobSpec other{
+        .solver_text = solver(8, true, "", 6), .base = {}, .stages = {{.kind = update}}};
     CHECK(first != train_in_cluster(other, 3, 15));
   }
 }

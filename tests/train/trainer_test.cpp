@@ -1,5 +1,7 @@
 // What a trainer answers when something is wrong, and the job record.
+#include <bit>
 #include <cmath>
+#include <limits>
 
 #include "support/catch.hpp"
 
@@ -17,7 +19,9 @@ JobSpec small_job(const std::string& extra = "base_lr: 0.1 lr_policy: \"fixed\""
 Result<Digest> prepare(Trainer& trainer, const JobSpec& job,
                        std::shared_ptr<ParameterStore> store) {
   return await<Result<Digest>>(
-      [&](auto done) { trainer.prepare(WorkerId{0}, job, std::move(store), done); });
+      [&](auto done) {
+        trainer.prepare(WorkerId{0}, contribution_key(0, 0), job, std::move(store), done);
+      });
 }
 
 Result<RunReport> run(Trainer& trainer, const TrainMessage& order) {
@@ -29,16 +33,23 @@ Result<RunReport> run(Trainer& trainer, const TrainMessage& order) {
 TEST_CASE("a job survives the store") {
   const JobSpec job{.solver_text = "base_lr: 1",
                     .base = "/some/where",
-                    .update = UpdateKind::kGradientOnly,
-                    .steps_per_run = 3,
+                    .stages = {{.kind = UpdateKind::kElasticMaster,
+                                .steps_per_run = 3,
+                                .moving_rate = 0.25F,
+                                .updater = UpdaterState::kReset,
+                                .factor = 2.0F,
+                                .skip = 0.5F,
+                                .base_lr = 0.0F,
+                                .momentum = 0.5F,
+                                .weight_decay = 0.125F},
+                               {}},
                     .offset_shards = true,
                     .expected_workers = 5};
   const auto copy = decode_job(encode(job));
   REQUIRE(copy);
   CHECK(copy->solver_text == job.solver_text);
   CHECK(copy->base == job.base);
-  CHECK(copy->update == job.update);
-  CHECK(copy->steps_per_run == job.steps_per_run);
+  CHECK(copy->stages == job.stages);
   CHECK(copy->offset_shards == job.offset_shards);
   CHECK(copy->expected_workers == job.expected_workers);
 }
@@ -49,13 +60,13 @@ TEST_CASE("a damaged job is refused") {
   CHECK_FALSE(decode_job(""));
   CHECK_FALSE(decode_job(bytes.substr(0, bytes.size() / 2)));
   CHECK_FALSE(decode_job("this is not a job"));
-  job.steps_per_run = 0;
+  job.stages[0].steps_per_run = 0;
   CHECK_FALSE(decode_job(encode(job)));
   job = small_job();
   job.expected_workers = 0;
   CHECK_FALSE(decode_job(encode(job)));
   job = small_job();
-  job.update = static_cast<UpdateKind>(9);
+  job.stages[0].kind = static_cast<UpdateKind>(9);
   const auto unknown = decode_job(encode(job));
   REQUIRE_FALSE(unknown);
   CHECK(unknown.error().code == ErrorCode::kMismatch);
@@ -84,8 +95,8 @@ TEST_CASE("a run that was never prepared, and a job that is wrong, are errors") 
   CHECK(text.error().code == ErrorCode::kConfig);
 
   JobSpec steps = small_job();
-  steps.update = UpdateKind::kGradientOnly;
-  steps.steps_per_run = 2;
+  steps.stages[0].kind = UpdateKind::kGradientOnly;
+  steps.stages[0].steps_per_run = 2;
   const auto wrong = prepare(*trainer, steps, store);
   REQUIRE_FALSE(wrong);
   CHECK(wrong.error().message.find("--train 1") != std::string::npos);
@@ -93,13 +104,13 @@ TEST_CASE("a run that was never prepared, and a job that is wrong, are errors") 
 
 TEST_CASE("a run says what it did") {
   test::TrainerCluster cluster(small_job(), 1);
-  const auto report = run(cluster.trainer(0), TrainMessage{.run = 40, .version = 0});
+  const auto report = run(cluster.trainer(0), TrainMessage{.run = 40, .version = 1});
   REQUIRE(report);
   CHECK(report->run == RunId{40});
-  CHECK(report->base == Version{0});
+  CHECK(report->base == Version{1});
   CHECK(report->samples == 8);
   CHECK(std::isfinite(report->loss));
-  const auto contribution = cluster.store()->read(contribution_key(0));
+  const auto contribution = cluster.store()->read(contribution_key(0, 0));
   REQUIRE(contribution);
   CHECK((*contribution)->info().version == 40);
   CHECK((*contribution)->info().model == cluster.model());
@@ -115,7 +126,7 @@ TEST_CASE("a loss that is not finite is reported, and nothing is contributed") {
   const auto report = run(cluster.trainer(0), TrainMessage{.run = 1});
   REQUIRE(report);
   CHECK_FALSE(std::isfinite(report->loss));
-  CHECK_FALSE(cluster.store()->read(contribution_key(0)));
+  CHECK_FALSE(cluster.store()->read(contribution_key(0, 0)));
 }
 
 TEST_CASE("weights of another net are refused") {
@@ -140,6 +151,44 @@ TEST_CASE("a cancelled run ends at once, even one that waits for weights") {
   CHECK(run(cluster.trainer(0), TrainMessage{.run = 2}));  // The trainer is as good as before.
 }
 
+TEST_CASE("an order that is not for the job is refused") {
+  test::TrainerCluster cluster(small_job(), 1);
+  const float infinite = std::numeric_limits<float>::infinity();
+  const auto bits = [](float value) { return std::bit_cast<std::uint32_t>(value); };
+  const TrainMessage bad[] = {{.run = 1, .stage = 1},
+                              {.run = 1, .data_runs = 0},
+                              {.run = 1, .data_runs = kSharesPerRunMax + 1},
+                              {.run = 1, .lr_scale_bits = bits(infinite)},
+                              {.run = 1, .lr_scale_bits = bits(-1.0F)}};
+  for (const TrainMessage& order : bad) {
+    const auto report = run(cluster.trainer(0), order);
+    REQUIRE_FALSE(report);
+    CHECK(report.error().code == ErrorCode::kMismatch);
+  }
+  CHECK(run(cluster.trainer(0), TrainMessage{.run = 2}));
+}
+
+TEST_CASE("an elastic worker that diverged begins again at the centre") {
+  const UpdateKind kind = GENERATE(UpdateKind::kElastic, UpdateKind::kElasticMaster);
+  JobSpec job = small_job();
+  job.stages[0] = {.kind = kind, .moving_rate = 0.5F};
+  test::TrainerCluster cluster(job, 1);
+  auto reader = cluster.store()->read(weights_key());
+  REQUIRE(reader);
+  const RecordInfo info = (*reader)->info();
+  std::vector<float> good(info.element_count);
+  REQUIRE(get(*cluster.store(), weights_key(), info.model, good));
+  REQUIRE(put(*cluster.store(), weights_key(), info, std::vector<float>(info.element_count, NAN)));
+  const auto bad = run(cluster.trainer(0), TrainMessage{.run = 1});
+  REQUIRE(bad);
+  CHECK_FALSE(std::isfinite(bad->loss));
+  CHECK_FALSE(cluster.store()->read(contribution_key(0, 0)));
+  REQUIRE(put(*cluster.store(), weights_key(), info, good));
+  const auto next = run(cluster.trainer(0), TrainMessage{.run = 2});
+  REQUIRE(next);
+  CHECK(std::isfinite(next->loss));
+}
+
 TEST_CASE("with offset shards worker k of n begins at k/n of the data and counts its own runs") {
   const auto losses = [](WorkerId worker, bool offset, std::uint64_t data_run) {
     JobSpec job = small_job();
@@ -148,7 +197,9 @@ TEST_CASE("with offset shards worker k of n begins at k/n of the data and counts
     job.expected_workers = 4;
     const auto trainer = make_trainer(test::cpu_parts());
     REQUIRE(await<Result<Digest>>(
-        [&](auto done) { trainer->prepare(worker, job, cluster.store(), done); }));
+        [&](auto done) {
+          trainer->prepare(worker, contribution_key(0, 0), job, cluster.store(), done);
+        }));
     std::vector<float> found;
     for (std::uint64_t i = 0; i < 3; ++i) {
       const auto report = run(*trainer, TrainMessage{.run = i, .data_run = data_run + i});

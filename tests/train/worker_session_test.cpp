@@ -25,6 +25,10 @@ std::string to_text(const worker_command::SendTrained& c) {
 std::string to_text(const worker_command::SendLeave& c) {
   return fmt::format("leave {} code {}", c.message.worker, c.message.code);
 }
+std::string to_text(const worker_command::SendBeat& c) {
+  if (c.message.run == kNoRun) return fmt::format("beat {} idle", c.message.worker);
+  return fmt::format("beat {} run {} at {}", c.message.worker, c.message.run, c.message.progress);
+}
 std::string to_text(const worker_command::PrepareJob& c) { return "prepare " + c.welcome.job; }
 std::string to_text(const worker_command::StartRun& c) {
   return fmt::format("run {} of {}", c.order.run, c.worker.value);
@@ -39,11 +43,16 @@ std::string code(ErrorCode error) { return std::to_string(static_cast<int>(error
 
 struct WorkerDriver {
   explicit WorkerDriver(std::uint64_t seed = 1, int connect_timeout = 0)
-      : session({"w", "cpu", "m:1", seed, std::chrono::seconds(connect_timeout)}) {}
+      : session({"w", "cpu", "m:1", 21, 22, seed, std::chrono::seconds(connect_timeout)}) {}
 
+  // Beats have a test of their own.
   std::string on(const WorkerEvent& event) {
     std::string text;
     for (const WorkerCommand& command : session.on(event)) {
+      if (const auto* beat = std::get_if<worker_command::SendBeat>(&command)) {
+        beats.push_back(to_text(*beat));
+        continue;
+      }
       if (const auto* note = std::get_if<worker_command::Note>(&command)) {
         notes.push_back(note->text);
         continue;
@@ -54,17 +63,19 @@ struct WorkerDriver {
     }
     return text;
   }
-  std::string tick(std::int64_t milliseconds) {
+  std::string tick(std::int64_t milliseconds, std::uint64_t progress = 0) {
     now = milliseconds;
-    return on(worker_event::Tick{std::chrono::milliseconds(milliseconds)});
+    return on(worker_event::Tick{std::chrono::milliseconds(milliseconds), progress});
   }
   std::string connected() { return on(worker_event::Connected{}); }
   std::string welcome(std::uint64_t worker, const std::string& job = "job") {
-    return on(worker_event::Welcome{{worker, "store", job, 3, 4}});
+    return on(worker_event::Welcome{{worker, "store", job, 3, 4, 5}});
   }
   std::string prepared() { return on(worker_event::JobPrepared{{3, 4}}); }
   std::string order(std::uint64_t run) {
-    return on(worker_event::TrainOrdered{{run, 0, 0, 0, 1}});
+    TrainMessage message;
+    message.run = run;
+    return on(worker_event::TrainOrdered{message});
   }
   std::string done(std::uint64_t run, float loss = 1.0F) {
     return on(worker_event::RunDone{{{run}, loss, {9}, 10, 0, 0}});
@@ -86,7 +97,7 @@ struct WorkerDriver {
 
   WorkerSession session;
   std::int64_t now = 0;
-  std::vector<std::string> notes;
+  std::vector<std::string> notes, beats;
   std::optional<Error> error;
 };
 
@@ -162,6 +173,7 @@ TEST_CASE("no master within connect_timeout: the end, saying where and what to c
 TEST_CASE("connect_timeout counts anew when the master is lost, not while there is one") {
   WorkerDriver worker(1, 3);
   worker.join();
+  worker.order(0);
   CHECK(worker.tick(60000).empty());
   worker.on(worker_event::MasterLost{"reset"});
   worker.wait();
@@ -243,14 +255,112 @@ TEST_CASE("put out during a run: cancelled, then another attempt") {
   CHECK(worker.wait() > 0);
 }
 
-TEST_CASE("a job that cannot be prepared: the worker leaves and ends with the error") {
+TEST_CASE("a job that cannot be prepared: with bad data the end, with the store away a new life") {
   WorkerDriver worker;
   worker.tick(0);
+  worker.connected();
+  worker.welcome(1);
+  CHECK(worker.on(worker_event::JobFailed{{ErrorCode::kUnavailable, "redis away"}}) ==
+        "leave 1 code " + code(ErrorCode::kUnavailable));
+  CHECK(worker.wait() > 0);
   worker.connected();
   worker.welcome(2);
   CHECK(worker.on(worker_event::JobFailed{{ErrorCode::kData, "no lmdb"}}) ==
         "leave 2 code " + code(ErrorCode::kData) + "; exit code " + code(ErrorCode::kData));
   CHECK(worker.error->message == "no lmdb");
+}
+
+TEST_CASE("a store that stays away while the job is prepared counts as no master") {
+  WorkerDriver worker(1, 3);
+  worker.tick(0);
+  worker.connected();
+  worker.welcome(1);
+  CHECK(worker.tick(10000).empty());   // a net may take its time
+  worker.on(worker_event::JobFailed{{ErrorCode::kUnavailable, "redis away"}});
+  CHECK(worker.tick(10001) == "exit code " + code(ErrorCode::kUnavailable));
+  CHECK(worker.error->message.find("redis away") != std::string::npos);
+}
+
+TEST_CASE("hello names this worker for as long as its process lives") {
+  WorkerDriver worker;
+  worker.tick(0);
+  for (int life = 0; life < 2; ++life) {
+    const auto commands = worker.session.on(worker_event::Connected{});
+    const auto& message = std::get<worker_command::SendHello>(commands.at(0)).message;
+    CHECK(message.uuid_high == 21);
+    CHECK(message.uuid_low == 22);
+    worker.on(worker_event::MasterLost{"x"});
+    CHECK(worker.wait() > 0);
+  }
+}
+
+TEST_CASE("a hello that is not answered leads to another attempt") {
+  WorkerDriver worker;
+  worker.tick(0);
+  worker.tick(50);
+  worker.connected();
+  CHECK(worker.tick(50 + kAnswerTimeout.count() - 1).empty());
+  CHECK(worker.notes.empty());
+  worker.tick(50 + kAnswerTimeout.count());
+  CHECK(worker.notes.at(0).find("has not answered for 5 s") != std::string::npos);
+  CHECK(worker.welcome(3).empty());    // too late
+  CHECK(worker.wait() > 0);
+  CHECK(worker.connected() == "hello w");
+}
+
+TEST_CASE("ready is repeated until the first order, and not after it") {
+  WorkerDriver worker;
+  worker.join(3);
+  const std::int64_t pause = kAnswerTimeout.count();
+  CHECK(worker.tick(pause - 1).empty());
+  CHECK(worker.tick(pause) == "ready 3 3:4");
+  CHECK(worker.tick(pause + 1).empty());
+  CHECK(worker.tick(2 * pause) == "ready 3 3:4");
+  worker.order(0);
+  worker.done(0);
+  CHECK(worker.tick(10 * pause).empty());
+}
+
+TEST_CASE("an admitted worker beats, with its run and how far it is") {
+  WorkerDriver worker;
+  worker.tick(0);
+  worker.connected();
+  worker.tick(2000);
+  CHECK(worker.beats.empty());
+  worker.welcome(4);
+  worker.tick(2100);
+  CHECK(worker.beats.empty());
+  worker.tick(2500);                   // while the net is being built
+  worker.prepared();
+  worker.order(9);
+  worker.tick(2999);
+  worker.tick(3000, 17);
+  worker.tick(3500, 18);
+  worker.done(9);
+  worker.tick(4000, 18);
+  CHECK(worker.beats == std::vector<std::string>{"beat 4 idle", "beat 4 run 9 at 17",
+                                                 "beat 4 run 9 at 18", "beat 4 idle"});
+  worker.on(worker_event::MasterLost{"x"});
+  worker.tick(4001);
+  worker.tick(9000);
+  CHECK(worker.beats.size() == 4);
+}
+
+TEST_CASE("a worker that was admitted before knocks more often, and starts to count anew") {
+  WorkerDriver worker;
+  worker.tick(0);
+  for (int i = 0; i < 8; ++i) {
+    worker.on(worker_event::ConnectFailed{"refused"});
+    worker.wait();
+  }
+  worker.connected();
+  worker.welcome(0);
+  worker.on(worker_event::MasterLost{"reset"});
+  CHECK(worker.wait() <= kReconnectFirst.count() + 1);
+  for (int i = 0; i < 8; ++i) {
+    worker.on(worker_event::ConnectFailed{"refused"});
+    CHECK(worker.wait() <= kReconnectLost.count() + 1);
+  }
 }
 
 TEST_CASE("a run that fails: with the store away a new life, with bad data the end") {

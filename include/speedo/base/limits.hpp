@@ -57,12 +57,43 @@ inline constexpr std::size_t kStoreWindowBytes = std::size_t{4} << 20U;
 inline constexpr std::chrono::milliseconds kHeartbeatInterval{1000};
 inline constexpr std::chrono::milliseconds kConnectionTimeout{5000};
 
+// How often a worker tells its master that it lives and how far its run is. Half a second keeps the
+// detection of a frozen worker within --worker-timeout + 1 s.
+inline constexpr std::chrono::milliseconds kBeatInterval{500};
+
+// Mastership of a job: a master that has not renewed its lease for kLeaseTime may be replaced, so a
+// new one merges within 5 s of the old one's death.
+inline constexpr std::chrono::milliseconds kLeaseTime{2500};
+inline constexpr std::chrono::milliseconds kLeaseRenewal{500};
+
+// Ticks further apart than this mean that the process itself slept (SIGSTOP, suspend): nobody else
+// is blamed for the silence.
+inline constexpr std::chrono::milliseconds kSleptThrough{2000};
+
+// A host whose workers joined and went so many times in a row without finishing a run is kept out:
+// for kFlapFirst at first, twice as long each time, at most kFlapMax.
+inline constexpr int kFlapsMax = 3;
+inline constexpr std::chrono::milliseconds kFlapFirst{1000};
+inline constexpr std::chrono::milliseconds kFlapMax{60000};
+
+// The shares of data of one run, at most: a worker is given more than one only to balance speeds.
+inline constexpr std::uint64_t kSharesPerRunMax = 8;
+
+// A model up to this size is published, with everything that a new master needs, at every merge.
+inline constexpr std::uint64_t kPublishEachMergeBytesMax = std::uint64_t{50} << 20U;
+
 // How often a master without enough workers says so.
 inline constexpr std::chrono::seconds kWaitingNoteInterval{30};
 
 // A worker that finds no master waits this long, then twice as long, up to the maximum.
 inline constexpr std::chrono::milliseconds kReconnectFirst{100};
 inline constexpr std::chrono::milliseconds kReconnectMax{5000};
+// The maximum for one that has been admitted before: a master that comes back merges within 5 s.
+inline constexpr std::chrono::milliseconds kReconnectLost{1000};
+
+// If a Hello is not answered for so long its worker knocks again; so often a Ready is repeated,
+// until the first order.
+inline constexpr std::chrono::milliseconds kAnswerTimeout{5000};
 
 // How often an actor looks at the clock and at what was asked of its process.
 inline constexpr std::chrono::milliseconds kTickInterval{100};

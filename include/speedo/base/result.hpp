@@ -23,6 +23,7 @@ enum class ErrorCode {
   kNotFinite,      // training diverged: NaN or infinity
   kUnsupported,    // known, but not built yet
   kInternal,       // a fault of this program
+  kSuperseded,     // another master has taken the job over: this one must not write any more
 };
 
 // A failure as a value. `message` names the thing, the place and, where one exists, the remedy, in

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -56,6 +57,10 @@ class Net {
   // for this pass; the last layer's come first. Each learnable range is reported exactly once.
   using GradientReady = std::function<void(std::int64_t offset, std::int64_t count)>;
   void on_gradient_ready(GradientReady hook);
+
+  // Counts every layer that is run, so that others see that the net is at work. Null: nothing.
+  // Requires: the counter outlives the passes.
+  void count_layers(std::atomic<std::uint64_t>* counter);
 
   // Batches read by the following forward passes; also seeds their randomness.
   void set_data_span(const DataSpan& span);

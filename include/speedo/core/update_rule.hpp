@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -33,6 +34,8 @@ class UpdateRule {
   static Result<std::unique_ptr<UpdateRule>> create(const caffe::SolverParameter& solver,
                                                     const ParameterLayout& layout,
                                                     Backend& backend);
+  // How many histories a rule of this solver has. Errors: those of create(), kFull aside.
+  static Result<std::size_t> history_count(const caffe::SolverParameter& solver);
   virtual ~UpdateRule();
   UpdateRule(const UpdateRule&) = delete;
   UpdateRule& operator=(const UpdateRule&) = delete;
@@ -40,6 +43,9 @@ class UpdateRule {
   // Turns `gradients` (arena length, summed over iter_size passes) into the update, in place, and
   // advances the history. The caller then does weights -= gradients (apply_update).
   virtual void compute_update(std::int64_t iteration, const float* weights, float* gradients) = 0;
+
+  // From here on the policy's rate is multiplied with this. Requires: finite, not negative.
+  void scale_rate(float scale);
 
   // History arenas, in Caffe's order of blocks (SGD: one).
   virtual std::vector<Arena*> histories() = 0;
@@ -57,7 +63,7 @@ class UpdateRule {
   const ParameterLayout& layout() const { return layout_; }
   Backend& backend() const { return backend_; }
 
-  // The policy's rate. Requires: the solver passed the checks of create().
+  // The policy's rate, scaled. Requires: the solver passed the checks of create().
   float rate(std::int64_t iteration) const;
   // What the summed gradient is multiplied with before anything else: Caffe's clip factor, found on
   // the sum, divided by iter_size.
@@ -73,6 +79,7 @@ class UpdateRule {
   std::unique_ptr<caffe::SolverParameter> solver_;
   ParameterLayout layout_;
   Backend& backend_;
+  float rate_scale_ = 1.0F;
 };
 
 // weights -= update over the whole arena.

@@ -9,27 +9,41 @@ namespace speedo {
 // node of a Redis Cluster:
 //   speedo:{JOB}:NAME:m          manifest of record NAME
 //   speedo:{JOB}:NAME:sS:cC      chunk C of the copy in slot S of record NAME
+//   speedo:{JOB}:NAME:eE:sS:cC   the same of a record that a master of epoch E wrote
 //   speedo:{JOB}:NAME:b          blob NAME
+//   speedo:{JOB}/epoch           the highest epoch of a master that claimed or wrote
+//   speedo:{JOB}/lease           who is master, until the key expires
+// All but the last two begin with "speedo:{JOB}:": what clears a job leaves its mastership alone.
 //
 // Bytes of each value; numbers are little-endian, checksums 64 bits of XXH3:
 //   chunk      "SPEEDOC1"  u64 version  u64 chunk  u64 checksum of the values  float32 values...
 //   manifest   "SPEEDOM1"  u64 checksum of the rest  speedo.record.Manifest of proto/speedo.proto
 //   blob       "SPEEDOB1"  u64 checksum of the rest  the bytes
+//   epoch      20 decimal digits, so that texts compare as numbers do
+//   lease      20 digits of the holder's epoch, a space, the holder's name
 //
 // A put takes the slot after the one its manifest names, writes the chunks there and the manifest
 // last. A chunk that does not carry the version and the checksum its manifest promises was
 // overwritten by a newer put: the reader starts again with the newer manifest.
+//
+// A master's manifest or blob is written by a script that compares its epoch with the stored one in
+// the same step: a higher one refuses the write, a lower or absent one is replaced. Chunks need no
+// condition, since no other master's manifest names chunks of this epoch. The first put of a newer
+// master removes those that it replaced.
 
 // Copies of the weights that exist at once: a reader of version v is safe until v + kRecordSlots.
 inline constexpr std::uint32_t kRecordSlots = 3;
 // Contributions have one reader, which is done before the next is written: two copies, so that a
 // failed put leaves the old one whole.
 inline constexpr std::uint32_t kContributionSlots = 2;
-// Contributions are merged within seconds; those of dead workers vanish after this time.
+// What workers and master hand each other is read within seconds; that of dead ones vanishes after
+// this time.
 inline constexpr std::uint32_t kContributionExpirySeconds = 3600;
 
 inline constexpr std::size_t kChunkHeadBytes = 32;
 inline constexpr std::size_t kFrameHeadBytes = 16;
+// A manifest is read whole before each record: a longer state belongs into a record of its own.
+inline constexpr std::size_t kStateBytesMax = std::size_t{16} << 20U;
 // A blob or manifest that claims to be longer is damaged.
 inline constexpr std::size_t kBlobBytesMax = std::size_t{64} << 20U;
 

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -12,6 +14,7 @@
 #include <speedo/base/ids.hpp>
 #include <speedo/base/result.hpp>
 #include <speedo/train/messages.hpp>
+#include <speedo/train/schedule.hpp>
 #include <speedo/train/strategy.hpp>
 
 namespace speedo {
@@ -22,7 +25,9 @@ using PeerId = Id<struct PeerTag>;
 using MergeId = Id<struct MergeTag>;
 
 struct MasterConfig {
-  std::uint64_t workers_min = 1;        // ready workers that start training (--worker)
+  std::uint64_t workers_start = 1;      // ready workers that start training (--workers)
+  std::uint64_t workers_min = 1;        // with fewer alive, training pauses (MIN of MIN:MAX)
+  std::uint64_t workers_max = 0;        // more are turned away, and knock again; 0: no limit
   std::uint64_t start_iteration = 0;    // --startIter, or of a resumed snapshot
   std::uint64_t max_iteration = 0;      // end when start + merged reaches it (--maxIter)
   std::uint64_t test_interval = 0;      // merges between tests; 0: never, not even at the end
@@ -30,9 +35,14 @@ struct MasterConfig {
   std::uint64_t snapshot_interval = 0;  // merges between snapshots; 0: only at the end
   bool snapshot_at_end = true;
   std::chrono::seconds join_timeout{0};     // --timeout; 0: wait for ever
-  std::chrono::seconds worker_timeout{0};   // a run silent for longer: worker dead; 0: never
+  std::chrono::seconds below_min_timeout{0};  // a pause ends training after so long; 0: never
+  std::chrono::seconds worker_timeout{0};   // a worker not heard of for so long is dead; 0: never
+  std::chrono::seconds stall_timeout{0};    // so is one whose run makes no progress; 0: never
+  bool shard_by_speed = false;              // in rounds a faster worker trains more shares
+  std::vector<Schedule> stages = {Schedule{}};  // one after another, repeated; at least one
   Digest model;
   std::string store_uri, job;           // sent to workers; at most kTextMax bytes each
+  std::uint64_t epoch = 0;              // of this master, see ParameterStore::claim_master
   Version first_version;                // of the weights published before training
   // RunIds start here. A restarted master of the same job must start above its predecessor (the
   // wall clock's microseconds will do), so that nothing the earlier one was owed is taken for its
@@ -48,24 +58,30 @@ struct Hello { PeerId peer; HelloMessage message; };
 struct Ready { PeerId peer; ReadyMessage message; };
 struct Trained { PeerId peer; TrainedMessage message; };
 struct Leave { PeerId peer; LeaveMessage message; };
+struct Beat { PeerId peer; BeatMessage message; };
 struct PeerLost { PeerId peer; std::string reason; };       // connection gone
 // The merge is in memory and published. `rejected`: workers whose contribution was not finite,
 // missing or corrupt; they are not in the result. No worker left: nothing changed, version as
 // before.
 struct Merged { MergeId merge; Version version; std::vector<WorkerId> rejected; };
 struct MergeFailed { MergeId merge; Error error; };         // store gone for good: training ends
+struct StageEntered { Version version; };                   // answer to EnterStage
+struct StageFailed { Error error; };
 struct Tested { std::uint64_t iteration; float accuracy, loss; };
 struct TestFailed { Error error; };
 struct SnapshotDone { std::uint64_t iteration; };
 struct SnapshotFailed { Error error; };
-struct StoreLost { Error error; };                          // unreachable, after all its retries
+// Unreachable, after all its retries; or kSuperseded: another master has the job. Then nothing more
+// is written, and the workers are told to look for it.
+struct StoreLost { Error error; };
 struct StopRequested { std::string reason; };               // signal: end with a snapshot
 struct Tick { Instant now; };                               // at least once a second
 }  // namespace master_event
 using MasterEvent =
     std::variant<master_event::Hello, master_event::Ready, master_event::Trained,
-                 master_event::Leave, master_event::PeerLost, master_event::Merged,
-                 master_event::MergeFailed, master_event::Tested, master_event::TestFailed,
+                 master_event::Leave, master_event::Beat, master_event::PeerLost,
+                 master_event::Merged, master_event::MergeFailed, master_event::StageEntered,
+                 master_event::StageFailed, master_event::Tested, master_event::TestFailed,
                  master_event::SnapshotDone, master_event::SnapshotFailed,
                  master_event::StoreLost, master_event::StopRequested, master_event::Tick>;
 
@@ -80,7 +96,16 @@ struct StartMerge {
   std::uint64_t iteration;            // of the update rule
   struct Contribution { WorkerId worker; RunId run; float weight; };
   std::vector<Contribution> contributions;
-  bool mean;                          // divide by their number (Average)
+  bool mean;                          // divide by their number (Average); elastic ones are summed
+  std::uint32_t stage = 0;            // which UpdateSpec
+  float lr_scale = 1.0F;              // on the rate of the master's rule
+  std::string state;                  // MasterSession::save() as of this merge, to publish with it
+};
+// The next merges are of this stage: make ready for it and publish the weights as its workers read
+// them. Only given when no merge is under way and no worker runs.
+struct EnterStage {
+  std::uint32_t stage = 0;
+  std::string state;
 };
 // On a copy of the weights at this point: the shell takes it before it starts a later merge. Each
 // is answered exactly once, by ...Done/Tested or ...Failed; training waits only if the next one of
@@ -96,8 +121,8 @@ struct Finish { std::optional<Error> error; };
 using MasterCommand =
     std::variant<master_command::SendWelcome, master_command::SendRefused,
                  master_command::SendTrain, master_command::SendStop, master_command::StartMerge,
-                 master_command::StartTest, master_command::StartSnapshot, master_command::Note,
-                 master_command::Finish>;
+                 master_command::EnterStage, master_command::StartTest,
+                 master_command::StartSnapshot, master_command::Note, master_command::Finish>;
 using MasterCommands = std::vector<MasterCommand>;
 
 // Figures for the live line, the log and --json.
@@ -111,14 +136,23 @@ struct MasterProgress {
   std::uint64_t samples = 0;
   std::uint64_t workers_alive = 0;
   std::uint64_t workers_joined = 0;     // in all
+  std::uint64_t worker_ids = 0;         // given so far, by earlier masters too: those below
   double staleness_sum = 0.0;           // version at merge - base version, over contributions
   float last_loss = 0.0F;               // mean of the last iteration's contributions
   std::optional<float> accuracy, test_loss;
+  std::uint64_t flapped = 0;            // workers kept out because their host flaps
+  std::uint32_t stage = 0;              // index of the one that trains
+  std::uint64_t epoch = 0;              // of this master
   bool training = false;
+  bool paused = false;                  // fewer workers than workers_min
 };
 
-// The master's decisions: membership, iteration count, tests, snapshots, duplicates, time-outs, the
-// end; the schedule itself is the strategy's. Pure: no clock (Tick), no I/O (commands).
+using StrategyFactory =
+    std::function<Result<std::unique_ptr<Strategy>>(const StrategyOptions& options)>;
+
+// The master's decisions: membership, iteration count, stages, weights of contributions, tests,
+// snapshots, duplicates, time-outs, the end; the schedule itself is the strategy's. Pure: no clock
+// (Tick), no I/O (commands).
 //
 // Invariant: at most one merge, one test and one snapshot is under way.
 // Invariant: a worker has at most one run outstanding, and its Train follows the merge of its last
@@ -128,8 +162,18 @@ struct MasterProgress {
 // Invariant: the contributions of StartMerge commands are distinct (worker, run) pairs over a job.
 class MasterSession {
  public:
-  MasterSession(MasterConfig config, std::unique_ptr<Strategy> strategy);
+  // Requires: check_schedule() and `make` succeed for every stage.
+  explicit MasterSession(MasterConfig config, StrategyFactory make = make_strategy);
   ~MasterSession();
+  // Everything that a new master needs to go on: iteration and counters, stage, what is left of the
+  // data stream, the strategy's own state. Workers are not part of it: they join anew. What was
+  // reported and not merged is given out again.
+  std::string save() const;
+  // Goes on from it, with any number of workers; before the first event. The state's iteration and
+  // data position replace those of the configuration; a stage that had all its iterations is over,
+  // so progress().stage may be the one after the state's. Errors: kCorrupt, kMismatch (other
+  // stages); nothing changed.
+  Result<void> restore(std::string_view state);
   MasterCommands on(const MasterEvent& event);
   const MasterProgress& progress() const;
   bool finished() const;

@@ -23,10 +23,12 @@ bool merge_accumulate(std::span<const float> contribution, std::span<float> sum)
 // values[i] *= scale. False as above.
 bool merge_scale(float scale, std::span<float> values);
 
-// EASGD (Zhang, Choromanska, LeCun 2015, eq. 3 and 4), worker's half: e = rate * (x - centre);
-// x -= e; elastic = e. The master adds `elastic` to the centre with merge_add.
+// EASGD (Zhang, Choromanska, LeCun 2015, eq. 3 and 4): elastic = rate * (x - centre), which the
+// centre gains and x loses. Both give the same bits; the first takes it from x at once.
 void elastic_difference(std::span<const float> centre, float rate, std::span<float> x,
                         std::span<float> elastic);
+void elastic_part(std::span<const float> centre, float rate, std::span<const float> x,
+                  std::span<float> elastic);
 
 bool all_finite(std::span<const float> values);
 

@@ -12,12 +12,12 @@
 #include <speedo/base/result.hpp>
 #include <speedo/core/parameter_arena.hpp>
 #include <speedo/store/parameter_store.hpp>
+#include <speedo/train/checkpoint.hpp>
 #include <speedo/train/master_session.hpp>
 #include <speedo/train/update.hpp>
 
 namespace caffe {
 class SolverParameter;
-class SolverState;
 }  // namespace caffe
 
 namespace speedo {
@@ -25,9 +25,11 @@ namespace speedo {
 class Backend;
 
 struct MergerConfig {
-  UpdateKind update = UpdateKind::kFullDelta;
-  float factor = 1.0F;  // --factor: full deltas are divided by it
-  float skip = 0.0F;    // --skip: delta elements smaller in magnitude are not added
+  std::vector<UpdateSpec> stages = {UpdateSpec{}};
+  // Merges between checkpoints of what the weights' record lacks (the rule's histories); 0: every
+  // merge up to kPublishEachMergeBytesMax, else every tenth.
+  std::uint64_t publish_interval = 0;
+  std::uint64_t epoch = 0;  // names the workers' contributions
   int threads = 2;      // merge arithmetic, over chunks
 };
 
@@ -47,31 +49,39 @@ class Merger {
   virtual ~Merger() = default;
   // Contributions are added in the order given: without `mean` W += weight / factor * delta for
   // each, with it W += (sum of weight * delta) * (1 / count) / factor. kGradientOnly: the mean or
-  // sum goes through the solver's rule. Errors: those of the store after its retries, kNotFinite if
-  // the rule makes non-finite weights of finite gradients; then weights, histories and version are
-  // unchanged.
+  // sum goes through the solver's rule. Elastic kinds: W += the sum, mean or not (the paper's
+  // synchronous EASGD); with kElasticMaster each worker's e is formed from the same W, and
+  // local_key() written with x - e before the weights. The new version carries the job's state.
+  // Errors: those of the store after its retries, kSuperseded, kNotFinite if the rule makes
+  // non-finite weights of finite gradients; then weights, histories and version are unchanged.
+  // Requires: the job's stage was entered.
   virtual void merge(master_command::StartMerge job,
                      std::function<void(Result<MergeResult>)> done) = 0;
-  // Publishes the weights as they are (start, or Redis came back empty).
-  virtual void publish(std::function<void(Result<Version>)> done) = 0;
-  // A copy of weights and solver histories as of all merges queued before.
+  // Makes ready for a stage and publishes the weights as they are, as a new version, with the
+  // session's state: at the start, and between stages. The first stage is 0.
+  virtual void enter_stage(std::uint32_t stage, std::string state,
+                           std::function<void(Result<Version>)> done) = 0;
+  // A copy of weights and solver histories as of all merges queued before. Histories outlast stages
+  // that have no use for them.
   struct Copy {
     Version version;
     std::vector<float> weights;
-    std::vector<std::vector<float>> histories;
+    std::vector<std::vector<float>> histories;  // of the master's rule, or averaged
+    std::string state;                          // of the session, as of that version
   };
   virtual void copy(std::function<void(Copy)> done) = 0;
 };
 
-// `weights`: the start, layout.element_count() floats. Publishes nothing by itself at the start.
+// Publishes nothing by itself at the start: call enter_stage(). `start.version` is the version of
+// the weights before that. Histories that no stage has use for are dropped. The store is fenced
+// with the configuration's epoch.
 //
 // For kGradientOnly `solver` gives the rule, `make_backend` its device (called on the merger's
-// thread) and `state`, unless null, the histories of a snapshot; all three are only used there.
-// Errors: those of UpdateRule::create and load, and of make_backend.
+// thread). Errors: those of UpdateRule::create, and of make_backend; kMismatch for histories that
+// are not the rule's.
 Result<std::unique_ptr<Merger>> make_merger(
     const MergerConfig& config, const ParameterLayout& layout, const caffe::SolverParameter& solver,
-    std::vector<float> weights, Version first_version, std::shared_ptr<ParameterStore> store,
-    std::function<Result<std::unique_ptr<Backend>>()> make_backend = {},
-    const caffe::SolverState* state = nullptr);
+    Checkpoint start, std::shared_ptr<ParameterStore> store,
+    std::function<Result<std::unique_ptr<Backend>>()> make_backend = {});
 
 }  // namespace speedo

@@ -14,11 +14,13 @@
 // Each message encodes to less than kMessageBytesMax; senders truncate texts to kTextMax.
 namespace speedo {
 
-inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr std::uint32_t kProtocolVersion = 2;
 
-// A message has at most two texts and eight numbers; what is left is for framing.
+inline constexpr std::uint64_t kNoRun = UINT64_MAX;
+
+// A message has at most two texts and ten numbers; what is left is for framing.
 inline constexpr std::size_t kTextMax = 1024;
-static_assert(2 * kTextMax + 8 * sizeof(std::uint64_t) + 512 <= kMessageBytesMax);
+static_assert(2 * kTextMax + 10 * sizeof(std::uint64_t) + 512 <= kMessageBytesMax);
 
 // `text` as one line: cut to kTextMax bytes at the end of a UTF-8 character, the cut marked by
 // "...", control characters replaced by spaces.
@@ -32,7 +34,8 @@ struct HelloMessage {
   std::uint32_t protocol = kProtocolVersion;
   std::string name;      // "host/pid/k", for people
   std::string device;    // "cpu"
-  auto fields() { return std::tie(protocol, name, device); }
+  std::uint64_t uuid_high = 0, uuid_low = 0;  // of this worker, as long as its process lives
+  auto fields() { return std::tie(protocol, name, device, uuid_high, uuid_low); }
 };
 
 // master -> worker: admitted; the job lies in the store.
@@ -41,7 +44,8 @@ struct WelcomeMessage {
   std::string store;             // as --redis takes it: host:port, redis://..., unix:///...
   std::string job;               // the job's key space
   std::uint64_t model_high = 0, model_low = 0;  // fingerprint the worker's net must have
-  auto fields() { return std::tie(worker, store, job, model_high, model_low); }
+  std::uint64_t epoch = 0;       // of the master; part of the worker's contribution key
+  auto fields() { return std::tie(worker, store, job, model_high, model_low, epoch); }
 };
 
 // master -> worker: not admitted, or put out. `code` is an ErrorCode. The worker ends with the
@@ -64,9 +68,27 @@ struct TrainMessage {
   std::uint64_t run = 0;
   std::uint64_t iteration = 0;      // merged count + start iteration: the learning rate follows it
   std::uint64_t version = 0;        // read at least this version of the weights
-  std::uint64_t data_run = 0;       // ordinal of this run's share of the data stream
+  std::uint64_t data_run = 0;       // ordinal of this run's first share of the data stream
   std::uint64_t next_data_run = 0;  // the worker's next one, to read ahead
-  auto fields() { return std::tie(run, iteration, version, data_run, next_data_run); }
+  std::uint64_t data_runs = 1;      // shares from data_run on: the batch is so many times as large
+  std::uint32_t stage = 0;          // of the job: which UpdateSpec
+  std::uint32_t lr_scale_bits = 0x3F800000;  // bit pattern of a float, 1.0: factor on the rate
+  // This worker's last run if its contribution was merged, else kNoRun: an elastic worker takes its
+  // half of the step then, and only then.
+  std::uint64_t merged_run = kNoRun;
+  auto fields() {
+    return std::tie(run, iteration, version, data_run, next_data_run, data_runs, stage,
+                    lr_scale_bits, merged_run);
+  }
+};
+
+// worker -> master, every kBeatInterval: alive. `progress` grows while the run computes or
+// exchanges; a run whose progress stands still is stalled, however alive its process.
+struct BeatMessage {
+  std::uint64_t worker = 0;
+  std::uint64_t run = kNoRun;       // under way
+  std::uint64_t progress = 0;
+  auto fields() { return std::tie(worker, run, progress); }
 };
 
 // worker -> master: the run's contribution is in the store, whole.

@@ -9,12 +9,15 @@
 
 #include <speedo/base/ids.hpp>
 #include <speedo/base/result.hpp>
+#include <speedo/train/update.hpp>
 
 namespace speedo {
 
 // What happened. A strategy sees nothing else.
 struct Joined {                // ready for work, in this order; several when training begins
   std::vector<WorkerId> workers;
+  // Of the same workers, "host/pid/k"; may be left out.
+  std::vector<std::string> names = {};
 };
 struct Left {
   WorkerId worker;
@@ -25,6 +28,7 @@ struct Trained {
   float loss = 0.0F;           // finite: the session keeps other reports away from strategies
   Version base;                // weights the run started from
   std::uint64_t samples = 0;
+  std::uint64_t duration_us = 0;  // of the run, as the worker measured it: compute and exchange
 };
 struct Failed {                // the run ended without a contribution that may be merged
   WorkerId worker;
@@ -60,24 +64,38 @@ class Strategy {
  public:
   virtual ~Strategy() = default;
   virtual Commands on(const Event& event) = 0;
-  // The state as text, so that a restarted master goes on where the old one was. Error: kCorrupt.
-  virtual std::string save() const = 0;
-  virtual Result<void> restore(std::string_view state) = 0;
+  // What outlives the workers, as text: under a new master all of them join anew. Empty if nothing
+  // does. restore() comes before the first event. Error: kCorrupt, nothing changed.
+  virtual std::string save() const { return {}; }
+  virtual Result<void> restore(std::string_view state);
 };
 
 // The parameters of every schedule; each reads what is its own.
 struct StrategyOptions {
-  std::string name = "async";  // as in strategy_registry()
+  std::string name = "async";        // as in strategy_registry()
+  std::uint64_t max_advance = 0;     // partial-sync: catch-up when the lead reaches it; >= 1
+  std::uint64_t staleness = 0;       // ssp: runs that a worker may lead the slowest by
+  std::uint64_t window = 0;          // weedout: the ring holds at least so many reporters; >= 1
+  // grouping: names of workers or of hosts, a group each; empty: measured.
+  std::vector<std::vector<std::string>> groups = {};
+  std::uint64_t group_count = 0;     // grouping, measured: so many groups; 0: as the speeds suggest
+  std::uint64_t regroup_interval = 0;  // grouping, measured: reports between measurements; 0: once
 };
 
-// One line per known schedule. `make` is null for one that is not built yet.
+// One line per known schedule.
 struct StrategyEntry {
   const char* name;
   const char* summary;
   std::unique_ptr<Strategy> (*make)(const StrategyOptions& options);
+  bool rounds;           // merges means of rounds: an iteration uses one run of every worker
+  UpdateSpec update;     // what the name stands for beside the schedule
+  // Of its own parameters, or null. Error: kUsage, naming the flag and its range.
+  Result<void> (*check)(const StrategyOptions& options) = nullptr;
 };
 const std::vector<StrategyEntry>& strategy_registry();
-// Errors: kUsage for an unknown name (listing the known ones), kUnsupported for one not built yet.
+// The entry of a name (or of an alias of it), or null.
+const StrategyEntry* find_strategy(std::string_view name);
+// Errors: kUsage for an unknown name (listing the known ones) or a parameter out of range.
 Result<std::unique_ptr<Strategy>> make_strategy(const StrategyOptions& options);
 
 }  // namespace speedo

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <speedo/base/digest.hpp>
 #include <speedo/base/result.hpp>
@@ -22,8 +23,7 @@ class Backend;
 struct JobSpec {
   std::string solver_text;      // SolverParameter with the net inside (net_param), text format
   std::string base;             // folder of the prototxt on the master, tried for relative paths
-  UpdateKind update = UpdateKind::kFullDelta;
-  std::uint32_t steps_per_run = 1;   // --train
+  std::vector<UpdateSpec> stages = {UpdateSpec{}};
   bool offset_shards = false;        // SpeeDO's mode: worker k of N starts at k/N, reads on alone
   std::uint64_t expected_workers = 1;
 };
@@ -44,15 +44,20 @@ class Trainer {
  public:
   // Cancels, and waits for the work under way. Callbacks may still run until it returns.
   virtual ~Trainer() = default;
-  // Builds the net anew for a life of a worker; what was prepared before is forgotten. Ends in
-  // `done` with the model's fingerprint. Errors: kConfig, kData, kNotFound, kFull.
-  virtual void prepare(WorkerId worker, JobSpec job, std::shared_ptr<ParameterStore> store,
+  // Makes ready for a life of a worker. The net of the life before serves again if the job is the
+  // same; weights of its own (elastic) begin anew at the master's. Ends in `done` with the model's
+  // fingerprint. `contribution`: the key that its results go to. Errors: kConfig, kData, kNotFound,
+  // kFull.
+  virtual void prepare(WorkerId worker, std::string contribution, JobSpec job,
+                       std::shared_ptr<ParameterStore> store,
                        std::function<void(Result<Digest>)> done) = 0;
   // One run of the prepared job. A loss that is not finite is reported like any other, but nothing
   // is contributed then. Errors: kData; those of the store; kUnavailable if nothing is prepared.
   virtual void run(TrainMessage order, std::function<void(Result<RunReport>)> done) = 0;
   // Makes all runs ordered so far end as soon as possible; their callbacks get kUnavailable.
   virtual void cancel() = 0;
+  // Grows with every layer computed and every chunk moved. Never blocks.
+  virtual std::uint64_t progress() const = 0;
 };
 
 std::unique_ptr<Trainer> make_trainer(TrainerParts parts);

@@ -1,11 +1,56 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 namespace speedo {
 
-// What a worker contributes and what the master does with it.
+// What a worker contributes and what the master does with it. W: the master's weights.
 enum class UpdateKind {
-  kFullDelta,     // the change of the weights by the worker's solver; master: W += delta / factor
-  kGradientOnly,  // the raw gradient of one iteration; master: the solver's rule
+  kFullDelta,      // the change of the weights by the worker's solver; W += delta / factor
+  kGradientOnly,   // the raw gradient of one iteration; W goes through the solver's rule
+  kElastic,        // EASGD (Zhang, Choromanska, LeCun 2015): the worker trains its own weights x,
+                   // contributes e = a (x - W), W += e; x -= e once e is merged
+  kElasticMaster,  // the same as SpeeDO did it: the worker contributes x, the master forms e from
+                   // the newest W, W += e, and writes x - e back for the worker: twice the bytes
 };
+
+// What becomes of the solver history (momentum) that full deltas leave on the workers.
+enum class UpdaterState {
+  kKeep,     // each worker keeps its own
+  kAverage,  // averaged like weights (Deeplearning4j's saveUpdater): a record of the weights or a
+             // contribution then holds the weights and behind them every history
+  kReset,    // zero at the start of each run (saveUpdater false)
+};
+
+// What workers compute and the master merges: one stage of a job. The axis *what*; the strategy is
+// *when*, MasterConfig's staleness weighting *how much*.
+struct UpdateSpec {
+  UpdateKind kind = UpdateKind::kFullDelta;
+  // Mini-batches a run trains (--train): EASGD's communication period, averaging's k.
+  std::uint32_t steps_per_run = 1;
+  float moving_rate = 0.0F;  // a of the elastic kinds, in [0, 1]
+  UpdaterState updater = UpdaterState::kKeep;
+  float factor = 1.0F;       // full deltas are divided by it
+  float skip = 0.0F;         // full deltas: elements smaller in magnitude are not added
+  // Instead of the solver's, while this stage lasts.
+  std::optional<float> base_lr = std::nullopt, momentum = std::nullopt;
+  std::optional<float> weight_decay = std::nullopt;
+  bool operator==(const UpdateSpec&) const = default;
+};
+
+constexpr bool is_elastic(UpdateKind kind) {
+  return kind == UpdateKind::kElastic || kind == UpdateKind::kElasticMaster;
+}
+
+// Records of the weights, and contributions, hold the histories too.
+constexpr bool averages_histories(const UpdateSpec& update) {
+  return update.kind == UpdateKind::kFullDelta && update.updater == UpdaterState::kAverage;
+}
+
+// The master has histories of its own.
+constexpr bool keeps_histories(const UpdateSpec& update) {
+  return update.kind == UpdateKind::kGradientOnly || averages_histories(update);
+}
 
 }  // namespace speedo

@@ -18,6 +18,7 @@ namespace speedo {
 struct WorkerConfig {
   std::string name, device;
   std::string master;                        // its address, for messages
+  std::uint64_t uuid_high = 0, uuid_low = 0;  // see HelloMessage
   std::uint64_t seed = 0;                    // of the jitter between attempts to connect
   std::chrono::seconds connect_timeout{0};   // give up (kUnavailable) after so long; 0: never
 };
@@ -44,7 +45,8 @@ struct RunDone { RunReport report; };       // the contribution is in the store
 struct RunFailed { RunId run; Error error; };
 struct Stop { StopMessage message; };       // from the master
 struct StopRequested { std::string reason; };  // signal
-struct Tick { Instant now; };
+// At least every kBeatInterval. `progress`: of the run under way, see BeatMessage.
+struct Tick { Instant now; std::uint64_t progress = 0; };
 }  // namespace worker_event
 using WorkerEvent =
     std::variant<worker_event::Connected, worker_event::ConnectFailed, worker_event::MasterLost,
@@ -61,6 +63,7 @@ struct SendHello { HelloMessage message; };
 struct SendReady { ReadyMessage message; };
 struct SendTrained { TrainedMessage message; };
 struct SendLeave { LeaveMessage message; };
+struct SendBeat { BeatMessage message; };
 // Each is answered exactly once, in order: JobPrepared or JobFailed. The net that a former
 // PrepareJob built for the same job and model may serve again.
 struct PrepareJob { WelcomeMessage welcome; };
@@ -71,7 +74,7 @@ struct Exit { std::optional<Error> error; };
 }  // namespace worker_command
 using WorkerCommand =
     std::variant<worker_command::Connect, worker_command::SendHello, worker_command::SendReady,
-                 worker_command::SendTrained, worker_command::SendLeave,
+                 worker_command::SendTrained, worker_command::SendLeave, worker_command::SendBeat,
                  worker_command::PrepareJob, worker_command::StartRun, worker_command::CancelRun,
                  worker_command::Note, worker_command::Exit>;
 using WorkerCommands = std::vector<WorkerCommand>;

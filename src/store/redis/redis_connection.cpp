@@ -24,7 +24,9 @@ constexpr std::size_t kOperationBytes = 256;
 constexpr std::size_t kGatherMax = 8;
 
 BulkSink sink_of(KvOperation& operation) {
-  if (operation.kind == KvOperation::Kind::kGetWhole) return BulkSink{{}, {}, &operation.text};
+  if (operation.kind == KvOperation::Kind::kGetWhole || operation.has_answer()) {
+    return BulkSink{{}, {}, &operation.text};
+  }
   if (operation.kind != KvOperation::Kind::kGetExact) return BulkSink{};
   return BulkSink{std::as_writable_bytes(std::span(operation.head)), operation.target, nullptr};
 }
@@ -162,6 +164,8 @@ void RedisConnection::encode_requests() {
          (in_flight_.empty() || in_flight_bytes_ + waiting_.front().bytes <= kStoreWindowBytes)) {
     Queued entry = std::move(waiting_.front());
     waiting_.pop_front();
+    // As of now: what a server answered before it restarted must not pass for the next one's.
+    entry.operation->server = server_ != 0 ? server_ : lives_->load();
     sending_.emplace_back(entry.operation);
     in_flight_bytes_ += entry.bytes;
     in_flight_.push_back(std::move(entry));
@@ -312,7 +316,6 @@ void RedisConnection::give_up(const Error& error) {
 }
 
 void RedisConnection::finish(Queued& entry, std::optional<Error> error) {
-  entry.operation->server = server_ != 0 ? server_ : lives_->load();
   load_.fetch_sub(entry.bytes, std::memory_order_relaxed);
   entry.operation->complete(std::move(error));
 }

@@ -23,7 +23,7 @@ constexpr std::array kKnownReplies = {
                "the server has no password: give none"},
     KnownReply{"NOPERM", ErrorCode::kRefused,
                "allow this user the keys ~speedo:* and the commands +@read +@write +@connection "
-               "+info (ACL SETUSER)"},
+               "+eval +info (ACL SETUSER)"},
     KnownReply{"DENIED", ErrorCode::kRefused,
                "set a password (requirepass) or bind the server to a trusted network"},
     KnownReply{"OOM", ErrorCode::kFull,
@@ -49,12 +49,22 @@ constexpr std::array kKnownReplies = {
     KnownReply{"ERR DB index", ErrorCode::kConfig, "give a database that the server has"},
 };
 
+// Before Redis 7 what stopped a script is within the script's own error:
+// "ERR Error running script (call to f_...): @user_script:1: -OOM command not allowed ...".
+std::string_view cause_of(std::string_view reply) {
+  constexpr std::string_view kCause = ": -";
+  if (!reply.starts_with("ERR Error running script")) return reply;
+  const std::size_t at = reply.find(kCause);
+  return at == std::string_view::npos ? reply : reply.substr(at + kCause.size());
+}
+
 }  // namespace
 
 Error redis_error(std::string_view reply, const std::string& where) {
   const std::string text = "Redis at " + where + " answered '" + std::string(reply) + "'";
+  const std::string_view cause = cause_of(reply);
   for (const KnownReply& known : kKnownReplies) {
-    if (reply.starts_with(known.begins)) {
+    if (cause.starts_with(known.begins)) {
       return Error{known.code, text + ": " + std::string(known.remedy)};
     }
   }

@@ -5,6 +5,9 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "store/mastership.hpp"
+#include "store/redis/master_scripts.hpp"
+
 namespace speedo {
 namespace {
 
@@ -29,18 +32,53 @@ std::string words(std::size_t count, std::initializer_list<std::string_view> lis
   return text;
 }
 
-// The value is the last word of either form, so that the body ends the request.
+// An operation of a master: script, its keys, the master's epoch; `more` words follow.
+std::string script_front(const KvOperation& operation, std::string_view script,
+                         std::span<const std::string> keys, std::size_t more) {
+  const KvMaster& master = *operation.master;
+  std::string text = words(6 + keys.size() + more, {"EVAL", script, std::to_string(2 + keys.size()),
+                                                    master.epoch_key, master.lease_key});
+  for (const std::string& key : keys) append_word(text, key);
+  append_word(text, encode_epoch(master.epoch));
+  return text;
+}
+
+// The value is the last word of every form, so that the body ends the request.
 std::string set_front(const KvOperation& operation) {
-  std::string text =
-      operation.expiry_seconds == 0
-          ? words(3, {"SET", operation.key})
-          : words(4, {"SETEX", operation.key, std::to_string(operation.expiry_seconds)});
+  const std::string expiry = std::to_string(operation.expiry_seconds);
+  std::string text;
+  if (operation.master) {
+    text = script_front(operation, kSetScript, std::span(&operation.key, 1), 2);
+    append_word(text, expiry);
+  } else if (operation.expiry_seconds == 0) {
+    text = words(3, {"SET", operation.key});
+  } else {
+    text = words(4, {"SETEX", operation.key, expiry});
+  }
   append_count(text, '$', operation.head.size() + operation.body.size());
   text += operation.head;
   return text;
 }
 
+std::string claim_front(const KvOperation& operation) {
+  const KvMaster& master = *operation.master;
+  std::string text = script_front(operation, kClaimScript, {}, 5);
+  append_word(text, master.holder);
+  append_word(text, std::to_string(master.time.count()));
+  append_word(text, master.is_new ? "1" : "0");
+  append_word(text, master.force ? "1" : "0");
+  append_word(text, master.dead_holder);
+  return text;
+}
+
+std::string release_front(const KvOperation& operation) {
+  std::string text = script_front(operation, kReleaseScript, {}, 1);
+  append_word(text, operation.master->holder);
+  return text;
+}
+
 std::string erase_front(const KvOperation& operation) {
+  if (operation.master) return script_front(operation, kEraseScript, operation.keys, 0);
   std::string text = words(operation.keys.size() + 1, {"UNLINK"});
   for (const std::string& key : operation.keys) append_word(text, key);
   return text;
@@ -63,6 +101,12 @@ RedisRequest::RedisRequest(KvPtr operation) : operation_(std::move(operation)) {
       break;
     case KvOperation::Kind::kErase:
       front_ = erase_front(*operation_);
+      break;
+    case KvOperation::Kind::kClaim:
+      front_ = claim_front(*operation_);
+      break;
+    case KvOperation::Kind::kRelease:
+      front_ = release_front(*operation_);
       break;
   }
 }

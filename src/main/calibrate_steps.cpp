@@ -1,0 +1,148 @@
+#include "main/calibrate_steps.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include <speedo/base/assert.hpp>
+#include <speedo/base/clock.hpp>
+#include <speedo/store/memory_store.hpp>
+
+#include "cpu/cpu_backend.hpp"
+#include "main/parts.hpp"
+#include "train/job_nets.hpp"
+#include "train/trainer_engine.hpp"
+
+namespace speedo {
+
+namespace {
+
+// Memory is touched for the first time, and the data read ahead.
+constexpr int kWarmUpRuns = 3;
+constexpr std::size_t kRunsMin = 5;
+
+TrainerParts parts_with(int threads) {
+  TrainerParts parts = trainer_parts();
+  parts.make_backend = [threads]() -> Result<std::unique_ptr<Backend>> {
+    return make_cpu_backend(threads);
+  };
+  return parts;
+}
+
+// The first weights of the job, as a master would have published them.
+Result<std::shared_ptr<ParameterStore>> publish_weights(const TrainerParts& parts,
+                                                        const JobSpec& job) {
+  JobNets::Options options;
+  options.job = job;
+  SPEEDO_ASSIGN(const std::unique_ptr<JobNets> nets, JobNets::create(parts, options));
+  const std::vector<float> weights = nets->take_start().weights;
+  std::shared_ptr<ParameterStore> store = make_memory_store("calibrate");
+  RecordInfo info;
+  info.model = nets->layout().digest();
+  info.version = 1;
+  info.element_count = weights.size();
+  SPEEDO_TRY(put(*store, weights_key(), info, weights));
+  return store;
+}
+
+// One trainer's thread and what it found.
+class Trainee {
+ public:
+  Trainee(const TrainerParts& parts, const JobSpec& job, std::shared_ptr<ParameterStore> store,
+          std::uint64_t number, std::uint64_t count)
+      : parts_(parts), job_(job), store_(std::move(store)), number_(number), count_(count) {}
+
+  // All begin together, when the last one is ready, and go on until the same time.
+  void work(std::barrier<>& ready, double seconds) {
+    const TrainerEngine::Life life{WorkerId{number_}, contribution_key(0, number_), job_, store_};
+    auto engine = TrainerEngine::create(parts_, life, progress_);
+    if (!engine) error_ = engine.error();
+    for (int i = 0; i < kWarmUpRuns && !error_; ++i) run(**engine);
+    seconds_.clear();
+    ready.arrive_and_wait();
+    const Instant end = steady_clock().now() + std::chrono::duration_cast<Instant>(
+                                                   std::chrono::duration<double>(seconds));
+    while (!error_ && (steady_clock().now() < end || seconds_.size() < kRunsMin)) run(**engine);
+  }
+
+  const std::optional<Error>& error() const { return error_; }
+  const std::vector<double>& seconds() const { return seconds_; }
+  std::uint64_t samples() const { return samples_; }
+
+ private:
+  void run(TrainerEngine& engine) {
+    TrainMessage order;
+    order.run = runs_;
+    order.iteration = runs_;
+    order.data_run = runs_ * count_ + number_;
+    order.next_data_run = order.data_run + count_;
+    runs_ += 1;
+    const auto report = engine.run(order, [] { return false; });
+    if (report) {
+      seconds_.push_back(static_cast<double>(report->compute_us) / 1e6);
+      samples_ = report->samples;
+    } else {
+      error_ = report.error();
+    }
+  }
+
+  const TrainerParts& parts_;
+  const JobSpec& job_;
+  const std::shared_ptr<ParameterStore> store_;
+  const std::uint64_t number_, count_;
+  std::atomic<std::uint64_t> progress_{0};
+  std::uint64_t runs_ = 0;
+  std::vector<double> seconds_;
+  std::uint64_t samples_ = 0;
+  std::optional<Error> error_;
+};
+
+}  // namespace
+
+StepTimes trimmed(std::vector<double> values) {
+  SPEEDO_ASSERT(!values.empty());
+  std::sort(values.begin(), values.end());
+  const std::size_t cut = values.size() / 10;
+  const std::vector<double> kept(values.begin() + static_cast<std::ptrdiff_t>(cut),
+                                 values.end() - static_cast<std::ptrdiff_t>(cut));
+  double sum = 0.0, squares = 0.0;
+  for (const double value : kept) sum += value;
+  const double mean = sum / static_cast<double>(kept.size());
+  for (const double value : kept) squares += (value - mean) * (value - mean);
+  const double deviation = std::sqrt(squares / static_cast<double>(kept.size()));
+  return {mean, mean > 0.0 ? deviation / mean : 0.0, 0};
+}
+
+Result<StepTimes> measure_steps(const JobSpec& job, int trainers, int threads, double seconds) {
+  SPEEDO_ASSERT(trainers >= 1 && threads >= 1);
+  const TrainerParts parts = parts_with(threads);
+  SPEEDO_ASSIGN(const std::shared_ptr<ParameterStore> store, publish_weights(parts, job));
+  std::vector<std::unique_ptr<Trainee>> trainees;
+  for (int i = 0; i < trainers; ++i) {
+    trainees.push_back(std::make_unique<Trainee>(parts, job, store, static_cast<std::uint64_t>(i),
+                                                 static_cast<std::uint64_t>(trainers)));
+  }
+  std::barrier<> ready(trainers);
+  {
+    std::vector<std::jthread> pool;
+    for (const std::unique_ptr<Trainee>& trainee : trainees) {
+      pool.emplace_back([&trainee, &ready, seconds] { trainee->work(ready, seconds); });
+    }
+  }
+  std::vector<double> all;
+  for (const std::unique_ptr<Trainee>& trainee : trainees) {
+    if (trainee->error()) return *trainee->error();
+    all.insert(all.end(), trainee->seconds().begin(), trainee->seconds().end());
+  }
+  StepTimes times = trimmed(std::move(all));
+  times.samples = trainees.front()->samples();
+  return times;
+}
+
+}  // namespace speedo

@@ -1,0 +1,117 @@
+// A file of stages, as `--hybrid-file` takes it:
+//
+//   [[stage]]
+//   max-iter = 100
+//   strategy = "sync"
+//
+//   [[stage]]
+//   max-iter = 300
+//   drop = 3
+
+#include <cctype>
+
+#include <CLI/CLI.hpp>
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+#include <speedo/base/file.hpp>
+
+#include "base/log.hpp"
+#include "main/command_line.hpp"
+#include "main/hybrid.hpp"
+
+namespace speedo {
+
+namespace {
+
+constexpr std::size_t kFileBytesMax = std::size_t{1} << 20U;
+constexpr std::size_t kStagesMax = 1000;
+
+// Where something stands in a file.
+std::string place_of(const std::string& path, const toml::source_position& at) {
+  return fmt::format("{}:{}:{}", path, at.line, at.column);
+}
+
+Error bad(const std::string& place, const std::string& what) {
+  return {ErrorCode::kConfig, place + ": " + what};
+}
+
+// The key and its value as a command-line argument; empty for a switch that is off.
+Result<std::string> as_argument(const std::string& key, const toml::node& value,
+                                const std::string& place) {
+  const std::string flag = "--" + key;
+  if (const auto* word = value.as_string()) return flag + "=" + word->get();
+  if (const auto* number = value.as_integer()) return flag + "=" + std::to_string(number->get());
+  if (const auto* number = value.as_floating_point()) {
+    return fmt::format("{}={}", flag, number->get());
+  }
+  if (const auto* is_on = value.as_boolean()) return is_on->get() ? flag : std::string();
+  return bad(place, "'" + key + "' takes a text, a number, true or false");
+}
+
+bool is_flag_name(const std::string& name) {
+  for (const char c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-' && c != '_') return false;
+  }
+  return !name.empty() && name[0] != '-';
+}
+
+Result<void> read_key(const std::string& path, const toml::key& key, const toml::node& value,
+                      ScheduleFlags& flags) {
+  const std::string place = place_of(path, key.source().begin);
+  const std::string name(key.str());
+  if (!is_flag_name(name)) return bad(place, "'" + name + "' is no flag");
+  SPEEDO_ASSIGN(const std::string argument, as_argument(name, value, place));
+  // A switch that is off changes nothing, but must be one.
+  ScheduleFlags unchanged;
+  CLI::App app("stage", "stage");
+  add_schedule_flags(app, argument.empty() ? unchanged : flags, FlagScope::kStage);
+  if (auto read = parse_flags(app, {argument.empty() ? "--" + name : argument}); !read) {
+    return bad(place, read.error().message);
+  }
+  return {};
+}
+
+Result<HybridStage> read_stage(const std::string& path, const toml::node& node,
+                               std::size_t number) {
+  HybridStage stage;
+  stage.place =
+      fmt::format("{}, stage {}", place_of(path, node.source().begin), number);
+  const toml::table* table = node.as_table();
+  if (table == nullptr) return bad(stage.place, "a stage is a table, written [[stage]]");
+  for (auto&& [key, value] : *table) SPEEDO_TRY(read_key(path, key, value, stage.flags));
+  return stage;
+}
+
+}  // namespace
+
+Result<std::vector<HybridStage>> read_hybrid_file(const std::string& path) {
+  auto content = read_file(path, kFileBytesMax);
+  if (!content) {
+    return Error{ErrorCode::kConfig, "--hybrid-file " + path + ": " + content.error().message};
+  }
+  const toml::parse_result parsed = toml::parse(*content, path);
+  if (!parsed) {
+    return bad(place_of(path, parsed.error().source().begin),
+               std::string(parsed.error().description()));
+  }
+  std::vector<HybridStage> stages;
+  for (auto&& [key, value] : parsed.table()) {
+    const std::string place = place_of(path, key.source().begin);
+    if (key.str() != "stage") {
+      return bad(place, "unknown key '" + std::string(key.str()) +
+                            "': stages are tables written [[stage]]");
+    }
+    const toml::array* all = value.as_array();
+    if (all == nullptr) return bad(place, "write [[stage]], with two brackets, for each stage");
+    if (all->size() > kStagesMax) return bad(place, "more than 1000 stages");
+    for (const toml::node& node : *all) {
+      SPEEDO_ASSIGN(HybridStage stage, read_stage(path, node, stages.size() + 1));
+      stages.push_back(std::move(stage));
+    }
+  }
+  if (stages.empty()) return bad(path, "no [[stage]] in this file");
+  return stages;
+}
+
+}  // namespace speedo

@@ -1,0 +1,80 @@
+#include "main/private_redis.hpp"
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include <speedo/base/clock.hpp>
+
+#include "main/local_cluster.hpp"
+
+namespace speedo {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::chrono::milliseconds kPollInterval{5};
+constexpr std::chrono::seconds kPatience{20};
+
+}  // namespace
+
+PrivateRedis::PrivateRedis(fs::path folder, Guardian guardian)
+    : folder_(std::move(folder)),
+      socket_(folder_ / "redis.sock"),
+      children_(std::move(guardian)) {}
+
+Result<std::unique_ptr<PrivateRedis>> PrivateRedis::start() {
+  std::string pattern = "/tmp/speedo-redis-XXXXXX";
+  if (::mkdtemp(pattern.data()) == nullptr) {
+    return Error{ErrorCode::kCannotWrite,
+                 "cannot make the temporary folder '" + pattern + "': " + std::strerror(errno)};
+  }
+  auto guardian = Guardian::create(pattern);
+  if (!guardian) {
+    std::error_code code;
+    fs::remove_all(pattern, code);
+    return std::move(guardian).error();
+  }
+  std::unique_ptr<PrivateRedis> redis(new PrivateRedis(pattern, std::move(*guardian)));
+  SPEEDO_TRY(redis->launch());
+  return redis;
+}
+
+// The socket is there once the server listens.
+Result<void> PrivateRedis::launch() {
+  ChildCommand command;
+  command.arguments = {"redis-server", "--port",       "0",
+                       "--unixsocket", socket_,        "--unixsocketperm",
+                       "700",          "--save",       "",
+                       "--appendonly", "no",           "--dir",
+                       folder_,        "--loglevel",   "warning"};
+  command.output = folder_ / "redis.log";
+  auto started = children_.start(command);
+  if (!started && started.error().code == ErrorCode::kNotFound) {
+    return Error{ErrorCode::kUnavailable,
+                 "redis-server is not installed (apt-get install redis-server)"};
+  }
+  SPEEDO_ASSIGN(pid_, std::move(started));
+  const Instant end = steady_clock().now() + kPatience;
+  std::error_code code;
+  while (children_.is_running(pid_) && !fs::exists(socket_, code)) {
+    if (steady_clock().now() > end) break;
+    children_.wait(kPollInterval);
+  }
+  if (children_.is_running(pid_) && fs::exists(socket_, code)) return {};
+  return Error{ErrorCode::kUnavailable,
+               "redis-server did not start: " + last_line(folder_ / "redis.log")};
+}
+
+// The first number of schedstat: nanoseconds on a processor.
+double PrivateRedis::cpu_seconds() const {
+  std::ifstream stream("/proc/" + std::to_string(pid_) + "/schedstat");
+  double nanoseconds = 0.0;
+  return stream >> nanoseconds ? nanoseconds / 1e9 : 0.0;
+}
+
+}  // namespace speedo

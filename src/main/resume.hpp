@@ -1,0 +1,29 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <speedo/base/result.hpp>
+
+#include "caffe.pb.h"
+#include "main/checkpoint_file.hpp"
+
+namespace speedo {
+
+// A checkpoint that was read from its three files.
+struct SavedCheckpoint {
+  record::CheckpointFile record;
+  caffe::NetParameter model;
+  caffe::SolverState state;
+};
+
+// The checkpoint of a .speedo file. Errors: kNotFound; kCorrupt for a truncated or damaged file;
+// kMismatch for one of another net or job; kData for weights that are not finite.
+Result<SavedCheckpoint> load_checkpoint(const std::string& file, const CheckpointOwner& owner);
+
+// The newest checkpoint of a prefix that can be gone on from, if there is one. What is newer and
+// cannot is warned of, with the reason.
+std::optional<SavedCheckpoint> newest_checkpoint(const std::string& prefix,
+                                                 const CheckpointOwner& owner);
+
+}  // namespace speedo

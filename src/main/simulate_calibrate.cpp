@@ -1,0 +1,206 @@
+// From what is measured to the description of this machine:
+//   step_seconds[t]    one trainer with t threads, nothing else
+//   sharing[n]         speed of each of n trainers of one thread, over that of one alone
+//   record_seconds     a record of a few floats, mean of reading and writing
+//   ..._bytes_per_second        from the net's own record, after record_seconds
+//   busy_..., client_...        the same of the processor's time of server and client
+//   merge_seconds      what a merge takes beyond reading, adding and writing
+
+#include "main/simulate_calibrate.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "main/calibrate_exchange.hpp"
+#include "main/calibrate_steps.hpp"
+#include "main/parts.hpp"
+#include "sim/cost_model.hpp"
+#include "train/job_nets.hpp"
+
+namespace speedo {
+
+namespace {
+
+// Of a worker's and the master's actors, beside the time on the wire; not measured. See
+// bench_control in tests/bench.
+constexpr double kActorSeconds = 100e-6;
+// Rates of transfers are measured with at least so much: below, the fixed part is all there is.
+constexpr std::uint64_t kRateFloatsMin = 65536;
+
+int core_count() { return static_cast<int>(std::max(1U, std::thread::hardware_concurrency())); }
+
+// 1, 2, 4, ... and `max` itself.
+std::set<int> doubled_up_to(int max) {
+  std::set<int> counts = {max};
+  for (int count = 1; count < max; count *= 2) counts.insert(count);
+  return counts;
+}
+
+// Values at all of 1..last.first, in straight lines between those that are known.
+std::vector<double> filled(const std::vector<std::pair<int, double>>& known) {
+  std::vector<double> values;
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    const auto [to, value] = known[i];
+    const int from = i == 0 ? to - 1 : known[i - 1].first;
+    const double before = i == 0 ? value : known[i - 1].second;
+    for (int n = from + 1; n <= to; ++n) {
+      values.push_back(before + (value - before) * (n - from) / (to - from));
+    }
+  }
+  return values;
+}
+
+class Calibrator {
+ public:
+  Calibrator(const CalibrateOptions& options, const PrivateRedis& redis)
+      : options_(options), redis_(redis) {}
+
+  Result<Calibration> run() {
+    machine_.name = "here";
+    machine_.cores = core_count();
+    SPEEDO_TRY(measure_net());
+    SPEEDO_TRY(measure_threads());
+    SPEEDO_TRY(measure_sharing());
+    SPEEDO_TRY(measure_store());
+    sim::ClusterCosts& cluster = result_.cluster;
+    cluster.title = options_.title;
+    cluster.machines = {machine_};
+    cluster.store.machine = cluster.master.machine = machine_.name;
+    set_merge_seconds();
+    return std::move(result_);
+  }
+
+ private:
+  void note(std::string what, double value, std::string unit) {
+    result_.measurements.push_back({std::move(what), value, std::move(unit)});
+  }
+
+  Result<void> measure_net();
+  Result<void> measure_threads();
+  Result<void> measure_sharing();
+  Result<void> measure_store();
+  void set_store(const ExchangeTimes& times, double floats);
+  void set_merge_seconds();
+
+  const CalibrateOptions& options_;
+  const PrivateRedis& redis_;
+  Calibration result_;
+  sim::MachineCosts machine_;
+  double merge_seconds_ = 0.0;
+  std::uint64_t merge_floats_ = 1;
+};
+
+Result<void> Calibrator::measure_net() {
+  const TrainerParts parts = trainer_parts();
+  JobNets::Options nets_options;
+  nets_options.job = options_.job;
+  SPEEDO_ASSIGN(const std::unique_ptr<JobNets> nets, JobNets::create(parts, nets_options));
+  sim::NetCosts& net = result_.cluster.net;
+  net.parameters = static_cast<std::uint64_t>(nets->layout().element_count());
+  note("parameters of the net", static_cast<double>(net.parameters), "");
+  return {};
+}
+
+Result<void> Calibrator::measure_threads() {
+  std::vector<std::pair<int, double>> known;
+  for (const int threads : doubled_up_to(core_count())) {
+    SPEEDO_ASSIGN(const StepTimes times, measure_steps(options_.job, 1, threads,
+                                                       options_.seconds_per_measurement));
+    known.emplace_back(threads, times.mean_seconds);
+    note(fmt::format("step, 1 trainer of {} thread{}", threads, threads == 1 ? "" : "s"),
+         times.mean_seconds * 1e3, "ms");
+    if (threads == 1) machine_.step_spread = times.spread;
+    result_.cluster.net.batch = std::max<std::uint64_t>(1, times.samples);
+  }
+  note("spread of a step", machine_.step_spread * 100.0, "%");
+  machine_.step_seconds = filled(known);
+  return {};
+}
+
+// With twice as many trainers as cores, too: what oversubscription costs beyond its share.
+Result<void> Calibrator::measure_sharing() {
+  std::vector<std::pair<int, double>> known = {{1, 1.0}};
+  std::set<int> counts = doubled_up_to(core_count());
+  counts.insert(2 * core_count());
+  counts.erase(1);
+  for (const int trainers : counts) {
+    SPEEDO_ASSIGN(const StepTimes times, measure_steps(options_.job, trainers, 1,
+                                                       options_.seconds_per_measurement));
+    known.emplace_back(trainers, machine_.step_seconds.front() / times.mean_seconds);
+    note(fmt::format("step, {} trainers of 1 thread", trainers), times.mean_seconds * 1e3, "ms");
+  }
+  machine_.sharing = filled(known);
+  return {};
+}
+
+Result<void> Calibrator::measure_store() {
+  const std::uint64_t floats = std::max(kRateFloatsMin, result_.cluster.net.parameters);
+  SPEEDO_ASSIGN(const ExchangeTimes times,
+                measure_exchange(redis_, floats, options_.seconds_per_measurement));
+  set_store(times, static_cast<double>(floats));
+  note("reading a record of a few floats", times.read_small.seconds * 1e3, "ms");
+  note("writing one", times.write_small.seconds * 1e3, "ms");
+  const std::string record = fmt::format("a record of {} floats", floats);
+  note("reading " + record, times.read.seconds * 1e3, "ms");
+  note("writing " + record, times.write.seconds * 1e3, "ms");
+  note("Redis' processor time to read it", times.read.server_seconds * 1e3, "ms");
+  note("Redis' processor time to write it", times.write.server_seconds * 1e3, "ms");
+  note("client's processor time for both",
+       (times.read.client_seconds + times.write.client_seconds) * 1e3, "ms");
+  note("merging " + record, times.merge_seconds * 1e3, "ms");
+  note("merge arithmetic", times.add_bytes_per_second / 1e9, "GB/s");
+  note("a message over the loopback, one way", times.message_seconds * 1e3, "ms");
+  return {};
+}
+
+void Calibrator::set_store(const ExchangeTimes& times, double floats) {
+  const double bytes = floats * 4.0;
+  const auto rate = [bytes](double seconds, double fixed) {
+    return bytes / std::max(seconds - fixed, seconds / 100.0);
+  };
+  sim::StoreCosts& store = result_.cluster.store;
+  const auto mean = [](double a, double b) { return (a + b) / 2.0; };
+  store.record_seconds = mean(times.read_small.seconds, times.write_small.seconds);
+  store.read_bytes_per_second = rate(times.read.seconds, store.record_seconds);
+  store.write_bytes_per_second = rate(times.write.seconds, store.record_seconds);
+  store.busy_record_seconds =
+      mean(times.read_small.server_seconds, times.write_small.server_seconds);
+  store.busy_read_bytes_per_second = rate(times.read.server_seconds, store.busy_record_seconds);
+  store.busy_write_bytes_per_second = rate(times.write.server_seconds, store.busy_record_seconds);
+  result_.cluster.worker.client_bytes_per_second =
+      2.0 * bytes / std::max(times.read.client_seconds + times.write.client_seconds, 1e-9);
+  result_.cluster.network.local_latency_seconds = times.message_seconds + kActorSeconds / 2.0;
+  result_.cluster.master.message_seconds = kActorSeconds / 2.0;
+  result_.cluster.master.merge_bytes_per_second = times.add_bytes_per_second;
+  merge_seconds_ = times.merge_seconds;
+  merge_floats_ = static_cast<std::uint64_t>(floats);
+}
+
+// What the measured merge took beyond what the model knows of.
+void Calibrator::set_merge_seconds() {
+  sim::ClusterCosts cluster = result_.cluster;
+  cluster.net.parameters = merge_floats_;
+  const double known = sim::merge_seconds_alone(cluster, sim::traffic_of({}, cluster.net), 1);
+  result_.cluster.master.merge_seconds = std::max(0.0, merge_seconds_ - known);
+}
+
+}  // namespace
+
+Result<Calibration> calibrate(const CalibrateOptions& options) {
+  SPEEDO_ASSIGN(const std::unique_ptr<PrivateRedis> redis, PrivateRedis::start());
+  return Calibrator(options, *redis).run();
+}
+
+std::string to_text(const Calibration& calibration) {
+  std::string text = "Measured here\n";
+  for (const Measurement& each : calibration.measurements) {
+    text += fmt::format("  {:<42}{:>10.4g} {}\n", each.what, each.value, each.unit);
+  }
+  return text;
+}
+
+}  // namespace speedo

@@ -1,0 +1,235 @@
+// `speedo simulate`: with --cluster or --calibrate a planner (simulate_plan.cpp), else the proof:
+// thousands of simulated disasters, and what must hold in each.
+
+#include "main/simulate_command.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <memory>
+#include <thread>
+
+#include <CLI/CLI.hpp>
+
+#include <speedo/backend/backend.hpp>
+
+#include "base/log.hpp"
+#include "cpu/cpu_backend.hpp"
+#include "main/arguments.hpp"
+#include "main/command_line.hpp"
+#include "main/commands.hpp"
+#include "main/console.hpp"
+#include "main/flag_values.hpp"
+#include "main/signals.hpp"
+#include "main/simulate_plan.hpp"
+#include "sim/proof_campaign.hpp"
+
+namespace speedo {
+namespace {
+
+struct SimulateFlags {
+  std::string strategy = "all", workers = "2:64", seeds = "1..100", replay;
+  int threads = 0;
+  bool trace = false;
+};
+
+Error usage(const std::string& flag, const std::string& text, const char* wanted) {
+  return {ErrorCode::kUsage, "--" + flag + " '" + text + "' is not " + wanted};
+}
+
+// Digits and nothing else; false if it is no 64-bit number.
+bool parse_number(std::string_view text, std::uint64_t& value) {
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  return !text.empty() && error == std::errc() && stop == end;
+}
+
+bool parse_range(const std::string& text, std::string_view separator, NumberRange& range) {
+  const std::size_t at = text.find(separator);
+  if (at == std::string::npos) {
+    const bool valid = parse_number(text, range.first);
+    range.last = range.first;
+    return valid;
+  }
+  return parse_number(std::string_view(text).substr(0, at), range.first) &&
+         parse_number(std::string_view(text).substr(at + separator.size()), range.last) &&
+         range.first <= range.last;
+}
+
+void add_flags(CLI::App& app, SimulateFlags& flags) {
+  const char* group = "Proof";
+  takes(app.add_option("--strategy", flags.strategy,
+                       "Schedules to simulate, with commas between them (default all, hybrid "
+                       "mixtures too)"),
+        "NAMES")
+      ->group(group);
+  takes(app.add_option("--workers", flags.workers,
+                       "Each seed draws its number of workers from here (default 2:64)"),
+        "MIN:MAX")
+      ->group(group);
+  takes(app.add_option("--seeds", flags.seeds, "Seeds to simulate (default 1..100)"), "A..B")
+      ->group(group);
+  takes(app.add_option("--replay", flags.replay,
+                       "Simulate this seed alone and print all that happens; --strategy and "
+                       "--workers as they were"),
+        "SEED")
+      ->group(group);
+  app.add_flag("--trace", flags.trace, "Print all that happens, of every seed")->group(group);
+  takes_range(app.add_option("--threads", flags.threads,
+                             "Seeds simulated at once (default: as many as there are processors)"),
+              1, 1024)
+      ->group(group);
+  app.footer(
+      "With --cluster FILE or --calibrate it is a planner instead: speedo simulate --cluster FILE "
+      "--help.\n\n"
+      "Example:\n"
+      "  speedo simulate --strategy all --workers 2:64 --seeds 1..2000");
+}
+
+Result<sim::Campaign> make_campaign(const SimulateFlags& flags) {
+  sim::Campaign campaign;
+  SPEEDO_ASSIGN(campaign.names, parse_schedule_names(flags.strategy));
+  SPEEDO_ASSIGN(const NumberRange workers, parse_worker_range(flags.workers));
+  campaign.workers = {workers.first, workers.last};
+  NumberRange seeds;
+  if (flags.replay.empty()) {
+    SPEEDO_ASSIGN(seeds, parse_seeds(flags.seeds));
+  } else if (!parse_number(flags.replay, seeds.first)) {
+    return usage("replay", flags.replay,
+                 "a seed: a whole number of 64 bits, as a violation names it");
+  } else {
+    seeds.last = seeds.first;
+  }
+  campaign.first_seed = seeds.first;
+  campaign.last_seed = seeds.last;
+  const bool one_by_one = flags.trace || !flags.replay.empty();
+  const int processors = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  campaign.threads = one_by_one ? 1 : flags.threads > 0 ? flags.threads : processors;
+  return campaign;
+}
+
+sim::ProofParts make_parts(bool trace) {
+  sim::ProofParts parts;
+  parts.make_backend = []() -> Result<std::unique_ptr<Backend>> { return make_cpu_backend(1); };
+  if (trace) parts.trace = [](const std::string& line) { std::printf("%s\n", line.c_str()); };
+  return parts;
+}
+
+void print(const sim::CampaignFinding& found, const SimulateFlags& flags) {
+  const auto seed = static_cast<unsigned long long>(found.scenario.seed);
+  std::printf("violation: seed=%llu strategy=%s workers=%llu event=%llu: %s\n  %s\n", seed,
+              found.scenario.strategy.c_str(),
+              static_cast<unsigned long long>(found.scenario.workers),
+              static_cast<unsigned long long>(found.result.events), found.result.violation.c_str(),
+              to_string(found.scenario).c_str());
+  for (const std::string& line : found.result.last_events) std::printf("  %s\n", line.c_str());
+  std::printf("  replay: speedo simulate --strategy %s --workers %s --replay %llu\n",
+              flags.strategy.c_str(), flags.workers.c_str(), seed);
+}
+
+// On a terminal a live line, else a line every tenth of the way.
+class ProgressReport {
+ public:
+  explicit ProgressReport(std::uint64_t total) : total_(total) {}
+  void operator()(std::uint64_t done, std::uint64_t violations) {
+    const std::string text = std::to_string(done) + " of " + std::to_string(total_) +
+                             " seeds, violations: " + std::to_string(violations);
+    if (has_live_line()) return show_live_line(text);
+    const std::uint64_t tenth = std::max<std::uint64_t>(1, total_ / 10);
+    if (total_ > 1 && done % tenth == 0) std::fprintf(stderr, "%s\n", text.c_str());
+  }
+
+ private:
+  const std::uint64_t total_;
+};
+
+Result<int> prove(const SimulateFlags& flags) {
+  SPEEDO_ASSIGN(const sim::Campaign campaign, make_campaign(flags));
+  const bool traced = flags.trace || !flags.replay.empty();
+  if (!flags.replay.empty()) {
+    const auto scenario =
+        sim::draw_scenario(campaign.first_seed, campaign.names, campaign.workers);
+    std::printf("seed=%llu strategy=%s: %s\n",
+                static_cast<unsigned long long>(campaign.first_seed), scenario.strategy.c_str(),
+                to_string(scenario).c_str());
+  }
+  ProgressReport progress(campaign.last_seed - campaign.first_seed + 1);
+  const sim::CampaignResult result = sim::run_campaign(
+      campaign, make_parts(traced), [&](auto done, auto bad) { progress(done, bad); },
+      [] { return stop_requested().has_value(); });
+  clear_live_line();
+  for (const sim::CampaignFinding& found : result.violations) print(found, flags);
+  std::printf("%llu seeds, %llu events, %zu violations\n",
+              static_cast<unsigned long long>(result.seeds),
+              static_cast<unsigned long long>(result.events), result.violations.size());
+  if (const auto reason = stop_requested()) {
+    return Error{ErrorCode::kUnavailable, "stopped (" + *reason + ") before the last seed"};
+  }
+  return result.violations.empty() ? 0 : 1;
+}
+
+// Read before any flag is parsed: the planner has flags of its own.
+bool asks_for_plan(const std::vector<std::string>& arguments) {
+  return std::ranges::any_of(arguments, [](const std::string& argument) {
+    const std::string name = squash(argument.substr(0, argument.find('=')));
+    return argument.starts_with('-') && (name == "cluster" || name == "calibrate");
+  });
+}
+
+}  // namespace
+
+Result<NumberRange> parse_seeds(const std::string& text) {
+  NumberRange range;
+  const bool valid = parse_range(text, "..", range) && range.last - range.first != UINT64_MAX;
+  if (!valid) return usage("seeds", text, "A..B with whole numbers, A not above B");
+  return range;
+}
+
+Result<NumberRange> parse_worker_range(const std::string& text) {
+  NumberRange range;
+  const bool valid = parse_range(text, ":", range) && range.first >= 1 &&
+                     range.last <= kSimulatedWorkersMax;
+  if (!valid) {
+    return usage("workers", text,
+                 "MIN:MAX with whole numbers from 1 to 1024, MIN not above MAX");
+  }
+  return range;
+}
+
+Result<std::vector<std::string>> parse_schedule_names(const std::string& text) {
+  const std::vector<std::string> known = sim::scenario_names();
+  if (text == "all") return known;
+  std::vector<std::string> names;
+  std::size_t begin = 0;
+  while (begin <= text.size()) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    std::string name = text.substr(begin, end - begin);
+    if (const StrategyEntry* entry = find_strategy(name)) name = entry->name;
+    if (std::ranges::find(known, name) == known.end()) {
+      std::string list = "all";
+      for (const std::string& each : known) list += ", " + each;
+      return Error{ErrorCode::kUsage,
+                   "--strategy: unknown schedule '" + name + "'; known are: " + list};
+    }
+    names.push_back(std::move(name));
+    begin = end + 1;
+  }
+  return names;
+}
+
+Result<int> simulate_command(const std::vector<std::string>& arguments) {
+  if (asks_for_plan(arguments)) return simulate_plan(arguments);
+  CLI::App app("Simulate clusters: prove the schedules under faults, or plan a cluster",
+               "speedo simulate");
+  SimulateFlags flags;
+  add_flags(app, flags);
+  SPEEDO_ASSIGN(const Parsed parsed, parse(app, arguments));
+  if (parsed == Parsed::kDone) return 0;
+  set_up_console(false);
+  // What the simulated processes log is about faults that were meant.
+  spdlog::set_level(spdlog::level::off);
+  install_signal_handlers(SignalEffect::kStop, SignalEffect::kStop);
+  return prove(flags);
+}
+
+}  // namespace speedo

@@ -1,0 +1,204 @@
+#include "main/simulate_plan.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+#include <optional>
+#include <span>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <speedo/base/file.hpp>
+#include <speedo/core/solver.hpp>
+
+#include "base/log.hpp"
+#include "core/prototxt.hpp"
+#include "main/command_line.hpp"
+#include "main/console.hpp"
+#include "main/flag_values.hpp"
+#include "main/parts.hpp"
+#include "main/simulate_calibrate.hpp"
+#include "main/simulate_plan_chart.hpp"
+#include "main/simulate_plan_file.hpp"
+#include "main/simulate_plan_flags.hpp"
+#include "main/simulate_plan_report.hpp"
+#include "main/solver_file.hpp"
+#include "sim/plan_schedule.hpp"
+#include "sim/plan_train.hpp"
+
+namespace speedo {
+
+namespace {
+
+// Tests of a trained net on its way, of one worker.
+constexpr std::uint64_t kTestsOfTraining = 30;
+// A schedule that needs more merges than this many times one worker's is not fast.
+constexpr std::uint64_t kPatience = 4;
+
+Result<void> write_text(const std::string& file, const std::string& text) {
+  return write_file_atomically(file, std::as_bytes(std::span(text)));
+}
+
+// A job as a master would send it, with a seed that every plan shares.
+Result<JobSpec> job_of(const std::string& path, std::uint64_t seed) {
+  SPEEDO_ASSIGN(SolverFile file, load_solver(path));
+  SPEEDO_ASSIGN(const std::filesystem::path base, inline_nets(file.solver, file.base));
+  const bool has_seed = file.solver.has_random_seed() && file.solver.random_seed() >= 0;
+  if (!has_seed) file.solver.set_random_seed(static_cast<std::int64_t>(seed));
+  JobSpec job;
+  std::error_code code;
+  job.solver_text = to_prototxt(file.solver);
+  job.base = std::filesystem::absolute(base, code).string();
+  return job;
+}
+
+Result<sim::ClusterCosts> calibrated(const PlanFlags& flags, std::string& measured) {
+  CalibrateOptions options;
+  SPEEDO_ASSIGN(options.job, job_of(flags.solver, flags.seed));
+  options.title = "This machine, " + flags.solver;
+  SPEEDO_INFO("Measuring {} here; other work on this machine disturbs it", flags.solver);
+  SPEEDO_ASSIGN(const Calibration calibration, calibrate(options));
+  measured = to_text(calibration);
+  if (!flags.write.empty()) {
+    SPEEDO_TRY(write_text(flags.write, to_toml(calibration.cluster, "Measured by " + version() +
+                                                                        " simulate --calibrate")));
+    SPEEDO_INFO("The description is in {}", flags.write);
+  }
+  return calibration.cluster;
+}
+
+class PlanCommand {
+ public:
+  PlanCommand(const PlanFlags& flags, std::vector<sim::PlanSchedule> schedules,
+              std::vector<std::uint64_t> workers)
+      : flags_(flags), schedules_(std::move(schedules)), workers_(std::move(workers)) {}
+
+  Result<PlanReport> run(const sim::ClusterCosts& cluster) {
+    report_.cluster = cluster;
+    report_.seed = flags_.seed;
+    if (!flags_.train.empty()) SPEEDO_TRY(train_alone());
+    for (const sim::PlanSchedule& schedule : schedules_) {
+      for (const std::uint64_t workers : workers_) SPEEDO_TRY(add_row(schedule, workers));
+    }
+    return std::move(report_);
+  }
+
+ private:
+  sim::PlanOptions options_for(const Schedule& schedule, std::uint64_t workers) const;
+  Result<sim::PlanResult> plan_one(const sim::ClusterCosts& cluster,
+                                   const sim::PlanOptions& options) const;
+  Result<void> train_alone();
+  Result<void> add_row(const sim::PlanSchedule& schedule, std::uint64_t workers);
+
+  const PlanFlags& flags_;
+  const std::vector<sim::PlanSchedule> schedules_;
+  const std::vector<std::uint64_t> workers_;
+  std::optional<JobSpec> job_;  // with --train
+  PlanReport report_;
+};
+
+sim::PlanOptions PlanCommand::options_for(const Schedule& schedule, std::uint64_t workers) const {
+  sim::PlanOptions options;
+  options.schedule = schedule;
+  options.workers = workers;
+  options.iterations = flags_.iterations;
+  options.seed = flags_.seed;
+  if (!job_) return options;
+  options.test_interval =
+      flags_.test_interval.value_or(std::max<std::uint64_t>(1, flags_.iterations /
+                                                                   kTestsOfTraining));
+  return options;
+}
+
+Result<sim::PlanResult> PlanCommand::plan_one(const sim::ClusterCosts& cluster,
+                                              const sim::PlanOptions& options) const {
+  if (!job_) return sim::plan(cluster, options);
+  sim::TrainedNetOptions net_options;
+  net_options.job = *job_;
+  net_options.schedule = options.schedule;
+  net_options.workers = options.workers;
+  net_options.samples = cluster.net.batch * options.schedule.update.steps_per_run;
+  SPEEDO_ASSIGN(const std::unique_ptr<sim::PlanNet> net,
+                sim::make_trained_net(trainer_parts(), net_options));
+  return sim::plan(cluster, options, *net);
+}
+
+// What the schedules are compared with: one worker's way without a cluster.
+Result<void> PlanCommand::train_alone() {
+  SPEEDO_ASSIGN(job_, job_of(flags_.train, flags_.seed));
+  SPEEDO_ASSIGN(const sim::PlanResult alone, plan_one(sim::without_cluster(report_.cluster),
+                                                      options_for(Schedule{}, 1)));
+  PlanBaseline baseline;
+  baseline.curve = alone.curve;
+  baseline.loss = flags_.loss.value_or(static_cast<double>(alone.curve.back().loss));
+  const auto seconds = sim::seconds_to_loss(alone.curve, baseline.loss);
+  if (!seconds) {
+    return Error{ErrorCode::kUsage,
+                 fmt::format("--loss {:g}: one worker only reaches {:g} in {} iterations; give "
+                             "more --iterations",
+                             baseline.loss, alone.curve.back().loss, flags_.iterations)};
+  }
+  baseline.seconds = *seconds;
+  SPEEDO_INFO("One worker without a cluster: loss {:g} after {:.4g} s", baseline.loss, *seconds);
+  report_.baseline = std::move(baseline);
+  return {};
+}
+
+Result<void> PlanCommand::add_row(const sim::PlanSchedule& schedule, std::uint64_t workers) {
+  std::optional<float> moving_rate;
+  if (flags_.moving_rate) moving_rate = static_cast<float>(*flags_.moving_rate);
+  SPEEDO_ASSIGN(const Schedule made, sim::make_schedule(schedule, workers, moving_rate));
+  sim::PlanOptions options = options_for(made, workers);
+  if (report_.baseline) {
+    options.stop_at_loss = report_.baseline->loss;
+    options.iterations *= kPatience;
+  }
+  PlanRow row;
+  row.schedule = schedule.label;
+  row.workers = workers;
+  SPEEDO_ASSIGN(row.result, plan_one(report_.cluster, options));
+  if (report_.baseline) {
+    row.seconds_to_loss = sim::seconds_to_loss(row.result.curve, report_.baseline->loss);
+    if (row.seconds_to_loss && *row.seconds_to_loss > 0.0) {
+      row.speed_up_to_loss = report_.baseline->seconds / *row.seconds_to_loss;
+    }
+    SPEEDO_INFO("{}, {} workers: {}", schedule.label, workers,
+                row.seconds_to_loss ? fmt::format("{:.4g} s", *row.seconds_to_loss)
+                                    : "does not reach the loss");
+  }
+  report_.rows.push_back(std::move(row));
+  return {};
+}
+
+}  // namespace
+
+Result<int> simulate_plan(const std::vector<std::string>& arguments) {
+  CLI::App app("What each schedule would do on a cluster", "speedo simulate");
+  PlanFlags flags;
+  add_plan_flags(app, flags);
+  SPEEDO_ASSIGN(const Parsed parsed, parse(app, arguments));
+  if (parsed == Parsed::kDone) return 0;
+  SPEEDO_TRY(check(flags));
+  SPEEDO_ASSIGN(std::vector<sim::PlanSchedule> schedules,
+                sim::parse_plan_schedules(flags.strategy));
+  SPEEDO_ASSIGN(std::vector<std::uint64_t> workers, parse_worker_counts(flags.workers));
+
+  set_up_console(flags.debug);
+  std::string measured;
+  SPEEDO_ASSIGN(const sim::ClusterCosts cluster,
+                flags.calibrate ? calibrated(flags, measured) : read_cluster(flags.cluster));
+  PlanCommand command(flags, std::move(schedules), std::move(workers));
+  SPEEDO_ASSIGN(const PlanReport report, command.run(cluster));
+  if (!flags.svg.empty()) SPEEDO_TRY(write_text(flags.svg, to_svg(report)));
+  if (flags.json) {
+    std::fprintf(stderr, "%s", measured.c_str());
+    std::printf("%s\n", to_json(report).c_str());
+  } else {
+    std::printf("%s%s%s", measured.c_str(), measured.empty() ? "" : "\n",
+                to_table(report).c_str());
+  }
+  return 0;
+}
+
+}  // namespace speedo

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <speedo/base/result.hpp>
+
+namespace speedo::sim {
+
+// Machines that are alike.
+struct MachineCosts {
+  std::string name;
+  std::uint64_t count = 1;
+  double cores = 1.0;
+  // Seconds of one mini-batch's forward, backward and update with 1, 2, ... threads of its own and
+  // nothing else on the machine.
+  std::vector<double> step_seconds = {1.0};
+  double step_spread = 0.0;      // standard deviation of a step over its mean
+  std::uint64_t threads = 0;     // of a worker; 0: the cores divided by the workers of the machine
+  // Speed of each thread when 1, 2, ... are busy, of one that is alone. Empty: 1 up to `cores`.
+  // Beyond the list, and beyond the cores, busy threads share.
+  std::vector<double> sharing;
+  std::uint64_t workers_max = 0;  // workers that it takes; 0: any number
+  // Of its link, each way; 0: infinite. Processes of one machine do not use the link.
+  double bytes_per_second = 0.0;
+};
+
+struct NetCosts {
+  std::uint64_t parameters = 1;
+  std::uint64_t batch = 1;       // images of a mini-batch, of each worker
+  std::uint64_t histories = 1;   // of the update rule; averaged updaters travel too
+};
+
+struct NetworkCosts {
+  double latency_seconds = 0.0;          // one message or request, one way, between machines
+  double local_latency_seconds = 0.0;    // the same inside one machine
+};
+
+// A store that serves everybody with one thread.
+struct StoreCosts {
+  std::string machine;
+  // Of one client alone: the round trips of a record, and its bytes.
+  double record_seconds = 0.0;
+  double read_bytes_per_second = 0.0;    // 0: infinite
+  double write_bytes_per_second = 0.0;
+  // What its one thread is busy with: all clients together are not served faster than this.
+  double busy_record_seconds = 0.0;
+  double busy_read_bytes_per_second = 0.0;   // 0: as one client alone
+  double busy_write_bytes_per_second = 0.0;
+};
+
+// The merger takes one merge at a time.
+struct MasterCosts {
+  std::string machine;
+  double merge_seconds = 0.0;            // fixed, per merge
+  double merge_bytes_per_second = 0.0;   // of contributions merged, store aside; 0: infinite
+  double message_seconds = 0.0;          // each message that it handles, one at a time
+};
+
+// What a worker's process does beside computing.
+struct WorkerCosts {
+  double run_seconds = 0.0;              // fixed, per run
+  double client_bytes_per_second = 0.0;  // CPU of a client of the store; 0: none
+};
+
+// A cluster as durations. What a plan is computed from.
+struct ClusterCosts {
+  std::string title;
+  NetCosts net;
+  std::vector<MachineCosts> machines;
+  NetworkCosts network;
+  StoreCosts store;
+  MasterCosts master;
+  WorkerCosts worker;
+};
+
+// Refuses what cannot be computed with, naming the field. Error: kConfig.
+Result<void> check(const ClusterCosts& cluster);
+
+// One machine of those described, numbered over all kinds and counts.
+struct Host {
+  std::size_t kind = 0;          // index of ClusterCosts::machines
+  std::string name;              // NAME, or NAME-k of several
+};
+std::vector<Host> hosts_of(const ClusterCosts& cluster);
+// The first host of that kind. Requires: there is one.
+std::size_t host_of(const ClusterCosts& cluster, const std::string& machine);
+
+// Hosts of `workers` workers: one each in the order described, then a second one each, ...
+// Error: kConfig if the machines do not take so many.
+Result<std::vector<std::size_t>> place_workers(const ClusterCosts& cluster, std::uint64_t workers);
+
+// Threads that each of `workers` workers of such a machine computes with, and seconds of its step
+// with nobody else there.
+std::uint64_t threads_of(const MachineCosts& machine, std::uint64_t workers);
+double step_seconds_of(const MachineCosts& machine, std::uint64_t threads);
+// Speed of each thread while `busy` threads want a core, in the units of `sharing`.
+double thread_speed(const MachineCosts& machine, double busy);
+
+// Images a second of one worker of the first machine without cluster or store: what speed-ups are
+// relative to.
+double sequential_images_per_second(const ClusterCosts& cluster);
+
+}  // namespace speedo::sim

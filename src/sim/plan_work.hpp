@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+#include <speedo/train/update.hpp>
+
+#include "sim/cost_model.hpp"
+#include "sim/plan_net.hpp"
+#include "sim/work.hpp"
+
+namespace speedo::sim {
+
+// What world.hpp asks for, with the durations of a cost model and the numbers of a net. The master
+// is node 0, the worker in place p node p + 1.
+
+class PlanNetwork : public Network {
+ public:
+  // Before the first message.
+  void attach(EventQueue& queue, CostModel& costs) {
+    queue_ = &queue;
+    costs_ = &costs;
+  }
+  // Until then messages take no time: how long a cluster takes to gather is not what is planned.
+  void begin_costs() { costing_ = true; }
+  void carry(NodeId from, NodeId to, std::size_t bytes, std::function<void()> arrive) override;
+
+ private:
+  EventQueue* queue_ = nullptr;
+  CostModel* costs_ = nullptr;
+  bool costing_ = false;
+};
+
+class PlanMasterWork : public MasterWork {
+ public:
+  PlanMasterWork(EventQueue& queue, CostModel& costs, PlanNet& net, const Traffic& traffic)
+      : queue_(queue), costs_(costs), net_(net), traffic_(traffic) {}
+  void merge(master_command::StartMerge job,
+             std::function<void(Result<MergeResult>)> done) override;
+  void enter_stage(master_command::EnterStage stage,
+                   std::function<void(Result<Version>)> done) override;
+  // A plan's tests take no time: they show what has been learned, and would not be part of a run.
+  void test(std::uint64_t iteration, std::function<void(Result<Score>)> done) override;
+  void snapshot(std::uint64_t iteration, std::function<void(Result<void>)> done) override;
+
+ private:
+  EventQueue& queue_;
+  CostModel& costs_;
+  PlanNet& net_;
+  const Traffic traffic_;
+};
+
+class PlanWorkerWork : public WorkerWork {
+ public:
+  PlanWorkerWork(EventQueue& queue, CostModel& costs, PlanNet& net, const Traffic& traffic,
+                 std::uint64_t steps, std::size_t place)
+      : queue_(queue), costs_(costs), net_(net), traffic_(traffic), steps_(steps), place_(place) {}
+  void prepare(const WelcomeMessage& welcome, std::function<void(Result<Digest>)> done) override;
+  // read, compute, write; the elastic kind computes, reads, writes. The net's run happens when the
+  // weights have been read: those are the ones that it is computed from.
+  void run(const TrainMessage& order, WorkerId worker,
+           std::function<void(Result<RunReport>)> done) override;
+  void cancel() override {}
+  std::uint64_t progress() const override { return progress_; }
+
+ private:
+  struct Run;
+  void finish(const std::shared_ptr<Run>& run);
+
+  EventQueue& queue_;
+  CostModel& costs_;
+  PlanNet& net_;
+  const Traffic traffic_;
+  const std::uint64_t steps_;
+  const std::size_t place_;
+  std::uint64_t progress_ = 0;
+};
+
+}  // namespace speedo::sim

@@ -1,0 +1,389 @@
+// The processes of a simulated cluster, and what its checkers are told. The faults are in
+// proof_faults.cpp.
+
+#include "sim/proof_cluster.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "speedo.pb.h"
+#include "store/chunked_store.hpp"
+
+namespace speedo::sim {
+namespace {
+
+constexpr Instant kRestartPause = std::chrono::seconds(1);  // of whoever watches the processes
+constexpr Instant kPatience = std::chrono::seconds(20);
+constexpr Instant kComeBack = std::chrono::seconds(5);
+// Workers that are told to stop need a moment.
+constexpr Instant kEndTime = std::chrono::seconds(3);
+
+WorldTiming timing_of(const Scenario& scenario) {
+  WorldTiming timing;
+  const Instant patience = 2 * scenario.config.worker_timeout;
+  timing.silence = std::max<Instant>(kConnectionTimeout, patience);
+  return timing;
+}
+
+std::vector<UpdateSpec> updates_of(const std::vector<Schedule>& stages) {
+  std::vector<UpdateSpec> updates;
+  for (const Schedule& stage : stages) updates.push_back(stage.update);
+  return updates;
+}
+
+}  // namespace
+
+ProofCluster::ProofCluster(const Scenario& scenario, const ProofParts& parts)
+    : scenario_(scenario),
+      parts_(parts),
+      random_(Random::derive(scenario.seed, {0xC1})),
+      problem_(scenario.seed, scenario.elements, scenario.noise),
+      network_(random_.next()),
+      world_(network_, *this, timing_of(scenario)),
+      server_(world_.queue()),
+      log_(world_.queue(), parts.trace),
+      lineage_(updates_of(scenario.config.stages), problem_.start(),
+               {scenario.learning_rate, scenario.momentum}, violations_),
+      store_checker_(server_, scenario.config.job, scenario.publish_interval, violations_) {
+  network_.attach(world_.queue());
+  network_.latency = scenario.latency;
+  network_.mixes = scenario.mixes_messages;
+  if (scenario.mixes_messages) network_.twice_chance = 0.02;
+  network_.break_connection = [this](NodeId from, NodeId to) {
+    world_.lose_silent(from, to);
+    world_.lose_silent(to, from);
+  };
+  server_.ignores_fences = !parts.fences;
+  server_.on_done = [this](const KvOperation& operation) { store_checker_.done(operation); };
+  server_.on_restart = [this](bool lost) {
+    log_.add("store restarted", lost);
+    data_losses_ += lost;
+    if (lost) store_checker_.restarted();
+  };
+  seats_.resize(scenario.workers);
+}
+
+ProofCluster::~ProofCluster() = default;
+
+void ProofCluster::before(const MasterNode& node, const MasterEvent& event) {
+  handled_ += 1;
+  log_.add(node, event);
+  if (Mastership* found = mastership_of(node)) found->checker->before(event);
+}
+
+void ProofCluster::after(const MasterNode& node, const MasterEvent& /*event*/,
+                         const MasterCommands& commands) {
+  for (const MasterCommand& command : commands) log_.add(node, command);
+  Mastership* found = mastership_of(node);
+  if (found == nullptr) return;
+  found->checker->watch_schedule(found->schedule);
+  found->checker->after(commands);
+}
+
+void ProofCluster::before(const WorkerNode& node, const WorkerEvent& event) {
+  handled_ += 1;
+  log_.add(node, event);
+}
+
+void ProofCluster::after(const WorkerNode& node, const WorkerEvent& /*event*/,
+                         const WorkerCommands& commands) {
+  for (const WorkerCommand& command : commands) {
+    log_.add(node, command);
+    const auto* exit = std::get_if<worker_command::Exit>(&command);
+    if (exit == nullptr || !exit->error) continue;
+    violations_.report(fmt::format("worker process {} ends with an error: {}", node.id().value,
+                                   exit->error->message));
+  }
+}
+
+ProofCluster::Mastership* ProofCluster::mastership_of(const MasterNode& node) {
+  const auto found = by_node_.find(node.id().value);
+  return found == by_node_.end() || !found->second->checker ? nullptr : found->second;
+}
+
+ProofMaster* ProofCluster::current_master() {
+  for (auto each = masters_.rbegin(); each != masters_.rend(); ++each) {
+    ProofMaster& master = *(*each)->master;
+    if (!master.ended() && master.node().process().alive()) return &master;
+  }
+  return nullptr;
+}
+
+bool ProofCluster::any_master_alive() const {
+  return std::ranges::any_of(masters_, [](const auto& each) {
+    return !each->master->ended() && each->master->node().process().alive();
+  });
+}
+
+void ProofCluster::start_worker(std::size_t seat_index) {
+  Seat& seat = seats_[seat_index];
+  if (seat.trainer) old_trainers_.push_back(std::move(seat.trainer));
+  const std::uint64_t process = seat.processes++;
+  seat.trainer = std::make_unique<ProofTrainer>(ProofTrainer::Setting{
+      .scenario = scenario_,
+      .problem = problem_,
+      .server = server_,
+      .seed = random_.next(),
+      .slowness = scenario_.slowness[seat_index],
+      .on_contribution = [this](const ContributionMade& made) { lineage_.contributed(made); }});
+  WorkerConfig config;
+  config.name = fmt::format("host{}/{}/0", seat_index, process);
+  config.device = "cpu";
+  config.master = "master:1";
+  config.uuid_high = seat_index + 1;
+  config.uuid_low = process + 1;
+  config.seed = random_.next();
+  seat.node = &world_.start_worker(config, *seat.trainer);
+  seat.trainer->attach(*seat.node);
+  seat.trainer->client().error_chance = error_chance_;
+  seat.trainer->client().repeat_chance = repeat_chance_;
+  // Told to stop by a master that failed, it is started again with the next one.
+  seat.node->on_exit = [this, seat_index, node = seat.node] {
+    world_.queue().after(kComeBack, [this, seat_index, node] {
+      if (seats_[seat_index].node == node && !finished_) start_worker(seat_index);
+    });
+  };
+  log_.add("worker started", seat_index, seat.node->id().value);
+}
+
+std::unique_ptr<Strategy> ProofCluster::make_watched(Mastership& mastership,
+                                                     const StrategyOptions& options) {
+  auto strategy = parts_.make_strategy(options);
+  if (!strategy) {
+    violations_.report("the strategy cannot be made: " + strategy.error().message);
+    return speedo::make_strategy(StrategyOptions{}).value();
+  }
+  // A session may make strategies to try them: the one that is given events is at work.
+  return watch_strategy(std::move(*strategy), options, violations_,
+                        [&mastership](ScheduleChecker* at_work, ScheduleChecker* gone) {
+                          if (at_work != nullptr) mastership.schedule = at_work;
+                          if (mastership.schedule == gone) mastership.schedule = nullptr;
+                        });
+}
+
+ProofMaster::Setting ProofCluster::master_setting(Mastership& mastership) {
+  ProofMaster::Setting setting{.scenario = scenario_,
+                               .problem = problem_,
+                               .server = server_,
+                               .files = files_};
+  setting.seed = random_.next();
+  setting.holder = "master" + std::to_string(masters_.size());
+  setting.make_backend = parts_.make_backend;
+  setting.make_strategy =
+      [this, &mastership](const StrategyOptions& options) -> Result<std::unique_ptr<Strategy>> {
+    return make_watched(mastership, options);
+  };
+  setting.is_dead = [this](const std::string& holder) {
+    return std::ranges::any_of(masters_, [&](const auto& each) {
+      return each->master && each->master->holder() == holder &&
+             !each->master->node().process().alive();
+    });
+  };
+  setting.on_claimed = [this](ProofMaster& master) {
+    log_.add("mastership granted", master.node().id().value, master.epoch());
+    store_checker_.granted(master.epoch());
+    world_.give_name(master.node());
+  };
+  setting.on_start = [this, &mastership](ProofMaster&, const Checkpoint& start,
+                                         const MasterProgress& progress) {
+    watch_start(mastership, start, progress);
+  };
+  setting.on_merged = [this, &mastership](ProofMaster&) { watch_merge(mastership); };
+  setting.on_torn = [this, &mastership](ProofMaster&, const master_command::StartMerge* job) {
+    watch_torn(mastership, job);
+  };
+  setting.on_end = [this](ProofMaster& master, const std::optional<Error>& error) {
+    watch_end(master, error);
+  };
+  setting.die = [this](ProofMaster& master) {
+    world_.kill(master.node(), false);
+    replace_master_soon();
+  };
+  setting.stand_still = [this](ProofMaster& master, Instant time) { stand_still(master, time); };
+  return setting;
+}
+
+// `on_this_machine`: with the port, and so the name, of the one before.
+void ProofCluster::start_master(bool on_this_machine) {
+  auto mastership = std::make_unique<Mastership>();
+  mastership->master = std::make_unique<ProofMaster>(master_setting(*mastership), world_);
+  ProofMaster& master = *mastership->master;
+  by_node_[master.node().id().value] = mastership.get();
+  masters_.push_back(std::move(mastership));
+  if (on_this_machine) world_.give_name(master.node());
+  master.client().error_chance = error_chance_;
+  master.client().repeat_chance = repeat_chance_;
+  log_.add("master started", master.node().id().value);
+  master.start();
+}
+
+void ProofCluster::watch_start(Mastership& mastership, const Checkpoint& start,
+                               const MasterProgress& progress) {
+  lineage_.begin(mastership.master->epoch(), start);
+  record::Session session;
+  if (!start.session.empty()) {
+    violations_.expect(session.ParseFromString(start.session), "a state that cannot be read");
+  }
+  violations_.expect(session.iteration() == progress.iteration,
+                     "a session goes on at another iteration than its state's");
+  mastership.checker = std::make_unique<SessionChecker>(
+      mastership.master->config(), session.iteration(), progress.stage, lineage_, violations_);
+}
+
+void ProofCluster::watch_merge(Mastership& mastership) {
+  ProofMaster& master = *mastership.master;
+  if (!mastership.checker) return;
+  const Merger::Copy now = master.engine()->copy();
+  if (master.last_was_stage()) return lineage_.entered_stage(master.epoch(), now);
+  const auto shares =
+      mastership.checker->shares_of(master.last_merge(), master.last_result().rejected);
+  lineage_.merged({.epoch = master.epoch(),
+                   .job = master.last_merge(),
+                   .result = master.last_result(),
+                   .now = now,
+                   .may_reject = lost_data(),
+                   .shares = shares});
+}
+
+// A merge failed, or its process stopped or died in it: its version is published or not, and may be
+// gone on from. What is in the store is held to what would have been merged.
+void ProofCluster::watch_torn(Mastership& mastership, const master_command::StartMerge* job) {
+  const std::uint64_t epoch = mastership.master->epoch();
+  std::shared_ptr<KeyValue> map(std::shared_ptr<void>(), &server_.map());
+  ChunkedStore store(map, scenario_.config.job);
+  for (const std::string& key : {weights_key(), checkpoint_key()}) {
+    const auto now = read_copy(store, key, epoch);
+    if (!now || lineage_.knows(epoch, now->version)) continue;
+    if (job == nullptr) {
+      lineage_.entered_stage(epoch, *now);
+      continue;
+    }
+    MergeResult result{now->version, {}};
+    for (const auto& each : job->contributions) {
+      const auto contribution = store.read(contribution_key(epoch, each.worker.value));
+      const bool there = contribution && (*contribution)->info().version == each.run.value;
+      if (!there || !lineage_.is_finite(each.run)) result.rejected.push_back(each.worker);
+    }
+    const auto shares = mastership.checker->shares_of(*job, result.rejected);
+    lineage_.merged({.epoch = epoch,
+                     .job = *job,
+                     .result = result,
+                     .now = *now,
+                     .may_reject = lost_data(),
+                     .shares = shares});
+  }
+}
+
+// The record as this master has written it, or nothing.
+std::optional<Merger::Copy> ProofCluster::read_copy(ParameterStore& store, const std::string& key,
+                                                    std::uint64_t epoch) const {
+  const auto reader = store.read(key);
+  if (!reader || (*reader)->info().epoch != epoch) return std::nullopt;
+  const RecordInfo& info = (*reader)->info();
+  std::vector<float> record(info.element_count);
+  if (!get(store, key, info.model, record)) return std::nullopt;
+  Merger::Copy copy{Version{info.version}, {}, {}, info.state};
+  const auto count = static_cast<std::ptrdiff_t>(problem_.size());
+  copy.weights.assign(record.begin(), record.begin() + count);
+  if (record.size() > problem_.size()) {
+    copy.histories.emplace_back(record.begin() + count, record.end());
+  }
+  return copy;
+}
+
+void ProofCluster::watch_end(ProofMaster& master, const std::optional<Error>& error) {
+  log_.add("master ended", master.node().id().value,
+           error ? static_cast<std::uint64_t>(error->code) + 1 : 0);
+  if (!error) {
+    finished_ = &master;
+    return;
+  }
+  // What began before the faults ended may take its time-out to fail.
+  const bool superseded = error->code == ErrorCode::kSuperseded;
+  const bool late = world_.queue().now() > scenario_.faults_end + kPatience;
+  if (!superseded && (late || !is_transient(error->code))) {
+    violations_.report(fmt::format("a master ends with an error: {}", error->message));
+  }
+  // Whoever superseded it is to be found again.
+  ProofMaster* newest = nullptr;
+  for (const auto& each : masters_) {
+    ProofMaster& other = *each->master;
+    const bool alive = !other.ended() && other.node().process().alive() && other.epoch() != 0;
+    if (alive && (newest == nullptr || other.epoch() > newest->epoch())) newest = &other;
+  }
+  if (newest != nullptr) world_.give_name(newest->node());
+  replace_master_soon();
+}
+
+void ProofCluster::replace_master_soon() {
+  world_.queue().after(kRestartPause, [this] {
+    if (!any_master_alive() && !finished_) start_master(true);
+  });
+}
+
+// Everything else goes on while one process stands still between two operations on the store.
+void ProofCluster::stand_still(ProofMaster& master, Instant time) {
+  if (nested_ || !master.node().process().running()) return;
+  nested_ = true;
+  freeze(master.node(), time);
+  while (master.node().process().frozen() && master.node().process().alive() &&
+         !violations_.any() && world_.queue().step()) {
+  }
+  nested_ = false;
+}
+
+bool ProofCluster::over() const {
+  return violations_.any() || finished_ || world_.queue().now() > scenario_.deadline;
+}
+
+ProofResult ProofCluster::run() {
+  start_master(true);
+  for (std::size_t i = 0; i < seats_.size(); ++i) start_worker(i);
+  plan_faults();
+  while (!over() && world_.queue().step()) {
+  }
+  if (!violations_.any()) check_end();
+  ProofResult result;
+  result.hash = log_.hash();
+  result.events = handled_;
+  for (const auto& each : masters_) {
+    if (each->checker) result.merges += each->checker->merges();
+  }
+  result.violation = violations_.first();
+  if (violations_.any()) result.last_events = log_.last();
+  return result;
+}
+
+void ProofCluster::check_end() {
+  if (!finished_) {
+    const double seconds = std::chrono::duration<double>(scenario_.deadline).count();
+    return violations_.report(
+        fmt::format("training does not end within {:.0f} s of virtual time", seconds));
+  }
+  ProofMaster& master = **finished_;
+  const MasterSession& session = *master.node().session();
+  if (session.progress().iteration < scenario_.config.max_iteration) {
+    return violations_.report("training ended before its last iteration");
+  }
+  record::Session state;
+  violations_.expect(state.ParseFromString(session.save()), "a state that cannot be read");
+  const std::set<std::uint64_t> open(state.data_open().begin(), state.data_open().end());
+  lineage_.check_complete(master.epoch(), state.data_fresh(), open);
+  const std::vector<float> weights = master.engine()->copy().weights;
+  const double start = problem_.distance(problem_.start());
+  if (!(problem_.distance(weights) <= start)) {
+    violations_.report(fmt::format("training leads away from the answer: from {:.3f} to {:.3f}",
+                                   start, problem_.distance(weights)));
+  }
+  world_.queue().run_until(world_.queue().now() + kEndTime);
+}
+
+ProofResult run_proof(const Scenario& scenario, const ProofParts& parts) {
+  ProofCluster cluster(scenario, parts);
+  return cluster.run();
+}
+
+}  // namespace speedo::sim

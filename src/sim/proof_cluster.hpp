@@ -1,0 +1,114 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <speedo/base/random.hpp>
+
+#include "sim/event_log.hpp"
+#include "sim/lineage.hpp"
+#include "sim/proof_master.hpp"
+#include "sim/proof_network.hpp"
+#include "sim/proof_run.hpp"
+#include "sim/proof_scenario.hpp"
+#include "sim/proof_store.hpp"
+#include "sim/proof_trainer.hpp"
+#include "sim/session_checker.hpp"
+#include "sim/store_checker.hpp"
+#include "sim/world.hpp"
+
+namespace speedo::sim {
+
+// One simulated training: world, store, processes, those who start them again, and the checkers.
+class ProofCluster : private Observer {
+ public:
+  ProofCluster(const Scenario& scenario, const ProofParts& parts);
+  ~ProofCluster() override;
+  ProofResult run();
+
+ private:
+  // The place of a worker: a process, and after its end another one.
+  struct Seat {
+    std::unique_ptr<ProofTrainer> trainer;
+    WorkerNode* node = nullptr;
+    std::uint64_t processes = 0;
+  };
+  struct Mastership {
+    std::unique_ptr<ProofMaster> master;
+    std::unique_ptr<SessionChecker> checker;
+    ScheduleChecker* schedule = nullptr;
+  };
+
+  // Observer.
+  void before(const MasterNode& node, const MasterEvent& event) override;
+  void after(const MasterNode& node, const MasterEvent& event,
+             const MasterCommands& commands) override;
+  void before(const WorkerNode& node, const WorkerEvent& event) override;
+  void after(const WorkerNode& node, const WorkerEvent& event,
+             const WorkerCommands& commands) override;
+
+  // Processes.
+  void start_worker(std::size_t seat);
+  void start_master(bool on_this_machine);
+  ProofMaster::Setting master_setting(Mastership& mastership);
+  void watch_start(Mastership& mastership, const Checkpoint& start,
+                   const MasterProgress& progress);
+  void watch_merge(Mastership& mastership);
+  void watch_torn(Mastership& mastership, const master_command::StartMerge* job);
+  std::optional<Merger::Copy> read_copy(ParameterStore& store, const std::string& key,
+                                        std::uint64_t epoch) const;
+  void watch_end(ProofMaster& master, const std::optional<Error>& error);
+  void replace_master_soon();
+  void stand_still(ProofMaster& master, Instant time);
+  std::unique_ptr<Strategy> make_watched(Mastership& mastership, const StrategyOptions& options);
+  Mastership* mastership_of(const MasterNode& node);
+  ProofMaster* current_master();
+  bool any_master_alive() const;
+  bool lost_data() const { return data_losses_ > 0; }
+
+  // Faults.
+  void plan_faults();
+  void strike(const Fault& fault);
+  bool strike_worker(const Fault& fault);
+  bool strike_master(const Fault& fault);
+  void strike_store(const Fault& fault);
+  void kill_worker(std::size_t seat, bool silent, Instant back);
+  void freeze(WorkerNode& node, Instant time);
+  void freeze(MasterNode& node, Instant time);
+  void disturb_clock(Process& process, const Fault& fault);
+  void cut(NodeId from, NodeId to, Instant time);
+  void set_client_faults(double error, double repeat);
+  void end_faults();
+
+  // The end.
+  bool over() const;
+  void check_end();
+
+  const Scenario& scenario_;
+  const ProofParts& parts_;
+  Random random_;
+  Violations violations_;
+  const Quadratic problem_;
+  std::vector<std::unique_ptr<Mastership>> masters_;  // before world_: its sessions tell them
+  ProofNetwork network_;
+  World world_;
+  StoreServer server_;
+  EventLog log_;
+  Lineage lineage_;
+  StoreChecker store_checker_;
+  SnapshotFiles files_;
+  std::map<std::uint64_t, Mastership*> by_node_;
+  std::vector<Seat> seats_;
+  std::vector<std::unique_ptr<ProofTrainer>> old_trainers_;  // their actions may still be queued
+  double error_chance_ = 0.0, repeat_chance_ = 0.0;
+  std::uint64_t data_losses_ = 0, handled_ = 0;
+  bool nested_ = false;
+  std::optional<ProofMaster*> finished_;  // without an error
+};
+
+}  // namespace speedo::sim

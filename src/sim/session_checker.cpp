@@ -1,0 +1,280 @@
+#include "sim/session_checker.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include <speedo/base/limits.hpp>
+
+namespace speedo::sim {
+
+SessionChecker::SessionChecker(const MasterConfig& config, std::uint64_t iteration,
+                               std::uint32_t stage, Lineage& lineage, Violations& violations)
+    : config_(config),
+      lineage_(lineage),
+      violations_(violations),
+      first_iteration_(iteration),
+      iteration_(iteration),
+      stage_(stage),
+      version_(config.first_version.value),
+      next_run_(config.first_run) {}
+
+SessionChecker::Life* SessionChecker::life_of(PeerId peer, std::uint64_t worker) {
+  const auto found = lives_.find(peer.value);
+  const bool match = found != lives_.end() && found->second.worker == worker;
+  return match && !stopping_ ? &found->second : nullptr;
+}
+
+void SessionChecker::end_life(PeerId peer) {
+  if (!stopping_) lives_.erase(peer.value);
+}
+
+void SessionChecker::before(const MasterEvent& event) {
+  std::visit([this](const auto& each) { note(each); }, event);
+}
+
+void SessionChecker::after(const MasterCommands& commands) {
+  for (const MasterCommand& command : commands) {
+    expect(!finished_, "a command after Finish");
+    std::visit([this](const auto& each) { obey(each); }, command);
+  }
+  check_parked();
+}
+
+void SessionChecker::note(const master_event::Hello& e) {
+  end_life(e.peer);
+  uuids_[e.peer.value] = {e.message.uuid_high, e.message.uuid_low};
+}
+
+void SessionChecker::note(const master_event::Ready& e) {
+  if (Life* life = life_of(e.peer, e.message.worker)) life->ready = true;
+}
+
+void SessionChecker::note(const master_event::Trained& e) {
+  Life* life = life_of(e.peer, e.message.worker);
+  if (life == nullptr || life->run != e.message.run) return;
+  life->run.reset();
+  life->last_reported = e.message.run;
+  const bool finite = std::isfinite(std::bit_cast<float>(e.message.loss_bits));
+  if (finite) {
+    contributions_[e.message.run] = {e.message.worker, e.message.base_version, life->shares,
+                                     Fate::kPending};
+  }
+  // Until it is merged the share may come to nothing: dropped, rejected, or not finite.
+  for (std::uint64_t i = 0; i < life->shares.count; ++i) {
+    lineage_.consumed(config_.epoch, life->shares.first + i);
+  }
+}
+
+void SessionChecker::note(const master_event::Leave& e) {
+  if (life_of(e.peer, e.message.worker) != nullptr) end_life(e.peer);
+}
+
+void SessionChecker::note(const master_event::Merged& e) {
+  bool any = false;
+  for (const std::uint64_t run : merging_runs_) {
+    const Contribution each = contributions_[run];
+    contributions_.erase(run);
+    if (std::ranges::find(e.rejected, WorkerId{each.worker}) != e.rejected.end()) continue;
+    any = true;
+    merged_of_[each.worker] = run;
+  }
+  merging_runs_.clear();
+  merging_ = false;
+  if (!any) return expect(e.version.value == version_, "a merge of nothing made a version");
+  iteration_ += 1;
+  merges_ += 1;
+  expect(e.version.value > version_, "versions do not grow");
+  version_ = e.version.value;
+}
+
+void SessionChecker::note(const master_event::StageEntered& e) {
+  expect(entering_, "an answer that nobody waits for");
+  entering_ = false;
+  expect(e.version.value > version_, "versions do not grow");
+  version_ = e.version.value;
+}
+
+void SessionChecker::obey(const master_command::SendWelcome& c) {
+  expect(!stopping_, "a welcome after the end");
+  expect(workers_.insert(c.message.worker).second, "a worker's number given twice");
+  // A process that comes again has given its earlier life up.
+  std::erase_if(lives_, [&](const auto& each) {
+    return uuids_[each.first] == uuids_[c.peer.value];
+  });
+  lives_[c.peer.value] = Life{c.message.worker, false, {}, {}, {}, {}};
+  expect(c.message.epoch == config_.epoch, "a welcome in another master's name");
+  const bool full = config_.workers_max != 0 && lives_.size() > config_.workers_max;
+  expect(!full, "more workers than the most");
+}
+
+void SessionChecker::obey(const master_command::SendRefused& c) {
+  expect(c.message.reason.size() <= kTextMax, "a message too long");
+  end_life(c.peer);
+}
+
+void SessionChecker::obey(const master_command::SendStop& c) {
+  expect(c.message.reason.size() <= kTextMax, "a message too long");
+  stopping_ = true;
+}
+
+void SessionChecker::obey(const master_command::SendTrain& c) {
+  expect(!stopping_ && !merging_ && !entering_, "a run begins at the end or during a merge");
+  const auto found = lives_.find(c.peer.value);
+  if (found == lives_.end()) return expect(false, "a run for nobody");
+  Life& life = found->second;
+  check_train(life, c.message);
+  check_merged_run(life, c.message);
+  next_run_ = c.message.run + 1;
+  life.run = c.message.run;
+  life.shares = {c.message.data_run, c.message.data_runs};
+  began_ = true;
+}
+
+void SessionChecker::check_train(const Life& life, const TrainMessage& order) const {
+  expect(life.ready && !life.run, "a run for a worker that is not ready, or is at work");
+  expect(order.run >= next_run_, "run numbers do not grow");
+  expect(order.iteration == iteration_, "a run at another iteration");
+  expect(order.version == version_, "a run from other weights");
+  expect(order.stage == stage_, "a run of another stage");
+  std::uint64_t alive = 0;
+  for (const auto& [peer, each] : lives_) alive += each.ready;
+  expect(alive >= config_.workers_min, "a run with fewer workers than the fewest");
+  expect(order.data_runs >= 1 && order.data_runs <= kSharesPerRunMax, "too many shares in a run");
+  for (std::uint64_t i = 0; i < order.data_runs; ++i) check_share(order.data_run + i);
+  for (const auto& [run, each] : contributions_) {
+    const bool its = each.worker == life.worker && each.fate == Fate::kMerging;
+    expect(!its, "a run before the merge of the last contribution");
+  }
+}
+
+// Held by nobody else, and not merged.
+void SessionChecker::check_share(std::uint64_t share) const {
+  expect(!lineage_.is_merged(config_.epoch, share), "a share that is merged is given out again");
+  for (const auto& [peer, life] : lives_) {
+    if (!life.run) continue;
+    const bool held = share >= life.shares.first && share < life.shares.first + life.shares.count;
+    expect(!held, "a share given to two workers");
+  }
+}
+
+void SessionChecker::check_merged_run(const Life& life, const TrainMessage& order) const {
+  const auto merged = merged_of_.find(life.worker);
+  const bool last_merged = merged != merged_of_.end() && life.last_reported == merged->second;
+  if (last_merged) {
+    expect(order.merged_run == merged->second, "a worker is not told that it was merged");
+  } else if (life.last_reported) {
+    expect(order.merged_run != *life.last_reported, "a worker is told of a merge that was not");
+  }
+}
+
+void SessionChecker::obey(const master_command::StartMerge& c) {
+  expect(!merging_ && !entering_, "two merges at once");
+  expect(!stopping_, "a merge after the end");
+  expect(c.iteration == iteration_, "a merge at another iteration");
+  expect(c.stage == stage_, "a merge of another stage");
+  expect(!c.contributions.empty(), "an empty merge");
+  expect(c.state.size() < kPrototxtBytesMax, "a state without bounds");
+  merging_ = true;
+  for (const auto& each : c.contributions) {
+    const auto found = contributions_.find(each.run.value);
+    if (found == contributions_.end()) return expect(false, "a merge of what was not reported");
+    expect(found->second.fate == Fate::kPending, "a contribution is merged twice");
+    expect(found->second.worker == each.worker.value, "a merge names another worker");
+    check_weight(each, found->second, c.stage);
+    found->second.fate = Fate::kMerging;
+    merging_runs_.push_back(each.run.value);
+  }
+}
+
+void SessionChecker::check_weight(const master_command::StartMerge::Contribution& each,
+                                  const Contribution& contribution, std::uint32_t stage) const {
+  const bool weighted = config_.stages[stage].weight_by_staleness;
+  const auto age = static_cast<float>(version_ - std::min(version_, contribution.base));
+  const float shares = static_cast<float>(contribution.shares.count);
+  if (weighted) {
+    expect(std::abs(each.weight - 1.0F / (1.0F + age)) < 1e-6F, "not the weight of its staleness");
+  } else if (shares == 1.0F && !config_.shard_by_speed) {
+    expect(each.weight == 1.0F, "a weight that nobody asked for");
+  }
+}
+
+void SessionChecker::obey(const master_command::EnterStage& c) {
+  expect(!merging_ && !entering_, "a new stage during a merge");
+  for (const auto& [peer, life] : lives_) expect(!life.run, "a new stage while a worker runs");
+  expect(c.stage < config_.stages.size(), "an unknown stage");
+  entering_ = true;
+  stage_ = c.stage;
+}
+
+void SessionChecker::obey(const master_command::StartTest& c) {
+  expect(!testing_, "two tests at once");
+  expect(c.iteration == iteration_ && !merging_, "a test of other weights");
+  expect(tests_.insert(c.iteration).second, "a test repeated");
+  testing_ = true;
+}
+
+void SessionChecker::obey(const master_command::StartSnapshot& c) {
+  expect(!saving_, "two snapshots at once");
+  expect(c.iteration == iteration_ && !merging_, "a snapshot of other weights");
+  saving_ = true;
+}
+
+void SessionChecker::obey(const master_command::Note& c) {
+  expect(c.text.find('\n') == std::string::npos && c.text.size() <= kTextMax, "a note too long");
+}
+
+void SessionChecker::obey(const master_command::Finish& c) {
+  finished_ = true;
+  // A master that lost its job cannot finish the merge either.
+  const bool superseded = c.error && c.error->code == ErrorCode::kSuperseded;
+  expect(!merging_ || superseded, "the end comes during a merge");
+  expect(c.error || asked_to_stop_ || iteration_ >= config_.max_iteration, "it ends too early");
+  if (!c.error && !asked_to_stop_) check_tests();
+  expect(iteration_ <= std::max(config_.max_iteration, iteration_ - merges_), "it ends too late");
+}
+
+// Each test that was due took place, and no other; a master that ends early leaves some out.
+void SessionChecker::check_tests() const {
+  if (config_.stages.size() > 1 || config_.test_interval == 0) return;
+  for (std::uint64_t i = first_iteration_ + 1; i <= iteration_; ++i) {
+    const bool due = i % config_.test_interval == 0 || i == iteration_;
+    expect(tests_.contains(i) == due, "a test is missing, or too much");
+  }
+}
+
+// A ready worker runs, or the schedule has parked it, or training waits for something as a whole.
+void SessionChecker::check_parked() const {
+  if (!began_ || stopping_ || finished_ || merging_ || entering_ || testing_ || saving_) return;
+  std::uint64_t ready = 0, running = 0;
+  for (const auto& [peer, life] : lives_) {
+    ready += life.ready;
+    running += life.run.has_value();
+  }
+  if (ready == 0 || ready < config_.workers_min) return;
+  expect(running > 0, "no worker runs, though nothing is waited for");
+  if (schedule_ == nullptr) return;
+  // What the strategy orders while runs of a stage that is over are waited for is not for now.
+  const bool switching = config_.stages.size() > 1;
+  if (switching) return;
+  for (const auto& [peer, life] : lives_) {
+    const bool forgotten = life.ready && !life.run && schedule_->wants_run(WorkerId{life.worker});
+    expect(!forgotten, "a ready worker was told to train by the schedule, and not by the session");
+  }
+}
+
+std::vector<std::uint64_t> SessionChecker::shares_of(
+    const master_command::StartMerge& job, const std::vector<WorkerId>& rejected) const {
+  std::vector<std::uint64_t> shares;
+  for (const auto& each : job.contributions) {
+    const auto found = contributions_.find(each.run.value);
+    const bool out = std::ranges::find(rejected, each.worker) != rejected.end();
+    if (out || found == contributions_.end()) continue;
+    for (std::uint64_t i = 0; i < found->second.shares.count; ++i) {
+      shares.push_back(found->second.shares.first + i);
+    }
+  }
+  return shares;
+}
+
+}  // namespace speedo::sim

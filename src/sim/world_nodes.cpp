@@ -1,0 +1,182 @@
+// The shells: an event in, the session's commands carried out, in order.
+
+#include <utility>
+
+#include <speedo/base/assert.hpp>
+
+#include "sim/world.hpp"
+
+namespace speedo::sim {
+namespace {
+
+// A worker that has said its last word stays for a moment, so that it leaves the process.
+constexpr Instant kGoodbyeTime = std::chrono::milliseconds(100);
+
+}  // namespace
+
+MasterNode::MasterNode(World& world, NodeId id)
+    : world_(world), id_(id), process_(world.queue_) {}
+
+void MasterNode::begin(std::unique_ptr<MasterSession> session, MasterWork& work) {
+  SPEEDO_ASSERT(!session_);
+  session_ = std::move(session);
+  work_ = &work;
+  tick();
+  for (; !early_.empty(); early_.pop_front()) take(early_.front());
+}
+
+void MasterNode::tick() {
+  if (finish_) return;
+  process_.after(world_.timing_.master_tick, [this] { tick(); });
+  take(master_event::Tick{process_.now()});
+}
+
+void MasterNode::take(const MasterEvent& event) {
+  if (finish_) return;
+  world_.observer_.before(*this, event);
+  const MasterCommands commands = session_->on(event);
+  world_.observer_.after(*this, event, commands);
+  for (const MasterCommand& command : commands) {
+    std::visit([this](const auto& each) { execute(each); }, command);
+  }
+  if (finish_ && on_finish) on_finish();
+}
+
+void MasterNode::hear(PeerId peer, const MasterEvent& event) {
+  if (!session_) return early_.push_back(event);
+  if (!finish_) return take(event);
+  if (!std::holds_alternative<master_event::Hello>(event)) return;
+  world_.to_worker(peer, worker_event::Stop{StopMessage{"the job is over"}});
+}
+
+void MasterNode::execute(const master_command::SendWelcome& command) {
+  world_.to_worker(command.peer, worker_event::Welcome{command.message});
+}
+
+void MasterNode::execute(const master_command::SendRefused& command) {
+  world_.to_worker(command.peer, worker_event::Refused{command.message});
+  world_.forget_at_master(command.peer);
+}
+
+void MasterNode::execute(const master_command::SendTrain& command) {
+  world_.to_worker(command.peer, worker_event::TrainOrdered{command.message});
+}
+
+void MasterNode::execute(const master_command::SendStop& command) {
+  world_.to_worker(command.peer, worker_event::Stop{command.message});
+}
+
+void MasterNode::execute(const master_command::StartMerge& command) {
+  work_->merge(command, [this, merge = command.merge](const Result<MergeResult>& result) {
+    if (!result) return take(master_event::MergeFailed{merge, result.error()});
+    take(master_event::Merged{merge, result->version, result->rejected});
+  });
+}
+
+void MasterNode::execute(const master_command::EnterStage& command) {
+  work_->enter_stage(command, [this](const Result<Version>& result) {
+    if (!result) return take(master_event::StageFailed{result.error()});
+    take(master_event::StageEntered{*result});
+  });
+}
+
+void MasterNode::execute(const master_command::StartTest& command) {
+  const std::uint64_t iteration = command.iteration;
+  work_->test(iteration, [this, iteration](const Result<MasterWork::Score>& result) {
+    if (!result) return take(master_event::TestFailed{result.error()});
+    take(master_event::Tested{iteration, result->accuracy, result->loss});
+  });
+}
+
+void MasterNode::execute(const master_command::StartSnapshot& command) {
+  const std::uint64_t iteration = command.iteration;
+  work_->snapshot(iteration, [this, iteration](const Result<void>& result) {
+    if (!result) return take(master_event::SnapshotFailed{result.error()});
+    take(master_event::SnapshotDone{iteration});
+  });
+}
+
+void MasterNode::execute(const master_command::Note& /*command*/) {}
+
+void MasterNode::execute(const master_command::Finish& command) { finish_ = command; }
+
+WorkerNode::WorkerNode(World& world, NodeId id, const WorkerConfig& config, WorkerWork& work)
+    : world_(world),
+      id_(id),
+      config_(config),
+      work_(work),
+      session_(config),
+      process_(world.queue_) {}
+
+void WorkerNode::tick() {
+  if (exit_) return;
+  process_.after(world_.timing_.worker_tick, [this] { tick(); });
+  take(worker_event::Tick{process_.now(), work_.progress()});
+}
+
+void WorkerNode::take(const WorkerEvent& event) {
+  if (exit_) return;
+  world_.observer_.before(*this, event);
+  const WorkerCommands commands = session_.on(event);
+  world_.observer_.after(*this, event, commands);
+  for (const WorkerCommand& command : commands) {
+    std::visit([this](const auto& each) { execute(each); }, command);
+  }
+}
+
+template <class Event, class Message>
+void WorkerNode::send(const Message& message) {
+  if (link_) world_.to_master(link_, Event{link_->id, message});
+}
+
+void WorkerNode::execute(const worker_command::Connect& /*command*/) { world_.connect(*this); }
+
+void WorkerNode::execute(const worker_command::SendHello& command) {
+  send<master_event::Hello>(command.message);
+}
+
+void WorkerNode::execute(const worker_command::SendReady& command) {
+  send<master_event::Ready>(command.message);
+}
+
+void WorkerNode::execute(const worker_command::SendTrained& command) {
+  send<master_event::Trained>(command.message);
+}
+
+void WorkerNode::execute(const worker_command::SendLeave& command) {
+  send<master_event::Leave>(command.message);
+}
+
+void WorkerNode::execute(const worker_command::SendBeat& command) {
+  send<master_event::Beat>(command.message);
+}
+
+void WorkerNode::execute(const worker_command::PrepareJob& command) {
+  work_.prepare(command.welcome, [this](const Result<Digest>& model) {
+    if (!model) return take(worker_event::JobFailed{model.error()});
+    take(worker_event::JobPrepared{*model});
+  });
+}
+
+void WorkerNode::execute(const worker_command::StartRun& command) {
+  const RunId run{command.order.run};
+  work_.run(command.order, command.worker, [this, run](const Result<RunReport>& report) {
+    if (!report) return take(worker_event::RunFailed{run, report.error()});
+    take(worker_event::RunDone{*report});
+  });
+}
+
+void WorkerNode::execute(const worker_command::CancelRun& /*command*/) { work_.cancel(); }
+
+void WorkerNode::execute(const worker_command::Note& /*command*/) {}
+
+void WorkerNode::execute(const worker_command::Exit& command) {
+  exit_ = command;
+  work_.cancel();
+  process_.after(kGoodbyeTime, [this] {
+    world_.kill(*this, false);
+    if (on_exit) on_exit();
+  });
+}
+
+}  // namespace speedo::sim

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "store/chunked_store.hpp"
+
+namespace speedo {
+
+// Chunks that no manifest will name any more.
+struct ChunkGarbage {
+  std::uint64_t epoch = 0;
+  std::uint32_t first_slot = 0, end_slot = 0;
+  std::size_t first_chunk = 0, end_chunk = 0;
+};
+
+// Removes them. What cannot be removed stays until clear(), with a warning.
+void erase_chunks(StoreShared& shared, std::string_view key, const ChunkGarbage& garbage);
+
+}  // namespace speedo

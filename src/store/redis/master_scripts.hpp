@@ -1,0 +1,58 @@
+#pragma once
+
+#include <string_view>
+
+namespace speedo {
+
+// The steps of store/mastership.hpp in Redis' Lua; a script runs as one. KEYS: epoch, lease, then
+// what is written or erased. Each returns one text, see encode_answer(). They go out with EVAL: a
+// restarted server has forgotten scripts, and 700 bytes are nothing beside a manifest.
+
+// Writes. ARGV: epoch; of kSetScript also the seconds until the key expires (0: never), the value.
+inline constexpr std::string_view kSetScript =
+    "local s = redis.call('GET', KEYS[1]) "
+    "if s and (#s ~= 20 or string.find(s, '%D')) then return 'corrupt' end "
+    "if s and s > ARGV[1] then "
+    "return 'higher ' .. s .. ' ' .. redis.call('PTTL', KEYS[2]) .. ' ' .. "
+    "string.sub(redis.call('GET', KEYS[2]) or '', 22) end "
+    "if s ~= ARGV[1] then redis.call('SET', KEYS[1], ARGV[1]) end "
+    "if ARGV[2] == '0' then redis.call('SET', KEYS[3], ARGV[3]) "
+    "else redis.call('SETEX', KEYS[3], ARGV[2], ARGV[3]) end "
+    "return 'done'";
+
+inline constexpr std::string_view kEraseScript =
+    "local s = redis.call('GET', KEYS[1]) "
+    "if s and (#s ~= 20 or string.find(s, '%D')) then return 'corrupt' end "
+    "if s and s > ARGV[1] then "
+    "return 'higher ' .. s .. ' ' .. redis.call('PTTL', KEYS[2]) .. ' ' .. "
+    "string.sub(redis.call('GET', KEYS[2]) or '', 22) end "
+    "if s ~= ARGV[1] then redis.call('SET', KEYS[1], ARGV[1]) end "
+    "for i = 3, #KEYS do redis.call('UNLINK', KEYS[i]) end "
+    "return 'done'";
+
+// ARGV: epoch, holder, milliseconds, is new, by force ("1" or "0"), dead holder.
+inline constexpr std::string_view kClaimScript =
+    "local s = redis.call('GET', KEYS[1]) or string.rep('0', 20) "
+    "if #s ~= 20 or string.find(s, '%D') then return 'corrupt' end "
+    "local lease = redis.call('GET', KEYS[2]) "
+    "local holder = string.sub(lease or '', 22) "
+    "local mine = lease and holder == ARGV[2] "
+    "local open = not lease or mine or ARGV[5] == '1' or holder == ARGV[6] "
+    "local is_new = ARGV[4] == '1' "
+    "local refused = nil "
+    "if is_new and not open then refused = 'held ' "
+    "elseif s > ARGV[1] or "
+    "(s == ARGV[1] and not (mine or (not lease and not is_new))) then refused = 'higher ' end "
+    "if refused then "
+    "return refused .. s .. ' ' .. redis.call('PTTL', KEYS[2]) .. ' ' .. holder end "
+    "redis.call('SET', KEYS[1], ARGV[1]) "
+    "redis.call('SET', KEYS[2], ARGV[1] .. ' ' .. ARGV[2], 'PX', ARGV[3]) "
+    "return 'done'";
+
+// ARGV: epoch, holder.
+inline constexpr std::string_view kReleaseScript =
+    "if redis.call('GET', KEYS[2]) == ARGV[1] .. ' ' .. ARGV[2] then "
+    "redis.call('DEL', KEYS[2]) end "
+    "return 'done'";
+
+}  // namespace speedo

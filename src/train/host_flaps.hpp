@@ -1,0 +1,35 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <speedo/base/clock.hpp>
+
+namespace speedo {
+
+// The host in a worker's name: what is before the first '/'.
+std::string host_of(std::string_view worker_name);
+
+// Hosts whose workers come and go without finishing a run. After kFlapsMax such lives in a row a
+// host is kept out, for kFlapFirst, then twice as long after each further one.
+class HostFlaps {
+ public:
+  // A worker of the host has finished a run: all is well.
+  void finished(const std::string& host) { hosts_.erase(host); }
+  // A worker of the host went without one. Says for how long the host is kept out, if that begins
+  // now; several workers that go at once count as one while it lasts.
+  std::optional<Instant> gone(const std::string& host, Instant now);
+  // For how long it is still kept out; zero: it is not.
+  Instant left(const std::string& host, Instant now) const;
+
+ private:
+  struct Host {
+    int gone = 0;
+    Instant wait{0}, until{0};
+  };
+  std::map<std::string, Host> hosts_;
+};
+
+}  // namespace speedo

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <speedo/base/result.hpp>
+#include <speedo/store/parameter_store.hpp>
+
+namespace speedo {
+
+// The checkpoint record of a job whose weights' record lacks the histories: written from a copy,
+// every so many merges, while the next merge is under way. A checkpoint that cannot be written is
+// tried again after the next merge: the one before stays whole.
+// Thread safety: one thread at a time.
+class MergerCheckpoint {
+ public:
+  // Merges between checkpoints; 0: every merge of a small model, every tenth of a large one.
+  MergerCheckpoint(std::uint64_t interval, std::uint64_t element_count);
+
+  void count_merge() { ++merges_; }
+  bool has_merges() const { return merges_ > 0; }
+  bool is_due() const { return merges_ >= interval_; }
+  void make_due() { merges_ = interval_; }
+  bool is_under_way() const { return writer_ != nullptr; }
+
+  // Where to put weights and histories before write(). Requires: none is under way.
+  std::vector<float>& memory() { return memory_; }
+  // Begins to write the memory.
+  void write(ParameterStore& store, RecordInfo info);
+  // Requires: one is under way. Errors: those of the store.
+  Result<void> finish();
+
+ private:
+  const std::uint64_t interval_;
+  std::uint64_t merges_ = 0;  // since the last checkpoint
+  std::vector<float> memory_;
+  std::unique_ptr<RecordWriter> writer_;  // after the memory that it uses
+};
+
+}  // namespace speedo

@@ -1,0 +1,148 @@
+// Elastic averaging: the net's weights are the worker's own, x, from run to run. After the steps
+//   e = a (x - W)    of the newest weights W
+// is contributed, and x -= e when the next run begins and says that e was merged. Until then e lies
+// in the gradient arena, which nobody needs in between.
+//
+// SpeeDO's form contributes x. The master forms e, and the worker reads x - e when it hears that
+// its contribution was merged.
+
+#include <bit>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <speedo/backend/backend.hpp>
+#include <speedo/base/assert.hpp>
+#include <speedo/train/merge.hpp>
+
+#include "base/log.hpp"
+#include "train/trainer_update.hpp"
+
+namespace speedo {
+namespace {
+
+using Parts = WorkerUpdate::Parts;
+
+// Keeps x from run to run; begins it at the master's weights.
+class ElasticUpdate : public WorkerUpdate {
+ public:
+  explicit ElasticUpdate(const Parts& parts) : parts_(parts) {}
+
+  Result<std::uint64_t> begin(const TrainMessage& order) override {
+    const std::optional<std::uint64_t> contributed = std::exchange(contributed_, std::nullopt);
+    if (!has_weights_) return begin_at_centre(order);
+    if (contributed && order.merged_run == *contributed) {
+      has_weights_ = false;  // Should the step fail.
+      SPEEDO_ASSIGN(has_weights_, take_step(*contributed));
+      if (!has_weights_) return begin_at_centre(order);
+    }
+    return order.version;
+  }
+
+  void diverged() override { has_weights_ = false; }
+
+ protected:
+  // The worker's half of the step of a run that was merged. False: x is not known any more.
+  virtual Result<bool> take_step(std::uint64_t run) = 0;
+  const Parts& parts() const { return parts_; }
+  void contributed(std::uint64_t run) { contributed_ = run; }
+  std::uint64_t epoch() const { return epoch_; }
+
+ private:
+  Result<std::uint64_t> begin_at_centre(const TrainMessage& order) {
+    Arena& weights = parts_.net.weights();
+    SPEEDO_ASSIGN(const RecordInfo info,
+                  parts_.exchange.read_weights(order.version, parts_.host.landing(weights)));
+    parts_.host.land(weights);
+    epoch_ = info.epoch;
+    has_weights_ = true;
+    return info.version;
+  }
+
+  const Parts parts_;
+  bool has_weights_ = false;
+  std::optional<std::uint64_t> contributed_;  // run that may have been merged
+  std::uint64_t epoch_ = 0;                   // of the master
+};
+
+class WorkerSideUpdate : public ElasticUpdate {
+ public:
+  WorkerSideUpdate(const Parts& parts, float rate) : ElasticUpdate(parts), rate_(rate) {
+    if (!parts.host.is_direct()) memory_.resize(parts.count());
+  }
+
+  Result<std::uint64_t> contribute(const TrainMessage& order, std::uint64_t) override {
+    const auto form = [this](std::size_t offset, std::size_t count) {
+      const std::span<float> e = elastic().subspan(offset, count);
+      const std::span<const float> x = parts().host.part(parts().net.weights(), offset, count);
+      elastic_part(e, rate_, x, e);
+      return e;
+    };
+    SPEEDO_ASSIGN(const RecordInfo centre,
+                  parts().exchange.contribute_on_weights(order.run, order.version, elastic(),
+                                                         form));
+    contributed(order.run);
+    return centre.version;
+  }
+
+ private:
+  // Where the centre is read to and e is formed.
+  std::span<float> elastic() {
+    return memory_.empty() ? parts().host.landing(parts().net.gradients())
+                           : std::span<float>(memory_);
+  }
+
+  Result<bool> take_step(std::uint64_t) override {
+    Net& net = parts().net;
+    if (!memory_.empty()) net.backend().upload(net.gradients().data(), memory_);
+    apply_update(net.backend(), net.gradients().data(), net.weights());
+    return true;
+  }
+
+  const float rate_;
+  std::vector<float> memory_;  // only if the gradient arena is not the host's
+};
+
+class MasterSideUpdate : public ElasticUpdate {
+ public:
+  using ElasticUpdate::ElasticUpdate;
+
+  Result<std::uint64_t> contribute(const TrainMessage& order, std::uint64_t) override {
+    const auto form = [this](std::size_t offset, std::size_t count) {
+      return parts().host.part(parts().net.weights(), offset, count);
+    };
+    SPEEDO_TRY(parts().exchange.contribute(order.run, order.version, parts().count(), form));
+    contributed(order.run);
+    return order.version;
+  }
+
+ private:
+  // By way of the gradient arena, so that x stays whole if the reading breaks off.
+  Result<bool> take_step(std::uint64_t run) override {
+    Net& net = parts().net;
+    const std::string key = local_key(epoch(), parts().exchange.worker().value);
+    auto info = parts().exchange.read(key, parts().host.landing(net.gradients()));
+    const bool is_its = info && info->version == run &&
+                        info->worker == parts().exchange.worker().value;
+    if (!info && is_transient(info.error().code)) return info.error();
+    if (!is_its) {
+      SPEEDO_WARN("the store has lost this worker's own weights of run {}: it begins again at the "
+                  "master's",
+                  run);
+      return false;
+    }
+    parts().host.land(net.gradients());
+    net.backend().copy(net.weights().size(), net.gradients().data(), net.weights().data());
+    return true;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<WorkerUpdate> make_elastic_update(const UpdateSpec& spec, const Parts& parts) {
+  SPEEDO_ASSERT(parts.rule != nullptr);
+  if (spec.kind == UpdateKind::kElasticMaster) return std::make_unique<MasterSideUpdate>(parts);
+  return std::make_unique<WorkerSideUpdate>(parts, spec.moving_rate);
+}
+
+}  // namespace speedo

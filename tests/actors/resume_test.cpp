@@ -1,0 +1,192 @@
+// Masters after masters, and beside masters, on one store in memory.
+#include "actors/node.hpp"
+
+#include "support/catch.hpp"
+
+#include "node_cluster.hpp"
+
+namespace speedo {
+namespace {
+
+using Cluster = test::NodeCluster;
+using Resume = MasterOptions::Resume;
+using test::StopSwitch;
+using test::weights_of;
+
+// A job whose course depends on nothing but its seed.
+struct Deterministic : Cluster {
+  explicit Deterministic(std::uint64_t iterations) {
+    schedule().strategy.name = "sync";
+    schedule().update.kind = UpdateKind::kGradientOnly;
+    options.session.workers_start = 2;
+    options.session.max_iteration = iterations;
+  }
+  // Runs to the end, with two workers.
+  MasterProgress run() {
+    auto master = start_master();
+    auto workers = start_worker(master_address(), 2);
+    const auto progress = master.get();
+    if (!progress) FAIL(progress.error().message);
+    CHECK(workers.get());
+    return *progress;
+  }
+};
+
+// Trains a job for `iterations`, so that the store has something to resume.
+std::shared_ptr<MemoryKeyValue> store_after(std::uint64_t iterations) {
+  Deterministic first(iterations);
+  first.run();
+  return first.memory;
+}
+
+}  // namespace
+
+TEST_CASE("a job resumed from the store ends with the weights of one that was never interrupted") {
+  constexpr std::uint64_t kIterations = 3000;
+  Deterministic whole(kIterations);
+  whole.run();
+
+  Deterministic first(kIterations);
+  auto master = first.start_master();
+  auto workers = first.start_worker(first.master_address(), 2);
+  REQUIRE(first.wait_for([&] { return first.iteration >= 10; }));
+  first.master_stop.set();
+  REQUIRE(master.get());
+  CHECK(workers.get());
+  REQUIRE(first.iteration < kIterations);
+
+  Deterministic second(kIterations);
+  second.memory = first.memory;
+  second.options.resume = Resume::kStore;
+  const MasterProgress progress = second.run();
+  CHECK(progress.iteration == kIterations);
+  CHECK(progress.contributions == 2 * kIterations);
+  CHECK(weights_of(second.last_model) == weights_of(whole.last_model));
+  CHECK(second.last_state.history(0).data(1) == whole.last_state.history(0).data(1));
+}
+
+TEST_CASE("a job resumed from files goes on from their iteration, with their histories") {
+  Deterministic whole(40);
+  whole.run();
+  Deterministic first(15);
+  first.run();
+
+  Deterministic second(40);
+  second.options.initial_weights = std::make_shared<caffe::NetParameter>(first.last_model);
+  second.options.initial_state = std::make_shared<caffe::SolverState>(first.last_state);
+  second.options.initial_session = first.last_session;
+  const MasterProgress progress = second.run();
+  CHECK(progress.iteration == 40);
+  CHECK(weights_of(second.last_model) == weights_of(whole.last_model));
+}
+
+TEST_CASE("of store and files the newest is resumed, and from nothing training starts") {
+  Deterministic files(10);
+  files.run();
+  const auto resume_newest = [&](std::shared_ptr<MemoryKeyValue> memory, bool with_files) {
+    Deterministic next(30);
+    next.options.resume = Resume::kNewest;
+    next.memory = std::move(memory);
+    if (with_files) {
+      next.options.initial_weights = std::make_shared<caffe::NetParameter>(files.last_model);
+      next.options.initial_state = std::make_shared<caffe::SolverState>(files.last_state);
+      next.options.initial_session = files.last_session;
+    }
+    auto master = next.start_master();
+    auto workers = next.start_worker(next.master_address(), 2);
+    CHECK(master.get());
+    CHECK(workers.get());
+    CHECK(next.iteration == 30);
+    return next.first_iteration.load();
+  };
+  CHECK(resume_newest(std::make_shared<MemoryKeyValue>(), false) == 0);
+  CHECK(resume_newest(std::make_shared<MemoryKeyValue>(), true) == 10);
+  CHECK(resume_newest(store_after(5), true) == 10);
+  CHECK(resume_newest(store_after(20), true) == 20);
+  CHECK(resume_newest(store_after(20), false) == 20);
+}
+
+TEST_CASE("nothing to resume, and another net's weights, are named errors") {
+  Cluster empty;
+  empty.options.resume = Resume::kStore;
+  const auto nothing = empty.start_master().get();
+  REQUIRE_FALSE(nothing);
+  CHECK(nothing.error().code == ErrorCode::kNotFound);
+  CHECK(nothing.error().message.find("'job'") != std::string::npos);
+  CHECK(nothing.error().message.find("--resume") != std::string::npos);
+
+  for (const Resume resume : {Resume::kStore, Resume::kNewest}) {
+    Cluster other;
+    other.memory = store_after(3);
+    const std::uint64_t version = other.stored_version();
+    std::string& solver = other.options.spec.solver_text;
+    solver.replace(solver.find("num_output: 24"), 14, "num_output: 23");
+    other.options.resume = resume;
+    const auto refused = other.start_master().get();
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == ErrorCode::kMismatch);
+    CHECK(other.stored_version() == version);
+  }
+}
+
+TEST_CASE("a job that is over already ends again, with its snapshot") {
+  Deterministic done(20);
+  done.memory = store_after(20);
+  done.options.resume = Resume::kStore;
+  const auto progress = done.start_master().get();
+  REQUIRE(progress);
+  CHECK(progress->iteration == 20);
+  CHECK(done.snapshots == std::vector<std::int64_t>{20});
+}
+
+TEST_CASE("a second master beside a healthy one is refused, and the first does not notice") {
+  Cluster first;
+  first.options.session.max_iteration = 1000000;
+  auto master = first.start_master();
+  auto worker = first.start_worker(first.master_address());
+  REQUIRE(first.wait_for([&] { return first.iteration > 3; }));
+  for (const Resume resume : {Resume::kNo, Resume::kStore, Resume::kNewest}) {
+    Cluster second;
+    second.memory = first.memory;
+    second.options.resume = resume;
+    const auto refused = second.start_master().get();
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == ErrorCode::kSuperseded);
+  }
+  const std::uint64_t then = first.iteration;
+  REQUIRE(first.wait_for([&] { return first.iteration > then + 3; }));
+  first.master_stop.set();
+  const auto progress = master.get();
+  REQUIRE(progress);
+  CHECK(worker.get());
+  CHECK(progress->merges == progress->iteration);
+}
+
+TEST_CASE("a master that is taken over from ends without a snapshot, its worker looks on") {
+  Cluster first;
+  first.options.session.max_iteration = 1000000;
+  auto old = first.start_master();
+  StopSwitch leave;
+  auto worker = first.start_worker(first.master_address(), 1, &leave);
+  REQUIRE(first.wait_for([&] { return first.iteration > 3; }));
+  Cluster second;
+  second.memory = first.memory;
+  second.options.resume = Resume::kStore;
+  second.options.take_over = true;
+  second.options.session.max_iteration = 1000000;
+  auto successor = second.start_master();
+  auto other_worker = second.start_worker(second.master_address());
+  const auto refused = old.get();
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kSuperseded);
+  CHECK(first.snapshots.empty());
+  REQUIRE(second.wait_for([&] { return second.iteration > first.iteration + 3; }));
+  CHECK(worker.wait_for(std::chrono::seconds{0}) == std::future_status::timeout);
+  leave.set();
+  CHECK(worker.get());
+  second.master_stop.set();
+  CHECK(successor.get());
+  CHECK(other_worker.get());
+}
+
+}  // namespace speedo

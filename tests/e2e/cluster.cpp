@@ -1,0 +1,175 @@
+#include "cluster.hpp"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+
+#include "support/catch.hpp"
+
+#include <speedo/store/redis_store.hpp>
+
+namespace speedo::test {
+namespace {
+
+constexpr const char* kJob = "count";
+constexpr std::int64_t kSide = 64;  // the layer's inputs and outputs
+
+// base_lr / 4: the change of every weight by one run.
+constexpr float kStep = 0.0009765625F;
+
+constexpr const char* kNet = R"(
+    base_lr: 0.00390625 lr_policy: "fixed" momentum: 0 weight_decay: 0 display: 100 random_seed: 3
+    net_param { name: "count"
+      layer { name: "data" type: "DummyData" top: "data"
+              dummy_data_param { shape { dim: 16 dim: 64 }
+                                 data_filler { type: "constant" value: 0.015625 } } }
+      layer { name: "sum" type: "InnerProduct" bottom: "data" top: "sum" loss_weight: 1
+              inner_product_param { num_output: 64 bias_term: false
+                                    weight_filler { type: "constant" value: 0 } } } }
+)";
+
+// Lines that a command prints.
+std::size_t count_lines(const std::string& command) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"), ::pclose);
+  REQUIRE(pipe);
+  std::size_t lines = 0;
+  std::array<char, 512> line{};
+  while (std::fgets(line.data(), line.size(), pipe.get()) != nullptr) lines += line[0] != '\n';
+  return lines;
+}
+
+}  // namespace
+
+std::string program(const std::string& name) {
+  const char* folder = std::getenv("SPEEDO_BIN_DIR");
+  return std::string(folder != nullptr ? folder : SPEEDO_BUILT_PROGRAMS) + "/" + name;
+}
+
+Cluster::Cluster(std::uint64_t iterations, const Options& options) {
+  RedisServer::Options redis;
+  redis.append_only = options.append_only;
+  redis_ = std::make_unique<RedisServer>(redis);
+  std::ofstream(file("solver.prototxt"))
+      << kNet << "max_iter: " << iterations << " snapshot_prefix: \"" << file("snap").string()
+      << "\" " << options.solver << "\n";
+}
+
+Process& Cluster::start_master(const std::vector<std::string>& extra) {
+  std::vector<std::string> command{program("speedo-master"), "--solver",
+                                   file("solver.prototxt").string(), "--redis",
+                                   redis_->tcp_uri(), "--address-file", file("address").string(),
+                                   "--json"};
+  command.insert(command.end(), extra.begin(), extra.end());
+  std::filesystem::remove(file("address"));
+  masters_.emplace_back(std::move(command), log("master"));
+  return masters_.back();
+}
+
+std::string Cluster::address() {
+  for (int i = 0; i < 3000; ++i) {
+    std::ifstream stream(file("address"));
+    std::string text;
+    if (std::getline(stream, text) && !text.empty()) return text;
+    if (!masters_.back().running()) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds{10});
+  }
+  FAIL("no master listens: " << masters_.back().errors());
+  return {};
+}
+
+Process& Cluster::start_worker(const std::string& master, const std::vector<std::string>& extra) {
+  std::vector<std::string> command{program("speedo-worker"), "--master", master};
+  command.insert(command.end(), extra.begin(), extra.end());
+  workers_.emplace_back(std::move(command), log("worker"));
+  return workers_.back();
+}
+
+nlohmann::json Cluster::result(const Process& master) {
+  const std::string text = master.output();
+  INFO("standard output: " << text << "\nstandard error: " << master.errors());
+  REQUIRE_FALSE(text.empty());
+  const std::size_t end = text.find_last_not_of('\n');
+  const std::size_t begin = text.rfind('\n', end);
+  const std::size_t from = begin == std::string::npos ? 0 : begin + 1;
+  auto parsed = nlohmann::json::parse(text.substr(from, end - from + 1), nullptr, false);
+  REQUIRE_FALSE(parsed.is_discarded());
+  return parsed;
+}
+
+std::shared_ptr<ParameterStore> Cluster::store() {
+  return open_redis_store(parse_redis_uri(redis_->tcp_uri()).value(), kJob).value();
+}
+
+std::optional<std::uint64_t> Cluster::counted() {
+  const auto source = store();
+  std::vector<float> weights(kSide * kSide);
+  const auto weights_there = source->read(weights_key());
+  if (!weights_there) return std::nullopt;
+  const Digest model = (*weights_there)->info().model;
+  REQUIRE((*weights_there)->info().element_count == weights.size());
+  const auto got = get(*source, weights_key(), model, weights);
+  if (!got) FAIL(got.error().message);
+  REQUIRE(std::ranges::count(weights, weights.front()) == kSide * kSide);
+  const float count = -weights.front() / kStep;
+  REQUIRE(count == std::floor(count));
+  return static_cast<std::uint64_t>(count);
+}
+
+bool Cluster::counts_beyond(std::uint64_t iterations, std::chrono::milliseconds patience) {
+  const auto start = std::chrono::steady_clock::now();
+  while (std::chrono::steady_clock::now() - start < patience) {
+    if (counted().value_or(0) > iterations) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds{20});
+  }
+  return false;
+}
+
+std::size_t Cluster::worker_keys() {
+  return count_lines("redis-cli -p " + std::to_string(redis_->port()) +
+                     " --scan --pattern '*:" + contribution_key_prefix() + "*'");
+}
+
+std::filesystem::path Cluster::log(const std::string& who) {
+  return folder_ / (who + std::to_string(logs_++));
+}
+
+void require_ending(Cluster& cluster, Process& master, const Ending& ending) {
+  const auto code = master.wait(std::chrono::seconds{120});
+  INFO("master: " << master.errors());
+  REQUIRE(code == 0);
+  const auto result = Cluster::result(master);
+  const std::uint64_t merges = ending.iterations - ending.from;
+  CHECK(result["iterations"] == ending.iterations);
+  CHECK(result["merges"] == merges);
+  CHECK(result["contributions"] >= merges);
+  CHECK(result["contributions"] <= ending.contributors_max * merges);
+  CHECK(cluster.counted() == ending.iterations);
+  for (Process& worker : cluster.workers()) {
+    const auto end = worker.wait(std::chrono::seconds{15});
+    INFO("worker: " << worker.errors());
+    CHECK((end == 0 || end == 128 + SIGKILL));
+  }
+}
+
+std::uint64_t resumed_from(const Process& master) {
+  const std::string text = master.errors(), before = "goes on from iteration ";
+  const std::size_t at = text.find(before);
+  INFO("master: " << text);
+  REQUIRE(at != std::string::npos);
+  return std::strtoull(text.c_str() + at + before.size(), nullptr, 10);
+}
+
+int rounds(int few) { return std::getenv("SPEEDO_LONG") != nullptr ? 20 : few; }
+
+std::uint64_t seed() {
+  const char* given = std::getenv("SPEEDO_SEED");
+  return given != nullptr ? std::strtoull(given, nullptr, 10) : 20261121;
+}
+
+}  // namespace speedo::test

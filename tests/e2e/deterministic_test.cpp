@@ -1,0 +1,147 @@
+// A deterministic job that is interrupted ends with the very bits of one that is not.
+#include <signal.h>
+
+#include <fstream>
+#include <iterator>
+#include <list>
+#include <thread>
+
+#include "support/catch.hpp"
+#include "support/free_port.hpp"
+#include "support/process.hpp"
+#include "support/redis_server.hpp"
+#include "support/temp_dir.hpp"
+
+#include <speedo/base/random.hpp>
+#include <speedo/store/redis_store.hpp>
+
+#include "cluster.hpp"
+
+namespace speedo {
+namespace {
+
+using test::Process;
+
+constexpr std::uint64_t kIterations = 600;
+constexpr int kRecords = 512;
+constexpr int kRecordBytes = 1 + 3 * 32 * 32;  // CIFAR-10's format
+
+std::string bytes_of(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+// A job with everything that chance has a part in: order, crops, mirroring, dropout.
+class Job {
+ public:
+  explicit Job(const std::string& rule) : rule_(rule) {
+    Random random(11);
+    std::ofstream data(folder_ / "data.bin", std::ios::binary);
+    for (int record = 0; record < kRecords; ++record) {
+      data.put(static_cast<char>(random.below(10)));
+      for (int i = 1; i < kRecordBytes; ++i) data.put(static_cast<char>(random.below(256)));
+    }
+    std::ofstream(folder_ / "solver.prototxt")
+        << R"(base_lr: 0.01 lr_policy: "step" gamma: 0.5 stepsize: 150 momentum: 0.9
+              weight_decay: 0.001 random_seed: 5 display: 0 max_iter: )"
+        << kIterations << " snapshot_prefix: \"" << (folder_ / "snap").string() << "\"\n"
+        << R"(net_param { name: "bits"
+            layer { name: "data" type: "Data" top: "data" top: "label"
+                    data_param { source: "data.bin" batch_size: 8 }
+                    transform_param { scale: 0.0039 crop_size: 16 mirror: true } }
+            layer { name: "ip1" type: "InnerProduct" bottom: "data" top: "ip1"
+                    inner_product_param { num_output: 32 weight_filler { type: "xavier" } } }
+            layer { name: "relu" type: "ReLU" bottom: "ip1" top: "ip1" }
+            layer { name: "drop" type: "Dropout" bottom: "ip1" top: "ip1" }
+            layer { name: "ip2" type: "InnerProduct" bottom: "ip1" top: "ip2"
+                    inner_product_param { num_output: 10 weight_filler { type: "xavier" } } }
+            layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label"
+                    top: "loss" } })";
+  }
+
+  Process& start_master(bool resume) {
+    std::vector<std::string> command{
+        test::program("speedo-master"), "--solver", (folder_ / "solver.prototxt").string(),
+        "--redis", redis_.tcp_uri(), "--port", port_, "--workers", "2", "--deterministic",
+        "--strategy", "sync", "--json"};
+    if (rule_ == "gradient") {
+      command.emplace_back("--gradient-only");
+    } else {
+      command.insert(command.end(), {"--train", "3", "--save-updater", "average"});
+    }
+    if (resume) command.emplace_back("--resume");
+    processes_.emplace_back(std::move(command), folder_ / ("log" + std::to_string(logs_++)));
+    return processes_.back();
+  }
+  void start_workers() {
+    for (int i = 0; i < 2; ++i) {
+      processes_.emplace_back(std::vector<std::string>{test::program("speedo-worker"), "--master",
+                                                       "127.0.0.1:" + port_},
+                              folder_ / ("log" + std::to_string(logs_++)));
+    }
+  }
+  std::uint64_t version() {
+    const auto store = open_redis_store(parse_redis_uri(redis_.tcp_uri()).value(), "bits").value();
+    const auto weights = store->read(weights_key());
+    return weights ? (*weights)->info().version : 0;
+  }
+  bool version_beyond(std::uint64_t version_wanted) {
+    for (int i = 0; i < 3000; ++i) {
+      if (version() > version_wanted) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds{10});
+    }
+    return false;
+  }
+  std::string snapshot(const char* ending) const {
+    return bytes_of(folder_ / ("snap_iter_" + std::to_string(kIterations) + ending));
+  }
+  // What follows the model's name, which is another in each folder.
+  std::string histories() const {
+    const std::string state = snapshot(".solverstate");
+    return state.substr(state.find(".caffemodel"));
+  }
+
+ private:
+  const std::string rule_;
+  TempDir folder_;
+  test::RedisServer redis_;
+  const std::string port_ = std::to_string(test::free_port());
+  std::list<Process> processes_;
+  int logs_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("a deterministic job whose master is killed has the bits of one that ran through") {
+  for (const std::string rule : {"gradient", "average"}) {
+    Job whole(rule);
+    Process& alone = whole.start_master(false);
+    whole.start_workers();
+    const auto code = alone.wait();
+    INFO("undisturbed: " << alone.errors());
+    REQUIRE(code == 0);
+    REQUIRE_FALSE(whole.snapshot(".caffemodel").empty());
+    for (int round = 0; round < test::rounds(2); ++round) {
+      Random random = Random::derive(test::seed(), {5, static_cast<std::uint64_t>(round)});
+      CAPTURE(test::seed(), rule, round);
+      Job job(rule);
+      Process* master = &job.start_master(false);
+      job.start_workers();
+      for (int death = 0; death < 2; ++death) {
+        REQUIRE(job.version_beyond(job.version() + random.below(150)));
+        master->signal(SIGKILL);
+        master->wait();
+        master = &job.start_master(true);
+      }
+      const auto end = master->wait();
+      INFO("resumed: " << master->errors());
+      REQUIRE(end == 0);
+      const bool same_weights = job.snapshot(".caffemodel") == whole.snapshot(".caffemodel");
+      CHECK(same_weights);
+      const bool same_histories = job.histories() == whole.histories();
+      CHECK(same_histories);
+    }
+  }
+}
+
+}  // namespace speedo

@@ -1,0 +1,58 @@
+#include "main/master_reporter.hpp"
+
+#include "support/catch.hpp"
+
+namespace speedo {
+namespace {
+
+// A master's progress when it has done `merges` merges in all.
+MasterProgress progress_at(std::uint64_t merges) {
+  MasterProgress progress;
+  progress.iteration = progress.merges = merges;
+  progress.contributions = 2 * merges;
+  progress.discarded = merges / 10;
+  progress.staleness_sum = static_cast<double>(merges);
+  progress.workers_alive = 2;
+  progress.training = true;
+  progress.last_loss = 0.5F;
+  return progress;
+}
+
+TEST_CASE("A resumed job reports what this master merged, not what earlier ones did") {
+  MasterReporter reporter(caffe::SolverParameter(), 1, steady_clock());
+  reporter.on_progress(progress_at(100), nullptr);
+  reporter.on_progress(progress_at(130), nullptr);
+  const Report report = reporter.report(progress_at(130), "");
+  CHECK(report.iterations == 130);
+  CHECK(report.merges == 30);
+  CHECK(report.contributions == 60);
+  CHECK(report.discarded == 3);
+  CHECK(report.mean_staleness == Approx(0.5));
+  CHECK(report.loss == 0.5);
+  const Report nothing = MasterReporter(caffe::SolverParameter(), 1, steady_clock())
+                             .report(MasterProgress{}, "");
+  CHECK_FALSE(nothing.loss);
+  CHECK_FALSE(nothing.mean_staleness);
+}
+
+TEST_CASE("The test before training is no result of it") {
+  MasterReporter reporter(caffe::SolverParameter(), 1, steady_clock());
+  const std::vector<TestScores> scores(1);
+  reporter.on_progress(progress_at(0), nullptr);
+  reporter.on_progress(progress_at(0), &scores);
+  MasterProgress last = progress_at(7);
+  last.accuracy = 0.1F;
+  CHECK_FALSE(reporter.report(last, "").accuracy);
+  reporter.on_progress(progress_at(5), &scores);
+  CHECK(reporter.report(last, "").accuracy == Approx(0.1));
+}
+
+TEST_CASE("The stage is counted from 1, in a hybrid that is repeated too") {
+  MasterReporter reporter(caffe::SolverParameter(), 3, steady_clock());
+  MasterProgress last = progress_at(7);
+  last.stage = 4;
+  CHECK(reporter.report(last, "").stage == 2);
+}
+
+}  // namespace
+}  // namespace speedo

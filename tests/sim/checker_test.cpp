@@ -1,0 +1,132 @@
+// The checkers themselves: each accepts what is right, and names what is wrong.
+
+#include <memory>
+
+#include "sim/lineage.hpp"
+#include "sim/schedule_checker.hpp"
+#include "support/catch.hpp"
+
+namespace speedo::sim {
+namespace {
+
+struct Merged {
+  Violations violations;
+  Lineage lineage{{UpdateSpec{}}, {0.0F, 0.0F}, {0.1F, 0.5F}, violations};
+  master_command::StartMerge job{MergeId{1}, 0, {{WorkerId{3}, RunId{7}, 1.0F}}, false, 0, 1.0F,
+                                 ""};
+  MergeResult result{Version{2}, {}};
+  Merger::Copy now{Version{2}, {1.0F, 2.0F}, {}, ""};
+  std::vector<std::uint64_t> shares{0};
+
+  Merged() {
+    lineage.begin(5, Checkpoint{Version{0}, {0.0F, 0.0F}, {}, {}});
+    lineage.entered_stage(5, Merger::Copy{Version{1}, {0.0F, 0.0F}, {}, ""});
+    const std::vector<float> delta{1.0F, 2.0F};
+    lineage.contributed({5, 3, 7, 1, 0, delta});
+  }
+  void merge() {
+    lineage.merged({.epoch = 5, .job = job, .result = result, .now = now, .shares = shares});
+  }
+};
+
+Trained reported(WorkerId worker, std::uint64_t run) {
+  Trained event;
+  event.worker = worker;
+  event.run = RunId{run};
+  return event;
+}
+
+}  // namespace
+
+TEST_CASE("the lineage accepts weights that are what was merged") {
+  Merged merged;
+  merged.merge();
+  CHECK(merged.violations.first() == "");
+  CHECK(merged.lineage.is_merged(5, 0));
+  CHECK(!merged.lineage.is_merged(5, 1));
+  merged.lineage.begin(6, Checkpoint{Version{2}, {1.0F, 2.0F}, {}, {}});
+  CHECK(merged.violations.first() == "");
+  CHECK(merged.lineage.is_merged(6, 0));
+}
+
+TEST_CASE("the lineage notices weights that are not what was merged") {
+  Merged merged;
+  merged.now.weights[1] = 2.1F;
+  merged.merge();
+  CHECK(merged.violations.first().starts_with("weights are not what was merged"));
+}
+
+TEST_CASE("the lineage notices a contribution and a share of the data merged twice") {
+  Merged twice;
+  twice.merge();
+  twice.now = {Version{3}, {2.0F, 4.0F}, {}, ""};
+  twice.result.version = Version{3};
+  twice.shares = {1};
+  twice.merge();
+  CHECK(twice.violations.first() == "a contribution merged twice");
+  Merged share;
+  share.shares = {4, 4};
+  share.merge();
+  CHECK(share.violations.first() == "a share of the data merged twice");
+}
+
+TEST_CASE("the lineage notices a good contribution that was rejected, and unknown weights") {
+  Merged rejected;
+  rejected.result = {Version{1}, {WorkerId{3}}};
+  rejected.now = {Version{2}, {0.0F, 0.0F}, {}, ""};
+  rejected.merge();
+  CHECK(rejected.violations.first() == "a good contribution of worker 3 was rejected");
+  Merged unknown;
+  unknown.lineage.begin(6, Checkpoint{Version{9}, {5.0F, 5.0F}, {}, {}});
+  CHECK(unknown.violations.first() == "a master goes on from weights that nobody published");
+}
+
+TEST_CASE("the lineage notices a share of the data that is lost") {
+  Merged merged;
+  merged.merge();
+  merged.lineage.check_complete(5, 2, {1});
+  CHECK(merged.violations.first() == "");
+  merged.lineage.check_complete(5, 3, {1});
+  CHECK(merged.violations.first() == "share 2 of the data is lost");
+}
+
+TEST_CASE("a schedule's checker notices a bound that is passed") {
+  StrategyOptions options;
+  options.name = "ssp";
+  options.staleness = 1;
+  Violations violations;
+  ScheduleChecker checker(options, violations);
+  const WorkerId a{0}, b{1};
+  const auto happens = [&](const Event& event, const Commands& commands) {
+    checker.before(event);
+    checker.after(event, commands);
+  };
+  happens(Joined{{a, b}}, {Train{a}, Train{b}});
+  CHECK(checker.wants_run(a));
+  happens(reported(a, 0), {Merge{a}, Train{a}});
+  CHECK(violations.first() == "");
+  happens(reported(a, 2), {Merge{a}, Train{a}});
+  CHECK(violations.first() == "ssp: a run begins too far ahead of the slowest");
+}
+
+TEST_CASE("a schedule's checker notices one that is left out, or left without work") {
+  StrategyOptions options;
+  options.name = "sync";
+  Violations left_out, idle;
+  const WorkerId a{0}, b{1};
+  ScheduleChecker sync(options, left_out);
+  sync.before(Joined{{a, b}});
+  sync.after(Joined{{a, b}}, {Train{a}, Train{b}});
+  sync.before(reported(a, 0));
+  sync.after(reported(a, 0), {});
+  sync.before(reported(b, 1));
+  sync.after(reported(b, 1), {Average{{b}}, Train{b}});
+  CHECK(left_out.first() == "sync: the mean leaves one out");
+  options.name = "async";
+  ScheduleChecker async(options, idle);
+  async.before(Joined{{a, b}});
+  async.after(Joined{{a, b}}, {Train{a}});
+  CHECK(idle.first() == "async: a live worker was left without work");
+}
+
+}  // namespace speedo::sim

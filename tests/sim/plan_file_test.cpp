@@ -1,0 +1,186 @@
+// The planner's files: descriptions of clusters in, JSON and charts out.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "main/simulate_plan_chart.hpp"
+#include "main/simulate_plan_file.hpp"
+#include "main/simulate_plan_flags.hpp"
+#include "main/simulate_plan_report.hpp"
+#include "plan_support.hpp"
+
+namespace speedo {
+namespace {
+
+constexpr const char* kLeast =
+    "[net]\nparameters = 1000\nbatch = 10\n"
+    "[[machine]]\nname = \"m\"\nstep_seconds = 0.5\n";
+
+std::string error_of(const std::string& text) {
+  const auto cluster = parse_cluster(text, "c.toml");
+  if (cluster) return "";
+  CHECK(cluster.error().code == ErrorCode::kConfig);
+  return cluster.error().message;
+}
+
+TEST_CASE("The examples are read") {
+  const std::string folder = std::string(SPEEDO_SOURCE_DIR) + "/examples/simulate";
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".toml") continue;
+    CAPTURE(entry.path().string());
+    const auto cluster = read_cluster(entry.path());
+    if (!cluster) FAIL(cluster.error().message);
+    CHECK(sim::plan_of(*cluster, "async", 2).speed_up > 0.0);
+    files += 1;
+  }
+  CHECK(files == 3);
+}
+
+TEST_CASE("What is left out has its default") {
+  const auto cluster = parse_cluster(kLeast, "c.toml");
+  REQUIRE(cluster);
+  CHECK(cluster->store.machine == "m");
+  CHECK(cluster->machines[0].step_seconds == std::vector<double>{0.5});
+  CHECK(cluster->machines[0].count == 1);
+  CHECK(cluster->net.histories == 1);
+}
+
+TEST_CASE("A faulty description is refused with file, line and column") {
+  const std::string least = kLeast;
+  const std::vector<std::pair<std::string, std::string>> faults = {
+      {"[net\n", "c.toml:1:5: "},
+      {"", "c.toml:"},
+      {"[net]\nparameters = 5\nbatch = 1\n", "no [[machine]]"},
+      {"machine = 3\n[net]\nparameters = 5\nbatch = 1\n", "c.toml:1:11: "},
+      {least + "step_second = 1\n", "c.toml:7:1: [[machine]]: unknown key 'step_second'"},
+      {least + "cores = -1\n", "c.toml:7:9: [[machine]]: cores must be a number greater than 0"},
+      {least + "cores = nan\n", "c.toml:7:9: "},
+      {least + "cores = inf\n", "c.toml:7:9: "},
+      {least + "count = 0\n", "c.toml:7:9: [[machine]]: count must be a whole number"},
+      {least + "count = 1.5\n", "c.toml:7:9: "},
+      {least + "sharing = []\n", "c.toml:7:11: "},
+      {least + "sharing = [1, \"x\"]\n", "c.toml:7:15: "},
+      {least + "[[machine]]\nname = \"m\"\nstep_seconds = 1\n", "c.toml:7:1: another machine"},
+      {least + "[[machine]]\nname = \"n\"\n", "c.toml:7:1: [[machine]] has no step_seconds"},
+      {least + "[store]\nmachine = \"n\"\n", "c.toml:8:11: [store]: no machine is named 'n'"},
+      {least + "[store]\nspeed = 1\n", "c.toml:8:1: [store]: unknown key 'speed'"},
+      {least + "[strore]\nmachine = \"m\"\n", "unknown key 'strore', did you mean store?"},
+      {least + "[network]\nlatency_seconds = \"fast\"\n", "c.toml:8:19: "},
+      {least + "[net]\n", "c.toml:7:"},
+  };
+  for (const auto& [text, wanted] : faults) {
+    CAPTURE(text, error_of(text));
+    CHECK(error_of(text).find(wanted) != std::string::npos);
+  }
+  CHECK(read_cluster("/nonexistent/cluster.toml").error().code == ErrorCode::kConfig);
+}
+
+TEST_CASE("What is written is read back the same") {
+  sim::ClusterCosts cluster = sim::ideal_cluster();
+  cluster.title = "a \"quoted\" title";
+  cluster.machines[0].sharing = {1.0, 0.75};
+  cluster.machines[0].step_seconds = {0.25, 0.125};
+  cluster.store.busy_record_seconds = 0.5;
+  cluster.worker.client_bytes_per_second = 1e9;
+  const std::string text = to_toml(cluster, "by a test");
+  const auto again = parse_cluster(text, "again.toml");
+  if (!again) FAIL(again.error().message);
+  CHECK(again->title == cluster.title);
+  CHECK(to_toml(*again, "by a test") == text);
+}
+
+PlanReport report_of(bool trained) {
+  PlanReport report;
+  report.cluster = sim::ideal_cluster();
+  report.cluster.title = "A <b> & \"c\"";
+  report.seed = 3;
+  if (trained) report.baseline = PlanBaseline{0.5, 10.0, {{10.0, 10, 0.5F, 0.9F}}};
+  for (const char* schedule : {"sync", "async"}) {
+    for (const std::uint64_t workers : {1U, 2U, 4U}) {
+      PlanRow row;
+      row.schedule = schedule;
+      row.workers = workers;
+      row.result = sim::plan_of(report.cluster, schedule, workers, 1, 20);
+      if (trained && workers > 1) row.speed_up_to_loss = row.seconds_to_loss = 2.0;
+      report.rows.push_back(row);
+    }
+  }
+  return report;
+}
+
+TEST_CASE("The JSON has every figure of every plan") {
+  const auto json = nlohmann::json::parse(to_json(report_of(false)));
+  CHECK(json.at("seed") == 3);
+  CHECK(json.at("sequential_images_per_second") == 10.0);
+  CHECK_FALSE(json.contains("one_worker"));
+  REQUIRE(json.at("plans").size() == 6);
+  for (const auto& plan : json.at("plans")) {
+    CHECK(plan.at("schedule").is_string());
+    for (const char* key :
+         {"workers", "iterations", "seconds", "iterations_per_second", "images_per_second",
+          "speed_up", "mean_staleness", "contributions", "discarded", "bytes_per_iteration",
+          "bytes_per_second", "store_busy", "master_busy", "computing", "exchanging"}) {
+      CAPTURE(key);
+      CHECK(plan.at(key).is_number());
+    }
+    CHECK_FALSE(plan.contains("curve"));
+  }
+  const auto trained = nlohmann::json::parse(to_json(report_of(true)));
+  CHECK(trained.at("one_worker").at("loss") == 0.5);
+  CHECK(trained.at("plans")[0].at("seconds_to_loss").is_null());
+  CHECK(trained.at("plans")[1].at("speed_up_to_loss") == 2.0);
+  CHECK(trained.at("plans")[1].at("curve").is_array());
+}
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    count += 1;
+  }
+  return count;
+}
+
+TEST_CASE("The chart has a line and a legend entry a schedule, and nothing that breaks XML") {
+  const std::string svg = to_svg(report_of(false));
+  CHECK(svg.rfind("<svg ", 0) == 0);
+  CHECK(svg.find("A &lt;b&gt; &amp; &quot;c&quot;") != std::string::npos);
+  CHECK(count_of(svg, "<path class=\"line\"") == 4);
+  CHECK(svg.find("prefers-color-scheme: dark") != std::string::npos);
+  CHECK(svg.find(">workers<") != std::string::npos);
+  CHECK(svg.find(">speed-up<") != std::string::npos);
+  CHECK(count_of(svg, "<text") == count_of(svg, "</text>"));
+  CHECK(svg.find("nan") == std::string::npos);
+  CHECK(to_svg(report_of(true)).find("time to loss 0.5") != std::string::npos);
+}
+
+TEST_CASE("The table has a line a plan") {
+  CHECK(count_of(to_table(report_of(false)), "\n") == 9);
+}
+
+TEST_CASE("Flags that contradict each other are refused") {
+  PlanFlags flags;
+  CHECK_FALSE(check(flags));
+  flags.cluster = "c.toml";
+  CHECK(check(flags));
+  SECTION("two clusters") { flags.calibrate = true; }
+  SECTION("a net to measure") { flags.solver = "s"; }
+  SECTION("a file to write") { flags.write = "w"; }
+  SECTION("a loss without training") { flags.loss = 0.5; }
+  CHECK_FALSE(check(flags));
+}
+
+TEST_CASE("Worker counts are a list or a range") {
+  CHECK(*parse_worker_counts("4,1,2,2") == std::vector<std::uint64_t>{1, 2, 4});
+  CHECK(*parse_worker_counts("2:5") == std::vector<std::uint64_t>{2, 3, 4, 5});
+  for (const char* bad : {"", "0", "5:2", "1,x", "1:", ":3", "99999", "-1", "1,,2", "1.5"}) {
+    CAPTURE(bad);
+    CHECK_FALSE(parse_worker_counts(bad));
+  }
+}
+
+}  // namespace
+}  // namespace speedo

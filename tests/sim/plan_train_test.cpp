@@ -1,0 +1,76 @@
+// A small net really trained under simulated timing (the digits example).
+
+#include <memory>
+#include <string>
+
+#include <speedo/core/solver.hpp>
+
+#include "core/prototxt.hpp"
+#include "main/parts.hpp"
+#include "main/solver_file.hpp"
+#include "plan_support.hpp"
+#include "sim/plan_train.hpp"
+
+namespace speedo::sim {
+namespace {
+
+JobSpec digits_job() {
+  auto file = load_solver("examples/digits/digits_solver.prototxt");
+  REQUIRE(file);
+  const auto base = inline_nets(file->solver, file->base);
+  REQUIRE(base);
+  JobSpec job;
+  job.solver_text = to_prototxt(file->solver);
+  job.base = base->string();
+  return job;
+}
+
+PlanResult train(const std::string& schedule, std::uint64_t workers, std::uint64_t iterations) {
+  const ClusterCosts cluster = ideal_cluster();
+  PlanOptions options;
+  options.schedule = *make_schedule(*parse_plan_schedule(schedule), workers, std::nullopt);
+  options.workers = workers;
+  options.iterations = iterations;
+  options.test_interval = iterations / 2;
+  const TrainedNetOptions net_options{
+      digits_job(), options.schedule, workers,
+      cluster.net.batch * options.schedule.update.steps_per_run};
+  auto net = make_trained_net(trainer_parts(), net_options);
+  if (!net) FAIL(net.error().message);
+  auto result = plan(cluster, options, **net);
+  if (!result) FAIL(result.error().message);
+  return *result;
+}
+
+TEST_CASE("The loss falls with virtual time, the same in every plan of the seed") {
+  const PlanResult first = train("async", 3, 60);
+  REQUIRE(first.curve.size() == 3);  // before training, half-way, at the end
+  CHECK(first.curve.front().loss == Approx(2.3F).margin(0.3));
+  CHECK(first.curve.back().loss < 0.6F * first.curve.front().loss);
+  CHECK(first.curve.back().seconds == Approx(20.0).margin(1.0));
+  const PlanResult again = train("async", 3, 60);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(first.curve[i].loss == again.curve[i].loss);
+}
+
+TEST_CASE("One worker learns the same in rounds and without") {
+  const PlanResult sync = train("sync", 1, 20);
+  const PlanResult async = train("async", 1, 20);
+  CHECK(sync.curve.back().loss == async.curve.back().loss);
+}
+
+TEST_CASE("Elastic averaging and averaging learn, too") {
+  for (const char* schedule : {"easgd", "sync-easgd", "averaging"}) {
+    CAPTURE(schedule);
+    const PlanResult result = train(schedule, 2, 100);
+    CHECK(result.curve.back().loss < 0.9F * result.curve.front().loss);
+  }
+}
+
+TEST_CASE("One worker without a cluster is what speed-ups are relative to") {
+  const ClusterCosts alone = without_cluster(ideal_cluster());
+  CHECK(alone.machines.size() == 1);
+  CHECK(plan_of(alone, "async", 1).speed_up == Approx(1.0));
+}
+
+}  // namespace
+}  // namespace speedo::sim

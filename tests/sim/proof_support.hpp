@@ -1,0 +1,21 @@
+#pragma once
+
+#include <memory>
+
+#include <speedo/backend/backend.hpp>
+
+#include "base/log.hpp"
+#include "cpu/cpu_backend.hpp"
+#include "sim/proof_campaign.hpp"
+
+namespace speedo::sim {
+
+// The real parts; what simulated processes log about faults that were meant is not for the report.
+inline ProofParts real_parts() {
+  spdlog::set_level(spdlog::level::off);
+  ProofParts parts;
+  parts.make_backend = []() -> Result<std::unique_ptr<Backend>> { return make_cpu_backend(1); };
+  return parts;
+}
+
+}  // namespace speedo::sim

@@ -1,0 +1,88 @@
+// The real sessions, strategies, merger and store, through hundreds of simulated disasters.
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+
+#include "proof_support.hpp"
+
+namespace speedo::sim {
+namespace {
+
+#ifdef SPEEDO_SANITIZED
+constexpr std::uint64_t kSeedsEach = 10;
+#else
+constexpr std::uint64_t kSeedsEach = 200;
+#endif
+
+}  // namespace
+
+TEST_CASE("every schedule keeps its promises under faults, and reaches its end") {
+  for (const std::string& name : scenario_names()) {
+    Campaign campaign;
+    campaign.names = {name};
+    campaign.last_seed = kSeedsEach;
+    campaign.threads = 2;
+    const CampaignResult result = run_campaign(campaign, real_parts());
+    CHECK(result.seeds == kSeedsEach);
+    CHECK(result.merges > kSeedsEach);
+    for (const CampaignFinding& found : result.violations) {
+      FAIL_CHECK(name << ", seed " << found.scenario.seed << ": " << found.result.violation);
+    }
+  }
+}
+
+TEST_CASE("a seed gives the same run again, line by line, and another seed another one") {
+  const auto trace_of = [](std::uint64_t seed) {
+    std::vector<std::string> lines;
+    ProofParts parts = real_parts();
+    parts.trace = [&](const std::string& line) { lines.push_back(line); };
+    const ProofResult result = run_proof(draw_scenario(seed, {"ssp"}, {2, 8}), parts);
+    CHECK(result.violation.empty());
+    return lines;
+  };
+  const auto first = trace_of(7);
+  CHECK(first.size() > 1000);
+  CHECK(first == trace_of(7));
+  CHECK(first != trace_of(8));
+}
+
+TEST_CASE("the hash of a run tells runs apart and does not depend on who traces") {
+  const Scenario scenario = draw_scenario(3, {"sync"}, {2, 8});
+  ProofParts traced = real_parts();
+  std::uint64_t lines = 0;
+  traced.trace = [&](const std::string&) { lines += 1; };
+  const ProofResult first = run_proof(scenario, traced), second = run_proof(scenario, real_parts());
+  CHECK(lines > first.events);
+  CHECK(first.hash == second.hash);
+  CHECK(first.events == second.events);
+  CHECK(run_proof(draw_scenario(4, {"sync"}, {2, 8}), real_parts()).hash != first.hash);
+}
+
+TEST_CASE("a campaign finds the same on one thread and on several") {
+  Campaign campaign;
+  campaign.names = {"async", "weedout"};
+  campaign.workers = {2, 6};
+  campaign.last_seed = 12;
+  const CampaignResult one = run_campaign(campaign, real_parts());
+  campaign.threads = 3;
+  const CampaignResult several = run_campaign(campaign, real_parts());
+  CHECK(one.seeds == 12);
+  CHECK(one.events == several.events);
+  CHECK(one.merges == several.merges);
+}
+
+TEST_CASE("a campaign stops between seeds when it is asked to") {
+  Campaign campaign;
+  campaign.names = {"async"};
+  campaign.last_seed = 1000;
+  std::uint64_t done = 0;
+  const CampaignResult result = run_campaign(
+      campaign, real_parts(), [&](std::uint64_t seeds, std::uint64_t) { done = seeds; },
+      [&] { return done >= 3; });
+  CHECK(result.seeds == 3);
+}
+
+}  // namespace speedo::sim

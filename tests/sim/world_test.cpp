@@ -1,0 +1,149 @@
+#include <string>
+
+#include "sim/event_queue.hpp"
+#include "sim/process.hpp"
+#include "sim/proof_network.hpp"
+#include "sim/proof_store.hpp"
+#include "store/chunked_store.hpp"
+#include "support/catch.hpp"
+
+namespace speedo::sim {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Digest kModel{1, 2};
+
+RecordInfo version(std::uint64_t number) {
+  RecordInfo info;
+  info.model = kModel;
+  info.version = number;
+  return info;
+}
+
+}  // namespace
+
+TEST_CASE("actions happen in the order of their times, then of being queued") {
+  EventQueue queue;
+  std::string order;
+  queue.at(seconds(2), [&] { order += 'c'; });
+  queue.at(seconds(1), [&] {
+    order += 'a';
+    queue.after(Instant{0}, [&] { order += 'b'; });
+    queue.at(seconds(0), [&] { order += 'B'; });  // has passed: now
+  });
+  queue.at(seconds(2), [&] { order += 'd'; });
+  queue.run_until(milliseconds(1500));
+  CHECK(order == "abB");
+  CHECK(queue.now() == milliseconds(1500));
+  while (queue.step()) {
+  }
+  CHECK(order == "abBcd");
+  CHECK(queue.now() == seconds(2));
+  CHECK(queue.steps() == 5);
+}
+
+TEST_CASE("what a stopped process was to do waits, in its order, and a dead one does nothing") {
+  EventQueue queue;
+  Process process(queue);
+  std::string order;
+  process.after(seconds(1), [&] { order += 'a'; });
+  process.after(seconds(2), [&] { order += 'b'; });
+  process.freeze();
+  queue.run_until(seconds(3));
+  process.here([&] { order += 'c'; });
+  CHECK(order.empty());
+  process.thaw();
+  process.here([&] { order += 'd'; });
+  CHECK(order.empty());
+  queue.run_until(seconds(4));
+  CHECK(order == "abcd");
+  process.after(seconds(1), [&] { order += 'e'; });
+  process.kill();
+  process.here([&] { order += 'f'; });
+  queue.run_until(seconds(9));
+  CHECK(order == "abcd");
+}
+
+TEST_CASE("a process' clock leaps and stands still, and never goes back") {
+  EventQueue queue;
+  Process process(queue);
+  queue.run_until(seconds(1));
+  process.leap_clock(seconds(5));
+  CHECK(process.now() == seconds(6));
+  process.stop_clock();
+  queue.run_until(seconds(4));
+  CHECK(process.now() == seconds(6));
+  process.go_on_clock();
+  CHECK(process.now() == seconds(6));
+  queue.run_until(seconds(5));
+  CHECK(process.now() == seconds(7));
+}
+
+TEST_CASE("a network keeps the order of messages, and those on a cut path wait") {
+  EventQueue queue;
+  ProofNetwork network(1);
+  network.attach(queue);
+  network.latency = milliseconds(10);
+  network.late_chance = 0.3;
+  std::string order;
+  const NodeId a{0}, b{1};
+  for (char c = 'a'; c <= 'j'; ++c) network.carry(a, b, 1, [&order, c] { order += c; });
+  queue.run_until(seconds(5));
+  CHECK(order == "abcdefghij");
+  network.cut(a, b);
+  network.carry(a, b, 1, [&] { order += 'k'; });
+  network.carry(b, a, 1, [&] { order += '<'; });
+  queue.run_until(seconds(10));
+  CHECK(order == "abcdefghij<");
+  network.heal(a, b);
+  queue.run_until(seconds(15));
+  CHECK(order == "abcdefghij<k");
+}
+
+TEST_CASE("a restarted store has all, or what it had a second ago, or nothing") {
+  EventQueue queue;
+  StoreServer server(queue);
+  Process process(queue);
+  auto client = std::make_shared<StoreClient>(server, process, 1);
+  ChunkedStore store(client, "job");
+  REQUIRE(store.put_blob("old", "1"));
+  server.remember();
+  REQUIRE(store.put_blob("new", "2"));
+  server.restart(Survives::kAll, seconds(1));
+  CHECK(store.get_blob("new").error().code == ErrorCode::kUnavailable);
+  queue.run_until(seconds(1));
+  CHECK(store.get_blob("new").value() == "2");
+  server.restart(Survives::kAllButLastSecond, Instant{0});
+  CHECK(store.get_blob("new").error().code == ErrorCode::kNotFound);
+  CHECK(store.get_blob("old").value() == "1");
+  server.restart(Survives::kNothing, Instant{0});
+  CHECK(store.get_blob("old").error().code == ErrorCode::kNotFound);
+  CHECK(server.lives() == 4);
+}
+
+TEST_CASE("a process dies at just the store operation that was named") {
+  for (std::uint64_t dies_at = 0; dies_at < 6; ++dies_at) {
+    EventQueue queue;
+    StoreServer server(queue);
+    Process process(queue), other(queue);
+    auto client = std::make_shared<StoreClient>(server, process, dies_at);
+    auto reader = std::make_shared<StoreClient>(server, other, 1);
+    ChunkedStore store(client, "job"), readers(reader, "job");
+    const std::vector<float> values(16, 1.0F);
+    REQUIRE(put(store, "record", version(1), values));
+    client->strike_at_operation(dies_at, [&] { process.kill(); });
+    const auto second = put(store, "record", version(2), values);
+    CHECK(process.alive() == second.has_value());
+    const auto seen = readers.read("record");
+    REQUIRE(seen);
+    // Whole, whichever it is.
+    std::vector<float> read(16);
+    CHECK(get(readers, "record", kModel, read));
+    CHECK(read == values);
+    if (second) CHECK((*seen)->info().version == 2);
+  }
+}
+
+}  // namespace speedo::sim

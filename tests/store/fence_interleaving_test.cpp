@@ -1,0 +1,218 @@
+// Masters, readers and lost answers in every order that a seed can make, one operation of the map
+// at a time, against a model of what may be seen.
+
+#include <functional>
+#include <map>
+
+#include <speedo/base/random.hpp>
+#include <speedo/store/layout.hpp>
+
+#include "store/store_under_test.hpp"
+
+namespace speedo::test {
+namespace {
+
+// A map that lets others act between any two operations of one actor, and sometimes does an
+// operation again, or says that it failed although it was done.
+class StepMap : public KeyValue {
+ public:
+  StepMap(std::shared_ptr<MemoryKeyValue> map, std::function<void()> between,
+          std::function<bool()> lose_answer)
+      : map_(std::move(map)),
+        between_(std::move(between)),
+        lose_answer_(std::move(lose_answer)) {}
+
+  void submit(KvPtr operation) override {
+    between_();
+    if (lose_answer_()) {
+      // As Redis' connection does: the first attempt took effect, then others acted, then it is
+      // sent again.
+      auto first = std::make_shared<KvOperation>();
+      copy(*operation, *first);
+      map_->submit(first);
+      between_();
+    }
+    map_->submit(std::move(operation));
+  }
+  Result<void> erase_all(std::string_view prefix) override { return map_->erase_all(prefix); }
+
+ private:
+  static void copy(const KvOperation& from, KvOperation& to) {
+    to.kind = from.kind;
+    to.key = from.key;
+    to.keys = from.keys;
+    to.head = from.head;
+    to.body = from.body;
+    to.target = from.target;
+    to.expiry_seconds = from.expiry_seconds;
+    to.master = from.master;
+    to.make_head = from.make_head;
+  }
+
+  const std::shared_ptr<MemoryKeyValue> map_;
+  const std::function<void()> between_;
+  const std::function<bool()> lose_answer_;
+};
+
+constexpr std::size_t kCount = kChunkElements + 2;  // two chunks
+
+// Short stand-ins for arrays: only a few floats are looked at.
+std::vector<float> values_of(std::uint64_t version) {
+  std::vector<float> values(kCount, 0.0F);
+  values.front() = values[kChunkElements] = values.back() = static_cast<float>(version);
+  return values;
+}
+
+class Scene {
+ public:
+  explicit Scene(std::uint64_t seed) : random_(seed) {
+    for (std::size_t i = 0; i < kActors; ++i) {
+      auto step = std::make_shared<StepMap>(
+          map_, [this] { between(); }, [this] { return random_.below(8) == 0; });
+      actors_.push_back({std::make_unique<ChunkedStore>(step, "test"), 0, 0});
+    }
+  }
+
+  void run(int steps) {
+    ChunkedStore onlooker(map_, "test");
+    for (int i = 0; i < steps; ++i) {
+      act();
+      check_at_rest(onlooker);
+    }
+    // Whoever is left with the highest epoch can write, and is read.
+    ChunkedStore last(map_, "test");
+    last.fence(++newest_epoch_);
+    write(last, newest_epoch_);
+    std::vector<float> target(kCount);
+    const auto info = get(last, weights_key(), kModel, target);
+    require(info);
+    REQUIRE(info->epoch == newest_epoch_);
+    REQUIRE(target == values_of(info->version));
+    REQUIRE(reads_ > 0);
+  }
+
+ private:
+  static constexpr std::size_t kActors = 3;
+  struct Actor {
+    std::unique_ptr<ChunkedStore> store;
+    std::uint64_t epoch = 0;
+    int depth = 0;  // of its own calls that are under way
+  };
+
+  // Whatever was refused or lost: what the manifest names is whole.
+  void check_at_rest(ChunkedStore& onlooker) const {
+    if (!visible_) return;
+    std::vector<float> target(kCount);
+    const auto info = get(onlooker, weights_key(), kModel, target);
+    require(info);
+    REQUIRE(target == values_of(info->version));
+  }
+
+  void between() {
+    if (nested_ < 3 && random_.below(3) == 0) act();
+  }
+
+  void act() {
+    ++nested_;
+    Actor& actor = actors_[random_.below(kActors)];
+    if (actor.depth == 0) {
+      ++actor.depth;
+      const std::uint64_t choice = random_.below(10);
+      if (choice == 0) {
+        claim(actor);
+      } else if (choice < 6 && actor.epoch != 0) {
+        write(*actor.store, actor.epoch);
+      } else {
+        read(*actor.store);
+      }
+      --actor.depth;
+    }
+    --nested_;
+  }
+
+  void claim(Actor& actor) {
+    MasterClaim claim;
+    claim.holder = "actor " + std::to_string(&actor - actors_.data());
+    claim.force = true;
+    claim.time = std::chrono::minutes(1);
+    ++claims_under_way_;
+    const auto answer = actor.store->claim_master(claim);
+    --claims_under_way_;
+    require(answer);
+    REQUIRE(answer->granted);
+    const auto [owner, is_new] = owners_.emplace(answer->epoch, claim.holder);
+    REQUIRE((is_new || owner->second == claim.holder));
+    actor.epoch = answer->epoch;
+    newest_epoch_ = std::max(newest_epoch_, answer->epoch);
+    actor.store->fence(actor.epoch);
+  }
+
+  void write(ParameterStore& store, std::uint64_t epoch) {
+    const std::uint64_t version = ++newest_version_;
+    RecordInfo info = info_of(version, kCount);
+    info.state = "state " + std::to_string(version);
+    epochs_[version] = epoch;
+    const std::uint64_t newest_before = newest_epoch_;
+    const auto done = put(store, weights_key(), info, values_of(version));
+    if (done) {
+      // Nobody had a higher epoch when it began.
+      REQUIRE(epoch >= newest_before);
+      visible_ = true;
+    } else {
+      REQUIRE(code_of(done) == ErrorCode::kSuperseded);
+      REQUIRE((newest_epoch_ > epoch || claims_under_way_ > 0));
+    }
+  }
+
+  void read(ParameterStore& store) {
+    const bool was_visible = visible_;
+    auto reader = store.read(weights_key());
+    if (!reader) {
+      REQUIRE(code_of(reader) == ErrorCode::kNotFound);
+      REQUIRE_FALSE(was_visible);
+      return;
+    }
+    const RecordInfo info = (*reader)->info();
+    REQUIRE(epochs_.at(info.version) == info.epoch);
+    REQUIRE(info.state == "state " + std::to_string(info.version));
+    // What a reader finds never comes from an older master than what one found before.
+    if (nested_ == 1) {
+      REQUIRE(info.epoch >= newest_seen_);
+      newest_seen_ = info.epoch;
+    }
+    std::vector<float> target(kCount);
+    const std::span<float> all(target);
+    (*reader)->request(0, all.first(kChunkElements));
+    (*reader)->request(1, all.subspan(kChunkElements));
+    for (const std::size_t chunk : {0, 1}) {
+      const auto there = (*reader)->wait(chunk);
+      if (!there) {
+        REQUIRE(code_of(there) == ErrorCode::kNotFound);
+        return;
+      }
+    }
+    REQUIRE(target == values_of(info.version));
+    ++reads_;
+  }
+
+  Random random_;
+  std::shared_ptr<MemoryKeyValue> map_ = std::make_shared<MemoryKeyValue>();
+  std::vector<Actor> actors_;
+  std::map<std::uint64_t, std::string> owners_;    // by epoch
+  std::map<std::uint64_t, std::uint64_t> epochs_;  // by version
+  std::uint64_t newest_epoch_ = 0, newest_version_ = 0, newest_seen_ = 0;
+  int nested_ = 0, claims_under_way_ = 0, reads_ = 0;
+  bool visible_ = false;
+};
+
+}  // namespace
+
+TEST_CASE("no interleaving of masters damages what readers see", "[store][fence]") {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    CAPTURE(seed);
+    Scene scene(seed);
+    scene.run(40);
+  }
+}
+
+}  // namespace speedo::test

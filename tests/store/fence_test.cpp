@@ -1,0 +1,266 @@
+// Records and blobs of masters: what a stale one may do, and what readers see meanwhile.
+
+#include <atomic>
+#include <thread>
+
+#include <speedo/store/layout.hpp>
+
+#include "store/store_under_test.hpp"
+
+namespace speedo::test {
+namespace {
+
+#define FOR_EACH_STORE()                                                                     \
+  const std::string kind = GENERATE(from_range(store_kinds().begin(), store_kinds().end())); \
+  CAPTURE(kind);                                                                             \
+  StoreUnderTest store(kind)
+
+std::shared_ptr<ParameterStore> master(const StoreUnderTest& store, std::uint64_t epoch) {
+  auto opened = store.another();
+  opened->fence(epoch);
+  return opened;
+}
+
+RecordInfo with_state(std::uint64_t version, std::size_t count, std::string state) {
+  RecordInfo info = info_of(version, count);
+  info.state = std::move(state);
+  return info;
+}
+
+// Reads the weights, which must be those that pattern() makes of their version.
+RecordInfo read_weights(ParameterStore& store, std::size_t count) {
+  std::vector<float> values(count, -1.0F);
+  const auto info = get(store, weights_key(), kModel, values);
+  require(info);
+  REQUIRE((values == pattern(count, info->version)));
+  return *info;
+}
+
+// Whether the chunk is there, of a map the test sees into.
+bool has(MemoryKeyValue& map, const std::string& key) {
+  auto operation = std::make_shared<KvOperation>();
+  operation->kind = KvOperation::Kind::kGetWhole;
+  operation->key = "speedo:{test}:" + key;
+  return execute(map, operation).has_value();
+}
+
+}  // namespace
+
+TEST_CASE("a record says which master wrote it, and brings its state", "[store][fence]") {
+  FOR_EACH_STORE();
+  const auto fenced = master(store, 9);
+  for (const std::size_t length : {std::size_t{0}, std::size_t{5}, std::size_t{1} << 20U}) {
+    std::string state(length, '\0');
+    for (std::size_t i = 0; i < length; ++i) state[i] = static_cast<char>(i * 7);
+    require(put(*fenced, weights_key(), with_state(length, 30, state), pattern(30, length)));
+    const RecordInfo info = read_weights(*store, 30);
+    REQUIRE(info.epoch == 9);
+    REQUIRE((info.state == state));
+  }
+  RecordInfo claims_more = info_of(1, 30);
+  claims_more.epoch = 77;
+  require(put(*store, "other", claims_more, pattern(30, 1)));
+  REQUIRE((*store->read("other"))->info().epoch == 0);
+}
+
+TEST_CASE("the longest state works, a longer one is refused", "[store][fence]") {
+  const std::string kind = GENERATE(as<std::string>(), "memory", "tcp");
+  const StoreUnderTest store(kind);
+  const auto fenced = master(store, 9);
+  const std::string state(kStateBytesMax, 's');
+  require(put(*fenced, weights_key(), with_state(1, 3, state), pattern(3, 1)));
+  const auto refused =
+      put(*fenced, weights_key(), with_state(2, 3, state + "s"), pattern(3, 2));
+  REQUIRE(code_of(refused) == ErrorCode::kFull);
+  const RecordInfo info = read_weights(*store, 3);
+  REQUIRE(info.version == 1);
+  REQUIRE((info.state == state));
+}
+
+TEST_CASE("a stale master is refused, and nothing of it is seen", "[store][fence]") {
+  FOR_EACH_STORE();
+  constexpr std::size_t kCount = kChunkElements + 3;
+  const auto old_master = master(store, 5), new_master = master(store, 6);
+  require(put(*old_master, weights_key(), info_of(1, kCount), pattern(kCount, 1)));
+  require(old_master->put_blob("job", "old"));
+  // Claimed, but nothing written yet: the old master is refused all the same, and its last record
+  // stays whole, since the new one goes on from it.
+  MasterClaim claim;
+  claim.holder = "host/2";
+  claim.time = std::chrono::minutes(1);
+  claim.epoch_floor = 6;
+  require(store->claim_master(claim));
+  const auto late = put(*old_master, weights_key(), info_of(2, kCount), pattern(kCount, 2));
+  REQUIRE(code_of(late) == ErrorCode::kSuperseded);
+  REQUIRE_THAT(late.error().message, Catch::Contains("weights") && Catch::Contains("job 'test'") &&
+                                         Catch::Contains("host/2") && Catch::Contains("ms left"));
+  REQUIRE(code_of(old_master->put_blob("job", "late")) == ErrorCode::kSuperseded);
+  REQUIRE(code_of(old_master->erase(weights_key())) == ErrorCode::kSuperseded);
+  REQUIRE(code_of(old_master->clear()) == ErrorCode::kSuperseded);
+  REQUIRE(read_weights(*store, kCount).version == 1);
+  REQUIRE(*store->get_blob("job") == "old");
+
+  require(put(*new_master, weights_key(), info_of(3, kCount), pattern(kCount, 3)));
+  require(new_master->put_blob("job", "new"));
+  for (std::uint64_t version = 4; version < 9; ++version) {
+    const auto values = pattern(kCount, version);
+    const auto refused = put(*old_master, weights_key(), info_of(version, kCount), values);
+    REQUIRE(code_of(refused) == ErrorCode::kSuperseded);
+    const RecordInfo info = read_weights(*store, kCount);
+    REQUIRE(info.version == 3);
+    REQUIRE(info.epoch == 6);
+  }
+  REQUIRE(*store->get_blob("job") == "new");
+  require(new_master->erase(weights_key()));
+  REQUIRE(code_of(store->read(weights_key())) == ErrorCode::kNotFound);
+}
+
+TEST_CASE("an emptied store belongs to the highest epoch that writes", "[store][fence]") {
+  auto map = std::make_shared<MemoryKeyValue>();
+  ChunkedStore low(map, "test"), high(map, "test");
+  low.fence(5);
+  high.fence(6);
+  require(put(high, weights_key(), info_of(1, 9), pattern(9, 1)));
+  require(map->erase_all("speedo:"));
+  require(put(low, weights_key(), info_of(2, 9), pattern(9, 2)));
+  REQUIRE(read_weights(low, 9).epoch == 5);
+  require(put(high, weights_key(), info_of(3, 9), pattern(9, 3)));
+  REQUIRE(code_of(put(low, weights_key(), info_of(4, 9), pattern(9, 4))) ==
+          ErrorCode::kSuperseded);
+  REQUIRE(read_weights(low, 9).version == 3);
+  MasterClaim claim;
+  claim.holder = "host/1";
+  claim.time = std::chrono::minutes(1);
+  REQUIRE(low.claim_master(claim)->epoch == 7);
+}
+
+TEST_CASE("masters leave no chunks behind", "[store][fence]") {
+  auto map = std::make_shared<MemoryKeyValue>();
+  ChunkedStore plain(map, "test"), first(map, "test"), second(map, "test");
+  first.fence(5);
+  second.fence(6);
+  constexpr std::size_t kTwo = kChunkElements + 1;
+  require(put(plain, weights_key(), info_of(0, kTwo), pattern(kTwo, 0)));
+  for (std::uint64_t version = 1; version < 5; ++version) {
+    require(put(first, weights_key(), info_of(version, kTwo), pattern(kTwo, version)));
+  }
+  REQUIRE_FALSE(has(*map, "weights:s0:c0"));
+  REQUIRE_FALSE(has(*map, "weights:s0:c1"));
+  REQUIRE(has(*map, "weights:e5:s0:c1"));
+  REQUIRE(has(*map, "weights:e5:s2:c1"));
+
+  SECTION("a shorter record takes the end of longer ones with it") {
+    require(put(first, weights_key(), info_of(5, 10), pattern(10, 5)));
+    for (const char* key : {"weights:e5:s0:c1", "weights:e5:s1:c1", "weights:e5:s2:c1"}) {
+      REQUIRE_FALSE(has(*map, key));
+    }
+    REQUIRE(read_weights(plain, 10).version == 5);
+  }
+  SECTION("a new master's first put") {
+    require(put(second, weights_key(), info_of(5, 10), pattern(10, 5)));
+    for (const char* slot : {"s0", "s1", "s2"}) {
+      for (const char* chunk : {"c0", "c1"}) {
+        REQUIRE_FALSE(has(*map, std::string("weights:e5:") + slot + ":" + chunk));
+      }
+    }
+    // The old one's next put is refused, and cleans up after itself.
+    REQUIRE_FALSE(put(first, weights_key(), info_of(6, kTwo), pattern(kTwo, 6)).has_value());
+    for (const char* slot : {"s0", "s1", "s2"}) {
+      REQUIRE_FALSE(has(*map, std::string("weights:e5:") + slot + ":c0"));
+    }
+    REQUIRE(read_weights(plain, 10).version == 5);
+  }
+  SECTION("erase") {
+    require(first.erase(weights_key()));
+    for (const char* slot : {"s0", "s1", "s2"}) {
+      REQUIRE_FALSE(has(*map, std::string("weights:e5:") + slot + ":c1"));
+    }
+  }
+}
+
+TEST_CASE("records of other masters' workers lie apart", "[store][fence]") {
+  FOR_EACH_STORE();
+  require(put(*store, contribution_key(5, 1), info_of(1, 10), pattern(10, 1)));
+  require(put(*store, contribution_key(6, 1), info_of(2, 10), pattern(10, 2)));
+  require(put(*master(store, 6), local_key(6, 1), info_of(3, 10), pattern(10, 3)));
+  const std::vector<std::string> keys = {contribution_key(5, 1), local_key(5, 1),
+                                         contribution_key(6, 1), local_key(6, 1)};
+  const auto readers = store->read_all(keys);
+  REQUIRE(readers.size() == 4);
+  REQUIRE((*readers[0])->info().version == 1);
+  REQUIRE(code_of(readers[1]) == ErrorCode::kNotFound);
+  REQUIRE(readers[1].error().message.find(keys[1]) != std::string::npos);
+  REQUIRE((*readers[2])->info().version == 2);
+  REQUIRE((*readers[3])->info().version == 3);
+  std::vector<float> target(10);
+  (*readers[3])->request(0, target);
+  require((*readers[3])->wait(0));
+  REQUIRE(target == pattern(10, 3));
+  REQUIRE(store->read_all({}).empty());
+  for (const std::string& key : keys) REQUIRE(key.starts_with(contribution_key_prefix()));
+  REQUIRE_FALSE(weights_key().starts_with(contribution_key_prefix()));
+  REQUIRE_FALSE(checkpoint_key().starts_with(contribution_key_prefix()));
+}
+
+// Each master writes as fast as it can; every now and then the stale one becomes the newer. The
+// state must belong to the values, and no reader may ever find less than a whole record.
+TEST_CASE("readers beside two masters see whole records", "[store][fence]") {
+  FOR_EACH_STORE();
+  constexpr std::size_t kCount = kChunkElements + 1000;
+  constexpr std::uint64_t kTakeOvers = 60;
+  const auto values_of = [](std::uint64_t version) {
+    return std::vector<float>(kCount, static_cast<float>(version));
+  };
+  std::atomic<std::uint64_t> next_version{1};
+  require(put(*master(store, 1), weights_key(), with_state(0, kCount, "0"), values_of(0)));
+  std::atomic<bool> done{false};
+  std::atomic<int> mixed{0}, failed{0}, reads{0}, refused{0}, wrong{0}, back{0};
+  std::thread reader([&, own = store.another()] {
+    std::vector<float> target(kCount);
+    std::uint64_t newest_epoch = 0;
+    while (!done) {
+      const auto info = get(*own, weights_key(), kModel, target);
+      if (!info) {
+        if (info.error().code != ErrorCode::kNotFound) ++failed;
+        continue;
+      }
+      if ((target != values_of(info->version))) ++mixed;
+      if (info->state != std::to_string(info->version)) ++mixed;
+      if (info->epoch < newest_epoch) ++back;
+      newest_epoch = info->epoch;
+      ++reads;
+    }
+  });
+  std::atomic<std::uint64_t> epoch{1};
+  std::vector<std::thread> masters;
+  for (int i = 0; i < 2; ++i) {
+    masters.emplace_back([&, own = store.another()] {
+      while (true) {
+        const std::uint64_t mine = ++epoch;
+        if (mine > kTakeOvers) return;
+        own->fence(mine);
+        // Until the other one has taken over.
+        while (true) {
+          const std::uint64_t version = next_version++;
+          const auto put_done = put(*own, weights_key(),
+                                    with_state(version, kCount, std::to_string(version)),
+                                    values_of(version));
+          if (!put_done && put_done.error().code != ErrorCode::kSuperseded) ++wrong;
+          if (!put_done) ++refused;
+          if (!put_done || version % 4 == 0) break;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : masters) thread.join();
+  const RecordInfo last = (*store->read(weights_key()))->info();
+  done = true;
+  reader.join();
+  REQUIRE(mixed == 0);
+  REQUIRE(failed == 0);
+  REQUIRE(wrong == 0);
+  REQUIRE(back == 0);
+  REQUIRE(last.epoch == kTakeOvers);
+}
+
+}  // namespace speedo::test

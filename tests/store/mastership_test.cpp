@@ -1,0 +1,265 @@
+// Who is master of a job: every kind of store grants it to one at a time.
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <set>
+#include <thread>
+
+#include "store/mastership.hpp"
+#include "store/redis/redis_session.hpp"
+#include "store/store_under_test.hpp"
+
+namespace speedo::test {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLong{60'000};
+
+#define FOR_EACH_STORE()                                                                     \
+  const std::string kind = GENERATE(from_range(store_kinds().begin(), store_kinds().end())); \
+  CAPTURE(kind);                                                                             \
+  StoreUnderTest store(kind)
+
+MasterClaim claim_of(const std::string& holder, std::uint64_t epoch = 0,
+                     milliseconds time = kLong) {
+  MasterClaim claim;
+  claim.holder = holder;
+  claim.epoch = epoch;
+  claim.time = time;
+  return claim;
+}
+
+ClaimAnswer asked(ParameterStore& store, const MasterClaim& claim) {
+  const auto answer = store.claim_master(claim);
+  require(answer);
+  return *answer;
+}
+
+std::uint64_t granted(ParameterStore& store, const MasterClaim& claim) {
+  const ClaimAnswer answer = asked(store, claim);
+  REQUIRE(answer.granted);
+  return answer.epoch;
+}
+
+}  // namespace
+
+TEST_CASE("a free job is granted, a held one is not", "[store][master]") {
+  FOR_EACH_STORE();
+  MasterClaim first = claim_of("host/1 a b");
+  first.epoch_floor = 1'800'000'000'000'000;
+  REQUIRE(granted(*store, first) == first.epoch_floor);
+  const ClaimAnswer refused = asked(*store.another(), claim_of("host/2"));
+  REQUIRE_FALSE(refused.granted);
+  REQUIRE(refused.holder == "host/1 a b");
+  REQUIRE(refused.epoch == first.epoch_floor);
+  REQUIRE(refused.left > milliseconds{50'000});
+  REQUIRE(refused.left <= kLong);
+}
+
+TEST_CASE("every new epoch is above all before it", "[store][master]") {
+  FOR_EACH_STORE();
+  MasterClaim claim = claim_of("host/1");
+  REQUIRE(granted(*store, claim) == 1);
+  claim.epoch_floor = 100;
+  REQUIRE(granted(*store, claim) == 100);
+  claim.holder = "host/2";
+  claim.force = true;
+  claim.epoch_floor = 50;
+  REQUIRE(granted(*store, claim) == 101);
+  // Beyond what a double holds exactly.
+  claim.epoch_floor = 18'000'000'000'000'000'001U;
+  REQUIRE(granted(*store, claim) == 18'000'000'000'000'000'001U);
+  claim.holder = "host/3";
+  REQUIRE(granted(*store, claim) == 18'000'000'000'000'000'002U);
+}
+
+TEST_CASE("a lease that is renewed is held, one that is not ends", "[store][master]") {
+  FOR_EACH_STORE();
+  const std::uint64_t epoch = granted(*store, claim_of("host/1", 0, milliseconds{300}));
+  const auto other = store.another();
+  for (int i = 0; i < 5; ++i) {
+    std::this_thread::sleep_for(milliseconds{100});
+    REQUIRE(granted(*store, claim_of("host/1", epoch, milliseconds{300})) == epoch);
+    REQUIRE_FALSE(asked(*other, claim_of("host/2")).granted);
+  }
+  std::this_thread::sleep_for(milliseconds{320});
+  REQUIRE(granted(*other, claim_of("host/2")) == epoch + 1);
+  const auto late = store->claim_master(claim_of("host/1", epoch));
+  REQUIRE(code_of(late) == ErrorCode::kSuperseded);
+  REQUIRE_THAT(late.error().message, Catch::Contains("job 'test'") && Catch::Contains("host/2") &&
+                                         Catch::Contains("ms left"));
+}
+
+TEST_CASE("a lease that ended unnoticed is renewed", "[store][master]") {
+  FOR_EACH_STORE();
+  const std::uint64_t epoch = granted(*store, claim_of("host/1", 0, milliseconds{20}));
+  std::this_thread::sleep_for(milliseconds{50});
+  REQUIRE(granted(*store, claim_of("host/1", epoch)) == epoch);
+  REQUIRE_FALSE(asked(*store, claim_of("host/2")).granted);
+}
+
+TEST_CASE("by force from anybody, else only from the one that is dead", "[store][master]") {
+  FOR_EACH_STORE();
+  const std::uint64_t first = granted(*store, claim_of("host/1"));
+  MasterClaim heir = claim_of("host/2");
+  heir.dead_holder = "host/9";
+  REQUIRE_FALSE(asked(*store, heir).granted);
+  heir.dead_holder = "host/1";
+  const std::uint64_t second = granted(*store, heir);
+  REQUIRE(second > first);
+  // Another that knew of the same death comes too late.
+  heir.holder = "host/3";
+  const ClaimAnswer refused = asked(*store, heir);
+  REQUIRE_FALSE(refused.granted);
+  REQUIRE(refused.holder == "host/2");
+  heir.force = true;
+  REQUIRE(granted(*store, heir) > second);
+}
+
+TEST_CASE("a claim may be repeated", "[store][master]") {
+  FOR_EACH_STORE();
+  MasterClaim claim = claim_of("host/1");
+  claim.epoch_floor = 7;
+  REQUIRE(granted(*store, claim) == 7);
+  REQUIRE(granted(*store, claim) >= 7);
+  const std::uint64_t epoch = granted(*store, claim);
+  REQUIRE(granted(*store, claim_of("host/1", epoch)) == epoch);
+  REQUIRE(granted(*store, claim_of("host/1", epoch)) == epoch);
+}
+
+TEST_CASE("a released job is free, and its epoch stays known", "[store][master]") {
+  FOR_EACH_STORE();
+  const std::uint64_t epoch = granted(*store, claim_of("host/1"));
+  require(store->release_master(claim_of("host/2", epoch)));
+  require(store->release_master(claim_of("host/1", epoch + 1)));
+  REQUIRE_FALSE(asked(*store, claim_of("host/2")).granted);
+  require(store->release_master(claim_of("host/1", epoch)));
+  require(store->release_master(claim_of("host/1", epoch)));
+  REQUIRE(granted(*store, claim_of("host/2")) == epoch + 1);
+  require(store->release_master(claim_of("host/1", epoch)));
+  REQUIRE_FALSE(asked(*store, claim_of("host/3")).granted);
+}
+
+TEST_CASE("clear leaves mastership alone", "[store][master]") {
+  FOR_EACH_STORE();
+  const std::uint64_t epoch = granted(*store, claim_of("host/1"));
+  store->fence(epoch);
+  require(store->put_blob("job", "text"));
+  require(store->clear());
+  REQUIRE(code_of(store->get_blob("job")) == ErrorCode::kNotFound);
+  REQUIRE(asked(*store, claim_of("host/2")).holder == "host/1");
+  require(store->release_master(claim_of("host/1", epoch)));
+  REQUIRE(granted(*store, claim_of("host/2")) == epoch + 1);
+}
+
+TEST_CASE("of two claims at once one is granted", "[store][master]") {
+  FOR_EACH_STORE();
+  constexpr int kRounds = 40;
+  const std::vector<std::shared_ptr<ParameterStore>> stores = {store.another(), store.another()};
+  int wrong = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    // In turns: a job nobody holds, one whose holder is dead, and one that is renewed meanwhile.
+    const std::string before = "old/" + std::to_string(round);
+    const std::uint64_t old_epoch = granted(*store, claim_of(before));
+    if (round % 3 == 0) require(store->release_master(claim_of(before, old_epoch)));
+    std::atomic<int> ready{0}, grants{0}, failures{0};
+    std::array<ClaimAnswer, 2> answers;
+    std::vector<std::thread> claimants;
+    for (std::size_t i = 0; i < 2; ++i) {
+      claimants.emplace_back([&, i] {
+        MasterClaim claim = claim_of(std::to_string(round) + "/" + std::to_string(i));
+        if (round % 3 != 0) claim.dead_holder = before;
+        ++ready;
+        while (ready < 2) std::this_thread::yield();
+        const auto answer = stores[i]->claim_master(claim);
+        if (!answer) {
+          ++failures;
+          return;
+        }
+        answers[i] = *answer;
+        if (answer->granted) ++grants;
+      });
+    }
+    if (round % 3 == 2) (void)store->claim_master(claim_of(before, old_epoch));
+    for (std::thread& claimant : claimants) claimant.join();
+    if (failures != 0 || grants != 1) ++wrong;
+    const std::size_t winner = answers[0].granted ? 0 : 1;
+    const std::string name = std::to_string(round) + "/" + std::to_string(winner);
+    if (answers[1 - winner].holder != name) ++wrong;
+    require(store->release_master(claim_of(name, answers[winner].epoch)));
+  }
+  REQUIRE(wrong == 0);
+}
+
+TEST_CASE("two that claim by force never get the same epoch", "[store][master]") {
+  FOR_EACH_STORE();
+  const std::vector<std::shared_ptr<ParameterStore>> stores = {store.another(), store.another()};
+  std::array<std::set<std::uint64_t>, 2> epochs;
+  std::atomic<int> failures{0};
+  std::vector<std::thread> claimants;
+  for (std::size_t i = 0; i < 2; ++i) {
+    claimants.emplace_back([&, i] {
+      MasterClaim claim = claim_of("host/" + std::to_string(i));
+      claim.force = true;
+      for (int round = 0; round < 50; ++round) {
+        const auto answer = stores[i]->claim_master(claim);
+        if (!answer || !answer->granted) {
+          ++failures;
+        } else {
+          epochs[i].insert(answer->epoch);
+        }
+      }
+    });
+  }
+  for (std::thread& claimant : claimants) claimant.join();
+  REQUIRE(failures == 0);
+  for (const std::uint64_t epoch : epochs[0]) REQUIRE_FALSE(epochs[1].contains(epoch));
+}
+
+TEST_CASE("something else in the epoch's place is kCorrupt", "[store][master]") {
+  const std::string bytes = GENERATE(as<std::string>(), "x", "12", "0000000000000000001x",
+                                     "000000000000000000011");
+  auto map = std::make_shared<MemoryKeyValue>();
+  ChunkedStore memory(map, "test");
+  RedisServer server;
+  const auto redis = open(server.tcp_uri());
+  auto set = std::make_shared<KvOperation>();
+  set->kind = KvOperation::Kind::kSet;
+  set->key = epoch_key("test");
+  set->head = bytes;
+  require(execute(*map, set));
+  auto session = RedisSession::connect(quick_options(server.tcp_uri()), 0);
+  require(session);
+  require((*session)->command({"SET", epoch_key("test"), bytes}));
+  for (ParameterStore* store : {static_cast<ParameterStore*>(&memory), redis.get()}) {
+    REQUIRE(code_of(store->claim_master(claim_of("host/1"))) == ErrorCode::kCorrupt);
+    store->fence(5);
+    REQUIRE(code_of(store->put_blob("job", "x")) == ErrorCode::kCorrupt);
+    REQUIRE(code_of(store->erase("job")) == ErrorCode::kCorrupt);
+    REQUIRE(code_of(store->get_blob("job")) == ErrorCode::kNotFound);
+  }
+}
+
+TEST_CASE("answers to masters survive their way", "[store][master]") {
+  for (const auto kind : {MasterAnswer::Kind::kHeld, MasterAnswer::Kind::kHigher}) {
+    const auto back = decode_answer(encode_answer({kind, 12, milliseconds{34}, "host/1 a b"}));
+    require(back);
+    REQUIRE(back->kind == kind);
+    REQUIRE(back->epoch == 12);
+    REQUIRE(back->left == milliseconds{34});
+    REQUIRE(back->holder == "host/1 a b");
+  }
+  require(decode_answer("done"));
+  require(decode_answer("corrupt"));
+  REQUIRE(decode_answer("higher 00000000000000000005 -2 ")->left == milliseconds{0});
+  for (const char* text : {"", "no", "done ", "done x", "held", "held 5 6 x",
+                           "higher 00000000000000000005", "higher 00000000000000000005 x y",
+                           "higher 99999999999999999999 5 y"}) {
+    CAPTURE(text);
+    REQUIRE(code_of(decode_answer(text)) == ErrorCode::kInternal);
+  }
+}
+
+}  // namespace speedo::test

@@ -1,0 +1,313 @@
+// Masters whose server dies, forgets, fills up, refuses or cuts them off.
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "store/redis/redis_session.hpp"
+#include "store/store_under_test.hpp"
+
+namespace speedo::test {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::string command(const RedisServer& server, const std::vector<std::string>& words) {
+  auto session = RedisSession::connect(quick_options(server.tcp_uri()), 0);
+  require(session);
+  const auto reply = (*session)->command(words);
+  return reply ? "" : reply.error().message;
+}
+
+RedisOptions patient(const std::string& uri) {
+  RedisOptions options = quick_options(uri);
+  options.attempts_max = 100;
+  return options;
+}
+
+MasterClaim claim_of(const std::string& holder, std::uint64_t epoch = 0) {
+  MasterClaim claim;
+  claim.holder = holder;
+  claim.epoch = epoch;
+  claim.time = std::chrono::minutes(1);
+  return claim;
+}
+
+RecordInfo stated(std::uint64_t version, std::size_t count) {
+  RecordInfo info = info_of(version, count);
+  info.state = "state " + std::to_string(version);
+  return info;
+}
+
+}  // namespace
+
+// A manifest that is there at rest names chunks that are there; with a log nothing that was said to
+// be written is lost, without one it is at least never half there.
+TEST_CASE("a server killed again and again in the middle of fenced puts", "[redis][fence]") {
+  // The last: a user who may not ask which life of the server it is.
+  const std::string kind = GENERATE(as<std::string>(), "forgets", "logs", "forgets, few rights");
+  const bool append_only = kind == "logs";
+  CAPTURE(kind);
+  RedisServer server({"", append_only,
+                      "user w on >p ~speedo:* +@read +@write +@connection +eval"});
+  RedisOptions options = patient(server.unix_uri());
+  if (kind == "forgets, few rights") {
+    options.user = "w";
+    options.password = "p";
+  }
+  constexpr std::size_t kCount = 3 * kChunkElements + 1;
+  constexpr std::uint64_t kEpoch = 1'800'000'000'000'000;
+  std::atomic<std::uint64_t> last_put{0};
+  std::atomic<int> kills{0}, failures{0}, wrong{0}, lost{0}, checked{0};
+  std::atomic<bool> done{false}, alive{true};
+  std::thread master([&, own = open(options)] {
+    own->fence(kEpoch);
+    std::vector<float> target(kCount);
+    for (std::uint64_t version = 1; !done; ++version) {
+      const auto values = pattern(kCount, version);
+      if (!put(*own, weights_key(), stated(version, kCount), values)) ++failures;
+      last_put = version;
+      const int kills_before = kills;
+      if (!alive) continue;
+      const auto info = get(*own, weights_key(), kModel, target);
+      if (kills != kills_before) continue;
+      ++checked;
+      if (!info) {
+        // The put may have been done just before the server died.
+        const bool is_there = own->read(weights_key()).has_value();
+        if (kills == kills_before && (is_there || append_only)) ++lost;
+      } else if (target != values || info->version != version || info->epoch != kEpoch ||
+                 info->state != "state " + std::to_string(version)) {
+        ++wrong;
+      }
+    }
+  });
+  for (int i = 0; i < 10; ++i) {
+    std::this_thread::sleep_for(milliseconds(11 + 7 * i));
+    const std::uint64_t before = last_put;
+    ++kills;
+    alive = false;
+    server.kill();
+    server.start();
+    if (append_only && before > 0) {
+      const auto reader = open(patient(server.tcp_uri()))->read(weights_key());
+      if (!reader || (*reader)->info().version < before) ++lost;
+    }
+    alive = true;
+  }
+  const std::uint64_t at_rest = last_put;
+  while (last_put < at_rest + 3) std::this_thread::sleep_for(milliseconds(5));
+  done = true;
+  master.join();
+  REQUIRE(failures == 0);
+  REQUIRE(wrong == 0);
+  REQUIRE(lost == 0);
+  REQUIRE(checked > 0);
+  const auto store = open(server.tcp_uri());
+  std::vector<float> target(kCount);
+  require(get(*store, weights_key(), kModel, target));
+  REQUIRE((target == pattern(kCount, last_put)));
+  store->fence(kEpoch - 1);
+  REQUIRE(code_of(store->put_blob("job", "stale")) == ErrorCode::kSuperseded);
+}
+
+TEST_CASE("an emptied server is told again who is master", "[redis][master]") {
+  RedisServer server;
+  const auto old_master = open(patient(server.tcp_uri())),
+             new_master = open(patient(server.tcp_uri()));
+  const std::uint64_t old_epoch = old_master->claim_master(claim_of("host/1"))->epoch;
+  MasterClaim heir = claim_of("host/2");
+  heir.dead_holder = "host/1";
+  const std::uint64_t epoch = new_master->claim_master(heir)->epoch;
+  old_master->fence(old_epoch);
+  new_master->fence(epoch);
+  const auto values = pattern(100, 1);
+
+  SECTION("by a renewal") {
+    server.restart();
+    REQUIRE(new_master->claim_master(claim_of("host/2", epoch))->granted);
+  }
+  SECTION("by a write") {
+    server.restart();
+    require(put(*new_master, weights_key(), info_of(1, 100), values));
+  }
+  SECTION("although the old one was there first") {
+    server.restart();
+    require(old_master->claim_master(claim_of("host/1", old_epoch)));
+    require(put(*old_master, weights_key(), info_of(5, 100), values));
+    REQUIRE(new_master->claim_master(claim_of("host/2", epoch))->granted);
+  }
+  REQUIRE(code_of(old_master->claim_master(claim_of("host/1", old_epoch))) ==
+          ErrorCode::kSuperseded);
+  REQUIRE(code_of(put(*old_master, weights_key(), info_of(6, 100), values)) ==
+          ErrorCode::kSuperseded);
+  require(put(*new_master, weights_key(), info_of(2, 100), values));
+  require(new_master->claim_master(claim_of("host/2", epoch)));
+  REQUIRE_FALSE(old_master->claim_master(claim_of("host/3"))->granted);
+}
+
+TEST_CASE("mastership is remembered with a log", "[redis][master]") {
+  RedisServer server({"", true, ""});
+  const auto store = open(patient(server.tcp_uri()));
+  MasterClaim claim = claim_of("host/1");
+  claim.epoch_floor = 77;
+  REQUIRE(store->claim_master(claim)->epoch == 77);
+  server.restart();
+  const auto answer = store->claim_master(claim_of("host/2"));
+  require(answer);
+  REQUIRE_FALSE(answer->granted);
+  REQUIRE(answer->holder == "host/1");
+  REQUIRE(answer->epoch == 77);
+  REQUIRE(answer->left <= std::chrono::minutes(1));
+  REQUIRE(answer->left > std::chrono::seconds(40));
+}
+
+// Each operation is waited for while the server still reads its log.
+TEST_CASE("a server that still loads its data is waited for", "[redis][fence]") {
+  RedisServer server({"", true, "key-load-delay 10000"});
+  const auto store = open(patient(server.tcp_uri()));
+  store->fence(5);
+  for (int i = 0; i < 60; ++i) require(store->put_blob("blob" + std::to_string(i), "x"));
+  require(put(*store, weights_key(), info_of(1, 10), pattern(10, 1)));
+  server.kill();
+  std::atomic<bool> good{false};
+  std::thread master([&] {
+    std::vector<float> target(10);
+    const auto renewed = store->claim_master(claim_of("host/1", 5));
+    good = renewed && renewed->granted && get(*store, weights_key(), kModel, target) &&
+           target == pattern(10, 1) && store->get_blob("blob59") &&
+           put(*store, weights_key(), info_of(2, 10), pattern(10, 2));
+  });
+  server.start();
+  master.join();
+  REQUIRE(good);
+}
+
+TEST_CASE("a full server refuses a master's writes by name", "[redis][fence]") {
+  RedisServer server({"", false, "maxmemory 8mb"});
+  const auto store = open(server.tcp_uri());
+  store->fence(3);
+  const auto values = pattern(kChunkElements, 1);
+  require(put(*store, weights_key(), info_of(1, values.size()), values));
+  require(store->put_blob("job", "text"));
+  command(server, {"CONFIG", "SET", "maxmemory", "1"});
+  const auto claimed = store->claim_master(claim_of("host/1"));
+  for (const Result<void>& refused :
+       {put(*store, weights_key(), info_of(2, values.size()), values),
+        put(*store, weights_key(), info_of(2, 0), {}), store->put_blob("job", "more"),
+        claimed ? Result<void>() : Result<void>(claimed.error())}) {
+    REQUIRE(code_of(refused) == ErrorCode::kFull);
+    REQUIRE_THAT(refused.error().message, Catch::Contains("maxmemory"));
+  }
+  std::vector<float> target(values.size());
+  require(get(*store, weights_key(), kModel, target));
+  REQUIRE((target == values));
+  REQUIRE(*store->get_blob("job") == "text");
+  command(server, {"CONFIG", "SET", "maxmemory", "0"});
+  require(put(*store, weights_key(), info_of(3, values.size()), values));
+}
+
+TEST_CASE("a server that cannot save refuses a master's writes by name", "[redis][fence]") {
+  RedisServer server({"", false, "save 3600 1"});
+  const auto store = open(server.unix_uri());
+  store->fence(3);
+  require(store->put_blob("job", "text"));
+  // A folder lies where the server's file should: it cannot be replaced.
+  const auto options = quick_options(server.unix_uri());
+  std::filesystem::create_directories(
+      std::filesystem::path(options.unix_path).parent_path() / "dump.rdb" / "in the way");
+  REQUIRE_FALSE(command(server, {"SAVE"}).empty());
+  command(server, {"BGSAVE"});
+  Result<void> refused;
+  for (int i = 0; i < 300 && refused; ++i) {
+    std::this_thread::sleep_for(milliseconds(10));
+    refused = store->put_blob("job", "more");
+  }
+  REQUIRE(code_of(refused) == ErrorCode::kCannotWrite);
+  REQUIRE_THAT(refused.error().message, Catch::Contains("disk"));
+  REQUIRE(code_of(put(*store, weights_key(), info_of(1, 0), {})) == ErrorCode::kCannotWrite);
+  REQUIRE(code_of(store->claim_master(claim_of("host/1"))) == ErrorCode::kCannotWrite);
+}
+
+TEST_CASE("a replica takes no master", "[redis][fence]") {
+  RedisServer primary;
+  RedisServer replica({"", false, "replicaof 127.0.0.1 " + std::to_string(primary.port())});
+  const auto store = open(replica.tcp_uri());
+  store->fence(3);
+  const auto claimed = store->claim_master(claim_of("host/1"));
+  REQUIRE(code_of(claimed) == ErrorCode::kUnavailable);
+  REQUIRE_THAT(claimed.error().message,
+               Catch::Contains("READONLY") && Catch::Contains("primary"));
+  REQUIRE(code_of(put(*store, weights_key(), info_of(1, 0), {})) == ErrorCode::kUnavailable);
+}
+
+TEST_CASE("a master needs the right to use scripts", "[redis][fence]") {
+  RedisServer server({"", false,
+                      "user w on >p ~speedo:* +@read +@write +@connection\n"
+                      "user m on >p ~speedo:* +@read +@write +@connection +eval"});
+  const std::string place = "@127.0.0.1:" + std::to_string(server.port());
+  const auto worker = open("redis://w:p" + place), master = open("redis://m:p" + place);
+  const auto refused = worker->claim_master(claim_of("host/1"));
+  REQUIRE(code_of(refused) == ErrorCode::kRefused);
+  REQUIRE_THAT(refused.error().message, Catch::Contains("+eval"));
+  require(put(*worker, contribution_key(1, 1), info_of(1, 10), pattern(10, 1)));
+  REQUIRE(master->claim_master(claim_of("host/1"))->granted);
+  master->fence(1);
+  require(put(*master, weights_key(), info_of(1, 10), pattern(10, 1)));
+  require(master->erase(contribution_key(1, 1)));
+  require(master->clear());
+}
+
+// A claim whose connection breaks is sent again, and is the same claim.
+TEST_CASE("claims and fenced puts on connections that are cut", "[redis][master]") {
+  RedisServer server;
+  const auto store = open(patient(server.tcp_uri()));
+  std::atomic<bool> done{false};
+  std::thread killer([&] {
+    while (!done) {
+      command(server, {"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+      std::this_thread::sleep_for(milliseconds(3));
+    }
+  });
+  int good = 0;
+  std::uint64_t epoch = 0;
+  const auto values = pattern(kChunkElements, 1);
+  for (int round = 0; round < 30; ++round) {
+    MasterClaim claim = claim_of("host/" + std::to_string(round));
+    claim.dead_holder = "host/" + std::to_string(round - 1);
+    const auto first = store->claim_master(claim);
+    if (!first || !first->granted || first->epoch != epoch + 1) continue;
+    epoch = first->epoch;
+    store->fence(epoch);
+    claim.epoch = epoch;
+    const auto renewed = store->claim_master(claim);
+    const bool written =
+        put(*store, weights_key(), info_of(epoch, values.size()), values).has_value();
+    if (renewed && renewed->granted && renewed->epoch == epoch && written) ++good;
+  }
+  done = true;
+  killer.join();
+  REQUIRE(good == 30);
+  REQUIRE((*store->read(weights_key()))->info().epoch == 30);
+}
+
+TEST_CASE("what masters and workers hand each other expires", "[redis][fence]") {
+  RedisServer server;
+  const auto store = open(server.tcp_uri());
+  store->fence(7);
+  require(put(*store, local_key(7, 3), info_of(1, 10), pattern(10, 1)));
+  require(put(*store, weights_key(), info_of(1, 10), pattern(10, 1)));
+  const auto ttl = [&](const std::string& key) {
+    const std::string script = "return redis.error_reply('TTL ' .. redis.call('TTL', KEYS[1]))";
+    const std::string text = command(server, {"EVAL", script, "1", "speedo:{test}" + key});
+    return std::stoi(text.substr(text.find("TTL ") + 4));
+  };
+  REQUIRE(ttl(":worker/7/3/local:m") > 3000);
+  REQUIRE(ttl(":worker/7/3/local:e7:s0:c0") > 3000);
+  REQUIRE(ttl(":weights:m") == -1);
+  REQUIRE(ttl(":weights:e7:s0:c0") == -1);
+  REQUIRE(ttl("/epoch") == -1);
+}
+
+}  // namespace speedo::test

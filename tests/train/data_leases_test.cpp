@@ -1,0 +1,112 @@
+#include "train/data_leases.hpp"
+
+#include <rapidcheck.h>
+
+#include "support/catch.hpp"
+
+namespace speedo {
+
+namespace {
+
+std::vector<DataLeases::Lease> start(DataLeases& leases,
+                                     const std::vector<DataLeases::Order>& orders) {
+  return leases.start_runs(orders);
+}
+
+}  // namespace
+
+TEST_CASE("shares lie side by side, and what is reserved comes next") {
+  DataLeases leases(10);
+  auto first = start(leases, {{{0}, 1}, {{1}, 3}});
+  CHECK(first[0].current.first == 10);
+  CHECK(first[1].current.first == 11);
+  CHECK(first[1].current.count == 3);
+  CHECK(first[0].next == 14);
+  CHECK(first[1].next == 15);
+  leases.report({0});
+  auto second = start(leases, {{{0}, 5}});
+  CHECK(second[0].current.first == 14);
+  CHECK(second[0].current.count == 1);   // reserved when it was slower
+  CHECK(second[0].next == 18);
+  CHECK(leases.fresh() == 23);
+}
+
+TEST_CASE("returned shares are dealt first, in pieces that lie side by side") {
+  DataLeases leases(9, {2, 3, 5, 8});
+  auto dealt = start(leases, {{{0}, 4}, {{1}, 1}, {{2}, 2}});
+  CHECK(dealt[0].current.first == 2);
+  CHECK(dealt[0].current.count == 2);
+  CHECK(dealt[1].current.first == 5);
+  CHECK(dealt[2].current.first == 8);
+  CHECK(dealt[2].current.count == 1);
+  CHECK(dealt[0].next == 9);
+}
+
+TEST_CASE("open are the free, the held, the reported; not the used") {
+  DataLeases leases(0);
+  start(leases, {{{0}, 1}, {{1}, 1}});   // 0/2, 1/3
+  const DataRange reported = leases.report({0});
+  CHECK(leases.open({}) == std::vector<std::uint64_t>{0, 1, 2, 3});
+  CHECK(leases.open(std::vector{reported}) == std::vector<std::uint64_t>{1, 2, 3});
+  leases.use_up(reported);
+  leases.give_back({1});
+  CHECK(leases.open({}) == std::vector<std::uint64_t>{1, 2, 3});
+  CHECK(start(leases, {{{4}, 1}})[0].current.first == 1);
+}
+
+TEST_CASE("the end of a worker that holds nothing changes nothing") {
+  DataLeases leases(4);
+  leases.give_back({7});
+  CHECK(leases.open({}).empty());
+  CHECK(leases.fresh() == 4);
+}
+
+// Workers join, train, report and die as the numbers say; masters die, too. Whatever happens, each
+// share is used once, and none is left behind: the unused ones below `fresh` are the open ones.
+TEST_CASE("each epoch of the data is disjoint and complete under any schedule") {
+  CHECK(rc::check([](const std::vector<std::uint16_t>& randoms) {
+    DataLeases leases(0);
+    std::set<std::uint64_t> used;
+    std::map<WorkerId, bool> running;
+    std::vector<DataRange> reported;
+    std::uint64_t next_worker = 0;
+    for (const std::uint16_t random : randoms) {
+      const unsigned kind = random % 8, rest = random / 8;
+      if (kind == 0 || running.empty()) {
+        running[WorkerId{next_worker++}] = false;
+      } else if (kind == 1 && rest % 4 == 0) {          // a new master, from the saved state
+        const auto open = leases.open({});
+        leases = DataLeases(leases.fresh(), {open.begin(), open.end()});
+        running.clear();
+        reported.clear();
+      } else if (kind <= 2) {
+        const auto dead = std::next(running.begin(), rest % running.size());
+        leases.give_back(dead->first);
+        running.erase(dead);
+      } else if (kind <= 4) {
+        std::vector<DataLeases::Order> orders;
+        for (auto& [worker, busy] : running) {
+          if (!busy) orders.push_back({worker, 1 + rest % 8});
+          busy = true;
+        }
+        leases.start_runs(orders);
+      } else if (kind == 5 && !reported.empty()) {
+        const DataRange range = reported[rest % reported.size()];
+        std::erase_if(reported, [&](const DataRange& each) { return each.first == range.first; });
+        leases.use_up(range);
+        for (std::uint64_t i = 0; i < range.count; ++i) {
+          RC_ASSERT(used.insert(range.first + i).second);
+        }
+      } else {
+        const auto worker = std::next(running.begin(), rest % running.size());
+        if (worker->second) reported.push_back(leases.report(worker->first));
+        worker->second = false;
+      }
+      const auto open = leases.open({});
+      RC_ASSERT(open.size() + used.size() == leases.fresh());
+      for (const std::uint64_t ordinal : open) RC_ASSERT(!used.contains(ordinal));
+    }
+  }));
+}
+
+}  // namespace speedo

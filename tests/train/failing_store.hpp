@@ -1,0 +1,113 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <speedo/store/parameter_store.hpp>
+
+namespace speedo::test {
+
+// A store that fails at its k-th operation from now on: before it takes effect, or after (the
+// answer is lost). Reading counts as well.
+class FailingStore : public ParameterStore {
+ public:
+  enum class When { kBefore, kAfter };
+
+  explicit FailingStore(std::shared_ptr<ParameterStore> store) : store_(std::move(store)) {}
+
+  // 0: never.
+  void fail_at(std::uint64_t operation, When when, ErrorCode code = ErrorCode::kUnavailable) {
+    left_ = operation;
+    when_ = when;
+    code_ = code;
+    failed_ = false;
+  }
+  bool has_failed() const { return failed_; }
+
+  std::unique_ptr<RecordWriter> write(std::string_view key, const RecordInfo& info) override {
+    return std::make_unique<Writer>(*this, store_->write(key, info));
+  }
+  Result<std::unique_ptr<RecordReader>> read(std::string_view key) override {
+    return attempt([&] { return wrap(store_->read(key)); });
+  }
+  std::vector<Result<std::unique_ptr<RecordReader>>> read_all(
+      std::span<const std::string> keys) override {
+    std::vector<Result<std::unique_ptr<RecordReader>>> readers;
+    for (const std::string& key : keys) readers.push_back(read(key));
+    return readers;
+  }
+  Result<void> put_blob(std::string_view key, std::string_view value) override {
+    return attempt([&] { return store_->put_blob(key, value); });
+  }
+  Result<std::string> get_blob(std::string_view key) override {
+    return attempt([&] { return store_->get_blob(key); });
+  }
+  Result<void> erase(std::string_view key) override {
+    return attempt([&] { return store_->erase(key); });
+  }
+  Result<void> clear() override { return store_->clear(); }
+  Result<ClaimAnswer> claim_master(const MasterClaim& claim) override {
+    return store_->claim_master(claim);
+  }
+  Result<void> release_master(const MasterClaim& claim) override {
+    return store_->release_master(claim);
+  }
+  void fence(std::uint64_t epoch) override { store_->fence(epoch); }
+
+ private:
+  class Writer : public RecordWriter {
+   public:
+    Writer(FailingStore& store, std::unique_ptr<RecordWriter> writer)
+        : store_(store), writer_(std::move(writer)) {}
+    void write(std::size_t chunk, std::span<const float> values) override {
+      writer_->write(chunk, values);
+    }
+    Result<void> finish() override {
+      return store_.attempt([this] { return writer_->finish(); });
+    }
+
+   private:
+    FailingStore& store_;
+    std::unique_ptr<RecordWriter> writer_;
+  };
+  class Reader : public RecordReader {
+   public:
+    Reader(FailingStore& store, std::unique_ptr<RecordReader> reader)
+        : store_(store), reader_(std::move(reader)) {}
+    const RecordInfo& info() const override { return reader_->info(); }
+    void request(std::size_t chunk, std::span<float> target) override {
+      reader_->request(chunk, target);
+    }
+    Result<void> wait(std::size_t chunk) override {
+      return store_.attempt([&] { return reader_->wait(chunk); });
+    }
+
+   private:
+    FailingStore& store_;
+    std::unique_ptr<RecordReader> reader_;
+  };
+
+  Result<std::unique_ptr<RecordReader>> wrap(Result<std::unique_ptr<RecordReader>> reader) {
+    if (!reader) return reader;
+    return std::unique_ptr<RecordReader>(std::make_unique<Reader>(*this, std::move(*reader)));
+  }
+
+  template <class Operation>
+  auto attempt(const Operation& operation) -> decltype(operation()) {
+    if (left_ == 0 || --left_ > 0) return operation();
+    failed_ = true;
+    if (when_ == When::kAfter) (void)operation();
+    return Error{code_, "a failure made by the test"};
+  }
+
+  const std::shared_ptr<ParameterStore> store_;
+  std::atomic<std::uint64_t> left_{0};
+  std::atomic<bool> failed_{false};
+  When when_ = When::kBefore;
+  ErrorCode code_ = ErrorCode::kUnavailable;
+};
+
+}  // namespace speedo::test

@@ -1,0 +1,242 @@
+#include "support/catch.hpp"
+
+#include "speedo.pb.h"
+
+#include "master_session_driver.hpp"
+
+namespace speedo {
+
+namespace {
+
+record::Session decode(const std::string& bytes) {
+  record::Session state;
+  REQUIRE(state.ParseFromString(bytes));
+  return state;
+}
+
+std::vector<std::uint64_t> open_shares(const record::Session& state) {
+  return {state.data_open().begin(), state.data_open().end()};
+}
+
+MasterConfig two_stages() {
+  MasterConfig config = config_for(2, 100);
+  config.stages = {Schedule{}, Schedule{}};
+  config.stages[0].strategy.name = "sync";
+  config.stages[0].iterations = 2;
+  return config;
+}
+
+// A round of two workers on connections 5 and 6.
+std::string round(MasterDriver& master, std::uint64_t number, std::uint64_t first_worker = 0) {
+  master.trained(5, first_worker, master.trains[5].run, 1.0F, number);
+  master.trained(6, first_worker + 1, master.trains[6].run, 1.0F, number);
+  return master.merged(master.last_merge.merge.value, number + 1);
+}
+
+// What a worker computes with, whoever it is.
+std::string work(const MasterDriver& master) {
+  std::string text;
+  for (const auto& [peer, m] : master.trains) {
+    text += fmt::format("{}: it {} v {} data {}/{} x{} stage {} scale {}; ", peer, m.iteration,
+                        m.version, m.data_run, m.next_data_run, m.data_runs, m.stage,
+                        m.lr_scale_bits);
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("a merge carries the state as of its end") {
+  MasterDriver master(config_for(2, 100), "async");
+  master.join(5, 0);
+  master.join(6, 1);                                          // data 0/2, 1/3
+  master.trained(5, 0, 0);
+  master.trained(6, 1, 1);
+  const record::Session first = decode(master.last_merge.state);
+  CHECK(first.iteration() == 1);
+  CHECK(first.merges() == 1);
+  CHECK(first.contributions() == 1);
+  CHECK(first.samples() == 10);
+  CHECK(first.next_worker() == 2);
+  CHECK(first.next_run() == 2);
+  CHECK(first.data_fresh() == 4);
+  CHECK(open_shares(first) == std::vector<std::uint64_t>{1, 2, 3});
+  CHECK(open_shares(decode(master.session.save())) == std::vector<std::uint64_t>{0, 1, 2, 3});
+  master.merged(0, 1);
+  const record::Session second = decode(master.last_merge.state);
+  CHECK(second.iteration() == 2);
+  CHECK(second.staleness_sum() == 1.0);
+  CHECK(open_shares(second) == std::vector<std::uint64_t>{2, 3, 4});
+}
+
+TEST_CASE("a new master goes on: counters, iteration, data; runs and workers get new numbers") {
+  MasterConfig config = config_for(2, 100);
+  MasterDriver old(config, "sync");
+  old.join(5, 0);
+  old.join(6, 1);
+  round(old, 0);
+  round(old, 1);
+  const std::string state = old.last_merge.state;
+
+  config.first_version = {2};
+  config.first_run = 1000000;
+  config.start_iteration = 77;     // the state knows better
+  MasterDriver master(config, "sync");
+  REQUIRE(master.session.restore(state));
+  CHECK(master.session.progress().iteration == 2);
+  CHECK(master.session.progress().merges == 2);
+  CHECK(master.session.progress().contributions == 4);
+  CHECK(master.session.progress().samples == 40);
+  CHECK(master.session.progress().workers_joined == 2);
+  CHECK(master.session.progress().worker_ids == 2);
+  CHECK(decode(master.session.save()).data_fresh() == 6);   // as it was when round 1 was merged
+  CHECK(master.hello(5) == "welcome 5 as 2");
+  master.ready(5, 2);
+  CHECK(master.join(6, 3) == "train 5 run 1000000 it 2 v 2 data 4/6; "
+                             "train 6 run 1000001 it 2 v 2 data 5/7");
+  CHECK(work(master) == work(old));
+}
+
+TEST_CASE("numbers of runs never fall behind those of the master before") {
+  MasterDriver old(config_for(1, 100));
+  old.join(5, 0);
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    old.trained(5, 0, i);
+    old.merged(i, i + 1);
+  }
+  MasterDriver master(config_for(1, 100));
+  REQUIRE(master.session.restore(old.session.save()));
+  CHECK(master.join(5, 1) == "train 5 run 6 it 5 v 0 data 5/6");
+}
+
+// Whatever moment the old master dies at, the new one orders the very same work.
+TEST_CASE("a synchronous job that is resumed orders the same work as one that never stopped") {
+  MasterConfig config = two_stages();
+  config.stages[1].strategy.name = "sync";
+  const auto advance = [](MasterDriver& master, std::uint64_t& version, std::uint64_t worker) {
+    const std::string text = round(master, version, worker);
+    version += 1;
+    if (text.starts_with("enter")) master.entered(++version);
+  };
+  for (std::uint64_t death = 0; death < 6; ++death) {
+    config.first_version = {0};
+    MasterDriver whole(config), first(config);
+    for (MasterDriver* master : {&whole, &first}) {
+      master->join(5, 0);
+      master->join(6, 1);
+    }
+    std::uint64_t whole_version = 0, version = 0;
+    for (std::uint64_t i = 0; i < 6; ++i) advance(whole, whole_version, 0);
+    for (std::uint64_t i = 0; i < death; ++i) advance(first, version, 0);
+    if (death == 3) first.trained(5, 0, first.trains[5].run);   // reported, not merged
+
+    config.first_version = {version};
+    MasterDriver second(config);
+    REQUIRE(second.session.restore(first.session.save()));
+    second.join(5, 2);
+    second.join(6, 3);
+    for (std::uint64_t i = death; i < 6; ++i) advance(second, version, 2);
+    CHECK(work(second) == work(whole));
+  }
+}
+
+TEST_CASE("a state at the end of a stage goes on with the next one") {
+  MasterDriver old(two_stages());
+  old.join(5, 0);
+  old.join(6, 1);
+  round(old, 0);
+  CHECK(round(old, 1) == "enter 1");
+  const record::Session between = decode(old.last_entry.state);
+  CHECK(between.stage() == 1);
+  CHECK(between.stage_start() == 2);
+  for (const std::string& state : {old.last_merge.state, old.last_entry.state}) {
+    MasterDriver master(two_stages());
+    REQUIRE(master.session.restore(state));
+    CHECK(master.session.progress().stage == 1);
+    master.join(5, 2);
+    CHECK(master.join(6, 3).starts_with("train 5"));
+    CHECK(master.trains[5].stage == 1);
+    CHECK(decode(master.session.save()).SerializeAsString() == master.session.save());
+  }
+}
+
+TEST_CASE("a state within a stage ends it when the rest is done") {
+  MasterDriver old(two_stages());
+  old.join(5, 0);
+  old.join(6, 1);
+  round(old, 0);
+  MasterDriver master(two_stages());
+  REQUIRE(master.session.restore(old.session.save()));
+  CHECK(master.session.progress().stage == 0);
+  master.join(5, 2);
+  master.join(6, 3);
+  CHECK(round(master, 1, 2) == "enter 1");
+}
+
+TEST_CASE("a job that was at its end has only its end left, with the snapshot") {
+  MasterConfig config = config_for(1, 1);
+  MasterDriver old(config);
+  old.join(5, 0);
+  old.trained(5, 0, 0);
+  MasterDriver master(config);
+  REQUIRE(master.session.restore(old.last_merge.state));
+  CHECK(master.tick(0) == "snapshot 1");
+  CHECK(master.hello(5) == "stop 5");
+  CHECK(master.snapshot_done(1) == "finish");
+  CHECK(!master.error);
+}
+
+TEST_CASE("after a stop what was reported and not merged is open") {
+  MasterDriver master(config_for(2, 100), "sync");
+  master.join(5, 0);
+  master.join(6, 1);
+  master.trained(5, 0, 0);
+  master.on(master_event::StopRequested{"x"});
+  CHECK(open_shares(decode(master.session.save())) == std::vector<std::uint64_t>{0, 1, 2, 3});
+}
+
+TEST_CASE("the state of a job with other stages is refused, saying both") {
+  MasterDriver old(config_for(1, 100));
+  MasterDriver master(two_stages());
+  const auto restored = master.session.restore(old.session.save());
+  REQUIRE(!restored);
+  CHECK(restored.error().code == ErrorCode::kMismatch);
+  CHECK(restored.error().message.find("1 stages, this one has 2") != std::string::npos);
+  CHECK(master.session.progress().iteration == 0);
+}
+
+TEST_CASE("damaged state is refused, and changes nothing") {
+  MasterDriver old(config_for(2, 100));
+  old.join(5, 0);
+  old.join(6, 1);
+  for (std::uint64_t i = 0; i < 9; ++i) {
+    old.trained(5, 0, old.trains[5].run);
+    old.merged(i, i + 1);
+  }
+  const std::string state = old.session.save();
+  const auto refused = [](const std::string& bytes) {
+    MasterDriver master(config_for(2, 100));
+    const std::string before = master.session.save();
+    const auto restored = master.session.restore(bytes);
+    return !restored && restored.error().code == ErrorCode::kCorrupt &&
+           master.session.save() == before;
+  };
+  for (std::size_t length = 0; length < state.size(); ++length) {
+    CHECK(refused(state.substr(0, length)));
+  }
+  CHECK(refused("no state at all"));
+  const auto changed = [&](auto change) {
+    record::Session other = decode(state);
+    change(other);
+    return other.SerializeAsString();
+  };
+  CHECK(refused(changed([](auto& s) { s.set_stage_start(s.iteration() + 1); })));
+  CHECK(refused(changed([](auto& s) { s.add_data_open(0); })));
+  CHECK(refused(changed([](auto& s) { s.set_data_fresh(s.data_open(0)); })));
+  CHECK(refused(changed([](auto& s) { s.set_next_run(UINT64_MAX); })));
+  CHECK(refused(changed([](auto& s) { s.set_staleness_sum(-1.0); })));
+  CHECK(refused(changed([](auto& s) { s.set_strategy("of another schedule"); })));
+  CHECK(!refused(changed([](auto&) {})));
+}
+
+}  // namespace speedo

@@ -1,0 +1,238 @@
+// A job that goes on from a checkpoint is the job that was never interrupted, bit for bit.
+#include <cmath>
+#include <memory>
+
+#include <speedo/train/checkpoint.hpp>
+
+#include "support/catch.hpp"
+
+#include "trainer_cluster.hpp"
+
+namespace speedo {
+namespace {
+
+using test::TrainerCluster;
+
+constexpr int kRounds = 7;
+
+std::string solver(bool dropout = true) {
+  return test::generated_solver(8,
+                                "base_lr: 0.1 lr_policy: \"inv\" gamma: 0.01 power: 0.75 "
+                                "momentum: 0.9 weight_decay: 0.002 random_seed: 5",
+                                dropout);
+}
+
+JobSpec job_of(const std::vector<UpdateSpec>& stages) {
+  return {.solver_text = solver(), .base = {}, .stages = stages};
+}
+
+void rounds(TrainerCluster& cluster, int count) {
+  for (int round = 0; round < count; ++round) cluster.round();
+}
+
+void require_same(const Merger::Copy& a, const Merger::Copy& b) {
+  REQUIRE(a.weights == b.weights);
+  REQUIRE(a.histories == b.histories);
+  REQUIRE(a.state == b.state);
+}
+
+}  // namespace
+
+TEST_CASE("a job resumed at any merge is the uninterrupted one, bit for bit") {
+  const UpdateSpec update =
+      GENERATE(UpdateSpec{.kind = UpdateKind::kGradientOnly},
+               UpdateSpec{.steps_per_run = 2, .updater = UpdaterState::kAverage});
+  const JobSpec job = job_of({update});
+  TrainerCluster whole(job, 3);
+  rounds(whole, kRounds);
+  for (int at = 0; at <= kRounds; ++at) {
+    CAPTURE(at);
+    const auto store = make_memory_store();
+    {
+      TrainerCluster before(job, 3, {.store = store});
+      rounds(before, at);
+    }
+    const Digest model = whole.model();
+    const auto checkpoint =
+        test::value_of(read_checkpoint(*store, whole.layout(), wants_histories(job.stages)));
+    REQUIRE(checkpoint.session.substr(0, 1) == std::to_string(at));
+    TrainerCluster after(job, 3, {.store = store, .from = &checkpoint});
+    REQUIRE(after.model() == model);
+    rounds(after, kRounds - at);
+    require_same(after.copy(), whole.copy());
+  }
+}
+
+TEST_CASE("checkpoints are written every publish interval, and of the merge that they say") {
+  const JobSpec job = job_of({{.kind = UpdateKind::kGradientOnly}});
+  TrainerCluster cluster(job, 2, {.publish_interval = 3});
+  std::vector<Merger::Copy> copies{cluster.copy()};
+  for (std::size_t round = 1; round <= 7; ++round) {
+    cluster.round();
+    copies.push_back(cluster.copy());
+    const Checkpoint checkpoint = cluster.checkpoint();
+    const Merger::Copy& expected = copies[round / 3 * 3];
+    REQUIRE(checkpoint.version == expected.version);
+    REQUIRE(checkpoint.weights == expected.weights);
+    REQUIRE(checkpoint.histories == expected.histories);
+    REQUIRE(checkpoint.session == expected.state);
+  }
+}
+
+TEST_CASE("the last merge is in the store when a master ends") {
+  const JobSpec job = job_of({{.kind = UpdateKind::kGradientOnly}});
+  const auto store = make_memory_store();
+  Merger::Copy last;
+  ParameterLayout layout;
+  {
+    TrainerCluster cluster(job, 2, {.store = store, .publish_interval = 100});
+    rounds(cluster, 3);
+    last = cluster.copy();
+    layout = cluster.layout();
+  }
+  const auto checkpoint = test::value_of(read_checkpoint(*store, layout, true));
+  CHECK(checkpoint.version == last.version);
+  CHECK(checkpoint.histories == last.histories);
+}
+
+TEST_CASE("a .solverstate gives the master its histories back") {
+  const UpdateSpec update =
+      GENERATE(UpdateSpec{.kind = UpdateKind::kGradientOnly},
+               UpdateSpec{.updater = UpdaterState::kAverage});
+  const JobSpec job = job_of({update});
+  TrainerCluster whole(job, 2);
+  rounds(whole, 4);
+  const Merger::Copy middle = whole.copy();
+  rounds(whole, 3);
+
+  auto state = std::make_shared<caffe::SolverState>();
+  auto model = std::make_shared<caffe::NetParameter>();
+  std::string session;
+  {
+    const auto nets = test::value_of(JobNets::create(
+        test::cpu_parts(),
+        {.job = job, .with_tests = false, .initial_weights = {}, .initial_state = {}}));
+    const auto copy = std::make_shared<const Merger::Copy>(middle);
+    REQUIRE(test::await<Result<void>>([&](auto done) {
+      nets->snapshot(
+          4, copy,
+          [&](std::int64_t, const caffe::NetParameter& net, caffe::SolverState& histories,
+              const std::string& saved) {
+            *model = net;
+            *state = histories;
+            session = saved;
+            return Result<void>();
+          },
+          done);
+    }));
+  }
+  CHECK(session == middle.state);
+  const auto nets = test::value_of(JobNets::create(
+      test::cpu_parts(),
+      {.job = job, .with_tests = false, .initial_weights = model, .initial_state = state}));
+  Checkpoint start = nets->take_start();
+  CHECK(start.weights == middle.weights);
+  CHECK(start.histories == middle.histories);
+  start.session = session;
+  TrainerCluster resumed(job, 2, {.from = &start});
+  rounds(resumed, 3);
+  require_same(resumed.copy(), whole.copy());
+}
+
+TEST_CASE("a job whose master keeps no histories takes none, and its snapshots have zeros") {
+  const JobSpec job = job_of({{}});
+  auto state = std::make_shared<caffe::SolverState>();
+  state->set_iter(3);
+  const auto nets = test::value_of(JobNets::create(
+      test::cpu_parts(),
+      {.job = job, .with_tests = false, .initial_weights = {}, .initial_state = state}));
+  CHECK(nets->take_start().histories.empty());
+}
+
+TEST_CASE("the state of another net is refused") {
+  const JobSpec job = job_of({{.kind = UpdateKind::kGradientOnly}});
+  auto state = std::make_shared<caffe::SolverState>();
+  state->set_iter(3);
+  state->add_history()->add_data(1.0F);
+  const auto nets = JobNets::create(
+      test::cpu_parts(),
+      {.job = job, .with_tests = false, .initial_weights = {}, .initial_state = state});
+  REQUIRE_FALSE(nets);
+  CHECK(nets.error().code == ErrorCode::kMismatch);
+}
+
+TEST_CASE("stages go on with the weights, histories and rates of their own") {
+  const UpdateSpec gradients{.kind = UpdateKind::kGradientOnly};
+  const UpdateSpec slow{.kind = UpdateKind::kGradientOnly, .base_lr = 0.0F, .momentum = 0.0F};
+  const UpdateSpec elastic{.kind = UpdateKind::kElastic, .moving_rate = 0.0F};
+  const UpdateSpec averaged{.updater = UpdaterState::kAverage};
+  const JobSpec job = job_of({gradients, elastic, averaged, slow});
+  TrainerCluster cluster(job, 2), unbroken(job_of({gradients}), 2);
+  rounds(cluster, 3);
+  rounds(unbroken, 3);
+  const Merger::Copy before = cluster.copy();
+
+  // A stage that changes nothing, then the first one again: as if there had been none.
+  cluster.enter_stage(1);
+  CHECK(cluster.copy().histories == before.histories);
+  const auto checkpoint = cluster.checkpoint();
+  CHECK(checkpoint.version == cluster.version());
+  CHECK(checkpoint.histories == before.histories);
+  cluster.enter_stage(0);
+  rounds(cluster, 2);
+  rounds(unbroken, 2);
+  REQUIRE(cluster.weights() == unbroken.weights());
+  REQUIRE(cluster.copy().histories == unbroken.copy().histories);
+
+  // Averaged updaters begin with those of the rule.
+  const Merger::Copy rule = cluster.copy();
+  cluster.enter_stage(2);
+  CHECK(cluster.copy().histories == rule.histories);
+  CHECK(cluster.checkpoint().histories == rule.histories);
+  rounds(cluster, 2);
+  const Merger::Copy mixed = cluster.copy();
+  CHECK(mixed.histories != rule.histories);
+
+  // A rate of 0 without momentum: the weights stand still, the histories become zero.
+  cluster.enter_stage(3);
+  rounds(cluster, 1);
+  CHECK(cluster.weights() == mixed.weights);
+  const Merger::Copy end = cluster.copy();
+  for (const float value : end.histories.at(0)) REQUIRE(value == 0.0F);
+}
+
+TEST_CASE("a worker's rule follows the stage and keeps its history") {
+  const UpdateSpec plain{}, coasting{.base_lr = 0.0F, .weight_decay = 0.0F};
+  TrainerCluster cluster(job_of({plain, coasting}), 1);
+  rounds(cluster, 4);
+  const auto before = cluster.weights();
+  cluster.enter_stage(1);
+  rounds(cluster, 1);
+  // Only the momentum of the stage before moves the weights.
+  CHECK(cluster.weights() != before);
+  const auto first = cluster.weights();
+  rounds(cluster, 1);
+  const auto second = cluster.weights();
+  double one = 0.0, two = 0.0;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    one += std::abs(first[i] - before[i]);
+    two += std::abs(second[i] - first[i]);
+  }
+  CHECK(two == Approx(0.9 * one).epsilon(1e-3));
+}
+
+TEST_CASE("an elastic stage begins at the centre each time") {
+  const UpdateSpec elastic{.kind = UpdateKind::kElasticMaster, .moving_rate = 0.5F};
+  const UpdateSpec still{.kind = UpdateKind::kElasticMaster,
+                         .moving_rate = 0.5F,
+                         .base_lr = 0.0F,
+                         .momentum = 0.0F};
+  TrainerCluster cluster(job_of({elastic, still}), 1);
+  rounds(cluster, 3);
+  const auto centre = cluster.weights();
+  cluster.enter_stage(1);
+  rounds(cluster, 2);
+  CHECK(cluster.weights() == centre);
+}
+
+}  // namespace speedo
