@@ -156,7 +156,8 @@ bool ProofTrainer::take_elastic_step(const RunPtr& run) {
   const std::optional<std::uint64_t> contributed = std::exchange(life_.contributed, std::nullopt);
   if (!contributed || run->order.merged_run != *contributed) return true;
   if (spec(*run).kind == UpdateKind::kElastic) {
-    for (std::size_t i = 0; i < life_.own.size(); ++i) life_.own[i] -= life_.elastic[i];
+    const float weight = std::bit_cast<float>(run->order.merged_weight_bits);
+    for (std::size_t i = 0; i < life_.own.size(); ++i) life_.own[i] -= weight * life_.elastic[i];
     return true;
   }
   const auto info = get(*store_, local_key(life_.epoch, life_.worker.value),

@@ -49,6 +49,7 @@ struct MasterSession::Impl {
     std::optional<RunId> run;             // outstanding
     bool ordered = false, finished = false;  // any run in this life
     std::uint64_t merged_run = kNoRun;    // see TrainMessage
+    float merged_weight = 1.0F;
     double speed = 0.0;                   // samples computed per microsecond; 0: not measured
     Instant heard{0};                     // the last message
     Instant progressed{0};                // the last sign that the run gets on

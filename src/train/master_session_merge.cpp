@@ -50,7 +50,10 @@ void MasterSession::Impl::handle(const master_event::Merged& event) {
     if (std::ranges::find(event.rejected, report.worker) == event.rejected.end()) {
       merged.push_back(report);
       const auto worker = workers_.find(report.worker);
-      if (worker != workers_.end()) worker->second.merged_run = report.run.value;
+      if (worker != workers_.end()) {
+        worker->second.merged_run = report.run.value;
+        worker->second.merged_weight = weight_of(report, in_flight_->order);
+      }
       continue;
     }
     rejected.push_back(report.run);

@@ -126,7 +126,8 @@ void MasterSession::Impl::send_trains() {
         worker.peer,
         {worker.run->value, iteration(), version_.value, leases[i].current.first, leases[i].next,
          leases[i].current.count, stage_index(), std::bit_cast<std::uint32_t>(rate_scale()),
-         std::exchange(worker.merged_run, kNoRun)}});
+         std::exchange(worker.merged_run, kNoRun),
+         std::bit_cast<std::uint32_t>(std::exchange(worker.merged_weight, 1.0F))}});
   }
 }
 

@@ -1,7 +1,7 @@
 // Elastic averaging: the net's weights are the worker's own, x, from run to run. After the steps
 //   e = a (x - W)    of the newest weights W
-// is contributed, and x -= e when the next run begins and says that e was merged. Until then e lies
-// in the gradient arena, which nobody needs in between.
+// is contributed, and x -= w e when the next run begins and says that e was merged, with weight w.
+// Until then e lies in the gradient arena, which nobody needs in between.
 //
 // SpeeDO's form contributes x. The master forms e, and the worker reads x - e when it hears that
 // its contribution was merged.
@@ -33,7 +33,8 @@ class ElasticUpdate : public WorkerUpdate {
     if (!has_weights_) return begin_at_centre(order);
     if (contributed && order.merged_run == *contributed) {
       has_weights_ = false;  // Should the step fail.
-      SPEEDO_ASSIGN(has_weights_, take_step(*contributed));
+      SPEEDO_ASSIGN(has_weights_, take_step(*contributed,
+                                            std::bit_cast<float>(order.merged_weight_bits)));
       if (!has_weights_) return begin_at_centre(order);
     }
     return order.version;
@@ -42,8 +43,9 @@ class ElasticUpdate : public WorkerUpdate {
   void diverged() override { has_weights_ = false; }
 
  protected:
-  // The worker's half of the step of a run that was merged. False: x is not known any more.
-  virtual Result<bool> take_step(std::uint64_t run) = 0;
+  // The worker's half of the step of a run that was merged with `weight`. False: x is not known any
+  // more.
+  virtual Result<bool> take_step(std::uint64_t run, float weight) = 0;
   const Parts& parts() const { return parts_; }
   void contributed(std::uint64_t run) { contributed_ = run; }
   std::uint64_t epoch() const { return epoch_; }
@@ -92,10 +94,11 @@ class WorkerSideUpdate : public ElasticUpdate {
                            : std::span<float>(memory_);
   }
 
-  Result<bool> take_step(std::uint64_t) override {
+  Result<bool> take_step(std::uint64_t, float weight) override {
     Net& net = parts().net;
     if (!memory_.empty()) net.backend().upload(net.gradients().data(), memory_);
-    apply_update(net.backend(), net.gradients().data(), net.weights());
+    net.backend().axpby(net.weights().size(), -weight, net.gradients().data(), 1.0F,
+                        net.weights().data());
     return true;
   }
 
@@ -118,7 +121,8 @@ class MasterSideUpdate : public ElasticUpdate {
 
  private:
   // By way of the gradient arena, so that x stays whole if the reading breaks off.
-  Result<bool> take_step(std::uint64_t run) override {
+  // The master has applied the weight already.
+  Result<bool> take_step(std::uint64_t run, float) override {
     Net& net = parts().net;
     const std::string key = local_key(epoch(), parts().exchange.worker().value);
     auto info = parts().exchange.read(key, parts().host.landing(net.gradients()));

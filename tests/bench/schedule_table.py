@@ -78,7 +78,7 @@ def main():
 
     print("| schedule | workers | merges | accuracy | s | images/s | staleness | dropped |")
     print("|---|---|---|---|---|---|---|---|")
-    if options.same_data:
+    if options.same_data and not options.only:
         row("one worker", 1, options.same_data, train(options, [], 1, options.same_data))
     for name in names:
         _, steps, rounds = SCHEDULES[name]

@@ -130,6 +130,7 @@ const std::vector<std::pair<std::string, std::vector<std::string>>>& include_hom
       {"png.h", {"src/data", "tests/data"}},
       {"CLI/", {"src/main", "tests/main"}},
       {"nlohmann/", {"src/main", "tests"}},
+      {"toml++/", {"src/main"}},
       {"catch2/", {"tests/support"}},
       {"spdlog/", {"src/base"}},
   };

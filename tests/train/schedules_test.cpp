@@ -194,6 +194,7 @@ TEST_CASE("SpeeDO's form and the worker's form are one when nobody merges in bet
 TEST_CASE("an elastic step is symmetric: centre and workers together move only by gradients") {
   constexpr float kRate = 0.25F;
   const UpdateKind kind = GENERATE(UpdateKind::kElastic, UpdateKind::kElasticMaster);
+  const float weight = GENERATE(1.0F, 0.5F);  // as of a stale contribution
   const UpdateSpec update{.kind = kind, .steps_per_run = 3, .moving_rate = kRate};
   TrainerCluster cluster(job_of(update, solver(8, kPlain)), 2);
   for (int round = 0; round < 4; ++round) cluster.round();
@@ -221,7 +222,7 @@ TEST_CASE("an elastic step is symmetric: centre and workers together move only b
     sum = total;
     own = first;
     if (round % 2 == 0) {
-      cluster.merge({0, 1}, true);
+      cluster.merge({0, 1}, true, weight);
       CHECK(relative_difference(cluster.weights(), centre) > 1e-4);
     }
   }

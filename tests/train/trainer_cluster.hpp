@@ -78,7 +78,7 @@ class TrainerCluster {
       : TrainerCluster(std::move(spec), workers, Options{}) {}
 
   void add_worker() {
-    workers_.push_back({make_trainer(parts_), {}, kNoRun});
+    workers_.push_back({make_trainer(parts_), {}, kNoRun, 1.0F});
     prepare(workers_.size() - 1);
   }
 
@@ -106,7 +106,8 @@ class TrainerCluster {
             .data_run = run,
             .next_data_run = run + workers_.size(),
             .stage = stage_,
-            .merged_run = workers_[worker].merged_run};
+            .merged_run = workers_[worker].merged_run,
+            .merged_weight_bits = std::bit_cast<std::uint32_t>(workers_[worker].merged_weight)};
   }
 
   // One run of one worker.
@@ -145,6 +146,7 @@ class TrainerCluster {
     version_ = result.version;
     for (const std::size_t worker : workers) {
       workers_[worker].merged_run = workers_[worker].run.value;
+      workers_[worker].merged_weight = weight;
     }
     return result;
   }
@@ -185,6 +187,7 @@ class TrainerCluster {
     std::unique_ptr<Trainer> trainer;
     RunId run;  // the last
     std::uint64_t merged_run = kNoRun;
+    float merged_weight = 1.0F;
   };
 
   std::future<RunReport> start(std::size_t worker, TrainMessage message) {
