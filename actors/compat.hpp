@@ -70,7 +70,9 @@ void send_after(Self* self, std::chrono::milliseconds delay, Message message) {
 template <class Self, class Handler>
 void on_down(Self* self, Handler handler) {
   self->set_down_handler([self, handler](caf::down_msg& message) {
-    handler(message.source, self->system().render(message.reason));
+    const bool broken = message.reason == caf::exit_reason::remote_link_unreachable;
+    handler(message.source, broken ? std::string("its connection broke")
+                                   : self->system().render(message.reason));
   });
 }
 

@@ -54,7 +54,12 @@ Result<JobStart> newest(const MasterOptions& options, const MasterConfig& config
         error.code == ErrorCode::kNotFound ||
         (has_files && (error.code == ErrorCode::kCorrupt || error.code == ErrorCode::kMismatch));
     if (!passed_over) return error;
-    SPEEDO_INFO("Nothing to resume from in the store: {}", error.message);
+    const char* const instead = has_files ? "going on from the files" : "starting anew";
+    if (error.code == ErrorCode::kNotFound) {
+      SPEEDO_INFO("The store has nothing of this job; {}", instead);
+    } else {
+      SPEEDO_WARN("{}; {}", error.message, instead);
+    }
     return start_anew(options, nets, store);
   }
   if (has_files) {

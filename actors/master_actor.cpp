@@ -103,10 +103,11 @@ void MasterActor::take_hello(const HelloMessage& message) {
 
 // Only a master that has the job knows that it is over.
 void MasterActor::turn_away(const caf::actor& actor) {
-  const bool superseded = failure_ && failure_->code == ErrorCode::kSuperseded;
-  if (!superseded) return send(actor, StopMessage{"the job is over"});
+  if (!another_follows(failure_)) return send(actor, StopMessage{"the job is over"});
+  const bool superseded = failure_->code == ErrorCode::kSuperseded;
   send(actor, RefusedMessage{static_cast<std::uint32_t>(ErrorCode::kUnavailable),
-                             "another master has the job now"});
+                             superseded ? "another master has the job now"
+                                        : "this master has ended; another may go on"});
 }
 
 template <class Event, class Message>

@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <speedo/store/redis_store.hpp>
+
 #include "main/flag_values.hpp"
 #include "main/stages.hpp"
 
@@ -256,6 +258,7 @@ Result<void> check(const ClusterFlags& flags, ClusterRole role) {
   SPEEDO_TRY(check_shards(flags));
   SPEEDO_TRY(check_deterministic(flags));
   SPEEDO_TRY(make_stages(flags));
+  if (role == ClusterRole::kMaster) SPEEDO_TRY(parse_redis_uri(flags.redis));
   if (flags.device != "cpu") {
     return usage("--device " + flags.device + ": only cpu is built so far");
   }

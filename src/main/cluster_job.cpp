@@ -191,6 +191,10 @@ void start_from(SavedCheckpoint saved, ClusterJob& job) {
   MasterOptions& options = job.options;
   if (saved.record.has_random_seed()) adopt_seed(saved.record.random_seed(), job);
   options.session.start_iteration = saved.record.iteration();
+  if (options.session.start_iteration > options.session.max_iteration) {
+    SPEEDO_WARN("The checkpoint is of iteration {}, above --max-iter {}: nothing is left to train",
+                options.session.start_iteration, options.session.max_iteration);
+  }
   options.initial_session = saved.record.session();
   options.initial_weights = std::make_shared<caffe::NetParameter>(std::move(saved.model));
   options.initial_state = std::make_shared<caffe::SolverState>(std::move(saved.state));

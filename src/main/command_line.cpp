@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
 #include <sstream>
 
 #include <CLI/CLI.hpp>
@@ -75,6 +76,41 @@ std::string one_line(const std::string& text) {
   return text.substr(0, text.find_last_not_of('\n') + 1);
 }
 
+// Of arguments without a flag the name alone says little.
+std::string missing(const CLI::App& app, const CLI::RequiredError& error) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (!option->get_positional() || !option->get_required() || option->count() > 0) continue;
+    std::string description = option->get_description();
+    std::replace(description.begin(), description.end(), '\n', ' ');
+    return "the argument '" + option->get_name(true) + "' is missing: " + description;
+  }
+  return one_line(error.what());
+}
+
+// What the parser would refuse, or take, without telling how to write it.
+Result<void> check_spelling(const CLI::App& app, const std::vector<std::string>& spelled) {
+  std::set<const CLI::Option*> given;
+  for (std::size_t i = 0; i < spelled.size() && spelled[i] != "--"; ++i) {
+    if (!looks_like_flag(spelled[i])) continue;
+    const std::string name = spelled[i].substr(0, spelled[i].find('='));
+    const CLI::Option* option = app.get_option_no_throw(name);
+    if (option == nullptr) continue;
+    const bool once = option->get_items_expected_max() == 1 &&
+                      option->get_multi_option_policy() == CLI::MultiOptionPolicy::Throw;
+    if (once && !given.insert(option).second) {
+      return Error{ErrorCode::kUsage, name + " is given twice: give it once"};
+    }
+    if (spelled[i] == "--resume=") {
+      return Error{ErrorCode::kUsage, "--resume= needs a value: auto or a file"};
+    }
+    if (spelled[i] == "--resume" && i + 1 < spelled.size() && !looks_like_flag(spelled[i + 1])) {
+      return Error{ErrorCode::kUsage, "--resume takes its value behind '=': write --resume=" +
+                                          spelled[i + 1]};
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Parsed> parse(CLI::App& app, const std::vector<std::string>& arguments,
@@ -92,11 +128,14 @@ Result<Parsed> parse(CLI::App& app, const std::vector<std::string>& arguments,
     std::printf("%s\n", version().c_str());
     return Parsed::kDone;
   }
+  SPEEDO_TRY(check_spelling(app, spelled));
   try {
     app.parse(std::vector<std::string>(spelled.rbegin(), spelled.rend()));
   } catch (const CLI::CallForHelp&) {
     std::fputs(without_implied_values(app.help()).c_str(), stdout);
     return Parsed::kDone;
+  } catch (const CLI::RequiredError& error) {
+    return Error{ErrorCode::kUsage, missing(app, error) + " (see --help)"};
   } catch (const CLI::ParseError& error) {
     return Error{ErrorCode::kUsage, one_line(error.what()) + " (see --help)"};
   }
@@ -106,6 +145,7 @@ Result<Parsed> parse(CLI::App& app, const std::vector<std::string>& arguments,
 Result<void> parse_flags(CLI::App& app, const std::vector<std::string>& arguments) {
   app.set_help_flag();
   SPEEDO_ASSIGN(std::vector<std::string> spelled, normalize_arguments(arguments, flags_of(app)));
+  SPEEDO_TRY(check_spelling(app, spelled));
   try {
     app.parse(std::vector<std::string>(spelled.rbegin(), spelled.rend()));
   } catch (const CLI::ParseError& error) {

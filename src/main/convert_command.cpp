@@ -157,7 +157,9 @@ Result<void> write(DataSource& source, std::vector<std::int64_t> records, const 
 }
 
 Result<void> check(const ConvertFlags& flags) {
-  if (flags.paths.size() < 2) return usage("an input and an output are needed");
+  if (flags.paths.size() < 2) {
+    return usage("give the input and, last, the output: speedo convert idx IMAGES LABELS OUTPUT");
+  }
   const bool split = flags.split.train_count || flags.split.test_every || flags.split.test_fraction;
   if (split && flags.test_output.empty()) {
     return usage("--train-count, --test-every and --test-fraction need --test-output");

@@ -43,6 +43,9 @@ Result<Groups> read_group_file(const std::string& path) {
     std::istringstream words(line.substr(0, line.find('#')));
     std::vector<std::string> group;
     for (std::string name; words >> name;) {
+      if (name.find(',') != std::string::npos) {
+        return bad_line(path, number, "'" + name + "' holds a comma: separate names by blanks");
+      }
       if (!is_name(name)) return bad_line(path, number, "not the name of a worker or of a host");
       const auto [place, is_new] = lines.emplace(name, number);
       if (!is_new) {

@@ -8,15 +8,19 @@
 //   max-iter = 300
 //   drop = 3
 
+#include <algorithm>
 #include <cctype>
+#include <set>
 
 #include <CLI/CLI.hpp>
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
 #include <speedo/base/file.hpp>
+#include <speedo/train/strategy.hpp>
 
 #include "base/log.hpp"
+#include "main/arguments.hpp"
 #include "main/command_line.hpp"
 #include "main/hybrid.hpp"
 
@@ -56,8 +60,28 @@ bool is_flag_name(const std::string& name) {
   return !name.empty() && name[0] != '-';
 }
 
+// The option that a key sets, in whatever spelling; none if it is unknown.
+const CLI::Option* option_of(const CLI::App& app, const std::string& name) {
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& spelling : option->get_lnames()) {
+      if (squash(spelling) == squash(name)) return option;
+    }
+  }
+  return nullptr;
+}
+
+Result<void> check_strategy_name(const std::string& name, const std::string& place) {
+  // Of "hybrid" the schedule says more.
+  if (name.empty() || name == "hybrid" || find_strategy(name) != nullptr) return {};
+  StrategyOptions options;
+  options.name = name;
+  const auto made = make_strategy(options);
+  return bad(place, "--strategy " + name + ": " + (made ? "unknown" : made.error().message));
+}
+
+// `set` holds the options that keys before this one have set.
 Result<void> read_key(const std::string& path, const toml::key& key, const toml::node& value,
-                      ScheduleFlags& flags) {
+                      ScheduleFlags& flags, std::set<std::string>& set) {
   const std::string place = place_of(path, key.source().begin);
   const std::string name(key.str());
   if (!is_flag_name(name)) return bad(place, "'" + name + "' is no flag");
@@ -66,10 +90,18 @@ Result<void> read_key(const std::string& path, const toml::key& key, const toml:
   ScheduleFlags unchanged;
   CLI::App app("stage", "stage");
   add_schedule_flags(app, argument.empty() ? unchanged : flags, FlagScope::kStage);
+  if (const CLI::Option* option = option_of(app, name); option != nullptr) {
+    const std::string canonical = option->get_name();
+    if (!set.insert(canonical).second) return bad(place, "'" + name + "' is given twice");
+    const bool is_switch = option->get_items_expected_max() == 0;
+    if (is_switch && canonical != "--help" && !value.is_boolean()) {
+      return bad(place, "'" + name + "' takes true or false");
+    }
+  }
   if (auto read = parse_flags(app, {argument.empty() ? "--" + name : argument}); !read) {
     return bad(place, read.error().message);
   }
-  return {};
+  return check_strategy_name(flags.strategy, place);
 }
 
 Result<HybridStage> read_stage(const std::string& path, const toml::node& node,
@@ -79,7 +111,18 @@ Result<HybridStage> read_stage(const std::string& path, const toml::node& node,
       fmt::format("{}, stage {}", place_of(path, node.source().begin), number);
   const toml::table* table = node.as_table();
   if (table == nullptr) return bad(stage.place, "a stage is a table, written [[stage]]");
-  for (auto&& [key, value] : *table) SPEEDO_TRY(read_key(path, key, value, stage.flags));
+  // A table is sorted by name; of two keys for one flag the second as written is the wrong one.
+  std::vector<std::pair<const toml::key*, const toml::node*>> written;
+  for (auto&& [key, value] : *table) written.emplace_back(&key, &value);
+  std::sort(written.begin(), written.end(), [](const auto& one, const auto& other) {
+    const toml::source_position& a = one.first->source().begin;
+    const toml::source_position& b = other.first->source().begin;
+    return std::pair(a.line, a.column) < std::pair(b.line, b.column);
+  });
+  std::set<std::string> set;
+  for (const auto& [key, value] : written) {
+    SPEEDO_TRY(read_key(path, *key, *value, stage.flags, set));
+  }
   return stage;
 }
 

@@ -36,6 +36,7 @@ constexpr milliseconds kPollInterval{2};  // while something starts
 constexpr milliseconds kWatchInterval{
     100};  // while training runs; the end of a child comes at once
 constexpr std::chrono::seconds kStartPatience{20};
+constexpr milliseconds kLeavePatience{500};  // for workers to end by themselves
 constexpr std::chrono::seconds kDrainPatience{5};
 constexpr milliseconds kRestartDelayFirst{250};
 constexpr milliseconds kRestartDelayMax{30000};
@@ -332,13 +333,18 @@ void LocalCluster::stop_master() {
   children_.send(master_, SIGTERM);
 }
 
-// The master has told its workers to stop; after a crash they would look for it for ever.
+// The master has told its workers to stop, but not those that had not joined yet; they, and all of
+// them after a crash, would look for it for ever.
 void LocalCluster::drain_workers() {
-  if (*master_exit_code_ != 0) {
-    for (const Worker& worker : workers_) children_.send(worker.pid, SIGTERM);
-  }
-  const Instant end = steady_clock().now() + kDrainPatience;
+  const Instant now = steady_clock().now();
+  const Instant ask = *master_exit_code_ == 0 ? now + kLeavePatience : now;
+  const Instant end = now + kDrainPatience;
+  bool asked = false;
   while (!workers_.empty() && steady_clock().now() < end) {
+    if (!asked && steady_clock().now() >= ask) {
+      for (const Worker& worker : workers_) children_.send(worker.pid, SIGTERM);
+      asked = true;
+    }
     if (auto ended = children_.wait(kWatchInterval)) handle_end(*ended);
   }
 }
@@ -375,7 +381,8 @@ Result<int> run_local_cluster(const LocalClusterOptions& options) {
     fs::create_directories(options.log_dir, code);
     if (code) {
       return Error{ErrorCode::kCannotWrite,
-                   "--log-dir " + options.log_dir.string() + ": " + code.message()};
+                   "--log-dir: cannot create '" + options.log_dir.string() +
+                       "': " + code.message()};
     }
   }
   SPEEDO_ASSIGN(const fs::path folder, make_temporary_folder());

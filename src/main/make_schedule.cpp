@@ -79,15 +79,21 @@ Result<std::string> choose_strategy(const ScheduleFlags& flags) {
   return std::string(flags.moving_rate ? "easgd" : "async");
 }
 
+// Also one that is negative, or longer than any number can be.
+bool is_whole_number(std::string_view text) {
+  if (text.starts_with('-')) text.remove_prefix(1);
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 Result<void> set_groups(const ScheduleFlags& flags, StrategyOptions& options) {
   options.regroup_interval = flags.regroup_interval.value_or(0);
   if (flags.groups.empty() || flags.groups == "auto") return {};
-  std::uint64_t count = 0;
-  const char* const last = flags.groups.data() + flags.groups.size();
-  const auto [end, code] = std::from_chars(flags.groups.data(), last, count);
-  if (code == std::errc() && end == last) {
-    if (count < 1 || count > kGroupsMax) {
-      return usage(fmt::format("--groups {}: from 1 to {}", count, kGroupsMax));
+  if (is_whole_number(flags.groups)) {
+    std::uint64_t count = 0;
+    const char* const last = flags.groups.data() + flags.groups.size();
+    const auto [end, code] = std::from_chars(flags.groups.data(), last, count);
+    if (code != std::errc() || end != last || count < 1 || count > kGroupsMax) {
+      return usage(fmt::format("--groups {}: from 1 to {}", flags.groups, kGroupsMax));
     }
     options.group_count = count;
     return {};

@@ -4,6 +4,7 @@
 
 #include <speedo/core/solver.hpp>
 
+#include "base/log.hpp"
 #include "main/cluster_flags.hpp"
 #include "main/command_line.hpp"
 #include "main/commands.hpp"
@@ -46,12 +47,15 @@ Result<void> check_groups(const ClusterFlags& flags, std::uint64_t workers) {
   SPEEDO_ASSIGN(const std::vector<Schedule> stages, make_stages(flags));
   std::set<std::string> names;
   for (std::uint64_t number = 0; number < workers; ++number) names.insert(worker_name(number));
-  for (const Schedule& stage : stages) {
-    for (const std::vector<std::string>& group : stage.strategy.groups) {
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+    const std::string place = flags.schedule.groups.empty()
+                                  ? fmt::format("stage {}: the group file", stage + 1)
+                                  : "the group file " + flags.schedule.groups;
+    for (const std::vector<std::string>& group : stages[stage].strategy.groups) {
       for (const std::string& name : group) {
         if (names.contains(name)) continue;
         return Error{ErrorCode::kConfig,
-                     "the group file names '" + name + "', which no worker is: here they are " +
+                     place + " names '" + name + "', which no worker is: here they are " +
                          worker_name(0) + " to " + worker_name(workers - 1)};
       }
     }

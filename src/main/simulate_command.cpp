@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include <CLI/CLI.hpp>
@@ -27,8 +28,11 @@
 namespace speedo {
 namespace {
 
+constexpr const char* kSeeds = "1..100";
+
 struct SimulateFlags {
-  std::string strategy = "all", workers = "2:64", seeds = "1..100", replay;
+  std::string strategy = "all", workers = "2:64";
+  std::optional<std::string> seeds, replay;
   int threads = 0;
   bool trace = false;
 };
@@ -70,8 +74,8 @@ void add_flags(CLI::App& app, SimulateFlags& flags) {
   takes(app.add_option("--seeds", flags.seeds, "Seeds to simulate (default 1..100)"), "A..B")
       ->group(group);
   takes(app.add_option("--replay", flags.replay,
-                       "Simulate this seed alone and print all that happens; --strategy and "
-                       "--workers as they were"),
+                       "Simulate this seed alone and print all that happens (--trace is implied); "
+                       "--strategy and --workers as they were"),
         "SEED")
       ->group(group);
   app.add_flag("--trace", flags.trace, "Print all that happens, of every seed")->group(group);
@@ -86,23 +90,36 @@ void add_flags(CLI::App& app, SimulateFlags& flags) {
       "  speedo simulate --strategy all --workers 2:64 --seeds 1..2000");
 }
 
+Result<void> check(const SimulateFlags& flags) {
+  if (!flags.replay) return {};
+  if (flags.seeds) {
+    return Error{ErrorCode::kUsage,
+                 "--replay simulates one seed, --seeds many: give one of them"};
+  }
+  if (flags.threads > 0) {
+    return Error{ErrorCode::kUsage,
+                 "--replay simulates one seed, --threads many at once: leave one of them out"};
+  }
+  return {};
+}
+
 Result<sim::Campaign> make_campaign(const SimulateFlags& flags) {
   sim::Campaign campaign;
   SPEEDO_ASSIGN(campaign.names, parse_schedule_names(flags.strategy));
   SPEEDO_ASSIGN(const NumberRange workers, parse_worker_range(flags.workers));
   campaign.workers = {workers.first, workers.last};
   NumberRange seeds;
-  if (flags.replay.empty()) {
-    SPEEDO_ASSIGN(seeds, parse_seeds(flags.seeds));
-  } else if (!parse_number(flags.replay, seeds.first)) {
-    return usage("replay", flags.replay,
+  if (!flags.replay) {
+    SPEEDO_ASSIGN(seeds, parse_seeds(flags.seeds.value_or(kSeeds)));
+  } else if (!parse_number(*flags.replay, seeds.first)) {
+    return usage("replay", *flags.replay,
                  "a seed: a whole number of 64 bits, as a violation names it");
   } else {
     seeds.last = seeds.first;
   }
   campaign.first_seed = seeds.first;
   campaign.last_seed = seeds.last;
-  const bool one_by_one = flags.trace || !flags.replay.empty();
+  const bool one_by_one = flags.trace || flags.replay.has_value();
   const int processors = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   campaign.threads = one_by_one ? 1 : flags.threads > 0 ? flags.threads : processors;
   return campaign;
@@ -145,8 +162,8 @@ class ProgressReport {
 
 Result<int> prove(const SimulateFlags& flags) {
   SPEEDO_ASSIGN(const sim::Campaign campaign, make_campaign(flags));
-  const bool traced = flags.trace || !flags.replay.empty();
-  if (!flags.replay.empty()) {
+  const bool traced = flags.trace || flags.replay.has_value();
+  if (flags.replay.has_value()) {
     const auto scenario =
         sim::draw_scenario(campaign.first_seed, campaign.names, campaign.workers);
     std::printf("seed=%llu strategy=%s: %s\n",
@@ -225,6 +242,7 @@ Result<int> simulate_command(const std::vector<std::string>& arguments) {
   add_flags(app, flags);
   SPEEDO_ASSIGN(const Parsed parsed, parse(app, arguments));
   if (parsed == Parsed::kDone) return 0;
+  SPEEDO_TRY(check(flags));
   set_up_console(false);
   // What the simulated processes log is about faults that were meant.
   spdlog::set_level(spdlog::level::off);

@@ -68,6 +68,16 @@ Result<sim::ClusterCosts> calibrated(const PlanFlags& flags, std::string& measur
   return calibration.cluster;
 }
 
+Result<void> check_moving_rate(const PlanFlags& flags,
+                               const std::vector<sim::PlanSchedule>& schedules) {
+  const bool used = std::any_of(schedules.begin(), schedules.end(), [](const auto& schedule) {
+    return is_elastic(default_update(schedule.strategy, 1).kind);
+  });
+  if (!flags.moving_rate || used) return {};
+  return Error{ErrorCode::kUsage, "--moving-rate is of elastic schedules, but --strategy " +
+                                      flags.strategy + " has none: add easgd, or leave it out"};
+}
+
 class PlanCommand {
  public:
   PlanCommand(const PlanFlags& flags, std::vector<sim::PlanSchedule> schedules,
@@ -182,6 +192,7 @@ Result<int> simulate_plan(const std::vector<std::string>& arguments) {
   SPEEDO_TRY(check(flags));
   SPEEDO_ASSIGN(std::vector<sim::PlanSchedule> schedules,
                 sim::parse_plan_schedules(flags.strategy));
+  SPEEDO_TRY(check_moving_rate(flags, schedules));
   SPEEDO_ASSIGN(std::vector<std::uint64_t> workers, parse_worker_counts(flags.workers));
 
   set_up_console(flags.debug);

@@ -156,6 +156,15 @@ Result<MachineCosts> read_machine(const std::string& file, const toml::table& ta
   keys.amount("bytes_per_second", false, machine.bytes_per_second);
   keys.require("name");
   keys.require("step_seconds");
+  if (machine.step_spread > sim::kStepSpreadMax) {
+    keys.fail(*keys.find("step_spread"),
+              fmt::format("step_spread must be at most {}", sim::kStepSpreadMax));
+  }
+  for (const double seconds : machine.step_seconds) {
+    if (seconds >= sim::kStepSecondsMin) continue;
+    keys.fail(*keys.find("step_seconds"),
+              fmt::format("step_seconds must be at least {}", sim::kStepSecondsMin));
+  }
   SPEEDO_TRY(keys.end());
   return machine;
 }

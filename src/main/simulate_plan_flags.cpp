@@ -20,7 +20,7 @@ constexpr const char* kFooter =
     "exchanges. Sampled durations come from --seed: the same seed gives the same plan.\n"
     "Speed-ups are relative to one worker of the first machine without a cluster.\n\n"
     "Examples:\n"
-    "  speedo simulate --cluster examples/simulate/cluster.toml --workers 1:8 --svg plan.svg\n"
+    "  speedo simulate --cluster examples/simulate/cluster.toml --workers 1:6 --svg plan.svg\n"
     "  speedo simulate --cluster cluster.toml --strategy sync,easgd,easgd:10 \\\n"
     "                  --train examples/digits/digits_solver.prototxt\n"
     "  speedo simulate --calibrate --solver examples/mnist/lenet_solver.prototxt \\\n"

@@ -61,8 +61,9 @@ Result<Schedule> make_stage(const ClusterFlags& flags, const HybridStage& stage,
   return made;
 }
 
-Result<std::vector<Schedule>> make_hybrid(const ClusterFlags& flags, std::uint64_t workers) {
-  SPEEDO_ASSIGN(const std::vector<HybridStage> written, hybrid_stages(flags));
+Result<std::vector<Schedule>> make_written(const ClusterFlags& flags,
+                                           const std::vector<HybridStage>& written,
+                                           std::uint64_t workers) {
   std::vector<Schedule> stages;
   for (const HybridStage& stage : written) {
     SPEEDO_ASSIGN(Schedule schedule, make_stage(flags, stage, workers));
@@ -71,6 +72,16 @@ Result<std::vector<Schedule>> make_hybrid(const ClusterFlags& flags, std::uint64
                    "needs maxIter, the merges it lasts: the next stage would never begin");
     }
     stages.push_back(std::move(schedule));
+  }
+  return stages;
+}
+
+Result<std::vector<Schedule>> make_hybrid(const ClusterFlags& flags, std::uint64_t workers) {
+  SPEEDO_ASSIGN(const std::vector<HybridStage> written, hybrid_stages(flags));
+  auto stages = make_written(flags, written, workers);
+  // What is wrong with a stage of a file is wrong with the file, not with the command line.
+  if (!stages && !flags.hybrid_file.empty() && stages.error().code == ErrorCode::kUsage) {
+    return Error{ErrorCode::kConfig, stages.error().message};
   }
   return stages;
 }

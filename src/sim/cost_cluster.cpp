@@ -56,11 +56,16 @@ Result<void> check_machine(const MachineCosts& machine) {
   SPEEDO_TRY(check_positive(name + "cores", machine.cores));
   SPEEDO_TRY(check_max(name + "cores", machine.cores, kCoresMax));
   SPEEDO_TRY(check_amount(name + "step_spread", machine.step_spread));
+  SPEEDO_TRY(check_max(name + "step_spread", machine.step_spread, kStepSpreadMax));
   SPEEDO_TRY(check_amount(name + "bytes_per_second", machine.bytes_per_second));
   if (machine.step_seconds.empty()) return bad(name + "step_seconds is empty");
   for (const double seconds : machine.step_seconds) {
     SPEEDO_TRY(check_positive(name + "step_seconds", seconds));
     SPEEDO_TRY(check_max(name + "step_seconds", seconds, kStepSecondsMax));
+    if (seconds < kStepSecondsMin) {
+      return bad(fmt::format("{}step_seconds is {}: at least {} can be simulated", name, seconds,
+                             kStepSecondsMin));
+    }
   }
   for (const double speed : machine.sharing) {
     SPEEDO_TRY(check_positive(name + "sharing", speed));

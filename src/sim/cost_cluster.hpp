@@ -9,6 +9,10 @@
 
 namespace speedo::sim {
 
+// Beyond these a step's duration is no duration any more, but a slip of the pen.
+constexpr double kStepSpreadMax = 10.0;
+constexpr double kStepSecondsMin = 1e-9;
+
 // Machines that are alike.
 struct MachineCosts {
   std::string name;

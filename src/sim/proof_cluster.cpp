@@ -307,7 +307,19 @@ void ProofCluster::watch_end(ProofMaster& master, const std::optional<Error>& er
   if (!superseded && (late || !is_transient(error->code))) {
     violations_.report(fmt::format("a master ends with an error: {}", error->message));
   }
-  // Whoever superseded it is to be found again.
+  if (any_master_alive()) ensure_master();
+  replace_master_soon();
+}
+
+void ProofCluster::replace_master_soon() {
+  world_.queue().after(kRestartPause, [this] { ensure_master(); });
+}
+
+// The newest master that lives is to be found by the workers; it may have outlived the one that
+// superseded it. If none lives, a new one starts.
+void ProofCluster::ensure_master() {
+  if (finished_) return;
+  if (!any_master_alive()) return start_master(true);
   ProofMaster* newest = nullptr;
   for (const auto& each : masters_) {
     ProofMaster& other = *each->master;
@@ -315,13 +327,6 @@ void ProofCluster::watch_end(ProofMaster& master, const std::optional<Error>& er
     if (alive && (newest == nullptr || other.epoch() > newest->epoch())) newest = &other;
   }
   if (newest != nullptr) world_.give_name(newest->node());
-  replace_master_soon();
-}
-
-void ProofCluster::replace_master_soon() {
-  world_.queue().after(kRestartPause, [this] {
-    if (!any_master_alive() && !finished_) start_master(true);
-  });
 }
 
 // Everything else goes on while one process stands still between two operations on the store.

@@ -64,6 +64,7 @@ class ProofCluster : private Observer {
                                         std::uint64_t epoch) const;
   void watch_end(ProofMaster& master, const std::optional<Error>& error);
   void replace_master_soon();
+  void ensure_master();
   void stand_still(ProofMaster& master, Instant time);
   std::unique_ptr<Strategy> make_watched(Mastership& mastership, const StrategyOptions& options);
   Mastership* mastership_of(const MasterNode& node);

@@ -85,9 +85,7 @@ bool ProofCluster::strike_master(const Fault& fault) {
   ProofMaster* master = current_master();
   const bool extra = fault.extra == 1;
   const auto start_later = [this, &fault] {
-    world_.queue().after(fault.length, [this] {
-      if (!any_master_alive() && !finished_) start_master(true);
-    });
+    world_.queue().after(fault.length, [this] { ensure_master(); });
   };
   switch (fault.kind) {
     case FaultKind::kKillMaster:
@@ -222,7 +220,7 @@ void ProofCluster::end_faults() {
     seats_[i].trainer->client().cancel_strike();
     if (!node.process().alive()) start_worker(i);
   }
-  if (!any_master_alive()) start_master(true);
+  ensure_master();
 }
 
 }  // namespace speedo::sim

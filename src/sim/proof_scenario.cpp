@@ -169,10 +169,14 @@ Scenario draw_scenario(std::uint64_t seed, const std::vector<std::string>& names
 
 std::string to_string(const Scenario& scenario) {
   const MasterConfig& config = scenario.config;
+  const std::string range =
+      config.workers_max == 0
+          ? fmt::format("{} or more", config.workers_min)
+          : fmt::format("{} to {}", config.workers_min, config.workers_max);
   std::string text = fmt::format(
-      "{} workers (start at {}, {} to {}), {} iterations, {} elements, lr {:.4g}, momentum {}{}{}",
-      scenario.workers, config.workers_start, config.workers_min, config.workers_max,
-      config.max_iteration, scenario.elements, scenario.learning_rate, scenario.momentum,
+      "{} workers (start at {}, {}), {} iterations, {} elements, lr {:.4g}, momentum {}{}{}",
+      scenario.workers, config.workers_start, range, config.max_iteration,
+      scenario.elements, scenario.learning_rate, scenario.momentum,
       config.shard_by_speed ? ", shards by speed" : "",
       scenario.mixes_messages ? ", messages mixed" : "");
   for (const Schedule& stage : config.stages) text += "; " + describe(stage);

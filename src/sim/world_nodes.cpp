@@ -46,7 +46,12 @@ void MasterNode::hear(PeerId peer, const MasterEvent& event) {
   if (!session_) return early_.push_back(event);
   if (!finish_) return take(event);
   if (!std::holds_alternative<master_event::Hello>(event)) return;
-  world_.to_worker(peer, worker_event::Stop{StopMessage{"the job is over"}});
+  if (!another_follows(finish_->error)) {
+    return world_.to_worker(peer, worker_event::Stop{StopMessage{"the job is over"}});
+  }
+  world_.to_worker(peer, worker_event::Refused{RefusedMessage{
+                             static_cast<std::uint32_t>(ErrorCode::kUnavailable), "it ended"}});
+  world_.forget_at_master(peer);
 }
 
 void MasterNode::execute(const master_command::SendWelcome& command) {

@@ -47,7 +47,10 @@ Result<void> ChunkWriter::choose_slot() {
     track_.epoch = epoch;
     track_.chunks = 0;
   }
-  if (!track_.known) {
+  // A server that came back without its last second shows an older manifest, which a master that
+  // dies before it can publish again leaves to its successor: what it names must not be written to.
+  const bool is_masters = epoch != 0;
+  if (!track_.known || is_masters) {
     auto old = read_manifest(*shared_, key_);
     if (old) {
       track_.known = old->info.epoch == epoch;

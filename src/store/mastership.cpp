@@ -63,16 +63,14 @@ Error bad_epoch(const std::string& job) {
                                         "' in the store is no epoch: remove that key"};
 }
 
-Error superseded(const std::string& job, const std::string& what, std::uint64_t epoch,
-                 const MasterAnswer& answer) {
-  std::string by = "a master of epoch " + std::to_string(answer.epoch);
-  if (!answer.holder.empty()) {
-    by = "the master '" + answer.holder + "' of epoch " + std::to_string(answer.epoch) +
-         ", whose lease has " + std::to_string(answer.left.count()) + " ms left,";
-  }
-  return Error{ErrorCode::kSuperseded, what + " of job '" + job + "': " + by +
-                                           " has taken over from this one, of epoch " +
-                                           std::to_string(epoch)};
+// A holder's first word is its name for people.
+Error superseded(const std::string& job, const std::string& what, const MasterAnswer& answer) {
+  const std::string name = answer.holder.substr(0, answer.holder.find(' '));
+  const std::string by = name.empty() ? "another master" : "the master " + name;
+  return Error{ErrorCode::kSuperseded,
+               what + " of job '" + job + "': " + by +
+                   " has taken over from this one; nothing more was written; stop this one, or "
+                   "take the job back with --take-over"};
 }
 
 }  // namespace
@@ -148,7 +146,7 @@ Result<void> execute_as_master(KeyValue& map, const std::string& job, const std:
   SPEEDO_ASSIGN(const MasterAnswer answer, decode_answer(operation->text));
   if (answer.kind == MasterAnswer::Kind::kDone) return {};
   if (answer.kind == MasterAnswer::Kind::kCorrupt) return bad_epoch(job);
-  return superseded(job, what, operation->master->epoch, answer);
+  return superseded(job, what, answer);
 }
 
 // A new epoch is proposed and not made by the store, so that a claim that is repeated because its
@@ -168,7 +166,7 @@ Result<ClaimAnswer> claim_job(KeyValue& map, const std::string& job, const Maste
     if (answer.kind == MasterAnswer::Kind::kHeld) {
       return ClaimAnswer{false, answer.epoch, std::move(answer.holder), answer.left};
     }
-    if (claim.epoch != 0) return superseded(job, "mastership", claim.epoch, answer);
+    if (claim.epoch != 0) return superseded(job, "mastership", answer);
     const std::uint64_t room = std::numeric_limits<std::uint64_t>::max() - answer.epoch;
     if (room == 0) return bad_epoch(job);
     // Further ahead each time, so that two who claim in turn do not outbid each other for ever.

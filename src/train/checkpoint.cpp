@@ -36,7 +36,7 @@ Result<Candidate> look_at(ParameterStore& store, const std::string& key,
   if (info.model != layout.digest()) {
     return Error{ErrorCode::kMismatch,
                  fmt::format("record '{}' in the store is of model {}, this net is {}; use another "
-                             "--keyName, or resume with the net that wrote it",
+                             "--key-name, or resume with the net that wrote it",
                              key, to_string(info.model), to_string(layout.digest()))};
   }
   const auto count = static_cast<std::uint64_t>(layout.element_count());
@@ -128,7 +128,7 @@ Result<Checkpoint> read_checkpoint(ParameterStore& store, const ParameterLayout&
   }
   if (damage) return *damage;
   return Error{ErrorCode::kNotFound,
-               "the store has no weights of this job; start it without --resume"};
+               "the store has no weights of this job"};
 }
 
 }  // namespace speedo

@@ -6,6 +6,12 @@
 
 namespace speedo {
 
+bool another_follows(const std::optional<Error>& end) {
+  if (!end) return false;
+  return is_transient(end->code) || end->code == ErrorCode::kFull ||
+         end->code == ErrorCode::kSuperseded;
+}
+
 void MasterSession::Impl::start_due_jobs() {
   if (const auto at = tests_.start()) out_.emplace_back(master_command::StartTest{*at});
   if (const auto at = snapshots_.start()) out_.emplace_back(master_command::StartSnapshot{*at});
@@ -88,9 +94,13 @@ void MasterSession::Impl::begin_end(Ending ending) {
   reports_.clear();
   const bool finish_says_it = ending_.error && ending_.error->message == ending_.reason;
   if (!finish_says_it) note(ending_.error.has_value(), "{}", ending_.reason);
-  for (const auto& [id, worker] : workers_) {
-    out_.emplace_back(master_command::SendStop{worker.peer, {clip_text(ending_.reason)}});
-  }
+  for (const auto& [id, worker] : workers_) send_away(worker.peer);
+}
+
+// From training that is over. One that is refused knocks again, until the next master is there.
+void MasterSession::Impl::send_away(PeerId peer) {
+  if (another_follows(ending_.error)) return refuse(peer, ErrorCode::kUnavailable, ending_.reason);
+  out_.emplace_back(master_command::SendStop{peer, {clip_text(ending_.reason)}});
 }
 
 // The last test and the last snapshot are of the last iteration, so they are asked for once the

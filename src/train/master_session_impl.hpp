@@ -162,6 +162,7 @@ struct MasterSession::Impl {
   void fail(const Error& error);          // the store is gone
   void end_superseded(const Error& error);
   void begin_end(Ending ending);
+  void send_away(PeerId peer);
   // A master that begins at the end may be there for the last snapshot alone.
   bool worth_saving() const {
     return iteration() > first_iteration_ || first_iteration_ >= config_.max_iteration;

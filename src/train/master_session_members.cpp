@@ -17,10 +17,7 @@ bool is_store_fault(ErrorCode code) {
 }  // namespace
 
 void MasterSession::Impl::handle(const master_event::Hello& event) {
-  if (!open()) {
-    out_.emplace_back(master_command::SendStop{event.peer, {clip_text(ending_.reason)}});
-    return;
-  }
+  if (!open()) return send_away(event.peer);
   end_earlier_lives(event);
   if (turned_away(event)) return;
   const WorkerId id{progress_.worker_ids++};

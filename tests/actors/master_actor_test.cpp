@@ -278,8 +278,11 @@ TEST_CASE("a merge that fails ends training with its error") {
   master.work.merges.front().done(Error{ErrorCode::kUnavailable, "store gone"});
   master.quiet.run();
   if (!master.work.snapshots.empty()) master.snapshot_done();
-  peer.die();
-  REQUIRE(master.ended);
+  const auto refused = peer.take<RefusedMessage>();   // It waits for the next master.
+  REQUIRE(refused);
+  CHECK(error_code_of(refused->code) == ErrorCode::kUnavailable);
+  CHECK_FALSE(peer.take<StopMessage>());
+  REQUIRE(master.wait_for([&] { return master.ended; }));
   REQUIRE(master.failure);
   CHECK(master.failure->code == ErrorCode::kUnavailable);
 }

@@ -51,7 +51,7 @@ class Cluster {
   std::optional<std::uint64_t> counted();
   // Waits until the store's weights have more than `iterations`.
   bool counts_beyond(std::uint64_t iterations,
-                     std::chrono::milliseconds patience = std::chrono::seconds{30});
+                     std::chrono::milliseconds patience = std::chrono::seconds{120});
   // Keys in the store of contributions and local weights.
   std::size_t worker_keys();
 

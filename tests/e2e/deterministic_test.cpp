@@ -86,7 +86,7 @@ class Job {
     return weights ? (*weights)->info().version : 0;
   }
   bool version_beyond(std::uint64_t version_wanted) {
-    for (int i = 0; i < 3000; ++i) {
+    for (int i = 0; i < 12000; ++i) {
       if (version() > version_wanted) return true;
       std::this_thread::sleep_for(std::chrono::milliseconds{10});
     }
@@ -117,7 +117,7 @@ TEST_CASE("a deterministic job whose master is killed has the bits of one that r
     Job whole(rule);
     Process& alone = whole.start_master(false);
     whole.start_workers();
-    const auto code = alone.wait();
+    const auto code = alone.wait(std::chrono::seconds{120});
     INFO("undisturbed: " << alone.errors());
     REQUIRE(code == 0);
     REQUIRE_FALSE(whole.snapshot(".caffemodel").empty());
@@ -133,7 +133,7 @@ TEST_CASE("a deterministic job whose master is killed has the bits of one that r
         master->wait();
         master = &job.start_master(true);
       }
-      const auto end = master->wait();
+      const auto end = master->wait(std::chrono::seconds{120});
       INFO("resumed: " << master->errors());
       REQUIRE(end == 0);
       const bool same_weights = job.snapshot(".caffemodel") == whole.snapshot(".caffemodel");

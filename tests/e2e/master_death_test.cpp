@@ -67,7 +67,7 @@ TEST_CASE("a master is killed at a random moment and started again: the workers 
       sleep_ms(random.below(1500));
       const char* resume = random.below(2) == 0 ? "--resume" : "--resume=auto";
       master = &cluster.start_master(flags + Arguments{resume});
-      REQUIRE(master->says("training starts"));
+      REQUIRE(master->says("training starts", std::chrono::seconds{120}));
       from = test::resumed_from(*master);
       CHECK(from <= seen);
       CHECK(from + job.lost_max >= seen);

@@ -251,6 +251,24 @@ TEST_CASE("Schedules that contradict themselves, and malformed stages and groups
                  {"host1", "worker0"});
 }
 
+TEST_CASE("Arguments that contradict each other, or say too little") {
+  Workplace place;
+  const auto fails = [&](const std::vector<std::string>& command, const std::string& what) {
+    expect_failure(place, command, 2, {what});
+  };
+  fails({"speedo", "simulate", "--replay", "3", "--seeds", "1..2"}, "--seeds");
+  fails({"speedo", "simulate", "--replay", "3", "--threads", "2"}, "--threads");
+  fails({"speedo", "run", "--max-iter", "3", "--maxIter", "4"},
+        "--max-iter is given twice: give it once");
+  fails({"speedo", "run", "--resume", "a.speedo"}, "write --resume=a.speedo");
+  fails({"speedo", "run", "--resume="}, "needs a value");
+  fails({"speedo", "convert"}, "'kind' is missing: idx, cifar, csv");
+  fails({"speedo", "mean"}, "'input' is missing: Database or data file");
+  fails({"speedo-master", "--solver", "s", "--redis", "redis://h:port"}, "port");
+  fails({"speedo", "simulate", "--cluster", "c.toml", "--strategy", "sync", "--moving-rate", "0.1"},
+        "--moving-rate");
+}
+
 TEST_CASE("Checkpoints that cannot be gone on from") {
   Workplace place;
   const std::string solver = place.write_solver("max_iter: 10");

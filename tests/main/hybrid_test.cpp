@@ -20,10 +20,10 @@ ClusterFlags with_hybrid(const std::string& text) {
   return flags;
 }
 
-std::string refused(const ClusterFlags& flags) {
+std::string refused(const ClusterFlags& flags, ErrorCode code = ErrorCode::kUsage) {
   const auto stages = make_stages(flags);
   REQUIRE_FALSE(stages);
-  CHECK(stages.error().code == ErrorCode::kUsage);
+  CHECK(stages.error().code == code);
   CHECK(stages.error().message.find('\n') == std::string::npos);
   return stages.error().message;
 }
@@ -134,6 +134,11 @@ TEST_CASE("A malformed TOML file is refused with line and column") {
       {"[[stage]]\ndrop = [1]\n", {"h.toml:2:1: "}},
       {"[[stage]]\n\"a b\" = 1\n", {"h.toml:2:1: "}},
       {"[[stage]]\nhelp = true\n", {"h.toml:2:1: "}},
+      {"[[stage]]\nmax_iter = 3\nmax-iter = 4\n", {"h.toml:3:1: 'max-iter' is given twice"}},
+      {"[[stage]]\nweedout = 3\ndrop = 3\n", {"h.toml:3:1: 'drop' is given twice"}},
+      {"[[stage]]\ntrain = 3\naverage_every = 3\n", {"h.toml:3:1: 'average_every' is given"}},
+      {"[[stage]]\nsync = 1\n", {"h.toml:2:1: ", "'sync' takes true or false"}},
+      {"[[stage]]\nmax-iter = 3\nstrategy = 'nonsense'\n", {"h.toml:3:1: ", "nonsense"}},
       {"stages = 3\n", {"h.toml:1:1: ", "stages"}},
       {"[stage]\nsync = true\n", {"h.toml:1:", "[[stage]]"}},
       {"stage = [1]\n", {"h.toml:1:10", "[[stage]]"}},
@@ -159,7 +164,8 @@ TEST_CASE("A contradiction in a TOML stage is refused with its place") {
   std::ofstream(folder / "h.toml") << "[[stage]]\nmax-iter = 3\nsync = true\ndrop = 3\n";
   ClusterFlags flags;
   flags.hybrid_file = (folder / "h.toml").string();
-  CHECK(refused(flags).find("h.toml:1:1, stage 1: --sync") != std::string::npos);
+  CHECK(refused(flags, ErrorCode::kConfig).find("h.toml:1:1, stage 1: --sync") !=
+        std::string::npos);
 }
 
 TEST_CASE("The sample file of stages is one") {

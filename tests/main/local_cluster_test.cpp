@@ -1,5 +1,6 @@
 // speedo run: the local cluster, from its start to the last trace of it.
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -272,6 +273,20 @@ TEST_CASE("A deterministic cluster that goes on is bit for bit one that was neve
   CHECK_FALSE(whole.empty());
   CHECK(whole == bytes_of(place.file("parts_iter_40.caffemodel")));
   CHECK(whole != bytes_of(place.file("parts_iter_17.caffemodel")));
+}
+
+TEST_CASE("A job that is complete ends at once, though no worker joined") {
+  ClusterPlace place;
+  const std::string solver = place.write_solver("max_iter: 10");
+  REQUIRE(place.run({"speedo", "run", "--solver", solver, "--workers", "2"}).exit_code == 0);
+  const auto begin = std::chrono::steady_clock::now();
+  const Outcome again = place.run({"speedo", "run", "--solver", solver, "--workers", "2",
+                                   "--resume=auto", "--max-iter", "5"});
+  INFO(again.errors);
+  CHECK(again.exit_code == 0);
+  CHECK(again.errors.find("iteration 10, above --max-iter 5") != std::string::npos);
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(4500));
+  CHECK(happens([&] { return place.no_trace(); }));
 }
 
 TEST_CASE("A cluster whose Redis dies saves what it has and says what happened") {

@@ -203,6 +203,14 @@ TEST_CASE("A bad group file is refused with its line") {
   CHECK(bad_groups("a b\n\nc a\n").find("groups:3: 'a' is in the group of line 1") !=
         std::string::npos);
   CHECK(bad_groups("a\x01\n").find("groups:1: ") != std::string::npos);
+  CHECK(bad_groups("a,b\n").find("groups:1: 'a,b' holds a comma: separate names by blanks") !=
+        std::string::npos);
+  for (const char* count : {"-1", "0", "4097", "99999999999999999999999"}) {
+    const auto made = schedule_of({"--groups", count});
+    REQUIRE_FALSE(made);
+    CHECK(made.error().code == ErrorCode::kUsage);
+    CHECK(made.error().message.find("from 1 to 4096") != std::string::npos);
+  }
   CHECK(bad_groups("# nothing\n").find("no group") != std::string::npos);
   CHECK(schedule_of({"--groups", "nowhere.txt"}).error().code == ErrorCode::kConfig);
   CHECK(schedule_of({"--groups", "nowhere.txt"}).error().message.find("nowhere.txt") !=

@@ -89,7 +89,7 @@ TEST_CASE("a lease that is renewed is held, one that is not ends", "[store][mast
   const auto late = store->claim_master(claim_of("host/1", epoch));
   REQUIRE(code_of(late) == ErrorCode::kSuperseded);
   REQUIRE_THAT(late.error().message, Catch::Contains("job 'test'") && Catch::Contains("host/2") &&
-                                         Catch::Contains("ms left"));
+                                         Catch::Contains("--take-over"));
 }
 
 TEST_CASE("a lease that ended unnoticed is renewed", "[store][master]") {

@@ -12,6 +12,11 @@ std::string code(ErrorCode error) {
   return "finish code " + std::to_string(static_cast<int>(error));
 }
 
+// Told to look for the next master.
+std::string refused(std::uint64_t peer) {
+  return fmt::format("refuse {} code {}", peer, static_cast<int>(ErrorCode::kUnavailable));
+}
+
 // A report of the one worker and its merge; `step` counts from 0.
 std::string step(MasterDriver& master, std::uint64_t step) {
   master.trained(5, 0, step);
@@ -202,7 +207,7 @@ TEST_CASE("a merge that fails ends training with its error, after a snapshot") {
   step(master, 0);
   master.trained(5, 0, 1);
   CHECK(master.on(master_event::MergeFailed{{1}, {ErrorCode::kUnavailable, "store gone"}}) ==
-        "stop 5; snapshot 1");
+        refused(5) + "; snapshot 1");
   CHECK(master.on(master_event::SnapshotFailed{kDiskGone}) == code(ErrorCode::kUnavailable));
   CHECK(master.noted(kDiskGone.message));
   CHECK(master.error->message == "store gone");
@@ -213,16 +218,31 @@ TEST_CASE("a store that is gone for good ends training with its error, after a s
   master.join(5, 0);
   step(master, 0);
   const Error gone{ErrorCode::kUnavailable, "store gone"};
-  CHECK(master.on(master_event::StoreLost{gone}) == "stop 5; snapshot 1");
+  CHECK(master.on(master_event::StoreLost{gone}) == refused(5) + "; snapshot 1");
   CHECK(master.on(master_event::StoreLost{gone}).empty());
+  CHECK(master.hello(5) == refused(5));   // it knocks again while the snapshot is written
   CHECK(master.snapshot_done(1) == code(ErrorCode::kUnavailable));
+}
+
+TEST_CASE("an error that starting again meets again stops the workers; a full store does not") {
+  for (const ErrorCode error : {ErrorCode::kRefused, ErrorCode::kCannotWrite, ErrorCode::kInternal,
+                                ErrorCode::kTimeout, ErrorCode::kFull}) {
+    CAPTURE(static_cast<int>(error));
+    const bool again = error == ErrorCode::kTimeout || error == ErrorCode::kFull;
+    const std::string away = again ? refused(5) : "stop 5";
+    MasterDriver master(config_for(2, 100));
+    master.join(5, 0);
+    CHECK(master.on(master_event::StoreLost{{error, "no"}}) == away + "; " + code(error));
+    CHECK(another_follows(master.error) == again);
+  }
+  CHECK(!another_follows(std::nullopt));
 }
 
 TEST_CASE("a store that is gone before training has begun leaves nothing to save") {
   MasterDriver master(config_for(2, 100));
   master.join(5, 0);
   CHECK(master.on(master_event::StoreLost{{ErrorCode::kUnavailable, "store gone"}}) ==
-        "stop 5; " + code(ErrorCode::kUnavailable));
+        refused(5) + "; " + code(ErrorCode::kUnavailable));
 }
 
 TEST_CASE("a fault of the store that the last worker met ends training with it") {

@@ -156,7 +156,7 @@ TEST_CASE("a stage that cannot be entered ends training with its error") {
   Draining master;
   CHECK(master.lost(6) == "enter 1");
   CHECK(master.on(master_event::StageFailed{{ErrorCode::kFull, "store full"}}) ==
-        "stop 5; snapshot 1");
+        fmt::format("refuse 5 code {}; snapshot 1", static_cast<int>(ErrorCode::kUnavailable)));
   CHECK(master.snapshot_done(1) ==
         fmt::format("finish code {}", static_cast<int>(ErrorCode::kFull)));
 }

@@ -170,7 +170,8 @@ TEST_CASE("a pause that lasts below_min_timeout ends training, with a snapshot")
   CHECK(master.tick(100).empty());
   master.lost(6);
   CHECK(master.tick(139).empty());
-  CHECK(master.tick(140) == "stop 5; snapshot 1");
+  CHECK(master.tick(140) == fmt::format("refuse 5 code {}; snapshot 1",
+                                        static_cast<int>(ErrorCode::kUnavailable)));
   CHECK(!master.session.progress().paused);
   CHECK(master.snapshot_done(1) ==
         fmt::format("finish code {}", static_cast<int>(ErrorCode::kTimeout)));
@@ -192,7 +193,9 @@ TEST_CASE("a pause that ends in time starts the count anew") {
   master.lost(7);
   CHECK(master.tick(99).empty());
   CHECK(master.tick(100) ==
-        fmt::format("stop 5; finish code {}", static_cast<int>(ErrorCode::kTimeout)));
+        fmt::format("refuse 5 code {}; finish code {}",
+                    static_cast<int>(ErrorCode::kUnavailable),
+                    static_cast<int>(ErrorCode::kTimeout)));
 }
 
 TEST_CASE("one that waits in a pause and dies is not started when it ends") {

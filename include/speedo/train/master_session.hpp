@@ -147,6 +147,10 @@ struct MasterProgress {
   bool paused = false;                  // fewer workers than workers_min
 };
 
+// Whether workers wait for another master after one that ended so: it was replaced, or starting
+// again can help.
+bool another_follows(const std::optional<Error>& end);
+
 using StrategyFactory =
     std::function<Result<std::unique_ptr<Strategy>>(const StrategyOptions& options)>;
 

@@ -74,7 +74,7 @@ struct TrainMessage {
   std::uint32_t stage = 0;          // of the job: which UpdateSpec
   std::uint32_t lr_scale_bits = 0x3F800000;  // bit pattern of a float, 1.0: factor on the rate
   // This worker's last run if its contribution was merged, else kNoRun: an elastic worker takes its
-  // half of the step then, and only then, times the weight (a float's bits) that it was merged with.
+  // half of the step then, and only then, times the weight it was merged with (a float's bits).
   std::uint64_t merged_run = kNoRun;
   std::uint32_t merged_weight_bits = 0x3F800000;
   auto fields() {
