@@ -230,7 +230,8 @@ Result<void> LocalCluster::start_worker(Worker worker) {
                                ? name + ".log"
                                : fmt::format("{}.restart{}.log", name, worker.restarts));
   ChildCommand command;
-  command.arguments = {program("speedo-worker"), "--master=" + address_, "--host=" + name};
+  command.arguments = {program("speedo-worker"), "--master=" + address_, "--host=" + name,
+                       "--compute-nice=" + std::to_string(options_.compute_nice)};
   command.environment = thread_environment(options_.workers);
   command.output = worker.log;
   SPEEDO_ASSIGN(worker.pid, children_.start(command));

@@ -13,6 +13,7 @@ struct LocalClusterOptions {
   std::vector<std::string> master_flags;  // passed on to speedo-master
   std::uint64_t workers = 1;
   std::uint64_t max_restarts = 0;  // of each worker
+  int compute_nice = 0;            // of each worker's compute threads
   bool json = false;               // what the master prints as its result
   std::filesystem::path log_dir;  // of worker logs; empty: the temporary folder
 };

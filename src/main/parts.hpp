@@ -10,7 +10,11 @@
 // The implementations behind the interfaces: the only place that picks them.
 namespace speedo {
 
-TrainerParts trainer_parts();
+constexpr int kComputeNiceMax = 19;
+
+// `compute_nice`: added to the nice value of the threads that compute, 0..kComputeNiceMax. So the exchange, which
+// needs a core for moments only, gets it at once though every core computes.
+TrainerParts trainer_parts(int compute_nice = 0);
 
 // The job's store on the Redis server at `uri`. Errors: as open_redis_store.
 Result<std::shared_ptr<ParameterStore>> open_store(const std::string& uri, const std::string& job);

@@ -13,6 +13,7 @@
 #include "main/hybrid.hpp"
 #include "main/later_flags.hpp"
 #include "main/local_cluster.hpp"
+#include "main/parts.hpp"
 #include "main/signals.hpp"
 #include "main/snapshot.hpp"
 #include "main/solver_file.hpp"
@@ -32,6 +33,14 @@ constexpr const char* kFooter =
 
 constexpr std::int64_t kRestartsMax = 1000000;
 
+// Workers, master and store share the cores. At 0 a merge of LeNet waits some milliseconds for one.
+constexpr int kComputeNice = 5;
+
+// Not one that the master knows, too.
+bool is_own(const std::string& flag) {
+  return flag.starts_with("--log-dir=") || flag.starts_with("--max-restarts=") ||
+         flag.starts_with("--compute-nice=");
+}
 
 // Finds what is wrong with the prototxts before anything is started.
 Result<void> check_files(const ClusterFlags& flags) {
@@ -71,6 +80,7 @@ Result<int> run_command(const std::vector<std::string>& arguments) {
   ClusterFlags flags;
   std::string log_dir;
   std::uint64_t max_restarts = 0;
+  int compute_nice = kComputeNice;
   add_cluster_flags(app, flags, ClusterRole::kRun);
   takes(app.add_option("--log-dir", log_dir,
                        "Folder for the workers' logs (default: a temporary one)"),
@@ -80,6 +90,11 @@ Result<int> run_command(const std::vector<std::string>& arguments) {
                              "Start a worker process that dies again, each at most so many times "
                              "(default 0)"),
               0, kRestartsMax)
+      ->group("Other");
+  takes_range(app.add_option("--compute-nice", compute_nice,
+                             "Lower the priority of the workers' compute threads by so much, so "
+                             "that master and store are not kept waiting; 0: not (default 5)"),
+              0, kComputeNiceMax)
       ->group("Other");
   app.footer(kFooter);
   SPEEDO_TRY(refuse_later_flags(arguments));
@@ -96,11 +111,11 @@ Result<int> run_command(const std::vector<std::string>& arguments) {
   LocalClusterOptions options;
   options.workers = workers.expected();
   options.max_restarts = max_restarts;
+  options.compute_nice = compute_nice;
   options.json = flags.json;
   options.log_dir = log_dir;
   for (const std::string& flag : normalized) {
-    if (flag.starts_with("--log-dir=") || flag.starts_with("--max-restarts=")) continue;
-    options.master_flags.push_back(flag);
+    if (!is_own(flag)) options.master_flags.push_back(flag);
   }
   return run_local_cluster(options);
 }

@@ -24,6 +24,7 @@ struct WorkerFlags {
   std::string master, redis, host, device = "cpu";
   std::uint64_t count = 1;
   std::uint16_t port = 0;
+  int compute_nice = 0;
   std::int64_t connect_timeout_s = 0;
   bool debug = false;
 };
@@ -52,6 +53,11 @@ void add_flags(CLI::App& app, WorkerFlags& flags) {
       ->group(group);
   takes_port(app.add_option("--port", flags.port, "SpeeDO's flag: a worker here opens no port"))
       ->group(group);
+  takes_range(app.add_option("--compute-nice", flags.compute_nice,
+                             "Lower the priority of the compute threads by so much, so that the "
+                             "exchange is not kept waiting (default 0)"),
+              0, kComputeNiceMax)
+      ->group("Other");
   takes(app.add_option("--device", flags.device, "cpu"), "WORD")->group("Other");
   app.add_flag("--debug", flags.debug, "Log more")->group("Other");
   app.footer(
@@ -95,7 +101,7 @@ Result<void> worker_program(const std::vector<std::string>& arguments) {
   options.session.device = flags.device;
   options.session.seed = pid;
   options.session.connect_timeout = std::chrono::seconds(flags.connect_timeout_s);
-  return run_worker(options, {stop_requested}, trainer_parts(), open_store);
+  return run_worker(options, {stop_requested}, trainer_parts(flags.compute_nice), open_store);
 }
 
 }  // namespace speedo
