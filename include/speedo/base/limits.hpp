@@ -42,10 +42,11 @@ inline constexpr int kNonFiniteRunsMax = 10;
 // Batches that are read ahead of the one being computed.
 inline constexpr int kPrefetchBatches = 3;
 
-// Attempts at one store operation before it is a named error, and the waits between them.
-inline constexpr int kStoreAttemptsMax = 8;
+// Attempts at one store operation before it is a named error, and the waits between them: 5 s in
+// all, and a server that is back serves again within half a second.
+inline constexpr int kStoreAttemptsMax = 14;
 inline constexpr std::chrono::milliseconds kStoreBackoffFirst{50};
-inline constexpr std::chrono::milliseconds kStoreBackoffMax{2000};
+inline constexpr std::chrono::milliseconds kStoreBackoffMax{500};
 inline constexpr std::chrono::milliseconds kStoreConnectTimeout{3000};
 inline constexpr std::chrono::milliseconds kStoreCommandTimeout{10000};
 
