@@ -75,8 +75,7 @@ Result<void> check_strategy_name(const std::string& name, const std::string& pla
   if (name.empty() || name == "hybrid" || find_strategy(name) != nullptr) return {};
   StrategyOptions options;
   options.name = name;
-  const auto made = make_strategy(options);
-  return bad(place, "--strategy " + name + ": " + (made ? "unknown" : made.error().message));
+  return bad(place, "--strategy " + name + ": " + make_strategy(options).error().message);
 }
 
 // `set` holds the options that keys before this one have set.

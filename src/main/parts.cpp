@@ -16,11 +16,12 @@ namespace speedo {
 
 namespace {
 
-// Of this thread and those that it makes.
+// Of this thread and those that it makes, against the process's first thread: a trainer's thread
+// makes another backend for another job, and must not sink further each time.
 void lower_priority(int nice) {
-  const auto self = static_cast<id_t>(::gettid());
-  const int now = ::getpriority(PRIO_PROCESS, self);
-  if (nice > 0 && ::setpriority(PRIO_PROCESS, self, now + nice) != 0) {
+  if (nice == 0) return;
+  const int process = ::getpriority(PRIO_PROCESS, static_cast<id_t>(::getpid()));
+  if (::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), process + nice) != 0) {
     SPEEDO_WARN("the compute threads keep their priority: {}", std::strerror(errno));
   }
 }

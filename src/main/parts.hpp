@@ -12,8 +12,9 @@ namespace speedo {
 
 constexpr int kComputeNiceMax = 19;
 
-// `compute_nice`: added to the nice value of the threads that compute, 0..kComputeNiceMax. So the
-// exchange, which needs a core for moments only, gets it at once though every core computes.
+// `compute_nice`: the nice value of the threads that compute, over the process's own,
+// 0..kComputeNiceMax. So the exchange, which needs a core for moments only, gets it at once though
+// every core computes.
 TrainerParts trainer_parts(int compute_nice = 0);
 
 // The job's store on the Redis server at `uri`. Errors: as open_redis_store.

@@ -37,6 +37,8 @@ struct SimulateFlags {
   bool trace = false;
 };
 
+bool is_traced(const SimulateFlags& flags) { return flags.trace || flags.replay; }
+
 Error usage(const std::string& flag, const std::string& text, const char* wanted) {
   return {ErrorCode::kUsage, "--" + flag + " '" + text + "' is not " + wanted};
 }
@@ -119,9 +121,8 @@ Result<sim::Campaign> make_campaign(const SimulateFlags& flags) {
   }
   campaign.first_seed = seeds.first;
   campaign.last_seed = seeds.last;
-  const bool one_by_one = flags.trace || flags.replay.has_value();
   const int processors = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  campaign.threads = one_by_one ? 1 : flags.threads > 0 ? flags.threads : processors;
+  campaign.threads = is_traced(flags) ? 1 : flags.threads > 0 ? flags.threads : processors;
   return campaign;
 }
 
@@ -162,8 +163,8 @@ class ProgressReport {
 
 Result<int> prove(const SimulateFlags& flags) {
   SPEEDO_ASSIGN(const sim::Campaign campaign, make_campaign(flags));
-  const bool traced = flags.trace || flags.replay.has_value();
-  if (flags.replay.has_value()) {
+  const bool traced = is_traced(flags);
+  if (flags.replay) {
     const auto scenario =
         sim::draw_scenario(campaign.first_seed, campaign.names, campaign.workers);
     std::printf("seed=%llu strategy=%s: %s\n",

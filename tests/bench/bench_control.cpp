@@ -14,19 +14,11 @@
 
 #include "actors/node.hpp"
 #include "base/log.hpp"
-#include "cpu/cpu_backend.hpp"
-#include "support/generated_feeds.hpp"
+#include "support/generated_parts.hpp"
 #include "support/redis_server.hpp"
 
 namespace speedo {
 namespace {
-
-TrainerParts parts() {
-  return {.make_backend = []() -> Result<std::unique_ptr<Backend>> { return make_cpu_backend(1); },
-          .make_feeds = []() -> std::unique_ptr<FeedFactory> {
-            return std::make_unique<test::GeneratedFeeds>();
-          }};
-}
 
 Result<std::shared_ptr<ParameterStore>> open_store(const std::string& uri,
                                                    const std::string& job) {
@@ -58,8 +50,9 @@ double merges_per_second(const std::string& redis, std::uint64_t workers, std::u
     times.first = times.last;
     times.first_iteration = progress.iteration;
   };
-  auto master = std::async(std::launch::async,
-                           [&] { return run_master(options, hooks, parts(), open_store); });
+  auto master = std::async(std::launch::async, [&] {
+    return run_master(options, hooks, test::cpu_parts(), open_store);
+  });
   const std::string where = address.get_future().get();
   std::vector<std::future<Result<void>>> running;
   for (std::uint64_t i = 0; i < workers; ++i) {
@@ -69,7 +62,7 @@ double merges_per_second(const std::string& redis, std::uint64_t workers, std::u
                                  .count = 1,
                                  .name_prefix = "bench",
                                  .session = {}};
-      return run_worker(worker, {}, parts(), open_store);
+      return run_worker(worker, {}, test::cpu_parts(), open_store);
     }));
   }
   const auto progress = master.get();

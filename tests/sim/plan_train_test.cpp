@@ -3,20 +3,12 @@
 #include <memory>
 #include <string>
 
-#include "cpu/cpu_backend.hpp"
 #include "plan_support.hpp"
 #include "sim/plan_train.hpp"
-#include "support/generated_feeds.hpp"
+#include "support/generated_parts.hpp"
 
 namespace speedo::sim {
 namespace {
-
-TrainerParts parts() {
-  return {.make_backend = []() -> Result<std::unique_ptr<Backend>> { return make_cpu_backend(1); },
-          .make_feeds = []() -> std::unique_ptr<FeedFactory> {
-            return std::make_unique<test::GeneratedFeeds>();
-          }};
-}
 
 JobSpec small_job() {
   JobSpec job;
@@ -45,7 +37,7 @@ PlanResult train(const std::string& schedule, std::uint64_t workers, std::uint64
   const TrainedNetOptions net_options{
       small_job(), options.schedule, workers,
       cluster.net.batch * options.schedule.update.steps_per_run};
-  auto net = make_trained_net(parts(), net_options);
+  auto net = make_trained_net(test::cpu_parts(), net_options);
   if (!net) FAIL(net.error().message);
   auto result = plan(cluster, options, **net);
   if (!result) FAIL(result.error().message);

@@ -9,25 +9,17 @@
 #include <vector>
 
 #include "support/catch.hpp"
-#include "support/generated_feeds.hpp"
+#include "support/generated_parts.hpp"
 
 #include <speedo/core/solver.hpp>
 #include <speedo/store/memory_store.hpp>
 #include <speedo/train/merger.hpp>
 #include <speedo/train/trainer.hpp>
 
-#include "cpu/cpu_backend.hpp"
 #include "train/job_nets.hpp"
 #include "train/job_solver.hpp"
 
 namespace speedo::test {
-
-inline TrainerParts cpu_parts() {
-  return {.make_backend = []() -> Result<std::unique_ptr<Backend>> { return make_cpu_backend(1); },
-          .make_feeds = []() -> std::unique_ptr<FeedFactory> {
-            return std::make_unique<GeneratedFeeds>();
-          }};
-}
 
 // Calls an asynchronous function and waits for what it gives its callback.
 template <class T, class Call>

@@ -1,0 +1,36 @@
+#include "main/parts.hpp"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+
+#include <speedo/backend/backend.hpp>
+
+#include "support/catch.hpp"
+
+namespace speedo {
+namespace {
+
+int priority_of(pid_t thread) { return ::getpriority(PRIO_PROCESS, static_cast<id_t>(thread)); }
+
+TEST_CASE("Compute threads are nicer than the process, however many backends they make") {
+  const int process = priority_of(::getpid());
+  int once = 0, twice = 0;
+  bool made = false;
+  std::thread([&] {
+    const TrainerParts parts = trainer_parts(5);
+    made = static_cast<bool>(parts.make_backend());
+    once = priority_of(::gettid());
+    made = parts.make_backend() && made;  // as for another job
+    twice = priority_of(::gettid());
+  }).join();
+  CHECK(made);
+  CHECK(once == std::min(process + 5, kComputeNiceMax));
+  CHECK(twice == once);
+  CHECK(priority_of(::getpid()) == process);
+}
+
+}  // namespace
+}  // namespace speedo
