@@ -10,8 +10,17 @@
 namespace speedo {
 namespace {
 
-double mean_magnitude(Backend& backend, std::int64_t count, const float* values) {
-  return count == 0 ? 0.0 : backend.sum_abs(count, values) / static_cast<double>(count);
+double mean_of(const Tensor& tensor, double sum) {
+  return tensor.count() == 0 ? 0.0 : sum / static_cast<double>(tensor.count());
+}
+
+// Padding holds zeros.
+double mean_magnitude(Backend& backend, const Tensor& tensor) {
+  return mean_of(tensor, backend.sum_abs(tensor.storage_count(), tensor.data()));
+}
+
+double mean_grad_magnitude(Backend& backend, const Tensor& tensor) {
+  return mean_of(tensor, backend.sum_abs(tensor.storage_count(), tensor.grad()));
 }
 
 // Caffe's display name of a parameter: its name if it is shared by name, else its index.
@@ -26,13 +35,12 @@ void log_forward(const Net& net, const Net::LayerView& view) {
   for (std::size_t i = 0; i < view.tops.size(); ++i) {
     const Tensor& top = *view.tops[i];
     SPEEDO_INFO("    [Forward] Layer {}, top blob {} data: {:g}", layer, view.top_names[i],
-                mean_magnitude(backend, top.count(), top.data()));
+                mean_magnitude(backend, top));
   }
   for (std::size_t i = 0; i < view.layer->parameters().size(); ++i) {
     const Tensor& parameter = *view.layer->parameters()[i];
     SPEEDO_INFO("    [Forward] Layer {}, param blob {} data: {:g}", layer,
-                display_name(net, view, i),
-                mean_magnitude(backend, parameter.count(), parameter.data()));
+                display_name(net, view, i), mean_magnitude(backend, parameter));
   }
 }
 
@@ -43,13 +51,13 @@ void log_backward(const Net& net, const Net::LayerView& view) {
     if (!view.propagate[i]) continue;
     const Tensor& bottom = *view.bottoms[i];
     SPEEDO_INFO("    [Backward] Layer {}, bottom blob {} diff: {:g}", layer, view.bottom_names[i],
-                mean_magnitude(backend, bottom.count(), bottom.grad()));
+                mean_grad_magnitude(backend, bottom));
   }
   for (std::size_t i = 0; i < view.layer->parameters().size(); ++i) {
     const Tensor& parameter = *view.layer->parameters()[i];
     if (net.layout().slots()[view.slots[i]].lr_mult == 0.0F || !parameter.has_grad()) continue;
     SPEEDO_INFO("    [Backward] Layer {}, param blob {} diff: {:g}", layer, i,
-                mean_magnitude(backend, parameter.count(), parameter.grad()));
+                mean_grad_magnitude(backend, parameter));
   }
 }
 
@@ -75,12 +83,12 @@ Result<float> accumulate_with_debug_info(Net& net, int iter_size) {
     for (std::size_t i = 0; i < layers.size(); ++i) {
       SPEEDO_ASSIGN(const float layer_loss, net.forward_layer(i));
       pass_loss += static_cast<double>(layer_loss);
-      log_forward(net, layers[i]);
+      if (!layers[i].is_reorder) log_forward(net, layers[i]);
     }
     loss += static_cast<float>(pass_loss);
     for (std::size_t i = layers.size(); i-- > 0;) {
       net.backward_layer(i);
-      if (layers[i].needs_backward) log_backward(net, layers[i]);
+      if (layers[i].needs_backward && !layers[i].is_reorder) log_backward(net, layers[i]);
     }
     log_norms(net);
   }

@@ -70,6 +70,15 @@ void Layer::request_parameter(Shape shape, const caffe::FillerParameter* filler)
   requests_.push_back({std::move(shape), filler});
 }
 
+void Layer::request_statistic(Shape shape) {
+  requests_.push_back({std::move(shape), nullptr, true});
+}
+
+Result<void> Layer::allocate(Tensor& tensor) {
+  if (context_.plan_only) return {};
+  return tensor.allocate(backend(), false);
+}
+
 Error Layer::error(std::string what, ErrorCode code) const {
   return {code, fmt::format("layer '{}' ({}): {}", name_, type_, what)};
 }

@@ -33,6 +33,7 @@ void NesterovRule::compute_update(std::int64_t iteration, const float* weights,
   const float base = rate(iteration);
   const float momentum = solver().momentum();
   for (const ParameterSlot& slot : layout().slots()) {
+    if (slot.is_statistic) continue;
     const Decay decay = decay_of(slot);
     SgdStep step;
     step.rate = base * slot.lr_mult;

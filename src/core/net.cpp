@@ -1,7 +1,5 @@
 #include <speedo/core/net.hpp>
 
-#include <algorithm>
-#include <map>
 #include <utility>
 
 #include <speedo/backend/backend.hpp>
@@ -13,15 +11,6 @@ namespace speedo {
 namespace {
 
 constexpr std::uint64_t kForwardStream = 3;
-
-// Tensors that share memory count once, with the largest of them.
-std::int64_t distinct_bytes(const std::map<const float*, std::int64_t>& counts) {
-  std::int64_t elements = 0;
-  for (const auto& [memory, count] : counts) {
-    elements += count;
-  }
-  return elements * static_cast<std::int64_t>(sizeof(float));
-}
 
 }  // namespace
 
@@ -53,6 +42,7 @@ Result<float> Net::Impl::weighted_loss(std::size_t layer) {
       options.backend->download({&value, 1}, top.data());
       loss += static_cast<double>(weight) * static_cast<double>(value);
     } else {
+      // The layout plan keeps such a top plain.
       options.backend->fill(top.count(), weight, top.grad());
       loss += options.backend->dot(top.count(), top.data(), top.grad());
     }
@@ -73,16 +63,27 @@ void Net::Impl::begin_backward() {
   }
 }
 
-// A parameter's gradient is final after the first of its users, its owner, has run backward.
+// A parameter's gradient is final after the first of its users, its owner, has run backward, or the
+// layer that does it for the owner.
 void Net::Impl::report_gradients(std::size_t layer) {
+  if (!gradient_ready || views[layer].fused.backward) {
+    return;
+  }
   const LayerWiring& wires = wiring[layer];
-  if (!gradient_ready || wires.slots_begin == wires.slots_end) {
+  for (auto range = wires.fused_slots.rbegin(); range != wires.fused_slots.rend(); ++range) {
+    report_slots(*range);
+  }
+  report_slots(wires.slots);
+}
+
+void Net::Impl::report_slots(SlotRange range) {
+  if (range.begin == range.end) {
     return;
   }
   const auto slots = parameters->layout.slots();
-  const std::int64_t begin = slots[wires.slots_begin].offset;
-  const std::int64_t end = wires.slots_end < slots.size() ? slots[wires.slots_end].offset
-                                                          : parameters->layout.element_count();
+  const std::int64_t begin = slots[range.begin].offset;
+  const std::int64_t end =
+      range.end < slots.size() ? slots[range.end].offset : parameters->layout.element_count();
   gradient_ready(begin, end - begin);
 }
 
@@ -105,17 +106,20 @@ Result<float> Net::forward_layer(std::size_t index) {
     impl_->begin_forward();
   }
   const LayerView& view = impl_->views[index];
-  SPEEDO_TRY(view.layer->forward(view.bottoms, view.tops));
-  impl_->count_layer();
+  if (!view.fused.forward) {
+    SPEEDO_TRY(view.layer->forward(view.bottoms, view.tops));
+    impl_->count_layer();
+  }
   return impl_->weighted_loss(index);
 }
 
 void Net::backward_layer(std::size_t index) {
+  SPEEDO_ASSERT(impl_->options.trains);
   if (index + 1 == impl_->views.size()) {
     impl_->begin_backward();
   }
   const LayerView& view = impl_->views[index];
-  if (view.needs_backward) {
+  if (view.needs_backward && !view.fused.backward) {
     view.layer->backward(view.tops, view.propagate, view.bottoms);
     impl_->count_layer();
   }
@@ -154,10 +158,11 @@ void Net::set_data_span(const DataSpan& span) {
 }
 
 Result<void> Net::reshape() {
+  impl_->forget_plan();
   for (const LayerView& view : impl_->views) {
     SPEEDO_TRY(impl_->shape_layer(view));
   }
-  return impl_->allocate_blobs();
+  return impl_->plan();
 }
 
 const std::string& Net::name() const { return impl_->name; }
@@ -198,20 +203,19 @@ const Arena& Net::weights() const { return impl_->parameters->weights; }
 Arena& Net::gradients() { return impl_->parameters->gradients; }
 
 Net::Memory Net::memory() const {
-  std::map<const float*, std::int64_t> values;
-  std::map<const float*, std::int64_t> gradients;
-  for (const Impl::Blob& blob : impl_->blobs) {
-    const Tensor& tensor = *blob.tensor;
-    auto& count = values[tensor.data()];
-    count = std::max(count, tensor.count());
-    if (tensor.has_grad()) {
-      auto& grad_count = gradients[tensor.grad()];
-      grad_count = std::max(grad_count, tensor.count());
+  Memory memory = impl_->memory;
+  for (const LayerView& view : impl_->views) {
+    if (view.fused.forward && view.fused.backward) {
+      continue;
     }
+    memory.workspace_bytes += view.layer->workspace_bytes() + view.layer->info().workspace_bytes;
   }
-  const std::int64_t arena_bytes =
-      impl_->parameters->layout.element_count() * static_cast<std::int64_t>(sizeof(float));
-  return {distinct_bytes(values), distinct_bytes(gradients), arena_bytes, arena_bytes};
+  memory.scratch_bytes = impl_->options.backend->scratch_bytes();
+  if (impl_->options.share_parameters == nullptr) {
+    memory.parameter_bytes = memory.parameter_grad_bytes =
+        impl_->parameters->layout.element_count() * static_cast<std::int64_t>(sizeof(float));
+  }
+  return memory;
 }
 
 }  // namespace speedo

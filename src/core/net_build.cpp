@@ -41,6 +41,8 @@ LayerContext context_of(const NetOptions& options, Random& random, std::size_t t
   context.feed_options = {options.phase, options.seed, options.base, options.start_fraction,
                           static_cast<int>(top_count)};
   context.random = &random;
+  context.plan_only = options.plan_only;
+  context.keep_blobs = options.keep_blobs || !options.kept_blobs.empty();
   return context;
 }
 
@@ -92,10 +94,10 @@ Result<void> Net::Impl::build(const caffe::NetParameter& parameter) {
   for (caffe::LayerParameter& message : messages) {
     message.clear_blobs();  // They are in the arena now.
   }
-  return allocate_blobs();
+  return plan();
 }
 
-Result<void> Net::Impl::add_layer(const caffe::LayerParameter& message) {
+Result<void> Net::Impl::add_layer(caffe::LayerParameter& message) {
   if (message.propagate_down_size() != 0 &&
       message.propagate_down_size() != message.bottom_size()) {
     return layer_error(message, fmt::format("propagate_down must be given for all {} bottoms or "
@@ -109,6 +111,7 @@ Result<void> Net::Impl::add_layer(const caffe::LayerParameter& message) {
   SPEEDO_TRY(connect_bottoms(message, view));
   SPEEDO_TRY(connect_tops(message, view));
   SPEEDO_TRY(set_up_layer(message, view));
+  SPEEDO_TRY(freeze_statistics(view, message));
   SPEEDO_TRY(set_loss_weights(message, view));
   mark_needs_backward(message, views.size() - 1);
   return {};
@@ -184,6 +187,23 @@ Result<void> Net::Impl::set_up_layer(const caffe::LayerParameter& message, Layer
   return {};
 }
 
+// No solver may change what forward passes keep; the message says so, as Caffe's weight files do.
+Result<void> Net::Impl::freeze_statistics(const LayerView& view, caffe::LayerParameter& message) {
+  const auto& requests = view.layer->parameter_requests();
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const int index = static_cast<int>(i);
+    if (!requests[i].is_statistic) continue;
+    while (message.param_size() < index) message.add_param();
+    if (message.param_size() == index) message.add_param()->set_lr_mult(0.0F);
+    const float lr_mult = message.param(index).lr_mult();
+    if (lr_mult == 0.0F) continue;
+    return layer_error(message, fmt::format("parameter {} is a statistic that no solver changes, "
+                                            "but its lr_mult is {}; set it to 0 or leave param out",
+                                            i, lr_mult));
+  }
+  return {};
+}
+
 Result<void> Net::Impl::shape_layer(const LayerView& view) const {
   SPEEDO_TRY(view.layer->reshape(view.bottoms, view.tops));
   for (std::size_t i = 0; i < view.tops.size(); ++i) {
@@ -215,12 +235,5 @@ Result<void> Net::Impl::set_loss_weights(const caffe::LayerParameter& message,
 
 // Outputs come in the order of their names, as in Caffe's log.
 void Net::Impl::collect_outputs() { output_names.assign(unread.begin(), unread.end()); }
-
-Result<void> Net::Impl::allocate_blobs() {
-  for (Blob& blob : blobs) {
-    SPEEDO_TRY(blob.tensor->allocate(*options.backend, blob.needs_grad));
-  }
-  return {};
-}
 
 }  // namespace speedo

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -13,6 +14,8 @@
 #include "caffe.pb.h"
 
 namespace speedo {
+
+class BlobTimeline;
 
 // Weights and gradients with their layout: one object for a training net and its test nets.
 struct NetParameters {
@@ -35,20 +38,69 @@ class BatchCursor {
 
 // The state of a net and the steps of its construction, in the order in which they run.
 struct Net::Impl {
+  struct Blob {
+    std::string name;
+    std::unique_ptr<Tensor> tensor;
+    bool needs_backward = false;  // a parameter before it wants a gradient
+    bool needs_grad = false;      // the backward pass touches its gradient
+  };
+  struct SlotRange {
+    std::size_t begin = 0, end = 0;
+  };
+  struct LayerWiring {
+    std::vector<std::size_t> bottoms, tops;  // blobs
+    std::vector<float> loss_weights;         // per top
+    std::vector<bool> parameter_needs_grad;
+    SlotRange slots;                     // that this layer owns
+    std::vector<SlotRange> fused_slots;  // of the layers whose backward pass this one does
+  };
+  // What a plan adds to: hidden blobs, Reorder layers.
+  struct Graph {
+    std::vector<LayerView> views;
+    std::vector<LayerWiring> wiring;
+    std::unordered_map<std::string, std::size_t> blob_index;
+    std::size_t blob_count = 0;
+  };
+  // A slot's multipliers may be given by any of its users, but only one value each.
+  struct SlotUse {
+    std::size_t layer = 0;
+    int index = 0;
+    bool has_lr_mult = false, has_decay_mult = false;
+  };
+
   explicit Impl(const NetOptions& net_options);
 
   Result<void> build(const caffe::NetParameter& parameter);
 
   // net_build.cpp: layers one after another, each connected, set up and shaped.
-  Result<void> add_layer(const caffe::LayerParameter& message);
+  Result<void> add_layer(caffe::LayerParameter& message);
   Result<void> connect_bottoms(const caffe::LayerParameter& message, LayerView& view);
   Result<void> connect_tops(const caffe::LayerParameter& message, LayerView& view);
   Result<void> set_up_layer(const caffe::LayerParameter& message, LayerView& view);
+  Result<void> freeze_statistics(const LayerView& view, caffe::LayerParameter& message);
   Result<void> set_loss_weights(const caffe::LayerParameter& message, const LayerView& view);
   Result<void> shape_layer(const LayerView& view) const;
   std::size_t add_blob(const std::string& blob_name);
   void collect_outputs();
-  Result<void> allocate_blobs();
+
+  // net_plan.cpp, fusion_plan.cpp, layout_plan.cpp, memory_plan.cpp: from shapes to a net that can
+  // run; again after shapes changed.
+  Result<void> plan();
+  void forget_plan();
+  void fuse_layers();
+  void fuse_into(std::size_t layer);
+  void part_in_place_layers();
+  void give_own_top(std::size_t layer);
+  Result<void> plan_layouts();
+  Result<void> read_in_layout(LayerView& view, LayerWiring& wires, std::size_t bottom,
+                              Layout layout);
+  std::size_t find_reorder(const Tensor& source, Layout layout) const;
+  Result<void> add_reorder(std::size_t position, const LayerView& reader, const LayerWiring& wires,
+                           std::size_t bottom, Layout layout);
+  Result<void> prepare_layers();
+  BlobTimeline make_timeline() const;
+  void keep_blobs(BlobTimeline& timeline) const;
+  Result<void> plan_memory();
 
   // backward_plan.cpp: which layers and bottoms take part in the backward pass.
   void mark_needs_backward(const caffe::LayerParameter& message, std::size_t layer);
@@ -70,35 +122,16 @@ struct Net::Impl {
   void begin_backward();
   Result<float> weighted_loss(std::size_t layer);
   void report_gradients(std::size_t layer);
+  void report_slots(SlotRange range);
   void count_layer() {
     if (layer_counter != nullptr) layer_counter->fetch_add(1, std::memory_order_relaxed);
   }
-
-  struct Blob {
-    std::string name;
-    std::unique_ptr<Tensor> tensor;
-    bool needs_backward = false;  // a parameter before it wants a gradient
-    bool needs_grad = false;      // the backward pass touches its gradient
-  };
-  struct LayerWiring {
-    std::vector<std::size_t> bottoms, tops;  // blobs
-    std::vector<float> loss_weights;         // per top
-    std::vector<bool> parameter_needs_grad;
-    std::vector<std::unique_ptr<Tensor>> parameters;
-    std::size_t slots_begin = 0, slots_end = 0;  // the slots that this layer owns
-  };
-  // A slot's multipliers may be given by any of its users, but only one value each.
-  struct SlotUse {
-    std::size_t layer = 0;
-    int index = 0;
-    bool has_lr_mult = false, has_decay_mult = false;
-  };
 
   NetOptions options;
   std::string name;
   bool is_forced = false;
   std::vector<caffe::LayerParameter> messages;
-  std::vector<std::unique_ptr<Layer>> layers;
+  std::vector<std::unique_ptr<Layer>> layers, reorders;
   std::vector<LayerView> views;
   std::vector<LayerWiring> wiring;
   std::vector<Blob> blobs;
@@ -106,7 +139,12 @@ struct Net::Impl {
   std::unordered_map<std::string, std::size_t> blob_index;
   std::set<std::string> unread;  // blobs that no layer has read yet
 
+  std::optional<Graph> unplanned;  // as the prototxt has it, once there is a plan
+  Buffer blob_memory;
+  Memory memory;  // of blobs
+
   std::shared_ptr<NetParameters> parameters;
+  std::vector<std::unique_ptr<Tensor>> parameter_tensors;
   std::vector<SlotUse> slot_uses;
   std::unordered_map<std::string, std::size_t> slot_of_name;
 

@@ -85,12 +85,12 @@ Result<void> Net::Impl::place_parameters() {
                          "another layer with parameters has the same name; weights "
                          "are stored by layer name, so rename one of them");
     }
-    wiring[layer].slots_begin = parameters->layout.slots().size();
+    wiring[layer].slots.begin = parameters->layout.slots().size();
     for (std::size_t i = 0; i < count; ++i) {
       SPEEDO_ASSIGN(const std::size_t slot, place_parameter(layer, static_cast<int>(i)));
       views[layer].slots.push_back(slot);
     }
-    wiring[layer].slots_end = parameters->layout.slots().size();
+    wiring[layer].slots.end = parameters->layout.slots().size();
   }
   return {};
 }
@@ -98,12 +98,14 @@ Result<void> Net::Impl::place_parameters() {
 Result<std::size_t> Net::Impl::place_parameter(std::size_t layer, int index) {
   const caffe::LayerParameter& message = messages[layer];
   const caffe::ParamSpec& spec = spec_of(message, index);
-  const Shape& shape =
-      views[layer].layer->parameter_requests()[static_cast<std::size_t>(index)].shape;
+  const ParameterRequest& request =
+      views[layer].layer->parameter_requests()[static_cast<std::size_t>(index)];
+  const Shape& shape = request.shape;
   const auto known = spec.name().empty() ? slot_of_name.end() : slot_of_name.find(spec.name());
   if (known == slot_of_name.end()) {
-    const std::size_t slot = parameters->layout.add(
-        {message.name(), index, spec.name(), shape, 0, spec.lr_mult(), spec.decay_mult()});
+    const std::size_t slot =
+        parameters->layout.add({message.name(), index, spec.name(), shape, 0, spec.lr_mult(),
+                                spec.decay_mult(), request.is_statistic});
     slot_uses.push_back({layer, index, spec.has_lr_mult(), spec.has_decay_mult()});
     if (!spec.name().empty()) {
       slot_of_name[spec.name()] = slot;
@@ -122,6 +124,7 @@ Result<std::size_t> Net::Impl::place_parameter(std::size_t layer, int index) {
 
 Result<void> Net::Impl::share_with(const Net& owner) {
   const Impl& source = *owner.impl_;
+  SPEEDO_ASSERT(options.plan_only || !source.options.plan_only);
   parameters = source.parameters;
   for (std::size_t layer = 0; layer < views.size(); ++layer) {
     const auto& requests = views[layer].layer->parameter_requests();
@@ -158,6 +161,7 @@ Result<void> Net::Impl::share_with(const Net& owner) {
 }
 
 Result<void> Net::Impl::create_arenas() {
+  if (options.plan_only) return {};
   const std::int64_t count = parameters->layout.element_count();
   SPEEDO_ASSIGN(parameters->weights, Arena::create(*options.backend, count));
   SPEEDO_ASSIGN(parameters->gradients, Arena::create(*options.backend, count));
@@ -188,10 +192,11 @@ void Net::Impl::bind_parameters() {
     std::vector<Tensor*> bound;
     for (std::size_t i = 0; i < requests.size(); ++i) {
       const ParameterSlot& slot = parameters->layout.slots()[views[layer].slots[i]];
-      auto& tensor =
-          wiring[layer].parameters.emplace_back(std::make_unique<Tensor>(requests[i].shape));
-      tensor->bind(parameters->weights.data() + slot.offset,
-                   parameters->gradients.data() + slot.offset);
+      auto& tensor = parameter_tensors.emplace_back(std::make_unique<Tensor>(requests[i].shape));
+      if (!options.plan_only) {
+        tensor->bind(parameters->weights.data() + slot.offset,
+                     parameters->gradients.data() + slot.offset);
+      }
       bound.push_back(tensor.get());
     }
     views[layer].layer->bind_parameters(std::move(bound), wiring[layer].parameter_needs_grad);

@@ -115,10 +115,11 @@ void Net::to_proto(caffe::NetParameter& target, bool with_diff) const {
   target.Clear();
   target.set_name(impl_->name);
   Backend& backend = *impl_->options.backend;
-  for (std::size_t layer = 0; layer < impl_->views.size(); ++layer) {
-    const LayerView& view = impl_->views[layer];
+  auto source = impl_->messages.begin();
+  for (const LayerView& view : impl_->views) {
+    if (view.is_reorder) continue;
     caffe::LayerParameter& message = *target.add_layer();
-    message = impl_->messages[layer];
+    message = *source++;
     // Caffe writes down the weight that a loss has by default.
     if (message.loss_weight_size() == 0 && view.layer->default_loss_weight(0) != 0.0F) {
       message.add_loss_weight(view.layer->default_loss_weight(0));

@@ -23,6 +23,7 @@ void SgdRule::compute_update(std::int64_t iteration, const float* weights, float
   const float scale = gradient_scale(gradients);
   const float base = rate(iteration);
   for (const ParameterSlot& slot : layout().slots()) {
+    if (slot.is_statistic) continue;
     const Decay decay = decay_of(slot);
     SgdStep step;
     step.rate = base * slot.lr_mult;

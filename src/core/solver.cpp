@@ -15,6 +15,7 @@
 #include "base/log.hpp"
 #include "caffe.pb.h"
 #include "core/debug_info.hpp"
+#include "core/kept_statistics.hpp"
 #include "core/net_outputs.hpp"
 #include "core/smoothed_loss.hpp"
 #include "core/solver_log.hpp"
@@ -52,14 +53,17 @@ Result<void> check_intervals(const caffe::SolverParameter& solver) {
 struct Solver::Impl {
   caffe::SolverParameter param;
   Hooks hooks;
+  FeedFactory* feeds = nullptr;  // may be null
   SolverNets nets;
   std::unique_ptr<UpdateRule> rule;
+  std::unique_ptr<KeptStatistics> statistics;  // as the iteration found them
   std::vector<TestScores> last_scores;
   SmoothedLoss smoothed{1};
   std::int64_t iteration = 0;
   std::int64_t last_snapshot = -1;
   std::int64_t displayed_iteration = 0;
   Instant displayed_at{};
+  Times times;
   int non_finite_in_a_row = 0;
   bool stopped = false;
 
@@ -67,6 +71,7 @@ struct Solver::Impl {
 
   void start(std::int64_t at);
   Result<void> iterate();
+  std::chrono::nanoseconds waited() const;
   Result<float> pass_over_data();
   Result<bool> accept_loss(float loss);
   void show_progress(float loss);
@@ -93,7 +98,9 @@ void Solver::Impl::start(std::int64_t at) {
 Result<void> Solver::Impl::iterate() {
   SPEEDO_TRY(test_if_due());
   if (stopped) return {};
+  statistics->keep();
   SPEEDO_ASSIGN(const float loss, pass_over_data());
+  if (!std::isfinite(loss)) statistics->restore();
   SPEEDO_ASSIGN(const bool accepted, accept_loss(loss));
   if (accepted) smoothed.add(loss);
   if (display_due()) show_progress(accepted ? smoothed.value() : loss);
@@ -105,10 +112,20 @@ Result<void> Solver::Impl::iterate() {
   return poll();
 }
 
+std::chrono::nanoseconds Solver::Impl::waited() const {
+  return feeds == nullptr ? std::chrono::nanoseconds(0) : feeds->totals().waited;
+}
+
 Result<float> Solver::Impl::pass_over_data() {
   const bool debug = param.debug_info() && display_due();
-  return debug ? accumulate_with_debug_info(*nets.train, param.iter_size())
-               : accumulate_gradients(*nets.train, param.iter_size());
+  const Instant start = steady_clock().now();
+  const std::chrono::nanoseconds waited_before = waited();
+  auto loss = debug ? accumulate_with_debug_info(*nets.train, param.iter_size())
+                    : accumulate_gradients(*nets.train, param.iter_size());
+  const std::chrono::nanoseconds data_wait = waited() - waited_before;
+  times.data_wait += data_wait;
+  times.compute += steady_clock().now() - start - data_wait;
+  return loss;
 }
 
 // Whether an iteration with this loss may change the weights.
@@ -154,8 +171,10 @@ void Solver::Impl::show_rate() const {
 
 void Solver::Impl::update() {
   Net& net = *nets.train;
+  const Instant start = steady_clock().now();
   rule->compute_update(iteration, net.weights().data(), net.gradients().data());
   apply_update(net.backend(), net.gradients().data(), net.weights());
+  times.compute += steady_clock().now() - start;
 }
 
 Result<void> Solver::Impl::snapshot() {
@@ -240,12 +259,14 @@ Result<std::unique_ptr<Solver>> Solver::create(const caffe::SolverParameter& sol
   auto impl = std::make_unique<Impl>();
   impl->param = solver;
   impl->hooks = std::move(hooks);
+  impl->feeds = options.feeds;
   SPEEDO_INFO("Initializing solver from parameters: \n{}", solver.DebugString());
   SPEEDO_TRY(check_intervals(solver));
   settle_seed(impl->param);
   SPEEDO_ASSIGN(impl->nets, create_nets(impl->param, options));
   SPEEDO_ASSIGN(impl->rule,
                 UpdateRule::create(impl->param, impl->nets.train->layout(), *options.backend));
+  impl->statistics = std::make_unique<KeptStatistics>(*impl->nets.train);
   SPEEDO_INFO("Solver scaffolding done.");
   impl->start(0);
   return std::unique_ptr<Solver>(new Solver(std::move(impl)));
@@ -255,6 +276,7 @@ Net& Solver::net() { return *impl_->nets.train; }
 const std::vector<std::unique_ptr<Net>>& Solver::test_nets() const { return impl_->nets.tests; }
 std::int64_t Solver::iteration() const { return impl_->iteration; }
 bool Solver::stopped() const { return impl_->stopped; }
+Solver::Times Solver::times() const { return impl_->times; }
 float Solver::smoothed_loss() const { return impl_->smoothed.value(); }
 const std::vector<TestScores>& Solver::last_scores() const { return impl_->last_scores; }
 

@@ -115,19 +115,15 @@ caffe::NetState merged_state(caffe::Phase phase, const caffe::NetParameter& net,
 }
 
 Result<std::unique_ptr<Net>> build(NetSource source, const caffe::NetState& state,
-                                   const SolverOptions& options, std::uint64_t seed,
-                                   const Net* share) {
+                                   const SolverOptions& options, NetOptions net_options) {
   *source.net.mutable_state() = state;
-  NetOptions net_options;
   net_options.phase = state.phase() == caffe::TRAIN ? Phase::kTrain : Phase::kTest;
   net_options.level = state.level();
   net_options.stages.assign(state.stage().begin(), state.stage().end());
   net_options.backend = options.backend;
   net_options.feeds = options.feeds;
   net_options.base = source.base;
-  net_options.seed = seed;
-  net_options.start_fraction = share == nullptr ? options.start_fraction : 0.0;
-  net_options.share_parameters = share;
+  net_options.plan_only = options.plan_only;
   return Net::create(source.net, net_options);
 }
 
@@ -165,16 +161,27 @@ Result<SolverNets> create_nets(const caffe::SolverParameter& solver, const Solve
       solver.random_seed() >= 0 ? solver.random_seed() : fresh_seed());
 
   SolverNets nets;
-  SPEEDO_INFO("Creating training net from {}", train.from);
+  if (!options.plan_only) SPEEDO_INFO("Creating training net from {}", train.from);
   const auto train_state = merged_state(caffe::TRAIN, train.net, &solver.train_state());
-  SPEEDO_ASSIGN(nets.train, build(train, train_state, options, seed, nullptr));
+  NetOptions train_options;
+  train_options.seed = seed;
+  train_options.start_fraction = options.start_fraction;
+  train_options.keep_blobs = solver.debug_info();
+  train_options.may_fuse = !solver.debug_info();
+  SPEEDO_ASSIGN(nets.train, build(train, train_state, options, train_options));
+  NetOptions test_options;
+  test_options.seed = seed;
+  test_options.share_parameters = nets.train.get();
+  test_options.trains = false;
   for (std::size_t i = 0; i < tests.size(); ++i) {
-    SPEEDO_INFO("Creating test net (#{}) specified by {}", i, tests[i].from);
+    if (!options.plan_only) {
+      SPEEDO_INFO("Creating test net (#{}) specified by {}", i, tests[i].from);
+    }
     const caffe::NetState* wish =
         solver.test_state_size() == 0 ? nullptr : &solver.test_state(static_cast<int>(i));
     const caffe::NetState state = merged_state(caffe::TEST, tests[i].net, wish);
     SPEEDO_ASSIGN(std::unique_ptr<Net> net,
-                  build(std::move(tests[i]), state, options, seed, nets.train.get()));
+                  build(std::move(tests[i]), state, options, test_options));
     nets.tests.push_back(std::move(net));
   }
   return nets;

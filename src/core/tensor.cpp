@@ -6,6 +6,24 @@
 #include <speedo/base/assert.hpp>
 
 namespace speedo {
+namespace {
+
+// Calls visit(where in the layout, where in plain order) for every element.
+template <class Visit>
+void for_each_element(const ArrayShape& shape, Layout layout, const Visit& visit) {
+  std::size_t plain = 0;
+  for (std::int64_t n = 0; n < shape.batch; ++n) {
+    for (std::int64_t c = 0; c < shape.channels; ++c) {
+      const std::int64_t first = n * layout.channels(shape.channels) * shape.spatial +
+                                 c / layout.block * layout.block * shape.spatial + c % layout.block;
+      for (std::int64_t i = 0; i < shape.spatial; ++i) {
+        visit(static_cast<std::size_t>(first + i * layout.block), plain++);
+      }
+    }
+  }
+}
+
+}  // namespace
 
 Tensor::Tensor() : data_(std::make_shared<Storage>()), grad_(std::make_shared<Storage>()) {}
 
@@ -13,7 +31,19 @@ Tensor::Tensor(Shape shape) : Tensor() { reshape(shape); }
 
 void Tensor::reshape(const Shape& shape) {
   shape_ = shape;
-  count_ = shape.count();
+  count_ = storage_count_ = shape.count();
+  layout_ = {};
+}
+
+void Tensor::set_layout(Layout layout) {
+  SPEEDO_ASSERT(layout.is_plain() || (shape_.axes() >= 2 && layout.block > 0));
+  layout_ = layout;
+  storage_count_ = array_shape().storage_count(layout);
+}
+
+ArrayShape Tensor::array_shape() const {
+  if (shape_.axes() < 2) return {1, 1, count_};
+  return {shape_[0], shape_[1], shape_.count(2)};
 }
 
 void Tensor::share_data(const Tensor& other) { data_ = other.data_; }
@@ -21,8 +51,18 @@ void Tensor::share_data(const Tensor& other) { data_ = other.data_; }
 void Tensor::share_grad(const Tensor& other) { grad_ = other.grad_; }
 
 void Tensor::bind(float* data, float* grad) {
-  data_ = std::make_shared<Storage>(Storage{Buffer(), data, count_});
-  grad_ = std::make_shared<Storage>(Storage{Buffer(), grad, grad == nullptr ? 0 : count_});
+  data_ = std::make_shared<Storage>();
+  grad_ = std::make_shared<Storage>();
+  place_data(data);
+  place_grad(grad);
+}
+
+void Tensor::place_data(float* memory) { place(*data_, memory); }
+
+void Tensor::place_grad(float* memory) { place(*grad_, memory); }
+
+void Tensor::place(Storage& storage, float* memory) const {
+  storage = {Buffer(), memory, memory == nullptr ? 0 : storage_count_};
 }
 
 Result<void> Tensor::allocate(Backend& backend, bool with_grad) {
@@ -39,13 +79,13 @@ float* Tensor::pointer(const Storage& storage) {
 }
 
 Result<void> Tensor::ensure(Storage& storage, Backend& backend) const {
-  if (pointer(storage) != nullptr && storage.capacity >= count_) {
+  if (pointer(storage) != nullptr && storage.capacity >= storage_count_) {
     return {};
   }
   // A view has exactly the room it was bound with.
   SPEEDO_ASSERT(storage.view == nullptr);
   // An empty tensor gets one element, so that "allocated" and "has a pointer" are the same.
-  const std::int64_t elements = count_ > 0 ? count_ : 1;
+  const std::int64_t elements = storage_count_ > 0 ? storage_count_ : 1;
   SPEEDO_ASSIGN(storage.owned,
                 backend.allocate(static_cast<std::size_t>(elements) * sizeof(float)));
   storage.capacity = elements;
@@ -72,8 +112,45 @@ const float* Tensor::grad() const {
   return pointer(*grad_);
 }
 
-bool Tensor::has_data() const { return pointer(*data_) != nullptr && data_->capacity >= count_; }
+bool Tensor::has_data() const {
+  return pointer(*data_) != nullptr && data_->capacity >= storage_count_;
+}
 
-bool Tensor::has_grad() const { return pointer(*grad_) != nullptr && grad_->capacity >= count_; }
+bool Tensor::has_grad() const {
+  return pointer(*grad_) != nullptr && grad_->capacity >= storage_count_;
+}
+
+std::vector<float> Tensor::values(Backend& backend) const { return download(backend, data()); }
+
+std::vector<float> Tensor::gradients(Backend& backend) const { return download(backend, grad()); }
+
+void Tensor::set_values(Backend& backend, std::span<const float> plain) {
+  upload(backend, plain, data());
+}
+
+void Tensor::set_gradients(Backend& backend, std::span<const float> plain) {
+  upload(backend, plain, grad());
+}
+
+// The order changes on the host, which needs no memory of the backend.
+
+std::vector<float> Tensor::download(Backend& backend, const float* memory) const {
+  std::vector<float> stored(static_cast<std::size_t>(storage_count_));
+  backend.download(stored, memory);
+  if (layout_.is_plain()) return stored;
+  std::vector<float> plain(static_cast<std::size_t>(count_));
+  for_each_element(array_shape(), layout_,
+                   [&](std::size_t from, std::size_t to) { plain[to] = stored[from]; });
+  return plain;
+}
+
+void Tensor::upload(Backend& backend, std::span<const float> plain, float* memory) const {
+  SPEEDO_ASSERT(static_cast<std::int64_t>(plain.size()) == count_);
+  if (layout_.is_plain()) return backend.upload(memory, plain);
+  std::vector<float> stored(static_cast<std::size_t>(storage_count_), 0.0F);
+  for_each_element(array_shape(), layout_,
+                   [&](std::size_t to, std::size_t from) { stored[to] = plain[from]; });
+  backend.upload(memory, stored);
+}
 
 }  // namespace speedo

@@ -47,11 +47,8 @@ void add_scores(std::vector<TestScores::Score>& sums, std::vector<TestScores::Sc
 
 std::vector<TestScores::Score> read_outputs(const Net& net) {
   std::vector<TestScores::Score> scores;
-  std::vector<float> values;
   for (const std::string& name : net.output_names()) {
-    const Tensor& output = *net.blob(name);
-    values.resize(static_cast<std::size_t>(output.count()));
-    net.backend().download(values, output.data());
+    const std::vector<float> values = net.blob(name)->values(net.backend());
     for (const float value : values) scores.push_back({name, value, net.loss_weight(name)});
   }
   return scores;

@@ -119,11 +119,23 @@ void UpdateRule::scale_rate(float scale) {
   rate_scale_ = scale;
 }
 
+// Of all that is a gradient: the places of statistics hold something else.
+double UpdateRule::squared_norm(const float* gradients) const {
+  double sum = 0.0;
+  std::int64_t begin = 0;
+  for (const ParameterSlot& slot : layout_.slots()) {
+    if (!slot.is_statistic) continue;
+    sum += backend_.dot(slot.offset - begin, gradients + begin, gradients + begin);
+    begin = slot.offset + slot.count();
+  }
+  return sum + backend_.dot(layout_.element_count() - begin, gradients + begin, gradients + begin);
+}
+
 float UpdateRule::gradient_scale(const float* gradients) const {
   const float mean = 1.0F / static_cast<float>(solver_->iter_size());
   const double limit = solver_->clip_gradients();
   if (limit < 0) return mean;
-  const double norm = std::sqrt(backend_.dot(layout_.element_count(), gradients, gradients));
+  const double norm = std::sqrt(squared_norm(gradients));
   if (!(norm > limit)) return mean;
   const double factor = limit / norm;
   SPEEDO_INFO(

@@ -5,195 +5,137 @@
 
 #include <speedo/base/assert.hpp>
 
-#include "cpu/elementwise.hpp"
-#include "cpu/gemm.hpp"
-#include "cpu/im2col.hpp"
+#include "cpu/convolution_im2col.hpp"
+#include "cpu/isa.hpp"
+#include "cpu/onednn.hpp"
 
 namespace speedo::cpu {
 namespace {
 
-// A product of fewer columns than this mostly reads its weights, so samples are joined up to it.
-// From 49 columns on joining gained nothing, and past 500 it lost a fifth to the caches.
-constexpr std::int64_t kColumnsWanted = 64;
+// Blocks may add this share of arithmetic by their padding before channels last, whose backward
+// kernels are some 10 to 30 % slower, is better.
+constexpr double kWasteMax = 1.25;
 
-std::int64_t round_up(std::int64_t count) { return (count + 15) / 16 * 16; }
+double flops(const ConvolutionShape& shape) {
+  return 2.0 * static_cast<double>(shape.batch * weight_count(shape)) *
+         static_cast<double>(count_of(shape.dst_size));
+}
 
-class GemmConvolution final : public Convolution {
+class ChosenConvolution final : public Convolution {
  public:
-  GemmConvolution(const ConvolutionShape& shape, ThreadPool& pool, Scratch& scratch)
-      : shape_(shape), pool_(pool), scratch_(scratch), im2col_(shape) {
-    group_outputs_ = shape.outputs / shape.groups;
-    src_sample_ = shape.groups * im2col_.src_count();
-    dst_sample_ = shape.outputs * im2col_.columns();
-    const std::int64_t columns = std::max<std::int64_t>(im2col_.columns(), 1);
-    const std::int64_t share = (shape.batch + pool.size() - 1) / pool.size();
-    samples_ =
-        std::clamp<std::int64_t>(kColumnsWanted / columns, 1, std::max<std::int64_t>(share, 1));
-    matrix_floats_ = round_up(im2col_.rows() * samples_ * columns);
-    gather_floats_ = round_up(group_outputs_ * samples_ * columns);
-    weights_floats_ = round_up(shape.outputs * im2col_.rows());
+  ChosenConvolution(const ConvolutionShape& shape, const Workplace& workplace) : shape_(shape) {
+    for (const ConvolutionPass pass : kConvolutionPasses) {
+      if (pass != ConvolutionPass::kForward && !shape.trains) break;
+      ConvolutionKernels*& chosen = by_pass_[static_cast<std::size_t>(pass)];
+      if (onednn_serves(shape, pass)) {
+        if (onednn_ == nullptr) onednn_ = make_onednn_kernels(shape, workplace);
+        chosen = onednn_.get();
+      } else {
+        if (im2col_ == nullptr) im2col_ = make_im2col_kernels(shape, workplace);
+        chosen = im2col_.get();
+      }
+      chosen->reserve(pass);
+    }
   }
 
-  Result<void> prepare() {
-    return scratch_.reserve(matrix_floats_ + gather_floats_ + weights_floats_ +
-                            round_up(shape_.outputs));
+  OperationInfo info() const override {
+    OperationInfo info;
+    info.forward_flops = flops(shape_);
+    info.backward_flops = 2.0 * flops(shape_);
+    std::vector<std::string> names;
+    for (const ConvolutionPass pass : kConvolutionPasses) {
+      const ConvolutionKernels* kernels = by_pass_[static_cast<std::size_t>(pass)];
+      if (kernels != nullptr) names.push_back(kernels->name(pass));
+    }
+    info.kernel = names.front();
+    if (std::all_of(names.begin(), names.end(),
+                    [&](const std::string& name) { return name == names.front(); })) {
+      return info;
+    }
+    for (std::size_t i = 1; i < names.size(); ++i) info.kernel += " | " + names[i];
+    return info;
   }
 
   void forward(const float* src, const float* weights, const float* bias, float* dst) override {
-    pool_.split(shape_.batch, samples_, [&](std::int64_t first, std::int64_t last, int thread) {
-      for (std::int64_t b = first; b < last; b += samples_) {
-        forward_block({b, std::min(samples_, last - b), thread}, src, weights, bias, dst);
-      }
-    });
+    of(ConvolutionPass::kForward).forward(src, weights, bias, dst);
   }
-
   void backward_data(const float* dst_grad, const float* weights, float* src_grad) override {
-    pool_.split(shape_.batch, samples_, [&](std::int64_t first, std::int64_t last, int thread) {
-      for (std::int64_t b = first; b < last; b += samples_) {
-        backward_data_block({b, std::min(samples_, last - b), thread}, dst_grad, weights, src_grad);
-      }
-    });
+    of(ConvolutionPass::kBackwardData).backward_data(dst_grad, weights, src_grad);
   }
-
-  // Each thread sums in an array of its own; they are added in the order of the threads, so that
-  // the same thread count always gives the same sum.
   void backward_weights(const float* src, const float* dst_grad, float* weights_grad,
                         float* bias_grad) override {
-    pool_.split(pool_.size(), 1, [&](std::int64_t, std::int64_t, int thread) {
-      float* sums = weights_sums(thread);
-      fill(weights_floats_ + round_up(shape_.outputs), 0.0F, sums);
-    });
-    pool_.split(shape_.batch, samples_, [&](std::int64_t first, std::int64_t last, int thread) {
-      for (std::int64_t b = first; b < last; b += samples_) {
-        const Block block{b, std::min(samples_, last - b), thread};
-        if (weights_grad != nullptr) add_weights_grad(block, src, dst_grad);
-        if (bias_grad != nullptr) add_bias_grad(block, dst_grad);
-      }
-    });
-    for (int thread = 0; thread < pool_.size(); ++thread) {
-      const float* sums = weights_sums(thread);
-      if (weights_grad != nullptr) {
-        axpby(shape_.outputs * im2col_.rows(), 1.0F, sums, 1.0F, weights_grad);
-      }
-      if (bias_grad != nullptr) {
-        axpby(shape_.outputs, 1.0F, sums + weights_floats_, 1.0F, bias_grad);
-      }
-    }
+    of(ConvolutionPass::kBackwardWeights).backward_weights(src, dst_grad, weights_grad, bias_grad);
   }
 
  private:
-  // Samples that one thread computes together.
-  struct Block {
-    std::int64_t first, count;
-    int thread;
-  };
-
-  float* matrix(int thread) { return scratch_.block(thread); }
-  float* gather(int thread) { return matrix(thread) + matrix_floats_; }
-  float* weights_sums(int thread) { return gather(thread) + gather_floats_; }
-  std::int64_t width(const Block& block) const { return block.count * im2col_.columns(); }
-  std::int64_t group_weights() const { return group_outputs_ * im2col_.rows(); }
-
-  // The window matrix of one group of the block's samples, side by side.
-  GemmMatrix unfold(const Block& block, std::int64_t group, const float* src) {
-    const float* first = src + block.first * src_sample_ + group * im2col_.src_count();
-    if (block.count == 1 && im2col_.is_identity()) return {first, im2col_.columns()};
-    float* target = matrix(block.thread);
-    for (std::int64_t i = 0; i < block.count; ++i) {
-      im2col_.unfold(first + i * src_sample_, target + i * im2col_.columns(), width(block));
-    }
-    return {target, width(block)};
-  }
-
-  // One group of the block's output gradients, side by side.
-  GemmMatrix gather_grad(const Block& block, std::int64_t group, const float* dst_grad) {
-    const std::int64_t columns = im2col_.columns();
-    const float* first = dst_grad + block.first * dst_sample_ + group * group_outputs_ * columns;
-    if (block.count == 1) return {first, columns};
-    float* target = gather(block.thread);
-    for (std::int64_t o = 0; o < group_outputs_; ++o) {
-      for (std::int64_t i = 0; i < block.count; ++i) {
-        std::copy_n(first + i * dst_sample_ + o * columns, columns,
-                    target + o * width(block) + i * columns);
-      }
-    }
-    return {target, width(block)};
-  }
-
-  void forward_block(const Block& block, const float* src, const float* weights, const float* bias,
-                     float* dst) {
-    const std::int64_t columns = im2col_.columns();
-    for (std::int64_t g = 0; g < shape_.groups; ++g) {
-      const GemmMatrix windows = unfold(block, g, src);
-      float* target = dst + block.first * dst_sample_ + g * group_outputs_ * columns;
-      float* product = block.count == 1 ? target : gather(block.thread);
-      gemm(Op::kNone, Op::kNone, {group_outputs_, width(block), im2col_.rows()}, 1.0F,
-           {weights + g * group_weights(), im2col_.rows()}, windows, 0.0F, product, width(block));
-      for (std::int64_t o = 0; o < group_outputs_; ++o) {
-        float* row = product + o * width(block);
-        if (bias != nullptr) add_scalar(width(block), bias[g * group_outputs_ + o], row);
-        if (block.count == 1) continue;
-        for (std::int64_t i = 0; i < block.count; ++i) {
-          std::copy_n(row + i * columns, columns, target + i * dst_sample_ + o * columns);
-        }
-      }
-    }
-  }
-
-  void backward_data_block(const Block& block, const float* dst_grad, const float* weights,
-                           float* src_grad) {
-    const std::int64_t columns = im2col_.columns();
-    for (std::int64_t g = 0; g < shape_.groups; ++g) {
-      const GemmMatrix grad = gather_grad(block, g, dst_grad);
-      float* target = src_grad + block.first * src_sample_ + g * im2col_.src_count();
-      const bool direct = block.count == 1 && im2col_.is_identity();
-      float* windows = direct ? target : matrix(block.thread);
-      gemm(Op::kTranspose, Op::kNone, {im2col_.rows(), width(block), group_outputs_}, 1.0F,
-           {weights + g * group_weights(), im2col_.rows()}, grad, 0.0F, windows, width(block));
-      if (direct) continue;
-      for (std::int64_t i = 0; i < block.count; ++i) {
-        fill(im2col_.src_count(), 0.0F, target + i * src_sample_);
-        im2col_.fold(windows + i * columns, width(block), target + i * src_sample_);
-      }
-    }
-  }
-
-  void add_weights_grad(const Block& block, const float* src, const float* dst_grad) {
-    for (std::int64_t g = 0; g < shape_.groups; ++g) {
-      const GemmMatrix windows = unfold(block, g, src);
-      const GemmMatrix grad = gather_grad(block, g, dst_grad);
-      gemm(Op::kNone, Op::kTranspose, {group_outputs_, im2col_.rows(), width(block)}, 1.0F, grad,
-           windows, 1.0F, weights_sums(block.thread) + g * group_weights(), im2col_.rows());
-    }
-  }
-
-  void add_bias_grad(const Block& block, const float* dst_grad) {
-    float* sums = weights_sums(block.thread) + weights_floats_;
-    const std::int64_t columns = im2col_.columns();
-    for (std::int64_t i = 0; i < block.count; ++i) {
-      const float* grad = dst_grad + (block.first + i) * dst_sample_;
-      for (std::int64_t o = 0; o < shape_.outputs; ++o) sums[o] += sum(columns, grad + o * columns);
-    }
+  ConvolutionKernels& of(ConvolutionPass pass) {
+    ConvolutionKernels* kernels = by_pass_[static_cast<std::size_t>(pass)];
+    SPEEDO_ASSERT(kernels != nullptr);
+    return *kernels;
   }
 
   ConvolutionShape shape_;
-  ThreadPool& pool_;
-  Scratch& scratch_;
-  Im2col im2col_;
-  std::int64_t group_outputs_ = 0, src_sample_ = 0, dst_sample_ = 0;
-  std::int64_t samples_ = 1;  // per matrix product
-  std::int64_t matrix_floats_ = 0, gather_floats_ = 0, weights_floats_ = 0;
+  std::unique_ptr<ConvolutionKernels> onednn_, im2col_;
+  std::array<ConvolutionKernels*, kConvolutionPasses.size()> by_pass_{};
 };
+
+// The convolution with its arrays in the layouts that a net of this kind gives them.
+ConvolutionShape with_layouts(ConvolutionShape shape, LayoutKind kind) {
+  shape.src_layout = layout_of(kind, shape.channels);
+  shape.dst_layout = layout_of(kind, shape.outputs);
+  const Layout src = shape.src_layout;
+  shape.src_layout = Layout{};
+  if (!convolves_plain(shape)) shape.src_layout = src;
+  return shape;
+}
+
+// Arithmetic with padding, over all convolutions that have kernels.
+double work(std::span<const ConvolutionShape> convolutions, LayoutKind kind) {
+  double sum = 0.0;
+  for (const ConvolutionShape& plain : convolutions) {
+    const ConvolutionShape shape = with_layouts(plain, kind);
+    const double padding = static_cast<double>(shape.src_layout.channels(shape.channels)) *
+                           static_cast<double>(shape.dst_layout.channels(shape.outputs)) /
+                           static_cast<double>(shape.channels * shape.outputs);
+    sum += flops(shape) * padding;
+  }
+  return sum;
+}
+
+// Whether most of the arithmetic would be done by oneDNN.
+bool is_served(std::span<const ConvolutionShape> convolutions, LayoutKind kind) {
+  double served = 0.0, all = 0.0;
+  for (const ConvolutionShape& plain : convolutions) {
+    const ConvolutionShape shape = with_layouts(plain, kind);
+    all += flops(shape);
+    if (onednn_serves(shape, ConvolutionPass::kForward)) served += flops(shape);
+  }
+  return served > all / 2;
+}
 
 }  // namespace
 
-Result<std::unique_ptr<Convolution>> make_convolution(const ConvolutionShape& shape,
-                                                      ThreadPool& pool, Scratch& scratch) {
+std::unique_ptr<Convolution> make_convolution(const ConvolutionShape& shape,
+                                              const Workplace& workplace) {
   SPEEDO_ASSERT(shape.groups > 0 && shape.channels % shape.groups == 0);
   SPEEDO_ASSERT(shape.kernel.size() == shape.src_size.size());
-  auto made = std::make_unique<GemmConvolution>(shape, pool, scratch);
-  SPEEDO_TRY(made->prepare());
-  return std::unique_ptr<Convolution>(std::move(made));
+  return std::make_unique<ChosenConvolution>(shape, workplace);
+}
+
+LayoutKind preferred_layout(std::span<const ConvolutionShape> convolutions) {
+  const LayoutKind blocked =
+      cpu_isa() == CpuIsa::kAvx512 ? LayoutKind::kBlocked16 : LayoutKind::kBlocked8;
+  const double plain = work(convolutions, LayoutKind::kPlain);
+  if (is_served(convolutions, blocked) && work(convolutions, blocked) <= kWasteMax * plain) {
+    return blocked;
+  }
+  if (is_served(convolutions, LayoutKind::kChannelsLast)) return LayoutKind::kChannelsLast;
+  return LayoutKind::kPlain;
+}
+
+bool convolves_plain(const ConvolutionShape& shape) {
+  return shape.src_layout.is_plain() && onednn_serves(shape, ConvolutionPass::kForward) &&
+         (!shape.trains || onednn_serves(shape, ConvolutionPass::kBackwardWeights));
 }
 
 }  // namespace speedo::cpu

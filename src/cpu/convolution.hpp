@@ -1,19 +1,22 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include <speedo/backend/operations.hpp>
 #include <speedo/base/result.hpp>
 
-#include "cpu/memory.hpp"
-#include "cpu/thread_pool.hpp"
+#include "cpu/convolution_kernels.hpp"
 
 namespace speedo::cpu {
 
-// Convolution by im2col and matrix products. Samples are divided over threads; where the output is
-// small, several samples share one product, which would otherwise mostly pack its operands.
-// The pool and the scratch outlive it.
-Result<std::unique_ptr<Convolution>> make_convolution(const ConvolutionShape& shape,
-                                                      ThreadPool& pool, Scratch& scratch);
+// Each pass of the convolution by the kernels that serve it best: oneDNN where it was built in and
+// has one for the shape and its layouts, else matrix products. The workplace outlives it.
+std::unique_ptr<Convolution> make_convolution(const ConvolutionShape& shape,
+                                              const Workplace& workplace);
+
+// Backend::preferred_layout() and convolves_plain().
+LayoutKind preferred_layout(std::span<const ConvolutionShape> convolutions);
+bool convolves_plain(const ConvolutionShape& shape);
 
 }  // namespace speedo::cpu

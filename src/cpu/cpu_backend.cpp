@@ -1,17 +1,21 @@
 #include "cpu/cpu_backend.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
+#include "cpu/batch_norm.hpp"
+#include "cpu/channels.hpp"
 #include "cpu/convolution.hpp"
 #include "cpu/elementwise.hpp"
 #include "cpu/gemm.hpp"
+#include "cpu/isa.hpp"
 #include "cpu/lrn.hpp"
 #include "cpu/memory.hpp"
+#include "cpu/openblas.hpp"
 #include "cpu/pooling.hpp"
+#include "cpu/reorder.hpp"
 #include "cpu/softmax.hpp"
 #include "cpu/thread_pool.hpp"
 
@@ -20,24 +24,11 @@ namespace {
 
 // Elements that make it worth waking another thread.
 constexpr std::int64_t kGrain = 16384;
-constexpr int kThreadsMax = 256;
-
-int default_threads() {
-  int threads = 1;
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) threads = CPU_COUNT(&allowed);
-  if (const char* wanted = std::getenv("OPENBLAS_NUM_THREADS"); wanted != nullptr) {
-    const long limit = std::strtol(wanted, nullptr, 10);
-    if (limit >= 1) threads = static_cast<int>(std::min<long>(threads, limit));
-  }
-  return std::clamp(threads, 1, kThreadsMax);
-}
 
 class CpuBackend final : public Backend {
  public:
-  explicit CpuBackend(int threads) : pool_(threads), scratch_(threads) {
-    cpu::use_one_blas_thread();
-  }
+  CpuBackend(int threads, CpuPrecision precision)
+      : pool_(threads), scratch_(threads), workplace_{pool_, scratch_, precision} {}
 
   std::string_view name() const override { return "cpu"; }
 
@@ -89,14 +80,16 @@ class CpuBackend final : public Backend {
   void add_scalar(std::int64_t n, float value, float* y) override {
     split(n, [&](std::int64_t at, std::int64_t count) { cpu::add_scalar(count, value, y + at); });
   }
-  double dot(std::int64_t n, const float* x, const float* y) override { return cpu::dot(n, x, y); }
-  double sum_abs(std::int64_t n, const float* x) override { return cpu::sum_abs(n, x); }
+  double dot(std::int64_t n, const float* x, const float* y) override {
+    return cpu::dot(pool_, n, x, y);
+  }
+  double sum_abs(std::int64_t n, const float* x) override { return cpu::sum_abs(pool_, n, x); }
 
   void add_row(std::int64_t rows, std::int64_t columns, const float* bias, float* y) override {
-    for (std::int64_t r = 0; r < rows; ++r) cpu::axpby(columns, 1.0F, bias, 1.0F, y + r * columns);
+    cpu::add_row(pool_, rows, columns, bias, y);
   }
   void sum_rows(std::int64_t rows, std::int64_t columns, const float* x, float* sum) override {
-    for (std::int64_t r = 0; r < rows; ++r) cpu::axpby(columns, 1.0F, x + r * columns, 1.0F, sum);
+    cpu::sum_rows(pool_, rows, columns, x, sum);
   }
   void copy_rows(std::int64_t rows, std::int64_t columns, const float* source,
                  std::int64_t source_stride, float* target, std::int64_t target_stride) override {
@@ -107,6 +100,55 @@ class CpuBackend final : public Backend {
         std::memcpy(target + r * target_stride, source + r * source_stride,
                     static_cast<std::size_t>(columns) * sizeof(float));
       }
+    });
+  }
+
+  LayoutKind preferred_layout(std::span<const ConvolutionShape> convolutions) const override {
+    return cpu::preferred_layout(convolutions);
+  }
+  bool convolves_plain(const ConvolutionShape& shape) const override {
+    return cpu::convolves_plain(shape);
+  }
+  void reorder(const ArrayShape& shape, const float* source, Layout from, float* target,
+               Layout to) override {
+    cpu::reorder(pool_, shape, source, from, target, to);
+  }
+
+  void scale_channels(const ArrayShape& shape, Layout layout, const float* gamma, const float* beta,
+                      const float* x, float* y) override {
+    cpu::scale_channels(pool_, shape, layout, gamma, beta, x, y);
+  }
+  void sum_channels(const ArrayShape& shape, Layout layout, const float* x, const float* y_grad,
+                    float* gamma_grad, float* beta_grad) override {
+    cpu::sum_channels(pool_, shape, layout, x, y_grad, gamma_grad, beta_grad);
+  }
+  void prelu_forward(const ArrayShape& shape, Layout layout, const float* slope, const float* x,
+                     float* y) override {
+    cpu::prelu_forward(pool_, shape, layout, slope, x, y);
+  }
+  void prelu_backward(const ArrayShape& shape, Layout layout, const float* slope, const float* x,
+                      const float* y_grad, float* x_grad, float* slope_grad) override {
+    cpu::prelu_backward(pool_, shape, layout, slope, x, y_grad, x_grad, slope_grad);
+  }
+
+  void sigmoid_forward(std::int64_t n, const float* x, float* y) override {
+    split(n, [&](std::int64_t at, std::int64_t count) {
+      cpu::sigmoid_forward(count, x + at, y + at);
+    });
+  }
+  void sigmoid_backward(std::int64_t n, const float* y, const float* y_grad,
+                        float* x_grad) override {
+    split(n, [&](std::int64_t at, std::int64_t count) {
+      cpu::sigmoid_backward(count, y + at, y_grad + at, x_grad + at);
+    });
+  }
+  void tanh_forward(std::int64_t n, const float* x, float* y) override {
+    split(n,
+          [&](std::int64_t at, std::int64_t count) { cpu::tanh_forward(count, x + at, y + at); });
+  }
+  void tanh_backward(std::int64_t n, const float* y, const float* y_grad, float* x_grad) override {
+    split(n, [&](std::int64_t at, std::int64_t count) {
+      cpu::tanh_backward(count, y + at, y_grad + at, x_grad + at);
     });
   }
 
@@ -170,7 +212,7 @@ class CpuBackend final : public Backend {
   }
 
   Result<std::unique_ptr<Convolution>> make_convolution(const ConvolutionShape& shape) override {
-    return cpu::make_convolution(shape, pool_, scratch_);
+    return cpu::make_convolution(shape, workplace_);
   }
   Result<std::unique_ptr<Pooling>> make_pooling(const PoolingShape& shape) override {
     return cpu::make_pooling(shape, pool_, scratch_);
@@ -178,6 +220,10 @@ class CpuBackend final : public Backend {
   Result<std::unique_ptr<Lrn>> make_lrn(const LrnShape& shape) override {
     return cpu::make_lrn(shape, pool_, scratch_);
   }
+  Result<std::unique_ptr<BatchNorm>> make_batch_norm(const BatchNormShape& shape) override {
+    return cpu::make_batch_norm(shape, pool_, scratch_);
+  }
+  std::int64_t scratch_bytes() const override { return scratch_.bytes(); }
 
  private:
   // Calls body(at, count) on parts of [0, n).
@@ -195,13 +241,31 @@ class CpuBackend final : public Backend {
 
   cpu::ThreadPool pool_;
   cpu::Scratch scratch_;
+  cpu::Workplace workplace_;
 };
 
 }  // namespace
 
+Result<std::unique_ptr<Backend>> make_cpu_backend(const CpuOptions& options) {
+  if (options.precision == CpuPrecision::kBfloat16 && !cpu::has_bfloat16()) {
+    return Error{ErrorCode::kUsage,
+                 "bf16 needs a processor with AVX-512 BF16 and its use allowed; "
+                 "leave --precision at f32"};
+  }
+  cpu::settle_cpu_isa();
+  SPEEDO_TRY(cpu::load_openblas());
+  const int threads =
+      options.threads > 0 ? std::min(options.threads, kCpuThreadsMax) : default_threads();
+  return std::unique_ptr<Backend>(std::make_unique<CpuBackend>(threads, options.precision));
+}
+
 std::unique_ptr<Backend> make_cpu_backend(int threads) {
-  return std::make_unique<CpuBackend>(threads > 0 ? std::min(threads, kThreadsMax)
-                                                  : default_threads());
+  auto made = make_cpu_backend(CpuOptions{.threads = threads});
+  if (!made) {
+    std::fprintf(stderr, "%s\n", made.error().message.c_str());
+    std::abort();
+  }
+  return std::move(*made);
 }
 
 }  // namespace speedo

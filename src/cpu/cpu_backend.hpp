@@ -3,12 +3,19 @@
 #include <memory>
 
 #include <speedo/backend/backend.hpp>
+#include <speedo/base/result.hpp>
+
+#include "cpu/cpu_options.hpp"
 
 namespace speedo {
 
-// The backend on this machine's processor: OpenBLAS for matrix products, own vector loops for the
-// rest. `threads`: how many compute, the caller's included; 0 takes as many as the process may use,
-// at most OPENBLAS_NUM_THREADS if that is set. The same count always gives the same bits.
+// The backend on this machine's processor: oneDNN where it was built in, OpenBLAS, and vector loops
+// of our own, by the instruction sets of cpu/isa.hpp. The same options on the same machine always
+// give the same bits. Errors: kUsage if the processor has no such precision, kUnsupported if
+// OpenBLAS cannot be loaded.
+Result<std::unique_ptr<Backend>> make_cpu_backend(const CpuOptions& options);
+
+// The same in float32, for programs that cannot go on without it: they end with the error's text.
 std::unique_ptr<Backend> make_cpu_backend(int threads = 0);
 
 }  // namespace speedo

@@ -20,8 +20,4 @@ void gemm(Op a_op, Op b_op, Backend::GemmShape shape, float alpha, GemmMatrix a,
 void gemm(ThreadPool& pool, Op a_op, Op b_op, Backend::GemmShape shape, float alpha, const float* a,
           const float* b, float beta, float* c);
 
-// Makes OpenBLAS itself use one thread in this process: its own threads would fight with the pools,
-// and with each other when several backends compute at once.
-void use_one_blas_thread();
-
 }  // namespace speedo::cpu

@@ -2,8 +2,13 @@
 
 #include <algorithm>
 #include <cfloat>
+#include <string>
 #include <vector>
 
+#include "cpu/elementwise.hpp"
+#include "cpu/isa.hpp"
+#include "cpu/pooling_block.hpp"
+#include "cpu/pooling_codes.hpp"
 #include "cpu/pooling_plane.hpp"
 
 namespace speedo::cpu {
@@ -14,20 +19,28 @@ std::int64_t round_up(std::int64_t count) { return (count + 15) / 16 * 16; }
 // Planes per part of the work.
 constexpr std::int64_t kGrain = 4;
 
+std::int64_t planes(const PoolingShape& shape) { return shape.batch * shape.channels; }
+
+// Where planes are plain. `Code`: an index in a plane.
+template <class Code>
 class MaxPooling final : public Pooling {
  public:
   MaxPooling(const PoolingShape& shape, ThreadPool& pool, Scratch& scratch)
-      : shape_(shape), plan_(shape), pool_(pool), scratch_(scratch) {}
+      : shape_(shape),
+        plan_(shape),
+        pool_(pool),
+        scratch_(scratch),
+        winners_(shape.trains ? planes(shape) * shape.dst_h * shape.dst_w : 0) {
+    scratch_.reserve(round_up(plan_.frame_floats) + 2 * round_up(plan_.result_count + 16));
+  }
 
-  Result<void> prepare() {
-    SPEEDO_TRY(scratch_.reserve(round_up(plan_.frame_floats) + 2 * round_up(plan_.result_count)));
-    const std::int64_t count = shape_.planes * shape_.dst_h * shape_.dst_w;
-    SPEEDO_ASSIGN(winners_, allocate(static_cast<std::size_t>(count) * sizeof(std::int32_t)));
-    return {};
+  OperationInfo info() const override {
+    return {.kernel = std::string(name(cpu_isa())), .workspace_bytes = winners_.bytes()};
   }
 
   void forward(const float* src, float* dst, float* mask) override {
-    pool_.split(shape_.planes, kGrain, [&](std::int64_t first, std::int64_t last, int thread) {
+    winners_.take();
+    pool_.split(planes(shape_), kGrain, [&](std::int64_t first, std::int64_t last, int thread) {
       for (std::int64_t plane = first; plane < last; ++plane) {
         forward_plane(plane, thread, src, dst, mask);
       }
@@ -35,51 +48,51 @@ class MaxPooling final : public Pooling {
   }
 
   void backward(const float* dst_grad, float* src_grad) override {
-    const std::int64_t dst_count = shape_.dst_h * shape_.dst_w;
     const std::int64_t src_count = shape_.src_h * shape_.src_w;
-    pool_.split(shape_.planes, kGrain, [&](std::int64_t first, std::int64_t last, int) {
+    pool_.split(planes(shape_), kGrain, [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t plane = first; plane < last; ++plane) {
-        const std::int32_t* winner = winners() + plane * dst_count;
-        const float* grad = dst_grad + plane * dst_count;
-        float* target = src_grad + plane * src_count;
-        std::fill_n(target, src_count, 0.0F);
-        for (std::int64_t i = 0; i < dst_count; ++i) {
-          if (winner[i] >= 0) target[winner[i]] += grad[i];
-        }
+        fill(src_count, 0.0F, src_grad + plane * src_count);
+        backward_plane(plane, dst_grad, src_grad + plane * src_count);
       }
     });
   }
 
  private:
-  std::int32_t* winners() { return static_cast<std::int32_t*>(winners_.data()); }
-
   void forward_plane(std::int64_t plane, int thread, const float* src, float* dst, float* mask) {
     float* frame = scratch_.block(thread);
     float* best = frame + round_up(plan_.frame_floats);
-    auto* code = reinterpret_cast<std::int32_t*>(best + round_up(plan_.result_count));
+    auto* place = reinterpret_cast<std::int32_t*>(best + round_up(plan_.result_count));
     const float* source = src + plane * shape_.src_h * shape_.src_w;
     if (plan_.framed) {
       fill_frame(plan_, -FLT_MAX, source, frame);
       source = frame;
     }
-    max_windows(plan_, source, best, code);
+    max_windows(plan_, source, best, shape_.trains || mask != nullptr ? place : nullptr);
+    const std::int64_t at = plane * shape_.dst_h * shape_.dst_w;
     for (std::int64_t y = 0; y < shape_.dst_h; ++y) {
-      const std::int64_t at = (plane * shape_.dst_h + y) * shape_.dst_w;
-      const float* best_row = best + y * plan_.pitch;
-      const std::int32_t* code_row = code + y * plan_.pitch;
-      std::int32_t* winner_row = winners() + at;
-      // The window's first element, as an index in the plane; in the padding it can be negative.
-      const auto base = static_cast<std::int32_t>(
-          (y * shape_.stride_h - shape_.pad_h) * shape_.src_w - shape_.pad_w);
-      const auto stride = static_cast<std::int32_t>(shape_.stride_w);
-      std::copy_n(best_row, shape_.dst_w, dst + at);
-      for (std::int32_t x = 0; x < static_cast<std::int32_t>(shape_.dst_w); ++x) {
-        winner_row[x] = code_row[x] < 0 ? -1 : base + x * stride + code_row[x];
-      }
-      if (mask == nullptr) continue;
+      std::copy_n(best + y * plan_.pitch, shape_.dst_w, dst + at + y * shape_.dst_w);
+    }
+    if (shape_.trains) plane_winners(plan_, place, winners_.take() + at);
+    if (mask != nullptr) write_mask(place, mask + at);
+  }
+
+  void write_mask(const std::int32_t* place, float* mask) const {
+    for (std::int64_t y = 0; y < shape_.dst_h; ++y) {
+      const std::int32_t* row = place + y * plan_.pitch;
+      const std::int64_t start = plan_.row_start(y);
       for (std::int64_t x = 0; x < shape_.dst_w; ++x) {
-        mask[at + x] = static_cast<float>(winner_row[x]);
+        const std::int64_t index = row[x] < 0 ? -1 : start + x * shape_.stride_w + row[x];
+        mask[y * shape_.dst_w + x] = static_cast<float>(index);
       }
+    }
+  }
+
+  void backward_plane(std::int64_t plane, const float* dst_grad, float* target) {
+    const std::int64_t count = shape_.dst_h * shape_.dst_w;
+    const Code* winner = winners_.take() + plane * count;
+    const float* grad = dst_grad + plane * count;
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (winner[i] != WinnerCodes<Code>::kNone) target[winner[i]] += grad[i];
     }
   }
 
@@ -87,7 +100,7 @@ class MaxPooling final : public Pooling {
   PlanePlan plan_;
   ThreadPool& pool_;
   Scratch& scratch_;
-  Buffer winners_;  // index within its plane of each output's maximum, -1: none
+  WinnerCodes<Code> winners_;
 };
 
 class AveragePooling final : public Pooling {
@@ -96,14 +109,13 @@ class AveragePooling final : public Pooling {
       : shape_(shape), plan_(shape), pool_(pool), scratch_(scratch) {
     heights_ = window_sizes(shape.dst_h, shape.stride_h, shape.kernel_h, shape.src_h, shape.pad_h);
     widths_ = window_sizes(shape.dst_w, shape.stride_w, shape.kernel_w, shape.src_w, shape.pad_w);
+    scratch_.reserve(round_up(plan_.frame_floats) + round_up(plan_.result_count));
   }
 
-  Result<void> prepare() {
-    return scratch_.reserve(round_up(plan_.frame_floats) + round_up(plan_.result_count));
-  }
+  OperationInfo info() const override { return {.kernel = std::string(name(cpu_isa()))}; }
 
   void forward(const float* src, float* dst, float* /*mask*/) override {
-    pool_.split(shape_.planes, kGrain, [&](std::int64_t first, std::int64_t last, int thread) {
+    pool_.split(planes(shape_), kGrain, [&](std::int64_t first, std::int64_t last, int thread) {
       for (std::int64_t plane = first; plane < last; ++plane) {
         forward_plane(thread, src + plane * shape_.src_h * shape_.src_w,
                       dst + plane * shape_.dst_h * shape_.dst_w);
@@ -112,7 +124,7 @@ class AveragePooling final : public Pooling {
   }
 
   void backward(const float* dst_grad, float* src_grad) override {
-    pool_.split(shape_.planes, kGrain, [&](std::int64_t first, std::int64_t last, int thread) {
+    pool_.split(planes(shape_), kGrain, [&](std::int64_t first, std::int64_t last, int thread) {
       for (std::int64_t plane = first; plane < last; ++plane) {
         backward_plane(thread, dst_grad + plane * shape_.dst_h * shape_.dst_w,
                        src_grad + plane * shape_.src_h * shape_.src_w);
@@ -174,20 +186,21 @@ class AveragePooling final : public Pooling {
   std::vector<float> heights_, widths_;  // of each window, clipped
 };
 
-template <class T>
-Result<std::unique_ptr<Pooling>> make(const PoolingShape& shape, ThreadPool& pool,
-                                      Scratch& scratch) {
-  auto made = std::make_unique<T>(shape, pool, scratch);
-  SPEEDO_TRY(made->prepare());
-  return std::unique_ptr<Pooling>(std::move(made));
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Pooling>> make_pooling(const PoolingShape& shape, ThreadPool& pool,
                                               Scratch& scratch) {
-  return shape.method == PoolingShape::Method::kMax ? make<MaxPooling>(shape, pool, scratch)
-                                                    : make<AveragePooling>(shape, pool, scratch);
+  std::unique_ptr<Pooling> made;
+  if (!shape.layout.is_plain()) {
+    made = make_block_pooling(shape, pool);
+  } else if (shape.method == PoolingShape::Method::kAverage) {
+    made = std::make_unique<AveragePooling>(shape, pool, scratch);
+  } else if (WinnerCodes<std::uint16_t>::suffice(shape.src_h * shape.src_w)) {
+    made = std::make_unique<MaxPooling<std::uint16_t>>(shape, pool, scratch);
+  } else {
+    made = std::make_unique<MaxPooling<std::uint32_t>>(shape, pool, scratch);
+  }
+  return made;
 }
 
 }  // namespace speedo::cpu

@@ -4,66 +4,105 @@
 #include <cfloat>
 #include <cmath>
 
-#include "base/simd.hpp"
 #include "cpu/elementwise.hpp"
-#include "cpu/vector_math.hpp"
+#include "cpu/simd.hpp"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/softmax.cpp"
+#include <hwy/foreach_target.h>
 
+#include "cpu/vector_math.inl"
+
+HWY_BEFORE_NAMESPACE();
+namespace speedo::cpu::HWY_NAMESPACE {
+namespace {
+
+// Classes lie side by side. A NaN is no maximum, but makes the sum and so the whole row NaN.
+HWY_FLATTEN void forward_row_kernel(std::int64_t classes, const float* x, float* y) {
+  const F32 d;
+  const auto lowest = hn::Set(d, -std::numeric_limits<float>::infinity());
+  auto highest = lowest;
+  for_each_vector(d, classes, [&](std::int64_t k, auto access) {
+    const auto value = access.load_or(d, x + k, lowest);
+    highest = hn::IfThenElse(hn::Gt(value, highest), value, highest);
+  });
+  highest = hn::MaxOfLanes(d, highest);
+  auto sum = hn::Zero(d);
+  for_each_vector(d, classes, [&](std::int64_t k, auto access) {
+    const auto value = exponential(d, hn::Sub(access.load_or(d, x + k, lowest), highest));
+    sum = hn::Add(sum, value);
+    access.store(value, d, y + k);
+  });
+  const auto share = one_over(hn::SumOfLanes(d, sum));
+  for_each_vector(d, classes, [&](std::int64_t k, auto access) {
+    access.store(hn::Mul(access.load(d, y + k), share), d, y + k);
+  });
+}
+
+HWY_FLATTEN void backward_row_kernel(std::int64_t classes, const float* y, const float* y_grad,
+                                     float* x_grad) {
+  const F32 d;
+  auto dot = hn::Zero(d);
+  for_each_vector(d, classes, [&](std::int64_t k, auto access) {
+    dot = hn::MulAdd(access.load(d, y + k), access.load(d, y_grad + k), dot);
+  });
+  dot = hn::SumOfLanes(d, dot);
+  for_each_vector(d, classes, [&](std::int64_t k, auto access) {
+    const auto grad = hn::Sub(access.load(d, y_grad + k), dot);
+    access.store(hn::Mul(grad, access.load(d, y + k)), d, x_grad + k);
+  });
+}
+
+// Classes lie `inner` floats apart: neighbouring positions are worked on together.
+HWY_FLATTEN void forward_tile_kernel(std::int64_t classes, std::int64_t inner, const float* x,
+                                     float* y) {
+  const F32 d;
+  for_each_vector(d, inner, [&](std::int64_t i, auto access) {
+    auto highest = hn::Set(d, -std::numeric_limits<float>::infinity());
+    for (std::int64_t k = 0; k < classes; ++k) {
+      const auto value = access.load(d, x + k * inner + i);
+      highest = hn::IfThenElse(hn::Gt(value, highest), value, highest);
+    }
+    auto sum = hn::Zero(d);
+    for (std::int64_t k = 0; k < classes; ++k) {
+      const auto value = exponential(d, hn::Sub(access.load(d, x + k * inner + i), highest));
+      sum = hn::Add(sum, value);
+      access.store(value, d, y + k * inner + i);
+    }
+    const auto share = one_over(sum);
+    for (std::int64_t k = 0; k < classes; ++k) {
+      float* at = y + k * inner + i;
+      access.store(hn::Mul(access.load(d, at), share), d, at);
+    }
+  });
+}
+
+HWY_FLATTEN void backward_tile_kernel(std::int64_t classes, std::int64_t inner, const float* y,
+                                      const float* y_grad, float* x_grad) {
+  const F32 d;
+  for_each_vector(d, inner, [&](std::int64_t i, auto access) {
+    auto dot = hn::Zero(d);
+    for (std::int64_t at = i; at < classes * inner; at += inner) {
+      dot = hn::MulAdd(access.load(d, y + at), access.load(d, y_grad + at), dot);
+    }
+    for (std::int64_t at = i; at < classes * inner; at += inner) {
+      const auto grad = hn::Sub(access.load(d, y_grad + at), dot);
+      access.store(hn::Mul(grad, access.load(d, y + at)), d, x_grad + at);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace speedo::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace speedo::cpu {
 namespace {
 
-// Positions of the inner axis are worked on together, this many at a time, so that the maxima and
-// sums of a tile stay in registers or L1.
-constexpr std::int64_t kTile = 64;
-
-SPEEDO_MULTIVERSION
-void forward_row(std::int64_t classes, const float* x, float* y) {
-  float highest = x[0];
-  for (std::int64_t k = 1; k < classes; ++k) highest = x[k] > highest ? x[k] : highest;
-  for (std::int64_t k = 0; k < classes; ++k) y[k] = fast_exp(x[k] - highest);
-  const float total = sum(classes, y);
-  for (std::int64_t k = 0; k < classes; ++k) y[k] /= total;
-}
-
-// `width` <= kTile neighbouring positions; classes lie `inner` apart.
-SPEEDO_MULTIVERSION
-void forward_tile(std::int64_t classes, std::int64_t inner, std::int64_t width, const float* x,
-                  float* y) {
-  float highest[kTile];
-  float sum[kTile] = {};
-  for (std::int64_t i = 0; i < width; ++i) highest[i] = x[i];
-  for (std::int64_t k = 1; k < classes; ++k) {
-    const float* row = x + k * inner;
-    for (std::int64_t i = 0; i < width; ++i) highest[i] = row[i] > highest[i] ? row[i] : highest[i];
-  }
-  for (std::int64_t k = 0; k < classes; ++k) {
-    const float* row = x + k * inner;
-    float* target = y + k * inner;
-    for (std::int64_t i = 0; i < width; ++i) {
-      const float value = fast_exp(row[i] - highest[i]);
-      target[i] = value;
-      sum[i] += value;
-    }
-  }
-  for (std::int64_t k = 0; k < classes; ++k) {
-    float* target = y + k * inner;
-    for (std::int64_t i = 0; i < width; ++i) target[i] /= sum[i];
-  }
-}
-
-SPEEDO_MULTIVERSION
-void backward_tile(std::int64_t classes, std::int64_t inner, std::int64_t width, const float* y,
-                   const float* y_grad, float* x_grad) {
-  float dot[kTile] = {};
-  for (std::int64_t k = 0; k < classes; ++k) {
-    for (std::int64_t i = 0; i < width; ++i) dot[i] += y[k * inner + i] * y_grad[k * inner + i];
-  }
-  for (std::int64_t k = 0; k < classes; ++k) {
-    for (std::int64_t i = 0; i < width; ++i) {
-      const std::int64_t at = k * inner + i;
-      x_grad[at] = (y_grad[at] - dot[i]) * y[at];
-    }
-  }
-}
+HWY_EXPORT(forward_row_kernel);
+HWY_EXPORT(backward_row_kernel);
+HWY_EXPORT(forward_tile_kernel);
+HWY_EXPORT(backward_tile_kernel);
 
 // The integer a label stands for (Caffe truncates), or -1 if it is not one of the classes.
 std::int64_t label_index(float value, std::int64_t classes) {
@@ -80,14 +119,11 @@ bool is_ignored(float value, const LabelOptions& options) {
 void softmax_forward(Backend::SoftmaxShape shape, std::int64_t first, std::int64_t last,
                      const float* x, float* y) {
   const std::int64_t step = shape.classes * shape.inner;
-  for (std::int64_t row = first; row < last; ++row) {
+  for (std::int64_t at = first * step; at < last * step; at += step) {
     if (shape.inner == 1) {
-      forward_row(shape.classes, x + row * step, y + row * step);
-      continue;
-    }
-    for (std::int64_t i = 0; i < shape.inner; i += kTile) {
-      forward_tile(shape.classes, shape.inner, std::min(kTile, shape.inner - i), x + row * step + i,
-                   y + row * step + i);
+      HWY_DYNAMIC_DISPATCH(forward_row_kernel)(shape.classes, x + at, y + at);
+    } else {
+      HWY_DYNAMIC_DISPATCH(forward_tile_kernel)(shape.classes, shape.inner, x + at, y + at);
     }
   }
 }
@@ -95,11 +131,12 @@ void softmax_forward(Backend::SoftmaxShape shape, std::int64_t first, std::int64
 void softmax_backward(Backend::SoftmaxShape shape, std::int64_t first, std::int64_t last,
                       const float* y, const float* y_grad, float* x_grad) {
   const std::int64_t step = shape.classes * shape.inner;
-  for (std::int64_t row = first; row < last; ++row) {
-    for (std::int64_t i = 0; i < shape.inner; i += kTile) {
-      const std::int64_t at = row * step + i;
-      backward_tile(shape.classes, shape.inner, std::min(kTile, shape.inner - i), y + at,
-                    y_grad + at, x_grad + at);
+  for (std::int64_t at = first * step; at < last * step; at += step) {
+    if (shape.inner == 1) {
+      HWY_DYNAMIC_DISPATCH(backward_row_kernel)(shape.classes, y + at, y_grad + at, x_grad + at);
+    } else {
+      HWY_DYNAMIC_DISPATCH(backward_tile_kernel)
+      (shape.classes, shape.inner, y + at, y_grad + at, x_grad + at);
     }
   }
 }
@@ -127,7 +164,7 @@ void softmax_loss_backward(Backend::SoftmaxShape shape, std::int64_t first, std:
                            const float* probability, const float* labels, LabelOptions options,
                            float scale, float* grad) {
   const std::int64_t step = shape.classes * shape.inner;
-  for (std::int64_t at = first * step; at < last * step; ++at) grad[at] = scale * probability[at];
+  axpby((last - first) * step, scale, probability + first * step, 0.0F, grad + first * step);
   for (std::int64_t i = first * shape.inner; i < last * shape.inner; ++i) {
     float* target = grad + i / shape.inner * step + i % shape.inner;
     if (is_ignored(labels[i], options)) {
@@ -141,3 +178,4 @@ void softmax_loss_backward(Backend::SoftmaxShape shape, std::int64_t first, std:
 }
 
 }  // namespace speedo::cpu
+#endif

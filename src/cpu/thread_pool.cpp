@@ -36,7 +36,7 @@ void ThreadPool::run(const Job& job) {
   pending_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
   generation_.fetch_add(1, std::memory_order_release);
   generation_.notify_all();
-  job.call(job.body, job, 0);
+  job.call(job.body, job.division, 0);
   // Parts are equal, so the others end soon; if a thread lost its core, yielding gives it ours.
   for (int spins = 0; pending_.load(std::memory_order_acquire) > 0; ++spins) {
     if (spins < kSpins) {
@@ -61,7 +61,7 @@ void ThreadPool::work(int part) {
     }
     seen = now;
     if (stop_.load()) return;
-    if (part < job_.parts) job_.call(job_.body, job_, part);
+    if (part < job_.division.parts) job_.call(job_.body, job_.division, part);
     pending_.fetch_sub(1, std::memory_order_release);
   }
 }

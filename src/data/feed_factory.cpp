@@ -116,8 +116,14 @@ class Factory : public FeedFactory {
   Result<std::unique_ptr<BatchFeed>> open(const caffe::LayerParameter& layer,
                                           const FeedOptions& options) override {
     SPEEDO_ASSIGN(std::unique_ptr<BatchReader> reader, open_reader(layer, options));
-    return std::unique_ptr<BatchFeed>(std::make_unique<PrefetchFeed>(std::move(reader)));
+    return std::unique_ptr<BatchFeed>(std::make_unique<PrefetchFeed>(std::move(reader), meter_));
   }
+  FeedTotals totals() const override {
+    return {std::chrono::nanoseconds(meter_->waited_ns.load()), meter_->host_bytes.load()};
+  }
+
+ private:
+  const std::shared_ptr<FeedMeter> meter_ = std::make_shared<FeedMeter>();
 };
 
 }  // namespace

@@ -3,14 +3,16 @@
 #include <utility>
 
 #include <speedo/base/assert.hpp>
+#include <speedo/base/clock.hpp>
 #include <speedo/base/limits.hpp>
 
 namespace speedo {
 
 // Beside the batches read ahead, one slot is with the consumer and one may be an abandoned read
 // that has not ended yet.
-PrefetchFeed::PrefetchFeed(std::unique_ptr<BatchReader> reader)
-    : reader_(std::move(reader)), slots_(kPrefetchBatches + 2) {
+PrefetchFeed::PrefetchFeed(std::unique_ptr<BatchReader> reader, std::shared_ptr<FeedMeter> meter)
+    : reader_(std::move(reader)), meter_(std::move(meter)), slots_(kPrefetchBatches + 2) {
+  if (meter_) meter_->host_bytes += steady_bytes();
   thread_ = std::thread([this] { run(); });
 }
 
@@ -21,6 +23,14 @@ PrefetchFeed::~PrefetchFeed() {
   }
   changed_.notify_all();
   thread_.join();
+  if (meter_) meter_->host_bytes -= steady_bytes();
+}
+
+// Of the batches read ahead and the one with the consumer: an abandoned one is rare.
+std::int64_t PrefetchFeed::steady_bytes() const {
+  std::int64_t elements = 0;
+  for (const Shape& shape : reader_->shapes()) elements += shape.count();
+  return (kPrefetchBatches + 1) * elements * static_cast<std::int64_t>(sizeof(float));
 }
 
 PrefetchFeed::Slot* PrefetchFeed::find(std::uint64_t batch) {
@@ -85,10 +95,17 @@ Result<std::vector<std::span<const float>>> PrefetchFeed::read(std::uint64_t bat
   give_up_before(slot != nullptr ? slot->ticket : next_ticket_);
   if (slot == nullptr) slot = ask(batch);
   SPEEDO_ASSERT(slot != nullptr);
-  changed_.wait(lock, [slot] { return slot->state == State::kReady; });
+  wait_for(*slot, lock);
   slot->state = State::kConsumed;
   if (slot->error) return *std::exchange(slot->error, std::nullopt);
   return std::vector<std::span<const float>>(slot->tops.begin(), slot->tops.end());
+}
+
+void PrefetchFeed::wait_for(const Slot& slot, std::unique_lock<std::mutex>& lock) {
+  if (slot.state == State::kReady) return;
+  const Instant start = steady_clock().now();
+  changed_.wait(lock, [&slot] { return slot.state == State::kReady; });
+  if (meter_) meter_->waited_ns += (steady_clock().now() - start).count();
 }
 
 // A slot gets its memory when it is first used: batches can be large, and not all slots may be

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -14,13 +15,20 @@
 
 namespace speedo {
 
+// Counts for all feeds of a factory.
+struct FeedMeter {
+  std::atomic<std::int64_t> waited_ns{0}, host_bytes{0};
+};
+
 // Lets a thread of its own run a reader ahead of the consumer.
 //
 // Batches are read in the order asked for. When a batch is consumed, those asked for before it were
 // predictions that did not come true, and are given up.
 class PrefetchFeed : public BatchFeed {
  public:
-  explicit PrefetchFeed(std::unique_ptr<BatchReader> reader);
+  // `meter` null: nothing is counted.
+  explicit PrefetchFeed(std::unique_ptr<BatchReader> reader,
+                        std::shared_ptr<FeedMeter> meter = nullptr);
   ~PrefetchFeed() override;
 
   const std::vector<Shape>& shapes() const override { return reader_->shapes(); }
@@ -41,6 +49,8 @@ class PrefetchFeed : public BatchFeed {
   };
 
   void run();
+  void wait_for(const Slot& slot, std::unique_lock<std::mutex>& lock);
+  std::int64_t steady_bytes() const;
   void fit(BatchReader::Tops& tops) const;
   Slot* find(std::uint64_t batch);
   Slot* first_asked();
@@ -48,6 +58,7 @@ class PrefetchFeed : public BatchFeed {
   void give_up_before(std::uint64_t ticket);
 
   std::unique_ptr<BatchReader> reader_;
+  const std::shared_ptr<FeedMeter> meter_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Slot> slots_;  // guarded by mutex_, but for the tops of the one being read

@@ -14,8 +14,6 @@
 #include <speedo/base/clock.hpp>
 #include <speedo/store/memory_store.hpp>
 
-#include "cpu/cpu_backend.hpp"
-#include "main/parts.hpp"
 #include "train/job_nets.hpp"
 #include "train/trainer_engine.hpp"
 
@@ -26,14 +24,6 @@ namespace {
 // Memory is touched for the first time, and the data read ahead.
 constexpr int kWarmUpRuns = 3;
 constexpr std::size_t kRunsMin = 5;
-
-TrainerParts parts_with(int threads) {
-  TrainerParts parts = trainer_parts();
-  parts.make_backend = [threads]() -> Result<std::unique_ptr<Backend>> {
-    return make_cpu_backend(threads);
-  };
-  return parts;
-}
 
 // The first weights of the job, as a master would have published them.
 Result<std::shared_ptr<ParameterStore>> publish_weights(const TrainerParts& parts,
@@ -85,7 +75,7 @@ class Trainee {
     runs_ += 1;
     const auto report = engine.run(order, [] { return false; });
     if (report) {
-      seconds_.push_back(static_cast<double>(report->compute_us) / 1e6);
+      seconds_.push_back(static_cast<double>(report->compute_us + report->data_wait_us) / 1e6);
       samples_ = report->samples;
     } else {
       error_ = report.error();
@@ -119,9 +109,10 @@ StepTimes trimmed(std::vector<double> values) {
   return {mean, mean > 0.0 ? deviation / mean : 0.0, 0};
 }
 
-Result<StepTimes> measure_steps(const JobSpec& job, int trainers, int threads, double seconds) {
-  SPEEDO_ASSERT(trainers >= 1 && threads >= 1);
-  const TrainerParts parts = parts_with(threads);
+Result<StepTimes> measure_steps(const JobSpec& job, int trainers, const ComputeOptions& compute,
+                                double seconds) {
+  SPEEDO_ASSERT(trainers >= 1);
+  const TrainerParts parts = trainer_parts(compute);
   SPEEDO_ASSIGN(const std::shared_ptr<ParameterStore> store, publish_weights(parts, job));
   std::vector<std::unique_ptr<Trainee>> trainees;
   for (int i = 0; i < trainers; ++i) {

@@ -6,6 +6,8 @@
 #include <speedo/base/result.hpp>
 #include <speedo/train/trainer.hpp>
 
+#include "main/parts.hpp"
+
 namespace speedo {
 
 // Durations of runs of one mini-batch.
@@ -15,9 +17,10 @@ struct StepTimes {
   std::uint64_t samples = 0;   // images of a mini-batch
 };
 
-// Lets `trainers` trainers of `threads` threads each train the job at once for so long, without
-// exchange, and measures their steps. Errors: those of the net and its data.
-Result<StepTimes> measure_steps(const JobSpec& job, int trainers, int threads, double seconds);
+// Lets `trainers` trainers with backends of `compute` each train the job at once for so long,
+// without exchange, and measures their steps. Errors: those of the net and its data.
+Result<StepTimes> measure_steps(const JobSpec& job, int trainers, const ComputeOptions& compute,
+                                double seconds);
 
 // Mean and spread without the tenth at either end. Requires: not empty.
 StepTimes trimmed(std::vector<double> values);

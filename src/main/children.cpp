@@ -8,7 +8,9 @@
 #include <ctime>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,7 +27,16 @@ struct Launch {
   int output = -1, result = -1;
   int report = -1;  // errno of a failed exec goes here
   pid_t parent = 0;
+  std::optional<cpu_set_t> processors;
 };
+
+std::optional<cpu_set_t> set_of(const std::vector<int>& processors) {
+  if (processors.empty()) return std::nullopt;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int processor : processors) CPU_SET(processor, &set);
+  return set;
+}
 
 std::vector<std::string> environment_texts(const ChildCommand& command) {
   std::vector<std::string> texts;
@@ -46,6 +57,9 @@ std::vector<std::string> environment_texts(const ChildCommand& command) {
   // The parent may have died before the death signal was set.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != launch.parent) ::_exit(128 + SIGKILL);
+  if (launch.processors) {
+    ::sched_setaffinity(0, sizeof(*launch.processors), &*launch.processors);
+  }
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -119,6 +133,7 @@ Result<pid_t> Children::start(const ChildCommand& command) {
   if (::pipe2(report, O_CLOEXEC) != 0) return cannot_start(command.arguments[0], errno);
   launch.report = report[1];
   launch.parent = ::getpid();
+  launch.processors = set_of(command.processors);
   const pid_t pid = ::fork();
   if (pid == 0) become(launch);
   const int fork_errno = errno;
@@ -140,9 +155,11 @@ Result<pid_t> Children::start(const ChildCommand& command) {
 
 std::optional<ChildEnd> Children::reap() {
   int status = 0;
+  rusage usage{};
   for (const auto& [pid, program] : running_) {
-    if (::waitpid(pid, &status, WNOHANG) != pid) continue;
-    ChildEnd end{pid, 0, 0};
+    if (::wait4(pid, &status, WNOHANG, &usage) != pid) continue;
+    ChildEnd end{.pid = pid};
+    end.peak_memory_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;  // KiB
     if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
     end.exit_code = end.signal != 0 ? 128 + end.signal : WEXITSTATUS(status);
     guardian_.forget(end.pid);

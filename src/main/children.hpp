@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -21,6 +22,7 @@ struct ChildCommand {
   std::vector<std::pair<std::string, std::string>> environment;  // added to our own
   std::filesystem::path output;  // for standard output and error; empty: ours
   std::filesystem::path result = {};  // for standard output alone; empty: like the other
+  std::vector<int> processors = {};   // that it may run on; empty: ours
 };
 
 // How a child ended.
@@ -28,6 +30,7 @@ struct ChildEnd {
   pid_t pid = 0;
   int exit_code = 0;  // 128 + the signal's number if a signal ended it
   int signal = 0;     // 0: it returned of itself
+  std::uint64_t peak_memory_bytes = 0;  // resident
 };
 std::string to_string(const ChildEnd& end);  // "exit code 65", "SIGKILL"
 

@@ -248,6 +248,8 @@ void add_cluster_flags(CLI::App& app, ClusterFlags& flags, ClusterRole role) {
   add_checkpoint_flags(app, flags);
   if (role == ClusterRole::kMaster) add_network_flags(app, flags);
   add_time_out_flags(app, flags);
+  add_compute_flags(app, flags.compute,
+                    role == ClusterRole::kRun ? ThreadScope::kWorkers : ThreadScope::kProcess);
   add_other_flags(app, flags, role);
 }
 

@@ -6,6 +6,7 @@
 
 #include <speedo/base/result.hpp>
 
+#include "main/compute_flags.hpp"
 #include "main/schedule_flags.hpp"
 #include "main/worker_range.hpp"
 
@@ -42,6 +43,8 @@ struct ClusterFlags {
 
   std::int64_t join_timeout_s = 0, below_min_timeout_s = 0, worker_timeout_s = 10;
   std::optional<std::int64_t> stall_timeout_s;
+
+  ComputeFlags compute;  // with kRun of all its processes
 
   std::string device = "cpu";
   bool cpu_db_actor = false;

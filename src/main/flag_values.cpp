@@ -30,12 +30,13 @@ CLI::Option* check(CLI::Option* option, const char* kind,
 
 }  // namespace
 
-CLI::Option* takes_range(CLI::Option* option, std::int64_t min, std::int64_t max) {
-  return check(option, "N", [min, max](const std::string& text) -> std::string {
+CLI::Option* takes_range(CLI::Option* option, std::int64_t min, std::int64_t max,
+                         const std::string& what_max) {
+  return check(option, "N", [min, max, what_max](const std::string& text) -> std::string {
     const auto value = parse_number<std::int64_t>(text);
     if (value && *value >= min && *value <= max) return "";
     return "takes a whole number from " + std::to_string(min) + " to " + std::to_string(max) +
-           ", not '" + text + "'";
+           (what_max.empty() ? "" : " (" + what_max + ")") + ", not '" + text + "'";
   });
 }
 

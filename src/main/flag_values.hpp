@@ -14,7 +14,9 @@ namespace speedo {
 
 // A whole number of at least `min`, at most 2^31 - 1 (Caffe's own counters are 32 bits wide).
 CLI::Option* takes_count(CLI::Option* option, std::int64_t min);
-CLI::Option* takes_range(CLI::Option* option, std::int64_t min, std::int64_t max);
+// `what_max`, if given, says in the error what `max` is.
+CLI::Option* takes_range(CLI::Option* option, std::int64_t min, std::int64_t max,
+                         const std::string& what_max = "");
 CLI::Option* takes_port(CLI::Option* option);
 CLI::Option* takes_number(CLI::Option* option);
 // Finite and at least 0.

@@ -83,12 +83,6 @@ std::string program(const char* name) {
   return (fs::read_symlink("/proc/self/exe", code).parent_path() / name).string();
 }
 
-std::vector<std::pair<std::string, std::string>> thread_environment(std::uint64_t workers) {
-  if (std::getenv("OPENBLAS_NUM_THREADS") != nullptr) return {};
-  const std::uint64_t cores = std::max(1U, std::thread::hardware_concurrency());
-  return {{"OPENBLAS_NUM_THREADS", std::to_string(std::max<std::uint64_t>(1, cores / workers))}};
-}
-
 // A worker that ended for a reason that lies outside it may do better the next time.
 bool can_help_to_restart(const ChildEnd& end) {
   if (end.signal != 0) return true;
@@ -138,6 +132,7 @@ class LocalCluster {
   std::vector<Worker> workers_;  // alive
   std::vector<Worker> waiting_;  // to be started again
   std::uint64_t restarts_ = 0;
+  std::uint64_t peak_memory_bytes_ = 0;  // of the largest worker that has ended
   std::optional<int> master_exit_code_;
   std::optional<Error> failure_;
   bool stopping_ = false;
@@ -201,7 +196,6 @@ Result<void> LocalCluster::start_master() {
                        "--address-file=" + address_file.string()};
   command.arguments.insert(command.arguments.end(), options_.master_flags.begin(),
                            options_.master_flags.end());
-  command.environment = thread_environment(options_.workers);
   command.result = folder_ / kResultFile;
   SPEEDO_ASSIGN(master_, children_.start(command));
   while (!master_exit_code_) {
@@ -231,8 +225,10 @@ Result<void> LocalCluster::start_worker(Worker worker) {
                                : fmt::format("{}.restart{}.log", name, worker.restarts));
   ChildCommand command;
   command.arguments = {program("speedo-worker"), "--master=" + address_, "--host=" + name,
-                       "--compute-nice=" + std::to_string(options_.compute_nice)};
-  command.environment = thread_environment(options_.workers);
+                       "--threads=" + std::to_string(options_.threads[worker.number])};
+  command.arguments.insert(command.arguments.end(), options_.worker_flags.begin(),
+                           options_.worker_flags.end());
+  if (!options_.processors.empty()) command.processors = options_.processors[worker.number];
   command.output = worker.log;
   SPEEDO_ASSIGN(worker.pid, children_.start(command));
   workers_.push_back(std::move(worker));
@@ -290,6 +286,7 @@ void LocalCluster::handle_end(const ChildEnd& end) {
   if (place == workers_.end()) return;
   const Worker worker = *place;
   workers_.erase(place);
+  peak_memory_bytes_ = std::max(peak_memory_bytes_, end.peak_memory_bytes);
   handle_worker_end(worker, end);
 }
 
@@ -350,11 +347,14 @@ void LocalCluster::drain_workers() {
   }
 }
 
-// The master's result, which it left in a file, so that the restarts can be added.
+// The master's result, which it left in a file, so that figures of the workers can be added.
 void LocalCluster::print_result() const {
   const std::string result = last_line(folder_ / kResultFile);
   if (result.empty()) return;
-  std::printf("%s\n", with_restarts(result, options_.json, restarts_).c_str());
+  const WorkerFigures figures{.restarts = restarts_,
+                              .predicted_memory_bytes = options_.predicted_memory_bytes,
+                              .peak_memory_bytes = peak_memory_bytes_};
+  std::printf("%s\n", with_workers(result, options_.json, figures).c_str());
   std::fflush(stdout);
 }
 

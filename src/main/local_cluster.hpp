@@ -13,7 +13,11 @@ struct LocalClusterOptions {
   std::vector<std::string> master_flags;  // passed on to speedo-master
   std::uint64_t workers = 1;
   std::uint64_t max_restarts = 0;  // of each worker
-  int compute_nice = 0;            // of each worker's compute threads
+  std::vector<std::string> worker_flags;  // passed on to every speedo-worker
+  std::vector<int> threads;               // of each worker: as many as there are workers
+  // Of each worker, if they are pinned; else empty.
+  std::vector<std::vector<int>> processors;
+  std::uint64_t predicted_memory_bytes = 0;  // of a worker; 0: unknown
   bool json = false;               // what the master prints as its result
   std::filesystem::path log_dir;  // of worker logs; empty: the temporary folder
 };

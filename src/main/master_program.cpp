@@ -87,8 +87,10 @@ Result<void> master_program(const std::vector<std::string>& arguments) {
   set_up_console(flags.debug);
   install_signal_handlers(SignalEffect::kSnapshotAndStop, SignalEffect::kSnapshotAndStop);
   note_what_has_no_effect(flags);
+  SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags.compute));
+  const TrainerParts parts = trainer_parts(compute);
   SPEEDO_ASSIGN(ClusterJob job, make_cluster_job(flags));
-  SPEEDO_TRY(set_resume(flags, trainer_parts(), job));
+  SPEEDO_TRY(set_resume(flags, parts, job));
   CheckpointWriter checkpoints(job.solver, job.options.job,
                                {flags.keep_snapshots, flags.keep_best});
   SPEEDO_TRY(checkpoints.check_writable());
@@ -104,10 +106,13 @@ Result<void> master_program(const std::vector<std::string>& arguments) {
     }
   };
   hooks.poll_stop = stop_requested;
-  hooks.snapshot = [&](const SnapshotParts& parts) { return checkpoints.write(parts); };
+  hooks.snapshot = [&](const SnapshotParts& snapshot) { return checkpoints.write(snapshot); };
   SPEEDO_ASSIGN(const MasterProgress last,
-                run_master(job.options, hooks, trainer_parts(), open_store));
-  print(reporter.report(last, checkpoints.last_model()), flags.json);
+                run_master(job.options, hooks, parts, open_store));
+  Report report = reporter.report(last, checkpoints.last_model());
+  add_peak_memory(report);
+  if (const std::string phases = phases_text(report); !phases.empty()) SPEEDO_INFO("{}", phases);
+  print(report, flags.json);
   if (flags.sleep_after_finish) sleep_until_signal();
   return {};
 }

@@ -112,6 +112,9 @@ Report MasterReporter::report(const MasterProgress& last, const std::string& sna
   report.rejected = last.rejected - first.rejected;
   report.discarded = last.discarded - first.discarded;
   report.ignored = last.ignored - first.ignored;
+  report.data_wait_seconds = static_cast<double>(last.data_wait_us) / 1e6;
+  report.compute_seconds = static_cast<double>(last.compute_us) / 1e6;
+  report.exchange_seconds = static_cast<double>(last.exchange_us) / 1e6;
   report.stage = last.stage % stages_ + 1;
   report.epoch = last.epoch;
   report.seconds_to_first_merge = seconds_to_first_merge_;

@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,8 +11,10 @@
 #include "base/log.hpp"
 #include "main/command_line.hpp"
 #include "main/commands.hpp"
+#include "main/compute_flags.hpp"
 #include "main/flag_values.hpp"
 #include "main/later_flags.hpp"
+#include "main/memory_forecast.hpp"
 #include "main/net_inputs.hpp"
 #include "main/parts.hpp"
 
@@ -21,8 +24,15 @@ namespace {
 
 struct ShowFlags {
   NetFlags net;
+  ComputeFlags compute;
   std::string phase;
   bool json = false;
+};
+
+// What a net of one phase will take, or why that is not known.
+struct Peak {
+  Phase phase;
+  Result<MemoryForecast> forecast;
 };
 
 void add_flags(CLI::App& app, ShowFlags& flags) {
@@ -30,14 +40,20 @@ void add_flags(CLI::App& app, ShowFlags& flags) {
   takes_file(app.add_option("--model", flags.net.model, "Net prototxt"))->required()->group(group);
   takes(app.add_option("--phase", flags.phase, "TRAIN or TEST (default)"), "WORD")->group(group);
   add_state_flags(app, flags.net);
+  add_compute_flags(app, flags.compute);
   app.add_flag("--json", flags.json, "Print one JSON object instead of a table")->group("Other");
   app.footer(
-      "Shapes follow from the data, so the sources that the net names must be there.\n\n"
+      "Shapes follow from the data, so the sources that the net names must be there.\n"
+      "Memory is that of a process with this net alone, in training with momentum (SGD); it\n"
+      "depends on the threads. Snapshots come on top of it.\n\n"
       "Example:\n"
       "  speedo net --model examples/mnist/lenet.prototxt --phase TEST --json");
 }
 
-nlohmann::ordered_json describe(const Net& net) {
+const char* name_of(Phase phase) { return phase == Phase::kTrain ? "TRAIN" : "TEST"; }
+
+// `memory` is the peak of the phase that is shown.
+nlohmann::ordered_json describe(const Net& net, const std::vector<Peak>& peaks) {
   nlohmann::ordered_json object;
   object["name"] = net.name();
   object["blobs"] = nlohmann::ordered_json::object();
@@ -53,20 +69,19 @@ nlohmann::ordered_json describe(const Net& net) {
     }
     object["params"][view.layer->name()] = std::move(shapes);
   }
-  const Net::Memory memory = net.memory();
   object["parameter_count"] = net.layout().parameter_count();
-  object["memory"] = {{"activation_bytes", memory.activation_bytes},
-                      {"activation_grad_bytes", memory.activation_grad_bytes},
-                      {"parameter_bytes", memory.parameter_bytes},
-                      {"parameter_grad_bytes", memory.parameter_grad_bytes},
-                      {"total_bytes", memory.activation_bytes + memory.activation_grad_bytes +
-                                          memory.parameter_bytes + memory.parameter_grad_bytes}};
   object["layers"] = nlohmann::ordered_json::array();
   for (const Net::LayerView& view : net.layers()) {
     object["layers"].push_back({{"name", view.layer->name()},
                                 {"type", view.layer->type()},
                                 {"bottoms", view.bottom_names},
                                 {"tops", view.top_names}});
+  }
+  object["peak"] = nlohmann::ordered_json::object();
+  for (const Peak& peak : peaks) {
+    const char* key = peak.phase == Phase::kTrain ? "train" : "test";
+    object["peak"][key] = peak.forecast ? to_json(*peak.forecast) : nlohmann::ordered_json();
+    if (peak.phase == net.phase()) object["memory"] = object["peak"][key];
   }
   object["fingerprint"] = to_string(net.layout().digest());
   return object;
@@ -87,21 +102,48 @@ std::int64_t parameter_count(const Layer& layer) {
   return count;
 }
 
-void print_table(const Net& net) {
+void print_table(const Net& net, const std::vector<Peak>& peaks) {
   std::string text = fmt::format("{}\n{:<24}{:<18}{:>12}  {}\n", net.name(), "layer", "type",
                                  "parameters", "tops");
   for (const Net::LayerView& view : net.layers()) {
     text += fmt::format("{:<24}{:<18}{:>12}  {}\n", view.layer->name(), view.layer->type(),
                         parameter_count(*view.layer), shapes_of(view));
   }
-  const Net::Memory memory = net.memory();
-  const double mib = 1024.0 * 1024.0;
-  text += fmt::format(
-      "{} parameters, {:.1f} MiB; activations {:.1f} MiB, with gradients {:.1f} MiB\n",
-      net.layout().parameter_count(), static_cast<double>(memory.parameter_bytes) / mib,
-      static_cast<double>(memory.activation_bytes) / mib,
-      static_cast<double>(memory.activation_bytes + memory.activation_grad_bytes) / mib);
+  text += fmt::format("{} parameters\n", net.layout().parameter_count());
+  for (const Peak& peak : peaks) {
+    text += fmt::format("Memory at the peak, {}: {}\n", name_of(peak.phase),
+                        peak.forecast ? to_text(*peak.forecast)
+                                      : "unknown: " + peak.forecast.error().message);
+  }
   std::fputs(text.c_str(), stdout);
+}
+
+// A net that has shapes but no memory, and what it needs.
+struct Planned {
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<FeedFactory> feeds;
+  std::unique_ptr<Net> net;
+  MemoryForecast forecast;
+};
+
+Result<Planned> plan(const ShowFlags& flags, Phase phase, const TrainerParts& parts) {
+  Planned planned;
+  SPEEDO_ASSIGN(planned.backend, parts.make_backend());
+  planned.feeds = parts.make_feeds();
+  NetOptions options;
+  options.backend = planned.backend.get();
+  options.feeds = planned.feeds.get();
+  options.plan_only = true;
+  options.trains = phase == Phase::kTrain;
+  SPEEDO_ASSIGN(planned.net, build_net(flags.net, phase, options));
+  planned.forecast =
+      forecast(*planned.net, options.trains, options.trains ? 1 : 0, *planned.feeds);
+  return planned;
+}
+
+Result<MemoryForecast> forecast_of(const ShowFlags& flags, Phase phase, const TrainerParts& parts) {
+  SPEEDO_ASSIGN(const Planned planned, plan(flags, phase, parts));
+  return planned.forecast;
 }
 
 }  // namespace
@@ -118,17 +160,17 @@ Result<int> net_command(const std::vector<std::string>& arguments) {
   // The result alone is wanted here, not how the net came to be.
   set_up_logging();
   set_log_level(LogLevel::kWarning);
-  const TrainerParts parts = trainer_parts();
-  SPEEDO_ASSIGN(const std::unique_ptr<Backend> backend, parts.make_backend());
-  const std::unique_ptr<FeedFactory> feeds = parts.make_feeds();
-  NetOptions options;
-  options.backend = backend.get();
-  options.feeds = feeds.get();
-  SPEEDO_ASSIGN(const std::unique_ptr<Net> net, build_net(flags.net, phase, options));
+  SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags.compute));
+  const TrainerParts parts = trainer_parts(compute);
+  const Phase other = phase == Phase::kTrain ? Phase::kTest : Phase::kTrain;
+  std::vector<Peak> peaks;
+  peaks.push_back({other, forecast_of(flags, other, parts)});
+  SPEEDO_ASSIGN(const Planned planned, plan(flags, phase, parts));
+  peaks.push_back({phase, planned.forecast});
   if (flags.json) {
-    std::printf("%s\n", describe(*net).dump().c_str());
+    std::printf("%s\n", describe(*planned.net, peaks).dump().c_str());
   } else {
-    print_table(*net);
+    print_table(*planned.net, peaks);
   }
   return 0;
 }

@@ -9,7 +9,6 @@
 #include <speedo/store/redis_store.hpp>
 
 #include "base/log.hpp"
-#include "cpu/cpu_backend.hpp"
 #include "data/feed_factory.hpp"
 
 namespace speedo {
@@ -28,12 +27,15 @@ void lower_priority(int nice) {
 
 }  // namespace
 
-TrainerParts trainer_parts(int compute_nice) {
-  const auto make_backend = [compute_nice] {
-    lower_priority(compute_nice);
-    return make_cpu_backend();
+TrainerParts trainer_parts(const ComputeOptions& options) {
+  TrainerParts parts;
+  parts.make_backend = [options]() -> Result<std::unique_ptr<Backend>> {
+    lower_priority(options.nice);
+    return make_cpu_backend(
+        CpuOptions{.threads = options.threads, .precision = options.precision});
   };
-  return {make_backend, [] { return make_feed_factory(); }};
+  parts.make_feeds = [] { return make_feed_factory(); };
+  return parts;
 }
 
 Result<std::shared_ptr<ParameterStore>> open_store(const std::string& uri, const std::string& job) {

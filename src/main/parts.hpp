@@ -7,15 +7,23 @@
 #include <speedo/store/parameter_store.hpp>
 #include <speedo/train/trainer.hpp>
 
+#include "cpu/cpu_backend.hpp"
+
 // The implementations behind the interfaces: the only place that picks them.
 namespace speedo {
 
 constexpr int kComputeNiceMax = 19;
 
-// `compute_nice`: the nice value of the threads that compute, over the process's own,
-// 0..kComputeNiceMax. So the exchange, which needs a core for moments only, gets it at once though
-// every core computes.
-TrainerParts trainer_parts(int compute_nice = 0);
+// What the backends of a process are made of.
+struct ComputeOptions {
+  int threads = 0;  // of each backend; 0: as many as the process may use
+  CpuPrecision precision = CpuPrecision::kFloat32;
+  // The nice value of the threads that compute, over the process's own, 0..kComputeNiceMax. So the
+  // exchange, which needs a core for moments only, gets it at once though every core computes.
+  int nice = 0;
+};
+
+TrainerParts trainer_parts(const ComputeOptions& options = {});
 
 // The job's store on the Redis server at `uri`. Errors: as open_redis_store.
 Result<std::shared_ptr<ParameterStore>> open_store(const std::string& uri, const std::string& job);

@@ -7,6 +7,7 @@
 
 #include "base/log.hpp"
 #include "main/console.hpp"
+#include "main/memory_limit.hpp"
 
 namespace speedo {
 
@@ -44,6 +45,11 @@ std::string to_json(const Report& report) {
   object["stage"] = value(report.stage);
   object["epoch"] = value(report.epoch);
   object["restarts"] = value(report.restarts);
+  object["data_wait_seconds"] = value(report.data_wait_seconds);
+  object["compute_seconds"] = value(report.compute_seconds);
+  object["exchange_seconds"] = value(report.exchange_seconds);
+  object["predicted_memory_bytes"] = value(report.predicted_memory_bytes);
+  object["peak_memory_bytes"] = value(report.peak_memory_bytes);
   object["snapshot"] = nullptr;
   if (!report.snapshot.empty()) object["snapshot"] = report.snapshot;
   return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -68,15 +74,39 @@ std::string to_text(const Report& report) {
   return line;
 }
 
-std::string with_restarts(const std::string& printed, bool json, std::uint64_t restarts) {
+std::string phases_text(const Report& report) {
+  const double data_wait = report.data_wait_seconds.value_or(0.0);
+  const double compute = report.compute_seconds.value_or(0.0);
+  const double exchange = report.exchange_seconds.value_or(0.0);
+  const double all = data_wait + compute + exchange;
+  if (all <= 0.0) return "";
+  std::string text = fmt::format("{:.1f} % of the steps' time waiting for data, {:.1f} % computing",
+                                 100.0 * data_wait / all, 100.0 * compute / all);
+  if (report.exchange_seconds) text += fmt::format(", {:.1f} % exchanging", 100.0 * exchange / all);
+  return text;
+}
+
+std::string with_workers(const std::string& printed, bool json, const WorkerFigures& figures) {
+  const std::uint64_t restarts = figures.restarts;
   if (json) {
     auto object = nlohmann::ordered_json::parse(printed, nullptr, false);
     if (!object.is_object()) return printed;
     object["restarts"] = restarts;
+    if (figures.predicted_memory_bytes > 0) {
+      object["predicted_memory_bytes"] = figures.predicted_memory_bytes;
+    }
+    if (figures.peak_memory_bytes > 0) object["peak_memory_bytes"] = figures.peak_memory_bytes;
     return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   }
   if (restarts == 0 || printed.empty()) return printed;
   return fmt::format("{}, {} restart{} of workers", printed, restarts, restarts == 1 ? "" : "s");
+}
+
+void add_peak_memory(Report& report) {
+  const std::int64_t peak = peak_resident_bytes();
+  if (peak == 0) return;
+  report.peak_memory_bytes = static_cast<std::uint64_t>(peak);
+  SPEEDO_LOG(::spdlog::level::debug, "Memory at the peak: {}", format_bytes(peak));
 }
 
 void print(const Report& report, bool json) {

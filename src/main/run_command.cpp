@@ -9,10 +9,12 @@
 #include "main/command_line.hpp"
 #include "main/commands.hpp"
 #include "main/console.hpp"
+#include "main/core_shares.hpp"
 #include "main/flag_values.hpp"
 #include "main/hybrid.hpp"
 #include "main/later_flags.hpp"
 #include "main/local_cluster.hpp"
+#include "main/memory_guard.hpp"
 #include "main/parts.hpp"
 #include "main/signals.hpp"
 #include "main/snapshot.hpp"
@@ -36,19 +38,110 @@ constexpr std::int64_t kRestartsMax = 1000000;
 // Workers, master and store share the cores. At 0 a merge of LeNet waits some milliseconds for one.
 constexpr int kComputeNice = 5;
 
-// Not one that the master knows, too.
-bool is_own(const std::string& flag) {
-  return flag.starts_with("--log-dir=") || flag.starts_with("--max-restarts=") ||
-         flag.starts_with("--compute-nice=");
+struct RunFlags {
+  ClusterFlags cluster;
+  std::string log_dir;
+  std::string pin = "off";
+  std::uint64_t max_restarts = 0;
+  int compute_nice = kComputeNice;
+  bool force = false;
+};
+
+void add_flags(CLI::App& app, RunFlags& flags) {
+  add_cluster_flags(app, flags.cluster, ClusterRole::kRun);
+  const char* group = "Computing";
+  takes_one_of(app.add_option("--pin", flags.pin,
+                              "Give each worker processors of its own: on, off (default), or auto: "
+                              "if there are enough"),
+               {"on", "off", "auto"})
+      ->group(group);
+  takes_range(app.add_option("--compute-nice", flags.compute_nice,
+                             "Lower the priority of the workers' compute threads by so much, so "
+                             "that master and store are not kept waiting; 0: not (default 5)"),
+              0, kComputeNiceMax)
+      ->group(group);
+  add_force_flag(app, flags.force);
+  group = "Other";
+  takes(app.add_option("--log-dir", flags.log_dir,
+                       "Folder for the workers' logs (default: a temporary one)"),
+        "FOLDER")
+      ->group(group);
+  takes_range(app.add_option("--max-restarts", flags.max_restarts,
+                             "Start a worker process that dies again, each at most so many times "
+                             "(default 0)"),
+              0, kRestartsMax)
+      ->group(group);
+  app.footer(kFooter);
 }
 
-// Finds what is wrong with the prototxts before anything is started.
-Result<void> check_files(const ClusterFlags& flags) {
+// Whether the master is not to get a flag as it was given here.
+bool is_own(const std::string& flag) {
+  const std::string name = flag.substr(0, flag.find('='));
+  return name == "--log-dir" || name == "--max-restarts" || name == "--compute-nice" ||
+         name == "--threads" || name == "--pin" || name == "--force";
+}
+
+// Reads the prototxts, and finds what is wrong with them before anything is started. The nets are
+// inline then.
+Result<SolverFile> read_files(const ClusterFlags& flags) {
   SPEEDO_ASSIGN(SolverFile file, load_solver(flags.solver));
   SPEEDO_TRY(SnapshotWriter(file.solver).check_writable());
-  SPEEDO_TRY(inline_nets(file.solver, file.base));
+  SPEEDO_ASSIGN(file.base, inline_nets(file.solver, file.base));
   if (flags.batch) SPEEDO_TRY(set_effective_batch(*flags.batch, file.solver));
-  return {};
+  return file;
+}
+
+// A deterministic result must not depend on which worker has one thread more.
+Result<std::vector<int>> threads_of_workers(const ClusterFlags& flags, int threads) {
+  SPEEDO_ASSIGN(const WorkerRange workers, parse_workers(flags.workers));
+  SPEEDO_TRY(check_thread_count(flags.compute, workers.expected()));
+  return share_threads(threads, workers.expected(), flags.deterministic);
+}
+
+// Empty: the workers are not pinned.
+Result<std::vector<std::vector<int>>> processors_of_workers(const std::string& pin,
+                                                            const std::vector<int>& threads) {
+  std::vector<std::vector<int>> none;
+  if (pin == "off") return none;
+  auto shares = share_processors(allowed_processors(), threads);
+  if (!shares && pin == "auto") return none;
+  if (!shares) return Error{shares.error().code, "--pin on: " + shares.error().message};
+  return shares;
+}
+
+std::vector<std::string> worker_flags(const RunFlags& flags) {
+  std::vector<std::string> arguments = to_arguments(flags.cluster.compute);
+  arguments.push_back("--compute-nice=" + std::to_string(flags.compute_nice));
+  if (flags.force) arguments.emplace_back("--force");
+  if (flags.cluster.debug) arguments.emplace_back("--debug");
+  return arguments;
+}
+
+Result<std::int64_t> check_memory(const RunFlags& flags, const SolverFile& file,
+                                  const ComputeOptions& compute, const std::vector<int>& threads) {
+  SPEEDO_ASSIGN(const std::vector<Schedule> stages, make_stages(flags.cluster));
+  std::vector<UpdateSpec> updates;
+  for (const Schedule& stage : stages) updates.push_back(stage.update);
+  return check_cluster_memory(file.solver, file.base, updates, compute, threads,
+                              {.force = flags.force});
+}
+
+Result<LocalClusterOptions> cluster_options(const RunFlags& flags,
+                                            const std::vector<std::string>& normalized,
+                                            const ComputeOptions& compute) {
+  LocalClusterOptions options;
+  SPEEDO_ASSIGN(options.threads, threads_of_workers(flags.cluster, compute.threads));
+  SPEEDO_ASSIGN(options.processors, processors_of_workers(flags.pin, options.threads));
+  options.workers = options.threads.size();
+  options.max_restarts = flags.max_restarts;
+  options.json = flags.cluster.json;
+  options.log_dir = flags.log_dir;
+  options.worker_flags = worker_flags(flags);
+  for (const std::string& flag : normalized) {
+    if (!is_own(flag)) options.master_flags.push_back(flag);
+  }
+  options.master_flags.push_back("--threads=" + std::to_string(options.threads.front()));
+  return options;
 }
 
 // All workers are known here, so a name that none has is a slip.
@@ -77,46 +170,23 @@ Result<void> check_groups(const ClusterFlags& flags, std::uint64_t workers) {
 Result<int> run_command(const std::vector<std::string>& arguments) {
   CLI::App app("Train on a cluster of this machine: a private Redis, one master, N workers",
                "speedo run");
-  ClusterFlags flags;
-  std::string log_dir;
-  std::uint64_t max_restarts = 0;
-  int compute_nice = kComputeNice;
-  add_cluster_flags(app, flags, ClusterRole::kRun);
-  takes(app.add_option("--log-dir", log_dir,
-                       "Folder for the workers' logs (default: a temporary one)"),
-        "FOLDER")
-      ->group("Other");
-  takes_range(app.add_option("--max-restarts", max_restarts,
-                             "Start a worker process that dies again, each at most so many times "
-                             "(default 0)"),
-              0, kRestartsMax)
-      ->group("Other");
-  takes_range(app.add_option("--compute-nice", compute_nice,
-                             "Lower the priority of the workers' compute threads by so much, so "
-                             "that master and store are not kept waiting; 0: not (default 5)"),
-              0, kComputeNiceMax)
-      ->group("Other");
-  app.footer(kFooter);
+  RunFlags flags;
+  add_flags(app, flags);
   SPEEDO_TRY(refuse_later_flags(arguments));
   std::vector<std::string> normalized;
   SPEEDO_ASSIGN(const Parsed parsed, parse(app, fold_hybrid(arguments), &normalized));
   if (parsed == Parsed::kDone) return 0;
-  SPEEDO_TRY(check(flags, ClusterRole::kRun));
-  SPEEDO_ASSIGN(const WorkerRange workers, parse_workers(flags.workers));
-  SPEEDO_TRY(check_groups(flags, workers.expected()));
+  SPEEDO_TRY(check(flags.cluster, ClusterRole::kRun));
+  SPEEDO_ASSIGN(const WorkerRange workers, parse_workers(flags.cluster.workers));
+  SPEEDO_TRY(check_groups(flags.cluster, workers.expected()));
 
-  set_up_console(flags.debug);
-  SPEEDO_TRY(check_files(flags));
+  set_up_console(flags.cluster.debug);
+  SPEEDO_ASSIGN(const SolverFile file, read_files(flags.cluster));
+  SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags.cluster.compute));
+  SPEEDO_ASSIGN(LocalClusterOptions options, cluster_options(flags, normalized, compute));
+  SPEEDO_ASSIGN(const std::int64_t memory, check_memory(flags, file, compute, options.threads));
+  options.predicted_memory_bytes = static_cast<std::uint64_t>(memory);
   install_signal_handlers(SignalEffect::kSnapshotAndStop, SignalEffect::kSnapshotAndStop);
-  LocalClusterOptions options;
-  options.workers = workers.expected();
-  options.max_restarts = max_restarts;
-  options.compute_nice = compute_nice;
-  options.json = flags.json;
-  options.log_dir = log_dir;
-  for (const std::string& flag : normalized) {
-    if (!is_own(flag)) options.master_flags.push_back(flag);
-  }
   return run_local_cluster(options);
 }
 

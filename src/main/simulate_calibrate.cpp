@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
-#include <thread>
 
 #include <fmt/format.h>
 
@@ -30,8 +29,6 @@ namespace {
 constexpr double kActorSeconds = 100e-6;
 // Rates of transfers are measured with at least so much: below, the fixed part is all there is.
 constexpr std::uint64_t kRateFloatsMin = 65536;
-
-int core_count() { return static_cast<int>(std::max(1U, std::thread::hardware_concurrency())); }
 
 // 1, 2, 4, ... and `max` itself.
 std::set<int> doubled_up_to(int max) {
@@ -57,11 +54,12 @@ std::vector<double> filled(const std::vector<std::pair<int, double>>& known) {
 class Calibrator {
  public:
   Calibrator(const CalibrateOptions& options, const PrivateRedis& redis)
-      : options_(options), redis_(redis) {}
+      : options_(options), redis_(redis) {
+    machine_.name = "here";
+    machine_.cores = cores();
+  }
 
   Result<Calibration> run() {
-    machine_.name = "here";
-    machine_.cores = core_count();
     SPEEDO_TRY(measure_net());
     SPEEDO_TRY(measure_threads());
     SPEEDO_TRY(measure_sharing());
@@ -75,6 +73,12 @@ class Calibrator {
   }
 
  private:
+  int cores() const { return options_.compute.threads; }
+  ComputeOptions with_threads(int threads) const {
+    ComputeOptions compute = options_.compute;
+    compute.threads = threads;
+    return compute;
+  }
   void note(std::string what, double value, std::string unit) {
     result_.measurements.push_back({std::move(what), value, std::move(unit)});
   }
@@ -95,7 +99,7 @@ class Calibrator {
 };
 
 Result<void> Calibrator::measure_net() {
-  const TrainerParts parts = trainer_parts();
+  const TrainerParts parts = trainer_parts(options_.compute);
   JobNets::Options nets_options;
   nets_options.job = options_.job;
   SPEEDO_ASSIGN(const std::unique_ptr<JobNets> nets, JobNets::create(parts, nets_options));
@@ -107,8 +111,8 @@ Result<void> Calibrator::measure_net() {
 
 Result<void> Calibrator::measure_threads() {
   std::vector<std::pair<int, double>> known;
-  for (const int threads : doubled_up_to(core_count())) {
-    SPEEDO_ASSIGN(const StepTimes times, measure_steps(options_.job, 1, threads,
+  for (const int threads : doubled_up_to(cores())) {
+    SPEEDO_ASSIGN(const StepTimes times, measure_steps(options_.job, 1, with_threads(threads),
                                                        options_.seconds_per_measurement));
     known.emplace_back(threads, times.mean_seconds);
     note(fmt::format("step, 1 trainer of {} thread{}", threads, threads == 1 ? "" : "s"),
@@ -124,11 +128,11 @@ Result<void> Calibrator::measure_threads() {
 // With twice as many trainers as cores, too: what oversubscription costs beyond its share.
 Result<void> Calibrator::measure_sharing() {
   std::vector<std::pair<int, double>> known = {{1, 1.0}};
-  std::set<int> counts = doubled_up_to(core_count());
-  counts.insert(2 * core_count());
+  std::set<int> counts = doubled_up_to(cores());
+  counts.insert(2 * cores());
   counts.erase(1);
   for (const int trainers : counts) {
-    SPEEDO_ASSIGN(const StepTimes times, measure_steps(options_.job, trainers, 1,
+    SPEEDO_ASSIGN(const StepTimes times, measure_steps(options_.job, trainers, with_threads(1),
                                                        options_.seconds_per_measurement));
     known.emplace_back(trainers, machine_.step_seconds.front() / times.mean_seconds);
     note(fmt::format("step, {} trainers of 1 thread", trainers), times.mean_seconds * 1e3, "ms");

@@ -7,6 +7,7 @@
 #include <speedo/base/result.hpp>
 #include <speedo/train/trainer.hpp>
 
+#include "main/parts.hpp"
 #include "sim/cost_cluster.hpp"
 
 namespace speedo {
@@ -14,6 +15,7 @@ namespace speedo {
 struct CalibrateOptions {
   JobSpec job;
   std::string title;
+  ComputeOptions compute;  // its threads are the cores that the machine is said to have
   double seconds_per_measurement = 1.5;
 };
 

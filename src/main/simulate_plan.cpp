@@ -53,10 +53,12 @@ Result<JobSpec> job_of(const std::string& path, std::uint64_t seed) {
   return job;
 }
 
-Result<sim::ClusterCosts> calibrated(const PlanFlags& flags, std::string& measured) {
+Result<sim::ClusterCosts> calibrated(const PlanFlags& flags, const ComputeOptions& compute,
+                                     std::string& measured) {
   CalibrateOptions options;
   SPEEDO_ASSIGN(options.job, job_of(flags.solver, flags.seed));
   options.title = "This machine, " + flags.solver;
+  options.compute = compute;
   SPEEDO_INFO("Measuring {} here; other work on this machine disturbs it", flags.solver);
   SPEEDO_ASSIGN(const Calibration calibration, calibrate(options));
   measured = to_text(calibration);
@@ -80,9 +82,12 @@ Result<void> check_moving_rate(const PlanFlags& flags,
 
 class PlanCommand {
  public:
-  PlanCommand(const PlanFlags& flags, std::vector<sim::PlanSchedule> schedules,
-              std::vector<std::uint64_t> workers)
-      : flags_(flags), schedules_(std::move(schedules)), workers_(std::move(workers)) {}
+  PlanCommand(const PlanFlags& flags, const ComputeOptions& compute,
+              std::vector<sim::PlanSchedule> schedules, std::vector<std::uint64_t> workers)
+      : flags_(flags),
+        compute_(compute),
+        schedules_(std::move(schedules)),
+        workers_(std::move(workers)) {}
 
   Result<PlanReport> run(const sim::ClusterCosts& cluster) {
     report_.cluster = cluster;
@@ -102,6 +107,7 @@ class PlanCommand {
   Result<void> add_row(const sim::PlanSchedule& schedule, std::uint64_t workers);
 
   const PlanFlags& flags_;
+  const ComputeOptions compute_;
   const std::vector<sim::PlanSchedule> schedules_;
   const std::vector<std::uint64_t> workers_;
   std::optional<JobSpec> job_;  // with --train
@@ -130,7 +136,7 @@ Result<sim::PlanResult> PlanCommand::plan_one(const sim::ClusterCosts& cluster,
   net_options.workers = options.workers;
   net_options.samples = cluster.net.batch * options.schedule.update.steps_per_run;
   SPEEDO_ASSIGN(const std::unique_ptr<sim::PlanNet> net,
-                sim::make_trained_net(trainer_parts(), net_options));
+                sim::make_trained_net(trainer_parts(compute_), net_options));
   return sim::plan(cluster, options, *net);
 }
 
@@ -196,10 +202,12 @@ Result<int> simulate_plan(const std::vector<std::string>& arguments) {
   SPEEDO_ASSIGN(std::vector<std::uint64_t> workers, parse_worker_counts(flags.workers));
 
   set_up_console(flags.debug);
+  SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags.compute));
   std::string measured;
-  SPEEDO_ASSIGN(const sim::ClusterCosts cluster,
-                flags.calibrate ? calibrated(flags, measured) : read_cluster(flags.cluster));
-  PlanCommand command(flags, std::move(schedules), std::move(workers));
+  SPEEDO_ASSIGN(const sim::ClusterCosts cluster, flags.calibrate
+                                                     ? calibrated(flags, compute, measured)
+                                                     : read_cluster(flags.cluster));
+  PlanCommand command(flags, compute, std::move(schedules), std::move(workers));
   SPEEDO_ASSIGN(const PlanReport report, command.run(cluster));
   if (!flags.svg.empty()) SPEEDO_TRY(write_text(flags.svg, to_svg(report)));
   if (flags.json) {

@@ -90,6 +90,7 @@ void add_plan_flags(CLI::App& app, PlanFlags& flags) {
   takes_count(app.add_option("--seed", flags.seed, "Of the drawn durations (default 1)"), 0)
       ->group(plan);
   add_training_flags(app, flags);
+  add_compute_flags(app, flags.compute);
   const char* output = "Output";
   takes_file(app.add_option("--svg", flags.svg, "Write a chart of speed-up against workers"))
       ->group(output);
@@ -112,6 +113,10 @@ Result<void> check(const PlanFlags& flags) {
   }
   if (!flags.calibrate && !flags.solver.empty()) {
     return usage("--solver belongs to --calibrate; a small net to train is given by --train");
+  }
+  if (!flags.calibrate && flags.compute.threads > 0) {
+    return usage("--threads belongs to --calibrate, which measures with up to so many; a machine "
+                 "of --cluster has its cores in the file");
   }
   if (!flags.calibrate && !flags.write.empty()) {
     return usage("--write belongs to --calibrate: the description given by --cluster is a file");

@@ -7,6 +7,8 @@
 
 #include <speedo/base/result.hpp>
 
+#include "main/compute_flags.hpp"
+
 namespace CLI {
 class App;
 }
@@ -17,6 +19,7 @@ struct PlanFlags {
   std::string cluster;                  // a description; or
   bool calibrate = false;               // measure this machine with
   std::string solver;                   // this net
+  ComputeFlags compute;                 // with these processors
   std::string write;                    // and write the description here
   std::string strategy = "all";
   std::string workers = "1,2,4";

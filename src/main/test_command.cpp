@@ -8,6 +8,7 @@
 #include "core/net_outputs.hpp"
 #include "main/command_line.hpp"
 #include "main/commands.hpp"
+#include "main/compute_flags.hpp"
 #include "main/console.hpp"
 #include "main/flag_values.hpp"
 #include "main/later_flags.hpp"
@@ -24,6 +25,7 @@ namespace {
 
 struct TestFlags {
   NetFlags net;
+  ComputeFlags compute;
   int iterations = 50;
   bool json = false, debug = false;
 };
@@ -37,6 +39,7 @@ void add_flags(CLI::App& app, TestFlags& flags) {
   takes_count(app.add_option("--iterations", flags.iterations, "Batches to score (default 50)"), 1)
       ->group(group);
   add_state_flags(app, flags.net);
+  add_compute_flags(app, flags.compute);
   app.add_flag("--json", flags.json, "Print the result as one JSON object on standard output")
       ->group("Other");
   app.add_flag("--debug", flags.debug, "Log more")->group("Other");
@@ -113,20 +116,25 @@ Result<int> test_command(const std::vector<std::string>& arguments) {
 
   set_up_console(flags.debug);
   install_signal_handlers(SignalEffect::kStop, SignalEffect::kStop);
-  const TrainerParts parts = trainer_parts();
+  SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags.compute));
+  const TrainerParts parts = trainer_parts(compute);
   SPEEDO_ASSIGN(const std::unique_ptr<Backend> backend, parts.make_backend());
   const std::unique_ptr<FeedFactory> feeds = parts.make_feeds();
   SPEEDO_INFO("Use CPU.");
+  SPEEDO_INFO("Computing with {}", describe(compute));
   NetOptions options;
   options.backend = backend.get();
   options.feeds = feeds.get();
+  options.trains = false;
   SPEEDO_ASSIGN(const std::unique_ptr<Net> net, build_net(flags.net, Phase::kTest, options));
   SPEEDO_INFO("Running for {} iterations.", flags.iterations);
   RateMeter meter;
   SPEEDO_ASSIGN(const TestScores scores, score(*net, flags.iterations, meter));
   if (scores.passes == 0) return Error{ErrorCode::kUnavailable, "stopped before the first batch"};
   log_means(scores);
-  print(report_of(scores, meter), flags.json);
+  Report report = report_of(scores, meter);
+  add_peak_memory(report);
+  print(report, flags.json);
   return 0;
 }
 

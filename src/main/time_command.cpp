@@ -1,21 +1,31 @@
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include <speedo/backend/backend.hpp>
-#include <speedo/base/clock.hpp>
+#include <speedo/base/random.hpp>
+#include <speedo/core/solver.hpp>
 
 #include "base/log.hpp"
 #include "main/command_line.hpp"
 #include "main/commands.hpp"
+#include "main/compute_flags.hpp"
 #include "main/console.hpp"
 #include "main/flag_values.hpp"
+#include "main/gemm_rate.hpp"
 #include "main/later_flags.hpp"
+#include "main/memory_limit.hpp"
 #include "main/net_inputs.hpp"
 #include "main/parts.hpp"
 #include "main/signals.hpp"
+#include "main/solver_file.hpp"
+#include "main/step_timer.hpp"
+#include "main/time_report.hpp"
 
 namespace speedo {
 
@@ -23,121 +33,190 @@ namespace {
 
 struct TimeFlags {
   NetFlags net;
-  std::string phase;
+  ComputeFlags compute;
+  std::string phase, solver;
   int iterations = 50;
-  bool json = false, debug = false;
+  bool train = false, json = false, debug = false;
 };
 
-// Sums over the iterations, in milliseconds.
-struct Timings {
-  std::vector<double> forward_ms, backward_ms;  // per layer
-  double forward_total_ms = 0.0, backward_total_ms = 0.0;
-  int iterations = 0;
+// The net, and with --train how it is updated.
+struct Subject {
+  std::unique_ptr<Net> net;
+  std::unique_ptr<UpdateRule> rule;
+  int passes = 1;
 };
 
 void add_flags(CLI::App& app, TimeFlags& flags) {
   const char* group = "Timing";
-  takes_file(app.add_option("--model", flags.net.model, "Net prototxt"))->required()->group(group);
+  takes_file(app.add_option("--model", flags.net.model, "Net prototxt"))->group(group);
+  app.add_flag("--train", flags.train,
+               "Measure training steps: forward, backward and the update (SGD with momentum and "
+               "weight decay unless --solver says otherwise)")
+      ->group(group);
+  takes_file(app.add_option("--solver", flags.solver,
+                            "Solver prototxt of the steps, and its net without --model; implies "
+                            "--train"))
+      ->group(group);
   takes_file(app.add_option("--weights", flags.net.weights,
                             ".caffemodel to use (default: what the fillers give)"))
       ->group(group);
-  takes_count(app.add_option("--iterations", flags.iterations, "Passes to measure (default 50)"), 1)
+  takes_count(app.add_option("--iterations", flags.iterations, "Passes or steps (default 50)"), 1)
       ->group(group);
   takes(app.add_option("--phase", flags.phase, "TRAIN (default) or TEST"), "WORD")->group(group);
   add_state_flags(app, flags.net);
+  add_compute_flags(app, flags.compute);
   app.add_flag("--json", flags.json, "Print the result as one JSON object on standard output")
       ->group("Other");
   app.add_flag("--debug", flags.debug, "Log more")->group("Other");
   app.footer(
-      "Example:\n"
-      "  speedo time -model examples/mnist/lenet_train_test.prototxt -iterations 20");
+      "Shares are of the matrix product's rate, measured at the start of the run; operations are\n"
+      "counted as the layer's definition has them, so that a faster algorithm can exceed it.\n"
+      "Input blobs hold noise (those of one axis, labels, hold 0).\n\n"
+      "Examples:\n"
+      "  speedo time -model examples/mnist/lenet_train_test.prototxt -iterations 20\n"
+      "  speedo time --train --solver examples/imagenet/resnet50_solver.prototxt --iterations 5");
 }
 
-double milliseconds_since(Instant start) {
-  return std::chrono::duration<double, std::milli>(steady_clock().now() - start).count();
+Result<Phase> check(TimeFlags& flags) {
+  flags.train = flags.train || !flags.solver.empty();
+  if (flags.net.model.empty() && flags.solver.empty()) {
+    return Error{ErrorCode::kUsage, "give --model, or --solver for the net that it names"};
+  }
+  SPEEDO_ASSIGN(const Phase phase, parse_phase(flags.phase, Phase::kTrain));
+  if (flags.train && phase == Phase::kTest) {
+    return Error{ErrorCode::kUsage, "--phase TEST: training steps need the phase TRAIN"};
+  }
+  return phase;
 }
 
-// One forward and one backward pass, each layer measured on its own.
-Result<void> measure(Net& net, Backend& backend, Timings& timings) {
-  const std::size_t count = net.layers().size();
-  net.clear_gradients();
-  backend.synchronize();
-  const Instant forward_start = steady_clock().now();
-  for (std::size_t i = 0; i < count; ++i) {
-    const Instant start = steady_clock().now();
-    SPEEDO_TRY(net.forward_layer(i));
-    backend.synchronize();
-    timings.forward_ms[i] += milliseconds_since(start);
+// Small enough that no net of noise leaves the range of numbers within the steps of a measurement.
+caffe::SolverParameter default_solver() {
+  caffe::SolverParameter solver;
+  solver.set_base_lr(1e-4F);
+  solver.set_lr_policy("fixed");
+  solver.set_momentum(0.9F);
+  solver.set_weight_decay(5e-4F);
+  return solver;
+}
+
+Result<SolverFile> read_solver(const TimeFlags& flags) {
+  SolverFile file;
+  file.solver = default_solver();
+  if (!flags.solver.empty()) {
+    SPEEDO_ASSIGN(file, load_solver(flags.solver));
+    warn_of_gpu_mode(file.solver, flags.solver);
   }
-  timings.forward_total_ms += milliseconds_since(forward_start);
-  const Instant backward_start = steady_clock().now();
-  for (std::size_t i = count; i-- > 0;) {
-    const Instant start = steady_clock().now();
-    net.backward_layer(i);
-    backend.synchronize();
-    timings.backward_ms[i] += milliseconds_since(start);
+  caffe::SolverParameter& solver = file.solver;
+  if (!flags.net.model.empty()) {
+    solver.clear_net_param();
+    solver.clear_train_net();
+    solver.clear_train_net_param();
+    solver.set_net(flags.net.model);
   }
-  timings.backward_total_ms += milliseconds_since(backward_start);
-  ++timings.iterations;
+  // Tests are no part of a step.
+  solver.clear_test_net();
+  solver.clear_test_net_param();
+  solver.clear_test_iter();
+  solver.clear_test_state();
+  solver.clear_test_interval();
+  if (solver.random_seed() < 0) solver.set_random_seed(0);
+  if (flags.net.level != 0) solver.mutable_train_state()->set_level(flags.net.level);
+  for (const std::string& stage : split_at_commas(flags.net.stage)) {
+    solver.mutable_train_state()->add_stage(stage);
+  }
+  return file;
+}
+
+Result<Subject> make_training(const TimeFlags& flags, Backend& backend, FeedFactory& feeds) {
+  SPEEDO_ASSIGN(const SolverFile file, read_solver(flags));
+  SolverOptions options;
+  options.backend = &backend;
+  options.feeds = &feeds;
+  options.base = file.base;
+  SPEEDO_ASSIGN(SolverNets nets, create_nets(file.solver, options));
+  Subject subject;
+  subject.net = std::move(nets.train);
+  if (!flags.net.weights.empty()) {
+    SPEEDO_ASSIGN(const caffe::NetParameter weights, read_weights(flags.net.weights));
+    SPEEDO_TRY(subject.net->copy_weights_from(weights));
+  }
+  SPEEDO_ASSIGN(subject.rule, UpdateRule::create(file.solver, subject.net->layout(), backend));
+  subject.passes = file.solver.iter_size();
+  return subject;
+}
+
+Result<Subject> make_subject(const TimeFlags& flags, Phase phase, Backend& backend,
+                             FeedFactory& feeds) {
+  if (flags.train) return make_training(flags, backend, feeds);
+  NetOptions options;
+  options.backend = &backend;
+  options.feeds = &feeds;
+  Subject subject;
+  SPEEDO_ASSIGN(subject.net, build_net(flags.net, phase, options));
+  return subject;
+}
+
+// What a caller would provide. Blobs of one axis are labels, of which 0 is always one.
+void fill_inputs(Net& net) {
+  Random random(0);
+  for (const Net::LayerView& view : net.layers()) {
+    if (view.layer->type() != "Input") continue;
+    for (Tensor* top : view.tops) {
+      if (top->shape().axes() < 2) continue;
+      std::vector<float> noise(static_cast<std::size_t>(top->count()));
+      for (float& value : noise) value = random.gaussian(0.0F, 1.0F);
+      top->set_values(net.backend(), noise);
+    }
+  }
+}
+
+// So that the peak is the net's and not that of what was measured before it.
+void forget_peak_memory() {
+  std::ofstream file("/proc/self/clear_refs");
+  if (!(file << "5" << std::flush)) SPEEDO_WARN("the peak of memory includes the start of the run");
+}
+
+Result<void> benchmark(StepTimer& timer, int iterations) {
+  SPEEDO_INFO("Performing Forward");
+  SPEEDO_INFO("Performing Backward");
+  SPEEDO_ASSIGN(const float loss, timer.warm_up());
+  SPEEDO_INFO("Initial loss: {:g}", loss);
+  SPEEDO_INFO("*** Benchmark begins ***");
+  SPEEDO_INFO("Testing for {} iterations.", iterations);
+  while (timer.steps().size() < static_cast<std::size_t>(iterations) && !stop_requested()) {
+    SPEEDO_TRY(timer.step());
+    const StepTime& time = timer.steps().back();
+    SPEEDO_INFO("Iteration: {} forward-backward time: {:g} ms.", timer.steps().size(),
+                time.forward_total_ms + time.backward_total_ms);
+  }
+  if (timer.steps().empty()) {
+    return Error{ErrorCode::kUnavailable, "stopped before the first iteration"};
+  }
   return {};
 }
 
-Result<Timings> benchmark(Net& net, Backend& backend, int iterations) {
-  Timings timings;
-  timings.forward_ms.resize(net.layers().size());
-  timings.backward_ms.resize(net.layers().size());
-  SPEEDO_INFO("Performing Forward");
-  net.set_data_span({});
-  SPEEDO_ASSIGN(const float loss, net.forward());
-  SPEEDO_INFO("Initial loss: {:g}", loss);
-  SPEEDO_INFO("Performing Backward");
-  net.backward();
-  SPEEDO_INFO("*** Benchmark begins ***");
-  SPEEDO_INFO("Testing for {} iterations.", iterations);
-  while (timings.iterations < iterations && !stop_requested()) {
-    const double before = timings.forward_total_ms + timings.backward_total_ms;
-    SPEEDO_TRY(measure(net, backend, timings));
-    SPEEDO_INFO("Iteration: {} forward-backward time: {:g} ms.", timings.iterations,
-                timings.forward_total_ms + timings.backward_total_ms - before);
-  }
-  return timings;
-}
+Result<TimeReport> measure(const TimeFlags& flags, Phase phase) {
+  SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags.compute));
+  const TrainerParts parts = trainer_parts(compute);
+  SPEEDO_ASSIGN(const std::unique_ptr<Backend> backend, parts.make_backend());
+  const std::unique_ptr<FeedFactory> feeds = parts.make_feeds();
+  SPEEDO_INFO("Use CPU: {}.", describe(compute));
+  SPEEDO_ASSIGN(const double sgemm_gflops, measure_gemm_rate(*backend));
+  forget_peak_memory();
 
-void log_averages(const Net& net, const Timings& timings) {
-  const double n = timings.iterations;
-  SPEEDO_INFO("Average time per layer: ");
-  for (std::size_t i = 0; i < net.layers().size(); ++i) {
-    const std::string& name = net.layers()[i].layer->name();
-    SPEEDO_INFO("{:>10}\tforward: {:g} ms.", name, timings.forward_ms[i] / n);
-    SPEEDO_INFO("{:>10}\tbackward: {:g} ms.", name, timings.backward_ms[i] / n);
-  }
-  const double total_ms = timings.forward_total_ms + timings.backward_total_ms;
-  SPEEDO_INFO("Average Forward pass: {:g} ms.", timings.forward_total_ms / n);
-  SPEEDO_INFO("Average Backward pass: {:g} ms.", timings.backward_total_ms / n);
-  SPEEDO_INFO("Average Forward-Backward: {:g} ms.", total_ms / n);
-  SPEEDO_INFO("Total Time: {:g} ms.", total_ms);
-  SPEEDO_INFO("*** Benchmark ends ***");
-}
+  SPEEDO_ASSIGN(const Subject subject, make_subject(flags, phase, *backend, *feeds));
+  fill_inputs(*subject.net);
+  subject.net->set_data_span({});
+  StepTimer timer(*subject.net, {feeds.get(), subject.rule.get(), subject.passes});
+  SPEEDO_TRY(benchmark(timer, flags.iterations));
 
-void print_json(const Net& net, const Timings& timings) {
-  const double n = timings.iterations;
-  nlohmann::ordered_json object;
-  object["net"] = net.name();
-  object["iterations"] = timings.iterations;
-  object["forward_ms"] = timings.forward_total_ms / n;
-  object["backward_ms"] = timings.backward_total_ms / n;
-  object["forward_backward_ms"] = (timings.forward_total_ms + timings.backward_total_ms) / n;
-  object["images_per_second"] = static_cast<double>(images_per_pass(net)) * n * 1000.0 /
-                                (timings.forward_total_ms + timings.backward_total_ms);
-  object["layers"] = nlohmann::ordered_json::array();
-  for (std::size_t i = 0; i < net.layers().size(); ++i) {
-    const Layer& layer = *net.layers()[i].layer;
-    object["layers"].push_back({{"name", layer.name()},
-                                {"type", layer.type()},
-                                {"forward_ms", timings.forward_ms[i] / n},
-                                {"backward_ms", timings.backward_ms[i] / n}});
-  }
-  std::printf("%s\n", object.dump().c_str());
+  log_averages(*subject.net, timer.steps());
+  TimeReport report = make_time_report(*subject.net, timer.steps(), subject.passes);
+  report.compute = describe(compute);
+  report.trains = flags.train;
+  report.sgemm_gflops = sgemm_gflops;
+  report.peak_memory_bytes = peak_resident_bytes();
+  return report;
 }
 
 }  // namespace
@@ -149,24 +228,12 @@ Result<int> time_command(const std::vector<std::string>& arguments) {
   SPEEDO_TRY(refuse_later_flags(arguments));
   SPEEDO_ASSIGN(const Parsed parsed, parse(app, arguments));
   if (parsed == Parsed::kDone) return 0;
-  SPEEDO_ASSIGN(const Phase phase, parse_phase(flags.phase, Phase::kTrain));
+  SPEEDO_ASSIGN(const Phase phase, check(flags));
 
   set_up_console(flags.debug);
   install_signal_handlers(SignalEffect::kStop, SignalEffect::kStop);
-  const TrainerParts parts = trainer_parts();
-  SPEEDO_ASSIGN(const std::unique_ptr<Backend> backend, parts.make_backend());
-  const std::unique_ptr<FeedFactory> feeds = parts.make_feeds();
-  SPEEDO_INFO("Use CPU.");
-  NetOptions options;
-  options.backend = backend.get();
-  options.feeds = feeds.get();
-  SPEEDO_ASSIGN(const std::unique_ptr<Net> net, build_net(flags.net, phase, options));
-  SPEEDO_ASSIGN(const Timings timings, benchmark(*net, *backend, flags.iterations));
-  if (timings.iterations == 0) {
-    return Error{ErrorCode::kUnavailable, "stopped before the first iteration"};
-  }
-  log_averages(*net, timings);
-  if (flags.json) print_json(*net, timings);
+  SPEEDO_ASSIGN(const TimeReport report, measure(flags, phase));
+  std::fputs((flags.json ? to_json(report) + "\n" : to_text(report)).c_str(), stdout);
   return 0;
 }
 

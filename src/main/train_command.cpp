@@ -9,9 +9,11 @@
 #include "base/log.hpp"
 #include "main/command_line.hpp"
 #include "main/commands.hpp"
+#include "main/compute_flags.hpp"
 #include "main/console.hpp"
 #include "main/flag_values.hpp"
 #include "main/later_flags.hpp"
+#include "main/memory_guard.hpp"
 #include "main/net_inputs.hpp"
 #include "main/parts.hpp"
 #include "main/signals.hpp"
@@ -28,6 +30,8 @@ struct TrainFlags {
   std::int32_t level = 0;
   std::string sigint_effect, sighup_effect = "snapshot";
   SolverOverrides overrides;
+  ComputeFlags compute;
+  bool force = false;
   bool json = false, debug = false;
 };
 
@@ -52,6 +56,8 @@ void add_flags(CLI::App& app, TrainFlags& flags) {
   takes_number(app.add_option("--weight-decay", flags.overrides.weight_decay, "weight_decay"))
       ->group(solver);
   takes_count(app.add_option("--seed", flags.overrides.seed, "random_seed"), 0)->group(solver);
+  add_compute_flags(app, flags.compute);
+  add_force_flag(app, flags.force);
   const char* other = "Other";
   const std::vector<std::string> effects = {"stop", "snapshot", "none"};
   takes_one_of(app.add_option("--sigint-effect", flags.sigint_effect,
@@ -125,10 +131,16 @@ Result<int> train(const TrainFlags& flags) {
   SPEEDO_TRY(snapshots.check_writable());
   install_handlers(flags);
 
-  const TrainerParts parts = trainer_parts();
+  SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags.compute));
+  const TrainerParts parts = trainer_parts(compute);
   SPEEDO_ASSIGN(const std::unique_ptr<Backend> backend, parts.make_backend());
   const std::unique_ptr<FeedFactory> feeds = parts.make_feeds();
   SPEEDO_INFO("Use CPU.");
+  SPEEDO_INFO("Computing with {}", describe(compute));
+  const SolverOptions options{
+      .backend = backend.get(), .feeds = feeds.get(), .base = file.base};
+  SPEEDO_ASSIGN(const MemoryForecast memory,
+                admit_training(file.solver, options, {.force = flags.force}));
   TrainReporter reporter(file.solver.max_iter(), steady_clock());
   Solver::Hooks hooks;
   hooks.snapshot = [&](std::int64_t iteration, const caffe::NetParameter& model,
@@ -138,7 +150,7 @@ Result<int> train(const TrainFlags& flags) {
   hooks.poll = requested_action;
   hooks.progress = [&](std::int64_t iteration, float loss) { reporter.update(iteration, loss); };
   SPEEDO_ASSIGN(const std::unique_ptr<Solver> solver,
-                Solver::create(file.solver, {backend.get(), feeds.get(), file.base, 0.0}, hooks));
+                Solver::create(file.solver, options, hooks));
   SPEEDO_TRY(set_start(flags, file.solver, *solver));
 
   SPEEDO_INFO("Starting Optimization");
@@ -146,7 +158,11 @@ Result<int> train(const TrainFlags& flags) {
   SPEEDO_TRY(solver->solve());
   SPEEDO_TRY(test_at_end(file.solver, *solver));
   SPEEDO_INFO("Optimization Done.");
-  print(reporter.report(*solver, snapshots.last_model()), flags.json);
+  Report report = reporter.report(*solver, snapshots.last_model());
+  report.predicted_memory_bytes = static_cast<std::uint64_t>(memory.total_bytes());
+  add_peak_memory(report);
+  if (const std::string phases = phases_text(report); !phases.empty()) SPEEDO_INFO("{}", phases);
+  print(report, flags.json);
   return 0;
 }
 

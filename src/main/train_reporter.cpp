@@ -1,6 +1,7 @@
 #include "main/train_reporter.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 #include "main/console.hpp"
 #include "main/live_status.hpp"
@@ -44,6 +45,9 @@ Report TrainReporter::report(const Solver& solver, const std::string& snapshot) 
   report.seconds = meter_.seconds();
   report.images_per_second = meter_.overall().images_per_second;
   report.workers = 1;
+  const Solver::Times times = solver.times();
+  report.data_wait_seconds = std::chrono::duration<double>(times.data_wait).count();
+  report.compute_seconds = std::chrono::duration<double>(times.compute).count();
   report.snapshot = snapshot;
   return report;
 }

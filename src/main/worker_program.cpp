@@ -6,9 +6,12 @@
 #include "actors/node.hpp"
 #include "base/log.hpp"
 #include "main/command_line.hpp"
+#include "main/compute_flags.hpp"
 #include "main/console.hpp"
+#include "main/core_shares.hpp"
 #include "main/flag_values.hpp"
 #include "main/later_flags.hpp"
+#include "main/memory_guard.hpp"
 #include "main/node_programs.hpp"
 #include "main/parts.hpp"
 #include "main/signals.hpp"
@@ -25,6 +28,8 @@ struct WorkerFlags {
   std::uint64_t count = 1;
   std::uint16_t port = 0;
   int compute_nice = 0;
+  ComputeFlags compute;
+  bool force = false;
   std::int64_t connect_timeout_s = 0;
   bool debug = false;
 };
@@ -53,11 +58,13 @@ void add_flags(CLI::App& app, WorkerFlags& flags) {
       ->group(group);
   takes_port(app.add_option("--port", flags.port, "SpeeDO's flag: a worker here opens no port"))
       ->group(group);
+  add_compute_flags(app, flags.compute, ThreadScope::kWorkers);
+  add_force_flag(app, flags.force);
   takes_range(app.add_option("--compute-nice", flags.compute_nice,
                              "Lower the priority of the compute threads by so much, so that the "
                              "exchange is not kept waiting (default 0)"),
               0, kComputeNiceMax)
-      ->group("Other");
+      ->group("Computing");
   takes(app.add_option("--device", flags.device, "cpu"), "WORD")->group("Other");
   app.add_flag("--debug", flags.debug, "Log more")->group("Other");
   app.footer(
@@ -73,6 +80,15 @@ std::string host_name() {
   char name[256] = "";
   if (::gethostname(name, sizeof(name) - 1) != 0) return "worker";
   return name;
+}
+
+// Of each worker. They are equal, so that the same workers give the same bits.
+Result<ComputeOptions> compute_options(const WorkerFlags& flags) {
+  SPEEDO_ASSIGN(ComputeOptions options, settle(flags.compute));
+  SPEEDO_TRY(check_thread_count(flags.compute, flags.count));
+  options.threads = share_threads(options.threads, flags.count, true).front();
+  options.nice = flags.compute_nice;
+  return options;
 }
 
 }  // namespace
@@ -91,6 +107,9 @@ Result<void> worker_program(const std::vector<std::string>& arguments) {
 
   set_up_console(flags.debug);
   install_signal_handlers(SignalEffect::kSnapshotAndStop, SignalEffect::kSnapshotAndStop);
+  SPEEDO_ASSIGN(const ComputeOptions compute, compute_options(flags));
+  SPEEDO_INFO("{} {}", flags.count > 1 ? "Each worker computes with" : "Computing with",
+              describe(compute));
   if (flags.port != 0) SPEEDO_INFO("--port {}: not needed, a worker opens no port", flags.port);
   const auto pid = static_cast<std::uint64_t>(::getpid());
   WorkerOptions options;
@@ -101,7 +120,12 @@ Result<void> worker_program(const std::vector<std::string>& arguments) {
   options.session.device = flags.device;
   options.session.seed = pid;
   options.session.connect_timeout = std::chrono::seconds(flags.connect_timeout_s);
-  return run_worker(options, {stop_requested}, trainer_parts(flags.compute_nice), open_store);
+  TrainerParts parts = trainer_parts(compute);
+  parts.admit = make_memory_guard(flags.count, {.force = flags.force});
+  auto done = run_worker(options, {stop_requested}, parts, open_store);
+  SPEEDO_LOG(::spdlog::level::debug, "Memory at the peak: {}",
+             format_bytes(peak_resident_bytes()));
+  return done;
 }
 
 }  // namespace speedo

@@ -28,6 +28,9 @@ void MasterSession::Impl::handle(const master_event::Trained& event) {
   worker->finished = true;
   flaps_.finished(host_of(worker->name));
   measure_speed(*worker, message);
+  progress_.compute_us += message.compute_us;
+  progress_.exchange_us += message.exchange_us;
+  progress_.data_wait_us += message.data_wait_us;
   const DataRange data = leases_.report(id);
   const float loss = std::bit_cast<float>(message.loss_bits);
   if (!std::isfinite(loss)) {
@@ -43,7 +46,7 @@ void MasterSession::Impl::handle(const master_event::Trained& event) {
   const bool inserted = reports_.emplace(id, report).second;
   SPEEDO_ASSERT(inserted);
   tell(Trained{id, report.run, loss, report.base, report.samples,
-               message.compute_us + message.exchange_us});
+               message.compute_us + message.exchange_us + message.data_wait_us});
 }
 
 void MasterSession::Impl::tell(const Event& event) {
@@ -131,11 +134,11 @@ void MasterSession::Impl::send_trains() {
   }
 }
 
-// Computing alone: a worker that is given more shares pays the same for the exchange.
+// Without the exchange: a worker that is given more shares pays the same for it.
 void MasterSession::Impl::measure_speed(Worker& worker, const TrainedMessage& message) const {
-  if (message.samples == 0 || message.compute_us == 0) return;
-  const double speed =
-      static_cast<double>(message.samples) / static_cast<double>(message.compute_us);
+  const std::uint64_t steps_us = message.compute_us + message.data_wait_us;
+  if (message.samples == 0 || steps_us == 0) return;
+  const double speed = static_cast<double>(message.samples) / static_cast<double>(steps_us);
   worker.speed = worker.speed == 0.0
                      ? speed
                      : worker.speed + kSpeedSmoothing * (speed - worker.speed);

@@ -22,10 +22,13 @@
 namespace speedo {
 namespace {
 
-std::uint64_t microseconds_since(Instant start) {
-  const Instant passed = steady_clock().now() - start;
+std::uint64_t whole_microseconds(std::chrono::nanoseconds time) {
   return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::microseconds>(passed).count());
+      std::chrono::duration_cast<std::chrono::microseconds>(time).count());
+}
+
+std::uint64_t microseconds_since(Instant start) {
+  return whole_microseconds(steady_clock().now() - start);
 }
 
 // With shards of their own, workers begin at different places of the data.
@@ -88,6 +91,7 @@ Result<void> TrainerEngine::build(const TrainerParts& parts) {
                               .feeds = feeds_.get(),
                               .base = life_.job.base,
                               .start_fraction = start_fraction(life_)};
+  if (parts.admit) SPEEDO_TRY(parts.admit(life_.job, solver_, options));
   SPEEDO_ASSIGN(nets_, create_nets(solver_, options));
   nets_.train->count_layers(&progress_);
   const ParameterLayout& layout = nets_.train->layout();
@@ -154,9 +158,12 @@ Result<RunReport> TrainerEngine::run(const TrainMessage& order,
   const std::uint64_t read_us = microseconds_since(start);
 
   const Instant compute_start = steady_clock().now();
+  const std::chrono::nanoseconds waited = feeds_->totals().waited;
   begin_steps(order);
   SPEEDO_ASSIGN(const float loss, compute(order));
-  const std::uint64_t compute_us = microseconds_since(compute_start);
+  const std::uint64_t steps_us = microseconds_since(compute_start);
+  const std::uint64_t data_wait_us =
+      std::min(steps_us, whole_microseconds(feeds_->totals().waited - waited));
   shares_done_ += order.data_runs;
 
   const Instant write_start = steady_clock().now();
@@ -169,8 +176,9 @@ Result<RunReport> TrainerEngine::run(const TrainMessage& order,
                    .loss = loss,
                    .base = Version{base},
                    .samples = samples_of(order),
-                   .compute_us = compute_us,
-                   .exchange_us = read_us + microseconds_since(write_start)};
+                   .compute_us = steps_us - data_wait_us,
+                   .exchange_us = read_us + microseconds_since(write_start),
+                   .data_wait_us = data_wait_us};
 }
 
 void TrainerEngine::begin_steps(const TrainMessage& order) {

@@ -4,6 +4,8 @@
 //   full delta, several steps    W_after - W
 //   ... and averaged updaters    the same of weights and histories
 //   gradient only                g
+// Forward passes change statistics (BatchNorm's) in W itself: in their places u and g hold
+// W - W_after, which no rule changes before it is subtracted.
 
 #include "train/trainer_update.hpp"
 
@@ -14,6 +16,7 @@
 #include <speedo/base/assert.hpp>
 
 #include "base/simd.hpp"
+#include "core/kept_statistics.hpp"
 
 namespace speedo {
 namespace {
@@ -32,19 +35,22 @@ SPEEDO_MULTIVERSION void subtract(const float* after, float* before, std::size_t
 // What is contributed lies in the gradient arena: the gradient, or the only step's update.
 class GradientUpdate : public WorkerUpdate {
  public:
-  GradientUpdate(const Parts& parts, bool negative) : parts_(parts), negative_(negative) {}
+  GradientUpdate(const Parts& parts, bool negative)
+      : parts_(parts), statistics_(parts.net), negative_(negative) {}
 
   Result<std::uint64_t> begin(const TrainMessage& order) override {
     Arena& weights = parts_.net.weights();
     SPEEDO_ASSIGN(const RecordInfo info,
                   parts_.exchange.read_weights(order.version, parts_.host.landing(weights)));
     parts_.host.land(weights);
+    statistics_.keep();
     return info.version;
   }
 
   bool applies_last_update() const override { return false; }
 
   Result<std::uint64_t> contribute(const TrainMessage& order, std::uint64_t base) override {
+    statistics_.put_change_into_gradients();
     const auto form = [this](std::size_t offset, std::size_t count) {
       const std::span<float> part = parts_.host.part(parts_.net.gradients(), offset, count);
       if (negative_) negate(part.data(), count);
@@ -56,6 +62,7 @@ class GradientUpdate : public WorkerUpdate {
 
  private:
   const Parts parts_;
+  KeptStatistics statistics_;  // as the run found them
   const bool negative_;
 };
 

@@ -2,15 +2,99 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
+
+#include <hwy/targets.h>
 
 #include <speedo/base/random.hpp>
 
 #include "cpu/cpu_backend.hpp"
+#include "cpu/isa.hpp"
 #include "support/catch.hpp"
 #include "support/reference_backend.hpp"
+#include "support/reference_layout.hpp"
 
 namespace speedo {
+namespace {
+
+// With SPEEDO_TEST_ISA in the environment the whole program keeps to that instruction set, oneDNN
+// and OpenBLAS too; it may be chosen only before the first backend is made.
+const bool isa_limited = [] {
+  const char* wanted = std::getenv("SPEEDO_TEST_ISA");
+  if (wanted == nullptr) return false;
+  const std::optional<CpuIsa> isa = find_cpu_isa(wanted);
+  if (isa) limit_cpu_isa(*isa).ignore("a machine without it tests the best that it has");
+  return true;
+}();
+
+// Holds the vector kernels to one instruction set for its lifetime.
+class VectorIsa {
+ public:
+  explicit VectorIsa(std::int64_t target) { hold(target); }
+  ~VectorIsa() { hold(0); }
+  VectorIsa(const VectorIsa&) = delete;
+  VectorIsa& operator=(const VectorIsa&) = delete;
+
+ private:
+  static void hold(std::int64_t target) {
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  }
+};
+
+// What a run is compared with: an instruction set (0: the best) and a number of threads.
+struct Variant {
+  std::int64_t target;
+  int threads;
+};
+
+// Threads divide the work in the same way whatever the instructions are.
+std::vector<Variant> vector_variants() {
+  std::vector<Variant> result = {{0, 1}, {0, 2}, {0, 3}};
+  const std::int64_t best = hwy::SupportedTargets();
+  for (std::int64_t rest = best & (best - 1) & ~(HWY_SSSE3 | HWY_EMU128); rest != 0;
+       rest &= rest - 1) {
+    result.push_back({rest & -rest, 2});
+  }
+  result.push_back({HWY_SCALAR, 2});
+  return result;
+}
+
+void require_close(double tolerance, double magnitude, const std::vector<float>& got,
+                   const std::vector<float>& expected) {
+  REQUIRE(got.size() == expected.size());
+  double worst = 0.0;
+  std::size_t where = 0;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const double difference = std::fabs(double{got[i]} - expected[i]);
+    const double bounded = std::isnan(difference) ? HUGE_VAL : difference;
+    if (bounded > worst) worst = bounded, where = i;
+  }
+  INFO("worst at " << where);
+  REQUIRE(worst <= tolerance * magnitude);
+}
+
+void require_variants(double tolerance, const Run& run, const std::vector<Variant>& variants) {
+  Device reference(make_reference_backend());
+  const std::vector<float> expected = run(reference);
+  double magnitude = 0.0;
+  bool is_finite = true;
+  for (const float value : expected) {
+    is_finite = is_finite && std::isfinite(value);
+    magnitude = std::max(magnitude, std::fabs(double{value}));
+  }
+  REQUIRE(is_finite);
+  for (const Variant& variant : variants) {
+    const VectorIsa isa(variant.target);
+    INFO("threads " << variant.threads << ", "
+                    << (variant.target == 0 ? "best" : hwy::TargetName(variant.target)));
+    Device device(make_cpu_backend(variant.threads));
+    require_close(tolerance, magnitude, run(device), expected);
+  }
+}
+
+}  // namespace
 
 float* Device::put(const std::vector<float>& values) {
   auto buffer = backend_->allocate(std::max<std::size_t>(values.size(), 1) * sizeof(float));
@@ -31,28 +115,40 @@ std::vector<float> Device::get(const float* source, std::int64_t count) {
   return values;
 }
 
+float* Device::put_array(const ArrayShape& shape, Layout layout, const std::vector<float>& plain) {
+  std::vector<float> values(static_cast<std::size_t>(shape.storage_count(layout)));
+  write_plain(shape, layout, plain.data(), values.data());
+  return put(values);
+}
+
+float* Device::blank_array(const ArrayShape& shape, Layout layout) {
+  return blank(shape.storage_count(layout));
+}
+
+std::vector<float> Device::get_array(const ArrayShape& shape, Layout layout, const float* source) {
+  const std::vector<float> values = get(source, shape.storage_count(layout));
+  std::vector<float> plain = read_plain(shape, layout, values.data());
+  std::vector<float> cleared(values.size());
+  write_plain(shape, layout, plain.data(), cleared.data());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const bool is_same = values[i] == cleared[i] || (values[i] != values[i] && cleared[i] != 0.0F);
+    if (!is_same) FAIL("padding at " << i << " holds " << values[i]);
+  }
+  return plain;
+}
+
+std::vector<Layout> layouts_of(std::int64_t channels) { return {{1}, {8}, {16}, {channels}}; }
+
+std::vector<float> join(std::vector<float> first, const std::vector<float>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
 void require_conforming(double tolerance, const Run& run) {
-  Device reference(make_reference_backend());
-  const std::vector<float> expected = run(reference);
-  double magnitude = 0.0;
-  for (const float value : expected) {
-    REQUIRE(std::isfinite(value));
-    magnitude = std::max(magnitude, std::fabs(double{value}));
-  }
-  for (const int threads : {1, 2, 3}) {
-    Device device(make_cpu_backend(threads));
-    const std::vector<float> got = run(device);
-    REQUIRE(got.size() == expected.size());
-    double worst = 0.0;
-    std::size_t where = 0;
-    for (std::size_t i = 0; i < got.size(); ++i) {
-      const double difference = std::fabs(double{got[i]} - expected[i]);
-      const double bounded = std::isnan(difference) ? HUGE_VAL : difference;
-      if (bounded > worst) worst = bounded, where = i;
-    }
-    INFO("threads " << threads << ", worst at " << where);
-    REQUIRE(worst <= tolerance * magnitude);
-  }
+  require_variants(tolerance, run, {{0, 1}, {0, 2}, {0, 3}});
+}
+void require_conforming_vectors(double tolerance, const Run& run) {
+  require_variants(tolerance, run, vector_variants());
 }
 
 std::vector<float> test_values(std::int64_t count, float low, float high, std::uint64_t seed) {

@@ -19,18 +19,36 @@ class Device {
   float* blank(std::int64_t count);
   std::vector<float> get(const float* source, std::int64_t count);
 
+  // The same with plain values of an array in any layout. The padding of an array that is put holds
+  // zeros; get_array() requires as much of what an operation wrote.
+  float* put_array(const ArrayShape& shape, Layout layout, const std::vector<float>& plain);
+  float* blank_array(const ArrayShape& shape, Layout layout);
+  std::vector<float> get_array(const ArrayShape& shape, Layout layout, const float* source);
+
  private:
   std::unique_ptr<Backend> backend_;
   std::vector<Buffer> buffers_;
 };
 
+// The layouts that an array of so many channels can have.
+std::vector<Layout> layouts_of(std::int64_t channels);
+
 // Runs `run` on the reference backend and on the CPU backend with 1, 2 and 3 threads, and requires
 // max|a - b| <= tolerance x max|reference| of what it returns. Tolerance 0: exactly equal.
 using Run = std::function<std::vector<float>(Device&)>;
 void require_conforming(double tolerance, const Run& run);
+// Likewise, and also with each lesser instruction set that our vector kernels are compiled for.
+void require_conforming_vectors(double tolerance, const Run& run);
 
 // Values that are different, of both signs, and the same at every call with the same arguments.
 std::vector<float> test_values(std::int64_t count, float low = -1.0F, float high = 1.0F,
                                std::uint64_t seed = 1);
+inline std::vector<float> test_values(const ArrayShape& shape, float low = -1.0F, float high = 1.0F,
+                                      std::uint64_t seed = 1) {
+  return test_values(shape.storage_count({}), low, high, seed);
+}
+
+// Both, one after the other.
+std::vector<float> join(std::vector<float> first, const std::vector<float>& second);
 
 }  // namespace speedo

@@ -1,7 +1,15 @@
-// Convolutions of many shapes, the CPU backend against the reference.
+// Convolutions of many shapes and layouts, the CPU backend against the reference.
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
 
 #include "backend/conformance.hpp"
+#include "cpu/cpu_backend.hpp"
+#include "cpu/isa.hpp"
 #include "support/catch.hpp"
+#include "support/reference_layout.hpp"
 
 namespace speedo {
 namespace {
@@ -52,54 +60,225 @@ std::vector<ConvolutionShape> shapes() {
   };
 }
 
-std::int64_t count_of(const Sizes& sizes) {
-  std::int64_t count = 1;
-  for (const std::int64_t size : sizes) count *= size;
-  return count;
+// Shapes that have kernels of their own in some layout.
+std::vector<ConvolutionShape> blocked_shapes() {
+  return {
+      make_shape({3, 16, 32, 1}, {9, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 1}),
+      make_shape({5, 32, 16, 1}, {11, 11}, {5, 5}, {1, 1}, {2, 2}, {1, 1}),
+      make_shape({2, 48, 32, 1}, {6, 6}, {1, 1}, {1, 1}, {0, 0}, {1, 1}),
+      make_shape({3, 32, 64, 1}, {7, 7}, {1, 1}, {2, 2}, {0, 0}, {1, 1}),
+      make_shape({2, 16, 16, 1}, {13, 11}, {3, 3}, {2, 2}, {1, 1}, {1, 1}),
+      make_shape({2, 16, 32, 1}, {12, 12}, {3, 3}, {1, 1}, {2, 2}, {2, 2}),
+      make_shape({1, 64, 16, 1}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, {1, 1}),
+      make_shape({1, 16, 16, 1}, {1, 1}, {3, 3}, {1, 1}, {1, 1}, {1, 1}),
+      // Windows that do not reach the end of the image.
+      make_shape({2, 16, 16, 1}, {10, 12}, {3, 3}, {3, 4}, {0, 0}, {1, 1}),
+      // Channels that blocks do not divide.
+      make_shape({3, 20, 50, 1}, {8, 8}, {5, 5}, {1, 1}, {0, 0}, {1, 1}),
+      make_shape({4, 17, 23, 1}, {7, 5}, {3, 3}, {1, 1}, {1, 1}, {1, 1}),
+      make_shape({2, 24, 40, 1}, {6, 6}, {1, 1}, {1, 1}, {0, 0}, {1, 1}),
+      make_shape({2, 5, 3, 1}, {6, 6}, {3, 3}, {1, 1}, {1, 1}, {1, 1}),
+      // First layers.
+      make_shape({4, 1, 20, 1}, {12, 12}, {5, 5}, {1, 1}, {0, 0}, {1, 1}),
+      make_shape({3, 3, 32, 1}, {16, 16}, {5, 5}, {1, 1}, {2, 2}, {1, 1}),
+      make_shape({2, 3, 48, 1}, {23, 23}, {11, 11}, {4, 4}, {0, 0}, {1, 1}),
+      make_shape({2, 3, 24, 1}, {20, 20}, {7, 7}, {2, 2}, {3, 3}, {1, 1}),
+      // Groups: of whole blocks, of cut ones, of one channel.
+      make_shape({2, 32, 64, 2}, {9, 9}, {5, 5}, {1, 1}, {2, 2}, {1, 1}),
+      make_shape({2, 24, 12, 3}, {7, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 1}),
+      make_shape({2, 32, 32, 32}, {9, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 1}),
+      make_shape({2, 6, 10, 2}, {5, 5}, {3, 3}, {1, 1}, {0, 0}, {1, 1}),
+      // Other counts of axes.
+      make_shape({3, 16, 32, 1}, {17}, {3}, {2}, {1}, {1}),
+      make_shape({2, 16, 16, 1}, {5, 6, 7}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}),
+      make_shape({2, 6, 4, 1}, {}, {}, {}, {}, {}),
+  };
 }
 
-TEST_CASE("convolutions agree with the reference") {
-  const ConvolutionShape shape = GENERATE(from_range(shapes()));
-  const std::int64_t src_count = shape.batch * shape.channels * count_of(shape.src_size);
-  const std::int64_t dst_count = shape.batch * shape.outputs * count_of(shape.dst_size);
-  const std::int64_t weight_count =
-      shape.outputs * shape.channels / shape.groups * count_of(shape.kernel);
-  CAPTURE(shape.batch, shape.channels, shape.outputs, shape.groups, shape.src_size, shape.kernel,
-          shape.stride, shape.pad, shape.dilation);
-  const auto src = test_values(src_count, -1, 1, 1);
-  const auto weights = test_values(weight_count, -1, 1, 2);
-  const auto bias = test_values(shape.outputs, -1, 1, 3);
-  const auto dst_grad = test_values(dst_count, -1, 1, 4);
+// Enough tiles and channels for Winograd's method with up to three threads; tiles that overhang.
+std::vector<ConvolutionShape> winograd_shapes() {
+  return {make_shape({13, 32, 32, 1}, {14, 15}, {3, 3}, {1, 1}, {1, 1}, {1, 1}),
+          make_shape({12, 32, 48, 1}, {17, 17}, {3, 3}, {1, 1}, {0, 0}, {1, 1})};
+}
+
+std::int64_t product(const Sizes& sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+// A convolution's arrays, filled, in the layouts of its shape.
+struct Arrays {
+  explicit Arrays(const ConvolutionShape& shape)
+      : src_array{shape.batch, shape.channels, product(shape.src_size)},
+        dst_array{shape.batch, shape.outputs, product(shape.dst_size)},
+        src_count(src_array.storage_count(shape.src_layout)),
+        dst_count(dst_array.storage_count(shape.dst_layout)),
+        weight_count(shape.outputs * shape.channels / shape.groups * product(shape.kernel)),
+        src(laid_out(src_array, shape.src_layout, 1)),
+        dst_grad(laid_out(dst_array, shape.dst_layout, 4)),
+        weights(test_values(weight_count, -1, 1, 2)),
+        bias(test_values(shape.outputs, -1, 1, 3)) {}
+
+  static std::vector<float> laid_out(const ArrayShape& array, Layout layout, std::uint64_t seed) {
+    const auto plain = test_values(array.storage_count(Layout{}), -1, 1, seed);
+    std::vector<float> values(static_cast<std::size_t>(array.storage_count(layout)));
+    write_plain(array, layout, plain.data(), values.data());
+    return values;
+  }
+
+  ArrayShape src_array, dst_array;
+  std::int64_t src_count, dst_count, weight_count;
+  std::vector<float> src, dst_grad, weights, bias;
+};
+
+void require_forward(double tolerance, const ConvolutionShape& shape, const Arrays& arrays) {
+  for (const bool with_bias : {true, false}) {
+    require_conforming(tolerance, [&](Device& device) {
+      float* dst = device.blank(arrays.dst_count);
+      auto made = device.backend().make_convolution(shape);
+      REQUIRE(made.has_value());
+      (*made)->forward(device.put(arrays.src), device.put(arrays.weights),
+                       with_bias ? device.put(arrays.bias) : nullptr, dst);
+      return device.get(dst, arrays.dst_count);
+    });
+  }
+}
+
+void require_backward(double tolerance, const ConvolutionShape& shape, const Arrays& arrays) {
   const auto make = [&](Device& device) {
     auto made = device.backend().make_convolution(shape);
     REQUIRE(made.has_value());
     return std::move(*made);
   };
-
-  for (const bool with_bias : {true, false}) {
-    require_conforming(1e-6, [&](Device& device) {
-      float* dst = device.blank(dst_count);
-      make(device)->forward(device.put(src), device.put(weights),
-                            with_bias ? device.put(bias) : nullptr, dst);
-      return device.get(dst, dst_count);
-    });
-  }
-  require_conforming(1e-6, [&](Device& device) {
-    float* src_grad = device.blank(src_count);
-    make(device)->backward_data(device.put(dst_grad), device.put(weights), src_grad);
-    return device.get(src_grad, src_count);
+  require_conforming(tolerance, [&](Device& device) {
+    float* src_grad = device.blank(arrays.src_count);
+    make(device)->backward_data(device.put(arrays.dst_grad), device.put(arrays.weights), src_grad);
+    return device.get(src_grad, arrays.src_count);
   });
   // Gradients of parameters are added to what is there.
-  require_conforming(2e-6, [&](Device& device) {
-    float* weights_grad = device.put(weights);
-    make(device)->backward_weights(device.put(src), device.put(dst_grad), weights_grad, nullptr);
-    return device.get(weights_grad, weight_count);
-  });
-  require_conforming(2e-6, [&](Device& device) {
-    float* bias_grad = device.put(bias);
-    make(device)->backward_weights(device.put(src), device.put(dst_grad), nullptr, bias_grad);
-    return device.get(bias_grad, shape.outputs);
-  });
+  for (const bool with_weights : {true, false}) {
+    for (const bool with_bias : {true, false}) {
+      require_conforming(2 * tolerance, [&](Device& device) {
+        float* weights_grad = device.put(arrays.weights);
+        float* bias_grad = device.put(arrays.bias);
+        make(device)->backward_weights(device.put(arrays.src), device.put(arrays.dst_grad),
+                                       with_weights ? weights_grad : nullptr,
+                                       with_bias ? bias_grad : nullptr);
+        auto values = device.get(weights_grad, arrays.weight_count);
+        const auto more = device.get(bias_grad, shape.outputs);
+        values.insert(values.end(), more.begin(), more.end());
+        return values;
+      });
+    }
+  }
+}
+
+void require_all(double tolerance, const ConvolutionShape& shape) {
+  CAPTURE(shape.batch, shape.channels, shape.outputs, shape.groups, shape.src_size, shape.kernel,
+          shape.stride, shape.pad, shape.dilation, shape.src_layout.block, shape.dst_layout.block);
+  const Arrays arrays(shape);
+  require_forward(tolerance, shape, arrays);
+  require_backward(tolerance, shape, arrays);
+}
+
+TEST_CASE("convolutions agree with the reference") {
+  require_all(1e-6, GENERATE(from_range(shapes())));
+}
+
+TEST_CASE("convolutions agree with the reference in every layout") {
+  ConvolutionShape shape = GENERATE(from_range(blocked_shapes()));
+  const auto kind = GENERATE(LayoutKind::kPlain, LayoutKind::kBlocked8, LayoutKind::kBlocked16,
+                             LayoutKind::kChannelsLast);
+  const bool plain_src = GENERATE(false, true);
+  shape.src_layout = plain_src ? Layout{} : layout_of(kind, shape.channels);
+  shape.dst_layout = layout_of(kind, shape.outputs);
+  require_all(1e-6, shape);
+}
+
+TEST_CASE("a fused rectifier is applied before the output is stored") {
+  ConvolutionShape shape = GENERATE(from_range(blocked_shapes()));
+  shape.relu = GENERATE(0.0F, 0.125F);
+  const auto kind = GENERATE(LayoutKind::kPlain, LayoutKind::kBlocked16, LayoutKind::kChannelsLast);
+  shape.src_layout = layout_of(kind, shape.channels);
+  shape.dst_layout = layout_of(kind, shape.outputs);
+  CAPTURE(shape.channels, shape.outputs, shape.kernel, shape.dst_layout.block);
+  require_forward(1e-6, shape, Arrays(shape));
+}
+
+TEST_CASE("Winograd's method stays within half the golden tolerance") {
+  ConvolutionShape shape = GENERATE(from_range(winograd_shapes()));
+  shape.src_layout = shape.dst_layout = Layout{16};
+  require_all(5e-6, shape);
+}
+
+// Values of 7 binary digits, which bfloat16 holds exactly: only sums are rounded then.
+std::vector<float> short_values(std::vector<float> values) {
+  for (float& value : values) value = std::round(value * 64.0F) / 64.0F;
+  return values;
+}
+
+TEST_CASE("bfloat16 rounds operands, not sums") {
+  if (!cpu::has_bfloat16()) {
+    WARN("this processor has no bfloat16");
+    return;
+  }
+  ConvolutionShape shape = GENERATE(from_range(blocked_shapes()));
+  const auto kind = GENERATE(LayoutKind::kPlain, LayoutKind::kBlocked16, LayoutKind::kChannelsLast);
+  shape.src_layout = layout_of(kind, shape.channels);
+  shape.dst_layout = layout_of(kind, shape.outputs);
+  CAPTURE(shape.channels, shape.outputs, shape.kernel, shape.dst_layout.block);
+  Arrays arrays(shape);
+  arrays.src = short_values(arrays.src);
+  arrays.dst_grad = short_values(arrays.dst_grad);
+  arrays.weights = short_values(arrays.weights);
+  const auto run = [&](Device& device) {
+    auto made = device.backend().make_convolution(shape);
+    REQUIRE(made.has_value());
+    float* dst = device.blank(arrays.dst_count);
+    float* src_grad = device.blank(arrays.src_count);
+    const float* src = device.put(arrays.src);
+    const float* dst_grad = device.put(arrays.dst_grad);
+    float* weights = device.put(arrays.weights);
+    (*made)->forward(src, weights, device.put(arrays.bias), dst);
+    (*made)->backward_data(dst_grad, weights, src_grad);
+    (*made)->backward_weights(src, dst_grad, weights, device.put(arrays.bias));
+    return std::array{device.get(dst, arrays.dst_count), device.get(src_grad, arrays.src_count),
+                      device.get(weights, arrays.weight_count)};
+  };
+  Device exact(make_cpu_backend(2));
+  auto rounded = make_cpu_backend(CpuOptions{.threads = 2, .precision = CpuPrecision::kBfloat16});
+  REQUIRE(rounded.has_value());
+  Device device(std::move(*rounded));
+  const auto expected = run(exact), got = run(device);
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    double magnitude = 0.0, worst = 0.0;
+    for (std::size_t j = 0; j < got[i].size(); ++j) {
+      magnitude = std::max(magnitude, std::fabs(double{expected[i][j]}));
+      worst = std::max(worst, std::fabs(double{expected[i][j]} - got[i][j]));
+    }
+    REQUIRE(worst <= 2e-6 * magnitude);
+  }
+}
+
+TEST_CASE("the same thread count gives the same bits") {
+  ConvolutionShape shape = GENERATE(from_range(blocked_shapes()));
+  const auto kind = GENERATE(LayoutKind::kPlain, LayoutKind::kBlocked16);
+  shape.src_layout = layout_of(kind, shape.channels);
+  shape.dst_layout = layout_of(kind, shape.outputs);
+  const Arrays arrays(shape);
+  const auto train = [&](int threads) {
+    Device device(make_cpu_backend(threads));
+    auto made = device.backend().make_convolution(shape);
+    REQUIRE(made.has_value());
+    float* dst = device.blank(arrays.dst_count);
+    float* weights = device.put(arrays.weights);
+    float* bias = device.put(arrays.bias);
+    for (int step = 0; step < 3; ++step) {
+      (*made)->forward(device.put(arrays.src), weights, bias, dst);
+      (*made)->backward_weights(device.put(arrays.src), dst, weights, bias);
+    }
+    return device.get(weights, arrays.weight_count);
+  };
+  for (const int threads : {1, 2, 3}) REQUIRE(train(threads) == train(threads));
 }
 
 TEST_CASE("operations of one backend share scratch memory without harm") {
@@ -107,9 +286,11 @@ TEST_CASE("operations of one backend share scratch memory without harm") {
   const auto large = make_shape({2, 3, 8, 1}, {21, 21}, {5, 5}, {1, 1}, {2, 2}, {1, 1});
   require_conforming(1e-6, [&](Device& device) {
     auto first = device.backend().make_convolution(small);
+    const std::int64_t before = device.backend().scratch_bytes();
     auto second = device.backend().make_convolution(large);  // grows the scratch of the first
     REQUIRE(first.has_value());
     REQUIRE(second.has_value());
+    REQUIRE(device.backend().scratch_bytes() >= before);
     float* dst = device.blank(2 * 2 * 25);
     float* other = device.blank(2 * 8 * 441);
     const float* src = device.put(test_values(2 * 3 * 441, -1, 1, 1));
@@ -118,6 +299,17 @@ TEST_CASE("operations of one backend share scratch memory without harm") {
     (*first)->forward(src, weights, nullptr, dst);
     return device.get(dst, 2 * 2 * 25);
   });
+}
+
+TEST_CASE("a convolution says what it is made of") {
+  auto shape = make_shape({2, 16, 32, 1}, {10, 10}, {3, 3}, {1, 1}, {1, 1}, {1, 1});
+  Device device(make_cpu_backend(1));
+  const auto made = device.backend().make_convolution(shape);
+  REQUIRE(made.has_value());
+  const OperationInfo info = (*made)->info();
+  REQUIRE(info.forward_flops == 2.0 * 2 * 32 * 100 * 16 * 9);
+  REQUIRE(info.backward_flops == 2.0 * info.forward_flops);
+  REQUIRE(!info.kernel.empty());
 }
 
 }  // namespace

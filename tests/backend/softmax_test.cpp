@@ -24,7 +24,7 @@ TEST_CASE("softmax agrees with the reference") {
   const float range = GENERATE(1.0F, 200.0F);  // the larger one reaches where exp() underflows
   const auto x = test_values(count, -range, range);
   for (const bool in_place : {false, true}) {
-    require_conforming(5e-7, [&](Device& device) {
+    require_conforming_vectors(1e-6, [&](Device& device) {
       float* source = device.put(x);
       float* y = in_place ? source : device.blank(count);
       device.backend().softmax_forward(shape, source, y);
@@ -33,7 +33,7 @@ TEST_CASE("softmax agrees with the reference") {
     // Where one class has all the probability, its gradient is a difference of nearly equal
     // numbers.
     if (range > 1.0F) continue;
-    require_conforming(2e-6, [&](Device& device) {
+    require_conforming_vectors(2e-6, [&](Device& device) {
       float* y = device.blank(count);
       float* y_grad = device.put(test_values(count, -1, 1, 2));
       float* x_grad = in_place ? y_grad : device.blank(count);
@@ -52,7 +52,7 @@ TEST_CASE("the softmax loss agrees with the reference") {
   const auto scores = test_values(count, -100.0F, 100.0F);  // probabilities below FLT_MIN occur
   auto labels = test_values(label_count, 0.0F, static_cast<float>(shape.classes), 3);
   for (float& label : labels) label = std::floor(label);
-  require_conforming(2e-6, [&](Device& device) {
+  require_conforming_vectors(2e-6, [&](Device& device) {
     float* probability = device.blank(count);
     float* grad = device.blank(count);
     const float* truth = device.put(labels);

@@ -1,227 +1,130 @@
-// Milliseconds per operation of the CPU backend, for the shapes of the published nets, beside the
-// matrix product rate that this machine reaches in the same run.
+// Every kind of layer of the published nets on the CPU backend, with their shapes, in each layout,
+// beside what this machine's matrix product and memory reach in the same run.
 //
-//   bench_layers [threads] [part of a name]
+//   bench_layers [threads] [net, layer or the start of one]
 
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
-#include <functional>
 #include <string>
-#include <vector>
 
-#include <speedo/backend/backend.hpp>
+#include "bench/layer_bench.hpp"
 
-#include "cpu/cpu_backend.hpp"
-
-namespace speedo {
+namespace speedo::bench {
 namespace {
 
-constexpr double kSecondsPerCase = 0.3;
-constexpr int kRunsMin = 3;
+constexpr auto kMax = PoolingShape::Method::kMax;
+constexpr auto kAverage = PoolingShape::Method::kAverage;
+constexpr auto kAcross = LrnShape::Region::kAcross;
+constexpr auto kWithin = LrnShape::Region::kWithin;
 
-// With one thread, processor time: what else runs on the machine then hardly matters. With several,
-// the time on the wall.
-double now_ms(int threads) {
-  if (threads == 1) return static_cast<double>(std::clock()) * 1e3 / CLOCKS_PER_SEC;
-  const auto time = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration<double, std::milli>(time).count();
+void run_small_nets(LayerBench& bench) {
+  bench.convolution("lenet/conv1", 64, 1, 28, 20, 5);
+  bench.convolution("lenet/conv2", 64, 20, 12, 50, 5);
+  bench.pooling("lenet/pool1", kMax, 64, 20, 24, 12, 2, 2);
+  bench.pooling("lenet/pool2", kMax, 64, 50, 8, 4, 2, 2);
+  bench.inner_product("lenet/ip1", 64, 800, 500);
+  bench.inner_product("lenet/ip2", 64, 500, 10);
+  bench.convolution("cifar10/conv1", 100, 3, 32, 32, 5, 1, 2);
+  bench.convolution("cifar10/conv2", 100, 32, 16, 32, 5, 1, 2);
+  bench.convolution("cifar10/conv3", 100, 32, 8, 64, 5, 1, 2);
+  bench.pooling("cifar10/pool1", kMax, 100, 32, 32, 16, 3, 2);
+  bench.pooling("cifar10/pool2", kAverage, 100, 32, 16, 8, 3, 2);
+  bench.pooling("cifar10/pool3", kAverage, 100, 64, 8, 4, 3, 2);
+  bench.lrn("cifar10/norm1", kWithin, 100, 32, 16, 3);
+  bench.lrn("cifar10/norm2", kWithin, 100, 32, 8, 3);
+  bench.relu("cifar10/relu2", 100 * 32 * 16 * 16);
+  bench.softmax_loss("cifar10/loss", 100, 10);
 }
 
-class Bench {
- public:
-  Bench(int threads, std::string filter)
-      : threads_(threads), backend_(make_cpu_backend(threads)), filter_(std::move(filter)) {}
-
-  void run_gemm(std::int64_t size);
-  void run_convolution(const std::string& name, std::int64_t batch, std::int64_t channels,
-                       std::int64_t size, std::int64_t outputs, std::int64_t kernel,
-                       std::int64_t stride = 1, std::int64_t pad = 0, std::int64_t groups = 1);
-  void run_pooling(const std::string& name, PoolingShape::Method method, std::int64_t planes,
-                   std::int64_t size, std::int64_t dst, std::int64_t kernel, std::int64_t stride,
-                   std::int64_t pad = 0);
-  void run_lrn(const std::string& name, std::int64_t batch, std::int64_t channels,
-               std::int64_t size);
-  void run_inner_product(const std::string& name, std::int64_t batch, std::int64_t inputs,
-                         std::int64_t outputs);
-
- private:
-  // The shortest of several calls, after one that is not counted.
-  double best_ms(const std::function<void()>& call) const {
-    call();
-    double best = 0.0;
-    const double start = now_ms(threads_);
-    for (int i = 0; i < kRunsMin || now_ms(threads_) - start < kSecondsPerCase * 1e3; ++i) {
-      const double before = now_ms(threads_);
-      call();
-      const double taken = now_ms(threads_) - before;
-      best = i == 0 ? taken : std::min(best, taken);
-    }
-    return best;
-  }
-
-  bool wanted(const std::string& name) const { return name.find(filter_) != std::string::npos; }
-
-  float* array(std::int64_t count) {
-    auto buffer = backend_->allocate(static_cast<std::size_t>(count) * sizeof(float));
-    if (!buffer) {
-      std::fprintf(stderr, "%s\n", buffer.error().message.c_str());
-      std::exit(1);
-    }
-    buffers_.push_back(std::move(*buffer));
-    float* values = buffers_.back().as_floats();
-    for (std::int64_t i = 0; i < count; ++i) values[i] = static_cast<float>(i % 17) * 0.1F - 0.8F;
-    return values;
-  }
-
-  int threads_;
-  std::unique_ptr<Backend> backend_;
-  std::string filter_;
-  std::vector<Buffer> buffers_;
-};
-
-void Bench::run_gemm(std::int64_t size) {
-  if (!wanted("sgemm")) return;
-  const float* a = array(size * size);
-  const float* b = array(size * size);
-  float* c = array(size * size);
-  const double ms = best_ms([&] {
-    backend_->gemm(Op::kNone, Op::kNone, {size, size, size}, 1.0F, a, b, 0.0F, c);
-  });
-  const double flops = 2.0 * static_cast<double>(size * size * size);
-  std::printf("sgemm %ld^3: %.1f GFLOP/s\n", static_cast<long>(size), flops / ms / 1e6);
-  buffers_.clear();
+void run_alexnet(LayerBench& bench) {
+  bench.convolution("alexnet/conv1", 32, 3, 227, 96, 11, 4);
+  bench.convolution("alexnet/conv2", 32, 96, 27, 256, 5, 1, 2, 2);
+  bench.convolution("alexnet/conv3", 32, 256, 13, 384, 3, 1, 1);
+  bench.convolution("alexnet/conv4", 32, 384, 13, 384, 3, 1, 1, 2);
+  bench.convolution("alexnet/conv5", 32, 384, 13, 256, 3, 1, 1, 2);
+  bench.relu("alexnet/relu1", 32 * 96 * 55 * 55);
+  bench.lrn("alexnet/norm1", kAcross, 32, 96, 55, 5);
+  bench.lrn("alexnet/norm2", kAcross, 32, 256, 27, 5);
+  bench.pooling("alexnet/pool1", kMax, 32, 96, 55, 27, 3, 2);
+  bench.pooling("alexnet/pool5", kMax, 32, 256, 13, 6, 3, 2);
+  bench.reorder("alexnet/pool5", 32, 256, 6);
+  bench.inner_product("alexnet/fc6", 32, 9216, 4096);
+  bench.inner_product("alexnet/fc7", 32, 4096, 4096);
+  bench.inner_product("alexnet/fc8", 32, 4096, 1000);
+  bench.dropout("alexnet/drop6", 32 * 4096);
+  bench.softmax_loss("alexnet/loss", 32, 1000);
+  bench.sgd("alexnet/update", 60965224);
 }
 
-void Bench::run_convolution(const std::string& name, std::int64_t batch, std::int64_t channels,
-                            std::int64_t size, std::int64_t outputs, std::int64_t kernel,
-                            std::int64_t stride, std::int64_t pad, std::int64_t groups) {
-  if (!wanted(name)) return;
-  const std::int64_t dst = (size + 2 * pad - kernel) / stride + 1;
-  ConvolutionShape shape;
-  shape.batch = batch, shape.channels = channels, shape.outputs = outputs, shape.groups = groups;
-  shape.src_size = {size, size}, shape.dst_size = {dst, dst}, shape.kernel = {kernel, kernel};
-  shape.stride = {stride, stride}, shape.pad = {pad, pad}, shape.dilation = {1, 1};
-  auto made = backend_->make_convolution(shape);
-  if (!made) return;
-  Convolution& convolution = **made;
-  const std::int64_t weight_count = outputs * channels / groups * kernel * kernel;
-  float* src = array(batch * channels * size * size);
-  float* weights = array(weight_count);
-  float* bias = array(outputs);
-  float* out = array(batch * outputs * dst * dst);
-  const double forward = best_ms([&] { convolution.forward(src, weights, bias, out); });
-  const double data = best_ms([&] { convolution.backward_data(out, weights, src); });
-  const double gradient = best_ms([&] { convolution.backward_weights(src, out, weights, bias); });
-  const double flops = 2.0 * static_cast<double>(weight_count * batch * dst * dst);
-  std::printf("%-28s %8.2f %8.2f %8.2f   %6.1f %6.1f %6.1f\n", name.c_str(), forward, data,
-              gradient, flops / forward / 1e6, flops / data / 1e6, flops / gradient / 1e6);
-  buffers_.clear();
+void run_googlenet(LayerBench& bench) {
+  bench.convolution("googlenet/conv1", 32, 3, 224, 64, 7, 2, 3);
+  bench.convolution("googlenet/conv2_reduce", 32, 64, 56, 64, 1);
+  bench.convolution("googlenet/conv2", 32, 64, 56, 192, 3, 1, 1);
+  bench.convolution("googlenet/3a_5x5_reduce", 32, 192, 28, 16, 1);
+  bench.convolution("googlenet/3a_5x5", 32, 16, 28, 32, 5, 1, 2);
+  bench.convolution("googlenet/4a_3x3", 32, 96, 14, 208, 3, 1, 1);
+  bench.convolution("googlenet/4b_5x5_reduce", 32, 512, 14, 24, 1);
+  bench.convolution("googlenet/5b_1x1", 32, 832, 7, 384, 1);
+  bench.convolution("googlenet/5b_3x3", 32, 192, 7, 384, 3, 1, 1);
+  bench.pooling("googlenet/pool1", kMax, 32, 64, 112, 56, 3, 2);
+  bench.pooling("googlenet/3a_pool", kMax, 32, 192, 28, 28, 3, 1, 1);
+  bench.pooling("googlenet/4a_pool", kMax, 32, 480, 14, 14, 3, 1, 1);
+  bench.pooling("googlenet/5a_pool", kMax, 32, 832, 7, 7, 3, 1, 1);
+  bench.pooling("googlenet/pool4", kMax, 32, 832, 14, 7, 3, 2);
+  bench.pooling("googlenet/loss1_pool", kAverage, 32, 512, 14, 4, 5, 3);
+  bench.pooling("googlenet/pool5", kAverage, 32, 1024, 7, 1, 7, 1);
+  bench.lrn("googlenet/norm1", kAcross, 32, 64, 56, 5);
+  bench.lrn("googlenet/norm2", kAcross, 32, 192, 56, 5);
+  bench.concat("googlenet/3a_output", 32, {64 * 784, 128 * 784, 32 * 784, 32 * 784});
+  bench.concat("googlenet/5b_output", 32, {384 * 49, 384 * 49, 128 * 49, 128 * 49});
+  bench.inner_product("googlenet/loss1_fc", 32, 2048, 1024);
+  bench.inner_product("googlenet/classifier", 32, 1024, 1000);
 }
 
-void Bench::run_pooling(const std::string& name, PoolingShape::Method method, std::int64_t planes,
-                        std::int64_t size, std::int64_t dst, std::int64_t kernel,
-                        std::int64_t stride, std::int64_t pad) {
-  if (!wanted(name)) return;
-  auto made = backend_->make_pooling(
-      {method, planes, size, size, dst, dst, kernel, kernel, stride, stride, pad, pad});
-  if (!made) return;
-  float* src = array(planes * size * size);
-  float* out = array(planes * dst * dst);
-  const double forward = best_ms([&] { (*made)->forward(src, out, nullptr); });
-  const double backward = best_ms([&] { (*made)->backward(out, src); });
-  std::printf("%-28s %8.2f %8.2f\n", name.c_str(), forward, backward);
-  buffers_.clear();
+void run_resnet50(LayerBench& bench) {
+  bench.convolution("resnet50/conv1", 16, 3, 224, 64, 7, 2, 3);
+  bench.convolution("resnet50/2a_branch2a", 16, 64, 56, 64, 1);
+  bench.convolution("resnet50/2a_branch2b", 16, 64, 56, 64, 3, 1, 1);
+  bench.convolution("resnet50/2a_branch2c", 16, 64, 56, 256, 1);
+  bench.convolution("resnet50/3a_branch1", 16, 256, 56, 512, 1, 2);
+  bench.convolution("resnet50/4a_branch2b", 16, 256, 14, 256, 3, 1, 1);
+  bench.convolution("resnet50/5a_branch2c", 16, 512, 7, 2048, 1);
+  bench.batch_norm("resnet50/bn2a_branch2a", 16, 64, 56, true);
+  bench.batch_norm("resnet50/bn2a_branch2c", 16, 256, 56, false);
+  bench.batch_norm("resnet50/bn5a_branch2c", 16, 2048, 7, false);
+  bench.scale("resnet50/scale2a_branch2c", 16, 256, 56);
+  bench.sum("resnet50/res2a", 16 * 256 * 56 * 56);
+  bench.sum("resnet50/res5a", 16 * 2048 * 7 * 7);
+  bench.pooling("resnet50/pool1", kMax, 16, 64, 112, 56, 3, 2);
+  bench.reorder("resnet50/res2a", 16, 256, 56);
 }
 
-void Bench::run_lrn(const std::string& name, std::int64_t batch, std::int64_t channels,
-                    std::int64_t size) {
-  if (!wanted(name)) return;
-  auto made = backend_->make_lrn({batch, channels, size * size, 5, 1e-4F, 0.75F, 1.0F});
-  if (!made) return;
-  const std::int64_t count = batch * channels * size * size;
-  float* src = array(count);
-  float* out = array(count);
-  float* grad = array(count);
-  const double forward = best_ms([&] { (*made)->forward(src, out); });
-  const double backward = best_ms([&] { (*made)->backward(src, out, out, grad); });
-  std::printf("%-28s %8.2f %8.2f\n", name.c_str(), forward, backward);
-  buffers_.clear();
-}
-
-void Bench::run_inner_product(const std::string& name, std::int64_t batch, std::int64_t inputs,
-                              std::int64_t outputs) {
-  if (!wanted(name)) return;
-  float* src = array(batch * inputs);
-  float* weights = array(inputs * outputs);
-  float* out = array(batch * outputs);
-  const double forward = best_ms([&] {
-    backend_->gemm(Op::kNone, Op::kTranspose, {batch, outputs, inputs}, 1.0F, src, weights, 0.0F,
-                   out);
-  });
-  const double data = best_ms([&] {
-    backend_->gemm(Op::kNone, Op::kNone, {batch, inputs, outputs}, 1.0F, out, weights, 0.0F, src);
-  });
-  const double gradient = best_ms([&] {
-    backend_->gemm(Op::kTranspose, Op::kNone, {outputs, inputs, batch}, 1e-9F, out, src, 1.0F,
-                   weights);
-  });
-  std::printf("%-28s %8.2f %8.2f %8.2f\n", name.c_str(), forward, data, gradient);
-  buffers_.clear();
-}
-
-void run_small_nets(Bench& bench) {
-  const auto max = PoolingShape::Method::kMax;
-  const auto average = PoolingShape::Method::kAverage;
-  bench.run_convolution("lenet/conv1", 64, 1, 28, 20, 5);
-  bench.run_convolution("lenet/conv2", 64, 20, 12, 50, 5);
-  bench.run_pooling("lenet/pool1", max, 64 * 20, 24, 12, 2, 2);
-  bench.run_pooling("lenet/pool2", max, 64 * 50, 8, 4, 2, 2);
-  bench.run_inner_product("lenet/ip1", 64, 800, 500);
-  bench.run_inner_product("lenet/ip2", 64, 500, 10);
-  bench.run_convolution("cifar10/conv1", 100, 3, 32, 32, 5, 1, 2);
-  bench.run_convolution("cifar10/conv2", 100, 32, 16, 32, 5, 1, 2);
-  bench.run_convolution("cifar10/conv3", 100, 32, 8, 64, 5, 1, 2);
-  bench.run_pooling("cifar10/pool1", max, 100 * 32, 32, 16, 3, 2);
-  bench.run_pooling("cifar10/pool2", average, 100 * 32, 16, 8, 3, 2);
-  bench.run_pooling("cifar10/pool3", average, 100 * 64, 8, 4, 3, 2);
-}
-
-void run_large_nets(Bench& bench) {
-  const auto max = PoolingShape::Method::kMax;
-  bench.run_convolution("alexnet/conv1", 32, 3, 227, 96, 11, 4);
-  bench.run_convolution("alexnet/conv2", 32, 96, 27, 256, 5, 1, 2, 2);
-  bench.run_convolution("alexnet/conv3", 32, 256, 13, 384, 3, 1, 1);
-  bench.run_convolution("alexnet/conv4", 32, 384, 13, 384, 3, 1, 1, 2);
-  bench.run_pooling("alexnet/pool1", max, 32 * 96, 55, 27, 3, 2);
-  bench.run_lrn("alexnet/norm1", 32, 96, 55);
-  bench.run_inner_product("alexnet/fc6", 32, 9216, 4096);
-  bench.run_convolution("googlenet/conv1", 32, 3, 224, 64, 7, 2, 3);
-  bench.run_convolution("googlenet/conv2_reduce", 32, 64, 56, 64, 1);
-  bench.run_convolution("googlenet/conv2", 32, 64, 56, 192, 3, 1, 1);
-  bench.run_convolution("googlenet/4a_3x3", 32, 96, 14, 208, 3, 1, 1);
-  bench.run_convolution("googlenet/5b_1x1", 32, 832, 7, 384, 1);
-  bench.run_convolution("googlenet/5b_3x3", 32, 192, 7, 384, 3, 1, 1);
-  bench.run_pooling("googlenet/pool1", max, 32 * 64, 112, 56, 3, 2);
-  bench.run_pooling("googlenet/3a_pool", max, 32 * 192, 28, 28, 3, 1, 1);
-  bench.run_pooling("googlenet/4a_pool", max, 32 * 480, 14, 14, 3, 1, 1);
-  bench.run_pooling("googlenet/5a_pool", max, 32 * 832, 7, 7, 3, 1, 1);
-  bench.run_pooling("googlenet/pool4", max, 32 * 832, 14, 7, 3, 2);
-  bench.run_lrn("googlenet/norm1", 32, 64, 56);
-  bench.run_lrn("googlenet/norm2", 32, 192, 56);
+void run_vgg16(LayerBench& bench) {
+  bench.convolution("vgg16/conv1_1", 8, 3, 224, 64, 3, 1, 1);
+  bench.convolution("vgg16/conv1_2", 8, 64, 224, 64, 3, 1, 1);
+  bench.convolution("vgg16/conv2_2", 8, 128, 112, 128, 3, 1, 1);
+  bench.convolution("vgg16/conv3_2", 8, 256, 56, 256, 3, 1, 1);
+  bench.convolution("vgg16/conv4_2", 8, 512, 28, 512, 3, 1, 1);
+  bench.convolution("vgg16/conv5_2", 8, 512, 14, 512, 3, 1, 1);
+  bench.pooling("vgg16/pool1", kMax, 8, 64, 224, 112, 2, 2);
+  bench.inner_product("vgg16/fc6", 8, 25088, 4096);
 }
 
 }  // namespace
-}  // namespace speedo
+}  // namespace speedo::bench
 
 int main(int argc, char** argv) {
-  const int threads = argc > 1 ? std::atoi(argv[1]) : 0;
-  speedo::Bench bench(threads, argc > 2 ? argv[2] : "");
-  bench.run_gemm(1024);
-  std::printf("%-28s %8s %8s %8s   %s\n", "ms", "forward", "data", "weights", "GFLOP/s");
-  speedo::run_small_nets(bench);
-  speedo::run_large_nets(bench);
+  const int threads = argc > 1 ? std::atoi(argv[1]) : 1;
+  if (threads < 1) {
+    std::fprintf(stderr, "bench_layers: takes the number of threads, then a part of a name\n");
+    return 2;
+  }
+  speedo::bench::LayerBench bench(threads, argc > 2 ? argv[2] : "");
+  bench.print_head();
+  speedo::bench::run_small_nets(bench);
+  speedo::bench::run_alexnet(bench);
+  speedo::bench::run_googlenet(bench);
+  speedo::bench::run_resnet50(bench);
+  speedo::bench::run_vgg16(bench);
   return 0;
 }

@@ -155,7 +155,9 @@ TEST_CASE("gradients are reported once, last layer first, and cover the arena", 
 }
 
 TEST_CASE("backward adds to parameter gradients, clear_gradients resets them", "[net][backward]") {
-  const auto net = make_net(kData + kLabel + product("x", "data") + loss("x", "label"));
+  NetOptions options = net_options();
+  options.keep_blobs = true;  // One forward pass serves two backward passes.
+  const auto net = make_net(kData + kLabel + product("x", "data") + loss("x", "label"), options);
   test_backend().upload(net->blob("data")->data(), std::vector<float>(8, 1.0F));
   REQUIRE(net->forward().has_value());
   const std::int64_t size = net->layout().element_count();
@@ -206,9 +208,12 @@ TEST_CASE("memory counts shared tensors once", "[net]") {
       make_net(input("data", "dim: 2 dim: 3 dim: 4") +
                "layer { name: 'f' type: 'Flatten' bottom: 'data' top: 'f' }" + product("x", "f"));
   const auto memory = net->memory();
-  CHECK(memory.activation_bytes == (24 + 6) * 4);
-  CHECK(memory.activation_grad_bytes == 0);
+  // In whole cache lines: 24 and 6 values, no gradients.
+  CHECK(memory.blob_bytes == (32 + 16) * 4);
+  CHECK(memory.unshared_bytes == memory.blob_bytes);
+  CHECK(memory.workspace_bytes == 0);
   CHECK(memory.parameter_bytes == (48 + 16) * 4);
+  CHECK(memory.parameter_grad_bytes == memory.parameter_bytes);
 }
 
 }  // namespace

@@ -75,6 +75,49 @@ TEST_CASE("a tensor keeps memory that suffices and gets more when it grows", "[t
   CHECK(tensor.data()[999] == 0.0F);
 }
 
+TEST_CASE("values are told in plain order, whatever the layout", "[tensor]") {
+  const auto backend = make_cpu_backend(1);
+  const Shape shape{2, 5, 3, 2};
+  std::vector<float> values(60);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i + 1);
+  for (const std::int64_t block : {1, 2, 5, 8}) {
+    Tensor tensor(shape);
+    tensor.set_layout({block});
+    const std::int64_t channels = (5 + block - 1) / block * block;
+    CHECK(tensor.count() == 60);
+    CHECK(tensor.storage_count() == 2 * channels * 6);
+    REQUIRE(tensor.allocate(*backend).has_value());
+    tensor.set_values(*backend, values);
+    tensor.set_gradients(*backend, values);
+    CHECK(tensor.values(*backend) == values);
+    CHECK(tensor.gradients(*backend) == values);
+    // Channel 1 of image 1 at position 4 lies beside channel 0 in its block.
+    const std::int64_t place = channels * 6 + (block == 1 ? 6 + 4 : 4 * block + 1);
+    CHECK(tensor.data()[place] == values[(5 + 1) * 6 + 4]);
+    if (block == 8) CHECK(tensor.data()[7] == 0.0F);
+  }
+  Tensor labels(Shape{7});
+  CHECK(labels.array_shape().spatial == 7);
+  Tensor reshaped(shape);
+  reshaped.set_layout({8});
+  reshaped.reshape(shape);
+  CHECK(reshaped.layout().is_plain());
+}
+
+TEST_CASE("a place serves all tensors that share", "[tensor]") {
+  Tensor a(Shape{2, 3});
+  Tensor b(Shape{6});
+  b.share_data(a);
+  CHECK(a.data_identity() == b.data_identity());
+  CHECK(a.grad_identity() != b.grad_identity());
+  std::vector<float> memory(6);
+  a.place_data(memory.data());
+  CHECK(b.data() == memory.data());
+  CHECK_FALSE(a.has_grad());
+  a.place_data(nullptr);
+  CHECK_FALSE(b.has_data());
+}
+
 ParameterSlot slot(const std::string& layer, int index, Shape shape) {
   return {layer, index, "", std::move(shape), 0, 1.0F, 1.0F};
 }

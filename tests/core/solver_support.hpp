@@ -22,7 +22,8 @@ namespace speedo::test {
 // gives NaN from batch 3 on.
 class GeneratedFeed final : public BatchFeed {
  public:
-  GeneratedFeed(std::int64_t batch, bool broken) : batch_(batch), broken_(broken) {
+  GeneratedFeed(std::int64_t batch, bool broken, std::shared_ptr<int> reads)
+      : batch_(batch), broken_(broken), reads_(std::move(reads)) {
     shapes_ = {{batch, 12}, {batch}};
     data_.resize(static_cast<std::size_t>(batch * 12));
     labels_.resize(static_cast<std::size_t>(batch));
@@ -33,6 +34,7 @@ class GeneratedFeed final : public BatchFeed {
   void will_need(std::uint64_t /*batch*/) override {}
 
   Result<std::vector<std::span<const float>>> read(std::uint64_t batch) override {
+    ++*reads_;
     for (std::size_t i = 0; i < labels_.size(); ++i) {
       const std::uint64_t place = batch * static_cast<std::uint64_t>(batch_) + i;
       const std::uint64_t epoch = place / kRecords;
@@ -52,6 +54,7 @@ class GeneratedFeed final : public BatchFeed {
   static constexpr std::uint64_t kRecords = 60;
   std::int64_t batch_;
   bool broken_;
+  std::shared_ptr<int> reads_;
   std::vector<Shape> shapes_;
   std::vector<float> data_, labels_;
 };
@@ -63,10 +66,15 @@ class GeneratedFeeds final : public FeedFactory {
     bases.push_back(options.base);
     const caffe::DataParameter& data = layer.data_param();
     return std::unique_ptr<BatchFeed>(
-        std::make_unique<GeneratedFeed>(data.batch_size(), data.source() == "broken"));
+        std::make_unique<GeneratedFeed>(data.batch_size(), data.source() == "broken", reads_));
   }
+  // As if one had to wait a millisecond for every batch.
+  FeedTotals totals() const override { return {std::chrono::milliseconds(*reads_), 0}; }
 
   std::vector<std::filesystem::path> bases;  // of the data layers opened so far
+
+ private:
+  const std::shared_ptr<int> reads_ = std::make_shared<int>(0);
 };
 
 inline std::string net_text(const std::string& source = "generated") {

@@ -24,6 +24,12 @@ std::vector<float> losses_of(World& world, const caffe::SolverParameter& message
   return losses;
 }
 
+std::vector<float> values_of(Solver& solver, const ParameterSlot& slot) {
+  const std::vector<float> weights = weights_of(solver);
+  const auto begin = weights.begin() + slot.offset;
+  return {begin, begin + slot.count()};
+}
+
 TEST_CASE("the same seed gives the same losses, bit by bit", "[solver]") {
   World world;
   const auto first = losses_of(world, small_solver(), 10);
@@ -44,6 +50,16 @@ TEST_CASE("training lowers the loss and tests find it", "[solver]") {
   CHECK(solver->last_scores()[0].loss < 0.5F);
   CHECK(solver->last_scores()[0].passes == 5);
   CHECK(solver->iteration() == 200);
+}
+
+TEST_CASE("the time that iterations wait for data is told, without that of tests", "[solver]") {
+  World world;
+  const auto solver = world.solver(
+      small_solver("max_iter: 100 iter_size: 2 test_iter: 5 test_interval: 2"));
+  CHECK(solver->times().data_wait.count() == 0);
+  REQUIRE(solver->step(6));
+  CHECK(solver->times().data_wait == std::chrono::milliseconds(6 * 2));
+  CHECK(solver->times().compute.count() != 0);
 }
 
 struct Saved {
@@ -200,6 +216,28 @@ TEST_CASE("losses that are not finite change nothing and end the run in time", "
   CHECK(result.error().message.find("base_lr") != std::string::npos);
   CHECK(solver->iteration() == 3 + kNonFiniteRunsMax - 1);
   CHECK(weights_of(*solver) == before);
+}
+
+TEST_CASE("losses that are not finite leave no trace in statistics", "[solver]") {
+  World world;
+  caffe::SolverParameter message = small_solver("", "broken");
+  auto& layers = *message.mutable_net_param()->mutable_layer();
+  caffe::LayerParameter& norm = *layers.Add();
+  norm.set_name("norm");
+  norm.set_type("BatchNorm");
+  norm.add_bottom("data");
+  norm.add_top("data");
+  for (int i = layers.size() - 1; i > 1; --i) layers.SwapElements(i, i - 1);
+  const auto solver = world.solver(message);
+  REQUIRE_FALSE(solver->solve());
+  std::size_t seen = 0;
+  for (const ParameterSlot& slot : solver->net().layout().slots()) {
+    if (slot.layer != "norm") continue;
+    for (const float value : values_of(*solver, slot)) CHECK(std::isfinite(value));
+    if (slot.index == 2) CHECK(values_of(*solver, slot)[0] == Approx(2.997));  // three batches
+    ++seen;
+  }
+  CHECK(seen == 3);
 }
 
 TEST_CASE("a state of another net is refused", "[solver]") {

@@ -182,6 +182,37 @@ TEST_CASE("a parameter with lr_mult 0 keeps its weights, decay or not", "[update
   CHECK(f.copy(f.weights) == before);
 }
 
+TEST_CASE("what lies in a statistic's place is the update already, and no gradient",
+          "[update_rule]") {
+  for (const std::string type : {"SGD", "Nesterov"}) {
+    ParameterLayout layout = small_layout();
+    layout.add({.layer = "bn", .index = 0, .name = "", .shape = {3}, .lr_mult = 0.0F,
+                .is_statistic = true});
+    layout.add({.layer = "last", .index = 0, .name = "", .shape = {2}});
+    const std::string text =
+        "type: \"" + type + "\" clip_gradients: 0.5 momentum: 0.9 weight_decay: 0.1 iter_size: 2";
+    Fixture with(text, layout), without(text, layout);
+    for (Fixture* f : {&with, &without}) {
+      f->randomize(f->weights);
+      f->randomize(f->gradients);
+    }
+    const std::int64_t place = layout.slots()[2].offset;
+    for (std::int64_t i = 0; i < 3; ++i) {
+      with.gradients.data()[place + i] = 100.0F + static_cast<float>(i);
+      without.gradients.data()[place + i] = 0.0F;
+    }
+    for (Fixture* f : {&with, &without}) {
+      f->rule->compute_update(0, f->weights.data(), f->gradients.data());
+    }
+    for (std::int64_t i = 0; i < layout.element_count(); ++i) {
+      const bool in_place = i >= place && i < place + 3;
+      const float expected = in_place ? 100.0F + static_cast<float>(i - place)
+                                      : without.gradients.data()[i];
+      REQUIRE(with.gradients.data()[i] == expected);
+    }
+  }
+}
+
 TEST_CASE("a history goes through a solver state unchanged", "[update_rule]") {
   Fixture f("momentum: 0.9");
   f.randomize(f.gradients);

@@ -1,6 +1,8 @@
 #include "data/prefetch_feed.hpp"
 
 #include <atomic>
+#include <chrono>
+#include <thread>
 
 #include <speedo/base/limits.hpp>
 #include <speedo/base/random.hpp>
@@ -50,6 +52,36 @@ TEST_CASE("batches come as asked for, read ahead or not") {
     for (std::uint64_t ahead = 0; ahead < 3; ++ahead) fixture.feed.will_need(batch + ahead);
     fixture.check_reads(batch);
   }
+}
+
+// Takes a while for each batch.
+class SlowReader : public CountingReader {
+ public:
+  using CountingReader::CountingReader;
+  Result<void> read(std::uint64_t batch, Tops& tops) override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return CountingReader::read(batch, tops);
+  }
+};
+
+TEST_CASE("the meter counts waiting, not reading ahead, and the memory of living feeds") {
+  std::atomic<int> reads{0};
+  const auto meter = std::make_shared<FeedMeter>();
+  {
+    PrefetchFeed feed(std::make_unique<SlowReader>(reads), meter);
+    CHECK(meter->host_bytes == (kPrefetchBatches + 1) * (6 + 2) * 4);
+    REQUIRE(feed.read(1));
+    const std::int64_t waited_ns = meter->waited_ns;
+    CHECK(waited_ns >= 19'000'000);
+    feed.will_need(2);
+    for (int i = 0; i < 1000 && reads < 2; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    REQUIRE(feed.read(2));
+    CHECK(meter->waited_ns == waited_ns);
+  }
+  CHECK(meter->host_bytes == 0);
 }
 
 TEST_CASE("a batch read ahead is read once") {

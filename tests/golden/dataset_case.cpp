@@ -29,6 +29,7 @@ Result<std::unique_ptr<Net>> make_net(const caffe::NetParameter& message, Phase 
   options.feeds = world.feeds;
   options.base = fs::current_path();
   options.seed = 1701;
+  options.keep_blobs = true;
   return Net::create(message, options);
 }
 
@@ -45,7 +46,7 @@ struct Images {
 
 Images images_of(const Net& net, const std::string& blob) {
   const Tensor& tensor = *net.blob(blob);
-  return {tensor.shape(), download(net.backend(), tensor.data(), tensor.count())};
+  return {tensor.shape(), tensor.values(net.backend())};
 }
 
 using Placement = std::tuple<std::int64_t, std::int64_t, bool>;  // y, x, mirrored
@@ -113,7 +114,7 @@ Result<void> compare_batch(const Net& net, const Hdf5Reader& expected, const std
     comparison.require(dims == blob->shape().dims(),
                        fmt::format("{} has the shape {}", dataset, to_string(blob->shape())));
     SPEEDO_ASSIGN(const std::vector<float> reference, expected.read_floats(dataset));
-    comparison.values(dataset, download(net.backend(), blob->data(), blob->count()), reference);
+    comparison.values(dataset, blob->values(net.backend()), reference);
   }
   return {};
 }

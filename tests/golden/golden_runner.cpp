@@ -1,5 +1,6 @@
-// golden_runner FOLDER...: compares this program with numbers that Caffe computed. Prints one line
-// per case found under the folders, then the totals. Exit code: 0; 1 if a case failed; 2 for usage.
+// golden_runner [OPTIONS] FOLDER...: compares this program with numbers that Caffe computed. Prints
+// one line per case found under the folders, then the totals. Exit code: 0; 1 if a case failed; 2
+// for usage; 77 where the machine lacks the instruction set.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,16 +9,21 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <vector>
+
+#include <CLI/CLI.hpp>
 
 #include <speedo/backend/backend.hpp>
 
 #include "base/log.hpp"
 #include "cpu/cpu_backend.hpp"
+#include "cpu/isa.hpp"
 #include "data/feed_factory.hpp"
 #include "golden/golden_case.hpp"
+#include "support/reference_backend.hpp"
 
 namespace speedo::golden {
 namespace {
@@ -27,12 +33,24 @@ constexpr int kFailed = 1;
 constexpr int kSkipped = 77;
 constexpr unsigned kCaseSeconds = 120;
 
+struct Options {
+  std::string backend = "cpu";
+  std::string isa;  // empty: the best that the machine has
+  int threads = 1;
+  std::vector<std::string> folders;
+};
+
+std::unique_ptr<Backend> make_backend(const Options& options) {
+  if (options.backend == "reference") return make_reference_backend();
+  return make_cpu_backend(options.threads);
+}
+
 // Prints the case's line and returns its verdict.
-int run_here(const Case& one) {
+int run_here(const Case& one, const Options& options) {
   // Caffe's paths start at the working directory.
   std::error_code error;
   std::filesystem::current_path(one.directory, error);
-  const std::unique_ptr<Backend> backend = make_cpu_backend(1);
+  const std::unique_ptr<Backend> backend = make_backend(options);
   const std::unique_ptr<FeedFactory> feeds = make_feed_factory();
   const Result<Comparison> result = one.run(one.path, {backend.get(), feeds.get()});
   if (result && result->passed()) {
@@ -49,12 +67,12 @@ int run_here(const Case& one) {
 }
 
 // Runs the case in a process of its own, so that one that crashes or hangs is one failed case.
-int run_case(const Case& one) {
+int run_case(const Case& one, const Options& options) {
   std::fflush(stdout);
   const pid_t child = fork();
   if (child == 0) {
     alarm(kCaseSeconds);
-    const int verdict = run_here(one);
+    const int verdict = run_here(one, options);
     std::fflush(stdout);
     _exit(verdict);
   }
@@ -67,10 +85,10 @@ int run_case(const Case& one) {
   return kFailed;
 }
 
-int run(const std::vector<std::string>& folders) {
+int run(const Options& options) {
   spdlog::set_level(spdlog::level::off);
   std::vector<Case> cases;
-  for (const std::string& folder : folders) {
+  for (const std::string& folder : options.folders) {
     const Result<std::vector<Case>> found = find_cases(folder);
     if (!found) {
       std::fprintf(stderr, "golden_runner: %s\n", found.error().message.c_str());
@@ -82,21 +100,43 @@ int run(const std::vector<std::string>& folders) {
   int failed = 0;
   int skipped = 0;
   for (const Case& one : cases) {
-    const int verdict = run_case(one);
+    const int verdict = run_case(one, options);
     ++(verdict == kPassed ? passed : verdict == kSkipped ? skipped : failed);
   }
   std::printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
   return failed == 0 && !cases.empty() ? 0 : 1;
 }
 
+Result<void> limit_isa(const std::string& wanted) {
+  const std::optional<CpuIsa> isa = find_cpu_isa(wanted);
+  return isa ? limit_cpu_isa(*isa) : Result<void>();
+}
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Compares this program with numbers that Caffe computed");
+  app.add_option("--backend", options.backend, "cpu, or reference: the obvious loops of the tests")
+      ->check(CLI::IsMember({"cpu", "reference"}))
+      ->capture_default_str();
+  app.add_option("--threads", options.threads, "Threads that compute")
+      ->check(CLI::Range(1, kCpuThreadsMax))
+      ->capture_default_str();
+  app.add_option("--cpu-isa", options.isa, "Use no kernels above these")
+      ->check(CLI::IsMember({"portable", "avx2", "avx512"}));
+  app.add_option("folders", options.folders, "Folders of cases")->required();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (auto limited = limit_isa(options.isa); !limited) {
+    std::fprintf(stderr, "golden_runner: skipped: %s\n", limited.error().message.c_str());
+    return kSkipped;
+  }
+  return run(options);
+}
+
 }  // namespace
 }  // namespace speedo::golden
 
-int main(int argc, char** argv) {
-  const std::vector<std::string> folders(argv + 1, argv + argc);
-  if (folders.empty() || folders.front().starts_with('-')) {
-    std::fprintf(stderr, "usage: golden_runner FOLDER...\n");
-    return 2;
-  }
-  return speedo::golden::run(folders);
-}
+int main(int argc, char** argv) { return speedo::golden::main(argc, argv); }

@@ -51,6 +51,7 @@ Result<void> open(NetCase& one, const fs::path& folder, const World& world) {
   options.feeds = world.feeds;
   options.base = folder;
   options.seed = 1701;
+  options.keep_blobs = true;
   SPEEDO_ASSIGN(one.net, Net::create(one.message, options));
   SPEEDO_ASSIGN(const double random, one.io.number_attribute("/", "rng_dependent"));
   one.random = random != 0.0;
@@ -68,6 +69,7 @@ Result<void> check_structure(NetCase& one) {
   nlohmann::json bottoms = nlohmann::json::object();
   nlohmann::json tops = nlohmann::json::object();
   for (const Net::LayerView& view : one.net->layers()) {
+    if (view.is_reorder) continue;
     layers.push_back(view.layer->name());
     types.push_back(view.layer->type());
     bottoms[view.layer->name()] = view.bottom_names;
@@ -94,13 +96,12 @@ Result<void> check_structure(NetCase& one) {
 }
 
 Result<void> compare(NetCase& one, const std::string& dataset, const Shape& shape,
-                     const float* values, double tolerance = kTolerance) {
+                     const std::vector<float>& values, double tolerance = kTolerance) {
   SPEEDO_ASSIGN(const std::vector<std::int64_t> dims, one.io.dims(dataset));
   one.comparison.require(dims == shape.dims(),
                          fmt::format("{} has the shape {}", dataset, to_string(shape)));
   SPEEDO_ASSIGN(const std::vector<float> reference, one.io.read_floats(dataset));
-  one.comparison.values(dataset, download(one.net->backend(), values, shape.count()), reference,
-                        tolerance);
+  one.comparison.values(dataset, values, reference, tolerance);
   return {};
 }
 
@@ -113,7 +114,9 @@ Result<void> compare_parameters(NetCase& one, const std::string& suffix) {
       const auto dataset = fmt::format("param/{}/{}/{}", view.layer->name(), i, suffix);
       if (!one.io.has(dataset)) continue;
       const Tensor& parameter = *parameters[i];
-      const float* values = suffix == "diff" ? parameter.grad() : parameter.data();
+      Backend& backend = one.net->backend();
+      const std::vector<float> values =
+          suffix == "diff" ? parameter.gradients(backend) : parameter.values(backend);
       SPEEDO_TRY(compare(one, dataset, parameter.shape(), values,
                          suffix == "data" ? kExact : kTolerance));
     }
@@ -137,7 +140,11 @@ Result<void> upload(NetCase& one, const std::string& group, bool to_grad) {
                                                      blob->count(), values.size())};
     }
     if (to_grad && !blob->has_grad()) continue;  // no layer reads this gradient
-    one.net->backend().upload(to_grad ? blob->grad() : blob->data(), values);
+    if (to_grad) {
+      blob->set_gradients(one.net->backend(), values);
+    } else {
+      blob->set_values(one.net->backend(), values);
+    }
   }
   return {};
 }
@@ -150,7 +157,7 @@ Result<void> check_forward(NetCase& one) {
   for (const std::string& name : names) {
     SPEEDO_ASSIGN(const Tensor* const blob, find_blob(one, name));
     if (one.random && kinds.random.contains(name)) continue;
-    SPEEDO_TRY(compare(one, "fwd/" + name, blob->shape(), blob->data(),
+    SPEEDO_TRY(compare(one, "fwd/" + name, blob->shape(), blob->values(one.net->backend()),
                        kinds.exact.contains(name) ? kExact : kTolerance));
   }
   if (!one.random) {
@@ -186,7 +193,7 @@ Result<void> compare_gradients(NetCase& one) {
     const std::string dataset = "bwd/" + name;
     SPEEDO_ASSIGN(const Tensor* const blob, find_blob(one, name));
     if (reached.contains(name)) {
-      SPEEDO_TRY(compare(one, dataset, blob->shape(), blob->grad()));
+      SPEEDO_TRY(compare(one, dataset, blob->shape(), blob->gradients(one.net->backend())));
       continue;
     }
     // Caffe left zeros, what was put in, or a loss weight where no backward pass writes.

@@ -79,7 +79,7 @@ Result<void> check_dummy_data(const Net::LayerView& view, const caffe::LayerPara
     const caffe::FillerParameter filler =
         fillers.empty() ? caffe::FillerParameter() : fillers.Get(index);
     const Tensor& top = *view.tops[i];
-    const std::vector<float> got = download(backend, top.data(), top.count());
+    const std::vector<float> got = top.values(backend);
     SPEEDO_ASSIGN(const std::vector<float> reference, io.read_floats(dataset));
     if (filler.type() == "constant" || filler.type() == "bilinear") {
       comparison.values(dataset, got, reference, kExact);
@@ -96,15 +96,15 @@ void check_mask(const Net::LayerView& view, float ratio, Backend& backend,
                 Comparison& comparison) {
   const Tensor& bottom = *view.bottoms[0];
   const Tensor& top = *view.tops[0];
-  const std::vector<float> in = download(backend, bottom.data(), bottom.count());
-  const std::vector<float> out = download(backend, top.data(), top.count());
+  const std::vector<float> in = bottom.values(backend);
+  const std::vector<float> out = top.values(backend);
   const float scale = 1.0F / (1.0F - ratio);
   std::vector<float> kept(in.size());
   for (std::size_t i = 0; i < in.size(); ++i) kept[i] = out[i] == 0.0F ? 0.0F : in[i] * scale;
   comparison.values("out of '" + view.layer->name() + "'", out, kept);
   if (!view.needs_backward || !view.propagate[0]) return;
-  const std::vector<float> out_grad = download(backend, top.grad(), top.count());
-  const std::vector<float> in_grad = download(backend, bottom.grad(), bottom.count());
+  const std::vector<float> out_grad = top.gradients(backend);
+  const std::vector<float> in_grad = bottom.gradients(backend);
   std::vector<float> passed(in.size());
   for (std::size_t i = 0; i < in.size(); ++i) {
     const bool zeroed = out[i] == 0.0F && in[i] != 0.0F;
@@ -120,7 +120,7 @@ Result<void> check_dropout(const Net::LayerView& view, const caffe::LayerParamet
   if (view.bottoms[0]->data() != top.data()) check_mask(view, ratio, backend, comparison);
   const std::string dataset = "fwd/" + view.top_names[0];
   if (!io.has(dataset)) return {};
-  const std::vector<float> got = download(backend, top.data(), top.count());
+  const std::vector<float> got = top.values(backend);
   SPEEDO_ASSIGN(const std::vector<float> reference, io.read_floats(dataset));
   // What both programs kept must agree; what one of them zeroed cannot.
   std::vector<float> common(got.size());

@@ -71,7 +71,7 @@ Result<void> compare_forward(Net& net, const Hdf5Reader& values, Comparison& com
     if (blob == nullptr || blob->count() != static_cast<std::int64_t>(in.size())) {
       return Error{ErrorCode::kMismatch, "the net has no fitting blob '" + name + "'"};
     }
-    net.backend().upload(blob->data(), in);
+    blob->set_values(net.backend(), in);
   }
   SPEEDO_TRY(net.forward());
   SPEEDO_ASSIGN(const std::vector<std::string> outputs, values.children("fwd"));
@@ -79,8 +79,7 @@ Result<void> compare_forward(Net& net, const Hdf5Reader& values, Comparison& com
     SPEEDO_ASSIGN(const std::vector<float> reference, values.read_floats("fwd/" + name));
     const Tensor* blob = net.blob(name);
     if (blob == nullptr) return Error{ErrorCode::kMismatch, "the net has no blob '" + name + "'"};
-    comparison.values("fwd/" + name, download(net.backend(), blob->data(), blob->count()),
-                      reference);
+    comparison.values("fwd/" + name, blob->values(net.backend()), reference);
   }
   return {};
 }
@@ -123,6 +122,7 @@ Result<Comparison> run_weights_case(const fs::path& path, const World& world) {
   options.phase = Phase::kTest;
   options.backend = world.backend;
   options.feeds = world.feeds;
+  options.keep_blobs = true;
   SPEEDO_ASSIGN(const std::unique_ptr<Net> net, Net::create(deploy, options));
   SPEEDO_TRY(net->copy_weights_from(weights));
   SPEEDO_ASSIGN(const Hdf5Reader values, Hdf5Reader::open(stem.string() + ".h5"));

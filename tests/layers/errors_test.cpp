@@ -123,6 +123,56 @@ const std::vector<Case> kCases{
      {{2}, {2}},
      1,
      "SUM only"},
+    {"type: 'BatchNorm'", {{2, 3}, {3}}, 1, "takes 1 bottom(s)"},
+    {"type: 'BatchNorm'", {{0, 3}}, 1, "empty"},
+    {"type: 'BatchNorm' batch_norm_param { eps: -1 }", {{2, 3}}, 1, "eps is -1"},
+    {"type: 'BatchNorm' batch_norm_param { eps: nan }", {{2, 3}}, 1, "eps is nan"},
+    {"type: 'BatchNorm' batch_norm_param { moving_average_fraction: 1.5 }",
+     {{2, 3}},
+     1,
+     "moving_average_fraction is 1.5"},
+    {"type: 'Scale' scale_param { axis: 4 }", {{2, 3, 4}}, 1, "axis 4"},
+    {"type: 'Scale' scale_param { num_axes: -2 }", {{2, 3, 4}}, 1, "num_axes is -2"},
+    {"type: 'Scale' scale_param { axis: 1 num_axes: 3 }",
+     {{2, 3, 4}},
+     1,
+     "axis 1 and num_axes 3 go beyond the 3 axes"},
+    {"type: 'Scale'", {{2, 3, 4}, {4}}, 1, "a factor of shape 4 (4) does not fit the bottom 2 3 4"},
+    {"type: 'Scale' scale_param { axis: -1 }", {{2, 3, 4}, {4, 2}}, 1, "from axis 2 on"},
+    {"type: 'Bias' bias_param { axis: -4 }", {{2, 3, 4}}, 1, "axis -4"},
+    {"type: 'Bias' bias_param { num_axes: 2147483647 }", {{2, 3}}, 1, "go beyond the 2 axes"},
+    {"type: 'Bias'", {{2, 3, 4}, {2, 3}}, 1, "does not fit"},
+    {"type: 'PReLU'", {{5}}, 1, "2 axes or more (N x C ...), it has 1"},
+    {"type: 'Slice'", {{2, 3}}, 2, "axis 1 of size 3 cannot be cut into 2 equal parts"},
+    {"type: 'Slice' slice_param { slice_point: 1 }", {{2, 3}}, 3, "3 tops need 2 slice_points"},
+    {"type: 'Slice' slice_param { slice_point: 3 }", {{2, 3}}, 2, "slice_point 3"},
+    {"type: 'Slice' slice_param { slice_point: 2 slice_point: 2 }",
+     {{2, 6}},
+     3,
+     "slice_point 2 must lie between 2 and axis 1's size 6"},
+    {"type: 'Slice' slice_param { axis: 1 slice_dim: 1 }", {{2, 4}}, 2, "not both"},
+    {"type: 'Slice' slice_param { slice_dim: 4294967295 }", {{2, 4}}, 2, "does not exist"},
+    {"type: 'Slice' slice_param { axis: 2 }", {{2, 4}}, 2, "axis 2"},
+    {"type: 'Reshape' reshape_param { shape { dim: -1 dim: -1 } }", {{2, 3}}, 1, "more than one"},
+    {"type: 'Reshape' reshape_param { shape { dim: -2 } }", {{2, 3}}, 1, "dim -2"},
+    {"type: 'Reshape' reshape_param { axis: 3 }", {{2, 3}}, 1, "axis 3 is not one of 2 3"},
+    {"type: 'Reshape' reshape_param { axis: -4 }", {{2, 3}}, 1, "axis -4"},
+    {"type: 'Reshape' reshape_param { axis: -2147483648 }", {{2, 3}}, 1, "axis -2147483648"},
+    {"type: 'Reshape' reshape_param { num_axes: -2 }", {{2, 3}}, 1, "num_axes is -2"},
+    {"type: 'Reshape' reshape_param { axis: 1 num_axes: 2 }", {{2, 3}}, 1, "beyond the 2 axes"},
+    {"type: 'Reshape' reshape_param { shape { dim: 2 dim: 3 dim: 0 } }",
+     {{2, 3}},
+     1,
+     "a 0 for axis 2"},
+    {"type: 'Reshape' reshape_param { shape { dim: 4 dim: -1 } }",
+     {{2, 3}},
+     1,
+     "6 elements, which the product 4"},
+    {"type: 'Reshape' reshape_param { shape { dim: 4 } }", {{2, 3}}, 1, "the counts differ"},
+    {"type: 'Reshape' reshape_param { shape { dim: 65536 dim: 65536 dim: -1 } }",
+     {{2, 3}},
+     1,
+     "elements"},
     {"type: 'Input'", {}, 1, "0 shape(s)"},
     {"type: 'Input' input_param { shape { dim: -1 } }", {}, 1, "negative"},
     {"type: 'Input' input_param { shape { dim: 65536 dim: 65536 dim: 65536 } }", {}, 1, "elements"},
@@ -161,6 +211,18 @@ TEST_CASE("a bottom that changes to what the weights do not fit is refused") {
   REQUIRE_FALSE(refused.has_value());
   REQUIRE(refused.error().message.find("800 inputs") != std::string::npos);
   REQUIRE(refused.error().message.find("gives 500") != std::string::npos);
+}
+
+TEST_CASE("channels that are not those of the statistics or slopes are refused") {
+  for (const std::string type : {"BatchNorm", "PReLU", "Scale", "Bias"}) {
+    CAPTURE(type);
+    LayerFixture it("type: '" + type + "'", make_cpu_backend(1));
+    REQUIRE(it.build({{2, 3, 4}}, 1).has_value());
+    const auto refused = it.reshape({{2, 5, 4}});
+    REQUIRE_FALSE(refused.has_value());
+    REQUIRE(refused.error().message.find("layer 'it' (" + type) == 0);
+    REQUIRE(refused.error().message.find("2 5 4") != std::string::npos);
+  }
 }
 
 TEST_CASE("labels out of range are data errors with value, place and range") {

@@ -211,6 +211,74 @@ TEST_CASE("Bad usage") {
   fails({"mean", "a"}, {"output"});
 }
 
+TEST_CASE("Threads, instruction sets and precisions that cannot be had") {
+  Workplace place;
+  const std::string solver = place.write_solver();
+  const std::string net = place.file("net.prototxt");
+  const std::vector<std::vector<std::string>> commands = {
+      {"speedo", "train", "-solver", solver},
+      {"speedo", "test", "-model", net, "-weights", "none"},
+      {"speedo", "time", "-model", net},
+      {"speedo", "run", "-solver", solver},
+      {"speedo", "simulate", "--calibrate", "--solver", solver},
+      {"speedo-worker", "--master", "127.0.0.1:1"}};
+  for (const std::vector<std::string>& command : commands) {
+    const auto fails = [&](const std::string& flag, const std::string& value,
+                           const std::vector<std::string>& names) {
+      std::vector<std::string> with_flag = command;
+      with_flag.insert(with_flag.end(), {flag, value});
+      expect_failure(place, with_flag, 2, names);
+    };
+    fails("--threads", "0", {"--threads", "from 1 to", "this process may use"});
+    fails("--threads", "100000", {"--threads", "from 1 to", "'100000'"});
+    fails("--cpu-isa", "avx1024", {"portable, avx2, avx512"});
+    fails("--precision", "int4", {"f32, bf16"});
+  }
+  const auto fails = [&](const std::vector<std::string>& command,
+                         const std::vector<std::string>& names) {
+    expect_failure(place, command, 2, names);
+  };
+  fails({"speedo", "run", "-solver", solver, "--workers", "3", "--threads", "1"},
+        {"--threads 1", "3 workers"});
+  fails({"speedo-worker", "--master", "127.0.0.1:1", "--workers", "3", "--threads", "1"},
+        {"--threads 1", "3 workers"});
+  fails({"speedo", "run", "-solver", solver, "--workers", "1000", "--pin", "on"},
+        {"--pin on", "1000 workers"});
+  fails({"speedo", "run", "-solver", solver, "--pin", "perhaps"}, {"on, off, auto"});
+}
+
+TEST_CASE("A net that memory cannot hold is refused before training, with the figures") {
+  Workplace place;
+  std::string net = R"(name: "giant"
+      layer { name: "data" type: "DummyData" top: "data" top: "label"
+              dummy_data_param { shape { dim: 2 dim: 40000 } shape { dim: 2 }
+                                 data_filler { type: "gaussian" }
+                                 data_filler { type: "constant" } } })";
+  std::string bottom = "data";
+  for (int i = 0; i < 400; ++i) {  // 2.3 TiB of weights
+    const std::string name = "ip" + std::to_string(i);
+    net += "layer { name: '" + name + "' type: 'InnerProduct' bottom: '" + bottom + "' top: '" +
+           name + "' inner_product_param { num_output: 40000 } }\n";
+    bottom = name;
+  }
+  net += "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: '" + bottom +
+         "' bottom: 'label' top: 'l' }";
+  place.write("giant.prototxt", net);
+  const std::string solver =
+      place.write("giant_solver.prototxt", "net: \"" + place.file("giant.prototxt") +
+                                               "\" max_iter: 2 base_lr: 0.1 lr_policy: 'fixed' "
+                                               "snapshot_prefix: \"" + place.file("s") + "\"");
+  for (const char* command : {"train", "run"}) {
+    expect_failure(place, {"speedo", command, "-solver", solver}, 64,
+                   {"memory does not suffice", "GiB", "weights", "solver history", "--force"});
+  }
+  const Outcome shown =
+      place.run({"speedo", "net", "-model", place.file("giant.prototxt"), "--json"});
+  REQUIRE(shown.exit_code == 0);
+  CHECK(shown.json()["peak"]["train"]["weight_bytes"].get<double>() > 2e12);
+  CHECK(place.run({"speedo", "train", "-solver", place.write_solver(), "--force"}).exit_code == 0);
+}
+
 TEST_CASE("Outputs are not overwritten unless asked for") {
   Workplace place;
   const std::string csv = place.write("a.csv", "1,2,0\n3,4,1\n");

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "main/core_shares.hpp"
 #include "main/local_cluster.hpp"
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
@@ -35,6 +36,22 @@ bool happens(Done done) {
     std::this_thread::sleep_for(milliseconds(10));
   }
   return false;
+}
+
+TEST_CASE("A child runs on the processors that it was given, and its peak memory is told") {
+  const TempDir temporary;
+  Children children(Guardian::create(make_folder(temporary)).value());
+  const int processor = allowed_processors().front();
+  ChildCommand command;
+  command.arguments = {"grep", "Cpus_allowed_list", "/proc/self/status"};
+  command.output = temporary / "output";
+  command.processors = {processor};
+  REQUIRE(children.start(command));
+  const auto end = children.wait(seconds(10));
+  REQUIRE(end);
+  CHECK(end->exit_code == 0);
+  CHECK(end->peak_memory_bytes > 100000);
+  CHECK(last_line(command.output).ends_with(":\t" + std::to_string(processor)));
 }
 
 TEST_CASE("The end of a child is told, with its exit code or signal") {

@@ -71,6 +71,18 @@ TEST_CASE("The flags that users know are in the help") {
   const std::string run = place.run({"speedo", "run", "--help"}).output;
   CHECK(run.find("--max-restarts") != std::string::npos);
   CHECK(run.find("--redis") == std::string::npos);
+  for (const char* flag : {"--threads", "--cpu-isa", "--precision", "--pin", "--force"}) {
+    INFO(flag);
+    CHECK(run.find(flag) != std::string::npos);
+  }
+  for (const char* command : {"train", "test", "time", "net"}) {
+    INFO(command);
+    const std::string help = place.run({"speedo", command, "--help"}).output;
+    CHECK(help.find("--threads") != std::string::npos);
+    CHECK(help.find("--cpu-isa") != std::string::npos);
+    CHECK(help.find("--precision") != std::string::npos);
+  }
+  CHECK(place.run({"speedo-worker", "--help"}).output.find("--threads") != std::string::npos);
   const std::string train = place.run({"speedo", "train", "--help"}).output;
   for (const char* flag : {"--solver", "--snapshot", "--weights", "--level", "--stage",
                            "--sigint-effect", "--sighup-effect"}) {

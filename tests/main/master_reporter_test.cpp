@@ -15,6 +15,9 @@ MasterProgress progress_at(std::uint64_t merges) {
   progress.workers_alive = 2;
   progress.training = true;
   progress.last_loss = 0.5F;
+  progress.data_wait_us = 10000 * merges;
+  progress.compute_us = 100000 * merges;
+  progress.exchange_us = 30000 * merges;
   return progress;
 }
 
@@ -29,6 +32,9 @@ TEST_CASE("A resumed job reports what this master merged, not what earlier ones 
   CHECK(report.discarded == 3);
   CHECK(report.mean_staleness == Approx(0.5));
   CHECK(report.loss == 0.5);
+  CHECK(report.data_wait_seconds == Approx(1.3));  // only ever of this master
+  CHECK(report.compute_seconds == Approx(13.0));
+  CHECK(report.exchange_seconds == Approx(3.9));
   const Report nothing = MasterReporter(caffe::SolverParameter(), 1, steady_clock())
                              .report(MasterProgress{}, "");
   CHECK_FALSE(nothing.loss);

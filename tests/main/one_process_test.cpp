@@ -30,8 +30,16 @@ TEST_CASE("speedo train: Caffe's log on standard error, one JSON object on stand
   CHECK(result["seconds"].get<double>() > 0.0);
   CHECK(result["images_per_second"].get<double>() > 0.0);
   CHECK(result["snapshot"] == place.file("snap_iter_40.caffemodel"));
-  for (const char* line : {"] Use CPU.", "] Starting Optimization", "] Iteration 10 (",
-                           " iters), loss = ", "]     Train net output #0: loss = ",
+  CHECK(result["compute_seconds"].get<double>() > 0.0);
+  CHECK(result["data_wait_seconds"].get<double>() >= 0.0);
+  CHECK(result["exchange_seconds"].is_null());
+  CHECK(result["predicted_memory_bytes"].get<double>() > 1e6);
+  CHECK(result["peak_memory_bytes"].get<double>() > 1e6);
+  for (const char* line : {"] Use CPU.", "] Computing with ", " kernels, float32",
+                           "] Memory predicted for this training: ",
+                           " % of the steps' time waiting for data, ",
+                           "] Starting Optimization", "] Iteration 10 (", " iters), loss = ",
+                           "]     Train net output #0: loss = ",
                            "]     Test net output #0: accuracy = ", "] Iteration 20, lr = 0.05",
                            "] Iteration 20, Testing net (#0)",
                            "] Snapshotting to binary proto file ", "] Optimization Done."}) {
@@ -150,12 +158,19 @@ TEST_CASE("speedo net: shapes, parameters and memory of a phase") {
   CHECK(object["params"]["ip1"] == nlohmann::json({{16, 12}, {16}}));
   CHECK(object["params"].size() == 2);
   CHECK(object["parameter_count"] == 16 * 12 + 16 + 4 * 16 + 4);
+  CHECK(object["memory"] == object["peak"]["test"]);
   CHECK(object["memory"]["total_bytes"].get<int>() > 0);
+  CHECK(object["memory"]["history_bytes"] == 0);
+  CHECK(object["memory"]["weight_grad_bytes"] == 0);
+  CHECK(object["peak"]["train"]["history_bytes"] == object["peak"]["train"]["weight_bytes"]);
+  CHECK(object["peak"]["train"]["weight_bytes"].get<int>() >= 276 * 4);
   const auto train = place.run({"speedo", "net", "-model", model, "-phase", "TRAIN", "--json"});
   CHECK_FALSE(train.json()["blobs"].contains("accuracy"));
   const std::string table = place.run({"speedo", "net", "-model", model}).output;
   CHECK(table.find("InnerProduct") != std::string::npos);
   CHECK(table.find("276 parameters") != std::string::npos);
+  CHECK(table.find("Memory at the peak, TRAIN: ") != std::string::npos);
+  CHECK(table.find("Memory at the peak, TEST: ") != std::string::npos);
 }
 
 TEST_CASE("A database is made from a table, in parts, and its mean from the database") {

@@ -20,7 +20,7 @@ TEST_CASE("Compute threads are nicer than the process, however many backends the
   int once = 0, twice = 0;
   bool made = false;
   std::thread([&] {
-    const TrainerParts parts = trainer_parts(5);
+    const TrainerParts parts = trainer_parts({.nice = 5});
     made = static_cast<bool>(parts.make_backend());
     once = priority_of(::gettid());
     made = parts.make_backend() && made;  // as for another job

@@ -17,7 +17,9 @@ TEST_CASE("The JSON report has all its keys, null where nothing is known") {
   const auto object = nlohmann::json::parse(to_json(Report{}));
   for (const char* key :
        {"iterations", "merges", "loss", "accuracy", "seconds", "images_per_second", "workers",
-        "rejected", "discarded", "ignored", "mean_staleness", "stage", "epoch", "restarts"}) {
+        "rejected", "discarded", "ignored", "mean_staleness", "stage", "epoch", "restarts",
+        "data_wait_seconds", "compute_seconds", "exchange_seconds", "predicted_memory_bytes",
+        "peak_memory_bytes"}) {
     INFO(key);
     REQUIRE(object.contains(key));
     CHECK(object[key].is_null());
@@ -53,12 +55,37 @@ TEST_CASE("The report for people begins with the accuracy") {
   CHECK(to_text(Report{}).empty());
 }
 
-TEST_CASE("speedo run adds the restarts that the master does not know of") {
-  const auto object = nlohmann::json::parse(with_restarts(to_json(Report{}), true, 2));
+TEST_CASE("The phases of the steps are shares of their time") {
+  Report report;
+  CHECK(phases_text(report).empty());
+  report.data_wait_seconds = 0.1;
+  report.compute_seconds = 9.9;
+  CHECK(phases_text(report) ==
+        "1.0 % of the steps' time waiting for data, 99.0 % computing");
+  report.compute_seconds = 7.4;
+  report.exchange_seconds = 2.5;
+  CHECK(phases_text(report) ==
+        "1.0 % of the steps' time waiting for data, 74.0 % computing, 25.0 % exchanging");
+}
+
+TEST_CASE("The peak of this process goes into a report") {
+  Report report;
+  add_peak_memory(report);
+  CHECK(report.peak_memory_bytes.value_or(0) > 1 << 20);
+}
+
+TEST_CASE("speedo run adds what the master does not know of its workers") {
+  const auto object = nlohmann::json::parse(with_workers(to_json(Report{}), true,
+                                                       {.restarts = 2,
+                                                        .predicted_memory_bytes = 7,
+                                                        .peak_memory_bytes = 8}));
   CHECK(object["restarts"] == 2);
   CHECK(object.contains("accuracy"));
-  CHECK(with_restarts("accuracy 0.5", false, 0) == "accuracy 0.5");
-  CHECK(with_restarts("accuracy 0.5", false, 1) == "accuracy 0.5, 1 restart of workers");
+  CHECK(object["predicted_memory_bytes"] == 7);
+  CHECK(object["peak_memory_bytes"] == 8);
+  CHECK(with_workers("accuracy 0.5", false, {}) == "accuracy 0.5");
+  CHECK(with_workers("accuracy 0.5", false, {.restarts = 1}) ==
+        "accuracy 0.5, 1 restart of workers");
 }
 
 TEST_CASE("The live line names the stage of a hybrid, and says when training is paused") {

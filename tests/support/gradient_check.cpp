@@ -16,6 +16,11 @@ constexpr float kAlreadyThere = 0.5F;  // in parameter gradients before the back
 
 bool is_loss(LayerFixture& it) { return it.layer().default_loss_weight(0) != 0.0F; }
 
+// No gradient goes there.
+bool is_statistic(LayerFixture& it, std::size_t parameter) {
+  return it.layer().parameter_requests()[parameter].is_statistic;
+}
+
 // Fixed weights of the objective; a loss has its loss weight, and tops without gradients none.
 float objective_weight(LayerFixture& it, std::size_t top, std::int64_t index) {
   if (top > 0) return 0.0F;
@@ -100,7 +105,9 @@ void check_gradient(const std::string& layer_text, const GradientCheck& check,
   for (std::size_t p = 0; p < it.parameter_count(); ++p) {
     Tensor& parameter = it.parameter(p);
     for (std::int64_t i = 0; i < parameter.count(); ++i) {
-      parameter.data()[i] = random.uniform(-1.0F, 1.0F);
+      // Sums of variances among them, and their weight.
+      parameter.data()[i] =
+          is_statistic(it, p) ? random.uniform(0.5F, 1.5F) : random.uniform(-1.0F, 1.0F);
       parameter.grad()[i] = kAlreadyThere;
     }
   }
@@ -134,6 +141,10 @@ void check_gradient(const std::string& layer_text, const GradientCheck& check,
     check_values(it, "bottom " + std::to_string(b), it.bottom(b).data(), bottom_grads[b]);
   }
   for (std::size_t p = 0; p < it.parameter_count(); ++p) {
+    if (is_statistic(it, p)) {
+      REQUIRE(parameter_grads[p] == std::vector<float>(parameter_grads[p].size(), 0.0F));
+      continue;
+    }
     check_values(it, "parameter " + std::to_string(p), it.parameter(p).data(), parameter_grads[p]);
   }
 }

@@ -26,7 +26,8 @@ struct GradientCheck {
 
 // Requires that the layer's gradients for every bottom and parameter element agree with central
 // differences of step 1e-2 within 1e-3, relative to the larger of the two or 1, for a weighted sum
-// of the tops. Also that parameter gradients are added to and bottom gradients overwritten.
+// of the tops. Also that parameter gradients are added to, but not those of statistics, and bottom
+// gradients overwritten.
 void check_gradient(const std::string& layer_text, const GradientCheck& check,
                     std::unique_ptr<Backend> backend);
 

@@ -29,14 +29,19 @@ Result<void> LayerFixture::build(const std::vector<Shape>& bottoms, int tops, bo
   }
   SPEEDO_TRY(layer_->setup(context_, bottoms_, tops_));
   SPEEDO_TRY(layer_->reshape(bottoms_, tops_));
-  for (const auto& tensor : owned_) SPEEDO_TRY(tensor->allocate(*backend_));
-  return build_parameters();
+  SPEEDO_TRY(build_parameters());
+  return prepare();
 }
 
 Result<void> LayerFixture::reshape(const std::vector<Shape>& bottoms) {
   REQUIRE(bottoms.size() == bottoms_.size());
   for (std::size_t i = 0; i < bottoms.size(); ++i) bottoms_[i]->reshape(bottoms[i]);
   SPEEDO_TRY(layer_->reshape(bottoms_, tops_));
+  return prepare();
+}
+
+Result<void> LayerFixture::prepare() {
+  SPEEDO_TRY(layer_->prepare(bottoms_, tops_, true));
   for (const auto& tensor : owned_) SPEEDO_TRY(tensor->allocate(*backend_));
   return {};
 }

@@ -17,7 +17,8 @@ class LayerFixture {
   explicit LayerFixture(const std::string& text, std::unique_ptr<Backend> backend,
                         Phase phase = Phase::kTrain);
 
-  // `in_place`: top 0 is bottom 0. The error is the first of make_layer(), setup() and reshape().
+  // `in_place`: top 0 is bottom 0. The error is the first of make_layer(), setup(), reshape() and
+  // prepare().
   Result<void> build(const std::vector<Shape>& bottoms, int tops, bool in_place = false);
 
   // Gives the bottoms other shapes, as a net does when its input changes.
@@ -41,6 +42,7 @@ class LayerFixture {
 
  private:
   Result<void> build_parameters();
+  Result<void> prepare();
 
   std::string text_;
   std::unique_ptr<Backend> backend_;

@@ -9,6 +9,7 @@
 
 #include <speedo/base/random.hpp>
 
+#include "support/reference_layout.hpp"
 #include "support/reference_operations.hpp"
 
 namespace speedo {
@@ -16,9 +17,13 @@ namespace {
 
 class ReferenceBackend final : public Backend {
  public:
+  ReferenceBackend(LayoutKind preferred, int* allocations)
+      : preferred_(preferred), allocations_(allocations) {}
+
   std::string_view name() const override { return "reference"; }
 
   Result<Buffer> allocate(std::size_t bytes) override {
+    if (allocations_ != nullptr) ++*allocations_;
     const std::size_t rounded = (bytes + 63) / 64 * 64;
     void* memory = std::aligned_alloc(64, rounded);
     if (memory == nullptr) return Error{ErrorCode::kFull, "no memory"};
@@ -103,6 +108,73 @@ class ReferenceBackend final : public Backend {
       for (std::int64_t c = 0; c < columns; ++c) {
         target[r * target_stride + c] = source[r * source_stride + c];
       }
+    }
+  }
+
+  LayoutKind preferred_layout(std::span<const ConvolutionShape> /*shapes*/) const override {
+    return preferred_;
+  }
+  bool convolves_plain(const ConvolutionShape& /*shape*/) const override { return true; }
+  void reorder(const ArrayShape& shape, const float* source, Layout from, float* target,
+               Layout to) override {
+    write_plain(shape, to, read_plain(shape, from, source).data(), target);
+  }
+
+  void scale_channels(const ArrayShape& shape, Layout layout, const float* gamma, const float* beta,
+                      const float* x, float* y) override {
+    map_channels(shape, layout, x, y, [&](std::int64_t c, float value) {
+      return (gamma == nullptr ? 1.0F : gamma[c]) * value + (beta == nullptr ? 0.0F : beta[c]);
+    });
+  }
+  void sum_channels(const ArrayShape& shape, Layout layout, const float* x, const float* y_grad,
+                    float* gamma_grad, float* beta_grad) override {
+    for_each_channel(shape, layout, [&](std::int64_t c, const std::vector<std::int64_t>& places) {
+      double sum = 0.0, product = 0.0;
+      for (const std::int64_t i : places) {
+        sum += y_grad[i];
+        if (x != nullptr) product += double{y_grad[i]} * x[i];
+      }
+      if (gamma_grad != nullptr) gamma_grad[c] += static_cast<float>(product);
+      if (beta_grad != nullptr) beta_grad[c] += static_cast<float>(sum);
+    });
+  }
+  void prelu_forward(const ArrayShape& shape, Layout layout, const float* slope, const float* x,
+                     float* y) override {
+    map_channels(shape, layout, x, y, [&](std::int64_t c, float value) {
+      return value > 0.0F ? value : slope[c] * value;
+    });
+  }
+  void prelu_backward(const ArrayShape& shape, Layout layout, const float* slope, const float* x,
+                      const float* y_grad, float* x_grad, float* slope_grad) override {
+    for_each_channel(shape, layout, [&](std::int64_t c, const std::vector<std::int64_t>& places) {
+      double sum = 0.0;
+      for (const std::int64_t i : places) {
+        const float grad = y_grad[i];
+        if (!(x[i] > 0.0F)) sum += double{grad} * x[i];
+        if (x_grad != nullptr) x_grad[i] = x[i] > 0.0F ? grad : slope[c] * grad;
+      }
+      if (slope_grad != nullptr) slope_grad[c] += static_cast<float>(sum);
+    });
+    if (x_grad != nullptr) clear_padding(shape, layout, x_grad);
+  }
+
+  void sigmoid_forward(std::int64_t n, const float* x, float* y) override {
+    for (std::int64_t i = 0; i < n; ++i) {
+      y[i] = static_cast<float>(1.0 / (1.0 + std::exp(-double{x[i]})));
+    }
+  }
+  void sigmoid_backward(std::int64_t n, const float* y, const float* y_grad,
+                        float* x_grad) override {
+    for (std::int64_t i = 0; i < n; ++i) {
+      x_grad[i] = static_cast<float>(y_grad[i] * double{y[i]} * (1.0 - y[i]));
+    }
+  }
+  void tanh_forward(std::int64_t n, const float* x, float* y) override {
+    for (std::int64_t i = 0; i < n; ++i) y[i] = static_cast<float>(std::tanh(double{x[i]}));
+  }
+  void tanh_backward(std::int64_t n, const float* y, const float* y_grad, float* x_grad) override {
+    for (std::int64_t i = 0; i < n; ++i) {
+      x_grad[i] = static_cast<float>(y_grad[i] * (1.0 - double{y[i]} * y[i]));
     }
   }
 
@@ -217,6 +289,10 @@ class ReferenceBackend final : public Backend {
   Result<std::unique_ptr<Lrn>> make_lrn(const LrnShape& shape) override {
     return make_reference_lrn(shape);
   }
+  Result<std::unique_ptr<BatchNorm>> make_batch_norm(const BatchNormShape& shape) override {
+    return make_reference_batch_norm(shape);
+  }
+  std::int64_t scratch_bytes() const override { return 0; }
 
  private:
   // Index of class 0 at the i-th of outer x inner positions.
@@ -227,10 +303,40 @@ class ReferenceBackend final : public Backend {
   static void for_each_column(SoftmaxShape s, const Visit& visit) {
     for (std::int64_t i = 0; i < s.outer * s.inner; ++i) visit(start_of(s, i));
   }
+
+  // Calls visit(channel, indices of its elements).
+  template <class Visit>
+  static void for_each_channel(const ArrayShape& shape, Layout layout, const Visit& visit) {
+    for (std::int64_t c = 0; c < shape.channels; ++c) {
+      std::vector<std::int64_t> places;
+      for (std::int64_t n = 0; n < shape.batch; ++n) {
+        for (std::int64_t p = 0; p < shape.spatial; ++p) {
+          places.push_back(layout_index(shape, layout, n, c, p));
+        }
+      }
+      visit(c, places);
+    }
+  }
+  static void clear_padding(const ArrayShape& shape, Layout layout, float* array) {
+    write_plain(shape, layout, read_plain(shape, layout, array).data(), array);
+  }
+  template <class F>
+  static void map_channels(const ArrayShape& shape, Layout layout, const float* x, float* y,
+                           const F& f) {
+    for_each_channel(shape, layout, [&](std::int64_t c, const std::vector<std::int64_t>& places) {
+      for (const std::int64_t i : places) y[i] = f(c, x[i]);
+    });
+    clear_padding(shape, layout, y);
+  }
+
+  LayoutKind preferred_;
+  int* allocations_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_reference_backend() { return std::make_unique<ReferenceBackend>(); }
+std::unique_ptr<Backend> make_reference_backend(LayoutKind preferred, int* allocations) {
+  return std::make_unique<ReferenceBackend>(preferred, allocations);
+}
 
 }  // namespace speedo

@@ -6,6 +6,8 @@
 #include <functional>
 #include <numeric>
 
+#include "support/reference_layout.hpp"
+
 namespace speedo {
 namespace {
 
@@ -29,33 +31,44 @@ class ReferenceConvolution final : public Convolution {
  public:
   explicit ReferenceConvolution(const ConvolutionShape& shape) : shape_(shape) {}
 
+  OperationInfo info() const override { return {"reference"}; }
+
   void forward(const float* src, const float* weights, const float* bias, float* dst) override {
+    const std::vector<float> x = read_plain(src_shape(), shape_.src_layout, src);
     std::vector<double> sums(at(dst_count()), 0.0);
     for_each_term([&](std::int64_t s, std::int64_t w, std::int64_t d) {
-      sums[at(d)] += static_cast<double>(src[s]) * weights[w];
+      sums[at(d)] += static_cast<double>(x[at(s)]) * weights[w];
     });
     const std::int64_t plane = product(shape_.dst_size);
+    std::vector<float> y;
     for (std::int64_t i = 0; i < dst_count(); ++i) {
       const double offset = bias == nullptr ? 0.0 : bias[i / plane % shape_.outputs];
-      dst[i] = static_cast<float>(sums[at(i)] + offset);
+      const double value = sums[at(i)] + offset;
+      const double slope = value > 0.0 ? 1.0 : double{shape_.relu.value_or(1.0F)};
+      y.push_back(static_cast<float>(slope * value));
     }
+    write_plain(dst_shape(), shape_.dst_layout, y.data(), dst);
   }
 
   void backward_data(const float* dst_grad, const float* weights, float* src_grad) override {
+    const std::vector<float> dy = read_plain(dst_shape(), shape_.dst_layout, dst_grad);
     std::vector<double> sums(at(shape_.batch * shape_.channels * product(shape_.src_size)), 0.0);
     for_each_term([&](std::int64_t s, std::int64_t w, std::int64_t d) {
-      sums[at(s)] += static_cast<double>(dst_grad[d]) * weights[w];
+      sums[at(s)] += static_cast<double>(dy[at(d)]) * weights[w];
     });
-    for (std::size_t i = 0; i < sums.size(); ++i) src_grad[i] = static_cast<float>(sums[i]);
+    const std::vector<float> dx(sums.begin(), sums.end());
+    write_plain(src_shape(), shape_.src_layout, dx.data(), src_grad);
   }
 
   void backward_weights(const float* src, const float* dst_grad, float* weights_grad,
                         float* bias_grad) override {
+    const std::vector<float> x = read_plain(src_shape(), shape_.src_layout, src);
+    const std::vector<float> dy = read_plain(dst_shape(), shape_.dst_layout, dst_grad);
     if (weights_grad != nullptr) {
       const std::int64_t rows = shape_.channels / shape_.groups * product(shape_.kernel);
       std::vector<double> sums(at(shape_.outputs * rows), 0.0);
       for_each_term([&](std::int64_t s, std::int64_t w, std::int64_t d) {
-        sums[at(w)] += static_cast<double>(dst_grad[d]) * src[s];
+        sums[at(w)] += static_cast<double>(dy[at(d)]) * x[at(s)];
       });
       for (std::size_t i = 0; i < sums.size(); ++i) weights_grad[i] += static_cast<float>(sums[i]);
     }
@@ -63,12 +76,14 @@ class ReferenceConvolution final : public Convolution {
     const std::int64_t plane = product(shape_.dst_size);
     std::vector<double> sums(at(shape_.outputs), 0.0);
     for (std::int64_t i = 0; i < dst_count(); ++i) {
-      sums[at(i / plane % shape_.outputs)] += dst_grad[i];
+      sums[at(i / plane % shape_.outputs)] += dy[at(i)];
     }
     for (std::size_t i = 0; i < sums.size(); ++i) bias_grad[i] += static_cast<float>(sums[i]);
   }
 
  private:
+  ArrayShape src_shape() const { return {shape_.batch, shape_.channels, product(shape_.src_size)}; }
+  ArrayShape dst_shape() const { return {shape_.batch, shape_.outputs, product(shape_.dst_size)}; }
   std::int64_t dst_count() const {
     return shape_.batch * shape_.outputs * product(shape_.dst_size);
   }
@@ -116,47 +131,61 @@ class ReferenceConvolution final : public Convolution {
 class ReferencePooling final : public Pooling {
  public:
   explicit ReferencePooling(const PoolingShape& shape)
-      : shape_(shape), winners_(at(shape.planes * shape.dst_h * shape.dst_w), -1) {}
+      : shape_(shape), winners_(at(dst_shape().storage_count({})), -1) {}
+
+  OperationInfo info() const override { return {"reference"}; }
 
   void forward(const float* src, float* dst, float* mask) override {
+    const std::vector<float> x = read_plain(src_shape(), shape_.layout, src);
+    std::vector<float> y(winners_.size());
     for_each_window([&](std::int64_t out, const Window& w) {
-      const float* plane = src + w.plane * shape_.src_h * shape_.src_w;
+      const float* plane = x.data() + w.plane * shape_.src_h * shape_.src_w;
       float best = -FLT_MAX;
       double sum = 0.0;
       std::int64_t winner = -1;
-      for (std::int64_t y = w.top; y < w.bottom; ++y) {
-        for (std::int64_t x = w.left; x < w.right; ++x) {
-          const float value = plane[y * shape_.src_w + x];
+      for (std::int64_t row = w.top; row < w.bottom; ++row) {
+        for (std::int64_t column = w.left; column < w.right; ++column) {
+          const float value = plane[row * shape_.src_w + column];
           sum += value;
-          if (value > best) best = value, winner = y * shape_.src_w + x;
+          if (value > best) best = value, winner = row * shape_.src_w + column;
         }
       }
       const bool is_max = shape_.method == PoolingShape::Method::kMax;
-      dst[out] = is_max ? best : static_cast<float>(sum / w.size);
-      if (is_max) winners_[at(out)] = winner;
+      y[at(out)] = is_max ? best : static_cast<float>(sum / w.size);
+      winners_[at(out)] = winner;
       if (mask != nullptr) mask[out] = static_cast<float>(winner);
     });
+    write_plain(dst_shape(), shape_.layout, y.data(), dst);
   }
 
   void backward(const float* dst_grad, float* src_grad) override {
+    const std::vector<float> dy = read_plain(dst_shape(), shape_.layout, dst_grad);
     const std::int64_t plane_count = shape_.src_h * shape_.src_w;
-    std::vector<double> sums(at(shape_.planes * plane_count), 0.0);
+    std::vector<double> sums(at(src_shape().storage_count({})), 0.0);
     for_each_window([&](std::int64_t out, const Window& w) {
+      double* plane = sums.data() + w.plane * plane_count;
       if (shape_.method == PoolingShape::Method::kMax) {
-        if (winners_[at(out)] >= 0)
-          sums[at(w.plane * plane_count + winners_[at(out)])] += dst_grad[out];
+        if (winners_[at(out)] >= 0) plane[winners_[at(out)]] += dy[at(out)];
         return;
       }
-      for (std::int64_t y = w.top; y < w.bottom; ++y) {
-        for (std::int64_t x = w.left; x < w.right; ++x) {
-          sums[at(w.plane * plane_count + y * shape_.src_w + x)] += dst_grad[out] / w.size;
+      for (std::int64_t row = w.top; row < w.bottom; ++row) {
+        for (std::int64_t column = w.left; column < w.right; ++column) {
+          plane[row * shape_.src_w + column] += dy[at(out)] / w.size;
         }
       }
     });
-    for (std::size_t i = 0; i < sums.size(); ++i) src_grad[i] = static_cast<float>(sums[i]);
+    const std::vector<float> dx(sums.begin(), sums.end());
+    write_plain(src_shape(), shape_.layout, dx.data(), src_grad);
   }
 
  private:
+  ArrayShape src_shape() const {
+    return {shape_.batch, shape_.channels, shape_.src_h * shape_.src_w};
+  }
+  ArrayShape dst_shape() const {
+    return {shape_.batch, shape_.channels, shape_.dst_h * shape_.dst_w};
+  }
+
   // A window clipped to the image; `size` counts what lies in the padded image.
   struct Window {
     std::int64_t plane, top, bottom, left, right;
@@ -165,7 +194,7 @@ class ReferencePooling final : public Pooling {
 
   void for_each_window(const std::function<void(std::int64_t, const Window&)>& visit) const {
     const PoolingShape& s = shape_;
-    for (std::int64_t out = 0; out < s.planes * s.dst_h * s.dst_w; ++out) {
+    for (std::int64_t out = 0; out < dst_shape().storage_count({}); ++out) {
       const std::int64_t y = out / s.dst_w % s.dst_h * s.stride_h - s.pad_h;
       const std::int64_t x = out % s.dst_w * s.stride_w - s.pad_w;
       const std::int64_t y_end = std::min(y + s.kernel_h, s.src_h + s.pad_h);
@@ -184,46 +213,150 @@ class ReferenceLrn final : public Lrn {
  public:
   explicit ReferenceLrn(const LrnShape& shape) : shape_(shape) {}
 
+  OperationInfo info() const override { return {"reference"}; }
+
   void forward(const float* src, float* dst) override {
+    const std::vector<float> x = read_plain(array_shape(), shape_.layout, src);
+    std::vector<float> y;
     for (std::int64_t i = 0; i < count(); ++i) {
-      dst[i] = static_cast<float>(src[i] * std::pow(scale(src, i), -double{shape_.beta}));
+      y.push_back(static_cast<float>(x[at(i)] * std::pow(scale(x, i), -double{shape_.beta})));
     }
+    write_plain(array_shape(), shape_.layout, y.data(), dst);
   }
 
   void backward(const float* src, const float* /*dst*/, const float* dst_grad,
                 float* src_grad) override {
+    const std::vector<float> x = read_plain(array_shape(), shape_.layout, src);
+    const std::vector<float> dy = read_plain(array_shape(), shape_.layout, dst_grad);
     std::vector<double> sums(at(count()), 0.0);
-    const double weight = 2.0 * shape_.alpha * shape_.beta / static_cast<double>(shape_.size);
     for (std::int64_t i = 0; i < count(); ++i) {
-      const double s = scale(src, i);
+      const double s = scale(x, i);
       const double factor = std::pow(s, -double{shape_.beta});
-      sums[at(i)] += dst_grad[i] * factor;
+      sums[at(i)] += dy[at(i)] * factor;
       for_each_neighbour(i, [&](std::int64_t j) {
-        sums[at(j)] -= weight * src[j] * dst_grad[i] * src[i] * factor / s;
+        sums[at(j)] -= 2.0 * shape_.beta * weight() * x[at(j)] * dy[at(i)] * x[at(i)] * factor / s;
       });
     }
-    for (std::int64_t i = 0; i < count(); ++i) src_grad[i] = static_cast<float>(sums[at(i)]);
+    const std::vector<float> dx(sums.begin(), sums.end());
+    write_plain(array_shape(), shape_.layout, dx.data(), src_grad);
   }
 
  private:
-  std::int64_t count() const { return shape_.batch * shape_.channels * shape_.spatial; }
+  bool is_within() const { return shape_.region == LrnShape::Region::kWithin; }
+  ArrayShape array_shape() const { return {shape_.batch, shape_.channels, shape_.h * shape_.w}; }
+  std::int64_t count() const { return array_shape().storage_count({}); }
+  // Of one square in the scale.
+  double weight() const {
+    const auto size = static_cast<double>(shape_.size);
+    return shape_.alpha / (is_within() ? size * size : size);
+  }
 
   template <class Visit>
   void for_each_neighbour(std::int64_t index, const Visit& visit) const {
-    const std::int64_t channel = index / shape_.spatial % shape_.channels;
-    for (std::int64_t step = -(shape_.size / 2); step <= shape_.size / 2; ++step) {
-      if (channel + step < 0 || channel + step >= shape_.channels) continue;
-      visit(index + step * shape_.spatial);
+    const std::int64_t spatial = shape_.h * shape_.w, half = shape_.size / 2;
+    const std::int64_t channel = index / spatial % shape_.channels;
+    const std::int64_t y = index / shape_.w % shape_.h, x = index % shape_.w;
+    for (std::int64_t a = -half; a <= half; ++a) {
+      if (!is_within()) {
+        if (channel + a >= 0 && channel + a < shape_.channels) visit(index + a * spatial);
+        continue;
+      }
+      for (std::int64_t b = -half; b <= half; ++b) {
+        const bool inside = y + a >= 0 && y + a < shape_.h && x + b >= 0 && x + b < shape_.w;
+        if (inside) visit(index + a * shape_.w + b);
+      }
     }
   }
 
-  double scale(const float* src, std::int64_t index) const {
+  double scale(const std::vector<float>& x, std::int64_t index) const {
     double sum = 0.0;
-    for_each_neighbour(index, [&](std::int64_t j) { sum += double{src[j]} * src[j]; });
-    return shape_.k + shape_.alpha / static_cast<double>(shape_.size) * sum;
+    for_each_neighbour(index, [&](std::int64_t j) { sum += double{x[at(j)]} * x[at(j)]; });
+    return (is_within() ? 1.0 : double{shape_.k}) + weight() * sum;
   }
 
   LrnShape shape_;
+};
+
+class ReferenceBatchNorm final : public BatchNorm {
+ public:
+  explicit ReferenceBatchNorm(const BatchNormShape& shape) : shape_(shape) {}
+
+  OperationInfo info() const override { return {"reference"}; }
+
+  void forward(const float* src, const float* gamma, const float* beta, float* mean,
+               float* variance, float* dst) override {
+    const std::vector<float> x = read_plain(array_shape(), shape_.layout, src);
+    for (std::int64_t c = 0; c < shape_.channels; ++c) {
+      double sum = 0.0, squares = 0.0;
+      for_each_of(c, [&](std::int64_t i) { sum += x[at(i)]; });
+      for_each_of(c, [&](std::int64_t i) {
+        const double difference = x[at(i)] - sum / per_channel();
+        squares += difference * difference;
+      });
+      mean[c] = static_cast<float>(sum / per_channel());
+      variance[c] = static_cast<float>(squares / per_channel());
+    }
+    forward_fixed(src, mean, variance, gamma, beta, dst);
+  }
+
+  void forward_fixed(const float* src, const float* mean, const float* variance, const float* gamma,
+                     const float* beta, float* dst) override {
+    std::vector<float> x = read_plain(array_shape(), shape_.layout, src);
+    for (std::int64_t c = 0; c < shape_.channels; ++c) {
+      for_each_of(c, [&](std::int64_t i) {
+        const double normal = (double{x[at(i)]} - mean[c]) / deviation(variance[c]);
+        const double y = normal * (gamma == nullptr ? 1.0 : double{gamma[c]}) +
+                         (beta == nullptr ? 0.0 : double{beta[c]});
+        x[at(i)] = static_cast<float>(y > 0.0 ? y : y * double{shape_.relu.value_or(1.0F)});
+      });
+    }
+    write_plain(array_shape(), shape_.layout, x.data(), dst);
+  }
+
+  void backward(const float* src, const float* dst, const float* dst_grad, const float* mean,
+                const float* variance, const float* gamma, bool fixed, float* src_grad,
+                float* gamma_grad, float* beta_grad) override {
+    const std::vector<float> x = read_plain(array_shape(), shape_.layout, src);
+    const std::vector<float> y =
+        shape_.relu ? read_plain(array_shape(), shape_.layout, dst) : std::vector<float>();
+    std::vector<float> dy = read_plain(array_shape(), shape_.layout, dst_grad);
+    for (std::int64_t c = 0; c < shape_.channels; ++c) {
+      const double spread = deviation(variance[c]);
+      const auto normal = [&](std::int64_t i) { return (double{x[at(i)]} - mean[c]) / spread; };
+      double sum = 0.0, product = 0.0;
+      for_each_of(c, [&](std::int64_t i) {
+        if (shape_.relu && !(y[at(i)] > 0.0F)) dy[at(i)] *= *shape_.relu;
+        sum += dy[at(i)];
+        product += dy[at(i)] * normal(i);
+      });
+      if (gamma_grad != nullptr) gamma_grad[c] += static_cast<float>(product);
+      if (beta_grad != nullptr) beta_grad[c] += static_cast<float>(sum);
+      const double factor = (gamma == nullptr ? 1.0 : double{gamma[c]}) / spread;
+      for_each_of(c, [&](std::int64_t i) {
+        const double mean_part = fixed ? 0.0 : (sum + normal(i) * product) / per_channel();
+        dy[at(i)] = static_cast<float>(factor * (dy[at(i)] - mean_part));
+      });
+    }
+    write_plain(array_shape(), shape_.layout, dy.data(), src_grad);
+  }
+
+ private:
+  ArrayShape array_shape() const { return {shape_.batch, shape_.channels, shape_.spatial}; }
+  double per_channel() const { return static_cast<double>(shape_.batch * shape_.spatial); }
+  double deviation(float variance) const {
+    return std::sqrt(double{variance} + double{shape_.epsilon});
+  }
+
+  template <class Visit>
+  void for_each_of(std::int64_t channel, const Visit& visit) const {
+    for (std::int64_t n = 0; n < shape_.batch; ++n) {
+      for (std::int64_t p = 0; p < shape_.spatial; ++p) {
+        visit((n * shape_.channels + channel) * shape_.spatial + p);
+      }
+    }
+  }
+
+  BatchNormShape shape_;
 };
 
 }  // namespace
@@ -238,6 +371,10 @@ std::unique_ptr<Pooling> make_reference_pooling(const PoolingShape& shape) {
 
 std::unique_ptr<Lrn> make_reference_lrn(const LrnShape& shape) {
   return std::make_unique<ReferenceLrn>(shape);
+}
+
+std::unique_ptr<BatchNorm> make_reference_batch_norm(const BatchNormShape& shape) {
+  return std::make_unique<ReferenceBatchNorm>(shape);
 }
 
 }  // namespace speedo

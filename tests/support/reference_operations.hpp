@@ -10,5 +10,6 @@ namespace speedo {
 std::unique_ptr<Convolution> make_reference_convolution(const ConvolutionShape& shape);
 std::unique_ptr<Pooling> make_reference_pooling(const PoolingShape& shape);
 std::unique_ptr<Lrn> make_reference_lrn(const LrnShape& shape);
+std::unique_ptr<BatchNorm> make_reference_batch_norm(const BatchNormShape& shape);
 
 }  // namespace speedo

@@ -57,6 +57,17 @@ TEST_CASE("synchronous rounds use the data in order: r n .. r n + n - 1") {
   CHECK(master.session.progress().samples == 40);
 }
 
+TEST_CASE("where the time of all runs went is added up") {
+  MasterDriver master(config_for(2, 100));
+  master.join(5, 0);
+  master.join(6, 1);
+  master.on(master_event::Trained{{5}, {0, 0, 0, 0, 10, 100, 30, 7}});
+  master.on(master_event::Trained{{6}, {1, 1, 0, 0, 10, 200, 50, 2}});
+  CHECK(master.session.progress().compute_us == 300);
+  CHECK(master.session.progress().exchange_us == 80);
+  CHECK(master.session.progress().data_wait_us == 9);
+}
+
 TEST_CASE("a resumed job goes on in the data where it was") {
   MasterConfig config = config_for(2, 100);
   config.start_iteration = 7;

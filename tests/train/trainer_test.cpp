@@ -102,6 +102,18 @@ TEST_CASE("a run that was never prepared, and a job that is wrong, are errors") 
   CHECK(wrong.error().message.find("--train 1") != std::string::npos);
 }
 
+TEST_CASE("a job that is not admitted is refused before its nets are built") {
+  TrainerParts parts = test::cpu_parts();
+  parts.admit = [](const JobSpec& job, const caffe::SolverParameter&, const SolverOptions&) {
+    CHECK_FALSE(job.solver_text.empty());
+    return Result<void>(Error{ErrorCode::kConfig, "too large for this test"});
+  };
+  const auto trainer = make_trainer(parts);
+  const auto refused = prepare(*trainer, small_job(), make_memory_store());
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message == "too large for this test");
+}
+
 TEST_CASE("a run says what it did") {
   test::TrainerCluster cluster(small_job(), 1);
   const auto report = run(cluster.trainer(0), TrainMessage{.run = 40, .version = 1});
@@ -110,6 +122,7 @@ TEST_CASE("a run says what it did") {
   CHECK(report->base == Version{1});
   CHECK(report->samples == 8);
   CHECK(std::isfinite(report->loss));
+  CHECK(report->data_wait_us == 0);
   const auto contribution = cluster.store()->read(contribution_key(0, 0));
   REQUIRE(contribution);
   CHECK((*contribution)->info().version == 40);

@@ -120,11 +120,12 @@ TEST_CASE("a loss that is not finite is reported as it is") {
   worker.join();
   worker.order(0);
   const auto commands = worker.session.on(
-      worker_event::RunDone{{{0}, -std::numeric_limits<float>::infinity(), {0}, 1, 2, 3}});
+      worker_event::RunDone{{{0}, -std::numeric_limits<float>::infinity(), {0}, 1, 2, 3, 4}});
   const auto& message = std::get<worker_command::SendTrained>(commands.at(0)).message;
   CHECK(message.loss_bits == 0xFF800000U);
   CHECK(message.compute_us == 2);
   CHECK(message.exchange_us == 3);
+  CHECK(message.data_wait_us == 4);
 }
 
 TEST_CASE("without a master a worker waits longer each time, up to the maximum, and says so") {

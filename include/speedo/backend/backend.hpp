@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include <speedo/backend/buffer.hpp>
+#include <speedo/backend/layout.hpp>
 #include <speedo/backend/operations.hpp>
 #include <speedo/base/result.hpp>
 
@@ -71,6 +72,37 @@ class Backend {
   virtual void copy_rows(std::int64_t rows, std::int64_t columns, const float* source,
                          std::int64_t source_stride, float* target, std::int64_t target_stride) = 0;
 
+  // Layouts. What suits all these convolutions of a net best; kPlain where nothing else is offered.
+  virtual LayoutKind preferred_layout(std::span<const ConvolutionShape> convolutions) const = 0;
+  // Whether such a convolution may read a plain src though its dst is not plain.
+  virtual bool convolves_plain(const ConvolutionShape& shape) const = 0;
+  // Copies between layouts. Padding becomes zero.
+  virtual void reorder(const ArrayShape& shape, const float* source, Layout from, float* target,
+                       Layout to) = 0;
+
+  // Per-channel arithmetic on an array of any layout: y = gamma[c] x + beta[c]; gamma null: 1, beta
+  // null: 0. y may equal x.
+  virtual void scale_channels(const ArrayShape& shape, Layout layout, const float* gamma,
+                              const float* beta, const float* x, float* y) = 0;
+  // gamma_grad[c] += sum of y_grad x; beta_grad[c] += sum of y_grad. Either may be null (x too,
+  // without gamma_grad).
+  virtual void sum_channels(const ArrayShape& shape, Layout layout, const float* x,
+                            const float* y_grad, float* gamma_grad, float* beta_grad) = 0;
+  // y = x > 0 ? x : slope[c] x, Caffe's PReLU; y may equal x.
+  virtual void prelu_forward(const ArrayShape& shape, Layout layout, const float* slope,
+                             const float* x, float* y) = 0;
+  // x_grad may equal y_grad, or be null; slope_grad[c] += ..., or null.
+  virtual void prelu_backward(const ArrayShape& shape, Layout layout, const float* slope,
+                              const float* x, const float* y_grad, float* x_grad,
+                              float* slope_grad) = 0;
+
+  virtual void sigmoid_forward(std::int64_t n, const float* x, float* y) = 0;
+  virtual void sigmoid_backward(std::int64_t n, const float* y, const float* y_grad,
+                                float* x_grad) = 0;
+  virtual void tanh_forward(std::int64_t n, const float* x, float* y) = 0;
+  virtual void tanh_backward(std::int64_t n, const float* y, const float* y_grad,
+                             float* x_grad) = 0;
+
   // ReLU with Caffe's negative_slope: backward uses the sign of `x` (or of y when in place).
   virtual void relu_forward(std::int64_t n, float negative_slope, const float* x, float* y) = 0;
   virtual void relu_backward(std::int64_t n, float negative_slope, const float* x,
@@ -121,6 +153,11 @@ class Backend {
   virtual Result<std::unique_ptr<Convolution>> make_convolution(const ConvolutionShape& shape) = 0;
   virtual Result<std::unique_ptr<Pooling>> make_pooling(const PoolingShape& shape) = 0;
   virtual Result<std::unique_ptr<Lrn>> make_lrn(const LrnShape& shape) = 0;
+  virtual Result<std::unique_ptr<BatchNorm>> make_batch_norm(const BatchNormShape& shape) = 0;
+
+  // Scratch memory that the operations made so far share. It is taken when the first of them runs;
+  // until then it is only counted.
+  virtual std::int64_t scratch_bytes() const = 0;
 };
 
 }  // namespace speedo

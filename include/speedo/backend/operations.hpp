@@ -1,12 +1,30 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
+
+#include <speedo/backend/layout.hpp>
 
 namespace speedo {
 
 // Operations that keep descriptors, scratch memory or masks between calls. A layer makes one per
 // shape through its Backend and keeps it. Pointers are the backend's; sizes are fixed at creation.
+// Arrays have the layouts that the shape names; statistics, weights and biases are always plain.
+
+// What an operation is made of, for `speedo time`.
+struct OperationInfo {
+  std::string kernel;              // "onednn jit:avx512_core", "openblas gemm", "avx512", ...
+  double forward_flops = 0.0;      // multiplications and additions; 0: not counted
+  double backward_flops = 0.0;     // data and weights together
+  std::int64_t workspace_bytes = 0;  // what it keeps between calls, shared scratch aside
+};
+class Operation {
+ public:
+  virtual ~Operation() = default;
+  virtual OperationInfo info() const = 0;
+};
 
 // N-dimensional cross-correlation of one sample's channels, Caffe's Convolution.
 // src: batch x channels x src_size..., dst: batch x outputs x dst_size...,
@@ -18,11 +36,16 @@ struct ConvolutionShape {
   std::int64_t groups = 1;  // divides channels and outputs
   std::vector<std::int64_t> src_size, dst_size, kernel, stride, pad,
       dilation;  // one per spatial axis
+  // src may be plain though dst is not, where Backend::convolves_plain() says so.
+  Layout src_layout, dst_layout;
+  // dst passes through a ReLU with this negative slope before it is stored. backward_...() get the
+  // gradient by dst before the ReLU, as an in-place ReLU layer leaves it.
+  std::optional<float> relu;
+  bool trains = true;  // whether the backward functions will be called
 };
 
-class Convolution {
+class Convolution : public Operation {
  public:
-  virtual ~Convolution() = default;
   virtual void forward(const float* src, const float* weights, const float* bias, float* dst) = 0;
   // Overwrites src_grad.
   virtual void backward_data(const float* dst_grad, const float* weights, float* src_grad) = 0;
@@ -31,40 +54,75 @@ class Convolution {
                                 float* bias_grad) = 0;
 };
 
-// 2-d pooling of `planes` = batch x channels images. dst_size follows Caffe's rule (the layer
+// 2-d pooling of batch x channels images. dst_size follows Caffe's rule (the layer
 // computes it); windows are clipped as Caffe clips them, and none lies wholly outside.
 struct PoolingShape {
   enum class Method { kMax, kAverage };
   Method method = Method::kMax;
-  std::int64_t planes = 0;
+  std::int64_t batch = 0, channels = 0;
   std::int64_t src_h = 0, src_w = 0, dst_h = 0, dst_w = 0;
   std::int64_t kernel_h = 0, kernel_w = 0, stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0;
+  Layout layout;
+  bool trains = true;  // whether backward() will be called
 };
 
-class Pooling {
+class Pooling : public Operation {
  public:
-  virtual ~Pooling() = default;
-  // `mask`: null, or dst-sized floats that receive the index within the plane of each maximum.
+  // `mask`: null, or dst-sized floats that receive the index within the plane of each maximum; only
+  // with a plain layout.
   virtual void forward(const float* src, float* dst, float* mask) = 0;
   // Overwrites src_grad. Requires (kMax): forward() ran before on the same src.
   virtual void backward(const float* dst_grad, float* src_grad) = 0;
 };
 
-// Local response normalization across channels (Krizhevsky 2012), Caffe's form:
-// dst = src * (k + alpha/size * sum over `size` channels of src^2) ^ -beta.
+// Local response normalization (Krizhevsky 2012), Caffe's two forms:
+// kAcross: dst = src * (k + alpha/size * sum over `size` channels of src^2) ^ -beta;
+// kWithin: dst = src * (1 + alpha * mean of src^2 over size x size positions) ^ -beta, where the
+// mean is average pooling's, whose windows count the padding.
 struct LrnShape {
-  std::int64_t batch = 0, channels = 0, spatial = 0;
+  enum class Region { kAcross, kWithin };
+  Region region = Region::kAcross;
+  std::int64_t batch = 0, channels = 0, h = 0, w = 0;
   std::int64_t size = 5;  // odd
   float alpha = 1.0F, beta = 0.75F, k = 1.0F;
+  Layout layout;
+  bool trains = true;  // whether backward() will be called
 };
 
-class Lrn {
+class Lrn : public Operation {
  public:
-  virtual ~Lrn() = default;
   virtual void forward(const float* src, float* dst) = 0;
   // Overwrites src_grad. Requires: forward() ran before on the same src.
   virtual void backward(const float* src, const float* dst, const float* dst_grad,
                         float* src_grad) = 0;
+};
+
+// Batch normalization (Ioffe and Szegedy 2015) of each channel over batch and positions, followed
+// by a scale and a shift of the channel (Caffe's BatchNorm and Scale) and a ReLU, where there are.
+struct BatchNormShape {
+  std::int64_t batch = 0, channels = 0, spatial = 0;
+  float epsilon = 1e-5F;
+  std::optional<float> relu;  // negative slope
+  Layout layout;
+  bool trains = true;  // whether backward() will be called
+};
+
+// gamma null: 1; beta null: 0. mean and variance: per channel, the variance divided by the count.
+class BatchNorm : public Operation {
+ public:
+  // By the statistics of src, which it stores in mean and variance. dst may equal src only if
+  // shape.trains is false.
+  virtual void forward(const float* src, const float* gamma, const float* beta, float* mean,
+                       float* variance, float* dst) = 0;
+  // By given statistics; dst may equal src.
+  virtual void forward_fixed(const float* src, const float* mean, const float* variance,
+                             const float* gamma, const float* beta, float* dst) = 0;
+  // Overwrites src_grad, which may equal dst_grad; adds to gamma_grad and beta_grad, either of
+  // which may be null. `fixed`: forward_fixed() ran, the statistics do not depend on src. Requires:
+  // the forward function ran before, with the same beta.
+  virtual void backward(const float* src, const float* dst, const float* dst_grad,
+                        const float* mean, const float* variance, const float* gamma, bool fixed,
+                        float* src_grad, float* gamma_grad, float* beta_grad) = 0;
 };
 
 }  // namespace speedo

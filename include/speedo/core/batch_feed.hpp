@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -51,6 +52,12 @@ struct FeedOptions {
   int top_count = 0;
 };
 
+// What the feeds of a factory have come to, all together.
+struct FeedTotals {
+  std::chrono::nanoseconds waited{0};  // time that read() had to wait for batches not ready yet
+  std::int64_t host_bytes = 0;         // what batches take in a steady state, of feeds alive
+};
+
 // Opens the data that a data layer names. The core sees only this seam, so it is declared here;
 // src/data implements it.
 class FeedFactory {
@@ -59,6 +66,8 @@ class FeedFactory {
   // Errors: kConfig for bad fields, kData/kNotFound for the source itself.
   virtual Result<std::unique_ptr<BatchFeed>> open(const caffe::LayerParameter& layer,
                                                   const FeedOptions& options) = 0;
+  // Any thread may ask. Zeros from factories whose feeds neither wait nor keep batches.
+  virtual FeedTotals totals() const { return {}; }
 };
 
 }  // namespace speedo

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <speedo/backend/layout.hpp>
+#include <speedo/backend/operations.hpp>
 #include <speedo/base/random.hpp>
 #include <speedo/base/result.hpp>
 #include <speedo/core/batch_feed.hpp>
@@ -25,17 +27,23 @@ class Backend;
 struct LayerContext {
   Backend* backend = nullptr;
   Phase phase = Phase::kTrain;
-  FeedFactory* feeds = nullptr;        // null: data layers are refused
-  FeedOptions feed_options;            // for data layers
+  FeedFactory* feeds = nullptr;  // null: data layers are refused
+  FeedOptions feed_options;      // for data layers
   // Drawn from by layers that need randomness in forward(). The net reseeds it before every forward
   // pass from its seed and the batch index, so a pass can be repeated anywhere.
   Random* random = nullptr;
+  bool plan_only = false;   // nothing is allocated, and no pass will be run
+  bool keep_blobs = false;  // every blob's gradient must be there after backward()
 };
 
 // A parameter that a layer asks for in setup(). The net places it in the arena and fills it.
 struct ParameterRequest {
   Shape shape;
-  const caffe::FillerParameter* filler = nullptr;  // null: zeros. Points into the layer's message
+  // Null: zeros. Outlives the layer; most point into its message.
+  const caffe::FillerParameter* filler = nullptr;
+  // Kept by forward() and by no solver: its multipliers are 0, and no gradient goes there. Needs
+  // lr_mult 0 where the message gives one.
+  bool is_statistic = false;
 };
 
 // How many bottoms and tops a layer type takes; -1: no bound.
@@ -45,12 +53,29 @@ struct LayerArity {
   bool equal_counts = false;  // as many tops as bottoms
 };
 
-// One step of a net, Caffe's contract: setup() once, reshape() whenever a bottom's shape may have
-// changed, then forward() and backward() any number of times. Written once for all devices: values
-// are touched only through the backend.
+// What a layer makes of its bottoms' layouts. The net puts a Reorder layer where a bottom does not
+// lie as its reader needs it.
+enum class LayoutRule {
+  kPlain,         // bottoms and tops are plain
+  kSame,          // all bottoms and tops lie alike, in any layout
+  kSameUnpadded,  // likewise, but padding would not stay zero: plain instead of a padded layout
+  kSameUncut,  // likewise, but channels are put together or cut apart: plain where a block of one
+               // bottom or top would reach into the next
+  kNative,     // bottoms and tops in the net's layout
+};
+
+// Which passes of a layer another one does together with its own.
+struct Fused {
+  bool forward = false, backward = false;
+};
+
+// One step of a net, Caffe's contract and one step more: setup() once, reshape() whenever a
+// bottom's shape may have changed, prepare() when layouts are known, then forward() and backward()
+// any number of times. Written once for all devices: values are touched only through the backend.
 //
 // Gradients: parameter gradients are added to, bottom gradients are overwritten (each has one
-// reader, as the net puts a Split where a blob has more).
+// reader, as the net puts a Split where a blob has more). Memory of tops and of bottom gradients
+// holds anything before they are written, so passes write all of it, padding too.
 // Thread safety: one thread at a time.
 class Layer {
  public:
@@ -69,6 +94,9 @@ class Layer {
   virtual bool allow_force_backward(int /*bottom*/) const { return true; }
   // Whether a top may be one of the bottoms. setup() refuses it otherwise.
   virtual bool allows_in_place() const { return false; }
+  // Whether backward() needs the first bottom as it was even when the top is in its place. A net
+  // that trains gives such a layer a top of its own.
+  virtual bool keeps_bottom() const { return false; }
   // Whether bottom `index` can have a gradient at all. A net that needs one there is refused.
   virtual bool can_propagate(int /*bottom*/) const { return true; }
   // Whether tops that the prototxt leaves out, up to arity().tops_min, are added without a name: so
@@ -79,8 +107,43 @@ class Layer {
   // one first: it keeps the context and checks arity(). Errors: kConfig, beginning
   // "layer 'NAME' (TYPE): ".
   virtual Result<void> setup(const LayerContext& context, Tensors bottoms, Tensors tops);
-  // Gives the tops their shapes and prepares scratch memory. Called after setup() too.
+  // Gives the tops their shapes. Called after setup() too.
   virtual Result<void> reshape(Tensors bottoms, Tensors tops) = 0;
+
+  // Valid after reshape().
+  virtual LayoutRule layout_rule() const { return LayoutRule::kPlain; }
+  // With kNative: whether the first bottom may as well be plain in a net that prefers `native`.
+  virtual bool takes_plain_bottom(LayoutKind /*native*/) const { return false; }
+  // What the choice of the net's layout depends on; null: nothing.
+  virtual const ConvolutionShape* convolution_shape() const { return nullptr; }
+  // Offers to do the work of `next`, which follows in place on this layer's only top and on nothing
+  // else. Returns what it will do; called between reshape() and prepare(), and again with the layer
+  // after `next` if that was fused. The same offer gets the same answer. `with_backward`: whether
+  // the two run backward() alike (both with all gradients, or neither), so that it can be one pass.
+  virtual Fused fuse(Layer& /*next*/, bool /*with_backward*/) { return {}; }
+
+  // Makes the operations and memory that passes need, for the shapes and layouts that bottoms and
+  // tops have now; their own memory is not there yet. `trains`: whether backward() will be called.
+  // Error: kFull.
+  virtual Result<void> prepare(Tensors /*bottoms*/, Tensors /*tops*/, bool /*trains*/) {
+    return {};
+  }
+  // What backward() reads, so that other memory can be used again. Valid after prepare().
+  virtual bool backward_reads_bottom(int /*bottom*/) const { return true; }
+  virtual bool backward_reads_top(int /*top*/) const { return true; }
+  // Whether the tops' values must survive from one pass to the next.
+  virtual bool keeps_tops() const { return false; }
+  // Whether forward() may find the values of this bottom, which nobody needs any more, and of this
+  // top in the same memory. It then works in place.
+  virtual bool values_may_share(int /*bottom*/, int /*top*/) const { return false; }
+  // Whether backward() may find the gradients of this bottom and this top in the same memory. It
+  // then works in place; with several bottoms it leaves that memory as it is.
+  virtual bool gradients_may_share(int /*bottom*/, int /*top*/) const { return false; }
+  // Of the operation that does most of the work; an empty kernel if there is none to name.
+  virtual OperationInfo info() const { return {}; }
+  // Memory of its own between passes: masks, statistics, copies; operations' and parameters aside.
+  virtual std::int64_t workspace_bytes() const { return 0; }
+
   // Errors: kData for bad records and labels.
   virtual Result<void> forward(Tensors bottoms, Tensors tops) = 0;
   // propagate[i]: whether bottom i needs its gradient.
@@ -99,10 +162,14 @@ class Layer {
   Backend& backend() const { return *context_.backend; }
   const LayerContext& context() const { return context_; }
   void request_parameter(Shape shape, const caffe::FillerParameter* filler);
+  void request_statistic(Shape shape);
   Tensor& parameter(int index) { return *parameters_[static_cast<std::size_t>(index)]; }
   bool parameter_needs_grad(int index) const {
     return needs_grad_[static_cast<std::size_t>(index)];
   }
+  // Provides memory for the values of a tensor of the layer's own; none in a net that only plans.
+  // Error: kFull.
+  Result<void> allocate(Tensor& tensor);
   // An error of this layer: kConfig unless said otherwise, prefixed with its name and type.
   Error error(std::string what, ErrorCode code = ErrorCode::kConfig) const;
 

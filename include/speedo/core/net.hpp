@@ -26,12 +26,23 @@ struct NetOptions {
   Phase phase = Phase::kTrain;
   int level = 0;
   std::vector<std::string> stages;
-  Backend* backend = nullptr;           // required; outlives the net
-  FeedFactory* feeds = nullptr;         // null: nets with data layers are refused
-  std::filesystem::path base;           // folder of the prototxt
-  std::uint64_t seed = 0;               // fillers, dropout, shuffles, crops
-  double start_fraction = 0.0;          // see FeedOptions
+  Backend* backend = nullptr;                   // required; outlives the net
+  FeedFactory* feeds = nullptr;                 // null: nets with data layers are refused
+  std::filesystem::path base;                   // folder of the prototxt
+  std::uint64_t seed = 0;                       // fillers, dropout, shuffles, crops
+  double start_fraction = 0.0;                  // see FeedOptions
   const class Net* share_parameters = nullptr;  // a test net uses this net's weights, by layer name
+  // Every blob keeps its values and gradients until the next pass, for those who look at them.
+  // Otherwise memory is used again as soon as no layer needs what it holds: inputs stay, and
+  // outputs (blobs that no layer reads) and inputs' gradients stay until the next forward(); of the
+  // others, values may be gone after forward(), gradients after backward().
+  bool keep_blobs = false;
+  // Blobs that are kept though keep_blobs is false. Names that the net lacks are passed over.
+  std::vector<std::string> kept_blobs;
+  // Nothing is allocated: the net can tell its shapes and memory(), but not be run.
+  bool plan_only = false;
+  bool trains = true;    // false: backward() will not be called
+  bool may_fuse = true;  // layers may do the work of in-place layers after them
 };
 
 // A net built from a NetParameter by Caffe's rules: include/exclude filtering, Split insertion,
@@ -49,7 +60,8 @@ class Net {
 
   // One pass over all layers. Returns the sum over tops of loss_weight x value.
   Result<float> forward();
-  // Requires: forward() before. Adds to parameter gradients (clear_gradients() resets them).
+  // Requires: NetOptions::trains, and a forward() of its own before (with keep_blobs, one may serve
+  // several). Adds to parameter gradients (clear_gradients() resets them).
   void backward();
   void clear_gradients();
 
@@ -65,26 +77,30 @@ class Net {
   // Batches read by the following forward passes; also seeds their randomness.
   void set_data_span(const DataSpan& span);
 
-  // Gives every blob its shape and memory again after an Input blob was reshaped.
+  // Gives every blob its shape, layout and memory again after an Input blob was reshaped. Values of
+  // blobs are gone then.
   Result<void> reshape();
 
   const std::string& name() const;
   Phase phase() const;
   Backend& backend() const;
 
-  // After Split insertion, in order of execution. Pointers live as long as the net.
+  // After Split insertion, in order of execution. Pointers live until reshape(); names are the
+  // prototxt's, also of a bottom that is read through a Reorder layer.
   struct LayerView {
     Layer* layer;
     std::vector<Tensor*> bottoms, tops;
     std::vector<std::string> bottom_names, top_names;
-    std::vector<bool> propagate;         // per bottom
+    std::vector<bool> propagate;  // per bottom
     bool needs_backward;
-    std::vector<std::size_t> slots;      // arena slot of each parameter (owner's slot if shared)
+    std::vector<std::size_t> slots;  // arena slot of each parameter (owner's slot if shared)
+    Fused fused;                     // passes that the layer before does
+    bool is_reorder = false;         // put in by the net; in no prototxt
   };
   const std::vector<LayerView>& layers() const;
-  const std::vector<std::string>& blob_names() const;   // in order of creation
-  Tensor* blob(const std::string& name) const;          // null if there is none
-  const std::vector<std::string>& output_names() const; // blobs that no layer reads
+  const std::vector<std::string>& blob_names() const;    // in order of creation, without Reorders'
+  Tensor* blob(const std::string& name) const;           // null if there is none
+  const std::vector<std::string>& output_names() const;  // blobs that no layer reads
   float loss_weight(const std::string& blob) const;
 
   // Weights and gradients. A test net made with share_parameters returns the training net's arenas.
@@ -93,9 +109,13 @@ class Net {
   const Arena& weights() const;
   Arena& gradients();
 
-  // Bytes of activations, gradients and parameters, as planned.
+  // Bytes as planned. Test nets that share parameters count none.
   struct Memory {
-    std::int64_t activation_bytes, activation_grad_bytes, parameter_bytes, parameter_grad_bytes;
+    std::int64_t blob_bytes = 0;       // values and gradients of all blobs
+    std::int64_t unshared_bytes = 0;   // what they would take, each in memory of its own
+    std::int64_t workspace_bytes = 0;  // what layers and operations keep between passes
+    std::int64_t scratch_bytes = 0;    // of the backend, shared with the other nets on it
+    std::int64_t parameter_bytes = 0, parameter_grad_bytes = 0;
   };
   Memory memory() const;
 

@@ -23,6 +23,9 @@ struct ParameterSlot {
   std::int64_t offset = 0;  // elements from the arena's start; a multiple of 16 (64 bytes)
   float lr_mult = 1.0F;
   float decay_mult = 1.0F;
+  // Changed by forward passes, not by a solver. Its place in the gradient arena holds zeros, or
+  // what is to be subtracted from it, which update rules leave as it is.
+  bool is_statistic = false;
   std::int64_t count() const { return shape.count(); }
 };
 

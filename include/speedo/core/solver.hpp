@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -45,6 +46,7 @@ struct SolverOptions {
   FeedFactory* feeds = nullptr;
   std::filesystem::path base;        // folder of the solver prototxt, for `net:` and data paths
   double start_fraction = 0.0;
+  bool plan_only = false;            // see NetOptions; nothing is logged then
 };
 
 // Gives a solver without random_seed (or with a negative one) a seed of its own, and logs it, so
@@ -111,6 +113,11 @@ class Solver {
   // One TestScores per test net. Empty if poll asked to stop meanwhile.
   Result<std::vector<TestScores>> test_all();
 
+  // Where the time of the iterations went so far; tests, snapshots and lines of the log aside.
+  struct Times {
+    std::chrono::nanoseconds data_wait{0}, compute{0};
+  };
+  Times times() const;
   float smoothed_loss() const;            // over average_loss iterations
   const std::vector<TestScores>& last_scores() const;  // of the last complete test_all()
 

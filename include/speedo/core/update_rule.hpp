@@ -41,7 +41,8 @@ class UpdateRule {
   UpdateRule& operator=(const UpdateRule&) = delete;
 
   // Turns `gradients` (arena length, summed over iter_size passes) into the update, in place, and
-  // advances the history. The caller then does weights -= gradients (apply_update).
+  // advances the history. The caller then does weights -= gradients (apply_update). What lies in
+  // the places of statistics is the update already.
   virtual void compute_update(std::int64_t iteration, const float* weights, float* gradients) = 0;
 
   // From here on the policy's rate is multiplied with this. Requires: finite, not negative.
@@ -76,6 +77,8 @@ class UpdateRule {
   Decay decay_of(const ParameterSlot& slot) const;
 
  private:
+  double squared_norm(const float* gradients) const;
+
   std::unique_ptr<caffe::SolverParameter> solver_;
   ParameterLayout layout_;
   Backend& backend_;

@@ -134,6 +134,8 @@ struct MasterProgress {
   std::uint64_t discarded = 0;          // by the schedule
   std::uint64_t ignored = 0;            // messages: duplicate, late, or of a peer not admitted
   std::uint64_t samples = 0;
+  // Of the runs that workers reported to this master, on their own clocks.
+  std::uint64_t compute_us = 0, exchange_us = 0, data_wait_us = 0;
   std::uint64_t workers_alive = 0;
   std::uint64_t workers_joined = 0;     // in all
   std::uint64_t worker_ids = 0;         // given so far, by earlier masters too: those below

@@ -14,7 +14,7 @@
 // Each message encodes to less than kMessageBytesMax; senders truncate texts to kTextMax.
 namespace speedo {
 
-inline constexpr std::uint32_t kProtocolVersion = 2;
+inline constexpr std::uint32_t kProtocolVersion = 3;
 
 inline constexpr std::uint64_t kNoRun = UINT64_MAX;
 
@@ -99,9 +99,10 @@ struct TrainedMessage {
   std::uint32_t loss_bits = 0;      // bit pattern of a float
   std::uint64_t base_version = 0;   // weights it started from
   std::uint64_t samples = 0;
-  std::uint64_t compute_us = 0, exchange_us = 0;
+  std::uint64_t compute_us = 0, exchange_us = 0, data_wait_us = 0;  // one after another
   auto fields() {
-    return std::tie(worker, run, loss_bits, base_version, samples, compute_us, exchange_us);
+    return std::tie(worker, run, loss_bits, base_version, samples, compute_us, exchange_us,
+                    data_wait_us);
   }
 };
 

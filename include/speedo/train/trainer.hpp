@@ -10,6 +10,7 @@
 #include <speedo/base/digest.hpp>
 #include <speedo/base/result.hpp>
 #include <speedo/core/batch_feed.hpp>
+#include <speedo/core/solver.hpp>
 #include <speedo/store/parameter_store.hpp>
 #include <speedo/train/messages.hpp>
 #include <speedo/train/update.hpp>
@@ -34,6 +35,10 @@ Result<JobSpec> decode_job(const std::string& bytes);
 struct TrainerParts {
   std::function<Result<std::unique_ptr<Backend>>()> make_backend;
   std::function<std::unique_ptr<FeedFactory>()> make_feeds;
+  // Asked before a trainer builds a solver's nets; an error refuses the job. Null: all are taken.
+  std::function<Result<void>(const JobSpec& job, const caffe::SolverParameter& solver,
+                             const SolverOptions& options)>
+      admit = nullptr;
 };
 
 // Net and update rule on a thread of their own. Reads weights from the store, trains one run,

@@ -15,6 +15,8 @@ class AccuracyLayer final : public Layer {
   Result<void> reshape(Tensors bottoms, Tensors tops) override;
   Result<void> forward(Tensors bottoms, Tensors tops) override;
   void backward(Tensors, const std::vector<bool>&, Tensors) override {}
+  bool backward_reads_bottom(int) const override { return false; }
+  bool backward_reads_top(int) const override { return false; }
 
  private:
   bool is_hit(std::int64_t row, std::int64_t column, std::int64_t label) const;

@@ -6,6 +6,7 @@
 #include <speedo/base/limits.hpp>
 
 #include "caffe.pb.h"
+#include "core/layers/support.hpp"
 
 namespace speedo {
 
@@ -49,13 +50,19 @@ Result<void> ConcatLayer::reshape(Tensors bottoms, Tensors tops) {
   return {};
 }
 
+LayoutRule ConcatLayer::layout_rule() const {
+  if (axis_ == 0) return LayoutRule::kSame;
+  return axis_ == 1 ? LayoutRule::kSameUncut : LayoutRule::kPlain;
+}
+
 Result<void> ConcatLayer::forward(Tensors bottoms, Tensors tops) {
   if (bottoms.size() == 1) return {};
-  const std::int64_t rows = tops[0]->shape().count(0, axis_);
-  const std::int64_t stride = tops[0]->shape().count(axis_);
+  const std::int64_t rows = rows_along(*tops[0], axis_);
+  if (rows == 0) return {};
+  const std::int64_t stride = tops[0]->storage_count() / rows;
   float* target = tops[0]->data();
   for (const Tensor* bottom : bottoms) {
-    const std::int64_t columns = bottom->shape().count(axis_);
+    const std::int64_t columns = bottom->storage_count() / rows;
     backend().copy_rows(rows, columns, bottom->data(), columns, target, stride);
     target += columns;
   }
@@ -64,11 +71,12 @@ Result<void> ConcatLayer::forward(Tensors bottoms, Tensors tops) {
 
 void ConcatLayer::backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) {
   if (bottoms.size() == 1) return;
-  const std::int64_t rows = tops[0]->shape().count(0, axis_);
-  const std::int64_t stride = tops[0]->shape().count(axis_);
+  const std::int64_t rows = rows_along(*tops[0], axis_);
+  if (rows == 0) return;
+  const std::int64_t stride = tops[0]->storage_count() / rows;
   const float* source = tops[0]->grad();
   for (std::size_t i = 0; i < bottoms.size(); ++i) {
-    const std::int64_t columns = bottoms[i]->shape().count(axis_);
+    const std::int64_t columns = bottoms[i]->storage_count() / rows;
     if (propagate[i]) {
       backend().copy_rows(rows, columns, source, stride, bottoms[i]->grad(), columns);
     }

@@ -12,6 +12,9 @@ class ConcatLayer final : public Layer {
   LayerArity arity() const override { return {1, -1, 1, 1}; }
   Result<void> setup(const LayerContext& context, Tensors bottoms, Tensors tops) override;
   Result<void> reshape(Tensors bottoms, Tensors tops) override;
+  LayoutRule layout_rule() const override;
+  bool backward_reads_bottom(int) const override { return false; }
+  bool backward_reads_top(int) const override { return false; }
   Result<void> forward(Tensors bottoms, Tensors tops) override;
   void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;
 

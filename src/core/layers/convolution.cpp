@@ -4,6 +4,7 @@
 
 #include "caffe.pb.h"
 #include "core/layers/convolution_options.hpp"
+#include "core/layers/relu.hpp"
 
 namespace speedo {
 
@@ -80,12 +81,49 @@ Result<void> ConvolutionLayer::reshape(Tensors bottoms, Tensors tops) {
   auto top_shape = Shape::create(std::move(dims));
   if (!top_shape) return error(top_shape.error().message);
   for (Tensor* top : tops) top->reshape(*top_shape);
-
-  if (operation_ != nullptr && prepared_for_ == bottom) return {};
   shape_.batch = bottom.count(0, axis_);
-  SPEEDO_ASSIGN(operation_, backend().make_convolution(shape_));
-  prepared_for_ = bottom;
+  shape_.src_layout = shape_.dst_layout = {};
+  bottom_count_ = static_cast<int>(bottoms.size());
   return {};
+}
+
+// Layouts speak of axis 1.
+LayoutRule ConvolutionLayer::layout_rule() const {
+  return axis_ == 1 ? LayoutRule::kNative : LayoutRule::kPlain;
+}
+
+const ConvolutionShape* ConvolutionLayer::convolution_shape() const {
+  return axis_ == 1 ? &shape_ : nullptr;
+}
+
+// One operation serves all bottoms, so they lie alike.
+bool ConvolutionLayer::takes_plain_bottom(LayoutKind native) const {
+  if (bottom_count_ > 1) return false;
+  ConvolutionShape shape = shape_;
+  shape.src_layout = {};
+  shape.dst_layout = layout_of(native, shape.outputs);
+  return backend().convolves_plain(shape);
+}
+
+Fused ConvolutionLayer::fuse(Layer& next, bool /*with_backward*/) {
+  if (relu_ == nullptr) relu_ = dynamic_cast<const ReluLayer*>(&next);
+  return {.forward = relu_ == &next, .backward = false};
+}
+
+Result<void> ConvolutionLayer::prepare(Tensors bottoms, Tensors tops, bool trains) {
+  shape_.src_layout = bottoms[0]->layout();
+  shape_.dst_layout = tops[0]->layout();
+  if (relu_ != nullptr) shape_.relu = relu_->slope();
+  shape_.trains = trains;
+  SPEEDO_ASSIGN(operation_, backend().make_convolution(shape_));
+  return {};
+}
+
+OperationInfo ConvolutionLayer::info() const {
+  OperationInfo info = operation_->info();
+  info.forward_flops *= bottom_count_;
+  info.backward_flops *= bottom_count_;
+  return info;
 }
 
 Result<void> ConvolutionLayer::forward(Tensors bottoms, Tensors tops) {

@@ -5,6 +5,8 @@
 
 namespace speedo {
 
+class ReluLayer;
+
 // Cross-correlation over any number of spatial axes, those after `axis`, with stride, padding,
 // dilation and groups. The same weights are applied to each bottom, and each makes one top.
 // Weights: outputs x channels/groups x kernel...; bias: outputs.
@@ -14,6 +16,15 @@ class ConvolutionLayer final : public Layer {
   LayerArity arity() const override { return {1, -1, 1, -1, true}; }
   Result<void> setup(const LayerContext& context, Tensors bottoms, Tensors tops) override;
   Result<void> reshape(Tensors bottoms, Tensors tops) override;
+  LayoutRule layout_rule() const override;
+  bool takes_plain_bottom(LayoutKind native) const override;
+  const ConvolutionShape* convolution_shape() const override;
+  // The forward pass of a ReLU.
+  Fused fuse(Layer& next, bool with_backward) override;
+  Result<void> prepare(Tensors bottoms, Tensors tops, bool trains) override;
+  bool backward_reads_bottom(int) const override { return parameter_needs_grad(0); }
+  bool backward_reads_top(int) const override { return false; }
+  OperationInfo info() const override;
   Result<void> forward(Tensors bottoms, Tensors tops) override;
   void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;
 
@@ -23,7 +34,8 @@ class ConvolutionLayer final : public Layer {
   int axis_ = 1;
   bool has_bias_ = true;
   ConvolutionShape shape_;
-  Shape prepared_for_;  // the bottom shape of operation_
+  const ReluLayer* relu_ = nullptr;  // whose forward pass is done here
+  int bottom_count_ = 1;
   std::unique_ptr<Convolution> operation_;
 };
 

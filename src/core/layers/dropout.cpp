@@ -21,15 +21,19 @@ Result<void> DropoutLayer::setup(const LayerContext& context, Tensors bottoms, T
 
 Result<void> DropoutLayer::reshape(Tensors bottoms, Tensors tops) {
   if (tops[0] != bottoms[0]) tops[0]->reshape(bottoms[0]->shape());
+  return {};
+}
+
+Result<void> DropoutLayer::prepare(Tensors bottoms, Tensors /*tops*/, bool /*trains*/) {
   if (context().phase == Phase::kTest) return {};
-  mask_.reshape(bottoms[0]->shape());
-  return mask_.allocate(backend(), false);
+  mask_.reshape({bottoms[0]->storage_count()});
+  return allocate(mask_);
 }
 
 Result<void> DropoutLayer::forward(Tensors bottoms, Tensors tops) {
-  const std::int64_t count = bottoms[0]->count();
+  const std::int64_t count = bottoms[0]->storage_count();
   if (context().phase == Phase::kTest) {
-    if (tops[0] != bottoms[0]) backend().copy(count, bottoms[0]->data(), tops[0]->data());
+    backend().copy(count, bottoms[0]->data(), tops[0]->data());
     return {};
   }
   SPEEDO_ASSERT(context().random != nullptr);
@@ -40,9 +44,9 @@ Result<void> DropoutLayer::forward(Tensors bottoms, Tensors tops) {
 
 void DropoutLayer::backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) {
   if (!propagate[0]) return;
-  const std::int64_t count = bottoms[0]->count();
+  const std::int64_t count = bottoms[0]->storage_count();
   if (context().phase == Phase::kTest) {
-    if (tops[0] != bottoms[0]) backend().copy(count, tops[0]->grad(), bottoms[0]->grad());
+    backend().copy(count, tops[0]->grad(), bottoms[0]->grad());
     return;
   }
   backend().multiply(count, tops[0]->grad(), mask_.data(), bottoms[0]->grad());

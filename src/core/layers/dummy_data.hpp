@@ -13,6 +13,7 @@ class DummyDataLayer final : public Layer {
   Result<void> reshape(Tensors bottoms, Tensors tops) override;
   Result<void> forward(Tensors bottoms, Tensors tops) override;
   void backward(Tensors, const std::vector<bool>&, Tensors) override {}
+  bool keeps_tops() const override { return true; }
 
  private:
   Result<std::vector<Shape>> read_shapes(std::size_t tops) const;

@@ -44,28 +44,57 @@ Result<void> EltwiseLayer::reshape(Tensors bottoms, Tensors tops) {
     }
   }
   tops[0]->reshape(shape);
+  return {};
+}
+
+// A quotient of paddings is not zero.
+LayoutRule EltwiseLayer::layout_rule() const {
+  const bool divides = operation_ == Operation::kProduct && !stable_product_;
+  return divides ? LayoutRule::kSameUnpadded : LayoutRule::kSame;
+}
+
+Result<void> EltwiseLayer::prepare(Tensors /*bottoms*/, Tensors tops, bool /*trains*/) {
   if (operation_ != Operation::kMaximum) return {};
-  winner_.reshape(shape);
-  return winner_.allocate(backend(), false);
+  winner_.reshape({tops[0]->storage_count()});
+  return allocate(winner_);
+}
+
+// A sum hands its gradient on as it is.
+bool EltwiseLayer::gradients_may_share(int bottom, int /*top*/) const {
+  return operation_ == Operation::kSum && coefficients_[static_cast<std::size_t>(bottom)] == 1.0F;
+}
+
+// Begins with the bottom that lies where the sum goes, if one does.
+void EltwiseLayer::sum(Tensors bottoms, Tensor& top) {
+  const std::int64_t count = top.storage_count();
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < bottoms.size(); ++i) {
+    if (bottoms[i]->data() == top.data()) first = i;
+  }
+  if (bottoms[first]->data() != top.data() || coefficients_[first] != 1.0F) {
+    backend().axpby(count, coefficients_[first], bottoms[first]->data(), 0.0F, top.data());
+  }
+  for (std::size_t i = 0; i < bottoms.size(); ++i) {
+    if (i != first) backend().axpby(count, coefficients_[i], bottoms[i]->data(), 1.0F, top.data());
+  }
 }
 
 Result<void> EltwiseLayer::forward(Tensors bottoms, Tensors tops) {
-  const std::int64_t count = tops[0]->count();
+  if (operation_ == Operation::kSum) {
+    sum(bottoms, *tops[0]);
+    return {};
+  }
+  const std::int64_t count = tops[0]->storage_count();
   const float* first = bottoms[0]->data();
   float* top = tops[0]->data();
-  if (operation_ == Operation::kSum) {
-    backend().axpby(count, coefficients_[0], first, 0.0F, top);
-  } else if (operation_ == Operation::kProduct) {
+  if (operation_ == Operation::kProduct) {
     backend().multiply(count, first, bottoms[1]->data(), top);
   } else {
     backend().max_forward(count, first, bottoms[1]->data(), true, 1.0F, winner_.data(), top);
   }
-  const std::size_t done = operation_ == Operation::kSum ? 1 : 2;
-  for (std::size_t i = done; i < bottoms.size(); ++i) {
+  for (std::size_t i = 2; i < bottoms.size(); ++i) {
     const float* bottom = bottoms[i]->data();
-    if (operation_ == Operation::kSum) {
-      backend().axpby(count, coefficients_[i], bottom, 1.0F, top);
-    } else if (operation_ == Operation::kProduct) {
+    if (operation_ == Operation::kProduct) {
       backend().multiply(count, top, bottom, top);
     } else {
       backend().max_forward(count, top, bottom, false, static_cast<float>(i), winner_.data(), top);
@@ -76,7 +105,7 @@ Result<void> EltwiseLayer::forward(Tensors bottoms, Tensors tops) {
 
 // The product of the other bottoms is exact where this one is zero; top / bottom is not.
 void EltwiseLayer::product_gradient(const Tensor& top, std::size_t index, Tensors bottoms) {
-  const std::int64_t count = top.count();
+  const std::int64_t count = top.storage_count();
   float* grad = bottoms[index]->grad();
   if (!stable_product_) {
     backend().divide(count, top.data(), bottoms[index]->data(), grad);
@@ -92,10 +121,11 @@ void EltwiseLayer::product_gradient(const Tensor& top, std::size_t index, Tensor
 }
 
 void EltwiseLayer::backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) {
-  const std::int64_t count = tops[0]->count();
+  const std::int64_t count = tops[0]->storage_count();
   for (std::size_t i = 0; i < bottoms.size(); ++i) {
     if (!propagate[i]) continue;
     if (operation_ == Operation::kSum) {
+      if (bottoms[i]->grad() == tops[0]->grad()) continue;
       backend().axpby(count, coefficients_[i], tops[0]->grad(), 0.0F, bottoms[i]->grad());
     } else if (operation_ == Operation::kProduct) {
       product_gradient(*tops[0], i, bottoms);

@@ -2,6 +2,8 @@
 
 #include <speedo/core/layer.hpp>
 
+#include "core/layers/support.hpp"
+
 namespace speedo {
 
 // Elementwise product, weighted sum or maximum of its bottoms.
@@ -11,18 +13,28 @@ class EltwiseLayer final : public Layer {
   LayerArity arity() const override { return {2, -1, 1, 1}; }
   Result<void> setup(const LayerContext& context, Tensors bottoms, Tensors tops) override;
   Result<void> reshape(Tensors bottoms, Tensors tops) override;
+  LayoutRule layout_rule() const override;
+  Result<void> prepare(Tensors bottoms, Tensors tops, bool trains) override;
+  bool backward_reads_bottom(int) const override { return operation_ == Operation::kProduct; }
+  bool backward_reads_top(int) const override {
+    return operation_ == Operation::kProduct && !stable_product_;
+  }
+  bool values_may_share(int, int) const override { return operation_ == Operation::kSum; }
+  bool gradients_may_share(int bottom, int top) const override;
+  std::int64_t workspace_bytes() const override { return bytes_of(winner_); }
   Result<void> forward(Tensors bottoms, Tensors tops) override;
   void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;
 
  private:
   enum class Operation { kProduct, kSum, kMaximum };
 
+  void sum(Tensors bottoms, Tensor& top);
   void product_gradient(const Tensor& top, std::size_t index, Tensors bottoms);
 
   Operation operation_ = Operation::kSum;
   bool stable_product_ = true;
   std::vector<float> coefficients_;  // one per bottom
-  Tensor winner_;                    // kMaximum: index of the bottom that gave each element
+  Tensor winner_{Shape{0}};          // kMaximum: index of the bottom that gave each element
 };
 
 }  // namespace speedo

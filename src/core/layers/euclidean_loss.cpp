@@ -20,7 +20,11 @@ Result<void> EuclideanLossLayer::reshape(Tensors bottoms, Tensors tops) {
   if (a.count() == 0) return error(fmt::format("bottom {} is empty", to_string(a)));
   tops[0]->reshape({});
   difference_.reshape(a);
-  return difference_.allocate(backend(), false);
+  return {};
+}
+
+Result<void> EuclideanLossLayer::prepare(Tensors /*bottoms*/, Tensors /*tops*/, bool /*trains*/) {
+  return allocate(difference_);
 }
 
 Result<void> EuclideanLossLayer::forward(Tensors bottoms, Tensors tops) {

@@ -44,6 +44,12 @@ Result<void> InnerProductLayer::reshape(Tensors bottoms, Tensors tops) {
   return {};
 }
 
+OperationInfo InnerProductLayer::info() const {
+  const double flops = 2.0 * static_cast<double>(rows_) * static_cast<double>(inputs_) *
+                       static_cast<double>(outputs_);
+  return {fmt::format("{} gemm", backend().name()), flops, 2.0 * flops, 0};
+}
+
 Result<void> InnerProductLayer::forward(Tensors bottoms, Tensors tops) {
   backend().gemm(Op::kNone, transpose_ ? Op::kNone : Op::kTranspose, {rows_, outputs_, inputs_},
                  1.0F, bottoms[0]->data(), parameter(0).data(), 0.0F, tops[0]->data());

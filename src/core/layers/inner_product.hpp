@@ -14,6 +14,9 @@ class InnerProductLayer final : public Layer {
   using Layer::Layer;
   Result<void> setup(const LayerContext& context, Tensors bottoms, Tensors tops) override;
   Result<void> reshape(Tensors bottoms, Tensors tops) override;
+  bool backward_reads_bottom(int) const override { return parameter_needs_grad(0); }
+  bool backward_reads_top(int) const override { return false; }
+  OperationInfo info() const override;
   Result<void> forward(Tensors bottoms, Tensors tops) override;
   void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;
 

@@ -13,6 +13,7 @@ class InputLayer final : public Layer {
   Result<void> reshape(Tensors, Tensors) override { return {}; }
   Result<void> forward(Tensors, Tensors) override { return {}; }
   void backward(Tensors, const std::vector<bool>&, Tensors) override {}
+  bool keeps_tops() const override { return true; }
 };
 
 }  // namespace speedo

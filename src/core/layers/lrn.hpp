@@ -5,32 +5,22 @@
 
 namespace speedo {
 
-// Local response normalization of an N x C x H x W bottom, in Caffe's two forms.
-//
-// ACROSS_CHANNELS: x * (k + alpha/size * sum of x^2 over `size` channels) ^ -beta.
-// WITHIN_CHANNEL:  x * (1 + alpha * mean of x^2 over size x size positions) ^ -beta; k is not used,
-// and the mean is average pooling's, whose windows count the padding.
+// Local response normalization of an N x C x H x W bottom, in Caffe's two forms (LrnShape). With
+// WITHIN_CHANNEL, k is not used.
 class LrnLayer final : public Layer {
  public:
   using Layer::Layer;
   Result<void> setup(const LayerContext& context, Tensors bottoms, Tensors tops) override;
   Result<void> reshape(Tensors bottoms, Tensors tops) override;
+  LayoutRule layout_rule() const override { return LayoutRule::kNative; }
+  Result<void> prepare(Tensors bottoms, Tensors tops, bool trains) override;
+  OperationInfo info() const override { return operation_->info(); }
   Result<void> forward(Tensors bottoms, Tensors tops) override;
   void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;
 
  private:
-  Result<void> prepare(const Shape& shape);
-  void forward_within(const Tensor& bottom, Tensor& top);
-  void backward_within(const Tensor& top, Tensor& bottom);
-
-  bool within_ = false;
-  std::int64_t size_ = 5;
-  float alpha_ = 1.0F, beta_ = 0.75F, k_ = 1.0F;
-  Shape prepared_for_;
-  std::unique_ptr<Lrn> across_;
-  // WITHIN_CHANNEL only: scale_ = 1 + alpha * mean, factor_ = scale_ ^ -beta.
-  std::unique_ptr<Pooling> mean_;
-  Tensor scale_, factor_, work_, spread_;
+  LrnShape shape_;
+  std::unique_ptr<Lrn> operation_;
 };
 
 }  // namespace speedo

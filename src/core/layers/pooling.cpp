@@ -125,7 +125,8 @@ Result<void> PoolingLayer::reshape(Tensors bottoms, Tensors tops) {
     return error(fmt::format("needs a bottom of 4 axes (N x C x H x W), it has {}: {}",
                              bottom.axes(), to_string(bottom)));
   }
-  shape_.planes = bottom.count(0, 2);
+  shape_.batch = bottom[0];
+  shape_.channels = bottom[1];
   shape_.src_h = bottom[2];
   shape_.src_w = bottom[3];
   if (shape_.src_h < 1 || shape_.src_w < 1) {
@@ -145,10 +146,19 @@ Result<void> PoolingLayer::reshape(Tensors bottoms, Tensors tops) {
   auto top_shape = Shape::create({bottom[0], bottom[1], *height, *width});
   if (!top_shape) return error(top_shape.error().message);
   for (Tensor* top : tops) top->reshape(*top_shape);
+  has_mask_ = tops.size() > 1;
+  return {};
+}
 
-  if (operation_ != nullptr && prepared_for_ == bottom) return {};
+// Indices within a plane are a matter of plain order.
+LayoutRule PoolingLayer::layout_rule() const {
+  return has_mask_ ? LayoutRule::kPlain : LayoutRule::kNative;
+}
+
+Result<void> PoolingLayer::prepare(Tensors bottoms, Tensors /*tops*/, bool trains) {
+  shape_.layout = bottoms[0]->layout();
+  shape_.trains = trains;
   SPEEDO_ASSIGN(operation_, backend().make_pooling(shape_));
-  prepared_for_ = bottom;
   return {};
 }
 

@@ -13,6 +13,11 @@ class PoolingLayer final : public Layer {
   LayerArity arity() const override { return {1, 1, 1, 2}; }
   Result<void> setup(const LayerContext& context, Tensors bottoms, Tensors tops) override;
   Result<void> reshape(Tensors bottoms, Tensors tops) override;
+  LayoutRule layout_rule() const override;
+  Result<void> prepare(Tensors bottoms, Tensors tops, bool trains) override;
+  bool backward_reads_bottom(int) const override { return false; }
+  bool backward_reads_top(int) const override { return false; }
+  OperationInfo info() const override { return operation_->info(); }
   Result<void> forward(Tensors bottoms, Tensors tops) override;
   void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;
 
@@ -20,7 +25,7 @@ class PoolingLayer final : public Layer {
   Result<void> read_options(bool has_two_tops);
 
   PoolingShape shape_;
-  Shape prepared_for_;  // the bottom shape of operation_
+  bool has_mask_ = false;
   std::unique_ptr<Pooling> operation_;
 };
 

@@ -9,6 +9,8 @@
 
 #include "caffe.pb.h"
 #include "core/layers/accuracy.hpp"
+#include "core/layers/batch_norm.hpp"
+#include "core/layers/bias.hpp"
 #include "core/layers/concat.hpp"
 #include "core/layers/convolution.hpp"
 #include "core/layers/dropout.hpp"
@@ -21,11 +23,18 @@
 #include "core/layers/input.hpp"
 #include "core/layers/lrn.hpp"
 #include "core/layers/pooling.hpp"
+#include "core/layers/power.hpp"
+#include "core/layers/prelu.hpp"
 #include "core/layers/relu.hpp"
+#include "core/layers/reshape.hpp"
+#include "core/layers/scale.hpp"
+#include "core/layers/sigmoid.hpp"
 #include "core/layers/silence.hpp"
+#include "core/layers/slice.hpp"
 #include "core/layers/softmax.hpp"
 #include "core/layers/softmax_loss.hpp"
 #include "core/layers/split.hpp"
+#include "core/layers/tanh.hpp"
 #include "core/suggest.hpp"
 
 namespace speedo {
@@ -43,6 +52,8 @@ struct Entry {
 
 constexpr auto kLayers = std::to_array<Entry>({
     {"Accuracy", make<AccuracyLayer>},
+    {"BatchNorm", make<BatchNormLayer>},
+    {"Bias", make<BiasLayer>},
     {"Concat", make<ConcatLayer>},
     {"Convolution", make<ConvolutionLayer>},
     {"Data", make<FeedLayer>},
@@ -55,21 +66,26 @@ constexpr auto kLayers = std::to_array<Entry>({
     {"InnerProduct", make<InnerProductLayer>},
     {"Input", make<InputLayer>},
     {"LRN", make<LrnLayer>},
+    {"PReLU", make<PreluLayer>},
     {"Pooling", make<PoolingLayer>},
+    {"Power", make<PowerLayer>},
     {"ReLU", make<ReluLayer>},
+    {"Reshape", make<ReshapeLayer>},
+    {"Scale", make<ScaleLayer>},
+    {"Sigmoid", make<SigmoidLayer>},
     {"Silence", make<SilenceLayer>},
+    {"Slice", make<SliceLayer>},
     {"Softmax", make<SoftmaxLayer>},
     {"SoftmaxWithLoss", make<SoftmaxWithLossLayer>},
     {"Split", make<SplitLayer>},
+    {"TanH", make<TanhLayer>},
 });
 
 // Types of Caffe's that are not in kLayers.
 constexpr auto kNotBuilt = std::to_array<std::string_view>({"AbsVal",
                                                             "ArgMax",
                                                             "BNLL",
-                                                            "BatchNorm",
                                                             "BatchReindex",
-                                                            "Bias",
                                                             "Clip",
                                                             "ContrastiveLoss",
                                                             "Crop",
@@ -89,20 +105,13 @@ constexpr auto kNotBuilt = std::to_array<std::string_view>({"AbsVal",
                                                             "MVN",
                                                             "MemoryData",
                                                             "MultinomialLogisticLoss",
-                                                            "PReLU",
                                                             "Parameter",
-                                                            "Power",
                                                             "Python",
                                                             "RNN",
                                                             "Reduction",
-                                                            "Reshape",
                                                             "SPP",
-                                                            "Scale",
-                                                            "Sigmoid",
                                                             "SigmoidCrossEntropyLoss",
-                                                            "Slice",
                                                             "Swish",
-                                                            "TanH",
                                                             "Threshold",
                                                             "Tile",
                                                             "WindowData"});

@@ -10,6 +10,8 @@ class SilenceLayer final : public Layer {
   using Layer::Layer;
   LayerArity arity() const override { return {1, -1, 0, 0}; }
   Result<void> reshape(Tensors, Tensors) override { return {}; }
+  LayoutRule layout_rule() const override { return LayoutRule::kSame; }
+  bool backward_reads_bottom(int) const override { return false; }
   Result<void> forward(Tensors, Tensors) override { return {}; }
   void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;
 };

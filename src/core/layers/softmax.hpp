@@ -11,6 +11,7 @@ class SoftmaxLayer final : public Layer {
   using Layer::Layer;
   bool allows_in_place() const override { return true; }
   Result<void> reshape(Tensors bottoms, Tensors tops) override;
+  bool backward_reads_bottom(int) const override { return false; }
   Result<void> forward(Tensors bottoms, Tensors tops) override;
   void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;
 

@@ -20,13 +20,17 @@ Result<void> SoftmaxWithLossLayer::reshape(Tensors bottoms, Tensors tops) {
                              to_string(scores), shape_.outer * shape_.inner, labels.count()));
   }
   probability_.reshape(scores);
-  SPEEDO_TRY(probability_.allocate(backend(), false));
   tops[0]->reshape({});
-  if (tops.size() > 1) {
+  shares_top_ = tops.size() > 1;
+  if (shares_top_) {
     tops[1]->reshape(scores);
-    tops[1]->share_data(probability_);
+    probability_.share_data(*tops[1]);
   }
   return {};
+}
+
+Result<void> SoftmaxWithLossLayer::prepare(Tensors /*bottoms*/, Tensors /*tops*/, bool /*trains*/) {
+  return shares_top_ ? Result<void>() : allocate(probability_);
 }
 
 // Division by zero labels would turn a fully ignored batch into NaN, so the count is at least 1.

@@ -3,6 +3,8 @@
 #include <speedo/backend/backend.hpp>
 #include <speedo/core/layer.hpp>
 
+#include "core/layers/support.hpp"
+
 namespace speedo {
 
 // Cross-entropy of the softmax of bottom 0 against the integer labels of bottom 1, divided by a
@@ -17,6 +19,10 @@ class SoftmaxWithLossLayer final : public Layer {
   bool allow_force_backward(int bottom) const override { return bottom == 0; }
   bool can_propagate(int bottom) const override { return bottom == 0; }
   Result<void> reshape(Tensors bottoms, Tensors tops) override;
+  Result<void> prepare(Tensors bottoms, Tensors tops, bool trains) override;
+  bool backward_reads_bottom(int bottom) const override { return bottom == 1; }
+  bool backward_reads_top(int top) const override { return top == 1; }
+  std::int64_t workspace_bytes() const override { return shares_top_ ? 0 : bytes_of(probability_); }
   Result<void> forward(Tensors bottoms, Tensors tops) override;
   void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;
 
@@ -25,6 +31,7 @@ class SoftmaxWithLossLayer final : public Layer {
 
   Backend::SoftmaxShape shape_{};
   Tensor probability_;
+  bool shares_top_ = false;  // top 1 holds the probabilities
   std::int64_t valid_count_ = 0;  // of the last forward()
 };
 

@@ -1,6 +1,7 @@
 #include "core/layers/support.hpp"
 
 #include <speedo/backend/backend.hpp>
+#include <speedo/base/assert.hpp>
 
 #include "caffe.pb.h"
 
@@ -11,6 +12,19 @@ Result<Shape> shape_from(const caffe::BlobShape& message) {
 }
 
 std::int64_t batch_size(const Shape& shape) { return shape.axes() == 0 ? 1 : shape[0]; }
+
+std::int64_t rows_along(const Tensor& whole, int axis) {
+  if (whole.layout().is_plain()) return whole.shape().count(0, axis);
+  SPEEDO_ASSERT(axis <= 1);
+  if (axis == 0) return 1;
+  const ArrayShape shape = whole.array_shape();
+  const bool channels_last = whole.layout().block == shape.channels;
+  return channels_last ? shape.batch * shape.spatial : shape.batch;
+}
+
+std::int64_t bytes_of(const Tensor& tensor) {
+  return tensor.storage_count() * static_cast<std::int64_t>(sizeof(float));
+}
 
 void put_value(Backend& backend, float value, float* target) {
   backend.upload(target, std::span<const float>(&value, 1));

@@ -1,0 +1,159 @@
+#include "core/layers/batch_norm.hpp"
+
+#include <fmt/format.h>
+
+#include <speedo/backend/backend.hpp>
+#include <speedo/base/assert.hpp>
+
+#include "caffe.pb.h"
+#include "core/layers/relu.hpp"
+#include "core/layers/scale.hpp"
+#include "core/layers/support.hpp"
+
+namespace speedo {
+namespace {
+
+// The parameters.
+constexpr int kMeanSum = 0, kVarianceSum = 1, kWeight = 2;
+
+}  // namespace
+
+Result<void> BatchNormLayer::setup(const LayerContext& context, Tensors bottoms, Tensors tops) {
+  SPEEDO_TRY(Layer::setup(context, bottoms, tops));
+  const auto& options = parameter_message().batch_norm_param();
+  const Shape& bottom = bottoms[0]->shape();
+  uses_global_ =
+      options.has_use_global_stats() ? options.use_global_stats() : context.phase == Phase::kTest;
+  channels_ = bottom.axes() > 1 ? bottom[1] : 1;
+  is_in_place_ = tops[0] == bottoms[0];
+  // Written so that a NaN is refused too.
+  if (!(options.eps() >= 0.0F)) {
+    return error(fmt::format("eps is {}, it must not be negative", options.eps()));
+  }
+  const float fraction = options.moving_average_fraction();
+  if (!(fraction >= 0.0F && fraction <= 1.0F)) {
+    return error(fmt::format("moving_average_fraction is {}, it must be from 0 to 1", fraction));
+  }
+  request_statistic({channels_});
+  request_statistic({channels_});
+  request_statistic({1});
+  return {};
+}
+
+Result<void> BatchNormLayer::reshape(Tensors bottoms, Tensors tops) {
+  const Shape& bottom = bottoms[0]->shape();
+  if (bottom.count() == 0) return error(fmt::format("bottom {} is empty", to_string(bottom)));
+  const std::int64_t channels = bottom.axes() > 1 ? bottom[1] : 1;
+  if (channels != channels_) {
+    return error(fmt::format("has statistics of {} channels, its bottom ({}) has {}", channels_,
+                             to_string(bottom), channels));
+  }
+  if (tops[0] != bottoms[0]) tops[0]->reshape(bottom);
+  return {};
+}
+
+// With a top of its own, the top's gradient would stay the one behind the layers fused, which shows
+// where gradients are looked at.
+Fused BatchNormLayer::fuse(Layer& next, bool with_backward) {
+  if (!with_backward) return {};
+  if (context().keep_blobs && !is_in_place_) return {};
+  constexpr Fused kBoth{.forward = true, .backward = true};
+  if (&next == scale_ || &next == relu_) return kBoth;
+  if (relu_ != nullptr) return {};
+  if (auto* scale = dynamic_cast<ScaleLayer*>(&next)) {
+    if (scale_ != nullptr || !scale->is_learned_per_channel()) return {};
+    scale_ = scale;
+    return kBoth;
+  }
+  auto* relu = dynamic_cast<ReluLayer*>(&next);
+  // In place, a negative slope hides the sign that backward() needs.
+  if (relu == nullptr || relu->slope() < 0.0F) return {};
+  relu_ = relu;
+  return kBoth;
+}
+
+bool BatchNormLayer::needs_bottom() const {
+  return !uses_global_ || (scale_ != nullptr && scale_->scale_grad() != nullptr);
+}
+
+Result<void> BatchNormLayer::prepare(Tensors bottoms, Tensors tops, bool trains) {
+  const ArrayShape array = bottoms[0]->array_shape();
+  BatchNormShape shape;
+  shape.batch = array.batch;
+  shape.channels = array.channels;
+  shape.spatial = array.spatial;
+  shape.epsilon = parameter_message().batch_norm_param().eps();
+  if (relu_ != nullptr) shape.relu = relu_->slope();
+  shape.layout = bottoms[0]->layout();
+  shape.trains = trains;
+  SPEEDO_ASSIGN(operation_, backend().make_batch_norm(shape));
+  for (Tensor* statistic : {&mean_, &variance_}) {
+    statistic->reshape({channels_});
+    SPEEDO_TRY(allocate(*statistic));
+  }
+  keeps_copy_ = trains && tops[0] == bottoms[0] && needs_bottom();
+  if (!keeps_copy_) return {};
+  copy_.reshape({bottoms[0]->storage_count()});
+  return allocate(copy_);
+}
+
+OperationInfo BatchNormLayer::info() const {
+  return operation_ ? operation_->info() : OperationInfo{};
+}
+
+std::int64_t BatchNormLayer::workspace_bytes() const {
+  return bytes_of(mean_) + bytes_of(variance_) + (keeps_copy_ ? bytes_of(copy_) : 0);
+}
+
+const float* BatchNormLayer::gamma() const { return scale_ != nullptr ? scale_->scale() : nullptr; }
+
+const float* BatchNormLayer::beta() const { return scale_ != nullptr ? scale_->bias() : nullptr; }
+
+// A weight of zero: nothing was seen yet, and Caffe takes zeros.
+void BatchNormLayer::read_running_statistics() {
+  const float weight = get_value(backend(), parameter(kWeight).data());
+  const float scale = weight == 0.0F ? 0.0F : 1.0F / weight;
+  backend().axpby(channels_, scale, parameter(kMeanSum).data(), 0.0F, mean_.data());
+  backend().axpby(channels_, scale, parameter(kVarianceSum).data(), 0.0F, variance_.data());
+}
+
+void BatchNormLayer::add_to_running_statistics(std::int64_t count) {
+  const float fraction = parameter_message().batch_norm_param().moving_average_fraction();
+  float* weight = parameter(kWeight).data();
+  backend().axpby(1, fraction, weight, 0.0F, weight);
+  backend().add_scalar(1, 1.0F, weight);
+  backend().axpby(channels_, 1.0F, mean_.data(), fraction, parameter(kMeanSum).data());
+  const auto m = static_cast<float>(count);
+  const float correction = count > 1 ? m / (m - 1.0F) : 1.0F;
+  backend().axpby(channels_, correction, variance_.data(), fraction,
+                  parameter(kVarianceSum).data());
+}
+
+Result<void> BatchNormLayer::forward(Tensors bottoms, Tensors tops) {
+  const float* bottom = bottoms[0]->data();
+  if (keeps_copy_) {
+    backend().copy(copy_.count(), bottom, copy_.data());
+    bottom = copy_.data();
+  }
+  if (uses_global_) {
+    read_running_statistics();
+    operation_->forward_fixed(bottom, mean_.data(), variance_.data(), gamma(), beta(),
+                              tops[0]->data());
+    return {};
+  }
+  operation_->forward(bottom, gamma(), beta(), mean_.data(), variance_.data(), tops[0]->data());
+  add_to_running_statistics(bottoms[0]->count() / channels_);
+  return {};
+}
+
+void BatchNormLayer::backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) {
+  // Layers are fused only where their gradients go on down.
+  SPEEDO_ASSERT(propagate[0] || (scale_ == nullptr && relu_ == nullptr));
+  if (!propagate[0]) return;
+  operation_->backward(keeps_copy_ ? copy_.data() : bottoms[0]->data(), tops[0]->data(),
+                       tops[0]->grad(), mean_.data(), variance_.data(), gamma(), uses_global_,
+                       bottoms[0]->grad(), scale_ != nullptr ? scale_->scale_grad() : nullptr,
+                       scale_ != nullptr ? scale_->bias_grad() : nullptr);
+}
+
+}  // namespace speedo

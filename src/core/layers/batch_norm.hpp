@@ -1,0 +1,55 @@
+#pragma once
+
+#include <speedo/backend/operations.hpp>
+#include <speedo/core/layer.hpp>
+
+namespace speedo {
+
+class ReluLayer;
+class ScaleLayer;
+
+// Normalizes each channel to mean 0 and variance 1 (Ioffe and Szegedy 2015): by the batch's
+// statistics while training, by those seen so far when testing or with use_global_stats. May work
+// in place. Does the work of a learned Scale per channel and of a ReLU that follow in place.
+//
+// Parameters, no solver's: running sums of mean and variance, and their weight. Each pass that
+// trains multiplies all three by moving_average_fraction and adds the batch's mean, its unbiased
+// variance and 1.
+class BatchNormLayer final : public Layer {
+ public:
+  using Layer::Layer;
+  bool allows_in_place() const override { return true; }
+  bool keeps_bottom() const override { return true; }
+  LayoutRule layout_rule() const override { return LayoutRule::kSame; }
+  Fused fuse(Layer& next, bool with_backward) override;
+  bool backward_reads_bottom(int) const override { return needs_bottom() && !keeps_copy_; }
+  bool backward_reads_top(int) const override { return relu_ != nullptr; }
+  bool gradients_may_share(int, int) const override { return true; }
+  OperationInfo info() const override;
+  std::int64_t workspace_bytes() const override;
+  Result<void> setup(const LayerContext& context, Tensors bottoms, Tensors tops) override;
+  Result<void> reshape(Tensors bottoms, Tensors tops) override;
+  Result<void> prepare(Tensors bottoms, Tensors tops, bool trains) override;
+  Result<void> forward(Tensors bottoms, Tensors tops) override;
+  void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;
+
+ private:
+  // Whether the gradient depends on the bottom's values.
+  bool needs_bottom() const;
+  const float* gamma() const;
+  const float* beta() const;
+  void read_running_statistics();
+  void add_to_running_statistics(std::int64_t count_per_channel);
+
+  std::int64_t channels_ = 0;
+  bool uses_global_ = false;
+  bool is_in_place_ = false;     // in the prototxt
+  ScaleLayer* scale_ = nullptr;  // whose work is done here
+  ReluLayer* relu_ = nullptr;
+  std::unique_ptr<BatchNorm> operation_;
+  Tensor mean_, variance_;  // of the pass
+  bool keeps_copy_ = false;
+  Tensor copy_;  // the bottom's values, where the top takes their place
+};
+
+}  // namespace speedo

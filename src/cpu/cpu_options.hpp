@@ -1,0 +1,21 @@
+#pragma once
+
+namespace speedo {
+
+// In what precision products are computed. kBfloat16: convolutions and inner products round their
+// operands to bfloat16 and sum in float32; all that is stored stays float32.
+enum class CpuPrecision { kFloat32, kBfloat16 };
+
+struct CpuOptions {
+  int threads = 0;  // how many compute, the caller's included; 0: default_threads()
+  CpuPrecision precision = CpuPrecision::kFloat32;
+};
+
+// How many threads this process may keep busy: the processors that it may run on, at most what its
+// control group's quota allows (rounded up) and OPENBLAS_NUM_THREADS, where that is set. At least
+// 1, at most kCpuThreadsMax.
+int default_threads();
+
+inline constexpr int kCpuThreadsMax = 256;
+
+}  // namespace speedo

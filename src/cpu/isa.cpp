@@ -1,0 +1,111 @@
+#include "cpu/isa.hpp"
+
+#include <hwy/targets.h>
+
+#include <atomic>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "cpu/onednn.hpp"
+
+namespace speedo {
+namespace {
+
+std::atomic<bool> isa_settled{false};
+std::atomic<CpuIsa> isa_limit{CpuIsa::kAvx512};
+
+// What `isa` needs and this machine has not; empty if nothing.
+std::string missing_features([[maybe_unused]] CpuIsa isa) {
+  std::string missing;
+#if defined(__x86_64__)
+  const auto need = [&](bool present, std::string_view feature) {
+    if (!present) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", feature);
+  };
+  __builtin_cpu_init();
+  if (isa == CpuIsa::kPortable) return missing;
+  need(__builtin_cpu_supports("avx2"), "AVX2");
+  need(__builtin_cpu_supports("fma"), "FMA");
+  if (isa == CpuIsa::kAvx2) return missing;
+  need(__builtin_cpu_supports("avx512f"), "AVX-512 F");
+  need(__builtin_cpu_supports("avx512bw"), "AVX-512 BW");
+  need(__builtin_cpu_supports("avx512cd"), "AVX-512 CD");
+  need(__builtin_cpu_supports("avx512dq"), "AVX-512 DQ");
+  need(__builtin_cpu_supports("avx512vl"), "AVX-512 VL");
+#else
+  if (isa != CpuIsa::kPortable) missing = "the x86-64 architecture";
+#endif
+  return missing;
+}
+
+void limit_highway([[maybe_unused]] CpuIsa isa) {
+#if defined(__x86_64__)
+  std::int64_t disabled = 0;
+  if (isa < CpuIsa::kAvx512) disabled |= HWY_AVX3 | HWY_AVX3_DL;
+  if (isa < CpuIsa::kAvx2) disabled |= HWY_AVX2;
+  hwy::DisableTargets(disabled);
+#endif
+}
+
+}  // namespace
+
+std::string_view name(CpuIsa isa) {
+  switch (isa) {
+    case CpuIsa::kPortable:
+      break;
+    case CpuIsa::kAvx2:
+      return "avx2";
+    case CpuIsa::kAvx512:
+      return "avx512";
+  }
+  return "portable";
+}
+
+std::optional<CpuIsa> find_cpu_isa(std::string_view wanted) {
+  for (const CpuIsa isa : {CpuIsa::kPortable, CpuIsa::kAvx2, CpuIsa::kAvx512}) {
+    if (name(isa) == wanted) return isa;
+  }
+  return std::nullopt;
+}
+
+CpuIsa machine_isa() {
+  for (const CpuIsa isa : {CpuIsa::kAvx512, CpuIsa::kAvx2}) {
+    if (missing_features(isa).empty()) return isa;
+  }
+  return CpuIsa::kPortable;
+}
+
+CpuIsa cpu_isa() { return std::min(isa_limit.load(), machine_isa()); }
+
+Result<void> limit_cpu_isa(CpuIsa isa) {
+  if (const std::string missing = missing_features(isa); !missing.empty()) {
+    return Error{ErrorCode::kUsage,
+                 fmt::format("this machine cannot run {} kernels: it lacks {}; it can run {}",
+                             name(isa), missing, name(machine_isa()))};
+  }
+  if (isa == cpu_isa()) return {};
+  if (isa_settled.load()) {
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("the instruction set is {} since the first backend was made", name(cpu_isa()))};
+  }
+  isa_limit.store(isa);
+  limit_highway(isa);
+  cpu::limit_onednn(isa);
+  return {};
+}
+
+namespace cpu {
+
+bool has_bfloat16() {
+#if defined(__x86_64__)
+  return cpu_isa() == CpuIsa::kAvx512 && __builtin_cpu_supports("avx512bf16");
+#else
+  return false;
+#endif
+}
+
+void settle_cpu_isa() { isa_settled.store(true); }
+
+}  // namespace cpu
+}  // namespace speedo

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include <speedo/base/result.hpp>
+
+namespace speedo {
+
+// The instruction sets that the kernels are chosen by. kAvx2 stands for AVX2 and FMA, kAvx512 for
+// AVX-512 F, BW, CD, DQ and VL; kPortable for what every processor of the architecture has (x86-64:
+// up to SSE4 where there is one).
+enum class CpuIsa { kPortable, kAvx2, kAvx512 };
+
+// "portable", "avx2", "avx512".
+std::string_view name(CpuIsa isa);
+// The one of that name, if there is one.
+std::optional<CpuIsa> find_cpu_isa(std::string_view name);
+
+// The best that this machine has, and the operating system lets programs use.
+CpuIsa machine_isa();
+
+// What kernels of this process may use: machine_isa(), or what limit_cpu_isa() set.
+CpuIsa cpu_isa();
+
+// Holds oneDNN, OpenBLAS and our vector loops alike to `isa`. To be called before threads are
+// started and the first backend is made. OPENBLAS_CORETYPE, where the user set it, still decides
+// for OpenBLAS. Errors: kUsage, naming what the machine lacks, or if a backend exists already.
+Result<void> limit_cpu_isa(CpuIsa isa);
+
+namespace cpu {
+
+// Whether the machine has AVX-512 BF16 and may use it.
+bool has_bfloat16();
+
+// No limit is taken from now on.
+void settle_cpu_isa();
+
+}  // namespace cpu
+}  // namespace speedo

@@ -1,0 +1,26 @@
+// A build without oneDNN.
+
+#include <speedo/base/assert.hpp>
+
+#include "cpu/onednn.hpp"
+
+namespace speedo::cpu {
+
+bool has_onednn() { return false; }
+
+std::string onednn_version() { return ""; }
+
+void limit_onednn(CpuIsa) {}
+
+bool onednn_serves(const ConvolutionShape&, ConvolutionPass) { return false; }
+
+std::unique_ptr<ConvolutionKernels> make_onednn_kernels(const ConvolutionShape&, const Workplace&) {
+  return nullptr;
+}
+
+void onednn_gemm(Op, Op, Backend::GemmShape, float, GemmMatrix, GemmMatrix, float, float*,
+                 std::int64_t) {
+  SPEEDO_ASSERT(false);
+}
+
+}  // namespace speedo::cpu

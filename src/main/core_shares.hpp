@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <speedo/base/result.hpp>
+
+namespace speedo {
+
+// Threads of each of `workers` that share `threads`: one at least, and what is left over goes to
+// the first ones, unless all are to be equal. Requires: both positive.
+std::vector<int> share_threads(int threads, std::uint64_t workers, bool equal);
+
+// The processors that this process may run on, ascending.
+std::vector<int> allowed_processors();
+
+// A set of processors for each of those who have so many threads, no processor in two. Error:
+// kUsage if there are not enough.
+Result<std::vector<std::vector<int>>> share_processors(const std::vector<int>& processors,
+                                                       const std::vector<int>& threads);
+
+}  // namespace speedo

@@ -1,0 +1,162 @@
+// Batch normalization in every layout, the CPU backend against the reference.
+
+#include "backend/conformance.hpp"
+#include "cpu/cpu_backend.hpp"
+#include "support/catch.hpp"
+
+namespace speedo {
+namespace {
+
+std::vector<BatchNormShape> shapes() {
+  const auto make = [](std::int64_t batch, std::int64_t channels, std::int64_t spatial) {
+    BatchNormShape shape;
+    shape.batch = batch, shape.channels = channels, shape.spatial = spatial;
+    return shape;
+  };
+  return {make(2, 1, 1),   make(3, 7, 35),  make(1, 16, 129),  make(4, 20, 49),
+          make(64, 10, 1), make(2, 37, 17), make(2, 3, 20000), make(5, 130, 300)};
+}
+
+struct Parameters {
+  explicit Parameters(std::int64_t channels)
+      : gamma(test_values(channels, -2, 2, 5)), beta(test_values(channels, -1, 1, 6)) {}
+  std::vector<float> gamma, beta;
+};
+
+TEST_CASE("batch normalization agrees with the reference in every layout") {
+  BatchNormShape shape = GENERATE(from_range(shapes()));
+  const int relu = GENERATE(0, 1, 2);
+  if (relu > 0) shape.relu = relu == 1 ? 0.0F : 0.125F;
+  const bool scaled = GENERATE(true, false);
+  const ArrayShape array{shape.batch, shape.channels, shape.spatial};
+  const auto src = test_values(array, -1, 5, 1);
+  const auto dst_grad = test_values(array, -1, 1, 2);
+  const Parameters parameters(shape.channels);
+  for (const Layout layout : layouts_of(shape.channels)) {
+    shape.layout = layout;
+    CAPTURE(shape.batch, shape.channels, shape.spatial, layout.block, relu, scaled);
+    const auto run = [&](Device& device, bool fixed, bool backward) {
+      auto made = device.backend().make_batch_norm(shape);
+      REQUIRE(made.has_value());
+      BatchNorm& norm = **made;
+      const float* x = device.put_array(array, layout, src);
+      const float* gamma = scaled ? device.put(parameters.gamma) : nullptr;
+      const float* beta = scaled ? device.put(parameters.beta) : nullptr;
+      float* mean = fixed ? device.put(parameters.beta) : device.blank(shape.channels);
+      float* variance =
+          fixed ? device.put(test_values(shape.channels, 0.5F, 3)) : device.blank(shape.channels);
+      float* y = device.blank_array(array, layout);
+      if (fixed) {
+        norm.forward_fixed(x, mean, variance, gamma, beta, y);
+      } else {
+        norm.forward(x, gamma, beta, mean, variance, y);
+      }
+      if (!backward) return device.get_array(array, layout, y);
+      // In place, and on top of what is there.
+      float* grad = device.put_array(array, layout, dst_grad);
+      float* gamma_grad = device.put(parameters.beta);
+      float* beta_grad = device.put(parameters.gamma);
+      norm.backward(x, y, grad, mean, variance, gamma, fixed, grad, gamma_grad, beta_grad);
+      const auto sums =
+          join(device.get(gamma_grad, shape.channels), device.get(beta_grad, shape.channels));
+      auto values = device.get_array(array, layout, grad);
+      // Sums over many numbers are large; the data's gradient is compared on its own scale.
+      const auto count = static_cast<float>(shape.batch * shape.spatial);
+      for (const float sum : sums) values.push_back(sum / count);
+      return values;
+    };
+    for (const bool fixed : {false, true}) {
+      // Two equal numbers have no variance: what remains of them is rounding.
+      if (!fixed && shape.batch * shape.spatial == 2) continue;
+      require_conforming_vectors(2e-6, [&](Device& d) { return run(d, fixed, false); });
+      require_conforming_vectors(5e-6, [&](Device& d) { return run(d, fixed, true); });
+    }
+  }
+}
+
+TEST_CASE("batch normalization works without gradients of its parameters, and in place") {
+  BatchNormShape shape;
+  shape.batch = 3, shape.channels = 5, shape.spatial = 4;
+  const ArrayShape array{3, 5, 4};
+  for (const Layout layout : layouts_of(5)) {
+    shape.layout = layout;
+    shape.trains = false;
+    require_conforming_vectors(2e-6, [&](Device& device) {
+      auto norm = device.backend().make_batch_norm(shape);
+      REQUIRE(norm.has_value());
+      float* mean = device.blank(5);
+      float* variance = device.blank(5);
+      float* x = device.put_array(array, layout, test_values(array));
+      float* y = device.put_array(array, layout, test_values(array));
+      (*norm)->forward(y, nullptr, nullptr, mean, variance, y);
+      float* grad = device.blank_array(array, layout);
+      (*norm)->backward(x, nullptr, y, mean, variance, nullptr, false, grad, nullptr, nullptr);
+      return join(device.get_array(array, layout, y), device.get_array(array, layout, grad));
+    });
+  }
+}
+
+TEST_CASE("with fixed statistics batch normalization may be trained through in place") {
+  BatchNormShape shape;
+  shape.batch = 3, shape.channels = 5, shape.spatial = 14, shape.relu = 0.0F;
+  const ArrayShape array{3, 5, 14};
+  for (const Layout layout : layouts_of(5)) {
+    shape.layout = layout;
+    require_conforming_vectors(2e-6, [&](Device& device) {
+      auto norm = device.backend().make_batch_norm(shape);
+      REQUIRE(norm.has_value());
+      const float* mean = device.put(test_values(5));
+      const float* variance = device.put(test_values(5, 1, 2));
+      float* x = device.put_array(array, layout, test_values(array));
+      (*norm)->forward_fixed(x, mean, variance, nullptr, nullptr, x);
+      float* grad = device.put_array(array, layout, test_values(array, -1, 1, 3));
+      (*norm)->backward(x, x, grad, mean, variance, nullptr, true, grad, nullptr, nullptr);
+      return device.get_array(array, layout, grad);
+    });
+  }
+}
+
+TEST_CASE("statistics keep their digits when the mean is far from zero") {
+  BatchNormShape shape = GENERATE(from_range(shapes()));
+  if (shape.batch * shape.spatial < 10) return;
+  const ArrayShape array{shape.batch, shape.channels, shape.spatial};
+  const auto src = test_values(array, 999, 1001);
+  for (const Layout layout : layouts_of(shape.channels)) {
+    shape.layout = layout;
+    for (const bool of_variance : {false, true}) {
+      require_conforming_vectors(of_variance ? 2e-6 : 1e-7, [&](Device& device) {
+        auto norm = device.backend().make_batch_norm(shape);
+        REQUIRE(norm.has_value());
+        float* mean = device.blank(shape.channels);
+        float* variance = device.blank(shape.channels);
+        (*norm)->forward(device.put_array(array, layout, src), nullptr, nullptr, mean, variance,
+                         device.blank_array(array, layout));
+        return device.get(of_variance ? variance : mean, shape.channels);
+      });
+    }
+  }
+}
+
+TEST_CASE("statistics are the same with any number of threads") {
+  BatchNormShape shape = GENERATE(from_range(shapes()));
+  const ArrayShape array{shape.batch, shape.channels, shape.spatial};
+  for (const Layout layout : layouts_of(shape.channels)) {
+    shape.layout = layout;
+    const auto run = [&](int threads) {
+      Device device(make_cpu_backend(threads));
+      auto norm = device.backend().make_batch_norm(shape);
+      REQUIRE(norm.has_value());
+      float* mean = device.blank(shape.channels);
+      float* variance = device.blank(shape.channels);
+      (*norm)->forward(device.put_array(array, layout, test_values(array)), nullptr, nullptr, mean,
+                       variance, device.blank_array(array, layout));
+      return join(device.get(mean, shape.channels), device.get(variance, shape.channels));
+    };
+    const auto one = run(1);
+    REQUIRE(run(2) == one);
+    REQUIRE(run(3) == one);
+  }
+}
+
+}  // namespace
+}  // namespace speedo

@@ -1,0 +1,100 @@
+// Local response normalization in every layout, the CPU backend against the reference.
+
+#include "backend/conformance.hpp"
+#include "cpu/cpu_backend.hpp"
+#include "support/catch.hpp"
+
+namespace speedo {
+namespace {
+
+using Region = LrnShape::Region;
+
+// Batch, channels, h, w, size, alpha, beta, k.
+std::vector<LrnShape> shapes() {
+  const auto across = Region::kAcross, within = Region::kWithin;
+  return {
+      {across, 1, 1, 1, 1, 5, 1.0F, 0.75F, 1.0F, {}},
+      {across, 2, 7, 5, 7, 3, 0.5F, 0.75F, 1.0F, {}},
+      {across, 3, 16, 3, 43, 5, 1e-4F, 0.75F, 1.0F, {}},
+      {across, 1, 5, 15, 20, 7, 2.0F, 0.5F, 2.0F, {}},
+      {across, 2, 3, 8, 8, 9, 1.0F, 1.3F, 0.5F, {}},
+      {across, 5, 32, 7, 7, 1, 1.0F, 0.75F, 1.0F, {}},
+      {across, 2, 37, 5, 3, 5, 1.0F, 1.0F, 3.0F, {}},
+      {across, 1, 50, 1, 1, 11, 3.0F, 0.75F, 1e-3F, {}},
+      {within, 1, 1, 1, 1, 3, 1.0F, 0.75F, 1.0F, {}},
+      {within, 2, 3, 5, 7, 3, 5e-5F, 0.75F, 1.0F, {}},
+      {within, 2, 19, 8, 9, 3, 2.0F, 0.75F, 1.0F, {}},
+      {within, 1, 5, 3, 2, 7, 1.0F, 0.5F, 1.0F, {}},  // a window larger than the image
+      {within, 3, 16, 11, 6, 5, 3.0F, 1.0F, 1.0F, {}},
+      {within, 1, 2, 40, 33, 3, 1.0F, 0.3F, 1.0F, {}},
+  };
+}
+
+TEST_CASE("response normalization agrees with the reference in every layout") {
+  LrnShape shape = GENERATE(from_range(shapes()));
+  const ArrayShape array{shape.batch, shape.channels, shape.h * shape.w};
+  const auto src = test_values(array, -3, 3, 1);
+  const auto dst_grad = test_values(array, -1, 1, 2);
+  for (const Layout layout : layouts_of(shape.channels)) {
+    shape.layout = layout;
+    CAPTURE(shape.channels, shape.h, shape.w, shape.size, shape.beta, layout.block);
+    require_conforming_vectors(1e-6, [&](Device& device) {
+      auto lrn = device.backend().make_lrn(shape);
+      REQUIRE(lrn.has_value());
+      float* dst = device.blank_array(array, layout);
+      (*lrn)->forward(device.put_array(array, layout, src), dst);
+      return device.get_array(array, layout, dst);
+    });
+    require_conforming_vectors(2e-6, [&](Device& device) {
+      auto lrn = device.backend().make_lrn(shape);
+      REQUIRE(lrn.has_value());
+      const float* source = device.put_array(array, layout, src);
+      float* dst = device.blank_array(array, layout);
+      float* src_grad = device.blank_array(array, layout);
+      (*lrn)->forward(source, dst);
+      (*lrn)->backward(source, dst, device.put_array(array, layout, dst_grad), src_grad);
+      return device.get_array(array, layout, src_grad);
+    });
+  }
+}
+
+TEST_CASE("normalization keeps its digits beside a channel that is a million times larger") {
+  LrnShape shape{Region::kAcross, 1, 12, 4, 10, 5, 1.0F, 0.75F, 1e-6F, {}};
+  const ArrayShape array{1, 12, 40};
+  auto src = test_values(array, 1e-3F, 2e-3F);
+  for (std::size_t i = 0; i < 40; ++i) src[i] = 1000.0F;
+  for (const Layout layout : layouts_of(12)) {
+    shape.layout = layout;
+    require_conforming_vectors(1e-5, [&](Device& device) {
+      auto lrn = device.backend().make_lrn(shape);
+      REQUIRE(lrn.has_value());
+      float* dst = device.blank_array(array, layout);
+      (*lrn)->forward(device.put_array(array, layout, src), dst);
+      auto values = device.get_array(array, layout, dst);
+      // Channels whose window excludes the large one.
+      values.erase(values.begin(), values.begin() + 3 * 40);
+      return values;
+    });
+  }
+}
+
+TEST_CASE("a scale of zero spoils no padding and no other channel") {
+  LrnShape shape{Region::kAcross, 1, 5, 2, 2, 3, 1.0F, 0.75F, 0.0F, {}};
+  const ArrayShape array{1, 5, 4};
+  for (const Layout layout : layouts_of(5)) {
+    shape.layout = layout;
+    require_conforming_vectors(2e-6, [&](Device& device) {
+      auto lrn = device.backend().make_lrn(shape);
+      REQUIRE(lrn.has_value());
+      const float* source = device.put_array(array, layout, test_values(array, 1, 2));
+      float* dst = device.blank_array(array, layout);
+      float* src_grad = device.blank_array(array, layout);
+      (*lrn)->forward(source, dst);
+      (*lrn)->backward(source, dst, device.put_array(array, layout, test_values(array)), src_grad);
+      return join(device.get_array(array, layout, dst), device.get_array(array, layout, src_grad));
+    });
+  }
+}
+
+}  // namespace
+}  // namespace speedo

@@ -1,0 +1,237 @@
+// A BatchNorm that does the work of the Scale and the ReLU after it gives what the three give.
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include <speedo/backend/backend.hpp>
+#include <speedo/base/random.hpp>
+#include <speedo/core/net.hpp>
+
+#include "caffe.pb.h"
+#include "core/prototxt.hpp"
+#include "cpu/cpu_backend.hpp"
+#include "support/catch.hpp"
+#include "support/reference_backend.hpp"
+
+namespace speedo {
+namespace {
+
+constexpr double kTolerance = 1e-5;  // of the largest value
+
+std::string layer(const std::string& name, const std::string& type, const std::string& bottom,
+                  const std::string& top, const std::string& options = "") {
+  return "layer { name: '" + name + "' type: '" + type + "' bottom: '" + bottom + "' top: '" + top +
+         "' " + options + " }\n";
+}
+
+std::string input(const std::string& name, const std::string& dims) {
+  return "layer { name: '" + name + "' type: 'Input' top: '" + name + "' input_param { shape { " +
+         dims + " } } }\n";
+}
+
+// Two convolutions, `middle` between them on blob `a` and `end` behind them on blob `b`.
+std::string net_text(int channels, const std::string& middle, const std::string& end) {
+  const auto convolution = [&](const std::string& name, const std::string& bottom) {
+    return layer(name, "Convolution", bottom, name,
+                 "convolution_param { num_output: " + std::to_string(channels) +
+                     " kernel_size: 3 pad: 1 weight_filler { type: 'msra' } }");
+  };
+  return input("data", "dim: 3 dim: 3 dim: 6 dim: 5") +
+         input("label", "dim: 3 dim: " + std::to_string(channels) + " dim: 6 dim: 5") +
+         convolution("a", "data") + middle + convolution("b", "a") + end +
+         layer("loss", "EuclideanLoss", "b", "loss", "bottom: 'label'");
+}
+
+std::string chain(const std::string& blob, const std::string& norm, const std::string& scale,
+                  const std::string& relu) {
+  std::string text = layer(blob + "/bn", "BatchNorm", blob, blob, norm);
+  if (scale != "none") text += layer(blob + "/scale", "Scale", blob, blob, scale);
+  if (relu != "none") text += layer(blob + "/relu", "ReLU", blob, blob, relu);
+  return text;
+}
+
+struct Outcome {
+  std::vector<float> losses, weights, gradients, input_grad;
+  std::vector<std::pair<std::string, std::vector<float>>> blobs;
+  int fused = 0;  // layers whose work another one does
+};
+
+std::vector<float> copy_of(Backend& backend, const Arena& arena) {
+  std::vector<float> values(static_cast<std::size_t>(arena.size()));
+  backend.download(values, arena.data());
+  return values;
+}
+
+// Parameters that differ from where fillers put them, so that each matters.
+void stir_weights(Net& net) {
+  Random random(3);
+  Arena& arena = net.weights();
+  for (const ParameterSlot& slot : net.layout().slots()) {
+    std::vector<float> values(static_cast<std::size_t>(slot.count()));
+    for (float& value : values) {
+      value = slot.is_statistic ? random.uniform(0.5F, 1.5F) : random.uniform(-0.7F, 0.9F);
+    }
+    net.backend().upload(arena.data() + slot.offset, values);
+  }
+}
+
+Outcome run(const std::string& text, Backend& backend, NetOptions options, bool may_fuse) {
+  const auto message = parse_net_prototxt(text, "net");
+  REQUIRE(message.has_value());
+  options.backend = &backend;
+  options.may_fuse = may_fuse;
+  options.seed = 9;
+  auto made = Net::create(*message, options);
+  INFO((made ? std::string() : made.error().message));
+  REQUIRE(made.has_value());
+  Net& net = **made;
+  stir_weights(net);
+  Outcome outcome;
+  for (int pass = 0; pass < 2; ++pass) {
+    Random random(static_cast<std::uint64_t>(pass));
+    for (const char* name : {"data", "label"}) {
+      Tensor& blob = *net.blob(name);
+      std::vector<float> values(static_cast<std::size_t>(blob.count()));
+      for (float& value : values) value = random.uniform(-1.0F, 1.0F);
+      blob.set_values(backend, values);
+    }
+    net.clear_gradients();
+    const auto loss = net.forward();
+    REQUIRE(loss.has_value());
+    outcome.losses.push_back(*loss);
+    net.backward();
+  }
+  outcome.weights = copy_of(backend, net.weights());
+  outcome.gradients = copy_of(backend, net.gradients());
+  for (const Net::LayerView& view : net.layers()) outcome.fused += view.fused.backward ? 1 : 0;
+  if (!options.keep_blobs) return outcome;
+  for (const std::string& name : net.blob_names()) {
+    const Tensor& blob = *net.blob(name);
+    outcome.blobs.emplace_back(name, blob.values(backend));
+    if (blob.has_grad()) outcome.blobs.emplace_back(name + " gradient", blob.gradients(backend));
+  }
+  return outcome;
+}
+
+void compare(const std::string& what, const std::vector<float>& a, const std::vector<float>& b) {
+  INFO(what);
+  REQUIRE(a.size() == b.size());
+  double largest = 0.0, difference = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    REQUIRE(std::isfinite(a[i]));
+    largest = std::max(largest, std::fabs(double{b[i]}));
+    difference = std::max(difference, std::fabs(double{a[i]} - double{b[i]}));
+  }
+  CHECK(difference <= kTolerance * std::max(largest, 1e-3));
+}
+
+void compare(const std::string& text, Backend& backend, const NetOptions& options, int fused) {
+  INFO(text << " on " << backend.name());
+  const Outcome together = run(text, backend, options, true);
+  const Outcome apart = run(text, backend, options, false);
+  CHECK(together.fused == fused);
+  CHECK(apart.fused == 0);
+  compare("losses", together.losses, apart.losses);
+  compare("weights and statistics", together.weights, apart.weights);
+  compare("gradients", together.gradients, apart.gradients);
+  REQUIRE(together.blobs.size() == apart.blobs.size());
+  for (std::size_t i = 0; i < together.blobs.size(); ++i) {
+    compare(together.blobs[i].first, together.blobs[i].second, apart.blobs[i].second);
+  }
+}
+
+// On the reference backend in every layout, on the CPU's as it chooses.
+void compare_everywhere(const std::string& text, const NetOptions& options, int fused) {
+  for (const LayoutKind kind : {LayoutKind::kPlain, LayoutKind::kBlocked8, LayoutKind::kBlocked16,
+                                LayoutKind::kChannelsLast}) {
+    compare(text, *make_reference_backend(kind), options, fused);
+  }
+  compare(text, *make_cpu_backend(2), options, fused);
+}
+
+const std::string kBias = "scale_param { bias_term: true }";
+
+TEST_CASE("fused BatchNorm, Scale and ReLU give what they give apart") {
+  const int channels = GENERATE(5, 16);
+  NetOptions options;
+  options.keep_blobs = GENERATE(false, true);
+  const auto check = [&](const std::string& norm, const std::string& scale, const std::string& relu,
+                         int fused) {
+    compare_everywhere(
+        net_text(channels, chain("a", norm, scale, relu), chain("b", norm, scale, "none")), options,
+        fused);
+  };
+  check("", kBias, "", 3);
+  check("", "", "", 3);
+  check("", "none", "", 1);
+  check("", kBias, "none", 2);
+  check("", kBias, "relu_param { negative_slope: 0.1 }", 3);
+  check("batch_norm_param { use_global_stats: true eps: 0.1 }", kBias, "", 3);
+}
+
+TEST_CASE("a test net fuses, too") {
+  NetOptions options;
+  options.phase = Phase::kTest;
+  compare_everywhere(net_text(16, chain("a", "", kBias, ""), chain("b", "", kBias, "none")),
+                     options, 3);
+}
+
+TEST_CASE("frozen factors get no gradient, fused or not") {
+  const std::string frozen = kBias + " param { lr_mult: 0 } param { lr_mult: 0 }";
+  const std::string half = kBias + " param { lr_mult: 0 }";
+  compare_everywhere(net_text(5, chain("a", "", frozen, ""), chain("b", "", half, "")), {}, 4);
+}
+
+TEST_CASE("what cannot be one pass stays apart") {
+  // The Scale is trained, what is before it is not: no gradient goes down.
+  const std::string on_data = layer("norm", "BatchNorm", "data", "x") +
+                              layer("scale", "Scale", "x", "x", kBias) +
+                              layer("relu", "ReLU", "x", "x");
+  const std::string inputs =
+      input("data", "dim: 4 dim: 3 dim: 5") + input("label", "dim: 4 dim: 3 dim: 5");
+  const std::string loss = layer("loss", "EuclideanLoss", "x", "loss", "bottom: 'label'");
+  compare_everywhere(inputs + on_data + loss, {}, 0);
+  // A Scale over other axes than the channels, a ReLU that has its own top, a negative slope below
+  // 0.
+  compare_everywhere(net_text(5, chain("a", "", "scale_param { axis: 2 num_axes: 2 }", ""),
+                              chain("b", "", "none", "relu_param { negative_slope: -0.5 }")),
+                     {}, 0);
+}
+
+TEST_CASE("with a top of its own a BatchNorm fuses only where nobody looks at gradients") {
+  const std::string beside = layer("bn", "BatchNorm", "a", "y") +
+                             layer("scale", "Scale", "y", "y", kBias) +
+                             layer("relu", "ReLU", "y", "y") + layer("next", "Scale", "y", "a2");
+  std::string text = net_text(5, beside, "");
+  const std::string from = "bottom: 'a' top: 'b'";
+  text.replace(text.find(from), from.size(), "bottom: 'a2' top: 'b'");
+  NetOptions options;
+  compare_everywhere(text, options, 2);
+  options.keep_blobs = true;
+  compare_everywhere(text, options, 0);
+}
+
+TEST_CASE("a fused layer's gradients are reported after they are made") {
+  const auto message =
+      parse_net_prototxt(net_text(5, chain("a", "", kBias, ""), chain("b", "", kBias, "")), "net");
+  REQUIRE(message.has_value());
+  const auto backend = make_cpu_backend(1);
+  NetOptions options;
+  options.backend = backend.get();
+  const auto net = Net::create(*message, options);
+  REQUIRE(net.has_value());
+  stir_weights(**net);
+  std::vector<float> reported(static_cast<std::size_t>((*net)->gradients().size()));
+  (*net)->on_gradient_ready([&](std::int64_t offset, std::int64_t count) {
+    backend->download(std::span(reported).subspan(static_cast<std::size_t>(offset),
+                                                  static_cast<std::size_t>(count)),
+                      (*net)->gradients().data() + offset);
+  });
+  REQUIRE((*net)->forward().has_value());
+  (*net)->backward();
+  CHECK(reported == copy_of(*backend, (*net)->gradients()));
+}
+
+}  // namespace
+}  // namespace speedo

@@ -1,0 +1,94 @@
+// Layers that may work in place give there what they give beside, values and gradients.
+
+#include <speedo/backend/backend.hpp>
+#include <speedo/base/random.hpp>
+
+#include "cpu/cpu_backend.hpp"
+#include "support/catch.hpp"
+#include "support/layer_fixture.hpp"
+
+namespace speedo {
+namespace {
+
+struct Outcome {
+  std::vector<float> top, bottom_grad, parameters, parameter_grads;
+};
+
+void append(const float* values, std::int64_t count, std::vector<float>& target) {
+  target.insert(target.end(), values, values + count);
+}
+
+Outcome run(const std::string& text, Phase phase, bool in_place) {
+  LayerFixture it(text, make_cpu_backend(2), phase);
+  const auto built = it.build({{3, 4, 2, 3}}, 1, in_place);
+  INFO((built ? std::string() : built.error().message));
+  REQUIRE(built.has_value());
+  Random random(11);
+  const auto fill = [&](float* values, std::int64_t count, float low, float high) {
+    for (std::int64_t i = 0; i < count; ++i) values[i] = random.uniform(low, high);
+  };
+  for (std::size_t p = 0; p < it.parameter_count(); ++p) {
+    fill(it.parameter(p).data(), it.parameter(p).count(), 0.5F, 1.5F);
+  }
+  Outcome outcome;
+  fill(it.bottom(0).data(), it.bottom(0).count(), -2.0F, 2.0F);
+  REQUIRE(it.forward().has_value());
+  outcome.top = it.top_values(0);
+  fill(it.top(0).grad(), it.top(0).count(), -1.0F, 1.0F);
+  it.backward();
+  append(it.bottom(0).grad(), it.bottom(0).count(), outcome.bottom_grad);
+  for (std::size_t p = 0; p < it.parameter_count(); ++p) {
+    append(it.parameter(p).data(), it.parameter(p).count(), outcome.parameters);
+    append(it.parameter(p).grad(), it.parameter(p).count(), outcome.parameter_grads);
+  }
+  return outcome;
+}
+
+TEST_CASE("what is computed in place is what is computed beside") {
+  const auto text = GENERATE(
+      as<std::string>(), "type: 'BatchNorm'",
+      "type: 'BatchNorm' batch_norm_param { use_global_stats: true }", "type: 'Scale'",
+      "type: 'Scale' scale_param { bias_term: true }",
+      "type: 'Scale' scale_param { axis: 2 num_axes: -1 bias_term: true }", "type: 'Bias'",
+      "type: 'Bias' bias_param { axis: 0 }", "type: 'PReLU'",
+      "type: 'PReLU' prelu_param { channel_shared: true }", "type: 'Sigmoid'", "type: 'TanH'",
+      "type: 'Power'", "type: 'Power' power_param { scale: 0.5 shift: -1 }",
+      "type: 'Power' power_param { power: 2 scale: 0.5 shift: -1 }",
+      "type: 'Power' power_param { power: -1 shift: 3 }", "type: 'Power' power_param { power: 3 }",
+      "type: 'Power' power_param { power: 0 }",
+      "type: 'Power' power_param { power: 2 scale: 0 shift: 3 }");
+  CAPTURE(text);
+  for (const Phase phase : {Phase::kTrain, Phase::kTest}) {
+    const Outcome beside = run(text, phase, false);
+    const Outcome in_place = run(text, phase, true);
+    CHECK(in_place.top == beside.top);
+    CHECK(in_place.bottom_grad == beside.bottom_grad);
+    CHECK(in_place.parameters == beside.parameters);
+    CHECK(in_place.parameter_grads == beside.parameter_grads);
+  }
+}
+
+TEST_CASE("a Scale and a Bias by a second bottom work in place, too") {
+  for (const std::string type : {"Scale", "Bias"}) {
+    LayerFixture beside("type: '" + type + "'", make_cpu_backend(1));
+    LayerFixture in_place("type: '" + type + "'", make_cpu_backend(1));
+    REQUIRE(beside.build({{2, 3, 2}, {3}}, 1).has_value());
+    REQUIRE(in_place.build({{2, 3, 2}, {3}}, 1, true).has_value());
+    for (LayerFixture* it : {&beside, &in_place}) {
+      it->set_bottom(0, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
+      it->set_bottom(1, {2, -1, 0.5F});
+      REQUIRE(it->forward().has_value());
+      for (int i = 0; i < 12; ++i) it->top(0).grad()[i] = static_cast<float>(i - 5);
+      it->backward();
+    }
+    CHECK(in_place.top_values(0) == beside.top_values(0));
+    for (std::size_t b = 0; b < 2; ++b) {
+      for (std::int64_t i = 0; i < beside.bottom(b).count(); ++i) {
+        CHECK(in_place.bottom(b).grad()[i] == beside.bottom(b).grad()[i]);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace speedo
