@@ -106,6 +106,12 @@ ConvolutionTask make_task(const ConvolutionShape& shape, const PassPlan& plan, D
   return task;
 }
 
+// The pass whose gradients `plan` computes.
+ConvolutionTask forward_task(const ConvolutionShape& shape, PassPlan plan, DataTags tags) {
+  plan.pass = ConvolutionPass::kForward;
+  return make_task(shape, plan, tags, nullptr);
+}
+
 dnnl::primitive_attr make_attributes(const ConvolutionShape& shape, ConvolutionPass pass) {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -139,10 +145,14 @@ std::optional<PassDescription> describe(const ConvolutionShape& shape, const Pas
   PassDescription made;
   try {
     const ConvolutionTask task = make_task(shape, plan, tags, weights);
-    const auto of = plan.pass == ConvolutionPass::kForward        ? &describe_forward
-                    : plan.pass == ConvolutionPass::kBackwardData ? &describe_backward_data
+    const dnnl::primitive_attr attributes = make_attributes(shape, plan.pass);
+    if (plan.pass == ConvolutionPass::kForward) {
+      made.primitive = describe_forward(task, attributes, cpu_engine());
+    } else {
+      const auto of = plan.pass == ConvolutionPass::kBackwardData ? &describe_backward_data
                                                                   : &describe_backward_weights;
-    made.primitive = of(task, make_attributes(shape, plan.pass), cpu_engine());
+      made.primitive = of(task, forward_task(shape, plan, tags), attributes, cpu_engine());
+    }
     made.src = task.src, made.bias = task.bias, made.dst = task.dst;
   } catch (const dnnl::error&) {
     return std::nullopt;

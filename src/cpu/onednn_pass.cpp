@@ -57,13 +57,14 @@ PassKernels::PassKernels(const ConvolutionShape& shape, ConvolutionPass pass,
 }
 
 void PassKernels::choose_plan(const ConvolutionShape& shape, CpuPrecision precision) {
-  PassPlan wanted = plan_;
-  wanted.precision = precision;
-  if (precision == CpuPrecision::kFloat32) {
-    if (!suits_winograd(shape, plan_.samples)) return;
-    wanted.method = ConvolutionMethod::kWinograd;
+  PassPlan rounded = plan_, winograd = plan_;
+  rounded.precision = precision;
+  winograd.method = ConvolutionMethod::kWinograd;
+  if (precision != CpuPrecision::kFloat32 && describe(shape, rounded).has_value()) {
+    plan_ = rounded;
+  } else if (suits_winograd(shape, plan_.samples) && describe(shape, winograd).has_value()) {
+    plan_ = winograd;
   }
-  if (describe(shape, wanted).has_value()) plan_ = wanted;
 }
 
 void PassKernels::shorten_runs(const ConvolutionShape& shape) {

@@ -22,18 +22,20 @@ convolution_forward::primitive_desc forward(const ConvolutionTask& t,
 }
 
 convolution_backward_data::primitive_desc backward_data(const ConvolutionTask& t,
+                                                        const ConvolutionTask& hint,
                                                         const dnnl::primitive_attr& attributes,
                                                         const dnnl::engine& engine) {
   return {engine,          t.algorithm,
           t.src,           t.weights,
           t.dst,           t.strides,
           t.dilation,      t.padding_before,
-          t.padding_after, forward(t, {}, engine),
+          t.padding_after, forward(hint, {}, engine),
           attributes};
 }
 
 convolution_backward_weights::primitive_desc backward_weights(
-    const ConvolutionTask& t, const dnnl::primitive_attr& attributes, const dnnl::engine& engine) {
+    const ConvolutionTask& t, const ConvolutionTask& hint, const dnnl::primitive_attr& attributes,
+    const dnnl::engine& engine) {
   return {engine,
           t.algorithm,
           t.src,
@@ -44,7 +46,7 @@ convolution_backward_weights::primitive_desc backward_weights(
           t.dilation,
           t.padding_before,
           t.padding_after,
-          forward(t, {}, engine),
+          forward(hint, {}, engine),
           attributes};
 }
 
@@ -60,22 +62,24 @@ convolution_forward::primitive_desc forward(const ConvolutionTask& t,
 }
 
 convolution_backward_data::primitive_desc backward_data(const ConvolutionTask& t,
+                                                        const ConvolutionTask& hint,
                                                         const dnnl::primitive_attr& attributes,
                                                         const dnnl::engine& engine) {
   return {{t.algorithm, t.src, t.weights, t.dst, t.strides, t.dilation, t.padding_before,
            t.padding_after},
           attributes,
           engine,
-          forward(t, {}, engine)};
+          forward(hint, {}, engine)};
 }
 
 convolution_backward_weights::primitive_desc backward_weights(
-    const ConvolutionTask& t, const dnnl::primitive_attr& attributes, const dnnl::engine& engine) {
+    const ConvolutionTask& t, const ConvolutionTask& hint, const dnnl::primitive_attr& attributes,
+    const dnnl::engine& engine) {
   return {{t.algorithm, t.src, t.weights, t.bias, t.dst, t.strides, t.dilation, t.padding_before,
            t.padding_after},
           attributes,
           engine,
-          forward(t, {}, engine)};
+          forward(hint, {}, engine)};
 }
 
 #endif
@@ -89,15 +93,17 @@ dnnl::primitive_desc_base describe_forward(const ConvolutionTask& task,
 }
 
 dnnl::primitive_desc_base describe_backward_data(const ConvolutionTask& task,
+                                                 const ConvolutionTask& forward,
                                                  const dnnl::primitive_attr& attributes,
                                                  const dnnl::engine& engine) {
-  return backward_data(task, attributes, engine);
+  return backward_data(task, forward, attributes, engine);
 }
 
 dnnl::primitive_desc_base describe_backward_weights(const ConvolutionTask& task,
+                                                    const ConvolutionTask& forward,
                                                     const dnnl::primitive_attr& attributes,
                                                     const dnnl::engine& engine) {
-  return backward_weights(task, attributes, engine);
+  return backward_weights(task, forward, attributes, engine);
 }
 
 dnnl::memory::dims dims_of(const dnnl::memory::desc& description) {

@@ -17,10 +17,13 @@ struct ConvolutionTask {
 dnnl::primitive_desc_base describe_forward(const ConvolutionTask& task,
                                            const dnnl::primitive_attr& attributes,
                                            const dnnl::engine& engine);
+// `forward`: the pass that this one belongs to.
 dnnl::primitive_desc_base describe_backward_data(const ConvolutionTask& task,
+                                                 const ConvolutionTask& forward,
                                                  const dnnl::primitive_attr& attributes,
                                                  const dnnl::engine& engine);
 dnnl::primitive_desc_base describe_backward_weights(const ConvolutionTask& task,
+                                                    const ConvolutionTask& forward,
                                                     const dnnl::primitive_attr& attributes,
                                                     const dnnl::engine& engine);
 

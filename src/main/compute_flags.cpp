@@ -47,8 +47,8 @@ void add_compute_flags(CLI::App& app, ComputeFlags& flags, ThreadScope scope) {
                {"portable", "avx2", "avx512"})
       ->group(group);
   takes_one_of(app.add_option("--precision", flags.precision,
-                              "f32 (default), or bf16: convolutions and matrix products multiply "
-                              "in bfloat16; weights and sums stay float32"),
+                              "f32 (default), or bf16: convolutions multiply in bfloat16; weights "
+                              "and sums stay float32"),
                {"f32", "bf16"})
       ->group(group);
 }
