@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include <speedo/backend/backend.hpp>
-
 #include "caffe.pb.h"
 
 namespace speedo {
@@ -19,20 +17,37 @@ SgdRule::SgdRule(const caffe::SolverParameter& solver, const ParameterLayout& la
                  Backend& backend, Arena history)
     : UpdateRule(solver, layout, backend), history_(std::move(history)) {}
 
+SgdStep SgdRule::step_of(const ParameterSlot& slot, float scale, float rate) const {
+  const Decay decay = decay_of(slot);
+  return {.rate = rate * slot.lr_mult,
+          .momentum = solver().momentum(),
+          .scale = scale,
+          .l2 = decay.l2,
+          .l1 = decay.l1};
+}
+
 void SgdRule::compute_update(std::int64_t iteration, const float* weights, float* gradients) {
   const float scale = gradient_scale(gradients);
   const float base = rate(iteration);
   for (const ParameterSlot& slot : layout().slots()) {
     if (slot.is_statistic) continue;
-    const Decay decay = decay_of(slot);
-    SgdStep step;
-    step.rate = base * slot.lr_mult;
-    step.momentum = solver().momentum();
-    step.scale = scale;
-    step.l1 = decay.l1;
-    step.l2 = decay.l2;
-    backend().sgd_update(slot.count(), step, weights + slot.offset,
+    backend().sgd_update(slot.count(), step_of(slot, scale, base), weights + slot.offset,
                          history_.data() + slot.offset, gradients + slot.offset);
+  }
+}
+
+void SgdRule::update(std::int64_t iteration, float* weights, float* gradients) {
+  const float scale = gradient_scale(gradients);
+  const float base = rate(iteration);
+  for (const ParameterSlot& slot : layout().slots()) {
+    float* const values = weights + slot.offset;
+    float* const update = gradients + slot.offset;
+    if (slot.is_statistic) {
+      backend().axpby(slot.count(), -1.0F, update, 1.0F, values);
+    } else {
+      backend().sgd_step(slot.count(), step_of(slot, scale, base), values,
+                         history_.data() + slot.offset, update);
+    }
   }
 }
 

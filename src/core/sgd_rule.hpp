@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include <speedo/backend/backend.hpp>
 #include <speedo/core/update_rule.hpp>
 
 namespace speedo {
@@ -16,11 +17,14 @@ class SgdRule final : public UpdateRule {
                                                     Backend& backend);
 
   void compute_update(std::int64_t iteration, const float* weights, float* gradients) override;
+  void update(std::int64_t iteration, float* weights, float* gradients) override;
   std::vector<Arena*> histories() override { return {&history_}; }
 
  private:
   SgdRule(const caffe::SolverParameter& solver, const ParameterLayout& layout, Backend& backend,
           Arena history);
+  // The step of the slot, the gradients' factor and the iteration's rate given.
+  SgdStep step_of(const ParameterSlot& slot, float scale, float rate) const;
 
   Arena history_;
 };

@@ -172,8 +172,7 @@ void Solver::Impl::show_rate() const {
 void Solver::Impl::update() {
   Net& net = *nets.train;
   const Instant start = steady_clock().now();
-  rule->compute_update(iteration, net.weights().data(), net.gradients().data());
-  apply_update(net.backend(), net.gradients().data(), net.weights());
+  rule->update(iteration, net.weights().data(), net.gradients().data());
   times.compute += steady_clock().now() - start;
 }
 

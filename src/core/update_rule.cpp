@@ -108,6 +108,11 @@ UpdateRule::UpdateRule(const caffe::SolverParameter& solver, const ParameterLayo
 
 UpdateRule::~UpdateRule() = default;
 
+void UpdateRule::update(std::int64_t iteration, float* weights, float* gradients) {
+  compute_update(iteration, weights, gradients);
+  backend_.axpby(layout_.element_count(), -1.0F, gradients, 1.0F, weights);
+}
+
 float UpdateRule::rate(std::int64_t iteration) const {
   const Result<float> rate = learning_rate(*solver_, iteration);
   SPEEDO_ASSERT(rate.has_value());
@@ -187,10 +192,6 @@ Result<std::int64_t> UpdateRule::load(const caffe::SolverState& state) {
     backend_.upload(arenas[i / slots.size()]->data() + slots[i % slots.size()].offset, values[i]);
   }
   return state.iter();
-}
-
-void apply_update(Backend& backend, const float* update, Arena& weights) {
-  backend.axpby(weights.size(), -1.0F, update, 1.0F, weights.data());
 }
 
 }  // namespace speedo

@@ -5,6 +5,7 @@
 
 #include <speedo/base/assert.hpp>
 
+#include "cpu/convolution_gray.hpp"
 #include "cpu/convolution_im2col.hpp"
 #include "cpu/isa.hpp"
 #include "cpu/onednn.hpp"
@@ -27,7 +28,10 @@ class ChosenConvolution final : public Convolution {
     for (const ConvolutionPass pass : kConvolutionPasses) {
       if (pass != ConvolutionPass::kForward && !shape.trains) break;
       ConvolutionKernels*& chosen = by_pass_[static_cast<std::size_t>(pass)];
-      if (onednn_serves(shape, pass)) {
+      if (gray_serves(shape, pass, workplace)) {
+        if (gray_ == nullptr) gray_ = make_gray_kernels(shape, workplace);
+        chosen = gray_.get();
+      } else if (onednn_serves(shape, pass)) {
         if (onednn_ == nullptr) onednn_ = make_onednn_kernels(shape, workplace);
         chosen = onednn_.get();
       } else {
@@ -75,7 +79,7 @@ class ChosenConvolution final : public Convolution {
   }
 
   ConvolutionShape shape_;
-  std::unique_ptr<ConvolutionKernels> onednn_, im2col_;
+  std::unique_ptr<ConvolutionKernels> gray_, onednn_, im2col_;
   std::array<ConvolutionKernels*, kConvolutionPasses.size()> by_pass_{};
 };
 

@@ -210,6 +210,12 @@ class CpuBackend final : public Backend {
       cpu::sgd_update(count, step, weights + at, history + at, grad + at);
     });
   }
+  void sgd_step(std::int64_t n, const SgdStep& step, float* weights, float* history,
+                float* grad) override {
+    split(n, [&](std::int64_t at, std::int64_t count) {
+      cpu::sgd_step(count, step, weights + at, history + at, grad + at);
+    });
+  }
 
   Result<std::unique_ptr<Convolution>> make_convolution(const ConvolutionShape& shape) override {
     return cpu::make_convolution(shape, workplace_);

@@ -142,8 +142,10 @@ HWY_FLATTEN void dropout_mask_kernel(std::int64_t n, float ratio, std::uint64_t 
   }
 }
 
-HWY_FLATTEN void sgd_update_kernel(std::int64_t n, const SgdStep& step, const float* weights,
-                                   float* history, float* grad) {
+// Calls store(place, access, weight, update) for each vector, after the history has been advanced.
+template <class Store>
+HWY_INLINE void advance_history(std::int64_t n, const SgdStep& step, const float* weights,
+                                float* history, const float* grad, const Store& store) {
   const F32 d;
   const auto zero = hn::Zero(d);
   const auto scale = hn::Set(d, step.scale), l1 = hn::Set(d, step.l1), l2 = hn::Set(d, step.l2);
@@ -155,8 +157,25 @@ HWY_FLATTEN void sgd_update_kernel(std::int64_t n, const SgdStep& step, const fl
     auto g = hn::MulAdd(scale, access.load(d, grad + i), hn::MulAdd(l2, w, sign_l1));
     g = hn::MulAdd(momentum, access.load(d, history + i), hn::Mul(rate, g));
     access.store(g, d, history + i);
-    access.store(g, d, grad + i);
+    store(i, access, w, g);
   });
+}
+
+HWY_FLATTEN void sgd_update_kernel(std::int64_t n, const SgdStep& step, const float* weights,
+                                   float* history, float* grad) {
+  advance_history(n, step, weights, history, grad,
+                  [&](std::int64_t i, auto access, auto /*weight*/, auto update) {
+                    access.store(update, F32(), grad + i);
+                  });
+}
+
+HWY_FLATTEN void sgd_step_kernel(std::int64_t n, const SgdStep& step, float* weights,
+                                 float* history, float* grad) {
+  advance_history(n, step, weights, history, grad,
+                  [&](std::int64_t i, auto access, auto weight, auto update) {
+                    access.store(update, F32(), grad + i);
+                    access.store(hn::Sub(weight, update), F32(), weights + i);
+                  });
 }
 
 }  // namespace
@@ -178,6 +197,7 @@ HWY_EXPORT(max_forward_kernel);
 HWY_EXPORT(max_backward_kernel);
 HWY_EXPORT(dropout_mask_kernel);
 HWY_EXPORT(sgd_update_kernel);
+HWY_EXPORT(sgd_step_kernel);
 
 }  // namespace
 
@@ -218,6 +238,9 @@ void max_backward(std::int64_t n, const float* mask, float index, const float* y
 void sgd_update(std::int64_t n, const SgdStep& step, const float* weights, float* history,
                 float* grad) {
   HWY_DYNAMIC_DISPATCH(sgd_update_kernel)(n, step, weights, history, grad);
+}
+void sgd_step(std::int64_t n, const SgdStep& step, float* weights, float* history, float* grad) {
+  HWY_DYNAMIC_DISPATCH(sgd_step_kernel)(n, step, weights, history, grad);
 }
 
 }  // namespace speedo::cpu

@@ -35,6 +35,7 @@ void max_backward(std::int64_t n, const float* mask, float index, const float* y
                   float* x_grad);
 void sgd_update(std::int64_t n, const SgdStep& step, const float* weights, float* history,
                 float* grad);
+void sgd_step(std::int64_t n, const SgdStep& step, float* weights, float* history, float* grad);
 
 // Divided over the pool's threads. The same result with any number of them.
 

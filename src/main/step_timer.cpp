@@ -79,8 +79,7 @@ void StepTimer::clear() {
 }
 
 void StepTimer::update() {
-  options_.rule->compute_update(iteration_++, net_.weights().data(), net_.gradients().data());
-  apply_update(net_.backend(), net_.gradients().data(), net_.weights());
+  options_.rule->update(iteration_++, net_.weights().data(), net_.gradients().data());
   net_.backend().synchronize();
 }
 

@@ -48,8 +48,7 @@ void MergerRule::stage(std::size_t offset, std::span<const float> gradient) {
 
 void MergerRule::apply(std::int64_t iteration, float rate_scale) {
   rule_->scale_rate(rate_scale);
-  rule_->compute_update(iteration, weights_.data(), gradient_.data());
-  apply_update(backend_, gradient_.data(), weights_);
+  rule_->update(iteration, weights_.data(), gradient_.data());
 }
 
 void MergerRule::read_weights(std::size_t offset, std::span<float> target) {

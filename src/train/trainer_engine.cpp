@@ -231,10 +231,11 @@ Result<float> TrainerEngine::compute_step(const TrainMessage& order, std::uint32
   }
   if (spec().kind == UpdateKind::kGradientOnly || !std::isfinite(loss)) return loss;
   const auto iteration = static_cast<std::int64_t>(order.iteration + step);
-  rule_->compute_update(iteration, net.weights().data(), gradients.data());
   const bool is_last = step + 1 == spec().steps_per_run;
   if (!is_last || update_->applies_last_update()) {
-    apply_update(*backend_, gradients.data(), net.weights());
+    rule_->update(iteration, net.weights().data(), gradients.data());
+  } else {
+    rule_->compute_update(iteration, net.weights().data(), gradients.data());
   }
   return loss;
 }

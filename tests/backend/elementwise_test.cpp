@@ -142,17 +142,25 @@ TEST_CASE("elementwise operations agree with the reference") {
       return result;
     });
   }
-  SECTION("sgd_update") {
+  SECTION("sgd_update and sgd_step") {
+    const bool applies = GENERATE(false, true);
     require_conforming_vectors(kRounding, [&](Device& device) {
       float* history = device.put(a);
       float* grad = device.put(b);
-      auto weights = test_values(n, -1.0F, 1.0F, 9);
-      if (!weights.empty()) weights[0] = 0.0F;  // its L1 part is zero
+      auto start = test_values(n, -1.0F, 1.0F, 9);
+      if (!start.empty()) start[0] = 0.0F;  // its L1 part is zero
+      float* weights = device.put(start);
       const SgdStep step{0.01F, 0.9F, 0.5F, 0.0005F, 0.001F};
-      device.backend().sgd_update(n, step, device.put(weights), history, grad);
+      if (applies) {
+        device.backend().sgd_step(n, step, weights, history, grad);
+      } else {
+        device.backend().sgd_update(n, step, weights, history, grad);
+      }
       auto result = device.get(history, n);
-      const auto update = device.get(grad, n);
-      result.insert(result.end(), update.begin(), update.end());
+      for (const float* more : {grad, weights}) {
+        const auto values = device.get(more, n);
+        result.insert(result.end(), values.begin(), values.end());
+      }
       return result;
     });
   }

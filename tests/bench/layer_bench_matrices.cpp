@@ -98,6 +98,8 @@ void LayerBench::sgd(const std::string& name, std::int64_t count) {
   const SgdStep step{1e-6F, 0.9F, 1.0F, 5e-4F, 0.0F};
   bytes(name, "", "update", 5.0 * static_cast<double>(count), "",
         [&] { backend_->sgd_update(count, step, weights, history, gradients); });
+  bytes(name, "", "step", 6.0 * static_cast<double>(count), "",
+        [&] { backend_->sgd_step(count, step, weights, history, gradients); });
   free_arrays();
 }
 

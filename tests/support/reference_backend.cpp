@@ -279,6 +279,11 @@ class ReferenceBackend final : public Backend {
       grad[i] = history[i];
     }
   }
+  void sgd_step(std::int64_t n, const SgdStep& s, float* weights, float* history,
+                float* grad) override {
+    sgd_update(n, s, weights, history, grad);
+    for (std::int64_t i = 0; i < n; ++i) weights[i] -= grad[i];
+  }
 
   Result<std::unique_ptr<Convolution>> make_convolution(const ConvolutionShape& shape) override {
     return make_reference_convolution(shape);

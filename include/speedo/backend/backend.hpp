@@ -148,6 +148,9 @@ class Backend {
   // g = scale g + l2 w + l1 sign(w); h = momentum h + rate g; g = h.
   virtual void sgd_update(std::int64_t n, const SgdStep& step, const float* weights, float* history,
                           float* grad) = 0;
+  // sgd_update(), then weights -= grad.
+  virtual void sgd_step(std::int64_t n, const SgdStep& step, float* weights, float* history,
+                        float* grad) = 0;
 
   // Operations with state; see operations.hpp. Error: kFull when their scratch does not fit.
   virtual Result<std::unique_ptr<Convolution>> make_convolution(const ConvolutionShape& shape) = 0;

@@ -41,9 +41,10 @@ class UpdateRule {
   UpdateRule& operator=(const UpdateRule&) = delete;
 
   // Turns `gradients` (arena length, summed over iter_size passes) into the update, in place, and
-  // advances the history. The caller then does weights -= gradients (apply_update). What lies in
-  // the places of statistics is the update already.
+  // advances the history. What lies in the places of statistics is the update already.
   virtual void compute_update(std::int64_t iteration, const float* weights, float* gradients) = 0;
+  // compute_update(), then weights -= gradients.
+  virtual void update(std::int64_t iteration, float* weights, float* gradients);
 
   // From here on the policy's rate is multiplied with this. Requires: finite, not negative.
   void scale_rate(float scale);
@@ -84,8 +85,5 @@ class UpdateRule {
   Backend& backend_;
   float rate_scale_ = 1.0F;
 };
-
-// weights -= update over the whole arena.
-void apply_update(Backend& backend, const float* update, Arena& weights);
 
 }  // namespace speedo
