@@ -1,6 +1,7 @@
 #include "core/debug_info.hpp"
 
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include <speedo/backend/backend.hpp>
@@ -92,6 +93,7 @@ Result<float> accumulate_with_debug_info(Net& net, int iter_size) {
     }
     log_norms(net);
   }
+  if (!net.has_finite_gradients()) return std::numeric_limits<float>::quiet_NaN();
   return loss / static_cast<float>(iter_size);
 }
 

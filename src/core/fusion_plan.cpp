@@ -63,10 +63,21 @@ void Net::Impl::part_in_place_layers() {
     const bool is_in_place =
         !view.bottoms.empty() && !view.tops.empty() && view.bottoms[0] == view.tops[0];
     const bool is_run = !view.fused.forward || !view.fused.backward;
-    if (is_in_place && is_run && view.needs_backward && view.layer->keeps_bottom()) {
+    if (is_in_place && is_run && view.needs_backward && view.layer->keeps_bottom() &&
+        !is_written_from_outside(wiring[layer].tops[0])) {
       give_own_top(layer);
     }
   }
+}
+
+// An input's blob must stay where its owner finds it by name.
+bool Net::Impl::is_written_from_outside(std::size_t blob) const {
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    const std::vector<std::size_t>& tops = wiring[i].tops;
+    const bool is_writer = std::find(tops.begin(), tops.end(), blob) != tops.end();
+    if (is_writer) return views[i].layer->keeps_tops();
+  }
+  return false;
 }
 
 // The blob's values so far stay where they are; what the layer and those behind it write and read

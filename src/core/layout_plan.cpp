@@ -24,11 +24,9 @@ LayoutKind preferred_kind(const Backend& backend, std::span<const Net::LayerView
 
 // A top with a loss weight has the weight in all of its gradient, where padding would have to be
 // spared.
-bool has_weighted_array(const Net::LayerView& view, const std::vector<float>& loss_weights) {
-  for (std::size_t i = 0; i < loss_weights.size(); ++i) {
-    if (loss_weights[i] != 0.0F && view.tops[i]->count() != 1) return true;
-  }
-  return false;
+bool has_loss(const std::vector<float>& loss_weights) {
+  return std::any_of(loss_weights.begin(), loss_weights.end(),
+                     [](float weight) { return weight != 0.0F; });
 }
 
 }  // namespace
@@ -37,7 +35,7 @@ Result<void> Net::Impl::plan_layouts() {
   const LayoutKind kind = preferred_kind(*options.backend, views);
   std::vector<bool> must_be_plain;
   for (std::size_t i = 0; i < views.size(); ++i) {
-    must_be_plain.push_back(has_weighted_array(views[i], wiring[i].loss_weights));
+    must_be_plain.push_back(has_loss(wiring[i].loss_weights));
   }
   const std::vector<bool> native = choose_native_layers(kind, views, must_be_plain);
 

@@ -146,6 +146,11 @@ void Net::clear_gradients() {
   impl_->options.backend->fill(arena.size(), 0.0F, arena.data());
 }
 
+bool Net::has_finite_gradients() const {
+  const Arena& arena = impl_->parameters->gradients;
+  return impl_->options.backend->all_finite(arena.size(), arena.data());
+}
+
 void Net::on_gradient_ready(GradientReady hook) { impl_->gradient_ready = std::move(hook); }
 
 void Net::count_layers(std::atomic<std::uint64_t>* counter) { impl_->layer_counter = counter; }

@@ -90,6 +90,7 @@ struct Net::Impl {
   void fuse_layers();
   void fuse_into(std::size_t layer);
   void part_in_place_layers();
+  bool is_written_from_outside(std::size_t blob) const;
   void give_own_top(std::size_t layer);
   Result<void> plan_layouts();
   Result<void> read_in_layout(LayerView& view, LayerWiring& wires, std::size_t bottom,

@@ -115,6 +115,12 @@ Result<std::size_t> Net::Impl::place_parameter(std::size_t layer, int index) {
   const std::size_t slot = known->second;
   ParameterSlot& owner = parameters->layout.slot(slot);
   SPEEDO_TRY(check_shared_shape(message, spec, shape, owner));
+  if (owner.is_statistic != request.is_statistic) {
+    return layer_error(message, fmt::format("parameter '{}' is learned here or in layer '{}' and "
+                                            "kept by forward passes in the other: they cannot "
+                                            "share it",
+                                            spec.name(), owner.layer));
+  }
   SPEEDO_TRY(merge_multiplier(message, spec.name(), "lr_mult", spec.has_lr_mult(), spec.lr_mult(),
                               slot_uses[slot].has_lr_mult, owner.lr_mult));
   SPEEDO_TRY(merge_multiplier(message, spec.name(), "decay_mult", spec.has_decay_mult(),

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include <speedo/backend/backend.hpp>
@@ -313,6 +314,7 @@ Result<float> accumulate_gradients(Net& net, int iter_size) {
     loss += pass_loss;
     net.backward();
   }
+  if (!net.has_finite_gradients()) return std::numeric_limits<float>::quiet_NaN();
   return loss / static_cast<float>(iter_size);
 }
 

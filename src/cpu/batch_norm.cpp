@@ -97,8 +97,10 @@ class VectorBatchNorm final : public BatchNorm {
     }
     matrices_.split_rows(pool_, [&](std::int64_t k, std::int64_t first, std::int64_t rows) {
       const std::int64_t c = k * matrices_.block;
-      norm_backward(norm_rows(rows), coefficients(k), {&at(slope_, c), &at(shift_, c)}, src + first,
-                    dst_at(first), dst_grad + first, src_grad + first);
+      // With fixed statistics the values do not matter, and src may be gone.
+      const float* values = fixed ? dst_grad : src;
+      norm_backward(norm_rows(rows), coefficients(k), {&at(slope_, c), &at(shift_, c)},
+                    values + first, dst_at(first), dst_grad + first, src_grad + first);
     });
   }
 

@@ -227,7 +227,8 @@ ChannelMatrices::ChannelMatrices(const ArrayShape& shape, Layout layout)
       rows(shape.spatial),
       block(layout.block),
       channels(shape.channels) {
-  if (block == 1 && rows == 1) block = blocks, blocks = 1;  // channels lie side by side anyway
+  // Channels lie side by side anyway.
+  if (block == 1 && rows == 1 && blocks > 0) block = blocks, blocks = 1;
   if (blocks == 1) rows *= outer, outer = 1;
 }
 

@@ -84,6 +84,7 @@ class CpuBackend final : public Backend {
     return cpu::dot(pool_, n, x, y);
   }
   double sum_abs(std::int64_t n, const float* x) override { return cpu::sum_abs(pool_, n, x); }
+  bool all_finite(std::int64_t n, const float* x) override { return cpu::all_finite(pool_, n, x); }
 
   void add_row(std::int64_t rows, std::int64_t columns, const float* bias, float* y) override {
     cpu::add_row(pool_, rows, columns, bias, y);

@@ -2,8 +2,8 @@
 
 namespace speedo {
 
-// In what precision products are computed. kBfloat16: convolutions for which oneDNN has such kernels
-// round their operands to bfloat16 and sum in float32; all that is stored stays float32.
+// In what precision products are computed. kBfloat16: convolutions for which oneDNN has such
+// kernels round their operands to bfloat16 and sum in float32; what is stored stays float32.
 enum class CpuPrecision { kFloat32, kBfloat16 };
 
 struct CpuOptions {

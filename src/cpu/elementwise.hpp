@@ -41,6 +41,7 @@ void sgd_step(std::int64_t n, const SgdStep& step, float* weights, float* histor
 
 double dot(ThreadPool& pool, std::int64_t n, const float* x, const float* y);
 double sum_abs(ThreadPool& pool, std::int64_t n, const float* x);
+bool all_finite(ThreadPool& pool, std::int64_t n, const float* x);
 void add_row(ThreadPool& pool, std::int64_t rows, std::int64_t columns, const float* bias,
              float* y);
 void sum_rows(ThreadPool& pool, std::int64_t rows, std::int64_t columns, const float* x,

@@ -30,6 +30,23 @@ HWY_FLATTEN float sum_kernel(std::int64_t n, const float* x) {
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(a, b), hn::Add(c, e))));
 }
 
+// 0, or NaN if an element times 0 is not 0.
+HWY_FLATTEN float finite_kernel(std::int64_t n, const float* x) {
+  const F32 d;
+  const auto zero = hn::Zero(d);
+  const std::int64_t step = lanes(d);
+  auto a = zero, b = zero;
+  std::int64_t i = 0;
+  for (; i + 2 * step <= n; i += 2 * step) {
+    a = hn::MulAdd(zero, hn::LoadU(d, x + i), a);
+    b = hn::MulAdd(zero, hn::LoadU(d, x + i + step), b);
+  }
+  for_each_vector(d, n - i, [&](std::int64_t k, auto access) {
+    a = hn::MulAdd(zero, access.load(d, x + i + k), a);
+  });
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(a, b)));
+}
+
 // The sum of f(x, y) over two arrays, in doubles.
 template <class F>
 HWY_INLINE double sum_doubles(std::int64_t n, const float* x, const float* y, const F& f) {
@@ -83,6 +100,7 @@ namespace speedo::cpu {
 namespace {
 
 HWY_EXPORT(sum_kernel);
+HWY_EXPORT(finite_kernel);
 HWY_EXPORT(dot_kernel);
 HWY_EXPORT(sum_abs_kernel);
 HWY_EXPORT(sum_columns_kernel);
@@ -123,6 +141,12 @@ double sum_abs(ThreadPool& pool, std::int64_t n, const float* x) {
   return sum_parts(pool, n, [&](std::int64_t at, std::int64_t count) {
     return HWY_DYNAMIC_DISPATCH(sum_abs_kernel)(count, x + at);
   });
+}
+
+bool all_finite(ThreadPool& pool, std::int64_t n, const float* x) {
+  return sum_parts(pool, n, [&](std::int64_t at, std::int64_t count) {
+           return static_cast<double>(HWY_DYNAMIC_DISPATCH(finite_kernel)(count, x + at));
+         }) == 0.0;
 }
 
 void add_row(ThreadPool& pool, std::int64_t rows, std::int64_t columns, const float* bias,

@@ -5,7 +5,6 @@
 
 #include <speedo/base/limits.hpp>
 
-#include "base/simd.hpp"
 
 namespace speedo::cpu {
 namespace {
@@ -37,7 +36,6 @@ void zero_row_ends(const Plane& p, float* dst) {
 
 bool is_empty(const Plane& p) { return p.first_y >= p.last_y || p.first_x >= p.last_x; }
 
-SPEEDO_MULTIVERSION
 void copy_strided(std::int64_t n, std::int64_t stride, const float* source, float* target) {
   if (stride == 1) {
     for (std::int64_t i = 0; i < n; ++i) target[i] = source[i];
@@ -48,7 +46,6 @@ void copy_strided(std::int64_t n, std::int64_t stride, const float* source, floa
   }
 }
 
-SPEEDO_MULTIVERSION
 void add_strided(std::int64_t n, std::int64_t stride, const float* source, float* target) {
   if (stride == 1) {
     for (std::int64_t i = 0; i < n; ++i) target[i] += source[i];

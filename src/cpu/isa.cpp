@@ -40,9 +40,10 @@ std::string missing_features([[maybe_unused]] CpuIsa isa) {
 
 void limit_highway([[maybe_unused]] CpuIsa isa) {
 #if defined(__x86_64__)
+  // Better targets have lower bits.
   std::int64_t disabled = 0;
-  if (isa < CpuIsa::kAvx512) disabled |= HWY_AVX3 | HWY_AVX3_DL;
-  if (isa < CpuIsa::kAvx2) disabled |= HWY_AVX2;
+  if (isa < CpuIsa::kAvx512) disabled |= HWY_AVX2 - 1;
+  if (isa < CpuIsa::kAvx2) disabled |= HWY_SSE4 - 1;
   hwy::DisableTargets(disabled);
 #endif
 }

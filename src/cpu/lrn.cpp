@@ -142,6 +142,7 @@ class PlaneLrn final : public AnyLrn {
   template <class Body>
   void for_each_plane(const Body& body) {
     const std::int64_t floats = spatial() * plane_.block;
+    if (floats == 0) return;
     const std::int64_t planes = shape_.batch * sample_floats() / floats;
     pool_.split(planes, 1, [&](std::int64_t first, std::int64_t last, int thread) {
       for (std::int64_t i = first; i < last; ++i) body(i * floats, thread);

@@ -66,12 +66,14 @@ BoundPrimitive::BoundPrimitive(const dnnl::primitive& primitive,
 }
 
 void BoundPrimitive::place(std::size_t argument, const void* place) {
+  thread_stream();  // Writing padding, oneDNN would start OpenMP's threads.
   dnnl::memory& memory = memories_[argument];
   if (memory.get_data_handle() != place) memory.set_data_handle(const_cast<void*>(place));
 }
 
 void BoundPrimitive::run(std::initializer_list<const void*> places) {
   SPEEDO_ASSERT(places.size() == memories_.size());
+  const dnnl::stream& stream = thread_stream();
   std::size_t i = 0;
   for (const void* place : places) {
     // Each time: oneDNN 2 writes zeros into the padding then, and not all its kernels do.
@@ -79,8 +81,8 @@ void BoundPrimitive::run(std::initializer_list<const void*> places) {
     ++i;
   }
   const dnnl_status_t status =
-      dnnl_primitive_execute(primitive_.get(), thread_stream().get(),
-                             static_cast<int>(arguments_.size()), arguments_.data());
+      dnnl_primitive_execute(primitive_.get(), stream.get(), static_cast<int>(arguments_.size()),
+                             arguments_.data());
   SPEEDO_ASSERT(status == dnnl_success);
 }
 

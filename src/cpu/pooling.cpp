@@ -188,8 +188,12 @@ class AveragePooling final : public Pooling {
 
 }  // namespace
 
-Result<std::unique_ptr<Pooling>> make_pooling(const PoolingShape& shape, ThreadPool& pool,
+Result<std::unique_ptr<Pooling>> make_pooling(const PoolingShape& asked, ThreadPool& pool,
                                               Scratch& scratch) {
+  PoolingShape shape = asked;
+  // The stride after the only window may be anything, and nothing shall be sized by it.
+  if (shape.dst_h == 1) shape.stride_h = 1;
+  if (shape.dst_w == 1) shape.stride_w = 1;
   std::unique_ptr<Pooling> made;
   if (!shape.layout.is_plain()) {
     made = make_block_pooling(shape, pool);

@@ -15,7 +15,8 @@
 //   ...HWY_EXPORT(kernel), HWY_DYNAMIC_DISPATCH(kernel)(...)...
 //   #endif
 
-// Processors between SSSE3 and SSE4 are not worth a copy.
-#define HWY_DISABLED_TARGETS HWY_SSSE3
+// Processors between SSSE3 and SSE4 are not worth a copy. SVE's vectors have no size that arrays of
+// them could have; NEON serves those processors.
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 
 #include <hwy/detect_targets.h>

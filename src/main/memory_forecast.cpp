@@ -16,8 +16,8 @@ namespace speedo {
 
 namespace {
 
-// Code of the libraries, and their own buffers, that are touched when layers first run. Fitted: with
-// it, predictions for LeNet to VGG-16 with 1 and 2 threads are within 1 % of the peaks.
+// Code of the libraries, and their own buffers, that are touched when layers first run. Fitted:
+// with it, predictions for LeNet to VGG-16 with 1 and 2 threads are within 1 % of the peaks.
 constexpr std::int64_t kFirstUseBytes = 8 << 20;
 
 struct Part {

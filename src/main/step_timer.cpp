@@ -6,6 +6,8 @@
 
 #include <speedo/backend/backend.hpp>
 
+#include "base/log.hpp"
+
 namespace speedo {
 
 namespace {
@@ -79,6 +81,7 @@ void StepTimer::clear() {
 }
 
 void StepTimer::update() {
+  if (!net_.has_finite_gradients()) SPEEDO_WARN("a gradient is not finite");
   options_.rule->update(iteration_++, net_.weights().data(), net_.gradients().data());
   net_.backend().synchronize();
 }

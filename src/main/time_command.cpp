@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -71,7 +72,7 @@ void add_flags(CLI::App& app, TimeFlags& flags) {
   app.footer(
       "Shares are of the matrix product's rate, measured at the start of the run; operations are\n"
       "counted as the layer's definition has them, so that a faster algorithm can exceed it.\n"
-      "Input blobs hold noise (those of one axis, labels, hold 0).\n\n"
+      "Input blobs hold noise, those read as labels 0.\n\n"
       "Examples:\n"
       "  speedo time -model examples/mnist/lenet_train_test.prototxt -iterations 20\n"
       "  speedo time --train --solver examples/imagenet/resnet50_solver.prototxt --iterations 5");
@@ -157,12 +158,25 @@ Result<Subject> make_subject(const TimeFlags& flags, Phase phase, Backend& backe
 }
 
 // What a caller would provide. Blobs of one axis are labels, of which 0 is always one.
+// The arrays that layers read as labels.
+std::set<const void*> labels_of(const Net& net) {
+  std::set<const void*> labels;
+  for (const Net::LayerView& view : net.layers()) {
+    for (std::size_t i = 1; i < view.bottoms.size(); ++i) {
+      if (view.layer->allow_force_backward(static_cast<int>(i))) continue;
+      labels.insert(view.bottoms[i]->data_identity());
+    }
+  }
+  return labels;
+}
+
 void fill_inputs(Net& net) {
   Random random(0);
+  const std::set<const void*> labels = labels_of(net);
   for (const Net::LayerView& view : net.layers()) {
     if (view.layer->type() != "Input") continue;
     for (Tensor* top : view.tops) {
-      if (top->shape().axes() < 2) continue;
+      if (labels.count(top->data_identity()) > 0) continue;
       std::vector<float> noise(static_cast<std::size_t>(top->count()));
       for (float& value : noise) value = random.gaussian(0.0F, 1.0F);
       top->set_values(net.backend(), noise);

@@ -1,5 +1,8 @@
 // Matrices, sums and memory, the CPU backend against the reference.
 
+#include <algorithm>
+#include <limits>
+
 #include "backend/conformance.hpp"
 #include "cpu/cpu_backend.hpp"
 #include "support/catch.hpp"
@@ -26,6 +29,22 @@ TEST_CASE("sums over vectors agree with the reference") {
   };
   REQUIRE(run(1) == run(2));
   REQUIRE(run(1) == run(3));
+}
+
+TEST_CASE("what is not finite is found wherever it is") {
+  const std::int64_t n = GENERATE(from_range(kSizes));
+  const float bad = GENERATE(std::numeric_limits<float>::infinity(),
+                             -std::numeric_limits<float>::infinity(),
+                             std::numeric_limits<float>::quiet_NaN());
+  auto values = test_values(n, -2.0F, 2.0F, 1);
+  if (n > 0) values[0] = std::numeric_limits<float>::max();
+  Device device(make_cpu_backend(2));
+  CHECK(device.backend().all_finite(n, device.put(values)));
+  for (std::int64_t at = 0; at < n; at += std::max<std::int64_t>(1, n / 7)) {
+    auto damaged = values;
+    damaged[static_cast<std::size_t>(at)] = bad;
+    CHECK_FALSE(device.backend().all_finite(n, device.put(damaged)));
+  }
 }
 
 TEST_CASE("row operations agree with the reference") {

@@ -112,6 +112,47 @@ TEST_CASE("a blob that is summed several times is not overwritten meanwhile", "[
   CHECK(shared.values.at("twice") == kept.values.at("twice"));
 }
 
+TEST_CASE("a blob that is summed with itself has each summand's gradient", "[memory]") {
+  const auto backend = make_reference_backend();
+  for (const std::vector<std::string>& summands :
+       {std::vector<std::string>{"a", "a"}, {"a", "a", "a"}, {"a", "a", "a", "a"},
+        {"a", "b", "a", "a"}}) {
+    const std::string text = kLabels + kImages + conv("a", "data", 4) + conv("b", "a", 4) +
+                             layer("sum", "Eltwise", summands) + product("score", "sum") +
+                             layer("loss", "SoftmaxWithLoss", {"score", "label"});
+    INFO(text);
+    NetOptions options;
+    const NetRun shared = run_net(text, *backend, options);
+    options.keep_blobs = true;
+    check_close("parameters", shared.parameter_gradients,
+                run_net(text, *backend, options).parameter_gradients);
+  }
+}
+
+TEST_CASE("an input that a layer changes in place is found by its name", "[memory]") {
+  const auto backend = make_reference_backend();
+  NetOptions options;
+  options.backend = backend.get();
+  const std::string type = GENERATE("Scale", "PReLU", "BatchNorm");
+  INFO(type);
+  const auto net = make_net(kLabels + kImages + in_place(type, "data") + product("score", "data") +
+                                layer("loss", "SoftmaxWithLoss", {"score", "label"}),
+                            options);
+  std::vector<float> losses;
+  for (int pass = 0; pass < 2; ++pass) {
+    std::vector<float> images(2 * 3 * 8 * 8);
+    for (std::size_t i = 0; i < images.size(); ++i) images[i] = static_cast<float>(i % 7) - 2.0F;
+    net->blob("data")->set_values(*backend, images);
+    net->clear_gradients();
+    const auto loss = net->forward();
+    REQUIRE(loss.has_value());
+    losses.push_back(*loss);
+    net->backward();
+    CHECK(backend->sum_abs(net->gradients().size(), net->gradients().data()) > 0.0);
+  }
+  CHECK(losses[0] == losses[1]);
+}
+
 TEST_CASE("a sum, and a gradient that is handed on, stay where they are", "[memory]") {
   const auto backend = make_reference_backend();
   NetOptions options;
@@ -150,12 +191,22 @@ TEST_CASE("outputs, inputs and blobs asked for stay", "[memory]") {
   CHECK(net->blob("cat")->gradients(*backend) == kept.gradients.at("cat"));
 }
 
+// Frozen statistics under a scale that is trained, as nets are fine-tuned.
+std::string fine_tuned_net() {
+  return kLabels + kImages + conv("a", "data", 8) +
+         "layer { name: 'bn' type: 'BatchNorm' bottom: 'a' top: 'a' "
+         "batch_norm_param { use_global_stats: true } }\n"
+         "layer { name: 's' type: 'Scale' bottom: 'a' top: 'a' }\n" +
+         product("score", "a") + layer("loss", "SoftmaxWithLoss", {"score", "label"});
+}
+
 TEST_CASE("a plan takes no memory and tells how much it would be", "[memory]") {
   int allocations = 0;
   const auto backend = make_reference_backend(LayoutKind::kBlocked16, &allocations);
   NetOptions options;
   options.backend = backend.get();
   options.plan_only = true;
+  CHECK(make_net(fine_tuned_net(), options)->memory().blob_bytes > 0);
   const auto planned = make_net(branched_net(), options);
   NetOptions test_options = options;
   test_options.phase = Phase::kTest;

@@ -107,6 +107,18 @@ TEST_CASE("a filler that fails names its layer", "[parameters]") {
   CHECK(error.message.find("layer 'x'") != std::string::npos);
 }
 
+TEST_CASE("what forward passes keep is not shared with what is learned", "[parameters]") {
+  const std::string normalized =
+      kData +
+      "layer { name: 'bn' type: 'BatchNorm' bottom: 'data' top: 'n' "
+      "param { name: 'm' lr_mult: 0 } }\n";
+  const std::string scaled =
+      "layer { name: 's' type: 'Scale' bottom: 'n' top: 's' param { name: 'm' lr_mult: 0 } }\n";
+  const Error error = net_error(normalized + scaled);
+  CHECK(error.message.find("layer 's'") != std::string::npos);
+  CHECK(error.message.find("'m'") != std::string::npos);
+}
+
 TEST_CASE("a test net uses the training net's weights", "[parameters]") {
   const std::string text = kData + product("a", "data");
   const auto train = make_net(text);

@@ -35,19 +35,6 @@ void read_blobs(const Net& net, NetRun& run) {
   }
 }
 
-void check_close(const std::string& what, const std::vector<float>& a,
-                 const std::vector<float>& b) {
-  INFO(what);
-  REQUIRE(a.size() == b.size());
-  double largest = 1e-3, difference = 0.0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    REQUIRE(std::isfinite(a[i]));
-    largest = std::max(largest, std::fabs(double{b[i]}));
-    difference = std::max(difference, std::fabs(double{a[i]} - double{b[i]}));
-  }
-  CHECK(difference <= 1e-5 * largest);
-}
-
 }  // namespace
 
 NetRun run_net(const std::string& text, Backend& backend, NetOptions options, int passes) {
@@ -82,6 +69,19 @@ NetRun run_net(const std::string& text, Backend& backend, NetOptions options, in
     run.values[output] = net.blob(output)->values(backend);
   }
   return run;
+}
+
+void check_close(const std::string& what, const std::vector<float>& a,
+                 const std::vector<float>& b) {
+  INFO(what);
+  REQUIRE(a.size() == b.size());
+  double largest = 1e-3, difference = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    REQUIRE(std::isfinite(a[i]));
+    largest = std::max(largest, std::fabs(double{b[i]}));
+    difference = std::max(difference, std::fabs(double{a[i]} - double{b[i]}));
+  }
+  CHECK(difference <= 1e-5 * largest);
 }
 
 void check_close(const NetRun& a, const NetRun& b) {

@@ -21,7 +21,9 @@ struct NetRun {
 // "label" gets whole numbers below 3. Blobs are read if they are kept.
 NetRun run_net(const std::string& text, Backend& backend, NetOptions options, int passes = 2);
 
-// Same keys, and |a - b| <= 1e-5 times the largest of each array.
+// |a - b| <= 1e-5 times the largest; of runs: of each array, and the same keys.
+void check_close(const std::string& what, const std::vector<float>& a,
+                 const std::vector<float>& b);
 void check_close(const NetRun& a, const NetRun& b);
 
 // Pieces of prototxt.

@@ -1,10 +1,12 @@
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include <speedo/base/limits.hpp>
 #include <speedo/core/solver.hpp>
 
+#include "core/net_support.hpp"
 #include "core/solver_support.hpp"
 
 namespace speedo {
@@ -216,6 +218,29 @@ TEST_CASE("losses that are not finite change nothing and end the run in time", "
   CHECK(result.error().message.find("base_lr") != std::string::npos);
   CHECK(solver->iteration() == 3 + kNonFiniteRunsMax - 1);
   CHECK(weights_of(*solver) == before);
+}
+
+TEST_CASE("a gradient that is not finite makes the loss not finite", "[solver]") {
+  const auto net = make_net(
+      "layer { name: 'data' type: 'Input' top: 'data' input_param { shape { dim: 2 dim: 3 dim: 8 "
+      "dim: 8 } } }\n"
+      "layer { name: 'label' type: 'Input' top: 'label' input_param { shape { dim: 2 } } }\n"
+      "layer { name: 'conv' type: 'Convolution' bottom: 'data' top: 'conv' convolution_param { "
+      "num_output: 16 kernel_size: 3 weight_filler { type: 'msra' } } }\n"
+      "layer { name: 'relu' type: 'ReLU' bottom: 'conv' top: 'conv' }\n"
+      "layer { name: 'ip' type: 'InnerProduct' bottom: 'conv' top: 'ip' inner_product_param { "
+      "num_output: 3 weight_filler { type: 'msra' } } }\n"
+      "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }\n");
+  std::vector<float> images(2 * 3 * 8 * 8, 0.5F);
+  net->blob("data")->set_values(test_backend(), images);
+  const auto finite = accumulate_gradients(*net, 1);
+  REQUIRE(finite.has_value());
+  CHECK(std::isfinite(*finite));
+  images[100] = std::numeric_limits<float>::quiet_NaN();
+  net->blob("data")->set_values(test_backend(), images);
+  const auto damaged = accumulate_gradients(*net, 1);
+  REQUIRE(damaged.has_value());
+  CHECK(std::isnan(*damaged));
 }
 
 TEST_CASE("losses that are not finite leave no trace in statistics", "[solver]") {

@@ -91,6 +91,9 @@ class ReferenceBackend final : public Backend {
     for (std::int64_t i = 0; i < n; ++i) sum += std::fabs(x[i]);
     return sum;
   }
+  bool all_finite(std::int64_t n, const float* x) override {
+    return std::all_of(x, x + n, [](float value) { return std::isfinite(value); });
+  }
 
   void add_row(std::int64_t rows, std::int64_t columns, const float* bias, float* y) override {
     for (std::int64_t i = 0; i < rows * columns; ++i) y[i] += bias[i % columns];

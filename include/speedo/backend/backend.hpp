@@ -62,6 +62,8 @@ class Backend {
   // Reductions wait for the result and sum in double.
   virtual double dot(std::int64_t n, const float* x, const float* y) = 0;
   virtual double sum_abs(std::int64_t n, const float* x) = 0;
+  // Whether no element is infinite or NaN.
+  virtual bool all_finite(std::int64_t n, const float* x) = 0;
 
   // Rows x columns matrices, row major: y[r][c] += bias[c]; sum[c] += sum over r of x[r][c].
   virtual void add_row(std::int64_t rows, std::int64_t columns, const float* bias, float* y) = 0;
@@ -130,7 +132,8 @@ class Backend {
   };
   virtual SoftmaxLoss softmax_loss(SoftmaxShape shape, const float* probability,
                                    const float* labels, bool has_ignore, int ignore_label) = 0;
-  // grad = scale * (probability - onehot(label)), 0 where the label is ignored.
+  // grad = scale * (probability - onehot(label)), 0 where the label is ignored. Requires: labels
+  // that softmax_loss() found no fault with.
   virtual void softmax_loss_backward(SoftmaxShape shape, const float* probability,
                                      const float* labels, bool has_ignore, int ignore_label,
                                      float scale, float* grad) = 0;

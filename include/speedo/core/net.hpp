@@ -64,6 +64,9 @@ class Net {
   // several). Adds to parameter gradients (clear_gradients() resets them).
   void backward();
   void clear_gradients();
+  // Whether no gradient of a parameter is infinite or NaN. The loss alone does not tell: some
+  // kernels' max(NaN, 0) is 0.
+  bool has_finite_gradients() const;
 
   // Called during backward() when the gradients of arena elements [offset, offset+count) are final
   // for this pass; the last layer's come first. Each learnable range is reported exactly once.

@@ -128,7 +128,7 @@ class Solver {
 };
 
 // iter_size forward and backward passes, gradients summed in the net's arena (cleared first).
-// Returns the mean loss.
+// Returns the mean loss, or NaN if a gradient is not finite.
 Result<float> accumulate_gradients(Net& net, int iter_size);
 
 }  // namespace speedo

@@ -73,7 +73,7 @@ Fused BatchNormLayer::fuse(Layer& next, bool with_backward) {
 }
 
 bool BatchNormLayer::needs_bottom() const {
-  return !uses_global_ || (scale_ != nullptr && scale_->scale_grad() != nullptr);
+  return !uses_global_ || (scale_ != nullptr && scale_->trains_scale());
 }
 
 Result<void> BatchNormLayer::prepare(Tensors bottoms, Tensors tops, bool trains) {

@@ -30,6 +30,10 @@ Result<void> ConcatLayer::setup(const LayerContext& context, Tensors bottoms, Te
 Result<void> ConcatLayer::reshape(Tensors bottoms, Tensors tops) {
   std::vector<std::int64_t> dims = bottoms[0]->shape().dims();
   const auto axis = static_cast<std::size_t>(axis_);
+  if (axis >= dims.size()) {
+    return error(fmt::format("its bottoms have no axis {}: {}", axis_,
+                             to_string(bottoms[0]->shape())));
+  }
   for (const Tensor* bottom : bottoms.subspan(1)) {
     std::vector<std::int64_t> other = bottom->shape().dims();
     const std::int64_t size = axis < other.size() ? other[axis] : 0;

@@ -27,8 +27,9 @@ class ScaleLayer final : public Layer {
   bool is_learned_per_channel() const { return is_per_channel_; }
   const float* scale() { return parameter(0).data(); }
   const float* bias() { return has_bias_ ? parameter(bias_index()).data() : nullptr; }
+  bool trains_scale() const { return parameter_needs_grad(0); }
   // Null if it is not trained.
-  float* scale_grad() { return parameter_needs_grad(0) ? parameter(0).grad() : nullptr; }
+  float* scale_grad() { return trains_scale() ? parameter(0).grad() : nullptr; }
   float* bias_grad();
 
  private:

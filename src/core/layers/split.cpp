@@ -18,12 +18,15 @@ void SplitLayer::backward(Tensors tops, const std::vector<bool>& propagate, Tens
   if (!propagate[0]) return;
   const std::int64_t count = bottoms[0]->storage_count();
   float* sum = bottoms[0]->grad();
-  const auto shared =
-      std::find_if(tops.begin(), tops.end(), [&](const Tensor* top) { return top->grad() == sum; });
-  const auto first = shared == tops.end() ? tops.begin() : shared;
-  if (shared == tops.end()) backend().copy(count, (*first)->grad(), sum);
-  for (auto top = tops.begin(); top != tops.end(); ++top) {
-    if (top != first) backend().axpby(count, 1.0F, (*top)->grad(), 1.0F, sum);
+  // Tops that are summed again have the sum's own memory for their gradients, maybe several.
+  const auto is_sum = [&](const Tensor* top) { return top->grad() == sum; };
+  const auto shared = std::count_if(tops.begin(), tops.end(), is_sum);
+  if (shared == 0) backend().copy(count, tops[0]->grad(), sum);
+  if (shared > 1) {
+    backend().axpby(count, 0.0F, sum, static_cast<float>(shared), sum);
+  }
+  for (std::size_t i = shared == 0 ? 1 : 0; i < tops.size(); ++i) {
+    if (!is_sum(tops[i])) backend().axpby(count, 1.0F, tops[i]->grad(), 1.0F, sum);
   }
 }
 
