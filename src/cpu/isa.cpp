@@ -90,9 +90,11 @@ Result<void> limit_cpu_isa(CpuIsa isa) {
         ErrorCode::kUsage,
         fmt::format("the instruction set is {} since the first backend was made", name(cpu_isa()))};
   }
+  if (!cpu::limit_onednn(isa)) {
+    return Error{ErrorCode::kUsage, "this oneDNN takes no limit of its instruction set"};
+  }
   isa_limit.store(isa);
   limit_highway(isa);
-  cpu::limit_onednn(isa);
   return {};
 }
 

@@ -16,8 +16,8 @@ bool has_onednn();
 // "oneDNN 2.6.3", or empty without it.
 std::string onednn_version();
 
-// Holds oneDNN to an instruction set.
-void limit_onednn(CpuIsa isa);
+// Holds oneDNN to an instruction set; false if it was built to take no limit, or has run before.
+bool limit_onednn(CpuIsa isa);
 
 // Whether oneDNN has vector kernels of its own (not reference loops) for the pass.
 bool onednn_serves(const ConvolutionShape& shape, ConvolutionPass pass);

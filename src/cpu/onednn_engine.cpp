@@ -17,17 +17,16 @@ std::string onednn_version() {
   return fmt::format("oneDNN {}.{}.{}", version->major, version->minor, version->patch);
 }
 
-void limit_onednn(CpuIsa isa) {
+bool limit_onednn(CpuIsa isa) {
   switch (isa) {
     case CpuIsa::kPortable:
-      dnnl::set_max_cpu_isa(dnnl::cpu_isa::sse41);
-      break;
+      return dnnl::set_max_cpu_isa(dnnl::cpu_isa::sse41) == dnnl::status::success;
     case CpuIsa::kAvx2:
-      dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2);
-      break;
+      return dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2) == dnnl::status::success;
     case CpuIsa::kAvx512:
       break;
   }
+  return true;
 }
 
 void onednn_gemm(Op a_op, Op b_op, Backend::GemmShape shape, float alpha, GemmMatrix a,
