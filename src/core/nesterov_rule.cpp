@@ -34,17 +34,11 @@ void NesterovRule::compute_update(std::int64_t iteration, const float* weights,
   const float momentum = solver().momentum();
   for (const ParameterSlot& slot : layout().slots()) {
     if (slot.is_statistic) continue;
-    const Decay decay = decay_of(slot);
-    SgdStep step;
-    step.rate = base * slot.lr_mult;
-    step.momentum = momentum;
-    step.scale = scale;
-    step.l1 = decay.l1;
-    step.l2 = decay.l2;
     float* const history = history_.data() + slot.offset;
     float* const update = gradients + slot.offset;
     backend().copy(slot.count(), history, before_.data());
-    backend().sgd_update(slot.count(), step, weights + slot.offset, history, update);
+    backend().sgd_update(slot.count(), step_of(slot, scale, base), weights + slot.offset, history,
+                         update);
     backend().axpby(slot.count(), -momentum, before_.data(), 1.0F + momentum, update);
   }
 }

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "caffe.pb.h"
+#include <speedo/backend/backend.hpp>
 
 namespace speedo {
 
@@ -16,15 +16,6 @@ Result<std::unique_ptr<UpdateRule>> SgdRule::create(const caffe::SolverParameter
 SgdRule::SgdRule(const caffe::SolverParameter& solver, const ParameterLayout& layout,
                  Backend& backend, Arena history)
     : UpdateRule(solver, layout, backend), history_(std::move(history)) {}
-
-SgdStep SgdRule::step_of(const ParameterSlot& slot, float scale, float rate) const {
-  const Decay decay = decay_of(slot);
-  return {.rate = rate * slot.lr_mult,
-          .momentum = solver().momentum(),
-          .scale = scale,
-          .l2 = decay.l2,
-          .l1 = decay.l1};
-}
 
 void SgdRule::compute_update(std::int64_t iteration, const float* weights, float* gradients) {
   const float scale = gradient_scale(gradients);

@@ -3,7 +3,6 @@
 #include <memory>
 #include <vector>
 
-#include <speedo/backend/backend.hpp>
 #include <speedo/core/update_rule.hpp>
 
 namespace speedo {
@@ -23,8 +22,6 @@ class SgdRule final : public UpdateRule {
  private:
   SgdRule(const caffe::SolverParameter& solver, const ParameterLayout& layout, Backend& backend,
           Arena history);
-  // The step of the slot, the gradients' factor and the iteration's rate given.
-  SgdStep step_of(const ParameterSlot& slot, float scale, float rate) const;
 
   Arena history_;
 };

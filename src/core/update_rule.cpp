@@ -149,10 +149,14 @@ float UpdateRule::gradient_scale(const float* gradients) const {
   return static_cast<float>(factor) * mean;
 }
 
-UpdateRule::Decay UpdateRule::decay_of(const ParameterSlot& slot) const {
+SgdStep UpdateRule::step_of(const ParameterSlot& slot, float gradient_scale, float rate) const {
   const float decay = solver_->weight_decay() * slot.decay_mult;
-  if (solver_->regularization_type() == "L1") return {.l1 = decay, .l2 = 0.0F};
-  return {.l1 = 0.0F, .l2 = decay};
+  const bool is_l1 = solver_->regularization_type() == "L1";
+  return {.rate = rate * slot.lr_mult,
+          .momentum = solver_->momentum(),
+          .scale = gradient_scale,
+          .l2 = is_l1 ? 0.0F : decay,
+          .l1 = is_l1 ? decay : 0.0F};
 }
 
 void UpdateRule::save(caffe::SolverState& state, std::int64_t iteration) {

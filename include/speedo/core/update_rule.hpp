@@ -16,6 +16,7 @@ class SolverState;
 namespace speedo {
 
 class Backend;
+struct SgdStep;
 
 // The rate of `iteration` by the solver's lr_policy (fixed, step, exp, inv, multistep, poly,
 // sigmoid), before lr_mult. A pure function of the iteration: a resumed run has the rates of an
@@ -70,12 +71,9 @@ class UpdateRule {
   // What the summed gradient is multiplied with before anything else: Caffe's clip factor, found on
   // the sum, divided by iter_size.
   float gradient_scale(const float* gradients) const;
-  // weight_decay x decay_mult of a parameter, as the coefficient of the weight and of its sign.
-  struct Decay {
-    float l1 = 0.0F;
-    float l2 = 0.0F;
-  };
-  Decay decay_of(const ParameterSlot& slot) const;
+  // What to do with a parameter's gradient: gradient_scale() and rate() of the iteration given,
+  // weight_decay x decay_mult as the coefficient of the weight or of its sign.
+  SgdStep step_of(const ParameterSlot& slot, float gradient_scale, float rate) const;
 
  private:
   double squared_norm(const float* gradients) const;

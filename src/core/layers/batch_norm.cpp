@@ -91,10 +91,8 @@ Result<void> BatchNormLayer::prepare(Tensors bottoms, Tensors tops, bool trains)
     statistic->reshape({channels_});
     SPEEDO_TRY(allocate(*statistic));
   }
-  keeps_copy_ = trains && tops[0] == bottoms[0] && needs_bottom();
-  if (!keeps_copy_) return {};
-  copy_.reshape({bottoms[0]->storage_count()});
-  return allocate(copy_);
+  copy_.plan(trains && tops[0] == bottoms[0] && needs_bottom(), *bottoms[0]);
+  return copy_.is_kept() ? allocate(copy_.tensor()) : Result<void>();
 }
 
 OperationInfo BatchNormLayer::info() const {
@@ -102,7 +100,7 @@ OperationInfo BatchNormLayer::info() const {
 }
 
 std::int64_t BatchNormLayer::workspace_bytes() const {
-  return bytes_of(mean_) + bytes_of(variance_) + (keeps_copy_ ? bytes_of(copy_) : 0);
+  return bytes_of(mean_) + bytes_of(variance_) + copy_.bytes();
 }
 
 const float* BatchNormLayer::gamma() const { return scale_ != nullptr ? scale_->scale() : nullptr; }
@@ -130,11 +128,8 @@ void BatchNormLayer::add_to_running_statistics(std::int64_t count) {
 }
 
 Result<void> BatchNormLayer::forward(Tensors bottoms, Tensors tops) {
-  const float* bottom = bottoms[0]->data();
-  if (keeps_copy_) {
-    backend().copy(copy_.count(), bottom, copy_.data());
-    bottom = copy_.data();
-  }
+  copy_.save(backend(), *bottoms[0]);
+  const float* bottom = copy_.values(*bottoms[0]);
   if (uses_global_) {
     read_running_statistics();
     operation_->forward_fixed(bottom, mean_.data(), variance_.data(), gamma(), beta(),
@@ -150,7 +145,7 @@ void BatchNormLayer::backward(Tensors tops, const std::vector<bool>& propagate, 
   // Layers are fused only where their gradients go on down.
   SPEEDO_ASSERT(propagate[0] || (scale_ == nullptr && relu_ == nullptr));
   if (!propagate[0]) return;
-  operation_->backward(keeps_copy_ ? copy_.data() : bottoms[0]->data(), tops[0]->data(),
+  operation_->backward(copy_.values(*bottoms[0]), tops[0]->data(),
                        tops[0]->grad(), mean_.data(), variance_.data(), gamma(), uses_global_,
                        bottoms[0]->grad(), scale_ != nullptr ? scale_->scale_grad() : nullptr,
                        scale_ != nullptr ? scale_->bias_grad() : nullptr);

@@ -3,6 +3,8 @@
 #include <speedo/backend/operations.hpp>
 #include <speedo/core/layer.hpp>
 
+#include "core/layers/bottom_copy.hpp"
+
 namespace speedo {
 
 class ReluLayer;
@@ -22,7 +24,7 @@ class BatchNormLayer final : public Layer {
   bool keeps_bottom() const override { return true; }
   LayoutRule layout_rule() const override { return LayoutRule::kSame; }
   Fused fuse(Layer& next, bool with_backward) override;
-  bool backward_reads_bottom(int) const override { return needs_bottom() && !keeps_copy_; }
+  bool backward_reads_bottom(int) const override { return needs_bottom() && !copy_.is_kept(); }
   bool backward_reads_top(int) const override { return relu_ != nullptr; }
   bool gradients_may_share(int, int) const override { return true; }
   OperationInfo info() const override;
@@ -48,8 +50,7 @@ class BatchNormLayer final : public Layer {
   ReluLayer* relu_ = nullptr;
   std::unique_ptr<BatchNorm> operation_;
   Tensor mean_, variance_;  // of the pass
-  bool keeps_copy_ = false;
-  Tensor copy_;  // the bottom's values, where the top takes their place
+  BottomCopy copy_;
 };
 
 }  // namespace speedo

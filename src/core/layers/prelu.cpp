@@ -51,16 +51,14 @@ Result<void> PreluLayer::prepare(Tensors bottoms, Tensors tops, bool trains) {
   const std::int64_t count = bottoms[0]->storage_count();
   shape_ = channel_shared_ ? ArrayShape{1, 1, count} : bottoms[0]->array_shape();
   layout_ = channel_shared_ ? Layout{} : bottoms[0]->layout();
-  keeps_copy_ = trains && tops[0] == bottoms[0];
-  if (!keeps_copy_) return {};
-  copy_.reshape({count});
-  return allocate(copy_);
+  copy_.plan(trains && tops[0] == bottoms[0], *bottoms[0]);
+  return copy_.is_kept() ? allocate(copy_.tensor()) : Result<void>();
 }
 
-std::int64_t PreluLayer::workspace_bytes() const { return keeps_copy_ ? bytes_of(copy_) : 0; }
+std::int64_t PreluLayer::workspace_bytes() const { return copy_.bytes(); }
 
 Result<void> PreluLayer::forward(Tensors bottoms, Tensors tops) {
-  if (keeps_copy_) backend().copy(copy_.count(), bottoms[0]->data(), copy_.data());
+  copy_.save(backend(), *bottoms[0]);
   backend().prelu_forward(shape_, layout_, parameter(0).data(), bottoms[0]->data(),
                           tops[0]->data());
   return {};
@@ -71,8 +69,7 @@ void PreluLayer::backward(Tensors tops, const std::vector<bool>& propagate, Tens
   float* bottom_grad = propagate[0] ? bottoms[0]->grad() : nullptr;
   if (slope_grad == nullptr && bottom_grad == nullptr) return;
   backend().prelu_backward(shape_, layout_, parameter(0).data(),
-                           keeps_copy_ ? copy_.data() : bottoms[0]->data(), tops[0]->grad(),
-                           bottom_grad, slope_grad);
+                           copy_.values(*bottoms[0]), tops[0]->grad(), bottom_grad, slope_grad);
 }
 
 }  // namespace speedo

@@ -2,6 +2,8 @@
 
 #include <speedo/core/layer.hpp>
 
+#include "core/layers/bottom_copy.hpp"
+
 namespace speedo {
 
 // top = max(bottom, 0) + slope min(bottom, 0), the slope learned for each channel, or one for all
@@ -12,7 +14,7 @@ class PreluLayer final : public Layer {
   bool allows_in_place() const override { return true; }
   bool keeps_bottom() const override { return true; }
   LayoutRule layout_rule() const override { return LayoutRule::kSame; }
-  bool backward_reads_bottom(int) const override { return !keeps_copy_; }
+  bool backward_reads_bottom(int) const override { return !copy_.is_kept(); }
   bool backward_reads_top(int) const override { return false; }
   bool gradients_may_share(int, int) const override { return true; }
   std::int64_t workspace_bytes() const override;
@@ -26,8 +28,7 @@ class PreluLayer final : public Layer {
   bool channel_shared_ = false;
   ArrayShape shape_;  // as the slopes see it
   Layout layout_;
-  bool keeps_copy_ = false;
-  Tensor copy_;  // the bottom's values, where the top takes their place
+  BottomCopy copy_;
 };
 
 }  // namespace speedo

@@ -56,17 +56,15 @@ Result<void> ScaleLayer::reshape(Tensors bottoms, Tensors tops) {
 }
 
 Result<void> ScaleLayer::prepare(Tensors bottoms, Tensors tops, bool trains) {
-  keeps_copy_ = trains && tops[0] == bottoms[0] && scale_is_trained();
-  if (!keeps_copy_) return {};
-  copy_.reshape({bottoms[0]->storage_count()});
-  return allocate(copy_);
+  copy_.plan(trains && tops[0] == bottoms[0] && scale_is_trained(), *bottoms[0]);
+  return copy_.is_kept() ? allocate(copy_.tensor()) : Result<void>();
 }
 
 bool ScaleLayer::backward_reads_bottom(int bottom) const {
-  return bottom == 1 || (scale_is_trained() && !keeps_copy_);
+  return bottom == 1 || (scale_is_trained() && !copy_.is_kept());
 }
 
-std::int64_t ScaleLayer::workspace_bytes() const { return keeps_copy_ ? bytes_of(copy_) : 0; }
+std::int64_t ScaleLayer::workspace_bytes() const { return copy_.bytes(); }
 
 float* ScaleLayer::bias_grad() {
   const bool trained = has_bias_ && parameter_needs_grad(bias_index());
@@ -75,7 +73,7 @@ float* ScaleLayer::bias_grad() {
 
 Result<void> ScaleLayer::forward(Tensors bottoms, Tensors tops) {
   const ChannelView view = channel_view(*bottoms[0], shape_);
-  if (keeps_copy_) backend().copy(copy_.count(), bottoms[0]->data(), copy_.data());
+  copy_.save(backend(), *bottoms[0]);
   backend().scale_channels(view.shape, view.layout, is_learned_ ? scale() : bottoms[1]->data(),
                            bias(), bottoms[0]->data(), tops[0]->data());
   return {};
@@ -83,7 +81,7 @@ Result<void> ScaleLayer::forward(Tensors bottoms, Tensors tops) {
 
 void ScaleLayer::backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) {
   const ChannelView view = channel_view(*bottoms[0], shape_);
-  const float* bottom = keeps_copy_ ? copy_.data() : bottoms[0]->data();
+  const float* bottom = copy_.values(*bottoms[0]);
   float* scale_sum = nullptr;
   if (is_learned_) {
     scale_sum = scale_grad();

@@ -2,6 +2,8 @@
 
 #include <speedo/core/layer.hpp>
 
+#include "core/layers/bottom_copy.hpp"
+
 namespace speedo {
 
 // top = bottom x scale (+ bias), both repeated over the axes that the scale does not have. The
@@ -39,8 +41,7 @@ class ScaleLayer final : public Layer {
   bool is_learned_ = true, has_bias_ = false, is_per_channel_ = false;
   ArrayShape shape_;  // the bottom as outer x scale x inner
   LayoutRule layout_rule_ = LayoutRule::kPlain;
-  bool keeps_copy_ = false;
-  Tensor copy_;  // the bottom's values, where the top takes their place
+  BottomCopy copy_;
 };
 
 }  // namespace speedo
