@@ -7,6 +7,7 @@
 
 #include "cpu/convolution_gray.hpp"
 #include "cpu/convolution_im2col.hpp"
+#include "cpu/convolution_narrow.hpp"
 #include "cpu/isa.hpp"
 #include "cpu/onednn.hpp"
 
@@ -31,6 +32,9 @@ class ChosenConvolution final : public Convolution {
       if (gray_serves(shape, pass, workplace)) {
         if (gray_ == nullptr) gray_ = make_gray_kernels(shape, workplace);
         chosen = gray_.get();
+      } else if (narrow_serves(shape, pass, workplace)) {
+        if (narrow_ == nullptr) narrow_ = make_narrow_kernels(shape, workplace);
+        chosen = narrow_.get();
       } else if (onednn_serves(shape, pass)) {
         if (onednn_ == nullptr) onednn_ = make_onednn_kernels(shape, workplace);
         chosen = onednn_.get();
@@ -79,7 +83,7 @@ class ChosenConvolution final : public Convolution {
   }
 
   ConvolutionShape shape_;
-  std::unique_ptr<ConvolutionKernels> gray_, onednn_, im2col_;
+  std::unique_ptr<ConvolutionKernels> gray_, narrow_, onednn_, im2col_;
   std::array<ConvolutionKernels*, kConvolutionPasses.size()> by_pass_{};
 };
 

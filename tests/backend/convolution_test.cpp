@@ -78,6 +78,10 @@ std::vector<ConvolutionShape> blocked_shapes() {
       make_shape({4, 17, 23, 1}, {7, 5}, {3, 3}, {1, 1}, {1, 1}, {1, 1}),
       make_shape({2, 24, 40, 1}, {6, 6}, {1, 1}, {1, 1}, {0, 0}, {1, 1}),
       make_shape({2, 5, 3, 1}, {6, 6}, {3, 3}, {1, 1}, {1, 1}, {1, 1}),
+      // The same with strides, windows in the padding, more positions than are held at once.
+      make_shape({3, 9, 18, 1}, {13, 10}, {5, 4}, {2, 3}, {2, 1}, {1, 1}),
+      make_shape({2, 5, 34, 1}, {3, 2}, {3, 3}, {1, 1}, {3, 4}, {1, 1}),
+      make_shape({1, 6, 19, 1}, {19, 23}, {5, 5}, {1, 1}, {2, 2}, {1, 1}),
       // First layers.
       make_shape({4, 1, 20, 1}, {12, 12}, {5, 5}, {1, 1}, {0, 0}, {1, 1}),
       make_shape({3, 1, 50, 1}, {31, 17}, {3, 2}, {2, 3}, {0, 0}, {1, 1}),
@@ -289,7 +293,7 @@ TEST_CASE("bfloat16 is used in all three passes of a blocked convolution") {
 
 TEST_CASE("the same thread count gives the same bits") {
   ConvolutionShape shape = GENERATE(from_range(blocked_shapes()));
-  const auto kind = GENERATE(LayoutKind::kPlain, LayoutKind::kBlocked16);
+  const auto kind = GENERATE(LayoutKind::kPlain, LayoutKind::kBlocked16, LayoutKind::kChannelsLast);
   shape.src_layout = layout_of(kind, shape.channels);
   shape.dst_layout = layout_of(kind, shape.outputs);
   const Arrays arrays(shape);
@@ -338,6 +342,16 @@ TEST_CASE("a convolution says what it is made of") {
   REQUIRE(info.forward_flops == 2.0 * 2 * 32 * 100 * 16 * 9);
   REQUIRE(info.backward_flops == 2.0 * info.forward_flops);
   REQUIRE(!info.kernel.empty());
+}
+
+TEST_CASE("channels that fill vectors badly have kernels of their own") {
+  auto shape = make_shape({2, 5, 34, 1}, {9, 9}, {5, 5}, {1, 1}, {0, 0}, {1, 1});
+  shape.src_layout = layout_of(LayoutKind::kChannelsLast, shape.channels);
+  shape.dst_layout = layout_of(LayoutKind::kChannelsLast, shape.outputs);
+  Device device(make_cpu_backend(1));
+  const auto made = device.backend().make_convolution(shape);
+  REQUIRE(made.has_value());
+  REQUIRE((*made)->info().kernel.find("cpu narrow") != std::string::npos);
 }
 
 }  // namespace
