@@ -7,6 +7,7 @@
 #include <speedo/train/trainer.hpp>
 
 #include "main/parts.hpp"
+#include "main/private_redis.hpp"
 
 namespace speedo {
 
@@ -14,13 +15,16 @@ namespace speedo {
 struct StepTimes {
   double mean_seconds = 0.0;   // without the tenth at either end
   double spread = 0.0;         // standard deviation over mean, of the same ones
+  double cycle_seconds = 0.0;  // mean of the same kind, with the exchange
   std::uint64_t samples = 0;   // images of a mini-batch
 };
 
-// Lets `trainers` trainers with backends of `compute` each train the job at once for so long,
-// without exchange, and measures their steps. Errors: those of the net and its data.
+// Lets `trainers` trainers with backends of `compute` each train the job at once for so long, and
+// measures their steps: without exchange, or with `redis` while each reads its weights from there,
+// contributes, and has that merged, as workers of an asynchronous cluster do. Errors: those of the
+// net, of its data, and of the store.
 Result<StepTimes> measure_steps(const JobSpec& job, int trainers, const ComputeOptions& compute,
-                                double seconds);
+                                double seconds, const PrivateRedis* redis = nullptr);
 
 // Mean and spread without the tenth at either end. Requires: not empty.
 StepTimes trimmed(std::vector<double> values);

@@ -13,6 +13,9 @@
 namespace speedo {
 
 constexpr int kComputeNiceMax = 19;
+// Of local clusters: workers, master and store share the cores. At 0 a merge of LeNet waits some
+// milliseconds for one.
+constexpr int kLocalComputeNice = 5;
 
 // What the backends of a process are made of.
 struct ComputeOptions {

@@ -35,15 +35,12 @@ constexpr const char* kFooter =
 
 constexpr std::int64_t kRestartsMax = 1000000;
 
-// Workers, master and store share the cores. At 0 a merge of LeNet waits some milliseconds for one.
-constexpr int kComputeNice = 5;
-
 struct RunFlags {
   ClusterFlags cluster;
   std::string log_dir;
   std::string pin = "off";
   std::uint64_t max_restarts = 0;
-  int compute_nice = kComputeNice;
+  int compute_nice = kLocalComputeNice;
   bool force = false;
 };
 

@@ -1,6 +1,10 @@
 // From what is measured to the description of this machine:
 //   step_seconds[t]    one trainer with t threads, nothing else
-//   sharing[n]         speed of each of n trainers of one thread, over that of one alone
+//   sharing[n]         speed of each of n trainers of one thread, over that of one alone; as many
+//                      as cores exchange meanwhile: Redis often wakes on a core that computes,
+//                      though another one is idle
+//   run_seconds        the cycle of one trainer with all threads, beyond step and exchange
+//   crowded_seconds    the same of as many trainers as cores, beyond run_seconds
 //   record_seconds     a record of a few floats, mean of reading and writing
 //   ..._bytes_per_second        from the net's own record, after record_seconds
 //   busy_..., client_...        the same of the processor's time of server and client
@@ -60,15 +64,15 @@ class Calibrator {
   }
 
   Result<Calibration> run() {
-    SPEEDO_TRY(measure_net());
-    SPEEDO_TRY(measure_threads());
-    SPEEDO_TRY(measure_sharing());
-    SPEEDO_TRY(measure_store());
     sim::ClusterCosts& cluster = result_.cluster;
     cluster.title = options_.title;
-    cluster.machines = {machine_};
     cluster.store.machine = cluster.master.machine = machine_.name;
-    set_merge_seconds();
+    SPEEDO_TRY(measure_net());
+    SPEEDO_TRY(measure_threads());
+    cluster.machines = {machine_};
+    SPEEDO_TRY(measure_store());
+    SPEEDO_TRY(measure_sharing());
+    cluster.machines = {machine_};
     return std::move(result_);
   }
 
@@ -83,19 +87,19 @@ class Calibrator {
     result_.measurements.push_back({std::move(what), value, std::move(unit)});
   }
 
+  Result<StepTimes> measure(int trainers, int threads, bool exchanging);
   Result<void> measure_net();
   Result<void> measure_threads();
-  Result<void> measure_sharing();
   Result<void> measure_store();
+  Result<void> measure_sharing();
   void set_store(const ExchangeTimes& times, double floats);
-  void set_merge_seconds();
+  void set_merge_seconds(double measured, std::uint64_t floats);
+  double exchange_seconds() const;
 
   const CalibrateOptions& options_;
   const PrivateRedis& redis_;
   Calibration result_;
   sim::MachineCosts machine_;
-  double merge_seconds_ = 0.0;
-  std::uint64_t merge_floats_ = 1;
 };
 
 Result<void> Calibrator::measure_net() {
@@ -109,14 +113,23 @@ Result<void> Calibrator::measure_net() {
   return {};
 }
 
+Result<StepTimes> Calibrator::measure(int trainers, int threads, bool exchanging) {
+  ComputeOptions compute = with_threads(threads);
+  if (exchanging) compute.nice = kLocalComputeNice;
+  SPEEDO_ASSIGN(const StepTimes times, measure_steps(options_.job, trainers, compute,
+                                                     options_.seconds_per_measurement,
+                                                     exchanging ? &redis_ : nullptr));
+  note(fmt::format("step, {} trainer{} of {} thread{}{}", trainers, trainers == 1 ? "" : "s",
+                   threads, threads == 1 ? "" : "s", exchanging ? ", exchanging" : ""),
+       times.mean_seconds * 1e3, "ms");
+  return times;
+}
+
 Result<void> Calibrator::measure_threads() {
   std::vector<std::pair<int, double>> known;
   for (const int threads : doubled_up_to(cores())) {
-    SPEEDO_ASSIGN(const StepTimes times, measure_steps(options_.job, 1, with_threads(threads),
-                                                       options_.seconds_per_measurement));
+    SPEEDO_ASSIGN(const StepTimes times, measure(1, threads, false));
     known.emplace_back(threads, times.mean_seconds);
-    note(fmt::format("step, 1 trainer of {} thread{}", threads, threads == 1 ? "" : "s"),
-         times.mean_seconds * 1e3, "ms");
     if (threads == 1) machine_.step_spread = times.spread;
     result_.cluster.net.batch = std::max<std::uint64_t>(1, times.samples);
   }
@@ -125,27 +138,12 @@ Result<void> Calibrator::measure_threads() {
   return {};
 }
 
-// With twice as many trainers as cores, too: what oversubscription costs beyond its share.
-Result<void> Calibrator::measure_sharing() {
-  std::vector<std::pair<int, double>> known = {{1, 1.0}};
-  std::set<int> counts = doubled_up_to(cores());
-  counts.insert(2 * cores());
-  counts.erase(1);
-  for (const int trainers : counts) {
-    SPEEDO_ASSIGN(const StepTimes times, measure_steps(options_.job, trainers, with_threads(1),
-                                                       options_.seconds_per_measurement));
-    known.emplace_back(trainers, machine_.step_seconds.front() / times.mean_seconds);
-    note(fmt::format("step, {} trainers of 1 thread", trainers), times.mean_seconds * 1e3, "ms");
-  }
-  machine_.sharing = filled(known);
-  return {};
-}
-
 Result<void> Calibrator::measure_store() {
   const std::uint64_t floats = std::max(kRateFloatsMin, result_.cluster.net.parameters);
   SPEEDO_ASSIGN(const ExchangeTimes times,
                 measure_exchange(redis_, floats, options_.seconds_per_measurement));
   set_store(times, static_cast<double>(floats));
+  set_merge_seconds(times.merge_seconds, floats);
   note("reading a record of a few floats", times.read_small.seconds * 1e3, "ms");
   note("writing one", times.write_small.seconds * 1e3, "ms");
   const std::string record = fmt::format("a record of {} floats", floats);
@@ -158,6 +156,30 @@ Result<void> Calibrator::measure_store() {
   note("merging " + record, times.merge_seconds * 1e3, "ms");
   note("merge arithmetic", times.add_bytes_per_second / 1e9, "GB/s");
   note("a message over the loopback, one way", times.message_seconds * 1e3, "ms");
+  return {};
+}
+
+// With twice as many trainers as cores, too: what oversubscription costs beyond its share.
+Result<void> Calibrator::measure_sharing() {
+  sim::WorkerCosts& worker = result_.cluster.worker;
+  SPEEDO_ASSIGN(const StepTimes alone, measure(1, cores(), true));
+  const double run = alone.cycle_seconds - machine_.step_seconds.back() - exchange_seconds();
+  worker.run_seconds = std::max(0.0, run);
+  std::vector<std::pair<int, double>> known = {{1, 1.0}};
+  std::set<int> counts = doubled_up_to(cores());
+  counts.insert(2 * cores());
+  counts.erase(1);
+  for (const int trainers : counts) {
+    const bool exchanging = trainers == cores();
+    SPEEDO_ASSIGN(const StepTimes times, measure(trainers, 1, exchanging));
+    known.emplace_back(trainers, machine_.step_seconds.front() / times.mean_seconds);
+    if (!exchanging) continue;
+    const double beyond = times.cycle_seconds - times.mean_seconds - exchange_seconds();
+    worker.crowded_seconds = std::max(0.0, beyond - worker.run_seconds);
+  }
+  machine_.sharing = filled(known);
+  note("a run beyond step and exchange", worker.run_seconds * 1e3, "ms");
+  note("more of it where others compute", worker.crowded_seconds * 1e3, "ms");
   return {};
 }
 
@@ -180,16 +202,23 @@ void Calibrator::set_store(const ExchangeTimes& times, double floats) {
   result_.cluster.network.local_latency_seconds = times.message_seconds + kActorSeconds / 2.0;
   result_.cluster.master.message_seconds = kActorSeconds / 2.0;
   result_.cluster.master.merge_bytes_per_second = times.add_bytes_per_second;
-  merge_seconds_ = times.merge_seconds;
-  merge_floats_ = static_cast<std::uint64_t>(floats);
 }
 
 // What the measured merge took beyond what the model knows of.
-void Calibrator::set_merge_seconds() {
+void Calibrator::set_merge_seconds(double measured, std::uint64_t floats) {
   sim::ClusterCosts cluster = result_.cluster;
-  cluster.net.parameters = merge_floats_;
+  cluster.net.parameters = floats;
   const double known = sim::merge_seconds_alone(cluster, sim::traffic_of({}, cluster.net), 1);
-  result_.cluster.master.merge_seconds = std::max(0.0, merge_seconds_ - known);
+  result_.cluster.master.merge_seconds = std::max(0.0, measured - known);
+}
+
+// Of one run by the model: reading, writing, and having that merged.
+double Calibrator::exchange_seconds() const {
+  const sim::ClusterCosts& cluster = result_.cluster;
+  const double bytes = static_cast<double>(cluster.net.parameters) * 4.0;
+  return 2.0 * cluster.store.record_seconds + bytes / cluster.store.read_bytes_per_second +
+         bytes / cluster.store.write_bytes_per_second +
+         sim::merge_seconds_alone(cluster, sim::traffic_of({}, cluster.net), 1);
 }
 
 }  // namespace

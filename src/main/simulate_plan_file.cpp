@@ -231,6 +231,7 @@ Result<void> read_parts(const std::string& file, const toml::table& root, Keys& 
   }));
   return read_table(file, root, top, "worker", false, [&](Keys& keys) {
     keys.amount("run_seconds", false, cluster.worker.run_seconds);
+    keys.amount("crowded_seconds", false, cluster.worker.crowded_seconds);
     keys.amount("client_bytes_per_second", false, cluster.worker.client_bytes_per_second);
   });
 }
@@ -304,8 +305,10 @@ std::string to_toml(const ClusterCosts& cluster, const std::string& origin) {
       "message_seconds = {:.6g}\n",
       quoted(cluster.master.machine), cluster.master.merge_seconds,
       cluster.master.merge_bytes_per_second, cluster.master.message_seconds);
-  return text + fmt::format("\n[worker]\nrun_seconds = {:.6g}\nclient_bytes_per_second = {:.6g}\n",
-                            cluster.worker.run_seconds, cluster.worker.client_bytes_per_second);
+  return text + fmt::format("\n[worker]\nrun_seconds = {:.6g}\ncrowded_seconds = {:.6g}\n"
+                            "client_bytes_per_second = {:.6g}\n",
+                            cluster.worker.run_seconds, cluster.worker.crowded_seconds,
+                            cluster.worker.client_bytes_per_second);
 }
 
 }  // namespace speedo

@@ -121,6 +121,7 @@ Result<void> check(const ClusterCosts& cluster) {
       {"master: merge_bytes_per_second", cluster.master.merge_bytes_per_second},
       {"master: message_seconds", cluster.master.message_seconds},
       {"worker: run_seconds", cluster.worker.run_seconds},
+      {"worker: crowded_seconds", cluster.worker.crowded_seconds},
       {"worker: client_bytes_per_second", cluster.worker.client_bytes_per_second}};
   for (const auto& [name, value] : amounts) SPEEDO_TRY(check_amount(name, value));
   return {};

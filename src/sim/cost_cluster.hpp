@@ -66,6 +66,9 @@ struct MasterCosts {
 // What a worker's process does beside computing.
 struct WorkerCosts {
   double run_seconds = 0.0;              // fixed, per run
+  // Per run whose exchange begins while another worker of its machine computes: its processes, the
+  // store's and the master's wait for processors now and then.
+  double crowded_seconds = 0.0;
   double client_bytes_per_second = 0.0;  // CPU of a client of the store; 0: none
 };
 

@@ -1,7 +1,8 @@
 // Times of one contribution of B bytes, with nothing else going on:
 //   compute   steps x step_seconds(threads) x spread, and run_seconds
 //   read      record_seconds + 4 latency + B / read_bytes_per_second
-//   write     record_seconds + 4 latency + B / write_bytes_per_second
+//   write     record_seconds + 4 latency + B / write_bytes_per_second, and crowded_seconds beside
+//             another worker that computes
 //   merge     merge_seconds + (reads of all contributions, arithmetic, write), one after the other
 //             within a chunk and overlapped between chunks: max + (sum - max) / chunks
 //   message   latency, then message_seconds of the master
@@ -189,7 +190,12 @@ void CostModel::compute(std::size_t worker, std::uint64_t steps, Done done) {
   const double seconds =
       cluster_.worker.run_seconds + parts * step_seconds_of(machine, threads);
   usage_.compute_seconds += seconds;
-  start(0.0, {{resources_[host].cores, seconds, static_cast<double>(threads)}}, std::move(done));
+  resources_[host].computing += 1;
+  start(0.0, {{resources_[host].cores, seconds, static_cast<double>(threads)}},
+        [this, host, done = std::move(done)] {
+          resources_[host].computing -= 1;
+          done();
+        });
 }
 
 void CostModel::read(std::size_t worker, std::uint64_t floats, Done done) {
@@ -205,20 +211,23 @@ void CostModel::read(std::size_t worker, std::uint64_t floats, Done done) {
 }
 
 void CostModel::write(std::size_t worker, std::uint64_t floats, Done done) {
-  write_from(worker_hosts_[worker], floats, std::move(done));
+  const std::size_t host = worker_hosts_[worker];
+  const bool crowded = resources_[host].computing > 0;
+  write_from(host, floats, crowded ? cluster_.worker.crowded_seconds : 0.0, std::move(done));
 }
 
 void CostModel::publish(std::uint64_t floats, Done done) {
-  write_from(master_host_, floats, std::move(done));
+  write_from(master_host_, floats, 0.0, std::move(done));
 }
 
-void CostModel::write_from(std::size_t host, std::uint64_t floats, Done done) {
+void CostModel::write_from(std::size_t host, std::uint64_t floats, double waiting, Done done) {
   const double bytes = kFloatBytes * static_cast<double>(floats);
   usage_.bytes_in += floats * sizeof(float);
   const double busy = store_busy(cluster_.store, Way::kToStore, 1.0, bytes);
   std::vector<Flows::Use> uses = {{store_, busy}};
   add_links(host, store_host_, bytes, uses);
-  const double alone = transfer_alone(cluster_, host != store_host_, Way::kToStore, 1.0, bytes);
+  const double alone =
+      waiting + transfer_alone(cluster_, host != store_host_, Way::kToStore, 1.0, bytes);
   start_client(host, alone, bytes, std::move(uses), std::move(done));
 }
 

@@ -66,12 +66,14 @@ class CostModel {
  private:
   struct HostResources {
     Flows::ResourceId cores = 0, in = 0, out = 0;
+    std::uint64_t computing = 0;  // workers
   };
 
   const MachineCosts& machine_of(std::size_t host) const;
   void add_links(std::size_t from, std::size_t to, double bytes,
                  std::vector<Flows::Use>& uses) const;
-  void write_from(std::size_t host, std::uint64_t floats, Done done);
+  // `waiting`: seconds beside the transfer.
+  void write_from(std::size_t host, std::uint64_t floats, double waiting, Done done);
   void start_client(std::size_t host, double alone, double bytes, std::vector<Flows::Use> uses,
                     Done done);
   void start(double seconds, std::vector<Flows::Use> uses, Done done);

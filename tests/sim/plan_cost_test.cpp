@@ -108,6 +108,26 @@ TEST_CASE("Workers are placed one on each machine, then a second one on each") {
   CHECK(six.error().message.find("take 5 workers, not 6") != std::string::npos);
 }
 
+// When a worker's write ends that begins while the other one computes, or does not.
+double end_of_write(const std::vector<std::size_t>& hosts, bool other_computes) {
+  ClusterCosts cluster = ideal_cluster();
+  cluster.worker.crowded_seconds = 0.25;
+  cluster.store.record_seconds = 0.5;
+  EventQueue queue;
+  CostModel model(queue, cluster, hosts, 1);
+  double end = 0.0;
+  if (other_computes) model.compute(1, 1, [] {});
+  model.write(0, 1, [&] { end = seconds(queue.now()); });
+  while (!queue.empty()) queue.step();
+  return end;
+}
+
+TEST_CASE("A write waits for a processor where another worker computes") {
+  CHECK(end_of_write({0, 0}, true) == Approx(0.75));
+  CHECK(end_of_write({0, 0}, false) == Approx(0.5));
+  CHECK(end_of_write({0, 1}, true) == Approx(0.5));
+}
+
 TEST_CASE("Each kind of update has its traffic") {
   const NetCosts net{.parameters = 100, .batch = 1, .histories = 2};
   UpdateSpec update;

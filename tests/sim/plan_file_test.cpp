@@ -89,11 +89,13 @@ TEST_CASE("What is written is read back the same") {
   cluster.machines[0].sharing = {1.0, 0.75};
   cluster.machines[0].step_seconds = {0.25, 0.125};
   cluster.store.busy_record_seconds = 0.5;
+  cluster.worker.crowded_seconds = 0.0625;
   cluster.worker.client_bytes_per_second = 1e9;
   const std::string text = to_toml(cluster, "by a test");
   const auto again = parse_cluster(text, "again.toml");
   if (!again) FAIL(again.error().message);
   CHECK(again->title == cluster.title);
+  CHECK(again->worker.crowded_seconds == 0.0625);
   CHECK(to_toml(*again, "by a test") == text);
 }
 
