@@ -10,6 +10,7 @@
 #include "cpu/channels.hpp"
 #include "cpu/elementwise.hpp"
 #include "cpu/onednn.hpp"
+#include "cpu/onednn_division.hpp"
 #include "cpu/onednn_pass.hpp"
 #include "cpu/onednn_weights.hpp"
 
@@ -29,18 +30,24 @@ class OneDnnKernels final : public ConvolutionKernels {
         scratch_(workplace.scratch),
         precision_(workplace.precision) {}
 
-  void reserve(ConvolutionPass pass) override {
-    Pass& made = passes_[index(pass)];
-    made.kernels.emplace(shape_, pass, precision_, pool_);
-    made.weight_floats = aligned(
-        static_cast<std::int64_t>((made.kernels->weights().get_size() + 3) / sizeof(float)));
-    const std::int64_t scratch = made.kernels->scratch_floats();
-    const std::int64_t bias = aligned(shape_.outputs);
-    if (pass == ConvolutionPass::kBackwardWeights) {
-      const std::int64_t sums = made.kernels->runs_max() > 1 ? 2 : 1;
-      scratch_.reserve(scratch + sums * (made.weight_floats + bias));
+  void reserve(ConvolutionPass which) override {
+    Pass& pass = passes_[index(which)];
+    pass.which = which;
+    pass.division = onednn::divide_work(shape_, which, precision_, pool_.size());
+    pass.part = onednn::part_of(shape_, which, pass.division);
+    pass.kernels.emplace(pass.part, which, precision_, pass.division.batch_parts);
+    pass.weight_floats = aligned(
+        static_cast<std::int64_t>((pass.kernels->weights().get_size() + 3) / sizeof(float)));
+    const bool copies = pass.division.channel_parts > 1 && pass.kernels->samples_max() > 1;
+    const std::int64_t floats = pass.kernels->samples_max() * slice(pass, {}, 0).floats;
+    pass.copy_floats = copies ? aligned(floats) : 0;
+    const std::int64_t own = pass.kernels->scratch_floats() + pass.copy_floats;
+    if (which == ConvolutionPass::kBackwardWeights) {
+      const std::int64_t sums = pass.kernels->runs_max() > 1 ? 2 : 1;
+      scratch_.reserve(own + sums * sum_floats(pass));
     } else {
-      scratch_.reserve(scratch, made.weight_floats + bias);
+      scratch_.reserve(own, pass.division.channel_parts * pass.weight_floats +
+                                aligned(shape_.outputs));
     }
   }
 
@@ -50,33 +57,33 @@ class OneDnnKernels final : public ConvolutionKernels {
 
   void forward(const float* src, const float* weights, const float* bias, float* dst) override {
     Pass& pass = prepare(ConvolutionPass::kForward);
-    float* own_weights = scratch_.shared();
+    place_weights(pass, weights);
     if (bias == nullptr) {
-      float* none = own_weights + pass.weight_floats;
+      float* none = scratch_.shared() + pass.division.channel_parts * pass.weight_floats;
       fill(shape_.outputs, 0.0F, none);
       bias = none;
     }
-    pass.reorder->run(weights, own_weights);
-    pass.kernels->place_weights(own_weights);
-    for_each_run(pass, [&](PassKernels::Run run, int thread) {
-      pass.kernels->run(thread, run.samples, at_src(src, run), nullptr, bias, at_dst(dst, run),
-                        scratch_.block(thread));
+    for_each_run(pass, [&](Run run, int thread, std::int64_t part) {
+      float* to = place_of(pass, run, thread, part, dst);
+      pass.kernels->run(thread, run.samples, at_src(src, run), nullptr,
+                        bias + part * pass.part.outputs, to, scratch_.block(thread));
+      put_back(pass, run, part, to, dst);
     });
   }
 
   void backward_data(const float* dst_grad, const float* weights, float* src_grad) override {
     Pass& pass = prepare(ConvolutionPass::kBackwardData);
-    float* own_weights = scratch_.shared();
-    pass.reorder->run(weights, own_weights);
-    pass.kernels->place_weights(own_weights);
-    for_each_run(pass, [&](PassKernels::Run run, int thread) {
-      pass.kernels->run(thread, run.samples, at_src(src_grad, run), nullptr, nullptr,
-                        at_dst(dst_grad, run), scratch_.block(thread));
+    place_weights(pass, weights);
+    for_each_run(pass, [&](Run run, int thread, std::int64_t part) {
+      float* to = place_of(pass, run, thread, part, src_grad);
+      pass.kernels->run(thread, run.samples, to, nullptr, nullptr, at_dst(dst_grad, run),
+                        scratch_.block(thread));
+      put_back(pass, run, part, to, src_grad);
     });
   }
 
-  // Each thread sums in an array of its own; they are added in the order of the threads, so that
-  // the same thread count always gives the same sum.
+  // Each unit sums in its thread's array; those of the batch's parts are added in their order, so
+  // that the same thread count always gives the same sum.
   void backward_weights(const float* src, const float* dst_grad, float* weights_grad,
                         float* bias_grad) override {
     if (weights_grad == nullptr) {
@@ -86,27 +93,42 @@ class OneDnnKernels final : public ConvolutionKernels {
       return;
     }
     Pass& pass = prepare(ConvolutionPass::kBackwardWeights);
-    const std::int64_t size = pass.weight_floats + aligned(shape_.outputs);
-    for_each_run(pass, [&](PassKernels::Run run, int thread) {
-      const bool is_first = run.first == pool_.divide(shape_.batch, 1).begin(thread);
+    const std::int64_t size = sum_floats(pass);
+    for_each_run(pass, [&](Run run, int thread, std::int64_t part) {
       float* all = sums(pass, thread);
-      float* own = is_first ? all : all + size;
+      float* own = run.is_first ? all : all + size;
       pass.kernels->run(thread, run.samples, at_src(src, run), own, own + pass.weight_floats,
-                        at_dst(dst_grad, run), scratch_.block(thread));
-      if (!is_first) axpby(size, 1.0F, own, 1.0F, all);
+                        taken(pass, run, thread, part, dst_grad), scratch_.block(thread));
+      if (!run.is_first) axpby(size, 1.0F, own, 1.0F, all);
     });
-    add_up_threads(pass, size);
-    pass.reorder->run(sums(pass, 0), weights_grad);
-    if (bias_grad != nullptr) {
-      axpby(shape_.outputs, 1.0F, sums(pass, 0) + pass.weight_floats, 1.0F, bias_grad);
-    }
+    add_up_batch_parts(pass);
+    const std::int64_t count = weight_count(pass.part);
+    for_each_part(pass, [&](std::int64_t part, int unit) {
+      pass.reorders[static_cast<std::size_t>(part)].run(sums(pass, unit),
+                                                        weights_grad + part * count);
+      if (bias_grad == nullptr) return;
+      axpby(pass.part.outputs, 1.0F, sums(pass, unit) + pass.weight_floats, 1.0F,
+            bias_grad + part * pass.part.outputs);
+    });
   }
 
  private:
   struct Pass {
+    ConvolutionPass which = ConvolutionPass::kForward;
+    onednn::WorkDivision division;
+    ConvolutionShape part;  // what one part of the channels is
     std::optional<PassKernels> kernels;
-    std::optional<WeightsReorder> reorder;
-    std::int64_t weight_floats = 0;  // in the kernel's order
+    std::vector<WeightsReorder> reorders;  // by part of the channels
+    std::int64_t weight_floats = 0;        // of a part, in the kernel's order
+    std::int64_t copy_floats = 0;          // of a part's channels in a run, where they are copied
+  };
+  struct Run {
+    std::int64_t first = 0, samples = 0;
+    bool is_first = false;  // of its unit
+  };
+  // The channels of a part in a run: of the first sample, from sample to sample, of each.
+  struct Slice {
+    std::int64_t offset, step, floats;
   };
 
   static std::size_t index(ConvolutionPass pass) { return static_cast<std::size_t>(pass); }
@@ -114,45 +136,121 @@ class OneDnnKernels final : public ConvolutionKernels {
   Pass& prepare(ConvolutionPass which) {
     Pass& pass = passes_[index(which)];
     SPEEDO_ASSERT(pass.kernels.has_value());
-    if (pass.reorder.has_value()) return pass;
+    if (!pass.reorders.empty()) return pass;
     pass.kernels->prepare(pool_.size());
-    const dnnl::memory::desc plain = onednn::stored_operands(shape_, 1).weights;
-    if (which == ConvolutionPass::kBackwardWeights) {
-      pass.reorder.emplace(pass.kernels->weights(), plain, WeightsReorder::Mode::kAdd);
-    } else {
-      pass.reorder.emplace(plain, pass.kernels->weights(), WeightsReorder::Mode::kCopy);
+    const dnnl::memory::desc plain = onednn::weights_within(shape_, pass.part);
+    for (std::int64_t part = 0; part < pass.division.channel_parts; ++part) {
+      if (which == ConvolutionPass::kBackwardWeights) {
+        pass.reorders.emplace_back(pass.kernels->weights(), plain, WeightsReorder::Mode::kAdd);
+      } else {
+        pass.reorders.emplace_back(plain, pass.kernels->weights(), WeightsReorder::Mode::kCopy);
+      }
     }
     return pass;
   }
 
-  // Calls body(run, thread) for the whole batch.
+  // Copies the weights to the kernels' order, and tells these where they are.
+  void place_weights(Pass& pass, const float* weights) {
+    float* own = scratch_.shared();
+    const std::int64_t step = weight_count(shape_) / pass.division.channel_parts;
+    const std::int64_t from_step = pass.which == ConvolutionPass::kBackwardData
+                                       ? step / shape_.outputs
+                                       : step;
+    for_each_part(pass, [&](std::int64_t part, int) {
+      pass.reorders[static_cast<std::size_t>(part)].run(weights + part * from_step,
+                                                        own + part * pass.weight_floats);
+    });
+    for (std::int64_t unit = 0; unit < pass.division.units(); ++unit) {
+      pass.kernels->place_weights(
+          static_cast<int>(unit), own + unit % pass.division.channel_parts * pass.weight_floats);
+    }
+  }
+
+  // Calls body(part, unit) for the parts of the channels; the unit is its first one.
+  template <class Body>
+  void for_each_part(const Pass& pass, const Body& body) {
+    pool_.split(pass.division.channel_parts, 1,
+                [&](std::int64_t first, std::int64_t last, int) {
+                  for (std::int64_t part = first; part < last; ++part) {
+                    body(part, static_cast<int>(part));
+                  }
+                });
+  }
+
+  // Calls body(run, thread, part of the channels) for everything; unit u is thread u's.
   template <class Body>
   void for_each_run(const Pass& pass, const Body& body) {
-    pool_.split(shape_.batch, 1, [&](std::int64_t first, std::int64_t last, int thread) {
-      pass.kernels->for_each_run(first, last, [&](PassKernels::Run run) { body(run, thread); });
+    const ThreadPool::Division batch(shape_.batch, 1, pass.division.batch_parts);
+    pool_.split(pass.division.units(), 1, [&](std::int64_t unit, std::int64_t, int thread) {
+      const std::int64_t rows = unit / pass.division.channel_parts;
+      const std::int64_t first = batch.begin(rows);
+      pass.kernels->for_each_run(first, batch.end(rows), [&](PassKernels::Run run) {
+        body(Run{run.first, run.samples, run.first == first}, thread,
+             unit % pass.division.channel_parts);
+      });
     });
   }
 
-  const float* at_src(const float* src, PassKernels::Run run) const {
-    const ArrayShape sample{1, shape_.channels, count_of(shape_.src_size)};
-    return src + run.first * sample.storage_count(shape_.src_layout);
+  const float* at_src(const float* src, Run run) const {
+    return src + run.first * src_sample().storage_count(shape_.src_layout);
   }
-  const float* at_dst(const float* dst, PassKernels::Run run) const {
-    const ArrayShape sample{1, shape_.outputs, count_of(shape_.dst_size)};
-    return dst + run.first * sample.storage_count(shape_.dst_layout);
+  const float* at_dst(const float* dst, Run run) const {
+    return dst + run.first * dst_sample().storage_count(shape_.dst_layout);
   }
-  // A thread's sums of the gradients by weights and bias, after its kernels' scratch memory.
-  float* sums(const Pass& pass, int thread) {
+  ArrayShape src_sample() const { return {1, shape_.channels, count_of(shape_.src_size)}; }
+  ArrayShape dst_sample() const { return {1, shape_.outputs, count_of(shape_.dst_size)}; }
+
+  Slice slice(const Pass& pass, Run run, std::int64_t part) const {
+    const bool data = pass.which == ConvolutionPass::kBackwardData;
+    const std::int64_t step = data ? src_sample().storage_count(shape_.src_layout)
+                                   : dst_sample().storage_count(shape_.dst_layout);
+    const std::int64_t floats = step / pass.division.channel_parts;
+    return {run.first * step + part * floats, step, floats};
+  }
+  static bool is_copied(const Pass& pass, Run run) {
+    return pass.division.channel_parts > 1 && run.samples > 1;
+  }
+  float* copy(const Pass& pass, int thread) {
     return scratch_.block(thread) + pass.kernels->scratch_floats();
   }
 
-  // Into those of thread 0.
-  void add_up_threads(const Pass& pass, std::int64_t size) {
-    const auto threads = static_cast<int>(pool_.divide(shape_.batch, 1).parts);
-    if (threads == 1) return;
+  // Where a part's channels are computed: in `array` itself if they lie together there.
+  float* place_of(const Pass& pass, Run run, int thread, std::int64_t part, float* array) {
+    return is_copied(pass, run) ? copy(pass, thread) : array + slice(pass, run, part).offset;
+  }
+  void put_back(const Pass& pass, Run run, std::int64_t part, const float* from,
+                float* array) const {
+    if (!is_copied(pass, run)) return;
+    const Slice to = slice(pass, run, part);
+    for (std::int64_t n = 0; n < run.samples; ++n) {
+      std::copy_n(from + n * to.floats, to.floats, array + to.offset + n * to.step);
+    }
+  }
+  const float* taken(const Pass& pass, Run run, int thread, std::int64_t part,
+                     const float* array) {
+    const Slice from = slice(pass, run, part);
+    if (!is_copied(pass, run)) return array + from.offset;
+    float* to = copy(pass, thread);
+    for (std::int64_t n = 0; n < run.samples; ++n) {
+      std::copy_n(array + from.offset + n * from.step, from.floats, to + n * from.floats);
+    }
+    return to;
+  }
+
+  // The gradients by weights and bias of a unit.
+  std::int64_t sum_floats(const Pass& pass) const {
+    return pass.weight_floats + aligned(pass.part.outputs);
+  }
+  float* sums(const Pass& pass, int thread) { return copy(pass, thread) + pass.copy_floats; }
+
+  // Into those of the batch's first part.
+  void add_up_batch_parts(const Pass& pass) {
+    const std::int64_t size = sum_floats(pass), parts = pass.division.channel_parts;
+    if (pass.division.batch_parts == 1) return;
     pool_.split(size, kGrain, [&](std::int64_t first, std::int64_t last, int) {
-      for (int thread = 1; thread < threads; ++thread) {
-        axpby(last - first, 1.0F, sums(pass, thread) + first, 1.0F, sums(pass, 0) + first);
+      for (std::int64_t unit = parts; unit < pass.division.units(); ++unit) {
+        axpby(last - first, 1.0F, sums(pass, static_cast<int>(unit)) + first, 1.0F,
+              sums(pass, static_cast<int>(unit % parts)) + first);
       }
     });
   }

@@ -127,13 +127,17 @@ dnnl::primitive_attr make_attributes(const ConvolutionShape& shape, ConvolutionP
 
 std::string PassDescription::implementation() const { return primitive.impl_info_str(); }
 
-StoredOperands stored_operands(const ConvolutionShape& shape, std::int64_t samples) {
-  const DataTags tags = data_tags(shape);
-  const memory::dims dims = weights_dims(shape);
+dnnl::memory::desc weights_within(const ConvolutionShape& whole, const ConvolutionShape& part) {
+  const memory::dims dims = weights_dims(whole);
   memory::dims strides(dims.size(), 1);
   for (std::size_t i = dims.size() - 1; i > 0; --i) strides[i - 1] = strides[i] * dims[i];
+  return {weights_dims(part), kFloat, strides};
+}
+
+StoredOperands stored_operands(const ConvolutionShape& shape, std::int64_t samples) {
+  const DataTags tags = data_tags(shape);
   return {{data_dims(samples, shape.channels, shape.src_size), kFloat, tags.src},
-          {dims, kFloat, strides},
+          weights_within(shape, shape),
           {data_dims(samples, shape.outputs, shape.dst_size), kFloat, tags.dst}};
 }
 

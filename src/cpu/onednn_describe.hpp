@@ -32,6 +32,8 @@ struct StoredOperands {
 };
 // Requires: describe() found something.
 StoredOperands stored_operands(const ConvolutionShape& shape, std::int64_t samples);
+// The weights of a part of the outputs or channels, as they lie among those of the whole.
+dnnl::memory::desc weights_within(const ConvolutionShape& whole, const ConvolutionShape& part);
 
 // `weights`: the order that the kernel's weights must have; null lets oneDNN choose. Nothing if
 // oneDNN cannot do it, or only by its reference loops or im2col.

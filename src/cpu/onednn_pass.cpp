@@ -4,37 +4,15 @@
 
 #include <speedo/base/assert.hpp>
 
+#include "cpu/onednn_winograd.hpp"
+
 namespace speedo::cpu::onednn {
 namespace {
 
-// Winograd's F(4x4, 3x3) (Lavin 2016) computes tiles of 4 x 4 outputs with a quarter of the
-// multiplications, and transforms the weights in each run. Measured on the nets' shapes (AVX-512):
-// it wins from some 64 tiles and 32 channels on, up to threefold. Its largest error was 1.9e-6 of
-// the largest value, direct convolution's 2.4e-7.
-constexpr std::int64_t kTile = 4, kTilesWanted = 64, kChannelsWanted = 32;
-
-// Runs with more scratch memory gained nothing; runs of fewer than kTilesEnough tiles lose by the
-// weights' transform.
+// Runs with more scratch memory gained nothing.
 constexpr std::int64_t kScratchFloatsWanted = std::int64_t{8} << 20U;
-constexpr std::int64_t kTilesEnough = 256;
 
 constexpr std::size_t kWeights = 1;  // their place among a kernel's arguments
-
-std::int64_t tiles(const ConvolutionShape& shape) {
-  std::int64_t count = 1;
-  for (const std::int64_t size : shape.dst_size) count *= (size + kTile - 1) / kTile;
-  return count;
-}
-
-bool suits_winograd(const ConvolutionShape& shape, std::int64_t samples) {
-  const auto all = [](const std::vector<std::int64_t>& sizes, std::int64_t wanted) {
-    return std::all_of(sizes.begin(), sizes.end(),
-                       [&](std::int64_t size) { return size == wanted; });
-  };
-  return shape.kernel.size() == 2 && all(shape.kernel, 3) && all(shape.stride, 1) &&
-         all(shape.dilation, 1) && shape.groups == 1 && shape.channels >= kChannelsWanted &&
-         shape.outputs >= kChannelsWanted && tiles(shape) * samples >= kTilesWanted;
-}
 
 std::int64_t floats_of(const dnnl::memory::desc& description) {
   return aligned(static_cast<std::int64_t>((description.get_size() + 3) / sizeof(float)));
@@ -43,9 +21,9 @@ std::int64_t floats_of(const dnnl::memory::desc& description) {
 }  // namespace
 
 PassKernels::PassKernels(const ConvolutionShape& shape, ConvolutionPass pass,
-                         CpuPrecision precision, const ThreadPool& pool)
+                         CpuPrecision precision, std::int64_t batch_parts)
     : shape_(shape) {
-  const ThreadPool::Division parts = pool.divide(shape.batch, 1);
+  const ThreadPool::Division parts(shape.batch, 1, batch_parts);
   plan_.pass = pass;
   plan_.samples = (shape.batch + parts.parts - 1) / parts.parts;
   choose_plan(shape, precision);
@@ -76,7 +54,7 @@ void PassKernels::shorten_runs(const ConvolutionShape& shape) {
   };
   const bool winograd = plan_.method == ConvolutionMethod::kWinograd;
   while (plan_.samples > 1 && scratch() > kScratchFloatsWanted) {
-    if (winograd && tiles(shape) * plan_.samples < 2 * kTilesEnough) break;
+    if (winograd && winograd_tiles(shape) * plan_.samples < 2 * kWinogradTilesEnough) break;
     plan_.samples = (plan_.samples + 1) / 2;
   }
 }
@@ -131,10 +109,8 @@ void PassKernels::prepare(Size& size, int threads) {
   }
 }
 
-void PassKernels::place_weights(const float* weights) {
-  for (Size& size : sizes_) {
-    for (BoundPrimitive& kernel : size.kernel) kernel.place(kWeights, weights);
-  }
+void PassKernels::place_weights(int thread, const float* weights) {
+  for (Size& size : sizes_) size.kernel[static_cast<std::size_t>(thread)].place(kWeights, weights);
 }
 
 void PassKernels::run(int thread, std::int64_t samples, const float* src, const float* weights,

@@ -8,18 +8,20 @@
 
 namespace speedo::cpu::onednn {
 
-// One pass of a convolution over a batch that threads divide among them, each running oneDNN on its
-// samples, all at once or a few at a time. Kernels are made when first needed.
+// One pass of a convolution over a batch that is divided into parts, each for a thread, which runs
+// oneDNN on its samples, all at once or a few at a time. Kernels are made when first needed.
 class PassKernels {
  public:
   // Requires: onednn_serves(). In float32 where oneDNN has no kernel of that precision.
   PassKernels(const ConvolutionShape& shape, ConvolutionPass pass, CpuPrecision precision,
-              const ThreadPool& pool);
+              std::int64_t batch_parts);
 
   std::string implementation() const { return sizes_.front().description.implementation(); }
   const dnnl::memory::desc& weights() const { return sizes_.front().description.weights; }
   // What a thread needs for its largest run, in floats.
   std::int64_t scratch_floats() const;
+  // Most samples of a run.
+  std::int64_t samples_max() const { return plan_.samples; }
   // Most runs that one thread needs for its samples.
   std::int64_t runs_max() const { return runs_max_; }
 
@@ -35,8 +37,8 @@ class PassKernels {
     const ThreadPool::Division runs(last - first, 1, runs_of(last - first));
     for (std::int64_t i = 0; i < runs.parts; ++i) body(Run{first + runs.begin(i), runs.size(i)});
   }
-  // The weights of all runs to come, unless they are the result. Not beside run().
-  void place_weights(const float* weights);
+  // The weights of all runs of a thread to come, unless they are the result. Not beside run().
+  void place_weights(int thread, const float* weights);
   // `src` and `dst`: of the run's first sample. `weights`: where they are the result, else null.
   // `scratch`: scratch_floats() of the thread's own.
   void run(int thread, std::int64_t samples, const float* src, const float* weights,

@@ -222,10 +222,10 @@ std::vector<float> short_values(std::vector<float> values) {
   return values;
 }
 
-// What the passes give: output, gradient by the data, gradient by the weights.
-std::array<std::vector<float>, 3> three_passes(const ConvolutionShape& shape, const Arrays& arrays,
-                                               CpuPrecision precision) {
-  auto backend = make_cpu_backend(CpuOptions{.threads = 2, .precision = precision});
+// What the passes give: output, gradients by the data, by the weights and by the bias.
+std::array<std::vector<float>, 4> three_passes(const ConvolutionShape& shape, const Arrays& arrays,
+                                               const CpuOptions& options) {
+  auto backend = make_cpu_backend(options);
   REQUIRE(backend.has_value());
   Device device(std::move(*backend));
   auto made = device.backend().make_convolution(shape);
@@ -235,11 +235,12 @@ std::array<std::vector<float>, 3> three_passes(const ConvolutionShape& shape, co
   const float* src = device.put(arrays.src);
   const float* dst_grad = device.put(arrays.dst_grad);
   float* weights = device.put(arrays.weights);
-  (*made)->forward(src, weights, device.put(arrays.bias), dst);
+  float* bias = device.put(arrays.bias);
+  (*made)->forward(src, weights, bias, dst);
   (*made)->backward_data(dst_grad, weights, src_grad);
-  (*made)->backward_weights(src, dst_grad, weights, device.put(arrays.bias));
+  (*made)->backward_weights(src, dst_grad, weights, bias);
   return {device.get(dst, arrays.dst_count), device.get(src_grad, arrays.src_count),
-          device.get(weights, arrays.weight_count)};
+          device.get(weights, arrays.weight_count), device.get(bias, shape.outputs)};
 }
 
 // The largest difference, as a part of the largest value.
@@ -266,8 +267,9 @@ TEST_CASE("bfloat16 rounds operands, not sums") {
   arrays.src = short_values(arrays.src);
   arrays.dst_grad = short_values(arrays.dst_grad);
   arrays.weights = short_values(arrays.weights);
-  const auto expected = three_passes(shape, arrays, CpuPrecision::kFloat32);
-  const auto got = three_passes(shape, arrays, CpuPrecision::kBfloat16);
+  const auto expected = three_passes(shape, arrays, {.threads = 2});
+  const auto got =
+      three_passes(shape, arrays, {.threads = 2, .precision = CpuPrecision::kBfloat16});
   for (std::size_t i = 0; i < got.size(); ++i) {
     REQUIRE(largest_error(expected[i], got[i]) <= 2e-6);
   }
@@ -281,14 +283,42 @@ TEST_CASE("bfloat16 is used in all three passes of a blocked convolution") {
   ConvolutionShape shape = make_shape({3, 16, 32, 1}, {9, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 1});
   shape.src_layout = shape.dst_layout = Layout{16};
   const Arrays arrays(shape);
-  const auto expected = three_passes(shape, arrays, CpuPrecision::kFloat32);
-  const auto got = three_passes(shape, arrays, CpuPrecision::kBfloat16);
+  const auto expected = three_passes(shape, arrays, {.threads = 2});
+  const auto got =
+      three_passes(shape, arrays, {.threads = 2, .precision = CpuPrecision::kBfloat16});
   for (std::size_t i = 0; i < got.size(); ++i) {
     CAPTURE(i);
     const double error = largest_error(expected[i], got[i]);
     CHECK(error > 1e-5);
     CHECK(error < 1e-2);  // operands have 8 binary digits
   }
+}
+
+// Fewer samples than threads, alone and with several parts of the batch; few of Winograd's tiles.
+std::vector<ConvolutionShape> shapes_of_few_samples() {
+  return {make_shape({1, 128, 192, 1}, {6, 5}, {3, 3}, {1, 1}, {1, 1}, {1, 1}),
+          make_shape({2, 192, 128, 1}, {5, 7}, {1, 1}, {1, 1}, {0, 0}, {1, 1}),
+          make_shape({12, 128, 192, 1}, {7, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 1}),
+          make_shape({13, 192, 128, 1}, {8, 8}, {3, 3}, {1, 1}, {1, 1}, {1, 1}),
+          make_shape({1, 100, 136, 1}, {5, 5}, {3, 3}, {2, 2}, {1, 1}, {1, 1})};
+}
+
+TEST_CASE("threads divide channels where there are few samples") {
+  ConvolutionShape shape = GENERATE(from_range(shapes_of_few_samples()));
+  const auto kind = GENERATE(LayoutKind::kBlocked8, LayoutKind::kBlocked16,
+                             LayoutKind::kChannelsLast);
+  const int threads = GENERATE(2, 3, 4, 6);
+  shape.src_layout = layout_of(kind, shape.channels);
+  shape.dst_layout = layout_of(kind, shape.outputs);
+  CAPTURE(shape.batch, shape.channels, shape.outputs, shape.dst_layout.block, threads);
+  const Arrays arrays(shape);
+  const auto expected = three_passes(shape, arrays, {.threads = 1});
+  const auto got = three_passes(shape, arrays, {.threads = threads});
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    CAPTURE(i);
+    REQUIRE(largest_error(expected[i], got[i]) <= 5e-6);
+  }
+  REQUIRE(three_passes(shape, arrays, {.threads = threads}) == got);
 }
 
 TEST_CASE("the same thread count gives the same bits") {
