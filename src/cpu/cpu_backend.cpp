@@ -256,8 +256,8 @@ class CpuBackend final : public Backend {
 Result<std::unique_ptr<Backend>> make_cpu_backend(const CpuOptions& options) {
   if (options.precision == CpuPrecision::kBfloat16 && !cpu::has_bfloat16()) {
     return Error{ErrorCode::kUsage,
-                 "bf16 needs a processor with AVX-512 BF16 and its use allowed; "
-                 "leave --precision at f32"};
+                 "bf16 needs a build with oneDNN, and a processor with AVX-512 BF16 that may be "
+                 "used; leave --precision at f32"};
   }
   cpu::settle_cpu_isa();
   SPEEDO_TRY(cpu::load_openblas());

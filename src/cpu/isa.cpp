@@ -102,7 +102,7 @@ namespace cpu {
 
 bool has_bfloat16() {
 #if defined(__x86_64__)
-  return cpu_isa() == CpuIsa::kAvx512 && __builtin_cpu_supports("avx512bf16");
+  return has_onednn() && cpu_isa() == CpuIsa::kAvx512 && __builtin_cpu_supports("avx512bf16");
 #else
   return false;
 #endif

@@ -30,7 +30,8 @@ Result<void> limit_cpu_isa(CpuIsa isa);
 
 namespace cpu {
 
-// Whether the machine has AVX-512 BF16 and may use it.
+// Whether there are kernels of that precision: oneDNN's, where the machine has AVX-512 BF16 and it
+// may be used.
 bool has_bfloat16();
 
 // No limit is taken from now on.

@@ -255,7 +255,7 @@ double largest_error(const std::vector<float>& expected, const std::vector<float
 
 TEST_CASE("bfloat16 rounds operands, not sums") {
   if (!cpu::has_bfloat16()) {
-    WARN("this processor has no bfloat16");
+    WARN("no bfloat16 kernels here");
     return;
   }
   ConvolutionShape shape = GENERATE(from_range(blocked_shapes()));
@@ -277,7 +277,7 @@ TEST_CASE("bfloat16 rounds operands, not sums") {
 
 TEST_CASE("bfloat16 is used in all three passes of a blocked convolution") {
   if (!cpu::has_bfloat16()) {
-    WARN("this processor has no bfloat16");
+    WARN("no bfloat16 kernels here");
     return;
   }
   ConvolutionShape shape = make_shape({3, 16, 32, 1}, {9, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 1});
