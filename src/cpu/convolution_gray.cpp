@@ -1,6 +1,5 @@
 #include "cpu/convolution_gray.hpp"
 
-#include <algorithm>
 #include <string>
 
 #include <speedo/base/assert.hpp>
@@ -103,10 +102,6 @@ class GrayKernels final : public ConvolutionKernels {
 }  // namespace
 
 bool gray_serves(const ConvolutionShape& shape, ConvolutionPass pass, const Workplace& workplace) {
-  const auto all_are = [](const std::vector<std::int64_t>& sizes, std::int64_t wanted) {
-    return std::all_of(sizes.begin(), sizes.end(),
-                       [&](std::int64_t size) { return size == wanted; });
-  };
   return pass != ConvolutionPass::kBackwardData && shape.kernel.size() == 2 &&
          shape.channels == 1 && shape.src_layout.is_plain() &&
          shape.dst_layout.block == shape.outputs && all_are(shape.pad, 0) &&

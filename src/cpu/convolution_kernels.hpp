@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -51,7 +52,14 @@ inline ArrayShape dst_array(const ConvolutionShape& shape) {
 inline std::int64_t weight_count(const ConvolutionShape& shape) {
   return shape.outputs * (shape.channels / shape.groups) * count_of(shape.kernel);
 }
+inline bool all_are(const std::vector<std::int64_t>& sizes, std::int64_t wanted) {
+  return std::all_of(sizes.begin(), sizes.end(),
+                     [wanted](std::int64_t size) { return size == wanted; });
+}
+inline std::int64_t rounded_up(std::int64_t count, std::int64_t multiple) {
+  return (count + multiple - 1) / multiple * multiple;
+}
 // Elements rounded up to the next 64-byte boundary.
-inline std::int64_t aligned(std::int64_t floats) { return (floats + 15) / 16 * 16; }
+inline std::int64_t aligned(std::int64_t floats) { return rounded_up(floats, 16); }
 
 }  // namespace speedo::cpu

@@ -18,10 +18,6 @@ constexpr std::int64_t kGatherBytes = 128 << 10;
 // Vectors filled so much better than along the channels make up for the columns.
 constexpr double kGainMin = 1.2;
 
-std::int64_t rounded_up(std::int64_t count, std::int64_t multiple) {
-  return (count + multiple - 1) / multiple * multiple;
-}
-
 // Lanes computed for each one that counts.
 double waste(std::int64_t count, std::int64_t multiple) {
   return static_cast<double>(rounded_up(count, multiple)) / static_cast<double>(count);
@@ -158,8 +154,7 @@ bool narrow_serves(const ConvolutionShape& shape, ConvolutionPass pass,
   const bool fits = pass != ConvolutionPass::kForward && shape.kernel.size() == 2 &&
                     shape.groups == 1 && shape.src_layout.block == shape.channels &&
                     shape.dst_layout.block == shape.outputs &&
-                    std::all_of(shape.dilation.begin(), shape.dilation.end(),
-                                [](std::int64_t dilation) { return dilation == 1; }) &&
+                    all_are(shape.dilation, 1) &&
                     workplace.precision == CpuPrecision::kFloat32;
   if (!fits) return false;
   const std::int64_t along =

@@ -103,11 +103,11 @@ class OneDnnKernels final : public ConvolutionKernels {
     });
     add_up_batch_parts(pass);
     const std::int64_t count = weight_count(pass.part);
-    for_each_part(pass, [&](std::int64_t part, int unit) {
-      pass.reorders[static_cast<std::size_t>(part)].run(sums(pass, unit),
-                                                        weights_grad + part * count);
+    for_each_part(pass, [&](std::int64_t part) {
+      const float* all = sums(pass, static_cast<int>(part));
+      pass.reorders[static_cast<std::size_t>(part)].run(all, weights_grad + part * count);
       if (bias_grad == nullptr) return;
-      axpby(pass.part.outputs, 1.0F, sums(pass, unit) + pass.weight_floats, 1.0F,
+      axpby(pass.part.outputs, 1.0F, all + pass.weight_floats, 1.0F,
             bias_grad + part * pass.part.outputs);
     });
   }
@@ -152,12 +152,10 @@ class OneDnnKernels final : public ConvolutionKernels {
   // Copies the weights to the kernels' order, and tells these where they are.
   void place_weights(Pass& pass, const float* weights) {
     float* own = scratch_.shared();
-    const std::int64_t step = weight_count(shape_) / pass.division.channel_parts;
-    const std::int64_t from_step = pass.which == ConvolutionPass::kBackwardData
-                                       ? step / shape_.outputs
-                                       : step;
-    for_each_part(pass, [&](std::int64_t part, int) {
-      pass.reorders[static_cast<std::size_t>(part)].run(weights + part * from_step,
+    const bool data = pass.which == ConvolutionPass::kBackwardData;
+    const std::int64_t step = weight_count(pass.part) / (data ? shape_.outputs : 1);
+    for_each_part(pass, [&](std::int64_t part) {
+      pass.reorders[static_cast<std::size_t>(part)].run(weights + part * step,
                                                         own + part * pass.weight_floats);
     });
     for (std::int64_t unit = 0; unit < pass.division.units(); ++unit) {
@@ -166,14 +164,12 @@ class OneDnnKernels final : public ConvolutionKernels {
     }
   }
 
-  // Calls body(part, unit) for the parts of the channels; the unit is its first one.
+  // Calls body(part) for the parts of the channels, whose number is also that of their first unit.
   template <class Body>
   void for_each_part(const Pass& pass, const Body& body) {
     pool_.split(pass.division.channel_parts, 1,
                 [&](std::int64_t first, std::int64_t last, int) {
-                  for (std::int64_t part = first; part < last; ++part) {
-                    body(part, static_cast<int>(part));
-                  }
+                  for (std::int64_t part = first; part < last; ++part) body(part);
                 });
   }
 

@@ -1,7 +1,5 @@
 #include "cpu/onednn_winograd.hpp"
 
-#include <algorithm>
-
 namespace speedo::cpu::onednn {
 namespace {
 
@@ -16,12 +14,8 @@ std::int64_t winograd_tiles(const ConvolutionShape& shape) {
 }
 
 bool suits_winograd(const ConvolutionShape& shape, std::int64_t samples) {
-  const auto all = [](const std::vector<std::int64_t>& sizes, std::int64_t wanted) {
-    return std::all_of(sizes.begin(), sizes.end(),
-                       [&](std::int64_t size) { return size == wanted; });
-  };
-  return shape.kernel.size() == 2 && all(shape.kernel, 3) && all(shape.stride, 1) &&
-         all(shape.dilation, 1) && shape.groups == 1 && shape.channels >= kChannelsWanted &&
+  return shape.kernel.size() == 2 && all_are(shape.kernel, 3) && all_are(shape.stride, 1) &&
+         all_are(shape.dilation, 1) && shape.groups == 1 && shape.channels >= kChannelsWanted &&
          shape.outputs >= kChannelsWanted && winograd_tiles(shape) * samples >= kTilesWanted;
 }
 
