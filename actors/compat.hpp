@@ -3,12 +3,14 @@
 // The way in to CAF for the other files of this folder, and the place for what differs between its
 // versions. This is CAF 0.17.
 #include <chrono>
+#include <exception>
 #include <string>
 #include <tuple>
 #include <utility>
 
 #include "caf/all.hpp"
 #include "caf/io/all.hpp"
+#include "caf/io/basp_broker.hpp"
 
 #include <speedo/train/messages.hpp>
 
@@ -53,6 +55,11 @@ inline void load_modules(caf::actor_system_config& config) {
 // The request that makes the network module connect; answered with node, actor and interfaces.
 using ConnectAtom = caf::connect_atom;
 
+// The actor behind all connections of a system.
+inline caf::actor network_broker(caf::actor_system& system) {
+  return system.middleman().named_broker<caf::io::basp_broker>(caf::atom("BASP"));
+}
+
 inline std::string render(const caf::actor_system& system, const caf::error& error) {
   return system.render(error);
 }
@@ -66,21 +73,42 @@ void send_after(Self* self, std::chrono::milliseconds delay, Message message) {
   self->delayed_send(self, delay, std::move(message));
 }
 
+// Why a peer is gone, for people. CAF does not know more of one that ended before it was monitored.
+inline std::string departure(const caf::actor_system& system, const caf::error& reason) {
+  if (reason == caf::exit_reason::remote_link_unreachable) return "its connection broke";
+  if (reason == caf::exit_reason::unknown) return "its process has ended";
+  return render(system, reason);
+}
+
 // `handler` gets the address of each monitored actor that is gone, and why.
 template <class Self, class Handler>
 void on_down(Self* self, Handler handler) {
   self->set_down_handler([self, handler](caf::down_msg& message) {
-    const bool broken = message.reason == caf::exit_reason::remote_link_unreachable;
-    handler(message.source, broken ? std::string("its connection broke")
-                                   : self->system().render(message.reason));
+    handler(message.source, departure(self->system(), message.reason));
   });
 }
 
-// An exception in an actor is a fault of this program: it must not be taken for a peer's death.
+// An exception in a handler ends the actor, with what it says as the cause.
 template <class Self>
-void abort_on_exceptions(Self* self) {
+void end_on_exceptions(Self* self) {
   self->set_exception_handler([](std::exception_ptr& thrown) -> caf::error {
-    std::rethrow_exception(thrown);
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::exception& exception) {
+      return caf::make_error(caf::sec::runtime_error, std::string(exception.what()));
+    } catch (...) {
+      return caf::make_error(caf::sec::runtime_error, std::string("not a std::exception"));
+    }
+  });
+}
+
+// Calls `handler` once, with the cause, when `actor` ends, whatever ends it; at once if it has
+// ended. The actor handles no message any more then. On any thread.
+template <class Handler>
+void on_end(const caf::actor& actor, Handler handler) {
+  const caf::actor_system& system = actor->home_system();
+  actor->attach_functor([&system, handler](const caf::error& reason) {
+    handler(reason ? render(system, reason) : std::string("exit"));
   });
 }
 

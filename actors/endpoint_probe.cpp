@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <memory>
 #include <string>
 
 #include <fcntl.h>
@@ -15,7 +14,6 @@
 
 #include <fmt/format.h>
 
-#include <speedo/base/clock.hpp>
 #include <speedo/base/limits.hpp>
 
 namespace speedo {
@@ -44,6 +42,7 @@ class Socket {
 struct Attempt {
   std::string name;  // "host:port", for messages
   const std::atomic<bool>& stop;
+  const Clock& clock;
   Instant deadline;
 
   Error error(const std::string& what) const {
@@ -53,7 +52,7 @@ struct Attempt {
   // Waits until the socket is ready for `events`.
   Result<void> wait(const Socket& socket, short events) const {
     pollfd entry{.fd = socket.get(), .events = events, .revents = 0};
-    while (!stop && steady_clock().now() < deadline) {
+    while (!stop && clock.now() < deadline) {
       if (::poll(&entry, 1, static_cast<int>(kPollSlice.count())) > 0) return {};
     }
     return error("no answer; is the address right, does a firewall block it?");
@@ -101,22 +100,15 @@ std::string numeric_host(const addrinfo& target) {
 
 }  // namespace
 
-Result<Address> probe_endpoint(const Address& address, const std::atomic<bool>& stop) {
+Result<Address> probe_endpoint(const Address& address, const std::atomic<bool>& stop,
+                               const ProbeTools& tools) {
+  SPEEDO_ASSIGN(const HostAddresses list, look_up_until(stop, tools.look_up, address));
   const Attempt attempt{.name = fmt::format("{}:{}", address.host, address.port),
                         .stop = stop,
-                        .deadline = steady_clock().now() + kConnectionTimeout};
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const int fault = ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(),
-                                  &hints, &found);
-  if (fault != 0) {
-    return attempt.error(fmt::format("cannot resolve the host name ({})", ::gai_strerror(fault)));
-  }
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> list(found, ::freeaddrinfo);
+                        .clock = *tools.clock,
+                        .deadline = tools.clock->now() + kConnectionTimeout};
   Error last = attempt.error("no address of that host can be used");
-  for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
+  for (const addrinfo* each = list.get(); each != nullptr; each = each->ai_next) {
     const Socket socket(::socket(each->ai_family, each->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC,
                                  each->ai_protocol));
     if (socket.get() < 0) continue;

@@ -2,14 +2,24 @@
 
 #include <atomic>
 
+#include <speedo/base/clock.hpp>
+
+#include "actors/name_lookup.hpp"
 #include "actors/node.hpp"
 
 namespace speedo {
 
-// Looks whether something that speaks CAF's protocol listens at an address, within
-// kConnectionTimeout. CAF itself would wait for an answer without end. Resolves the host's name
-// anew, and gives the address in numbers that answered. Blocking; `stop` breaks it off. Error:
-// kUnavailable, saying what was found instead.
-Result<Address> probe_endpoint(const Address& address, const std::atomic<bool>& stop);
+// What a probe asks of the world.
+struct ProbeTools {
+  const Clock* clock = &steady_clock();
+  LookUp look_up = ask_system;
+};
+
+// Resolves the host's name anew, then looks whether something that speaks CAF's protocol listens
+// there, within kConnectionTimeout: CAF itself would wait for an answer without end. Gives the
+// address in numbers that answered. Blocking; `stop` breaks it off. Errors: kUnavailable, saying
+// what was found instead; kInternal.
+Result<Address> probe_endpoint(const Address& address, const std::atomic<bool>& stop,
+                               const ProbeTools& tools = {});
 
 }  // namespace speedo

@@ -1,28 +1,41 @@
 #include "actors/job_master.hpp"
 
+#include <algorithm>
 #include <future>
-#include <string_view>
 #include <utility>
 
 #include <speedo/base/limits.hpp>
+#include <speedo/core/update_rule.hpp>
+#include <speedo/train/job_end.hpp>
 
 #include "base/log.hpp"
+#include "train/job_solver.hpp"
 
 namespace speedo {
 namespace {
 
-// A blob that is there while no master of the job works, or should.
-constexpr std::string_view kEndedKey = "ended";
+// Floats of a contribution, in the stage whose contributions are the longest.
+Result<std::uint64_t> longest_contribution(const MergerConfig& config, const JobNets& nets) {
+  const auto weights = static_cast<std::uint64_t>(nets.layout().element_count());
+  std::uint64_t longest = weights;
+  for (const UpdateSpec& stage : config.stages) {
+    if (!averages_histories(stage)) continue;
+    SPEEDO_ASSIGN(const std::size_t count,
+                  UpdateRule::history_count(solver_of(nets.solver(), stage)));
+    longest = std::max(longest, weights * (1 + count));
+  }
+  return longest;
+}
 
 }  // namespace
 
 JobMaster::JobMaster(std::unique_ptr<JobNets> nets, std::shared_ptr<ParameterStore> store,
                      WriteSnapshot write_snapshot, std::string job_record, std::uint64_t epoch)
-    : nets_(std::move(nets)),
-      store_(std::move(store)),
+    : store_(std::move(store)),
       write_snapshot_(std::move(write_snapshot)),
       job_record_(std::move(job_record)),
-      epoch_(epoch) {}
+      epoch_(epoch),
+      nets_(std::move(nets)) {}
 
 Result<std::unique_ptr<JobMaster>> JobMaster::create(const MasterOptions& options,
                                                      const TrainerParts& parts,
@@ -33,6 +46,8 @@ Result<std::unique_ptr<JobMaster>> JobMaster::create(const MasterOptions& option
   auto master = std::unique_ptr<JobMaster>(
       new JobMaster(std::move(nets), std::move(store), std::move(write_snapshot),
                     encode(options.spec), options.merger.epoch));
+  SPEEDO_ASSIGN(master->contribution_elements_,
+                longest_contribution(options.merger, *master->nets_));
   SPEEDO_ASSIGN(master->merger_,
                 make_merger(options.merger, master->nets_->layout(), master->nets_->solver(),
                             std::move(start), master->store_, parts.make_backend));
@@ -40,9 +55,7 @@ Result<std::unique_ptr<JobMaster>> JobMaster::create(const MasterOptions& option
 }
 
 Result<Version> JobMaster::begin(std::uint32_t stage, std::string state) {
-  const auto ended = store_->get_blob(kEndedKey);
-  has_orphans_ = !ended && store_->get_blob(job_key());
-  SPEEDO_TRY(store_->erase(kEndedKey));
+  SPEEDO_TRY(erase_job_end(*store_));
   std::promise<Result<Version>> published;
   merger_->enter_stage(stage, std::move(state),
                        [&](Result<Version> version) { published.set_value(std::move(version)); });
@@ -81,12 +94,12 @@ void JobMaster::snapshot(std::uint64_t iteration, std::function<void(Result<void
   });
 }
 
-void JobMaster::watch(std::function<void(Error)> lost) {
+void JobMaster::watch(std::function<void(Result<void>)> seen) {
   const Instant now = steady_clock().now();
   if (now - watched_at_ < kJobWatchInterval || watching_.exchange(true)) return;
   watched_at_ = now;
-  housekeeping_.post([this, lost = std::move(lost)] {
-    if (const auto restored = restore_store(); !restored) lost(restored.error());
+  housekeeping_.post([this, seen = std::move(seen)] {
+    seen(restore_store());
     watching_ = false;
   });
 }
@@ -101,16 +114,36 @@ Result<void> JobMaster::restore_store() {
   return {};
 }
 
-void JobMaster::clean_up(std::uint64_t first, std::uint64_t end) {
-  for (std::uint64_t worker = first; worker < end; ++worker) {
-    for (const std::string& key : {contribution_key(epoch_, worker), local_key(epoch_, worker)}) {
-      const Result<void> erased = store_->erase(key);
-      if (erased) continue;
-      SPEEDO_WARN("contributions stay in the store: {}", erased.error().message);
-      return;
+void JobMaster::erase_worker(WorkerId worker) {
+  housekeeping_.post([this, worker] {
+    if (const auto erased = erase_records(worker.value); !erased) {
+      SPEEDO_WARN("what worker {} left in the store stays until it expires: {}", worker.value,
+                  erased.error().message);
     }
+  });
+}
+
+Result<void> JobMaster::erase_records(std::uint64_t worker) {
+  SPEEDO_TRY(store_->erase(contribution_key(epoch_, worker), contribution_elements_));
+  return store_->erase(local_key(epoch_, worker));
+}
+
+void JobMaster::erase_workers(std::uint64_t first, std::uint64_t end) {
+  for (std::uint64_t worker = first; worker < end; ++worker) {
+    const Result<void> erased = erase_records(worker);
+    if (erased) continue;
+    SPEEDO_WARN("contributions stay in the store until they expire: {}", erased.error().message);
+    return;
   }
-  store_->put_blob(kEndedKey, "").ignore("a new master then waits a little for workers");
+}
+
+void JobMaster::put_end() {
+  put_job_end(*store_, epoch_).ignore("workers that are away then look for the master for a while");
+}
+
+void JobMaster::stop_waiting() {
+  store_->stop_waiting();
+  merger_->stop_waiting();
 }
 
 }  // namespace speedo

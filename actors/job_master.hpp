@@ -39,30 +39,33 @@ class JobMaster : public MasterWork {
   void test(std::function<void(Result<std::vector<TestScores>>)> done) override;
   void snapshot(std::uint64_t iteration, std::function<void(Result<void>)> done) override;
   void stop_tests() override { nets_->stop_tests(); }
-  void watch(std::function<void(Error)> lost) override;
-
-  // Whether an earlier master of the job did not end as it should: its workers look for this one.
-  bool has_orphans() const { return has_orphans_; }
+  void watch(std::function<void(Result<void>)> seen) override;
+  void erase_worker(WorkerId worker) override;
+  void stop_waiting() override;
 
   // Removes what belongs to this master's workers from number `first` up to `end`. Weights and job
   // stay, for a resumed run.
-  void clean_up(std::uint64_t first, std::uint64_t end);
+  void erase_workers(std::uint64_t first, std::uint64_t end);
+  // Tells workers that are away, and a later master, that the job is over.
+  void put_end();
 
  private:
   JobMaster(std::unique_ptr<JobNets> nets, std::shared_ptr<ParameterStore> store,
             WriteSnapshot write_snapshot, std::string job_record, std::uint64_t epoch);
   Result<void> restore_store();
+  Result<void> erase_records(std::uint64_t worker);
 
-  const std::unique_ptr<JobNets> nets_;
   const std::shared_ptr<ParameterStore> store_;
   const WriteSnapshot write_snapshot_;
   const std::string job_record_;
   const std::uint64_t epoch_;
-  bool has_orphans_ = false;
+  std::uint64_t contribution_elements_ = 0;  // of the longest stage
   Instant watched_at_{0};
   std::atomic<bool> watching_{false};
+  // These three have threads, whose work uses what stands above them.
+  const std::unique_ptr<JobNets> nets_;
   std::unique_ptr<Merger> merger_;
-  JobThread housekeeping_;  // last: its work uses the others
+  JobThread housekeeping_;
 };
 
 }  // namespace speedo

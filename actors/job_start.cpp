@@ -11,17 +11,14 @@
 namespace speedo {
 namespace {
 
-// The iteration that a session with this state goes on from.
-Result<std::uint64_t> iteration_of(const MasterConfig& config, const std::string& state) {
-  if (state.empty()) return config.start_iteration;
-  MasterSession session(config);
-  SPEEDO_TRY(session.restore(state));
-  return session.progress().iteration;
+// Whether a session of this job can go on from the state. Errors: those of restore().
+Result<void> check_state(const MasterConfig& config, const std::string& state) {
+  if (state.empty()) return {};
+  return MasterSession(config).restore(state);
 }
 
 // From the files that were given, or the net's fillers.
-Result<JobStart> start_anew(const MasterOptions& options, JobNets& nets, ParameterStore& store) {
-  SPEEDO_TRY(store.clear());
+JobStart start_anew(const MasterOptions& options, JobNets& nets) {
   JobStart start{.checkpoint = nets.take_start(), .from_store = false};
   start.checkpoint.session = options.initial_session;
   return start;
@@ -31,7 +28,7 @@ Result<Checkpoint> stored(const MasterOptions& options, const MasterConfig& conf
                           ParameterStore& store) {
   SPEEDO_ASSIGN(Checkpoint found, read_checkpoint(store, nets.layout(),
                                                   wants_histories(options.merger.stages)));
-  SPEEDO_TRY(iteration_of(config, found.session));
+  SPEEDO_TRY(check_state(config, found.session));
   return found;
 }
 
@@ -42,8 +39,33 @@ Error nothing_there(const MasterOptions& options, const Error& error) {
                            options.job, error.message)};
 }
 
-// Of the store's state and the files', the one that is further. What is damaged, or another job's,
-// only counts as missing if there is the other.
+// Weights without a state are of nobody knows which training.
+Result<MasterSession::Origin> origin_of(const std::string& state) {
+  if (state.empty()) return MasterSession::Origin{};
+  return MasterSession::origin_of(state);
+}
+
+// Whether the store's checkpoint is the one to go on from, and a line that says why. The store's
+// training is the job's: files of another one do not count beside it.
+Result<bool> prefers_store(const std::string& store_state, const std::string& files_state) {
+  SPEEDO_ASSIGN(const MasterSession::Origin store, origin_of(store_state));
+  SPEEDO_ASSIGN(const MasterSession::Origin files, origin_of(files_state));
+  if (store.training != files.training) {
+    SPEEDO_WARN("--resume=auto: the store has iteration {} of training {}, the files have "
+                "iteration {} of another one, {}; going on from the store",
+                store.iteration, short_name(store.training), files.iteration,
+                short_name(files.training));
+    return true;
+  }
+  const bool files_are_newer = files.is_newer_than(store);
+  SPEEDO_INFO("--resume=auto: training {} has iteration {} in the store and {} in the files; going "
+              "on from the {}, which are newer",
+              short_name(store.training), store.iteration, files.iteration,
+              files_are_newer ? "files" : "store's weights");
+  return !files_are_newer;
+}
+
+// What is damaged, or another job's, only counts as missing if there are files.
 Result<JobStart> newest(const MasterOptions& options, const MasterConfig& config, JobNets& nets,
                         ParameterStore& store) {
   auto in_store = stored(options, config, nets, store);
@@ -56,19 +78,17 @@ Result<JobStart> newest(const MasterOptions& options, const MasterConfig& config
     if (!passed_over) return error;
     const char* const instead = has_files ? "going on from the files" : "starting anew";
     if (error.code == ErrorCode::kNotFound) {
-      SPEEDO_INFO("The store has nothing of this job; {}", instead);
+      SPEEDO_INFO("--resume=auto: the store has nothing of this job; {}", instead);
     } else {
-      SPEEDO_WARN("{}; {}", error.message, instead);
+      SPEEDO_WARN("--resume=auto: {}; {}", error.message, instead);
     }
-    return start_anew(options, nets, store);
+    return start_anew(options, nets);
   }
   if (has_files) {
-    SPEEDO_ASSIGN(const std::uint64_t files, iteration_of(config, options.initial_session));
-    SPEEDO_ASSIGN(const std::uint64_t there, iteration_of(config, in_store->session));
-    if (files > there) {
-      SPEEDO_INFO("The files' iteration {} is beyond the store's {}", files, there);
-      return start_anew(options, nets, store);
-    }
+    SPEEDO_TRY(check_state(config, options.initial_session));
+    SPEEDO_ASSIGN(const bool from_store,
+                  prefers_store(in_store->session, options.initial_session));
+    if (!from_store) return start_anew(options, nets);
   }
   return JobStart{.checkpoint = std::move(in_store).value(), .from_store = true};
 }
@@ -91,8 +111,8 @@ Result<JobSpec> with_seed_of_job(JobSpec spec, MasterOptions::Resume resume,
 Result<JobStart> find_start(const MasterOptions& options, const MasterConfig& config,
                             JobNets& nets, ParameterStore& store) {
   if (options.resume == MasterOptions::Resume::kNo) {
-    SPEEDO_TRY(iteration_of(config, options.initial_session));
-    return start_anew(options, nets, store);
+    SPEEDO_TRY(check_state(config, options.initial_session));
+    return start_anew(options, nets);
   }
   if (options.resume == MasterOptions::Resume::kNewest) return newest(options, config, nets, store);
   auto found = stored(options, config, nets, store);
@@ -100,6 +120,7 @@ Result<JobStart> find_start(const MasterOptions& options, const MasterConfig& co
     return nothing_there(options, found.error());
   }
   if (!found) return found.error();
+  if (options.renumber) found->session.clear();
   return JobStart{.checkpoint = std::move(found).value(), .from_store = true};
 }
 

@@ -12,17 +12,17 @@ namespace speedo {
 
 // What a master begins from: a fresh start, files, or what an earlier master left in the store.
 struct JobStart {
-  Checkpoint checkpoint;
-  bool from_store = false;
+  Checkpoint checkpoint;    // without a session's state: a new training begins
+  bool from_store = false;  // else nothing that the store has of the job is wanted any more
 };
 
 // Gives a job without a random_seed the one of the job in the store that it resumes, so that it
 // goes on with the same shuffles; else one drawn from the system.
 Result<JobSpec> with_seed_of_job(JobSpec spec, MasterOptions::Resume resume, ParameterStore& store);
 
-// Chooses as options.resume says, and removes what the store has of the job unless that is chosen.
-// `config` is that of the session to come. Errors: kNotFound if there is nothing to resume;
-// kMismatch, kCorrupt for what cannot be gone on from; those of the store.
+// Chooses as options.resume says; changes nothing. `config` is that of the session to come. Errors:
+// kNotFound if there is nothing to resume; kMismatch, kCorrupt for what cannot be gone on from;
+// those of the store.
 Result<JobStart> find_start(const MasterOptions& options, const MasterConfig& config,
                             JobNets& nets, ParameterStore& store);
 

@@ -1,12 +1,14 @@
 #include "actors/master_actor.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
-#include <speedo/base/clock.hpp>
 #include <speedo/base/limits.hpp>
 
+#include "actors/wire.hpp"
 #include "base/log.hpp"
+#include "core/net_outputs.hpp"
 
 namespace speedo {
 namespace {
@@ -24,14 +26,16 @@ MasterNotice test_notice(std::uint64_t iteration, Result<std::vector<TestScores>
   constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
   const float accuracy = scores->empty() ? kNone : scores->front().accuracy;
   const float loss = scores->empty() ? kNone : scores->front().loss;
-  return MasterNotice{master_event::Tested{iteration, accuracy, loss}, std::move(scores)};
+  const bool diverged = !std::all_of(scores->begin(), scores->end(), has_finite_losses);
+  return MasterNotice{master_event::Tested{iteration, accuracy, loss, diverged},
+                      std::move(scores)};
 }
 
 }  // namespace
 
 MasterActor::MasterActor(caf::actor_config& config, MasterActorHooks hooks)
     : caf::event_based_actor(config), hooks_(std::move(hooks)) {
-  compat::abort_on_exceptions(this);
+  compat::end_on_exceptions(this);
   compat::on_down(this, [this](const caf::actor_addr& address, const std::string& reason) {
     lose(address, reason);
   });
@@ -67,14 +71,16 @@ caf::behavior MasterActor::working() {
 void MasterActor::tick() {
   compat::send_after(this, kTickInterval, TickMessage{});
   if (finished_at_) return end_when_alone();
-  work_->watch([notify = notifier<MasterEvent>(caf::actor{this})](Error error) {
-    notify(master_event::StoreLost{std::move(error)});
+  work_->watch([notify = notifier<MasterEvent>(caf::actor{this})](Result<void> seen) {
+    if (!seen) return notify(master_event::StoreLost{seen.error()});
+    notify(master_event::StoreBack{});
   });
   if (const auto reason = hooks_.poll_stop()) {
     work_->stop_tests();
     take(master_event::StopRequested{*reason});
   }
-  take(master_event::Tick{steady_clock().now()});
+  if (hooks_.poll_snapshot()) take(master_event::SnapshotRequested{});
+  take(master_event::Tick{now()});
   if (session_ && !session_->finished()) report_progress();
 }
 
@@ -98,23 +104,24 @@ void MasterActor::take_hello(const HelloMessage& message) {
     monitor(actor);
   }
   if (finished_at_) return turn_away(actor);
-  take(master_event::Hello{entry->second, message});
+  take(master_event::Hello{entry->second, clipped(message)});
 }
 
 // Only a master that has the job knows that it is over.
 void MasterActor::turn_away(const caf::actor& actor) {
-  if (!another_follows(failure_)) return send(actor, StopMessage{"the job is over"});
+  if (!another_follows(failure_)) return tell(this, actor, StopMessage{"the job is over"});
   const bool superseded = failure_->code == ErrorCode::kSuperseded;
-  send(actor, RefusedMessage{static_cast<std::uint32_t>(ErrorCode::kUnavailable),
-                             superseded ? "another master has the job now"
-                                        : "this master has ended; another may go on"});
+  tell(this, actor,
+       RefusedMessage{static_cast<std::uint32_t>(ErrorCode::kUnavailable),
+                      superseded ? "another master has the job now"
+                                 : "this master has ended; another may go on"});
 }
 
 template <class Event, class Message>
 void MasterActor::take_from_peer(const Message& message) {
   if (!current_sender()) return;
   const auto found = peer_of_.find(caf::actor_cast<caf::actor_addr>(current_sender()));
-  if (found != peer_of_.end()) take(Event{found->second, message});
+  if (found != peer_of_.end()) take(Event{found->second, clipped(message)});
 }
 
 void MasterActor::lose(const caf::actor_addr& address, const std::string& reason) {
@@ -134,20 +141,19 @@ void MasterActor::end_when_alone() {
   if (stays()) return;
   session_ = nullptr;
   work_ = nullptr;
-  quit();
   hooks_.on_end(failure_);
+  quit();
 }
 
 bool MasterActor::stays() {
-  const Instant now = steady_clock().now();
-  if (!peers_.empty() && now - *finished_at_ < kFarewellTimeout) return true;
-  return !failure_ && now < reachable_until_ && !hooks_.poll_stop();
+  if (!peers_.empty() && now() - *finished_at_ < kFarewellTimeout) return true;
+  return !failure_ && now() < reachable_until_ && !hooks_.poll_stop();
 }
 
 template <class Message>
 void MasterActor::send_to(PeerId peer, const Message& message) {
   const auto found = peers_.find(peer);
-  if (found != peers_.end()) send(found->second, message);
+  if (found != peers_.end()) tell(this, found->second, message);
 }
 
 void MasterActor::execute(const master_command::SendWelcome& command) {
@@ -158,7 +164,7 @@ void MasterActor::execute(const master_command::SendRefused& command) {
   const auto found = peers_.find(command.peer);
   if (found == peers_.end()) return;
   const caf::actor peer = found->second;
-  send(peer, command.message);
+  tell(this, peer, command.message);
   demonitor(peer);
   peer_of_.erase(peer.address());
   peers_.erase(found);
@@ -205,6 +211,14 @@ void MasterActor::execute(const master_command::StartSnapshot& command) {
   });
 }
 
+void MasterActor::execute(const master_command::EraseWorker& command) {
+  work_->erase_worker(command.worker);
+}
+
+void MasterActor::execute(const master_command::StopWaitingForStore& /*command*/) {
+  work_->stop_waiting();
+}
+
 void MasterActor::execute(const master_command::Note& command) {
   if (command.warning) {
     SPEEDO_WARN("{}", command.text);
@@ -215,7 +229,7 @@ void MasterActor::execute(const master_command::Note& command) {
 
 void MasterActor::execute(const master_command::Finish& command) {
   failure_ = command.error;
-  finished_at_ = steady_clock().now();
+  finished_at_ = now();
   report_progress();
   // Not at once: the events of this batch are still being handled.
   compat::send_after(this, std::chrono::milliseconds{0}, TickMessage{});

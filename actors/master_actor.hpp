@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <speedo/base/clock.hpp>
+
 #include "actors/compat.hpp"
 #include "actors/local_messages.hpp"
 #include "actors/master_work.hpp"
@@ -18,10 +20,12 @@ namespace speedo {
 // What the master actor asks and tells as long as it lives. Called by the actor: must be quick.
 struct MasterActorHooks {
   std::function<std::optional<std::string>()> poll_stop;
+  std::function<bool()> poll_snapshot;
   std::function<void(const MasterProgress&, const std::vector<TestScores>*)> on_progress;
-  // Once, when training is over and the workers are gone. The actor lets go of session and work
-  // first.
+  // Once, when training is over and the workers are gone: the actor's last act but to quit. Not if
+  // something else ends it.
   std::function<void(std::optional<Error>)> on_end;
+  const Clock* clock = &steady_clock();  // outlives the actor
 };
 
 // The shell around MasterSession: turns messages into events, and commands into messages and work.
@@ -39,6 +43,7 @@ class MasterActor : public caf::event_based_actor {
   void take(const MasterEvent& event);
   void take_hello(const HelloMessage& message);
   void turn_away(const caf::actor& actor);
+  Instant now() const { return hooks_.clock->now(); }
   template <class Event, class Message>
   void take_from_peer(const Message& message);
   void lose(const caf::actor_addr& address, const std::string& reason);
@@ -54,6 +59,8 @@ class MasterActor : public caf::event_based_actor {
   void execute(const master_command::EnterStage& command);
   void execute(const master_command::StartTest& command);
   void execute(const master_command::StartSnapshot& command);
+  void execute(const master_command::EraseWorker& command);
+  void execute(const master_command::StopWaitingForStore& command);
   void execute(const master_command::Note& command);
   void execute(const master_command::Finish& command);
   template <class Message>

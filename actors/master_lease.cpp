@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <speedo/base/limits.hpp>
+#include <speedo/base/thread_name.hpp>
 
 #include "actors/process_name.hpp"
 #include "base/log.hpp"
@@ -24,8 +26,8 @@ std::uint64_t wall_clock_microseconds() {
 
 }  // namespace
 
-MasterLease::MasterLease(std::shared_ptr<ParameterStore> store, std::string job)
-    : store_(std::move(store)), job_(std::move(job)) {
+MasterLease::MasterLease(std::shared_ptr<ParameterStore> store, const Options& options)
+    : store_(std::move(store)), job_(options.job), pause_(options.pause) {
   static std::atomic<unsigned> leases{0};  // A process may be several masters, one after another.
   claim_.holder = fmt::format("{} {}", process_name(), leases++);
   claim_.epoch_floor = wall_clock_microseconds();
@@ -34,7 +36,7 @@ MasterLease::MasterLease(std::shared_ptr<ParameterStore> store, std::string job)
 
 Result<std::unique_ptr<MasterLease>> MasterLease::claim(std::shared_ptr<ParameterStore> store,
                                                         Options options) {
-  auto lease = std::unique_ptr<MasterLease>(new MasterLease(std::move(store), options.job));
+  auto lease = std::unique_ptr<MasterLease>(new MasterLease(std::move(store), options));
   lease->claim_.force = options.take_over;
   SPEEDO_ASSIGN(const ClaimAnswer answer, lease->ask());
   if (!answer.granted) SPEEDO_TRY(lease->wait_for_end(answer, options));
@@ -65,8 +67,8 @@ Result<void> MasterLease::wait_for_end(ClaimAnswer held, const Options& options)
     if (is_known_dead(held.holder)) {
       claim_.dead_holder = held.holder;
     } else {
-      std::this_thread::sleep_for(std::clamp<std::chrono::milliseconds>(
-          held.left, std::chrono::milliseconds{10}, kTickInterval));
+      pause_->wait(std::clamp<std::chrono::milliseconds>(held.left, std::chrono::milliseconds{10},
+                                                         kTickInterval));
     }
     if (const auto reason = options.poll_stop ? options.poll_stop() : std::nullopt) {
       return Error{ErrorCode::kUnavailable,
@@ -89,28 +91,29 @@ Error MasterLease::held_by(const std::string& holder, const char* why) const {
 }
 
 MasterLease::~MasterLease() {
-  if (thread_.joinable()) {
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-  }
+  pause_->end();
+  if (thread_.joinable()) thread_.join();
   if (held_) store_->release_master(claim_).ignore("it ends by itself");
 }
 
 void MasterLease::keep(std::function<void(Error)> lost) {
-  lost_ = std::move(lost);
-  thread_ = std::thread([this] { renew_until_stopped(); });
+  thread_ = std::thread([this, lost = std::move(lost)] {
+    name_thread("lease");
+    if (auto error = renew_until_ended()) lost(*std::move(error));
+  });
 }
 
-void MasterLease::renew_until_stopped() {
-  std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, kLeaseRenewal, [this] { return stopping_; })) {
-    lock.unlock();
-    if (const auto error = renew()) return lost_(*error);
-    lock.lock();
+// However it ends, but for the lease's own end, gives the cause.
+std::optional<Error> MasterLease::renew_until_ended() {
+  try {
+    while (pause_->wait(kLeaseRenewal)) {
+      if (auto error = renew()) return error;
+    }
+    return std::nullopt;
+  } catch (const std::exception& exception) {
+    return Error{ErrorCode::kInternal,
+                 fmt::format("the lease of the job '{}' is renewed no longer: {}", job_,
+                             exception.what())};
   }
 }
 

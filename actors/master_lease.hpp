@@ -1,15 +1,15 @@
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 
+#include <speedo/base/pause.hpp>
 #include <speedo/base/result.hpp>
 #include <speedo/store/parameter_store.hpp>
+
 
 namespace speedo {
 
@@ -21,6 +21,7 @@ class MasterLease {
     std::string job;         // for messages
     bool take_over = false;  // whoever holds it
     std::function<std::optional<std::string>()> poll_stop;
+    std::shared_ptr<Pause> pause = std::make_shared<RealPause>();  // of the lease alone
   };
 
   // Claims the job in `store`, which should be the lease's own: a renewal must not wait behind
@@ -33,26 +34,25 @@ class MasterLease {
   ~MasterLease();
 
   std::uint64_t epoch() const { return claim_.epoch; }
-  // From now on renews it. `lost` is called once, on the lease's thread, if another master has
-  // claimed the job.
+  // From now on renews it. `lost` is called once, on the lease's thread, if that ends before the
+  // lease does: kSuperseded if another master has claimed the job, kInternal if renewing throws.
   void keep(std::function<void(Error)> lost);
+  // See ParameterStore::stop_waiting().
+  void stop_waiting() { store_->stop_waiting(); }
 
  private:
-  MasterLease(std::shared_ptr<ParameterStore> store, std::string job);
+  MasterLease(std::shared_ptr<ParameterStore> store, const Options& options);
   Result<ClaimAnswer> ask();
   Result<void> wait_for_end(ClaimAnswer held, const Options& options);
   Error held_by(const std::string& holder, const char* why) const;
-  void renew_until_stopped();
+  std::optional<Error> renew_until_ended();
   std::optional<Error> renew();
 
   const std::shared_ptr<ParameterStore> store_;
   const std::string job_;
+  const std::shared_ptr<Pause> pause_;
   MasterClaim claim_;
-  std::function<void(Error)> lost_;
   bool held_ = false;  // and to be released
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stopping_ = false;
   std::thread thread_;
 };
 

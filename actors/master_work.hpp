@@ -30,8 +30,12 @@ class MasterWork {
   // now.
   virtual void stop_tests() = 0;
   // Called often; now and then looks whether the store still has the job, and restores it if not.
-  // `lost` is called if the store cannot be reached, after its retries.
-  virtual void watch(std::function<void(Error)> lost) = 0;
+  // If it looked, `seen` is called; with an error if the store cannot be reached after its retries.
+  virtual void watch(std::function<void(Result<void>)> seen) = 0;
+  // Removes what this worker has in the store: nothing of it will be read any more.
+  virtual void erase_worker(WorkerId worker) = 0;
+  // Training ends: the store is not waited for, if it is out of reach.
+  virtual void stop_waiting() = 0;
 };
 
 }  // namespace speedo

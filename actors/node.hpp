@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -10,25 +11,29 @@
 #include <speedo/base/result.hpp>
 #include <speedo/core/solver.hpp>
 #include <speedo/store/parameter_store.hpp>
+#include <speedo/store/store_address.hpp>
 #include <speedo/train/master_session.hpp>
 #include <speedo/train/merger.hpp>
 #include <speedo/train/trainer.hpp>
+#include <speedo/train/training_id.hpp>
 #include <speedo/train/worker_session.hpp>
 
 namespace speedo {
 
 // A master or a worker as a whole, without a word of CAF: what main() calls.
 
-using OpenStore = std::function<Result<std::shared_ptr<ParameterStore>>(const std::string& uri,
+// Opens a job's store with what credentials the process has: masters and workers handle addresses.
+using OpenStore = std::function<Result<std::shared_ptr<ParameterStore>>(const StoreAddress& address,
                                                                          const std::string& job)>;
 
 struct MasterOptions {
   std::string bind = "127.0.0.1";   // address to listen on
   std::uint16_t port = 0;           // 0: any free one
-  std::string host;                 // that workers are told; empty: bind, or the machine's name
-  std::string store_uri;            // that workers are told
+  std::string host;                 // that workers are told; empty: bind, or what others reach
+  StoreAddress store;               // that workers are told
   std::string job;                  // the job's key space in the store
-  MasterConfig session;             // model, store_uri and job are filled in by run_master
+  // Model, store, job and the name of a new training are filled in by run_master.
+  MasterConfig session;
   // The stages of session, merger and spec are the same ones: run_master copies session.stages.
   MergerConfig merger;
   JobSpec spec;
@@ -36,10 +41,13 @@ struct MasterOptions {
   std::shared_ptr<caffe::NetParameter> initial_weights;
   std::shared_ptr<caffe::SolverState> initial_state;   // histories
   std::string initial_session;      // MasterSession::save() of a checkpoint file; empty: none
-  // kStore: go on from the store, kNotFound if it has nothing. kNewest: from the store or from the
-  // initial_... above, whichever has the higher iteration; from the start if neither is there.
+  // kStore: go on from the store, kNotFound if it has nothing. kNewest: from the store or, if they
+  // are newer and of the same training or the store has nothing, from the initial_... above; from
+  // the start if neither is there.
   enum class Resume { kNo, kStore, kNewest };
   Resume resume = Resume::kNo;
+  // kStore: only weights and histories are taken, and counted from session.start_iteration.
+  bool renumber = false;
   bool take_over = false;           // although another master's lease is not over
 };
 
@@ -53,9 +61,15 @@ struct SnapshotParts {
 };
 
 struct MasterHooks {
+  // Once the nets are known, before anything is changed in the store; an error ends the master.
+  std::function<Result<void>(std::int64_t weight_bytes)> admit;
+  // Which training goes on, or begins anew; before anything of an earlier one is removed from the
+  // store. An error ends the master.
+  std::function<Result<void>(const TrainingId& training, bool is_new)> on_training;
   std::function<void(const std::string& address)> on_listening;   // "speedo://host:port"
   std::function<void(const MasterProgress&, const std::vector<TestScores>*)> on_progress;
   std::function<std::optional<std::string>()> poll_stop;  // a reason: stop cleanly
+  std::function<bool()> poll_snapshot;                    // true: write one and go on
   std::function<Result<void>(const SnapshotParts& parts)> snapshot;
 };
 
@@ -68,7 +82,8 @@ Result<MasterProgress> run_master(const MasterOptions& options, const MasterHook
 
 struct WorkerOptions {
   std::string master;               // as parse_address takes it
-  std::string store_override;       // --redis at the worker: used instead of what the master says
+  StoreAddress store_override;      // --redis at the worker: used instead of what the master says
+  std::chrono::seconds store_timeout{0};  // a store that is away is waited for so long
   std::uint64_t count = 1;          // worker actors in this process
   std::string name_prefix;          // host/pid
   WorkerConfig session;             // name is filled in

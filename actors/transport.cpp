@@ -1,5 +1,6 @@
 #include "actors/transport.hpp"
 
+#include <exception>
 #include <set>
 #include <utility>
 
@@ -7,7 +8,7 @@
 
 #include <speedo/base/limits.hpp>
 
-#include "actors/endpoint_probe.hpp"
+#include "actors/listen_probe.hpp"
 
 namespace speedo {
 
@@ -16,11 +17,10 @@ Result<std::uint16_t> publish(caf::actor_system& system, const caf::actor& whom,
   // With `reuse`, connections of an ended master that linger in the kernel do not block the port.
   const auto published = system.middleman().publish(whom, port, bind.c_str(), true);
   if (published) return *published;
-  return Error{ErrorCode::kUnavailable,
-               fmt::format("cannot listen on {}:{}: the port is in use, or the address is not this "
-                           "machine's; choose another with --port or --bind",
-                           bind, port)};
+  return why_not_listening(bind, port);
 }
+
+caf::actor network_of(caf::actor_system& system) { return compat::network_broker(system); }
 
 void Connector::connect(Address address, std::function<void(Result<caf::actor>)> done) {
   thread_.post([this, address = std::move(address), done = std::move(done)] {
@@ -28,8 +28,18 @@ void Connector::connect(Address address, std::function<void(Result<caf::actor>)>
   });
 }
 
+// Whatever goes wrong, whoever asked hears of it.
 Result<caf::actor> Connector::connect_now(const Address& address) {
-  SPEEDO_ASSIGN(const Address found_at, probe_endpoint(address, stop_));
+  try {
+    SPEEDO_ASSIGN(const Address found_at, probe_endpoint(address, stop_, tools_));
+    return ask_network(address, found_at);
+  } catch (const std::exception& exception) {
+    return Error{ErrorCode::kInternal, fmt::format("connecting to {}:{} failed: {}", address.host,
+                                                   address.port, exception.what())};
+  }
+}
+
+Result<caf::actor> Connector::ask_network(const Address& address, const Address& found_at) {
   Result<caf::actor> result = Error{ErrorCode::kUnavailable, "no answer"};
   caf::scoped_actor self{system_};
   self->request(system_.middleman().actor_handle(), caf::duration{kConnectionTimeout},

@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include <speedo/base/clock.hpp>
 #include <speedo/base/limits.hpp>
 
+#include "actors/wire.hpp"
 #include "base/log.hpp"
 
 namespace speedo {
@@ -22,7 +22,7 @@ WorkerActor::WorkerActor(caf::actor_config& config, WorkerConfig session, Worker
       hooks_(std::move(hooks)),
       session_(std::move(session)),
       work_(work) {
-  compat::abort_on_exceptions(this);
+  compat::end_on_exceptions(this);
   compat::on_down(this, [this](const caf::actor_addr& address, const std::string& reason) {
     if (!master_ || master_.address() != address) return;
     master_ = nullptr;
@@ -48,14 +48,14 @@ caf::behavior WorkerActor::make_behavior() {
 
 void WorkerActor::tick() {
   if (ended_at_) {
-    if (said_goodbye_ && steady_clock().now() - *ended_at_ < kGoodbyeTime) {
+    if (said_goodbye_ && now() - *ended_at_ < kGoodbyeTime) {
       return compat::send_after(this, kGoodbyeTime, TickMessage{});
     }
-    quit();
-    return hooks_.on_end(failure_);
+    hooks_.on_end(failure_);
+    return quit();
   }
   compat::send_after(this, kTickInterval, TickMessage{});
-  take(worker_event::Tick{steady_clock().now(), work_.progress()});
+  take(worker_event::Tick{now(), work_.progress()});
   if (const auto reason = hooks_.poll_stop()) take(worker_event::StopRequested{*reason});
 }
 
@@ -69,7 +69,7 @@ void WorkerActor::take(const WorkerEvent& event) {
 // What an earlier master said no longer counts.
 template <class Event, class Message>
 void WorkerActor::take_from_master(const Message& message) {
-  if (master_ && current_sender() == master_.address()) take(Event{message});
+  if (master_ && current_sender() == master_.address()) take(Event{clipped(message)});
 }
 
 void WorkerActor::take_connection(const Result<caf::actor>& master) {
@@ -95,7 +95,7 @@ void WorkerActor::drop_master() {
 
 template <class Message>
 void WorkerActor::send_to_master(const Message& message) {
-  if (master_) send(master_, message);
+  if (master_) tell(this, master_, message);
 }
 
 void WorkerActor::execute(const worker_command::Connect& /*command*/) {
@@ -151,6 +151,12 @@ void WorkerActor::execute(const worker_command::StartRun& command) {
   });
 }
 
+void WorkerActor::execute(const worker_command::LookForEnd& command) {
+  work_.look_for_end(command.epoch, [self = caf::actor{this}](bool is_over) {
+    caf::anon_send(self, WorkerNotice{worker_event::EndLookedFor{is_over}});
+  });
+}
+
 void WorkerActor::execute(const worker_command::CancelRun& /*command*/) { work_.cancel(); }
 
 void WorkerActor::execute(const worker_command::Note& command) {
@@ -163,7 +169,7 @@ void WorkerActor::execute(const worker_command::Note& command) {
 
 void WorkerActor::execute(const worker_command::Exit& command) {
   failure_ = command.error;
-  ended_at_ = steady_clock().now();
+  ended_at_ = now();
   work_.cancel();
   send(this, TickMessage{});
 }

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include <speedo/base/clock.hpp>
+
 #include "actors/compat.hpp"
 #include "actors/local_messages.hpp"
 #include "actors/node.hpp"
@@ -17,8 +19,9 @@ struct WorkerActorHooks {
   // Starts an attempt to reach the master; `done` may be called on any thread.
   std::function<void(std::function<void(Result<caf::actor>)> done)> connect;
   std::function<std::optional<std::string>()> poll_stop;
-  // Once, as the actor's last act. It uses `work` no more then.
+  // Once, when it is over: the actor's last act but to quit. Not if something else ends it.
   std::function<void(std::optional<Error>)> on_end;
+  const Clock* clock = &steady_clock();  // outlives the actor
 };
 
 // The shell around WorkerSession. Computing happens elsewhere, so it always answers.
@@ -38,6 +41,7 @@ class WorkerActor : public caf::event_based_actor {
   void take(const WorkerEvent& event);
   void take_connection(const Result<caf::actor>& master);
   void drop_master();
+  Instant now() const { return hooks_.clock->now(); }
   void tick();
 
   void execute(const worker_command::Connect& command);
@@ -48,6 +52,7 @@ class WorkerActor : public caf::event_based_actor {
   void execute(const worker_command::SendBeat& command);
   void execute(const worker_command::PrepareJob& command);
   void execute(const worker_command::StartRun& command);
+  void execute(const worker_command::LookForEnd& command);
   void execute(const worker_command::CancelRun& command);
   void execute(const worker_command::Note& command);
   void execute(const worker_command::Exit& command);

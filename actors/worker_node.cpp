@@ -1,14 +1,14 @@
-#include <algorithm>
-#include <future>
+#include <atomic>
+#include <list>
 #include <memory>
-#include <random>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
+#include "actors/actor_end.hpp"
 #include "actors/job_worker.hpp"
 #include "actors/node.hpp"
+#include "actors/random_bits.hpp"
 #include "actors/system.hpp"
 #include "actors/transport.hpp"
 #include "actors/worker_actor.hpp"
@@ -16,16 +16,14 @@
 namespace speedo {
 namespace {
 
-// One worker of this process: its work, and how it ended.
+// One worker of this process: its work, and the end of its actor, which goes first.
 struct Member {
-  std::unique_ptr<JobWorker> work;
-  std::promise<std::optional<Error>> ended;
-};
+  Member(std::uint64_t index, std::unique_ptr<JobWorker> work_in)
+      : work(std::move(work_in)), end(fmt::format("worker {} of this process", index)) {}
 
-std::uint64_t random_bits() {
-  std::random_device source;
-  return static_cast<std::uint64_t>(source()) << 32U | source();
-}
+  std::unique_ptr<JobWorker> work;
+  ActorEnd end;
+};
 
 WorkerConfig member_config(const WorkerOptions& options, std::uint64_t index) {
   WorkerConfig config = options.session;
@@ -45,28 +43,31 @@ Result<void> run_worker(const WorkerOptions& options, const WorkerHooks& hooks,
   ActorConfig config;
   caf::actor_system system{config};
   Connector connector(system);
-  const WorkerActorHooks shared{
-      .connect = [&](auto done) { connector.connect(address, std::move(done)); },
-      .poll_stop = [&hooks]() -> std::optional<std::string> {
-        return hooks.poll_stop ? hooks.poll_stop() : std::nullopt;
-      },
-      .on_end = {}};
-  std::vector<Member> members(options.count);
-  std::vector<caf::actor> actors;  // An actor without a handle may end early.
+  std::atomic<bool> one_is_broken{false};  // A process that loses a worker ends: the others leave.
+  std::list<Member> members;
   for (std::uint64_t index = 0; index < options.count; ++index) {
-    Member& member = members[index];
-    member.work = std::make_unique<JobWorker>(make_trainer(parts), open_store,
-                                              options.store_override);
-    WorkerActorHooks own = shared;
-    own.on_end = [&member](std::optional<Error> error) {
-      member.ended.set_value(std::move(error));
-    };
-    actors.push_back(system.spawn<WorkerActor>(member_config(options, index), *member.work, own));
+    members.emplace_back(index, std::make_unique<JobWorker>(
+                                    make_trainer(parts), open_store,
+                                    JobWorker::Options{options.store_override,
+                                                       options.store_timeout}));
+  }
+  for (std::uint64_t index = 0; Member& member : members) {
+    const caf::actor actor = system.spawn<WorkerActor>(
+        member_config(options, index++), *member.work,
+        WorkerActorHooks{
+            .connect = [&](auto done) { connector.connect(address, std::move(done)); },
+            .poll_stop = [&]() -> std::optional<std::string> {
+              if (one_is_broken) return "another worker of its process broke off";
+              return hooks.poll_stop ? hooks.poll_stop() : std::nullopt;
+            },
+            .on_end = member.end.last_word()});
+    member.end.watch(actor, [&] { one_is_broken = true; });
+    member.end.watch_need("the network", network_of(system));
   }
   std::optional<Error> first;
   for (Member& member : members) {
-    const std::optional<Error> error = member.ended.get_future().get();
-    if (error && !first) first = error;
+    const std::optional<Error> error = member.end.wait();
+    if (error && (!first || member.end.broken())) first = error;
   }
   if (first) return *first;
   return {};

@@ -1,23 +1,54 @@
 #!/usr/bin/env bash
-# Installs what the build needs, builds into build/ and runs the tests; ctest's summary comes last.
-#   tests/run.sh [--long]    --long: also the tests that train for minutes
+# Installs what the build needs, builds and runs the tests. The test cases that were skipped are
+# listed before ctest's summary, which comes last.
+#   tests/run.sh            all tests but the long ones, of an optimised build in build/
+#   tests/run.sh --long     also those that train for minutes
+#   tests/run.sh --asan     the programs labelled "sanitize", under the address and the
+#                           undefined-behaviour sanitizer, in build-asan/
+#   tests/run.sh --tsan     the same under the thread sanitizer, in build-tsan/
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-labels=(--label-exclude '^long$')
+preset=release target=all labels=(--label-exclude '^long$')
 case "${1:-}" in
   "") ;;
   --long)
     export SPEEDO_LONG=1
     labels=()
     ;;
-  *) echo "usage: tests/run.sh [--long]" >&2; exit 2 ;;
+  --asan | --tsan)
+    preset=${1#--}
+    target=sanitize_tests
+    labels=(--label-regex sanitize)
+    ;;
+  *) echo "usage: tests/run.sh [--long | --asan | --tsan]" >&2; exit 2 ;;
 esac
+folder=build
+if [ "$preset" != release ]; then folder=build-$preset; fi
 
 source conf/packages/install.sh
 install_packages conf/packages/build.txt
 jobs=$(nproc)
 if [ "$jobs" -gt 8 ]; then jobs=8; fi
-cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DSPEEDO_TESTS=ON
-cmake --build build -j "$jobs"
-exec ctest --test-dir build --output-on-failure -j 2 "${labels[@]}"
+cmake --preset "$preset" -DSPEEDO_TESTS=ON
+cmake --build "$folder" -j "$jobs" --target "$target"
+
+# list_skipped LOG: passes ctest's output on, with the list before the summary.
+list_skipped() {
+  local line summary=()
+  while IFS= read -r line; do
+    if [ "${#summary[@]}" -gt 0 ] || [[ "$line" == *"% tests passed"* ]]; then
+      summary+=("$line")
+    else
+      printf '%s\n' "$line"
+    fi
+  done
+  if grep -q '^skipped: ' "$1"; then
+    echo "Test cases skipped, and in how many tests:"
+    grep -h '^skipped: ' "$1" | sort | uniq -c
+  fi
+  printf '%s\n' "${summary[@]}"
+}
+
+ctest --test-dir "$folder" --no-tests=error --output-on-failure -j 2 "${labels[@]}" |
+  list_skipped "$folder/Testing/Temporary/LastTest.log"

@@ -14,15 +14,61 @@ function(speedo_program name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 endfunction()
 
-# speedo_test(NAME LABEL l TIMEOUT s SOURCES ... LINK ...): a Catch2 program that is one ctest test.
+# speedo_ctest(NAME LABEL l... TIMEOUT s COMMAND ...): one test of ctest's, run in the project's
+# folder; exit code 77 means skipped.
+function(speedo_ctest name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "LABEL;COMMAND" ${ARGN})
+  add_test(NAME ${name} COMMAND ${ARG_COMMAND} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES
+                       TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABEL}" SKIP_RETURN_CODE 77)
+endfunction()
+
+# speedo_kernel_tests(NAME LABEL l... TIMEOUT s COMMAND ...): the command under every choice of the
+# CPU backend's kernels; lesser ones without oneDNN only in long runs. It takes --cpu-isa WORD and
+# --no-onednn, and skips what this machine cannot run. Sanitizers see AVX2, and all kernels of ours.
+function(speedo_kernel_tests name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "LABEL;COMMAND" ${ARGN})
+  set(plain ${ARG_LABEL})
+  list(REMOVE_ITEM plain sanitize)
+  set(test TIMEOUT ${ARG_TIMEOUT} COMMAND ${ARG_COMMAND})
+  speedo_ctest(${name}_avx512 LABEL ${plain} ${test} --cpu-isa avx512)
+  speedo_ctest(${name}_avx2 LABEL ${ARG_LABEL} ${test} --cpu-isa avx2)
+  speedo_ctest(${name}_portable LABEL ${plain} ${test} --cpu-isa portable)
+  speedo_ctest(${name}_no_onednn LABEL ${ARG_LABEL} ${test} --no-onednn)
+  foreach(isa avx2 portable)
+    speedo_ctest(${name}_${isa}_no_onednn LABEL long ${test} --no-onednn --cpu-isa ${isa})
+  endforeach()
+endfunction()
+
+# speedo_test(NAME [KERNELS] LABEL l... TIMEOUT s SEEDS n... SOURCES ... LINK ...): a Catch2 program
+# that is one ctest test; with KERNELS one for every choice of kernels, told by
+# support/kernel_main.cpp; and one for each kept seed of its values (support/random_seed.hpp). Those
+# with the label "sanitize" are what the target sanitize_tests builds; a sanitizer makes them several
+# times as slow.
 function(speedo_test name)
-  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;LINK" ${ARGN})
-  add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE speedo_warnings speedo_test_main ${ARG_LINK})
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
-  add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  cmake_parse_arguments(ARG "KERNELS" "TIMEOUT" "LABEL;SEEDS;SOURCES;LINK" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABEL}")
+  if(SPEEDO_SANITIZE)
+    set(ARG_TIMEOUT 900)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  if("sanitize" IN_LIST ARG_LABEL)
+    add_dependencies(sanitize_tests ${name})
+  endif()
+  set(test LABEL ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT} COMMAND ${name})
+  if(ARG_KERNELS)
+    set(main speedo_kernel_test_main)
+    speedo_kernel_tests(${name} ${test})
+  else()
+    set(main speedo_test_main)
+    speedo_ctest(${name} ${test})
+  endif()
+  target_link_libraries(${name} PRIVATE speedo_warnings ${main} ${ARG_LINK})
+  foreach(seed ${ARG_SEEDS})
+    speedo_ctest(${name}_seed_${seed} ${test})
+    set_tests_properties(${name}_seed_${seed} PROPERTIES ENVIRONMENT SPEEDO_TEST_SEED=${seed})
+  endforeach()
 endfunction()

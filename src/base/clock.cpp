@@ -16,4 +16,8 @@ const Clock& steady_clock() {
   return clock;
 }
 
+double seconds_since(Instant start) {
+  return std::chrono::duration<double>(steady_clock().now() - start).count();
+}
+
 }  // namespace speedo

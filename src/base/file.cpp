@@ -3,35 +3,22 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <system_error>
 
-#include <fcntl.h>
 #include <unistd.h>
+
+#include <speedo/base/folder.hpp>
+#include <speedo/base/temporary.hpp>
 
 namespace speedo {
 
 namespace {
 
-Error cannot_write(const std::filesystem::path& path, const char* what) {
-  return Error{ErrorCode::kCannotWrite, "cannot write '" + path.string() + "': " + what + ": " +
-                                            std::strerror(errno)};
+Error cannot_write(const std::filesystem::path& path, const std::string& why) {
+  return Error{ErrorCode::kCannotWrite, "cannot write '" + path.string() + "': " + why};
 }
-
-// A file descriptor that closes itself.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 bool write_all(int fd, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
@@ -43,9 +30,22 @@ bool write_all(int fd, std::span<const std::byte> bytes) {
   return true;
 }
 
-std::filesystem::path folder_of(const std::filesystem::path& path) {
-  const std::filesystem::path folder = path.parent_path();
-  return folder.empty() ? std::filesystem::path(".") : folder;
+// What helps against a folder that takes no new file.
+const char* remedy_for(int reason) {
+  switch (reason) {
+    case ENOENT:
+      return "create the folder";
+    case EACCES:
+    case EPERM:
+      return "let this user write there";
+    case ENOSPC:
+    case EDQUOT:
+      return "make room there";
+    case EROFS:
+      return "mount it for writing";
+    default:
+      return "mend the folder";
+  }
 }
 
 }  // namespace
@@ -62,51 +62,38 @@ Result<std::string> read_file(const std::filesystem::path& path, std::size_t byt
     return Error{ErrorCode::kData, "file '" + path.string() + "' is longer than the limit of " +
                                        std::to_string(bytes_max) + " bytes"};
   }
+  errno = 0;
   std::ifstream stream(path, std::ios::binary);
   std::ostringstream content;
   content << stream.rdbuf();
   if (!stream.is_open() || stream.bad()) {
-    return Error{ErrorCode::kData,
-                 "cannot read '" + path.string() + "': " + std::strerror(errno)};
+    const int reason = errno;
+    const bool refused = !stream.is_open() && (reason == EACCES || reason == EPERM);
+    return Error{refused ? ErrorCode::kRefused : ErrorCode::kData,
+                 "cannot read '" + path.string() + "': " + std::strerror(reason)};
   }
   return std::move(content).str();
 }
 
 Result<void> write_file_atomically(const std::filesystem::path& path,
                                    std::span<const std::byte> bytes) {
-  const std::filesystem::path temporary =
-      path.string() + ".tmp." + std::to_string(::getpid());
-  {
-    const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
-    const Descriptor file(::open(temporary.c_str(), flags, 0644));
-    if (file.get() < 0) return cannot_write(path, "open");
-    if (!write_all(file.get(), bytes) || ::fsync(file.get()) != 0) {
-      const Error error = cannot_write(path, "write");
-      ::unlink(temporary.c_str());
-      return error;
-    }
-  }
-  if (::rename(temporary.c_str(), path.c_str()) != 0) {
-    const Error error = cannot_write(path, "rename");
-    ::unlink(temporary.c_str());
-    return error;
-  }
-  const Descriptor folder(::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (folder.get() >= 0) ::fsync(folder.get());
-  return {};
+  std::error_code code;
+  std::optional<Temporary> temporary = Temporary::file_beside(path, code);
+  if (!temporary) return cannot_write(path, code.message());
+  if (!write_all(temporary->descriptor(), bytes)) return cannot_write(path, std::strerror(errno));
+  return temporary->put_in_place();
 }
 
 Result<void> check_prefix_writable(const std::string& prefix) {
-  const std::filesystem::path probe = prefix + ".probe." + std::to_string(::getpid());
-  const Descriptor file(::open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-  if (file.get() < 0) {
-    return Error{ErrorCode::kCannotWrite,
-                 "snapshots cannot be written to '" + folder_of(probe).string() +
-                     "': " + std::strerror(errno) +
-                     " (create the folder or change snapshot_prefix)"};
-  }
-  ::unlink(probe.c_str());
-  return {};
+  std::error_code code;
+  if (Temporary::file_beside(prefix, code)) return {};
+  std::error_code ignored;
+  const std::filesystem::path whole =
+      std::filesystem::absolute(folder_of(prefix), ignored).lexically_normal();
+  return Error{ErrorCode::kCannotWrite, "snapshots cannot be written to '" + whole.string() +
+                                            "': " + code.message() + " (" +
+                                            remedy_for(code.value()) +
+                                            " or change snapshot_prefix)"};
 }
 
 std::filesystem::path resolve_path(const std::string& path, const std::filesystem::path& base) {

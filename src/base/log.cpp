@@ -44,11 +44,11 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
 
 }  // namespace
 
-void set_up_logging(const std::string& tag) {
+void set_up_logging(LogFormat format) {
   auto sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
   auto logger = std::make_shared<spdlog::logger>("speedo", std::move(sink));
-  const std::string prefix = tag.empty() ? "" : "[" + tag + "] ";
-  logger->set_pattern("%L%Y%m%d %H:%M:%S.%f %t %s:%#] " + prefix + "%v");
+  const std::string date = format == LogFormat::kGlog ? "%L%m%d" : "%L%Y%m%d";
+  logger->set_pattern(date + " %H:%M:%S.%f %t %s:%#] %v");
   logger->flush_on(spdlog::level::info);
   spdlog::set_default_logger(std::move(logger));
 }

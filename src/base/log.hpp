@@ -10,9 +10,9 @@ namespace speedo {
 
 // Log lines carry glog's prefix, as Caffe's do, and go to standard error:
 //   I20261121 03:30:20.951838 32575 solver.cpp:45] text
-// Tools such as Caffe's parse_log.py rely on it.
-// `tag`: put before the text in brackets ("worker3"), empty for none.
-void set_up_logging(const std::string& tag = "");
+// glog before 0.6 wrote no year ("I1121"), and Caffe's parse_log.py reads nothing else.
+enum class LogFormat { kGlogWithYear, kGlog };
+void set_up_logging(LogFormat format = LogFormat::kGlogWithYear);
 
 enum class LogLevel { kDebug, kInfo, kWarning };
 // Lines below this level are dropped. Requires: set_up_logging() before.

@@ -1,6 +1,7 @@
 #include "core/fillers.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <string>
@@ -74,11 +75,7 @@ void fill_unit_ball(const Shape& shape, Random& random, std::span<float> values)
 }
 
 // The kernel of bilinear interpolation, for upsampling by deconvolution.
-Result<void> fill_bilinear(const Filler& filler, const Shape& shape, std::span<float> values) {
-  if (shape.axes() != 4 || shape[2] != shape[3]) {
-    return bad_filler(filler,
-                      fmt::format("needs square kernels, not the shape {}", to_string(shape)));
-  }
+void fill_bilinear(const Shape& shape, std::span<float> values) {
   const auto width = static_cast<std::size_t>(shape[3]);
   const float factor = std::ceil(static_cast<float>(width) / 2.0F);
   const float centre = (static_cast<float>(width) - 1.0F) / (2.0F * factor);
@@ -87,10 +84,24 @@ Result<void> fill_bilinear(const Filler& filler, const Shape& shape, std::span<f
     const auto y = static_cast<float>((i / width) % width);
     values[i] = (1.0F - std::fabs(x / factor - centre)) * (1.0F - std::fabs(y / factor - centre));
   }
-  return {};
 }
 
-Result<void> check(const Filler& filler) {
+bool is_known(const std::string& type) {
+  constexpr std::array kTypes{"constant", "uniform", "gaussian", "xavier",
+                              "msra",     "positive_unitball", "bilinear"};
+  return std::find(kTypes.begin(), kTypes.end(), type) != kTypes.end();
+}
+
+}  // namespace
+
+Result<void> check_filler(const Filler& filler, const Shape& shape) {
+  if (!is_known(filler.type())) {
+    return Error{
+        ErrorCode::kConfig,
+        fmt::format("unknown filler '{}'; known: constant, uniform, gaussian, xavier, msra, "
+                    "positive_unitball, bilinear",
+                    filler.type())};
+  }
   if (filler.type() == "gaussian") {
     if (filler.sparse() < -1) {
       return bad_filler(filler,
@@ -105,15 +116,17 @@ Result<void> check(const Filler& filler) {
   if (filler.type() == "uniform" && !(filler.min() <= filler.max())) {
     return bad_filler(filler, fmt::format("min {} is above max {}", filler.min(), filler.max()));
   }
+  if (filler.type() == "bilinear" && (shape.axes() != 4 || shape[2] != shape[3])) {
+    return bad_filler(filler,
+                      fmt::format("needs square kernels, not the shape {}", to_string(shape)));
+  }
   return {};
 }
-
-}  // namespace
 
 Result<void> fill(const Filler& filler, const Shape& shape, Random& random,
                   std::span<float> values) {
   SPEEDO_ASSERT(static_cast<std::int64_t>(values.size()) == shape.count());
-  SPEEDO_TRY(check(filler));
+  SPEEDO_TRY(check_filler(filler, shape));
   const std::string& type = filler.type();
   if (type == "constant") {
     std::fill(values.begin(), values.end(), filler.value());
@@ -133,14 +146,8 @@ Result<void> fill(const Filler& filler, const Shape& shape, Random& random,
     if (!values.empty()) {
       fill_unit_ball(shape, random, values);
     }
-  } else if (type == "bilinear") {
-    return fill_bilinear(filler, shape, values);
   } else {
-    return Error{
-        ErrorCode::kConfig,
-        fmt::format("unknown filler '{}'; known: constant, uniform, gaussian, xavier, msra, "
-                    "positive_unitball, bilinear",
-                    type)};
+    fill_bilinear(shape, values);
   }
   return {};
 }

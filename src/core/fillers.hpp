@@ -13,9 +13,13 @@ class FillerParameter;
 namespace speedo {
 
 // Caffe's fillers: constant, uniform, gaussian (with sparse), xavier, msra, positive_unitball,
-// bilinear. Fills host memory; the same generator state always gives the same values.
-// Requires: values.size() == shape.count(). Error: kConfig for an unknown type or impossible
-// fields.
+// bilinear.
+
+// Error: kConfig for an unknown type, impossible fields, or a shape that the filler cannot fill.
+Result<void> check_filler(const caffe::FillerParameter& filler, const Shape& shape);
+
+// Fills host memory; the same generator state always gives the same values.
+// Requires: values.size() == shape.count(). Error: as check_filler().
 Result<void> fill(const caffe::FillerParameter& filler, const Shape& shape, Random& random,
                   std::span<float> values);
 

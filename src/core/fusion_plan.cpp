@@ -88,9 +88,9 @@ void Net::Impl::give_own_top(std::size_t layer) {
   const std::size_t after = blobs.size();
   const Blob& old = blobs[before];
   auto tensor = std::make_unique<Tensor>(old.tensor->shape());
-  if (options.keep_blobs || !options.kept_blobs.empty()) {
-    tensor->share_grad(*old.tensor);
-  }
+  // They cannot share it, as they may get different layouts.
+  const bool is_looked_at = options.keep_blobs || !options.kept_blobs.empty();
+  if (is_looked_at && views[layer].propagate[0]) tensor->show_gradients_of(*old.tensor);
   blobs.push_back({old.name, std::move(tensor), old.needs_backward, old.needs_grad});
   for (auto& [blob_name, index] : blob_index) {
     if (index == before) index = after;

@@ -35,7 +35,7 @@ Error bad_field(const caffe::SolverParameter& solver, const char* field, const c
                       solver.lr_policy(), field, rule, value, field)};
 }
 
-Result<void> check_fields(const caffe::SolverParameter& solver) {
+Result<void> check_policy_fields(const caffe::SolverParameter& solver) {
   const std::string& policy = solver.lr_policy();
   const bool divides_by_step = policy == "step" || policy == "sigmoid";
   if (divides_by_step && solver.stepsize() <= 0) {
@@ -67,7 +67,7 @@ std::int32_t current_step(const caffe::SolverParameter& solver, std::int64_t ite
 }
 
 Result<float> learning_rate(const caffe::SolverParameter& solver, std::int64_t iteration) {
-  SPEEDO_TRY(check_fields(solver));
+  SPEEDO_TRY(check_policy_fields(solver));
   const std::string& policy = solver.lr_policy();
   const double base = solver.base_lr();
   const double gamma = solver.gamma();

@@ -12,6 +12,18 @@ namespace {
 
 constexpr std::uint64_t kForwardStream = 3;
 
+// Bad data are found where they are used, far from the layer that brought them.
+Error with_sources(Error error, const std::vector<caffe::LayerParameter>& layers) {
+  if (error.code != ErrorCode::kData) return error;
+  for (const caffe::LayerParameter& layer : layers) {
+    const std::string& source =
+        layer.has_data_param() ? layer.data_param().source() : layer.hdf5_data_param().source();
+    const bool is_named = error.message.find(source) != std::string::npos;
+    if (!is_named) error.message += " (layer '" + layer.name() + "' reads '" + source + "')";
+  }
+  return error;
+}
+
 }  // namespace
 
 std::uint64_t BatchCursor::take() {
@@ -107,7 +119,9 @@ Result<float> Net::forward_layer(std::size_t index) {
   }
   const LayerView& view = impl_->views[index];
   if (!view.fused.forward) {
-    SPEEDO_TRY(view.layer->forward(view.bottoms, view.tops));
+    if (auto done = view.layer->forward(view.bottoms, view.tops); !done) {
+      return with_sources(std::move(done).error(), impl_->messages);
+    }
     impl_->count_layer();
   }
   return impl_->weighted_loss(index);

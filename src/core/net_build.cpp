@@ -7,6 +7,7 @@
 #include <speedo/backend/backend.hpp>
 #include <speedo/base/assert.hpp>
 
+#include "core/fillers.hpp"
 #include "core/layers/registry.hpp"
 #include "core/net_filter.hpp"
 #include "core/net_impl.hpp"
@@ -123,6 +124,15 @@ std::size_t Net::Impl::add_blob(const std::string& blob_name) {
   return blobs.size() - 1;
 }
 
+// Each is found by its name, but no layer can ask for it, and it is no output.
+std::size_t Net::Impl::add_automatic_top() {
+  std::string top = kAutomaticTop;
+  for (int number = 2; blob_index.count(top) > 0; ++number) {
+    top = fmt::format("{} {}", kAutomaticTop, number);
+  }
+  return blob_index[top] = add_blob(top);
+}
+
 Result<void> Net::Impl::connect_bottoms(const caffe::LayerParameter& message, LayerView& view) {
   for (const std::string& bottom : message.bottom()) {
     // insert_splits() has found every bottom's producer, so only a second reader can be missing
@@ -160,7 +170,7 @@ Result<void> Net::Impl::connect_tops(const caffe::LayerParameter& message, Layer
   if (view.layer->auto_tops()) {
     const auto wanted = static_cast<std::size_t>(std::max(view.layer->arity().tops_min, 0));
     while (wires.tops.size() < wanted) {
-      wires.tops.push_back(add_blob(kAutomaticTop));
+      wires.tops.push_back(add_automatic_top());
     }
   }
   for (const std::size_t blob : wires.tops) {
@@ -179,10 +189,27 @@ Result<void> Net::Impl::set_up_layer(const caffe::LayerParameter& message, Layer
     return layer_error(message, fmt::format("has {} param entries, but only {} parameters",
                                             message.param_size(), parameter_count));
   }
-  for (const ParameterRequest& request : view.layer->parameter_requests()) {
-    if (auto shape = Shape::create(request.shape.dims()); !shape) {
-      return layer_error(message, "parameter " + shape.error().message);
-    }
+  for (std::size_t i = 0; i < parameter_count; ++i) {
+    SPEEDO_TRY(check_request(message, view, i));
+  }
+  return {};
+}
+
+// Stored weights make the filler void.
+Result<void> Net::Impl::check_request(const caffe::LayerParameter& message, const LayerView& view,
+                                      std::size_t index) {
+  const ParameterRequest& request = view.layer->parameter_requests()[index];
+  if (auto shape = Shape::create(request.shape.dims()); !shape) {
+    return layer_error(message, "parameter " + shape.error().message);
+  }
+  if (request.shape.count() == 0) {
+    return layer_error(message, fmt::format("parameter {} would be empty: its bottom '{}' is {}",
+                                            index, view.bottom_names[0],
+                                            to_string(view.bottoms[0]->shape())));
+  }
+  if (request.filler == nullptr || message.blobs_size() > 0) return {};
+  if (auto good = check_filler(*request.filler, request.shape); !good) {
+    return layer_error(message, fmt::format("parameter {}: {}", index, good.error().message));
   }
   return {};
 }

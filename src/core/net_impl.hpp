@@ -77,10 +77,13 @@ struct Net::Impl {
   Result<void> connect_bottoms(const caffe::LayerParameter& message, LayerView& view);
   Result<void> connect_tops(const caffe::LayerParameter& message, LayerView& view);
   Result<void> set_up_layer(const caffe::LayerParameter& message, LayerView& view);
+  static Result<void> check_request(const caffe::LayerParameter& message, const LayerView& view,
+                                    std::size_t index);
   Result<void> freeze_statistics(const LayerView& view, caffe::LayerParameter& message);
   Result<void> set_loss_weights(const caffe::LayerParameter& message, const LayerView& view);
   Result<void> shape_layer(const LayerView& view) const;
   std::size_t add_blob(const std::string& blob_name);
+  std::size_t add_automatic_top();
   void collect_outputs();
 
   // net_plan.cpp, fusion_plan.cpp, layout_plan.cpp, memory_plan.cpp: from shapes to a net that can

@@ -46,7 +46,7 @@ Result<void> Net::Impl::prepare_layers() {
     }
     SPEEDO_TRY(view.layer->prepare(view.bottoms, view.tops, options.trains && view.needs_backward));
   }
-  return {};
+  return options.plan_only ? Result<void>() : options.backend->provide_scratch();
 }
 
 }  // namespace speedo

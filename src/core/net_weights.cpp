@@ -97,10 +97,9 @@ Result<void> Net::copy_weights_from(const caffe::NetParameter& source) {
   for (const caffe::LayerParameter& layer : source.layer()) {
     if (const LayerView* view = find_layer(impl_->views, layer.name()); view != nullptr) {
       SPEEDO_TRY(match_layer(layer, *view, layout().slots(), matches));
+    } else {
+      SPEEDO_INFO("Ignoring source layer {}", layer.name());
     }
-  }
-  if (matches.empty() && !layout().slots().empty()) {
-    SPEEDO_WARN("no layer of the weights has a name of net '{}': it keeps its own", impl_->name);
   }
   std::vector<float> values;
   for (const Assignment& match : matches) {

@@ -1,15 +1,18 @@
 #include "core/prototxt.hpp"
 
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 #include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/text_format.h>
 
 #include <speedo/base/file.hpp>
 #include <speedo/base/limits.hpp>
 
+#include "core/prototxt_character.hpp"
 #include "core/upgrade.hpp"
 
 namespace speedo {
@@ -17,25 +20,31 @@ namespace {
 
 namespace protobuf = google::protobuf;
 
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
 // Keeps the first error: later ones usually follow from it.
 class FirstError : public protobuf::io::ErrorCollector {
  public:
-  explicit FirstError(const std::string& name) : name_(name) {}
+  FirstError(const std::string& name, std::string_view text) : name_(name), text_(text) {}
 
   void AddError(int line, protobuf::io::ColumnNumber column, const std::string& what) override {
     if (!message_.empty()) {
       return;
     }
-    const bool at_end = what.ends_with("got: ");
-    message_ = line < 0 ? fmt::format("{}: {}", name_, what)
-                        : fmt::format("{}:{}:{}: {}", name_, line + 1, column + 1,
-                                      at_end ? "the file ends here, but a '}' is missing" : what);
+    std::string text = what;
+    if (what.ends_with("got: ")) text = "the file ends here, but a '}' is missing";
+    if (what.starts_with("Interpreting non ascii")) {
+      text = describe_character(text_.substr(text_offset(text_, line, column)));
+    }
+    message_ = line < 0 ? fmt::format("{}: {}", name_, text)
+                        : fmt::format("{}:{}:{}: {}", name_, line + 1, column + 1, text);
   }
 
   const std::string& message() const { return message_; }
 
  private:
   const std::string& name_;
+  std::string_view text_;
   std::string message_;
 };
 
@@ -45,9 +54,9 @@ Result<std::string> read_text(const std::filesystem::path& path) {
     return Error{ErrorCode::kConfig, fmt::format("{}: is a folder, not a prototxt", path.string())};
   }
   auto text = read_file(path, kPrototxtBytesMax);
-  // Whatever is wrong with the file, it is the configuration that names it.
-  if (!text) return Error{ErrorCode::kConfig, text.error().message};
-  return text;
+  if (text || text.error().code == ErrorCode::kRefused) return text;
+  // Whatever else is wrong with the file, it is the configuration that names it.
+  return Error{ErrorCode::kConfig, text.error().message};
 }
 
 void set_default_snapshot_prefix(const std::filesystem::path& path,
@@ -59,6 +68,23 @@ void set_default_snapshot_prefix(const std::filesystem::path& path,
     solver.set_snapshot_prefix(
         (std::filesystem::path(solver.snapshot_prefix()) / path.stem()).string());
   }
+}
+
+bool parse_text(std::string_view text, protobuf::io::ErrorCollector& errors,
+                protobuf::Message& target) {
+  protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&errors);
+  parser.SetRecursionLimit(kPrototxtDepthMax);
+  protobuf::io::ArrayInputStream stream(text.data(), static_cast<int>(text.size()));
+  return parser.Parse(&stream, &target);
+}
+
+// The error of a file that is not a `Wanted`; if it is an `Other`, it says so.
+template <class Other>
+Error with_hint(Error error, const std::string& text, const char* hint) {
+  Other other;
+  if (parse_prototxt(text, "", other)) error.message += hint;
+  return error;
 }
 
 }  // namespace
@@ -74,11 +100,13 @@ Result<void> parse_prototxt(const std::string& text, const std::string& name,
                  fmt::format("{}: {} bytes are too many for a prototxt (at most {})", name,
                              text.size(), kPrototxtBytesMax)};
   }
-  FirstError errors(name);
-  protobuf::TextFormat::Parser parser;
-  parser.RecordErrorsTo(&errors);
-  parser.SetRecursionLimit(kPrototxtDepthMax);
-  if (!parser.ParseFromString(text, &target)) {
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
+    return Error{ErrorCode::kConfig, fmt::format("{}: is UTF-16; save it as UTF-8", name)};
+  }
+  std::string_view content = text;
+  if (content.starts_with(kByteOrderMark)) content.remove_prefix(kByteOrderMark.size());
+  FirstError errors(name, content);
+  if (!parse_text(content, errors, target)) {
     return Error{ErrorCode::kConfig, errors.message().empty()
                                          ? fmt::format("{}: cannot be parsed", name)
                                          : errors.message()};
@@ -94,7 +122,11 @@ std::string to_prototxt(const protobuf::Message& message) {
 
 Result<caffe::NetParameter> parse_net_prototxt(const std::string& text, const std::string& name) {
   caffe::NetParameter net;
-  SPEEDO_TRY(parse_prototxt(text, name, net));
+  if (auto parsed = parse_prototxt(text, name, net); !parsed) {
+    return with_hint<caffe::SolverParameter>(
+        std::move(parsed).error(), text,
+        " (the file is a solver, where a net is wanted: are the two swapped?)");
+  }
   if (auto upgraded = upgrade_net(net); !upgraded) {
     return Error{upgraded.error().code, fmt::format("{}: {}", name, upgraded.error().message)};
   }
@@ -104,7 +136,11 @@ Result<caffe::NetParameter> parse_net_prototxt(const std::string& text, const st
 Result<caffe::SolverParameter> parse_solver_prototxt(const std::string& text,
                                                      const std::string& name) {
   caffe::SolverParameter solver;
-  SPEEDO_TRY(parse_prototxt(text, name, solver));
+  if (auto parsed = parse_prototxt(text, name, solver); !parsed) {
+    return with_hint<caffe::NetParameter>(
+        std::move(parsed).error(), text,
+        " (the file is a net, where a solver is wanted: are the two swapped?)");
+  }
   if (auto upgraded = upgrade_solver(solver); !upgraded) {
     return Error{upgraded.error().code, fmt::format("{}: {}", name, upgraded.error().message)};
   }

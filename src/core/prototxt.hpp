@@ -10,8 +10,8 @@
 namespace speedo {
 
 // Text-format nets and solvers, old forms upgraded (upgrade.hpp). Errors of syntax, of unknown
-// fields and enum values and of types: kConfig, "FILE:LINE:COLUMN: what", counted from 1. A missing
-// file is kNotFound, an empty one kConfig.
+// fields and enum values and of types: kConfig, "FILE:LINE:COLUMN: what", counted from 1; so are a
+// missing and an empty file. kRefused: the file may not be read. A byte order mark is passed over.
 Result<caffe::NetParameter> read_net_prototxt(const std::filesystem::path& path);
 // Also gives snapshot_prefix as Caffe does: the solver's path without extension if there is none,
 // and a file name within it if it is a folder.

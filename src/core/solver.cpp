@@ -31,6 +31,10 @@ bool due(std::int64_t iteration, std::int64_t interval) {
   return interval > 0 && iteration % interval == 0;
 }
 
+Error diverged(const std::string& what) {
+  return {ErrorCode::kNotFinite, what + "; lower base_lr or set clip_gradients in the solver"};
+}
+
 Result<void> check_intervals(const caffe::SolverParameter& solver) {
   const std::pair<const char*, std::int64_t> fields[] = {{"display", solver.display()},
                                                          {"snapshot", solver.snapshot()},
@@ -62,6 +66,7 @@ struct Solver::Impl {
   SmoothedLoss smoothed{1};
   std::int64_t iteration = 0;
   std::int64_t last_snapshot = -1;
+  std::int64_t tested_iteration = -1;
   std::int64_t displayed_iteration = 0;
   Instant displayed_at{};
   Times times;
@@ -78,6 +83,7 @@ struct Solver::Impl {
   void show_progress(float loss);
   void show_rate() const;
   void update();
+  Result<void> refuse_diverged();
   Result<void> snapshot();
   Result<void> poll();
   Result<void> test_if_due();
@@ -137,12 +143,10 @@ Result<bool> Solver::Impl::accept_loss(float loss) {
   }
   ++non_finite_in_a_row;
   SPEEDO_WARN("Iteration {}: the loss is {:g}; its gradient is dropped ({} of {} in a row)",
-              iteration, loss, non_finite_in_a_row, kNonFiniteRunsMax);
+              iteration, unsigned_nan(loss), non_finite_in_a_row, kNonFiniteRunsMax);
   if (non_finite_in_a_row < kNonFiniteRunsMax) return false;
-  return Error{ErrorCode::kNotFinite,
-               fmt::format("iteration {}: the loss was not finite {} times in a row; lower base_lr "
-                           "or set clip_gradients in the solver",
-                           iteration, kNonFiniteRunsMax)};
+  return diverged(fmt::format("iteration {}: the loss was not finite {} times in a row", iteration,
+                              kNonFiniteRunsMax));
 }
 
 void Solver::Impl::show_progress(float loss) {
@@ -177,8 +181,26 @@ void Solver::Impl::update() {
   times.compute += steady_clock().now() - start;
 }
 
+// The last losses were not finite. If that of another batch with these weights is not either, they
+// have run away, and a snapshot of them would be of no use.
+Result<void> Solver::Impl::refuse_diverged() {
+  if (non_finite_in_a_row == 0) return {};
+  statistics->keep();
+  SPEEDO_ASSIGN(const float loss, nets.train->forward());
+  statistics->restore();
+  if (std::isfinite(loss)) return {};
+  return diverged(fmt::format("training ends diverged at iteration {}: the last {} losses were not "
+                              "finite; no snapshot is written",
+                              iteration, non_finite_in_a_row));
+}
+
 Result<void> Solver::Impl::snapshot() {
   if (!hooks.snapshot || last_snapshot == iteration) return {};
+  const Arena& weights = std::as_const(*nets.train).weights();
+  if (!nets.train->backend().all_finite(weights.size(), weights.data())) {
+    return diverged(fmt::format(
+        "iteration {}: the weights are not finite, so no snapshot of them is written", iteration));
+  }
   caffe::NetParameter model;
   nets.train->to_proto(model, param.snapshot_diff());
   caffe::SolverState state;
@@ -210,6 +232,7 @@ Result<std::vector<TestScores>> Solver::Impl::test_all() {
     if (!complete) return std::vector<TestScores>{};
   }
   last_scores = all;
+  tested_iteration = iteration;
   return all;
 }
 
@@ -228,14 +251,23 @@ Result<bool> Solver::Impl::test(std::size_t index, TestScores& scores) {
     SPEEDO_INFO("Test interrupted.");
     return false;
   }
-  if (param.test_compute_loss()) SPEEDO_INFO("Test loss: {:g}", scores.loss);
+  if (param.test_compute_loss()) SPEEDO_INFO("Test loss: {:g}", unsigned_nan(scores.loss));
   log_outputs("Test", scores.scores);
   return true;
 }
 
 // What follows the last iteration: snapshot, one more forward pass for the loss, test.
 Result<void> Solver::Impl::finish() {
+  SPEEDO_TRY(refuse_diverged());
   if (param.snapshot_after_train()) SPEEDO_TRY(snapshot());
+  if (non_finite_in_a_row > 0) {
+    return Error{
+        ErrorCode::kNotFinite,
+        fmt::format("training ends at iteration {} with {} losses that are not finite; they did "
+                    "not change the weights, which give a finite one for other data: look for "
+                    "values in the data that are not finite or far too large",
+                    iteration, non_finite_in_a_row)};
+  }
   if (stopped) {
     SPEEDO_INFO("Optimization stopped early.");
     return {};
@@ -243,7 +275,11 @@ Result<void> Solver::Impl::finish() {
   if (display_due()) {
     SPEEDO_ASSIGN(const float loss, nets.train->forward());
     smoothed.add(loss);
-    SPEEDO_INFO("Iteration {}, loss = {:g}", iteration, smoothed.value());
+    SPEEDO_INFO("Iteration {}, loss = {:g}", iteration, unsigned_nan(smoothed.value()));
+    if (!std::isfinite(loss)) {
+      return diverged(fmt::format("iteration {}: the loss after the last update is not finite",
+                                  iteration));
+    }
   }
   if (due(iteration, param.test_interval())) SPEEDO_TRY(test_all());
   if (!stopped) SPEEDO_INFO("Optimization Done.");
@@ -279,6 +315,7 @@ bool Solver::stopped() const { return impl_->stopped; }
 Solver::Times Solver::times() const { return impl_->times; }
 float Solver::smoothed_loss() const { return impl_->smoothed.value(); }
 const std::vector<TestScores>& Solver::last_scores() const { return impl_->last_scores; }
+std::int64_t Solver::tested_iteration() const { return impl_->tested_iteration; }
 
 Result<void> Solver::restore(const caffe::SolverState& state, const caffe::NetParameter& model) {
   SPEEDO_TRY(impl_->nets.train->copy_weights_from(model));

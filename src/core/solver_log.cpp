@@ -1,6 +1,8 @@
 #include "core/solver_log.hpp"
 
-#include <string>
+#include <cmath>
+#include <cstddef>
+#include <limits>
 
 #include "base/log.hpp"
 
@@ -10,20 +12,41 @@ void log_progress(const Progress& progress) {
   const float seconds = progress.seconds > 0 ? progress.seconds : 1.0F;
   SPEEDO_INFO("Iteration {} ({:g} iter/s, {:g}s/{} iters), loss = {:g}", progress.iteration,
               static_cast<float>(progress.iterations_done) / seconds, progress.seconds,
-              progress.display, progress.loss);
+              progress.display, unsigned_nan(progress.loss));
 }
 
 void log_outputs(std::string_view kind, const std::vector<TestScores::Score>& scores) {
-  int index = 0;
-  for (const TestScores::Score& score : scores) {
+  OutputLines lines;
+  lines.show = [&](int index, const TestScores::Score& score) {
+    const float value = unsigned_nan(score.value);
     std::string weighted;
     if (score.loss_weight != 0.0F) {
       weighted = fmt::format(" (* {:g} = {:g} loss)", score.loss_weight,
-                             score.loss_weight * score.value);
+                             unsigned_nan(score.loss_weight * value));
     }
-    SPEEDO_INFO("    {} net output #{}: {} = {:g}{}", kind, index++, score.name, score.value,
-                weighted);
+    SPEEDO_INFO("    {} net output #{}: {} = {:g}{}", kind, index, score.name, value, weighted);
+  };
+  lines.leave_out = [&](const std::string& name, int count) {
+    SPEEDO_INFO("    {} net output {}: {} more values are left out", kind, name, count);
+  };
+  for_each_shown(scores, lines);
+}
+
+void for_each_shown(const std::vector<TestScores::Score>& scores, const OutputLines& lines) {
+  std::size_t begin = 0;  // of the output that `i` is in
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    if (scores[i].name != scores[begin].name) begin = i;
+    const int before = static_cast<int>(i - begin);
+    if (before < kLinesPerOutputMax) lines.show(static_cast<int>(i), scores[i]);
+    const bool is_last = i + 1 == scores.size() || scores[i + 1].name != scores[i].name;
+    if (is_last && before >= kLinesPerOutputMax) {
+      lines.leave_out(scores[i].name, before + 1 - kLinesPerOutputMax);
+    }
   }
+}
+
+float unsigned_nan(float value) {
+  return std::isnan(value) ? std::numeric_limits<float>::quiet_NaN() : value;
 }
 
 }  // namespace speedo

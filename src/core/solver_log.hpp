@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -23,5 +25,17 @@ void log_progress(const Progress& progress);
 // "    Train net output #0: loss = 0.018 (* 1 = 0.018 loss)", a line per score. kind: Train or
 // Test.
 void log_outputs(std::string_view kind, const std::vector<TestScores::Score>& scores);
+
+// An output with more elements than this shows the first ones; one line says how many are left out.
+inline constexpr int kLinesPerOutputMax = 32;
+struct OutputLines {
+  std::function<void(int index, const TestScores::Score& score)> show;
+  std::function<void(const std::string& name, int count)> leave_out;
+};
+// Goes through `scores` in their order. The index counts what is left out, too.
+void for_each_shown(const std::vector<TestScores::Score>& scores, const OutputLines& lines);
+
+// A NaN prints as "nan", whatever its sign bit: Caffe's parsers take "-nan" for a number and fail.
+float unsigned_nan(float value);
 
 }  // namespace speedo

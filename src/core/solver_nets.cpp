@@ -25,8 +25,6 @@ struct NetSource {
   fs::path base;
 };
 
-Error config(std::string message) { return {ErrorCode::kConfig, std::move(message)}; }
-
 Result<NetSource> read_source(const std::string& field, const std::string& file,
                               const fs::path& base) {
   const fs::path path = resolve_path(file, base);
@@ -46,9 +44,10 @@ Result<NetSource> train_source(const caffe::SolverParameter& solver, const fs::p
                     static_cast<int>(solver.has_train_net()) +
                     static_cast<int>(solver.has_train_net_param());
   if (given != 1) {
-    return config(fmt::format("solver: {} of the fields net, net_param, train_net, "
-                              "train_net_param are given; give exactly one",
-                              given == 0 ? "none" : std::to_string(given)));
+    return config_error(
+        fmt::format("solver: {} of the fields net, net_param, train_net, "
+                    "train_net_param are given; give exactly one",
+                    given == 0 ? "none" : std::to_string(given)));
   }
   if (solver.has_train_net_param()) {
     return inline_source("train_net_param", solver.train_net_param(), base);
@@ -65,23 +64,26 @@ Result<void> check_test_counts(const caffe::SolverParameter& solver) {
   const int counts = solver.test_iter_size();
   const bool shared = solver.has_net() || solver.has_net_param();
   if (shared ? counts < named : counts != named) {
-    return config(fmt::format("solver: test_iter must be given once for each test net, but there "
-                              "are {} test_iter and {} test nets",
-                              counts, named));
+    return config_error(
+        fmt::format("solver: test_iter must be given once for each test net, but there "
+                    "are {} test_iter and {} test nets",
+                    counts, named));
   }
   for (const int count : solver.test_iter()) {
     if (count <= 0) {
-      return config(fmt::format("solver: test_iter is {}; it must be 1 or more", count));
+      return config_error(fmt::format("solver: test_iter is {}; it must be 1 or more", count));
     }
   }
   if (solver.test_state_size() != 0 && solver.test_state_size() != counts) {
-    return config(fmt::format("solver: test_state must be given not at all or once for each of the "
-                              "{} test nets, but there are {}",
-                              counts, solver.test_state_size()));
+    return config_error(
+        fmt::format("solver: test_state must be given not at all or once for each of the "
+                    "{} test nets, but there are {}",
+                    counts, solver.test_state_size()));
   }
   if (counts != 0 && solver.test_interval() <= 0) {
-    return config("solver: test_iter is given, but test_interval is not; set test_interval to the "
-                  "iterations between tests");
+    return config_error(
+        "solver: test_iter is given, but test_interval is not; set test_interval to the "
+        "iterations between tests");
   }
   if (counts == 0 && solver.test_interval() > 0) {
     SPEEDO_WARN("solver: test_interval is given, but no test_iter, so nothing will be tested");
@@ -157,8 +159,8 @@ Result<fs::path> inline_nets(caffe::SolverParameter& solver, const fs::path& bas
 Result<SolverNets> create_nets(const caffe::SolverParameter& solver, const SolverOptions& options) {
   SPEEDO_ASSIGN(const NetSource train, train_source(solver, options.base));
   SPEEDO_ASSIGN(std::vector<NetSource> tests, test_sources(solver, train, options.base));
-  const auto seed = static_cast<std::uint64_t>(
-      solver.random_seed() >= 0 ? solver.random_seed() : fresh_seed());
+  const auto seed =
+      static_cast<std::uint64_t>(solver.random_seed() >= 0 ? solver.random_seed() : fresh_seed());
 
   SolverNets nets;
   if (!options.plan_only) SPEEDO_INFO("Creating training net from {}", train.from);

@@ -122,7 +122,9 @@ bool Tensor::has_grad() const {
 
 std::vector<float> Tensor::values(Backend& backend) const { return download(backend, data()); }
 
-std::vector<float> Tensor::gradients(Backend& backend) const { return download(backend, grad()); }
+std::vector<float> Tensor::gradients(Backend& backend) const {
+  return shown_ != nullptr ? shown_->gradients(backend) : download(backend, grad());
+}
 
 void Tensor::set_values(Backend& backend, std::span<const float> plain) {
   upload(backend, plain, data());

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string>
 
@@ -52,6 +54,12 @@ std::vector<TestScores::Score> read_outputs(const Net& net) {
     for (const float value : values) scores.push_back({name, value, net.loss_weight(name)});
   }
   return scores;
+}
+
+bool has_finite_losses(const TestScores& scores) {
+  return std::all_of(scores.scores.begin(), scores.scores.end(), [](const TestScores::Score& each) {
+    return each.loss_weight == 0.0F || std::isfinite(each.value);
+  });
 }
 
 Result<TestScores> run_test(Net& net, int iterations, const std::function<bool()>& stop) {

@@ -1,5 +1,6 @@
 #include <speedo/core/update_rule.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <string_view>
@@ -30,18 +31,19 @@ constexpr std::array kRules{
     Entry{"AdaGrad", nullptr, 1},      Entry{"RMSProp", nullptr, 1},
     Entry{"AdaDelta", nullptr, 2},     Entry{"Adam", nullptr, 2},
 };
+static_assert(std::ranges::all_of(kRules, [](const Entry& rule) {
+  return rule.histories <= UpdateRule::kHistoriesMax;
+}));
 
-Error config(std::string message) { return {ErrorCode::kConfig, std::move(message)}; }
-
-Result<void> check_fields(const caffe::SolverParameter& solver) {
+Result<void> check_rule_fields(const caffe::SolverParameter& solver) {
   SPEEDO_TRY(learning_rate(solver, 0));
   const std::string& regularization = solver.regularization_type();
   if (regularization != "L1" && regularization != "L2") {
-    return config(fmt::format("solver: unknown regularization_type \"{}\"; use L1 or L2",
+    return config_error(fmt::format("solver: unknown regularization_type \"{}\"; use L1 or L2",
                               regularization));
   }
   if (solver.iter_size() < 1) {
-    return config(fmt::format("solver: iter_size is {}; it must be 1 or more",
+    return config_error(fmt::format("solver: iter_size is {}; it must be 1 or more",
                               solver.iter_size()));
   }
   const std::pair<const char*, float> numbers[] = {{"base_lr", solver.base_lr()},
@@ -50,7 +52,7 @@ Result<void> check_fields(const caffe::SolverParameter& solver) {
                                                    {"clip_gradients", solver.clip_gradients()}};
   for (const auto& [name, value] : numbers) {
     if (!std::isfinite(value)) {
-      return config(fmt::format("solver: {} is {}; it must be a finite number", name, value));
+      return config_error(fmt::format("solver: {} is {}; it must be a finite number", name, value));
     }
   }
   return {};
@@ -67,7 +69,7 @@ Result<const Entry*> find_rule(std::string_view type) {
     return Error{ErrorCode::kUnsupported,
                  fmt::format("solver: type \"{}\" is not built yet; use {}", type, known)};
   }
-  return config(fmt::format("solver: unknown type \"{}\"; use {}", type, known));
+  return config_error(fmt::format("solver: unknown type \"{}\"; use {}", type, known));
 }
 
 Result<std::vector<float>> history_values(const caffe::BlobProto& blob,
@@ -87,7 +89,7 @@ Result<std::vector<float>> history_values(const caffe::BlobProto& blob,
 Result<std::unique_ptr<UpdateRule>> UpdateRule::create(const caffe::SolverParameter& solver,
                                                        const ParameterLayout& layout,
                                                        Backend& backend) {
-  SPEEDO_TRY(check_fields(solver));
+  SPEEDO_TRY(check_rule_fields(solver));
   SPEEDO_ASSIGN(const Entry* const entry, find_rule(solver.type()));
   SPEEDO_ASSIGN(std::unique_ptr<UpdateRule> rule, entry->make(solver, layout, backend));
   SPEEDO_ASSERT(rule->histories().size() == entry->histories);
@@ -95,7 +97,7 @@ Result<std::unique_ptr<UpdateRule>> UpdateRule::create(const caffe::SolverParame
 }
 
 Result<std::size_t> UpdateRule::history_count(const caffe::SolverParameter& solver) {
-  SPEEDO_TRY(check_fields(solver));
+  SPEEDO_TRY(check_rule_fields(solver));
   SPEEDO_ASSIGN(const Entry* const entry, find_rule(solver.type()));
   return entry->histories;
 }

@@ -70,8 +70,11 @@ Result<void> write_caffemodel(const std::filesystem::path& path, const caffe::Ne
 Result<caffe::SolverState> read_solverstate(const std::filesystem::path& path) {
   caffe::SolverState state;
   SPEEDO_TRY(read_binary(path, "solverstate", state));
-  if (!state.has_iter() || state.iter() < 0) {
-    return bad_file(path, "is not a solverstate: it has no iteration");
+  if (!state.has_iter()) return bad_file(path, "is not a solverstate: it has no iteration");
+  if (state.iter() < 0 || state.current_step() < 0) {
+    return bad_file(path, fmt::format("is damaged: iteration {} and learning rate step {} count no "
+                                      "steps",
+                                      state.iter(), state.current_step()));
   }
   return state;
 }

@@ -35,7 +35,7 @@ class ChosenConvolution final : public Convolution {
       } else if (narrow_serves(shape, pass, workplace)) {
         if (narrow_ == nullptr) narrow_ = make_narrow_kernels(shape, workplace);
         chosen = narrow_.get();
-      } else if (onednn_serves(shape, pass)) {
+      } else if (onednn_serves(shape, pass, workplace)) {
         if (onednn_ == nullptr) onednn_ = make_onednn_kernels(shape, workplace);
         chosen = onednn_.get();
       } else {
@@ -88,20 +88,22 @@ class ChosenConvolution final : public Convolution {
 };
 
 // The convolution with its arrays in the layouts that a net of this kind gives them.
-ConvolutionShape with_layouts(ConvolutionShape shape, LayoutKind kind) {
+ConvolutionShape with_layouts(ConvolutionShape shape, LayoutKind kind,
+                              const Workplace& workplace) {
   shape.src_layout = layout_of(kind, shape.channels);
   shape.dst_layout = layout_of(kind, shape.outputs);
   const Layout src = shape.src_layout;
   shape.src_layout = Layout{};
-  if (!convolves_plain(shape)) shape.src_layout = src;
+  if (!convolves_plain(shape, workplace)) shape.src_layout = src;
   return shape;
 }
 
 // Arithmetic with padding, over all convolutions that have kernels.
-double work(std::span<const ConvolutionShape> convolutions, LayoutKind kind) {
+double work(std::span<const ConvolutionShape> convolutions, LayoutKind kind,
+            const Workplace& workplace) {
   double sum = 0.0;
   for (const ConvolutionShape& plain : convolutions) {
-    const ConvolutionShape shape = with_layouts(plain, kind);
+    const ConvolutionShape shape = with_layouts(plain, kind, workplace);
     const double padding = static_cast<double>(shape.src_layout.channels(shape.channels)) *
                            static_cast<double>(shape.dst_layout.channels(shape.outputs)) /
                            static_cast<double>(shape.channels * shape.outputs);
@@ -111,12 +113,13 @@ double work(std::span<const ConvolutionShape> convolutions, LayoutKind kind) {
 }
 
 // Whether most of the arithmetic would be done by oneDNN.
-bool is_served(std::span<const ConvolutionShape> convolutions, LayoutKind kind) {
+bool is_served(std::span<const ConvolutionShape> convolutions, LayoutKind kind,
+               const Workplace& workplace) {
   double served = 0.0, all = 0.0;
   for (const ConvolutionShape& plain : convolutions) {
-    const ConvolutionShape shape = with_layouts(plain, kind);
+    const ConvolutionShape shape = with_layouts(plain, kind, workplace);
     all += flops(shape);
-    if (onednn_serves(shape, ConvolutionPass::kForward)) served += flops(shape);
+    if (onednn_serves(shape, ConvolutionPass::kForward, workplace)) served += flops(shape);
   }
   return served > all / 2;
 }
@@ -130,20 +133,25 @@ std::unique_ptr<Convolution> make_convolution(const ConvolutionShape& shape,
   return std::make_unique<ChosenConvolution>(shape, workplace);
 }
 
-LayoutKind preferred_layout(std::span<const ConvolutionShape> convolutions) {
+LayoutKind preferred_layout(std::span<const ConvolutionShape> convolutions,
+                            const Workplace& workplace) {
   const LayoutKind blocked =
       cpu_isa() == CpuIsa::kAvx512 ? LayoutKind::kBlocked16 : LayoutKind::kBlocked8;
-  const double plain = work(convolutions, LayoutKind::kPlain);
-  if (is_served(convolutions, blocked) && work(convolutions, blocked) <= kWasteMax * plain) {
+  const double plain = work(convolutions, LayoutKind::kPlain, workplace);
+  if (is_served(convolutions, blocked, workplace) &&
+      work(convolutions, blocked, workplace) <= kWasteMax * plain) {
     return blocked;
   }
-  if (is_served(convolutions, LayoutKind::kChannelsLast)) return LayoutKind::kChannelsLast;
+  if (is_served(convolutions, LayoutKind::kChannelsLast, workplace)) {
+    return LayoutKind::kChannelsLast;
+  }
   return LayoutKind::kPlain;
 }
 
-bool convolves_plain(const ConvolutionShape& shape) {
-  return shape.src_layout.is_plain() && onednn_serves(shape, ConvolutionPass::kForward) &&
-         (!shape.trains || onednn_serves(shape, ConvolutionPass::kBackwardWeights));
+bool convolves_plain(const ConvolutionShape& shape, const Workplace& workplace) {
+  return shape.src_layout.is_plain() &&
+         onednn_serves(shape, ConvolutionPass::kForward, workplace) &&
+         (!shape.trains || onednn_serves(shape, ConvolutionPass::kBackwardWeights, workplace));
 }
 
 }  // namespace speedo::cpu

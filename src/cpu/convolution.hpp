@@ -16,7 +16,8 @@ std::unique_ptr<Convolution> make_convolution(const ConvolutionShape& shape,
                                               const Workplace& workplace);
 
 // Backend::preferred_layout() and convolves_plain().
-LayoutKind preferred_layout(std::span<const ConvolutionShape> convolutions);
-bool convolves_plain(const ConvolutionShape& shape);
+LayoutKind preferred_layout(std::span<const ConvolutionShape> convolutions,
+                            const Workplace& workplace);
+bool convolves_plain(const ConvolutionShape& shape, const Workplace& workplace);
 
 }  // namespace speedo::cpu

@@ -27,8 +27,8 @@ constexpr std::int64_t kGrain = 16384;
 
 class CpuBackend final : public Backend {
  public:
-  CpuBackend(int threads, CpuPrecision precision)
-      : pool_(threads), scratch_(threads), workplace_{pool_, scratch_, precision} {}
+  CpuBackend(int threads, int parts, CpuPrecision precision)
+      : pool_(threads, parts), scratch_(parts), workplace_{pool_, scratch_, precision} {}
 
   std::string_view name() const override { return "cpu"; }
 
@@ -105,10 +105,10 @@ class CpuBackend final : public Backend {
   }
 
   LayoutKind preferred_layout(std::span<const ConvolutionShape> convolutions) const override {
-    return cpu::preferred_layout(convolutions);
+    return cpu::preferred_layout(convolutions, workplace_);
   }
   bool convolves_plain(const ConvolutionShape& shape) const override {
-    return cpu::convolves_plain(shape);
+    return cpu::convolves_plain(shape, workplace_);
   }
   void reorder(const ArrayShape& shape, const float* source, Layout from, float* target,
                Layout to) override {
@@ -231,6 +231,7 @@ class CpuBackend final : public Backend {
     return cpu::make_batch_norm(shape, pool_, scratch_);
   }
   std::int64_t scratch_bytes() const override { return scratch_.bytes(); }
+  Result<void> provide_scratch() override { return scratch_.provide(); }
 
  private:
   // Calls body(at, count) on parts of [0, n).
@@ -261,9 +262,13 @@ Result<std::unique_ptr<Backend>> make_cpu_backend(const CpuOptions& options) {
   }
   cpu::settle_cpu_isa();
   SPEEDO_TRY(cpu::load_openblas());
-  const int threads =
+  int threads =
       options.threads > 0 ? std::min(options.threads, kCpuThreadsMax) : default_threads();
-  return std::unique_ptr<Backend>(std::make_unique<CpuBackend>(threads, options.precision));
+  if (options.parts > 0) threads = std::min(threads, options.parts);
+  const int parts = std::max(threads, options.parts);
+  SPEEDO_TRY(cpu::check_room_for_openblas(threads));
+  return std::unique_ptr<Backend>(
+      std::make_unique<CpuBackend>(threads, parts, options.precision));
 }
 
 std::unique_ptr<Backend> make_cpu_backend(int threads) {

@@ -9,7 +9,13 @@ enum class CpuPrecision { kFloat32, kBfloat16 };
 struct CpuOptions {
   int threads = 0;  // how many compute, the caller's included; 0: default_threads()
   CpuPrecision precision = CpuPrecision::kFloat32;
+  // Into how many parts work is divided, at least as many as threads; the order of sums follows
+  // from them alone. Each has scratch memory of its own. 0: as many as threads.
+  int parts = 0;
 };
+
+// Backends with so many parts give the same bits with any number of threads up to it.
+inline constexpr int kPinnedParts = 8;
 
 // How many threads this process may keep busy: the processors that it may run on, at most what its
 // control group's quota allows (rounded up) and OPENBLAS_NUM_THREADS, where that is set. At least

@@ -31,7 +31,7 @@ Routine fastest(Op a_op, Op b_op, Backend::GemmShape shape) {
       shape.m * shape.n >= 1 << 17) {
     return Routine::kStream;
   }
-  if (wide && has_onednn() && shape.m * shape.n * shape.k >= 1 << 19) return Routine::kOneDnn;
+  if (wide && uses_onednn() && shape.m * shape.n * shape.k >= 1 << 19) return Routine::kOneDnn;
   if (wide && a_op == Op::kNone && b_op == Op::kNone && shape.m <= 64 &&
       shape.n * shape.k >= 1 << 16) {
     return Routine::kStream;

@@ -3,6 +3,7 @@
 #include <hwy/targets.h>
 
 #include <atomic>
+#include <mutex>
 #include <string>
 
 #include <fmt/format.h>
@@ -14,6 +15,8 @@ namespace {
 
 std::atomic<bool> isa_settled{false};
 std::atomic<CpuIsa> isa_limit{CpuIsa::kAvx512};
+std::atomic<bool> onednn_left_out{false};
+std::atomic<bool> kernels_pinned{false};
 
 // What `isa` needs and this machine has not; empty if nothing.
 std::string missing_features([[maybe_unused]] CpuIsa isa) {
@@ -98,11 +101,47 @@ Result<void> limit_cpu_isa(CpuIsa isa) {
   return {};
 }
 
+Result<void> leave_out_onednn() {
+  if (!cpu::uses_onednn()) return {};
+  if (isa_settled.load()) {
+    return Error{ErrorCode::kUsage, "oneDNN is in use since the first backend was made"};
+  }
+  onednn_left_out.store(true);
+  return {};
+}
+
+Result<void> pin_cpu_kernels() {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  if (kernels_pinned.load()) return {};
+#if defined(__x86_64__)
+  if (!__builtin_cpu_supports("sse4.2")) {
+    return Error{ErrorCode::kUsage,
+                 "this processor lacks SSE4.2, which kernels that give every machine the same "
+                 "result are made of"};
+  }
+#endif
+  if (isa_settled.load()) {
+    return Error{ErrorCode::kUsage,
+                 "this process has computed with the kernels that are best for its machine, and "
+                 "cannot change to those that give every machine the same result: start it again"};
+  }
+  kernels_pinned.store(true);
+  onednn_left_out.store(true);
+  isa_limit.store(CpuIsa::kPortable);
+  limit_highway(CpuIsa::kPortable);
+  return {};
+}
+
+bool are_cpu_kernels_pinned() { return kernels_pinned.load(); }
+
 namespace cpu {
+
+bool uses_onednn() { return has_onednn() && !onednn_left_out.load(); }
 
 bool has_bfloat16() {
 #if defined(__x86_64__)
-  return has_onednn() && cpu_isa() == CpuIsa::kAvx512 && __builtin_cpu_supports("avx512bf16");
+  return uses_onednn() && cpu_isa() == CpuIsa::kAvx512 && __builtin_cpu_supports("avx512bf16");
 #else
   return false;
 #endif

@@ -28,13 +28,30 @@ CpuIsa cpu_isa();
 // for OpenBLAS. Errors: kUsage, naming what the machine lacks, or if a backend exists already.
 Result<void> limit_cpu_isa(CpuIsa isa);
 
+// Keeps this process from oneDNN, as if it had not been built in: OpenBLAS and our own loops do its
+// work. To be called before threads are started and the first backend is made. Error: kUsage, if a
+// backend exists already.
+Result<void> leave_out_onednn();
+
+// Holds this process to kernels that give the same bits on every machine of the architecture: the
+// vector loops of kPortable, OpenBLAS' for Nehalem whatever OPENBLAS_CORETYPE says, none of
+// oneDNN's, which choose by the sizes of caches. Its backends are to be made with kPinnedParts,
+// that threads make no difference either. In force until the process ends; may be called again.
+// Errors: kUsage if a backend exists already or the processor is older than SSE4.2.
+// Thread safety: any thread.
+Result<void> pin_cpu_kernels();
+bool are_cpu_kernels_pinned();
+
 namespace cpu {
+
+// Whether oneDNN was built in and is not left out.
+bool uses_onednn();
 
 // Whether there are kernels of that precision: oneDNN's, where the machine has AVX-512 BF16 and it
 // may be used.
 bool has_bfloat16();
 
-// No limit is taken from now on.
+// The instruction set, and whether oneDNN is used, stay as they are from now on.
 void settle_cpu_isa();
 
 }  // namespace cpu

@@ -22,7 +22,10 @@ class AnyLrn : public Lrn {
 
  protected:
   AnyLrn(const LrnShape& shape, ThreadPool& pool, Scratch& scratch)
-      : shape_(shape), pool_(pool), scratch_(scratch) {}
+      : shape_(shape),
+        size_(lrn_reach(shape.size, shape.channels)),
+        pool_(pool),
+        scratch_(scratch) {}
 
   std::int64_t spatial() const { return shape_.h * shape_.w; }
   std::int64_t sample_floats() const { return shape_.layout.channels(shape_.channels) * spatial(); }
@@ -33,6 +36,7 @@ class AnyLrn : public Lrn {
   }
 
   LrnShape shape_;
+  std::int64_t size_;  // of windows across channels, as far as there are channels
   ThreadPool& pool_;
   Scratch& scratch_;
 };
@@ -42,7 +46,7 @@ class TileLrn final : public AnyLrn {
  public:
   TileLrn(const LrnShape& shape, ThreadPool& pool, Scratch& scratch)
       : AnyLrn(shape, pool, scratch) {
-    scratch_.reserve(lrn_tile_scratch(shape.size));
+    scratch_.reserve(lrn_tile_scratch(size_));
   }
 
   void forward(const float* src, float* dst) override {
@@ -66,7 +70,7 @@ class TileLrn final : public AnyLrn {
     pool_.split(shape_.batch * tiles, 1, [&](std::int64_t begin, std::int64_t end, int thread) {
       for (std::int64_t i = begin; i < end; ++i) {
         const std::int64_t first = i % tiles * kLrnTile;
-        const LrnTile tile{shape_.channels, shape_.size, spatial(),
+        const LrnTile tile{shape_.channels, size_, spatial(),
                            std::min(kLrnTile, spatial() - first)};
         body(i / tiles * sample_floats() + first, tile, thread);
       }
@@ -80,7 +84,7 @@ class RowsLrn final : public AnyLrn {
   RowsLrn(const LrnShape& shape, ThreadPool& pool, Scratch& scratch)
       : AnyLrn(shape, pool, scratch) {
     const std::int64_t block = shape.layout.block;
-    rows_ = {shape.channels,    shape.size, block, shape.layout.channels(shape.channels) / block,
+    rows_ = {shape.channels,    size_, block, shape.layout.channels(shape.channels) / block,
              spatial() * block, 1};
     rows_.positions = std::clamp<std::int64_t>(kTileFloats / (3 * rows_.pitch()), 1, kPositionsMax);
     scratch_.reserve(lrn_rows_scratch(rows_));
@@ -120,7 +124,9 @@ class RowsLrn final : public AnyLrn {
 class PlaneLrn final : public AnyLrn {
  public:
   PlaneLrn(const LrnShape& shape, ThreadPool& pool, Scratch& scratch)
-      : AnyLrn(shape, pool, scratch), plane_{shape.h, shape.w, shape.layout.block, shape.size} {
+      : AnyLrn(shape, pool, scratch),
+        plane_{shape.h, shape.w, shape.layout.block, lrn_reach(shape.size, shape.h),
+               lrn_reach(shape.size, shape.w)} {
     scratch_.reserve(lrn_plane_scratch(plane_));
   }
 

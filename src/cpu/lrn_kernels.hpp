@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace speedo::cpu {
@@ -10,6 +11,12 @@ struct LrnNumbers {
   // 2 weight beta: of x times the sum over the window of dy x scale^-(beta + 1), in the gradient.
   float gradient_weight() const { return 2.0F * weight * beta; }
 };
+
+// The part of a window of `size` elements that can be inside of `count`: a window that reaches over
+// both ends from everywhere need not be larger.
+inline std::int64_t lrn_reach(std::int64_t size, std::int64_t count) {
+  return std::min(size, std::max<std::int64_t>(1, 2 * count - 1));
+}
 
 // Across channels, in plain order: `width` neighbouring positions of one sample. Pointers are to
 // the first position in channel 0.
@@ -40,17 +47,18 @@ void lrn_rows_forward(const LrnRows& rows, const LrnNumbers& numbers, const floa
 void lrn_rows_backward(const LrnRows& rows, const LrnNumbers& numbers, const float* src,
                        const float* dst_grad, float* src_grad, float* scratch);
 
-// Within channels: one plane of h x w rows of `block` channels, in any layout.
+// Within channels: one plane of h x w rows of `block` channels, in any layout. Windows are of
+// `rows` x `columns` positions.
 struct LrnPlane {
-  std::int64_t h, w, block, size;
+  std::int64_t h, w, block, rows, columns;
 
   std::int64_t row() const { return w * block; }
   // A row with a margin on both sides, and room for a whole vector.
-  std::int64_t wide_row() const { return (w + size / 2 * 2) * block + 16; }
+  std::int64_t wide_row() const { return (w + columns / 2 * 2) * block + 16; }
 };
 
 inline std::int64_t lrn_plane_scratch(const LrnPlane& plane) {
-  return plane.wide_row() + 2 * plane.size * plane.row();
+  return plane.wide_row() + 2 * plane.rows * plane.row();
 }
 void lrn_plane_forward(const LrnPlane& plane, const LrnNumbers& numbers, const float* src,
                        float* dst, float* scratch);

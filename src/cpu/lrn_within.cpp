@@ -20,13 +20,13 @@ struct Rows {
   std::int64_t first, last;
 };
 HWY_INLINE Rows near_rows(const LrnPlane& p, std::int64_t y) {
-  return {std::max<std::int64_t>(0, y - p.size / 2), std::min(p.h, y + p.size / 2 + 1)};
+  return {std::max<std::int64_t>(0, y - p.rows / 2), std::min(p.h, y + p.rows / 2 + 1)};
 }
 
 // Margins of a wide row hold zeros. They are written after the row, whose last vector reaches into
 // one of them.
 HWY_INLINE void clear_margins(const LrnPlane& p, float* columns) {
-  const std::int64_t margin = p.size / 2 * p.block;
+  const std::int64_t margin = p.columns / 2 * p.block;
   std::fill_n(columns, margin, 0.0F);
   std::fill_n(columns + margin + p.row(), margin, 0.0F);
 }
@@ -35,7 +35,7 @@ HWY_INLINE void clear_margins(const LrnPlane& p, float* columns) {
 template <class D>
 HWY_INLINE hn::Vec<D> sum_neighbours(D d, const LrnPlane& p, const float* columns) {
   auto sum = hn::LoadU(d, columns);
-  for (std::int64_t j = 1; j < p.size; ++j) {
+  for (std::int64_t j = 1; j < p.columns; ++j) {
     sum = hn::Add(sum, hn::LoadU(d, columns + j * p.block));
   }
   return sum;
@@ -44,7 +44,7 @@ HWY_INLINE hn::Vec<D> sum_neighbours(D d, const LrnPlane& p, const float* column
 HWY_INLINE void sum_squares(const LrnPlane& p, std::int64_t y, const float* src, float* columns) {
   const F32 d;
   const Rows near = near_rows(p, y);
-  float* const middle = columns + p.size / 2 * p.block;
+  float* const middle = columns + p.columns / 2 * p.block;
   for_each_vector(d, p.row(), [&](std::int64_t i, auto access) {
     auto sum = hn::Zero(d);
     for (std::int64_t row = near.first; row < near.last; ++row) {
@@ -73,7 +73,7 @@ HWY_FLATTEN void plane_forward_kernel(const LrnPlane& plane, const LrnNumbers& n
   });
 }
 
-// The gradient follows the rows' contributions size/2 rows behind; they wait in a ring of rows.
+// The gradient follows the rows' contributions half a window behind; they wait in a ring of rows.
 HWY_FLATTEN void plane_backward_kernel(const LrnPlane& plane, const LrnNumbers& numbers,
                                        const float* src, const float* dst_grad, float* src_grad,
                                        float* columns) {
@@ -81,11 +81,11 @@ HWY_FLATTEN void plane_backward_kernel(const LrnPlane& plane, const LrnNumbers& 
   const LrnPlane p = plane;
   const auto weight = hn::Set(d, numbers.gradient_weight());
   float* const contributions = columns + p.wide_row();
-  float* const direct = contributions + p.size * p.row();
+  float* const direct = contributions + p.rows * p.row();
   with_lrn_power(numbers, [&](auto power) {
-    for (std::int64_t y = 0; y < p.h + p.size / 2; ++y) {
+    for (std::int64_t y = 0; y < p.h + p.rows / 2; ++y) {
       if (y < p.h) {
-        const std::int64_t slot = y % p.size * p.row();
+        const std::int64_t slot = y % p.rows * p.row();
         sum_squares(p, y, src, columns);
         for_each_vector(d, p.row(), [&](std::int64_t i, auto access) {
           const auto sum = sum_neighbours(d, p, columns + i);
@@ -97,20 +97,20 @@ HWY_FLATTEN void plane_backward_kernel(const LrnPlane& plane, const LrnNumbers& 
           access.store(hn::Mul(grad, powers.factor), d, direct + slot + i);
         });
       }
-      const std::int64_t o = y - p.size / 2;
+      const std::int64_t o = y - p.rows / 2;
       if (o < 0) continue;
       const Rows near = near_rows(p, o);
-      const std::int64_t count = near.last - near.first, first = near.first % p.size;
+      const std::int64_t count = near.last - near.first, first = near.first % p.rows;
       for_each_vector(d, p.row(), [&](std::int64_t i, auto access) {
         auto sum = hn::Zero(d);
         for (std::int64_t j = 0, slot = first; j < count; ++j) {
           sum = hn::Add(sum, access.load(d, contributions + slot * p.row() + i));
-          slot = slot + 1 < p.size ? slot + 1 : 0;
+          slot = slot + 1 < p.rows ? slot + 1 : 0;
         }
-        hn::StoreU(sum, d, columns + p.size / 2 * p.block + i);
+        hn::StoreU(sum, d, columns + p.columns / 2 * p.block + i);
       });
       clear_margins(p, columns);
-      const float* const own_row = direct + o % p.size * p.row();
+      const float* const own_row = direct + o % p.rows * p.row();
       for_each_vector(d, p.row(), [&](std::int64_t i, auto access) {
         const auto sum = sum_neighbours(d, p, columns + i);
         const auto x = access.load(d, src + o * p.row() + i);

@@ -36,22 +36,26 @@ Buffer buffer_of(void* memory, std::size_t bytes) {
   return Buffer(memory, bytes, [](void* gone) { std::free(gone); });
 }
 
+Error no_room_for(std::size_t bytes) {
+  return {ErrorCode::kFull,
+          fmt::format("no memory for {} bytes; use a smaller batch or net", bytes)};
+}
+
 }  // namespace
 
 Result<Buffer> allocate(std::size_t bytes) {
   if (bytes == 0) return Buffer();
   void* memory = allocate_raw(bytes);
-  if (memory == nullptr) {
-    return Error{ErrorCode::kFull,
-                 fmt::format("no memory for {} bytes; use a smaller batch or net", bytes)};
-  }
+  if (memory == nullptr) return no_room_for(bytes);
   std::memset(memory, 0, bytes);
   return buffer_of(memory, bytes);
 }
 
 void Scratch::reserve(std::int64_t floats, std::int64_t shared_floats) {
-  floats_ = std::max(floats_, floats);
-  shared_floats_ = std::max(shared_floats_, shared_floats);
+  SPEEDO_ASSERT(floats >= 0);
+  SPEEDO_ASSERT(shared_floats >= 0);
+  floats_ = std::max(floats_, std::min(floats, kScratchFloatsMax));
+  shared_floats_ = std::max(shared_floats_, std::min(shared_floats, kScratchFloatsMax));
 }
 
 std::int64_t Scratch::bytes() const {
@@ -59,14 +63,23 @@ std::int64_t Scratch::bytes() const {
   return (blocks * floats_ + shared_floats_) * static_cast<std::int64_t>(sizeof(float));
 }
 
-float* Scratch::take(Buffer& block, std::int64_t floats) {
+Result<void> Scratch::provide() {
+  for (Buffer& block : blocks_) SPEEDO_TRY(ensure(block, floats_));
+  return ensure(shared_, shared_floats_);
+}
+
+Result<void> Scratch::ensure(Buffer& block, std::int64_t floats) {
   const std::size_t bytes = static_cast<std::size_t>(floats) * sizeof(float);
-  if (block.bytes() < bytes) {
-    block = Buffer();  // First, so that old and new need not fit together.
-    void* memory = allocate_raw(bytes);
-    SPEEDO_ASSERT(memory != nullptr);
-    block = buffer_of(memory, bytes);
-  }
+  if (block.bytes() >= bytes) return {};
+  block = Buffer();  // First, so that old and new need not fit together.
+  void* memory = allocate_raw(bytes);
+  if (memory == nullptr) return no_room_for(bytes);
+  block = buffer_of(memory, bytes);
+  return {};
+}
+
+float* Scratch::take(Buffer& block, std::int64_t floats) {
+  SPEEDO_ASSERT(ensure(block, floats).has_value());
   return block.as_floats();
 }
 

@@ -12,6 +12,7 @@ namespace speedo::cpu {
 // What the rest of this room sees of oneDNN; a build without it has none of its kernels
 // (onednn_absent.cpp).
 
+// Whether it was built in; uses_onednn() (cpu/isa.hpp) says whether it is asked.
 bool has_onednn();
 // "oneDNN 2.6.3", or empty without it.
 std::string onednn_version();
@@ -19,8 +20,9 @@ std::string onednn_version();
 // Holds oneDNN to an instruction set; false if it was built to take no limit, or has run before.
 bool limit_onednn(CpuIsa isa);
 
-// Whether oneDNN has vector kernels of its own (not reference loops) for the pass.
-bool onednn_serves(const ConvolutionShape& shape, ConvolutionPass pass);
+// Whether oneDNN is used, and has vector kernels of its own (not reference loops) for the pass as
+// it would run: with this many threads, in runs of so many samples.
+bool onednn_serves(const ConvolutionShape& shape, ConvolutionPass pass, const Workplace& workplace);
 
 // Requires: onednn_serves() of each pass that will be reserved.
 std::unique_ptr<ConvolutionKernels> make_onednn_kernels(const ConvolutionShape& shape,

@@ -12,7 +12,7 @@ std::string onednn_version() { return ""; }
 
 bool limit_onednn(CpuIsa) { return true; }
 
-bool onednn_serves(const ConvolutionShape&, ConvolutionPass) { return false; }
+bool onednn_serves(const ConvolutionShape&, ConvolutionPass, const Workplace&) { return false; }
 
 std::unique_ptr<ConvolutionKernels> make_onednn_kernels(const ConvolutionShape&, const Workplace&) {
   return nullptr;

@@ -22,6 +22,27 @@ using onednn::WeightsReorder;
 
 constexpr std::int64_t kGrain = 16384;
 
+// How a pass is computed.
+struct PassWork {
+  onednn::WorkDivision division;
+  ConvolutionShape part;  // what one part of the channels is
+  PassKernels kernels;
+};
+
+// Nothing if oneDNN lacks a kernel for some of it.
+std::optional<PassWork> plan_pass(const ConvolutionShape& shape, ConvolutionPass pass,
+                                  const Workplace& workplace) {
+  const int threads = workplace.pool.size();
+  std::vector divisions{onednn::divide_work(shape, pass, workplace.precision, threads)};
+  if (divisions[0].channel_parts > 1) divisions.push_back(onednn::divide_samples(shape, threads));
+  for (const onednn::WorkDivision& division : divisions) {
+    const ConvolutionShape part = onednn::part_of(shape, pass, division);
+    auto kernels = PassKernels::plan(part, pass, workplace.precision, division.batch_parts);
+    if (kernels.has_value()) return PassWork{division, part, std::move(*kernels)};
+  }
+  return std::nullopt;
+}
+
 class OneDnnKernels final : public ConvolutionKernels {
  public:
   OneDnnKernels(const ConvolutionShape& shape, const Workplace& workplace)
@@ -31,11 +52,13 @@ class OneDnnKernels final : public ConvolutionKernels {
         precision_(workplace.precision) {}
 
   void reserve(ConvolutionPass which) override {
+    auto work = plan_pass(shape_, which, {pool_, scratch_, precision_});
+    SPEEDO_ASSERT(work.has_value());
     Pass& pass = passes_[index(which)];
     pass.which = which;
-    pass.division = onednn::divide_work(shape_, which, precision_, pool_.size());
-    pass.part = onednn::part_of(shape_, which, pass.division);
-    pass.kernels.emplace(pass.part, which, precision_, pass.division.batch_parts);
+    pass.division = work->division;
+    pass.part = std::move(work->part);
+    pass.kernels = std::move(work->kernels);
     pass.weight_floats = aligned(
         static_cast<std::int64_t>((pass.kernels->weights().get_size() + 3) / sizeof(float)));
     const bool copies = pass.division.channel_parts > 1 && pass.kernels->samples_max() > 1;
@@ -260,9 +283,10 @@ class OneDnnKernels final : public ConvolutionKernels {
 
 }  // namespace
 
-bool onednn_serves(const ConvolutionShape& shape, ConvolutionPass pass) {
+bool onednn_serves(const ConvolutionShape& shape, ConvolutionPass pass,
+                   const Workplace& workplace) {
   const bool is_empty = shape.batch == 0 || count_of(shape.src_size) == 0;
-  return !is_empty && onednn::describe(shape, onednn::PassPlan{.pass = pass}).has_value();
+  return uses_onednn() && !is_empty && plan_pass(shape, pass, workplace).has_value();
 }
 
 std::unique_ptr<ConvolutionKernels> make_onednn_kernels(const ConvolutionShape& shape,

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "cpu/onednn_faults.hpp"
 #include "cpu/onednn_version.hpp"
 
 namespace speedo::cpu::onednn {
@@ -76,8 +77,10 @@ memory::dims weights_dims(const ConvolutionShape& shape) {
   return dims;
 }
 
+// "ip" is a matrix product, for windows as large as the image.
 bool is_served_well(const std::string& implementation) {
-  return implementation.starts_with("jit") || implementation.starts_with("brg");
+  return implementation.starts_with("jit") || implementation.starts_with("brg") ||
+         implementation.starts_with("ip");
 }
 
 // Results are float32 in any precision.
@@ -161,7 +164,9 @@ std::optional<PassDescription> describe(const ConvolutionShape& shape, const Pas
   } catch (const dnnl::error&) {
     return std::nullopt;
   }
-  if (!is_served_well(made.implementation())) return std::nullopt;
+  const std::string implementation = made.implementation();
+  if (!is_served_well(implementation)) return std::nullopt;
+  if (has_fault(implementation, shape, plan.pass)) return std::nullopt;
   made.weights = made.primitive.query_md(
       dnnl::query::exec_arg_md,
       plan.pass == ConvolutionPass::kBackwardWeights ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS);

@@ -36,7 +36,7 @@ StoredOperands stored_operands(const ConvolutionShape& shape, std::int64_t sampl
 dnnl::memory::desc weights_within(const ConvolutionShape& whole, const ConvolutionShape& part);
 
 // `weights`: the order that the kernel's weights must have; null lets oneDNN choose. Nothing if
-// oneDNN cannot do it, or only by its reference loops or im2col.
+// oneDNN cannot do it, only by its reference loops or im2col, or by a kernel that errs.
 std::optional<PassDescription> describe(const ConvolutionShape& shape, const PassPlan& plan,
                                         const dnnl::memory::desc* weights = nullptr);
 

@@ -27,7 +27,7 @@ bool may_divide(ConvolutionShape shape, ConvolutionPass pass, std::int64_t parts
 WorkDivision divide_work(const ConvolutionShape& shape, ConvolutionPass pass,
                          CpuPrecision precision, int threads) {
   const bool winograd = precision == CpuPrecision::kFloat32 && suits_winograd(shape, shape.batch);
-  WorkDivision best{std::min<std::int64_t>(threads, shape.batch), 1};
+  WorkDivision best = divide_samples(shape, threads);
   for (std::int64_t parts = 1; parts <= threads; ++parts) {
     if (threads % parts != 0 || !may_divide(shape, pass, parts)) continue;
     const std::int64_t batch_parts = std::min(threads / parts, shape.batch);
@@ -37,6 +37,10 @@ WorkDivision divide_work(const ConvolutionShape& shape, ConvolutionPass pass,
     if (best.units() == threads && enough) break;
   }
   return best;
+}
+
+WorkDivision divide_samples(const ConvolutionShape& shape, int threads) {
+  return {std::min<std::int64_t>(threads, shape.batch), 1};
 }
 
 std::int64_t& divided_channels(ConvolutionShape& shape, ConvolutionPass pass) {

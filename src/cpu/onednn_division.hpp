@@ -18,6 +18,8 @@ struct WorkDivision {
 };
 WorkDivision divide_work(const ConvolutionShape& shape, ConvolutionPass pass,
                          CpuPrecision precision, int threads);
+// By samples alone.
+WorkDivision divide_samples(const ConvolutionShape& shape, int threads);
 
 // The channels that a pass divides.
 std::int64_t& divided_channels(ConvolutionShape& shape, ConvolutionPass pass);

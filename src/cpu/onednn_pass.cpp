@@ -18,61 +18,79 @@ std::int64_t floats_of(const dnnl::memory::desc& description) {
   return aligned(static_cast<std::int64_t>((description.get_size() + 3) / sizeof(float)));
 }
 
+// What to try, the best first. A single sample always is a run of the same size, where others may
+// lack a kernel, or one that reads the weights in the same order.
+std::vector<PassPlan> wishes(const ConvolutionShape& shape, const PassPlan& longest,
+                             CpuPrecision precision) {
+  std::vector<PassPlan> plans;
+  if (precision != CpuPrecision::kFloat32) {
+    plans.push_back(longest);
+    plans.back().precision = precision;
+  }
+  if (suits_winograd(shape, longest.samples)) {
+    plans.push_back(longest);
+    plans.back().method = ConvolutionMethod::kWinograd;
+  }
+  plans.push_back(longest);
+  if (longest.samples > 1) {
+    plans.push_back(longest);
+    plans.back().samples = 1;
+  }
+  return plans;
+}
+
 }  // namespace
 
-PassKernels::PassKernels(const ConvolutionShape& shape, ConvolutionPass pass,
-                         CpuPrecision precision, std::int64_t batch_parts)
-    : shape_(shape) {
+std::optional<PassKernels> PassKernels::plan(const ConvolutionShape& shape, ConvolutionPass pass,
+                                             CpuPrecision precision, std::int64_t batch_parts) {
   const ThreadPool::Division parts(shape.batch, 1, batch_parts);
-  plan_.pass = pass;
-  plan_.samples = (shape.batch + parts.parts - 1) / parts.parts;
-  choose_plan(shape, precision);
-  shorten_runs(shape);
-  for (std::int64_t part = 0; part < parts.parts; ++part) {
-    for_each_run(0, parts.size(part), [&](Run run) { add_size(run.samples); });
-    runs_max_ = std::max(runs_max_, runs_of(parts.size(part)));
+  PassPlan longest;
+  longest.pass = pass;
+  longest.samples = (shape.batch + parts.parts - 1) / parts.parts;
+  for (const PassPlan& wish : wishes(shape, longest, precision)) {
+    PassKernels made(shape, wish);
+    if (made.shorten_runs() && made.add_sizes(parts.parts)) return made;
   }
+  return std::nullopt;
 }
 
-void PassKernels::choose_plan(const ConvolutionShape& shape, CpuPrecision precision) {
-  PassPlan rounded = plan_, winograd = plan_;
-  rounded.precision = precision;
-  winograd.method = ConvolutionMethod::kWinograd;
-  if (precision != CpuPrecision::kFloat32 && describe(shape, rounded).has_value()) {
-    plan_ = rounded;
-  } else if (suits_winograd(shape, plan_.samples) && describe(shape, winograd).has_value()) {
-    plan_ = winograd;
-  }
-}
-
-void PassKernels::shorten_runs(const ConvolutionShape& shape) {
-  const auto scratch = [&] {
-    add_size(plan_.samples);
-    const std::int64_t floats = scratch_floats();
-    sizes_.clear();
-    return floats;
-  };
+bool PassKernels::shorten_runs() {
   const bool winograd = plan_.method == ConvolutionMethod::kWinograd;
-  while (plan_.samples > 1 && scratch() > kScratchFloatsWanted) {
-    if (winograd && winograd_tiles(shape) * plan_.samples < 2 * kWinogradTilesEnough) break;
+  for (;;) {
+    sizes_.clear();
+    if (!add_size(plan_.samples)) return false;
+    if (plan_.samples == 1 || scratch_floats() <= kScratchFloatsWanted) return true;
+    if (winograd && winograd_tiles(shape_) * plan_.samples < 2 * kWinogradTilesEnough) return true;
     plan_.samples = (plan_.samples + 1) / 2;
   }
 }
 
-void PassKernels::add_size(std::int64_t samples) {
+bool PassKernels::add_sizes(std::int64_t batch_parts) {
+  const ThreadPool::Division parts(shape_.batch, 1, batch_parts);
+  bool all = true;
+  for (std::int64_t part = 0; part < parts.parts; ++part) {
+    for_each_run(0, parts.size(part), [&](Run run) { all = all && add_size(run.samples); });
+    runs_max_ = std::max(runs_max_, runs_of(parts.size(part)));
+  }
+  return all;
+}
+
+// All sizes read the weights in the order of the first.
+bool PassKernels::add_size(std::int64_t samples) {
   for (const Size& size : sizes_) {
-    if (size.plan.samples == samples) return;
+    if (size.plan.samples == samples) return true;
   }
   PassPlan plan = plan_;
   plan.samples = samples;
   auto made =
       describe(shape_, plan, sizes_.empty() ? nullptr : &sizes_.front().description.weights);
-  SPEEDO_ASSERT(made.has_value());
+  if (!made.has_value()) return false;
   const StoredOperands stored = stored_operands(shape_, samples);
   const std::int64_t src_floats = made->src == stored.src ? 0 : floats_of(made->src);
   const std::int64_t dst_floats = made->dst == stored.dst ? 0 : floats_of(made->dst);
   const std::int64_t scratchpad_floats = floats_of(made->scratchpad);
   sizes_.push_back({plan, std::move(*made), scratchpad_floats, src_floats, dst_floats, {}, {}, {}});
+  return true;
 }
 
 std::int64_t PassKernels::scratch_floats() const {

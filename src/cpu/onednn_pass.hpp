@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,9 +13,10 @@ namespace speedo::cpu::onednn {
 // oneDNN on its samples, all at once or a few at a time. Kernels are made when first needed.
 class PassKernels {
  public:
-  // Requires: onednn_serves(). In float32 where oneDNN has no kernel of that precision.
-  PassKernels(const ConvolutionShape& shape, ConvolutionPass pass, CpuPrecision precision,
-              std::int64_t batch_parts);
+  // In float32 where oneDNN has no kernel of that precision. Nothing if it lacks one for any of the
+  // runs, however short they are.
+  static std::optional<PassKernels> plan(const ConvolutionShape& shape, ConvolutionPass pass,
+                                         CpuPrecision precision, std::int64_t batch_parts);
 
   std::string implementation() const { return sizes_.front().description.implementation(); }
   const dnnl::memory::desc& weights() const { return sizes_.front().description.weights; }
@@ -55,12 +57,16 @@ class PassKernels {
         convert_dst;  // by thread; empty: no conversion
   };
 
+  PassKernels(const ConvolutionShape& shape, const PassPlan& longest)
+      : shape_(shape), plan_(longest) {}
+
   std::int64_t runs_of(std::int64_t samples) const {
     return (samples + plan_.samples - 1) / plan_.samples;
   }
-  void choose_plan(const ConvolutionShape& shape, CpuPrecision precision);
-  void shorten_runs(const ConvolutionShape& shape);
-  void add_size(std::int64_t samples);
+  // False if oneDNN has no kernel.
+  bool shorten_runs();
+  bool add_sizes(std::int64_t batch_parts);
+  bool add_size(std::int64_t samples);
   void prepare(Size& size, int threads);
 
   ConvolutionShape shape_;

@@ -5,6 +5,10 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
+#include <speedo/base/limits.hpp>
+
 #include "cpu/elementwise.hpp"
 #include "cpu/isa.hpp"
 #include "cpu/pooling_block.hpp"
@@ -37,6 +41,8 @@ class MaxPooling final : public Pooling {
   OperationInfo info() const override {
     return {.kernel = std::string(name(cpu_isa())), .workspace_bytes = winners_.bytes()};
   }
+
+  Result<void> take_memory() override { return winners_.provide(); }
 
   void forward(const float* src, float* dst, float* mask) override {
     winners_.take();
@@ -191,6 +197,15 @@ class AveragePooling final : public Pooling {
 Result<std::unique_ptr<Pooling>> make_pooling(const PoolingShape& asked, ThreadPool& pool,
                                               Scratch& scratch) {
   PoolingShape shape = asked;
+  // What of a window lies beyond the padding counts for nothing.
+  shape.kernel_h = std::min(shape.kernel_h, shape.src_h + 2 * shape.pad_h);
+  shape.kernel_w = std::min(shape.kernel_w, shape.src_w + 2 * shape.pad_w);
+  if (shape.kernel_h * shape.kernel_w > kPoolingWindowMax) {
+    return Error{ErrorCode::kFull,
+                 fmt::format("a pooling window of {} x {} has more than {} elements; use a smaller "
+                             "kernel or image",
+                             shape.kernel_h, shape.kernel_w, kPoolingWindowMax)};
+  }
   // The stride after the only window may be anything, and nothing shall be sized by it.
   if (shape.dst_h == 1) shape.stride_h = 1;
   if (shape.dst_w == 1) shape.stride_w = 1;

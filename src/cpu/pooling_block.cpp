@@ -89,6 +89,8 @@ class BlockMaxPooling final : public BlockPooling {
     return {.kernel = std::string(name(cpu_isa())), .workspace_bytes = winners_.bytes()};
   }
 
+  Result<void> take_memory() override { return winners_.provide(); }
+
   void forward(const float* src, float* dst, float* /*mask*/) override {
     Code* codes = winners_.take();
     split_dst_rows([&](std::int64_t first, std::int64_t last) {

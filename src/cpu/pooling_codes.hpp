@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <limits>
-#include <utility>
 
 #include <speedo/base/assert.hpp>
 
@@ -11,7 +10,7 @@
 namespace speedo::cpu {
 
 // What a maximum pooling remembers from the forward to the backward pass: which element each
-// maximum is. The memory is taken when it is first asked for.
+// maximum is.
 template <class Code>
 class WinnerCodes {
  public:
@@ -23,12 +22,15 @@ class WinnerCodes {
       : bytes_(count * static_cast<std::int64_t>(sizeof(Code))) {}
 
   std::int64_t bytes() const { return bytes_; }
+  // Takes the memory. Error: kFull, with the bytes asked for.
+  Result<void> provide() {
+    if (memory_.bytes() > 0) return {};
+    SPEEDO_ASSIGN(memory_, allocate(static_cast<std::size_t>(bytes_)));
+    return {};
+  }
+  // The memory, taken when it is first asked for if it was not provided; then it must fit.
   Code* take() {
-    if (memory_.bytes() == 0) {
-      auto memory = allocate(static_cast<std::size_t>(bytes_));
-      SPEEDO_ASSERT(memory.has_value());
-      memory_ = std::move(*memory);
-    }
+    SPEEDO_ASSERT(provide().has_value());
     return static_cast<Code*>(memory_.data());
   }
 

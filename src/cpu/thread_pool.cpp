@@ -1,6 +1,7 @@
 #include "cpu/thread_pool.hpp"
 
 #include <speedo/base/assert.hpp>
+#include <speedo/base/thread_name.hpp>
 
 namespace speedo::cpu {
 namespace {
@@ -17,10 +18,13 @@ void pause() {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads) {
-  SPEEDO_ASSERT(threads >= 1);
-  for (int part = 1; part < threads; ++part) {
-    workers_.emplace_back([this, part] { work(part); });
+ThreadPool::ThreadPool(int threads, int parts) : threads_(threads), parts_(parts) {
+  SPEEDO_ASSERT(threads >= 1 && parts >= threads);
+  for (int thread = 1; thread < threads; ++thread) {
+    workers_.emplace_back([this, thread] {
+      name_thread("compute");
+      work(thread);
+    });
   }
 }
 
@@ -36,7 +40,7 @@ void ThreadPool::run(const Job& job) {
   pending_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
   generation_.fetch_add(1, std::memory_order_release);
   generation_.notify_all();
-  job.call(job.body, job.division, 0);
+  do_parts(0);
   // Parts are equal, so the others end soon; if a thread lost its core, yielding gives it ours.
   for (int spins = 0; pending_.load(std::memory_order_acquire) > 0; ++spins) {
     if (spins < kSpins) {
@@ -47,7 +51,14 @@ void ThreadPool::run(const Job& job) {
   }
 }
 
-void ThreadPool::work(int part) {
+void ThreadPool::do_parts(int thread) const {
+  const auto parts = static_cast<int>(job_.division.parts);
+  for (int part = thread; part < parts; part += threads_) {
+    job_.call(job_.body, job_.division, part);
+  }
+}
+
+void ThreadPool::work(int thread) {
   std::uint32_t seen = 0;
   for (;;) {
     std::uint32_t now = generation_.load(std::memory_order_acquire);
@@ -61,7 +72,7 @@ void ThreadPool::work(int part) {
     }
     seen = now;
     if (stop_.load()) return;
-    if (part < job_.division.parts) job_.call(job_.body, job_.division, part);
+    do_parts(thread);
     pending_.fetch_sub(1, std::memory_order_release);
   }
 }

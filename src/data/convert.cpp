@@ -5,13 +5,13 @@
 
 #include <fmt/format.h>
 
-#include "data/record_writer.hpp"
+#include "data/dataset_writer.hpp"
 
 namespace speedo {
 
 namespace {
 
-Result<std::unique_ptr<RecordWriter>> make_writer(const ConvertOptions& options) {
+Result<std::unique_ptr<DatasetWriter>> make_writer(const ConvertOptions& options) {
   switch (options.format) {
     case RecordFormat::kLmdb:
       return make_lmdb_writer(options);
@@ -20,13 +20,13 @@ Result<std::unique_ptr<RecordWriter>> make_writer(const ConvertOptions& options)
     case RecordFormat::kHdf5:
       break;
   }
-  return make_hdf5_record_writer(options);
+  return make_hdf5_dataset_writer(options);
 }
 
 }  // namespace
 
 Result<void> convert(DataSource& source, const ConvertOptions& options) {
-  SPEEDO_ASSIGN(const std::unique_ptr<RecordWriter> writer, make_writer(options));
+  SPEEDO_ASSIGN(const std::unique_ptr<DatasetWriter> writer, make_writer(options));
   // Caffe's eight digits; more where the keys would not sort by number any longer.
   const std::size_t digits = std::max<std::size_t>(8, std::to_string(source.size() - 1).size());
   Record record;

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <speedo/base/limits.hpp>
 
+#include "data/claimed_size.hpp"
 #include "data/memory_source.hpp"
 #include "data/random_file.hpp"
 
@@ -147,7 +148,7 @@ Result<void> check_dims(const ImageDims& dims) {
 Result<std::unique_ptr<DataSource>> open_csv(const std::filesystem::path& path,
                                              const CsvOptions& options) {
   SPEEDO_TRY(check_dims(options.dims));
-  SPEEDO_ASSIGN(const RandomFile file, RandomFile::open_unpacked(path));
+  SPEEDO_ASSIGN(const RandomFile file, RandomFile::open_unpacked(path, kUnpackedBytesMax));
   std::string text(file.bytes(), '\0');
   SPEEDO_TRY(file.read(0, std::as_writable_bytes(std::span(text))));
   SPEEDO_ASSIGN(std::vector<Record> records, CsvParser(file.name(), options).parse(text));

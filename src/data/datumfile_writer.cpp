@@ -5,11 +5,11 @@
 
 #include <fmt/format.h>
 #include <speedo/base/limits.hpp>
+#include <speedo/base/temporary.hpp>
 
 #include "caffe.pb.h"
-#include "data/atomic_file.hpp"
+#include "data/dataset_writer.hpp"
 #include "data/datum.hpp"
-#include "data/record_writer.hpp"
 
 namespace speedo {
 
@@ -21,20 +21,12 @@ void append_little32(std::string& text, std::size_t value) {
   }
 }
 
-class DatumfileWriter : public RecordWriter {
+class DatumfileWriter : public DatasetWriter {
  public:
-  explicit DatumfileWriter(std::filesystem::path target)
+  DatumfileWriter(std::filesystem::path target, Temporary temporary)
       : target_(std::move(target)),
-        temporary_(temporary_beside(target_)),
-        stream_(temporary_, std::ios::binary) {}
-
-  ~DatumfileWriter() override {
-    stream_.close();
-    std::error_code code;
-    if (!committed_) std::filesystem::remove(temporary_, code);
-  }
-
-  bool is_open() const { return stream_.is_open(); }
+        temporary_(std::move(temporary)),
+        stream_(temporary_.path(), std::ios::binary) {}
 
   Result<void> add(const std::string& key, const Record& record) override {
     encode_datum(record, datum_, value_);
@@ -56,8 +48,7 @@ class DatumfileWriter : public RecordWriter {
   Result<void> commit() override {
     stream_.close();
     SPEEDO_TRY(check());
-    committed_ = true;
-    return put_in_place(temporary_, target_);
+    return temporary_.put_in_place();
   }
 
  private:
@@ -67,16 +58,16 @@ class DatumfileWriter : public RecordWriter {
                  fmt::format("cannot write '{}': {}", target_.string(), std::strerror(errno))};
   }
 
-  std::filesystem::path target_, temporary_;
+  std::filesystem::path target_;
+  Temporary temporary_;
   std::ofstream stream_;
-  bool committed_ = false;
   caffe::Datum datum_;
   std::string value_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<RecordWriter>> make_datumfile_writer(const ConvertOptions& options) {
+Result<std::unique_ptr<DatasetWriter>> make_datumfile_writer(const ConvertOptions& options) {
   std::error_code code;
   if (std::filesystem::is_directory(options.output, code)) {
     return Error{ErrorCode::kCannotWrite,
@@ -87,13 +78,13 @@ Result<std::unique_ptr<RecordWriter>> make_datumfile_writer(const ConvertOptions
         ErrorCode::kCannotWrite,
         fmt::format("'{}' exists already; remove it or use --force", options.output.string())};
   }
-  auto writer = std::make_unique<DatumfileWriter>(options.output);
-  if (!writer->is_open()) {
-    return Error{
-        ErrorCode::kCannotWrite,
-        fmt::format("cannot write '{}': {}", options.output.string(), std::strerror(errno))};
+  auto temporary = Temporary::path_beside(options.output, code);
+  if (!temporary) {
+    return Error{ErrorCode::kCannotWrite,
+                 fmt::format("cannot write '{}': {}", options.output.string(), code.message())};
   }
-  return std::unique_ptr<RecordWriter>(std::move(writer));
+  return std::unique_ptr<DatasetWriter>(
+      std::make_unique<DatumfileWriter>(options.output, std::move(*temporary)));
 }
 
 }  // namespace speedo

@@ -4,12 +4,16 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <vector>
 
 #include <fmt/format.h>
 #include <jpeglib.h>
 #include <png.h>
 #include <speedo/base/limits.hpp>
+
+#include "data/claimed_size.hpp"
+#include "data/random_file.hpp"
 
 namespace speedo {
 
@@ -26,6 +30,31 @@ Result<void> check_dims(std::uint64_t height, std::uint64_t width) {
     return bad_image(fmt::format("announces {}x{} pixels", height, width));
   }
   return {};
+}
+
+// Error: the image announces more than `file_bytes` of it can hold, or memory.
+Result<void> check_pixels(std::uint64_t height, std::uint64_t width, std::uint64_t packed,
+                          std::uint64_t capacity, std::uint64_t file_bytes) {
+  const std::string subject =
+      fmt::format("holds an encoded image of {} bytes that says it is {}x{} pixels and", file_bytes,
+                  height, width);
+  SPEEDO_TRY(check_claim(subject, {packed, capacity}));
+  constexpr std::uint64_t kChannelsMax = 4;
+  return check_memory(subject, height * width * kChannelsMax);
+}
+
+// A PNG begins with eight bytes, and a chunk: length, "IHDR", width, height, bits, color type.
+// Returns the fewest bytes that its rows have before they are compressed.
+std::uint64_t png_row_bytes(std::span<const std::byte> file) {
+  constexpr std::size_t kBitsAt = 24, kColorAt = 25;
+  constexpr std::uint64_t kChannels[] = {1, 0, 3, 1, 2, 0, 4};  // by color type
+  if (file.size() <= kColorAt) return 0;
+  const auto color = std::to_integer<std::size_t>(file[kColorAt]);
+  if (color >= std::size(kChannels)) return 0;
+  const auto bits = std::to_integer<std::uint64_t>(file[kBitsAt]);
+  const std::uint64_t pixels =
+      std::uint64_t{big32(file.data() + 16)} * std::uint64_t{big32(file.data() + 20)};
+  return saturating_product(pixels, kChannels[color] * bits) / 8;
 }
 
 // From rows of interleaved pixels to planes.
@@ -66,7 +95,12 @@ Result<void> decode_png(std::span<const std::byte> file, ImageColor color, Recor
   }
   const bool gray = (image.format & PNG_FORMAT_FLAG_COLOR) == 0;
   const bool alpha = (image.format & PNG_FORMAT_FLAG_ALPHA) != 0 && color == ImageColor::kNative;
-  if (auto checked = check_dims(image.height, image.width); !checked) {
+  auto checked = check_dims(image.height, image.width);
+  if (checked) {
+    checked = check_pixels(image.height, image.width, png_row_bytes(file),
+                           saturating_product(file.size(), kDeflateRatioMax), file.size());
+  }
+  if (!checked) {
     png_image_free(&image);
     return checked;
   }
@@ -103,8 +137,21 @@ void refuse_warning(j_common_ptr decoder, int level) {
 struct JpegImage {
   std::vector<std::uint8_t> pixels;
   std::int64_t channels = 0, height = 0, width = 0;
-  bool too_large = false;
+  Result<void> checked;
 };
+
+// A block of 8x8 values takes a bit at least, or next to nothing if its coding is arithmetic.
+Result<void> check_jpeg(const jpeg_decompress_struct& decoder, std::uint64_t file_bytes) {
+  SPEEDO_TRY(check_dims(decoder.image_height, decoder.image_width));
+  std::uint64_t blocks = 0;
+  for (int i = 0; i < decoder.num_components; ++i) {
+    const jpeg_component_info& component = decoder.comp_info[i];
+    blocks += std::uint64_t{component.width_in_blocks} * component.height_in_blocks;
+  }
+  constexpr std::uint64_t kBlockBytes = 64, kBlocksPerByteMax = 8;
+  return check_pixels(decoder.image_height, decoder.image_width, blocks * kBlockBytes,
+                      saturating_product(file_bytes, kBlocksPerByteMax * kBlockBytes), file_bytes);
+}
 
 // libjpeg reports errors by a long jump into this function; all that owns memory is the caller's.
 bool run_jpeg(std::span<const std::byte> file, ImageColor color, jpeg_decompress_struct& decoder,
@@ -116,8 +163,8 @@ bool run_jpeg(std::span<const std::byte> file, ImageColor color, jpeg_decompress
   const bool gray =
       decoder.num_components == 1 ? color != ImageColor::kColor : color == ImageColor::kGray;
   decoder.out_color_space = gray ? JCS_GRAYSCALE : JCS_EXT_BGR;
-  image.too_large = !check_dims(decoder.image_height, decoder.image_width).has_value();
-  if (image.too_large) return true;
+  image.checked = check_jpeg(decoder, file.size());
+  if (!image.checked) return true;
   jpeg_start_decompress(&decoder);
   image.channels = decoder.output_components;
   image.height = decoder.output_height;
@@ -140,10 +187,9 @@ Result<void> decode_jpeg(std::span<const std::byte> file, ImageColor color, Reco
   errors.manager.emit_message = refuse_warning;
   JpegImage image;
   const bool read = run_jpeg(file, color, decoder, errors, image);
-  const std::uint64_t height = decoder.image_height, width = decoder.image_width;
   jpeg_destroy_decompress(&decoder);
   if (!read) return bad_image(fmt::format("is a damaged JPEG ({})", errors.text));
-  if (image.too_large) return check_dims(height, width);
+  if (!image.checked) return image.checked;
   set_planes(image.pixels, image.channels, image.height, image.width, record);
   return {};
 }

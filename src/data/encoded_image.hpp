@@ -12,7 +12,8 @@ namespace speedo {
 enum class ImageColor { kNative, kColor, kGray };
 
 // Decompresses a PNG or JPEG file into planar bytes, blue first, as Caffe does through OpenCV. An
-// image of more than kBlobElementsMax values is refused before memory is taken for it.
+// image of more than kBlobElementsMax values, or of more than the file's bytes can hold, is refused
+// before memory is taken for it.
 Result<void> decode_image(std::span<const std::byte> file, ImageColor color, Record& record);
 
 }  // namespace speedo

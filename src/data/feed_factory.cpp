@@ -9,10 +9,10 @@
 #include <speedo/base/random.hpp>
 
 #include "caffe.pb.h"
+#include "data/datum_batch_reader.hpp"
 #include "data/hdf5_batch_reader.hpp"
 #include "data/open_source.hpp"
 #include "data/prefetch_feed.hpp"
-#include "data/record_reader.hpp"
 
 namespace speedo {
 
@@ -79,12 +79,12 @@ ReaderResult open_records(const caffe::LayerParameter& layer, const FeedOptions&
   SPEEDO_ASSIGN(Transformer transformer,
                 Transformer::create(layer.transform_param(), options.phase, options.base));
   SPEEDO_ASSIGN(std::unique_ptr<DataSource> source, open_source(data.source(), source_options));
-  RecordReader::Options reader;
+  DatumBatchReader::Options reader;
   reader.batch_size = data.batch_size();
   reader.with_labels = options.top_count > 1;
   reader.seed = layer_seed(layer, options.seed);
   reader.first_record = first_record(data, options, reader.seed, source->size());
-  return RecordReader::create(std::move(source), std::move(transformer), reader);
+  return DatumBatchReader::create(std::move(source), std::move(transformer), reader);
 }
 
 ReaderResult open_hdf5(const caffe::LayerParameter& layer, const FeedOptions& options) {

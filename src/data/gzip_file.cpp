@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -7,14 +8,13 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "data/claimed_size.hpp"
 #include "data/random_file.hpp"
 
 namespace speedo {
 
 namespace {
 
-// A small archive may unpack to anything; data sets of this size do not come in one gzip file.
-constexpr std::uint64_t kUnpackedBytesMax = std::uint64_t{8} << 30U;
 constexpr std::size_t kBlockBytes = std::size_t{1} << 20U;
 
 using GzipHandle = std::unique_ptr<gzFile_s, decltype(&gzclose)>;
@@ -36,7 +36,7 @@ bool write_all(int fd, const char* bytes, std::size_t count) {
 }
 
 // Empty: all is well. Else what went wrong.
-std::string unpack(gzFile source, int target) {
+std::string unpack(gzFile source, int target, std::uint64_t bytes_max) {
   std::vector<char> block(kBlockBytes);
   std::uint64_t total = 0;
   for (;;) {
@@ -47,7 +47,12 @@ std::string unpack(gzFile source, int target) {
     if (count < 0 || code != Z_OK) return fmt::format("is a damaged gzip file ({})", text);
     if (count == 0) return {};
     total += static_cast<std::uint64_t>(count);
-    if (total > kUnpackedBytesMax) return "unpacks to more than 8 GiB";
+    if (total > bytes_max) {
+      return fmt::format(
+          "unpacks to more than {} bytes, the most that is expected of it; if it is "
+          "right, unpack it (gunzip) and name the unpacked file",
+          bytes_max);
+    }
     if (!write_all(target, block.data(), static_cast<std::size_t>(count))) {
       return "cannot be unpacked: memory is full";
     }
@@ -57,13 +62,15 @@ std::string unpack(gzFile source, int target) {
 }  // namespace
 
 // The unpacked bytes live in an anonymous file in memory, so that they too are read at any offset.
-Result<RandomFile> RandomFile::open_unpacked(const std::filesystem::path& path) {
+Result<RandomFile> RandomFile::open_unpacked(const std::filesystem::path& path,
+                                             std::uint64_t bytes_max) {
   SPEEDO_ASSIGN(RandomFile packed, open(path));
   if (!is_gzip(packed)) return packed;
   const GzipHandle source(gzopen(path.c_str(), "rb"), gzclose);
   const int target = ::memfd_create("speedo-unpacked", MFD_CLOEXEC);
+  bytes_max = std::min(bytes_max, static_cast<std::uint64_t>(process_memory().bytes));
   const std::string fault =
-      source && target >= 0 ? unpack(source.get(), target) : "cannot be unpacked";
+      source && target >= 0 ? unpack(source.get(), target, bytes_max) : "cannot be unpacked";
   if (!fault.empty()) {
     if (target >= 0) ::close(target);
     return Error{ErrorCode::kData, fmt::format("'{}' {}", path.string(), fault)};

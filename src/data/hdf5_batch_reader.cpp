@@ -12,6 +12,8 @@
 #include <speedo/base/limits.hpp>
 #include <speedo/base/random.hpp>
 
+#include "data/claimed_size.hpp"
+
 namespace speedo {
 
 namespace {
@@ -81,6 +83,7 @@ Result<void> Hdf5BatchReader::inspect(std::size_t file) {
     if (!reader.is_dataset(name)) return fault("does not exist; each top needs one of its name");
     SPEEDO_ASSIGN(std::vector<std::int64_t> dims, reader.dims(name));
     if (dims.empty()) return fault("is a single value, not rows");
+    SPEEDO_TRY(reader.check_size(name));
     if (rows >= 0 && dims[0] != rows) {
       return fault(
           fmt::format("has {} rows, but '{}' has {}", dims[0], options_.datasets[0], rows));
@@ -94,6 +97,11 @@ Result<void> Hdf5BatchReader::inspect(std::size_t file) {
       return fault(fmt::format("gives batches of {}, but the first file gives {}",
                                to_string(*shape), to_string(shapes_[top])));
     }
+  }
+  if (options_.shuffle) {
+    SPEEDO_TRY(check_memory(
+        fmt::format("the order of the {} rows of HDF5 file '{}'", rows, files_[file].string()),
+        saturating_product(static_cast<std::uint64_t>(rows), sizeof(rows))));
   }
   file_rows_.push_back(rows);
   row_count_ += static_cast<std::uint64_t>(rows);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <speedo/base/result.hpp>
+#include <speedo/base/temporary.hpp>
 
 namespace speedo {
 
@@ -15,8 +16,8 @@ namespace speedo {
 // Thread safety: the library is one big shared state, so every call here takes one lock; one object
 // may be used by one thread at a time.
 
-// An open file for reading. Errors: kNotFound if it does not exist, kData naming file and dataset
-// for everything else.
+// An open file for reading. Errors: kNotFound if it does not exist, kRefused if it may not be read,
+// kData naming file and dataset for everything else.
 class Hdf5Reader {
  public:
   static Result<Hdf5Reader> open(const std::filesystem::path& path);
@@ -30,6 +31,9 @@ class Hdf5Reader {
   Result<std::vector<std::string>> children(const std::string& group) const;  // sorted by name
 
   Result<std::vector<std::int64_t>> dims(const std::string& dataset) const;
+  // Whether the file can hold what a dataset announces; to be asked before memory is taken for as
+  // much. Error: kData (claimed_size.hpp).
+  Result<void> check_size(const std::string& dataset) const;
   // Rows first .. first+count-1 along the first axis, as float; a scalar dataset is one row.
   // Requires: `target` holds exactly that many values.
   Result<void> read_rows(const std::string& dataset, std::int64_t first, std::int64_t count,
@@ -74,14 +78,15 @@ class Hdf5Writer {
   Result<void> commit();
 
  private:
-  Hdf5Writer(std::int64_t file, std::filesystem::path path, std::filesystem::path temporary);
+  Hdf5Writer(std::int64_t file, std::filesystem::path path, Temporary temporary);
   Error fault(const std::string& object) const;
   Result<void> add_dataset(const std::string& path, std::span<const std::int64_t> dims,
                            std::int64_t file_type, std::int64_t memory_type, const void* values);
   void discard();
 
   std::int64_t file_ = -1;
-  std::filesystem::path path_, temporary_;
+  std::filesystem::path path_;
+  Temporary temporary_;
 };
 
 }  // namespace speedo

@@ -1,14 +1,17 @@
 #include "data/hdf5_file.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
+#include <unistd.h>
 #include <speedo/base/assert.hpp>
 #include <speedo/base/limits.hpp>
 
+#include "data/claimed_size.hpp"
 #include "data/hdf5_handle.hpp"
 
 namespace speedo {
@@ -41,10 +44,49 @@ bool read_text(hid_t type, const Read& read, std::string& text) {
     H5free_memory(value);
     return true;
   }
+  if (H5Tget_size(type) > kHdf5TextBytesMax) return false;
   text.assign(H5Tget_size(type), '\0');
   if (read(type, text.data()) < 0) return false;
   text.resize(std::strlen(text.c_str()));
   return true;
+}
+
+// Of the filters that a dataset's chunks went through.
+std::uint64_t compression_ratio_max(hid_t creation) {
+  std::uint64_t ratio = 1;
+  const int filters = H5Pget_nfilters(creation);
+  for (int i = 0; i < filters; ++i) {
+    unsigned flags = 0, config = 0;
+    std::size_t values = 0;
+    const H5Z_filter_t filter = H5Pget_filter2(creation, static_cast<unsigned>(i), &flags, &values,
+                                               nullptr, 0, nullptr, &config);
+    if (filter == H5Z_FILTER_SHUFFLE || filter == H5Z_FILTER_FLETCHER32) continue;
+    const bool deflate = filter == H5Z_FILTER_DEFLATE;
+    ratio = saturating_product(ratio, deflate ? kDeflateRatioMax : kOtherFilterRatioMax);
+  }
+  return ratio;
+}
+
+// The most bytes that what a file of `file_bytes` stores of a dataset can unpack to.
+std::uint64_t capacity_of(hid_t data, hid_t creation, std::uint64_t file_bytes) {
+  // The values lie in other files.
+  if (H5Pget_layout(creation) == H5D_VIRTUAL || H5Pget_external_count(creation) > 0) {
+    return UINT64_MAX;
+  }
+  const std::uint64_t stored = std::min<std::uint64_t>(H5Dget_storage_size(data), file_bytes);
+  return saturating_product(stored, compression_ratio_max(creation));
+}
+
+// Of one chunk, which the library holds in memory as a whole; 0 if there are none.
+std::uint64_t chunk_bytes_of(hid_t creation, std::uint64_t element_bytes) {
+  if (H5Pget_layout(creation) != H5D_CHUNKED) return 0;
+  std::vector<hsize_t> extents(kBlobAxesMax);
+  const int rank = H5Pget_chunk(creation, kBlobAxesMax, extents.data());
+  std::uint64_t bytes = element_bytes;
+  for (int axis = 0; axis < std::min(rank, kBlobAxesMax); ++axis) {
+    bytes = saturating_product(bytes, extents[static_cast<std::size_t>(axis)]);
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -75,6 +117,10 @@ Result<Hdf5Reader> Hdf5Reader::open(const std::filesystem::path& path) {
   std::error_code code;
   if (!std::filesystem::exists(path, code)) {
     return Error{ErrorCode::kNotFound, fmt::format("HDF5 file '{}' does not exist", path.string())};
+  }
+  if (::access(path.c_str(), R_OK) != 0 && errno == EACCES) {
+    return Error{ErrorCode::kRefused,
+                 fmt::format("HDF5 file '{}' may not be read: permission denied", path.string())};
   }
   const Hdf5Lock lock;
   const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
@@ -134,6 +180,28 @@ Result<std::vector<std::int64_t>> Hdf5Reader::dims(const std::string& dataset) c
   return result;
 }
 
+Result<void> Hdf5Reader::check_size(const std::string& dataset) const {
+  const Hdf5Lock lock;
+  SPEEDO_ASSIGN(const std::vector<std::int64_t> extents, dims(dataset));
+  const Hdf5Handle data(H5Dopen2(file_, dataset.c_str(), H5P_DEFAULT), H5Dclose);
+  const Hdf5Handle type(H5Dget_type(data.get()), H5Tclose);
+  const Hdf5Handle creation(H5Dget_create_plist(data.get()), H5Pclose);
+  hsize_t file_bytes = 0;
+  if (!type || !creation || H5Fget_filesize(file_, &file_bytes) < 0) {
+    return fault(dataset, "is not a readable dataset");
+  }
+  std::uint64_t values = 1;
+  for (const std::int64_t extent : extents) {
+    values = saturating_product(values, static_cast<std::uint64_t>(extent));
+  }
+  const std::string subject =
+      fmt::format("HDF5 file '{}' ({} bytes): '{}'", file_name_, file_bytes, dataset);
+  const std::uint64_t capacity = capacity_of(data.get(), creation.get(), file_bytes);
+  const std::uint64_t element_bytes = H5Tget_size(type.get());
+  SPEEDO_TRY(check_claim(subject, {saturating_product(values, element_bytes), capacity}));
+  return check_claim(subject, {chunk_bytes_of(creation.get(), element_bytes), capacity});
+}
+
 Result<void> Hdf5Reader::read_rows(const std::string& dataset, std::int64_t first,
                                    std::int64_t count, std::span<float> target) const {
   const Hdf5Lock lock;
@@ -175,6 +243,9 @@ Result<std::vector<float>> Hdf5Reader::read_floats(const std::string& dataset) c
   if (count > kBlobElementsMax) {
     return fault(dataset, fmt::format("has {} values, more than a blob may have", count));
   }
+  SPEEDO_TRY(check_size(dataset));
+  SPEEDO_TRY(check_memory(fmt::format("HDF5 file '{}': '{}'", file_name_, dataset),
+                          static_cast<std::uint64_t>(count) * sizeof(float)));
   std::vector<float> values(static_cast<std::size_t>(count));
   SPEEDO_TRY(read_rows(dataset, 0, extents.empty() ? 1 : extents[0], values));
   return values;

@@ -8,7 +8,6 @@
 #include <unistd.h>
 #include <speedo/base/assert.hpp>
 
-#include "data/atomic_file.hpp"
 #include "data/hdf5_handle.hpp"
 
 namespace speedo {
@@ -57,8 +56,7 @@ hid_t create_growing(hid_t file, const std::string& path, const std::vector<hsiz
 
 }  // namespace
 
-Hdf5Writer::Hdf5Writer(std::int64_t file, std::filesystem::path path,
-                       std::filesystem::path temporary)
+Hdf5Writer::Hdf5Writer(std::int64_t file, std::filesystem::path path, Temporary temporary)
     : file_(file), path_(std::move(path)), temporary_(std::move(temporary)) {}
 
 Hdf5Writer::Hdf5Writer(Hdf5Writer&& other) noexcept
@@ -72,8 +70,6 @@ void Hdf5Writer::discard() {
   if (file_ < 0) return;
   const Hdf5Lock lock;
   H5Fclose(std::exchange(file_, -1));
-  std::error_code code;
-  std::filesystem::remove(temporary_, code);
 }
 
 Error Hdf5Writer::fault(const std::string& object) const {
@@ -83,15 +79,18 @@ Error Hdf5Writer::fault(const std::string& object) const {
 }
 
 Result<Hdf5Writer> Hdf5Writer::create(const std::filesystem::path& path) {
-  const std::filesystem::path temporary = temporary_beside(path);
+  std::error_code code;
+  auto temporary = Temporary::path_beside(path, code);
   const Hdf5Lock lock;
-  const hid_t file = H5Fcreate(temporary.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  const hid_t file =
+      temporary ? H5Fcreate(temporary->path().c_str(), H5F_ACC_EXCL, H5P_DEFAULT, H5P_DEFAULT)
+                : H5I_INVALID_HID;
   if (file < 0) {
     return Error{ErrorCode::kCannotWrite,
                  fmt::format("cannot write '{}': does its folder exist, and may it be written to?",
                              path.string())};
   }
-  return Hdf5Writer(file, path, temporary);
+  return Hdf5Writer(file, path, std::move(*temporary));
 }
 
 Result<void> Hdf5Writer::add_group(const std::string& path) {
@@ -191,7 +190,7 @@ Result<void> Hdf5Writer::commit() {
     }
     H5Fclose(std::exchange(file_, -1));
   }
-  return put_in_place(temporary_, path_);
+  return temporary_.put_in_place();
 }
 
 }  // namespace speedo

@@ -4,6 +4,7 @@
 
 #include "data/image_files.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <utility>
@@ -12,6 +13,7 @@
 #include <speedo/base/assert.hpp>
 #include <speedo/base/limits.hpp>
 
+#include "data/claimed_size.hpp"
 #include "data/random_file.hpp"
 
 namespace speedo {
@@ -117,7 +119,7 @@ bool replace_once(std::string& text, const std::string& from, const std::string&
 }
 
 Result<std::vector<std::byte>> read_labels(const std::filesystem::path& path, std::uint64_t count) {
-  SPEEDO_ASSIGN(const RandomFile file, RandomFile::open_unpacked(path));
+  SPEEDO_ASSIGN(const RandomFile file, RandomFile::open_unpacked(path, kLabelsHeaderBytes + count));
   std::array<std::byte, kLabelsHeaderBytes> header;
   SPEEDO_TRY(check_idx(file, kLabelsMagic, kLabelsHeaderBytes, header));
   if (big32(header.data() + 4) != count) {
@@ -142,9 +144,19 @@ std::filesystem::path idx_labels_beside(const std::filesystem::path& images) {
   return images.parent_path() / name;
 }
 
+// Of a whole idx file, as its header says; a file without a header gets no further than that.
+std::uint64_t announced_bytes(const std::filesystem::path& images) {
+  std::array<std::byte, kImagesHeaderBytes> header{};
+  peek_unpacked(images, header);
+  const std::uint64_t pixels =
+      std::uint64_t{big32(header.data() + 8)} * std::uint64_t{big32(header.data() + 12)};
+  const std::uint64_t bytes = saturating_product(pixels, big32(header.data() + 4));
+  return std::min(bytes, UINT64_MAX - kImagesHeaderBytes) + kImagesHeaderBytes;
+}
+
 Result<std::unique_ptr<DataSource>> open_idx(const std::filesystem::path& images,
                                              const std::filesystem::path& labels) {
-  SPEEDO_ASSIGN(RandomFile file, RandomFile::open_unpacked(images));
+  SPEEDO_ASSIGN(RandomFile file, RandomFile::open_unpacked(images, announced_bytes(images)));
   std::array<std::byte, kImagesHeaderBytes> header;
   SPEEDO_TRY(check_idx(file, kImagesMagic, kImagesHeaderBytes, header));
   const std::uint64_t count = big32(header.data() + 4), rows = big32(header.data() + 8),

@@ -1,15 +1,18 @@
+#include <algorithm>
 #include <memory>
+#include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <lmdb.h>
+#include <speedo/base/folder.hpp>
+#include <speedo/base/temporary.hpp>
 
 #include "caffe.pb.h"
-#include "data/atomic_file.hpp"
+#include "data/dataset_writer.hpp"
 #include "data/datum.hpp"
-#include "data/record_writer.hpp"
 
 namespace speedo {
 
@@ -29,20 +32,16 @@ using Transaction = std::unique_ptr<MDB_txn, AbortTransaction>;
 
 MDB_val value_of(std::string& text) { return {text.size(), text.data()}; }
 
-class LmdbWriter : public RecordWriter {
+class LmdbWriter : public DatasetWriter {
  public:
   LmdbWriter(std::filesystem::path target, bool force)
-      : target_(std::move(target)), temporary_(temporary_beside(target_)), force_(force) {}
-
-  ~LmdbWriter() override {
-    environment_.reset();
-    std::error_code code;
-    if (!committed_) std::filesystem::remove_all(temporary_, code);
-  }
+      : target_(std::move(target)), force_(force) {}
 
   Result<void> open() {
     std::error_code code;
-    if (!std::filesystem::create_directory(temporary_, code)) {
+    auto temporary = Temporary::path_beside(target_, code);
+    if (temporary) temporary_.emplace(std::move(*temporary));
+    if (!temporary_ || !std::filesystem::create_directory(temporary_->path(), code)) {
       return Error{ErrorCode::kCannotWrite,
                    fmt::format("cannot create folder '{}': {}", target_.string(), code.message())};
     }
@@ -51,7 +50,8 @@ class LmdbWriter : public RecordWriter {
     environment_.reset(environment);
     SPEEDO_TRY(check(mdb_env_set_mapsize(environment, map_bytes_)));
     // Nobody else sees the folder before it is renamed: no lock file, and one sync at the end.
-    return check(mdb_env_open(environment, temporary_.c_str(), MDB_NOLOCK | MDB_NOSYNC, 0644));
+    constexpr unsigned kFlags = MDB_NOLOCK | MDB_NOSYNC;
+    return check(mdb_env_open(environment, temporary_->path().c_str(), kFlags, 0644));
   }
 
   Result<void> add(const std::string& key, const Record& record) override {
@@ -65,8 +65,7 @@ class LmdbWriter : public RecordWriter {
     SPEEDO_TRY(check(mdb_env_sync(environment_.get(), 1)));
     environment_.reset();
     if (force_) SPEEDO_TRY(remove_old());
-    committed_ = true;
-    return put_in_place(temporary_, target_);
+    return temporary_->put_in_place();
   }
 
  private:
@@ -116,11 +115,11 @@ class LmdbWriter : public RecordWriter {
                              code.message())};
   }
 
-  std::filesystem::path target_, temporary_;
+  std::filesystem::path target_;
   bool force_;
-  bool committed_ = false;
+  std::optional<Temporary> temporary_;
   std::size_t map_bytes_ = kFirstMapBytes;
-  Environment environment_;
+  Environment environment_;  // behind the temporary: closed before that is removed
   std::vector<std::pair<std::string, std::string>> pending_;
   caffe::Datum datum_;
 };
@@ -135,9 +134,9 @@ Result<void> check_target(const std::filesystem::path& target, bool force) {
   }
   bool only_lmdb = std::filesystem::is_directory(target, code);
   if (only_lmdb) {
-    for (const auto& entry : std::filesystem::directory_iterator(target, code)) {
-      only_lmdb = only_lmdb && entry.path().extension() == ".mdb";
-    }
+    SPEEDO_ASSIGN(const std::vector<std::filesystem::path> files, list_folder(target));
+    only_lmdb = std::all_of(files.begin(), files.end(),
+                            [](const auto& file) { return file.extension() == ".mdb"; });
   }
   if (only_lmdb) return {};
   return Error{ErrorCode::kCannotWrite,
@@ -147,11 +146,11 @@ Result<void> check_target(const std::filesystem::path& target, bool force) {
 
 }  // namespace
 
-Result<std::unique_ptr<RecordWriter>> make_lmdb_writer(const ConvertOptions& options) {
+Result<std::unique_ptr<DatasetWriter>> make_lmdb_writer(const ConvertOptions& options) {
   SPEEDO_TRY(check_target(options.output, options.force));
   auto writer = std::make_unique<LmdbWriter>(options.output, options.force);
   SPEEDO_TRY(writer->open());
-  return std::unique_ptr<RecordWriter>(std::move(writer));
+  return std::unique_ptr<DatasetWriter>(std::move(writer));
 }
 
 }  // namespace speedo

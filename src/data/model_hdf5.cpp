@@ -11,6 +11,7 @@
 #include "data/model_hdf5.hpp"
 
 #include <charconv>
+#include <climits>
 #include <optional>
 #include <set>
 #include <span>
@@ -21,6 +22,7 @@
 #include <speedo/base/limits.hpp>
 
 #include "core/blob_proto.hpp"
+#include "data/claimed_size.hpp"
 #include "data/hdf5_file.hpp"
 
 namespace speedo {
@@ -37,6 +39,9 @@ Result<void> read_blob(const Hdf5Reader& file, const std::string& path, bool dif
                        caffe::BlobProto& blob) {
   SPEEDO_ASSIGN(std::vector<std::int64_t> dims, file.dims(path));
   SPEEDO_ASSIGN(const Shape shape, Shape::create(std::move(dims)));
+  SPEEDO_TRY(file.check_size(path));
+  SPEEDO_TRY(check_memory(fmt::format("HDF5 file '{}': '{}'", file.file_name(), path),
+                          static_cast<std::uint64_t>(shape.count()) * sizeof(float)));
   const std::span<float> target = diff ? set_diff(shape, blob) : set_shape_and_data(shape, blob);
   return file.read_rows(path, 0, shape.axes() == 0 ? 1 : shape[0], target);
 }
@@ -50,44 +55,82 @@ std::optional<int> index_of(const std::string& name) {
   return index;
 }
 
-// Reads group `path` as layer `layer`, then the groups within: a layer name may contain '/'.
-Result<void> read_layers(const Hdf5Reader& file, const std::string& path, const std::string& layer,
-                         int depth, caffe::NetParameter& net) {
-  SPEEDO_ASSIGN(const std::vector<std::string> names, file.children(path));
-  caffe::LayerParameter* target = nullptr;
-  std::vector<std::string> groups;
-  for (const std::string& name : names) {
-    const std::string inner = path + "/" + name;
-    if (!file.is_dataset(inner)) {
-      groups.push_back(name);
-      continue;
-    }
-    const std::optional<int> index = index_of(name);
-    if (layer.empty() || !index) {
-      return Error{ErrorCode::kData, fmt::format("HDF5 file '{}': '{}' is not a layer's parameter",
-                                                 file.file_name(), inner)};
-    }
-    if (target == nullptr) {
-      target = net.add_layer();
+// Gathers the layers below /data.
+class ModelReader {
+ public:
+  explicit ModelReader(const Hdf5Reader& file) : file_(file) {}
+
+  // Reads group `path` as layer `layer`, then the groups within: a layer name may contain '/'.
+  Result<void> read(const std::string& path, const std::string& layer, int depth) {
+    SPEEDO_TRY(check_group(path, depth));
+    SPEEDO_ASSIGN(const std::vector<std::string> names, file_.children(path));
+    caffe::LayerParameter* target = nullptr;
+    std::vector<std::string> groups;
+    for (const std::string& name : names) {
+      if (!file_.is_dataset(path + "/" + name)) {
+        groups.push_back(name);
+        continue;
+      }
+      if (target == nullptr) target = net_.add_layer();
       target->set_name(layer);
+      SPEEDO_TRY(read_parameter(path, layer, name, *target));
     }
-    while (target->blobs_size() <= *index) target->add_blobs();
-    SPEEDO_TRY(read_blob(file, inner, false, *target->mutable_blobs(*index)));
-    const std::string diff = "/diff/" + layer + "/" + name;
-    if (file.has(diff)) SPEEDO_TRY(read_blob(file, diff, true, *target->mutable_blobs(*index)));
+    if (target == nullptr && groups.empty() && !layer.empty()) net_.add_layer()->set_name(layer);
+    for (const std::string& name : groups) {
+      SPEEDO_TRY(read(path + "/" + name, layer.empty() ? name : layer + "/" + name, depth + 1));
+    }
+    return {};
   }
-  if (target == nullptr && groups.empty() && !layer.empty()) net.add_layer()->set_name(layer);
-  if (depth >= kGroupDepthMax && !groups.empty()) {
+
+  caffe::NetParameter take() { return std::move(net_); }
+
+ private:
+  Error fault(const std::string& path, const std::string& what) const {
     return Error{ErrorCode::kData,
-                 fmt::format("HDF5 file '{}': groups are nested too deeply at '{}'",
-                             file.file_name(), path)};
+                 fmt::format("HDF5 file '{}': '{}' {}", file_.file_name(), path, what)};
   }
-  for (const std::string& name : groups) {
-    SPEEDO_TRY(read_layers(file, path + "/" + name, layer.empty() ? name : layer + "/" + name,
-                           depth + 1, net));
+
+  Result<void> check_group(const std::string& path, int depth) {
+    if (depth > kGroupDepthMax) return fault(path, "is nested too deeply");
+    if (++groups_ > kHdf5GroupsMax) {
+      return fault(path, fmt::format("is one of more than {} groups: its links lead to the same "
+                                     "ones again and again",
+                                     kHdf5GroupsMax));
+    }
+    return {};
   }
-  return {};
-}
+
+  Result<void> read_parameter(const std::string& path, const std::string& layer,
+                              const std::string& name, caffe::LayerParameter& target) {
+    const std::string inner = path + "/" + name;
+    const std::optional<int> index = index_of(name);
+    if (layer.empty() || !index) return fault(inner, "is not a layer's parameter");
+    while (target.blobs_size() <= *index) target.add_blobs();
+    caffe::BlobProto& blob = *target.mutable_blobs(*index);
+    SPEEDO_TRY(count(inner));
+    SPEEDO_TRY(read_blob(file_, inner, false, blob));
+    const std::string diff = "/diff/" + layer + "/" + name;
+    if (!file_.has(diff)) return {};
+    SPEEDO_TRY(count(diff));
+    return read_blob(file_, diff, true, blob);
+  }
+
+  // All parameters together must fit the memory, too.
+  Result<void> count(const std::string& path) {
+    SPEEDO_ASSIGN(const std::vector<std::int64_t> dims, file_.dims(path));
+    std::uint64_t bytes = sizeof(float);
+    for (const std::int64_t dim : dims) {
+      bytes = saturating_product(bytes, static_cast<std::uint64_t>(dim));
+    }
+    if (__builtin_add_overflow(bytes_, bytes, &bytes_)) bytes_ = UINT64_MAX;
+    return check_memory(fmt::format("the model in HDF5 file '{}'", file_.file_name()), bytes_);
+  }
+
+  const Hdf5Reader& file_;
+  caffe::NetParameter net_;
+  int groups_ = 0;
+  std::uint64_t bytes_ = 0;
+};
 
 Result<std::vector<float>> values_of(const caffe::BlobProto& blob, const Shape& shape) {
   std::vector<float> values(static_cast<std::size_t>(shape.count()));
@@ -123,6 +166,15 @@ bool has_diff(const caffe::NetParameter& net) {
   return false;
 }
 
+// A number that counts steps, as a SolverState holds it.
+Result<int> read_count(const Hdf5Reader& file, const std::string& path) {
+  SPEEDO_ASSIGN(const std::int64_t value, file.read_integer(path));
+  if (value >= 0 && value <= INT_MAX) return static_cast<int>(value);
+  return Error{ErrorCode::kData, fmt::format("HDF5 file '{}': '{}' is {}, which counts no steps "
+                                             "(0 to {})",
+                                             file.file_name(), path, value, INT_MAX)};
+}
+
 // True if an earlier layer owns this parameter; notes the name otherwise.
 bool owned_elsewhere(const caffe::LayerParameter& layer, int index, std::set<std::string>& seen) {
   if (index >= layer.param_size() || layer.param(index).name().empty()) return false;
@@ -138,9 +190,9 @@ Result<caffe::NetParameter> read_model_hdf5(const std::filesystem::path& path) {
         ErrorCode::kData,
         fmt::format("HDF5 file '{}' holds no weights: it has no group '/data'", path.string())};
   }
-  caffe::NetParameter net;
-  SPEEDO_TRY(read_layers(file, "/data", "", 0, net));
-  return net;
+  ModelReader reader(file);
+  SPEEDO_TRY(reader.read("/data", "", 0));
+  return reader.take();
 }
 
 Result<void> write_model_hdf5(const std::filesystem::path& path, const caffe::NetParameter& net) {
@@ -166,14 +218,14 @@ Result<void> write_model_hdf5(const std::filesystem::path& path, const caffe::Ne
 Result<caffe::SolverState> read_solver_state_hdf5(const std::filesystem::path& path) {
   SPEEDO_ASSIGN(const Hdf5Reader file, Hdf5Reader::open(path));
   caffe::SolverState state;
-  SPEEDO_ASSIGN(const std::int64_t iteration, file.read_integer("/iter"));
-  state.set_iter(static_cast<int>(iteration));
+  SPEEDO_ASSIGN(const int iteration, read_count(file, "/iter"));
+  state.set_iter(iteration);
   if (file.has("/learned_net")) {
     SPEEDO_ASSIGN(std::string learned_net, file.read_string("/learned_net"));
     state.set_learned_net(std::move(learned_net));
   }
-  SPEEDO_ASSIGN(const std::int64_t step, file.read_integer("/current_step"));
-  state.set_current_step(static_cast<int>(step));
+  SPEEDO_ASSIGN(const int step, read_count(file, "/current_step"));
+  state.set_current_step(step);
   SPEEDO_ASSIGN(const std::vector<std::string> names, file.children("/history"));
   for (std::size_t index = 0; index < names.size(); ++index) {
     const std::string place = fmt::format("/history/{}", index);

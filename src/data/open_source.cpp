@@ -1,11 +1,11 @@
 #include "data/open_source.hpp"
 
-#include <algorithm>
 #include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
 #include <speedo/base/file.hpp>
+#include <speedo/base/folder.hpp>
 
 #include "data/datum_source.hpp"
 #include "data/image_files.hpp"
@@ -32,16 +32,11 @@ std::vector<path> split_list(const std::string& name, const path& base) {
 }
 
 // CIFAR's training batches in a folder, by number. Its test batch is another set: name that file.
-std::vector<path> training_batches(const path& folder) {
-  std::vector<path> files;
-  std::error_code code;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, code)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with("data_batch_") && looks_like_cifar(entry.path())) {
-      files.push_back(entry.path());
-    }
-  }
-  std::sort(files.begin(), files.end());
+Result<std::vector<path>> training_batches(const path& folder) {
+  SPEEDO_ASSIGN(std::vector<path> files, list_folder(folder));
+  std::erase_if(files, [](const path& file) {
+    return !file.filename().string().starts_with("data_batch_") || !looks_like_cifar(file);
+  });
   return files;
 }
 
@@ -63,9 +58,8 @@ Result<std::unique_ptr<DataSource>> open_folder(const path& where, const SourceO
                  fmt::format("'{}' is an LMDB database: set backend: LMDB", where.string())};
   }
   if (is_file(where / "CURRENT")) return unsupported_leveldb(where);
-  if (const std::vector<path> files = training_batches(where); !files.empty()) {
-    return open_cifar(files);
-  }
+  SPEEDO_ASSIGN(const std::vector<path> files, training_batches(where));
+  if (!files.empty()) return open_cifar(files);
   return Error{
       ErrorCode::kData,
       fmt::format("'{}' is a folder, but holds neither data.mdb (LMDB) nor data_batch_*.bin "

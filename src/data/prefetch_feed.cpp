@@ -5,6 +5,7 @@
 #include <speedo/base/assert.hpp>
 #include <speedo/base/clock.hpp>
 #include <speedo/base/limits.hpp>
+#include <speedo/base/thread_name.hpp>
 
 namespace speedo {
 
@@ -118,6 +119,7 @@ void PrefetchFeed::fit(BatchReader::Tops& tops) const {
 }
 
 void PrefetchFeed::run() {
+  name_thread("prefetch");
   std::unique_lock lock(mutex_);
   for (;;) {
     Slot* slot = nullptr;

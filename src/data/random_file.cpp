@@ -31,7 +31,9 @@ RandomFile::~RandomFile() {
 Result<RandomFile> RandomFile::open(const std::filesystem::path& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
-    const ErrorCode code = errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kData;
+    const ErrorCode code = errno == ENOENT   ? ErrorCode::kNotFound
+                           : errno == EACCES ? ErrorCode::kRefused
+                                             : ErrorCode::kData;
     return Error{code, fmt::format("cannot open '{}': {}", path.string(), std::strerror(errno))};
   }
   struct stat status {};

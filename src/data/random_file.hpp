@@ -15,10 +15,12 @@ namespace speedo {
 // called from any thread.
 class RandomFile {
  public:
-  // Errors: kNotFound, kData (a folder, or not readable).
+  // Errors: kNotFound, kRefused (no permission), kData (a folder, or not readable).
   static Result<RandomFile> open(const std::filesystem::path& path);
-  // The same, of what a gzip-compressed file unpacks to; other files are opened as they are.
-  static Result<RandomFile> open_unpacked(const std::filesystem::path& path);
+  // The same, of what a gzip-compressed file unpacks to in memory; other files are opened as they
+  // are. Error kData: it unpacks to more than `bytes_max`.
+  static Result<RandomFile> open_unpacked(const std::filesystem::path& path,
+                                          std::uint64_t bytes_max);
   RandomFile(RandomFile&& other) noexcept;
   RandomFile& operator=(RandomFile&& other) noexcept;
   ~RandomFile();

@@ -88,6 +88,27 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
   return best;
 }
 
+std::vector<std::string> fold_words(const std::vector<std::string>& arguments,
+                                    std::string_view name, std::size_t words_max) {
+  std::vector<std::string> result;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    result.push_back(arguments[i]);
+    if (arguments[i] == "--") {
+      result.insert(result.end(), arguments.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                    arguments.end());
+      break;
+    }
+    const std::size_t equals = arguments[i].find('=');
+    if (!looks_like_flag(arguments[i]) || squash(arguments[i].substr(0, equals)) != name) continue;
+    std::size_t words = equals == std::string::npos ? 0 : 1;
+    while (words < words_max && i + 1 < arguments.size() && !looks_like_flag(arguments[i + 1])) {
+      result.back() += (words == 0 ? "=" : " ") + arguments[++i];
+      ++words;
+    }
+  }
+  return result;
+}
+
 Result<std::vector<std::string>> normalize_arguments(const std::vector<std::string>& raw,
                                                      const std::vector<FlagName>& known) {
   std::vector<std::string> result;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,11 @@ std::string squash(std::string_view flag);
 
 // A dash or two and a letter; "-3" is a number.
 bool looks_like_flag(const std::string& argument);
+
+// Joins the words behind flag `name` (squashed), up to the next flag and `words_max` in all, to it:
+// "--name=one two". What it has behind an equals sign counts as the first.
+std::vector<std::string> fold_words(const std::vector<std::string>& arguments,
+                                    std::string_view name, std::size_t words_max);
 
 // Rewrites command-line arguments so that every flag is "--name" or "--name=value" with the name
 // the command knows. A flag may be written with one dash (Caffe) or two, in camel, kebab or snake

@@ -13,7 +13,7 @@ namespace speedo {
 
 namespace {
 
-constexpr std::uint64_t kEpoch = 1;
+constexpr std::uint64_t kCentreEpoch = 1;
 
 // Waits for what `ask` hands the callback that it gets.
 template <class T, class Ask>
@@ -52,7 +52,7 @@ class MergingCentre : public CalibrateCentre {
       : store_(std::move(store)), merger_(std::move(merger)) {}
 
   std::shared_ptr<ParameterStore> store() const override { return store_; }
-  std::uint64_t epoch() const override { return kEpoch; }
+  std::uint64_t epoch() const override { return kCentreEpoch; }
   Result<Version> contributed(WorkerId worker, RunId run) override {
     master_command::StartMerge job{};
     job.contributions.push_back({worker, run, 1.0F});
@@ -78,10 +78,10 @@ Result<std::unique_ptr<CalibrateCentre>> make_still_centre(JobNets& nets) {
 Result<std::unique_ptr<CalibrateCentre>> make_merging_centre(const PrivateRedis& redis,
                                                              JobNets& nets) {
   SPEEDO_ASSIGN(const std::shared_ptr<ParameterStore> store,
-                open_store(redis.uri(), "calibrate-steps"));
+                store_opener()(StoreAddress(redis.uri()), "calibrate-steps"));
   SPEEDO_TRY(store->clear());
   MergerConfig config;
-  config.epoch = kEpoch;
+  config.epoch = kCentreEpoch;
   SPEEDO_ASSIGN(std::unique_ptr<Merger> merger,
                 make_merger(config, nets.layout(), nets.solver(), nets.take_start(), store));
   const Result<Version> first =

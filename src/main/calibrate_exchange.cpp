@@ -31,11 +31,7 @@ constexpr std::uint64_t kSmallFloats = 16;
 constexpr int kRoundsMin = 10;
 constexpr int kWarmUpRounds = 3;
 constexpr int kMessages = 300;
-constexpr std::uint64_t kEpoch = 0;
-
-double seconds_since(Instant start) {
-  return std::chrono::duration<double>(steady_clock().now() - start).count();
-}
+constexpr std::uint64_t kFirstEpoch = 0;
 
 double own_cpu_seconds() {
   timespec time{};
@@ -104,7 +100,8 @@ class Record {
 
 Result<void> measure_record(const PrivateRedis& redis, std::uint64_t floats, double seconds,
                             TransferTimes& read, TransferTimes& write) {
-  SPEEDO_ASSIGN(const std::shared_ptr<ParameterStore> store, open_store(redis.uri(), "calibrate"));
+  SPEEDO_ASSIGN(const std::shared_ptr<ParameterStore> store,
+                store_opener()(StoreAddress(redis.uri()), "calibrate"));
   Record record(*store, floats);
   SPEEDO_ASSIGN(write, repeat(redis, seconds, [&] { return record.write(); }));
   SPEEDO_ASSIGN(read, repeat(redis, seconds, [&] { return record.read(); }));
@@ -113,12 +110,13 @@ Result<void> measure_record(const PrivateRedis& redis, std::uint64_t floats, dou
 
 // A merge of one contribution through the master's own engine.
 Result<double> measure_merge(const PrivateRedis& redis, std::uint64_t floats, double seconds) {
-  SPEEDO_ASSIGN(const std::shared_ptr<ParameterStore> store, open_store(redis.uri(), "calibrate"));
+  SPEEDO_ASSIGN(const std::shared_ptr<ParameterStore> store,
+                store_opener()(StoreAddress(redis.uri()), "calibrate"));
   const ParameterLayout layout = layout_of(floats);
   Checkpoint start;
   start.weights.assign(floats, 0.5F);
   MergerConfig config;
-  config.epoch = kEpoch;
+  config.epoch = kFirstEpoch;
   SPEEDO_ASSIGN(const std::unique_ptr<MergerEngine> merger,
                 MergerEngine::create(config, layout, caffe::SolverParameter(), std::move(start),
                                      store, {}));
@@ -128,7 +126,7 @@ Result<double> measure_merge(const PrivateRedis& redis, std::uint64_t floats, do
   info.version = 1;
   info.element_count = floats;
   const std::vector<float> delta(floats, 1e-9F);
-  SPEEDO_TRY(put(*store, contribution_key(kEpoch, 0), info, delta));
+  SPEEDO_TRY(put(*store, contribution_key(kFirstEpoch, 0), info, delta));
   master_command::StartMerge job{};
   job.contributions.push_back({WorkerId{0}, RunId{1}, 1.0F});
   SPEEDO_ASSIGN(const TransferTimes times, repeat(redis, seconds, [&]() -> Result<void> {

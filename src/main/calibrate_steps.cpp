@@ -24,7 +24,7 @@ namespace {
 
 // Memory is touched for the first time, and the data read ahead.
 constexpr int kWarmUpRuns = 3;
-constexpr std::size_t kRunsMin = 5;
+constexpr std::size_t kStepsMin = 5;
 
 // One trainer's thread and what it found.
 class Trainee {
@@ -45,7 +45,7 @@ class Trainee {
     ready.arrive_and_wait();
     const Instant end = steady_clock().now() + std::chrono::duration_cast<Instant>(
                                                    std::chrono::duration<double>(seconds));
-    while (!error_ && (steady_clock().now() < end || seconds_.size() < kRunsMin)) run(**engine);
+    while (!error_ && (steady_clock().now() < end || seconds_.size() < kStepsMin)) run(**engine);
   }
 
   const std::optional<Error>& error() const { return error_; }

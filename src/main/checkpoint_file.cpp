@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include <speedo/base/file.hpp>
+#include <speedo/base/folder.hpp>
 
 #include "base/log.hpp"
 
@@ -127,11 +128,15 @@ std::vector<FoundRecord> find_records(const std::string& prefix,
   const fs::path stem(prefix);
   const fs::path folder = stem.has_parent_path() ? stem.parent_path() : fs::path(".");
   std::vector<FoundRecord> found;
-  std::error_code code;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, code)) {
-    const std::string name = entry.path().filename().string();
+  const auto files = list_folder(folder);
+  if (!files && files.error().code != ErrorCode::kNotFound && damaged != nullptr) {
+    damaged->push_back({folder, files.error()});
+  }
+  if (!files) return found;
+  for (const fs::path& file : *files) {
+    const std::string name = file.filename().string();
     if (!is_record_name(name, stem.filename().string())) continue;
-    const fs::path path = stem.has_parent_path() ? entry.path() : fs::path(name);
+    const fs::path path = stem.has_parent_path() ? file : fs::path(name);
     auto record = read_record(path);
     if (record) {
       found.push_back({path, std::move(*record)});
@@ -164,18 +169,25 @@ Result<fs::path> find_part(const fs::path& folder, const record::CheckpointFile:
   return std::move(checked).error();
 }
 
+TrainingId training_of(const record::CheckpointFile& record) {
+  return {record.training_high(), record.training_low()};
+}
+
 Result<void> check_owner(const FoundRecord& found, const CheckpointOwner& owner) {
   const record::CheckpointFile& record = found.record;
   const Digest model{record.model_high(), record.model_low()};
   if (model != owner.model) {
     return Error{ErrorCode::kMismatch,
-                 "checkpoint '" + found.path.string() + "' is of another net (fingerprint " +
-                     to_string(model) + ", this net's is " + to_string(owner.model) + ")"};
+                 "checkpoint '" + found.path.string() + "' is of another net: that of job '" +
+                     record.job() + "' (fingerprint " + to_string(model) +
+                     "), and this one, of job '" + owner.job + "', has " + to_string(owner.model) +
+                     ": use the solver and net that it was written with, or another "
+                     "snapshot_prefix for a new start"};
   }
   if (record.job() != owner.job) {
     return Error{ErrorCode::kMismatch, "checkpoint '" + found.path.string() + "' is of job '" +
                                            record.job() + "', this one is '" + owner.job +
-                                           "': give --key-name " + record.job() +
+                                           "': give --job " + record.job() +
                                            " to go on with that one"};
   }
   return {};

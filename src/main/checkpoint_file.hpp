@@ -7,6 +7,7 @@
 
 #include <speedo/base/digest.hpp>
 #include <speedo/base/result.hpp>
+#include <speedo/train/training_id.hpp>
 
 #include "caffe.pb.h"
 #include "speedo.pb.h"
@@ -58,6 +59,7 @@ struct CheckpointOwner {
   std::string job;
   Digest model;
 };
+TrainingId training_of(const record::CheckpointFile& record);
 // Error: kMismatch.
 Result<void> check_owner(const FoundRecord& found, const CheckpointOwner& owner);
 

@@ -1,18 +1,15 @@
 #include "main/checkpoint_writer.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "base/log.hpp"
+#include "main/training_file.hpp"
 
 namespace speedo {
 
 namespace {
-
-std::uint64_t next_sequence(const std::string& prefix) {
-  const std::vector<FoundRecord> all = find_records(prefix);
-  return all.empty() ? 1 : all.front().record.sequence() + 1;
-}
 
 std::string file_name(const std::string& path) {
   return std::filesystem::path(path).filename().string();
@@ -41,11 +38,45 @@ Result<void> finish_replacement(const std::filesystem::path& folder,
 
 CheckpointWriter::CheckpointWriter(const caffe::SolverParameter& solver, std::string job,
                                    RotationRules rules)
-    : prefix_(solver.snapshot_prefix()),
-      seed_(solver.random_seed()),
+    : solver_(solver),
+      prefix_(solver.snapshot_prefix()),
       job_(std::move(job)),
       rules_(rules),
       files_(solver) {}
+
+Result<void> CheckpointWriter::begin(const TrainingId& training) {
+  const std::lock_guard lock(mutex_);
+  training_ = training;
+  const std::vector<FoundRecord> all = find_records(prefix_);
+  if (!all.empty()) sequence_ = all.front().record.sequence();
+  const auto other = std::find_if(all.begin(), all.end(), [&](const FoundRecord& each) {
+    return training_of(each.record) != training;
+  });
+  if (other != all.end()) {
+    SPEEDO_INFO("Under the prefix {} lie checkpoints of other trainings, the newest {} of "
+                "iteration {}: they stay until training {} writes the same iterations",
+                prefix_, short_name(training_of(other->record)), other->record.iteration(),
+                short_name(training));
+  }
+  return write_training_file(training_file(prefix_, job_), training);
+}
+
+// Above all records of the prefix. A record that another training has added since the last look
+// comes from one that runs at the same time.
+std::uint64_t CheckpointWriter::next_sequence() {
+  std::uint64_t highest = sequence_;
+  for (const FoundRecord& each : find_records(prefix_)) {
+    if (each.record.sequence() <= sequence_) break;
+    highest = std::max(highest, each.record.sequence());
+    if (training_of(each.record) == training_ || warned_of_other_) continue;
+    warned_of_other_ = true;
+    SPEEDO_WARN("Another training, {}, writes checkpoints with the prefix {} too ({}): give each "
+                "its own snapshot_prefix",
+                short_name(training_of(each.record)), prefix_, each.path.string());
+  }
+  sequence_ = highest + 1;
+  return sequence_;
+}
 
 Result<void> CheckpointWriter::write(const SnapshotParts& parts) {
   const std::lock_guard lock(mutex_);
@@ -54,13 +85,18 @@ Result<void> CheckpointWriter::write(const SnapshotParts& parts) {
   record.set_job(job_);
   record.set_model_high(parts.model_digest.high);
   record.set_model_low(parts.model_digest.low);
-  record.set_sequence(next_sequence(prefix_));
+  record.set_sequence(next_sequence());
+  record.set_training_high(training_.high);
+  record.set_training_low(training_.low);
   record.set_iteration(iteration);
   record.set_session(parts.session);
-  if (seed_ >= 0) record.set_random_seed(seed_);
-  record.set_finite(is_finite(parts.model) && is_finite(parts.state));
-  if (!record.finite()) {
-    SPEEDO_WARN("The weights of iteration {} are not all finite: training has diverged", iteration);
+  if (solver_.random_seed() >= 0) record.set_random_seed(solver_.random_seed());
+  record.set_finite(true);
+  if (!is_finite(parts.model) || !is_finite(parts.state)) {
+    return Error{ErrorCode::kNotFinite,
+                 fmt::format("the weights of iteration {} are not all finite, so no checkpoint of "
+                             "them is written: training has diverged",
+                             iteration)};
   }
   if (const auto tested = scores_.find(iteration); tested != scores_.end()) {
     put_score(tested->second, record);
@@ -92,6 +128,19 @@ Result<void> CheckpointWriter::write_files(const SnapshotParts& parts,
   return rename_file(names.state + suffix, names.state);
 }
 
+Result<void> CheckpointWriter::write_elsewhere(const std::string& prefix,
+                                               const SnapshotParts& parts) const {
+  caffe::SolverParameter solver = solver_;
+  solver.set_snapshot_prefix(prefix);
+  CheckpointWriter writer(solver, job_, {});
+  const auto training = [this] {
+    const std::lock_guard lock(mutex_);
+    return training_;
+  };
+  SPEEDO_TRY(writer.begin(training()));
+  return writer.write(parts);
+}
+
 void CheckpointWriter::on_tested(std::uint64_t iteration, const TestScores& scores) {
   const std::lock_guard lock(mutex_);
   const Score score{scores.accuracy, scores.loss};
@@ -119,7 +168,8 @@ void CheckpointWriter::put_score(const Score& score, record::CheckpointFile& rec
 }
 
 void CheckpointWriter::rotate(const record::CheckpointFile& newest) const {
-  rotate_checkpoints(prefix_, {job_, Digest{newest.model_high(), newest.model_low()}}, rules_);
+  const CheckpointOwner owner{job_, Digest{newest.model_high(), newest.model_low()}};
+  rotate_checkpoints(prefix_, owner, training_, rules_);
 }
 
 }  // namespace speedo

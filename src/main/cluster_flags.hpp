@@ -7,7 +7,10 @@
 #include <speedo/base/result.hpp>
 
 #include "main/compute_flags.hpp"
+#include "main/log_flags.hpp"
+#include "main/net_inputs.hpp"
 #include "main/schedule_flags.hpp"
+#include "main/signal_flags.hpp"
 #include "main/worker_range.hpp"
 
 namespace CLI {
@@ -15,6 +18,10 @@ class App;
 }
 
 namespace speedo {
+
+// Seconds.
+inline constexpr std::int64_t kStoreTimeoutDefault = 600;
+inline constexpr std::int64_t kGracePeriodDefault = 25;
 
 // The flags of speedo-master and `speedo run`: SpeeDO's, in any spelling, and ours.
 struct ClusterFlags {
@@ -34,23 +41,28 @@ struct ClusterFlags {
   std::optional<std::uint64_t> publish_interval, snapshot_interval, keep_snapshots;
   bool keep_best = false;
 
-  std::string redis = "127.0.0.1:6379";
+  std::string redis = "127.0.0.1:6379";  // an address, see take_secrets()
+  std::string redis_password_file;
   std::string key_name;
-  std::string host, bind = "127.0.0.1";
+  std::string host, bind;  // bind_address() tells what they come to
   std::uint16_t port = 0;
   bool insecure = false;
   std::string address_file;
 
   std::int64_t join_timeout_s = 0, below_min_timeout_s = 0, worker_timeout_s = 10;
   std::optional<std::int64_t> stall_timeout_s;
+  std::int64_t store_timeout_s = kStoreTimeoutDefault, grace_period_s = kGracePeriodDefault;
 
   ComputeFlags compute;  // with kRun of all its processes
 
   std::string device = "cpu";
   bool cpu_db_actor = false;
+  bool force = false;  // although memory is predicted not to suffice
   bool json = false;
-  bool debug = false;
-  bool sleep_after_finish = false;
+  StateFlags state;  // of the train net
+  LogFlags log;
+  SignalFlags signals;
+  std::string sleep_after_finish;  // empty: no; else as sleep_time() takes it
 };
 
 enum class ClusterRole {
@@ -58,13 +70,25 @@ enum class ClusterRole {
   kRun,     // without those of network and Redis, which `speedo run` chooses itself
 };
 void add_cluster_flags(CLI::App& app, ClusterFlags& flags, ClusterRole role);
+// Those that speedo-worker has as well.
+void add_store_timeout_flag(CLI::App& app, std::int64_t& seconds, const char* group);
+void add_grace_period_flag(CLI::App& app, std::int64_t& seconds, const char* group);
 
 inline constexpr const char* kResumeFromStore = "store";
 inline constexpr const char* kResumeNewest = "auto";
 
+// The address to listen on: --bind, or what workers are told to connect to, or the loopback.
+std::string bind_address(const ClusterFlags& flags);
+
+// Whether only this machine reaches what listens at `address`, by its text alone.
+bool is_loopback(const std::string& address);
+
 // Refuses flags that contradict each other, with the reason, and files of stages or groups that are
 // wrong. Errors: kUsage, kConfig.
 Result<void> check(const ClusterFlags& flags, ClusterRole role);
+
+// As settle() of compute flags, with the kernels that --deterministic asks for.
+Result<ComputeOptions> settle(const ClusterFlags& flags);
 
 // The workers of a job. With --deterministic their number is fixed. Error: kUsage.
 Result<WorkerRange> worker_range(const ClusterFlags& flags);

@@ -14,6 +14,7 @@
 #include "main/resume.hpp"
 #include "main/solver_file.hpp"
 #include "main/stages.hpp"
+#include "main/training_file.hpp"
 #include "train/job_nets.hpp"
 #include "train/job_solver.hpp"
 
@@ -24,24 +25,10 @@ namespace {
 constexpr std::int64_t kStallTimeouts = 10;  // --worker-timeouts that a computation may stand still
 constexpr float kEamsgdMomentum = 0.9F;
 
-// The net's name with only the characters that keys may have.
 std::string default_job_name(const caffe::SolverParameter& solver) {
   const caffe::NetParameter& net =
       solver.has_train_net_param() ? solver.train_net_param() : solver.net_param();
-  std::string name = net.name().empty() ? "speedo" : net.name();
-  std::replace_if(
-      name.begin(), name.end(),
-      [](unsigned char c) { return std::isalnum(c) == 0 && c != '-' && c != '_' && c != '.'; },
-      '_');
-  return name;
-}
-
-// Whether solver histories are the master's, so that checkpoints hold them.
-bool master_keeps_history(const std::vector<Schedule>& stages) {
-  return std::any_of(stages.begin(), stages.end(), [](const Schedule& stage) {
-    return stage.update.kind == UpdateKind::kGradientOnly ||
-           stage.update.updater == UpdaterState::kAverage;
-  });
+  return job_name(net.name());
 }
 
 Result<void> set_start(const ClusterFlags& flags, MasterOptions& options) {
@@ -71,9 +58,14 @@ Result<void> set_start(const ClusterFlags& flags, MasterOptions& options) {
 Result<void> set_iterations(const ClusterFlags& flags, const caffe::SolverParameter& solver,
                             MasterConfig& session) {
   session.max_iteration = static_cast<std::uint64_t>(std::max(0, solver.max_iter()));
+  if (flags.schedule.max_iter == 0) {
+    return Error{ErrorCode::kUsage, "--max-iter 0 leaves nothing to train: give 1 or more"};
+  }
   if (session.max_iteration == 0) {
-    return Error{ErrorCode::kConfig,
-                 "'" + flags.solver + "' has no max_iter: add it, or give --max-iter"};
+    return Error{ErrorCode::kConfig, "'" + flags.solver + "' has " +
+                                         (solver.has_max_iter() ? "max_iter 0: raise it"
+                                                                : "no max_iter: add it") +
+                                         ", or give --max-iter"};
   }
   if (session.start_iteration >= session.max_iteration) {
     return Error{ErrorCode::kUsage,
@@ -128,6 +120,7 @@ Result<void> set_session(const ClusterFlags& flags, const caffe::SolverParameter
   session.worker_timeout = std::chrono::seconds(flags.worker_timeout_s);
   session.stall_timeout = std::chrono::seconds(
       flags.stall_timeout_s.value_or(kStallTimeouts * flags.worker_timeout_s));
+  session.store_timeout = std::chrono::seconds(flags.store_timeout_s);
   return {};
 }
 
@@ -139,6 +132,7 @@ Result<void> set_spec(const ClusterFlags& flags, const caffe::SolverParameter& s
   spec.base = std::filesystem::absolute(base, code).string();
   spec.offset_shards = flags.shard == "offset";
   spec.expected_workers = workers.expected();
+  spec.deterministic = flags.deterministic;
   return {};
 }
 
@@ -174,11 +168,9 @@ void adopt_seed(std::int64_t seed, ClusterJob& job) {
   job.options.spec.solver_text = to_prototxt(job.solver);
 }
 
-// Of the job in the store. A store that cannot be read is reported when the master opens it.
-std::optional<std::int64_t> seed_in_store(const MasterOptions& options) {
-  auto store = open_store(options.store_uri, options.job);
-  if (!store) return std::nullopt;
-  const auto blob = (*store)->get_blob(job_key());
+// Of the job in the store.
+std::optional<std::int64_t> seed_in(ParameterStore& store) {
+  const auto blob = store.get_blob(job_key());
   if (!blob) return std::nullopt;
   const auto spec = decode_job(*blob);
   if (!spec) return std::nullopt;
@@ -187,20 +179,39 @@ std::optional<std::int64_t> seed_in_store(const MasterOptions& options) {
   return solver->random_seed();
 }
 
+// Of the weights in the store.
+std::optional<TrainingId> training_in(ParameterStore& store) {
+  const auto weights = store.read(weights_key());
+  if (!weights) return std::nullopt;
+  const auto origin = MasterSession::origin_of((*weights)->info().state);
+  if (!origin) return std::nullopt;
+  return origin->training;
+}
+
 void start_from(SavedCheckpoint saved, ClusterJob& job) {
   MasterOptions& options = job.options;
   if (saved.record.has_random_seed()) adopt_seed(saved.record.random_seed(), job);
   options.session.start_iteration = saved.record.iteration();
-  if (options.session.start_iteration > options.session.max_iteration) {
-    SPEEDO_WARN("The checkpoint is of iteration {}, above --max-iter {}: nothing is left to train",
-                options.session.start_iteration, options.session.max_iteration);
-  }
   options.initial_session = saved.record.session();
   options.initial_weights = std::make_shared<caffe::NetParameter>(std::move(saved.model));
   options.initial_state = std::make_shared<caffe::SolverState>(std::move(saved.state));
 }
 
 }  // namespace
+
+std::string job_name(const std::string& net) {
+  std::string name = net.empty() ? "speedo" : net;
+  std::replace_if(
+      name.begin(), name.end(),
+      [](unsigned char c) { return std::isalnum(c) == 0 && c != '-' && c != '_' && c != '.'; },
+      '_');
+  return name;
+}
+
+bool master_keeps_history(const std::vector<Schedule>& stages) {
+  return std::any_of(stages.begin(), stages.end(),
+                     [](const Schedule& stage) { return keeps_histories(stage.update); });
+}
 
 Result<ClusterJob> make_cluster_job(const ClusterFlags& flags) {
   ClusterJob job;
@@ -210,8 +221,13 @@ Result<ClusterJob> make_cluster_job(const ClusterFlags& flags) {
   job.solver = std::move(file.solver);
   warn_of_gpu_mode(job.solver, flags.solver);
   const ScheduleFlags& values = flags.schedule;
-  apply({values.max_iter, flags.seed, values.lr, values.momentum, values.weight_decay},
+  apply({.max_iter = values.max_iter,
+         .seed = flags.seed,
+         .lr = values.lr,
+         .momentum = values.momentum,
+         .weight_decay = values.weight_decay},
         job.solver);
+  apply(flags.state, job.solver);
   SPEEDO_TRY(give_eamsgd_momentum(options.session.stages, job.solver));
   SPEEDO_ASSIGN(const std::filesystem::path base, inline_nets(job.solver, file.base));
   if (flags.batch) SPEEDO_TRY(set_effective_batch(*flags.batch, job.solver));
@@ -222,10 +238,11 @@ Result<ClusterJob> make_cluster_job(const ClusterFlags& flags) {
   job.drew_seed = job.solver.random_seed() < 0;
   settle_seed(job.solver);
 
-  options.bind = flags.bind;
+  options.bind = bind_address(flags);
   options.port = flags.port;
   options.host = flags.host;
-  options.store_uri = flags.redis;
+  SPEEDO_ASSIGN(const RedisAddress redis, parse_redis_address(flags.redis));
+  options.store = StoreAddress(to_string(redis));
   options.job = flags.key_name.empty() ? default_job_name(job.solver) : flags.key_name;
   options.take_over = flags.take_over;
   options.merger.publish_interval = flags.publish_interval.value_or(0);
@@ -235,28 +252,36 @@ Result<ClusterJob> make_cluster_job(const ClusterFlags& flags) {
   return job;
 }
 
-Result<void> set_resume(const ClusterFlags& flags, const TrainerParts& parts, ClusterJob& job) {
+Result<void> set_resume(const ClusterFlags& flags, const TrainerParts& parts,
+                        const OpenStore& open_store, ClusterJob& job) {
   MasterOptions& options = job.options;
   if (flags.resume.empty()) return {};
-  if (flags.resume == kResumeFromStore || flags.resume == kResumeNewest) {
-    if (const auto seed = job.drew_seed ? seed_in_store(options) : std::nullopt) {
-      adopt_seed(*seed, job);
+  const bool takes_newest = flags.resume == kResumeNewest;
+  std::optional<TrainingId> training;
+  if (takes_newest || (flags.resume == kResumeFromStore && job.drew_seed)) {
+    // A store that cannot be read is reported when the master opens it.
+    if (const auto store = open_store(options.store, options.job)) {
+      if (const auto seed = seed_in(**store)) adopt_seed(*seed, job);
+      if (takes_newest) training = training_in(**store);
     }
   }
   if (flags.resume == kResumeFromStore) {
     options.resume = MasterOptions::Resume::kStore;
+    options.renumber = flags.start_iter.has_value();
     return {};
   }
   SPEEDO_ASSIGN(const Digest model, model_of(options.spec, parts));
   const CheckpointOwner owner{options.job, model};
-  if (flags.resume != kResumeNewest) {
+  if (!takes_newest) {
     SPEEDO_ASSIGN(SavedCheckpoint saved, load_checkpoint(flags.resume, owner));
     SPEEDO_INFO("Resuming from {}, iteration {}", flags.resume, saved.record.iteration());
     start_from(std::move(saved), job);
     return {};
   }
   options.resume = MasterOptions::Resume::kNewest;
-  auto saved = newest_checkpoint(job.solver.snapshot_prefix(), owner);
+  const std::string& prefix = job.solver.snapshot_prefix();
+  if (!training) training = read_training_file(training_file(prefix, options.job));
+  auto saved = newest_checkpoint(prefix, owner, training);
   if (saved) start_from(std::move(*saved), job);
   return {};
 }

@@ -1,6 +1,10 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include <speedo/base/result.hpp>
+#include <speedo/train/schedule.hpp>
 
 #include "actors/node.hpp"
 #include "caffe.pb.h"
@@ -19,9 +23,16 @@ struct ClusterJob {
 // (set_resume). Requires: check(flags) passed. Errors: kUsage, kConfig, kNotFound, kData.
 Result<ClusterJob> make_cluster_job(const ClusterFlags& flags);
 
+// A job's name, if none is given: the net's, with only the characters that keys may have.
+std::string job_name(const std::string& net);
+
+// Whether solver histories are the master's, so that checkpoints hold them.
+bool master_keeps_history(const std::vector<Schedule>& stages);
+
 // What --resume asks for: reads the checkpoint files that it names or finds. A seed that the job
 // drew is the one that it began with, else its data would come in another order. Errors: those of
 // load_checkpoint(), and of the nets, which are built to know their fingerprint.
-Result<void> set_resume(const ClusterFlags& flags, const TrainerParts& parts, ClusterJob& job);
+Result<void> set_resume(const ClusterFlags& flags, const TrainerParts& parts,
+                        const OpenStore& open_store, ClusterJob& job);
 
 }  // namespace speedo

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <set>
 #include <sstream>
 
@@ -64,10 +65,9 @@ std::string without_implied_values(std::string help) {
     if (close == std::string::npos) break;
     const std::size_t size = close + 1 - open;
     help.erase(open, size);
-    // The column of the descriptions stays where it is.
-    if (const std::size_t gap = help.find("  ", open); gap != std::string::npos) {
-      help.insert(gap, size, ' ');
-    }
+    // The column of a description on the same line stays where it is.
+    const std::size_t gap = help.find("  ", open);
+    if (gap != std::string::npos && gap < help.find('\n', open)) help.insert(gap, size, ' ');
   }
   return help;
 }
@@ -85,6 +85,28 @@ std::string missing(const CLI::App& app, const CLI::RequiredError& error) {
     return "the argument '" + option->get_name(true) + "' is missing: " + description;
   }
   return one_line(error.what());
+}
+
+// An argument that belongs to no flag, and what it may have been meant for.
+std::optional<std::string> stray_argument(const CLI::App& app) {
+  const std::vector<std::string> strays = app.remaining();
+  if (strays.empty() || strays.front() == "--") return std::nullopt;
+  for (const CLI::Option* option : app.get_options()) {
+    if (!option->get_required() || option->get_positional() || option->count() > 0) continue;
+    return "'" + strays.front() + "' is not a flag: write " + option->get_name() + " " +
+           strays.front() + "?";
+  }
+  return "'" + strays.front() + "' belongs to no flag";
+}
+
+// An empty value is a value: for Caffe's -stage and -weights it is the default. A flag that must be
+// given must say something.
+Result<void> check_empty_value(const std::string& name, const CLI::Option& option) {
+  if (option.get_items_expected_max() == 0) {
+    return Error{ErrorCode::kUsage, name + " takes no value: write it without '='"};
+  }
+  if (!option.get_required()) return {};
+  return Error{ErrorCode::kUsage, "flag " + name + " needs a value that is not empty"};
 }
 
 // What the parser would refuse, or take, without telling how to write it.
@@ -107,8 +129,27 @@ Result<void> check_spelling(const CLI::App& app, const std::vector<std::string>&
       return Error{ErrorCode::kUsage, "--resume takes its value behind '=': write --resume=" +
                                           spelled[i + 1]};
     }
+    if (spelled[i] == name + "=") SPEEDO_TRY(check_empty_value(name, *option));
   }
   return {};
+}
+
+// The arguments as CLI11 reads them, the last one first. It takes "--name=" for a flag whose value
+// is the next argument, so an empty value becomes an argument of its own.
+std::vector<std::string> for_parser(const std::vector<std::string>& spelled) {
+  std::vector<std::string> arguments;
+  bool flags_ended = false;
+  for (const std::string& argument : spelled) {
+    flags_ended = flags_ended || argument == "--";
+    if (!flags_ended && looks_like_flag(argument) && argument.find('=') == argument.size() - 1) {
+      arguments.push_back(argument.substr(0, argument.size() - 1));
+      arguments.emplace_back();
+    } else {
+      arguments.push_back(argument);
+    }
+  }
+  std::reverse(arguments.begin(), arguments.end());
+  return arguments;
 }
 
 }  // namespace
@@ -130,14 +171,18 @@ Result<Parsed> parse(CLI::App& app, const std::vector<std::string>& arguments,
   }
   SPEEDO_TRY(check_spelling(app, spelled));
   try {
-    app.parse(std::vector<std::string>(spelled.rbegin(), spelled.rend()));
+    app.parse(for_parser(spelled));
   } catch (const CLI::CallForHelp&) {
     std::fputs(without_implied_values(app.help()).c_str(), stdout);
     return Parsed::kDone;
-  } catch (const CLI::RequiredError& error) {
-    return Error{ErrorCode::kUsage, missing(app, error) + " (see --help)"};
   } catch (const CLI::ParseError& error) {
-    return Error{ErrorCode::kUsage, one_line(error.what()) + " (see --help)"};
+    if (const auto stray = stray_argument(app)) {
+      return Error{ErrorCode::kUsage, *stray + " (see --help)"};
+    }
+    const auto* required = dynamic_cast<const CLI::RequiredError*>(&error);
+    return Error{ErrorCode::kUsage, (required != nullptr ? missing(app, *required)
+                                                         : one_line(error.what())) +
+                                        " (see --help)"};
   }
   return Parsed::kRun;
 }
@@ -147,7 +192,7 @@ Result<void> parse_flags(CLI::App& app, const std::vector<std::string>& argument
   SPEEDO_ASSIGN(std::vector<std::string> spelled, normalize_arguments(arguments, flags_of(app)));
   SPEEDO_TRY(check_spelling(app, spelled));
   try {
-    app.parse(std::vector<std::string>(spelled.rbegin(), spelled.rend()));
+    app.parse(for_parser(spelled));
   } catch (const CLI::ParseError& error) {
     return Error{ErrorCode::kUsage, one_line(error.what())};
   }

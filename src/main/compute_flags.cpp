@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "base/log.hpp"
 #include "cpu/isa.hpp"
 #include "main/flag_values.hpp"
 
@@ -18,6 +19,20 @@ Result<void> limit_isa(const std::string& wanted) {
   auto limited = limit_cpu_isa(*isa);
   if (limited) return {};
   return Error{limited.error().code, "--cpu-isa " + wanted + ": " + limited.error().message};
+}
+
+Result<void> pin_kernels(const ComputeFlags& flags) {
+  if (flags.precision != "f32") {
+    return Error{ErrorCode::kUsage,
+                 "--precision " + flags.precision +
+                     " computes what not every machine can, so --deterministic contradicts it: "
+                     "leave one out"};
+  }
+  if (!flags.isa.empty()) {
+    SPEEDO_INFO("--cpu-isa {}: no effect, as --deterministic takes the same kernels everywhere",
+                flags.isa);
+  }
+  return pin_cpu_kernels();
 }
 
 // A backend finds out whether the machine has what a precision needs.
@@ -59,7 +74,7 @@ void add_force_flag(CLI::App& app, bool& force) {
 }
 
 Result<ComputeOptions> settle(const ComputeFlags& flags) {
-  SPEEDO_TRY(limit_isa(flags.isa));
+  SPEEDO_TRY(flags.pinned ? pin_kernels(flags) : limit_isa(flags.isa));
   ComputeOptions options;
   options.threads = flags.threads > 0 ? flags.threads : default_threads();
   if (flags.precision == "bf16") options.precision = CpuPrecision::kBfloat16;
@@ -83,7 +98,8 @@ std::vector<std::string> to_arguments(const ComputeFlags& flags) {
 
 std::string describe(const ComputeOptions& options) {
   return fmt::format("{} thread{}, {} kernels, {}", options.threads,
-                     options.threads == 1 ? "" : "s", name(cpu_isa()),
+                     options.threads == 1 ? "" : "s",
+                     are_cpu_kernels_pinned() ? "deterministic" : name(cpu_isa()),
                      options.precision == CpuPrecision::kBfloat16 ? "bfloat16" : "float32");
 }
 

@@ -19,6 +19,7 @@ struct ComputeFlags {
   int threads = 0;  // 0: not given
   std::string isa;  // empty: the best that the machine has
   std::string precision = "f32";
+  bool pinned = false;  // --deterministic: kernels that give every machine the same bits
 };
 
 // Who shares the threads.

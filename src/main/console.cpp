@@ -43,8 +43,8 @@ bool is_capable_terminal() {
 
 }  // namespace
 
-void set_up_console(bool debug) {
-  set_up_logging();
+void set_up_console(bool debug, LogFormat format) {
+  set_up_logging(format);
   if (debug) set_log_level(LogLevel::kDebug);
   if (!is_capable_terminal()) return;
   // The line is taken away before a log line is written, and put back below it. The lock is held in

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "base/log.hpp"
+
 namespace speedo {
 
 // Standard error as a person sees it: log lines scroll, and on a terminal one live line stays below
@@ -9,7 +11,7 @@ namespace speedo {
 // Thread safety: all functions from any thread, set_up_console() first.
 
 // Sets up logging with Caffe's line form. `debug`: debugging lines too.
-void set_up_console(bool debug);
+void set_up_console(bool debug, LogFormat format = LogFormat::kGlogWithYear);
 
 bool has_live_line();
 // NO_COLOR unset and a terminal that takes colours.

@@ -39,8 +39,6 @@ struct ConvertFlags {
   CsvOptions csv;
 };
 
-Error usage(std::string message) { return {ErrorCode::kUsage, std::move(message)}; }
-
 void add_csv_flags(CLI::App& app, ConvertFlags& flags) {
   const char* group = "CSV";
   takes(app.add_option("--shape", flags.shape, "C,H,W of a record (default: one channel a value)"),
@@ -67,7 +65,8 @@ void add_record_flags(CLI::App& app, ConvertFlags& flags) {
   takes_count(
       app.add_option("--first", split.first, "Leave out the records before this one (from 0)"), 0)
       ->group(group);
-  takes_count(app.add_option("--count", split.count, "Take so many records"), 1)->group(group);
+  takes_count(app.add_option("--count", split.count, "Take so many records (default: all)"), 1)
+      ->group(group);
   takes_count(app.add_option("--shuffle", split.shuffle_seed, "Shuffle them, with this seed"), 0)
       ->group(group);
   takes_file(
@@ -111,11 +110,12 @@ Result<ImageDims> parse_shape(const std::string& text) {
     std::int64_t size = 0;
     const auto [end, code] = std::from_chars(part.data(), part.data() + part.size(), size);
     if (code != std::errc() || end != part.data() + part.size() || size < 1) {
-      return usage("--shape takes C,H,W, three numbers from 1, not '" + text + "'");
+      return usage_error("--shape takes C,H,W, three numbers from 1, not '" + text + "'");
     }
     sizes.push_back(size);
   }
-  if (sizes.size() != 3) return usage("--shape takes C,H,W, three numbers, not '" + text + "'");
+  if (sizes.size() != 3)
+    return usage_error("--shape takes C,H,W, three numbers, not '" + text + "'");
   dims.channels = sizes[0];
   dims.height = sizes[1];
   dims.width = sizes[2];
@@ -126,14 +126,14 @@ Result<std::unique_ptr<DataSource>> open_input(const ConvertFlags& flags,
                                                const std::vector<fs::path>& inputs) {
   if (flags.kind == "cifar") return open_cifar(inputs);
   if (flags.kind == "idx") {
-    if (inputs.size() > 2) return usage("convert idx takes IMAGES LABELS OUTPUT");
+    if (inputs.size() > 2) return usage_error("convert idx takes IMAGES LABELS OUTPUT");
     return open_idx(inputs[0], inputs.size() == 2 ? inputs[1] : idx_labels_beside(inputs[0]));
   }
-  if (inputs.size() != 1) return usage("convert " + flags.kind + " takes FILE OUTPUT");
+  if (inputs.size() != 1) return usage_error("convert " + flags.kind + " takes FILE OUTPUT");
   if (flags.kind == "db") return open_source(inputs[0].string(), {});
   CsvOptions csv = flags.csv;
   SPEEDO_ASSIGN(csv.dims, parse_shape(flags.shape));
-  if (flags.delimiter.size() != 1) return usage("--delimiter takes one character");
+  if (flags.delimiter.size() != 1) return usage_error("--delimiter takes one character");
   csv.delimiter = flags.delimiter[0];
   csv.label_first = flags.label == "first";
   return open_csv(inputs[0], csv);
@@ -158,14 +158,15 @@ Result<void> write(DataSource& source, std::vector<std::int64_t> records, const 
 
 Result<void> check(const ConvertFlags& flags) {
   if (flags.paths.size() < 2) {
-    return usage("give the input and, last, the output: speedo convert idx IMAGES LABELS OUTPUT");
+    return usage_error(
+        "give the input and, last, the output: speedo convert idx IMAGES LABELS OUTPUT");
   }
   const bool split = flags.split.train_count || flags.split.test_every || flags.split.test_fraction;
   if (split && flags.test_output.empty()) {
-    return usage("--train-count, --test-every and --test-fraction need --test-output");
+    return usage_error("--train-count, --test-every and --test-fraction need --test-output");
   }
   if (!split && !flags.test_output.empty()) {
-    return usage("--test-output needs --train-count, --test-every or --test-fraction");
+    return usage_error("--test-output needs --train-count, --test-every or --test-fraction");
   }
   return {};
 }

@@ -20,6 +20,12 @@ std::vector<int> share_threads(int threads, std::uint64_t workers, bool equal) {
   return shares;
 }
 
+ClusterThreads share_with_master(int threads, std::uint64_t workers) {
+  const bool divides = static_cast<std::uint64_t>(threads) % workers == 0;
+  const bool suffices = static_cast<std::uint64_t>(threads) > workers;
+  return {share_threads(suffices && !divides ? threads - 1 : threads, workers, false), 1};
+}
+
 std::vector<int> allowed_processors() {
   std::vector<int> processors;
   cpu_set_t allowed;

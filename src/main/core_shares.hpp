@@ -11,6 +11,15 @@ namespace speedo {
 // the first ones, unless all are to be equal. Requires: both positive.
 std::vector<int> share_threads(int threads, std::uint64_t workers, bool equal);
 
+// Threads of a local cluster's processes.
+struct ClusterThreads {
+  std::vector<int> workers;
+  int master = 1;
+};
+// The same with a master, which computes while it tests or merges: it has one thread, out of what
+// is left over where `threads` do not go evenly into the workers, else besides.
+ClusterThreads share_with_master(int threads, std::uint64_t workers);
+
 // The processors that this process may run on, ascending.
 std::vector<int> allowed_processors();
 

@@ -2,26 +2,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <new>
 #include <string>
-
-#include <unistd.h>
 
 #include "main/console.hpp"
 
 namespace speedo {
-
-namespace {
-
-// Nothing may be allocated here.
-[[noreturn]] void out_of_memory() {
-  constexpr char kMessage[] =
-      "speedo: out of memory: the net, its batch or the data are too large\n";
-  if (::write(STDERR_FILENO, kMessage, sizeof(kMessage) - 1) < 0) ::_exit(70);
-  ::_exit(exit_code(ErrorCode::kFull));
-}
-
-}  // namespace
 
 int exit_code(ErrorCode code) {
   switch (code) {
@@ -75,8 +60,6 @@ ErrorCode error_code_of_exit(int code) {
       return ErrorCode::kUnavailable;
   }
 }
-
-void set_up_process() { std::set_new_handler(out_of_memory); }
 
 int report_failure(const char* program, const Error& error) {
   std::string line = error.message;

@@ -11,9 +11,6 @@ int exit_code(ErrorCode code);
 // The kind of error behind the exit code of another process of ours.
 ErrorCode error_code_of_exit(int exit_code);
 
-// To be called first in main(): running out of memory ends the process with one line, too.
-void set_up_process();
-
 // "PROGRAM: MESSAGE" on standard error, on one line, and the exit code.
 int report_failure(const char* program, const Error& error);
 

@@ -14,10 +14,6 @@ namespace {
 constexpr std::int64_t kSize = 1024;
 constexpr int kRunsMin = 4;
 
-double seconds_since(Instant start) {
-  return std::chrono::duration<double>(steady_clock().now() - start).count();
-}
-
 }  // namespace
 
 Result<double> measure_gemm_rate(Backend& backend, double seconds) {

@@ -12,7 +12,7 @@ namespace speedo {
 
 namespace {
 
-constexpr std::size_t kFileBytesMax = std::size_t{1} << 20U;
+constexpr std::size_t kGroupBytesMax = std::size_t{1} << 20U;
 constexpr std::size_t kNameMax = 255;
 
 Error bad_line(const std::string& path, int line, const std::string& what) {
@@ -29,7 +29,7 @@ bool is_name(const std::string& text) {
 }  // namespace
 
 Result<Groups> read_group_file(const std::string& path) {
-  auto content = read_file(path, kFileBytesMax);
+  auto content = read_file(path, kGroupBytesMax);
   if (!content) {
     return Error{ErrorCode::kConfig, "--groups " + path + ": " + content.error().message +
                                          " (--groups takes a file, a number, or auto)"};

@@ -12,14 +12,13 @@ namespace speedo {
 
 namespace {
 
-Error usage(std::string message) { return {ErrorCode::kUsage, std::move(message)}; }
-
 // "=maxIter" as "--maxIter".
 Result<std::vector<std::string>> with_dashes(const std::vector<std::string>& words,
                                              const std::string& place) {
   std::vector<std::string> result;
   for (const std::string& word : words) {
-    if (word == "=") return usage(place + ": a single '=' is no flag ('==' separates stages)");
+    if (word == "=")
+      return usage_error(place + ": a single '=' is no flag ('==' separates stages)");
     result.push_back(word[0] == '=' ? "--" + word.substr(1) : word);
   }
   return result;
@@ -29,13 +28,13 @@ Result<HybridStage> parse_stage(const std::vector<std::string>& words, std::size
   HybridStage stage;
   stage.place = fmt::format("--hybrid, stage {}", number);
   if (words.empty()) {
-    return usage(stage.place + " is empty: write =FLAG VALUE ... between two '=='");
+    return usage_error(stage.place + " is empty: write =FLAG VALUE ... between two '=='");
   }
   SPEEDO_ASSIGN(const std::vector<std::string> arguments, with_dashes(words, stage.place));
   CLI::App app("stage", "stage");
   add_schedule_flags(app, stage.flags, FlagScope::kStage);
   if (auto read = parse_flags(app, arguments); !read) {
-    return usage(stage.place + ": " + read.error().message);
+    return usage_error(stage.place + ": " + read.error().message);
   }
   return stage;
 }
@@ -43,25 +42,7 @@ Result<HybridStage> parse_stage(const std::vector<std::string>& words, std::size
 }  // namespace
 
 std::vector<std::string> fold_hybrid(const std::vector<std::string>& arguments) {
-  std::vector<std::string> result;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    result.push_back(arguments[i]);
-    if (arguments[i] == "--") {
-      result.insert(result.end(), arguments.begin() + static_cast<std::ptrdiff_t>(i) + 1,
-                    arguments.end());
-      break;
-    }
-    const std::size_t equals = arguments[i].find('=');
-    if (!looks_like_flag(arguments[i]) || squash(arguments[i].substr(0, equals)) != "hybrid") {
-      continue;
-    }
-    std::string& folded = result.back();
-    for (; i + 1 < arguments.size() && !looks_like_flag(arguments[i + 1]); ++i) {
-      const bool is_first = folded.find('=') == std::string::npos;
-      folded += (is_first ? "=" : " ") + arguments[i + 1];
-    }
-  }
-  return result;
+  return fold_words(arguments, "hybrid", arguments.size());
 }
 
 Result<std::vector<HybridStage>> parse_hybrid(const std::string& text) {

@@ -28,7 +28,7 @@ namespace speedo {
 
 namespace {
 
-constexpr std::size_t kFileBytesMax = std::size_t{1} << 20U;
+constexpr std::size_t kHybridBytesMax = std::size_t{1} << 20U;
 constexpr std::size_t kStagesMax = 1000;
 
 // Where something stands in a file.
@@ -128,7 +128,7 @@ Result<HybridStage> read_stage(const std::string& path, const toml::node& node,
 }  // namespace
 
 Result<std::vector<HybridStage>> read_hybrid_file(const std::string& path) {
-  auto content = read_file(path, kFileBytesMax);
+  auto content = read_file(path, kHybridBytesMax);
   if (!content) {
     return Error{ErrorCode::kConfig, "--hybrid-file " + path + ": " + content.error().message};
   }

@@ -32,7 +32,7 @@ using std::chrono::milliseconds;
 
 namespace {
 
-constexpr milliseconds kPollInterval{2};  // while something starts
+constexpr milliseconds kStartPollInterval{2};  // while something starts
 constexpr milliseconds kWatchInterval{
     100};  // while training runs; the end of a child comes at once
 constexpr std::chrono::seconds kStartPatience{20};
@@ -41,6 +41,8 @@ constexpr std::chrono::seconds kDrainPatience{5};
 constexpr milliseconds kRestartDelayFirst{250};
 constexpr milliseconds kRestartDelayMax{30000};
 constexpr const char* kResultFile = "result";
+constexpr const char* kHowToGoOn =
+    "; --resume=auto goes on from the newest checkpoint file, if there is one";
 constexpr std::size_t kSocketPathMax = 90;  // sun_path holds 108 bytes
 
 // Calls `done` every few milliseconds until it is true or patience runs out.
@@ -49,7 +51,7 @@ bool poll_until(Done done) {
   const Instant end = steady_clock().now() + kStartPatience;
   while (!done()) {
     if (steady_clock().now() > end) return false;
-    std::this_thread::sleep_for(kPollInterval);
+    std::this_thread::sleep_for(kStartPollInterval);
   }
   return true;
 }
@@ -81,6 +83,11 @@ Result<fs::path> make_temporary_folder() {
 std::string program(const char* name) {
   std::error_code code;
   return (fs::read_symlink("/proc/self/exe", code).parent_path() / name).string();
+}
+
+std::string all_ended(std::uint64_t workers) {
+  if (workers == 1) return "the only worker ended with ";
+  return fmt::format("all {} workers ended, the last one with ", workers);
 }
 
 // A worker that ended for a reason that lies outside it may do better the next time.
@@ -180,12 +187,15 @@ Result<void> LocalCluster::start_redis() {
                  "redis-server is not installed (apt-get install redis-server)"};
   }
   SPEEDO_ASSIGN(redis_, std::move(started));
+  std::string how = "it does not answer";
   const bool ready = poll_until([&] {
-    if (auto end = children_.wait(milliseconds(0))) handle_end(*end);
+    if (const auto end = children_.wait(milliseconds(0))) how = "it ended with " + to_string(*end);
     return !children_.is_running(redis_) || can_connect(socket);
   });
   if (ready && children_.is_running(redis_)) return {};
-  return Error{ErrorCode::kUnavailable, "redis-server did not start: " + last_line(log)};
+  const std::string quote = last_line(log);
+  return Error{ErrorCode::kUnavailable,
+               "redis-server did not start: " + how + (quote.empty() ? "" : ": " + quote)};
 }
 
 Result<void> LocalCluster::start_master() {
@@ -202,7 +212,7 @@ Result<void> LocalCluster::start_master() {
     std::error_code code;
     if (fs::exists(address_file, code)) break;
     if (stop_requested()) stop_master();
-    if (auto end = children_.wait(kPollInterval)) handle_end(*end);
+    if (auto end = children_.wait(kStartPollInterval)) handle_end(*end);
   }
   address_ = last_line(address_file);
   return {};
@@ -214,7 +224,11 @@ Result<void> LocalCluster::start_workers() {
     worker.number = number;
     SPEEDO_TRY(start_worker(std::move(worker)));
   }
-  SPEEDO_INFO("Started {} worker processes, logs in {}", options_.workers, log_dir_.string());
+  SPEEDO_INFO("Started {} worker process{}, logs in {}{}", options_.workers,
+              options_.workers == 1 ? "" : "es", log_dir_.string(),
+              options_.log_dir.empty()
+                  ? " (removed at the end, kept after a failure; --log-dir keeps them elsewhere)"
+                  : "");
   return {};
 }
 
@@ -259,6 +273,7 @@ void LocalCluster::restart_due_workers() {
 void LocalCluster::watch() {
   while (!master_exit_code_) {
     if (stop_requested()) stop_master();
+    if (take_snapshot_request()) children_.send(master_, SIGHUP);
     restart_due_workers();
     if (auto end = children_.wait(kWatchInterval)) handle_end(*end);
   }
@@ -268,16 +283,16 @@ void LocalCluster::handle_end(const ChildEnd& end) {
   if (end.pid == master_) {
     master_exit_code_ = end.exit_code;
     if (end.signal != 0 && !stopping_) {  // Else it was asked to before it could end cleanly.
-      failure_ = Error{ErrorCode::kInternal, "the master ended with " + to_string(end) +
-                                                 "; --resume=auto goes on from its newest "
-                                                 "checkpoint file, if it wrote one"};
+      failure_ = Error{ErrorCode::kInternal,
+                       "the master ended with " + to_string(end) + kHowToGoOn};
     }
     return;
   }
   if (end.pid == redis_) {
     if (master_ == 0 || stopping_ || master_exit_code_) return;
     // It is nobody's but this cluster's: it will not come back. The master still has the weights.
-    failure_ = Error{ErrorCode::kUnavailable, "redis-server ended with " + to_string(end)};
+    failure_ = Error{ErrorCode::kUnavailable,
+                     "redis-server ended with " + to_string(end) + kHowToGoOn};
     stop_master();
     return;
   }
@@ -320,15 +335,15 @@ void LocalCluster::handle_worker_end(Worker worker, const ChildEnd& end) {
   const std::string quote = end.signal == 0 ? last_line(worker.log) : "";
   const ErrorCode code =
       end.signal == 0 ? error_code_of_exit(end.exit_code) : ErrorCode::kUnavailable;
-  failure_ =
-      Error{code, fmt::format("all {} workers ended, the last one with {}{}{}", options_.workers,
-                              to_string(end), quote.empty() ? "" : ": ", quote)};
+  failure_ = Error{code, all_ended(options_.workers) + to_string(end) +
+                             (quote.empty() ? "" : ": " + quote)};
   stop_master();
 }
 
 void LocalCluster::stop_master() {
   if (std::exchange(stopping_, true)) return;
-  children_.send(master_, SIGTERM);
+  // By its name in the master's log; a SIGHUP would mean a snapshot there.
+  children_.send(master_, stop_signal_number() == SIGINT ? SIGINT : SIGTERM);
 }
 
 // The master has told its workers to stop, but not those that had not joined yet; they, and all of

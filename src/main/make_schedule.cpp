@@ -16,11 +16,9 @@ constexpr std::uint64_t kStaleness = 2;
 constexpr std::uint64_t kWindow = 1;  // the ring is as long as there are workers
 constexpr std::uint64_t kGroupsMax = 4096;
 
-Error usage(std::string message) { return {ErrorCode::kUsage, std::move(message)}; }
-
 // A flag that stands for a schedule, or is a parameter of one.
 struct Implied {
-  std::string flag;      // as users write it
+  std::string flag;  // as users write it
   const char* strategy;
 };
 
@@ -45,13 +43,13 @@ Error unknown_strategy(const std::string& name) {
   StrategyOptions options;
   options.name = name;
   const auto made = make_strategy(options);
-  return usage("--strategy " + name + ": " + (made ? "unknown" : made.error().message));
+  return usage_error("--strategy " + name + ": " + (made ? "unknown" : made.error().message));
 }
 
 // The schedule that all flags agree on.
 Result<std::string> choose_strategy(const ScheduleFlags& flags) {
   if (flags.strategy == "hybrid") {
-    return usage("--strategy hybrid: give its stages with --hybrid or --hybrid-file instead");
+    return usage_error("--strategy hybrid: give its stages with --hybrid or --hybrid-file instead");
   }
   if (!flags.strategy.empty() && find_strategy(flags.strategy) == nullptr) {
     return unknown_strategy(flags.strategy);
@@ -59,18 +57,18 @@ Result<std::string> choose_strategy(const ScheduleFlags& flags) {
   const std::vector<Implied> implied = implied_strategies(flags);
   for (const Implied& each : implied) {
     if (!same_schedule(each.strategy, implied.front().strategy)) {
-      return usage(fmt::format("{} is of the schedule {}, which {} contradicts ({}): give one of "
-                               "them",
-                               implied.front().flag, implied.front().strategy, each.flag,
-                               each.strategy));
+      return usage_error(
+          fmt::format("{} is of the schedule {}, which {} contradicts ({}): give one of "
+                      "them",
+                      implied.front().flag, implied.front().strategy, each.flag, each.strategy));
     }
     if (!flags.strategy.empty() && !same_schedule(each.strategy, flags.strategy)) {
       const bool elastic = find_strategy(flags.strategy)->update.kind == UpdateKind::kElastic;
-      return usage(fmt::format("{} is of the schedule {}, so it contradicts --strategy {}{}",
-                               each.flag, each.strategy, flags.strategy,
-                               elastic ? fmt::format(": for both, --strategy {} --moving-rate A",
-                                                     each.strategy)
-                                       : std::string(": give one of them")));
+      return usage_error(fmt::format(
+          "{} is of the schedule {}, so it contradicts --strategy {}{}", each.flag, each.strategy,
+          flags.strategy,
+          elastic ? fmt::format(": for both, --strategy {} --moving-rate A", each.strategy)
+                  : std::string(": give one of them")));
     }
   }
   if (!flags.strategy.empty()) return std::string(find_strategy(flags.strategy)->name);
@@ -93,14 +91,14 @@ Result<void> set_groups(const ScheduleFlags& flags, StrategyOptions& options) {
     const char* const last = flags.groups.data() + flags.groups.size();
     const auto [end, code] = std::from_chars(flags.groups.data(), last, count);
     if (code != std::errc() || end != last || count < 1 || count > kGroupsMax) {
-      return usage(fmt::format("--groups {}: from 1 to {}", flags.groups, kGroupsMax));
+      return usage_error(fmt::format("--groups {}: from 1 to {}", flags.groups, kGroupsMax));
     }
     options.group_count = count;
     return {};
   }
   if (flags.regroup_interval) {
-    return usage("--regroup-interval measures groups anew, but --groups " + flags.groups +
-                 " gives them: give one of them");
+    return usage_error("--regroup-interval measures groups anew, but --groups " + flags.groups +
+                       " gives them: give one of them");
   }
   SPEEDO_ASSIGN(options.groups, read_group_file(flags.groups));
   return {};
@@ -121,16 +119,18 @@ Result<StrategyOptions> strategy_options(const ScheduleFlags& flags) {
 // What the finished schedule does not show any more; the rest is check_schedule()'s.
 Result<void> check_rule(const ScheduleFlags& flags, const UpdateSpec& spec) {
   if (flags.gradient_only && flags.moving_rate) {
-    return usage("--moving-rate exchanges weights (elastic averaging), so --gradient-only "
-                 "contradicts it: leave one out");
+    return usage_error(
+        "--moving-rate exchanges weights (elastic averaging), so --gradient-only "
+        "contradicts it: leave one out");
   }
   if (flags.momentum && *flags.momentum >= 1.0) {
-    return usage(fmt::format("--momentum {:g}: must be below 1, or updates grow without end",
-                             *flags.momentum));
+    return usage_error(fmt::format("--momentum {:g}: must be below 1, or updates grow without end",
+                                   *flags.momentum));
   }
   if (!flags.elastic_side.empty() && !flags.moving_rate && !is_elastic(spec.kind)) {
-    return usage("--elastic-side concerns elastic averaging: add --moving-rate or --strategy "
-                 "easgd, or leave it out");
+    return usage_error(
+        "--elastic-side concerns elastic averaging: add --moving-rate or --strategy "
+        "easgd, or leave it out");
   }
   return {};
 }
@@ -218,7 +218,7 @@ Result<Schedule> make_schedule(const ScheduleFlags& flags, std::uint64_t workers
   }
   SPEEDO_TRY(check_schedule(schedule));
   if (auto made = make_strategy(schedule.strategy); !made) {
-    return usage("--strategy " + schedule.strategy.name + ": " + made.error().message);
+    return usage_error("--strategy " + schedule.strategy.name + ": " + made.error().message);
   }
   return schedule;
 }

@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <memory>
 #include <thread>
 
 #include <CLI/CLI.hpp>
@@ -11,13 +12,19 @@
 #include "main/cluster_job.hpp"
 #include "main/command_line.hpp"
 #include "main/console.hpp"
-#include "main/hybrid.hpp"
+#include "main/grace_period.hpp"
 #include "main/later_flags.hpp"
 #include "main/make_schedule.hpp"
 #include "main/master_reporter.hpp"
+#include "main/memory_guard.hpp"
 #include "main/node_programs.hpp"
 #include "main/parts.hpp"
+#include "main/password_source.hpp"
 #include "main/signals.hpp"
+#include "main/snapshot_rescue.hpp"
+#include "main/snapshot_room.hpp"
+#include "main/speedo_flags.hpp"
+#include "main/stand_in_redis.hpp"
 
 namespace speedo {
 
@@ -25,11 +32,14 @@ namespace {
 
 constexpr const char* kFooter =
     "Flags may be written with one or two dashes, as --max-iter, --max_iter or --maxIter.\n"
-    "SIGINT or SIGTERM: end with a snapshot; the second one ends at once.\n"
-    "Not built yet: --hdfs, --gpu.\n\n"
+    "SIGINT or SIGTERM: end with a snapshot; the second one ends at once. SIGHUP: write a\n"
+    "snapshot and go on.\n"
+    "Not built yet, and said so: --hdfs, --gpu, --config, --metrics-addr, --token-file,\n"
+    "--tls-cert, --on-nan and others.\n\n"
     "Examples:\n"
     "  speedo-master --solver examples/mnist/lenet_solver.prototxt --workers 2 --sync\n"
     "  speedo-master --solver S.prototxt --workers 2:8 --strategy easgd --train 10 --resume=auto\n"
+    "  speedo-master --solver S.prototxt --redis 10.0.0.1 --redis-password-file redis.password\n"
     "  speedo-master --solver S.prototxt --workers 4 --maxIter 800 \\\n"
     "                --hybrid =maxIter 100 =sync == =maxIter 300 =drop 3";
 
@@ -39,9 +49,10 @@ Result<void> write_address(const std::string& file, const std::string& address) 
   return write_file_atomically(file, std::as_bytes(std::span(line)));
 }
 
-void announce(const ClusterFlags& flags, const std::string& address) {
+void announce(const ClusterFlags& flags, const std::string& address, bool with_password) {
   SPEEDO_INFO("Master listens at {}", address);
-  SPEEDO_INFO("Add workers with: speedo-worker --master {}", address);
+  SPEEDO_INFO("Add workers with: speedo-worker --master {}{}", address,
+              with_password ? " --redis-password-file FILE" : "");
   if (flags.address_file.empty()) return;
   if (auto written = write_address(flags.address_file, address); !written) {
     SPEEDO_ERROR("{}", written.error().message);
@@ -66,54 +77,114 @@ void announce_stages(const ClusterJob& job) {
   }
 }
 
-void sleep_until_signal() {
-  SPEEDO_INFO("Finished; waiting for a signal (--sleep-after-finish)");
-  while (!stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+// `time`: nothing, until a signal comes, which ends it in any case.
+void stay(std::optional<std::chrono::seconds> time) {
+  SPEEDO_INFO("Finished; waiting {} (--sleep-after-finish)",
+              time ? fmt::format("{} s or for a signal", time->count()) : "for a signal");
+  const Instant end = steady_clock().now() + time.value_or(std::chrono::seconds(0));
+  while (!stop_requested() && (!time || steady_clock().now() < end)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+}
+
+// A Redis of the master's own, if none was named and none is there: then flags.redis is its
+// address. A store to go on from cannot be one.
+Result<std::unique_ptr<PrivateRedis>> find_redis(const CLI::App& app, ClusterFlags& flags) {
+  std::unique_ptr<PrivateRedis> own;
+  const bool chosen = app.count("--redis") > 0 || flags.resume == kResumeFromStore;
+  if (!chosen) {
+    SPEEDO_ASSIGN(own, start_if_none_answers(flags.redis));
+  }
+  if (own) flags.redis = own->uri();
+  warn_of_redis_out_of_reach(flags.redis, bind_address(flags));
+  return own;
+}
+
+// The room that the job's checkpoints need.
+Result<void> check_room(const ClusterFlags& flags, const ClusterJob& job,
+                        std::int64_t weight_bytes) {
+  const MasterConfig& session = job.options.session;
+  const bool with_history = master_keeps_history(session.stages);
+  return check_snapshot_room(
+      job.solver.snapshot_prefix(),
+      {.bytes = (with_history ? 2 : 1) * weight_bytes,
+       .count = snapshots_left(static_cast<std::int64_t>(session.start_iteration),
+                               static_cast<std::int64_t>(session.max_iteration),
+                               static_cast<std::int64_t>(session.snapshot_interval),
+                               static_cast<std::int64_t>(flags.keep_snapshots.value_or(0)))});
 }
 
 }  // namespace
 
-Result<void> master_program(const std::vector<std::string>& arguments) {
+Result<void> master_program(const std::vector<std::string>& arguments,
+                            const ProcessSecrets& secrets) {
   CLI::App app("Master of a SpeeDO cluster: schedules workers and merges what they learn",
                "speedo-master");
   ClusterFlags flags;
   add_cluster_flags(app, flags, ClusterRole::kMaster);
   app.footer(kFooter);
   SPEEDO_TRY(refuse_later_flags(arguments));
-  SPEEDO_ASSIGN(const Parsed parsed, parse(app, fold_hybrid(arguments)));
+  SPEEDO_TRY(refuse_speedo_flags(arguments, SpeedoProgram::kMaster));
+  SPEEDO_ASSIGN(const Parsed parsed, parse(app, fold_speedo(arguments)));
   if (parsed == Parsed::kDone) return {};
   SPEEDO_TRY(check(flags, ClusterRole::kMaster));
 
-  set_up_console(flags.debug);
-  install_signal_handlers(SignalEffect::kSnapshotAndStop, SignalEffect::kSnapshotAndStop);
+  set_up_console(flags.log);
+  install_signal_handlers(flags.signals);
   note_what_has_no_effect(flags);
-  SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags.compute));
+  SPEEDO_ASSIGN(const std::unique_ptr<PrivateRedis> redis, find_redis(app, flags));
+  const GracePeriod grace(std::chrono::seconds(flags.grace_period_s), "speedo-master");
+  SPEEDO_ASSIGN(const RedisCredentials credentials,
+                redis ? Result<RedisCredentials>(RedisCredentials{})
+                      : redis_credentials(flags.redis_password_file, secrets));
+  const OpenStore open_store = store_opener(credentials);
+  SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags));
   const TrainerParts parts = trainer_parts(compute);
   SPEEDO_ASSIGN(ClusterJob job, make_cluster_job(flags));
-  SPEEDO_TRY(set_resume(flags, parts, job));
+  SPEEDO_ASSIGN(const std::int64_t memory, admit_master(job.options, job.solver, parts,
+                                                        {.force = flags.force}));
+  SPEEDO_TRY(set_resume(flags, parts, open_store, job));
   CheckpointWriter checkpoints(job.solver, job.options.job,
                                {flags.keep_snapshots, flags.keep_best});
   SPEEDO_TRY(checkpoints.check_writable());
   announce_stages(job);
 
-  MasterReporter reporter(job.solver, job.options.session.stages.size(), steady_clock());
+  MasterReporter reporter(job.solver, job.options.session.stages, steady_clock());
+  SnapshotRescue rescue(job.solver.snapshot_prefix());
   MasterHooks hooks;
-  hooks.on_listening = [&](const std::string& address) { announce(flags, address); };
+  hooks.admit = [&](std::int64_t weight_bytes) { return check_room(flags, job, weight_bytes); };
+  hooks.on_listening = [&](const std::string& address) {
+    announce(flags, address, !credentials.password.empty());
+  };
   hooks.on_progress = [&](const MasterProgress& progress, const std::vector<TestScores>* scores) {
     reporter.on_progress(progress, scores);
     if (scores != nullptr && !scores->empty()) {
       checkpoints.on_tested(progress.iteration, scores->front());
     }
   };
+  hooks.on_training = [&](const TrainingId& training, bool is_new) {
+    if (is_new) SPEEDO_INFO("Training {} begins", short_name(training));
+    return checkpoints.begin(training);
+  };
   hooks.poll_stop = stop_requested;
-  hooks.snapshot = [&](const SnapshotParts& snapshot) { return checkpoints.write(snapshot); };
+  hooks.poll_snapshot = take_snapshot_request;
+  hooks.snapshot = [&](const SnapshotParts& snapshot) {
+    return rescue.write([&] { return checkpoints.write(snapshot); },
+                        [&](const std::string& prefix) {
+                          return checkpoints.write_elsewhere(prefix, snapshot);
+                        });
+  };
   SPEEDO_ASSIGN(const MasterProgress last,
                 run_master(job.options, hooks, parts, open_store));
   Report report = reporter.report(last, checkpoints.last_model());
+  if (memory > 0) report.predicted_memory_bytes = static_cast<std::uint64_t>(memory);
   add_peak_memory(report);
   if (const std::string phases = phases_text(report); !phases.empty()) SPEEDO_INFO("{}", phases);
   print(report, flags.json);
-  if (flags.sleep_after_finish) sleep_until_signal();
+  if (flags.sleep_after_finish.empty()) return {};
+  SPEEDO_ASSIGN(const std::optional<std::chrono::seconds> time,
+                sleep_time(flags.sleep_after_finish));
+  stay(time);
   return {};
 }
 

@@ -1,11 +1,15 @@
 #include "main/master_reporter.hpp"
 
 #include <algorithm>
+#include <utility>
+
+#include <speedo/base/assert.hpp>
 
 #include "base/log.hpp"
 #include "core/solver_log.hpp"
 #include "main/console.hpp"
 #include "main/live_status.hpp"
+#include "train/job_solver.hpp"
 
 namespace speedo {
 
@@ -17,13 +21,16 @@ double seconds_between(Instant from, Instant to) {
 
 }  // namespace
 
-MasterReporter::MasterReporter(const caffe::SolverParameter& solver, std::size_t stages,
+MasterReporter::MasterReporter(const caffe::SolverParameter& solver, std::vector<Schedule> stages,
                                const Clock& clock)
-    : solver_(solver), stages_(stages), clock_(clock), born_(clock.now()) {}
+    : solver_(solver), stages_(std::move(stages)), clock_(clock), born_(clock.now()) {
+  SPEEDO_ASSERT(!stages_.empty());
+}
 
 void MasterReporter::on_progress(const MasterProgress& progress,
                                  const std::vector<TestScores>* scores) {
   const std::lock_guard lock(mutex_);
+  log_start(scores != nullptr || progress.training);
   if (scores != nullptr) {
     log_tests(progress.iteration, *scores);
     tested_iteration_ = progress.iteration;
@@ -46,6 +53,16 @@ void MasterReporter::on_progress(const MasterProgress& progress,
   show_live(progress, now);
 }
 
+// Caffe's tools count the time from the line "Solving ...": before it they read nothing.
+void MasterReporter::log_start(bool started) {
+  if (!started || start_logged_) return;
+  start_logged_ = true;
+  const caffe::NetParameter& net =
+      solver_.has_train_net_param() ? solver_.train_net_param() : solver_.net_param();
+  SPEEDO_INFO("Solving {}", net.name());
+  SPEEDO_INFO("Learning Rate Policy: {}", solver_.lr_policy());
+}
+
 void MasterReporter::log_tests(std::uint64_t iteration,
                                const std::vector<TestScores>& scores) const {
   for (std::size_t net = 0; net < scores.size(); ++net) {
@@ -65,11 +82,18 @@ void MasterReporter::log_iteration(const MasterProgress& progress, Instant now) 
        .display = solver_.display(),
        .loss = progress.last_loss});
   log_outputs("Train", {{"loss", progress.last_loss, 1.0F}});
-  if (const auto rate = learning_rate(solver_, static_cast<std::int64_t>(progress.iteration))) {
-    SPEEDO_INFO("Iteration {}, lr = {:g}", progress.iteration, *rate);
+  if (const auto now_used = rate(progress)) {
+    SPEEDO_INFO("Iteration {}, lr = {:g}", progress.iteration, *now_used);
   }
   displayed_iteration_ = progress.iteration;
   displayed_at_ = now;
+}
+
+Result<float> MasterReporter::rate(const MasterProgress& progress) const {
+  const Schedule& stage = stages_[progress.stage % stages_.size()];
+  SPEEDO_ASSIGN(const float rate, learning_rate(solver_of(solver_, stage.update),
+                                                static_cast<std::int64_t>(progress.iteration)));
+  return rate * lr_scale(stage, progress.iteration - progress.stage_start, progress.workers_alive);
 }
 
 void MasterReporter::show_live(const MasterProgress& progress, Instant now) {
@@ -84,8 +108,8 @@ void MasterReporter::show_live(const MasterProgress& progress, Instant now) {
   if (progress.merges > 0) status.loss = progress.last_loss;
   status.workers = progress.workers_alive;
   status.paused = progress.paused;
-  status.stage = progress.stage % stages_;
-  status.stages = stages_;
+  status.stage = progress.stage % stages_.size();
+  status.stages = stages_.size();
   show_live_line(format_live_status(status, terminal_width(), has_colour()));
 }
 
@@ -106,6 +130,7 @@ Report MasterReporter::report(const MasterProgress& last, const std::string& sna
                       tested_iteration_.value_or(0) > first.iteration;
   if (last.accuracy && tested) report.accuracy = *last.accuracy;
   if (last.test_loss && tested) report.test_loss = *last.test_loss;
+  if (tested) report.tested_iteration = tested_iteration_;
   report.seconds = meter_.seconds();
   report.images_per_second = meter_.overall().images_per_second;
   report.workers = workers_most_;
@@ -115,7 +140,7 @@ Report MasterReporter::report(const MasterProgress& last, const std::string& sna
   report.data_wait_seconds = static_cast<double>(last.data_wait_us) / 1e6;
   report.compute_seconds = static_cast<double>(last.compute_us) / 1e6;
   report.exchange_seconds = static_cast<double>(last.exchange_us) / 1e6;
-  report.stage = last.stage % stages_ + 1;
+  report.stage = last.stage % stages_.size() + 1;
   report.epoch = last.epoch;
   report.seconds_to_first_merge = seconds_to_first_merge_;
   report.snapshot = snapshot;

@@ -9,6 +9,7 @@
 #include <speedo/base/clock.hpp>
 #include <speedo/core/solver.hpp>
 #include <speedo/train/master_session.hpp>
+#include <speedo/train/schedule.hpp>
 
 #include "caffe.pb.h"
 #include "main/rate_meter.hpp"
@@ -20,21 +21,26 @@ namespace speedo {
 // Thread safety: on_progress() from any thread.
 class MasterReporter {
  public:
-  // `clock` outlives the reporter. `stages`: how many the job has.
-  MasterReporter(const caffe::SolverParameter& solver, std::size_t stages, const Clock& clock);
+  // `clock` outlives the reporter. Requires: there are stages.
+  MasterReporter(const caffe::SolverParameter& solver, std::vector<Schedule> stages,
+                 const Clock& clock);
 
   // `scores`: of each test net, if a test has just ended; progress.iteration is then the tested
   // one.
   void on_progress(const MasterProgress& progress, const std::vector<TestScores>* scores);
+  // The learning rate of the iteration that follows: the solver's or the stage's policy, times the
+  // scale that the stage gives it for its workers. Error: kConfig, of the policy.
+  Result<float> rate(const MasterProgress& progress) const;
   Report report(const MasterProgress& last, const std::string& snapshot) const;
 
  private:
+  void log_start(bool started);
   void log_tests(std::uint64_t iteration, const std::vector<TestScores>& scores) const;
   void log_iteration(const MasterProgress& progress, Instant now);
   void show_live(const MasterProgress& progress, Instant now);
 
   const caffe::SolverParameter solver_;
-  const std::size_t stages_;
+  const std::vector<Schedule> stages_;
   const Clock& clock_;
   const Instant born_;
 
@@ -44,6 +50,7 @@ class MasterReporter {
   std::optional<MasterProgress> first_;  // a resumed job has merges of earlier masters
   std::optional<std::uint64_t> tested_iteration_;
   std::uint64_t workers_most_ = 0;
+  bool start_logged_ = false;
   Instant displayed_at_{}, live_at_{};
   std::optional<double> seconds_to_first_merge_;
 };

@@ -28,7 +28,7 @@ Result<int> mean_command(const std::vector<std::string>& arguments) {
   takes_one_of(app.add_option("--backend", backend,
                               "lmdb or datumfile (default: what the input looks like)"),
                {"lmdb", "datumfile"});
-  app.add_flag("--force", force, "Overwrite the output");
+  app.add_flag("--force", force, "Replace the output");
   app.footer(
       "Example:\n"
       "  speedo mean examples/cifar10/cifar10_train_lmdb examples/cifar10/mean.binaryproto");
@@ -39,7 +39,8 @@ Result<int> mean_command(const std::vector<std::string>& arguments) {
   set_up_console(false);
   std::error_code code;
   if (!force && std::filesystem::exists(output, code)) {
-    return Error{ErrorCode::kCannotWrite, "'" + output + "' exists; --force overwrites it"};
+    return Error{ErrorCode::kCannotWrite,
+                 "'" + output + "' exists already; remove it or use --force"};
   }
   SourceOptions options;
   if (backend == "lmdb") options.kind = SourceKind::kLmdb;

@@ -9,8 +9,8 @@
 #include <speedo/core/update_rule.hpp>
 
 #include "base/log.hpp"
+#include "base/memory_limit.hpp"
 #include "caffe.pb.h"
-#include "main/memory_limit.hpp"
 
 namespace speedo {
 

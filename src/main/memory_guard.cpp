@@ -94,6 +94,15 @@ class MemoryGuard {
   std::optional<std::int64_t> base_bytes_;
 };
 
+// Of a master: it tests and writes snapshots, and merges records of so many bytes.
+Result<MemoryForecast> forecast_master(const caffe::SolverParameter& solver,
+                                       const SolverOptions& options,
+                                       const std::vector<UpdateSpec>& stages) {
+  SPEEDO_ASSIGN(MemoryForecast forecast, forecast_training(solver, options));
+  forecast.exchange_bytes = kMasterArrays * record_bytes(forecast, stages);
+  return forecast;
+}
+
 struct ClusterForecast {
   MemoryForecast worker, master;
   std::int64_t store_bytes = 0;
@@ -108,10 +117,8 @@ Result<ClusterForecast> forecast_cluster(const caffe::SolverParameter& solver,
   const SolverOptions options{.backend = backend.get(), .feeds = feeds.get(), .base = base};
   ClusterForecast cluster;
   SPEEDO_ASSIGN(cluster.worker, forecast_worker(solver, options, stages));
-  SPEEDO_ASSIGN(cluster.master, forecast_training(solver, options));
-  const std::int64_t record = record_bytes(cluster.worker, stages);
-  cluster.master.exchange_bytes = kMasterArrays * record;
-  cluster.store_bytes = (kStoredVersions + workers) * record;
+  SPEEDO_ASSIGN(cluster.master, forecast_master(solver, options, stages));
+  cluster.store_bytes = (kStoredVersions + workers) * record_bytes(cluster.worker, stages);
   return cluster;
 }
 
@@ -128,6 +135,27 @@ Admit make_memory_guard(std::uint64_t workers, const MemoryPolicy& policy) {
   auto guard = std::make_shared<MemoryGuard>(workers, policy);
   return [guard](const JobSpec& job, const caffe::SolverParameter& solver,
                  const SolverOptions& options) { return guard->admit(job, solver, options); };
+}
+
+Result<std::int64_t> admit_master(const MasterOptions& options,
+                                  const caffe::SolverParameter& solver, const TrainerParts& parts,
+                                  const MemoryPolicy& policy) {
+  const auto forecast = [&]() -> Result<MemoryForecast> {
+    SPEEDO_ASSIGN(const std::unique_ptr<Backend> backend, parts.make_backend());
+    const std::unique_ptr<FeedFactory> feeds = parts.make_feeds();
+    const bool tests = options.session.test_interval != 0 || options.session.test_at_start;
+    return forecast_master(tests ? solver : without_tests(solver),
+                           {.backend = backend.get(), .feeds = feeds.get(),
+                            .base = options.spec.base},
+                           updates_of(options.session.stages));
+  }();
+  if (!forecast) {
+    SPEEDO_LOG(::spdlog::level::debug, "The memory of the master is not known: {}",
+               forecast.error().message);
+    return std::int64_t{0};
+  }
+  SPEEDO_TRY(judge("this master", forecast->total_bytes(), to_text(*forecast), policy));
+  return forecast->total_bytes();
 }
 
 Result<std::int64_t> check_cluster_memory(const caffe::SolverParameter& solver,

@@ -7,9 +7,10 @@
 #include <speedo/base/result.hpp>
 #include <speedo/train/trainer.hpp>
 
+#include "actors/node.hpp"
+#include "base/memory_limit.hpp"
 #include "caffe.pb.h"
 #include "main/memory_forecast.hpp"
-#include "main/memory_limit.hpp"
 #include "main/parts.hpp"
 
 namespace speedo {
@@ -28,6 +29,13 @@ Result<MemoryForecast> admit_training(const caffe::SolverParameter& solver,
 // (TrainerParts::admit).
 using Admit = decltype(TrainerParts::admit);
 Admit make_memory_guard(std::uint64_t workers, const MemoryPolicy& policy);
+
+// A master's process: its nets, with those that it tests, and what merging takes. Returns what is
+// predicted; 0 if the nets cannot be built, which run_master() tells why. Error: kConfig with the
+// figures.
+Result<std::int64_t> admit_master(const MasterOptions& options,
+                                  const caffe::SolverParameter& solver, const TrainerParts& parts,
+                                  const MemoryPolicy& policy);
 
 // A cluster on this machine: its workers with so many threads each, its master and its store.
 // `solver` has its nets inline, whose data paths may be relative to `base`. Nets that cannot be

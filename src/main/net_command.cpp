@@ -38,7 +38,7 @@ struct Peak {
 void add_flags(CLI::App& app, ShowFlags& flags) {
   const char* group = "Net";
   takes_file(app.add_option("--model", flags.net.model, "Net prototxt"))->required()->group(group);
-  takes(app.add_option("--phase", flags.phase, "TRAIN or TEST (default)"), "WORD")->group(group);
+  takes(app.add_option("--phase", flags.phase, "TRAIN (default) or TEST"), "WORD")->group(group);
   add_state_flags(app, flags.net);
   add_compute_flags(app, flags.compute);
   app.add_flag("--json", flags.json, "Print one JSON object instead of a table")->group("Other");
@@ -52,12 +52,24 @@ void add_flags(CLI::App& app, ShowFlags& flags) {
 
 const char* name_of(Phase phase) { return phase == Phase::kTrain ? "TRAIN" : "TEST"; }
 
+// The blobs of these names as the prototxt has them: layers that only change a blob's layout are
+// not the user's.
+std::vector<std::string> as_written(const Net& net, std::vector<std::string> names) {
+  for (std::string& name : names) {
+    for (const Net::LayerView& view : net.layers()) {
+      if (view.is_reorder && view.top_names.front() == name) name = view.bottom_names.front();
+    }
+  }
+  return names;
+}
+
 // `memory` is the peak of the phase that is shown.
 nlohmann::ordered_json describe(const Net& net, const std::vector<Peak>& peaks) {
   nlohmann::ordered_json object;
   object["name"] = net.name();
   object["blobs"] = nlohmann::ordered_json::object();
   for (const std::string& name : net.blob_names()) {
+    if (as_written(net, {name}).front() != name) continue;
     object["blobs"][name] = net.blob(name)->shape().dims();
   }
   object["params"] = nlohmann::ordered_json::object();
@@ -72,9 +84,10 @@ nlohmann::ordered_json describe(const Net& net, const std::vector<Peak>& peaks) 
   object["parameter_count"] = net.layout().parameter_count();
   object["layers"] = nlohmann::ordered_json::array();
   for (const Net::LayerView& view : net.layers()) {
+    if (view.is_reorder) continue;
     object["layers"].push_back({{"name", view.layer->name()},
                                 {"type", view.layer->type()},
-                                {"bottoms", view.bottom_names},
+                                {"bottoms", as_written(net, view.bottom_names)},
                                 {"tops", view.top_names}});
   }
   object["peak"] = nlohmann::ordered_json::object();
@@ -106,6 +119,7 @@ void print_table(const Net& net, const std::vector<Peak>& peaks) {
   std::string text = fmt::format("{}\n{:<24}{:<18}{:>12}  {}\n", net.name(), "layer", "type",
                                  "parameters", "tops");
   for (const Net::LayerView& view : net.layers()) {
+    if (view.is_reorder) continue;
     text += fmt::format("{:<24}{:<18}{:>12}  {}\n", view.layer->name(), view.layer->type(),
                         parameter_count(*view.layer), shapes_of(view));
   }
@@ -155,7 +169,7 @@ Result<int> net_command(const std::vector<std::string>& arguments) {
   SPEEDO_TRY(refuse_later_flags(arguments));
   SPEEDO_ASSIGN(const Parsed parsed, parse(app, arguments));
   if (parsed == Parsed::kDone) return 0;
-  SPEEDO_ASSIGN(const Phase phase, parse_phase(flags.phase, Phase::kTest));
+  SPEEDO_ASSIGN(const Phase phase, parse_phase(flags.phase, Phase::kTrain));
 
   // The result alone is wanted here, not how the net came to be.
   set_up_logging();

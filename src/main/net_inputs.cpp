@@ -7,17 +7,25 @@
 #include <CLI/CLI.hpp>
 
 #include "core/prototxt.hpp"
+#include "core/weight_sources.hpp"
 #include "main/arguments.hpp"
 #include "main/flag_values.hpp"
 #include "main/solver_file.hpp"
 
 namespace speedo {
 
-void add_state_flags(CLI::App& app, NetFlags& flags) {
+void add_state_flags(CLI::App& app, StateFlags& flags) {
   const char* group = "Net state";
   takes_count(app.add_option("--level", flags.level, "Network level (default 0)"), 0)->group(group);
   takes(app.add_option("--stage", flags.stage, "Network stages, comma-separated"), "WORDS")
       ->group(group);
+}
+
+void apply(const StateFlags& flags, caffe::SolverParameter& solver) {
+  if (flags.level != 0) solver.mutable_train_state()->set_level(flags.level);
+  for (const std::string& stage : split_at_commas(flags.stage)) {
+    solver.mutable_train_state()->add_stage(stage);
+  }
 }
 
 Result<std::unique_ptr<Net>> build_net(const NetFlags& flags, Phase phase, NetOptions options) {
@@ -34,7 +42,9 @@ Result<std::unique_ptr<Net>> build_net(const NetFlags& flags, Phase phase, NetOp
   SPEEDO_ASSIGN(std::unique_ptr<Net> net, Net::create(*message, options));
   if (!flags.weights.empty()) {
     SPEEDO_ASSIGN(const caffe::NetParameter weights, read_weights(flags.weights));
-    SPEEDO_TRY(net->copy_weights_from(weights));
+    WeightSources sources;
+    SPEEDO_TRY(sources.copy(flags.weights, weights, *net));
+    SPEEDO_TRY(sources.check(*net, false));
   }
   return net;
 }

@@ -12,18 +12,31 @@ namespace CLI {
 class App;
 }
 
+namespace caffe {
+class SolverParameter;
+}
+
 namespace speedo {
 
-// What the commands that work on one net (`test`, `time`, `net`) have in common.
-struct NetFlags {
-  std::string model, weights, stage;
+// Which layers belong to a net, by Caffe's rules.
+struct StateFlags {
+  std::string stage;
   std::int32_t level = 0;
 };
 
-// --level and --stage.
-void add_state_flags(CLI::App& app, NetFlags& flags);
+// What the commands that work on one net (`test`, `time`, `net`) have in common.
+struct NetFlags : StateFlags {
+  std::string model, weights;
+};
 
-// Builds the net of a prototxt in `phase`, and copies the weights if there are any.
+// --level and --stage.
+void add_state_flags(CLI::App& app, StateFlags& flags);
+
+// The train net's state, as Caffe's flags set it.
+void apply(const StateFlags& flags, caffe::SolverParameter& solver);
+
+// Builds the net of a prototxt in `phase`, and copies the weights if there are any, which must be
+// of one of its layers at least.
 // `options` brings backend, feeds and seed. Errors: kConfig (also for a missing file), kData,
 // kMismatch.
 Result<std::unique_ptr<Net>> build_net(const NetFlags& flags, Phase phase, NetOptions options);

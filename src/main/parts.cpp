@@ -6,9 +6,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include <speedo/store/redis_store.hpp>
-
 #include "base/log.hpp"
+#include "cpu/isa.hpp"
 #include "data/feed_factory.hpp"
 
 namespace speedo {
@@ -25,22 +24,44 @@ void lower_priority(int nice) {
   }
 }
 
+// The kernels of a deterministic job are the same on all machines, not the best of each.
+Result<void> choose_kernels(const JobSpec& job, CpuPrecision precision) {
+  if (!job.deterministic) return {};
+  if (precision != CpuPrecision::kFloat32) {
+    return Error{ErrorCode::kUsage,
+                 "the job is --deterministic, but --precision bf16 computes what not every machine "
+                 "can: leave --precision out"};
+  }
+  if (are_cpu_kernels_pinned()) return {};
+  SPEEDO_INFO("The job is deterministic: computing with the kernels that every machine has");
+  return pin_cpu_kernels();
+}
+
 }  // namespace
 
 TrainerParts trainer_parts(const ComputeOptions& options) {
   TrainerParts parts;
   parts.make_backend = [options]() -> Result<std::unique_ptr<Backend>> {
     lower_priority(options.nice);
-    return make_cpu_backend(
-        CpuOptions{.threads = options.threads, .precision = options.precision});
+    return make_cpu_backend(CpuOptions{.threads = options.threads,
+                                       .precision = options.precision,
+                                       .parts = are_cpu_kernels_pinned() ? kPinnedParts : 0});
+  };
+  parts.choose_kernels = [precision = options.precision](const JobSpec& job) {
+    return choose_kernels(job, precision);
   };
   parts.make_feeds = [] { return make_feed_factory(); };
   return parts;
 }
 
-Result<std::shared_ptr<ParameterStore>> open_store(const std::string& uri, const std::string& job) {
-  SPEEDO_ASSIGN(const RedisOptions options, parse_redis_uri(uri));
-  return open_redis_store(options, job);
+OpenStore store_opener(const RedisCredentials& credentials) {
+  return [credentials](const StoreAddress& address,
+                       const std::string& job) -> Result<std::shared_ptr<ParameterStore>> {
+    RedisOptions options;
+    SPEEDO_ASSIGN(options.address, parse_redis_address(address.text()));
+    options.credentials = credentials;
+    return open_redis_store(options, job);
+  };
 }
 
 }  // namespace speedo

@@ -4,9 +4,10 @@
 #include <string>
 
 #include <speedo/base/result.hpp>
-#include <speedo/store/parameter_store.hpp>
+#include <speedo/store/redis_store.hpp>
 #include <speedo/train/trainer.hpp>
 
+#include "actors/node.hpp"
 #include "cpu/cpu_backend.hpp"
 
 // The implementations behind the interfaces: the only place that picks them.
@@ -28,7 +29,8 @@ struct ComputeOptions {
 
 TrainerParts trainer_parts(const ComputeOptions& options = {});
 
-// The job's store on the Redis server at `uri`. Errors: as open_redis_store.
-Result<std::shared_ptr<ParameterStore>> open_store(const std::string& uri, const std::string& job);
+// Opens the job's store on the Redis server at an address; without credentials on one that asks for
+// none. Errors: as open_redis_store.
+OpenStore store_opener(const RedisCredentials& credentials = {});
 
 }  // namespace speedo

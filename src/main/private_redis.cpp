@@ -17,8 +17,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::chrono::milliseconds kPollInterval{5};
-constexpr std::chrono::seconds kPatience{20};
+constexpr std::chrono::milliseconds kRedisPollInterval{5};
+constexpr std::chrono::seconds kStartPatience{20};
 
 }  // namespace
 
@@ -59,11 +59,11 @@ Result<void> PrivateRedis::launch() {
                  "redis-server is not installed (apt-get install redis-server)"};
   }
   SPEEDO_ASSIGN(pid_, std::move(started));
-  const Instant end = steady_clock().now() + kPatience;
+  const Instant end = steady_clock().now() + kStartPatience;
   std::error_code code;
   while (children_.is_running(pid_) && !fs::exists(socket_, code)) {
     if (steady_clock().now() > end) break;
-    children_.wait(kPollInterval);
+    children_.wait(kRedisPollInterval);
   }
   if (children_.is_running(pid_) && fs::exists(socket_, code)) return {};
   return Error{ErrorCode::kUnavailable,

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.hpp"
+#include "base/memory_limit.hpp"
 #include "main/console.hpp"
-#include "main/memory_limit.hpp"
 
 namespace speedo {
 
@@ -34,6 +34,7 @@ std::string to_json(const Report& report) {
   object["loss"] = value(report.loss);
   object["accuracy"] = value(report.accuracy);
   object["test_loss"] = value(report.test_loss);
+  object["tested_iteration"] = value(report.tested_iteration);
   object["seconds"] = value(report.seconds);
   object["images_per_second"] = value(report.images_per_second);
   object["workers"] = value(report.workers);
@@ -59,14 +60,21 @@ std::string to_text(const Report& report) {
   std::string line;
   const auto add = [&line](const std::string& part) { line += (line.empty() ? "" : ", ") + part; };
   if (report.accuracy && std::isfinite(*report.accuracy)) {
-    add(fmt::format("accuracy {:.4f}", *report.accuracy));
+    const bool is_final = !report.tested_iteration || report.tested_iteration == report.iterations;
+    add(fmt::format("accuracy {:.4f}", *report.accuracy) +
+        (is_final ? "" : fmt::format(" at iteration {}", *report.tested_iteration)));
   }
   if (report.loss && std::isfinite(*report.loss)) add(fmt::format("loss {:.6g}", *report.loss));
-  if (report.iterations && report.seconds) {
+  // A job that was found complete has no speed and no workers to tell of.
+  const bool idle = report.merges == 0 && report.iterations.value_or(0) > 0;
+  if (idle) add(fmt::format("nothing was left to train at iteration {}", *report.iterations));
+  if (report.iterations && report.seconds && !idle) {
     add(fmt::format("{} iterations in {:.1f} s", *report.iterations, *report.seconds));
   }
-  if (report.images_per_second) add(fmt::format("{:.0f} images/s", *report.images_per_second));
-  if (report.workers) {
+  if (report.images_per_second && !idle) {
+    add(fmt::format("{:.0f} images/s", *report.images_per_second));
+  }
+  if (report.workers && !idle) {
     add(fmt::format("{} worker{}", *report.workers, *report.workers == 1 ? "" : "s"));
   }
   if (report.discarded.value_or(0) > 0) add(fmt::format("{} dropped", *report.discarded));

@@ -15,6 +15,7 @@ struct Report {
   std::optional<double> loss;       // of training; of the test for `speedo test`
   std::optional<double> accuracy;   // of the last test
   std::optional<double> test_loss;  // of the last test
+  std::optional<std::uint64_t> tested_iteration;  // whose weights the last test was of
   std::optional<double> seconds;
   std::optional<double> images_per_second;
   std::optional<std::uint64_t> workers;          // most that took part at one time

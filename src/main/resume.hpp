@@ -21,9 +21,11 @@ struct SavedCheckpoint {
 // kMismatch for one of another net or job; kData for weights that are not finite.
 Result<SavedCheckpoint> load_checkpoint(const std::string& file, const CheckpointOwner& owner);
 
-// The newest checkpoint of a prefix that can be gone on from, if there is one. What is newer and
-// cannot is warned of, with the reason.
+// The newest checkpoint of a prefix that can be gone on from, if there is one: of this training, or
+// if none is known, of any, which is then named. What is newer and cannot be gone on from is warned
+// of, with the reason; so are those of other trainings, nets and jobs, one line for each kind.
 std::optional<SavedCheckpoint> newest_checkpoint(const std::string& prefix,
-                                                 const CheckpointOwner& owner);
+                                                 const CheckpointOwner& owner,
+                                                 const std::optional<TrainingId>& training);
 
 }  // namespace speedo

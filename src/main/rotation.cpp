@@ -60,10 +60,12 @@ void remove_checkpoint(const FoundRecord& found) {
 }  // namespace
 
 void rotate_checkpoints(const std::string& prefix, const CheckpointOwner& owner,
-                        const RotationRules& rules) {
+                        const TrainingId& training, const RotationRules& rules) {
   if (!rules.keep) return;
   std::vector<FoundRecord> all = find_records(prefix);
-  std::erase_if(all, [&](const FoundRecord& each) { return !check_owner(each, owner); });
+  std::erase_if(all, [&](const FoundRecord& each) {
+    return !check_owner(each, owner) || training_of(each.record) != training;
+  });
   if (all.size() <= *rules.keep) return;
   std::set<fs::path> kept;
   for (std::size_t i = 0; i < *rules.keep; ++i) kept.insert(all[i].path);

@@ -14,11 +14,11 @@ struct RotationRules {
   bool keep_best = false;             // and the one with the best test result
 };
 
-// Removes the checkpoints of this job and net that the rules do not keep. The newest that is whole
-// and has finite weights stays whatever they say, and so does every file that is not as a record
-// says that it was written. Of each checkpoint the record goes last: what a crash leaves half
-// removed is known by it, and removed the next time. What cannot be removed is warned of.
+// Removes the checkpoints of this job, net and training that the rules do not keep. The newest that
+// is whole and has finite weights stays whatever they say, and so does every file that is not as a
+// record says that it was written. Of each checkpoint the record goes last: what a crash leaves
+// half removed is known by it, and removed the next time. What cannot be removed is warned of.
 void rotate_checkpoints(const std::string& prefix, const CheckpointOwner& owner,
-                        const RotationRules& rules);
+                        const TrainingId& training, const RotationRules& rules);
 
 }  // namespace speedo

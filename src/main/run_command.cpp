@@ -11,7 +11,6 @@
 #include "main/console.hpp"
 #include "main/core_shares.hpp"
 #include "main/flag_values.hpp"
-#include "main/hybrid.hpp"
 #include "main/later_flags.hpp"
 #include "main/local_cluster.hpp"
 #include "main/memory_guard.hpp"
@@ -19,6 +18,7 @@
 #include "main/signals.hpp"
 #include "main/snapshot.hpp"
 #include "main/solver_file.hpp"
+#include "main/speedo_flags.hpp"
 #include "main/stages.hpp"
 
 namespace speedo {
@@ -27,7 +27,8 @@ namespace {
 
 constexpr const char* kFooter =
     "Flags may be written with one or two dashes, as --max-iter, --max_iter or --maxIter.\n"
-    "Ctrl-C: end with a snapshot; twice: end at once.\n"
+    "Ctrl-C or SIGTERM: end with a snapshot; twice: end at once. SIGHUP, as of a closed terminal:\n"
+    "write a snapshot and go on.\n"
     "Examples:\n"
     "  speedo run --solver examples/mnist/lenet_solver.prototxt --workers 2 --sync --json\n"
     "  speedo run --solver S.prototxt --workers 4 --strategy easgd --train 10 --max-restarts 3\n"
@@ -41,7 +42,6 @@ struct RunFlags {
   std::string pin = "off";
   std::uint64_t max_restarts = 0;
   int compute_nice = kLocalComputeNice;
-  bool force = false;
 };
 
 void add_flags(CLI::App& app, RunFlags& flags) {
@@ -57,7 +57,6 @@ void add_flags(CLI::App& app, RunFlags& flags) {
                              "that master and store are not kept waiting; 0: not (default 5)"),
               0, kComputeNiceMax)
       ->group(group);
-  add_force_flag(app, flags.force);
   group = "Other";
   takes(app.add_option("--log-dir", flags.log_dir,
                        "Folder for the workers' logs (default: a temporary one)"),
@@ -75,7 +74,8 @@ void add_flags(CLI::App& app, RunFlags& flags) {
 bool is_own(const std::string& flag) {
   const std::string name = flag.substr(0, flag.find('='));
   return name == "--log-dir" || name == "--max-restarts" || name == "--compute-nice" ||
-         name == "--threads" || name == "--pin" || name == "--force";
+         name == "--threads" || name == "--pin" || name == "--sigint-effect" ||
+         name == "--sighup-effect";
 }
 
 // Reads the prototxts, and finds what is wrong with them before anything is started. The nets are
@@ -83,16 +83,21 @@ bool is_own(const std::string& flag) {
 Result<SolverFile> read_files(const ClusterFlags& flags) {
   SPEEDO_ASSIGN(SolverFile file, load_solver(flags.solver));
   SPEEDO_TRY(SnapshotWriter(file.solver).check_writable());
+  apply(flags.state, file.solver);
   SPEEDO_ASSIGN(file.base, inline_nets(file.solver, file.base));
   if (flags.batch) SPEEDO_TRY(set_effective_batch(*flags.batch, file.solver));
   return file;
 }
 
-// A deterministic result must not depend on which worker has one thread more.
-Result<std::vector<int>> threads_of_workers(const ClusterFlags& flags, int threads) {
+Result<ClusterThreads> threads_of(const ClusterFlags& flags, int threads) {
   SPEEDO_ASSIGN(const WorkerRange workers, parse_workers(flags.workers));
   SPEEDO_TRY(check_thread_count(flags.compute, workers.expected()));
-  return share_threads(threads, workers.expected(), flags.deterministic);
+  ClusterThreads shares = share_with_master(threads, workers.expected());
+  const int most = shares.workers.front(), least = shares.workers.back();
+  SPEEDO_INFO("Threads: {}{} for each worker, {} for the master, which computes while it tests and "
+              "merges",
+              least, most > least ? fmt::format(" or {}", most) : "", shares.master);
+  return shares;
 }
 
 // Empty: the workers are not pinned.
@@ -109,8 +114,10 @@ Result<std::vector<std::vector<int>>> processors_of_workers(const std::string& p
 std::vector<std::string> worker_flags(const RunFlags& flags) {
   std::vector<std::string> arguments = to_arguments(flags.cluster.compute);
   arguments.push_back("--compute-nice=" + std::to_string(flags.compute_nice));
-  if (flags.force) arguments.emplace_back("--force");
-  if (flags.cluster.debug) arguments.emplace_back("--debug");
+  arguments.push_back("--store-timeout=" + std::to_string(flags.cluster.store_timeout_s));
+  arguments.push_back("--grace-period=" + std::to_string(flags.cluster.grace_period_s));
+  if (flags.cluster.force) arguments.emplace_back("--force");
+  for (std::string& flag : to_arguments(flags.cluster.log)) arguments.push_back(std::move(flag));
   return arguments;
 }
 
@@ -120,14 +127,23 @@ Result<std::int64_t> check_memory(const RunFlags& flags, const SolverFile& file,
   std::vector<UpdateSpec> updates;
   for (const Schedule& stage : stages) updates.push_back(stage.update);
   return check_cluster_memory(file.solver, file.base, updates, compute, threads,
-                              {.force = flags.force});
+                              {.force = flags.cluster.force});
+}
+
+void warn_of_crowd(const LocalClusterOptions& options) {
+  const std::size_t processors = allowed_processors().size();
+  if (processors == 0 || options.workers <= processors) return;
+  SPEEDO_WARN("{} workers share {} processor{}: more than one a processor makes nothing faster and "
+              "takes memory",
+              options.workers, processors, processors == 1 ? "" : "s");
 }
 
 Result<LocalClusterOptions> cluster_options(const RunFlags& flags,
                                             const std::vector<std::string>& normalized,
                                             const ComputeOptions& compute) {
   LocalClusterOptions options;
-  SPEEDO_ASSIGN(options.threads, threads_of_workers(flags.cluster, compute.threads));
+  SPEEDO_ASSIGN(const ClusterThreads shares, threads_of(flags.cluster, compute.threads));
+  options.threads = shares.workers;
   SPEEDO_ASSIGN(options.processors, processors_of_workers(flags.pin, options.threads));
   options.workers = options.threads.size();
   options.max_restarts = flags.max_restarts;
@@ -137,7 +153,7 @@ Result<LocalClusterOptions> cluster_options(const RunFlags& flags,
   for (const std::string& flag : normalized) {
     if (!is_own(flag)) options.master_flags.push_back(flag);
   }
-  options.master_flags.push_back("--threads=" + std::to_string(options.threads.front()));
+  options.master_flags.push_back("--threads=" + std::to_string(shares.master));
   return options;
 }
 
@@ -170,20 +186,22 @@ Result<int> run_command(const std::vector<std::string>& arguments) {
   RunFlags flags;
   add_flags(app, flags);
   SPEEDO_TRY(refuse_later_flags(arguments));
+  SPEEDO_TRY(refuse_speedo_flags(arguments, SpeedoProgram::kMaster));
   std::vector<std::string> normalized;
-  SPEEDO_ASSIGN(const Parsed parsed, parse(app, fold_hybrid(arguments), &normalized));
+  SPEEDO_ASSIGN(const Parsed parsed, parse(app, fold_speedo(arguments), &normalized));
   if (parsed == Parsed::kDone) return 0;
   SPEEDO_TRY(check(flags.cluster, ClusterRole::kRun));
   SPEEDO_ASSIGN(const WorkerRange workers, parse_workers(flags.cluster.workers));
   SPEEDO_TRY(check_groups(flags.cluster, workers.expected()));
 
-  set_up_console(flags.cluster.debug);
+  set_up_console(flags.cluster.log);
   SPEEDO_ASSIGN(const SolverFile file, read_files(flags.cluster));
-  SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags.cluster.compute));
+  SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags.cluster));
   SPEEDO_ASSIGN(LocalClusterOptions options, cluster_options(flags, normalized, compute));
+  warn_of_crowd(options);
   SPEEDO_ASSIGN(const std::int64_t memory, check_memory(flags, file, compute, options.threads));
   options.predicted_memory_bytes = static_cast<std::uint64_t>(memory);
-  install_signal_handlers(SignalEffect::kSnapshotAndStop, SignalEffect::kSnapshotAndStop);
+  install_signal_handlers(flags.cluster.signals);
   return run_local_cluster(options);
 }
 

@@ -70,7 +70,8 @@ void add_what_flags(CLI::App& app, ScheduleFlags& flags) {
       ->group(group);
   takes_one_of(app.add_option("--save-updater", flags.save_updater,
                               "Solver history (momentum) of full updates: each worker may keep its "
-                              "own, average it with the weights, or reset it before each run"),
+                              "own (keep, the default), average it with the weights (average, "
+                              "the default with averaging), or reset it before each run"),
                {"keep", "average", "reset"})
       ->group(group);
   takes_number(
@@ -87,8 +88,8 @@ void add_weight_flags(CLI::App& app, ScheduleFlags& flags) {
                "Multiply a contribution by 1/(1 + merges since its weights were read)")
       ->group(group);
   takes_one_of(app.add_option("--lr-scaling", flags.lr_scaling,
-                              "Multiply the learning rate by 1 (none, the default), the number of "
-                              "workers (linear) or its root (sqrt)"),
+                              "With sync and averaging: multiply the learning rate by 1 (none, the "
+                              "default), the number of workers (linear) or its root (sqrt)"),
                {"none", "linear", "sqrt"})
       ->group(group);
   takes_count(app.add_option("--lr-warmup", flags.lr_warmup,
@@ -102,7 +103,8 @@ void add_solver_flags(CLI::App& app, ScheduleFlags& flags, FlagScope scope) {
   const bool of_stage = scope == FlagScope::kStage;
   const char* group = "Solver (override the prototxt)";
   takes_count(app.add_option("--max-iter", flags.max_iter,
-                             of_stage ? "Merges of this stage" : "Merges to train"),
+                             of_stage ? "Merges of this stage"
+                                      : "Merges to train (default: the solver's max_iter)"),
               of_stage ? 1 : 0)
       ->group(group);
   takes_count(app.add_option("--test-interval,--test", flags.test_interval,
@@ -110,9 +112,13 @@ void add_solver_flags(CLI::App& app, ScheduleFlags& flags, FlagScope scope) {
                              "at the end)"),
               0)
       ->group(group);
-  takes_amount(app.add_option("--lr", flags.lr, "base_lr"))->group(group);
-  takes_amount(app.add_option("--momentum", flags.momentum, "momentum"))->group(group);
-  takes_amount(app.add_option("--weight-decay", flags.weight_decay, "weight_decay"))->group(group);
+  takes_amount(app.add_option("--lr", flags.lr, "base_lr (default: the solver's)"))
+      ->group(group);
+  takes_amount(app.add_option("--momentum", flags.momentum, "momentum (default: the solver's)"))
+      ->group(group);
+  takes_amount(app.add_option("--weight-decay", flags.weight_decay,
+                              "weight_decay (default: the solver's)"))
+      ->group(group);
 }
 
 template <class T>
@@ -122,6 +128,42 @@ void take_over(std::optional<T>& mine, const std::optional<T>& theirs) {
 
 void take_over(std::string& mine, const std::string& theirs) {
   if (mine.empty()) mine = theirs;
+}
+
+// Whether they say when results are merged.
+bool chooses_schedule(const ScheduleFlags& flags) {
+  return !flags.strategy.empty() || flags.sync || flags.max_advance || flags.staleness ||
+         flags.weedout || !flags.groups.empty() || flags.regroup_interval;
+}
+
+// Whether elastic averaging goes with the schedule that they choose: SpeeDO ignored it in rounds,
+// where only schedules that are elastic by themselves have it.
+bool may_be_elastic(const ScheduleFlags& flags) {
+  const StrategyEntry* entry = find_strategy(flags.sync ? "sync" : flags.strategy);
+  return entry == nullptr || !entry->rounds || is_elastic(entry->update.kind);
+}
+
+bool is_elastic_by(const ScheduleFlags& flags) {
+  const StrategyEntry* entry = find_strategy(flags.strategy);
+  return flags.moving_rate || (entry != nullptr && is_elastic(entry->update.kind));
+}
+
+// A stage that chooses a schedule has all of it by its own flags.
+void inherit_schedule(ScheduleFlags& stage, const ScheduleFlags& job) {
+  const bool chooses = chooses_schedule(stage);
+  if (!chooses) {
+    stage.strategy = job.strategy;
+    stage.sync = job.sync;
+    stage.max_advance = job.max_advance;
+    stage.staleness = job.staleness;
+    stage.weedout = job.weedout;
+    stage.groups = job.groups;
+    stage.regroup_interval = job.regroup_interval;
+  }
+  if (!stage.gradient_only && (!chooses || may_be_elastic(stage))) {
+    take_over(stage.moving_rate, job.moving_rate);
+  }
+  if (is_elastic_by(stage)) take_over(stage.elastic_side, job.elastic_side);
 }
 
 }  // namespace
@@ -134,7 +176,9 @@ void add_schedule_flags(CLI::App& app, ScheduleFlags& flags, FlagScope scope) {
 }
 
 ScheduleFlags inherit(ScheduleFlags stage, const ScheduleFlags& job) {
-  stage.gradient_only = stage.gradient_only || job.gradient_only;
+  const bool own_rate = stage.moving_rate.has_value();
+  inherit_schedule(stage, job);
+  stage.gradient_only = stage.gradient_only || (job.gradient_only && !own_rate);
   stage.staleness_weight = stage.staleness_weight || job.staleness_weight;
   take_over(stage.train, job.train);
   take_over(stage.save_updater, job.save_updater);
@@ -143,19 +187,6 @@ ScheduleFlags inherit(ScheduleFlags stage, const ScheduleFlags& job) {
   take_over(stage.lr_scaling, job.lr_scaling);
   take_over(stage.lr_warmup, job.lr_warmup);
   return stage;
-}
-
-std::string choosing_flag(const ScheduleFlags& flags) {
-  if (!flags.strategy.empty()) return "--strategy";
-  if (flags.sync) return "--sync";
-  if (flags.max_advance) return "--max-advance";
-  if (flags.staleness) return "--staleness";
-  if (flags.weedout) return "--weedout";
-  if (!flags.groups.empty()) return "--groups";
-  if (flags.regroup_interval) return "--regroup-interval";
-  if (flags.moving_rate) return "--moving-rate";
-  if (!flags.elastic_side.empty()) return "--elastic-side";
-  return {};
 }
 
 }  // namespace speedo

@@ -42,10 +42,9 @@ enum class FlagScope {
 };
 void add_schedule_flags(CLI::App& app, ScheduleFlags& flags, FlagScope scope);
 
-// What a stage takes over from the command line: the flags that do not choose a schedule.
+// A stage with what it leaves to the flags of the command line, which are every stage's defaults:
+// its schedule, if it chooses none, and each flag of what is merged that it does not give. Of the
+// solver's flags it takes none: those change the solver of all stages.
 ScheduleFlags inherit(ScheduleFlags stage, const ScheduleFlags& job);
-
-// The first flag that chooses a schedule, as users write it; empty if there is none.
-std::string choosing_flag(const ScheduleFlags& flags);
 
 }  // namespace speedo

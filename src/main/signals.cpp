@@ -57,11 +57,15 @@ std::optional<std::string> stop_requested() {
   return std::string("SIG") + ::sigabbrev_np(signal) + " received";
 }
 
+int stop_signal_number() { return stop_signal.load(); }
+
+bool take_snapshot_request() { return snapshot_wanted.exchange(false); }
+
 Action requested_action() {
   if (stop_signal.load() != 0) {
     return stop_with_snapshot ? Action::kSnapshotAndStop : Action::kStop;
   }
-  return snapshot_wanted.exchange(false) ? Action::kSnapshot : Action::kContinue;
+  return take_snapshot_request() ? Action::kSnapshot : Action::kContinue;
 }
 
 }  // namespace speedo

@@ -20,6 +20,12 @@ void install_signal_handlers(SignalEffect interrupt, SignalEffect hangup);
 // The reason to stop ("SIGTERM received"), once a signal asked for it.
 std::optional<std::string> stop_requested();
 
+// The number of that signal; 0: none came.
+int stop_signal_number();
+
+// Whether a signal asked for a snapshot since the last call.
+bool take_snapshot_request();
+
 // What the signals since the last call ask of a solver.
 Solver::Hooks::Action requested_action();
 

@@ -23,6 +23,7 @@
 #include "main/flag_values.hpp"
 #include "main/signals.hpp"
 #include "main/simulate_plan.hpp"
+#include "main/simulate_proof_report.hpp"
 #include "sim/proof_campaign.hpp"
 
 namespace speedo {
@@ -34,7 +35,7 @@ struct SimulateFlags {
   std::string strategy = "all", workers = "2:64";
   std::optional<std::string> seeds, replay;
   int threads = 0;
-  bool trace = false;
+  bool trace = false, json = false;
 };
 
 bool is_traced(const SimulateFlags& flags) { return flags.trace || flags.replay; }
@@ -81,11 +82,15 @@ void add_flags(CLI::App& app, SimulateFlags& flags) {
         "SEED")
       ->group(group);
   app.add_flag("--trace", flags.trace, "Print all that happens, of every seed")->group(group);
+  app.add_flag("--json", flags.json, "Print the result as one JSON object on standard output")
+      ->group(group);
   takes_range(app.add_option("--threads", flags.threads,
                              "Seeds simulated at once (default: as many as there are processors)"),
               1, 1024)
       ->group(group);
   app.footer(
+      "Ends with 1 if something that must hold did not, or if a kind of fault that was drawn often "
+      "never had an effect.\n\n"
       "With --cluster FILE or --calibrate it is a planner instead: speedo simulate --cluster FILE "
       "--help.\n\n"
       "Example:\n"
@@ -93,6 +98,10 @@ void add_flags(CLI::App& app, SimulateFlags& flags) {
 }
 
 Result<void> check(const SimulateFlags& flags) {
+  if (flags.json && is_traced(flags)) {
+    return Error{ErrorCode::kUsage,
+                 "--json prints one object, --trace and --replay all that happens: choose"};
+  }
   if (!flags.replay) return {};
   if (flags.seeds) {
     return Error{ErrorCode::kUsage,
@@ -133,6 +142,12 @@ sim::ProofParts make_parts(bool trace) {
   return parts;
 }
 
+// How to see a violation again: its seed is to follow.
+std::string replay_of(const SimulateFlags& flags) {
+  return "speedo simulate --strategy " + flags.strategy + " --workers " + flags.workers +
+         " --replay";
+}
+
 void print(const sim::CampaignFinding& found, const SimulateFlags& flags) {
   const auto seed = static_cast<unsigned long long>(found.scenario.seed);
   std::printf("violation: seed=%llu strategy=%s workers=%llu event=%llu: %s\n  %s\n", seed,
@@ -141,8 +156,23 @@ void print(const sim::CampaignFinding& found, const SimulateFlags& flags) {
               static_cast<unsigned long long>(found.result.events), found.result.violation.c_str(),
               to_string(found.scenario).c_str());
   for (const std::string& line : found.result.last_events) std::printf("  %s\n", line.c_str());
-  std::printf("  replay: speedo simulate --strategy %s --workers %s --replay %llu\n",
-              flags.strategy.c_str(), flags.workers.c_str(), seed);
+  std::printf("  replay: %s %llu\n", replay_of(flags).c_str(), seed);
+}
+
+void print(const sim::CampaignResult& result, const SimulateFlags& flags) {
+  if (flags.json) {
+    std::printf("%s\n", to_json(result, replay_of(flags)).c_str());
+  } else {
+    for (const sim::CampaignFinding& found : result.violations) print(found, flags);
+    std::printf("%s", to_table(result.faults).c_str());
+    std::printf("%llu seeds, %llu events, %zu violations\n",
+                static_cast<unsigned long long>(result.seeds),
+                static_cast<unsigned long long>(result.events), result.violations.size());
+  }
+  for (const sim::FaultKind kind : idle_kinds(result.faults)) {
+    const sim::FaultCount& count = result.faults[static_cast<std::size_t>(kind)];
+    std::fprintf(stderr, "error: %s\n", describe_idle(kind, count).c_str());
+  }
 }
 
 // On a terminal a live line, else a line every tenth of the way.
@@ -176,14 +206,11 @@ Result<int> prove(const SimulateFlags& flags) {
       campaign, make_parts(traced), [&](auto done, auto bad) { progress(done, bad); },
       [] { return stop_requested().has_value(); });
   clear_live_line();
-  for (const sim::CampaignFinding& found : result.violations) print(found, flags);
-  std::printf("%llu seeds, %llu events, %zu violations\n",
-              static_cast<unsigned long long>(result.seeds),
-              static_cast<unsigned long long>(result.events), result.violations.size());
+  print(result, flags);
   if (const auto reason = stop_requested()) {
     return Error{ErrorCode::kUnavailable, "stopped (" + *reason + ") before the last seed"};
   }
-  return result.violations.empty() ? 0 : 1;
+  return result.violations.empty() && idle_kinds(result.faults).empty() ? 0 : 1;
 }
 
 // Read before any flag is parsed: the planner has flags of its own.

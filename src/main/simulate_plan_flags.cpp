@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "main/flag_values.hpp"
 #include "main/net_inputs.hpp"
@@ -26,17 +26,15 @@ constexpr const char* kFooter =
     "  speedo simulate --calibrate --solver examples/mnist/lenet_solver.prototxt \\\n"
     "                  --write here.toml";
 
-Error usage(std::string message) { return {ErrorCode::kUsage, std::move(message)}; }
-
 Result<std::uint64_t> parse_count(const std::string& part, const std::string& text) {
   std::uint64_t value = 0;
   const char* const end = part.data() + part.size();
   const auto [stop, code] = std::from_chars(part.data(), end, value);
   if (code != std::errc() || stop != end) {
-    return usage("--workers takes numbers as 1,2,4 or MIN:MAX, not '" + text + "'");
+    return usage_error("--workers takes numbers as 1,2,4 or MIN:MAX, not '" + text + "'");
   }
   if (value < 1 || value > kWorkersMax) {
-    return usage(fmt::format("--workers {}: between 1 and {}", text, kWorkersMax));
+    return usage_error(fmt::format("--workers {}: between 1 and {}", text, kWorkersMax));
   }
   return value;
 }
@@ -102,27 +100,29 @@ void add_plan_flags(CLI::App& app, PlanFlags& flags) {
 
 Result<void> check(const PlanFlags& flags) {
   if (flags.calibrate && !flags.cluster.empty()) {
-    return usage(
+    return usage_error(
         "--calibrate measures this machine, --cluster describes another: give one of them");
   }
   if (!flags.calibrate && flags.cluster.empty()) {
-    return usage("give --cluster FILE, or --calibrate --solver FILE");
+    return usage_error("give --cluster FILE, or --calibrate --solver FILE");
   }
   if (flags.calibrate && flags.solver.empty()) {
-    return usage("--calibrate measures a net: give its --solver");
+    return usage_error("--calibrate measures a net: give its --solver");
   }
   if (!flags.calibrate && !flags.solver.empty()) {
-    return usage("--solver belongs to --calibrate; a small net to train is given by --train");
+    return usage_error("--solver belongs to --calibrate; a small net to train is given by --train");
   }
   if (!flags.calibrate && flags.compute.threads > 0) {
-    return usage("--threads belongs to --calibrate, which measures with up to so many; a machine "
-                 "of --cluster has its cores in the file");
+    return usage_error(
+        "--threads belongs to --calibrate, which measures with up to so many; a machine "
+        "of --cluster has its cores in the file");
   }
   if (!flags.calibrate && !flags.write.empty()) {
-    return usage("--write belongs to --calibrate: the description given by --cluster is a file");
+    return usage_error(
+        "--write belongs to --calibrate: the description given by --cluster is a file");
   }
   if (flags.train.empty() && (flags.loss || flags.test_interval)) {
-    return usage("--loss and --test-interval belong to --train: give it, or leave them out");
+    return usage_error("--loss and --test-interval belong to --train: give it, or leave them out");
   }
   return {};
 }
@@ -132,18 +132,18 @@ Result<std::vector<std::uint64_t>> parse_worker_counts(const std::string& text) 
   if (const std::size_t colon = text.find(':'); colon != std::string::npos) {
     SPEEDO_ASSIGN(const std::uint64_t min, parse_count(text.substr(0, colon), text));
     SPEEDO_ASSIGN(const std::uint64_t max, parse_count(text.substr(colon + 1), text));
-    if (min > max) return usage("--workers " + text + ": MIN is greater than MAX");
+    if (min > max) return usage_error("--workers " + text + ": MIN is greater than MAX");
     for (std::uint64_t count = min; count <= max; ++count) counts.push_back(count);
     return counts;
   }
   if (text.find(",,") != std::string::npos || text.ends_with(',')) {
-    return usage("--workers " + text + ": a number is missing");
+    return usage_error("--workers " + text + ": a number is missing");
   }
   for (const std::string& part : split_at_commas(text)) {
     SPEEDO_ASSIGN(const std::uint64_t count, parse_count(part, text));
     counts.push_back(count);
   }
-  if (counts.empty()) return usage("--workers is empty: give N,N,... or MIN:MAX");
+  if (counts.empty()) return usage_error("--workers is empty: give N,N,... or MIN:MAX");
   std::sort(counts.begin(), counts.end());
   counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
   return counts;

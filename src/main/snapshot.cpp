@@ -26,7 +26,11 @@ Result<void> SnapshotWriter::write(std::int64_t iteration, const caffe::NetParam
   SPEEDO_TRY(write_model(names.model + suffix, model, format_));
   state.set_learned_net(names.model);
   SPEEDO_INFO("Snapshotting solver state to {} file {}", format, names.state);
-  SPEEDO_TRY(write_solver_state(names.state + suffix, state, format_));
+  if (auto written = write_solver_state(names.state + suffix, state, format_); !written) {
+    Error error = std::move(written).error();
+    error.message += " ('" + names.model + suffix + "', written before, has the weights alone)";
+    return error;
+  }
   last_model_ = names.model;
   return {};
 }

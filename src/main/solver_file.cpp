@@ -52,6 +52,12 @@ void warn_of_gpu_mode(const caffe::SolverParameter& solver, const std::string& p
 void apply(const SolverOverrides& overrides, caffe::SolverParameter& solver) {
   if (overrides.max_iter) solver.set_max_iter(static_cast<std::int32_t>(*overrides.max_iter));
   if (overrides.seed) solver.set_random_seed(*overrides.seed);
+  if (overrides.test_interval) {
+    solver.set_test_interval(static_cast<std::int32_t>(*overrides.test_interval));
+  }
+  if (overrides.snapshot_interval) {
+    solver.set_snapshot(static_cast<std::int32_t>(*overrides.snapshot_interval));
+  }
   if (overrides.lr) solver.set_base_lr(static_cast<float>(*overrides.lr));
   if (overrides.momentum) solver.set_momentum(static_cast<float>(*overrides.momentum));
   if (overrides.weight_decay) solver.set_weight_decay(static_cast<float>(*overrides.weight_decay));

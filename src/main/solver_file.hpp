@@ -23,8 +23,8 @@ void warn_of_gpu_mode(const caffe::SolverParameter& solver, const std::string& p
 
 // Values that flags put in place of the prototxt's.
 struct SolverOverrides {
-  std::optional<std::int64_t> max_iter, seed;
-  std::optional<double> lr, momentum, weight_decay;
+  std::optional<std::int64_t> max_iter{}, seed{}, test_interval{}, snapshot_interval{};
+  std::optional<double> lr{}, momentum{}, weight_decay{};
 };
 void apply(const SolverOverrides& overrides, caffe::SolverParameter& solver);
 

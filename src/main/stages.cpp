@@ -12,19 +12,12 @@ namespace speedo {
 
 namespace {
 
-Error usage(std::string message) { return {ErrorCode::kUsage, std::move(message)}; }
-
 // Where one stage of the job was written, for messages; empty for the flags of a command line.
 std::string at(const std::string& place) { return place.empty() ? "" : place + ": "; }
 
 Result<std::vector<HybridStage>> hybrid_stages(const ClusterFlags& flags) {
   if (!flags.hybrid.empty() && !flags.hybrid_file.empty()) {
-    return usage("--hybrid and --hybrid-file both give the stages: give one of them");
-  }
-  const char* source = flags.hybrid.empty() ? "--hybrid-file" : "--hybrid";
-  if (const std::string flag = choosing_flag(flags.schedule); !flag.empty()) {
-    return usage(flag + " contradicts " + source +
-                 ", whose stages choose their schedules: write it inside a stage");
+    return usage_error("--hybrid and --hybrid-file both give the stages: give one of them");
   }
   return flags.hybrid.empty() ? read_hybrid_file(flags.hybrid_file) : parse_hybrid(flags.hybrid);
 }
@@ -32,16 +25,18 @@ Result<std::vector<HybridStage>> hybrid_stages(const ClusterFlags& flags) {
 Result<void> check_deterministic(const Schedule& schedule, const std::string& place) {
   const std::string why = at(place) + "--deterministic: ";
   if (!in_rounds(schedule)) {
-    return usage(why + "what " + schedule.strategy.name +
-                 " merges depends on who reports first: use --sync or --strategy averaging");
+    return usage_error(why + "what " + schedule.strategy.name +
+                       " merges depends on who reports first: use --sync or --strategy averaging");
   }
   const UpdateSpec& update = schedule.update;
   if (is_elastic(update.kind)) {
-    return usage(why + "elastic workers keep weights of their own, which no checkpoint holds: use "
+    return usage_error(why +
+                       "elastic workers keep weights of their own, which no checkpoint holds: use "
                        "--gradient-only or --strategy averaging");
   }
   if (update.kind == UpdateKind::kFullDelta && update.updater == UpdaterState::kKeep) {
-    return usage(why + "with full updates each worker keeps a momentum of its own, which no "
+    return usage_error(why +
+                       "with full updates each worker keeps a momentum of its own, which no "
                        "checkpoint holds: add --gradient-only, --save-updater average or reset");
   }
   return {};
@@ -68,8 +63,8 @@ Result<std::vector<Schedule>> make_written(const ClusterFlags& flags,
   for (const HybridStage& stage : written) {
     SPEEDO_ASSIGN(Schedule schedule, make_stage(flags, stage, workers));
     if (schedule.iterations == 0 && stages.size() + 1 < written.size()) {
-      return usage(at(stage.place) +
-                   "needs maxIter, the merges it lasts: the next stage would never begin");
+      return usage_error(at(stage.place) +
+                         "needs maxIter, the merges it lasts: the next stage would never begin");
     }
     stages.push_back(std::move(schedule));
   }
@@ -105,9 +100,10 @@ Result<std::vector<Schedule>> make_stages(const ClusterFlags& flags) {
     stages.push_back(std::move(schedule));
   }
   if (flags.shard_by == "speed" && std::none_of(stages.begin(), stages.end(), in_rounds)) {
-    return usage("--shard-by speed gives faster workers more of a round, but " +
-                 stages.front().strategy.name +
-                 " has no rounds (faster workers train more anyway): use --sync, or leave it out");
+    return usage_error(
+        "--shard-by speed gives faster workers more of a round, but " +
+        stages.front().strategy.name +
+        " has no rounds (faster workers train more anyway): use --sync, or leave it out");
   }
   return stages;
 }

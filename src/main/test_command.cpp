@@ -6,6 +6,7 @@
 
 #include "base/log.hpp"
 #include "core/net_outputs.hpp"
+#include "core/solver_log.hpp"
 #include "main/command_line.hpp"
 #include "main/commands.hpp"
 #include "main/compute_flags.hpp"
@@ -13,6 +14,7 @@
 #include "main/flag_values.hpp"
 #include "main/later_flags.hpp"
 #include "main/live_status.hpp"
+#include "main/log_flags.hpp"
 #include "main/net_inputs.hpp"
 #include "main/parts.hpp"
 #include "main/rate_meter.hpp"
@@ -27,7 +29,8 @@ struct TestFlags {
   NetFlags net;
   ComputeFlags compute;
   int iterations = 50;
-  bool json = false, debug = false;
+  LogFlags log;
+  bool json = false;
 };
 
 void add_flags(CLI::App& app, TestFlags& flags) {
@@ -42,29 +45,35 @@ void add_flags(CLI::App& app, TestFlags& flags) {
   add_compute_flags(app, flags.compute);
   app.add_flag("--json", flags.json, "Print the result as one JSON object on standard output")
       ->group("Other");
-  app.add_flag("--debug", flags.debug, "Log more")->group("Other");
+  add_log_flags(app, flags.log);
   app.footer(
       "Example:\n"
       "  speedo test -model examples/mnist/lenet_train_test.prototxt \\\n"
       "      -weights examples/mnist/lenet_iter_10000.caffemodel -iterations 100");
 }
 
+void log_left_out(const std::string& name, int count) {
+  SPEEDO_INFO("{}: {} more values are left out", name, count);
+}
+
 void log_batch(int batch, const Net& net) {
-  for (const TestScores::Score& score : read_outputs(net)) {
-    SPEEDO_INFO("Batch {}, {} = {:g}", batch, score.name, score.value);
-  }
+  const auto show = [batch](int, const TestScores::Score& score) {
+    SPEEDO_INFO("Batch {}, {} = {:g}", batch, score.name, unsigned_nan(score.value));
+  };
+  for_each_shown(read_outputs(net), {show, log_left_out});
 }
 
 void log_means(const TestScores& scores) {
-  SPEEDO_INFO("Loss: {:g}", scores.loss);
-  for (const TestScores::Score& score : scores.scores) {
+  SPEEDO_INFO("Loss: {:g}", unsigned_nan(scores.loss));
+  const auto show = [](int, const TestScores::Score& score) {
+    const float value = unsigned_nan(score.value);
     std::string weighted;
     if (score.loss_weight != 0.0F) {
-      weighted =
-          fmt::format(" (* {:g} = {:g} loss)", score.loss_weight, score.loss_weight * score.value);
+      weighted = fmt::format(" (* {:g} = {:g} loss)", score.loss_weight, score.loss_weight * value);
     }
-    SPEEDO_INFO("{} = {:g}{}", score.name, score.value, weighted);
-  }
+    SPEEDO_INFO("{} = {:g}{}", score.name, value, weighted);
+  };
+  for_each_shown(scores.scores, {show, log_left_out});
 }
 
 // Runs the batches, a line for each as it is done.
@@ -114,7 +123,7 @@ Result<int> test_command(const std::vector<std::string>& arguments) {
   SPEEDO_ASSIGN(const Parsed parsed, parse(app, arguments));
   if (parsed == Parsed::kDone) return 0;
 
-  set_up_console(flags.debug);
+  set_up_console(flags.log);
   install_signal_handlers(SignalEffect::kStop, SignalEffect::kStop);
   SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags.compute));
   const TrainerParts parts = trainer_parts(compute);

@@ -13,6 +13,8 @@
 #include <speedo/core/solver.hpp>
 
 #include "base/log.hpp"
+#include "base/memory_limit.hpp"
+#include "core/weight_sources.hpp"
 #include "main/command_line.hpp"
 #include "main/commands.hpp"
 #include "main/compute_flags.hpp"
@@ -20,7 +22,7 @@
 #include "main/flag_values.hpp"
 #include "main/gemm_rate.hpp"
 #include "main/later_flags.hpp"
-#include "main/memory_limit.hpp"
+#include "main/log_flags.hpp"
 #include "main/net_inputs.hpp"
 #include "main/parts.hpp"
 #include "main/signals.hpp"
@@ -37,7 +39,8 @@ struct TimeFlags {
   ComputeFlags compute;
   std::string phase, solver;
   int iterations = 50;
-  bool train = false, json = false, debug = false;
+  LogFlags log;
+  bool train = false, json = false;
 };
 
 // The net, and with --train how it is updated.
@@ -68,7 +71,7 @@ void add_flags(CLI::App& app, TimeFlags& flags) {
   add_compute_flags(app, flags.compute);
   app.add_flag("--json", flags.json, "Print the result as one JSON object on standard output")
       ->group("Other");
-  app.add_flag("--debug", flags.debug, "Log more")->group("Other");
+  add_log_flags(app, flags.log);
   app.footer(
       "Shares are of the matrix product's rate, measured at the start of the run; operations are\n"
       "counted as the layer's definition has them, so that a faster algorithm can exceed it.\n"
@@ -121,10 +124,7 @@ Result<SolverFile> read_solver(const TimeFlags& flags) {
   solver.clear_test_state();
   solver.clear_test_interval();
   if (solver.random_seed() < 0) solver.set_random_seed(0);
-  if (flags.net.level != 0) solver.mutable_train_state()->set_level(flags.net.level);
-  for (const std::string& stage : split_at_commas(flags.net.stage)) {
-    solver.mutable_train_state()->add_stage(stage);
-  }
+  apply(flags.net, solver);
   return file;
 }
 
@@ -139,7 +139,9 @@ Result<Subject> make_training(const TimeFlags& flags, Backend& backend, FeedFact
   subject.net = std::move(nets.train);
   if (!flags.net.weights.empty()) {
     SPEEDO_ASSIGN(const caffe::NetParameter weights, read_weights(flags.net.weights));
-    SPEEDO_TRY(subject.net->copy_weights_from(weights));
+    WeightSources sources;
+    SPEEDO_TRY(sources.copy(flags.net.weights, weights, *subject.net));
+    SPEEDO_TRY(sources.check(*subject.net, false));
   }
   SPEEDO_ASSIGN(subject.rule, UpdateRule::create(file.solver, subject.net->layout(), backend));
   subject.passes = file.solver.iter_size();
@@ -244,7 +246,7 @@ Result<int> time_command(const std::vector<std::string>& arguments) {
   if (parsed == Parsed::kDone) return 0;
   SPEEDO_ASSIGN(const Phase phase, check(flags));
 
-  set_up_console(flags.debug);
+  set_up_console(flags.log);
   install_signal_handlers(SignalEffect::kStop, SignalEffect::kStop);
   SPEEDO_ASSIGN(const TimeReport report, measure(flags, phase));
   std::fputs((flags.json ? to_json(report) + "\n" : to_text(report)).c_str(), stdout);

@@ -85,9 +85,9 @@ std::string row(const TimeReport::Layer& layer, double sgemm_gflops) {
     return number(part ? std::optional(*part * 100.0) : std::nullopt, " %");
   };
   return fmt::format("{:<28} {:<16} {:>10.3f} {:>10.3f} {:>8} {:>8} {:>6} {:>6}  {:<26} {}\n",
-                     layer.name, layer.type, layer.forward_ms, layer.backward_ms, number(forward),
-                     number(backward), percent(forward), percent(backward), layout_text(layer),
-                     kernel_text(layer));
+                     layer.name, layer.is_reorder ? "(inserted)" : layer.type, layer.forward_ms,
+                     layer.backward_ms, number(forward), number(backward), percent(forward),
+                     percent(backward), layout_text(layer), kernel_text(layer));
 }
 
 }  // namespace

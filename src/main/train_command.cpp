@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <memory>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 
@@ -7,18 +9,24 @@
 #include <speedo/core/solver.hpp>
 
 #include "base/log.hpp"
+#include "core/net_outputs.hpp"
+#include "core/weight_sources.hpp"
+#include "main/cluster_flags.hpp"
 #include "main/command_line.hpp"
 #include "main/commands.hpp"
 #include "main/compute_flags.hpp"
 #include "main/console.hpp"
 #include "main/flag_values.hpp"
 #include "main/later_flags.hpp"
+#include "main/log_flags.hpp"
 #include "main/memory_guard.hpp"
 #include "main/net_inputs.hpp"
 #include "main/parts.hpp"
+#include "main/signal_flags.hpp"
 #include "main/signals.hpp"
-#include "main/snapshot.hpp"
+#include "main/snapshot_room.hpp"
 #include "main/solver_file.hpp"
+#include "main/train_checkpoints.hpp"
 #include "main/train_reporter.hpp"
 
 namespace speedo {
@@ -26,14 +34,64 @@ namespace speedo {
 namespace {
 
 struct TrainFlags {
-  std::string solver, snapshot, weights, stage;
-  std::int32_t level = 0;
-  std::string sigint_effect, sighup_effect = "snapshot";
+  std::string solver, snapshot, weights;
+  std::string resume;  // empty: no; "auto", or a .speedo file
+  StateFlags state;
+  SignalFlags signals;
   SolverOverrides overrides;
+  std::optional<std::int64_t> batch;
+  std::optional<std::uint64_t> keep_snapshots;
+  bool keep_best = false;
   ComputeFlags compute;
-  bool force = false;
-  bool json = false, debug = false;
+  LogFlags log;
+  bool force = false, json = false;
 };
+
+void add_solver_flags(CLI::App& app, TrainFlags& flags) {
+  const char* group = "Solver (override the prototxt)";
+  SolverOverrides& overrides = flags.overrides;
+  takes_count(
+      app.add_option("--max-iter", overrides.max_iter, "Last iteration (default: the solver's)"), 0)
+      ->group(group);
+  takes_count(app.add_option("--test-interval", overrides.test_interval,
+                             "Iterations between tests; 0: at the end only (default: the "
+                             "solver's)"),
+              0)
+      ->group(group);
+  takes_amount(app.add_option("--lr", overrides.lr, "base_lr (default: the solver's)"))
+      ->group(group);
+  takes_amount(app.add_option("--momentum", overrides.momentum, "momentum (default: the solver's)"))
+      ->group(group);
+  takes_amount(app.add_option("--weight-decay", overrides.weight_decay,
+                              "weight_decay (default: the solver's)"))
+      ->group(group);
+  takes_count(app.add_option("--batch", flags.batch,
+                             "Effective batch, by iter_size: a multiple of the net's batch_size "
+                             "(default: the solver's)"),
+              1)
+      ->group(group);
+  takes_count(app.add_option("--seed", overrides.seed,
+                             "random_seed (default: the solver's, else one that is drawn and "
+                             "logged)"),
+              0)
+      ->group(group);
+}
+
+void add_checkpoint_flags(CLI::App& app, TrainFlags& flags) {
+  const char* group = "Checkpoints";
+  takes_count(app.add_option("--snapshot-interval", flags.overrides.snapshot_interval,
+                             "Iterations between snapshots; 0: at the end only (default: the "
+                             "solver's snapshot)"),
+              0)
+      ->group(group);
+  takes_count(app.add_option("--keep-snapshots", flags.keep_snapshots,
+                             "Keep the last N of them (default: all)"),
+              1)
+      ->group(group);
+  app.add_flag("--keep-best", flags.keep_best,
+               "Besides them keep the one with the best test result")
+      ->group(group);
+}
 
 void add_flags(CLI::App& app, TrainFlags& flags) {
   const char* training = "Training";
@@ -45,91 +103,148 @@ void add_flags(CLI::App& app, TrainFlags& flags) {
   takes_file(app.add_option("--weights", flags.weights,
                             "Start from these weights: .caffemodel files, comma-separated"))
       ->group(training);
-  takes_count(app.add_option("--level", flags.level, "Network level (default 0)"), 0)
+  // With a value only behind '=', as everywhere.
+  app.add_flag("--resume{store}", flags.resume,
+               "=auto: the newest valid checkpoint file, or a new start; =FILE.speedo: that one")
+      ->type_name("[=auto|=FILE]")
       ->group(training);
-  takes(app.add_option("--stage", flags.stage, "Network stages, comma-separated"), "WORDS")
-      ->group(training);
-  const char* solver = "Solver (override the prototxt)";
-  takes_count(app.add_option("--max-iter", flags.overrides.max_iter, "max_iter"), 0)->group(solver);
-  takes_number(app.add_option("--lr", flags.overrides.lr, "base_lr"))->group(solver);
-  takes_number(app.add_option("--momentum", flags.overrides.momentum, "momentum"))->group(solver);
-  takes_number(app.add_option("--weight-decay", flags.overrides.weight_decay, "weight_decay"))
-      ->group(solver);
-  takes_count(app.add_option("--seed", flags.overrides.seed, "random_seed"), 0)->group(solver);
+  add_state_flags(app, flags.state);
+  add_solver_flags(app, flags);
+  add_checkpoint_flags(app, flags);
   add_compute_flags(app, flags.compute);
   add_force_flag(app, flags.force);
   const char* other = "Other";
-  const std::vector<std::string> effects = {"stop", "snapshot", "none"};
-  takes_one_of(app.add_option("--sigint-effect", flags.sigint_effect,
-                              "What SIGINT does: stop, snapshot or none (default: snapshot and "
-                              "stop)"),
-               effects)
-      ->group(other);
-  takes_one_of(
-      app.add_option("--sighup-effect", flags.sighup_effect, "What SIGHUP does (default snapshot)"),
-      effects)
-      ->group(other);
+  add_signal_flags(app, flags.signals);
   app.add_flag("--json", flags.json, "Print the result as one JSON object on standard output")
       ->group(other);
-  app.add_flag("--debug", flags.debug, "Log more")->group(other);
-  app.footer(
-      "A second SIGINT or SIGTERM ends at once.\n\n"
-      "Example:\n"
-      "  speedo train -solver examples/mnist/lenet_solver.prototxt");
-}
-
-void install_handlers(const TrainFlags& flags) {
-  install_signal_handlers(flags.sigint_effect.empty() ? SignalEffect::kSnapshotAndStop
-                                                      : signal_effect(flags.sigint_effect),
-                          signal_effect(flags.sighup_effect));
-}
-
-void set_train_state(const TrainFlags& flags, caffe::SolverParameter& solver) {
-  if (flags.level != 0) solver.mutable_train_state()->set_level(flags.level);
-  for (const std::string& stage : split_at_commas(flags.stage)) {
-    solver.mutable_train_state()->add_stage(stage);
-  }
+  add_log_flags(app, flags.log);
+  app.footer(std::string(kSignalHelp) +
+             "\nExample:\n"
+             "  speedo train -solver examples/mnist/lenet_solver.prototxt");
 }
 
 Result<void> set_start(const TrainFlags& flags, const caffe::SolverParameter& message,
-                       Solver& solver) {
+                       TrainCheckpoints& checkpoints, Solver& solver) {
+  std::optional<SavedCheckpoint> saved;
+  if (!flags.resume.empty()) {
+    SPEEDO_ASSIGN(saved, checkpoints.find(flags.resume));
+    if (!saved) {
+      SPEEDO_INFO("--resume={}: there is no checkpoint to go on from; a new start", flags.resume);
+    }
+  }
+  SPEEDO_TRY(checkpoints.begin(saved));
+  if (saved) {
+    SPEEDO_INFO("Resuming from iteration {}", saved->record.iteration());
+    return solver.restore(saved->state, saved->model);
+  }
   if (!flags.snapshot.empty()) {
     SPEEDO_INFO("Resuming from {}", flags.snapshot);
-    SPEEDO_ASSIGN(const SavedState saved, read_saved_state(flags.snapshot));
-    return solver.restore(saved.state, saved.model);
+    SPEEDO_ASSIGN(const SavedState state, read_saved_state(flags.snapshot));
+    return solver.restore(state.state, state.model);
   }
   std::vector<std::string> files = split_at_commas(flags.weights);
   if (files.empty()) files.assign(message.weights().begin(), message.weights().end());
+  WeightSources sources;
   for (const std::string& file : files) {
     SPEEDO_INFO("Finetuning from {}", file);
     SPEEDO_ASSIGN(const caffe::NetParameter weights, read_weights(file));
-    SPEEDO_TRY(solver.net().copy_weights_from(weights));
+    SPEEDO_TRY(sources.copy(file, weights, solver.net()));
   }
-  return {};
+  return files.empty() ? Result<void>() : sources.check(solver.net(), true);
 }
 
-// The weights that training ended with, tested if the last test was of earlier ones.
-Result<void> test_at_end(const caffe::SolverParameter& message, Solver& solver) {
-  const bool tested = message.test_interval() > 0 &&
-                      solver.iteration() % message.test_interval() == 0 &&
-                      !solver.last_scores().empty();
-  if (solver.test_nets().empty() || tested || solver.stopped()) return {};
-  SPEEDO_TRY(solver.test_all());
-  return {};
+// The weights that training ended with, tested if the last test was of earlier ones. Error:
+// kNotFinite if they give no finite loss.
+Result<void> test_at_end(Solver& solver) {
+  const bool tested = solver.tested_iteration() == solver.iteration();
+  if (!solver.test_nets().empty() && !tested && !solver.stopped()) SPEEDO_TRY(solver.test_all());
+  if (solver.tested_iteration() != solver.iteration()) return {};
+  const std::vector<TestScores>& scores = solver.last_scores();
+  if (std::all_of(scores.begin(), scores.end(), has_finite_losses)) return {};
+  return Error{ErrorCode::kNotFinite,
+               fmt::format("training has diverged: the test loss of iteration {} is not finite; "
+                           "lower base_lr, set clip_gradients or check the data",
+                           solver.iteration())};
 }
 
-Result<int> train(const TrainFlags& flags) {
+Result<void> check_keep_best(const caffe::SolverParameter& solver) {
+  const bool tested = solver.test_interval() > 0 && solver.snapshot() > 0 &&
+                      solver.snapshot() % solver.test_interval() == 0;
+  if (tested) return {};
+  return Error{ErrorCode::kUsage,
+               fmt::format("--keep-best needs snapshots that are tested: make --snapshot-interval "
+                           "({}) a multiple of --test-interval ({})",
+                           solver.snapshot(), solver.test_interval())};
+}
+
+// The solver that the flags and the prototxt come to.
+Result<SolverFile> read_solver(const TrainFlags& flags) {
   SPEEDO_ASSIGN(SolverFile file, load_solver(flags.solver));
   warn_of_gpu_mode(file.solver, flags.solver);
   apply(flags.overrides, file.solver);
-  set_train_state(flags, file.solver);
+  apply(flags.state, file.solver);
   if (!file.solver.has_max_iter()) {
     return Error{ErrorCode::kConfig,
                  "'" + flags.solver + "' has no max_iter: add it, or give --max-iter"};
   }
-  SnapshotWriter snapshots(file.solver);
-  SPEEDO_TRY(snapshots.check_writable());
-  install_handlers(flags);
+  if (flags.batch) {
+    SPEEDO_ASSIGN(file.base, inline_nets(file.solver, file.base));
+    SPEEDO_TRY(set_effective_batch(*flags.batch, file.solver));
+  }
+  if (flags.resume == kResumeNewest && file.solver.random_seed() < 0) {
+    if (const auto seed = seed_of_newest(file.solver.snapshot_prefix())) {
+      file.solver.set_random_seed(*seed);
+    }
+  }
+  settle_seed(file.solver);
+  if (flags.keep_best) SPEEDO_TRY(check_keep_best(file.solver));
+  return file;
+}
+
+// `solver` is set once it is there, before it runs.
+Solver::Hooks make_hooks(TrainCheckpoints& checkpoints, TrainReporter& reporter,
+                         const Solver* const& solver) {
+  Solver::Hooks hooks;
+  hooks.snapshot = [&](std::int64_t iteration, const caffe::NetParameter& model,
+                       caffe::SolverState& state) {
+    return checkpoints.write(iteration, model, state);
+  };
+  hooks.poll = requested_action;
+  hooks.progress = [&](std::int64_t iteration, float loss) {
+    reporter.update(iteration, loss);
+    checkpoints.look_at_tests(*solver);
+  };
+  return hooks;
+}
+
+// The room that the snapshots of this training need.
+Result<void> check_room(const TrainFlags& flags, const caffe::SolverParameter& solver,
+                        const MemoryForecast& memory) {
+  return check_snapshot_room(
+      solver.snapshot_prefix(),
+      {.bytes = memory.weight_bytes + memory.history_bytes,
+       .count = snapshots_left(0, solver.max_iter(), solver.snapshot(),
+                               static_cast<std::int64_t>(flags.keep_snapshots.value_or(0)))});
+}
+
+// To the last iteration, and what follows it.
+Result<void> train_to_end(TrainCheckpoints& checkpoints, TrainReporter& reporter,
+                          std::int64_t images_per_iteration, Solver& solver) {
+  SPEEDO_INFO("Starting Optimization");
+  reporter.start(solver.iteration(), images_per_iteration);
+  SPEEDO_TRY(solver.solve());
+  SPEEDO_TRY(test_at_end(solver));
+  checkpoints.look_at_tests(solver);
+  if (auto failure = checkpoints.failure_at(solver.iteration())) return *std::move(failure);
+  SPEEDO_INFO("Optimization Done.");
+  return {};
+}
+
+Result<int> train(const TrainFlags& flags) {
+  SPEEDO_ASSIGN(const SolverFile file, read_solver(flags));
+  TrainCheckpoints checkpoints(file.solver, {flags.keep_snapshots, flags.keep_best});
+  SPEEDO_TRY(checkpoints.check_writable());
+  install_signal_handlers(flags.signals);
 
   SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags.compute));
   const TrainerParts parts = trainer_parts(compute);
@@ -137,33 +252,48 @@ Result<int> train(const TrainFlags& flags) {
   const std::unique_ptr<FeedFactory> feeds = parts.make_feeds();
   SPEEDO_INFO("Use CPU.");
   SPEEDO_INFO("Computing with {}", describe(compute));
-  const SolverOptions options{
-      .backend = backend.get(), .feeds = feeds.get(), .base = file.base};
+  const SolverOptions options{.backend = backend.get(), .feeds = feeds.get(), .base = file.base};
   SPEEDO_ASSIGN(const MemoryForecast memory,
                 admit_training(file.solver, options, {.force = flags.force}));
+  SPEEDO_TRY(check_room(flags, file.solver, memory));
   TrainReporter reporter(file.solver.max_iter(), steady_clock());
-  Solver::Hooks hooks;
-  hooks.snapshot = [&](std::int64_t iteration, const caffe::NetParameter& model,
-                       caffe::SolverState& state) {
-    return snapshots.write(iteration, model, state);
-  };
-  hooks.poll = requested_action;
-  hooks.progress = [&](std::int64_t iteration, float loss) { reporter.update(iteration, loss); };
+  const Solver* running = nullptr;
   SPEEDO_ASSIGN(const std::unique_ptr<Solver> solver,
-                Solver::create(file.solver, options, hooks));
-  SPEEDO_TRY(set_start(flags, file.solver, *solver));
+                Solver::create(file.solver, options, make_hooks(checkpoints, reporter, running)));
+  running = solver.get();
+  checkpoints.set_net(solver->net());
+  SPEEDO_TRY(set_start(flags, file.solver, checkpoints, *solver));
 
-  SPEEDO_INFO("Starting Optimization");
-  reporter.start(solver->iteration(), images_per_pass(solver->net()) * file.solver.iter_size());
-  SPEEDO_TRY(solver->solve());
-  SPEEDO_TRY(test_at_end(file.solver, *solver));
-  SPEEDO_INFO("Optimization Done.");
-  Report report = reporter.report(*solver, snapshots.last_model());
+  SPEEDO_TRY(train_to_end(checkpoints, reporter,
+                          images_per_pass(solver->net()) * file.solver.iter_size(), *solver));
+  Report report = reporter.report(*solver, checkpoints.last_model());
   report.predicted_memory_bytes = static_cast<std::uint64_t>(memory.total_bytes());
   add_peak_memory(report);
   if (const std::string phases = phases_text(report); !phases.empty()) SPEEDO_INFO("{}", phases);
   print(report, flags.json);
   return 0;
+}
+
+// Flags that contradict each other, and values that --resume does not take.
+Result<void> check(const TrainFlags& flags) {
+  const int sources = (flags.resume.empty() ? 0 : 1) + (flags.snapshot.empty() ? 0 : 1) +
+                      (flags.weights.empty() ? 0 : 1);
+  if (sources > 1) {
+    return Error{ErrorCode::kUsage,
+                 "--snapshot, --weights and --resume contradict each other: each gives the weights "
+                 "to start from"};
+  }
+  if (!flags.resume.empty() && flags.resume != kResumeNewest &&
+      !flags.resume.ends_with(".speedo")) {
+    return Error{ErrorCode::kUsage,
+                 "--resume takes =auto or =FILE.speedo (a .solverstate is given with --snapshot)"};
+  }
+  if (flags.keep_best && !flags.keep_snapshots) {
+    return Error{ErrorCode::kUsage,
+                 "--keep-best keeps one checkpoint besides the last N, but without "
+                 "--keep-snapshots N all are kept: add it, or leave --keep-best out"};
+  }
+  return {};
 }
 
 }  // namespace
@@ -175,11 +305,8 @@ Result<int> train_command(const std::vector<std::string>& arguments) {
   SPEEDO_TRY(refuse_later_flags(arguments));
   SPEEDO_ASSIGN(const Parsed parsed, parse(app, arguments));
   if (parsed == Parsed::kDone) return 0;
-  if (!flags.snapshot.empty() && !flags.weights.empty()) {
-    return Error{ErrorCode::kUsage,
-                 "--snapshot and --weights contradict each other: a snapshot has its own weights"};
-  }
-  set_up_console(flags.debug);
+  SPEEDO_TRY(check(flags));
+  set_up_console(flags.log);
   return train(flags);
 }
 

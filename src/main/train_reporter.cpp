@@ -41,6 +41,7 @@ Report TrainReporter::report(const Solver& solver, const std::string& snapshot) 
   if (!solver.last_scores().empty()) {
     report.accuracy = solver.last_scores().front().accuracy;
     report.test_loss = solver.last_scores().front().loss;
+    report.tested_iteration = static_cast<std::uint64_t>(solver.tested_iteration());
   }
   report.seconds = meter_.seconds();
   report.images_per_second = meter_.overall().images_per_second;

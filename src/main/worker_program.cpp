@@ -5,16 +5,21 @@
 
 #include "actors/node.hpp"
 #include "base/log.hpp"
+#include "main/cluster_flags.hpp"
 #include "main/command_line.hpp"
 #include "main/compute_flags.hpp"
 #include "main/console.hpp"
 #include "main/core_shares.hpp"
 #include "main/flag_values.hpp"
+#include "main/grace_period.hpp"
 #include "main/later_flags.hpp"
+#include "main/log_flags.hpp"
 #include "main/memory_guard.hpp"
 #include "main/node_programs.hpp"
 #include "main/parts.hpp"
+#include "main/password_source.hpp"
 #include "main/signals.hpp"
+#include "main/speedo_flags.hpp"
 
 namespace speedo {
 
@@ -23,15 +28,19 @@ namespace {
 // Each worker has threads and a net of its own.
 constexpr std::int64_t kWorkersPerProcessMax = 256;
 
+// A worker whose job is over, and who cannot learn it, does not look for its master for ever.
+constexpr std::int64_t kConnectTimeoutDefault = 600;
+
 struct WorkerFlags {
-  std::string master, redis, host, device = "cpu";
+  std::string master, redis, redis_password_file, host, device = "cpu";
   std::uint64_t count = 1;
   std::uint16_t port = 0;
   int compute_nice = 0;
   ComputeFlags compute;
   bool force = false;
-  std::int64_t connect_timeout_s = 0;
-  bool debug = false;
+  std::int64_t connect_timeout_s = kConnectTimeoutDefault;
+  std::int64_t store_timeout_s = kStoreTimeoutDefault, grace_period_s = kGracePeriodDefault;
+  LogFlags log;
 };
 
 void add_flags(CLI::App& app, WorkerFlags& flags) {
@@ -46,14 +55,17 @@ void add_flags(CLI::App& app, WorkerFlags& flags) {
       kWorkersPerProcessMax)
       ->group(group);
   takes(app.add_option("--redis", flags.redis,
-                       "Redis server to use, if not the one the master names"),
+                       "Redis server to use, if not the one the master names; as the master's"),
         "ADDRESS")
       ->group(group);
+  add_password_flag(app, flags.redis_password_file);
   takes_count(app.add_option("--connect-timeout", flags.connect_timeout_s,
                              "Give up when no master was reached for so many seconds; 0: never "
-                             "(default)"),
+                             "(default 600)"),
               0)
       ->group(group);
+  add_store_timeout_flag(app, flags.store_timeout_s, group);
+  add_grace_period_flag(app, flags.grace_period_s, group);
   takes(app.add_option("--host", flags.host, "Name of this host in the master's log"), "NAME")
       ->group(group);
   takes_port(app.add_option("--port", flags.port, "SpeeDO's flag: a worker here opens no port"))
@@ -66,14 +78,17 @@ void add_flags(CLI::App& app, WorkerFlags& flags) {
               0, kComputeNiceMax)
       ->group("Computing");
   takes(app.add_option("--device", flags.device, "cpu"), "WORD")->group("Other");
-  app.add_flag("--debug", flags.debug, "Log more")->group("Other");
+  add_log_flags(app, flags.log);
   app.footer(
       "The worker waits for its master, and connects again when it was away. The job comes from "
       "the\n"
-      "master; only the data must lie here, at the paths that the net names.\n"
-      "SIGINT or SIGTERM: leave; the second one ends at once.\n\n"
-      "Example:\n"
-      "  speedo-worker --master speedo://10.0.0.1:56126");
+      "master; only data and mean file must lie here, at the paths that the net names.\n"
+      "The master names the Redis server, but not its password: a worker brings its own.\n"
+      "SIGINT or SIGTERM: leave; the second one ends at once. SIGHUP, as of a closed terminal,\n"
+      "does nothing.\n\n"
+      "Examples:\n"
+      "  speedo-worker --master speedo://10.0.0.1:56126\n"
+      "  speedo-worker --master speedo://10.0.0.1:56126 --redis-password-file redis.password");
 }
 
 std::string host_name() {
@@ -93,20 +108,26 @@ Result<ComputeOptions> compute_options(const WorkerFlags& flags) {
 
 }  // namespace
 
-Result<void> worker_program(const std::vector<std::string>& arguments) {
+Result<void> worker_program(const std::vector<std::string>& arguments,
+                            const ProcessSecrets& secrets) {
   CLI::App app("Worker of a SpeeDO cluster: trains what its master says", "speedo-worker");
   WorkerFlags flags;
   add_flags(app, flags);
   SPEEDO_TRY(refuse_later_flags(arguments));
+  SPEEDO_TRY(refuse_speedo_flags(arguments, SpeedoProgram::kWorker));
   SPEEDO_ASSIGN(const Parsed parsed, parse(app, arguments));
   if (parsed == Parsed::kDone) return {};
   if (flags.device != "cpu") {
     return Error{ErrorCode::kUsage, "--device " + flags.device + ": only cpu is built so far"};
   }
   SPEEDO_TRY(parse_address(flags.master));
+  if (!flags.redis.empty()) SPEEDO_TRY(parse_redis_address(flags.redis));
 
-  set_up_console(flags.debug);
-  install_signal_handlers(SignalEffect::kSnapshotAndStop, SignalEffect::kSnapshotAndStop);
+  set_up_console(flags.log);
+  install_signal_handlers(SignalEffect::kSnapshotAndStop, SignalEffect::kNone);
+  const GracePeriod grace(std::chrono::seconds(flags.grace_period_s), "speedo-worker");
+  SPEEDO_ASSIGN(const RedisCredentials credentials,
+                redis_credentials(flags.redis_password_file, secrets));
   SPEEDO_ASSIGN(const ComputeOptions compute, compute_options(flags));
   SPEEDO_INFO("{} {}", flags.count > 1 ? "Each worker computes with" : "Computing with",
               describe(compute));
@@ -114,7 +135,8 @@ Result<void> worker_program(const std::vector<std::string>& arguments) {
   const auto pid = static_cast<std::uint64_t>(::getpid());
   WorkerOptions options;
   options.master = flags.master;
-  options.store_override = flags.redis;
+  options.store_override = StoreAddress(flags.redis);
+  options.store_timeout = std::chrono::seconds(flags.store_timeout_s);
   options.count = flags.count;
   options.name_prefix = (flags.host.empty() ? host_name() : flags.host) + "/" + std::to_string(pid);
   options.session.device = flags.device;
@@ -122,7 +144,7 @@ Result<void> worker_program(const std::vector<std::string>& arguments) {
   options.session.connect_timeout = std::chrono::seconds(flags.connect_timeout_s);
   TrainerParts parts = trainer_parts(compute);
   parts.admit = make_memory_guard(flags.count, {.force = flags.force});
-  auto done = run_worker(options, {stop_requested}, parts, open_store);
+  auto done = run_worker(options, {stop_requested}, parts, store_opener(credentials));
   SPEEDO_LOG(::spdlog::level::debug, "Memory at the peak: {}",
              format_bytes(peak_resident_bytes()));
   return done;

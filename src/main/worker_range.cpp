@@ -8,8 +8,6 @@ namespace speedo {
 
 namespace {
 
-Error usage(std::string message) { return {ErrorCode::kUsage, std::move(message)}; }
-
 // Texts that are numbers only, so that "3x" is not 3.
 std::optional<std::uint64_t> whole_number(const std::string& text) {
   std::uint64_t value = 0;
@@ -25,11 +23,11 @@ Result<WorkerRange> parse_workers(const std::string& text) {
   const bool is_range = colon != std::string::npos;
   const auto min = whole_number(text.substr(0, colon));
   const auto max = is_range ? whole_number(text.substr(colon + 1)) : min;
-  if (!min || !max) return usage("--workers takes N or MIN:MAX, not '" + text + "'");
+  if (!min || !max) return usage_error("--workers takes N or MIN:MAX, not '" + text + "'");
   if (*min < 1 || *max < 1 || *min > kWorkersMax || *max > kWorkersMax) {
-    return usage("--workers " + text + ": between 1 and " + std::to_string(kWorkersMax));
+    return usage_error("--workers " + text + ": between 1 and " + std::to_string(kWorkersMax));
   }
-  if (*min > *max) return usage("--workers " + text + ": MIN is greater than MAX");
+  if (*min > *max) return usage_error("--workers " + text + ": MIN is greater than MAX");
   if (!is_range) return WorkerRange{*min, 1, 0};
   return WorkerRange{*min, *min, *max};
 }

@@ -43,10 +43,12 @@ Line line(const master_event::Tested& e) {
 }
 Line line(const master_event::TestFailed&) { return {"TestFailed"}; }
 Line line(const master_event::SnapshotDone& e) { return {"SnapshotDone", e.iteration}; }
+Line line(const master_event::SnapshotRequested&) { return {"SnapshotRequested"}; }
 Line line(const master_event::SnapshotFailed&) { return {"SnapshotFailed"}; }
 Line line(const master_event::StoreLost& e) {
   return {"StoreLost", static_cast<std::uint64_t>(e.error.code)};
 }
+Line line(const master_event::StoreBack&) { return {"StoreBack"}; }
 Line line(const master_event::StopRequested&) { return {"StopRequested"}; }
 Line line(const master_event::Tick& e) {
   return {"Tick", static_cast<std::uint64_t>(e.now.count())};
@@ -69,6 +71,8 @@ Line line(const master_command::StartMerge& c) {
 Line line(const master_command::EnterStage& c) { return {"EnterStage", c.stage}; }
 Line line(const master_command::StartTest& c) { return {"StartTest", c.iteration}; }
 Line line(const master_command::StartSnapshot& c) { return {"StartSnapshot", c.iteration}; }
+Line line(const master_command::EraseWorker& c) { return {"EraseWorker", c.worker.value}; }
+Line line(const master_command::StopWaitingForStore&) { return {"StopWaitingForStore"}; }
 Line line(const master_command::Note& c) { return {"Note", c.warning}; }
 Line line(const master_command::Finish& c) {
   return {"Finish", c.error ? static_cast<std::uint64_t>(c.error->code) + 1 : 0};
@@ -96,6 +100,7 @@ Line line(const worker_event::RunFailed& e) {
   return {"RunFailed", e.run.value, static_cast<std::uint64_t>(e.error.code)};
 }
 Line line(const worker_event::Stop&) { return {"Stop"}; }
+Line line(const worker_event::EndLookedFor& e) { return {"EndLookedFor", e.job_is_over}; }
 Line line(const worker_event::StopRequested&) { return {"StopRequested"}; }
 Line line(const worker_event::Tick& e) {
   return {"Tick", static_cast<std::uint64_t>(e.now.count()), e.progress};
@@ -114,6 +119,7 @@ Line line(const worker_command::SendBeat& c) {
   return {"SendBeat", c.message.worker, c.message.run, c.message.progress};
 }
 Line line(const worker_command::PrepareJob& c) { return {"PrepareJob", c.welcome.worker}; }
+Line line(const worker_command::LookForEnd& c) { return {"LookForEnd", c.epoch}; }
 Line line(const worker_command::StartRun& c) { return {"StartRun", c.order.run}; }
 Line line(const worker_command::CancelRun&) { return {"CancelRun"}; }
 Line line(const worker_command::Note& c) { return {"Note", c.warning}; }

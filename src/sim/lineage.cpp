@@ -28,6 +28,10 @@ void Lineage::contributed(const ContributionMade& made) {
   contributions_[made.run] = Values(made.values.begin(), made.values.end());
 }
 
+void Lineage::all_may_be_lost() {
+  for (const auto& [run, values] : contributions_) lost_.insert(run);
+}
+
 void Lineage::begin(std::uint64_t epoch, const Checkpoint& start) {
   Branch branch;
   branch.state.weights = start.weights;
@@ -138,7 +142,7 @@ std::vector<const Lineage::Values*> Lineage::accepted(const Merge& merge) {
 
 void Lineage::check_rejected(const Merge& merge,
                              const master_command::StartMerge::Contribution& each) {
-  if (!is_finite(each.run) || merge.may_reject) return;
+  if (!is_finite(each.run) || merge.may_reject || lost_.contains(each.run.value)) return;
   violations_.report(
       fmt::format("a good contribution of worker {} was rejected", each.worker.value));
 }

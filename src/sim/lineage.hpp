@@ -37,11 +37,14 @@ class Lineage {
     const MergeResult& result;
     const Merger::Copy& now;
     std::uint64_t iteration = 0;  // after it
-    bool may_reject = false;      // the store has lost something in this run
+    bool may_reject = false;      // what its workers put may have been erased
     std::span<const std::uint64_t> shares;  // of the data, that went into it
   };
   void merged(const Merge& merge);
   void entered_stage(std::uint64_t epoch, const Merger::Copy& now);
+  // The store has lost or damaged this contribution, or may have lost all that were made so far.
+  void may_be_lost(RunId run) { lost_.insert(run.value); }
+  void all_may_be_lost();
   // Neither merged nor to be given out again for certain: dropped, or rejected.
   void consumed(std::uint64_t epoch, std::uint64_t share);
 
@@ -80,7 +83,7 @@ class Lineage {
   const Rule rule_;
   Violations& violations_;
   std::map<std::uint64_t, Values> contributions_;  // by run: unique in a job
-  std::set<std::uint64_t> merged_runs_;
+  std::set<std::uint64_t> merged_runs_, lost_;
   std::map<Key, State> published_;
   std::map<std::uint64_t, Branch> branches_;       // by epoch
 };

@@ -76,7 +76,7 @@ MasterConfig master_config(const PlanOptions& options, const Digest& model) {
   config.snapshot_at_end = false;
   config.stages = {options.schedule};
   config.model = model;
-  config.store_uri = "simulated";
+  config.store = StoreAddress("simulated");
   config.job = "plan";
   return config;
 }

@@ -10,8 +10,6 @@ namespace {
 
 constexpr std::uint64_t kNumberMax = 1000000;
 
-Error usage(std::string message) { return {ErrorCode::kUsage, std::move(message)}; }
-
 // What a schedule that cannot do without a number has if none is written.
 std::optional<std::uint64_t> usual_number(const std::string& name) {
   if (name == "partial-sync") return 2;
@@ -30,7 +28,7 @@ Result<void> set_number(const std::string& name, std::uint64_t number, PlanSched
   } else if (name == "grouping") {
     plan.strategy.group_count = number;
   } else if (number == 0) {
-    return usage("schedule '" + plan.label + "': a run has at least one mini-batch");
+    return usage_error("schedule '" + plan.label + "': a run has at least one mini-batch");
   } else {
     plan.steps = static_cast<std::uint32_t>(number);
   }
@@ -60,13 +58,13 @@ Result<PlanSchedule> parse_plan_schedule(const std::string& text) {
     const char* const end = text.data() + text.size();
     const auto [stop, code] = std::from_chars(text.data() + colon + 1, end, number.emplace(0));
     if (code != std::errc() || stop != end || *number > kNumberMax) {
-      return usage(fmt::format("schedule '{}': after ':' comes a whole number up to {}", text,
+      return usage_error(fmt::format("schedule '{}': after ':' comes a whole number up to {}", text,
                                kNumberMax));
     }
   }
   if (entry != nullptr && number) SPEEDO_TRY(set_number(entry->name, *number, plan));
   if (auto made = make_strategy(plan.strategy); !made) {
-    return usage("schedule '" + text + "': " + made.error().message);
+    return usage_error("schedule '" + text + "': " + made.error().message);
   }
   return plan;
 }
@@ -84,7 +82,7 @@ Result<std::vector<PlanSchedule>> parse_plan_schedules(const std::string& text) 
     const bool twice =
         std::any_of(plans.begin(), plans.end(),
                     [&](const PlanSchedule& other) { return other.label == plan.label; });
-    if (twice) return usage("schedule '" + name + "' is named twice");
+    if (twice) return usage_error("schedule '" + name + "' is named twice");
     plans.push_back(std::move(plan));
   }
   return plans;

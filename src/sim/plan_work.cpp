@@ -56,6 +56,10 @@ void PlanWorkerWork::prepare(const WelcomeMessage& /*welcome*/,
   queue_.after(Instant{0}, [this, done = std::move(done)] { done(net_.model()); });
 }
 
+void PlanWorkerWork::look_for_end(std::uint64_t /*epoch*/, std::function<void(bool)> done) {
+  queue_.after(Instant{0}, [done = std::move(done)] { done(false); });
+}
+
 // One run on its way.
 struct PlanWorkerWork::Run {
   TrainMessage order;

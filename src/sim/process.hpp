@@ -38,6 +38,7 @@ class Process {
   // caller is no process.
   void here(std::function<void()> action) { do_here(*state_, std::move(action)); }
   std::uint64_t freezes() const { return state_->freezes; }  // so far
+  bool has_waiting() const { return !state_->waiting.empty(); }
   void kill();
 
   void leap_clock(Instant by) { state_->clock_offset += by; }

@@ -13,7 +13,8 @@ ProofResult prove(const Scenario& scenario, const ProofParts& parts) {
   ProofParts quiet = parts;
   quiet.trace = {};
   const ProofResult second = run_proof(scenario, quiet);
-  if (first.violation.empty() && first.hash != second.hash) {
+  const bool same = first.hash == second.hash && first.faults == second.faults;
+  if (first.violation.empty() && !same) {
     first.violation = "the same seed went another way the second time";
   }
   first.events += second.events;
@@ -38,6 +39,7 @@ CampaignResult run_campaign(const Campaign& campaign, const ProofParts& parts,
       all.seeds += 1;
       all.events += result.events;
       all.merges += result.merges;
+      add(result.faults, all.faults);
       if (!result.violation.empty()) {
         all.violations.push_back({std::move(scenario), std::move(result)});
       }

@@ -4,6 +4,8 @@
 #include "sim/proof_cluster.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -28,10 +30,8 @@ WorldTiming timing_of(const Scenario& scenario) {
   return timing;
 }
 
-std::vector<UpdateSpec> updates_of(const std::vector<Schedule>& stages) {
-  std::vector<UpdateSpec> updates;
-  for (const Schedule& stage : stages) updates.push_back(stage.update);
-  return updates;
+void feel(const std::map<std::uint64_t, FaultMark>& marks, std::uint64_t key) {
+  if (const auto found = marks.find(key); found != marks.end()) found->second.felt();
 }
 
 }  // namespace
@@ -51,7 +51,7 @@ ProofCluster::ProofCluster(const Scenario& scenario, const ProofParts& parts)
   network_.attach(world_.queue());
   network_.latency = scenario.latency;
   network_.mixes = scenario.mixes_messages;
-  if (scenario.mixes_messages) network_.twice_chance = 0.02;
+  if (scenario.mixes_messages) network_.faults.twice = 0.02;
   network_.break_connection = [this](NodeId from, NodeId to) {
     world_.lose_silent(from, to);
     world_.lose_silent(to, from);
@@ -60,8 +60,9 @@ ProofCluster::ProofCluster(const Scenario& scenario, const ProofParts& parts)
   server_.on_done = [this](const KvOperation& operation) { store_checker_.done(operation); };
   server_.on_restart = [this](bool lost) {
     log_.add("store restarted", lost);
-    data_losses_ += lost;
-    if (lost) store_checker_.restarted();
+    if (!lost) return;
+    lineage_.all_may_be_lost();
+    store_checker_.restarted();
   };
   seats_.resize(scenario.workers);
 }
@@ -71,6 +72,11 @@ ProofCluster::~ProofCluster() = default;
 void ProofCluster::before(const MasterNode& node, const MasterEvent& event) {
   handled_ += 1;
   log_.add(node, event);
+  if (std::holds_alternative<master_event::Tick>(event)) feel(clocks_, node.id().value);
+  const auto* const trained = std::get_if<master_event::Trained>(&event);
+  if (trained != nullptr && !std::isfinite(std::bit_cast<float>(trained->message.loss_bits))) {
+    feel(spoilt_, trained->message.run);
+  }
   if (Mastership* found = mastership_of(node)) found->checker->before(event);
 }
 
@@ -86,12 +92,16 @@ void ProofCluster::after(const MasterNode& node, const MasterEvent& /*event*/,
 void ProofCluster::before(const WorkerNode& node, const WorkerEvent& event) {
   handled_ += 1;
   log_.add(node, event);
+  if (std::holds_alternative<worker_event::Tick>(event)) feel(clocks_, node.id().value);
 }
 
 void ProofCluster::after(const WorkerNode& node, const WorkerEvent& /*event*/,
                          const WorkerCommands& commands) {
   for (const WorkerCommand& command : commands) {
     log_.add(node, command);
+    if (std::holds_alternative<worker_command::SendLeave>(command)) {
+      feel(leaving_, node.id().value);
+    }
     const auto* exit = std::get_if<worker_command::Exit>(&command);
     if (exit == nullptr || !exit->error) continue;
     violations_.report(fmt::format("worker process {} ends with an error: {}", node.id().value,
@@ -118,6 +128,10 @@ bool ProofCluster::any_master_alive() const {
   });
 }
 
+bool ProofCluster::any_master_merging() const {
+  return std::ranges::any_of(masters_, [](const auto& each) { return each->master->is_merging(); });
+}
+
 void ProofCluster::start_worker(std::size_t seat_index) {
   Seat& seat = seats_[seat_index];
   if (seat.trainer) old_trainers_.push_back(std::move(seat.trainer));
@@ -128,7 +142,12 @@ void ProofCluster::start_worker(std::size_t seat_index) {
       .server = server_,
       .seed = random_.next(),
       .slowness = scenario_.slowness[seat_index],
-      .on_contribution = [this](const ContributionMade& made) { lineage_.contributed(made); }});
+      .on_contribution =
+          [this](const ContributionMade& made) {
+            lineage_.contributed(made);
+            newest_runs_[{made.epoch, made.worker}] = made.run;
+          },
+      .on_spoilt = [this](std::uint64_t run, const FaultMark& mark) { spoilt_[run] = mark; }});
   WorkerConfig config;
   config.name = fmt::format("host{}/{}/0", seat_index, process);
   config.device = "cpu";
@@ -138,8 +157,7 @@ void ProofCluster::start_worker(std::size_t seat_index) {
   config.seed = random_.next();
   seat.node = &world_.start_worker(config, *seat.trainer);
   seat.trainer->attach(*seat.node);
-  seat.trainer->client().error_chance = error_chance_;
-  seat.trainer->client().repeat_chance = repeat_chance_;
+  seat.trainer->client().set_faults(client_faults_);
   // Told to stop by a master that failed, it is started again with the next one.
   seat.node->on_exit = [this, seat_index, node = seat.node] {
     world_.queue().after(kComeBack, [this, seat_index, node] {
@@ -182,11 +200,8 @@ ProofMaster::Setting ProofCluster::master_setting(Mastership& mastership) {
              !each->master->node().process().alive();
     });
   };
-  setting.on_claimed = [this](ProofMaster& master) {
-    log_.add("mastership granted", master.node().id().value, master.epoch());
-    store_checker_.granted(master.epoch());
-    world_.give_name(master.node());
-  };
+  setting.on_claimed = [this, &mastership](ProofMaster&) { watch_claim(mastership); };
+  setting.on_refused = [&mastership](ProofMaster&) { mastership.rival.felt(); };
   setting.on_start = [this, &mastership](ProofMaster&, const Checkpoint& start,
                                          const MasterProgress& progress) {
     watch_start(mastership, start, progress);
@@ -202,22 +217,42 @@ ProofMaster::Setting ProofCluster::master_setting(Mastership& mastership) {
     world_.kill(master.node(), false);
     replace_master_soon();
   };
-  setting.stand_still = [this](ProofMaster& master, Instant time) { stand_still(master, time); };
+  setting.stand_still = [this](ProofMaster& master, Instant time) {
+    return stand_still(master, time);
+  };
   return setting;
 }
 
 // `on_this_machine`: with the port, and so the name, of the one before.
-void ProofCluster::start_master(bool on_this_machine) {
+void ProofCluster::start_master(bool on_this_machine, const FaultMark& rival) {
   auto mastership = std::make_unique<Mastership>();
+  mastership->rival = rival;
   mastership->master = std::make_unique<ProofMaster>(master_setting(*mastership), world_);
   ProofMaster& master = *mastership->master;
   by_node_[master.node().id().value] = mastership.get();
   masters_.push_back(std::move(mastership));
   if (on_this_machine) world_.give_name(master.node());
-  master.client().error_chance = error_chance_;
-  master.client().repeat_chance = repeat_chance_;
+  master.client().set_faults(client_faults_);
   log_.add("master started", master.node().id().value);
   master.start();
+}
+
+void ProofCluster::watch_claim(Mastership& mastership) {
+  ProofMaster& master = *mastership.master;
+  log_.add("mastership granted", master.node().id().value, master.epoch());
+  const bool another_lives = std::ranges::any_of(masters_, [&](const auto& each) {
+    return each.get() != &mastership && !each->master->ended() &&
+           each->master->node().process().alive();
+  });
+  if (another_lives) mastership.rival.felt();
+  newest_epoch_ = std::max(newest_epoch_, master.epoch());
+  store_checker_.granted(master.epoch());
+  world_.give_name(master.node());
+}
+
+// What its workers have put is its successor's to erase.
+bool ProofCluster::is_stale(const Mastership& mastership) const {
+  return mastership.master->epoch() < newest_epoch_;
 }
 
 void ProofCluster::watch_start(Mastership& mastership, const Checkpoint& start,
@@ -238,14 +273,22 @@ void ProofCluster::watch_merge(Mastership& mastership) {
   if (!mastership.checker) return;
   const Merger::Copy now = master.engine()->copy();
   if (master.last_was_stage()) return lineage_.entered_stage(master.epoch(), now);
+  watch_rejected(mastership);
   const auto shares =
       mastership.checker->shares_of(master.last_merge(), master.last_result().rejected);
   lineage_.merged({.epoch = master.epoch(),
                    .job = master.last_merge(),
                    .result = master.last_result(),
                    .now = now,
-                   .may_reject = lost_data(),
+                   .may_reject = is_stale(mastership),
                    .shares = shares});
+}
+
+void ProofCluster::watch_rejected(const Mastership& mastership) {
+  const std::vector<WorkerId>& rejected = mastership.master->last_result().rejected;
+  for (const auto& each : mastership.master->last_merge().contributions) {
+    if (std::ranges::find(rejected, each.worker) != rejected.end()) feel(spoilt_, each.run.value);
+  }
 }
 
 // A merge failed, or its process stopped or died in it: its version is published or not, and may be
@@ -263,16 +306,16 @@ void ProofCluster::watch_torn(Mastership& mastership, const master_command::Star
     }
     MergeResult result{now->version, {}};
     for (const auto& each : job->contributions) {
-      const auto contribution = store.read(contribution_key(epoch, each.worker.value));
-      const bool there = contribution && (*contribution)->info().version == each.run.value;
-      if (!there || !lineage_.is_finite(each.run)) result.rejected.push_back(each.worker);
+      const auto contribution = read_copy(store, contribution_key(epoch, each.worker.value), 0);
+      const bool whole = contribution && contribution->version.value == each.run.value;
+      if (!whole || !lineage_.is_finite(each.run)) result.rejected.push_back(each.worker);
     }
     const auto shares = mastership.checker->shares_of(*job, result.rejected);
     lineage_.merged({.epoch = epoch,
                      .job = *job,
                      .result = result,
                      .now = *now,
-                     .may_reject = lost_data(),
+                     .may_reject = is_stale(mastership),
                      .shares = shares});
   }
 }
@@ -330,14 +373,17 @@ void ProofCluster::ensure_master() {
 }
 
 // Everything else goes on while one process stands still between two operations on the store.
-void ProofCluster::stand_still(ProofMaster& master, Instant time) {
-  if (nested_ || !master.node().process().running()) return;
+// False: it did not.
+bool ProofCluster::stand_still(ProofMaster& master, Instant time) {
+  if (nested_ || !master.node().process().running()) return false;
   nested_ = true;
-  freeze(master.node(), time);
+  world_.freeze(master.node());
+  world_.queue().after(time, [&master] { master.node().process().thaw(); });
   while (master.node().process().frozen() && master.node().process().alive() &&
          !violations_.any() && world_.queue().step()) {
   }
   nested_ = false;
+  return true;
 }
 
 bool ProofCluster::over() const {
@@ -357,6 +403,7 @@ ProofResult ProofCluster::run() {
   for (const auto& each : masters_) {
     if (each->checker) result.merges += each->checker->merges();
   }
+  result.faults = ledger_.table();
   result.violation = violations_.first();
   if (violations_.any()) result.last_events = log_.last();
   return result;

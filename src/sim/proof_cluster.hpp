@@ -6,11 +6,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <speedo/base/random.hpp>
 
 #include "sim/event_log.hpp"
+#include "sim/fault_ledger.hpp"
 #include "sim/lineage.hpp"
 #include "sim/proof_master.hpp"
 #include "sim/proof_network.hpp"
@@ -42,6 +44,7 @@ class ProofCluster : private Observer {
     std::unique_ptr<ProofMaster> master;
     std::unique_ptr<SessionChecker> checker;
     ScheduleChecker* schedule = nullptr;
+    FaultMark rival;  // feels it when two masters meet
   };
 
   // Observer.
@@ -54,7 +57,7 @@ class ProofCluster : private Observer {
 
   // Processes.
   void start_worker(std::size_t seat);
-  void start_master(bool on_this_machine);
+  void start_master(bool on_this_machine, const FaultMark& rival = {});
   ProofMaster::Setting master_setting(Mastership& mastership);
   void watch_start(Mastership& mastership, const Checkpoint& start,
                    const MasterProgress& progress);
@@ -62,28 +65,35 @@ class ProofCluster : private Observer {
   void watch_torn(Mastership& mastership, const master_command::StartMerge* job);
   std::optional<Merger::Copy> read_copy(ParameterStore& store, const std::string& key,
                                         std::uint64_t epoch) const;
+  void watch_claim(Mastership& mastership);
+  void watch_rejected(const Mastership& mastership);
+  bool is_stale(const Mastership& mastership) const;
   void watch_end(ProofMaster& master, const std::optional<Error>& error);
   void replace_master_soon();
   void ensure_master();
-  void stand_still(ProofMaster& master, Instant time);
+  bool stand_still(ProofMaster& master, Instant time);
   std::unique_ptr<Strategy> make_watched(Mastership& mastership, const StrategyOptions& options);
   Mastership* mastership_of(const MasterNode& node);
   ProofMaster* current_master();
   bool any_master_alive() const;
-  bool lost_data() const { return data_losses_ > 0; }
+  bool any_master_merging() const;
 
   // Faults.
   void plan_faults();
   void strike(const Fault& fault);
-  bool strike_worker(const Fault& fault);
-  bool strike_master(const Fault& fault);
-  void strike_store(const Fault& fault);
-  void kill_worker(std::size_t seat, bool silent, Instant back);
-  void freeze(WorkerNode& node, Instant time);
-  void freeze(MasterNode& node, Instant time);
-  void disturb_clock(Process& process, const Fault& fault);
-  void cut(NodeId from, NodeId to, Instant time);
-  void set_client_faults(double error, double repeat);
+  bool strike_worker(const Fault& fault, const FaultMark& mark);
+  bool strike_connection(const Fault& fault, const FaultMark& mark);
+  bool strike_master(const Fault& fault, const FaultMark& mark);
+  void strike_store(const Fault& fault, const FaultMark& mark);
+  void kill_worker(std::size_t seat, bool silent, Instant back, const FaultMark& mark);
+  void flap_worker(std::size_t seat, std::uint64_t times, const FaultMark& mark);
+  template <class Node>
+  void freeze_marked(Node& node, Instant time, bool at_work, const FaultMark& mark);
+  void disturb_clock(NodeId node, Process& process, const Fault& fault, const FaultMark& mark);
+  void cut(NodeId from, NodeId to, Instant time, const FaultMark& mark);
+  void cut_from_store(StoreClient& client, Instant time, const FaultMark& mark);
+  void contribution_damaged(const std::string& key, const FaultMark& mark);
+  void set_client_faults(const StoreClient::Faults& faults);
   void end_faults();
 
   // The end.
@@ -93,6 +103,7 @@ class ProofCluster : private Observer {
   const Scenario& scenario_;
   const ProofParts& parts_;
   Random random_;
+  FaultLedger ledger_;
   Violations violations_;
   const Quadratic problem_;
   std::vector<std::unique_ptr<Mastership>> masters_;  // before world_: its sessions tell them
@@ -106,8 +117,12 @@ class ProofCluster : private Observer {
   std::map<std::uint64_t, Mastership*> by_node_;
   std::vector<Seat> seats_;
   std::vector<std::unique_ptr<ProofTrainer>> old_trainers_;  // their actions may still be queued
-  double error_chance_ = 0.0, repeat_chance_ = 0.0;
-  std::uint64_t data_losses_ = 0, handled_ = 0;
+  StoreClient::Faults client_faults_;
+  std::map<std::uint64_t, FaultMark> clocks_, leaving_;  // by node
+  std::map<std::uint64_t, FaultMark> spoilt_;            // by run: its report, or contribution
+  using Owner = std::pair<std::uint64_t, std::uint64_t>;  // epoch, worker
+  std::map<Owner, std::uint64_t> newest_runs_;            // of which contributions were made
+  std::uint64_t newest_epoch_ = 0, handled_ = 0;
   bool nested_ = false;
   std::optional<ProofMaster*> finished_;  // without an error
 };

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <speedo/base/limits.hpp>
+#include <speedo/train/job_end.hpp>
 
 #include "store/chunked_store.hpp"
 
@@ -25,12 +26,6 @@ caffe::SolverParameter solver_of(const Scenario& scenario) {
   solver.set_momentum(scenario.momentum);
   solver.set_weight_decay(0.0F);
   return solver;
-}
-
-std::vector<UpdateSpec> updates_of(const std::vector<Schedule>& stages) {
-  std::vector<UpdateSpec> updates;
-  for (const Schedule& stage : stages) updates.push_back(stage.update);
-  return updates;
 }
 
 }  // namespace
@@ -91,6 +86,7 @@ void ProofMaster::judge_claim(const ClaimAnswer& answer, const std::optional<Cla
     if (const auto begun = begin(); !begun && node_.process().alive()) end(begun.error());
     return;
   }
+  setting_.on_refused(*this);
   const bool renewed = held && (answer.holder != held->holder || answer.epoch != held->epoch ||
                                 answer.left > held->left);
   if (renewed) return end(Error{ErrorCode::kSuperseded, answer.holder + " holds the job"});
@@ -114,7 +110,10 @@ Result<Checkpoint> ProofMaster::find_start() {
   }
   const bool has_files = setting_.files.newest.has_value();
   const bool from_store = stored && (!has_files || iteration >= setting_.files.iteration);
-  if (from_store) return stored;
+  if (from_store) {
+    SPEEDO_TRY(store_->clear_contributions());
+    return stored;
+  }
   SPEEDO_TRY(store_->clear());
   if (has_files) return *setting_.files.newest;
   return Checkpoint{Version{0}, setting_.problem.start(), {}, {}};
@@ -143,9 +142,14 @@ Result<void> ProofMaster::begin() {
     return entered.error();
   }
   if (node_.process().alive()) setting_.on_merged(*this);
+  SPEEDO_TRY(erase_job_end(*store_));
   SPEEDO_TRY(store_->put_blob(job_key(), config_.job));
   node_.on_finish = [this] {
     node_.process().after(kFarewell, [this] {
+      if (client_->reachable() && !another_follows(node_.failure())) {
+        put_job_end(*store_, claim_.epoch).ignore("workers look for the master for a while");
+        if (!node_.process().alive()) return;
+      }
       if (client_->reachable() && !node_.failure()) {
         store_->release_master(claim_).ignore("it ends by itself");
       }

@@ -41,6 +41,7 @@ class ProofMaster : public MasterWork {
     // Whether the process that holds a lease is known to be dead.
     std::function<bool(const std::string& holder)> is_dead = {};
     std::function<void(ProofMaster&)> on_claimed = {};
+    std::function<void(ProofMaster&)> on_refused = {};  // another holds the job
     std::function<void(ProofMaster&, const Checkpoint&, const MasterProgress&)> on_start = {};
     std::function<void(ProofMaster&)> on_merged = {};  // or entered a stage
     // A merge, or without a job the entering of a stage, failed, or the process died in it.
@@ -48,7 +49,8 @@ class ProofMaster : public MasterWork {
     std::function<void(ProofMaster&, const std::optional<Error>&)> on_end = {};
     std::function<void(ProofMaster&)> die = {};
     // Lets the world go on while this process stands still in the midst of a store operation.
-    std::function<void(ProofMaster&, Instant)> stand_still = {};
+    // False: it did not.
+    std::function<bool(ProofMaster&, Instant)> stand_still = {};
   };
   ProofMaster(Setting setting, World& world);
   ProofMaster(const ProofMaster&) = delete;
@@ -60,6 +62,8 @@ class ProofMaster : public MasterWork {
   const std::string& holder() const { return setting_.holder; }
   std::uint64_t epoch() const { return claim_.epoch; }
   bool ended() const { return ended_; }
+  bool is_training() const { return node_.session() != nullptr && !node_.finished(); }
+  bool is_merging() const { return merging_ != nullptr; }
   const std::optional<Error>& end_error() const { return end_error_; }
   // Of the next version; null before the session began.
   MergerEngine* engine() { return engine_.get(); }
@@ -75,6 +79,7 @@ class ProofMaster : public MasterWork {
                    std::function<void(Result<Version>)> done) override;
   void test(std::uint64_t iteration, std::function<void(Result<Score>)> done) override;
   void snapshot(std::uint64_t iteration, std::function<void(Result<void>)> done) override;
+  void erase_worker(WorkerId worker) override;
 
   // Faults.
   StoreClient& client() { return *client_; }
@@ -82,6 +87,7 @@ class ProofMaster : public MasterWork {
   struct MergeStrike {
     std::uint64_t operation = 0;
     std::optional<Instant> stands_still;
+    FaultMark mark;
   };
   void strike_next_merge(MergeStrike strike) { strike_ = strike; }
   void cancel_strike();

@@ -41,11 +41,14 @@ void ProofMaster::merge_now(const master_command::StartMerge& job,
                             const std::function<void(Result<MergeResult>)>& done) {
   if (strike_) {
     const MergeStrike strike = *std::exchange(strike_, std::nullopt);
-    client_->strike_at_operation(strike.operation, [this, strike] {
+    client_->strike_at_operation(strike.operation, [this, strike](const KvOperation&) {
+      strike.mark.struck();
+      const bool merging = is_merging();
       // Others may go on from what it has just published.
       if (engine_busy_) setting_.on_torn(*this, merging_);
-      if (strike.stands_still) return setting_.stand_still(*this, *strike.stands_still);
-      setting_.die(*this);
+      const bool stood = strike.stands_still && setting_.stand_still(*this, *strike.stands_still);
+      if (merging && (stood || !strike.stands_still)) strike.mark.felt();
+      if (!strike.stands_still) setting_.die(*this);
     });
   }
   merging_ = &job;
@@ -105,6 +108,18 @@ void ProofMaster::snapshot(std::uint64_t iteration, std::function<void(Result<vo
           Checkpoint{copy->version, copy->weights, copy->histories, copy->state};
       done(Result<void>{});
     });
+  });
+}
+
+// Late, as by a thread of its own; not at all if the store is out of reach just then.
+void ProofMaster::erase_worker(WorkerId worker) {
+  node_.process().after(draw(setting_.scenario.merge_time), [this, worker] {
+    if (!client_->reachable()) return;
+    // With histories a contribution is twice as long.
+    store_->erase(contribution_key(claim_.epoch, worker.value), 2 * setting_.problem.size())
+        .ignore("the record expires");
+    if (!node_.process().alive()) return;
+    store_->erase(local_key(claim_.epoch, worker.value)).ignore("the record expires");
   });
 }
 

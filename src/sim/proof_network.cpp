@@ -13,22 +13,28 @@ constexpr float kRetransmissionSeconds = 0.8F;
 void ProofNetwork::carry(NodeId from, NodeId to, std::size_t /*bytes*/,
                          std::function<void()> arrive) {
   const Path path{from, to};
-  if (cuts_.contains(path)) {
+  if (const auto cut = cuts_.find(path); cut != cuts_.end()) {
+    cut->second.felt();
     waiting_[path].push_back(std::move(arrive));
     return;
   }
-  if (break_chance > 0.0 && random_.uniform() < break_chance) {
+  if (faults.breaks > 0.0 && random_.uniform() < faults.breaks) {
+    faults.mark.felt();
     queue_->after(latency, [this, from, to] { break_connection(from, to); });
     return;
   }
-  if (twice_chance > 0.0 && random_.uniform() < twice_chance) send(path, arrive);
+  if (faults.twice > 0.0 && random_.uniform() < faults.twice) {
+    faults.mark.felt();
+    send(path, arrive);
+  }
   send(path, std::move(arrive));
 }
 
 void ProofNetwork::send(const Path& path, std::function<void()> arrive) {
   const auto usual = static_cast<float>(latency.count());
   auto delay = static_cast<Instant::rep>(usual * random_.uniform(0.5F, mixes ? 4.0F : 1.5F));
-  if (late_chance > 0.0 && random_.uniform() < late_chance) {
+  if (faults.late > 0.0 && random_.uniform() < faults.late) {
+    faults.mark.felt();
     delay += static_cast<Instant::rep>(random_.uniform() * kRetransmissionSeconds * 1e9F);
   }
   Instant when = queue_->now() + Instant{delay};
@@ -49,8 +55,8 @@ void ProofNetwork::heal(NodeId from, NodeId to) {
 }
 
 void ProofNetwork::heal_all() {
-  const std::set<Path> cuts = cuts_;
-  for (const auto& [from, to] : cuts) heal(from, to);
+  const std::map<Path, FaultMark> cuts = cuts_;
+  for (const auto& [path, mark] : cuts) heal(path.first, path.second);
 }
 
 }  // namespace speedo::sim

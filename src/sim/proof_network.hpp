@@ -3,13 +3,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include <speedo/base/random.hpp>
 
 #include "sim/event_queue.hpp"
+#include "sim/fault_ledger.hpp"
 #include "sim/work.hpp"
 
 namespace speedo::sim {
@@ -25,12 +25,17 @@ class ProofNetwork : public Network {
 
   Instant latency{0};
   bool mixes = false;         // keeps no order, and repeats messages
-  double late_chance = 0.0;   // lost and sent again
-  double twice_chance = 0.0;
-  double break_chance = 0.0;
+  struct Faults {
+    double late = 0.0;    // chance of a message to be lost and sent again
+    double twice = 0.0;   // to arrive twice
+    double breaks = 0.0;  // to break its connection
+    FaultMark mark;
+  };
+  Faults faults;
   std::function<void(NodeId, NodeId)> break_connection;
 
-  void cut(NodeId from, NodeId to) { cuts_.insert({from, to}); }
+  // `mark` feels it when a message has to wait.
+  void cut(NodeId from, NodeId to, const FaultMark& mark) { cuts_[{from, to}] = mark; }
   bool is_cut(NodeId from, NodeId to) const { return cuts_.contains({from, to}); }
   void heal(NodeId from, NodeId to);
   void heal_all();
@@ -40,7 +45,7 @@ class ProofNetwork : public Network {
   void send(const Path& path, std::function<void()> arrive);
   EventQueue* queue_ = nullptr;
   Random random_;
-  std::set<Path> cuts_;
+  std::map<Path, FaultMark> cuts_;
   std::map<Path, std::vector<std::function<void()>>> waiting_;
   std::map<Path, Instant> last_;
 };

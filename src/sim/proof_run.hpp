@@ -10,6 +10,7 @@
 #include <speedo/base/result.hpp>
 #include <speedo/train/master_session.hpp>
 
+#include "sim/fault_ledger.hpp"
 #include "sim/proof_scenario.hpp"
 
 namespace speedo::sim {
@@ -29,6 +30,7 @@ struct ProofResult {
   std::uint64_t hash = 0;              // of everything that happened
   std::uint64_t events = 0;            // that were handled
   std::uint64_t merges = 0;            // by all masters
+  FaultTable faults{};                 // what became of them
   std::string violation;               // empty: none
   std::vector<std::string> last_events;
 };

@@ -159,7 +159,7 @@ Scenario draw_scenario(std::uint64_t seed, const std::vector<std::string>& names
   scenario.workers = draw_workers(random, workers);
   scenario.config.stages = draw_stages(random, scenario.strategy, scenario.workers);
   scenario.config.job = "proof";
-  scenario.config.store_uri = "memory";
+  scenario.config.store = StoreAddress("memory");
   draw_length(random, scenario);
   draw_membership(random, scenario);
   draw_problem(random, scenario);

@@ -1,6 +1,9 @@
 #include "sim/proof_store.hpp"
 
+#include <algorithm>
 #include <utility>
+
+#include <speedo/store/parameter_store.hpp>
 
 #include "store/mastership.hpp"
 
@@ -14,25 +17,48 @@ bool writes(const KvOperation& operation) {
          operation.kind != KvOperation::Kind::kGetWhole;
 }
 
-}  // namespace
-
-void StoreServer::restart(Survives what, Instant down_time) {
-  if (what == Survives::kAllButLastSecond) map_.set_image(image_);
-  if (what == Survives::kNothing) map_.set_image({});
-  life_ += 1;
-  up_at_ = queue_.now() + down_time;
-  if (on_restart) on_restart(what != Survives::kAll);
+// A chunk or the manifest of one; what masters put back for elastic workers is none.
+bool is_contribution(const KvOperation& operation) {
+  return operation.kind == KvOperation::Kind::kSet &&
+         operation.key.find(':' + contribution_key_prefix()) != std::string::npos &&
+         operation.key.find("/local:") == std::string::npos;
 }
 
-void StoreServer::restart_at_operation(std::uint64_t count, Survives what) {
-  restart_ = Restart{count, what};
+}  // namespace
+
+// Whether anything of what was there is gone, or older.
+bool StoreServer::lose(MemoryImage survivors) {
+  const MemoryImage before = map_.image();
+  const bool same = std::ranges::equal(before, survivors, [](const auto& a, const auto& b) {
+    return a.first == b.first && *a.second.bytes == *b.second.bytes;
+  });
+  map_.set_image(std::move(survivors));
+  return !same;
+}
+
+void StoreServer::restart(Survives what, Instant down_time, const FaultMark& mark) {
+  bool lost = false;
+  if (what == Survives::kAllButLastSecond) lost = lose(image_);
+  if (what == Survives::kNothing) lost = lose({});
+  mark.struck();
+  if (lost) mark.felt();
+  life_ += 1;
+  up_at_ = queue_.now() + down_time;
+  down_ = what == Survives::kAll ? mark : FaultMark();
+  if (on_restart) on_restart(lost);
+}
+
+void StoreServer::restart_at_operation(std::uint64_t count, Survives what,
+                                       std::function<void()> strike) {
+  restart_ = Restart{count, what, std::move(strike)};
 }
 
 void StoreServer::execute(const KvPtr& operation) {
   if (restart_ && restart_->countdown-- == 0) {
-    const Survives what = restart_->what;
+    const Restart due = std::move(*restart_);
     restart_.reset();
-    restart(what, Instant{0});
+    due.strike();
+    restart(due.what, Instant{0});
   }
   const bool by_master = operation->kind == KvOperation::Kind::kSet ||
                          operation->kind == KvOperation::Kind::kErase;
@@ -45,16 +71,13 @@ void StoreServer::execute(const KvPtr& operation) {
     map_.submit(operation);
   }
   operation->server = life_;
-  const bool is_set = operation->kind == KvOperation::Kind::kSet;
-  if (is_set && !damage_.empty() && operation->key.find(damage_) != std::string::npos) {
-    damage(operation->key);
-  }
+  if (damaged_ && is_contribution(*operation)) damage(operation->key);
   if (on_done) on_done(*operation);
 }
 
 // In the middle of the value: of a chunk that is a float, of a manifest what follows its checksum.
 void StoreServer::damage(const std::string& key) {
-  damage_.clear();
+  const auto damaged = std::exchange(damaged_, nullptr);
   auto read = std::make_shared<KvOperation>();
   read->kind = KvOperation::Kind::kGetWhole;
   read->key = key;
@@ -66,16 +89,23 @@ void StoreServer::damage(const std::string& key) {
   write->head = read->text;
   write->head[write->head.size() / 2] ^= 1;
   map_.submit(write);
+  damaged(key);
 }
 
-void StoreClient::strike_at_operation(std::uint64_t count, std::function<void()> strike) {
+bool StoreClient::reachable() const {
+  if (!server_.up()) server_.down_.felt();
+  if (partition_) partition_->felt();
+  return server_.up() && !partition_;
+}
+
+void StoreClient::strike_at_operation(std::uint64_t count, Strike strike) {
   countdown_ = count;
   strike_ = std::move(strike);
 }
 
-bool StoreClient::strike_now() {
+bool StoreClient::strike_now(const KvOperation& operation) {
   if (!strike_ || countdown_-- > 0) return false;
-  std::exchange(strike_, nullptr)();
+  std::exchange(strike_, nullptr)(operation);
   return true;
 }
 
@@ -84,19 +114,24 @@ void StoreClient::submit(KvPtr operation) {
   if (strike_ && countdown_ == 0 && with_effect && reachable() && process_.alive()) {
     server_.execute(operation);
   }
-  strike_now();
+  strike_now(*operation);
   if (!process_.alive() || !reachable()) return operation->complete(unreachable());
-  const bool fails = error_chance > 0.0 && random_.uniform() < error_chance;
+  const bool fails = faults_.error > 0.0 && random_.uniform() < faults_.error;
   if (!fails || with_effect) server_.execute(operation);
-  if (fails) return operation->complete(unreachable());
-  const bool again = repeat_chance > 0.0 && writes(*operation) &&
-                     random_.uniform() < repeat_chance;
-  if (again) server_.execute(operation);
+  if (fails) {
+    faults_.mark.felt();
+    return operation->complete(unreachable());
+  }
+  const bool again =
+      faults_.repeat > 0.0 && writes(*operation) && random_.uniform() < faults_.repeat;
+  if (!again) return;
+  faults_.mark.felt();
+  server_.execute(operation);
 }
 
-Result<void> StoreClient::erase_all(std::string_view prefix) {
+Result<std::vector<std::string>> StoreClient::list(std::string_view prefix) {
   if (!process_.alive() || !reachable()) return unreachable();
-  return server_.map().erase_all(prefix);
+  return server_.map().list(prefix);
 }
 
 }  // namespace speedo::sim

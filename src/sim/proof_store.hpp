@@ -7,10 +7,12 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <speedo/base/random.hpp>
 
 #include "sim/event_queue.hpp"
+#include "sim/fault_ledger.hpp"
 #include "sim/process.hpp"
 #include "store/key_value.hpp"
 #include "store/memory_key_value.hpp"
@@ -28,12 +30,16 @@ class StoreServer {
   bool up() const { return queue_.now() >= up_at_; }
   // Keeps what is there now, for a restart that loses what comes after.
   void remember() { image_ = map_.image(); }
-  void restart(Survives what, Instant down_time);
-  // The same within the client operation that comes so many after this.
-  void restart_at_operation(std::uint64_t count, Survives what);
+  // `mark` feels it if data are lost, or if somebody meets the server while it is down.
+  void restart(Survives what, Instant down_time, const FaultMark& mark = {});
+  // The same within the client operation that comes so many after this; `strike` is called then.
+  void restart_at_operation(std::uint64_t count, Survives what, std::function<void()> strike);
   void cancel_restart() { restart_.reset(); }
-  // A bit of the next value flips whose key has this in it.
-  void damage_next(std::string key_part) { damage_ = std::move(key_part); }
+  // A bit of the next contribution that is stored flips, of a chunk or of its manifest; `damaged`
+  // is told the key.
+  void damage_next_contribution(std::function<void(const std::string& key)> damaged) {
+    damaged_ = std::move(damaged);
+  }
 
   // Executes, up or not.
   void execute(const KvPtr& operation);
@@ -47,18 +53,22 @@ class StoreServer {
   std::function<void(bool lost_data)> on_restart;
 
  private:
+  friend class StoreClient;
   struct Restart {
     std::uint64_t countdown;
     Survives what;
+    std::function<void()> strike;
   };
+  bool lose(MemoryImage survivors);
   EventQueue& queue_;
   MemoryKeyValue map_;
   MemoryImage image_;
   Instant up_at_{0};
   std::uint64_t life_ = 1;
   std::optional<Restart> restart_;
+  FaultMark down_;  // of the fault that it is down for
   void damage(const std::string& key);
-  std::string damage_;
+  std::function<void(const std::string&)> damaged_;
 };
 
 // One process' way to the server. Faults strike within operations, so also in the midst of a merge
@@ -69,26 +79,35 @@ class StoreClient : public KeyValue {
       : server_(server), process_(process), random_(seed) {}
 
   void submit(KvPtr operation) override;
-  Result<void> erase_all(std::string_view prefix) override;
+  Result<std::vector<std::string>> list(std::string_view prefix) override;
 
-  // Whether an operation begun now would get through.
-  bool reachable() const { return server_.up() && connected; }
+  // Whether an operation begun now would get through. Who asks, and hears no, feels the fault.
+  bool reachable() const;
 
-  bool connected = true;         // no partition
-  double error_chance = 0.0;     // of an operation to fail for good, with or without effect
-  double repeat_chance = 0.0;    // to be executed twice
+  // A partition, and its end.
+  void disconnect(const FaultMark& mark) { partition_ = mark; }
+  void connect() { partition_.reset(); }
+  struct Faults {
+    double error = 0.0;   // chance of an operation to fail for good, with or without effect
+    double repeat = 0.0;  // to be executed twice
+    FaultMark mark;
+  };
+  void set_faults(const Faults& faults) { faults_ = faults; }
   // At the operation that comes so many after this, with or without its effect, `strike` is called:
   // it kills the process, or stops it and lets the world go on without it.
-  void strike_at_operation(std::uint64_t count, std::function<void()> strike);
+  using Strike = std::function<void(const KvOperation& operation)>;
+  void strike_at_operation(std::uint64_t count, Strike strike);
   void cancel_strike() { strike_ = nullptr; }
 
  private:
-  bool strike_now();
+  bool strike_now(const KvOperation& operation);
   StoreServer& server_;
   Process& process_;
   Random random_;
+  std::optional<FaultMark> partition_;
+  Faults faults_;
   std::uint64_t countdown_ = 0;
-  std::function<void()> strike_;
+  Strike strike_;
 };
 
 }  // namespace speedo::sim

@@ -8,6 +8,7 @@
 
 #include <speedo/base/assert.hpp>
 #include <speedo/base/limits.hpp>
+#include <speedo/train/job_end.hpp>
 
 #include "store/chunked_store.hpp"
 
@@ -106,9 +107,40 @@ void ProofTrainer::run(const TrainMessage& order, WorkerId, RunDone done) {
   enqueue([this, run] { begin_run(run); });
 }
 
+void ProofTrainer::look_for_end(std::uint64_t epoch, std::function<void(bool)> done) {
+  after(draw(setting_.scenario.exchange_time), [this, epoch, done = std::move(done)] {
+    const auto is_over = client_->reachable() ? is_job_over(*store_, epoch) : Result<bool>(false);
+    if (node_->process().alive()) done(is_over && *is_over);
+  });
+}
+
 void ProofTrainer::cancel() {
   if (current_) current_->cancelled = true;
   current_ = nullptr;
+}
+
+void ProofTrainer::stall_until(Instant end, const FaultMark& mark) {
+  stalled_until_ = end;
+  stall_ = mark;
+}
+
+bool ProofTrainer::is_stalled() const {
+  const bool stalled = node_->process().now() < stalled_until_;
+  if (stalled) stall_.felt();
+  return stalled;
+}
+
+void ProofTrainer::spoil_next(bool only_contribution, const FaultMark& mark) {
+  spoilt_ = only_contribution ? Spoilt::kContribution : Spoilt::kLoss;
+  spoiler_ = mark;
+}
+
+// Whether this run is the one; from then on none is.
+bool ProofTrainer::spoils(Spoilt what, std::uint64_t run) {
+  if (spoilt_ != what) return false;
+  spoilt_ = Spoilt::kNothing;
+  if (setting_.on_spoilt) setting_.on_spoilt(run, spoiler_);
+  return true;
 }
 
 std::uint64_t ProofTrainer::progress() const {
@@ -192,7 +224,7 @@ void ProofTrainer::read_weights(const RunPtr& run, Instant deadline, std::uint64
 void ProofTrainer::compute(const RunPtr& run) {
   const Instant now = node_->process().now();
   if (run->cancelled) return end(run, Error{ErrorCode::kUnavailable, "cancelled"});
-  if (now < stalled_until_) return after(stalled_until_ - now, [this, run] { compute(run); });
+  if (is_stalled()) return after(stalled_until_ - now, [this, run] { compute(run); });
   const Scenario& scenario = setting_.scenario;
   const auto shares = static_cast<double>(run->order.data_runs);
   const Instant mean{static_cast<Instant::rep>(
@@ -228,13 +260,12 @@ void ProofTrainer::compute_step(Run& run, std::uint32_t step) {
 
 // Forms what goes to the master. An elastic worker compares with the newest centre.
 void ProofTrainer::contribute(const RunPtr& run) {
-  if (node_->process().now() < stalled_until_) {
+  if (is_stalled()) {
     return after(stalled_until_ - node_->process().now(), [this, run] { contribute(run); });
   }
   const UpdateSpec& update = spec(*run);
-  if (spoilt_ == 1) run->loss = std::numeric_limits<float>::quiet_NaN();
+  if (spoils(Spoilt::kLoss, run->order.run)) run->loss = std::numeric_limits<float>::quiet_NaN();
   if (!std::isfinite(run->loss)) {
-    spoilt_ = 0;
     life_.own.clear();
     return end(run, RunReport{RunId{run->order.run}, run->loss, Version{run->base}, 1, 0, 0});
   }
@@ -266,8 +297,9 @@ void ProofTrainer::contribute(const RunPtr& run) {
 void ProofTrainer::put(const RunPtr& run) {
   const auto fail = [this, run](Error error) { end(run, std::move(error)); };
   if (run->cancelled) return fail({ErrorCode::kUnavailable, "cancelled"});
-  if (spoilt_ == 2) run->result[0] = std::numeric_limits<float>::infinity();
-  spoilt_ = 0;
+  if (spoils(Spoilt::kContribution, run->order.run)) {
+    run->result[0] = std::numeric_limits<float>::infinity();
+  }
   when_reachable(
       0,
       [=, this] {

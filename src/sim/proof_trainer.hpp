@@ -36,6 +36,8 @@ class ProofTrainer : public WorkerWork {
     std::uint64_t seed = 0;
     double slowness = 1.0;
     std::function<void(const ContributionMade&)> on_contribution = {};
+    // The loss or the contribution of this run is not finite.
+    std::function<void(std::uint64_t run, const FaultMark&)> on_spoilt = {};
   };
   explicit ProofTrainer(Setting setting);
   // Before the first event of its worker.
@@ -45,15 +47,18 @@ class ProofTrainer : public WorkerWork {
                std::function<void(Result<Digest>)> done) override;
   void run(const TrainMessage& order, WorkerId worker,
            std::function<void(Result<RunReport>)> done) override;
+  void look_for_end(std::uint64_t epoch, std::function<void(bool)> done) override;
   void cancel() override;
   std::uint64_t progress() const override;
 
   // Faults.
   StoreClient& client() { return *client_; }
-  void stall_until(Instant end) { stalled_until_ = end; }
-  void spoil_next(bool only_contribution) { spoilt_ = only_contribution ? 2 : 1; }
+  bool at_work() const { return current_ != nullptr; }  // has an order that is not reported
+  void stall_until(Instant end, const FaultMark& mark);
+  void spoil_next(bool only_contribution, const FaultMark& mark);
 
  private:
+  enum class Spoilt { kNothing, kLoss, kContribution };
   using Step = std::function<void()>;
   using RunDone = std::function<void(Result<RunReport>)>;
   struct Life {
@@ -89,6 +94,8 @@ class ProofTrainer : public WorkerWork {
   void compute_step(Run& run, std::uint32_t step);
   void contribute(const RunPtr& run);
   void put(const RunPtr& run);
+  bool is_stalled() const;
+  bool spoils(Spoilt what, std::uint64_t run);
   const UpdateSpec& spec(const Run& run) const;
   Instant draw(Instant mean);
 
@@ -103,7 +110,9 @@ class ProofTrainer : public WorkerWork {
   Life life_;
   std::vector<float> momentum_;  // outlives lives, as the rule's history does
   Instant stalled_until_{0};
-  int spoilt_ = 0;
+  FaultMark stall_;
+  Spoilt spoilt_ = Spoilt::kNothing;
+  FaultMark spoiler_;
 };
 
 }  // namespace speedo::sim

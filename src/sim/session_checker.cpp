@@ -181,6 +181,7 @@ void SessionChecker::obey(const master_command::StartMerge& c) {
     if (found == contributions_.end()) return expect(false, "a merge of what was not reported");
     expect(found->second.fate == Fate::kPending, "a contribution is merged twice");
     expect(found->second.worker == each.worker.value, "a merge names another worker");
+    expect(!erased_.contains(each.worker.value), "a merge of records that were erased");
     check_weight(each, found->second, c.stage);
     found->second.fate = Fate::kMerging;
     merging_runs_.push_back(each.run.value);
@@ -197,6 +198,12 @@ void SessionChecker::check_weight(const master_command::StartMerge::Contribution
   } else if (shares == 1.0F && !config_.shard_by_speed) {
     expect(each.weight == 1.0F, "a weight that nobody asked for");
   }
+}
+
+void SessionChecker::obey(const master_command::EraseWorker& c) {
+  const auto is_its = [&](const auto& each) { return each.second.worker == c.worker.value; };
+  expect(std::ranges::none_of(lives_, is_its), "records of a worker that is here are erased");
+  expect(erased_.insert(c.worker.value).second, "records of a worker erased twice");
 }
 
 void SessionChecker::obey(const master_command::EnterStage& c) {

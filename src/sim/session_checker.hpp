@@ -71,6 +71,7 @@ class SessionChecker {
   void note(const master_event::Tested&) { testing_ = false; }
   void note(const master_event::TestFailed&) { testing_ = false; }
   void note(const master_event::SnapshotDone&) { saving_ = false; }
+  void note(const master_event::SnapshotRequested&) {}
   void note(const master_event::SnapshotFailed&) { saving_ = false; }
   void note(const master_event::StoreLost&) { asked_to_stop_ = true; }
   void note(const master_event::StopRequested&) { asked_to_stop_ = true; }
@@ -83,6 +84,8 @@ class SessionChecker {
   void obey(const master_command::EnterStage& c);
   void obey(const master_command::StartTest& c);
   void obey(const master_command::StartSnapshot& c);
+  void obey(const master_command::EraseWorker& c);
+  void obey(const master_command::StopWaitingForStore&) {}
   void obey(const master_command::Note& c);
   void obey(const master_command::Finish& c);
 
@@ -102,6 +105,7 @@ class SessionChecker {
   std::uint64_t iteration_, stage_, version_, next_run_, merges_ = 0;
   using Uuid = std::pair<std::uint64_t, std::uint64_t>;
   std::set<std::uint64_t> workers_, tests_;
+  std::set<std::uint64_t> erased_;                       // workers whose records are gone
   std::map<std::uint64_t, Uuid> uuids_;                  // by connection
   std::map<std::uint64_t, Life> lives_;                  // by connection
   std::map<std::uint64_t, Contribution> contributions_;  // by run

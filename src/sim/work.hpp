@@ -43,6 +43,8 @@ class MasterWork {
   };
   virtual void test(std::uint64_t iteration, std::function<void(Result<Score>)> done) = 0;
   virtual void snapshot(std::uint64_t iteration, std::function<void(Result<void>)> done) = 0;
+  // Without an answer. A plan's store has room for all.
+  virtual void erase_worker(WorkerId) {}
 };
 
 class WorkerWork {
@@ -52,6 +54,8 @@ class WorkerWork {
                        std::function<void(Result<Digest>)> done) = 0;
   virtual void run(const TrainMessage& order, WorkerId worker,
                    std::function<void(Result<RunReport>)> done) = 0;
+  // Whether the store says that the job is over. A plan's master does not vanish.
+  virtual void look_for_end(std::uint64_t epoch, std::function<void(bool)> done) = 0;
   // The runs ordered so far may end with any result.
   virtual void cancel() = 0;
   virtual std::uint64_t progress() const = 0;

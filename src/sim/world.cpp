@@ -199,11 +199,12 @@ void World::lose_silent(NodeId from, NodeId to) {
   }
 }
 
-void World::break_connections(WorkerNode& node) {
+bool World::break_connections(WorkerNode& node) {
   const LinkPtr link = node.link_;
-  if (!link) return;
+  if (!link) return false;
   link->worker->process().here([=, this] { close_at_worker(link, "reset", false); });
   link->master->process().here([=, this] { close_at_master(link, "reset", false); });
+  return true;
 }
 
 }  // namespace speedo::sim

@@ -67,8 +67,8 @@ class World {
   void freeze(WorkerNode& node);
   // Nothing arrived at `to` from `from` for so long: `to` gives the connection up.
   void lose_silent(NodeId from, NodeId to);
-  // A reset connection: both sides are told.
-  void break_connections(WorkerNode& node);
+  // A reset connection: both sides are told. False: it has none.
+  bool break_connections(WorkerNode& node);
 
   MasterNode* named_master() { return named_master_; }
   const std::vector<std::unique_ptr<MasterNode>>& masters() const { return masters_; }
@@ -138,6 +138,8 @@ class MasterNode {
   void execute(const master_command::EnterStage& command);
   void execute(const master_command::StartTest& command);
   void execute(const master_command::StartSnapshot& command);
+  void execute(const master_command::EraseWorker& command);
+  void execute(const master_command::StopWaitingForStore& command);
   void execute(const master_command::Note& command);
   void execute(const master_command::Finish& command);
 
@@ -177,6 +179,7 @@ class WorkerNode {
   void execute(const worker_command::SendBeat& command);
   void execute(const worker_command::PrepareJob& command);
   void execute(const worker_command::StartRun& command);
+  void execute(const worker_command::LookForEnd& command);
   void execute(const worker_command::CancelRun& command);
   void execute(const worker_command::Note& command);
   void execute(const worker_command::Exit& command);

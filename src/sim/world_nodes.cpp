@@ -101,6 +101,13 @@ void MasterNode::execute(const master_command::StartSnapshot& command) {
   });
 }
 
+void MasterNode::execute(const master_command::EraseWorker& command) {
+  work_->erase_worker(command.worker);
+}
+
+// A simulated store is given up after some attempts anyway.
+void MasterNode::execute(const master_command::StopWaitingForStore& /*command*/) {}
+
 void MasterNode::execute(const master_command::Note& /*command*/) {}
 
 void MasterNode::execute(const master_command::Finish& command) { finish_ = command; }
@@ -169,6 +176,11 @@ void WorkerNode::execute(const worker_command::StartRun& command) {
     if (!report) return take(worker_event::RunFailed{run, report.error()});
     take(worker_event::RunDone{*report});
   });
+}
+
+void WorkerNode::execute(const worker_command::LookForEnd& command) {
+  work_.look_for_end(command.epoch,
+                     [this](bool is_over) { take(worker_event::EndLookedFor{is_over}); });
 }
 
 void WorkerNode::execute(const worker_command::CancelRun& /*command*/) { work_.cancel(); }

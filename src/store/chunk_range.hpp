@@ -4,12 +4,15 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <speedo/base/assert.hpp>
 #include <speedo/store/parameter_store.hpp>
 
 namespace speedo {
 
-// Elements of chunk `chunk` of a record. Requires: chunk < chunk_count(element_count).
+// Elements of chunk `chunk` of a record. Requires: chunk < chunk_count(element_count), or both are
+// 0.
 constexpr std::size_t chunk_elements(std::uint64_t element_count, std::size_t chunk) {
+  SPEEDO_ASSERT(chunk <= element_count / kChunkElements);
   const std::uint64_t first = std::uint64_t{chunk} * kChunkElements;
   return static_cast<std::size_t>(std::min<std::uint64_t>(kChunkElements, element_count - first));
 }

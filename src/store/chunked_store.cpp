@@ -13,6 +13,9 @@
 namespace speedo {
 namespace {
 
+// Keys that one operation erases: the server does nothing else meanwhile.
+constexpr std::size_t kEraseBatch = 1000;
+
 KvPtr get_whole(std::string key) {
   auto operation = std::make_shared<KvOperation>();
   operation->kind = KvOperation::Kind::kGetWhole;
@@ -155,19 +158,20 @@ Result<std::string> ChunkedStore::get_blob(std::string_view key) {
   return std::string(*value);
 }
 
-Result<void> ChunkedStore::erase(std::string_view key) {
+Result<void> ChunkedStore::erase(std::string_view key, std::uint64_t element_count) {
   const RecordKeys names(shared_->job, key);
   auto manifest = read_manifest(*shared_, key);
   if (!manifest && is_transient(manifest.error().code)) return manifest.error();
   auto operation = std::make_shared<KvOperation>();
   operation->kind = KvOperation::Kind::kErase;
   operation->keys = {names.manifest(), names.blob()};
-  if (manifest) {
-    const std::size_t chunks = std::max(manifest->checksums.size(), known_chunks(*shared_, key));
-    for (std::uint32_t slot = 0; slot < policy_of(key).slots; ++slot) {
-      for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
-        operation->keys.push_back(names.chunk(manifest->info.epoch, slot, chunk));
-      }
+  const std::size_t finished = manifest ? manifest->checksums.size() : 0;
+  const std::size_t chunks =
+      std::max({finished, known_chunks(*shared_, key), chunk_count(element_count)});
+  const std::uint64_t epoch = manifest ? manifest->info.epoch : 0;
+  for (std::uint32_t slot = 0; slot < policy_of(key).slots; ++slot) {
+    for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
+      operation->keys.push_back(names.chunk(epoch, slot, chunk));
     }
   }
   operation->master = shared_->master_of(shared_->epoch);
@@ -180,17 +184,39 @@ Result<void> ChunkedStore::erase(std::string_view key) {
 }
 
 Result<void> ChunkedStore::clear() {
-  if (const std::uint64_t epoch = shared_->epoch; epoch != 0) {
-    auto check = std::make_shared<KvOperation>();
-    check->kind = KvOperation::Kind::kErase;
-    check->master = shared_->master_of(epoch);
-    SPEEDO_TRY(execute_fenced(*shared_, "all records", check));
-  }
   {
     const std::lock_guard lock(shared_->mutex);
     shared_->tracks.clear();
   }
-  return shared_->map->erase_all(job_prefix(shared_->job));
+  return erase_listed(job_prefix(shared_->job), "all records");
+}
+
+Result<void> ChunkedStore::clear_contributions() {
+  const std::string prefix = contribution_key_prefix();
+  {
+    const std::lock_guard lock(shared_->mutex);
+    std::erase_if(shared_->tracks,
+                  [&](const auto& each) { return each.first.starts_with(prefix); });
+  }
+  return erase_listed(job_prefix(shared_->job) + prefix, "contributions");
+}
+
+// Each batch asks anew whose the job is: a master that stands still after the listing must not
+// erase what its successor has written under the same keys.
+Result<void> ChunkedStore::erase_listed(const std::string& prefix, const std::string& what) {
+  const std::optional<KvMaster> master = shared_->master_of(shared_->epoch);
+  SPEEDO_ASSIGN(const std::vector<std::string> keys, shared_->map->list(prefix));
+  std::size_t next = 0;
+  do {
+    auto operation = std::make_shared<KvOperation>();
+    operation->kind = KvOperation::Kind::kErase;
+    const std::size_t end = std::min(keys.size(), next + kEraseBatch);
+    for (; next < end; ++next) operation->keys.push_back(keys[next]);
+    if (operation->keys.empty() && !master) return {};
+    operation->master = master;
+    SPEEDO_TRY(execute_fenced(*shared_, what, operation));
+  } while (next < keys.size());
+  return {};
 }
 
 Result<ClaimAnswer> ChunkedStore::claim_master(const MasterClaim& claim) {

@@ -54,14 +54,18 @@ class ChunkedStore : public ParameterStore {
       std::span<const std::string> keys) override;
   Result<void> put_blob(std::string_view key, std::string_view value) override;
   Result<std::string> get_blob(std::string_view key) override;
-  Result<void> erase(std::string_view key) override;
+  using ParameterStore::erase;
+  Result<void> erase(std::string_view key, std::uint64_t element_count) override;
   Result<void> clear() override;
+  Result<void> clear_contributions() override;
   Result<ClaimAnswer> claim_master(const MasterClaim& claim) override;
   Result<void> release_master(const MasterClaim& claim) override;
   void fence(std::uint64_t epoch) override;
+  void stop_waiting() override { shared_->map->stop_waiting(); }
 
  private:
   Result<std::unique_ptr<RecordReader>> open(std::string_view key, const KvOperation& manifest);
+  Result<void> erase_listed(const std::string& prefix, const std::string& what);
 
   std::shared_ptr<StoreShared> shared_;
 };

@@ -88,8 +88,11 @@ class KeyValue {
   virtual ~KeyValue() = default;
   // Queues and returns. Operations may be executed in any order.
   virtual void submit(KvPtr operation) = 0;
-  // Removes every key that begins with `prefix`.
-  virtual Result<void> erase_all(std::string_view prefix) = 0;
+  // Every key that begins with `prefix`, in any order, some of them perhaps twice. Of keys that
+  // come or go meanwhile it may name some.
+  virtual Result<std::vector<std::string>> list(std::string_view prefix) = 0;
+  // See ParameterStore::stop_waiting(). By default there is nothing that could be waited for.
+  virtual void stop_waiting() {}
 };
 
 // Submits and waits.

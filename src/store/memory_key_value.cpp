@@ -148,11 +148,14 @@ void MemoryKeyValue::set_image(MemoryImage image) {
   ++life_;
 }
 
-Result<void> MemoryKeyValue::erase_all(std::string_view prefix) {
+Result<std::vector<std::string>> MemoryKeyValue::list(std::string_view prefix) {
   const std::lock_guard lock(mutex_);
-  auto first = entries_.lower_bound(prefix);
-  while (first != entries_.end() && first->first.starts_with(prefix)) first = entries_.erase(first);
-  return {};
+  std::vector<std::string> keys;
+  for (auto entry = entries_.lower_bound(prefix);
+       entry != entries_.end() && entry->first.starts_with(prefix); ++entry) {
+    keys.push_back(entry->first);
+  }
+  return keys;
 }
 
 }  // namespace speedo

@@ -7,6 +7,8 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <speedo/base/clock.hpp>
 
@@ -27,7 +29,7 @@ class MemoryKeyValue : public KeyValue {
   // `clock`: of leases and expiring keys; outlives the map.
   explicit MemoryKeyValue(const Clock& clock = steady_clock()) : clock_(clock) {}
   void submit(KvPtr operation) override;
-  Result<void> erase_all(std::string_view prefix) override;
+  Result<std::vector<std::string>> list(std::string_view prefix) override;
 
   // Everything in it, leases included. Putting an earlier image (or none) back is what a restart of
   // a server without all of its data is: answers then come from another life of it.

@@ -71,5 +71,6 @@ std::string local_key(std::uint64_t epoch, std::uint64_t worker) {
   return contribution_key(epoch, worker) + "/local";
 }
 std::string job_key() { return "job"; }
+std::string ended_key() { return "ended"; }
 
 }  // namespace speedo

@@ -112,6 +112,10 @@ Result<RecordManifest> decode_manifest(std::string_view bytes) {
                                           " bytes, this program uses " +
                                           std::to_string(kChunkBytes)};
   }
+  if (message.slot() >= kRecordSlots) {
+    return Error{ErrorCode::kCorrupt, "names slot " + std::to_string(message.slot()) + " of " +
+                                          std::to_string(kRecordSlots)};
+  }
   RecordManifest manifest;
   manifest.info.model = Digest{message.model_high(), message.model_low()};
   manifest.info.version = message.version();

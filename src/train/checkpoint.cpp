@@ -8,12 +8,16 @@
 
 #include <fmt/format.h>
 
+#include <speedo/core/update_rule.hpp>
 #include <speedo/train/merge.hpp>
 
 #include "store/chunk_range.hpp"
 
 namespace speedo {
 namespace {
+
+// No number of versions of a real job comes near it; damaged ones do.
+constexpr std::uint64_t kVersionMax = std::uint64_t{1} << 62U;
 
 // A record that may serve, before its values are read.
 struct Candidate {
@@ -36,7 +40,7 @@ Result<Candidate> look_at(ParameterStore& store, const std::string& key,
   if (info.model != layout.digest()) {
     return Error{ErrorCode::kMismatch,
                  fmt::format("record '{}' in the store is of model {}, this net is {}; use another "
-                             "--key-name, or resume with the net that wrote it",
+                             "--job, or resume with the net that wrote it",
                              key, to_string(info.model), to_string(layout.digest()))};
   }
   const auto count = static_cast<std::uint64_t>(layout.element_count());
@@ -46,9 +50,15 @@ Result<Candidate> look_at(ParameterStore& store, const std::string& key,
   if (!is_whole) {
     return damaged(key, fmt::format("has {} floats, the net has {}", info.element_count, count));
   }
-  const std::size_t histories =
-      count == 0 ? 0 : static_cast<std::size_t>(info.element_count / count - 1);
-  return Candidate{key, info, histories};
+  const std::uint64_t histories = count == 0 ? 0 : info.element_count / count - 1;
+  if (histories > UpdateRule::kHistoriesMax) {
+    return damaged(key, fmt::format("has {} solver histories, no solver has more than {}",
+                                    histories, UpdateRule::kHistoriesMax));
+  }
+  if (info.version > kVersionMax) {
+    return damaged(key, fmt::format("is of version {}, which no job reaches", info.version));
+  }
+  return Candidate{key, info, static_cast<std::size_t>(histories)};
 }
 
 Result<RecordInfo> read_values(ParameterStore& store, const Candidate& candidate,

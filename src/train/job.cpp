@@ -48,6 +48,7 @@ std::string encode(const JobSpec& job) {
   for (const UpdateSpec& stage : job.stages) encode(stage, *message.add_stage());
   message.set_offset_shards(job.offset_shards);
   message.set_expected_workers(job.expected_workers);
+  message.set_deterministic(job.deterministic);
   return message.SerializeAsString();
 }
 
@@ -61,7 +62,8 @@ Result<JobSpec> decode_job(const std::string& bytes) {
               .base = message.base(),
               .stages = {},
               .offset_shards = message.offset_shards(),
-              .expected_workers = message.expected_workers()};
+              .expected_workers = message.expected_workers(),
+              .deterministic = message.deterministic()};
   bool known = job.expected_workers > 0 && message.stage_size() > 0;
   for (const record::Update& stage : message.stage()) {
     known = known && is_known(stage);

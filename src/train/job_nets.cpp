@@ -5,6 +5,7 @@
 
 #include <speedo/base/assert.hpp>
 
+#include "core/weight_sources.hpp"
 #include "train/job_solver.hpp"
 
 namespace speedo {
@@ -29,6 +30,7 @@ JobNets::~JobNets() {
 
 Result<void> JobNets::build(const TrainerParts& parts, const Options& options) {
   SPEEDO_ASSIGN(solver_, parse_solver(options.job));
+  if (parts.choose_kernels) SPEEDO_TRY(parts.choose_kernels(options.job));
   SPEEDO_ASSIGN(backend_, parts.make_backend());
   feeds_ = parts.make_feeds();
   const SolverOptions where{
@@ -41,7 +43,9 @@ Result<void> JobNets::build(const TrainerParts& parts, const Options& options) {
 
 Result<void> JobNets::read_start(const Options& options) {
   if (options.initial_weights) {
-    SPEEDO_TRY(nets_.train->copy_weights_from(*options.initial_weights));
+    WeightSources sources;
+    SPEEDO_TRY(sources.copy("the model to start from", *options.initial_weights, *nets_.train));
+    SPEEDO_TRY(sources.check(*nets_.train, true));
   }
   const auto count = static_cast<std::size_t>(layout_.element_count());
   start_.weights.resize(count);

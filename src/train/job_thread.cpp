@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <speedo/base/thread_name.hpp>
+
 namespace speedo {
 
 JobThread::JobThread() : thread_([this] { loop(); }) {}
@@ -24,6 +26,7 @@ void JobThread::post(std::function<void()> work) {
 }
 
 void JobThread::loop() {
+  name_thread("job");
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return ending_ || !queue_.empty(); });

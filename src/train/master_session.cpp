@@ -23,6 +23,7 @@ MasterCommands MasterSession::on(const MasterEvent& event) {
                     std::nullopt, impl.test_interval() != 0, impl.config_.snapshot_at_end});
   }
   impl.pump();
+  impl.erase_records_of_gone();
   impl.end_if_complete();
   return std::exchange(impl.out_, {});
 }
@@ -32,6 +33,8 @@ std::string MasterSession::save() const { return impl_->encode_state(nullptr); }
 Result<void> MasterSession::restore(std::string_view state) { return impl_->restore(state); }
 
 const MasterProgress& MasterSession::progress() const { return impl_->progress_; }
+
+const TrainingId& MasterSession::training() const { return impl_->config_.training; }
 
 bool MasterSession::finished() const { return impl_->phase_ == Impl::Phase::kFinished; }
 

@@ -13,6 +13,7 @@ bool another_follows(const std::optional<Error>& end) {
 }
 
 void MasterSession::Impl::start_due_jobs() {
+  if (std::exchange(snapshot_wanted_, false)) snapshots_.request(iteration());
   if (const auto at = tests_.start()) out_.emplace_back(master_command::StartTest{*at});
   if (const auto at = snapshots_.start()) out_.emplace_back(master_command::StartSnapshot{*at});
 }
@@ -21,6 +22,15 @@ void MasterSession::Impl::handle(const master_event::Tested& event) {
   tests_.done();
   progress_.accuracy = event.accuracy;
   progress_.test_loss = event.loss;
+  if (!event.diverged) return;
+  const std::string what =
+      fmt::format("training has diverged: the test loss of iteration {} is not finite; lower "
+                  "base_lr, set clip_gradients or check the data",
+                  event.iteration);
+  if (phase_ == Phase::kFinishing && event.iteration == iteration()) {
+    return fail_end({ErrorCode::kNotFinite, what});
+  }
+  note(true, "{}", what);
 }
 
 void MasterSession::Impl::handle(const master_event::TestFailed& event) {
@@ -39,15 +49,14 @@ void MasterSession::Impl::handle(const master_event::SnapshotDone& /*event*/) {
 void MasterSession::Impl::handle(const master_event::SnapshotFailed& event) {
   const auto at = snapshots_.failed();
   if (phase_ == Phase::kFinishing && at == iteration()) {
+    if (event.error.code == ErrorCode::kCannotWrite && !ending_.stopped) {
+      return await_room(event.error);
+    }
     ending_.snapshot = false;
     return fail_end(event.error);
   }
   note(true, "the snapshot at iteration {} failed: {}", at.value_or(iteration()),
        event.error.message);
-}
-
-void MasterSession::Impl::handle(const master_event::StoreLost& event) {
-  if (open() || event.error.code == ErrorCode::kSuperseded) fail(event.error);
 }
 
 // What trained so far is in memory, so a snapshot can still be written.
@@ -74,12 +83,35 @@ void MasterSession::Impl::end_superseded(const Error& error) {
 }
 
 void MasterSession::Impl::handle(const master_event::StopRequested& event) {
-  if (!open()) {  // The last test is what takes long: leave it.
+  if (!open()) {  // The last test is what takes long, or a full disk: leave them.
     ending_.test = false;
+    ending_.stopped = true;
     tests_.cancel();
-    return;
+    if (snapshot_retry_at_) snapshot_retry_at_ = now_;
+    return retry_snapshot();
   }
-  begin_end({"stopped: " + event.reason, std::nullopt, false, progress_.training});
+  begin_end({"stopped: " + event.reason, std::nullopt, false, progress_.training, true});
+}
+
+void MasterSession::Impl::handle(const master_event::SnapshotRequested& /*event*/) {
+  const bool has_news = phase_ == Phase::kTraining && iteration() > first_iteration_;
+  note(false, "a snapshot was asked for{}", has_news ? "" : ", but nothing was trained yet");
+  snapshot_wanted_ = has_news;
+}
+
+// All that was trained is in memory: it is not given up while somebody can still make room.
+void MasterSession::Impl::await_room(const Error& error) {
+  note(true,
+       "the last snapshot cannot be written: {}; trying again in {} s, until there is room or this "
+       "master is told to stop",
+       error.message, kSnapshotRetryInterval.count());
+  snapshot_retry_at_ = now_ + kSnapshotRetryInterval;
+}
+
+void MasterSession::Impl::retry_snapshot() {
+  if (!snapshot_retry_at_ || now_ < *snapshot_retry_at_) return;
+  snapshot_retry_at_.reset();
+  snapshots_.request(iteration());
 }
 
 // No new work from here on. A merge under way is waited for; runs under way are let go, and what is
@@ -95,6 +127,7 @@ void MasterSession::Impl::begin_end(Ending ending) {
   const bool finish_says_it = ending_.error && ending_.error->message == ending_.reason;
   if (!finish_says_it) note(ending_.error.has_value(), "{}", ending_.reason);
   for (const auto& [id, worker] : workers_) send_away(worker.peer);
+  out_.emplace_back(master_command::StopWaitingForStore{});
 }
 
 // From training that is over. One that is refused knocks again, until the next master is there.
@@ -112,16 +145,18 @@ void MasterSession::Impl::end_if_complete() {
   } else {
     tests_.cancel();
   }
-  if (ending_.snapshot && worth_saving()) snapshots_.request(iteration());
+  if (ending_.snapshot && worth_saving() && !snapshot_retry_at_) snapshots_.request(iteration());
   start_due_jobs();
   const bool testing = ending_.test && (tests_.due() || tests_.under_way());
-  if (testing || snapshots_.due() || snapshots_.under_way()) return;
+  if (testing || snapshots_.due() || snapshots_.under_way() || snapshot_retry_at_) return;
   phase_ = Phase::kFinished;
   out_.emplace_back(master_command::Finish{ending_.error});
 }
 
+// Who was told to stop waits for no store: what was under way there is left out of the snapshot,
+// and given out again by a master that goes on from it.
 void MasterSession::Impl::fail_end(const Error& error) {
-  if (ending_.error) {
+  if (ending_.error || (ending_.stopped && is_transient(error.code))) {
     note(true, "{}", error.message);
   } else {
     ending_.error = error;

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,10 +24,20 @@
 
 namespace speedo {
 
+// "1 worker", "3 workers".
+inline std::string count_workers(std::uint64_t count) {
+  return fmt::format("{} worker{}", count, count == 1 ? "" : "s");
+}
+
+// Whole ones, for messages.
+inline std::int64_t seconds(Instant time) {
+  return std::chrono::duration_cast<std::chrono::seconds>(time).count();
+}
+
 // The state of MasterSession and one handler per event. Sources, master_session*.cpp: the dispatch
 // here; _members (who is here), _watch (time: the silent, the stalled, too few), _work (runs),
-// _merge (merges), _stages (from one stage to the next), _state (save and restore), _end (tests,
-// snapshots, the end).
+// _merge (merges), _stages (from one stage to the next), _store (a store that is away, records
+// of workers that are gone), _state (save and restore), _end (tests, snapshots, the end).
 //
 // What the strategy orders goes through queue_, first in, first out. A merge holds back all behind
 // it until it is done, so a Train always sees the merges ordered before it.
@@ -35,6 +46,8 @@ namespace speedo {
 // Invariant: queue_ and held_ are empty unless phase_ is kTraining.
 // Invariant: while switching_ is not kNo, no Train is queued or held.
 struct MasterSession::Impl {
+  // A last snapshot that cannot be written is tried again after so long.
+  static constexpr std::chrono::seconds kSnapshotRetryInterval{30};
   enum class Phase { kGathering, kTraining, kFinishing, kFinished };
   // From one stage to the next: runs under way are waited for, then the shell's answer.
   enum class Switching { kNo, kDraining, kEntering };
@@ -77,6 +90,7 @@ struct MasterSession::Impl {
     std::optional<Error> error;
     bool test = false;             // at the last iteration, and to be waited for
     bool snapshot = false;
+    bool stopped = false;          // somebody waits for this master to go
   };
 
   Impl(MasterConfig config_in, StrategyFactory make);
@@ -96,7 +110,9 @@ struct MasterSession::Impl {
   void handle(const master_event::SnapshotDone& event);
   void handle(const master_event::SnapshotFailed& event);
   void handle(const master_event::StoreLost& event);
+  void handle(const master_event::StoreBack& event);
   void handle(const master_event::StopRequested& event);
+  void handle(const master_event::SnapshotRequested& event);
   void handle(const master_event::Tick& event);
 
   // Members.
@@ -117,6 +133,11 @@ struct MasterSession::Impl {
   void watch_shortage();
   void give_up_waiting(const std::string& reason);
   void note_waiting();
+
+  // The store.
+  void watch_store();
+  bool is_wanted(WorkerId worker) const;  // a record of a worker that is gone
+  void erase_records_of_gone();
 
   // Runs.
   void tell(const Event& event);          // to the strategy; queues what it orders
@@ -169,6 +190,8 @@ struct MasterSession::Impl {
   }
   void end_if_complete();
   void fail_end(const Error& error);      // keeps the first error
+  void await_room(const Error& error);
+  void retry_snapshot();
 
   std::uint64_t iteration() const { return progress_.iteration; }
   template <class... Args>
@@ -192,7 +215,6 @@ struct MasterSession::Impl {
   std::uint64_t next_merge_ = 0;
 
   std::uint64_t stage_ = 0;               // counted on when stages repeat
-  std::uint64_t stage_start_ = 0;         // its first iteration
   std::uint64_t first_iteration_ = 0;     // of this master
   Switching switching_ = Switching::kNo;
 
@@ -208,11 +230,17 @@ struct MasterSession::Impl {
   PeriodicJob tests_{0};
   PeriodicJob snapshots_;
   Ending ending_;
+  std::string last_failure_;              // why the last worker left that could not work
+  bool snapshot_wanted_ = false;          // at the next point where no merge is under way
+  std::optional<Instant> snapshot_retry_at_;  // the last snapshot could not be written
 
   // Time as this process has been awake: what it slept through did not pass.
   Instant now_{0};
   std::optional<Instant> last_tick_;
   std::optional<Instant> short_since_, short_noted_, alone_since_;
+  std::optional<Instant> store_away_since_, store_noted_;
+  Error store_error_;                     // why it is away
+  std::set<WorkerId> gone_;               // whose records may still be in the store
 };
 
 }  // namespace speedo

@@ -8,10 +8,10 @@ namespace speedo {
 
 namespace {
 
-// Faults of the store that all workers share: the next worker would meet them, too.
+// Faults of the store that all workers share: the next worker would meet them, too. A refusal is
+// none: each worker opens the store with credentials of its own.
 bool is_store_fault(ErrorCode code) {
-  return code == ErrorCode::kFull || code == ErrorCode::kRefused ||
-         code == ErrorCode::kCannotWrite;
+  return code == ErrorCode::kFull || code == ErrorCode::kCannotWrite;
 }
 
 }  // namespace
@@ -29,8 +29,8 @@ void MasterSession::Impl::handle(const master_event::Hello& event) {
   worker.uuid_low = event.message.uuid_low;
   worker.heard = now_;
   out_.emplace_back(master_command::SendWelcome{
-      event.peer, {id.value, config_.store_uri, config_.job, config_.model.high, config_.model.low,
-                   config_.epoch}});
+      event.peer, {id.value, config_.store.text(), config_.job, config_.model.high,
+                   config_.model.low, config_.epoch}});
 }
 
 // A second Hello, on the same connection or of the same process on another, is a new life of the
@@ -97,6 +97,7 @@ void MasterSession::Impl::handle(const master_event::Ready& event) {
     return remove(id, Departure::kExcused);
   }
   worker->ready = true;
+  last_failure_.clear();
   progress_.workers_alive += 1;
   progress_.workers_joined += 1;
   note(false, "worker {} ({}) joined; {} alive", id.value, worker->name,
@@ -115,8 +116,8 @@ void MasterSession::Impl::start_training() {
   if (iteration() >= config_.max_iteration) return;
   phase_ = Phase::kTraining;
   progress_.training = true;
-  note(false, "training starts at iteration {} with {} workers", iteration(),
-       progress_.workers_alive);
+  note(false, "training starts at iteration {} with {}", iteration(),
+       count_workers(progress_.workers_alive));
   if (config_.test_at_start && test_interval() != 0) tests_.request(iteration());
   start_due_jobs();
   begin_stage();
@@ -125,16 +126,24 @@ void MasterSession::Impl::start_training() {
 void MasterSession::Impl::handle(const master_event::Leave& event) {
   const Worker* worker = find(event.peer, event.message.worker);
   if (worker == nullptr) return ignore(event.peer, "leave message");
+  const std::string reason = clip_text(event.message.reason);
   note(event.message.code != 0, "worker {} ({}) left: {}", event.message.worker, worker->name,
-       clip_text(event.message.reason));
+       reason);
   // One that could not reach the store is not to blame.
   const ErrorCode code = error_code_of(event.message.code);
   const bool failed = event.message.code != 0;
+  if (failed && !worker->ready) {
+    last_failure_ = fmt::format("{} could not work: {}", worker->name,
+                                clip_text(event.message.reason));
+  }
   remove(WorkerId{event.message.worker},
          failed && is_transient(code) ? Departure::kExcused : Departure::kFlap);
+  if (failed && phase_ == Phase::kGathering) {
+    note(true, "still waiting for workers: {} of {} are ready", progress_.workers_alive, wanted());
+  }
   if (!failed || !is_store_fault(code) || progress_.workers_alive > 0) return;
-  begin_end({"the last worker could not go on: " + event.message.reason,
-             Error{code, event.message.reason}, false, progress_.training});
+  begin_end({"the last worker could not go on: " + reason, Error{code, reason}, false,
+             progress_.training});
 }
 
 void MasterSession::Impl::handle(const master_event::PeerLost& event) {
@@ -153,6 +162,7 @@ void MasterSession::Impl::remove(WorkerId id, Departure departure) {
   workers_.erase(found);
   peers_.erase(worker.peer);
   leases_.give_back(id);
+  if (worker.ordered) gone_.insert(id);
   const std::string host = host_of(worker.name);
   if (departure == Departure::kFlap && !worker.finished) {
     if (const auto wait = flaps_.gone(host, now_)) {

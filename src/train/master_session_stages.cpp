@@ -20,18 +20,18 @@ std::uint64_t MasterSession::Impl::test_interval() const {
 }
 
 float MasterSession::Impl::rate_scale() const {
-  return lr_scale(schedule(), iteration() - stage_start_,
+  return lr_scale(schedule(), iteration() - progress_.stage_start,
                   std::max<std::uint64_t>(progress_.workers_alive, 1));
 }
 
 bool MasterSession::Impl::stage_over() const {
   const std::uint64_t iterations = schedule().iterations;
-  return iterations != 0 && iteration() - stage_start_ >= iterations;
+  return iterations != 0 && iteration() - progress_.stage_start >= iterations;
 }
 
 void MasterSession::Impl::set_stage(std::uint64_t stage, std::uint64_t start) {
   stage_ = stage;
-  stage_start_ = start;
+  progress_.stage_start = start;
   progress_.stage = stage_index();
   tests_.set_interval(test_interval());
 }

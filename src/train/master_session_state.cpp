@@ -14,7 +14,7 @@ namespace {
 // No counter of a real job comes near it; damaged bytes do.
 constexpr std::uint64_t kCounterMax = std::uint64_t{1} << 62U;
 
-// stage_count is written last: bytes that were cut off lack it.
+// The epoch is written last: bytes that were cut off lack it.
 bool is_sound(const record::Session& state) {
   for (const std::uint64_t counter :
        {state.iteration(), state.stage(), state.data_fresh(), state.next_worker(), state.next_run(),
@@ -27,11 +27,30 @@ bool is_sound(const record::Session& state) {
     if (ordinal < above || ordinal >= state.data_fresh()) return false;
     above = ordinal + 1;
   }
-  return state.has_stage_count() && state.stage_start() <= state.iteration() &&
+  return state.has_epoch() && state.stage_start() <= state.iteration() &&
          std::isfinite(state.staleness_sum()) && state.staleness_sum() >= 0.0;
 }
 
+Result<record::Session> decode(std::string_view bytes) {
+  record::Session state;
+  if (state.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) && is_sound(state)) {
+    return state;
+  }
+  return Error{ErrorCode::kCorrupt,
+               "the saved state of the training session is damaged; resume from another "
+               "checkpoint"};
+}
+
+TrainingId training_of(const record::Session& state) {
+  return {state.training_high(), state.training_low()};
+}
+
 }  // namespace
+
+Result<MasterSession::Origin> MasterSession::origin_of(std::string_view bytes) {
+  SPEEDO_ASSIGN(const record::Session state, decode(bytes));
+  return Origin{training_of(state), state.epoch(), state.iteration()};
+}
 
 std::string MasterSession::Impl::encode_state(const MergeOrder* merged) const {
   std::vector<DataRange> used;
@@ -49,7 +68,7 @@ std::string MasterSession::Impl::encode_state(const MergeOrder* merged) const {
   record::Session state;
   state.set_iteration(iteration() + merges);
   state.set_stage(stage_);
-  state.set_stage_start(stage_start_);
+  state.set_stage_start(progress_.stage_start);
   state.set_strategy(strategy_->save());
   state.set_data_fresh(leases_.fresh());
   for (const std::uint64_t ordinal : leases_.open(used)) state.add_data_open(ordinal);
@@ -63,6 +82,9 @@ std::string MasterSession::Impl::encode_state(const MergeOrder* merged) const {
   state.set_staleness_sum(progress_.staleness_sum + staleness_sum);
   state.set_workers_joined(progress_.workers_joined);
   state.set_stage_count(config_.stages.size());
+  state.set_training_high(config_.training.high);
+  state.set_training_low(config_.training.low);
+  state.set_epoch(config_.epoch);
   return state.SerializeAsString();
 }
 
@@ -70,13 +92,7 @@ std::string MasterSession::Impl::encode_state(const MergeOrder* merged) const {
 Result<void> MasterSession::Impl::restore(std::string_view bytes) {
   SPEEDO_ASSERT(phase_ == Phase::kGathering);
   SPEEDO_ASSERT(workers_.empty());
-  const Error corrupt{ErrorCode::kCorrupt,
-                      "the saved state of the training session is damaged; resume from another "
-                      "checkpoint"};
-  record::Session state;
-  if (!state.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) || !is_sound(state)) {
-    return corrupt;
-  }
+  SPEEDO_ASSIGN(const record::Session state, decode(bytes));
   if (state.stage_count() != config_.stages.size()) {
     return Error{ErrorCode::kMismatch,
                  fmt::format("the saved state is of a job with {} stages, this one has {}; resume "
@@ -91,6 +107,7 @@ Result<void> MasterSession::Impl::restore(std::string_view bytes) {
   if (!over) SPEEDO_TRY(strategy->restore(state.strategy()));
 
   strategy_ = std::move(strategy);
+  config_.training = training_of(state);
   progress_.iteration = first_iteration_ = state.iteration();
   set_stage(number, over ? state.iteration() : state.stage_start());
   leases_ = DataLeases(state.data_fresh(), {state.data_open().begin(), state.data_open().end()});

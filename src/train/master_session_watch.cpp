@@ -8,14 +8,6 @@
 
 namespace speedo {
 
-namespace {
-
-std::int64_t seconds(Instant time) {
-  return std::chrono::duration_cast<std::chrono::seconds>(time).count();
-}
-
-}  // namespace
-
 // Messages that arrived while this process slept are only now being handled: nobody is to blame for
 // that time.
 void MasterSession::Impl::handle(const master_event::Tick& event) {
@@ -28,7 +20,9 @@ void MasterSession::Impl::handle(const master_event::Tick& event) {
     note(false, "this master slept for {} s; that time counts against nobody", seconds(gap));
   }
   watch_workers();
+  watch_store();
   watch_shortage();
+  retry_snapshot();
 }
 
 void MasterSession::Impl::handle(const master_event::Beat& event) {
@@ -93,16 +87,18 @@ void MasterSession::Impl::update_pause() {
   }
   short_since_.reset();
   if (phase_ != Phase::kTraining) return;
-  note(false, "training goes on at iteration {} with {} workers", iteration(),
-       progress_.workers_alive);
+  note(false, "training goes on at iteration {} with {}", iteration(),
+       count_workers(progress_.workers_alive));
   queue_.insert(queue_.begin(), held_.begin(), held_.end());
   held_.clear();
 }
 
-// Without enough workers: says so from time to time, and gives up in the end.
+// Without enough workers: says so from time to time, and gives up in the end. While the store is
+// away workers cannot make themselves ready: that time does not count.
 void MasterSession::Impl::watch_shortage() {
-  if (!short_of_workers()) {
+  if (!short_of_workers() || store_away_since_) {
     short_since_.reset();
+    if (store_away_since_ && alone_since_) alone_since_ = now_;
     return;
   }
   if (!short_since_) short_since_ = short_noted_ = now_;
@@ -112,8 +108,8 @@ void MasterSession::Impl::watch_shortage() {
   const bool gathering = phase_ == Phase::kGathering;
   if (over(gathering ? short_since_ : alone_since_, config_.join_timeout)) {
     return give_up_waiting(
-        fmt::format("{} of {} workers joined within {} s (--timeout); start more workers, or check "
-                    "that they can reach this master",
+        fmt::format("{} of {} workers joined within {} s (--join-timeout); start more workers, or "
+                    "check that they can reach this master",
                     progress_.workers_alive, wanted(), config_.join_timeout.count()));
   }
   if (!gathering && over(short_since_, config_.below_min_timeout)) {
@@ -132,7 +128,10 @@ void MasterSession::Impl::give_up_waiting(const std::string& reason) {
 }
 
 void MasterSession::Impl::note_waiting() {
-  if (phase_ == Phase::kGathering) {
+  if (phase_ == Phase::kGathering && !last_failure_.empty()) {
+    note(true, "waiting for workers: {} of {} are ready; {}", progress_.workers_alive, wanted(),
+         last_failure_);
+  } else if (phase_ == Phase::kGathering) {
     note(false, "waiting for workers: {} of {} are ready", progress_.workers_alive, wanted());
   } else if (progress_.workers_alive == 0) {
     note(true, "no worker is left at iteration {}; waiting for new ones", iteration());

@@ -3,6 +3,8 @@
 #include <future>
 
 #include <speedo/base/assert.hpp>
+#include <speedo/base/limits.hpp>
+#include <speedo/base/pause.hpp>
 
 #include "train/merger_engine.hpp"
 #include "train/merger_thread.hpp"
@@ -24,6 +26,7 @@ class ThreadedMerger : public Merger {
   }
 
   ~ThreadedMerger() override {
+    stop_waiting();
     // What the engine made on the thread ends there.
     thread_.post([this](bool) {
       if (engine_) engine_->close();
@@ -46,7 +49,8 @@ class ThreadedMerger : public Merger {
   void merge(master_command::StartMerge job,
              std::function<void(Result<MergeResult>)> done) override {
     thread_.post([this, job = std::move(job), done = std::move(done)](bool stopping) {
-      done(stopping ? Result<MergeResult>(closing()) : engine_->merge(job));
+      done(stopping ? Result<MergeResult>(closing())
+                    : persist<MergeResult>([&] { return engine_->merge(job); }));
       if (!stopping) engine_->write_checkpoint(!thread_.is_idle());
     });
   }
@@ -54,7 +58,8 @@ class ThreadedMerger : public Merger {
   void enter_stage(std::uint32_t stage, std::string state,
                    std::function<void(Result<Version>)> done) override {
     thread_.post([this, stage, state = std::move(state), done = std::move(done)](bool stopping) {
-      done(stopping ? Result<Version>(closing()) : engine_->enter_stage(stage, state));
+      done(stopping ? Result<Version>(closing())
+                    : persist<Version>([&] { return engine_->enter_stage(stage, state); }));
     });
   }
 
@@ -65,7 +70,20 @@ class ThreadedMerger : public Merger {
     });
   }
 
+  void stop_waiting() override { pause_.end(); }
+
  private:
+  // A failed attempt leaves everything as it was, so the next one is the same.
+  template <class T>
+  Result<T> persist(const std::function<Result<T>()>& attempt) {
+    Result<T> result = attempt();
+    while (!result && is_transient(result.error().code) && pause_.wait(kStoreReturnPoll)) {
+      result = attempt();
+    }
+    return result;
+  }
+
+  RealPause pause_;  // between attempts, as long as a store is waited for
   std::unique_ptr<MergerEngine> engine_;
   MergerThread thread_;  // last: it uses the engine
 };

@@ -1,5 +1,7 @@
 #include "train/merger_crew.hpp"
 
+#include <speedo/base/thread_name.hpp>
+
 namespace speedo {
 
 MergerCrew::MergerCrew(int threads) {
@@ -29,6 +31,7 @@ void MergerCrew::post(std::function<void()> task) {
 }
 
 void MergerCrew::run() {
+  name_thread("merger-crew");
   while (true) {
     std::function<void()> task;
     {

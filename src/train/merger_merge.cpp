@@ -18,11 +18,11 @@
 namespace speedo {
 namespace {
 
-using Parts = MergerPass::Parts;
+using MergedParts = MergerPass::Parts;
 using Fault = std::optional<std::size_t>;
 
 // parts[0] = sum of weight x part, in order.
-Fault sum_parts(Parts parts, std::span<const float> scales) {
+Fault sum_parts(MergedParts parts, std::span<const float> scales) {
   if (scales[0] != 1.0F) {
     if (!merge_scale(scales[0], parts[0])) return 0;
   } else if (!all_finite(parts[0])) {
@@ -152,7 +152,7 @@ Result<MergerEngine::Fault> MergerEngine::merge_deltas(const Party& party, bool 
     scales.push_back(averages ? contribution.weight : contribution.weight / factor);
   }
   const float mean_scale = 1.0F / static_cast<float>(scales.size()) / factor;
-  const auto merge = [&](std::size_t chunk, Parts parts) -> Fault {
+  const auto merge = [&](std::size_t chunk, MergedParts parts) -> Fault {
     const std::span<const float> weights = chunk_of(std::span<const float>(record_), chunk);
     const std::span<float> next = chunk_of(std::span(next_), chunk);
     if (averages) {
@@ -166,7 +166,7 @@ Result<MergerEngine::Fault> MergerEngine::merge_deltas(const Party& party, bool 
     }
     return std::nullopt;
   };
-  const auto merged = [&](std::size_t chunk, Parts) {
+  const auto merged = [&](std::size_t chunk, MergedParts) {
     writer.write(chunk, chunk_of(std::span<const float>(next_), chunk));
   };
   SPEEDO_ASSIGN(const Fault fault, pass_.run(record_.size(), party.readers, merge, merged));
@@ -187,7 +187,7 @@ Result<MergerEngine::Fault> MergerEngine::merge_locals(const Party& party, Recor
     back.push_back(
         store_->write(local_key(config_.epoch, contribution.worker.value), info));
   }
-  const auto merge = [&](std::size_t chunk, Parts parts) -> Fault {
+  const auto merge = [&](std::size_t chunk, MergedParts parts) -> Fault {
     const std::span<const float> centre = chunk_of(std::span<const float>(record_), chunk);
     const std::span<float> next = chunk_of(std::span(next_), chunk);
     for (std::size_t i = 0; i < count; ++i) {
@@ -199,7 +199,7 @@ Result<MergerEngine::Fault> MergerEngine::merge_locals(const Party& party, Recor
     }
     return std::nullopt;
   };
-  const auto merged = [&](std::size_t chunk, Parts) {
+  const auto merged = [&](std::size_t chunk, MergedParts) {
     for (std::size_t i = 0; i < count; ++i) {
       back[i]->write(chunk, chunk_of(std::span<const float>(locals_[i]), chunk));
     }
@@ -220,12 +220,12 @@ Result<MergerEngine::Fault> MergerEngine::merge_gradients(const Party& party,
     scales.push_back(contribution.weight);
   }
   const float mean_scale = 1.0F / static_cast<float>(scales.size());
-  const auto merge = [&](std::size_t, Parts parts) -> Fault {
+  const auto merge = [&](std::size_t, MergedParts parts) -> Fault {
     if (const Fault fault = sum_parts(parts, scales)) return fault;
     if (job.mean && scales.size() > 1) merge_scale(mean_scale, parts[0]);
     return std::nullopt;
   };
-  const auto merged = [&](std::size_t chunk, Parts parts) {
+  const auto merged = [&](std::size_t chunk, MergedParts parts) {
     rule_->stage(chunk * kChunkElements, parts[0]);
   };
   SPEEDO_ASSIGN(const Fault fault, pass_.run(record_.size(), party.readers, merge, merged));

@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include <speedo/base/thread_name.hpp>
+
 namespace speedo {
 namespace {
 
@@ -37,6 +39,7 @@ bool MergerThread::is_idle() {
 }
 
 void MergerThread::run() {
+  name_thread("merger");
   while (true) {
     Job job;
     bool stopping = false;

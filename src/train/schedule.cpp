@@ -13,8 +13,6 @@ namespace {
 // Of easgd: the paper keeps the product of moving rate and workers at 0.9.
 constexpr float kElasticStrength = 0.9F;
 
-Error usage(std::string message) { return {ErrorCode::kUsage, std::move(message)}; }
-
 // NaN is in no range.
 bool within(float value, float low, float high) { return value >= low && value <= high; }
 
@@ -30,8 +28,8 @@ std::string text(float value) {
 // Parameters that the chosen strategy would not read.
 Result<void> check_foreign_parameters(const StrategyOptions& options, std::string_view name) {
   const auto refuse = [&](const char* flag, const char* owner) {
-    return usage(std::string(flag) + " belongs to strategy '" + owner + "', not to '" +
-                 std::string(name) + "': leave it out");
+    return usage_error(std::string(flag) + " belongs to strategy '" + owner + "', not to '" +
+                       std::string(name) + "': leave it out");
   };
   if (options.max_advance != 0 && name != "partial-sync") {
     return refuse("--max-advance", "partial-sync");
@@ -46,46 +44,51 @@ Result<void> check_foreign_parameters(const StrategyOptions& options, std::strin
 }
 
 Result<void> check_numbers(const UpdateSpec& update) {
-  if (update.steps_per_run == 0) return usage("--train 0: a run trains at least one mini-batch");
+  if (update.steps_per_run == 0)
+    return usage_error("--train 0: a run trains at least one mini-batch");
   if (!std::isfinite(update.factor) || update.factor <= 0.0F) {
-    return usage("--factor divides what workers send, so it must be above 0");
+    return usage_error("--factor divides what workers send, so it must be above 0");
   }
-  if (!finite_from(update.skip, 0.0F)) return usage("--skip must be 0 or a positive number");
+  if (!finite_from(update.skip, 0.0F)) return usage_error("--skip must be 0 or a positive number");
   if (update.base_lr && !finite_from(*update.base_lr, 0.0F)) {
-    return usage("--lr must be 0 or a positive number");
+    return usage_error("--lr must be 0 or a positive number");
   }
   if (update.momentum && !(within(*update.momentum, 0.0F, 1.0F) && *update.momentum < 1.0F)) {
-    return usage("--momentum must be at least 0 and below 1");
+    return usage_error("--momentum must be at least 0 and below 1");
   }
   if (update.weight_decay && !finite_from(*update.weight_decay, 0.0F)) {
-    return usage("--weight-decay must be 0 or a positive number");
+    return usage_error("--weight-decay must be 0 or a positive number");
   }
   return {};
 }
 
 Result<void> check_elastic(const UpdateSpec& update, const StrategyEntry& entry) {
   if (!within(update.moving_rate, 0.0F, 1.0F)) {
-    return usage("--moving-rate " + text(update.moving_rate) +
-                 " is not in [0, 1]: it is the part of its distance that a worker and the centre "
-                 "move towards each other");
+    return usage_error(
+        "--moving-rate " + text(update.moving_rate) +
+        " is not in [0, 1]: it is the part of its distance that a worker and the centre "
+        "move towards each other");
   }
   if (is_elastic(entry.update.kind) && !is_elastic(update.kind)) {
-    return usage("strategy '" + std::string(entry.name) +
-                 "' is elastic averaging, which sends neither deltas nor gradients: use '" +
-                 (entry.rounds ? "sync" : "async") + "' for those");
+    return usage_error("strategy '" + std::string(entry.name) +
+                       "' is elastic averaging, which sends neither deltas nor gradients: use '" +
+                       (entry.rounds ? "sync" : "async") + "' for those");
   }
   if (!is_elastic(update.kind)) {
     if (update.moving_rate == 0.0F) return {};
-    return usage("--moving-rate is of elastic averaging, which --gradient-only and averaged deltas "
-                 "exclude: leave one of them out");
+    return usage_error(
+        "--moving-rate is of elastic averaging, which --gradient-only and averaged deltas "
+        "exclude: leave one of them out");
   }
   if (update.factor != 1.0F || update.skip != 0.0F) {
-    return usage("--factor and --skip change deltas, and elastic averaging sends none: leave them "
-                 "out, or choose another --moving-rate");
+    return usage_error(
+        "--factor and --skip change deltas, and elastic averaging sends none: leave them "
+        "out, or choose another --moving-rate");
   }
   if (update.updater != UpdaterState::kKeep) {
-    return usage("elastic workers keep weights and momentum of their own, so averaging or "
-                 "resetting the updaters contradicts --moving-rate");
+    return usage_error(
+        "elastic workers keep weights and momentum of their own, so averaging or "
+        "resetting the updaters contradicts --moving-rate");
   }
   return {};
 }
@@ -93,17 +96,19 @@ Result<void> check_elastic(const UpdateSpec& update, const StrategyEntry& entry)
 Result<void> check_gradients(const UpdateSpec& update, const StrategyEntry& entry) {
   if (update.kind != UpdateKind::kGradientOnly) return {};
   if (update.updater != UpdaterState::kKeep || entry.update.updater == UpdaterState::kAverage) {
-    return usage("--gradient-only leaves the updater with the master, so workers have none to "
-                 "average or to reset: use strategy sync, without --save-updater");
+    return usage_error(
+        "--gradient-only leaves the updater with the master, so workers have none to "
+        "average or to reset: use strategy sync, without --save-updater");
   }
   if (update.steps_per_run > 1) {
-    return usage("--gradient-only sends the gradient of one iteration, so --train " +
-                 std::to_string(update.steps_per_run) +
-                 " contradicts it (use --batch for larger batches)");
+    return usage_error("--gradient-only sends the gradient of one iteration, so --train " +
+                       std::to_string(update.steps_per_run) +
+                       " contradicts it (use --batch for larger batches)");
   }
   if (update.factor != 1.0F || update.skip != 0.0F) {
-    return usage("--factor and --skip change deltas, and --gradient-only sends none: leave them "
-                 "out");
+    return usage_error(
+        "--factor and --skip change deltas, and --gradient-only sends none: leave them "
+        "out");
   }
   return {};
 }
@@ -111,48 +116,58 @@ Result<void> check_gradients(const UpdateSpec& update, const StrategyEntry& entr
 Result<void> check_updaters(const UpdateSpec& update, const StrategyEntry& entry) {
   if (update.updater == UpdaterState::kKeep) return {};
   if (!entry.rounds) {
-    return usage("updaters are averaged or reset where all workers meet in rounds, and strategy '" +
-                 std::string(entry.name) + "' has none: use averaging or sync");
+    return usage_error(
+        "updaters are averaged or reset where all workers meet in rounds, and strategy '" +
+        std::string(entry.name) + "' has none: use averaging or sync");
   }
-  if (update.updater == UpdaterState::kAverage &&
-      (update.factor != 1.0F || update.skip != 0.0F)) {
-    return usage("--factor and --skip would change the averaged updaters like weights: leave them "
-                 "out, or do not average the updaters");
+  if (update.updater == UpdaterState::kAverage && (update.factor != 1.0F || update.skip != 0.0F)) {
+    return usage_error(
+        "--factor and --skip would change the averaged updaters like weights: leave them "
+        "out, or do not average the updaters");
   }
   return {};
 }
 
 Result<void> check_weights(const Schedule& schedule, const StrategyEntry& entry) {
   if (schedule.weight_by_staleness && entry.rounds) {
-    return usage("--staleness-weight means nothing with strategy '" + std::string(entry.name) +
-                 "': in rounds nothing is stale, every weight is 1");
+    return usage_error("--staleness-weight means nothing with strategy '" +
+                       std::string(entry.name) +
+                       "': in rounds nothing is stale, every weight is 1");
   }
   if (schedule.lr_scaling == LrScaling::kNone) {
     if (schedule.lr_warmup == 0) return {};
-    return usage("--lr-warmup leads to the scale of --lr-scaling, and none is given: leave it out, "
-                 "or give --lr-scaling linear or sqrt");
+    return usage_error(
+        "--lr-warmup leads to the scale of --lr-scaling, and none is given: leave it out, "
+        "or give --lr-scaling linear or sqrt");
   }
   if (!entry.rounds) {
-    return usage("--lr-scaling follows the number of workers whose work makes one iteration, and "
-                 "with strategy '" +
-                 std::string(entry.name) + "' that is not all: use sync or averaging");
+    return usage_error(
+        "--lr-scaling follows the number of workers whose work makes one iteration, and "
+        "with strategy '" +
+        std::string(entry.name) + "' that is not all: use sync or averaging");
   }
   if (is_elastic(schedule.update.kind)) {
-    return usage("--lr-scaling makes up for a mean over workers, and elastic averaging takes none: "
-                 "leave it out");
+    return usage_error(
+        "--lr-scaling makes up for a mean over workers, and elastic averaging takes none: "
+        "leave it out");
   }
   return {};
 }
 
 }  // namespace
 
+std::vector<UpdateSpec> updates_of(const std::vector<Schedule>& stages) {
+  std::vector<UpdateSpec> updates;
+  for (const Schedule& stage : stages) updates.push_back(stage.update);
+  return updates;
+}
+
 UpdateSpec default_update(const StrategyOptions& strategy, std::uint64_t workers) {
   const StrategyEntry* entry = find_strategy(strategy.name);
   if (entry == nullptr) return {};
   UpdateSpec update = entry->update;
   if (is_elastic(update.kind)) {
-    update.moving_rate =
-        kElasticStrength / static_cast<float>(std::max<std::uint64_t>(workers, 1));
+    update.moving_rate = kElasticStrength / static_cast<float>(std::max<std::uint64_t>(workers, 1));
   }
   return update;
 }

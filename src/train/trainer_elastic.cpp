@@ -21,20 +21,20 @@
 namespace speedo {
 namespace {
 
-using Parts = WorkerUpdate::Parts;
+using WorkerParts = WorkerUpdate::Parts;
 
 // Keeps x from run to run; begins it at the master's weights.
 class ElasticUpdate : public WorkerUpdate {
  public:
-  explicit ElasticUpdate(const Parts& parts) : parts_(parts) {}
+  explicit ElasticUpdate(const WorkerParts& parts) : parts_(parts) {}
 
   Result<std::uint64_t> begin(const TrainMessage& order) override {
     const std::optional<std::uint64_t> contributed = std::exchange(contributed_, std::nullopt);
     if (!has_weights_) return begin_at_centre(order);
     if (contributed && order.merged_run == *contributed) {
       has_weights_ = false;  // Should the step fail.
-      SPEEDO_ASSIGN(has_weights_, take_step(*contributed,
-                                            std::bit_cast<float>(order.merged_weight_bits)));
+      SPEEDO_ASSIGN(has_weights_,
+                    take_step(*contributed, std::bit_cast<float>(order.merged_weight_bits)));
       if (!has_weights_) return begin_at_centre(order);
     }
     return order.version;
@@ -46,7 +46,7 @@ class ElasticUpdate : public WorkerUpdate {
   // The worker's half of the step of a run that was merged with `weight`. False: x is not known any
   // more.
   virtual Result<bool> take_step(std::uint64_t run, float weight) = 0;
-  const Parts& parts() const { return parts_; }
+  const WorkerParts& parts() const { return parts_; }
   void contributed(std::uint64_t run) { contributed_ = run; }
   std::uint64_t epoch() const { return epoch_; }
 
@@ -61,7 +61,7 @@ class ElasticUpdate : public WorkerUpdate {
     return info.version;
   }
 
-  const Parts parts_;
+  const WorkerParts parts_;
   bool has_weights_ = false;
   std::optional<std::uint64_t> contributed_;  // run that may have been merged
   std::uint64_t epoch_ = 0;                   // of the master
@@ -69,7 +69,7 @@ class ElasticUpdate : public WorkerUpdate {
 
 class WorkerSideUpdate : public ElasticUpdate {
  public:
-  WorkerSideUpdate(const Parts& parts, float rate) : ElasticUpdate(parts), rate_(rate) {
+  WorkerSideUpdate(const WorkerParts& parts, float rate) : ElasticUpdate(parts), rate_(rate) {
     if (!parts.host.is_direct()) memory_.resize(parts.count());
   }
 
@@ -80,9 +80,8 @@ class WorkerSideUpdate : public ElasticUpdate {
       elastic_part(e, rate_, x, e);
       return e;
     };
-    SPEEDO_ASSIGN(const RecordInfo centre,
-                  parts().exchange.contribute_on_weights(order.run, order.version, elastic(),
-                                                         form));
+    SPEEDO_ASSIGN(const RecordInfo centre, parts().exchange.contribute_on_weights(
+                                               order.run, order.version, elastic(), form));
     contributed(order.run);
     return centre.version;
   }
@@ -126,13 +125,14 @@ class MasterSideUpdate : public ElasticUpdate {
     Net& net = parts().net;
     const std::string key = local_key(epoch(), parts().exchange.worker().value);
     auto info = parts().exchange.read(key, parts().host.landing(net.gradients()));
-    const bool is_its = info && info->version == run &&
-                        info->worker == parts().exchange.worker().value;
+    const bool is_its =
+        info && info->version == run && info->worker == parts().exchange.worker().value;
     if (!info && is_transient(info.error().code)) return info.error();
     if (!is_its) {
-      SPEEDO_WARN("the store has lost this worker's own weights of run {}: it begins again at the "
-                  "master's",
-                  run);
+      SPEEDO_WARN(
+          "the store has lost this worker's own weights of run {}: it begins again at the "
+          "master's",
+          run);
       return false;
     }
     parts().host.land(net.gradients());
@@ -143,7 +143,8 @@ class MasterSideUpdate : public ElasticUpdate {
 
 }  // namespace
 
-std::unique_ptr<WorkerUpdate> make_elastic_update(const UpdateSpec& spec, const Parts& parts) {
+std::unique_ptr<WorkerUpdate> make_elastic_update(const UpdateSpec& spec,
+                                                  const WorkerParts& parts) {
   SPEEDO_ASSERT(parts.rule != nullptr);
   if (spec.kind == UpdateKind::kElasticMaster) return std::make_unique<MasterSideUpdate>(parts);
   return std::make_unique<WorkerSideUpdate>(parts, spec.moving_rate);

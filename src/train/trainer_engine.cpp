@@ -85,6 +85,7 @@ Result<void> TrainerEngine::build(const TrainerParts& parts) {
   for (const UpdateSpec& stage : life_.job.stages) {
     SPEEDO_TRY(UpdateRule::history_count(solver_of(solver_, stage)));
   }
+  if (parts.choose_kernels) SPEEDO_TRY(parts.choose_kernels(life_.job));
   SPEEDO_ASSIGN(backend_, parts.make_backend());
   feeds_ = parts.make_feeds();
   const SolverOptions options{.backend = backend_.get(),
@@ -112,6 +113,7 @@ bool TrainerEngine::begin_life(const Life& life) {
   const bool fits = job.solver_text == life_.job.solver_text && job.base == life_.job.base &&
                     job.stages == life_.job.stages &&
                     job.offset_shards == life_.job.offset_shards &&
+                    job.deterministic == life_.job.deterministic &&
                     start_fraction(life) == start_fraction(life_);
   if (!fits) return false;
   life_ = life;

@@ -81,7 +81,7 @@ void WorkerSession::Impl::back_off(const std::string& reason) {
   constexpr unsigned kDoublingsMax = 16;
   const Instant whole =
       std::min<Instant>(kReconnectFirst * (1U << std::min(attempts_, kDoublingsMax)),
-                        admitted_ ? kReconnectLost : kReconnectMax);
+                        epoch_ ? kReconnectLost : kReconnectMax);
   const auto half = static_cast<std::uint64_t>(whole.count()) / 2;
   const Instant wait{static_cast<Instant::rep>(half + random_.below(half + 1))};
   attempts_ += 1;
@@ -89,6 +89,22 @@ void WorkerSession::Impl::back_off(const std::string& reason) {
   state_ = State::kBackingOff;
   note(true, "{}; attempt {} to reach the master at {} in {:.1f} s", last_failure_, attempts_ + 1,
        config_.master, std::chrono::duration<double>(wait).count());
+  look_for_end();
+}
+
+// The master may have ended while this worker was away.
+void WorkerSession::Impl::look_for_end() {
+  if (!epoch_ || looking_for_end_) return;
+  looking_for_end_ = true;
+  out_.emplace_back(worker_command::LookForEnd{*epoch_});
+}
+
+void WorkerSession::Impl::handle(const worker_event::EndLookedFor& event) {
+  SPEEDO_ASSERT(looking_for_end_);
+  looking_for_end_ = false;
+  if (!event.job_is_over || greeted()) return;
+  note(false, "the store says that the job is over");
+  exit(std::nullopt);
 }
 
 void WorkerSession::Impl::handle(const worker_event::Connected& /*event*/) {
@@ -116,7 +132,7 @@ void WorkerSession::Impl::handle(const worker_event::Welcome& event) {
   if (!greeted() || (id_ && id <= *id_)) return;
   end_life();
   id_ = id;
-  admitted_ = true;
+  epoch_ = event.message.epoch;
   beaten_at_ = now_;
   state_ = State::kPreparing;
   preparations_ += 1;

@@ -41,6 +41,7 @@ struct WorkerSession::Impl {
   void handle(const worker_event::RunFailed& event);
   void handle(const worker_event::Stop& event);
   void handle(const worker_event::StopRequested& event);
+  void handle(const worker_event::EndLookedFor& event);
   void handle(const worker_event::Tick& event);
 
   bool greeted() const {
@@ -48,6 +49,7 @@ struct WorkerSession::Impl {
   }
   void connect();
   void back_off(const std::string& reason);
+  void look_for_end();
   void check_connect_timeout();
   void check_answers();
   void beat(std::uint64_t progress);
@@ -77,7 +79,8 @@ struct WorkerSession::Impl {
   std::string last_failure_;
   unsigned attempts_ = 0;                // since the last run that went well
 
-  bool admitted_ = false;                // once, by any master
+  std::optional<std::uint64_t> epoch_;   // of the last master that admitted this worker
+  bool looking_for_end_ = false;         // LookForEnd is not answered yet
   std::optional<WorkerId> id_;
   Digest model_;                         // that was prepared in this life
   unsigned preparations_ = 0;            // PrepareJob commands not answered yet

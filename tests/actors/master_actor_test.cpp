@@ -1,117 +1,23 @@
-// The master actor with its real session and schedule; peers and work are the test's.
+// What the master actor makes of messages, of its session's commands and of time.
 #include "actors/master_actor.hpp"
 
-#include <bit>
 #include <cmath>
-#include <thread>
 #include <utility>
 
 #include "support/catch.hpp"
 
-#include <speedo/base/clock.hpp>
 #include <speedo/base/limits.hpp>
 
-#include "support.hpp"
+#include "master_under_test.hpp"
 
 namespace speedo {
 namespace {
 
-constexpr Digest kModel{11, 22};
-
-struct Master {
-  explicit Master(const std::string& schedule = "async", MasterConfig config = defaults()) {
-    config.stages.front().strategy.name = schedule;
-    session.emplace(std::move(config));
-    actor = quiet.system.spawn<MasterActor>(MasterActorHooks{
-        .poll_stop = [this] { return stop; },
-        .on_progress = [this](
-                           const MasterProgress&,
-                           const std::vector<TestScores>* scores) { reports += scores != nullptr; },
-        .on_end =
-            [this](std::optional<Error> error) {
-              ended = true;
-              failure = std::move(error);
-            }});
-  }
-  ~Master() { caf::anon_send_exit(actor, caf::exit_reason::kill); quiet.run(); }
-
-  static MasterConfig defaults() {
-    MasterConfig config;
-    config.max_iteration = 4;
-    config.model = kModel;
-    config.store_uri = "127.0.0.1:1";
-    config.job = "job";
-    return config;
-  }
-
-  void begin(Instant reachable_until = Instant{0}) {
-    caf::anon_send(actor, BeginMessage{&*session, &work, reachable_until});
-    quiet.run();
-  }
-  // What the outside says while the master works.
-  void notice(MasterEvent event) {
-    caf::anon_send(actor, MasterNotice{std::move(event), {}});
-    quiet.run();
-  }
-  // Lets real time pass until `done`, as actor and session read the real clock.
-  template <class Done>
-  bool wait_for(Done done) {
-    const Instant start = steady_clock().now();
-    while (!done() && steady_clock().now() - start < std::chrono::seconds{10}) {
-      std::this_thread::sleep_for(std::chrono::milliseconds{20});
-      quiet.pass(kTickInterval);
-    }
-    return done();
-  }
-  // Answers the only merge that waits.
-  void merged(std::uint64_t version) {
-    REQUIRE(work.merges.size() == 1);
-    const auto order = std::move(work.merges.front());
-    work.merges.clear();
-    order.done(MergeResult{.version = Version{version}, .rejected = {}});
-    quiet.run();
-  }
-  void snapshot_done() {
-    REQUIRE(work.snapshots.size() == 1);
-    const auto order = std::move(work.snapshots.front());
-    work.snapshots.clear();
-    order.done({});
-    quiet.run();
-  }
-
-  test::QuietSystem quiet;
-  test::ScriptedMasterWork work;
-  std::optional<MasterSession> session;
-  caf::actor actor;
-  std::optional<std::string> stop;
-  int reports = 0;
-  bool ended = false;
-  std::optional<Error> failure;
-};
-
-// A peer that was admitted and is ready; gives its worker number.
-std::uint64_t join(Master& master, test::Peer& peer) {
-  peer.tell(master.actor, HelloMessage{.name = "h/1/0", .device = "cpu"});
-  const auto welcome = peer.take<WelcomeMessage>();
-  REQUIRE(welcome);
-  CHECK(welcome->store == "127.0.0.1:1");
-  peer.tell(master.actor, ReadyMessage{welcome->worker, kModel.high, kModel.low});
-  return welcome->worker;
-}
-
-TrainMessage take_train(test::Peer& peer) {
-  const auto order = peer.take<TrainMessage>();
-  REQUIRE(order);
-  return *order;
-}
-
-TrainedMessage report(std::uint64_t worker, const TrainMessage& order, float loss = 0.5F) {
-  return {.worker = worker,
-          .run = order.run,
-          .loss_bits = std::bit_cast<std::uint32_t>(loss),
-          .base_version = order.version,
-          .samples = 8};
-}
+using test::join;
+using test::kModel;
+using test::Master;
+using test::report;
+using test::take_train;
 
 }  // namespace
 
@@ -139,10 +45,10 @@ TEST_CASE("a run, its merge, the next run, the end with a snapshot") {
   }
   REQUIRE(peer.take<StopMessage>());
   master.snapshot_done();
-  CHECK_FALSE(master.ended);  // The worker has yet to go.
+  CHECK_FALSE(master.end.over());  // The worker has yet to go.
   peer.die();
-  CHECK(master.ended);
-  CHECK_FALSE(master.failure);
+  REQUIRE(master.end.over());
+  CHECK_FALSE(master.end.wait());
   CHECK(master.session->progress().merges == 4);
 }
 
@@ -156,7 +62,8 @@ TEST_CASE("the end does not wait for ever for a worker that does not go") {
   const std::uint64_t worker = join(master, peer);
   peer.tell(master.actor, report(worker, take_train(peer)));
   master.merged(1);
-  CHECK(master.wait_for([&] { return master.ended; }));
+  REQUIRE(master.ends());
+  CHECK_FALSE(master.end.wait());
 }
 
 TEST_CASE("another protocol and another model are refused with a reason") {
@@ -262,8 +169,8 @@ TEST_CASE("a request to stop ends training with a snapshot, and breaks tests off
   REQUIRE(peer.take<StopMessage>());
   master.snapshot_done();
   peer.die();
-  CHECK(master.ended);
-  CHECK_FALSE(master.failure);
+  REQUIRE(master.end.over());
+  CHECK_FALSE(master.end.wait());
 }
 
 TEST_CASE("a merge that fails ends training with its error") {
@@ -282,9 +189,10 @@ TEST_CASE("a merge that fails ends training with its error") {
   REQUIRE(refused);
   CHECK(error_code_of(refused->code) == ErrorCode::kUnavailable);
   CHECK_FALSE(peer.take<StopMessage>());
-  REQUIRE(master.wait_for([&] { return master.ended; }));
-  REQUIRE(master.failure);
-  CHECK(master.failure->code == ErrorCode::kUnavailable);
+  REQUIRE(master.ends());
+  const auto failure = master.end.wait();
+  REQUIRE(failure);
+  CHECK(failure->code == ErrorCode::kUnavailable);
 }
 
 TEST_CASE("test scores reach the progress hook, with the tested iteration") {
@@ -311,15 +219,15 @@ TEST_CASE("a worker that is silent too long is put out, and what it sends then c
   test::Peer silent(master.quiet), talking(master.quiet);
   const std::uint64_t a = join(master, silent), b = join(master, talking);
   const TrainMessage lost = take_train(silent), kept = take_train(talking);
-  const Instant start = steady_clock().now();
+  const Instant start = master.now();
   std::uint64_t progress = 0;
-  REQUIRE(master.wait_for([&] {
+  REQUIRE(master.quiet.pass_until([&] {
     talking.tell(master.actor, BeatMessage{b, kept.run, ++progress});
     return master.session->progress().workers_alive == 1;
   }));
-  const Instant took = steady_clock().now() - start;
+  const Instant took = master.now() - start;
   CHECK(took >= config.worker_timeout);
-  CHECK(took < config.worker_timeout + std::chrono::milliseconds{1000});
+  CHECK(took <= config.worker_timeout + 2 * kTickInterval);
   const auto refused = silent.take<RefusedMessage>();
   REQUIRE(refused);
   CHECK(error_code_of(refused->code) == ErrorCode::kTimeout);
@@ -332,7 +240,7 @@ TEST_CASE("a worker that is silent too long is put out, and what it sends then c
 
 TEST_CASE("a master whose job was taken over ends, and sends its workers to the other one") {
   Master master;
-  master.begin(steady_clock().now() + std::chrono::hours{1});
+  master.begin(master.now() + std::chrono::hours{1});
   test::Peer peer(master.quiet), late(master.quiet);
   join(master, peer);
   master.notice(master_event::StoreLost{{ErrorCode::kSuperseded, "h/2 has the job"}});
@@ -341,14 +249,15 @@ TEST_CASE("a master whose job was taken over ends, and sends its workers to the 
   CHECK(error_code_of(refused->code) == ErrorCode::kUnavailable);
   CHECK(master.work.snapshots.empty());
   late.tell(master.actor, HelloMessage{.name = "h/2/0", .device = "cpu"});
-  if (const auto answer = late.take<RefusedMessage>()) {
-    CHECK(error_code_of(answer->code) == ErrorCode::kUnavailable);
-  }
+  const auto answer = late.take<RefusedMessage>();
+  REQUIRE(answer);
+  CHECK(error_code_of(answer->code) == ErrorCode::kUnavailable);
   CHECK_FALSE(late.take<StopMessage>());
   late.die();
-  REQUIRE(master.wait_for([&] { return master.ended; }));
-  REQUIRE(master.failure);
-  CHECK(master.failure->code == ErrorCode::kSuperseded);
+  REQUIRE(master.ends());
+  const auto failure = master.end.wait();
+  REQUIRE(failure);
+  CHECK(failure->code == ErrorCode::kSuperseded);
 }
 
 TEST_CASE("a resumed master whose job is over stays until its workers have heard it") {
@@ -356,15 +265,15 @@ TEST_CASE("a resumed master whose job is over stays until its workers have heard
   config.start_iteration = config.max_iteration;
   config.snapshot_at_end = false;
   Master master("async", config);
-  master.begin(steady_clock().now() + std::chrono::milliseconds{500});
-  CHECK_FALSE(master.ended);
+  master.begin(master.now() + std::chrono::milliseconds{500});
+  CHECK_FALSE(master.end.over());
   test::Peer late(master.quiet);
   late.tell(master.actor, HelloMessage{.name = "h/1/0", .device = "cpu"});
   REQUIRE(late.take<StopMessage>());
   late.die();
-  CHECK_FALSE(master.ended);  // There may be more.
-  REQUIRE(master.wait_for([&] { return master.ended; }));
-  CHECK_FALSE(master.failure);
+  CHECK_FALSE(master.end.over());  // There may be more.
+  REQUIRE(master.ends());
+  CHECK_FALSE(master.end.wait());
 }
 
 TEST_CASE("between stages the master's work makes ready for the next one") {
@@ -410,9 +319,10 @@ TEST_CASE("a stage that cannot be entered ends training with its error") {
   master.quiet.run();
   if (!master.work.snapshots.empty()) master.snapshot_done();
   peer.die();
-  REQUIRE(master.wait_for([&] { return master.ended; }));
-  REQUIRE(master.failure);
-  CHECK(master.failure->code == ErrorCode::kUnavailable);
+  REQUIRE(master.ends());
+  const auto failure = master.end.wait();
+  REQUIRE(failure);
+  CHECK(failure->code == ErrorCode::kUnavailable);
 }
 
 }  // namespace speedo

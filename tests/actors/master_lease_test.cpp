@@ -1,17 +1,24 @@
-// Who is master, on a store in memory.
+// Who is master, on a store in memory, in a time that only passes when somebody waits.
 #include "actors/master_lease.hpp"
 
 #include <atomic>
+#include <functional>
 #include <future>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
 
 #include "support/catch.hpp"
 
-#include <speedo/base/clock.hpp>
 #include <speedo/base/limits.hpp>
 
 #include "actors/process_name.hpp"
 #include "store/chunked_store.hpp"
 #include "store/memory_key_value.hpp"
+#include "support/manual_clock.hpp"
+
+#include "driven_pause.hpp"
 
 namespace speedo {
 namespace {
@@ -23,12 +30,30 @@ MasterClaim claim_of(const std::string& holder) {
   return claim;
 }
 
+// A map whose next request fails as no store may: by throwing.
+class BrokenKeyValue : public MemoryKeyValue {
+ public:
+  using MemoryKeyValue::MemoryKeyValue;
+  void submit(KvPtr operation) override {
+    if (breaks.exchange(false)) throw std::bad_alloc();
+    MemoryKeyValue::submit(std::move(operation));
+  }
+  std::atomic<bool> breaks{false};
+};
+
+// A job's store and those who claim it; time passes only by their waiting.
 struct Job {
   std::shared_ptr<ParameterStore> open() const {
     return std::make_shared<ChunkedStore>(memory, "job");
   }
-  Result<std::unique_ptr<MasterLease>> claim(bool take_over = false) const {
-    return MasterLease::claim(open(), {.job = "job", .take_over = take_over, .poll_stop = {}});
+  std::shared_ptr<Pause> leaping(std::function<void()> meanwhile = [] {}) {
+    return std::make_shared<test::LeapingPause>(clock, std::move(meanwhile));
+  }
+  Result<std::unique_ptr<MasterLease>> claim(std::shared_ptr<Pause> pause, bool take_over = false) {
+    return MasterLease::claim(open(), {.job = "job",
+                                       .take_over = take_over,
+                                       .poll_stop = {},
+                                       .pause = std::move(pause)});
   }
   // A master that claims once and is never heard of again.
   std::uint64_t claimed_by(const std::string& holder) const {
@@ -37,76 +62,86 @@ struct Job {
     REQUIRE(answer->granted);
     return answer->epoch;
   }
-  std::shared_ptr<MemoryKeyValue> memory = std::make_shared<MemoryKeyValue>();
-};
+  Instant waited() const { return clock.now() - start; }
 
-Instant now() { return steady_clock().now(); }
+  test::ManualClock clock;
+  const Instant start = clock.now();
+  std::shared_ptr<BrokenKeyValue> memory = std::make_shared<BrokenKeyValue>(clock);
+};
 
 }  // namespace
 
 TEST_CASE("a lease that is given up can be claimed at once, with a higher epoch") {
-  const Job job;
+  Job job;
   std::uint64_t last = 0;
-  const Instant start = now();
   for (int i = 0; i < 3; ++i) {
-    const auto lease = job.claim();
+    const auto lease = job.claim(job.leaping());
     REQUIRE(lease);
     CHECK((*lease)->epoch() > last);
     last = (*lease)->epoch();
   }
-  CHECK(now() - start < kLeaseRenewal);
+  CHECK(job.waited() == Instant{0});
 }
 
 TEST_CASE("a master that lives keeps the job, and is named to the other one") {
-  const Job job;
-  const auto first = job.claim();
+  Job job;
+  const auto pause = std::make_shared<test::DrivenPause>();
+  const auto first = job.claim(pause);
   REQUIRE(first);
   std::atomic<bool> lost{false};
   (*first)->keep([&](const Error&) { lost = true; });
-  const Instant start = now();
-  const auto second = job.claim();
+  Instant renewed = job.clock.now();
+  const auto second = job.claim(job.leaping([&] {
+    if (job.clock.now() - renewed < kLeaseRenewal) return;
+    renewed = job.clock.now();
+    pause->pass_to_next();
+  }));
   REQUIRE_FALSE(second);
   CHECK(second.error().code == ErrorCode::kSuperseded);
   CHECK(second.error().message.find(readable(process_name())) != std::string::npos);
-  CHECK(now() - start < kLeaseTime);  // A renewal tells; the end need not be waited for.
-  std::this_thread::sleep_for(3 * kLeaseRenewal);
+  // A renewal tells; the end need not be waited for.
+  CHECK(job.waited() <= kLeaseRenewal + kTickInterval);
+  for (int i = 0; i < 3; ++i) {
+    job.clock.advance(kLeaseRenewal);
+    pause->pass_to_next();
+  }
   CHECK_FALSE(lost);
+  CHECK_FALSE(job.open()->claim_master(claim_of("x"))->granted);
 }
 
 TEST_CASE("a master that is silent elsewhere is replaced at the end of its lease") {
-  const Job job;
+  Job job;
   const std::uint64_t epoch = job.claimed_by("elsewhere/1 2 3/4");
-  const Instant start = now();
-  const auto lease = job.claim();
+  const auto lease = job.claim(job.leaping());
   REQUIRE(lease);
   CHECK((*lease)->epoch() > epoch);
-  CHECK(now() - start >= kLeaseTime - std::chrono::milliseconds{300});
-  CHECK(now() - start < kLeaseTime + std::chrono::milliseconds{500});
+  CHECK(job.waited() >= kLeaseTime);
+  CHECK(job.waited() <= kLeaseTime + kTickInterval);
 }
 
 TEST_CASE("a dead process of this machine is replaced at once") {
-  const Job job;
+  Job job;
   std::string name = process_name();
   const std::size_t begin = name.find(' ') + 1;
   name.replace(begin, name.find(' ', begin) - begin, "1");  // This number's former owner.
   const std::uint64_t epoch = job.claimed_by(name);
-  const Instant start = now();
-  const auto lease = job.claim();
+  const auto lease = job.claim(job.leaping());
   REQUIRE(lease);
   CHECK((*lease)->epoch() > epoch);
-  CHECK(now() - start < kTickInterval);
+  CHECK(job.waited() == Instant{0});
 }
 
 TEST_CASE("a master that is taken over from hears it at its next renewal, and does not release") {
-  const Job job;
-  auto old = job.claim();
+  Job job;
+  const auto pause = std::make_shared<test::DrivenPause>();
+  auto old = job.claim(pause);
   REQUIRE(old);
   std::promise<Error> lost;
   (*old)->keep([&](Error error) { lost.set_value(std::move(error)); });
-  auto successor = job.claim(true);
+  auto successor = job.claim(job.leaping(), true);
   REQUIRE(successor);
   auto heard = lost.get_future();
-  REQUIRE(heard.wait_for(3 * kLeaseRenewal) == std::future_status::ready);
+  pause->pass();
   CHECK(heard.get().code == ErrorCode::kSuperseded);
   old = Error{};  // The old one goes ...
   const auto third = job.open()->claim_master(claim_of("x"));
@@ -114,15 +149,32 @@ TEST_CASE("a master that is taken over from hears it at its next renewal, and do
   CHECK_FALSE(third->granted);  // ... and the job is still the successor's.
 }
 
+TEST_CASE("a lease whose thread breaks says so, and is given back in the end") {
+  Job job;
+  const auto pause = std::make_shared<test::DrivenPause>();
+  auto lease = job.claim(pause);
+  REQUIRE(lease);
+  std::promise<Error> lost;
+  (*lease)->keep([&](Error error) { lost.set_value(std::move(error)); });
+  job.memory->breaks = true;
+  pause->pass();
+  const Error heard = lost.get_future().get();
+  CHECK(heard.code == ErrorCode::kInternal);
+  CHECK(heard.message.find("'job'") != std::string::npos);
+  lease = Error{};
+  CHECK(job.open()->claim_master(claim_of("x"))->granted);
+}
+
 TEST_CASE("whoever waits for a lease can be told to stop") {
-  const Job job;
+  Job job;
   job.claimed_by("elsewhere/1 2 3/4");
-  const Instant start = now();
-  const auto lease = MasterLease::claim(
-      job.open(), {.job = "job", .take_over = false, .poll_stop = [] { return "asked to"; }});
+  const auto lease = MasterLease::claim(job.open(), {.job = "job",
+                                                     .take_over = false,
+                                                     .poll_stop = [] { return "asked to"; },
+                                                     .pause = job.leaping()});
   REQUIRE_FALSE(lease);
   CHECK(lease.error().code == ErrorCode::kUnavailable);
-  CHECK(now() - start < kLeaseRenewal);
+  CHECK(job.waited() <= kTickInterval);
 }
 
 }  // namespace speedo

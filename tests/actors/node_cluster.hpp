@@ -29,12 +29,16 @@ inline constexpr const char* kSolver = R"(
 class StopSwitch {
  public:
   void set() { on_ = true; }
-  std::optional<std::string> poll() const {
+  std::optional<std::string> poll() {
+    polls_ += 1;
     return on_ ? std::optional<std::string>("asked to") : std::nullopt;
   }
+  // How often somebody looked: each look is a tick of an actor that lives.
+  int polls() const { return polls_; }
 
  private:
   std::atomic<bool> on_{false};
+  std::atomic<int> polls_{0};
 };
 
 // A job on a memory of its own: one master, any number of workers, all in this process.
@@ -42,7 +46,7 @@ struct NodeCluster {
   NodeCluster() {
     options.spec = {.solver_text = generated_solver(16, kSolver, true), .base = {}};
     options.session.max_iteration = 30;
-    options.store_uri = "memory";
+    options.store = StoreAddress("memory");
     options.job = "job";
     hooks.on_listening = [this](const std::string& text) { address.set_value(text); };
     hooks.poll_stop = [this] { return master_stop.poll(); };
@@ -67,7 +71,7 @@ struct NodeCluster {
     });
   }
   std::future<Result<void>> start_worker(const std::string& master, std::uint64_t count = 1,
-                                         const StopSwitch* stop = nullptr) {
+                                         StopSwitch* stop = nullptr) {
     return std::async(std::launch::async, [=, this] {
       const WorkerOptions worker{.master = master,
                                  .store_override = {},
@@ -84,7 +88,7 @@ struct NodeCluster {
     return std::make_shared<ChunkedStore>(memory, "job");
   }
   OpenStore open_store() {
-    return [this](const std::string&, const std::string&)
+    return [this](const StoreAddress&, const std::string&)
                -> Result<std::shared_ptr<ParameterStore>> { return open(); };
   }
   Schedule& schedule() { return options.session.stages.front(); }
@@ -95,9 +99,10 @@ struct NodeCluster {
   }
   std::string master_address() { return address.get_future().get(); }
 
+  // The end of its patience guards against hanging.
   template <class Done>
   bool wait_for(Done done) {
-    for (int i = 0; i < 2000 && !done(); ++i) {
+    for (int i = 0; i < 20000 && !done(); ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds{5});
     }
     return done();

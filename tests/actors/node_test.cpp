@@ -3,16 +3,19 @@
 #include "actors/node.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <string>
 
-#include <arpa/inet.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "support/catch.hpp"
 #include "support/free_port.hpp"
 
 #include "node_cluster.hpp"
+#include "stranger.hpp"
 
 namespace speedo {
 namespace {
@@ -23,15 +26,23 @@ using test::weights_of;
 using test::without_zeros;
 using Cluster = test::NodeCluster;
 
-// A socket connected to a port of this machine.
-int connect_to(std::uint16_t port) {
-  const int descriptor = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(port);
-  REQUIRE(::connect(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0);
-  return descriptor;
+// What a master says to whoever connects, and that it then closes the connection: whether it gave
+// the peer up. Sends `bytes` first.
+bool gives_up_on(std::uint16_t port, const std::string& bytes) {
+  const int descriptor = test::connect_to(port);
+  REQUIRE(descriptor >= 0);
+  const timeval patience{.tv_sec = 60, .tv_usec = 0};
+  ::setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+  CHECK(::send(descriptor, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+        static_cast<ssize_t>(bytes.size()));
+  char buffer[4096];
+  ssize_t got = 0;
+  do {
+    got = ::recv(descriptor, buffer, sizeof(buffer), 0);
+  } while (got > 0);
+  const bool gave_up = got == 0 || errno == ECONNRESET;
+  ::close(descriptor);
+  return gave_up;
 }
 
 }  // namespace
@@ -110,8 +121,9 @@ TEST_CASE("workers may be there before the master, and come late") {
   cluster.options.port = test::free_port();
   cluster.options.session.max_iteration = 1000000;
   const std::string address = "127.0.0.1:" + std::to_string(cluster.options.port);
-  auto early = cluster.start_worker(address);
-  std::this_thread::sleep_for(std::chrono::milliseconds{200});
+  StopSwitch never;
+  auto early = cluster.start_worker(address, 1, &never);
+  REQUIRE(cluster.wait_for([&] { return never.polls() > 2; }));
   auto master = cluster.start_master();
   REQUIRE(cluster.wait_for([&] { return cluster.iteration > 3; }));
   StopSwitch leave;
@@ -148,7 +160,9 @@ TEST_CASE("a port in use is named, with the remedy, and the store is left alone"
   CHECK(master.get());
 }
 
-TEST_CASE("garbage on the port does not disturb training") {
+// Other protocols, by accident. Bytes that are made to harm CAF's parser are another matter: they
+// can bring it down, see actors/README.md.
+TEST_CASE("another protocol on the port costs its sender the connection, and training goes on") {
   Cluster cluster;
   cluster.options.session.max_iteration = 1000000;
   auto master = cluster.start_master();
@@ -156,14 +170,26 @@ TEST_CASE("garbage on the port does not disturb training") {
   const std::uint16_t port = parse_address(text)->port;
   auto worker = cluster.start_worker(text);
   REQUIRE(cluster.wait_for([&] { return cluster.iteration > 3; }));
-  const std::string garbage[] = {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", std::string(64, '\xff'),
-                                 "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 a TLS hello ....",
-                                 ""};
+  // Each is at least as long as a header of CAF's, so that its parser sees it.
+  constexpr std::size_t kHeaderBytes = 32;
+  const std::string garbage[] = {
+      "GET /index.html HTTP/1.1\r\nHost: localhost\r\n\r\n",
+      "SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u3\r\n",
+      "*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$5\r\nvalue\r\n",
+      std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11) + std::string(64, '\x5a'),
+      std::string(64, '\xff'),
+      std::string(64, '\0')};
   for (const std::string& bytes : garbage) {
-    const int descriptor = connect_to(port);
+    CAPTURE(bytes);
+    REQUIRE(bytes.size() >= kHeaderBytes);
+    CHECK(gives_up_on(port, bytes));
+  }
+  // Too little for a header: nothing for the parser; whoever sent it goes again.
+  for (const std::string& bytes : {std::string(), std::string("GET / HTTP/1.1\r\n\r\n")}) {
+    const int descriptor = test::connect_to(port);
+    REQUIRE(descriptor >= 0);
     CHECK(::send(descriptor, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
           static_cast<ssize_t>(bytes.size()));
-    std::this_thread::sleep_for(std::chrono::milliseconds{20});
     ::close(descriptor);
   }
   const std::uint64_t then = cluster.iteration;
@@ -205,7 +231,7 @@ TEST_CASE("a worker that finds nobody gives up after its time-out, and stops whe
 
   StopSwitch stop;
   auto worker = cluster.start_worker(nobody, 1, &stop);
-  std::this_thread::sleep_for(std::chrono::milliseconds{100});
+  REQUIRE(cluster.wait_for([&] { return stop.polls() > 2; }));
   stop.set();
   CHECK(worker.get());
 }

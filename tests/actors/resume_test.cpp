@@ -65,6 +65,21 @@ TEST_CASE("a job resumed from the store ends with the weights of one that was ne
   CHECK(second.last_state.history(0).data(1) == whole.last_state.history(0).data(1));
 }
 
+TEST_CASE("what the workers of a master that died have left is erased by its successor") {
+  Deterministic next(10);
+  next.memory = store_after(5);
+  const auto store = next.open();
+  REQUIRE(store->erase("ended"));  // as if it had not come to its end
+  const std::vector<float> values(100, 1.0F);
+  const std::string contribution = contribution_key(3, 7), local = local_key(3, 7);
+  REQUIRE(put(*store, contribution, RecordInfo{}, values));
+  REQUIRE(put(*store, local, RecordInfo{}, values));
+  next.options.resume = Resume::kStore;
+  next.run();
+  CHECK(store->read(contribution).error().code == ErrorCode::kNotFound);
+  CHECK(store->read(local).error().code == ErrorCode::kNotFound);
+}
+
 TEST_CASE("a job resumed from files goes on from their iteration, with their histories") {
   Deterministic whole(40);
   whole.run();
@@ -80,9 +95,13 @@ TEST_CASE("a job resumed from files goes on from their iteration, with their his
   CHECK(weights_of(second.last_model) == weights_of(whole.last_model));
 }
 
-TEST_CASE("of store and files the newest is resumed, and from nothing training starts") {
-  Deterministic files(10);
+TEST_CASE("of one training's store and files the newest is resumed; from nothing one begins") {
+  Deterministic files(10);  // the same training as of its fifth iteration
+  files.memory = store_after(5);
+  const MemoryImage after_5 = files.memory->image();
+  files.options.resume = Resume::kStore;
   files.run();
+  const MemoryImage after_10 = files.memory->image();
   const auto resume_newest = [&](std::shared_ptr<MemoryKeyValue> memory, bool with_files) {
     Deterministic next(30);
     next.options.resume = Resume::kNewest;
@@ -101,9 +120,111 @@ TEST_CASE("of store and files the newest is resumed, and from nothing training s
   };
   CHECK(resume_newest(std::make_shared<MemoryKeyValue>(), false) == 0);
   CHECK(resume_newest(std::make_shared<MemoryKeyValue>(), true) == 10);
-  CHECK(resume_newest(store_after(5), true) == 10);
-  CHECK(resume_newest(store_after(20), true) == 20);
-  CHECK(resume_newest(store_after(20), false) == 20);
+  const auto restored = [](const MemoryImage& image) {
+    auto map = std::make_shared<MemoryKeyValue>();
+    map->set_image(image);
+    return map;
+  };
+  CHECK(resume_newest(restored(after_5), true) == 10);   // a store that lost its last seconds
+  CHECK(resume_newest(restored(after_10), true) == 10);
+  CHECK(resume_newest(restored(after_5), false) == 5);
+}
+
+TEST_CASE("files of another training are passed over while the store has one, however far on") {
+  Deterministic earlier(20);
+  earlier.run();
+  Deterministic next(30);
+  next.memory = store_after(5);
+  next.options.resume = Resume::kNewest;
+  next.options.initial_weights = std::make_shared<caffe::NetParameter>(earlier.last_model);
+  next.options.initial_state = std::make_shared<caffe::SolverState>(earlier.last_state);
+  next.options.initial_session = earlier.last_session;
+  next.run();
+  CHECK(next.first_iteration == 5);
+}
+
+TEST_CASE("a training keeps its name through every resume; a new one has another") {
+  const auto name = [](const std::string& session) {
+    const auto origin = MasterSession::origin_of(session);
+    REQUIRE(origin);
+    CHECK(origin->training.is_known());
+    return origin->training;
+  };
+  Deterministic first(5);
+  std::vector<bool> new_ones;
+  const auto note = [&](const TrainingId&, bool is_new) -> Result<void> {
+    new_ones.push_back(is_new);
+    return {};
+  };
+  first.hooks.on_training = note;
+  first.run();
+  Deterministic from_store(10);
+  from_store.memory = first.memory;
+  from_store.options.resume = Resume::kStore;
+  from_store.hooks.on_training = note;
+  from_store.run();
+  Deterministic from_files(15);
+  from_files.options.initial_weights = std::make_shared<caffe::NetParameter>(first.last_model);
+  from_files.options.initial_state = std::make_shared<caffe::SolverState>(first.last_state);
+  from_files.options.initial_session = from_store.last_session;
+  from_files.hooks.on_training = note;
+  from_files.run();
+  CHECK(name(from_store.last_session) == name(first.last_session));
+  CHECK(name(from_files.last_session) == name(first.last_session));
+  Deterministic other(5);
+  other.memory = first.memory;
+  other.hooks.on_training = note;
+  other.run();
+  CHECK(name(other.last_session) != name(first.last_session));
+  CHECK(new_ones == std::vector<bool>{true, false, false, true});
+}
+
+TEST_CASE("a training that cannot be noted down changes nothing in the store") {
+  Cluster other;
+  other.memory = store_after(3);
+  const std::uint64_t version = other.stored_version();
+  other.hooks.on_training = [](const TrainingId&, bool) -> Result<void> {
+    return Error{ErrorCode::kCannotWrite, "no room"};
+  };
+  const auto refused = other.start_master().get();
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kCannotWrite);
+  CHECK(other.stored_version() == version);
+}
+
+TEST_CASE("a worker that was away when its job ended learns it from the store") {
+  Cluster first;
+  first.options.session.max_iteration = 1000000;
+  auto master = first.start_master();
+  const std::string address = first.master_address();
+  auto worker = first.start_worker(address);
+  REQUIRE(first.wait_for([&] { return first.iteration > 3; }));
+  // Another master, elsewhere, takes the job, finds nothing to train and ends.
+  Cluster second;
+  second.memory = first.memory;
+  second.options.resume = Resume::kStore;
+  second.options.take_over = true;
+  second.options.session.max_iteration = 1;
+  const auto last = second.start_master().get();
+  REQUIRE(last);
+  CHECK_FALSE(master.get());
+  CHECK(worker.get());
+}
+
+TEST_CASE("the store's weights may be counted from another iteration") {
+  Deterministic next(12);
+  next.memory = store_after(20);
+  next.options.resume = Resume::kStore;
+  next.options.renumber = true;
+  next.options.session.start_iteration = 5;
+  const MasterProgress progress = next.run();
+  CHECK(next.first_iteration == 5);
+  CHECK(progress.iteration == 12);
+  CHECK(progress.merges == 7);
+
+  Deterministic fresh(7);
+  fresh.run();
+  CHECK(weights_of(next.last_model) != weights_of(fresh.last_model));
 }
 
 TEST_CASE("nothing to resume, and another net's weights, are named errors") {

@@ -9,6 +9,10 @@
 
 #include "caf/scheduler/test_coordinator.hpp"
 
+#include <speedo/base/limits.hpp>
+
+#include "support/manual_clock.hpp"
+
 #include "actors/compat.hpp"
 #include "actors/local_messages.hpp"
 #include "actors/master_work.hpp"
@@ -16,16 +20,26 @@
 
 namespace speedo::test {
 
+inline constexpr Digest kModel{11, 22};
+
 // An actor system without threads: run() delivers messages until none is left, and time passes only
-// when a test says so.
+// when a test says so, for CAF's delayed messages and on `clock` alike.
 class QuietSystem {
  public:
   QuietSystem() : system(config_) {}
   void run() { scheduler().run(); }
-  // Lets the actors' next delayed message come.
+  // At most kTickInterval, so that an actor that ticks misses none.
   void pass(std::chrono::milliseconds time) {
+    clock.advance(time);
     scheduler().advance_time(time);
     run();
+  }
+  // Lets time pass, tick after tick, until `done`: for an hour of that time at most.
+  template <class Done>
+  bool pass_until(Done done) {
+    const Instant end = clock.now() + std::chrono::hours{1};
+    while (!done() && clock.now() < end) pass(kTickInterval);
+    return done();
   }
   caf::scheduler::test_coordinator& scheduler() {
     return dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler());
@@ -41,6 +55,7 @@ class QuietSystem {
   Config config_;
 
  public:
+  ManualClock clock;
   caf::actor_system system;
 };
 
@@ -72,13 +87,17 @@ class ScriptedMasterWork : public MasterWork {
     snapshots.push_back({iteration, std::move(done)});
   }
   void stop_tests() override { tests_stopped = true; }
-  void watch(std::function<void(Error)> /*lost*/) override {}
+  void watch(std::function<void(Result<void>)> /*seen*/) override {}
+  void erase_worker(WorkerId worker) override { erased.push_back(worker); }
+  void stop_waiting() override { stopped_waiting = true; }
 
   std::vector<MergeOrder> merges;
   std::vector<std::pair<std::uint32_t, std::function<void(Result<Version>)>>> stages;
   std::vector<std::function<void(Result<Scores>)>> tests;
   std::vector<SnapshotOrder> snapshots;
+  std::vector<WorkerId> erased;
   bool tests_stopped = false;
+  bool stopped_waiting = false;
 };
 
 class ScriptedWorkerWork : public WorkerWork {
@@ -89,11 +108,15 @@ class ScriptedWorkerWork : public WorkerWork {
   void run(const TrainMessage& order, std::function<void(Result<RunReport>)> done) override {
     runs.emplace_back(order, std::move(done));
   }
+  void look_for_end(std::uint64_t epoch, std::function<void(bool)> done) override {
+    looks.emplace_back(epoch, std::move(done));
+  }
   void cancel() override { cancels += 1; }
   std::uint64_t progress() const override { return layers; }
 
   std::vector<std::pair<WelcomeMessage, std::function<void(Result<Digest>)>>> prepares;
   std::vector<std::pair<TrainMessage, std::function<void(Result<RunReport>)>>> runs;
+  std::vector<std::pair<std::uint64_t, std::function<void(bool)>>> looks;
   int cancels = 0;
   std::uint64_t layers = 0;  // what progress() says
 };

@@ -6,13 +6,13 @@
 namespace speedo {
 namespace {
 
-std::vector<ArrayShape> shapes() {
+std::vector<ArrayShape> channel_shapes() {
   return {{1, 1, 1},   {2, 3, 5},    {3, 16, 49},   {64, 500, 1}, {2, 20, 144},
           {5, 37, 11}, {1, 130, 64}, {2, 1, 40009}, {0, 4, 3},    {2, 24, 3000}};
 }
 
 TEST_CASE("channels are scaled and shifted as in the reference") {
-  const ArrayShape shape = GENERATE(from_range(shapes()));
+  const ArrayShape shape = GENERATE(from_range(channel_shapes()));
   const auto x = test_values(shape);
   const auto gamma = test_values(shape.channels, -2, 2, 3);
   const auto beta = test_values(shape.channels, -1, 1, 4);
@@ -34,7 +34,7 @@ TEST_CASE("channels are scaled and shifted as in the reference") {
 }
 
 TEST_CASE("channels are summed as in the reference") {
-  const ArrayShape shape = GENERATE(from_range(shapes()));
+  const ArrayShape shape = GENERATE(from_range(channel_shapes()));
   const auto before = test_values(shape.channels, -1, 1, 4);
   for (const Layout layout : layouts_of(shape.channels)) {
     CAPTURE(shape.batch, shape.channels, shape.spatial, layout.block);
@@ -54,7 +54,7 @@ TEST_CASE("channels are summed as in the reference") {
 }
 
 TEST_CASE("PReLU agrees with the reference") {
-  const ArrayShape shape = GENERATE(from_range(shapes()));
+  const ArrayShape shape = GENERATE(from_range(channel_shapes()));
   const auto slope = test_values(shape.channels, -0.5F, 0.5F, 3);
   for (const Layout layout : layouts_of(shape.channels)) {
     CAPTURE(shape.batch, shape.channels, shape.spatial, layout.block);

@@ -40,7 +40,8 @@ void require_conforming(double tolerance, const Run& run);
 // Likewise, and also with each lesser instruction set that our vector kernels are compiled for.
 void require_conforming_vectors(double tolerance, const Run& run);
 
-// Values that are different, of both signs, and the same at every call with the same arguments.
+// Values that are different, of both signs, and the same at every call of a run with the same
+// arguments.
 std::vector<float> test_values(std::int64_t count, float low = -1.0F, float high = 1.0F,
                                std::uint64_t seed = 1);
 inline std::vector<float> test_values(const ArrayShape& shape, float low = -1.0F, float high = 1.0F,

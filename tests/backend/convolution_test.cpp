@@ -1,4 +1,4 @@
-// Convolutions of many shapes and layouts, the CPU backend against the reference.
+// Convolutions of many plain_shapes and layouts, the CPU backend against the reference.
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,9 @@
 #include "cpu/cpu_backend.hpp"
 #include "cpu/isa.hpp"
 #include "support/catch.hpp"
+#include "support/random_seed.hpp"
 #include "support/reference_layout.hpp"
+#include "support/skip.hpp"
 
 namespace speedo {
 namespace {
@@ -35,7 +37,7 @@ ConvolutionShape make_shape(Sizes batch_channels_outputs_groups, Sizes src, Size
   return shape;
 }
 
-std::vector<ConvolutionShape> shapes() {
+std::vector<ConvolutionShape> plain_shapes() {
   return {
       // Two axes: plain, padded to equal size, strided, rectangular, dilated, grouped, 1 x 1.
       make_shape({1, 1, 1, 1}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, {1, 1}),
@@ -187,7 +189,7 @@ void require_all(double tolerance, const ConvolutionShape& shape) {
 }
 
 TEST_CASE("convolutions agree with the reference") {
-  require_all(1e-6, GENERATE(from_range(shapes())));
+  require_all(1e-6, GENERATE(from_range(plain_shapes())));
 }
 
 TEST_CASE("convolutions agree with the reference in every layout") {
@@ -254,10 +256,7 @@ double largest_error(const std::vector<float>& expected, const std::vector<float
 }
 
 TEST_CASE("bfloat16 rounds operands, not sums") {
-  if (!cpu::has_bfloat16()) {
-    WARN("no bfloat16 kernels here");
-    return;
-  }
+  if (!cpu::has_bfloat16()) SPEEDO_SKIP("no bfloat16 kernels here");
   ConvolutionShape shape = GENERATE(from_range(blocked_shapes()));
   const auto kind = GENERATE(LayoutKind::kPlain, LayoutKind::kBlocked16, LayoutKind::kChannelsLast);
   shape.src_layout = layout_of(kind, shape.channels);
@@ -271,15 +270,12 @@ TEST_CASE("bfloat16 rounds operands, not sums") {
   const auto got =
       three_passes(shape, arrays, {.threads = 2, .precision = CpuPrecision::kBfloat16});
   for (std::size_t i = 0; i < got.size(); ++i) {
-    REQUIRE(largest_error(expected[i], got[i]) <= 2e-6);
+    REQUIRE(largest_error(expected[i], got[i]) <= test::tolerated(2e-6));
   }
 }
 
 TEST_CASE("bfloat16 is used in all three passes of a blocked convolution") {
-  if (!cpu::has_bfloat16()) {
-    WARN("no bfloat16 kernels here");
-    return;
-  }
+  if (!cpu::has_bfloat16()) SPEEDO_SKIP("no bfloat16 kernels here");
   ConvolutionShape shape = make_shape({3, 16, 32, 1}, {9, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 1});
   shape.src_layout = shape.dst_layout = Layout{16};
   const Arrays arrays(shape);
@@ -316,7 +312,7 @@ TEST_CASE("threads divide channels where there are few samples") {
   const auto got = three_passes(shape, arrays, {.threads = threads});
   for (std::size_t i = 0; i < got.size(); ++i) {
     CAPTURE(i);
-    REQUIRE(largest_error(expected[i], got[i]) <= 5e-6);
+    REQUIRE(largest_error(expected[i], got[i]) <= test::tolerated(5e-6));
   }
   REQUIRE(three_passes(shape, arrays, {.threads = threads}) == got);
 }

@@ -103,6 +103,32 @@ TEST_CASE("the instruction set is settled by the first backend") {
   }
 }
 
+TEST_CASE("whether oneDNN is used is settled by the first backend") {
+  const auto backend = make_cpu_backend(1);
+  const bool used = cpu::uses_onednn();
+  const auto left_out = leave_out_onednn();
+  REQUIRE(left_out.has_value() == !used);
+  REQUIRE(cpu::uses_onednn() == used);
+  if (used) {
+    REQUIRE(left_out.error().code == ErrorCode::kUsage);
+    REQUIRE(left_out.error().message.find("first backend") != std::string::npos);
+  }
+  ConvolutionShape shape;
+  shape.batch = 2;
+  shape.channels = shape.outputs = 16;
+  shape.src_size = shape.dst_size = {8, 8};
+  shape.kernel = {3, 3};
+  shape.stride = shape.dilation = shape.pad = {1, 1};
+  int made_of_onednn = 0;
+  for (const Layout layout : {Layout{}, Layout{8}, Layout{16}}) {
+    shape.src_layout = shape.dst_layout = layout;
+    const auto made = backend->make_convolution(shape);
+    REQUIRE(made.has_value());
+    made_of_onednn += (*made)->info().kernel.find("onednn") != std::string::npos ? 1 : 0;
+  }
+  REQUIRE((made_of_onednn > 0) == used);
+}
+
 TEST_CASE("bfloat16 is there only where the processor has it") {
   const auto made =
       make_cpu_backend(CpuOptions{.threads = 1, .precision = CpuPrecision::kBfloat16});

@@ -10,7 +10,7 @@ namespace {
 using Region = LrnShape::Region;
 
 // Batch, channels, h, w, size, alpha, beta, k.
-std::vector<LrnShape> shapes() {
+std::vector<LrnShape> lrn_shapes() {
   const auto across = Region::kAcross, within = Region::kWithin;
   return {
       {across, 1, 1, 1, 1, 5, 1.0F, 0.75F, 1.0F, {}},
@@ -27,11 +27,17 @@ std::vector<LrnShape> shapes() {
       {within, 1, 5, 3, 2, 7, 1.0F, 0.5F, 1.0F, {}},  // a window larger than the image
       {within, 3, 16, 11, 6, 5, 3.0F, 1.0F, 1.0F, {}},
       {within, 1, 2, 40, 33, 3, 1.0F, 0.3F, 1.0F, {}},
+      // Windows larger than all there is.
+      {across, 2, 3, 4, 5, 25, 20.0F, 0.75F, 1.0F, {}},
+      {across, 1, 20, 2, 3, 401, 400.0F, 0.75F, 1.0F, {}},
+      {within, 1, 3, 1, 9, 101, 5e3F, 0.75F, 1.0F, {}},
+      {within, 2, 17, 6, 1, 33, 1e3F, 0.75F, 2.0F, {}},
+      {within, 1, 2, 7, 5, 51, 500.0F, 0.75F, 1.0F, {}},
   };
 }
 
 TEST_CASE("response normalization agrees with the reference in every layout") {
-  LrnShape shape = GENERATE(from_range(shapes()));
+  LrnShape shape = GENERATE(from_range(lrn_shapes()));
   const ArrayShape array{shape.batch, shape.channels, shape.h * shape.w};
   const auto src = test_values(array, -3, 3, 1);
   const auto dst_grad = test_values(array, -1, 1, 2);

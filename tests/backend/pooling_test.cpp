@@ -13,7 +13,7 @@ namespace {
 using Method = PoolingShape::Method;
 
 // Batch, channels, src, dst, kernel, stride, pad.
-std::vector<PoolingShape> shapes() {
+std::vector<PoolingShape> pooling_shapes() {
   const auto m = Method::kMax;
   return {
       {m, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, {}},
@@ -35,6 +35,9 @@ std::vector<PoolingShape> shapes() {
       // Strides that lead nowhere.
       {m, 1, 18, 7, 7, 1, 1, 7, 7, 1 << 30, 1 << 30, 0, 0, {}},
       {m, 2, 3, 3, 9, 1, 4, 3, 3, 1 << 30, 2, 1, 0, {}},
+      // Windows far larger than the image.
+      {m, 1, 3, 5, 4, 1, 1, 1 << 30, 1 << 30, 1 << 30, 1 << 30, 2, 0, {}},
+      {m, 2, 17, 1, 6, 1, 1, 1 << 20, 9, 1 << 30, 9, 0, 3, {}},
   };
 }
 
@@ -48,7 +51,7 @@ std::vector<float> source(const ArrayShape& shape, bool ties) {
 }
 
 TEST_CASE("pooling agrees with the reference in every layout") {
-  PoolingShape shape = GENERATE(from_range(shapes()));
+  PoolingShape shape = GENERATE(from_range(pooling_shapes()));
   shape.method = GENERATE(Method::kMax, Method::kAverage);
   const ArrayShape src_shape{shape.batch, shape.channels, shape.src_h * shape.src_w};
   const ArrayShape dst_shape{shape.batch, shape.channels, shape.dst_h * shape.dst_w};
@@ -83,7 +86,7 @@ TEST_CASE("pooling agrees with the reference in every layout") {
 }
 
 TEST_CASE("the mask of a maximum pooling is the index in the plane") {
-  PoolingShape shape = GENERATE(from_range(shapes()));
+  PoolingShape shape = GENERATE(from_range(pooling_shapes()));
   shape.trains = GENERATE(false, true);
   const ArrayShape src_shape{shape.batch, shape.channels, shape.src_h * shape.src_w};
   const std::int64_t dst_count = shape.batch * shape.channels * shape.dst_h * shape.dst_w;

@@ -11,10 +11,10 @@ namespace speedo {
 namespace {
 
 // Around vector widths, one odd size that splits over threads, and nothing at all.
-const std::vector<std::int64_t> kSizes{0, 1, 7, 16, 17, 63, 1000, 40009, 500009};
+const std::vector<std::int64_t> kVectorSizes{0, 1, 7, 16, 17, 63, 1000, 40009, 500009};
 
 TEST_CASE("sums over vectors agree with the reference") {
-  const std::int64_t n = GENERATE(from_range(kSizes));
+  const std::int64_t n = GENERATE(from_range(kVectorSizes));
   const auto a = test_values(n, -2.0F, 2.0F, 1);
   const auto b = test_values(n, -2.0F, 2.0F, 2);
   require_conforming_vectors(1e-7, [&](Device& device) {
@@ -32,7 +32,7 @@ TEST_CASE("sums over vectors agree with the reference") {
 }
 
 TEST_CASE("what is not finite is found wherever it is") {
-  const std::int64_t n = GENERATE(from_range(kSizes));
+  const std::int64_t n = GENERATE(from_range(kVectorSizes));
   const float bad = GENERATE(std::numeric_limits<float>::infinity(),
                              -std::numeric_limits<float>::infinity(),
                              std::numeric_limits<float>::quiet_NaN());

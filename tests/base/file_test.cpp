@@ -40,7 +40,21 @@ TEST_CASE("A prefix is writable only if its folder exists, and the probe leaves 
   REQUIRE(std::filesystem::is_empty(folder.path()));
   const auto failed = check_prefix_writable((folder / "absent/lenet").string());
   REQUIRE(failed.error().code == ErrorCode::kCannotWrite);
-  REQUIRE(failed.error().message.find("snapshot_prefix") != std::string::npos);
+  REQUIRE(failed.error().message.find("create the folder or change snapshot_prefix") !=
+          std::string::npos);
+}
+
+TEST_CASE("Where a prefix cannot be written is said in full, with the remedy of the reason") {
+  const auto relative = check_prefix_writable("no-such-folder/lenet");
+  REQUIRE_FALSE(relative);
+  const auto whole = std::filesystem::current_path() / "no-such-folder";
+  REQUIRE(relative.error().message.find("'" + whole.string() + "'") != std::string::npos);
+  const TempDir folder;
+  REQUIRE(write_file_atomically(folder / "file", bytes_of("x")));
+  const auto no_folder = check_prefix_writable((folder / "file/lenet").string());
+  REQUIRE_FALSE(no_folder);
+  REQUIRE(no_folder.error().message.find("Not a directory") != std::string::npos);
+  REQUIRE(no_folder.error().message.find("create the folder") == std::string::npos);
 }
 
 TEST_CASE("Reading names what is missing, too long or not a file") {

@@ -20,9 +20,9 @@
 namespace speedo {
 namespace {
 
-Result<std::shared_ptr<ParameterStore>> open_store(const std::string& uri,
+Result<std::shared_ptr<ParameterStore>> open_store(const StoreAddress& address,
                                                    const std::string& job) {
-  SPEEDO_ASSIGN(const RedisOptions options, parse_redis_uri(uri));
+  SPEEDO_ASSIGN(const RedisOptions options, parse_redis_uri(address.text()));
   return open_redis_store(options, job);
 }
 
@@ -34,7 +34,7 @@ struct Times {
 
 double merges_per_second(const std::string& redis, std::uint64_t workers, std::uint64_t merges) {
   MasterOptions options;
-  options.store_uri = redis;
+  options.store = StoreAddress(redis);
   options.job = "bench";
   options.session.workers_start = workers;
   options.session.max_iteration = merges;

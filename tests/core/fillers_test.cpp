@@ -8,6 +8,7 @@
 
 #include "core/prototxt.hpp"
 #include "support/catch.hpp"
+#include "support/random_seed.hpp"
 
 namespace speedo {
 namespace {
@@ -20,7 +21,7 @@ caffe::FillerParameter filler_of(const std::string& text) {
 
 std::vector<float> filled(const std::string& text, const Shape& shape, std::uint64_t seed = 1) {
   std::vector<float> values(static_cast<std::size_t>(shape.count()));
-  Random random(seed);
+  Random random(test::varied(seed));
   const auto result = fill(filler_of(text), shape, random, values);
   INFO((result ? "" : result.error().message));
   REQUIRE(result.has_value());
@@ -44,7 +45,7 @@ Moments moments(const std::vector<float>& values) {
   return result;
 }
 
-double largest(const std::vector<float>& values) {
+double largest_value(const std::vector<float>& values) {
   return *std::max_element(values.begin(), values.end());
 }
 
@@ -57,7 +58,7 @@ TEST_CASE("constant and uniform", "[fillers]") {
   const auto values = filled("type: 'uniform' min: -1 max: 3", {20000});
   CHECK(moments(values).mean == Approx(1.0).margin(0.05));
   CHECK(moments(values).deviation == Approx(4 / std::sqrt(12.0)).epsilon(0.02));
-  CHECK(largest(values) < 3.0);
+  CHECK(largest_value(values) < 3.0);
 }
 
 TEST_CASE("gaussian, dense and sparse", "[fillers]") {
@@ -66,7 +67,7 @@ TEST_CASE("gaussian, dense and sparse", "[fillers]") {
   CHECK(moments(dense).deviation == Approx(0.1).epsilon(0.03));
   const auto thin = filled("type: 'gaussian' std: 1 sparse: 10", {100, 500});
   const auto nonzero = std::count_if(thin.begin(), thin.end(), [](float v) { return v != 0.0F; });
-  CHECK(static_cast<double>(nonzero) == Approx(5000).epsilon(0.06));
+  CHECK(static_cast<double>(nonzero) == Approx(5000).epsilon(0.08));
   CHECK(filled("type: 'gaussian' sparse: 0", {10, 4}) == std::vector<float>(40, 0.0F));
 }
 
@@ -76,13 +77,13 @@ TEST_CASE("xavier and msra scale by the chosen fan", "[fillers]") {
   for (const auto& [norm, fan] : fans) {
     INFO(norm);
     const auto xavier = filled("type: 'xavier' " + norm, kKernel);
-    CHECK(largest(xavier) == Approx(std::sqrt(3 / fan)).epsilon(0.01));
+    CHECK(largest_value(xavier) == Approx(std::sqrt(3 / fan)).epsilon(0.01));
     CHECK(moments(xavier).deviation == Approx(std::sqrt(1 / fan)).epsilon(0.03));
     const auto msra = filled("type: 'msra' " + norm, kKernel);
     CHECK(moments(msra).deviation == Approx(std::sqrt(2 / fan)).epsilon(0.03));
   }
   // Without a second axis there is one input, so fan out is the whole count.
-  CHECK(largest(filled("type: 'xavier' variance_norm: FAN_OUT", {10000})) ==
+  CHECK(largest_value(filled("type: 'xavier' variance_norm: FAN_OUT", {10000})) ==
         Approx(std::sqrt(3.0 / 10000)).epsilon(0.01));
 }
 

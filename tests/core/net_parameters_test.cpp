@@ -9,8 +9,8 @@
 namespace speedo {
 namespace {
 
-const std::string kData = input("data", "dim: 2 dim: 4");
-const std::string kLabel = input("label", "dim: 2 dim: 4");
+const std::string kFourInputs = input("data", "dim: 2 dim: 4");
+const std::string kFourTargets = input("label", "dim: 2 dim: 4");
 
 std::string shared(const std::string& name, const std::string& bottom, const std::string& spec = "",
                    int outputs = 4) {
@@ -18,7 +18,7 @@ std::string shared(const std::string& name, const std::string& bottom, const std
 }
 
 TEST_CASE("parameters lie in net order and padding stays zero", "[parameters]") {
-  const auto net = make_net(kData + product("a", "data") + product("b", "a", "", 2));
+  const auto net = make_net(kFourInputs + product("a", "data") + product("b", "a", "", 2));
   const auto slots = net->layout().slots();
   REQUIRE(slots.size() == 4);
   CHECK(slots[0].layer == "a");
@@ -32,7 +32,7 @@ TEST_CASE("parameters lie in net order and padding stays zero", "[parameters]") 
 }
 
 TEST_CASE("a shared parameter has one place and its first user owns it", "[parameters]") {
-  const auto net = make_net(kData + kLabel + shared("a", "data", "lr_mult: 2") +
+  const auto net = make_net(kFourInputs + kFourTargets + shared("a", "data", "lr_mult: 2") +
                             shared("b", "a", "lr_mult: 2 decay_mult: 3") + loss("b", "label"));
   CHECK(net->layout().slots().size() == 3);
   CHECK(layer_of(*net, "a").slots == std::vector<std::size_t>{0, 1});
@@ -46,38 +46,64 @@ TEST_CASE("a shared parameter has one place and its first user owns it", "[param
         layer_of(*net, "b").layer->parameters()[0]->data());
 }
 
-// By finite differences: both users' contributions must be in the one gradient.
+// The net's gradient by all its parameters, after one pass.
+std::vector<float> gradient_of(Net& net) {
+  test_backend().upload(net.blob("data")->data(), {{1, 2, -1, 0.5F, 0.3F, -2, 1, 1}});
+  REQUIRE(net.forward().has_value());
+  net.clear_gradients();
+  net.backward();
+  return values_of(net.gradients().data(), net.gradients().size());
+}
+
+// By finite differences that are exact for a polynomial of the fourth degree, as this loss is.
 TEST_CASE("gradients of a shared parameter add up", "[parameters]") {
-  const auto net =
-      make_net(kData + kLabel + shared("a", "data") + shared("b", "a") + loss("b", "label"));
-  test_backend().upload(net->blob("data")->data(), {{1, 2, -1, 0.5F, 0.3F, -2, 1, 1}});
-  REQUIRE(net->forward().has_value());
-  net->clear_gradients();
-  net->backward();
-  const auto gradient = values_of(net->gradients().data(), 16);
+  const auto net = make_net(kFourInputs + kFourTargets + shared("a", "data") + shared("b", "a") +
+                            loss("b", "label"));
+  const auto gradient = gradient_of(*net);
   const auto weights = values_of(net->weights().data(), 16);
   for (std::size_t i = 0; i < 16; ++i) {
     const auto loss_at = [&](float step) {
       auto moved = weights;
       moved[i] += step;
       test_backend().upload(net->weights().data(), moved);
-      return *net->forward();
+      return double{*net->forward()};
     };
-    const float numeric = (loss_at(0.01F) - loss_at(-0.01F)) / 0.02F;
-    CHECK(gradient[i] == Approx(numeric).epsilon(0.01).margin(0.02));
+    const double numeric =
+        (8.0 * (loss_at(0.5F) - loss_at(-0.5F)) - (loss_at(1.0F) - loss_at(-1.0F))) / 6.0;
+    CHECK(double{gradient[i]} == Approx(numeric).epsilon(1e-5).margin(1e-5));
+  }
+}
+
+TEST_CASE("each user's part is in the gradient of a shared parameter", "[parameters]") {
+  const auto one = make_net(kFourInputs + kFourTargets + shared("a", "data") + shared("b", "a") +
+                            loss("b", "label"));
+  const auto two = make_net(kFourInputs + kFourTargets + product("a", "data", "", 4) +
+                            product("b", "a", "", 4) + loss("b", "label"));
+  const auto weights = values_of(one->weights().data(), 16);
+  for (const std::size_t slot : {0, 2}) {
+    test_backend().upload(two->weights().data() + two->layout().slots()[slot].offset, weights);
+  }
+  const auto sum = gradient_of(*one), parts = gradient_of(*two);
+  const auto second = static_cast<std::size_t>(two->layout().slots()[2].offset);
+  for (std::size_t i = 0; i < 16; ++i) {
+    CAPTURE(i);
+    CHECK(std::fabs(parts[i]) > 1e-3F);
+    CHECK(std::fabs(parts[second + i]) > 1e-3F);
+    CHECK(sum[i] == Approx(parts[i] + parts[second + i]).epsilon(1e-5).margin(1e-5));
   }
 }
 
 TEST_CASE("users of a shared parameter must agree", "[parameters]") {
   using Catch::Contains;
   CHECK_THAT(
-      net_error(kData + shared("a", "data", "lr_mult: 1") + shared("b", "a", "lr_mult: 2")).message,
-      Contains("lr_mult"));
-  CHECK_THAT(
-      net_error(kData + shared("a", "data", "decay_mult: 1") + shared("b", "a", "decay_mult: 0"))
+      net_error(kFourInputs + shared("a", "data", "lr_mult: 1") + shared("b", "a", "lr_mult: 2"))
           .message,
-      Contains("decay_mult"));
-  const std::string narrow = kData + shared("a", "data", "", 2);  // 2 x 4, then 4 x 2
+      Contains("lr_mult"));
+  CHECK_THAT(net_error(kFourInputs + shared("a", "data", "decay_mult: 1") +
+                       shared("b", "a", "decay_mult: 0"))
+                 .message,
+             Contains("decay_mult"));
+  const std::string narrow = kFourInputs + shared("a", "data", "", 2);  // 2 x 4, then 4 x 2
   CHECK_THAT(net_error(narrow + shared("b", "a", "", 4)).message, Contains("shape"));
   CHECK(make_net(narrow + shared("b", "a", "share_mode: PERMISSIVE", 4)) != nullptr);
   CHECK_THAT(net_error(narrow + shared("b", "a", "share_mode: PERMISSIVE", 5)).message,
@@ -85,7 +111,7 @@ TEST_CASE("users of a shared parameter must agree", "[parameters]") {
 }
 
 TEST_CASE("first weights depend on the seed and the place only", "[parameters]") {
-  const std::string text = kData + product("a", "data") + product("b", "a");
+  const std::string text = kFourInputs + product("a", "data") + product("b", "a");
   const auto weights = [&](std::uint64_t seed) {
     NetOptions options = net_options();
     options.seed = seed;
@@ -101,17 +127,16 @@ TEST_CASE("first weights depend on the seed and the place only", "[parameters]")
 
 TEST_CASE("a filler that fails names its layer", "[parameters]") {
   const Error error =
-      net_error(kData +
+      net_error(kFourInputs +
                 "layer { name: 'x' type: 'InnerProduct' bottom: 'data' top: 'x' "
                 "inner_product_param { num_output: 2 weight_filler { type: 'no' } } }");
   CHECK(error.message.find("layer 'x'") != std::string::npos);
 }
 
 TEST_CASE("what forward passes keep is not shared with what is learned", "[parameters]") {
-  const std::string normalized =
-      kData +
-      "layer { name: 'bn' type: 'BatchNorm' bottom: 'data' top: 'n' "
-      "param { name: 'm' lr_mult: 0 } }\n";
+  const std::string normalized = kFourInputs +
+                                 "layer { name: 'bn' type: 'BatchNorm' bottom: 'data' top: 'n' "
+                                 "param { name: 'm' lr_mult: 0 } }\n";
   const std::string scaled =
       "layer { name: 's' type: 'Scale' bottom: 'n' top: 's' param { name: 'm' lr_mult: 0 } }\n";
   const Error error = net_error(normalized + scaled);
@@ -120,7 +145,7 @@ TEST_CASE("what forward passes keep is not shared with what is learned", "[param
 }
 
 TEST_CASE("a test net uses the training net's weights", "[parameters]") {
-  const std::string text = kData + product("a", "data");
+  const std::string text = kFourInputs + product("a", "data");
   const auto train = make_net(text);
   NetOptions options = net_options(Phase::kTest);
   options.share_parameters = train.get();
@@ -131,8 +156,8 @@ TEST_CASE("a test net uses the training net's weights", "[parameters]") {
   const auto refused = [&](const std::string& other) {
     return net_error(other, options).code == ErrorCode::kMismatch;
   };
-  CHECK(refused(kData + product("b", "data")));
-  CHECK(refused(kData + product("a", "data", "", 5)));
+  CHECK(refused(kFourInputs + product("b", "data")));
+  CHECK(refused(kFourInputs + product("a", "data", "", 5)));
 }
 
 // The weights of a two-layer net as a message to be changed.
@@ -143,7 +168,7 @@ caffe::NetParameter stored(const std::string& text) {
 }
 
 TEST_CASE("weights are copied by layer name or not at all", "[weights]") {
-  const std::string text = kData + product("a", "data") + product("b", "a");
+  const std::string text = kFourInputs + product("a", "data") + product("b", "a");
   NetOptions other = net_options();
   other.seed = 77;
   const auto net = make_net(text, other);
@@ -184,7 +209,7 @@ TEST_CASE("weights are copied by layer name or not at all", "[weights]") {
 
 TEST_CASE("shared weights are stored for every user, and may be stored for the owner only",
           "[weights]") {
-  const std::string text = kData + shared("a", "data") + shared("b", "a");
+  const std::string text = kFourInputs + shared("a", "data") + shared("b", "a");
   caffe::NetParameter weights = stored(text);
   REQUIRE(weights.layer(2).blobs_size() == 2);
   CHECK(weights.layer(2).blobs(0).SerializeAsString() ==
@@ -197,7 +222,7 @@ TEST_CASE("shared weights are stored for every user, and may be stored for the o
 }
 
 TEST_CASE("weights inside the net's own message win over fillers", "[weights]") {
-  const std::string text = kData + product("a", "data");
+  const std::string text = kFourInputs + product("a", "data");
   caffe::NetParameter whole = stored(text);
   NetOptions other = net_options();
   other.seed = 1234;
@@ -211,7 +236,8 @@ TEST_CASE("weights inside the net's own message win over fillers", "[weights]") 
 }
 
 TEST_CASE("diffs are written when asked for", "[weights]") {
-  const auto net = make_net(kData + kLabel + product("x", "data", "", 4) + loss("x", "label"));
+  const auto net =
+      make_net(kFourInputs + kFourTargets + product("x", "data", "", 4) + loss("x", "label"));
   test_backend().upload(net->blob("data")->data(), std::vector<float>(8, 1.0F));
   REQUIRE(net->forward().has_value());
   net->backward();

@@ -21,7 +21,8 @@ struct NetRun {
 // "label" gets whole numbers below 3. Blobs are read if they are kept.
 NetRun run_net(const std::string& text, Backend& backend, NetOptions options, int passes = 2);
 
-// |a - b| <= 1e-5 times the largest; of runs: of each array, and the same keys.
+// |a - b| <= 1e-5 times the largest; of runs: of each array, and the same keys. Gradients of a run
+// have the largest of them all as their measure: some are sums that cancel.
 void check_close(const std::string& what, const std::vector<float>& a,
                  const std::vector<float>& b);
 void check_close(const NetRun& a, const NetRun& b);

@@ -8,6 +8,7 @@
 #include "core/net_filter.hpp"
 #include "core/weight_file.hpp"
 #include "net_support.hpp"
+#include "support/skip.hpp"
 
 namespace speedo {
 namespace {
@@ -104,11 +105,11 @@ void check_against_caffe(const std::filesystem::path& folder) {
 TEST_CASE("nets are wired as Caffe wired them", "[split]") {
   check_against_caffe("tests/core/data/siamese_shared");
   check_against_caffe("tests/core/data/aux_losses");
+}
+
+TEST_CASE("the larger set of nets is wired as Caffe wired them", "[split]") {
   const char* shared = std::getenv("SPEEDO_SHARED_DIR");
-  if (shared == nullptr) {
-    WARN("SPEEDO_SHARED_DIR is not set: the larger set of nets is skipped");
-    return;
-  }
+  if (shared == nullptr) SPEEDO_SKIP("SPEEDO_SHARED_DIR names no fixtures");
   for (const char* kind : {"nets", "layers"}) {
     for (const auto& entry :
          std::filesystem::directory_iterator(std::filesystem::path(shared) / "golden" / kind)) {

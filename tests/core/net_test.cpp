@@ -9,8 +9,8 @@
 namespace speedo {
 namespace {
 
-const std::string kData = input("data", "dim: 2 dim: 4");
-const std::string kLabel = input("label", "dim: 2 dim: 3");
+const std::string kTwoRecords = input("data", "dim: 2 dim: 4");
+const std::string kThreeTargets = input("label", "dim: 2 dim: 3");
 
 void expect(const std::string& text, const std::string& part,
             const NetOptions& options = net_options(), ErrorCode code = ErrorCode::kConfig) {
@@ -20,36 +20,39 @@ void expect(const std::string& text, const std::string& part,
 }
 
 TEST_CASE("a net that cannot be built is a named error", "[net]") {
-  expect(kData + "layer { name: 'x' type: 'Rellu' bottom: 'data' top: 'y' }", "Rellu");
-  expect(kData + product("x", "dta"), "did you mean 'data'");
-  expect(kData + product("x", "data") + "layer { name: 'y' type: 'ReLU' bottom: 'x' top: 'data' }",
+  expect(kTwoRecords + "layer { name: 'x' type: 'Rellu' bottom: 'data' top: 'y' }", "Rellu");
+  expect(kTwoRecords + product("x", "dta"), "did you mean 'data'");
+  expect(kTwoRecords + product("x", "data") +
+             "layer { name: 'y' type: 'ReLU' bottom: 'x' top: 'data' }",
          "top blob 'data'");
-  expect(kData + product("x", "data") +
+  expect(kTwoRecords + product("x", "data") +
              "layer { name: 'r' type: 'ReLU' bottom: 'data' top: 'data' }" + product("y", "data"),
          "top blob 'data'");
-  expect(kData + "layer { name: 'x' type: 'ReLU' bottom: 'data' bottom: 'data' top: 'y' }",
+  expect(kTwoRecords + "layer { name: 'x' type: 'ReLU' bottom: 'data' bottom: 'data' top: 'y' }",
          "bottom");
-  expect(kData + product("x", "data", "propagate_down: true propagate_down: true"),
+  expect(kTwoRecords + product("x", "data", "propagate_down: true propagate_down: true"),
          "propagate_down");
-  expect(kData + product("x", "data", "param { } param { } param { }"), "param");
-  expect(kData + product("x", "data", "loss_weight: 1 loss_weight: 2"), "loss_weight");
-  expect(kData + product("x", "data") + loss("x", "data"), "layer 'loss'");
+  expect(kTwoRecords + product("x", "data", "param { } param { } param { }"), "param");
+  expect(kTwoRecords + product("x", "data", "loss_weight: 1 loss_weight: 2"), "loss_weight");
+  expect(kTwoRecords + product("x", "data") + loss("x", "data"), "layer 'loss'");
   expect(input("data", "dim: 2147483647 dim: 4"), "data");
   expect(input("data", "dim: 65536 dim: 16384") + product("x", "data", "", 2147483647),
          "layer 'x'");
-  expect(kData + product("x", "data", "include { phase: TEST }") + product("y", "x"), "'x'");
+  expect(kTwoRecords + product("x", "data", "include { phase: TEST }") + product("y", "x"), "'x'");
   expect("name: 'none' layer { name: 'x' include { phase: TEST } }", "no layers");
-  expect(kData + product("x", "data") +
+  expect(kTwoRecords + product("x", "data") +
              "layer { name: 'x' type: 'InnerProduct' bottom: 'x' top: 'z'"
              " inner_product_param { num_output: 2 } }",
          "same name");
 }
 
 TEST_CASE("the loss is the weighted sum of loss tops", "[net]") {
-  const auto net = make_net(kData + kLabel + product("x", "data") + loss("x", "label"));
-  const auto weighted =
-      make_net(kData + kLabel + product("x", "data") + loss("x", "label", "loss_weight: 0.25"));
-  const auto shared = make_net(kData + kLabel + product("x", "data", "loss_weight: 2"));
+  const auto net =
+      make_net(kTwoRecords + kThreeTargets + product("x", "data") + loss("x", "label"));
+  const auto weighted = make_net(kTwoRecords + kThreeTargets + product("x", "data") +
+                                 loss("x", "label", "loss_weight: 0.25"));
+  const auto shared =
+      make_net(kTwoRecords + kThreeTargets + product("x", "data", "loss_weight: 2"));
   const std::vector<float> ones(8, 1.0F);
   for (Net* each : {net.get(), weighted.get(), shared.get()}) {
     test_backend().upload(each->blob("data")->data(), ones);
@@ -69,14 +72,14 @@ TEST_CASE("the loss is the weighted sum of loss tops", "[net]") {
 }
 
 TEST_CASE("outputs are the unread blobs, in the order of their names", "[net]") {
-  const auto net =
-      make_net(kLabel + kData + product("z", "data") + product("b", "z") + product("a", "z"));
+  const auto net = make_net(kThreeTargets + kTwoRecords + product("z", "data") + product("b", "z") +
+                            product("a", "z"));
   CHECK(net->output_names() == std::vector<std::string>{"a", "b", "label"});
   CHECK(net->blob("nothing") == nullptr);
 }
 
 TEST_CASE("in-place layers work on their bottom's memory", "[net]") {
-  const auto net = make_net(kData + product("x", "data") +
+  const auto net = make_net(kTwoRecords + product("x", "data") +
                             "layer { name: 'r' type: 'ReLU' bottom: 'x' top: 'x' }");
   const auto& view = layer_of(*net, "r");
   CHECK(view.bottoms[0] == view.tops[0]);
@@ -85,7 +88,7 @@ TEST_CASE("in-place layers work on their bottom's memory", "[net]") {
 
 TEST_CASE("a loss layer without tops gets one", "[net]") {
   const auto net =
-      make_net(kData + kLabel + product("x", "data") +
+      make_net(kTwoRecords + kThreeTargets + product("x", "data") +
                "layer { name: 'l' type: 'EuclideanLoss' bottom: 'x' bottom: 'label' }");
   REQUIRE(layer_of(*net, "l").tops.size() == 1);
   CHECK(net->output_names().empty());
@@ -94,7 +97,7 @@ TEST_CASE("a loss layer without tops gets one", "[net]") {
 }
 
 TEST_CASE("backward stops where nothing is trained", "[net][backward]") {
-  const std::string base = kData + kLabel;
+  const std::string base = kTwoRecords + kThreeTargets;
   const auto net =
       make_net(base + product("frozen", "data", "param { lr_mult: 0 } param { lr_mult: 0 }") +
                product("x", "frozen") + loss("x", "label") + product("side", "data"));
@@ -109,7 +112,7 @@ TEST_CASE("backward stops where nothing is trained", "[net][backward]") {
 }
 
 TEST_CASE("propagate_down: false cuts off what lies before", "[net][backward]") {
-  const auto net = make_net(kData + kLabel + product("x", "data") +
+  const auto net = make_net(kTwoRecords + kThreeTargets + product("x", "data") +
                             product("y", "x", "propagate_down: false") + loss("y", "label"));
   CHECK_FALSE(layer_of(*net, "x").needs_backward);
   CHECK(layer_of(*net, "y").needs_backward);
@@ -117,7 +120,7 @@ TEST_CASE("propagate_down: false cuts off what lies before", "[net][backward]") 
 }
 
 TEST_CASE("force_backward reaches every input but the labels", "[net][backward]") {
-  const auto net = make_net("force_backward: true " + kData + input("label", "dim: 2") +
+  const auto net = make_net("force_backward: true " + kTwoRecords + input("label", "dim: 2") +
                             product("x", "data", "param { lr_mult: 0 }") +
                             "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'x' bottom: 'label' "
                             "top: 'l' }");
@@ -128,7 +131,7 @@ TEST_CASE("force_backward reaches every input but the labels", "[net][backward]"
 
 TEST_CASE("a training net that would differentiate a label is refused", "[net][backward]") {
   const std::string text =
-      kData + product("x", "data") + product("y", "data", "", 1) +
+      kTwoRecords + product("x", "data") + product("y", "data", "", 1) +
       "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'x' bottom: 'y' top: 'l' }";
   expect(text, "'y'");
   const auto tested = make_net(text, net_options(Phase::kTest));
@@ -136,9 +139,9 @@ TEST_CASE("a training net that would differentiate a label is refused", "[net][b
 }
 
 TEST_CASE("gradients are reported once, last layer first, and cover the arena", "[net][backward]") {
-  const auto net = make_net(kData + kLabel + product("a", "data", "param { name: 'w' }", 4) +
-                            product("b", "a", "param { name: 'w' }", 4) + product("c", "b") +
-                            loss("c", "label"));
+  const auto net = make_net(
+      kTwoRecords + kThreeTargets + product("a", "data", "param { name: 'w' }", 4) +
+      product("b", "a", "param { name: 'w' }", 4) + product("c", "b") + loss("c", "label"));
   std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
   net->on_gradient_ready(
       [&](std::int64_t offset, std::int64_t count) { ranges.emplace_back(offset, count); });
@@ -157,7 +160,8 @@ TEST_CASE("gradients are reported once, last layer first, and cover the arena", 
 TEST_CASE("backward adds to parameter gradients, clear_gradients resets them", "[net][backward]") {
   NetOptions options = net_options();
   options.keep_blobs = true;  // One forward pass serves two backward passes.
-  const auto net = make_net(kData + kLabel + product("x", "data") + loss("x", "label"), options);
+  const auto net =
+      make_net(kTwoRecords + kThreeTargets + product("x", "data") + loss("x", "label"), options);
   test_backend().upload(net->blob("data")->data(), std::vector<float>(8, 1.0F));
   REQUIRE(net->forward().has_value());
   const std::int64_t size = net->layout().element_count();
@@ -173,7 +177,7 @@ TEST_CASE("backward adds to parameter gradients, clear_gradients resets them", "
 }
 
 TEST_CASE("an input can be reshaped", "[net]") {
-  const auto net = make_net(kData + product("x", "data"));
+  const auto net = make_net(kTwoRecords + product("x", "data"));
   net->blob("data")->reshape({7, 4});
   REQUIRE(net->reshape().has_value());
   CHECK(net->blob("x")->shape() == Shape{7, 3});

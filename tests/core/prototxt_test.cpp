@@ -9,7 +9,7 @@
 namespace speedo {
 namespace {
 
-std::string net_error(const std::string& text) {
+std::string net_text_error(const std::string& text) {
   const auto net = parse_net_prototxt(text, "net.prototxt");
   REQUIRE_FALSE(net.has_value());
   CHECK(net.error().code == ErrorCode::kConfig);
@@ -19,14 +19,15 @@ std::string net_error(const std::string& text) {
 
 TEST_CASE("errors name file, line and column", "[prototxt]") {
   using Catch::StartsWith;
-  CHECK_THAT(net_error("name: \"a\"\nlayer {\n  nane: \"x\"\n}\n"),
+  CHECK_THAT(net_text_error("name: \"a\"\nlayer {\n  nane: \"x\"\n}\n"),
              StartsWith("net.prototxt:3:7: "));
-  CHECK_THAT(net_error("name: 3\n"), StartsWith("net.prototxt:1:7: "));
-  CHECK_THAT(net_error("layer {\n  include { phase: TRIAN }\n}\n"), StartsWith("net.prototxt:2:"));
-  CHECK_THAT(net_error("layer {\n  name: \"x\"\n"), StartsWith("net.prototxt:3:1: "));
-  CHECK_THAT(net_error("name: \"a\" name: \"b\""), StartsWith("net.prototxt:1:"));
-  CHECK_THAT(net_error(""), StartsWith("net.prototxt: is empty"));
-  CHECK_THAT(net_error("layer { clip_param { min: 1 } }"), StartsWith("net.prototxt"));
+  CHECK_THAT(net_text_error("name: 3\n"), StartsWith("net.prototxt:1:7: "));
+  CHECK_THAT(net_text_error("layer {\n  include { phase: TRIAN }\n}\n"),
+             StartsWith("net.prototxt:2:"));
+  CHECK_THAT(net_text_error("layer {\n  name: \"x\"\n"), StartsWith("net.prototxt:3:1: "));
+  CHECK_THAT(net_text_error("name: \"a\" name: \"b\""), StartsWith("net.prototxt:1:"));
+  CHECK_THAT(net_text_error(""), StartsWith("net.prototxt: is empty"));
+  CHECK_THAT(net_text_error("layer { clip_param { min: 1 } }"), StartsWith("net.prototxt"));
 }
 
 TEST_CASE("deep nesting is refused, not followed", "[prototxt]") {

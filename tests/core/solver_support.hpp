@@ -19,11 +19,11 @@
 namespace speedo::test {
 
 // Three noisy classes of 12 numbers, in an order that changes every epoch. A source named "broken"
-// gives NaN from batch 3 on.
+// gives NaN from batch 3 on, one named "broken once" in batch 3 alone.
 class GeneratedFeed final : public BatchFeed {
  public:
-  GeneratedFeed(std::int64_t batch, bool broken, std::shared_ptr<int> reads)
-      : batch_(batch), broken_(broken), reads_(std::move(reads)) {
+  GeneratedFeed(std::int64_t batch, std::string source, std::shared_ptr<int> reads)
+      : batch_(batch), source_(std::move(source)), reads_(std::move(reads)) {
     shapes_ = {{batch, 12}, {batch}};
     data_.resize(static_cast<std::size_t>(batch * 12));
     labels_.resize(static_cast<std::size_t>(batch));
@@ -46,14 +46,16 @@ class GeneratedFeed final : public BatchFeed {
         data_[i * 12 + k] = random.gaussian(centre, 0.3F);
       }
     }
-    if (broken_ && batch >= 3) data_[0] = std::nanf("");
+    const bool broken = (source_ == "broken" && batch >= 3) ||
+                        (source_ == "broken once" && batch == 3);
+    if (broken) data_[0] = std::nanf("");
     return std::vector<std::span<const float>>{data_, labels_};
   }
 
  private:
   static constexpr std::uint64_t kRecords = 60;
   std::int64_t batch_;
-  bool broken_;
+  std::string source_;
   std::shared_ptr<int> reads_;
   std::vector<Shape> shapes_;
   std::vector<float> data_, labels_;
@@ -66,7 +68,7 @@ class GeneratedFeeds final : public FeedFactory {
     bases.push_back(options.base);
     const caffe::DataParameter& data = layer.data_param();
     return std::unique_ptr<BatchFeed>(
-        std::make_unique<GeneratedFeed>(data.batch_size(), data.source() == "broken", reads_));
+        std::make_unique<GeneratedFeed>(data.batch_size(), data.source(), reads_));
   }
   // As if one had to wait a millisecond for every batch.
   FeedTotals totals() const override { return {std::chrono::milliseconds(*reads_), 0}; }

@@ -220,6 +220,70 @@ TEST_CASE("losses that are not finite change nothing and end the run in time", "
   CHECK(weights_of(*solver) == before);
 }
 
+// What solve() ended with, and the iterations of the snapshots that it wrote.
+struct Ended {
+  Result<void> result;
+  std::vector<std::int64_t> snapshots;
+};
+
+Ended solve(const caffe::SolverParameter& message) {
+  World world;
+  std::vector<std::int64_t> snapshots;
+  Solver::Hooks hooks;
+  hooks.snapshot = [&](std::int64_t iteration, const caffe::NetParameter&, caffe::SolverState&) {
+    snapshots.push_back(iteration);
+    return Result<void>();
+  };
+  Result<void> result = world.solver(message, std::move(hooks))->solve();
+  return {std::move(result), std::move(snapshots)};
+}
+
+TEST_CASE("a run that ends before so many losses were not finite has diverged all the same",
+          "[solver]") {
+  for (const char* fields : {"max_iter: 4", "max_iter: 9", "max_iter: 7 iter_size: 2"}) {
+    INFO(fields);
+    const Ended ended = solve(small_solver(fields, "broken"));
+    REQUIRE_FALSE(ended.result);
+    CHECK(ended.result.error().code == ErrorCode::kNotFinite);
+    CHECK(ended.result.error().message.find("no snapshot is written") != std::string::npos);
+    CHECK(ended.snapshots.empty());
+  }
+  for (const char* rate : {"1e30", "1e37"}) {
+    INFO(rate);
+    const Ended ended = solve(small_solver("max_iter: 3 base_lr: " + std::string(rate)));
+    REQUIRE_FALSE(ended.result);
+    CHECK(ended.result.error().code == ErrorCode::kNotFinite);
+    CHECK(ended.snapshots.empty());
+  }
+}
+
+TEST_CASE("one last batch that is no good costs the run its success, not its weights", "[solver]") {
+  const Ended ended = solve(small_solver("max_iter: 4", "broken once"));
+  REQUIRE_FALSE(ended.result);
+  CHECK(ended.result.error().code == ErrorCode::kNotFinite);
+  CHECK(ended.result.error().message.find("look for values in the data") != std::string::npos);
+  CHECK(ended.snapshots == std::vector<std::int64_t>{4});
+  CHECK(solve(small_solver("max_iter: 5", "broken once")).result);
+}
+
+TEST_CASE("weights that are not finite are no snapshot", "[solver]") {
+  World world;
+  int written = 0;
+  Solver::Hooks hooks;
+  hooks.snapshot = [&](std::int64_t, const caffe::NetParameter&, caffe::SolverState&) {
+    ++written;
+    return Result<void>();
+  };
+  const auto solver = world.solver(small_solver("snapshot: 1"), std::move(hooks));
+  REQUIRE(solver->step(1));
+  CHECK(written == 1);
+  solver->net().weights().data()[0] = std::numeric_limits<float>::infinity();
+  const Result<void> result = solver->step(1);
+  REQUIRE_FALSE(result);
+  CHECK(result.error().code == ErrorCode::kNotFinite);
+  CHECK(written == 1);
+}
+
 TEST_CASE("a gradient that is not finite makes the loss not finite", "[solver]") {
   const auto net = make_net(
       "layer { name: 'data' type: 'Input' top: 'data' input_param { shape { dim: 2 dim: 3 dim: 8 "

@@ -10,6 +10,7 @@
 #include "core/prototxt.hpp"
 #include "cpu/cpu_backend.hpp"
 #include "support/catch.hpp"
+#include "support/random_seed.hpp"
 
 namespace speedo {
 namespace {
@@ -27,7 +28,7 @@ ParameterLayout small_layout(float second_lr_mult = 2.0F) {
   return layout;
 }
 
-caffe::SolverParameter solver_of(const std::string& text) {
+caffe::SolverParameter rule_solver(const std::string& text) {
   Result<caffe::SolverParameter> solver =
       parse_solver_prototxt("lr_policy: \"fixed\" base_lr: 0.1 " + text, "solver");
   REQUIRE(solver.has_value());
@@ -36,7 +37,7 @@ caffe::SolverParameter solver_of(const std::string& text) {
 
 struct Fixture {
   explicit Fixture(const std::string& text, ParameterLayout used_layout = small_layout())
-      : solver(solver_of(text)), layout(std::move(used_layout)) {
+      : solver(rule_solver(text)), layout(std::move(used_layout)) {
     Result<std::unique_ptr<UpdateRule>> made_rule = UpdateRule::create(solver, layout, *backend);
     REQUIRE(made_rule.has_value());
     rule = std::move(made_rule).value();
@@ -65,7 +66,7 @@ struct Fixture {
   std::unique_ptr<Backend> backend = make_cpu_backend(1);
   std::unique_ptr<UpdateRule> rule;
   Arena weights, gradients;
-  Random random{17};
+  Random random{test::varied(17)};
 };
 
 // The definition, in double, written without looking at the rule: clip the sum, divide, decay,
@@ -157,7 +158,7 @@ TEST_CASE("how many histories a rule has is known without one", "[update_rule]")
     REQUIRE(count.has_value());
     REQUIRE(*count == fixture.rule->histories().size());
   }
-  REQUIRE_FALSE(UpdateRule::history_count(solver_of("type: \"Unheard\"")).has_value());
+  REQUIRE_FALSE(UpdateRule::history_count(rule_solver("type: \"Unheard\"")).has_value());
 }
 
 TEST_CASE("clipping looks at the sum, before it is divided by iter_size", "[update_rule]") {
@@ -272,7 +273,7 @@ TEST_CASE("the state of another net is refused and changes nothing", "[update_ru
 TEST_CASE("solver fields that no rule can use are refused by name", "[update_rule]") {
   const std::unique_ptr<Backend> backend = make_cpu_backend(1);
   const auto error = [&](const std::string& text) {
-    auto rule = UpdateRule::create(solver_of(text), small_layout(), *backend);
+    auto rule = UpdateRule::create(rule_solver(text), small_layout(), *backend);
     REQUIRE(!rule);
     return rule.error();
   };

@@ -16,7 +16,7 @@
 namespace speedo {
 namespace {
 
-const std::string kData = "tests/core/data/upgrade/";
+const std::string kUpgradeFolder = "tests/core/data/upgrade/";
 
 std::string text_of(const std::string& path) {
   auto text = read_file(path);
@@ -29,10 +29,11 @@ TEST_CASE("old nets become what Caffe's own upgrade makes of them", "[upgrade]")
       GENERATE(as<std::string>(), "v0_padding_testsimple", "v1_testsimple", "legacy_input_fields",
                "legacy_data_transform", "legacy_batchnorm_params", "input_testallparams");
   INFO(name);
-  const auto net = read_net_prototxt(kData + name + ".in.prototxt");
+  const auto net = read_net_prototxt(kUpgradeFolder + name + ".in.prototxt");
   REQUIRE(net.has_value());
   caffe::NetParameter expected;
-  REQUIRE(parse_prototxt(text_of(kData + name + ".out.prototxt"), name, expected).has_value());
+  REQUIRE(
+      parse_prototxt(text_of(kUpgradeFolder + name + ".out.prototxt"), name, expected).has_value());
   CHECK(to_prototxt(*net) == to_prototxt(expected));
   // A current net stays as it is.
   caffe::NetParameter again = *net;
@@ -42,11 +43,11 @@ TEST_CASE("old nets become what Caffe's own upgrade makes of them", "[upgrade]")
 
 TEST_CASE("solver_type becomes type", "[upgrade]") {
   const auto solver =
-      parse_solver_prototxt(text_of(kData + "solver_nesterov.in.prototxt"), "solver");
+      parse_solver_prototxt(text_of(kUpgradeFolder + "solver_nesterov.in.prototxt"), "solver");
   REQUIRE(solver.has_value());
   caffe::SolverParameter expected;
-  REQUIRE(
-      parse_prototxt(text_of(kData + "solver_nesterov.out.prototxt"), "out", expected).has_value());
+  REQUIRE(parse_prototxt(text_of(kUpgradeFolder + "solver_nesterov.out.prototxt"), "out", expected)
+              .has_value());
   CHECK(to_prototxt(*solver) == to_prototxt(expected));
   CHECK_FALSE(parse_solver_prototxt("solver_type: SGD type: \"SGD\"", "s").has_value());
 }
@@ -68,8 +69,8 @@ TEST_CASE("old nets that make no sense are errors", "[upgrade]") {
 }
 
 TEST_CASE("a V1 model file with four-axis arrays reads as its upgraded form", "[weight_file]") {
-  const auto old = read_caffemodel(kData + "v1_legacy_blobs.caffemodel");
-  const auto current = read_caffemodel(kData + "v1_legacy_blobs.upgraded.caffemodel");
+  const auto old = read_caffemodel(kUpgradeFolder + "v1_legacy_blobs.caffemodel");
+  const auto current = read_caffemodel(kUpgradeFolder + "v1_legacy_blobs.upgraded.caffemodel");
   REQUIRE(old.has_value());
   REQUIRE(current.has_value());
   const auto& layer = old->layer(old->layer_size() - 1);
@@ -88,8 +89,8 @@ TEST_CASE("a V1 model file with four-axis arrays reads as its upgraded form", "[
 }
 
 TEST_CASE("values stored as double read as float", "[weight_file]") {
-  const auto doubles = read_caffemodel(kData + "double_blobs.caffemodel");
-  const auto floats = read_caffemodel(kData + "v1_legacy_blobs.caffemodel");
+  const auto doubles = read_caffemodel(kUpgradeFolder + "double_blobs.caffemodel");
+  const auto floats = read_caffemodel(kUpgradeFolder + "v1_legacy_blobs.caffemodel");
   REQUIRE(doubles.has_value());
   REQUIRE(floats.has_value());
   std::vector<float> a(24);
@@ -108,7 +109,7 @@ void check_refused(const Result<caffe::NetParameter>& net, const std::string& pa
 TEST_CASE("damaged and foreign weight files are named errors", "[weight_file]") {
   const TempDir folder;
   const auto path = folder / "bad.caffemodel";
-  const std::string good = text_of(kData + "v1_legacy_blobs.upgraded.caffemodel");
+  const std::string good = text_of(kUpgradeFolder + "v1_legacy_blobs.upgraded.caffemodel");
   // Cut anywhere inside the last layer, the file cannot be taken for a whole one.
   for (std::size_t length = good.size() - 100; length < good.size(); ++length) {
     std::ofstream(path, std::ios::binary).write(good.data(), static_cast<std::streamsize>(length));
@@ -120,7 +121,7 @@ TEST_CASE("damaged and foreign weight files are named errors", "[weight_file]") 
   std::ofstream(path) << "name: \"a prototxt\" layer { name: \"x\" }\n";
   check_refused(read_caffemodel(path), "bad.caffemodel");
   CHECK(read_caffemodel(folder / "none").error().code == ErrorCode::kNotFound);
-  const auto not_a_state = read_solverstate(kData + "double_blobs.caffemodel");
+  const auto not_a_state = read_solverstate(kUpgradeFolder + "double_blobs.caffemodel");
   REQUIRE_FALSE(not_a_state.has_value());
   CHECK(not_a_state.error().code == ErrorCode::kData);
 }

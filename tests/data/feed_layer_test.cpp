@@ -9,8 +9,8 @@ namespace speedo {
 namespace {
 
 // A net of one data layer over a datumfile of 10 numbered records, batches of 2.
-struct Fixture {
-  explicit Fixture(const std::string& more = "") {
+struct FeedFixture {
+  explicit FeedFixture(const std::string& more = "") {
     write_numbered(folder / "d", RecordFormat::kDatumfile, 10);
     caffe::LayerParameter layer = layer_from(
         "name: 'in' type: 'Data' top: 'data' top: 'label' data_param { source: 'd' batch_size: 2 "
@@ -37,7 +37,7 @@ struct Fixture {
 };
 
 TEST_CASE("a data layer goes on from batch to batch, and along the span it is given") {
-  Fixture fixture;
+  FeedFixture fixture;
   const auto net = Net::create(fixture.message, fixture.options);
   REQUIRE(net);
   Net& data = **net;
@@ -60,7 +60,7 @@ TEST_CASE("a data layer goes on from batch to batch, and along the span it is gi
 }
 
 TEST_CASE("workers of one start-offset job begin at their share of the data") {
-  Fixture fixture;
+  FeedFixture fixture;
   fixture.options.start_fraction = 0.5;
   const auto net = Net::create(fixture.message, fixture.options);
   REQUIRE(net);
@@ -69,19 +69,19 @@ TEST_CASE("workers of one start-offset job begin at their share of the data") {
 }
 
 TEST_CASE("errors of a data layer carry its name") {
-  Fixture missing;
+  FeedFixture missing;
   missing.message.mutable_layer(0)->mutable_data_param()->set_source("gone");
   check_error(Net::create(missing.message, missing.options), ErrorCode::kNotFound,
               "layer 'in' (Data): data source 'gone'");
-  Fixture refused;
+  FeedFixture refused;
   refused.options.feeds = nullptr;
   check_error(Net::create(refused.message, refused.options), ErrorCode::kConfig, "layer 'in'");
-  Fixture third("top: 'third'");
+  FeedFixture third("top: 'third'");
   check_error(Net::create(third.message, third.options), ErrorCode::kConfig, "1 to 2");
 }
 
 TEST_CASE("a record that cannot be read stops the pass, with layer, file and record") {
-  Fixture fixture;
+  FeedFixture fixture;
   std::vector<Record> records = numbered_records(4);
   records[3].height = 4;
   records[3].bytes.resize(static_cast<std::size_t>(records[3].count()));

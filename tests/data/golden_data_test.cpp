@@ -1,8 +1,10 @@
-// Files that real Caffe wrote, where they are at hand: the data layers' batches, the mean, weights
-// and solver states in both formats.
+// Files that real Caffe wrote: the data layers' batches, the mean, weights and solver states in
+// both formats. A small set lies in the repository; $SPEEDO_SHARED_DIR/golden, where it is set, has
+// more nets.
 
 #include <cstdlib>
-#include <optional>
+
+#include <speedo/base/folder.hpp>
 
 #include "core/prototxt.hpp"
 #include "core/weight_file.hpp"
@@ -18,13 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::optional<fs::path> golden_folder() {
-  const char* shared = std::getenv("SPEEDO_SHARED_DIR");
-  const fs::path folder = fs::path(shared != nullptr ? shared : "../shared") / "golden";
-  if (fs::exists(folder)) return folder;
-  WARN("skipped: no fixtures at " << folder << "; set SPEEDO_SHARED_DIR");
-  return std::nullopt;
-}
+// The tests run in the project's root. The first set is the golden runner's, too.
+const fs::path kGolden = "tests/golden/data";
+const fs::path kCaffe = "tests/data/caffe";
 
 void check_batches(const fs::path& datasets, const std::string& name, Phase phase) {
   INFO(name);
@@ -58,27 +56,23 @@ void check_batches(const fs::path& datasets, const std::string& name, Phase phas
 }
 
 TEST_CASE("golden: data layers give Caffe's batches, bit for bit") {
-  const auto golden = golden_folder();
-  if (!golden) return;
-  const fs::path datasets = *golden / "datasets";
-  for (const char* name : {"lmdb_plain", "lmdb_gray", "lmdb_float", "lmdb_encoded",
-                           "lmdb_mean_file_scale", "hdf5_two_files"}) {
-    check_batches(datasets, name, Phase::kTrain);
+  for (const char* name : {"lmdb_gray", "lmdb_float", "hdf5_two_files"}) {
+    check_batches(kGolden / "datasets", name, Phase::kTrain);
+  }
+  for (const char* name : {"lmdb_plain", "lmdb_encoded", "lmdb_mean_file_scale"}) {
+    check_batches(kCaffe, name, Phase::kTrain);
   }
   for (const char* name :
        {"lmdb_mean_file_crop_test", "lmdb_mean_value1_crop8_test", "lmdb_mean_value3_crop_test"}) {
-    check_batches(datasets, name, Phase::kTest);
+    check_batches(kCaffe, name, Phase::kTest);
   }
 }
 
 TEST_CASE("golden: the fork's datumfiles hold the same records as the LMDBs") {
-  const auto golden = golden_folder();
-  if (!golden) return;
-  const fs::path datasets = *golden / "datasets";
   for (const auto& [file, lmdb] : {std::pair("color.datumfile", "color_lmdb"),
                                    std::pair("encoded_png.datumfile", "encoded_png_lmdb")}) {
-    const auto one = open_source((datasets / file).string(), {});
-    const auto two = open_source((datasets / lmdb).string(), {});
+    const auto one = open_source((kCaffe / file).string(), {});
+    const auto two = open_source((kCaffe / lmdb).string(), {});
     REQUIRE(one);
     REQUIRE(two);
     REQUIRE((*one)->size() == 16);
@@ -94,14 +88,11 @@ TEST_CASE("golden: the fork's datumfiles hold the same records as the LMDBs") {
 }
 
 TEST_CASE("golden: the mean is Caffe's, byte for byte") {
-  const auto golden = golden_folder();
-  if (!golden) return;
-  const fs::path datasets = *golden / "datasets";
-  const auto source = open_source((datasets / "color_lmdb").string(), {});
+  const auto source = open_source((kCaffe / "color_lmdb").string(), {});
   REQUIRE(source);
   const auto mean = compute_mean(**source);
   REQUIRE(mean);
-  CHECK(mean->SerializeAsString() == read_bytes(datasets / "mean.binaryproto"));
+  CHECK(mean->SerializeAsString() == read_bytes(kCaffe / "mean.binaryproto"));
 }
 
 // Every dataset and group of `a` is in `b` with the same shape and values, and nothing else is.
@@ -124,19 +115,28 @@ void check_same_tree(const Hdf5Reader& a, const Hdf5Reader& b, const std::string
   }
 }
 
+// Every folder with a net that Caffe trained.
+std::vector<fs::path> net_folders() {
+  std::vector<fs::path> folders = {kGolden / "nets" / "inception_mini_test"};
+  if (const char* shared = std::getenv("SPEEDO_SHARED_DIR")) {
+    const auto more = list_folder(fs::path(shared) / "golden" / "nets");
+    REQUIRE(more);
+    folders.insert(folders.end(), more->begin(), more->end());
+  }
+  return folders;
+}
+
 TEST_CASE("golden: weights in HDF5 are Caffe's, both ways") {
-  const auto golden = golden_folder();
-  if (!golden) return;
   const TempDir folder;
-  for (const auto& entry : fs::directory_iterator(*golden / "nets")) {
-    INFO(entry.path());
-    const auto binary = read_model(entry.path() / "weights.caffemodel");
-    const auto hdf5 = read_model(entry.path() / "weights.h5");
+  for (const fs::path& net : net_folders()) {
+    INFO(net);
+    const auto binary = read_model(net / "weights.caffemodel");
+    const auto hdf5 = read_model(net / "weights.h5");
     REQUIRE(binary);
     REQUIRE(hdf5);
     REQUIRE(write_model(folder / "w.h5", *binary, caffe::SolverParameter::HDF5));
     const auto ours = Hdf5Reader::open(folder / "w.h5");
-    const auto theirs = Hdf5Reader::open(entry.path() / "weights.h5");
+    const auto theirs = Hdf5Reader::open(net / "weights.h5");
     REQUIRE(ours);
     REQUIRE(theirs);
     check_same_tree(*theirs, *ours, "/");
@@ -152,11 +152,11 @@ TEST_CASE("golden: weights in HDF5 are Caffe's, both ways") {
 }
 
 TEST_CASE("golden: solver states in HDF5 are Caffe's, both ways") {
-  const auto golden = golden_folder();
-  if (!golden) return;
   const TempDir folder;
-  for (const char* name : {"sgd_hdf5_snapshot", "adam_hdf5_snapshot"}) {
-    const fs::path file = *golden / "solvers" / name / "snap_iter_10.solverstate.h5";
+  for (const fs::path& where :
+       {kGolden / "solvers" / "sgd_hdf5_snapshot", kCaffe / "adam_hdf5_snapshot"}) {
+    const fs::path file = where / "snap_iter_10.solverstate.h5";
+    INFO(file);
     const auto state = read_solver_state(file);
     REQUIRE(state);
     CHECK(state->iter() == 10);

@@ -6,7 +6,7 @@
 
 #include <speedo/base/random.hpp>
 
-#include "data/record_reader.hpp"
+#include "data/datum_batch_reader.hpp"
 #include "data_support.hpp"
 
 namespace speedo {
@@ -19,7 +19,7 @@ std::unique_ptr<BatchReader> worker_reader(std::uint64_t first_record = 0) {
   caffe::TransformationParameter none;
   auto transformer = Transformer::create(none, Phase::kTrain, {});
   REQUIRE(transformer);
-  auto reader = RecordReader::create(
+  auto reader = DatumBatchReader::create(
       std::make_unique<MemorySource>(numbered_records(kRecords, 1, 1, 1)), *transformer,
       {.batch_size = kBatch, .with_labels = true, .first_record = first_record, .seed = 1});
   REQUIRE(reader);

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "support/catch.hpp"
+#include "support/random_seed.hpp"
 
 #include <speedo/store/redis_store.hpp>
 
@@ -51,23 +52,28 @@ std::string program(const std::string& name) {
   return std::string(folder != nullptr ? folder : SPEEDO_BUILT_PROGRAMS) + "/" + name;
 }
 
-Cluster::Cluster(std::uint64_t iterations, const Options& options) {
+Cluster::Cluster(std::uint64_t iterations, const Options& options)
+    : user_info_(options.user_info) {
   RedisServer::Options redis;
   redis.append_only = options.append_only;
+  redis.password = options.password;
+  redis.extra = options.redis_lines;
   redis_ = std::make_unique<RedisServer>(redis);
   std::ofstream(file("solver.prototxt"))
       << kNet << "max_iter: " << iterations << " snapshot_prefix: \"" << file("snap").string()
       << "\" " << options.solver << "\n";
 }
 
-Process& Cluster::start_master(const std::vector<std::string>& extra) {
+Process& Cluster::start_master(const std::vector<std::string>& extra,
+                               const std::vector<std::string>& environment) {
   std::vector<std::string> command{program("speedo-master"), "--solver",
                                    file("solver.prototxt").string(), "--redis",
-                                   redis_->tcp_uri(), "--address-file", file("address").string(),
-                                   "--json"};
+                                   "redis://" + user_info_ + "127.0.0.1:" +
+                                       std::to_string(redis_->port()),
+                                   "--address-file", file("address").string(), "--json"};
   command.insert(command.end(), extra.begin(), extra.end());
   std::filesystem::remove(file("address"));
-  masters_.emplace_back(std::move(command), log("master"));
+  masters_.emplace_back(std::move(command), log("master"), environment);
   return masters_.back();
 }
 
@@ -83,10 +89,11 @@ std::string Cluster::address() {
   return {};
 }
 
-Process& Cluster::start_worker(const std::string& master, const std::vector<std::string>& extra) {
+Process& Cluster::start_worker(const std::string& master, const std::vector<std::string>& extra,
+                               const std::vector<std::string>& environment) {
   std::vector<std::string> command{program("speedo-worker"), "--master", master};
   command.insert(command.end(), extra.begin(), extra.end());
-  workers_.emplace_back(std::move(command), log("worker"));
+  workers_.emplace_back(std::move(command), log("worker"), environment);
   return workers_.back();
 }
 
@@ -159,19 +166,29 @@ void require_ending(Cluster& cluster, Process& master, const Ending& ending) {
   }
 }
 
-std::uint64_t resumed_from(const Process& master) {
-  const std::string text = master.errors(), before = "goes on from iteration ";
+std::uint64_t resumed_from_or_zero(const std::string& text) {
+  const std::string before = "goes on from iteration ";
   const std::size_t at = text.find(before);
-  INFO("master: " << text);
-  REQUIRE(at != std::string::npos);
+  if (at == std::string::npos) return 0;
   return std::strtoull(text.c_str() + at + before.size(), nullptr, 10);
+}
+
+std::uint64_t resumed_from(const Process& master) {
+  const std::string text = master.errors();
+  INFO("master: " << text);
+  REQUIRE(text.find("goes on from iteration ") != std::string::npos);
+  return resumed_from_or_zero(text);
 }
 
 int rounds(int few) { return std::getenv("SPEEDO_LONG") != nullptr ? 20 : few; }
 
-std::uint64_t seed() {
-  const char* given = std::getenv("SPEEDO_SEED");
-  return given != nullptr ? std::strtoull(given, nullptr, 10) : 20261121;
+std::uint64_t seed() { return varied(20261121); }
+
+void sleep_ms(std::uint64_t time) { std::this_thread::sleep_for(std::chrono::milliseconds{time}); }
+
+Arguments joined(Arguments a, const Arguments& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
 }
 
 }  // namespace speedo::test

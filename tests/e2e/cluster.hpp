@@ -32,15 +32,20 @@ class Cluster {
   struct Options {
     bool append_only = false;  // Redis keeps its data when it dies
     std::string solver = {};   // more fields of the solver
+    std::string password = {};     // of Redis
+    std::string redis_lines = {};  // more lines of redis.conf
+    std::string user_info = {};    // before the host in the master's --redis: "USER:PASSWORD@"
   };
   explicit Cluster(std::uint64_t iterations) : Cluster(iterations, Options{}) {}
   Cluster(std::uint64_t iterations, const Options& options);
 
-  // Starts a master; `extra`: more arguments.
-  Process& start_master(const std::vector<std::string>& extra = {});
+  // Starts a master; `extra`: more arguments; `environment`: NAME=VALUE.
+  Process& start_master(const std::vector<std::string>& extra = {},
+                        const std::vector<std::string>& environment = {});
   // The newest master's address; a test that waits in vain fails.
   std::string address();
-  Process& start_worker(const std::string& master, const std::vector<std::string>& extra = {});
+  Process& start_worker(const std::string& master, const std::vector<std::string>& extra = {},
+                        const std::vector<std::string>& environment = {});
 
   // The last line of the master's standard output.
   static nlohmann::json result(const Process& master);
@@ -65,6 +70,7 @@ class Cluster {
 
   TempDir folder_;
   std::unique_ptr<RedisServer> redis_;
+  const std::string user_info_;
   std::list<Process> masters_, workers_;
   int logs_ = 0;
 };
@@ -80,10 +86,17 @@ void require_ending(Cluster& cluster, Process& master, const Ending& ending);
 
 // The iteration that a master says it goes on from.
 std::uint64_t resumed_from(const Process& master);
+// The same of its log's text; 0 if it began anew.
+std::uint64_t resumed_from_or_zero(const std::string& text);
 
 // Rounds of a test that is repeated at random moments: a few, or with SPEEDO_LONG twenty.
 int rounds(int few);
-// Of the random moments; SPEEDO_SEED replaces it.
+// Of the random moments (support/random_seed.hpp).
 std::uint64_t seed();
+
+void sleep_ms(std::uint64_t time);
+
+using Arguments = std::vector<std::string>;
+Arguments joined(Arguments a, const Arguments& b);
 
 }  // namespace speedo::test

@@ -13,19 +13,19 @@
 namespace speedo {
 namespace {
 
+using test::Arguments;
 using test::Cluster;
 using test::Process;
-using Arguments = std::vector<std::string>;
 
 // One job of a schedule; long enough for whatever happens to it in the middle.
-struct Job {
+struct DyingJob {
   const char* name;
   std::uint64_t iterations;
   Arguments flags;
   std::uint64_t contributors_max;
   std::uint64_t lost_max;  // iterations that the store may lack after a crash
 };
-const Job kJobs[] = {
+const DyingJob kDyingJobs[] = {
     {"async", 12000, {}, 1, 0},
     {"sync", 2500, {"--sync"}, 3, 0},
     {"sync gradient only, published now and then",
@@ -36,23 +36,16 @@ const Job kJobs[] = {
     {"ssp", 12000, {"--strategy", "ssp", "--staleness", "3"}, 1, 0},
 };
 
-Arguments operator+(Arguments a, const Arguments& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
-void sleep_ms(std::uint64_t time) { std::this_thread::sleep_for(std::chrono::milliseconds{time}); }
-
 }  // namespace
 
 TEST_CASE("a master is killed at a random moment and started again: the workers live on") {
   for (int round = 0; round < test::rounds(4); ++round) {
     Random random = Random::derive(test::seed(), {1, static_cast<std::uint64_t>(round)});
-    const Job& job = kJobs[static_cast<std::size_t>(round) % std::size(kJobs)];
+    const DyingJob& job = kDyingJobs[static_cast<std::size_t>(round) % std::size(kDyingJobs)];
     CAPTURE(test::seed(), round, job.name);
     Cluster cluster(job.iterations);
     const std::string port = std::to_string(test::free_port());
-    const Arguments flags = job.flags + Arguments{"--workers", "3", "--port", port};
+    const Arguments flags = test::joined(job.flags, Arguments{"--workers", "3", "--port", port});
     Process* master = &cluster.start_master(flags);
     const std::string address = cluster.address();
     for (int i = 0; i < 3; ++i) cluster.start_worker(address);
@@ -60,13 +53,13 @@ TEST_CASE("a master is killed at a random moment and started again: the workers 
     const std::uint64_t deaths = 1 + random.below(2);
     for (std::uint64_t death = 0; death < deaths; ++death) {
       REQUIRE(cluster.counts_beyond(from + random.below(job.iterations / 4)));
-      sleep_ms(random.below(30));
+      test::sleep_ms(random.below(30));
       master->signal(SIGKILL);
       REQUIRE(master->wait() == 128 + SIGKILL);
       const std::uint64_t seen = cluster.counted().value();
-      sleep_ms(random.below(1500));
+      test::sleep_ms(random.below(1500));
       const char* resume = random.below(2) == 0 ? "--resume" : "--resume=auto";
-      master = &cluster.start_master(flags + Arguments{resume});
+      master = &cluster.start_master(test::joined(flags, Arguments{resume}));
       REQUIRE(master->says("training starts", std::chrono::seconds{120}));
       from = test::resumed_from(*master);
       CHECK(from <= seen);
@@ -93,16 +86,16 @@ TEST_CASE("a master killed after its last merge is started again: it ends, and s
 TEST_CASE("a frozen master that wakes up beside its successor ends with 75 and leaves no trace") {
   for (int round = 0; round < test::rounds(2); ++round) {
     Random random = Random::derive(test::seed(), {2, static_cast<std::uint64_t>(round)});
-    const Job& job = kJobs[static_cast<std::size_t>(round) % std::size(kJobs)];
+    const DyingJob& job = kDyingJobs[static_cast<std::size_t>(round) % std::size(kDyingJobs)];
     CAPTURE(test::seed(), round, job.name);
     Cluster cluster(job.iterations);
-    const Arguments flags = job.flags + Arguments{"--workers", "2"};
+    const Arguments flags = test::joined(job.flags, Arguments{"--workers", "2"});
     Process& old = cluster.start_master(flags);
     Process& lost = cluster.start_worker(cluster.address(), {"--workers", "2"});
     REQUIRE(cluster.counts_beyond(random.below(job.iterations / 4)));
-    sleep_ms(random.below(30));
+    test::sleep_ms(random.below(30));
     old.signal(SIGSTOP);
-    Process& successor = cluster.start_master(flags + Arguments{"--resume"});
+    Process& successor = cluster.start_master(test::joined(flags, Arguments{"--resume"}));
     const std::string address = cluster.address();
     const std::uint64_t from = test::resumed_from(successor);
     // It wakes up while the successor waits for workers, begins, or is well under way.

@@ -16,8 +16,6 @@ namespace {
 using test::Cluster;
 using test::Process;
 
-void sleep_ms(std::uint64_t time) { std::this_thread::sleep_for(std::chrono::milliseconds{time}); }
-
 Process& any_of(std::list<Process>& workers, Random& random) {
   auto chosen = workers.begin();
   std::advance(chosen, random.below(workers.size()));
@@ -40,7 +38,7 @@ TEST_CASE("kill -9 of one of three workers at a random moment") {
     for (int i = 0; i < 3; ++i) cluster.start_worker(address);
     // Half of the kills come while workers still join.
     if (random.below(2) == 0) REQUIRE(master.says("training starts"));
-    sleep_ms(random.below(600));
+    test::sleep_ms(random.below(600));
     Process& victim = any_of(cluster.workers(), random);
     victim.signal(SIGKILL);
     CHECK(victim.wait() == 128 + SIGKILL);
@@ -62,13 +60,13 @@ TEST_CASE("a worker is stopped at a random moment and continued: a new life, cou
     const std::string address = cluster.address();
     for (int i = 0; i < 3; ++i) cluster.start_worker(address);
     REQUIRE(master.says("training starts"));
-    sleep_ms(random.below(300));
+    test::sleep_ms(random.below(300));
     Process& frozen = any_of(cluster.workers(), random);
     frozen.signal(SIGSTOP);
     REQUIRE(master.says("not been heard of for 1 s", std::chrono::seconds{5}));
     const std::uint64_t then = cluster.counted().value();
     CHECK(cluster.counts_beyond(then + 10));  // The others are not held up.
-    sleep_ms(random.below(1000));
+    test::sleep_ms(random.below(1000));
     frozen.signal(SIGCONT);
     CHECK(master.says("worker 3 (", std::chrono::seconds{15}));
     CHECK(cluster.counts_beyond(cluster.counted().value() + 10));
@@ -86,12 +84,12 @@ TEST_CASE("a short stop costs no life") {
   cluster.start_worker(cluster.address(), {"--workers", "2"});
   REQUIRE(cluster.counts_beyond(10));
   cluster.workers().front().signal(SIGSTOP);
-  sleep_ms(1500);
+  test::sleep_ms(1500);
   cluster.workers().front().signal(SIGCONT);
   CHECK(cluster.counts_beyond(cluster.counted().value() + 10));
   // The master's own sleep is nobody's fault either.
   master.signal(SIGSTOP);
-  sleep_ms(4000);
+  test::sleep_ms(4000);
   master.signal(SIGCONT);
   CHECK(cluster.counts_beyond(cluster.counted().value() + 10));
   master.signal(SIGTERM);
@@ -114,7 +112,7 @@ TEST_CASE("workers of a host that come and go all the time are kept out; the oth
     REQUIRE(cluster.counts_beyond(10));
     for (int life = 0; life < 12; ++life) {
       Process& flapping = cluster.start_worker(address, {"--host", "flapping"});
-      sleep_ms(random.below(80));
+      test::sleep_ms(random.below(80));
       flapping.signal(SIGKILL);
       flapping.wait();
     }
@@ -149,9 +147,9 @@ TEST_CASE("MIN:MAX: more are turned away until there is room, with fewer trainin
     victims->wait();
   }
   REQUIRE(master.says("training pauses"));
-  sleep_ms(200);
+  test::sleep_ms(200);
   const std::uint64_t paused = cluster.counted().value();
-  sleep_ms(500);
+  test::sleep_ms(500);
   CHECK(cluster.counted() == paused);
   cluster.start_worker(address);
   CHECK(cluster.counts_beyond(paused));

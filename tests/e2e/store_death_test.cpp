@@ -16,8 +16,6 @@ namespace {
 using test::Cluster;
 using test::Process;
 
-void sleep_ms(std::uint64_t time) { std::this_thread::sleep_for(std::chrono::milliseconds{time}); }
-
 }  // namespace
 
 TEST_CASE("a redis-server that loses its data while the master lives costs nothing") {
@@ -35,9 +33,9 @@ TEST_CASE("a redis-server that loses its data while the master lives costs nothi
     cluster.start_worker(address);
     for (std::uint64_t death = 0; death < 2; ++death) {
       REQUIRE(cluster.counts_beyond(death * 200 + random.below(iterations / 4)));
-      sleep_ms(random.below(30));
+      test::sleep_ms(random.below(30));
       cluster.redis().kill();
-      sleep_ms(random.below(1000));
+      test::sleep_ms(random.below(1000));
       cluster.redis().start();
     }
     // The job can be read again, too: unless all is over by now.
@@ -62,14 +60,14 @@ TEST_CASE("master and redis-server both die; with the server's data the job goes
     cluster.start_worker(address);
     cluster.start_worker(address);
     REQUIRE(cluster.counts_beyond(random.below(iterations / 3)));
-    sleep_ms(random.below(30));
+    test::sleep_ms(random.below(30));
     const bool server_first = random.below(2) == 0;
     if (server_first) cluster.redis().kill();
-    sleep_ms(random.below(50));
+    test::sleep_ms(random.below(50));
     first.signal(SIGKILL);
     first.wait();
     if (!server_first) cluster.redis().kill();
-    sleep_ms(random.below(500));
+    test::sleep_ms(random.below(500));
     cluster.redis().start();
     const std::uint64_t seen = cluster.counted().value();
     flags.emplace_back("--resume");
@@ -83,7 +81,7 @@ TEST_CASE("master and redis-server both die; with the server's data the job goes
 
 TEST_CASE("a store that stays away ends a master that only waits, with a named error") {
   Cluster cluster(1000000);
-  Process& master = cluster.start_master({"--workers", "1"});
+  Process& master = cluster.start_master({"--workers", "1", "--store-timeout", "1"});
   cluster.address();
   cluster.redis().kill();
   CHECK(master.wait(std::chrono::seconds{60}) == 69);

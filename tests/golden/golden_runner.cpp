@@ -1,6 +1,6 @@
 // golden_runner [OPTIONS] FOLDER...: compares this program with numbers that Caffe computed. Prints
-// one line per case found under the folders, then the totals. Exit code: 0; 1 if a case failed; 2
-// for usage; 77 where the machine lacks the instruction set.
+// one line per case found under the folders, then the totals. Exit code: 0; 1 if a case failed, or
+// fewer passed than must; 2 for usage; 77 where the machine lacks the instruction set.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,7 +9,6 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -20,9 +19,10 @@
 
 #include "base/log.hpp"
 #include "cpu/cpu_backend.hpp"
-#include "cpu/isa.hpp"
 #include "data/feed_factory.hpp"
 #include "golden/golden_case.hpp"
+#include "support/kernels.hpp"
+#include "support/random_seed.hpp"
 #include "support/reference_backend.hpp"
 
 namespace speedo::golden {
@@ -35,8 +35,9 @@ constexpr unsigned kCaseSeconds = 120;
 
 struct Options {
   std::string backend = "cpu";
-  std::string isa;  // empty: the best that the machine has
+  test::KernelChoice kernels;
   int threads = 1;
+  int must_pass = 1;
   std::vector<std::string> folders;
 };
 
@@ -104,12 +105,11 @@ int run(const Options& options) {
     ++(verdict == kPassed ? passed : verdict == kSkipped ? skipped : failed);
   }
   std::printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
-  return failed == 0 && !cases.empty() ? 0 : 1;
-}
-
-Result<void> limit_isa(const std::string& wanted) {
-  const std::optional<CpuIsa> isa = find_cpu_isa(wanted);
-  return isa ? limit_cpu_isa(*isa) : Result<void>();
+  if (passed < options.must_pass) {
+    std::printf("FAIL: %d must pass, not %d\n", options.must_pass, passed);
+    return kFailed;
+  }
+  return failed == 0 ? kPassed : kFailed;
 }
 
 int main(int argc, char** argv) {
@@ -121,18 +121,23 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.threads, "Threads that compute")
       ->check(CLI::Range(1, kCpuThreadsMax))
       ->capture_default_str();
-  app.add_option("--cpu-isa", options.isa, "Use no kernels above these")
+  app.add_option("--cpu-isa", options.kernels.isa, "Use no kernels above these")
       ->check(CLI::IsMember({"portable", "avx2", "avx512"}));
+  app.add_flag("--no-onednn", options.kernels.no_onednn, "Compute as a build without oneDNN");
+  app.add_option("--must-pass", options.must_pass, "Fail if fewer cases pass; skipped ones do not")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
   app.add_option("folders", options.folders, "Folders of cases")->required();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  if (auto limited = limit_isa(options.isa); !limited) {
-    std::fprintf(stderr, "golden_runner: skipped: %s\n", limited.error().message.c_str());
+  if (const auto kept = test::keep_to(options.kernels); !kept) {
+    std::fprintf(stderr, "golden_runner: skipped: %s\n", kept.error().message.c_str());
     return kSkipped;
   }
+  test::fresh_seed();  // one for all cases, which run in processes of their own
   return run(options);
 }
 

@@ -1,5 +1,6 @@
 // Layer and net cases: build the net in the recorded phase, load its weights, run it forward and
-// backward on the recorded inputs and compare every blob and every gradient.
+// backward on the recorded inputs and compare every blob and every gradient. Then the same net as
+// training builds it, where only outputs, inputs' gradients and parameters can be looked at.
 
 #include <set>
 #include <string>
@@ -19,19 +20,33 @@
 #include "golden/exact_blobs.hpp"
 #include "golden/golden_case.hpp"
 #include "golden/random_layers.hpp"
+#include "support/random_seed.hpp"
+#include "support/reached_by_backward.hpp"
 
 namespace speedo::golden {
 namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::uint64_t kSeed = 1701;
+
 // What the parts of one case share.
 struct NetCase {
+  fs::path folder;
   Hdf5Reader io;
   caffe::NetParameter message;
-  std::unique_ptr<Net> net;
   bool random = false;  // some values depend on Caffe's random generator
   Comparison comparison;
+  // The net that is run.
+  NetOptions options;
+  std::unique_ptr<Net> net;
+  std::set<std::string> inputs;   // tops of its Input layers
+  std::set<std::string> visible;  // blobs whose values outlive the passes
+
+  // As a dataset of this net is named in a verdict.
+  std::string label(const std::string& dataset) const {
+    return options.keep_blobs ? dataset : "without keep_blobs, " + dataset;
+  }
 };
 
 Result<nlohmann::json> json_attribute(const Hdf5Reader& io, const std::string& name) {
@@ -41,25 +56,44 @@ Result<nlohmann::json> json_attribute(const Hdf5Reader& io, const std::string& n
   return value;
 }
 
-Result<void> open(NetCase& one, const fs::path& folder, const World& world) {
+Result<NetCase> open(const fs::path& folder, const World& world) {
+  SPEEDO_ASSIGN(Hdf5Reader io, Hdf5Reader::open(folder / "io.h5"));
+  NetCase one{folder, std::move(io), {}, false, {}, {}, nullptr, {}, {}};
   SPEEDO_ASSIGN(one.message, read_net_prototxt(folder / "net.prototxt"));
   SPEEDO_TRY(check_layer_types(one.message));
-  SPEEDO_ASSIGN(const std::string phase, one.io.string_attribute("/", "phase"));
-  NetOptions options;
-  options.phase = phase == "TRAIN" ? Phase::kTrain : Phase::kTest;
-  options.backend = world.backend;
-  options.feeds = world.feeds;
-  options.base = folder;
-  options.seed = 1701;
-  options.keep_blobs = true;
-  SPEEDO_ASSIGN(one.net, Net::create(one.message, options));
   SPEEDO_ASSIGN(const double random, one.io.number_attribute("/", "rng_dependent"));
   one.random = random != 0.0;
-  if (fs::exists(folder / "weights.caffemodel")) {
-    SPEEDO_ASSIGN(const caffe::NetParameter weights, read_model(folder / "weights.caffemodel"));
-    SPEEDO_TRY(one.net->copy_weights_from(weights));
+  SPEEDO_ASSIGN(const std::string phase, one.io.string_attribute("/", "phase"));
+  one.options.phase = phase == "TRAIN" ? Phase::kTrain : Phase::kTest;
+  one.options.backend = world.backend;
+  one.options.feeds = world.feeds;
+  one.options.base = folder;
+  return one;
+}
+
+void find_visible_blobs(NetCase& one) {
+  const auto& shown = one.options.keep_blobs ? one.net->blob_names() : one.net->output_names();
+  one.visible = {shown.begin(), shown.end()};
+  for (const Net::LayerView& view : one.net->layers()) {
+    if (view.layer->type() != "Input") continue;
+    one.inputs.insert(view.top_names.begin(), view.top_names.end());
   }
-  return {};
+  one.visible.insert(one.inputs.begin(), one.inputs.end());
+}
+
+Result<void> build(NetCase& one, bool keep_blobs, std::uint64_t seed) {
+  one.options.keep_blobs = keep_blobs;
+  one.options.seed = seed;
+  // Gradients that no loss puts there stay only where the net knows that somebody else does.
+  if (one.io.has("top_diff")) {
+    SPEEDO_ASSIGN(one.options.kept_blobs, one.io.children("top_diff"));
+  }
+  SPEEDO_ASSIGN(one.net, Net::create(one.message, one.options));
+  find_visible_blobs(one);
+  const fs::path file = one.folder / "weights.caffemodel";
+  if (!fs::exists(file)) return {};
+  SPEEDO_ASSIGN(const caffe::NetParameter weights, read_model(file));
+  return one.net->copy_weights_from(weights);
 }
 
 // The net after Split insertion must be Caffe's, layer by layer and blob by blob.
@@ -98,10 +132,11 @@ Result<void> check_structure(NetCase& one) {
 Result<void> compare(NetCase& one, const std::string& dataset, const Shape& shape,
                      const std::vector<float>& values, double tolerance = kTolerance) {
   SPEEDO_ASSIGN(const std::vector<std::int64_t> dims, one.io.dims(dataset));
-  one.comparison.require(dims == shape.dims(),
-                         fmt::format("{} has the shape {}", dataset, to_string(shape)));
+  one.comparison.require(
+      dims == shape.dims(),
+      fmt::format("{} has the shape {}", one.label(dataset), to_string(shape)));
   SPEEDO_ASSIGN(const std::vector<float> reference, one.io.read_floats(dataset));
-  one.comparison.values(dataset, values, reference, tolerance);
+  one.comparison.values(one.label(dataset), values, reference, tolerance);
   return {};
 }
 
@@ -156,27 +191,16 @@ Result<void> check_forward(NetCase& one) {
   SPEEDO_ASSIGN(const std::vector<std::string> names, one.io.children("fwd"));
   for (const std::string& name : names) {
     SPEEDO_ASSIGN(const Tensor* const blob, find_blob(one, name));
-    if (one.random && kinds.random.contains(name)) continue;
+    if (!one.visible.contains(name) || (one.random && kinds.random.contains(name))) continue;
     SPEEDO_TRY(compare(one, "fwd/" + name, blob->shape(), blob->values(one.net->backend()),
                        kinds.exact.contains(name) ? kExact : kTolerance));
   }
   if (!one.random) {
     SPEEDO_ASSIGN(const double reference, one.io.number_attribute("/", "loss"));
     const auto expected = static_cast<float>(reference);
-    one.comparison.values("loss", {&loss, 1}, {&expected, 1});
+    one.comparison.values(one.label("loss"), {&loss, 1}, {&expected, 1});
   }
   return compare_parameters(one, "data_after_forward");
-}
-
-// Blobs whose gradient some layer's backward pass writes.
-std::set<std::string> reached_by_backward(const Net& net) {
-  std::set<std::string> reached;
-  for (const Net::LayerView& view : net.layers()) {
-    for (std::size_t i = 0; view.needs_backward && i < view.bottom_names.size(); ++i) {
-      if (view.propagate[i]) reached.insert(view.bottom_names[i]);
-    }
-  }
-  return reached;
 }
 
 bool all_zero(const std::vector<float>& values) {
@@ -187,11 +211,12 @@ bool all_zero(const std::vector<float>& values) {
 }
 
 Result<void> compare_gradients(NetCase& one) {
-  const std::set<std::string> reached = reached_by_backward(*one.net);
+  const std::set<std::string> reached = test::reached_by_backward(*one.net);
   SPEEDO_ASSIGN(const std::vector<std::string> names, one.io.children("bwd"));
   for (const std::string& name : names) {
     const std::string dataset = "bwd/" + name;
     SPEEDO_ASSIGN(const Tensor* const blob, find_blob(one, name));
+    if (!one.options.keep_blobs && !one.inputs.contains(name)) continue;
     if (reached.contains(name)) {
       SPEEDO_TRY(compare(one, dataset, blob->shape(), blob->gradients(one.net->backend())));
       continue;
@@ -199,7 +224,7 @@ Result<void> compare_gradients(NetCase& one) {
     // Caffe left zeros, what was put in, or a loss weight where no backward pass writes.
     const bool given = one.io.has("top_diff/" + name) || one.net->loss_weight(name) != 0.0F;
     SPEEDO_ASSIGN(const std::vector<float> reference, one.io.read_floats(dataset));
-    one.comparison.require(given || all_zero(reference), dataset + " is never computed");
+    one.comparison.require(given || all_zero(reference), one.label(dataset) + " is never computed");
   }
   return {};
 }
@@ -215,18 +240,29 @@ Result<void> check_backward(NetCase& one) {
   return compare_parameters(one, "diff");
 }
 
-// The same weights as HDF5 must give the same parameters; both directions of the binary form too.
-Result<void> check_weight_files(NetCase& one, const fs::path& folder) {
-  if (!fs::exists(folder / "weights.h5")) return {};
+// The same weights as HDF5 must give the same parameters. Before any pass: one that trains changes
+// BatchNorm's statistics.
+Result<void> check_weight_file(NetCase& one) {
+  if (!fs::exists(one.folder / "weights.h5")) return {};
   Arena& weights = one.net->weights();
   Backend& backend = one.net->backend();
   const std::vector<float> expected = download(backend, weights.data(), weights.size());
   backend.fill(weights.size(), 0.0F, weights.data());
-  SPEEDO_ASSIGN(const caffe::NetParameter from_hdf5, read_model(folder / "weights.h5"));
+  SPEEDO_ASSIGN(const caffe::NetParameter from_hdf5, read_model(one.folder / "weights.h5"));
   SPEEDO_TRY(one.net->copy_weights_from(from_hdf5));
-  one.comparison.values("weights.h5", download(backend, weights.data(), weights.size()), expected,
-                        kExact);
+  one.comparison.values(one.label("weights.h5"),
+                        download(backend, weights.data(), weights.size()), expected, kExact);
   return {};
+}
+
+Result<void> check_net(NetCase& one) {
+  SPEEDO_TRY(check_structure(one));
+  SPEEDO_TRY(compare_parameters(one, "data"));
+  SPEEDO_TRY(check_weight_file(one));
+  SPEEDO_TRY(check_forward(one));
+  SPEEDO_TRY(check_backward(one));
+  if (!one.random || !one.options.keep_blobs) return {};
+  return check_random_layers(*one.net, one.message, one.io, one.comparison);
 }
 
 }  // namespace
@@ -247,15 +283,13 @@ std::vector<float> download(Backend& backend, const float* source, std::int64_t 
 }
 
 Result<Comparison> run_net_case(const fs::path& path, const World& world) {
-  SPEEDO_ASSIGN(Hdf5Reader io, Hdf5Reader::open(path / "io.h5"));
-  NetCase one{std::move(io), {}, nullptr, false, {}};
-  SPEEDO_TRY(open(one, path, world));
-  SPEEDO_TRY(check_structure(one));
-  SPEEDO_TRY(compare_parameters(one, "data"));
-  SPEEDO_TRY(check_forward(one));
-  SPEEDO_TRY(check_backward(one));
-  if (one.random) SPEEDO_TRY(check_random_layers(*one.net, one.message, one.io, one.comparison));
-  SPEEDO_TRY(check_weight_files(one, path));
+  SPEEDO_ASSIGN(NetCase one, open(path, world));
+  for (const bool keep_blobs : {true, false}) {
+    for (const std::uint64_t seed : one.random ? test::seeds({kSeed}) : std::vector{kSeed}) {
+      SPEEDO_TRY(build(one, keep_blobs, seed));
+      SPEEDO_TRY(check_net(one));
+    }
+  }
   return std::move(one.comparison);
 }
 

@@ -1,6 +1,7 @@
 // What layers do beside their gradients: values that Caffe defines, and randomness.
 
 #include <algorithm>
+#include <numeric>
 
 #include <speedo/backend/backend.hpp>
 
@@ -14,20 +15,40 @@ namespace {
 
 TEST_CASE("pooled_size follows Caffe's rounding and clipping") {
   // Rounding up, and down.
-  REQUIRE(*pooled_size(7, 3, 2, 0, true) == 3);
-  REQUIRE(*pooled_size(8, 3, 2, 0, true) == 4);
-  REQUIRE(*pooled_size(8, 3, 2, 0, false) == 3);
-  REQUIRE(*pooled_size(112, 3, 2, 0, true) == 56);
+  REQUIRE(*pooled_size(7, 3, 2, 0, true, false) == 3);
+  REQUIRE(*pooled_size(8, 3, 2, 0, true, false) == 4);
+  REQUIRE(*pooled_size(8, 3, 2, 0, false, false) == 3);
+  REQUIRE(*pooled_size(112, 3, 2, 0, true, false) == 56);
   // With padding, a last window that would start beyond the image is dropped.
-  REQUIRE(*pooled_size(6, 2, 2, 1, true) == 4);
-  REQUIRE(*pooled_size(5, 2, 2, 1, true) == 3);
+  REQUIRE(*pooled_size(6, 2, 2, 1, true, true) == 4);
+  REQUIRE(*pooled_size(5, 2, 2, 1, true, true) == 3);
   // A kernel larger than the image is possible while one window starts inside.
-  REQUIRE(*pooled_size(3, 4, 2, 0, true) == 1);
-  REQUIRE_FALSE(pooled_size(3, 5, 2, 0, true).has_value());
-  REQUIRE_FALSE(pooled_size(3, 4, 2, 0, false).has_value());
+  REQUIRE(*pooled_size(3, 4, 2, 0, true, false) == 1);
+  REQUIRE_FALSE(pooled_size(3, 5, 2, 0, true, false).has_value());
+  REQUIRE_FALSE(pooled_size(3, 4, 2, 0, false, false).has_value());
   // Caffe computes a window wholly outside here, and crashes in its backward pass.
-  REQUIRE_FALSE(pooled_size(9, 2, 3, 0, true).has_value());
-  REQUIRE(*pooled_size(9, 2, 3, 0, false) == 3);
+  REQUIRE_FALSE(pooled_size(9, 2, 3, 0, true, false).has_value());
+  REQUIRE(*pooled_size(9, 2, 3, 0, false, false) == 3);
+  // With padding along the other axis Caffe drops that window.
+  REQUIRE(*pooled_size(9, 2, 3, 0, true, true) == 3);
+  REQUIRE(*pooled_size(5, 1, 3, 0, true, true) == 2);
+}
+
+TEST_CASE("padding along one axis drops windows beyond the image along both") {
+  const std::string method = GENERATE("MAX", "AVE");
+  LayerFixture it("type: 'Pooling' pooling_param { pool: " + method +
+                      " kernel_h: 1 kernel_w: 3 stride: 3 pad_h: 0 pad_w: 1 }",
+                  make_cpu_backend(1));
+  REQUIRE(it.build({{1, 1, 5, 5}}, 1).has_value());
+  REQUIRE(it.top(0).shape() == Shape{1, 1, 2, 2});
+  std::vector<float> values(25);
+  std::iota(values.begin(), values.end(), 1.0F);
+  it.set_bottom(0, values);
+  REQUIRE(it.forward().has_value());
+  // Rows 0 and 3; columns 0 to 1 beside a padding that counts, and 2 to 4.
+  const std::vector<float> expected = method == "MAX" ? std::vector<float>{2, 5, 17, 20}
+                                                      : std::vector<float>{1, 4, 11, 19};
+  REQUIRE(it.top_values(0) == expected);
 }
 
 TEST_CASE("accuracy counts ties against the true class") {

@@ -11,14 +11,14 @@
 namespace speedo {
 namespace {
 
-struct Case {
+struct WrongLayer {
   const char* text;
   std::vector<Shape> bottoms;
   int tops;
   const char* message;  // a part of it
 };
 
-const std::vector<Case> kCases{
+const std::vector<WrongLayer> kCases{
     {"type: 'ReLU'", {{2}, {2}}, 1, "takes 1 bottom(s), the prototxt gives 2"},
     {"type: 'ReLU'", {{2}}, 2, "makes 1 top(s), the prototxt gives 2"},
     {"type: 'Convolution' convolution_param { num_output: 2 kernel_size: 1 }",
@@ -184,7 +184,7 @@ const std::vector<Case> kCases{
 };
 
 TEST_CASE("impossible layers are refused by name") {
-  const Case& bad = GENERATE(from_range(kCases));
+  const WrongLayer& bad = GENERATE(from_range(kCases));
   CAPTURE(bad.text);
   LayerFixture it(bad.text, make_cpu_backend(1));
   const auto built = it.build(bad.bottoms, bad.tops);
@@ -233,8 +233,17 @@ TEST_CASE("labels out of range are data errors with value, place and range") {
     const auto done = it.forward();
     REQUIRE_FALSE(done.has_value());
     REQUIRE(done.error().code == ErrorCode::kData);
-    REQUIRE(done.error().message ==
-            "layer 'it' (" + type + "): label 12 at index 3 is outside 0..9");
+    REQUIRE(
+        done.error().message ==
+        "layer 'it' (" + type +
+            "): label 12 at index 3 is outside 0..9: set num_output of the "
+            "layer that makes the scores to 13 at least, or correct the labels (those to be passed "
+            "over: ignore_label)");
+    it.set_bottom(1, {1, -2, 3, 4});
+    REQUIRE(it.forward().error().message ==
+            "layer 'it' (" + type +
+                "): label -2 at index 1 is outside 0..9: correct the labels "
+                "(those to be passed over: ignore_label)");
   }
 }
 

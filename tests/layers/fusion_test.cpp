@@ -12,6 +12,7 @@
 #include "core/prototxt.hpp"
 #include "cpu/cpu_backend.hpp"
 #include "support/catch.hpp"
+#include "support/random_seed.hpp"
 #include "support/reference_backend.hpp"
 
 namespace speedo {
@@ -65,7 +66,7 @@ std::vector<float> copy_of(Backend& backend, const Arena& arena) {
 
 // Parameters that differ from where fillers put them, so that each matters.
 void stir_weights(Net& net) {
-  Random random(3);
+  Random random(test::varied(3));
   Arena& arena = net.weights();
   for (const ParameterSlot& slot : net.layout().slots()) {
     std::vector<float> values(static_cast<std::size_t>(slot.count()));
@@ -89,7 +90,7 @@ Outcome run(const std::string& text, Backend& backend, NetOptions options, bool 
   stir_weights(net);
   Outcome outcome;
   for (int pass = 0; pass < 2; ++pass) {
-    Random random(static_cast<std::uint64_t>(pass));
+    Random random(test::varied(static_cast<std::uint64_t>(pass)));
     for (const char* name : {"data", "label"}) {
       Tensor& blob = *net.blob(name);
       std::vector<float> values(static_cast<std::size_t>(blob.count()));
@@ -123,7 +124,7 @@ void compare(const std::string& what, const std::vector<float>& a, const std::ve
     largest = std::max(largest, std::fabs(double{b[i]}));
     difference = std::max(difference, std::fabs(double{a[i]} - double{b[i]}));
   }
-  CHECK(difference <= kTolerance * std::max(largest, 1e-3));
+  CHECK(difference <= test::tolerated(kTolerance) * std::max(largest, 1e-3));
 }
 
 void compare(const std::string& text, Backend& backend, const NetOptions& options, int fused) {

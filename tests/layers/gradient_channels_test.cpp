@@ -11,11 +11,6 @@
 namespace speedo {
 namespace {
 
-void check_on_all(const std::string& layer_text, const GradientCheck& check) {
-  check_gradient(layer_text, check, make_cpu_backend(2));
-  check_gradient(layer_text, check, make_reference_backend());
-}
-
 TEST_CASE("gradient: BatchNorm") {
   const auto options = GENERATE(as<std::string>(), "", "eps: 0.1", "use_global_stats: true",
                                 "use_global_stats: true eps: 0.1 moving_average_fraction: 0.5");

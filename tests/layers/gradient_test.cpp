@@ -11,11 +11,6 @@
 namespace speedo {
 namespace {
 
-void check_on_all(const std::string& layer_text, const GradientCheck& check) {
-  check_gradient(layer_text, check, make_cpu_backend(2));
-  check_gradient(layer_text, check, make_reference_backend());
-}
-
 TEST_CASE("gradient: InnerProduct") {
   const auto options = GENERATE(as<std::string>(), "", "transpose: true", "bias_term: false",
                                 "axis: 2", "axis: 0", "axis: -1");

@@ -6,11 +6,12 @@
 #include "cpu/cpu_backend.hpp"
 #include "support/catch.hpp"
 #include "support/layer_fixture.hpp"
+#include "support/random_seed.hpp"
 
 namespace speedo {
 namespace {
 
-struct Outcome {
+struct LayerOutcome {
   std::vector<float> top, bottom_grad, parameters, parameter_grads;
 };
 
@@ -18,19 +19,19 @@ void append(const float* values, std::int64_t count, std::vector<float>& target)
   target.insert(target.end(), values, values + count);
 }
 
-Outcome run(const std::string& text, Phase phase, bool in_place) {
+LayerOutcome run(const std::string& text, Phase phase, bool in_place) {
   LayerFixture it(text, make_cpu_backend(2), phase);
   const auto built = it.build({{3, 4, 2, 3}}, 1, in_place);
   INFO((built ? std::string() : built.error().message));
   REQUIRE(built.has_value());
-  Random random(11);
+  Random random(test::varied(11));
   const auto fill = [&](float* values, std::int64_t count, float low, float high) {
     for (std::int64_t i = 0; i < count; ++i) values[i] = random.uniform(low, high);
   };
   for (std::size_t p = 0; p < it.parameter_count(); ++p) {
     fill(it.parameter(p).data(), it.parameter(p).count(), 0.5F, 1.5F);
   }
-  Outcome outcome;
+  LayerOutcome outcome;
   fill(it.bottom(0).data(), it.bottom(0).count(), -2.0F, 2.0F);
   REQUIRE(it.forward().has_value());
   outcome.top = it.top_values(0);
@@ -59,8 +60,8 @@ TEST_CASE("what is computed in place is what is computed beside") {
       "type: 'Power' power_param { power: 2 scale: 0 shift: 3 }");
   CAPTURE(text);
   for (const Phase phase : {Phase::kTrain, Phase::kTest}) {
-    const Outcome beside = run(text, phase, false);
-    const Outcome in_place = run(text, phase, true);
+    const LayerOutcome beside = run(text, phase, false);
+    const LayerOutcome in_place = run(text, phase, true);
     CHECK(in_place.top == beside.top);
     CHECK(in_place.bottom_grad == beside.bottom_grad);
     CHECK(in_place.parameters == beside.parameters);

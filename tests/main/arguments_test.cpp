@@ -19,7 +19,7 @@ Words normalized(const Words& raw) {
   return *result;
 }
 
-std::string refusal(const Words& raw) {
+std::string refusal_of(const Words& raw) {
   const auto result = normalize_arguments(raw, kFlags);
   REQUIRE_FALSE(result);
   CHECK(result.error().code == ErrorCode::kUsage);
@@ -51,15 +51,15 @@ TEST_CASE("What is no flag passes through") {
 }
 
 TEST_CASE("An unknown flag is refused with the nearest known one") {
-  CHECK(refusal({"--max-itr", "3"}).find("did you mean --max-iter?") != std::string::npos);
-  CHECK(refusal({"-solvr=x"}).find("unknown flag '-solvr', did you mean --solver?") !=
+  CHECK(refusal_of({"--max-itr", "3"}).find("did you mean --max-iter?") != std::string::npos);
+  CHECK(refusal_of({"-solvr=x"}).find("unknown flag '-solvr', did you mean --solver?") !=
         std::string::npos);
-  CHECK(refusal({"--completely-different"}).find("did you mean") == std::string::npos);
+  CHECK(refusal_of({"--completely-different"}).find("did you mean") == std::string::npos);
 }
 
 TEST_CASE("A flag without its value is refused") {
-  CHECK(refusal({"--max-iter"}) == "flag --max-iter needs a value");
-  CHECK(refusal({"--solver", "--workers", "3"}) == "flag --solver needs a value");
+  CHECK(refusal_of({"--max-iter"}) == "flag --max-iter needs a value");
+  CHECK(refusal_of({"--solver", "--workers", "3"}) == "flag --solver needs a value");
 }
 
 }  // namespace

@@ -42,10 +42,8 @@ TEST_CASE("Missing, empty and malformed solvers and nets") {
     fails(malformed, {"malformed.prototxt:2:13"});
     fails(unknown_field, {"field.prototxt:2:", "base_lrr"});
   }
-  CHECK(place.run({"speedo", "train", "-solver", no_net}).error_line().find("nowhere.prototxt") !=
-        std::string::npos);
-  CHECK(place.run({"speedo", "train", "-solver", no_net}).exit_code >= 64);
-  CHECK(place.run({"speedo", "run", "-solver", no_net}).exit_code >= 64);
+  expect_failure(place, {"speedo", "train", "-solver", no_net}, 64, {"nowhere.prototxt"});
+  expect_failure(place, {"speedo", "run", "-solver", no_net}, 64, {"nowhere.prototxt"});
 }
 
 TEST_CASE("Nets that cannot be built") {
@@ -326,6 +324,7 @@ TEST_CASE("Arguments that contradict each other, or say too little") {
   };
   fails({"speedo", "simulate", "--replay", "3", "--seeds", "1..2"}, "--seeds");
   fails({"speedo", "simulate", "--replay", "3", "--threads", "2"}, "--threads");
+  fails({"speedo", "simulate", "--replay", "3", "--json"}, "--json");
   fails({"speedo", "run", "--max-iter", "3", "--maxIter", "4"},
         "--max-iter is given twice: give it once");
   fails({"speedo", "run", "--resume", "a.speedo"}, "write --resume=a.speedo");

@@ -14,6 +14,8 @@
 
 #include "main/checkpoint_writer.hpp"
 #include "main/resume.hpp"
+#include "main/rotation.hpp"
+#include "main/training_file.hpp"
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
 
@@ -43,7 +45,20 @@ struct Place {
     return prefix() + "_iter_" + std::to_string(iteration) + end;
   }
   CheckpointWriter writer(RotationRules rules = {}) const { return {solver, "job", rules}; }
-  std::optional<SavedCheckpoint> newest() const { return newest_checkpoint(prefix(), kOwner); }
+  std::unique_ptr<CheckpointWriter> writer_of(const TrainingId& training,
+                                              RotationRules rules = {}) const {
+    auto writer = std::make_unique<CheckpointWriter>(solver, "job", rules);
+    REQUIRE(writer->begin(training));
+    return writer;
+  }
+  std::optional<SavedCheckpoint> newest() const {
+    return newest_checkpoint(prefix(), kOwner, std::nullopt);
+  }
+  std::optional<std::uint64_t> newest_of(const TrainingId& training) const {
+    const auto saved = newest_checkpoint(prefix(), kOwner, training);
+    if (!saved) return std::nullopt;
+    return saved->record.iteration();
+  }
   std::optional<std::uint64_t> newest_iteration() const {
     const auto saved = newest();
     if (!saved) return std::nullopt;
@@ -95,6 +110,19 @@ std::set<std::string> set_of(const std::vector<std::int64_t>& iterations) {
   return names;
 }
 
+// A checkpoint whose weights are infinite, as if it had been written so.
+void make_diverged(const Place& place, std::int64_t iteration) {
+  const fs::path model = place.file(iteration, ".caffemodel");
+  overwrite(model, net_of(std::numeric_limits<float>::infinity()).SerializeAsString());
+  auto record = read_record(place.file(iteration, ".speedo"));
+  auto part = describe_part(model, model.filename());
+  REQUIRE(record);
+  REQUIRE(part);
+  *record->mutable_model() = *part;
+  record->set_finite(false);
+  REQUIRE(write_record(place.file(iteration, ".speedo"), *record));
+}
+
 TEST_CASE("A checkpoint is three files, and comes back as it was") {
   const Place place;
   CheckpointWriter writer = place.writer();
@@ -108,6 +136,21 @@ TEST_CASE("A checkpoint is three files, and comes back as it was") {
   CHECK(saved->record.session() == "session 10");
   CHECK(saved->model.layer(0).blobs(0).data(0) == 0.5F);
   CHECK(saved->state.iter() == 10);
+}
+
+TEST_CASE("Weights that are not finite are no checkpoint: nothing is written") {
+  const Place place;
+  CheckpointWriter writer = place.writer();
+  write(writer, 1);
+  for (const float value : {std::numeric_limits<float>::infinity(),
+                            std::numeric_limits<float>::quiet_NaN()}) {
+    caffe::SolverState state;
+    const auto written = writer.write({2, net_of(value), state, "session", kOwner.model});
+    REQUIRE_FALSE(written);
+    CHECK(written.error().code == ErrorCode::kNotFinite);
+    CHECK(written.error().message.find("iteration 2") != std::string::npos);
+  }
+  CHECK(place.names() == set_of({1}));
 }
 
 TEST_CASE("A checkpoint may be moved with its files") {
@@ -176,7 +219,8 @@ TEST_CASE("The newest valid checkpoint is gone on from, whatever lies about") {
   CHECK_FALSE(place.newest());
   CheckpointWriter writer = place.writer();
   for (const std::int64_t iteration : {10, 20, 30}) write(writer, iteration);
-  write(writer, 40, std::numeric_limits<float>::quiet_NaN());
+  write(writer, 40);
+  make_diverged(place, 40);
   write(writer, 50, 1.0F, Digest{7, 7});
   overwrite(place.file(60, ".speedo"), "foreign");
   overwrite(place.file(70, ".caffemodel"), "no record yet");
@@ -197,6 +241,44 @@ TEST_CASE("Newest is what was written last, not what has the highest number") {
   write(anew, 10);
   CHECK(place.newest_iteration() == 10);
   CHECK(place.names() == set_of({10}));
+}
+
+TEST_CASE("Checkpoints of trainings under one prefix are told apart") {
+  const Place place;
+  const TrainingId first{1, 1}, second{2, 2}, third{3, 3};
+  const auto old = place.writer_of(first);
+  write(*old, 300);
+  write(*old, 600);
+  const auto young = place.writer_of(second, {1, false});
+  write(*young, 50);
+  write(*young, 76);
+  CHECK(place.newest_of(first) == 600);
+  CHECK(place.newest_of(second) == 76);
+  CHECK(place.newest_of(third) == std::nullopt);
+  CHECK(place.newest_iteration() == 76);  // none is known: what was written last
+  std::set<std::string> expected = set_of({76, 300, 600});
+  expected.insert("net.job.training");
+  CHECK(place.names() == expected);       // rotation is of one training
+  CHECK(read_training_file(training_file(place.prefix(), "job")) == second);
+
+  write(*young, 600);                     // replaces that of the other training, whole
+  CHECK(place.newest_of(first) == 300);
+  CHECK(place.newest_of(second) == 600);
+}
+
+TEST_CASE("A training's file that is damaged or missing names none") {
+  const TempDir folder;
+  const fs::path file = training_file((folder / "net").string(), "job");
+  CHECK_FALSE(read_training_file(file));
+  REQUIRE(write_training_file(file, {0x1234, UINT64_MAX}));
+  CHECK(read_training_file(file) == TrainingId{0x1234, UINT64_MAX});
+  const std::string whole = content(file);
+  for (std::size_t length = 0; length < whole.size(); ++length) {
+    overwrite(file, whole.substr(0, length));
+    CHECK_FALSE(read_training_file(file));
+  }
+  overwrite(file, whole + "x");
+  CHECK_FALSE(read_training_file(file));
 }
 
 TEST_CASE("Rotation keeps the last ones, and all without a rule") {
@@ -235,10 +317,11 @@ TEST_CASE("Rotation keeps the best tested one, whenever its test ends") {
 
 TEST_CASE("Rotation never removes the last valid finite checkpoint, nor what is not its own") {
   const Place place;
-  CheckpointWriter writer = place.writer({1, false});
-  write(writer, 1);
-  write(writer, 2, std::numeric_limits<float>::infinity());
-  write(writer, 3, std::numeric_limits<float>::infinity());
+  CheckpointWriter writer = place.writer();
+  for (const std::int64_t iteration : {1, 2, 3}) write(writer, iteration);
+  make_diverged(place, 2);
+  make_diverged(place, 3);
+  rotate_checkpoints(place.prefix(), kOwner, TrainingId{}, {1, false});
   CHECK(place.names() == set_of({1, 3}));
   CHECK(place.newest_iteration() == 1);
 

@@ -3,8 +3,8 @@
 #include <CLI/CLI.hpp>
 
 #include "main/command_line.hpp"
-#include "main/hybrid.hpp"
 #include "main/later_flags.hpp"
+#include "main/speedo_flags.hpp"
 #include "support/catch.hpp"
 
 namespace speedo {
@@ -17,7 +17,8 @@ Result<ClusterFlags> read(Words arguments, ClusterRole role = ClusterRole::kMast
   ClusterFlags flags;
   add_cluster_flags(app, flags, role);
   SPEEDO_TRY(refuse_later_flags(arguments));
-  SPEEDO_TRY(parse(app, fold_hybrid(arguments)));
+  SPEEDO_TRY(refuse_speedo_flags(arguments, SpeedoProgram::kMaster));
+  SPEEDO_TRY(parse(app, fold_speedo(arguments)));
   SPEEDO_TRY(check(flags, role));
   return flags;
 }
@@ -47,11 +48,12 @@ TEST_CASE("SpeeDO's master flags are understood") {
        "4",         "--lr",    "0.5",       "--momentum", "0.8",         "--weightDecay",
        "0.01",      "--batch", "128",       "--keyName",  "job1",        "--CPUDBActor",
        "--timeout", "30",      "--skip",    "1e-6",       "--debug",     "--sleepAfterFinish",
-       "--device",  "cpu"});
+       "15",        "--device", "cpu",      "--insecure"});
   CHECK(flags.solver == "s.prototxt");
   CHECK(flags.workers == "3");
   CHECK(flags.redis == "store");
   CHECK(flags.host == "10.0.0.1");
+  CHECK(bind_address(flags) == "10.0.0.1");
   CHECK(flags.port == 5000);
   CHECK(flags.schedule.max_iter == 900);
   CHECK(flags.schedule.test_interval == 50);
@@ -66,8 +68,8 @@ TEST_CASE("SpeeDO's master flags are understood") {
   CHECK(flags.cpu_db_actor);
   CHECK(flags.join_timeout_s == 30);
   CHECK(flags.schedule.skip.value() == Approx(1e-6));
-  CHECK(flags.debug);
-  CHECK(flags.sleep_after_finish);
+  CHECK(flags.log.debug);
+  CHECK(flags.sleep_after_finish == "15");
 }
 
 TEST_CASE("--resume takes a value only behind an equals sign") {
@@ -78,8 +80,9 @@ TEST_CASE("--resume takes a value only behind an equals sign") {
   CHECK(refused({"--resume", "auto"}).find("auto") != std::string::npos);
   CHECK(refused({"--resume=a.solverstate"}).find("--snapshot") != std::string::npos);
   CHECK(refused({"--resume=sometimes"}).find("sometimes") != std::string::npos);
-  CHECK(refused({"--resume", "--start-iter", "5"}).find("contradicts --resume") !=
+  CHECK(refused({"--resume=auto", "--start-iter", "5"}).find("contradicts --resume=auto") !=
         std::string::npos);
+  CHECK(accepted({"--resume", "--start-iter", "5"}).start_iter == 5);
   CHECK(refused({"--snapshot", "a.speedo"}).find("--resume=a.speedo") != std::string::npos);
 }
 
@@ -93,8 +96,8 @@ TEST_CASE("SpeeDO's hybrid, as many arguments or one") {
   CHECK(quoted.hybrid == "=maxIter 100 =sync == =drop 3");
   CHECK(quoted.json);
   CHECK(refused({"--hybrid"}).find("needs a value") != std::string::npos);
-  CHECK(refused({"--hybrid", "=maxIter", "5", "=sync", "==", "=drop", "3", "--sync"})
-            .find("contradicts --hybrid") != std::string::npos);
+  CHECK(accepted({"--hybrid", "=maxIter", "5", "=sync", "==", "=drop", "3", "--sync"})
+            .schedule.sync);
 }
 
 TEST_CASE("--deterministic needs rounds, fixed workers and no state on the workers") {
@@ -196,6 +199,19 @@ TEST_CASE("An address that others reach needs --insecure") {
   CHECK(accepted({"--bind", "0.0.0.0", "--insecure"}).bind == "0.0.0.0");
   CHECK(accepted({"--bind", "127.0.0.2"}).bind == "127.0.0.2");
   CHECK(accepted({"--bind", "localhost"}).bind == "localhost");
+  CHECK(refused({"--host", "10.0.0.1"}).find("--host 10.0.0.1: the port is not yet") == 0);
+  CHECK(refused({"--host", "10.0.0.1"}).find("--bind") != std::string::npos);
+  CHECK(bind_address(accepted({"--host", "10.0.0.1", "--insecure"})) == "10.0.0.1");
+  CHECK(bind_address(accepted({"--host", "10.0.0.1", "--bind", "127.0.0.1"})) == "127.0.0.1");
+  CHECK(bind_address(accepted({})) == "127.0.0.1");
+}
+
+TEST_CASE("Staying after the end, for a time or until a signal") {
+  CHECK(accepted({}).sleep_after_finish.empty());
+  CHECK(accepted({"--sleep-after-finish"}).sleep_after_finish == kUntilSignal);
+  CHECK(accepted({"--sleep-after-finish=20"}).sleep_after_finish == "20");
+  CHECK(accepted({"--sleepAfterFinish", "20", "--json"}).sleep_after_finish == "20");
+  CHECK(refused({"--sleepAfterFinish", "soon"}).find("soon") != std::string::npos);
 }
 
 TEST_CASE("A range of workers") {

@@ -76,12 +76,14 @@ class Workplace {
     )");
   }
 
-  Process start(std::vector<std::string> command) {
+  // `environment`: NAME=VALUE, added to our own.
+  Process start(std::vector<std::string> command, std::vector<std::string> environment = {}) {
     command[0] = program(command[0]);
-    return Process(std::move(command), folder_ / ("log" + std::to_string(logs_++)));
+    return Process(std::move(command), folder_ / ("log" + std::to_string(logs_++)),
+                   std::move(environment));
   }
-  Outcome run(std::vector<std::string> command) {
-    Process process = start(std::move(command));
+  Outcome run(std::vector<std::string> command, std::vector<std::string> environment = {}) {
+    Process process = start(std::move(command), std::move(environment));
     return finish(process);
   }
   // Waits for the end; a program that hangs fails the test.

@@ -9,7 +9,7 @@
 namespace speedo {
 namespace {
 
-Result<ComputeFlags> read(const std::vector<std::string>& arguments) {
+Result<ComputeFlags> read_compute(const std::vector<std::string>& arguments) {
   CLI::App app("test");
   ComputeFlags flags;
   add_compute_flags(app, flags);
@@ -17,23 +17,23 @@ Result<ComputeFlags> read(const std::vector<std::string>& arguments) {
   return flags;
 }
 
-std::string refusal(const std::vector<std::string>& arguments) {
-  const auto flags = read(arguments);
+std::string compute_refusal(const std::vector<std::string>& arguments) {
+  const auto flags = read_compute(arguments);
   REQUIRE_FALSE(flags);
   CHECK(flags.error().code == ErrorCode::kUsage);
   return flags.error().message;
 }
 
 TEST_CASE("Threads: as many as the process may use, or fewer") {
-  CHECK(settle(read({}).value()).value().threads == default_threads());
-  CHECK(settle(read({"--threads", "1"}).value()).value().threads == 1);
-  CHECK(read({"-threads=" + std::to_string(default_threads())}));
+  CHECK(settle(read_compute({}).value()).value().threads == default_threads());
+  CHECK(settle(read_compute({"--threads", "1"}).value()).value().threads == 1);
+  CHECK(read_compute({"-threads=" + std::to_string(default_threads())}));
   const std::string most = "from 1 to " + std::to_string(default_threads());
   for (const std::string& bad :
        {std::string("0"), std::string("-1"), std::string("two"), std::string("1.5"),
         std::to_string(default_threads() + 1), std::string("99999999999999999999")}) {
     INFO(bad);
-    const std::string message = refusal({"--threads", bad});
+    const std::string message = compute_refusal({"--threads", bad});
     CHECK(message.find("--threads") != std::string::npos);
     CHECK(message.find(most) != std::string::npos);
     CHECK(message.find("this process may use") != std::string::npos);
@@ -52,9 +52,9 @@ TEST_CASE("Threads that are fewer than the workers are refused, but only those t
 }
 
 TEST_CASE("Instruction sets and precisions have names") {
-  CHECK(refusal({"--cpu-isa", "sse"}).find("portable, avx2, avx512") != std::string::npos);
-  CHECK(refusal({"--precision", "fp8"}).find("f32, bf16") != std::string::npos);
-  const ComputeFlags flags = read({"--cpu-isa=avx2", "--precision", "bf16"}).value();
+  CHECK(compute_refusal({"--cpu-isa", "sse"}).find("portable, avx2, avx512") != std::string::npos);
+  CHECK(compute_refusal({"--precision", "fp8"}).find("f32, bf16") != std::string::npos);
+  const ComputeFlags flags = read_compute({"--cpu-isa=avx2", "--precision", "bf16"}).value();
   CHECK(to_arguments(flags) == std::vector<std::string>{"--cpu-isa=avx2", "--precision=bf16"});
   CHECK(to_arguments(ComputeFlags{}).empty());
 }

@@ -65,6 +65,18 @@ TEST_CASE("Log lines have Caffe's form") {
   CHECK(text.find("] text\r\n") != std::string::npos);
 }
 
+TEST_CASE("The date of a log line may be without its year, as in Caffe's time") {
+  const std::string text = on_a_terminal([] {
+    set_up_console(false, LogFormat::kGlog);
+    SPEEDO_INFO("text");
+  });
+  // I1121 03:30:20.951838 32575 console_test.cpp:45] text
+  CHECK(text[0] == 'I');
+  CHECK(text.substr(1, 4).find_first_not_of("0123456789") == std::string::npos);
+  CHECK(text[5] == ' ');
+  CHECK(text.find("] text\r\n") != std::string::npos);
+}
+
 TEST_CASE("NO_COLOR turns colour off and leaves the live line") {
   const std::string text = on_a_terminal([] {
     ::unsetenv("NO_COLOR");

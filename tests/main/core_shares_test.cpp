@@ -22,6 +22,24 @@ TEST_CASE("Threads are divided among the workers, each gets one at least") {
   CHECK(std::accumulate(many.begin(), many.end(), 0) == 13);
 }
 
+TEST_CASE("The master of a local cluster is counted where threads are left over") {
+  for (const int threads : {1, 2, 3, 4, 8, 13, 16}) {
+    for (const std::uint64_t workers : {1U, 2U, 3U, 5U, 8U}) {
+      CAPTURE(threads, workers);
+      const ClusterThreads shares = share_with_master(threads, workers);
+      REQUIRE(shares.workers.size() == workers);
+      CHECK(shares.master == 1);
+      const int all = std::accumulate(shares.workers.begin(), shares.workers.end(), 0);
+      const auto count = static_cast<int>(workers);
+      const int besides = threads % count == 0 || threads < count ? 1 : 0;
+      CHECK(all + shares.master == std::max(threads, count) + besides);
+    }
+  }
+  CHECK(share_with_master(4, 2).workers == Threads{2, 2});
+  CHECK(share_with_master(5, 2).workers == Threads{2, 2});
+  CHECK(share_with_master(8, 3).workers == Threads{3, 2, 2});
+}
+
 TEST_CASE("No processor is given to two workers, and none that is not there") {
   const auto shares = share_processors({0, 2, 3, 7}, {2, 1});
   REQUIRE(shares);

@@ -88,16 +88,48 @@ TEST_CASE("A malformed list of stages is refused, naming the stage") {
   }
 }
 
-TEST_CASE("What chooses a schedule contradicts a hybrid") {
-  for (const auto& set : std::vector<void (*)(ScheduleFlags&)>{
-           [](ScheduleFlags& flags) { flags.sync = true; },
-           [](ScheduleFlags& flags) { flags.strategy = "async"; },
-           [](ScheduleFlags& flags) { flags.weedout = 3; },
-           [](ScheduleFlags& flags) { flags.moving_rate = 0.1; }}) {
-    ClusterFlags flags = with_hybrid(kSpeedoExample);
-    set(flags.schedule);
-    CHECK(refused(flags).find("contradicts --hybrid") != std::string::npos);
-  }
+TEST_CASE("Flags beside a hybrid are the defaults of its stages, as with SpeeDO") {
+  ClusterFlags flags = with_hybrid("=maxIter 10 == =maxIter 20 =drop 3 == =maxIter 5 =train 2");
+  flags.schedule.max_advance = 4;
+  flags.schedule.moving_rate = 0.25;
+  const auto stages = make_stages(flags);
+  INFO((stages ? "" : stages.error().message));
+  REQUIRE(stages);
+  CHECK((*stages)[0].strategy.name == "partial-sync");
+  CHECK((*stages)[0].strategy.max_advance == 4);
+  CHECK((*stages)[0].update.kind == UpdateKind::kElastic);
+  CHECK((*stages)[1].strategy.name == "weedout");
+  CHECK((*stages)[1].strategy.max_advance == 0);
+  CHECK((*stages)[1].update.moving_rate == 0.25F);
+  CHECK((*stages)[2].strategy.name == "partial-sync");
+  CHECK((*stages)[2].update.steps_per_run == 2);
+}
+
+TEST_CASE("A default that means nothing for a stage does not reach it") {
+  ClusterFlags flags = with_hybrid(
+      "=maxIter 10 =sync == =maxIter 9 =movingRate 0.5 == =maxIter 8 =strategy async");
+  flags.schedule.sync = true;
+  flags.schedule.gradient_only = true;
+  const auto gradients = make_stages(flags);
+  INFO((gradients ? "" : gradients.error().message));
+  REQUIRE(gradients);
+  CHECK((*gradients)[0].update.kind == UpdateKind::kGradientOnly);
+  CHECK((*gradients)[1].strategy.name == "sync");
+  CHECK((*gradients)[1].update.kind == UpdateKind::kElastic);
+  CHECK((*gradients)[2].strategy.name == "async");
+
+  flags = with_hybrid("=maxIter 10 =sync == =maxIter 9 =strategy async == =drop 3");
+  flags.schedule.moving_rate = 0.5;
+  flags.schedule.elastic_side = "master";
+  const auto elastic = make_stages(flags);
+  INFO((elastic ? "" : elastic.error().message));
+  REQUIRE(elastic);
+  CHECK((*elastic)[0].update.kind == UpdateKind::kFullDelta);
+  CHECK((*elastic)[1].update.kind == UpdateKind::kElasticMaster);
+  CHECK((*elastic)[2].update.kind == UpdateKind::kElasticMaster);
+}
+
+TEST_CASE("Stages are given once") {
   ClusterFlags both = with_hybrid(kSpeedoExample);
   both.hybrid_file = "conf/hybrid.toml";
   CHECK(refused(both).find("--hybrid-file") != std::string::npos);

@@ -96,7 +96,8 @@ TEST_CASE("A local cluster trains to the end and leaves nothing behind") {
   CHECK(result["merges"].get<int>() >= 40);
   CHECK(result["workers"] == 3);
   CHECK(result["accuracy"] == 1.0);
-  CHECK(result["loss"].get<double>() < 0.7);
+  // Without rounds the last loss may be that of a worker that began with the first weights.
+  if (sync) CHECK(result["loss"].get<double>() < 0.7);
   CHECK(result["seconds_to_first_merge"].get<double>() < 10.0);
   CHECK(outcome.errors.find("Test net output #0: accuracy = ") != std::string::npos);
   CHECK(outcome.errors.find("speedo-worker --master speedo://127.0.0.1:") != std::string::npos);
@@ -279,13 +280,14 @@ TEST_CASE("A job that is complete ends at once, though no worker joined") {
   ClusterPlace place;
   const std::string solver = place.write_solver("max_iter: 10");
   REQUIRE(place.run({"speedo", "run", "--solver", solver, "--workers", "2"}).exit_code == 0);
-  const auto begin = std::chrono::steady_clock::now();
   const Outcome again = place.run({"speedo", "run", "--solver", solver, "--workers", "2",
                                    "--resume=auto", "--max-iter", "5"});
   INFO(again.errors);
   CHECK(again.exit_code == 0);
   CHECK(again.errors.find("iteration 10, above --max-iter 5") != std::string::npos);
-  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(4500));
+  // Nobody joined, and nobody was waited for.
+  CHECK(again.errors.find("joined") == std::string::npos);
+  CHECK(again.errors.find("waiting for workers") == std::string::npos);
   CHECK(happens([&] { return place.no_trace(); }));
 }
 
@@ -298,7 +300,9 @@ TEST_CASE("A cluster whose Redis dies saves what it has and says what happened")
   ::kill(place.redis(), SIGKILL);
   const Outcome outcome = Workplace::finish(process);
   CHECK(outcome.exit_code == 69);
-  CHECK(outcome.error_line() == "speedo run: redis-server ended with SIGKILL");
+  CHECK(outcome.error_line() ==
+        "speedo run: redis-server ended with SIGKILL; --resume=auto goes on from the newest "
+        "checkpoint file, if there is one");
   CHECK(outcome.errors.find("Snapshotting to binary proto file") != std::string::npos);
   CHECK(happens([&] { return place.no_trace(); }));
 }

@@ -12,8 +12,8 @@ namespace speedo {
 namespace {
 
 // What a forecast is made with.
-struct Place {
-  Place() : backend(parts.make_backend().value()), feeds(parts.make_feeds()) {}
+struct Machine {
+  Machine() : backend(parts.make_backend().value()), feeds(parts.make_feeds()) {}
   SolverOptions options() const {
     return {.backend = backend.get(), .feeds = feeds.get(), .base = {}};
   }
@@ -42,7 +42,7 @@ caffe::SolverParameter solver_of(const std::string& fields, int batch = 8) {
 }
 
 MemoryForecast forecast_of(const std::string& fields, int batch = 8) {
-  const Place place;
+  const Machine place;
   auto forecast = forecast_training(solver_of(fields, batch), place.options());
   INFO((forecast ? "" : forecast.error().message));
   REQUIRE(forecast);
@@ -85,7 +85,7 @@ TEST_CASE("Workers of one process share only what it takes without them") {
 }
 
 TEST_CASE("What does not fit is refused with the figures, unless that is forced") {
-  const Place place;
+  const Machine place;
   const MemoryLimit limit{1 << 20, "the limit of a test"};
   const auto refused = admit_training(solver_of(""), place.options(), {false, limit});
   REQUIRE_FALSE(refused);
@@ -113,10 +113,32 @@ TEST_CASE("What does not fit is refused with the figures, unless that is forced"
   CHECK(*fits > 1 << 20);
 }
 
+TEST_CASE("A master's memory is predicted and judged, tests included") {
+  const MemoryLimit limit{1 << 20, "the limit of a test"};
+  MasterOptions options;
+  const TrainerParts parts = trainer_parts({.threads = 1});
+  const caffe::SolverParameter solver = solver_of("test_iter: 1 test_interval: 10");
+  const auto refused = admit_master(options, solver, parts, {false, limit});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kConfig);
+  CHECK(refused.error().message.find("this master") != std::string::npos);
+  CHECK(admit_master(options, solver, parts, {true, limit}).value() > 1 << 20);
+
+  options.session.test_interval = 0;
+  options.session.test_at_start = false;
+  const std::int64_t without = admit_master(options, solver, parts, {}).value();
+  options.session.test_interval = 10;
+  CHECK(admit_master(options, solver, parts, {}).value() > without);
+
+  caffe::SolverParameter unheard = solver;
+  unheard.mutable_net_param()->mutable_layer(1)->set_type("Unheard");
+  CHECK(admit_master(options, unheard, parts, {false, limit}).value() == 0);
+}
+
 TEST_CASE("A net that cannot be built is none whose memory is judged for a cluster") {
   caffe::SolverParameter solver = solver_of("");
   solver.mutable_net_param()->mutable_layer(1)->set_type("Unheard");
-  const Place place;
+  const Machine place;
   CHECK_FALSE(admit_training(solver, place.options(), {}));
   CHECK(check_cluster_memory(solver, "", {UpdateSpec{}}, {}, {1}, {}).value() == 0);
 }

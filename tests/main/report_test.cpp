@@ -42,6 +42,28 @@ TEST_CASE("The JSON report holds the figures, and null for what JSON cannot say"
   CHECK(object["seconds"].is_null());
 }
 
+TEST_CASE("An accuracy of an earlier iteration says of which") {
+  Report report;
+  report.accuracy = 0.5;
+  report.iterations = report.tested_iteration = 40;
+  CHECK(to_text(report).find("accuracy 0.5000") == 0);
+  CHECK(to_text(report).find("at iteration") == std::string::npos);
+  report.iterations = 57;
+  CHECK(to_text(report).find("accuracy 0.5000 at iteration 40") == 0);
+  CHECK(nlohmann::json::parse(to_json(report))["tested_iteration"] == 40);
+}
+
+TEST_CASE("A job that was found complete has no speed") {
+  Report report;
+  report.iterations = 40;
+  report.merges = 0;
+  report.seconds = report.images_per_second = 0.0;
+  report.workers = 0;
+  report.snapshot = "net_iter_40.caffemodel";
+  CHECK(to_text(report) ==
+        "nothing was left to train at iteration 40, model in net_iter_40.caffemodel");
+}
+
 TEST_CASE("The report for people begins with the accuracy") {
   Report report;
   report.accuracy = 0.97641;

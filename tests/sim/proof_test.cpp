@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/random_seed.hpp"
 
 #include "proof_support.hpp"
 
@@ -20,6 +21,7 @@ constexpr std::uint64_t kSeedsEach = 200;
 }  // namespace
 
 TEST_CASE("every schedule keeps its promises under faults, and reaches its end") {
+  FaultTable faults{};
   for (const std::string& name : scenario_names()) {
     Campaign campaign;
     campaign.names = {name};
@@ -28,9 +30,32 @@ TEST_CASE("every schedule keeps its promises under faults, and reaches its end")
     const CampaignResult result = run_campaign(campaign, real_parts());
     CHECK(result.seeds == kSeedsEach);
     CHECK(result.merges > kSeedsEach);
+    add(result.faults, faults);
     for (const CampaignFinding& found : result.violations) {
       FAIL_CHECK(name << ", seed " << found.scenario.seed << ": " << found.result.violation);
     }
+  }
+  for (int i = 0; i < kFaultKinds; ++i) {
+    const FaultCount& count = faults[static_cast<std::size_t>(i)];
+    INFO(to_string(static_cast<FaultKind>(i)) << ": drawn " << count.drawn << ", struck "
+                                              << count.strikes << ", felt " << count.effects);
+    CHECK(count.effects > 0);
+    CHECK(count.effects <= count.strikes);
+    CHECK(count.strikes <= count.drawn);
+  }
+}
+
+TEST_CASE("seeds that nobody has tried hold as well") {
+  Campaign campaign;
+  campaign.names = scenario_names();
+  campaign.first_seed = test::fresh_seed();
+  campaign.last_seed = campaign.first_seed + kSeedsEach - 1;
+  campaign.threads = 2;
+  const CampaignResult result = run_campaign(campaign, real_parts());
+  CHECK(result.seeds == kSeedsEach);
+  for (const CampaignFinding& found : result.violations) {
+    FAIL_CHECK(found.scenario.strategy << ": speedo simulate --replay " << found.scenario.seed
+                                       << ": " << found.result.violation);
   }
 }
 

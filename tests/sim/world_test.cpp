@@ -86,13 +86,13 @@ TEST_CASE("a network keeps the order of messages, and those on a cut path wait")
   ProofNetwork network(1);
   network.attach(queue);
   network.latency = milliseconds(10);
-  network.late_chance = 0.3;
+  network.faults.late = 0.3;
   std::string order;
   const NodeId a{0}, b{1};
   for (char c = 'a'; c <= 'j'; ++c) network.carry(a, b, 1, [&order, c] { order += c; });
   queue.run_until(seconds(5));
   CHECK(order == "abcdefghij");
-  network.cut(a, b);
+  network.cut(a, b, {});
   network.carry(a, b, 1, [&] { order += 'k'; });
   network.carry(b, a, 1, [&] { order += '<'; });
   queue.run_until(seconds(10));
@@ -123,6 +123,57 @@ TEST_CASE("a restarted store has all, or what it had a second ago, or nothing") 
   CHECK(server.lives() == 4);
 }
 
+TEST_CASE("a fault is felt when it is met, and counts once") {
+  EventQueue queue;
+  StoreServer server(queue);
+  Process process(queue);
+  auto client = std::make_shared<StoreClient>(server, process, 1);
+  ChunkedStore store(client, "job");
+  FaultLedger ledger;
+  const auto count = [&](FaultKind kind) { return ledger.table()[static_cast<std::size_t>(kind)]; };
+  client->disconnect(ledger.drawn(FaultKind::kCutWorkerFromStore));
+  CHECK(count(FaultKind::kCutWorkerFromStore) == FaultCount{1, 0, 0});
+  for (int i = 0; i < 3; ++i) CHECK(!store.put_blob("blob", "1"));
+  CHECK(count(FaultKind::kCutWorkerFromStore) == FaultCount{1, 1, 1});
+  client->connect();
+  CHECK(store.put_blob("blob", "1"));
+
+  // A server that is down is felt by whoever asks it, and data that are lost by everybody.
+  server.restart(Survives::kAll, seconds(1), ledger.drawn(FaultKind::kRestartStore));
+  CHECK(count(FaultKind::kRestartStore) == FaultCount{1, 1, 0});
+  CHECK(!store.get_blob("blob"));
+  CHECK(count(FaultKind::kRestartStore) == FaultCount{1, 1, 1});
+  queue.run_until(seconds(2));
+  server.remember();
+  server.restart(Survives::kAllButLastSecond, Instant{0},
+                 ledger.drawn(FaultKind::kStoreLosesSecond));
+  CHECK(count(FaultKind::kStoreLosesSecond) == FaultCount{1, 1, 0});
+  CHECK(store.put_blob("blob", "2"));
+  server.restart(Survives::kAllButLastSecond, Instant{0},
+                 ledger.drawn(FaultKind::kStoreLosesSecond));
+  CHECK(count(FaultKind::kStoreLosesSecond) == FaultCount{2, 2, 1});
+}
+
+TEST_CASE("only contributions of workers are damaged, and those are then not readable") {
+  EventQueue queue;
+  StoreServer server(queue);
+  Process process(queue);
+  ChunkedStore store(std::make_shared<StoreClient>(server, process, 1), "job");
+  std::string damaged;
+  server.damage_next_contribution([&](const std::string& key) { damaged = key; });
+  const std::vector<float> values(16, 1.0F);
+  std::vector<float> read(16);
+  REQUIRE(put(store, weights_key(), version(1), values));
+  REQUIRE(put(store, local_key(5, 3), version(1), values));
+  REQUIRE(store.put_blob("job", "text"));
+  CHECK(damaged.empty());
+  REQUIRE(put(store, contribution_key(5, 3), version(1), values));
+  CHECK(damaged.starts_with("speedo:{job}:worker/5/3:"));
+  CHECK(get(store, contribution_key(5, 3), kModel, read).error().code == ErrorCode::kCorrupt);
+  REQUIRE(put(store, contribution_key(5, 3), version(2), values));
+  CHECK(get(store, contribution_key(5, 3), kModel, read));
+}
+
 TEST_CASE("a process dies at just the store operation that was named") {
   for (std::uint64_t dies_at = 0; dies_at < 6; ++dies_at) {
     EventQueue queue;
@@ -133,7 +184,7 @@ TEST_CASE("a process dies at just the store operation that was named") {
     ChunkedStore store(client, "job"), readers(reader, "job");
     const std::vector<float> values(16, 1.0F);
     REQUIRE(put(store, "record", version(1), values));
-    client->strike_at_operation(dies_at, [&] { process.kill(); });
+    client->strike_at_operation(dies_at, [&](const KvOperation&) { process.kill(); });
     const auto second = put(store, "record", version(2), values);
     CHECK(process.alive() == second.has_value());
     const auto seen = readers.read("record");

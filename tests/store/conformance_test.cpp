@@ -180,6 +180,49 @@ TEST_CASE("clear removes the job", "[store]") {
   REQUIRE(code_of(store->get_blob("job")) == ErrorCode::kNotFound);
 }
 
+TEST_CASE("contributions of all masters' workers are cleared, and nothing else", "[store]") {
+  FOR_EACH_STORE();
+  require(store->clear_contributions());
+  for (const std::uint64_t epoch : {std::uint64_t{0}, std::uint64_t{5}, std::uint64_t{60}}) {
+    require(put(*store, contribution_key(epoch, 3), info_of(1, kThreeChunks),
+                pattern(kThreeChunks, 1)));
+    require(put(*store, local_key(epoch, 3), info_of(1, 10), pattern(10, 1)));
+  }
+  require(put(*store, weights_key(), info_of(4, 10), pattern(10, 4)));
+  require(put(*store, checkpoint_key(), info_of(4, 10), pattern(10, 4)));
+  require(store->put_blob("job", "text"));
+  require(store->clear_contributions());
+  for (const std::uint64_t epoch : {std::uint64_t{0}, std::uint64_t{5}, std::uint64_t{60}}) {
+    REQUIRE(code_of(store->read(contribution_key(epoch, 3))) == ErrorCode::kNotFound);
+    REQUIRE(code_of(store->read(local_key(epoch, 3))) == ErrorCode::kNotFound);
+  }
+  REQUIRE(store.map()->list("speedo:{test}:" + contribution_key_prefix())->empty());
+  REQUIRE(read_all(*store, weights_key(), 10) == pattern(10, 4));
+  REQUIRE(read_all(*store, checkpoint_key(), 10) == pattern(10, 4));
+  REQUIRE(*store->get_blob("job") == "text");
+  require(put(*store, contribution_key(5, 3), info_of(2, 10), pattern(10, 2)));
+  REQUIRE(read_all(*store, contribution_key(5, 3), 10) == pattern(10, 2));
+}
+
+// More keys than are erased at once, and one of another job.
+TEST_CASE("clear removes thousands of keys", "[store]") {
+  FOR_EACH_STORE();
+  const std::shared_ptr<KeyValue> map = store.map();
+  std::vector<KvPtr> sets;
+  for (int i = 0; i < 2500; ++i) {
+    sets.push_back(std::make_shared<KvOperation>());
+    sets.back()->kind = KvOperation::Kind::kSet;
+    sets.back()->key = (i == 0 ? "speedo:{test2}:" : "speedo:{test}:") + std::to_string(i);
+    sets.back()->head = "x";
+    map->submit(sets.back());
+  }
+  for (const KvPtr& set : sets) set->wait();
+  REQUIRE(map->list("speedo:{test}:")->size() >= 2499);
+  require(store->clear());
+  REQUIRE(map->list("speedo:{test}:")->empty());
+  REQUIRE(map->list("speedo:{test2}:")->size() == 1);
+}
+
 // A writer overwrites as fast as it can; readers must see whole versions, never a mix.
 TEST_CASE("readers beside a writer see one whole version", "[store]") {
   FOR_EACH_STORE();

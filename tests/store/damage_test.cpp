@@ -1,9 +1,11 @@
 // Bytes of records, and what damage to them leads to.
 
 #include <cstring>
+#include <limits>
 
 #include <speedo/store/layout.hpp>
 
+#include "store/chunk_range.hpp"
 #include "store/chunked_store.hpp"
 #include "store/memory_key_value.hpp"
 #include "store/store_under_test.hpp"
@@ -116,6 +118,69 @@ TEST_CASE("every damaged byte of a manifest or blob is found", "[store]") {
   require(put(open.store, "weights", golden_info(), kValues));
   std::vector<float> target(kValues.size());
   require(get(open.store, "weights", kModel, target));
+}
+
+TEST_CASE("every 64-bit count of floats has its chunks", "[store]") {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  REQUIRE(chunk_count(0) == 0);
+  REQUIRE(chunk_count(1) == 1);
+  REQUIRE(chunk_count(kChunkElements) == 1);
+  REQUIRE(chunk_count(kChunkElements + 1) == 2);
+  for (const std::uint64_t count :
+       {kMost, kMost - 1, kMost - kChunkElements + 1, kMost - kChunkElements + 2, kMost / 2 + 1,
+        std::uint64_t{1} << 32U}) {
+    CAPTURE(count);
+    const std::uint64_t chunks = chunk_count(count);
+    REQUIRE((chunks - 1) * kChunkElements < count);
+    REQUIRE(count - (chunks - 1) * kChunkElements <= kChunkElements);
+    REQUIRE(chunk_elements(count, chunks - 1) == count - (chunks - 1) * kChunkElements);
+  }
+}
+
+TEST_CASE("a manifest that counts more floats than it names chunks for is damaged", "[store]") {
+  OpenStore open;
+  const std::uint64_t count = std::numeric_limits<std::uint64_t>::max() -
+                              GENERATE(std::uint64_t{0}, kChunkElements / 2, kChunkElements - 2,
+                                       kChunkElements - 1, kChunkElements, 2 * kChunkElements);
+  const std::size_t chunks = GENERATE(0, 1, 2);
+  CAPTURE(count, chunks);
+  RecordManifest manifest;
+  manifest.info = info_of(1, 0);
+  manifest.info.element_count = count;
+  manifest.checksums.assign(chunks, 7);
+  open.set("weights:m", encode_manifest(manifest));
+  REQUIRE(code_of(open.store.read("weights")) == ErrorCode::kCorrupt);
+  std::vector<float> target(3);
+  REQUIRE(code_of(get(open.store, "weights", kModel, target)) == ErrorCode::kCorrupt);
+  require(put(open.store, "weights", golden_info(), kValues));
+}
+
+TEST_CASE("a manifest that names a slot that does not exist is damaged", "[store]") {
+  for (const std::uint32_t slot : {kRecordSlots, std::numeric_limits<std::uint32_t>::max()}) {
+    CAPTURE(slot);
+    OpenStore open;
+    RecordManifest manifest;
+    manifest.info = info_of(1, 0);
+    manifest.slot = slot;
+    open.set("weights:m", encode_manifest(manifest));
+    REQUIRE(code_of(open.store.read("weights")) == ErrorCode::kCorrupt);
+    require(put(open.store, "weights", golden_info(), kValues));
+  }
+}
+
+// The master may be asleep for as long as its machine is.
+TEST_CASE("contributions outlast a pause of days, and not an abandoned job", "[store]") {
+  ManualClock clock;
+  ChunkedStore store(std::make_shared<MemoryKeyValue>(clock), "j");
+  require(put(store, weights_key(), golden_info(), kValues));
+  require(put(store, contribution_key(1, 2), golden_info(), kValues));
+  std::vector<float> target(kValues.size());
+  clock.pass(std::chrono::hours(6 * 24));
+  require(get(store, contribution_key(1, 2), kModel, target));
+  REQUIRE(target == kValues);
+  clock.pass(std::chrono::hours(2 * 24));
+  REQUIRE(code_of(store.read(contribution_key(1, 2))) == ErrorCode::kNotFound);
+  require(get(store, weights_key(), kModel, target));
 }
 
 TEST_CASE("chunks that the store forgot during a put go out again", "[store]") {

@@ -1,6 +1,7 @@
 // Records and blobs of masters: what a stale one may do, and what readers see meanwhile.
 
 #include <atomic>
+#include <functional>
 #include <thread>
 
 #include <speedo/store/layout.hpp>
@@ -35,6 +36,25 @@ RecordInfo read_weights(ParameterStore& store, std::size_t count) {
   REQUIRE((values == pattern(count, info->version)));
   return *info;
 }
+
+// A map whose user stands still before one of its erasures, while others go on.
+class StandingStill : public KeyValue {
+ public:
+  StandingStill(std::shared_ptr<KeyValue> map, int erasure, std::function<void()> meanwhile)
+      : map_(std::move(map)), left_(erasure), meanwhile_(std::move(meanwhile)) {}
+  void submit(KvPtr operation) override {
+    if (operation->kind == KvOperation::Kind::kErase && left_-- == 0) meanwhile_();
+    map_->submit(std::move(operation));
+  }
+  Result<std::vector<std::string>> list(std::string_view prefix) override {
+    return map_->list(prefix);
+  }
+
+ private:
+  const std::shared_ptr<KeyValue> map_;
+  int left_;
+  const std::function<void()> meanwhile_;
+};
 
 // Whether the chunk is there, of a map the test sees into.
 bool has(MemoryKeyValue& map, const std::string& key) {
@@ -116,13 +136,61 @@ TEST_CASE("a stale master is refused, and nothing of it is seen", "[store][fence
   REQUIRE(code_of(store->read(weights_key())) == ErrorCode::kNotFound);
 }
 
+TEST_CASE("a master that stands still while it clears erases nothing of its successor's",
+          "[store][fence]") {
+  FOR_EACH_STORE();
+  const int erasure = GENERATE(0, 1);
+  const bool all = GENERATE(true, false);
+  CAPTURE(erasure, all);
+  const auto successor = store.another();
+  const auto take_over = [&] {
+    MasterClaim claim;
+    claim.holder = "host/2";
+    claim.time = std::chrono::minutes(1);
+    claim.force = true;
+    const auto answer = successor->claim_master(claim);
+    require(answer);
+    successor->fence(answer->epoch);
+    require(put(*successor, weights_key(), info_of(9, 10), pattern(10, 9)));
+    require(put(*successor, local_key(5, 3), info_of(9, 10), pattern(10, 9)));
+    require(successor->put_blob("job", "new"));
+  };
+  ChunkedStore old(std::make_shared<StandingStill>(store.map(), erasure, take_over), "test");
+  old.fence(5);
+  require(put(old, weights_key(), info_of(1, 10), pattern(10, 1)));
+  require(old.put_blob("job", "old"));
+  // So many that they are not erased at once.
+  const std::shared_ptr<KeyValue> map = store.map();
+  std::vector<KvPtr> sets;
+  for (int i = 0; i < 1200; ++i) {
+    sets.push_back(std::make_shared<KvOperation>());
+    sets.back()->kind = KvOperation::Kind::kSet;
+    sets.back()->key = "speedo:{test}:" + contribution_key(5, 3) + ":s0:c" + std::to_string(i);
+    map->submit(sets.back());
+  }
+  for (const KvPtr& set : sets) set->wait();
+  const auto cleared = all ? old.clear() : old.clear_contributions();
+  REQUIRE(code_of(cleared) == ErrorCode::kSuperseded);
+  REQUIRE(read_weights(*store, 10).version == 9);
+  REQUIRE((*store->read(local_key(5, 3)))->info().version == 9);
+  REQUIRE(*store->get_blob("job") == "new");
+}
+
+TEST_CASE("an empty job is not a stale master's to clear either", "[store][fence]") {
+  FOR_EACH_STORE();
+  const auto old_master = master(store, 5), new_master = master(store, 6);
+  require(new_master->clear());
+  REQUIRE(code_of(old_master->clear()) == ErrorCode::kSuperseded);
+  REQUIRE(code_of(old_master->clear_contributions()) == ErrorCode::kSuperseded);
+}
+
 TEST_CASE("an emptied store belongs to the highest epoch that writes", "[store][fence]") {
   auto map = std::make_shared<MemoryKeyValue>();
   ChunkedStore low(map, "test"), high(map, "test");
   low.fence(5);
   high.fence(6);
   require(put(high, weights_key(), info_of(1, 9), pattern(9, 1)));
-  require(map->erase_all("speedo:"));
+  map->set_image({});
   require(put(low, weights_key(), info_of(2, 9), pattern(9, 2)));
   REQUIRE(read_weights(low, 9).epoch == 5);
   require(put(high, weights_key(), info_of(3, 9), pattern(9, 3)));

@@ -15,7 +15,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLong{60'000};
+constexpr milliseconds kLong = std::chrono::hours(1);
 
 #define FOR_EACH_STORE()                                                                     \
   const std::string kind = GENERATE(from_range(store_kinds().begin(), store_kinds().end())); \
@@ -54,7 +54,7 @@ TEST_CASE("a free job is granted, a held one is not", "[store][master]") {
   REQUIRE_FALSE(refused.granted);
   REQUIRE(refused.holder == "host/1 a b");
   REQUIRE(refused.epoch == first.epoch_floor);
-  REQUIRE(refused.left > milliseconds{50'000});
+  REQUIRE(refused.left > kLong / 2);
   REQUIRE(refused.left <= kLong);
 }
 
@@ -77,14 +77,14 @@ TEST_CASE("every new epoch is above all before it", "[store][master]") {
 
 TEST_CASE("a lease that is renewed is held, one that is not ends", "[store][master]") {
   FOR_EACH_STORE();
-  const std::uint64_t epoch = granted(*store, claim_of("host/1", 0, milliseconds{300}));
+  const std::uint64_t epoch = granted(*store, claim_of("host/1", 0, kLong / 2));
   const auto other = store.another();
-  for (int i = 0; i < 5; ++i) {
-    std::this_thread::sleep_for(milliseconds{100});
-    REQUIRE(granted(*store, claim_of("host/1", epoch, milliseconds{300})) == epoch);
-    REQUIRE_FALSE(asked(*other, claim_of("host/2")).granted);
-  }
-  std::this_thread::sleep_for(milliseconds{320});
+  REQUIRE(granted(*store, claim_of("host/1", epoch, 2 * kLong)) == epoch);
+  const ClaimAnswer refused = asked(*other, claim_of("host/2"));
+  REQUIRE_FALSE(refused.granted);
+  REQUIRE(refused.left > kLong);
+  REQUIRE(granted(*store, claim_of("host/1", epoch, milliseconds{1})) == epoch);
+  store.wait_for_end_of_lease();
   REQUIRE(granted(*other, claim_of("host/2")) == epoch + 1);
   const auto late = store->claim_master(claim_of("host/1", epoch));
   REQUIRE(code_of(late) == ErrorCode::kSuperseded);
@@ -92,10 +92,26 @@ TEST_CASE("a lease that is renewed is held, one that is not ends", "[store][mast
                                          Catch::Contains("--take-over"));
 }
 
+TEST_CASE("a lease ends at its time and not before", "[store][master]") {
+  ManualClock clock;
+  const auto map = std::make_shared<MemoryKeyValue>(clock);
+  ChunkedStore store(map, "test");
+  const std::uint64_t epoch = granted(store, claim_of("host/1", 0, milliseconds{300}));
+  for (int i = 0; i < 5; ++i) {
+    clock.pass(milliseconds{299});
+    const ClaimAnswer refused = asked(store, claim_of("host/2"));
+    REQUIRE_FALSE(refused.granted);
+    REQUIRE(refused.left == milliseconds{1});
+    REQUIRE(granted(store, claim_of("host/1", epoch, milliseconds{300})) == epoch);
+  }
+  clock.pass(milliseconds{300});
+  REQUIRE(granted(store, claim_of("host/2")) == epoch + 1);
+}
+
 TEST_CASE("a lease that ended unnoticed is renewed", "[store][master]") {
   FOR_EACH_STORE();
-  const std::uint64_t epoch = granted(*store, claim_of("host/1", 0, milliseconds{20}));
-  std::this_thread::sleep_for(milliseconds{50});
+  const std::uint64_t epoch = granted(*store, claim_of("host/1", 0, milliseconds{1}));
+  store.wait_for_end_of_lease();
   REQUIRE(granted(*store, claim_of("host/1", epoch)) == epoch);
   REQUIRE_FALSE(asked(*store, claim_of("host/2")).granted);
 }
@@ -230,7 +246,7 @@ TEST_CASE("something else in the epoch's place is kCorrupt", "[store][master]") 
   set->key = epoch_key("test");
   set->head = bytes;
   require(execute(*map, set));
-  auto session = RedisSession::connect(quick_options(server.tcp_uri()), 0);
+  auto session = RedisSession::connect(quick_options(server.tcp_uri()), std::nullopt);
   require(session);
   require((*session)->command({"SET", epoch_key("test"), bytes}));
   for (ParameterStore* store : {static_cast<ParameterStore*>(&memory), redis.get()}) {

@@ -10,46 +10,57 @@
 namespace speedo::test {
 
 TEST_CASE("addresses of Redis", "[redis]") {
-  auto o = parse_redis_uri("node7");
-  require(o);
-  REQUIRE(o->host == "node7");
-  REQUIRE(o->port == 6379);
-  o = parse_redis_uri("10.0.0.1:7000");
-  require(o);
-  REQUIRE(to_string(*o) == "10.0.0.1:7000");
-  o = parse_redis_uri("redis://me:p%40ss%3a@host:1234/5");
-  require(o);
-  REQUIRE(o->user == "me");
-  REQUIRE(o->password == "p@ss:");
-  REQUIRE(o->db == 5);
-  REQUIRE(to_string(*o) == "host:1234");
-  o = parse_redis_uri("redis://:secret@host");
-  require(o);
-  REQUIRE(o->user.empty());
-  REQUIRE(o->password == "secret");
-  o = parse_redis_uri("redis://[::1]:7000/");
-  require(o);
-  REQUIRE(o->host == "::1");
-  REQUIRE(to_string(*o) == "[::1]:7000");
-  o = parse_redis_uri("unix:///tmp/redis.sock?db=2");
-  require(o);
-  REQUIRE(o->unix_path == "/tmp/redis.sock");
-  REQUIRE(o->db == 2);
+  const auto address = [](std::string_view text) {
+    const auto parsed = parse_redis_address(text);
+    require(parsed);
+    return *parsed;
+  };
+  CHECK(address("node7").host == "node7");
+  CHECK(address("node7").port == 6379);
+  CHECK(address("redis://me:p%40ss@host:1234/5").db == 5);
+  CHECK(address("redis://[::1]:7000/").host == "::1");
+  CHECK(address("unix:///tmp/redis.sock?db=2").unix_path == "/tmp/redis.sock");
+  CHECK(address("unix:///tmp/a@b.sock").unix_path == "/tmp/a@b.sock");
+  for (const char* text : {"10.0.0.1:7000", "[::1]:7000", "redis://h:1/5", "unix:///tmp/redis.sock",
+                           "unix:///tmp/redis.sock?db=2"}) {
+    CHECK(to_string(address(text)) == text);
+  }
+  CHECK(to_string(address("redis://:secret@h")) == "h:6379");
+}
+
+TEST_CASE("users and passwords in addresses", "[redis]") {
+  const auto credentials = [](const std::string& user_info) {
+    const auto options = parse_redis_uri("redis://" + user_info + "host");
+    require(options);
+    CHECK(options->address.host == "host");
+    return options->credentials;
+  };
+  CHECK(credentials("me:p%40ss%3a@").user == "me");
+  CHECK(credentials("me:p%40ss%3a@").password.reveal() == "p@ss:");
+  CHECK(credentials(":secret@").user.empty());
+  CHECK(credentials(":secret@").password.reveal() == "secret");
+  CHECK(credentials("me@").user == "me");
+  CHECK(credentials("me@").password.empty());
+  CHECK(credentials("").password.empty());
 }
 
 TEST_CASE("bad addresses name the fault and no password", "[redis]") {
   for (const char* uri :
        {"", ":6379", "host:", "host:0", "host:65536", "host:x", "http://host", "redis://host/x",
-        "redis://secret@host", "redis://u:%zz@host", "redis://u:secret@", "unix://relative",
-        "unix:///a?x=1", "[::1", "a b", "redis://[::1]7000", "host:6379:1"}) {
+        "http://me:secret@host", "redis://u:%zzsecret@host", "redis://u:secret@",
+        "redis://host:1?password=secret", "u:secret@host:x", "redis://:secret@host/x",
+        "unix://relative", "unix://:secret@relative", "unix:///a?password=secret", "[::1", "a b",
+        "redis://[::1]7000", "host:6379:1"}) {
     CAPTURE(uri);
     const auto options = parse_redis_uri(uri);
     REQUIRE(code_of(options) == ErrorCode::kUsage);
     REQUIRE_THAT(options.error().message, !Catch::Contains("secret"));
   }
-  const auto tls = parse_redis_uri("rediss://host");
-  REQUIRE(code_of(tls) == ErrorCode::kUnsupported);
-  REQUIRE_THAT(tls.error().message, Catch::Contains("stunnel"));
+  const auto tls = parse_redis_uri("rediss://:secret@host");
+  REQUIRE(code_of(tls) == ErrorCode::kUsage);
+  REQUIRE_THAT(tls.error().message, Catch::Contains("stunnel") && !Catch::Contains("secret"));
+  const auto huge = parse_redis_uri("redis://:" + std::string(Secret::kBytesMax, 'x') + "@host");
+  REQUIRE(code_of(huge) == ErrorCode::kUsage);
 }
 
 TEST_CASE("error replies have their kind", "[redis]") {

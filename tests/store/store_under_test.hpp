@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,7 +11,10 @@
 
 #include "base/log.hpp"
 #include "store/chunked_store.hpp"
+#include "store/mastership.hpp"
 #include "store/memory_key_value.hpp"
+#include "store/redis/redis_key_value.hpp"
+#include "store/redis/redis_session.hpp"
 #include "support/catch.hpp"
 #include "support/redis_server.hpp"
 
@@ -30,7 +34,6 @@ inline RedisOptions quick_options(const std::string& uri) {
   options->command_timeout = std::chrono::milliseconds(1000);
   return *options;
 }
-
 inline std::shared_ptr<ParameterStore> open(const RedisOptions& options,
                                             const std::string& job = "test") {
   auto store = open_redis_store(options, job);
@@ -44,18 +47,40 @@ inline std::shared_ptr<ParameterStore> open(const std::string& uri,
   return open(quick_options(uri), job);
 }
 
+// Whether a key is there. An error reply is the only one that can be read without hiredis.
+inline bool has_key(const RedisOptions& options, const std::string& key) {
+  const auto session = RedisSession::connect(options, std::nullopt);
+  REQUIRE(session.has_value());
+  const auto reply = (*session)->command(
+      {"EVAL", "return redis.error_reply('COUNT ' .. redis.call('EXISTS', KEYS[1]))", "1", key});
+  REQUIRE_FALSE(reply.has_value());
+  const std::string& text = reply.error().message;
+  REQUIRE(text.find("COUNT ") != std::string::npos);
+  return text.find("COUNT 1") != std::string::npos;
+}
+
 // Every kind of store that must pass the conformance suite.
 inline const std::vector<std::string>& store_kinds() {
   static const std::vector<std::string> kinds = {"memory", "tcp", "unix", "password"};
   return kinds;
 }
 
+// Time that passes when it is told to.
+class ManualClock : public Clock {
+ public:
+  Instant now() const override { return now_; }
+  void pass(Instant time) { now_ += time; }
+
+ private:
+  Instant now_{0};
+};
+
 // A fresh store of one kind, with the server behind it if there is one.
 class StoreUnderTest {
  public:
   explicit StoreUnderTest(const std::string& kind) {
     if (kind == "memory") {
-      map_ = std::make_shared<MemoryKeyValue>();
+      map_ = std::make_shared<MemoryKeyValue>(*clock_);
       store_ = another();
       return;
     }
@@ -64,7 +89,7 @@ class StoreUnderTest {
     server_.emplace(options);
     if (kind == "password") {
       options_ = quick_options("127.0.0.1:" + std::to_string(server_->port()));
-      options_.password = options.password;
+      options_.credentials.password = Secret(options.password);
     } else {
       options_ = quick_options(kind == "unix" ? server_->unix_uri() : server_->tcp_uri());
     }
@@ -75,10 +100,24 @@ class StoreUnderTest {
     if (map_) return std::make_shared<ChunkedStore>(map_, "test");
     return open(options_);
   }
+  // The map that the store is made of, over connections of its own.
+  std::shared_ptr<KeyValue> map() const {
+    if (map_) return map_;
+    auto map = RedisKeyValue::open(options_);
+    REQUIRE(map.has_value());
+    return *map;
+  }
+  // Until the job's lease is over. In memory it is the clock that goes on, a server has its own.
+  void wait_for_end_of_lease() const {
+    if (map_) return clock_->pass(std::chrono::seconds(1));
+    while (has_key(options_, lease_key("test"))) {
+    }
+  }
   ParameterStore& operator*() const { return *store_; }
   ParameterStore* operator->() const { return store_.get(); }
 
  private:
+  const std::unique_ptr<ManualClock> clock_ = std::make_unique<ManualClock>();
   std::optional<RedisServer> server_;
   RedisOptions options_;
   std::shared_ptr<MemoryKeyValue> map_;
@@ -115,6 +154,21 @@ template <class T>
 void require(const Result<T>& result) {
   INFO((result ? "" : result.error().message));
   REQUIRE(result.has_value());
+}
+
+// Keeps trying for as long as a server may take to come back.
+inline RedisOptions patient(const std::string& uri) {
+  RedisOptions options = quick_options(uri);
+  options.attempts_max = 100;
+  return options;
+}
+
+// Empty, or what the server had against it.
+inline std::string command(const RedisServer& server, const std::vector<std::string>& words) {
+  auto session = RedisSession::connect(quick_options(server.tcp_uri()), std::nullopt);
+  require(session);
+  const auto reply = (*session)->command(words);
+  return reply ? "" : reply.error().message;
 }
 
 }  // namespace speedo::test

@@ -1,11 +1,9 @@
 #include "random_events.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <iterator>
 
-#include <rapidcheck.h>
-
+#include "support/random_property.hpp"
 #include "trace.hpp"
 
 namespace speedo {
@@ -13,11 +11,10 @@ namespace speedo {
 namespace {
 
 #ifdef SPEEDO_SANITIZED
-constexpr const char* kParameters = "max_success=1000 seed=20261121";
+constexpr test::PropertySize kSize{.sequences = 1000};
 #else
-constexpr const char* kParameters = "max_success=10000 seed=20261121";
+constexpr test::PropertySize kSize{.sequences = 10'000};
 #endif
-const int kParametersSet = setenv("RC_PARAMS", kParameters, 0);
 
 // Small numbers are as random as large ones, and 0 is 0.
 std::uint32_t mixed(std::uint32_t x) {
@@ -114,10 +111,11 @@ std::string compare(Strategy& strategy, const Model& model, const Randoms& rando
 }
 
 bool holds(const std::function<std::string(const Randoms&, std::uint32_t)>& property) {
-  return rc::check([&](const Randoms& randoms, std::uint32_t random) {
-    const std::string wrong = property(randoms, mixed(random));
-    if (!wrong.empty()) RC_FAIL(wrong);
-  });
+  return test::holds_for_seeds({20261121}, kSize,
+                               [&](const Randoms& randoms, std::uint32_t random) {
+                                 const std::string wrong = property(randoms, mixed(random));
+                                 if (!wrong.empty()) RC_FAIL(wrong);
+                               });
 }
 
 }  // namespace speedo

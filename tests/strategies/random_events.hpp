@@ -39,7 +39,7 @@ std::string compare(Strategy& strategy, const Model& model, const Randoms& rando
                     bool sorted = false);
 
 // Checks with rapidcheck that `property` of random sequences and a random number returns nothing.
-// RC_PARAMS in the environment changes the seed and the number of sequences.
+// With the seed that is kept and a fresh one, see support/random_seed.hpp.
 bool holds(const std::function<std::string(const Randoms&, std::uint32_t)>& property);
 
 }  // namespace speedo

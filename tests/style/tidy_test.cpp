@@ -9,36 +9,20 @@
 
 #include <speedo/train/strategy.hpp>
 
-#include "style/source_tree.hpp"
-#include "support/catch.hpp"
+#include "style/findings.hpp"
+#include "style/type_names.hpp"
 
 namespace speedo {
 namespace {
 
-using Findings = std::vector<std::string>;
-
 std::string at(const SourceFile& file, std::size_t line_index) {
   return file.path + ":" + std::to_string(line_index + 1) + ": ";
-}
-
-const std::vector<SourceFile>& tree() {
-  static const std::vector<SourceFile> files = read_source_tree(SPEEDO_SOURCE_DIR);
-  return files;
-}
-
-void expect_none(const Findings& findings) {
-  for (const std::string& finding : findings) UNSCOPED_INFO(finding);
-  CHECK(findings.empty());
 }
 
 bool is_text(const SourceFile& file) {
   return file.is_code() || file.has_suffix(".md") || file.has_suffix(".txt") ||
          file.has_suffix(".cmake") || file.has_suffix(".sh") || file.has_suffix(".proto") ||
          file.has_suffix(".json") || file.has_suffix(".prototxt");
-}
-
-bool starts_with(const std::string& text, const std::string& prefix) {
-  return text.rfind(prefix, 0) == 0;
 }
 
 TEST_CASE("The rules see the project's files") { REQUIRE(tree().size() > 100); }
@@ -83,10 +67,10 @@ TEST_CASE("Functions stay under 60 lines") {
       const std::string& line = file.lines[i];
       const bool opens = !line.empty() && line.back() == '{' && line[0] != ' ' && line[0] != '}' &&
                          line[0] != '#' && line.find("namespace") == std::string::npos &&
-                         !starts_with(line, "class") && !starts_with(line, "struct");
+                         !line.starts_with("class") && !line.starts_with("struct");
       if (!opens) continue;
       std::size_t end = i;
-      while (end < file.lines.size() && !starts_with(file.lines[end], "}")) ++end;
+      while (end < file.lines.size() && !file.lines[end].starts_with("}")) ++end;
       if (end - i > 60) findings.push_back(at(file, i) + std::to_string(end - i) + " lines");
     }
   }
@@ -115,49 +99,6 @@ TEST_CASE("Headers have #pragma once, and a source includes its own header first
   expect_none(findings);
 }
 
-// What may be included only below the folders named.
-const std::vector<std::pair<std::string, std::vector<std::string>>>& include_homes() {
-  static const std::vector<std::pair<std::string, std::vector<std::string>>> homes = {
-      {"caf/", {"actors", "tests/actors"}},
-      {"hiredis", {"src/store/redis"}},
-      {"cblas", {"src/cpu"}},
-      {"oneapi/dnnl", {"src/cpu"}},
-      {"hwy/", {"src/cpu", "tests/backend", "tests/bench"}},
-      {"cuda", {"src/gpu"}},
-      {"cublas", {"src/gpu"}},
-      {"cudnn", {"src/gpu"}},
-      {"lmdb.h", {"src/data", "tests/data"}},
-      {"hdf5.h", {"src/data", "tests/data", "tests/golden"}},
-      {"png.h", {"src/data", "tests/data"}},
-      {"CLI/", {"src/main", "tests/golden", "tests/main"}},
-      {"nlohmann/", {"src/main", "tests"}},
-      {"toml++/", {"src/main"}},
-      {"catch2/", {"tests/support"}},
-      {"spdlog/", {"src/base"}},
-  };
-  return homes;
-}
-
-TEST_CASE("Third-party headers stay in their rooms") {
-  Findings findings;
-  for (const SourceFile& file : tree()) {
-    if (!file.is_code()) continue;
-    for (const std::string& include : file.includes()) {
-      for (const auto& [prefix, folders] : include_homes()) {
-        if (!starts_with(include, prefix)) continue;
-        const bool home = std::any_of(folders.begin(), folders.end(),
-                                      [&](const std::string& folder) { return file.in(folder); });
-        if (!home) findings.push_back(at(file, 0) + "may not include " + include);
-      }
-      const bool standard = include.find_first_of("./") == std::string::npos;
-      if (file.in("include") && !standard && !starts_with(include, "speedo/")) {
-        findings.push_back(at(file, 0) + "a public header may not include " + include);
-      }
-    }
-  }
-  expect_none(findings);
-}
-
 // Which rooms a room may include, by the first folder of the include path.
 TEST_CASE("Rooms include only the rooms below them") {
   const std::map<std::string, std::set<std::string>> allowed = {
@@ -178,7 +119,7 @@ TEST_CASE("Rooms include only the rooms below them") {
     for (const auto& [folder, may] : allowed) {
       if (!file.in(folder)) continue;
       for (std::string include : file.includes()) {
-        if (starts_with(include, "speedo/")) include = include.substr(7);
+        if (include.starts_with("speedo/")) include = include.substr(7);
         const std::string room = include.substr(0, include.find('/'));
         if (room != include && rooms.count(room) != 0 && may.count(room) == 0) {
           findings.push_back(at(file, 0) + folder + " may not include " + include);
@@ -192,7 +133,7 @@ TEST_CASE("Rooms include only the rooms below them") {
 // The files of src/train that own threads; everything else there is pure.
 bool is_threaded_part(const SourceFile& file) {
   for (const char* name : {"trainer", "merger", "tester", "job_thread"}) {
-    if (starts_with(file.stem(), name)) return true;
+    if (file.stem().starts_with(name)) return true;
   }
   return false;
 }
@@ -253,6 +194,41 @@ TEST_CASE("No exceptions and no bare new outside adapters; std::cout only in the
     }
   }
   expect_none(findings);
+}
+
+// Two definitions of one name break C++'s one-definition rule without a word from the linker: it
+// keeps one destructor and one type information for both.
+Findings repeated_types(const std::vector<SourceFile>& files) {
+  Findings findings;
+  std::map<std::string, std::string> first;  // name -> place
+  for (const SourceFile& file : files) {
+    const bool linked = file.in("include") || file.in("src") || file.in("actors") ||
+                        file.in("strategies") || file.in("tests/support");
+    if (!file.is_code() || !linked) continue;
+    for (const TypeDefinition& type : type_definitions(file.text)) {
+      const std::string place = at(file, type.line - 1);
+      const auto [known, is_new] = first.emplace(type.name, place);
+      if (!is_new) findings.push_back(place + type.name + " stands at " + known->second + "too");
+    }
+  }
+  return findings;
+}
+
+TEST_CASE("A type name stands once in its namespace") { expect_none(repeated_types(tree())); }
+
+TEST_CASE("A second type of one name would be found, wherever it stands") {
+  for (const char* folder : {"include/speedo/core", "src/data", "actors", "strategies",
+                             "tests/support"}) {
+    SourceFile twin;
+    twin.path = std::string(folder) + "/planted.cpp";
+    twin.text = "namespace speedo {\nclass ParameterStore {\n};\n}\n";
+    std::vector<SourceFile> files = tree();
+    files.push_back(twin);
+    const Findings findings = repeated_types(files);
+    CAPTURE(folder, findings);
+    REQUIRE(findings.size() == 1);
+    CHECK(findings[0].starts_with(twin.path + ":2: speedo::ParameterStore stands at "));
+  }
 }
 
 TEST_CASE("Actor messages have no floating-point fields") {

@@ -5,21 +5,41 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <stdexcept>
 
 namespace speedo::test {
 
-// A port of the loopback that was free a moment ago; 0 if there is none.
-inline std::uint16_t free_port() {
-  const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  const bool found =
-      ::bind(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0 &&
-      ::getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &size) == 0;
-  ::close(descriptor);
-  return found ? ntohs(address.sin_port) : std::uint16_t{0};
-}
+// A port of the loopback that is this object's as long as it lives. Nobody listens on it: who
+// connects is refused. A server that sets SO_REUSEADDR, as redis-server does, can listen on it and
+// go again; in between the system gives it to nobody else.
+class ReservedPort {
+ public:
+  ReservedPort() : descriptor_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const int yes = 1;
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    auto* const raw = reinterpret_cast<sockaddr*>(&address);
+    const bool reserved =
+        descriptor_ >= 0 &&
+        ::setsockopt(descriptor_, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) == 0 &&
+        ::bind(descriptor_, raw, size) == 0 && ::getsockname(descriptor_, raw, &size) == 0;
+    if (!reserved) throw std::runtime_error("no free port on the loopback");
+    port_ = ntohs(address.sin_port);
+  }
+  ~ReservedPort() { ::close(descriptor_); }
+  ReservedPort(const ReservedPort&) = delete;
+  ReservedPort& operator=(const ReservedPort&) = delete;
+
+  std::uint16_t port() const { return port_; }
+
+ private:
+  int descriptor_;
+  std::uint16_t port_ = 0;
+};
+
+// A port of the loopback that was free a moment ago, for servers that do not set SO_REUSEADDR.
+inline std::uint16_t free_port() { return ReservedPort().port(); }
 
 }  // namespace speedo::test

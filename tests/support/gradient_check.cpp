@@ -5,7 +5,10 @@
 
 #include <speedo/base/random.hpp>
 
+#include "cpu/cpu_backend.hpp"
 #include "support/catch.hpp"
+#include "support/random_seed.hpp"
+#include "support/reference_backend.hpp"
 
 namespace speedo {
 namespace {
@@ -100,7 +103,7 @@ void check_gradient(const std::string& layer_text, const GradientCheck& check,
   const auto built = it.build(check.bottoms, check.tops);
   INFO((built ? std::string() : built.error().message));
   REQUIRE(built.has_value());
-  Random random(42);
+  Random random(test::varied(42));
   fill_bottoms(it, check, random);
   for (std::size_t p = 0; p < it.parameter_count(); ++p) {
     Tensor& parameter = it.parameter(p);
@@ -147,6 +150,11 @@ void check_gradient(const std::string& layer_text, const GradientCheck& check,
     }
     check_values(it, "parameter " + std::to_string(p), it.parameter(p).data(), parameter_grads[p]);
   }
+}
+
+void check_on_all(const std::string& layer_text, const GradientCheck& check) {
+  check_gradient(layer_text, check, make_cpu_backend(2));
+  check_gradient(layer_text, check, make_reference_backend());
 }
 
 }  // namespace speedo

@@ -31,4 +31,7 @@ struct GradientCheck {
 void check_gradient(const std::string& layer_text, const GradientCheck& check,
                     std::unique_ptr<Backend> backend);
 
+// The same on the CPU backend, with two threads, and on the reference backend.
+void check_on_all(const std::string& layer_text, const GradientCheck& check);
+
 }  // namespace speedo

@@ -1,2 +1,3 @@
-#define CATCH_CONFIG_MAIN
-#include "support/catch.hpp"
+#include "support/run_tests.hpp"
+
+int main(int argc, char** argv) { return speedo::test::run_tests(argc, argv); }

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -25,17 +26,34 @@ std::string text_of(const std::filesystem::path& path) {
   return text.str();
 }
 
+// Whether a signal still waits for the process, or for its main thread.
+bool is_pending(pid_t id, int number) {
+  std::istringstream status(text_of("/proc/" + std::to_string(id) + "/status"));
+  for (std::string name; status >> name;) {
+    if (name != "SigPnd:" && name != "ShdPnd:") continue;
+    unsigned long long signals = 0;
+    status >> std::hex >> signals;
+    if ((signals >> (number - 1) & 1U) != 0) return true;
+  }
+  return false;
+}
+
 int create(const std::filesystem::path& path) {
   return ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 }
 
 }  // namespace
 
-Process::Process(std::vector<std::string> command, const std::filesystem::path& log)
+Process::Process(std::vector<std::string> command, const std::filesystem::path& log,
+                 std::vector<std::string> environment)
     : output_(log.string() + ".out"), errors_(log.string() + ".err") {
   std::vector<char*> arguments;
   for (std::string& word : command) arguments.push_back(word.data());
   arguments.push_back(nullptr);
+  std::vector<char*> variables;
+  for (std::string& variable : environment) variables.push_back(variable.data());
+  for (char** own = environ; *own != nullptr; ++own) variables.push_back(*own);
+  variables.push_back(nullptr);
   const int out = create(output_), err = create(errors_);
   const pid_t parent = ::getpid();
   id_ = ::fork();
@@ -45,7 +63,7 @@ Process::Process(std::vector<std::string> command, const std::filesystem::path& 
     if (::getppid() != parent) ::_exit(1);
     ::dup2(out, STDOUT_FILENO);
     ::dup2(err, STDERR_FILENO);
-    ::execv(arguments[0], arguments.data());
+    ::execve(arguments[0], arguments.data(), variables.data());
     ::_exit(127);
   }
   ::close(out);
@@ -66,6 +84,11 @@ Process::Process(Process&& other) noexcept
 
 void Process::signal(int number) const {
   if (!exit_) ::kill(id_, number);
+}
+
+void Process::signal_and_wait(int number) {
+  signal(number);
+  while (running() && is_pending(id_, number)) std::this_thread::sleep_for(kPoll);
 }
 
 bool Process::running() {

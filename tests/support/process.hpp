@@ -14,14 +14,19 @@ namespace speedo::test {
 // test dies.
 class Process {
  public:
-  // `command`: program and arguments. Output goes to `log`.out and `log`.err.
-  Process(std::vector<std::string> command, const std::filesystem::path& log);
+  // `command`: program and arguments. Output goes to `log`.out and `log`.err. `environment`:
+  // NAME=VALUE, added to our own.
+  Process(std::vector<std::string> command, const std::filesystem::path& log,
+          std::vector<std::string> environment = {});
   ~Process();
   Process(Process&& other) noexcept;
   Process& operator=(Process&&) = delete;
 
   pid_t id() const { return id_; }
   void signal(int number) const;
+  // The same, and returns once the program has taken it: another one of that number would otherwise
+  // be one with it.
+  void signal_and_wait(int number);
   bool running();
   // The exit code, or 128 + signal; nothing if it still runs after `patience`.
   std::optional<int> wait(std::chrono::milliseconds patience = std::chrono::seconds{60});

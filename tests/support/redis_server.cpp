@@ -13,10 +13,9 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <stdexcept>
 #include <thread>
-
-#include "support/free_port.hpp"
 
 namespace speedo::test {
 namespace {
@@ -49,7 +48,7 @@ RedisServer::~RedisServer() {
 
 std::string RedisServer::tcp_uri() const {
   const std::string user = options_.password.empty() ? "" : ":" + options_.password + "@";
-  return "redis://" + user + "127.0.0.1:" + std::to_string(port_);
+  return "redis://" + user + "127.0.0.1:" + std::to_string(port());
 }
 
 std::string RedisServer::unix_uri() const {
@@ -57,27 +56,24 @@ std::string RedisServer::unix_uri() const {
   return "unix://" + user + (folder_ / "redis.sock").string();
 }
 
-// Another program may take the free port first, so a new server tries several.
+// Waits until it answers or has ended, however long it takes.
 void RedisServer::start() {
-  const bool first = port_ == 0;
-  for (int tries = 0; tries < 20; ++tries) {
-    if (first) port_ = free_port();
-    launch();
-    for (int i = 0; i < 500 && process_ > 0; ++i) {
-      if (answers()) return;
-      int status = 0;
-      if (waitpid(process_, &status, WNOHANG) == process_) process_ = -1;
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  launch();
+  while (!answers()) {
+    if (waitpid(process_, nullptr, WNOHANG) == process_) {
+      process_ = -1;
+      std::ifstream log(folder_ / "log");
+      throw std::runtime_error("redis-server did not start: " +
+                               std::string(std::istreambuf_iterator<char>(log), {}));
     }
-    kill();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  throw std::runtime_error("redis-server did not start; see " + (folder_ / "log").string());
 }
 
 void RedisServer::launch() {
   const std::filesystem::path conf = folder_ / "redis.conf";
   std::ofstream out(conf);
-  out << "bind 127.0.0.1\nport " << port_ << "\nunixsocket " << (folder_ / "redis.sock").string()
+  out << "bind 127.0.0.1\nport " << port() << "\nunixsocket " << (folder_ / "redis.sock").string()
       << "\ndir " << folder_.string() << "\nlogfile " << (folder_ / "log").string()
       << "\nsave \"\"\nappendonly " << (options_.append_only ? "yes" : "no")
       << "\nappendfsync always\n";
@@ -86,6 +82,7 @@ void RedisServer::launch() {
   out.close();
   const std::string file = conf.string();
   process_ = fork();
+  if (process_ < 0) throw std::runtime_error("no process for redis-server");
   if (process_ != 0) return;
   // A test that is killed must not leave servers behind.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -94,7 +91,7 @@ void RedisServer::launch() {
 }
 
 bool RedisServer::answers() const {
-  const int fd = connect_to(port_);
+  const int fd = connect_to(port());
   if (fd < 0) return false;
   // With a password PING is refused, which is an answer as well; LOADING is not.
   constexpr std::string_view kPing = "PING\r\n";

@@ -5,10 +5,13 @@
 #include <filesystem>
 #include <string>
 
+#include "support/free_port.hpp"
+
 namespace speedo::test {
 
-// A redis-server of its own, in a temporary directory, on a free port of the loopback and on a unix
-// socket. Gone when the object is gone. A test that cannot start one fails.
+// A redis-server of its own, in a temporary directory, on a port of the loopback that stays its
+// own while it is away, and on a unix socket. Gone when the object is gone. A test that cannot
+// start one fails.
 // Thread safety: one thread, which must outlive the server: the server dies with the thread that
 // started it.
 class RedisServer {
@@ -25,7 +28,7 @@ class RedisServer {
   RedisServer(const RedisServer&) = delete;
   RedisServer& operator=(const RedisServer&) = delete;
 
-  int port() const { return port_; }
+  int port() const { return port_.port(); }
   std::string tcp_uri() const;  // as --redis takes it, with the password
   std::string unix_uri() const;
 
@@ -44,7 +47,7 @@ class RedisServer {
   bool answers() const;
   Options options_;
   std::filesystem::path folder_;
-  int port_ = 0;
+  const ReservedPort port_;
   pid_t process_ = -1;
 };
 

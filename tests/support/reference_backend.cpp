@@ -17,8 +17,11 @@ namespace {
 
 class ReferenceBackend final : public Backend {
  public:
-  ReferenceBackend(LayoutKind preferred, int* allocations)
-      : preferred_(preferred), allocations_(allocations) {}
+  ReferenceBackend(LayoutKind preferred, int* allocations, std::uint64_t rounding_seed)
+      : preferred_(preferred),
+        allocations_(allocations),
+        is_rounded_(rounding_seed != 0),
+        rounding_(rounding_seed) {}
 
   std::string_view name() const override { return "reference"; }
 
@@ -210,7 +213,7 @@ class ReferenceBackend final : public Backend {
         sum += values.back();
       }
       for (std::int64_t k = 0; k < s.classes; ++k) {
-        y[start + k * s.inner] = static_cast<float>(values[static_cast<std::size_t>(k)] / sum);
+        y[start + k * s.inner] = rounded(values[static_cast<std::size_t>(k)] / sum);
       }
     });
   }
@@ -301,6 +304,7 @@ class ReferenceBackend final : public Backend {
     return make_reference_batch_norm(shape);
   }
   std::int64_t scratch_bytes() const override { return 0; }
+  Result<void> provide_scratch() override { return {}; }
 
  private:
   // Index of class 0 at the i-th of outer x inner positions.
@@ -337,14 +341,22 @@ class ReferenceBackend final : public Backend {
     clear_padding(shape, layout, y);
   }
 
+  float rounded(double value) {
+    if (is_rounded_) value *= 1.0 + double{FLT_EPSILON} * rounding_.uniform(-1.0F, 1.0F);
+    return static_cast<float>(value);
+  }
+
   LayoutKind preferred_;
   int* allocations_;
+  bool is_rounded_;
+  Random rounding_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_reference_backend(LayoutKind preferred, int* allocations) {
-  return std::make_unique<ReferenceBackend>(preferred, allocations);
+std::unique_ptr<Backend> make_reference_backend(LayoutKind preferred, int* allocations,
+                                                std::uint64_t rounding_seed) {
+  return std::make_unique<ReferenceBackend>(preferred, allocations, rounding_seed);
 }
 
 }  // namespace speedo

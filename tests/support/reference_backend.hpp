@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include <speedo/backend/backend.hpp>
@@ -9,7 +10,11 @@ namespace speedo {
 // Every operation as its definition says, in plain loops with double sums: what the fast backends
 // are compared with, and never itself optimised. `preferred`: the layout it asks nets to have.
 // `allocations`: if not null, counts the calls of allocate(), and outlives the backend.
+// `rounding_seed`: if not 0, each probability of a softmax is off by up to a unit in its last
+// place, drawn from the seed, as sums in another order leave it. Near 1 nothing else shows what
+// that does to a loss, as it is the float's last bits that say how far from 1 the probability is.
 std::unique_ptr<Backend> make_reference_backend(LayoutKind preferred = LayoutKind::kPlain,
-                                                int* allocations = nullptr);
+                                                int* allocations = nullptr,
+                                                std::uint64_t rounding_seed = 0);
 
 }  // namespace speedo

@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "store/record_codec.hpp"
 #include "train/failing_store.hpp"
 #include "train/merger_fixture.hpp"
 
@@ -83,6 +84,30 @@ struct Records {
 };
 
 }  // namespace
+
+TEST_CASE("a record with more histories than solvers have is damaged, and takes no memory",
+          "[checkpoint]") {
+  Records records;
+  const std::uint64_t parts = GENERATE(4, 1'000'000);
+  RecordManifest manifest;
+  manifest.info.model = records.model;
+  manifest.info.version = 1;
+  manifest.info.element_count = parts * kCount;
+  manifest.checksums.assign(chunk_count(manifest.info.element_count), 7);
+  auto set = std::make_shared<KvOperation>();
+  set->kind = KvOperation::Kind::kSet;
+  set->key = "speedo:{m}:" + weights_key() + ":m";
+  set->head = encode_manifest(manifest);
+  require(execute(*records.map, set));
+  REQUIRE(records.error(true) == ErrorCode::kCorrupt);
+  REQUIRE(records.error(false) == ErrorCode::kCorrupt);
+}
+
+TEST_CASE("a version that no job reaches is damage", "[checkpoint]") {
+  Records records;
+  records.put_record(weights_key(), std::numeric_limits<std::uint64_t>::max() - GENERATE(0, 1), 0);
+  REQUIRE(records.error(false) == ErrorCode::kCorrupt);
+}
 
 TEST_CASE("an empty store has no checkpoint", "[checkpoint]") {
   Records records;

@@ -45,10 +45,12 @@ class FailingStore : public ParameterStore {
   Result<std::string> get_blob(std::string_view key) override {
     return attempt([&] { return store_->get_blob(key); });
   }
-  Result<void> erase(std::string_view key) override {
-    return attempt([&] { return store_->erase(key); });
+  using ParameterStore::erase;
+  Result<void> erase(std::string_view key, std::uint64_t element_count) override {
+    return attempt([&] { return store_->erase(key, element_count); });
   }
   Result<void> clear() override { return store_->clear(); }
+  Result<void> clear_contributions() override { return store_->clear_contributions(); }
   Result<ClaimAnswer> claim_master(const MasterClaim& claim) override {
     return store_->claim_master(claim);
   }
@@ -56,6 +58,7 @@ class FailingStore : public ParameterStore {
     return store_->release_master(claim);
   }
   void fence(std::uint64_t epoch) override { store_->fence(epoch); }
+  void stop_waiting() override { store_->stop_waiting(); }
 
  private:
   class Writer : public RecordWriter {

@@ -191,8 +191,10 @@ class MasterChecker {
   void note(const master_event::Tested&) { testing_ = false; }
   void note(const master_event::TestFailed&) { testing_ = false; }
   void note(const master_event::SnapshotDone&) { saving_ = false; }
+  void note(const master_event::SnapshotRequested&) {}
   void note(const master_event::SnapshotFailed&) { saving_ = false; }
   void note(const master_event::StoreLost&) { asked_to_stop_ = true; }
+  void note(const master_event::StoreBack&) {}
   void note(const master_event::StopRequested&) { asked_to_stop_ = true; }
   void note(const master_event::Tick&) {}
 
@@ -255,6 +257,16 @@ class MasterChecker {
     expect(c.iteration == iteration_ && !merging_, "a snapshot of other weights");
     saving_ = true;
   }
+  void obey(const master_command::EraseWorker& c) {
+    for (const auto& [peer, life] : lives_) {
+      expect(life.worker != c.worker.value, "records of a worker that is here are erased");
+    }
+    for (const auto& [run, each] : contributions_) {
+      expect(each.worker != c.worker.value || each.fate == Fate::kDecided || stopping_,
+             "records erased that are to be merged");
+    }
+  }
+  void obey(const master_command::StopWaitingForStore&) {}
   void obey(const master_command::Note& c) {
     expect(c.text.find('\n') == std::string::npos, "a note of two lines");
   }

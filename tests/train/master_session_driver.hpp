@@ -1,6 +1,7 @@
 #pragma once
 
-// A MasterSession driven by short calls; what it commands comes back as text, notes apart.
+// A MasterSession driven by short calls; what it commands comes back as text, but for notes and
+// what it says of the store, which are kept apart.
 
 #include <bit>
 #include <map>
@@ -49,6 +50,8 @@ inline std::string to_text(const master_command::Finish& c) {
   if (!c.error) return "finish";
   return fmt::format("finish code {}", static_cast<int>(c.error->code));
 }
+inline std::string to_text(const master_command::EraseWorker&) { return {}; }
+inline std::string to_text(const master_command::StopWaitingForStore&) { return {}; }
 inline std::string to_text(const master_command::Note&) { return {}; }
 
 struct MasterDriver {
@@ -67,6 +70,14 @@ struct MasterDriver {
     for (const MasterCommand& command : session.on(event)) {
       if (const auto* note = std::get_if<master_command::Note>(&command)) {
         notes.push_back(note->text);
+        continue;
+      }
+      if (const auto* c = std::get_if<master_command::EraseWorker>(&command)) {
+        erased.push_back(c->worker.value);
+        continue;
+      }
+      if (std::holds_alternative<master_command::StopWaitingForStore>(command)) {
+        stopped_waiting += 1;
         continue;
       }
       if (const auto* c = std::get_if<master_command::Finish>(&command)) error = c->error;
@@ -142,6 +153,8 @@ struct MasterDriver {
   MasterConfig config;
   MasterSession session;
   std::vector<std::string> notes;
+  std::vector<std::uint64_t> erased;   // workers
+  int stopped_waiting = 0;
   std::optional<Error> error;
   std::string refusal;
   std::map<std::uint64_t, TrainMessage> trains;   // the last one of each connection
@@ -155,7 +168,7 @@ inline MasterConfig config_for(std::uint64_t workers, std::uint64_t max_iteratio
   config.workers_start = workers;
   config.max_iteration = max_iteration;
   config.model = {11, 12};
-  config.store_uri = "unix:///r.sock";
+  config.store = StoreAddress("unix:///r.sock");
   config.job = "job";
   return config;
 }

@@ -8,7 +8,7 @@ namespace {
 
 const Error kDiskGone{ErrorCode::kCannotWrite, "cannot write /snap: no room"};
 
-std::string code(ErrorCode error) {
+std::string finish_code(ErrorCode error) {
   return "finish code " + std::to_string(static_cast<int>(error));
 }
 
@@ -67,7 +67,7 @@ TEST_CASE("tests and snapshots fall due at multiples of their intervals while tr
   CHECK(step(master, 1) == "train 5 run 2 it 2 v 2 data 2/3; test 2");
   CHECK(step(master, 2) == "train 5 run 3 it 3 v 3 data 3/4; snapshot 3");
   master.snapshot_done(3);
-  CHECK(step(master, 3) == "stop 5; snapshot 4");   // test 2 is still under way
+  CHECK(step(master, 3) == "stop 5; snapshot 4");  // test 2 is still under way
   CHECK(master.tested(2) == "test 4");
   CHECK(master.tested(4).empty());
   CHECK(master.snapshot_done(4) == "finish");
@@ -168,7 +168,22 @@ TEST_CASE("stop where a snapshot was just taken does not take it again") {
   CHECK(master.snapshot_done(1) == "finish");
 }
 
-TEST_CASE("a snapshot that fails on the way is a warning; the last one is an error") {
+TEST_CASE("a snapshot that is asked for is of an iteration, not of a merge under way") {
+  MasterDriver master(config_for(1, 100));
+  CHECK(master.on(master_event::SnapshotRequested{}).empty());
+  CHECK(master.noted("nothing was trained yet"));
+  master.join(5, 0);
+  step(master, 0);
+  CHECK(master.on(master_event::SnapshotRequested{}) == "snapshot 1");
+  master.snapshot_done(1);
+  master.trained(5, 0, 1);
+  CHECK(master.on(master_event::SnapshotRequested{}).empty());
+  CHECK(master.merged(1, 2) == "train 5 run 2 it 2 v 2 data 2/3; snapshot 2");
+  CHECK(master.snapshot_done(2).empty());
+  CHECK(master.on(master_event::StopRequested{"SIGTERM"}) == "stop 5; finish");
+}
+
+TEST_CASE("a snapshot that fails on the way is a warning; the last one is tried again until stop") {
   MasterConfig config = config_for(1, 2);
   config.snapshot_interval = 1;
   MasterDriver master(config);
@@ -177,7 +192,55 @@ TEST_CASE("a snapshot that fails on the way is a warning; the last one is an err
   CHECK(master.on(master_event::SnapshotFailed{kDiskGone}).empty());
   CHECK(master.noted("the snapshot at iteration 1 failed: " + kDiskGone.message));
   CHECK(step(master, 1) == "stop 5; snapshot 2");
-  CHECK(master.on(master_event::SnapshotFailed{kDiskGone}) == code(ErrorCode::kCannotWrite));
+  master.one_tick(0);
+  CHECK(master.on(master_event::SnapshotFailed{kDiskGone}).empty());
+  CHECK(master.noted("cannot be written: " + kDiskGone.message + "; trying again in 30 s"));
+  CHECK(master.tick(29).empty());
+  CHECK(master.tick(30) == "snapshot 2");
+  CHECK(master.on(master_event::SnapshotFailed{kDiskGone}).empty());
+  CHECK(master.on(master_event::StopRequested{"SIGTERM"}) == "snapshot 2");
+  CHECK(master.on(master_event::SnapshotFailed{kDiskGone}) == finish_code(ErrorCode::kCannotWrite));
+}
+
+TEST_CASE("a last snapshot that finds room in the end is a success") {
+  MasterDriver master(config_for(1, 1));
+  master.join(5, 0);
+  master.one_tick(0);
+  CHECK(step(master, 0) == "stop 5; snapshot 1");
+  CHECK(master.on(master_event::SnapshotFailed{kDiskGone}).empty());
+  CHECK(master.hello(9) == "stop 9");
+  CHECK(master.tick(30) == "snapshot 1");
+  CHECK(master.snapshot_done(1) == "finish");
+}
+
+TEST_CASE("a master that was told to stop does not wait for room") {
+  MasterDriver master(config_for(1, 100));
+  master.join(5, 0);
+  step(master, 0);
+  CHECK(master.on(master_event::StopRequested{"SIGTERM"}) == "stop 5; snapshot 1");
+  CHECK(master.on(master_event::SnapshotFailed{kDiskGone}) == finish_code(ErrorCode::kCannotWrite));
+}
+
+TEST_CASE("a last snapshot that fails for another reason than the disk is an error at once") {
+  MasterDriver master(config_for(1, 1));
+  master.join(5, 0);
+  step(master, 0);
+  CHECK(master.on(master_event::SnapshotFailed{{ErrorCode::kCorrupt, "read back"}}) ==
+        finish_code(ErrorCode::kCorrupt));
+}
+
+TEST_CASE("a last test whose loss is not finite is the end of a training that diverged") {
+  MasterConfig config = config_for(1, 2);
+  config.test_interval = 1;
+  MasterDriver master(config);
+  master.join(5, 0);
+  CHECK(step(master, 0).find("test 1") != std::string::npos);
+  CHECK(master.on(master_event::Tested{1, 0.0F, 0.0F, true}).empty());
+  CHECK(master.noted("training has diverged: the test loss of iteration 1"));
+  step(master, 1);
+  CHECK(master.on(master_event::Tested{2, 0.0F, 0.0F, true}).empty());
+  CHECK(master.snapshot_done(2) == finish_code(ErrorCode::kNotFinite));
+  CHECK(master.error->message.find("iteration 2") != std::string::npos);
 }
 
 TEST_CASE("an earlier snapshot that fails while the end comes is still only a warning") {
@@ -198,7 +261,7 @@ TEST_CASE("a last test that fails is an error, after the snapshot") {
   master.join(5, 0);
   step(master, 0);
   CHECK(master.on(master_event::TestFailed{{ErrorCode::kData, "no records"}}).empty());
-  CHECK(master.snapshot_done(1) == code(ErrorCode::kData));
+  CHECK(master.snapshot_done(1) == finish_code(ErrorCode::kData));
 }
 
 TEST_CASE("a merge that fails ends training with its error, after a snapshot") {
@@ -208,7 +271,9 @@ TEST_CASE("a merge that fails ends training with its error, after a snapshot") {
   master.trained(5, 0, 1);
   CHECK(master.on(master_event::MergeFailed{{1}, {ErrorCode::kUnavailable, "store gone"}}) ==
         refused(5) + "; snapshot 1");
-  CHECK(master.on(master_event::SnapshotFailed{kDiskGone}) == code(ErrorCode::kUnavailable));
+  CHECK(master.on(master_event::SnapshotFailed{kDiskGone}).empty());
+  CHECK(master.on(master_event::StopRequested{"SIGTERM"}) == "snapshot 1");
+  CHECK(master.on(master_event::SnapshotFailed{kDiskGone}) == finish_code(ErrorCode::kUnavailable));
   CHECK(master.noted(kDiskGone.message));
   CHECK(master.error->message == "store gone");
 }
@@ -220,8 +285,8 @@ TEST_CASE("a store that is gone for good ends training with its error, after a s
   const Error gone{ErrorCode::kUnavailable, "store gone"};
   CHECK(master.on(master_event::StoreLost{gone}) == refused(5) + "; snapshot 1");
   CHECK(master.on(master_event::StoreLost{gone}).empty());
-  CHECK(master.hello(5) == refused(5));   // it knocks again while the snapshot is written
-  CHECK(master.snapshot_done(1) == code(ErrorCode::kUnavailable));
+  CHECK(master.hello(5) == refused(5));  // it knocks again while the snapshot is written
+  CHECK(master.snapshot_done(1) == finish_code(ErrorCode::kUnavailable));
 }
 
 TEST_CASE("an error that starting again meets again stops the workers; a full store does not") {
@@ -232,7 +297,7 @@ TEST_CASE("an error that starting again meets again stops the workers; a full st
     const std::string away = again ? refused(5) : "stop 5";
     MasterDriver master(config_for(2, 100));
     master.join(5, 0);
-    CHECK(master.on(master_event::StoreLost{{error, "no"}}) == away + "; " + code(error));
+    CHECK(master.on(master_event::StoreLost{{error, "no"}}) == away + "; " + finish_code(error));
     CHECK(another_follows(master.error) == again);
   }
   CHECK(!another_follows(std::nullopt));
@@ -242,7 +307,7 @@ TEST_CASE("a store that is gone before training has begun leaves nothing to save
   MasterDriver master(config_for(2, 100));
   master.join(5, 0);
   CHECK(master.on(master_event::StoreLost{{ErrorCode::kUnavailable, "store gone"}}) ==
-        refused(5) + "; " + code(ErrorCode::kUnavailable));
+        refused(5) + "; " + finish_code(ErrorCode::kUnavailable));
 }
 
 TEST_CASE("a fault of the store that the last worker met ends training with it") {
@@ -251,7 +316,26 @@ TEST_CASE("a fault of the store that the last worker met ends training with it")
   master.join(6, 1);
   const auto full = static_cast<std::uint32_t>(ErrorCode::kFull);
   CHECK(master.on(master_event::Leave{{5}, {0, full, "Redis is full"}}).empty());
-  CHECK(master.on(master_event::Leave{{6}, {1, full, "Redis is full"}}) == code(ErrorCode::kFull));
+  CHECK(master.on(master_event::Leave{{6}, {1, full, "Redis is full"}}) ==
+        finish_code(ErrorCode::kFull));
+}
+
+TEST_CASE("a worker that the store refuses ends alone: the next one may bring the password") {
+  MasterDriver master(config_for(1, 100));
+  master.join(5, 0);
+  const auto no_password = static_cast<std::uint32_t>(ErrorCode::kRefused);
+  CHECK(master.on(master_event::Leave{{5}, {0, no_password, "NOAUTH"}}).empty());
+  master.join(6, 1);
+  CHECK(!master.error);
+}
+
+TEST_CASE("what the last worker says is cut before it becomes the master's error") {
+  MasterDriver master(config_for(1, 100));
+  master.join(5, 0);
+  const auto full = static_cast<std::uint32_t>(ErrorCode::kFull);
+  master.on(master_event::Leave{{5}, {0, full, std::string(100000, 'a')}});
+  REQUIRE(master.error);
+  CHECK(master.error->message.size() == kTextMax);
 }
 
 TEST_CASE("a merge that fails during a stop makes it an error") {
@@ -260,7 +344,17 @@ TEST_CASE("a merge that fails during a stop makes it an error") {
   master.trained(5, 0, 0);
   master.on(master_event::StopRequested{"SIGTERM"});
   CHECK(master.on(master_event::MergeFailed{{0}, {ErrorCode::kFull, "store full"}}) ==
-        code(ErrorCode::kFull));
+        finish_code(ErrorCode::kFull));
+}
+
+TEST_CASE("a merge that a store out of reach keeps from a stopped master is left out") {
+  MasterDriver master(config_for(1, 100));
+  master.join(5, 0);
+  master.trained(5, 0, 0);
+  master.on(master_event::StopRequested{"SIGTERM"});
+  CHECK(master.on(master_event::MergeFailed{{0}, {ErrorCode::kTimeout, "Redis: no answer"}}) ==
+        "finish");
+  CHECK(master.noted("Redis: no answer"));
 }
 
 TEST_CASE("superseded: the end at once, nothing is written; workers look for the new master") {
@@ -269,18 +363,17 @@ TEST_CASE("superseded: the end at once, nothing is written; workers look for the
   MasterDriver master(config);
   const Error superseded{ErrorCode::kSuperseded, "epoch 9 has the job"};
   const auto away = static_cast<int>(ErrorCode::kUnavailable);
-  const std::string end = fmt::format("refuse 5 code {0}; refuse 6 code {0}; refuse 7 code {0}; "
-                                      "refuse 8 code {0}; {1}",
-                                      away, code(ErrorCode::kSuperseded));
+  const std::string end = fmt::format(
+      "refuse 5 code {0}; refuse 6 code {0}; refuse 7 code {0}; "
+      "refuse 8 code {0}; {1}",
+      away, finish_code(ErrorCode::kSuperseded));
   master.join(5, 0);
   master.join(6, 1);
   master.join(7, 2);
   master.hello(8);
   master.trained(5, 0, 0);
   SECTION("by the store") {}
-  SECTION("by a merge") {
-    CHECK(master.on(master_event::MergeFailed{{0}, superseded}) == end);
-  }
+  SECTION("by a merge") { CHECK(master.on(master_event::MergeFailed{{0}, superseded}) == end); }
   SECTION("with a test and a merge under way") {
     CHECK(master.merged(0, 1).ends_with("test 1"));
     master.trained(6, 1, 1);
@@ -301,11 +394,11 @@ TEST_CASE("superseded between stages or while it ends: the end at once") {
   CHECK(step(between, 0) == "enter 1");
   CHECK(between.on(master_event::StageFailed{superseded}) ==
         fmt::format("refuse 5 code {}; ", static_cast<int>(ErrorCode::kUnavailable)) +
-            code(ErrorCode::kSuperseded));
+            finish_code(ErrorCode::kSuperseded));
   MasterDriver ending(config_for(1, 1));
   ending.join(5, 0);
   CHECK(step(ending, 0) == "stop 5; snapshot 1");
-  CHECK(ending.on(master_event::StoreLost{superseded}) == code(ErrorCode::kSuperseded));
+  CHECK(ending.on(master_event::StoreLost{superseded}) == finish_code(ErrorCode::kSuperseded));
 }
 
 }  // namespace speedo

@@ -16,9 +16,10 @@ TEST_CASE("training starts when enough workers are ready, with all of them at on
   CHECK(master.session.progress().workers_alive == 2);
 }
 
-TEST_CASE("the welcome says where the job lies and which model it is") {
+TEST_CASE("the welcome says where the job lies and which model it is, and nothing secret") {
   MasterConfig config = config_for(1, 100);
   config.epoch = 77;
+  config.store = StoreAddress("unix://me:hush@/r.sock");
   MasterSession session(config);
   const auto commands = session.on(master_event::Hello{{7}, {kProtocolVersion, "w", "cpu", 1, 2}});
   REQUIRE(commands.size() == 1);

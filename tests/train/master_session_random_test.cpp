@@ -1,12 +1,10 @@
 // MasterSession under random events, most of them duplicates, late, or from nobody it knows.
-// RC_PARAMS in the environment changes the seed and the number of sequences.
+// With the seed that is kept and a fresh one, see support/random_seed.hpp.
 
-#include <cstdlib>
 #include <limits>
 
-#include <rapidcheck.h>
-
 #include "support/catch.hpp"
+#include "support/random_property.hpp"
 
 #include "master_session_checker.hpp"
 #include "master_session_driver.hpp"
@@ -16,11 +14,10 @@ namespace speedo {
 namespace {
 
 #ifdef SPEEDO_SANITIZED
-constexpr const char* kParameters = "max_success=1000 max_size=200 seed=20261121";
+constexpr test::PropertySize kSize{.sequences = 1000, .longest = 200};
 #else
-constexpr const char* kParameters = "max_success=10000 max_size=200 seed=20261121";
+constexpr test::PropertySize kSize{.sequences = 10'000, .longest = 200};
 #endif
-const int kParametersSet = setenv("RC_PARAMS", kParameters, 0);
 
 // The session, its checker, and what the shell around it would know.
 struct Master {
@@ -180,19 +177,19 @@ void run_sequence(const std::vector<std::string>& strategies,
 }  // namespace
 
 TEST_CASE("master session under random events, async") {
-  CHECK(rc::check([](const std::vector<std::uint16_t>& randoms) {
+  CHECK(test::holds_for_seeds({20261121}, kSize, [](const std::vector<std::uint16_t>& randoms) {
     run_sequence({"async"}, randoms);
   }));
 }
 
 TEST_CASE("master session under random events, sync") {
-  CHECK(rc::check([](const std::vector<std::uint16_t>& randoms) {
+  CHECK(test::holds_for_seeds({20261121}, kSize, [](const std::vector<std::uint16_t>& randoms) {
     run_sequence({"sync"}, randoms);
   }));
 }
 
 TEST_CASE("master session under random events, sync and async in turn") {
-  CHECK(rc::check([](const std::vector<std::uint16_t>& randoms) {
+  CHECK(test::holds_for_seeds({20261121}, kSize, [](const std::vector<std::uint16_t>& randoms) {
     run_sequence({"sync", "async"}, randoms);
   }));
 }

@@ -201,6 +201,8 @@ TEST_CASE("the learning rate grows over the warm-up of each stage, with the work
   std::uint64_t run = 0, version = 0;
   for (std::uint64_t round = 0; round < 4; ++round) {
     scales.push_back(std::bit_cast<float>(master.trains[6].lr_scale_bits));
+    const MasterProgress& now = master.session.progress();
+    CHECK(lr_scale(scaled, now.iteration - now.stage_start, now.workers_alive) == scales.back());
     master.trained(5, 0, run);
     master.trained(6, 1, run + 1);
     CHECK(master.last_merge.lr_scale == scales.back());

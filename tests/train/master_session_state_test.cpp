@@ -205,6 +205,33 @@ TEST_CASE("the state of a job with other stages is refused, saying both") {
   CHECK(master.session.progress().iteration == 0);
 }
 
+TEST_CASE("a state names its training and its master, and a resumed one keeps the training") {
+  MasterConfig config = config_for(1, 100);
+  config.training = {7, 8};
+  config.epoch = 9;
+  MasterDriver old(config);
+  old.join(5, 0);
+  old.trained(5, 0, 0);
+  const auto origin = MasterSession::origin_of(old.last_merge.state);
+  REQUIRE(origin);
+  CHECK(origin->training == TrainingId{7, 8});
+  CHECK(origin->epoch == 9);
+  CHECK(origin->iteration == 1);
+  config.training = {1, 2};
+  config.epoch = 10;
+  MasterDriver master(config);
+  CHECK(master.session.training() == TrainingId{1, 2});
+  REQUIRE(master.session.restore(old.last_merge.state));
+  CHECK(master.session.training() == TrainingId{7, 8});
+  const auto resumed = MasterSession::origin_of(master.session.save());
+  REQUIRE(resumed);
+  CHECK(resumed->training == TrainingId{7, 8});
+  CHECK(resumed->is_newer_than(*origin));       // the same iteration, of a later master
+  CHECK_FALSE(origin->is_newer_than(*resumed));
+  CHECK_FALSE(origin->is_newer_than(*origin));
+  CHECK(MasterSession::origin_of("").error().code == ErrorCode::kCorrupt);
+}
+
 TEST_CASE("damaged state is refused, and changes nothing") {
   MasterDriver old(config_for(2, 100));
   old.join(5, 0);

@@ -51,6 +51,25 @@ TEST_CASE("beats keep a worker alive, also while it prepares its net") {
   CHECK(master.session.progress().ignored == 1);
 }
 
+TEST_CASE("why a worker could not begin is said as long as others are waited for") {
+  MasterDriver master(config_for(1, 100));
+  master.tick(0);
+  master.hello(5);
+  const auto kData = static_cast<std::uint32_t>(ErrorCode::kData);
+  CHECK(master.on(master_event::Leave{{5}, {0, kData, "'train_lmdb' does not exist"}}).empty());
+  CHECK(master.noted("worker 0 (host5/1/0) left: 'train_lmdb' does not exist"));
+  CHECK(master.noted("still waiting for workers: 0 of 1 are ready"));
+  master.tick(60);
+  CHECK(master.noted("waiting for workers: 0 of 1 are ready; host5/1/0 could not work: "
+                     "'train_lmdb' does not exist"));
+  master.notes.clear();
+  master.join(6, 1);
+  CHECK(master.noted("training starts at iteration 0 with 1 worker"));
+  master.lost(6);
+  master.tick(120);
+  CHECK_FALSE(master.noted("could not work"));
+}
+
 TEST_CASE("time before the first tick is nobody's silence") {
   MasterDriver master(watching(1));
   master.join(5, 0);

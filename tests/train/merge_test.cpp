@@ -9,6 +9,7 @@
 #include <speedo/base/random.hpp>
 
 #include "support/catch.hpp"
+#include "support/random_seed.hpp"
 
 namespace speedo {
 namespace {
@@ -36,8 +37,10 @@ void require_near(float value, double expected) {
 }  // namespace
 
 TEST_CASE("merge_add", "[merge]") {
+  const std::uint64_t base = GENERATE(from_range(test::seeds({0})));
+  CAPTURE(base);
   for (const std::size_t n : kLengths) {
-    const auto w = random_values(n, 1), c = random_values(n, 2);
+    const auto w = random_values(n, base + 1), c = random_values(n, base + 2);
     std::vector<float> target(n);
     REQUIRE(merge_add(w, c, 0.3F, target));
     for (std::size_t i = 0; i < n; ++i) {
@@ -51,7 +54,9 @@ TEST_CASE("merge_add", "[merge]") {
 }
 
 TEST_CASE("merge_add with scale 1 is a plain addition, bit by bit", "[merge]") {
-  const auto w = random_values(4099, 3), c = random_values(4099, 4);
+  const std::uint64_t base = GENERATE(from_range(test::seeds({0})));
+  CAPTURE(base);
+  const auto w = random_values(4099, base + 3), c = random_values(4099, base + 4);
   std::vector<float> target(w.size());
   REQUIRE(merge_add(w, c, 1.0F, target));
   for (std::size_t i = 0; i < w.size(); ++i) REQUIRE(target[i] == w[i] + c[i]);
@@ -68,8 +73,10 @@ TEST_CASE("merge_add rounds the product before the sum", "[merge]") {
 }
 
 TEST_CASE("merge_add_large leaves small elements out", "[merge]") {
+  const std::uint64_t base = GENERATE(from_range(test::seeds({0})));
+  CAPTURE(base);
   for (const std::size_t n : kLengths) {
-    const auto w = random_values(n, 5), c = random_values(n, 6);
+    const auto w = random_values(n, base + 5), c = random_values(n, base + 6);
     std::vector<float> target(n), all(n);
     REQUIRE(merge_add_large(w, c, 0.5F, 0.25F, target));
     REQUIRE(merge_add(w, c, 0.5F, all));
@@ -80,8 +87,10 @@ TEST_CASE("merge_add_large leaves small elements out", "[merge]") {
 }
 
 TEST_CASE("merge_accumulate and merge_scale", "[merge]") {
+  const std::uint64_t base = GENERATE(from_range(test::seeds({0})));
+  CAPTURE(base);
   for (const std::size_t n : kLengths) {
-    const auto a = random_values(n, 7), b = random_values(n, 8);
+    const auto a = random_values(n, base + 7), b = random_values(n, base + 8);
     std::vector<float> sum = a;
     REQUIRE(merge_accumulate(b, sum));
     for (std::size_t i = 0; i < n; ++i) REQUIRE(sum[i] == a[i] + b[i]);
@@ -117,8 +126,10 @@ TEST_CASE("what is not finite is found wherever it is", "[merge]") {
 }
 
 TEST_CASE("the elastic difference moves worker and centre towards each other", "[merge]") {
+  const std::uint64_t base = GENERATE(from_range(test::seeds({0})));
+  CAPTURE(base);
   for (const std::size_t n : kLengths) {
-    const auto centre = random_values(n, 9), start = random_values(n, 10);
+    const auto centre = random_values(n, base + 9), start = random_values(n, base + 10);
     std::vector<float> x = start, e(n), moved(n);
     elastic_difference(centre, 0.25F, x, e);
     for (std::size_t i = 0; i < n; ++i) {

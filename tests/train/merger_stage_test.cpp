@@ -31,6 +31,12 @@ struct Whole {
   bool operator==(const Whole&) const = default;
 };
 
+template <class T>
+ErrorCode code_of(const Result<T>& result) {
+  REQUIRE_FALSE(result.has_value());
+  return result.error().code;
+}
+
 Whole whole_of(const Merger::Copy& copy) { return {copy.version.value, joined(copy), copy.state}; }
 
 // What the store has under a key; a reader finds it whole or not at all.
@@ -319,39 +325,35 @@ TEST_CASE("a checkpoint that could not be written is written after the next merg
 
 TEST_CASE("a master that was superseded writes nothing more", "[merger]") {
   const UpdateSpec update = GENERATE(values<UpdateSpec>({kDeltas, kGradients}));
-  const auto store = make_memory_store();
+  EngineFixture fixture({update});
+  ParameterStore& store = *fixture.inner;
   const auto take = [&](const std::string& holder) {
     MasterClaim claim;
     claim.holder = holder;
-    claim.time = std::chrono::milliseconds(1000);
+    claim.time = std::chrono::minutes(1);
     claim.force = true;
-    const auto answer = store->claim_master(claim);
+    const auto answer = store.claim_master(claim);
     require(answer);
     return answer->epoch;
   };
-  const std::uint64_t epoch = take("old 1 1");
-  store->fence(epoch);
-  MergerConfig config = config_of(update);
-  config.epoch = epoch;
-  MergerFixture fixture(config, 1000, store);
-  const auto before = fixture.copy();
-  RecordInfo info = fixture.info(0, 1);
-  require(put(*store, contribution_key(epoch, 0), info, fixture.start));
+  store.fence(take("old 1 1"));
+  require(fixture.engine->enter_stage(0, "start"));
+  for (const std::uint64_t worker : {0U, 1U}) fixture.contribute(worker, 1, 0);
+  const Whole before = whole_of(fixture.engine->copy());
   take("new 2 2");
 
-  const auto merged = fixture.merge({{0, 1}}, false);
-  REQUIRE_FALSE(merged);
-  REQUIRE(merged.error().code == ErrorCode::kSuperseded);
-  REQUIRE(fixture.copy().weights == before.weights);
-  REQUIRE(fixture.copy().histories == before.histories);
-  // The new master empties the store: the old one does not fill it again.
-  store->fence(0);
-  require(store->clear());
-  std::this_thread::sleep_for(std::chrono::milliseconds(1300));
-  REQUIRE_FALSE(store->read(weights_key()));
-  REQUIRE_FALSE(store->read(checkpoint_key()));
-  REQUIRE(fixture.merge({{0, 1}}, false).error().code == ErrorCode::kSuperseded);
-  REQUIRE(fixture.enter(0).error().code == ErrorCode::kSuperseded);
+  REQUIRE(code_of(fixture.merge(0, "next")) == ErrorCode::kSuperseded);
+  REQUIRE(whole_of(fixture.engine->copy()) == before);
+  // The new master empties the store, and nothing would keep the old one from filling it again.
+  store.fence(0);
+  require(store.clear());
+  fixture.engine->restore_lost_weights();
+  fixture.engine->write_checkpoint(false);
+  REQUIRE(code_of(fixture.merge(0, "next")) == ErrorCode::kSuperseded);
+  REQUIRE(code_of(fixture.engine->enter_stage(0, "next")) == ErrorCode::kSuperseded);
+  fixture.engine->close();
+  REQUIRE_FALSE(store.read(weights_key()));
+  REQUIRE_FALSE(store.read(checkpoint_key()));
 }
 
 }  // namespace speedo::test

@@ -139,7 +139,9 @@ TEST_CASE("weights that the store lost are published again", "[merger]") {
   SECTION("when a contribution is missing") {
     REQUIRE(fixture.merge_or_fail({{0, 2}}, false).rejected.size() == 1);
   }
-  SECTION("when idle") { std::this_thread::sleep_for(std::chrono::milliseconds(2200)); }
+  SECTION("when idle") {
+    while (!fixture.store->read(weights_key())) std::this_thread::yield();
+  }
   REQUIRE(fixture.stored(1) == fixture.copy().weights);
 }
 

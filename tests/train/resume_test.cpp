@@ -15,7 +15,7 @@ using test::TrainerCluster;
 
 constexpr int kRounds = 7;
 
-std::string solver(bool dropout = true) {
+std::string resumed_solver(bool dropout = true) {
   return test::generated_solver(8,
                                 "base_lr: 0.1 lr_policy: \"inv\" gamma: 0.01 power: 0.75 "
                                 "momentum: 0.9 weight_decay: 0.002 random_seed: 5",
@@ -23,7 +23,7 @@ std::string solver(bool dropout = true) {
 }
 
 JobSpec job_of(const std::vector<UpdateSpec>& stages) {
-  return {.solver_text = solver(), .base = {}, .stages = stages};
+  return {.solver_text = resumed_solver(), .base = {}, .stages = stages};
 }
 
 void rounds(TrainerCluster& cluster, int count) {

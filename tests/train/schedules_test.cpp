@@ -7,6 +7,7 @@
 #include <speedo/train/strategy.hpp>
 
 #include "support/catch.hpp"
+#include "support/random_seed.hpp"
 #include "support/reference_backend.hpp"
 
 #include "trainer_cluster.hpp"
@@ -26,19 +27,8 @@ std::string solver(int batch, const std::string& rates = kMomentum,
   return test::generated_solver(batch, policy + rates + "random_seed: 5", false);
 }
 
-JobSpec job_of(const UpdateSpec& update, const std::string& text = solver(8)) {
+JobSpec scheduled_job(const UpdateSpec& update, const std::string& text = solver(8)) {
   return {.solver_text = text, .base = {}, .stages = {update}};
-}
-
-double relative_difference(const std::vector<float>& a, const std::vector<float>& b) {
-  REQUIRE(a.size() == b.size());
-  double difference = 0.0, size = 0.0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    difference = std::max(difference, std::abs(static_cast<double>(a[i]) - b[i]));
-    size = std::max(size, std::abs(static_cast<double>(b[i])));
-  }
-  REQUIRE(size > 0.0);
-  return difference / size;
 }
 
 // A strategy that schedules a cluster. A worker that is told to train reads its weights at once;
@@ -70,9 +60,9 @@ class ScheduledCluster {
     carry_out(strategy_->on(event));
   }
 
-  // The same pseudo-random order of reports for every schedule.
-  std::vector<float> train(int reports, std::uint64_t workers) {
-    Random random(3);
+  // A seed is the same pseudo-random order of reports for every schedule.
+  std::vector<float> train(int reports, std::uint64_t workers, std::uint64_t seed) {
+    Random random(seed);
     for (int done = 0; done < reports;) {
       const std::uint64_t worker = random.below(workers);
       if (!runs(worker)) continue;
@@ -119,15 +109,20 @@ std::vector<float> contribution_of(TrainerCluster& cluster, std::uint64_t worker
 }  // namespace
 
 TEST_CASE("staleness 0 with deltas divided by N is sync") {
+  const std::uint64_t seed = GENERATE(from_range(test::seeds({3})));
+  CAPTURE(seed);
   // A fixed rate: it follows the merges, of which there are three to a round here.
   const std::string text = solver(8, kMomentum, kFixed);
-  ScheduledCluster ssp({.name = "ssp", .staleness = 0}, job_of({.factor = 3.0F}, text), 3);
-  CHECK(relative_difference(ssp.train(3 * 12, 3), train_in_rounds(job_of({}, text), 3, 12)) < 1e-5);
+  ScheduledCluster ssp({.name = "ssp", .staleness = 0}, scheduled_job({.factor = 3.0F}, text), 3);
+  const auto in_rounds = train_in_rounds(scheduled_job({}, text), 3, 12);
+  CHECK(test::relative_difference(ssp.train(3 * 12, 3, seed), in_rounds) < 1e-5);
 }
 
 TEST_CASE("windows without bound are async, bit for bit") {
-  const auto train = [](const StrategyOptions& options) {
-    return ScheduledCluster(options, job_of({}), 3).train(40, 3);
+  const std::uint64_t seed = GENERATE(from_range(test::seeds({3})));
+  CAPTURE(seed);
+  const auto train = [&](const StrategyOptions& options) {
+    return ScheduledCluster(options, scheduled_job({}), 3).train(40, 3, seed);
   };
   const auto async = train({.name = "async"});
   CHECK(async == train({.name = "ssp", .staleness = 1'000'000}));
@@ -139,22 +134,27 @@ TEST_CASE("windows without bound are async, bit for bit") {
 }
 
 TEST_CASE("one group is sync, bit for bit") {
-  const auto train = [](const StrategyOptions& options) {
-    return ScheduledCluster(options, job_of({}), 3).train(3 * 10, 3);
+  const std::uint64_t seed = GENERATE(from_range(test::seeds({3})));
+  CAPTURE(seed);
+  const auto train = [&](const StrategyOptions& options) {
+    return ScheduledCluster(options, scheduled_job({}), 3).train(3 * 10, 3, seed);
   };
   const auto sync = train({.name = "sync"});
   CHECK(sync == train({.name = "grouping", .groups = {{"w0", "w1", "w2"}}}));
-  CHECK(sync == train_in_rounds(job_of({}), 3, 10));
+  CHECK(sync == train_in_rounds(scheduled_job({}), 3, 10));
 }
 
 TEST_CASE("a moving rate of 0 leaves the centre, bit for bit, and the workers to themselves") {
+  const std::uint64_t seed = GENERATE(from_range(test::seeds({3})));
+  CAPTURE(seed);
   for (const UpdateKind kind : {UpdateKind::kElastic, UpdateKind::kElasticMaster}) {
     CAPTURE(static_cast<int>(kind));
     const UpdateSpec update{.kind = kind, .steps_per_run = 2, .moving_rate = 0.0F};
-    ScheduledCluster easgd({.name = "easgd"}, job_of(update), 2);
+    ScheduledCluster easgd({.name = "easgd"}, scheduled_job(update), 2);
     const auto centre = easgd.cluster().weights();
-    CHECK(easgd.train(20, 2) == centre);
-    TrainerCluster alone(job_of({.kind = kind, .moving_rate = 0.0F}), 1), local(job_of({}), 1);
+    CHECK(easgd.train(20, 2, seed) == centre);
+    TrainerCluster alone(scheduled_job({.kind = kind, .moving_rate = 0.0F}), 1),
+        local(scheduled_job({}), 1);
     for (int run = 0; run < 5; ++run) {
       alone.round();
       local.round();
@@ -165,10 +165,9 @@ TEST_CASE("a moving rate of 0 leaves the centre, bit for bit, and the workers to
 
 TEST_CASE("synchronous EASGD with moving rate 1/N moves the centre to the workers' mean") {
   constexpr int kWorkers = 4;
-  const UpdateSpec update{.kind = UpdateKind::kElasticMaster,
-                          .steps_per_run = 3,
-                          .moving_rate = 1.0F / kWorkers};
-  TrainerCluster cluster(job_of(update), kWorkers);
+  const UpdateSpec update{
+      .kind = UpdateKind::kElasticMaster, .steps_per_run = 3, .moving_rate = 1.0F / kWorkers};
+  TrainerCluster cluster(scheduled_job(update), kWorkers);
   for (int round = 0; round < 5; ++round) {
     cluster.round();
     std::vector<float> mean = contribution_of(cluster, 0);
@@ -177,7 +176,7 @@ TEST_CASE("synchronous EASGD with moving rate 1/N moves the centre to the worker
       for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += x[i];
     }
     for (float& value : mean) value /= kWorkers;
-    CHECK(relative_difference(cluster.weights(), mean) < 1e-6);
+    CHECK(test::relative_difference(cluster.weights(), mean) < 1e-6);
   }
 }
 
@@ -185,7 +184,7 @@ TEST_CASE("SpeeDO's form and the worker's form are one when nobody merges in bet
   for (const std::uint64_t workers : {1U, 3U}) {
     const auto train = [workers](UpdateKind kind) {
       const UpdateSpec update{.kind = kind, .steps_per_run = 2, .moving_rate = 0.3F};
-      return train_in_rounds(job_of(update), workers, 8);
+      return train_in_rounds(scheduled_job(update), workers, 8);
     };
     CHECK(train(UpdateKind::kElastic) == train(UpdateKind::kElasticMaster));
   }
@@ -196,7 +195,7 @@ TEST_CASE("an elastic step is symmetric: centre and workers together move only b
   const UpdateKind kind = GENERATE(UpdateKind::kElastic, UpdateKind::kElasticMaster);
   const float weight = GENERATE(1.0F, 0.5F);  // as of a stale contribution
   const UpdateSpec update{.kind = kind, .steps_per_run = 3, .moving_rate = kRate};
-  TrainerCluster cluster(job_of(update, solver(8, kPlain)), 2);
+  TrainerCluster cluster(scheduled_job(update, solver(8, kPlain)), 2);
   for (int round = 0; round < 4; ++round) cluster.round();
 
   // Without a rate, the workers' own weights stay as the elastic steps leave them.
@@ -215,15 +214,15 @@ TEST_CASE("an elastic step is symmetric: centre and workers together move only b
       if (worker == 0) first = x;
     }
     if (round > 0) {
-      CHECK(relative_difference(total, sum) < 1e-5);
+      CHECK(test::relative_difference(total, sum) < 1e-5);
       // What was merged moved the worker; what was not, did not.
-      CHECK((relative_difference(first, own) > 1e-4) == (round % 2 == 1));
+      CHECK((test::relative_difference(first, own) > 1e-4) == (round % 2 == 1));
     }
     sum = total;
     own = first;
     if (round % 2 == 0) {
       cluster.merge({0, 1}, true, weight);
-      CHECK(relative_difference(cluster.weights(), centre) > 1e-4);
+      CHECK(test::relative_difference(cluster.weights(), centre) > 1e-4);
     }
   }
 }
@@ -232,7 +231,7 @@ TEST_CASE("an elastic worker begins at the centre in each life") {
   const UpdateKind kind = GENERATE(UpdateKind::kElastic, UpdateKind::kElasticMaster);
   const bool new_life = GENERATE(true, false);
   CAPTURE(static_cast<int>(kind), new_life);
-  TrainerCluster cluster(job_of({.kind = kind, .moving_rate = 0.5F}, solver(8, kPlain)), 2);
+  TrainerCluster cluster(scheduled_job({.kind = kind, .moving_rate = 0.5F}, solver(8, kPlain)), 2);
   for (int run = 0; run < 3; ++run) cluster.round();
   const auto centre = cluster.weights();
   if (new_life) cluster.prepare(0);
@@ -243,7 +242,7 @@ TEST_CASE("an elastic worker begins at the centre in each life") {
 }
 
 TEST_CASE("a new life of a worker keeps net and histories") {
-  TrainerCluster one(job_of({}), 1), two(job_of({}), 1);
+  TrainerCluster one(scheduled_job({}), 1), two(scheduled_job({}), 1);
   for (int run = 0; run < 6; ++run) {
     one.round();
     if (run == 3) two.prepare(0);
@@ -253,7 +252,7 @@ TEST_CASE("a new life of a worker keeps net and histories") {
 }
 
 TEST_CASE("progress is seen while a run is under way") {
-  TrainerCluster cluster(job_of({.steps_per_run = 2}), 1);
+  TrainerCluster cluster(scheduled_job({.steps_per_run = 2}), 1);
   const std::uint64_t before = cluster.trainer(0).progress();
   cluster.round();
   // Five layers forward and four backward, two steps; a chunk in and a chunk out.
@@ -262,7 +261,7 @@ TEST_CASE("progress is seen while a run is under way") {
 
 TEST_CASE("a worker whose own weights the store lost begins again at the centre") {
   const UpdateSpec update{.kind = UpdateKind::kElasticMaster, .moving_rate = 0.5F};
-  TrainerCluster cluster(job_of(update, solver(8, kPlain)), 1);
+  TrainerCluster cluster(scheduled_job(update, solver(8, kPlain)), 1);
   for (int run = 0; run < 3; ++run) cluster.round();
   REQUIRE(cluster.store()->erase(local_key(0, 0)));
   cluster.scale_rate(0.0F);
@@ -273,39 +272,44 @@ TEST_CASE("a worker whose own weights the store lost begins again at the centre"
 }
 
 TEST_CASE("averaging every iteration, updaters too, is sync on gradients is one large batch") {
+  const std::uint64_t seed = GENERATE(from_range(test::seeds({3})));
+  CAPTURE(seed);
   const auto alone = test::train_alone(solver(32), 30);
   const auto gradients =
-      train_in_rounds(job_of({.kind = UpdateKind::kGradientOnly}, solver(8)), 4, 30);
+      train_in_rounds(scheduled_job({.kind = UpdateKind::kGradientOnly}, solver(8)), 4, 30);
   ScheduledCluster averaging({.name = "averaging"},
-                             job_of({.updater = UpdaterState::kAverage}, solver(8)), 4);
-  const auto averaged = averaging.train(4 * 30, 4);
-  CHECK(relative_difference(gradients, alone) < 1e-4);
-  CHECK(relative_difference(averaged, alone) < 1e-4);
-  CHECK(relative_difference(averaged, gradients) < 1e-4);
+                             scheduled_job({.updater = UpdaterState::kAverage}, solver(8)), 4);
+  const auto averaged = averaging.train(4 * 30, 4, seed);
+  CHECK(test::relative_difference(gradients, alone) < 1e-4);
+  CHECK(test::relative_difference(averaged, alone) < 1e-4);
+  CHECK(test::relative_difference(averaged, gradients) < 1e-4);
 }
 
 TEST_CASE("averaging every iteration without updaters is sync, bit for bit") {
-  ScheduledCluster averaging({.name = "averaging"}, job_of({}), 3);
-  CHECK(averaging.train(3 * 10, 3) == train_in_rounds(job_of({}), 3, 10));
+  const std::uint64_t seed = GENERATE(from_range(test::seeds({3})));
+  CAPTURE(seed);
+  ScheduledCluster averaging({.name = "averaging"}, scheduled_job({}), 3);
+  CHECK(averaging.train(3 * 10, 3, seed) == train_in_rounds(scheduled_job({}), 3, 10));
 }
 
 TEST_CASE("averaged updaters are those of the workers") {
-  const JobSpec job = job_of({.steps_per_run = 3, .updater = UpdaterState::kAverage});
+  const JobSpec job = scheduled_job({.steps_per_run = 3, .updater = UpdaterState::kAverage});
   TrainerCluster cluster(job, 1);
   for (int round = 0; round < 5; ++round) cluster.round();
   const Merger::Copy copy = cluster.copy();
   REQUIRE(copy.histories.size() == 1);
   // One worker alone: its local training.
-  TrainerCluster gradients(job_of({.kind = UpdateKind::kGradientOnly}), 1);
+  TrainerCluster gradients(scheduled_job({.kind = UpdateKind::kGradientOnly}), 1);
   for (int round = 0; round < 15; ++round) gradients.round();
   const Merger::Copy expected = gradients.copy();
-  CHECK(relative_difference(copy.weights, expected.weights) < 1e-5);
-  CHECK(relative_difference(copy.histories[0], expected.histories[0]) < 1e-4);
+  CHECK(test::relative_difference(copy.weights, expected.weights) < 1e-5);
+  CHECK(test::relative_difference(copy.histories[0], expected.histories[0]) < 1e-4);
 }
 
 TEST_CASE("updaters that are reset forget the run before") {
   const auto train = [](UpdaterState updater, const std::string& momentum) {
-    return train_in_rounds(job_of({.updater = updater}, solver(8, kPlain + momentum)), 1, 10);
+    return train_in_rounds(scheduled_job({.updater = updater}, solver(8, kPlain + momentum)), 1,
+                           10);
   };
   CHECK(train(UpdaterState::kReset, "momentum: 0.9 ") ==
         train(UpdaterState::kKeep, "momentum: 0 "));
@@ -316,7 +320,7 @@ TEST_CASE("updaters that are reset forget the run before") {
 TEST_CASE("a scaled rate is the solver's rate, scaled") {
   for (const UpdateKind kind : {UpdateKind::kFullDelta, UpdateKind::kGradientOnly}) {
     const auto train = [kind](const std::string& rate, float scale) {
-      TrainerCluster cluster(job_of({.kind = kind}, solver(8, rate + " momentum: 0.9 ")), 2);
+      TrainerCluster cluster(scheduled_job({.kind = kind}, solver(8, rate + " momentum: 0.9 ")), 2);
       cluster.scale_rate(scale);
       for (int round = 0; round < 8; ++round) cluster.round();
       return cluster.weights();
@@ -341,12 +345,13 @@ TEST_CASE("a backend whose memory the host does not see trains the same") {
   };
   for (const UpdateSpec& update : updates) {
     CAPTURE(static_cast<int>(update.kind), update.steps_per_run);
-    TrainerCluster seen(job_of(update), 2), unseen(job_of(update), 2, {.parts = parts});
+    TrainerCluster seen(scheduled_job(update), 2),
+        unseen(scheduled_job(update), 2, {.parts = parts});
     for (int round = 0; round < 6; ++round) {
       seen.round();
       unseen.round();
     }
-    CHECK(relative_difference(unseen.weights(), seen.weights()) < 1e-4);
+    CHECK(test::relative_difference(unseen.weights(), seen.weights()) < 1e-4);
   }
 }
 
@@ -354,7 +359,7 @@ TEST_CASE("a worker with two shares trains a batch twice as large") {
   for (const UpdateKind kind : {UpdateKind::kFullDelta, UpdateKind::kGradientOnly}) {
     const auto contribution = [kind](int batch, std::uint64_t shares) {
       const std::string text = solver(batch, std::string(kMomentum) + "iter_size: 2 ");
-      TrainerCluster cluster(job_of({.kind = kind}, text), 1);
+      TrainerCluster cluster(scheduled_job({.kind = kind}, text), 1);
       for (std::uint64_t run = 0; run < 2; ++run) {
         TrainMessage order = cluster.order(0);
         order.data_run = run * shares;
@@ -365,7 +370,7 @@ TEST_CASE("a worker with two shares trains a batch twice as large") {
       }
       return contribution_of(cluster, 0);
     };
-    CHECK(relative_difference(contribution(8, 2), contribution(16, 1)) < 1e-4);
+    CHECK(test::relative_difference(contribution(8, 2), contribution(16, 1)) < 1e-4);
   }
 }
 

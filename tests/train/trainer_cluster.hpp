@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <future>
 #include <memory>
@@ -33,6 +35,18 @@ template <class T>
 T value_of(Result<T> result) {
   if (!result) FAIL(result.error().message);
   return std::move(result).value();
+}
+
+// The largest difference, relative to the largest of `b`.
+inline double relative_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  REQUIRE(a.size() == b.size());
+  double difference = 0.0, size = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference = std::max(difference, std::abs(static_cast<double>(a[i]) - b[i]));
+    size = std::max(size, std::abs(static_cast<double>(b[i])));
+  }
+  REQUIRE(size > 0.0);
+  return difference / size;
 }
 
 // Trainers, merger and store of one job, with the test in the place of the sessions. What a session

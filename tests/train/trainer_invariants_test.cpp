@@ -21,18 +21,6 @@ std::string solver(int batch, bool dropout, const std::string& extra = "", int s
       batch, kSolver + extra + " random_seed: " + std::to_string(seed), dropout);
 }
 
-// The largest difference, relative to the largest weight.
-double relative_difference(const std::vector<float>& a, const std::vector<float>& b) {
-  REQUIRE(a.size() == b.size());
-  double difference = 0.0, size = 0.0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    difference = std::max(difference, std::abs(static_cast<double>(a[i]) - b[i]));
-    size = std::max(size, std::abs(static_cast<double>(b[i])));
-  }
-  REQUIRE(size > 0.0);
-  return difference / size;
-}
-
 std::vector<float> train_in_cluster(const JobSpec& job, std::uint64_t workers, int rounds) {
   TrainerCluster cluster(job, workers);
   for (int round = 0; round < rounds; ++round) cluster.round();
@@ -57,13 +45,13 @@ TEST_CASE("a run of several steps is as many local iterations") {
   const auto alone = test::train_alone(text, 30);
   const auto cluster =
       train_in_cluster({.solver_text = text, .base = {}, .stages = {{.steps_per_run = 3}}}, 1, 10);
-  CHECK(relative_difference(cluster, alone) < 1e-5);
+  CHECK(test::relative_difference(cluster, alone) < 1e-5);
 }
 
 TEST_CASE("sync gradient only, 2 workers of batch 32 are one of batch 64") {
   const auto alone = test::train_alone(solver(64, false), 50);
   const JobSpec job{.solver_text = solver(32, false), .base = {}, .stages = {kGradients}};
-  CHECK(relative_difference(train_in_cluster(job, 2, 50), alone) < 1e-4);
+  CHECK(test::relative_difference(train_in_cluster(job, 2, 50), alone) < 1e-4);
 }
 
 TEST_CASE("gradient only with one worker is local training, bit for bit") {

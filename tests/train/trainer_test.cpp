@@ -44,7 +44,8 @@ TEST_CASE("a job survives the store") {
                                 .weight_decay = 0.125F},
                                {}},
                     .offset_shards = true,
-                    .expected_workers = 5};
+                    .expected_workers = 5,
+                    .deterministic = true};
   const auto copy = decode_job(encode(job));
   REQUIRE(copy);
   CHECK(copy->solver_text == job.solver_text);
@@ -52,6 +53,8 @@ TEST_CASE("a job survives the store") {
   CHECK(copy->stages == job.stages);
   CHECK(copy->offset_shards == job.offset_shards);
   CHECK(copy->expected_workers == job.expected_workers);
+  CHECK(copy->deterministic);
+  CHECK_FALSE(decode_job(encode(small_job()))->deterministic);
 }
 
 TEST_CASE("a damaged job is refused") {
@@ -112,6 +115,28 @@ TEST_CASE("a job that is not admitted is refused before its nets are built") {
   const auto refused = prepare(*trainer, small_job(), make_memory_store());
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message == "too large for this test");
+}
+
+TEST_CASE("a job's kernels are chosen before its backend is made") {
+  TrainerParts parts = test::cpu_parts();
+  std::vector<std::string> calls;
+  parts.make_backend = [&calls, make = parts.make_backend] {
+    calls.emplace_back("backend");
+    return make();
+  };
+  parts.choose_kernels = [&calls](const JobSpec& job) -> Result<void> {
+    calls.emplace_back(job.deterministic ? "deterministic" : "any");
+    if (!job.deterministic) return {};
+    return Error{ErrorCode::kUsage, "another process for this test"};
+  };
+  const auto trainer = make_trainer(parts);
+  REQUIRE(prepare(*trainer, small_job(), make_memory_store()));
+  JobSpec pinned = small_job();
+  pinned.deterministic = true;
+  const auto refused = prepare(*trainer, pinned, make_memory_store());
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message == "another process for this test");
+  CHECK(calls == std::vector<std::string>{"any", "backend", "deterministic"});
 }
 
 TEST_CASE("a run says what it did") {

@@ -33,6 +33,9 @@ std::string to_text(const worker_command::PrepareJob& c) { return "prepare " + c
 std::string to_text(const worker_command::StartRun& c) {
   return fmt::format("run {} of {}", c.order.run, c.worker.value);
 }
+std::string to_text(const worker_command::LookForEnd& c) {
+  return fmt::format("look {}", c.epoch);
+}
 std::string to_text(const worker_command::CancelRun&) { return "cancel"; }
 std::string to_text(const worker_command::Note&) { return {}; }
 std::string to_text(const worker_command::Exit& c) {
@@ -45,12 +48,16 @@ struct WorkerDriver {
   explicit WorkerDriver(std::uint64_t seed = 1, int connect_timeout = 0)
       : session({"w", "cpu", "m:1", 21, 22, seed, std::chrono::seconds(connect_timeout)}) {}
 
-  // Beats have a test of their own.
+  // Beats, and looks for the job's end, have tests of their own.
   std::string on(const WorkerEvent& event) {
     std::string text;
     for (const WorkerCommand& command : session.on(event)) {
       if (const auto* beat = std::get_if<worker_command::SendBeat>(&command)) {
         beats.push_back(to_text(*beat));
+        continue;
+      }
+      if (const auto* look = std::get_if<worker_command::LookForEnd>(&command)) {
+        looks.push_back(look->epoch);
         continue;
       }
       if (const auto* note = std::get_if<worker_command::Note>(&command)) {
@@ -97,6 +104,7 @@ struct WorkerDriver {
 
   WorkerSession session;
   std::int64_t now = 0;
+  std::vector<std::uint64_t> looks;   // epochs
   std::vector<std::string> notes, beats;
   std::optional<Error> error;
 };
@@ -396,6 +404,35 @@ TEST_CASE("orders out of turn are ignored, a newer one replaces a run") {
   CHECK(worker.done(5) == "trained 0 run 5 base 9");
   CHECK(worker.done(5).empty());
   CHECK(worker.order(5).empty());
+}
+
+TEST_CASE("a worker that has lost its master asks whether the job is over, once at a time") {
+  WorkerDriver worker;
+  worker.tick(0);
+  worker.on(worker_event::ConnectFailed{"refused"});
+  CHECK(worker.looks.empty());                        // it was never admitted
+  worker.wait();
+  worker.connected();
+  worker.welcome(0);
+  worker.on(worker_event::MasterLost{"reset"});
+  CHECK(worker.looks == std::vector<std::uint64_t>{5});
+  worker.wait();
+  worker.on(worker_event::ConnectFailed{"refused"});
+  CHECK(worker.looks.size() == 1);
+  CHECK(worker.on(worker_event::EndLookedFor{false}).empty());
+  worker.wait();
+  worker.on(worker_event::ConnectFailed{"refused"});
+  CHECK(worker.looks.size() == 2);
+  SECTION("it is") {
+    CHECK(worker.on(worker_event::EndLookedFor{true}) == "exit");
+    CHECK(!worker.error);
+  }
+  SECTION("it was, but another master has admitted it since") {
+    worker.wait();
+    worker.connected();
+    CHECK(worker.on(worker_event::EndLookedFor{true}).empty());
+    CHECK(worker.welcome(1) == "prepare job");
+  }
 }
 
 TEST_CASE("the master's stop ends a worker with success, from any state") {

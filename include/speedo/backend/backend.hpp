@@ -28,7 +28,7 @@ struct SgdStep {
 // counts are non-negative; arrays named differently do not overlap unless a comment says they may.
 //
 // Operations may run later than the call, in call order (a stream); synchronize() waits for all.
-// download() waits for what it copies. Only allocate() can fail at run time.
+// download() waits for what it copies. Only what returns a Result can fail at run time.
 // Thread safety: one thread at a time; make one instance per thread.
 class Backend {
  public:
@@ -155,15 +155,17 @@ class Backend {
   virtual void sgd_step(std::int64_t n, const SgdStep& step, float* weights, float* history,
                         float* grad) = 0;
 
-  // Operations with state; see operations.hpp. Error: kFull when their scratch does not fit.
+  // Operations with state; see operations.hpp. Error: kFull when what they need cannot be counted.
   virtual Result<std::unique_ptr<Convolution>> make_convolution(const ConvolutionShape& shape) = 0;
   virtual Result<std::unique_ptr<Pooling>> make_pooling(const PoolingShape& shape) = 0;
   virtual Result<std::unique_ptr<Lrn>> make_lrn(const LrnShape& shape) = 0;
   virtual Result<std::unique_ptr<BatchNorm>> make_batch_norm(const BatchNormShape& shape) = 0;
 
-  // Scratch memory that the operations made so far share. It is taken when the first of them runs;
-  // until then it is only counted.
+  // Scratch memory that the operations made so far share. It is only counted until it is provided,
+  // or the first of them runs.
   virtual std::int64_t scratch_bytes() const = 0;
+  // Takes it, so that no operation made so far can lack it. Error: kFull; it stays counted.
+  virtual Result<void> provide_scratch() = 0;
 };
 
 }  // namespace speedo

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <speedo/backend/layout.hpp>
+#include <speedo/base/result.hpp>
 
 namespace speedo {
 
@@ -24,6 +25,9 @@ class Operation {
  public:
   virtual ~Operation() = default;
   virtual OperationInfo info() const = 0;
+  // Takes the memory that it keeps between calls; otherwise the first pass does, and it must fit.
+  // Error: kFull, with the bytes asked for.
+  virtual Result<void> take_memory() { return {}; }
 };
 
 // N-dimensional cross-correlation of one sample's channels, Caffe's Convolution.

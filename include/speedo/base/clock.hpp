@@ -17,4 +17,7 @@ class Clock {
 // The machine's steady clock. Lives for the whole program.
 const Clock& steady_clock();
 
+// From `start` to now, by that clock.
+double seconds_since(Instant start);
+
 }  // namespace speedo

@@ -9,8 +9,8 @@
 
 namespace speedo {
 
-// The whole file. Errors: kNotFound (with the path), kData if it cannot be read or is longer than
-// `bytes_max`.
+// The whole file. Errors: kNotFound (with the path), kRefused without permission, kData if it
+// cannot be read or is longer than `bytes_max`.
 Result<std::string> read_file(const std::filesystem::path& path,
                               std::size_t bytes_max = std::size_t{1} << 34U);
 

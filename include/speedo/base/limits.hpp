@@ -17,6 +17,14 @@ inline constexpr std::size_t kArenaAlignmentBytes = 64;
 // A blob of more elements than this is refused (Caffe's INT_MAX rule).
 inline constexpr std::int64_t kBlobElementsMax = 2147483647;
 
+// Padding and dilation beyond this cannot be meant: 100 is the largest padding in use (FCN). The
+// time to make a kernel grows with them.
+inline constexpr std::int64_t kWindowReachMax = 65535;
+
+// Elements of a pooling window, as far as it lies on the padded image: 8192 x 8192. Kernels keep
+// some bytes for each.
+inline constexpr std::int64_t kPoolingWindowMax = std::int64_t{1} << 26U;
+
 // Caffe's limit on the number of axes of a blob.
 inline constexpr int kBlobAxesMax = 32;
 
@@ -47,8 +55,15 @@ inline constexpr int kPrefetchBatches = 3;
 inline constexpr int kStoreAttemptsMax = 14;
 inline constexpr std::chrono::milliseconds kStoreBackoffFirst{50};
 inline constexpr std::chrono::milliseconds kStoreBackoffMax{500};
+// A server that lets every attempt run into its time-out is given up after so long.
+inline constexpr std::chrono::milliseconds kStoreRetryTime{10000};
 inline constexpr std::chrono::milliseconds kStoreConnectTimeout{3000};
 inline constexpr std::chrono::milliseconds kStoreCommandTimeout{10000};
+
+// A program that ends waits so long for a server that does not answer.
+inline constexpr std::chrono::milliseconds kStoreEndPatience{3000};
+// A master whose store is out of reach tries so often whether it is back.
+inline constexpr std::chrono::milliseconds kStoreReturnPoll{1000};
 
 // Bytes of pipelined requests and replies that one connection to the store has under way: enough to
 // keep both sides busy, little enough to stay in the caches and in Redis' output buffer.

@@ -33,6 +33,10 @@ struct Error {
   std::string message;
 };
 
+// The two kinds that reading flags and files makes most.
+inline Error usage_error(std::string message) { return {ErrorCode::kUsage, std::move(message)}; }
+inline Error config_error(std::string message) { return {ErrorCode::kConfig, std::move(message)}; }
+
 // True if trying again later can succeed.
 constexpr bool is_transient(ErrorCode code) {
   return code == ErrorCode::kUnavailable || code == ErrorCode::kTimeout;

@@ -74,7 +74,8 @@ Result<SolverNets> create_nets(const caffe::SolverParameter& solver, const Solve
 // a restored run goes on with the data (and the random draws) that an unbroken one would have had.
 //
 // An iteration whose loss is NaN or infinite does not change the weights; kNonFiniteRunsMax of them
-// in a row end the training.
+// in a row end the training, and so do fewer of them at its end. Weights that are not finite, or
+// that give no finite loss at the end, are not written as a snapshot.
 // Thread safety: one thread at a time.
 class Solver {
  public:
@@ -108,7 +109,8 @@ class Solver {
   // `count` iterations: tests, display lines, updates and snapshots where due. Errors: kNotFinite
   // when the loss is NaN or infinite kNonFiniteRunsMax times in a row; kData; kCannotWrite.
   Result<void> step(std::int64_t count);
-  // Caffe's Solve(): from the current iteration to max_iter, final snapshot, loss and test.
+  // Caffe's Solve(): from the current iteration to max_iter, final snapshot, loss and test. Errors:
+  // those of step(); kNotFinite if the last loss is NaN or infinite.
   Result<void> solve();
   // One TestScores per test net. Empty if poll asked to stop meanwhile.
   Result<std::vector<TestScores>> test_all();
@@ -120,6 +122,7 @@ class Solver {
   Times times() const;
   float smoothed_loss() const;            // over average_loss iterations
   const std::vector<TestScores>& last_scores() const;  // of the last complete test_all()
+  std::int64_t tested_iteration() const;  // whose weights those are of; -1: none yet
 
  private:
   struct Impl;

@@ -51,6 +51,8 @@ class Tensor {
   // memory is provided.
   void share_data(const Tensor& other);
   void share_grad(const Tensor& other);
+  // From now on gradients() are the other's, however they lie. Requires: `other` lives as long.
+  void show_gradients_of(const Tensor& other) { shown_ = &other; }
   // Equal for tensors that share data (grad), and only for them.
   const void* data_identity() const { return data_.get(); }
   const void* grad_identity() const { return grad_.get(); }
@@ -91,6 +93,7 @@ class Tensor {
   std::int64_t count_ = 1, storage_count_ = 1;
   std::shared_ptr<Storage> data_;
   std::shared_ptr<Storage> grad_;
+  const Tensor* shown_ = nullptr;  // whose gradients are shown; null: its own
 };
 
 // The bottoms or the tops of a layer, in prototxt order. Not owned.

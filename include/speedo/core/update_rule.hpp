@@ -37,6 +37,7 @@ class UpdateRule {
                                                     Backend& backend);
   // How many histories a rule of this solver has. Errors: those of create(), kFull aside.
   static Result<std::size_t> history_count(const caffe::SolverParameter& solver);
+  static constexpr std::size_t kHistoriesMax = 2;  // of any solver
   virtual ~UpdateRule();
   UpdateRule(const UpdateRule&) = delete;
   UpdateRule& operator=(const UpdateRule&) = delete;

@@ -36,9 +36,10 @@ inline constexpr std::uint32_t kRecordSlots = 3;
 // Contributions have one reader, which is done before the next is written: two copies, so that a
 // failed put leaves the old one whole.
 inline constexpr std::uint32_t kContributionSlots = 2;
-// What workers and master hand each other is read within seconds; that of dead ones vanishes after
-// this time.
-inline constexpr std::uint32_t kContributionExpirySeconds = 3600;
+// What workers and master hand each other is counted on for as long as a run, a round or a pause
+// of the whole job may last, and the server's clock goes on while all of them sleep. So whoever
+// knows that nobody will read it erases it; what an abandoned job leaves vanishes after this time.
+inline constexpr std::uint32_t kContributionExpirySeconds = 7 * 24 * 3600;
 
 inline constexpr std::size_t kChunkHeadBytes = 32;
 inline constexpr std::size_t kFrameHeadBytes = 16;

@@ -44,9 +44,10 @@ struct ClaimAnswer {
 
 inline constexpr std::size_t kChunkElements = kChunkBytes / sizeof(float);
 
-// Chunks of a record of `element_count` floats, and the elements of chunk `chunk`.
+// Chunks of a record of `element_count` floats, whichever 64-bit number that is.
 constexpr std::size_t chunk_count(std::uint64_t element_count) {
-  return static_cast<std::size_t>((element_count + kChunkElements - 1) / kChunkElements);
+  return static_cast<std::size_t>(element_count / kChunkElements +
+                                  (element_count % kChunkElements == 0 ? 0 : 1));
 }
 
 // Writes one record chunk by chunk. Nothing is visible before finish(); dropping the writer without
@@ -102,11 +103,16 @@ class ParameterStore {
   virtual Result<void> put_blob(std::string_view key, std::string_view value) = 0;
   virtual Result<std::string> get_blob(std::string_view key) = 0;
 
-  // Removes a record and a blob of that name. Not an error: there is none. Errors: kSuperseded too,
-  // see fence().
-  virtual Result<void> erase(std::string_view key) = 0;
-  // Removes everything of this job, mastership aside. kSuperseded: see fence().
+  // Removes a record and a blob of that name. Not an error: there is none. What an unfinished put
+  // of another program left without a manifest goes too, if it has no more than `element_count`
+  // floats. Errors: kSuperseded too, see fence().
+  virtual Result<void> erase(std::string_view key, std::uint64_t element_count) = 0;
+  Result<void> erase(std::string_view key) { return erase(key, 0); }
+  // Removes everything of this job, mastership aside. Not atomic: what others write meanwhile may
+  // stay. kSuperseded: see fence(); then nothing that the newer master wrote is gone.
   virtual Result<void> clear() = 0;
+  // The same of what workers and masters have handed each other, under this and earlier masters.
+  virtual Result<void> clear_contributions() = 0;
 
   // One master at a time. In one atomic step: granted if nobody holds the job, its holder's time is
   // over, the holder is the same, or by force. Claiming again with the epoch that was granted
@@ -122,6 +128,11 @@ class ParameterStore {
   // kSuperseded, and readers see what the newer master wrote. The same for what it erases. 0 (the
   // start): not a master's.
   virtual void fence(std::uint64_t epoch) = 0;
+
+  // For a program that is about to end: from here on a server that does not answer for
+  // kStoreEndPatience is given up for good. What is under way, and all that follows, then ends with
+  // kUnavailable or kTimeout, without further attempts. A server that answers is used as before.
+  virtual void stop_waiting() = 0;
 };
 
 // Writes or reads a whole array, all chunks in flight. get(): the record must have values.size()
@@ -139,5 +150,6 @@ std::string checkpoint_key();           // weights, histories: where the weights
 std::string local_key(std::uint64_t epoch, std::uint64_t worker);  // kElasticMaster: back to it
 std::string contribution_key_prefix();  // what those keys begin with; their records expire
 std::string job_key();                  // blob: solver and net text, see proto/speedo.proto
+std::string ended_key();                // blob: the job is over, see train/job_end.hpp
 
 }  // namespace speedo

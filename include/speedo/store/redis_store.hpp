@@ -3,20 +3,32 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include <speedo/base/limits.hpp>
 #include <speedo/base/result.hpp>
+#include <speedo/base/secret.hpp>
 #include <speedo/store/parameter_store.hpp>
 
 namespace speedo {
 
-// Where a Redis server is and how to talk to it.
-struct RedisOptions {
+// Where a Redis server is, and which of its databases is meant.
+struct RedisAddress {
   std::string host = "127.0.0.1";
   int port = 6379;
   std::string unix_path;  // not empty: used instead of host and port
-  std::string user, password;
   int db = 0;
+};
+
+// What opens it. Without a user the password is that of the default user (requirepass).
+struct RedisCredentials {
+  std::string user;
+  Secret password;
+};
+
+struct RedisOptions {
+  RedisAddress address;
+  RedisCredentials credentials;
   int connections = 2;  // so that the server has work while one of them waits
   int attempts_max = kStoreAttemptsMax;
   std::chrono::milliseconds connect_timeout = kStoreConnectTimeout;
@@ -25,12 +37,15 @@ struct RedisOptions {
   std::chrono::milliseconds backoff_max = kStoreBackoffMax;
 };
 
-// HOST, HOST:PORT, [IPV6]:PORT, redis://[[USER]:PASSWORD@]HOST[:PORT][/DB], unix:///PATH (also
-// unix://[[USER]:PASSWORD@]/PATH?db=N). Errors: kUsage; kUnsupported for rediss://.
-Result<RedisOptions> parse_redis_uri(const std::string& uri);
+// [USER[:PASSWORD]@] and HOST, HOST:PORT or [IPV6]:PORT; the same behind redis://, with a [/DB] at
+// the end; or unix://[USER[:PASSWORD]@]/PATH[?db=N]. User and password are percent-encoded. No
+// error repeats them. Error: kUsage.
+Result<RedisAddress> parse_redis_address(std::string_view address);  // passes over user, password
+Result<RedisCredentials> parse_redis_user_info(std::string_view user_info);
+Result<RedisOptions> parse_redis_uri(std::string_view uri);  // both
 
-// The address without the password, for messages and logs.
-std::string to_string(const RedisOptions& options);
+// As parse_redis_address() takes it: host and port, or what says the rest too.
+std::string to_string(const RedisAddress& address);
 
 // Connects, checks that the server may be written and does not evict keys. Connections that break
 // later are made again; see ParameterStore for what is retried.

@@ -13,9 +13,11 @@
 #include <speedo/base/digest.hpp>
 #include <speedo/base/ids.hpp>
 #include <speedo/base/result.hpp>
+#include <speedo/store/store_address.hpp>
 #include <speedo/train/messages.hpp>
 #include <speedo/train/schedule.hpp>
 #include <speedo/train/strategy.hpp>
+#include <speedo/train/training_id.hpp>
 
 namespace speedo {
 
@@ -38,10 +40,14 @@ struct MasterConfig {
   std::chrono::seconds below_min_timeout{0};  // a pause ends training after so long; 0: never
   std::chrono::seconds worker_timeout{0};   // a worker not heard of for so long is dead; 0: never
   std::chrono::seconds stall_timeout{0};    // so is one whose run makes no progress; 0: never
+  // A store that is out of reach for so long ends training; 0: at once.
+  std::chrono::seconds store_timeout{0};
   bool shard_by_speed = false;              // in rounds a faster worker trains more shares
   std::vector<Schedule> stages = {Schedule{}};  // one after another, repeated; at least one
   Digest model;
-  std::string store_uri, job;           // sent to workers; at most kTextMax bytes each
+  StoreAddress store;                   // sent to workers, as job is; at most kTextMax bytes each
+  std::string job;
+  TrainingId training;                  // of one that begins; a restored state has its own
   std::uint64_t epoch = 0;              // of this master, see ParameterStore::claim_master
   Version first_version;                // of the weights published before training
   // RunIds start here. A restarted master of the same job must start above its predecessor (the
@@ -67,14 +73,21 @@ struct Merged { MergeId merge; Version version; std::vector<WorkerId> rejected; 
 struct MergeFailed { MergeId merge; Error error; };         // store gone for good: training ends
 struct StageEntered { Version version; };                   // answer to EnterStage
 struct StageFailed { Error error; };
-struct Tested { std::uint64_t iteration; float accuracy, loss; };
+struct Tested {
+  std::uint64_t iteration;
+  float accuracy, loss;    // NaN: the net has none
+  bool diverged = false;   // a loss of the test is not finite
+};
 struct TestFailed { Error error; };
 struct SnapshotDone { std::uint64_t iteration; };
 struct SnapshotFailed { Error error; };
-// Unreachable, after all its retries; or kSuperseded: another master has the job. Then nothing more
-// is written, and the workers are told to look for it.
+// Unreachable, after all its retries: waited for, up to MasterConfig::store_timeout. Or for good:
+// kSuperseded, another master has the job. Then nothing more is written, and the workers are told
+// to look for it.
 struct StoreLost { Error error; };
+struct StoreBack {};                                        // it answers
 struct StopRequested { std::string reason; };               // signal: end with a snapshot
+struct SnapshotRequested {};                                // signal: write one and go on
 struct Tick { Instant now; };                               // at least once a second
 }  // namespace master_event
 using MasterEvent =
@@ -83,7 +96,8 @@ using MasterEvent =
                  master_event::Merged, master_event::MergeFailed, master_event::StageEntered,
                  master_event::StageFailed, master_event::Tested, master_event::TestFailed,
                  master_event::SnapshotDone, master_event::SnapshotFailed,
-                 master_event::StoreLost, master_event::StopRequested, master_event::Tick>;
+                 master_event::StoreLost, master_event::StoreBack, master_event::StopRequested,
+                 master_event::SnapshotRequested, master_event::Tick>;
 
 // What to do, in order.
 namespace master_command {
@@ -112,6 +126,11 @@ struct EnterStage {
 // the same kind falls due before.
 struct StartTest { std::uint64_t iteration; };
 struct StartSnapshot { std::uint64_t iteration; };
+// Nothing more will be read of what this worker, who is gone, has in the store: erase it.
+struct EraseWorker { WorkerId worker; };
+// Training ends: a store that is out of reach is waited for no longer, and what is under way there
+// comes to its end soon, done or failed.
+struct StopWaitingForStore {};
 // A line for the log. `warning` also goes to standard error's attention.
 struct Note { bool warning; std::string text; };
 // Training is over; stop the processes. `error` empty: success. Always the last command; events
@@ -122,7 +141,9 @@ using MasterCommand =
     std::variant<master_command::SendWelcome, master_command::SendRefused,
                  master_command::SendTrain, master_command::SendStop, master_command::StartMerge,
                  master_command::EnterStage, master_command::StartTest,
-                 master_command::StartSnapshot, master_command::Note, master_command::Finish>;
+                 master_command::StartSnapshot, master_command::EraseWorker,
+                 master_command::StopWaitingForStore, master_command::Note,
+                 master_command::Finish>;
 using MasterCommands = std::vector<MasterCommand>;
 
 // Figures for the live line, the log and --json.
@@ -144,6 +165,7 @@ struct MasterProgress {
   std::optional<float> accuracy, test_loss;
   std::uint64_t flapped = 0;            // workers kept out because their host flaps
   std::uint32_t stage = 0;              // index of the one that trains
+  std::uint64_t stage_start = 0;        // iteration at which it began
   std::uint64_t epoch = 0;              // of this master
   bool training = false;
   bool paused = false;                  // fewer workers than workers_min
@@ -182,7 +204,20 @@ class MasterSession {
   Result<void> restore(std::string_view state);
   MasterCommands on(const MasterEvent& event);
   const MasterProgress& progress() const;
+  const TrainingId& training() const;
   bool finished() const;
+
+  // What a state of save() says of itself. Order: a checkpoint is newer than another of the same
+  // training if its master's epoch is higher, or the same and its iteration is.
+  struct Origin {
+    TrainingId training;
+    std::uint64_t epoch = 0, iteration = 0;
+    bool is_newer_than(const Origin& other) const {
+      return epoch != other.epoch ? epoch > other.epoch : iteration > other.iteration;
+    }
+  };
+  // Error: kCorrupt.
+  static Result<Origin> origin_of(std::string_view state);
 
  private:
   struct Impl;

@@ -52,8 +52,9 @@ class Merger {
   // sum goes through the solver's rule. Elastic kinds: W += the sum, mean or not (the paper's
   // synchronous EASGD); with kElasticMaster each worker's e is formed from the same W, and
   // local_key() written with x - e before the weights. The new version carries the job's state.
-  // Errors: those of the store after its retries, kSuperseded, kNotFinite if the rule makes
-  // non-finite weights of finite gradients; then weights, histories and version are unchanged.
+  // Errors: those of the store but for transient ones (see stop_waiting()), kSuperseded, kNotFinite
+  // if the rule makes non-finite weights of finite gradients; then weights, histories and version
+  // are unchanged.
   // Requires: the job's stage was entered.
   virtual void merge(master_command::StartMerge job,
                      std::function<void(Result<MergeResult>)> done) = 0;
@@ -70,6 +71,9 @@ class Merger {
     std::string state;                          // of the session, as of that version
   };
   virtual void copy(std::function<void(Copy)> done) = 0;
+  // A merge and the entering of a stage wait for a store that is out of reach; from here on they do
+  // not, and end with its error.
+  virtual void stop_waiting() = 0;
 };
 
 // Publishes nothing by itself at the start: call enter_stage(). `start.version` is the version of

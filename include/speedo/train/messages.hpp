@@ -14,7 +14,7 @@
 // Each message encodes to less than kMessageBytesMax; senders truncate texts to kTextMax.
 namespace speedo {
 
-inline constexpr std::uint32_t kProtocolVersion = 3;
+inline constexpr std::uint32_t kProtocolVersion = 4;
 
 inline constexpr std::uint64_t kNoRun = UINT64_MAX;
 
@@ -38,10 +38,11 @@ struct HelloMessage {
   auto fields() { return std::tie(protocol, name, device, uuid_high, uuid_low); }
 };
 
-// master -> worker: admitted; the job lies in the store.
+// master -> worker: admitted; the job lies in the store, which the worker opens with credentials of
+// its own.
 struct WelcomeMessage {
   std::uint64_t worker = 0;
-  std::string store;             // as --redis takes it: host:port, redis://..., unix:///...
+  std::string store;             // a StoreAddress: host:port, redis://host:port/db, unix:///path
   std::string job;               // the job's key space
   std::uint64_t model_high = 0, model_low = 0;  // fingerprint the worker's net must have
   std::uint64_t epoch = 0;       // of the master; part of the worker's contribution key

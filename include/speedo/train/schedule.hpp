@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include <speedo/base/result.hpp>
 #include <speedo/train/strategy.hpp>
@@ -25,6 +26,9 @@ struct Schedule {
   std::uint64_t iterations = 0;    // of the stage; 0: to the end of the job
   std::optional<std::uint64_t> test_interval;  // instead of the job's, while the stage lasts
 };
+
+// What each stage merges, in their order.
+std::vector<UpdateSpec> updates_of(const std::vector<Schedule>& stages);
 
 // The defaults that a schedule's name brings (registry), for the fields a user did not give:
 // easgd: elastic with moving rate 0.9 / workers; averaging: 5 steps, updaters averaged; ...

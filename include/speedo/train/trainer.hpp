@@ -27,6 +27,7 @@ struct JobSpec {
   std::vector<UpdateSpec> stages = {UpdateSpec{}};
   bool offset_shards = false;        // SpeeDO's mode: worker k of N starts at k/N, reads on alone
   std::uint64_t expected_workers = 1;
+  bool deterministic = false;  // the result depends on the seed and the number of workers only
 };
 std::string encode(const JobSpec& job);
 Result<JobSpec> decode_job(const std::string& bytes);
@@ -39,6 +40,9 @@ struct TrainerParts {
   std::function<Result<void>(const JobSpec& job, const caffe::SolverParameter& solver,
                              const SolverOptions& options)>
       admit = nullptr;
+  // Called before a job's backend is made, whose kernels it may settle; an error refuses the job.
+  // Null: every job is computed alike.
+  std::function<Result<void>(const JobSpec& job)> choose_kernels = nullptr;
 };
 
 // Net and update rule on a thread of their own. Reads weights from the store, trains one run,

@@ -45,6 +45,7 @@ struct RunDone { RunReport report; };       // the contribution is in the store
 struct RunFailed { RunId run; Error error; };
 struct Stop { StopMessage message; };       // from the master
 struct StopRequested { std::string reason; };  // signal
+struct EndLookedFor { bool job_is_over; };  // false: not, or the store cannot say
 // At least every kBeatInterval. `progress`: of the run under way, see BeatMessage.
 struct Tick { Instant now; std::uint64_t progress = 0; };
 }  // namespace worker_event
@@ -53,7 +54,7 @@ using WorkerEvent =
                  worker_event::Welcome, worker_event::Refused, worker_event::JobPrepared,
                  worker_event::JobFailed, worker_event::TrainOrdered, worker_event::RunDone,
                  worker_event::RunFailed, worker_event::Stop, worker_event::StopRequested,
-                 worker_event::Tick>;
+                 worker_event::EndLookedFor, worker_event::Tick>;
 
 namespace worker_command {
 // Drops the connection there may be, without MasterLost for it. One answer: Connected,
@@ -68,6 +69,8 @@ struct SendBeat { BeatMessage message; };
 // PrepareJob built for the same job and model may serve again.
 struct PrepareJob { WelcomeMessage welcome; };
 struct StartRun { TrainMessage order; WorkerId worker; };  // answer: RunDone or RunFailed
+// Whether the job that a master of this epoch admitted to is over. One answer: EndLookedFor.
+struct LookForEnd { std::uint64_t epoch; };
 struct CancelRun {};                         // its answer no longer matters
 struct Note { bool warning; std::string text; };
 struct Exit { std::optional<Error> error; };
@@ -75,12 +78,13 @@ struct Exit { std::optional<Error> error; };
 using WorkerCommand =
     std::variant<worker_command::Connect, worker_command::SendHello, worker_command::SendReady,
                  worker_command::SendTrained, worker_command::SendLeave, worker_command::SendBeat,
-                 worker_command::PrepareJob, worker_command::StartRun, worker_command::CancelRun,
-                 worker_command::Note, worker_command::Exit>;
+                 worker_command::PrepareJob, worker_command::StartRun, worker_command::LookForEnd,
+                 worker_command::CancelRun, worker_command::Note, worker_command::Exit>;
 using WorkerCommands = std::vector<WorkerCommand>;
 
 // A worker's decisions: connecting with back-off (kReconnectFirst..kReconnectMax, jittered), the
-// handshake, one run at a time, leaving. Pure, like MasterSession.
+// handshake, one run at a time, leaving. One that was admitted and has lost its master looks in the
+// store whether the job is over. Pure, like MasterSession.
 class WorkerSession {
  public:
   explicit WorkerSession(WorkerConfig config);

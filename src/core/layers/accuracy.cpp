@@ -5,6 +5,7 @@
 #include <speedo/backend/backend.hpp>
 
 #include "caffe.pb.h"
+#include "core/layers/bad_label.hpp"
 #include "core/layers/support.hpp"
 
 namespace speedo {
@@ -56,7 +57,7 @@ Result<void> AccuracyLayer::forward(Tensors bottoms, Tensors tops) {
     if (options.has_ignore_label() && value == static_cast<float>(options.ignore_label())) continue;
     // Written so that a NaN is refused too.
     if (!(value > -1.0F && value < static_cast<float>(classes_))) {
-      return error(fmt::format("label {} at index {} is outside 0..{}", value, i, classes_ - 1),
+      return error(describe_bad_label(value, static_cast<std::int64_t>(i), classes_),
                    ErrorCode::kData);
     }
     const auto label = static_cast<std::int64_t>(value);

@@ -5,8 +5,6 @@
 namespace speedo {
 namespace {
 
-Error config(std::string message) { return {ErrorCode::kConfig, std::move(message)}; }
-
 bool is_scalar(const ArrayShape& shape) { return shape.channels == 1 && shape.batch == 1; }
 
 // Whether outer x factor x inner are batch x channels x positions.
@@ -19,14 +17,14 @@ bool is_over_channels(const Shape& bottom, const ArrayShape& shape) {
 Result<Shape> factor_shape(const Shape& bottom, int axis, int num_axes) {
   SPEEDO_ASSIGN(const int begin, bottom.canonical_axis(axis));
   if (num_axes < -1) {
-    return config(
+    return config_error(
         fmt::format("num_axes is {}, it must be at least 0, or -1 for all axes from axis "
                     "on",
                     num_axes));
   }
   if (num_axes > bottom.axes() - begin) {
-    return config(fmt::format("axis {} and num_axes {} go beyond the {} axes of {}", begin,
-                              num_axes, bottom.axes(), to_string(bottom)));
+    return config_error(fmt::format("axis {} and num_axes {} go beyond the {} axes of {}", begin,
+                                    num_axes, bottom.axes(), to_string(bottom)));
   }
   const auto first = bottom.dims().begin() + begin;
   return Shape::create({first, num_axes == -1 ? bottom.dims().end() : first + num_axes});
@@ -39,8 +37,9 @@ Result<ArrayShape> broadcast_shape(const Shape& bottom, int axis, const Shape& f
   bool fits = end <= bottom.axes();
   for (int i = begin; fits && i < end; ++i) fits = bottom[i] == factor[i - begin];
   if (!fits) {
-    return config(fmt::format("a factor of shape {} does not fit the bottom {} from axis {} on",
-                              to_string(factor), to_string(bottom), begin));
+    return config_error(
+        fmt::format("a factor of shape {} does not fit the bottom {} from axis {} on",
+                    to_string(factor), to_string(bottom), begin));
   }
   return ArrayShape{bottom.count(0, begin), factor.count(), bottom.count(end)};
 }

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <speedo/base/limits.hpp>
+
 #include "caffe.pb.h"
 
 namespace speedo {
@@ -18,8 +20,11 @@ struct Field {
   bool has_h, has_w;
   std::uint32_t h, w;
   std::int64_t fallback;  // when nothing is given; below `minimum`: something must be given
-  std::int64_t minimum;
+  std::int64_t minimum, maximum;
 };
+
+// Larger kernels and steps than this cannot fit any blob and would overflow sums of products.
+constexpr std::int64_t kSizeMax = 1 << 30;
 
 std::span<const std::uint32_t> view(const google::protobuf::RepeatedField<std::uint32_t>& values) {
   return {values.data(), static_cast<std::size_t>(values.size())};
@@ -56,12 +61,10 @@ Result<std::vector<std::int64_t>> resolve(const Field& field, int spatial_axes) 
                     "per axis",
                     field.repeated_name, field.repeated.size(), spatial_axes));
   }
-  // Larger values than this cannot fit any blob and would overflow sums of products.
-  constexpr std::int64_t kMaximum = 1 << 30;
   for (const std::int64_t value : values) {
-    if (value < field.minimum || value > kMaximum) {
+    if (value < field.minimum || value > field.maximum) {
       return field_error(fmt::format("{} is {}, it must be {} to {}", field.repeated_name, value,
-                                     field.minimum, kMaximum));
+                                     field.minimum, field.maximum));
     }
   }
   return values;
@@ -74,17 +77,19 @@ Result<ConvolutionGeometry> read_convolution_options(const caffe::ConvolutionPar
   ConvolutionGeometry geometry;
   SPEEDO_ASSIGN(geometry.kernel, resolve({"kernel_size", "kernel", view(options.kernel_size()),
                                           options.has_kernel_h(), options.has_kernel_w(),
-                                          options.kernel_h(), options.kernel_w(), 0, 1},
+                                          options.kernel_h(), options.kernel_w(), 0, 1, kSizeMax},
                                          spatial_axes));
   SPEEDO_ASSIGN(geometry.stride,
                 resolve({"stride", "stride", view(options.stride()), options.has_stride_h(),
-                         options.has_stride_w(), options.stride_h(), options.stride_w(), 1, 1},
+                         options.has_stride_w(), options.stride_h(), options.stride_w(), 1, 1,
+                         kSizeMax},
                         spatial_axes));
   SPEEDO_ASSIGN(geometry.pad, resolve({"pad", "pad", view(options.pad()), options.has_pad_h(),
-                                       options.has_pad_w(), options.pad_h(), options.pad_w(), 0, 0},
+                                       options.has_pad_w(), options.pad_h(), options.pad_w(), 0, 0,
+                                       kWindowReachMax},
                                       spatial_axes));
   SPEEDO_ASSIGN(geometry.dilation, resolve({"dilation", "dilation", view(options.dilation()), false,
-                                            false, 0, 0, 1, 1},
+                                            false, 0, 0, 1, 1, kWindowReachMax},
                                            spatial_axes));
   return geometry;
 }

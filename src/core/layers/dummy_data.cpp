@@ -62,11 +62,8 @@ Result<void> DummyDataLayer::setup(const LayerContext& context, Tensors bottoms,
   for (std::size_t i = 0; i < tops.size(); ++i) {
     fillers_.push_back(given.empty() ? &caffe::FillerParameter::default_instance()
                                      : &given[given.size() == 1 ? 0 : static_cast<int>(i)]);
-    // A trial, so that an impossible filler is found here and not in the first pass.
-    Random random(0);
-    values_.resize(static_cast<std::size_t>(shapes_[i].count()));
-    if (auto trial = fill(*fillers_[i], shapes_[i], random, values_); !trial) {
-      return error(trial.error().message, trial.error().code);
+    if (auto good = check_filler(*fillers_[i], shapes_[i]); !good) {
+      return error(good.error().message);
     }
   }
   return {};

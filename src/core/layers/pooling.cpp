@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <speedo/base/limits.hpp>
+
 #include "caffe.pb.h"
 
 namespace speedo {
@@ -49,13 +51,13 @@ std::optional<std::uint32_t> given(bool has, std::uint32_t value) {
 }  // namespace
 
 Result<std::int64_t> pooled_size(std::int64_t size, std::int64_t kernel, std::int64_t stride,
-                                 std::int64_t pad, bool round_up) {
+                                 std::int64_t pad, bool round_up, bool clips) {
   const std::int64_t slack = size + 2 * pad - kernel;
   // Rounds towards minus infinity (down) or plus infinity (up), also when the kernel does not fit.
   const std::int64_t down = slack >= 0 ? slack / stride : -((-slack + stride - 1) / stride);
   const std::int64_t up = slack >= 0 ? (slack + stride - 1) / stride : -(-slack / stride);
   std::int64_t windows = (round_up ? up : down) + 1;
-  if (pad > 0 && (windows - 1) * stride >= size + pad) windows -= 1;
+  if (clips && (windows - 1) * stride >= size + pad) windows -= 1;
   if (windows < 1) {
     return Error{ErrorCode::kConfig,
                  fmt::format("kernel {} is larger than the padded input {}; use a smaller kernel, "
@@ -108,6 +110,9 @@ Result<void> PoolingLayer::read_options(bool has_two_tops) {
   if (options.global_pooling() && (pad.h != 0 || pad.w != 0 || stride.h != 1 || stride.w != 1)) {
     return bad("global_pooling works with pad 0 and stride 1 only");
   }
+  if (pad.h > kWindowReachMax || pad.w > kWindowReachMax) {
+    return bad(fmt::format("pad is {} x {}, it must be at most {}", pad.h, pad.w, kWindowReachMax));
+  }
   if (pad.h >= kernel.h || pad.w >= kernel.w) {
     return bad(fmt::format("pad {} x {} must be smaller than the kernel {} x {}", pad.h, pad.w,
                            kernel.h, kernel.w));
@@ -137,9 +142,12 @@ Result<void> PoolingLayer::reshape(Tensors bottoms, Tensors tops) {
     shape_.kernel_w = shape_.src_w;
   }
   const bool round_up = options.round_mode() == caffe::PoolingParameter::CEIL;
-  auto height = pooled_size(shape_.src_h, shape_.kernel_h, shape_.stride_h, shape_.pad_h, round_up);
+  const bool clips = shape_.pad_h > 0 || shape_.pad_w > 0;
+  auto height =
+      pooled_size(shape_.src_h, shape_.kernel_h, shape_.stride_h, shape_.pad_h, round_up, clips);
   if (!height) return error("height: " + height.error().message);
-  auto width = pooled_size(shape_.src_w, shape_.kernel_w, shape_.stride_w, shape_.pad_w, round_up);
+  auto width =
+      pooled_size(shape_.src_w, shape_.kernel_w, shape_.stride_w, shape_.pad_w, round_up, clips);
   if (!width) return error("width: " + width.error().message);
   shape_.dst_h = *height;
   shape_.dst_w = *width;
@@ -158,8 +166,10 @@ LayoutRule PoolingLayer::layout_rule() const {
 Result<void> PoolingLayer::prepare(Tensors bottoms, Tensors /*tops*/, bool trains) {
   shape_.layout = bottoms[0]->layout();
   shape_.trains = trains;
-  SPEEDO_ASSIGN(operation_, backend().make_pooling(shape_));
-  return {};
+  auto made = backend().make_pooling(shape_);
+  if (!made) return error(made.error().message, made.error().code);
+  operation_ = std::move(*made);
+  return context().plan_only ? Result<void>() : operation_->take_memory();
 }
 
 Result<void> PoolingLayer::forward(Tensors bottoms, Tensors tops) {

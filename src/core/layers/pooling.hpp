@@ -29,10 +29,11 @@ class PoolingLayer final : public Layer {
   std::unique_ptr<Pooling> operation_;
 };
 
-// How many windows Caffe's Pooling makes along one axis: rounding up by default, and with padding
-// the last window is dropped if it would start beyond the image. Error: kConfig if no window fits,
-// or if the last one lies wholly outside the image, which Caffe turns into garbage.
+// How many windows Caffe's Pooling makes along one axis: rounding up by default, and if `clips` the
+// last window is dropped where it would start beyond the image. Caffe clips both axes if either has
+// padding. Error: kConfig if no window fits, or if the last one lies wholly outside the image,
+// which Caffe turns into garbage.
 Result<std::int64_t> pooled_size(std::int64_t size, std::int64_t kernel, std::int64_t stride,
-                                 std::int64_t pad, bool round_up);
+                                 std::int64_t pad, bool round_up, bool clips);
 
 }  // namespace speedo

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "caffe.pb.h"
+#include "core/layers/bad_label.hpp"
 #include "core/layers/support.hpp"
 
 namespace speedo {
@@ -54,8 +55,7 @@ Result<void> SoftmaxWithLossLayer::forward(Tensors bottoms, Tensors tops) {
       backend().softmax_loss(shape_, probability_.data(), bottoms[1]->data(),
                              options.has_ignore_label(), options.ignore_label());
   if (loss.bad_index >= 0) {
-    return error(fmt::format("label {} at index {} is outside 0..{}", loss.bad_label,
-                             loss.bad_index, shape_.classes - 1),
+    return error(describe_bad_label(loss.bad_label, loss.bad_index, shape_.classes),
                  ErrorCode::kData);
   }
   valid_count_ = loss.valid;

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include <speedo/base/assert.hpp>
+#include <speedo/base/thread_name.hpp>
 
 #include "base/log.hpp"
 #include "store/redis/redis_error.hpp"
@@ -36,7 +37,7 @@ BulkSink sink_of(KvOperation& operation) {
 RedisConnection::RedisConnection(const RedisOptions& options, std::unique_ptr<RedisSession> session,
                                  std::shared_ptr<std::atomic<std::uint64_t>> lives)
     : options_(options),
-      where_(to_string(options)),
+      where_(to_string(options.address)),
       lives_(std::move(lives)),
       wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       session_(std::move(session)) {
@@ -64,10 +65,18 @@ void RedisConnection::submit(KvPtr operation) {
   if (was_empty) eventfd_write(wake_fd_, 1);
 }
 
+void RedisConnection::stop_waiting() {
+  Clock::time_point never{};
+  hurried_at_.compare_exchange_strong(never, Clock::now());
+  eventfd_write(wake_fd_, 1);
+}
+
 void RedisConnection::run() {
+  name_thread("redis");
   while (true) {
     take_submitted();
     if (stopping_.load()) break;
+    if (given_up_) give_up(*given_up_);
     if (waiting_.empty() && in_flight_.empty()) {
       wait_for_socket();
     } else if (!session_) {
@@ -87,6 +96,12 @@ void RedisConnection::take_submitted() {
   }
 }
 
+RedisConnection::Clock::time_point RedisConnection::patience_end() const {
+  if (!is_hurried()) return last_progress_ + options_.command_timeout;
+  return std::max(last_progress_, hurried_at_.load()) +
+         std::min(options_.command_timeout, kStoreEndPatience);
+}
+
 // Waits until the socket or submit() has something to do, or for the time-out of what is in flight.
 void RedisConnection::wait_for_socket() {
   std::array<pollfd, 2> polled{};
@@ -98,7 +113,7 @@ void RedisConnection::wait_for_socket() {
   }
   int timeout_ms = -1;
   if (!in_flight_.empty()) {
-    const auto left = last_progress_ + options_.command_timeout - Clock::now();
+    const auto left = patience_end() - Clock::now();
     const auto left_ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
     timeout_ms = static_cast<int>(std::clamp<std::int64_t>(left_ms, 0, 3600'000));
   }
@@ -128,13 +143,13 @@ void RedisConnection::sleep_until(Clock::time_point time) {
 }
 
 void RedisConnection::try_connect() {
-  auto session = RedisSession::connect(options_, stale_client_);
+  auto session = RedisSession::connect(options_, stale_);
   if (!session) {
     connection_failed(session.error());
     return;
   }
   session_ = std::move(*session);
-  stale_client_ = 0;
+  stale_.reset();
   lives_->fetch_add(1);
   server_ = session_->server();
   replies_.reset();
@@ -149,7 +164,7 @@ void RedisConnection::exchange() {
   if (!session_) return;
   if (sent || received) {
     last_progress_ = Clock::now();
-  } else if (in_flight_.empty() || Clock::now() - last_progress_ < options_.command_timeout) {
+  } else if (in_flight_.empty() || Clock::now() < patience_end()) {
     wait_for_socket();
   } else {
     connection_failed(broken(ErrorCode::kTimeout,
@@ -265,7 +280,7 @@ bool RedisConnection::take_reply(const ReplyReader::Reply& reply) {
 }
 
 void RedisConnection::connection_failed(Error error) {
-  if (session_) stale_client_ = session_->client();
+  if (session_) stale_ = session_->client();
   session_.reset();
   sending_.clear();
   while (!in_flight_.empty()) {
@@ -274,20 +289,32 @@ void RedisConnection::connection_failed(Error error) {
   }
   in_flight_bytes_ = 0;
   drop_abandoned();
-  ++failures_;
+  if (++failures_ == 1) first_failure_ = Clock::now();
   if (!is_transient(error.code)) {
     give_up(error);
     return;
   }
-  if (failures_ >= options_.attempts_max) {
+  if (is_hurried() && Clock::now() >= patience_end()) {
+    given_up_ = error;
+    return;
+  }
+  if (failures_ >= options_.attempts_max || Clock::now() - first_failure_ >= kStoreRetryTime) {
     error.message += " (" + std::to_string(failures_) + " attempts)";
     give_up(error);
     return;
   }
-  if (failures_ == 1 && !waiting_.empty()) SPEEDO_WARN("{}; trying again", error.message);
+  if (failures_ == 1 && !waiting_.empty()) warn_of(error);
   auto pause = options_.backoff_first;
   for (int i = 1; i < failures_; ++i) pause = std::min(2 * pause, options_.backoff_max);
   sleep_until(Clock::now() + pause);
+}
+
+// While a server is away for minutes, others say so as well.
+void RedisConnection::warn_of(const Error& error) {
+  const Clock::time_point now = Clock::now();
+  if (warned_at_ != Clock::time_point{} && now - warned_at_ < kWaitingNoteInterval) return;
+  warned_at_ = now;
+  SPEEDO_WARN("{}; trying again", error.message);
 }
 
 void RedisConnection::drop_abandoned() {

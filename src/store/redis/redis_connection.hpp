@@ -23,8 +23,8 @@ namespace speedo {
 //
 // A connection that breaks, times out or answers that the server is not ready is made again, with
 // back-off, and what had no answer is sent again: every operation is idempotent. After
-// attempts_max failures in a row, or one that no retry can mend, everything queued ends with it.
-// Thread safety: submit() and load() from any thread.
+// attempts_max failures in a row, or kStoreRetryTime of them, or one that no retry can mend,
+// everything queued ends with it. Thread safety: submit() and load() from any thread.
 class RedisConnection {
  public:
   // `session`: already open, or null. `lives`: reconnections of all connections of one store; tells
@@ -34,6 +34,8 @@ class RedisConnection {
   ~RedisConnection();  // ends everything queued with kUnavailable
 
   void submit(KvPtr operation);
+  // See ParameterStore::stop_waiting(). From any thread.
+  void stop_waiting();
   std::size_t load() const { return load_.load(std::memory_order_relaxed); }  // bytes not done
 
  private:
@@ -55,8 +57,12 @@ class RedisConnection {
   bool take_replies();
   bool take_reply(const ReplyReader::Reply& reply);
   void connection_failed(Error error);
+  void warn_of(const Error& error);
   void drop_abandoned();
   void give_up(const Error& error);
+  // Since when no answer has been waited for, and for how long that may be.
+  bool is_hurried() const { return hurried_at_.load() != Clock::time_point{}; }
+  Clock::time_point patience_end() const;
   void finish(Queued& entry, std::optional<Error> error);
   Error broken(ErrorCode code, const std::string& what) const;
 
@@ -66,6 +72,7 @@ class RedisConnection {
   const int wake_fd_;
   std::atomic<std::size_t> load_{0};
   std::atomic<bool> stopping_{false};
+  std::atomic<Clock::time_point> hurried_at_{};  // by the first stop_waiting(); zero: never
 
   std::mutex mutex_;
   std::deque<Queued> submitted_;  // guarded by mutex_
@@ -80,7 +87,10 @@ class RedisConnection {
   ReplyReader replies_;
   Clock::time_point last_progress_{};
   int failures_ = 0;  // in a row
-  std::int64_t stale_client_ = 0;
+  Clock::time_point first_failure_{};  // of those
+  std::optional<Error> given_up_;      // for good
+  Clock::time_point warned_at_{};
+  std::optional<RedisClient> stale_;
   std::uint64_t server_ = 0;
   std::thread thread_;  // last: it uses all of the above
 };

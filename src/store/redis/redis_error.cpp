@@ -12,7 +12,8 @@ struct KnownReply {
 };
 
 constexpr std::string_view kPassword =
-    "give the right password (redis://USER:PASSWORD@HOST, or :PASSWORD@ without a user)";
+    "give the right password with --redis-password-file FILE or in SPEEDO_REDIS_PASSWORD, and with "
+    "redis://USER@HOST its user, if it is not the default one's";
 
 constexpr std::array kKnownReplies = {
     KnownReply{"NOAUTH", ErrorCode::kRefused, kPassword},
@@ -21,6 +22,8 @@ constexpr std::array kKnownReplies = {
     KnownReply{"ERR AUTH", ErrorCode::kRefused, "the server has no password: give none"},
     KnownReply{"ERR Client sent AUTH", ErrorCode::kRefused,
                "the server has no password: give none"},
+    KnownReply{"ERR wrong number of arguments for 'auth'", ErrorCode::kRefused,
+               "this server knows no users: give a password only"},
     KnownReply{"NOPERM", ErrorCode::kRefused,
                "allow this user the keys ~speedo:* and the commands +@read +@write +@connection "
                "+eval +info (ACL SETUSER)"},

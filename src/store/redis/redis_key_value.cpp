@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -47,7 +48,7 @@ Result<void> check_eviction(RedisSession& session, const RedisOptions& options) 
   const std::string policy(reply.element[1]->str, reply.element[1]->len);
   if (policy == "noeviction") return {};
   return Error{ErrorCode::kConfig,
-               "Redis at " + to_string(options) + " has maxmemory-policy " + policy +
+               "Redis at " + to_string(options.address) + " has maxmemory-policy " + policy +
                    ", which throws weights away when memory is short: CONFIG SET "
                    "maxmemory-policy noeviction"};
 }
@@ -61,7 +62,8 @@ std::string escape_pattern(std::string_view text) {
   return pattern;
 }
 
-Result<void> erase_matching(RedisSession& session, const std::string& pattern) {
+Result<std::vector<std::string>> keys_matching(RedisSession& session, const std::string& pattern) {
+  std::vector<std::string> keys;
   std::string cursor = "0";
   do {
     SPEEDO_ASSIGN(const RedisSession::Reply reply,
@@ -71,14 +73,12 @@ Result<void> erase_matching(RedisSession& session, const std::string& pattern) {
                           reply->element[1]->type == REDIS_REPLY_ARRAY;
     if (!expected) return Error{ErrorCode::kInternal, "Redis answered SCAN in an unknown form"};
     cursor.assign(reply->element[0]->str, reply->element[0]->len);
-    std::vector<std::string> unlink = {"UNLINK"};
     for (std::size_t i = 0; i < reply->element[1]->elements; ++i) {
       const redisReply& key = *reply->element[1]->element[i];
-      unlink.emplace_back(key.str, key.len);
+      keys.emplace_back(key.str, key.len);
     }
-    if (unlink.size() > 1) SPEEDO_TRY(session.command(unlink));
   } while (cursor != "0");
-  return {};
+  return keys;
 }
 
 }  // namespace
@@ -94,7 +94,7 @@ RedisKeyValue::RedisKeyValue(const RedisOptions& options, std::unique_ptr<RedisS
 Result<std::shared_ptr<RedisKeyValue>> RedisKeyValue::open(const RedisOptions& options) {
   std::unique_ptr<RedisSession> session;
   SPEEDO_TRY(with_retries(options, [&]() -> Result<void> {
-    SPEEDO_ASSIGN(session, RedisSession::connect(options, 0));
+    SPEEDO_ASSIGN(session, RedisSession::connect(options, std::nullopt));
     return check_eviction(*session, options);
   }));
   return std::shared_ptr<RedisKeyValue>(new RedisKeyValue(options, std::move(session)));
@@ -107,11 +107,19 @@ void RedisKeyValue::submit(KvPtr operation) {
   (*least)->submit(std::move(operation));
 }
 
-Result<void> RedisKeyValue::erase_all(std::string_view prefix) {
-  return with_retries(options_, [&]() -> Result<void> {
-    SPEEDO_ASSIGN(const std::unique_ptr<RedisSession> session, RedisSession::connect(options_, 0));
-    return erase_matching(*session, escape_pattern(prefix) + "*");
-  });
+Result<std::vector<std::string>> RedisKeyValue::list(std::string_view prefix) {
+  std::vector<std::string> keys;
+  SPEEDO_TRY(with_retries(options_, [&]() -> Result<void> {
+    SPEEDO_ASSIGN(const std::unique_ptr<RedisSession> session,
+                  RedisSession::connect(options_, std::nullopt));
+    SPEEDO_ASSIGN(keys, keys_matching(*session, escape_pattern(prefix) + "*"));
+    return {};
+  }));
+  return keys;
+}
+
+void RedisKeyValue::stop_waiting() {
+  for (const auto& connection : connections_) connection->stop_waiting();
 }
 
 Result<std::shared_ptr<ParameterStore>> open_redis_store(const RedisOptions& options,

@@ -2,6 +2,8 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "store/key_value.hpp"
@@ -18,7 +20,8 @@ class RedisKeyValue : public KeyValue {
   // The connection with the least to do takes it.
   void submit(KvPtr operation) override;
   // Goes through the keys with SCAN, which does not hold up the server.
-  Result<void> erase_all(std::string_view prefix) override;
+  Result<std::vector<std::string>> list(std::string_view prefix) override;
+  void stop_waiting() override;
 
  private:
   RedisKeyValue(const RedisOptions& options, std::unique_ptr<RedisSession> session);

@@ -6,12 +6,11 @@
 #include <string_view>
 
 #include "store/mastership.hpp"
+#include "store/redis/line_end.hpp"
 #include "store/redis/master_scripts.hpp"
 
 namespace speedo {
 namespace {
-
-constexpr std::string_view kLineEnd = "\r\n";
 
 void append_count(std::string& text, char mark, std::size_t count) {
   text += mark;

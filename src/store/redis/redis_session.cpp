@@ -6,9 +6,11 @@
 
 #include <cerrno>
 #include <cstring>
+#include <random>
 
 #include <speedo/base/digest.hpp>
 
+#include "store/redis/redis_auth.hpp"
 #include "store/redis/redis_error.hpp"
 
 namespace speedo {
@@ -48,12 +50,23 @@ std::string value_of(std::string_view info, std::string_view name) {
   return std::string(info.substr(first, info.find_first_of("\r\n", first) - first));
 }
 
+std::string draw_name() {
+  std::random_device device;
+  return "speedo-" + std::to_string(device()) + "-" + std::to_string(device());
+}
+
+// What a server does not know or does not allow is done without.
+Result<void> unless_transient(const Error& error) {
+  if (is_transient(error.code)) return error;
+  return {};
+}
+
 }  // namespace
 
 void RedisSession::FreeReply::operator()(redisReply* reply) const { freeReplyObject(reply); }
 
 RedisSession::RedisSession(redisContext* context, const RedisOptions& options)
-    : context_(context), options_(options), where_(to_string(options)) {}
+    : context_(context), options_(options), where_(to_string(options.address)) {}
 
 RedisSession::~RedisSession() {
   if (context_ != nullptr) redisFree(context_);
@@ -61,33 +74,29 @@ RedisSession::~RedisSession() {
 
 int RedisSession::socket() const { return context_->fd; }
 
-Result<std::unique_ptr<RedisSession>> RedisSession::connect(const RedisOptions& options,
-                                                            std::int64_t stale_client) {
+Result<std::unique_ptr<RedisSession>> RedisSession::connect(
+    const RedisOptions& options, const std::optional<RedisClient>& stale) {
   const SigpipeBlocked blocked;
   const timeval timeout = to_timeval(options.connect_timeout);
-  redisContext* context = options.unix_path.empty()
-                              ? redisConnectWithTimeout(options.host.c_str(), options.port, timeout)
-                              : redisConnectUnixWithTimeout(options.unix_path.c_str(), timeout);
+  const RedisAddress& at = options.address;
+  redisContext* context = at.unix_path.empty()
+                              ? redisConnectWithTimeout(at.host.c_str(), at.port, timeout)
+                              : redisConnectUnixWithTimeout(at.unix_path.c_str(), timeout);
   std::unique_ptr<RedisSession> session(new RedisSession(context, options));
-  SPEEDO_TRY(session->open(stale_client));
+  SPEEDO_TRY(session->open(stale));
   return session;
 }
 
-Result<void> RedisSession::open(std::int64_t stale_client) {
+Result<void> RedisSession::open(const std::optional<RedisClient>& stale) {
   if (context_ == nullptr || context_->err != 0) return connection_error();
   redisSetTimeout(context_, to_timeval(options_.connect_timeout));
-  if (options_.unix_path.empty()) redisEnableKeepAlive(context_);
-  if (!options_.password.empty()) {
-    std::vector<std::string> auth = {"AUTH", options_.password};
-    if (!options_.user.empty()) auth.insert(auth.begin() + 1, options_.user);
-    SPEEDO_TRY(command(auth));
-  }
-  if (options_.db != 0) SPEEDO_TRY(command({"SELECT", std::to_string(options_.db)}));
+  const RedisAddress& at = options_.address;
+  if (at.unix_path.empty()) redisEnableKeepAlive(context_);
+  SPEEDO_TRY(authenticate(context_->fd, options_.credentials, where_));
+  if (at.db != 0) SPEEDO_TRY(command({"SELECT", std::to_string(at.db)}));
   SPEEDO_TRY(identify_server());
-  if (stale_client != 0) {
-    auto killed = command({"CLIENT", "KILL", "ID", std::to_string(stale_client)});
-    if (!killed && is_transient(killed.error().code)) return killed.error();
-  }
+  SPEEDO_TRY(identify_client());
+  if (stale) SPEEDO_TRY(close_on_server(*stale));
   redisSetTimeout(context_, to_timeval(options_.command_timeout));
   return {};
 }
@@ -102,12 +111,31 @@ Result<void> RedisSession::identify_server() {
   } else if (is_transient(info.error().code)) {
     return info.error();
   }
-  if (auto id = command({"CLIENT", "ID"})) {
-    client_ = (*id)->integer;
-  } else if (is_transient(id.error().code)) {
-    return id.error();
-  }
   return {};
+}
+
+// Servers that know no names, and users who may not give one, stay unnamed: then nobody can tell
+// whether an id is ours.
+Result<void> RedisSession::identify_client() {
+  RedisClient client{0, draw_name()};
+  const auto named = command({"CLIENT", "SETNAME", client.name});
+  if (!named) return unless_transient(named.error());
+  const auto id = command({"CLIENT", "ID"});
+  if (!id) return unless_transient(id.error());
+  client.id = (*id)->integer;
+  client_ = std::move(client);
+  return {};
+}
+
+Result<void> RedisSession::close_on_server(const RedisClient& stale) {
+  const std::string id = std::to_string(stale.id);
+  const auto listed = command({"CLIENT", "LIST", "ID", id});
+  if (!listed) return unless_transient(listed.error());
+  if ((*listed)->str == nullptr) return {};
+  const std::string_view line((*listed)->str, (*listed)->len);
+  if (line.find(" name=" + stale.name + " ") == std::string_view::npos) return {};
+  const auto killed = command({"CLIENT", "KILL", "ID", id});
+  return killed ? Result<void>() : unless_transient(killed.error());
 }
 
 Error RedisSession::connection_error() const {
@@ -123,8 +151,11 @@ Error RedisSession::connection_error() const {
   for (char& c : reason) {
     if (c == '\n' || c == '\r') c = ' ';
   }
-  return Error{ErrorCode::kUnavailable,
-               start + reason + ": start redis-server there or give another address"};
+  // hiredis has no error of its own for a name that cannot be resolved.
+  const char* remedy = context_->err == REDIS_ERR_OTHER
+                           ? ": is the host's name right? give one that this machine knows"
+                           : ": start redis-server there or give another address";
+  return Error{ErrorCode::kUnavailable, start + reason + remedy};
 }
 
 Result<RedisSession::Reply> RedisSession::command(const std::vector<std::string>& arguments) {

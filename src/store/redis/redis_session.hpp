@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,13 @@ struct redisReply;
 
 namespace speedo {
 
+// A connection as its server knows it. Ids begin anew with each life of a server; the name is
+// drawn, and so tells whether an id is still this connection's.
+struct RedisClient {
+  std::int64_t id = 0;
+  std::string name;
+};
+
 // One authenticated connection, through hiredis: connecting and small commands that are waited for.
 // After any error of a command the session is out of step: destroy it.
 // Thread safety: one thread at a time.
@@ -24,11 +32,11 @@ class RedisSession {
   };
   using Reply = std::unique_ptr<redisReply, FreeReply>;
 
-  // Connects, sends AUTH and SELECT where asked for, and learns which server it is. `stale_client`:
-  // the client id of an earlier connection of ours (0: none), which is closed on the server first,
-  // so that what it may still have under way cannot take effect later.
+  // Connects, sends AUTH and SELECT where asked for, and learns which server it is. `stale`: an
+  // earlier connection of ours. If this server still has it, it is closed there first, so that what
+  // it may have under way cannot take effect later.
   static Result<std::unique_ptr<RedisSession>> connect(const RedisOptions& options,
-                                                       std::int64_t stale_client);
+                                                       const std::optional<RedisClient>& stale);
   ~RedisSession();
   RedisSession(const RedisSession&) = delete;
   RedisSession& operator=(const RedisSession&) = delete;
@@ -38,19 +46,22 @@ class RedisSession {
 
   int socket() const;
   std::uint64_t server() const { return server_; }  // changes when the server restarts
-  std::int64_t client() const { return client_; }   // our id there; 0: not known
+  // Ourselves there; none if the server does not say.
+  const std::optional<RedisClient>& client() const { return client_; }
 
  private:
   RedisSession(redisContext* context, const RedisOptions& options);
-  Result<void> open(std::int64_t stale_client);
+  Result<void> open(const std::optional<RedisClient>& stale);
   Result<void> identify_server();
+  Result<void> identify_client();
+  Result<void> close_on_server(const RedisClient& stale);
   Error connection_error() const;
 
   redisContext* context_;
   const RedisOptions options_;
   const std::string where_;
   std::uint64_t server_ = 0;
-  std::int64_t client_ = 0;
+  std::optional<RedisClient> client_;
 };
 
 }  // namespace speedo

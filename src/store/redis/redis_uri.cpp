@@ -1,8 +1,11 @@
+#include <algorithm>
 #include <charconv>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include <speedo/store/redis_store.hpp>
+#include <speedo/store/store_address.hpp>
 
 namespace speedo {
 namespace {
@@ -10,14 +13,10 @@ namespace {
 constexpr int kPortMax = 65535;
 constexpr int kDatabaseMax = 1 << 20;
 
-// Never shows what stands before '@': it may be a password.
-Error bad_uri(const std::string& uri, const std::string& what) {
-  const std::size_t at = uri.rfind('@');
-  const std::string shown = at == std::string::npos ? uri : "..." + uri.substr(at);
-  return Error{ErrorCode::kUsage,
-               "Redis address '" + shown + "': " + what +
-                   "; use HOST, HOST:PORT, redis://[[USER]:PASSWORD@]HOST[:PORT][/DB] or "
-                   "unix:///PATH"};
+Error bad_uri(std::string_view uri, const std::string& what) {
+  return Error{ErrorCode::kUsage, "Redis address '" + redacted(uri) + "': " + what +
+                                      "; use HOST, HOST:PORT, redis://[USER@]HOST[:PORT][/DB] or "
+                                      "unix://[USER@]/PATH[?db=N]"};
 }
 
 std::optional<int> parse_number(std::string_view text, int max) {
@@ -29,127 +28,142 @@ std::optional<int> parse_number(std::string_view text, int max) {
   return value;
 }
 
-std::optional<std::string> percent_decode(std::string_view text) {
-  std::string decoded;
+// Writes the decoded text to `out`, which has room for all of `text`, and returns its length.
+Result<std::size_t> percent_decode(std::string_view text, char* out) {
+  std::size_t size = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '%') {
-      decoded += text[i];
+      out[size++] = text[i];
       continue;
     }
     int byte = 0;
-    if (i + 2 >= text.size()) return std::nullopt;
-    const auto [end, error] = std::from_chars(&text[i + 1], &text[i + 1] + 2, byte, 16);
-    if (error != std::errc() || end != &text[i + 1] + 2) return std::nullopt;
-    decoded += static_cast<char>(byte);
+    const char* const first = text.data() + i + 1;
+    const bool two = i + 2 < text.size();
+    if (!two || std::from_chars(first, first + 2, byte, 16).ptr != first + 2) {
+      return Error{ErrorCode::kUsage,
+                   "the user or password in a Redis address has a '%' without two hexadecimal "
+                   "digits (write '%' as %25)"};
+    }
+    out[size++] = static_cast<char>(byte);
     i += 2;
   }
-  return decoded;
+  return size;
 }
 
-// Takes "[[USER]:PASSWORD@]" off `rest`. Error: a bare message.
-std::optional<std::string> take_user(std::string_view& rest, RedisOptions& options) {
-  const std::size_t at = rest.rfind('@');
-  if (at == std::string_view::npos) return std::nullopt;
-  const std::string_view both = rest.substr(0, at);
-  rest = rest.substr(at + 1);
-  const std::size_t colon = both.find(':');
-  if (colon == std::string_view::npos) return "no ':' between user and password";
-  const auto user = percent_decode(both.substr(0, colon));
-  const auto password = percent_decode(both.substr(colon + 1));
-  if (!user || !password) return "a '%' without two hexadecimal digits (write '%' as %25)";
-  options.user = *user;
-  options.password = *password;
-  return std::nullopt;
-}
-
-std::optional<std::string> take_host(std::string_view text, RedisOptions& options) {
+std::optional<const char*> take_host(std::string_view text, RedisAddress& address) {
   std::string_view port;
   if (text.starts_with('[')) {
     const std::size_t close = text.find(']');
     if (close == std::string_view::npos) return "no ']' after the IPv6 address";
-    options.host = text.substr(1, close - 1);
+    address.host = text.substr(1, close - 1);
     const std::string_view rest = text.substr(close + 1);
     if (!rest.empty() && rest[0] != ':') return "something other than a port after ']'";
     port = rest.empty() ? rest : rest.substr(1);
     if (!rest.empty() && port.empty()) return "no port after ':'";
   } else {
     const std::size_t colon = text.find(':');
-    options.host = text.substr(0, colon);
+    address.host = text.substr(0, colon);
     if (colon != std::string_view::npos) {
       port = text.substr(colon + 1);
       if (port.empty()) return "no port after ':'";
     }
   }
-  if (options.host.empty()) return "no host";
-  if (options.host.find_first_of(" \t/?#@") != std::string::npos) return "not a host name";
+  if (address.host.empty()) return "no host";
+  if (address.host.find_first_of(" \t/?#@") != std::string::npos) return "not a host name";
   if (port.empty()) return std::nullopt;
   const auto number = parse_number(port, kPortMax);
-  if (!number || *number == 0) return "port '" + std::string(port) + "' is not 1 to 65535";
-  options.port = *number;
+  if (!number || *number == 0) return "the port is not a number from 1 to 65535";
+  address.port = *number;
   return std::nullopt;
 }
 
-std::optional<std::string> take_database(std::string_view text, RedisOptions& options) {
+std::optional<const char*> take_database(std::string_view text, RedisAddress& address) {
   if (text.empty()) return std::nullopt;
   const auto number = parse_number(text, kDatabaseMax);
-  if (!number) return "database '" + std::string(text) + "' is not a number";
-  options.db = *number;
+  if (!number) return "the database is not a number";
+  address.db = *number;
   return std::nullopt;
 }
 
-std::optional<std::string> parse_unix(std::string_view rest, RedisOptions& options) {
-  if (auto fault = take_user(rest, options)) return fault;
+std::optional<const char*> parse_unix(std::string_view rest, RedisAddress& address) {
   if (const std::size_t query = rest.find('?'); query != std::string_view::npos) {
     const std::string_view option = rest.substr(query + 1);
-    if (!option.starts_with("db=")) return "unknown option '" + std::string(option) + "'";
-    if (auto fault = take_database(option.substr(3), options)) return fault;
+    if (!option.starts_with("db=")) return "an unknown option behind '?'";
+    if (auto fault = take_database(option.substr(3), address)) return fault;
     rest = rest.substr(0, query);
   }
   if (!rest.starts_with('/')) return "the socket's path must begin with '/'";
-  options.unix_path = rest;
+  address.unix_path = rest;
   return std::nullopt;
 }
 
-std::optional<std::string> parse_tcp(std::string_view rest, RedisOptions& options) {
-  if (auto fault = take_user(rest, options)) return fault;
+std::optional<const char*> parse_tcp(std::string_view rest, RedisAddress& address) {
   const std::size_t slash = rest.find('/');
   if (slash != std::string_view::npos) {
-    if (auto fault = take_database(rest.substr(slash + 1), options)) return fault;
+    if (auto fault = take_database(rest.substr(slash + 1), address)) return fault;
   }
-  return take_host(rest.substr(0, slash), options);
+  return take_host(rest.substr(0, slash), address);
 }
 
 }  // namespace
 
-Result<RedisOptions> parse_redis_uri(const std::string& uri) {
-  constexpr std::string_view kUnix = "unix://";
-  constexpr std::string_view kTcp = "redis://";
-  const std::string_view text = uri;
-  if (text.starts_with("rediss://")) {
-    return Error{ErrorCode::kUnsupported,
-                 "Redis over TLS (rediss://) is not built in: run stunnel on this host with "
+Result<RedisAddress> parse_redis_address(std::string_view text) {
+  const AddressParts parts = split_address(text);
+  if (parts.scheme == "rediss://") {
+    return Error{ErrorCode::kUsage,
+                 "Redis over TLS (rediss://) is not built yet: run stunnel on this host with "
                  "'accept = 127.0.0.1:6379' and 'connect' set to the server, and give "
                  "redis://127.0.0.1:6379"};
   }
-  RedisOptions options;
-  std::optional<std::string> fault;
-  if (text.starts_with(kUnix)) {
-    fault = parse_unix(text.substr(kUnix.size()), options);
-  } else if (text.starts_with(kTcp)) {
-    fault = parse_tcp(text.substr(kTcp.size()), options);
-  } else if (text.find("://") != std::string_view::npos) {
-    fault = "unknown scheme";
+  RedisAddress address;
+  std::optional<const char*> fault;
+  if (parts.scheme == "unix://") {
+    fault = parse_unix(parts.place, address);
+  } else if (parts.scheme == "redis://") {
+    fault = parse_tcp(parts.place, address);
+  } else if (parts.scheme.empty()) {
+    fault = take_host(parts.place, address);
   } else {
-    fault = take_host(text, options);
+    fault = "unknown scheme";
   }
-  if (fault) return bad_uri(uri, *fault);
+  if (fault) return bad_uri(text, *fault);
+  return address;
+}
+
+Result<RedisCredentials> parse_redis_user_info(std::string_view user_info) {
+  if (user_info.size() > Secret::kBytesMax) {
+    return Error{ErrorCode::kUsage, "the user and password in a Redis address are longer than " +
+                                        std::to_string(Secret::kBytesMax) + " bytes"};
+  }
+  RedisCredentials credentials;
+  const std::size_t colon = std::min(user_info.find(':'), user_info.size());
+  credentials.user.resize(colon);
+  SPEEDO_ASSIGN(const std::size_t user_bytes,
+                percent_decode(user_info.substr(0, colon), credentials.user.data()));
+  credentials.user.resize(user_bytes);
+  if (colon == user_info.size()) return credentials;
+  SPEEDO_ASSIGN(credentials.password, Secret::filled_by([&](std::span<char> memory) {
+                  return percent_decode(user_info.substr(colon + 1), memory.data());
+                }));
+  return credentials;
+}
+
+Result<RedisOptions> parse_redis_uri(std::string_view uri) {
+  RedisOptions options;
+  SPEEDO_ASSIGN(options.address, parse_redis_address(uri));
+  SPEEDO_ASSIGN(options.credentials, parse_redis_user_info(split_address(uri).user_info));
   return options;
 }
 
-std::string to_string(const RedisOptions& options) {
-  if (!options.unix_path.empty()) return "unix://" + options.unix_path;
-  const bool v6 = options.host.find(':') != std::string::npos;
-  return (v6 ? "[" + options.host + "]" : options.host) + ":" + std::to_string(options.port);
+std::string to_string(const RedisAddress& address) {
+  const std::string db = std::to_string(address.db);
+  if (!address.unix_path.empty()) {
+    return "unix://" + address.unix_path + (address.db == 0 ? "" : "?db=" + db);
+  }
+  const bool v6 = address.host.find(':') != std::string::npos;
+  const std::string place =
+      (v6 ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
+  return address.db == 0 ? place : "redis://" + place + "/" + db;
 }
 
 }  // namespace speedo

@@ -7,10 +7,10 @@
 #include <speedo/base/assert.hpp>
 #include <speedo/store/layout.hpp>
 
+#include "store/redis/line_end.hpp"
+
 namespace speedo {
 namespace {
-
-constexpr std::string_view kLineEnd = "\r\n";
 
 Error not_resp(std::string_view bytes) {
   std::string shown;

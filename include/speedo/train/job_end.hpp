@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+
+#include <speedo/base/result.hpp>
+#include <speedo/store/parameter_store.hpp>
+
+namespace speedo {
+
+// The end of a job as its last master leaves it in the store: workers that were away look there,
+// and a later master learns from it that nobody waits. Masters that another one may follow leave
+// none.
+
+// Error: those of the store.
+Result<void> put_job_end(ParameterStore& store, std::uint64_t epoch);
+Result<void> erase_job_end(ParameterStore& store);
+
+// Whether the job is over that a master of `epoch` admitted a worker to: ended by that master or a
+// later one. Errors: those of the store but kNotFound and kCorrupt, which mean no.
+Result<bool> is_job_over(ParameterStore& store, std::uint64_t epoch);
+
+}  // namespace speedo

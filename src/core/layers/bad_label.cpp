@@ -1,0 +1,19 @@
+#include "core/layers/bad_label.hpp"
+
+#include <fmt/format.h>
+
+namespace speedo {
+
+std::string describe_bad_label(float label, std::int64_t index, std::int64_t classes) {
+  std::string text =
+      fmt::format("label {} at index {} is outside 0..{}: ", label, index, classes - 1);
+  // Beyond this a float does not hold every whole number, and no net has so many classes.
+  constexpr float kLabelMax = 16777216.0F;
+  if (label >= static_cast<float>(classes) && label <= kLabelMax) {
+    text += fmt::format("set num_output of the layer that makes the scores to {} at least, or ",
+                        static_cast<std::int64_t>(label) + 1);
+  }
+  return text + "correct the labels (those to be passed over: ignore_label)";
+}
+
+}  // namespace speedo

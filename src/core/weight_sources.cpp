@@ -1,0 +1,69 @@
+#include "core/weight_sources.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/log.hpp"
+
+namespace speedo {
+
+namespace {
+
+// So many names of layers stand in a message.
+constexpr std::size_t kNamesShown = 8;
+
+std::string list(const std::vector<std::string>& names) {
+  const std::size_t shown = std::min(names.size(), kNamesShown);
+  const std::vector<std::string> first(names.begin(),
+                                       names.begin() + static_cast<std::ptrdiff_t>(shown));
+  std::string text = fmt::format("{}", fmt::join(first, ", "));
+  if (shown < names.size()) text += fmt::format(" and {} more", names.size() - shown);
+  return text;
+}
+
+// The layers that own parameters, which another layer may share.
+std::vector<std::string> owners(const Net& net) {
+  std::vector<std::string> names;
+  for (const Net::LayerView& view : net.layers()) {
+    const std::string& name = view.layer->name();
+    const bool owns = std::any_of(view.slots.begin(), view.slots.end(), [&](std::size_t slot) {
+      return net.layout().slots()[slot].layer == name;
+    });
+    if (owns) names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace
+
+Result<void> WeightSources::copy(const std::string& file, const caffe::NetParameter& weights,
+                                 Net& net) {
+  files_ += (files_.empty() ? "'" : ", '") + file + "'";
+  for (const caffe::LayerParameter& layer : weights.layer()) {
+    if (layer.blobs_size() > 0) layers_.insert(layer.name());
+  }
+  return net.copy_weights_from(weights);
+}
+
+Result<void> WeightSources::check(const Net& net, bool may_be_none) const {
+  const std::vector<std::string> wanted = owners(net);
+  std::vector<std::string> missing;
+  std::copy_if(wanted.begin(), wanted.end(), std::back_inserter(missing),
+               [this](const std::string& name) { return layers_.count(name) == 0; });
+  if (missing.empty()) return {};
+  if (missing.size() == wanted.size() && !may_be_none) {
+    return Error{ErrorCode::kMismatch,
+                 fmt::format("{} has weights for none of the net's layers ({}), but for {}: it is "
+                             "another net's, or the layers have other names",
+                             files_, list(missing),
+                             layers_.empty() ? std::string("none at all")
+                                             : list({layers_.begin(), layers_.end()}))};
+  }
+  SPEEDO_WARN("{} has no weights for {}: they stay as their fillers made them", files_,
+              list(missing));
+  return {};
+}
+
+}  // namespace speedo

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <speedo/data/data_source.hpp>
+
+#include "data/batch_reader.hpp"
+#include "data/transformer.hpp"
+
+namespace speedo {
+
+// The stream of a Data layer: records of a source in order, from `first_record` on, transformed.
+// Tops: images, and labels if two are asked for.
+class DatumBatchReader : public BatchReader {
+ public:
+  struct Options {
+    std::int64_t batch_size = 1;
+    bool with_labels = true;
+    std::uint64_t first_record = 0;  // of the source, at the stream's record 0
+    std::uint64_t seed = 0;          // of mirrors and crops
+  };
+  // Reads record 0, which fixes the shape. Errors: kData; kConfig if the transformation does not
+  // fit.
+  static Result<std::unique_ptr<BatchReader>> create(std::unique_ptr<DataSource> source,
+                                                     Transformer transformer,
+                                                     const Options& options);
+
+  const std::vector<Shape>& shapes() const override { return shapes_; }
+  std::uint64_t record_count() const override {
+    return static_cast<std::uint64_t>(source_->size());
+  }
+  Result<void> read(std::uint64_t batch, Tops& tops) override;
+
+ private:
+  DatumBatchReader(std::unique_ptr<DataSource> source, Transformer transformer,
+                   const Options& options);
+  Result<void> check_dims(std::uint64_t index) const;
+
+  std::unique_ptr<DataSource> source_;
+  Transformer transformer_;
+  Options options_;
+  ImageDims first_dims_, output_dims_;
+  std::vector<Shape> shapes_;
+  Record record_;
+};
+
+}  // namespace speedo

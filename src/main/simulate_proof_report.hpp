@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+#include "sim/proof_campaign.hpp"
+
+namespace speedo {
+
+// Each kind of fault with how often it was drawn, struck and had an effect, one a line.
+std::string to_table(const sim::FaultTable& faults);
+// Counts, kinds of fault and violations as one JSON object in one line. `replay`: how to see a
+// violation again, but for its seed.
+std::string to_json(const sim::CampaignResult& result, const std::string& replay);
+
+}  // namespace speedo

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <speedo/base/result.hpp>
+#include <speedo/core/solver.hpp>
+
+#include "caffe.pb.h"
+#include "main/checkpoint_writer.hpp"
+#include "main/resume.hpp"
+#include "main/snapshot_rescue.hpp"
+
+namespace speedo {
+
+// The checkpoints of training in one process, the same as a cluster's. Thread safety: one thread at
+// a time.
+class TrainCheckpoints {
+ public:
+  // `solver` with the values that training uses.
+  TrainCheckpoints(const caffe::SolverParameter& solver, RotationRules rules);
+
+  // Error: kCannotWrite.
+  Result<void> check_writable() const;
+  // What the checkpoints belong to; before the first is read or written.
+  void set_net(const Net& net);
+  // What --resume says ("auto" or a file); nothing for "auto" without a checkpoint of the last
+  // training of this prefix. Errors: those of load_checkpoint().
+  Result<std::optional<SavedCheckpoint>> find(const std::string& resume) const;
+  // Which training the checkpoints are of: that of `saved`, or without one a new training. Before
+  // the first write. Error: kCannotWrite.
+  Result<void> begin(const std::optional<SavedCheckpoint>& saved);
+
+  // One that cannot be written on the way is warned of, and training goes on. The last one is tried
+  // again until there is room or a signal asks to stop. Errors: kCannotWrite, kNotFinite.
+  Result<void> write(std::int64_t iteration, const caffe::NetParameter& model,
+                     caffe::SolverState& state);
+  // Takes note of the solver's newest test.
+  void look_at_tests(const Solver& solver);
+  // Why there is no checkpoint of this iteration, though it was time for one.
+  std::optional<Error> failure_at(std::int64_t iteration) const;
+  std::string last_model() const;  // empty: none yet
+
+ private:
+  Result<void> try_to_write(const SnapshotParts& parts);
+
+  const caffe::SolverParameter solver_;
+  const RotationRules rules_;
+  CheckpointOwner owner_;
+  std::optional<CheckpointWriter> writer_;
+  SnapshotRescue rescue_;
+  std::int64_t tested_iteration_ = -1;
+  std::int64_t failed_iteration_ = -1;
+  std::optional<Error> failure_;
+};
+
+// The seed that the newest checkpoint of this prefix began with, if it has one.
+std::optional<std::int64_t> seed_of_newest(const std::string& prefix);
+
+}  // namespace speedo

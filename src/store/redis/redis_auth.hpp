@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include <speedo/base/result.hpp>
+#include <speedo/store/redis_store.hpp>
+
+namespace speedo {
+
+// Sends AUTH on a connected socket that blocks, with time-outs, and waits for the answer; does
+// nothing without credentials. hiredis would copy the password into buffers that it frees as they
+// are: here it goes out from where it lies, and the answer, which may repeat it, is wiped.
+// `where`: the server, for errors. Errors: kRefused, kUnavailable, kTimeout, and what an answer to
+// any command can mean (redis_error).
+Result<void> authenticate(int socket, const RedisCredentials& credentials,
+                          const std::string& where);
+
+}  // namespace speedo

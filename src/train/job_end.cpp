@@ -1,0 +1,26 @@
+#include <speedo/train/job_end.hpp>
+
+#include "speedo.pb.h"
+
+namespace speedo {
+
+Result<void> put_job_end(ParameterStore& store, std::uint64_t epoch) {
+  record::JobEnd end;
+  end.set_epoch(epoch);
+  return store.put_blob(ended_key(), end.SerializeAsString());
+}
+
+Result<void> erase_job_end(ParameterStore& store) { return store.erase(ended_key()); }
+
+Result<bool> is_job_over(ParameterStore& store, std::uint64_t epoch) {
+  const auto blob = store.get_blob(ended_key());
+  if (!blob) {
+    const ErrorCode code = blob.error().code;
+    if (code == ErrorCode::kNotFound || code == ErrorCode::kCorrupt) return false;
+    return blob.error();
+  }
+  record::JobEnd end;
+  return end.ParseFromString(*blob) && end.has_epoch() && end.epoch() >= epoch;
+}
+
+}  // namespace speedo

@@ -1,0 +1,66 @@
+// The store: one that is out of reach is waited for, and records that nobody will read are erased.
+
+#include <algorithm>
+
+#include "train/master_session_impl.hpp"
+
+namespace speedo {
+
+// The weights are in memory: training goes on once the store is back.
+void MasterSession::Impl::handle(const master_event::StoreLost& event) {
+  const Error& error = event.error;
+  if (error.code == ErrorCode::kSuperseded) return fail(error);
+  if (!open()) return;
+  if (!is_transient(error.code) || config_.store_timeout.count() == 0) return fail(error);
+  store_error_ = error;
+  if (store_away_since_) return;
+  store_away_since_ = store_noted_ = now_;
+  note(true, "the store is out of reach at iteration {}: {}; waiting up to {} s (--store-timeout)",
+       iteration(), error.message, config_.store_timeout.count());
+}
+
+void MasterSession::Impl::handle(const master_event::StoreBack& /*event*/) {
+  if (!store_away_since_) return;
+  note(false, "the store is back after {} s; training goes on at iteration {}",
+       seconds(now_ - *store_away_since_), iteration());
+  store_away_since_.reset();
+}
+
+void MasterSession::Impl::watch_store() {
+  if (!store_away_since_ || !open()) return;
+  const Instant away = now_ - *store_away_since_;
+  if (away >= config_.store_timeout) {
+    return fail({ErrorCode::kUnavailable,
+                 fmt::format("{}; out of reach for {} s (--store-timeout)", store_error_.message,
+                             seconds(away))});
+  }
+  if (now_ - *store_noted_ < kWaitingNoteInterval) return;
+  store_noted_ = now_;
+  note(true, "the store has been out of reach for {} s; training ends after {} s "
+       "(--store-timeout)",
+       seconds(away), config_.store_timeout.count());
+}
+
+bool MasterSession::Impl::is_wanted(WorkerId worker) const {
+  const auto takes_part = [worker](const MergeOrder& order) {
+    return std::ranges::any_of(order.reports,
+                               [worker](const Report& each) { return each.worker == worker; });
+  };
+  if (reports_.contains(worker)) return true;
+  if (in_flight_ && takes_part(in_flight_->order)) return true;
+  return std::ranges::any_of(queue_, [&](const auto& each) {
+    const auto* merge = std::get_if<MergeOrder>(&each);
+    return merge != nullptr && takes_part(*merge);
+  });
+}
+
+void MasterSession::Impl::erase_records_of_gone() {
+  if (phase_ == Phase::kFinished) return;  // superseded: they are another master's to erase
+  std::erase_if(gone_, [this](WorkerId worker) {
+    if (is_wanted(worker)) return false;
+    out_.emplace_back(master_command::EraseWorker{worker});
+    return true;
+  });
+}
+
+}  // namespace speedo

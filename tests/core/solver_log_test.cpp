@@ -1,0 +1,59 @@
+#include "core/solver_log.hpp"
+
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "support/catch.hpp"
+
+namespace speedo {
+namespace {
+
+std::vector<TestScores::Score> output(const std::string& name, int count) {
+  return std::vector<TestScores::Score>(static_cast<std::size_t>(count), {name, 1.0F, 0.0F});
+}
+
+// What is shown, as "name index" or "name -count".
+std::vector<std::string> shown(const std::vector<TestScores::Score>& scores) {
+  std::vector<std::string> lines;
+  for_each_shown(scores, {[&](int index, const TestScores::Score& score) {
+                            lines.push_back(fmt::format("{} {}", score.name, index));
+                          },
+                          [&](const std::string& name, int count) {
+                            lines.push_back(fmt::format("{} -{}", name, count));
+                          }});
+  return lines;
+}
+
+TEST_CASE("an output with many elements shows the first, and how many follow", "[solver]") {
+  std::vector<TestScores::Score> scores = output("accuracy", 1);
+  for (const auto& score : output("prob", 640)) scores.push_back(score);
+  for (const auto& score : output("loss", 1)) scores.push_back(score);
+  const std::vector<std::string> lines = shown(scores);
+  REQUIRE(lines.size() == static_cast<std::size_t>(kLinesPerOutputMax) + 3);
+  CHECK(lines.front() == "accuracy 0");
+  CHECK(lines[1] == "prob 1");
+  CHECK(lines[static_cast<std::size_t>(kLinesPerOutputMax)] ==
+        fmt::format("prob {}", kLinesPerOutputMax));
+  CHECK(lines[static_cast<std::size_t>(kLinesPerOutputMax) + 1] ==
+        fmt::format("prob -{}", 640 - kLinesPerOutputMax));
+  CHECK(lines.back() == "loss 641");
+}
+
+TEST_CASE("an output with just as many elements as are shown is shown whole", "[solver]") {
+  CHECK(shown({}).empty());
+  CHECK(shown(output("a", kLinesPerOutputMax)).back() ==
+        fmt::format("a {}", kLinesPerOutputMax - 1));
+  CHECK(shown(output("a", kLinesPerOutputMax + 1)).back() == "a -1");
+}
+
+TEST_CASE("a NaN has no sign in the log", "[solver]") {
+  const float negative = std::copysign(std::numeric_limits<float>::quiet_NaN(), -1.0F);
+  CHECK(fmt::format("{:g}", unsigned_nan(negative)) == "nan");
+  CHECK(unsigned_nan(-2.5F) == -2.5F);
+  CHECK(fmt::format("{:g}", unsigned_nan(-std::numeric_limits<float>::infinity())) == "-inf");
+}
+
+}  // namespace
+}  // namespace speedo

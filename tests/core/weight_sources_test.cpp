@@ -1,0 +1,129 @@
+// What a net is told of weights that are not for it.
+
+#include "core/weight_sources.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <string>
+
+#include <speedo/base/file.hpp>
+
+#include "base/log.hpp"
+#include "net_support.hpp"
+#include "support/temp_dir.hpp"
+
+namespace speedo {
+namespace {
+
+const char* const kInputOfFour =
+    "layer { name: 'in' type: 'Input' top: 'in' input_param { shape { dim: 2 dim: 3 } } }\n";
+
+std::string product(const std::string& name, const std::string& bottom) {
+  return "layer { name: '" + name + "' type: 'InnerProduct' bottom: '" + bottom + "' top: '" +
+         name + "' inner_product_param { num_output: 4 weight_filler { type: 'xavier' } } }\n";
+}
+
+caffe::NetParameter weights_of(const std::string& text) {
+  caffe::NetParameter weights;
+  make_net(text)->to_proto(weights, false);
+  return weights;
+}
+
+// All that is logged while it lives.
+class LogCapture {
+ public:
+  LogCapture() : stderr_(::dup(STDERR_FILENO)) {
+    set_up_logging();
+    const int file = ::open((folder_ / "log").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    REQUIRE(file >= 0);
+    ::dup2(file, STDERR_FILENO);
+    ::close(file);
+  }
+  ~LogCapture() {
+    ::dup2(stderr_, STDERR_FILENO);
+    ::close(stderr_);
+  }
+  std::string text() const { return read_file(folder_ / "log").value(); }
+  bool warns() const { return text().find("has no weights for") != std::string::npos; }
+
+ private:
+  TempDir folder_;
+  int stderr_;
+};
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_CASE("Weights for every layer are taken without a word", "[weights]") {
+  const std::string text = kInputOfFour + product("a", "in") + product("b", "a");
+  const auto net = make_net(text);
+  const LogCapture log;
+  WeightSources sources;
+  REQUIRE(sources.copy("all.caffemodel", weights_of(text), *net));
+  REQUIRE(sources.check(*net, false));
+  CHECK_FALSE(log.warns());
+  CHECK_FALSE(contains(log.text(), "Ignoring"));
+}
+
+TEST_CASE("Layers that are ignored, and layers left at their fillers, are named", "[weights]") {
+  const caffe::NetParameter weights =
+      weights_of(kInputOfFour + product("a", "in") + product("fc8", "a"));
+  const auto net = make_net(kInputOfFour + product("a", "in") + product("fc8_new", "a") +
+                            product("last", "fc8_new"));
+  const LogCapture log;
+  WeightSources sources;
+  REQUIRE(sources.copy("old.caffemodel", weights, *net));
+  REQUIRE(sources.check(*net, false));
+  CHECK(contains(log.text(), "] Ignoring source layer fc8\n"));
+  CHECK(contains(log.text(), "] 'old.caffemodel' has no weights for fc8_new, last: they stay as"));
+}
+
+TEST_CASE("Several files may each give a part", "[weights]") {
+  const auto net = make_net(kInputOfFour + product("a", "in") + product("b", "a"));
+  const LogCapture log;
+  WeightSources sources;
+  REQUIRE(sources.copy("a.caffemodel", weights_of(kInputOfFour + product("a", "in")), *net));
+  caffe::NetParameter second = weights_of(kInputOfFour + product("a", "in") + product("b", "a"));
+  second.mutable_layer()->DeleteSubrange(1, 1);
+  REQUIRE(sources.copy("b.caffemodel", second, *net));
+  REQUIRE(sources.check(*net, false));
+  CHECK_FALSE(log.warns());
+}
+
+TEST_CASE("Weights of another net are an error, or a warning to who trains", "[weights]") {
+  const auto net = make_net(kInputOfFour + product("conv1", "in"));
+  const caffe::NetParameter weights = weights_of(kInputOfFour + product("ip1", "in"));
+  const LogCapture log;
+  WeightSources sources;
+  REQUIRE(sources.copy("other.caffemodel", weights, *net));
+  const auto checked = sources.check(*net, false);
+  REQUIRE_FALSE(checked);
+  CHECK(checked.error().code == ErrorCode::kMismatch);
+  CHECK(contains(checked.error().message,
+                 "'other.caffemodel' has weights for none of the net's layers (conv1), but for "
+                 "ip1"));
+  CHECK_FALSE(log.warns());
+  REQUIRE(sources.check(*net, true));
+  CHECK(contains(log.text(), "] 'other.caffemodel' has no weights for conv1"));
+}
+
+TEST_CASE("A layer that shares another's parameters needs none of its own", "[weights]") {
+  const std::string shared = "param { name: 'w' } param { name: 'b' }";
+  const auto with_names = [&](const std::string& name) {
+    std::string text = product(name, "in");
+    return text.insert(text.rfind('}'), shared);
+  };
+  const auto net = make_net(kInputOfFour + with_names("a") + with_names("b"));
+  const LogCapture log;
+  WeightSources sources;
+  REQUIRE(sources.copy("a.caffemodel", weights_of(kInputOfFour + with_names("a")), *net));
+  REQUIRE(sources.check(*net, false));
+  CHECK_FALSE(log.warns());
+  // A net without parameters wants nothing.
+  REQUIRE(WeightSources().check(*make_net(kInputOfFour), false));
+}
+
+}  // namespace
+}  // namespace speedo

@@ -1,0 +1,114 @@
+// A redis-server that is away for long, or frozen, while a job trains or ends.
+#include <signal.h>
+
+#include <cstdlib>
+#include <optional>
+#include <thread>
+
+#include "support/catch.hpp"
+#include "support/free_port.hpp"
+
+#include "cluster.hpp"
+
+namespace speedo {
+namespace {
+
+using test::Cluster;
+using test::Process;
+using std::chrono::seconds;
+
+void sleep_for(seconds time) { std::this_thread::sleep_for(time); }
+
+// The record of a checkpoint, if there is one.
+std::optional<std::string> checkpoint_of(const Cluster& cluster) {
+  for (const auto& entry : std::filesystem::directory_iterator(cluster.file("."))) {
+    if (entry.path().extension() == ".speedo") return entry.path().string();
+  }
+  return std::nullopt;
+}
+
+// Longer than all attempts at one operation; minutes with SPEEDO_LONG.
+seconds long_absence() { return seconds{std::getenv("SPEEDO_LONG") != nullptr ? 180 : 20}; }
+
+}  // namespace
+
+TEST_CASE("training goes on after Redis was away for long, with nothing lost") {
+  for (const bool sync : {false, true}) {
+    const std::uint64_t iterations = sync ? 1500 : 6000;
+    CAPTURE(sync);
+    Cluster cluster(iterations, {.append_only = true});
+    std::vector<std::string> flags{"--workers", "2"};
+    if (sync) flags.emplace_back("--sync");
+    Process& master = cluster.start_master(flags);
+    cluster.start_worker(cluster.address(), {"--workers", "2"});
+    REQUIRE(cluster.counts_beyond(iterations / 10));
+    cluster.redis().kill();
+    sleep_for(long_absence());
+    CHECK(master.running());
+    CHECK(master.errors().find("--store-timeout") != std::string::npos);
+    cluster.redis().start();
+    test::require_ending(cluster, master, {iterations, 2, 0});
+    CHECK(cluster.worker_keys() == 0);
+  }
+}
+
+TEST_CASE("Redis away for longer than --store-timeout: 69, and a checkpoint that resumes") {
+  Cluster cluster(100000);
+  Process& master = cluster.start_master({"--workers", "1", "--store-timeout", "2"});
+  Process& worker = cluster.start_worker(cluster.address());
+  REQUIRE(cluster.counts_beyond(100));
+  cluster.redis().kill();
+  const auto code = master.wait(seconds{60});
+  INFO(master.errors());
+  REQUIRE(code == 69);
+  worker.signal(SIGKILL);
+  const auto record = checkpoint_of(cluster);
+  REQUIRE(record);
+  const std::string& name = *record;
+  const std::uint64_t iteration = std::stoull(name.substr(name.rfind('_') + 1));
+  CHECK(iteration >= 100);
+
+  cluster.redis().start();
+  const std::string end_iteration = std::to_string(iteration + 10);
+  Process& second = cluster.start_master(
+      {"--workers", "1", "--resume=" + name, "--max-iter", end_iteration});
+  cluster.start_worker(cluster.address());
+  test::require_ending(cluster, second, {iteration + 10, 1, iteration});
+}
+
+TEST_CASE("SIGTERM with a frozen Redis: ends within the grace period, with its snapshot") {
+  for (const bool sync : {false, true}) {
+    CAPTURE(sync);
+    Cluster cluster(1000000);
+    std::vector<std::string> flags{"--workers", "2", "--grace-period", "25"};
+    if (sync) flags.emplace_back("--sync");
+    Process& master = cluster.start_master(flags);
+    Process& workers = cluster.start_worker(cluster.address(), {"--workers", "2"});
+    REQUIRE(cluster.counts_beyond(100));
+    cluster.redis().pause();
+    sleep_for(seconds{1});
+    master.signal(SIGTERM);
+    workers.signal(SIGTERM);
+    const auto code = master.wait(seconds{25});
+    INFO(master.errors());
+    REQUIRE(code == 0);
+    REQUIRE(checkpoint_of(cluster));
+    CHECK(workers.wait(seconds{25}) == 0);
+    cluster.redis().resume();
+  }
+}
+
+TEST_CASE("what hangs before training has begun does not outlast the grace period") {
+  Cluster cluster(1000);
+  cluster.redis().pause();
+  Process& master = cluster.start_master({"--workers", "1", "--grace-period", "1"});
+  sleep_for(seconds{1});
+  master.signal(SIGTERM);
+  const auto code = master.wait(seconds{20});
+  cluster.redis().resume();
+  INFO(master.errors());
+  CHECK(code == 75);
+  CHECK(master.errors().find("--grace-period") != std::string::npos);
+}
+
+}  // namespace speedo

@@ -1,0 +1,199 @@
+// A job trained to its end, trained again over the same files, whose master dies: --resume=auto
+// goes on with the training that died, not with the one before.
+#include <signal.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+
+#include "support/catch.hpp"
+#include "support/free_port.hpp"
+
+#include <speedo/base/random.hpp>
+#include <speedo/train/master_session.hpp>
+
+#include "cluster.hpp"
+
+namespace speedo {
+namespace {
+
+using test::Arguments;
+using test::Cluster;
+using test::Process;
+
+constexpr std::uint64_t kInterval = 50;  // of checkpoint files
+
+struct RepeatedJob {
+  const char* name;
+  std::uint64_t iterations;
+  Arguments flags;
+};
+const RepeatedJob kRepeatedJobs[] = {
+    {"async", 3000, {}},
+    {"sync", 1200, {"--sync"}},
+    {"easgd", 3000, {"--strategy", "easgd", "--moving-rate", "0.25", "--train", "2"}},
+};
+// What happens between the master's death and its successor.
+enum class Between { kNothing, kStoreEmptied, kOtherJobs };
+
+// The iteration of the weights in the store.
+std::uint64_t stored_iteration(Cluster& cluster) {
+  const auto weights = cluster.store()->read(weights_key());
+  if (!weights) return 0;
+  const auto origin = MasterSession::origin_of((*weights)->info().state);
+  REQUIRE(origin);
+  return origin->iteration;
+}
+
+bool gets_beyond(Cluster& cluster, std::uint64_t iteration) {
+  for (int i = 0; i < 6000; ++i) {
+    if (stored_iteration(cluster) > iteration) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds{10});
+  }
+  return false;
+}
+
+void require_success(Process& process) {
+  const auto code = process.wait(std::chrono::seconds{120});
+  INFO(process.errors());
+  REQUIRE(code == 0);
+}
+
+void train_to_the_end(Cluster& cluster, const Arguments& flags) {
+  Process& master = cluster.start_master(flags);
+  Process& worker = cluster.start_worker(cluster.address(), {"--workers", "2"});
+  require_success(master);
+  require_success(worker);
+}
+
+// Another job's master and worker, at work in the same Redis.
+void start_another_job(Cluster& cluster, const std::string& name) {
+  cluster.start_master(
+      {"--key-name", name, "--workers", "1", "--max-iter", "1000000", "--snapshot-interval", "0"});
+  cluster.start_worker(cluster.address());
+}
+
+void try_job(const RepeatedJob& job, Between between, Random& random) {
+  Cluster cluster(job.iterations);
+  const std::string port = std::to_string(test::free_port());
+  const Arguments flags =
+      test::joined(job.flags, Arguments{"--workers", "2", "--port", port, "--snapshot-interval",
+                                        std::to_string(kInterval)});
+  train_to_the_end(cluster, flags);
+  if (between == Between::kOtherJobs) {
+    start_another_job(cluster, "one");
+    start_another_job(cluster, "two");
+  }
+  Process& second = cluster.start_master(flags);
+  Process& workers = cluster.start_worker(cluster.address(), {"--workers", "2"});
+  REQUIRE(second.says("training starts"));
+  REQUIRE(gets_beyond(cluster, kInterval + random.below(job.iterations / 2)));
+  const std::uint64_t before = stored_iteration(cluster);
+  second.signal(SIGKILL);
+  REQUIRE(second.wait() == 128 + SIGKILL);
+  const std::uint64_t died_at = stored_iteration(cluster);
+  if (between == Between::kStoreEmptied) cluster.redis().restart();  // without its data
+  Process& third = cluster.start_master(test::joined(flags, Arguments{"--resume=auto"}));
+  require_success(third);
+  const std::uint64_t from = test::resumed_from(third);
+  INFO(third.errors());
+  CHECK(from <= died_at);
+  CHECK(from + (between == Between::kStoreEmptied ? 2 * kInterval : 0) >= before);
+  CHECK(Cluster::result(third)["iterations"] == job.iterations);
+  require_success(workers);
+}
+
+}  // namespace
+
+// In each round every job meets one of the three; in three rounds all.
+TEST_CASE("a training resumed after an earlier one over the same files goes on from where it was") {
+  constexpr Between kAll[] = {Between::kNothing, Between::kStoreEmptied, Between::kOtherJobs};
+  const int rounds = std::getenv("SPEEDO_LONG") != nullptr ? 3 * test::rounds(1) : 1;
+  for (int round = 0; round < rounds; ++round) {
+    for (std::size_t i = 0; i < std::size(kRepeatedJobs); ++i) {
+      const Between between = kAll[(i + static_cast<std::size_t>(round)) % std::size(kAll)];
+      CAPTURE(test::seed(), round, kRepeatedJobs[i].name, static_cast<int>(between));
+      Random random = Random::derive(test::seed(), {5, static_cast<std::uint64_t>(round)});
+      try_job(kRepeatedJobs[i], between, random);
+    }
+  }
+}
+
+TEST_CASE("with nothing left to train a resumed master still takes its workers with it") {
+  Cluster cluster(1500);
+  const std::string port = std::to_string(test::free_port());
+  const Arguments flags{"--workers", "2", "--port", port};
+  Process& first = cluster.start_master(flags);
+  Process& workers = cluster.start_worker(cluster.address(), {"--workers", "2"});
+  REQUIRE(cluster.counts_beyond(10));
+  first.signal(SIGKILL);
+  first.wait();
+  SECTION("by the store's word, though it was away from its master's address") {
+    Process& elsewhere = cluster.start_master({"--workers", "1", "--resume", "--max-iter", "5"});
+    require_success(elsewhere);
+  }
+  SECTION("by a master that comes for the end alone") {
+    const Arguments finished{"--resume=auto", "--max-iter", "5"};
+    require_success(cluster.start_master(test::joined(flags, finished)));
+  }
+  require_success(workers);
+}
+
+TEST_CASE("--resume=auto says what it found and what it chose") {
+  Cluster cluster(200);
+  const Arguments flags{"--workers", "1", "--snapshot-interval", "50"};
+  const auto resume = [&](const Arguments& extra) {
+    Process& master =
+        cluster.start_master(test::joined(flags, test::joined(extra, {"--resume=auto"})));
+    const std::string address = cluster.address();
+    Process& worker = cluster.start_worker(address);
+    require_success(master);
+    worker.signal(SIGKILL);
+    worker.wait();
+    return master.errors();
+  };
+  const auto contains = [](const std::string& text, const std::string& part) {
+    INFO(text);
+    CHECK(text.find(part) != std::string::npos);
+  };
+  Process& first = cluster.start_master(flags);
+  Process& worker = cluster.start_worker(cluster.address());
+  require_success(first);
+  require_success(worker);
+
+  SECTION("files of the same training, of the same iteration as the store") {
+    contains(resume({}), "has iteration 200 in the store and 200 in the files");
+  }
+  SECTION("files of a later iteration than the store") {
+    cluster.redis().restart();
+    const std::string text = resume({});
+    contains(text, "the store has nothing of this job; going on from the files");
+    contains(text, "snap_iter_200.speedo, iteration 200");
+  }
+  SECTION("files of another training, a new one that has none, and an empty store") {
+    Process& second = cluster.start_master(flags);
+    cluster.address();
+    second.signal(SIGKILL);
+    second.wait();
+    cluster.redis().restart();
+    const std::string text = resume({});
+    contains(text, "leaves out 4 checkpoint files, the newest of which is");
+    contains(text, "of another training than this job's");
+    CHECK(test::resumed_from_or_zero(text) == 0);
+  }
+  SECTION("files of a training that nothing here knows, and an empty store") {
+    std::filesystem::remove(cluster.file("snap.count.training"));
+    cluster.redis().restart();
+    contains(resume({}), "(no training of this job is known here)");
+  }
+  SECTION("files of another job") {
+    contains(resume({"--key-name", "stranger"}), "is of job 'count', this one is 'stranger'");
+  }
+  SECTION("a new training over them says that they are there") {
+    Process& second = cluster.start_master(flags);
+    cluster.address();
+    CHECK(second.says("lie checkpoints of other trainings, the newest"));
+  }
+}
+
+}  // namespace speedo

@@ -1,0 +1,89 @@
+// Logs as Caffe's own tools read them.
+
+#include "main/caffe_log.hpp"
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "main/command_support.hpp"
+
+namespace speedo::test {
+namespace {
+
+std::vector<double> iterations_of(const std::vector<LogRow>& rows) {
+  std::vector<double> iterations;
+  for (const LogRow& row : rows) iterations.push_back(row.iteration);
+  return iterations;
+}
+
+// Of the trainings below: displays every 10, tests every 20 iterations.
+void check_tables(const CaffeLog& log) {
+  CHECK(log.seconds.size() >= 10);
+  for (const double seconds : log.seconds) CHECK(seconds >= 0.0);
+  REQUIRE(log.train.size() >= 3);
+  for (const LogRow& row : log.train) {
+    CHECK(static_cast<int>(row.iteration) % 10 == 0);
+    CHECK(row.outputs.count("loss") == 1);
+  }
+  CHECK(log.train.back().learning_rate == Approx(0.05));
+  REQUIRE(log.test.size() >= 2);
+  CHECK(log.test.back().outputs.at("accuracy") == 1.0);
+  CHECK(log.test.back().outputs.count("loss") == 1);
+  CHECK(log.test.back().iteration == 40);
+}
+
+TEST_CASE("Caffe's tools find all tables in the log of a training and of a cluster") {
+  Workplace place;
+  const std::string solver = place.write_solver();
+  const Outcome train = place.run({"speedo", "train", "-solver", solver, "--log-format", "glog"});
+  REQUIRE(train.exit_code == 0);
+  check_tables(CaffeLogParser::parse(train.errors));
+  const Outcome run = place.run(
+      {"speedo", "run", "-solver", solver, "--workers", "2", "--sync", "--log-format=glog"});
+  INFO(run.errors);
+  REQUIRE(run.exit_code == 0);
+  check_tables(CaffeLogParser::parse(run.errors));
+}
+
+TEST_CASE("The date with the year is more than Caffe's tools read") {
+  Workplace place;
+  const Outcome train = place.run({"speedo", "train", "-solver", place.write_solver()});
+  CHECK_THROWS(CaffeLogParser::parse(train.errors));
+  const Outcome refused =
+      place.run({"speedo", "train", "-solver", place.write_solver(), "--log-format", "json"});
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.error_line().find("glog-0.6, glog") != std::string::npos);
+}
+
+TEST_CASE("The log of a training that diverges can be read, too") {
+  Workplace place;
+  const Outcome train = place.run({"speedo", "train", "-solver",
+                                   place.write_solver("max_iter: 8 test_initialization: false"),
+                                   "--lr", "1e30", "--log-format", "glog"});
+  CHECK(train.exit_code == 64);
+  CHECK(train.errors.find("-nan") == std::string::npos);
+  CHECK_NOTHROW(CaffeLogParser::parse(train.errors));
+}
+
+// Without its years, Caffe's own log is one of its time.
+TEST_CASE("The rules find in a log of Caffe what is there", "[shared]") {
+  const char* shared = std::getenv("SPEEDO_SHARED_DIR");
+  if (shared == nullptr) {
+    WARN("skipped: SPEEDO_SHARED_DIR names no folder");
+    return;
+  }
+  std::ifstream stream(std::string(shared) + "/golden/cli/train.log");
+  std::string text;
+  for (std::string line; std::getline(stream, line);) {
+    if (line.compare(1, 4, "2026") == 0) line.erase(1, 4);
+    text += line + "\n";
+  }
+  const CaffeLog log = CaffeLogParser::parse(text);
+  CHECK(iterations_of(log.train) == std::vector<double>{0, 5, 10, 15, 20, 25, 30, 35});
+  CHECK(log.test.back().outputs.at("loss") == Approx(0.0116146));
+  CHECK(log.train.back().learning_rate == Approx(0.025));
+}
+
+}  // namespace
+}  // namespace speedo::test

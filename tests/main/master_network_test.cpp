@@ -1,0 +1,79 @@
+// Where a master listens, what it announces, and that the announced worker line works.
+
+#include <fstream>
+
+#include "actors/reachable_address.hpp"
+#include "main/command_support.hpp"
+#include "support/redis_server.hpp"
+
+namespace speedo::test {
+namespace {
+
+using Words = std::vector<std::string>;
+
+struct Training {
+  std::string address;  // as announced
+  std::string log;      // the master's
+};
+
+// A job that is trained by one worker, which is given what the master announced.
+Training train(const Words& flags) {
+  Workplace place;
+  RedisServer redis;
+  Words command{"speedo-master", "--solver", place.write_solver(), "--redis", redis.tcp_uri()};
+  command.insert(command.end(), flags.begin(), flags.end());
+  Process master = place.start(command);
+  REQUIRE(master.says("Add workers with: "));
+  const std::string log = master.errors();
+  const std::string line = "speedo-worker --master ";
+  const std::size_t begin = log.find(line) + line.size();
+  Training training{log.substr(begin, log.find('\n', begin) - begin), ""};
+  const Outcome worker = place.run({"speedo-worker", "--master", training.address});
+  INFO(worker.errors);
+  CHECK(worker.exit_code == 0);
+  CHECK(Workplace::finish(master).exit_code == 0);
+  training.log = master.errors();
+  return training;
+}
+
+bool warns_of_redis(const Training& training) {
+  return training.log.find("cannot reach Redis") != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("--host alone is where the master listens") {
+  const Training training = train({"--host", "127.0.0.2"});
+  CHECK(training.address.find("speedo://127.0.0.2:") == 0);
+  CHECK_FALSE(warns_of_redis(training));
+}
+
+TEST_CASE("A master that listens everywhere announces what others reach, if Redis is not there") {
+  const std::string own = reachable_address("0.0.0.0");
+  const Training training = train({"--bind", "0.0.0.0", "--insecure"});
+  CHECK(training.address.find("speedo://" + (own.empty() ? "127.0.0.1" : own) + ":") == 0);
+  CHECK(warns_of_redis(training));
+  CHECK(train({"--bind", "0.0.0.0", "--insecure", "--host", "localhost"})
+            .address.find("speedo://localhost:") == 0);
+}
+
+TEST_CASE("--sleepAfterFinish ends by itself after its seconds") {
+  const Training training = train({"--sleepAfterFinish", "1"});
+  CHECK(training.log.find("waiting 1 s") != std::string::npos);
+}
+
+TEST_CASE("A master's result tells what memory was predicted for it") {
+  Workplace place;
+  RedisServer redis;
+  const Words command{"speedo-master", "--solver", place.write_solver("max_iter: 1"), "--redis",
+                      redis.tcp_uri(), "--json"};
+  Process master = place.start(command);
+  REQUIRE(master.says("Add workers with: "));
+  const std::string log = master.errors();
+  const std::size_t begin = log.find("speedo://");
+  place.run({"speedo-worker", "--master", log.substr(begin, log.find('\n', begin) - begin)});
+  const auto result = Workplace::finish(master).json();
+  CHECK(result["predicted_memory_bytes"].get<std::uint64_t>() > 1U << 20U);
+}
+
+}  // namespace speedo::test

@@ -1,0 +1,182 @@
+// How programs begin and end where their surroundings are not as usual.
+
+#include <csignal>
+#include <filesystem>
+
+#include "main/command_support.hpp"
+
+namespace speedo::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A line of the shell; $SPEEDO is the program.
+Outcome shell(const Workplace& place, const std::string& line) {
+  static int number = 0;
+  Process process({"/bin/sh", "-c", "SPEEDO=" + program("speedo") + "; " + line},
+                  place.folder() / ("shell" + std::to_string(number++)));
+  return Workplace::finish(process);
+}
+
+TEST_CASE("A program whose standard files are closed does its work") {
+  Workplace place;
+  const std::string solver = place.write_solver("max_iter: 5");
+  for (const char* closed : {"<&-", ">&-", "2>&-", "<&- >&- 2>&-"}) {
+    INFO(closed);
+    for (const char* command : {"train", "run"}) {
+      INFO(command);
+      const Outcome outcome = shell(
+          place, "exec $SPEEDO " + std::string(command) + " -solver " + solver + " " + closed);
+      INFO(outcome.errors);
+      CHECK(outcome.exit_code == 0);
+      CHECK(fs::remove(place.file("snap_iter_5.caffemodel")));
+    }
+  }
+}
+
+TEST_CASE("A result that cannot be written is an error") {
+  Workplace place;
+  const std::string solver = place.write_solver("max_iter: 5");
+  for (const std::string& command : {"train --json -solver " + solver, "run -solver " + solver,
+                                     "net --json -model " + place.file("net.prototxt"),
+                                     "time -iterations 1 -model " + place.file("net.prototxt"),
+                                     std::string("--help"), std::string("train --version")}) {
+    INFO(command);
+    const Outcome outcome = shell(place, "exec $SPEEDO " + command + " > /dev/full");
+    CHECK(outcome.exit_code == 73);
+    CHECK(outcome.error_line().find("could not be written to standard output") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("A limit of the address space ends a program with a line that names it") {
+  Workplace place;
+  const std::string solver = place.write_solver("max_iter: 5");
+  bool limited = false;
+  for (const int mebibytes : {100, 150, 200, 300, 400}) {
+    INFO(mebibytes);
+    const Outcome outcome =
+        shell(place, "ulimit -v " + std::to_string(mebibytes * 1024) + "; exec $SPEEDO train " +
+                         "-solver " + solver + " --threads 1");
+    INFO(outcome.errors);
+    if (outcome.exit_code == 127) continue;  // Not even its libraries fit.
+    if (outcome.exit_code == 0) continue;
+    CHECK(outcome.exit_code == 75);
+    CHECK(outcome.error_line().find("ulimit -v") != std::string::npos);
+    limited = true;
+  }
+  CHECK(limited);
+}
+
+TEST_CASE("SIGHUP writes a snapshot and training goes on, with one process or many") {
+  Workplace place;
+  const std::string solver = place.write_solver("max_iter: 100000000");
+  for (const char* command : {"train", "run"}) {
+    INFO(command);
+    Process process = place.start({"speedo", command, "-solver", solver});
+    REQUIRE(process.says("Iteration 10 ("));
+    process.signal(SIGHUP);
+    REQUIRE(process.says("Snapshotting solver state"));
+    CHECK(process.running());
+    process.signal(SIGINT);
+    CHECK(Workplace::finish(process).exit_code == 0);
+  }
+}
+
+TEST_CASE("What SIGHUP and SIGINT do can be chosen") {
+  Workplace place;
+  const std::string solver = place.write_solver("max_iter: 100000000");
+  Process process = place.start({"speedo", "run", "-solver", solver, "--sigint-effect", "snapshot",
+                                 "--sighup-effect", "stop"});
+  REQUIRE(process.says("Iteration 10 ("));
+  process.signal(SIGINT);
+  REQUIRE(process.says("Snapshotting solver state"));
+  CHECK(process.running());
+  process.signal(SIGHUP);
+  const Outcome outcome = Workplace::finish(process);
+  CHECK(outcome.exit_code == 0);
+  CHECK(outcome.errors.find("stopped: ") != std::string::npos);
+}
+
+TEST_CASE("Ctrl-C in a cluster is named as what it is") {
+  Workplace place;
+  Process process =
+      place.start({"speedo", "run", "-solver", place.write_solver("max_iter: 100000000")});
+  REQUIRE(process.says("Iteration 10 ("));
+  process.signal(SIGINT);
+  const Outcome outcome = Workplace::finish(process);
+  CHECK(outcome.exit_code == 0);
+  CHECK(outcome.errors.find("stopped: SIGINT received") != std::string::npos);
+}
+
+// The folder goes while training runs, as a disk that is full or away.
+TEST_CASE("A snapshot folder that is lost costs no weights: they are elsewhere, and that is said") {
+  Workplace place;
+  const TempDir scratch;
+  ::setenv("TMPDIR", scratch.path().c_str(), 1);
+  for (const char* command : {"train", "run"}) {
+    INFO(command);
+    const std::string folder = place.file("snaps");
+    fs::create_directory(folder);
+    place.write_net();
+    const std::string solver = place.write(
+        "lost.prototxt", "net: \"" + place.file("net.prototxt") +
+                             "\" base_lr: 0.05 lr_policy: \"fixed\" display: 10 random_seed: 3 "
+                             "max_iter: 100000000 snapshot_prefix: \"" +
+                             folder + "/net\"");
+    Process process = place.start({"speedo", command, "-solver", solver});
+    REQUIRE(process.says("Iteration 10 ("));
+    fs::remove_all(folder);
+    process.signal(SIGHUP);
+    REQUIRE(process.says("speedo-rescue-"));
+    CHECK(process.running());
+    process.signal(SIGTERM);
+    const Outcome outcome = Workplace::finish(process);
+    INFO(outcome.errors);
+    CHECK(outcome.exit_code == 73);
+    const std::string line = outcome.errors;
+    const std::size_t begin = line.rfind("it is in '");
+    REQUIRE(begin != std::string::npos);
+    const std::size_t path = begin + std::string("it is in '").size();
+    const fs::path rescue = line.substr(path, line.find('\'', path) - path);
+    int files = 0;
+    for (const auto& entry : fs::directory_iterator(rescue)) files += entry.is_regular_file();
+    CHECK(files >= 3);
+    fs::remove_all(rescue);
+  }
+  ::unsetenv("TMPDIR");
+}
+
+TEST_CASE("A last snapshot waits for room, and is written when there is some") {
+  Workplace place;
+  const TempDir scratch;
+  ::setenv("TMPDIR", scratch.path().c_str(), 1);
+  for (const auto& [command, last] :
+       {std::pair("train", std::string("40000")), std::pair("run", std::string("5000"))}) {
+    INFO(command);
+    const std::string folder = place.file("snaps");
+    fs::create_directory(folder);
+    place.write_net();
+    const std::string solver = place.write(
+        "late.prototxt", "net: \"" + place.file("net.prototxt") +
+                             "\" base_lr: 0.05 lr_policy: \"fixed\" display: 10 random_seed: 3 "
+                             "snapshot_prefix: \"" +
+                             folder + "/net\" max_iter: " + last);
+    Process process = place.start({"speedo", command, "-solver", solver});
+    REQUIRE(process.says("Iteration 10 ("));
+    fs::remove_all(folder);
+    REQUIRE(process.says("trying again in 30 s"));
+    CHECK(process.running());
+    fs::create_directory(folder);
+    process.signal(SIGTERM);  // tries once more
+    const Outcome outcome = Workplace::finish(process);
+    INFO(outcome.errors);
+    CHECK(outcome.exit_code == 0);
+    CHECK(fs::exists(folder + "/net_iter_" + last + ".caffemodel"));
+    fs::remove_all(folder);
+  }
+  ::unsetenv("TMPDIR");
+}
+
+}  // namespace
+}  // namespace speedo::test

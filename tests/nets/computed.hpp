@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <speedo/base/result.hpp>
+
+namespace caffe {
+class NetParameter;
+}
+
+namespace speedo {
+class Backend;
+}
+
+namespace speedo::nets {
+
+// What a net computes in two passes forward and backward, on the host and in plain order, by name:
+// "loss", "values of X", "gradient of X", "gradient of parameter L/0", "statistic L/0".
+using Arrays = std::map<std::string, std::vector<float>>;
+
+// What inputs, labels and parameters are drawn from, the same for every backend.
+struct Data {
+  std::uint64_t seed = 0;
+  // Not 0: every value is moved by up to a millionth, and the reference rounds probabilities its
+  // own way, differently for each number.
+  int jitter = 0;
+};
+
+// What a net is built for.
+enum class Purpose {
+  kLook,   // with keep_blobs: every blob that the prototxt names can be looked at
+  kTrain,  // without: outputs, and inputs with their gradients
+  kTest,   // without a backward pass: outputs and inputs
+};
+
+// Errors are the net's.
+Result<Arrays> compute(const caffe::NetParameter& net, Backend& backend, Purpose purpose,
+                       const Data& data);
+
+// Of every blob, by the reference backend's loops, without anything that a net does to be
+// faster: no layer works in place, none does another's work.
+Result<Arrays> compute_reference(const caffe::NetParameter& net, const Data& data);
+
+}  // namespace speedo::nets

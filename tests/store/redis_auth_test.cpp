@@ -1,0 +1,70 @@
+// Passwords and users, with real servers.
+
+#include "store/store_under_test.hpp"
+
+namespace speedo::test {
+namespace {
+
+Result<std::shared_ptr<ParameterStore>> try_open(const std::string& uri) {
+  return open_redis_store(quick_options(uri), "test");
+}
+
+}  // namespace
+
+TEST_CASE("passwords and users of Redis", "[redis]") {
+  RedisServer server(
+      {"right", false, "user worker on >two ~speedo:* +@all\nuser free on nopass ~speedo:* +@all"});
+  const std::string place = "127.0.0.1:" + std::to_string(server.port());
+  for (const char* user_info : {":right@", "default:right@", "worker:two@", "free@", "free:any@"}) {
+    CAPTURE(user_info);
+    require(try_open("redis://" + std::string(user_info) + place));
+  }
+  for (const char* user_info : {"", ":wrong@", "worker:wrong@", "worker@", "nobody:wrong@"}) {
+    CAPTURE(user_info);
+    const auto store = try_open("redis://" + std::string(user_info) + place);
+    REQUIRE(code_of(store) == ErrorCode::kRefused);
+    REQUIRE_THAT(store.error().message, Catch::Contains("--redis-password-file") &&
+                                            Catch::Contains(place) && !Catch::Contains("wrong"));
+  }
+}
+
+TEST_CASE("a password of any bytes", "[redis]") {
+  const std::string password = "sp ace\\t\xC3\xA4@:/%&'";
+  RedisServer server({"", false, "requirepass \"sp ace\\\\t\xC3\xA4@:/%&'\""});
+  RedisOptions options = quick_options("127.0.0.1:" + std::to_string(server.port()));
+  options.credentials.password = Secret(password);
+  require(open_redis_store(options, "test"));
+  options.credentials.password = Secret(password + "x");
+  REQUIRE(code_of(open_redis_store(options, "test")) == ErrorCode::kRefused);
+}
+
+TEST_CASE("a server without a password is told none", "[redis]") {
+  RedisServer server;
+  const std::string place = "127.0.0.1:" + std::to_string(server.port());
+  const auto store = try_open("redis://:hush@" + place);
+  REQUIRE(code_of(store) == ErrorCode::kRefused);
+  REQUIRE_THAT(store.error().message, Catch::Contains("no password") && !Catch::Contains("hush"));
+}
+
+// Redis repeats the arguments of a command that it does not know.
+TEST_CASE("an answer to AUTH that repeats the password is not shown", "[redis]") {
+  RedisServer server({"", false, "rename-command AUTH \"\""});
+  const std::string place = "127.0.0.1:" + std::to_string(server.port());
+  for (const std::string& password : {std::string("hush"), "hush" + std::string(200, '-')}) {
+    const auto store = try_open("redis://:" + password + "@" + place);
+    REQUIRE(code_of(store) == ErrorCode::kRefused);
+    REQUIRE_THAT(store.error().message, Catch::Contains(place) && !Catch::Contains("hush"));
+  }
+}
+
+TEST_CASE("a connection that is made again authenticates again", "[redis]") {
+  RedisServer server({"right", true, ""});
+  const auto store = open(server.tcp_uri());
+  require(store->put_blob("a", "1"));
+  server.restart();
+  const auto blob = store->get_blob("a");
+  require(blob);
+  REQUIRE(*blob == "1");
+}
+
+}  // namespace speedo::test

@@ -1,0 +1,30 @@
+// The main function of test programs that run under every choice of kernels:
+//   PROGRAM [--cpu-isa portable|avx2|avx512] [--no-onednn] [Catch2's arguments]
+// Exit code 77, skipped, where the machine lacks the instructions.
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "support/kernels.hpp"
+#include "support/run_tests.hpp"
+
+int main(int argc, char** argv) {
+  speedo::test::KernelChoice choice;
+  std::vector<char*> rest{argv[0]};
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument == "--no-onednn") {
+      choice.no_onednn = true;
+    } else if (argument == "--cpu-isa" && i + 1 < argc) {
+      choice.isa = argv[++i];
+    } else {
+      rest.push_back(argv[i]);
+    }
+  }
+  if (const auto kept = speedo::test::keep_to(choice); !kept) {
+    std::printf("skipped: %s\n", kept.error().message.c_str());
+    return speedo::test::kSkippedExitCode;
+  }
+  return speedo::test::run_tests(static_cast<int>(rest.size()), rest.data());
+}
