@@ -153,10 +153,10 @@ Result<void> check_jpeg(const jpeg_decompress_struct& decoder, std::uint64_t fil
                       saturating_product(file_bytes, kBlocksPerByteMax * kBlockBytes), file_bytes);
 }
 
-// libjpeg reports errors by a long jump into this function; all that owns memory is the caller's.
-bool run_jpeg(std::span<const std::byte> file, ImageColor color, jpeg_decompress_struct& decoder,
-              JpegErrors& errors, JpegImage& image) {
-  if (setjmp(errors.back) != 0) return false;
+// libjpeg leaves this function by a long jump where it meets an error, so nothing here may own memory
+// while it is called: all that does is the caller's.
+[[gnu::noinline]] void decompress(std::span<const std::byte> file, ImageColor color,
+                                  jpeg_decompress_struct& decoder, JpegImage& image) {
   jpeg_create_decompress(&decoder);
   jpeg_mem_src(&decoder, reinterpret_cast<const unsigned char*>(file.data()), file.size());
   jpeg_read_header(&decoder, TRUE);
@@ -164,7 +164,7 @@ bool run_jpeg(std::span<const std::byte> file, ImageColor color, jpeg_decompress
       decoder.num_components == 1 ? color != ImageColor::kColor : color == ImageColor::kGray;
   decoder.out_color_space = gray ? JCS_GRAYSCALE : JCS_EXT_BGR;
   image.checked = check_jpeg(decoder, file.size());
-  if (!image.checked) return true;
+  if (!image.checked) return;
   jpeg_start_decompress(&decoder);
   image.channels = decoder.output_components;
   image.height = decoder.output_height;
@@ -176,6 +176,14 @@ bool run_jpeg(std::span<const std::byte> file, ImageColor color, jpeg_decompress
     jpeg_read_scanlines(&decoder, &row, 1);
   }
   jpeg_finish_decompress(&decoder);
+}
+
+// Whether libjpeg met no error. Its long jump ends here, so no variable of this function, nor of one
+// inlined into it, may change behind setjmp().
+bool run_jpeg(std::span<const std::byte> file, ImageColor color, jpeg_decompress_struct& decoder,
+              JpegErrors& errors, JpegImage& image) {
+  if (setjmp(errors.back) != 0) return false;
+  decompress(file, color, decoder, image);
   return true;
 }
 
