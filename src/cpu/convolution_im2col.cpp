@@ -156,7 +156,7 @@ class Im2colKernels final : public ConvolutionKernels {
       for (std::int64_t o = 0; o < group_outputs_; ++o) {
         float* row = product + o * width(block);
         if (bias != nullptr) add_scalar(width(block), bias[g * group_outputs_ + o], row);
-        if (shape_.relu.has_value()) relu_forward(width(block), *shape_.relu, row, row);
+        if (shape_.relu) map({UnaryKind::kRelu, *shape_.relu}, width(block), row, row);
         if (block.count == 1) continue;
         for (std::int64_t i = 0; i < block.count; ++i) {
           std::copy_n(row + i * columns, columns, target + i * dst_sample_ + o * columns);

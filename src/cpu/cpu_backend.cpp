@@ -132,36 +132,15 @@ class CpuBackend final : public Backend {
     cpu::prelu_backward(pool_, shape, layout, slope, x, y_grad, x_grad, slope_grad);
   }
 
-  void sigmoid_forward(std::int64_t n, const float* x, float* y) override {
-    split(n, [&](std::int64_t at, std::int64_t count) {
-      cpu::sigmoid_forward(count, x + at, y + at);
-    });
+  void map(const UnaryOp& op, std::int64_t n, const float* x, float* y) override {
+    split(n, [&](std::int64_t at, std::int64_t count) { cpu::map(op, count, x + at, y + at); });
   }
-  void sigmoid_backward(std::int64_t n, const float* y, const float* y_grad,
-                        float* x_grad) override {
+  void map_backward(const UnaryOp& op, std::int64_t n, const float* x, const float* y,
+                    const float* y_grad, float* x_grad) override {
+    const UnaryReads reads = backward_reads(op);
     split(n, [&](std::int64_t at, std::int64_t count) {
-      cpu::sigmoid_backward(count, y + at, y_grad + at, x_grad + at);
-    });
-  }
-  void tanh_forward(std::int64_t n, const float* x, float* y) override {
-    split(n,
-          [&](std::int64_t at, std::int64_t count) { cpu::tanh_forward(count, x + at, y + at); });
-  }
-  void tanh_backward(std::int64_t n, const float* y, const float* y_grad, float* x_grad) override {
-    split(n, [&](std::int64_t at, std::int64_t count) {
-      cpu::tanh_backward(count, y + at, y_grad + at, x_grad + at);
-    });
-  }
-
-  void relu_forward(std::int64_t n, float negative_slope, const float* x, float* y) override {
-    split(n, [&](std::int64_t at, std::int64_t count) {
-      cpu::relu_forward(count, negative_slope, x + at, y + at);
-    });
-  }
-  void relu_backward(std::int64_t n, float negative_slope, const float* x, const float* y_grad,
-                     float* x_grad) override {
-    split(n, [&](std::int64_t at, std::int64_t count) {
-      cpu::relu_backward(count, negative_slope, x + at, y_grad + at, x_grad + at);
+      cpu::map_backward(op, count, reads.x ? x + at : nullptr, reads.y ? y + at : nullptr,
+                        y_grad + at, x_grad + at);
     });
   }
   void dropout_mask(std::int64_t n, float ratio, std::uint64_t seed, float* mask) override {
@@ -262,13 +241,11 @@ Result<std::unique_ptr<Backend>> make_cpu_backend(const CpuOptions& options) {
   }
   cpu::settle_cpu_isa();
   SPEEDO_TRY(cpu::load_openblas());
-  int threads =
-      options.threads > 0 ? std::min(options.threads, kCpuThreadsMax) : default_threads();
+  int threads = options.threads > 0 ? std::min(options.threads, kCpuThreadsMax) : default_threads();
   if (options.parts > 0) threads = std::min(threads, options.parts);
   const int parts = std::max(threads, options.parts);
   SPEEDO_TRY(cpu::check_room_for_openblas(threads));
-  return std::unique_ptr<Backend>(
-      std::make_unique<CpuBackend>(threads, parts, options.precision));
+  return std::unique_ptr<Backend>(std::make_unique<CpuBackend>(threads, parts, options.precision));
 }
 
 std::unique_ptr<Backend> make_cpu_backend(int threads) {

@@ -63,21 +63,6 @@ HWY_FLATTEN void fill_kernel(std::int64_t n, float value, float* y) {
   for_each_vector(d, n, [&](std::int64_t i, auto access) { access.store(v, d, y + i); });
 }
 
-HWY_FLATTEN void relu_forward_kernel(std::int64_t n, float slope, const float* x, float* y) {
-  const auto zero = hn::Zero(F32());
-  const auto factor = hn::Set(F32(), slope);
-  map(n, x, y, [&](auto v) { return hn::IfThenElse(hn::Gt(v, zero), v, hn::Mul(factor, v)); });
-}
-
-HWY_FLATTEN void relu_backward_kernel(std::int64_t n, float slope, const float* x,
-                                      const float* y_grad, float* x_grad) {
-  const auto zero = hn::Zero(F32());
-  const auto factor = hn::Set(F32(), slope);
-  map(n, x, y_grad, x_grad, [&](auto v, auto grad) {
-    return hn::IfThenElse(hn::Gt(v, zero), grad, hn::Mul(factor, grad));
-  });
-}
-
 HWY_FLATTEN void max_forward_kernel(std::int64_t n, const float* a, const float* b, bool first,
                                     float b_index, float* mask, float* y) {
   const F32 d;
@@ -191,8 +176,6 @@ HWY_EXPORT(multiply_kernel);
 HWY_EXPORT(divide_kernel);
 HWY_EXPORT(add_scalar_kernel);
 HWY_EXPORT(fill_kernel);
-HWY_EXPORT(relu_forward_kernel);
-HWY_EXPORT(relu_backward_kernel);
 HWY_EXPORT(max_forward_kernel);
 HWY_EXPORT(max_backward_kernel);
 HWY_EXPORT(dropout_mask_kernel);
@@ -217,13 +200,6 @@ void add_scalar(std::int64_t n, float value, float* y) {
   HWY_DYNAMIC_DISPATCH(add_scalar_kernel)(n, value, y);
 }
 void fill(std::int64_t n, float value, float* y) { HWY_DYNAMIC_DISPATCH(fill_kernel)(n, value, y); }
-void relu_forward(std::int64_t n, float negative_slope, const float* x, float* y) {
-  HWY_DYNAMIC_DISPATCH(relu_forward_kernel)(n, negative_slope, x, y);
-}
-void relu_backward(std::int64_t n, float negative_slope, const float* x, const float* y_grad,
-                   float* x_grad) {
-  HWY_DYNAMIC_DISPATCH(relu_backward_kernel)(n, negative_slope, x, y_grad, x_grad);
-}
 void dropout_mask(std::int64_t n, float ratio, std::uint64_t seed, float* mask) {
   HWY_DYNAMIC_DISPATCH(dropout_mask_kernel)(n, ratio, seed, mask);
 }

@@ -20,13 +20,9 @@ void fill(std::int64_t n, float value, float* y);
 
 float sum(std::int64_t n, const float* x);
 
-void relu_forward(std::int64_t n, float negative_slope, const float* x, float* y);
-void relu_backward(std::int64_t n, float negative_slope, const float* x, const float* y_grad,
-                   float* x_grad);
-void sigmoid_forward(std::int64_t n, const float* x, float* y);
-void sigmoid_backward(std::int64_t n, const float* y, const float* y_grad, float* x_grad);
-void tanh_forward(std::int64_t n, const float* x, float* y);
-void tanh_backward(std::int64_t n, const float* y, const float* y_grad, float* x_grad);
+void map(const UnaryOp& op, std::int64_t n, const float* x, float* y);
+void map_backward(const UnaryOp& op, std::int64_t n, const float* x, const float* y,
+                  const float* y_grad, float* x_grad);
 // `seed` is that of the first element of this part.
 void dropout_mask(std::int64_t n, float ratio, std::uint64_t seed, float* mask);
 void max_forward(std::int64_t n, const float* a, const float* b, bool first, float b_index,

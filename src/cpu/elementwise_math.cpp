@@ -1,4 +1,4 @@
-// Elementwise functions that take more than a few operations: powers, sigmoid, hyperbolic tangent.
+// Powers of the elements of an array.
 
 #include "cpu/elementwise.hpp"
 
@@ -67,37 +67,6 @@ HWY_FLATTEN void power_kernel(std::int64_t n, const float* x, float exponent, fl
   }
 }
 
-HWY_FLATTEN void sigmoid_forward_kernel(std::int64_t n, const float* x, float* y) {
-  map(n, x, y, [](auto d, auto v) { return sigmoid(d, v); });
-}
-
-HWY_FLATTEN void tanh_forward_kernel(std::int64_t n, const float* x, float* y) {
-  map(n, x, y, [](auto d, auto v) { return hyperbolic_tangent(d, v); });
-}
-
-// g y (1 - y)
-HWY_FLATTEN void sigmoid_backward_kernel(std::int64_t n, const float* y, const float* y_grad,
-                                         float* x_grad) {
-  const F32 d;
-  for_each_vector(d, n, [&](std::int64_t i, auto access) {
-    const auto v = access.load(d, y + i);
-    const auto g = access.load(d, y_grad + i);
-    access.store(hn::Mul(g, hn::NegMulAdd(v, v, v)), d, x_grad + i);
-  });
-}
-
-// g (1 - y^2)
-HWY_FLATTEN void tanh_backward_kernel(std::int64_t n, const float* y, const float* y_grad,
-                                      float* x_grad) {
-  const F32 d;
-  const auto one = hn::Set(d, 1.0F);
-  for_each_vector(d, n, [&](std::int64_t i, auto access) {
-    const auto v = access.load(d, y + i);
-    const auto g = access.load(d, y_grad + i);
-    access.store(hn::Mul(g, hn::NegMulAdd(v, v, one)), d, x_grad + i);
-  });
-}
-
 }  // namespace
 }  // namespace speedo::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -107,27 +76,11 @@ namespace speedo::cpu {
 namespace {
 
 HWY_EXPORT(power_kernel);
-HWY_EXPORT(sigmoid_forward_kernel);
-HWY_EXPORT(sigmoid_backward_kernel);
-HWY_EXPORT(tanh_forward_kernel);
-HWY_EXPORT(tanh_backward_kernel);
 
 }  // namespace
 
 void power(std::int64_t n, const float* x, float exponent, float* y) {
   HWY_DYNAMIC_DISPATCH(power_kernel)(n, x, exponent, y);
-}
-void sigmoid_forward(std::int64_t n, const float* x, float* y) {
-  HWY_DYNAMIC_DISPATCH(sigmoid_forward_kernel)(n, x, y);
-}
-void sigmoid_backward(std::int64_t n, const float* y, const float* y_grad, float* x_grad) {
-  HWY_DYNAMIC_DISPATCH(sigmoid_backward_kernel)(n, y, y_grad, x_grad);
-}
-void tanh_forward(std::int64_t n, const float* x, float* y) {
-  HWY_DYNAMIC_DISPATCH(tanh_forward_kernel)(n, x, y);
-}
-void tanh_backward(std::int64_t n, const float* y, const float* y_grad, float* x_grad) {
-  HWY_DYNAMIC_DISPATCH(tanh_backward_kernel)(n, y, y_grad, x_grad);
 }
 
 }  // namespace speedo::cpu

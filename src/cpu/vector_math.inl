@@ -61,6 +61,18 @@ HWY_INLINE V exponential(D d, V x) {
   return hn::IfThenElse(hn::Eq(x, x), p, x);
 }
 
+// The natural logarithm to a few units in the last place, with std::log's zeros, infinities and NaN.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V logarithm(D d, V x) {
+  const V zero = hn::Zero(d);
+  const V infinity = hn::Set(d, std::numeric_limits<float>::infinity());
+  V y = hn::Log(d, x);
+  y = hn::IfThenElse(hn::Eq(x, infinity), infinity, y);
+  y = hn::IfThenElse(hn::Eq(x, zero), hn::Neg(infinity), y);
+  y = hn::IfThenElse(hn::Lt(x, zero), hn::Set(d, std::nanf("")), y);
+  return hn::IfThenElse(hn::Eq(x, x), y, x);
+}
+
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V sigmoid(D d, V x) {
   return one_over(hn::Add(hn::Set(d, 1.0F), exponential(d, hn::Neg(x))));

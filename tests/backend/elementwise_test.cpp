@@ -74,47 +74,6 @@ TEST_CASE("elementwise operations agree with the reference") {
       });
     }
   }
-  SECTION("sigmoid and hyperbolic tangent") {
-    for (const float range : {1e-3F, 2.0F, 100.0F}) {
-      const auto x = test_values(n, -range, range, 4);
-      require_conforming_vectors(1e-6, [&](Device& device) {
-        const float* source = device.put(x);
-        float* y = device.blank(n);
-        float* z = device.put(x);
-        device.backend().tanh_forward(n, source, y);
-        device.backend().tanh_forward(n, z, z);
-        return join(device.get(y, n), device.get(z, n));
-      });
-      require_conforming_vectors(1e-6, [&](Device& device) {
-        float* y = device.blank(n);
-        float* grad = device.put(b);
-        device.backend().sigmoid_forward(n, device.put(x), y);
-        device.backend().sigmoid_backward(n, y, grad, grad);
-        return join(device.get(y, n), device.get(grad, n));
-      });
-      require_conforming_vectors(2e-6, [&](Device& device) {
-        float* y = device.blank(n);
-        float* grad = device.put(b);
-        device.backend().tanh_forward(n, device.put(x), y);
-        device.backend().tanh_backward(n, y, grad, grad);
-        return device.get(grad, n);
-      });
-    }
-  }
-  SECTION("relu") {
-    for (const float slope : {0.0F, 0.1F}) {
-      require_conforming_vectors(0.0, [&](Device& device) {
-        float* y = device.put(a);  // in place, as nets use it
-        device.backend().relu_forward(n, slope, y, y);
-        float* grad = device.put(b);
-        device.backend().relu_backward(n, slope, y, grad, grad);
-        auto result = device.get(y, n);
-        const auto gradient = device.get(grad, n);
-        result.insert(result.end(), gradient.begin(), gradient.end());
-        return result;
-      });
-    }
-  }
   SECTION("dropout") {
     for (const float ratio : {0.0F, 0.4F, 0.999F}) {
       require_conforming_vectors(0.0, [&](Device& device) {

@@ -31,10 +31,11 @@ void LayerBench::relu(const std::string& name, std::int64_t count) {
   if (!wanted(name)) return;
   float* x = array(count);
   float* y = array(count);
+  const UnaryOp relu{UnaryKind::kRelu};
   const auto floats = static_cast<double>(count);
-  bytes(name, "", "forward", 2 * floats, "", [&] { backend_->relu_forward(count, 0.0F, x, x); });
+  bytes(name, "", "forward", 2 * floats, "", [&] { backend_->map(relu, count, x, x); });
   bytes(name, "", "backward", 3 * floats, "",
-        [&] { backend_->relu_backward(count, 0.0F, x, y, y); });
+        [&] { backend_->map_backward(relu, count, nullptr, x, y, y); });
   free_arrays();
 }
 
@@ -84,9 +85,8 @@ void LayerBench::softmax_loss(const std::string& name, std::int64_t batch, std::
   std::fill(labels, labels + batch, 3.0F);
   const double floats = product({batch, classes});
   bytes(name, "", "forward", 2 * floats, "", [&] { backend_->softmax_forward(shape, x, y); });
-  bytes(name, "", "backward", 2 * floats, "", [&] {
-    backend_->softmax_loss_backward(shape, y, labels, false, 0, 1.0F, x);
-  });
+  bytes(name, "", "backward", 2 * floats, "",
+        [&] { backend_->softmax_loss_backward(shape, y, labels, false, 0, 1.0F, x); });
   free_arrays();
 }
 

@@ -111,6 +111,14 @@ TEST_CASE("backward stops where nothing is trained", "[net][backward]") {
   CHECK(layer_of(*net, "loss").propagate == std::vector<bool>{true, false});
 }
 
+TEST_CASE("what is trained before a layer that cannot be differentiated is refused", "[net]") {
+  const std::string step = "layer { name: 's' type: 'Threshold' bottom: 'x' top: 's' ";
+  const std::string before = kTwoRecords + kThreeTargets + product("x", "data") + step;
+  const std::string after = "}\n" + product("y", "s") + loss("y", "label");
+  expect(before + after, "cannot propagate a gradient to it; set propagate_down: false");
+  make_net(before + "propagate_down: false " + after);
+}
+
 TEST_CASE("propagate_down: false cuts off what lies before", "[net][backward]") {
   const auto net = make_net(kTwoRecords + kThreeTargets + product("x", "data") +
                             product("y", "x", "propagate_down: false") + loss("y", "label"));

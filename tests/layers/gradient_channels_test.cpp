@@ -70,6 +70,26 @@ TEST_CASE("gradient: Sigmoid, TanH") {
   check_on_all("type: '" + type + "'", {.bottoms = {{2, 3, 4}}, .low = -3.0F, .high = 3.0F});
 }
 
+TEST_CASE("gradient: smooth functions of one element") {
+  const auto text = GENERATE(as<std::string>(), "type: 'BNLL'", "type: 'Exp'",
+                             "type: 'Exp' exp_param { base: 2 scale: -0.5 shift: 0.25 }",
+                             "type: 'Log' log_param { shift: 4 }",
+                             "type: 'Log' log_param { base: 10 scale: -0.5 shift: 3 }",
+                             "type: 'Swish'", "type: 'Swish' swish_param { beta: -1.5 }");
+  check_on_all(text, {.bottoms = {{2, 3, 4}}, .low = -2.0F, .high = 2.0F});
+}
+
+TEST_CASE("gradient: functions of one element that bend") {
+  const auto [text, kink] =
+      GENERATE(table<std::string, float>({{"type: 'AbsVal'", 0.0F},
+                                          {"type: 'Clip' clip_param { min: -9 max: 0.5 }", 0.5F},
+                                          {"type: 'ELU' elu_param { alpha: 0.5 }", 0.0F},
+                                          {"type: 'ELU' elu_param { alpha: -0.5 }", 0.0F}}));
+  check_on_all(
+      text,
+      {.bottoms = {{2, 3, 4}}, .low = -2.0F, .high = 2.0F, .kink = kink, .kink_range = 0.02F});
+}
+
 TEST_CASE("gradient: Power") {
   const auto options = GENERATE(as<std::string>(), "", "scale: -0.5 shift: 1.5", "power: 2",
                                 "power: 2 scale: 0.5 shift: -1", "power: 0 scale: 2 shift: 1",

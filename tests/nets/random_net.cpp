@@ -132,7 +132,7 @@ class Drawer {
   }
 
   bool activation(const Blob& bottom) {
-    switch (draw_.below(7)) {
+    switch (draw_.below(8)) {
       case 0:
       case 1:
         append_or_cover("ReLU", bottom, "", false);
@@ -149,6 +149,10 @@ class Drawer {
         break;
       case 5:
         append_or_cover("TanH", bottom, "", false);
+        break;
+      case 6:
+        append_or_cover(draw_.pick<std::string>({"AbsVal", "BNLL", "ELU", "Swish"}), bottom, "",
+                        false);
         break;
       default:
         append("Power", {bottom.name}, bottom.dims,

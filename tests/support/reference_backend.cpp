@@ -11,6 +11,7 @@
 
 #include "support/reference_layout.hpp"
 #include "support/reference_operations.hpp"
+#include "support/reference_unary.hpp"
 
 namespace speedo {
 namespace {
@@ -164,34 +165,16 @@ class ReferenceBackend final : public Backend {
     if (x_grad != nullptr) clear_padding(shape, layout, x_grad);
   }
 
-  void sigmoid_forward(std::int64_t n, const float* x, float* y) override {
+  void map(const UnaryOp& op, std::int64_t n, const float* x, float* y) override {
+    for (std::int64_t i = 0; i < n; ++i) y[i] = static_cast<float>(reference_value(op, x[i]));
+  }
+  void map_backward(const UnaryOp& op, std::int64_t n, const float* x, const float* y,
+                    const float* y_grad, float* x_grad) override {
+    const UnaryReads reads = backward_reads(op);
     for (std::int64_t i = 0; i < n; ++i) {
-      y[i] = static_cast<float>(1.0 / (1.0 + std::exp(-double{x[i]})));
+      const double slope = reference_slope(op, reads.x ? x[i] : NAN, reads.y ? y[i] : NAN);
+      x_grad[i] = static_cast<float>(slope * double{y_grad[i]});
     }
-  }
-  void sigmoid_backward(std::int64_t n, const float* y, const float* y_grad,
-                        float* x_grad) override {
-    for (std::int64_t i = 0; i < n; ++i) {
-      x_grad[i] = static_cast<float>(y_grad[i] * double{y[i]} * (1.0 - y[i]));
-    }
-  }
-  void tanh_forward(std::int64_t n, const float* x, float* y) override {
-    for (std::int64_t i = 0; i < n; ++i) y[i] = static_cast<float>(std::tanh(double{x[i]}));
-  }
-  void tanh_backward(std::int64_t n, const float* y, const float* y_grad, float* x_grad) override {
-    for (std::int64_t i = 0; i < n; ++i) {
-      x_grad[i] = static_cast<float>(y_grad[i] * (1.0 - double{y[i]} * y[i]));
-    }
-  }
-
-  void relu_forward(std::int64_t n, float slope, const float* x, float* y) override {
-    for (std::int64_t i = 0; i < n; ++i) {
-      y[i] = std::max(x[i], 0.0F) + slope * std::min(x[i], 0.0F);
-    }
-  }
-  void relu_backward(std::int64_t n, float slope, const float* x, const float* y_grad,
-                     float* x_grad) override {
-    for (std::int64_t i = 0; i < n; ++i) x_grad[i] = x[i] > 0.0F ? y_grad[i] : slope * y_grad[i];
   }
   void dropout_mask(std::int64_t n, float ratio, std::uint64_t seed, float* mask) override {
     for (std::int64_t i = 0; i < n; ++i) {

@@ -9,6 +9,7 @@
 #include <speedo/backend/buffer.hpp>
 #include <speedo/backend/layout.hpp>
 #include <speedo/backend/operations.hpp>
+#include <speedo/backend/unary_op.hpp>
 #include <speedo/base/result.hpp>
 
 namespace speedo {
@@ -98,17 +99,12 @@ class Backend {
                               const float* x, const float* y_grad, float* x_grad,
                               float* slope_grad) = 0;
 
-  virtual void sigmoid_forward(std::int64_t n, const float* x, float* y) = 0;
-  virtual void sigmoid_backward(std::int64_t n, const float* y, const float* y_grad,
-                                float* x_grad) = 0;
-  virtual void tanh_forward(std::int64_t n, const float* x, float* y) = 0;
-  virtual void tanh_backward(std::int64_t n, const float* y, const float* y_grad,
-                             float* x_grad) = 0;
-
-  // ReLU with Caffe's negative_slope: backward uses the sign of `x` (or of y when in place).
-  virtual void relu_forward(std::int64_t n, float negative_slope, const float* x, float* y) = 0;
-  virtual void relu_backward(std::int64_t n, float negative_slope, const float* x,
-                             const float* y_grad, float* x_grad) = 0;
+  // y = f(x); y may equal x.
+  virtual void map(const UnaryOp& op, std::int64_t n, const float* x, float* y) = 0;
+  // x_grad = f'(x) y_grad; x_grad may equal y_grad. x and y: what backward_reads(op) says is read,
+  // else anything.
+  virtual void map_backward(const UnaryOp& op, std::int64_t n, const float* x, const float* y,
+                            const float* y_grad, float* x_grad) = 0;
 
   // Dropout. Element i is kept when mix64(seed + i) >> 40 scaled to [0, 1) is >= ratio, so masks
   // are the same on every device. Kept elements get `scale` = 1/(1-ratio); mask receives scale or

@@ -8,6 +8,7 @@
 
 #include <speedo/backend/layout.hpp>
 #include <speedo/backend/operations.hpp>
+#include <speedo/backend/unary_op.hpp>
 #include <speedo/base/random.hpp>
 #include <speedo/base/result.hpp>
 #include <speedo/core/batch_feed.hpp>
@@ -116,6 +117,9 @@ class Layer {
   virtual bool takes_plain_bottom(LayoutKind /*native*/) const { return false; }
   // What the choice of the net's layout depends on; null: nothing.
   virtual const ConvolutionShape* convolution_shape() const { return nullptr; }
+  // The function that the layer applies to each element of its bottom and does nothing else, by
+  // which the layer before may do its work; null: it is no such layer. Valid after setup().
+  virtual const UnaryOp* activation() const { return nullptr; }
   // Offers to do the work of `next`, which follows in place on this layer's only top and on nothing
   // else. Returns what it will do; called between reshape() and prepare(), and again with the layer
   // after `next` if that was fused. The same offer gets the same answer. `with_backward`: whether

@@ -6,7 +6,6 @@
 #include <speedo/base/assert.hpp>
 
 #include "caffe.pb.h"
-#include "core/layers/relu.hpp"
 #include "core/layers/scale.hpp"
 #include "core/layers/support.hpp"
 
@@ -65,10 +64,10 @@ Fused BatchNormLayer::fuse(Layer& next, bool with_backward) {
     scale_ = scale;
     return kBoth;
   }
-  auto* relu = dynamic_cast<ReluLayer*>(&next);
   // In place, a negative slope hides the sign that backward() needs.
-  if (relu == nullptr || relu->slope() < 0.0F) return {};
-  relu_ = relu;
+  const std::optional<float> slope = relu_slope(next);
+  if (!slope || *slope < 0.0F) return {};
+  relu_ = &next;
   return kBoth;
 }
 
@@ -83,7 +82,7 @@ Result<void> BatchNormLayer::prepare(Tensors bottoms, Tensors tops, bool trains)
   shape.channels = array.channels;
   shape.spatial = array.spatial;
   shape.epsilon = parameter_message().batch_norm_param().eps();
-  if (relu_ != nullptr) shape.relu = relu_->slope();
+  if (relu_ != nullptr) shape.relu = relu_slope(*relu_);
   shape.layout = bottoms[0]->layout();
   shape.trains = trains;
   SPEEDO_ASSIGN(operation_, backend().make_batch_norm(shape));
@@ -145,9 +144,9 @@ void BatchNormLayer::backward(Tensors tops, const std::vector<bool>& propagate, 
   // Layers are fused only where their gradients go on down.
   SPEEDO_ASSERT(propagate[0] || (scale_ == nullptr && relu_ == nullptr));
   if (!propagate[0]) return;
-  operation_->backward(copy_.values(*bottoms[0]), tops[0]->data(),
-                       tops[0]->grad(), mean_.data(), variance_.data(), gamma(), uses_global_,
-                       bottoms[0]->grad(), scale_ != nullptr ? scale_->scale_grad() : nullptr,
+  operation_->backward(copy_.values(*bottoms[0]), tops[0]->data(), tops[0]->grad(), mean_.data(),
+                       variance_.data(), gamma(), uses_global_, bottoms[0]->grad(),
+                       scale_ != nullptr ? scale_->scale_grad() : nullptr,
                        scale_ != nullptr ? scale_->bias_grad() : nullptr);
 }
 

@@ -7,7 +7,6 @@
 
 namespace speedo {
 
-class ReluLayer;
 class ScaleLayer;
 
 // Normalizes each channel to mean 0 and variance 1 (Ioffe and Szegedy 2015): by the batch's
@@ -47,7 +46,7 @@ class BatchNormLayer final : public Layer {
   bool uses_global_ = false;
   bool is_in_place_ = false;     // in the prototxt
   ScaleLayer* scale_ = nullptr;  // whose work is done here
-  ReluLayer* relu_ = nullptr;
+  const Layer* relu_ = nullptr;
   std::unique_ptr<BatchNorm> operation_;
   Tensor mean_, variance_;  // of the pass
   BottomCopy copy_;

@@ -4,7 +4,7 @@
 
 #include "caffe.pb.h"
 #include "core/layers/convolution_options.hpp"
-#include "core/layers/relu.hpp"
+#include "core/layers/support.hpp"
 
 namespace speedo {
 
@@ -106,14 +106,14 @@ bool ConvolutionLayer::takes_plain_bottom(LayoutKind native) const {
 }
 
 Fused ConvolutionLayer::fuse(Layer& next, bool /*with_backward*/) {
-  if (relu_ == nullptr) relu_ = dynamic_cast<const ReluLayer*>(&next);
+  if (relu_ == nullptr && relu_slope(next)) relu_ = &next;
   return {.forward = relu_ == &next, .backward = false};
 }
 
 Result<void> ConvolutionLayer::prepare(Tensors bottoms, Tensors tops, bool trains) {
   shape_.src_layout = bottoms[0]->layout();
   shape_.dst_layout = tops[0]->layout();
-  if (relu_ != nullptr) shape_.relu = relu_->slope();
+  if (relu_ != nullptr) shape_.relu = relu_slope(*relu_);
   shape_.trains = trains;
   SPEEDO_ASSIGN(operation_, backend().make_convolution(shape_));
   return {};

@@ -5,8 +5,6 @@
 
 namespace speedo {
 
-class ReluLayer;
-
 // Cross-correlation over any number of spatial axes, those after `axis`, with stride, padding,
 // dilation and groups. The same weights are applied to each bottom, and each makes one top.
 // Weights: outputs x channels/groups x kernel...; bias: outputs.
@@ -34,7 +32,7 @@ class ConvolutionLayer final : public Layer {
   int axis_ = 1;
   bool has_bias_ = true;
   ConvolutionShape shape_;
-  const ReluLayer* relu_ = nullptr;  // whose forward pass is done here
+  const Layer* relu_ = nullptr;  // whose forward pass is done here
   int bottom_count_ = 1;
   std::unique_ptr<Convolution> operation_;
 };

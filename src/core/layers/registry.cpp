@@ -8,19 +8,25 @@
 #include <fmt/ranges.h>
 
 #include "caffe.pb.h"
+#include "core/layers/abs_val.hpp"
 #include "core/layers/accuracy.hpp"
 #include "core/layers/batch_norm.hpp"
 #include "core/layers/bias.hpp"
+#include "core/layers/bnll.hpp"
+#include "core/layers/clip.hpp"
 #include "core/layers/concat.hpp"
 #include "core/layers/convolution.hpp"
 #include "core/layers/dropout.hpp"
 #include "core/layers/dummy_data.hpp"
 #include "core/layers/eltwise.hpp"
+#include "core/layers/elu.hpp"
 #include "core/layers/euclidean_loss.hpp"
+#include "core/layers/exp.hpp"
 #include "core/layers/feed.hpp"
 #include "core/layers/flatten.hpp"
 #include "core/layers/inner_product.hpp"
 #include "core/layers/input.hpp"
+#include "core/layers/log.hpp"
 #include "core/layers/lrn.hpp"
 #include "core/layers/pooling.hpp"
 #include "core/layers/power.hpp"
@@ -34,7 +40,9 @@
 #include "core/layers/softmax.hpp"
 #include "core/layers/softmax_loss.hpp"
 #include "core/layers/split.hpp"
+#include "core/layers/swish.hpp"
 #include "core/layers/tanh.hpp"
+#include "core/layers/threshold.hpp"
 #include "core/suggest.hpp"
 
 namespace speedo {
@@ -51,21 +59,27 @@ struct Entry {
 };
 
 constexpr auto kLayers = std::to_array<Entry>({
+    {"AbsVal", make<AbsValLayer>},
     {"Accuracy", make<AccuracyLayer>},
+    {"BNLL", make<BnllLayer>},
     {"BatchNorm", make<BatchNormLayer>},
     {"Bias", make<BiasLayer>},
+    {"Clip", make<ClipLayer>},
     {"Concat", make<ConcatLayer>},
     {"Convolution", make<ConvolutionLayer>},
     {"Data", make<FeedLayer>},
     {"Dropout", make<DropoutLayer>},
     {"DummyData", make<DummyDataLayer>},
+    {"ELU", make<EluLayer>},
     {"Eltwise", make<EltwiseLayer>},
     {"EuclideanLoss", make<EuclideanLossLayer>},
+    {"Exp", make<ExpLayer>},
     {"Flatten", make<FlattenLayer>},
     {"HDF5Data", make<FeedLayer>},
     {"InnerProduct", make<InnerProductLayer>},
     {"Input", make<InputLayer>},
     {"LRN", make<LrnLayer>},
+    {"Log", make<LogLayer>},
     {"PReLU", make<PreluLayer>},
     {"Pooling", make<PoolingLayer>},
     {"Power", make<PowerLayer>},
@@ -78,21 +92,18 @@ constexpr auto kLayers = std::to_array<Entry>({
     {"Softmax", make<SoftmaxLayer>},
     {"SoftmaxWithLoss", make<SoftmaxWithLossLayer>},
     {"Split", make<SplitLayer>},
+    {"Swish", make<SwishLayer>},
     {"TanH", make<TanhLayer>},
+    {"Threshold", make<ThresholdLayer>},
 });
 
 // Types of Caffe's that are not in kLayers.
-constexpr auto kNotBuilt = std::to_array<std::string_view>({"AbsVal",
-                                                            "ArgMax",
-                                                            "BNLL",
+constexpr auto kNotBuilt = std::to_array<std::string_view>({"ArgMax",
                                                             "BatchReindex",
-                                                            "Clip",
                                                             "ContrastiveLoss",
                                                             "Crop",
                                                             "Deconvolution",
-                                                            "ELU",
                                                             "Embed",
-                                                            "Exp",
                                                             "Filter",
                                                             "HDF5Output",
                                                             "HingeLoss",
@@ -101,7 +112,6 @@ constexpr auto kNotBuilt = std::to_array<std::string_view>({"AbsVal",
                                                             "InfogainLoss",
                                                             "LSTM",
                                                             "LSTMUnit",
-                                                            "Log",
                                                             "MVN",
                                                             "MemoryData",
                                                             "MultinomialLogisticLoss",
@@ -111,8 +121,6 @@ constexpr auto kNotBuilt = std::to_array<std::string_view>({"AbsVal",
                                                             "Reduction",
                                                             "SPP",
                                                             "SigmoidCrossEntropyLoss",
-                                                            "Swish",
-                                                            "Threshold",
                                                             "Tile",
                                                             "WindowData"});
 

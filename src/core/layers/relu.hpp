@@ -1,24 +1,18 @@
 #pragma once
 
-#include <speedo/core/layer.hpp>
+#include "core/layers/elementwise.hpp"
 
 namespace speedo {
 
-// top = max(bottom, 0) + negative_slope * min(bottom, 0). May work in place.
-class ReluLayer final : public Layer {
+// top = bottom where it is positive, else negative_slope x bottom.
+class ReluLayer final : public ElementwiseLayer {
  public:
-  using Layer::Layer;
-  bool allows_in_place() const override { return true; }
-  Result<void> reshape(Tensors bottoms, Tensors tops) override;
-  LayoutRule layout_rule() const override { return LayoutRule::kSame; }
-  bool backward_reads_bottom(int) const override { return slope() < 0.0F; }
-  bool backward_reads_top(int) const override { return !(slope() < 0.0F); }
-  bool values_may_share(int, int) const override { return true; }
-  bool gradients_may_share(int, int) const override { return true; }
-  Result<void> forward(Tensors bottoms, Tensors tops) override;
-  void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;
+  using ElementwiseLayer::ElementwiseLayer;
+  // As Caffe's, it takes the top's sign in place, also where a negative slope turns it.
+  bool keeps_bottom() const override { return false; }
 
-  float slope() const;
+ protected:
+  Result<UnaryOp> read_op() const override;
 };
 
 }  // namespace speedo

@@ -2,6 +2,7 @@
 
 #include <speedo/backend/backend.hpp>
 #include <speedo/base/assert.hpp>
+#include <speedo/core/layer.hpp>
 
 #include "caffe.pb.h"
 
@@ -20,6 +21,12 @@ std::int64_t rows_along(const Tensor& whole, int axis) {
   const ArrayShape shape = whole.array_shape();
   const bool channels_last = whole.layout().block == shape.channels;
   return channels_last ? shape.batch * shape.spatial : shape.batch;
+}
+
+std::optional<float> relu_slope(const Layer& layer) {
+  const UnaryOp* op = layer.activation();
+  if (op == nullptr || op->kind != UnaryKind::kRelu) return std::nullopt;
+  return op->a;
 }
 
 std::int64_t bytes_of(const Tensor& tensor) {

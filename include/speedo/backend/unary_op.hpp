@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+
+namespace speedo {
+
+// A function of one number that is applied to each element of an array, as a value: planners
+// compare it, backends look it up. Caffe's neuron layers without parameters. To add one: an entry
+// here, a line in backward_reads() and keeps_zero(), and two lines in each backend.
+enum class UnaryKind {
+  kAbs,      // |x|; slope 0 at 0
+  kBnll,     // log(1 + e^x); Caffe's binomial normal log likelihood
+  kClip,     // x within [a, b]; slope 1 at its ends
+  kElu,      // x > 0 ? x : a (e^x - 1) (Clevert et al. 2015)
+  kExp,      // b e^(a x)
+  kLog,      // c log(a x + b), natural
+  kRelu,     // x > 0 ? x : a x
+  kSigmoid,  // 1 / (1 + e^-x)
+  kSwish,    // x / (1 + e^(-a x)) (Ramachandran et al. 2017)
+  kTanh,
+  kThreshold,  // x > a ? 1 : 0; slope 0
+};
+
+struct UnaryOp {
+  UnaryKind kind = UnaryKind::kRelu;
+  float a = 0.0F, b = 0.0F, c = 0.0F;  // where the kind has them
+
+  bool operator==(const UnaryOp&) const = default;
+};
+
+// Which of source and result Backend::map_backward() reads; the other need not be there any more.
+struct UnaryReads {
+  bool x = false, y = false;
+};
+
+inline UnaryReads backward_reads(const UnaryOp& op) {
+  switch (op.kind) {
+    case UnaryKind::kExp:
+    case UnaryKind::kSigmoid:
+    case UnaryKind::kTanh:
+      return {.x = false, .y = true};
+    // The result has the source's sign unless the slope below 0 turns it.
+    case UnaryKind::kElu:
+      return {.x = op.a < 0.0F, .y = true};
+    case UnaryKind::kRelu:
+      return {.x = op.a < 0.0F, .y = !(op.a < 0.0F)};
+    case UnaryKind::kThreshold:
+      return {};
+    case UnaryKind::kAbs:
+    case UnaryKind::kBnll:
+    case UnaryKind::kClip:
+    case UnaryKind::kLog:
+    case UnaryKind::kSwish:
+      break;
+  }
+  return {.x = true, .y = false};
+}
+
+// Whether 0 gives 0, and any gradient there a finite one: padding of blocked layouts stays zero.
+inline bool keeps_zero(const UnaryOp& op) {
+  switch (op.kind) {
+    case UnaryKind::kAbs:
+    case UnaryKind::kElu:
+    case UnaryKind::kRelu:
+    case UnaryKind::kSwish:
+    case UnaryKind::kTanh:
+      return true;
+    case UnaryKind::kClip:
+      return op.a <= 0.0F && op.b >= 0.0F;
+    case UnaryKind::kThreshold:
+      return !(op.a < 0.0F);
+    case UnaryKind::kBnll:
+    case UnaryKind::kExp:
+    case UnaryKind::kLog:
+    case UnaryKind::kSigmoid:
+      break;
+  }
+  return false;
+}
+
+}  // namespace speedo

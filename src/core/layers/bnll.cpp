@@ -1,0 +1,7 @@
+#include "core/layers/bnll.hpp"
+
+namespace speedo {
+
+Result<UnaryOp> BnllLayer::read_op() const { return UnaryOp{UnaryKind::kBnll}; }
+
+}  // namespace speedo
