@@ -11,16 +11,16 @@ constexpr double kNoiseFactor = 8.0;
 // gradient of a bias before a BatchNorm, is the rounding of a sum that cancels.
 constexpr double kNothingButNoise = 0.5;
 // A gradient array's sums may cancel, and are left with the rounding of their terms, which shows
-// in no noise where they cancel whatever the data. It may be as large as the tolerance of the net's
-// largest gradient, but of an array that moves by less than kMostlyNoise of its largest value only
-// kShareOfItsOwn of that: more is a fault that strikes nothing else.
-constexpr double kMostlyNoise = 0.01;
+// in little noise where they cancel whatever the data. It may be as large as the tolerance of the
+// net's largest gradient; but an array that moves by less than this share of its largest value may
+// not be off by more than it: that is a fault that strikes nothing else.
 constexpr double kShareOfItsOwn = 1e-3;
 
 // How large the rounding of sums that cancel may be.
 double left_of_sums(const Difference& it) {
   const double of_net = kTolerance * it.largest_gradient;
-  return it.noise >= kMostlyNoise * it.scale ? of_net : std::min(of_net, kShareOfItsOwn * it.scale);
+  const double of_its_own = kShareOfItsOwn * it.scale;
+  return it.noise >= of_its_own ? of_net : std::min(of_net, of_its_own);
 }
 
 }  // namespace

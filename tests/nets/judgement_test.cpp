@@ -24,6 +24,11 @@ TEST_CASE("a small gradient is wrong by its own measure, whatever the net's othe
 TEST_CASE("a gradient that is the rounding of a sum says nothing up to the net's tolerance") {
   const Difference cancelled{.error = 1e-6, .scale = 1e-7, .noise = 6e-8, .largest_gradient = 1.0};
   CHECK(judge(cancelled) == Kind::kRight);
+  Difference left_over = cancelled;
+  left_over.noise = 4e-10;
+  CHECK(judge(left_over) == Kind::kSensitive);
+  left_over.noise = 4e-11;
+  CHECK(judge(left_over) == Kind::kWrong);
   Difference fault = cancelled;
   fault.error = 2e-5;
   CHECK(judge(fault) == Kind::kWrong);
