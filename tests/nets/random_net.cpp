@@ -19,6 +19,8 @@ namespace {
 
 constexpr std::int64_t kProductsMax = 2'000'000;  // of one convolution's forward pass
 constexpr std::int64_t kElementsMax = 60'000;     // of a blob
+// Of a Softmax: in a longer sum of equal floats the rounding of each term goes the same way.
+constexpr std::int64_t kClassesMax = 1000;
 
 struct Blob {
   std::string name;
@@ -249,6 +251,7 @@ class Drawer {
   }
 
   bool softmax(const Blob& bottom) {
+    if (bottom.dims[1] > kClassesMax) return false;
     append("Softmax", {bottom.name}, bottom.dims, "", false);
     return true;
   }
@@ -268,7 +271,8 @@ class Drawer {
   void loss(const Blob& bottom) {
     const std::string weight = draw_.pick<std::string>({"", "", "loss_weight: 0.25"});
     const std::string name = next_name();
-    const bool is_softmax = bottom.dims[1] > 1 && draw_.chance(0.4F);
+    const bool may_be_softmax = bottom.dims[1] > 1 && bottom.dims[1] <= kClassesMax;
+    const bool is_softmax = may_be_softmax && draw_.chance(0.4F);
     Sizes dims = bottom.dims;
     if (is_softmax) dims.erase(dims.begin() + 1);
     input("target_" + name, dims);

@@ -166,7 +166,7 @@ class ReferenceBackend final : public Backend {
 
   void sigmoid_forward(std::int64_t n, const float* x, float* y) override {
     for (std::int64_t i = 0; i < n; ++i) {
-      y[i] = static_cast<float>(1.0 / (1.0 + std::exp(-double{x[i]})));
+      y[i] = rounded(1.0 / (1.0 + std::exp(-double{x[i]})));
     }
   }
   void sigmoid_backward(std::int64_t n, const float* y, const float* y_grad,
@@ -176,7 +176,7 @@ class ReferenceBackend final : public Backend {
     }
   }
   void tanh_forward(std::int64_t n, const float* x, float* y) override {
-    for (std::int64_t i = 0; i < n; ++i) y[i] = static_cast<float>(std::tanh(double{x[i]}));
+    for (std::int64_t i = 0; i < n; ++i) y[i] = rounded(std::tanh(double{x[i]}));
   }
   void tanh_backward(std::int64_t n, const float* y, const float* y_grad, float* x_grad) override {
     for (std::int64_t i = 0; i < n; ++i) {
