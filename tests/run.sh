@@ -43,9 +43,11 @@ list_skipped() {
       printf '%s\n' "$line"
     fi
   done
-  if grep -q '^skipped: ' "$1"; then
+  # Of a case in a program, or "PROGRAM: skipped: REASON" of all of it.
+  local skipped='^([a-z_]+: )?skipped: '
+  if grep -qE "$skipped" "$1"; then
     echo "Test cases skipped, and in how many tests:"
-    grep -h '^skipped: ' "$1" | sort | uniq -c
+    grep -hE "$skipped" "$1" | sort | uniq -c
   fi
   printf '%s\n' "${summary[@]}"
 }

@@ -210,7 +210,7 @@ Result<int> prove(const SimulateFlags& flags) {
   if (const auto reason = stop_requested()) {
     return Error{ErrorCode::kUnavailable, "stopped (" + *reason + ") before the last seed"};
   }
-  return result.violations.empty() && idle_kinds(result.faults).empty() ? 0 : 1;
+  return exit_code_of(result);
 }
 
 // Read before any flag is parsed: the planner has flags of its own.

@@ -55,4 +55,8 @@ std::string to_json(const sim::CampaignResult& result, const std::string& replay
   return object.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+int exit_code_of(const sim::CampaignResult& result) {
+  return result.violations.empty() && idle_kinds(result.faults).empty() ? 0 : 1;
+}
+
 }  // namespace speedo

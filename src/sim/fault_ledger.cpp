@@ -13,15 +13,25 @@ void add(const FaultTable& from, FaultTable& to) {
 }
 
 std::vector<FaultKind> idle_kinds(const FaultTable& table) {
+  std::uint64_t drawn = 0;
+  for (const FaultCount& count : table) drawn += count.drawn;
+  // Each kind is drawn as often as any other, in the mean.
+  const bool draws_enough = drawn >= kDrawnForVerdict * table.size();
   std::vector<FaultKind> kinds;
   for (std::size_t i = 0; i < table.size(); ++i) {
+    const bool never_drawn = table[i].drawn == 0 && draws_enough;
     const bool idle = table[i].strikes == 0 || table[i].effects == 0;
-    if (idle && table[i].drawn >= kDrawnForVerdict) kinds.push_back(static_cast<FaultKind>(i));
+    if (never_drawn || (idle && table[i].drawn >= kDrawnForVerdict)) {
+      kinds.push_back(static_cast<FaultKind>(i));
+    }
   }
   return kinds;
 }
 
 std::string describe_idle(FaultKind kind, const FaultCount& count) {
+  if (count.drawn == 0) {
+    return fmt::format("fault '{}' was never drawn: nothing was proven of it", to_string(kind));
+  }
   const char* const outcome = count.strikes == 0 ? "never struck" : "never had an effect";
   return fmt::format("fault '{}' was drawn {} times and {}: nothing was proven of it",
                      to_string(kind), count.drawn, outcome);

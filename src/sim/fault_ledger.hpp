@@ -23,10 +23,10 @@ void add(const FaultTable& from, FaultTable& to);
 
 // So many drawn faults of a kind that not one of them was felt by chance alone is out of question.
 inline constexpr std::uint64_t kDrawnForVerdict = 50;
-// Kinds that were drawn often and never struck, or struck and were never felt: what such a campaign
-// says of them is worth nothing.
+// Kinds that were drawn often and never struck, or struck and were never felt, or were never drawn
+// where others were often enough: what such a campaign says of them is worth nothing.
 std::vector<FaultKind> idle_kinds(const FaultTable& table);
-// "fault 'KIND' was drawn N times and ...".
+// "fault 'KIND' was drawn N times and ...", or "... was never drawn ...".
 std::string describe_idle(FaultKind kind, const FaultCount& count);
 
 class FaultLedger;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "support/catch.hpp"
+#include "support/free_port.hpp"
 #include "support/manual_clock.hpp"
 
 #include <speedo/base/clock.hpp>
@@ -113,10 +114,10 @@ TEST_CASE("what does not greet like a master is told apart") {
 }
 
 TEST_CASE("nobody listening is said at once") {
-  Address gone;
-  { gone = Server("", true).address(); }
+  const test::ReservedPort silent;
+  const Address nobody{.host = "127.0.0.1", .port = silent.port()};
   const test::ManualClock still;
-  require_unavailable(gone, "is speedo-master running", {.clock = &still, .look_up = ask_system});
+  require_unavailable(nobody, "is speedo-master running", {.clock = &still, .look_up = ask_system});
 }
 
 TEST_CASE("a silent peer is given up in time") {

@@ -24,9 +24,10 @@ struct Master {
     actor = quiet.system.spawn<MasterActor>(MasterActorHooks{
         .poll_stop = [this] { return stop; },
         .poll_snapshot = [] { return false; },
-        .on_progress = [this](
-                           const MasterProgress&,
-                           const std::vector<TestScores>* scores) { reports += scores != nullptr; },
+        .on_progress =
+            [this](const MasterProgress& progress, const std::vector<TestScores>* scores) {
+              if (scores != nullptr) tested.push_back(progress.iteration);
+            },
         .on_end = end.last_word(),
         .clock = &quiet.clock});
     end.watch(actor);
@@ -78,7 +79,7 @@ struct Master {
   ScriptedMasterWork work;
   std::optional<MasterSession> session;
   std::optional<std::string> stop;
-  int reports = 0;
+  std::vector<std::uint64_t> tested;  // the iterations whose scores were reported
   ActorEnd end{"the master"};
   caf::actor actor;
 };

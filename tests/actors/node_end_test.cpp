@@ -56,8 +56,9 @@ TEST_CASE("a master that is made to exit while it trains is gone; another goes o
                                      caf::make_error(caf::exit_reason::user_shutdown),
                                      caf::make_error(caf::exit_reason::unhandled_exception),
                                      caf::make_error(caf::sec::runtime_error));
+  const test::ReservedPort reserved;
   Cluster first;
-  first.options.port = test::free_port();
+  first.options.port = reserved.port();
   first.options.session.max_iteration = 1000000;
   auto master = first.start_master();
   StopSwitch leave;
@@ -91,8 +92,9 @@ TEST_CASE("a master that is made to exit before its first worker came is gone") 
 }
 
 TEST_CASE("a master that is made to exit while it waits for another's lease waits no longer") {
+  const test::ReservedPort reserved;
   Cluster cluster;
-  cluster.options.port = test::free_port();
+  cluster.options.port = reserved.port();
   MasterClaim claim;
   claim.holder = "elsewhere/1 2 3/4";
   claim.time = std::chrono::hours{1};

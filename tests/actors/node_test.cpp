@@ -118,9 +118,10 @@ TEST_CASE("contributions are gone after the job, the weights stay and can be res
 
 TEST_CASE("workers may be there before the master, and come late") {
   Cluster cluster;
-  cluster.options.port = test::free_port();
+  const test::ReservedPort reserved;
+  cluster.options.port = reserved.port();
   cluster.options.session.max_iteration = 1000000;
-  const std::string address = "127.0.0.1:" + std::to_string(cluster.options.port);
+  const std::string address = reserved.address();
   StopSwitch never;
   auto early = cluster.start_worker(address, 1, &never);
   REQUIRE(cluster.wait_for([&] { return never.polls() > 2; }));
@@ -215,7 +216,8 @@ TEST_CASE("a bad job is the master's error, before anybody is told an address") 
 
 TEST_CASE("a worker that finds nobody gives up after its time-out, and stops when asked") {
   Cluster cluster;
-  const std::string nobody = "127.0.0.1:" + std::to_string(test::free_port());
+  const test::ReservedPort silent;
+  const std::string nobody = silent.address();
   const WorkerOptions options{.master = nobody,
                               .store_override = {},
                               .count = 2,

@@ -18,8 +18,9 @@ using test::Stranger;
 
 TEST_CASE("speedo-master whose actor is killed ends with 70; its successor goes on at once") {
   Cluster cluster(1000000);
-  const std::uint16_t port = test::free_port();
-  Process& master = cluster.start_master({"--workers", "1", "--port", std::to_string(port)});
+  const test::ReservedPort reserved;
+  const std::uint16_t port = reserved.port();
+  Process& master = cluster.start_master({"--workers", "1", "--port", reserved.text()});
   Process& worker = cluster.start_worker(cluster.address());
   REQUIRE(cluster.counts_beyond(5));
   Stranger stranger;
@@ -31,8 +32,8 @@ TEST_CASE("speedo-master whose actor is killed ends with 70; its successor goes 
   CHECK(test::nobody_listens(port));
 
   const std::uint64_t then = cluster.counted().value();
-  Process& successor = cluster.start_master(
-      {"--workers", "1", "--port", std::to_string(port), "--resume=auto"});
+  Process& successor =
+      cluster.start_master({"--workers", "1", "--port", reserved.text(), "--resume=auto"});
   REQUIRE(cluster.counts_beyond(then + 5));
   CHECK(successor.errors().find("is held by") == std::string::npos);
   successor.signal(SIGTERM);

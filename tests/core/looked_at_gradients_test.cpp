@@ -1,5 +1,6 @@
 // Gradients of blobs that in-place layers write, where someone looks at them: the same in every
-// layout, whatever layouts the plan gives to the parts of such a blob.
+// layout, whatever layouts the plan gives to the parts of such a blob. And where nobody does:
+// the same gradients of parameters.
 
 #include <speedo/backend/backend.hpp>
 
@@ -38,7 +39,7 @@ std::string net_of(int channels, const std::vector<std::string>& types,
 void require_same_everywhere(const std::string& text) {
   INFO(text);
   NetOptions options;
-  options.keep_blobs = true;
+  options.keep_blobs = GENERATE(true, false);
   options.may_fuse = GENERATE(true, false);
   const NetRun plain = run_net(text, *make_reference_backend(), options);
   for (const LayoutKind kind : kLookedAtLayouts) {

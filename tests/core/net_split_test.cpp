@@ -1,6 +1,5 @@
 #include "core/net_split.hpp"
 
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -8,6 +7,7 @@
 #include "core/net_filter.hpp"
 #include "core/weight_file.hpp"
 #include "net_support.hpp"
+#include "support/shared_fixtures.hpp"
 #include "support/skip.hpp"
 
 namespace speedo {
@@ -108,11 +108,10 @@ TEST_CASE("nets are wired as Caffe wired them", "[split]") {
 }
 
 TEST_CASE("the larger set of nets is wired as Caffe wired them", "[split]") {
-  const char* shared = std::getenv("SPEEDO_SHARED_DIR");
-  if (shared == nullptr) SPEEDO_SKIP("SPEEDO_SHARED_DIR names no fixtures");
+  const auto shared = test::shared_fixtures("golden");
+  if (!shared) SPEEDO_SKIP(test::no_shared_fixtures("golden"));
   for (const char* kind : {"nets", "layers"}) {
-    for (const auto& entry :
-         std::filesystem::directory_iterator(std::filesystem::path(shared) / "golden" / kind)) {
+    for (const auto& entry : std::filesystem::directory_iterator(*shared / kind)) {
       check_against_caffe(entry.path());
     }
   }

@@ -1,8 +1,6 @@
 // Files that real Caffe wrote: the data layers' batches, the mean, weights and solver states in
-// both formats. A small set lies in the repository; $SPEEDO_SHARED_DIR/golden, where it is set, has
-// more nets.
-
-#include <cstdlib>
+// both formats. A small set lies in the repository; the larger one, where it is there, has more
+// nets.
 
 #include <speedo/base/folder.hpp>
 
@@ -14,6 +12,7 @@
 #include "data/model_files.hpp"
 #include "data/open_source.hpp"
 #include "data_support.hpp"
+#include "support/shared_fixtures.hpp"
 
 namespace speedo {
 namespace {
@@ -118,8 +117,8 @@ void check_same_tree(const Hdf5Reader& a, const Hdf5Reader& b, const std::string
 // Every folder with a net that Caffe trained.
 std::vector<fs::path> net_folders() {
   std::vector<fs::path> folders = {kGolden / "nets" / "inception_mini_test"};
-  if (const char* shared = std::getenv("SPEEDO_SHARED_DIR")) {
-    const auto more = list_folder(fs::path(shared) / "golden" / "nets");
+  if (const auto shared = test::shared_fixtures("golden/nets")) {
+    const auto more = list_folder(*shared);
     REQUIRE(more);
     folders.insert(folders.end(), more->begin(), more->end());
   }

@@ -8,6 +8,7 @@
 
 #include "data/datum_batch_reader.hpp"
 #include "data_support.hpp"
+#include "support/random_seed.hpp"
 
 namespace speedo {
 namespace {
@@ -57,7 +58,9 @@ TEST_CASE("N workers that take batches in turn cover every epoch, each record on
 }
 
 TEST_CASE("leases of any length to workers that come and go still cover the stream") {
-  Random random(7);
+  const std::uint64_t seed = GENERATE(from_range(test::seeds({7})));
+  CAPTURE(seed);
+  Random random(seed);
   std::vector<std::unique_ptr<BatchReader>> readers;
   for (int worker = 0; worker < 5; ++worker) readers.push_back(worker_reader());
   std::map<float, int> seen;

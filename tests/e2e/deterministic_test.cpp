@@ -62,7 +62,7 @@ class Job {
   Process& start_master(bool resume) {
     std::vector<std::string> command{
         test::program("speedo-master"), "--solver", (folder_ / "solver.prototxt").string(),
-        "--redis", redis_.tcp_uri(), "--port", port_, "--workers", "2", "--deterministic",
+        "--redis", redis_.tcp_uri(), "--port", port_.text(), "--workers", "2", "--deterministic",
         "--strategy", "sync", "--json"};
     if (rule_ == "gradient") {
       command.emplace_back("--gradient-only");
@@ -76,7 +76,7 @@ class Job {
   void start_workers() {
     for (int i = 0; i < 2; ++i) {
       processes_.emplace_back(std::vector<std::string>{test::program("speedo-worker"), "--master",
-                                                       "127.0.0.1:" + port_},
+                                                       port_.address()},
                               folder_ / ("log" + std::to_string(logs_++)));
     }
   }
@@ -105,7 +105,7 @@ class Job {
   const std::string rule_;
   TempDir folder_;
   test::RedisServer redis_;
-  const std::string port_ = std::to_string(test::free_port());
+  const test::ReservedPort port_;
   std::list<Process> processes_;
   int logs_ = 0;
 };

@@ -75,7 +75,8 @@ TEST_CASE("a worker leaves on SIGTERM, and training goes on without it") {
 
 TEST_CASE("a port in use, a store that is not there: one line, the right exit code") {
   Cluster cluster(100);
-  const std::string port = std::to_string(test::free_port());
+  const test::ReservedPort reserved;
+  const std::string port = reserved.text();
   Process& first = cluster.start_master({"--workers", "1", "--port", port});
   cluster.address();
   Process& second = cluster.start_master({"--workers", "1", "--port", port});
@@ -92,7 +93,8 @@ TEST_CASE("a port in use, a store that is not there: one line, the right exit co
 
 TEST_CASE("a worker that finds no master gives up when told so") {
   Cluster cluster(100);
-  const std::string nobody = "127.0.0.1:" + std::to_string(test::free_port());
+  const test::ReservedPort silent;
+  const std::string nobody = silent.address();
   Process& worker = cluster.start_worker(nobody, {"--connect-timeout", "1"});
   CHECK(worker.wait() == 69);
   CHECK(worker.errors().find(nobody) != std::string::npos);

@@ -44,7 +44,8 @@ TEST_CASE("a master is killed at a random moment and started again: the workers 
     const DyingJob& job = kDyingJobs[static_cast<std::size_t>(round) % std::size(kDyingJobs)];
     CAPTURE(test::seed(), round, job.name);
     Cluster cluster(job.iterations);
-    const std::string port = std::to_string(test::free_port());
+    const test::ReservedPort reserved;
+    const std::string port = reserved.text();
     const Arguments flags = test::joined(job.flags, Arguments{"--workers", "3", "--port", port});
     Process* master = &cluster.start_master(flags);
     const std::string address = cluster.address();
@@ -60,7 +61,7 @@ TEST_CASE("a master is killed at a random moment and started again: the workers 
       test::sleep_ms(random.below(1500));
       const char* resume = random.below(2) == 0 ? "--resume" : "--resume=auto";
       master = &cluster.start_master(test::joined(flags, Arguments{resume}));
-      REQUIRE(master->says("training starts", std::chrono::seconds{120}));
+      REQUIRE(master->says("training starts"));
       from = test::resumed_from(*master);
       CHECK(from <= seen);
       CHECK(from + job.lost_max >= seen);
@@ -72,7 +73,8 @@ TEST_CASE("a master is killed at a random moment and started again: the workers 
 
 TEST_CASE("a master killed after its last merge is started again: it ends, and so do its workers") {
   Cluster cluster(100);
-  const std::string port = std::to_string(test::free_port());
+  const test::ReservedPort reserved;
+  const std::string port = reserved.text();
   Process& first = cluster.start_master({"--port", port, "--workers", "1"});
   cluster.start_worker(cluster.address());
   REQUIRE(cluster.counts_beyond(99));
@@ -105,13 +107,13 @@ TEST_CASE("a frozen master that wakes up beside its successor ends with 75 and l
       REQUIRE(cluster.counts_beyond(from + random.below(200)));
       old.signal(SIGCONT);
     }
-    const auto code = old.wait(std::chrono::seconds{10});
+    const auto code = old.wait();
     INFO("old: " << old.errors());
     CHECK(code == 75);
     CHECK(old.output().empty());
     CHECK(lost.running());  // It looks for another master; this test has none for it.
     lost.signal(SIGTERM);
-    CHECK(lost.wait(std::chrono::seconds{10}) == 0);
+    CHECK(lost.wait() == 0);
     test::require_ending(cluster, successor, {job.iterations, job.contributors_max, from});
     CHECK(worker.wait() == 0);
   }
@@ -127,7 +129,7 @@ TEST_CASE("a second master beside a healthy one ends with 75 and names it") {
     Arguments flags{"--workers", "2"};
     if (*resume != '\0') flags.emplace_back(resume);
     Process& second = cluster.start_master(flags);
-    const auto code = second.wait(std::chrono::seconds{10});
+    const auto code = second.wait();
     INFO(second.errors());
     CHECK(code == 75);
     CHECK(second.output().empty());
@@ -144,15 +146,16 @@ TEST_CASE("--take-over replaces a master that lives") {
   REQUIRE(cluster.counts_beyond(10));
   Process& second = cluster.start_master({"--workers", "1", "--resume", "--take-over"});
   cluster.start_worker(cluster.address());
-  CHECK(first.wait(std::chrono::seconds{10}) == 75);
+  CHECK(first.wait() == 75);
   lost.signal(SIGTERM);
-  CHECK(lost.wait(std::chrono::seconds{10}) == 0);
+  CHECK(lost.wait() == 0);
   test::require_ending(cluster, second, {12000, 1, test::resumed_from(second)});
 }
 
 TEST_CASE("a job resumed with another number of workers ends like any other") {
   Cluster cluster(3000);
-  const std::string port = std::to_string(test::free_port());
+  const test::ReservedPort reserved;
+  const std::string port = reserved.text();
   Process& first = cluster.start_master({"--sync", "--workers", "1", "--port", port});
   cluster.start_worker(cluster.address());
   REQUIRE(cluster.counts_beyond(100));

@@ -1,7 +1,8 @@
 // Workers that die, freeze, flap, come late and come early, as processes.
 #include <signal.h>
 
-#include <thread>
+#include <cstdlib>
+#include <string>
 
 #include "support/catch.hpp"
 #include "support/free_port.hpp"
@@ -20,6 +21,19 @@ Process& any_of(std::list<Process>& workers, Random& random) {
   auto chosen = workers.begin();
   std::advance(chosen, random.below(workers.size()));
   return *chosen;
+}
+
+// What a master says of the first worker of a process, after the host's name.
+std::string joined(const Process& worker) {
+  return "/" + std::to_string(worker.id()) + "/0) joined";
+}
+
+// The iteration that a master names behind `text`, which it has said.
+std::uint64_t iteration_after(const Process& master, const std::string& text) {
+  const std::string said = master.errors();
+  const std::size_t at = said.find(text);
+  REQUIRE(at != std::string::npos);
+  return std::strtoull(said.c_str() + at + text.size(), nullptr, 10);
 }
 
 }  // namespace
@@ -42,9 +56,12 @@ TEST_CASE("kill -9 of one of three workers at a random moment") {
     Process& victim = any_of(cluster.workers(), random);
     victim.signal(SIGKILL);
     CHECK(victim.wait() == 128 + SIGKILL);
+    for (Process& worker : cluster.workers()) {
+      if (&worker != &victim) REQUIRE(master.says(joined(worker)));
+    }
     // The job asked for three to begin; if the victim died before that, another takes its place.
-    if (!master.says("training starts", std::chrono::seconds{2})) cluster.start_worker(address);
-    test::require_ending(cluster, master, {iterations, 3, 0});
+    if (master.errors().find("training starts") == std::string::npos) cluster.start_worker(address);
+    test::require_ending(cluster, master, {iterations, cluster.workers().size(), 0});
   }
 }
 
@@ -63,15 +80,16 @@ TEST_CASE("a worker is stopped at a random moment and continued: a new life, cou
     test::sleep_ms(random.below(300));
     Process& frozen = any_of(cluster.workers(), random);
     frozen.signal(SIGSTOP);
-    REQUIRE(master.says("not been heard of for 1 s", std::chrono::seconds{5}));
+    const std::string name = "/" + std::to_string(frozen.id()) + "/0)";
+    REQUIRE(master.says(name + " has not been heard of for 1 s"));
     const std::uint64_t then = cluster.counted().value();
     CHECK(cluster.counts_beyond(then + 10));  // The others are not held up.
     test::sleep_ms(random.below(1000));
     frozen.signal(SIGCONT);
-    CHECK(master.says("worker 3 (", std::chrono::seconds{15}));
+    CHECK(master.says("worker 3 ("));
     CHECK(cluster.counts_beyond(cluster.counted().value() + 10));
     master.signal(SIGTERM);
-    REQUIRE(master.wait(std::chrono::seconds{15}) == 0);
+    REQUIRE(master.wait() == 0);
     const std::uint64_t iterations = Cluster::result(master)["iterations"];
     test::require_ending(cluster, master, {iterations, 3, 0});
     CHECK(frozen.wait() == 0);
@@ -80,22 +98,33 @@ TEST_CASE("a worker is stopped at a random moment and continued: a new life, cou
 
 TEST_CASE("a short stop costs no life") {
   Cluster cluster(1000000);
-  Process& master = cluster.start_master({"--workers", "2", "--sync", "--worker-timeout", "3"});
-  cluster.start_worker(cluster.address(), {"--workers", "2"});
+  Process& master = cluster.start_master({"--workers", "2", "--sync", "--worker-timeout", "60"});
+  Process& workers = cluster.start_worker(cluster.address(), {"--workers", "2"});
   REQUIRE(cluster.counts_beyond(10));
-  cluster.workers().front().signal(SIGSTOP);
+  workers.signal(SIGSTOP);
   test::sleep_ms(1500);
-  cluster.workers().front().signal(SIGCONT);
-  CHECK(cluster.counts_beyond(cluster.counted().value() + 10));
-  // The master's own sleep is nobody's fault either.
-  master.signal(SIGSTOP);
-  test::sleep_ms(4000);
-  master.signal(SIGCONT);
+  workers.signal(SIGCONT);
   CHECK(cluster.counts_beyond(cluster.counted().value() + 10));
   master.signal(SIGTERM);
   CHECK(master.wait() == 0);
   CHECK(master.errors().find("worker 2 (") == std::string::npos);
-  CHECK(cluster.workers().front().wait() == 0);
+  CHECK(workers.wait() == 0);
+}
+
+TEST_CASE("a master's own sleep, longer than --worker-timeout, is nobody's fault") {
+  Cluster cluster(1000000);
+  Process& master = cluster.start_master({"--workers", "2", "--sync", "--worker-timeout", "3"});
+  Process& workers = cluster.start_worker(cluster.address(), {"--workers", "2"});
+  REQUIRE(cluster.counts_beyond(10));
+  master.signal(SIGSTOP);
+  test::sleep_ms(4000);
+  master.signal(SIGCONT);
+  CHECK(master.says("this master slept for"));
+  CHECK(cluster.counts_beyond(cluster.counted().value() + 10));
+  master.signal(SIGTERM);
+  CHECK(master.wait() == 0);
+  CHECK(master.errors().find("has not been heard of") == std::string::npos);
+  CHECK(workers.wait() == 0);
 }
 
 TEST_CASE("workers of a host that come and go all the time are kept out; the others go on") {
@@ -119,8 +148,7 @@ TEST_CASE("workers of a host that come and go all the time are kept out; the oth
     CHECK(cluster.counts_beyond(cluster.counted().value() + 10));
     // Once it stays it is taken again, sooner or later.
     Process& staying = cluster.start_worker(address, {"--host", "flapping"});
-    const std::string name = "flapping/" + std::to_string(staying.id()) + "/0) joined";
-    CHECK(master.says(name, std::chrono::seconds{90}));
+    CHECK(master.says("flapping" + joined(staying)));
     master.signal(SIGTERM);
     REQUIRE(master.wait() == 0);
     const std::uint64_t iterations = Cluster::result(master)["iterations"];
@@ -140,19 +168,19 @@ TEST_CASE("MIN:MAX: more are turned away until there is room, with fewer trainin
   auto victims = cluster.workers().begin();
   victims->signal(SIGKILL);
   victims->wait();
-  CHECK(fourth.says("admitted by", std::chrono::seconds{10}));
+  CHECK(fourth.says("admitted by"));
   for (int i = 0; i < 2; ++i) {
     ++victims;
     victims->signal(SIGKILL);
     victims->wait();
   }
-  REQUIRE(master.says("training pauses"));
-  test::sleep_ms(200);
-  const std::uint64_t paused = cluster.counted().value();
-  test::sleep_ms(500);
-  CHECK(cluster.counted() == paused);
+  REQUIRE(master.says("training pauses at iteration "));
   cluster.start_worker(address);
-  CHECK(cluster.counts_beyond(paused));
+  REQUIRE(master.says("training goes on at iteration "));
+  const std::uint64_t paused = iteration_after(master, "training pauses at iteration ");
+  // The round that was under way may have been merged.
+  CHECK(iteration_after(master, "training goes on at iteration ") <= paused + 1);
+  CHECK(cluster.counts_beyond(paused + 10));
   master.signal(SIGTERM);
   REQUIRE(master.wait() == 0);
   const std::uint64_t iterations = Cluster::result(master)["iterations"];
@@ -161,7 +189,8 @@ TEST_CASE("MIN:MAX: more are turned away until there is room, with fewer trainin
 
 TEST_CASE("a worker that joins late takes part; workers may be first, the master last") {
   Cluster cluster(1000000);
-  const std::string port = std::to_string(test::free_port());
+  const test::ReservedPort reserved;
+  const std::string port = reserved.text();
   Process& early = cluster.start_worker("127.0.0.1:" + port);
   REQUIRE(early.says("attempt"));
   Process& master = cluster.start_master({"--workers", "1", "--port", port});

@@ -52,7 +52,8 @@ TEST_CASE("master and redis-server both die; with the server's data the job goes
     const std::uint64_t iterations = sync ? 600 : 2000;
     CAPTURE(test::seed(), round, sync);
     Cluster cluster(iterations, {.append_only = true});
-    const std::string port = std::to_string(test::free_port());
+    const test::ReservedPort reserved;
+    const std::string port = reserved.text();
     std::vector<std::string> flags{"--workers", "2", "--port", port};
     if (sync) flags.emplace_back("--sync");
     Process& first = cluster.start_master(flags);

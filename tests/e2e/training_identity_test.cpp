@@ -75,7 +75,8 @@ void start_another_job(Cluster& cluster, const std::string& name) {
 
 void try_job(const RepeatedJob& job, Between between, Random& random) {
   Cluster cluster(job.iterations);
-  const std::string port = std::to_string(test::free_port());
+  const test::ReservedPort reserved;
+  const std::string port = reserved.text();
   const Arguments flags =
       test::joined(job.flags, Arguments{"--workers", "2", "--port", port, "--snapshot-interval",
                                         std::to_string(kInterval)});
@@ -121,7 +122,8 @@ TEST_CASE("a training resumed after an earlier one over the same files goes on f
 
 TEST_CASE("with nothing left to train a resumed master still takes its workers with it") {
   Cluster cluster(1500);
-  const std::string port = std::to_string(test::free_port());
+  const test::ReservedPort reserved;
+  const std::string port = reserved.text();
   const Arguments flags{"--workers", "2", "--port", port};
   Process& first = cluster.start_master(flags);
   Process& workers = cluster.start_worker(cluster.address(), {"--workers", "2"});

@@ -1,9 +1,11 @@
 // Layer and net cases: build the net in the recorded phase, load its weights, run it forward and
-// backward on the recorded inputs and compare every blob and every gradient. Then the same net as
-// training builds it, where only outputs, inputs' gradients and parameters can be looked at.
+// backward on the recorded inputs and compare every blob and every gradient. Then the same net with
+// nothing to look at but outputs, inputs' gradients and parameters; then as training builds it,
+// where a loss gives the recorded gradients and no blob is kept for anybody.
 
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -30,6 +32,20 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kSeed = 1701;
 
+enum class Run { kAllShown, kOutputsShown, kTrained };
+
+std::string_view prefix_of(Run run) {
+  switch (run) {
+    case Run::kAllShown:
+      return "";
+    case Run::kOutputsShown:
+      return "without keep_blobs, ";
+    case Run::kTrained:
+      return "as trained, ";
+  }
+  return "";
+}
+
 // What the parts of one case share.
 struct NetCase {
   fs::path folder;
@@ -38,6 +54,7 @@ struct NetCase {
   bool random = false;  // some values depend on Caffe's random generator
   Comparison comparison;
   // The net that is run.
+  Run run = Run::kAllShown;
   NetOptions options;
   std::unique_ptr<Net> net;
   std::set<std::string> inputs;   // tops of its Input layers
@@ -45,7 +62,7 @@ struct NetCase {
 
   // As a dataset of this net is named in a verdict.
   std::string label(const std::string& dataset) const {
-    return options.keep_blobs ? dataset : "without keep_blobs, " + dataset;
+    return std::string(prefix_of(run)) + dataset;
   }
 };
 
@@ -58,7 +75,7 @@ Result<nlohmann::json> json_attribute(const Hdf5Reader& io, const std::string& n
 
 Result<NetCase> open(const fs::path& folder, const World& world) {
   SPEEDO_ASSIGN(Hdf5Reader io, Hdf5Reader::open(folder / "io.h5"));
-  NetCase one{folder, std::move(io), {}, false, {}, {}, nullptr, {}, {}};
+  NetCase one{folder, std::move(io), {}, false, {}, Run::kAllShown, {}, nullptr, {}, {}};
   SPEEDO_ASSIGN(one.message, read_net_prototxt(folder / "net.prototxt"));
   SPEEDO_TRY(check_layer_types(one.message));
   SPEEDO_ASSIGN(const double random, one.io.number_attribute("/", "rng_dependent"));
@@ -81,14 +98,43 @@ void find_visible_blobs(NetCase& one) {
   one.visible.insert(one.inputs.begin(), one.inputs.end());
 }
 
-Result<void> build(NetCase& one, bool keep_blobs, std::uint64_t seed) {
-  one.options.keep_blobs = keep_blobs;
+std::string given_gradient(const std::string& blob) { return "top_diff/" + blob; }
+
+// A loss that gives the blob, as its gradient, the values of the input given_gradient(blob).
+Result<void> add_loss(const NetCase& one, const std::string& blob, caffe::NetParameter& net) {
+  SPEEDO_ASSIGN(const std::vector<std::int64_t> dims, one.io.dims(given_gradient(blob)));
+  caffe::LayerParameter& input = *net.add_layer();
+  input.set_name(given_gradient(blob));
+  input.set_type("Input");
+  input.add_top(given_gradient(blob));
+  caffe::BlobShape& shape = *input.mutable_input_param()->add_shape();
+  for (const std::int64_t dim : dims) shape.add_dim(dim);
+  caffe::LayerParameter& loss = *net.add_layer();
+  loss.set_name("loss of " + blob);
+  loss.set_type("Eltwise");
+  loss.mutable_eltwise_param()->set_operation(caffe::EltwiseParameter::PROD);
+  loss.add_bottom(blob);
+  loss.add_bottom(given_gradient(blob));
+  loss.add_top(loss.name());
+  loss.add_loss_weight(1.0F);
+  return {};
+}
+
+Result<void> build(NetCase& one, Run run, std::uint64_t seed) {
+  one.run = run;
+  one.options.keep_blobs = run == Run::kAllShown;
   one.options.seed = seed;
-  // Gradients that no loss puts there stay only where the net knows that somebody else does.
+  one.options.kept_blobs.clear();
+  caffe::NetParameter message = one.message;
   if (one.io.has("top_diff")) {
-    SPEEDO_ASSIGN(one.options.kept_blobs, one.io.children("top_diff"));
+    SPEEDO_ASSIGN(const std::vector<std::string> given, one.io.children("top_diff"));
+    // Gradients that no loss puts there stay only where the net knows that somebody else does.
+    if (run != Run::kTrained) one.options.kept_blobs = given;
+    for (const std::string& blob : given) {
+      if (run == Run::kTrained) SPEEDO_TRY(add_loss(one, blob, message));
+    }
   }
-  SPEEDO_ASSIGN(one.net, Net::create(one.message, one.options));
+  SPEEDO_ASSIGN(one.net, Net::create(message, one.options));
   find_visible_blobs(one);
   const fs::path file = one.folder / "weights.caffemodel";
   if (!fs::exists(file)) return {};
@@ -164,6 +210,17 @@ Result<Tensor*> find_blob(const NetCase& one, const std::string& name) {
   return Error{ErrorCode::kMismatch, "the net has no blob '" + name + "'"};
 }
 
+// What the losses that add_loss() adds give.
+Result<void> upload_loss_gradients(NetCase& one) {
+  SPEEDO_ASSIGN(const std::vector<std::string> names, one.io.children("top_diff"));
+  for (const std::string& name : names) {
+    SPEEDO_ASSIGN(Tensor* const blob, find_blob(one, given_gradient(name)));
+    SPEEDO_ASSIGN(const std::vector<float> values, one.io.read_floats(given_gradient(name)));
+    blob->set_values(one.net->backend(), values);
+  }
+  return {};
+}
+
 Result<void> upload(NetCase& one, const std::string& group, bool to_grad) {
   if (!one.io.has(group)) return {};
   SPEEDO_ASSIGN(const std::vector<std::string> names, one.io.children(group));
@@ -186,6 +243,7 @@ Result<void> upload(NetCase& one, const std::string& group, bool to_grad) {
 
 Result<void> check_forward(NetCase& one) {
   SPEEDO_TRY(upload(one, "in", false));
+  if (one.run == Run::kTrained) SPEEDO_TRY(upload_loss_gradients(one));
   SPEEDO_ASSIGN(const float loss, one.net->forward());
   const BlobKinds kinds = blob_kinds(*one.net, one.message);
   SPEEDO_ASSIGN(const std::vector<std::string> names, one.io.children("fwd"));
@@ -195,7 +253,7 @@ Result<void> check_forward(NetCase& one) {
     SPEEDO_TRY(compare(one, "fwd/" + name, blob->shape(), blob->values(one.net->backend()),
                        kinds.exact.contains(name) ? kExact : kTolerance));
   }
-  if (!one.random) {
+  if (!one.random && one.run != Run::kTrained) {
     SPEEDO_ASSIGN(const double reference, one.io.number_attribute("/", "loss"));
     const auto expected = static_cast<float>(reference);
     one.comparison.values(one.label("loss"), {&loss, 1}, {&expected, 1});
@@ -233,7 +291,7 @@ Result<void> check_backward(NetCase& one) {
   SPEEDO_ASSIGN(const double backward, one.io.number_attribute("/", "backward"));
   if (backward == 0.0) return {};
   one.net->clear_gradients();
-  SPEEDO_TRY(upload(one, "top_diff", true));
+  if (one.run != Run::kTrained) SPEEDO_TRY(upload(one, "top_diff", true));
   one.net->backward();
   if (one.random) return {};
   SPEEDO_TRY(compare_gradients(one));
@@ -256,12 +314,12 @@ Result<void> check_weight_file(NetCase& one) {
 }
 
 Result<void> check_net(NetCase& one) {
-  SPEEDO_TRY(check_structure(one));
+  if (one.run != Run::kTrained) SPEEDO_TRY(check_structure(one));
   SPEEDO_TRY(compare_parameters(one, "data"));
   SPEEDO_TRY(check_weight_file(one));
   SPEEDO_TRY(check_forward(one));
   SPEEDO_TRY(check_backward(one));
-  if (!one.random || !one.options.keep_blobs) return {};
+  if (!one.random || one.run != Run::kAllShown) return {};
   return check_random_layers(*one.net, one.message, one.io, one.comparison);
 }
 
@@ -284,9 +342,13 @@ std::vector<float> download(Backend& backend, const float* source, std::int64_t 
 
 Result<Comparison> run_net_case(const fs::path& path, const World& world) {
   SPEEDO_ASSIGN(NetCase one, open(path, world));
-  for (const bool keep_blobs : {true, false}) {
+  SPEEDO_ASSIGN(const double backward, one.io.number_attribute("/", "backward"));
+  std::vector<Run> runs{Run::kAllShown, Run::kOutputsShown};
+  // Without gradients from outside the second run is as trained.
+  if (backward != 0.0 && one.io.has("top_diff")) runs.push_back(Run::kTrained);
+  for (const Run run : runs) {
     for (const std::uint64_t seed : one.random ? test::seeds({kSeed}) : std::vector{kSeed}) {
-      SPEEDO_TRY(build(one, keep_blobs, seed));
+      SPEEDO_TRY(build(one, run, seed));
       SPEEDO_TRY(check_net(one));
     }
   }

@@ -174,6 +174,7 @@ TEST_CASE("fused BatchNorm, Scale and ReLU give what they give apart") {
 TEST_CASE("a test net fuses, too") {
   NetOptions options;
   options.phase = Phase::kTest;
+  options.keep_blobs = GENERATE(false, true);
   compare_everywhere(net_text(16, chain("a", "", kBias, ""), chain("b", "", kBias, "none")),
                      options, 3);
 }
@@ -181,10 +182,14 @@ TEST_CASE("a test net fuses, too") {
 TEST_CASE("frozen factors get no gradient, fused or not") {
   const std::string frozen = kBias + " param { lr_mult: 0 } param { lr_mult: 0 }";
   const std::string half = kBias + " param { lr_mult: 0 }";
-  compare_everywhere(net_text(5, chain("a", "", frozen, ""), chain("b", "", half, "")), {}, 4);
+  NetOptions options;
+  options.keep_blobs = GENERATE(false, true);
+  compare_everywhere(net_text(5, chain("a", "", frozen, ""), chain("b", "", half, "")), options, 4);
 }
 
 TEST_CASE("what cannot be one pass stays apart") {
+  NetOptions options;
+  options.keep_blobs = GENERATE(false, true);
   // The Scale is trained, what is before it is not: no gradient goes down.
   const std::string on_data = layer("norm", "BatchNorm", "data", "x") +
                               layer("scale", "Scale", "x", "x", kBias) +
@@ -192,12 +197,12 @@ TEST_CASE("what cannot be one pass stays apart") {
   const std::string inputs =
       input("data", "dim: 4 dim: 3 dim: 5") + input("label", "dim: 4 dim: 3 dim: 5");
   const std::string loss = layer("loss", "EuclideanLoss", "x", "loss", "bottom: 'label'");
-  compare_everywhere(inputs + on_data + loss, {}, 0);
+  compare_everywhere(inputs + on_data + loss, options, 0);
   // A Scale over other axes than the channels, a ReLU that has its own top, a negative slope below
   // 0.
   compare_everywhere(net_text(5, chain("a", "", "scale_param { axis: 2 num_axes: 2 }", ""),
                               chain("b", "", "none", "relu_param { negative_slope: -0.5 }")),
-                     {}, 0);
+                     options, 0);
 }
 
 TEST_CASE("with a top of its own a BatchNorm fuses only where nobody looks at gradients") {

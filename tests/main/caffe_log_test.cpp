@@ -2,11 +2,12 @@
 
 #include "main/caffe_log.hpp"
 
-#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
 #include "main/command_support.hpp"
+#include "support/shared_fixtures.hpp"
+#include "support/skip.hpp"
 
 namespace speedo::test {
 namespace {
@@ -68,12 +69,9 @@ TEST_CASE("The log of a training that diverges can be read, too") {
 
 // Without its years, Caffe's own log is one of its time.
 TEST_CASE("The rules find in a log of Caffe what is there", "[shared]") {
-  const char* shared = std::getenv("SPEEDO_SHARED_DIR");
-  if (shared == nullptr) {
-    WARN("skipped: SPEEDO_SHARED_DIR names no folder");
-    return;
-  }
-  std::ifstream stream(std::string(shared) + "/golden/cli/train.log");
+  const auto caffes = shared_fixtures("golden/cli/train.log");
+  if (!caffes) SPEEDO_SKIP(no_shared_fixtures("golden/cli/train.log"));
+  std::ifstream stream(*caffes);
   std::string text;
   for (std::string line; std::getline(stream, line);) {
     if (line.compare(1, 4, "2026") == 0) line.erase(1, 4);

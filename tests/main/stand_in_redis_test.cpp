@@ -10,7 +10,8 @@ namespace speedo {
 namespace {
 
 TEST_CASE("A private Redis is started where none answers, and ends with its owner") {
-  const std::string nobody = "127.0.0.1:" + std::to_string(test::free_port());
+  const test::ReservedPort silent;
+  const std::string nobody = silent.address();
   std::string uri;
   {
     const auto redis = start_if_none_answers(nobody);

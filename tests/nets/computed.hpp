@@ -24,8 +24,8 @@ using Arrays = std::map<std::string, std::vector<float>>;
 // What inputs, labels and parameters are drawn from, the same for every backend.
 struct Data {
   std::uint64_t seed = 0;
-  // Not 0: every value is moved by up to a millionth, and the reference rounds probabilities its
-  // own way, differently for each number.
+  // Not 0: every value is moved by up to a millionth, and the reference rounds probabilities,
+  // sigmoids and tangents its own way, differently for each number.
   int jitter = 0;
 };
 

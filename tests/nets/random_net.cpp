@@ -19,6 +19,8 @@ namespace {
 
 constexpr std::int64_t kProductsMax = 2'000'000;  // of one convolution's forward pass
 constexpr std::int64_t kElementsMax = 60'000;     // of a blob
+// Of a Softmax: in a longer sum of equal floats the rounding of each term goes the same way.
+constexpr std::int64_t kClassesMax = 1000;
 
 struct Blob {
   std::string name;
@@ -36,7 +38,8 @@ class Drawer {
   }
 
   std::string net() {
-    if (draw_.chance(0.15F)) text_ += "state { phase: TEST }\n";
+    is_test_ = draw_.chance(0.15F);
+    if (is_test_) text_ += "state { phase: TEST }\n";
     input("data", first_dims());
     for (std::int64_t step = draw_.between(1, 6); step > 0; --step) {
       while (!add_step()) {
@@ -64,12 +67,12 @@ class Drawer {
   // Mostly the newest blob; else any, so that some are read twice and some paths end early.
   bool add_step() {
     static const std::vector<Step> kSteps{
-        &Drawer::convolution, &Drawer::convolution, &Drawer::convolution, &Drawer::convolution,
-        &Drawer::convolution, &Drawer::convolution, &Drawer::pooling,     &Drawer::pooling,
-        &Drawer::lrn,         &Drawer::batch_norm,  &Drawer::batch_norm,  &Drawer::scale,
-        &Drawer::bias,        &Drawer::activation,  &Drawer::activation,  &Drawer::join,
-        &Drawer::join,        &Drawer::concat,      &Drawer::slice,       &Drawer::inner_product,
-        &Drawer::flatten,     &Drawer::softmax};
+        &Drawer::convolution,   &Drawer::convolution, &Drawer::convolution, &Drawer::convolution,
+        &Drawer::convolution,   &Drawer::convolution, &Drawer::pooling,     &Drawer::pooling,
+        &Drawer::lrn,           &Drawer::batch_norm,  &Drawer::batch_norm,  &Drawer::scale,
+        &Drawer::bias,          &Drawer::activation,  &Drawer::activation,  &Drawer::join,
+        &Drawer::join,          &Drawer::concat,      &Drawer::slice,       &Drawer::inner_product,
+        &Drawer::inner_product, &Drawer::flatten,     &Drawer::softmax,     &Drawer::dropout};
     const std::size_t any = draw_.below(blobs_.size());
     const std::size_t at = draw_.chance(0.7F) ? blobs_.size() - 1 : any;
     const std::size_t step = draw_.below(kSteps.size());
@@ -171,10 +174,11 @@ class Drawer {
     std::vector<std::string> paths;
     const Sizes dims = path->dims;
     const bool past_path = dims == bottom.dims && draw_.chance(0.5F);
-    paths.push_back(append("Convolution", {bottom.name}, dims, path->options, true));
+    const std::string options = path->options + (past_path ? "" : draw_sharing());
+    paths.push_back(append("Convolution", {bottom.name}, dims, options, true));
     if (draw_.chance(0.4F)) paths.back() = append_or_cover("ReLU", blobs_.back(), "", false);
     paths.push_back(past_path ? bottom.name
-                              : append("Convolution", {bottom.name}, dims, path->options, true));
+                              : append("Convolution", {bottom.name}, dims, options, true));
     if (draw_.chance(0.5F)) std::swap(paths[0], paths[1]);
     const std::string how = draw_.pick<std::string>({"", "eltwise_param { coeff: 0.5 coeff: -1 }",
                                                      "eltwise_param { operation: MAX }",
@@ -222,10 +226,25 @@ class Drawer {
   bool inner_product(const Blob& bottom) {
     const std::int64_t outputs = draw_.channels();
     if (count_of(bottom.dims) * outputs > kProductsMax) return false;
-    append("InnerProduct", {bottom.name}, {bottom.dims[0], outputs},
-           fmt::format("inner_product_param {{ num_output: {} bias_term: {} transpose: {} }}",
-                       outputs, draw_.chance(0.7F), draw_.chance(0.2F)),
-           true);
+    const Sizes dims{bottom.dims[0], outputs};
+    const std::string sharing = draw_sharing();
+    const std::string options =
+        fmt::format("inner_product_param {{ num_output: {} bias_term: {} transpose: {} }}{}",
+                    outputs, draw_.chance(0.7F), draw_.chance(0.2F), sharing);
+    const std::string first = append("InnerProduct", {bottom.name}, dims, options, true);
+    if (sharing.empty()) return true;
+    append("Eltwise", {first, append("InnerProduct", {bottom.name}, dims, options, true)}, dims,
+           "eltwise_param { coeff: 0.5 coeff: -1 }", true);
+    return true;
+  }
+
+  // A mask follows the order in memory, which is the same on all backends for two axes alone.
+  bool dropout(const Blob& bottom) {
+    const bool is_plain = is_test_ || bottom.dims.size() == 2;
+    append_or_cover("Dropout", bottom,
+                    fmt::format("dropout_param {{ dropout_ratio: {} }}",
+                                is_plain ? draw_.pick<double>({0.5, 0.25, 0.75}) : 0.0),
+                    true);
     return true;
   }
 
@@ -236,6 +255,7 @@ class Drawer {
   }
 
   bool softmax(const Blob& bottom) {
+    if (bottom.dims[1] > kClassesMax) return false;
     append("Softmax", {bottom.name}, bottom.dims, "", false);
     return true;
   }
@@ -255,7 +275,8 @@ class Drawer {
   void loss(const Blob& bottom) {
     const std::string weight = draw_.pick<std::string>({"", "", "loss_weight: 0.25"});
     const std::string name = next_name();
-    const bool is_softmax = bottom.dims[1] > 1 && draw_.chance(0.4F);
+    const bool may_be_softmax = bottom.dims[1] > 1 && bottom.dims[1] <= kClassesMax;
+    const bool is_softmax = may_be_softmax && draw_.chance(0.4F);
     Sizes dims = bottom.dims;
     if (is_softmax) dims.erase(dims.begin() + 1);
     input("target_" + name, dims);
@@ -267,6 +288,12 @@ class Drawer {
         "layer {{ name: '{0}' type: '{1}' bottom: '{2}' bottom: 'target_{0}' top: '{0}' {3} {4} "
         "}}\n",
         name, is_softmax ? "SoftmaxWithLoss" : "EuclideanLoss", bottom.name, options, weight);
+  }
+
+  // Now and then a name for the weights of two layers that are to have the same.
+  std::string draw_sharing() {
+    if (!draw_.chance(0.25F)) return "";
+    return fmt::format(" param {{ name: 'shared{}' }}", layer_count_);
   }
 
   // Text.
@@ -326,6 +353,7 @@ class Drawer {
   Draw draw_;
   std::string text_;
   std::vector<Blob> blobs_;
+  bool is_test_ = false;
   int layer_count_ = 0, blob_count_ = 0;
 };
 

@@ -57,50 +57,50 @@ void print(const char* nets, const Totals& totals) {
               totals.wrong);
 }
 
-Verdict::Kind run_here(const Trial& trial) {
+Kind run_here(const Trial& trial) {
   const auto net = parse_net_prototxt(trial.text, trial.name);
   if (!net) {
     std::printf("%s: %s\n", trial.name.c_str(), net.error().message.c_str());
-    return Verdict::Kind::kWrong;
+    return Kind::kWrong;
   }
   const Verdict verdict = check(*net, trial.data_seed);
-  if (verdict.kind == Verdict::Kind::kRight) return verdict.kind;
-  std::printf("%s %s: %s\n", verdict.kind == Verdict::Kind::kWrong ? "WRONG" : "sensitive",
+  if (verdict.kind == Kind::kRight) return verdict.kind;
+  std::printf("%s %s: %s\n", verdict.kind == Kind::kWrong ? "WRONG" : "sensitive",
               trial.name.c_str(), verdict.what.c_str());
   return verdict.kind;
 }
 
 // In a process of its own, so that a net that crashes or hangs is one wrong net.
-Verdict::Kind run(const Trial& trial) {
+Kind run(const Trial& trial) {
   std::fflush(stdout);
   const pid_t child = fork();
   if (child == 0) {
     alarm(kNetSeconds);
-    const Verdict::Kind kind = run_here(trial);
+    const Kind kind = run_here(trial);
     std::fflush(stdout);
     _exit(static_cast<int>(kind));
   }
   int status = 0;
   if (child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status)) {
     const int code = WEXITSTATUS(status);
-    if (code <= static_cast<int>(Verdict::Kind::kWrong)) return static_cast<Verdict::Kind>(code);
+    if (code <= static_cast<int>(Kind::kWrong)) return static_cast<Kind>(code);
     std::printf("WRONG %s: its process ended with %d\n", trial.name.c_str(), code);
-    return Verdict::Kind::kWrong;
+    return Kind::kWrong;
   }
   const char* how = WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "could not be started";
   std::printf("WRONG %s: its process: %s\n", trial.name.c_str(), how);
-  return Verdict::Kind::kWrong;
+  return Kind::kWrong;
 }
 
 void run_counted(const Trial& trial, Totals& totals) {
   switch (run(trial)) {
-    case Verdict::Kind::kRight:
+    case Kind::kRight:
       ++totals.right;
       break;
-    case Verdict::Kind::kSensitive:
+    case Kind::kSensitive:
       ++totals.sensitive;
       break;
-    case Verdict::Kind::kWrong:
+    case Kind::kWrong:
       ++totals.wrong;
       std::printf("%s\n", trial.text.c_str());
   }

@@ -28,6 +28,12 @@ TEST_CASE("a campaign names the kinds of fault that never struck or were never f
     count.strikes = 0;
     CHECK(idle_kinds(table) == std::vector{kind});
     CHECK(describe_idle(kind, count).find("never struck") != std::string::npos);
+    count.drawn = 0;
+    CHECK(idle_kinds(table).empty());  // too few of all kinds
+    add(all_felt(), table);
+    count.drawn = 0;
+    CHECK(idle_kinds(table) == std::vector{kind});
+    CHECK(describe_idle(kind, count).find("never drawn") != std::string::npos);
   }
 }
 

@@ -60,4 +60,17 @@ TEST_CASE("The same as JSON, with what had no effect and how to see a violation 
   CHECK(json.at("violations").at(0).at("replay") == "speedo simulate --replay 7");
 }
 
+TEST_CASE("A violation, or a kind of fault that did nothing, is exit code 1") {
+  sim::CampaignResult result = result_of_each_kind();
+  CHECK(exit_code_of(result) == 0);
+  result.faults[static_cast<std::size_t>(sim::FaultKind::kBadStore)].effects = 0;
+  CHECK(exit_code_of(result) == 1);
+  result = result_of_each_kind();
+  result.faults[static_cast<std::size_t>(sim::FaultKind::kBadStore)] = {};
+  CHECK(exit_code_of(result) == 1);
+  result = result_of_each_kind();
+  result.violations.emplace_back();
+  CHECK(exit_code_of(result) == 1);
+}
+
 }  // namespace speedo

@@ -248,18 +248,22 @@ TEST_CASE("readers beside a writer see one whole version", "[store]") {
       }
     });
   }
+  // Until they have read something beside it; the end of its patience guards against hanging.
+  constexpr std::uint64_t kPatience = 100000;
   bool written = true;
-  for (std::uint64_t version = 1; version <= kVersions; ++version) {
-    const std::vector<float> values(kCount, static_cast<float>(version));
-    written = written && put(*store, "weights", info_of(version, kCount), values).has_value();
+  std::uint64_t last = 0;
+  while (written && last < kPatience && (last < kVersions || reads == 0)) {
+    const std::vector<float> values(kCount, static_cast<float>(++last));
+    written = put(*store, "weights", info_of(last, kCount), values).has_value();
   }
   done = true;
   for (std::thread& reader : readers) reader.join();
   REQUIRE(written);
   REQUIRE(mixed == 0);
   REQUIRE(failed == 0);
+  REQUIRE(reads > 0);
   REQUIRE(read_all(*store, "weights", kCount) ==
-          std::vector<float>(kCount, static_cast<float>(kVersions)));
+          std::vector<float>(kCount, static_cast<float>(last)));
 }
 
 TEST_CASE("several threads put and get their own records", "[store]") {

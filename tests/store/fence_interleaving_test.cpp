@@ -64,7 +64,7 @@ constexpr std::size_t kTwoChunksCount = kChunkElements + 2;  // two chunks
 
 // What took place, over all seeds.
 struct Counts {
-  int reads = 0, writes_refused = 0, clears = 0, clears_refused = 0;
+  int reads = 0, writes_refused = 0, clears = 0, clears_refused = 0, contribution_clears = 0;
 };
 
 // Short stand-ins for arrays: only a few floats are looked at.
@@ -103,6 +103,7 @@ class Scene {
 
  private:
   static constexpr std::size_t kActors = 3;
+  enum class Cleared { kAll, kContributions };
   struct Actor {
     std::unique_ptr<ChunkedStore> store;
     std::uint64_t epoch = 0;
@@ -111,8 +112,12 @@ class Scene {
 
   // Whatever was refused or lost: what the manifest names is whole.
   void check_at_rest(ChunkedStore& onlooker) const {
-    if (!visible_) return;
     std::vector<float> target(kTwoChunksCount);
+    if (contributed_to_ != 0) {
+      require(get(onlooker, contribution_key(contributed_to_, 0), kModel, target));
+      REQUIRE(target == values_of(contributed_to_));
+    }
+    if (!visible_) return;
     const auto info = get(onlooker, weights_key(), kModel, target);
     require(info);
     REQUIRE(target == values_of(info->version));
@@ -127,12 +132,16 @@ class Scene {
     Actor& actor = actors_[random_.below(kActors)];
     if (actor.depth == 0) {
       ++actor.depth;
-      const std::uint64_t choice = random_.below(11);
+      const std::uint64_t choice = random_.below(13);
       if (choice == 0) {
         claim(actor);
       } else if (choice == 1 && actor.epoch != 0) {
-        clear(actor);
-      } else if (choice < 7 && actor.epoch != 0) {
+        clear(actor, Cleared::kAll);
+      } else if (choice == 2 && actor.epoch != 0) {
+        clear(actor, Cleared::kContributions);
+      } else if (choice == 3 && newest_epoch_ != 0) {
+        contribute();
+      } else if (choice < 9 && actor.epoch != 0) {
         write(*actor.store, actor.epoch);
       } else {
         read(*actor.store);
@@ -180,16 +189,29 @@ class Scene {
     }
   }
 
-  // What a higher master has written stays, whatever this one does and is told.
-  void clear(Actor& actor) {
+  // A worker gives the newest master its share.
+  void contribute() {
+    ChunkedStore worker(map_, "test");
+    contributed_to_ = newest_epoch_;
+    require(put(worker, contribution_key(contributed_to_, 0), info_of(1, kTwoChunksCount),
+                values_of(contributed_to_)));
+  }
+
+  // What a higher master has written, or was given, stays, whatever this one does and is told.
+  void clear(Actor& actor, Cleared what) {
     const std::uint64_t newest_before = newest_epoch_;
-    ++clears_;
-    newest_clear_ = std::max(newest_clear_, actor.epoch);
-    if (visible_epoch_ <= actor.epoch) visible_ = false;
-    const auto done = actor.store->clear();
+    if (what == Cleared::kAll) {
+      ++clears_;
+      newest_clear_ = std::max(newest_clear_, actor.epoch);
+      if (visible_epoch_ <= actor.epoch) visible_ = false;
+    }
+    const auto done =
+        what == Cleared::kAll ? actor.store->clear() : actor.store->clear_contributions();
+    // One that came meanwhile may have been found, too.
+    if (contributed_to_ <= actor.epoch) contributed_to_ = 0;
     if (done) {
       REQUIRE(actor.epoch >= newest_before);
-      ++counts_.clears;
+      ++(what == Cleared::kAll ? counts_.clears : counts_.contribution_clears);
     } else {
       REQUIRE(code_of(done) == ErrorCode::kSuperseded);
       REQUIRE((newest_epoch_ > actor.epoch || claims_under_way_ > 0));
@@ -239,6 +261,7 @@ class Scene {
   int nested_ = 0, claims_under_way_ = 0, clears_ = 0;
   bool visible_ = false;  // a record of visible_epoch_ or a higher one must be read
   std::uint64_t visible_epoch_ = 0;
+  std::uint64_t contributed_to_ = 0;  // the master whose contribution must be read; 0: none
 };
 
 }  // namespace
@@ -258,6 +281,7 @@ TEST_CASE("no interleaving of masters damages what readers see", "[store][fence]
   REQUIRE(counts.writes_refused > 0);
   REQUIRE(counts.clears > 0);
   REQUIRE(counts.clears_refused > 0);
+  REQUIRE(counts.contribution_clears > 0);
 }
 
 }  // namespace speedo::test

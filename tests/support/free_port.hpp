@@ -6,12 +6,13 @@
 
 #include <cstdint>
 #include <stdexcept>
+#include <string>
 
 namespace speedo::test {
 
 // A port of the loopback that is this object's as long as it lives. Nobody listens on it: who
-// connects is refused. A server that sets SO_REUSEADDR, as redis-server does, can listen on it and
-// go again; in between the system gives it to nobody else.
+// connects is refused. A server that sets SO_REUSEADDR, as redis-server and masters do, can listen
+// on it and go again; in between the system gives it to nobody else.
 class ReservedPort {
  public:
   ReservedPort() : descriptor_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -33,13 +34,12 @@ class ReservedPort {
   ReservedPort& operator=(const ReservedPort&) = delete;
 
   std::uint16_t port() const { return port_; }
+  std::string text() const { return std::to_string(port_); }
+  std::string address() const { return "127.0.0.1:" + text(); }
 
  private:
   int descriptor_;
   std::uint16_t port_ = 0;
 };
-
-// A port of the loopback that was free a moment ago, for servers that do not set SO_REUSEADDR.
-inline std::uint16_t free_port() { return ReservedPort().port(); }
 
 }  // namespace speedo::test

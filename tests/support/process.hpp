@@ -29,13 +29,13 @@ class Process {
   void signal_and_wait(int number);
   bool running();
   // The exit code, or 128 + signal; nothing if it still runs after `patience`.
-  std::optional<int> wait(std::chrono::milliseconds patience = std::chrono::seconds{60});
+  std::optional<int> wait(std::chrono::milliseconds patience = std::chrono::seconds{120});
 
   std::string output() const;  // standard output so far
   std::string errors() const;  // standard error so far
   // Waits until standard error contains `text`.
   bool says(const std::string& text,
-            std::chrono::milliseconds patience = std::chrono::seconds{30});
+            std::chrono::milliseconds patience = std::chrono::seconds{120});
 
  private:
   pid_t id_ = -1;

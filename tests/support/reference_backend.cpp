@@ -166,7 +166,11 @@ class ReferenceBackend final : public Backend {
   }
 
   void map(const UnaryOp& op, std::int64_t n, const float* x, float* y) override {
-    for (std::int64_t i = 0; i < n; ++i) y[i] = static_cast<float>(reference_value(op, x[i]));
+    const bool is_exact = is_rounded_by_no_device(op);
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double value = reference_value(op, x[i]);
+      y[i] = is_exact ? static_cast<float>(value) : rounded(value);
+    }
   }
   void map_backward(const UnaryOp& op, std::int64_t n, const float* x, const float* y,
                     const float* y_grad, float* x_grad) override {

@@ -11,6 +11,11 @@ double logistic(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 
 }  // namespace
 
+bool is_rounded_by_no_device(const UnaryOp& op) {
+  return op.kind == UnaryKind::kAbs || op.kind == UnaryKind::kClip || op.kind == UnaryKind::kRelu ||
+         op.kind == UnaryKind::kThreshold;
+}
+
 double reference_value(const UnaryOp& op, double x) {
   const double a = op.a, b = op.b, c = op.c;
   switch (op.kind) {

@@ -1,0 +1,34 @@
+#include "nets/judgement.hpp"
+
+#include <algorithm>
+
+namespace speedo::nets {
+namespace {
+
+// Rounding in float, against that of data by a millionth and sums in double.
+constexpr double kNoiseFactor = 8.0;
+// An array that moves by this share of its largest value says nothing: what should be 0, as the
+// gradient of a bias before a BatchNorm, is the rounding of a sum that cancels.
+constexpr double kNothingButNoise = 0.5;
+// A gradient array's sums may cancel, and are left with the rounding of their terms, which shows
+// in little noise where they cancel whatever the data. It may be as large as the tolerance of the
+// net's largest gradient; but an array that moves by less than this share of its largest value may
+// not be off by more than it: that is a fault that strikes nothing else.
+constexpr double kShareOfItsOwn = 1e-3;
+
+// How large the rounding of sums that cancel may be.
+double left_of_sums(const Difference& it) {
+  const double of_net = kTolerance * it.largest_gradient;
+  const double of_its_own = kShareOfItsOwn * it.scale;
+  return it.noise >= of_its_own ? of_net : std::min(of_net, of_its_own);
+}
+
+}  // namespace
+
+Kind judge(const Difference& it) {
+  if (it.error <= kTolerance * it.scale) return Kind::kRight;
+  if (it.error > std::max(kNoiseFactor * it.noise, left_of_sums(it))) return Kind::kWrong;
+  return it.noise >= kNothingButNoise * it.scale ? Kind::kRight : Kind::kSensitive;
+}
+
+}  // namespace speedo::nets

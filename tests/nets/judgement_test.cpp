@@ -1,0 +1,37 @@
+#include "nets/judgement.hpp"
+
+#include "support/catch.hpp"
+
+namespace speedo::nets {
+
+TEST_CASE("rounding is right, what moves with its data is sensitive, all else is wrong") {
+  CHECK(judge({.error = 1e-5, .scale = 1.0, .noise = 0.0}) == Kind::kRight);
+  CHECK(judge({.error = 1e-4, .scale = 1.0, .noise = 2e-5}) == Kind::kSensitive);
+  CHECK(judge({.error = 1e-4, .scale = 1.0, .noise = 1e-6}) == Kind::kWrong);
+  CHECK(judge({.error = 1e-4, .scale = 0.0, .noise = 0.0}) == Kind::kWrong);
+}
+
+TEST_CASE("a small gradient is wrong by its own measure, whatever the net's others are") {
+  const Difference small{.error = 2e-4, .scale = 0.1, .noise = 1e-6, .largest_gradient = 100.0};
+  CHECK(judge(small) == Kind::kWrong);
+  Difference rounding = small;
+  rounding.error = 5e-5;
+  CHECK(judge(rounding) == Kind::kSensitive);
+  rounding.largest_gradient = 1.0;
+  CHECK(judge(rounding) == Kind::kWrong);
+}
+
+TEST_CASE("a gradient that is the rounding of a sum says nothing up to the net's tolerance") {
+  const Difference cancelled{.error = 1e-6, .scale = 1e-7, .noise = 6e-8, .largest_gradient = 1.0};
+  CHECK(judge(cancelled) == Kind::kRight);
+  Difference left_over = cancelled;
+  left_over.noise = 4e-10;
+  CHECK(judge(left_over) == Kind::kSensitive);
+  left_over.noise = 4e-11;
+  CHECK(judge(left_over) == Kind::kWrong);
+  Difference fault = cancelled;
+  fault.error = 2e-5;
+  CHECK(judge(fault) == Kind::kWrong);
+}
+
+}  // namespace speedo::nets
