@@ -70,6 +70,15 @@ Result<void> check(const MasterOptions& options) {
 // Everything of a master but its actor. Members end in the opposite order: the lease goes last,
 // when nothing can be written any more.
 struct Parts {
+  Parts() = default;
+  Parts(Parts&&) = default;
+  ~Parts() { stop_waiting(); }
+  // However training ended, or if it never began: neither store is waited for any longer.
+  void stop_waiting() {
+    if (lease) lease->stop_waiting();
+    if (job) job->stop_waiting();
+  }
+
   std::unique_ptr<MasterLease> lease;
   std::unique_ptr<JobMaster> job;
   std::unique_ptr<MasterSession> session;
@@ -144,8 +153,10 @@ Result<Parts> prepare(MasterOptions& options, const MasterHooks& hooks, const Tr
   if (!write) write = [](const SnapshotParts&) -> Result<void> { return {}; };
   SPEEDO_ASSIGN(made.job, JobMaster::create(options, parts, std::move(nets), std::move(store),
                                             std::move(start.checkpoint), std::move(write)));
-  SPEEDO_ASSIGN(const Version first,
-                made.job->begin(made.session->progress().stage, made.session->save()));
+  SPEEDO_ASSIGN(
+      const Version first,
+      made.job->begin(made.session->progress().stage, made.session->save(),
+                      {.store_timeout = config.store_timeout, .poll_stop = hooks.poll_stop}));
   SPEEDO_ASSERT(first == config.first_version);
   return made;
 }
@@ -211,7 +222,7 @@ Result<MasterProgress> run_master(const MasterOptions& given, const MasterHooks&
                                      made.has_orphans ? steady_clock().now() + kReunionTime
                                                              : Instant{0}});
   const std::optional<Error> error = end.wait();
-  made.lease->stop_waiting();
+  made.stop_waiting();
   const bool superseded = error && error->code == ErrorCode::kSuperseded;
   // One that broke off told its workers nothing: they look for the next master.
   if (!superseded && !end.broken()) {
