@@ -89,10 +89,15 @@ struct Parts {
 Result<std::unique_ptr<MasterLease>> claim(const MasterOptions& options, const MasterHooks& hooks,
                                            const OpenStore& open_store,
                                            std::function<void(Error)> lost) {
+  MasterLease::Options how{
+      .job = options.job, .take_over = options.take_over, .poll_stop = hooks.poll_stop};
+  if (!options.initial_session.empty()) {
+    // One that cannot be read is refused, or passed over, where it is to be restored.
+    const auto origin = MasterSession::origin_of(options.initial_session);
+    if (origin) how.epoch_floor = origin->epoch + 1;
+  }
   SPEEDO_ASSIGN(std::shared_ptr<ParameterStore> store, open_store(options.store, options.job));
-  SPEEDO_ASSIGN(auto lease, MasterLease::claim(std::move(store), {.job = options.job,
-                                                                  .take_over = options.take_over,
-                                                                  .poll_stop = hooks.poll_stop}));
+  SPEEDO_ASSIGN(auto lease, MasterLease::claim(std::move(store), std::move(how)));
   lease->keep(std::move(lost));
   return lease;
 }
