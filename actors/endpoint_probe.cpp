@@ -91,18 +91,19 @@ Result<void> read_greeting(const Attempt& attempt, const Socket& socket) {
   return {};
 }
 
-std::string numeric_host(const addrinfo& target) {
-  char text[NI_MAXHOST] = {};
-  const int fault = ::getnameinfo(target.ai_addr, target.ai_addrlen, text, sizeof(text), nullptr, 0,
-                                  NI_NUMERICHOST);
-  return fault == 0 ? text : "";
+Result<HostAddresses> addresses_of(const Address& address, const std::atomic<bool>& stop,
+                                   const LookUp& look_up) {
+  auto found = look_up_until([&] { return stop.load(); }, look_up, address.host, address.port);
+  if (found) return found;
+  return Error{found.error().code,
+               fmt::format("master {}:{}: {}", address.host, address.port, found.error().message)};
 }
 
 }  // namespace
 
 Result<Address> probe_endpoint(const Address& address, const std::atomic<bool>& stop,
                                const ProbeTools& tools) {
-  SPEEDO_ASSIGN(const HostAddresses list, look_up_until(stop, tools.look_up, address));
+  SPEEDO_ASSIGN(const HostAddresses list, addresses_of(address, stop, tools.look_up));
   const Attempt attempt{.name = fmt::format("{}:{}", address.host, address.port),
                         .stop = stop,
                         .clock = *tools.clock,

@@ -4,8 +4,8 @@
 
 #include <speedo/base/clock.hpp>
 
-#include "actors/name_lookup.hpp"
 #include "actors/node.hpp"
+#include "base/name_lookup.hpp"
 
 namespace speedo {
 

@@ -1,8 +1,10 @@
 #include "actors/job_master.hpp"
 
 #include <algorithm>
-#include <future>
+#include <array>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include <speedo/base/limits.hpp>
 #include <speedo/core/update_rule.hpp>
@@ -10,9 +12,33 @@
 
 #include "base/log.hpp"
 #include "train/job_solver.hpp"
+#include "train/store_absence.hpp"
 
 namespace speedo {
 namespace {
+
+// What a master writes to see that it can.
+constexpr std::array kProbe{0.0F};
+
+// Whether the store is to be waited for no longer, before training has begun. `waiting`: why
+// something waits for it.
+std::optional<Error> why_give_up(StoreAbsence& absence, const std::optional<Error>& waiting,
+                                 const JobMaster::StartLimits& limits) {
+  if (const auto reason = limits.poll_stop ? limits.poll_stop() : std::nullopt) {
+    return Error{ErrorCode::kUnavailable,
+                 fmt::format("stopped ({}) while the first weights were being published{}{}",
+                             *reason, waiting ? ": " : "", waiting ? waiting->message : "")};
+  }
+  const Instant now = limits.clock.now();
+  if (waiting && limits.store_timeout.count() == 0) return waiting;
+  if (!waiting) {
+    if (absence.back(now)) SPEEDO_INFO("the store is back");
+    return std::nullopt;
+  }
+  if (const auto line = absence.lost(*waiting, now, "at the start")) SPEEDO_WARN("{}", *line);
+  if (const auto line = absence.line(now)) SPEEDO_WARN("{}", *line);
+  return absence.given_up(now);
+}
 
 // Floats of a contribution, in the stage whose contributions are the longest.
 Result<std::uint64_t> longest_contribution(const MergerConfig& config, const JobNets& nets) {
@@ -54,13 +80,28 @@ Result<std::unique_ptr<JobMaster>> JobMaster::create(const MasterOptions& option
   return master;
 }
 
-Result<Version> JobMaster::begin(std::uint32_t stage, std::string state) {
-  SPEEDO_TRY(erase_job_end(*store_));
+Result<Version> JobMaster::begin(std::uint32_t stage, std::string state,
+                                 const StartLimits& limits) {
   std::promise<Result<Version>> published;
   merger_->enter_stage(stage, std::move(state),
                        [&](Result<Version> version) { published.set_value(std::move(version)); });
-  SPEEDO_ASSIGN(const Version version, published.get_future().get());
+  SPEEDO_ASSIGN(const Version version, wait_for_start(published.get_future(), limits));
+  SPEEDO_TRY(erase_job_end(*store_));
   SPEEDO_TRY(store_->put_blob(job_key(), job_record_));
+  return version;
+}
+
+// Always to the end of the publication: once the store is waited for no longer, that is soon.
+Result<Version> JobMaster::wait_for_start(std::future<Result<Version>> published,
+                                          const StartLimits& limits) {
+  StoreAbsence absence(limits.store_timeout);
+  std::optional<Error> given_up;
+  while (!given_up && published.wait_for(kTickInterval) != std::future_status::ready) {
+    given_up = why_give_up(absence, merger_->waits_because(), limits);
+  }
+  if (given_up) stop_waiting();
+  auto version = published.get();
+  if (!version && given_up && is_transient(version.error().code)) return *given_up;
   return version;
 }
 
@@ -94,33 +135,64 @@ void JobMaster::snapshot(std::uint64_t iteration, std::function<void(Result<void
   });
 }
 
-void JobMaster::watch(std::function<void(Result<void>)> seen) {
-  const Instant now = steady_clock().now();
-  if (now - watched_at_ < kJobWatchInterval || watching_.exchange(true)) return;
+void JobMaster::watch(Instant now, std::function<void(Result<void>)> seen) {
+  if (watched_at_ && now - *watched_at_ < kJobWatchInterval) return;
+  if (watching_.exchange(true)) return;
   watched_at_ = now;
   housekeeping_.post([this, seen = std::move(seen)] {
-    seen(restore_store());
+    auto looked = look_after_store();
+    // What time does not mend is for those to say who meet it at their work.
+    const bool is_away = !looked && is_transient(looked.error().code);
+    if (!looked && !is_away && looked.error().code != ErrorCode::kSuperseded) looked = {};
+    store_away_ = is_away;
+    if (looked) erasing_.post([this] { erase_records_of_gone(); });
     watching_ = false;
+    seen(std::move(looked));
   });
 }
 
-// A store that was emptied, or restarted without its data. The weights are the merger's care.
-Result<void> JobMaster::restore_store() {
-  const auto job = store_->get_blob(job_key());
-  if (job) return {};
-  if (is_transient(job.error().code)) return job.error();
-  SPEEDO_WARN("the store has lost the job; publishing it again: {}", job.error().message);
-  store_->put_blob(job_key(), job_record_).ignore("the next watch tries again");
+// A store that was emptied, or restarted without its data, gets the job again; the weights are the
+// merger's care. One that can only be read, or not be written in time, is as good as away.
+Result<void> JobMaster::look_after_store() {
+  if (const auto job = store_->get_blob(job_key()); !job) {
+    if (is_transient(job.error().code)) return job.error();
+    SPEEDO_WARN("the store has lost the job; publishing it again: {}", job.error().message);
+    SPEEDO_TRY(store_->put_blob(job_key(), job_record_));
+  }
+  SPEEDO_TRY(put(*store_, probe_key(), RecordInfo{}, kProbe));
+  if (const auto error = merger_->waits_because()) return *error;
   return {};
 }
 
 void JobMaster::erase_worker(WorkerId worker) {
-  housekeeping_.post([this, worker] {
-    if (const auto erased = erase_records(worker.value); !erased) {
-      SPEEDO_WARN("what worker {} left in the store stays until it expires: {}", worker.value,
-                  erased.error().message);
+  {
+    const std::lock_guard lock(mutex_);
+    gone_.push_back(worker.value);
+  }
+  erasing_.post([this] { erase_records_of_gone(); });
+}
+
+// From a store that is away once it is back: watch() comes to that.
+void JobMaster::erase_records_of_gone() {
+  while (!store_away_) {
+    std::uint64_t worker = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      if (gone_.empty()) return;
+      worker = gone_.front();
+      gone_.pop_front();
     }
-  });
+    const auto erased = erase_records(worker);
+    if (erased) continue;
+    if (is_transient(erased.error().code)) {
+      store_away_ = true;
+      const std::lock_guard lock(mutex_);
+      gone_.push_front(worker);
+      return;
+    }
+    SPEEDO_WARN("what worker {} left in the store stays until it expires: {}", worker,
+                erased.error().message);
+  }
 }
 
 Result<void> JobMaster::erase_records(std::uint64_t worker) {

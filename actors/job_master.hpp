@@ -1,7 +1,13 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <future>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 
 #include <speedo/base/clock.hpp>
@@ -28,9 +34,15 @@ class JobMaster : public MasterWork {
                                                    std::shared_ptr<ParameterStore> store,
                                                    Checkpoint start, WriteSnapshot write_snapshot);
 
+  // What ends the waiting for a store, while there is no session yet to decide on it.
+  struct StartLimits {
+    std::chrono::seconds store_timeout{0};  // of waiting for a store that is out of reach
+    std::function<std::optional<std::string>()> poll_stop;  // a reason: wait no longer
+    const Clock& clock = steady_clock();
+  };
   // Puts the job into the store, and the weights as workers of this stage read them; gives their
-  // version. Blocking. Errors: those of the store.
-  Result<Version> begin(std::uint32_t stage, std::string state);
+  // version. Blocking. Errors: those of the store; kUnavailable if stopped.
+  Result<Version> begin(std::uint32_t stage, std::string state, const StartLimits& limits);
 
   void merge(master_command::StartMerge job,
              std::function<void(Result<MergeResult>)> done) override;
@@ -39,7 +51,7 @@ class JobMaster : public MasterWork {
   void test(std::function<void(Result<std::vector<TestScores>>)> done) override;
   void snapshot(std::uint64_t iteration, std::function<void(Result<void>)> done) override;
   void stop_tests() override { nets_->stop_tests(); }
-  void watch(std::function<void(Result<void>)> seen) override;
+  void watch(Instant now, std::function<void(Result<void>)> seen) override;
   void erase_worker(WorkerId worker) override;
   void stop_waiting() override;
 
@@ -52,7 +64,9 @@ class JobMaster : public MasterWork {
  private:
   JobMaster(std::unique_ptr<JobNets> nets, std::shared_ptr<ParameterStore> store,
             WriteSnapshot write_snapshot, std::string job_record, std::uint64_t epoch);
-  Result<void> restore_store();
+  Result<Version> wait_for_start(std::future<Result<Version>> published, const StartLimits& limits);
+  Result<void> look_after_store();
+  void erase_records_of_gone();
   Result<void> erase_records(std::uint64_t worker);
 
   const std::shared_ptr<ParameterStore> store_;
@@ -60,11 +74,15 @@ class JobMaster : public MasterWork {
   const std::string job_record_;
   const std::uint64_t epoch_;
   std::uint64_t contribution_elements_ = 0;  // of the longest stage
-  Instant watched_at_{0};
+  std::optional<Instant> watched_at_;
   std::atomic<bool> watching_{false};
-  // These three have threads, whose work uses what stands above them.
+  std::atomic<bool> store_away_{false};  // as the last operation of either housekeeper found it
+  std::mutex mutex_;
+  std::deque<std::uint64_t> gone_;  // workers whose records are to be erased; guarded by mutex_
+  // These four have threads, whose work uses what stands above them.
   const std::unique_ptr<JobNets> nets_;
   std::unique_ptr<Merger> merger_;
+  JobThread erasing_;  // apart, as it may take long: watching must not wait for it
   JobThread housekeeping_;
 };
 

@@ -71,7 +71,7 @@ caf::behavior MasterActor::working() {
 void MasterActor::tick() {
   compat::send_after(this, kTickInterval, TickMessage{});
   if (finished_at_) return end_when_alone();
-  work_->watch([notify = notifier<MasterEvent>(caf::actor{this})](Result<void> seen) {
+  work_->watch(now(), [notify = notifier<MasterEvent>(caf::actor{this})](Result<void> seen) {
     if (!seen) return notify(master_event::StoreLost{seen.error()});
     notify(master_event::StoreBack{});
   });

@@ -30,7 +30,7 @@ MasterLease::MasterLease(std::shared_ptr<ParameterStore> store, const Options& o
     : store_(std::move(store)), job_(options.job), pause_(options.pause) {
   static std::atomic<unsigned> leases{0};  // A process may be several masters, one after another.
   claim_.holder = fmt::format("{} {}", process_name(), leases++);
-  claim_.epoch_floor = wall_clock_microseconds();
+  claim_.epoch_floor = std::max(wall_clock_microseconds(), options.epoch_floor);
   claim_.time = kLeaseTime;
 }
 

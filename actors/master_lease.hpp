@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -20,6 +21,9 @@ class MasterLease {
   struct Options {
     std::string job;         // for messages
     bool take_over = false;  // whoever holds it
+    // A new epoch is not below it: that of the checkpoint to go on from, and one more. The store
+    // may have been emptied, and this machine's clock be behind.
+    std::uint64_t epoch_floor = 0;
     std::function<std::optional<std::string>()> poll_stop;
     std::shared_ptr<Pause> pause = std::make_shared<RealPause>();  // of the lease alone
   };

@@ -70,6 +70,15 @@ Result<void> check(const MasterOptions& options) {
 // Everything of a master but its actor. Members end in the opposite order: the lease goes last,
 // when nothing can be written any more.
 struct Parts {
+  Parts() = default;
+  Parts(Parts&&) = default;
+  ~Parts() { stop_waiting(); }
+  // However training ended, or if it never began: neither store is waited for any longer.
+  void stop_waiting() {
+    if (lease) lease->stop_waiting();
+    if (job) job->stop_waiting();
+  }
+
   std::unique_ptr<MasterLease> lease;
   std::unique_ptr<JobMaster> job;
   std::unique_ptr<MasterSession> session;
@@ -80,10 +89,15 @@ struct Parts {
 Result<std::unique_ptr<MasterLease>> claim(const MasterOptions& options, const MasterHooks& hooks,
                                            const OpenStore& open_store,
                                            std::function<void(Error)> lost) {
+  MasterLease::Options how{
+      .job = options.job, .take_over = options.take_over, .poll_stop = hooks.poll_stop};
+  if (!options.initial_session.empty()) {
+    // One that cannot be read is refused, or passed over, where it is to be restored.
+    const auto origin = MasterSession::origin_of(options.initial_session);
+    if (origin) how.epoch_floor = origin->epoch + 1;
+  }
   SPEEDO_ASSIGN(std::shared_ptr<ParameterStore> store, open_store(options.store, options.job));
-  SPEEDO_ASSIGN(auto lease, MasterLease::claim(std::move(store), {.job = options.job,
-                                                                  .take_over = options.take_over,
-                                                                  .poll_stop = hooks.poll_stop}));
+  SPEEDO_ASSIGN(auto lease, MasterLease::claim(std::move(store), std::move(how)));
   lease->keep(std::move(lost));
   return lease;
 }
@@ -144,8 +158,10 @@ Result<Parts> prepare(MasterOptions& options, const MasterHooks& hooks, const Tr
   if (!write) write = [](const SnapshotParts&) -> Result<void> { return {}; };
   SPEEDO_ASSIGN(made.job, JobMaster::create(options, parts, std::move(nets), std::move(store),
                                             std::move(start.checkpoint), std::move(write)));
-  SPEEDO_ASSIGN(const Version first,
-                made.job->begin(made.session->progress().stage, made.session->save()));
+  SPEEDO_ASSIGN(
+      const Version first,
+      made.job->begin(made.session->progress().stage, made.session->save(),
+                      {.store_timeout = config.store_timeout, .poll_stop = hooks.poll_stop}));
   SPEEDO_ASSERT(first == config.first_version);
   return made;
 }
@@ -211,7 +227,7 @@ Result<MasterProgress> run_master(const MasterOptions& given, const MasterHooks&
                                      made.has_orphans ? steady_clock().now() + kReunionTime
                                                              : Instant{0}});
   const std::optional<Error> error = end.wait();
-  made.lease->stop_waiting();
+  made.stop_waiting();
   const bool superseded = error && error->code == ErrorCode::kSuperseded;
   // One that broke off told its workers nothing: they look for the next master.
   if (!superseded && !end.broken()) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <speedo/base/clock.hpp>
 #include <speedo/core/solver.hpp>
 #include <speedo/train/master_session.hpp>
 #include <speedo/train/merger.hpp>
@@ -30,9 +31,11 @@ class MasterWork {
   // now.
   virtual void stop_tests() = 0;
   // Called often; now and then looks whether the store still has the job, and restores it if not.
-  // If it looked, `seen` is called; with an error if the store cannot be reached after its retries.
-  virtual void watch(std::function<void(Result<void>)> seen) = 0;
-  // Removes what this worker has in the store: nothing of it will be read any more.
+  // If it looked, `seen` is called; with an error if training cannot go on for now, since the store
+  // answers nothing, writes nothing or lets a merge wait, each after its retries.
+  virtual void watch(Instant now, std::function<void(Result<void>)> seen) = 0;
+  // Removes what this worker has in the store: nothing of it will be read any more. From a store
+  // that is away, once it is back.
   virtual void erase_worker(WorkerId worker) = 0;
   // Training ends: the store is not waited for, if it is out of reach.
   virtual void stop_waiting() = 0;

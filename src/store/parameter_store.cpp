@@ -71,6 +71,7 @@ std::string local_key(std::uint64_t epoch, std::uint64_t worker) {
   return contribution_key(epoch, worker) + "/local";
 }
 std::string job_key() { return "job"; }
+std::string probe_key() { return "probe"; }
 std::string ended_key() { return "ended"; }
 
 }  // namespace speedo

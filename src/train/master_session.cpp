@@ -45,7 +45,8 @@ MasterSession::Impl::Impl(MasterConfig config_in, StrategyFactory make)
       first_iteration_(config_.start_iteration),
       leases_(config_.first_data_run),
       version_(config_.first_version),
-      snapshots_(config_.snapshot_interval) {
+      snapshots_(config_.snapshot_interval),
+      store_absence_(config_.store_timeout) {
   SPEEDO_ASSERT(!config_.stages.empty());
   config_.workers_min = std::max<std::uint64_t>(config_.workers_min, 1);
   config_.workers_start = std::max(config_.workers_start, config_.workers_min);

@@ -21,6 +21,7 @@
 #include "train/data_leases.hpp"
 #include "train/host_flaps.hpp"
 #include "train/periodic_job.hpp"
+#include "train/store_absence.hpp"
 
 namespace speedo {
 
@@ -238,8 +239,7 @@ struct MasterSession::Impl {
   Instant now_{0};
   std::optional<Instant> last_tick_;
   std::optional<Instant> short_since_, short_noted_, alone_since_;
-  std::optional<Instant> store_away_since_, store_noted_;
-  Error store_error_;                     // why it is away
+  StoreAbsence store_absence_;
   std::set<WorkerId> gone_;               // whose records may still be in the store
 };
 

@@ -12,33 +12,21 @@ void MasterSession::Impl::handle(const master_event::StoreLost& event) {
   if (error.code == ErrorCode::kSuperseded) return fail(error);
   if (!open()) return;
   if (!is_transient(error.code) || config_.store_timeout.count() == 0) return fail(error);
-  store_error_ = error;
-  if (store_away_since_) return;
-  store_away_since_ = store_noted_ = now_;
-  note(true, "the store is out of reach at iteration {}: {}; waiting up to {} s (--store-timeout)",
-       iteration(), error.message, config_.store_timeout.count());
+  const auto line = store_absence_.lost(error, now_, fmt::format("at iteration {}", iteration()));
+  if (line) note(true, "{}", *line);
 }
 
 void MasterSession::Impl::handle(const master_event::StoreBack& /*event*/) {
-  if (!store_away_since_) return;
-  note(false, "the store is back after {} s; training goes on at iteration {}",
-       seconds(now_ - *store_away_since_), iteration());
-  store_away_since_.reset();
+  const auto away = store_absence_.back(now_);
+  if (!away) return;
+  note(false, "the store is back after {} s; training goes on at iteration {}", seconds(*away),
+       iteration());
 }
 
 void MasterSession::Impl::watch_store() {
-  if (!store_away_since_ || !open()) return;
-  const Instant away = now_ - *store_away_since_;
-  if (away >= config_.store_timeout) {
-    return fail({ErrorCode::kUnavailable,
-                 fmt::format("{}; out of reach for {} s (--store-timeout)", store_error_.message,
-                             seconds(away))});
-  }
-  if (now_ - *store_noted_ < kWaitingNoteInterval) return;
-  store_noted_ = now_;
-  note(true, "the store has been out of reach for {} s; training ends after {} s "
-       "(--store-timeout)",
-       seconds(away), config_.store_timeout.count());
+  if (!open()) return;
+  if (const auto error = store_absence_.given_up(now_)) return fail(*error);
+  if (const auto line = store_absence_.line(now_)) note(true, "{}", *line);
 }
 
 bool MasterSession::Impl::is_wanted(WorkerId worker) const {

@@ -96,9 +96,9 @@ void MasterSession::Impl::update_pause() {
 // Without enough workers: says so from time to time, and gives up in the end. While the store is
 // away workers cannot make themselves ready: that time does not count.
 void MasterSession::Impl::watch_shortage() {
-  if (!short_of_workers() || store_away_since_) {
+  if (!short_of_workers() || store_absence_.is_away()) {
     short_since_.reset();
-    if (store_away_since_ && alone_since_) alone_since_ = now_;
+    if (store_absence_.is_away() && alone_since_) alone_since_ = now_;
     return;
   }
   if (!short_since_) short_since_ = short_noted_ = now_;

@@ -1,6 +1,8 @@
 #include <speedo/train/merger.hpp>
 
 #include <future>
+#include <mutex>
+#include <optional>
 
 #include <speedo/base/assert.hpp>
 #include <speedo/base/limits.hpp>
@@ -70,6 +72,11 @@ class ThreadedMerger : public Merger {
     });
   }
 
+  std::optional<Error> waits_because() override {
+    const std::lock_guard lock(mutex_);
+    return waits_because_;
+  }
+
   void stop_waiting() override { pause_.end(); }
 
  private:
@@ -77,13 +84,23 @@ class ThreadedMerger : public Merger {
   template <class T>
   Result<T> persist(const std::function<Result<T>()>& attempt) {
     Result<T> result = attempt();
-    while (!result && is_transient(result.error().code) && pause_.wait(kStoreReturnPoll)) {
+    while (!result && is_transient(result.error().code)) {
+      set_waits_because(result.error());
+      if (!pause_.wait(kStoreReturnPoll)) break;
       result = attempt();
     }
+    set_waits_because(std::nullopt);
     return result;
   }
 
+  void set_waits_because(std::optional<Error> error) {
+    const std::lock_guard lock(mutex_);
+    waits_because_ = std::move(error);
+  }
+
   RealPause pause_;  // between attempts, as long as a store is waited for
+  std::mutex mutex_;
+  std::optional<Error> waits_because_;  // guarded by mutex_
   std::unique_ptr<MergerEngine> engine_;
   MergerThread thread_;  // last: it uses the engine
 };

@@ -83,6 +83,15 @@ TEST_CASE("a lease that is given up can be claimed at once, with a higher epoch"
   CHECK(job.waited() == Instant{0});
 }
 
+TEST_CASE("the epoch of a master that goes on from a checkpoint is above the checkpoint's") {
+  Job job;
+  constexpr std::uint64_t kAhead = 9'000'000'000'000'000;  // of this machine's clock
+  const auto lease = MasterLease::claim(
+      job.open(), {.job = "job", .epoch_floor = kAhead, .poll_stop = {}, .pause = job.leaping()});
+  REQUIRE(lease);
+  CHECK((*lease)->epoch() == kAhead);
+}
+
 TEST_CASE("a master that lives keeps the job, and is named to the other one") {
   Job job;
   const auto pause = std::make_shared<test::DrivenPause>();

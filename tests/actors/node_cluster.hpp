@@ -71,7 +71,7 @@ struct NodeCluster {
     });
   }
   std::future<Result<void>> start_worker(const std::string& master, std::uint64_t count = 1,
-                                         StopSwitch* stop = nullptr) {
+                                         StopSwitch* stop = nullptr, OpenStore open_with = {}) {
     return std::async(std::launch::async, [=, this] {
       const WorkerOptions worker{.master = master,
                                  .store_override = {},
@@ -80,7 +80,7 @@ struct NodeCluster {
                                  .session = {.name = {}, .device = "cpu", .master = {}}};
       const WorkerHooks worker_hooks{
           .poll_stop = [stop]() { return stop ? stop->poll() : std::nullopt; }};
-      return run_worker(worker, worker_hooks, cpu_parts(), open_store());
+      return run_worker(worker, worker_hooks, cpu_parts(), open_with ? open_with : open_store());
     });
   }
   // Each has a store of its own: what a master writes is fenced.

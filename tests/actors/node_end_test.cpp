@@ -11,13 +11,33 @@
 
 #include "node_cluster.hpp"
 #include "stranger.hpp"
+#include "unwilling_map.hpp"
 
 namespace speedo {
 namespace {
 
 using Cluster = test::NodeCluster;
+using test::Mood;
 using test::StopSwitch;
 using test::Stranger;
+
+// One whose stores are as willing as the test wants: the master's, or all.
+struct UnwillingCluster : Cluster {
+  OpenStore unwilling() {
+    return
+        [this](const StoreAddress&, const std::string&) -> Result<std::shared_ptr<ParameterStore>> {
+          return std::shared_ptr<ParameterStore>(std::make_shared<ChunkedStore>(
+              std::make_shared<test::UnwillingMap>(memory, mood), "job"));
+        };
+  }
+  std::future<Result<MasterProgress>> start_unwilling(
+      const TrainerParts& parts = test::cpu_parts()) {
+    return std::async(std::launch::async,
+                      [=, this] { return run_master(options, hooks, parts, unwilling()); });
+  }
+
+  test::SharedMood mood = std::make_shared<std::atomic<Mood>>(Mood::kWilling);
+};
 
 // Guards a test against hanging; decides nothing.
 constexpr std::chrono::seconds kPatience{100};
@@ -131,6 +151,73 @@ TEST_CASE("a master that is made to exit while a snapshot is written is gone onc
   stranger.end(stranger.reach(port), caf::make_error(caf::exit_reason::kill));
   may_go_on.set_value();
   require_gone(cluster, master, port);
+  leave.set();
+  CHECK(result_of(worker));
+}
+
+TEST_CASE("a master that is made to exit while its store answers nothing is gone at once") {
+  UnwillingCluster cluster;
+  cluster.options.session.max_iteration = 1000000;
+  auto master = cluster.start_unwilling();
+  const std::string address = cluster.master_address();
+  StopSwitch leave;
+  auto worker = cluster.start_worker(address, 1, &leave);
+  REQUIRE(cluster.wait_for([&] { return cluster.iteration > 3; }));
+  *cluster.mood = Mood::kSilent;
+  Stranger stranger;
+  stranger.end(stranger.reach(parse_address(address)->port),
+               caf::make_error(caf::exit_reason::kill));
+  const auto progress = result_of(master);
+  REQUIRE_FALSE(progress);
+  CHECK(progress.error().code == ErrorCode::kInternal);
+  leave.set();
+  CHECK(result_of(worker));
+}
+
+TEST_CASE("a master that is made to exit while it waits for its first publication is gone") {
+  UnwillingCluster cluster;
+  cluster.options.port = test::free_port();
+  cluster.options.session.store_timeout = std::chrono::hours{1};
+  cluster.schedule().update.kind = UpdateKind::kGradientOnly;
+  std::atomic<bool> prepared{false};
+  cluster.hooks.on_training = [&](const TrainingId&, bool) -> Result<void> {
+    prepared = true;
+    return {};
+  };
+  // The last thing that is made before the publication is the backend of the merger's rule.
+  TrainerParts parts = test::cpu_parts();
+  parts.make_backend = [&, make = parts.make_backend] {
+    if (prepared) *cluster.mood = Mood::kReadsOnly;
+    return make();
+  };
+  auto master = cluster.start_unwilling(parts);
+  REQUIRE(cluster.wait_for([&] { return *cluster.mood == Mood::kReadsOnly; }));
+  Stranger stranger;
+  stranger.end(stranger.reach(cluster.options.port), caf::make_error(caf::exit_reason::kill));
+  const auto progress = result_of(master);
+  REQUIRE_FALSE(progress);
+  CHECK(progress.error().code == ErrorCode::kInternal);
+}
+
+// With its workers' writes refused too there is nothing to merge: then only looking after the store
+// tells.
+TEST_CASE("a store that writes nothing for --store-timeout ends training, with a snapshot") {
+  const bool workers_too = GENERATE(false, true);
+  UnwillingCluster cluster;
+  cluster.options.session.max_iteration = 1000000;
+  cluster.options.session.store_timeout = std::chrono::seconds{1};
+  auto master = cluster.start_unwilling();
+  const std::string address = cluster.master_address();
+  StopSwitch leave;
+  auto worker =
+      cluster.start_worker(address, 1, &leave, workers_too ? cluster.unwilling() : OpenStore());
+  REQUIRE(cluster.wait_for([&] { return cluster.iteration > 3; }));
+  *cluster.mood = Mood::kReadsOnly;
+  const auto progress = result_of(master);
+  REQUIRE_FALSE(progress);
+  CHECK(progress.error().code == ErrorCode::kUnavailable);
+  CHECK(progress.error().message.find("the test refuses writes; out of reach for") == 0);
+  CHECK(cluster.snapshots.size() == 1);
   leave.set();
   CHECK(result_of(worker));
 }

@@ -87,7 +87,7 @@ class ScriptedMasterWork : public MasterWork {
     snapshots.push_back({iteration, std::move(done)});
   }
   void stop_tests() override { tests_stopped = true; }
-  void watch(std::function<void(Result<void>)> /*seen*/) override {}
+  void watch(Instant /*now*/, std::function<void(Result<void>)> /*seen*/) override {}
   void erase_worker(WorkerId worker) override { erased.push_back(worker); }
   void stop_waiting() override { stopped_waiting = true; }
 

@@ -11,6 +11,7 @@
 #include "support/catch.hpp"
 
 #include "cluster.hpp"
+#include "store/redis/redis_session.hpp"
 
 namespace speedo {
 namespace {
@@ -89,6 +90,25 @@ TEST_CASE("Redis away for longer than --store-timeout: 69, and a checkpoint that
       {"--workers", "1", "--resume=" + name, "--max-iter", end_iteration});
   cluster.start_worker(cluster.address());
   test::require_ending(cluster, second, {iteration + 10, 1, iteration});
+}
+
+// As after a failover, or while too few replicas follow.
+TEST_CASE("Redis that answers reads and refuses writes: 69 after --store-timeout, a checkpoint") {
+  Cluster cluster(1000000);
+  Process& master = cluster.start_master({"--workers", "1", "--store-timeout", "2"});
+  Process& worker = cluster.start_worker(cluster.address());
+  REQUIRE(cluster.counts_beyond(100));
+  const auto options = parse_redis_uri(cluster.redis().tcp_uri());
+  REQUIRE(options);
+  const auto session = RedisSession::connect(*options, std::nullopt);
+  REQUIRE(session);
+  REQUIRE((*session)->command({"CONFIG", "SET", "min-replicas-to-write", "1"}));
+  const auto code = master.wait(seconds{120});
+  INFO(master.errors());
+  REQUIRE(code == 69);
+  CHECK(master.errors().find("NOREPLICAS") != std::string::npos);
+  CHECK(checkpoint_of(cluster));
+  worker.signal(SIGKILL);
 }
 
 TEST_CASE("SIGTERM with a frozen Redis: ends within the grace period, with its snapshot") {

@@ -2,7 +2,9 @@
 
 #include <future>
 
+#include "store/redis/redis_connection.hpp"
 #include "store/store_under_test.hpp"
+#include "support/slow_look_up.hpp"
 
 namespace speedo::test {
 namespace {
@@ -39,6 +41,46 @@ TEST_CASE("a program that ends goes on using a server that answers", "[redis]") 
   require(store->put_blob("job", "text"));
   server.restart();  // a moment's absence is no reason to give up
   REQUIRE(*store->get_blob("job") == "text");
+}
+
+TEST_CASE("a program that ends waits for no name of a server", "[redis]") {
+  RedisOptions options = quick_options("redis://somewhere.invalid");
+  options.command_timeout = std::chrono::milliseconds(1);  // of patience at the end
+  options.connect_timeout = std::chrono::hours(1);
+  SlowLookUp slow;
+  auto operation = std::make_shared<KvOperation>();
+  operation->key = "key";
+  {
+    RedisConnection connection(options, nullptr, std::make_shared<std::atomic<std::uint64_t>>(0),
+                               slow.function());
+    connection.submit(operation);
+    slow.asked.get_future().get();
+    connection.stop_waiting();
+    operation->wait();
+  }
+  REQUIRE(operation->error);
+  REQUIRE(operation->error->code == ErrorCode::kUnavailable);
+  REQUIRE_THAT(operation->error->message, Catch::Contains("somewhere.invalid"));
+  slow.answer.set_value();
+  slow.forgotten.get_future().get();
+}
+
+TEST_CASE("a name is not waited for longer than a connection", "[redis]") {
+  RedisOptions options = quick_options("redis://somewhere.invalid");
+  options.connect_timeout = std::chrono::milliseconds(1);
+  SlowLookUp slow;
+  const auto session = RedisSession::connect(
+      options, std::nullopt, {.look_up = slow.function(), .stop = [] { return false; }});
+  REQUIRE_FALSE(session);
+  REQUIRE(session.error().code == ErrorCode::kUnavailable);
+  slow.answer.set_value();
+  slow.forgotten.get_future().get();
+}
+
+TEST_CASE("a server is found by its name", "[redis]") {
+  RedisServer server;
+  require(RedisSession::connect(quick_options("redis://localhost:" + std::to_string(server.port())),
+                                std::nullopt));
 }
 
 }  // namespace speedo::test

@@ -11,7 +11,7 @@
 namespace speedo::test {
 
 // A store that fails at its k-th operation from now on: before it takes effect, or after (the
-// answer is lost). Reading counts as well.
+// answer is lost). Reading counts as well. Or one that refuses writes alone.
 class FailingStore : public ParameterStore {
  public:
   enum class When { kBefore, kAfter };
@@ -26,6 +26,8 @@ class FailingStore : public ParameterStore {
     failed_ = false;
   }
   bool has_failed() const { return failed_; }
+  // From now on every record is refused.
+  void refuse_writes(bool on) { refuses_writes_ = on; }
 
   std::unique_ptr<RecordWriter> write(std::string_view key, const RecordInfo& info) override {
     return std::make_unique<Writer>(*this, store_->write(key, info));
@@ -69,6 +71,7 @@ class FailingStore : public ParameterStore {
       writer_->write(chunk, values);
     }
     Result<void> finish() override {
+      if (store_.refuses_writes_) return Error{ErrorCode::kUnavailable, kFailure};
       return store_.attempt([this] { return writer_->finish(); });
     }
 
@@ -103,11 +106,13 @@ class FailingStore : public ParameterStore {
     if (left_ == 0 || --left_ > 0) return operation();
     failed_ = true;
     if (when_ == When::kAfter) (void)operation();
-    return Error{code_, "a failure made by the test"};
+    return Error{code_, kFailure};
   }
 
+  static constexpr const char* kFailure = "a failure made by the test";
   const std::shared_ptr<ParameterStore> store_;
   std::atomic<std::uint64_t> left_{0};
+  std::atomic<bool> refuses_writes_{false};
   std::atomic<bool> failed_{false};
   When when_ = When::kBefore;
   ErrorCode code_ = ErrorCode::kUnavailable;

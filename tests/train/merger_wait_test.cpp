@@ -58,6 +58,26 @@ TEST_CASE("a merger that is to wait no longer gives the store's error, and keeps
   fixture.merge_or_fail({{0, 1}}, false);
 }
 
+TEST_CASE("while it waits, a merger says for what", "[merger]") {
+  const auto store = failing_store();
+  MergerFixture fixture(config_of({}), kManyChunks, store);
+  fixture.contribute(0, 1, 0.01F);
+  REQUIRE_FALSE(fixture.merger->waits_because());
+  store->refuse_writes(true);
+  std::promise<Result<MergeResult>> merged;
+  fixture.merger->merge(fixture.job({{0, 1}}, false),
+                        [&](Result<MergeResult> result) { merged.set_value(std::move(result)); });
+  std::string why;
+  while (why.empty()) {
+    if (const auto error = fixture.merger->waits_because()) why = error->message;
+    std::this_thread::yield();
+  }
+  store->refuse_writes(false);
+  REQUIRE(why == "a failure made by the test");
+  require(merged.get_future().get());
+  REQUIRE_FALSE(fixture.merger->waits_because());
+}
+
 TEST_CASE("errors that time does not mend are not waited for", "[merger]") {
   const auto store = failing_store();
   MergerFixture fixture(config_of({}), kManyChunks, store);

@@ -150,6 +150,7 @@ std::string checkpoint_key();           // weights, histories: where the weights
 std::string local_key(std::uint64_t epoch, std::uint64_t worker);  // kElasticMaster: back to it
 std::string contribution_key_prefix();  // what those keys begin with; their records expire
 std::string job_key();                  // blob: solver and net text, see proto/speedo.proto
+std::string probe_key();                // what a master writes now and then, to see that it can
 std::string ended_key();                // blob: the job is over, see train/job_end.hpp
 
 }  // namespace speedo

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -71,8 +72,10 @@ class Merger {
     std::string state;                          // of the session, as of that version
   };
   virtual void copy(std::function<void(Copy)> done) = 0;
-  // A merge and the entering of a stage wait for a store that is out of reach; from here on they do
-  // not, and end with its error.
+  // A merge and the entering of a stage wait for a store that fails with transient errors, be it
+  // only to write. While one does: the error of its last attempt.
+  virtual std::optional<Error> waits_because() = 0;
+  // From here on they do not wait, and end with the store's error.
   virtual void stop_waiting() = 0;
 };
 

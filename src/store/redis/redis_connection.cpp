@@ -35,9 +35,10 @@ BulkSink sink_of(KvOperation& operation) {
 }  // namespace
 
 RedisConnection::RedisConnection(const RedisOptions& options, std::unique_ptr<RedisSession> session,
-                                 std::shared_ptr<std::atomic<std::uint64_t>> lives)
+                                 std::shared_ptr<std::atomic<std::uint64_t>> lives, LookUp look_up)
     : options_(options),
       where_(to_string(options.address)),
+      look_up_(std::move(look_up)),
       lives_(std::move(lives)),
       wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       session_(std::move(session)) {
@@ -143,7 +144,10 @@ void RedisConnection::sleep_until(Clock::time_point time) {
 }
 
 void RedisConnection::try_connect() {
-  auto session = RedisSession::connect(options_, stale_);
+  const auto stop = [this] {
+    return stopping_.load() || (is_hurried() && Clock::now() >= patience_end());
+  };
+  auto session = RedisSession::connect(options_, stale_, {.look_up = look_up_, .stop = stop});
   if (!session) {
     connection_failed(session.error());
     return;

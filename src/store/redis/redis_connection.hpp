@@ -30,7 +30,7 @@ class RedisConnection {
   // `session`: already open, or null. `lives`: reconnections of all connections of one store; tells
   // lives of a server apart when it does not say its name.
   RedisConnection(const RedisOptions& options, std::unique_ptr<RedisSession> session,
-                  std::shared_ptr<std::atomic<std::uint64_t>> lives);
+                  std::shared_ptr<std::atomic<std::uint64_t>> lives, LookUp look_up = ask_system);
   ~RedisConnection();  // ends everything queued with kUnavailable
 
   void submit(KvPtr operation);
@@ -68,6 +68,7 @@ class RedisConnection {
 
   const RedisOptions options_;
   const std::string where_;
+  const LookUp look_up_;
   const std::shared_ptr<std::atomic<std::uint64_t>> lives_;
   const int wake_fd_;
   std::atomic<std::size_t> load_{0};

@@ -2,12 +2,14 @@
 
 #include <hiredis/hiredis.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/time.h>
 
 #include <cerrno>
 #include <cstring>
 #include <random>
 
+#include <speedo/base/clock.hpp>
 #include <speedo/base/digest.hpp>
 
 #include "store/redis/redis_auth.hpp"
@@ -55,6 +57,52 @@ std::string draw_name() {
   return "speedo-" + std::to_string(device()) + "-" + std::to_string(device());
 }
 
+// hiredis itself would wait for a name as long as the system does. It asks for IPv4 first, and so
+// does this.
+Result<std::vector<std::string>> hosts_of(const RedisAddress& at, const LookUp& look_up,
+                                          const std::function<bool()>& stop) {
+  const auto found = look_up_until(stop, look_up, at.host, at.port);
+  if (!found) {
+    return Error{found.error().code, "Redis at " + to_string(at) + ": " + found.error().message};
+  }
+  std::vector<std::string> hosts;
+  for (const int family : {AF_INET, AF_INET6}) {
+    for (const addrinfo* each = found->get(); each != nullptr; each = each->ai_next) {
+      if (each->ai_family == family) hosts.push_back(numeric_host(*each));
+    }
+  }
+  return hosts;
+}
+
+// With the first of the host's addresses that accepts; with the error of the last, if none does.
+Result<redisContext*> connect_to_host(const RedisOptions& options,
+                                      const RedisSession::Names& names) {
+  const Instant end = steady_clock().now() + options.connect_timeout;
+  const auto stop = [&] { return names.stop() || steady_clock().now() >= end; };
+  SPEEDO_ASSIGN(const std::vector<std::string> hosts,
+                hosts_of(options.address, names.look_up, stop));
+  const timeval timeout = to_timeval(options.connect_timeout);
+  redisContext* context = nullptr;
+  for (const std::string& host : hosts) {
+    if (context != nullptr) redisFree(context);
+    context = redisConnectWithTimeout(host.c_str(), options.address.port, timeout);
+    if (context == nullptr || context->err == 0 || stop()) break;
+  }
+  return context;
+}
+
+// Whether the answer to CLIENT LIST has a line of this client, by id and name.
+bool is_listed(std::string_view lines, const RedisClient& client) {
+  const std::string id = "id=" + std::to_string(client.id) + " ";
+  const std::string name = " name=" + client.name + " ";
+  for (std::size_t at = 0; at < lines.size();) {
+    const std::string_view line = lines.substr(at, lines.find('\n', at) - at);
+    if (line.starts_with(id) && line.find(name) != std::string_view::npos) return true;
+    at += line.size() + 1;
+  }
+  return false;
+}
+
 // What a server does not know or does not allow is done without.
 Result<void> unless_transient(const Error& error) {
   if (is_transient(error.code)) return error;
@@ -74,14 +122,17 @@ RedisSession::~RedisSession() {
 
 int RedisSession::socket() const { return context_->fd; }
 
-Result<std::unique_ptr<RedisSession>> RedisSession::connect(
-    const RedisOptions& options, const std::optional<RedisClient>& stale) {
+Result<std::unique_ptr<RedisSession>> RedisSession::connect(const RedisOptions& options,
+                                                            const std::optional<RedisClient>& stale,
+                                                            const Names& names) {
   const SigpipeBlocked blocked;
-  const timeval timeout = to_timeval(options.connect_timeout);
-  const RedisAddress& at = options.address;
-  redisContext* context = at.unix_path.empty()
-                              ? redisConnectWithTimeout(at.host.c_str(), at.port, timeout)
-                              : redisConnectUnixWithTimeout(at.unix_path.c_str(), timeout);
+  const std::string& path = options.address.unix_path;
+  redisContext* context = nullptr;
+  if (path.empty()) {
+    SPEEDO_ASSIGN(context, connect_to_host(options, names));
+  } else {
+    context = redisConnectUnixWithTimeout(path.c_str(), to_timeval(options.connect_timeout));
+  }
   std::unique_ptr<RedisSession> session(new RedisSession(context, options));
   SPEEDO_TRY(session->open(stale));
   return session;
@@ -129,11 +180,12 @@ Result<void> RedisSession::identify_client() {
 
 Result<void> RedisSession::close_on_server(const RedisClient& stale) {
   const std::string id = std::to_string(stale.id);
-  const auto listed = command({"CLIENT", "LIST", "ID", id});
+  auto listed = command({"CLIENT", "LIST", "ID", id});
+  // Before Redis 6.2 all clients are listed or none.
+  if (!listed && !is_transient(listed.error().code)) listed = command({"CLIENT", "LIST"});
   if (!listed) return unless_transient(listed.error());
   if ((*listed)->str == nullptr) return {};
-  const std::string_view line((*listed)->str, (*listed)->len);
-  if (line.find(" name=" + stale.name + " ") == std::string_view::npos) return {};
+  if (!is_listed({(*listed)->str, (*listed)->len}, stale)) return {};
   const auto killed = command({"CLIENT", "KILL", "ID", id});
   return killed ? Result<void>() : unless_transient(killed.error());
 }
@@ -151,11 +203,8 @@ Error RedisSession::connection_error() const {
   for (char& c : reason) {
     if (c == '\n' || c == '\r') c = ' ';
   }
-  // hiredis has no error of its own for a name that cannot be resolved.
-  const char* remedy = context_->err == REDIS_ERR_OTHER
-                           ? ": is the host's name right? give one that this machine knows"
-                           : ": start redis-server there or give another address";
-  return Error{ErrorCode::kUnavailable, start + reason + remedy};
+  return Error{ErrorCode::kUnavailable,
+               start + reason + ": start redis-server there or give another address"};
 }
 
 Result<RedisSession::Reply> RedisSession::command(const std::vector<std::string>& arguments) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +10,8 @@
 
 #include <speedo/base/result.hpp>
 #include <speedo/store/redis_store.hpp>
+
+#include "base/name_lookup.hpp"
 
 struct redisContext;
 struct redisReply;
@@ -32,11 +35,21 @@ class RedisSession {
   };
   using Reply = std::unique_ptr<redisReply, FreeReply>;
 
+  // How a host's name becomes an address, for connect_timeout at most.
+  struct Names {
+    LookUp look_up = ask_system;
+    std::function<bool()> stop = [] { return false; };  // not to be waited for any longer
+  };
   // Connects, sends AUTH and SELECT where asked for, and learns which server it is. `stale`: an
   // earlier connection of ours. If this server still has it, it is closed there first, so that what
   // it may have under way cannot take effect later.
   static Result<std::unique_ptr<RedisSession>> connect(const RedisOptions& options,
-                                                       const std::optional<RedisClient>& stale);
+                                                       const std::optional<RedisClient>& stale,
+                                                       const Names& names);
+  static Result<std::unique_ptr<RedisSession>> connect(const RedisOptions& options,
+                                                       const std::optional<RedisClient>& stale) {
+    return connect(options, stale, Names{});
+  }
   ~RedisSession();
   RedisSession(const RedisSession&) = delete;
   RedisSession& operator=(const RedisSession&) = delete;

@@ -1,0 +1,211 @@
+// The master's work at its store, without an actor.
+#include "actors/job_master.hpp"
+
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/manual_clock.hpp"
+
+#include "node_cluster.hpp"
+#include "store/record_codec.hpp"
+#include "unwilling_map.hpp"
+
+namespace speedo {
+namespace {
+
+using std::chrono::seconds;
+using test::Mood;
+
+constexpr std::uint64_t kEpoch = 7;
+
+// A JobMaster whose store is as willing as the test wants.
+struct MasterAtWork {
+  MasterAtWork() {
+    MasterOptions options;
+    options.spec = test::NodeCluster().options.spec;
+    options.merger.stages = options.spec.stages = {UpdateSpec{}};
+    options.merger.epoch = kEpoch;
+    const TrainerParts parts = test::cpu_parts();
+    auto nets = test::value_of(JobNets::create(
+        parts,
+        {.job = options.spec, .with_tests = false, .initial_weights = {}, .initial_state = {}}));
+    elements = static_cast<std::size_t>(nets->layout().element_count());
+    Checkpoint start = nets->take_start();
+    store->fence(kEpoch);
+    work =
+        test::value_of(JobMaster::create(options, parts, std::move(nets), store, std::move(start),
+                                         [](const SnapshotParts&) { return Result<void>(); }));
+  }
+
+  ~MasterAtWork() {
+    if (work) work->stop_waiting();
+  }
+
+  Result<Version> begin(const JobMaster::StartLimits& limits) {
+    return work->begin(0, "state", limits);
+  }
+  void begin_or_fail() { REQUIRE(begin({.store_timeout = seconds{600}, .poll_stop = {}})); }
+  // What the next look finds.
+  Result<void> look() {
+    now += kJobWatchInterval;
+    return test::await<Result<void>>([&](auto seen) { work->watch(now, std::move(seen)); });
+  }
+  // As a worker leaves it behind.
+  void contribute(std::uint64_t worker) {
+    ChunkedStore store_of_worker(memory, "job");
+    REQUIRE(put(store_of_worker, contribution_key(kEpoch, worker), RecordInfo{},
+                std::vector<float>(elements)));
+  }
+  std::size_t worker_keys() {
+    return memory->list(job_prefix("job") + contribution_key_prefix())->size();
+  }
+  // Once all that was ordered before is done.
+  void wait_until_erased() {
+    while (worker_keys() != 0) std::this_thread::yield();
+  }
+  void wait_for_refusals(int count) {
+    while (map->refusals() < count) std::this_thread::yield();
+  }
+
+  test::SharedMood mood = std::make_shared<std::atomic<Mood>>(Mood::kWilling);
+  std::shared_ptr<MemoryKeyValue> memory = std::make_shared<MemoryKeyValue>();
+  std::shared_ptr<test::UnwillingMap> map = std::make_shared<test::UnwillingMap>(memory, mood);
+  std::shared_ptr<ParameterStore> store = std::make_shared<ChunkedStore>(map, "job");
+  std::size_t elements = 0;
+  Instant now{0};
+  std::unique_ptr<JobMaster> work;
+};
+
+}  // namespace
+
+TEST_CASE("a store that refuses nothing but writes counts as out of reach, until it writes") {
+  MasterAtWork master;
+  master.begin_or_fail();
+  CHECK(master.look());
+  *master.mood = Mood::kReadsOnly;
+  const auto refused = master.look();
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kUnavailable);
+  CHECK(refused.error().message == "the test refuses writes");
+  *master.mood = Mood::kWilling;
+  CHECK(master.look());
+}
+
+TEST_CASE("a store that has lost the job gets it again, and is out of reach if it refuses") {
+  MasterAtWork master;
+  master.begin_or_fail();
+  master.memory->set_image({});
+  *master.mood = Mood::kReadsOnly;
+  CHECK_FALSE(master.look());
+  *master.mood = Mood::kWilling;
+  CHECK(master.look());
+  CHECK(master.store->get_blob(job_key()));
+}
+
+TEST_CASE("a master that is out of date learns it when it looks after the store") {
+  MasterAtWork master;
+  master.begin_or_fail();
+  MasterClaim claim;
+  claim.holder = "another";
+  claim.epoch_floor = kEpoch + 1;
+  claim.time = std::chrono::hours{1};
+  REQUIRE(ChunkedStore(master.memory, "job").claim_master(claim));
+  const auto looked = master.look();
+  REQUIRE_FALSE(looked);
+  CHECK(looked.error().code == ErrorCode::kSuperseded);
+}
+
+TEST_CASE("the start waits for a store up to --store-timeout") {
+  MasterAtWork master;
+  *master.mood = Mood::kReadsOnly;
+  test::ManualClock clock;
+  int polls = 0;
+  const auto begun = master.begin({.store_timeout = seconds{600},
+                                   .poll_stop =
+                                       [&] {
+                                         polls += 1;
+                                         clock.advance(seconds{301});
+                                         return std::optional<std::string>();
+                                       },
+                                   .clock = clock});
+  REQUIRE_FALSE(begun);
+  CHECK(begun.error().code == ErrorCode::kUnavailable);
+  CHECK(begun.error().message.find("the test refuses writes; out of reach for") == 0);
+  CHECK(begun.error().message.find("--store-timeout") != std::string::npos);
+  CHECK(polls >= 3);
+}
+
+TEST_CASE("the start goes on once the store is back") {
+  MasterAtWork master;
+  *master.mood = Mood::kReadsOnly;
+  auto begun = std::async(std::launch::async, [&] {
+    return master.begin({.store_timeout = seconds{600}, .poll_stop = {}});
+  });
+  master.wait_for_refusals(2);
+  *master.mood = Mood::kWilling;
+  CHECK(begun.get());
+  CHECK(master.store->get_blob(job_key()));
+}
+
+TEST_CASE("the start ends when it is told to stop, even if the store does not answer at all") {
+  MasterAtWork master;
+  *master.mood = GENERATE(Mood::kReadsOnly, Mood::kSilent);
+  const auto begun = master.begin({.store_timeout = seconds{600}, .poll_stop = [] {
+                                     return std::optional<std::string>("SIGTERM");
+                                   }});
+  REQUIRE_FALSE(begun);
+  CHECK(begun.error().code == ErrorCode::kUnavailable);
+  CHECK(begun.error().message.find("stopped (SIGTERM)") == 0);
+}
+
+TEST_CASE("without a time-out the start waits for no store") {
+  MasterAtWork master;
+  *master.mood = Mood::kReadsOnly;
+  const auto begun = master.begin({});
+  REQUIRE_FALSE(begun);
+  CHECK(begun.error().message == "the test refuses writes");
+}
+
+TEST_CASE("what a worker that is gone has in the store is erased, contribution and local weights") {
+  MasterAtWork master;
+  master.begin_or_fail();
+  master.contribute(1);
+  REQUIRE(put(*master.store, local_key(kEpoch, 1), RecordInfo{}, std::vector<float>(8)));
+  REQUIRE(master.worker_keys() != 0);
+  master.work->erase_worker(WorkerId{1});
+  master.wait_until_erased();
+}
+
+TEST_CASE("what could not be erased is erased once the store is back") {
+  MasterAtWork master;
+  master.begin_or_fail();
+  master.contribute(1);
+  master.contribute(2);
+  *master.mood = Mood::kReadsOnly;
+  master.work->erase_worker(WorkerId{1});
+  master.wait_for_refusals(1);
+  master.work->erase_worker(WorkerId{2});
+  CHECK_FALSE(master.look());
+  REQUIRE(master.worker_keys() != 0);
+  *master.mood = Mood::kWilling;
+  CHECK(master.look());
+  master.wait_until_erased();
+}
+
+TEST_CASE("erasing keeps nobody from looking after the store") {
+  MasterAtWork master;
+  master.begin_or_fail();
+  master.contribute(1);
+  *master.mood = Mood::kSilent;
+  master.work->erase_worker(WorkerId{1});
+  master.map->wait_until_held();
+  *master.mood = Mood::kReadsOnly;
+  CHECK_FALSE(master.look());
+}
+
+}  // namespace speedo
