@@ -55,6 +55,16 @@ std::string draw_name() {
   return "speedo-" + std::to_string(device()) + "-" + std::to_string(device());
 }
 
+redisContext* dial(const RedisAddress& at, std::chrono::milliseconds patience) {
+  const timeval timeout = to_timeval(patience);
+  return at.unix_path.empty() ? redisConnectWithTimeout(at.host.c_str(), at.port, timeout)
+                              : redisConnectUnixWithTimeout(at.unix_path.c_str(), timeout);
+}
+
+bool has_timed_out(const redisContext& context) {
+  return context.err == REDIS_ERR_IO && (errno == EAGAIN || errno == ETIMEDOUT);
+}
+
 // What a server does not know or does not allow is done without.
 Result<void> unless_transient(const Error& error) {
   if (is_transient(error.code)) return error;
@@ -77,11 +87,7 @@ int RedisSession::socket() const { return context_->fd; }
 Result<std::unique_ptr<RedisSession>> RedisSession::connect(
     const RedisOptions& options, const std::optional<RedisClient>& stale) {
   const SigpipeBlocked blocked;
-  const timeval timeout = to_timeval(options.connect_timeout);
-  const RedisAddress& at = options.address;
-  redisContext* context = at.unix_path.empty()
-                              ? redisConnectWithTimeout(at.host.c_str(), at.port, timeout)
-                              : redisConnectUnixWithTimeout(at.unix_path.c_str(), timeout);
+  redisContext* context = dial(options.address, options.connect_timeout);
   std::unique_ptr<RedisSession> session(new RedisSession(context, options));
   SPEEDO_TRY(session->open(stale));
   return session;
@@ -141,8 +147,7 @@ Result<void> RedisSession::close_on_server(const RedisClient& stale) {
 Error RedisSession::connection_error() const {
   const std::string start = "Redis at " + where_ + ": ";
   if (context_ == nullptr) return Error{ErrorCode::kFull, start + "no memory to connect"};
-  const bool timed_out = context_->err == REDIS_ERR_IO && (errno == EAGAIN || errno == ETIMEDOUT);
-  if (timed_out) {
+  if (has_timed_out(*context_)) {
     return Error{ErrorCode::kTimeout, start +
                                           "no answer in time: is the server overloaded, "
                                           "stopped or behind a firewall?"};
@@ -174,6 +179,13 @@ Result<RedisSession::Reply> RedisSession::command(const std::vector<std::string>
     return redis_error(std::string_view(reply->str, reply->len), where_);
   }
   return reply;
+}
+
+bool is_somebody_at(const RedisAddress& address) {
+  redisContext* context = dial(address, kStoreConnectTimeout);
+  const bool found = context != nullptr && (context->err == 0 || has_timed_out(*context));
+  if (context != nullptr) redisFree(context);
+  return found;
 }
 
 }  // namespace speedo
