@@ -159,7 +159,7 @@ void add_time_out_flags(CLI::App& app, ClusterFlags& flags) {
 
 void add_other_flags(CLI::App& app, ClusterFlags& flags, ClusterRole role) {
   const char* group = "Other";
-  takes(app.add_option("--key-name,--job", flags.key_name,
+  takes(app.add_option("--job,--key-name", flags.key_name,
                        "Name of the job: its key space in Redis, and in its checkpoints (default: "
                        "the net's name)"),
         "NAME")

@@ -155,7 +155,7 @@ TEST_CASE("what cannot be told to workers is refused before the port is opened")
   const auto refused = cluster.start_master().get();
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == ErrorCode::kUsage);
-  CHECK(refused.error().message.find("--key-name") != std::string::npos);
+  CHECK(refused.error().message.find("--job") != std::string::npos);
 }
 
 }  // namespace speedo

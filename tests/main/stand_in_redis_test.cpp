@@ -1,11 +1,16 @@
 #include "main/stand_in_redis.hpp"
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
 #include <speedo/store/redis_store.hpp>
 
 #include "store/redis/redis_session.hpp"
 #include "support/catch.hpp"
 #include "support/free_port.hpp"
 #include "support/redis_server.hpp"
+#include "support/temp_dir.hpp"
 
 namespace speedo {
 namespace {
@@ -116,6 +121,24 @@ TEST_CASE("A Redis that was named is left for the master to find or miss") {
   CHECK(find_redis(flags, true, {}).value() == nullptr);
   flags.resume = kResumeFromStore;
   CHECK(find_redis(flags, false, {}).value() == nullptr);
+}
+
+TEST_CASE("A redis-server that ends without a word is told apart from one that says why") {
+  const TempDir folder;
+  const std::filesystem::path server = folder / "redis-server";
+  std::ofstream(server) << "#!/bin/sh\n$SAY\nexit 1\n";
+  std::filesystem::permissions(server, std::filesystem::perms::owner_all);
+  const std::string path = std::getenv("PATH");
+  ::setenv("PATH", (folder.path().string() + ":" + path).c_str(), 1);
+  const auto silent = PrivateRedis::start();
+  ::setenv("SAY", "echo no port", 1);
+  const auto says = PrivateRedis::start();
+  ::unsetenv("SAY");
+  ::setenv("PATH", path.c_str(), 1);
+  REQUIRE_FALSE(silent);
+  CHECK(silent.error().message.find("did not start: it said nothing") != std::string::npos);
+  REQUIRE_FALSE(says);
+  CHECK(says.error().message.find("did not start: no port") != std::string::npos);
 }
 
 }  // namespace
