@@ -35,7 +35,7 @@ Result<Checkpoint> stored(const MasterOptions& options, const MasterConfig& conf
 Error nothing_there(const MasterOptions& options, const Error& error) {
   return Error{ErrorCode::kNotFound,
                fmt::format("nothing to resume in the store under job '{}' ({}): check --redis and "
-                           "--key-name, leave --resume out to start anew, or give --resume=FILE",
+                           "--job, leave --resume out to start anew, or give --resume=FILE",
                            options.job, error.message)};
 }
 

@@ -86,7 +86,7 @@ Result<void> MasterLease::wait_for_end(ClaimAnswer held, const Options& options)
 Error MasterLease::held_by(const std::string& holder, const char* why) const {
   return Error{ErrorCode::kSuperseded,
                fmt::format("the master {} {} the job '{}': stop it first, or give this one another "
-                           "name with --key-name",
+                           "name with --job",
                            readable(holder), why, job_)};
 }
 

@@ -56,7 +56,7 @@ Result<void> check_length(const char* flag, const std::string& text) {
 
 Result<void> check(const MasterOptions& options) {
   SPEEDO_TRY(check_length("--redis", options.store.text()));
-  SPEEDO_TRY(check_length("--key-name", options.job));
+  SPEEDO_TRY(check_length("--job", options.job));
   for (const Schedule& stage : options.session.stages) {
     SPEEDO_TRY(check_schedule(stage));
     SPEEDO_TRY([&]() -> Result<void> {

@@ -30,6 +30,12 @@ bool write_all(int fd, std::span<const std::byte> bytes) {
   return true;
 }
 
+Error cannot_read(const std::filesystem::path& path, int reason) {
+  const bool refused = reason == EACCES || reason == EPERM;
+  return Error{refused ? ErrorCode::kRefused : ErrorCode::kData,
+               "cannot read '" + path.string() + "': " + std::strerror(reason)};
+}
+
 // What helps against a folder that takes no new file.
 const char* remedy_for(int reason) {
   switch (reason) {
@@ -53,6 +59,7 @@ const char* remedy_for(int reason) {
 Result<std::string> read_file(const std::filesystem::path& path, std::size_t bytes_max) {
   std::error_code code;
   if (!std::filesystem::exists(path, code)) {
+    if (code == std::errc::permission_denied) return cannot_read(path, EACCES);
     return Error{ErrorCode::kNotFound, "file '" + path.string() + "' does not exist"};
   }
   if (!std::filesystem::is_regular_file(path, code)) {
@@ -67,10 +74,7 @@ Result<std::string> read_file(const std::filesystem::path& path, std::size_t byt
   std::ostringstream content;
   content << stream.rdbuf();
   if (!stream.is_open() || stream.bad()) {
-    const int reason = errno;
-    const bool refused = !stream.is_open() && (reason == EACCES || reason == EPERM);
-    return Error{refused ? ErrorCode::kRefused : ErrorCode::kData,
-                 "cannot read '" + path.string() + "': " + std::strerror(reason)};
+    return cannot_read(path, errno);
   }
   return std::move(content).str();
 }

@@ -142,8 +142,8 @@ Result<bool> Solver::Impl::accept_loss(float loss) {
     return true;
   }
   ++non_finite_in_a_row;
-  SPEEDO_WARN("Iteration {}: the loss is {:g}; its gradient is dropped ({} of {} in a row)",
-              iteration, unsigned_nan(loss), non_finite_in_a_row, kNonFiniteRunsMax);
+  SPEEDO_WARN("Iteration {}: the loss is {}; its gradient is dropped ({} of {} in a row)",
+              iteration, number_text(loss), non_finite_in_a_row, kNonFiniteRunsMax);
   if (non_finite_in_a_row < kNonFiniteRunsMax) return false;
   return diverged(fmt::format("iteration {}: the loss was not finite {} times in a row", iteration,
                               kNonFiniteRunsMax));
@@ -251,7 +251,7 @@ Result<bool> Solver::Impl::test(std::size_t index, TestScores& scores) {
     SPEEDO_INFO("Test interrupted.");
     return false;
   }
-  if (param.test_compute_loss()) SPEEDO_INFO("Test loss: {:g}", unsigned_nan(scores.loss));
+  if (param.test_compute_loss()) SPEEDO_INFO("Test loss: {}", number_text(scores.loss));
   log_outputs("Test", scores.scores);
   return true;
 }
@@ -275,7 +275,7 @@ Result<void> Solver::Impl::finish() {
   if (display_due()) {
     SPEEDO_ASSIGN(const float loss, nets.train->forward());
     smoothed.add(loss);
-    SPEEDO_INFO("Iteration {}, loss = {:g}", iteration, unsigned_nan(smoothed.value()));
+    SPEEDO_INFO("Iteration {}, loss = {}", iteration, number_text(smoothed.value()));
     if (!std::isfinite(loss)) {
       return diverged(fmt::format("iteration {}: the loss after the last update is not finite",
                                   iteration));

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <cstddef>
-#include <limits>
 
 #include "base/log.hpp"
 
@@ -10,21 +9,21 @@ namespace speedo {
 
 void log_progress(const Progress& progress) {
   const float seconds = progress.seconds > 0 ? progress.seconds : 1.0F;
-  SPEEDO_INFO("Iteration {} ({:g} iter/s, {:g}s/{} iters), loss = {:g}", progress.iteration,
+  SPEEDO_INFO("Iteration {} ({:g} iter/s, {:g}s/{} iters), loss = {}", progress.iteration,
               static_cast<float>(progress.iterations_done) / seconds, progress.seconds,
-              progress.display, unsigned_nan(progress.loss));
+              progress.display, number_text(progress.loss));
 }
 
 void log_outputs(std::string_view kind, const std::vector<TestScores::Score>& scores) {
   OutputLines lines;
   lines.show = [&](int index, const TestScores::Score& score) {
-    const float value = unsigned_nan(score.value);
     std::string weighted;
     if (score.loss_weight != 0.0F) {
-      weighted = fmt::format(" (* {:g} = {:g} loss)", score.loss_weight,
-                             unsigned_nan(score.loss_weight * value));
+      weighted = fmt::format(" (* {:g} = {} loss)", score.loss_weight,
+                             number_text(score.loss_weight * score.value));
     }
-    SPEEDO_INFO("    {} net output #{}: {} = {:g}{}", kind, index, score.name, value, weighted);
+    SPEEDO_INFO("    {} net output #{}: {} = {}{}", kind, index, score.name,
+                number_text(score.value), weighted);
   };
   lines.leave_out = [&](const std::string& name, int count) {
     SPEEDO_INFO("    {} net output {}: {} more values are left out", kind, name, count);
@@ -45,8 +44,10 @@ void for_each_shown(const std::vector<TestScores::Score>& scores, const OutputLi
   }
 }
 
-float unsigned_nan(float value) {
-  return std::isnan(value) ? std::numeric_limits<float>::quiet_NaN() : value;
+std::string number_text(float value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value) && value < 0.0F) return "-1e999";
+  return fmt::format("{:g}", value);
 }
 
 }  // namespace speedo

@@ -35,7 +35,8 @@ struct OutputLines {
 // Goes through `scores` in their order. The index counts what is left out, too.
 void for_each_shown(const std::vector<TestScores::Score>& scores, const OutputLines& lines);
 
-// A NaN prints as "nan", whatever its sign bit: Caffe's parsers take "-nan" for a number and fail.
-float unsigned_nan(float value);
+// As "{:g}", for lines that Caffe's parsers read: they take "-nan" and "-inf" for numbers and fail.
+// A NaN is "nan", whatever its sign bit; minus infinity is "-1e999", which every parser reads so.
+std::string number_text(float value);
 
 }  // namespace speedo

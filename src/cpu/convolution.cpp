@@ -29,19 +29,9 @@ class ChosenConvolution final : public Convolution {
     for (const ConvolutionPass pass : kConvolutionPasses) {
       if (pass != ConvolutionPass::kForward && !shape.trains) break;
       ConvolutionKernels*& chosen = by_pass_[static_cast<std::size_t>(pass)];
-      if (gray_serves(shape, pass, workplace)) {
-        if (gray_ == nullptr) gray_ = make_gray_kernels(shape, workplace);
-        chosen = gray_.get();
-      } else if (narrow_serves(shape, pass, workplace)) {
-        if (narrow_ == nullptr) narrow_ = make_narrow_kernels(shape, workplace);
-        chosen = narrow_.get();
-      } else if (onednn_serves(shape, pass, workplace)) {
-        if (onednn_ == nullptr) onednn_ = make_onednn_kernels(shape, workplace);
-        chosen = onednn_.get();
-      } else {
-        if (im2col_ == nullptr) im2col_ = make_im2col_kernels(shape, workplace);
-        chosen = im2col_.get();
-      }
+      chosen = &choose(pass, workplace);
+      if (chosen->reserve(pass)) continue;
+      chosen = &im2col(workplace);
       chosen->reserve(pass);
     }
   }
@@ -76,6 +66,28 @@ class ChosenConvolution final : public Convolution {
   }
 
  private:
+  ConvolutionKernels& choose(ConvolutionPass pass, const Workplace& workplace) {
+    if (gray_serves(shape_, pass, workplace)) {
+      if (gray_ == nullptr) gray_ = make_gray_kernels(shape_, workplace);
+      return *gray_;
+    }
+    if (narrow_serves(shape_, pass, workplace)) {
+      if (narrow_ == nullptr) narrow_ = make_narrow_kernels(shape_, workplace);
+      return *narrow_;
+    }
+    if (onednn_serves(shape_, pass, workplace)) {
+      if (onednn_ == nullptr) onednn_ = make_onednn_kernels(shape_, workplace);
+      return *onednn_;
+    }
+    return im2col(workplace);
+  }
+
+  // They serve any pass.
+  ConvolutionKernels& im2col(const Workplace& workplace) {
+    if (im2col_ == nullptr) im2col_ = make_im2col_kernels(shape_, workplace);
+    return *im2col_;
+  }
+
   ConvolutionKernels& of(ConvolutionPass pass) {
     ConvolutionKernels* kernels = by_pass_[static_cast<std::size_t>(pass)];
     SPEEDO_ASSERT(kernels != nullptr);

@@ -29,12 +29,13 @@ class GrayKernels final : public ConvolutionKernels {
         src_sample_(count_of(shape.src_size)),
         dst_sample_(shape.outputs * count_of(shape.dst_size)) {}
 
-  void reserve(ConvolutionPass pass) override {
+  bool reserve(ConvolutionPass pass) override {
     if (pass == ConvolutionPass::kForward) {
       scratch_.reserve(0, packed_floats());
     } else {
       scratch_.reserve(packed_floats());
     }
+    return true;
   }
 
   std::string name(ConvolutionPass) const override { return "cpu gray"; }

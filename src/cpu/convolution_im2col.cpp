@@ -32,10 +32,11 @@ class Im2colKernels final : public ConvolutionKernels {
     weights_floats_ = aligned(weight_count(shape));
   }
 
-  void reserve(ConvolutionPass pass) override {
+  bool reserve(ConvolutionPass pass) override {
     const bool sums = pass == ConvolutionPass::kBackwardWeights;
     scratch_.reserve(matrix_floats_ + gather_floats_ + src_floats_ + dst_floats_ +
                      (sums ? weights_floats_ + aligned(shape_.outputs) : 0));
+    return true;
   }
   std::string name(ConvolutionPass) const override { return "openblas im2col"; }
 

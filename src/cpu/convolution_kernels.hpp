@@ -30,9 +30,9 @@ inline constexpr std::array kConvolutionPasses{
 class ConvolutionKernels {
  public:
   virtual ~ConvolutionKernels() = default;
-  // Called once for each pass that these kernels shall serve, before it is used: counts the scratch
-  // memory.
-  virtual void reserve(ConvolutionPass pass) = 0;
+  // Called once for each pass that these kernels shall serve, before it is used: makes them and
+  // counts the scratch memory. False if they cannot be made: other kernels are to serve the pass.
+  virtual bool reserve(ConvolutionPass pass) = 0;
   virtual std::string name(ConvolutionPass pass) const = 0;
   virtual void forward(const float* src, const float* weights, const float* bias, float* dst) = 0;
   virtual void backward_data(const float* dst_grad, const float* weights, float* src_grad) = 0;

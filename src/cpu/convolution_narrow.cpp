@@ -46,12 +46,13 @@ class NarrowKernels final : public ConvolutionKernels {
         // One column more, of ones, sums the bias's gradient.
         width_(rounded_up(shape.channels * taps_ + 1, narrow_panel())) {}
 
-  void reserve(ConvolutionPass pass) override {
+  bool reserve(ConvolutionPass pass) override {
     if (pass == ConvolutionPass::kBackwardData) {
       scratch_.reserve(at_once(kScatterBytes) * narrow_pitch(width_), width_ * outputs_);
     } else {
       scratch_.reserve((outputs_ + at_once(kGatherBytes)) * narrow_pitch(width_));
     }
+    return true;
   }
 
   std::string name(ConvolutionPass) const override { return "cpu narrow"; }

@@ -114,13 +114,7 @@ Result<void> pin_cpu_kernels() {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   if (kernels_pinned.load()) return {};
-#if defined(__x86_64__)
-  if (!__builtin_cpu_supports("sse4.2")) {
-    return Error{ErrorCode::kUsage,
-                 "this processor lacks SSE4.2, which kernels that give every machine the same "
-                 "result are made of"};
-  }
-#endif
+  SPEEDO_TRY(cpu::check_pinnable(machine_isa()));
   if (isa_settled.load()) {
     return Error{ErrorCode::kUsage,
                  "this process has computed with the kernels that are best for its machine, and "
@@ -136,6 +130,18 @@ Result<void> pin_cpu_kernels() {
 bool are_cpu_kernels_pinned() { return kernels_pinned.load(); }
 
 namespace cpu {
+
+Result<void> check_pinnable([[maybe_unused]] CpuIsa machine) {
+#if defined(__x86_64__)
+  if (machine < CpuIsa::kAvx2) {
+    return Error{ErrorCode::kUsage,
+                 "this processor lacks AVX2 or FMA: the C library's powers and logarithms have "
+                 "other last bits here than where there are both, so the result would not be that "
+                 "of other machines"};
+  }
+#endif
+  return {};
+}
 
 bool uses_onednn() { return has_onednn() && !onednn_left_out.load(); }
 

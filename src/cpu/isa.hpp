@@ -37,12 +37,17 @@ Result<void> leave_out_onednn();
 // vector loops of kPortable, OpenBLAS' for Nehalem whatever OPENBLAS_CORETYPE says, none of
 // oneDNN's, which choose by the sizes of caches. Its backends are to be made with kPinnedParts,
 // that threads make no difference either. In force until the process ends; may be called again.
-// Errors: kUsage if a backend exists already or the processor is older than SSE4.2.
+// Errors: kUsage if a backend exists already or check_pinnable() refuses the processor.
 // Thread safety: any thread.
 Result<void> pin_cpu_kernels();
 bool are_cpu_kernels_pinned();
 
 namespace cpu {
+
+// Whether a processor whose best is `machine` computes what all others do that this allows: the
+// kernels do anywhere, but on x86-64 the C library takes other code for std::pow, std::log and
+// std::exp where there is no FMA. Error: kUsage.
+Result<void> check_pinnable(CpuIsa machine);
 
 // Whether oneDNN was built in and is not left out.
 bool uses_onednn();

@@ -7,6 +7,7 @@
 
 #include <speedo/base/assert.hpp>
 
+#include "base/log.hpp"
 #include "cpu/channels.hpp"
 #include "cpu/elementwise.hpp"
 #include "cpu/onednn.hpp"
@@ -51,7 +52,7 @@ class OneDnnKernels final : public ConvolutionKernels {
         scratch_(workplace.scratch),
         precision_(workplace.precision) {}
 
-  void reserve(ConvolutionPass which) override {
+  bool reserve(ConvolutionPass which) override {
     auto work = plan_pass(shape_, which, {pool_, scratch_, precision_});
     SPEEDO_ASSERT(work.has_value());
     Pass& pass = passes_[index(which)];
@@ -59,6 +60,7 @@ class OneDnnKernels final : public ConvolutionKernels {
     pass.division = work->division;
     pass.part = std::move(work->part);
     pass.kernels = std::move(work->kernels);
+    if (!make(pass)) return false;
     pass.weight_floats = aligned(
         static_cast<std::int64_t>((pass.kernels->weights().get_size() + 3) / sizeof(float)));
     const bool copies = pass.division.channel_parts > 1 && pass.kernels->samples_max() > 1;
@@ -72,6 +74,7 @@ class OneDnnKernels final : public ConvolutionKernels {
       scratch_.reserve(own, pass.division.channel_parts * pass.weight_floats +
                                 aligned(shape_.outputs));
     }
+    return true;
   }
 
   std::string name(ConvolutionPass pass) const override {
@@ -79,7 +82,7 @@ class OneDnnKernels final : public ConvolutionKernels {
   }
 
   void forward(const float* src, const float* weights, const float* bias, float* dst) override {
-    Pass& pass = prepare(ConvolutionPass::kForward);
+    Pass& pass = reserved(ConvolutionPass::kForward);
     place_weights(pass, weights);
     if (bias == nullptr) {
       float* none = scratch_.shared() + pass.division.channel_parts * pass.weight_floats;
@@ -95,7 +98,7 @@ class OneDnnKernels final : public ConvolutionKernels {
   }
 
   void backward_data(const float* dst_grad, const float* weights, float* src_grad) override {
-    Pass& pass = prepare(ConvolutionPass::kBackwardData);
+    Pass& pass = reserved(ConvolutionPass::kBackwardData);
     place_weights(pass, weights);
     for_each_run(pass, [&](Run run, int thread, std::int64_t part) {
       float* to = place_of(pass, run, thread, part, src_grad);
@@ -115,7 +118,7 @@ class OneDnnKernels final : public ConvolutionKernels {
                    bias_grad);
       return;
     }
-    Pass& pass = prepare(ConvolutionPass::kBackwardWeights);
+    Pass& pass = reserved(ConvolutionPass::kBackwardWeights);
     const std::int64_t size = sum_floats(pass);
     for_each_run(pass, [&](Run run, int thread, std::int64_t part) {
       float* all = sums(pass, thread);
@@ -156,20 +159,31 @@ class OneDnnKernels final : public ConvolutionKernels {
 
   static std::size_t index(ConvolutionPass pass) { return static_cast<std::size_t>(pass); }
 
-  Pass& prepare(ConvolutionPass which) {
+  Pass& reserved(ConvolutionPass which) {
     Pass& pass = passes_[index(which)];
-    SPEEDO_ASSERT(pass.kernels.has_value());
-    if (!pass.reorders.empty()) return pass;
-    pass.kernels->prepare(pool_.size());
-    const dnnl::memory::desc plain = onednn::weights_within(shape_, pass.part);
-    for (std::int64_t part = 0; part < pass.division.channel_parts; ++part) {
-      if (which == ConvolutionPass::kBackwardWeights) {
-        pass.reorders.emplace_back(pass.kernels->weights(), plain, WeightsReorder::Mode::kAdd);
-      } else {
-        pass.reorders.emplace_back(plain, pass.kernels->weights(), WeightsReorder::Mode::kCopy);
-      }
-    }
+    SPEEDO_ASSERT(!pass.reorders.empty());
     return pass;
+  }
+
+  // False if oneDNN cannot generate the code of what it has described (its memory may lack).
+  bool make(Pass& pass) {
+    const dnnl::memory::desc plain = onednn::weights_within(shape_, pass.part);
+    const dnnl::memory::desc& own = pass.kernels->weights();
+    const bool adds = pass.which == ConvolutionPass::kBackwardWeights;
+    try {
+      pass.kernels->make(pool_.size());
+      for (std::int64_t part = 0; part < pass.division.channel_parts; ++part) {
+        pass.reorders.emplace_back(adds ? own : plain, adds ? plain : own,
+                                   adds ? WeightsReorder::Mode::kAdd : WeightsReorder::Mode::kCopy);
+      }
+    } catch (const dnnl::error& error) {
+      SPEEDO_WARN(
+          "oneDNN cannot make a kernel that it has ({}): OpenBLAS computes in its place, "
+          "which may take longer",
+          error.what());
+      return false;
+    }
+    return true;
   }
 
   // Copies the weights to the kernels' order, and tells these where they are.

@@ -148,9 +148,9 @@ std::optional<PassDescription> describe(const ConvolutionShape& shape, const Pas
                                         const memory::desc* weights) {
   const DataTags tags = data_tags(shape);
   if (tags.src == Tag::undef || tags.dst == Tag::undef) return std::nullopt;
-  thread_stream();
   PassDescription made;
   try {
+    thread_stream();
     const ConvolutionTask task = make_task(shape, plan, tags, weights);
     const dnnl::primitive_attr attributes = make_attributes(shape, plan.pass);
     if (plan.pass == ConvolutionPass::kForward) {

@@ -8,6 +8,8 @@
 
 namespace speedo::cpu::onednn {
 
+// What makes something here throws dnnl::error where oneDNN cannot.
+
 const dnnl::engine& cpu_engine();
 
 // The calling thread's; from now on OpenMP makes no threads for it. To be asked for before oneDNN

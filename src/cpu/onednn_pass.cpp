@@ -101,14 +101,12 @@ std::int64_t PassKernels::scratch_floats() const {
   return floats;
 }
 
-void PassKernels::prepare(int threads) {
+void PassKernels::make(int threads) {
   thread_stream();
-  for (Size& size : sizes_) {
-    if (size.kernel.empty()) prepare(size, threads);
-  }
+  for (Size& size : sizes_) make(size, threads);
 }
 
-void PassKernels::prepare(Size& size, int threads) {
+void PassKernels::make(Size& size, int threads) {
   const PassDescription& made = size.description;
   const StoredOperands stored = stored_operands(shape_, size.plan.samples);
   const bool data = size.plan.pass == ConvolutionPass::kBackwardData;

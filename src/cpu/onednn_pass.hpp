@@ -10,7 +10,7 @@
 namespace speedo::cpu::onednn {
 
 // One pass of a convolution over a batch that is divided into parts, each for a thread, which runs
-// oneDNN on its samples, all at once or a few at a time. Kernels are made when first needed.
+// oneDNN on its samples, all at once or a few at a time.
 class PassKernels {
  public:
   // In float32 where oneDNN has no kernel of that precision. Nothing if it lacks one for any of the
@@ -27,8 +27,8 @@ class PassKernels {
   // Most runs that one thread needs for its samples.
   std::int64_t runs_max() const { return runs_max_; }
 
-  // Makes what is still to be made; by the thread that calls the backend.
-  void prepare(int threads);
+  // Generates the code. To be called once, before place_weights() and run(). Throws dnnl::error.
+  void make(int threads);
 
   // The runs of one thread for its samples [first, last).
   struct Run {
@@ -67,7 +67,7 @@ class PassKernels {
   bool shorten_runs();
   bool add_sizes(std::int64_t batch_parts);
   bool add_size(std::int64_t samples);
-  void prepare(Size& size, int threads);
+  void make(Size& size, int threads);
 
   ConvolutionShape shape_;
   PassPlan plan_;  // of a run of most samples

@@ -98,8 +98,9 @@ HWY_INLINE V hyperbolic_tangent(D d, V x) {
 // 1 / sqrt(x) to some 22 bits or more. Requires: x normal and positive.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V one_over_root(D d, V x) {
-#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR
-  // The processor's estimate of 12 bits or more, and one step of Newton's method.
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+  // The processor's estimate of 12 bits or more, and one step of Newton's method. Each maker's
+  // processors have estimates of their own, so lesser targets, which pinned kernels are, divide.
   const V estimate = hn::ApproximateReciprocalSqrt(x);
   const V product = hn::Mul(hn::Mul(x, hn::Set(d, 0.5F)), estimate);
   return hn::Mul(estimate, hn::NegMulAdd(product, estimate, hn::Set(d, 1.5F)));

@@ -24,7 +24,7 @@ inline constexpr std::uint64_t kOtherFilterRatioMax = 65536;
 // never written, which read as zeros.
 inline constexpr std::uint64_t kHarmlessBytes = std::uint64_t{16} << 20U;
 
-// What one gzip-compressed table unpacks to in memory, at most. One of more bytes is read unpacked
+// What one gzip-compressed file unpacks to in memory, at most. One of more bytes is read unpacked
 // from the disk.
 inline constexpr std::uint64_t kUnpackedBytesMax = std::uint64_t{2} << 30U;
 

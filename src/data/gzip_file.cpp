@@ -59,6 +59,14 @@ std::string unpack(gzFile source, int target, std::uint64_t bytes_max) {
   }
 }
 
+Result<void> check_announced(const std::string& name, std::uint64_t bytes) {
+  if (bytes <= kUnpackedBytesMax) return {};
+  return Error{ErrorCode::kData,
+               fmt::format("'{}' announces {} bytes, but at most {} are unpacked in memory: unpack "
+                           "it (gunzip) and name the unpacked file",
+                           name, bytes, kUnpackedBytesMax)};
+}
+
 }  // namespace
 
 // The unpacked bytes live in an anonymous file in memory, so that they too are read at any offset.
@@ -66,6 +74,7 @@ Result<RandomFile> RandomFile::open_unpacked(const std::filesystem::path& path,
                                              std::uint64_t bytes_max) {
   SPEEDO_ASSIGN(RandomFile packed, open(path));
   if (!is_gzip(packed)) return packed;
+  SPEEDO_TRY(check_announced(path.string(), bytes_max));
   const GzipHandle source(gzopen(path.c_str(), "rb"), gzclose);
   const int target = ::memfd_create("speedo-unpacked", MFD_CLOEXEC);
   bytes_max = std::min(bytes_max, static_cast<std::uint64_t>(process_memory().bytes));

@@ -31,8 +31,8 @@ class Hdf5Reader {
   Result<std::vector<std::string>> children(const std::string& group) const;  // sorted by name
 
   Result<std::vector<std::int64_t>> dims(const std::string& dataset) const;
-  // Whether the file can hold what a dataset announces; to be asked before memory is taken for as
-  // much. Error: kData (claimed_size.hpp).
+  // Whether the file can hold what a dataset announces, and its values are in it; to be asked
+  // before memory is taken for as much. Error: kData (claimed_size.hpp).
   Result<void> check_size(const std::string& dataset) const;
   // Rows first .. first+count-1 along the first axis, as float; a scalar dataset is one row.
   // Requires: `target` holds exactly that many values.

@@ -51,7 +51,8 @@ bool read_text(hid_t type, const Read& read, std::string& text) {
   return true;
 }
 
-// Of the filters that a dataset's chunks went through.
+// Of the filters that a dataset's chunks went through. What one has packed, another one packs no
+// further: the best of them counts.
 std::uint64_t compression_ratio_max(hid_t creation) {
   std::uint64_t ratio = 1;
   const int filters = H5Pget_nfilters(creation);
@@ -61,18 +62,18 @@ std::uint64_t compression_ratio_max(hid_t creation) {
     const H5Z_filter_t filter = H5Pget_filter2(creation, static_cast<unsigned>(i), &flags, &values,
                                                nullptr, 0, nullptr, &config);
     if (filter == H5Z_FILTER_SHUFFLE || filter == H5Z_FILTER_FLETCHER32) continue;
-    const bool deflate = filter == H5Z_FILTER_DEFLATE;
-    ratio = saturating_product(ratio, deflate ? kDeflateRatioMax : kOtherFilterRatioMax);
+    ratio = std::max(ratio, filter == H5Z_FILTER_DEFLATE ? kDeflateRatioMax : kOtherFilterRatioMax);
   }
   return ratio;
 }
 
+// Nothing tells how much other files hold, and a file of others could name any of this machine.
+bool is_elsewhere(hid_t creation) {
+  return H5Pget_layout(creation) == H5D_VIRTUAL || H5Pget_external_count(creation) > 0;
+}
+
 // The most bytes that what a file of `file_bytes` stores of a dataset can unpack to.
 std::uint64_t capacity_of(hid_t data, hid_t creation, std::uint64_t file_bytes) {
-  // The values lie in other files.
-  if (H5Pget_layout(creation) == H5D_VIRTUAL || H5Pget_external_count(creation) > 0) {
-    return UINT64_MAX;
-  }
   const std::uint64_t stored = std::min<std::uint64_t>(H5Dget_storage_size(data), file_bytes);
   return saturating_product(stored, compression_ratio_max(creation));
 }
@@ -115,7 +116,7 @@ Error Hdf5Reader::fault(const std::string& object, const std::string& what) cons
 
 Result<Hdf5Reader> Hdf5Reader::open(const std::filesystem::path& path) {
   std::error_code code;
-  if (!std::filesystem::exists(path, code)) {
+  if (!std::filesystem::exists(path, code) && code != std::errc::permission_denied) {
     return Error{ErrorCode::kNotFound, fmt::format("HDF5 file '{}' does not exist", path.string())};
   }
   if (::access(path.c_str(), R_OK) != 0 && errno == EACCES) {
@@ -190,6 +191,11 @@ Result<void> Hdf5Reader::check_size(const std::string& dataset) const {
   if (!type || !creation || H5Fget_filesize(file_, &file_bytes) < 0) {
     return fault(dataset, "is not a readable dataset");
   }
+  if (is_elsewhere(creation.get())) {
+    return fault(dataset,
+                 "keeps its values in other files (virtual layout or external storage), which are "
+                 "not read: copy them into this one");
+  }
   std::uint64_t values = 1;
   for (const std::int64_t extent : extents) {
     values = saturating_product(values, static_cast<std::uint64_t>(extent));
@@ -257,6 +263,7 @@ Result<std::int64_t> Hdf5Reader::read_integer(const std::string& dataset) const 
   for (const std::int64_t extent : extents) {
     if (extent != 1) return fault(dataset, "is not a single number");
   }
+  SPEEDO_TRY(check_size(dataset));
   const Hdf5Handle data(H5Dopen2(file_, dataset.c_str(), H5P_DEFAULT), H5Dclose);
   const Hdf5Handle type(H5Dget_type(data.get()), H5Tclose);
   std::int64_t value = 0;
@@ -272,6 +279,7 @@ Result<std::string> Hdf5Reader::read_string(const std::string& dataset) const {
   if (!exists(file_, dataset)) return fault(dataset, "does not exist");
   const Hdf5Handle data(H5Dopen2(file_, dataset.c_str(), H5P_DEFAULT), H5Dclose);
   if (!data) return fault(dataset, "is not a dataset");
+  SPEEDO_TRY(check_size(dataset));
   const Hdf5Handle space(H5Dget_space(data.get()), H5Sclose);
   const Hdf5Handle type(H5Dget_type(data.get()), H5Tclose);
   std::string text;

@@ -92,6 +92,10 @@ Result<std::unique_ptr<DataSource>> open_source(const std::string& name,
   if (std::filesystem::exists(where, code)) {
     return Error{ErrorCode::kData, fmt::format("'{}' is neither a file nor a folder", name)};
   }
+  if (code == std::errc::permission_denied) {
+    return Error{ErrorCode::kRefused,
+                 fmt::format("data source '{}' may not be looked for: permission denied", name)};
+  }
   if (name.find(',') != std::string::npos) return open_cifar(split_list(name, options.base));
   return Error{ErrorCode::kNotFound,
                fmt::format("data source '{}' does not exist (looked from '{}' and from '{}')", name,

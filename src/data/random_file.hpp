@@ -18,7 +18,7 @@ class RandomFile {
   // Errors: kNotFound, kRefused (no permission), kData (a folder, or not readable).
   static Result<RandomFile> open(const std::filesystem::path& path);
   // The same, of what a gzip-compressed file unpacks to in memory; other files are opened as they
-  // are. Error kData: it unpacks to more than `bytes_max`.
+  // are. Error kData: it unpacks to more than `bytes_max`, or that is more than kUnpackedBytesMax.
   static Result<RandomFile> open_unpacked(const std::filesystem::path& path,
                                           std::uint64_t bytes_max);
   RandomFile(RandomFile&& other) noexcept;

@@ -26,7 +26,8 @@ void add_job_flags(CLI::App& app, ClusterFlags& flags) {
       ->group(group);
   app.add_flag("--deterministic", flags.deterministic,
                "Result depends on seed and number of workers only, not on threads or processors: "
-               "needs rounds, a seed, and an update rule without state on the workers; slower")
+               "needs rounds, a seed, an update rule without state on the workers and, on x86-64, "
+               "AVX2 and FMA; slower")
       ->group(group);
   group = "Data";
   takes_one_of(app.add_option("--shard", flags.shard,
@@ -158,7 +159,7 @@ void add_time_out_flags(CLI::App& app, ClusterFlags& flags) {
 
 void add_other_flags(CLI::App& app, ClusterFlags& flags, ClusterRole role) {
   const char* group = "Other";
-  takes(app.add_option("--key-name,--job", flags.key_name,
+  takes(app.add_option("--job,--key-name", flags.key_name,
                        "Name of the job: its key space in Redis, and in its checkpoints (default: "
                        "the net's name)"),
         "NAME")

@@ -40,10 +40,11 @@ Result<std::vector<std::vector<int>>> share_processors(const std::vector<int>& p
                                                        const std::vector<int>& threads) {
   const int wanted = std::accumulate(threads.begin(), threads.end(), 0);
   if (static_cast<std::size_t>(wanted) > processors.size()) {
-    return Error{ErrorCode::kUsage,
-                 fmt::format("{} workers compute with {} threads, but there are {} processors to "
-                             "pin them to",
-                             threads.size(), wanted, processors.size())};
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("{} worker{} with {} threads in all cannot be pinned to {} processor{}",
+                    threads.size(), threads.size() == 1 ? "" : "s", wanted, processors.size(),
+                    processors.size() == 1 ? "" : "s")};
   }
   std::vector<std::vector<int>> shares;
   auto next = processors.begin();

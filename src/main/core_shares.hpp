@@ -16,8 +16,9 @@ struct ClusterThreads {
   std::vector<int> workers;
   int master = 1;
 };
-// The same with a master, which computes while it tests or merges: it has one thread, out of what
-// is left over where `threads` do not go evenly into the workers, else besides.
+// The same with a master, which tests with one thread, out of what is left over where `threads` do
+// not go evenly into the workers, else besides. Its merger's threads are not counted: in rounds the
+// workers wait for them.
 ClusterThreads share_with_master(int threads, std::uint64_t workers);
 
 // The processors that this process may run on, ascending.

@@ -38,6 +38,10 @@ int exit_code(ErrorCode code) {
   return 70;
 }
 
+ErrorCode unless_refused(ErrorCode code, ErrorCode otherwise) {
+  return code == ErrorCode::kRefused ? code : otherwise;
+}
+
 ErrorCode error_code_of_exit(int code) {
   switch (code) {
     case 2:

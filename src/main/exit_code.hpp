@@ -8,6 +8,10 @@ namespace speedo {
 // process that a signal ends at once returns 128 + the signal's number.
 int exit_code(ErrorCode code);
 
+// `code` if it says that permission is missing, which ends with the same code everywhere, else
+// `otherwise`.
+ErrorCode unless_refused(ErrorCode code, ErrorCode otherwise);
+
 // The kind of error behind the exit code of another process of ours.
 ErrorCode error_code_of_exit(int exit_code);
 

@@ -7,6 +7,7 @@
 #include <speedo/base/file.hpp>
 
 #include "base/log.hpp"
+#include "main/exit_code.hpp"
 
 namespace speedo {
 
@@ -31,8 +32,9 @@ bool is_name(const std::string& text) {
 Result<Groups> read_group_file(const std::string& path) {
   auto content = read_file(path, kGroupBytesMax);
   if (!content) {
-    return Error{ErrorCode::kConfig, "--groups " + path + ": " + content.error().message +
-                                         " (--groups takes a file, a number, or auto)"};
+    return Error{unless_refused(content.error().code, ErrorCode::kConfig),
+                 "--groups " + path + ": " + content.error().message +
+                     " (--groups takes a file, a number, or auto)"};
   }
   Groups groups;
   std::map<std::string, int> lines;  // of each name

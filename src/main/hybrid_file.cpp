@@ -22,6 +22,7 @@
 #include "base/log.hpp"
 #include "main/arguments.hpp"
 #include "main/command_line.hpp"
+#include "main/exit_code.hpp"
 #include "main/hybrid.hpp"
 
 namespace speedo {
@@ -130,7 +131,8 @@ Result<HybridStage> read_stage(const std::string& path, const toml::node& node,
 Result<std::vector<HybridStage>> read_hybrid_file(const std::string& path) {
   auto content = read_file(path, kHybridBytesMax);
   if (!content) {
-    return Error{ErrorCode::kConfig, "--hybrid-file " + path + ": " + content.error().message};
+    return Error{unless_refused(content.error().code, ErrorCode::kConfig),
+                 "--hybrid-file " + path + ": " + content.error().message};
   }
   const toml::parse_result parsed = toml::parse(*content, path);
   if (!parsed) {

@@ -342,6 +342,10 @@ void LocalCluster::handle_worker_end(Worker worker, const ChildEnd& end) {
 
 void LocalCluster::stop_master() {
   if (std::exchange(stopping_, true)) return;
+  if (stop_signal_number() != SIGINT && stop_signal_number() != SIGTERM) {
+    SPEEDO_INFO("The master is stopped, with SIGTERM: {}",
+                failure_ ? failure_->message : stop_requested().value_or("its workers have ended"));
+  }
   // By its name in the master's log; a SIGHUP would mean a snapshot there.
   children_.send(master_, stop_signal_number() == SIGINT ? SIGINT : SIGTERM);
 }

@@ -64,11 +64,13 @@ Result<std::string> choose_strategy(const ScheduleFlags& flags) {
     }
     if (!flags.strategy.empty() && !same_schedule(each.strategy, flags.strategy)) {
       const bool elastic = find_strategy(flags.strategy)->update.kind == UpdateKind::kElastic;
-      return usage_error(fmt::format(
-          "{} is of the schedule {}, so it contradicts --strategy {}{}", each.flag, each.strategy,
-          flags.strategy,
-          elastic ? fmt::format(": for both, --strategy {} --moving-rate A", each.strategy)
-                  : std::string(": give one of them")));
+      const std::string name = each.strategy;
+      return usage_error(fmt::format("{} is of the schedule {}, so it contradicts --strategy {}{}",
+                                     each.flag, name, flags.strategy,
+                                     elastic
+                                         ? fmt::format(": for both, --strategy {} --moving-rate A",
+                                                       name == "sync" ? "sync-easgd" : name)
+                                         : std::string(": give one of them")));
     }
   }
   if (!flags.strategy.empty()) return std::string(find_strategy(flags.strategy)->name);
@@ -117,7 +119,13 @@ Result<StrategyOptions> strategy_options(const ScheduleFlags& flags) {
 }
 
 // What the finished schedule does not show any more; the rest is check_schedule()'s.
-Result<void> check_rule(const ScheduleFlags& flags, const UpdateSpec& spec) {
+Result<void> check_rule(const ScheduleFlags& flags, const std::string& strategy,
+                        const UpdateSpec& spec) {
+  if (strategy == "sync" && flags.moving_rate) {
+    return usage_error(
+        "--moving-rate has no meaning with --sync, where SpeeDO ignored it: leave it out, or give "
+        "--strategy sync-easgd --moving-rate A for elastic averaging in rounds");
+  }
   if (flags.gradient_only && flags.moving_rate) {
     return usage_error(
         "--moving-rate exchanges weights (elastic averaging), so --gradient-only "
@@ -148,7 +156,7 @@ std::optional<float> as_float(const std::optional<double>& number) {
 Result<UpdateSpec> make_update(const ScheduleFlags& flags, const StrategyOptions& options,
                                std::uint64_t workers, FlagScope scope) {
   UpdateSpec spec = default_update(options, workers);
-  SPEEDO_TRY(check_rule(flags, spec));
+  SPEEDO_TRY(check_rule(flags, options.name, spec));
   if (flags.gradient_only) spec.kind = UpdateKind::kGradientOnly;
   if (flags.moving_rate) {
     if (!is_elastic(spec.kind)) {

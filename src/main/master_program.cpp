@@ -87,19 +87,6 @@ void stay(std::optional<std::chrono::seconds> time) {
   }
 }
 
-// A Redis of the master's own, if none was named and none is there: then flags.redis is its
-// address. A store to go on from cannot be one.
-Result<std::unique_ptr<PrivateRedis>> find_redis(const CLI::App& app, ClusterFlags& flags) {
-  std::unique_ptr<PrivateRedis> own;
-  const bool chosen = app.count("--redis") > 0 || flags.resume == kResumeFromStore;
-  if (!chosen) {
-    SPEEDO_ASSIGN(own, start_if_none_answers(flags.redis));
-  }
-  if (own) flags.redis = own->uri();
-  warn_of_redis_out_of_reach(flags.redis, bind_address(flags));
-  return own;
-}
-
 // The room that the job's checkpoints need.
 Result<void> check_room(const ClusterFlags& flags, const ClusterJob& job,
                         std::int64_t weight_bytes) {
@@ -132,7 +119,9 @@ Result<void> master_program(const std::vector<std::string>& arguments,
   set_up_console(flags.log);
   install_signal_handlers(flags.signals);
   note_what_has_no_effect(flags);
-  SPEEDO_ASSIGN(const std::unique_ptr<PrivateRedis> redis, find_redis(app, flags));
+  SPEEDO_ASSIGN(const std::unique_ptr<PrivateRedis> redis,
+                find_redis(flags, app.count("--redis") > 0, secrets));
+  warn_of_redis_out_of_reach(flags.redis, bind_address(flags));
   const GracePeriod grace(std::chrono::seconds(flags.grace_period_s), "speedo-master");
   SPEEDO_ASSIGN(const RedisCredentials credentials,
                 redis ? Result<RedisCredentials>(RedisCredentials{})
@@ -141,8 +130,8 @@ Result<void> master_program(const std::vector<std::string>& arguments,
   SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags));
   const TrainerParts parts = trainer_parts(compute);
   SPEEDO_ASSIGN(ClusterJob job, make_cluster_job(flags));
-  SPEEDO_ASSIGN(const std::int64_t memory, admit_master(job.options, job.solver, parts,
-                                                        {.force = flags.force}));
+  SPEEDO_ASSIGN(const std::int64_t memory,
+                admit_master(job.options, job.solver, parts, {.force = flags.force}));
   SPEEDO_TRY(set_resume(flags, parts, open_store, job));
   CheckpointWriter checkpoints(job.solver, job.options.job,
                                {flags.keep_snapshots, flags.keep_best});
@@ -169,13 +158,11 @@ Result<void> master_program(const std::vector<std::string>& arguments,
   hooks.poll_stop = stop_requested;
   hooks.poll_snapshot = take_snapshot_request;
   hooks.snapshot = [&](const SnapshotParts& snapshot) {
-    return rescue.write([&] { return checkpoints.write(snapshot); },
-                        [&](const std::string& prefix) {
-                          return checkpoints.write_elsewhere(prefix, snapshot);
-                        });
+    return rescue.write(
+        [&] { return checkpoints.write(snapshot); },
+        [&](const std::string& prefix) { return checkpoints.write_elsewhere(prefix, snapshot); });
   };
-  SPEEDO_ASSIGN(const MasterProgress last,
-                run_master(job.options, hooks, parts, open_store));
+  SPEEDO_ASSIGN(const MasterProgress last, run_master(job.options, hooks, parts, open_store));
   Report report = reporter.report(last, checkpoints.last_model());
   if (memory > 0) report.predicted_memory_bytes = static_cast<std::uint64_t>(memory);
   add_peak_memory(report);

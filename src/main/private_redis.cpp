@@ -66,8 +66,10 @@ Result<void> PrivateRedis::launch() {
     children_.wait(kRedisPollInterval);
   }
   if (children_.is_running(pid_) && fs::exists(socket_, code)) return {};
+  const std::string said = last_line(folder_ / "redis.log");
   return Error{ErrorCode::kUnavailable,
-               "redis-server did not start: " + last_line(folder_ / "redis.log")};
+               "redis-server did not start: " +
+                   (said.empty() ? "it said nothing; run it by hand to see what is wrong" : said)};
 }
 
 // The first number of schedstat: nanoseconds on a processor.

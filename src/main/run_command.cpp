@@ -1,8 +1,10 @@
+#include <numeric>
 #include <set>
 
 #include <CLI/CLI.hpp>
 
 #include <speedo/core/solver.hpp>
+#include <speedo/train/merger.hpp>
 
 #include "base/log.hpp"
 #include "main/cluster_flags.hpp"
@@ -94,9 +96,14 @@ Result<ClusterThreads> threads_of(const ClusterFlags& flags, int threads) {
   SPEEDO_TRY(check_thread_count(flags.compute, workers.expected()));
   ClusterThreads shares = share_with_master(threads, workers.expected());
   const int most = shares.workers.front(), least = shares.workers.back();
-  SPEEDO_INFO("Threads: {}{} for each worker, {} for the master, which computes while it tests and "
-              "merges",
-              least, most > least ? fmt::format(" or {}", most) : "", shares.master);
+  SPEEDO_INFO(
+      "Threads: {}{} for each worker; the master tests with {}{}, and merges nets of more "
+      "than 4 MiB with {} besides",
+      least, most > least ? fmt::format(" or {}", most) : "", shares.master,
+      std::accumulate(shares.workers.begin(), shares.workers.end(), shares.master) > threads
+          ? " more"
+          : "",
+      MergerConfig{}.threads);
   return shares;
 }
 

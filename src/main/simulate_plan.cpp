@@ -110,7 +110,7 @@ class PlanCommand {
   const ComputeOptions compute_;
   const std::vector<sim::PlanSchedule> schedules_;
   const std::vector<std::uint64_t> workers_;
-  std::optional<JobSpec> job_;  // with --train
+  std::optional<JobSpec> job_;  // with --train-net
   PlanReport report_;
 };
 
@@ -179,7 +179,7 @@ Result<void> PlanCommand::add_row(const sim::PlanSchedule& schedule, std::uint64
     if (row.seconds_to_loss && *row.seconds_to_loss > 0.0) {
       row.speed_up_to_loss = report_.baseline->seconds / *row.seconds_to_loss;
     }
-    SPEEDO_INFO("{}, {} workers: {}", schedule.label, workers,
+    SPEEDO_INFO("{}, {} worker{}: {}", schedule.label, workers, workers == 1 ? "" : "s",
                 row.seconds_to_loss ? fmt::format("{:.4g} s", *row.seconds_to_loss)
                                     : "does not reach the loss");
   }

@@ -15,6 +15,7 @@
 #include <speedo/base/file.hpp>
 
 #include "main/arguments.hpp"
+#include "main/exit_code.hpp"
 
 namespace speedo {
 
@@ -274,7 +275,9 @@ Result<ClusterCosts> parse_cluster(const std::string& text, const std::string& f
 
 Result<ClusterCosts> read_cluster(const std::filesystem::path& file) {
   const auto text = read_file(file);
-  if (!text) return Error{ErrorCode::kConfig, text.error().message};
+  if (!text) {
+    return Error{unless_refused(text.error().code, ErrorCode::kConfig), text.error().message};
+  }
   return parse_cluster(*text, file.string());
 }
 

@@ -22,7 +22,7 @@ constexpr const char* kFooter =
     "Examples:\n"
     "  speedo simulate --cluster examples/simulate/cluster.toml --workers 1:6 --svg plan.svg\n"
     "  speedo simulate --cluster cluster.toml --strategy sync,easgd,easgd:10 \\\n"
-    "                  --train examples/digits/digits_solver.prototxt\n"
+    "                  --train-net examples/digits/digits_solver.prototxt\n"
     "  speedo simulate --calibrate --solver examples/mnist/lenet_solver.prototxt \\\n"
     "                  --write here.toml";
 
@@ -54,7 +54,7 @@ void add_cluster_flags(CLI::App& app, PlanFlags& flags) {
 
 void add_training_flags(CLI::App& app, PlanFlags& flags) {
   const char* group = "Training";
-  takes_file(app.add_option("--train", flags.train,
+  takes_file(app.add_option("--train-net,--train", flags.train,
                             "Train this solver's small net under the simulated timing: loss "
                             "against time"))
       ->group(group);
@@ -79,7 +79,7 @@ void add_plan_flags(CLI::App& app, PlanFlags& flags) {
   takes(app.add_option("--workers", flags.workers, "N,N,... or MIN:MAX (default 1,2,4)"), "LIST")
       ->group(plan);
   takes_count(app.add_option("--iterations", flags.iterations,
-                             "Merges of each plan (default 300); with --train, of one worker"),
+                             "Merges of each plan (default 300); with --train-net, of one worker"),
               1)
       ->group(plan);
   takes_number(app.add_option("--moving-rate", flags.moving_rate,
@@ -110,7 +110,9 @@ Result<void> check(const PlanFlags& flags) {
     return usage_error("--calibrate measures a net: give its --solver");
   }
   if (!flags.calibrate && !flags.solver.empty()) {
-    return usage_error("--solver belongs to --calibrate; a small net to train is given by --train");
+    return usage_error(
+        "--solver belongs to --calibrate; a small net to train is given by "
+        "--train-net");
   }
   if (!flags.calibrate && flags.compute.threads > 0) {
     return usage_error(
@@ -122,7 +124,8 @@ Result<void> check(const PlanFlags& flags) {
         "--write belongs to --calibrate: the description given by --cluster is a file");
   }
   if (flags.train.empty() && (flags.loss || flags.test_interval)) {
-    return usage_error("--loss and --test-interval belong to --train: give it, or leave them out");
+    return usage_error(
+        "--loss and --test-interval belong to --train-net: give it, or leave them out");
   }
   return {};
 }

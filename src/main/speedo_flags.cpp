@@ -25,7 +25,7 @@ constexpr std::array<Replaced, 4> kReplaced{{
      "workers are given their place in the data by the master; --shard offset at the master gives "
      "worker k of N the place k/N, as SpeeDO did"},
     {"suffix", "--suffix",
-     "each worker has a key of its own in Redis; --key-name at the master names the job's keys"},
+     "each worker has a key of its own in Redis; --job at the master names the job's keys"},
     {"basedir", "--baseDir",
      "nothing is copied into a working folder: paths of a prototxt are relative to its folder, and "
      "a worker finds data there or in the folder that it is started in"},

@@ -58,20 +58,20 @@ void log_left_out(const std::string& name, int count) {
 
 void log_batch(int batch, const Net& net) {
   const auto show = [batch](int, const TestScores::Score& score) {
-    SPEEDO_INFO("Batch {}, {} = {:g}", batch, score.name, unsigned_nan(score.value));
+    SPEEDO_INFO("Batch {}, {} = {}", batch, score.name, number_text(score.value));
   };
   for_each_shown(read_outputs(net), {show, log_left_out});
 }
 
 void log_means(const TestScores& scores) {
-  SPEEDO_INFO("Loss: {:g}", unsigned_nan(scores.loss));
+  SPEEDO_INFO("Loss: {}", number_text(scores.loss));
   const auto show = [](int, const TestScores::Score& score) {
-    const float value = unsigned_nan(score.value);
     std::string weighted;
     if (score.loss_weight != 0.0F) {
-      weighted = fmt::format(" (* {:g} = {:g} loss)", score.loss_weight, score.loss_weight * value);
+      weighted = fmt::format(" (* {:g} = {} loss)", score.loss_weight,
+                             number_text(score.loss_weight * score.value));
     }
-    SPEEDO_INFO("{} = {:g}{}", score.name, value, weighted);
+    SPEEDO_INFO("{} = {}{}", score.name, number_text(score.value), weighted);
   };
   for_each_shown(scores.scores, {show, log_left_out});
 }

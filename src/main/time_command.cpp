@@ -43,7 +43,7 @@ struct TimeFlags {
   bool train = false, json = false;
 };
 
-// The net, and with --train how it is updated.
+// The net, and with --training-steps how it is updated.
 struct Subject {
   std::unique_ptr<Net> net;
   std::unique_ptr<UpdateRule> rule;
@@ -53,13 +53,13 @@ struct Subject {
 void add_flags(CLI::App& app, TimeFlags& flags) {
   const char* group = "Timing";
   takes_file(app.add_option("--model", flags.net.model, "Net prototxt"))->group(group);
-  app.add_flag("--train", flags.train,
+  app.add_flag("--training-steps,--train", flags.train,
                "Measure training steps: forward, backward and the update (SGD with momentum and "
                "weight decay unless --solver says otherwise)")
       ->group(group);
   takes_file(app.add_option("--solver", flags.solver,
                             "Solver prototxt of the steps, and its net without --model; implies "
-                            "--train"))
+                            "--training-steps"))
       ->group(group);
   takes_file(app.add_option("--weights", flags.net.weights,
                             ".caffemodel to use (default: what the fillers give)"))
@@ -78,7 +78,7 @@ void add_flags(CLI::App& app, TimeFlags& flags) {
       "Input blobs hold noise, those read as labels 0.\n\n"
       "Examples:\n"
       "  speedo time -model examples/mnist/lenet_train_test.prototxt -iterations 20\n"
-      "  speedo time --train --solver examples/imagenet/resnet50_solver.prototxt --iterations 5");
+      "  speedo time --solver examples/imagenet/resnet50_solver.prototxt --iterations 5");
 }
 
 Result<Phase> check(TimeFlags& flags) {

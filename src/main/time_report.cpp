@@ -201,14 +201,25 @@ void log_averages(const Net& net, const std::vector<StepTime>& steps) {
     for (const StepTime& step : steps) sum += figure(step);
     return sum / static_cast<double>(steps.size());
   };
+  const auto show = [](const std::string& name, double forward, double backward) {
+    SPEEDO_INFO("{:>10}\tforward: {:g} ms.", name, forward);
+    SPEEDO_INFO("{:>10}\tbackward: {:g} ms.", name, backward);
+  };
   SPEEDO_INFO("Average time per layer: ");
+  double reorders_forward = 0.0, reorders_backward = 0.0;
+  bool has_reorders = false;
   for (std::size_t i = 0; i < net.layers().size(); ++i) {
-    const std::string& name = net.layers()[i].layer->name();
-    SPEEDO_INFO("{:>10}\tforward: {:g} ms.", name,
-                mean([i](const StepTime& step) { return step.forward_ms[i]; }));
-    SPEEDO_INFO("{:>10}\tbackward: {:g} ms.", name,
-                mean([i](const StepTime& step) { return step.backward_ms[i]; }));
+    const double forward = mean([i](const StepTime& step) { return step.forward_ms[i]; });
+    const double backward = mean([i](const StepTime& step) { return step.backward_ms[i]; });
+    if (!net.layers()[i].is_reorder) {
+      show(net.layers()[i].layer->name(), forward, backward);
+      continue;
+    }
+    has_reorders = true;
+    reorders_forward += forward;
+    reorders_backward += backward;
   }
+  if (has_reorders) show("(inserted)", reorders_forward, reorders_backward);
   const double forward_ms = mean([](const StepTime& step) { return step.forward_total_ms; });
   const double backward_ms = mean([](const StepTime& step) { return step.backward_total_ms; });
   const double step_ms = mean([](const StepTime& step) { return step.step_ms; });

@@ -46,7 +46,7 @@ void MasterSession::Impl::end_earlier_lives(const master_event::Hello& event) {
   }
   for (const WorkerId id : earlier) {
     const Worker& worker = workers_.at(id);
-    note(false, "worker {} ({}) begins a new life", id.value, worker.name);
+    note(false, "worker {} begins a new life", worker.name);
     remove(id, worker.run ? Departure::kFlap : Departure::kExcused);
   }
 }
@@ -73,8 +73,8 @@ bool MasterSession::Impl::turned_away(const master_event::Hello& event) {
   }
   if (config_.workers_max != 0 && workers_.size() >= config_.workers_max) {
     refuse(event.peer, ErrorCode::kUnavailable,
-           fmt::format("this job has its {} workers, the most it takes (--workers MIN:MAX)",
-                       config_.workers_max));
+           fmt::format("this job has its {}, the most it takes (--workers MIN:MAX)",
+                       count_workers(config_.workers_max)));
     return true;
   }
   return false;
@@ -89,9 +89,9 @@ void MasterSession::Impl::handle(const master_event::Ready& event) {
   const Digest model{event.message.model_high, event.message.model_low};
   if (model != config_.model) {
     const std::string reason = fmt::format(
-        "worker {} ({}) has built the model {}, this master's is {}; use the same version of "
+        "worker {} has built the model {}, this master's is {}; use the same version of "
         "SpeeDO and the same data shapes on both",
-        id.value, worker->name, to_string(model), to_string(config_.model));
+        worker->name, to_string(model), to_string(config_.model));
     note(true, "refused: {}", reason);
     refuse(event.peer, ErrorCode::kMismatch, reason);
     return remove(id, Departure::kExcused);
@@ -100,8 +100,8 @@ void MasterSession::Impl::handle(const master_event::Ready& event) {
   last_failure_.clear();
   progress_.workers_alive += 1;
   progress_.workers_joined += 1;
-  note(false, "worker {} ({}) joined; {} alive", id.value, worker->name,
-       progress_.workers_alive);
+  note(false, "worker {} joined; {} alive, {} joined so far", worker->name, progress_.workers_alive,
+       progress_.workers_joined);
   update_pause();
   if (phase_ == Phase::kGathering) {
     if (progress_.workers_alive >= wanted()) start_training();
@@ -127,8 +127,7 @@ void MasterSession::Impl::handle(const master_event::Leave& event) {
   const Worker* worker = find(event.peer, event.message.worker);
   if (worker == nullptr) return ignore(event.peer, "leave message");
   const std::string reason = clip_text(event.message.reason);
-  note(event.message.code != 0, "worker {} ({}) left: {}", event.message.worker, worker->name,
-       reason);
+  note(event.message.code != 0, "worker {} left: {}", worker->name, reason);
   // One that could not reach the store is not to blame.
   const ErrorCode code = error_code_of(event.message.code);
   const bool failed = event.message.code != 0;
@@ -149,8 +148,7 @@ void MasterSession::Impl::handle(const master_event::Leave& event) {
 void MasterSession::Impl::handle(const master_event::PeerLost& event) {
   const auto known = peers_.find(event.peer);
   if (known == peers_.end() || !open()) return;
-  note(true, "worker {} ({}) is gone: {}", known->second.value,
-       workers_.at(known->second).name, event.reason);
+  note(true, "worker {} is gone: {}", workers_.at(known->second).name, event.reason);
   remove(known->second, Departure::kFlap);
 }
 

@@ -47,7 +47,7 @@ void MasterSession::Impl::watch_workers() {
   };
   std::vector<std::pair<WorkerId, std::string>> dead;
   for (const auto& [id, worker] : workers_) {
-    const std::string who = fmt::format("worker {} ({})", id.value, worker.name);
+    const std::string who = "worker " + worker.name;
     if (over(now_ - worker.heard, config_.worker_timeout)) {
       dead.emplace_back(id, fmt::format("{} has not been heard of for {} s (--worker-timeout)", who,
                                         config_.worker_timeout.count()));
@@ -107,16 +107,16 @@ void MasterSession::Impl::watch_shortage() {
   };
   const bool gathering = phase_ == Phase::kGathering;
   if (over(gathering ? short_since_ : alone_since_, config_.join_timeout)) {
-    return give_up_waiting(
-        fmt::format("{} of {} workers joined within {} s (--join-timeout); start more workers, or "
-                    "check that they can reach this master",
-                    progress_.workers_alive, wanted(), config_.join_timeout.count()));
+    return give_up_waiting(fmt::format(
+        "{} of {} joined within {} s (--join-timeout); start more workers, or "
+        "check that they can reach this master",
+        progress_.workers_alive, count_workers(wanted()), config_.join_timeout.count()));
   }
   if (!gathering && over(short_since_, config_.below_min_timeout)) {
     return give_up_waiting(fmt::format(
-        "training was paused for {} s with {} of at least {} workers (--below-min-timeout); start "
+        "training was paused for {} s with {} of at least {} (--below-min-timeout); start "
         "more workers and resume",
-        config_.below_min_timeout.count(), progress_.workers_alive, wanted()));
+        config_.below_min_timeout.count(), progress_.workers_alive, count_workers(wanted())));
   }
   if (now_ - *short_noted_ < kWaitingNoteInterval) return;
   short_noted_ = now_;
@@ -136,9 +136,8 @@ void MasterSession::Impl::note_waiting() {
   } else if (progress_.workers_alive == 0) {
     note(true, "no worker is left at iteration {}; waiting for new ones", iteration());
   } else {
-    note(true, "training pauses at iteration {}: {} of at least {} workers are alive; waiting for "
-         "more",
-         iteration(), progress_.workers_alive, wanted());
+    note(true, "training pauses at iteration {}: {} of at least {} alive; waiting for more",
+         iteration(), progress_.workers_alive, count_workers(wanted()));
   }
 }
 

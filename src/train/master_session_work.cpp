@@ -34,8 +34,8 @@ void MasterSession::Impl::handle(const master_event::Trained& event) {
   const DataRange data = leases_.report(id);
   const float loss = std::bit_cast<float>(message.loss_bits);
   if (!std::isfinite(loss)) {
-    note(true, "worker {} ({}) reports loss {} at iteration {}; its contribution is left out",
-         id.value, worker->name, loss, iteration());
+    note(true, "worker {} reports loss {} at iteration {}; its contribution is left out",
+         worker->name, loss, iteration());
     leases_.use_up(data);
     progress_.rejected += 1;
     count_not_finite(1);

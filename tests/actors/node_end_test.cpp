@@ -175,8 +175,9 @@ TEST_CASE("a master that is made to exit while its store answers nothing is gone
 }
 
 TEST_CASE("a master that is made to exit while it waits for its first publication is gone") {
+  const test::ReservedPort reserved;
   UnwillingCluster cluster;
-  cluster.options.port = test::free_port();
+  cluster.options.port = reserved.port();
   cluster.options.session.store_timeout = std::chrono::hours{1};
   cluster.schedule().update.kind = UpdateKind::kGradientOnly;
   std::atomic<bool> prepared{false};
@@ -244,7 +245,7 @@ TEST_CASE("what cannot be told to workers is refused before the port is opened")
   const auto refused = cluster.start_master().get();
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == ErrorCode::kUsage);
-  CHECK(refused.error().message.find("--key-name") != std::string::npos);
+  CHECK(refused.error().message.find("--job") != std::string::npos);
 }
 
 }  // namespace speedo

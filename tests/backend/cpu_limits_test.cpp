@@ -136,5 +136,18 @@ TEST_CASE("bfloat16 is there only where the processor has it") {
   if (!made) REQUIRE(made.error().code == ErrorCode::kUsage);
 }
 
+TEST_CASE("no result that all machines agree on is promised where the C library computes others") {
+#if defined(__x86_64__)
+  const auto refused = cpu::check_pinnable(CpuIsa::kPortable);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kUsage);
+  CHECK(refused.error().message.find("FMA") != std::string::npos);
+#else
+  CHECK(cpu::check_pinnable(CpuIsa::kPortable));
+#endif
+  CHECK(cpu::check_pinnable(CpuIsa::kAvx2));
+  CHECK(cpu::check_pinnable(CpuIsa::kAvx512));
+}
+
 }  // namespace
 }  // namespace speedo

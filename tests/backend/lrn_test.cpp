@@ -1,8 +1,12 @@
 // Local response normalization in every layout, the CPU backend against the reference.
 
+#include <cmath>
+
 #include "backend/conformance.hpp"
 #include "cpu/cpu_backend.hpp"
+#include "cpu/isa.hpp"
 #include "support/catch.hpp"
+#include "support/skip.hpp"
 
 namespace speedo {
 namespace {
@@ -81,6 +85,25 @@ TEST_CASE("normalization keeps its digits beside a channel that is a million tim
       values.erase(values.begin(), values.begin() + 3 * 40);
       return values;
     });
+  }
+}
+
+TEST_CASE("kernels that every machine has normalize with the operations of IEEE 754 alone") {
+  if (cpu_isa() != CpuIsa::kPortable) SPEEDO_SKIP("needs --cpu-isa portable");
+  constexpr int kCount = 37;
+  const float beta = GENERATE(0.5F, 0.75F);
+  for (const float k : test_values(200, 0.1F, 30.0F)) {
+    // The scale is k everywhere.
+    const LrnShape shape{Region::kAcross, 1, 1, 1, kCount, 1, 0.0F, beta, k, {}};
+    CAPTURE(k, beta);
+    Device device(make_cpu_backend(1));
+    auto lrn = device.backend().make_lrn(shape);
+    REQUIRE(lrn.has_value());
+    float* dst = device.blank(kCount);
+    (*lrn)->forward(device.put(std::vector<float>(kCount, 1.0F)), dst);
+    const float half = 1.0F / std::sqrt(k);
+    const float factor = beta == 0.5F ? half : half * (1.0F / std::sqrt(k * half));
+    CHECK(device.get(dst, kCount) == std::vector<float>(kCount, factor));
   }
 }
 

@@ -48,11 +48,14 @@ TEST_CASE("an output with just as many elements as are shown is shown whole", "[
   CHECK(shown(output("a", kLinesPerOutputMax + 1)).back() == "a -1");
 }
 
-TEST_CASE("a NaN has no sign in the log", "[solver]") {
+TEST_CASE("Caffe's parsers can read what is no finite number", "[solver]") {
   const float negative = std::copysign(std::numeric_limits<float>::quiet_NaN(), -1.0F);
-  CHECK(fmt::format("{:g}", unsigned_nan(negative)) == "nan");
-  CHECK(unsigned_nan(-2.5F) == -2.5F);
-  CHECK(fmt::format("{:g}", unsigned_nan(-std::numeric_limits<float>::infinity())) == "-inf");
+  const float infinity = std::numeric_limits<float>::infinity();
+  CHECK(number_text(negative) == "nan");
+  CHECK(number_text(-2.5F) == "-2.5");
+  CHECK(number_text(infinity) == "inf");
+  CHECK(number_text(-infinity) == "-1e999");
+  CHECK(std::strtod("-1e999", nullptr) == -std::numeric_limits<double>::infinity());
 }
 
 }  // namespace

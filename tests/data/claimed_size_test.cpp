@@ -49,6 +49,7 @@ struct Dataset {
   hid_t type = H5T_IEEE_F32LE;
   std::vector<hsize_t> dims = {}, chunk = {};
   int deflate = -1;     // level; -1: not compressed
+  int times = 1;        // that deflate is applied, one after the other
   bool write = false;   // zeros, in one piece
   bool sparse = false;  // has its place in the file, but no blocks of the disk
 };
@@ -64,7 +65,9 @@ void write_hdf5(const fs::path& path, const std::vector<Dataset>& datasets,
     const hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
     const int rank = static_cast<int>(each.dims.size());
     if (!each.chunk.empty()) H5Pset_chunk(creation, rank, each.chunk.data());
-    if (each.deflate >= 0) H5Pset_deflate(creation, static_cast<unsigned>(each.deflate));
+    for (int i = 0; each.deflate >= 0 && i < each.times; ++i) {
+      H5Pset_deflate(creation, static_cast<unsigned>(each.deflate));
+    }
     if (each.sparse) {
       H5Pset_alloc_time(creation, H5D_ALLOC_TIME_EARLY);
       H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER);
@@ -109,6 +112,68 @@ TEST_CASE("HDF5: a model that announces gigabytes is refused, whatever its layou
       check_error(model, ErrorCode::kData, "'/data/ip/0' announces");
     }
   }
+}
+
+// Zeros in the first `count` places of a dataset along one axis.
+void write_zeros(hid_t file, const std::string& dataset, hsize_t count) {
+  const hid_t data = H5Dopen2(file, dataset.c_str(), H5P_DEFAULT);
+  const hid_t from = H5Screate_simple(1, &count, nullptr), to = H5Dget_space(data);
+  const hsize_t first = 0;
+  H5Sselect_hyperslab(to, H5S_SELECT_SET, &first, nullptr, &count, nullptr);
+  const std::vector<float> zeros(count);
+  REQUIRE(H5Dwrite(data, H5T_NATIVE_FLOAT, from, to, H5P_DEFAULT, zeros.data()) >= 0);
+  H5Sclose(to);
+  H5Sclose(from);
+  H5Dclose(data);
+}
+
+TEST_CASE("HDF5: filters one behind the other hold no more than the best of them") {
+  const TempDir folder;
+  const fs::path path = folder / "m.h5";
+  const hsize_t chunk = 65536;
+  const auto stacked = [&](hsize_t values) {
+    write_hdf5(
+        path,
+        {{.path = "/data/ip/0", .dims = {values}, .chunk = {chunk}, .deflate = 9, .times = 3}},
+        [&](hid_t file) { write_zeros(file, "/data/ip/0", chunk); });
+    REQUIRE(fs::file_size(path) < 10000);
+    return read_model(path);
+  };
+  CHECK(stacked(chunk));
+  check_error(stacked(2147483647), ErrorCode::kData, "'/data/ip/0' announces");
+}
+
+TEST_CASE("HDF5: values that lie in other files are not read") {
+  const TempDir folder;
+  const fs::path path = folder / "m.h5";
+  write_hdf5(folder / "source.h5", {{.path = "/d", .dims = {4}, .write = true}});
+  write_bytes(folder / "raw", std::string(16, 'x'));
+  const bool is_virtual = GENERATE(true, false);
+  write_hdf5(path, {}, [&](hid_t file) {
+    const hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
+    const hsize_t count = 4;
+    const hid_t space = H5Screate_simple(1, &count, nullptr);
+    if (is_virtual) {
+      H5Pset_virtual(creation, space, (folder / "source.h5").c_str(), "/d", space);
+    } else {
+      H5Pset_external(creation, (folder / "raw").c_str(), 0, 16);
+    }
+    const hid_t parents = H5Pcreate(H5P_LINK_CREATE);
+    H5Pset_create_intermediate_group(parents, 1);
+    for (const char* name : {"/data/ip/0", "/iter"}) {
+      const hid_t data =
+          H5Dcreate2(file, name, H5T_IEEE_F32LE, space, parents, creation, H5P_DEFAULT);
+      REQUIRE(data >= 0);
+      H5Dclose(data);
+    }
+    H5Pclose(parents);
+    H5Sclose(space);
+    H5Pclose(creation);
+  });
+  check_error(read_model(path), ErrorCode::kData, "in other files");
+  const auto file = Hdf5Reader::open(path);
+  REQUIRE(file);
+  check_error(file->read_floats("/iter"), ErrorCode::kData, "in other files");
 }
 
 TEST_CASE("HDF5: rows that were announced and never written are not shuffled") {
@@ -347,6 +412,10 @@ TEST_CASE("A gzip file is unpacked no further than to what it should hold") {
   pack(folder / "train-labels-idx1-ubyte.gz", labels);
   check_error(open_idx(images, idx_labels_beside(images)), ErrorCode::kData,
               "unpacks to more than 40 bytes");
+  // What is more than memory is for is not unpacked at all.
+  pack(images, big32_text(0x803) + big32_text(65536) + big32_text(256) + big32_text(256) + "x");
+  check_error(open_idx(images, idx_labels_beside(images)), ErrorCode::kData,
+              "announces 4294967312 bytes, but at most 2147483648 are unpacked in memory");
   pack(images, header + std::string(24, '\0'));
   CHECK(open_idx(images, idx_labels_beside(images)));
   pack(folder / "train-labels-idx1-ubyte.gz", labels + std::string(8 * kMib, '\0'));

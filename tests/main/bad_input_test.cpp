@@ -120,7 +120,8 @@ TEST_CASE("A label out of range") {
   const std::string solver = place.write(
       "solver.prototxt", "net: \"" + place.file("net.prototxt") + "\" max_iter: 2 base_lr: 0.1 " +
                              "lr_policy: \"fixed\" snapshot_prefix: \"" + place.file("s") + "\"");
-  expect_failure(place, {"speedo", "train", "-solver", solver}, 65, {"'cost'", "9"});
+  expect_failure(place, {"speedo", "train", "-solver", solver}, 65,
+                 {"'cost'", "9", "layer 'd' reads '" + place.file("two_lmdb") + "'"});
 }
 
 TEST_CASE("Weights of another net, and weights cut short") {

@@ -175,6 +175,8 @@ TEST_CASE("A checkpoint of something else, or a damaged one, is refused with the
   };
   CHECK(error({"job", Digest{1, 3}}).code == ErrorCode::kMismatch);
   CHECK(error({"job", Digest{1, 3}}).message.find("another net") != std::string::npos);
+  CHECK(error({"work", Digest{1, 3}}).message.find("that of job 'job'") != std::string::npos);
+  CHECK(error({"work", Digest{1, 3}}).message.find("of job 'work'") != std::string::npos);
   CHECK(error({"work", Digest{1, 2}}).code == ErrorCode::kMismatch);
   CHECK(error({"work", Digest{1, 2}}).message.find("job 'job'") != std::string::npos);
   SECTION("any bit of the record") {

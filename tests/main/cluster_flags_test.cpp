@@ -107,7 +107,8 @@ TEST_CASE("--deterministic needs rounds, fixed workers and no state on the worke
   };
   CHECK(why({}).find("async") != std::string::npos);
   CHECK(why({"--sync"}).find("momentum") != std::string::npos);
-  CHECK(why({"--sync", "--moving-rate", "0.1"}).find("elastic") != std::string::npos);
+  CHECK(why({"--strategy", "sync-easgd", "--moving-rate", "0.1"}).find("elastic") !=
+        std::string::npos);
   CHECK(why({"--sync", "--gradient-only", "--workers", "2:4"}).find("--workers 4") !=
         std::string::npos);
   CHECK(why({"--sync", "--gradient-only", "--shard", "offset"}).find("--shard") !=

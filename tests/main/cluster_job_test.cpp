@@ -148,5 +148,19 @@ TEST_CASE("Jobs that cannot run are refused") {
   CHECK(missing.error().message.find("net.prototxt") != std::string::npos);
 }
 
+TEST_CASE("An iteration given beside the store's weights is what they are counted from") {
+  Files files("max_iter: 100 random_seed: 5");
+  files.flags.resume = kResumeFromStore;
+  const auto renumbers = [&] {
+    ClusterJob job = files.job();
+    REQUIRE(set_resume(files.flags, {}, {}, job));
+    CHECK(job.options.resume == MasterOptions::Resume::kStore);
+    return job.options.renumber;
+  };
+  CHECK_FALSE(renumbers());
+  files.flags.start_iter = 7;
+  CHECK(renumbers());
+}
+
 }  // namespace
 }  // namespace speedo

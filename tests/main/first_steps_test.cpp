@@ -183,5 +183,34 @@ TEST_CASE("More workers than processors are warned of, one is not several") {
   CHECK(one.errors.find("Started 1 worker process, logs in ") != std::string::npos);
 }
 
+TEST_CASE("Flags of SpeeDO that have no meaning here are refused by each program") {
+  Workplace place;
+  const std::string solver = place.write_solver();
+  for (std::vector<std::string> command :
+       {std::vector<std::string>{"speedo", "run", "--solver", solver},
+        std::vector<std::string>{"speedo-master", "--solver", solver},
+        std::vector<std::string>{"speedo-worker", "--master", "speedo://127.0.0.1:1"}}) {
+    INFO(command[0]);
+    command.insert(command.end(), {"--baseDir", place.folder().string()});
+    const Outcome refused = place.run(command);
+    CHECK(refused.exit_code == 2);
+    CHECK(refused.error_line().find("relative to") != std::string::npos);
+  }
+}
+
+TEST_CASE("Weights of which no layer has any are refused by speedo test") {
+  Workplace place;
+  const std::string solver = place.write_solver();
+  REQUIRE(place.run({"speedo", "train", "-solver", solver}).exit_code == 0);
+  const std::string other = place.write("other.prototxt", R"(name: "other"
+      layer { name: "in" type: "DummyData" top: "in" dummy_data_param { shape { dim: 2 dim: 12 } } }
+      layer { name: "elsewhere" type: "InnerProduct" bottom: "in" top: "out"
+              inner_product_param { num_output: 3 } })");
+  const Outcome refused = place.run({"speedo", "test", "-model", other, "-weights",
+                                     place.file("snap_iter_40.caffemodel"), "-iterations", "1"});
+  CHECK(refused.exit_code == 78);
+  CHECK(refused.error_line().find("elsewhere") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace speedo::test

@@ -1,3 +1,5 @@
+#include <sstream>
+
 #include "main/command_support.hpp"
 
 namespace speedo::test {
@@ -38,29 +40,54 @@ TEST_CASE("Each program and command explains itself: groups of flags, an example
 TEST_CASE("The flags that users know are in the help") {
   Workplace place;
   const std::string master = place.run({"speedo-master", "--help"}).output;
-  for (const char* flag : {"--solver",         "--worker",
-                           "--redis",          "--host",
-                           "--bind",           "--port",
-                           "--max-iter",       "--start-iter",
-                           "--test",           "--resume",
-                           "--snapshot",       "--weights",
-                           "--sync",           "--strategy",
-                           "--gradient-only",  "--factor",
-                           "--train",          "--lr",
-                           "--momentum",       "--weight-decay",
-                           "--batch",          "--key-name",
-                           "--timeout",        "--skip",
-                           "--debug",          "--sleep-after-finish",
-                           "--worker-timeout", "--json",
-                           "--shard",          "--seed",
-                           "--insecure",       "--cpu-db-actor",
-                           "--device",         "--max-advance",
-                           "--staleness",      "--weedout",
-                           "--moving-rate",    "--hybrid",
-                           "--hybrid-file",    "--groups",
-                           "--publish-interval", "--keep-snapshots",
-                           "--keep-best",      "--deterministic",
-                           "--take-over",      "--stall-timeout"}) {
+  for (const char* flag : {"--solver",
+                           "--worker",
+                           "--redis",
+                           "--host",
+                           "--bind",
+                           "--port",
+                           "--max-iter",
+                           "--start-iter",
+                           "--test",
+                           "--resume",
+                           "--snapshot",
+                           "--weights",
+                           "--sync",
+                           "--strategy",
+                           "--gradient-only",
+                           "--factor",
+                           "--train",
+                           "--lr",
+                           "--momentum",
+                           "--weight-decay",
+                           "--batch",
+                           "--key-name",
+                           "--timeout",
+                           "--skip",
+                           "--debug",
+                           "--sleep-after-finish",
+                           "--worker-timeout",
+                           "--json",
+                           "--shard",
+                           "--seed",
+                           "--insecure",
+                           "--cpu-db-actor",
+                           "--device",
+                           "--max-advance",
+                           "--staleness",
+                           "--weedout",
+                           "--moving-rate",
+                           "--hybrid",
+                           "--hybrid-file",
+                           "--groups",
+                           "--publish-interval",
+                           "--keep-snapshots",
+                           "--keep-best",
+                           "--deterministic",
+                           "--take-over",
+                           "--stall-timeout",
+                           "--job",
+                           "--force"}) {
     INFO(flag);
     CHECK(master.find(flag) != std::string::npos);
   }
@@ -103,6 +130,32 @@ TEST_CASE("speedo alone lists its commands; an unknown one is refused with the n
   CHECK(unknown.exit_code == 2);
   CHECK(unknown.error_line() ==
         "speedo: unknown command 'trian', did you mean train? (speedo --help lists all commands)");
+}
+
+TEST_CASE("The help tells defaults, and what a closed terminal does") {
+  Workplace place;
+  const auto help_of = [&](std::vector<std::string> command) {
+    command.emplace_back("--help");
+    std::istringstream words(place.run(command).output);
+    std::string text;
+    for (std::string word; words >> word;) text += word + " ";
+    return text;
+  };
+  const auto tells = [](const std::string& help, const std::string& what) {
+    INFO(what);
+    CHECK(help.find(what) != std::string::npos);
+  };
+  const std::string master = help_of({"speedo-master"});
+  const std::string run = help_of({"speedo", "run"});
+  const std::string train = help_of({"speedo", "train"});
+  const std::string worker = help_of({"speedo-worker"});
+  for (const std::string& help : {master, run, train, worker}) tells(help, "SIGHUP");
+  for (const std::string& help : {master, run}) {
+    tells(help, "write a snapshot and go on");
+    tells(help, "(default 0, or the snapshot's)");
+  }
+  tells(help_of({"speedo", "net"}), "TRAIN (default)");
+  tells(help_of({"speedo", "time"}), "(default 50)");
 }
 
 }  // namespace

@@ -107,14 +107,15 @@ TEST_CASE("Flags beside a hybrid are the defaults of its stages, as with SpeeDO"
 
 TEST_CASE("A default that means nothing for a stage does not reach it") {
   ClusterFlags flags = with_hybrid(
-      "=maxIter 10 =sync == =maxIter 9 =movingRate 0.5 == =maxIter 8 =strategy async");
+      "=maxIter 10 =sync == =maxIter 9 =strategy sync-easgd =movingRate 0.5 == "
+      "=maxIter 8 =strategy async");
   flags.schedule.sync = true;
   flags.schedule.gradient_only = true;
   const auto gradients = make_stages(flags);
   INFO((gradients ? "" : gradients.error().message));
   REQUIRE(gradients);
   CHECK((*gradients)[0].update.kind == UpdateKind::kGradientOnly);
-  CHECK((*gradients)[1].strategy.name == "sync");
+  CHECK((*gradients)[1].strategy.name == "sync-easgd");
   CHECK((*gradients)[1].update.kind == UpdateKind::kElastic);
   CHECK((*gradients)[2].strategy.name == "async");
 

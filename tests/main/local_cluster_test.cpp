@@ -305,6 +305,10 @@ TEST_CASE("A cluster whose Redis dies saves what it has and says what happened")
         "speedo run: redis-server ended with SIGKILL; --resume=auto goes on from the newest "
         "checkpoint file, if there is one");
   CHECK(outcome.errors.find("Snapshotting to binary proto file") != std::string::npos);
+  CHECK(outcome.errors.find("The master is stopped, with SIGTERM: redis-server ended") !=
+        std::string::npos);
+  CHECK(outcome.errors.find("The logs of the workers are in " + place.file("logs")) !=
+        std::string::npos);
   CHECK(happens([&] { return place.no_trace(); }));
 }
 

@@ -2,9 +2,12 @@
 
 #include <fstream>
 
+#include <speedo/store/redis_store.hpp>
+
 #include "actors/reachable_address.hpp"
 #include "main/command_support.hpp"
 #include "support/redis_server.hpp"
+#include "support/skip.hpp"
 
 namespace speedo::test {
 namespace {
@@ -57,6 +60,27 @@ TEST_CASE("A master that listens everywhere announces what others reach, if Redi
             .address.find("speedo://localhost:") == 0);
 }
 
+TEST_CASE("A master without --redis and without a Redis where one is expected has its own") {
+  if (is_somebody_at(RedisAddress{})) SPEEDO_SKIP("this machine has a Redis at its default port");
+  Workplace place;
+  const Words command{"speedo-master", "--solver", place.write_solver("max_iter: 1"), "--workers",
+                      "1"};
+  Process master = place.start(command);
+  REQUIRE(master.says("Add workers with: "));
+  const std::string log = master.errors();
+  CHECK(log.find("a private one is started") != std::string::npos);
+  const std::size_t begin = log.find("speedo://");
+  const std::string address = log.substr(begin, log.find('\n', begin) - begin);
+  CHECK(place.run({"speedo-worker", "--master", address}).exit_code == 0);
+  CHECK(Workplace::finish(master).exit_code == 0);
+
+  Words resumed = command;
+  resumed.emplace_back("--resume=auto");
+  const Outcome refused = place.run(resumed);
+  CHECK(refused.exit_code == 69);
+  CHECK(refused.error_line().find("--resume=auto") != std::string::npos);
+}
+
 TEST_CASE("--sleepAfterFinish ends by itself after its seconds") {
   const Training training = train({"--sleepAfterFinish", "1"});
   CHECK(training.log.find("waiting 1 s") != std::string::npos);
@@ -65,8 +89,8 @@ TEST_CASE("--sleepAfterFinish ends by itself after its seconds") {
 TEST_CASE("A master's result tells what memory was predicted for it") {
   Workplace place;
   RedisServer redis;
-  const Words command{"speedo-master", "--solver", place.write_solver("max_iter: 1"), "--redis",
-                      redis.tcp_uri(), "--json"};
+  const Words command{"speedo-master", "--solver",      place.write_solver("max_iter: 1"),
+                      "--redis",       redis.tcp_uri(), "--json"};
   Process master = place.start(command);
   REQUIRE(master.says("Add workers with: "));
   const std::string log = master.errors();

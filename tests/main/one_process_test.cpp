@@ -206,6 +206,8 @@ TEST_CASE("speedo net: shapes, parameters and memory of a phase") {
   CHECK_FALSE(train.json()["blobs"].contains("accuracy"));
   const std::string table = place.run({"speedo", "net", "-model", model}).output;
   CHECK(table.find("InnerProduct") != std::string::npos);
+  CHECK(place.run({"speedo", "net", "-model", model, "--json"}).json()["blobs"] ==
+        train.json()["blobs"]);
   CHECK(table.find("276 parameters") != std::string::npos);
   CHECK(table.find("Memory at the peak, TRAIN: ") != std::string::npos);
   CHECK(table.find("Memory at the peak, TEST: ") != std::string::npos);

@@ -54,7 +54,7 @@ TEST_CASE("Flags choose the schedule, by its name or by a parameter of it") {
       {{"--groups", "2"}, "grouping"},
       {{"--groups", "auto", "--regroup-interval", "100"}, "grouping"},
       {{"--movingRate", "0.5"}, "easgd"},
-      {{"--sync", "--moving-rate", "0.2"}, "sync"},
+      {{"--strategy", "sync-easgd", "--moving-rate", "0.2"}, "sync-easgd"},
       {{"--strategy", "sync-easgd", "--sync"}, "sync-easgd"},
       {{"--strategy", "averaging", "--average-every", "7"}, "averaging"}};
   for (const auto& [arguments, name] : cases) {
@@ -123,7 +123,8 @@ TEST_CASE("Flags that contradict each other, or mean nothing together, are refus
       {{"--sync", "--weedout", "3"}, {"--sync", "--weedout"}},
       {{"--max-advance", "2", "--staleness", "1"}, {"--max-advance", "--staleness"}},
       {{"--strategy", "ssp", "--max-advance", "2"}, {"--max-advance", "ssp"}},
-      {{"--strategy", "easgd", "--sync"}, {"--sync", "easgd", "--moving-rate"}},
+      {{"--strategy", "easgd", "--sync"}, {"--sync", "sync-easgd --moving-rate"}},
+      {{"--sync", "--movingRate", "0.2"}, {"SpeeDO ignored it", "--strategy sync-easgd"}},
       {{"--groups", "2", "--drop", "3"}, {"--groups", "--drop"}},
       {{"--gradient-only", "--movingRate", "0.1"}, {"--gradient-only", "--moving-rate"}},
       {{"--gradient-only", "--strategy", "easgd"}, {"easgd"}},

@@ -41,7 +41,7 @@ TEST_CASE("Flags of SpeeDO that have no meaning here are refused with what takes
   };
   for (const SpeedoProgram program : {SpeedoProgram::kMaster, SpeedoProgram::kWorker}) {
     CHECK(refused({"--start", "0.5"}, program).find("--shard offset") != std::string::npos);
-    CHECK(refused({"--suffix=worker0"}, program).find("--key-name") != std::string::npos);
+    CHECK(refused({"--suffix=worker0"}, program).find("--job") != std::string::npos);
     CHECK(refused({"-baseDir", "x"}, program).find("--baseDir: ") == 0);
     CHECK(refused({"--double_precision"}, program).find("float32") != std::string::npos);
     CHECK(refused({"--solver", "s", "--start-iter", "3", "--", "--start"}, program).empty());

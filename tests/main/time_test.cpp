@@ -64,6 +64,10 @@ TEST_CASE("speedo time prints a table with totals, and without --train no update
     CHECK(outcome.output.find(part) != std::string::npos);
   }
   CHECK(outcome.output.find("update") == std::string::npos);
+  // The log has the layers of the net, and what was inserted between them as one.
+  const bool has_reorders = outcome.output.find("_reorder ") != std::string::npos;
+  CHECK(outcome.errors.find("_reorder") == std::string::npos);
+  CHECK((outcome.errors.find("(inserted)\tforward: ") != std::string::npos) == has_reorders);
 }
 
 TEST_CASE("speedo time --solver: the solver's net, rule and iter_size") {

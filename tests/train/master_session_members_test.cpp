@@ -105,11 +105,11 @@ TEST_CASE("too few workers in time: the end, saying how many came") {
   master.join(5, 0);
   CHECK(master.tick(59).empty());
   CHECK(master.noted("1 of 3"));
-  CHECK(master.tick(60) ==
-        fmt::format("refuse 5 code {}; finish code {}",
-                    static_cast<int>(ErrorCode::kUnavailable),
-                    static_cast<int>(ErrorCode::kTimeout)));
-  CHECK(master.error->message.find("1 of 3 workers joined within 60 s") != std::string::npos);
+  CHECK(master.tick(60) == fmt::format("refuse 5 code {}; finish code {}",
+                                       static_cast<int>(ErrorCode::kUnavailable),
+                                       static_cast<int>(ErrorCode::kTimeout)));
+  CHECK(master.error->message.find("1 of 3 workers joined within 60 s (--join-timeout)") !=
+        std::string::npos);
   CHECK(master.session.finished());
   CHECK(master.hello(6).empty());
 }

@@ -30,7 +30,7 @@ TEST_CASE("a worker that is silent for worker_timeout is dead; what it sends lat
   CHECK(master.trained(5, 0, 0).empty());
   CHECK(master.tick(9).empty());
   CHECK(master.tick(10) == refused(6, ErrorCode::kTimeout) + "; mean 0 it 0: 0.0");
-  CHECK(master.noted("worker 1 (host6/1/0) has not been heard of for 10 s (--worker-timeout)"));
+  CHECK(master.noted("worker host6/1/0 has not been heard of for 10 s (--worker-timeout)"));
   CHECK(master.trained(6, 1, 1).empty());
   CHECK(master.lost(6).empty());
   CHECK(master.merged(0, 1) == "train 5 run 2 it 1 v 1 data 2/1");
@@ -57,7 +57,7 @@ TEST_CASE("why a worker could not begin is said as long as others are waited for
   master.hello(5);
   const auto kData = static_cast<std::uint32_t>(ErrorCode::kData);
   CHECK(master.on(master_event::Leave{{5}, {0, kData, "'train_lmdb' does not exist"}}).empty());
-  CHECK(master.noted("worker 0 (host5/1/0) left: 'train_lmdb' does not exist"));
+  CHECK(master.noted("worker host5/1/0 left: 'train_lmdb' does not exist"));
   CHECK(master.noted("still waiting for workers: 0 of 1 are ready"));
   master.tick(60);
   CHECK(master.noted("waiting for workers: 0 of 1 are ready; host5/1/0 could not work: "
@@ -162,7 +162,7 @@ TEST_CASE("below MIN training pauses: runs end and are merged, none starts, and 
   master.trained(6, 1, 1);
   master.lost(6);
   CHECK(master.session.progress().paused);
-  CHECK(master.noted("training pauses at iteration 0: 1 of at least 2 workers are alive"));
+  CHECK(master.noted("training pauses at iteration 0: 1 of at least 2 workers alive"));
   CHECK(master.merged(0, 1).empty());
   CHECK(master.trained(5, 0, 0) == "merge 1 it 1: 0.0");
   CHECK(master.merged(1, 2).empty());

@@ -47,6 +47,9 @@ Result<RedisOptions> parse_redis_uri(std::string_view uri);  // both
 // As parse_redis_address() takes it: host and port, or what says the rest too.
 std::string to_string(const RedisAddress& address);
 
+// Whether somebody accepts connections there, or might, being slow. No reply is waited for.
+bool is_somebody_at(const RedisAddress& address);
+
 // Connects, checks that the server may be written and does not evict keys. Connections that break
 // later are made again; see ParameterStore for what is retried.
 // Errors: kUnavailable, kTimeout, kRefused (password, permission), kUsage (bad job name), kConfig

@@ -36,7 +36,7 @@ struct MasterConfig {
   bool test_at_start = false;
   std::uint64_t snapshot_interval = 0;  // merges between snapshots; 0: only at the end
   bool snapshot_at_end = true;
-  std::chrono::seconds join_timeout{0};     // --timeout; 0: wait for ever
+  std::chrono::seconds join_timeout{0};       // --join-timeout; 0: wait for ever
   std::chrono::seconds below_min_timeout{0};  // a pause ends training after so long; 0: never
   std::chrono::seconds worker_timeout{0};   // a worker not heard of for so long is dead; 0: never
   std::chrono::seconds stall_timeout{0};    // so is one whose run makes no progress; 0: never

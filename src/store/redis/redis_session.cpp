@@ -91,6 +91,16 @@ Result<redisContext*> connect_to_host(const RedisOptions& options,
   return context;
 }
 
+Result<redisContext*> dial(const RedisOptions& options, const RedisSession::Names& names) {
+  const std::string& path = options.address.unix_path;
+  if (path.empty()) return connect_to_host(options, names);
+  return redisConnectUnixWithTimeout(path.c_str(), to_timeval(options.connect_timeout));
+}
+
+bool has_timed_out(const redisContext& context) {
+  return context.err == REDIS_ERR_IO && (errno == EAGAIN || errno == ETIMEDOUT);
+}
+
 // Whether the answer to CLIENT LIST has a line of this client, by id and name.
 bool is_listed(std::string_view lines, const RedisClient& client) {
   const std::string id = "id=" + std::to_string(client.id) + " ";
@@ -126,13 +136,7 @@ Result<std::unique_ptr<RedisSession>> RedisSession::connect(const RedisOptions& 
                                                             const std::optional<RedisClient>& stale,
                                                             const Names& names) {
   const SigpipeBlocked blocked;
-  const std::string& path = options.address.unix_path;
-  redisContext* context = nullptr;
-  if (path.empty()) {
-    SPEEDO_ASSIGN(context, connect_to_host(options, names));
-  } else {
-    context = redisConnectUnixWithTimeout(path.c_str(), to_timeval(options.connect_timeout));
-  }
+  SPEEDO_ASSIGN(redisContext* const context, dial(options, names));
   std::unique_ptr<RedisSession> session(new RedisSession(context, options));
   SPEEDO_TRY(session->open(stale));
   return session;
@@ -193,8 +197,7 @@ Result<void> RedisSession::close_on_server(const RedisClient& stale) {
 Error RedisSession::connection_error() const {
   const std::string start = "Redis at " + where_ + ": ";
   if (context_ == nullptr) return Error{ErrorCode::kFull, start + "no memory to connect"};
-  const bool timed_out = context_->err == REDIS_ERR_IO && (errno == EAGAIN || errno == ETIMEDOUT);
-  if (timed_out) {
+  if (has_timed_out(*context_)) {
     return Error{ErrorCode::kTimeout, start +
                                           "no answer in time: is the server overloaded, "
                                           "stopped or behind a firewall?"};
@@ -223,6 +226,16 @@ Result<RedisSession::Reply> RedisSession::command(const std::vector<std::string>
     return redis_error(std::string_view(reply->str, reply->len), where_);
   }
   return reply;
+}
+
+bool is_somebody_at(const RedisAddress& address) {
+  RedisOptions options;
+  options.address = address;
+  const auto context = dial(options, {});
+  if (!context || *context == nullptr) return false;
+  const bool found = (*context)->err == 0 || has_timed_out(**context);
+  redisFree(*context);
+  return found;
 }
 
 }  // namespace speedo

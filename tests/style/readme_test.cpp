@@ -1,0 +1,51 @@
+// README against the code: what only a list in each could tell.
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "style/findings.hpp"
+
+namespace speedo {
+namespace {
+
+const SourceFile& file_named(const std::string& path) {
+  const auto found = std::find_if(tree().begin(), tree().end(),
+                                  [&](const SourceFile& file) { return file.path == path; });
+  REQUIRE(found != tree().end());
+  return *found;
+}
+
+std::string between(const std::string& text, const std::string& first, const std::string& last) {
+  const std::size_t begin = text.find(first);
+  REQUIRE(begin != std::string::npos);
+  const std::size_t end = text.find(last, begin);
+  REQUIRE(end != std::string::npos);
+  return text.substr(begin + first.size(), end - begin - first.size());
+}
+
+// The names of the registry's entries: {"Name", make<...
+std::set<std::string> registered_layers() {
+  std::set<std::string> names;
+  const std::string start = "{\"", end = "\", make<";
+  for (const std::string& line : file_named("src/core/layers/registry.cpp").lines) {
+    const std::size_t begin = line.find(start), stop = line.find(end);
+    if (begin == std::string::npos || stop == std::string::npos) continue;
+    names.insert(line.substr(begin + start.size(), stop - begin - start.size()));
+  }
+  return names;
+}
+
+TEST_CASE("README lists the layers that there are") {
+  std::string list = between(file_named("README.md").text, "## Layers and solvers", ";");
+  std::replace(list.begin(), list.end(), ',', ' ');
+  std::istringstream words(list);
+  std::set<std::string> listed;
+  for (std::string word; words >> word;) listed.insert(word);
+  CHECK(listed.size() > 20);
+  CHECK(listed == registered_layers());
+}
+
+}  // namespace
+}  // namespace speedo
