@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <memory>
 #include <optional>
 
@@ -9,7 +8,6 @@
 #include <speedo/core/solver.hpp>
 
 #include "base/log.hpp"
-#include "core/net_outputs.hpp"
 #include "core/weight_sources.hpp"
 #include "main/cluster_flags.hpp"
 #include "main/command_line.hpp"
@@ -153,20 +151,6 @@ Result<void> set_start(const TrainFlags& flags, const caffe::SolverParameter& me
   return files.empty() ? Result<void>() : sources.check(solver.net(), true);
 }
 
-// The weights that training ended with, tested if the last test was of earlier ones. Error:
-// kNotFinite if they give no finite loss.
-Result<void> test_at_end(Solver& solver) {
-  const bool tested = solver.tested_iteration() == solver.iteration();
-  if (!solver.test_nets().empty() && !tested && !solver.stopped()) SPEEDO_TRY(solver.test_all());
-  if (solver.tested_iteration() != solver.iteration()) return {};
-  const std::vector<TestScores>& scores = solver.last_scores();
-  if (std::all_of(scores.begin(), scores.end(), has_finite_losses)) return {};
-  return Error{ErrorCode::kNotFinite,
-               fmt::format("training has diverged: the test loss of iteration {} is not finite; "
-                           "lower base_lr, set clip_gradients or check the data",
-                           solver.iteration())};
-}
-
 Result<void> check_keep_best(const caffe::SolverParameter& solver) {
   const bool tested = solver.test_interval() > 0 && solver.snapshot() > 0 &&
                       solver.snapshot() % solver.test_interval() == 0;
@@ -233,7 +217,6 @@ Result<void> train_to_end(TrainCheckpoints& checkpoints, TrainReporter& reporter
   SPEEDO_INFO("Starting Optimization");
   reporter.start(solver.iteration(), images_per_iteration);
   SPEEDO_TRY(solver.solve());
-  SPEEDO_TRY(test_at_end(solver));
   checkpoints.look_at_tests(solver);
   if (auto failure = checkpoints.failure_at(solver.iteration())) return *std::move(failure);
   SPEEDO_INFO("Optimization Done.");
@@ -252,7 +235,8 @@ Result<int> train(const TrainFlags& flags) {
   const std::unique_ptr<FeedFactory> feeds = parts.make_feeds();
   SPEEDO_INFO("Use CPU.");
   SPEEDO_INFO("Computing with {}", describe(compute));
-  const SolverOptions options{.backend = backend.get(), .feeds = feeds.get(), .base = file.base};
+  const SolverOptions options{
+      .backend = backend.get(), .feeds = feeds.get(), .base = file.base, .test_at_end = true};
   SPEEDO_ASSIGN(const MemoryForecast memory,
                 admit_training(file.solver, options, {.force = flags.force}));
   SPEEDO_TRY(check_room(flags, file.solver, memory));
