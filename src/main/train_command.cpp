@@ -10,6 +10,7 @@
 #include "base/log.hpp"
 #include "core/weight_sources.hpp"
 #include "main/cluster_flags.hpp"
+#include "main/cluster_job.hpp"
 #include "main/command_line.hpp"
 #include "main/commands.hpp"
 #include "main/compute_flags.hpp"
@@ -161,6 +162,16 @@ Result<void> check_keep_best(const caffe::SolverParameter& solver) {
                            solver.snapshot(), solver.test_interval())};
 }
 
+// Which may be written down in the net's own file.
+Result<std::string> job_name_of(const SolverFile& file) {
+  caffe::SolverParameter solver = file.solver;
+  SPEEDO_TRY([&]() -> Result<void> {
+    SPEEDO_ASSIGN([[maybe_unused]] const auto base, inline_nets(solver, file.base));
+    return {};
+  }());
+  return default_job_name(solver);
+}
+
 // The solver that the flags and the prototxt come to.
 Result<SolverFile> read_solver(const TrainFlags& flags) {
   SPEEDO_ASSIGN(SolverFile file, load_solver(flags.solver));
@@ -176,7 +187,8 @@ Result<SolverFile> read_solver(const TrainFlags& flags) {
     SPEEDO_TRY(set_effective_batch(*flags.batch, file.solver));
   }
   if (flags.resume == kResumeNewest && file.solver.random_seed() < 0) {
-    if (const auto seed = seed_of_newest(file.solver.snapshot_prefix())) {
+    SPEEDO_ASSIGN(const std::string job, job_name_of(file));
+    if (const auto seed = seed_of_newest(file.solver.snapshot_prefix(), job)) {
       file.solver.set_random_seed(*seed);
     }
   }
@@ -204,9 +216,10 @@ Solver::Hooks make_hooks(TrainCheckpoints& checkpoints, TrainReporter& reporter,
 // The room that the snapshots of this training need.
 Result<void> check_room(const TrainFlags& flags, const caffe::SolverParameter& solver,
                         const MemoryForecast& memory) {
+  SPEEDO_ASSIGN(const std::int64_t bytes, snapshot_bytes(memory.weight_bytes, solver));
   return check_snapshot_room(
       solver.snapshot_prefix(),
-      {.bytes = memory.weight_bytes + memory.history_bytes,
+      {.bytes = bytes,
        .count = snapshots_left(0, solver.max_iter(), solver.snapshot(),
                                static_cast<std::int64_t>(flags.keep_snapshots.value_or(0)))});
 }

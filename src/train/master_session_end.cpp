@@ -108,7 +108,8 @@ void MasterSession::Impl::handle(const master_event::StopRequested& event) {
     if (snapshot_retry_at_) snapshot_retry_at_ = now_;
     return retry_snapshot();
   }
-  begin_end({"stopped: " + event.reason, std::nullopt, false, progress_.training, true});
+  const bool snapshot = progress_.training && (event.snapshot || config_.snapshot_at_end);
+  begin_end({"stopped: " + event.reason, std::nullopt, false, snapshot, true});
 }
 
 void MasterSession::Impl::handle(const master_event::SnapshotRequested& /*event*/) {

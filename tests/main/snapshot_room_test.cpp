@@ -15,6 +15,23 @@ TEST_CASE("As many snapshots are counted as will lie side by side") {
   CHECK(snapshots_left(1000, 1000, 100, 0) == 1);
 }
 
+TEST_CASE("A snapshot takes the weights and all histories of the solver's rule") {
+  const auto bytes = [](const char* type, bool diff) {
+    caffe::SolverParameter solver;
+    solver.set_type(type);
+    solver.set_base_lr(0.1F);
+    solver.set_lr_policy("fixed");
+    solver.set_snapshot_diff(diff);
+    return snapshot_bytes(100, solver).value();
+  };
+  CHECK(bytes("SGD", false) == 200);
+  CHECK(bytes("SGD", true) == 300);
+  CHECK(bytes("Adam", false) == 300);
+  caffe::SolverParameter unknown;
+  unknown.set_type("Unheard");
+  CHECK(snapshot_bytes(100, unknown).error().code == ErrorCode::kConfig);
+}
+
 TEST_CASE("A folder without room for one snapshot is refused, with both figures") {
   const auto judged = judge_snapshot_room("/data/snaps", (5 << 20) - 1, {5 << 20, 1});
   REQUIRE_FALSE(judged);

@@ -125,6 +125,18 @@ TEST_CASE("stop: no new work, the merge under way is waited for, a snapshot, suc
   CHECK(master.session.progress().merges == 1);
 }
 
+TEST_CASE("a stop without a snapshot has the job's last one, if it has any") {
+  for (const bool at_end : {false, true}) {
+    MasterConfig config = config_for(1, 100);
+    config.snapshot_at_end = at_end;
+    MasterDriver master(config);
+    master.join(5, 0);
+    step(master, 0);
+    CHECK(master.on(master_event::StopRequested{"SIGINT", false}) ==
+          (at_end ? "stop 5; snapshot 1" : "stop 5; finish"));
+  }
+}
+
 TEST_CASE("stop does not wait for a test") {
   MasterConfig config = config_for(1, 100);
   config.test_interval = 1;
