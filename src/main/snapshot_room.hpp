@@ -11,7 +11,7 @@
 namespace speedo {
 
 // What one snapshot takes on disk: the model, and all histories of the solver's rule, which its
-// state has even where they are zeros. Error: kConfig for a solver type that is not known.
+// state has even where they are zeros. Errors: those of UpdateRule::history_count().
 Result<std::int64_t> snapshot_bytes(std::int64_t weight_bytes,
                                     const caffe::SolverParameter& solver);
 
