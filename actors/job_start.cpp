@@ -45,11 +45,19 @@ Result<MasterSession::Origin> origin_of(const std::string& state) {
   return MasterSession::origin_of(state);
 }
 
+// Files of a training in one process have no state, and so no master's epoch.
+Result<MasterSession::Origin> origin_of_files(const MasterOptions& options,
+                                              const MasterConfig& config) {
+  if (!options.initial_session.empty()) return MasterSession::origin_of(options.initial_session);
+  return MasterSession::Origin{config.training, 0, config.start_iteration};
+}
+
 // Whether the store's checkpoint is the one to go on from, and a line that says why. The store's
-// training is the job's: files of another one do not count beside it.
-Result<bool> prefers_store(const std::string& store_state, const std::string& files_state) {
+// training is the job's: files of another one do not count beside it. Without an epoch the
+// iteration alone says what is newer.
+Result<bool> prefers_store(const std::string& store_state, MasterSession::Origin files) {
   SPEEDO_ASSIGN(const MasterSession::Origin store, origin_of(store_state));
-  SPEEDO_ASSIGN(const MasterSession::Origin files, origin_of(files_state));
+  if (files.epoch == 0) files.epoch = store.epoch;
   if (store.training != files.training) {
     SPEEDO_WARN("--resume=auto: the store has iteration {} of training {}, the files have "
                 "iteration {} of another one, {}; going on from the store",
@@ -86,8 +94,8 @@ Result<JobStart> newest(const MasterOptions& options, const MasterConfig& config
   }
   if (has_files) {
     SPEEDO_TRY(check_state(config, options.initial_session));
-    SPEEDO_ASSIGN(const bool from_store,
-                  prefers_store(in_store->session, options.initial_session));
+    SPEEDO_ASSIGN(const MasterSession::Origin files, origin_of_files(options, config));
+    SPEEDO_ASSIGN(const bool from_store, prefers_store(in_store->session, files));
     if (!from_store) return start_anew(options, nets);
   }
   return JobStart{.checkpoint = std::move(in_store).value(), .from_store = true};

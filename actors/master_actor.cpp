@@ -77,7 +77,8 @@ void MasterActor::tick() {
   });
   if (const auto reason = hooks_.poll_stop()) {
     work_->stop_tests();
-    take(master_event::StopRequested{*reason});
+    const bool snapshot = !hooks_.stop_wants_snapshot || hooks_.stop_wants_snapshot();
+    take(master_event::StopRequested{*reason, snapshot});
   }
   if (hooks_.poll_snapshot()) take(master_event::SnapshotRequested{});
   take(master_event::Tick{now()});

@@ -20,6 +20,7 @@ namespace speedo {
 // What the master actor asks and tells as long as it lives. Called by the actor: must be quick.
 struct MasterActorHooks {
   std::function<std::optional<std::string>()> poll_stop;
+  std::function<bool()> stop_wants_snapshot = {};  // empty: yes
   std::function<bool()> poll_snapshot;
   std::function<void(const MasterProgress&, const std::vector<TestScores>*)> on_progress;
   // Once, when training is over and the workers are gone: the actor's last act but to quit. Not if

@@ -114,7 +114,9 @@ Result<JobStart> begin_session(MasterOptions& options, const MasterHooks& hooks,
   SPEEDO_ASSIGN(JobStart start, find_start(options, config, nets, store));
   const std::string& state = start.checkpoint.session;
   config.first_version = Version{start.checkpoint.version.value + 1};
-  made.resumed = start.from_store || !state.empty();
+  if (start.from_store) config.training = {};
+  made.resumed = start.from_store || !state.empty() || config.training.is_known();
+  while (!config.training.is_known()) config.training = {random_bits(), random_bits()};
   made.has_orphans = had_another_master(store);
   made.session = std::make_unique<MasterSession>(config);
   if (!state.empty()) SPEEDO_TRY(made.session->restore(state));
@@ -152,7 +154,6 @@ Result<Parts> prepare(MasterOptions& options, const MasterHooks& hooks, const Tr
   store->fence(config.epoch);
 
   config.model = nets->layout().digest();
-  while (!config.training.is_known()) config.training = {random_bits(), random_bits()};
   SPEEDO_ASSIGN(JobStart start, begin_session(options, hooks, *store, *nets, made));
   auto write = hooks.snapshot;
   if (!write) write = [](const SnapshotParts&) -> Result<void> { return {}; };
@@ -203,6 +204,7 @@ Result<MasterProgress> run_master(const MasterOptions& given, const MasterHooks&
       .poll_stop = [&hooks]() -> std::optional<std::string> {
         return hooks.poll_stop ? hooks.poll_stop() : std::nullopt;
       },
+      .stop_wants_snapshot = hooks.stop_wants_snapshot,
       .poll_snapshot = [&hooks] { return hooks.poll_snapshot && hooks.poll_snapshot(); },
       .on_progress =
           [&hooks](const MasterProgress& progress, const std::vector<TestScores>* scores) {

@@ -32,7 +32,8 @@ struct MasterOptions {
   std::string host;                 // that workers are told; empty: bind, or what others reach
   StoreAddress store;               // that workers are told
   std::string job;                  // the job's key space in the store
-  // Model, store, job and the name of a new training are filled in by run_master.
+  // Model, store, job and the name of a new training are filled in by run_master. A training that
+  // is known is that of the initial_... below, and goes on.
   MasterConfig session;
   // The stages of session, merger and spec are the same ones: run_master copies session.stages.
   MergerConfig merger;
@@ -69,6 +70,8 @@ struct MasterHooks {
   std::function<void(const std::string& address)> on_listening;   // "speedo://host:port"
   std::function<void(const MasterProgress&, const std::vector<TestScores>*)> on_progress;
   std::function<std::optional<std::string>()> poll_stop;  // a reason: stop cleanly
+  // Whether such a stop is to write a snapshot even if the job does not end with one; empty: yes.
+  std::function<bool()> stop_wants_snapshot;
   std::function<bool()> poll_snapshot;                    // true: write one and go on
   std::function<Result<void>(const SnapshotParts& parts)> snapshot;
 };

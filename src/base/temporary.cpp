@@ -42,11 +42,15 @@ fs::path draw_name(const fs::path& target, std::error_code& code) {
   return name;
 }
 
-bool is_temporary_of(const fs::path& target, const fs::path& path) {
+// The name of the target that a file is a temporary of; empty: of none.
+std::string target_of(const fs::path& path) {
   const std::string name = path.filename().string();
-  const std::string head = target.filename().string() + std::string(kInfix);
-  return name.size() == head.size() + kRandomCharacters && name.starts_with(head) &&
-         name.find_first_not_of(kAlphabet, head.size()) == std::string::npos;
+  const std::size_t tail = kInfix.size() + kRandomCharacters;
+  if (name.size() <= tail) return "";
+  const std::size_t infix = name.size() - tail;
+  const bool ours = name.compare(infix, kInfix.size(), kInfix) == 0 &&
+                    name.find_first_not_of(kAlphabet, infix + kInfix.size()) == std::string::npos;
+  return ours ? name.substr(0, infix) : "";
 }
 
 // The name is still the file or folder that `fd` is open on.
@@ -74,7 +78,7 @@ void remove_stale(const fs::path& target) {
   const auto present = list_folder(folder_of(target));
   if (!present) return;  // Whatever stands in the way will be named by the write itself.
   for (const fs::path& path : *present) {
-    if (is_temporary_of(target, path)) remove_if_stale(path);
+    if (target_of(path) == target.filename()) remove_if_stale(path);
   }
 }
 
@@ -163,6 +167,15 @@ std::optional<Temporary> Temporary::path_beside(const fs::path& target, std::err
   const int fd = make(target, make_folder, made, code);
   if (fd < 0) return std::nullopt;
   return Temporary(target, made, made / target.filename(), fd);
+}
+
+void Temporary::sweep(const fs::path& beginning) {
+  const auto present = list_folder(folder_of(beginning));
+  if (!present) return;
+  const std::string head = beginning.filename().string();
+  for (const fs::path& path : *present) {
+    if (target_of(path).starts_with(head)) remove_if_stale(path);
+  }
 }
 
 Result<void> Temporary::put_in_place() {

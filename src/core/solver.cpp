@@ -3,6 +3,7 @@
 
 #include <speedo/core/solver.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -35,6 +36,14 @@ Error diverged(const std::string& what) {
   return {ErrorCode::kNotFinite, what + "; lower base_lr or set clip_gradients in the solver"};
 }
 
+Error data_at_fault(std::int64_t iteration, int losses) {
+  return {ErrorCode::kNotFinite,
+          fmt::format("training ends at iteration {} with {} losses that are not finite; they did "
+                      "not change the weights, which give a finite one for other data: look for "
+                      "values in the data that are not finite or far too large",
+                      iteration, losses)};
+}
+
 Result<void> check_intervals(const caffe::SolverParameter& solver) {
   const std::pair<const char*, std::int64_t> fields[] = {{"display", solver.display()},
                                                          {"snapshot", solver.snapshot()},
@@ -59,19 +68,25 @@ struct Solver::Impl {
   caffe::SolverParameter param;
   Hooks hooks;
   FeedFactory* feeds = nullptr;  // may be null
+  bool test_at_end = false;      // even if it is not due then
   SolverNets nets;
   std::unique_ptr<UpdateRule> rule;
   std::unique_ptr<KeptStatistics> statistics;  // as the iteration found them
   std::vector<TestScores> last_scores;
   SmoothedLoss smoothed{1};
   std::int64_t iteration = 0;
+  std::int64_t first_iteration = 0;  // of this stretch
+  std::int64_t last_iteration = -1;  // of solve(): what follows it is finish()'s
   std::int64_t last_snapshot = -1;
+  std::int64_t sound_iteration = -1;  // whose weights are known to give a finite loss
   std::int64_t tested_iteration = -1;
   std::int64_t displayed_iteration = 0;
   Instant displayed_at{};
   Times times;
   int non_finite_in_a_row = 0;
   bool stopped = false;
+  bool in_last_test = false;
+  bool snapshot_wanted = false;  // a signal asked for the one that follows the last test
 
   bool display_due() const { return due(iteration, param.display()); }
 
@@ -83,23 +98,37 @@ struct Solver::Impl {
   void show_progress(float loss);
   void show_rate() const;
   void update();
+  void read_from(std::int64_t at);
+  Result<bool> gives_finite_loss(std::int64_t at, int batches);
   Result<void> refuse_diverged();
   Result<void> snapshot();
   Result<void> poll();
   Result<void> test_if_due();
   Result<std::vector<TestScores>> test_all();
   Result<bool> test(std::size_t index, TestScores& scores);
+  void log_test(const TestScores& scores) const;
+  bool last_test_due() const;
+  Result<std::vector<TestScores>> test_last();
+  Result<void> write_last_snapshot(const Result<std::vector<TestScores>>& tested);
+  Result<void> show_last_loss();
   Result<void> finish();
 };
 
 // Begins a stretch of iterations: its first batch, its loss window, its clock.
 void Solver::Impl::start(std::int64_t at) {
   stopped = false;
+  first_iteration = at;
+  sound_iteration = -1;
   smoothed = SmoothedLoss(static_cast<std::size_t>(param.average_loss()));
-  nets.train->set_data_span({.first = static_cast<std::uint64_t>(at) *
-                                      static_cast<std::uint64_t>(param.iter_size())});
+  read_from(at);
   displayed_iteration = at;
   displayed_at = steady_clock().now();
+}
+
+// The next forward pass is the first of this iteration.
+void Solver::Impl::read_from(std::int64_t at) {
+  nets.train->set_data_span(
+      {.first = static_cast<std::uint64_t>(at) * static_cast<std::uint64_t>(param.iter_size())});
 }
 
 Result<void> Solver::Impl::iterate() {
@@ -115,7 +144,7 @@ Result<void> Solver::Impl::iterate() {
   if (accepted) update();
   ++iteration;
   if (hooks.progress) hooks.progress(iteration, loss);
-  if (due(iteration, param.snapshot())) SPEEDO_TRY(snapshot());
+  if (due(iteration, param.snapshot()) && iteration != last_iteration) SPEEDO_TRY(snapshot());
   return poll();
 }
 
@@ -181,17 +210,36 @@ void Solver::Impl::update() {
   times.compute += steady_clock().now() - start;
 }
 
-// The last losses were not finite. If that of another batch with these weights is not either, they
-// have run away, and a snapshot of them would be of no use.
+// Whether the weights give a finite loss for one of the batches that begin with iteration `at`.
+Result<bool> Solver::Impl::gives_finite_loss(std::int64_t at, int batches) {
+  bool finite = false;
+  read_from(at);
+  for (int batch = 0; batch < batches && !finite; ++batch) {
+    statistics->keep();
+    SPEEDO_ASSIGN(const float loss, nets.train->forward());
+    statistics->restore();
+    finite = std::isfinite(loss);
+  }
+  read_from(iteration);
+  return finite;
+}
+
+// The loss of an iteration does not tell what its update has made of the weights; that of the same
+// batch once more does. Losses that were not finite changed nothing: then the batches that follow
+// tell, as many of which in a row as end a training show that it has diverged.
 Result<void> Solver::Impl::refuse_diverged() {
-  if (non_finite_in_a_row == 0) return {};
-  statistics->keep();
-  SPEEDO_ASSIGN(const float loss, nets.train->forward());
-  statistics->restore();
-  if (std::isfinite(loss)) return {};
-  return diverged(fmt::format("training ends diverged at iteration {}: the last {} losses were not "
-                              "finite; no snapshot is written",
-                              iteration, non_finite_in_a_row));
+  if (iteration == first_iteration || iteration == sound_iteration) return {};
+  const bool updated = non_finite_in_a_row == 0;
+  const int batches = updated ? 1 : std::max(1, kNonFiniteRunsMax - non_finite_in_a_row);
+  SPEEDO_ASSIGN(const bool sound, gives_finite_loss(updated ? iteration - 1 : iteration, batches));
+  if (sound) {
+    sound_iteration = iteration;
+    return {};
+  }
+  return diverged(
+      fmt::format("training has diverged: the loss of the weights of iteration {} is not finite, "
+                  "so no snapshot of them is written",
+                  iteration));
 }
 
 Result<void> Solver::Impl::snapshot() {
@@ -201,6 +249,7 @@ Result<void> Solver::Impl::snapshot() {
     return diverged(fmt::format(
         "iteration {}: the weights are not finite, so no snapshot of them is written", iteration));
   }
+  SPEEDO_TRY(refuse_diverged());
   caffe::NetParameter model;
   nets.train->to_proto(model, param.snapshot_diff());
   caffe::SolverState state;
@@ -214,6 +263,10 @@ Result<void> Solver::Impl::poll() {
   if (!hooks.poll) return {};
   const Action action = hooks.poll();
   if (action == Action::kStop || action == Action::kSnapshotAndStop) stopped = true;
+  if (action == Action::kSnapshot && (in_last_test || iteration == last_iteration)) {
+    snapshot_wanted = true;
+    return {};
+  }
   if (action == Action::kSnapshot || action == Action::kSnapshotAndStop) return snapshot();
   return {};
 }
@@ -228,8 +281,10 @@ Result<void> Solver::Impl::test_if_due() {
 Result<std::vector<TestScores>> Solver::Impl::test_all() {
   std::vector<TestScores> all(nets.tests.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!in_last_test) SPEEDO_INFO("Iteration {}, Testing net (#{})", iteration, i);
     SPEEDO_ASSIGN(const bool complete, test(i, all[i]));
     if (!complete) return std::vector<TestScores>{};
+    if (!in_last_test) log_test(all[i]);
   }
   last_scores = all;
   tested_iteration = iteration;
@@ -238,7 +293,6 @@ Result<std::vector<TestScores>> Solver::Impl::test_all() {
 
 // False: poll asked to stop before the last pass.
 Result<bool> Solver::Impl::test(std::size_t index, TestScores& scores) {
-  SPEEDO_INFO("Iteration {}, Testing net (#{})", iteration, index);
   Result<void> polled;
   const auto stop = [&] {
     polled = poll();
@@ -247,42 +301,71 @@ Result<bool> Solver::Impl::test(std::size_t index, TestScores& scores) {
   const int passes = param.test_iter(static_cast<int>(index));
   SPEEDO_ASSIGN(scores, run_test(*nets.tests[index], passes, stop));
   SPEEDO_TRY(std::move(polled));
-  if (scores.passes < passes) {
-    SPEEDO_INFO("Test interrupted.");
-    return false;
-  }
+  if (scores.passes == passes) return true;
+  SPEEDO_INFO("Test interrupted.");
+  return false;
+}
+
+void Solver::Impl::log_test(const TestScores& scores) const {
   if (param.test_compute_loss()) SPEEDO_INFO("Test loss: {}", number_text(scores.loss));
   log_outputs("Test", scores.scores);
-  return true;
+}
+
+bool Solver::Impl::last_test_due() const {
+  return !stopped &&
+         (due(iteration, param.test_interval()) || (test_at_end && !nets.tests.empty()));
+}
+
+// The last test says whether the weights are worth a snapshot, so it comes before, and its lines
+// where Caffe has them.
+Result<std::vector<TestScores>> Solver::Impl::test_last() {
+  if (!last_test_due()) return std::vector<TestScores>{};
+  in_last_test = true;
+  auto tested = test_all();
+  in_last_test = false;
+  return tested;
+}
+
+// A test that failed, or was broken off, says nothing against the weights.
+Result<void> Solver::Impl::write_last_snapshot(const Result<std::vector<TestScores>>& tested) {
+  if (tested && !std::all_of(tested->begin(), tested->end(), has_finite_losses)) {
+    return Error{ErrorCode::kNotFinite,
+                 fmt::format("training has diverged: the test loss of iteration {} is not finite, "
+                             "so no snapshot of it is written; lower base_lr, set clip_gradients "
+                             "or check the data",
+                             iteration)};
+  }
+  const bool is_due = iteration > first_iteration && due(iteration, param.snapshot());
+  if (!param.snapshot_after_train() && !is_due && !snapshot_wanted) return {};
+  return snapshot();
+}
+
+Result<void> Solver::Impl::show_last_loss() {
+  SPEEDO_ASSIGN(const float loss, nets.train->forward());
+  smoothed.add(loss);
+  SPEEDO_INFO("Iteration {}, loss = {}", iteration, number_text(smoothed.value()));
+  if (std::isfinite(loss)) return {};
+  return diverged(
+      fmt::format("iteration {}: the loss after the last update is not finite", iteration));
 }
 
 // What follows the last iteration: snapshot, one more forward pass for the loss, test.
 Result<void> Solver::Impl::finish() {
   SPEEDO_TRY(refuse_diverged());
-  if (param.snapshot_after_train()) SPEEDO_TRY(snapshot());
-  if (non_finite_in_a_row > 0) {
-    return Error{
-        ErrorCode::kNotFinite,
-        fmt::format("training ends at iteration {} with {} losses that are not finite; they did "
-                    "not change the weights, which give a finite one for other data: look for "
-                    "values in the data that are not finite or far too large",
-                    iteration, non_finite_in_a_row)};
-  }
+  auto tested = test_last();
+  SPEEDO_TRY(write_last_snapshot(tested));
+  if (non_finite_in_a_row > 0) return data_at_fault(iteration, non_finite_in_a_row);
   if (stopped) {
     SPEEDO_INFO("Optimization stopped early.");
     return {};
   }
-  if (display_due()) {
-    SPEEDO_ASSIGN(const float loss, nets.train->forward());
-    smoothed.add(loss);
-    SPEEDO_INFO("Iteration {}, loss = {}", iteration, number_text(smoothed.value()));
-    if (!std::isfinite(loss)) {
-      return diverged(fmt::format("iteration {}: the loss after the last update is not finite",
-                                  iteration));
-    }
+  if (display_due()) SPEEDO_TRY(show_last_loss());
+  if (!tested) return std::move(tested).error();
+  for (std::size_t i = 0; i < tested->size(); ++i) {
+    SPEEDO_INFO("Iteration {}, Testing net (#{})", iteration, i);
+    log_test((*tested)[i]);
   }
-  if (due(iteration, param.test_interval())) SPEEDO_TRY(test_all());
-  if (!stopped) SPEEDO_INFO("Optimization Done.");
+  SPEEDO_INFO("Optimization Done.");
   return {};
 }
 
@@ -296,6 +379,7 @@ Result<std::unique_ptr<Solver>> Solver::create(const caffe::SolverParameter& sol
   impl->param = solver;
   impl->hooks = std::move(hooks);
   impl->feeds = options.feeds;
+  impl->test_at_end = options.test_at_end;
   SPEEDO_INFO("Initializing solver from parameters: \n{}", solver.DebugString());
   SPEEDO_TRY(check_intervals(solver));
   settle_seed(impl->param);
@@ -333,7 +417,10 @@ Result<void> Solver::step(std::int64_t count) {
 Result<void> Solver::solve() {
   SPEEDO_INFO("Solving {}", impl_->nets.train->name());
   SPEEDO_INFO("Learning Rate Policy: {}", impl_->param.lr_policy());
-  SPEEDO_TRY(step(impl_->param.max_iter() - impl_->iteration));
+  impl_->last_iteration = impl_->param.max_iter();
+  Result<void> trained = step(impl_->last_iteration - impl_->iteration);
+  impl_->last_iteration = -1;
+  SPEEDO_TRY(std::move(trained));
   return impl_->finish();
 }
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include <speedo/base/temporary.hpp>
+
 #include "base/log.hpp"
 #include "main/training_file.hpp"
 
@@ -47,6 +49,7 @@ CheckpointWriter::CheckpointWriter(const caffe::SolverParameter& solver, std::st
 Result<void> CheckpointWriter::begin(const TrainingId& training) {
   const std::lock_guard lock(mutex_);
   training_ = training;
+  Temporary::sweep(prefix_ + "_iter_");
   const std::vector<FoundRecord> all = find_records(prefix_);
   if (!all.empty()) sequence_ = all.front().record.sequence();
   const auto other = std::find_if(all.begin(), all.end(), [&](const FoundRecord& each) {

@@ -26,7 +26,8 @@ class CheckpointWriter {
   CheckpointWriter(const caffe::SolverParameter& solver, std::string job, RotationRules rules);
 
   // Which training the checkpoints are of; before the first write(). Leaves its name beside them
-  // (main/training_file), and says what is there of other trainings. Error: kCannotWrite.
+  // (main/training_file), removes what processes that were killed left of theirs, and says what is
+  // there of other trainings. Error: kCannotWrite.
   Result<void> begin(const TrainingId& training);
   // Error: kCannotWrite.
   Result<void> check_writable() const { return files_.check_writable(); }

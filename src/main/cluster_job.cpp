@@ -25,12 +25,6 @@ namespace {
 constexpr std::int64_t kStallTimeouts = 10;  // --worker-timeouts that a computation may stand still
 constexpr float kEamsgdMomentum = 0.9F;
 
-std::string default_job_name(const caffe::SolverParameter& solver) {
-  const caffe::NetParameter& net =
-      solver.has_train_net_param() ? solver.train_net_param() : solver.net_param();
-  return job_name(net.name());
-}
-
 Result<void> set_start(const ClusterFlags& flags, MasterOptions& options) {
   if (flags.start_iter) {
     options.session.start_iteration = static_cast<std::uint64_t>(*flags.start_iter);
@@ -192,6 +186,7 @@ void start_from(SavedCheckpoint saved, ClusterJob& job) {
   MasterOptions& options = job.options;
   if (saved.record.has_random_seed()) adopt_seed(saved.record.random_seed(), job);
   options.session.start_iteration = saved.record.iteration();
+  options.session.training = training_of(saved.record);
   options.initial_session = saved.record.session();
   options.initial_weights = std::make_shared<caffe::NetParameter>(std::move(saved.model));
   options.initial_state = std::make_shared<caffe::SolverState>(std::move(saved.state));
@@ -206,6 +201,16 @@ std::string job_name(const std::string& net) {
       [](unsigned char c) { return std::isalnum(c) == 0 && c != '-' && c != '_' && c != '.'; },
       '_');
   return name;
+}
+
+std::string default_job_name(const caffe::SolverParameter& solver) {
+  const caffe::NetParameter& net =
+      solver.has_train_net_param() ? solver.train_net_param() : solver.net_param();
+  return job_name(net.name());
+}
+
+std::string job_of(const ClusterFlags& flags, const caffe::SolverParameter& solver) {
+  return flags.key_name.empty() ? default_job_name(solver) : flags.key_name;
 }
 
 bool master_keeps_history(const std::vector<Schedule>& stages) {
@@ -243,7 +248,7 @@ Result<ClusterJob> make_cluster_job(const ClusterFlags& flags) {
   options.host = flags.host;
   SPEEDO_ASSIGN(const RedisAddress redis, parse_redis_address(flags.redis));
   options.store = StoreAddress(to_string(redis));
-  options.job = flags.key_name.empty() ? default_job_name(job.solver) : flags.key_name;
+  options.job = job_of(flags, job.solver);
   options.take_over = flags.take_over;
   options.merger.publish_interval = flags.publish_interval.value_or(0);
   SPEEDO_TRY(set_start(flags, options));
@@ -280,7 +285,15 @@ Result<void> set_resume(const ClusterFlags& flags, const TrainerParts& parts,
   }
   options.resume = MasterOptions::Resume::kNewest;
   const std::string& prefix = job.solver.snapshot_prefix();
-  if (!training) training = read_training_file(training_file(prefix, options.job));
+  const auto noted = read_training_file(training_file(prefix, options.job));
+  if (training && noted && *training != *noted) {
+    SPEEDO_WARN(
+        "--resume=auto: the store has training {}, and the last one that began with the "
+        "prefix {} is {}, of which the store has nothing; going on with that of the store "
+        "(leave --resume out for a new training)",
+        short_name(*training), prefix, short_name(*noted));
+  }
+  if (!training) training = noted;
   auto saved = newest_checkpoint(prefix, owner, training);
   if (saved) start_from(std::move(*saved), job);
   return {};

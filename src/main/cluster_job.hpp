@@ -25,6 +25,10 @@ Result<ClusterJob> make_cluster_job(const ClusterFlags& flags);
 
 // A job's name, if none is given: the net's, with only the characters that keys may have.
 std::string job_name(const std::string& net);
+// The same of the solver's net, which is inline.
+std::string default_job_name(const caffe::SolverParameter& solver);
+// The name that the flags give, or that.
+std::string job_of(const ClusterFlags& flags, const caffe::SolverParameter& solver);
 
 // Whether solver histories are the master's, so that checkpoints hold them.
 bool master_keeps_history(const std::vector<Schedule>& stages);

@@ -23,6 +23,7 @@
 #include "main/children.hpp"
 #include "main/exit_code.hpp"
 #include "main/report.hpp"
+#include "main/resume.hpp"
 #include "main/signals.hpp"
 
 namespace speedo {
@@ -41,8 +42,6 @@ constexpr std::chrono::seconds kDrainPatience{5};
 constexpr milliseconds kRestartDelayFirst{250};
 constexpr milliseconds kRestartDelayMax{30000};
 constexpr const char* kResultFile = "result";
-constexpr const char* kHowToGoOn =
-    "; --resume=auto goes on from the newest checkpoint file, if there is one";
 constexpr std::size_t kSocketPathMax = 90;  // sun_path holds 108 bytes
 
 // Calls `done` every few milliseconds until it is true or patience runs out.
@@ -142,6 +141,7 @@ class LocalCluster {
   std::uint64_t peak_memory_bytes_ = 0;  // of the largest worker that has ended
   std::optional<int> master_exit_code_;
   std::optional<Error> failure_;
+  bool can_go_on_ = false;  // from a checkpoint file, after such a failure
   bool stopping_ = false;
 };
 
@@ -155,6 +155,7 @@ Result<int> LocalCluster::run() {
     print_result();
     if (failure_ || *master_exit_code_ != 0) keep_logs();
   }
+  if (failure_ && can_go_on_) failure_->message += way_on(options_.snapshot_prefix, options_.job);
   if (failure_) return *std::move(failure_);
   return *master_exit_code_;
 }
@@ -273,7 +274,7 @@ void LocalCluster::restart_due_workers() {
 void LocalCluster::watch() {
   while (!master_exit_code_) {
     if (stop_requested()) stop_master();
-    if (take_snapshot_request()) children_.send(master_, SIGHUP);
+    if (const int signal = take_snapshot_signal()) children_.send(master_, signal);
     restart_due_workers();
     if (auto end = children_.wait(kWatchInterval)) handle_end(*end);
   }
@@ -283,16 +284,16 @@ void LocalCluster::handle_end(const ChildEnd& end) {
   if (end.pid == master_) {
     master_exit_code_ = end.exit_code;
     if (end.signal != 0 && !stopping_) {  // Else it was asked to before it could end cleanly.
-      failure_ = Error{ErrorCode::kInternal,
-                       "the master ended with " + to_string(end) + kHowToGoOn};
+      failure_ = Error{ErrorCode::kInternal, "the master ended with " + to_string(end)};
+      can_go_on_ = true;
     }
     return;
   }
   if (end.pid == redis_) {
     if (master_ == 0 || stopping_ || master_exit_code_) return;
     // It is nobody's but this cluster's: it will not come back. The master still has the weights.
-    failure_ = Error{ErrorCode::kUnavailable,
-                     "redis-server ended with " + to_string(end) + kHowToGoOn};
+    failure_ = Error{ErrorCode::kUnavailable, "redis-server ended with " + to_string(end)};
+    can_go_on_ = true;
     stop_master();
     return;
   }
@@ -342,12 +343,13 @@ void LocalCluster::handle_worker_end(Worker worker, const ChildEnd& end) {
 
 void LocalCluster::stop_master() {
   if (std::exchange(stopping_, true)) return;
-  if (stop_signal_number() != SIGINT && stop_signal_number() != SIGTERM) {
+  const int signal = stop_signal_number();
+  if (signal == 0) {
     SPEEDO_INFO("The master is stopped, with SIGTERM: {}",
                 failure_ ? failure_->message : stop_requested().value_or("its workers have ended"));
   }
-  // By its name in the master's log; a SIGHUP would mean a snapshot there.
-  children_.send(master_, stop_signal_number() == SIGINT ? SIGINT : SIGTERM);
+  // A signal that was sent here has the same effect there, and its name in the master's log.
+  children_.send(master_, signal == 0 ? SIGTERM : signal);
 }
 
 // The master has told its workers to stop, but not those that had not joined yet; they, and all of
@@ -366,10 +368,11 @@ void LocalCluster::drain_workers() {
   }
 }
 
-// The master's result, which it left in a file, so that figures of the workers can be added.
+// The master's result, which it left in a file, so that figures of the workers can be added. After
+// a failure before anything was trained there is none.
 void LocalCluster::print_result() const {
   const std::string result = last_line(folder_ / kResultFile);
-  if (result.empty()) return;
+  if (result.empty() || (failure_ && !shows_training(result, options_.json))) return;
   const WorkerFigures figures{.restarts = restarts_,
                               .predicted_memory_bytes = options_.predicted_memory_bytes,
                               .peak_memory_bytes = peak_memory_bytes_};

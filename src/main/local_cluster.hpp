@@ -18,6 +18,7 @@ struct LocalClusterOptions {
   // Of each worker, if they are pinned; else empty.
   std::vector<std::vector<int>> processors;
   std::uint64_t predicted_memory_bytes = 0;  // of a worker; 0: unknown
+  std::string snapshot_prefix, job;          // of the master's checkpoint files
   bool json = false;               // what the master prints as its result
   std::filesystem::path log_dir;  // of worker logs; empty: the temporary folder
 };

@@ -20,6 +20,7 @@
 #include "main/node_programs.hpp"
 #include "main/parts.hpp"
 #include "main/password_source.hpp"
+#include "main/resume.hpp"
 #include "main/signals.hpp"
 #include "main/snapshot_rescue.hpp"
 #include "main/snapshot_room.hpp"
@@ -91,14 +92,23 @@ void stay(std::optional<std::chrono::seconds> time) {
 Result<void> check_room(const ClusterFlags& flags, const ClusterJob& job,
                         std::int64_t weight_bytes) {
   const MasterConfig& session = job.options.session;
-  const bool with_history = master_keeps_history(session.stages);
+  SPEEDO_ASSIGN(const std::int64_t bytes, snapshot_bytes(weight_bytes, job.solver));
   return check_snapshot_room(
       job.solver.snapshot_prefix(),
-      {.bytes = (with_history ? 2 : 1) * weight_bytes,
+      {.bytes = bytes,
        .count = snapshots_left(static_cast<std::int64_t>(session.start_iteration),
                                static_cast<std::int64_t>(session.max_iteration),
                                static_cast<std::int64_t>(session.snapshot_interval),
                                static_cast<std::int64_t>(flags.keep_snapshots.value_or(0)))});
+}
+
+// What starting again can help with.
+Error with_way_on(Error error, const ClusterJob& job) {
+  const bool superseded = error.code == ErrorCode::kSuperseded;
+  if (another_follows(error) && !superseded) {
+    error.message += way_on(job.solver.snapshot_prefix(), job.options.job);
+  }
+  return error;
 }
 
 }  // namespace
@@ -156,13 +166,16 @@ Result<void> master_program(const std::vector<std::string>& arguments,
     return checkpoints.begin(training);
   };
   hooks.poll_stop = stop_requested;
+  hooks.stop_wants_snapshot = stop_wants_snapshot;
   hooks.poll_snapshot = take_snapshot_request;
   hooks.snapshot = [&](const SnapshotParts& snapshot) {
     return rescue.write(
         [&] { return checkpoints.write(snapshot); },
         [&](const std::string& prefix) { return checkpoints.write_elsewhere(prefix, snapshot); });
   };
-  SPEEDO_ASSIGN(const MasterProgress last, run_master(job.options, hooks, parts, open_store));
+  const auto ended = run_master(job.options, hooks, parts, open_store);
+  if (!ended) return with_way_on(ended.error(), job);
+  const MasterProgress& last = *ended;
   Report report = reporter.report(last, checkpoints.last_model());
   if (memory > 0) report.predicted_memory_bytes = static_cast<std::uint64_t>(memory);
   add_peak_memory(report);

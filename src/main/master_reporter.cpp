@@ -119,6 +119,8 @@ Report MasterReporter::report(const MasterProgress& last, const std::string& sna
   Report report;
   report.iterations = last.iteration;
   report.merges = last.merges - first.merges;
+  report.complete =
+      report.merges == 0 && last.iteration >= static_cast<std::uint64_t>(solver_.max_iter());
   report.contributions = last.contributions - first.contributions;
   if (last.merges > first.merges) report.loss = last.last_loss;
   if (last.contributions > first.contributions) {

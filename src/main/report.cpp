@@ -13,6 +13,8 @@ namespace speedo {
 
 namespace {
 
+constexpr const char* kNothingTrained = "nothing was trained";
+
 // JSON knows neither NaN nor infinity: both are unknown.
 nlohmann::ordered_json value(const std::optional<double>& number) {
   if (!number || !std::isfinite(*number)) return nullptr;
@@ -65,9 +67,13 @@ std::string to_text(const Report& report) {
         (is_final ? "" : fmt::format(" at iteration {}", *report.tested_iteration)));
   }
   if (report.loss && std::isfinite(*report.loss)) add(fmt::format("loss {:.6g}", *report.loss));
-  // A job that was found complete has no speed and no workers to tell of.
-  const bool idle = report.merges == 0 && report.iterations.value_or(0) > 0;
-  if (idle) add(fmt::format("nothing was left to train at iteration {}", *report.iterations));
+  // Without a merge there is no speed and no worker's part to tell of.
+  const bool idle = report.merges == 0 && report.iterations.has_value();
+  if (idle) {
+    add(fmt::format("{} at iteration {}",
+                    report.complete ? "nothing was left to train" : kNothingTrained,
+                    *report.iterations));
+  }
   if (report.iterations && report.seconds && !idle) {
     add(fmt::format("{} iterations in {:.1f} s", *report.iterations, *report.seconds));
   }
@@ -92,6 +98,12 @@ std::string phases_text(const Report& report) {
                                  100.0 * data_wait / all, 100.0 * compute / all);
   if (report.exchange_seconds) text += fmt::format(", {:.1f} % exchanging", 100.0 * exchange / all);
   return text;
+}
+
+bool shows_training(const std::string& printed, bool json) {
+  if (!json) return !printed.empty() && printed.find(kNothingTrained) == std::string::npos;
+  const auto object = nlohmann::json::parse(printed, nullptr, false);
+  return object.is_object() && object.value("merges", nlohmann::json()) != 0;
 }
 
 std::string with_workers(const std::string& printed, bool json, const WorkerFigures& figures) {

@@ -12,6 +12,7 @@ struct Report {
   std::optional<std::uint64_t> iterations;
   std::optional<std::uint64_t> merges;         // updates of the weights by this run
   std::optional<std::uint64_t> contributions;  // of workers, that went into them
+  bool complete = false;                       // nothing was left to train; in no output by itself
   std::optional<double> loss;       // of training; of the test for `speedo test`
   std::optional<double> accuracy;   // of the last test
   std::optional<double> test_loss;  // of the last test
@@ -40,6 +41,9 @@ std::string to_text(const Report& report);
 // "0.4 % of the steps' time waiting for data, 95.1 % computing, 4.5 % exchanging"; empty if nothing
 // is known.
 std::string phases_text(const Report& report);
+
+// Whether it tells of a training that changed the weights. `printed`: to_json() or to_text().
+bool shows_training(const std::string& printed, bool json);
 
 // What `speedo run` knows of its workers, and their master does not.
 struct WorkerFigures {

@@ -9,6 +9,7 @@
 
 #include "base/log.hpp"
 #include "data/model_files.hpp"
+#include "main/training_file.hpp"
 
 namespace speedo {
 
@@ -109,6 +110,22 @@ std::optional<SavedCheckpoint> newest_checkpoint(const std::string& prefix,
     SPEEDO_WARN("--resume=auto skips {}: {}", found.path.string(), saved.error().message);
   }
   return std::nullopt;
+}
+
+std::optional<FoundRecord> newest_record(const std::string& prefix, const std::string& job) {
+  const auto training = read_training_file(training_file(prefix, job));
+  for (FoundRecord& found : find_records(prefix)) {
+    const bool is_of_training = !training || training_of(found.record) == *training;
+    if (found.record.job() == job && is_of_training) return std::move(found);
+  }
+  return std::nullopt;
+}
+
+std::string way_on(const std::string& prefix, const std::string& job) {
+  const auto newest = newest_record(prefix, job);
+  if (!newest) return "; there is no checkpoint file of this training to go on from";
+  return fmt::format("; --resume=auto goes on from '{}', its newest checkpoint file",
+                     newest->path.string());
 }
 
 }  // namespace speedo

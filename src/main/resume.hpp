@@ -28,4 +28,12 @@ std::optional<SavedCheckpoint> newest_checkpoint(const std::string& prefix,
                                                  const CheckpointOwner& owner,
                                                  const std::optional<TrainingId>& training);
 
+// The newest checkpoint file of the job's last training with this prefix; of any training of the
+// job if none is known.
+std::optional<FoundRecord> newest_record(const std::string& prefix, const std::string& job);
+
+// For the end of an error of a training that can be gone on with: "; --resume=auto goes on from
+// FILE", or that there is no such file.
+std::string way_on(const std::string& prefix, const std::string& job);
+
 }  // namespace speedo

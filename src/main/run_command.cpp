@@ -8,6 +8,7 @@
 
 #include "base/log.hpp"
 #include "main/cluster_flags.hpp"
+#include "main/cluster_job.hpp"
 #include "main/command_line.hpp"
 #include "main/commands.hpp"
 #include "main/console.hpp"
@@ -76,8 +77,7 @@ void add_flags(CLI::App& app, RunFlags& flags) {
 bool is_own(const std::string& flag) {
   const std::string name = flag.substr(0, flag.find('='));
   return name == "--log-dir" || name == "--max-restarts" || name == "--compute-nice" ||
-         name == "--threads" || name == "--pin" || name == "--sigint-effect" ||
-         name == "--sighup-effect";
+         name == "--threads" || name == "--pin";
 }
 
 // Reads the prototxts, and finds what is wrong with them before anything is started. The nets are
@@ -208,6 +208,8 @@ Result<int> run_command(const std::vector<std::string>& arguments) {
   warn_of_crowd(options);
   SPEEDO_ASSIGN(const std::int64_t memory, check_memory(flags, file, compute, options.threads));
   options.predicted_memory_bytes = static_cast<std::uint64_t>(memory);
+  options.snapshot_prefix = file.solver.snapshot_prefix();
+  options.job = job_of(flags.cluster, file.solver);
   install_signal_handlers(flags.cluster.signals);
   return run_local_cluster(options);
 }

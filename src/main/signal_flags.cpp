@@ -11,8 +11,9 @@ void add_signal_flags(CLI::App& app, SignalFlags& flags) {
   const char* group = "Other";
   const std::vector<std::string> effects = {"stop", "snapshot", "none"};
   takes_one_of(app.add_option("--sigint-effect", flags.sigint_effect,
-                              "What SIGINT does: stop, snapshot or none (default: snapshot and "
-                              "stop)"),
+                              "What SIGINT does: stop (with a snapshot unless the solver says "
+                              "snapshot_after_train: false), snapshot (and go on) or none "
+                              "(default: snapshot and stop)"),
                effects)
       ->group(group);
   takes_one_of(app.add_option("--sighup-effect", flags.sighup_effect,

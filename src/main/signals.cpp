@@ -15,7 +15,7 @@ using Action = Solver::Hooks::Action;
 // Written by handlers: lock-free atomics only.
 std::atomic<int> stop_signal{0};
 std::atomic<bool> stop_with_snapshot{false};
-std::atomic<bool> snapshot_wanted{false};
+std::atomic<int> snapshot_signal{0};
 std::atomic<SignalEffect> interrupt_effect{SignalEffect::kSnapshotAndStop};
 std::atomic<SignalEffect> hangup_effect{SignalEffect::kSnapshotAndStop};
 
@@ -25,7 +25,7 @@ void handle(int signal) {
                                                  : SignalEffect::kSnapshotAndStop;
   if (effect == SignalEffect::kNone) return;
   if (effect == SignalEffect::kSnapshot) {
-    snapshot_wanted = true;
+    snapshot_signal = signal;
     return;
   }
   stop_with_snapshot = effect == SignalEffect::kSnapshotAndStop;
@@ -59,11 +59,15 @@ std::optional<std::string> stop_requested() {
 
 int stop_signal_number() { return stop_signal.load(); }
 
-bool take_snapshot_request() { return snapshot_wanted.exchange(false); }
+bool take_snapshot_request() { return take_snapshot_signal() != 0; }
+
+int take_snapshot_signal() { return snapshot_signal.exchange(0); }
+
+bool stop_wants_snapshot() { return stop_with_snapshot; }
 
 Action requested_action() {
   if (stop_signal.load() != 0) {
-    return stop_with_snapshot ? Action::kSnapshotAndStop : Action::kStop;
+    return stop_wants_snapshot() ? Action::kSnapshotAndStop : Action::kStop;
   }
   return take_snapshot_request() ? Action::kSnapshot : Action::kContinue;
 }

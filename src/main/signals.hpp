@@ -25,6 +25,11 @@ int stop_signal_number();
 
 // Whether a signal asked for a snapshot since the last call.
 bool take_snapshot_request();
+// The same: which signal that was; 0: none.
+int take_snapshot_signal();
+
+// Whether the signal that asked to stop wants a snapshot, be it the solver's wish or not.
+bool stop_wants_snapshot();
 
 // What the signals since the last call ask of a solver.
 Solver::Hooks::Action requested_action();

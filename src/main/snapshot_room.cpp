@@ -3,12 +3,21 @@
 #include <algorithm>
 #include <system_error>
 
+#include <speedo/core/update_rule.hpp>
+
 #include "base/log.hpp"
 #include "base/memory_limit.hpp"
 
 namespace speedo {
 
 namespace fs = std::filesystem;
+
+Result<std::int64_t> snapshot_bytes(std::int64_t weight_bytes,
+                                    const caffe::SolverParameter& solver) {
+  SPEEDO_ASSIGN(const std::size_t histories, UpdateRule::history_count(solver));
+  const std::int64_t in_model = solver.snapshot_diff() ? 2 : 1;
+  return (in_model + static_cast<std::int64_t>(histories)) * weight_bytes;
+}
 
 std::int64_t snapshots_left(std::int64_t first, std::int64_t last, std::int64_t interval,
                             std::int64_t keep) {

@@ -6,7 +6,14 @@
 
 #include <speedo/base/result.hpp>
 
+#include "caffe.pb.h"
+
 namespace speedo {
+
+// What one snapshot takes on disk: the model, and all histories of the solver's rule, which its
+// state has even where they are zeros. Errors: those of UpdateRule::history_count().
+Result<std::int64_t> snapshot_bytes(std::int64_t weight_bytes,
+                                    const caffe::SolverParameter& solver);
 
 // What the snapshots of a training will take on disk.
 struct SnapshotNeed {

@@ -102,10 +102,10 @@ std::optional<Error> TrainCheckpoints::failure_at(std::int64_t iteration) const 
 
 std::string TrainCheckpoints::last_model() const { return writer_ ? writer_->last_model() : ""; }
 
-std::optional<std::int64_t> seed_of_newest(const std::string& prefix) {
-  const std::vector<FoundRecord> all = find_records(prefix);
-  if (all.empty() || !all.front().record.has_random_seed()) return std::nullopt;
-  return all.front().record.random_seed();
+std::optional<std::int64_t> seed_of_newest(const std::string& prefix, const std::string& job) {
+  const auto newest = newest_record(prefix, job);
+  if (!newest || !newest->record.has_random_seed()) return std::nullopt;
+  return newest->record.random_seed();
 }
 
 }  // namespace speedo

@@ -55,7 +55,8 @@ class TrainCheckpoints {
   std::optional<Error> failure_;
 };
 
-// The seed that the newest checkpoint of this prefix began with, if it has one.
-std::optional<std::int64_t> seed_of_newest(const std::string& prefix);
+// The seed that the job's last training with this prefix began with, if a checkpoint has it; of a
+// training that is not known, that of the job's newest checkpoint.
+std::optional<std::int64_t> seed_of_newest(const std::string& prefix, const std::string& job);
 
 }  // namespace speedo

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <memory>
 #include <optional>
 
@@ -9,9 +8,9 @@
 #include <speedo/core/solver.hpp>
 
 #include "base/log.hpp"
-#include "core/net_outputs.hpp"
 #include "core/weight_sources.hpp"
 #include "main/cluster_flags.hpp"
+#include "main/cluster_job.hpp"
 #include "main/command_line.hpp"
 #include "main/commands.hpp"
 #include "main/compute_flags.hpp"
@@ -153,20 +152,6 @@ Result<void> set_start(const TrainFlags& flags, const caffe::SolverParameter& me
   return files.empty() ? Result<void>() : sources.check(solver.net(), true);
 }
 
-// The weights that training ended with, tested if the last test was of earlier ones. Error:
-// kNotFinite if they give no finite loss.
-Result<void> test_at_end(Solver& solver) {
-  const bool tested = solver.tested_iteration() == solver.iteration();
-  if (!solver.test_nets().empty() && !tested && !solver.stopped()) SPEEDO_TRY(solver.test_all());
-  if (solver.tested_iteration() != solver.iteration()) return {};
-  const std::vector<TestScores>& scores = solver.last_scores();
-  if (std::all_of(scores.begin(), scores.end(), has_finite_losses)) return {};
-  return Error{ErrorCode::kNotFinite,
-               fmt::format("training has diverged: the test loss of iteration {} is not finite; "
-                           "lower base_lr, set clip_gradients or check the data",
-                           solver.iteration())};
-}
-
 Result<void> check_keep_best(const caffe::SolverParameter& solver) {
   const bool tested = solver.test_interval() > 0 && solver.snapshot() > 0 &&
                       solver.snapshot() % solver.test_interval() == 0;
@@ -175,6 +160,16 @@ Result<void> check_keep_best(const caffe::SolverParameter& solver) {
                fmt::format("--keep-best needs snapshots that are tested: make --snapshot-interval "
                            "({}) a multiple of --test-interval ({})",
                            solver.snapshot(), solver.test_interval())};
+}
+
+// Which may be written down in the net's own file.
+Result<std::string> job_name_of(const SolverFile& file) {
+  caffe::SolverParameter solver = file.solver;
+  SPEEDO_TRY([&]() -> Result<void> {
+    SPEEDO_ASSIGN([[maybe_unused]] const auto base, inline_nets(solver, file.base));
+    return {};
+  }());
+  return default_job_name(solver);
 }
 
 // The solver that the flags and the prototxt come to.
@@ -192,7 +187,8 @@ Result<SolverFile> read_solver(const TrainFlags& flags) {
     SPEEDO_TRY(set_effective_batch(*flags.batch, file.solver));
   }
   if (flags.resume == kResumeNewest && file.solver.random_seed() < 0) {
-    if (const auto seed = seed_of_newest(file.solver.snapshot_prefix())) {
+    SPEEDO_ASSIGN(const std::string job, job_name_of(file));
+    if (const auto seed = seed_of_newest(file.solver.snapshot_prefix(), job)) {
       file.solver.set_random_seed(*seed);
     }
   }
@@ -220,9 +216,10 @@ Solver::Hooks make_hooks(TrainCheckpoints& checkpoints, TrainReporter& reporter,
 // The room that the snapshots of this training need.
 Result<void> check_room(const TrainFlags& flags, const caffe::SolverParameter& solver,
                         const MemoryForecast& memory) {
+  SPEEDO_ASSIGN(const std::int64_t bytes, snapshot_bytes(memory.weight_bytes, solver));
   return check_snapshot_room(
       solver.snapshot_prefix(),
-      {.bytes = memory.weight_bytes + memory.history_bytes,
+      {.bytes = bytes,
        .count = snapshots_left(0, solver.max_iter(), solver.snapshot(),
                                static_cast<std::int64_t>(flags.keep_snapshots.value_or(0)))});
 }
@@ -233,7 +230,6 @@ Result<void> train_to_end(TrainCheckpoints& checkpoints, TrainReporter& reporter
   SPEEDO_INFO("Starting Optimization");
   reporter.start(solver.iteration(), images_per_iteration);
   SPEEDO_TRY(solver.solve());
-  SPEEDO_TRY(test_at_end(solver));
   checkpoints.look_at_tests(solver);
   if (auto failure = checkpoints.failure_at(solver.iteration())) return *std::move(failure);
   SPEEDO_INFO("Optimization Done.");
@@ -252,7 +248,8 @@ Result<int> train(const TrainFlags& flags) {
   const std::unique_ptr<FeedFactory> feeds = parts.make_feeds();
   SPEEDO_INFO("Use CPU.");
   SPEEDO_INFO("Computing with {}", describe(compute));
-  const SolverOptions options{.backend = backend.get(), .feeds = feeds.get(), .base = file.base};
+  const SolverOptions options{
+      .backend = backend.get(), .feeds = feeds.get(), .base = file.base, .test_at_end = true};
   SPEEDO_ASSIGN(const MemoryForecast memory,
                 admit_training(file.solver, options, {.force = flags.force}));
   SPEEDO_TRY(check_room(flags, file.solver, memory));

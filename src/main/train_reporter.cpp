@@ -37,6 +37,7 @@ Report TrainReporter::report(const Solver& solver, const std::string& snapshot) 
   Report report;
   report.iterations = iteration_;
   report.merges = iteration_ - first_iteration_;
+  report.complete = iteration_ == first_iteration_ && iteration_ >= iteration_max_;
   if (iteration_ > first_iteration_) report.loss = solver.smoothed_loss();
   if (!solver.last_scores().empty()) {
     report.accuracy = solver.last_scores().front().accuracy;

@@ -3,8 +3,11 @@
 #include <future>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include <speedo/base/assert.hpp>
 
+#include "core/net_outputs.hpp"
 #include "core/weight_sources.hpp"
 #include "train/job_solver.hpp"
 
@@ -93,10 +96,23 @@ Result<JobNets::Scores> JobNets::run_tests() {
   return scores;
 }
 
+// One batch of the first test net tells, if there is one; a batch that cannot be read says nothing.
+Result<void> JobNets::refuse_diverged(std::uint64_t iteration) {
+  if (nets_.tests.empty()) return {};
+  const auto tested = run_test(*nets_.tests.front(), 1);
+  if (!tested || has_finite_losses(*tested)) return {};
+  return Error{ErrorCode::kNotFinite,
+               fmt::format("training has diverged: the weights of iteration {} give no finite test "
+                           "loss, so no snapshot of them is written; lower base_lr, set "
+                           "clip_gradients or check the data",
+                           iteration)};
+}
+
 // A job without histories on the master gives its state file zeros, so that training can go on from
 // it anywhere.
 Result<void> JobNets::write(std::uint64_t iteration, const Merger::Copy& weights,
                             const WriteSnapshot& write_files) {
+  SPEEDO_TRY(refuse_diverged(iteration));
   const std::vector<Arena*> histories = rule_->histories();
   SPEEDO_ASSERT(weights.histories.empty() || weights.histories.size() == histories.size());
   for (std::size_t i = 0; i < histories.size(); ++i) {

@@ -50,6 +50,8 @@ class JobNets {
   void test(std::shared_ptr<const Merger::Copy> weights,
             std::function<void(Result<Scores>)> done);
   void stop_tests() { stopping_ = true; }
+  // Error of `done`: kNotFinite for weights that the test net finds to have diverged, of which
+  // nothing is written; those of `write`.
   void snapshot(std::uint64_t iteration, std::shared_ptr<const Merger::Copy> weights,
                 WriteSnapshot write, std::function<void(Result<void>)> done);
 
@@ -59,6 +61,7 @@ class JobNets {
   Result<void> build(const TrainerParts& parts, const Options& options);
   void load(const Merger::Copy& weights);
   Result<Scores> run_tests();
+  Result<void> refuse_diverged(std::uint64_t iteration);
   Result<void> write(std::uint64_t iteration, const Merger::Copy& weights,
                      const WriteSnapshot& write_files);
 

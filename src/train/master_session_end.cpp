@@ -6,15 +6,38 @@
 
 namespace speedo {
 
+namespace {
+
+std::string diverged_test(std::uint64_t iteration) {
+  return fmt::format("training has diverged: the test loss of iteration {} is not finite; lower "
+                     "base_lr, set clip_gradients or check the data",
+                     iteration);
+}
+
+}  // namespace
+
 bool another_follows(const std::optional<Error>& end) {
   if (!end) return false;
   return is_transient(end->code) || end->code == ErrorCode::kFull ||
          end->code == ErrorCode::kSuperseded;
 }
 
+// It says whether the last weights are worth a snapshot.
+bool MasterSession::Impl::awaits_last_test() const {
+  return phase_ == Phase::kFinishing && ending_.test && !tests_.is_done(iteration());
+}
+
 void MasterSession::Impl::start_due_jobs() {
-  if (std::exchange(snapshot_wanted_, false)) snapshots_.request(iteration());
+  if (not_finite_in_row_ == 0 && std::exchange(snapshot_wanted_, false)) {
+    snapshots_.request(iteration());
+  }
+  if (diverged_at_ && snapshots_.due(*diverged_at_)) {
+    snapshots_.cancel();
+    note(true, "no snapshot of iteration {} is written: its test loss is not finite",
+         *diverged_at_);
+  }
   if (const auto at = tests_.start()) out_.emplace_back(master_command::StartTest{*at});
+  if (awaits_last_test()) return;
   if (const auto at = snapshots_.start()) out_.emplace_back(master_command::StartSnapshot{*at});
 }
 
@@ -23,14 +46,9 @@ void MasterSession::Impl::handle(const master_event::Tested& event) {
   progress_.accuracy = event.accuracy;
   progress_.test_loss = event.loss;
   if (!event.diverged) return;
-  const std::string what =
-      fmt::format("training has diverged: the test loss of iteration {} is not finite; lower "
-                  "base_lr, set clip_gradients or check the data",
-                  event.iteration);
-  if (phase_ == Phase::kFinishing && event.iteration == iteration()) {
-    return fail_end({ErrorCode::kNotFinite, what});
-  }
-  note(true, "{}", what);
+  diverged_at_ = event.iteration;
+  if (phase_ == Phase::kFinishing && event.iteration == iteration()) return;
+  note(true, "{}", diverged_test(event.iteration));
 }
 
 void MasterSession::Impl::handle(const master_event::TestFailed& event) {
@@ -90,12 +108,19 @@ void MasterSession::Impl::handle(const master_event::StopRequested& event) {
     if (snapshot_retry_at_) snapshot_retry_at_ = now_;
     return retry_snapshot();
   }
-  begin_end({"stopped: " + event.reason, std::nullopt, false, progress_.training, true});
+  const bool snapshot = progress_.training && (event.snapshot || config_.snapshot_at_end);
+  begin_end({"stopped: " + event.reason, std::nullopt, false, snapshot, true});
 }
 
 void MasterSession::Impl::handle(const master_event::SnapshotRequested& /*event*/) {
   const bool has_news = phase_ == Phase::kTraining && iteration() > first_iteration_;
-  note(false, "a snapshot was asked for{}", has_news ? "" : ", but nothing was trained yet");
+  const char* remark = "";
+  if (!has_news) {
+    remark = ", but nothing was trained yet";
+  } else if (not_finite_in_row_ > 0) {
+    remark = "; it waits for a run with a finite loss";
+  }
+  note(false, "a snapshot was asked for{}", remark);
   snapshot_wanted_ = has_news;
 }
 
@@ -124,6 +149,14 @@ void MasterSession::Impl::begin_end(Ending ending) {
   queue_.clear();
   held_.clear();
   reports_.clear();
+  snapshot_wanted_ = false;
+  if (ending_.error && ending_.error->code == ErrorCode::kNotFinite) snapshots_.cancel();
+  if (ending_.snapshot && not_finite_in_row_ > 0) {
+    note(true,
+         "{} run{} since iteration {} had no finite loss: its snapshot may be of a training that "
+         "has diverged",
+         not_finite_in_row_, not_finite_in_row_ == 1 ? "" : "s", iteration());
+  }
   const bool finish_says_it = ending_.error && ending_.error->message == ending_.reason;
   if (!finish_says_it) note(ending_.error.has_value(), "{}", ending_.reason);
   for (const auto& [id, worker] : workers_) send_away(worker.peer);
@@ -137,7 +170,8 @@ void MasterSession::Impl::send_away(PeerId peer) {
 }
 
 // The last test and the last snapshot are of the last iteration, so they are asked for once the
-// merge under way is done; asked for again, they change nothing.
+// merge under way is done; asked for again, they change nothing. Weights that are known to have
+// diverged are not worth a snapshot.
 void MasterSession::Impl::end_if_complete() {
   if (phase_ != Phase::kFinishing || busy()) return;
   if (ending_.test) {
@@ -145,7 +179,11 @@ void MasterSession::Impl::end_if_complete() {
   } else {
     tests_.cancel();
   }
-  if (ending_.snapshot && worth_saving() && !snapshot_retry_at_) snapshots_.request(iteration());
+  if (diverged_at_ == iteration() && !std::exchange(ending_.diverged, true)) {
+    fail_end({ErrorCode::kNotFinite, diverged_test(iteration())});
+  }
+  const bool wanted = ending_.snapshot && worth_saving() && !ending_.diverged;
+  if (wanted && !snapshot_retry_at_) snapshots_.request(iteration());
   start_due_jobs();
   const bool testing = ending_.test && (tests_.due() || tests_.under_way());
   if (testing || snapshots_.due() || snapshots_.under_way() || snapshot_retry_at_) return;

@@ -92,6 +92,7 @@ struct MasterSession::Impl {
     bool test = false;             // at the last iteration, and to be waited for
     bool snapshot = false;
     bool stopped = false;          // somebody waits for this master to go
+    bool diverged = false;         // the last iteration's test said so
   };
 
   Impl(MasterConfig config_in, StrategyFactory make);
@@ -180,6 +181,7 @@ struct MasterSession::Impl {
   Result<void> restore(std::string_view bytes);
 
   // Tests, snapshots, the end.
+  bool awaits_last_test() const;
   void start_due_jobs();
   void fail(const Error& error);          // the store is gone
   void end_superseded(const Error& error);
@@ -232,7 +234,9 @@ struct MasterSession::Impl {
   PeriodicJob snapshots_;
   Ending ending_;
   std::string last_failure_;              // why the last worker left that could not work
-  bool snapshot_wanted_ = false;          // at the next point where no merge is under way
+  // At the next point where no merge is under way and the last runs had finite losses.
+  bool snapshot_wanted_ = false;
+  std::optional<std::uint64_t> diverged_at_;  // the last iteration whose test had no finite loss
   std::optional<Instant> snapshot_retry_at_;  // the last snapshot could not be written
 
   // Time as this process has been awake: what it slept through did not pass.

@@ -14,8 +14,7 @@ namespace {
 // No counter of a real job comes near it; damaged bytes do.
 constexpr std::uint64_t kCounterMax = std::uint64_t{1} << 62U;
 
-// The epoch is written last: bytes that were cut off lack it.
-bool is_sound(const record::Session& state) {
+bool counts_are_sound(const record::Session& state) {
   for (const std::uint64_t counter :
        {state.iteration(), state.stage(), state.data_fresh(), state.next_worker(), state.next_run(),
         state.merges(), state.contributions(), state.rejected(), state.discarded(), state.samples(),
@@ -27,14 +26,25 @@ bool is_sound(const record::Session& state) {
     if (ordinal < above || ordinal >= state.data_fresh()) return false;
     above = ordinal + 1;
   }
-  return state.has_epoch() && state.stage_start() <= state.iteration() &&
+  return state.has_stage_count() && state.stage_start() <= state.iteration() &&
          std::isfinite(state.staleness_sum()) && state.staleness_sum() >= 0.0;
+}
+
+// The epoch is written last: bytes that were cut off lack it, and so do states of SpeeDO versions
+// whose trainings had no names.
+bool is_nameless(const record::Session& state) {
+  return counts_are_sound(state) && !state.has_training_high() && !state.has_epoch();
 }
 
 Result<record::Session> decode(std::string_view bytes) {
   record::Session state;
-  if (state.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) && is_sound(state)) {
-    return state;
+  const bool parsed = state.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+  if (parsed && counts_are_sound(state) && state.has_epoch()) return state;
+  if (parsed && is_nameless(state)) {
+    return Error{ErrorCode::kCorrupt,
+                 "the saved state of the training session was written by an earlier version of "
+                 "SpeeDO, or is cut off; its weights can be gone on from: give the .solverstate "
+                 "of the last snapshot with --snapshot"};
   }
   return Error{ErrorCode::kCorrupt,
                "the saved state of the training session is damaged; resume from another "

@@ -25,7 +25,9 @@ class PeriodicJob {
   void cancel() { due_.reset(); }
 
   bool due() const { return due_.has_value(); }
+  bool due(std::uint64_t iteration) const { return due_ == iteration; }
   bool under_way() const { return under_way_.has_value(); }
+  bool is_done(std::uint64_t iteration) const { return started_ == iteration && !under_way_; }
 
   // The iteration to start now, if one is due and none is under way.
   std::optional<std::uint64_t> start() {

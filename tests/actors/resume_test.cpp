@@ -176,7 +176,35 @@ TEST_CASE("a training keeps its name through every resume; a new one has another
   other.hooks.on_training = note;
   other.run();
   CHECK(name(other.last_session) != name(first.last_session));
-  CHECK(new_ones == std::vector<bool>{true, false, false, true});
+  Deterministic from_one_process(10);  // whose files have no session
+  from_one_process.options.session.training = {7, 8};
+  from_one_process.options.session.start_iteration = 5;
+  from_one_process.options.initial_weights =
+      std::make_shared<caffe::NetParameter>(first.last_model);
+  from_one_process.hooks.on_training = note;
+  from_one_process.run();
+  CHECK(name(from_one_process.last_session) == TrainingId{7, 8});
+  CHECK(new_ones == std::vector<bool>{true, false, false, true, false});
+}
+
+TEST_CASE("files of a training in one process are newer than the store by their iteration") {
+  const auto resumed_with = [](std::uint64_t files_iteration) {
+    Deterministic first(5);
+    first.run();
+    Deterministic next(10);
+    next.memory = first.memory;
+    next.options.resume = Resume::kNewest;
+    const auto origin = MasterSession::origin_of(first.last_session);
+    REQUIRE(origin);
+    next.options.session.training = origin->training;
+    next.options.session.start_iteration = files_iteration;
+    next.options.initial_weights = std::make_shared<caffe::NetParameter>(first.last_model);
+    next.run();
+    CHECK(MasterSession::origin_of(next.last_session)->training == origin->training);
+    return next.first_iteration.load();
+  };
+  CHECK(resumed_with(8) == 8);
+  CHECK(resumed_with(3) == 5);
 }
 
 TEST_CASE("a training that cannot be noted down changes nothing in the store") {

@@ -62,6 +62,24 @@ TEST_CASE("What a killed process left is removed at the next write of the same f
   CHECK(names[2].starts_with("other."));
 }
 
+TEST_CASE("What killed processes left beside files that begin alike is swept, and no more") {
+  const TempDir folder;
+  die_while_writing(folder / "net_iter_10.model");
+  die_while_writing(folder / "net_iter_20.model");
+  die_while_writing(folder / "nets_iter_10.model");
+  std::error_code code;
+  const auto mine = Temporary::file_beside(folder / "net_iter_30.model", code);
+  REQUIRE(mine);
+  REQUIRE(write_file_atomically(folder / "net_iter_10.speedo-tmp-", content_of("a file's name")));
+  Temporary::sweep(folder / "net_iter_");
+  const auto names = names_in(folder.path());
+  REQUIRE(names.size() == 4);
+  CHECK(names[0] == "net_iter_10.speedo-tmp-");
+  CHECK(names[1] == mine->path().filename());
+  CHECK(names[2].starts_with("nets_iter_10.model."));
+  CHECK(names[3].starts_with("nets_iter_10.model."));
+}
+
 TEST_CASE("A temporary of a living process stays, whoever writes the same file") {
   const TempDir folder;
   std::error_code code;

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
@@ -44,8 +45,7 @@ TEST_CASE("the same seed gives the same losses, bit by bit", "[solver]") {
 
 TEST_CASE("training lowers the loss and tests find it", "[solver]") {
   World world;
-  const auto solver =
-      world.solver(small_solver("max_iter: 200 test_iter: 5 test_interval: 100"));
+  const auto solver = world.solver(small_solver("max_iter: 200 test_iter: 5 test_interval: 100"));
   REQUIRE(solver->solve());
   REQUIRE(solver->last_scores().size() == 1);
   CHECK(solver->last_scores()[0].accuracy > 0.9F);
@@ -56,8 +56,8 @@ TEST_CASE("training lowers the loss and tests find it", "[solver]") {
 
 TEST_CASE("the time that iterations wait for data is told, without that of tests", "[solver]") {
   World world;
-  const auto solver = world.solver(
-      small_solver("max_iter: 100 iter_size: 2 test_iter: 5 test_interval: 2"));
+  const auto solver =
+      world.solver(small_solver("max_iter: 100 iter_size: 2 test_iter: 5 test_interval: 2"));
   CHECK(solver->times().data_wait.count() == 0);
   REQUIRE(solver->step(6));
   CHECK(solver->times().data_wait == std::chrono::milliseconds(6 * 2));
@@ -226,35 +226,96 @@ struct Ended {
   std::vector<std::int64_t> snapshots;
 };
 
-Ended solve(const caffe::SolverParameter& message) {
+// `poll` is asked with the iteration.
+Ended solve(const caffe::SolverParameter& message,
+            const std::function<Action(std::int64_t)>& poll = {}) {
   World world;
   std::vector<std::int64_t> snapshots;
+  Solver* running = nullptr;
   Solver::Hooks hooks;
+  if (poll) hooks.poll = [&] { return poll(running->iteration()); };
   hooks.snapshot = [&](std::int64_t iteration, const caffe::NetParameter&, caffe::SolverState&) {
     snapshots.push_back(iteration);
     return Result<void>();
   };
-  Result<void> result = world.solver(message, std::move(hooks))->solve();
+  const auto solver = world.solver(message, std::move(hooks));
+  running = solver.get();
+  Result<void> result = solver->solve();
   return {std::move(result), std::move(snapshots)};
+}
+
+// That it ended as diverged, with these snapshots.
+void check_diverged(const Ended& ended, const std::vector<std::int64_t>& snapshots) {
+  REQUIRE_FALSE(ended.result);
+  CHECK(ended.result.error().code == ErrorCode::kNotFinite);
+  CHECK(ended.result.error().message.find("is written; lower base_lr") != std::string::npos);
+  CHECK(ended.snapshots == snapshots);
 }
 
 TEST_CASE("a run that ends before so many losses were not finite has diverged all the same",
           "[solver]") {
   for (const char* fields : {"max_iter: 4", "max_iter: 9", "max_iter: 7 iter_size: 2"}) {
     INFO(fields);
-    const Ended ended = solve(small_solver(fields, "broken"));
-    REQUIRE_FALSE(ended.result);
-    CHECK(ended.result.error().code == ErrorCode::kNotFinite);
-    CHECK(ended.result.error().message.find("no snapshot is written") != std::string::npos);
-    CHECK(ended.snapshots.empty());
+    check_diverged(solve(small_solver(fields, "broken")), {});
   }
   for (const char* rate : {"1e30", "1e37"}) {
     INFO(rate);
-    const Ended ended = solve(small_solver("max_iter: 3 base_lr: " + std::string(rate)));
-    REQUIRE_FALSE(ended.result);
-    CHECK(ended.result.error().code == ErrorCode::kNotFinite);
-    CHECK(ended.snapshots.empty());
+    check_diverged(solve(small_solver("max_iter: 3 base_lr: " + std::string(rate))), {});
   }
+}
+
+TEST_CASE("a snapshot that is due is none of a training that has diverged", "[solver]") {
+  check_diverged(solve(small_solver("max_iter: 4 snapshot: 2", "broken")), {2});
+  check_diverged(solve(small_solver("max_iter: 8 snapshot: 2", "broken")), {2});
+  check_diverged(solve(small_solver("max_iter: 4 snapshot: 2 base_lr: 1e30")), {});
+}
+
+TEST_CASE("a signal gets no snapshot of a training that has diverged", "[solver]") {
+  for (const Action action : {Action::kSnapshot, Action::kSnapshotAndStop, Action::kStop}) {
+    const auto at_4 = [&](std::int64_t at) { return at == 4 ? action : Action::kContinue; };
+    check_diverged(solve(small_solver("", "broken"), at_4), {});
+  }
+}
+
+TEST_CASE("what only the last update has spoilt is found before the snapshot", "[solver]") {
+  for (const char* fields : {"", " snapshot: 1", " snapshot_after_train: false"}) {
+    INFO(fields);
+    check_diverged(solve(small_solver("max_iter: 1 base_lr: 1e30" + std::string(fields))), {});
+  }
+}
+
+// Trains on good data and tests on data that are none.
+caffe::SolverParameter badly_tested(const std::string& fields) {
+  caffe::SolverParameter solver = small_solver(fields);
+  solver.mutable_train_net_param()->Swap(solver.mutable_net_param());
+  solver.clear_net_param();
+  *solver.add_test_net_param() = small_solver("", "broken").net_param();
+  return solver;
+}
+
+TEST_CASE("a last test without a finite loss leaves no snapshot of the last weights", "[solver]") {
+  check_diverged(solve(badly_tested("max_iter: 4 test_iter: 5 test_interval: 4")), {});
+  check_diverged(solve(badly_tested("max_iter: 4 test_iter: 5 test_interval: 4 snapshot: 2")), {2});
+  const auto ask_at_4 = [](std::int64_t at) {
+    return at == 4 ? Action::kSnapshot : Action::kContinue;
+  };
+  check_diverged(solve(badly_tested("max_iter: 4 test_iter: 5 test_interval: 4"), ask_at_4), {});
+  const std::string no_last = "max_iter: 4 snapshot_after_train: false";
+  CHECK(solve(small_solver(no_last), ask_at_4).snapshots == std::vector<std::int64_t>{4});
+}
+
+TEST_CASE("to look whether a snapshot is worth writing changes nothing of the training",
+          "[solver]") {
+  World world;
+  const auto plain = world.solver(small_solver("iter_size: 2"));
+  REQUIRE(plain->step(8));
+  Solver::Hooks hooks;
+  hooks.snapshot = [](std::int64_t, const caffe::NetParameter&, caffe::SolverState&) {
+    return Result<void>();
+  };
+  const auto looked_at = world.solver(small_solver("iter_size: 2 snapshot: 3"), std::move(hooks));
+  REQUIRE(looked_at->step(8));
+  CHECK(weights_of(*plain) == weights_of(*looked_at));
 }
 
 TEST_CASE("one last batch that is no good costs the run its success, not its weights", "[solver]") {

@@ -81,6 +81,11 @@ TEST_CASE("Redis away for longer than --store-timeout: 69, and a checkpoint that
   const auto record = checkpoint_of(cluster);
   REQUIRE(record);
   const std::string& name = *record;
+  const std::string errors = master.errors();
+  const std::string last = errors.substr(errors.rfind('\n', errors.size() - 2) + 1);
+  CHECK(last.find("--store-timeout") != std::string::npos);
+  CHECK(last.find("--resume=auto goes on from '") != std::string::npos);
+  CHECK(last.find(std::filesystem::path(name).filename().string() + "'") != std::string::npos);
   const std::uint64_t iteration = std::stoull(name.substr(name.rfind('_') + 1));
   CHECK(iteration >= 100);
 

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <thread>
 
 #include "support/catch.hpp"
@@ -187,6 +188,42 @@ TEST_CASE("--resume=auto says what it found and what it chose") {
     std::filesystem::remove(cluster.file("snap.count.training"));
     cluster.redis().restart();
     contains(resume({}), "(no training of this job is known here)");
+  }
+  SECTION("files that a training in one process has gone on with") {
+    std::string named;
+    const auto training = [&] {
+      std::ifstream file(cluster.file("snap.count.training"));
+      std::getline(file, named);
+      return named;
+    };
+    const std::string before = training();
+    Process alone({test::program("speedo"), "train", "--solver",
+                   cluster.file("solver.prototxt").string(), "--max-iter", "300", "--resume=auto"},
+                  cluster.file("alone"));
+    require_success(alone);
+    contains(resume({"--max-iter", "400"}),
+             "has iteration 200 in the store and 300 in the files; going on from the files");
+    CHECK(training() == before);
+    cluster.redis().restart();
+    CHECK(test::resumed_from_or_zero(resume({"--max-iter", "450"})) == 400);
+  }
+  SECTION("a store of another training than the last that began with this prefix") {
+    std::ofstream(cluster.file("snap.count.training"))
+        << "training " << std::string(32, '7') << "\n";
+    const std::string text = resume({});
+    contains(text, "is 7777777777777777, of which the store has nothing; going on with that of");
+    CHECK(test::resumed_from_or_zero(text) == 200);
+  }
+  SECTION("files of another net") {
+    std::ifstream stream(cluster.file("solver.prototxt"));
+    std::string solver{std::istreambuf_iterator<char>(stream), {}};
+    solver.replace(solver.find("num_output: 64"), 14, "num_output: 32");
+    std::ofstream(cluster.file("solver.prototxt")) << solver;
+    cluster.redis().restart();
+    const std::string text = resume({});
+    contains(text, "leaves out 4 checkpoint files, the newest of which is");
+    contains(text, "is of another net");
+    CHECK(test::resumed_from_or_zero(text) == 0);
   }
   SECTION("files of another job") {
     contains(resume({"--key-name", "stranger"}), "is of job 'count', this one is 'stranger'");

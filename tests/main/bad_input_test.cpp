@@ -2,6 +2,8 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "main/command_support.hpp"
 #include "support/redis_server.hpp"
@@ -106,6 +108,35 @@ TEST_CASE("Data that is missing, empty or damaged") {
                  {"nowhere_lmdb"});
 }
 
+TEST_CASE("A filler that is not known") {
+  Workplace place;
+  const std::string solver = place.write_solver("max_iter: 2");
+  std::ifstream stream(place.file("net.prototxt"));
+  std::string net{std::istreambuf_iterator<char>(stream), {}};
+  net.replace(net.find("xavier"), 6, "xavierr");
+  const std::string model = place.write("net.prototxt", net);
+  expect_failure(place, {"speedo", "net", "--model", model}, 64, {"'ip1'", "xavierr"});
+  expect_failure(place, {"speedo", "train", "-solver", solver}, 64, {"'ip1'", "xavierr"});
+}
+
+TEST_CASE("A loss without a top is trained on and tested") {
+  Workplace place;
+  const std::string solver = place.write_solver("max_iter: 40");
+  std::ifstream stream(place.file("net.prototxt"));
+  std::string net{std::istreambuf_iterator<char>(stream), {}};
+  const std::string top = " top: \"loss\"";
+  net.erase(net.rfind(top), top.size());
+  const std::string model = place.write("net.prototxt", net);
+  const Outcome shown = place.run({"speedo", "net", "--model", model});
+  CHECK(shown.exit_code == 0);
+  CHECK(shown.output.find("loss") != std::string::npos);
+  const Outcome trained = place.run({"speedo", "train", "-solver", solver, "--json"});
+  INFO(trained.errors);
+  REQUIRE(trained.exit_code == 0);
+  CHECK(trained.json()["loss"] < 1.0);
+  CHECK(trained.json()["test_loss"] < 1.0);
+}
+
 TEST_CASE("A label out of range") {
   Workplace place;
   place.write("two.csv", "1,2,0\n3,4,9\n");
@@ -122,6 +153,8 @@ TEST_CASE("A label out of range") {
                              "lr_policy: \"fixed\" snapshot_prefix: \"" + place.file("s") + "\"");
   expect_failure(place, {"speedo", "train", "-solver", solver}, 65,
                  {"'cost'", "9", "layer 'd' reads '" + place.file("two_lmdb") + "'"});
+  expect_failure(place, {"speedo", "run", "-solver", solver}, 65, {"'cost'", "9"});
+  expect_failure(place, {"speedo", "run", "-solver", solver, "--json"}, 65, {"'cost'", "9"});
 }
 
 TEST_CASE("Weights of another net, and weights cut short") {

@@ -15,6 +15,7 @@
 #include "main/checkpoint_writer.hpp"
 #include "main/resume.hpp"
 #include "main/rotation.hpp"
+#include "main/train_checkpoints.hpp"
 #include "main/training_file.hpp"
 #include "support/catch.hpp"
 #include "support/random_seed.hpp"
@@ -419,6 +420,43 @@ TEST_CASE("Killed at any moment, a writer leaves a checkpoint at least as new as
     CHECK(saved->model.layer(0).blobs(0).data(0) >= static_cast<float>(done));
     CHECK(saved->model.layer(0).blobs(0).data(0) <= static_cast<float>(done + 1));
   }
+}
+
+TEST_CASE("The seed to go on with is that of the job's last training") {
+  Place place;
+  const TrainingId first{1, 1}, second{2, 2};
+  place.solver.set_random_seed(5);
+  write(*place.writer_of(second), 10);
+  place.solver.set_random_seed(6);
+  write(*place.writer_of(first), 20);
+  CHECK(seed_of_newest(place.prefix(), "job") == 6);
+  REQUIRE(write_training_file(training_file(place.prefix(), "job"), second));
+  CHECK(seed_of_newest(place.prefix(), "job") == 5);
+  REQUIRE(write_training_file(training_file(place.prefix(), "job"), {3, 3}));
+  CHECK_FALSE(seed_of_newest(place.prefix(), "job"));
+  CHECK_FALSE(seed_of_newest(place.prefix(), "other"));
+}
+
+TEST_CASE("A training removes what a killed one left of another iteration's files") {
+  Place place;
+  const std::string left = ".speedo-tmp-" + std::string(16, 'a');
+  overwrite(place.file(10, ".caffemodel" + left), "half");
+  overwrite(place.prefix() + ".training" + left, "of nothing that is swept");
+  place.writer_of({1, 1});
+  CHECK(place.names() == std::set<std::string>{"net.training" + left, "net.job.training"});
+}
+
+TEST_CASE("An error that training can be gone on after names the newest checkpoint file") {
+  Place place;
+  CHECK(way_on(place.prefix(), "job") ==
+        "; there is no checkpoint file of this training to go on from");
+  write(*place.writer_of({2, 2}), 30);
+  write(*place.writer_of({1, 1}), 10);
+  write(*place.writer_of({1, 1}), 20);
+  CHECK(way_on(place.prefix(), "job") == "; --resume=auto goes on from '" +
+                                             place.file(20, ".speedo").string() +
+                                             "', its newest checkpoint file");
+  CHECK_FALSE(newest_record(place.prefix(), "other").has_value());
 }
 
 }  // namespace

@@ -47,6 +47,19 @@ TEST_CASE("A training that diverges before the tenth time says so, and leaves no
   expect(
       place.run({"speedo", "run", "-solver", solver, "--sync", "--lr", "1e30", "--max-iter", "1"}),
       64, {"diverged", "test loss", "not finite"});
+  CHECK_FALSE(fs::exists(place.file("snap_iter_1.caffemodel")));
+  CHECK_FALSE(fs::exists(place.file("snap_iter_1.speedo")));
+}
+
+TEST_CASE("Snapshots that are due are not written of a training that has diverged") {
+  Workplace place;
+  const std::string solver =
+      place.write_solver("max_iter: 4 snapshot: 2 test_initialization: false");
+  expect(place.run({"speedo", "train", "-solver", solver, "--lr", "1e30"}), 64,
+         {"diverged", "so no snapshot of them is written"});
+  for (const char* name : {"snap_iter_2.caffemodel", "snap_iter_2.speedo", "snap_iter_4.speedo"}) {
+    CHECK_FALSE(fs::exists(place.file(name)));
+  }
 }
 
 TEST_CASE("Flags that are not built yet are not unknown") {

@@ -41,6 +41,16 @@ TEST_CASE("A resumed job reports what this master merged, not what earlier ones 
   CHECK_FALSE(nothing.mean_staleness);
 }
 
+TEST_CASE("A master that merged nothing found its job complete, or was stopped before") {
+  caffe::SolverParameter solver;
+  solver.set_max_iter(100);
+  for (const std::uint64_t iteration : {99, 100}) {
+    MasterReporter reporter(solver, std::vector<Schedule>(1), steady_clock());
+    reporter.on_progress(progress_at(iteration), nullptr);
+    CHECK(reporter.report(progress_at(iteration), "").complete == (iteration == 100));
+  }
+}
+
 TEST_CASE("The test before training is no result of it") {
   MasterReporter reporter(caffe::SolverParameter(), std::vector<Schedule>(1), steady_clock());
   const std::vector<TestScores> scores(1);

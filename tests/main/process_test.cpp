@@ -98,6 +98,23 @@ TEST_CASE("What SIGHUP and SIGINT do can be chosen") {
   CHECK(outcome.errors.find("stopped: ") != std::string::npos);
 }
 
+TEST_CASE("A signal that only stops leaves the last snapshot to the solver, in a cluster too") {
+  Workplace place;
+  const std::string solver = place.write_solver("max_iter: 100000000 snapshot_after_train: false");
+  for (const char* command : {"train", "run"}) {
+    for (const int signal : {SIGINT, SIGHUP}) {
+      INFO(command << " " << signal);
+      Process process = place.start({"speedo", command, "-solver", solver, "--sigint-effect",
+                                     "stop", "--sighup-effect", "stop"});
+      REQUIRE(process.says("Iteration 10 ("));
+      process.signal(signal);
+      const Outcome outcome = Workplace::finish(process);
+      CHECK(outcome.exit_code == 0);
+      CHECK(outcome.errors.find("Snapshotting") == std::string::npos);
+    }
+  }
+}
+
 TEST_CASE("Ctrl-C in a cluster is named as what it is") {
   Workplace place;
   Process process =

@@ -57,11 +57,28 @@ TEST_CASE("A job that was found complete has no speed") {
   Report report;
   report.iterations = 40;
   report.merges = 0;
+  report.complete = true;
   report.seconds = report.images_per_second = 0.0;
   report.workers = 0;
   report.snapshot = "net_iter_40.caffemodel";
   CHECK(to_text(report) ==
         "nothing was left to train at iteration 40, model in net_iter_40.caffemodel");
+  CHECK(shows_training(to_text(report), false));
+}
+
+TEST_CASE("A training that was stopped before its first merge says that nothing was trained") {
+  Report report;
+  report.iterations = 40;
+  report.merges = 0;
+  report.seconds = 3.0;
+  report.workers = 2;
+  CHECK(to_text(report) == "nothing was trained at iteration 40");
+  CHECK_FALSE(shows_training(to_text(report), false));
+  CHECK_FALSE(shows_training(to_json(report), true));
+  CHECK_FALSE(shows_training("", false));
+  report.merges = 1;
+  CHECK(shows_training(to_text(report), false));
+  CHECK(shows_training(to_json(report), true));
 }
 
 TEST_CASE("The report for people begins with the accuracy") {

@@ -15,6 +15,24 @@ TEST_CASE("As many snapshots are counted as will lie side by side") {
   CHECK(snapshots_left(1000, 1000, 100, 0) == 1);
 }
 
+TEST_CASE("A snapshot takes the weights and all histories of the solver's rule") {
+  const auto bytes = [](const char* type, bool diff) {
+    caffe::SolverParameter solver;
+    solver.set_type(type);
+    solver.set_base_lr(0.1F);
+    solver.set_momentum(0.9F);
+    solver.set_lr_policy("fixed");
+    solver.set_snapshot_diff(diff);
+    return snapshot_bytes(100, solver).value();
+  };
+  CHECK(bytes("SGD", false) == 200);
+  CHECK(bytes("SGD", true) == 300);
+  CHECK(bytes("Nesterov", false) == 200);
+  caffe::SolverParameter unknown;
+  unknown.set_type("Unheard");
+  CHECK_FALSE(snapshot_bytes(100, unknown));
+}
+
 TEST_CASE("A folder without room for one snapshot is refused, with both figures") {
   const auto judged = judge_snapshot_room("/data/snaps", (5 << 20) - 1, {5 << 20, 1});
   REQUIRE_FALSE(judged);

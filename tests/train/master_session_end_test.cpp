@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "support/catch.hpp"
 
 #include "master_session_driver.hpp"
@@ -34,12 +36,12 @@ TEST_CASE("at the last iteration workers stop, then the last test and snapshot, 
   master.trained(5, 0, 0);
   master.trained(6, 1, 1);
   CHECK(master.merged(0, 1) == "train 5 run 2 it 1 v 1 data 2/4; merge 1 it 1: 1.1");
-  CHECK(master.merged(1, 2) == "stop 5; stop 6; test 2; snapshot 2");
+  CHECK(master.merged(1, 2) == "stop 5; stop 6; test 2");
   CHECK(master.trained(5, 0, 2).empty());
   CHECK(master.session.progress().ignored == 0);
   CHECK(master.hello(9) == "stop 9");
-  CHECK(master.snapshot_done(2).empty());
-  CHECK(master.tested(2) == "finish");
+  CHECK(master.tested(2) == "snapshot 2");
+  CHECK(master.snapshot_done(2) == "finish");
   CHECK(!master.error);
   CHECK(master.session.progress().accuracy == 0.5F);
   CHECK(master.session.progress().test_loss == 1.5F);
@@ -67,9 +69,9 @@ TEST_CASE("tests and snapshots fall due at multiples of their intervals while tr
   CHECK(step(master, 1) == "train 5 run 2 it 2 v 2 data 2/3; test 2");
   CHECK(step(master, 2) == "train 5 run 3 it 3 v 3 data 3/4; snapshot 3");
   master.snapshot_done(3);
-  CHECK(step(master, 3) == "stop 5; snapshot 4");  // test 2 is still under way
+  CHECK(step(master, 3) == "stop 5");  // test 2 is still under way
   CHECK(master.tested(2) == "test 4");
-  CHECK(master.tested(4).empty());
+  CHECK(master.tested(4) == "snapshot 4");
   CHECK(master.snapshot_done(4) == "finish");
 }
 
@@ -94,8 +96,8 @@ TEST_CASE("the end does not repeat what its iteration already had") {
   MasterDriver master(config);
   master.join(5, 0);
   step(master, 0);
-  CHECK(step(master, 1) == "stop 5; test 2; snapshot 2");
-  master.tested(2);
+  CHECK(step(master, 1) == "stop 5; test 2");
+  CHECK(master.tested(2) == "snapshot 2");
   CHECK(master.snapshot_done(2) == "finish");
 }
 
@@ -104,9 +106,9 @@ TEST_CASE("nothing to train: only the last test and snapshot") {
   config.start_iteration = 40;
   config.test_interval = 10;
   MasterDriver master(config);
-  CHECK(master.tick(0) == "test 40; snapshot 40");
-  master.snapshot_done(40);
-  CHECK(master.tested(40) == "finish");
+  CHECK(master.tick(0) == "test 40");
+  CHECK(master.tested(40) == "snapshot 40");
+  CHECK(master.snapshot_done(40) == "finish");
 }
 
 TEST_CASE("stop: no new work, the merge under way is waited for, a snapshot, success") {
@@ -121,6 +123,18 @@ TEST_CASE("stop: no new work, the merge under way is waited for, a snapshot, suc
   CHECK(master.snapshot_done(1) == "finish");
   CHECK(!master.error);
   CHECK(master.session.progress().merges == 1);
+}
+
+TEST_CASE("a stop without a snapshot has the job's last one, if it has any") {
+  for (const bool at_end : {false, true}) {
+    MasterConfig config = config_for(1, 100);
+    config.snapshot_at_end = at_end;
+    MasterDriver master(config);
+    master.join(5, 0);
+    step(master, 0);
+    CHECK(master.on(master_event::StopRequested{"SIGINT", false}) ==
+          (at_end ? "stop 5; snapshot 1" : "stop 5; finish"));
+  }
 }
 
 TEST_CASE("stop does not wait for a test") {
@@ -139,9 +153,9 @@ TEST_CASE("stop during the last test leaves it") {
   config.test_interval = 1;
   MasterDriver master(config);
   master.join(5, 0);
-  CHECK(step(master, 0) == "stop 5; test 1; snapshot 1");
-  master.snapshot_done(1);
-  CHECK(master.on(master_event::StopRequested{"SIGINT"}) == "finish");
+  CHECK(step(master, 0) == "stop 5; test 1");
+  CHECK(master.on(master_event::StopRequested{"SIGINT"}) == "snapshot 1");
+  CHECK(master.snapshot_done(1) == "finish");
 }
 
 TEST_CASE("stop before anything was merged has nothing to save") {
@@ -237,10 +251,63 @@ TEST_CASE("a last test whose loss is not finite is the end of a training that di
   CHECK(step(master, 0).find("test 1") != std::string::npos);
   CHECK(master.on(master_event::Tested{1, 0.0F, 0.0F, true}).empty());
   CHECK(master.noted("training has diverged: the test loss of iteration 1"));
-  step(master, 1);
-  CHECK(master.on(master_event::Tested{2, 0.0F, 0.0F, true}).empty());
-  CHECK(master.snapshot_done(2) == finish_code(ErrorCode::kNotFinite));
+  CHECK(step(master, 1) == "stop 5; test 2");
+  CHECK(master.on(master_event::Tested{2, 0.0F, 0.0F, true}) == finish_code(ErrorCode::kNotFinite));
   CHECK(master.error->message.find("iteration 2") != std::string::npos);
+}
+
+TEST_CASE("what the last test says keeps a snapshot from being written that is due anyway") {
+  MasterConfig config = config_for(1, 2);
+  config.test_interval = config.snapshot_interval = 2;
+  MasterDriver master(config);
+  master.join(5, 0);
+  step(master, 0);
+  CHECK(step(master, 1) == "stop 5; test 2");
+  CHECK(master.on(master_event::Tested{2, 0.0F, 0.0F, true}) == finish_code(ErrorCode::kNotFinite));
+  CHECK(master.noted("no snapshot of iteration 2 is written: its test loss is not finite"));
+}
+
+TEST_CASE("weights whose test found them diverged get no snapshot by a signal") {
+  MasterConfig config = config_for(1, 100);
+  config.test_interval = 1;
+  MasterDriver master(config);
+  master.join(5, 0);
+  step(master, 0);
+  master.on(master_event::Tested{1, 0.0F, 0.0F, true});
+  CHECK(master.on(master_event::SnapshotRequested{}).empty());
+  CHECK(master.noted("no snapshot of iteration 1 is written"));
+  CHECK(master.on(master_event::StopRequested{"SIGTERM"}) ==
+        "stop 5; " + finish_code(ErrorCode::kNotFinite));
+}
+
+TEST_CASE("a snapshot that is asked for waits for a run with a finite loss, or is none") {
+  MasterDriver master(config_for(1, 100));
+  master.join(5, 0);
+  step(master, 0);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  CHECK(master.trained(5, 0, 1, nan).starts_with("train 5 run 2"));
+  CHECK(master.on(master_event::SnapshotRequested{}).empty());
+  CHECK(master.noted("it waits for a run with a finite loss"));
+  SECTION("it comes") {
+    master.trained(5, 0, 2);
+    CHECK(master.merged(1, 2).ends_with("snapshot 2"));
+  }
+  SECTION("it does not come") {
+    for (std::uint64_t run = 2; run < 10; ++run) master.trained(5, 0, run, nan);
+    CHECK(master.trained(5, 0, 10, nan) == "stop 5; " + finish_code(ErrorCode::kNotFinite));
+  }
+  SECTION("somebody stops the master before") {
+    CHECK(master.on(master_event::StopRequested{"SIGTERM"}) == "stop 5; snapshot 1");
+    CHECK(master.noted("1 run since iteration 1 had no finite loss"));
+  }
+}
+
+TEST_CASE("a snapshot that the shell finds to be of diverged weights ends training as diverged") {
+  MasterDriver master(config_for(1, 1));
+  master.join(5, 0);
+  CHECK(step(master, 0) == "stop 5; snapshot 1");
+  CHECK(master.on(master_event::SnapshotFailed{{ErrorCode::kNotFinite, "diverged"}}) ==
+        finish_code(ErrorCode::kNotFinite));
 }
 
 TEST_CASE("an earlier snapshot that fails while the end comes is still only a warning") {
@@ -254,13 +321,13 @@ TEST_CASE("an earlier snapshot that fails while the end comes is still only a wa
   CHECK(master.snapshot_done(2) == "finish");
 }
 
-TEST_CASE("a last test that fails is an error, after the snapshot") {
+TEST_CASE("a last test that fails is an error, and keeps no snapshot from being written") {
   MasterConfig config = config_for(1, 1);
   config.test_interval = 1;
   MasterDriver master(config);
   master.join(5, 0);
   step(master, 0);
-  CHECK(master.on(master_event::TestFailed{{ErrorCode::kData, "no records"}}).empty());
+  CHECK(master.on(master_event::TestFailed{{ErrorCode::kData, "no records"}}) == "snapshot 1");
   CHECK(master.snapshot_done(1) == finish_code(ErrorCode::kData));
 }
 

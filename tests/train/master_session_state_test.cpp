@@ -252,6 +252,14 @@ TEST_CASE("damaged state is refused, and changes nothing") {
     CHECK(refused(state.substr(0, length)));
   }
   CHECK(refused("no state at all"));
+  record::Session nameless = decode(state);
+  nameless.clear_training_high();
+  nameless.clear_training_low();
+  nameless.clear_epoch();
+  CHECK(refused(nameless.SerializeAsString()));
+  const auto what_to_do = MasterSession::origin_of(nameless.SerializeAsString());
+  CHECK(what_to_do.error().message.find("earlier version") != std::string::npos);
+  CHECK(what_to_do.error().message.find("--snapshot") != std::string::npos);
   const auto changed = [&](auto change) {
     record::Session other = decode(state);
     change(other);

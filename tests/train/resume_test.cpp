@@ -149,6 +149,35 @@ TEST_CASE("a job whose master keeps no histories takes none, and its snapshots h
   CHECK(nets->take_start().histories.empty());
 }
 
+TEST_CASE("weights that give no finite test loss are no snapshot") {
+  JobSpec job = job_of({{}});
+  job.solver_text += "\ntest_iter: 1 test_interval: 1";
+  const auto nets = test::value_of(JobNets::create(
+      test::cpu_parts(),
+      {.job = job, .with_tests = true, .initial_weights = {}, .initial_state = {}}));
+  int written = 0;
+  const auto snapshot = [&](std::vector<float> weights) {
+    const auto copy = std::make_shared<const Merger::Copy>(
+        Merger::Copy{.version = {4}, .weights = std::move(weights), .histories = {}, .state = {}});
+    return test::await<Result<void>>([&](auto done) {
+      nets->snapshot(
+          4, copy,
+          [&](std::int64_t, const caffe::NetParameter&, caffe::SolverState&, const std::string&) {
+            ++written;
+            return Result<void>();
+          },
+          done);
+    });
+  };
+  const std::vector<float> weights = nets->take_start().weights;
+  REQUIRE(snapshot(weights));
+  const auto refused = snapshot(std::vector<float>(weights.size(), 1e30F));
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kNotFinite);
+  CHECK(refused.error().message.find("iteration 4") != std::string::npos);
+  CHECK(written == 1);
+}
+
 TEST_CASE("the state of another net is refused") {
   const JobSpec job = job_of({{.kind = UpdateKind::kGradientOnly}});
   auto state = std::make_shared<caffe::SolverState>();

@@ -23,6 +23,8 @@ class Temporary {
   // For libraries that write to a path: nothing yet, in a folder that only this user may enter.
   static std::optional<Temporary> path_beside(const std::filesystem::path& target,
                                               std::error_code& code);
+  // Removes what killed processes left beside files whose paths begin so.
+  static void sweep(const std::filesystem::path& beginning);
   Temporary(Temporary&& other) noexcept;
   Temporary& operator=(Temporary&&) = delete;
   ~Temporary();

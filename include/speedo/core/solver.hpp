@@ -47,6 +47,7 @@ struct SolverOptions {
   std::filesystem::path base;        // folder of the solver prototxt, for `net:` and data paths
   double start_fraction = 0.0;
   bool plan_only = false;            // see NetOptions; nothing is logged then
+  bool test_at_end = false;          // solve() tests its last weights even if test_interval says no
 };
 
 // Gives a solver without random_seed (or with a negative one) a seed of its own, and logs it, so
@@ -74,8 +75,9 @@ Result<SolverNets> create_nets(const caffe::SolverParameter& solver, const Solve
 // a restored run goes on with the data (and the random draws) that an unbroken one would have had.
 //
 // An iteration whose loss is NaN or infinite does not change the weights; kNonFiniteRunsMax of them
-// in a row end the training, and so do fewer of them at its end. Weights that are not finite, or
-// that give no finite loss at the end, are not written as a snapshot.
+// in a row end the training, and so do fewer of them at its end. No snapshot is written of weights
+// that are not finite or give no finite loss, nor of the last ones if their test has no finite one:
+// training has diverged, and ends.
 // Thread safety: one thread at a time.
 class Solver {
  public:
@@ -110,7 +112,7 @@ class Solver {
   // when the loss is NaN or infinite kNonFiniteRunsMax times in a row; kData; kCannotWrite.
   Result<void> step(std::int64_t count);
   // Caffe's Solve(): from the current iteration to max_iter, final snapshot, loss and test. Errors:
-  // those of step(); kNotFinite if the last loss is NaN or infinite.
+  // those of step(); kNotFinite if the last loss, or one of the last test, is NaN or infinite.
   Result<void> solve();
   // One TestScores per test net. Empty if poll asked to stop meanwhile.
   Result<std::vector<TestScores>> test_all();

@@ -47,7 +47,7 @@ struct MasterConfig {
   Digest model;
   StoreAddress store;                   // sent to workers, as job is; at most kTextMax bytes each
   std::string job;
-  TrainingId training;                  // of one that begins; a restored state has its own
+  TrainingId training;                  // a restored state has its own
   std::uint64_t epoch = 0;              // of this master, see ParameterStore::claim_master
   Version first_version;                // of the weights published before training
   // RunIds start here. A restarted master of the same job must start above its predecessor (the
@@ -86,7 +86,10 @@ struct SnapshotFailed { Error error; };
 // to look for it.
 struct StoreLost { Error error; };
 struct StoreBack {};                                        // it answers
-struct StopRequested { std::string reason; };               // signal: end with a snapshot
+struct StopRequested {                                      // signal: end
+  std::string reason;
+  bool snapshot = true;  // even if MasterConfig::snapshot_at_end says no
+};
 struct SnapshotRequested {};                                // signal: write one and go on
 struct Tick { Instant now; };                               // at least once a second
 }  // namespace master_event
