@@ -153,8 +153,8 @@ Result<void> check_jpeg(const jpeg_decompress_struct& decoder, std::uint64_t fil
                       saturating_product(file_bytes, kBlocksPerByteMax * kBlockBytes), file_bytes);
 }
 
-// libjpeg leaves this function by a long jump where it meets an error, so nothing here may own memory
-// while it is called: all that does is the caller's.
+// libjpeg leaves this function by a long jump where it meets an error, so nothing here may own
+// memory while it is called: all that does is the caller's.
 [[gnu::noinline]] void decompress(std::span<const std::byte> file, ImageColor color,
                                   jpeg_decompress_struct& decoder, JpegImage& image) {
   jpeg_create_decompress(&decoder);
@@ -178,8 +178,8 @@ Result<void> check_jpeg(const jpeg_decompress_struct& decoder, std::uint64_t fil
   jpeg_finish_decompress(&decoder);
 }
 
-// Whether libjpeg met no error. Its long jump ends here, so no variable of this function, nor of one
-// inlined into it, may change behind setjmp().
+// Whether libjpeg met no error. Its long jump ends here, so no variable of this function, nor of
+// one inlined into it, may change behind setjmp().
 bool run_jpeg(std::span<const std::byte> file, ImageColor color, jpeg_decompress_struct& decoder,
               JpegErrors& errors, JpegImage& image) {
   if (setjmp(errors.back) != 0) return false;
