@@ -25,7 +25,7 @@ Process& any_of(std::list<Process>& workers, Random& random) {
 
 // What a master says of the first worker of a process, after the host's name.
 std::string joined(const Process& worker) {
-  return "/" + std::to_string(worker.id()) + "/0) joined";
+  return "/" + std::to_string(worker.id()) + "/0 joined";
 }
 
 // The iteration that a master names behind `text`, which it has said.
@@ -80,7 +80,7 @@ TEST_CASE("a worker is stopped at a random moment and continued: a new life, cou
     test::sleep_ms(random.below(300));
     Process& frozen = any_of(cluster.workers(), random);
     frozen.signal(SIGSTOP);
-    const std::string name = "/" + std::to_string(frozen.id()) + "/0)";
+    const std::string name = "/" + std::to_string(frozen.id()) + "/0";
     REQUIRE(master.says(name + " has not been heard of for 1 s"));
     const std::uint64_t then = cluster.counted().value();
     CHECK(cluster.counts_beyond(then + 10));  // The others are not held up.
