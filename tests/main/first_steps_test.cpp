@@ -103,7 +103,7 @@ TEST_CASE("What cannot be listened on or found is said") {
   expect(place.run({"speedo-master", "-solver", solver, "--insecure", "--bind", "192.0.2.7"}), 69,
          {"192.0.2.7", "not an address of this machine"});
   expect(place.run({"speedo-master", "-solver", solver, "--redis", "no.such.host.invalid"}), 69,
-         {"no.such.host.invalid", "name right?"});
+         {"no.such.host.invalid", "cannot resolve the host name"});
 }
 
 TEST_CASE("speedo train has the checkpoints of a cluster") {
