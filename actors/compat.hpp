@@ -55,7 +55,7 @@ inline void load_modules(caf::actor_system_config& config) {
 // The request that makes the network module connect; answered with node, actor and interfaces.
 using ConnectAtom = caf::connect_atom;
 
-// The actor behind all connections of a system.
+// CAF's own actor for all connections of a system: without it nothing can be reached.
 inline caf::actor network_broker(caf::actor_system& system) {
   return system.middleman().named_broker<caf::io::basp_broker>(caf::atom("BASP"));
 }

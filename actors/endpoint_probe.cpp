@@ -10,11 +10,12 @@
 #include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <fmt/format.h>
 
 #include <speedo/base/limits.hpp>
+
+#include "base/descriptor.hpp"
 
 namespace speedo {
 namespace {
@@ -24,20 +25,6 @@ constexpr std::chrono::milliseconds kPollSlice{50};
 // The start of the greeting that a CAF node sends to whoever connects: operation 0, two bytes of
 // padding, flags, and the length of what follows.
 constexpr std::size_t kGreetingBytes = 8;
-
-class Socket {
- public:
-  explicit Socket(int descriptor) : descriptor_(descriptor) {}
-  ~Socket() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-  int get() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
 
 struct Attempt {
   std::string name;  // "host:port", for messages
@@ -50,7 +37,7 @@ struct Attempt {
   }
 
   // Waits until the socket is ready for `events`.
-  Result<void> wait(const Socket& socket, short events) const {
+  Result<void> wait(const Descriptor& socket, short events) const {
     pollfd entry{.fd = socket.get(), .events = events, .revents = 0};
     while (!stop && clock.now() < deadline) {
       if (::poll(&entry, 1, static_cast<int>(kPollSlice.count())) > 0) return {};
@@ -59,7 +46,7 @@ struct Attempt {
   }
 };
 
-Result<void> connect_to(const Attempt& attempt, const Socket& socket, const addrinfo& target) {
+Result<void> connect_to(const Attempt& attempt, const Descriptor& socket, const addrinfo& target) {
   if (::connect(socket.get(), target.ai_addr, target.ai_addrlen) == 0) return {};
   int fault = errno;
   if (fault == EINPROGRESS) {
@@ -73,7 +60,7 @@ Result<void> connect_to(const Attempt& attempt, const Socket& socket, const addr
   return attempt.error(std::strerror(fault));
 }
 
-Result<void> read_greeting(const Attempt& attempt, const Socket& socket) {
+Result<void> read_greeting(const Attempt& attempt, const Descriptor& socket) {
   std::array<unsigned char, kGreetingBytes> bytes{};
   std::size_t filled = 0;
   while (filled < bytes.size()) {
@@ -110,8 +97,8 @@ Result<Address> probe_endpoint(const Address& address, const std::atomic<bool>& 
                         .deadline = tools.clock->now() + kConnectionTimeout};
   Error last = attempt.error("no address of that host can be used");
   for (const addrinfo* each = list.get(); each != nullptr; each = each->ai_next) {
-    const Socket socket(::socket(each->ai_family, each->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC,
-                                 each->ai_protocol));
+    const Descriptor socket(::socket(
+        each->ai_family, each->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, each->ai_protocol));
     if (socket.get() < 0) continue;
     const auto connected = connect_to(attempt, socket, *each);
     if (connected) {

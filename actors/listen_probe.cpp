@@ -7,21 +7,21 @@
 #include <fmt/format.h>
 #include <netdb.h>
 #include <sys/socket.h>
-#include <unistd.h>
+
+#include "base/descriptor.hpp"
 
 namespace speedo {
 namespace {
 
 // errno of listening at this address; 0: it is possible.
 int listen_errno(const addrinfo& address) {
-  const int fd = ::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return errno;
+  const Descriptor socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (socket.get() < 0) return errno;
   const int on = 1;
-  ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  const bool bound = ::bind(fd, address.ai_addr, address.ai_addrlen) == 0 && ::listen(fd, 1) == 0;
-  const int reason = bound ? 0 : errno;
-  ::close(fd);
-  return reason;
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  const bool listens = ::bind(socket.get(), address.ai_addr, address.ai_addrlen) == 0 &&
+                       ::listen(socket.get(), 1) == 0;
+  return listens ? 0 : errno;
 }
 
 Error describe(const std::string& where, const std::string& bind, int reason) {

@@ -1,14 +1,12 @@
 #include "actors/master_actor.hpp"
 
-#include <algorithm>
-#include <limits>
 #include <utility>
 
 #include <speedo/base/limits.hpp>
 
 #include "actors/wire.hpp"
 #include "base/log.hpp"
-#include "core/net_outputs.hpp"
+#include "train/job/work_events.hpp"
 
 namespace speedo {
 namespace {
@@ -21,20 +19,17 @@ auto notifier(const caf::actor& self) {
 }
 
 MasterNotice test_notice(std::uint64_t iteration, Result<std::vector<TestScores>> found) {
-  if (!found) return MasterNotice{master_event::TestFailed{found.error()}, {}};
-  auto scores = std::make_shared<const std::vector<TestScores>>(std::move(found).value());
-  constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
-  const float accuracy = scores->empty() ? kNone : scores->front().accuracy;
-  const float loss = scores->empty() ? kNone : scores->front().loss;
-  const bool diverged = !std::all_of(scores->begin(), scores->end(), has_finite_losses);
-  return MasterNotice{master_event::Tested{iteration, accuracy, loss, diverged},
-                      std::move(scores)};
+  MasterNotice notice{event_of_test(iteration, found), {}};
+  if (found) {
+    notice.scores = std::make_shared<const std::vector<TestScores>>(std::move(found).value());
+  }
+  return notice;
 }
 
 }  // namespace
 
 MasterActor::MasterActor(caf::actor_config& config, MasterActorHooks hooks)
-    : caf::event_based_actor(config), hooks_(std::move(hooks)) {
+    : ActorBase(config), hooks_(std::move(hooks)) {
   compat::end_on_exceptions(this);
   compat::on_down(this, [this](const caf::actor_addr& address, const std::string& reason) {
     lose(address, reason);
@@ -72,8 +67,7 @@ void MasterActor::tick() {
   compat::send_after(this, kTickInterval, TickMessage{});
   if (finished_at_) return end_when_alone();
   work_->watch(now(), [notify = notifier<MasterEvent>(caf::actor{this})](Result<void> seen) {
-    if (!seen) return notify(master_event::StoreLost{seen.error()});
-    notify(master_event::StoreBack{});
+    notify(event_of_watch(seen));
   });
   if (const auto reason = hooks_.poll_stop()) {
     work_->stop_tests();
@@ -183,16 +177,14 @@ void MasterActor::execute(const master_command::StartMerge& command) {
   const MergeId merge = command.merge;
   work_->merge(command, [notify = notifier<MasterEvent>(caf::actor{this}),
                          merge](Result<MergeResult> result) {
-    if (!result) return notify(master_event::MergeFailed{merge, result.error()});
-    notify(master_event::Merged{merge, result->version, result->rejected});
+    notify(event_of_merge(merge, result));
   });
 }
 
 void MasterActor::execute(const master_command::EnterStage& command) {
   work_->enter_stage(command.stage, command.state,
                      [notify = notifier<MasterEvent>(caf::actor{this})](Result<Version> version) {
-                       if (!version) return notify(master_event::StageFailed{version.error()});
-                       notify(master_event::StageEntered{*version});
+                       notify(event_of_stage(version));
                      });
 }
 
@@ -207,8 +199,7 @@ void MasterActor::execute(const master_command::StartSnapshot& command) {
   const std::uint64_t iteration = command.iteration;
   work_->snapshot(iteration, [notify = notifier<MasterEvent>(caf::actor{this}),
                               iteration](Result<void> result) {
-    if (!result) return notify(master_event::SnapshotFailed{result.error()});
-    notify(master_event::SnapshotDone{iteration});
+    notify(event_of_snapshot(iteration, result));
   });
 }
 

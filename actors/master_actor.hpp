@@ -10,10 +10,11 @@
 
 #include <speedo/base/clock.hpp>
 
+#include "actors/actor_base.hpp"
 #include "actors/compat.hpp"
 #include "actors/local_messages.hpp"
-#include "actors/master_work.hpp"
 #include "actors/node.hpp"
+#include "train/job/master_work.hpp"
 
 namespace speedo {
 
@@ -31,7 +32,7 @@ struct MasterActorHooks {
 
 // The shell around MasterSession: turns messages into events, and commands into messages and work.
 // It does nothing before BeginMessage; workers that knock earlier wait in its mailbox.
-class MasterActor : public caf::event_based_actor {
+class MasterActor : public ActorBase {
  public:
   MasterActor(caf::actor_config& config, MasterActorHooks hooks);
   const char* name() const override { return "master"; }

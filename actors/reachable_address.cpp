@@ -8,11 +8,13 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <fmt/format.h>
 
 #include <speedo/base/assert.hpp>
+
+#include "base/descriptor.hpp"
+#include "base/name_lookup.hpp"
 
 namespace speedo {
 namespace {
@@ -20,7 +22,7 @@ namespace {
 // Addresses set aside for documentation: nobody has them, so the default route leads there.
 constexpr const char* kFarIpv4 = "192.0.2.1";
 constexpr const char* kFarIpv6 = "2001:db8::1";
-constexpr std::uint16_t kAnyPort = 9;
+constexpr int kAnyPort = 9;
 
 // As text, if others can use it: no loopback, nothing unset, nothing that only one link knows.
 std::string usable(const sockaddr* address) {
@@ -44,39 +46,17 @@ std::string usable(const sockaddr* address) {
   return text;
 }
 
-struct SocketAddress {
-  sockaddr_storage storage{};
-  socklen_t size = sizeof(sockaddr_storage);
-  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
-};
-
-SocketAddress far_away(int family) {
-  SocketAddress far;
-  if (family == AF_INET) {
-    sockaddr_in ipv4{};
-    ipv4.sin_family = AF_INET;
-    ipv4.sin_port = htons(kAnyPort);
-    ::inet_pton(AF_INET, kFarIpv4, &ipv4.sin_addr);
-    std::memcpy(&far.storage, &ipv4, far.size = sizeof(ipv4));
-  } else {
-    sockaddr_in6 ipv6{};
-    ipv6.sin6_family = AF_INET6;
-    ipv6.sin6_port = htons(kAnyPort);
-    ::inet_pton(AF_INET6, kFarIpv6, &ipv6.sin6_addr);
-    std::memcpy(&far.storage, &ipv6, far.size = sizeof(ipv6));
-  }
-  return far;
-}
-
 // Connecting a datagram socket sends nothing, but chooses the route and with it our address.
 std::string address_of_route(int family) {
-  const int fd = ::socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return {};
-  SocketAddress far = far_away(family), own;
-  const bool found = ::connect(fd, far.get(), far.size) == 0 &&
-                     ::getsockname(fd, own.get(), &own.size) == 0;
-  ::close(fd);
-  return found ? usable(own.get()) : std::string();
+  const auto far = ask_system(family == AF_INET ? kFarIpv4 : kFarIpv6, kAnyPort);
+  const Descriptor socket(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!far || socket.get() < 0) return {};
+  sockaddr_storage storage{};
+  auto* const own = reinterpret_cast<sockaddr*>(&storage);
+  socklen_t size = sizeof(storage);
+  const bool found = ::connect(socket.get(), (*far)->ai_addr, (*far)->ai_addrlen) == 0 &&
+                     ::getsockname(socket.get(), own, &size) == 0;
+  return found ? usable(own) : std::string();
 }
 
 std::string address_of_interface(int family) {

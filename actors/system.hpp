@@ -16,4 +16,8 @@ class ActorConfig : public caf::actor_system_config {
   explicit ActorConfig(std::chrono::milliseconds silence = kConnectionTimeout);
 };
 
+// To call before an actor system is made: one that does not get a thread ends the process without
+// the cause. Throws what std::thread throws where the system does not give all threads of one.
+void try_threads();
+
 }  // namespace speedo

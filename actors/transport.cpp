@@ -20,8 +20,6 @@ Result<std::uint16_t> publish(caf::actor_system& system, const caf::actor& whom,
   return why_not_listening(bind, port);
 }
 
-caf::actor network_of(caf::actor_system& system) { return compat::network_broker(system); }
-
 void Connector::connect(Address address, std::function<void(Result<caf::actor>)> done) {
   thread_.post([this, address = std::move(address), done = std::move(done)] {
     done(connect_now(address));

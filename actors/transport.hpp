@@ -9,7 +9,7 @@
 #include "actors/compat.hpp"
 #include "actors/endpoint_probe.hpp"
 #include "actors/node.hpp"
-#include "train/job_thread.hpp"
+#include "train/job/job_thread.hpp"
 
 namespace speedo {
 
@@ -18,15 +18,12 @@ namespace speedo {
 Result<std::uint16_t> publish(caf::actor_system& system, const caf::actor& whom,
                               const std::string& bind, std::uint16_t port);
 
-// CAF's own actor for all connections of the system: without it nothing can be reached.
-caf::actor network_of(caf::actor_system& system);
-
 // Connects to published actors on a thread of its own, as both resolving a name and connecting
 // block. Thread safety: all methods from any thread.
 class Connector {
  public:
   explicit Connector(caf::actor_system& system, ProbeTools tools = {})
-      : system_(system), tools_(std::move(tools)) {}
+      : system_(system), tools_(std::move(tools)), thread_(real_platform(), "connector") {}
   // Breaks off attempts under way; their callbacks are still called.
   ~Connector() { stop_ = true; }
 

@@ -6,6 +6,7 @@
 
 #include "actors/wire.hpp"
 #include "base/log.hpp"
+#include "train/job/work_events.hpp"
 
 namespace speedo {
 namespace {
@@ -17,7 +18,7 @@ constexpr std::chrono::milliseconds kGoodbyeTime{100};
 
 WorkerActor::WorkerActor(caf::actor_config& config, WorkerConfig session, WorkerWork& work,
                          WorkerActorHooks hooks)
-    : caf::event_based_actor(config),
+    : ActorBase(config),
       log_name_(session.name),
       hooks_(std::move(hooks)),
       session_(std::move(session)),
@@ -128,26 +129,14 @@ void WorkerActor::execute(const worker_command::SendBeat& command) {
 
 void WorkerActor::execute(const worker_command::PrepareJob& command) {
   work_.prepare(command.welcome, [self = caf::actor{this}](Result<Digest> model) {
-    WorkerEvent event = worker_event::JobPrepared{};
-    if (model) {
-      event = worker_event::JobPrepared{*model};
-    } else {
-      event = worker_event::JobFailed{model.error()};
-    }
-    caf::anon_send(self, WorkerNotice{std::move(event)});
+    caf::anon_send(self, WorkerNotice{event_of_preparation(model)});
   });
 }
 
 void WorkerActor::execute(const worker_command::StartRun& command) {
   const RunId run{command.order.run};
   work_.run(command.order, [self = caf::actor{this}, run](Result<RunReport> report) {
-    WorkerEvent event = worker_event::RunFailed{run, {}};
-    if (report) {
-      event = worker_event::RunDone{*report};
-    } else {
-      event = worker_event::RunFailed{run, report.error()};
-    }
-    caf::anon_send(self, WorkerNotice{std::move(event)});
+    caf::anon_send(self, WorkerNotice{event_of_run(run, report)});
   });
 }
 

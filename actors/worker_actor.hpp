@@ -7,10 +7,11 @@
 
 #include <speedo/base/clock.hpp>
 
+#include "actors/actor_base.hpp"
 #include "actors/compat.hpp"
 #include "actors/local_messages.hpp"
 #include "actors/node.hpp"
-#include "actors/worker_work.hpp"
+#include "train/job/worker_work.hpp"
 
 namespace speedo {
 
@@ -25,7 +26,7 @@ struct WorkerActorHooks {
 };
 
 // The shell around WorkerSession. Computing happens elsewhere, so it always answers.
-class WorkerActor : public caf::event_based_actor {
+class WorkerActor : public ActorBase {
  public:
   // `work` outlives the actor's use of it.
   WorkerActor(caf::actor_config& config, WorkerConfig session, WorkerWork& work,

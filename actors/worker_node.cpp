@@ -6,12 +6,12 @@
 #include <fmt/format.h>
 
 #include "actors/actor_end.hpp"
-#include "actors/job_worker.hpp"
 #include "actors/node.hpp"
-#include "actors/random_bits.hpp"
 #include "actors/system.hpp"
 #include "actors/transport.hpp"
 #include "actors/worker_actor.hpp"
+#include "base/random_bits.hpp"
+#include "train/job/job_worker.hpp"
 
 namespace speedo {
 namespace {
@@ -41,6 +41,7 @@ Result<void> run_worker(const WorkerOptions& options, const WorkerHooks& hooks,
                         const TrainerParts& parts, const OpenStore& open_store) {
   SPEEDO_ASSIGN(const Address address, parse_address(options.master));
   ActorConfig config;
+  try_threads();
   caf::actor_system system{config};
   Connector connector(system);
   std::atomic<bool> one_is_broken{false};  // A process that loses a worker ends: the others leave.
@@ -62,7 +63,7 @@ Result<void> run_worker(const WorkerOptions& options, const WorkerHooks& hooks,
             },
             .on_end = member.end.last_word()});
     member.end.watch(actor, [&] { one_is_broken = true; });
-    member.end.watch_need("the network", network_of(system));
+    member.end.watch_need("the network", compat::network_broker(system));
   }
   std::optional<Error> first;
   for (Member& member : members) {

@@ -24,8 +24,9 @@ function(speedo_ctest name)
 endfunction()
 
 # speedo_kernel_tests(NAME LABEL l... TIMEOUT s COMMAND ...): the command under every choice of the
-# CPU backend's kernels; lesser ones without oneDNN only in long runs. It takes --cpu-isa WORD and
-# --no-onednn, and skips what this machine cannot run. Sanitizers see AVX2, and all kernels of ours.
+# CPU backend's kernels, and with the best of them on a device that does nothing before it is waited
+# for; lesser ones without oneDNN only in long runs. It takes --cpu-isa WORD, --no-onednn and
+# --deferred, and skips what this machine cannot run. Sanitizers see AVX2, and all kernels of ours.
 function(speedo_kernel_tests name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "LABEL;COMMAND" ${ARGN})
   set(plain ${ARG_LABEL})
@@ -35,18 +36,19 @@ function(speedo_kernel_tests name)
   speedo_ctest(${name}_avx2 LABEL ${ARG_LABEL} ${test} --cpu-isa avx2)
   speedo_ctest(${name}_portable LABEL ${plain} ${test} --cpu-isa portable)
   speedo_ctest(${name}_no_onednn LABEL ${ARG_LABEL} ${test} --no-onednn)
+  speedo_ctest(${name}_deferred LABEL ${plain} ${test} --deferred)
   foreach(isa avx2 portable)
     speedo_ctest(${name}_${isa}_no_onednn LABEL long ${test} --no-onednn --cpu-isa ${isa})
   endforeach()
 endfunction()
 
-# speedo_test(NAME [KERNELS] LABEL l... TIMEOUT s SEEDS n... SOURCES ... LINK ...): a Catch2 program
-# that is one ctest test; with KERNELS one for every choice of kernels, told by
+# speedo_test(NAME [KERNELS | DEFERRED] LABEL l... TIMEOUT s SEEDS n... SOURCES ... LINK ...): a Catch2 program
+# that is one ctest test; with KERNELS one for every choice of kernels, with DEFERRED two, told by
 # support/kernel_main.cpp; and one for each kept seed of its values (support/random_seed.hpp). Those
 # with the label "sanitize" are what the target sanitize_tests builds; a sanitizer makes them several
-# times as slow.
+# times as slow, and sees a fresh seed only.
 function(speedo_test name)
-  cmake_parse_arguments(ARG "KERNELS" "TIMEOUT" "LABEL;SEEDS;SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "KERNELS;DEFERRED" "TIMEOUT" "LABEL;SEEDS;SOURCES;LINK" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
@@ -62,13 +64,18 @@ function(speedo_test name)
   if(ARG_KERNELS)
     set(main speedo_kernel_test_main)
     speedo_kernel_tests(${name} ${test})
+  elseif(ARG_DEFERRED)
+    set(main speedo_kernel_test_main)
+    speedo_ctest(${name} ${test})
+    speedo_ctest(${name}_deferred ${test} --deferred)
   else()
     set(main speedo_test_main)
     speedo_ctest(${name} ${test})
   endif()
   target_link_libraries(${name} PRIVATE speedo_warnings ${main} ${ARG_LINK})
+  list(REMOVE_ITEM ARG_LABEL sanitize)
   foreach(seed ${ARG_SEEDS})
-    speedo_ctest(${name}_seed_${seed} ${test})
+    speedo_ctest(${name}_seed_${seed} LABEL ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT} COMMAND ${name})
     set_tests_properties(${name}_seed_${seed} PROPERTIES ENVIRONMENT SPEEDO_TEST_SEED=${seed})
   endforeach()
 endfunction()

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::int64_t kKibi = 1024;
 
-std::optional<std::int64_t> parse_number(const std::string& text) {
+std::optional<std::int64_t> first_number(const std::string& text) {
   const std::size_t first = text.find_first_of("0123456789");
   if (first == std::string::npos) return std::nullopt;
   std::int64_t value = 0;
@@ -36,7 +36,7 @@ std::optional<std::int64_t> read_entry(const fs::path& file, const std::string& 
   std::ifstream stream(file);
   for (std::string line; std::getline(stream, line);) {
     if (!line.starts_with(key + ":")) continue;
-    const auto value = parse_number(line.substr(key.size()));
+    const auto value = first_number(line.substr(key.size()));
     if (value) return *value * kKibi;
   }
   return std::nullopt;
@@ -47,7 +47,7 @@ std::optional<std::int64_t> read_limit(const fs::path& file) {
   std::ifstream stream(file);
   std::string line;
   if (!std::getline(stream, line)) return std::nullopt;
-  return parse_number(line);
+  return first_number(line);
 }
 
 // The smallest limit of the group `path` and those above it.

@@ -1,16 +1,21 @@
 #include <speedo/base/pause.hpp>
 
+#include <mutex>
+
 namespace speedo {
 
+RealPause::RealPause(Platform& platform)
+    : clock_(platform.clock()), monitor_(platform.make_monitor()) {}
+
 bool RealPause::wait(std::chrono::milliseconds time) {
-  std::unique_lock lock(mutex_);
-  return !changed_.wait_for(lock, time, [this] { return ended_; });
+  const std::lock_guard lock(*monitor_);
+  return !monitor_->wait_for(clock_, time, [this] { return ended_; });
 }
 
 void RealPause::end() {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(*monitor_);
   ended_ = true;
-  changed_.notify_all();
+  monitor_->notify_all();
 }
 
 }  // namespace speedo

@@ -16,6 +16,8 @@
 #include <speedo/base/assert.hpp>
 #include <speedo/base/folder.hpp>
 
+#include "base/descriptor.hpp"
+
 namespace speedo {
 
 namespace fs = std::filesystem;
@@ -62,16 +64,15 @@ bool is_at(const fs::path& path, int fd) {
 }
 
 void remove_if_stale(const fs::path& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-  if (fd < 0) return;
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (file.get() < 0) return;
   struct stat status {};
-  const bool ours = ::fstat(fd, &status) == 0 && status.st_uid == ::geteuid() &&
+  const bool ours = ::fstat(file.get(), &status) == 0 && status.st_uid == ::geteuid() &&
                     (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode));
-  if (ours && ::flock(fd, LOCK_EX | LOCK_NB) == 0 && is_at(path, fd)) {
+  if (ours && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0 && is_at(path, file.get())) {
     std::error_code ignored;
     fs::remove_all(path, ignored);
   }
-  ::close(fd);
 }
 
 void remove_stale(const fs::path& target) {
@@ -112,11 +113,8 @@ int make(const fs::path& target, int (*create)(const fs::path&), fs::path& made,
 }
 
 bool sync_path(const fs::path& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  const bool synced = ::fsync(fd) == 0;
-  ::close(fd);
-  return synced;
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  return file.get() >= 0 && ::fsync(file.get()) == 0;
 }
 
 bool sync_tree(const fs::path& path) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <speedo/base/assert.hpp>
 
@@ -86,21 +87,15 @@ void fill_bilinear(const Shape& shape, std::span<float> values) {
   }
 }
 
-bool is_known(const std::string& type) {
-  constexpr std::array kTypes{"constant", "uniform", "gaussian", "xavier",
-                              "msra",     "positive_unitball", "bilinear"};
-  return std::find(kTypes.begin(), kTypes.end(), type) != kTypes.end();
-}
+constexpr std::array kFillerTypes{"constant", "uniform",           "gaussian", "xavier",
+                                  "msra",     "positive_unitball", "bilinear"};
 
 }  // namespace
 
 Result<void> check_filler(const Filler& filler, const Shape& shape) {
-  if (!is_known(filler.type())) {
-    return Error{
-        ErrorCode::kConfig,
-        fmt::format("unknown filler '{}'; known: constant, uniform, gaussian, xavier, msra, "
-                    "positive_unitball, bilinear",
-                    filler.type())};
+  if (std::find(kFillerTypes.begin(), kFillerTypes.end(), filler.type()) == kFillerTypes.end()) {
+    return Error{ErrorCode::kConfig, fmt::format("unknown filler '{}'; known: {}", filler.type(),
+                                                 fmt::join(kFillerTypes, ", "))};
   }
   if (filler.type() == "gaussian") {
     if (filler.sparse() < -1) {

@@ -42,12 +42,16 @@ void Net::Impl::fuse_into(std::size_t layer) {
     if (is_asked_for || wiring[next].bottoms != in_place || wiring[next].tops != in_place) {
       return;
     }
-    const bool with_backward = !options.trains || run_backward_alike(views[layer], views[next]);
-    const Fused fused = views[layer].layer->fuse(*views[next].layer, with_backward);
+    const bool runs_backward = options.trains && views[next].needs_backward;
+    const FusionTerms terms{
+        .forward_alone = !runs_backward || !views[next].layer->keeps_bottom(),
+        .with_backward = !options.trains || run_backward_alike(views[layer], views[next])};
+    const Fused fused = views[layer].layer->fuse(*views[next].layer, terms);
     if (!fused.forward) {
       return;
     }
     views[next].fused = fused;
+    wiring[layer].borrowed_slots.push_back(wiring[next].slots);
     if (fused.backward) {
       wiring[layer].fused_slots.push_back(wiring[next].slots);
     }
@@ -63,11 +67,22 @@ void Net::Impl::part_in_place_layers() {
     const bool is_in_place =
         !view.bottoms.empty() && !view.tops.empty() && view.bottoms[0] == view.tops[0];
     const bool is_run = !view.fused.forward || !view.fused.backward;
-    if (is_in_place && is_run && view.needs_backward && view.layer->keeps_bottom() &&
-        !is_written_from_outside(wiring[layer].tops[0])) {
+    const bool spares_bottom =
+        is_in_place && ((view.needs_backward && view.layer->keeps_bottom()) || is_kept_top(layer));
+    if (spares_bottom && is_run && !is_written_from_outside(wiring[layer].tops[0])) {
       give_own_top(layer);
     }
   }
+}
+
+// Whether the layer that made this one's bottom needs it as it made it.
+bool Net::Impl::is_kept_top(std::size_t layer) const {
+  for (std::size_t i = layer; i-- > 0;) {
+    if (contains(wiring[i].tops, wiring[layer].bottoms[0])) {
+      return views[i].needs_backward && views[i].layer->keeps_top();
+    }
+  }
+  return false;
 }
 
 // An input's blob must stay where its owner finds it by name.

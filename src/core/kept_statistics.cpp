@@ -14,22 +14,22 @@ KeptStatistics::KeptStatistics(Net& net) : net_(net) {
 
 void KeptStatistics::keep() {
   for (Kept& kept : kept_) {
-    net_.backend().download(kept.values, net_.weights().data() + kept.offset);
+    net_.backend().device().download(kept.values, net_.weights().data() + kept.offset);
   }
 }
 
 void KeptStatistics::restore() {
   for (const Kept& kept : kept_) {
-    net_.backend().upload(net_.weights().data() + kept.offset, kept.values);
+    net_.backend().device().upload(net_.weights().data() + kept.offset, kept.values);
   }
 }
 
 void KeptStatistics::put_change_into_gradients() {
   for (const Kept& kept : kept_) {
     change_.resize(kept.values.size());
-    net_.backend().download(change_, net_.weights().data() + kept.offset);
+    net_.backend().device().download(change_, net_.weights().data() + kept.offset);
     for (std::size_t i = 0; i < change_.size(); ++i) change_[i] = kept.values[i] - change_[i];
-    net_.backend().upload(net_.gradients().data() + kept.offset, change_);
+    net_.backend().device().upload(net_.gradients().data() + kept.offset, change_);
   }
 }
 

@@ -62,7 +62,7 @@ Result<void> Net::Impl::plan_memory() {
     return {};
   }
   SPEEDO_ASSIGN(blob_memory,
-                options.backend->allocate(static_cast<std::size_t>(memory.blob_bytes)));
+                options.backend->device().allocate(static_cast<std::size_t>(memory.blob_bytes)));
   timeline.place(blob_memory.as_floats());
   return {};
 }

@@ -27,20 +27,13 @@ NesterovRule::NesterovRule(const caffe::SolverParameter& solver, const Parameter
       history_(std::move(history)),
       before_(std::move(before)) {}
 
-void NesterovRule::compute_update(std::int64_t iteration, const float* weights,
-                                  float* gradients) {
-  const float scale = gradient_scale(gradients);
-  const float base = rate(iteration);
-  const float momentum = solver().momentum();
-  for (const ParameterSlot& slot : layout().slots()) {
-    if (slot.is_statistic) continue;
-    float* const history = history_.data() + slot.offset;
-    float* const update = gradients + slot.offset;
-    backend().copy(slot.count(), history, before_.data());
-    backend().sgd_update(slot.count(), step_of(slot, scale, base), weights + slot.offset, history,
-                         update);
-    backend().axpby(slot.count(), -momentum, before_.data(), 1.0F + momentum, update);
-  }
+void NesterovRule::compute_part(const SgdStep& step, const Bucket& part, const float* weights,
+                                float* gradients) {
+  float* const history = history_.data() + part.offset;
+  float* const update = gradients + part.offset;
+  backend().copy(part.count, history, before_.data());
+  backend().sgd_update(part.count, step, weights + part.offset, history, update);
+  backend().axpby(part.count, -step.momentum, before_.data(), 1.0F + step.momentum, update);
 }
 
 }  // namespace speedo

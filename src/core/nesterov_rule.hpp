@@ -15,15 +15,16 @@ class NesterovRule final : public UpdateRule {
                                                     const ParameterLayout& layout,
                                                     Backend& backend);
 
-  void compute_update(std::int64_t iteration, const float* weights, float* gradients) override;
   std::vector<Arena*> histories() override { return {&history_}; }
 
  private:
+  void compute_part(const SgdStep& step, const Bucket& part, const float* weights,
+                    float* gradients) override;
   NesterovRule(const caffe::SolverParameter& solver, const ParameterLayout& layout,
                Backend& backend, Arena history, Arena before);
 
   Arena history_;
-  Arena before_;  // one parameter's history before the step
+  Arena before_;  // one part's history before the step
 };
 
 }  // namespace speedo

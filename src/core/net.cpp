@@ -51,7 +51,7 @@ Result<float> Net::Impl::weighted_loss(std::size_t layer) {
     Tensor& top = *views[layer].tops[i];
     if (top.count() == 1) {
       float value = 0.0F;
-      options.backend->download({&value, 1}, top.data());
+      options.backend->device().download({&value, 1}, top.data());
       loss += static_cast<double>(weight) * static_cast<double>(value);
     } else {
       // The layout plan keeps such a top plain.
@@ -75,28 +75,41 @@ void Net::Impl::begin_backward() {
   }
 }
 
+Bucket Net::Impl::bucket_of(SlotRange range) const {
+  const auto slots = parameters->layout.slots();
+  if (range.begin == range.end) return {};
+  const std::int64_t begin = slots[range.begin].offset;
+  const std::int64_t end =
+      range.end < slots.size() ? slots[range.end].offset : parameters->layout.element_count();
+  return {begin, end - begin};
+}
+
 // A parameter's gradient is final after the first of its users, its owner, has run backward, or the
 // layer that does it for the owner.
 void Net::Impl::report_gradients(std::size_t layer) {
   if (!gradient_ready || views[layer].fused.backward) {
     return;
   }
+  Device& device = options.backend->device();
   const LayerWiring& wires = wiring[layer];
+  const auto report = [&](SlotRange range) {
+    if (range.begin != range.end) gradient_ready(bucket_of(range), device.record(device.compute()));
+  };
   for (auto range = wires.fused_slots.rbegin(); range != wires.fused_slots.rend(); ++range) {
-    report_slots(*range);
+    report(*range);
   }
-  report_slots(wires.slots);
+  report(wires.slots);
 }
 
-void Net::Impl::report_slots(SlotRange range) {
-  if (range.begin == range.end) {
-    return;
+// The owner of a shared parameter is the first of its users.
+Result<void> Net::Impl::ask_for_weights(std::size_t layer) {
+  if (!weights_needed) return {};
+  for (const SlotRange& range : wiring[layer].borrowed_slots) {
+    if (range.begin != range.end) SPEEDO_TRY(weights_needed(bucket_of(range)));
   }
-  const auto slots = parameters->layout.slots();
-  const std::int64_t begin = slots[range.begin].offset;
-  const std::int64_t end =
-      range.end < slots.size() ? slots[range.end].offset : parameters->layout.element_count();
-  gradient_ready(begin, end - begin);
+  const SlotRange own = wiring[layer].slots;
+  if (own.begin != own.end) SPEEDO_TRY(weights_needed(bucket_of(own)));
+  return {};
 }
 
 // The public face.
@@ -118,6 +131,7 @@ Result<float> Net::forward_layer(std::size_t index) {
     impl_->begin_forward();
   }
   const LayerView& view = impl_->views[index];
+  SPEEDO_TRY(impl_->ask_for_weights(index));
   if (!view.fused.forward) {
     if (auto done = view.layer->forward(view.bottoms, view.tops); !done) {
       return with_sources(std::move(done).error(), impl_->messages);
@@ -166,6 +180,8 @@ bool Net::has_finite_gradients() const {
 }
 
 void Net::on_gradient_ready(GradientReady hook) { impl_->gradient_ready = std::move(hook); }
+
+void Net::on_weights_needed(WeightsNeeded hook) { impl_->weights_needed = std::move(hook); }
 
 void Net::count_layers(std::atomic<std::uint64_t>* counter) { impl_->layer_counter = counter; }
 

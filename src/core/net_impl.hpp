@@ -53,6 +53,7 @@ struct Net::Impl {
     std::vector<bool> parameter_needs_grad;
     SlotRange slots;                     // that this layer owns
     std::vector<SlotRange> fused_slots;  // of the layers whose backward pass this one does
+    std::vector<SlotRange> borrowed_slots;  // of those whose forward pass it does
   };
   // What a plan adds to: hidden blobs, Reorder layers.
   struct Graph {
@@ -93,6 +94,7 @@ struct Net::Impl {
   void fuse_layers();
   void fuse_into(std::size_t layer);
   void part_in_place_layers();
+  bool is_kept_top(std::size_t layer) const;
   bool is_written_from_outside(std::size_t blob) const;
   void give_own_top(std::size_t layer);
   Result<void> plan_layouts();
@@ -126,7 +128,8 @@ struct Net::Impl {
   void begin_backward();
   Result<float> weighted_loss(std::size_t layer);
   void report_gradients(std::size_t layer);
-  void report_slots(SlotRange range);
+  Result<void> ask_for_weights(std::size_t layer);
+  Bucket bucket_of(SlotRange range) const;
   void count_layer() {
     if (layer_counter != nullptr) layer_counter->fetch_add(1, std::memory_order_relaxed);
   }
@@ -155,6 +158,7 @@ struct Net::Impl {
   Random random;
   BatchCursor cursor{DataSpan{}};
   GradientReady gradient_ready;
+  WeightsNeeded weights_needed;
   std::atomic<std::uint64_t>* layer_counter = nullptr;
 };
 

@@ -186,7 +186,7 @@ Result<void> Net::Impl::fill_parameters() {
         views[owner.layer].layer->parameter_requests()[static_cast<std::size_t>(owner.index)],
         stream, values));
     if (!values.empty()) {
-      options.backend->upload(parameters->weights.data() + slot.offset, values);
+      options.backend->device().upload(parameters->weights.data() + slot.offset, values);
     }
   }
   return {};

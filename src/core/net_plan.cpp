@@ -25,6 +25,8 @@ void Net::Impl::forget_plan() {
   if (!unplanned) {
     return;
   }
+  // Passes that are queued use the memory that goes.
+  options.backend->device().synchronize();
   for (Blob& blob : blobs) {
     blob.tensor->place_data(nullptr);
     blob.tensor->place_grad(nullptr);

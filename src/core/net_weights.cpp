@@ -105,7 +105,7 @@ Result<void> Net::copy_weights_from(const caffe::NetParameter& source) {
   for (const Assignment& match : matches) {
     values.resize(static_cast<std::size_t>(match.parameter->count()));
     SPEEDO_TRY(read_values(*match.blob, values));
-    impl_->options.backend->upload(match.parameter->data(), values);
+    impl_->options.backend->device().upload(match.parameter->data(), values);
   }
   return {};
 }
@@ -125,9 +125,9 @@ void Net::to_proto(caffe::NetParameter& target, bool with_diff) const {
     }
     for (const Tensor* parameter : view.layer->parameters()) {
       caffe::BlobProto& blob = *message.add_blobs();
-      backend.download(set_shape_and_data(parameter->shape(), blob), parameter->data());
+      backend.device().download(set_shape_and_data(parameter->shape(), blob), parameter->data());
       if (with_diff) {
-        backend.download(set_diff(parameter->shape(), blob), parameter->grad());
+        backend.device().download(set_diff(parameter->shape(), blob), parameter->grad());
       }
     }
   }

@@ -5,6 +5,7 @@
 #include <speedo/backend/backend.hpp>
 #include <speedo/base/assert.hpp>
 #include <speedo/base/limits.hpp>
+#include <speedo/base/round_up.hpp>
 
 namespace speedo {
 namespace {
@@ -31,7 +32,7 @@ void append_text(std::string& bytes, const std::string& text) {
 std::size_t ParameterLayout::add(ParameterSlot slot) {
   slot.offset = element_count_;
   const std::int64_t end = slot.offset + slot.count();
-  element_count_ = (end + kAlignmentElements - 1) / kAlignmentElements * kAlignmentElements;
+  element_count_ = round_up(end, kAlignmentElements);
   slots_.push_back(std::move(slot));
   return slots_.size() - 1;
 }
@@ -63,8 +64,8 @@ Result<Arena> Arena::create(Backend& backend, std::int64_t element_count) {
   SPEEDO_ASSERT(element_count >= 0);
   Arena arena;
   if (element_count > 0) {
-    SPEEDO_ASSIGN(arena.buffer_,
-                  backend.allocate(static_cast<std::size_t>(element_count) * sizeof(float)));
+    SPEEDO_ASSIGN(arena.buffer_, backend.device().allocate(static_cast<std::size_t>(element_count) *
+                                                           sizeof(float)));
   }
   arena.size_ = element_count;
   return arena;

@@ -79,7 +79,7 @@ bool parse_text(std::string_view text, protobuf::io::ErrorCollector& errors,
   return parser.Parse(&stream, &target);
 }
 
-// The error of a file that is not a `Wanted`; if it is an `Other`, it says so.
+// The error of a text that is not what is wanted, with the hint if it is an `Other`.
 template <class Other>
 Error with_hint(Error error, const std::string& text, const char* hint) {
   Other other;

@@ -17,29 +17,16 @@ SgdRule::SgdRule(const caffe::SolverParameter& solver, const ParameterLayout& la
                  Backend& backend, Arena history)
     : UpdateRule(solver, layout, backend), history_(std::move(history)) {}
 
-void SgdRule::compute_update(std::int64_t iteration, const float* weights, float* gradients) {
-  const float scale = gradient_scale(gradients);
-  const float base = rate(iteration);
-  for (const ParameterSlot& slot : layout().slots()) {
-    if (slot.is_statistic) continue;
-    backend().sgd_update(slot.count(), step_of(slot, scale, base), weights + slot.offset,
-                         history_.data() + slot.offset, gradients + slot.offset);
-  }
+void SgdRule::compute_part(const SgdStep& step, const Bucket& part, const float* weights,
+                           float* gradients) {
+  backend().sgd_update(part.count, step, weights + part.offset, history_.data() + part.offset,
+                       gradients + part.offset);
 }
 
-void SgdRule::update(std::int64_t iteration, float* weights, float* gradients) {
-  const float scale = gradient_scale(gradients);
-  const float base = rate(iteration);
-  for (const ParameterSlot& slot : layout().slots()) {
-    float* const values = weights + slot.offset;
-    float* const update = gradients + slot.offset;
-    if (slot.is_statistic) {
-      backend().axpby(slot.count(), -1.0F, update, 1.0F, values);
-    } else {
-      backend().sgd_step(slot.count(), step_of(slot, scale, base), values,
-                         history_.data() + slot.offset, update);
-    }
-  }
+void SgdRule::update_part(const SgdStep& step, const Bucket& part, float* weights,
+                          float* gradients) {
+  backend().sgd_step(part.count, step, weights + part.offset, history_.data() + part.offset,
+                     gradients + part.offset);
 }
 
 }  // namespace speedo

@@ -15,11 +15,13 @@ class SgdRule final : public UpdateRule {
                                                     const ParameterLayout& layout,
                                                     Backend& backend);
 
-  void compute_update(std::int64_t iteration, const float* weights, float* gradients) override;
-  void update(std::int64_t iteration, float* weights, float* gradients) override;
   std::vector<Arena*> histories() override { return {&history_}; }
 
  private:
+  void compute_part(const SgdStep& step, const Bucket& part, const float* weights,
+                    float* gradients) override;
+  void update_part(const SgdStep& step, const Bucket& part, float* weights,
+                   float* gradients) override;
   SgdRule(const caffe::SolverParameter& solver, const ParameterLayout& layout, Backend& backend,
           Arena history);
 

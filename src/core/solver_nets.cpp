@@ -2,7 +2,6 @@
 
 #include <speedo/core/solver.hpp>
 
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +9,7 @@
 #include <speedo/base/file.hpp>
 
 #include "base/log.hpp"
+#include "base/random_bits.hpp"
 #include "caffe.pb.h"
 #include "core/prototxt.hpp"
 
@@ -129,10 +129,7 @@ Result<std::unique_ptr<Net>> build(NetSource source, const caffe::NetState& stat
   return Net::create(source.net, net_options);
 }
 
-std::int64_t fresh_seed() {
-  std::random_device device;
-  return static_cast<std::int64_t>(device() & 0x7fffffffU);
-}
+std::int64_t fresh_seed() { return static_cast<std::int64_t>(random_bits() & 0x7fffffffU); }
 
 }  // namespace
 

@@ -84,10 +84,12 @@ Result<void> Tensor::ensure(Storage& storage, Backend& backend) const {
   }
   // A view has exactly the room it was bound with.
   SPEEDO_ASSERT(storage.view == nullptr);
+  // What is queued may use the memory that goes.
+  if (pointer(storage) != nullptr) backend.device().synchronize();
   // An empty tensor gets one element, so that "allocated" and "has a pointer" are the same.
   const std::int64_t elements = storage_count_ > 0 ? storage_count_ : 1;
   SPEEDO_ASSIGN(storage.owned,
-                backend.allocate(static_cast<std::size_t>(elements) * sizeof(float)));
+                backend.device().allocate(static_cast<std::size_t>(elements) * sizeof(float)));
   storage.capacity = elements;
   return {};
 }
@@ -138,7 +140,7 @@ void Tensor::set_gradients(Backend& backend, std::span<const float> plain) {
 
 std::vector<float> Tensor::download(Backend& backend, const float* memory) const {
   std::vector<float> stored(static_cast<std::size_t>(storage_count_));
-  backend.download(stored, memory);
+  backend.device().download(stored, memory);
   if (layout_.is_plain()) return stored;
   std::vector<float> plain(static_cast<std::size_t>(count_));
   for_each_element(array_shape(), layout_,
@@ -148,11 +150,11 @@ std::vector<float> Tensor::download(Backend& backend, const float* memory) const
 
 void Tensor::upload(Backend& backend, std::span<const float> plain, float* memory) const {
   SPEEDO_ASSERT(static_cast<std::int64_t>(plain.size()) == count_);
-  if (layout_.is_plain()) return backend.upload(memory, plain);
+  if (layout_.is_plain()) return backend.device().upload(memory, plain);
   std::vector<float> stored(static_cast<std::size_t>(storage_count_), 0.0F);
   for_each_element(array_shape(), layout_,
                    [&](std::size_t to, std::size_t from) { stored[to] = plain[from]; });
-  backend.upload(memory, stored);
+  backend.device().upload(memory, stored);
 }
 
 }  // namespace speedo

@@ -110,9 +110,38 @@ UpdateRule::UpdateRule(const caffe::SolverParameter& solver, const ParameterLayo
 
 UpdateRule::~UpdateRule() = default;
 
-void UpdateRule::update(std::int64_t iteration, float* weights, float* gradients) {
-  compute_update(iteration, weights, gradients);
-  backend_.axpby(layout_.element_count(), -1.0F, gradients, 1.0F, weights);
+bool UpdateRule::needs_whole_gradient() const { return solver_->clip_gradients() >= 0; }
+
+void UpdateRule::compute_update(std::int64_t iteration, const Bucket& bucket,
+                                const float* weights, float* gradients) {
+  const float scale = gradient_scale(bucket, gradients);
+  const float base = rate(iteration);
+  for (const ParameterSlot& slot : layout_.slots()) {
+    const Bucket part = common_part(bucket, {slot.offset, slot.count()});
+    if (part.count == 0 || slot.is_statistic) continue;
+    compute_part(step_of(slot, scale, base), part, weights, gradients);
+  }
+}
+
+void UpdateRule::update(std::int64_t iteration, const Bucket& bucket, float* weights,
+                        float* gradients) {
+  const float scale = gradient_scale(bucket, gradients);
+  const float base = rate(iteration);
+  for (const ParameterSlot& slot : layout_.slots()) {
+    const Bucket part = common_part(bucket, {slot.offset, slot.count()});
+    if (part.count == 0) continue;
+    if (slot.is_statistic) {
+      backend_.axpby(part.count, -1.0F, gradients + part.offset, 1.0F, weights + part.offset);
+    } else {
+      update_part(step_of(slot, scale, base), part, weights, gradients);
+    }
+  }
+}
+
+void UpdateRule::update_part(const SgdStep& step, const Bucket& part, float* weights,
+                             float* gradients) {
+  compute_part(step, part, weights, gradients);
+  backend_.axpby(part.count, -1.0F, gradients + part.offset, 1.0F, weights + part.offset);
 }
 
 float UpdateRule::rate(std::int64_t iteration) const {
@@ -138,10 +167,11 @@ double UpdateRule::squared_norm(const float* gradients) const {
   return sum + backend_.dot(layout_.element_count() - begin, gradients + begin, gradients + begin);
 }
 
-float UpdateRule::gradient_scale(const float* gradients) const {
+float UpdateRule::gradient_scale(const Bucket& bucket, const float* gradients) const {
+  SPEEDO_ASSERT(bucket == whole() || !needs_whole_gradient());
   const float mean = 1.0F / static_cast<float>(solver_->iter_size());
+  if (!needs_whole_gradient()) return mean;
   const double limit = solver_->clip_gradients();
-  if (limit < 0) return mean;
   const double norm = std::sqrt(squared_norm(gradients));
   if (!(norm > limit)) return mean;
   const double factor = limit / norm;
@@ -170,7 +200,7 @@ void UpdateRule::save(caffe::SolverState& state, std::int64_t iteration) {
   for (const Arena* arena : histories()) {
     for (const ParameterSlot& slot : layout_.slots()) {
       const std::span<float> values = set_shape_and_data(slot.shape, *state.add_history());
-      backend_.download(values, arena->data() + slot.offset);
+      backend_.device().download(values, arena->data() + slot.offset);
     }
   }
 }
@@ -195,7 +225,8 @@ Result<std::int64_t> UpdateRule::load(const caffe::SolverState& state) {
                                             slots[i % slots.size()]));
   }
   for (std::size_t i = 0; i < expected; ++i) {
-    backend_.upload(arenas[i / slots.size()]->data() + slots[i % slots.size()].offset, values[i]);
+    backend_.device().upload(arenas[i / slots.size()]->data() + slots[i % slots.size()].offset,
+                             values[i]);
   }
   return state.iter();
 }

@@ -5,18 +5,20 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "cpu/batch_norm.hpp"
-#include "cpu/channels.hpp"
-#include "cpu/convolution.hpp"
-#include "cpu/elementwise.hpp"
-#include "cpu/gemm.hpp"
+#include <speedo/backend/host_device.hpp>
+
+#include "cpu/convolution/convolution.hpp"
+#include "cpu/elementwise/channels.hpp"
+#include "cpu/elementwise/elementwise.hpp"
+#include "cpu/gemm/gemm.hpp"
+#include "cpu/gemm/openblas.hpp"
 #include "cpu/isa.hpp"
-#include "cpu/lrn.hpp"
+#include "cpu/lrn/lrn.hpp"
 #include "cpu/memory.hpp"
-#include "cpu/openblas.hpp"
-#include "cpu/pooling.hpp"
-#include "cpu/reorder.hpp"
-#include "cpu/softmax.hpp"
+#include "cpu/norm/batch_norm.hpp"
+#include "cpu/pooling/pooling.hpp"
+#include "cpu/reorder/reorder.hpp"
+#include "cpu/softmax/softmax.hpp"
 #include "cpu/thread_pool.hpp"
 
 namespace speedo {
@@ -25,27 +27,41 @@ namespace {
 // Elements that make it worth waking another thread.
 constexpr std::int64_t kGrain = 16384;
 
-class CpuBackend final : public Backend {
- public:
-  CpuBackend(int threads, int parts, CpuPrecision precision)
-      : pool_(threads, parts), scratch_(parts), workplace_{pool_, scratch_, precision} {}
+void copy_floats(cpu::ThreadPool& pool, std::int64_t n, const float* x, float* y) {
+  if (x == y || n == 0) return;
+  pool.split(n, kGrain, [&](std::int64_t first, std::int64_t last, int) {
+    std::memcpy(y + first, x + first, static_cast<std::size_t>(last - first) * sizeof(float));
+  });
+}
 
-  std::string_view name() const override { return "cpu"; }
+class CpuDevice final : public HostDevice {
+ public:
+  explicit CpuDevice(cpu::ThreadPool& pool) : pool_(pool) {}
 
   Result<Buffer> allocate(std::size_t bytes) override { return cpu::allocate(bytes); }
   void upload(float* target, std::span<const float> source) override {
-    copy(static_cast<std::int64_t>(source.size()), source.data(), target);
+    copy_floats(pool_, static_cast<std::int64_t>(source.size()), source.data(), target);
   }
   void download(std::span<float> target, const float* source) override {
-    copy(static_cast<std::int64_t>(target.size()), source, target.data());
+    copy_floats(pool_, static_cast<std::int64_t>(target.size()), source, target.data());
   }
-  void synchronize() override {}
-  void copy(std::int64_t n, const float* x, float* y) override {
-    if (x == y || n == 0) return;
-    split(n, [&](std::int64_t at, std::int64_t count) {
-      std::memcpy(y + at, x + at, static_cast<std::size_t>(count) * sizeof(float));
-    });
-  }
+
+ private:
+  cpu::ThreadPool& pool_;
+};
+
+class CpuBackend final : public Backend {
+ public:
+  CpuBackend(int threads, int parts, CpuPrecision precision)
+      : pool_(threads, parts),
+        device_(pool_),
+        scratch_(parts),
+        workplace_{pool_, scratch_, precision} {}
+
+  std::string_view name() const override { return "cpu"; }
+  Device& device() override { return device_; }
+
+  void copy(std::int64_t n, const float* x, float* y) override { copy_floats(pool_, n, x, y); }
   void fill(std::int64_t n, float value, float* x) override {
     split(n, [&](std::int64_t at, std::int64_t count) { cpu::fill(count, value, x + at); });
   }
@@ -55,43 +71,26 @@ class CpuBackend final : public Backend {
     cpu::gemm(pool_, a_op, b_op, shape, alpha, a, b, beta, c);
   }
 
-  void axpby(std::int64_t n, float alpha, const float* x, float beta, float* y) override {
+  void map(const UnaryOp& op, std::int64_t n, const float* x, float* y) override {
+    split(n, [&](std::int64_t at, std::int64_t count) { cpu::map(op, count, x + at, y + at); });
+  }
+  void map_backward(const UnaryOp& op, std::int64_t n, const float* x, const float* y,
+                    const float* y_grad, float* x_grad) override {
+    const BackwardReads reads = speedo::backward_reads(op);
     split(n, [&](std::int64_t at, std::int64_t count) {
-      cpu::axpby(count, alpha, x + at, beta, y + at);
+      cpu::map_backward(op, count, reads.src ? x + at : nullptr, reads.dst ? y + at : nullptr,
+                        y_grad + at, x_grad + at);
     });
   }
-  void multiply(std::int64_t n, const float* a, const float* b, float* y) override {
+  void zip(const BinaryOp& op, std::int64_t n, const ZipArrays& arrays) override {
     split(n, [&](std::int64_t at, std::int64_t count) {
-      cpu::multiply(count, a + at, b + at, y + at);
+      cpu::zip(op, count, cpu::advanced(arrays, at));
     });
   }
-  void square(std::int64_t n, const float* x, float* y) override {
-    split(n, [&](std::int64_t at, std::int64_t count) { cpu::square(count, x + at, y + at); });
+  double reduce(ReduceOp op, std::int64_t n, const float* x, const float* y) override {
+    return cpu::reduce(pool_, op, n, x, y);
   }
-  void power(std::int64_t n, const float* x, float exponent, float* y) override {
-    split(n, [&](std::int64_t at, std::int64_t count) {
-      cpu::power(count, x + at, exponent, y + at);
-    });
-  }
-  void divide(std::int64_t n, const float* a, const float* b, float* y) override {
-    split(n,
-          [&](std::int64_t at, std::int64_t count) { cpu::divide(count, a + at, b + at, y + at); });
-  }
-  void add_scalar(std::int64_t n, float value, float* y) override {
-    split(n, [&](std::int64_t at, std::int64_t count) { cpu::add_scalar(count, value, y + at); });
-  }
-  double dot(std::int64_t n, const float* x, const float* y) override {
-    return cpu::dot(pool_, n, x, y);
-  }
-  double sum_abs(std::int64_t n, const float* x) override { return cpu::sum_abs(pool_, n, x); }
-  bool all_finite(std::int64_t n, const float* x) override { return cpu::all_finite(pool_, n, x); }
 
-  void add_row(std::int64_t rows, std::int64_t columns, const float* bias, float* y) override {
-    cpu::add_row(pool_, rows, columns, bias, y);
-  }
-  void sum_rows(std::int64_t rows, std::int64_t columns, const float* x, float* sum) override {
-    cpu::sum_rows(pool_, rows, columns, x, sum);
-  }
   void copy_rows(std::int64_t rows, std::int64_t columns, const float* source,
                  std::int64_t source_stride, float* target, std::int64_t target_stride) override {
     const std::int64_t grain =
@@ -115,34 +114,23 @@ class CpuBackend final : public Backend {
     cpu::reorder(pool_, shape, source, from, target, to);
   }
 
-  void scale_channels(const ArrayShape& shape, Layout layout, const float* gamma, const float* beta,
-                      const float* x, float* y) override {
-    cpu::scale_channels(pool_, shape, layout, gamma, beta, x, y);
+  void scale_channels(const ChannelView& view, const ChannelScale& scale, const float* x,
+                      float* y) override {
+    cpu::scale_channels(pool_, view, scale, x, y);
   }
-  void sum_channels(const ArrayShape& shape, Layout layout, const float* x, const float* y_grad,
-                    float* gamma_grad, float* beta_grad) override {
-    cpu::sum_channels(pool_, shape, layout, x, y_grad, gamma_grad, beta_grad);
+  void sum_channels(const ChannelView& view, const float* x, const float* y_grad, float* gamma_grad,
+                    float* beta_grad) override {
+    cpu::sum_channels(pool_, view, x, y_grad, gamma_grad, beta_grad);
   }
-  void prelu_forward(const ArrayShape& shape, Layout layout, const float* slope, const float* x,
+  void prelu_forward(const ChannelView& view, const float* slope, const float* x,
                      float* y) override {
-    cpu::prelu_forward(pool_, shape, layout, slope, x, y);
+    cpu::prelu_forward(pool_, view, slope, x, y);
   }
-  void prelu_backward(const ArrayShape& shape, Layout layout, const float* slope, const float* x,
+  void prelu_backward(const ChannelView& view, const float* slope, const float* x,
                       const float* y_grad, float* x_grad, float* slope_grad) override {
-    cpu::prelu_backward(pool_, shape, layout, slope, x, y_grad, x_grad, slope_grad);
+    cpu::prelu_backward(pool_, view, {slope, x, y_grad, x_grad, slope_grad});
   }
 
-  void map(const UnaryOp& op, std::int64_t n, const float* x, float* y) override {
-    split(n, [&](std::int64_t at, std::int64_t count) { cpu::map(op, count, x + at, y + at); });
-  }
-  void map_backward(const UnaryOp& op, std::int64_t n, const float* x, const float* y,
-                    const float* y_grad, float* x_grad) override {
-    const UnaryReads reads = backward_reads(op);
-    split(n, [&](std::int64_t at, std::int64_t count) {
-      cpu::map_backward(op, count, reads.x ? x + at : nullptr, reads.y ? y + at : nullptr,
-                        y_grad + at, x_grad + at);
-    });
-  }
   void dropout_mask(std::int64_t n, float ratio, std::uint64_t seed, float* mask) override {
     split(n, [&](std::int64_t at, std::int64_t count) {
       cpu::dropout_mask(count, ratio, seed + static_cast<std::uint64_t>(at), mask + at);
@@ -161,29 +149,16 @@ class CpuBackend final : public Backend {
     });
   }
   SoftmaxLoss softmax_loss(SoftmaxShape shape, const float* probability, const float* labels,
-                           bool has_ignore, int ignore_label) override {
-    return cpu::softmax_loss(shape, probability, labels, {has_ignore, ignore_label});
+                           std::optional<int> ignored) override {
+    return cpu::softmax_loss(shape, probability, labels, ignored);
   }
   void softmax_loss_backward(SoftmaxShape shape, const float* probability, const float* labels,
-                             bool has_ignore, int ignore_label, float scale, float* grad) override {
+                             std::optional<int> ignored, float scale, float* grad) override {
     split_rows(shape, [&](std::int64_t first, std::int64_t last) {
-      cpu::softmax_loss_backward(shape, first, last, probability, labels,
-                                 {has_ignore, ignore_label}, scale, grad);
+      cpu::softmax_loss_backward(shape, first, last, probability, labels, ignored, scale, grad);
     });
   }
 
-  void max_forward(std::int64_t n, const float* a, const float* b, bool first, float b_index,
-                   float* mask, float* y) override {
-    split(n, [&](std::int64_t at, std::int64_t count) {
-      cpu::max_forward(count, a + at, b + at, first, b_index, mask + at, y + at);
-    });
-  }
-  void max_backward(std::int64_t n, const float* mask, float index, const float* y_grad,
-                    float* x_grad) override {
-    split(n, [&](std::int64_t at, std::int64_t count) {
-      cpu::max_backward(count, mask + at, index, y_grad + at, x_grad + at);
-    });
-  }
   void sgd_update(std::int64_t n, const SgdStep& step, const float* weights, float* history,
                   float* grad) override {
     split(n, [&](std::int64_t at, std::int64_t count) {
@@ -197,6 +172,17 @@ class CpuBackend final : public Backend {
     });
   }
 
+  // Kernels that lack one apply it to what is still in the cache; a normalization's backward pass
+  // knows the ReLU alone.
+  bool fuses(Producer producer, const UnaryOp& activation) const override {
+    return producer == Producer::kConvolution || activation.kind == UnaryKind::kRelu;
+  }
+  // Maxima keep where they were.
+  BackwardReads backward_reads(const PoolingShape&) const override { return {}; }
+  BackwardReads backward_reads(const LrnShape&) const override { return {.src = true}; }
+  BackwardReads backward_reads(const BatchNormShape& shape) const override {
+    return cpu::batch_norm_reads(shape);
+  }
   Result<std::unique_ptr<Convolution>> make_convolution(const ConvolutionShape& shape) override {
     return cpu::make_convolution(shape, workplace_);
   }
@@ -227,6 +213,7 @@ class CpuBackend final : public Backend {
   }
 
   cpu::ThreadPool pool_;
+  CpuDevice device_;
   cpu::Scratch scratch_;
   cpu::Workplace workplace_;
 };

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "cpu/onednn.hpp"
+#include "cpu/onednn/onednn.hpp"
 
 namespace speedo {
 namespace {

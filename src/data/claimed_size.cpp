@@ -24,6 +24,14 @@ std::uint64_t saturating_product(std::uint64_t a, std::uint64_t b) {
   return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
+std::uint64_t array_bytes(std::span<const std::int64_t> extents, std::uint64_t element_bytes) {
+  std::uint64_t bytes = element_bytes;
+  for (const std::int64_t extent : extents) {
+    bytes = saturating_product(bytes, static_cast<std::uint64_t>(extent));
+  }
+  return bytes;
+}
+
 Result<void> check_claim(const std::string& subject, const ClaimedSize& claim) {
   if (claim.bytes <= std::max(claim.capacity, kHarmlessBytes)) return {};
   return Error{ErrorCode::kData,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include <speedo/base/result.hpp>
@@ -36,6 +37,9 @@ inline constexpr int kHdf5GroupsMax = 16384;
 
 // a * b, or the largest number if that is more.
 std::uint64_t saturating_product(std::uint64_t a, std::uint64_t b);
+
+// What an array of these extents takes, likewise.
+std::uint64_t array_bytes(std::span<const std::int64_t> extents, std::uint64_t element_bytes);
 
 struct ClaimedSize {
   std::uint64_t bytes = 0;     // as announced

@@ -1,7 +1,6 @@
 #include "data/csv.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -12,6 +11,7 @@
 #include <fmt/format.h>
 #include <speedo/base/limits.hpp>
 
+#include "base/parse_number.hpp"
 #include "data/claimed_size.hpp"
 #include "data/memory_source.hpp"
 #include "data/random_file.hpp"
@@ -65,12 +65,11 @@ class CsvParser {
 
   Result<float> number(const std::vector<std::string_view>& fields, std::size_t column) const {
     const std::string_view field = fields[column];
-    float value = 0.0F;
-    const auto [end, code] = std::from_chars(field.data(), field.data() + field.size(), value);
-    if (code != std::errc() || end != field.data() + field.size() || !std::isfinite(value)) {
+    const auto value = parse_number<float>(field);
+    if (!value || !std::isfinite(*value)) {
       return fault(column, fmt::format("'{}' is not a number", field));
     }
-    return value;
+    return *value;
   }
 
   // The first row fixes how many columns there are.

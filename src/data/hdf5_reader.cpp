@@ -196,15 +196,11 @@ Result<void> Hdf5Reader::check_size(const std::string& dataset) const {
                  "keeps its values in other files (virtual layout or external storage), which are "
                  "not read: copy them into this one");
   }
-  std::uint64_t values = 1;
-  for (const std::int64_t extent : extents) {
-    values = saturating_product(values, static_cast<std::uint64_t>(extent));
-  }
   const std::string subject =
       fmt::format("HDF5 file '{}' ({} bytes): '{}'", file_name_, file_bytes, dataset);
   const std::uint64_t capacity = capacity_of(data.get(), creation.get(), file_bytes);
   const std::uint64_t element_bytes = H5Tget_size(type.get());
-  SPEEDO_TRY(check_claim(subject, {saturating_product(values, element_bytes), capacity}));
+  SPEEDO_TRY(check_claim(subject, {array_bytes(extents, element_bytes), capacity}));
   return check_claim(subject, {chunk_bytes_of(creation.get(), element_bytes), capacity});
 }
 

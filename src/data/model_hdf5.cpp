@@ -10,7 +10,6 @@
 
 #include "data/model_hdf5.hpp"
 
-#include <charconv>
 #include <climits>
 #include <optional>
 #include <set>
@@ -21,6 +20,7 @@
 #include <fmt/format.h>
 #include <speedo/base/limits.hpp>
 
+#include "base/parse_number.hpp"
 #include "core/blob_proto.hpp"
 #include "data/claimed_size.hpp"
 #include "data/hdf5_file.hpp"
@@ -48,10 +48,8 @@ Result<void> read_blob(const Hdf5Reader& file, const std::string& path, bool dif
 
 // "12" -> 12. Empty for any other name.
 std::optional<int> index_of(const std::string& name) {
-  int index = -1;
-  const auto [end, code] = std::from_chars(name.data(), name.data() + name.size(), index);
-  const bool whole = code == std::errc() && end == name.data() + name.size();
-  if (!whole || index < 0 || index >= kBlobsPerLayerMax) return std::nullopt;
+  const auto index = parse_number<int>(name);
+  if (!index || *index < 0 || *index >= kBlobsPerLayerMax) return std::nullopt;
   return index;
 }
 
@@ -118,10 +116,7 @@ class ModelReader {
   // All parameters together must fit the memory, too.
   Result<void> count(const std::string& path) {
     SPEEDO_ASSIGN(const std::vector<std::int64_t> dims, file_.dims(path));
-    std::uint64_t bytes = sizeof(float);
-    for (const std::int64_t dim : dims) {
-      bytes = saturating_product(bytes, static_cast<std::uint64_t>(dim));
-    }
+    const std::uint64_t bytes = array_bytes(dims, sizeof(float));
     if (__builtin_add_overflow(bytes_, bytes, &bytes_)) bytes_ = UINT64_MAX;
     return check_memory(fmt::format("the model in HDF5 file '{}'", file_.file_name()), bytes_);
   }

@@ -9,14 +9,14 @@
 #include <speedo/core/solver.hpp>
 
 #include "base/log.hpp"
+#include "checkpoint/resume.hpp"
+#include "checkpoint/training_file.hpp"
+#include "cli/solver_file.hpp"
+#include "cli/stages.hpp"
 #include "core/prototxt.hpp"
 #include "main/parts.hpp"
-#include "main/resume.hpp"
-#include "main/solver_file.hpp"
-#include "main/stages.hpp"
-#include "main/training_file.hpp"
-#include "train/job_nets.hpp"
-#include "train/job_solver.hpp"
+#include "train/job/job_nets.hpp"
+#include "train/job/job_solver.hpp"
 
 namespace speedo {
 
@@ -88,7 +88,7 @@ Result<void> set_intervals(const ClusterFlags& flags, const caffe::SolverParamet
   session.snapshot_interval = flags.snapshot_interval.value_or(
       static_cast<std::uint64_t>(std::max(0, solver.snapshot())));
   session.snapshot_at_end = solver.snapshot_after_train();
-  if (!flags.keep_best) return {};
+  if (!flags.rotation.keep_best) return {};
   if (session.test_interval == 0 || session.snapshot_interval == 0 ||
       session.snapshot_interval % session.test_interval != 0) {
     return Error{ErrorCode::kUsage,
@@ -150,7 +150,7 @@ Result<void> give_eamsgd_momentum(const std::vector<Schedule>& stages,
 
 // The fingerprint of the job's net.
 Result<Digest> model_of(const JobSpec& spec, const TrainerParts& parts) {
-  JobNets::Options options;
+  JobNetsOptions options;
   options.job = spec;
   SPEEDO_ASSIGN(const std::unique_ptr<JobNets> nets, JobNets::create(parts, std::move(options)));
   return nets->layout().digest();
@@ -204,9 +204,7 @@ std::string job_name(const std::string& net) {
 }
 
 std::string default_job_name(const caffe::SolverParameter& solver) {
-  const caffe::NetParameter& net =
-      solver.has_train_net_param() ? solver.train_net_param() : solver.net_param();
-  return job_name(net.name());
+  return job_name(train_net_of(solver).name());
 }
 
 std::string job_of(const ClusterFlags& flags, const caffe::SolverParameter& solver) {

@@ -6,9 +6,10 @@
 #include <speedo/base/result.hpp>
 #include <speedo/train/schedule.hpp>
 
-#include "actors/node.hpp"
 #include "caffe.pb.h"
-#include "main/cluster_flags.hpp"
+#include "cli/cluster_flags.hpp"
+#include "train/job/master_options.hpp"
+#include "train/job/open_store.hpp"
 
 namespace speedo {
 

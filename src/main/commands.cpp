@@ -2,9 +2,9 @@
 
 #include <cstdio>
 
-#include "main/arguments.hpp"
-#include "main/command_line.hpp"
-#include "main/exit_code.hpp"
+#include "cli/arguments.hpp"
+#include "cli/command_line.hpp"
+#include "cli/exit_code.hpp"
 
 namespace speedo {
 

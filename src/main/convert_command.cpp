@@ -1,4 +1,3 @@
-#include <charconv>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -9,18 +8,19 @@
 #include <CLI/CLI.hpp>
 
 #include "base/log.hpp"
+#include "base/parse_number.hpp"
+#include "cli/command_line.hpp"
+#include "cli/console.hpp"
+#include "cli/flag_values.hpp"
+#include "cli/later_flags.hpp"
+#include "cli/net_inputs.hpp"
+#include "cli/record_progress.hpp"
 #include "data/convert.hpp"
 #include "data/csv.hpp"
 #include "data/image_files.hpp"
 #include "data/open_source.hpp"
 #include "data/subset.hpp"
-#include "main/command_line.hpp"
 #include "main/commands.hpp"
-#include "main/console.hpp"
-#include "main/flag_values.hpp"
-#include "main/later_flags.hpp"
-#include "main/net_inputs.hpp"
-#include "main/record_progress.hpp"
 
 namespace speedo {
 
@@ -107,12 +107,11 @@ Result<ImageDims> parse_shape(const std::string& text) {
   if (text.empty()) return dims;
   std::vector<std::int64_t> sizes;
   for (const std::string& part : split_at_commas(text)) {
-    std::int64_t size = 0;
-    const auto [end, code] = std::from_chars(part.data(), part.data() + part.size(), size);
-    if (code != std::errc() || end != part.data() + part.size() || size < 1) {
+    const auto size = parse_number<std::int64_t>(part);
+    if (!size || *size < 1) {
       return usage_error("--shape takes C,H,W, three numbers from 1, not '" + text + "'");
     }
-    sizes.push_back(size);
+    sizes.push_back(*size);
   }
   if (sizes.size() != 3)
     return usage_error("--shape takes C,H,W, three numbers, not '" + text + "'");

@@ -7,34 +7,33 @@
 #include <speedo/base/clock.hpp>
 #include <speedo/base/file.hpp>
 
+#include "actors/node.hpp"
 #include "base/log.hpp"
-#include "main/checkpoint_writer.hpp"
+#include "checkpoint/checkpoint_writer.hpp"
+#include "checkpoint/resume.hpp"
+#include "checkpoint/snapshot_room.hpp"
+#include "cli/command_line.hpp"
+#include "cli/console.hpp"
+#include "cli/grace_period.hpp"
+#include "cli/later_flags.hpp"
+#include "cli/make_schedule.hpp"
+#include "cli/master_reporter.hpp"
+#include "cli/password_source.hpp"
+#include "cli/signals.hpp"
+#include "cli/speedo_flags.hpp"
+#include "local/stand_in_redis.hpp"
 #include "main/cluster_job.hpp"
-#include "main/command_line.hpp"
-#include "main/console.hpp"
-#include "main/grace_period.hpp"
-#include "main/later_flags.hpp"
-#include "main/make_schedule.hpp"
-#include "main/master_reporter.hpp"
-#include "main/memory_guard.hpp"
 #include "main/node_programs.hpp"
 #include "main/parts.hpp"
-#include "main/password_source.hpp"
-#include "main/resume.hpp"
-#include "main/signals.hpp"
-#include "main/snapshot_rescue.hpp"
-#include "main/snapshot_room.hpp"
-#include "main/speedo_flags.hpp"
-#include "main/stand_in_redis.hpp"
+#include "measure/memory_guard.hpp"
 
 namespace speedo {
 
 namespace {
 
-constexpr const char* kFooter =
-    "Flags may be written with one or two dashes, as --max-iter, --max_iter or --maxIter.\n"
-    "SIGINT or SIGTERM: end with a snapshot; the second one ends at once. SIGHUP: write a\n"
-    "snapshot and go on.\n"
+constexpr const char* kSpellingHelp =
+    "Flags may be written with one or two dashes, as --max-iter, --max_iter or --maxIter.\n";
+constexpr const char* kMasterFooter =
     "Not built yet, and said so: --hdfs, --gpu, --config, --metrics-addr, --token-file,\n"
     "--tls-cert, --on-nan and others.\n\n"
     "Examples:\n"
@@ -99,7 +98,7 @@ Result<void> check_room(const ClusterFlags& flags, const ClusterJob& job,
        .count = snapshots_left(static_cast<std::int64_t>(session.start_iteration),
                                static_cast<std::int64_t>(session.max_iteration),
                                static_cast<std::int64_t>(session.snapshot_interval),
-                               static_cast<std::int64_t>(flags.keep_snapshots.value_or(0)))});
+                               static_cast<std::int64_t>(flags.rotation.keep.value_or(0)))});
 }
 
 // What starting again can help with.
@@ -113,17 +112,17 @@ Error with_way_on(Error error, const ClusterJob& job) {
 
 }  // namespace
 
-Result<void> master_program(const std::vector<std::string>& arguments,
-                            const ProcessSecrets& secrets) {
+Result<int> master_program(const std::vector<std::string>& arguments,
+                           const ProcessSecrets& secrets) {
   CLI::App app("Master of a SpeeDO cluster: schedules workers and merges what they learn",
                "speedo-master");
   ClusterFlags flags;
   add_cluster_flags(app, flags, ClusterRole::kMaster);
-  app.footer(kFooter);
+  app.footer(std::string(kSpellingHelp) + kSignalHelp + kMasterFooter);
   SPEEDO_TRY(refuse_later_flags(arguments));
   SPEEDO_TRY(refuse_speedo_flags(arguments, SpeedoProgram::kMaster));
   SPEEDO_ASSIGN(const Parsed parsed, parse(app, fold_speedo(arguments)));
-  if (parsed == Parsed::kDone) return {};
+  if (parsed == Parsed::kDone) return 0;
   SPEEDO_TRY(check(flags, ClusterRole::kMaster));
 
   set_up_console(flags.log);
@@ -143,13 +142,11 @@ Result<void> master_program(const std::vector<std::string>& arguments,
   SPEEDO_ASSIGN(const std::int64_t memory,
                 admit_master(job.options, job.solver, parts, {.force = flags.force}));
   SPEEDO_TRY(set_resume(flags, parts, open_store, job));
-  CheckpointWriter checkpoints(job.solver, job.options.job,
-                               {flags.keep_snapshots, flags.keep_best});
+  CheckpointWriter checkpoints(job.solver, job.options.job, flags.rotation);
   SPEEDO_TRY(checkpoints.check_writable());
   announce_stages(job);
 
   MasterReporter reporter(job.solver, job.options.session.stages, steady_clock());
-  SnapshotRescue rescue(job.solver.snapshot_prefix());
   MasterHooks hooks;
   hooks.admit = [&](std::int64_t weight_bytes) { return check_room(flags, job, weight_bytes); };
   hooks.on_listening = [&](const std::string& address) {
@@ -169,9 +166,7 @@ Result<void> master_program(const std::vector<std::string>& arguments,
   hooks.stop_wants_snapshot = stop_wants_snapshot;
   hooks.poll_snapshot = take_snapshot_request;
   hooks.snapshot = [&](const SnapshotParts& snapshot) {
-    return rescue.write(
-        [&] { return checkpoints.write(snapshot); },
-        [&](const std::string& prefix) { return checkpoints.write_elsewhere(prefix, snapshot); });
+    return checkpoints.write_or_rescue(snapshot);
   };
   const auto ended = run_master(job.options, hooks, parts, open_store);
   if (!ended) return with_way_on(ended.error(), job);
@@ -181,11 +176,11 @@ Result<void> master_program(const std::vector<std::string>& arguments,
   add_peak_memory(report);
   if (const std::string phases = phases_text(report); !phases.empty()) SPEEDO_INFO("{}", phases);
   print(report, flags.json);
-  if (flags.sleep_after_finish.empty()) return {};
+  if (flags.sleep_after_finish.empty()) return 0;
   SPEEDO_ASSIGN(const std::optional<std::chrono::seconds> time,
                 sleep_time(flags.sleep_after_finish));
   stay(time);
-  return {};
+  return 0;
 }
 
 }  // namespace speedo

@@ -6,15 +6,15 @@
 
 #include "base/log.hpp"
 #include "caffe.pb.h"
+#include "cli/command_line.hpp"
+#include "cli/console.hpp"
+#include "cli/flag_values.hpp"
+#include "cli/later_flags.hpp"
+#include "cli/record_progress.hpp"
 #include "core/weight_file.hpp"
 #include "data/mean.hpp"
 #include "data/open_source.hpp"
-#include "main/command_line.hpp"
 #include "main/commands.hpp"
-#include "main/console.hpp"
-#include "main/flag_values.hpp"
-#include "main/later_flags.hpp"
-#include "main/record_progress.hpp"
 
 namespace speedo {
 

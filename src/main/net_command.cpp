@@ -9,14 +9,14 @@
 #include <speedo/backend/backend.hpp>
 
 #include "base/log.hpp"
-#include "main/command_line.hpp"
+#include "cli/command_line.hpp"
+#include "cli/compute_flags.hpp"
+#include "cli/flag_values.hpp"
+#include "cli/later_flags.hpp"
+#include "cli/net_inputs.hpp"
 #include "main/commands.hpp"
-#include "main/compute_flags.hpp"
-#include "main/flag_values.hpp"
-#include "main/later_flags.hpp"
-#include "main/memory_forecast.hpp"
-#include "main/net_inputs.hpp"
 #include "main/parts.hpp"
+#include "measure/memory_forecast.hpp"
 
 namespace speedo {
 

@@ -5,15 +5,16 @@
 
 #include <speedo/base/result.hpp>
 
-#include "main/process_secrets.hpp"
+#include "cli/process_secrets.hpp"
 
 namespace speedo {
 
-// speedo-master with these arguments (without the program's name), from start to end.
-Result<void> master_program(const std::vector<std::string>& arguments,
-                            const ProcessSecrets& secrets);
+// speedo-master with these arguments (without the program's name), from start to end. Returns the
+// exit code.
+Result<int> master_program(const std::vector<std::string>& arguments,
+                           const ProcessSecrets& secrets);
 // speedo-worker likewise.
-Result<void> worker_program(const std::vector<std::string>& arguments,
-                            const ProcessSecrets& secrets);
+Result<int> worker_program(const std::vector<std::string>& arguments,
+                           const ProcessSecrets& secrets);
 
 }  // namespace speedo

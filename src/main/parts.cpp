@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/log.hpp"
+#include "cpu/cpu_backend.hpp"
 #include "cpu/isa.hpp"
 #include "data/feed_factory.hpp"
 

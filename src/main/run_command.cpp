@@ -7,28 +7,28 @@
 #include <speedo/train/merger.hpp>
 
 #include "base/log.hpp"
-#include "main/cluster_flags.hpp"
+#include "checkpoint/snapshot.hpp"
+#include "cli/cluster_flags.hpp"
+#include "cli/command_line.hpp"
+#include "cli/console.hpp"
+#include "cli/flag_values.hpp"
+#include "cli/later_flags.hpp"
+#include "cli/signals.hpp"
+#include "cli/solver_file.hpp"
+#include "cli/speedo_flags.hpp"
+#include "cli/stages.hpp"
+#include "local/core_shares.hpp"
+#include "local/local_cluster.hpp"
 #include "main/cluster_job.hpp"
-#include "main/command_line.hpp"
 #include "main/commands.hpp"
-#include "main/console.hpp"
-#include "main/core_shares.hpp"
-#include "main/flag_values.hpp"
-#include "main/later_flags.hpp"
-#include "main/local_cluster.hpp"
-#include "main/memory_guard.hpp"
 #include "main/parts.hpp"
-#include "main/signals.hpp"
-#include "main/snapshot.hpp"
-#include "main/solver_file.hpp"
-#include "main/speedo_flags.hpp"
-#include "main/stages.hpp"
+#include "measure/memory_guard.hpp"
 
 namespace speedo {
 
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kRunFooter =
     "Flags may be written with one or two dashes, as --max-iter, --max_iter or --maxIter.\n"
     "Ctrl-C or SIGTERM: end with a snapshot; twice: end at once. SIGHUP, as of a closed terminal:\n"
     "write a snapshot and go on.\n"
@@ -70,7 +70,7 @@ void add_flags(CLI::App& app, RunFlags& flags) {
                              "(default 0)"),
               0, kRestartsMax)
       ->group(group);
-  app.footer(kFooter);
+  app.footer(kRunFooter);
 }
 
 // Whether the master is not to get a flag as it was given here.
@@ -91,18 +91,17 @@ Result<SolverFile> read_files(const ClusterFlags& flags) {
   return file;
 }
 
-Result<ClusterThreads> threads_of(const ClusterFlags& flags, int threads) {
+// Of each worker.
+Result<std::vector<int>> threads_of(const ClusterFlags& flags, int threads) {
   SPEEDO_ASSIGN(const WorkerRange workers, parse_workers(flags.workers));
   SPEEDO_TRY(check_thread_count(flags.compute, workers.expected()));
-  ClusterThreads shares = share_with_master(threads, workers.expected());
-  const int most = shares.workers.front(), least = shares.workers.back();
+  std::vector<int> shares = share_with_master(threads, workers.expected());
+  const int most = shares.front(), least = shares.back();
   SPEEDO_INFO(
       "Threads: {}{} for each worker; the master tests with {}{}, and merges nets of more "
       "than 4 MiB with {} besides",
-      least, most > least ? fmt::format(" or {}", most) : "", shares.master,
-      std::accumulate(shares.workers.begin(), shares.workers.end(), shares.master) > threads
-          ? " more"
-          : "",
+      least, most > least ? fmt::format(" or {}", most) : "", kMasterThreads,
+      std::accumulate(shares.begin(), shares.end(), kMasterThreads) > threads ? " more" : "",
       MergerConfig{}.threads);
   return shares;
 }
@@ -131,10 +130,10 @@ std::vector<std::string> worker_flags(const RunFlags& flags) {
 Result<std::int64_t> check_memory(const RunFlags& flags, const SolverFile& file,
                                   const ComputeOptions& compute, const std::vector<int>& threads) {
   SPEEDO_ASSIGN(const std::vector<Schedule> stages, make_stages(flags.cluster));
-  std::vector<UpdateSpec> updates;
-  for (const Schedule& stage : stages) updates.push_back(stage.update);
-  return check_cluster_memory(file.solver, file.base, updates, compute, threads,
-                              {.force = flags.cluster.force});
+  ComputeOptions one = compute;
+  one.threads = threads.front();
+  return check_cluster_memory(file.solver, file.base, updates_of(stages), trainer_parts(one),
+                              threads.size(), {.force = flags.cluster.force});
 }
 
 void warn_of_crowd(const LocalClusterOptions& options) {
@@ -149,8 +148,7 @@ Result<LocalClusterOptions> cluster_options(const RunFlags& flags,
                                             const std::vector<std::string>& normalized,
                                             const ComputeOptions& compute) {
   LocalClusterOptions options;
-  SPEEDO_ASSIGN(const ClusterThreads shares, threads_of(flags.cluster, compute.threads));
-  options.threads = shares.workers;
+  SPEEDO_ASSIGN(options.threads, threads_of(flags.cluster, compute.threads));
   SPEEDO_ASSIGN(options.processors, processors_of_workers(flags.pin, options.threads));
   options.workers = options.threads.size();
   options.max_restarts = flags.max_restarts;
@@ -160,7 +158,7 @@ Result<LocalClusterOptions> cluster_options(const RunFlags& flags,
   for (const std::string& flag : normalized) {
     if (!is_own(flag)) options.master_flags.push_back(flag);
   }
-  options.master_flags.push_back("--threads=" + std::to_string(shares.master));
+  options.master_flags.push_back("--threads=" + std::to_string(kMasterThreads));
   return options;
 }
 

@@ -4,7 +4,6 @@
 #include "main/simulate_command.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -15,15 +14,16 @@
 #include <speedo/backend/backend.hpp>
 
 #include "base/log.hpp"
+#include "base/parse_number.hpp"
+#include "cli/arguments.hpp"
+#include "cli/command_line.hpp"
+#include "cli/console.hpp"
+#include "cli/flag_values.hpp"
+#include "cli/signals.hpp"
 #include "cpu/cpu_backend.hpp"
-#include "main/arguments.hpp"
-#include "main/command_line.hpp"
 #include "main/commands.hpp"
-#include "main/console.hpp"
-#include "main/flag_values.hpp"
-#include "main/signals.hpp"
 #include "main/simulate_plan.hpp"
-#include "main/simulate_proof_report.hpp"
+#include "measure/simulate_proof_report.hpp"
 #include "sim/proof_campaign.hpp"
 
 namespace speedo {
@@ -44,23 +44,15 @@ Error usage(const std::string& flag, const std::string& text, const char* wanted
   return {ErrorCode::kUsage, "--" + flag + " '" + text + "' is not " + wanted};
 }
 
-// Digits and nothing else; false if it is no 64-bit number.
-bool parse_number(std::string_view text, std::uint64_t& value) {
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  return !text.empty() && error == std::errc() && stop == end;
-}
-
-bool parse_range(const std::string& text, std::string_view separator, NumberRange& range) {
+// "FIRST SEPARATOR LAST", or one number for both.
+std::optional<NumberRange> parse_range(std::string_view text, std::string_view separator) {
   const std::size_t at = text.find(separator);
-  if (at == std::string::npos) {
-    const bool valid = parse_number(text, range.first);
-    range.last = range.first;
-    return valid;
-  }
-  return parse_number(std::string_view(text).substr(0, at), range.first) &&
-         parse_number(std::string_view(text).substr(at + separator.size()), range.last) &&
-         range.first <= range.last;
+  const bool is_one = at == std::string_view::npos;
+  const auto first = parse_number<std::uint64_t>(text.substr(0, at));
+  const auto last =
+      is_one ? first : parse_number<std::uint64_t>(text.substr(at + separator.size()));
+  if (!first || !last || *first > *last) return std::nullopt;
+  return NumberRange{*first, *last};
 }
 
 void add_flags(CLI::App& app, SimulateFlags& flags) {
@@ -122,11 +114,13 @@ Result<sim::Campaign> make_campaign(const SimulateFlags& flags) {
   NumberRange seeds;
   if (!flags.replay) {
     SPEEDO_ASSIGN(seeds, parse_seeds(flags.seeds.value_or(kSeeds)));
-  } else if (!parse_number(*flags.replay, seeds.first)) {
-    return usage("replay", *flags.replay,
-                 "a seed: a whole number of 64 bits, as a violation names it");
   } else {
-    seeds.last = seeds.first;
+    const auto seed = parse_number<std::uint64_t>(*flags.replay);
+    if (!seed) {
+      return usage("replay", *flags.replay,
+                   "a seed: a whole number of 64 bits, as a violation names it");
+    }
+    seeds = {*seed, *seed};
   }
   campaign.first_seed = seeds.first;
   campaign.last_seed = seeds.last;
@@ -224,21 +218,20 @@ bool asks_for_plan(const std::vector<std::string>& arguments) {
 }  // namespace
 
 Result<NumberRange> parse_seeds(const std::string& text) {
-  NumberRange range;
-  const bool valid = parse_range(text, "..", range) && range.last - range.first != UINT64_MAX;
-  if (!valid) return usage("seeds", text, "A..B with whole numbers, A not above B");
-  return range;
+  const auto range = parse_range(text, "..");
+  if (!range || range->last - range->first == UINT64_MAX) {
+    return usage("seeds", text, "A..B with whole numbers, A not above B");
+  }
+  return *range;
 }
 
 Result<NumberRange> parse_worker_range(const std::string& text) {
-  NumberRange range;
-  const bool valid = parse_range(text, ":", range) && range.first >= 1 &&
-                     range.last <= kSimulatedWorkersMax;
-  if (!valid) {
+  const auto range = parse_range(text, ":");
+  if (!range || range->first < 1 || range->last > kSimulatedWorkersMax) {
     return usage("workers", text,
                  "MIN:MAX with whole numbers from 1 to 1024, MIN not above MAX");
   }
-  return range;
+  return *range;
 }
 
 Result<std::vector<std::string>> parse_schedule_names(const std::string& text) {

@@ -13,19 +13,20 @@
 #include <speedo/core/solver.hpp>
 
 #include "base/log.hpp"
+#include "cli/command_line.hpp"
+#include "cli/console.hpp"
+#include "cli/flag_values.hpp"
+#include "cli/simulate_plan_flags.hpp"
+#include "cli/solver_file.hpp"
 #include "core/prototxt.hpp"
-#include "main/command_line.hpp"
-#include "main/console.hpp"
-#include "main/flag_values.hpp"
 #include "main/parts.hpp"
-#include "main/simulate_calibrate.hpp"
-#include "main/simulate_plan_chart.hpp"
-#include "main/simulate_plan_file.hpp"
-#include "main/simulate_plan_flags.hpp"
-#include "main/simulate_plan_report.hpp"
-#include "main/solver_file.hpp"
+#include "measure/simulate_calibrate.hpp"
+#include "measure/simulate_plan_chart.hpp"
+#include "measure/simulate_plan_file.hpp"
+#include "measure/simulate_plan_report.hpp"
 #include "sim/plan_schedule.hpp"
 #include "sim/plan_train.hpp"
+#include "train/note_text.hpp"
 
 namespace speedo {
 
@@ -57,6 +58,7 @@ Result<sim::ClusterCosts> calibrated(const PlanFlags& flags, const ComputeOption
                                      std::string& measured) {
   CalibrateOptions options;
   SPEEDO_ASSIGN(options.job, job_of(flags.solver, flags.seed));
+  options.parts = {[](const ComputeOptions& each) { return trainer_parts(each); }, store_opener()};
   options.title = "This machine, " + flags.solver;
   options.compute = compute;
   SPEEDO_INFO("Measuring {} here; other work on this machine disturbs it", flags.solver);
@@ -179,7 +181,7 @@ Result<void> PlanCommand::add_row(const sim::PlanSchedule& schedule, std::uint64
     if (row.seconds_to_loss && *row.seconds_to_loss > 0.0) {
       row.speed_up_to_loss = report_.baseline->seconds / *row.seconds_to_loss;
     }
-    SPEEDO_INFO("{}, {} worker{}: {}", schedule.label, workers, workers == 1 ? "" : "s",
+    SPEEDO_INFO("{}, {}: {}", schedule.label, count_workers(workers),
                 row.seconds_to_loss ? fmt::format("{:.4g} s", *row.seconds_to_loss)
                                     : "does not reach the loss");
   }

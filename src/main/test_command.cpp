@@ -5,21 +5,21 @@
 #include <speedo/core/solver.hpp>
 
 #include "base/log.hpp"
+#include "cli/command_line.hpp"
+#include "cli/compute_flags.hpp"
+#include "cli/console.hpp"
+#include "cli/flag_values.hpp"
+#include "cli/later_flags.hpp"
+#include "cli/live_status.hpp"
+#include "cli/log_flags.hpp"
+#include "cli/net_inputs.hpp"
+#include "cli/rate_meter.hpp"
+#include "cli/report.hpp"
+#include "cli/signals.hpp"
 #include "core/net_outputs.hpp"
 #include "core/solver_log.hpp"
-#include "main/command_line.hpp"
 #include "main/commands.hpp"
-#include "main/compute_flags.hpp"
-#include "main/console.hpp"
-#include "main/flag_values.hpp"
-#include "main/later_flags.hpp"
-#include "main/live_status.hpp"
-#include "main/log_flags.hpp"
-#include "main/net_inputs.hpp"
 #include "main/parts.hpp"
-#include "main/rate_meter.hpp"
-#include "main/report.hpp"
-#include "main/signals.hpp"
 
 namespace speedo {
 

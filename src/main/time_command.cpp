@@ -14,21 +14,20 @@
 
 #include "base/log.hpp"
 #include "base/memory_limit.hpp"
-#include "core/weight_sources.hpp"
-#include "main/command_line.hpp"
+#include "cli/command_line.hpp"
+#include "cli/compute_flags.hpp"
+#include "cli/console.hpp"
+#include "cli/flag_values.hpp"
+#include "cli/later_flags.hpp"
+#include "cli/log_flags.hpp"
+#include "cli/net_inputs.hpp"
+#include "cli/signals.hpp"
+#include "cli/solver_file.hpp"
 #include "main/commands.hpp"
-#include "main/compute_flags.hpp"
-#include "main/console.hpp"
-#include "main/flag_values.hpp"
-#include "main/gemm_rate.hpp"
-#include "main/later_flags.hpp"
-#include "main/log_flags.hpp"
-#include "main/net_inputs.hpp"
 #include "main/parts.hpp"
-#include "main/signals.hpp"
-#include "main/solver_file.hpp"
-#include "main/step_timer.hpp"
-#include "main/time_report.hpp"
+#include "measure/gemm_rate.hpp"
+#include "measure/step_timer.hpp"
+#include "measure/time_report.hpp"
 
 namespace speedo {
 
@@ -137,12 +136,7 @@ Result<Subject> make_training(const TimeFlags& flags, Backend& backend, FeedFact
   SPEEDO_ASSIGN(SolverNets nets, create_nets(file.solver, options));
   Subject subject;
   subject.net = std::move(nets.train);
-  if (!flags.net.weights.empty()) {
-    SPEEDO_ASSIGN(const caffe::NetParameter weights, read_weights(flags.net.weights));
-    WeightSources sources;
-    SPEEDO_TRY(sources.copy(flags.net.weights, weights, *subject.net));
-    SPEEDO_TRY(sources.check(*subject.net, false));
-  }
+  if (!flags.net.weights.empty()) SPEEDO_TRY(load_weights(flags.net.weights, *subject.net));
   SPEEDO_ASSIGN(subject.rule, UpdateRule::create(file.solver, subject.net->layout(), backend));
   subject.passes = file.solver.iter_size();
   return subject;

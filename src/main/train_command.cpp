@@ -6,27 +6,28 @@
 #include <speedo/backend/backend.hpp>
 #include <speedo/base/clock.hpp>
 #include <speedo/core/solver.hpp>
+#include <speedo/train/training_id.hpp>
 
 #include "base/log.hpp"
+#include "checkpoint/snapshot_room.hpp"
+#include "checkpoint/train_checkpoints.hpp"
+#include "cli/cluster_flags.hpp"
+#include "cli/command_line.hpp"
+#include "cli/compute_flags.hpp"
+#include "cli/console.hpp"
+#include "cli/flag_values.hpp"
+#include "cli/later_flags.hpp"
+#include "cli/log_flags.hpp"
+#include "cli/net_inputs.hpp"
+#include "cli/signal_flags.hpp"
+#include "cli/signals.hpp"
+#include "cli/solver_file.hpp"
+#include "cli/train_reporter.hpp"
 #include "core/weight_sources.hpp"
-#include "main/cluster_flags.hpp"
 #include "main/cluster_job.hpp"
-#include "main/command_line.hpp"
 #include "main/commands.hpp"
-#include "main/compute_flags.hpp"
-#include "main/console.hpp"
-#include "main/flag_values.hpp"
-#include "main/later_flags.hpp"
-#include "main/log_flags.hpp"
-#include "main/memory_guard.hpp"
-#include "main/net_inputs.hpp"
 #include "main/parts.hpp"
-#include "main/signal_flags.hpp"
-#include "main/signals.hpp"
-#include "main/snapshot_room.hpp"
-#include "main/solver_file.hpp"
-#include "main/train_checkpoints.hpp"
-#include "main/train_reporter.hpp"
+#include "measure/memory_guard.hpp"
 
 namespace speedo {
 
@@ -39,15 +40,14 @@ struct TrainFlags {
   SignalFlags signals;
   SolverOverrides overrides;
   std::optional<std::int64_t> batch;
-  std::optional<std::uint64_t> keep_snapshots;
-  bool keep_best = false;
+  RotationRules rotation;
   ComputeFlags compute;
   LogFlags log;
   bool force = false, json = false;
 };
 
 void add_solver_flags(CLI::App& app, TrainFlags& flags) {
-  const char* group = "Solver (override the prototxt)";
+  const char* group = kSolverFlagGroup;
   SolverOverrides& overrides = flags.overrides;
   takes_count(
       app.add_option("--max-iter", overrides.max_iter, "Last iteration (default: the solver's)"), 0)
@@ -57,23 +57,13 @@ void add_solver_flags(CLI::App& app, TrainFlags& flags) {
                              "solver's)"),
               0)
       ->group(group);
-  takes_amount(app.add_option("--lr", overrides.lr, "base_lr (default: the solver's)"))
-      ->group(group);
-  takes_amount(app.add_option("--momentum", overrides.momentum, "momentum (default: the solver's)"))
-      ->group(group);
-  takes_amount(app.add_option("--weight-decay", overrides.weight_decay,
-                              "weight_decay (default: the solver's)"))
-      ->group(group);
+  add_rate_flags(app, overrides.lr, overrides.momentum, overrides.weight_decay);
   takes_count(app.add_option("--batch", flags.batch,
                              "Effective batch, by iter_size: a multiple of the net's batch_size "
                              "(default: the solver's)"),
               1)
       ->group(group);
-  takes_count(app.add_option("--seed", overrides.seed,
-                             "random_seed (default: the solver's, else one that is drawn and "
-                             "logged)"),
-              0)
-      ->group(group);
+  add_seed_flag(app, overrides.seed);
 }
 
 void add_checkpoint_flags(CLI::App& app, TrainFlags& flags) {
@@ -83,13 +73,11 @@ void add_checkpoint_flags(CLI::App& app, TrainFlags& flags) {
                              "solver's snapshot)"),
               0)
       ->group(group);
-  takes_count(app.add_option("--keep-snapshots", flags.keep_snapshots,
+  takes_count(app.add_option("--keep-snapshots", flags.rotation.keep,
                              "Keep the last N of them (default: all)"),
               1)
       ->group(group);
-  app.add_flag("--keep-best", flags.keep_best,
-               "Besides them keep the one with the best test result")
-      ->group(group);
+  add_keep_best_flag(app, flags.rotation);
 }
 
 void add_flags(CLI::App& app, TrainFlags& flags) {
@@ -122,24 +110,23 @@ void add_flags(CLI::App& app, TrainFlags& flags) {
              "  speedo train -solver examples/mnist/lenet_solver.prototxt");
 }
 
-Result<void> set_start(const TrainFlags& flags, const caffe::SolverParameter& message,
-                       TrainCheckpoints& checkpoints, Solver& solver) {
-  std::optional<SavedCheckpoint> saved;
+// Where training begins. Gives which training it goes on with, if that is known.
+Result<TrainingId> set_start(const TrainFlags& flags, const caffe::SolverParameter& message,
+                             const TrainCheckpoints& checkpoints, Solver& solver) {
   if (!flags.resume.empty()) {
-    SPEEDO_ASSIGN(saved, checkpoints.find(flags.resume));
-    if (!saved) {
-      SPEEDO_INFO("--resume={}: there is no checkpoint to go on from; a new start", flags.resume);
+    SPEEDO_ASSIGN(const std::optional<SavedCheckpoint> saved, checkpoints.find(flags.resume));
+    if (saved) {
+      SPEEDO_INFO("Resuming from iteration {}", saved->record.iteration());
+      SPEEDO_TRY(solver.restore(saved->state, saved->model));
+      return training_of(saved->record);
     }
-  }
-  SPEEDO_TRY(checkpoints.begin(saved));
-  if (saved) {
-    SPEEDO_INFO("Resuming from iteration {}", saved->record.iteration());
-    return solver.restore(saved->state, saved->model);
+    SPEEDO_INFO("--resume={}: there is no checkpoint to go on from; a new start", flags.resume);
   }
   if (!flags.snapshot.empty()) {
     SPEEDO_INFO("Resuming from {}", flags.snapshot);
     SPEEDO_ASSIGN(const SavedState state, read_saved_state(flags.snapshot));
-    return solver.restore(state.state, state.model);
+    SPEEDO_TRY(solver.restore(state.state, state.model));
+    return TrainingId{};
   }
   std::vector<std::string> files = split_at_commas(flags.weights);
   if (files.empty()) files.assign(message.weights().begin(), message.weights().end());
@@ -149,7 +136,8 @@ Result<void> set_start(const TrainFlags& flags, const caffe::SolverParameter& me
     SPEEDO_ASSIGN(const caffe::NetParameter weights, read_weights(file));
     SPEEDO_TRY(sources.copy(file, weights, solver.net()));
   }
-  return files.empty() ? Result<void>() : sources.check(solver.net(), true);
+  if (!files.empty()) SPEEDO_TRY(sources.check(solver.net(), true));
+  return TrainingId{};
 }
 
 Result<void> check_keep_best(const caffe::SolverParameter& solver) {
@@ -165,10 +153,7 @@ Result<void> check_keep_best(const caffe::SolverParameter& solver) {
 // Which may be written down in the net's own file.
 Result<std::string> job_name_of(const SolverFile& file) {
   caffe::SolverParameter solver = file.solver;
-  SPEEDO_TRY([&]() -> Result<void> {
-    SPEEDO_ASSIGN([[maybe_unused]] const auto base, inline_nets(solver, file.base));
-    return {};
-  }());
+  SPEEDO_TRY(inline_nets(solver, file.base));
   return default_job_name(solver);
 }
 
@@ -193,7 +178,7 @@ Result<SolverFile> read_solver(const TrainFlags& flags) {
     }
   }
   settle_seed(file.solver);
-  if (flags.keep_best) SPEEDO_TRY(check_keep_best(file.solver));
+  if (flags.rotation.keep_best) SPEEDO_TRY(check_keep_best(file.solver));
   return file;
 }
 
@@ -213,15 +198,15 @@ Solver::Hooks make_hooks(TrainCheckpoints& checkpoints, TrainReporter& reporter,
   return hooks;
 }
 
-// The room that the snapshots of this training need.
+// The room that the snapshots of this training need, from iteration `first` on.
 Result<void> check_room(const TrainFlags& flags, const caffe::SolverParameter& solver,
-                        const MemoryForecast& memory) {
-  SPEEDO_ASSIGN(const std::int64_t bytes, snapshot_bytes(memory.weight_bytes, solver));
+                        std::int64_t weight_bytes, std::int64_t first) {
+  SPEEDO_ASSIGN(const std::int64_t bytes, snapshot_bytes(weight_bytes, solver));
   return check_snapshot_room(
       solver.snapshot_prefix(),
       {.bytes = bytes,
-       .count = snapshots_left(0, solver.max_iter(), solver.snapshot(),
-                               static_cast<std::int64_t>(flags.keep_snapshots.value_or(0)))});
+       .count = snapshots_left(first, solver.max_iter(), solver.snapshot(),
+                               static_cast<std::int64_t>(flags.rotation.keep.value_or(0)))});
 }
 
 // To the last iteration, and what follows it.
@@ -238,7 +223,8 @@ Result<void> train_to_end(TrainCheckpoints& checkpoints, TrainReporter& reporter
 
 Result<int> train(const TrainFlags& flags) {
   SPEEDO_ASSIGN(const SolverFile file, read_solver(flags));
-  TrainCheckpoints checkpoints(file.solver, {flags.keep_snapshots, flags.keep_best});
+  TrainCheckpoints checkpoints(file.solver, flags.rotation,
+                               [] { return stop_requested().has_value(); });
   SPEEDO_TRY(checkpoints.check_writable());
   install_signal_handlers(flags.signals);
 
@@ -252,14 +238,16 @@ Result<int> train(const TrainFlags& flags) {
       .backend = backend.get(), .feeds = feeds.get(), .base = file.base, .test_at_end = true};
   SPEEDO_ASSIGN(const MemoryForecast memory,
                 admit_training(file.solver, options, {.force = flags.force}));
-  SPEEDO_TRY(check_room(flags, file.solver, memory));
   TrainReporter reporter(file.solver.max_iter(), steady_clock());
   const Solver* running = nullptr;
   SPEEDO_ASSIGN(const std::unique_ptr<Solver> solver,
                 Solver::create(file.solver, options, make_hooks(checkpoints, reporter, running)));
   running = solver.get();
-  checkpoints.set_net(solver->net());
-  SPEEDO_TRY(set_start(flags, file.solver, checkpoints, *solver));
+  checkpoints.set_owner({job_name(solver->net().name()), solver->net().layout().digest()});
+  SPEEDO_ASSIGN(const TrainingId training,
+                set_start(flags, file.solver, checkpoints, *solver));
+  SPEEDO_TRY(check_room(flags, file.solver, memory.weight_bytes, solver->iteration()));
+  SPEEDO_TRY(checkpoints.begin(training));
 
   SPEEDO_TRY(train_to_end(checkpoints, reporter,
                           images_per_pass(solver->net()) * file.solver.iter_size(), *solver));
@@ -285,12 +273,7 @@ Result<void> check(const TrainFlags& flags) {
     return Error{ErrorCode::kUsage,
                  "--resume takes =auto or =FILE.speedo (a .solverstate is given with --snapshot)"};
   }
-  if (flags.keep_best && !flags.keep_snapshots) {
-    return Error{ErrorCode::kUsage,
-                 "--keep-best keeps one checkpoint besides the last N, but without "
-                 "--keep-snapshots N all are kept: add it, or leave --keep-best out"};
-  }
-  return {};
+  return check(flags.rotation);
 }
 
 }  // namespace

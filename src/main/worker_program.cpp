@@ -5,21 +5,22 @@
 
 #include "actors/node.hpp"
 #include "base/log.hpp"
-#include "main/cluster_flags.hpp"
-#include "main/command_line.hpp"
-#include "main/compute_flags.hpp"
-#include "main/console.hpp"
-#include "main/core_shares.hpp"
-#include "main/flag_values.hpp"
-#include "main/grace_period.hpp"
-#include "main/later_flags.hpp"
-#include "main/log_flags.hpp"
-#include "main/memory_guard.hpp"
+#include "base/process_name.hpp"
+#include "cli/cluster_flags.hpp"
+#include "cli/command_line.hpp"
+#include "cli/compute_flags.hpp"
+#include "cli/console.hpp"
+#include "cli/flag_values.hpp"
+#include "cli/grace_period.hpp"
+#include "cli/later_flags.hpp"
+#include "cli/log_flags.hpp"
+#include "cli/password_source.hpp"
+#include "cli/signals.hpp"
+#include "cli/speedo_flags.hpp"
+#include "local/core_shares.hpp"
 #include "main/node_programs.hpp"
 #include "main/parts.hpp"
-#include "main/password_source.hpp"
-#include "main/signals.hpp"
-#include "main/speedo_flags.hpp"
+#include "measure/memory_guard.hpp"
 
 namespace speedo {
 
@@ -91,12 +92,6 @@ void add_flags(CLI::App& app, WorkerFlags& flags) {
       "  speedo-worker --master speedo://10.0.0.1:56126 --redis-password-file redis.password");
 }
 
-std::string host_name() {
-  char name[256] = "";
-  if (::gethostname(name, sizeof(name) - 1) != 0) return "worker";
-  return name;
-}
-
 // Of each worker. They are equal, so that the same workers give the same bits.
 Result<ComputeOptions> compute_options(const WorkerFlags& flags) {
   SPEEDO_ASSIGN(ComputeOptions options, settle(flags.compute));
@@ -108,15 +103,15 @@ Result<ComputeOptions> compute_options(const WorkerFlags& flags) {
 
 }  // namespace
 
-Result<void> worker_program(const std::vector<std::string>& arguments,
-                            const ProcessSecrets& secrets) {
+Result<int> worker_program(const std::vector<std::string>& arguments,
+                           const ProcessSecrets& secrets) {
   CLI::App app("Worker of a SpeeDO cluster: trains what its master says", "speedo-worker");
   WorkerFlags flags;
   add_flags(app, flags);
   SPEEDO_TRY(refuse_later_flags(arguments));
   SPEEDO_TRY(refuse_speedo_flags(arguments, SpeedoProgram::kWorker));
   SPEEDO_ASSIGN(const Parsed parsed, parse(app, arguments));
-  if (parsed == Parsed::kDone) return {};
+  if (parsed == Parsed::kDone) return 0;
   if (flags.device != "cpu") {
     return Error{ErrorCode::kUsage, "--device " + flags.device + ": only cpu is built so far"};
   }
@@ -147,7 +142,8 @@ Result<void> worker_program(const std::vector<std::string>& arguments,
   auto done = run_worker(options, {stop_requested}, parts, store_opener(credentials));
   SPEEDO_LOG(::spdlog::level::debug, "Memory at the peak: {}",
              format_bytes(peak_resident_bytes()));
-  return done;
+  SPEEDO_TRY(done);
+  return 0;
 }
 
 }  // namespace speedo

@@ -8,6 +8,8 @@
 
 #include <speedo/base/assert.hpp>
 
+#include "train/note_text.hpp"
+
 namespace speedo::sim {
 namespace {
 
@@ -160,8 +162,8 @@ Result<std::vector<std::size_t>> place_workers(const ClusterCosts& cluster,
       if (max == 0 || layer <= max) places.push_back(host);
     }
     if (places.size() == before) {
-      return bad(fmt::format("the machines take {} workers, not {}: raise workers_max or count",
-                             before, workers));
+      return bad(fmt::format("the machines take {}, not {}: raise workers_max or count",
+                             count_workers(before), workers));
     }
   }
   return places;

@@ -24,8 +24,8 @@ Lineage::Lineage(std::vector<UpdateSpec> stages, std::vector<float> start, Rule 
                  Violations& violations)
     : stages_(std::move(stages)), start_(std::move(start)), rule_(rule), violations_(violations) {}
 
-void Lineage::contributed(const ContributionMade& made) {
-  contributions_[made.run] = Values(made.values.begin(), made.values.end());
+void Lineage::contributed(RunId run, std::vector<float> values) {
+  contributions_[run.value] = std::move(values);
 }
 
 void Lineage::all_may_be_lost() {
@@ -38,10 +38,12 @@ void Lineage::begin(std::uint64_t epoch, const Checkpoint& start) {
   branch.state.histories = start.histories;
   const bool fresh = start.version.value == 0 && start.weights == start_;
   bool known = fresh;
+  const bool by_file = start.version.value == 0;  // a snapshot has weights and no version
   // Without noise different masters can come to equal weights: the newest is meant.
   for (auto each = published_.rbegin(); each != published_.rend(); ++each) {
     const auto& [key, state] = *each;
-    if (known || key.second != start.version.value || state.weights != start.weights) continue;
+    const bool may_be = by_file || key.second == start.version.value;
+    if (known || !may_be || state.weights != start.weights) continue;
     const bool histories = start.histories.empty() || state.histories.empty() ||
                            start.histories == state.histories;
     if (!histories) continue;

@@ -11,7 +11,6 @@
 #include <speedo/train/merger.hpp>
 #include <speedo/train/update.hpp>
 
-#include "sim/proof_trainer.hpp"
 #include "sim/violations.hpp"
 
 namespace speedo::sim {
@@ -27,7 +26,8 @@ class Lineage {
   Lineage(std::vector<UpdateSpec> stages, std::vector<float> start, Rule rule,
           Violations& violations);
 
-  void contributed(const ContributionMade& made);
+  // A worker has put this into the store.
+  void contributed(RunId run, std::vector<float> values);
   // A master begins at this checkpoint.
   void begin(std::uint64_t epoch, const Checkpoint& start);
   // It published this: `merge` is done, and `now` what it is at.

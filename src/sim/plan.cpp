@@ -101,6 +101,7 @@ class Planner {
   CostModel costs_;
   PlanMasterWork master_work_;
   std::vector<std::unique_ptr<PlanWorkerWork>> worker_work_;
+  std::optional<MasterSession> session_;
   MasterNode* master_ = nullptr;
 };
 
@@ -133,8 +134,9 @@ Planner::Planner(const ClusterCosts& cluster, const PlanOptions& options,
 
 Result<PlanResult> Planner::run() {
   MasterConfig config = master_config(options_, net_.model());
-  SPEEDO_ASSIGN(config.first_version, net_.enter_stage(master_command::EnterStage{}));
-  master_->begin(std::make_unique<MasterSession>(std::move(config)), master_work_);
+  SPEEDO_ASSIGN(config.first_version, net_.enter_stage(0, {}));
+  session_.emplace(std::move(config));
+  master_->begin(*session_, master_work_);
   while (!master_->finished() && !is_learned()) {
     if (!world_.queue().step()) {
       return Error{ErrorCode::kInternal, "the simulated cluster stands still"};
@@ -158,7 +160,7 @@ bool Planner::is_learned() const {
 }
 
 PlanResult Planner::result() const {
-  const MasterProgress& progress = master_->session()->progress();
+  const MasterProgress& progress = session_->progress();
   const CostModel::Usage usage = costs_.usage();
   PlanResult result;
   result.seconds = watch_.seconds();

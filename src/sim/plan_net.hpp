@@ -9,11 +9,11 @@
 #include <speedo/base/digest.hpp>
 #include <speedo/base/ids.hpp>
 #include <speedo/base/result.hpp>
+#include <speedo/core/solver.hpp>
 #include <speedo/train/merger.hpp>
 #include <speedo/train/messages.hpp>
 #include <speedo/train/worker_session.hpp>
 
-#include "sim/work.hpp"
 
 namespace speedo::sim {
 
@@ -22,13 +22,13 @@ class PlanNet {
  public:
   virtual ~PlanNet() = default;
   virtual Digest model() const = 0;
-  virtual Result<Version> enter_stage(const master_command::EnterStage& stage) = 0;
+  virtual Result<Version> enter_stage(std::uint32_t stage, const std::string& state) = 0;
   virtual Result<MergeResult> merge(const master_command::StartMerge& job) = 0;
   // A whole run of the worker in place `place` (from 0), on the weights as they are now. The
   // report's times are left to the caller.
   virtual Result<RunReport> run(std::size_t place, WorkerId worker, const TrainMessage& order) = 0;
   // The weights as they are now.
-  virtual Result<MasterWork::Score> test() = 0;
+  virtual Result<std::vector<TestScores>> test() = 0;
 };
 
 // No numbers: versions are counted, every loss is 0.
@@ -37,7 +37,7 @@ class CountingNet : public PlanNet {
   // `samples`: of one run.
   explicit CountingNet(std::uint64_t samples) : samples_(samples) {}
   Digest model() const override { return {1, 1}; }
-  Result<Version> enter_stage(const master_command::EnterStage&) override { return version_; }
+  Result<Version> enter_stage(std::uint32_t, const std::string&) override { return version_; }
   Result<MergeResult> merge(const master_command::StartMerge&) override {
     version_.value += 1;
     return MergeResult{version_, {}};
@@ -49,7 +49,11 @@ class CountingNet : public PlanNet {
     report.samples = samples_ * order.data_runs;
     return report;
   }
-  Result<MasterWork::Score> test() override { return MasterWork::Score{}; }
+  Result<std::vector<TestScores>> test() override {
+    TestScores scores;
+    scores.accuracy = scores.loss = 0.0F;
+    return std::vector{scores};
+  }
 
  private:
   const std::uint64_t samples_;

@@ -1,7 +1,6 @@
 #include "sim/plan_train.hpp"
 
 #include <atomic>
-#include <future>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -11,7 +10,8 @@
 #include <speedo/store/memory_store.hpp>
 #include <speedo/store/parameter_store.hpp>
 
-#include "train/job_nets.hpp"
+#include "base/answer.hpp"
+#include "train/job/job_nets.hpp"
 #include "train/merger_engine.hpp"
 #include "train/trainer_engine.hpp"
 
@@ -28,14 +28,14 @@ class TrainedNet : public PlanNet {
                                                  const TrainedNetOptions& options);
 
   Digest model() const override { return nets_->layout().digest(); }
-  Result<Version> enter_stage(const master_command::EnterStage& stage) override {
-    return merger_->enter_stage(stage.stage, stage.state);
+  Result<Version> enter_stage(std::uint32_t stage, const std::string& state) override {
+    return merger_->enter_stage(stage, state);
   }
   Result<MergeResult> merge(const master_command::StartMerge& job) override {
     return merger_->merge(job);
   }
   Result<RunReport> run(std::size_t place, WorkerId worker, const TrainMessage& order) override;
-  Result<MasterWork::Score> test() override;
+  Result<std::vector<TestScores>> test() override;
 
  private:
   TrainedNet(const TrainerParts& parts, const TrainedNetOptions& options)
@@ -63,7 +63,7 @@ Result<std::unique_ptr<PlanNet>> TrainedNet::create(const TrainerParts& parts,
 }
 
 Result<void> TrainedNet::build() {
-  JobNets::Options options;
+  JobNetsOptions options;
   options.job = job_;
   options.with_tests = true;
   SPEEDO_ASSIGN(nets_, JobNets::create(parts_, std::move(options)));
@@ -89,17 +89,17 @@ Result<RunReport> TrainedNet::run(std::size_t place, WorkerId worker, const Trai
   return report;
 }
 
-Result<MasterWork::Score> TrainedNet::test() {
+Result<std::vector<TestScores>> TrainedNet::test() {
   auto weights = std::make_shared<Merger::Copy>(merger_->copy());
-  std::promise<Result<JobNets::Scores>> tested;
+  Answer<Result<JobNets::Scores>> tested(*parts_.platform);
   nets_->test(std::move(weights), [&tested](Result<JobNets::Scores> scores) {
-    tested.set_value(std::move(scores));
+    tested.set(std::move(scores));
   });
-  SPEEDO_ASSIGN(const JobNets::Scores scores, tested.get_future().get());
+  SPEEDO_ASSIGN(JobNets::Scores scores, tested.wait());
   if (scores.empty()) {
     return Error{ErrorCode::kConfig, "the solver has no test net: add test_iter, test_interval"};
   }
-  return MasterWork::Score{scores.front().accuracy, scores.front().loss};
+  return scores;
 }
 
 }  // namespace

@@ -34,16 +34,16 @@ void PlanMasterWork::merge(master_command::StartMerge job,
                [this, job = std::move(job), done = std::move(done)] { done(net_.merge(job)); });
 }
 
-void PlanMasterWork::enter_stage(master_command::EnterStage stage,
+void PlanMasterWork::enter_stage(std::uint32_t stage, std::string state,
                                  std::function<void(Result<Version>)> done) {
-  costs_.publish(traffic_.merge_writes, [this, stage = std::move(stage), done = std::move(done)] {
-    done(net_.enter_stage(stage));
-  });
+  costs_.publish(traffic_.merge_writes,
+                 [this, stage, state = std::move(state), done = std::move(done)] {
+                   done(net_.enter_stage(stage, state));
+                 });
 }
 
-void PlanMasterWork::test(std::uint64_t /*iteration*/,
-                          std::function<void(Result<Score>)> done) {
-  queue_.after(Instant{0}, [done = std::move(done), score = net_.test()] { done(score); });
+void PlanMasterWork::test(std::function<void(Result<std::vector<TestScores>>)> done) {
+  queue_.after(Instant{0}, [done = std::move(done), scores = net_.test()] { done(scores); });
 }
 
 void PlanMasterWork::snapshot(std::uint64_t /*iteration*/,
@@ -51,8 +51,9 @@ void PlanMasterWork::snapshot(std::uint64_t /*iteration*/,
   queue_.after(Instant{0}, [done = std::move(done)] { done({}); });
 }
 
-void PlanWorkerWork::prepare(const WelcomeMessage& /*welcome*/,
+void PlanWorkerWork::prepare(const WelcomeMessage& welcome,
                              std::function<void(Result<Digest>)> done) {
+  worker_ = WorkerId{welcome.worker};
   queue_.after(Instant{0}, [this, done = std::move(done)] { done(net_.model()); });
 }
 
@@ -70,11 +71,11 @@ struct PlanWorkerWork::Run {
   std::optional<Result<RunReport>> report;
 };
 
-void PlanWorkerWork::run(const TrainMessage& order, WorkerId worker,
+void PlanWorkerWork::run(const TrainMessage& order,
                          std::function<void(Result<RunReport>)> done) {
   auto run = std::make_shared<Run>();
   run->order = order;
-  run->worker = worker;
+  run->worker = worker_;
   run->done = std::move(done);
   // Each phase starts the next one when it is over, and adds its time to the run's.
   const auto ended = [this, run](Instant& time) {

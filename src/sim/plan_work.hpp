@@ -3,12 +3,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include <speedo/train/update.hpp>
 
 #include "sim/cost_model.hpp"
+#include "sim/network.hpp"
 #include "sim/plan_net.hpp"
-#include "sim/work.hpp"
+#include "train/job/master_work.hpp"
+#include "train/job/worker_work.hpp"
 
 namespace speedo::sim {
 
@@ -38,11 +42,16 @@ class PlanMasterWork : public MasterWork {
       : queue_(queue), costs_(costs), net_(net), traffic_(traffic) {}
   void merge(master_command::StartMerge job,
              std::function<void(Result<MergeResult>)> done) override;
-  void enter_stage(master_command::EnterStage stage,
+  void enter_stage(std::uint32_t stage, std::string state,
                    std::function<void(Result<Version>)> done) override;
   // A plan's tests take no time: they show what has been learned, and would not be part of a run.
-  void test(std::uint64_t iteration, std::function<void(Result<Score>)> done) override;
+  void test(std::function<void(Result<std::vector<TestScores>>)> done) override;
   void snapshot(std::uint64_t iteration, std::function<void(Result<void>)> done) override;
+  // A plan's store is always there, and has room for all.
+  void stop_tests() override {}
+  void watch(Instant /*now*/, std::function<void(Result<void>)> /*seen*/) override {}
+  void erase_worker(WorkerId /*worker*/) override {}
+  void stop_waiting() override {}
 
  private:
   EventQueue& queue_;
@@ -59,8 +68,8 @@ class PlanWorkerWork : public WorkerWork {
   void prepare(const WelcomeMessage& welcome, std::function<void(Result<Digest>)> done) override;
   // read, compute, write; the elastic kind computes, reads, writes. The net's run happens when the
   // weights have been read: those are the ones that it is computed from.
-  void run(const TrainMessage& order, WorkerId worker,
-           std::function<void(Result<RunReport>)> done) override;
+  void run(const TrainMessage& order, std::function<void(Result<RunReport>)> done) override;
+  // A plan's master does not vanish.
   void look_for_end(std::uint64_t epoch, std::function<void(bool)> done) override;
   void cancel() override {}
   std::uint64_t progress() const override { return progress_; }
@@ -75,6 +84,7 @@ class PlanWorkerWork : public WorkerWork {
   const Traffic traffic_;
   const std::uint64_t steps_;
   const std::size_t place_;
+  WorkerId worker_{};
   std::uint64_t progress_ = 0;
 };
 

@@ -13,6 +13,7 @@
 
 #include "speedo.pb.h"
 #include "store/chunked_store.hpp"
+#include "store/mastership.hpp"
 
 namespace speedo::sim {
 namespace {
@@ -57,7 +58,7 @@ ProofCluster::ProofCluster(const Scenario& scenario, const ProofParts& parts)
     world_.lose_silent(to, from);
   };
   server_.ignores_fences = !parts.fences;
-  server_.on_done = [this](const KvOperation& operation) { store_checker_.done(operation); };
+  server_.on_done = [this](const KvOperation& operation) { watch_store(operation); };
   server_.on_restart = [this](bool lost) {
     log_.add("store restarted", lost);
     if (!lost) return;
@@ -67,7 +68,10 @@ ProofCluster::ProofCluster(const Scenario& scenario, const ProofParts& parts)
   seats_.resize(scenario.workers);
 }
 
-ProofCluster::~ProofCluster() = default;
+ProofCluster::~ProofCluster() {
+  for (const auto& each : masters_) each->master->unwind();
+  for (const Seat& seat : seats_) seat.work->unwind();
+}
 
 void ProofCluster::before(const MasterNode& node, const MasterEvent& event) {
   handled_ += 1;
@@ -134,19 +138,18 @@ bool ProofCluster::any_master_merging() const {
 
 void ProofCluster::start_worker(std::size_t seat_index) {
   Seat& seat = seats_[seat_index];
-  if (seat.trainer) old_trainers_.push_back(std::move(seat.trainer));
+  if (seat.work) {
+    seat.work->unwind();
+    old_work_.push_back(std::move(seat.work));
+  }
   const std::uint64_t process = seat.processes++;
-  seat.trainer = std::make_unique<ProofTrainer>(ProofTrainer::Setting{
+  seat.work = std::make_unique<ProofWorker>(ProofWorker::Setting{
       .scenario = scenario_,
       .problem = problem_,
       .server = server_,
       .seed = random_.next(),
       .slowness = scenario_.slowness[seat_index],
-      .on_contribution =
-          [this](const ContributionMade& made) {
-            lineage_.contributed(made);
-            newest_runs_[{made.epoch, made.worker}] = made.run;
-          },
+      .make_backend = parts_.make_backend,
       .on_spoilt = [this](std::uint64_t run, const FaultMark& mark) { spoilt_[run] = mark; }});
   WorkerConfig config;
   config.name = fmt::format("host{}/{}/0", seat_index, process);
@@ -155,9 +158,9 @@ void ProofCluster::start_worker(std::size_t seat_index) {
   config.uuid_high = seat_index + 1;
   config.uuid_low = process + 1;
   config.seed = random_.next();
-  seat.node = &world_.start_worker(config, *seat.trainer);
-  seat.trainer->attach(*seat.node);
-  seat.trainer->client().set_faults(client_faults_);
+  seat.node = &world_.start_worker(config, *seat.work);
+  seat.work->attach(world_.queue(), *seat.node, config.name);
+  seat.work->client().set_faults(client_faults_);
   // Told to stop by a master that failed, it is started again with the next one.
   seat.node->on_exit = [this, seat_index, node = seat.node] {
     world_.queue().after(kComeBack, [this, seat_index, node] {
@@ -188,28 +191,34 @@ ProofMaster::Setting ProofCluster::master_setting(Mastership& mastership) {
                                .server = server_,
                                .files = files_};
   setting.seed = random_.next();
-  setting.holder = "master" + std::to_string(masters_.size());
+  setting.name = "master" + std::to_string(masters_.size());
   setting.make_backend = parts_.make_backend;
   setting.make_strategy =
       [this, &mastership](const StrategyOptions& options) -> Result<std::unique_ptr<Strategy>> {
     return make_watched(mastership, options);
   };
-  setting.is_dead = [this](const std::string& holder) {
-    return std::ranges::any_of(masters_, [&](const auto& each) {
-      return each->master && each->master->holder() == holder &&
-             !each->master->node().process().alive();
-    });
+  setting.is_dead = [this](std::string_view name) {
+    const Mastership* const found = mastership_named(name);
+    return found != nullptr && !found->master->node().process().alive();
   };
-  setting.on_claimed = [this, &mastership](ProofMaster&) { watch_claim(mastership); };
-  setting.on_refused = [&mastership](ProofMaster&) { mastership.rival.felt(); };
-  setting.on_start = [this, &mastership](ProofMaster&, const Checkpoint& start,
-                                         const MasterProgress& progress) {
-    watch_start(mastership, start, progress);
+  // Others may have published what they do not know yet, or will never know.
+  setting.on_chosen = [this, &mastership](ProofMaster&) {
+    for (const auto& each : masters_) {
+      if (each.get() != &mastership && each->master->is_publishing()) watch_torn(*each);
+    }
   };
-  setting.on_merged = [this, &mastership](ProofMaster&) { watch_merge(mastership); };
-  setting.on_torn = [this, &mastership](ProofMaster&, const master_command::StartMerge* job) {
-    watch_torn(mastership, job);
+  setting.on_start = [this, &mastership](ProofMaster&, const Merger::Copy& start) {
+    watch_start(mastership, start);
   };
+  setting.on_merged = [this, &mastership](
+                          ProofMaster&, const master_command::StartMerge& job,
+                          const MergeResult& result, const Merger::Copy& now) {
+    watch_merge(mastership, job, result, now);
+  };
+  setting.on_stage = [this](ProofMaster& master, const Merger::Copy& now) {
+    lineage_.entered_stage(master.epoch(), now);
+  };
+  setting.on_torn = [this, &mastership](ProofMaster&) { watch_torn(mastership); };
   setting.on_end = [this](ProofMaster& master, const std::optional<Error>& error) {
     watch_end(master, error);
   };
@@ -217,10 +226,17 @@ ProofMaster::Setting ProofCluster::master_setting(Mastership& mastership) {
     world_.kill(master.node(), false);
     replace_master_soon();
   };
-  setting.stand_still = [this](ProofMaster& master, Instant time) {
-    return stand_still(master, time);
-  };
+  setting.stand_still = [this](ProofMaster& master, Instant time) { stand_still(master, time); };
   return setting;
+}
+
+// `name`: of the process, whatever follows it.
+ProofCluster::Mastership* ProofCluster::mastership_named(std::string_view name) const {
+  const std::string_view process = name.substr(0, name.find(' '));
+  const auto found = std::ranges::find_if(masters_, [&](const auto& each) {
+    return each->master && each->master->name() == process;
+  });
+  return found == masters_.end() ? nullptr : found->get();
 }
 
 // `on_this_machine`: with the port, and so the name, of the one before.
@@ -237,16 +253,62 @@ void ProofCluster::start_master(bool on_this_machine, const FaultMark& rival) {
   master.start();
 }
 
-void ProofCluster::watch_claim(Mastership& mastership) {
+void ProofCluster::watch_store(const KvOperation& operation) {
+  if (operation.kind == KvOperation::Kind::kClaim) watch_claim(operation);
+  watch_contribution(operation);
+  store_checker_.done(operation);
+}
+
+// What a worker has put is known by its manifest, which comes last.
+void ProofCluster::watch_contribution(const KvOperation& operation) {
+  const std::string prefix = job_prefix(scenario_.config.job);
+  const std::string& key = operation.key;
+  const bool is_one = operation.kind == KvOperation::Kind::kSet &&
+                      key.starts_with(prefix + contribution_key_prefix()) &&
+                      key.ends_with(":m") && key.find("/local:") == std::string::npos;
+  if (!is_one) return;
+  ChunkedStore store(std::shared_ptr<KeyValue>(std::shared_ptr<void>(), &server_.map()),
+                     scenario_.config.job);
+  const std::string name = key.substr(prefix.size(), key.size() - prefix.size() - 2);
+  const auto reader = store.read(name);
+  if (!reader) return;
+  const RecordInfo info = (*reader)->info();
+  std::vector<float> values(info.element_count);
+  const auto damaged = damaged_.extract(prefix + name);
+  if (!get(store, name, info.model, values)) {
+    lineage_.may_be_lost(RunId{info.version});
+    if (damaged) spoilt_[info.version] = damaged.mapped();
+    return;
+  }
+  const std::uint64_t epoch = std::stoull(name.substr(contribution_key_prefix().size()));
+  newest_runs_[{epoch, info.worker}] = info.version;
+  lineage_.contributed(RunId{info.version}, std::move(values));
+}
+
+void ProofCluster::watch_claim(const KvOperation& operation) {
+  Mastership* const mastership = mastership_named(operation.master->holder);
+  const auto answer = decode_answer(operation.text);
+  if (mastership == nullptr || !answer) return;
+  if (answer->kind == MasterAnswer::Kind::kDone) {
+    if (mastership->master->epoch() == 0) {
+      watch_granted(*mastership, operation.master->epoch);
+    }
+  } else {
+    mastership->rival.felt();
+  }
+}
+
+void ProofCluster::watch_granted(Mastership& mastership, std::uint64_t epoch) {
   ProofMaster& master = *mastership.master;
-  log_.add("mastership granted", master.node().id().value, master.epoch());
+  master.granted(epoch);
+  log_.add("mastership granted", master.node().id().value, epoch);
   const bool another_lives = std::ranges::any_of(masters_, [&](const auto& each) {
     return each.get() != &mastership && !each->master->ended() &&
            each->master->node().process().alive();
   });
   if (another_lives) mastership.rival.felt();
-  newest_epoch_ = std::max(newest_epoch_, master.epoch());
-  store_checker_.granted(master.epoch());
+  newest_epoch_ = std::max(newest_epoch_, epoch);
+  store_checker_.granted(epoch);
   world_.give_name(master.node());
 }
 
@@ -255,48 +317,50 @@ bool ProofCluster::is_stale(const Mastership& mastership) const {
   return mastership.master->epoch() < newest_epoch_;
 }
 
-void ProofCluster::watch_start(Mastership& mastership, const Checkpoint& start,
-                               const MasterProgress& progress) {
-  lineage_.begin(mastership.master->epoch(), start);
-  record::Session session;
-  if (!start.session.empty()) {
-    violations_.expect(session.ParseFromString(start.session), "a state that cannot be read");
+void ProofCluster::watch_start(Mastership& mastership, const Merger::Copy& start) {
+  ProofMaster& master = *mastership.master;
+  lineage_.begin(master.epoch(),
+                 Checkpoint{start.version, start.weights, start.histories, start.state});
+  MasterConfig config = master.config();
+  config.epoch = config.first_run = master.epoch();
+  config.first_version = Version{start.version.value + 1};
+  config.model = problem_.layout().digest();
+  MasterSession session(config);
+  if (!start.state.empty()) {
+    violations_.expect(session.restore(start.state).has_value(), "a state that cannot be read");
   }
-  violations_.expect(session.iteration() == progress.iteration,
-                     "a session goes on at another iteration than its state's");
-  mastership.checker = std::make_unique<SessionChecker>(
-      mastership.master->config(), session.iteration(), progress.stage, lineage_, violations_);
+  const MasterProgress& progress = session.progress();
+  mastership.checker = std::make_unique<SessionChecker>(config, progress.iteration, progress.stage,
+                                                        lineage_, violations_);
 }
 
-void ProofCluster::watch_merge(Mastership& mastership) {
-  ProofMaster& master = *mastership.master;
-  if (!mastership.checker) return;
-  const Merger::Copy now = master.engine()->copy();
-  if (master.last_was_stage()) return lineage_.entered_stage(master.epoch(), now);
-  watch_rejected(mastership);
-  const auto shares =
-      mastership.checker->shares_of(master.last_merge(), master.last_result().rejected);
-  lineage_.merged({.epoch = master.epoch(),
-                   .job = master.last_merge(),
-                   .result = master.last_result(),
+void ProofCluster::watch_merge(Mastership& mastership, const master_command::StartMerge& job,
+                               const MergeResult& result, const Merger::Copy& now) {
+  watch_rejected(job, result);
+  const auto shares = mastership.checker->shares_of(job, result.rejected);
+  lineage_.merged({.epoch = mastership.master->epoch(),
+                   .job = job,
+                   .result = result,
                    .now = now,
                    .may_reject = is_stale(mastership),
                    .shares = shares});
 }
 
-void ProofCluster::watch_rejected(const Mastership& mastership) {
-  const std::vector<WorkerId>& rejected = mastership.master->last_result().rejected;
-  for (const auto& each : mastership.master->last_merge().contributions) {
-    if (std::ranges::find(rejected, each.worker) != rejected.end()) feel(spoilt_, each.run.value);
+void ProofCluster::watch_rejected(const master_command::StartMerge& job,
+                                  const MergeResult& result) {
+  for (const auto& each : job.contributions) {
+    const bool rejected = std::ranges::find(result.rejected, each.worker) != result.rejected.end();
+    if (rejected) feel(spoilt_, each.run.value);
   }
 }
 
 // A merge failed, or its process stopped or died in it: its version is published or not, and may be
 // gone on from. What is in the store is held to what would have been merged.
-void ProofCluster::watch_torn(Mastership& mastership, const master_command::StartMerge* job) {
+void ProofCluster::watch_torn(Mastership& mastership) {
   const std::uint64_t epoch = mastership.master->epoch();
-  std::shared_ptr<KeyValue> map(std::shared_ptr<void>(), &server_.map());
-  ChunkedStore store(map, scenario_.config.job);
+  const master_command::StartMerge* const job = mastership.master->order();
+  ChunkedStore store(std::shared_ptr<KeyValue>(std::shared_ptr<void>(), &server_.map()),
+                     scenario_.config.job);
   for (const std::string& key : {weights_key(), checkpoint_key()}) {
     const auto now = read_copy(store, key, epoch);
     if (!now || lineage_.knows(epoch, now->version)) continue;
@@ -372,18 +436,10 @@ void ProofCluster::ensure_master() {
   if (newest != nullptr) world_.give_name(newest->node());
 }
 
-// Everything else goes on while one process stands still between two operations on the store.
-// False: it did not.
-bool ProofCluster::stand_still(ProofMaster& master, Instant time) {
-  if (nested_ || !master.node().process().running()) return false;
-  nested_ = true;
+void ProofCluster::stand_still(ProofMaster& master, Instant time) {
+  if (!master.node().process().running()) return;
   world_.freeze(master.node());
   world_.queue().after(time, [&master] { master.node().process().thaw(); });
-  while (master.node().process().frozen() && master.node().process().alive() &&
-         !violations_.any() && world_.queue().step()) {
-  }
-  nested_ = false;
-  return true;
 }
 
 bool ProofCluster::over() const {
@@ -416,15 +472,15 @@ void ProofCluster::check_end() {
         fmt::format("training does not end within {:.0f} s of virtual time", seconds));
   }
   ProofMaster& master = **finished_;
-  const MasterSession& session = *master.node().session();
-  if (session.progress().iteration < scenario_.config.max_iteration) {
+  if (master.end_state().iteration < scenario_.config.max_iteration) {
     return violations_.report("training ended before its last iteration");
   }
   record::Session state;
-  violations_.expect(state.ParseFromString(session.save()), "a state that cannot be read");
+  violations_.expect(state.ParseFromString(master.end_state().state),
+                     "a state that cannot be read");
   const std::set<std::uint64_t> open(state.data_open().begin(), state.data_open().end());
   lineage_.check_complete(master.epoch(), state.data_fresh(), open);
-  const std::vector<float> weights = master.engine()->copy().weights;
+  const std::vector<float>& weights = master.end_state().weights;
   const double start = problem_.distance(problem_.start());
   if (!(problem_.distance(weights) <= start)) {
     violations_.report(fmt::format("training leads away from the answer: from {:.3f} to {:.3f}",

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,7 +20,7 @@
 #include "sim/proof_run.hpp"
 #include "sim/proof_scenario.hpp"
 #include "sim/proof_store.hpp"
-#include "sim/proof_trainer.hpp"
+#include "sim/proof_worker.hpp"
 #include "sim/session_checker.hpp"
 #include "sim/store_checker.hpp"
 #include "sim/world.hpp"
@@ -36,7 +37,7 @@ class ProofCluster : private Observer {
  private:
   // The place of a worker: a process, and after its end another one.
   struct Seat {
-    std::unique_ptr<ProofTrainer> trainer;
+    std::unique_ptr<ProofWorker> work;
     WorkerNode* node = nullptr;
     std::uint64_t processes = 0;
   };
@@ -59,21 +60,25 @@ class ProofCluster : private Observer {
   void start_worker(std::size_t seat);
   void start_master(bool on_this_machine, const FaultMark& rival = {});
   ProofMaster::Setting master_setting(Mastership& mastership);
-  void watch_start(Mastership& mastership, const Checkpoint& start,
-                   const MasterProgress& progress);
-  void watch_merge(Mastership& mastership);
-  void watch_torn(Mastership& mastership, const master_command::StartMerge* job);
+  void watch_store(const KvOperation& operation);
+  void watch_contribution(const KvOperation& operation);
+  void watch_claim(const KvOperation& operation);
+  void watch_start(Mastership& mastership, const Merger::Copy& start);
+  void watch_merge(Mastership& mastership, const master_command::StartMerge& job,
+                   const MergeResult& result, const Merger::Copy& now);
+  void watch_torn(Mastership& mastership);
   std::optional<Merger::Copy> read_copy(ParameterStore& store, const std::string& key,
                                         std::uint64_t epoch) const;
-  void watch_claim(Mastership& mastership);
-  void watch_rejected(const Mastership& mastership);
+  void watch_granted(Mastership& mastership, std::uint64_t epoch);
+  void watch_rejected(const master_command::StartMerge& job, const MergeResult& result);
   bool is_stale(const Mastership& mastership) const;
   void watch_end(ProofMaster& master, const std::optional<Error>& error);
   void replace_master_soon();
   void ensure_master();
-  bool stand_still(ProofMaster& master, Instant time);
+  void stand_still(ProofMaster& master, Instant time);
   std::unique_ptr<Strategy> make_watched(Mastership& mastership, const StrategyOptions& options);
   Mastership* mastership_of(const MasterNode& node);
+  Mastership* mastership_named(std::string_view name) const;
   ProofMaster* current_master();
   bool any_master_alive() const;
   bool any_master_merging() const;
@@ -106,7 +111,6 @@ class ProofCluster : private Observer {
   FaultLedger ledger_;
   Violations violations_;
   const Quadratic problem_;
-  std::vector<std::unique_ptr<Mastership>> masters_;  // before world_: its sessions tell them
   ProofNetwork network_;
   World world_;
   StoreServer server_;
@@ -114,16 +118,18 @@ class ProofCluster : private Observer {
   Lineage lineage_;
   StoreChecker store_checker_;
   SnapshotFiles files_;
+  // Their processes are the world's, and their store the server's.
+  std::vector<std::unique_ptr<Mastership>> masters_;
   std::map<std::uint64_t, Mastership*> by_node_;
   std::vector<Seat> seats_;
-  std::vector<std::unique_ptr<ProofTrainer>> old_trainers_;  // their actions may still be queued
+  std::vector<std::unique_ptr<ProofWorker>> old_work_;  // their actions may still be queued
   StoreClient::Faults client_faults_;
   std::map<std::uint64_t, FaultMark> clocks_, leaving_;  // by node
   std::map<std::uint64_t, FaultMark> spoilt_;            // by run: its report, or contribution
+  std::map<std::string, FaultMark> damaged_;             // by record, until it is read
   using Owner = std::pair<std::uint64_t, std::uint64_t>;  // epoch, worker
   std::map<Owner, std::uint64_t> newest_runs_;            // of which contributions were made
   std::uint64_t newest_epoch_ = 0, handled_ = 0;
-  bool nested_ = false;
   std::optional<ProofMaster*> finished_;  // without an error
 };
 

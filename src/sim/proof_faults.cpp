@@ -29,7 +29,7 @@ void ProofCluster::plan_faults() {
 
 void ProofCluster::set_client_faults(const StoreClient::Faults& faults) {
   client_faults_ = faults;
-  for (const Seat& seat : seats_) seat.trainer->client().set_faults(faults);
+  for (const Seat& seat : seats_) seat.work->client().set_faults(faults);
   for (const auto& each : masters_) each->master->client().set_faults(faults);
 }
 
@@ -50,8 +50,8 @@ void ProofCluster::end_faults() {
     WorkerNode& node = *seats_[i].node;
     if (node.process().frozen()) node.process().thaw();
     node.process().go_on_clock();
-    seats_[i].trainer->client().connect();
-    seats_[i].trainer->client().cancel_strike();
+    seats_[i].work->client().connect();
+    seats_[i].work->client().cancel_strike();
     if (!node.process().alive()) start_worker(i);
   }
   ensure_master();

@@ -1,31 +1,29 @@
-// A master process in virtual time: claim, start, lease, the end. Its work is in
-// proof_master_work.cpp.
-
 #include "sim/proof_master.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include <speedo/base/limits.hpp>
-#include <speedo/train/job_end.hpp>
 
+#include "core/prototxt.hpp"
+#include "sim/quadratic_nets.hpp"
 #include "store/chunked_store.hpp"
 
 namespace speedo::sim {
 namespace {
 
-// Virtual time begins here for epochs: those of restarted masters are above any number of a test.
-constexpr std::uint64_t kWallClockStart = 1'700'000'000'000'000;
-// A master that is done stays for its last messages.
-constexpr Instant kFarewell = kFarewellTimeout;
-// The solver of the problem: only its rule is used, by gradient-only stages.
-caffe::SolverParameter solver_of(const Scenario& scenario) {
+// A process needs a moment to start.
+constexpr Instant kStartTime = std::chrono::milliseconds(50);
+constexpr int kSeed = 1;  // of the solver: nothing is drawn from it
+
+// The solver of the problem: only its rule is used.
+std::string solver_text(const Scenario& scenario) {
   caffe::SolverParameter solver;
   solver.set_base_lr(scenario.learning_rate);
   solver.set_lr_policy("fixed");
   solver.set_momentum(scenario.momentum);
   solver.set_weight_decay(0.0F);
-  return solver;
+  solver.set_random_seed(kSeed);
+  return to_prototxt(solver);
 }
 
 }  // namespace
@@ -35,153 +33,164 @@ ProofMaster::ProofMaster(Setting setting, World& world)
       world_(world),
       node_(world.start_master()),
       random_(setting_.seed),
-      config_(setting_.scenario.config) {
-  client_ = std::make_unique<StoreClient>(setting_.server, node_.process(), random_.next());
-  std::shared_ptr<KeyValue> map(std::shared_ptr<void>(), client_.get());
-  store_ = std::make_shared<ChunkedStore>(std::move(map), config_.job);
-}
+      platform_(world.queue(), node_.process(),
+                {.name = setting_.name, .seed = random_.next(), .is_dead = setting_.is_dead}),
+      client_(std::make_shared<StoreClient>(setting_.server, platform_, random_.next(),
+                                            setting_.scenario.merge_time)),
+      config_(setting_.scenario.config) {}
 
-Instant ProofMaster::draw(Instant mean) {
-  return Instant{static_cast<Instant::rep>(static_cast<float>(mean.count()) *
-                                           random_.uniform(0.5F, 1.5F))};
+ProofMaster::~ProofMaster() { unwind(); }
+
+void ProofMaster::unwind() {
+  node_.process().kill();
+  platform_.unwind();
+  main_.reset();
 }
 
 void ProofMaster::start() {
-  claim_.holder = setting_.holder;
-  claim_.time = kLeaseTime;
-  claim_.epoch_floor = kWallClockStart + static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::microseconds>(world_.queue().now()).count());
-  node_.process().after(draw(std::chrono::milliseconds(50)), [this] { claim(std::nullopt); });
-}
-
-void ProofMaster::when_reachable(int attempt, Step go, std::function<void(Error)> fail) {
-  if (client_->reachable()) return go();
-  if (attempt >= kStoreAttemptsMax) {
-    return fail({ErrorCode::kUnavailable, "the store does not answer"});
-  }
-  const Instant wait = std::min<Instant>(kStoreBackoffFirst * (1 << attempt), kStoreBackoffMax);
-  node_.process().after(wait, [=, this, go = std::move(go), fail = std::move(fail)] {
-    when_reachable(attempt + 1, go, fail);
+  main_ = platform_.start_thread("main", [this] {
+    platform_.sleep(Instant{static_cast<Instant::rep>(
+        static_cast<float>(kStartTime.count()) * random_.uniform(0.5F, 1.5F))});
+    live();
   });
 }
 
-// `held`: the answer before, if another master has the job.
-void ProofMaster::claim(std::optional<ClaimAnswer> held) {
-  when_reachable(
-      0,
-      [this, held] {
-        claim_.dead_holder = held && setting_.is_dead(held->holder) ? held->holder : "";
-        const auto answer = store_->claim_master(claim_);
-        if (!node_.process().alive()) return;
-        if (!answer) return end(answer.error());
-        judge_claim(*answer, held);
-      },
-      [this](Error error) { end(std::move(error)); });
+MasterOptions ProofMaster::options() {
+  MasterOptions options;
+  options.session = config_;
+  options.job = config_.job;
+  options.store = config_.store;
+  options.merger.publish_interval = setting_.scenario.publish_interval;
+  options.merger.threads = 1;
+  options.spec.solver_text = solver_text(setting_.scenario);
+  options.make_strategy = setting_.make_strategy;
+  const SnapshotFiles& files = setting_.files;
+  if (!files.training) return options;
+  options.resume = MasterOptions::Resume::kNewest;
+  if (!files.newest) return options;
+  options.session.training = files.newest->training;
+  options.session.start_iteration = files.newest->iteration;
+  options.initial_session = files.newest->session;
+  options.initial_weights = files.newest->model;
+  options.initial_state = files.newest->state;
+  return options;
 }
 
-void ProofMaster::judge_claim(const ClaimAnswer& answer, const std::optional<ClaimAnswer>& held) {
-  if (answer.granted) {
-    claim_.epoch = answer.epoch;
-    setting_.on_claimed(*this);
-    if (const auto begun = begin(); !begun && node_.process().alive()) end(begun.error());
-    return;
-  }
-  setting_.on_refused(*this);
-  const bool renewed = held && (answer.holder != held->holder || answer.epoch != held->epoch ||
-                                answer.left > held->left);
-  if (renewed) return end(Error{ErrorCode::kSuperseded, answer.holder + " holds the job"});
-  const Instant wait = setting_.is_dead(answer.holder)
-                           ? Instant{0}
-                           : std::clamp<Instant>(answer.left, std::chrono::milliseconds(10),
-                                                 kTickInterval);
-  node_.process().after(wait, [this, answer] { claim(answer); });
-}
-
-// What the store has, or the snapshot files, whichever is further; else the start.
-Result<Checkpoint> ProofMaster::find_start() {
-  auto stored = read_checkpoint(*store_, setting_.problem.layout(),
-                                wants_histories(updates_of(config_.stages)));
-  if (!stored && is_transient(stored.error().code)) return stored.error();
-  std::uint64_t iteration = 0;
-  if (stored && !stored->session.empty()) {
-    MasterSession session(config_, setting_.make_strategy);
-    SPEEDO_TRY(session.restore(stored->session));
-    iteration = session.progress().iteration;
-  }
-  const bool has_files = setting_.files.newest.has_value();
-  const bool from_store = stored && (!has_files || iteration >= setting_.files.iteration);
-  if (from_store) {
-    SPEEDO_TRY(store_->clear_contributions());
-    return stored;
-  }
-  SPEEDO_TRY(store_->clear());
-  if (has_files) return *setting_.files.newest;
-  return Checkpoint{Version{0}, setting_.problem.start(), {}, {}};
-}
-
-Result<void> ProofMaster::begin() {
-  store_->fence(claim_.epoch);
-  config_.epoch = config_.first_run = claim_.epoch;
-  config_.model = setting_.problem.layout().digest();
-  SPEEDO_ASSIGN(Checkpoint start, find_start());
-  config_.first_version = Version{start.version.value + 1};
-  auto session = std::make_unique<MasterSession>(config_, setting_.make_strategy);
-  if (!start.session.empty()) SPEEDO_TRY(session->restore(start.session));
-  MergerConfig merger;
-  merger.stages = updates_of(config_.stages);
-  merger.publish_interval = setting_.scenario.publish_interval;
-  merger.epoch = claim_.epoch;
-  merger.threads = 1;
-  setting_.on_start(*this, start, session->progress());
-  SPEEDO_ASSIGN(engine_, MergerEngine::create(merger, setting_.problem.layout(),
-                                              solver_of(setting_.scenario), std::move(start),
-                                              store_, setting_.make_backend));
-  const auto entered = engine_->enter_stage(session->progress().stage, session->save());
-  if (!entered) {
-    setting_.on_torn(*this, nullptr);
-    return entered.error();
-  }
-  if (node_.process().alive()) setting_.on_merged(*this);
-  SPEEDO_TRY(erase_job_end(*store_));
-  SPEEDO_TRY(store_->put_blob(job_key(), config_.job));
-  node_.on_finish = [this] {
-    node_.process().after(kFarewell, [this] {
-      if (client_->reachable() && !another_follows(node_.failure())) {
-        put_job_end(*store_, claim_.epoch).ignore("workers look for the master for a while");
-        if (!node_.process().alive()) return;
-      }
-      if (client_->reachable() && !node_.failure()) {
-        store_->release_master(claim_).ignore("it ends by itself");
-      }
-      end(node_.failure());
-    });
+TrainerParts ProofMaster::parts() {
+  TrainerParts parts;
+  parts.platform = &platform_;
+  parts.make_backend = setting_.make_backend;
+  parts.make_job_nets = [this](const JobNetsOptions& options) {
+    return QuadraticNets::create(platform_, setting_.problem, options);
   };
-  node_.begin(std::move(session), *this);
-  keep_lease();
-  watch();
-  guard_weights();
-  return {};
+  parts.watch_merger = [this](std::unique_ptr<Merger> merger) -> std::unique_ptr<Merger> {
+    Answer<Merger::Copy> start(platform_);
+    merger->copy([&](Merger::Copy copy) { start.set(std::move(copy)); });
+    setting_.on_start(*this, start.wait());
+    return std::make_unique<WatchedMerger>(std::move(merger), watch());
+  };
+  return parts;
 }
 
-void ProofMaster::keep_lease() {
-  node_.process().after(kLeaseRenewal, [this] {
-    if (node_.finished()) return;
-    if (client_->reachable()) {
-      const auto answer = store_->claim_master(claim_);
-      if (!node_.process().alive()) return;
-      const bool lost = answer ? !answer->granted : answer.error().code == ErrorCode::kSuperseded;
-      if (lost) {
-        node_.take(master_event::StoreLost{
-            {ErrorCode::kSuperseded, "another master has taken the job over"}});
-        return;
-      }
+MergeWatch ProofMaster::watch() {
+  MergeWatch watch;
+  watch.on_begin = [this](const master_command::StartMerge* job) { begin_publishing(job); };
+  watch.on_merged = [this](const master_command::StartMerge& job, const MergeResult& result,
+                           const Merger::Copy& copy) {
+    weights_ = copy.weights;
+    publishing_ = false;
+    setting_.on_merged(*this, job, result, copy);
+  };
+  watch.on_stage = [this](const Merger::Copy& copy) {
+    weights_ = copy.weights;
+    publishing_ = false;
+    setting_.on_stage(*this, copy);
+  };
+  watch.on_failed = [this] {
+    setting_.on_torn(*this);
+    publishing_ = false;
+  };
+  return watch;
+}
+
+void ProofMaster::begin_publishing(const master_command::StartMerge* job) {
+  publishing_ = true;
+  order_.reset();
+  if (job == nullptr) return;
+  order_ = *job;
+  if (!strike_) return;
+  const MergeStrike strike = *std::exchange(strike_, std::nullopt);
+  client_->strike_at_operation(strike.operation, [this, strike](const KvOperation&) {
+    strike.mark.struck();
+    if (is_merging()) strike.mark.felt();
+    if (strike.stands_still) {
+      setting_.stand_still(*this, *strike.stands_still);
+    } else {
+      setting_.die(*this);
     }
-    keep_lease();
   });
+}
+
+void ProofMaster::cancel_strike() {
+  strike_.reset();
+  client_->cancel_strike();
+}
+
+MasterHooks ProofMaster::hooks() {
+  MasterHooks hooks;
+  hooks.on_training = [this](const TrainingId& training, bool is_new) -> Result<void> {
+    if (is_new) setting_.files.training = training;
+    setting_.on_chosen(*this);
+    return {};
+  };
+  // The files' new content is there at the end of the writing, or not at all.
+  hooks.snapshot = [this](const SnapshotParts& parts) -> Result<void> {
+    SPEEDO_ASSIGN(const MasterSession::Origin origin, MasterSession::origin_of(parts.session));
+    setting_.files.newest = SnapshotFiles::Snapshot{
+        .training = origin.training,
+        .iteration = static_cast<std::uint64_t>(parts.iteration),
+        .session = parts.session,
+        .model = std::make_shared<caffe::NetParameter>(parts.model),
+        .state = std::make_shared<caffe::SolverState>(parts.state)};
+    return {};
+  };
+  return hooks;
+}
+
+void ProofMaster::live() {
+  const MasterHooks hooks = this->hooks();
+  const TrainerParts parts = this->parts();
+  const OpenStore open_store = [this](const StoreAddress&, const std::string& job) {
+    return Result<std::shared_ptr<ParameterStore>>(std::make_shared<ChunkedStore>(client_, job));
+  };
+  const auto lost = [this](Error error) {
+    node_.soon(master_event::StoreLost{std::move(error)});
+  };
+  const auto train = [&]() -> std::optional<Error> {
+    auto options = complete(this->options());
+    if (!options) return options.error();
+    auto run = MasterRun::prepare(
+        std::move(*options),
+        {.hooks = hooks, .parts = parts, .open_store = open_store, .lost = lost});
+    if (!run) return run.error();
+    return lead(*run);
+  };
+  end(train());
+}
+
+// From the first word with the workers to the last; what run_master() does with an actor.
+std::optional<Error> ProofMaster::lead(MasterRun& run) {
+  Answer<std::optional<Error>> finished(platform_);
+  node_.on_finish = [&] { finished.set(node_.failure()); };
+  node_.process().soon([this, &run] { node_.begin(run.session(), run.job()); });
+  const std::optional<Error> error = finished.wait();
+  end_state_ = {run.session().progress().iteration, run.session().save(), weights_};
+  platform_.sleep(kFarewellTimeout);
+  run.end(error, false);
+  return error;
 }
 
 void ProofMaster::end(std::optional<Error> error) {
-  if (ended_) return;
   ended_ = true;
   end_error_ = std::move(error);
   world_.kill(node_, false);

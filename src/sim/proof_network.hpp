@@ -10,7 +10,7 @@
 
 #include "sim/event_queue.hpp"
 #include "sim/fault_ledger.hpp"
-#include "sim/work.hpp"
+#include "sim/network.hpp"
 
 namespace speedo::sim {
 

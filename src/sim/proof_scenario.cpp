@@ -11,6 +11,7 @@
 #include <speedo/base/random.hpp>
 
 #include "sim/proof_schedule.hpp"
+#include "train/note_text.hpp"
 
 namespace speedo::sim {
 namespace {
@@ -18,6 +19,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
+constexpr std::chrono::seconds kPatientStoreTimeout{600};
 constexpr std::array kFaultNames{
     "kill worker",      "freeze worker",      "stall worker",      "flap worker",
     "worker leaves",    "kill worker in put", "worker clock",      "reset connection",
@@ -164,6 +166,7 @@ Scenario draw_scenario(std::uint64_t seed, const std::vector<std::string>& names
   draw_membership(random, scenario);
   draw_problem(random, scenario);
   draw_faults(random, scenario);
+  if (random.below(2) == 0) scenario.config.store_timeout = kPatientStoreTimeout;
   return scenario;
 }
 
@@ -174,9 +177,9 @@ std::string to_string(const Scenario& scenario) {
           ? fmt::format("{} or more", config.workers_min)
           : fmt::format("{} to {}", config.workers_min, config.workers_max);
   std::string text = fmt::format(
-      "{} workers (start at {}, {}), {} iterations, {} elements, lr {:.4g}, momentum {}{}{}",
-      scenario.workers, config.workers_start, range, config.max_iteration,
-      scenario.elements, scenario.learning_rate, scenario.momentum,
+      "{} (start at {}, {}), {} iterations, {} elements, lr {:.4g}, momentum {}{}{}",
+      count_workers(scenario.workers), config.workers_start, range,
+      config.max_iteration, scenario.elements, scenario.learning_rate, scenario.momentum,
       config.shard_by_speed ? ", shards by speed" : "",
       scenario.mixes_messages ? ", messages mixed" : "");
   for (const Schedule& stage : config.stages) text += "; " + describe(stage);

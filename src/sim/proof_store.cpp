@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <utility>
 
+#include <speedo/base/limits.hpp>
 #include <speedo/store/parameter_store.hpp>
 
 #include "store/mastership.hpp"
 
 namespace speedo::sim {
 namespace {
+
+// Of so many requests that could share a round trip, one does not.
+constexpr std::uint64_t kSharing = 8;
 
 Error unreachable() { return {ErrorCode::kUnavailable, "the store does not answer"}; }
 
@@ -71,8 +75,8 @@ void StoreServer::execute(const KvPtr& operation) {
     map_.submit(operation);
   }
   operation->server = life_;
-  if (damaged_ && is_contribution(*operation)) damage(operation->key);
   if (on_done) on_done(*operation);
+  if (damaged_ && is_contribution(*operation)) damage(operation->key);
 }
 
 // In the middle of the value: of a chunk that is a float, of a manifest what follows its checksum.
@@ -109,13 +113,43 @@ bool StoreClient::strike_now(const KvOperation& operation) {
   return true;
 }
 
-void StoreClient::submit(KvPtr operation) {
-  const bool with_effect = random_.below(2) == 0;
-  if (strike_ && countdown_ == 0 && with_effect && reachable() && process_.alive()) {
-    server_.execute(operation);
+// Whether the server is there, sooner or later.
+bool StoreClient::reach() {
+  Instant pause = kStoreBackoffFirst;
+  for (int attempt = 1; alive() && !reachable(); ++attempt) {
+    if (stops_waiting_ || attempt >= kStoreAttemptsMax || Fiber::current() == nullptr) return false;
+    platform_.pause(pause);
+    pause = std::min<Instant>(2 * pause, kStoreBackoffMax);
   }
-  strike_now(*operation);
-  if (!process_.alive() || !reachable()) return operation->complete(unreachable());
+  return alive();
+}
+
+void StoreClient::submit(KvPtr operation) {
+  take_time();
+  if (reach()) {
+    execute(operation);
+    used_at_ = platform_.clock().now();
+  } else {
+    operation->complete(unreachable());
+  }
+  // The release of a job comes from a destructor, which must go on.
+  if (operation->kind != KvOperation::Kind::kRelease) platform_.leave_if_dead();
+}
+
+// Requests that are made at once share a round trip, but for some, so that others come in between.
+void StoreClient::take_time() {
+  const bool shares = used_at_ == platform_.clock().now() && random_.below(kSharing) != 0;
+  if (mean_time_ == Instant{0} || shares) return;
+  const float time = static_cast<float>(mean_time_.count()) * random_.uniform(0.5F, 1.5F);
+  platform_.pause(Instant{static_cast<Instant::rep>(time)});
+}
+
+void StoreClient::execute(const KvPtr& operation) {
+  const bool with_effect = random_.below(2) == 0;
+  if (strike_ && countdown_ == 0 && with_effect) server_.execute(operation);
+  // Whoever is stopped by the strike goes on from here.
+  if (strike_now(*operation)) platform_.pause(Instant{0});
+  if (!alive() || !reachable()) return operation->complete(unreachable());
   const bool fails = faults_.error > 0.0 && random_.uniform() < faults_.error;
   if (!fails || with_effect) server_.execute(operation);
   if (fails) {
@@ -130,8 +164,9 @@ void StoreClient::submit(KvPtr operation) {
 }
 
 Result<std::vector<std::string>> StoreClient::list(std::string_view prefix) {
-  if (!process_.alive() || !reachable()) return unreachable();
-  return server_.map().list(prefix);
+  if (reach()) return server_.map().list(prefix);
+  platform_.leave_if_dead();
+  return unreachable();
 }
 
 }  // namespace speedo::sim

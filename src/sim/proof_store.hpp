@@ -13,7 +13,7 @@
 
 #include "sim/event_queue.hpp"
 #include "sim/fault_ledger.hpp"
-#include "sim/process.hpp"
+#include "sim/process_platform.hpp"
 #include "store/key_value.hpp"
 #include "store/memory_key_value.hpp"
 
@@ -48,7 +48,7 @@ class StoreServer {
 
   // Writes by masters are then executed whoever has the job: a broken store, for tests.
   bool ignores_fences = false;
-  // Called after each operation that took effect.
+  // Called after each operation that took effect, before anything is damaged.
   std::function<void(const KvOperation&)> on_done;
   std::function<void(bool lost_data)> on_restart;
 
@@ -71,18 +71,20 @@ class StoreServer {
   std::function<void(const std::string&)> damaged_;
 };
 
-// One process' way to the server. Faults strike within operations, so also in the midst of a merge
-// or a put.
+// One process' way to the server, which takes time, and tries again for a while if it is closed, as
+// the real client does. Faults strike within operations, so also in the midst of a merge or a put.
 class StoreClient : public KeyValue {
  public:
-  StoreClient(StoreServer& server, Process& process, std::uint64_t seed)
-      : server_(server), process_(process), random_(seed) {}
+  // `mean_time`: of an operation.
+  StoreClient(StoreServer& server, ProcessPlatform& platform, std::uint64_t seed,
+              Instant mean_time = Instant{0})
+      : server_(server), platform_(platform), random_(seed), mean_time_(mean_time) {}
 
+  // Stops the thread that calls for as long as it takes; outside of the platform's threads it takes
+  // no time.
   void submit(KvPtr operation) override;
   Result<std::vector<std::string>> list(std::string_view prefix) override;
-
-  // Whether an operation begun now would get through. Who asks, and hears no, feels the fault.
-  bool reachable() const;
+  void stop_waiting() override { stops_waiting_ = true; }
 
   // A partition, and its end.
   void disconnect(const FaultMark& mark) { partition_ = mark; }
@@ -100,10 +102,20 @@ class StoreClient : public KeyValue {
   void cancel_strike() { strike_ = nullptr; }
 
  private:
+  // Whether an operation begun now would get through. Who asks, and hears no, feels the fault.
+  bool reachable() const;
+  bool reach();
+  void take_time();
+  void execute(const KvPtr& operation);
   bool strike_now(const KvOperation& operation);
+  bool alive() const { return platform_.process().alive(); }
+
   StoreServer& server_;
-  Process& process_;
+  ProcessPlatform& platform_;
   Random random_;
+  const Instant mean_time_;
+  std::optional<Instant> used_at_;
+  bool stops_waiting_ = false;
   std::optional<FaultMark> partition_;
   Faults faults_;
   std::uint64_t countdown_ = 0;

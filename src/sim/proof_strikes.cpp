@@ -36,11 +36,11 @@ bool ProofCluster::strike_worker(const Fault& fault, const FaultMark& mark) {
   switch (fault.kind) {
     case FaultKind::kKillWorker: kill_worker(index, extra, fault.length, mark); return true;
     case FaultKind::kFreezeWorker:
-      freeze_marked(node, fault.length, seat.trainer->at_work(), mark);
+      freeze_marked(node, fault.length, seat.work->at_work(), mark);
       return true;
     case FaultKind::kStallWorker:
       if (node.process().alive()) mark.struck();
-      seat.trainer->stall_until(node.process().now() + fault.length, mark);
+      seat.work->stall_until(node.process().now() + fault.length, mark);
       return true;
     case FaultKind::kFlapWorker: flap_worker(index, fault.extra, mark); return true;
     case FaultKind::kLeaveWorker:
@@ -53,7 +53,7 @@ bool ProofCluster::strike_worker(const Fault& fault, const FaultMark& mark) {
                            [this, index] { kill_worker(index, false, Instant{0}, {}); });
       return true;
     case FaultKind::kKillWorkerInPut:
-      seat.trainer->client().strike_at_operation(
+      seat.work->client().strike_at_operation(
           fault.extra, [this, index, mark](const KvOperation& operation) {
             mark.struck();
             if (operation.kind == KvOperation::Kind::kSet) mark.felt();
@@ -65,7 +65,7 @@ bool ProofCluster::strike_worker(const Fault& fault, const FaultMark& mark) {
       return true;
     case FaultKind::kBadLoss:
       if (node.process().alive()) mark.struck();
-      seat.trainer->spoil_next(extra, mark);
+      seat.work->spoil_next(extra, mark);
       return true;
     default: return false;
   }
@@ -77,7 +77,7 @@ bool ProofCluster::strike_connection(const Fault& fault, const FaultMark& mark) 
   WorkerNode& node = *seat.node;
   switch (fault.kind) {
     case FaultKind::kResetConnection: {
-      const bool at_work = seat.trainer->at_work();  // until its session hears of it
+      const bool at_work = seat.work->at_work();  // until its session hears of it
       if (!world_.break_connections(node)) return true;
       mark.struck();
       if (at_work) mark.felt();
@@ -93,7 +93,7 @@ bool ProofCluster::strike_connection(const Fault& fault, const FaultMark& mark) 
     }
     case FaultKind::kCutWorkerFromStore:
       if (node.process().alive()) mark.struck();
-      cut_from_store(seat.trainer->client(), fault.length, mark);
+      cut_from_store(seat.work->client(), fault.length, mark);
       return true;
     default: return false;
   }
@@ -191,7 +191,7 @@ void ProofCluster::kill_worker(std::size_t seat, bool silent, Instant back,
                                const FaultMark& mark) {
   WorkerNode& node = *seats_[seat].node;
   if (node.process().alive()) mark.struck();
-  if (node.process().alive() && seats_[seat].trainer->at_work()) mark.felt();
+  if (node.process().alive() && seats_[seat].work->at_work()) mark.felt();
   world_.kill(node, silent);
   world_.queue().after(back, [this, seat, &node] {
     if (seats_[seat].node == &node && !finished_) start_worker(seat);
@@ -250,10 +250,12 @@ void ProofCluster::cut_from_store(StoreClient& client, Instant time, const Fault
 // What was the newest of its worker; felt when the master rejects it.
 void ProofCluster::contribution_damaged(const std::string& key, const FaultMark& mark) {
   mark.struck();
+  // Of a chunk: its manifest, which says of which run it is, comes later.
+  damaged_[key.substr(0, key.find(':', job_prefix(scenario_.config.job).size()))] = mark;
   for (const auto& [owner, run] : newest_runs_) {
     const auto [epoch, worker] = owner;
     const std::string name = contribution_key(epoch, worker);
-    if (!key.starts_with(job_prefix(scenario_.config.job) + name + ':')) continue;
+    if (key != RecordKeys(scenario_.config.job, name).manifest()) continue;
     lineage_.may_be_lost(RunId{run});
     spoilt_[run] = mark;
   }

@@ -20,9 +20,9 @@ Quadratic::Quadratic(std::uint64_t seed, std::size_t elements, float noise)
   layout_.add(std::move(slot));
 }
 
-float Quadratic::add_gradient(std::span<const float> x, std::uint64_t share, std::uint32_t step,
+float Quadratic::add_gradient(std::span<const float> x, std::uint64_t batch,
                               std::span<float> gradient) const {
-  const std::uint64_t stream = mix64(seed_ ^ mix64(share * 64 + step));
+  const std::uint64_t stream = mix64(seed_ ^ mix64(batch));
   double loss = 0.0;
   for (std::size_t i = 0; i < x.size(); ++i) {
     const float away = x[i] - target_[i];

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <optional>
 #include <string>
 
 #include "sim/proof_store.hpp"
@@ -24,12 +24,18 @@ class StoreChecker {
   struct Seen {
     std::uint64_t epoch = 0, version = 0, iteration = 0;
   };
-  bool read(Seen& seen);
+  // Of the record whose manifest this is; nothing if it is not there, or damaged.
+  std::optional<Seen> read(const std::string& manifest_key);
+  void judge(const Seen& now);
+  bool keeps_up(std::uint64_t iteration, std::uint64_t reached) const;
   StoreServer& server_;
-  const std::string manifest_key_;
+  const std::string weights_manifest_, checkpoint_manifest_;
   const std::uint64_t publish_interval_;
   Violations& violations_;
   Seen last_;
+  // After the store went back in time, until its checkpoint is of now: the iteration of the one of
+  // then. Weights alone are newer, but a master that needs histories begins there.
+  std::optional<std::uint64_t> went_back_to_;
   std::uint64_t granted_ = 0;  // the highest epoch that the store knows
   std::uint64_t newest_ = 0;   // the highest ever granted
 };

@@ -14,8 +14,10 @@
 #include <speedo/train/worker_session.hpp>
 
 #include "sim/event_queue.hpp"
+#include "sim/network.hpp"
 #include "sim/process.hpp"
-#include "sim/work.hpp"
+#include "train/job/master_work.hpp"
+#include "train/job/worker_work.hpp"
 
 namespace speedo::sim {
 
@@ -117,10 +119,14 @@ class MasterNode {
   Process& process() { return process_; }
   const Process& process() const { return process_; }
 
-  // The session takes its first Tick, and what arrived meanwhile. `work` outlives the node.
-  void begin(std::unique_ptr<MasterSession> session, MasterWork& work);
+  // The session takes its first Tick, and what arrived meanwhile. Both are used until the session
+  // has given its last command.
+  void begin(MasterSession& session, MasterWork& work);
   void take(const MasterEvent& event);
-  const MasterSession* session() const { return session_.get(); }
+  // Not within this call: how answers come back.
+  void soon(MasterEvent event);
+  // Null before begin(), and once finished.
+  const MasterSession* session() const { return finish_ ? nullptr : session_; }
   bool finished() const { return finish_.has_value(); }
   const std::optional<Error>& failure() const { return finish_->error; }
   // Called once, when the session has given its last command.
@@ -145,7 +151,7 @@ class MasterNode {
 
   World& world_;
   const NodeId id_;
-  std::unique_ptr<MasterSession> session_;
+  MasterSession* session_ = nullptr;
   MasterWork* work_ = nullptr;
   std::deque<MasterEvent> early_;  // arrived before begin()
   std::optional<master_command::Finish> finish_;
@@ -169,6 +175,7 @@ class WorkerNode {
  private:
   friend class World;
   void tick();
+  void soon(WorkerEvent event);
   template <class Event, class Message>
   void send(const Message& message);
   void execute(const worker_command::Connect& command);

@@ -5,6 +5,7 @@
 #include <speedo/base/assert.hpp>
 
 #include "sim/world.hpp"
+#include "train/job/work_events.hpp"
 
 namespace speedo::sim {
 namespace {
@@ -17,9 +18,9 @@ constexpr Instant kGoodbyeTime = std::chrono::milliseconds(100);
 MasterNode::MasterNode(World& world, NodeId id)
     : world_(world), id_(id), process_(world.queue_) {}
 
-void MasterNode::begin(std::unique_ptr<MasterSession> session, MasterWork& work) {
-  SPEEDO_ASSERT(!session_);
-  session_ = std::move(session);
+void MasterNode::begin(MasterSession& session, MasterWork& work) {
+  SPEEDO_ASSERT(session_ == nullptr);
+  session_ = &session;
   work_ = &work;
   tick();
   for (; !early_.empty(); early_.pop_front()) take(early_.front());
@@ -28,11 +29,17 @@ void MasterNode::begin(std::unique_ptr<MasterSession> session, MasterWork& work)
 void MasterNode::tick() {
   if (finish_) return;
   process_.after(world_.timing_.master_tick, [this] { tick(); });
+  work_->watch(process_.now(), [this](const Result<void>& seen) { soon(event_of_watch(seen)); });
   take(master_event::Tick{process_.now()});
+}
+
+void MasterNode::soon(MasterEvent event) {
+  process_.soon([this, event = std::move(event)] { take(event); });
 }
 
 void MasterNode::take(const MasterEvent& event) {
   if (finish_) return;
+  if (session_ == nullptr) return early_.push_back(event);
   world_.observer_.before(*this, event);
   const MasterCommands commands = session_->on(event);
   world_.observer_.after(*this, event, commands);
@@ -73,31 +80,27 @@ void MasterNode::execute(const master_command::SendStop& command) {
 
 void MasterNode::execute(const master_command::StartMerge& command) {
   work_->merge(command, [this, merge = command.merge](const Result<MergeResult>& result) {
-    if (!result) return take(master_event::MergeFailed{merge, result.error()});
-    take(master_event::Merged{merge, result->version, result->rejected});
+    soon(event_of_merge(merge, result));
   });
 }
 
 void MasterNode::execute(const master_command::EnterStage& command) {
-  work_->enter_stage(command, [this](const Result<Version>& result) {
-    if (!result) return take(master_event::StageFailed{result.error()});
-    take(master_event::StageEntered{*result});
+  work_->enter_stage(command.stage, command.state, [this](const Result<Version>& version) {
+    soon(event_of_stage(version));
   });
 }
 
 void MasterNode::execute(const master_command::StartTest& command) {
   const std::uint64_t iteration = command.iteration;
-  work_->test(iteration, [this, iteration](const Result<MasterWork::Score>& result) {
-    if (!result) return take(master_event::TestFailed{result.error()});
-    take(master_event::Tested{iteration, result->accuracy, result->loss});
+  work_->test([this, iteration](const Result<std::vector<TestScores>>& scores) {
+    soon(event_of_test(iteration, scores));
   });
 }
 
 void MasterNode::execute(const master_command::StartSnapshot& command) {
   const std::uint64_t iteration = command.iteration;
-  work_->snapshot(iteration, [this, iteration](const Result<void>& result) {
-    if (!result) return take(master_event::SnapshotFailed{result.error()});
-    take(master_event::SnapshotDone{iteration});
+  work_->snapshot(iteration, [this, iteration](const Result<void>& written) {
+    soon(event_of_snapshot(iteration, written));
   });
 }
 
@@ -105,8 +108,9 @@ void MasterNode::execute(const master_command::EraseWorker& command) {
   work_->erase_worker(command.worker);
 }
 
-// A simulated store is given up after some attempts anyway.
-void MasterNode::execute(const master_command::StopWaitingForStore& /*command*/) {}
+void MasterNode::execute(const master_command::StopWaitingForStore& /*command*/) {
+  work_->stop_waiting();
+}
 
 void MasterNode::execute(const master_command::Note& /*command*/) {}
 
@@ -119,6 +123,10 @@ WorkerNode::WorkerNode(World& world, NodeId id, const WorkerConfig& config, Work
       work_(work),
       session_(config),
       process_(world.queue_) {}
+
+void WorkerNode::soon(WorkerEvent event) {
+  process_.soon([this, event = std::move(event)] { take(event); });
+}
 
 void WorkerNode::tick() {
   if (exit_) return;
@@ -165,22 +173,20 @@ void WorkerNode::execute(const worker_command::SendBeat& command) {
 
 void WorkerNode::execute(const worker_command::PrepareJob& command) {
   work_.prepare(command.welcome, [this](const Result<Digest>& model) {
-    if (!model) return take(worker_event::JobFailed{model.error()});
-    take(worker_event::JobPrepared{*model});
+    soon(event_of_preparation(model));
   });
 }
 
 void WorkerNode::execute(const worker_command::StartRun& command) {
   const RunId run{command.order.run};
-  work_.run(command.order, command.worker, [this, run](const Result<RunReport>& report) {
-    if (!report) return take(worker_event::RunFailed{run, report.error()});
-    take(worker_event::RunDone{*report});
+  work_.run(command.order, [this, run](const Result<RunReport>& report) {
+    soon(event_of_run(run, report));
   });
 }
 
 void WorkerNode::execute(const worker_command::LookForEnd& command) {
   work_.look_for_end(command.epoch,
-                     [this](bool is_over) { take(worker_event::EndLookedFor{is_over}); });
+                     [this](bool is_over) { soon(worker_event::EndLookedFor{is_over}); });
 }
 
 void WorkerNode::execute(const worker_command::CancelRun& /*command*/) { work_.cancel(); }

@@ -2,24 +2,17 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <limits>
 
 #include <speedo/base/assert.hpp>
+
+#include "base/parse_number.hpp"
 
 namespace speedo {
 namespace {
 
 constexpr std::size_t kEpochDigits = 20;
 constexpr std::array<std::string_view, 4> kWords = {"done", "held", "higher", "corrupt"};
-
-template <class T>
-std::optional<T> parse_number(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 std::optional<std::uint64_t> decode_epoch(std::string_view text) {
   if (text.size() != kEpochDigits) return std::nullopt;

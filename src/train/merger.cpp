@@ -1,6 +1,5 @@
 #include <speedo/train/merger.hpp>
 
-#include <future>
 #include <mutex>
 #include <optional>
 
@@ -8,8 +7,9 @@
 #include <speedo/base/limits.hpp>
 #include <speedo/base/pause.hpp>
 
+#include "base/answer.hpp"
+#include "train/job/job_thread.hpp"
 #include "train/merger_engine.hpp"
-#include "train/merger_thread.hpp"
 
 namespace speedo {
 namespace {
@@ -21,52 +21,53 @@ class ThreadedMerger : public Merger {
  public:
   using Make = std::function<Result<std::unique_ptr<MergerEngine>>()>;
 
-  ThreadedMerger() {
-    thread_.start([this] {
-      if (engine_) engine_->restore_lost_weights();
-    });
-  }
+  explicit ThreadedMerger(Platform& platform)
+      : platform_(platform),
+        pause_(platform),
+        thread_(platform, "merger", [this] {
+          if (engine_) engine_->restore_lost_weights();
+        }) {}
 
   ~ThreadedMerger() override {
     stop_waiting();
+    thread_.end();
     // What the engine made on the thread ends there.
-    thread_.post([this](bool) {
+    thread_.post([this] {
       if (engine_) engine_->close();
       engine_.reset();
     });
-    thread_.stop();
   }
 
   // Makes the engine on the thread: some devices belong to the thread that opens them.
   Result<void> make_engine(const Make& make) {
-    std::promise<Result<void>> made;
-    thread_.post([&](bool) {
+    Answer<Result<void>> made(platform_);
+    thread_.post([&] {
       auto engine = make();
       if (engine) engine_ = std::move(*engine);
-      made.set_value(engine ? Result<void>() : Result<void>(engine.error()));
+      made.set(engine ? Result<void>() : Result<void>(engine.error()));
     });
-    return made.get_future().get();
+    return made.wait();
   }
 
   void merge(master_command::StartMerge job,
              std::function<void(Result<MergeResult>)> done) override {
-    thread_.post([this, job = std::move(job), done = std::move(done)](bool stopping) {
-      done(stopping ? Result<MergeResult>(closing())
-                    : persist<MergeResult>([&] { return engine_->merge(job); }));
-      if (!stopping) engine_->write_checkpoint(!thread_.is_idle());
+    thread_.post([this, job = std::move(job), done = std::move(done)] {
+      if (thread_.is_ending()) return done(closing());
+      done(persist<MergeResult>([&] { return engine_->merge(job); }));
+      engine_->write_checkpoint(thread_.has_work());
     });
   }
 
   void enter_stage(std::uint32_t stage, std::string state,
                    std::function<void(Result<Version>)> done) override {
-    thread_.post([this, stage, state = std::move(state), done = std::move(done)](bool stopping) {
-      done(stopping ? Result<Version>(closing())
-                    : persist<Version>([&] { return engine_->enter_stage(stage, state); }));
+    thread_.post([this, stage, state = std::move(state), done = std::move(done)] {
+      if (thread_.is_ending()) return done(closing());
+      done(persist<Version>([&] { return engine_->enter_stage(stage, state); }));
     });
   }
 
   void copy(std::function<void(Copy)> done) override {
-    thread_.post([this, done = std::move(done)](bool) {
+    thread_.post([this, done = std::move(done)] {
       engine_->write_checkpoint(false);  // The one under way: nobody else may come to finish it.
       done(engine_->copy());
     });
@@ -98,11 +99,12 @@ class ThreadedMerger : public Merger {
     waits_because_ = std::move(error);
   }
 
+  Platform& platform_;
   RealPause pause_;  // between attempts, as long as a store is waited for
   std::mutex mutex_;
   std::optional<Error> waits_because_;  // guarded by mutex_
   std::unique_ptr<MergerEngine> engine_;
-  MergerThread thread_;  // last: it uses the engine
+  JobThread thread_;  // last: it uses the others
 };
 
 }  // namespace
@@ -111,7 +113,7 @@ Result<std::unique_ptr<Merger>> make_merger(
     const MergerConfig& config, const ParameterLayout& layout, const caffe::SolverParameter& solver,
     Checkpoint start, std::shared_ptr<ParameterStore> store,
     std::function<Result<std::unique_ptr<Backend>>()> make_backend) {
-  auto merger = std::make_unique<ThreadedMerger>();
+  auto merger = std::make_unique<ThreadedMerger>(*config.platform);
   SPEEDO_TRY(merger->make_engine([&] {
     return MergerEngine::create(config, layout, solver, std::move(start), std::move(store),
                                 make_backend);

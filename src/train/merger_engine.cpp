@@ -10,7 +10,7 @@
 #include <speedo/base/assert.hpp>
 
 #include "base/log.hpp"
-#include "train/job_solver.hpp"
+#include "train/job/job_solver.hpp"
 
 namespace speedo {
 

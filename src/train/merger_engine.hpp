@@ -74,7 +74,9 @@ class MergerEngine {
   Result<Fault> merge_locals(const Party& party, RecordWriter& writer);
   Result<Fault> merge_gradients(const Party& party, const master_command::StartMerge& job,
                                 RecordWriter& writer);
-  Result<void> apply_rule(const master_command::StartMerge& job, RecordWriter& writer);
+  Result<void> apply_rule(const master_command::StartMerge& job, const Bucket& bucket,
+                          RecordWriter& writer);
+  Bucket bucket_of_chunk(std::size_t chunk) const;
 
   const MergerConfig config_;
   const ParameterLayout layout_;

@@ -225,32 +225,48 @@ Result<MergerEngine::Fault> MergerEngine::merge_gradients(const Party& party,
     if (job.mean && scales.size() > 1) merge_scale(mean_scale, parts[0]);
     return std::nullopt;
   };
+  const bool by_chunk = !rule_->needs_whole_gradient();
+  Result<void> applied;
   const auto merged = [&](std::size_t chunk, MergedParts parts) {
     rule_->stage(chunk * kChunkElements, parts[0]);
+    if (by_chunk && applied) applied = apply_rule(job, bucket_of_chunk(chunk), writer);
   };
-  SPEEDO_ASSIGN(const Fault fault, pass_.run(record_.size(), party.readers, merge, merged));
-  if (fault) return fault;
-  if (auto done = apply_rule(job, writer); !done) {
-    rule_->take_back(record_);
-    return done.error();
+  rule_->begin();
+  auto fault = pass_.run(record_.size(), party.readers, merge, merged);
+  if (fault && !*fault && applied) {
+    const auto whole = static_cast<std::int64_t>(record_.size());
+    if (!by_chunk) applied = apply_rule(job, {0, whole}, writer);
+    if (applied) applied = writer.finish();
+    if (applied) return fault;
   }
-  return Fault();
+  rule_->take_back(record_);
+  if (!applied) return applied.error();
+  return fault;
 }
 
-Result<void> MergerEngine::apply_rule(const master_command::StartMerge& job,
+Bucket MergerEngine::bucket_of_chunk(std::size_t chunk) const {
+  return {static_cast<std::int64_t>(chunk * kChunkElements),
+          static_cast<std::int64_t>(chunk_elements(record_.size(), chunk))};
+}
+
+// The bucket's next weights go out as they are made. Requires: it is made of whole chunks.
+Result<void> MergerEngine::apply_rule(const master_command::StartMerge& job, const Bucket& bucket,
                                       RecordWriter& writer) {
-  rule_->apply(static_cast<std::int64_t>(job.iteration), job.lr_scale);
-  for (std::size_t chunk = 0; chunk < chunk_count(next_.size()); ++chunk) {
+  rule_->apply(static_cast<std::int64_t>(job.iteration), job.lr_scale, bucket);
+  const auto end = static_cast<std::size_t>(bucket.end());
+  for (auto offset = static_cast<std::size_t>(bucket.offset); offset < end;) {
+    const std::size_t chunk = offset / kChunkElements;
     const std::span<float> next = chunk_of(std::span(next_), chunk);
-    rule_->read_weights(chunk * kChunkElements, next);
+    rule_->read_weights(offset, next);
     if (!all_finite(next)) {
       return Error{ErrorCode::kNotFinite,
                    "the update of iteration " + std::to_string(job.iteration) +
                        " makes weights that are NaN or infinite: lower the learning rate"};
     }
     writer.write(chunk, next);
+    offset += next.size();
   }
-  return writer.finish();
+  return {};
 }
 
 }  // namespace speedo

@@ -17,9 +17,8 @@ Result<std::unique_ptr<MergerRule>> MergerRule::create(const caffe::SolverParame
   SPEEDO_TRY(rule->allocate(weights));
   SPEEDO_ASSERT(histories.empty() || histories.size() == rule->history_count());
   for (std::size_t i = 0; i < histories.size(); ++i) {
-    backend.upload(rule->rule_->histories()[i]->data(), histories[i]);
+    backend.device().upload(rule->rule_->histories()[i]->data(), histories[i]);
   }
-  backend.synchronize();
   return rule;
 }
 
@@ -32,40 +31,46 @@ Result<void> MergerRule::allocate(std::span<const float> weights) {
     SPEEDO_ASSIGN(Arena copy, Arena::create(backend_, count));
     saved_.push_back(std::move(copy));
   }
-  backend_.upload(weights_.data(), weights);
+  backend_.device().upload(weights_.data(), weights);
   return {};
 }
 
 void MergerRule::stage(std::size_t offset, std::span<const float> gradient) {
-  backend_.upload(gradient_.data() + offset, gradient);
+  const Bucket bucket{static_cast<std::int64_t>(offset),
+                      static_cast<std::int64_t>(gradient.size())};
+  backend_.device().upload(gradient_.data() + offset, gradient);
   const std::vector<Arena*> histories = rule_->histories();
   for (std::size_t i = 0; i < histories.size(); ++i) {
-    backend_.copy(static_cast<std::int64_t>(gradient.size()), histories[i]->data() + offset,
-                  saved_[i].data() + offset);
+    backend_.copy(bucket.count, histories[i]->data() + offset, saved_[i].data() + offset);
   }
-  backend_.synchronize();
+  staged_.push_back(bucket);
 }
 
-void MergerRule::apply(std::int64_t iteration, float rate_scale) {
+void MergerRule::apply(std::int64_t iteration, float rate_scale, const Bucket& bucket) {
   rule_->scale_rate(rate_scale);
-  rule_->update(iteration, weights_.data(), gradient_.data());
+  rule_->update(iteration, bucket, weights_.data(), gradient_.data());
 }
 
 void MergerRule::read_weights(std::size_t offset, std::span<float> target) {
-  backend_.download(target, weights_.data() + offset);
+  backend_.device().download(target, weights_.data() + offset);
 }
 
 void MergerRule::take_back(std::span<const float> weights) {
   const std::vector<Arena*> histories = rule_->histories();
-  for (std::size_t i = 0; i < histories.size(); ++i) {
-    backend_.copy(histories[i]->size(), saved_[i].data(), histories[i]->data());
+  for (const Bucket& bucket : staged_) {
+    for (std::size_t i = 0; i < histories.size(); ++i) {
+      backend_.copy(bucket.count, saved_[i].data() + bucket.offset,
+                    histories[i]->data() + bucket.offset);
+    }
+    backend_.device().upload(weights_.data() + bucket.offset,
+                             weights.subspan(static_cast<std::size_t>(bucket.offset),
+                                             static_cast<std::size_t>(bucket.count)));
   }
-  backend_.upload(weights_.data(), weights);
-  backend_.synchronize();
+  staged_.clear();
 }
 
 void MergerRule::read_history(std::size_t index, std::span<float> target) {
-  backend_.download(target, rule_->histories()[index]->data());
+  backend_.device().download(target, rule_->histories()[index]->data());
 }
 
 }  // namespace speedo

@@ -7,14 +7,16 @@
 
 #include <speedo/backend/backend.hpp>
 #include <speedo/base/result.hpp>
+#include <speedo/core/bucket.hpp>
 #include <speedo/core/parameter_arena.hpp>
 #include <speedo/core/update_rule.hpp>
 
 namespace speedo {
 
-// The solver's rule on the master, for gradient-only training: the mean gradient goes in chunk by
-// chunk, the next weights come out chunk by chunk. What it does can be taken back before the next
-// gradient. Thread safety: one thread, the one that creates it.
+// The solver's rule on the master, for gradient-only training: the mean gradient goes in bucket by
+// bucket, the next weights come out bucket by bucket, each as soon as the rule allows. What a merge
+// does can be taken back before the next one begins. Thread safety: one thread, the one that
+// creates it.
 class MergerRule {
  public:
   using Histories = std::vector<std::vector<float>>;
@@ -25,14 +27,18 @@ class MergerRule {
                                                     std::span<const float> weights,
                                                     const Histories& histories);
 
+  // See UpdateRule: then all is staged before any of it is applied.
+  bool needs_whole_gradient() const { return rule_->needs_whole_gradient(); }
+  // A merge begins: what was done so far stays.
+  void begin() { staged_.clear(); }
   // Puts elements [offset, ...) of the gradient in place, and keeps the same range of the histories
-  // for take_back().
+  // for take_back(). Each element once a merge.
   void stage(std::size_t offset, std::span<const float> gradient);
-  // After all were staged: the rule of `iteration`, its rate scaled, makes the next weights.
-  void apply(std::int64_t iteration, float rate_scale);
+  // The rule of `iteration`, its rate scaled, makes the next weights of a bucket that is staged.
+  void apply(std::int64_t iteration, float rate_scale, const Bucket& bucket);
   // Elements [offset, ...) of the next weights.
   void read_weights(std::size_t offset, std::span<float> target);
-  // Undoes apply(): the histories as they were, and `weights`.
+  // Undoes the merge: the histories as they were, and `weights`.
   void take_back(std::span<const float> weights);
 
   std::size_t history_count() const { return saved_.size(); }
@@ -45,7 +51,8 @@ class MergerRule {
   Backend& backend_;
   std::unique_ptr<UpdateRule> rule_;
   Arena weights_, gradient_;
-  std::vector<Arena> saved_;  // the histories before apply()
+  std::vector<Arena> saved_;    // the histories before apply(), where something is staged
+  std::vector<Bucket> staged_;  // in this merge
 };
 
 }  // namespace speedo

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <utility>
 
-#include "train/job_thread.hpp"
+#include "train/job/job_thread.hpp"
 #include "train/trainer_engine.hpp"
 
 namespace speedo {
@@ -11,7 +11,8 @@ namespace {
 
 class ThreadTrainer : public Trainer {
  public:
-  explicit ThreadTrainer(TrainerParts parts) : parts_(std::move(parts)) {}
+  explicit ThreadTrainer(TrainerParts parts)
+      : parts_(std::move(parts)), thread_(*parts_.platform, "trainer") {}
 
   ~ThreadTrainer() override {
     cancel();

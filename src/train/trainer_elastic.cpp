@@ -52,7 +52,7 @@ class ElasticUpdate : public WorkerUpdate {
 
  private:
   Result<std::uint64_t> begin_at_centre(const TrainMessage& order) {
-    Arena& weights = parts_.net.weights();
+    Arena& weights = parts_.learner.weights();
     SPEEDO_ASSIGN(const RecordInfo info,
                   parts_.exchange.read_weights(order.version, parts_.host.landing(weights)));
     parts_.host.land(weights);
@@ -73,10 +73,14 @@ class WorkerSideUpdate : public ElasticUpdate {
     if (!parts.host.is_direct()) memory_.resize(parts.count());
   }
 
-  Result<std::uint64_t> contribute(const TrainMessage& order, std::uint64_t) override {
+  // The newest centre is compared with what all steps came to: nothing can go out before.
+  void begin_contribution(const TrainMessage&, std::uint64_t) override {}
+  void add(const Bucket&) override {}
+
+  Result<std::uint64_t> commit(const TrainMessage& order, std::uint64_t) override {
     const auto form = [this](std::size_t offset, std::size_t count) {
       const std::span<float> e = elastic().subspan(offset, count);
-      const std::span<const float> x = parts().host.part(parts().net.weights(), offset, count);
+      const std::span<const float> x = parts().host.part(parts().learner.weights(), offset, count);
       elastic_part(e, rate_, x, e);
       return e;
     };
@@ -89,15 +93,15 @@ class WorkerSideUpdate : public ElasticUpdate {
  private:
   // Where the centre is read to and e is formed.
   std::span<float> elastic() {
-    return memory_.empty() ? parts().host.landing(parts().net.gradients())
+    return memory_.empty() ? parts().host.landing(parts().learner.gradients())
                            : std::span<float>(memory_);
   }
 
   Result<bool> take_step(std::uint64_t, float weight) override {
-    Net& net = parts().net;
-    if (!memory_.empty()) net.backend().upload(net.gradients().data(), memory_);
-    net.backend().axpby(net.weights().size(), -weight, net.gradients().data(), 1.0F,
-                        net.weights().data());
+    Learner& learner = parts().learner;
+    if (!memory_.empty()) learner.backend().device().upload(learner.gradients().data(), memory_);
+    learner.backend().axpby(learner.weights().size(), -weight, learner.gradients().data(), 1.0F,
+                            learner.weights().data());
     return true;
   }
 
@@ -109,11 +113,20 @@ class MasterSideUpdate : public ElasticUpdate {
  public:
   using ElasticUpdate::ElasticUpdate;
 
-  Result<std::uint64_t> contribute(const TrainMessage& order, std::uint64_t) override {
+  void begin_contribution(const TrainMessage& order, std::uint64_t) override {
     const auto form = [this](std::size_t offset, std::size_t count) {
-      return parts().host.part(parts().net.weights(), offset, count);
+      return parts().host.part(parts().learner.weights(), offset, count);
     };
-    SPEEDO_TRY(parts().exchange.contribute(order.run, order.version, parts().count(), form));
+    parts().exchange.begin_contribution(order.run, order.version, parts().count(), form);
+  }
+
+  void add(const Bucket& bucket) override {
+    parts().exchange.add(static_cast<std::size_t>(bucket.offset),
+                         static_cast<std::size_t>(bucket.count));
+  }
+
+  Result<std::uint64_t> commit(const TrainMessage& order, std::uint64_t) override {
+    SPEEDO_TRY(parts().exchange.commit());
     contributed(order.run);
     return order.version;
   }
@@ -122,9 +135,9 @@ class MasterSideUpdate : public ElasticUpdate {
   // By way of the gradient arena, so that x stays whole if the reading breaks off.
   // The master has applied the weight already.
   Result<bool> take_step(std::uint64_t run, float) override {
-    Net& net = parts().net;
+    Learner& learner = parts().learner;
     const std::string key = local_key(epoch(), parts().exchange.worker().value);
-    auto info = parts().exchange.read(key, parts().host.landing(net.gradients()));
+    auto info = parts().exchange.read(key, parts().host.landing(learner.gradients()));
     const bool is_its =
         info && info->version == run && info->worker == parts().exchange.worker().value;
     if (!info && is_transient(info.error().code)) return info.error();
@@ -135,8 +148,9 @@ class MasterSideUpdate : public ElasticUpdate {
           run);
       return false;
     }
-    parts().host.land(net.gradients());
-    net.backend().copy(net.weights().size(), net.gradients().data(), net.weights().data());
+    parts().host.land(learner.gradients());
+    Arena& weights = learner.weights();
+    learner.backend().copy(weights.size(), learner.gradients().data(), weights.data());
     return true;
   }
 };

@@ -1,7 +1,9 @@
 // One run of a worker:
-//   W = what the kind of update starts from, straight into the net's arena
+//   W = what the kind of update starts from, straight into the net's arena, bucket by bucket as
+//       the first pass needs them
 //   for each step s: g = gradient at W; u = rule(iteration + s, g); W -= u
-//   contribution = what the kind of update makes of it: trainer_update.cpp, trainer_elastic.cpp
+//   contribution = what the kind of update makes of it: trainer_update.cpp, trainer_elastic.cpp;
+//       buckets of the last step go out while the gradients of others are still being computed
 
 #include "train/trainer_engine.hpp"
 
@@ -9,15 +11,16 @@
 #include <bit>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <speedo/base/assert.hpp>
-#include <speedo/base/clock.hpp>
 #include <speedo/base/limits.hpp>
 
-#include "train/job_solver.hpp"
+#include "base/log.hpp"
+#include "train/job/job_solver.hpp"
 
 namespace speedo {
 namespace {
@@ -25,10 +28,6 @@ namespace {
 std::uint64_t whole_microseconds(std::chrono::nanoseconds time) {
   return static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(time).count());
-}
-
-std::uint64_t microseconds_since(Instant start) {
-  return whole_microseconds(steady_clock().now() - start);
 }
 
 // With shards of their own, workers begin at different places of the data.
@@ -70,7 +69,7 @@ Result<void> check_order(const TrainMessage& order, const JobSpec& job) {
 Result<std::unique_ptr<TrainerEngine>> TrainerEngine::create(
     const TrainerParts& parts, Life life, std::atomic<std::uint64_t>& progress) {
   SPEEDO_TRY(check_job(life.job));
-  auto engine = std::unique_ptr<TrainerEngine>(new TrainerEngine(progress));
+  auto engine = std::unique_ptr<TrainerEngine>(new TrainerEngine(*parts.platform, progress));
   engine->life_ = std::move(life);
   SPEEDO_TRY(engine->build(parts));
   engine->connect();
@@ -85,27 +84,29 @@ Result<void> TrainerEngine::build(const TrainerParts& parts) {
   for (const UpdateSpec& stage : life_.job.stages) {
     SPEEDO_TRY(UpdateRule::history_count(solver_of(solver_, stage)));
   }
-  if (parts.choose_kernels) SPEEDO_TRY(parts.choose_kernels(life_.job));
-  SPEEDO_ASSIGN(backend_, parts.make_backend());
-  feeds_ = parts.make_feeds();
-  const SolverOptions options{.backend = backend_.get(),
-                              .feeds = feeds_.get(),
-                              .base = life_.job.base,
-                              .start_fraction = start_fraction(life_)};
-  if (parts.admit) SPEEDO_TRY(parts.admit(life_.job, solver_, options));
-  SPEEDO_ASSIGN(nets_, create_nets(solver_, options));
-  nets_.train->count_layers(&progress_);
-  const ParameterLayout& layout = nets_.train->layout();
+  const LearnerOptions options{.job = life_.job,
+                               .solver = solver_,
+                               .start_fraction = start_fraction(life_),
+                               .progress = progress_};
+  SPEEDO_ASSIGN(learner_, parts.make_learner ? parts.make_learner(options)
+                                             : make_net_learner(parts, options));
+  const ParameterLayout& layout = learner_->layout();
   model_ = layout.digest();
-  host_ = std::make_unique<HostView>(*backend_, static_cast<std::size_t>(layout.element_count()));
+  host_ = std::make_unique<HostView>(learner_->backend().device(),
+                                     static_cast<std::size_t>(layout.element_count()));
   return {};
 }
 
 void TrainerEngine::connect() {
   update_.reset();
   stage_.reset();
-  exchange_ = std::make_unique<RecordExchange>(life_.store, model_, life_.worker,
-                                               life_.contribution, progress_);
+  exchange_ = std::make_unique<RecordExchange>(
+      RecordExchange::Options{.store = life_.store,
+                              .model = model_,
+                              .worker = life_.worker,
+                              .contribution = life_.contribution,
+                              .platform = platform_},
+      progress_);
 }
 
 bool TrainerEngine::begin_life(const Life& life) {
@@ -124,13 +125,18 @@ bool TrainerEngine::begin_life(const Life& life) {
 // A rule for the stage's rates, with the histories of the one before.
 Result<void> TrainerEngine::make_rule(const UpdateSpec& update) {
   SPEEDO_ASSIGN(std::unique_ptr<UpdateRule> rule,
-                UpdateRule::create(solver_of(solver_, update), nets_.train->layout(), *backend_));
+                UpdateRule::create(solver_of(solver_, update), learner_->layout(),
+                                   learner_->backend()));
   if (rule_) {
     const std::vector<Arena*> old = rule_->histories(), carried = rule->histories();
     for (std::size_t i = 0; i < old.size(); ++i) std::swap(*old[i], *carried[i]);
   }
   rule_ = std::move(rule);
   rule_spec_ = update;
+  if (rule_->needs_whole_gradient()) {
+    SPEEDO_INFO("clip_gradients needs the norm of the whole gradient: contributions cannot go out "
+                "while gradients are still being computed");
+  }
   return {};
 }
 
@@ -142,7 +148,7 @@ Result<void> TrainerEngine::enter_stage(std::uint32_t stage) {
                         rule_spec_.momentum == update.momentum &&
                         rule_spec_.weight_decay == update.weight_decay;
   if (update.kind != UpdateKind::kGradientOnly && !has_rule) SPEEDO_TRY(make_rule(update));
-  update_ = make_worker_update(update, {.net = *nets_.train,
+  update_ = make_worker_update(update, {.learner = *learner_,
                                         .rule = rule_.get(),
                                         .host = *host_,
                                         .exchange = *exchange_});
@@ -155,42 +161,87 @@ Result<RunReport> TrainerEngine::run(const TrainMessage& order,
   SPEEDO_TRY(check_order(order, life_.job));
   exchange_->allow_cancel(std::move(cancelled));
   if (stage_ != order.stage) SPEEDO_TRY(enter_stage(order.stage));
-  const Instant start = steady_clock().now();
+  exchange_->abandon();  // what a run that failed has left
+  const Instant start = platform_.clock().now();
+  const std::chrono::nanoseconds waited = learner_->data_waited();
   SPEEDO_ASSIGN(std::uint64_t base, update_->begin(order));
   const std::uint64_t read_us = microseconds_since(start);
 
-  const Instant compute_start = steady_clock().now();
-  const std::chrono::nanoseconds waited = feeds_->totals().waited;
+  const Instant compute_start = platform_.clock().now();
+  const Instant weights_waited = exchange_->waited();
   begin_steps(order);
-  SPEEDO_ASSIGN(const float loss, compute(order));
+  auto computed = compute(order, base);
+  // Weights that were overwritten while they came: from the newer ones, with the same data.
+  while (!computed && std::exchange(weights_are_gone_, false)) {
+    SPEEDO_ASSIGN(base, update_->begin(order));
+    begin_steps(order);
+    computed = compute(order, base);
+  }
+  SPEEDO_ASSIGN(const float loss, std::move(computed));
   const std::uint64_t steps_us = microseconds_since(compute_start);
   const std::uint64_t data_wait_us =
-      std::min(steps_us, whole_microseconds(feeds_->totals().waited - waited));
+      std::min(steps_us, whole_microseconds(learner_->data_waited() - waited));
+  const std::uint64_t weights_wait_us =
+      std::min(steps_us - data_wait_us, whole_microseconds(exchange_->waited() - weights_waited));
   shares_done_ += order.data_runs;
 
-  const Instant write_start = steady_clock().now();
-  if (std::isfinite(loss)) {
-    SPEEDO_ASSIGN(base, update_->contribute(order, base));
-  } else {
+  const Instant write_start = platform_.clock().now();
+  diverged_ = !std::isfinite(loss);
+  contributed_.reset();
+  if (diverged_) {
     update_->diverged();
+    exchange_->abandon();
+  } else {
+    SPEEDO_ASSIGN(base, update_->commit(order, base));
+    contributed_ = order.run;
   }
   return RunReport{.run = RunId{order.run},
                    .loss = loss,
                    .base = Version{base},
-                   .samples = samples_of(order),
-                   .compute_us = steps_us - data_wait_us,
-                   .exchange_us = read_us + microseconds_since(write_start),
+                   .samples = learner_->batch_size() * batches_per_share() * order.data_runs,
+                   .compute_us = steps_us - data_wait_us - weights_wait_us,
+                   .exchange_us = read_us + weights_wait_us + microseconds_since(write_start),
                    .data_wait_us = data_wait_us};
+}
+
+// A gradient that overflows goes into the momentum as well, and whatever this worker made of it
+// from then on would be refused. Only a run that came to nothing gives cause to look.
+void TrainerEngine::mend_histories(const TrainMessage& order) {
+  const bool was_merged = !contributed_ || order.merged_run == *contributed_;
+  if (!rule_ || (was_merged && !diverged_)) return;
+  for (const Arena* history : rule_->histories()) {
+    if (learner_->backend().all_finite(history->size(), history->data())) continue;
+    return forget_histories("it is not finite after a run that came to nothing");
+  }
+}
+
+void TrainerEngine::forget_histories(const char* why) {
+  SPEEDO_WARN("the solver's history begins anew: {}", why);
+  clear_histories();
+}
+
+void TrainerEngine::clear_histories() {
+  for (Arena* history : rule_->histories()) {
+    learner_->backend().fill(history->size(), 0.0F, history->data());
+  }
 }
 
 void TrainerEngine::begin_steps(const TrainMessage& order) {
   point_feeds(order);
   if (!rule_) return;
+  mend_histories(order);
   rule_->scale_rate(std::bit_cast<float>(order.lr_scale_bits));
-  if (spec().updater != UpdaterState::kReset) return;
-  for (Arena* history : rule_->histories()) {
-    backend_->fill(history->size(), 0.0F, history->data());
-  }
+  if (spec().updater == UpdaterState::kReset) clear_histories();
+}
+
+// Of the first step's first pass.
+std::function<Result<void>(const Bucket&)> TrainerEngine::need_weights(std::uint32_t step) {
+  if (step != 0) return nullptr;
+  return [this](const Bucket& bucket) {
+    auto here = update_->need_weights(bucket);
+    weights_are_gone_ = !here && here.error().code == ErrorCode::kNotFound;
+    return here;
+  };
 }
 
 std::uint64_t TrainerEngine::batches_per_share() const {
@@ -204,52 +255,90 @@ void TrainerEngine::point_feeds(const TrainMessage& order) {
   const bool own = life_.job.offset_shards;
   const std::uint64_t share = own ? shares_done_ : order.data_run;
   const std::uint64_t next = own ? shares_done_ + order.data_runs : order.next_data_run;
-  nets_.train->set_data_span(DataSpan{
+  learner_->set_data_span(DataSpan{
       .first = share * batches, .count = order.data_runs * batches, .next = next * batches});
 }
 
-Result<float> TrainerEngine::compute(const TrainMessage& order) {
+Result<float> TrainerEngine::compute(const TrainMessage& order, std::uint64_t base) {
   double loss_sum = 0.0;
   for (std::uint32_t step = 0; step < spec().steps_per_run; ++step) {
     if (exchange_->is_cancelled()) {
       return Error{ErrorCode::kUnavailable, "run cancelled"};
     }
-    SPEEDO_ASSIGN(const float loss, compute_step(order, step));
+    const bool is_last = step + 1 == spec().steps_per_run;
+    SPEEDO_ASSIGN(const float loss,
+                  is_last ? compute_last_step(order, base) : compute_step(order, step));
     loss_sum += loss;
     if (!std::isfinite(loss)) break;
   }
   return static_cast<float>(loss_sum / spec().steps_per_run);
 }
 
-// Several shares make one larger batch: the sum of their gradients is brought to the size of one's.
+int TrainerEngine::passes_of(const TrainMessage& order) const {
+  return std::max(solver_.iter_size(), 1) * static_cast<int>(order.data_runs);
+}
+
 Result<float> TrainerEngine::compute_step(const TrainMessage& order, std::uint32_t step) {
-  Net& net = *nets_.train;
-  const int passes = std::max(solver_.iter_size(), 1) * static_cast<int>(order.data_runs);
-  SPEEDO_ASSIGN(const float loss, accumulate_gradients(net, passes));
-  Arena& gradients = net.gradients();
+  is_finite_ = true;
+  Learner::Hooks hooks;
+  hooks.weights_needed = need_weights(step);
+  SPEEDO_ASSIGN(const float loss, learner_->accumulate_gradients(passes_of(order), hooks));
+  if (std::isfinite(loss)) step_on({0, learner_->layout().element_count()}, order, step);
+  return is_finite_ ? loss : std::numeric_limits<float>::quiet_NaN();
+}
+
+// The last step's buckets go out as they become final, unless its rule has to see all of them
+// first.
+Result<float> TrainerEngine::compute_last_step(const TrainMessage& order, std::uint64_t base) {
+  const std::uint32_t step = spec().steps_per_run - 1;
+  is_finite_ = true;
+  Learner::Hooks hooks;
+  hooks.weights_needed = need_weights(step);
+  hooks.last_backward = [&] { update_->begin_contribution(order, base); };
+  const auto take = [&](const Bucket& bucket) {
+    step_on(bucket, order, step);
+    if (is_finite_) update_->add(bucket);
+  };
+  const bool waits = rule_in_use() && rule_->needs_whole_gradient();
+  if (!waits) {
+    hooks.gradient_ready = [&](const Bucket& bucket, const StreamEvent& final) {
+      learner_->backend().device().wait(final);
+      if (is_finite_) take(bucket);
+    };
+  }
+  SPEEDO_ASSIGN(const float loss, learner_->accumulate_gradients(passes_of(order), hooks));
+  if (waits && std::isfinite(loss)) take({0, learner_->layout().element_count()});
+  if (is_finite_) return loss;
+  if (!waits && rule_in_use()) forget_histories("a step broke off whose gradient is not finite");
+  return std::numeric_limits<float>::quiet_NaN();
+}
+
+// Several shares make one larger batch: the sum of their gradients is brought to the size of one's.
+void TrainerEngine::step_on(const Bucket& bucket, const TrainMessage& order, std::uint32_t step) {
+  Backend& backend = learner_->backend();
+  float* const gradients = learner_->gradients().data();
+  float* const part = gradients + bucket.offset;
+  if (!backend.all_finite(bucket.count, part)) {
+    is_finite_ = false;
+    return;
+  }
   if (order.data_runs > 1) {
     const float mean = 1.0F / static_cast<float>(order.data_runs);
-    backend_->axpby(gradients.size(), mean, gradients.data(), 0.0F, gradients.data());
+    backend.axpby(bucket.count, mean, part, 0.0F, part);
   }
-  if (spec().kind == UpdateKind::kGradientOnly || !std::isfinite(loss)) return loss;
+  if (!rule_in_use()) return;
+  float* const weights = learner_->weights().data();
   const auto iteration = static_cast<std::int64_t>(order.iteration + step);
   const bool is_last = step + 1 == spec().steps_per_run;
   if (!is_last || update_->applies_last_update()) {
-    rule_->update(iteration, net.weights().data(), gradients.data());
+    rule_->update(iteration, bucket, weights, gradients);
   } else {
-    rule_->compute_update(iteration, net.weights().data(), gradients.data());
+    rule_->compute_update(iteration, bucket, weights, gradients);
   }
-  return loss;
 }
 
-std::uint64_t TrainerEngine::samples_of(const TrainMessage& order) const {
-  for (const Net::LayerView& view : nets_.train->layers()) {
-    const bool is_source = view.bottoms.empty() && !view.tops.empty();
-    if (!is_source || view.tops[0]->shape().axes() == 0) continue;
-    const auto batch = static_cast<std::uint64_t>(view.tops[0]->shape()[0]);
-    return batch * batches_per_share() * order.data_runs;
-  }
-  return 0;
+std::uint64_t TrainerEngine::microseconds_since(Instant start) const {
+  return whole_microseconds(platform_.clock().now() - start);
 }
 
 }  // namespace speedo

@@ -7,11 +7,11 @@
 #include <optional>
 #include <string>
 
-#include <speedo/backend/backend.hpp>
-#include <speedo/core/solver.hpp>
+#include <speedo/core/update_rule.hpp>
 #include <speedo/train/trainer.hpp>
 
 #include "caffe.pb.h"
+#include "train/learner.hpp"
 #include "train/trainer_host_view.hpp"
 #include "train/trainer_exchange.hpp"
 #include "train/trainer_update.hpp"
@@ -41,27 +41,34 @@ class TrainerEngine {
   Result<RunReport> run(const TrainMessage& order, std::function<bool()> cancelled);
 
  private:
-  explicit TrainerEngine(std::atomic<std::uint64_t>& progress) : progress_(progress) {}
+  TrainerEngine(Platform& platform, std::atomic<std::uint64_t>& progress)
+      : platform_(platform), progress_(progress) {}
 
   Result<void> build(const TrainerParts& parts);
   void connect();
   Result<void> enter_stage(std::uint32_t stage);
   Result<void> make_rule(const UpdateSpec& update);
   void begin_steps(const TrainMessage& order);
+  void mend_histories(const TrainMessage& order);
   void point_feeds(const TrainMessage& order);
-  Result<float> compute(const TrainMessage& order);
+  Result<float> compute(const TrainMessage& order, std::uint64_t base);
   Result<float> compute_step(const TrainMessage& order, std::uint32_t step);
-  std::uint64_t samples_of(const TrainMessage& order) const;
+  Result<float> compute_last_step(const TrainMessage& order, std::uint64_t base);
+  std::function<Result<void>(const Bucket&)> need_weights(std::uint32_t step);
+  bool rule_in_use() const { return spec().kind != UpdateKind::kGradientOnly; }
+  int passes_of(const TrainMessage& order) const;
+  void step_on(const Bucket& bucket, const TrainMessage& order, std::uint32_t step);
+  void forget_histories(const char* why);
+  void clear_histories();
+  std::uint64_t microseconds_since(Instant start) const;
   std::uint64_t batches_per_share() const;
   const UpdateSpec& spec() const { return life_.job.stages[*stage_]; }
 
+  Platform& platform_;
   std::atomic<std::uint64_t>& progress_;
   Life life_;
   caffe::SolverParameter solver_;
-  // In the order of dependence: nets use backend and feeds, the rule uses the backend.
-  std::unique_ptr<Backend> backend_;
-  std::unique_ptr<FeedFactory> feeds_;
-  SolverNets nets_;
+  std::unique_ptr<Learner> learner_;  // what follows uses its backend
   Digest model_;
   std::unique_ptr<HostView> host_;
   std::unique_ptr<RecordExchange> exchange_;
@@ -70,6 +77,10 @@ class TrainerEngine {
   std::optional<std::uint32_t> stage_;
   std::unique_ptr<WorkerUpdate> update_;  // of the stage
   std::uint64_t shares_done_ = 0;
+  std::optional<std::uint64_t> contributed_;  // the run before this one, if it did
+  bool diverged_ = false;                     // it came to nothing finite
+  bool weights_are_gone_ = false;             // while they were read
+  bool is_finite_ = true;                     // every bucket of the step under way so far
 };
 
 }  // namespace speedo

@@ -4,29 +4,32 @@
 #include <span>
 #include <vector>
 
-#include <speedo/backend/backend.hpp>
+#include <speedo/backend/device.hpp>
 #include <speedo/core/parameter_arena.hpp>
 
 namespace speedo {
 
-// Arenas as the host sees them: themselves where the backend's memory is the host's, else copies in
-// memory for one arena. Thread safety: one thread at a time.
+// Arenas as the host sees them: themselves where the device's memory is the host's, else copies in
+// memory for one arena. What is queued on the device is waited for. Thread safety: one thread at a
+// time.
 class HostView {
  public:
-  // Arenas have `count` elements.
-  HostView(Backend& backend, std::size_t count);
+  // Arenas have `count` elements; the device outlives the view.
+  HostView(Device& device, std::size_t count);
 
   // Whether part() gives the arena itself.
   bool is_direct() const { return is_direct_; }
-  // Where a whole arena's new values are put before land().
+  // Where a whole arena's new values are put before they land: all of them, or the elements
+  // [offset, offset + count).
   std::span<float> landing(Arena& arena);
-  void land(Arena& arena);
+  void land(Arena& arena) { land(arena, 0, static_cast<std::size_t>(arena.size())); }
+  void land(Arena& arena, std::size_t offset, std::size_t count);
   // The elements [offset, offset + count) of an arena, or a copy of them at the same place of the
   // one copy's memory.
   std::span<float> part(Arena& arena, std::size_t offset, std::size_t count);
 
  private:
-  Backend& backend_;
+  Device& device_;
   const bool is_direct_;
   std::vector<float> memory_;
 };

@@ -10,13 +10,13 @@
 #include "train/trainer_update.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 #include <vector>
 
 #include <speedo/base/assert.hpp>
 
 #include "base/simd.hpp"
-#include "core/kept_statistics.hpp"
 
 namespace speedo {
 namespace {
@@ -35,34 +35,57 @@ SPEEDO_MULTIVERSION void subtract(const float* after, float* before, std::size_t
 // What is contributed lies in the gradient arena: the gradient, or the only step's update.
 class GradientUpdate : public WorkerUpdate {
  public:
-  GradientUpdate(const Parts& parts, bool negative)
-      : parts_(parts), statistics_(parts.net), negative_(negative) {}
+  GradientUpdate(const Parts& parts, bool negative) : parts_(parts), negative_(negative) {}
 
   Result<std::uint64_t> begin(const TrainMessage& order) override {
-    Arena& weights = parts_.net.weights();
-    SPEEDO_ASSIGN(const RecordInfo info,
-                  parts_.exchange.read_weights(order.version, parts_.host.landing(weights)));
-    parts_.host.land(weights);
-    statistics_.keep();
+    Arena& weights = parts_.learner.weights();
+    const auto arrived = [this, &weights](std::size_t offset, std::size_t count) {
+      parts_.host.land(weights, offset, count);
+    };
+    SPEEDO_ASSIGN(const RecordInfo info, parts_.exchange.begin_weights(
+                                             order.version, parts_.host.landing(weights), arrived));
+    SPEEDO_TRY(keep_statistics());
     return info.version;
+  }
+
+  Result<void> need_weights(const Bucket& bucket) override {
+    return parts_.exchange.need_weights(static_cast<std::size_t>(bucket.offset),
+                                        static_cast<std::size_t>(bucket.count));
   }
 
   bool applies_last_update() const override { return false; }
 
-  Result<std::uint64_t> contribute(const TrainMessage& order, std::uint64_t base) override {
-    statistics_.put_change_into_gradients();
+  void begin_contribution(const TrainMessage& order, std::uint64_t base) override {
+    parts_.learner.put_statistics_change_into_gradients();
     const auto form = [this](std::size_t offset, std::size_t count) {
-      const std::span<float> part = parts_.host.part(parts_.net.gradients(), offset, count);
+      const std::span<float> part = parts_.host.part(parts_.learner.gradients(), offset, count);
       if (negative_) negate(part.data(), count);
       return part;
     };
-    SPEEDO_TRY(parts_.exchange.contribute(order.run, base, parts_.count(), form));
+    parts_.exchange.begin_contribution(order.run, base, parts_.count(), form);
+  }
+
+  void add(const Bucket& bucket) override {
+    parts_.exchange.add(static_cast<std::size_t>(bucket.offset),
+                        static_cast<std::size_t>(bucket.count));
+  }
+
+  Result<std::uint64_t> commit(const TrainMessage&, std::uint64_t base) override {
+    SPEEDO_TRY(parts_.exchange.commit());
     return base;
   }
 
  private:
+  // As the run finds them; passes change them.
+  Result<void> keep_statistics() {
+    for (const ParameterSlot& slot : parts_.learner.layout().slots()) {
+      if (slot.is_statistic) SPEEDO_TRY(need_weights({slot.offset, slot.count()}));
+    }
+    parts_.learner.keep_statistics();
+    return {};
+  }
+
   const Parts parts_;
-  KeptStatistics statistics_;  // as the run found them
   const bool negative_;
 };
 
@@ -70,41 +93,73 @@ class GradientUpdate : public WorkerUpdate {
 class DifferenceUpdate : public WorkerUpdate {
  public:
   DifferenceUpdate(const Parts& parts, bool averages) : parts_(parts) {
-    arenas_.push_back(&parts.net.weights());
+    arenas_.push_back(&parts.learner.weights());
     if (averages) {
       for (Arena* history : parts.rule->histories()) arenas_.push_back(history);
     }
     before_.resize(arenas_.size() * parts.count());
   }
+  // Its memory is not used any more.
+  ~DifferenceUpdate() override { parts_.exchange.abandon(); }
+  DifferenceUpdate(const DifferenceUpdate&) = delete;
+  DifferenceUpdate& operator=(const DifferenceUpdate&) = delete;
 
   Result<std::uint64_t> begin(const TrainMessage& order) override {
-    SPEEDO_ASSIGN(const RecordInfo info, parts_.exchange.read_weights(order.version, before_));
-    const std::size_t count = parts_.count();
-    for (std::size_t i = 0; i < arenas_.size(); ++i) {
-      parts_.net.backend().upload(arenas_[i]->data(), std::span(before_).subspan(i * count, count));
-    }
+    const auto arrived = [this](std::size_t offset, std::size_t count) {
+      for_parts(offset, count, [this](const Part& part) {
+        parts_.learner.backend().device().upload(
+            part.arena.data() + part.within, std::span(before_).subspan(part.offset, part.count));
+      });
+    };
+    SPEEDO_ASSIGN(const RecordInfo info,
+                  parts_.exchange.begin_weights(order.version, before_, arrived));
+    // Histories are used with the first bucket that is final.
+    const std::size_t weights = parts_.count();
+    SPEEDO_TRY(parts_.exchange.need_weights(weights, before_.size() - weights));
     return info.version;
   }
 
-  Result<std::uint64_t> contribute(const TrainMessage& order, std::uint64_t base) override {
+  Result<void> need_weights(const Bucket& bucket) override {
+    return parts_.exchange.need_weights(static_cast<std::size_t>(bucket.offset),
+                                        static_cast<std::size_t>(bucket.count));
+  }
+
+  void begin_contribution(const TrainMessage& order, std::uint64_t base) override {
     const auto form = [this](std::size_t offset, std::size_t count) {
-      form_difference(offset, count);
+      for_parts(offset, count, [this](const Part& part) {
+        const std::span<const float> after = parts_.host.part(part.arena, part.within, part.count);
+        subtract(after.data(), before_.data() + part.offset, part.count);
+      });
       return std::span<const float>(before_).subspan(offset, count);
     };
-    SPEEDO_TRY(parts_.exchange.contribute(order.run, base, before_.size(), form));
+    parts_.exchange.begin_contribution(order.run, base, before_.size(), form);
+  }
+
+  void add(const Bucket& bucket) override {
+    for (std::size_t arena = 0; arena < arenas_.size(); ++arena) {
+      parts_.exchange.add(arena * parts_.count() + static_cast<std::size_t>(bucket.offset),
+                          static_cast<std::size_t>(bucket.count));
+    }
+  }
+
+  Result<std::uint64_t> commit(const TrainMessage&, std::uint64_t base) override {
+    SPEEDO_TRY(parts_.exchange.commit());
     return base;
   }
 
  private:
-  // The range may cover parts of several arenas.
-  void form_difference(std::size_t offset, std::size_t count) {
+  // What a range of the record covers of one arena.
+  struct Part {
+    Arena& arena;
+    std::size_t offset, within, count;  // in the record, in the arena
+  };
+  void for_parts(std::size_t offset, std::size_t count,
+                 const std::function<void(const Part&)>& visit) {
     const std::size_t end = offset + count;
     while (offset < end) {
-      const std::size_t arena = offset / parts_.count();
       const std::size_t within = offset % parts_.count();
       const std::size_t length = std::min(end - offset, parts_.count() - within);
-      const std::span<const float> after = parts_.host.part(*arenas_[arena], within, length);
-      subtract(after.data(), before_.data() + offset, length);
+      visit({*arenas_[offset / parts_.count()], offset, within, length});
       offset += length;
     }
   }

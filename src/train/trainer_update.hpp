@@ -4,41 +4,52 @@
 #include <cstdint>
 #include <memory>
 
-#include <speedo/core/net.hpp>
 #include <speedo/core/update_rule.hpp>
 #include <speedo/train/messages.hpp>
 #include <speedo/train/update.hpp>
 
+#include "train/learner.hpp"
 #include "train/trainer_host_view.hpp"
 #include "train/trainer_exchange.hpp"
 
 namespace speedo {
 
-// What a worker does before and after the steps of a run: where it starts from and what it
-// contributes. One class for each kind of update; it lives as long as a stage, or a worker's life.
+// What a worker does around the steps of a run: where it starts from and what it contributes. One
+// class for each kind of update; it lives as long as a stage, or a worker's life.
 // Thread safety: one thread at a time.
 class WorkerUpdate {
  public:
   // All outlive the update; `rule` is null for kGradientOnly.
   struct Parts {
-    Net& net;
+    Learner& learner;
     UpdateRule* rule;
     HostView& host;
     RecordExchange& exchange;
 
-    std::size_t count() const { return static_cast<std::size_t>(net.layout().element_count()); }
+    std::size_t count() const {
+      return static_cast<std::size_t>(learner.layout().element_count());
+    }
   };
 
   virtual ~WorkerUpdate() = default;
-  // Puts the weights that the run starts from into the net; their version.
+  // Sees to it that the learner's weights are those that the run starts from; their version. They
+  // may still be on their way: need_weights().
   virtual Result<std::uint64_t> begin(const TrainMessage& order) = 0;
-  // Whether the last step's update goes into the net's weights like the others, or is left in the
-  // gradients for contribute().
+  // Waits for a bucket of them. Error: kNotFound if they were overwritten meanwhile: begin() again.
+  virtual Result<void> need_weights(const Bucket& /*bucket*/) { return {}; }
+  // Whether the last step's update goes into the weights like the others, or is left in the
+  // gradients for what is contributed.
   virtual bool applies_last_update() const { return true; }
-  // Writes the contribution of the run that began from `base`. Returns the version of the weights
-  // that it is a step from.
-  virtual Result<std::uint64_t> contribute(const TrainMessage& order, std::uint64_t base) = 0;
-  // The run left the net's weights not finite; nothing is contributed.
+
+  // The contribution of the run that began from `base`, in three steps. The last step's gradients
+  // are about to be computed:
+  virtual void begin_contribution(const TrainMessage& order, std::uint64_t base) = 0;
+  // its update, or without a rule its gradient, is final in a bucket, and may go out:
+  virtual void add(const Bucket& bucket) = 0;
+  // and in all buckets. Makes the contribution visible; the version of the weights that it is a
+  // step from.
+  virtual Result<std::uint64_t> commit(const TrainMessage& order, std::uint64_t base) = 0;
+  // The run came to nothing finite, and is not committed; its weights are void.
   virtual void diverged() {}
 };
 

@@ -11,6 +11,7 @@
 
 #include "support/catch.hpp"
 
+#include "actors/actor_base.hpp"
 #include "actors/system.hpp"
 #include "actors/transport.hpp"
 
@@ -69,15 +70,25 @@ struct Order {
   std::function<void(caf::event_based_actor*)> carry_out;
 };
 
-caf::behavior obedient(caf::event_based_actor* self) {
-  compat::end_on_exceptions(self);
-  return {[self](const Order& order) { order.carry_out(self); }};
-}
+class Obedient : public ActorBase {
+ public:
+  explicit Obedient(caf::actor_config& config) : ActorBase(config) {
+    compat::end_on_exceptions(this);
+  }
 
-caf::behavior stillborn(caf::event_based_actor* self) {
-  compat::end_on_exceptions(self);
-  throw std::runtime_error("stillborn");
-}
+ protected:
+  caf::behavior make_behavior() override {
+    return {[this](const Order& order) { order.carry_out(this); }};
+  }
+};
+
+class Stillborn : public Obedient {
+ public:
+  using Obedient::Obedient;
+
+ protected:
+  caf::behavior make_behavior() override { throw std::runtime_error("stillborn"); }
+};
 
 }  // namespace
 }  // namespace speedo
@@ -98,7 +109,7 @@ TEST_CASE("an actor that ends by itself is broken unless it said its last word")
   for (const auto& [cause, order] : orders) {
     test::QuietSystem quiet;
     ActorEnd end("it");
-    const auto actor = quiet.system.spawn(obedient);
+    const auto actor = quiet.system.spawn<Obedient>();
     end.watch(actor);
     quiet.run();
     CHECK_FALSE(end.over());
@@ -110,7 +121,7 @@ TEST_CASE("an actor that ends by itself is broken unless it said its last word")
        {std::optional<Error>{}, std::optional<Error>{{ErrorCode::kData, "no data"}}}) {
     test::QuietSystem quiet;
     ActorEnd end("it");
-    const auto actor = quiet.system.spawn(obedient);
+    const auto actor = quiet.system.spawn<Obedient>();
     end.watch(actor);
     caf::anon_send(actor, Order{[&](caf::event_based_actor* self) {
       end.last_word()(word);
@@ -128,7 +139,7 @@ TEST_CASE("an actor that ends by itself is broken unless it said its last word")
 
 TEST_CASE("an end before anybody watches, and one before the first message, are noticed") {
   test::QuietSystem quiet;
-  const auto dead = quiet.system.spawn(obedient);
+  const auto dead = quiet.system.spawn<Obedient>();
   caf::anon_send_exit(dead, caf::exit_reason::kill);
   quiet.run();
   ActorEnd late("it");
@@ -138,14 +149,14 @@ TEST_CASE("an end before anybody watches, and one before the first message, are 
   require_broken(late);
 
   ActorEnd born("it");
-  born.watch(quiet.system.spawn(stillborn));
+  born.watch(quiet.system.spawn<Stillborn>());
   quiet.run();
   require_broken(born, "stillborn");
 }
 
 TEST_CASE("what dies with another by a link is noticed") {
   test::QuietSystem quiet;
-  const auto actor = quiet.system.spawn(obedient), other = quiet.system.spawn(obedient);
+  const auto actor = quiet.system.spawn<Obedient>(), other = quiet.system.spawn<Obedient>();
   ActorEnd end("it");
   end.watch(actor);
   caf::anon_send(actor, Order{[&](caf::event_based_actor* self) { self->link_to(other); }});
@@ -161,7 +172,7 @@ TEST_CASE("the owner's going ends its actor, and waits for it") {
   std::atomic<bool> gone{false};
   {
     ActorEnd end("it");
-    end.watch(system.spawn(obedient), [&] { gone = true; });
+    end.watch(system.spawn<Obedient>(), [&] { gone = true; });
   }
   CHECK(gone);
 }
@@ -170,9 +181,9 @@ TEST_CASE("an actor ends with the network that it needs, and its owner hears why
   ActorConfig config;
   caf::actor_system system{config};
   ActorEnd end("it");
-  end.watch(system.spawn(obedient));
-  end.watch_need("the network", network_of(system));
-  caf::anon_send_exit(network_of(system), caf::exit_reason::kill);
+  end.watch(system.spawn<Obedient>());
+  end.watch_need("the network", compat::network_broker(system));
+  caf::anon_send_exit(compat::network_broker(system), caf::exit_reason::kill);
   const auto error = end.wait();
   REQUIRE(error);
   CHECK(error->code == ErrorCode::kInternal);

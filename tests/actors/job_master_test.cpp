@@ -1,5 +1,5 @@
 // The master's work at its store, without an actor.
-#include "actors/job_master.hpp"
+#include "train/job/job_master.hpp"
 
 #include <future>
 #include <memory>
@@ -132,7 +132,7 @@ TEST_CASE("the start waits for a store up to --store-timeout") {
                                          clock.advance(seconds{301});
                                          return std::optional<std::string>();
                                        },
-                                   .clock = clock});
+                                   .clock = &clock});
   REQUIRE_FALSE(begun);
   CHECK(begun.error().code == ErrorCode::kUnavailable);
   CHECK(begun.error().message.find("the test refuses writes; out of reach for") == 0);

@@ -1,5 +1,5 @@
 // Who is master, on a store in memory, in a time that only passes when somebody waits.
-#include "actors/master_lease.hpp"
+#include "train/job/master_lease.hpp"
 
 #include <atomic>
 #include <functional>
@@ -13,7 +13,7 @@
 
 #include <speedo/base/limits.hpp>
 
-#include "actors/process_name.hpp"
+#include "base/process_name.hpp"
 #include "store/chunked_store.hpp"
 #include "store/memory_key_value.hpp"
 #include "support/manual_clock.hpp"
@@ -69,6 +69,20 @@ struct Job {
   std::shared_ptr<BrokenKeyValue> memory = std::make_shared<BrokenKeyValue>(clock);
 };
 
+// A lease of the job that is kept; its thread goes on when the test says so.
+struct KeptLease {
+  explicit KeptLease(Job& job) {
+    auto claimed = job.claim(pause);
+    REQUIRE(claimed);
+    lease = std::move(claimed).value();
+    lease->keep([this](Error error) { lost.set_value(std::move(error)); });
+  }
+
+  std::shared_ptr<test::DrivenPause> pause = std::make_shared<test::DrivenPause>();
+  std::promise<Error> lost;
+  std::unique_ptr<MasterLease> lease;  // last: its thread uses the others
+};
+
 }  // namespace
 
 TEST_CASE("a lease that is given up can be claimed at once, with a higher epoch") {
@@ -94,16 +108,12 @@ TEST_CASE("the epoch of a master that goes on from a checkpoint is above the che
 
 TEST_CASE("a master that lives keeps the job, and is named to the other one") {
   Job job;
-  const auto pause = std::make_shared<test::DrivenPause>();
-  const auto first = job.claim(pause);
-  REQUIRE(first);
-  std::atomic<bool> lost{false};
-  (*first)->keep([&](const Error&) { lost = true; });
+  KeptLease first(job);
   Instant renewed = job.clock.now();
   const auto second = job.claim(job.leaping([&] {
     if (job.clock.now() - renewed < kLeaseRenewal) return;
     renewed = job.clock.now();
-    pause->pass_to_next();
+    first.pause->pass_to_next();
   }));
   REQUIRE_FALSE(second);
   CHECK(second.error().code == ErrorCode::kSuperseded);
@@ -112,9 +122,9 @@ TEST_CASE("a master that lives keeps the job, and is named to the other one") {
   CHECK(job.waited() <= kLeaseRenewal + kTickInterval);
   for (int i = 0; i < 3; ++i) {
     job.clock.advance(kLeaseRenewal);
-    pause->pass_to_next();
+    first.pause->pass_to_next();
   }
-  CHECK_FALSE(lost);
+  CHECK(first.lost.get_future().wait_for(Instant{0}) == std::future_status::timeout);
   CHECK_FALSE(job.open()->claim_master(claim_of("x"))->granted);
 }
 
@@ -142,17 +152,12 @@ TEST_CASE("a dead process of this machine is replaced at once") {
 
 TEST_CASE("a master that is taken over from hears it at its next renewal, and does not release") {
   Job job;
-  const auto pause = std::make_shared<test::DrivenPause>();
-  auto old = job.claim(pause);
-  REQUIRE(old);
-  std::promise<Error> lost;
-  (*old)->keep([&](Error error) { lost.set_value(std::move(error)); });
+  KeptLease old(job);
   auto successor = job.claim(job.leaping(), true);
   REQUIRE(successor);
-  auto heard = lost.get_future();
-  pause->pass();
-  CHECK(heard.get().code == ErrorCode::kSuperseded);
-  old = Error{};  // The old one goes ...
+  old.pause->pass();
+  CHECK(old.lost.get_future().get().code == ErrorCode::kSuperseded);
+  old.lease.reset();  // The old one goes ...
   const auto third = job.open()->claim_master(claim_of("x"));
   REQUIRE(third);
   CHECK_FALSE(third->granted);  // ... and the job is still the successor's.
@@ -160,17 +165,13 @@ TEST_CASE("a master that is taken over from hears it at its next renewal, and do
 
 TEST_CASE("a lease whose thread breaks says so, and is given back in the end") {
   Job job;
-  const auto pause = std::make_shared<test::DrivenPause>();
-  auto lease = job.claim(pause);
-  REQUIRE(lease);
-  std::promise<Error> lost;
-  (*lease)->keep([&](Error error) { lost.set_value(std::move(error)); });
+  KeptLease kept(job);
   job.memory->breaks = true;
-  pause->pass();
-  const Error heard = lost.get_future().get();
+  kept.pause->pass();
+  const Error heard = kept.lost.get_future().get();
   CHECK(heard.code == ErrorCode::kInternal);
   CHECK(heard.message.find("'job'") != std::string::npos);
-  lease = Error{};
+  kept.lease.reset();
   CHECK(job.open()->claim_master(claim_of("x"))->granted);
 }
 

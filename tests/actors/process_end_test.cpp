@@ -41,6 +41,23 @@ TEST_CASE("speedo-master whose actor is killed ends with 70; its successor goes 
   CHECK(worker.wait() == 0);
 }
 
+TEST_CASE("each side says in words how the other was lost") {
+  Cluster cluster(1000000);
+  Process& master = cluster.start_master({"--workers", "1"});
+  Process& worker = cluster.start_worker(cluster.address());
+  Process& other = cluster.start_worker(cluster.address());
+  REQUIRE(cluster.counts_beyond(5));
+  worker.signal(SIGKILL);
+  REQUIRE(worker.wait());
+  CHECK(master.says("its connection broke"));
+  master.signal(SIGKILL);
+  REQUIRE(master.wait());
+  CHECK(other.says("its connection broke"));
+  for (const Process* process : {&master, &other}) {
+    CHECK(process->errors().find("exit_reason") == std::string::npos);
+  }
+}
+
 TEST_CASE("speedo-worker one of whose actors is killed ends with 70") {
   Cluster cluster(100);
   Stranger stranger;

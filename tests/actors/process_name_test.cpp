@@ -1,4 +1,4 @@
-#include "actors/process_name.hpp"
+#include "base/process_name.hpp"
 
 #include <signal.h>
 #include <sys/wait.h>

@@ -3,6 +3,8 @@
 
 #include "support/catch.hpp"
 
+#include <speedo/train/job_end.hpp>
+
 #include "node_cluster.hpp"
 
 namespace speedo {
@@ -69,7 +71,7 @@ TEST_CASE("what the workers of a master that died have left is erased by its suc
   Deterministic next(10);
   next.memory = store_after(5);
   const auto store = next.open();
-  REQUIRE(store->erase("ended"));  // as if it had not come to its end
+  REQUIRE(erase_job_end(*store));  // as if it had not come to its end
   const std::vector<float> values(100, 1.0F);
   const std::string contribution = contribution_key(3, 7), local = local_key(3, 7);
   REQUIRE(put(*store, contribution, RecordInfo{}, values));

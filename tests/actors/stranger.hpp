@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <arpa/inet.h>
@@ -11,6 +12,7 @@
 
 #include "support/catch.hpp"
 
+#include "actors/actor_base.hpp"
 #include "actors/node.hpp"
 #include "actors/system.hpp"
 #include "actors/transport.hpp"
@@ -37,6 +39,22 @@ inline bool nobody_listens(std::uint16_t port) {
   return descriptor < 0;
 }
 
+class PretendedMaster : public ActorBase {
+ public:
+  PretendedMaster(caf::actor_config& config, std::function<void(const caf::actor&)> on_knock)
+      : ActorBase(config), on_knock_(std::move(on_knock)) {}
+
+ protected:
+  caf::behavior make_behavior() override {
+    return {[this](const HelloMessage&) {
+      on_knock_(caf::actor_cast<caf::actor>(current_sender()));
+    }};
+  }
+
+ private:
+  const std::function<void(const caf::actor&)> on_knock_;
+};
+
 // Somebody who speaks CAF's protocol and has no business with the job.
 class Stranger {
  public:
@@ -57,11 +75,7 @@ class Stranger {
 
   // A master that welcomes nobody: it does something with each worker that knocks. Gives its port.
   std::uint16_t pretend_master(std::function<void(const caf::actor& worker)> on_knock) {
-    const auto master = system_.spawn([on_knock](caf::event_based_actor* self) -> caf::behavior {
-      return {[=](const HelloMessage&) {
-        on_knock(caf::actor_cast<caf::actor>(self->current_sender()));
-      }};
-    });
+    const auto master = system_.spawn<PretendedMaster>(std::move(on_knock));
     masters_.push_back(master);
     const auto port = publish(system_, master, "127.0.0.1", 0);
     REQUIRE(port);

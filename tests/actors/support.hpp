@@ -15,8 +15,8 @@
 
 #include "actors/compat.hpp"
 #include "actors/local_messages.hpp"
-#include "actors/master_work.hpp"
-#include "actors/worker_work.hpp"
+#include "train/job/master_work.hpp"
+#include "train/job/worker_work.hpp"
 
 namespace speedo::test {
 

@@ -1,8 +1,8 @@
 // Batch normalization in every layout, the CPU backend against the reference.
 
 #include "backend/conformance.hpp"
-#include "cpu/cpu_backend.hpp"
 #include "support/catch.hpp"
+#include "support/kernels.hpp"
 
 namespace speedo {
 namespace {
@@ -33,7 +33,7 @@ struct Parameters {
 TEST_CASE("batch normalization agrees with the reference in every layout") {
   BatchNormShape shape = GENERATE(from_range(norm_shapes()));
   const int relu = GENERATE(0, 1, 2);
-  if (relu > 0) shape.relu = relu == 1 ? 0.0F : 0.125F;
+  if (relu > 0) shape.activation = UnaryOp{UnaryKind::kRelu, relu == 1 ? 0.0F : 0.125F};
   const bool scaled = GENERATE(true, false);
   const ArrayShape array{shape.batch, shape.channels, shape.spatial};
   const auto src = test_values(array, -1, 5, 1);
@@ -42,31 +42,32 @@ TEST_CASE("batch normalization agrees with the reference in every layout") {
   for (const Layout layout : layouts_of(shape.channels)) {
     shape.layout = layout;
     CAPTURE(shape.batch, shape.channels, shape.spatial, layout.block, relu, scaled);
-    const auto run = [&](Device& device, bool fixed, bool backward) {
-      auto made = device.backend().make_batch_norm(shape);
+    const auto run = [&](Workbench& bench, bool fixed, bool backward) {
+      shape.is_fixed = fixed;
+      auto made = bench.backend().make_batch_norm(shape);
       REQUIRE(made.has_value());
       BatchNorm& norm = **made;
-      const float* x = device.put_array(array, layout, src);
-      const float* gamma = scaled ? device.put(parameters.gamma) : nullptr;
-      const float* beta = scaled ? device.put(parameters.beta) : nullptr;
-      float* mean = fixed ? device.put(parameters.beta) : device.blank(shape.channels);
+      const float* x = bench.put_array(array, layout, src);
+      const float* gamma = scaled ? bench.put(parameters.gamma) : nullptr;
+      const float* beta = scaled ? bench.put(parameters.beta) : nullptr;
+      float* mean = fixed ? bench.put(parameters.beta) : bench.blank(shape.channels);
       float* variance =
-          fixed ? device.put(test_values(shape.channels, 0.5F, 3)) : device.blank(shape.channels);
-      float* y = device.blank_array(array, layout);
+          fixed ? bench.put(test_values(shape.channels, 0.5F, 3)) : bench.blank(shape.channels);
+      float* y = bench.blank_array(array, layout);
       if (fixed) {
         norm.forward_fixed(x, mean, variance, gamma, beta, y);
       } else {
         norm.forward(x, gamma, beta, mean, variance, y);
       }
-      if (!backward) return device.get_array(array, layout, y);
+      if (!backward) return bench.get_array(array, layout, y);
       // In place, and on top of what is there.
-      float* grad = device.put_array(array, layout, dst_grad);
-      float* gamma_grad = device.put(parameters.beta);
-      float* beta_grad = device.put(parameters.gamma);
-      norm.backward(x, y, grad, mean, variance, gamma, fixed, grad, gamma_grad, beta_grad);
+      float* grad = bench.put_array(array, layout, dst_grad);
+      float* gamma_grad = bench.put(parameters.beta);
+      float* beta_grad = bench.put(parameters.gamma);
+      norm.backward({x, y, grad, mean, variance, gamma, grad, gamma_grad, beta_grad});
       const auto sums =
-          join(device.get(gamma_grad, shape.channels), device.get(beta_grad, shape.channels));
-      auto values = device.get_array(array, layout, grad);
+          join(bench.get(gamma_grad, shape.channels), bench.get(beta_grad, shape.channels));
+      auto values = bench.get_array(array, layout, grad);
       // Sums over many numbers are large; the data's gradient is compared on its own scale.
       const auto count = static_cast<float>(shape.batch * shape.spatial);
       for (const float sum : sums) values.push_back(sum / count);
@@ -75,8 +76,8 @@ TEST_CASE("batch normalization agrees with the reference in every layout") {
     for (const bool fixed : {false, true}) {
       // Two equal numbers have no variance: what remains of them is rounding.
       if (!fixed && shape.batch * shape.spatial == 2) continue;
-      require_conforming_vectors(2e-6, [&](Device& d) { return run(d, fixed, false); });
-      require_conforming_vectors(5e-6, [&](Device& d) { return run(d, fixed, true); });
+      require_conforming_vectors(2e-6, [&](Workbench& d) { return run(d, fixed, false); });
+      require_conforming_vectors(5e-6, [&](Workbench& d) { return run(d, fixed, true); });
     }
   }
 }
@@ -88,37 +89,41 @@ TEST_CASE("batch normalization works without gradients of its parameters, and in
   for (const Layout layout : layouts_of(5)) {
     shape.layout = layout;
     shape.trains = false;
-    require_conforming_vectors(2e-6, [&](Device& device) {
-      auto norm = device.backend().make_batch_norm(shape);
+    require_conforming_vectors(2e-6, [&](Workbench& bench) {
+      auto norm = bench.backend().make_batch_norm(shape);
       REQUIRE(norm.has_value());
-      float* mean = device.blank(5);
-      float* variance = device.blank(5);
-      float* x = device.put_array(array, layout, test_values(array));
-      float* y = device.put_array(array, layout, test_values(array));
+      float* mean = bench.blank(5);
+      float* variance = bench.blank(5);
+      float* x = bench.put_array(array, layout, test_values(array));
+      float* y = bench.put_array(array, layout, test_values(array));
       (*norm)->forward(y, nullptr, nullptr, mean, variance, y);
-      float* grad = device.blank_array(array, layout);
-      (*norm)->backward(x, nullptr, y, mean, variance, nullptr, false, grad, nullptr, nullptr);
-      return join(device.get_array(array, layout, y), device.get_array(array, layout, grad));
+      float* grad = bench.blank_array(array, layout);
+      (*norm)->backward({x, nullptr, y, mean, variance, nullptr, grad, nullptr, nullptr});
+      return join(bench.get_array(array, layout, y), bench.get_array(array, layout, grad));
     });
   }
 }
 
 TEST_CASE("with fixed statistics batch normalization may be trained through in place") {
   BatchNormShape shape;
-  shape.batch = 3, shape.channels = 5, shape.spatial = 14, shape.relu = 0.0F;
+  shape.batch = 3, shape.channels = 5, shape.spatial = 14;
+  shape.activation = UnaryOp{UnaryKind::kRelu};
+  shape.is_fixed = true;
+  shape.trains_gamma = false;
   const ArrayShape array{3, 5, 14};
   for (const Layout layout : layouts_of(5)) {
     shape.layout = layout;
-    require_conforming_vectors(2e-6, [&](Device& device) {
-      auto norm = device.backend().make_batch_norm(shape);
+    require_conforming_vectors(2e-6, [&](Workbench& bench) {
+      auto norm = bench.backend().make_batch_norm(shape);
       REQUIRE(norm.has_value());
-      const float* mean = device.put(test_values(5));
-      const float* variance = device.put(test_values(5, 1, 2));
-      float* x = device.put_array(array, layout, test_values(array));
+      const float* mean = bench.put(test_values(5));
+      const float* variance = bench.put(test_values(5, 1, 2));
+      float* x = bench.put_array(array, layout, test_values(array));
       (*norm)->forward_fixed(x, mean, variance, nullptr, nullptr, x);
-      float* grad = device.put_array(array, layout, test_values(array, -1, 1, 3));
-      (*norm)->backward(x, x, grad, mean, variance, nullptr, true, grad, nullptr, nullptr);
-      return device.get_array(array, layout, grad);
+      float* grad = bench.put_array(array, layout, test_values(array, -1, 1, 3));
+      CHECK(bench.backend().backward_reads(shape) == BackwardReads{.src = false, .dst = true});
+      (*norm)->backward({nullptr, x, grad, mean, variance, nullptr, grad, nullptr, nullptr});
+      return bench.get_array(array, layout, grad);
     });
   }
 }
@@ -131,14 +136,14 @@ TEST_CASE("statistics keep their digits when the mean is far from zero") {
   for (const Layout layout : layouts_of(shape.channels)) {
     shape.layout = layout;
     for (const bool of_variance : {false, true}) {
-      require_conforming_vectors(of_variance ? 2e-6 : 1e-7, [&](Device& device) {
-        auto norm = device.backend().make_batch_norm(shape);
+      require_conforming_vectors(of_variance ? 2e-6 : 1e-7, [&](Workbench& bench) {
+        auto norm = bench.backend().make_batch_norm(shape);
         REQUIRE(norm.has_value());
-        float* mean = device.blank(shape.channels);
-        float* variance = device.blank(shape.channels);
-        (*norm)->forward(device.put_array(array, layout, src), nullptr, nullptr, mean, variance,
-                         device.blank_array(array, layout));
-        return device.get(of_variance ? variance : mean, shape.channels);
+        float* mean = bench.blank(shape.channels);
+        float* variance = bench.blank(shape.channels);
+        (*norm)->forward(bench.put_array(array, layout, src), nullptr, nullptr, mean, variance,
+                         bench.blank_array(array, layout));
+        return bench.get(of_variance ? variance : mean, shape.channels);
       });
     }
   }
@@ -150,14 +155,14 @@ TEST_CASE("statistics are the same with any number of threads") {
   for (const Layout layout : layouts_of(shape.channels)) {
     shape.layout = layout;
     const auto run = [&](int threads) {
-      Device device(make_cpu_backend(threads));
-      auto norm = device.backend().make_batch_norm(shape);
+      Workbench bench(test::make_backend(threads));
+      auto norm = bench.backend().make_batch_norm(shape);
       REQUIRE(norm.has_value());
-      float* mean = device.blank(shape.channels);
-      float* variance = device.blank(shape.channels);
-      (*norm)->forward(device.put_array(array, layout, test_values(array)), nullptr, nullptr, mean,
-                       variance, device.blank_array(array, layout));
-      return join(device.get(mean, shape.channels), device.get(variance, shape.channels));
+      float* mean = bench.blank(shape.channels);
+      float* variance = bench.blank(shape.channels);
+      (*norm)->forward(bench.put_array(array, layout, test_values(array)), nullptr, nullptr, mean,
+                       variance, bench.blank_array(array, layout));
+      return join(bench.get(mean, shape.channels), bench.get(variance, shape.channels));
     };
     const auto one = run(1);
     REQUIRE(run(2) == one);

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "backend/conformance.hpp"
-#include "cpu/cpu_backend.hpp"
 #include "support/catch.hpp"
+#include "support/kernels.hpp"
 #include "support/random_seed.hpp"
 #include "support/reference_layout.hpp"
 
@@ -37,13 +37,13 @@ TEST_CASE("sums over channels lose less than a float's last place of their terms
   for (const Layout layout : layouts_of(channels)) {
     for (const int threads : {1, 2}) {
       CAPTURE(channels, spatial, batch, layout.block, threads);
-      Device device(make_cpu_backend(threads));
-      float* gamma_grad = device.put(std::vector<float>(gamma.size(), 0.0F));
-      float* beta_grad = device.put(std::vector<float>(beta.size(), 0.0F));
-      device.backend().sum_channels(shape, layout, device.put_array(shape, layout, x),
-                                    device.put_array(shape, layout, y_grad), gamma_grad, beta_grad);
-      const auto got_gamma = device.get(gamma_grad, channels);
-      const auto got_beta = device.get(beta_grad, channels);
+      Workbench bench(test::make_backend(threads));
+      float* gamma_grad = bench.put(std::vector<float>(gamma.size(), 0.0F));
+      float* beta_grad = bench.put(std::vector<float>(beta.size(), 0.0F));
+      bench.backend().sum_channels({shape, layout}, bench.put_array(shape, layout, x),
+                                   bench.put_array(shape, layout, y_grad), gamma_grad, beta_grad);
+      const auto got_gamma = bench.get(gamma_grad, channels);
+      const auto got_beta = bench.get(beta_grad, channels);
       for (std::size_t c = 0; c < gamma.size(); ++c) {
         CAPTURE(c);
         CHECK(std::fabs(got_gamma[c] - gamma[c].value) <= loss_max * gamma[c].magnitude);

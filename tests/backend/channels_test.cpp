@@ -19,15 +19,15 @@ TEST_CASE("channels are scaled and shifted as in the reference") {
   for (const Layout layout : layouts_of(shape.channels)) {
     CAPTURE(shape.batch, shape.channels, shape.spatial, layout.block);
     for (const int given : {0, 1, 2, 3}) {
-      require_conforming_vectors(5e-7, [&](Device& device) {
-        const float* scale = (given & 1) != 0 ? device.put(gamma) : nullptr;
-        const float* shift = (given & 2) != 0 ? device.put(beta) : nullptr;
-        const float* source = device.put_array(shape, layout, x);
-        float* y = device.blank_array(shape, layout);
-        float* in_place = device.put_array(shape, layout, x);
-        device.backend().scale_channels(shape, layout, scale, shift, source, y);
-        device.backend().scale_channels(shape, layout, scale, shift, in_place, in_place);
-        return join(device.get_array(shape, layout, y), device.get_array(shape, layout, in_place));
+      require_conforming_vectors(5e-7, [&](Workbench& bench) {
+        const float* scale = (given & 1) != 0 ? bench.put(gamma) : nullptr;
+        const float* shift = (given & 2) != 0 ? bench.put(beta) : nullptr;
+        const float* source = bench.put_array(shape, layout, x);
+        float* y = bench.blank_array(shape, layout);
+        float* in_place = bench.put_array(shape, layout, x);
+        bench.backend().scale_channels({shape, layout}, {scale, shift}, source, y);
+        bench.backend().scale_channels({shape, layout}, {scale, shift}, in_place, in_place);
+        return join(bench.get_array(shape, layout, y), bench.get_array(shape, layout, in_place));
       });
     }
   }
@@ -39,15 +39,15 @@ TEST_CASE("channels are summed as in the reference") {
   for (const Layout layout : layouts_of(shape.channels)) {
     CAPTURE(shape.batch, shape.channels, shape.spatial, layout.block);
     for (const int wanted : {1, 2, 3}) {
-      require_conforming_vectors(5e-7, [&](Device& device) {
+      require_conforming_vectors(5e-7, [&](Workbench& bench) {
         const bool gamma = (wanted & 1) != 0, beta = (wanted & 2) != 0;
-        const float* x = device.put_array(shape, layout, test_values(shape, 0, 1));
-        const float* y_grad = device.put_array(shape, layout, test_values(shape, 0, 2, 2));
-        float* gamma_grad = device.put(before);
-        float* beta_grad = device.put(before);
-        device.backend().sum_channels(shape, layout, gamma ? x : nullptr, y_grad,
-                                      gamma ? gamma_grad : nullptr, beta ? beta_grad : nullptr);
-        return join(device.get(gamma_grad, shape.channels), device.get(beta_grad, shape.channels));
+        const float* x = bench.put_array(shape, layout, test_values(shape, 0, 1));
+        const float* y_grad = bench.put_array(shape, layout, test_values(shape, 0, 2, 2));
+        float* gamma_grad = bench.put(before);
+        float* beta_grad = bench.put(before);
+        bench.backend().sum_channels({shape, layout}, gamma ? x : nullptr, y_grad,
+                                     gamma ? gamma_grad : nullptr, beta ? beta_grad : nullptr);
+        return join(bench.get(gamma_grad, shape.channels), bench.get(beta_grad, shape.channels));
       });
     }
   }
@@ -58,21 +58,21 @@ TEST_CASE("PReLU agrees with the reference") {
   const auto slope = test_values(shape.channels, -0.5F, 0.5F, 3);
   for (const Layout layout : layouts_of(shape.channels)) {
     CAPTURE(shape.batch, shape.channels, shape.spatial, layout.block);
-    require_conforming_vectors(1e-7, [&](Device& device) {
-      const float* source = device.put_array(shape, layout, test_values(shape));
-      float* y = device.blank_array(shape, layout);
-      device.backend().prelu_forward(shape, layout, device.put(slope), source, y);
-      return device.get_array(shape, layout, y);
+    require_conforming_vectors(1e-7, [&](Workbench& bench) {
+      const float* source = bench.put_array(shape, layout, test_values(shape));
+      float* y = bench.blank_array(shape, layout);
+      bench.backend().prelu_forward({shape, layout}, bench.put(slope), source, y);
+      return bench.get_array(shape, layout, y);
     });
-    require_conforming_vectors(5e-7, [&](Device& device) {
-      const float* source = device.put_array(shape, layout, test_values(shape));
-      float* grad = device.put_array(shape, layout, test_values(shape, 0, 1, 2));
-      float* slope_grad = device.put(slope);
-      device.backend().prelu_backward(shape, layout, device.put(slope), source, grad, nullptr,
-                                      slope_grad);
-      device.backend().prelu_backward(shape, layout, device.put(slope), source, grad, grad,
-                                      slope_grad);
-      return join(device.get_array(shape, layout, grad), device.get(slope_grad, shape.channels));
+    require_conforming_vectors(5e-7, [&](Workbench& bench) {
+      const float* source = bench.put_array(shape, layout, test_values(shape));
+      float* grad = bench.put_array(shape, layout, test_values(shape, 0, 1, 2));
+      float* slope_grad = bench.put(slope);
+      bench.backend().prelu_backward({shape, layout}, bench.put(slope), source, grad, nullptr,
+                                     slope_grad);
+      bench.backend().prelu_backward({shape, layout}, bench.put(slope), source, grad, grad,
+                                     slope_grad);
+      return join(bench.get_array(shape, layout, grad), bench.get(slope_grad, shape.channels));
     });
   }
 }

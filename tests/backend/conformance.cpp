@@ -8,8 +8,8 @@
 
 #include <speedo/base/random.hpp>
 
-#include "cpu/cpu_backend.hpp"
 #include "support/catch.hpp"
+#include "support/kernels.hpp"
 #include "support/random_seed.hpp"
 #include "support/reference_backend.hpp"
 #include "support/reference_layout.hpp"
@@ -72,7 +72,7 @@ void require_close(double tolerance, double magnitude, const std::vector<float>&
 }
 
 void require_variants(double tolerance, const Run& run, const std::vector<Variant>& variants) {
-  Device reference(make_reference_backend());
+  Workbench reference(make_reference_backend());
   const std::vector<float> expected = run(reference);
   double magnitude = 0.0;
   bool is_finite = true;
@@ -85,43 +85,46 @@ void require_variants(double tolerance, const Run& run, const std::vector<Varian
     const VectorIsa isa(variant.target);
     INFO("threads " << variant.threads << ", "
                     << (variant.target == 0 ? "best" : hwy::TargetName(variant.target)));
-    Device device(make_cpu_backend(variant.threads));
-    require_close(tolerance, magnitude, run(device), expected);
+    Workbench bench(test::make_backend(variant.threads));
+    require_close(tolerance, magnitude, run(bench), expected);
   }
 }
 
 }  // namespace
 
-float* Device::put(const std::vector<float>& values) {
-  auto buffer = backend_->allocate(std::max<std::size_t>(values.size(), 1) * sizeof(float));
+float* Workbench::put(const std::vector<float>& values) {
+  auto buffer =
+      backend_->device().allocate(std::max<std::size_t>(values.size(), 1) * sizeof(float));
   REQUIRE(buffer.has_value());
   buffers_.push_back(std::move(*buffer));
-  backend_->upload(buffers_.back().as_floats(), values);
+  backend_->device().upload(buffers_.back().as_floats(), values);
   return buffers_.back().as_floats();
 }
 
-float* Device::blank(std::int64_t count) {
+float* Workbench::blank(std::int64_t count) {
   return put(
       std::vector<float>(static_cast<std::size_t>(count), std::numeric_limits<float>::quiet_NaN()));
 }
 
-std::vector<float> Device::get(const float* source, std::int64_t count) {
+std::vector<float> Workbench::get(const float* source, std::int64_t count) {
   std::vector<float> values(static_cast<std::size_t>(count));
-  backend_->download(values, source);
+  backend_->device().download(values, source);
   return values;
 }
 
-float* Device::put_array(const ArrayShape& shape, Layout layout, const std::vector<float>& plain) {
+float* Workbench::put_array(const ArrayShape& shape, Layout layout,
+                            const std::vector<float>& plain) {
   std::vector<float> values(static_cast<std::size_t>(shape.storage_count(layout)));
   write_plain(shape, layout, plain.data(), values.data());
   return put(values);
 }
 
-float* Device::blank_array(const ArrayShape& shape, Layout layout) {
+float* Workbench::blank_array(const ArrayShape& shape, Layout layout) {
   return blank(shape.storage_count(layout));
 }
 
-std::vector<float> Device::get_array(const ArrayShape& shape, Layout layout, const float* source) {
+std::vector<float> Workbench::get_array(const ArrayShape& shape, Layout layout,
+                                        const float* source) {
   const std::vector<float> values = get(source, shape.storage_count(layout));
   std::vector<float> plain = read_plain(shape, layout, values.data());
   std::vector<float> cleared(values.size());
@@ -145,6 +148,22 @@ void require_conforming(double tolerance, const Run& run) {
 }
 void require_conforming_vectors(double tolerance, const Run& run) {
   require_variants(tolerance, run, vector_variants());
+}
+
+ConvolutionShape convolution_shape(std::int64_t batch, std::int64_t channels, std::int64_t outputs,
+                                   std::vector<std::int64_t> src, std::vector<std::int64_t> kernel,
+                                   std::int64_t stride) {
+  ConvolutionShape shape;
+  shape.batch = batch, shape.channels = channels, shape.outputs = outputs;
+  for (std::size_t i = 0; i < src.size(); ++i) {
+    shape.dst_size.push_back((src[i] - kernel[i]) / stride + 1);
+  }
+  shape.stride.assign(src.size(), stride);
+  shape.pad.assign(src.size(), 0);
+  shape.dilation.assign(src.size(), 1);
+  shape.src_size = std::move(src);
+  shape.kernel = std::move(kernel);
+  return shape;
 }
 
 std::vector<float> test_values(std::int64_t count, float low, float high, std::uint64_t seed) {

@@ -9,9 +9,9 @@
 namespace speedo {
 
 // One backend under test with memory for a test's arrays.
-class Device {
+class Workbench {
  public:
-  explicit Device(std::unique_ptr<Backend> backend) : backend_(std::move(backend)) {}
+  explicit Workbench(std::unique_ptr<Backend> backend) : backend_(std::move(backend)) {}
 
   Backend& backend() { return *backend_; }
   float* put(const std::vector<float>& values);
@@ -35,7 +35,7 @@ std::vector<Layout> layouts_of(std::int64_t channels);
 
 // Runs `run` on the reference backend and on the CPU backend with 1, 2 and 3 threads, and requires
 // max|a - b| <= tolerance x max|reference| of what it returns. Tolerance 0: exactly equal.
-using Run = std::function<std::vector<float>(Device&)>;
+using Run = std::function<std::vector<float>(Workbench&)>;
 void require_conforming(double tolerance, const Run& run);
 // Likewise, and also with each lesser instruction set that our vector kernels are compiled for.
 void require_conforming_vectors(double tolerance, const Run& run);
@@ -48,6 +48,11 @@ inline std::vector<float> test_values(const ArrayShape& shape, float low = -1.0F
                                       std::uint64_t seed = 1) {
   return test_values(shape.storage_count({}), low, high, seed);
 }
+
+// A convolution in plain layouts, without padding, dilation or groups; the same stride on all axes.
+ConvolutionShape convolution_shape(std::int64_t batch, std::int64_t channels, std::int64_t outputs,
+                                   std::vector<std::int64_t> src, std::vector<std::int64_t> kernel,
+                                   std::int64_t stride);
 
 // Both, one after the other.
 std::vector<float> join(std::vector<float> first, const std::vector<float>& second);

@@ -16,22 +16,6 @@ std::int64_t product_of(const std::vector<std::int64_t>& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
 }
 
-ConvolutionShape shape_of(std::int64_t batch, std::int64_t channels, std::int64_t outputs,
-                          std::vector<std::int64_t> src, std::vector<std::int64_t> kernel,
-                          std::int64_t stride) {
-  ConvolutionShape shape;
-  shape.batch = batch, shape.channels = channels, shape.outputs = outputs;
-  for (std::size_t i = 0; i < src.size(); ++i) {
-    shape.dst_size.push_back((src[i] - kernel[i]) / stride + 1);
-  }
-  shape.stride.assign(src.size(), stride);
-  shape.pad.assign(src.size(), 0);
-  shape.dilation.assign(src.size(), 1);
-  shape.src_size = std::move(src);
-  shape.kernel = std::move(kernel);
-  return shape;
-}
-
 // Values about as large as one of them, however many terms each sums up.
 std::vector<float> over_root(std::int64_t terms, std::vector<float> values) {
   for (float& value : values) value /= std::sqrt(static_cast<float>(terms));
@@ -39,27 +23,27 @@ std::vector<float> over_root(std::int64_t terms, std::vector<float> values) {
 }
 
 // The results of all three passes.
-std::vector<float> compute(Device& device, const ConvolutionShape& shape) {
+std::vector<float> compute(Workbench& bench, const ConvolutionShape& shape) {
   const ArrayShape src{shape.batch, shape.channels, product_of(shape.src_size)};
   const ArrayShape dst{shape.batch, shape.outputs, product_of(shape.dst_size)};
   const std::int64_t taps = product_of(shape.kernel);
   const std::int64_t weight_count = shape.outputs * shape.channels * taps;
-  auto made = device.backend().make_convolution(shape);
+  auto made = bench.backend().make_convolution(shape);
   REQUIRE(made.has_value());
-  const float* source = device.put_array(src, shape.src_layout, test_values(src));
-  const float* dst_grad = device.put_array(dst, shape.dst_layout, test_values(dst, -1, 1, 4));
-  float* weights = device.put(test_values(weight_count, -1, 1, 2));
-  float* bias = device.put(test_values(shape.outputs, -1, 1, 3));
-  float* output = device.blank_array(dst, shape.dst_layout);
-  float* src_grad = device.blank_array(src, shape.src_layout);
+  const float* source = bench.put_array(src, shape.src_layout, test_values(src));
+  const float* dst_grad = bench.put_array(dst, shape.dst_layout, test_values(dst, -1, 1, 4));
+  float* weights = bench.put(test_values(weight_count, -1, 1, 2));
+  float* bias = bench.put(test_values(shape.outputs, -1, 1, 3));
+  float* output = bench.blank_array(dst, shape.dst_layout);
+  float* src_grad = bench.blank_array(src, shape.src_layout);
   (*made)->forward(source, weights, bias, output);
   (*made)->backward_data(dst_grad, weights, src_grad);
   (*made)->backward_weights(source, dst_grad, weights, bias);
   const std::int64_t summed = shape.batch * dst.spatial;
   return join(
-      join(over_root(shape.channels * taps, device.get_array(dst, shape.dst_layout, output)),
-           over_root(shape.outputs * taps, device.get_array(src, shape.src_layout, src_grad))),
-      over_root(summed, join(device.get(weights, weight_count), device.get(bias, shape.outputs))));
+      join(over_root(shape.channels * taps, bench.get_array(dst, shape.dst_layout, output)),
+           over_root(shape.outputs * taps, bench.get_array(src, shape.src_layout, src_grad))),
+      over_root(summed, join(bench.get(weights, weight_count), bench.get(bias, shape.outputs))));
 }
 
 void require_conforming_in_all_layouts(ConvolutionShape shape) {
@@ -69,7 +53,7 @@ void require_conforming_in_all_layouts(ConvolutionShape shape) {
     shape.dst_layout = layout_of(kind, shape.outputs);
     CAPTURE(shape.batch, shape.channels, shape.outputs, shape.src_size, shape.kernel, shape.stride,
             shape.src_layout.block, shape.dst_layout.block);
-    require_conforming(kTolerance, [&](Device& device) { return compute(device, shape); });
+    require_conforming(kTolerance, [&](Workbench& bench) { return compute(bench, shape); });
   }
 }
 
@@ -79,11 +63,12 @@ TEST_CASE("kernels of one element take every so many positions, whatever the cha
   const std::int64_t batch = GENERATE(1, 3);
   for (const std::int64_t stride : {2, 3}) {
     require_conforming_in_all_layouts(
-        shape_of(batch, channels, outputs, {6 * stride, 5 * stride}, {1, 1}, stride));
+        convolution_shape(batch, channels, outputs, {6 * stride, 5 * stride}, {1, 1}, stride));
     require_conforming_in_all_layouts(
-        shape_of(batch, channels, outputs, {31 * stride}, {1}, stride));
+        convolution_shape(batch, channels, outputs, {31 * stride}, {1}, stride));
   }
-  require_conforming_in_all_layouts(shape_of(batch, channels, outputs, {21, 20}, {1, 1}, 2));
+  require_conforming_in_all_layouts(
+      convolution_shape(batch, channels, outputs, {21, 20}, {1, 1}, 2));
 }
 
 TEST_CASE("kernels as large as the image, whatever the channels and samples") {
@@ -92,11 +77,12 @@ TEST_CASE("kernels as large as the image, whatever the channels and samples") {
   const std::int64_t batch = GENERATE(1, 2, 5);
   for (const std::int64_t size : {4, 6, 7}) {
     require_conforming_in_all_layouts(
-        shape_of(batch, channels, outputs, {size, size}, {size, size}, 1));
+        convolution_shape(batch, channels, outputs, {size, size}, {size, size}, 1));
   }
-  require_conforming_in_all_layouts(shape_of(batch, channels, outputs, {9, 5}, {9, 5}, 1));
-  require_conforming_in_all_layouts(shape_of(batch, channels, outputs, {8}, {8}, 1));
-  require_conforming_in_all_layouts(shape_of(batch, channels, outputs, {3, 4, 5}, {3, 4, 5}, 1));
+  require_conforming_in_all_layouts(convolution_shape(batch, channels, outputs, {9, 5}, {9, 5}, 1));
+  require_conforming_in_all_layouts(convolution_shape(batch, channels, outputs, {8}, {8}, 1));
+  require_conforming_in_all_layouts(
+      convolution_shape(batch, channels, outputs, {3, 4, 5}, {3, 4, 5}, 1));
 }
 
 TEST_CASE("windows as wide as the image, however high and whatever the step") {
@@ -105,11 +91,12 @@ TEST_CASE("windows as wide as the image, however high and whatever the step") {
   const std::int64_t stride = GENERATE(1, 2);
   for (const std::int64_t channels : {4, 16}) {
     require_conforming_in_all_layouts(
-        shape_of(2, channels, 16, {height + stride, width}, {height, width}, stride));
+        convolution_shape(2, channels, 16, {height + stride, width}, {height, width}, stride));
     require_conforming_in_all_layouts(
-        shape_of(1, channels, 5, {height, width}, {height, width}, stride));
+        convolution_shape(1, channels, 5, {height, width}, {height, width}, stride));
   }
-  require_conforming_in_all_layouts(shape_of(2, 16, 16, {3, 16, width}, {2, 16, width}, stride));
+  require_conforming_in_all_layouts(
+      convolution_shape(2, 16, 16, {3, 16, width}, {2, 16, width}, stride));
 }
 
 TEST_CASE("samples that threads cannot share out evenly") {
@@ -118,9 +105,9 @@ TEST_CASE("samples that threads cannot share out evenly") {
   for (const std::int64_t channels : {3, 16, 20}) {
     for (const std::int64_t outputs : {5, 32}) {
       require_conforming_in_all_layouts(
-          shape_of(batch, channels, outputs, {size, size}, {3, 3}, 1));
+          convolution_shape(batch, channels, outputs, {size, size}, {3, 3}, 1));
       require_conforming_in_all_layouts(
-          shape_of(batch, channels, outputs, {size, size}, {size, size}, 1));
+          convolution_shape(batch, channels, outputs, {size, size}, {size, size}, 1));
     }
   }
 }

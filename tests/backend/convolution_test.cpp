@@ -1,4 +1,4 @@
-// Convolutions of many plain_shapes and layouts, the CPU backend against the reference.
+// Convolutions of many shapes and layouts, the CPU backend against the reference.
 
 #include <algorithm>
 #include <array>
@@ -9,6 +9,7 @@
 #include "cpu/cpu_backend.hpp"
 #include "cpu/isa.hpp"
 #include "support/catch.hpp"
+#include "support/kernels.hpp"
 #include "support/random_seed.hpp"
 #include "support/reference_layout.hpp"
 #include "support/skip.hpp"
@@ -140,39 +141,39 @@ struct Arrays {
 
 void require_forward(double tolerance, const ConvolutionShape& shape, const Arrays& arrays) {
   for (const bool with_bias : {true, false}) {
-    require_conforming(tolerance, [&](Device& device) {
-      float* dst = device.blank(arrays.dst_count);
-      auto made = device.backend().make_convolution(shape);
+    require_conforming(tolerance, [&](Workbench& bench) {
+      float* dst = bench.blank(arrays.dst_count);
+      auto made = bench.backend().make_convolution(shape);
       REQUIRE(made.has_value());
-      (*made)->forward(device.put(arrays.src), device.put(arrays.weights),
-                       with_bias ? device.put(arrays.bias) : nullptr, dst);
-      return device.get(dst, arrays.dst_count);
+      (*made)->forward(bench.put(arrays.src), bench.put(arrays.weights),
+                       with_bias ? bench.put(arrays.bias) : nullptr, dst);
+      return bench.get(dst, arrays.dst_count);
     });
   }
 }
 
 void require_backward(double tolerance, const ConvolutionShape& shape, const Arrays& arrays) {
-  const auto make = [&](Device& device) {
-    auto made = device.backend().make_convolution(shape);
+  const auto make = [&](Workbench& bench) {
+    auto made = bench.backend().make_convolution(shape);
     REQUIRE(made.has_value());
     return std::move(*made);
   };
-  require_conforming(tolerance, [&](Device& device) {
-    float* src_grad = device.blank(arrays.src_count);
-    make(device)->backward_data(device.put(arrays.dst_grad), device.put(arrays.weights), src_grad);
-    return device.get(src_grad, arrays.src_count);
+  require_conforming(tolerance, [&](Workbench& bench) {
+    float* src_grad = bench.blank(arrays.src_count);
+    make(bench)->backward_data(bench.put(arrays.dst_grad), bench.put(arrays.weights), src_grad);
+    return bench.get(src_grad, arrays.src_count);
   });
   // Gradients of parameters are added to what is there.
   for (const bool with_weights : {true, false}) {
     for (const bool with_bias : {true, false}) {
-      require_conforming(2 * tolerance, [&](Device& device) {
-        float* weights_grad = device.put(arrays.weights);
-        float* bias_grad = device.put(arrays.bias);
-        make(device)->backward_weights(device.put(arrays.src), device.put(arrays.dst_grad),
-                                       with_weights ? weights_grad : nullptr,
-                                       with_bias ? bias_grad : nullptr);
-        auto values = device.get(weights_grad, arrays.weight_count);
-        const auto more = device.get(bias_grad, shape.outputs);
+      require_conforming(2 * tolerance, [&](Workbench& bench) {
+        float* weights_grad = bench.put(arrays.weights);
+        float* bias_grad = bench.put(arrays.bias);
+        make(bench)->backward_weights(bench.put(arrays.src), bench.put(arrays.dst_grad),
+                                      with_weights ? weights_grad : nullptr,
+                                      with_bias ? bias_grad : nullptr);
+        auto values = bench.get(weights_grad, arrays.weight_count);
+        const auto more = bench.get(bias_grad, shape.outputs);
         values.insert(values.end(), more.begin(), more.end());
         return values;
       });
@@ -202,9 +203,10 @@ TEST_CASE("convolutions agree with the reference in every layout") {
   require_all(1e-6, shape);
 }
 
-TEST_CASE("a fused rectifier is applied before the output is stored") {
+TEST_CASE("a fused activation is applied before the output is stored") {
   ConvolutionShape shape = GENERATE(from_range(blocked_shapes()));
-  shape.relu = GENERATE(0.0F, 0.125F);
+  shape.activation = GENERATE(UnaryOp{UnaryKind::kRelu, 0.0F}, UnaryOp{UnaryKind::kRelu, 0.125F},
+                              UnaryOp{UnaryKind::kElu, 0.5F}, UnaryOp{UnaryKind::kSwish, 1.0F});
   const auto kind = GENERATE(LayoutKind::kPlain, LayoutKind::kBlocked16, LayoutKind::kChannelsLast);
   shape.src_layout = layout_of(kind, shape.channels);
   shape.dst_layout = layout_of(kind, shape.outputs);
@@ -229,20 +231,20 @@ std::array<std::vector<float>, 4> three_passes(const ConvolutionShape& shape, co
                                                const CpuOptions& options) {
   auto backend = make_cpu_backend(options);
   REQUIRE(backend.has_value());
-  Device device(std::move(*backend));
-  auto made = device.backend().make_convolution(shape);
+  Workbench bench(std::move(*backend));
+  auto made = bench.backend().make_convolution(shape);
   REQUIRE(made.has_value());
-  float* dst = device.blank(arrays.dst_count);
-  float* src_grad = device.blank(arrays.src_count);
-  const float* src = device.put(arrays.src);
-  const float* dst_grad = device.put(arrays.dst_grad);
-  float* weights = device.put(arrays.weights);
-  float* bias = device.put(arrays.bias);
+  float* dst = bench.blank(arrays.dst_count);
+  float* src_grad = bench.blank(arrays.src_count);
+  const float* src = bench.put(arrays.src);
+  const float* dst_grad = bench.put(arrays.dst_grad);
+  float* weights = bench.put(arrays.weights);
+  float* bias = bench.put(arrays.bias);
   (*made)->forward(src, weights, bias, dst);
   (*made)->backward_data(dst_grad, weights, src_grad);
   (*made)->backward_weights(src, dst_grad, weights, bias);
-  return {device.get(dst, arrays.dst_count), device.get(src_grad, arrays.src_count),
-          device.get(weights, arrays.weight_count), device.get(bias, shape.outputs)};
+  return {bench.get(dst, arrays.dst_count), bench.get(src_grad, arrays.src_count),
+          bench.get(weights, arrays.weight_count), bench.get(bias, shape.outputs)};
 }
 
 // The largest difference, as a part of the largest value.
@@ -324,17 +326,17 @@ TEST_CASE("the same thread count gives the same bits") {
   shape.dst_layout = layout_of(kind, shape.outputs);
   const Arrays arrays(shape);
   const auto train = [&](int threads) {
-    Device device(make_cpu_backend(threads));
-    auto made = device.backend().make_convolution(shape);
+    Workbench bench(test::make_backend(threads));
+    auto made = bench.backend().make_convolution(shape);
     REQUIRE(made.has_value());
-    float* dst = device.blank(arrays.dst_count);
-    float* weights = device.put(arrays.weights);
-    float* bias = device.put(arrays.bias);
+    float* dst = bench.blank(arrays.dst_count);
+    float* weights = bench.put(arrays.weights);
+    float* bias = bench.put(arrays.bias);
     for (int step = 0; step < 3; ++step) {
-      (*made)->forward(device.put(arrays.src), weights, bias, dst);
-      (*made)->backward_weights(device.put(arrays.src), dst, weights, bias);
+      (*made)->forward(bench.put(arrays.src), weights, bias, dst);
+      (*made)->backward_weights(bench.put(arrays.src), dst, weights, bias);
     }
-    return device.get(weights, arrays.weight_count);
+    return bench.get(weights, arrays.weight_count);
   };
   for (const int threads : {1, 2, 3}) REQUIRE(train(threads) == train(threads));
 }
@@ -342,27 +344,27 @@ TEST_CASE("the same thread count gives the same bits") {
 TEST_CASE("operations of one backend share scratch memory without harm") {
   const auto small = make_shape({2, 1, 2, 1}, {5, 5}, {3, 3}, {1, 1}, {1, 1}, {1, 1});
   const auto large = make_shape({2, 3, 8, 1}, {21, 21}, {5, 5}, {1, 1}, {2, 2}, {1, 1});
-  require_conforming(1e-6, [&](Device& device) {
-    auto first = device.backend().make_convolution(small);
-    const std::int64_t before = device.backend().scratch_bytes();
-    auto second = device.backend().make_convolution(large);  // grows the scratch of the first
+  require_conforming(1e-6, [&](Workbench& bench) {
+    auto first = bench.backend().make_convolution(small);
+    const std::int64_t before = bench.backend().scratch_bytes();
+    auto second = bench.backend().make_convolution(large);  // grows the scratch of the first
     REQUIRE(first.has_value());
     REQUIRE(second.has_value());
-    REQUIRE(device.backend().scratch_bytes() >= before);
-    float* dst = device.blank(2 * 2 * 25);
-    float* other = device.blank(2 * 8 * 441);
-    const float* src = device.put(test_values(2 * 3 * 441, -1, 1, 1));
-    const float* weights = device.put(test_values(8 * 3 * 25, -1, 1, 2));
+    REQUIRE(bench.backend().scratch_bytes() >= before);
+    float* dst = bench.blank(2 * 2 * 25);
+    float* other = bench.blank(2 * 8 * 441);
+    const float* src = bench.put(test_values(2 * 3 * 441, -1, 1, 1));
+    const float* weights = bench.put(test_values(8 * 3 * 25, -1, 1, 2));
     (*second)->forward(src, weights, nullptr, other);
     (*first)->forward(src, weights, nullptr, dst);
-    return device.get(dst, 2 * 2 * 25);
+    return bench.get(dst, 2 * 2 * 25);
   });
 }
 
 TEST_CASE("a convolution says what it is made of") {
   auto shape = make_shape({2, 16, 32, 1}, {10, 10}, {3, 3}, {1, 1}, {1, 1}, {1, 1});
-  Device device(make_cpu_backend(1));
-  const auto made = device.backend().make_convolution(shape);
+  Workbench bench(test::make_backend(1));
+  const auto made = bench.backend().make_convolution(shape);
   REQUIRE(made.has_value());
   const OperationInfo info = (*made)->info();
   REQUIRE(info.forward_flops == 2.0 * 2 * 32 * 100 * 16 * 9);
@@ -374,8 +376,8 @@ TEST_CASE("channels that fill vectors badly have kernels of their own") {
   auto shape = make_shape({2, 5, 34, 1}, {9, 9}, {5, 5}, {1, 1}, {0, 0}, {1, 1});
   shape.src_layout = layout_of(LayoutKind::kChannelsLast, shape.channels);
   shape.dst_layout = layout_of(LayoutKind::kChannelsLast, shape.outputs);
-  Device device(make_cpu_backend(1));
-  const auto made = device.backend().make_convolution(shape);
+  Workbench bench(test::make_backend(1));
+  const auto made = bench.backend().make_convolution(shape);
   REQUIRE(made.has_value());
   REQUIRE((*made)->info().kernel.find("cpu narrow") != std::string::npos);
 }

@@ -11,13 +11,13 @@ using Shape = Backend::GemmShape;
 
 void require_products(Shape shape, Op a_op, Op b_op, float beta) {
   CAPTURE(shape.m, shape.n, shape.k, a_op, b_op, beta);
-  require_conforming_vectors(2e-6, [&](Device& device) {
+  require_conforming_vectors(2e-6, [&](Workbench& bench) {
     const std::int64_t count = shape.m * shape.n;
-    float* c = beta == 0.0F ? device.blank(count) : device.put(test_values(count, -1, 1, 3));
-    device.backend().gemm(a_op, b_op, shape, 0.7F,
-                          device.put(test_values(shape.m * shape.k, -1, 1, 1)),
-                          device.put(test_values(shape.k * shape.n, -1, 1, 2)), beta, c);
-    return device.get(c, count);
+    float* c = beta == 0.0F ? bench.blank(count) : bench.put(test_values(count, -1, 1, 3));
+    bench.backend().gemm(a_op, b_op, shape, 0.7F,
+                         bench.put(test_values(shape.m * shape.k, -1, 1, 1)),
+                         bench.put(test_values(shape.k * shape.n, -1, 1, 2)), beta, c);
+    return bench.get(c, count);
   });
 }
 

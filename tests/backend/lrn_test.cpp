@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include "backend/conformance.hpp"
-#include "cpu/cpu_backend.hpp"
 #include "cpu/isa.hpp"
 #include "support/catch.hpp"
+#include "support/kernels.hpp"
 #include "support/skip.hpp"
 
 namespace speedo {
@@ -48,22 +48,24 @@ TEST_CASE("response normalization agrees with the reference in every layout") {
   for (const Layout layout : layouts_of(shape.channels)) {
     shape.layout = layout;
     CAPTURE(shape.channels, shape.h, shape.w, shape.size, shape.beta, layout.block);
-    require_conforming_vectors(1e-6, [&](Device& device) {
-      auto lrn = device.backend().make_lrn(shape);
+    require_conforming_vectors(1e-6, [&](Workbench& bench) {
+      auto lrn = bench.backend().make_lrn(shape);
       REQUIRE(lrn.has_value());
-      float* dst = device.blank_array(array, layout);
-      (*lrn)->forward(device.put_array(array, layout, src), dst);
-      return device.get_array(array, layout, dst);
+      float* dst = bench.blank_array(array, layout);
+      (*lrn)->forward(bench.put_array(array, layout, src), dst);
+      return bench.get_array(array, layout, dst);
     });
-    require_conforming_vectors(2e-6, [&](Device& device) {
-      auto lrn = device.backend().make_lrn(shape);
+    require_conforming_vectors(2e-6, [&](Workbench& bench) {
+      auto lrn = bench.backend().make_lrn(shape);
       REQUIRE(lrn.has_value());
-      const float* source = device.put_array(array, layout, src);
-      float* dst = device.blank_array(array, layout);
-      float* src_grad = device.blank_array(array, layout);
+      const float* source = bench.put_array(array, layout, src);
+      float* dst = bench.blank_array(array, layout);
+      float* src_grad = bench.blank_array(array, layout);
       (*lrn)->forward(source, dst);
-      (*lrn)->backward(source, dst, device.put_array(array, layout, dst_grad), src_grad);
-      return device.get_array(array, layout, src_grad);
+      const BackwardReads reads = bench.backend().backward_reads(shape);
+      (*lrn)->backward(reads.src ? source : nullptr, reads.dst ? dst : nullptr,
+                       bench.put_array(array, layout, dst_grad), src_grad);
+      return bench.get_array(array, layout, src_grad);
     });
   }
 }
@@ -75,12 +77,12 @@ TEST_CASE("normalization keeps its digits beside a channel that is a million tim
   for (std::size_t i = 0; i < 40; ++i) src[i] = 1000.0F;
   for (const Layout layout : layouts_of(12)) {
     shape.layout = layout;
-    require_conforming_vectors(1e-5, [&](Device& device) {
-      auto lrn = device.backend().make_lrn(shape);
+    require_conforming_vectors(1e-5, [&](Workbench& bench) {
+      auto lrn = bench.backend().make_lrn(shape);
       REQUIRE(lrn.has_value());
-      float* dst = device.blank_array(array, layout);
-      (*lrn)->forward(device.put_array(array, layout, src), dst);
-      auto values = device.get_array(array, layout, dst);
+      float* dst = bench.blank_array(array, layout);
+      (*lrn)->forward(bench.put_array(array, layout, src), dst);
+      auto values = bench.get_array(array, layout, dst);
       // Channels whose window excludes the large one.
       values.erase(values.begin(), values.begin() + 3 * 40);
       return values;
@@ -96,14 +98,14 @@ TEST_CASE("kernels that every machine has normalize with the operations of IEEE 
     // The scale is k everywhere.
     const LrnShape shape{Region::kAcross, 1, 1, 1, kCount, 1, 0.0F, beta, k, {}};
     CAPTURE(k, beta);
-    Device device(make_cpu_backend(1));
-    auto lrn = device.backend().make_lrn(shape);
+    Workbench bench(test::make_backend(1));
+    auto lrn = bench.backend().make_lrn(shape);
     REQUIRE(lrn.has_value());
-    float* dst = device.blank(kCount);
-    (*lrn)->forward(device.put(std::vector<float>(kCount, 1.0F)), dst);
+    float* dst = bench.blank(kCount);
+    (*lrn)->forward(bench.put(std::vector<float>(kCount, 1.0F)), dst);
     const float half = 1.0F / std::sqrt(k);
     const float factor = beta == 0.5F ? half : half * (1.0F / std::sqrt(k * half));
-    CHECK(device.get(dst, kCount) == std::vector<float>(kCount, factor));
+    CHECK(bench.get(dst, kCount) == std::vector<float>(kCount, factor));
   }
 }
 
@@ -112,15 +114,15 @@ TEST_CASE("a scale of zero spoils no padding and no other channel") {
   const ArrayShape array{1, 5, 4};
   for (const Layout layout : layouts_of(5)) {
     shape.layout = layout;
-    require_conforming_vectors(2e-6, [&](Device& device) {
-      auto lrn = device.backend().make_lrn(shape);
+    require_conforming_vectors(2e-6, [&](Workbench& bench) {
+      auto lrn = bench.backend().make_lrn(shape);
       REQUIRE(lrn.has_value());
-      const float* source = device.put_array(array, layout, test_values(array, 1, 2));
-      float* dst = device.blank_array(array, layout);
-      float* src_grad = device.blank_array(array, layout);
+      const float* source = bench.put_array(array, layout, test_values(array, 1, 2));
+      float* dst = bench.blank_array(array, layout);
+      float* src_grad = bench.blank_array(array, layout);
       (*lrn)->forward(source, dst);
-      (*lrn)->backward(source, dst, device.put_array(array, layout, test_values(array)), src_grad);
-      return join(device.get_array(array, layout, dst), device.get_array(array, layout, src_grad));
+      (*lrn)->backward(source, dst, bench.put_array(array, layout, test_values(array)), src_grad);
+      return join(bench.get_array(array, layout, dst), bench.get_array(array, layout, src_grad));
     });
   }
 }

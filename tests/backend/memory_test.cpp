@@ -3,9 +3,9 @@
 #include <limits>
 
 #include "backend/conformance.hpp"
-#include "cpu/cpu_backend.hpp"
 #include "cpu/memory.hpp"
 #include "support/catch.hpp"
+#include "support/kernels.hpp"
 
 namespace speedo {
 namespace {
@@ -47,19 +47,12 @@ TEST_CASE("provided scratch memory is what passes use") {
 
 // Four axes have no kernel but matrix products, of windows x positions elements.
 ConvolutionShape vast_convolution() {
-  ConvolutionShape shape;
-  shape.batch = shape.channels = shape.outputs = 1;
-  shape.src_size = {1, 1, 60000, 30000};
-  shape.kernel = {1, 1, 30000, 15000};
-  shape.dst_size = {1, 1, 30001, 15001};
-  shape.stride = shape.dilation = {1, 1, 1, 1};
-  shape.pad = {0, 0, 0, 0};
-  return shape;
+  return convolution_shape(1, 1, 1, {1, 1, 60000, 30000}, {1, 1, 30000, 15000}, 1);
 }
 
 TEST_CASE("a backend counts what its operations need, and refuses what does not fit") {
-  Device device(make_cpu_backend(2));
-  Backend& backend = device.backend();
+  Workbench bench(test::make_backend(2));
+  Backend& backend = bench.backend();
   REQUIRE(backend.provide_scratch().has_value());
   REQUIRE(backend.make_convolution(vast_convolution()).has_value());
   REQUIRE(backend.scratch_bytes() > (std::int64_t{1} << 50U));
@@ -73,8 +66,8 @@ TEST_CASE("what a maximum pooling remembers is refused where it does not fit") {
   shape.kernel_h = shape.kernel_w = shape.stride_h = shape.stride_w = 2;
   for (const Layout layout : {Layout{}, Layout{8}}) {
     shape.layout = layout;
-    Device device(make_cpu_backend(1));
-    auto made = device.backend().make_pooling(shape);
+    Workbench bench(test::make_backend(1));
+    auto made = bench.backend().make_pooling(shape);
     REQUIRE(made.has_value());
     require_full((*made)->take_memory());
   }
@@ -88,8 +81,8 @@ TEST_CASE("a window of too many elements is refused") {
   shape.kernel_h = shape.kernel_w = 20000;
   for (const Layout layout : {Layout{}, Layout{8}}) {
     shape.layout = layout;
-    Device device(make_cpu_backend(1));
-    const auto made = device.backend().make_pooling(shape);
+    Workbench bench(test::make_backend(1));
+    const auto made = bench.backend().make_pooling(shape);
     REQUIRE_FALSE(made.has_value());
     REQUIRE(made.error().code == ErrorCode::kFull);
     REQUIRE(made.error().message.find("20000 x 20000") != std::string::npos);

@@ -30,41 +30,32 @@ namespace {
 
 TEST_CASE("a convolution whose kernel oneDNN cannot make is computed in another way") {
   if (!cpu::uses_onednn()) SPEEDO_SKIP("needs oneDNN");
-  ConvolutionShape shape;
-  shape.batch = 3;
-  shape.channels = 16;
-  shape.outputs = 32;
-  shape.groups = 1;
-  shape.src_size = {9, 9};
-  shape.dst_size = {7, 7};
-  shape.kernel = {3, 3};
-  shape.stride = shape.dilation = {1, 1};
-  shape.pad = {0, 0};
+  ConvolutionShape shape = convolution_shape(3, 16, 32, {9, 9}, {3, 3}, 1);
   const auto kind = GENERATE(LayoutKind::kPlain, LayoutKind::kBlocked16, LayoutKind::kChannelsLast);
   shape.src_layout = layout_of(kind, shape.channels);
   shape.dst_layout = layout_of(kind, shape.outputs);
   const ArrayShape src{3, 16, 81}, dst{3, 32, 49};
   failures = 0;
   int served = 0;
-  require_conforming(2e-6, [&](Device& device) {
-    auto usual = device.backend().make_convolution(shape);
+  require_conforming(2e-6, [&](Workbench& bench) {
+    auto usual = bench.backend().make_convolution(shape);
     REQUIRE(usual.has_value());
     if ((*usual)->info().kernel.find("onednn") != std::string::npos) ++served;
     fails = true;
-    auto made = device.backend().make_convolution(shape);
+    auto made = bench.backend().make_convolution(shape);
     fails = false;
     REQUIRE(made.has_value());
     CHECK((*made)->info().kernel.find("onednn") == std::string::npos);
-    const float* x = device.put_array(src, shape.src_layout, test_values(src));
-    const float* y_grad = device.put_array(dst, shape.dst_layout, test_values(dst, -1, 1, 2));
-    float* w = device.put(test_values(32 * 16 * 9, -1, 1, 3));
-    float* bias = device.put(test_values(32, -1, 1, 4));
-    float* y = device.blank_array(dst, shape.dst_layout);
-    float* x_grad = device.blank_array(src, shape.src_layout);
+    const float* x = bench.put_array(src, shape.src_layout, test_values(src));
+    const float* y_grad = bench.put_array(dst, shape.dst_layout, test_values(dst, -1, 1, 2));
+    float* w = bench.put(test_values(32 * 16 * 9, -1, 1, 3));
+    float* bias = bench.put(test_values(32, -1, 1, 4));
+    float* y = bench.blank_array(dst, shape.dst_layout);
+    float* x_grad = bench.blank_array(src, shape.src_layout);
     (*made)->forward(x, w, bias, y);
     (*made)->backward_data(y_grad, w, x_grad);
-    return join(device.get_array(dst, shape.dst_layout, y),
-                device.get_array(src, shape.src_layout, x_grad));
+    return join(bench.get_array(dst, shape.dst_layout, y),
+                bench.get_array(src, shape.src_layout, x_grad));
   });
   CHECK(failures >= served);
 }

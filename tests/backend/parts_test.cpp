@@ -16,11 +16,11 @@ std::unique_ptr<Backend> make(int threads, int parts) {
 
 void require_same_bits(const Run& run) {
   for (const int parts : {3, kPinnedParts}) {
-    Device alone(make(1, parts));
+    Workbench alone(make(1, parts));
     const std::vector<float> expected = run(alone);
     for (const int threads : {2, 3, 5, 8}) {
       CAPTURE(parts, threads);
-      Device several(make(threads, parts));
+      Workbench several(make(threads, parts));
       REQUIRE(run(several) == expected);
     }
   }
@@ -56,65 +56,57 @@ TEST_CASE("matrix products have the bits of their parts") {
   const Op a_op = GENERATE(Op::kNone, Op::kTranspose);
   const Op b_op = GENERATE(Op::kNone, Op::kTranspose);
   const Backend::GemmShape shape{m, n, k};
-  require_same_bits([&](Device& device) {
-    float* c = device.blank(shape.m * shape.n);
-    device.backend().gemm(a_op, b_op, shape, 0.7F, device.put(test_values(shape.m * shape.k)),
-                          device.put(test_values(shape.k * shape.n, -1, 1, 2)), 0.0F, c);
-    return device.get(c, shape.m * shape.n);
+  require_same_bits([&](Workbench& bench) {
+    float* c = bench.blank(shape.m * shape.n);
+    bench.backend().gemm(a_op, b_op, shape, 0.7F, bench.put(test_values(shape.m * shape.k)),
+                         bench.put(test_values(shape.k * shape.n, -1, 1, 2)), 0.0F, c);
+    return bench.get(c, shape.m * shape.n);
   });
 }
 
 TEST_CASE("convolutions have the bits of their parts") {
   const auto [batch, channels, outputs] = GENERATE(table<std::int64_t, std::int64_t, std::int64_t>(
       {{1, 3, 5}, {7, 16, 32}, {13, 5, 20}, {20, 1, 8}}));
-  ConvolutionShape shape;
-  shape.batch = batch;
-  shape.channels = channels;
-  shape.outputs = outputs;
-  shape.groups = 1;
-  shape.src_size = {11, 9};
-  shape.dst_size = {9, 7};
-  shape.kernel = {3, 3};
-  shape.stride = shape.dilation = {1, 1};
-  shape.pad = {0, 0};
+  ConvolutionShape shape = convolution_shape(batch, channels, outputs, {11, 9}, {3, 3}, 1);
   const auto kind = GENERATE(LayoutKind::kPlain, LayoutKind::kChannelsLast);
   shape.src_layout = layout_of(kind, shape.channels);
   shape.dst_layout = layout_of(kind, shape.outputs);
   CAPTURE(batch, channels, outputs);
-  require_same_bits([&](Device& device) {
+  require_same_bits([&](Workbench& bench) {
     const ArrayShape src{batch, channels, 99}, dst{batch, outputs, 63};
-    auto made = device.backend().make_convolution(shape);
+    auto made = bench.backend().make_convolution(shape);
     REQUIRE(made.has_value());
     const std::int64_t weights = outputs * channels * 9;
-    const float* x = device.put_array(src, shape.src_layout, test_values(src));
-    const float* y_grad = device.put_array(dst, shape.dst_layout, test_values(dst, -1, 1, 2));
-    float* w = device.put(test_values(weights, -1, 1, 3));
-    float* bias = device.put(test_values(outputs, -1, 1, 4));
-    float* y = device.blank_array(dst, shape.dst_layout);
-    float* x_grad = device.blank_array(src, shape.src_layout);
+    const float* x = bench.put_array(src, shape.src_layout, test_values(src));
+    const float* y_grad = bench.put_array(dst, shape.dst_layout, test_values(dst, -1, 1, 2));
+    float* w = bench.put(test_values(weights, -1, 1, 3));
+    float* bias = bench.put(test_values(outputs, -1, 1, 4));
+    float* y = bench.blank_array(dst, shape.dst_layout);
+    float* x_grad = bench.blank_array(src, shape.src_layout);
     (*made)->forward(x, w, bias, y);
     (*made)->backward_data(y_grad, w, x_grad);
     (*made)->backward_weights(x, y_grad, w, bias);
-    return join(join(device.get_array(dst, shape.dst_layout, y),
-                     device.get_array(src, shape.src_layout, x_grad)),
-                join(device.get(w, weights), device.get(bias, outputs)));
+    return join(join(bench.get_array(dst, shape.dst_layout, y),
+                     bench.get_array(src, shape.src_layout, x_grad)),
+                join(bench.get(w, weights), bench.get(bias, outputs)));
   });
 }
 
 TEST_CASE("sums over arrays, rows and channels have the bits of their parts") {
   const ArrayShape array{13, 21, 150};
-  require_same_bits([&](Device& device) {
+  require_same_bits([&](Workbench& bench) {
     const std::int64_t count = array.storage_count({});
-    const float* x = device.put(test_values(array));
-    const float* y = device.put(test_values(array, -1, 1, 2));
-    float* rows = device.put(test_values(array.channels * array.spatial));
-    float* gamma = device.put(test_values(array.channels));
-    float* beta = device.put(test_values(array.channels));
-    device.backend().sum_rows(array.batch, array.channels * array.spatial, x, rows);
-    device.backend().sum_channels(array, {}, x, y, gamma, beta);
-    const auto dot = static_cast<float>(device.backend().dot(count, x, y));
-    return join(join(device.get(rows, array.channels * array.spatial), {dot}),
-                join(device.get(gamma, array.channels), device.get(beta, array.channels)));
+    const float* x = bench.put(test_values(array));
+    const float* y = bench.put(test_values(array, -1, 1, 2));
+    float* rows = bench.put(test_values(array.channels * array.spatial));
+    float* gamma = bench.put(test_values(array.channels));
+    float* beta = bench.put(test_values(array.channels));
+    const ChannelView as_rows{{array.batch, array.channels * array.spatial, 1}, {}};
+    bench.backend().sum_channels(as_rows, nullptr, x, nullptr, rows);
+    bench.backend().sum_channels({array, {}}, x, y, gamma, beta);
+    const auto dot = static_cast<float>(bench.backend().dot(count, x, y));
+    return join(join(bench.get(rows, array.channels * array.spatial), {dot}),
+                join(bench.get(gamma, array.channels), bench.get(beta, array.channels)));
   });
 }
 

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "backend/conformance.hpp"
-#include "cpu/cpu_backend.hpp"
 #include "support/catch.hpp"
+#include "support/kernels.hpp"
 
 namespace speedo {
 namespace {
@@ -64,23 +64,26 @@ TEST_CASE("pooling agrees with the reference in every layout") {
             shape.stride_h, shape.stride_w, shape.pad_h, shape.pad_w, layout.block);
     for (const bool trains : {true, false}) {
       shape.trains = trains;
-      require_conforming_vectors(exact ? 0.0 : 1e-6, [&](Device& device) {
-        auto pooling = device.backend().make_pooling(shape);
+      require_conforming_vectors(exact ? 0.0 : 1e-6, [&](Workbench& bench) {
+        auto pooling = bench.backend().make_pooling(shape);
         REQUIRE(pooling.has_value());
-        float* dst = device.blank_array(dst_shape, layout);
-        (*pooling)->forward(device.put_array(src_shape, layout, src), dst, nullptr);
-        return device.get_array(dst_shape, layout, dst);
+        float* dst = bench.blank_array(dst_shape, layout);
+        (*pooling)->forward(bench.put_array(src_shape, layout, src), dst, nullptr);
+        return bench.get_array(dst_shape, layout, dst);
       });
     }
     shape.trains = true;
-    require_conforming_vectors(1e-6, [&](Device& device) {
-      auto pooling = device.backend().make_pooling(shape);
+    require_conforming_vectors(1e-6, [&](Workbench& bench) {
+      auto pooling = bench.backend().make_pooling(shape);
       REQUIRE(pooling.has_value());
-      float* src_grad = device.blank_array(src_shape, layout);
-      (*pooling)->forward(device.put_array(src_shape, layout, src),
-                          device.blank_array(dst_shape, layout), nullptr);
-      (*pooling)->backward(device.put_array(dst_shape, layout, dst_grad), src_grad);
-      return device.get_array(src_shape, layout, src_grad);
+      float* src_grad = bench.blank_array(src_shape, layout);
+      const float* from = bench.put_array(src_shape, layout, src);
+      float* dst = bench.blank_array(dst_shape, layout);
+      (*pooling)->forward(from, dst, nullptr);
+      const BackwardReads reads = bench.backend().backward_reads(shape);
+      (*pooling)->backward(reads.src ? from : nullptr, reads.dst ? dst : nullptr,
+                           bench.put_array(dst_shape, layout, dst_grad), src_grad);
+      return bench.get_array(src_shape, layout, src_grad);
     });
   }
 }
@@ -91,12 +94,12 @@ TEST_CASE("the mask of a maximum pooling is the index in the plane") {
   const ArrayShape src_shape{shape.batch, shape.channels, shape.src_h * shape.src_w};
   const std::int64_t dst_count = shape.batch * shape.channels * shape.dst_h * shape.dst_w;
   const auto src = source(src_shape, true);
-  require_conforming_vectors(0.0, [&](Device& device) {
-    auto pooling = device.backend().make_pooling(shape);
+  require_conforming_vectors(0.0, [&](Workbench& bench) {
+    auto pooling = bench.backend().make_pooling(shape);
     REQUIRE(pooling.has_value());
-    float* mask = device.blank(dst_count);
-    (*pooling)->forward(device.put(src), device.blank(dst_count), mask);
-    return device.get(mask, dst_count);
+    float* mask = bench.blank(dst_count);
+    (*pooling)->forward(bench.put(src), bench.blank(dst_count), mask);
+    return bench.get(mask, dst_count);
   });
 }
 
@@ -105,31 +108,32 @@ TEST_CASE("a window without any number has no maximum and no gradient") {
     PoolingShape shape{Method::kMax, 1, 3, 2, 2, 1, 1, 2, 2, 1, 1, 0, 0, {}};
     shape.layout = layout;
     const ArrayShape src{1, 3, 4}, dst{1, 3, 1};
-    Device device(make_cpu_backend(2));
-    auto pooling = device.backend().make_pooling(shape);
+    Workbench bench(test::make_backend(2));
+    auto pooling = bench.backend().make_pooling(shape);
     REQUIRE(pooling.has_value());
     auto values = test_values(src);
     for (int i = 4; i < 8; ++i) values[static_cast<std::size_t>(i)] = std::nanf("");
-    float* top = device.blank_array(dst, layout);
-    float* src_grad = device.blank_array(src, layout);
-    (*pooling)->forward(device.put_array(src, layout, values), top, nullptr);
-    (*pooling)->backward(device.put_array(dst, layout, {1.0F, 1.0F, 1.0F}), src_grad);
-    REQUIRE(device.get_array(dst, layout, top)[1] == -FLT_MAX);
-    const auto gradient = device.get_array(src, layout, src_grad);
+    float* top = bench.blank_array(dst, layout);
+    float* src_grad = bench.blank_array(src, layout);
+    const float* from = bench.put_array(src, layout, values);
+    (*pooling)->forward(from, top, nullptr);
+    (*pooling)->backward(from, top, bench.put_array(dst, layout, {1.0F, 1.0F, 1.0F}), src_grad);
+    REQUIRE(bench.get_array(dst, layout, top)[1] == -FLT_MAX);
+    const auto gradient = bench.get_array(src, layout, src_grad);
     for (std::size_t i = 4; i < 8; ++i) REQUIRE(gradient[i] == 0.0F);
   }
 }
 
 TEST_CASE("an infinite number wins its windows, a NaN none") {
-  Device device(make_cpu_backend(1));
+  Workbench bench(test::make_backend(1));
   const PoolingShape shape{Method::kMax, 1, 1, 1, 3, 1, 2, 1, 2, 1, 1, 0, 0, {}};
-  auto pooling = device.backend().make_pooling(shape);
+  auto pooling = bench.backend().make_pooling(shape);
   REQUIRE(pooling.has_value());
-  float* dst = device.blank(2);
-  float* mask = device.blank(2);
-  (*pooling)->forward(device.put({HUGE_VALF, std::nanf(""), -HUGE_VALF}), dst, mask);
-  REQUIRE(device.get(dst, 2) == std::vector<float>{HUGE_VALF, -FLT_MAX});
-  REQUIRE(device.get(mask, 2) == std::vector<float>{0.0F, -1.0F});
+  float* dst = bench.blank(2);
+  float* mask = bench.blank(2);
+  (*pooling)->forward(bench.put({HUGE_VALF, std::nanf(""), -HUGE_VALF}), dst, mask);
+  REQUIRE(bench.get(dst, 2) == std::vector<float>{HUGE_VALF, -FLT_MAX});
+  REQUIRE(bench.get(mask, 2) == std::vector<float>{0.0F, -1.0F});
 }
 
 }  // namespace

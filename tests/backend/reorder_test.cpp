@@ -16,11 +16,11 @@ TEST_CASE("arrays keep their values from any layout to any other") {
   for (const Layout from : layouts) {
     for (const Layout to : layouts) {
       CAPTURE(shape.batch, shape.channels, shape.spatial, from.block, to.block);
-      require_conforming_vectors(0.0, [&](Device& device) {
-        float* target = device.blank_array(shape, to);
-        device.backend().reorder(shape, device.put_array(shape, from, test_values(shape)), from,
-                                 target, to);
-        return device.get_array(shape, to, target);
+      require_conforming_vectors(0.0, [&](Workbench& bench) {
+        float* target = bench.blank_array(shape, to);
+        bench.backend().reorder(shape, bench.put_array(shape, from, test_values(shape)), from,
+                                target, to);
+        return bench.get_array(shape, to, target);
       });
     }
   }

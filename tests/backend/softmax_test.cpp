@@ -2,10 +2,11 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "backend/conformance.hpp"
-#include "cpu/cpu_backend.hpp"
 #include "support/catch.hpp"
+#include "support/kernels.hpp"
 
 namespace speedo {
 namespace {
@@ -24,22 +25,22 @@ TEST_CASE("softmax agrees with the reference") {
   const float range = GENERATE(1.0F, 200.0F);  // the larger one reaches where exp() underflows
   const auto x = test_values(count, -range, range);
   for (const bool in_place : {false, true}) {
-    require_conforming_vectors(1e-6, [&](Device& device) {
-      float* source = device.put(x);
-      float* y = in_place ? source : device.blank(count);
-      device.backend().softmax_forward(shape, source, y);
-      return device.get(y, count);
+    require_conforming_vectors(1e-6, [&](Workbench& bench) {
+      float* source = bench.put(x);
+      float* y = in_place ? source : bench.blank(count);
+      bench.backend().softmax_forward(shape, source, y);
+      return bench.get(y, count);
     });
     // Where one class has all the probability, its gradient is a difference of nearly equal
     // numbers.
     if (range > 1.0F) continue;
-    require_conforming_vectors(2e-6, [&](Device& device) {
-      float* y = device.blank(count);
-      float* y_grad = device.put(test_values(count, -1, 1, 2));
-      float* x_grad = in_place ? y_grad : device.blank(count);
-      device.backend().softmax_forward(shape, device.put(x), y);
-      device.backend().softmax_backward(shape, y, y_grad, x_grad);
-      return device.get(x_grad, count);
+    require_conforming_vectors(2e-6, [&](Workbench& bench) {
+      float* y = bench.blank(count);
+      float* y_grad = bench.put(test_values(count, -1, 1, 2));
+      float* x_grad = in_place ? y_grad : bench.blank(count);
+      bench.backend().softmax_forward(shape, bench.put(x), y);
+      bench.backend().softmax_backward(shape, y, y_grad, x_grad);
+      return bench.get(x_grad, count);
     });
   }
 }
@@ -48,19 +49,19 @@ TEST_CASE("the softmax loss agrees with the reference") {
   const SoftmaxShape shape = any_shape();
   const std::int64_t count = shape.outer * shape.classes * shape.inner;
   const std::int64_t label_count = shape.outer * shape.inner;
-  const bool has_ignore = GENERATE(false, true);
+  const auto ignored = GENERATE(as<std::optional<int>>(), std::nullopt, 0);
   const auto scores = test_values(count, -100.0F, 100.0F);  // probabilities below FLT_MIN occur
   auto labels = test_values(label_count, 0.0F, static_cast<float>(shape.classes), 3);
   for (float& label : labels) label = std::floor(label);
-  require_conforming_vectors(2e-6, [&](Device& device) {
-    float* probability = device.blank(count);
-    float* grad = device.blank(count);
-    const float* truth = device.put(labels);
-    device.backend().softmax_forward(shape, device.put(scores), probability);
-    const auto loss = device.backend().softmax_loss(shape, probability, truth, has_ignore, 0);
+  require_conforming_vectors(2e-6, [&](Workbench& bench) {
+    float* probability = bench.blank(count);
+    float* grad = bench.blank(count);
+    const float* truth = bench.put(labels);
+    bench.backend().softmax_forward(shape, bench.put(scores), probability);
+    const auto loss = bench.backend().softmax_loss(shape, probability, truth, ignored);
     REQUIRE(loss.bad_index == -1);
-    device.backend().softmax_loss_backward(shape, probability, truth, has_ignore, 0, 0.5F, grad);
-    auto result = device.get(grad, count);
+    bench.backend().softmax_loss_backward(shape, probability, truth, ignored, 0.5F, grad);
+    auto result = bench.get(grad, count);
     const auto labelled = static_cast<double>(label_count);
     result.push_back(static_cast<float>(loss.sum / labelled / 100.0));
     result.push_back(static_cast<float>(static_cast<double>(loss.valid) / labelled));
@@ -69,25 +70,25 @@ TEST_CASE("the softmax loss agrees with the reference") {
 }
 
 TEST_CASE("a label that is no class is reported with its place") {
-  Device device(make_cpu_backend(1));
-  const float* probability = device.put(std::vector<float>(30, 0.1F));
+  Workbench bench(test::make_backend(1));
+  const float* probability = bench.put(std::vector<float>(30, 0.1F));
   for (const float bad : {10.0F, -1.0F, 1e30F, std::numeric_limits<float>::quiet_NaN()}) {
-    const auto loss = device.backend().softmax_loss({3, 10, 1}, probability,
-                                                    device.put({3.0F, bad, 1.0F}), false, 0);
+    const auto loss = bench.backend().softmax_loss({3, 10, 1}, probability,
+                                                   bench.put({3.0F, bad, 1.0F}), std::nullopt);
     REQUIRE(loss.bad_index == 1);
     REQUIRE((loss.bad_label == bad || std::isnan(bad)));
   }
-  const auto ignored = device.backend().softmax_loss({3, 10, 1}, probability,
-                                                     device.put({3.0F, -1.0F, 255.0F}), true, 255);
+  const auto ignored =
+      bench.backend().softmax_loss({3, 10, 1}, probability, bench.put({3.0F, -1.0F, 255.0F}), 255);
   REQUIRE(ignored.bad_index == 1);
 }
 
 TEST_CASE("a NaN score gives a NaN loss") {
-  Device device(make_cpu_backend(1));
-  float* probability = device.put({1.0F, std::numeric_limits<float>::quiet_NaN(), 2.0F});
-  device.backend().softmax_forward({1, 3, 1}, probability, probability);
+  Workbench bench(test::make_backend(1));
+  float* probability = bench.put({1.0F, std::numeric_limits<float>::quiet_NaN(), 2.0F});
+  bench.backend().softmax_forward({1, 3, 1}, probability, probability);
   const auto loss =
-      device.backend().softmax_loss({1, 3, 1}, probability, device.put({0.0F}), false, 0);
+      bench.backend().softmax_loss({1, 3, 1}, probability, bench.put({0.0F}), std::nullopt);
   REQUIRE(std::isnan(loss.sum));
 }
 

@@ -1,11 +1,11 @@
-// Matrices, sums and memory, the CPU backend against the reference.
+// Matrices and sums, the CPU backend against the reference.
 
 #include <algorithm>
 #include <limits>
 
 #include "backend/conformance.hpp"
-#include "cpu/cpu_backend.hpp"
 #include "support/catch.hpp"
+#include "support/kernels.hpp"
 
 namespace speedo {
 namespace {
@@ -17,15 +17,18 @@ TEST_CASE("sums over vectors agree with the reference") {
   const std::int64_t n = GENERATE(from_range(kVectorSizes));
   const auto a = test_values(n, -2.0F, 2.0F, 1);
   const auto b = test_values(n, -2.0F, 2.0F, 2);
-  require_conforming_vectors(1e-7, [&](Device& device) {
-    const float* x = device.put(a);
-    return std::vector<float>{static_cast<float>(device.backend().dot(n, x, device.put(b))),
-                              static_cast<float>(device.backend().sum_abs(n, x))};
+  require_conforming_vectors(1e-7, [&](Workbench& bench) {
+    const float* x = bench.put(a);
+    return std::vector<float>{
+        static_cast<float>(bench.backend().dot(n, x, bench.put(b))),
+        static_cast<float>(bench.backend().sum_abs(n, x)),
+        static_cast<float>(bench.backend().reduce(ReduceOp::kSum, n, x, nullptr)),
+        static_cast<float>(bench.backend().reduce(ReduceOp::kSquareSum, n, x, nullptr))};
   });
   const auto run = [&](int threads) {
-    Device device(make_cpu_backend(threads));
-    const float* x = device.put(a);
-    return std::pair(device.backend().dot(n, x, device.put(b)), device.backend().sum_abs(n, x));
+    Workbench bench(test::make_backend(threads));
+    const float* x = bench.put(a);
+    return std::pair(bench.backend().dot(n, x, bench.put(b)), bench.backend().sum_abs(n, x));
   };
   REQUIRE(run(1) == run(2));
   REQUIRE(run(1) == run(3));
@@ -38,12 +41,12 @@ TEST_CASE("what is not finite is found wherever it is") {
                              std::numeric_limits<float>::quiet_NaN());
   auto values = test_values(n, -2.0F, 2.0F, 1);
   if (n > 0) values[0] = std::numeric_limits<float>::max();
-  Device device(make_cpu_backend(2));
-  CHECK(device.backend().all_finite(n, device.put(values)));
+  Workbench bench(test::make_backend(2));
+  CHECK(bench.backend().all_finite(n, bench.put(values)));
   for (std::int64_t at = 0; at < n; at += std::max<std::int64_t>(1, n / 7)) {
     auto damaged = values;
     damaged[static_cast<std::size_t>(at)] = bad;
-    CHECK_FALSE(device.backend().all_finite(n, device.put(damaged)));
+    CHECK_FALSE(bench.backend().all_finite(n, bench.put(damaged)));
   }
 }
 
@@ -53,38 +56,20 @@ TEST_CASE("row operations agree with the reference") {
   const auto x = test_values(rows * columns);
   const auto row = test_values(columns, -1.0F, 1.0F, 5);
   CAPTURE(rows, columns);
-  require_conforming_vectors(5e-7, [&, r = rows, c = columns](Device& device) {
-    float* y = device.put(x);
-    float* sum = device.put(row);
-    float* wide = device.put(std::vector<float>(static_cast<std::size_t>(r * (c + 3)), 0.5F));
-    device.backend().add_row(r, c, device.put(row), y);
-    device.backend().sum_rows(r, c, y, sum);
-    device.backend().copy_rows(r, c, y, c, wide + 2, c + 3);
-    auto result = device.get(wide, r * (c + 3));
-    const auto sums = device.get(sum, c);
+  require_conforming_vectors(5e-7, [&, r = rows, c = columns](Workbench& bench) {
+    float* y = bench.put(x);
+    float* sum = bench.put(row);
+    const std::int64_t wide_count = 2 + r * (c + 3);
+    float* wide = bench.put(std::vector<float>(static_cast<std::size_t>(wide_count), 0.5F));
+    const ChannelView view{{r, c, 1}, {}};
+    bench.backend().scale_channels(view, {nullptr, bench.put(row)}, y, y);
+    bench.backend().sum_channels(view, nullptr, y, nullptr, sum);
+    bench.backend().copy_rows(r, c, y, c, wide + 2, c + 3);
+    auto result = bench.get(wide, wide_count);
+    const auto sums = bench.get(sum, c);
     result.insert(result.end(), sums.begin(), sums.end());
     return result;
   });
-}
-
-TEST_CASE("memory is zero, aligned, and refused by name when there is none") {
-  const auto backend = make_cpu_backend(2);
-  auto buffer = backend->allocate(1000);
-  REQUIRE(buffer.has_value());
-  REQUIRE(reinterpret_cast<std::uintptr_t>(buffer->data()) % 64 == 0);
-  for (int i = 0; i < 250; ++i) REQUIRE(buffer->as_floats()[i] == 0.0F);
-  REQUIRE(backend->allocate(0).has_value());
-  std::vector<std::size_t> too_many{SIZE_MAX};
-#ifndef SPEEDO_SANITIZED  // The sanitizer ends the program where the system's allocator says no.
-  too_many.push_back(SIZE_MAX / 2);
-  too_many.push_back(std::size_t{1} << 60U);
-#endif
-  for (const std::size_t bytes : too_many) {
-    const auto refused = backend->allocate(bytes);
-    REQUIRE_FALSE(refused.has_value());
-    REQUIRE(refused.error().code == ErrorCode::kFull);
-    REQUIRE(refused.error().message.find(std::to_string(bytes)) != std::string::npos);
-  }
 }
 
 }  // namespace

@@ -17,6 +17,11 @@ constexpr auto kAverage = PoolingShape::Method::kAverage;
 constexpr auto kAcross = LrnShape::Region::kAcross;
 constexpr auto kWithin = LrnShape::Region::kWithin;
 
+void run_families(LayerBench& bench) {
+  bench.vectors("vectors/64k", 1 << 16);
+  bench.vectors("vectors/8M", 1 << 23);
+}
+
 void run_small_nets(LayerBench& bench) {
   bench.convolution("lenet/conv1", 64, 1, 28, 20, 5);
   bench.convolution("lenet/conv2", 64, 20, 12, 50, 5);
@@ -121,6 +126,7 @@ int main(int argc, char** argv) {
   }
   speedo::bench::LayerBench bench(threads, argc > 2 ? argv[2] : "");
   bench.print_head();
+  speedo::bench::run_families(bench);
   speedo::bench::run_small_nets(bench);
   speedo::bench::run_alexnet(bench);
   speedo::bench::run_googlenet(bench);

@@ -20,7 +20,7 @@
 #include "bench/fma_peak.hpp"
 #include "bench/rates.hpp"
 #include "cpu/cpu_backend.hpp"
-#include "main/gemm_rate.hpp"
+#include "measure/gemm_rate.hpp"
 
 namespace speedo::bench {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "bench/rates.hpp"
 #include "cpu/cpu_backend.hpp"
-#include "main/gemm_rate.hpp"
+#include "measure/gemm_rate.hpp"
 
 namespace speedo::bench {
 namespace {
@@ -98,7 +98,7 @@ double LayerBench::best_ms(const Call& call) const {
 }
 
 float* LayerBench::array(std::int64_t count) {
-  auto buffer = backend_->allocate(static_cast<std::size_t>(count) * sizeof(float));
+  auto buffer = backend_->device().allocate(static_cast<std::size_t>(count) * sizeof(float));
   if (!buffer) fail(buffer.error());
   buffers_.push_back(std::move(*buffer));
   float* values = buffers_.back().as_floats();
@@ -184,7 +184,8 @@ void LayerBench::pooling(const std::string& name, PoolingShape::Method method, s
     float* out = array(ArrayShape{batch, channels, dst * dst}.storage_count(shape.layout));
     const double floats = product({batch, channels, size * size + dst * dst});
     bytes(name, name_of(kind), "forward", floats, used, [&] { made->forward(src, out, nullptr); });
-    bytes(name, name_of(kind), "backward", floats, used, [&] { made->backward(out, src); });
+    bytes(name, name_of(kind), "backward", floats, used,
+          [&] { made->backward(src, out, out, src); });
     free_arrays();
   }
 }
@@ -219,7 +220,7 @@ void LayerBench::batch_norm(const std::string& name, std::int64_t batch, std::in
   for (const LayoutKind kind : kinds_) {
     BatchNormShape shape;
     shape.batch = batch, shape.channels = channels, shape.spatial = size * size;
-    if (relu) shape.relu = 0.0F;
+    if (relu) shape.activation = UnaryOp{UnaryKind::kRelu};
     shape.layout = layout_of(kind, channels);
     auto made = take(backend_->make_batch_norm(shape), name, name_of(kind));
     if (!made) continue;
@@ -237,8 +238,8 @@ void LayerBench::batch_norm(const std::string& name, std::int64_t batch, std::in
       made->forward(src, gamma, gamma, sums, sums + channels, out);
     });
     bytes(name, name_of(kind), "backward", (relu ? 7 : 5) * floats, used, [&] {
-      made->backward(src, out, grad, sums, sums + channels, gamma, false, grad,
-                     sums + 2 * channels, sums + 3 * channels);
+      made->backward({src, out, grad, sums, sums + channels, gamma, grad, sums + 2 * channels,
+                      sums + 3 * channels});
     });
     free_arrays();
   }
@@ -255,10 +256,12 @@ void LayerBench::scale(const std::string& name, std::int64_t batch, std::int64_t
     float* gamma = array(channels);
     float* beta = array(channels);
     const double floats = product({batch, channels, size, size});
-    bytes(name, name_of(kind), "forward", 2 * floats, "",
-          [&] { backend_->scale_channels(shape, layout, gamma, beta, x, y); });
-    bytes(name, name_of(kind), "sums", 2 * floats, "",
-          [&] { backend_->sum_channels(shape, layout, x, y, gamma, beta); });
+    bytes(name, name_of(kind), "forward", 2 * floats, "", [&] {
+      backend_->scale_channels({shape, layout}, {gamma, beta}, x, y);
+    });
+    bytes(name, name_of(kind), "sums", 2 * floats, "", [&] {
+      backend_->sum_channels({shape, layout}, x, y, gamma, beta);
+    });
     free_arrays();
   }
 }

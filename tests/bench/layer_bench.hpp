@@ -55,6 +55,8 @@ class LayerBench {
                      std::int64_t outputs);
   void relu(const std::string& name, std::int64_t count);
   void sum(const std::string& name, std::int64_t count);
+  // The families of operations on each element.
+  void vectors(const std::string& name, std::int64_t count);
   void dropout(const std::string& name, std::int64_t count);
   void concat(const std::string& name, std::int64_t batch, const std::vector<std::int64_t>& parts);
   void softmax_loss(const std::string& name, std::int64_t batch, std::int64_t classes);

@@ -48,6 +48,50 @@ void LayerBench::sum(const std::string& name, std::int64_t count) {
   free_arrays();
 }
 
+void LayerBench::vectors(const std::string& name, std::int64_t count) {
+  if (!wanted(name)) return;
+  float* a = array(count);
+  float* b = array(count);
+  float* y = array(count);
+  const auto n = static_cast<double>(count);
+  const auto map = [&](const std::string& pass, const UnaryOp& op, const float* from) {
+    bytes(name, "", pass, 2 * n, "", [&, op] { backend_->map(op, count, from, y); });
+  };
+  const auto zip = [&](const std::string& pass, const BinaryOp& op, const ZipArrays& arrays) {
+    bytes(name, "", pass, 3 * n, "", [&, op] { backend_->zip(op, count, arrays); });
+  };
+  const auto reduce = [&](const std::string& pass, ReduceOp op, double arrays) {
+    bytes(name, "", pass, arrays * n, "", [&, op] { backend_->reduce(op, count, a, b); });
+  };
+  map("scale", affine(0.5F), a);
+  map("shift", affine(1.0F, 1e-9F), y);
+  zip("add", {BinaryKind::kSum, 1e-9F, 1.0F}, {a, y, y});
+  zip("axpby", {BinaryKind::kSum, 1e-9F, 0.99F}, {a, y, y});
+  zip("product", {BinaryKind::kProduct}, {a, b, y});
+  zip("quotient", {BinaryKind::kQuotient}, {a, b, y});
+  zip("maximum", {BinaryKind::kMaximum, 0.0F, 1.0F}, {a, b, y, y});
+  zip("chosen", {BinaryKind::kChosen, 1.0F}, {a, b, y});
+  map("square", power(2.0F), a);
+  map("power 0.5", power(0.5F), b);
+  map("power 3", power(3.0F), b);
+  map("power 0.3", power(0.3F), b);
+  reduce("dot", ReduceOp::kDot, 2);
+  reduce("square sum", ReduceOp::kSquareSum, 1);
+  reduce("abs sum", ReduceOp::kAbsSum, 1);
+  reduce("finite", ReduceOp::kAllFinite, 1);
+  for (const std::int64_t columns : {10, 256, 500, 4096}) {
+    const ChannelView rows{{count / columns, columns, 1}, {}};
+    const std::string width = std::to_string(columns);
+    bytes(name, width, "add row", 2 * n, "", [&] {
+      backend_->scale_channels(rows, {nullptr, a}, y, y);
+    });
+    bytes(name, width, "sum rows", n, "",
+          [&] { backend_->sum_channels(rows, nullptr, b, nullptr, y); });
+  }
+  zip("add, then relu", {BinaryKind::kSum, 0.5F, 0.5F, UnaryOp{UnaryKind::kRelu}}, {a, b, y});
+  free_arrays();
+}
+
 void LayerBench::dropout(const std::string& name, std::int64_t count) {
   if (!wanted(name)) return;
   float* x = array(count);
@@ -55,7 +99,9 @@ void LayerBench::dropout(const std::string& name, std::int64_t count) {
   float* y = array(count);
   const auto floats = static_cast<double>(count);
   bytes(name, "", "mask", floats, "", [&] { backend_->dropout_mask(count, 0.5F, 7, mask); });
-  bytes(name, "", "multiply", 3 * floats, "", [&] { backend_->multiply(count, x, mask, y); });
+  bytes(name, "", "product", 3 * floats, "", [&] {
+    backend_->zip({BinaryKind::kProduct}, count, {x, mask, y});
+  });
   free_arrays();
 }
 
@@ -86,7 +132,7 @@ void LayerBench::softmax_loss(const std::string& name, std::int64_t batch, std::
   const double floats = product({batch, classes});
   bytes(name, "", "forward", 2 * floats, "", [&] { backend_->softmax_forward(shape, x, y); });
   bytes(name, "", "backward", 2 * floats, "",
-        [&] { backend_->softmax_loss_backward(shape, y, labels, false, 0, 1.0F, x); });
+        [&] { backend_->softmax_loss_backward(shape, y, labels, std::nullopt, 1.0F, x); });
   free_arrays();
 }
 

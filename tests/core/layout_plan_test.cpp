@@ -6,13 +6,12 @@
 #include "core/layers/reorder.hpp"
 #include "net_run.hpp"
 #include "net_support.hpp"
+#include "support/kernels.hpp"
 #include "support/reference_backend.hpp"
 
 namespace speedo {
 namespace {
 
-const auto kOtherLayouts = {LayoutKind::kBlocked8, LayoutKind::kBlocked16,
-                            LayoutKind::kChannelsLast};
 const std::string kOddImages = input("data", "dim: 2 dim: 3 dim: 7 dim: 6");
 const std::string kOddLabels = input("label", "dim: 2");
 
@@ -36,7 +35,7 @@ std::vector<int> compare_layouts(const std::string& text, bool may_fuse = true) 
     reorders.push_back(run.reorders);
   }
   for (const int threads : {1, 2}) {
-    check_close(run_net(text, *make_cpu_backend(threads), options), plain);
+    check_close(run_net(text, *test::make_backend(threads), options), plain);
   }
   return reorders;
 }

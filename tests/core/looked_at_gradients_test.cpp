@@ -6,13 +6,11 @@
 
 #include "net_run.hpp"
 #include "net_support.hpp"
+#include "support/kernels.hpp"
 #include "support/reference_backend.hpp"
 
 namespace speedo {
 namespace {
-
-const auto kLookedAtLayouts = {LayoutKind::kBlocked8, LayoutKind::kBlocked16,
-                               LayoutKind::kChannelsLast};
 
 std::string in_place_chain(const std::string& blob, const std::vector<std::string>& types) {
   std::string text;
@@ -42,11 +40,11 @@ void require_same_everywhere(const std::string& text) {
   options.keep_blobs = GENERATE(true, false);
   options.may_fuse = GENERATE(true, false);
   const NetRun plain = run_net(text, *make_reference_backend(), options);
-  for (const LayoutKind kind : kLookedAtLayouts) {
+  for (const LayoutKind kind : kOtherLayouts) {
     check_close(run_net(text, *make_reference_backend(kind), options), plain);
   }
   for (const int threads : {1, 2}) {
-    check_close(run_net(text, *make_cpu_backend(threads), options), plain);
+    check_close(run_net(text, *test::make_backend(threads), options), plain);
   }
 }
 

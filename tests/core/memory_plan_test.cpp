@@ -4,6 +4,7 @@
 
 #include "net_run.hpp"
 #include "net_support.hpp"
+#include "support/kernels.hpp"
 #include "support/random_seed.hpp"
 #include "support/reference_backend.hpp"
 
@@ -79,8 +80,8 @@ TEST_CASE("sharing memory changes no bit", "[memory]") {
          {LayoutKind::kPlain, LayoutKind::kBlocked8, LayoutKind::kChannelsLast}) {
       compare_with_kept(text, *make_reference_backend(kind));
     }
-    compare_with_kept(text, *make_cpu_backend(1));
-    compare_with_kept(text, *make_cpu_backend(2));
+    compare_with_kept(text, *test::make_backend(1));
+    compare_with_kept(text, *test::make_backend(2));
   }
 }
 
@@ -166,6 +167,39 @@ TEST_CASE("a sum, and a gradient that is handed on, stay where they are", "[memo
     // The branch's values are not needed behind the sum, and nobody writes on its gradient.
     CHECK(view.bottoms[1]->data() == view.tops[0]->data());
     for (const Tensor* bottom : view.bottoms) CHECK(bottom->grad() == view.tops[0]->grad());
+  }
+}
+
+// The reference backend's maximum pooling finds each maximum again, the CPU's keeps where it was.
+TEST_CASE("what an operation's backward pass reads stays until then", "[memory]") {
+  const std::string text =
+      kEvenLabels + kEvenImages + conv("a", "data", 8) +
+      layer("p", "Pooling", {"a"}, "pooling_param { kernel_size: 2 stride: 2 }") +
+      in_place("ReLU", "p") + product("score", "p") +
+      layer("loss", "SoftmaxWithLoss", {"score", "label"});
+  const auto reference = make_reference_backend();
+  std::vector<std::vector<float>> gradients;
+  std::vector<std::int64_t> bytes;
+  for (Backend* backend : {reference.get(), &test_backend()}) {
+    NetOptions options = net_options();
+    options.backend = backend;
+    const auto net = make_net(text, options);
+    Random random(test::varied(4));
+    std::vector<float> images(static_cast<std::size_t>(net->blob("data")->count()));
+    for (float& value : images) value = random.uniform(-1.0F, 1.0F);
+    net->blob("data")->set_values(*backend, images);
+    net->blob("label")->set_values(*backend, std::vector<float>{0.0F, 2.0F});
+    net->clear_gradients();
+    REQUIRE(net->forward().has_value());
+    net->backward();
+    std::vector<float>& values = gradients.emplace_back();
+    values.resize(static_cast<std::size_t>(net->gradients().size()));
+    backend->device().download(values, net->gradients().data());
+    bytes.push_back(net->memory().blob_bytes);
+  }
+  CHECK(bytes[0] > bytes[1]);
+  for (std::size_t i = 0; i < gradients[0].size(); ++i) {
+    REQUIRE(gradients[0][i] == Approx(gradients[1][i]).margin(1e-4));
   }
 }
 

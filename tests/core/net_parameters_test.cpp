@@ -48,7 +48,7 @@ TEST_CASE("a shared parameter has one place and its first user owns it", "[param
 
 // The net's gradient by all its parameters, after one pass.
 std::vector<float> gradient_of(Net& net) {
-  test_backend().upload(net.blob("data")->data(), {{1, 2, -1, 0.5F, 0.3F, -2, 1, 1}});
+  test_backend().device().upload(net.blob("data")->data(), {{1, 2, -1, 0.5F, 0.3F, -2, 1, 1}});
   REQUIRE(net.forward().has_value());
   net.clear_gradients();
   net.backward();
@@ -65,7 +65,7 @@ TEST_CASE("gradients of a shared parameter add up", "[parameters]") {
     const auto loss_at = [&](float step) {
       auto moved = weights;
       moved[i] += step;
-      test_backend().upload(net->weights().data(), moved);
+      test_backend().device().upload(net->weights().data(), moved);
       return double{*net->forward()};
     };
     const double numeric =
@@ -81,7 +81,8 @@ TEST_CASE("each user's part is in the gradient of a shared parameter", "[paramet
                             product("b", "a", "", 4) + loss("b", "label"));
   const auto weights = values_of(one->weights().data(), 16);
   for (const std::size_t slot : {0, 2}) {
-    test_backend().upload(two->weights().data() + two->layout().slots()[slot].offset, weights);
+    test_backend().device().upload(two->weights().data() + two->layout().slots()[slot].offset,
+                                   weights);
   }
   const auto sum = gradient_of(*one), parts = gradient_of(*two);
   const auto second = static_cast<std::size_t>(two->layout().slots()[2].offset);
@@ -238,7 +239,7 @@ TEST_CASE("weights inside the net's own message win over fillers", "[weights]") 
 TEST_CASE("diffs are written when asked for", "[weights]") {
   const auto net =
       make_net(kFourInputs + kFourTargets + product("x", "data", "", 4) + loss("x", "label"));
-  test_backend().upload(net->blob("data")->data(), std::vector<float>(8, 1.0F));
+  test_backend().device().upload(net->blob("data")->data(), std::vector<float>(8, 1.0F));
   REQUIRE(net->forward().has_value());
   net->backward();
   caffe::NetParameter weights;

@@ -64,7 +64,7 @@ NetRun run_net(const std::string& text, Backend& backend, NetOptions options, in
     if (options.trains) net.backward();
   }
   run.parameter_gradients.resize(static_cast<std::size_t>(net.gradients().size()));
-  backend.download(run.parameter_gradients, net.gradients().data());
+  backend.device().download(run.parameter_gradients, net.gradients().data());
   if (options.keep_blobs) read_blobs(net, run);
   for (const std::string& output : net.output_names()) {
     run.values[output] = net.blob(output)->values(backend);

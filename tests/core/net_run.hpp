@@ -1,9 +1,11 @@
 #pragma once
 
+#include <array>
 #include <map>
 #include <string>
 #include <vector>
 
+#include <speedo/backend/layout.hpp>
 #include <speedo/core/net.hpp>
 
 namespace speedo {
@@ -23,9 +25,12 @@ NetRun run_net(const std::string& text, Backend& backend, NetOptions options, in
 
 // |a - b| <= 1e-5 times the largest; of runs: of each array, and the same keys. Gradients of a run
 // have the largest of them all as their measure: some are sums that cancel.
-void check_close(const std::string& what, const std::vector<float>& a,
-                 const std::vector<float>& b);
+void check_close(const std::string& what, const std::vector<float>& a, const std::vector<float>& b);
 void check_close(const NetRun& a, const NetRun& b);
+
+// Layouts, beside the plain one, that a backend may prefer.
+inline constexpr std::array kOtherLayouts{LayoutKind::kBlocked8, LayoutKind::kBlocked16,
+                                          LayoutKind::kChannelsLast};
 
 // Pieces of prototxt.
 std::string conv(const std::string& name, const std::string& bottom, int outputs, int kernel = 3);

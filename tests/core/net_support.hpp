@@ -10,13 +10,13 @@
 
 #include "caffe.pb.h"
 #include "core/prototxt.hpp"
-#include "cpu/cpu_backend.hpp"
 #include "support/catch.hpp"
+#include "support/kernels.hpp"
 
 namespace speedo {
 
 inline Backend& test_backend() {
-  static const std::unique_ptr<Backend> kBackend = make_cpu_backend(1);
+  static const std::unique_ptr<Backend> kBackend = test::make_backend(1);
   return *kBackend;
 }
 
@@ -52,7 +52,7 @@ inline Error net_error(const std::string& text, const NetOptions& options = net_
 
 inline std::vector<float> values_of(const float* data, std::int64_t count) {
   std::vector<float> values(static_cast<std::size_t>(count));
-  test_backend().download(values, data);
+  test_backend().device().download(values, data);
   return values;
 }
 

@@ -55,7 +55,7 @@ TEST_CASE("the loss is the weighted sum of loss tops", "[net]") {
       make_net(kTwoRecords + kThreeTargets + product("x", "data", "loss_weight: 2"));
   const std::vector<float> ones(8, 1.0F);
   for (Net* each : {net.get(), weighted.get(), shared.get()}) {
-    test_backend().upload(each->blob("data")->data(), ones);
+    test_backend().device().upload(each->blob("data")->data(), ones);
   }
   const float loss_value = *net->forward();
   CHECK(loss_value > 0.0F);
@@ -92,7 +92,7 @@ TEST_CASE("a loss layer without tops gets one", "[net]") {
                "layer { name: 'l' type: 'EuclideanLoss' bottom: 'x' bottom: 'label' }");
   REQUIRE(layer_of(*net, "l").tops.size() == 1);
   CHECK(net->output_names().empty());
-  test_backend().upload(net->blob("data")->data(), std::vector<float>(8, 1.0F));
+  test_backend().device().upload(net->blob("data")->data(), std::vector<float>(8, 1.0F));
   CHECK(*net->forward() > 0.0F);
 }
 
@@ -150,19 +150,45 @@ TEST_CASE("gradients are reported once, last layer first, and cover the arena", 
   const auto net = make_net(
       kTwoRecords + kThreeTargets + product("a", "data", "param { name: 'w' }", 4) +
       product("b", "a", "param { name: 'w' }", 4) + product("c", "b") + loss("c", "label"));
-  std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
+  std::vector<Bucket> buckets;
   net->on_gradient_ready(
-      [&](std::int64_t offset, std::int64_t count) { ranges.emplace_back(offset, count); });
+      [&](const Bucket& bucket, const StreamEvent&) { buckets.push_back(bucket); });
   REQUIRE(net->forward().has_value());
   net->clear_gradients();
   net->backward();
-  REQUIRE(ranges.size() == 3);
+  REQUIRE(buckets.size() == 3);
   std::int64_t end = net->layout().element_count();
-  for (const auto& [offset, count] : ranges) {
-    CHECK(offset + count == end);
-    end = offset;
+  for (const Bucket& bucket : buckets) {
+    CHECK(bucket.end() == end);
+    end = bucket.offset;
   }
   CHECK(end == 0);
+}
+
+TEST_CASE("weights are asked for before they are used, first layer first", "[net][forward]") {
+  const auto net = make_net(
+      kTwoRecords + kThreeTargets + product("a", "data", "param { name: 'w' }", 4) +
+      product("b", "a", "param { name: 'w' }", 4) + product("c", "b") + loss("c", "label"));
+  std::vector<Bucket> buckets;
+  bool is_there = true;
+  net->on_weights_needed([&](const Bucket& bucket) -> Result<void> {
+    buckets.push_back(bucket);
+    if (is_there) return {};
+    return Error{ErrorCode::kNotFound, "gone"};
+  });
+  REQUIRE(net->forward().has_value());
+  std::int64_t begin = 0;
+  for (const Bucket& bucket : buckets) {
+    CHECK(bucket.offset == begin);
+    begin = bucket.end();
+  }
+  CHECK(begin == net->layout().element_count());
+  is_there = false;
+  const auto ended = net->forward();
+  REQUIRE_FALSE(ended.has_value());
+  CHECK(ended.error().message == "gone");
+  net->on_weights_needed(nullptr);
+  CHECK(net->forward().has_value());
 }
 
 TEST_CASE("backward adds to parameter gradients, clear_gradients resets them", "[net][backward]") {
@@ -170,7 +196,7 @@ TEST_CASE("backward adds to parameter gradients, clear_gradients resets them", "
   options.keep_blobs = true;  // One forward pass serves two backward passes.
   const auto net =
       make_net(kTwoRecords + kThreeTargets + product("x", "data") + loss("x", "label"), options);
-  test_backend().upload(net->blob("data")->data(), std::vector<float>(8, 1.0F));
+  test_backend().device().upload(net->blob("data")->data(), std::vector<float>(8, 1.0F));
   REQUIRE(net->forward().has_value());
   const std::int64_t size = net->layout().element_count();
   net->backward();
@@ -194,11 +220,28 @@ TEST_CASE("an input can be reshaped", "[net]") {
   CHECK_FALSE(net->reshape().has_value());
 }
 
+TEST_CASE("what a pass computed outlives the shapes that it was computed with", "[net]") {
+  const auto gradients_of = [](bool reshapes) {
+    const auto net = make_net(kTwoRecords + kThreeTargets + product("x", "data") +
+                              product("label_like", "x") + loss("label_like", "label"));
+    net->blob("data")->set_values(net->backend(), std::vector<float>(8, 1.0F));
+    REQUIRE(net->forward().has_value());
+    net->backward();
+    if (reshapes) {
+      net->blob("data")->reshape({7, 4});
+      net->blob("label")->reshape({7, 3});
+      REQUIRE(net->reshape().has_value());
+    }
+    return values_of(net->gradients().data(), net->gradients().size());
+  };
+  CHECK(gradients_of(true) == gradients_of(false));
+}
+
 TEST_CASE("randomness depends on seed, phase and batch only", "[net][random]") {
   const std::string text =
       input("data", "dim: 50") + "layer { name: 'd' type: 'Dropout' bottom: 'data' top: 'd' }";
   const auto pass = [](Net& net) {
-    test_backend().upload(net.blob("data")->data(), std::vector<float>(50, 1.0F));
+    test_backend().device().upload(net.blob("data")->data(), std::vector<float>(50, 1.0F));
     REQUIRE(net.forward().has_value());
     return values_of(net.blob("d")->data(), 50);
   };

@@ -7,6 +7,7 @@
 #include "core/layers/registry.hpp"
 #include "net_run.hpp"
 #include "net_support.hpp"
+#include "support/kernels.hpp"
 
 namespace speedo {
 namespace {
@@ -144,7 +145,7 @@ TEST_CASE(
       layer("it", "Convolution", {"data"},
             "convolution_param { num_output: 1 kernel_size: 1 kernel_size: 1 kernel_size: 2000 "
             "kernel_size: 2000 }");
-  const auto backend = make_cpu_backend(1);  // its own, as what was asked for stays counted
+  const auto backend = test::make_backend(1);  // its own, as what was asked for stays counted
   NetOptions options = net_options();
   options.backend = backend.get();
   options.plan_only = true;

@@ -4,8 +4,9 @@
 #include <speedo/core/shape.hpp>
 #include <speedo/core/tensor.hpp>
 
-#include "cpu/cpu_backend.hpp"
 #include "support/catch.hpp"
+#include "support/device_values.hpp"
+#include "support/kernels.hpp"
 
 namespace speedo {
 namespace {
@@ -47,7 +48,7 @@ TEST_CASE("an old four-axis shape matches after leading ones", "[shape]") {
 }
 
 TEST_CASE("tensors that share memory see the same values", "[tensor]") {
-  const auto backend = make_cpu_backend(1);
+  const auto backend = test::make_backend(1);
   Tensor a(Shape{2, 3});
   Tensor b(Shape{6});
   b.share_data(a);
@@ -62,7 +63,7 @@ TEST_CASE("tensors that share memory see the same values", "[tensor]") {
 }
 
 TEST_CASE("a tensor keeps memory that suffices and gets more when it grows", "[tensor]") {
-  const auto backend = make_cpu_backend(1);
+  const auto backend = test::make_backend(1);
   Tensor tensor(Shape{4});
   REQUIRE(tensor.allocate(*backend).has_value());
   const float* before = tensor.data();
@@ -72,11 +73,11 @@ TEST_CASE("a tensor keeps memory that suffices and gets more when it grows", "[t
   tensor.reshape({1000});
   CHECK_FALSE(tensor.has_data());
   REQUIRE(tensor.allocate(*backend).has_value());
-  CHECK(tensor.data()[999] == 0.0F);
+  CHECK(test::value_at(backend->device(), tensor.data() + 999) == 0.0F);
 }
 
 TEST_CASE("values are told in plain order, whatever the layout", "[tensor]") {
-  const auto backend = make_cpu_backend(1);
+  const auto backend = test::make_backend(1);
   const Shape shape{2, 5, 3, 2};
   std::vector<float> values(60);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i + 1);
@@ -93,8 +94,9 @@ TEST_CASE("values are told in plain order, whatever the layout", "[tensor]") {
     CHECK(tensor.gradients(*backend) == values);
     // Channel 1 of image 1 at position 4 lies beside channel 0 in its block.
     const std::int64_t place = channels * 6 + (block == 1 ? 6 + 4 : 4 * block + 1);
-    CHECK(tensor.data()[place] == values[(5 + 1) * 6 + 4]);
-    if (block == 8) CHECK(tensor.data()[7] == 0.0F);
+    const auto stored = test::values_at(backend->device(), tensor.data(), tensor.storage_count());
+    CHECK(stored[static_cast<std::size_t>(place)] == values[(5 + 1) * 6 + 4]);
+    if (block == 8) CHECK(stored[7] == 0.0F);
   }
   Tensor labels(Shape{7});
   CHECK(labels.array_shape().spatial == 7);
@@ -151,11 +153,11 @@ TEST_CASE("the digest tells layouts apart, not multipliers", "[arena]") {
 }
 
 TEST_CASE("an arena is aligned, zero, and may be empty", "[arena]") {
-  const auto backend = make_cpu_backend(1);
+  const auto backend = test::make_backend(1);
   auto arena = Arena::create(*backend, 48);
   REQUIRE(arena.has_value());
   CHECK(reinterpret_cast<std::uintptr_t>(arena->data()) % 64 == 0);
-  CHECK(arena->data()[47] == 0.0F);
+  CHECK(test::value_at(backend->device(), arena->data() + 47) == 0.0F);
   CHECK(Arena::create(*backend, 0)->size() == 0);
 }
 

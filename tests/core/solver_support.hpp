@@ -12,8 +12,9 @@
 #include "base/log.hpp"
 #include "caffe.pb.h"
 #include "core/prototxt.hpp"
-#include "cpu/cpu_backend.hpp"
 #include "support/catch.hpp"
+#include "support/device_values.hpp"
+#include "support/kernels.hpp"
 
 // What the solver's tests share: data made by a formula, a small net over them, and solvers of it.
 namespace speedo::test {
@@ -119,7 +120,7 @@ inline caffe::SolverParameter small_solver(const std::string& extra = "",
 struct World {
   World() { spdlog::set_level(spdlog::level::off); }
 
-  std::unique_ptr<Backend> backend = make_cpu_backend(1);
+  std::unique_ptr<Backend> backend = test::make_backend(1);
   GeneratedFeeds feeds;
 
   SolverOptions options(const std::filesystem::path& base = {}) {
@@ -135,7 +136,7 @@ struct World {
 
 inline std::vector<float> weights_of(Solver& solver) {
   const Arena& weights = solver.net().weights();
-  return {weights.data(), weights.data() + weights.size()};
+  return values_at(solver.net().backend().device(), weights.data(), weights.size());
 }
 
 }  // namespace speedo::test

@@ -338,7 +338,8 @@ TEST_CASE("weights that are not finite are no snapshot", "[solver]") {
   const auto solver = world.solver(small_solver("snapshot: 1"), std::move(hooks));
   REQUIRE(solver->step(1));
   CHECK(written == 1);
-  solver->net().weights().data()[0] = std::numeric_limits<float>::infinity();
+  test::set_value(world.backend->device(), solver->net().weights().data(),
+                  std::numeric_limits<float>::infinity());
   const Result<void> result = solver->step(1);
   REQUIRE_FALSE(result);
   CHECK(result.error().code == ErrorCode::kNotFinite);

@@ -13,6 +13,7 @@
 #include <speedo/backend/backend.hpp>
 #include <speedo/core/solver.hpp>
 
+#include "cpu/cpu_backend.hpp"
 #include "net_run.hpp"
 #include "net_support.hpp"
 

@@ -8,8 +8,9 @@
 
 #include "caffe.pb.h"
 #include "core/prototxt.hpp"
-#include "cpu/cpu_backend.hpp"
 #include "support/catch.hpp"
+#include "support/device_values.hpp"
+#include "support/kernels.hpp"
 #include "support/random_seed.hpp"
 
 namespace speedo {
@@ -51,19 +52,23 @@ struct Fixture {
   // Random values in the parameters, zeros in the padding.
   void randomize(Arena& arena) {
     for (const ParameterSlot& slot : layout.slots()) {
-      for (std::int64_t i = 0; i < slot.count(); ++i) {
-        arena.data()[slot.offset + i] = random.uniform(-1.0F, 1.0F);
-      }
+      std::vector<float> values(static_cast<std::size_t>(slot.count()));
+      for (float& value : values) value = random.uniform(-1.0F, 1.0F);
+      backend->device().upload(arena.data() + slot.offset, values);
     }
+  }
+  void set(Arena& arena, std::int64_t place, float value) {
+    test::set_value(backend->device(), arena.data() + place, value);
   }
 
   std::vector<double> copy(const Arena& arena) const {
-    return {arena.data(), arena.data() + arena.size()};
+    const auto values = test::values_at(backend->device(), arena.data(), arena.size());
+    return {values.begin(), values.end()};
   }
 
   caffe::SolverParameter solver;
   ParameterLayout layout;
-  std::unique_ptr<Backend> backend = make_cpu_backend(1);
+  std::unique_ptr<Backend> backend = test::make_backend(1);
   std::unique_ptr<UpdateRule> rule;
   Arena weights, gradients;
   Random random{test::varied(17)};
@@ -95,16 +100,17 @@ void reference_step(const Fixture& f, std::vector<double>& w, std::vector<double
 
 void check_against_reference(Fixture& f) {
   f.randomize(f.weights);
-  f.weights.data()[0] = 0.0F;  // sign(0) = 0
+  f.set(f.weights, 0, 0.0F);  // sign(0) = 0
   std::vector<double> w = f.copy(f.weights);
   std::vector<double> h(w.size(), 0.0);
   for (int iteration = 0; iteration < 5; ++iteration) {
     f.randomize(f.gradients);
     reference_step(f, w, f.copy(f.gradients), h);
     f.rule->update(iteration, f.weights.data(), f.gradients.data());
+    const std::vector<double> weights = f.copy(f.weights);
     for (std::size_t i = 0; i < w.size(); ++i) {
       INFO("iteration " << iteration << " element " << i);
-      REQUIRE(f.weights.data()[i] == Approx(w[i]).margin(2e-6));
+      REQUIRE(weights[i] == Approx(w[i]).margin(2e-6));
     }
   }
 }
@@ -126,6 +132,30 @@ TEST_CASE("SGD and Nesterov agree with their definitions", "[update_rule]") {
       check_against_reference(fixture);
     }
   }
+}
+
+TEST_CASE("a step by buckets, in any order, is the step of the whole", "[update_rule]") {
+  for (const std::string type : {"SGD", "Nesterov"}) {
+    const std::string text = "type: \"" + type + "\" momentum: 0.9 weight_decay: 0.05";
+    Fixture whole(text), parts(text);
+    REQUIRE_FALSE(parts.rule->needs_whole_gradient());
+    for (Fixture* fixture : {&whole, &parts}) fixture->randomize(fixture->weights);
+    const std::int64_t count = whole.layout.element_count();
+    for (int iteration = 0; iteration < 3; ++iteration) {
+      for (Fixture* fixture : {&whole, &parts}) fixture->randomize(fixture->gradients);
+      whole.rule->update(iteration, whole.weights.data(), whole.gradients.data());
+      // Cuts within parameters and within the padding between them.
+      std::int64_t end = count;
+      for (const std::int64_t begin : {count - 5, count / 2, std::int64_t{3}, std::int64_t{0}}) {
+        parts.rule->update(iteration, {begin, end - begin}, parts.weights.data(),
+                           parts.gradients.data());
+        end = begin;
+      }
+      REQUIRE(parts.copy(parts.weights) == whole.copy(whole.weights));
+      REQUIRE(parts.copy(*parts.rule->histories()[0]) == whole.copy(*whole.rule->histories()[0]));
+    }
+  }
+  CHECK(Fixture("clip_gradients: 1").rule->needs_whole_gradient());
 }
 
 TEST_CASE("a scaled rate scales what is new, not the history", "[update_rule]") {
@@ -163,11 +193,11 @@ TEST_CASE("how many histories a rule has is known without one", "[update_rule]")
 
 TEST_CASE("clipping looks at the sum, before it is divided by iter_size", "[update_rule]") {
   Fixture f("clip_gradients: 1 iter_size: 2");
-  f.gradients.data()[0] = 3.0F;
-  f.gradients.data()[1] = 4.0F;  // norm 5
+  f.set(f.gradients, 0, 3.0F);
+  f.set(f.gradients, 1, 4.0F);  // norm 5
   f.rule->compute_update(0, f.weights.data(), f.gradients.data());
-  CHECK(f.gradients.data()[0] == Approx(0.1 * 3.0 / 5.0 / 2.0));
-  CHECK(f.gradients.data()[1] == Approx(0.1 * 4.0 / 5.0 / 2.0));
+  CHECK(f.copy(f.gradients)[0] == Approx(0.1 * 3.0 / 5.0 / 2.0));
+  CHECK(f.copy(f.gradients)[1] == Approx(0.1 * 4.0 / 5.0 / 2.0));
 }
 
 TEST_CASE("a parameter with lr_mult 0 keeps its weights, decay or not", "[update_rule]") {
@@ -197,18 +227,17 @@ TEST_CASE("what lies in a statistic's place is the update already, and no gradie
     }
     const std::int64_t place = layout.slots()[2].offset;
     for (std::int64_t i = 0; i < 3; ++i) {
-      with.gradients.data()[place + i] = 100.0F + static_cast<float>(i);
-      without.gradients.data()[place + i] = 0.0F;
+      with.set(with.gradients, place + i, 100.0F + static_cast<float>(i));
+      without.set(without.gradients, place + i, 0.0F);
     }
     for (Fixture* f : {&with, &without}) {
       f->rule->compute_update(0, f->weights.data(), f->gradients.data());
     }
-    for (std::int64_t i = 0; i < layout.element_count(); ++i) {
-      const bool in_place = i >= place && i < place + 3;
-      const float expected = in_place ? 100.0F + static_cast<float>(i - place)
-                                      : without.gradients.data()[i];
-      REQUIRE(with.gradients.data()[i] == expected);
+    std::vector<double> expected = without.copy(without.gradients);
+    for (std::int64_t i = 0; i < 3; ++i) {
+      expected[static_cast<std::size_t>(place + i)] = 100.0 + static_cast<double>(i);
     }
+    REQUIRE(with.copy(with.gradients) == expected);
   }
 }
 
@@ -271,7 +300,7 @@ TEST_CASE("the state of another net is refused and changes nothing", "[update_ru
 }
 
 TEST_CASE("solver fields that no rule can use are refused by name", "[update_rule]") {
-  const std::unique_ptr<Backend> backend = make_cpu_backend(1);
+  const std::unique_ptr<Backend> backend = test::make_backend(1);
   const auto error = [&](const std::string& text) {
     auto rule = UpdateRule::create(rule_solver(text), small_layout(), *backend);
     REQUIRE(!rule);

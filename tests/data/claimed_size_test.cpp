@@ -3,12 +3,9 @@
 #include "data/claimed_size.hpp"
 
 #include <climits>
-#include <cstdio>
-#include <cstdlib>
 #include <functional>
 
 #include <hdf5.h>
-#include <jpeglib.h>
 #include <png.h>
 #include <zlib.h>
 
@@ -20,6 +17,7 @@
 #include "data/model_files.hpp"
 #include "data/random_file.hpp"
 #include "data_support.hpp"
+#include "jpeg_support.hpp"
 
 namespace speedo {
 namespace {
@@ -300,12 +298,6 @@ TEST_CASE("HDF5: an iteration that counts no steps is refused") {
   }
 }
 
-std::string big32_text(std::uint32_t value) {
-  std::string text;
-  for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(value >> shift & 0xFFU);
-  return text;
-}
-
 std::string png_chunk(const std::string& kind, const std::string& content) {
   const std::string body = kind + content;
   const auto sum =
@@ -352,28 +344,11 @@ TEST_CASE("PNGs that compress as far as deflate can are read") {
 
 // A JPEG of white pixels, with the fewest bits that libjpeg can make of them.
 std::string white_jpeg(unsigned side, bool progressive) {
-  jpeg_compress_struct encoder{};
-  jpeg_error_mgr errors{};
-  encoder.err = jpeg_std_error(&errors);
-  jpeg_create_compress(&encoder);
-  unsigned char* memory = nullptr;
-  unsigned long bytes = 0;
-  jpeg_mem_dest(&encoder, &memory, &bytes);
-  encoder.image_width = encoder.image_height = side;
-  encoder.input_components = 3;
-  encoder.in_color_space = JCS_RGB;
-  jpeg_set_defaults(&encoder);
-  encoder.optimize_coding = TRUE;
-  if (progressive) jpeg_simple_progression(&encoder);
-  jpeg_start_compress(&encoder, TRUE);
-  std::vector<std::uint8_t> row(std::size_t{side} * 3, 255);
-  JSAMPROW rows = row.data();
-  while (encoder.next_scanline < side) jpeg_write_scanlines(&encoder, &rows, 1);
-  jpeg_finish_compress(&encoder);
-  std::string file(reinterpret_cast<char*>(memory), bytes);
-  std::free(memory);
-  jpeg_destroy_compress(&encoder);
-  return file;
+  const std::vector<std::uint8_t> row(std::size_t{side} * 3, 255);
+  return make_jpeg(side, 3, row, [&](jpeg_compress_struct& encoder) {
+    encoder.optimize_coding = TRUE;
+    if (progressive) jpeg_simple_progression(&encoder);
+  });
 }
 
 TEST_CASE("A JPEG that announces more pixels than its bytes can hold is refused") {

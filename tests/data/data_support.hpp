@@ -28,6 +28,13 @@ inline std::string read_bytes(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
+// The four bytes that big32() (data/random_file.hpp) reads.
+inline std::string big32_text(std::uint32_t value) {
+  std::string text;
+  for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(value >> shift & 0xFFU);
+  return text;
+}
+
 // Record `index` of a made-up data set: every pixel says where it is.
 inline Record numbered_record(std::int64_t index, std::int64_t channels = 2,
                               std::int64_t height = 3, std::int64_t width = 4) {

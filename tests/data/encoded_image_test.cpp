@@ -1,11 +1,10 @@
-#include <cstdio>
 #include <cstdlib>
 
-#include <jpeglib.h>
 #include <png.h>
 
 #include "data/encoded_image.hpp"
 #include "data_support.hpp"
+#include "jpeg_support.hpp"
 
 namespace speedo {
 namespace {
@@ -27,28 +26,10 @@ std::string png_of(png_uint_32 format, const std::vector<std::uint8_t>& pixels) 
 
 // A JPEG of 16 x 16 equal pixels.
 std::string jpeg_of(int channels, std::uint8_t first, std::uint8_t others) {
-  jpeg_compress_struct encoder{};
-  jpeg_error_mgr errors{};
-  encoder.err = jpeg_std_error(&errors);
-  jpeg_create_compress(&encoder);
-  unsigned char* memory = nullptr;
-  unsigned long bytes = 0;
-  jpeg_mem_dest(&encoder, &memory, &bytes);
-  encoder.image_width = encoder.image_height = 16;
-  encoder.input_components = channels;
-  encoder.in_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
-  jpeg_set_defaults(&encoder);
-  jpeg_set_quality(&encoder, 100, TRUE);
-  jpeg_start_compress(&encoder, TRUE);
   std::vector<std::uint8_t> row(static_cast<std::size_t>(16 * channels), others);
   for (std::size_t i = 0; i < row.size(); i += static_cast<std::size_t>(channels)) row[i] = first;
-  JSAMPROW rows = row.data();
-  while (encoder.next_scanline < 16) jpeg_write_scanlines(&encoder, &rows, 1);
-  jpeg_finish_compress(&encoder);
-  std::string file(reinterpret_cast<char*>(memory), bytes);
-  std::free(memory);
-  jpeg_destroy_compress(&encoder);
-  return file;
+  return make_jpeg(16, channels, row,
+                   [](jpeg_compress_struct& encoder) { jpeg_set_quality(&encoder, 100, TRUE); });
 }
 
 Result<void> decode(const std::string& file, ImageColor color, Record& record) {

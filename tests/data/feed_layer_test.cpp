@@ -25,7 +25,7 @@ struct FeedFixture {
   float first_label(Net& net) {
     const Tensor& labels = *net.blob("label");
     std::vector<float> values(2);
-    backend->download(values, labels.data());
+    backend->device().download(values, labels.data());
     return values[0];
   }
 

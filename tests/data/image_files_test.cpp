@@ -7,19 +7,13 @@
 namespace speedo {
 namespace {
 
-std::string big_endian(std::uint32_t value) {
-  std::string text;
-  for (int shift = 24; shift >= 0; shift -= 8) text.push_back(static_cast<char>(value >> shift));
-  return text;
-}
-
 // Four images of 2 x 3 pixels 0, 1, 2, ... and the labels 7, 8, 9, 10.
 std::string idx_images() {
-  std::string text = big_endian(0x803) + big_endian(4) + big_endian(2) + big_endian(3);
+  std::string text = big32_text(0x803) + big32_text(4) + big32_text(2) + big32_text(3);
   for (int i = 0; i < 24; ++i) text.push_back(static_cast<char>(i));
   return text;
 }
-std::string idx_labels() { return big_endian(0x801) + big_endian(4) + "\x07\x08\x09\x0a"; }
+std::string idx_labels() { return big32_text(0x801) + big32_text(4) + "\x07\x08\x09\x0a"; }
 
 struct IdxPair {
   explicit IdxPair(const TempDir& folder)
@@ -94,7 +88,7 @@ TEST_CASE("idx files that contradict themselves or each other are refused") {
   const TempDir folder;
   const IdxPair pair(folder);
   const auto with_header = [](std::uint32_t count, std::uint32_t rows, std::uint32_t columns) {
-    return big_endian(0x803) + big_endian(count) + big_endian(rows) + big_endian(columns);
+    return big32_text(0x803) + big32_text(count) + big32_text(rows) + big32_text(columns);
   };
   write_bytes(pair.images, with_header(0, 2, 3));
   check_error(pair.open(), ErrorCode::kData, "no images");
@@ -109,7 +103,7 @@ TEST_CASE("idx files that contradict themselves or each other are refused") {
   write_bytes(pair.images, idx_labels() + std::string(20, 'x'));
   check_error(pair.open(), ErrorCode::kData, "begins with 0x00000801");
   write_bytes(pair.images, idx_images());
-  write_bytes(pair.labels, big_endian(0x801) + big_endian(3) + "abc");
+  write_bytes(pair.labels, big32_text(0x801) + big32_text(3) + "abc");
   check_error(pair.open(), ErrorCode::kData, "3 labels, but there are 4 images");
   std::filesystem::remove(pair.labels);
   check_error(pair.open(), ErrorCode::kNotFound, "train-labels-idx1-ubyte");

@@ -1,8 +1,6 @@
 // Masters that die, sleep and meet, as processes.
 #include <signal.h>
 
-#include <thread>
-
 #include "support/catch.hpp"
 #include "support/free_port.hpp"
 

@@ -1,12 +1,10 @@
 // A redis-server that is away for long, or frozen, while a job trains or ends.
 #include <signal.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <iomanip>
 #include <optional>
 #include <sstream>
-#include <thread>
 
 #include "support/catch.hpp"
 
@@ -19,8 +17,6 @@ namespace {
 using test::Cluster;
 using test::Process;
 using std::chrono::seconds;
-
-void sleep_for(seconds time) { std::this_thread::sleep_for(time); }
 
 // The record of a checkpoint, if there is one.
 std::optional<std::string> checkpoint_of(const Cluster& cluster) {
@@ -43,8 +39,8 @@ bool is_connected_to(int port) {
   return false;
 }
 
-// Longer than all attempts at one operation; minutes with SPEEDO_LONG.
-seconds long_absence() { return seconds{std::getenv("SPEEDO_LONG") != nullptr ? 180 : 20}; }
+// Longer than all attempts at one operation; minutes if is_long().
+std::uint64_t long_absence_ms() { return test::is_long() ? 180'000 : 20'000; }
 
 }  // namespace
 
@@ -59,7 +55,7 @@ TEST_CASE("training goes on after Redis was away for long, with nothing lost") {
     cluster.start_worker(cluster.address(), {"--workers", "2"});
     REQUIRE(cluster.counts_beyond(iterations / 10));
     cluster.redis().kill();
-    sleep_for(long_absence());
+    test::sleep_ms(long_absence_ms());
     CHECK(master.running());
     CHECK(master.errors().find("--store-timeout") != std::string::npos);
     cluster.redis().start();

@@ -1,8 +1,6 @@
 // A redis-server that dies, with and without its data, alone and with the master.
 #include <signal.h>
 
-#include <thread>
-
 #include "support/catch.hpp"
 #include "support/free_port.hpp"
 

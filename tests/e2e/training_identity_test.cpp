@@ -2,10 +2,8 @@
 // goes on with the training that died, not with the one before.
 #include <signal.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
-#include <thread>
 
 #include "support/catch.hpp"
 #include "support/free_port.hpp"
@@ -49,7 +47,7 @@ std::uint64_t stored_iteration(Cluster& cluster) {
 bool gets_beyond(Cluster& cluster, std::uint64_t iteration) {
   for (int i = 0; i < 6000; ++i) {
     if (stored_iteration(cluster) > iteration) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds{10});
+    test::sleep_ms(10);
   }
   return false;
 }
@@ -110,7 +108,7 @@ void try_job(const RepeatedJob& job, Between between, Random& random) {
 // In each round every job meets one of the three; in three rounds all.
 TEST_CASE("a training resumed after an earlier one over the same files goes on from where it was") {
   constexpr Between kAll[] = {Between::kNothing, Between::kStoreEmptied, Between::kOtherJobs};
-  const int rounds = std::getenv("SPEEDO_LONG") != nullptr ? 3 * test::rounds(1) : 1;
+  const int rounds = test::is_long() ? 3 * test::rounds(1) : 1;
   for (int round = 0; round < rounds; ++round) {
     for (std::size_t i = 0; i < std::size(kRepeatedJobs); ++i) {
       const Between between = kAll[(i + static_cast<std::size_t>(round)) % std::size(kAll)];

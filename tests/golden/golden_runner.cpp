@@ -24,13 +24,14 @@
 #include "support/kernels.hpp"
 #include "support/random_seed.hpp"
 #include "support/reference_backend.hpp"
+#include "support/run_tests.hpp"
 
 namespace speedo::golden {
 namespace {
 
 constexpr int kPassed = 0;
 constexpr int kFailed = 1;
-constexpr int kSkipped = 77;
+constexpr int kSkipped = test::kSkippedExitCode;
 constexpr unsigned kCaseSeconds = 120;
 
 struct Options {
@@ -43,7 +44,7 @@ struct Options {
 
 std::unique_ptr<Backend> make_backend(const Options& options) {
   if (options.backend == "reference") return make_reference_backend();
-  return make_cpu_backend(options.threads);
+  return test::make_backend(options.threads);
 }
 
 // Prints the case's line and returns its verdict.
@@ -124,6 +125,8 @@ int main(int argc, char** argv) {
   app.add_option("--cpu-isa", options.kernels.isa, "Use no kernels above these")
       ->check(CLI::IsMember({"portable", "avx2", "avx512"}));
   app.add_flag("--no-onednn", options.kernels.no_onednn, "Compute as a build without oneDNN");
+  app.add_flag("--deferred", options.kernels.deferred,
+               "cpu: on a device that does nothing before it is waited for");
   app.add_option("--must-pass", options.must_pass, "Fail if fewer cases pass; skipped ones do not")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();

@@ -336,7 +336,7 @@ Result<void> check_layer_types(const caffe::NetParameter& net) {
 
 std::vector<float> download(Backend& backend, const float* source, std::int64_t count) {
   std::vector<float> values(static_cast<std::size_t>(count));
-  backend.download(values, source);
+  backend.device().download(values, source);
   return values;
 }
 

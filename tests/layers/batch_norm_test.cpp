@@ -6,8 +6,8 @@
 
 #include "caffe.pb.h"
 #include "core/prototxt.hpp"
-#include "cpu/cpu_backend.hpp"
 #include "support/catch.hpp"
+#include "support/kernels.hpp"
 #include "support/layer_fixture.hpp"
 
 #include <speedo/core/net.hpp>
@@ -19,67 +19,67 @@ namespace {
 const std::vector<float> kValues{1, 2, -2, 2, 3, 4, 2, -2};
 const Shape kShape{2, 2, 2};
 
-void expect(const Tensor& tensor, const std::vector<double>& values) {
-  REQUIRE(tensor.count() == static_cast<std::int64_t>(values.size()));
+void expect(LayerFixture& it, const Tensor& tensor, const std::vector<double>& values) {
+  const std::vector<float> found = tensor.values(it.backend());
+  REQUIRE(found.size() == values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
-    CHECK(static_cast<double>(tensor.data()[i]) == Approx(values[i]).epsilon(1e-6).margin(1e-7));
+    CHECK(static_cast<double>(found[i]) == Approx(values[i]).epsilon(1e-6).margin(1e-7));
   }
 }
 
 TEST_CASE("each pass that trains adds to the running statistics") {
   LayerFixture it("type: 'BatchNorm' batch_norm_param { moving_average_fraction: 0.5 eps: 0 }",
-                  make_cpu_backend(1));
+                  test::make_backend(1));
   REQUIRE(it.build({kShape}, 1).has_value());
   it.set_bottom(0, kValues);
   REQUIRE(it.forward().has_value());
   const double deviation = std::sqrt(1.25);
-  expect(it.top(0), {-1.5 / deviation, -0.5 / deviation, -1, 1,  //
-                     0.5 / deviation, 1.5 / deviation, 1, -1});
+  expect(it, it.top(0),
+         {-1.5 / deviation, -0.5 / deviation, -1, 1,  //
+          0.5 / deviation, 1.5 / deviation, 1, -1});
   // The variance kept is the unbiased one: 4/3 of the batch's.
-  expect(it.parameter(0), {2.5, 0});
-  expect(it.parameter(1), {5.0 / 3.0, 16.0 / 3.0});
-  expect(it.parameter(2), {1});
+  expect(it, it.parameter(0), {2.5, 0});
+  expect(it, it.parameter(1), {5.0 / 3.0, 16.0 / 3.0});
+  expect(it, it.parameter(2), {1});
   REQUIRE(it.forward().has_value());
-  expect(it.parameter(0), {3.75, 0});
-  expect(it.parameter(1), {2.5, 8});
-  expect(it.parameter(2), {1.5});
+  expect(it, it.parameter(0), {3.75, 0});
+  expect(it, it.parameter(1), {2.5, 8});
+  expect(it, it.parameter(2), {1.5});
 }
 
 TEST_CASE("one value a channel keeps its variance of zero") {
-  LayerFixture it("type: 'BatchNorm'", make_cpu_backend(1));
+  LayerFixture it("type: 'BatchNorm'", test::make_backend(1));
   REQUIRE(it.build({{1, 3}}, 1).has_value());
   it.set_bottom(0, {5, -1, 0});
   REQUIRE(it.forward().has_value());
-  expect(it.top(0), {0, 0, 0});
-  expect(it.parameter(0), {5, -1, 0});
-  expect(it.parameter(1), {0, 0, 0});
+  expect(it, it.top(0), {0, 0, 0});
+  expect(it, it.parameter(0), {5, -1, 0});
+  expect(it, it.parameter(1), {0, 0, 0});
 }
 
 TEST_CASE("a pass that tests uses the running statistics and keeps them") {
-  LayerFixture it("type: 'BatchNorm' batch_norm_param { eps: 0 }", make_cpu_backend(1),
+  LayerFixture it("type: 'BatchNorm' batch_norm_param { eps: 0 }", test::make_backend(1),
                   Phase::kTest);
   REQUIRE(it.build({kShape}, 1).has_value());
   it.set_bottom(0, kValues);
-  const float statistics[] = {4, 2, 8, 32};
-  for (std::size_t i = 0; i < 2; ++i) {
-    it.parameter(0).data()[i] = statistics[i];
-    it.parameter(1).data()[i] = statistics[i + 2];
-  }
-  it.parameter(2).data()[0] = 2;  // means 2 and 1, variances 4 and 16
+  // Means 2 and 1, variances 4 and 16.
+  it.parameter(0).set_values(it.backend(), std::vector<float>{4, 2});
+  it.parameter(1).set_values(it.backend(), std::vector<float>{8, 32});
+  it.parameter(2).set_values(it.backend(), std::vector<float>{2});
   REQUIRE(it.forward().has_value());
-  expect(it.top(0), {-0.5, 0, -0.75, 0.25, 0.5, 1, 0.25, -0.75});
-  expect(it.parameter(0), {4, 2});
-  expect(it.parameter(2), {2});
+  expect(it, it.top(0), {-0.5, 0, -0.75, 0.25, 0.5, 1, 0.25, -0.75});
+  expect(it, it.parameter(0), {4, 2});
+  expect(it, it.parameter(2), {2});
 }
 
 TEST_CASE("use_global_stats goes before the phase") {
   const auto weight_after = [](const std::string& options, Phase phase) {
-    LayerFixture it("type: 'BatchNorm' batch_norm_param { " + options + " }", make_cpu_backend(1),
+    LayerFixture it("type: 'BatchNorm' batch_norm_param { " + options + " }", test::make_backend(1),
                     phase);
     REQUIRE(it.build({kShape}, 1).has_value());
     it.set_bottom(0, kValues);
     REQUIRE(it.forward().has_value());
-    return it.parameter(2).data()[0];
+    return it.parameter(2).values(it.backend())[0];
   };
   CHECK(weight_after("", Phase::kTrain) == 1.0F);
   CHECK(weight_after("", Phase::kTest) == 0.0F);
@@ -88,13 +88,13 @@ TEST_CASE("use_global_stats goes before the phase") {
 }
 
 TEST_CASE("statistics that nothing was added to count as zeros") {
-  LayerFixture it("type: 'BatchNorm' batch_norm_param { eps: 0.25 }", make_cpu_backend(1),
+  LayerFixture it("type: 'BatchNorm' batch_norm_param { eps: 0.25 }", test::make_backend(1),
                   Phase::kTest);
   REQUIRE(it.build({kShape}, 1).has_value());
   it.set_bottom(0, kValues);
-  it.parameter(0).data()[0] = 3;
+  it.parameter(0).set_values(it.backend(), std::vector<float>{3, 0});
   REQUIRE(it.forward().has_value());
-  expect(it.top(0), {2, 4, -4, 4, 6, 8, 4, -4});
+  expect(it, it.top(0), {2, 4, -4, 4, 6, 8, 4, -4});
 }
 
 caffe::NetParameter net_with(const std::string& param) {
@@ -108,7 +108,7 @@ caffe::NetParameter net_with(const std::string& param) {
 }
 
 TEST_CASE("no solver changes the statistics, and weight files say so") {
-  const auto backend = make_cpu_backend(1);
+  const auto backend = test::make_backend(1);
   NetOptions options;
   options.backend = backend.get();
   for (const std::string param :

@@ -6,8 +6,9 @@
 #include <speedo/backend/backend.hpp>
 
 #include "core/layers/pooling.hpp"
-#include "cpu/cpu_backend.hpp"
 #include "support/catch.hpp"
+#include "support/device_values.hpp"
+#include "support/kernels.hpp"
 #include "support/layer_fixture.hpp"
 
 namespace speedo {
@@ -38,7 +39,7 @@ TEST_CASE("padding along one axis drops windows beyond the image along both") {
   const std::string method = GENERATE("MAX", "AVE");
   LayerFixture it("type: 'Pooling' pooling_param { pool: " + method +
                       " kernel_h: 1 kernel_w: 3 stride: 3 pad_h: 0 pad_w: 1 }",
-                  make_cpu_backend(1));
+                  test::make_backend(1));
   REQUIRE(it.build({{1, 1, 5, 5}}, 1).has_value());
   REQUIRE(it.top(0).shape() == Shape{1, 1, 2, 2});
   std::vector<float> values(25);
@@ -52,7 +53,7 @@ TEST_CASE("padding along one axis drops windows beyond the image along both") {
 }
 
 TEST_CASE("accuracy counts ties against the true class") {
-  LayerFixture it("type: 'Accuracy'", make_cpu_backend(1));
+  LayerFixture it("type: 'Accuracy'", test::make_backend(1));
   REQUIRE(it.build({{4, 3}, {4}}, 2).has_value());
   it.set_bottom(0, {0.5F, 0.5F, 0.0F,  //
                     0.1F, 0.7F, 0.2F,  //
@@ -65,7 +66,7 @@ TEST_CASE("accuracy counts ties against the true class") {
 }
 
 TEST_CASE("dropout scales what it keeps, and a pass can be repeated") {
-  LayerFixture it("type: 'Dropout' dropout_param { dropout_ratio: 0.25 }", make_cpu_backend(2));
+  LayerFixture it("type: 'Dropout' dropout_param { dropout_ratio: 0.25 }", test::make_backend(2));
   REQUIRE(it.build({{200, 50}}, 1).has_value());
   it.set_bottom(0, std::vector<float>(10000, 3.0F));
   REQUIRE(it.forward().has_value());
@@ -79,7 +80,7 @@ TEST_CASE("dropout scales what it keeps, and a pass can be repeated") {
 
 TEST_CASE("dropout in place gives what it gives beside") {
   const std::string text = "type: 'Dropout'";
-  LayerFixture beside(text, make_cpu_backend(1)), in_place(text, make_cpu_backend(1));
+  LayerFixture beside(text, test::make_backend(1)), in_place(text, test::make_backend(1));
   REQUIRE(beside.build({{30}}, 1).has_value());
   REQUIRE(in_place.build({{30}}, 1, true).has_value());
   for (LayerFixture* it : {&beside, &in_place}) {
@@ -93,15 +94,16 @@ TEST_CASE("dummy data: constants stay, the others are drawn anew") {
   LayerFixture it(
       "type: 'DummyData' dummy_data_param { shape { dim: 3 dim: 2 } shape { dim: 4 } "
       "data_filler { value: 2.5 } data_filler { type: 'uniform' min: -1 max: 1 } }",
-      make_cpu_backend(1));
+      test::make_backend(1));
   REQUIRE(it.build({}, 2).has_value());
   REQUIRE(it.top(0).shape() == Shape{3, 2});
   REQUIRE(it.top(1).shape() == Shape{4});
   REQUIRE(it.forward().has_value());
   REQUIRE(it.top_values(0) == std::vector<float>(6, 2.5F));
   const auto drawn = it.top_values(1);
-  it.top(0).data()[0] = 7.0F;
-  it.top(1).data()[0] = 7.0F;
+  for (std::size_t top : {0, 1}) {
+    test::set_value(it.backend().device(), it.top(top).data(), 7.0F);
+  }
   REQUIRE(it.forward().has_value());
   REQUIRE(it.top_values(0)[0] == 7.0F);
   REQUIRE(it.top_values(1) == drawn);  // the fixture repeats its random numbers
@@ -110,7 +112,7 @@ TEST_CASE("dummy data: constants stay, the others are drawn anew") {
 TEST_CASE("dummy data reads the old four-number shape") {
   LayerFixture it(
       "type: 'DummyData' dummy_data_param { num: 2 channels: 3 channels: 1 height: 4 width: 5 }",
-      make_cpu_backend(1));
+      test::make_backend(1));
   REQUIRE(it.build({}, 2).has_value());
   REQUIRE(it.top(0).shape() == Shape{2, 3, 4, 5});
   REQUIRE(it.top(1).shape() == Shape{2, 1, 4, 5});
@@ -118,22 +120,22 @@ TEST_CASE("dummy data reads the old four-number shape") {
 
 TEST_CASE("flatten, split and a concat of one share their bottom's memory") {
   for (const std::string type : {"Flatten", "Split", "Concat"}) {
-    LayerFixture it("type: '" + type + "'", make_cpu_backend(1));
+    LayerFixture it("type: '" + type + "'", test::make_backend(1));
     REQUIRE(it.build({{2, 3, 4}}, 1).has_value());
     REQUIRE(it.top(0).data() == it.bottom(0).data());
   }
 }
 
 TEST_CASE("a fully ignored batch has loss and gradient zero") {
-  LayerFixture it("type: 'SoftmaxWithLoss' loss_param { ignore_label: 1 }", make_cpu_backend(1));
+  LayerFixture it("type: 'SoftmaxWithLoss' loss_param { ignore_label: 1 }", test::make_backend(1));
   REQUIRE(it.build({{2, 3}, {2}}, 1).has_value());
   it.set_bottom(0, {1, 2, 3, 4, 5, 6});
   it.set_bottom(1, {1, 1});
   REQUIRE(it.forward().has_value());
   REQUIRE(it.top_values(0)[0] == 0.0F);
-  it.top(0).grad()[0] = 1.0F;
+  it.top(0).set_gradients(it.backend(), std::vector<float>{1});
   it.backward();
-  for (int i = 0; i < 6; ++i) REQUIRE(it.bottom(0).grad()[i] == 0.0F);
+  REQUIRE(it.bottom(0).gradients(it.backend()) == std::vector<float>(6, 0.0F));
 }
 
 TEST_CASE("layers take another batch size after reshape()") {
@@ -141,7 +143,7 @@ TEST_CASE("layers take another batch size after reshape()") {
        {"type: 'Convolution' convolution_param { num_output: 2 kernel_size: 3 }",
         "type: 'Pooling' pooling_param { kernel_size: 2 stride: 2 }", "type: 'LRN'",
         "type: 'InnerProduct' inner_product_param { num_output: 3 }", "type: 'ReLU'"}) {
-    LayerFixture it(text, make_cpu_backend(2));
+    LayerFixture it(text, test::make_backend(2));
     REQUIRE(it.build({{2, 3, 6, 6}}, 1).has_value());
     it.set_bottom(0, std::vector<float>(2 * 3 * 36, 0.5F));
     REQUIRE(it.forward().has_value());

@@ -4,8 +4,8 @@
 
 #include "caffe.pb.h"
 #include "core/layers/registry.hpp"
-#include "cpu/cpu_backend.hpp"
 #include "support/catch.hpp"
+#include "support/kernels.hpp"
 #include "support/layer_fixture.hpp"
 
 namespace speedo {
@@ -190,7 +190,7 @@ const std::vector<WrongLayer> kCases{
 TEST_CASE("impossible layers are refused by name") {
   const WrongLayer& bad = GENERATE(from_range(kCases));
   CAPTURE(bad.text);
-  LayerFixture it(bad.text, make_cpu_backend(1));
+  LayerFixture it(bad.text, test::make_backend(1));
   const auto built = it.build(bad.bottoms, bad.tops);
   REQUIRE_FALSE(built.has_value());
   CAPTURE(built.error().message);
@@ -201,7 +201,7 @@ TEST_CASE("impossible layers are refused by name") {
 }
 
 TEST_CASE("a layer that cannot work in place says so") {
-  LayerFixture it("type: 'LRN'", make_cpu_backend(1));
+  LayerFixture it("type: 'LRN'", test::make_backend(1));
   const auto built = it.build({{1, 3, 2, 2}}, 1, true);
   REQUIRE_FALSE(built.has_value());
   REQUIRE(built.error().message.find("cannot work in place") != std::string::npos);
@@ -209,7 +209,7 @@ TEST_CASE("a layer that cannot work in place says so") {
 
 TEST_CASE("a bottom that changes to what the weights do not fit is refused") {
   LayerFixture it("type: 'InnerProduct' inner_product_param { num_output: 2 }",
-                  make_cpu_backend(1));
+                  test::make_backend(1));
   REQUIRE(it.build({{2, 800}}, 1).has_value());
   const auto refused = it.reshape({{2, 500}});
   REQUIRE_FALSE(refused.has_value());
@@ -220,7 +220,7 @@ TEST_CASE("a bottom that changes to what the weights do not fit is refused") {
 TEST_CASE("channels that are not those of the statistics or slopes are refused") {
   for (const std::string type : {"BatchNorm", "PReLU", "Scale", "Bias"}) {
     CAPTURE(type);
-    LayerFixture it("type: '" + type + "'", make_cpu_backend(1));
+    LayerFixture it("type: '" + type + "'", test::make_backend(1));
     REQUIRE(it.build({{2, 3, 4}}, 1).has_value());
     const auto refused = it.reshape({{2, 5, 4}});
     REQUIRE_FALSE(refused.has_value());
@@ -231,7 +231,7 @@ TEST_CASE("channels that are not those of the statistics or slopes are refused")
 
 TEST_CASE("labels out of range are data errors with value, place and range") {
   for (const std::string type : {"SoftmaxWithLoss", "Accuracy"}) {
-    LayerFixture it("type: '" + type + "'", make_cpu_backend(1));
+    LayerFixture it("type: '" + type + "'", test::make_backend(1));
     REQUIRE(it.build({{4, 10}, {4}}, 1).has_value());
     it.set_bottom(1, {1, 2, 3, 12});
     const auto done = it.forward();
@@ -270,7 +270,7 @@ TEST_CASE("layer types: known, not built, unknown") {
   message.clear_type();
   REQUIRE(make_layer(message).error().code == ErrorCode::kConfig);
   LayerFixture stochastic("type: 'Pooling' pooling_param { pool: STOCHASTIC kernel_size: 2 }",
-                          make_cpu_backend(1));
+                          test::make_backend(1));
   REQUIRE(stochastic.build({{1, 1, 4, 4}}, 1).error().code == ErrorCode::kUnsupported);
 }
 

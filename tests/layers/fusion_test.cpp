@@ -1,4 +1,4 @@
-// A BatchNorm that does the work of the Scale and the ReLU after it gives what the three give.
+// Layers that do the work of those after them, in one pass, give what they give apart.
 
 #include <algorithm>
 #include <cmath>
@@ -10,8 +10,8 @@
 
 #include "caffe.pb.h"
 #include "core/prototxt.hpp"
-#include "cpu/cpu_backend.hpp"
 #include "support/catch.hpp"
+#include "support/kernels.hpp"
 #include "support/random_seed.hpp"
 #include "support/reference_backend.hpp"
 
@@ -55,12 +55,13 @@ std::string chain(const std::string& blob, const std::string& norm, const std::s
 struct Outcome {
   std::vector<float> losses, weights, gradients, input_grad;
   std::vector<std::pair<std::string, std::vector<float>>> blobs;
-  int fused = 0;  // layers whose work another one does
+  int fused = 0;          // layers whose work another one does
+  int fused_forward = 0;  // whose forward pass, at least
 };
 
 std::vector<float> copy_of(Backend& backend, const Arena& arena) {
   std::vector<float> values(static_cast<std::size_t>(arena.size()));
-  backend.download(values, arena.data());
+  backend.device().download(values, arena.data());
   return values;
 }
 
@@ -73,7 +74,7 @@ void stir_weights(Net& net) {
     for (float& value : values) {
       value = slot.is_statistic ? random.uniform(0.5F, 1.5F) : random.uniform(-0.7F, 0.9F);
     }
-    net.backend().upload(arena.data() + slot.offset, values);
+    net.backend().device().upload(arena.data() + slot.offset, values);
   }
 }
 
@@ -101,11 +102,14 @@ Outcome run(const std::string& text, Backend& backend, NetOptions options, bool 
     const auto loss = net.forward();
     REQUIRE(loss.has_value());
     outcome.losses.push_back(*loss);
-    net.backward();
+    if (options.trains) net.backward();
   }
   outcome.weights = copy_of(backend, net.weights());
   outcome.gradients = copy_of(backend, net.gradients());
   for (const Net::LayerView& view : net.layers()) outcome.fused += view.fused.backward ? 1 : 0;
+  for (const Net::LayerView& view : net.layers()) {
+    outcome.fused_forward += view.fused.forward ? 1 : 0;
+  }
   if (!options.keep_blobs) return outcome;
   for (const std::string& name : net.blob_names()) {
     const Tensor& blob = *net.blob(name);
@@ -148,7 +152,7 @@ void compare_everywhere(const std::string& text, const NetOptions& options, int 
                                 LayoutKind::kChannelsLast}) {
     compare(text, *make_reference_backend(kind), options, fused);
   }
-  compare(text, *make_cpu_backend(2), options, fused);
+  compare(text, *test::make_backend(2), options, fused);
 }
 
 const std::string kBias = "scale_param { bias_term: true }";
@@ -218,21 +222,98 @@ TEST_CASE("with a top of its own a BatchNorm fuses only where nobody looks at gr
   compare_everywhere(text, options, 0);
 }
 
+// Every activation with an option of its own, whether its backward pass reads what is gone in
+// place, and whether the reference backend's convolution has it.
+struct Activation {
+  std::string type, options;
+  bool reads_bottom = false, is_convolved = true;
+};
+
+const std::vector<Activation>& activations() {
+  static const std::vector<Activation> all = {
+      {"AbsVal", "", true},
+      {"BNLL", "", true},
+      {"Clip", "clip_param { min: -0.5 max: 0.75 }", true},
+      {"ELU", "elu_param { alpha: 0.5 }"},
+      {"Exp", "exp_param { base: 2 scale: 0.05 }"},
+      {"Log", "log_param { scale: 0.01 shift: 3 }", true},
+      {"Power", "power_param { power: 2 shift: 0.5 }", true},
+      {"Power", "power_param { scale: 0.5 shift: 0.5 }"},
+      {"ReLU", ""},
+      {"Sigmoid", ""},
+      {"Swish", "swish_param { beta: 1.5 }", true},
+      {"TanH", "", false, false},
+  };
+  return all;
+}
+
+void compare_forward(const std::string& text, Backend& backend, const NetOptions& options,
+                     int fused) {
+  INFO(text << " on " << backend.name());
+  const Outcome together = run(text, backend, options, true);
+  const Outcome apart = run(text, backend, options, false);
+  CHECK(together.fused_forward == fused);
+  CHECK(apart.fused_forward == 0);
+  compare("losses", together.losses, apart.losses);
+  compare("gradients", together.gradients, apart.gradients);
+}
+
+TEST_CASE("every producer applies every activation that follows in place") {
+  const Activation activation = GENERATE(from_range(activations()));
+  const int channels = GENERATE(5, 16);
+  const std::string after = layer("act", activation.type, "x", "x", activation.options);
+  const std::string rest = layer("end", "Convolution", "x", "b",
+                                 "convolution_param { num_output: " + std::to_string(channels) +
+                                     " kernel_size: 1 weight_filler { type: 'msra' } }");
+  const std::string loss = layer("loss", "EuclideanLoss", "b", "loss", "bottom: 'label'");
+  const std::string head = net_text(channels, "", "");
+  const std::string inputs = head.substr(0, head.find("layer { name: 'b'"));
+  const bool trains = GENERATE(true, false);
+  NetOptions options;
+  options.trains = trains;
+  const int fused = activation.reads_bottom && trains ? 0 : 1;
+  const auto check = [&](const std::string& producer, bool is_convolution) {
+    const std::string text = inputs + producer + after + rest + loss;
+    for (const LayoutKind kind : {LayoutKind::kPlain, LayoutKind::kBlocked8}) {
+      const int has = is_convolution && !activation.is_convolved ? 0 : fused;
+      compare_forward(text, *make_reference_backend(kind), options, has);
+    }
+    compare_forward(text, *test::make_backend(2), options, fused);
+  };
+  check(layer("x", "Convolution", "a", "x",
+              "convolution_param { num_output: 5 kernel_size: 3 pad: 1 weight_filler { type: "
+              "'msra' } }"),
+        true);
+  check(layer("x", "InnerProduct", "a", "x",
+              "inner_product_param { num_output: 5 axis: -1 weight_filler { type: 'msra' } }"),
+        false);
+  check(layer("x", "Scale", "a", "x", kBias), false);
+  check(layer("x", "Bias", "a", "x"), false);
+  for (const std::string operation : {"SUM", "PROD", "MAX"}) {
+    check(layer("y", "Power", "a", "y", "power_param { scale: 0.5 power: 1 }") +
+              layer("z", "Sigmoid", "a", "z") +
+              layer("x", "Eltwise", "a", "x",
+                    "bottom: 'y' bottom: 'z' eltwise_param { operation: " + operation + " }"),
+          false);
+  }
+}
+
 TEST_CASE("a fused layer's gradients are reported after they are made") {
   const auto message =
       parse_net_prototxt(net_text(5, chain("a", "", kBias, ""), chain("b", "", kBias, "")), "net");
   REQUIRE(message.has_value());
-  const auto backend = make_cpu_backend(1);
+  const auto backend = test::make_backend(1);
   NetOptions options;
   options.backend = backend.get();
   const auto net = Net::create(*message, options);
   REQUIRE(net.has_value());
   stir_weights(**net);
   std::vector<float> reported(static_cast<std::size_t>((*net)->gradients().size()));
-  (*net)->on_gradient_ready([&](std::int64_t offset, std::int64_t count) {
-    backend->download(std::span(reported).subspan(static_cast<std::size_t>(offset),
-                                                  static_cast<std::size_t>(count)),
-                      (*net)->gradients().data() + offset);
+  (*net)->on_gradient_ready([&](const Bucket& bucket, const StreamEvent& final) {
+    backend->device().wait(final);
+    backend->device().download(std::span(reported).subspan(static_cast<std::size_t>(bucket.offset),
+                                                           static_cast<std::size_t>(bucket.count)),
+                               (*net)->gradients().data() + bucket.offset);
   });
   REQUIRE((*net)->forward().has_value());
   (*net)->backward();

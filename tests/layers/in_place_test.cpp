@@ -3,8 +3,8 @@
 #include <speedo/backend/backend.hpp>
 #include <speedo/base/random.hpp>
 
-#include "cpu/cpu_backend.hpp"
 #include "support/catch.hpp"
+#include "support/kernels.hpp"
 #include "support/layer_fixture.hpp"
 #include "support/random_seed.hpp"
 
@@ -15,32 +15,35 @@ struct LayerOutcome {
   std::vector<float> top, bottom_grad, parameters, parameter_grads;
 };
 
-void append(const float* values, std::int64_t count, std::vector<float>& target) {
-  target.insert(target.end(), values, values + count);
+void append(const std::vector<float>& values, std::vector<float>& target) {
+  target.insert(target.end(), values.begin(), values.end());
 }
 
 LayerOutcome run(const std::string& text, Phase phase, bool in_place) {
-  LayerFixture it(text, make_cpu_backend(2), phase);
+  LayerFixture it(text, test::make_backend(2), phase);
   const auto built = it.build({{3, 4, 2, 3}}, 1, in_place);
   INFO((built ? std::string() : built.error().message));
   REQUIRE(built.has_value());
   Random random(test::varied(11));
-  const auto fill = [&](float* values, std::int64_t count, float low, float high) {
-    for (std::int64_t i = 0; i < count; ++i) values[i] = random.uniform(low, high);
+  const auto draw = [&](const Tensor& tensor, float low, float high) {
+    std::vector<float> values(static_cast<std::size_t>(tensor.count()));
+    for (float& value : values) value = random.uniform(low, high);
+    return values;
   };
+  Backend& backend = it.backend();
   for (std::size_t p = 0; p < it.parameter_count(); ++p) {
-    fill(it.parameter(p).data(), it.parameter(p).count(), 0.5F, 1.5F);
+    it.parameter(p).set_values(backend, draw(it.parameter(p), 0.5F, 1.5F));
   }
   LayerOutcome outcome;
-  fill(it.bottom(0).data(), it.bottom(0).count(), -2.0F, 2.0F);
+  it.bottom(0).set_values(backend, draw(it.bottom(0), -2.0F, 2.0F));
   REQUIRE(it.forward().has_value());
   outcome.top = it.top_values(0);
-  fill(it.top(0).grad(), it.top(0).count(), -1.0F, 1.0F);
+  it.top(0).set_gradients(backend, draw(it.top(0), -1.0F, 1.0F));
   it.backward();
-  append(it.bottom(0).grad(), it.bottom(0).count(), outcome.bottom_grad);
+  outcome.bottom_grad = it.bottom(0).gradients(backend);
   for (std::size_t p = 0; p < it.parameter_count(); ++p) {
-    append(it.parameter(p).data(), it.parameter(p).count(), outcome.parameters);
-    append(it.parameter(p).grad(), it.parameter(p).count(), outcome.parameter_grads);
+    append(it.parameter(p).values(backend), outcome.parameters);
+    append(it.parameter(p).gradients(backend), outcome.parameter_grads);
   }
   return outcome;
 }
@@ -74,22 +77,22 @@ TEST_CASE("what is computed in place is what is computed beside") {
 
 TEST_CASE("a Scale and a Bias by a second bottom work in place, too") {
   for (const std::string type : {"Scale", "Bias"}) {
-    LayerFixture beside("type: '" + type + "'", make_cpu_backend(1));
-    LayerFixture in_place("type: '" + type + "'", make_cpu_backend(1));
+    LayerFixture beside("type: '" + type + "'", test::make_backend(1));
+    LayerFixture in_place("type: '" + type + "'", test::make_backend(1));
     REQUIRE(beside.build({{2, 3, 2}, {3}}, 1).has_value());
     REQUIRE(in_place.build({{2, 3, 2}, {3}}, 1, true).has_value());
     for (LayerFixture* it : {&beside, &in_place}) {
       it->set_bottom(0, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
       it->set_bottom(1, {2, -1, 0.5F});
       REQUIRE(it->forward().has_value());
-      for (int i = 0; i < 12; ++i) it->top(0).grad()[i] = static_cast<float>(i - 5);
+      it->top(0).set_gradients(it->backend(),
+                               std::vector<float>{-5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6});
       it->backward();
     }
     CHECK(in_place.top_values(0) == beside.top_values(0));
     for (std::size_t b = 0; b < 2; ++b) {
-      for (std::int64_t i = 0; i < beside.bottom(b).count(); ++i) {
-        CHECK(in_place.bottom(b).grad()[i] == beside.bottom(b).grad()[i]);
-      }
+      CHECK(in_place.bottom(b).gradients(in_place.backend()) ==
+            beside.bottom(b).gradients(beside.backend()));
     }
   }
 }

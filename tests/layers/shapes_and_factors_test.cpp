@@ -5,8 +5,8 @@
 #include <speedo/backend/backend.hpp>
 
 #include "caffe.pb.h"
-#include "cpu/cpu_backend.hpp"
 #include "support/catch.hpp"
+#include "support/kernels.hpp"
 #include "support/layer_fixture.hpp"
 
 namespace speedo {
@@ -36,7 +36,7 @@ TEST_CASE("Reshape: 0 copies, -1 takes what is left, others are replaced") {
   }));
   CAPTURE(one.options);
   LayerFixture it("type: 'Reshape' reshape_param { " + std::string(one.options) + " }",
-                  make_cpu_backend(1));
+                  test::make_backend(1));
   const auto built = it.build({one.bottom}, 1);
   INFO((built ? std::string() : built.error().message));
   REQUIRE(built.has_value());
@@ -47,7 +47,7 @@ TEST_CASE("Reshape: 0 copies, -1 takes what is left, others are replaced") {
 
 TEST_CASE("Slice cuts, and puts gradients together") {
   LayerFixture it("type: 'Slice' slice_param { slice_point: 1 slice_point: 3 }",
-                  make_cpu_backend(1));
+                  test::make_backend(1));
   REQUIRE(it.build({{2, 4}}, 3).has_value());
   it.set_bottom(0, {1, 2, 3, 4, 5, 6, 7, 8});
   REQUIRE(it.forward().has_value());
@@ -55,16 +55,17 @@ TEST_CASE("Slice cuts, and puts gradients together") {
   REQUIRE(it.top_values(1) == std::vector<float>{2, 3, 6, 7});
   REQUIRE(it.top_values(2) == std::vector<float>{4, 8});
   for (std::size_t top = 0; top < 3; ++top) {
-    for (std::int64_t i = 0; i < it.top(top).count(); ++i) {
-      it.top(top).grad()[i] = 10.0F * it.top(top).data()[i];
-    }
+    std::vector<float> gradients = it.top_values(top);
+    for (float& gradient : gradients) gradient *= 10.0F;
+    it.top(top).set_gradients(it.backend(), gradients);
   }
   it.backward();
-  for (int i = 0; i < 8; ++i) REQUIRE(it.bottom(0).grad()[i] == 10.0F * it.bottom(0).data()[i]);
+  REQUIRE(it.bottom(0).gradients(it.backend()) ==
+          std::vector<float>{10, 20, 30, 40, 50, 60, 70, 80});
 }
 
 TEST_CASE("a Slice into one shares memory") {
-  LayerFixture it("type: 'Slice'", make_cpu_backend(1));
+  LayerFixture it("type: 'Slice'", test::make_backend(1));
   REQUIRE(it.build({{2, 3}}, 1).has_value());
   REQUIRE(it.top(0).data() == it.bottom(0).data());
   REQUIRE(it.top(0).grad() == it.bottom(0).grad());
@@ -88,32 +89,33 @@ TEST_CASE("Power: corner cases") {
   }));
   CAPTURE(one.options, one.x);
   LayerFixture it("type: 'Power' power_param { " + std::string(one.options) + " }",
-                  make_cpu_backend(1));
+                  test::make_backend(1));
   REQUIRE(it.build({{1, 5}}, 1).has_value());
   it.set_bottom(0, std::vector<float>(5, one.x));
   REQUIRE(it.forward().has_value());
-  std::fill_n(it.top(0).grad(), 5, 2.0F);
+  it.top(0).set_gradients(it.backend(), std::vector<float>(5, 2.0F));
   it.backward();
-  for (int i = 0; i < 5; ++i) {
-    CHECK(it.top(0).data()[i] == Approx(one.y));
-    CHECK(it.bottom(0).grad()[i] == Approx(2.0F * one.slope));
+  for (const float y : it.top_values(0)) CHECK(y == Approx(one.y));
+  for (const float gradient : it.bottom(0).gradients(it.backend())) {
+    CHECK(gradient == Approx(2.0F * one.slope));
   }
 }
 
 TEST_CASE("Power: a root of a negative number is not a number") {
-  LayerFixture it("type: 'Power' power_param { power: 0.5 }", make_cpu_backend(1));
+  LayerFixture it("type: 'Power' power_param { power: 0.5 }", test::make_backend(1));
   REQUIRE(it.build({{4}}, 1).has_value());
   it.set_bottom(0, {-1, 4, -4, 9});
   REQUIRE(it.forward().has_value());
-  CHECK(std::isnan(it.top(0).data()[0]));
-  CHECK(it.top(0).data()[1] == Approx(2.0F));
-  CHECK(std::isnan(it.top(0).data()[2]));
-  CHECK(it.top(0).data()[3] == Approx(3.0F));
+  const std::vector<float> roots = it.top_values(0);
+  CHECK(std::isnan(roots[0]));
+  CHECK(roots[1] == Approx(2.0F));
+  CHECK(std::isnan(roots[2]));
+  CHECK(roots[3] == Approx(3.0F));
 }
 
 TEST_CASE("without fillers a Scale begins as 1, a Bias as 0, PReLU's slopes as a quarter") {
   const auto first_values = [](const std::string& text) {
-    LayerFixture it(text, make_cpu_backend(1));
+    LayerFixture it(text, test::make_backend(1));
     REQUIRE(it.build({{2, 3, 4}}, 1).has_value());
     std::vector<float> values;
     for (const ParameterRequest& request : it.layer().parameter_requests()) {
@@ -134,7 +136,7 @@ TEST_CASE("without fillers a Scale begins as 1, a Bias as 0, PReLU's slopes as a
 
 TEST_CASE("the shapes of factors are the bottom's axes from `axis` on") {
   const auto shape_of = [](const std::string& text, std::size_t parameter) {
-    LayerFixture it(text, make_cpu_backend(1));
+    LayerFixture it(text, test::make_backend(1));
     REQUIRE(it.build({{2, 3, 4, 5}}, 1).has_value());
     return it.layer().parameter_requests().at(parameter).shape;
   };

@@ -2,8 +2,6 @@
 
 #include <csignal>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "main/command_support.hpp"
 #include "support/redis_server.hpp"
@@ -111,8 +109,7 @@ TEST_CASE("Data that is missing, empty or damaged") {
 TEST_CASE("A filler that is not known") {
   Workplace place;
   const std::string solver = place.write_solver("max_iter: 2");
-  std::ifstream stream(place.file("net.prototxt"));
-  std::string net{std::istreambuf_iterator<char>(stream), {}};
+  std::string net = place.read("net.prototxt");
   net.replace(net.find("xavier"), 6, "xavierr");
   const std::string model = place.write("net.prototxt", net);
   expect_failure(place, {"speedo", "net", "--model", model}, 64, {"'ip1'", "xavierr"});
@@ -122,8 +119,7 @@ TEST_CASE("A filler that is not known") {
 TEST_CASE("A loss without a top is trained on and tested") {
   Workplace place;
   const std::string solver = place.write_solver("max_iter: 40");
-  std::ifstream stream(place.file("net.prototxt"));
-  std::string net{std::istreambuf_iterator<char>(stream), {}};
+  std::string net = place.read("net.prototxt");
   const std::string top = " top: \"loss\"";
   net.erase(net.rfind(top), top.size());
   const std::string model = place.write("net.prototxt", net);
@@ -320,7 +316,8 @@ TEST_CASE("Outputs are not overwritten unless asked for") {
   CHECK(place.run({"speedo", "convert", "csv", csv, lmdb, "--force"}).exit_code == 0);
   const std::string mean = place.file("mean.binaryproto");
   REQUIRE(place.run({"speedo", "mean", lmdb, mean}).exit_code == 0);
-  expect_failure(place, {"speedo", "mean", lmdb, mean}, 73, {"mean.binaryproto", "--force"});
+  expect_failure(place, {"speedo", "mean", lmdb, mean}, 73,
+                 {"mean.binaryproto", "exists already", "--force"});
   CHECK(place.run({"speedo", "mean", lmdb, mean, "--force"}).exit_code == 0);
 }
 

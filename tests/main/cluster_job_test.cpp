@@ -118,8 +118,8 @@ TEST_CASE("Checkpoint files: the flag's interval, else the solver's; the best ne
   Files files("max_iter: 100 test_iter: 2 test_interval: 20 snapshot: 30");
   files.flags.snapshot_interval = 50;
   CHECK(files.job().options.session.snapshot_interval == 50);
-  files.flags.keep_best = true;
-  files.flags.keep_snapshots = 2;
+  files.flags.rotation.keep_best = true;
+  files.flags.rotation.keep = 2;
   CHECK(make_cluster_job(files.flags).error().message.find("multiple") != std::string::npos);
   files.flags.snapshot_interval = 40;
   CHECK(files.job().options.session.snapshot_interval == 40);

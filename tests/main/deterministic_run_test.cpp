@@ -68,8 +68,7 @@ class Job {
     const Outcome outcome = place_.run(command);
     INFO(outcome.errors);
     REQUIRE(outcome.exit_code == 0);
-    std::ifstream stream(place_.file("snap_iter_12.caffemodel"), std::ios::binary);
-    std::string bytes{std::istreambuf_iterator<char>(stream), {}};
+    std::string bytes = place_.read("snap_iter_12.caffemodel");
     REQUIRE_FALSE(bytes.empty());
     return bytes;
   }

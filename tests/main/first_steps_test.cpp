@@ -1,7 +1,6 @@
 // What somebody meets who uses the programs for the first time.
 
 #include <filesystem>
-#include <fstream>
 
 #include <unistd.h>
 
@@ -147,9 +146,7 @@ TEST_CASE("A training that goes on is bit for bit one that was never interrupted
       REQUIRE(place.run({"speedo", "train", "-solver", own, "--max-iter", last, "--resume=auto"})
                   .exit_code == 0);
     }
-    std::ifstream stream(place.file(prefix + "_iter_" + iterations.back() + ".caffemodel"),
-                         std::ios::binary);
-    return std::string(std::istreambuf_iterator<char>(stream), {});
+    return place.read(prefix + "_iter_" + iterations.back() + ".caffemodel");
   };
   const std::string whole = model("whole", {"30"});
   CHECK_FALSE(whole.empty());
@@ -177,8 +174,7 @@ TEST_CASE("Level and stage choose layers in a cluster as in one process") {
     const Outcome outcome = place.run({"speedo", command, "-solver", solver, "-stage", "big"});
     INFO(outcome.errors);
     REQUIRE(outcome.exit_code == 0);
-    std::ifstream stream(place.file("staged_iter_3.caffemodel"), std::ios::binary);
-    const std::string model(std::istreambuf_iterator<char>(stream), {});
+    const std::string model = place.read("staged_iter_3.caffemodel");
     CHECK(model.find("big") != std::string::npos);
     CHECK(model.find("small") == std::string::npos);
   }

@@ -154,6 +154,12 @@ TEST_CASE("The help tells defaults, and what a closed terminal does") {
     tells(help, "write a snapshot and go on");
     tells(help, "(default 0, or the snapshot's)");
   }
+  for (const std::string& help : {run, train}) {
+    tells(help, "--lr X base_lr (default: the solver's)");
+    tells(help, "random_seed (default: the solver's, else one that is drawn and logged)");
+  }
+  tells(run, "each worker may keep its own (keep, the default)");
+  tells(help_of({"speedo", "convert"}), "Take so many records (default: all)");
   tells(help_of({"speedo", "net"}), "TRAIN (default)");
   tells(help_of({"speedo", "time"}), "(default 50)");
 }

@@ -249,11 +249,6 @@ std::string write_solver_on_records(ClusterPlace& place, const std::string& pref
                                                place.file(prefix) + "\"");
 }
 
-std::string bytes_of(const std::string& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
-
 TEST_CASE("A deterministic cluster that goes on is bit for bit one that was never interrupted") {
   ClusterPlace place;
   const auto run = [&](const std::string& prefix, const std::string& iterations,
@@ -271,10 +266,10 @@ TEST_CASE("A deterministic cluster that goes on is bit for bit one that was neve
   run("whole", "40", flags);
   run("parts", "17", flags);
   run("parts", "40", flags);
-  const std::string whole = bytes_of(place.file("whole_iter_40.caffemodel"));
+  const std::string whole = place.read("whole_iter_40.caffemodel");
   CHECK_FALSE(whole.empty());
-  CHECK(whole == bytes_of(place.file("parts_iter_40.caffemodel")));
-  CHECK(whole != bytes_of(place.file("parts_iter_17.caffemodel")));
+  CHECK(whole == place.read("parts_iter_40.caffemodel"));
+  CHECK(whole != place.read("parts_iter_17.caffemodel"));
 }
 
 TEST_CASE("A job that is complete ends at once, though no worker joined") {

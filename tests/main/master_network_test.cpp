@@ -19,6 +19,14 @@ struct Training {
   std::string log;      // the master's
 };
 
+// What the master tells workers to connect to, once it does.
+std::string announced_address(Process& master) {
+  REQUIRE(master.says("Add workers with: "));
+  const std::string log = master.errors(), line = "speedo-worker --master ";
+  const std::size_t begin = log.find(line) + line.size();
+  return log.substr(begin, log.find('\n', begin) - begin);
+}
+
 // A job that is trained by one worker, which is given what the master announced.
 Training train(const Words& flags) {
   Workplace place;
@@ -26,11 +34,7 @@ Training train(const Words& flags) {
   Words command{"speedo-master", "--solver", place.write_solver(), "--redis", redis.tcp_uri()};
   command.insert(command.end(), flags.begin(), flags.end());
   Process master = place.start(command);
-  REQUIRE(master.says("Add workers with: "));
-  const std::string log = master.errors();
-  const std::string line = "speedo-worker --master ";
-  const std::size_t begin = log.find(line) + line.size();
-  Training training{log.substr(begin, log.find('\n', begin) - begin), ""};
+  Training training{announced_address(master), ""};
   const Outcome worker = place.run({"speedo-worker", "--master", training.address});
   INFO(worker.errors);
   CHECK(worker.exit_code == 0);
@@ -66,11 +70,8 @@ TEST_CASE("A master without --redis and without a Redis where one is expected ha
   const Words command{"speedo-master", "--solver", place.write_solver("max_iter: 1"), "--workers",
                       "1"};
   Process master = place.start(command);
-  REQUIRE(master.says("Add workers with: "));
-  const std::string log = master.errors();
-  CHECK(log.find("a private one is started") != std::string::npos);
-  const std::size_t begin = log.find("speedo://");
-  const std::string address = log.substr(begin, log.find('\n', begin) - begin);
+  const std::string address = announced_address(master);
+  CHECK(master.errors().find("a private one is started") != std::string::npos);
   CHECK(place.run({"speedo-worker", "--master", address}).exit_code == 0);
   CHECK(Workplace::finish(master).exit_code == 0);
 
@@ -92,10 +93,7 @@ TEST_CASE("A master's result tells what memory was predicted for it") {
   const Words command{"speedo-master", "--solver",      place.write_solver("max_iter: 1"),
                       "--redis",       redis.tcp_uri(), "--json"};
   Process master = place.start(command);
-  REQUIRE(master.says("Add workers with: "));
-  const std::string log = master.errors();
-  const std::size_t begin = log.find("speedo://");
-  place.run({"speedo-worker", "--master", log.substr(begin, log.find('\n', begin) - begin)});
+  place.run({"speedo-worker", "--master", announced_address(master)});
   const auto result = Workplace::finish(master).json();
   CHECK(result["predicted_memory_bytes"].get<std::uint64_t>() > 1U << 20U);
 }

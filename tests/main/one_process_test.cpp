@@ -4,20 +4,14 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
+#include "caffe.pb.h"
 #include "main/command_support.hpp"
 
 namespace speedo::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string content(const std::string& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
 
 TEST_CASE("speedo train: Caffe's log on standard error, one JSON object on standard output") {
   Workplace place;
@@ -54,15 +48,32 @@ TEST_CASE("A resumed run ends with the very weights of an unbroken one") {
   Workplace place;
   const std::string solver = place.write_solver("max_iter: 40 snapshot: 20");
   REQUIRE(place.run({"speedo", "train", "-solver", solver}).exit_code == 0);
-  const std::string model = place.file("snap_iter_40.caffemodel");
-  const std::string unbroken = content(model);
+  const char* model = "snap_iter_40.caffemodel";
+  const std::string unbroken = place.read(model);
   REQUIRE(unbroken.size() > 100);
-  fs::remove(model);
+  fs::remove(place.file(model));
   const Outcome resumed = place.run({"speedo", "train", "--solver", solver, "--snapshot",
                                      place.file("snap_iter_20.solverstate")});
   REQUIRE(resumed.exit_code == 0);
   CHECK(resumed.errors.find("Resuming from") != std::string::npos);
-  CHECK(content(model) == unbroken);
+  CHECK(place.read(model) == unbroken);
+}
+
+TEST_CASE("Room is asked for the snapshots that are still to come") {
+  Workplace place;
+  const std::string solver = place.write_solver("max_iter: 2 snapshot: 1");
+  REQUIRE(place.run({"speedo", "train", "-solver", solver}).exit_code == 0);
+  caffe::SolverState state;
+  REQUIRE(state.ParseFromString(place.read("snap_iter_2.solverstate")));
+  state.set_iter(2147483646);
+  const std::string late = place.write("late.solverstate", state.SerializeAsString());
+  const Outcome resumed =
+      place.run({"speedo", "train", "-solver",
+                 place.write_solver("max_iter: 2147483647 snapshot: 1"), "-snapshot", late});
+  INFO(resumed.errors);
+  CHECK(resumed.exit_code == 0);
+  CHECK(resumed.errors.find("Room for snapshots: ") != std::string::npos);
+  CHECK(resumed.errors.find("too little for the ") == std::string::npos);
 }
 
 TEST_CASE("HDF5 snapshots are resumed as well") {

@@ -52,12 +52,13 @@ TEST_CASE("A result that cannot be written is an error") {
 TEST_CASE("A limit of the address space ends a program with a line that names it") {
   Workplace place;
   const std::string solver = place.write_solver("max_iter: 5");
+  const std::string command = GENERATE(as<std::string>(), "train", "run");
   bool limited = false;
   for (const int mebibytes : {100, 150, 200, 300, 400}) {
-    INFO(mebibytes);
+    INFO(command << " with " << mebibytes << " MiB");
     const Outcome outcome =
-        shell(place, "ulimit -v " + std::to_string(mebibytes * 1024) + "; exec $SPEEDO train " +
-                         "-solver " + solver + " --threads 1");
+        shell(place, "ulimit -v " + std::to_string(mebibytes * 1024) + "; exec $SPEEDO " +
+                         command + " -solver " + solver + " --threads 1");
     INFO(outcome.errors);
     if (outcome.exit_code == 127) continue;  // Not even its libraries fit.
     if (outcome.exit_code == 0) continue;
@@ -130,7 +131,7 @@ TEST_CASE("Ctrl-C in a cluster is named as what it is") {
 TEST_CASE("A snapshot folder that is lost costs no weights: they are elsewhere, and that is said") {
   Workplace place;
   const TempDir scratch;
-  ::setenv("TMPDIR", scratch.path().c_str(), 1);
+  const std::string temporary = "TMPDIR=" + scratch.path().string();
   for (const char* command : {"train", "run"}) {
     INFO(command);
     const std::string folder = place.file("snaps");
@@ -141,7 +142,7 @@ TEST_CASE("A snapshot folder that is lost costs no weights: they are elsewhere, 
                              "\" base_lr: 0.05 lr_policy: \"fixed\" display: 10 random_seed: 3 "
                              "max_iter: 100000000 snapshot_prefix: \"" +
                              folder + "/net\"");
-    Process process = place.start({"speedo", command, "-solver", solver});
+    Process process = place.start({"speedo", command, "-solver", solver}, {temporary});
     REQUIRE(process.says("Iteration 10 ("));
     fs::remove_all(folder);
     process.signal(SIGHUP);
@@ -161,13 +162,12 @@ TEST_CASE("A snapshot folder that is lost costs no weights: they are elsewhere, 
     CHECK(files >= 3);
     fs::remove_all(rescue);
   }
-  ::unsetenv("TMPDIR");
 }
 
 TEST_CASE("A last snapshot waits for room, and is written when there is some") {
   Workplace place;
   const TempDir scratch;
-  ::setenv("TMPDIR", scratch.path().c_str(), 1);
+  const std::string temporary = "TMPDIR=" + scratch.path().string();
   for (const auto& [command, last] :
        {std::pair("train", std::string("40000")), std::pair("run", std::string("5000"))}) {
     INFO(command);
@@ -179,7 +179,7 @@ TEST_CASE("A last snapshot waits for room, and is written when there is some") {
                              "\" base_lr: 0.05 lr_policy: \"fixed\" display: 10 random_seed: 3 "
                              "snapshot_prefix: \"" +
                              folder + "/net\" max_iter: " + last);
-    Process process = place.start({"speedo", command, "-solver", solver});
+    Process process = place.start({"speedo", command, "-solver", solver}, {temporary});
     REQUIRE(process.says("Iteration 10 ("));
     fs::remove_all(folder);
     REQUIRE(process.says("trying again in 30 s"));
@@ -192,7 +192,6 @@ TEST_CASE("A last snapshot waits for room, and is written when there is some") {
     CHECK(fs::exists(folder + "/net_iter_" + last + ".caffemodel"));
     fs::remove_all(folder);
   }
-  ::unsetenv("TMPDIR");
 }
 
 }  // namespace

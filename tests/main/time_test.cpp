@@ -1,4 +1,5 @@
 #include "main/command_support.hpp"
+#include "support/skip.hpp"
 
 namespace speedo::test {
 namespace {
@@ -28,11 +29,11 @@ nlohmann::json find_layer(const nlohmann::json& result, const std::string& name)
   return {};
 }
 
-TEST_CASE("speedo time --train: whole steps, rates, kernels and layouts") {
+TEST_CASE("speedo time --training-steps: whole steps, rates, kernels and layouts") {
   Workplace place;
   const std::string model = write_images(place);
-  const Outcome outcome =
-      place.run({"speedo", "time", "--train", "--model", model, "--iterations", "5", "--json"});
+  const Outcome outcome = place.run(
+      {"speedo", "time", "--training-steps", "--model", model, "--iterations", "5", "--json"});
   REQUIRE(outcome.exit_code == 0);
   const auto result = outcome.json();
   CHECK(result["net"] == "images");
@@ -84,6 +85,21 @@ TEST_CASE("speedo time --solver: the solver's net, rule and iter_size") {
   CHECK(with_model.json()["net"] == "images");
   const std::string adam = place.write_solver("max_iter: 40 type: \"Adam\"", "adam.prototxt");
   CHECK(place.run({"speedo", "time", "-solver", adam}).exit_code == 64);
+}
+
+TEST_CASE("speedo net shows the net as it was written, without the reorders of its layouts") {
+  Workplace place;
+  const std::string model = write_images(place);
+  const auto timed =
+      place.run({"speedo", "time", "--model", model, "--iterations", "1", "--json"}).json();
+  std::string reorder;
+  for (const auto& layer : timed["layers"]) {
+    if (layer["reorder"] == true) reorder = layer["name"];
+  }
+  if (reorder.empty()) SPEEDO_SKIP("the layouts of this machine's kernels need no reorder");
+  const std::string shown = place.run({"speedo", "net", "-model", model}).output;
+  CHECK(shown.find("pool1") != std::string::npos);
+  CHECK(shown.find(reorder) == std::string::npos);
 }
 
 TEST_CASE("speedo time refuses what makes no sense") {

@@ -10,11 +10,11 @@
 
 #include <speedo/base/file.hpp>
 
+#include "cli/group_file.hpp"
+#include "cli/hybrid.hpp"
 #include "data/hdf5_file.hpp"
 #include "data/open_source.hpp"
-#include "main/group_file.hpp"
-#include "main/hybrid.hpp"
-#include "main/simulate_plan_file.hpp"
+#include "measure/simulate_plan_file.hpp"
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
 

@@ -10,7 +10,7 @@
 #include <speedo/backend/backend.hpp>
 
 #include "caffe.pb.h"
-#include "cpu/cpu_backend.hpp"
+#include "support/kernels.hpp"
 
 namespace speedo::nets {
 namespace {
@@ -122,7 +122,7 @@ std::string_view name(Purpose purpose) {
 
 Verdict check_with(const caffe::NetParameter& net, int threads, Purpose purpose, const Data& data,
                    Reference& reference) {
-  const std::unique_ptr<Backend> backend = make_cpu_backend(threads);
+  const std::unique_ptr<Backend> backend = test::make_backend(threads);
   const auto got = compute(net, *backend, purpose, data);
   Verdict verdict =
       got ? compare(*got, reference) : Verdict{Kind::kWrong, "refused: " + got.error().message};

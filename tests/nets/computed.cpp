@@ -94,7 +94,7 @@ void set_parameters(Net& net, const caffe::NetParameter& message, const Data& da
       const float reach = std::sqrt(3.0F / static_cast<float>(fan_in(message, slot)));
       values = draw_values(slot.count(), -reach, reach, data, random);
     }
-    net.backend().upload(net.weights().data() + slot.offset, values);
+    net.backend().device().upload(net.weights().data() + slot.offset, values);
   }
 }
 
@@ -154,7 +154,7 @@ Arrays parameters_of(Run& done, bool with_gradients) {
     if (!slot.is_statistic && !with_gradients) continue;
     const Arena& arena = slot.is_statistic ? net.weights() : net.gradients();
     std::vector<float> values(static_cast<std::size_t>(slot.count()));
-    net.backend().download(values, arena.data() + slot.offset);
+    net.backend().device().download(values, arena.data() + slot.offset);
     const char* what = slot.is_statistic ? "statistic" : "gradient of parameter";
     arrays[fmt::format("{} {}/{}", what, slot.layer, slot.index)] = std::move(values);
   }

@@ -18,6 +18,7 @@
 #include <CLI/CLI.hpp>
 
 #include <speedo/base/file.hpp>
+#include <speedo/base/folder.hpp>
 
 #include "base/log.hpp"
 #include "core/prototxt.hpp"
@@ -25,11 +26,11 @@
 #include "nets/random_net.hpp"
 #include "support/kernels.hpp"
 #include "support/random_seed.hpp"
+#include "support/run_tests.hpp"
 
 namespace speedo::nets {
 namespace {
 
-constexpr int kSkipped = 77;
 constexpr unsigned kNetSeconds = 120;
 // More would say that the nets are drawn badly: such a net shows only large faults.
 constexpr double kSensitiveShareMax = 0.1;
@@ -108,14 +109,9 @@ void run_counted(const Trial& trial, Totals& totals) {
 
 // Every prototxt in the folder, with the data that found it and with new ones.
 Result<void> run_kept(const std::string& folder, Totals& totals) {
-  std::error_code error;
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (entry.path().extension() == ".prototxt") files.push_back(entry.path());
-  }
-  if (error) return Error{ErrorCode::kNotFound, folder + ": " + error.message()};
+  SPEEDO_ASSIGN(std::vector<std::filesystem::path> files, list_folder(folder));
+  std::erase_if(files, [](const auto& file) { return file.extension() != ".prototxt"; });
   if (files.empty()) return Error{ErrorCode::kNotFound, folder + ": no prototxt"};
-  std::sort(files.begin(), files.end());
   for (const auto& file : files) {
     SPEEDO_ASSIGN(const std::string text, read_file(file));
     for (const std::uint64_t seed : test::seeds({1})) {
@@ -153,6 +149,8 @@ int main(int argc, char** argv) {
   app.add_option("--cpu-isa", options.kernels.isa, "Use no kernels above these")
       ->check(CLI::IsMember({"portable", "avx2", "avx512"}));
   app.add_flag("--no-onednn", options.kernels.no_onednn, "Compute as a build without oneDNN");
+  app.add_flag("--deferred", options.kernels.deferred,
+               "On a device that does nothing before it is waited for");
   CLI::Option* seed = app.add_option("--seed", options.seed,
                                      "Seed of the first random net (default: drawn, and printed)");
   app.add_option("--count", options.count, "Random nets; 150, or 3000 with SPEEDO_LONG set");
@@ -164,7 +162,7 @@ int main(int argc, char** argv) {
   }
   if (const auto kept = test::keep_to(options.kernels); !kept) {
     std::printf("random_nets: skipped: %s\n", kept.error().message.c_str());
-    return kSkipped;
+    return test::kSkippedExitCode;
   }
   if (seed->count() == 0) options.seed = test::fresh_seed();
   return run_all(options);

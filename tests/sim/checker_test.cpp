@@ -21,8 +21,7 @@ struct Merged {
   Merged() {
     lineage.begin(5, Checkpoint{Version{0}, {0.0F, 0.0F}, {}, {}});
     lineage.entered_stage(5, Merger::Copy{Version{1}, {0.0F, 0.0F}, {}, ""});
-    const std::vector<float> delta{1.0F, 2.0F};
-    lineage.contributed({5, 3, 7, 1, 0, delta});
+    lineage.contributed(RunId{7}, {1.0F, 2.0F});
   }
   void merge() {
     lineage.merged({.epoch = 5, .job = job, .result = result, .now = now, .shares = shares});

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <vector>
 
+#include "plan_support.hpp"
 #include "sim/cost_model.hpp"
 #include "sim/plan_train.hpp"
-#include "plan_support.hpp"
 
 namespace speedo::sim {
 namespace {

@@ -6,10 +6,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "main/simulate_plan_chart.hpp"
-#include "main/simulate_plan_file.hpp"
-#include "main/simulate_plan_flags.hpp"
-#include "main/simulate_plan_report.hpp"
+#include "cli/simulate_plan_flags.hpp"
+#include "measure/simulate_plan_chart.hpp"
+#include "measure/simulate_plan_file.hpp"
+#include "measure/simulate_plan_report.hpp"
 #include "plan_support.hpp"
 
 namespace speedo {

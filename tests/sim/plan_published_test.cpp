@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "main/simulate_plan_file.hpp"
+#include "measure/simulate_plan_file.hpp"
 #include "plan_support.hpp"
 
 namespace speedo::sim {

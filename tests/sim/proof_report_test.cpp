@@ -1,4 +1,4 @@
-#include "main/simulate_proof_report.hpp"
+#include "measure/simulate_proof_report.hpp"
 
 #include <sstream>
 #include <string>

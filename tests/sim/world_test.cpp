@@ -2,6 +2,7 @@
 
 #include "sim/event_queue.hpp"
 #include "sim/process.hpp"
+#include "sim/process_platform.hpp"
 #include "sim/proof_network.hpp"
 #include "sim/proof_store.hpp"
 #include "store/chunked_store.hpp"
@@ -21,6 +22,14 @@ RecordInfo version(std::uint64_t number) {
   info.version = number;
   return info;
 }
+
+// A process on which real code could run.
+struct Machine {
+  explicit Machine(EventQueue& queue)
+      : process(queue), platform(queue, process, {.name = "test"}) {}
+  Process process;
+  ProcessPlatform platform;
+};
 
 }  // namespace
 
@@ -105,8 +114,8 @@ TEST_CASE("a network keeps the order of messages, and those on a cut path wait")
 TEST_CASE("a restarted store has all, or what it had a second ago, or nothing") {
   EventQueue queue;
   StoreServer server(queue);
-  Process process(queue);
-  auto client = std::make_shared<StoreClient>(server, process, 1);
+  Machine machine(queue);
+  auto client = std::make_shared<StoreClient>(server, machine.platform, 1);
   ChunkedStore store(client, "job");
   REQUIRE(store.put_blob("old", "1"));
   server.remember();
@@ -126,8 +135,8 @@ TEST_CASE("a restarted store has all, or what it had a second ago, or nothing") 
 TEST_CASE("a fault is felt when it is met, and counts once") {
   EventQueue queue;
   StoreServer server(queue);
-  Process process(queue);
-  auto client = std::make_shared<StoreClient>(server, process, 1);
+  Machine machine(queue);
+  auto client = std::make_shared<StoreClient>(server, machine.platform, 1);
   ChunkedStore store(client, "job");
   FaultLedger ledger;
   const auto count = [&](FaultKind kind) { return ledger.table()[static_cast<std::size_t>(kind)]; };
@@ -157,8 +166,8 @@ TEST_CASE("a fault is felt when it is met, and counts once") {
 TEST_CASE("only contributions of workers are damaged, and those are then not readable") {
   EventQueue queue;
   StoreServer server(queue);
-  Process process(queue);
-  ChunkedStore store(std::make_shared<StoreClient>(server, process, 1), "job");
+  Machine machine(queue);
+  ChunkedStore store(std::make_shared<StoreClient>(server, machine.platform, 1), "job");
   std::string damaged;
   server.damage_next_contribution([&](const std::string& key) { damaged = key; });
   const std::vector<float> values(16, 1.0F);
@@ -178,15 +187,15 @@ TEST_CASE("a process dies at just the store operation that was named") {
   for (std::uint64_t dies_at = 0; dies_at < 6; ++dies_at) {
     EventQueue queue;
     StoreServer server(queue);
-    Process process(queue), other(queue);
-    auto client = std::make_shared<StoreClient>(server, process, dies_at);
-    auto reader = std::make_shared<StoreClient>(server, other, 1);
+    Machine machine(queue), other(queue);
+    auto client = std::make_shared<StoreClient>(server, machine.platform, dies_at);
+    auto reader = std::make_shared<StoreClient>(server, other.platform, 1);
     ChunkedStore store(client, "job"), readers(reader, "job");
     const std::vector<float> values(16, 1.0F);
     REQUIRE(put(store, "record", version(1), values));
-    client->strike_at_operation(dies_at, [&](const KvOperation&) { process.kill(); });
+    client->strike_at_operation(dies_at, [&](const KvOperation&) { machine.process.kill(); });
     const auto second = put(store, "record", version(2), values);
-    CHECK(process.alive() == second.has_value());
+    CHECK(machine.process.alive() == second.has_value());
     const auto seen = readers.read("record");
     REQUIRE(seen);
     // Whole, whichever it is.

@@ -175,10 +175,10 @@ TEST_CASE("contributions outlast a pause of days, and not an abandoned job", "[s
   require(put(store, weights_key(), golden_info(), kValues));
   require(put(store, contribution_key(1, 2), golden_info(), kValues));
   std::vector<float> target(kValues.size());
-  clock.pass(std::chrono::hours(6 * 24));
+  clock.advance(std::chrono::hours(6 * 24));
   require(get(store, contribution_key(1, 2), kModel, target));
   REQUIRE(target == kValues);
-  clock.pass(std::chrono::hours(2 * 24));
+  clock.advance(std::chrono::hours(2 * 24));
   REQUIRE(code_of(store.read(contribution_key(1, 2))) == ErrorCode::kNotFound);
   require(get(store, weights_key(), kModel, target));
 }

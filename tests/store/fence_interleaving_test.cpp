@@ -60,7 +60,7 @@ class StepMap : public KeyValue {
   const std::function<bool()> lose_answer_;
 };
 
-constexpr std::size_t kTwoChunksCount = kChunkElements + 2;  // two chunks
+constexpr std::size_t kTwoChunksCount = kChunkElements + 2;
 
 // What took place, over all seeds.
 struct Counts {

@@ -98,13 +98,13 @@ TEST_CASE("a lease ends at its time and not before", "[store][master]") {
   ChunkedStore store(map, "test");
   const std::uint64_t epoch = granted(store, claim_of("host/1", 0, milliseconds{300}));
   for (int i = 0; i < 5; ++i) {
-    clock.pass(milliseconds{299});
+    clock.advance(milliseconds{299});
     const ClaimAnswer refused = asked(store, claim_of("host/2"));
     REQUIRE_FALSE(refused.granted);
     REQUIRE(refused.left == milliseconds{1});
     REQUIRE(granted(store, claim_of("host/1", epoch, milliseconds{300})) == epoch);
   }
-  clock.pass(milliseconds{300});
+  clock.advance(milliseconds{300});
   REQUIRE(granted(store, claim_of("host/2")) == epoch + 1);
 }
 

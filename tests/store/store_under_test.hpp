@@ -16,6 +16,7 @@
 #include "store/redis/redis_key_value.hpp"
 #include "store/redis/redis_session.hpp"
 #include "support/catch.hpp"
+#include "support/manual_clock.hpp"
 #include "support/redis_server.hpp"
 
 namespace speedo::test {
@@ -47,16 +48,23 @@ inline std::shared_ptr<ParameterStore> open(const std::string& uri,
   return open(quick_options(uri), job);
 }
 
-// Whether a key is there. An error reply is the only one that can be read without hiredis.
-inline bool has_key(const RedisOptions& options, const std::string& key) {
+// The number that a command of one key answers. An error reply is the only one that can be read
+// without hiredis.
+inline int number_of(const RedisOptions& options, const std::string& word, const std::string& key) {
   const auto session = RedisSession::connect(options, std::nullopt);
   REQUIRE(session.has_value());
   const auto reply = (*session)->command(
-      {"EVAL", "return redis.error_reply('COUNT ' .. redis.call('EXISTS', KEYS[1]))", "1", key});
+      {"EVAL", "return redis.error_reply('NUMBER ' .. redis.call('" + word + "', KEYS[1]))", "1",
+       key});
   REQUIRE_FALSE(reply.has_value());
   const std::string& text = reply.error().message;
-  REQUIRE(text.find("COUNT ") != std::string::npos);
-  return text.find("COUNT 1") != std::string::npos;
+  const std::string before = "NUMBER ";
+  const std::size_t at = text.find(before);
+  REQUIRE(at != std::string::npos);
+  return std::stoi(text.substr(at + before.size()));
+}
+inline bool has_key(const RedisOptions& options, const std::string& key) {
+  return number_of(options, "EXISTS", key) == 1;
 }
 
 // Every kind of store that must pass the conformance suite.
@@ -64,16 +72,6 @@ inline const std::vector<std::string>& store_kinds() {
   static const std::vector<std::string> kinds = {"memory", "tcp", "unix", "password"};
   return kinds;
 }
-
-// Time that passes when it is told to.
-class ManualClock : public Clock {
- public:
-  Instant now() const override { return now_; }
-  void pass(Instant time) { now_ += time; }
-
- private:
-  Instant now_{0};
-};
 
 // A fresh store of one kind, with the server behind it if there is one.
 class StoreUnderTest {
@@ -109,7 +107,7 @@ class StoreUnderTest {
   }
   // Until the job's lease is over. In memory it is the clock that goes on, a server has its own.
   void wait_for_end_of_lease() const {
-    if (map_) return clock_->pass(std::chrono::seconds(1));
+    if (map_) return clock_->advance(std::chrono::seconds(1));
     while (has_key(options_, lease_key("test"))) {
     }
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,13 @@ inline void expect_none(const Findings& findings) {
 inline const std::vector<SourceFile>& tree() {
   static const std::vector<SourceFile> files = read_source_tree(SPEEDO_SOURCE_DIR);
   return files;
+}
+
+inline const SourceFile& file_named(const std::string& path) {
+  const auto found = std::find_if(tree().begin(), tree().end(),
+                                  [&](const SourceFile& file) { return file.path == path; });
+  REQUIRE(found != tree().end());
+  return *found;
 }
 
 }  // namespace speedo

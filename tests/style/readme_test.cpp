@@ -10,13 +10,6 @@
 namespace speedo {
 namespace {
 
-const SourceFile& file_named(const std::string& path) {
-  const auto found = std::find_if(tree().begin(), tree().end(),
-                                  [&](const SourceFile& file) { return file.path == path; });
-  REQUIRE(found != tree().end());
-  return *found;
-}
-
 std::string between(const std::string& text, const std::string& first, const std::string& last) {
   const std::size_t begin = text.find(first);
   REQUIRE(begin != std::string::npos);

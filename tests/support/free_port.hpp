@@ -33,6 +33,10 @@ class ReservedPort {
   ReservedPort(const ReservedPort&) = delete;
   ReservedPort& operator=(const ReservedPort&) = delete;
 
+  // From here on somebody does, and accepts nobody.
+  void listen() {
+    if (::listen(descriptor_, 1) != 0) throw std::runtime_error("cannot listen on a free port");
+  }
   std::uint16_t port() const { return port_; }
   std::string text() const { return std::to_string(port_); }
   std::string address() const { return "127.0.0.1:" + text(); }

@@ -5,8 +5,8 @@
 
 #include <speedo/base/random.hpp>
 
-#include "cpu/cpu_backend.hpp"
 #include "support/catch.hpp"
+#include "support/kernels.hpp"
 #include "support/random_seed.hpp"
 #include "support/reference_backend.hpp"
 
@@ -78,15 +78,20 @@ void fill_bottoms(LayerFixture& it, const GradientCheck& check, Random& random) 
   }
 }
 
-void check_values(LayerFixture& it, const std::string& what, float* values,
+void check_values(LayerFixture& it, const std::string& what, Tensor& tensor,
                   const std::vector<float>& gradient) {
+  std::vector<float> values = tensor.values(it.backend());
+  const auto objective_at = [&](std::size_t i, float value) {
+    values[i] = value;
+    tensor.set_values(it.backend(), values);
+    return objective(it);
+  };
   for (std::size_t i = 0; i < gradient.size(); ++i) {
     const float before = values[i];
-    values[i] = before + kStep;
-    const double above = objective(it);
-    values[i] = before - kStep;
-    const double below = objective(it);
+    const double above = objective_at(i, before + kStep);
+    const double below = objective_at(i, before - kStep);
     values[i] = before;
+    tensor.set_values(it.backend(), values);
     const double estimate = (above - below) / (2.0 * double{kStep});
     const double scale = std::max({std::fabs(estimate), std::fabs(double{gradient[i]}), 1.0});
     INFO(what << " element " << i);
@@ -107,53 +112,56 @@ void check_gradient(const std::string& layer_text, const GradientCheck& check,
   fill_bottoms(it, check, random);
   for (std::size_t p = 0; p < it.parameter_count(); ++p) {
     Tensor& parameter = it.parameter(p);
-    for (std::int64_t i = 0; i < parameter.count(); ++i) {
+    std::vector<float> values(static_cast<std::size_t>(parameter.count()));
+    for (float& value : values) {
       // Sums of variances among them, and their weight.
-      parameter.data()[i] =
-          is_statistic(it, p) ? random.uniform(0.5F, 1.5F) : random.uniform(-1.0F, 1.0F);
-      parameter.grad()[i] = kAlreadyThere;
+      value = is_statistic(it, p) ? random.uniform(0.5F, 1.5F) : random.uniform(-1.0F, 1.0F);
     }
+    parameter.set_values(it.backend(), values);
+    parameter.set_gradients(it.backend(), std::vector<float>(values.size(), kAlreadyThere));
   }
 
   REQUIRE(it.forward().has_value());
   for (std::size_t t = 0; t < it.top_count(); ++t) {
+    std::vector<float> weights;
     for (std::int64_t i = 0; i < it.top(t).count(); ++i) {
-      it.top(t).grad()[i] = objective_weight(it, t, i);
+      weights.push_back(objective_weight(it, t, i));
     }
+    it.top(t).set_gradients(it.backend(), weights);
   }
   for (std::size_t b = 0; b < it.bottom_count(); ++b) {
     // Only what is overwritten can be right afterwards; memory shared with a top holds its
     // gradient.
     Tensor& bottom = it.bottom(b);
-    if (bottom.grad() != it.top(0).grad()) std::fill_n(bottom.grad(), bottom.count(), NAN);
+    if (bottom.grad() != it.top(0).grad()) {
+      it.backend().fill(bottom.count(), NAN, bottom.grad());
+    }
   }
   it.backward();
 
   std::vector<std::vector<float>> bottom_grads, parameter_grads;
   for (std::size_t b = 0; b < it.bottom_count(); ++b) {
-    const float* grad = it.bottom(b).grad();
-    bottom_grads.emplace_back(grad, grad + it.bottom(b).count());
+    bottom_grads.push_back(it.bottom(b).gradients(it.backend()));
   }
   for (std::size_t p = 0; p < it.parameter_count(); ++p) {
-    const float* grad = it.parameter(p).grad();
-    auto& values = parameter_grads.emplace_back(grad, grad + it.parameter(p).count());
+    auto& values = parameter_grads.emplace_back(it.parameter(p).gradients(it.backend()));
     for (float& value : values) value -= kAlreadyThere;
   }
   for (std::size_t b = 0; b < it.bottom_count(); ++b) {
     if (!it.propagate[b]) continue;
-    check_values(it, "bottom " + std::to_string(b), it.bottom(b).data(), bottom_grads[b]);
+    check_values(it, "bottom " + std::to_string(b), it.bottom(b), bottom_grads[b]);
   }
   for (std::size_t p = 0; p < it.parameter_count(); ++p) {
     if (is_statistic(it, p)) {
       REQUIRE(parameter_grads[p] == std::vector<float>(parameter_grads[p].size(), 0.0F));
       continue;
     }
-    check_values(it, "parameter " + std::to_string(p), it.parameter(p).data(), parameter_grads[p]);
+    check_values(it, "parameter " + std::to_string(p), it.parameter(p), parameter_grads[p]);
   }
 }
 
 void check_on_all(const std::string& layer_text, const GradientCheck& check) {
-  check_gradient(layer_text, check, make_cpu_backend(2));
+  check_gradient(layer_text, check, test::make_backend(2));
   check_gradient(layer_text, check, make_reference_backend());
 }
 

@@ -1,5 +1,6 @@
-// The main function of test programs that run under every choice of kernels:
-//   PROGRAM [--cpu-isa portable|avx2|avx512] [--no-onednn] [Catch2's arguments]
+// The main function of test programs that run under every choice of kernels, and of the device that
+// runs them:
+//   PROGRAM [--cpu-isa portable|avx2|avx512] [--no-onednn] [--deferred] [Catch2's arguments]
 // Exit code 77, skipped, where the machine lacks the instructions.
 
 #include <cstdio>
@@ -16,6 +17,8 @@ int main(int argc, char** argv) {
     const std::string argument = argv[i];
     if (argument == "--no-onednn") {
       choice.no_onednn = true;
+    } else if (argument == "--deferred") {
+      choice.deferred = true;
     } else if (argument == "--cpu-isa" && i + 1 < argc) {
       choice.isa = argv[++i];
     } else {

@@ -1,10 +1,18 @@
 #include "support/kernels.hpp"
 
 #include <optional>
+#include <utility>
 
+#include "cpu/cpu_backend.hpp"
 #include "cpu/isa.hpp"
+#include "support/deferred_backend.hpp"
 
 namespace speedo::test {
+namespace {
+
+bool is_deferred = false;
+
+}  // namespace
 
 Result<void> keep_to(const KernelChoice& choice) {
   if (!choice.isa.empty()) {
@@ -13,7 +21,13 @@ Result<void> keep_to(const KernelChoice& choice) {
     SPEEDO_TRY(limit_cpu_isa(*isa));
   }
   if (choice.no_onednn) SPEEDO_TRY(leave_out_onednn());
+  is_deferred = choice.deferred;
   return {};
+}
+
+std::unique_ptr<Backend> make_backend(int threads) {
+  std::unique_ptr<Backend> backend = make_cpu_backend(threads);
+  return is_deferred ? make_deferred_backend(std::move(backend)) : std::move(backend);
 }
 
 }  // namespace speedo::test

@@ -65,12 +65,11 @@ void LayerFixture::backward() { layer_->backward(tops_, propagate, bottoms_); }
 
 void LayerFixture::set_bottom(std::size_t index, const std::vector<float>& values) {
   REQUIRE(static_cast<std::int64_t>(values.size()) == bottoms_[index]->count());
-  backend_->upload(bottoms_[index]->data(), values);
+  backend_->device().upload(bottoms_[index]->data(), values);
 }
 
 std::vector<float> LayerFixture::top_values(std::size_t index) const {
-  const Tensor& top = *tops_[index];
-  return {top.data(), top.data() + top.count()};
+  return tops_[index]->values(*backend_);
 }
 
 }  // namespace speedo

@@ -9,8 +9,7 @@
 
 namespace speedo {
 
-// One layer with its bottoms, tops and parameters, without a net around it. Requires a backend
-// whose memory the host can read.
+// One layer with its bottoms, tops and parameters, without a net around it.
 class LayerFixture {
  public:
   // `text`: a LayerParameter's text without name, bottoms and tops.
@@ -28,6 +27,7 @@ class LayerFixture {
   Result<void> forward();
   void backward();
 
+  Backend& backend() { return *backend_; }
   Layer& layer() { return *layer_; }
   Tensor& bottom(std::size_t index) { return *bottoms_[index]; }
   Tensor& top(std::size_t index) { return *tops_[index]; }

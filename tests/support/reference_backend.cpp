@@ -3,34 +3,35 @@
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
+#include <string>
 #include <vector>
 
+#include <speedo/backend/host_device.hpp>
 #include <speedo/base/random.hpp>
 
+#include "support/reference_elements.hpp"
 #include "support/reference_layout.hpp"
 #include "support/reference_operations.hpp"
-#include "support/reference_unary.hpp"
 
 namespace speedo {
 namespace {
 
-class ReferenceBackend final : public Backend {
+class ReferenceDevice final : public HostDevice {
  public:
-  ReferenceBackend(LayoutKind preferred, int* allocations, std::uint64_t rounding_seed)
-      : preferred_(preferred),
-        allocations_(allocations),
-        is_rounded_(rounding_seed != 0),
-        rounding_(rounding_seed) {}
-
-  std::string_view name() const override { return "reference"; }
+  explicit ReferenceDevice(int* allocations) : allocations_(allocations) {}
 
   Result<Buffer> allocate(std::size_t bytes) override {
+    if (bytes == 0) return Buffer();
     if (allocations_ != nullptr) ++*allocations_;
     const std::size_t rounded = (bytes + 63) / 64 * 64;
-    void* memory = std::aligned_alloc(64, rounded);
-    if (memory == nullptr) return Error{ErrorCode::kFull, "no memory"};
+    void* memory = bytes > PTRDIFF_MAX ? nullptr : std::aligned_alloc(64, rounded);
+    if (memory == nullptr) {
+      return Error{ErrorCode::kFull, "no memory for " + std::to_string(bytes) + " bytes"};
+    }
     std::memset(memory, 0, rounded);
     return Buffer(memory, bytes, [](void* gone) { std::free(gone); });
   }
@@ -40,7 +41,22 @@ class ReferenceBackend final : public Backend {
   void download(std::span<float> target, const float* source) override {
     std::copy_n(source, target.size(), target.begin());
   }
-  void synchronize() override {}
+
+ private:
+  int* allocations_;
+};
+
+class ReferenceBackend final : public Backend {
+ public:
+  ReferenceBackend(LayoutKind preferred, int* allocations, std::uint64_t rounding_seed)
+      : device_(allocations),
+        preferred_(preferred),
+        is_rounded_(rounding_seed != 0),
+        rounding_(rounding_seed) {}
+
+  std::string_view name() const override { return "reference"; }
+  Device& device() override { return device_; }
+
   void copy(std::int64_t n, const float* x, float* y) override {
     for (std::int64_t i = 0; i < n; ++i) y[i] = x[i];
   }
@@ -62,53 +78,33 @@ class ReferenceBackend final : public Backend {
     }
   }
 
-  void axpby(std::int64_t n, float alpha, const float* x, float beta, float* y) override {
+  void map(const UnaryOp& op, std::int64_t n, const float* x, float* y) override {
+    for (std::int64_t i = 0; i < n; ++i) y[i] = mapped(op, x[i]);
+  }
+  void map_backward(const UnaryOp& op, std::int64_t n, const float* x, const float* y,
+                    const float* y_grad, float* x_grad) override {
+    const BackwardReads reads = speedo::backward_reads(op);
     for (std::int64_t i = 0; i < n; ++i) {
-      const double before = beta == 0.0F ? 0.0 : double{beta} * y[i];
-      y[i] = static_cast<float>(double{alpha} * x[i] + before);
+      const double slope = reference_slope(op, reads.src ? x[i] : NAN, reads.dst ? y[i] : NAN);
+      x_grad[i] = static_cast<float>(slope * double{y_grad[i]});
     }
   }
-  void multiply(std::int64_t n, const float* a, const float* b, float* y) override {
-    for (std::int64_t i = 0; i < n; ++i) y[i] = a[i] * b[i];
-  }
-  void square(std::int64_t n, const float* x, float* y) override {
-    for (std::int64_t i = 0; i < n; ++i) y[i] = x[i] * x[i];
-  }
-  void power(std::int64_t n, const float* x, float exponent, float* y) override {
+  void zip(const BinaryOp& op, std::int64_t n, const ZipArrays& arrays) override {
+    const bool reads_y = op.kind != BinaryKind::kSum || op.b != 0.0F;
     for (std::int64_t i = 0; i < n; ++i) {
-      y[i] = static_cast<float>(std::pow(double{x[i]}, double{exponent}));
+      const float x = arrays.x[i], y = reads_y ? arrays.y[i] : 0.0F;
+      const bool is_x = x > y;
+      if (arrays.winners != nullptr && (is_x || op.b >= 0.0F)) {
+        arrays.winners[i] = is_x ? op.a : op.b;
+      }
+      const float z = reference_value(op, x, y);
+      arrays.z[i] = op.activation ? mapped(*op.activation, z) : z;
     }
   }
-  void divide(std::int64_t n, const float* a, const float* b, float* y) override {
-    for (std::int64_t i = 0; i < n; ++i) y[i] = a[i] / b[i];
-  }
-  void add_scalar(std::int64_t n, float value, float* y) override {
-    for (std::int64_t i = 0; i < n; ++i) y[i] += value;
-  }
-  double dot(std::int64_t n, const float* x, const float* y) override {
-    double sum = 0.0;
-    for (std::int64_t i = 0; i < n; ++i) sum += double{x[i]} * y[i];
-    return sum;
-  }
-  double sum_abs(std::int64_t n, const float* x) override {
-    double sum = 0.0;
-    for (std::int64_t i = 0; i < n; ++i) sum += std::fabs(x[i]);
-    return sum;
-  }
-  bool all_finite(std::int64_t n, const float* x) override {
-    return std::all_of(x, x + n, [](float value) { return std::isfinite(value); });
+  double reduce(ReduceOp op, std::int64_t n, const float* x, const float* y) override {
+    return reference_reduction(op, n, x, y);
   }
 
-  void add_row(std::int64_t rows, std::int64_t columns, const float* bias, float* y) override {
-    for (std::int64_t i = 0; i < rows * columns; ++i) y[i] += bias[i % columns];
-  }
-  void sum_rows(std::int64_t rows, std::int64_t columns, const float* x, float* sum) override {
-    for (std::int64_t c = 0; c < columns; ++c) {
-      double total = sum[c];
-      for (std::int64_t r = 0; r < rows; ++r) total += x[r * columns + c];
-      sum[c] = static_cast<float>(total);
-    }
-  }
   void copy_rows(std::int64_t rows, std::int64_t columns, const float* source,
                  std::int64_t source_stride, float* target, std::int64_t target_stride) override {
     for (std::int64_t r = 0; r < rows; ++r) {
@@ -127,15 +123,17 @@ class ReferenceBackend final : public Backend {
     write_plain(shape, to, read_plain(shape, from, source).data(), target);
   }
 
-  void scale_channels(const ArrayShape& shape, Layout layout, const float* gamma, const float* beta,
-                      const float* x, float* y) override {
-    map_channels(shape, layout, x, y, [&](std::int64_t c, float value) {
-      return (gamma == nullptr ? 1.0F : gamma[c]) * value + (beta == nullptr ? 0.0F : beta[c]);
+  void scale_channels(const ChannelView& view, const ChannelScale& scale, const float* x,
+                      float* y) override {
+    map_channels(view, x, y, [&](std::int64_t c, float value) {
+      const float gamma = scale.gamma == nullptr ? 1.0F : scale.gamma[c];
+      const float result = gamma * value + (scale.beta == nullptr ? 0.0F : scale.beta[c]);
+      return scale.activation ? mapped(*scale.activation, result) : result;
     });
   }
-  void sum_channels(const ArrayShape& shape, Layout layout, const float* x, const float* y_grad,
-                    float* gamma_grad, float* beta_grad) override {
-    for_each_channel(shape, layout, [&](std::int64_t c, const std::vector<std::int64_t>& places) {
+  void sum_channels(const ChannelView& view, const float* x, const float* y_grad, float* gamma_grad,
+                    float* beta_grad) override {
+    for_each_channel(view, [&](std::int64_t c, const std::vector<std::int64_t>& places) {
       double sum = 0.0, product = 0.0;
       for (const std::int64_t i : places) {
         sum += y_grad[i];
@@ -145,15 +143,15 @@ class ReferenceBackend final : public Backend {
       if (beta_grad != nullptr) beta_grad[c] += static_cast<float>(sum);
     });
   }
-  void prelu_forward(const ArrayShape& shape, Layout layout, const float* slope, const float* x,
+  void prelu_forward(const ChannelView& view, const float* slope, const float* x,
                      float* y) override {
-    map_channels(shape, layout, x, y, [&](std::int64_t c, float value) {
+    map_channels(view, x, y, [&](std::int64_t c, float value) {
       return value > 0.0F ? value : slope[c] * value;
     });
   }
-  void prelu_backward(const ArrayShape& shape, Layout layout, const float* slope, const float* x,
+  void prelu_backward(const ChannelView& view, const float* slope, const float* x,
                       const float* y_grad, float* x_grad, float* slope_grad) override {
-    for_each_channel(shape, layout, [&](std::int64_t c, const std::vector<std::int64_t>& places) {
+    for_each_channel(view, [&](std::int64_t c, const std::vector<std::int64_t>& places) {
       double sum = 0.0;
       for (const std::int64_t i : places) {
         const float grad = y_grad[i];
@@ -162,24 +160,9 @@ class ReferenceBackend final : public Backend {
       }
       if (slope_grad != nullptr) slope_grad[c] += static_cast<float>(sum);
     });
-    if (x_grad != nullptr) clear_padding(shape, layout, x_grad);
+    if (x_grad != nullptr) clear_padding(view, x_grad);
   }
 
-  void map(const UnaryOp& op, std::int64_t n, const float* x, float* y) override {
-    const bool is_exact = is_rounded_by_no_device(op);
-    for (std::int64_t i = 0; i < n; ++i) {
-      const double value = reference_value(op, x[i]);
-      y[i] = is_exact ? static_cast<float>(value) : rounded(value);
-    }
-  }
-  void map_backward(const UnaryOp& op, std::int64_t n, const float* x, const float* y,
-                    const float* y_grad, float* x_grad) override {
-    const UnaryReads reads = backward_reads(op);
-    for (std::int64_t i = 0; i < n; ++i) {
-      const double slope = reference_slope(op, reads.x ? x[i] : NAN, reads.y ? y[i] : NAN);
-      x_grad[i] = static_cast<float>(slope * double{y_grad[i]});
-    }
-  }
   void dropout_mask(std::int64_t n, float ratio, std::uint64_t seed, float* mask) override {
     for (std::int64_t i = 0; i < n; ++i) {
       const double uniform =
@@ -218,11 +201,11 @@ class ReferenceBackend final : public Backend {
     });
   }
   SoftmaxLoss softmax_loss(SoftmaxShape s, const float* probability, const float* labels,
-                           bool has_ignore, int ignore_label) override {
+                           std::optional<int> ignored) override {
     SoftmaxLoss loss;
     for (std::int64_t i = 0; i < s.outer * s.inner; ++i) {
       const auto label = static_cast<std::int64_t>(labels[i]);
-      if (has_ignore && label == ignore_label) continue;
+      if (ignored && label == *ignored) continue;
       if (label < 0 || label >= s.classes) {
         loss.bad_index = i;
         loss.bad_label = labels[i];
@@ -235,32 +218,15 @@ class ReferenceBackend final : public Backend {
     return loss;
   }
   void softmax_loss_backward(SoftmaxShape s, const float* probability, const float* labels,
-                             bool has_ignore, int ignore_label, float scale, float* grad) override {
+                             std::optional<int> ignored, float scale, float* grad) override {
     for (std::int64_t i = 0; i < s.outer * s.inner; ++i) {
       const auto label = static_cast<std::int64_t>(labels[i]);
       for (std::int64_t k = 0; k < s.classes; ++k) {
         const std::int64_t at = start_of(s, i) + k * s.inner;
         const double error = probability[at] - (k == label ? 1.0 : 0.0);
-        grad[at] = has_ignore && label == ignore_label ? 0.0F : static_cast<float>(scale * error);
+        grad[at] = ignored && label == *ignored ? 0.0F : static_cast<float>(scale * error);
       }
     }
-  }
-
-  void max_forward(std::int64_t n, const float* a, const float* b, bool first, float b_index,
-                   float* mask, float* y) override {
-    for (std::int64_t i = 0; i < n; ++i) {
-      const bool b_wins = first ? !(a[i] > b[i]) : b[i] > a[i];
-      if (b_wins) {
-        mask[i] = b_index;
-      } else if (first) {
-        mask[i] = 0.0F;
-      }
-      y[i] = b_wins ? b[i] : a[i];
-    }
-  }
-  void max_backward(std::int64_t n, const float* mask, float index, const float* y_grad,
-                    float* x_grad) override {
-    for (std::int64_t i = 0; i < n; ++i) x_grad[i] = mask[i] == index ? y_grad[i] : 0.0F;
   }
 
   void sgd_update(std::int64_t n, const SgdStep& s, const float* weights, float* history,
@@ -278,6 +244,19 @@ class ReferenceBackend final : public Backend {
     for (std::int64_t i = 0; i < n; ++i) weights[i] -= grad[i];
   }
 
+  // Not all, so that what a backend does not fuse is seen to be left alone.
+  bool fuses(Producer producer, const UnaryOp& activation) const override {
+    const bool is_relu = activation.kind == UnaryKind::kRelu;
+    return is_relu || (producer == Producer::kConvolution && activation.kind != UnaryKind::kTanh);
+  }
+  BackwardReads backward_reads(const PoolingShape& shape) const override {
+    const bool is_max = shape.method == PoolingShape::Method::kMax;
+    return {.src = is_max, .dst = is_max};
+  }
+  BackwardReads backward_reads(const LrnShape&) const override { return {.src = true}; }
+  BackwardReads backward_reads(const BatchNormShape& shape) const override {
+    return reference_backward_reads(shape);
+  }
   Result<std::unique_ptr<Convolution>> make_convolution(const ConvolutionShape& shape) override {
     return make_reference_convolution(shape);
   }
@@ -305,36 +284,40 @@ class ReferenceBackend final : public Backend {
 
   // Calls visit(channel, indices of its elements).
   template <class Visit>
-  static void for_each_channel(const ArrayShape& shape, Layout layout, const Visit& visit) {
+  static void for_each_channel(const ChannelView& view, const Visit& visit) {
+    const ArrayShape& shape = view.shape;
     for (std::int64_t c = 0; c < shape.channels; ++c) {
       std::vector<std::int64_t> places;
       for (std::int64_t n = 0; n < shape.batch; ++n) {
         for (std::int64_t p = 0; p < shape.spatial; ++p) {
-          places.push_back(layout_index(shape, layout, n, c, p));
+          places.push_back(layout_index(shape, view.layout, n, c, p));
         }
       }
       visit(c, places);
     }
   }
-  static void clear_padding(const ArrayShape& shape, Layout layout, float* array) {
-    write_plain(shape, layout, read_plain(shape, layout, array).data(), array);
+  static void clear_padding(const ChannelView& view, float* array) {
+    write_plain(view.shape, view.layout, read_plain(view.shape, view.layout, array).data(), array);
   }
   template <class F>
-  static void map_channels(const ArrayShape& shape, Layout layout, const float* x, float* y,
-                           const F& f) {
-    for_each_channel(shape, layout, [&](std::int64_t c, const std::vector<std::int64_t>& places) {
+  static void map_channels(const ChannelView& view, const float* x, float* y, const F& f) {
+    for_each_channel(view, [&](std::int64_t c, const std::vector<std::int64_t>& places) {
       for (const std::int64_t i : places) y[i] = f(c, x[i]);
     });
-    clear_padding(shape, layout, y);
+    clear_padding(view, y);
   }
 
+  float mapped(const UnaryOp& op, float x) {
+    const double value = reference_value(op, x);
+    return is_rounded_by_no_device(op) ? static_cast<float>(value) : rounded(value);
+  }
   float rounded(double value) {
     if (is_rounded_) value *= 1.0 + double{FLT_EPSILON} * rounding_.uniform(-1.0F, 1.0F);
     return static_cast<float>(value);
   }
 
+  ReferenceDevice device_;
   LayoutKind preferred_;
-  int* allocations_;
   bool is_rounded_;
   Random rounding_;
 };

@@ -6,6 +6,7 @@
 #include <functional>
 #include <numeric>
 
+#include "support/reference_elements.hpp"
 #include "support/reference_layout.hpp"
 
 namespace speedo {
@@ -44,8 +45,8 @@ class ReferenceConvolution final : public Convolution {
     for (std::int64_t i = 0; i < dst_count(); ++i) {
       const double offset = bias == nullptr ? 0.0 : bias[i / plane % shape_.outputs];
       const double value = sums[at(i)] + offset;
-      const double slope = value > 0.0 ? 1.0 : double{shape_.relu.value_or(1.0F)};
-      y.push_back(static_cast<float>(slope * value));
+      const auto& activation = shape_.activation;
+      y.push_back(static_cast<float>(activation ? reference_value(*activation, value) : value));
     }
     write_plain(dst_shape(), shape_.dst_layout, y.data(), dst);
   }
@@ -130,14 +131,13 @@ class ReferenceConvolution final : public Convolution {
 
 class ReferencePooling final : public Pooling {
  public:
-  explicit ReferencePooling(const PoolingShape& shape)
-      : shape_(shape), winners_(at(dst_shape().storage_count({})), -1) {}
+  explicit ReferencePooling(const PoolingShape& shape) : shape_(shape) {}
 
   OperationInfo info() const override { return {"reference"}; }
 
   void forward(const float* src, float* dst, float* mask) override {
     const std::vector<float> x = read_plain(src_shape(), shape_.layout, src);
-    std::vector<float> y(winners_.size());
+    std::vector<float> y(at(dst_shape().storage_count({})));
     for_each_window([&](std::int64_t out, const Window& w) {
       const float* plane = x.data() + w.plane * shape_.src_h * shape_.src_w;
       float best = -FLT_MAX;
@@ -152,20 +152,25 @@ class ReferencePooling final : public Pooling {
       }
       const bool is_max = shape_.method == PoolingShape::Method::kMax;
       y[at(out)] = is_max ? best : static_cast<float>(sum / w.size);
-      winners_[at(out)] = winner;
       if (mask != nullptr) mask[out] = static_cast<float>(winner);
     });
     write_plain(dst_shape(), shape_.layout, y.data(), dst);
   }
 
-  void backward(const float* dst_grad, float* src_grad) override {
+  // As others' libraries do, it finds each maximum again.
+  void backward(const float* src, const float* dst, const float* dst_grad,
+                float* src_grad) override {
+    const bool is_max = shape_.method == PoolingShape::Method::kMax;
+    const auto x = is_max ? read_plain(src_shape(), shape_.layout, src) : std::vector<float>();
+    const auto y = is_max ? read_plain(dst_shape(), shape_.layout, dst) : std::vector<float>();
     const std::vector<float> dy = read_plain(dst_shape(), shape_.layout, dst_grad);
     const std::int64_t plane_count = shape_.src_h * shape_.src_w;
     std::vector<double> sums(at(src_shape().storage_count({})), 0.0);
     for_each_window([&](std::int64_t out, const Window& w) {
       double* plane = sums.data() + w.plane * plane_count;
-      if (shape_.method == PoolingShape::Method::kMax) {
-        if (winners_[at(out)] >= 0) plane[winners_[at(out)]] += dy[at(out)];
+      if (is_max) {
+        const std::int64_t winner = find_winner(w, x.data() + w.plane * plane_count, y[at(out)]);
+        if (winner >= 0) plane[winner] += dy[at(out)];
         return;
       }
       for (std::int64_t row = w.top; row < w.bottom; ++row) {
@@ -192,6 +197,17 @@ class ReferencePooling final : public Pooling {
     double size;
   };
 
+  // The first that is the maximum; -1 where there is no number.
+  std::int64_t find_winner(const Window& w, const float* plane, float maximum) const {
+    for (std::int64_t row = w.top; row < w.bottom; ++row) {
+      for (std::int64_t column = w.left; column < w.right; ++column) {
+        const std::int64_t place = row * shape_.src_w + column;
+        if (plane[place] > -FLT_MAX && plane[place] == maximum) return place;
+      }
+    }
+    return -1;
+  }
+
   void for_each_window(const std::function<void(std::int64_t, const Window&)>& visit) const {
     const PoolingShape& s = shape_;
     for (std::int64_t out = 0; out < dst_shape().storage_count({}); ++out) {
@@ -206,7 +222,6 @@ class ReferencePooling final : public Pooling {
   }
 
   PoolingShape shape_;
-  std::vector<std::int64_t> winners_;
 };
 
 class ReferenceLrn final : public Lrn {
@@ -296,48 +311,56 @@ class ReferenceBatchNorm final : public BatchNorm {
       mean[c] = static_cast<float>(sum / per_channel());
       variance[c] = static_cast<float>(squares / per_channel());
     }
-    forward_fixed(src, mean, variance, gamma, beta, dst);
+    normalize(src, mean, variance, gamma, beta, dst);
   }
 
   void forward_fixed(const float* src, const float* mean, const float* variance, const float* gamma,
                      const float* beta, float* dst) override {
+    normalize(src, mean, variance, gamma, beta, dst);
+  }
+
+  void normalize(const float* src, const float* mean, const float* variance, const float* gamma,
+                 const float* beta, float* dst) {
     std::vector<float> x = read_plain(array_shape(), shape_.layout, src);
     for (std::int64_t c = 0; c < shape_.channels; ++c) {
       for_each_of(c, [&](std::int64_t i) {
         const double normal = (double{x[at(i)]} - mean[c]) / deviation(variance[c]);
         const double y = normal * (gamma == nullptr ? 1.0 : double{gamma[c]}) +
                          (beta == nullptr ? 0.0 : double{beta[c]});
-        x[at(i)] = static_cast<float>(y > 0.0 ? y : y * double{shape_.relu.value_or(1.0F)});
+        x[at(i)] =
+            static_cast<float>(shape_.activation ? reference_value(*shape_.activation, y) : y);
       });
     }
     write_plain(array_shape(), shape_.layout, x.data(), dst);
   }
 
-  void backward(const float* src, const float* dst, const float* dst_grad, const float* mean,
-                const float* variance, const float* gamma, bool fixed, float* src_grad,
-                float* gamma_grad, float* beta_grad) override {
-    const std::vector<float> x = read_plain(array_shape(), shape_.layout, src);
-    const std::vector<float> y =
-        shape_.relu ? read_plain(array_shape(), shape_.layout, dst) : std::vector<float>();
-    std::vector<float> dy = read_plain(array_shape(), shape_.layout, dst_grad);
+  void backward(const BatchNormGradient& g) override {
+    const BackwardReads reads = reference_backward_reads(shape_);
+    const auto read = [&](const float* from) {
+      return read_plain(array_shape(), shape_.layout, from);
+    };
+    std::vector<float> dy = read(g.dst_grad);
+    const std::vector<float> x = reads.src ? read(g.src) : dy;
+    const std::vector<float> y = reads.dst ? read(g.dst) : std::vector<float>();
     for (std::int64_t c = 0; c < shape_.channels; ++c) {
-      const double spread = deviation(variance[c]);
-      const auto normal = [&](std::int64_t i) { return (double{x[at(i)]} - mean[c]) / spread; };
+      const double spread = deviation(g.variance[c]);
+      const auto normal = [&](std::int64_t i) { return (double{x[at(i)]} - g.mean[c]) / spread; };
       double sum = 0.0, product = 0.0;
       for_each_of(c, [&](std::int64_t i) {
-        if (shape_.relu && !(y[at(i)] > 0.0F)) dy[at(i)] *= *shape_.relu;
+        if (reads.dst && !(y[at(i)] > 0.0F)) dy[at(i)] *= shape_.activation->a;
         sum += dy[at(i)];
         product += dy[at(i)] * normal(i);
       });
-      if (gamma_grad != nullptr) gamma_grad[c] += static_cast<float>(product);
-      if (beta_grad != nullptr) beta_grad[c] += static_cast<float>(sum);
-      const double factor = (gamma == nullptr ? 1.0 : double{gamma[c]}) / spread;
+      if (g.gamma_grad != nullptr) g.gamma_grad[c] += static_cast<float>(product);
+      if (g.beta_grad != nullptr) g.beta_grad[c] += static_cast<float>(sum);
+      const double factor = (g.gamma == nullptr ? 1.0 : double{g.gamma[c]}) / spread;
       for_each_of(c, [&](std::int64_t i) {
-        const double mean_part = fixed ? 0.0 : (sum + normal(i) * product) / per_channel();
+        const double mean_part =
+            shape_.is_fixed ? 0.0 : (sum + normal(i) * product) / per_channel();
         dy[at(i)] = static_cast<float>(factor * (dy[at(i)] - mean_part));
       });
     }
-    write_plain(array_shape(), shape_.layout, dy.data(), src_grad);
+    write_plain(array_shape(), shape_.layout, dy.data(), g.src_grad);
   }
 
  private:
@@ -360,6 +383,10 @@ class ReferenceBatchNorm final : public BatchNorm {
 };
 
 }  // namespace
+
+BackwardReads reference_backward_reads(const BatchNormShape& shape) {
+  return {.src = !shape.is_fixed || shape.trains_gamma, .dst = shape.activation.has_value()};
+}
 
 std::unique_ptr<Convolution> make_reference_convolution(const ConvolutionShape& shape) {
   return std::make_unique<ReferenceConvolution>(shape);

@@ -7,6 +7,8 @@
 namespace speedo {
 
 // The operations with state of the reference backend, in plain loops with double sums.
+BackwardReads reference_backward_reads(const BatchNormShape& shape);
+
 std::unique_ptr<Convolution> make_reference_convolution(const ConvolutionShape& shape);
 std::unique_ptr<Pooling> make_reference_pooling(const PoolingShape& shape);
 std::unique_ptr<Lrn> make_reference_lrn(const LrnShape& shape);

@@ -1,4 +1,4 @@
-#include "train/data_leases.hpp"
+#include "train/session/data_leases.hpp"
 
 #include "support/catch.hpp"
 #include "support/random_property.hpp"

@@ -1,4 +1,4 @@
-#include "train/host_flaps.hpp"
+#include "train/session/host_flaps.hpp"
 
 #include <speedo/base/limits.hpp>
 

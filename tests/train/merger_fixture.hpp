@@ -13,13 +13,13 @@
 
 #include "base/log.hpp"
 #include "caffe.pb.h"
-#include "cpu/cpu_backend.hpp"
 #include "store/chunked_store.hpp"
 #include "store/memory_key_value.hpp"
 
 #include <speedo/base/random.hpp>
 
 #include "support/catch.hpp"
+#include "support/kernels.hpp"
 
 namespace speedo::test {
 
@@ -67,9 +67,8 @@ struct MergerFixture {
     Checkpoint begin;
     if (from != nullptr) begin = *from;
     begin.weights = start;
-    auto made = make_merger(config, layout, solver, begin, store, [] {
-      return Result<std::unique_ptr<Backend>>(make_cpu_backend());
-    });
+    auto made = make_merger(config, layout, solver, begin, store,
+                            [] { return Result<std::unique_ptr<Backend>>(test::make_backend(0)); });
     require(made);
     merger = std::move(*made);
     first = Version{begin.version.value + 1};

@@ -6,6 +6,7 @@
 #include <speedo/store/memory_store.hpp>
 #include <speedo/train/merge.hpp>
 
+#include "support/kernels.hpp"
 #include "train/failing_store.hpp"
 #include "train/merger_engine.hpp"
 #include "train/merger_fixture.hpp"
@@ -62,7 +63,7 @@ struct EngineFixture {
     auto made = MergerEngine::create(
         {.stages = stages, .threads = 1}, layout, parts.solver,
         {.version = Version{0}, .weights = weights, .histories = {}, .session = {}}, store,
-        [] { return Result<std::unique_ptr<Backend>>(make_cpu_backend()); });
+        [] { return Result<std::unique_ptr<Backend>>(test::make_backend(0)); });
     require(made);
     engine = std::move(*made);
   }

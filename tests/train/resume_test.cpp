@@ -110,7 +110,7 @@ TEST_CASE("a .solverstate gives the master its histories back") {
   std::string session;
   {
     const auto nets = test::value_of(JobNets::create(
-        test::cpu_parts(),
+        test::trainer_parts(),
         {.job = job, .with_tests = false, .initial_weights = {}, .initial_state = {}}));
     const auto copy = std::make_shared<const Merger::Copy>(middle);
     REQUIRE(test::await<Result<void>>([&](auto done) {
@@ -128,7 +128,7 @@ TEST_CASE("a .solverstate gives the master its histories back") {
   }
   CHECK(session == middle.state);
   const auto nets = test::value_of(JobNets::create(
-      test::cpu_parts(),
+      test::trainer_parts(),
       {.job = job, .with_tests = false, .initial_weights = model, .initial_state = state}));
   Checkpoint start = nets->take_start();
   CHECK(start.weights == middle.weights);
@@ -144,7 +144,7 @@ TEST_CASE("a job whose master keeps no histories takes none, and its snapshots h
   auto state = std::make_shared<caffe::SolverState>();
   state->set_iter(3);
   const auto nets = test::value_of(JobNets::create(
-      test::cpu_parts(),
+      test::trainer_parts(),
       {.job = job, .with_tests = false, .initial_weights = {}, .initial_state = state}));
   CHECK(nets->take_start().histories.empty());
 }
@@ -153,7 +153,7 @@ TEST_CASE("weights that give no finite test loss are no snapshot") {
   JobSpec job = job_of({{}});
   job.solver_text += "\ntest_iter: 1 test_interval: 1";
   const auto nets = test::value_of(JobNets::create(
-      test::cpu_parts(),
+      test::trainer_parts(),
       {.job = job, .with_tests = true, .initial_weights = {}, .initial_state = {}}));
   int written = 0;
   const auto snapshot = [&](std::vector<float> weights) {
@@ -184,7 +184,7 @@ TEST_CASE("the state of another net is refused") {
   state->set_iter(3);
   state->add_history()->add_data(1.0F);
   const auto nets = JobNets::create(
-      test::cpu_parts(),
+      test::trainer_parts(),
       {.job = job, .with_tests = false, .initial_weights = {}, .initial_state = state});
   REQUIRE_FALSE(nets);
   CHECK(nets.error().code == ErrorCode::kMismatch);

@@ -2,6 +2,7 @@
 // update.
 #include "support/catch.hpp"
 
+#include "support/kernels.hpp"
 #include "trainer_cluster.hpp"
 
 namespace speedo {
@@ -114,7 +115,7 @@ class ElasticByHand {
         sum[i] += elastic;
         own[i] -= elastic;
       }
-      backend_->upload(solver->net().weights().data(), own);
+      backend_->device().upload(solver->net().weights().data(), own);
     }
     for (std::size_t i = 0; i < sum.size(); ++i) centre_[i] += sum[i];
   }
@@ -125,12 +126,12 @@ class ElasticByHand {
   std::vector<float> weights_of(Solver& solver) const {
     const Arena& arena = solver.net().weights();
     std::vector<float> weights(static_cast<std::size_t>(arena.size()));
-    backend_->download(weights, arena.data());
+    backend_->device().download(weights, arena.data());
     return weights;
   }
 
   const float rate_;
-  std::unique_ptr<Backend> backend_ = make_cpu_backend(1);
+  std::unique_ptr<Backend> backend_ = test::make_backend(1);
   std::vector<std::unique_ptr<TurnFeeds>> feeds_;
   std::vector<std::unique_ptr<Solver>> solvers_;
   std::vector<float> centre_;

@@ -18,8 +18,9 @@
 #include <speedo/train/merger.hpp>
 #include <speedo/train/trainer.hpp>
 
-#include "train/job_nets.hpp"
-#include "train/job_solver.hpp"
+#include "support/kernels.hpp"
+#include "train/job/job_nets.hpp"
+#include "train/job/job_solver.hpp"
 
 namespace speedo::test {
 
@@ -35,6 +36,13 @@ template <class T>
 T value_of(Result<T> result) {
   if (!result) FAIL(result.error().message);
   return std::move(result).value();
+}
+
+// cpu_parts() on the device that this process was told to use.
+inline TrainerParts trainer_parts() {
+  TrainerParts parts = cpu_parts();
+  parts.make_backend = []() -> Result<std::unique_ptr<Backend>> { return make_backend(1); };
+  return parts;
 }
 
 // The largest difference, relative to the largest of `b`.
@@ -58,7 +66,7 @@ class TrainerCluster {
     const Checkpoint* from = nullptr;  // null: the job's start
     std::shared_ptr<const caffe::SolverState> initial_state = nullptr;
     std::uint64_t publish_interval = 0;
-    TrainerParts parts = cpu_parts();
+    TrainerParts parts = trainer_parts();
   };
 
   TrainerCluster(JobSpec spec, std::uint64_t workers, Options options)
@@ -225,14 +233,14 @@ class TrainerCluster {
 inline std::vector<float> train_alone(const std::string& solver_text, int iterations) {
   auto solver = parse_solver(JobSpec{.solver_text = solver_text, .base = {}});
   REQUIRE(solver);
-  const auto backend = make_cpu_backend(1);
+  const auto backend = test::make_backend(1);
   GeneratedFeeds feeds;
   auto alone = Solver::create(*solver, {.backend = backend.get(), .feeds = &feeds, .base = {}}, {});
   if (!alone) FAIL(alone.error().message);
   REQUIRE((*alone)->step(iterations));
   const Arena& arena = (*alone)->net().weights();
   std::vector<float> weights(static_cast<std::size_t>(arena.size()));
-  backend->download(weights, arena.data());
+  backend->device().download(weights, arena.data());
   return weights;
 }
 

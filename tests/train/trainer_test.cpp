@@ -86,7 +86,7 @@ TEST_CASE("a job without a seed gets one, which stays") {
 }
 
 TEST_CASE("a run that was never prepared, and a job that is wrong, are errors") {
-  const auto trainer = make_trainer(test::cpu_parts());
+  const auto trainer = make_trainer(test::trainer_parts());
   const auto early = run(*trainer, TrainMessage{});
   REQUIRE_FALSE(early);
   CHECK(early.error().code == ErrorCode::kUnavailable);
@@ -106,7 +106,7 @@ TEST_CASE("a run that was never prepared, and a job that is wrong, are errors") 
 }
 
 TEST_CASE("a job that is not admitted is refused before its nets are built") {
-  TrainerParts parts = test::cpu_parts();
+  TrainerParts parts = test::trainer_parts();
   parts.admit = [](const JobSpec& job, const caffe::SolverParameter&, const SolverOptions&) {
     CHECK_FALSE(job.solver_text.empty());
     return Result<void>(Error{ErrorCode::kConfig, "too large for this test"});
@@ -118,7 +118,7 @@ TEST_CASE("a job that is not admitted is refused before its nets are built") {
 }
 
 TEST_CASE("a job's kernels are chosen before its backend is made") {
-  TrainerParts parts = test::cpu_parts();
+  TrainerParts parts = test::trainer_parts();
   std::vector<std::string> calls;
   parts.make_backend = [&calls, make = parts.make_backend] {
     calls.emplace_back("backend");
@@ -233,7 +233,7 @@ TEST_CASE("with offset shards worker k of n begins at k/n of the data and counts
     test::TrainerCluster cluster(job, 1);
     job.offset_shards = offset;
     job.expected_workers = 4;
-    const auto trainer = make_trainer(test::cpu_parts());
+    const auto trainer = make_trainer(test::trainer_parts());
     REQUIRE(await<Result<Digest>>(
         [&](auto done) {
           trainer->prepare(worker, contribution_key(0, 0), job, cluster.store(), done);

@@ -3,12 +3,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 
-#include <speedo/backend/buffer.hpp>
+#include <speedo/backend/binary_op.hpp>
+#include <speedo/backend/device.hpp>
 #include <speedo/backend/layout.hpp>
 #include <speedo/backend/operations.hpp>
+#include <speedo/backend/reduce_op.hpp>
 #include <speedo/backend/unary_op.hpp>
 #include <speedo/base/result.hpp>
 
@@ -25,22 +28,33 @@ struct SgdStep {
   float l1 = 0.0F;     // added: l1 x sign(weight), sign(0) = 0
 };
 
-// Memory, order and the operations of one device. Pointers are the backend's own memory; element
-// counts are non-negative; arrays named differently do not overlap unless a comment says they may.
+// What scale_channels() does to each channel: y = activation(gamma[c] x + beta[c]).
+struct ChannelScale {
+  const float* gamma = nullptr;  // null: 1
+  const float* beta = nullptr;   // null: 0
+  std::optional<UnaryOp> activation = std::nullopt;
+};
+
+// Operations that can apply an activation to their result before it is stored; see
+// Backend::fuses().
+enum class Producer { kConvolution, kBatchNorm };
+
+// The operations of one device; memory and order are its Device's. Pointers are the device's
+// memory; element counts are non-negative; arrays named differently do not overlap unless a comment
+// says they may.
 //
-// Operations may run later than the call, in call order (a stream); synchronize() waits for all.
-// download() waits for what it copies. Only what returns a Result can fail at run time.
+// Operations are queued on device().compute() and may run later than the call; all other arguments
+// are taken by value. Those that return numbers wait for all that was queued there before. Only
+// what returns a Result can fail at run time.
 // Thread safety: one thread at a time; make one instance per thread.
 class Backend {
  public:
   virtual ~Backend() = default;
+  // For people to read; what decides is what device() and the operations say.
   virtual std::string_view name() const = 0;
+  // Of its own, and always the same.
+  virtual Device& device() = 0;
 
-  // Memory. allocate: zero-filled, 64-byte aligned. Error: kFull, with the bytes asked for.
-  virtual Result<Buffer> allocate(std::size_t bytes) = 0;
-  virtual void upload(float* target, std::span<const float> source) = 0;
-  virtual void download(std::span<float> target, const float* source) = 0;
-  virtual void synchronize() = 0;
   virtual void copy(std::int64_t n, const float* x, float* y) = 0;  // x may equal y
   virtual void fill(std::int64_t n, float value, float* x) = 0;
 
@@ -52,23 +66,35 @@ class Backend {
   virtual void gemm(Op a_op, Op b_op, GemmShape shape, float alpha, const float* a, const float* b,
                     float beta, float* c) = 0;
 
-  // Vectors of n elements. `y` may equal `x` in all elementwise operations.
-  virtual void axpby(std::int64_t n, float alpha, const float* x, float beta, float* y) = 0;
-  virtual void multiply(std::int64_t n, const float* a, const float* b, float* y) = 0;
-  virtual void square(std::int64_t n, const float* x, float* y) = 0;
-  virtual void power(std::int64_t n, const float* x, float exponent, float* y) = 0;
-  // y = a / b, elementwise.
-  virtual void divide(std::int64_t n, const float* a, const float* b, float* y) = 0;
-  virtual void add_scalar(std::int64_t n, float value, float* y) = 0;
-  // Reductions wait for the result and sum in double.
-  virtual double dot(std::int64_t n, const float* x, const float* y) = 0;
-  virtual double sum_abs(std::int64_t n, const float* x) = 0;
-  // Whether no element is infinite or NaN.
-  virtual bool all_finite(std::int64_t n, const float* x) = 0;
+  // The families of operations on each element; what they do is in unary_op.hpp, binary_op.hpp and
+  // reduce_op.hpp. y = f(x); y may equal x.
+  virtual void map(const UnaryOp& op, std::int64_t n, const float* x, float* y) = 0;
+  // x_grad = f'(x) y_grad; x_grad may equal y_grad. x and y: what backward_reads(op) says is read,
+  // else anything.
+  virtual void map_backward(const UnaryOp& op, std::int64_t n, const float* x, const float* y,
+                            const float* y_grad, float* x_grad) = 0;
+  // z = f(x, y).
+  virtual void zip(const BinaryOp& op, std::int64_t n, const ZipArrays& arrays) = 0;
+  // Waits for the result; sums in double.
+  virtual double reduce(ReduceOp op, std::int64_t n, const float* x, const float* y) = 0;
 
-  // Rows x columns matrices, row major: y[r][c] += bias[c]; sum[c] += sum over r of x[r][c].
-  virtual void add_row(std::int64_t rows, std::int64_t columns, const float* bias, float* y) = 0;
-  virtual void sum_rows(std::int64_t rows, std::int64_t columns, const float* x, float* sum) = 0;
+  // Frequent ones by their names. y = alpha x + beta y; y is not read where beta is 0.
+  void axpby(std::int64_t n, float alpha, const float* x, float beta, float* y) {
+    if (beta == 0.0F) {
+      map(affine(alpha), n, x, y);
+    } else {
+      zip({BinaryKind::kSum, alpha, beta}, n, {x, y, y});
+    }
+  }
+  double dot(std::int64_t n, const float* x, const float* y) {
+    return reduce(ReduceOp::kDot, n, x, y);
+  }
+  double sum_abs(std::int64_t n, const float* x) {
+    return reduce(ReduceOp::kAbsSum, n, x, nullptr);
+  }
+  bool all_finite(std::int64_t n, const float* x) {
+    return reduce(ReduceOp::kAllFinite, n, x, nullptr) != 0.0;
+  }
 
   // Copies `rows` pieces of `columns` elements between matrices with other row strides (in
   // elements): what Concat and Slice do.
@@ -83,28 +109,20 @@ class Backend {
   virtual void reorder(const ArrayShape& shape, const float* source, Layout from, float* target,
                        Layout to) = 0;
 
-  // Per-channel arithmetic on an array of any layout: y = gamma[c] x + beta[c]; gamma null: 1, beta
-  // null: 0. y may equal x.
-  virtual void scale_channels(const ArrayShape& shape, Layout layout, const float* gamma,
-                              const float* beta, const float* x, float* y) = 0;
+  // Per-channel arithmetic on an array of any layout; y may equal x. Requires: an activation that
+  // keeps zero, or an array without padding.
+  virtual void scale_channels(const ChannelView& view, const ChannelScale& scale, const float* x,
+                              float* y) = 0;
   // gamma_grad[c] += sum of y_grad x; beta_grad[c] += sum of y_grad. Either may be null (x too,
   // without gamma_grad).
-  virtual void sum_channels(const ArrayShape& shape, Layout layout, const float* x,
-                            const float* y_grad, float* gamma_grad, float* beta_grad) = 0;
+  virtual void sum_channels(const ChannelView& view, const float* x, const float* y_grad,
+                            float* gamma_grad, float* beta_grad) = 0;
   // y = x > 0 ? x : slope[c] x, Caffe's PReLU; y may equal x.
-  virtual void prelu_forward(const ArrayShape& shape, Layout layout, const float* slope,
-                             const float* x, float* y) = 0;
+  virtual void prelu_forward(const ChannelView& view, const float* slope, const float* x,
+                             float* y) = 0;
   // x_grad may equal y_grad, or be null; slope_grad[c] += ..., or null.
-  virtual void prelu_backward(const ArrayShape& shape, Layout layout, const float* slope,
-                              const float* x, const float* y_grad, float* x_grad,
-                              float* slope_grad) = 0;
-
-  // y = f(x); y may equal x.
-  virtual void map(const UnaryOp& op, std::int64_t n, const float* x, float* y) = 0;
-  // x_grad = f'(x) y_grad; x_grad may equal y_grad. x and y: what backward_reads(op) says is read,
-  // else anything.
-  virtual void map_backward(const UnaryOp& op, std::int64_t n, const float* x, const float* y,
-                            const float* y_grad, float* x_grad) = 0;
+  virtual void prelu_backward(const ChannelView& view, const float* slope, const float* x,
+                              const float* y_grad, float* x_grad, float* slope_grad) = 0;
 
   // Dropout. Element i is kept when mix64(seed + i) >> 40 scaled to [0, 1) is >= ratio, so masks
   // are the same on every device. Kept elements get `scale` = 1/(1-ratio); mask receives scale or
@@ -127,21 +145,12 @@ class Backend {
     float bad_label = 0.0F;
   };
   virtual SoftmaxLoss softmax_loss(SoftmaxShape shape, const float* probability,
-                                   const float* labels, bool has_ignore, int ignore_label) = 0;
+                                   const float* labels, std::optional<int> ignored) = 0;
   // grad = scale * (probability - onehot(label)), 0 where the label is ignored. Requires: labels
   // that softmax_loss() found no fault with.
   virtual void softmax_loss_backward(SoftmaxShape shape, const float* probability,
-                                     const float* labels, bool has_ignore, int ignore_label,
-                                     float scale, float* grad) = 0;
-
-  // Elementwise maximum with Caffe's ties: y = a > b ? a : b and mask = index of the winner, where
-  // `first` says that a is input 0 (otherwise a is y so far and keeps its mask unless b is
-  // greater).
-  virtual void max_forward(std::int64_t n, const float* a, const float* b, bool first,
-                           float b_index, float* mask, float* y) = 0;
-  // x_grad = mask == index ? y_grad : 0.
-  virtual void max_backward(std::int64_t n, const float* mask, float index, const float* y_grad,
-                            float* x_grad) = 0;
+                                     const float* labels, std::optional<int> ignored, float scale,
+                                     float* grad) = 0;
 
   // Turns the gradient into the update in place, momentum SGD as in Caffe:
   // g = scale g + l2 w + l1 sign(w); h = momentum h + rate g; g = h.
@@ -151,6 +160,13 @@ class Backend {
   virtual void sgd_step(std::int64_t n, const SgdStep& step, float* weights, float* history,
                         float* grad) = 0;
 
+  // Whether such an operation can have the activation, a batch normalization also in its backward
+  // pass. zip() and scale_channels() can have any.
+  virtual bool fuses(Producer producer, const UnaryOp& activation) const = 0;
+  // What the backward pass of such an operation reads, whatever its layout.
+  virtual BackwardReads backward_reads(const PoolingShape& shape) const = 0;
+  virtual BackwardReads backward_reads(const LrnShape& shape) const = 0;
+  virtual BackwardReads backward_reads(const BatchNormShape& shape) const = 0;
   // Operations with state; see operations.hpp. Error: kFull when what they need cannot be counted.
   virtual Result<std::unique_ptr<Convolution>> make_convolution(const ConvolutionShape& shape) = 0;
   virtual Result<std::unique_ptr<Pooling>> make_pooling(const PoolingShape& shape) = 0;

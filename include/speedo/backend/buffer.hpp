@@ -6,7 +6,7 @@
 
 namespace speedo {
 
-// Memory of one backend, released when the buffer goes. 64-byte aligned. May be empty.
+// Memory of one device, released when the buffer goes. 64-byte aligned. May be empty.
 class Buffer {
  public:
   using Release = std::function<void(void*)>;

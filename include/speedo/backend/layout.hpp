@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include <speedo/base/round_up.hpp>
+
 namespace speedo {
 
 // How an array of N x C x positions (H x W, ...) lies in memory. Channels are cut into blocks; a
@@ -17,9 +19,7 @@ struct Layout {
   bool is_plain() const { return block == 1; }
   bool is_padded(std::int64_t channels) const { return channels % block != 0; }
   // Channels with padding.
-  std::int64_t channels(std::int64_t channels) const {
-    return (channels + block - 1) / block * block;
-  }
+  std::int64_t channels(std::int64_t channels) const { return round_up(channels, block); }
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
@@ -30,6 +30,12 @@ struct ArrayShape {
   std::int64_t storage_count(Layout layout) const {
     return batch * layout.channels(channels) * spatial;
   }
+};
+
+// An array whose channels Backend's operations tell apart.
+struct ChannelView {
+  ArrayShape shape;
+  Layout layout;
 };
 
 // The layout that a backend prefers for a whole net, from which each tensor's follows.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <speedo/backend/layout.hpp>
+#include <speedo/backend/unary_op.hpp>
 #include <speedo/base/result.hpp>
 
 namespace speedo {
@@ -42,9 +43,9 @@ struct ConvolutionShape {
       dilation;  // one per spatial axis
   // src may be plain though dst is not, where Backend::convolves_plain() says so.
   Layout src_layout, dst_layout;
-  // dst passes through a ReLU with this negative slope before it is stored. backward_...() get the
-  // gradient by dst before the ReLU, as an in-place ReLU layer leaves it.
-  std::optional<float> relu;
+  // Applied to dst before it is stored; one that Backend::fuses(). backward_...() get the gradient
+  // by dst before the activation, as an in-place layer leaves it.
+  std::optional<UnaryOp> activation;
   bool trains = true;  // whether the backward functions will be called
 };
 
@@ -75,8 +76,10 @@ class Pooling : public Operation {
   // `mask`: null, or dst-sized floats that receive the index within the plane of each maximum; only
   // with a plain layout.
   virtual void forward(const float* src, float* dst, float* mask) = 0;
-  // Overwrites src_grad. Requires (kMax): forward() ran before on the same src.
-  virtual void backward(const float* dst_grad, float* src_grad) = 0;
+  // Overwrites src_grad. src and dst: what Backend::backward_reads() says is read, else anything.
+  // Requires (kMax): forward() ran before on the same src.
+  virtual void backward(const float* src, const float* dst, const float* dst_grad,
+                        float* src_grad) = 0;
 };
 
 // Local response normalization (Krizhevsky 2012), Caffe's two forms:
@@ -96,37 +99,51 @@ struct LrnShape {
 class Lrn : public Operation {
  public:
   virtual void forward(const float* src, float* dst) = 0;
-  // Overwrites src_grad. Requires: forward() ran before on the same src.
+  // Overwrites src_grad. src and dst: what Backend::backward_reads() says is read, else anything.
+  // Requires: forward() ran before on the same src.
   virtual void backward(const float* src, const float* dst, const float* dst_grad,
                         float* src_grad) = 0;
 };
 
 // Batch normalization (Ioffe and Szegedy 2015) of each channel over batch and positions, followed
-// by a scale and a shift of the channel (Caffe's BatchNorm and Scale) and a ReLU, where there are.
+// by a scale and a shift of the channel (Caffe's BatchNorm and Scale) and an activation, where
+// there are.
 struct BatchNormShape {
   std::int64_t batch = 0, channels = 0, spatial = 0;
   float epsilon = 1e-5F;
-  std::optional<float> relu;  // negative slope
+  std::optional<UnaryOp> activation;  // one that Backend::fuses()
   Layout layout;
-  bool trains = true;  // whether backward() will be called
+  bool is_fixed = false;     // the statistics are given and do not depend on src
+  bool trains = true;        // whether backward() will be called
+  bool trains_gamma = true;  // whether it will be asked for gamma_grad
+};
+
+// The arrays of BatchNorm::backward(). gamma null: 1.
+struct BatchNormGradient {
+  // What backward_reads() says is read, else anything.
+  const float* src = nullptr;
+  const float* dst = nullptr;
+  const float* dst_grad = nullptr;
+  const float* mean = nullptr;
+  const float* variance = nullptr;
+  const float* gamma = nullptr;
+  float* src_grad = nullptr;    // overwritten; may equal dst_grad
+  float* gamma_grad = nullptr;  // added to; null: not asked for
+  float* beta_grad = nullptr;   // likewise
 };
 
 // gamma null: 1; beta null: 0. mean and variance: per channel, the variance divided by the count.
 class BatchNorm : public Operation {
  public:
   // By the statistics of src, which it stores in mean and variance. dst may equal src only if
-  // shape.trains is false.
+  // shape.trains is false. Requires: !shape.is_fixed.
   virtual void forward(const float* src, const float* gamma, const float* beta, float* mean,
                        float* variance, float* dst) = 0;
-  // By given statistics; dst may equal src.
+  // By given statistics; dst may equal src. Requires: shape.is_fixed.
   virtual void forward_fixed(const float* src, const float* mean, const float* variance,
                              const float* gamma, const float* beta, float* dst) = 0;
-  // Overwrites src_grad, which may equal dst_grad; adds to gamma_grad and beta_grad, either of
-  // which may be null. `fixed`: forward_fixed() ran, the statistics do not depend on src. Requires:
-  // the forward function ran before, with the same beta.
-  virtual void backward(const float* src, const float* dst, const float* dst_grad,
-                        const float* mean, const float* variance, const float* gamma, bool fixed,
-                        float* src_grad, float* gamma_grad, float* beta_grad) = 0;
+  // Requires: the forward function ran before, with the same beta.
+  virtual void backward(const BatchNormGradient& gradient) = 0;
 };
 
 }  // namespace speedo

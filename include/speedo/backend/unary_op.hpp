@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cstdint>
+#include <speedo/backend/backward_reads.hpp>
 
 namespace speedo {
 
@@ -14,6 +14,8 @@ enum class UnaryKind {
   kElu,      // x > 0 ? x : a (e^x - 1) (Clevert et al. 2015)
   kExp,      // b e^(a x)
   kLog,      // c log(a x + b), natural
+  kPower,    // (a x + b)^c, NaN where the base is below 0 and c not whole; where a or c is 0, the
+             // constant b^c or 1, whatever x is
   kRelu,     // x > 0 ? x : a x
   kSigmoid,  // 1 / (1 + e^-x)
   kSwish,    // x / (1 + e^(-a x)) (Ramachandran et al. 2017)
@@ -28,32 +30,40 @@ struct UnaryOp {
   bool operator==(const UnaryOp&) const = default;
 };
 
-// Which of source and result Backend::map_backward() reads; the other need not be there any more.
-struct UnaryReads {
-  bool x = false, y = false;
-};
+// y = a x + b.
+inline UnaryOp affine(float a, float b = 0.0F) { return {UnaryKind::kPower, a, b, 1.0F}; }
+// y = x^exponent.
+inline UnaryOp power(float exponent) { return {UnaryKind::kPower, 1.0F, 0.0F, exponent}; }
 
-inline UnaryReads backward_reads(const UnaryOp& op) {
+// Whether the slope is the same for every x.
+inline bool has_fixed_slope(const UnaryOp& op) {
+  const bool is_power = op.kind == UnaryKind::kPower;
+  return op.kind == UnaryKind::kThreshold || (is_power && (op.c == 1.0F || op.a * op.c == 0.0F));
+}
+
+// What Backend::map_backward() reads: src is its x, dst its y.
+inline BackwardReads backward_reads(const UnaryOp& op) {
+  if (has_fixed_slope(op)) return {};
   switch (op.kind) {
     case UnaryKind::kExp:
     case UnaryKind::kSigmoid:
     case UnaryKind::kTanh:
-      return {.x = false, .y = true};
+      return {.src = false, .dst = true};
     // The result has the source's sign unless the slope below 0 turns it.
     case UnaryKind::kElu:
-      return {.x = op.a < 0.0F, .y = true};
+      return {.src = op.a < 0.0F, .dst = true};
     case UnaryKind::kRelu:
-      return {.x = op.a < 0.0F, .y = !(op.a < 0.0F)};
-    case UnaryKind::kThreshold:
-      return {};
+      return {.src = op.a < 0.0F, .dst = !(op.a < 0.0F)};
     case UnaryKind::kAbs:
     case UnaryKind::kBnll:
     case UnaryKind::kClip:
     case UnaryKind::kLog:
+    case UnaryKind::kPower:
     case UnaryKind::kSwish:
+    case UnaryKind::kThreshold:
       break;
   }
-  return {.x = true, .y = false};
+  return {.src = true, .dst = false};
 }
 
 // Whether 0 gives 0, and any gradient there a finite one: padding of blocked layouts stays zero.
@@ -67,6 +77,8 @@ inline bool keeps_zero(const UnaryOp& op) {
       return true;
     case UnaryKind::kClip:
       return op.a <= 0.0F && op.b >= 0.0F;
+    case UnaryKind::kPower:
+      return op.b == 0.0F && op.c >= 1.0F;
     case UnaryKind::kThreshold:
       return !(op.a < 0.0F);
     case UnaryKind::kBnll:

@@ -1,8 +1,9 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
+#include <memory>
+
+#include <speedo/base/platform.hpp>
 
 namespace speedo {
 
@@ -16,16 +17,17 @@ class Pause {
   virtual void end() = 0;
 };
 
-// In the machine's time.
+// In the platform's time.
 class RealPause : public Pause {
  public:
+  explicit RealPause(Platform& platform = real_platform());
   bool wait(std::chrono::milliseconds time) override;
   void end() override;
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool ended_ = false;  // guarded by mutex_
+  const Clock& clock_;
+  const std::unique_ptr<Monitor> monitor_;
+  bool ended_ = false;  // guarded by monitor_
 };
 
 }  // namespace speedo

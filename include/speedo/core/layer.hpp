@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -70,6 +71,14 @@ struct Fused {
   bool forward = false, backward = false;
 };
 
+// What a layer may do for the one after it.
+struct FusionTerms {
+  // The forward pass alone: the other's backward pass, if it runs, does not need the bottom.
+  bool forward_alone = false;
+  // Both passes: they run backward() alike (both with all gradients, or neither).
+  bool with_backward = false;
+};
+
 // One step of a net, Caffe's contract and one step more: setup() once, reshape() whenever a
 // bottom's shape may have changed, prepare() when layouts are known, then forward() and backward()
 // any number of times. Written once for all devices: values are touched only through the backend.
@@ -98,6 +107,9 @@ class Layer {
   // Whether backward() needs the first bottom as it was even when the top is in its place. A net
   // that trains gives such a layer a top of its own.
   virtual bool keeps_bottom() const { return false; }
+  // Whether backward() needs the top as forward() made it even when a layer behind works in its
+  // place. A net that trains gives that one a top of its own. Valid after reshape().
+  virtual bool keeps_top() const { return false; }
   // Whether bottom `index` can have a gradient at all. A net that needs one there is refused.
   virtual bool can_propagate(int /*bottom*/) const { return true; }
   // Whether tops that the prototxt leaves out, up to arity().tops_min, are added without a name: so
@@ -118,13 +130,12 @@ class Layer {
   // What the choice of the net's layout depends on; null: nothing.
   virtual const ConvolutionShape* convolution_shape() const { return nullptr; }
   // The function that the layer applies to each element of its bottom and does nothing else, by
-  // which the layer before may do its work; null: it is no such layer. Valid after setup().
-  virtual const UnaryOp* activation() const { return nullptr; }
+  // which the layer before may do its work; nothing: it is no such layer. Valid after setup().
+  virtual std::optional<UnaryOp> activation() const { return std::nullopt; }
   // Offers to do the work of `next`, which follows in place on this layer's only top and on nothing
   // else. Returns what it will do; called between reshape() and prepare(), and again with the layer
-  // after `next` if that was fused. The same offer gets the same answer. `with_backward`: whether
-  // the two run backward() alike (both with all gradients, or neither), so that it can be one pass.
-  virtual Fused fuse(Layer& /*next*/, bool /*with_backward*/) { return {}; }
+  // after `next` if that was fused. The same offer gets the same answer.
+  virtual Fused fuse(Layer& /*next*/, const FusionTerms& /*terms*/) { return {}; }
 
   // Makes the operations and memory that passes need, for the shapes and layouts that bottoms and
   // tops have now; their own memory is not there yet. `trains`: whether backward() will be called.

@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
+#include <speedo/backend/device.hpp>
 #include <speedo/base/result.hpp>
 #include <speedo/core/batch_feed.hpp>
+#include <speedo/core/bucket.hpp>
 #include <speedo/core/layer.hpp>
 #include <speedo/core/parameter_arena.hpp>
 #include <speedo/core/phase.hpp>
@@ -68,10 +70,17 @@ class Net {
   // kernels' max(NaN, 0) is 0.
   bool has_finite_gradients() const;
 
-  // Called during backward() when the gradients of arena elements [offset, offset+count) are final
-  // for this pass; the last layer's come first. Each learnable range is reported exactly once.
-  using GradientReady = std::function<void(std::int64_t offset, std::int64_t count)>;
+  // Called during backward() when what will make the gradients of a bucket final for this pass is
+  // queued; they are once `final` is done. The last layer's come first; each learnable range is
+  // reported exactly once. Whoever adds up several passes wants this of the last one only. Null:
+  // nobody.
+  using GradientReady = std::function<void(const Bucket& bucket, const StreamEvent& final)>;
   void on_gradient_ready(GradientReady hook);
+
+  // Called during forward() before a bucket's weights are first used; the first layer's come first.
+  // Its error ends the pass. Null: all are there.
+  using WeightsNeeded = std::function<Result<void>(const Bucket& bucket)>;
+  void on_weights_needed(WeightsNeeded hook);
 
   // Counts every layer that is run, so that others see that the net is at work. Null: nothing.
   // Requires: the counter outlives the passes.

@@ -12,8 +12,8 @@ namespace speedo {
 
 class Backend;
 
-// Caffe's blob: values (data) and their gradient (grad) of one shape, float32, in a backend's
-// memory, where only that backend's operations may follow the pointers.
+// Caffe's blob: values (data) and their gradient (grad) of one shape, float32, in the memory of a
+// backend's device, where only that backend's operations may follow the pointers.
 //
 // A tensor first gets its shape, then its layout, then its memory: layers reshape and share while a
 // net is set up, the net plans layouts, and allocate() (or the net's memory plan) provides what is

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <speedo/base/result.hpp>
+#include <speedo/core/bucket.hpp>
 #include <speedo/core/parameter_arena.hpp>
 
 namespace caffe {
@@ -42,11 +43,25 @@ class UpdateRule {
   UpdateRule(const UpdateRule&) = delete;
   UpdateRule& operator=(const UpdateRule&) = delete;
 
-  // Turns `gradients` (arena length, summed over iter_size passes) into the update, in place, and
-  // advances the history. What lies in the places of statistics is the update already.
-  virtual void compute_update(std::int64_t iteration, const float* weights, float* gradients) = 0;
+  // Whether one step needs all of the gradient before any of it can be used: clipping by norm does.
+  // Otherwise the step may be done bucket by bucket, in any order, as they become final.
+  bool needs_whole_gradient() const;
+
+  // Turns the gradient in `bucket` (summed over iter_size passes) into the update, in place, and
+  // advances the history there. What lies in the places of statistics is the update already. The
+  // pointers are those of whole arenas. Requires: each element once a step, by buckets within the
+  // arena; the whole arena as one if needs_whole_gradient().
+  void compute_update(std::int64_t iteration, const Bucket& bucket, const float* weights,
+                      float* gradients);
   // compute_update(), then weights -= gradients.
-  virtual void update(std::int64_t iteration, float* weights, float* gradients);
+  void update(std::int64_t iteration, const Bucket& bucket, float* weights, float* gradients);
+  // Of the whole arena.
+  void compute_update(std::int64_t iteration, const float* weights, float* gradients) {
+    compute_update(iteration, whole(), weights, gradients);
+  }
+  void update(std::int64_t iteration, float* weights, float* gradients) {
+    update(iteration, whole(), weights, gradients);
+  }
 
   // From here on the policy's rate is multiplied with this. Requires: finite, not negative.
   void scale_rate(float scale);
@@ -60,6 +75,12 @@ class UpdateRule {
   Result<std::int64_t> load(const caffe::SolverState& state);
 
  protected:
+  // The formula, on a part of one parameter that is no statistic; pointers as above.
+  virtual void compute_part(const SgdStep& step, const Bucket& part, const float* weights,
+                            float* gradients) = 0;
+  virtual void update_part(const SgdStep& step, const Bucket& part, float* weights,
+                           float* gradients);
+
   UpdateRule(const caffe::SolverParameter& solver, const ParameterLayout& layout,
              Backend& backend);
 
@@ -67,17 +88,17 @@ class UpdateRule {
   const ParameterLayout& layout() const { return layout_; }
   Backend& backend() const { return backend_; }
 
-  // The policy's rate, scaled. Requires: the solver passed the checks of create().
-  float rate(std::int64_t iteration) const;
+ private:
+  Bucket whole() const { return {0, layout_.element_count()}; }
+  double squared_norm(const float* gradients) const;
   // What the summed gradient is multiplied with before anything else: Caffe's clip factor, found on
   // the sum, divided by iter_size.
-  float gradient_scale(const float* gradients) const;
+  float gradient_scale(const Bucket& bucket, const float* gradients) const;
+  // The policy's rate, scaled. Requires: the solver passed the checks of create().
+  float rate(std::int64_t iteration) const;
   // What to do with a parameter's gradient: gradient_scale() and rate() of the iteration given,
   // weight_decay x decay_mult as the coefficient of the weight or of its sign.
   SgdStep step_of(const ParameterSlot& slot, float gradient_scale, float rate) const;
-
- private:
-  double squared_norm(const float* gradients) const;
 
   std::unique_ptr<caffe::SolverParameter> solver_;
   ParameterLayout layout_;

@@ -10,6 +10,7 @@
 
 #include <speedo/base/digest.hpp>
 #include <speedo/base/ids.hpp>
+#include <speedo/base/platform.hpp>
 #include <speedo/base/result.hpp>
 #include <speedo/core/parameter_arena.hpp>
 #include <speedo/store/parameter_store.hpp>
@@ -31,7 +32,8 @@ struct MergerConfig {
   // merge up to kPublishEachMergeBytesMax, else every tenth.
   std::uint64_t publish_interval = 0;
   std::uint64_t epoch = 0;  // names the workers' contributions
-  int threads = 2;      // merge arithmetic, over chunks
+  int threads = 2;      // merge arithmetic, over chunks; with fewer than 2 the merger's own
+  Platform* platform = &real_platform();  // where the merger's own thread runs
 };
 
 struct MergeResult {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <speedo/base/digest.hpp>
+#include <speedo/base/platform.hpp>
 #include <speedo/base/result.hpp>
 #include <speedo/core/batch_feed.hpp>
 #include <speedo/core/solver.hpp>
@@ -19,6 +20,11 @@
 namespace speedo {
 
 class Backend;
+class JobNets;
+class Learner;
+class Merger;
+struct JobNetsOptions;
+struct LearnerOptions;
 
 // A job as the store's job blob holds it: what a worker needs besides its local data.
 struct JobSpec {
@@ -32,7 +38,8 @@ struct JobSpec {
 std::string encode(const JobSpec& job);
 Result<JobSpec> decode_job(const std::string& bytes);
 
-// Creates the parts a trainer needs on the thread that will use them; main supplies them.
+// Creates the parts a trainer and a master need, on the threads that will use them; main supplies
+// them.
 struct TrainerParts {
   std::function<Result<std::unique_ptr<Backend>>()> make_backend;
   std::function<std::unique_ptr<FeedFactory>()> make_feeds;
@@ -43,6 +50,15 @@ struct TrainerParts {
   // Called before a job's backend is made, whose kernels it may settle; an error refuses the job.
   // Null: every job is computed alike.
   std::function<Result<void>(const JobSpec& job)> choose_kernels = nullptr;
+
+  Platform* platform = &real_platform();  // where they run
+  // What stands in for the job's nets, where something else is to be learned. Null: nothing.
+  std::function<Result<std::unique_ptr<Learner>>(const LearnerOptions& options)> make_learner =
+      nullptr;
+  std::function<Result<std::unique_ptr<JobNets>>(const JobNetsOptions& options)> make_job_nets =
+      nullptr;
+  // May put itself between a master and its merger. Null: nobody does.
+  std::function<std::unique_ptr<Merger>(std::unique_ptr<Merger> merger)> watch_merger = nullptr;
 };
 
 // Net and update rule on a thread of their own. Reads weights from the store, trains one run,

@@ -47,8 +47,8 @@ bool AccuracyLayer::is_hit(std::int64_t row, std::int64_t column, std::int64_t l
 
 Result<void> AccuracyLayer::forward(Tensors bottoms, Tensors tops) {
   const auto& options = parameter_message().accuracy_param();
-  backend().download(scores_, bottoms[0]->data());
-  backend().download(labels_, bottoms[1]->data());
+  backend().device().download(scores_, bottoms[0]->data());
+  backend().device().download(labels_, bottoms[1]->data());
   class_hits_.assign(static_cast<std::size_t>(classes_), 0.0F);
   class_counts_.assign(static_cast<std::size_t>(classes_), 0.0F);
   std::int64_t hits = 0, count = 0;
@@ -74,7 +74,7 @@ Result<void> AccuracyLayer::forward(Tensors bottoms, Tensors tops) {
     for (std::size_t k = 0; k < class_hits_.size(); ++k) {
       if (class_counts_[k] > 0.0F) class_hits_[k] /= class_counts_[k];
     }
-    backend().upload(tops[1]->data(), class_hits_);
+    backend().device().upload(tops[1]->data(), class_hits_);
   }
   return {};
 }

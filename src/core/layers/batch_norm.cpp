@@ -53,26 +53,22 @@ Result<void> BatchNormLayer::reshape(Tensors bottoms, Tensors tops) {
 
 // With a top of its own, the top's gradient would stay the one behind the layers fused, which shows
 // where gradients are looked at.
-Fused BatchNormLayer::fuse(Layer& next, bool with_backward) {
-  if (!with_backward) return {};
+Fused BatchNormLayer::fuse(Layer& next, const FusionTerms& terms) {
+  if (!terms.with_backward) return {};
   if (context().keep_blobs && !is_in_place_) return {};
   constexpr Fused kBoth{.forward = true, .backward = true};
-  if (&next == scale_ || &next == relu_) return kBoth;
-  if (relu_ != nullptr) return {};
+  if (&next == scale_ || &next == activation_) return kBoth;
+  if (activation_ != nullptr) return {};
   if (auto* scale = dynamic_cast<ScaleLayer*>(&next)) {
     if (scale_ != nullptr || !scale->is_learned_per_channel()) return {};
     scale_ = scale;
     return kBoth;
   }
-  // In place, a negative slope hides the sign that backward() needs.
-  const std::optional<float> slope = relu_slope(next);
-  if (!slope || *slope < 0.0F) return {};
-  relu_ = &next;
+  // In place, what the activation reads is gone when backward() needs it.
+  const std::optional<UnaryOp> op = next.activation();
+  if (!op || backward_reads(*op).src || !backend().fuses(Producer::kBatchNorm, *op)) return {};
+  activation_ = &next;
   return kBoth;
-}
-
-bool BatchNormLayer::needs_bottom() const {
-  return !uses_global_ || (scale_ != nullptr && scale_->trains_scale());
 }
 
 Result<void> BatchNormLayer::prepare(Tensors bottoms, Tensors tops, bool trains) {
@@ -82,15 +78,18 @@ Result<void> BatchNormLayer::prepare(Tensors bottoms, Tensors tops, bool trains)
   shape.channels = array.channels;
   shape.spatial = array.spatial;
   shape.epsilon = parameter_message().batch_norm_param().eps();
-  if (relu_ != nullptr) shape.relu = relu_slope(*relu_);
+  if (activation_ != nullptr) shape.activation = activation_->activation();
   shape.layout = bottoms[0]->layout();
+  shape.is_fixed = uses_global_;
   shape.trains = trains;
+  shape.trains_gamma = scale_ != nullptr && scale_->trains_scale();
   SPEEDO_ASSIGN(operation_, backend().make_batch_norm(shape));
+  reads_ = backend().backward_reads(shape);
   for (Tensor* statistic : {&mean_, &variance_}) {
     statistic->reshape({channels_});
     SPEEDO_TRY(allocate(*statistic));
   }
-  copy_.plan(trains && tops[0] == bottoms[0] && needs_bottom(), *bottoms[0]);
+  copy_.plan(trains && tops[0] == bottoms[0] && reads_.src, *bottoms[0]);
   return copy_.is_kept() ? allocate(copy_.tensor()) : Result<void>();
 }
 
@@ -117,8 +116,7 @@ void BatchNormLayer::read_running_statistics() {
 void BatchNormLayer::add_to_running_statistics(std::int64_t count) {
   const float fraction = parameter_message().batch_norm_param().moving_average_fraction();
   float* weight = parameter(kWeight).data();
-  backend().axpby(1, fraction, weight, 0.0F, weight);
-  backend().add_scalar(1, 1.0F, weight);
+  backend().map(affine(fraction, 1.0F), 1, weight, weight);
   backend().axpby(channels_, 1.0F, mean_.data(), fraction, parameter(kMeanSum).data());
   const auto m = static_cast<float>(count);
   const float correction = count > 1 ? m / (m - 1.0F) : 1.0F;
@@ -142,12 +140,17 @@ Result<void> BatchNormLayer::forward(Tensors bottoms, Tensors tops) {
 
 void BatchNormLayer::backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) {
   // Layers are fused only where their gradients go on down.
-  SPEEDO_ASSERT(propagate[0] || (scale_ == nullptr && relu_ == nullptr));
+  SPEEDO_ASSERT(propagate[0] || (scale_ == nullptr && activation_ == nullptr));
   if (!propagate[0]) return;
-  operation_->backward(copy_.values(*bottoms[0]), tops[0]->data(), tops[0]->grad(), mean_.data(),
-                       variance_.data(), gamma(), uses_global_, bottoms[0]->grad(),
-                       scale_ != nullptr ? scale_->scale_grad() : nullptr,
-                       scale_ != nullptr ? scale_->bias_grad() : nullptr);
+  operation_->backward({.src = copy_.values(*bottoms[0]),
+                        .dst = tops[0]->data(),
+                        .dst_grad = tops[0]->grad(),
+                        .mean = mean_.data(),
+                        .variance = variance_.data(),
+                        .gamma = gamma(),
+                        .src_grad = bottoms[0]->grad(),
+                        .gamma_grad = scale_ != nullptr ? scale_->scale_grad() : nullptr,
+                        .beta_grad = scale_ != nullptr ? scale_->bias_grad() : nullptr});
 }
 
 }  // namespace speedo

@@ -11,7 +11,8 @@ class ScaleLayer;
 
 // Normalizes each channel to mean 0 and variance 1 (Ioffe and Szegedy 2015): by the batch's
 // statistics while training, by those seen so far when testing or with use_global_stats. May work
-// in place. Does the work of a learned Scale per channel and of a ReLU that follow in place.
+// in place. Does the work of a learned Scale per channel and of an activation that follow in place,
+// where the backend can.
 //
 // Parameters, no solver's: running sums of mean and variance, and their weight. Each pass that
 // trains multiplies all three by moving_average_fraction and adds the batch's mean, its unbiased
@@ -22,9 +23,11 @@ class BatchNormLayer final : public Layer {
   bool allows_in_place() const override { return true; }
   bool keeps_bottom() const override { return true; }
   LayoutRule layout_rule() const override { return LayoutRule::kSame; }
-  Fused fuse(Layer& next, bool with_backward) override;
-  bool backward_reads_bottom(int) const override { return needs_bottom() && !copy_.is_kept(); }
-  bool backward_reads_top(int) const override { return relu_ != nullptr; }
+  Fused fuse(Layer& next, const FusionTerms& terms) override;
+  bool backward_reads_bottom(int) const override {
+    return reads_.src && !copy_.is_kept();
+  }
+  bool backward_reads_top(int) const override { return reads_.dst; }
   bool gradients_may_share(int, int) const override { return true; }
   OperationInfo info() const override;
   std::int64_t workspace_bytes() const override;
@@ -35,8 +38,6 @@ class BatchNormLayer final : public Layer {
   void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;
 
  private:
-  // Whether the gradient depends on the bottom's values.
-  bool needs_bottom() const;
   const float* gamma() const;
   const float* beta() const;
   void read_running_statistics();
@@ -46,8 +47,9 @@ class BatchNormLayer final : public Layer {
   bool uses_global_ = false;
   bool is_in_place_ = false;     // in the prototxt
   ScaleLayer* scale_ = nullptr;  // whose work is done here
-  const Layer* relu_ = nullptr;
+  const Layer* activation_ = nullptr;
   std::unique_ptr<BatchNorm> operation_;
+  BackwardReads reads_;  // of the operation
   Tensor mean_, variance_;  // of the pass
   BottomCopy copy_;
 };

@@ -32,7 +32,7 @@ Result<void> BiasLayer::reshape(Tensors bottoms, Tensors tops) {
 Result<void> BiasLayer::forward(Tensors bottoms, Tensors tops) {
   const ChannelView view = channel_view(*bottoms[0], shape_);
   const float* bias = is_learned_ ? parameter(0).data() : bottoms[1]->data();
-  backend().scale_channels(view.shape, view.layout, nullptr, bias, bottoms[0]->data(),
+  backend().scale_channels(view, {nullptr, bias, activation_.op()}, bottoms[0]->data(),
                            tops[0]->data());
   return {};
 }
@@ -42,7 +42,7 @@ void BiasLayer::sum_gradient(const Tensor& top, Tensors bottoms, bool propagate_
   float* grad = is_learned_ ? parameter(0).grad() : bottoms[1]->grad();
   if (!is_learned_) backend().fill(bottoms[1]->count(), 0.0F, grad);
   const ChannelView view = channel_view(top, shape_);
-  backend().sum_channels(view.shape, view.layout, nullptr, top.grad(), nullptr, grad);
+  backend().sum_channels(view, nullptr, top.grad(), nullptr, grad);
 }
 
 void BiasLayer::backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) {

@@ -2,6 +2,8 @@
 
 #include <speedo/core/layer.hpp>
 
+#include "core/layers/fused_activation.hpp"
+
 namespace speedo {
 
 // top = bottom + bias, repeated over the axes that the bias does not have. The bias is learned, or
@@ -17,6 +19,9 @@ class BiasLayer final : public Layer {
   bool gradients_may_share(int bottom, int) const override { return bottom == 0; }
   Result<void> setup(const LayerContext& context, Tensors bottoms, Tensors tops) override;
   Result<void> reshape(Tensors bottoms, Tensors tops) override;
+  Fused fuse(Layer& next, const FusionTerms& terms) override {
+    return activation_.take(next, terms);
+  }
   Result<void> forward(Tensors bottoms, Tensors tops) override;
   void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;
 
@@ -26,6 +31,7 @@ class BiasLayer final : public Layer {
   bool is_learned_ = true;
   ArrayShape shape_;  // the bottom as outer x bias x inner
   LayoutRule layout_rule_ = LayoutRule::kPlain;
+  FusedActivation activation_;
 };
 
 }  // namespace speedo

@@ -23,10 +23,6 @@ LayoutRule broadcast_layout_rule(const Shape& bottom, const ArrayShape& shape, b
 
 // How Backend's channel operations see a tensor of that shape. Requires: broadcast_layout_rule()
 // was kept.
-struct ChannelView {
-  ArrayShape shape;
-  Layout layout;
-};
 ChannelView channel_view(const Tensor& tensor, const ArrayShape& shape);
 
 }  // namespace speedo

@@ -105,15 +105,16 @@ bool ConvolutionLayer::takes_plain_bottom(LayoutKind native) const {
   return backend().convolves_plain(shape);
 }
 
-Fused ConvolutionLayer::fuse(Layer& next, bool /*with_backward*/) {
-  if (relu_ == nullptr && relu_slope(next)) relu_ = &next;
-  return {.forward = relu_ == &next, .backward = false};
+Fused ConvolutionLayer::fuse(Layer& next, const FusionTerms& terms) {
+  const std::optional<UnaryOp> activation = next.activation();
+  if (!activation || !backend().fuses(Producer::kConvolution, *activation)) return {};
+  return activation_.take(next, terms);
 }
 
 Result<void> ConvolutionLayer::prepare(Tensors bottoms, Tensors tops, bool trains) {
   shape_.src_layout = bottoms[0]->layout();
   shape_.dst_layout = tops[0]->layout();
-  if (relu_ != nullptr) shape_.relu = relu_slope(*relu_);
+  shape_.activation = activation_.op();
   shape_.trains = trains;
   SPEEDO_ASSIGN(operation_, backend().make_convolution(shape_));
   return {};

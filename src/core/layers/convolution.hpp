@@ -3,6 +3,8 @@
 #include <speedo/backend/backend.hpp>
 #include <speedo/core/layer.hpp>
 
+#include "core/layers/fused_activation.hpp"
+
 namespace speedo {
 
 // Cross-correlation over any number of spatial axes, those after `axis`, with stride, padding,
@@ -17,8 +19,7 @@ class ConvolutionLayer final : public Layer {
   LayoutRule layout_rule() const override;
   bool takes_plain_bottom(LayoutKind native) const override;
   const ConvolutionShape* convolution_shape() const override;
-  // The forward pass of a ReLU.
-  Fused fuse(Layer& next, bool with_backward) override;
+  Fused fuse(Layer& next, const FusionTerms& terms) override;
   Result<void> prepare(Tensors bottoms, Tensors tops, bool trains) override;
   bool backward_reads_bottom(int) const override { return parameter_needs_grad(0); }
   bool backward_reads_top(int) const override { return false; }
@@ -32,7 +33,7 @@ class ConvolutionLayer final : public Layer {
   int axis_ = 1;
   bool has_bias_ = true;
   ConvolutionShape shape_;
-  const Layer* relu_ = nullptr;  // whose forward pass is done here
+  FusedActivation activation_;
   int bottom_count_ = 1;
   std::unique_ptr<Convolution> operation_;
 };

@@ -38,7 +38,7 @@ Result<void> DropoutLayer::forward(Tensors bottoms, Tensors tops) {
   }
   SPEEDO_ASSERT(context().random != nullptr);
   backend().dropout_mask(count, ratio_, context().random->next(), mask_.data());
-  backend().multiply(count, bottoms[0]->data(), mask_.data(), tops[0]->data());
+  backend().zip({BinaryKind::kProduct}, count, {bottoms[0]->data(), mask_.data(), tops[0]->data()});
   return {};
 }
 
@@ -49,7 +49,7 @@ void DropoutLayer::backward(Tensors tops, const std::vector<bool>& propagate, Te
     backend().copy(count, tops[0]->grad(), bottoms[0]->grad());
     return;
   }
-  backend().multiply(count, tops[0]->grad(), mask_.data(), bottoms[0]->grad());
+  backend().zip({BinaryKind::kProduct}, count, {tops[0]->grad(), mask_.data(), bottoms[0]->grad()});
 }
 
 }  // namespace speedo

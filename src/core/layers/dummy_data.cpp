@@ -83,7 +83,7 @@ Result<void> DummyDataLayer::forward(Tensors /*bottoms*/, Tensors tops) {
     if (auto done = fill(*fillers_[i], shapes_[i], *context().random, values_); !done) {
       return error(done.error().message, done.error().code);
     }
-    backend().upload(tops[i]->data(), values_);
+    backend().device().upload(tops[i]->data(), values_);
     filled_[i] = fillers_[i]->type() == "constant";
   }
   return {};

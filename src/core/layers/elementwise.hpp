@@ -13,17 +13,17 @@ class ElementwiseLayer : public Layer {
  public:
   using Layer::Layer;
   bool allows_in_place() const override { return true; }
-  bool keeps_bottom() const override { return backward_reads(op_).x; }
+  bool keeps_bottom() const override { return backward_reads(op_).src; }
   LayoutRule layout_rule() const override {
     return keeps_zero(op_) ? LayoutRule::kSame : LayoutRule::kSameUnpadded;
   }
   bool backward_reads_bottom(int) const override {
-    return backward_reads(op_).x && !copy_.is_kept();
+    return backward_reads(op_).src && !copy_.is_kept();
   }
-  bool backward_reads_top(int) const override { return backward_reads(op_).y; }
+  bool backward_reads_top(int) const override { return backward_reads(op_).dst; }
   bool values_may_share(int, int) const override { return true; }
   bool gradients_may_share(int, int) const override { return true; }
-  const UnaryOp* activation() const override { return &op_; }
+  std::optional<UnaryOp> activation() const override { return op_; }
   Result<void> setup(const LayerContext& context, Tensors bottoms, Tensors tops) override;
   Result<void> reshape(Tensors bottoms, Tensors tops) override;
   Result<void> prepare(Tensors bottoms, Tensors tops, bool trains) override;

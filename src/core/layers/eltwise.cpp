@@ -64,41 +64,60 @@ bool EltwiseLayer::gradients_may_share(int bottom, int /*top*/) const {
   return operation_ == Operation::kSum && coefficients_[static_cast<std::size_t>(bottom)] == 1.0F;
 }
 
+// One operation for each bottom but one; the last applies the activation.
+void EltwiseLayer::combine(BinaryOp op, std::size_t bottom, const ZipArrays& arrays) {
+  if (bottom + 1 == coefficients_.size()) op.activation = activation_.op();
+  backend().zip(op, storage_, arrays);
+}
+
 // Begins with the bottom that lies where the sum goes, if one does.
-void EltwiseLayer::sum(Tensors bottoms, Tensor& top) {
-  const std::int64_t count = top.storage_count();
+void EltwiseLayer::sum(Tensors bottoms, float* top) {
   std::size_t first = 0;
   for (std::size_t i = 0; i < bottoms.size(); ++i) {
-    if (bottoms[i]->data() == top.data()) first = i;
+    if (bottoms[i]->data() == top) first = i;
   }
-  if (bottoms[first]->data() != top.data() || coefficients_[first] != 1.0F) {
-    backend().axpby(count, coefficients_[first], bottoms[first]->data(), 0.0F, top.data());
+  // The others in their order.
+  const auto at = [&](std::size_t i) { return i == 0 ? first : (i <= first ? i - 1 : i); };
+  const auto values = [&](std::size_t i) { return bottoms[at(i)]->data(); };
+  combine({BinaryKind::kSum, coefficients_[at(0)], coefficients_[at(1)]}, 1,
+          {values(0), values(1), top});
+  for (std::size_t i = 2; i < bottoms.size(); ++i) {
+    combine({BinaryKind::kSum, coefficients_[at(i)], 1.0F}, i, {values(i), top, top});
   }
-  for (std::size_t i = 0; i < bottoms.size(); ++i) {
-    if (i != first) backend().axpby(count, coefficients_[i], bottoms[i]->data(), 1.0F, top.data());
+}
+
+void EltwiseLayer::product(Tensors bottoms, float* top) {
+  const float* so_far = bottoms[0]->data();
+  for (std::size_t i = 1; i < bottoms.size(); ++i) {
+    combine({BinaryKind::kProduct}, i, {so_far, bottoms[i]->data(), top});
+    so_far = top;
+  }
+}
+
+// As in Caffe, a draw goes to the second bottom, and of the others to the one that was first.
+void EltwiseLayer::maximum(Tensors bottoms, float* top) {
+  constexpr float kKeep = -1.0F;
+  combine({BinaryKind::kMaximum, 0.0F, 1.0F}, 1,
+          {bottoms[0]->data(), bottoms[1]->data(), top, winner_.data()});
+  for (std::size_t i = 2; i < bottoms.size(); ++i) {
+    combine({BinaryKind::kMaximum, static_cast<float>(i), kKeep}, i,
+            {bottoms[i]->data(), top, top, winner_.data()});
   }
 }
 
 Result<void> EltwiseLayer::forward(Tensors bottoms, Tensors tops) {
-  if (operation_ == Operation::kSum) {
-    sum(bottoms, *tops[0]);
-    return {};
-  }
-  const std::int64_t count = tops[0]->storage_count();
-  const float* first = bottoms[0]->data();
+  storage_ = tops[0]->storage_count();
   float* top = tops[0]->data();
-  if (operation_ == Operation::kProduct) {
-    backend().multiply(count, first, bottoms[1]->data(), top);
-  } else {
-    backend().max_forward(count, first, bottoms[1]->data(), true, 1.0F, winner_.data(), top);
-  }
-  for (std::size_t i = 2; i < bottoms.size(); ++i) {
-    const float* bottom = bottoms[i]->data();
-    if (operation_ == Operation::kProduct) {
-      backend().multiply(count, top, bottom, top);
-    } else {
-      backend().max_forward(count, top, bottom, false, static_cast<float>(i), winner_.data(), top);
-    }
+  switch (operation_) {
+    case Operation::kSum:
+      sum(bottoms, top);
+      break;
+    case Operation::kProduct:
+      product(bottoms, top);
+      break;
+    case Operation::kMaximum:
+      maximum(bottoms, top);
+      break;
   }
   return {};
 }
@@ -108,14 +127,14 @@ void EltwiseLayer::product_gradient(const Tensor& top, std::size_t index, Tensor
   const std::int64_t count = top.storage_count();
   float* grad = bottoms[index]->grad();
   if (!stable_product_) {
-    backend().divide(count, top.data(), bottoms[index]->data(), grad);
-    backend().multiply(count, grad, top.grad(), grad);
+    backend().zip({BinaryKind::kQuotient}, count, {top.data(), bottoms[index]->data(), grad});
+    backend().zip({BinaryKind::kProduct}, count, {grad, top.grad(), grad});
     return;
   }
   const float* factor = top.grad();
   for (std::size_t j = 0; j < bottoms.size(); ++j) {
     if (j == index) continue;
-    backend().multiply(count, factor, bottoms[j]->data(), grad);
+    backend().zip({BinaryKind::kProduct}, count, {factor, bottoms[j]->data(), grad});
     factor = grad;
   }
 }
@@ -126,12 +145,12 @@ void EltwiseLayer::backward(Tensors tops, const std::vector<bool>& propagate, Te
     if (!propagate[i]) continue;
     if (operation_ == Operation::kSum) {
       if (bottoms[i]->grad() == tops[0]->grad()) continue;
-      backend().axpby(count, coefficients_[i], tops[0]->grad(), 0.0F, bottoms[i]->grad());
+      backend().map(affine(coefficients_[i]), count, tops[0]->grad(), bottoms[i]->grad());
     } else if (operation_ == Operation::kProduct) {
       product_gradient(*tops[0], i, bottoms);
     } else {
-      backend().max_backward(count, winner_.data(), static_cast<float>(i), tops[0]->grad(),
-                             bottoms[i]->grad());
+      backend().zip({BinaryKind::kChosen, static_cast<float>(i)}, count,
+                    {winner_.data(), tops[0]->grad(), bottoms[i]->grad()});
     }
   }
 }

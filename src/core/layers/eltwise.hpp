@@ -1,7 +1,9 @@
 #pragma once
 
+#include <speedo/backend/binary_op.hpp>
 #include <speedo/core/layer.hpp>
 
+#include "core/layers/fused_activation.hpp"
 #include "core/layers/support.hpp"
 
 namespace speedo {
@@ -14,6 +16,9 @@ class EltwiseLayer final : public Layer {
   Result<void> setup(const LayerContext& context, Tensors bottoms, Tensors tops) override;
   Result<void> reshape(Tensors bottoms, Tensors tops) override;
   LayoutRule layout_rule() const override;
+  Fused fuse(Layer& next, const FusionTerms& terms) override {
+    return activation_.take(next, terms);
+  }
   Result<void> prepare(Tensors bottoms, Tensors tops, bool trains) override;
   bool backward_reads_bottom(int) const override { return operation_ == Operation::kProduct; }
   bool backward_reads_top(int) const override {
@@ -28,12 +33,17 @@ class EltwiseLayer final : public Layer {
  private:
   enum class Operation { kProduct, kSum, kMaximum };
 
-  void sum(Tensors bottoms, Tensor& top);
+  void combine(BinaryOp op, std::size_t bottom, const ZipArrays& arrays);
+  void sum(Tensors bottoms, float* top);
+  void product(Tensors bottoms, float* top);
+  void maximum(Tensors bottoms, float* top);
   void product_gradient(const Tensor& top, std::size_t index, Tensors bottoms);
 
   Operation operation_ = Operation::kSum;
   bool stable_product_ = true;
   std::vector<float> coefficients_;  // one per bottom
+  std::int64_t storage_ = 0;         // elements of the pass
+  FusedActivation activation_;
   Tensor winner_{Shape{0}};          // kMaximum: index of the bottom that gave each element
 };
 

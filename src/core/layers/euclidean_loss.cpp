@@ -30,9 +30,9 @@ Result<void> EuclideanLossLayer::prepare(Tensors /*bottoms*/, Tensors /*tops*/, 
 Result<void> EuclideanLossLayer::forward(Tensors bottoms, Tensors tops) {
   const std::int64_t count = difference_.count();
   float* difference = difference_.data();
-  backend().copy(count, bottoms[0]->data(), difference);
-  backend().axpby(count, -1.0F, bottoms[1]->data(), 1.0F, difference);
-  const double squares = backend().dot(count, difference, difference);
+  backend().zip({BinaryKind::kSum, 1.0F, -1.0F}, count,
+                {bottoms[0]->data(), bottoms[1]->data(), difference});
+  const double squares = backend().reduce(ReduceOp::kSquareSum, count, difference, nullptr);
   const double rows = static_cast<double>(batch_size(difference_.shape()));
   put_value(backend(), static_cast<float>(squares / rows / 2.0), tops[0]->data());
   return {};
@@ -45,8 +45,8 @@ void EuclideanLossLayer::backward(Tensors tops, const std::vector<bool>& propaga
   for (std::size_t i = 0; i < 2; ++i) {
     if (!propagate[i]) continue;
     const float sign = i == 0 ? 1.0F : -1.0F;
-    backend().axpby(difference_.count(), sign * scale, difference_.data(), 0.0F,
-                    bottoms[i]->grad());
+    backend().map(affine(sign * scale), difference_.count(), difference_.data(),
+                  bottoms[i]->grad());
   }
 }
 

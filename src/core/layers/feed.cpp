@@ -56,7 +56,7 @@ Result<void> FeedLayer::forward(Tensors, Tensors tops) {
   ++step_;
   read_ahead();
   for (std::size_t i = 0; i < tops.size(); ++i) {
-    backend().upload(tops[i]->data(), (*values)[i]);
+    backend().device().upload(tops[i]->data(), (*values)[i]);
   }
   return {};
 }

@@ -53,7 +53,13 @@ OperationInfo InnerProductLayer::info() const {
 Result<void> InnerProductLayer::forward(Tensors bottoms, Tensors tops) {
   backend().gemm(Op::kNone, transpose_ ? Op::kNone : Op::kTranspose, {rows_, outputs_, inputs_},
                  1.0F, bottoms[0]->data(), parameter(0).data(), 0.0F, tops[0]->data());
-  if (has_bias_) backend().add_row(rows_, outputs_, parameter(1).data(), tops[0]->data());
+  float* top = tops[0]->data();
+  if (has_bias_) {
+    backend().scale_channels(rows_view(), {nullptr, parameter(1).data(), activation_.op()}, top,
+                             top);
+  } else if (activation_.op()) {
+    backend().map(*activation_.op(), rows_ * outputs_, top, top);
+  }
   return {};
 }
 
@@ -71,7 +77,7 @@ void InnerProductLayer::backward(Tensors tops, const std::vector<bool>& propagat
     }
   }
   if (has_bias_ && parameter_needs_grad(1)) {
-    backend().sum_rows(rows_, outputs_, top_grad, parameter(1).grad());
+    backend().sum_channels(rows_view(), nullptr, top_grad, nullptr, parameter(1).grad());
   }
   if (propagate[0]) {
     backend().gemm(Op::kNone, transpose_ ? Op::kTranspose : Op::kNone, {rows_, inputs_, outputs_},

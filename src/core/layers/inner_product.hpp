@@ -3,6 +3,8 @@
 #include <speedo/backend/backend.hpp>
 #include <speedo/core/layer.hpp>
 
+#include "core/layers/fused_activation.hpp"
+
 namespace speedo {
 
 // Fully connected layer: top = bottom * W^T + b.
@@ -14,6 +16,9 @@ class InnerProductLayer final : public Layer {
   using Layer::Layer;
   Result<void> setup(const LayerContext& context, Tensors bottoms, Tensors tops) override;
   Result<void> reshape(Tensors bottoms, Tensors tops) override;
+  Fused fuse(Layer& next, const FusionTerms& terms) override {
+    return activation_.take(next, terms);
+  }
   bool backward_reads_bottom(int) const override { return parameter_needs_grad(0); }
   bool backward_reads_top(int) const override { return false; }
   OperationInfo info() const override;
@@ -21,10 +26,14 @@ class InnerProductLayer final : public Layer {
   void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;
 
  private:
+  // The top as rows of one position, an output a channel.
+  ChannelView rows_view() const { return {{rows_, outputs_, 1}, {}}; }
+
   int axis_ = 1;
   bool has_bias_ = true;
   bool transpose_ = false;
   std::int64_t rows_ = 0, inputs_ = 0, outputs_ = 0;
+  FusedActivation activation_;
 };
 
 }  // namespace speedo

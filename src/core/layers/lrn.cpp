@@ -32,6 +32,7 @@ Result<void> LrnLayer::reshape(Tensors bottoms, Tensors tops) {
   shape_.channels = bottom[1];
   shape_.h = bottom[2];
   shape_.w = bottom[3];
+  reads_ = backend().backward_reads(shape_);
   return {};
 }
 

@@ -14,12 +14,16 @@ class LrnLayer final : public Layer {
   Result<void> reshape(Tensors bottoms, Tensors tops) override;
   LayoutRule layout_rule() const override { return LayoutRule::kNative; }
   Result<void> prepare(Tensors bottoms, Tensors tops, bool trains) override;
+  bool keeps_top() const override { return reads_.dst; }
+  bool backward_reads_bottom(int) const override { return reads_.src; }
+  bool backward_reads_top(int) const override { return reads_.dst; }
   OperationInfo info() const override { return operation_->info(); }
   Result<void> forward(Tensors bottoms, Tensors tops) override;
   void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;
 
  private:
   LrnShape shape_;
+  BackwardReads reads_;
   std::unique_ptr<Lrn> operation_;
 };
 

@@ -155,6 +155,7 @@ Result<void> PoolingLayer::reshape(Tensors bottoms, Tensors tops) {
   if (!top_shape) return error(top_shape.error().message);
   for (Tensor* top : tops) top->reshape(*top_shape);
   has_mask_ = tops.size() > 1;
+  reads_ = backend().backward_reads(shape_);
   return {};
 }
 
@@ -179,7 +180,8 @@ Result<void> PoolingLayer::forward(Tensors bottoms, Tensors tops) {
 }
 
 void PoolingLayer::backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) {
-  if (propagate[0]) operation_->backward(tops[0]->grad(), bottoms[0]->grad());
+  if (!propagate[0]) return;
+  operation_->backward(bottoms[0]->data(), tops[0]->data(), tops[0]->grad(), bottoms[0]->grad());
 }
 
 }  // namespace speedo

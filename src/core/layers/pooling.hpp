@@ -15,8 +15,11 @@ class PoolingLayer final : public Layer {
   Result<void> reshape(Tensors bottoms, Tensors tops) override;
   LayoutRule layout_rule() const override;
   Result<void> prepare(Tensors bottoms, Tensors tops, bool trains) override;
-  bool backward_reads_bottom(int) const override { return false; }
-  bool backward_reads_top(int) const override { return false; }
+  bool keeps_top() const override { return reads_.dst; }
+  bool backward_reads_bottom(int) const override { return reads_.src; }
+  bool backward_reads_top(int top) const override {
+    return top == 0 && reads_.dst;
+  }
   OperationInfo info() const override { return operation_->info(); }
   Result<void> forward(Tensors bottoms, Tensors tops) override;
   void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;
@@ -25,6 +28,7 @@ class PoolingLayer final : public Layer {
   Result<void> read_options(bool has_two_tops);
 
   PoolingShape shape_;
+  BackwardReads reads_;
   bool has_mask_ = false;
   std::unique_ptr<Pooling> operation_;
 };

@@ -49,8 +49,8 @@ Result<void> PreluLayer::reshape(Tensors bottoms, Tensors tops) {
 
 Result<void> PreluLayer::prepare(Tensors bottoms, Tensors tops, bool trains) {
   const std::int64_t count = bottoms[0]->storage_count();
-  shape_ = channel_shared_ ? ArrayShape{1, 1, count} : bottoms[0]->array_shape();
-  layout_ = channel_shared_ ? Layout{} : bottoms[0]->layout();
+  view_ = channel_shared_ ? ChannelView{{1, 1, count}, {}}
+                          : ChannelView{bottoms[0]->array_shape(), bottoms[0]->layout()};
   copy_.plan(trains && tops[0] == bottoms[0], *bottoms[0]);
   return copy_.is_kept() ? allocate(copy_.tensor()) : Result<void>();
 }
@@ -59,8 +59,7 @@ std::int64_t PreluLayer::workspace_bytes() const { return copy_.bytes(); }
 
 Result<void> PreluLayer::forward(Tensors bottoms, Tensors tops) {
   copy_.save(backend(), *bottoms[0]);
-  backend().prelu_forward(shape_, layout_, parameter(0).data(), bottoms[0]->data(),
-                          tops[0]->data());
+  backend().prelu_forward(view_, parameter(0).data(), bottoms[0]->data(), tops[0]->data());
   return {};
 }
 
@@ -68,8 +67,8 @@ void PreluLayer::backward(Tensors tops, const std::vector<bool>& propagate, Tens
   float* slope_grad = parameter_needs_grad(0) ? parameter(0).grad() : nullptr;
   float* bottom_grad = propagate[0] ? bottoms[0]->grad() : nullptr;
   if (slope_grad == nullptr && bottom_grad == nullptr) return;
-  backend().prelu_backward(shape_, layout_, parameter(0).data(),
-                           copy_.values(*bottoms[0]), tops[0]->grad(), bottom_grad, slope_grad);
+  backend().prelu_backward(view_, parameter(0).data(), copy_.values(*bottoms[0]), tops[0]->grad(),
+                           bottom_grad, slope_grad);
 }
 
 }  // namespace speedo

@@ -26,8 +26,7 @@ class PreluLayer final : public Layer {
 
  private:
   bool channel_shared_ = false;
-  ArrayShape shape_;  // as the slopes see it
-  Layout layout_;
+  ChannelView view_;  // as the slopes see it
   BottomCopy copy_;
 };
 

@@ -74,8 +74,9 @@ float* ScaleLayer::bias_grad() {
 Result<void> ScaleLayer::forward(Tensors bottoms, Tensors tops) {
   const ChannelView view = channel_view(*bottoms[0], shape_);
   copy_.save(backend(), *bottoms[0]);
-  backend().scale_channels(view.shape, view.layout, is_learned_ ? scale() : bottoms[1]->data(),
-                           bias(), bottoms[0]->data(), tops[0]->data());
+  const float* factors = is_learned_ ? scale() : bottoms[1]->data();
+  backend().scale_channels(view, {factors, bias(), activation_.op()}, bottoms[0]->data(),
+                           tops[0]->data());
   return {};
 }
 
@@ -91,11 +92,11 @@ void ScaleLayer::backward(Tensors tops, const std::vector<bool>& propagate, Tens
   }
   float* bias_sum = bias_grad();
   if (scale_sum != nullptr || bias_sum != nullptr) {
-    backend().sum_channels(view.shape, view.layout, bottom, tops[0]->grad(), scale_sum, bias_sum);
+    backend().sum_channels(view, bottom, tops[0]->grad(), scale_sum, bias_sum);
   }
   if (!propagate[0]) return;
-  backend().scale_channels(view.shape, view.layout, is_learned_ ? scale() : bottoms[1]->data(),
-                           nullptr, tops[0]->grad(), bottoms[0]->grad());
+  backend().scale_channels(view, {is_learned_ ? scale() : bottoms[1]->data()}, tops[0]->grad(),
+                           bottoms[0]->grad());
 }
 
 }  // namespace speedo

@@ -3,6 +3,7 @@
 #include <speedo/core/layer.hpp>
 
 #include "core/layers/bottom_copy.hpp"
+#include "core/layers/fused_activation.hpp"
 
 namespace speedo {
 
@@ -22,6 +23,9 @@ class ScaleLayer final : public Layer {
   Result<void> setup(const LayerContext& context, Tensors bottoms, Tensors tops) override;
   Result<void> reshape(Tensors bottoms, Tensors tops) override;
   Result<void> prepare(Tensors bottoms, Tensors tops, bool trains) override;
+  Fused fuse(Layer& next, const FusionTerms& terms) override {
+    return activation_.take(next, terms);
+  }
   Result<void> forward(Tensors bottoms, Tensors tops) override;
   void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;
 
@@ -41,6 +45,7 @@ class ScaleLayer final : public Layer {
   bool is_learned_ = true, has_bias_ = false, is_per_channel_ = false;
   ArrayShape shape_;  // the bottom as outer x scale x inner
   LayoutRule layout_rule_ = LayoutRule::kPlain;
+  FusedActivation activation_;
   BottomCopy copy_;
 };
 

@@ -48,12 +48,15 @@ double SoftmaxWithLossLayer::normalizer() const {
   return static_cast<double>(std::max<std::int64_t>(1, count));
 }
 
-Result<void> SoftmaxWithLossLayer::forward(Tensors bottoms, Tensors tops) {
+std::optional<int> SoftmaxWithLossLayer::ignored_label() const {
   const auto& options = parameter_message().loss_param();
+  return options.has_ignore_label() ? std::optional<int>(options.ignore_label()) : std::nullopt;
+}
+
+Result<void> SoftmaxWithLossLayer::forward(Tensors bottoms, Tensors tops) {
   backend().softmax_forward(shape_, bottoms[0]->data(), probability_.data());
   const Backend::SoftmaxLoss loss =
-      backend().softmax_loss(shape_, probability_.data(), bottoms[1]->data(),
-                             options.has_ignore_label(), options.ignore_label());
+      backend().softmax_loss(shape_, probability_.data(), bottoms[1]->data(), ignored_label());
   if (loss.bad_index >= 0) {
     return error(describe_bad_label(loss.bad_label, loss.bad_index, shape_.classes),
                  ErrorCode::kData);
@@ -66,10 +69,8 @@ Result<void> SoftmaxWithLossLayer::forward(Tensors bottoms, Tensors tops) {
 void SoftmaxWithLossLayer::backward(Tensors tops, const std::vector<bool>& propagate,
                                     Tensors bottoms) {
   if (!propagate[0]) return;
-  const auto& options = parameter_message().loss_param();
   const double weight = get_value(backend(), tops[0]->grad());
-  backend().softmax_loss_backward(shape_, probability_.data(), bottoms[1]->data(),
-                                  options.has_ignore_label(), options.ignore_label(),
+  backend().softmax_loss_backward(shape_, probability_.data(), bottoms[1]->data(), ignored_label(),
                                   static_cast<float>(weight / normalizer()), bottoms[0]->grad());
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include <speedo/backend/backend.hpp>
 #include <speedo/core/layer.hpp>
 
@@ -27,6 +29,7 @@ class SoftmaxWithLossLayer final : public Layer {
   void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;
 
  private:
+  std::optional<int> ignored_label() const;
   double normalizer() const;
 
   Backend::SoftmaxShape shape_{};

@@ -22,9 +22,7 @@ void SplitLayer::backward(Tensors tops, const std::vector<bool>& propagate, Tens
   const auto is_sum = [&](const Tensor* top) { return top->grad() == sum; };
   const auto shared = std::count_if(tops.begin(), tops.end(), is_sum);
   if (shared == 0) backend().copy(count, tops[0]->grad(), sum);
-  if (shared > 1) {
-    backend().axpby(count, 0.0F, sum, static_cast<float>(shared), sum);
-  }
+  if (shared > 1) backend().map(affine(static_cast<float>(shared)), count, sum, sum);
   for (std::size_t i = shared == 0 ? 1 : 0; i < tops.size(); ++i) {
     if (!is_sum(tops[i])) backend().axpby(count, 1.0F, tops[i]->grad(), 1.0F, sum);
   }

@@ -2,7 +2,6 @@
 
 #include <speedo/backend/backend.hpp>
 #include <speedo/base/assert.hpp>
-#include <speedo/core/layer.hpp>
 
 #include "caffe.pb.h"
 
@@ -23,23 +22,17 @@ std::int64_t rows_along(const Tensor& whole, int axis) {
   return channels_last ? shape.batch * shape.spatial : shape.batch;
 }
 
-std::optional<float> relu_slope(const Layer& layer) {
-  const UnaryOp* op = layer.activation();
-  if (op == nullptr || op->kind != UnaryKind::kRelu) return std::nullopt;
-  return op->a;
-}
-
 std::int64_t bytes_of(const Tensor& tensor) {
   return tensor.storage_count() * static_cast<std::int64_t>(sizeof(float));
 }
 
 void put_value(Backend& backend, float value, float* target) {
-  backend.upload(target, std::span<const float>(&value, 1));
+  backend.device().upload(target, std::span<const float>(&value, 1));
 }
 
 float get_value(Backend& backend, const float* source) {
   float value = 0.0F;
-  backend.download(std::span<float>(&value, 1), source);
+  backend.device().download(std::span<float>(&value, 1), source);
   return value;
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include <speedo/base/result.hpp>
 #include <speedo/core/shape.hpp>
@@ -14,7 +13,6 @@ class BlobShape;
 namespace speedo {
 
 class Backend;
-class Layer;
 
 // What several layers share.
 
@@ -28,9 +26,6 @@ std::int64_t batch_size(const Shape& shape);
 // piece: a part's pieces have storage_count() / rows elements. Requires: an axis of 0 or 1, or a
 // plain layout.
 std::int64_t rows_along(const Tensor& whole, int axis);
-
-// The negative slope, if the layer is a ReLU.
-std::optional<float> relu_slope(const Layer& layer);
 
 // What a tensor's values take.
 std::int64_t bytes_of(const Tensor& tensor);

@@ -10,6 +10,7 @@
 #include <span>
 #include <string_view>
 
+#include "store/redis/line_end.hpp"
 #include "store/redis/redis_error.hpp"
 
 namespace speedo {
@@ -35,15 +36,16 @@ void advance(msghdr& message, std::size_t sent) {
 // Gives up without a word: why a server took no more it says in its answer, or by closing.
 void send_auth(int socket, const RedisCredentials& credentials) {
   const auto length_of = [](std::string_view text) {
-    return "$" + std::to_string(text.size()) + "\r\n";
+    return "$" + std::to_string(text.size()) + std::string(kLineEnd);
   };
   const std::string_view password = credentials.password.reveal();
   std::string words = std::string(credentials.user.empty() ? "*2" : "*3") + "\r\n$4\r\nAUTH\r\n";
   if (!credentials.user.empty()) {
-    words += length_of(credentials.user) + credentials.user + "\r\n";
+    words += length_of(credentials.user) + credentials.user;
+    words += kLineEnd;
   }
   words += length_of(password);
-  std::array<iovec, 3> vectors{vector_of(words), vector_of(password), vector_of("\r\n")};
+  std::array<iovec, 3> vectors{vector_of(words), vector_of(password), vector_of(kLineEnd)};
   msghdr message{};
   message.msg_iov = vectors.data();
   message.msg_iovlen = vectors.size();
@@ -72,7 +74,7 @@ Result<std::string_view> receive_line(int socket, std::span<char> answer,
     }
     size += static_cast<std::size_t>(got);
     const std::string_view text(answer.data(), size);
-    if (const std::size_t end = text.find("\r\n"); end != std::string_view::npos) {
+    if (const std::size_t end = text.find(kLineEnd); end != std::string_view::npos) {
       return text.substr(0, end);
     }
   }

@@ -60,7 +60,7 @@ class RedisConnection {
   void warn_of(const Error& error);
   void drop_abandoned();
   void give_up(const Error& error);
-  // Since when no answer has been waited for, and for how long that may be.
+  // Whether stop_waiting() was called, and until when an answer is waited for.
   bool is_hurried() const { return hurried_at_.load() != Clock::time_point{}; }
   Clock::time_point patience_end() const;
   void finish(Queued& entry, std::optional<Error> error);

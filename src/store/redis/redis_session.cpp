@@ -7,11 +7,12 @@
 
 #include <cerrno>
 #include <cstring>
-#include <random>
+#include <utility>
 
 #include <speedo/base/clock.hpp>
 #include <speedo/base/digest.hpp>
 
+#include "base/random_bits.hpp"
 #include "store/redis/redis_auth.hpp"
 #include "store/redis/redis_error.hpp"
 
@@ -52,10 +53,7 @@ std::string value_of(std::string_view info, std::string_view name) {
   return std::string(info.substr(first, info.find_first_of("\r\n", first) - first));
 }
 
-std::string draw_name() {
-  std::random_device device;
-  return "speedo-" + std::to_string(device()) + "-" + std::to_string(device());
-}
+std::string draw_name() { return "speedo-" + std::to_string(random_bits()); }
 
 // hiredis itself would wait for a name as long as the system does. It asks for IPv4 first, and so
 // does this.
@@ -75,26 +73,27 @@ Result<std::vector<std::string>> hosts_of(const RedisAddress& at, const LookUp& 
 }
 
 // With the first of the host's addresses that accepts; with the error of the last, if none does.
-Result<redisContext*> connect_to_host(const RedisOptions& options,
-                                      const RedisSession::Names& names) {
+Result<RedisSession::Context> connect_to_host(const RedisOptions& options,
+                                              const RedisSession::Names& names) {
   const Instant end = steady_clock().now() + options.connect_timeout;
   const auto stop = [&] { return names.stop() || steady_clock().now() >= end; };
   SPEEDO_ASSIGN(const std::vector<std::string> hosts,
                 hosts_of(options.address, names.look_up, stop));
   const timeval timeout = to_timeval(options.connect_timeout);
-  redisContext* context = nullptr;
+  RedisSession::Context context;
   for (const std::string& host : hosts) {
-    if (context != nullptr) redisFree(context);
-    context = redisConnectWithTimeout(host.c_str(), options.address.port, timeout);
-    if (context == nullptr || context->err == 0 || stop()) break;
+    context.reset();
+    context.reset(redisConnectWithTimeout(host.c_str(), options.address.port, timeout));
+    if (!context || context->err == 0 || stop()) break;
   }
   return context;
 }
 
-Result<redisContext*> dial(const RedisOptions& options, const RedisSession::Names& names) {
+Result<RedisSession::Context> dial(const RedisOptions& options, const RedisSession::Names& names) {
   const std::string& path = options.address.unix_path;
   if (path.empty()) return connect_to_host(options, names);
-  return redisConnectUnixWithTimeout(path.c_str(), to_timeval(options.connect_timeout));
+  return RedisSession::Context(
+      redisConnectUnixWithTimeout(path.c_str(), to_timeval(options.connect_timeout)));
 }
 
 bool has_timed_out(const redisContext& context) {
@@ -121,14 +120,11 @@ Result<void> unless_transient(const Error& error) {
 
 }  // namespace
 
-void RedisSession::FreeReply::operator()(redisReply* reply) const { freeReplyObject(reply); }
+void RedisSession::Free::operator()(redisReply* reply) const { freeReplyObject(reply); }
+void RedisSession::Free::operator()(redisContext* context) const { redisFree(context); }
 
-RedisSession::RedisSession(redisContext* context, const RedisOptions& options)
-    : context_(context), options_(options), where_(to_string(options.address)) {}
-
-RedisSession::~RedisSession() {
-  if (context_ != nullptr) redisFree(context_);
-}
+RedisSession::RedisSession(Context context, const RedisOptions& options)
+    : context_(std::move(context)), options_(options), where_(to_string(options.address)) {}
 
 int RedisSession::socket() const { return context_->fd; }
 
@@ -136,23 +132,23 @@ Result<std::unique_ptr<RedisSession>> RedisSession::connect(const RedisOptions& 
                                                             const std::optional<RedisClient>& stale,
                                                             const Names& names) {
   const SigpipeBlocked blocked;
-  SPEEDO_ASSIGN(redisContext* const context, dial(options, names));
-  std::unique_ptr<RedisSession> session(new RedisSession(context, options));
+  SPEEDO_ASSIGN(Context context, dial(options, names));
+  std::unique_ptr<RedisSession> session(new RedisSession(std::move(context), options));
   SPEEDO_TRY(session->open(stale));
   return session;
 }
 
 Result<void> RedisSession::open(const std::optional<RedisClient>& stale) {
-  if (context_ == nullptr || context_->err != 0) return connection_error();
-  redisSetTimeout(context_, to_timeval(options_.connect_timeout));
+  if (!context_ || context_->err != 0) return connection_error();
+  redisSetTimeout(context_.get(), to_timeval(options_.connect_timeout));
   const RedisAddress& at = options_.address;
-  if (at.unix_path.empty()) redisEnableKeepAlive(context_);
+  if (at.unix_path.empty()) redisEnableKeepAlive(context_.get());
   SPEEDO_TRY(authenticate(context_->fd, options_.credentials, where_));
   if (at.db != 0) SPEEDO_TRY(command({"SELECT", std::to_string(at.db)}));
   SPEEDO_TRY(identify_server());
   SPEEDO_TRY(identify_client());
   if (stale) SPEEDO_TRY(close_on_server(*stale));
-  redisSetTimeout(context_, to_timeval(options_.command_timeout));
+  redisSetTimeout(context_.get(), to_timeval(options_.command_timeout));
   return {};
 }
 
@@ -196,7 +192,7 @@ Result<void> RedisSession::close_on_server(const RedisClient& stale) {
 
 Error RedisSession::connection_error() const {
   const std::string start = "Redis at " + where_ + ": ";
-  if (context_ == nullptr) return Error{ErrorCode::kFull, start + "no memory to connect"};
+  if (!context_) return Error{ErrorCode::kFull, start + "no memory to connect"};
   if (has_timed_out(*context_)) {
     return Error{ErrorCode::kTimeout, start +
                                           "no answer in time: is the server overloaded, "
@@ -219,8 +215,8 @@ Result<RedisSession::Reply> RedisSession::command(const std::vector<std::string>
     lengths.push_back(argument.size());
   }
   errno = 0;
-  Reply reply(static_cast<redisReply*>(
-      redisCommandArgv(context_, static_cast<int>(texts.size()), texts.data(), lengths.data())));
+  Reply reply(static_cast<redisReply*>(redisCommandArgv(
+      context_.get(), static_cast<int>(texts.size()), texts.data(), lengths.data())));
   if (!reply) return connection_error();
   if (reply->type == REDIS_REPLY_ERROR) {
     return redis_error(std::string_view(reply->str, reply->len), where_);
@@ -232,10 +228,8 @@ bool is_somebody_at(const RedisAddress& address) {
   RedisOptions options;
   options.address = address;
   const auto context = dial(options, {});
-  if (!context || *context == nullptr) return false;
-  const bool found = (*context)->err == 0 || has_timed_out(**context);
-  redisFree(*context);
-  return found;
+  if (!context || !*context) return false;
+  return (*context)->err == 0 || has_timed_out(**context);
 }
 
 }  // namespace speedo

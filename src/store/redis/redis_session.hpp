@@ -30,10 +30,12 @@ struct RedisClient {
 // Thread safety: one thread at a time.
 class RedisSession {
  public:
-  struct FreeReply {
+  struct Free {
     void operator()(redisReply* reply) const;
+    void operator()(redisContext* context) const;
   };
-  using Reply = std::unique_ptr<redisReply, FreeReply>;
+  using Reply = std::unique_ptr<redisReply, Free>;
+  using Context = std::unique_ptr<redisContext, Free>;
 
   // How a host's name becomes an address, for connect_timeout at most.
   struct Names {
@@ -50,9 +52,6 @@ class RedisSession {
                                                        const std::optional<RedisClient>& stale) {
     return connect(options, stale, Names{});
   }
-  ~RedisSession();
-  RedisSession(const RedisSession&) = delete;
-  RedisSession& operator=(const RedisSession&) = delete;
 
   // An error reply is an Error, see redis_error().
   Result<Reply> command(const std::vector<std::string>& arguments);
@@ -63,14 +62,14 @@ class RedisSession {
   const std::optional<RedisClient>& client() const { return client_; }
 
  private:
-  RedisSession(redisContext* context, const RedisOptions& options);
+  RedisSession(Context context, const RedisOptions& options);
   Result<void> open(const std::optional<RedisClient>& stale);
   Result<void> identify_server();
   Result<void> identify_client();
   Result<void> close_on_server(const RedisClient& stale);
   Error connection_error() const;
 
-  redisContext* context_;
+  const Context context_;
   const RedisOptions options_;
   const std::string where_;
   std::uint64_t server_ = 0;

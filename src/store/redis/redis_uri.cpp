@@ -7,6 +7,8 @@
 #include <speedo/store/redis_store.hpp>
 #include <speedo/store/store_address.hpp>
 
+#include "base/parse_number.hpp"
+
 namespace speedo {
 namespace {
 
@@ -17,15 +19,6 @@ Error bad_uri(std::string_view uri, const std::string& what) {
   return Error{ErrorCode::kUsage, "Redis address '" + redacted(uri) + "': " + what +
                                       "; use HOST, HOST:PORT, redis://[USER@]HOST[:PORT][/DB] or "
                                       "unix://[USER@]/PATH[?db=N]"};
-}
-
-std::optional<int> parse_number(std::string_view text, int max) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0 || value > max) {
-    return std::nullopt;
-  }
-  return value;
 }
 
 // Writes the decoded text to `out`, which has room for all of `text`, and returns its length.
@@ -71,16 +64,17 @@ std::optional<const char*> take_host(std::string_view text, RedisAddress& addres
   if (address.host.empty()) return "no host";
   if (address.host.find_first_of(" \t/?#@") != std::string::npos) return "not a host name";
   if (port.empty()) return std::nullopt;
-  const auto number = parse_number(port, kPortMax);
-  if (!number || *number == 0) return "the port is not a number from 1 to 65535";
+  const auto number = parse_number<int>(port);
+  if (!number || *number < 1 || *number > kPortMax)
+    return "the port is not a number from 1 to 65535";
   address.port = *number;
   return std::nullopt;
 }
 
 std::optional<const char*> take_database(std::string_view text, RedisAddress& address) {
   if (text.empty()) return std::nullopt;
-  const auto number = parse_number(text, kDatabaseMax);
-  if (!number) return "the database is not a number";
+  const auto number = parse_number<int>(text);
+  if (!number || *number < 0 || *number > kDatabaseMax) return "the database is not a number";
   address.db = *number;
   return std::nullopt;
 }

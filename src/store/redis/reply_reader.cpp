@@ -1,12 +1,12 @@
 #include "store/redis/reply_reader.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 
 #include <speedo/base/assert.hpp>
 #include <speedo/store/layout.hpp>
 
+#include "base/parse_number.hpp"
 #include "store/redis/line_end.hpp"
 
 namespace speedo {
@@ -103,22 +103,21 @@ Result<std::optional<ReplyReader::Reply>> ReplyReader::next_line(const BulkSink&
 }
 
 Result<void> ReplyReader::begin_bulk(const BulkSink& sink, std::string_view digits) {
-  std::size_t length = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), length);
-  if (error != std::errc() || end != digits.data() + digits.size()) return not_resp(digits);
+  const auto length = parse_number<std::size_t>(digits);
+  if (!length) return not_resp(digits);
   in_bulk_ = true;
-  bulk_ = Reply{Kind::kBulk, "", length};
+  bulk_ = Reply{Kind::kBulk, "", *length};
   skip_ = 0;
-  if (sink.whole != nullptr && length <= kBlobBytesMax) {
-    sink.whole->resize(length);
+  if (sink.whole != nullptr && *length <= kBlobBytesMax) {
+    sink.whole->resize(*length);
     wanted_ = {std::as_writable_bytes(std::span(*sink.whole)), std::span<std::byte>()};
-  } else if (sink.whole == nullptr && length == sink.head.size() + sink.body.size()) {
+  } else if (sink.whole == nullptr && *length == sink.head.size() + sink.body.size()) {
     wanted_ = {sink.head, sink.body};
   } else {
     bulk_.kind = Kind::kWrongLength;
-    const std::span<std::byte> head = sink.head.first(std::min(length, sink.head.size()));
+    const std::span<std::byte> head = sink.head.first(std::min(*length, sink.head.size()));
     wanted_ = {head, std::span<std::byte>()};
-    skip_ = length - head.size();
+    skip_ = *length - head.size();
   }
   return {};
 }

@@ -1,0 +1,211 @@
+#include "checkpoint/checkpoint_file.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include <speedo/base/file.hpp>
+#include <speedo/base/folder.hpp>
+
+#include "base/log.hpp"
+
+namespace speedo {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view kMagic("SPEEDO\1\n", 8);
+constexpr std::size_t kHeaderBytes = 16;
+constexpr std::size_t kRecordBytesMax = std::size_t{64} << 20U;
+constexpr const char* kInfix = "_iter_";
+constexpr const char* kSuffix = ".speedo";
+
+Error damaged(const fs::path& path, const char* what) {
+  return {ErrorCode::kCorrupt, "checkpoint '" + path.string() + "' " + what};
+}
+
+std::uint64_t checksum_of(std::string_view bytes) {
+  return speedo::checksum_of(std::as_bytes(std::span(bytes)));
+}
+
+std::array<char, sizeof(std::uint64_t)> little_endian(std::uint64_t number) {
+  std::array<char, sizeof(number)> bytes{};
+  for (char& byte : bytes) {
+    byte = static_cast<char>(number & 0xFFU);
+    number >>= 8U;
+  }
+  return bytes;
+}
+
+bool are_finite(const caffe::BlobProto& blob) {
+  const auto finite = [](auto value) { return std::isfinite(value); };
+  return std::all_of(blob.data().begin(), blob.data().end(), finite) &&
+         std::all_of(blob.double_data().begin(), blob.double_data().end(), finite);
+}
+
+bool is_complete(const record::CheckpointFile& record) {
+  const auto is_name = [](const std::string& name) {
+    return !name.empty() && name.find('/') == std::string::npos && name != "." && name != "..";
+  };
+  return record.has_iteration() && record.has_job() && is_name(record.model().name()) &&
+         is_name(record.state().name());
+}
+
+Result<record::CheckpointFile> parse_record(const fs::path& path, std::string_view bytes) {
+  if (bytes.compare(0, kMagic.size(), kMagic) != 0) {
+    return damaged(path, bytes.size() < kMagic.size() ? "is truncated"
+                                                      : "is not a checkpoint of a SpeeDO cluster");
+  }
+  if (bytes.size() < kHeaderBytes) return damaged(path, "is truncated");
+  const std::string_view body = bytes.substr(kHeaderBytes);
+  const auto checksum = little_endian(checksum_of(body));
+  if (!std::equal(checksum.begin(), checksum.end(), bytes.data() + kMagic.size())) {
+    return damaged(path, "is truncated or damaged: its checksum is wrong");
+  }
+  record::CheckpointFile record;
+  if (!record.ParseFromArray(body.data(), static_cast<int>(body.size())) || !is_complete(record)) {
+    return damaged(path, "does not hold what a checkpoint must");
+  }
+  return record;
+}
+
+// "_iter_" digits ".speedo" behind the prefix.
+bool is_record_name(const std::string& name, const std::string& prefix) {
+  const std::string head = prefix + kInfix;
+  if (!name.starts_with(head) || !name.ends_with(kSuffix)) return false;
+  const std::size_t size = name.size() - head.size();
+  if (size <= std::strlen(kSuffix)) return false;
+  const std::string digits = name.substr(head.size(), size - std::strlen(kSuffix));
+  return digits.find_first_not_of("0123456789") == std::string::npos;
+}
+
+Result<void> check_part(const fs::path& file, const record::CheckpointFile::Part& part) {
+  std::error_code code;
+  const std::uintmax_t bytes = fs::file_size(file, code);
+  if (code) {
+    return Error{ErrorCode::kNotFound,
+                 "'" + file.string() + "' of the checkpoint is missing: " + code.message()};
+  }
+  if (bytes != part.bytes()) {
+    return Error{ErrorCode::kCorrupt,
+                 fmt::format("'{}' has {} bytes instead of the {} that its checkpoint was written "
+                             "with: truncated, or not the same file",
+                             file.string(), bytes, part.bytes())};
+  }
+  SPEEDO_ASSIGN(const std::string content, read_file(file));
+  if (checksum_of(content) == part.checksum()) return {};
+  return Error{ErrorCode::kCorrupt, "'" + file.string() + "' is damaged: its checksum is not the "
+                                        "one that its checkpoint was written with"};
+}
+
+}  // namespace
+
+fs::path record_path(const std::string& prefix, std::uint64_t iteration) {
+  return prefix + kInfix + std::to_string(iteration) + kSuffix;
+}
+
+Result<record::CheckpointFile> read_record(const fs::path& path) {
+  auto content = read_file(path, kRecordBytesMax);
+  if (!content) return std::move(content).error();
+  return parse_record(path, *content);
+}
+
+Result<void> write_record(const fs::path& path, const record::CheckpointFile& record) {
+  const std::string body = record.SerializeAsString();
+  const auto checksum = little_endian(checksum_of(body));
+  std::string bytes(kMagic);
+  bytes.append(checksum.begin(), checksum.end()).append(body);
+  return write_file_atomically(path, std::as_bytes(std::span(bytes)));
+}
+
+std::vector<FoundRecord> find_records(const std::string& prefix,
+                                      std::vector<DamagedRecord>* damaged) {
+  const fs::path stem(prefix);
+  const fs::path folder = stem.has_parent_path() ? stem.parent_path() : fs::path(".");
+  std::vector<FoundRecord> found;
+  const auto files = list_folder(folder);
+  if (!files && files.error().code != ErrorCode::kNotFound && damaged != nullptr) {
+    damaged->push_back({folder, files.error()});
+  }
+  if (!files) return found;
+  for (const fs::path& file : *files) {
+    const std::string name = file.filename().string();
+    if (!is_record_name(name, stem.filename().string())) continue;
+    const fs::path path = stem.has_parent_path() ? file : fs::path(name);
+    auto record = read_record(path);
+    if (record) {
+      found.push_back({path, std::move(*record)});
+    } else if (damaged != nullptr) {
+      damaged->push_back({path, record.error()});
+    }
+  }
+  std::sort(found.begin(), found.end(), [](const FoundRecord& a, const FoundRecord& b) {
+    return std::pair(a.record.sequence(), a.record.iteration()) >
+           std::pair(b.record.sequence(), b.record.iteration());
+  });
+  return found;
+}
+
+Result<record::CheckpointFile::Part> describe_part(const fs::path& file, std::string name) {
+  SPEEDO_ASSIGN(const std::string bytes, read_file(file));
+  record::CheckpointFile::Part part;
+  part.set_name(std::move(name));
+  part.set_bytes(bytes.size());
+  part.set_checksum(checksum_of(bytes));
+  return part;
+}
+
+Result<fs::path> find_part(const fs::path& folder, const record::CheckpointFile::Part& part) {
+  const fs::path file = folder / part.name();
+  auto checked = check_part(file, part);
+  if (checked) return file;
+  const fs::path replacement = file.string() + kNewSuffix;
+  if (check_part(replacement, part)) return replacement;
+  return std::move(checked).error();
+}
+
+Digest model_of(const record::CheckpointFile& record) {
+  return {record.model_high(), record.model_low()};
+}
+
+TrainingId training_of(const record::CheckpointFile& record) {
+  return {record.training_high(), record.training_low()};
+}
+
+Result<void> check_owner(const FoundRecord& found, const CheckpointOwner& owner) {
+  const record::CheckpointFile& record = found.record;
+  const Digest model = model_of(record);
+  if (model != owner.model) {
+    return Error{ErrorCode::kMismatch,
+                 "checkpoint '" + found.path.string() + "' is of another net: that of job '" +
+                     record.job() + "' (fingerprint " + to_string(model) +
+                     "), and this one, of job '" + owner.job + "', has " + to_string(owner.model) +
+                     ": use the solver and net that it was written with, or another "
+                     "snapshot_prefix for a new start"};
+  }
+  if (record.job() != owner.job) {
+    return Error{ErrorCode::kMismatch, "checkpoint '" + found.path.string() + "' is of job '" +
+                                           record.job() + "', this one is '" + owner.job +
+                                           "': give --job " + record.job() +
+                                           " to go on with that one"};
+  }
+  return {};
+}
+
+bool is_finite(const caffe::NetParameter& model) {
+  for (const caffe::LayerParameter& layer : model.layer()) {
+    if (!std::all_of(layer.blobs().begin(), layer.blobs().end(), are_finite)) return false;
+  }
+  return true;
+}
+
+bool is_finite(const caffe::SolverState& state) {
+  return std::all_of(state.history().begin(), state.history().end(), are_finite);
+}
+
+}  // namespace speedo

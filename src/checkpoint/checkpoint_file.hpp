@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <speedo/base/digest.hpp>
+#include <speedo/base/result.hpp>
+#include <speedo/train/training_id.hpp>
+
+#include "caffe.pb.h"
+#include "speedo.pb.h"
+
+namespace speedo {
+
+// A checkpoint in files is three of them: PREFIX_iter_N.caffemodel and .solverstate, as Caffe
+// writes them, and PREFIX_iter_N.speedo, written last, the record that makes them one: it holds the
+// state of the session and names the other two with their sizes and checksums. The record:
+//
+//   8 bytes  "SPEEDO\1\n"
+//   8 bytes  XXH3 of what follows, little-endian
+//   the rest record.CheckpointFile (proto/speedo.proto)
+
+// PREFIX_iter_N.speedo.
+std::filesystem::path record_path(const std::string& prefix, std::uint64_t iteration);
+
+// Errors: kNotFound; kCorrupt, naming what is wrong.
+Result<record::CheckpointFile> read_record(const std::filesystem::path& path);
+// Whole or not at all. Error: kCannotWrite.
+Result<void> write_record(const std::filesystem::path& path, const record::CheckpointFile& record);
+
+// The records of a prefix that are whole, the newest first. What is damaged goes to `damaged`.
+struct FoundRecord {
+  std::filesystem::path path;
+  record::CheckpointFile record;
+};
+struct DamagedRecord {
+  std::filesystem::path path;
+  Error error;
+};
+std::vector<FoundRecord> find_records(const std::string& prefix,
+                                      std::vector<DamagedRecord>* damaged = nullptr);
+
+// A checkpoint that replaces one of the same iteration: its files bear this behind their names
+// until its record is written, so that at any moment the record belongs to files that are there.
+inline constexpr const char* kNewSuffix = ".new";
+
+// Size and checksum of `file`, which a record will name `name`. Errors: kNotFound, kData.
+Result<record::CheckpointFile::Part> describe_part(const std::filesystem::path& file,
+                                                   std::string name);
+// The file that a record in `folder` names, if it is there as it was written, with kNewSuffix or
+// without. Errors: kNotFound, kCorrupt.
+Result<std::filesystem::path> find_part(const std::filesystem::path& folder,
+                                        const record::CheckpointFile::Part& part);
+
+// What a checkpoint must belong to.
+struct CheckpointOwner {
+  std::string job;
+  Digest model;
+};
+Digest model_of(const record::CheckpointFile& record);
+TrainingId training_of(const record::CheckpointFile& record);
+// Error: kMismatch.
+Result<void> check_owner(const FoundRecord& found, const CheckpointOwner& owner);
+
+bool is_finite(const caffe::NetParameter& model);
+bool is_finite(const caffe::SolverState& state);
+
+}  // namespace speedo

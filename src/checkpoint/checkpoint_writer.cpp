@@ -1,0 +1,184 @@
+#include "checkpoint/checkpoint_writer.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <speedo/base/temporary.hpp>
+
+#include "base/log.hpp"
+#include "checkpoint/training_file.hpp"
+
+namespace speedo {
+
+namespace {
+
+std::string file_name(const std::string& path) {
+  return std::filesystem::path(path).filename().string();
+}
+
+Result<void> rename_file(const std::string& from, const std::string& to) {
+  std::error_code code;
+  std::filesystem::rename(from, to, code);
+  if (!code) return {};
+  return Error{ErrorCode::kCannotWrite,
+               "cannot rename '" + from + "' to '" + to + "': " + code.message()};
+}
+
+// The renames that a crash may have left undone.
+Result<void> finish_replacement(const std::filesystem::path& folder,
+                                const record::CheckpointFile& record) {
+  for (const auto* part : {&record.model(), &record.state()}) {
+    const std::filesystem::path name = folder / part->name();
+    const auto file = find_part(folder, *part);
+    if (file && *file != name) SPEEDO_TRY(rename_file(file->string(), name.string()));
+  }
+  return {};
+}
+
+}  // namespace
+
+CheckpointWriter::CheckpointWriter(const caffe::SolverParameter& solver, std::string job,
+                                   RotationRules rules)
+    : solver_(solver),
+      prefix_(solver.snapshot_prefix()),
+      job_(std::move(job)),
+      rules_(rules),
+      files_(solver),
+      rescue_(prefix_) {}
+
+Result<void> CheckpointWriter::begin(const TrainingId& training) {
+  const std::lock_guard lock(mutex_);
+  training_ = training;
+  Temporary::sweep(prefix_ + "_iter_");
+  const std::vector<FoundRecord> all = find_records(prefix_);
+  if (!all.empty()) sequence_ = all.front().record.sequence();
+  const auto other = std::find_if(all.begin(), all.end(), [&](const FoundRecord& each) {
+    return training_of(each.record) != training;
+  });
+  if (other != all.end()) {
+    SPEEDO_INFO("Under the prefix {} lie checkpoints of other trainings, the newest {} of "
+                "iteration {}: they stay until training {} writes the same iterations",
+                prefix_, short_name(training_of(other->record)), other->record.iteration(),
+                short_name(training));
+  }
+  return write_training_file(training_file(prefix_, job_), training);
+}
+
+// Above all records of the prefix. A record that another training has added since the last look
+// comes from one that runs at the same time.
+std::uint64_t CheckpointWriter::next_sequence() {
+  std::uint64_t highest = sequence_;
+  for (const FoundRecord& each : find_records(prefix_)) {
+    if (each.record.sequence() <= sequence_) break;
+    highest = std::max(highest, each.record.sequence());
+    if (training_of(each.record) == training_ || warned_of_other_) continue;
+    warned_of_other_ = true;
+    SPEEDO_WARN("Another training, {}, writes checkpoints with the prefix {} too ({}): give each "
+                "its own snapshot_prefix",
+                short_name(training_of(each.record)), prefix_, each.path.string());
+  }
+  sequence_ = highest + 1;
+  return sequence_;
+}
+
+Result<void> CheckpointWriter::write(const SnapshotParts& parts) {
+  const std::lock_guard lock(mutex_);
+  const auto iteration = static_cast<std::uint64_t>(parts.iteration);
+  record::CheckpointFile record;
+  record.set_job(job_);
+  record.set_model_high(parts.model_digest.high);
+  record.set_model_low(parts.model_digest.low);
+  record.set_sequence(next_sequence());
+  record.set_training_high(training_.high);
+  record.set_training_low(training_.low);
+  record.set_iteration(iteration);
+  record.set_session(parts.session);
+  if (solver_.random_seed() >= 0) record.set_random_seed(solver_.random_seed());
+  record.set_finite(true);
+  if (!is_finite(parts.model) || !is_finite(parts.state)) {
+    return Error{ErrorCode::kNotFinite,
+                 fmt::format("the weights of iteration {} are not all finite, so no checkpoint of "
+                             "them is written: training has diverged",
+                             iteration)};
+  }
+  if (const auto tested = scores_.find(iteration); tested != scores_.end()) {
+    put_score(tested->second, record);
+  }
+  scores_.erase(scores_.begin(), scores_.upper_bound(iteration));
+  SPEEDO_TRY(write_files(parts, record));
+  last_iteration_ = iteration;
+  rotate(record);
+  return {};
+}
+
+Result<void> CheckpointWriter::write_files(const SnapshotParts& parts,
+                                           record::CheckpointFile& record) {
+  const std::filesystem::path path = record_path(prefix_, record.iteration());
+  const SnapshotWriter::Files names = files_.files(parts.iteration);
+  std::string suffix;
+  if (auto there = read_record(path)) {
+    suffix = kNewSuffix;
+    SPEEDO_TRY(finish_replacement(path.parent_path(), *there));
+  }
+  SPEEDO_TRY(files_.write(parts.iteration, parts.model, parts.state, suffix));
+  SPEEDO_ASSIGN(*record.mutable_model(),
+                describe_part(names.model + suffix, file_name(names.model)));
+  SPEEDO_ASSIGN(*record.mutable_state(),
+                describe_part(names.state + suffix, file_name(names.state)));
+  SPEEDO_TRY(write_record(path, record));
+  if (suffix.empty()) return {};
+  SPEEDO_TRY(rename_file(names.model + suffix, names.model));
+  return rename_file(names.state + suffix, names.state);
+}
+
+Result<void> CheckpointWriter::write_or_rescue(const SnapshotParts& parts) {
+  return rescue_.write([&] { return write(parts); },
+                       [&](const std::string& prefix) { return write_elsewhere(prefix, parts); });
+}
+
+Result<void> CheckpointWriter::write_elsewhere(const std::string& prefix,
+                                               const SnapshotParts& parts) const {
+  caffe::SolverParameter solver = solver_;
+  solver.set_snapshot_prefix(prefix);
+  CheckpointWriter writer(solver, job_, {});
+  const auto training = [this] {
+    const std::lock_guard lock(mutex_);
+    return training_;
+  };
+  SPEEDO_TRY(writer.begin(training()));
+  return writer.write(parts);
+}
+
+void CheckpointWriter::on_tested(std::uint64_t iteration, const TestScores& scores) {
+  const std::lock_guard lock(mutex_);
+  const Score score{scores.accuracy, scores.loss};
+  if (iteration > last_iteration_) scores_[iteration] = score;
+  if (iteration != last_iteration_) return;
+  const std::filesystem::path path = record_path(prefix_, iteration);
+  auto record = read_record(path);
+  if (!record) return;
+  put_score(score, *record);
+  if (auto written = write_record(path, *record); !written) {
+    SPEEDO_WARN("{}", written.error().message);
+    return;
+  }
+  rotate(*record);
+}
+
+std::string CheckpointWriter::last_model() const {
+  const std::lock_guard lock(mutex_);
+  return files_.last_model();
+}
+
+void CheckpointWriter::put_score(const Score& score, record::CheckpointFile& record) const {
+  if (std::isfinite(score.accuracy)) record.set_accuracy(score.accuracy);
+  if (std::isfinite(score.loss)) record.set_test_loss(score.loss);
+}
+
+void CheckpointWriter::rotate(const record::CheckpointFile& newest) const {
+  const CheckpointOwner owner{job_, model_of(newest)};
+  rotate_checkpoints(prefix_, owner, training_, rules_);
+}
+
+}  // namespace speedo

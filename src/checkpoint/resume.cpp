@@ -1,0 +1,131 @@
+#include "checkpoint/resume.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/log.hpp"
+#include "checkpoint/training_file.hpp"
+#include "data/model_files.hpp"
+
+namespace speedo {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+Result<SavedCheckpoint> load(FoundRecord found, const CheckpointOwner& owner) {
+  SPEEDO_TRY(check_owner(found, owner));
+  const fs::path folder = found.path.parent_path();
+  SPEEDO_ASSIGN(const fs::path model, find_part(folder, found.record.model()));
+  SPEEDO_ASSIGN(const fs::path state, find_part(folder, found.record.state()));
+  SavedCheckpoint saved;
+  SPEEDO_ASSIGN(saved.model, read_model(model));
+  SPEEDO_ASSIGN(saved.state, read_solver_state(state));
+  if (!is_finite(saved.model) || !is_finite(saved.state)) {
+    return Error{ErrorCode::kData, "checkpoint '" + found.path.string() +
+                                       "' holds weights that are not finite: training had "
+                                       "diverged; go on from an earlier one"};
+  }
+  saved.record = std::move(found.record);
+  return saved;
+}
+
+// How many, and which is the newest.
+std::string describe(const std::vector<FoundRecord>& records) {
+  const FoundRecord& newest = records.front();
+  const std::string name = fmt::format("{} (iteration {}, training {})", newest.path.string(),
+                                       newest.record.iteration(),
+                                       short_name(training_of(newest.record)));
+  if (records.size() == 1) return "checkpoint file " + name;
+  return fmt::format("{} checkpoint files, the newest of which is {}", records.size(), name);
+}
+
+// Takes those out of `all` for which `is_out` holds; both keep their order.
+template <class IsOut>
+std::vector<FoundRecord> take_out(std::vector<FoundRecord>& all, const IsOut& is_out) {
+  std::vector<FoundRecord> out;
+  const auto first = std::stable_partition(all.begin(), all.end(), [&](const FoundRecord& each) {
+    return !is_out(each);
+  });
+  std::move(first, all.end(), std::back_inserter(out));
+  all.erase(first, all.end());
+  return out;
+}
+
+// Of another net or job.
+void leave_out_strangers(const CheckpointOwner& owner, std::vector<FoundRecord>& all) {
+  const auto other_net = [&](const FoundRecord& each) {
+    return model_of(each.record) != owner.model;
+  };
+  const auto other_job = [&](const FoundRecord& each) { return each.record.job() != owner.job; };
+  const auto nets = take_out(all, other_net);
+  const auto jobs = take_out(all, other_job);
+  for (const std::vector<FoundRecord>* strangers : {&nets, &jobs}) {
+    if (strangers->empty()) continue;
+    SPEEDO_WARN("--resume=auto leaves out {}: {}", describe(*strangers),
+                check_owner(strangers->front(), owner).error().message);
+  }
+}
+
+void leave_out_other_trainings(const TrainingId& training, std::vector<FoundRecord>& all) {
+  const auto others = take_out(all, [&](const FoundRecord& each) {
+    return training_of(each.record) != training;
+  });
+  if (others.empty()) return;
+  SPEEDO_WARN("--resume=auto leaves out {}: of another training than this job's, {}; "
+              "--resume=FILE.speedo goes on from one of them",
+              describe(others), short_name(training));
+}
+
+}  // namespace
+
+Result<SavedCheckpoint> load_checkpoint(const std::string& file, const CheckpointOwner& owner) {
+  SPEEDO_ASSIGN(record::CheckpointFile record, read_record(file));
+  return load({file, std::move(record)}, owner);
+}
+
+std::optional<SavedCheckpoint> newest_checkpoint(const std::string& prefix,
+                                                 const CheckpointOwner& owner,
+                                                 const std::optional<TrainingId>& training) {
+  std::vector<DamagedRecord> damaged;
+  std::vector<FoundRecord> all = find_records(prefix, &damaged);
+  for (const DamagedRecord& each : damaged) {
+    SPEEDO_WARN("--resume=auto skips {}: {}", each.path.string(), each.error.message);
+  }
+  leave_out_strangers(owner, all);
+  if (training) leave_out_other_trainings(*training, all);
+  for (const FoundRecord& found : all) {
+    auto saved = load(found, owner);
+    if (saved) {
+      SPEEDO_INFO("--resume=auto: the newest valid checkpoint file{} is {}, iteration {}, of "
+                  "training {}",
+                  training ? "" : " (no training of this job is known here)", found.path.string(),
+                  found.record.iteration(), short_name(training_of(found.record)));
+      return std::move(*saved);
+    }
+    SPEEDO_WARN("--resume=auto skips {}: {}", found.path.string(), saved.error().message);
+  }
+  return std::nullopt;
+}
+
+std::optional<FoundRecord> newest_record(const std::string& prefix, const std::string& job) {
+  const auto training = read_training_file(training_file(prefix, job));
+  for (FoundRecord& found : find_records(prefix)) {
+    const bool is_of_training = !training || training_of(found.record) == *training;
+    if (found.record.job() == job && is_of_training) return std::move(found);
+  }
+  return std::nullopt;
+}
+
+std::string way_on(const std::string& prefix, const std::string& job) {
+  const auto newest = newest_record(prefix, job);
+  if (!newest) return "; there is no checkpoint file of this training to go on from";
+  return fmt::format("; --resume=auto goes on from '{}', its newest checkpoint file",
+                     newest->path.string());
+}
+
+}  // namespace speedo

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <speedo/base/result.hpp>
+
+#include "caffe.pb.h"
+#include "checkpoint/checkpoint_file.hpp"
+
+namespace speedo {
+
+// What --resume says for the newest checkpoint; else it names a file.
+inline constexpr const char* kResumeNewest = "auto";
+
+// A checkpoint that was read from its three files.
+struct SavedCheckpoint {
+  record::CheckpointFile record;
+  caffe::NetParameter model;
+  caffe::SolverState state;
+};
+
+// The checkpoint of a .speedo file. Errors: kNotFound; kCorrupt for a truncated or damaged file;
+// kMismatch for one of another net or job; kData for weights that are not finite.
+Result<SavedCheckpoint> load_checkpoint(const std::string& file, const CheckpointOwner& owner);
+
+// The newest checkpoint of a prefix that can be gone on from, if there is one: of this training, or
+// if none is known, of any, which is then named. What is newer and cannot be gone on from is warned
+// of, with the reason; so are those of other trainings, nets and jobs, one line for each kind.
+std::optional<SavedCheckpoint> newest_checkpoint(const std::string& prefix,
+                                                 const CheckpointOwner& owner,
+                                                 const std::optional<TrainingId>& training);
+
+// The newest checkpoint file of the job's last training with this prefix; of any training of the
+// job if none is known.
+std::optional<FoundRecord> newest_record(const std::string& prefix, const std::string& job);
+
+// For the end of an error of a training that can be gone on with: "; --resume=auto goes on from
+// FILE", or that there is no such file.
+std::string way_on(const std::string& prefix, const std::string& job);
+
+}  // namespace speedo

@@ -1,0 +1,84 @@
+#include "checkpoint/rotation.hpp"
+
+#include <algorithm>
+#include <set>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/log.hpp"
+
+namespace speedo {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+bool is_whole(const FoundRecord& found) {
+  const fs::path folder = found.path.parent_path();
+  return find_part(folder, found.record.model()) && find_part(folder, found.record.state());
+}
+
+// Higher is better; empty for what was not tested.
+std::optional<float> score(const record::CheckpointFile& record) {
+  if (record.has_accuracy()) return record.accuracy();
+  if (record.has_test_loss()) return -record.test_loss();
+  return std::nullopt;
+}
+
+// Of equally good ones the newest. `all`: the newest first.
+const FoundRecord* best_of(const std::vector<FoundRecord>& all) {
+  const FoundRecord* best = nullptr;
+  for (const FoundRecord& each : all) {
+    const auto mine = score(each.record);
+    if (!mine || !each.record.finite()) continue;
+    if (best == nullptr || *mine > *score(best->record)) best = &each;
+  }
+  return best;
+}
+
+void remove_file(const fs::path& file) {
+  std::error_code code;
+  fs::remove(file, code);
+  if (code) SPEEDO_WARN("Old checkpoint '{}' cannot be removed: {}", file.string(), code.message());
+}
+
+void remove_checkpoint(const FoundRecord& found) {
+  const fs::path folder = found.path.parent_path();
+  std::error_code code;
+  for (const auto* part : {&found.record.model(), &found.record.state()}) {
+    if (auto file = find_part(folder, *part)) {
+      remove_file(*file);
+    } else if (fs::exists(folder / part->name(), code)) {
+      SPEEDO_WARN("'{}' stays: it is not as its checkpoint was written",
+                  (folder / part->name()).string());
+    }
+  }
+  remove_file(found.path);
+}
+
+}  // namespace
+
+void rotate_checkpoints(const std::string& prefix, const CheckpointOwner& owner,
+                        const TrainingId& training, const RotationRules& rules) {
+  if (!rules.keep) return;
+  std::vector<FoundRecord> all = find_records(prefix);
+  std::erase_if(all, [&](const FoundRecord& each) {
+    return !check_owner(each, owner) || training_of(each.record) != training;
+  });
+  if (all.size() <= *rules.keep) return;
+  std::set<fs::path> kept;
+  for (std::size_t i = 0; i < *rules.keep; ++i) kept.insert(all[i].path);
+  if (rules.keep_best) {
+    if (const FoundRecord* best = best_of(all)) kept.insert(best->path);
+  }
+  const auto usable = std::find_if(all.begin(), all.end(), [](const FoundRecord& each) {
+    return each.record.finite() && is_whole(each);
+  });
+  if (usable != all.end()) kept.insert(usable->path);
+  for (const FoundRecord& each : all) {
+    if (!kept.contains(each.path)) remove_checkpoint(each);
+  }
+}
+
+}  // namespace speedo

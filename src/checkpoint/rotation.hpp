@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "checkpoint/checkpoint_file.hpp"
+
+namespace speedo {
+
+// Which checkpoints of a prefix stay.
+struct RotationRules {
+  std::optional<std::uint64_t> keep;  // the last so many; empty: all
+  bool keep_best = false;             // and the one with the best test result
+};
+
+// Removes the checkpoints of this job, net and training that the rules do not keep. The newest that
+// is whole and has finite weights stays whatever they say, and so does every file that is not as a
+// record says that it was written. Of each checkpoint the record goes last: what a crash leaves
+// half removed is known by it, and removed the next time. What cannot be removed is warned of.
+void rotate_checkpoints(const std::string& prefix, const CheckpointOwner& owner,
+                        const TrainingId& training, const RotationRules& rules);
+
+}  // namespace speedo

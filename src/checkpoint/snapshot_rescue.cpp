@@ -1,0 +1,68 @@
+#include "checkpoint/snapshot_rescue.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <system_error>
+
+#include "base/log.hpp"
+
+namespace speedo {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+void remove_folder(const fs::path& folder) {
+  std::error_code code;
+  fs::remove_all(folder, code);
+  if (code) SPEEDO_WARN("'{}' cannot be removed: {}", folder.string(), code.message());
+}
+
+Result<fs::path> make_folder() {
+  std::error_code code;
+  const fs::path temporary = fs::temp_directory_path(code);
+  std::string pattern = ((code ? fs::path("/tmp") : temporary) / "speedo-rescue-XXXXXX").string();
+  if (::mkdtemp(pattern.data()) != nullptr) return fs::path(pattern);
+  return Error{ErrorCode::kCannotWrite,
+               "cannot make the folder '" + pattern + "': " + std::strerror(errno)};
+}
+
+}  // namespace
+
+Result<void> SnapshotRescue::write(
+    const std::function<Result<void>()>& write,
+    const std::function<Result<void>(const std::string& prefix)>& write_to) {
+  Result<void> written = write();
+  if (written) forget();
+  if (written || written.error().code != ErrorCode::kCannotWrite) return written;
+  Error error = std::move(written).error();
+  const Result<void> saved = save(write_to);
+  if (saved) {
+    error.message += "; it is in '" + folder_.string() + "' instead";
+  } else {
+    error.message += "; nor elsewhere: " + saved.error().message;
+    if (!folder_.empty()) error.message += "; an earlier one is in '" + folder_.string() + "'";
+  }
+  return error;
+}
+
+// The one before stays until this one is whole.
+Result<void> SnapshotRescue::save(
+    const std::function<Result<void>(const std::string& prefix)>& write_to) {
+  SPEEDO_ASSIGN(const fs::path folder, make_folder());
+  if (auto written = write_to((folder / name_).string()); !written) {
+    remove_folder(folder);
+    return written;
+  }
+  forget();
+  folder_ = folder;
+  return {};
+}
+
+void SnapshotRescue::forget() {
+  if (!folder_.empty()) remove_folder(folder_);
+  folder_.clear();
+}
+
+}  // namespace speedo

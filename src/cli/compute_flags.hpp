@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <speedo/base/result.hpp>
+
+#include "cli/compute_options.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace speedo {
+
+// What computing may use: --threads, --cpu-isa and --precision.
+struct ComputeFlags {
+  int threads = 0;  // 0: not given
+  std::string isa;  // empty: the best that the machine has
+  std::string precision = "f32";
+  bool pinned = false;  // --deterministic: kernels that give every machine the same bits
+};
+
+// Who shares the threads.
+enum class ThreadScope {
+  kProcess,  // one pool
+  kWorkers,  // the workers of a process or of a local cluster
+};
+void add_compute_flags(CLI::App& app, ComputeFlags& flags,
+                       ThreadScope scope = ThreadScope::kProcess);
+
+// --force: train although memory is predicted not to suffice.
+void add_force_flag(CLI::App& app, bool& force);
+
+// Limits the kernels of this process as the flags say, and returns what its backends are made of.
+// To be called before there is one. Error: kUsage, naming what the machine lacks.
+Result<ComputeOptions> settle(const ComputeFlags& flags);
+
+// Refuses a --threads that is less than one for each of `workers`. Error: kUsage.
+Result<void> check_thread_count(const ComputeFlags& flags, std::uint64_t workers);
+
+// The flags as arguments for another process, without --threads.
+std::vector<std::string> to_arguments(const ComputeFlags& flags);
+
+// "2 threads, avx512 kernels, float32", for the log.
+std::string describe(const ComputeOptions& options);
+
+}  // namespace speedo

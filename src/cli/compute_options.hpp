@@ -1,0 +1,21 @@
+#pragma once
+
+#include "cpu/cpu_options.hpp"
+
+namespace speedo {
+
+inline constexpr int kComputeNiceMax = 19;
+// Of local clusters: workers, master and store share the cores. At 0 a merge of LeNet waits some
+// milliseconds for one.
+inline constexpr int kLocalComputeNice = 5;
+
+// What the backends of a process are made of.
+struct ComputeOptions {
+  int threads = 0;  // of each backend; 0: as many as the process may use
+  CpuPrecision precision = CpuPrecision::kFloat32;
+  // The nice value of the threads that compute, over the process's own, 0..kComputeNiceMax. So the
+  // exchange, which needs a core for moments only, gets it at once though every core computes.
+  int nice = 0;
+};
+
+}  // namespace speedo

@@ -1,0 +1,84 @@
+#include "cli/exit_code.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+
+#include <unistd.h>
+
+#include "cli/console.hpp"
+
+namespace speedo {
+
+int exit_code(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kUsage:
+      return 2;
+    case ErrorCode::kConfig:
+    case ErrorCode::kUnsupported:
+    case ErrorCode::kNotFinite:
+      return 64;  // The remedy lies in the solver or the net.
+    case ErrorCode::kData:
+    case ErrorCode::kNotFound:
+    case ErrorCode::kCorrupt:
+      return 65;
+    case ErrorCode::kUnavailable:
+      return 69;
+    case ErrorCode::kInternal:
+      return 70;
+    case ErrorCode::kCannotWrite:
+      return 73;
+    case ErrorCode::kTimeout:
+    case ErrorCode::kFull:
+    case ErrorCode::kSuperseded:
+      return 75;
+    case ErrorCode::kRefused:
+      return 77;
+    case ErrorCode::kMismatch:
+      return 78;
+  }
+  return 70;
+}
+
+ErrorCode unless_refused(ErrorCode code, ErrorCode otherwise) {
+  return code == ErrorCode::kRefused ? code : otherwise;
+}
+
+ErrorCode error_code_of_exit(int code) {
+  switch (code) {
+    case 2:
+      return ErrorCode::kUsage;
+    case 64:
+      return ErrorCode::kConfig;
+    case 65:
+      return ErrorCode::kData;
+    case 70:
+      return ErrorCode::kInternal;
+    case 73:
+      return ErrorCode::kCannotWrite;
+    case 75:
+      return ErrorCode::kTimeout;
+    case 77:
+      return ErrorCode::kRefused;
+    case 78:
+      return ErrorCode::kMismatch;
+    default:
+      return ErrorCode::kUnavailable;
+  }
+}
+
+void end_at_once(std::string_view line, ErrorCode code) {
+  const int status = exit_code(code);
+  if (::write(STDERR_FILENO, line.data(), line.size()) < 0) ::_exit(status);
+  ::_exit(status);
+}
+
+int report_failure(const char* program, const Error& error) {
+  std::string line = error.message;
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  clear_live_line();
+  std::fprintf(stderr, "%s: %s\n", program, line.c_str());
+  return exit_code(error.code);
+}
+
+}  // namespace speedo

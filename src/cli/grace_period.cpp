@@ -1,0 +1,35 @@
+#include "cli/grace_period.hpp"
+
+#include <utility>
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <speedo/base/limits.hpp>
+
+#include "cli/exit_code.hpp"
+#include "cli/signals.hpp"
+
+namespace speedo {
+
+GracePeriod::GracePeriod(std::chrono::seconds period, std::string program)
+    : period_(period), program_(std::move(program)), thread_([this] { watch(); }) {}
+
+GracePeriod::~GracePeriod() {
+  pause_.end();
+  thread_.join();
+}
+
+void GracePeriod::watch() {
+  while (!stop_requested()) {
+    if (!pause_.wait(kTickInterval)) return;
+  }
+  if (!pause_.wait(period_)) return;
+  const Error error{ErrorCode::kTimeout,
+                    fmt::format("did not end within {} s (--grace-period) after {}; ends now",
+                                period_.count(), *stop_requested())};
+  ::_exit(report_failure(program_.c_str(), error));
+}
+
+}  // namespace speedo

@@ -1,0 +1,80 @@
+#include "cli/net_inputs.hpp"
+
+#include <filesystem>
+#include <sstream>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/arguments.hpp"
+#include "cli/flag_values.hpp"
+#include "cli/solver_file.hpp"
+#include "core/prototxt.hpp"
+#include "core/weight_sources.hpp"
+
+namespace speedo {
+
+void add_state_flags(CLI::App& app, StateFlags& flags) {
+  const char* group = "Net state";
+  takes_count(app.add_option("--level", flags.level, "Network level (default 0)"), 0)->group(group);
+  takes(app.add_option("--stage", flags.stage, "Network stages, comma-separated"), "WORDS")
+      ->group(group);
+}
+
+void apply(const StateFlags& flags, caffe::SolverParameter& solver) {
+  if (flags.level != 0) solver.mutable_train_state()->set_level(flags.level);
+  for (const std::string& stage : split_at_commas(flags.stage)) {
+    solver.mutable_train_state()->add_stage(stage);
+  }
+}
+
+Result<void> load_weights(const std::string& files, Net& net) {
+  SPEEDO_ASSIGN(const caffe::NetParameter weights, read_weights(files));
+  WeightSources sources;
+  SPEEDO_TRY(sources.copy(files, weights, net));
+  return sources.check(net, false);
+}
+
+Result<std::unique_ptr<Net>> build_net(const NetFlags& flags, Phase phase, NetOptions options) {
+  auto message = read_net_prototxt(flags.model);
+  if (!message) {
+    Error error = std::move(message).error();
+    if (error.code == ErrorCode::kNotFound) error.code = ErrorCode::kConfig;
+    return error;
+  }
+  options.phase = phase;
+  options.level = flags.level;
+  options.stages = split_at_commas(flags.stage);
+  options.base = std::filesystem::path(flags.model).parent_path();
+  SPEEDO_ASSIGN(std::unique_ptr<Net> net, Net::create(*message, options));
+  if (!flags.weights.empty()) SPEEDO_TRY(load_weights(flags.weights, *net));
+  return net;
+}
+
+Result<Phase> parse_phase(const std::string& text, Phase otherwise) {
+  const std::string phase = squash(text);
+  if (phase.empty()) return otherwise;
+  if (phase == "train") return Phase::kTrain;
+  if (phase == "test") return Phase::kTest;
+  return Error{ErrorCode::kUsage, "--phase takes TRAIN or TEST, not '" + text + "'"};
+}
+
+std::int64_t images_per_pass(const Net& net) {
+  for (const Net::LayerView& view : net.layers()) {
+    if (!view.bottoms.empty() || view.tops.empty()) continue;
+    const Shape& shape = view.tops.front()->shape();
+    return shape.axes() > 0 ? shape[0] : 1;
+  }
+  return 0;
+}
+
+std::vector<std::string> split_at_commas(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, ',');) {
+    if (!part.empty()) parts.push_back(part);
+  }
+  return parts;
+}
+
+}  // namespace speedo

@@ -1,0 +1,125 @@
+#include "cli/password_source.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <span>
+
+#include <CLI/CLI.hpp>
+
+#include "base/descriptor.hpp"
+#include "base/log.hpp"
+#include "cli/flag_values.hpp"
+
+namespace speedo {
+
+namespace {
+
+constexpr mode_t kReadableByOthers = S_IRGRP | S_IROTH;
+
+Error cannot_read(const std::string& name, int reason) {
+  const bool refused = reason == EACCES || reason == EPERM;
+  const ErrorCode code = refused                                 ? ErrorCode::kRefused
+                         : reason == ENOENT || reason == ENOTDIR ? ErrorCode::kNotFound
+                                                                 : ErrorCode::kConfig;
+  return Error{code, name + " cannot be read: " + std::strerror(reason) +
+                         (refused ? ": make its owner the user that runs this (chmod 600)" : "")};
+}
+
+// Fills `memory` from the file until it is full or the file ends. Returns the bytes read.
+Result<std::size_t> read_into(int descriptor, std::span<char> memory, const std::string& name) {
+  std::size_t size = 0;
+  while (size < memory.size()) {
+    const ssize_t got = ::read(descriptor, memory.data() + size, memory.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return cannot_read(name, errno);
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  return size;
+}
+
+bool is_control(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return (byte < ' ' && c != '\t') || byte == 0x7F;
+}
+
+Result<void> check_line(std::string_view text, const std::string& source) {
+  if (std::none_of(text.begin(), text.end(), is_control)) return {};
+  return Error{ErrorCode::kConfig, source +
+                                       " is not one line of plain text: write the password "
+                                       "and nothing else, at most with a newline at its end"};
+}
+
+Error too_long(const std::string& source) {
+  return Error{ErrorCode::kConfig, source + " is longer than " +
+                                       std::to_string(Secret::kBytesMax - 2) +
+                                       " bytes: is this a password?"};
+}
+
+}  // namespace
+
+void add_password_flag(CLI::App& app, std::string& file) {
+  takes_file(app.add_option("--redis-password-file", file,
+                            "File with Redis' password (chmod 600), its only line; instead of "
+                            "SPEEDO_REDIS_PASSWORD in the environment. The user, if it is not the "
+                            "default one: --redis redis://USER@HOST or SPEEDO_REDIS_USERNAME"))
+      ->group("Network and store");
+}
+
+Result<Secret> checked_password(std::string_view text, const std::string& source) {
+  if (text.size() > Secret::kBytesMax - 2) return too_long(source);
+  SPEEDO_TRY(check_line(text, source));
+  return Secret(text);
+}
+
+Result<Secret> read_password_file(const std::filesystem::path& path) {
+  const std::string name = "the password file '" + path.string() + "'";
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) return cannot_read(name, errno);
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) return cannot_read(name, errno);
+  if (S_ISREG(status.st_mode) && (status.st_mode & kReadableByOthers) != 0) {
+    SPEEDO_WARN("{} can be read by other users: chmod 600 {}", name, path.string());
+  }
+  return Secret::filled_by([&](std::span<char> memory) -> Result<std::size_t> {
+    SPEEDO_ASSIGN(const std::size_t size, read_into(file.get(), memory, name));
+    std::string_view text(memory.data(), size);
+    if (text.ends_with('\n')) text.remove_suffix(1);
+    if (text.size() < size && text.ends_with('\r')) text.remove_suffix(1);
+    if (text.empty()) return Error{ErrorCode::kConfig, name + " is empty"};
+    if (size == memory.size() || text.size() > Secret::kBytesMax - 2) return too_long(name);
+    SPEEDO_TRY(check_line(text, name));
+    return text.size();
+  });
+}
+
+Result<RedisCredentials> redis_credentials(const std::string& password_file,
+                                           const ProcessSecrets& secrets) {
+  const RedisCredentials& environment = secrets.environment;
+  const RedisCredentials& address = secrets.address;
+  RedisCredentials credentials;
+  credentials.user = environment.user.empty() ? address.user : environment.user;
+  if (!address.password.empty()) {
+    SPEEDO_WARN(
+        "--redis had a password in it, which other users could see until it was taken out: "
+        "give --redis-password-file FILE or {}",
+        kPasswordVariable);
+  }
+  if (!password_file.empty()) {
+    SPEEDO_ASSIGN(credentials.password, read_password_file(password_file));
+    SPEEDO_INFO("Redis' password comes from '{}'", password_file);
+  } else if (!environment.password.empty()) {
+    credentials.password = environment.password;
+    SPEEDO_INFO("Redis' password comes from {}", kPasswordVariable);
+  } else {
+    credentials.password = address.password;
+  }
+  return credentials;
+}
+
+}  // namespace speedo

@@ -1,0 +1,51 @@
+#include "cli/process.hpp"
+
+#include <cerrno>
+#include <cstdio>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "cli/command_line.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/out_of_room.hpp"
+#include "cli/uncaught.hpp"
+
+namespace speedo {
+
+namespace {
+
+// A file that is opened later must not get the number of one that is closed: it would be taken for
+// standard input or output by whatever this process starts.
+void open_standard_files() {
+  for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(file, F_GETFD) >= 0 || errno != EBADF) continue;
+    if (::open("/dev/null", O_RDWR) < 0) return;  // It gets the lowest free number: this one.
+  }
+}
+
+// `code`, or that of a result that could not be written.
+int flush_result(const char* program, int code) {
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (written || code != 0) return code;
+  return report_failure(program, {ErrorCode::kCannotWrite,
+                                  "the result could not be written to standard output: is the "
+                                  "disk full, or the reader gone?"});
+}
+
+}  // namespace
+
+int run_process(const char* program, int argc, char** argv, const ProgramBody& body) {
+  open_standard_files();
+  set_up_out_of_room(program);
+  set_up_uncaught();
+  const int code = run_program(program, [&] {
+    const auto secrets = take_secrets(argc, argv);
+    if (!secrets) return report_failure(program, secrets.error());
+    const auto ended = body(arguments_of(argc, argv), *secrets);
+    return ended ? *ended : report_failure(program, ended.error());
+  });
+  return flush_result(program, code);
+}
+
+}  // namespace speedo

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace speedo {
+
+// The flags of one schedule: those of the command line, or of one stage of a hybrid.
+struct ScheduleFlags {
+  // When results are merged.
+  std::string strategy;  // empty: what the others imply, else async
+  bool sync = false;
+  std::optional<std::uint64_t> max_advance, staleness, weedout;
+  std::string groups;    // a file, a number, or "auto"
+  std::optional<std::uint64_t> regroup_interval;
+
+  // What a worker contributes.
+  bool gradient_only = false;
+  std::optional<std::uint32_t> train;
+  std::optional<double> moving_rate;
+  std::string elastic_side, save_updater;
+  std::optional<double> factor, skip;
+
+  // With what weight.
+  bool staleness_weight = false;
+  std::string lr_scaling;
+  std::optional<std::uint64_t> lr_warmup;
+
+  // On the command line they override the solver for the whole job, in a stage for the stage.
+  std::optional<std::int64_t> max_iter, test_interval;
+  std::optional<double> lr, momentum, weight_decay;
+};
+
+enum class FlagScope {
+  kJob,    // of a command line
+  kStage,  // of one stage of --hybrid or of a hybrid file
+};
+void add_schedule_flags(CLI::App& app, ScheduleFlags& flags, FlagScope scope);
+
+// The group of flags that stand in for the solver's fields.
+inline constexpr const char* kSolverFlagGroup = "Solver (override the prototxt)";
+// --lr, --momentum and --weight-decay.
+void add_rate_flags(CLI::App& app, std::optional<double>& lr, std::optional<double>& momentum,
+                    std::optional<double>& weight_decay);
+
+// A stage with what it leaves to the flags of the command line, which are every stage's defaults:
+// its schedule, if it chooses none, and each flag of what is merged that it does not give. Of the
+// solver's flags it takes none: those change the solver of all stages.
+ScheduleFlags inherit(ScheduleFlags stage, const ScheduleFlags& job);
+
+}  // namespace speedo

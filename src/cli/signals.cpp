@@ -1,0 +1,75 @@
+#include "cli/signals.hpp"
+
+#include <atomic>
+#include <csignal>
+#include <cstring>
+
+#include <unistd.h>
+
+namespace speedo {
+
+namespace {
+
+using Action = Solver::Hooks::Action;
+
+// Written by handlers: lock-free atomics only.
+std::atomic<int> stop_signal{0};
+std::atomic<bool> stop_with_snapshot{false};
+std::atomic<int> snapshot_signal{0};
+std::atomic<SignalEffect> interrupt_effect{SignalEffect::kSnapshotAndStop};
+std::atomic<SignalEffect> hangup_effect{SignalEffect::kSnapshotAndStop};
+
+void handle(int signal) {
+  const SignalEffect effect = signal == SIGINT   ? interrupt_effect.load()
+                              : signal == SIGHUP ? hangup_effect.load()
+                                                 : SignalEffect::kSnapshotAndStop;
+  if (effect == SignalEffect::kNone) return;
+  if (effect == SignalEffect::kSnapshot) {
+    snapshot_signal = signal;
+    return;
+  }
+  stop_with_snapshot = effect == SignalEffect::kSnapshotAndStop;
+  if (stop_signal.exchange(signal) != 0) ::_exit(128 + signal);
+}
+
+}  // namespace
+
+SignalEffect signal_effect(const std::string& word) {
+  if (word == "snapshot") return SignalEffect::kSnapshot;
+  return word == "none" ? SignalEffect::kNone : SignalEffect::kStop;
+}
+
+void install_signal_handlers(SignalEffect interrupt, SignalEffect hangup) {
+  interrupt_effect = interrupt;
+  hangup_effect = hangup;
+  struct sigaction action {};
+  action.sa_handler = handle;
+  // Libraries are not prepared for interrupted system calls; whoever waits asks stop_requested().
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+}
+
+std::optional<std::string> stop_requested() {
+  const int signal = stop_signal.load();
+  if (signal == 0) return std::nullopt;
+  return std::string("SIG") + ::sigabbrev_np(signal) + " received";
+}
+
+int stop_signal_number() { return stop_signal.load(); }
+
+bool take_snapshot_request() { return take_snapshot_signal() != 0; }
+
+int take_snapshot_signal() { return snapshot_signal.exchange(0); }
+
+bool stop_wants_snapshot() { return stop_with_snapshot; }
+
+Action requested_action() {
+  if (stop_signal.load() != 0) {
+    return stop_wants_snapshot() ? Action::kSnapshotAndStop : Action::kStop;
+  }
+  return take_snapshot_request() ? Action::kSnapshot : Action::kContinue;
+}
+
+}  // namespace speedo

@@ -1,0 +1,164 @@
+#include "cpu/convolution/convolution.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include <speedo/base/assert.hpp>
+
+#include "cpu/convolution/convolution_gray.hpp"
+#include "cpu/convolution/convolution_im2col.hpp"
+#include "cpu/convolution/convolution_narrow.hpp"
+#include "cpu/isa.hpp"
+#include "cpu/onednn/onednn.hpp"
+
+namespace speedo::cpu {
+namespace {
+
+// Blocks may add this share of arithmetic by their padding before channels last, whose backward
+// kernels are some 10 to 30 % slower, is better.
+constexpr double kWasteMax = 1.25;
+
+double flops(const ConvolutionShape& shape) {
+  return 2.0 * static_cast<double>(shape.batch * weight_count(shape)) *
+         static_cast<double>(count_of(shape.dst_size));
+}
+
+class ChosenConvolution final : public Convolution {
+ public:
+  ChosenConvolution(const ConvolutionShape& shape, const Workplace& workplace) : shape_(shape) {
+    for (const ConvolutionPass pass : kConvolutionPasses) {
+      if (pass != ConvolutionPass::kForward && !shape.trains) break;
+      ConvolutionKernels*& chosen = by_pass_[static_cast<std::size_t>(pass)];
+      chosen = &choose(pass, workplace);
+      if (chosen->reserve(pass)) continue;
+      chosen = &im2col(workplace);
+      chosen->reserve(pass);
+    }
+  }
+
+  OperationInfo info() const override {
+    OperationInfo info;
+    info.forward_flops = flops(shape_);
+    info.backward_flops = 2.0 * flops(shape_);
+    std::vector<std::string> names;
+    for (const ConvolutionPass pass : kConvolutionPasses) {
+      const ConvolutionKernels* kernels = by_pass_[static_cast<std::size_t>(pass)];
+      if (kernels != nullptr) names.push_back(kernels->name(pass));
+    }
+    info.kernel = names.front();
+    if (std::all_of(names.begin(), names.end(),
+                    [&](const std::string& name) { return name == names.front(); })) {
+      return info;
+    }
+    for (std::size_t i = 1; i < names.size(); ++i) info.kernel += " | " + names[i];
+    return info;
+  }
+
+  void forward(const float* src, const float* weights, const float* bias, float* dst) override {
+    of(ConvolutionPass::kForward).forward(src, weights, bias, dst);
+  }
+  void backward_data(const float* dst_grad, const float* weights, float* src_grad) override {
+    of(ConvolutionPass::kBackwardData).backward_data(dst_grad, weights, src_grad);
+  }
+  void backward_weights(const float* src, const float* dst_grad, float* weights_grad,
+                        float* bias_grad) override {
+    of(ConvolutionPass::kBackwardWeights).backward_weights(src, dst_grad, weights_grad, bias_grad);
+  }
+
+ private:
+  ConvolutionKernels& choose(ConvolutionPass pass, const Workplace& workplace) {
+    if (gray_serves(shape_, pass, workplace)) {
+      if (gray_ == nullptr) gray_ = make_gray_kernels(shape_, workplace);
+      return *gray_;
+    }
+    if (narrow_serves(shape_, pass, workplace)) {
+      if (narrow_ == nullptr) narrow_ = make_narrow_kernels(shape_, workplace);
+      return *narrow_;
+    }
+    if (onednn_serves(shape_, pass, workplace)) {
+      if (onednn_ == nullptr) onednn_ = make_onednn_kernels(shape_, workplace);
+      return *onednn_;
+    }
+    return im2col(workplace);
+  }
+
+  // They serve any pass.
+  ConvolutionKernels& im2col(const Workplace& workplace) {
+    if (im2col_ == nullptr) im2col_ = make_im2col_kernels(shape_, workplace);
+    return *im2col_;
+  }
+
+  ConvolutionKernels& of(ConvolutionPass pass) {
+    ConvolutionKernels* kernels = by_pass_[static_cast<std::size_t>(pass)];
+    SPEEDO_ASSERT(kernels != nullptr);
+    return *kernels;
+  }
+
+  ConvolutionShape shape_;
+  std::unique_ptr<ConvolutionKernels> gray_, narrow_, onednn_, im2col_;
+  std::array<ConvolutionKernels*, kConvolutionPasses.size()> by_pass_{};
+};
+
+// The convolutions with their arrays in the layouts that a net of this kind gives them.
+std::vector<ConvolutionShape> with_layouts(std::span<const ConvolutionShape> convolutions,
+                                           LayoutKind kind, const Workplace& workplace) {
+  std::vector<ConvolutionShape> shapes(convolutions.begin(), convolutions.end());
+  for (ConvolutionShape& shape : shapes) {
+    const Layout src = layout_of(kind, shape.channels);
+    shape.src_layout = Layout{};
+    shape.dst_layout = layout_of(kind, shape.outputs);
+    if (!src.is_plain() && !convolves_plain(shape, workplace)) shape.src_layout = src;
+  }
+  return shapes;
+}
+
+// Arithmetic with padding, over all convolutions that have kernels.
+double work(const std::vector<ConvolutionShape>& convolutions) {
+  double sum = 0.0;
+  for (const ConvolutionShape& shape : convolutions) {
+    const double padding = static_cast<double>(shape.src_layout.channels(shape.channels)) *
+                           static_cast<double>(shape.dst_layout.channels(shape.outputs)) /
+                           static_cast<double>(shape.channels * shape.outputs);
+    sum += flops(shape) * padding;
+  }
+  return sum;
+}
+
+// Whether most of the arithmetic would be done by oneDNN.
+bool is_served(const std::vector<ConvolutionShape>& convolutions, const Workplace& workplace) {
+  double served = 0.0, all = 0.0;
+  for (const ConvolutionShape& shape : convolutions) {
+    all += flops(shape);
+    if (onednn_serves(shape, ConvolutionPass::kForward, workplace)) served += flops(shape);
+  }
+  return served > all / 2;
+}
+
+}  // namespace
+
+std::unique_ptr<Convolution> make_convolution(const ConvolutionShape& shape,
+                                              const Workplace& workplace) {
+  SPEEDO_ASSERT(shape.groups > 0 && shape.channels % shape.groups == 0);
+  SPEEDO_ASSERT(shape.kernel.size() == shape.src_size.size());
+  return std::make_unique<ChosenConvolution>(shape, workplace);
+}
+
+LayoutKind preferred_layout(std::span<const ConvolutionShape> convolutions,
+                            const Workplace& workplace) {
+  const LayoutKind block =
+      cpu_isa() == CpuIsa::kAvx512 ? LayoutKind::kBlocked16 : LayoutKind::kBlocked8;
+  const auto plain = with_layouts(convolutions, LayoutKind::kPlain, workplace);
+  const auto blocked = with_layouts(convolutions, block, workplace);
+  if (is_served(blocked, workplace) && work(blocked) <= kWasteMax * work(plain)) return block;
+  const auto last = with_layouts(convolutions, LayoutKind::kChannelsLast, workplace);
+  if (is_served(last, workplace)) return LayoutKind::kChannelsLast;
+  return LayoutKind::kPlain;
+}
+
+bool convolves_plain(const ConvolutionShape& shape, const Workplace& workplace) {
+  return shape.src_layout.is_plain() &&
+         onednn_serves(shape, ConvolutionPass::kForward, workplace) &&
+         (!shape.trains || onednn_serves(shape, ConvolutionPass::kBackwardWeights, workplace));
+}
+
+}  // namespace speedo::cpu

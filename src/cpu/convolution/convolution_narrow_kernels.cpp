@@ -1,0 +1,193 @@
+#include "cpu/convolution/convolution_narrow_kernels.hpp"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "cpu/support/simd.hpp"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/convolution/convolution_narrow_kernels.cpp"
+#include <hwy/foreach_target.h>
+
+#include "cpu/support/simd.inl"
+
+HWY_BEFORE_NAMESPACE();
+namespace speedo::cpu::HWY_NAMESPACE {
+namespace {
+
+// Sums held in registers: of the 32 or 16 that there are, some for the operands.
+constexpr int kRows = 6;
+constexpr int kVectors = HWY_TARGET <= HWY_AVX3 ? 4 : 2;
+
+std::int64_t panel_kernel() { return kVectors * lanes(F32()); }
+
+// R rows of one panel: sum over `depth` of a's element of each row times b's vectors. A row's
+// elements are `a_step` apart, the rows `a_row`.
+template <int R>
+HWY_INLINE void product_tile(std::int64_t depth, const float* a, std::int64_t a_row,
+                             std::int64_t a_step, const float* b, std::int64_t b_step, bool adds,
+                             float* c, std::int64_t pitch) {
+  const F32 d;
+  const std::int64_t step = lanes(d);
+  hn::Vec<F32> sums[R][kVectors];
+  for (int r = 0; r < R; ++r) {
+    for (int v = 0; v < kVectors; ++v) {
+      sums[r][v] = adds ? hn::Load(d, c + r * pitch + v * step) : hn::Zero(d);
+    }
+  }
+  for (std::int64_t k = 0; k < depth; ++k, a += a_step, b += b_step) {
+    hn::Vec<F32> row[kVectors];
+    for (int v = 0; v < kVectors; ++v) row[v] = hn::Load(d, b + v * step);
+    for (int r = 0; r < R; ++r) {
+      const auto value = hn::Set(d, a[r * a_row]);
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(value, row[v], sums[r][v]);
+    }
+  }
+  for (int r = 0; r < R; ++r) {
+    for (int v = 0; v < kVectors; ++v) hn::Store(sums[r][v], d, c + r * pitch + v * step);
+  }
+}
+
+// Calls body(first row, number of rows as a constant) for tiles of all rows.
+template <class Body>
+HWY_INLINE void for_each_tile(std::int64_t rows, const Body& body) {
+  std::int64_t row = 0;
+  for (; row + kRows <= rows; row += kRows) body(row, std::integral_constant<int, kRows>());
+  switch (rows - row) {
+    case 1:
+      return body(row, std::integral_constant<int, 1>());
+    case 2:
+      return body(row, std::integral_constant<int, 2>());
+    case 3:
+      return body(row, std::integral_constant<int, 3>());
+    case 4:
+      return body(row, std::integral_constant<int, 4>());
+    case 5:
+      return body(row, std::integral_constant<int, 5>());
+    default:
+      return;
+  }
+}
+
+HWY_FLATTEN void product_kernel(std::int64_t rows, std::int64_t depth, std::int64_t width,
+                                const float* a, const float* b, float* c) {
+  const std::int64_t panel = panel_kernel(), pitch = narrow_pitch(width);
+  for (std::int64_t column = 0; column < width; column += panel, b += depth * panel) {
+    for_each_tile(rows, [&](std::int64_t row, auto count) {
+      product_tile<count>(depth, a + row * depth, depth, 1, b, panel, false,
+                          c + row * pitch + column, pitch);
+    });
+  }
+}
+
+HWY_FLATTEN void product_transposed_kernel(std::int64_t rows, std::int64_t depth,
+                                           std::int64_t width, const float* a, const float* b,
+                                           float* c) {
+  const std::int64_t pitch = narrow_pitch(width);
+  for (std::int64_t column = 0; column < width; column += panel_kernel()) {
+    for_each_tile(rows, [&](std::int64_t row, auto count) {
+      product_tile<count>(depth, a + row, 1, rows, b + column, pitch, true,
+                          c + row * pitch + column, pitch);
+    });
+  }
+}
+
+// Calls body(offset in the sample, offset in the position's columns, floats) for each stretch of a
+// kernel's row that lies in the image, and outside(offset in the columns, floats) for the rest.
+template <class Body, class Outside>
+HWY_INLINE void for_each_stretch(const NarrowShape& s, std::int64_t position, const Body& body,
+                                 const Outside& outside) {
+  const std::int64_t top = position / s.dst_width * s.stride_y - s.pad_y;
+  const std::int64_t left = position % s.dst_width * s.stride_x - s.pad_x;
+  const std::int64_t before =
+      std::clamp<std::int64_t>(-left, 0, s.kernel_width) * s.channels;
+  const std::int64_t row = s.kernel_width * s.channels;
+  const std::int64_t end =
+      std::clamp<std::int64_t>(s.src_width - left, 0, s.kernel_width) * s.channels;
+  for (std::int64_t y = 0; y < s.kernel_height; ++y) {
+    const bool is_inside = top + y >= 0 && top + y < s.src_height && before < end;
+    if (!is_inside) {
+      outside(y * row, row);
+      continue;
+    }
+    const std::int64_t at = ((top + y) * s.src_width + left) * s.channels;
+    outside(y * row, before);
+    body(at + before, y * row + before, end - before);
+    outside(y * row + end, row - end);
+  }
+}
+
+HWY_FLATTEN void gather_kernel(const NarrowShape& shape, std::int64_t first, std::int64_t count,
+                               std::int64_t width, const float* src, float* columns) {
+  const NarrowShape s = shape;
+  const F32 d;
+  for (std::int64_t i = 0; i < count; ++i, columns += narrow_pitch(width)) {
+    for_each_stretch(
+        s, first + i,
+        [&](std::int64_t from, std::int64_t to, std::int64_t floats) {
+          for_each_vector(d, floats, [&](std::int64_t k, auto access) {
+            access.store(access.load(d, src + from + k), d, columns + to + k);
+          });
+        },
+        [&](std::int64_t to, std::int64_t floats) {
+          for_each_vector(d, floats, [&](std::int64_t k, auto access) {
+            access.store(hn::Zero(d), d, columns + to + k);
+          });
+        });
+  }
+}
+
+HWY_FLATTEN void scatter_kernel(const NarrowShape& shape, std::int64_t first, std::int64_t count,
+                                std::int64_t width, const float* columns, float* src_grad) {
+  const NarrowShape s = shape;
+  const F32 d;
+  for (std::int64_t i = 0; i < count; ++i, columns += narrow_pitch(width)) {
+    for_each_stretch(
+        s, first + i,
+        [&](std::int64_t to, std::int64_t from, std::int64_t floats) {
+          for_each_vector(d, floats, [&](std::int64_t k, auto access) {
+            float* target = src_grad + to + k;
+            const auto sum = hn::Add(access.load(d, target), access.load(d, columns + from + k));
+            access.store(sum, d, target);
+          });
+        },
+        [](std::int64_t, std::int64_t) {});
+  }
+}
+
+}  // namespace
+}  // namespace speedo::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace speedo::cpu {
+
+HWY_EXPORT(panel_kernel);
+HWY_EXPORT(gather_kernel);
+HWY_EXPORT(scatter_kernel);
+HWY_EXPORT(product_kernel);
+HWY_EXPORT(product_transposed_kernel);
+
+std::int64_t narrow_panel() { return HWY_DYNAMIC_DISPATCH(panel_kernel)(); }
+
+void narrow_gather(const NarrowShape& shape, std::int64_t first, std::int64_t count,
+                   std::int64_t width, const float* src, float* columns) {
+  HWY_DYNAMIC_DISPATCH(gather_kernel)(shape, first, count, width, src, columns);
+}
+
+void narrow_scatter(const NarrowShape& shape, std::int64_t first, std::int64_t count,
+                    std::int64_t width, const float* columns, float* src_grad) {
+  HWY_DYNAMIC_DISPATCH(scatter_kernel)(shape, first, count, width, columns, src_grad);
+}
+
+void narrow_product(std::int64_t rows, std::int64_t depth, std::int64_t width, const float* a,
+                    const float* b, float* c) {
+  HWY_DYNAMIC_DISPATCH(product_kernel)(rows, depth, width, a, b, c);
+}
+
+void narrow_product_transposed(std::int64_t rows, std::int64_t depth, std::int64_t width,
+                               const float* a, const float* b, float* c) {
+  HWY_DYNAMIC_DISPATCH(product_transposed_kernel)(rows, depth, width, a, b, c);
+}
+
+}  // namespace speedo::cpu
+#endif

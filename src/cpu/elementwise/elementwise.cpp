@@ -1,0 +1,195 @@
+#include "cpu/elementwise/elementwise.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include <speedo/base/random.hpp>
+
+#include "cpu/support/simd.hpp"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/elementwise/elementwise.cpp"
+#include <hwy/foreach_target.h>
+
+#include "cpu/support/simd.inl"
+
+HWY_BEFORE_NAMESPACE();
+namespace speedo::cpu::HWY_NAMESPACE {
+namespace {
+
+// The result must not depend on what y held when b is 0: fresh memory may hold a NaN.
+HWY_INLINE void sum_arrays(std::int64_t n, float alpha, float beta, const ZipArrays& z) {
+  const auto a = hn::Set(F32(), alpha);
+  if (beta == 0.0F) {
+    map(n, z.x, z.z, [&](auto u) { return hn::Mul(a, u); });
+  } else if (beta == 1.0F) {
+    map(n, z.x, z.y, z.z, [&](auto u, auto v) { return hn::MulAdd(a, u, v); });
+  } else {
+    const auto b = hn::Set(F32(), beta);
+    map(n, z.x, z.y, z.z, [&](auto u, auto v) { return hn::MulAdd(a, u, hn::Mul(b, v)); });
+  }
+}
+
+HWY_INLINE void maximum(std::int64_t n, float x_index, float y_index, const ZipArrays& z) {
+  const F32 d;
+  const auto a = hn::Set(d, x_index), b = hn::Set(d, y_index);
+  const bool keeps = y_index < 0.0F;
+  float* winners = z.winners;
+  if (winners == nullptr) {
+    return map(n, z.x, z.y, z.z, [](auto u, auto v) { return hn::IfThenElse(hn::Gt(u, v), u, v); });
+  }
+  for_each_vector(d, n, [&](std::int64_t i, auto access) {
+    const auto u = access.load(d, z.x + i), v = access.load(d, z.y + i);
+    const auto is_x = hn::Gt(u, v);
+    const auto other = keeps ? access.load(d, winners + i) : b;
+    access.store(hn::IfThenElse(is_x, a, other), d, winners + i);
+    access.store(hn::IfThenElse(is_x, u, v), d, z.z + i);
+  });
+}
+
+HWY_FLATTEN void zip_kernel(const BinaryOp& op, std::int64_t n, const ZipArrays& arrays) {
+  const ZipArrays z = arrays;
+  switch (op.kind) {
+    case BinaryKind::kSum:
+      return sum_arrays(n, op.a, op.b, z);
+    case BinaryKind::kProduct:
+      return map(n, z.x, z.y, z.z, [](auto u, auto v) { return hn::Mul(u, v); });
+    case BinaryKind::kQuotient:
+      return map(n, z.x, z.y, z.z, [](auto u, auto v) { return hn::Div(u, v); });
+    case BinaryKind::kMaximum:
+      return maximum(n, op.a, op.b, z);
+    case BinaryKind::kChosen: {
+      const auto wanted = hn::Set(F32(), op.a);
+      return map(n, z.x, z.y, z.z,
+                 [&](auto u, auto v) { return hn::IfThenElseZero(hn::Eq(u, wanted), v); });
+    }
+  }
+}
+
+HWY_FLATTEN void fill_kernel(std::int64_t n, float value, float* y) {
+  const F32 d;
+  const auto v = hn::Set(d, value);
+  for_each_vector(d, n, [&](std::int64_t i, auto access) { access.store(v, d, y + i); });
+}
+
+// The 24 random bits are compared as integers: ratio * 2^24 is exact in a float.
+HWY_FLATTEN void dropout_mask_kernel(std::int64_t n, float ratio, std::uint64_t seed, float* mask) {
+  const float scale = 1.0F / (1.0F - ratio);
+  const auto threshold = static_cast<std::uint64_t>(std::ceil(ratio * 16777216.0F));
+  std::int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::ScalableTag<std::uint64_t> d;
+  const hn::ScalableTag<std::uint32_t> d32;
+  const hn::RebindToSigned<decltype(d32)> di32;
+  const F32 df;
+  const auto kept = hn::Set(df, scale);
+  const auto below = hn::Set(di32, static_cast<std::int32_t>(threshold) - 1);
+  // mix64() of base/random.hpp, but for its last shift: the upper halves are enough.
+  const auto mixed = [&](auto counter) {
+    auto z = counter;
+    z = hn::Mul(hn::Xor(z, hn::ShiftRight<30>(z)), hn::Set(d, 0xbf58476d1ce4e5b9U));
+    z = hn::Mul(hn::Xor(z, hn::ShiftRight<27>(z)), hn::Set(d, 0x94d049bb133111ebU));
+    return hn::BitCast(d32, hn::Xor(z, hn::ShiftRight<31>(z)));
+  };
+  const std::int64_t step = lanes(d);
+  const auto advance = hn::Set(d, static_cast<std::uint64_t>(step));
+  auto counter = hn::Iota(d, seed + 0x9e3779b97f4a7c15U);
+  for (; i + 2 * step <= n; i += 2 * step) {
+    const auto low = mixed(counter);
+    counter = hn::Add(counter, advance);
+    const auto high = mixed(counter);
+    counter = hn::Add(counter, advance);
+    const auto bits = hn::ShiftRight<8>(hn::ConcatOdd(d32, high, low));
+    const auto is_kept = hn::Gt(hn::BitCast(di32, bits), below);
+    hn::StoreU(hn::IfThenElseZero(hn::RebindMask(df, is_kept), kept), df, mask + i);
+  }
+#endif
+  for (; i < n; ++i) {
+    const std::uint64_t bits = mix64(seed + static_cast<std::uint64_t>(i)) >> 40U;
+    mask[i] = bits >= threshold ? scale : 0.0F;
+  }
+}
+
+// Calls store(place, access, weight, update) for each vector, after the history has been advanced.
+template <class Store>
+HWY_INLINE void advance_history(std::int64_t n, const SgdStep& step, const float* weights,
+                                float* history, const float* grad, const Store& store) {
+  const F32 d;
+  const auto zero = hn::Zero(d);
+  const auto scale = hn::Set(d, step.scale), l1 = hn::Set(d, step.l1), l2 = hn::Set(d, step.l2);
+  const auto rate = hn::Set(d, step.rate), momentum = hn::Set(d, step.momentum);
+  for_each_vector(d, n, [&](std::int64_t i, auto access) {
+    const auto w = access.load(d, weights + i);
+    const auto signed_l1 = hn::Xor(l1, hn::And(hn::SignBit(d), w));
+    const auto sign_l1 = hn::IfThenZeroElse(hn::Eq(w, zero), signed_l1);
+    auto g = hn::MulAdd(scale, access.load(d, grad + i), hn::MulAdd(l2, w, sign_l1));
+    g = hn::MulAdd(momentum, access.load(d, history + i), hn::Mul(rate, g));
+    access.store(g, d, history + i);
+    store(i, access, w, g);
+  });
+}
+
+HWY_FLATTEN void sgd_update_kernel(std::int64_t n, const SgdStep& step, const float* weights,
+                                   float* history, float* grad) {
+  advance_history(n, step, weights, history, grad,
+                  [&](std::int64_t i, auto access, auto /*weight*/, auto update) {
+                    access.store(update, F32(), grad + i);
+                  });
+}
+
+HWY_FLATTEN void sgd_step_kernel(std::int64_t n, const SgdStep& step, float* weights,
+                                 float* history, float* grad) {
+  advance_history(n, step, weights, history, grad,
+                  [&](std::int64_t i, auto access, auto weight, auto update) {
+                    access.store(update, F32(), grad + i);
+                    access.store(hn::Sub(weight, update), F32(), weights + i);
+                  });
+}
+
+}  // namespace
+}  // namespace speedo::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace speedo::cpu {
+namespace {
+
+HWY_EXPORT(zip_kernel);
+HWY_EXPORT(fill_kernel);
+HWY_EXPORT(dropout_mask_kernel);
+HWY_EXPORT(sgd_update_kernel);
+HWY_EXPORT(sgd_step_kernel);
+
+// Results that are still in the first-level cache when the activation takes them.
+constexpr std::int64_t kChunk = 2048;
+
+}  // namespace
+
+ZipArrays advanced(const ZipArrays& arrays, std::int64_t by) {
+  return {arrays.x + by, arrays.y == nullptr ? nullptr : arrays.y + by, arrays.z + by,
+          arrays.winners == nullptr ? nullptr : arrays.winners + by};
+}
+
+void zip(const BinaryOp& op, std::int64_t n, const ZipArrays& arrays) {
+  const std::int64_t step = op.activation ? kChunk : std::max<std::int64_t>(n, 1);
+  for (std::int64_t i = 0; i < n; i += step) {
+    const std::int64_t count = std::min(step, n - i);
+    const ZipArrays chunk = advanced(arrays, i);
+    HWY_DYNAMIC_DISPATCH(zip_kernel)(op, count, chunk);
+    if (op.activation) map(*op.activation, count, chunk.z, chunk.z);
+  }
+}
+void fill(std::int64_t n, float value, float* y) { HWY_DYNAMIC_DISPATCH(fill_kernel)(n, value, y); }
+void dropout_mask(std::int64_t n, float ratio, std::uint64_t seed, float* mask) {
+  HWY_DYNAMIC_DISPATCH(dropout_mask_kernel)(n, ratio, seed, mask);
+}
+void sgd_update(std::int64_t n, const SgdStep& step, const float* weights, float* history,
+                float* grad) {
+  HWY_DYNAMIC_DISPATCH(sgd_update_kernel)(n, step, weights, history, grad);
+}
+void sgd_step(std::int64_t n, const SgdStep& step, float* weights, float* history, float* grad) {
+  HWY_DYNAMIC_DISPATCH(sgd_step_kernel)(n, step, weights, history, grad);
+}
+
+}  // namespace speedo::cpu
+#endif

@@ -1,0 +1,178 @@
+// Sums over arrays, and over the rows of a matrix.
+
+#include "cpu/elementwise/elementwise.hpp"
+
+#include "cpu/support/simd.hpp"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/elementwise/elementwise_sums.cpp"
+#include <hwy/foreach_target.h>
+
+#include "cpu/support/simd.inl"
+
+HWY_BEFORE_NAMESPACE();
+namespace speedo::cpu::HWY_NAMESPACE {
+namespace {
+
+// Sums run in several vectors at once: one addition waits for the one before.
+HWY_FLATTEN float sum_kernel(std::int64_t n, const float* x) {
+  const F32 d;
+  const std::int64_t step = lanes(d);
+  auto a = hn::Zero(d), b = hn::Zero(d), c = hn::Zero(d), e = hn::Zero(d);
+  std::int64_t i = 0;
+  for (; i + 4 * step <= n; i += 4 * step) {
+    a = hn::Add(a, hn::LoadU(d, x + i));
+    b = hn::Add(b, hn::LoadU(d, x + i + step));
+    c = hn::Add(c, hn::LoadU(d, x + i + 2 * step));
+    e = hn::Add(e, hn::LoadU(d, x + i + 3 * step));
+  }
+  for_each_vector(d, n - i,
+                  [&](std::int64_t k, auto access) { a = hn::Add(a, access.load(d, x + i + k)); });
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(a, b), hn::Add(c, e))));
+}
+
+// 0, or NaN if an element times 0 is not 0.
+HWY_FLATTEN double finite_kernel(std::int64_t n, const float* x) {
+  const F32 d;
+  const auto zero = hn::Zero(d);
+  const std::int64_t step = lanes(d);
+  auto a = zero, b = zero;
+  std::int64_t i = 0;
+  for (; i + 2 * step <= n; i += 2 * step) {
+    a = hn::MulAdd(zero, hn::LoadU(d, x + i), a);
+    b = hn::MulAdd(zero, hn::LoadU(d, x + i + step), b);
+  }
+  for_each_vector(d, n - i, [&](std::int64_t k, auto access) {
+    a = hn::MulAdd(zero, access.load(d, x + i + k), a);
+  });
+  return static_cast<double>(hn::GetLane(hn::SumOfLanes(d, hn::Add(a, b))));
+}
+
+// The sum of f(x, y) over two arrays, in doubles.
+template <class F>
+HWY_INLINE double sum_doubles(std::int64_t n, const float* x, const float* y, const F& f) {
+  const hn::ScalableTag<double> d;
+  const hn::Rebind<float, decltype(d)> half;
+  const std::int64_t step = lanes(d);
+  auto a = hn::Zero(d), b = hn::Zero(d);
+  std::int64_t i = 0;
+  for (; i + 2 * step <= n; i += 2 * step) {
+    a = hn::Add(a, f(d, hn::LoadU(half, x + i), hn::LoadU(half, y + i)));
+    b = hn::Add(b, f(d, hn::LoadU(half, x + i + step), hn::LoadU(half, y + i + step)));
+  }
+  for_each_vector(half, n - i, [&](std::int64_t k, auto access) {
+    a = hn::Add(a, f(d, access.load(half, x + i + k), access.load(half, y + i + k)));
+  });
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(a, b)));
+}
+
+HWY_FLATTEN double dot_kernel(std::int64_t n, const float* x, const float* y) {
+  return sum_doubles(n, x, y, [](auto d, auto u, auto v) {
+    return hn::Mul(hn::PromoteTo(d, u), hn::PromoteTo(d, v));
+  });
+}
+
+HWY_FLATTEN double sum_abs_kernel(std::int64_t n, const float* x) {
+  return sum_doubles(n, x, x, [](auto d, auto u, auto) { return hn::Abs(hn::PromoteTo(d, u)); });
+}
+
+HWY_FLATTEN double sum_wide_kernel(std::int64_t n, const float* x) {
+  return sum_doubles(n, x, x, [](auto d, auto u, auto) { return hn::PromoteTo(d, u); });
+}
+
+HWY_FLATTEN double sum_squares_kernel(std::int64_t n, const float* x) {
+  return sum_doubles(n, x, x, [](auto d, auto u, auto) {
+    const auto wide = hn::PromoteTo(d, u);
+    return hn::Mul(wide, wide);
+  });
+}
+
+// sum[c] += column c of `rows` rows.
+HWY_FLATTEN void sum_columns_kernel(std::int64_t rows, std::int64_t stride, std::int64_t columns,
+                                    const float* x, float* sum) {
+  const F32 d;
+  for_each_vector(d, columns, [&](std::int64_t c, auto access) {
+    auto even = hn::Zero(d), odd = hn::Zero(d);
+    std::int64_t r = 0;
+    for (; r + 2 <= rows; r += 2) {
+      even = hn::Add(even, access.load(d, x + r * stride + c));
+      odd = hn::Add(odd, access.load(d, x + (r + 1) * stride + c));
+    }
+    if (r < rows) even = hn::Add(even, access.load(d, x + r * stride + c));
+    access.store(hn::Add(access.load(d, sum + c), hn::Add(even, odd)), d, sum + c);
+  });
+}
+
+}  // namespace
+}  // namespace speedo::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace speedo::cpu {
+namespace {
+
+HWY_EXPORT(sum_kernel);
+HWY_EXPORT(finite_kernel);
+HWY_EXPORT(dot_kernel);
+HWY_EXPORT(sum_abs_kernel);
+HWY_EXPORT(sum_wide_kernel);
+HWY_EXPORT(sum_squares_kernel);
+HWY_EXPORT(sum_columns_kernel);
+
+// Arrays are summed in this many parts at most, however many threads there are.
+constexpr std::int64_t kParts = 256;
+constexpr std::int64_t kPartMin = 16384;
+// Matrix elements and columns that make it worth waking another thread.
+constexpr std::int64_t kGrain = 16384;
+constexpr std::int64_t kColumnGrain = 64;
+
+template <class SumPart>
+double sum_parts(ThreadPool& pool, std::int64_t n, const SumPart& sum_part) {
+  const std::int64_t length = std::max(kPartMin, (n + kParts - 1) / kParts);
+  const std::int64_t parts = (n + length - 1) / length;
+  double sums[kParts];
+  pool.split(parts, 1, [&](std::int64_t first, std::int64_t last, int) {
+    for (std::int64_t i = first; i < last; ++i) {
+      sums[i] = sum_part(i * length, std::min(length, n - i * length));
+    }
+  });
+  double total = 0.0;
+  for (std::int64_t i = 0; i < parts; ++i) total += sums[i];
+  return total;
+}
+
+}  // namespace
+
+float sum(std::int64_t n, const float* x) { return HWY_DYNAMIC_DISPATCH(sum_kernel)(n, x); }
+
+double reduce(ThreadPool& pool, ReduceOp op, std::int64_t n, const float* x, const float* y) {
+  const auto sum_up = [&](double (*kernel)(std::int64_t, const float*)) {
+    return sum_parts(pool, n,
+                     [&](std::int64_t at, std::int64_t count) { return kernel(count, x + at); });
+  };
+  switch (op) {
+    case ReduceOp::kSum:
+      return sum_up(HWY_DYNAMIC_DISPATCH(sum_wide_kernel));
+    case ReduceOp::kAbsSum:
+      return sum_up(HWY_DYNAMIC_DISPATCH(sum_abs_kernel));
+    case ReduceOp::kSquareSum:
+      return sum_up(HWY_DYNAMIC_DISPATCH(sum_squares_kernel));
+    case ReduceOp::kDot:
+      return sum_parts(pool, n, [&](std::int64_t at, std::int64_t count) {
+        return HWY_DYNAMIC_DISPATCH(dot_kernel)(count, x + at, y + at);
+      });
+    case ReduceOp::kAllFinite:
+      return sum_up(HWY_DYNAMIC_DISPATCH(finite_kernel)) == 0.0 ? 1.0 : 0.0;
+  }
+  return 0.0;
+}
+
+void sum_rows(ThreadPool& pool, std::int64_t rows, std::int64_t columns, const float* x,
+              float* sum) {
+  const std::int64_t grain = std::max(kColumnGrain, kGrain / std::max<std::int64_t>(1, rows));
+  pool.split(columns, grain, [&](std::int64_t first, std::int64_t last, int) {
+    HWY_DYNAMIC_DISPATCH(sum_columns_kernel)(rows, columns, last - first, x + first, sum + first);
+  });
+}
+
+}  // namespace speedo::cpu
+#endif

@@ -1,0 +1,26 @@
+// A build without oneDNN.
+
+#include <speedo/base/assert.hpp>
+
+#include "cpu/onednn/onednn.hpp"
+
+namespace speedo::cpu {
+
+bool has_onednn() { return false; }
+
+std::string onednn_version() { return ""; }
+
+bool limit_onednn(CpuIsa) { return true; }
+
+bool onednn_serves(const ConvolutionShape&, ConvolutionPass, const Workplace&) { return false; }
+
+std::unique_ptr<ConvolutionKernels> make_onednn_kernels(const ConvolutionShape&, const Workplace&) {
+  return nullptr;
+}
+
+void onednn_gemm(Op, Op, Backend::GemmShape, float, GemmMatrix, GemmMatrix, float, float*,
+                 std::int64_t) {
+  SPEEDO_ASSERT(false);
+}
+
+}  // namespace speedo::cpu

@@ -1,0 +1,402 @@
+#include "local/local_cluster.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <speedo/base/clock.hpp>
+#include <speedo/base/file.hpp>
+
+#include "base/log.hpp"
+#include "checkpoint/resume.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/report.hpp"
+#include "cli/signals.hpp"
+#include "local/children.hpp"
+#include "local/private_redis.hpp"
+
+namespace speedo {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+
+namespace {
+
+constexpr milliseconds kStartPollInterval{2};  // while something starts
+constexpr milliseconds kWatchInterval{
+    100};  // while training runs; the end of a child comes at once
+constexpr std::chrono::seconds kStartPatience{20};
+constexpr milliseconds kLeavePatience{500};  // for workers to end by themselves
+constexpr std::chrono::seconds kDrainPatience{5};
+constexpr milliseconds kRestartDelayFirst{250};
+constexpr milliseconds kRestartDelayMax{30000};
+constexpr const char* kResultFile = "result";
+constexpr std::size_t kSocketPathMax = 90;  // sun_path holds 108 bytes
+
+// Calls `done` every few milliseconds until it is true or patience runs out.
+template <class Done>
+bool poll_until(Done done) {
+  const Instant end = steady_clock().now() + kStartPatience;
+  while (!done()) {
+    if (steady_clock().now() > end) return false;
+    std::this_thread::sleep_for(kStartPollInterval);
+  }
+  return true;
+}
+
+bool can_connect(const fs::path& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.string().copy(address.sun_path, sizeof(address.sun_path) - 1);
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return false;
+  const bool connected =
+      ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+  ::close(fd);
+  return connected;
+}
+
+Result<fs::path> make_temporary_folder() {
+  std::error_code code;
+  std::string pattern = (fs::temp_directory_path(code) / "speedo-run-XXXXXX").string();
+  if (code || pattern.size() > kSocketPathMax) pattern = "/tmp/speedo-run-XXXXXX";
+  if (::mkdtemp(pattern.data()) == nullptr) {
+    return Error{ErrorCode::kCannotWrite,
+                 "cannot make the temporary folder '" + pattern + "': " + std::strerror(errno)};
+  }
+  return fs::path(pattern);
+}
+
+// A program of ours, beside the one that runs.
+std::string program(const char* name) {
+  std::error_code code;
+  return (fs::read_symlink("/proc/self/exe", code).parent_path() / name).string();
+}
+
+std::string all_ended(std::uint64_t workers) {
+  if (workers == 1) return "the only worker ended with ";
+  return fmt::format("all {} workers ended, the last one with ", workers);
+}
+
+// A worker that ended for a reason that lies outside it may do better the next time.
+bool can_help_to_restart(const ChildEnd& end) {
+  if (end.signal != 0) return true;
+  const ErrorCode code = error_code_of_exit(end.exit_code);
+  return is_transient(code) || code == ErrorCode::kInternal;
+}
+
+class LocalCluster {
+ public:
+  LocalCluster(const LocalClusterOptions& options, fs::path folder, Guardian guardian)
+      : options_(options),
+        folder_(std::move(folder)),
+        log_dir_(options.log_dir.empty() ? folder_ : options.log_dir),
+        children_(std::move(guardian)) {}
+
+  Result<int> run();
+
+ private:
+  struct Worker {
+    pid_t pid = 0;
+    std::uint64_t number = 0;
+    std::uint64_t restarts = 0;
+    fs::path log;
+    Instant due{};  // waiting: when it is started again
+  };
+
+  Result<void> start_redis();
+  Result<void> start_master();
+  Result<void> start_workers();
+  Result<void> start_worker(Worker worker);
+  void restart_due_workers();
+  void watch();
+  void handle_end(const ChildEnd& end);
+  void handle_worker_end(Worker worker, const ChildEnd& end);
+  std::string plan_restart(Worker worker, const ChildEnd& end);
+  void print_result() const;
+  void stop_master();
+  void drain_workers();
+  void keep_logs();
+
+  const LocalClusterOptions options_;
+  const fs::path folder_;
+  const fs::path log_dir_;
+  Children children_;
+  pid_t redis_ = 0, master_ = 0;
+  std::string address_;
+  std::vector<Worker> workers_;  // alive
+  std::vector<Worker> waiting_;  // to be started again
+  std::uint64_t restarts_ = 0;
+  std::uint64_t peak_memory_bytes_ = 0;  // of the largest worker that has ended
+  std::optional<int> master_exit_code_;
+  std::optional<Error> failure_;
+  bool can_go_on_ = false;  // from a checkpoint file, after such a failure
+  bool stopping_ = false;
+};
+
+Result<int> LocalCluster::run() {
+  SPEEDO_TRY(start_redis());
+  SPEEDO_TRY(start_master());
+  if (!master_exit_code_) {
+    SPEEDO_TRY(start_workers());
+    watch();
+    drain_workers();
+    print_result();
+    if (failure_ || *master_exit_code_ != 0) keep_logs();
+  }
+  if (failure_ && can_go_on_) failure_->message += way_on(options_.snapshot_prefix, options_.job);
+  if (failure_) return *std::move(failure_);
+  return *master_exit_code_;
+}
+
+Result<void> LocalCluster::start_redis() {
+  const fs::path socket = folder_ / "redis.sock";
+  auto started = children_.start(private_redis_command(folder_));
+  if (!started && started.error().code == ErrorCode::kNotFound) {
+    return Error{ErrorCode::kUnavailable,
+                 "redis-server is not installed (apt-get install redis-server)"};
+  }
+  SPEEDO_ASSIGN(redis_, std::move(started));
+  std::string how = "it does not answer";
+  const bool ready = poll_until([&] {
+    if (const auto end = children_.wait(milliseconds(0))) how = "it ended with " + to_string(*end);
+    return !children_.is_running(redis_) || can_connect(socket);
+  });
+  if (ready && children_.is_running(redis_)) return {};
+  const std::string quote = last_line(folder_ / "redis.log");
+  return Error{ErrorCode::kUnavailable,
+               "redis-server did not start: " + how + (quote.empty() ? "" : ": " + quote)};
+}
+
+Result<void> LocalCluster::start_master() {
+  const fs::path address_file = folder_ / "address";
+  ChildCommand command;
+  command.arguments = {program("speedo-master"),
+                       "--redis=unix://" + folder_.string() + "/redis.sock",
+                       "--address-file=" + address_file.string()};
+  command.arguments.insert(command.arguments.end(), options_.master_flags.begin(),
+                           options_.master_flags.end());
+  command.result = folder_ / kResultFile;
+  SPEEDO_ASSIGN(master_, children_.start(command));
+  while (!master_exit_code_) {
+    std::error_code code;
+    if (fs::exists(address_file, code)) break;
+    if (stop_requested()) stop_master();
+    if (auto end = children_.wait(kStartPollInterval)) handle_end(*end);
+  }
+  address_ = last_line(address_file);
+  return {};
+}
+
+Result<void> LocalCluster::start_workers() {
+  for (std::uint64_t number = 0; number < options_.workers; ++number) {
+    Worker worker;
+    worker.number = number;
+    SPEEDO_TRY(start_worker(std::move(worker)));
+  }
+  SPEEDO_INFO("Started {} worker process{}, logs in {}{}", options_.workers,
+              options_.workers == 1 ? "" : "es", log_dir_.string(),
+              options_.log_dir.empty()
+                  ? " (removed at the end, kept after a failure; --log-dir keeps them elsewhere)"
+                  : "");
+  return {};
+}
+
+Result<void> LocalCluster::start_worker(Worker worker) {
+  const std::string name = worker_name(worker.number);
+  worker.log = log_dir_ / (worker.restarts == 0
+                               ? name + ".log"
+                               : fmt::format("{}.restart{}.log", name, worker.restarts));
+  ChildCommand command;
+  command.arguments = {program("speedo-worker"), "--master=" + address_, "--host=" + name,
+                       "--threads=" + std::to_string(options_.threads[worker.number])};
+  command.arguments.insert(command.arguments.end(), options_.worker_flags.begin(),
+                           options_.worker_flags.end());
+  if (!options_.processors.empty()) command.processors = options_.processors[worker.number];
+  command.output = worker.log;
+  SPEEDO_ASSIGN(worker.pid, children_.start(command));
+  workers_.push_back(std::move(worker));
+  return {};
+}
+
+void LocalCluster::restart_due_workers() {
+  if (stopping_ || master_exit_code_) return;
+  const Instant now = steady_clock().now();
+  std::vector<Worker> due;
+  std::erase_if(waiting_, [&](const Worker& worker) {
+    if (worker.due <= now) due.push_back(worker);
+    return worker.due <= now;
+  });
+  for (Worker& worker : due) {
+    ++restarts_;
+    const std::uint64_t number = worker.number;
+    if (auto started = start_worker(std::move(worker)); !started) {
+      SPEEDO_ERROR("Worker process {} cannot be started again: {}", number,
+                   started.error().message);
+    } else {
+      SPEEDO_INFO("Worker process {} started again (pid {})", number, workers_.back().pid);
+    }
+  }
+}
+
+// Until the master has ended.
+void LocalCluster::watch() {
+  while (!master_exit_code_) {
+    if (stop_requested()) stop_master();
+    if (const int signal = take_snapshot_signal()) children_.send(master_, signal);
+    restart_due_workers();
+    if (auto end = children_.wait(kWatchInterval)) handle_end(*end);
+  }
+}
+
+void LocalCluster::handle_end(const ChildEnd& end) {
+  if (end.pid == master_) {
+    master_exit_code_ = end.exit_code;
+    if (end.signal != 0 && !stopping_) {  // Else it was asked to before it could end cleanly.
+      failure_ = Error{ErrorCode::kInternal, "the master ended with " + to_string(end)};
+      can_go_on_ = true;
+    }
+    return;
+  }
+  if (end.pid == redis_) {
+    if (master_ == 0 || stopping_ || master_exit_code_) return;
+    // It is nobody's but this cluster's: it will not come back. The master still has the weights.
+    failure_ = Error{ErrorCode::kUnavailable, "redis-server ended with " + to_string(end)};
+    can_go_on_ = true;
+    stop_master();
+    return;
+  }
+  const auto place = std::find_if(workers_.begin(), workers_.end(),
+                                  [&](const Worker& worker) { return worker.pid == end.pid; });
+  if (place == workers_.end()) return;
+  const Worker worker = *place;
+  workers_.erase(place);
+  peak_memory_bytes_ = std::max(peak_memory_bytes_, end.peak_memory_bytes);
+  handle_worker_end(worker, end);
+}
+
+// What becomes of a worker that ended, as the end of a log line.
+std::string LocalCluster::plan_restart(Worker worker, const ChildEnd& end) {
+  if (options_.max_restarts == 0) return "";
+  if (!can_help_to_restart(end)) return "; not started again, as that would not help";
+  if (worker.restarts == options_.max_restarts) {
+    return fmt::format("; not started again: its restarts (--max-restarts {}) are used up",
+                       options_.max_restarts);
+  }
+  const milliseconds delay = std::min(
+      kRestartDelayMax, kRestartDelayFirst * (1 << std::min<std::uint64_t>(worker.restarts, 10)));
+  ++worker.restarts;
+  worker.due = steady_clock().now() + delay;
+  const std::string plan =
+      fmt::format("; starts again in {:.1f} s (restart {} of {})",
+                  std::chrono::duration<double>(delay).count(), worker.restarts,
+                  options_.max_restarts);
+  waiting_.push_back(std::move(worker));
+  return plan;
+}
+
+void LocalCluster::handle_worker_end(Worker worker, const ChildEnd& end) {
+  // At the end of training workers leave by themselves, some before the master does.
+  if (end.exit_code == 0 || stopping_ || master_exit_code_) return;
+  const std::string plan = plan_restart(worker, end);
+  SPEEDO_WARN("Worker process {} (pid {}) ended: {}; {} of {} go on{}", worker.number, worker.pid,
+              to_string(end), workers_.size(), options_.workers, plan);
+  if (!workers_.empty() || !waiting_.empty() || failure_) return;
+  const std::string quote = end.signal == 0 ? last_line(worker.log) : "";
+  const ErrorCode code =
+      end.signal == 0 ? error_code_of_exit(end.exit_code) : ErrorCode::kUnavailable;
+  failure_ = Error{code, all_ended(options_.workers) + to_string(end) +
+                             (quote.empty() ? "" : ": " + quote)};
+  stop_master();
+}
+
+void LocalCluster::stop_master() {
+  if (std::exchange(stopping_, true)) return;
+  const int signal = stop_signal_number();
+  if (signal == 0) {
+    SPEEDO_INFO("The master is stopped, with SIGTERM: {}",
+                failure_ ? failure_->message : stop_requested().value_or("its workers have ended"));
+  }
+  // A signal that was sent here has the same effect there, and its name in the master's log.
+  children_.send(master_, signal == 0 ? SIGTERM : signal);
+}
+
+// The master has told its workers to stop, but not those that had not joined yet; they, and all of
+// them after a crash, would look for it for ever.
+void LocalCluster::drain_workers() {
+  const Instant now = steady_clock().now();
+  const Instant ask = *master_exit_code_ == 0 ? now + kLeavePatience : now;
+  const Instant end = now + kDrainPatience;
+  bool asked = false;
+  while (!workers_.empty() && steady_clock().now() < end) {
+    if (!asked && steady_clock().now() >= ask) {
+      for (const Worker& worker : workers_) children_.send(worker.pid, SIGTERM);
+      asked = true;
+    }
+    if (auto ended = children_.wait(kWatchInterval)) handle_end(*ended);
+  }
+}
+
+// The master's result, which it left in a file, so that figures of the workers can be added. After
+// a failure before anything was trained there is none.
+void LocalCluster::print_result() const {
+  const std::string result = last_line(folder_ / kResultFile);
+  if (result.empty() || (failure_ && !shows_training(result, options_.json))) return;
+  const WorkerFigures figures{.restarts = restarts_,
+                              .predicted_memory_bytes = options_.predicted_memory_bytes,
+                              .peak_memory_bytes = peak_memory_bytes_};
+  std::printf("%s\n", with_workers(result, options_.json, figures).c_str());
+  std::fflush(stdout);
+}
+
+void LocalCluster::keep_logs() {
+  if (options_.log_dir.empty()) children_.guardian().keep_folder();
+  SPEEDO_ERROR("The logs of the workers are in {}", log_dir_.string());
+}
+
+}  // namespace
+
+std::string worker_name(std::uint64_t number) { return "worker" + std::to_string(number); }
+
+std::string last_line(const fs::path& file) {
+  std::ifstream stream(file);
+  std::string last;
+  for (std::string line; std::getline(stream, line);) {
+    if (!line.empty()) last = line;
+  }
+  return last;
+}
+
+Result<int> run_local_cluster(const LocalClusterOptions& options) {
+  if (!options.log_dir.empty()) {
+    std::error_code code;
+    fs::create_directories(options.log_dir, code);
+    if (code) {
+      return Error{ErrorCode::kCannotWrite,
+                   "--log-dir: cannot create '" + options.log_dir.string() +
+                       "': " + code.message()};
+    }
+  }
+  SPEEDO_ASSIGN(const fs::path folder, make_temporary_folder());
+  auto guardian = Guardian::create(folder);
+  if (!guardian) {
+    std::error_code code;
+    fs::remove_all(folder, code);
+    return std::move(guardian).error();
+  }
+  return LocalCluster(options, folder, std::move(*guardian)).run();
+}
+
+}  // namespace speedo

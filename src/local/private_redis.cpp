@@ -1,0 +1,98 @@
+#include "local/private_redis.hpp"
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include <speedo/base/clock.hpp>
+
+#include "local/local_cluster.hpp"
+
+namespace speedo {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::chrono::milliseconds kRedisPollInterval{5};
+constexpr std::chrono::seconds kRedisStartPatience{20};
+
+}  // namespace
+
+ChildCommand private_redis_command(const fs::path& folder) {
+  ChildCommand command;
+  command.arguments = {"redis-server",
+                       "--port",
+                       "0",
+                       "--unixsocket",
+                       (folder / "redis.sock").string(),
+                       "--unixsocketperm",
+                       "700",
+                       "--save",
+                       "",
+                       "--appendonly",
+                       "no",
+                       "--dir",
+                       folder.string(),
+                       "--maxmemory-policy",
+                       "noeviction",
+                       "--loglevel",
+                       "warning"};
+  command.output = folder / "redis.log";
+  return command;
+}
+
+PrivateRedis::PrivateRedis(fs::path folder, Guardian guardian)
+    : folder_(std::move(folder)),
+      socket_(folder_ / "redis.sock"),
+      children_(std::move(guardian)) {}
+
+Result<std::unique_ptr<PrivateRedis>> PrivateRedis::start() {
+  std::string pattern = "/tmp/speedo-redis-XXXXXX";
+  if (::mkdtemp(pattern.data()) == nullptr) {
+    return Error{ErrorCode::kCannotWrite,
+                 "cannot make the temporary folder '" + pattern + "': " + std::strerror(errno)};
+  }
+  auto guardian = Guardian::create(pattern);
+  if (!guardian) {
+    std::error_code code;
+    fs::remove_all(pattern, code);
+    return std::move(guardian).error();
+  }
+  std::unique_ptr<PrivateRedis> redis(new PrivateRedis(pattern, std::move(*guardian)));
+  SPEEDO_TRY(redis->launch());
+  return redis;
+}
+
+// The socket is there once the server listens.
+Result<void> PrivateRedis::launch() {
+  auto started = children_.start(private_redis_command(folder_));
+  if (!started && started.error().code == ErrorCode::kNotFound) {
+    return Error{ErrorCode::kUnavailable,
+                 "redis-server is not installed (apt-get install redis-server)"};
+  }
+  SPEEDO_ASSIGN(pid_, std::move(started));
+  const Instant end = steady_clock().now() + kRedisStartPatience;
+  std::error_code code;
+  while (children_.is_running(pid_) && !fs::exists(socket_, code)) {
+    if (steady_clock().now() > end) break;
+    children_.wait(kRedisPollInterval);
+  }
+  if (children_.is_running(pid_) && fs::exists(socket_, code)) return {};
+  const std::string said = last_line(folder_ / "redis.log");
+  return Error{ErrorCode::kUnavailable,
+               "redis-server did not start: " +
+                   (said.empty() ? "it said nothing; run it by hand to see what is wrong" : said)};
+}
+
+// The first number of schedstat: nanoseconds on a processor.
+double PrivateRedis::cpu_seconds() const {
+  std::ifstream stream("/proc/" + std::to_string(pid_) + "/schedstat");
+  double nanoseconds = 0.0;
+  return stream >> nanoseconds ? nanoseconds / 1e9 : 0.0;
+}
+
+}  // namespace speedo

@@ -1,0 +1,225 @@
+#include "train/job/job_master.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <speedo/base/limits.hpp>
+#include <speedo/core/update_rule.hpp>
+#include <speedo/train/job_end.hpp>
+
+#include "base/log.hpp"
+#include "train/job/job_solver.hpp"
+#include "train/session/store_absence.hpp"
+
+namespace speedo {
+namespace {
+
+// What a master writes to see that it can.
+constexpr std::array kProbe{0.0F};
+
+// Whether the store is to be waited for no longer, before training has begun. `waiting`: why
+// something waits for it.
+std::optional<Error> why_give_up(StoreAbsence& absence, const std::optional<Error>& waiting,
+                                 const JobMaster::StartLimits& limits, Instant now) {
+  if (const auto reason = limits.poll_stop ? limits.poll_stop() : std::nullopt) {
+    return Error{ErrorCode::kUnavailable,
+                 fmt::format("stopped ({}) while the first weights were being published{}{}",
+                             *reason, waiting ? ": " : "", waiting ? waiting->message : "")};
+  }
+  if (waiting && limits.store_timeout.count() == 0) return waiting;
+  if (!waiting) {
+    if (absence.back(now)) SPEEDO_INFO("the store is back");
+    return std::nullopt;
+  }
+  if (const auto line = absence.lost(*waiting, now, "at the start")) SPEEDO_WARN("{}", *line);
+  if (const auto line = absence.line(now)) SPEEDO_WARN("{}", *line);
+  return absence.given_up(now);
+}
+
+// Floats of a contribution, in the stage whose contributions are the longest.
+Result<std::uint64_t> longest_contribution(const MergerConfig& config, const JobNets& nets) {
+  const auto weights = static_cast<std::uint64_t>(nets.layout().element_count());
+  std::uint64_t longest = weights;
+  for (const UpdateSpec& stage : config.stages) {
+    if (!averages_histories(stage)) continue;
+    SPEEDO_ASSIGN(const std::size_t count,
+                  UpdateRule::history_count(solver_of(nets.solver(), stage)));
+    longest = std::max(longest, weights * (1 + count));
+  }
+  return longest;
+}
+
+}  // namespace
+
+JobMaster::JobMaster(const MasterOptions& options, Platform& platform,
+                     std::unique_ptr<JobNets> nets, std::shared_ptr<ParameterStore> store,
+                     WriteSnapshot write_snapshot)
+    : platform_(platform),
+      store_(std::move(store)),
+      write_snapshot_(std::move(write_snapshot)),
+      job_record_(encode(options.spec)),
+      epoch_(options.merger.epoch),
+      nets_(std::move(nets)),
+      erasing_(platform, "erasing"),
+      housekeeping_(platform, "housekeeping") {}
+
+Result<std::unique_ptr<JobMaster>> JobMaster::create(const MasterOptions& options,
+                                                     const TrainerParts& parts,
+                                                     std::unique_ptr<JobNets> nets,
+                                                     std::shared_ptr<ParameterStore> store,
+                                                     Checkpoint start,
+                                                     WriteSnapshot write_snapshot) {
+  std::unique_ptr<JobMaster> master(new JobMaster(options, *parts.platform, std::move(nets),
+                                                  std::move(store), std::move(write_snapshot)));
+  SPEEDO_ASSIGN(master->contribution_elements_,
+                longest_contribution(options.merger, *master->nets_));
+  SPEEDO_ASSIGN(master->merger_,
+                make_merger(options.merger, master->nets_->layout(), master->nets_->solver(),
+                            std::move(start), master->store_, parts.make_backend));
+  if (parts.watch_merger) master->merger_ = parts.watch_merger(std::move(master->merger_));
+  return master;
+}
+
+Result<Version> JobMaster::begin(std::uint32_t stage, std::string state,
+                                 const StartLimits& limits) {
+  Answer<Result<Version>> published(platform_);
+  merger_->enter_stage(stage, std::move(state),
+                       [&](Result<Version> version) { published.set(std::move(version)); });
+  SPEEDO_ASSIGN(const Version version, wait_for_start(published, limits));
+  SPEEDO_TRY(erase_job_end(*store_));
+  SPEEDO_TRY(store_->put_blob(job_key(), job_record_));
+  return version;
+}
+
+// Always to the end of the publication: once the store is waited for no longer, that is soon.
+Result<Version> JobMaster::wait_for_start(Answer<Result<Version>>& published,
+                                          const StartLimits& limits) {
+  StoreAbsence absence(limits.store_timeout);
+  const Clock& clock = limits.clock != nullptr ? *limits.clock : platform_.clock();
+  std::optional<Error> given_up;
+  while (!given_up && !published.wait_for(kTickInterval)) {
+    given_up = why_give_up(absence, merger_->waits_because(), limits, clock.now());
+  }
+  if (given_up) stop_waiting();
+  auto version = published.wait();
+  if (!version && given_up && is_transient(version.error().code)) return *given_up;
+  return version;
+}
+
+void JobMaster::merge(master_command::StartMerge job,
+                      std::function<void(Result<MergeResult>)> done) {
+  merger_->merge(std::move(job), std::move(done));
+}
+
+void JobMaster::enter_stage(std::uint32_t stage, std::string state,
+                            std::function<void(Result<Version>)> done) {
+  merger_->enter_stage(stage, std::move(state), std::move(done));
+}
+
+void JobMaster::test(std::function<void(Result<std::vector<TestScores>>)> done) {
+  merger_->copy([this, done = std::move(done)](Merger::Copy copy) {
+    nets_->test(std::make_shared<const Merger::Copy>(std::move(copy)), done);
+  });
+}
+
+void JobMaster::snapshot(std::uint64_t iteration, std::function<void(Result<void>)> done) {
+  merger_->copy([this, iteration, done = std::move(done)](Merger::Copy copy) {
+    const auto write = [this](std::int64_t number, const caffe::NetParameter& model,
+                              caffe::SolverState& state, const std::string& session) {
+      return write_snapshot_(SnapshotParts{.iteration = number,
+                                           .model = model,
+                                           .state = state,
+                                           .session = session,
+                                           .model_digest = nets_->layout().digest()});
+    };
+    nets_->snapshot(iteration, std::make_shared<const Merger::Copy>(std::move(copy)), write, done);
+  });
+}
+
+void JobMaster::watch(Instant now, std::function<void(Result<void>)> seen) {
+  if (watched_at_ && now - *watched_at_ < kJobWatchInterval) return;
+  if (watching_.exchange(true)) return;
+  watched_at_ = now;
+  housekeeping_.post([this, seen = std::move(seen)] {
+    auto looked = look_after_store();
+    // What time does not mend is for those to say who meet it at their work.
+    const bool is_away = !looked && is_transient(looked.error().code);
+    if (!looked && !is_away && looked.error().code != ErrorCode::kSuperseded) looked = {};
+    store_away_ = is_away;
+    if (looked) erasing_.post([this] { erase_records_of_gone(); });
+    watching_ = false;
+    seen(std::move(looked));
+  });
+}
+
+// A store that was emptied, or restarted without its data, gets the job again; the weights are the
+// merger's care. One that can only be read, or not be written in time, is as good as away.
+Result<void> JobMaster::look_after_store() {
+  if (const auto job = store_->get_blob(job_key()); !job) {
+    if (is_transient(job.error().code)) return job.error();
+    SPEEDO_WARN("the store has lost the job; publishing it again: {}", job.error().message);
+    SPEEDO_TRY(store_->put_blob(job_key(), job_record_));
+  }
+  SPEEDO_TRY(put(*store_, probe_key(), RecordInfo{}, kProbe));
+  if (const auto error = merger_->waits_because()) return *error;
+  return {};
+}
+
+void JobMaster::erase_worker(WorkerId worker) {
+  {
+    const std::lock_guard lock(mutex_);
+    gone_.push_back(worker.value);
+  }
+  erasing_.post([this] { erase_records_of_gone(); });
+}
+
+// From a store that is away once it is back: watch() comes to that.
+void JobMaster::erase_records_of_gone() {
+  while (!store_away_) {
+    std::uint64_t worker = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      if (gone_.empty()) return;
+      worker = gone_.front();
+      gone_.pop_front();
+    }
+    const auto erased = erase_records(worker);
+    if (erased) continue;
+    if (is_transient(erased.error().code)) {
+      store_away_ = true;
+      const std::lock_guard lock(mutex_);
+      gone_.push_front(worker);
+      return;
+    }
+    SPEEDO_WARN("what worker {} left in the store stays until it expires: {}", worker,
+                erased.error().message);
+  }
+}
+
+Result<void> JobMaster::erase_records(std::uint64_t worker) {
+  SPEEDO_TRY(store_->erase(contribution_key(epoch_, worker), contribution_elements_));
+  return store_->erase(local_key(epoch_, worker));
+}
+
+void JobMaster::erase_workers(std::uint64_t first, std::uint64_t end) {
+  for (std::uint64_t worker = first; worker < end; ++worker) {
+    const Result<void> erased = erase_records(worker);
+    if (erased) continue;
+    SPEEDO_WARN("contributions stay in the store until they expire: {}", erased.error().message);
+    return;
+  }
+}
+
+void JobMaster::put_end() {
+  put_job_end(*store_, epoch_).ignore("workers that are away then look for the master for a while");
+}
+
+void JobMaster::stop_waiting() {
+  store_->stop_waiting();
+  merger_->stop_waiting();
+}
+
+}  // namespace speedo

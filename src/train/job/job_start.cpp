@@ -1,0 +1,136 @@
+#include "train/job/job_start.hpp"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/log.hpp"
+#include "core/prototxt.hpp"
+#include "train/job/job_solver.hpp"
+
+namespace speedo {
+namespace {
+
+// Whether a session of this job can go on from the state. Errors: those of restore().
+Result<void> check_state(const MasterOptions& options, const MasterConfig& config,
+                         const std::string& state) {
+  if (state.empty()) return {};
+  return MasterSession(config, options.make_strategy).restore(state);
+}
+
+// From the files that were given, or the net's fillers.
+JobStart start_anew(const MasterOptions& options, JobNets& nets) {
+  JobStart start{.checkpoint = nets.take_start(), .from_store = false};
+  start.checkpoint.session = options.initial_session;
+  return start;
+}
+
+Result<Checkpoint> stored(const MasterOptions& options, const MasterConfig& config, JobNets& nets,
+                          ParameterStore& store) {
+  SPEEDO_ASSIGN(Checkpoint found, read_checkpoint(store, nets.layout(),
+                                                  wants_histories(options.merger.stages)));
+  SPEEDO_TRY(check_state(options, config, found.session));
+  return found;
+}
+
+Error nothing_there(const MasterOptions& options, const Error& error) {
+  return Error{ErrorCode::kNotFound,
+               fmt::format("nothing to resume in the store under job '{}' ({}): check --redis and "
+                           "--job, leave --resume out to start anew, or give --resume=FILE",
+                           options.job, error.message)};
+}
+
+// Weights without a state are of nobody knows which training.
+Result<MasterSession::Origin> origin_of(const std::string& state) {
+  if (state.empty()) return MasterSession::Origin{};
+  return MasterSession::origin_of(state);
+}
+
+// Files of a training in one process have no state, and so no master's epoch.
+Result<MasterSession::Origin> origin_of_files(const MasterOptions& options,
+                                              const MasterConfig& config) {
+  if (!options.initial_session.empty()) return MasterSession::origin_of(options.initial_session);
+  return MasterSession::Origin{config.training, 0, config.start_iteration};
+}
+
+// Whether the store's checkpoint is the one to go on from, and a line that says why. The store's
+// training is the job's: files of another one do not count beside it. Without an epoch the
+// iteration alone says what is newer.
+Result<bool> prefers_store(const std::string& store_state, MasterSession::Origin files) {
+  SPEEDO_ASSIGN(const MasterSession::Origin store, origin_of(store_state));
+  if (files.epoch == 0) files.epoch = store.epoch;
+  if (store.training != files.training) {
+    SPEEDO_WARN("--resume=auto: the store has iteration {} of training {}, the files have "
+                "iteration {} of another one, {}; going on from the store",
+                store.iteration, short_name(store.training), files.iteration,
+                short_name(files.training));
+    return true;
+  }
+  const bool files_are_newer = files.is_newer_than(store);
+  SPEEDO_INFO("--resume=auto: training {} has iteration {} in the store and {} in the files; going "
+              "on from the {}, which are newer",
+              short_name(store.training), store.iteration, files.iteration,
+              files_are_newer ? "files" : "store's weights");
+  return !files_are_newer;
+}
+
+// What is damaged, or another job's, only counts as missing if there are files.
+Result<JobStart> newest(const MasterOptions& options, const MasterConfig& config, JobNets& nets,
+                        ParameterStore& store) {
+  auto in_store = stored(options, config, nets, store);
+  const bool has_files = options.initial_weights != nullptr;
+  if (!in_store) {
+    const Error& error = in_store.error();
+    const bool passed_over =
+        error.code == ErrorCode::kNotFound ||
+        (has_files && (error.code == ErrorCode::kCorrupt || error.code == ErrorCode::kMismatch));
+    if (!passed_over) return error;
+    const char* const instead = has_files ? "going on from the files" : "starting anew";
+    if (error.code == ErrorCode::kNotFound) {
+      SPEEDO_INFO("--resume=auto: the store has nothing of this job; {}", instead);
+    } else {
+      SPEEDO_WARN("--resume=auto: {}; {}", error.message, instead);
+    }
+    return start_anew(options, nets);
+  }
+  if (has_files) {
+    SPEEDO_TRY(check_state(options, config, options.initial_session));
+    SPEEDO_ASSIGN(const MasterSession::Origin files, origin_of_files(options, config));
+    SPEEDO_ASSIGN(const bool from_store, prefers_store(in_store->session, files));
+    if (!from_store) return start_anew(options, nets);
+  }
+  return JobStart{.checkpoint = std::move(in_store).value(), .from_store = true};
+}
+
+}  // namespace
+
+Result<JobSpec> with_seed_of_job(JobSpec spec, MasterOptions::Resume resume,
+                                 ParameterStore& store) {
+  SPEEDO_ASSIGN(caffe::SolverParameter solver, parse_solver(spec));
+  if (solver.random_seed() >= 0 || resume == MasterOptions::Resume::kNo) return with_seed(spec);
+  const auto record = store.get_blob(job_key());
+  if (!record) return with_seed(spec);
+  SPEEDO_ASSIGN(const JobSpec before, decode_job(*record));
+  SPEEDO_ASSIGN(const caffe::SolverParameter same, parse_solver(before));
+  solver.set_random_seed(same.random_seed());
+  spec.solver_text = to_prototxt(solver);
+  return with_seed(spec);
+}
+
+Result<JobStart> find_start(const MasterOptions& options, const MasterConfig& config,
+                            JobNets& nets, ParameterStore& store) {
+  if (options.resume == MasterOptions::Resume::kNo) {
+    SPEEDO_TRY(check_state(options, config, options.initial_session));
+    return start_anew(options, nets);
+  }
+  if (options.resume == MasterOptions::Resume::kNewest) return newest(options, config, nets, store);
+  auto found = stored(options, config, nets, store);
+  if (!found && found.error().code == ErrorCode::kNotFound) {
+    return nothing_there(options, found.error());
+  }
+  if (!found) return found.error();
+  if (options.renumber) found->session.clear();
+  return JobStart{.checkpoint = std::move(found).value(), .from_store = true};
+}
+
+}  // namespace speedo

@@ -1,0 +1,68 @@
+#include "train/job/job_thread.hpp"
+
+#include <mutex>
+#include <utility>
+
+namespace speedo {
+namespace {
+
+constexpr std::chrono::seconds kIdleInterval{1};
+
+}  // namespace
+
+JobThread::JobThread(Platform& platform, const char* name, std::function<void()> idle)
+    : clock_(platform.clock()),
+      idle_(std::move(idle)),
+      monitor_(platform.make_monitor()),
+      thread_(platform.start_thread(name, [this] { loop(); })) {}
+
+JobThread::~JobThread() {
+  {
+    const std::lock_guard lock(*monitor_);
+    ending_ = closed_ = true;
+    monitor_->notify_all();
+  }
+  thread_.reset();
+}
+
+void JobThread::post(std::function<void()> work) {
+  const std::lock_guard lock(*monitor_);
+  queue_.push_back(std::move(work));
+  monitor_->notify_all();
+}
+
+void JobThread::end() {
+  const std::lock_guard lock(*monitor_);
+  ending_ = true;
+}
+
+bool JobThread::is_ending() {
+  const std::lock_guard lock(*monitor_);
+  return ending_;
+}
+
+bool JobThread::has_work() {
+  const std::lock_guard lock(*monitor_);
+  return !queue_.empty();
+}
+
+// The next piece of work, `idle` if there is none for a while; nothing at the end.
+std::function<void()> JobThread::next() {
+  const std::lock_guard lock(*monitor_);
+  const auto is_due = [this] { return closed_ || !queue_.empty(); };
+  if (idle_) {
+    if (!monitor_->wait_for(clock_, kIdleInterval, is_due)) return idle_;
+  } else {
+    while (!is_due()) monitor_->wait();
+  }
+  if (queue_.empty()) return nullptr;
+  std::function<void()> work = std::move(queue_.front());
+  queue_.pop_front();
+  return work;
+}
+
+void JobThread::loop() {
+  while (const std::function<void()> work = next()) work();
+}
+
+}  // namespace speedo

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include <speedo/train/trainer.hpp>
+
+#include "train/job/job_thread.hpp"
+#include "train/job/open_store.hpp"
+#include "train/job/worker_work.hpp"
+
+namespace speedo {
+
+// The real WorkerWork: a trainer, fed from the store that the master names.
+class JobWorker : public WorkerWork {
+ public:
+  struct Options {
+    StoreAddress store_override;  // used instead of what the master says, unless empty
+    std::chrono::seconds store_timeout{0};  // prepare() waits so long for store and job
+    Platform* platform = &real_platform();
+  };
+  JobWorker(std::unique_ptr<Trainer> trainer, OpenStore open_store, Options options);
+  // Ends what is under way; a store that does not answer is waited for only for a moment.
+  ~JobWorker() override;
+
+  void prepare(const WelcomeMessage& welcome, std::function<void(Result<Digest>)> done) override;
+  void run(const TrainMessage& order, std::function<void(Result<RunReport>)> done) override;
+  void look_for_end(std::uint64_t epoch, std::function<void(bool)> done) override;
+  void cancel() override;
+  std::uint64_t progress() const override { return trainer_->progress(); }
+
+ private:
+  using Stale = std::function<bool()>;  // whether nobody wants the answer any more
+  Result<Digest> prepare_now(const WelcomeMessage& welcome, const Stale& stale);
+  Result<std::string> wait_for_job(const WelcomeMessage& welcome, const Stale& stale);
+  Result<std::string> read_job(const WelcomeMessage& welcome);
+  Result<std::shared_ptr<ParameterStore>> store_of(const WelcomeMessage& welcome);
+  std::shared_ptr<ParameterStore> store();
+
+  const OpenStore open_store_;
+  const Options options_;
+  std::atomic<bool> ending_{false};
+  std::atomic<std::uint64_t> preparations_{0};
+  std::mutex mutex_;
+  std::shared_ptr<ParameterStore> store_;  // guarded by mutex_; of the last welcome, once opened
+  std::string store_name_;                 // guarded by mutex_; what was opened
+  std::unique_ptr<Trainer> trainer_;
+  JobThread opening_;  // last: its work uses the others
+};
+
+}  // namespace speedo

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <speedo/base/digest.hpp>
+#include <speedo/base/result.hpp>
+#include <speedo/core/solver.hpp>
+#include <speedo/store/store_address.hpp>
+#include <speedo/train/master_session.hpp>
+#include <speedo/train/merger.hpp>
+#include <speedo/train/trainer.hpp>
+#include <speedo/train/training_id.hpp>
+
+namespace speedo {
+
+struct MasterOptions {
+  std::string bind = "127.0.0.1";   // address to listen on
+  std::uint16_t port = 0;           // 0: any free one
+  std::string host;                 // that workers are told; empty: bind, or what others reach
+  StoreAddress store;               // that workers are told
+  std::string job;                  // the job's key space in the store
+  // Model, store, job and the name of a new training are filled in by complete() and MasterRun. A
+  // training that is known is that of the initial_... below, and goes on.
+  MasterConfig session;
+  // The stages of session, merger and spec are the same ones: complete() copies session.stages.
+  MergerConfig merger;
+  JobSpec spec;
+  // Weights to start from; empty: the net's fillers. Either may come from --snapshot/--weights.
+  std::shared_ptr<caffe::NetParameter> initial_weights;
+  std::shared_ptr<caffe::SolverState> initial_state;   // histories
+  std::string initial_session;      // MasterSession::save() of a checkpoint file; empty: none
+  // kStore: go on from the store, kNotFound if it has nothing. kNewest: from the store or, if they
+  // are newer and of the same training or the store has nothing, from the initial_... above; from
+  // the start if neither is there.
+  enum class Resume { kNo, kStore, kNewest };
+  Resume resume = Resume::kNo;
+  // kStore: only weights and histories are taken, and counted from session.start_iteration.
+  bool renumber = false;
+  bool take_over = false;           // although another master's lease is not over
+  StrategyFactory make_strategy = speedo::make_strategy;
+};
+
+// What a snapshot is made of; the references live as long as the call.
+struct SnapshotParts {
+  std::int64_t iteration = 0;
+  const caffe::NetParameter& model;
+  caffe::SolverState& state;
+  const std::string& session;       // MasterSession::save() as of this iteration
+  Digest model_digest;
+};
+
+struct MasterHooks {
+  // Once the nets are known, before anything is changed in the store; an error ends the master.
+  std::function<Result<void>(std::int64_t weight_bytes)> admit;
+  // Which training goes on, or begins anew; before anything of an earlier one is removed from the
+  // store. An error ends the master.
+  std::function<Result<void>(const TrainingId& training, bool is_new)> on_training;
+  std::function<void(const std::string& address)> on_listening;   // "speedo://host:port"
+  std::function<void(const MasterProgress&, const std::vector<TestScores>*)> on_progress;
+  std::function<std::optional<std::string>()> poll_stop;  // a reason: stop cleanly
+  // Whether such a stop is to write a snapshot even if the job does not end with one; empty: yes.
+  std::function<bool()> stop_wants_snapshot;
+  std::function<bool()> poll_snapshot;                    // true: write one and go on
+  std::function<Result<void>(const SnapshotParts& parts)> snapshot;
+};
+
+}  // namespace speedo

@@ -1,0 +1,147 @@
+#include "train/job/master_run.hpp"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <speedo/base/assert.hpp>
+#include <speedo/base/limits.hpp>
+
+#include "train/job/job_start.hpp"
+
+namespace speedo {
+namespace {
+
+// What workers are told must fit into a message.
+Result<void> check_length(const char* flag, const std::string& text) {
+  if (text.size() <= kTextMax) return {};
+  return Error{ErrorCode::kUsage,
+               fmt::format("{}: {} bytes, at most {} are possible", flag, text.size(), kTextMax)};
+}
+
+Result<void> check(const MasterOptions& options) {
+  SPEEDO_TRY(check_length("--redis", options.store.text()));
+  SPEEDO_TRY(check_length("--job", options.job));
+  for (const Schedule& stage : options.session.stages) {
+    SPEEDO_TRY(check_schedule(stage));
+    SPEEDO_TRY([&]() -> Result<void> {
+      SPEEDO_ASSIGN([[maybe_unused]] const auto strategy, make_strategy(stage.strategy));
+      return {};
+    }());
+  }
+  return {};
+}
+
+Result<std::unique_ptr<MasterLease>> claim(const MasterOptions& options, MasterRun::Parts& parts) {
+  MasterLease::Options how{.job = options.job,
+                           .take_over = options.take_over,
+                           .poll_stop = parts.hooks.poll_stop,
+                           .platform = parts.parts.platform};
+  if (!options.initial_session.empty()) {
+    // One that cannot be read is refused, or passed over, where it is to be restored.
+    const auto origin = MasterSession::origin_of(options.initial_session);
+    if (origin) how.epoch_floor = origin->epoch + 1;
+  }
+  SPEEDO_ASSIGN(std::shared_ptr<ParameterStore> store,
+                parts.open_store(options.store, options.job));
+  SPEEDO_ASSIGN(auto lease, MasterLease::claim(std::move(store), std::move(how)));
+  lease->keep(std::move(parts.lost));
+  return lease;
+}
+
+// An earlier master of the job did not end as it should.
+bool had_another_master(ParameterStore& store) {
+  return store.get_blob(job_key()).has_value() && !store.get_blob(ended_key()).has_value();
+}
+
+}  // namespace
+
+Result<MasterOptions> complete(const MasterOptions& options) {
+  SPEEDO_TRY(check(options));
+  MasterOptions complete = options;
+  complete.merger.stages = complete.spec.stages = updates_of(options.session.stages);
+  complete.session.store = options.store;
+  complete.session.job = options.job;
+  return complete;
+}
+
+void MasterRun::stop_waiting() {
+  if (lease_) lease_->stop_waiting();
+  if (job_) job_->stop_waiting();
+}
+
+// Chooses what training goes on from, and makes its session.
+Result<JobStart> MasterRun::begin_session(MasterOptions& options, const Parts& parts,
+                                          ParameterStore& store, JobNets& nets) {
+  MasterConfig& config = options.session;
+  Platform& platform = *parts.parts.platform;
+  SPEEDO_ASSIGN(JobStart start, find_start(options, config, nets, store));
+  const std::string& state = start.checkpoint.session;
+  config.first_version = Version{start.checkpoint.version.value + 1};
+  if (start.from_store) config.training = {};
+  resumed_ = start.from_store || !state.empty() || config.training.is_known();
+  while (!config.training.is_known()) {
+    config.training = {platform.random_bits(), platform.random_bits()};
+  }
+  has_orphans_ = had_another_master(store);
+  session_ = std::make_unique<MasterSession>(config, options.make_strategy);
+  if (!state.empty()) SPEEDO_TRY(session_->restore(state));
+  if (parts.hooks.on_training) {
+    SPEEDO_TRY(parts.hooks.on_training(session_->training(), !resumed_));
+  }
+  if (!start.from_store) {
+    SPEEDO_TRY(store.clear());
+  } else if (has_orphans_) {
+    // Nobody reads what the workers of a master that died have left.
+    SPEEDO_TRY(store.clear_contributions());
+  }
+  return start;
+}
+
+Result<MasterRun> MasterRun::prepare(MasterOptions options, Parts parts) {
+  MasterRun made;
+  MasterConfig& config = options.session;
+  const MasterHooks& hooks = parts.hooks;
+  SPEEDO_ASSIGN(std::shared_ptr<ParameterStore> store,
+                parts.open_store(options.store, options.job));
+  SPEEDO_ASSIGN(options.spec, with_seed_of_job(std::move(options.spec), options.resume, *store));
+  SPEEDO_ASSIGN(auto nets,
+                JobNets::create(parts.parts, {.job = options.spec,
+                                              .with_tests = config.test_interval != 0 ||
+                                                            config.test_at_start,
+                                              .initial_weights = options.initial_weights,
+                                              .initial_state = options.initial_state}));
+  if (hooks.admit) {
+    const auto floats = static_cast<std::int64_t>(sizeof(float));
+    SPEEDO_TRY(hooks.admit(nets->layout().parameter_count() * floats));
+  }
+  SPEEDO_ASSIGN(made.lease_, claim(options, parts));
+  options.merger.epoch = config.epoch = config.first_run = made.lease_->epoch();
+  options.merger.platform = parts.parts.platform;
+  store->fence(config.epoch);
+
+  config.model = nets->layout().digest();
+  SPEEDO_ASSIGN(JobStart start, made.begin_session(options, parts, *store, *nets));
+  made.first_worker_ = made.session_->progress().worker_ids;
+  auto write = hooks.snapshot;
+  if (!write) write = [](const SnapshotParts&) -> Result<void> { return {}; };
+  SPEEDO_ASSIGN(made.job_,
+                JobMaster::create(options, parts.parts, std::move(nets), std::move(store),
+                                  std::move(start.checkpoint), std::move(write)));
+  SPEEDO_ASSIGN(
+      const Version first,
+      made.job_->begin(made.session_->progress().stage, made.session_->save(),
+                       {.store_timeout = config.store_timeout, .poll_stop = hooks.poll_stop}));
+  SPEEDO_ASSERT(first == config.first_version);
+  return made;
+}
+
+void MasterRun::end(const std::optional<Error>& error, bool broken) {
+  stop_waiting();
+  const bool superseded = error && error->code == ErrorCode::kSuperseded;
+  if (superseded || broken) return;
+  job_->erase_workers(first_worker_, session_->progress().worker_ids);
+  if (!another_follows(error)) job_->put_end();
+}
+
+}  // namespace speedo

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include <speedo/backend/backend.hpp>
+#include <speedo/base/result.hpp>
+#include <speedo/core/batch_feed.hpp>
+#include <speedo/core/bucket.hpp>
+#include <speedo/core/parameter_arena.hpp>
+#include <speedo/train/trainer.hpp>
+
+#include "caffe.pb.h"
+
+namespace speedo {
+
+// What a worker computes gradients with: a net and its data. Weights and gradients are arenas of
+// layout(), in the backend's memory; whoever has the learner changes them between passes.
+// Thread safety: made, used and destroyed on one thread.
+class Learner {
+ public:
+  virtual ~Learner() = default;
+  virtual const ParameterLayout& layout() const = 0;
+  virtual Backend& backend() = 0;
+  virtual Arena& weights() = 0;
+  virtual Arena& gradients() = 0;
+
+  // The batches that the next passes read.
+  virtual void set_data_span(const DataSpan& span) = 0;
+  // What a run does meanwhile. Each may be empty.
+  struct Hooks {
+    // Before a bucket's weights are first used by the first pass; in the end of all of them. Its
+    // error ends the passes.
+    std::function<Result<void>(const Bucket&)> weights_needed;
+    // The last pass' loss is finite, and its gradients are about to be computed.
+    std::function<void()> last_backward;
+    // After that: a bucket's gradients are the sum over all passes once `final` is done. Every
+    // element once.
+    std::function<void(const Bucket&, const StreamEvent& final)> gradient_ready;
+  };
+  // Puts into gradients() the sum of so many passes' gradients; the mean of their losses. Whether
+  // the gradients are finite is the caller's to see. Errors: kData; those of the hooks.
+  virtual Result<float> accumulate_gradients(int passes, const Hooks& hooks) = 0;
+  virtual std::uint64_t batch_size() const = 0;  // samples of a pass; 0: not known
+  // How long passes have waited for data so far.
+  virtual std::chrono::nanoseconds data_waited() const = 0;
+
+  // Statistics among the weights (BatchNorm's), which passes change: remembers them, and puts what
+  // they lost since then into their places of gradients(), an update like any other.
+  virtual void keep_statistics() = 0;
+  virtual void put_statistics_change_into_gradients() = 0;
+};
+
+struct LearnerOptions {
+  const JobSpec& job;
+  const caffe::SolverParameter& solver;  // the job's, without test nets
+  double start_fraction;                 // see FeedOptions
+  std::atomic<std::uint64_t>& progress;  // grows with every layer computed; outlives the learner
+};
+
+// The train net of the job's solver. Errors: kConfig, kData, kNotFound, kFull.
+Result<std::unique_ptr<Learner>> make_net_learner(const TrainerParts& parts,
+                                                  const LearnerOptions& options);
+
+}  // namespace speedo

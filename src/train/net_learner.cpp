@@ -1,0 +1,93 @@
+#include <cmath>
+#include <utility>
+
+#include <speedo/base/assert.hpp>
+#include <speedo/core/solver.hpp>
+
+#include "core/kept_statistics.hpp"
+#include "train/learner.hpp"
+
+namespace speedo {
+namespace {
+
+class NetLearner : public Learner {
+ public:
+  // In the order of dependence: the net uses backend and feeds.
+  struct Parts {
+    std::unique_ptr<Backend> backend;
+    std::unique_ptr<FeedFactory> feeds;
+    SolverNets nets;
+  };
+  explicit NetLearner(Parts parts)
+      : parts_(std::move(parts)), net_(*parts_.nets.train), statistics_(net_) {}
+
+  const ParameterLayout& layout() const override { return net_.layout(); }
+  Backend& backend() override { return *parts_.backend; }
+  Arena& weights() override { return net_.weights(); }
+  Arena& gradients() override { return net_.gradients(); }
+  void set_data_span(const DataSpan& span) override { net_.set_data_span(span); }
+  Result<float> accumulate_gradients(int passes, const Hooks& hooks) override {
+    SPEEDO_ASSERT(passes > 0);
+    net_.clear_gradients();
+    float loss = 0.0F;
+    for (int pass = 0; pass < passes; ++pass) {
+      SPEEDO_ASSIGN(const float term, forward(pass == 0 ? hooks.weights_needed : nullptr));
+      loss += term;
+      const bool is_last = pass + 1 == passes;
+      if (is_last && !std::isfinite(loss)) break;
+      if (is_last && hooks.last_backward) hooks.last_backward();
+      net_.on_gradient_ready(is_last ? hooks.gradient_ready : nullptr);
+      net_.backward();
+    }
+    net_.on_gradient_ready(nullptr);
+    return loss / static_cast<float>(passes);
+  }
+  std::chrono::nanoseconds data_waited() const override { return parts_.feeds->totals().waited; }
+  void keep_statistics() override { statistics_.keep(); }
+  void put_statistics_change_into_gradients() override {
+    statistics_.put_change_into_gradients();
+  }
+
+  // That of the first source.
+  std::uint64_t batch_size() const override {
+    for (const Net::LayerView& view : net_.layers()) {
+      const bool is_source = view.bottoms.empty() && !view.tops.empty();
+      if (!is_source || view.tops[0]->shape().axes() == 0) continue;
+      return static_cast<std::uint64_t>(view.tops[0]->shape()[0]);
+    }
+    return 0;
+  }
+
+ private:
+  Result<float> forward(Net::WeightsNeeded weights_needed) {
+    net_.on_weights_needed(weights_needed);
+    auto loss = net_.forward();
+    net_.on_weights_needed(nullptr);
+    if (loss && weights_needed) SPEEDO_TRY(weights_needed({0, layout().element_count()}));
+    return loss;
+  }
+
+  const Parts parts_;
+  Net& net_;
+  KeptStatistics statistics_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Learner>> make_net_learner(const TrainerParts& parts,
+                                                  const LearnerOptions& options) {
+  NetLearner::Parts made;
+  if (parts.choose_kernels) SPEEDO_TRY(parts.choose_kernels(options.job));
+  SPEEDO_ASSIGN(made.backend, parts.make_backend());
+  made.feeds = parts.make_feeds();
+  const SolverOptions where{.backend = made.backend.get(),
+                            .feeds = made.feeds.get(),
+                            .base = options.job.base,
+                            .start_fraction = options.start_fraction};
+  if (parts.admit) SPEEDO_TRY(parts.admit(options.job, options.solver, where));
+  SPEEDO_ASSIGN(made.nets, create_nets(options.solver, where));
+  made.nets.train->count_layers(&options.progress);
+  return std::unique_ptr<Learner>(std::make_unique<NetLearner>(std::move(made)));
+}
+
+}  // namespace speedo

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include <fmt/format.h>
+
+#include <speedo/base/clock.hpp>
+
+// Words that notes and reports share.
+namespace speedo {
+
+// "1 worker", "3 workers".
+inline std::string count_workers(std::uint64_t count) {
+  return fmt::format("{} worker{}", count, count == 1 ? "" : "s");
+}
+
+inline std::int64_t whole_seconds(Instant time) {
+  return std::chrono::duration_cast<std::chrono::seconds>(time).count();
+}
+
+}  // namespace speedo

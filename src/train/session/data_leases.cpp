@@ -1,0 +1,83 @@
+#include "train/session/data_leases.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <speedo/base/assert.hpp>
+
+namespace speedo {
+
+namespace {
+
+void insert(std::set<std::uint64_t>& set, const std::optional<DataRange>& range) {
+  for (std::uint64_t i = 0; range && i < range->count; ++i) set.insert(range->first + i);
+}
+
+void erase(std::set<std::uint64_t>& set, DataRange range) {
+  for (std::uint64_t i = 0; i < range.count; ++i) set.erase(range.first + i);
+}
+
+}  // namespace
+
+DataLeases::DataLeases(std::uint64_t fresh, std::set<std::uint64_t> open)
+    : free_(std::move(open)), fresh_(fresh) {
+  SPEEDO_ASSERT(free_.empty() || *free_.rbegin() < fresh_);
+}
+
+DataRange DataLeases::take(std::uint64_t shares) {
+  SPEEDO_ASSERT(shares > 0);
+  if (free_.empty()) return {std::exchange(fresh_, fresh_ + shares), shares};
+  DataRange range{*free_.begin(), 0};
+  while (range.count < shares && free_.erase(range.first + range.count) == 1) range.count += 1;
+  return range;
+}
+
+std::vector<DataLeases::Lease> DataLeases::start_runs(std::span<const Order> orders) {
+  std::vector<Lease> leases;
+  for (const Order& order : orders) {
+    Held& held = held_[order.worker];
+    SPEEDO_ASSERT(!held.current.has_value());
+    held.current = held.next ? *std::exchange(held.next, std::nullopt) : take(order.shares);
+    leases.push_back({*held.current, 0});
+  }
+  for (std::size_t i = 0; i < orders.size(); ++i) {
+    const DataRange next = take(orders[i].shares);
+    leases[i].next = next.first;
+    held_[orders[i].worker].next = next;
+  }
+  return leases;
+}
+
+DataRange DataLeases::report(WorkerId worker) {
+  const auto held = held_.find(worker);
+  SPEEDO_ASSERT(held != held_.end());
+  SPEEDO_ASSERT(held->second.current.has_value());
+  insert(reported_, held->second.current);
+  return *std::exchange(held->second.current, std::nullopt);
+}
+
+void DataLeases::use_up(DataRange reported) {
+  SPEEDO_ASSERT(reported_.contains(reported.first));
+  erase(reported_, reported);
+}
+
+void DataLeases::give_back(WorkerId worker) {
+  const auto held = held_.find(worker);
+  if (held == held_.end()) return;
+  insert(free_, held->second.current);
+  insert(free_, held->second.next);
+  held_.erase(held);
+}
+
+std::vector<std::uint64_t> DataLeases::open(std::span<const DataRange> without) const {
+  std::set<std::uint64_t> all = free_;
+  all.insert(reported_.begin(), reported_.end());
+  for (const auto& [worker, held] : held_) {
+    insert(all, held.current);
+    insert(all, held.next);
+  }
+  for (const DataRange& range : without) erase(all, range);
+  return {all.begin(), all.end()};
+}
+
+}  // namespace speedo

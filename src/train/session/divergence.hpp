@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include <speedo/base/ids.hpp>
+#include <speedo/base/limits.hpp>
+#include <speedo/train/strategy.hpp>
+
+namespace speedo {
+
+// How many runs in a row had no finite loss and contribution: from kNonFiniteRunsMax on training
+// has diverged.
+class Divergence {
+ public:
+  void merged() { in_row_ = 0; }
+  void not_finite() { in_row_ += 1; }
+  // Contributions of these runs were left out of a merge; `next` is the number of the next run. A
+  // store that lost its data takes with it the contributions of all runs then under way: runs that
+  // were ordered before the last rejection that counted are no further sign of divergence.
+  void rejected(std::span<const RunId> runs, RunId next) {
+    for (const RunId run : runs) {
+      if (run < counted_before_) continue;
+      counted_before_ = next;
+      in_row_ += 1;
+    }
+  }
+  std::uint64_t in_row() const { return in_row_; }
+  bool is_certain() const { return in_row_ >= kNonFiniteRunsMax; }
+
+ private:
+  std::uint64_t in_row_ = 0;
+  RunId counted_before_{0};
+};
+
+}  // namespace speedo

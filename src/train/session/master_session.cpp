@@ -1,0 +1,257 @@
+// The master's session: dispatch of events, workers, time.
+
+#include <speedo/train/master_session.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include <speedo/base/assert.hpp>
+
+#include "train/note_text.hpp"
+#include "train/session/master_session_impl.hpp"
+
+namespace speedo {
+
+namespace {
+
+// Faults of the store that all workers share: the next worker would meet them, too. A refusal is
+// none: each worker opens the store with credentials of its own.
+bool is_store_fault(ErrorCode code) {
+  return code == ErrorCode::kFull || code == ErrorCode::kCannotWrite;
+}
+
+MasterConfig with_sound_limits(MasterConfig config) {
+  config.workers_min = std::max<std::uint64_t>(config.workers_min, 1);
+  config.workers_start = std::max(config.workers_start, config.workers_min);
+  return config;
+}
+
+}  // namespace
+
+MasterSession::MasterSession(MasterConfig config, StrategyFactory make)
+    : impl_(std::make_unique<Impl>(std::move(config), std::move(make))) {}
+
+MasterSession::~MasterSession() = default;
+
+MasterCommands MasterSession::on(const MasterEvent& event) { return impl_->on(event); }
+
+std::string MasterSession::save() const { return impl_->save(nullptr); }
+
+Result<void> MasterSession::restore(std::string_view state) { return impl_->restore(state); }
+
+const MasterProgress& MasterSession::progress() const { return impl_->progress(); }
+
+const TrainingId& MasterSession::training() const { return impl_->training(); }
+
+bool MasterSession::finished() const { return impl_->finished(); }
+
+MasterSession::Impl::Impl(MasterConfig config, StrategyFactory make)
+    : config_(with_sound_limits(std::move(config))),
+      make_(std::move(make)),
+      training_(config_.training),
+      members_(config_),
+      shortage_(config_),
+      store_absence_(config_.store_timeout),
+      leases_(config_.first_data_run),
+      runs_(config_.first_run),
+      tally_(config_.start_iteration, config_.first_version),
+      stages_(config_.stages, config_.start_iteration),
+      jobs_(test_interval(), config_.snapshot_interval) {
+  strategy_ = make_(schedule().strategy).value();
+  show_progress();
+}
+
+MasterCommands MasterSession::Impl::on(const MasterEvent& event) {
+  if (finished()) return {};
+  std::visit([this](const auto& each) { handle(each); }, event);
+  if (phase_ == Phase::kGathering && iteration() >= config_.max_iteration) {
+    begin_end({fmt::format("nothing to train: iteration {} is not below the maximum, {}",
+                           iteration(), config_.max_iteration),
+               std::nullopt, test_interval() != 0, config_.snapshot_at_end});
+  }
+  pump();
+  erase_records_of_gone();
+  end_if_complete();
+  check_invariants();
+  show_progress();
+  return out_.take();
+}
+
+void MasterSession::Impl::check_invariants() const {
+  SPEEDO_ASSERT(is_training() || work_.is_clear());
+  SPEEDO_ASSERT(stages_.is_training() || !work_.has_trains());
+  SPEEDO_ASSERT(is_training() || !shortage_.paused());
+  SPEEDO_ASSERT(!open() || !ending_.has_value());
+  SPEEDO_ASSERT(phase_ != Phase::kFinishing || ending_.has_value());
+}
+
+void MasterSession::Impl::show_progress() {
+  progress_.epoch = config_.epoch;
+  progress_.training = is_training();
+  progress_.paused = shortage_.paused();
+  members_.show(progress_);
+  runs_.show(progress_);
+  tally_.show(progress_);
+  stages_.show(progress_);
+  jobs_.show(progress_);
+}
+
+void MasterSession::Impl::handle(const master_event::Hello& event) {
+  if (!open()) return ending_->send_away(event.peer, out_);
+  // Nothing is sent to an earlier life: it may arrive at the new one.
+  for (const WorkerId id : members_.earlier_lives(event)) {
+    out_.note(false, "worker {} begins a new life", members_.find(id)->name);
+    remove(id, runs_.is_busy(id) ? Departure::kFlap : Departure::kExcused);
+  }
+  if (members_.turns_away(event, clock_.now(), out_)) return;
+  members_.admit(event, clock_.now(), out_);
+}
+
+void MasterSession::Impl::handle(const master_event::Ready& event) {
+  const auto id = sender(event.peer, event.message.worker);
+  const bool is_repeated = id && members_.find(*id)->ready;
+  // A worker that waits for its first order repeats its Ready: nothing to do.
+  if (is_repeated && !runs_.was_ordered(*id)) return;
+  if (!id || is_repeated) return ignore(event.peer, "ready message");
+  if (!members_.make_ready(*id, event.message, out_)) return remove(*id, Departure::kExcused);
+  update_pause();
+  if (phase_ == Phase::kGathering) {
+    if (members_.ready_count() >= shortage_.wanted(false)) start_training();
+  } else if (stages_.is_training()) {
+    tell(members_.introduce(*id));
+  }
+}
+
+// All that are ready start together: a synchronous first round has them all.
+void MasterSession::Impl::start_training() {
+  if (iteration() >= config_.max_iteration) return;
+  phase_ = Phase::kTraining;
+  out_.note(false, "training starts at iteration {} with {}", iteration(),
+            count_workers(members_.ready_count()));
+  if (config_.test_at_start && test_interval() != 0) jobs_.request_test(iteration());
+  start_due_jobs();
+  begin_stage();
+}
+
+void MasterSession::Impl::handle(const master_event::Leave& event) {
+  const auto id = sender(event.peer, event.message.worker);
+  if (!id) return ignore(event.peer, "leave message");
+  const Membership::Member& member = *members_.find(*id);
+  const std::string reason = clip_text(event.message.reason);
+  const bool failed = event.message.code != 0;
+  out_.note(failed, "worker {} left: {}", member.name, reason);
+  if (failed && !member.ready) members_.could_not_work(*id, reason);
+  // One that could not reach the store is not to blame.
+  const ErrorCode code = error_code_of(event.message.code);
+  remove(*id, failed && is_transient(code) ? Departure::kExcused : Departure::kFlap);
+  if (failed && phase_ == Phase::kGathering) {
+    out_.note(true, "still waiting for workers: {} of {} are ready", members_.ready_count(),
+              shortage_.wanted(false));
+  }
+  if (!failed || !is_store_fault(code) || members_.ready_count() > 0) return;
+  begin_end(
+      {"the last worker could not go on: " + reason, Error{code, reason}, false, is_training()});
+}
+
+void MasterSession::Impl::handle(const master_event::PeerLost& event) {
+  const auto id = members_.at(event.peer);
+  if (!id || !open()) return;
+  out_.note(true, "worker {} is gone: {}", members_.find(*id)->name, event.reason);
+  remove(*id, Departure::kFlap);
+}
+
+void MasterSession::Impl::handle(const master_event::Beat& event) {
+  if (const auto id = sender(event.peer, event.message.worker)) {
+    return runs_.beat(*id, event.message, clock_.now());
+  }
+  if (!open()) return;
+  members_.ignore();
+  if (members_.at(event.peer)) return;
+  out_.refuse(
+      event.peer, ErrorCode::kTimeout,
+      fmt::format("worker {} is not admitted any more; it may join again", event.message.worker));
+}
+
+// None if the message is not to be acted on, also once training is over.
+std::optional<WorkerId> MasterSession::Impl::sender(PeerId peer, std::uint64_t claimed) {
+  if (!open()) return std::nullopt;
+  return members_.sender(peer, claimed, clock_.now());
+}
+
+// Once training is over, what workers were still at is expected and not worth a line.
+void MasterSession::Impl::ignore(PeerId peer, std::string_view what) {
+  if (open()) members_.ignore(peer, what, out_);
+}
+
+// What the worker reported before stays: it lies in the store, whole.
+void MasterSession::Impl::remove(WorkerId id, Departure departure) {
+  SPEEDO_ASSERT(open());
+  const Membership::Member member = members_.remove(id, departure, clock_.now(), out_);
+  leases_.give_back(id);
+  if (runs_.remove(id)) work_.worker_is_gone(id);
+  if (!member.ready) return;
+  update_pause();
+  if (member.known && is_training()) tell(Left{id});
+}
+
+void MasterSession::Impl::erase_records_of_gone() {
+  if (finished()) return;  // superseded: they are another master's to erase
+  for (const WorkerId worker : work_.take_unwanted()) {
+    out_.add(master_command::EraseWorker{worker});
+  }
+}
+
+void MasterSession::Impl::handle(const master_event::Tick& event) {
+  if (const auto slept = clock_.tick(event.now)) {
+    out_.note(false, "this master slept for {} s; that time counts against nobody",
+              whole_seconds(*slept));
+  }
+  watch_workers();
+  watch_store();
+  watch_shortage();
+  if (ending_) ending_->retry(iteration(), clock_.now(), jobs_);
+}
+
+void MasterSession::Impl::watch_workers() {
+  if (!open()) return;
+  const Instant now = clock_.now();
+  std::vector<std::pair<WorkerId, std::string>> dead;
+  for (const auto& [id, member] : members_.all()) {
+    const std::chrono::seconds silence = config_.worker_timeout;
+    if (silence.count() != 0 && now - member.heard >= silence) {
+      dead.emplace_back(id, fmt::format("worker {} has not been heard of for {} s "
+                                        "(--worker-timeout)",
+                                        member.name, silence.count()));
+    } else if (const auto run = runs_.stalled(id, now, config_.stall_timeout)) {
+      dead.emplace_back(id, fmt::format("worker {} is alive, but its run {} has made no progress "
+                                        "for {} s (--stall-timeout)",
+                                        member.name, run->value, config_.stall_timeout.count()));
+    }
+  }
+  for (const auto& [id, reason] : dead) declare_dead(id, reason);
+}
+
+void MasterSession::Impl::declare_dead(WorkerId id, const std::string& reason) {
+  out_.note(true, "{}; going on without it", reason);
+  out_.refuse(members_.find(id)->peer, ErrorCode::kTimeout, reason);
+  remove(id, Departure::kFlap);
+}
+
+WorkerShortage::View MasterSession::Impl::shortage_view() const {
+  return {is_training(), members_.ready_count(), iteration(), members_.last_failure()};
+}
+
+// What the strategy has ordered during a pause goes out when training goes on.
+void MasterSession::Impl::update_pause() {
+  const auto change = shortage_.update(shortage_view(), clock_.now(), out_);
+  if (change == WorkerShortage::Change::kGoesOn) work_.go_on();
+}
+
+void MasterSession::Impl::watch_shortage() {
+  if (!open()) return;
+  const auto reason =
+      shortage_.watch(shortage_view(), store_absence_.is_away(), clock_.now(), out_);
+  if (reason) begin_end({*reason, Error{ErrorCode::kTimeout, *reason}, false, is_training()});
+}
+
+}  // namespace speedo

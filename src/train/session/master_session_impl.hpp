@@ -1,0 +1,141 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <speedo/train/master_session.hpp>
+
+#include "train/session/awake_clock.hpp"
+#include "train/session/data_leases.hpp"
+#include "train/session/divergence.hpp"
+#include "train/session/ending.hpp"
+#include "train/session/membership.hpp"
+#include "train/session/merge_tally.hpp"
+#include "train/session/runs.hpp"
+#include "train/session/session_commands.hpp"
+#include "train/session/stage_switch.hpp"
+#include "train/session/store_absence.hpp"
+#include "train/session/tests_and_snapshots.hpp"
+#include "train/session/work_queue.hpp"
+#include "train/session/worker_shortage.hpp"
+
+namespace speedo {
+
+// The coordinator: it takes each event to the parts that it concerns and asks the strategy. Each
+// part below owns its state and states what holds of it; between them:
+//
+// Invariant: nothing is ordered, held or undecided unless phase_ is kTraining.
+// Invariant: while a stage drains or is entered, nobody is told to train.
+// Invariant: there is an ending_ exactly from kFinishing on, unless this master was superseded.
+//
+// Sources: master_session.cpp (dispatch, workers, time), _work (runs, merges, stages), _end (tests,
+// snapshots, the store, the end), _state (save and restore).
+struct MasterSession::Impl {
+ public:
+  Impl(MasterConfig config, StrategyFactory make);
+
+  MasterCommands on(const MasterEvent& event);
+  // `merged`: as of the end of this merge, if all its contributions are merged.
+  std::string save(const MergeOrder* merged) const;
+  Result<void> restore(std::string_view bytes);
+  const MasterProgress& progress() const { return progress_; }
+  const TrainingId& training() const { return training_; }
+  bool finished() const { return phase_ == Phase::kFinished; }
+
+ private:
+  enum class Phase { kGathering, kTraining, kFinishing, kFinished };
+  using Departure = Membership::Departure;
+
+  void handle(const master_event::Hello& event);
+  void handle(const master_event::Ready& event);
+  void handle(const master_event::Trained& event);
+  void handle(const master_event::Leave& event);
+  void handle(const master_event::Beat& event);
+  void handle(const master_event::PeerLost& event);
+  void handle(const master_event::Merged& event);
+  void handle(const master_event::MergeFailed& event);
+  void handle(const master_event::StageEntered& event);
+  void handle(const master_event::StageFailed& event);
+  void handle(const master_event::Tested& event);
+  void handle(const master_event::TestFailed& event);
+  void handle(const master_event::SnapshotDone& event);
+  void handle(const master_event::SnapshotFailed& event);
+  void handle(const master_event::StoreLost& event);
+  void handle(const master_event::StoreBack& event);
+  void handle(const master_event::StopRequested& event);
+  void handle(const master_event::SnapshotRequested& event);
+  void handle(const master_event::Tick& event);
+
+  bool open() const { return phase_ == Phase::kGathering || phase_ == Phase::kTraining; }
+  bool is_training() const { return phase_ == Phase::kTraining; }
+  std::uint64_t iteration() const { return tally_.iteration(); }
+  const Schedule& schedule() const { return stages_.schedule(); }
+  std::uint64_t test_interval() const;
+  void show_progress();
+  void check_invariants() const;
+
+  // Workers.
+  std::optional<WorkerId> sender(PeerId peer, std::uint64_t claimed);
+  void ignore(PeerId peer, std::string_view what);
+  void remove(WorkerId id, Departure departure);
+  void declare_dead(WorkerId id, const std::string& reason);
+  void watch_workers();
+  void start_training();
+  WorkerShortage::View shortage_view() const;
+  void update_pause();
+  void watch_shortage();
+  void watch_store();
+  void erase_records_of_gone();
+
+  // Runs, merges, stages.
+  void tell(const Event& event);  // to the strategy; queues what it orders
+  void order(const Merge& command);
+  void order(const Average& command);
+  void order(const Discard& command);
+  void order(const Train& command);
+  void pump();
+  bool busy() const { return work_.is_merging() || stages_.is_entering(); }
+  void send_trains();
+  std::uint64_t shares_for(WorkerId worker) const;
+  void start_merge();
+  float weight_of(const Contribution& contribution, const MergeOrder& merge) const;
+  bool drained() const;
+  bool enter_next_stage();  // false: something has to be waited for
+  void begin_stage();
+
+  // Tests, snapshots, the end.
+  void start_due_jobs();
+  void end_if_diverged();
+  void fail(const Error& error);  // the store is gone
+  void end_superseded(const Error& error);
+  void begin_end(Ending::Plan plan);
+  bool is_last(std::optional<std::uint64_t> iteration) const;
+  void end_if_complete();
+
+  const MasterConfig config_;
+  const StrategyFactory make_;
+  TrainingId training_;
+  std::unique_ptr<Strategy> strategy_;  // of the stage
+  Phase phase_ = Phase::kGathering;
+
+  AwakeClock clock_;
+  Membership members_;
+  WorkerShortage shortage_;
+  StoreAbsence store_absence_;
+  DataLeases leases_;
+  Runs runs_;
+  WorkQueue work_;
+  MergeTally tally_;
+  Divergence divergence_;
+  StageSwitch stages_;
+  TestsAndSnapshots jobs_;
+  std::optional<Ending> ending_;
+
+  SessionCommands out_;      // of the event being handled
+  MasterProgress progress_;  // only shown, by show_progress()
+};
+
+}  // namespace speedo

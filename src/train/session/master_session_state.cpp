@@ -1,0 +1,125 @@
+// What a new master needs to go on, as record.Session of proto/speedo.proto.
+
+#include <cmath>
+
+#include <speedo/base/assert.hpp>
+
+#include "speedo.pb.h"
+#include "train/session/master_session_impl.hpp"
+
+namespace speedo {
+
+namespace {
+
+// No counter of a real job comes near it; damaged bytes do.
+constexpr std::uint64_t kCounterMax = std::uint64_t{1} << 62U;
+
+bool counts_are_sound(const record::Session& state) {
+  for (const std::uint64_t counter :
+       {state.iteration(), state.stage(), state.data_fresh(), state.next_worker(), state.next_run(),
+        state.merges(), state.contributions(), state.rejected(), state.discarded(), state.samples(),
+        state.workers_joined()}) {
+    if (counter > kCounterMax) return false;
+  }
+  std::uint64_t above = 0;  // of the smallest value that may follow
+  for (const std::uint64_t ordinal : state.data_open()) {
+    if (ordinal < above || ordinal >= state.data_fresh()) return false;
+    above = ordinal + 1;
+  }
+  return state.has_stage_count() && state.stage_start() <= state.iteration() &&
+         std::isfinite(state.staleness_sum()) && state.staleness_sum() >= 0.0;
+}
+
+// The epoch is written last: bytes that were cut off lack it, and so do states of SpeeDO versions
+// whose trainings had no names.
+bool is_nameless(const record::Session& state) {
+  return counts_are_sound(state) && !state.has_training_high() && !state.has_epoch();
+}
+
+Result<record::Session> decode(std::string_view bytes) {
+  record::Session state;
+  const bool parsed = state.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+  if (parsed && counts_are_sound(state) && state.has_epoch()) return state;
+  if (parsed && is_nameless(state)) {
+    return Error{ErrorCode::kCorrupt,
+                 "the saved state of the training session was written by an earlier version of "
+                 "SpeeDO, or is cut off; its weights can be gone on from: give the .solverstate "
+                 "of the last snapshot with --snapshot"};
+  }
+  return Error{ErrorCode::kCorrupt,
+               "the saved state of the training session is damaged; resume from another "
+               "checkpoint"};
+}
+
+TrainingId training_of(const record::Session& state) {
+  return {state.training_high(), state.training_low()};
+}
+
+}  // namespace
+
+Result<MasterSession::Origin> MasterSession::origin_of(std::string_view bytes) {
+  SPEEDO_ASSIGN(const record::Session state, decode(bytes));
+  return Origin{training_of(state), state.epoch(), state.iteration()};
+}
+
+std::string MasterSession::Impl::save(const MergeOrder* merged) const {
+  std::vector<DataRange> used;
+  MergeTally tally = tally_;
+  if (merged != nullptr) {
+    for (const Contribution& each : merged->contributions) used.push_back(each.data);
+    tally.merged(merged->contributions, tally.newest());
+  }
+  const MergeTally::Counts& counts = tally.counts();
+  record::Session state;
+  state.set_iteration(tally.iteration());
+  state.set_stage(stages_.number());
+  state.set_stage_start(stages_.start());
+  state.set_strategy(strategy_->save());
+  state.set_data_fresh(leases_.fresh());
+  for (const std::uint64_t ordinal : leases_.open(used)) state.add_data_open(ordinal);
+  state.set_next_worker(members_.next_worker());
+  state.set_next_run(runs_.next().value);
+  state.set_merges(counts.merges);
+  state.set_contributions(counts.contributions);
+  state.set_rejected(counts.rejected);
+  state.set_discarded(counts.discarded);
+  state.set_samples(counts.samples);
+  state.set_staleness_sum(counts.staleness_sum);
+  state.set_workers_joined(members_.joined());
+  state.set_stage_count(stages_.count());
+  state.set_training_high(training_.high);
+  state.set_training_low(training_.low);
+  state.set_epoch(config_.epoch);
+  return state.SerializeAsString();
+}
+
+Result<void> MasterSession::Impl::restore(std::string_view bytes) {
+  SPEEDO_ASSERT(phase_ == Phase::kGathering);
+  SPEEDO_ASSIGN(const record::Session state, decode(bytes));
+  if (state.stage_count() != stages_.count()) {
+    return Error{ErrorCode::kMismatch,
+                 fmt::format("the saved state is of a job with {} stages, this one has {}; resume "
+                             "with the --hybrid of that job",
+                             state.stage_count(), stages_.count())};
+  }
+  StageSwitch stages = stages_;
+  const bool is_next = stages.restore(state.stage(), state.stage_start(), state.iteration());
+  auto strategy = make_(stages.schedule().strategy).value();
+  if (!is_next) SPEEDO_TRY(strategy->restore(state.strategy()));
+
+  // Nothing fails from here on.
+  strategy_ = std::move(strategy);
+  stages_.restore(state.stage(), state.stage_start(), state.iteration());
+  training_ = training_of(state);
+  tally_.restore(state.iteration(),
+                 {state.merges(), state.contributions(), state.rejected(), state.discarded(),
+                  state.samples(), state.staleness_sum()});
+  jobs_.set_test_interval(test_interval());
+  leases_ = DataLeases(state.data_fresh(), {state.data_open().begin(), state.data_open().end()});
+  members_.restore(state.next_worker(), state.workers_joined());
+  runs_.begin_above(state.next_run());
+  show_progress();
+  return {};
+}
+
+}  // namespace speedo

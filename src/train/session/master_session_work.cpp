@@ -1,0 +1,215 @@
+// The master's session: runs, merges, and the way from one stage to the next.
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include <speedo/base/assert.hpp>
+
+#include "train/session/master_session_impl.hpp"
+
+namespace speedo {
+
+void MasterSession::Impl::handle(const master_event::Trained& event) {
+  const TrainedMessage& message = event.message;
+  const RunId run{message.run};
+  const auto id = sender(event.peer, message.worker);
+  if (!id || !runs_.is_under_way(*id, run)) return ignore(event.peer, "report");
+  runs_.finish(*id, message);
+  members_.finished_run(*id);
+  const DataRange data = leases_.report(*id);
+  const float loss = std::bit_cast<float>(message.loss_bits);
+  if (!std::isfinite(loss)) {
+    out_.note(true, "worker {} reports loss {} at iteration {}; its contribution is left out",
+              members_.find(*id)->name, loss, iteration());
+    leases_.use_up(data);
+    tally_.rejected(1);
+    divergence_.not_finite();
+    end_if_diverged();
+    if (open()) tell(Failed{*id, run});
+    return;
+  }
+  work_.report({*id, run, loss, {message.base_version}, message.samples, data, 1.0F});
+  tell(Trained{*id,
+               run,
+               loss,
+               {message.base_version},
+               message.samples,
+               message.compute_us + message.exchange_us + message.data_wait_us});
+}
+
+void MasterSession::Impl::tell(const Event& event) {
+  SPEEDO_ASSERT(is_training());
+  for (const Command& command : strategy_->on(event)) {
+    std::visit([this](const auto& each) { order(each); }, command);
+  }
+}
+
+void MasterSession::Impl::order(const Merge& command) {
+  work_.merge(command.worker, command.weight);
+}
+
+void MasterSession::Impl::order(const Average& command) { work_.average(command.workers); }
+
+void MasterSession::Impl::order(const Discard& command) {
+  leases_.use_up(work_.discard(command.worker).data);
+  tally_.discarded();
+}
+
+// The next stage starts everyone anew.
+void MasterSession::Impl::order(const Train& command) {
+  if (stages_.is_training()) work_.train(command.worker);
+}
+
+// Carries out the head of the queue for as long as nothing has to be waited for. Trains do not wait
+// for tests and snapshots, which work on copies; a merge does if one more of the kind is due.
+void MasterSession::Impl::pump() {
+  if (finished()) return;
+  while (!busy()) {
+    const WorkQueue::Head head = work_.head();
+    if (head == WorkQueue::Head::kNothing) {
+      if (!drained() || !enter_next_stage()) break;
+    } else if (head == WorkQueue::Head::kTrain) {
+      send_trains();
+    } else {
+      start_due_jobs();
+      if (jobs_.holds_weights()) return;
+      start_merge();
+    }
+  }
+  if (!busy()) start_due_jobs();
+}
+
+// All Trains at the head start together, so that their shares of the data are dealt in order.
+void MasterSession::Impl::send_trains() {
+  std::vector<DataLeases::Order> orders;
+  for (const WorkerId id : work_.take_trains()) {
+    if (members_.find(id) == nullptr) continue;  // It has died since.
+    if (shortage_.paused()) {
+      work_.hold(id);
+    } else {
+      orders.push_back({id, shares_for(id)});
+    }
+  }
+  const auto leases = leases_.start_runs(orders);
+  for (std::size_t i = 0; i < orders.size(); ++i) {
+    const WorkerId id = orders[i].worker;
+    SPEEDO_ASSERT(members_.find(id)->ready);
+    const Runs::Order order = runs_.start(id, clock_.now());
+    const float scale = stages_.rate_scale(iteration(), members_.ready_count());
+    out_.add(master_command::SendTrain{
+        members_.find(id)->peer,
+        {order.run.value, iteration(), tally_.newest().value, leases[i].current.first,
+         leases[i].next, leases[i].current.count, stages_.index(),
+         std::bit_cast<std::uint32_t>(scale), order.merged_run,
+         std::bit_cast<std::uint32_t>(order.merged_weight)}});
+  }
+}
+
+std::uint64_t MasterSession::Impl::shares_for(WorkerId worker) const {
+  const bool by_speed = config_.shard_by_speed && stages_.trains_in_rounds();
+  return by_speed ? runs_.shares_by_speed(worker) : 1;
+}
+
+void MasterSession::Impl::start_merge() {
+  const MergeOrder& merge = work_.start_merge();
+  master_command::StartMerge command{work_.in_flight_id(), iteration(), {},          merge.mean,
+                                     stages_.index(),      1.0F,        save(&merge)};
+  command.lr_scale = stages_.rate_scale(iteration(), members_.ready_count());
+  for (const Contribution& each : merge.contributions) {
+    command.contributions.push_back({each.worker, each.run, weight_of(each, merge)});
+  }
+  out_.add(std::move(command));
+}
+
+float MasterSession::Impl::weight_of(const Contribution& contribution,
+                                     const MergeOrder& merge) const {
+  return merge_weight(contribution, merge, schedule(), tally_.newest());
+}
+
+void MasterSession::Impl::handle(const master_event::Merged& event) {
+  const MergeOrder merge = work_.end_merge(event.merge);
+  std::vector<Contribution> merged;
+  std::vector<RunId> rejected;
+  for (const Contribution& each : merge.contributions) {
+    leases_.use_up(each.data);
+    if (std::ranges::find(event.rejected, each.worker) == event.rejected.end()) {
+      merged.push_back(each);
+      runs_.merged(each.worker, each.run, weight_of(each, merge));
+      continue;
+    }
+    rejected.push_back(each.run);
+    out_.note(true,
+              "the contribution of worker {} (run {}) is not finite, missing or corrupt; left out",
+              each.worker.value, each.run.value);
+  }
+  if (!merged.empty()) {
+    SPEEDO_ASSERT(!open() || !jobs_.holds_weights());  // else the merge would have waited
+    divergence_.merged();
+    tally_.merged(merged, event.version);
+    jobs_.reach(iteration());
+  }
+  tally_.rejected(rejected.size());
+  divergence_.rejected(rejected, runs_.next());
+  end_if_diverged();
+  if (!open()) return;
+  if (iteration() >= config_.max_iteration) {
+    return begin_end({fmt::format("training is over: iteration {}", iteration()), std::nullopt,
+                      test_interval() != 0, config_.snapshot_at_end});
+  }
+  if (!stages_.is_training() || !stages_.is_over(iteration())) return;
+  stages_.drain(iteration());
+  work_.drop_trains();
+}
+
+void MasterSession::Impl::handle(const master_event::MergeFailed& event) {
+  work_.end_merge(event.merge);
+  fail(event.error);
+}
+
+std::uint64_t MasterSession::Impl::test_interval() const {
+  return schedule().test_interval.value_or(config_.test_interval);
+}
+
+bool MasterSession::Impl::drained() const {
+  return stages_.is_draining() && is_training() && work_.is_empty() && !runs_.any_under_way();
+}
+
+// The runs of the stage that ended are over; what its strategy keeps is discarded, and a fresh
+// strategy meets all workers at once.
+bool MasterSession::Impl::enter_next_stage() {
+  SPEEDO_ASSERT(drained());
+  start_due_jobs();
+  if (jobs_.holds_weights()) return false;
+  for (const Contribution& each : work_.take_undecided()) {
+    leases_.use_up(each.data);
+    tally_.discarded();
+  }
+  members_.strategy_is_new();
+  stages_.enter(iteration());
+  jobs_.set_test_interval(test_interval());
+  strategy_ = make_(schedule().strategy).value();
+  out_.note(false, "stage {} ({}) begins at iteration {}", stages_.index(),
+            schedule().strategy.name, iteration());
+  out_.add(master_command::EnterStage{stages_.index(), save(nullptr)});
+  return true;
+}
+
+void MasterSession::Impl::handle(const master_event::StageEntered& event) {
+  stages_.entered();
+  tally_.republished(event.version);
+  if (is_training()) begin_stage();
+}
+
+void MasterSession::Impl::handle(const master_event::StageFailed& event) {
+  stages_.entered();
+  fail(event.error);
+}
+
+void MasterSession::Impl::begin_stage() {
+  const Joined joined = members_.introduce_all();
+  members_.note_groups(schedule().strategy.groups, out_);
+  if (!joined.workers.empty()) tell(joined);
+}
+
+}  // namespace speedo

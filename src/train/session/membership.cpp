@@ -1,0 +1,207 @@
+#include "train/session/membership.hpp"
+
+#include <set>
+
+#include <speedo/base/assert.hpp>
+
+#include "train/note_text.hpp"
+
+namespace speedo {
+
+void Membership::restore(std::uint64_t next_worker, std::uint64_t joined) {
+  SPEEDO_ASSERT(members_.empty());
+  next_worker_ = next_worker;
+  joined_ = joined;
+}
+
+std::vector<WorkerId> Membership::earlier_lives(const master_event::Hello& event) const {
+  const HelloMessage& hello = event.message;
+  const bool has_uuid = hello.uuid_high != 0 || hello.uuid_low != 0;
+  std::vector<WorkerId> earlier;
+  for (const auto& [id, member] : members_) {
+    const bool same =
+        has_uuid && member.uuid_high == hello.uuid_high && member.uuid_low == hello.uuid_low;
+    if (same || member.peer == event.peer) earlier.push_back(id);
+  }
+  return earlier;
+}
+
+bool Membership::turns_away(const master_event::Hello& event, Instant now, SessionCommands& out) {
+  if (event.message.protocol != kProtocolVersion) {
+    refuse_protocol(event, out);
+    return true;
+  }
+  const std::string host = host_of(clip_text(event.message.name));
+  if (const Instant left = flaps_.left(host, now); left.count() > 0) {
+    flapped_ += 1;
+    out.refuse(event.peer, ErrorCode::kUnavailable,
+               fmt::format("workers of {} came and went without finishing a run; it is kept out "
+                           "for {:.1f} s more",
+                           host, std::chrono::duration<double>(left).count()));
+    return true;
+  }
+  if (config_.workers_max != 0 && members_.size() >= config_.workers_max) {
+    out.refuse(event.peer, ErrorCode::kUnavailable,
+               fmt::format("this job has its {}, the most it takes (--workers MIN:MAX)",
+                           count_workers(config_.workers_max)));
+    return true;
+  }
+  return false;
+}
+
+void Membership::refuse_protocol(const master_event::Hello& event, SessionCommands& out) const {
+  const std::string name = clip_text(event.message.name);
+  out.note(true, "refused worker {}: protocol {} instead of {}", name, event.message.protocol,
+           kProtocolVersion);
+  out.refuse(event.peer, ErrorCode::kMismatch,
+             fmt::format("worker {} speaks protocol {}, this master speaks {}; install the same "
+                         "version of SpeeDO on both",
+                         name, event.message.protocol, kProtocolVersion));
+}
+
+void Membership::admit(const master_event::Hello& event, Instant now, SessionCommands& out) {
+  SPEEDO_ASSERT(earlier_lives(event).empty());
+  SPEEDO_ASSERT(config_.workers_max == 0 || members_.size() < config_.workers_max);
+  const WorkerId id{next_worker_++};
+  Member& member = members_[id];
+  member.peer = event.peer;
+  member.name = clip_text(event.message.name);
+  member.uuid_high = event.message.uuid_high;
+  member.uuid_low = event.message.uuid_low;
+  member.heard = now;
+  peers_[event.peer] = id;
+  SPEEDO_ASSERT(peers_.size() == members_.size());
+  out.add(master_command::SendWelcome{event.peer,
+                                      {id.value, config_.store.text(), config_.job,
+                                       config_.model.high, config_.model.low, config_.epoch}});
+}
+
+bool Membership::make_ready(WorkerId id, const ReadyMessage& message, SessionCommands& out) {
+  Member& member = members_.at(id);
+  SPEEDO_ASSERT(!member.ready);
+  const Digest model{message.model_high, message.model_low};
+  if (model != config_.model) {
+    const std::string reason = fmt::format(
+        "worker {} has built the model {}, this master's is {}; use the same version of "
+        "SpeeDO and the same data shapes on both",
+        member.name, to_string(model), to_string(config_.model));
+    out.note(true, "refused: {}", reason);
+    out.refuse(member.peer, ErrorCode::kMismatch, reason);
+    return false;
+  }
+  member.ready = true;
+  last_failure_.clear();
+  ready_count_ += 1;
+  joined_ += 1;
+  SPEEDO_ASSERT(ready_count_ <= members_.size());
+  out.note(false, "worker {} joined; {} alive, {} joined so far", member.name, ready_count_,
+           joined_);
+  return true;
+}
+
+void Membership::finished_run(WorkerId id) {
+  Member& member = members_.at(id);
+  member.finished = true;
+  flaps_.finished(host_of(member.name));
+}
+
+Membership::Member Membership::remove(WorkerId id, Departure departure, Instant now,
+                                      SessionCommands& out) {
+  const auto found = members_.find(id);
+  SPEEDO_ASSERT(found != members_.end());
+  SPEEDO_ASSERT(at(found->second.peer) == id);
+  Member member = std::move(found->second);
+  members_.erase(found);
+  peers_.erase(member.peer);
+  SPEEDO_ASSERT(peers_.size() == members_.size());
+  if (departure == Departure::kFlap && !member.finished) {
+    const std::string host = host_of(member.name);
+    if (const auto wait = flaps_.gone(host, now)) {
+      out.note(true, "workers of {} come and go without finishing a run; it is kept out for {} s",
+               host, whole_seconds(*wait));
+    }
+  }
+  SPEEDO_ASSERT(member.ready || !member.known);
+  if (member.ready) ready_count_ -= 1;
+  return member;
+}
+
+std::optional<WorkerId> Membership::sender(PeerId peer, std::uint64_t claimed, Instant now) {
+  const auto known = at(peer);
+  if (!known || known->value != claimed) return std::nullopt;
+  members_.at(*known).heard = now;
+  return known;
+}
+
+std::optional<WorkerId> Membership::at(PeerId peer) const {
+  const auto known = peers_.find(peer);
+  if (known == peers_.end()) return std::nullopt;
+  return known->second;
+}
+
+const Membership::Member* Membership::find(WorkerId id) const {
+  const auto found = members_.find(id);
+  return found == members_.end() ? nullptr : &found->second;
+}
+
+Joined Membership::introduce(WorkerId id) {
+  Member& member = members_.at(id);
+  SPEEDO_ASSERT(member.ready && !member.known);
+  member.known = true;
+  return {{id}, {member.name}};
+}
+
+Joined Membership::introduce_all() {
+  Joined joined;
+  for (auto& [id, member] : members_) {
+    if (!member.ready) continue;
+    SPEEDO_ASSERT(!member.known);
+    member.known = true;
+    joined.workers.push_back(id);
+    joined.names.push_back(member.name);
+  }
+  return joined;
+}
+
+void Membership::strategy_is_new() {
+  for (auto& [id, member] : members_) member.known = false;
+}
+
+void Membership::could_not_work(WorkerId id, const std::string& reason) {
+  last_failure_ = fmt::format("{} could not work: {}", members_.at(id).name, reason);
+}
+
+void Membership::ignore(PeerId peer, std::string_view what, SessionCommands& out) {
+  ignore();
+  out.note(false, "ignored a {} of connection {}: duplicate, late, or its sender is not admitted",
+           what, peer.value);
+}
+
+void Membership::note_groups(const std::vector<std::vector<std::string>>& groups,
+                             SessionCommands& out) const {
+  if (groups.empty()) return;
+  std::set<std::string> listed, present;
+  for (const auto& group : groups) listed.insert(group.begin(), group.end());
+  std::string unlisted, absent;
+  for (const auto& [id, member] : members_) {
+    if (!member.ready) continue;
+    const std::string host = host_of(member.name);
+    present.insert({member.name, host});
+    if (!listed.contains(member.name) && !listed.contains(host)) unlisted += " " + member.name;
+  }
+  for (const std::string& name : listed) {
+    if (!present.contains(name)) absent += " " + name;
+  }
+  if (!absent.empty()) out.note(true, "groups list workers that are not here:{}", absent);
+  if (!unlisted.empty()) out.note(true, "workers that no group lists:{}", unlisted);
+}
+
+void Membership::show(MasterProgress& progress) const {
+  progress.workers_alive = ready_count_;
+  progress.workers_joined = joined_;
+  progress.worker_ids = next_worker_;
+  progress.ignored = ignored_;
+  progress.flapped = flapped_;
+}
+
+}  // namespace speedo

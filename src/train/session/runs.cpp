@@ -1,0 +1,116 @@
+#include "train/session/runs.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <speedo/base/assert.hpp>
+#include <speedo/base/limits.hpp>
+
+namespace speedo {
+
+namespace {
+
+// Weight of the newest run in a worker's measured speed.
+constexpr double kSpeedSmoothing = 0.25;
+
+}  // namespace
+
+void Runs::begin_above(std::uint64_t next_run) {
+  SPEEDO_ASSERT(workers_.empty());
+  next_ = std::max(next_, next_run);
+}
+
+Runs::Order Runs::start(WorkerId id, Instant now) {
+  Worker& worker = workers_[id];
+  SPEEDO_ASSERT(!worker.run.has_value());
+  worker.run = RunId{next_++};
+  worker.progressed = now;
+  worker.progress.reset();
+  return {*worker.run, std::exchange(worker.merged_run, kNoRun),
+          std::exchange(worker.merged_weight, 1.0F)};
+}
+
+bool Runs::is_under_way(WorkerId worker, RunId run) const {
+  const auto found = workers_.find(worker);
+  return found != workers_.end() && found->second.run == run;
+}
+
+bool Runs::is_busy(WorkerId worker) const {
+  const auto found = workers_.find(worker);
+  return found != workers_.end() && found->second.run.has_value();
+}
+
+bool Runs::any_under_way() const {
+  return std::ranges::any_of(workers_,
+                             [](const auto& each) { return each.second.run.has_value(); });
+}
+
+void Runs::beat(WorkerId id, const BeatMessage& message, Instant now) {
+  if (!is_under_way(id, RunId{message.run})) return;
+  Worker& worker = workers_.at(id);
+  if (worker.progress == message.progress) return;
+  worker.progress = message.progress;
+  worker.progressed = now;
+}
+
+std::optional<RunId> Runs::stalled(WorkerId id, Instant now, std::chrono::seconds limit) const {
+  if (!is_busy(id) || limit.count() == 0) return std::nullopt;
+  const Worker& worker = workers_.at(id);
+  return now - worker.progressed >= limit ? worker.run : std::nullopt;
+}
+
+void Runs::finish(WorkerId id, const TrainedMessage& message) {
+  SPEEDO_ASSERT(is_under_way(id, RunId{message.run}));
+  Worker& worker = workers_.at(id);
+  worker.run.reset();
+  measure_speed(worker, message);
+  compute_us_ += message.compute_us;
+  exchange_us_ += message.exchange_us;
+  data_wait_us_ += message.data_wait_us;
+}
+
+void Runs::merged(WorkerId id, RunId run, float weight) {
+  const auto found = workers_.find(id);
+  if (found == workers_.end()) return;
+  found->second.merged_run = run.value;
+  found->second.merged_weight = weight;
+}
+
+bool Runs::remove(WorkerId worker) { return workers_.erase(worker) == 1; }
+
+// The exchange is left out: a worker that is given more shares pays the same for it.
+void Runs::measure_speed(Worker& worker, const TrainedMessage& message) {
+  const std::uint64_t steps_us = message.compute_us + message.data_wait_us;
+  if (message.samples == 0 || steps_us == 0) return;
+  const double speed = static_cast<double>(message.samples) / static_cast<double>(steps_us);
+  worker.speed =
+      worker.speed == 0.0 ? speed : worker.speed + kSpeedSmoothing * (speed - worker.speed);
+  SPEEDO_ASSERT(worker.speed > 0.0);
+}
+
+double Runs::slowest_speed() const {
+  double slowest = 0.0;
+  for (const auto& [id, worker] : workers_) {
+    if (worker.speed == 0.0) continue;
+    slowest = slowest == 0.0 ? worker.speed : std::min(slowest, worker.speed);
+  }
+  return slowest;
+}
+
+std::uint64_t Runs::shares_by_speed(WorkerId id) const {
+  const auto found = workers_.find(id);
+  if (found == workers_.end() || found->second.speed == 0.0) return 1;
+  const double ratio = found->second.speed / slowest_speed();
+  SPEEDO_ASSERT(ratio >= 1.0);
+  if (ratio >= static_cast<double>(kSharesPerRunMax)) return kSharesPerRunMax;
+  return static_cast<std::uint64_t>(std::llround(ratio));
+}
+
+void Runs::show(MasterProgress& progress) const {
+  progress.compute_us = compute_us_;
+  progress.exchange_us = exchange_us_;
+  progress.data_wait_us = data_wait_us_;
+}
+
+}  // namespace speedo

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include <speedo/base/clock.hpp>
+#include <speedo/base/ids.hpp>
+#include <speedo/train/master_session.hpp>
+
+namespace speedo {
+
+// What each worker trains: its run under way and whether that gets on, how fast the worker is, and
+// which of its contributions it has still to be told of.
+//
+// Invariant: a worker has at most one run under way, and no run number is given twice.
+// Thread safety: one thread. Times come from the caller.
+class Runs {
+ public:
+  struct Order {
+    RunId run;
+    std::uint64_t merged_run = kNoRun;  // see TrainMessage
+    float merged_weight = 1.0F;
+  };
+
+  explicit Runs(std::uint64_t first_run) : next_(first_run) {}
+  // Runs below it were given by an earlier master.
+  void begin_above(std::uint64_t next_run);
+  RunId next() const { return {next_}; }
+
+  // Requires: no run of the worker is under way.
+  Order start(WorkerId worker, Instant now);
+  bool is_under_way(WorkerId worker, RunId run) const;
+  bool is_busy(WorkerId worker) const;
+  bool any_under_way() const;
+  // A sign of life of the run that is under way; one of another run changes nothing.
+  void beat(WorkerId worker, const BeatMessage& message, Instant now);
+  // The run that has made no progress for so long, if one is under way. 0: any time is fine.
+  std::optional<RunId> stalled(WorkerId worker, Instant now, std::chrono::seconds limit) const;
+  // Requires: the run is under way.
+  void finish(WorkerId worker, const TrainedMessage& message);
+  // The contribution of a run was merged with this weight: its worker learns of it with the next
+  // order. Not an error: the worker is gone.
+  void merged(WorkerId worker, RunId run, float weight);
+
+  // The worker is gone. Whether it ever had an order, so that it may have left records in the
+  // store.
+  bool remove(WorkerId worker);
+  bool was_ordered(WorkerId worker) const { return workers_.contains(worker); }
+
+  // Shares of the data for the worker's next run, by its speed: 1 for the slowest and for one that
+  // was not measured, at most kSharesPerRunMax.
+  std::uint64_t shares_by_speed(WorkerId worker) const;
+
+  void show(MasterProgress& progress) const;
+
+ private:
+  struct Worker {                           // that was given a run
+    std::optional<RunId> run;               // under way
+    Instant progressed{0};                  // time of the last sign that it gets on
+    std::optional<std::uint64_t> progress;  // by its last beat
+    std::uint64_t merged_run = kNoRun;
+    float merged_weight = 1.0F;
+    double speed = 0.0;  // samples computed per microsecond; 0: not measured
+  };
+  static void measure_speed(Worker& worker, const TrainedMessage& message);
+  double slowest_speed() const;
+
+  std::map<WorkerId, Worker> workers_;
+  std::uint64_t next_;
+  // Of all reported runs, on the workers' clocks.
+  std::uint64_t compute_us_ = 0, exchange_us_ = 0, data_wait_us_ = 0;
+};
+
+}  // namespace speedo

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <speedo/train/master_session.hpp>
+
+namespace speedo {
+
+// Which stage of the job trains, and the way from one stage to the next: when its iterations are
+// merged no new run starts and those under way are waited for (draining); then the shell makes
+// ready for the next stage (entering).
+//
+// Invariant: a stage that trains or drains has begun at start() <= the iteration.
+// Thread safety: one thread.
+class StageSwitch {
+ public:
+  enum class Step { kTraining, kDraining, kEntering };
+
+  // Stages follow each other, and are repeated; `stages` outlives it, at least one.
+  StageSwitch(const std::vector<Schedule>& stages, std::uint64_t iteration);
+  // Goes on in the stage of this number, which began at `start`, or in the next one if it has had
+  // its iterations: then nothing is left to drain. Whether it is the next one.
+  bool restore(std::uint64_t number, std::uint64_t start, std::uint64_t iteration);
+
+  std::uint64_t number() const { return number_; }  // counted on when stages repeat
+  std::uint32_t index() const { return static_cast<std::uint32_t>(number_ % stages_.size()); }
+  std::uint64_t start() const { return start_; }
+  const Schedule& schedule() const { return stages_[index()]; }
+  std::uint64_t count() const { return stages_.size(); }
+  bool trains_in_rounds() const;
+  // The factor on the learning rate.
+  float rate_scale(std::uint64_t iteration, std::uint64_t workers) const;
+
+  bool is_training() const { return step_ == Step::kTraining; }
+  bool is_draining() const { return step_ == Step::kDraining; }
+  bool is_entering() const { return step_ == Step::kEntering; }
+  // The iterations of the stage are merged.
+  bool is_over(std::uint64_t iteration) const;
+  void drain(std::uint64_t iteration);  // requires: training, and over
+  void enter(std::uint64_t iteration);  // requires: draining
+  void entered();                       // or failed; requires: entering
+
+  void show(MasterProgress& progress) const;
+
+ private:
+  const std::vector<Schedule>& stages_;
+  std::uint64_t number_ = 0;
+  std::uint64_t start_;
+  Step step_ = Step::kTraining;
+};
+
+}  // namespace speedo

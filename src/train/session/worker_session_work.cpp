@@ -1,0 +1,73 @@
+// Runs, and the end of a life.
+
+#include <bit>
+
+#include "train/session/worker_session_impl.hpp"
+
+namespace speedo {
+
+// Run numbers only grow within a life: one not above the last is a duplicate or late. A higher one
+// while a run is under way means that the master has given that run up.
+void WorkerSession::Impl::handle(const worker_event::TrainOrdered& event) {
+  const RunId run{event.message.run};
+  if (state_ != State::kReady || (last_ordered_ && run <= *last_ordered_)) return;
+  cancel_run();
+  run_ = last_ordered_ = run;
+  out_.emplace_back(worker_command::StartRun{event.message, *id_});
+}
+
+void WorkerSession::Impl::handle(const worker_event::RunDone& event) {
+  const RunReport& report = event.report;
+  if (run_ != report.run) return;
+  run_.reset();
+  attempts_ = 0;
+  out_.emplace_back(worker_command::SendTrained{
+      {id_->value, report.run.value, std::bit_cast<std::uint32_t>(report.loss),
+       report.base.value, report.samples, report.compute_us, report.exchange_us,
+       report.data_wait_us}});
+}
+
+// With the store out of reach this life is over, since its contribution may be there or not; the
+// next one starts clean. Bad data stay bad.
+void WorkerSession::Impl::handle(const worker_event::RunFailed& event) {
+  if (run_ != event.run) return;
+  run_.reset();
+  leave(static_cast<std::uint32_t>(event.error.code), event.error.message);
+  if (!is_transient(event.error.code)) return exit(event.error);
+  back_off("run " + std::to_string(event.run.value) + ": " + event.error.message);
+}
+
+void WorkerSession::Impl::handle(const worker_event::Stop& event) {
+  note(false, "the master says stop: {}", event.message.reason);
+  exit(std::nullopt);
+}
+
+void WorkerSession::Impl::handle(const worker_event::StopRequested& event) {
+  leave(0, event.reason);
+  exit(std::nullopt);
+}
+
+void WorkerSession::Impl::leave(std::uint32_t code, const std::string& reason) {
+  if (!id_) return;
+  out_.emplace_back(worker_command::SendLeave{{id_->value, code, clip_text(reason)}});
+}
+
+void WorkerSession::Impl::cancel_run() {
+  if (!run_) return;
+  run_.reset();
+  out_.emplace_back(worker_command::CancelRun{});
+}
+
+void WorkerSession::Impl::end_life() {
+  cancel_run();
+  id_.reset();
+  last_ordered_.reset();
+}
+
+void WorkerSession::Impl::exit(std::optional<Error> error) {
+  end_life();
+  state_ = State::kExited;
+  out_.emplace_back(worker_command::Exit{std::move(error)});
+}
+
+}  // namespace speedo

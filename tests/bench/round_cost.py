@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""What a synchronous round of two workers costs beyond computing, for several builds in turns.
+
+    tests/bench/round_cost.py --build build [--build OTHER ...] [--nets lenet,caffenet] [--rounds 3]
+
+Each turn runs, for every net, kind of update and build, a local cluster of two workers of one thread
+each (`speedo run`, data in memory), and the same net's training step in one process of one thread.
+A rate is taken from two runs of different length, so that starting and stopping do not count. The
+table has medians over the turns: a round, a step, and what of the round is not computing.
+"""
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+EXAMPLES = os.path.join(HERE, "..", "..", "examples")
+
+# net: prototxt, shape of a batch, runs of a short and of a long training
+NETS = {
+    "lenet": ("mnist/lenet_train_test.prototxt", (64, 1, 28, 28), 100, 400),
+    "cifar10_quick": ("cifar10/cifar10_quick_train_test.prototxt", (100, 3, 32, 32), 20, 80),
+    "googlenet": ("imagenet/googlenet_train_val.prototxt", (16, 3, 224, 224), 4, 12),
+    "caffenet": ("imagenet/caffenet_train_val.prototxt", (16, 3, 227, 227), 4, 14),
+}
+KINDS = {"full delta": [], "gradient only": ["--gradient-only"]}
+
+
+def blocks(text):
+    """The prototxt's top-level pieces; a layer is one of them."""
+    piece, depth = [], 0
+    for line in text.splitlines(keepends=True):
+        code = line.split("#")[0]
+        piece.append(line)
+        depth += code.count("{") - code.count("}")
+        if depth == 0:
+            yield "".join(piece)
+            piece = []
+
+
+def write_solver(name, folder):
+    prototxt, shape, _, _ = NETS[name]
+    with open(os.path.join(EXAMPLES, prototxt)) as source:
+        kept = [each for each in blocks(source.read()) if not re.search(r'type:\s*"Data"', each)]
+    dims = " ".join(f"dim: {size}" for size in shape)
+    net = os.path.join(folder, f"{name}.prototxt")
+    with open(net, "w") as target:
+        target.write(f'''layer {{ name: "data" type: "DummyData" top: "data" top: "label"
+          dummy_data_param {{ shape {{ {dims} }} shape {{ dim: {shape[0]} }}
+                             data_filler {{ type: "constant" value: 0.5 }}
+                             data_filler {{ type: "constant" value: 1 }} }} }}\n''')
+        target.writelines(kept)
+    solver = os.path.join(folder, f"{name}_solver.prototxt")
+    with open(solver, "w") as target:
+        target.write(f'net: "{net}" base_lr: 0.0001 lr_policy: "fixed" momentum: 0.9 '
+                     f'random_seed: 1 max_iter: 100 snapshot_after_train: false '
+                     f'snapshot_prefix: "{folder}/{name}"\n')
+    return solver
+
+
+def call(command):
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr[-500:]}")
+    return json.loads(done.stdout)
+
+
+def round_ms(build, solver, kind, short, long):
+    def seconds(rounds):
+        return call([f"{build}/bin/speedo", "run", "--solver", solver, "--workers", "2",
+                     "--strategy", "sync", "--threads", "2", "--max-iter", str(rounds),
+                     "--test-interval", "0", "--json", *KINDS[kind]])["seconds"]
+    return 1e3 * (seconds(long) - seconds(short)) / (long - short)
+
+
+def step_ms(build, solver, steps):
+    return call([f"{build}/bin/speedo", "time", "--solver", solver, "--threads", "1",
+                 "--iterations", str(steps), "--json"])["step_ms"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", action="append", required=True)
+    parser.add_argument("--nets", default=",".join(NETS))
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    rounds, steps = {}, {}
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(options.rounds):
+            for net in options.nets.split(","):
+                solver = write_solver(net, folder)
+                _, _, short, long = NETS[net]
+                for build in options.build:
+                    steps.setdefault((net, build), []).append(step_ms(build, solver, long))
+                for kind in KINDS:
+                    for build in options.build:
+                        rounds.setdefault((net, kind, build), []).append(
+                            round_ms(build, solver, kind, short, long))
+    print(f"load average {os.getloadavg()[0]:.1f}, {options.rounds} turns, medians in ms\n")
+    print("| net | update | build | step | round | beyond the step | 2 workers / 1 process |")
+    print("|---|---|---|---|---|---|---|")
+    for (net, kind, build), times in rounds.items():
+        step, whole = statistics.median(steps[net, build]), statistics.median(times)
+        print(f"| {net} | {kind} | {build} | {step:.1f} | {whole:.1f} | {whole - step:.1f} | "
+              f"{2 * step / whole:.2f} |")
+
+
+if __name__ == "__main__":
+    main()

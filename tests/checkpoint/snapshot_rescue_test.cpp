@@ -1,0 +1,96 @@
+#include "checkpoint/snapshot_rescue.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "support/catch.hpp"
+#include "support/temp_dir.hpp"
+
+namespace speedo {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder of its own for temporary files.
+struct Scratch {
+  Scratch() {
+    if (const char* before = std::getenv("TMPDIR")) before_ = before;
+    ::setenv("TMPDIR", folder.path().c_str(), 1);
+  }
+  ~Scratch() {
+    if (before_.empty()) {
+      ::unsetenv("TMPDIR");
+    } else {
+      ::setenv("TMPDIR", before_.c_str(), 1);
+    }
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  // The files in folders of rescued snapshots.
+  std::set<std::string> rescued() const {
+    std::set<std::string> found;
+    for (const auto& entry : fs::recursive_directory_iterator(folder.path())) {
+      if (entry.is_regular_file()) found.insert(entry.path().filename());
+    }
+    return found;
+  }
+  TempDir folder;
+  std::string before_;
+};
+
+Result<void> full() { return Error{ErrorCode::kCannotWrite, "cannot write '/full/net': no room"}; }
+
+// Writes a file with the number behind the prefix.
+auto number(int value) {
+  return [value](const std::string& prefix) -> Result<void> {
+    std::ofstream(prefix + "_" + std::to_string(value)) << value;
+    return {};
+  };
+}
+
+TEST_CASE("A snapshot that cannot be written to its place is written elsewhere, and that is said") {
+  const Scratch scratch;
+  SnapshotRescue rescue("/full/net");
+  const auto first = rescue.write(full, number(1));
+  REQUIRE_FALSE(first);
+  CHECK(first.error().code == ErrorCode::kCannotWrite);
+  const std::string folder = (scratch.folder.path() / "speedo-rescue-").string();
+  CHECK(first.error().message.find("cannot write '/full/net': no room; it is in '" + folder) == 0);
+  CHECK(scratch.rescued() == std::set<std::string>{"net_1"});
+}
+
+TEST_CASE("The newest rescued snapshot is kept, until one has room again") {
+  const Scratch scratch;
+  SnapshotRescue rescue("/full/net");
+  CHECK_FALSE(rescue.write(full, number(1)));
+  CHECK_FALSE(rescue.write(full, number(2)));
+  CHECK(scratch.rescued() == std::set<std::string>{"net_2"});
+  const auto nowhere = rescue.write(full, [](const std::string& prefix) -> Result<void> {
+    std::ofstream(prefix + "_half") << "x";
+    return Error{ErrorCode::kCannotWrite, "no room there"};
+  });
+  REQUIRE_FALSE(nowhere);
+  CHECK(nowhere.error().message.find("nor elsewhere: no room there; an earlier one is in '") !=
+        std::string::npos);
+  CHECK(scratch.rescued() == std::set<std::string>{"net_2"});
+  CHECK(rescue.write([] { return Result<void>(); }, number(3)));
+  CHECK(fs::is_empty(scratch.folder.path()));
+}
+
+TEST_CASE("Only what cannot be written is rescued") {
+  const Scratch scratch;
+  SnapshotRescue rescue("net");
+  const auto failed = rescue.write(
+      [] {
+        return Result<void>(Error{ErrorCode::kNotFinite, "diverged"});
+      },
+      number(1));
+  REQUIRE_FALSE(failed);
+  CHECK(failed.error().message == "diverged");
+  CHECK(fs::is_empty(scratch.folder.path()));
+}
+
+}  // namespace
+}  // namespace speedo

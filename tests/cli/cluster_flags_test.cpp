@@ -1,0 +1,242 @@
+#include "cli/cluster_flags.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include "cli/command_line.hpp"
+#include "cli/later_flags.hpp"
+#include "cli/speedo_flags.hpp"
+#include "support/catch.hpp"
+
+namespace speedo {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Result<ClusterFlags> read(Words arguments, ClusterRole role = ClusterRole::kMaster) {
+  CLI::App app("test", "test");
+  ClusterFlags flags;
+  add_cluster_flags(app, flags, role);
+  SPEEDO_TRY(refuse_later_flags(arguments));
+  SPEEDO_TRY(refuse_speedo_flags(arguments, SpeedoProgram::kMaster));
+  SPEEDO_TRY(parse(app, fold_speedo(arguments)));
+  SPEEDO_TRY(check(flags, role));
+  return flags;
+}
+
+ClusterFlags accepted(Words arguments) {
+  arguments.insert(arguments.begin(), {"--solver", "s.prototxt"});
+  auto flags = read(arguments);
+  INFO((flags ? "" : flags.error().message));
+  REQUIRE(flags);
+  return *flags;
+}
+
+std::string refused(Words arguments) {
+  arguments.insert(arguments.begin(), {"--solver", "s.prototxt"});
+  const auto flags = read(arguments);
+  REQUIRE_FALSE(flags);
+  CHECK(flags.error().code == ErrorCode::kUsage);
+  CHECK(flags.error().message.find('\n') == std::string::npos);
+  return flags.error().message;
+}
+
+TEST_CASE("SpeeDO's master flags are understood") {
+  const ClusterFlags flags = accepted(
+      {"--worker",  "3",       "--redis",   "store",      "--host",      "10.0.0.1",
+       "--port",    "5000",    "--maxIter", "900",        "--test",      "50",
+       "--resume",  "--factor",   "2",           "--train",
+       "4",         "--lr",    "0.5",       "--momentum", "0.8",         "--weightDecay",
+       "0.01",      "--batch", "128",       "--keyName",  "job1",        "--CPUDBActor",
+       "--timeout", "30",      "--skip",    "1e-6",       "--debug",     "--sleepAfterFinish",
+       "15",        "--device", "cpu",      "--insecure"});
+  CHECK(flags.solver == "s.prototxt");
+  CHECK(flags.workers == "3");
+  CHECK(flags.redis == "store");
+  CHECK(flags.host == "10.0.0.1");
+  CHECK(bind_address(flags) == "10.0.0.1");
+  CHECK(flags.port == 5000);
+  CHECK(flags.schedule.max_iter == 900);
+  CHECK(flags.schedule.test_interval == 50);
+  CHECK(flags.resume == "store");
+  CHECK(flags.schedule.factor == 2.0);
+  CHECK(flags.schedule.train == 4);
+  CHECK(flags.schedule.lr == 0.5);
+  CHECK(flags.schedule.momentum == 0.8);
+  CHECK(flags.schedule.weight_decay == 0.01);
+  CHECK(flags.batch == 128);
+  CHECK(flags.key_name == "job1");
+  CHECK(flags.cpu_db_actor);
+  CHECK(flags.join_timeout_s == 30);
+  CHECK(flags.schedule.skip.value() == Approx(1e-6));
+  CHECK(flags.log.debug);
+  CHECK(flags.sleep_after_finish == "15");
+}
+
+TEST_CASE("--resume takes a value only behind an equals sign") {
+  CHECK(accepted({}).resume.empty());
+  CHECK(accepted({"--resume"}).resume == kResumeFromStore);
+  CHECK(accepted({"--resume=auto"}).resume == kResumeNewest);
+  CHECK(accepted({"--resume=a/b_iter_3.speedo"}).resume == "a/b_iter_3.speedo");
+  CHECK(refused({"--resume", "auto"}).find("auto") != std::string::npos);
+  CHECK(refused({"--resume=a.solverstate"}).find("--snapshot") != std::string::npos);
+  CHECK(refused({"--resume=sometimes"}).find("sometimes") != std::string::npos);
+  CHECK(refused({"--resume=auto", "--start-iter", "5"}).find("contradicts --resume=auto") !=
+        std::string::npos);
+  CHECK(accepted({"--resume", "--start-iter", "5"}).start_iter == 5);
+  CHECK(refused({"--snapshot", "a.speedo"}).find("--resume=a.speedo") != std::string::npos);
+}
+
+TEST_CASE("SpeeDO's hybrid, as many arguments or one") {
+  const ClusterFlags flags =
+      accepted({"--maxIter", "800", "--test", "50", "--hybrid", "=maxIter", "100", "=sync", "==",
+                "=maxIter", "200", "=test", "100", "==", "=maxIter", "300", "=drop", "3"});
+  CHECK(flags.schedule.max_iter == 800);
+  CHECK(flags.hybrid == "=maxIter 100 =sync == =maxIter 200 =test 100 == =maxIter 300 =drop 3");
+  const ClusterFlags quoted = accepted({"--hybrid", "=maxIter 100 =sync == =drop 3", "--json"});
+  CHECK(quoted.hybrid == "=maxIter 100 =sync == =drop 3");
+  CHECK(quoted.json);
+  CHECK(refused({"--hybrid"}).find("needs a value") != std::string::npos);
+  CHECK(accepted({"--hybrid", "=maxIter", "5", "=sync", "==", "=drop", "3", "--sync"})
+            .schedule.sync);
+}
+
+TEST_CASE("--deterministic needs rounds, fixed workers and no state on the workers") {
+  const auto why = [](Words arguments) {
+    arguments.emplace_back("--deterministic");
+    return refused(std::move(arguments));
+  };
+  CHECK(why({}).find("async") != std::string::npos);
+  CHECK(why({"--sync"}).find("momentum") != std::string::npos);
+  CHECK(why({"--strategy", "sync-easgd", "--moving-rate", "0.1"}).find("elastic") !=
+        std::string::npos);
+  CHECK(why({"--sync", "--gradient-only", "--workers", "2:4"}).find("--workers 4") !=
+        std::string::npos);
+  CHECK(why({"--sync", "--gradient-only", "--shard", "offset"}).find("--shard") !=
+        std::string::npos);
+  CHECK(why({"--sync", "--gradient-only", "--shard-by", "speed"}).find("--shard-by") !=
+        std::string::npos);
+  CHECK(why({"--hybrid", "=maxIter", "3", "=sync", "=gradientOnly", "==", "=drop", "3"})
+            .find("stage 2") != std::string::npos);
+  const auto workers = [](Words arguments) {
+    arguments.emplace_back("--deterministic");
+    return *worker_range(accepted(std::move(arguments)));
+  };
+  CHECK(workers({"--sync", "--gradient-only", "--workers", "3"}).min == 3);
+  CHECK(workers({"--strategy", "averaging", "--workers", "3"}).max == 3);
+  CHECK(workers({"--sync", "--save-updater", "reset", "--workers", "2:2"}).min == 2);
+}
+
+TEST_CASE("Membership, time-outs and checkpoints") {
+  const ClusterFlags flags =
+      accepted({"--workers", "2:4", "--below-min-timeout", "60", "--worker-timeout", "5",
+                "--stall-timeout", "70", "--publish-interval", "10", "--snapshot-interval", "100",
+                "--keep-snapshots", "3", "--keep-best", "--take-over"});
+  CHECK(flags.below_min_timeout_s == 60);
+  CHECK(flags.worker_timeout_s == 5);
+  CHECK(flags.stall_timeout_s == 70);
+  CHECK(flags.publish_interval == 10);
+  CHECK(flags.snapshot_interval == 100);
+  CHECK(flags.rotation.keep == 3);
+  CHECK(flags.rotation.keep_best);
+  CHECK(flags.take_over);
+  CHECK(accepted({}).worker_timeout_s == 10);
+  CHECK(refused({"--keep-best"}).find("--keep-snapshots") != std::string::npos);
+  CHECK(refused({"--shard-by", "speed"}).find("rounds") != std::string::npos);
+  CHECK(accepted({"--shard-by", "speed", "--sync"}).shard_by == "speed");
+  CHECK(refused({"--sync", "--shard-by", "speed", "--shard", "offset"}).find("--shard offset") !=
+        std::string::npos);
+}
+
+TEST_CASE("Flags of what is not built yet are refused by name, in any spelling") {
+  for (const auto& [arguments, what] : std::vector<std::pair<Words, std::string>>{
+           {{"--hdfs", "/path"}, "HDFS"}, {{"-HDFS=/path"}, "HDFS"}, {{"--gpu", "0"}, "GPU"}}) {
+    const std::string message = refused(arguments);
+    INFO(message);
+    CHECK(message.find(what) != std::string::npos);
+    CHECK(message.find("not built yet") != std::string::npos);
+  }
+  CHECK(refused({"--device", "gpu"}).find("only cpu") != std::string::npos);
+}
+
+TEST_CASE("Contradictions are refused with the reason") {
+  CHECK(refused({"--sync", "--strategy", "async"}).find("contradicts") != std::string::npos);
+  CHECK(refused({"--strategy", "nonsense"}).find("nonsense") != std::string::npos);
+  CHECK(refused({"--snapshot", "a.caffemodel", "--weights", "b.caffemodel"}).find("give one") !=
+        std::string::npos);
+  CHECK(refused({"--resume", "--weights", "b.caffemodel"}).find("give one") != std::string::npos);
+  CHECK(refused({"--snapshot", "a.solverstate", "--start-iter", "5"}).find("contradicts") !=
+        std::string::npos);
+  CHECK(refused({"--workers", "4:2"}).find("MIN is greater than MAX") != std::string::npos);
+}
+
+TEST_CASE("Values out of range are refused, naming flag and value") {
+  for (const auto& [flag, value] :
+       std::vector<std::pair<std::string, std::string>>{{"--workers", "0"},
+                                                        {"--workers", "3x"},
+                                                        {"--workers", "-1"},
+                                                        {"--workers", "1:"},
+                                                        {"--port", "70000"},
+                                                        {"--port", "x"},
+                                                        {"--max-iter", "-1"},
+                                                        {"--max-iter", "1.5"},
+                                                        {"--max-iter", "3000000000"},
+                                                        {"--train", "0"},
+                                                        {"--lr", "nan"},
+                                                        {"--lr", "fast"},
+                                                        {"--skip", "-1"},
+                                                        {"--factor", "0"},
+                                                        {"--batch", "0"},
+                                                        {"--shard", "other"},
+                                                        {"--seed", "-4"},
+                                                        {"--timeout", "-1"}}) {
+    const std::string message = refused({flag, value});
+    INFO(message);
+    CHECK(message.find(flag == "--timeout" ? "timeout" : flag) != std::string::npos);
+  }
+}
+
+TEST_CASE("An address that others reach needs --insecure") {
+  CHECK(refused({"--bind", "0.0.0.0"}).find("not yet authenticated") != std::string::npos);
+  CHECK(accepted({"--bind", "0.0.0.0", "--insecure"}).bind == "0.0.0.0");
+  CHECK(accepted({"--bind", "127.0.0.2"}).bind == "127.0.0.2");
+  CHECK(accepted({"--bind", "localhost"}).bind == "localhost");
+  CHECK(refused({"--host", "10.0.0.1"}).find("--host 10.0.0.1: the port is not yet") == 0);
+  CHECK(refused({"--host", "10.0.0.1"}).find("--bind") != std::string::npos);
+  CHECK(bind_address(accepted({"--host", "10.0.0.1", "--insecure"})) == "10.0.0.1");
+  CHECK(bind_address(accepted({"--host", "10.0.0.1", "--bind", "127.0.0.1"})) == "127.0.0.1");
+  CHECK(bind_address(accepted({})) == "127.0.0.1");
+}
+
+TEST_CASE("Staying after the end, for a time or until a signal") {
+  CHECK(accepted({}).sleep_after_finish.empty());
+  CHECK(accepted({"--sleep-after-finish"}).sleep_after_finish == kUntilSignal);
+  CHECK(accepted({"--sleep-after-finish=20"}).sleep_after_finish == "20");
+  CHECK(accepted({"--sleepAfterFinish", "20", "--json"}).sleep_after_finish == "20");
+  CHECK(refused({"--sleepAfterFinish", "soon"}).find("soon") != std::string::npos);
+}
+
+TEST_CASE("A range of workers") {
+  const WorkerRange any = *parse_workers("3");
+  CHECK(any.start == 3);
+  CHECK(any.min == 1);
+  CHECK(any.max == 0);
+  CHECK(any.expected() == 3);
+  const WorkerRange range = *parse_workers("2:8");
+  CHECK(range.start == 2);
+  CHECK(range.min == 2);
+  CHECK(range.max == 8);
+  CHECK(range.expected() == 8);
+}
+
+TEST_CASE("speedo run chooses network and store itself") {
+  const auto flags = read({"--solver", "s", "--redis", "h"}, ClusterRole::kRun);
+  REQUIRE_FALSE(flags);
+  CHECK(flags.error().message.find("unknown flag '--redis'") != std::string::npos);
+  const auto resumed = read({"--solver", "s", "--resume"}, ClusterRole::kRun);
+  REQUIRE_FALSE(resumed);
+  CHECK(resumed.error().message.find("--resume=auto") != std::string::npos);
+  CHECK(read({"--solver", "s", "--resume=auto"}, ClusterRole::kRun));
+}
+
+}  // namespace
+}  // namespace speedo

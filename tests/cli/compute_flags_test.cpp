@@ -1,0 +1,84 @@
+#include "cli/compute_flags.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include "cli/command_line.hpp"
+#include "cpu/isa.hpp"
+#include "support/catch.hpp"
+
+namespace speedo {
+namespace {
+
+Result<ComputeFlags> read_compute(const std::vector<std::string>& arguments) {
+  CLI::App app("test");
+  ComputeFlags flags;
+  add_compute_flags(app, flags);
+  SPEEDO_TRY(parse_flags(app, arguments));
+  return flags;
+}
+
+std::string compute_refusal(const std::vector<std::string>& arguments) {
+  const auto flags = read_compute(arguments);
+  REQUIRE_FALSE(flags);
+  CHECK(flags.error().code == ErrorCode::kUsage);
+  return flags.error().message;
+}
+
+TEST_CASE("Threads: as many as the process may use, or fewer") {
+  CHECK(settle(read_compute({}).value()).value().threads == default_threads());
+  CHECK(settle(read_compute({"--threads", "1"}).value()).value().threads == 1);
+  CHECK(read_compute({"-threads=" + std::to_string(default_threads())}));
+  const std::string most = "from 1 to " + std::to_string(default_threads());
+  for (const std::string& bad :
+       {std::string("0"), std::string("-1"), std::string("two"), std::string("1.5"),
+        std::to_string(default_threads() + 1), std::string("99999999999999999999")}) {
+    INFO(bad);
+    const std::string message = compute_refusal({"--threads", bad});
+    CHECK(message.find("--threads") != std::string::npos);
+    CHECK(message.find(most) != std::string::npos);
+    CHECK(message.find("this process may use") != std::string::npos);
+  }
+}
+
+TEST_CASE("Threads that are fewer than the workers are refused, but only those that were given") {
+  ComputeFlags flags;
+  CHECK(check_thread_count(flags, 1000));
+  flags.threads = 2;
+  CHECK(check_thread_count(flags, 2));
+  const auto refused = check_thread_count(flags, 3);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kUsage);
+  CHECK(refused.error().message == "--threads 2 is less than one for each of the 3 workers");
+}
+
+TEST_CASE("Instruction sets and precisions have names") {
+  CHECK(compute_refusal({"--cpu-isa", "sse"}).find("portable, avx2, avx512") != std::string::npos);
+  CHECK(compute_refusal({"--precision", "fp8"}).find("f32, bf16") != std::string::npos);
+  const ComputeFlags flags = read_compute({"--cpu-isa=avx2", "--precision", "bf16"}).value();
+  CHECK(to_arguments(flags) == std::vector<std::string>{"--cpu-isa=avx2", "--precision=bf16"});
+  CHECK(to_arguments(ComputeFlags{}).empty());
+}
+
+TEST_CASE("bf16 is refused by name where the processor does not have it") {
+  ComputeFlags flags;
+  flags.precision = "bf16";
+  const auto settled = settle(flags);
+  if (settled) {
+    CHECK(settled->precision == CpuPrecision::kBfloat16);
+    CHECK(describe(*settled).find("bfloat16") != std::string::npos);
+  } else {
+    CHECK(settled.error().code == ErrorCode::kUsage);
+    CHECK(settled.error().message.find("--precision bf16: ") == 0);
+  }
+}
+
+TEST_CASE("What computes is described in a few words") {
+  ComputeOptions options;
+  options.threads = 2;
+  CHECK(describe(options) == "2 threads, " + std::string(name(cpu_isa())) + " kernels, float32");
+  options.threads = 1;
+  CHECK(describe(options).find("1 thread,") == 0);
+}
+
+}  // namespace
+}  // namespace speedo

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <jpeglib.h>
+
+namespace speedo {
+
+// A JPEG of side x side pixels in equal rows of `channels` values each, 1 or 3. `set_up` may change
+// how libjpeg is to compress them.
+inline std::string make_jpeg(unsigned side, int channels, std::vector<std::uint8_t> row,
+                             const std::function<void(jpeg_compress_struct&)>& set_up) {
+  jpeg_compress_struct encoder{};
+  jpeg_error_mgr errors{};
+  encoder.err = jpeg_std_error(&errors);
+  jpeg_create_compress(&encoder);
+  unsigned char* memory = nullptr;
+  unsigned long bytes = 0;
+  jpeg_mem_dest(&encoder, &memory, &bytes);
+  encoder.image_width = encoder.image_height = side;
+  encoder.input_components = channels;
+  encoder.in_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+  jpeg_set_defaults(&encoder);
+  set_up(encoder);
+  jpeg_start_compress(&encoder, TRUE);
+  JSAMPROW rows = row.data();
+  while (encoder.next_scanline < side) jpeg_write_scanlines(&encoder, &rows, 1);
+  jpeg_finish_compress(&encoder);
+  std::string file(reinterpret_cast<char*>(memory), bytes);
+  std::free(memory);
+  jpeg_destroy_compress(&encoder);
+  return file;
+}
+
+}  // namespace speedo

@@ -1,0 +1,150 @@
+#include "measure/memory_forecast.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <speedo/backend/backend.hpp>
+
+#include "main/parts.hpp"
+#include "measure/memory_guard.hpp"
+#include "support/catch.hpp"
+#include "train/job/job_solver.hpp"
+
+namespace speedo {
+namespace {
+
+// What a forecast is made with.
+struct Machine {
+  Machine() : backend(parts.make_backend().value()), feeds(parts.make_feeds()) {}
+  SolverOptions options() const {
+    return {.backend = backend.get(), .feeds = feeds.get(), .base = {}};
+  }
+  TrainerParts parts = trainer_parts({.threads = 1});
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<FeedFactory> feeds;
+};
+
+JobSpec job_of(const std::string& fields, int batch = 8) {
+  JobSpec job;
+  const std::string rows = std::to_string(batch);
+  job.solver_text = "base_lr: 0.1 lr_policy: 'fixed' random_seed: 1 " + fields + R"( net_param {
+      name: "noise"
+      layer { name: "data" type: "DummyData" top: "data" top: "label"
+              dummy_data_param { shape { dim: )" + rows + " dim: 12 } shape { dim: " + rows + R"( }
+                                 data_filler { type: "gaussian" }
+                                 data_filler { type: "constant" } } }
+      layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+              inner_product_param { num_output: 32 } }
+      layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" } })";
+  return job;
+}
+
+caffe::SolverParameter solver_of(const std::string& fields, int batch = 8) {
+  return parse_solver(job_of(fields, batch)).value();
+}
+
+MemoryForecast forecast_of(const std::string& fields, int batch = 8) {
+  const Machine place;
+  auto forecast = forecast_training(solver_of(fields, batch), place.options());
+  INFO((forecast ? "" : forecast.error().message));
+  REQUIRE(forecast);
+  return *forecast;
+}
+
+TEST_CASE("A forecast has weights, gradients, history, blobs, and a snapshot if one is written") {
+  const MemoryForecast plain = forecast_of("snapshot_after_train: false");
+  CHECK(plain.weight_bytes >= (12 + 1) * 32 * 4);
+  CHECK(plain.weight_grad_bytes == plain.weight_bytes);
+  CHECK(plain.history_bytes == plain.weight_bytes);
+  CHECK(plain.blob_bytes >= 8 * (12 + 32) * 4);
+  CHECK(plain.snapshot_bytes == 0);
+  CHECK(plain.base_bytes > 1 << 20);
+  CHECK(forecast_of("").snapshot_bytes == 3 * plain.weight_bytes);
+  const std::string text = to_text(plain);
+  CHECK(text.find("their gradients") != std::string::npos);
+  CHECK(text.find("snapshots") == std::string::npos);
+
+  const nlohmann::ordered_json object = to_json(plain);
+  std::int64_t sum = 0;
+  for (const auto& [key, value] : object.items()) {
+    if (key != "total_bytes") sum += value.get<std::int64_t>();
+  }
+  CHECK(object["total_bytes"] == sum);
+  CHECK(plain.total_bytes() == sum);
+}
+
+TEST_CASE("Larger batches, and tests, take more") {
+  const MemoryForecast small = forecast_of("");
+  CHECK(forecast_of("", 80).blob_bytes > 5 * small.blob_bytes);
+  CHECK(forecast_of("test_iter: 1 test_interval: 10").blob_bytes > small.blob_bytes);
+}
+
+TEST_CASE("Workers of one process share only what it takes without them") {
+  const MemoryForecast one = forecast_of("");
+  const MemoryForecast three = times(one, 3);
+  CHECK(three.base_bytes == one.base_bytes);
+  CHECK(three.total_bytes() - one.base_bytes == 3 * (one.total_bytes() - one.base_bytes));
+}
+
+TEST_CASE("What does not fit is refused with the figures, unless that is forced") {
+  const Machine place;
+  const MemoryLimit limit{1 << 20, "the limit of a test"};
+  const auto refused = admit_training(solver_of(""), place.options(), {false, limit});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kConfig);
+  for (const char* part : {"weights", "the limit of a test", "1.0 MiB", "--force"}) {
+    INFO(refused.error().message);
+    CHECK(refused.error().message.find(part) != std::string::npos);
+  }
+  CHECK(admit_training(solver_of(""), place.options(), {true, limit}));
+  CHECK(admit_training(solver_of(""), place.options(), {}));
+
+  const JobSpec job = job_of("");
+  const auto admit = make_memory_guard(2, {false, limit});
+  const auto worker = admit(job, solver_of(""), place.options());
+  REQUIRE_FALSE(worker);
+  CHECK(worker.error().message.find("2 workers") != std::string::npos);
+  CHECK(make_memory_guard(2, {true, limit})(job, solver_of(""), place.options()));
+
+  const std::vector<UpdateSpec> stages(1);
+  const TrainerParts parts = trainer_parts({.threads = 1});
+  const auto cluster = check_cluster_memory(solver_of(""), "", stages, parts, 2, {false, limit});
+  REQUIRE_FALSE(cluster);
+  CHECK(cluster.error().message.find("2 workers of") != std::string::npos);
+  const auto fits = check_cluster_memory(solver_of(""), "", stages, parts, 2, {});
+  REQUIRE(fits);
+  CHECK(*fits > 1 << 20);
+}
+
+TEST_CASE("A master's memory is predicted and judged, tests included") {
+  const MemoryLimit limit{1 << 20, "the limit of a test"};
+  MasterOptions options;
+  const TrainerParts parts = trainer_parts({.threads = 1});
+  const caffe::SolverParameter solver = solver_of("test_iter: 1 test_interval: 10");
+  const auto refused = admit_master(options, solver, parts, {false, limit});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kConfig);
+  CHECK(refused.error().message.find("this master") != std::string::npos);
+  CHECK(admit_master(options, solver, parts, {true, limit}).value() > 1 << 20);
+
+  options.session.test_interval = 0;
+  options.session.test_at_start = false;
+  const std::int64_t without = admit_master(options, solver, parts, {}).value();
+  options.session.test_interval = 10;
+  CHECK(admit_master(options, solver, parts, {}).value() > without);
+
+  caffe::SolverParameter unheard = solver;
+  unheard.mutable_net_param()->mutable_layer(1)->set_type("Unheard");
+  CHECK(admit_master(options, unheard, parts, {false, limit}).value() == 0);
+}
+
+TEST_CASE("A net that cannot be built is none whose memory is judged for a cluster") {
+  caffe::SolverParameter solver = solver_of("");
+  solver.mutable_net_param()->mutable_layer(1)->set_type("Unheard");
+  const Machine place;
+  CHECK_FALSE(admit_training(solver, place.options(), {}));
+  CHECK(check_cluster_memory(solver, "", {UpdateSpec{}}, trainer_parts({.threads = 1}), 1, {})
+            .value() == 0);
+}
+
+}  // namespace
+}  // namespace speedo

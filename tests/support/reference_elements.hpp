@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+
+#include <speedo/backend/binary_op.hpp>
+#include <speedo/backend/reduce_op.hpp>
+#include <speedo/backend/unary_op.hpp>
+
+namespace speedo {
+
+// Whether f(x) needs no more than comparisons and one product, so that all devices agree on it.
+bool is_rounded_by_no_device(const UnaryOp& op);
+
+// f(x) and f'(x) as UnaryKind says. For the slope, what backward_reads(op) does not name is NaN.
+double reference_value(const UnaryOp& op, double x);
+double reference_slope(const UnaryOp& op, double x, double y);
+
+// f(x, y) as BinaryKind says, without the activation.
+float reference_value(const BinaryOp& op, double x, double y);
+
+// As ReduceOp says.
+double reference_reduction(ReduceOp op, std::int64_t n, const float* x, const float* y);
+
+}  // namespace speedo
