@@ -6,6 +6,8 @@
 #   tests/run.sh --asan     the programs labelled "sanitize", under the address and the
 #                           undefined-behaviour sanitizer, in build-asan/
 #   tests/run.sh --tsan     the same under the thread sanitizer, in build-tsan/
+# What tests draw at random is drawn from the tree that was checked out, so that a run of it can be
+# repeated; --long draws anew, and SPEEDO_TEST_SEED decides in any case.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -23,6 +25,10 @@ case "${1:-}" in
     ;;
   *) echo "usage: tests/run.sh [--long | --asan | --tsan]" >&2; exit 2 ;;
 esac
+if [ "${1:-}" != --long ] && tree=$(git rev-parse 'HEAD^{tree}' 2>/dev/null); then
+  : "${SPEEDO_TEST_SEED:=$((16#${tree:0:15}))}"
+  export SPEEDO_TEST_SEED
+fi
 folder=build
 if [ "$preset" != release ]; then folder=build-$preset; fi
 

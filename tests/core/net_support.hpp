@@ -76,7 +76,7 @@ inline std::string product(const std::string& name, const std::string& bottom,
                            const std::string& more = "", int outputs = 3) {
   return "layer { name: '" + name + "' type: 'InnerProduct' bottom: '" + bottom + "' top: '" +
          name + "' inner_product_param { num_output: " + std::to_string(outputs) +
-         " weight_filler { type: 'gaussian' std: 0.5 } } " + more + " }\n";
+         " weight_filler { type: 'xavier' } } " + more + " }\n";
 }
 
 inline std::string loss(const std::string& bottom, const std::string& label,
