@@ -181,6 +181,10 @@ void MasterActor::execute(const master_command::StartMerge& command) {
   });
 }
 
+void MasterActor::execute(const master_command::ExpectMerge& command) {
+  work_->expect(command.merge);
+}
+
 void MasterActor::execute(const master_command::EnterStage& command) {
   work_->enter_stage(command.stage, command.state,
                      [notify = notifier<MasterEvent>(caf::actor{this})](Result<Version> version) {

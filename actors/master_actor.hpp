@@ -58,6 +58,7 @@ class MasterActor : public ActorBase {
   void execute(const master_command::SendTrain& command);
   void execute(const master_command::SendStop& command);
   void execute(const master_command::StartMerge& command);
+  void execute(const master_command::ExpectMerge& command);
   void execute(const master_command::EnterStage& command);
   void execute(const master_command::StartTest& command);
   void execute(const master_command::StartSnapshot& command);

@@ -159,6 +159,9 @@ void print(const sim::CampaignResult& result, const SimulateFlags& flags) {
   } else {
     for (const sim::CampaignFinding& found : result.violations) print(found, flags);
     std::printf("%s", to_table(result.faults).c_str());
+    std::printf("%llu merges, %llu of them begun before they were ordered\n",
+                static_cast<unsigned long long>(result.merges),
+                static_cast<unsigned long long>(result.merges_ahead));
     std::printf("%llu seeds, %llu events, %zu violations\n",
                 static_cast<unsigned long long>(result.seeds),
                 static_cast<unsigned long long>(result.events), result.violations.size());

@@ -36,6 +36,7 @@ std::string to_json(const sim::CampaignResult& result, const std::string& replay
   object["seeds"] = result.seeds;
   object["events"] = result.events;
   object["merges"] = result.merges;
+  object["merges_ahead"] = result.merges_ahead;
   object["faults"] = Json::array();
   for (std::size_t i = 0; i < result.faults.size(); ++i) {
     const sim::FaultCount& count = result.faults[i];

@@ -68,6 +68,9 @@ Line line(const master_command::StartMerge& c) {
   const auto& first = c.contributions.front();
   return {"StartMerge", c.iteration, c.contributions.size(), first.worker.value, first.run.value};
 }
+Line line(const master_command::ExpectMerge& c) {
+  return {"ExpectMerge", c.merge.iteration, c.merge.contributions.size()};
+}
 Line line(const master_command::EnterStage& c) { return {"EnterStage", c.stage}; }
 Line line(const master_command::StartTest& c) { return {"StartTest", c.iteration}; }
 Line line(const master_command::StartSnapshot& c) { return {"StartSnapshot", c.iteration}; }

@@ -40,7 +40,7 @@ class CountingNet : public PlanNet {
   Result<Version> enter_stage(std::uint32_t, const std::string&) override { return version_; }
   Result<MergeResult> merge(const master_command::StartMerge&) override {
     version_.value += 1;
-    return MergeResult{version_, {}};
+    return MergeResult{.version = version_};
   }
   Result<RunReport> run(std::size_t, WorkerId, const TrainMessage& order) override {
     RunReport report;

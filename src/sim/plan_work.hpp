@@ -42,6 +42,8 @@ class PlanMasterWork : public MasterWork {
       : queue_(queue), costs_(costs), net_(net), traffic_(traffic) {}
   void merge(master_command::StartMerge job,
              std::function<void(Result<MergeResult>)> done) override;
+  // What is merged ahead of order is part of what a merge costs.
+  void expect(master_command::StartMerge) override {}
   void enter_stage(std::uint32_t stage, std::string state,
                    std::function<void(Result<Version>)> done) override;
   // A plan's tests take no time: they show what has been learned, and would not be part of a run.

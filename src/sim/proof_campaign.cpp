@@ -39,6 +39,7 @@ CampaignResult run_campaign(const Campaign& campaign, const ProofParts& parts,
       all.seeds += 1;
       all.events += result.events;
       all.merges += result.merges;
+      all.merges_ahead += result.merges_ahead;
       add(result.faults, all.faults);
       if (!result.violation.empty()) {
         all.violations.push_back({std::move(scenario), std::move(result)});

@@ -337,6 +337,7 @@ void ProofCluster::watch_start(Mastership& mastership, const Merger::Copy& start
 void ProofCluster::watch_merge(Mastership& mastership, const master_command::StartMerge& job,
                                const MergeResult& result, const Merger::Copy& now) {
   watch_rejected(job, result);
+  merges_ahead_ += result.begun_ahead ? 1 : 0;
   const auto shares = mastership.checker->shares_of(job, result.rejected);
   lineage_.merged({.epoch = mastership.master->epoch(),
                    .job = job,
@@ -368,7 +369,7 @@ void ProofCluster::watch_torn(Mastership& mastership) {
       lineage_.entered_stage(epoch, *now);
       continue;
     }
-    MergeResult result{now->version, {}};
+    MergeResult result{.version = now->version};
     for (const auto& each : job->contributions) {
       const auto contribution = read_copy(store, contribution_key(epoch, each.worker.value), 0);
       const bool whole = contribution && contribution->version.value == each.run.value;
@@ -459,6 +460,7 @@ ProofResult ProofCluster::run() {
   for (const auto& each : masters_) {
     if (each->checker) result.merges += each->checker->merges();
   }
+  result.merges_ahead = merges_ahead_;
   result.faults = ledger_.table();
   result.violation = violations_.first();
   if (violations_.any()) result.last_events = log_.last();

@@ -130,6 +130,7 @@ class ProofCluster : private Observer {
   using Owner = std::pair<std::uint64_t, std::uint64_t>;  // epoch, worker
   std::map<Owner, std::uint64_t> newest_runs_;            // of which contributions were made
   std::uint64_t newest_epoch_ = 0, handled_ = 0;
+  std::uint64_t merges_ahead_ = 0;
   std::optional<ProofMaster*> finished_;  // without an error
 };
 

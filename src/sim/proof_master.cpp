@@ -62,6 +62,7 @@ MasterOptions ProofMaster::options() {
   options.store = config_.store;
   options.merger.publish_interval = setting_.scenario.publish_interval;
   options.merger.threads = 1;
+  options.merger.ahead_bytes_min = 0;
   options.spec.solver_text = solver_text(setting_.scenario);
   options.make_strategy = setting_.make_strategy;
   const SnapshotFiles& files = setting_.files;

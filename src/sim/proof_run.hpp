@@ -30,6 +30,7 @@ struct ProofResult {
   std::uint64_t hash = 0;              // of everything that happened
   std::uint64_t events = 0;            // that were handled
   std::uint64_t merges = 0;            // by all masters
+  std::uint64_t merges_ahead = 0;      // of them, begun before they were ordered
   FaultTable faults{};                 // what became of them
   std::string violation;               // empty: none
   std::vector<std::string> last_events;

@@ -16,11 +16,6 @@ constexpr std::uint64_t kSharing = 8;
 
 Error unreachable() { return {ErrorCode::kUnavailable, "the store does not answer"}; }
 
-bool writes(const KvOperation& operation) {
-  return operation.kind != KvOperation::Kind::kGetExact &&
-         operation.kind != KvOperation::Kind::kGetWhole;
-}
-
 // A chunk or the manifest of one; what masters put back for elastic workers is none.
 bool is_contribution(const KvOperation& operation) {
   return operation.kind == KvOperation::Kind::kSet &&
@@ -157,7 +152,7 @@ void StoreClient::execute(const KvPtr& operation) {
     return operation->complete(unreachable());
   }
   const bool again =
-      faults_.repeat > 0.0 && writes(*operation) && random_.uniform() < faults_.repeat;
+      faults_.repeat > 0.0 && !operation->is_read() && random_.uniform() < faults_.repeat;
   if (!again) return;
   faults_.mark.felt();
   server_.execute(operation);

@@ -188,6 +188,14 @@ void SessionChecker::obey(const master_command::StartMerge& c) {
   }
 }
 
+void SessionChecker::obey(const master_command::ExpectMerge& c) {
+  std::set<WorkerId> workers;
+  for (const auto& each : c.merge.contributions) {
+    expect(workers.insert(each.worker).second, "a merge is expected of one worker twice");
+  }
+  expect(!workers.empty(), "a merge of nothing is expected");
+}
+
 void SessionChecker::check_weight(const master_command::StartMerge::Contribution& each,
                                   const Contribution& contribution, std::uint32_t stage) const {
   const bool weighted = config_.stages[stage].weight_by_staleness;

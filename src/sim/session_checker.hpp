@@ -81,6 +81,7 @@ class SessionChecker {
   void obey(const master_command::SendTrain& c);
   void obey(const master_command::SendStop& c);
   void obey(const master_command::StartMerge& c);
+  void obey(const master_command::ExpectMerge& c);
   void obey(const master_command::EnterStage& c);
   void obey(const master_command::StartTest& c);
   void obey(const master_command::StartSnapshot& c);

@@ -29,6 +29,7 @@ class WatchedMerger : public Merger {
 
   void merge(master_command::StartMerge job,
              std::function<void(Result<MergeResult>)> done) override;
+  void expect(master_command::StartMerge job) override { merger_->expect(std::move(job)); }
   void enter_stage(std::uint32_t stage, std::string state,
                    std::function<void(Result<Version>)> done) override;
   void copy(std::function<void(Copy)> done) override { merger_->copy(std::move(done)); }

@@ -141,6 +141,7 @@ class MasterNode {
   void execute(const master_command::SendTrain& command);
   void execute(const master_command::SendStop& command);
   void execute(const master_command::StartMerge& command);
+  void execute(const master_command::ExpectMerge& command);
   void execute(const master_command::EnterStage& command);
   void execute(const master_command::StartTest& command);
   void execute(const master_command::StartSnapshot& command);

@@ -84,6 +84,10 @@ void MasterNode::execute(const master_command::StartMerge& command) {
   });
 }
 
+void MasterNode::execute(const master_command::ExpectMerge& command) {
+  work_->expect(command.merge);
+}
+
 void MasterNode::execute(const master_command::EnterStage& command) {
   work_->enter_stage(command.stage, command.state, [this](const Result<Version>& version) {
     soon(event_of_stage(version));

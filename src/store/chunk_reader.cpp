@@ -1,9 +1,8 @@
 #include "store/chunk_reader.hpp"
 
 #include <speedo/base/assert.hpp>
-#include <speedo/base/digest.hpp>
-#include <speedo/store/layout.hpp>
 
+#include "store/chunk_fetch.hpp"
 #include "store/chunk_range.hpp"
 
 namespace speedo {
@@ -30,43 +29,21 @@ void ChunkReader::request(std::size_t chunk, std::span<float> target) {
   SPEEDO_ASSERT(chunk < chunks_.size());
   SPEEDO_ASSERT(!chunks_[chunk]);
   SPEEDO_ASSERT(target.size() == chunk_elements(manifest_.info.element_count, chunk));
-  auto operation = std::make_shared<KvOperation>();
-  operation->kind = KvOperation::Kind::kGetExact;
-  operation->key = names_.chunk(manifest_.info.epoch, manifest_.slot, chunk);
-  operation->head.resize(kChunkHeadBytes);
-  operation->target = std::as_writable_bytes(target);
-  chunks_[chunk] = operation;
-  shared_->map->submit(std::move(operation));
+  chunks_[chunk] = fetch_chunk(
+      *shared_->map, names_.chunk(manifest_.info.epoch, manifest_.slot, chunk), target);
 }
 
 Result<void> ChunkReader::wait(std::size_t chunk) {
   SPEEDO_ASSERT(chunk < chunks_.size());
   SPEEDO_ASSERT(chunks_[chunk] != nullptr);
-  const KvOperation& operation = *chunks_[chunk];
-  operation.wait();
-  if (operation.error && operation.error->code == ErrorCode::kNotFound) {
-    return bad_chunk(ErrorCode::kNotFound, chunk, "is gone");
-  }
-  if (operation.error && operation.error->code != ErrorCode::kCorrupt) return *operation.error;
-
-  const auto head = decode_chunk_head(operation.head);
-  if (!head || head->chunk != chunk) {
-    return bad_chunk(ErrorCode::kCorrupt, chunk, "has a damaged head");
-  }
-  const bool promised =
-      head->version == manifest_.info.version && head->checksum == manifest_.checksums[chunk];
-  if (!promised) return bad_chunk(ErrorCode::kNotFound, chunk, "was overwritten by a newer one");
-  if (operation.error) return bad_chunk(ErrorCode::kCorrupt, chunk, "has a wrong length");
-  if (checksum_of(operation.target) != head->checksum) {
-    return bad_chunk(ErrorCode::kCorrupt, chunk, "has a wrong checksum");
-  }
-  return {};
-}
-
-Error ChunkReader::bad_chunk(ErrorCode code, std::size_t chunk, const std::string& what) const {
-  return Error{code, "chunk " + std::to_string(chunk) + " of record '" + key_ + "' version " +
-                         std::to_string(manifest_.info.version) + " of job '" + shared_->job +
-                         "' " + what};
+  const auto is_promised = [&](const ChunkHead& head) {
+    return head.version == manifest_.info.version && head.checksum == checksum(chunk);
+  };
+  const std::string what = "record '" + key_ + "' version " +
+                           std::to_string(manifest_.info.version) + " of job '" + shared_->job +
+                           "'";
+  const auto taken = take_chunk(*chunks_[chunk], chunk, is_promised, what);
+  return taken ? Result<void>() : Result<void>(taken.error());
 }
 
 }  // namespace speedo

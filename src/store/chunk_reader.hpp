@@ -16,10 +16,9 @@ class ChunkReader : public RecordReader {
   const RecordInfo& info() const override { return manifest_.info; }
   void request(std::size_t chunk, std::span<float> target) override;
   Result<void> wait(std::size_t chunk) override;
+  std::uint64_t checksum(std::size_t chunk) const override { return manifest_.checksums[chunk]; }
 
  private:
-  Error bad_chunk(ErrorCode code, std::size_t chunk, const std::string& what) const;
-
   const std::shared_ptr<StoreShared> shared_;
   const std::string key_;
   const RecordKeys names_;

@@ -16,13 +16,18 @@ ChunkWriter::ChunkWriter(std::shared_ptr<StoreShared> shared, std::string_view k
   manifest_.info = info;
   manifest_.info.epoch = shared_->epoch;
   chunks_.resize(chunk_count(info.element_count));
-  if (info.state.size() > kStateBytesMax) {
+  set_state(info.state);
+  if (error_) return;
+  if (auto chosen = choose_slot(); !chosen) error_ = chosen.error();
+}
+
+void ChunkWriter::set_state(std::string state) {
+  if (state.size() > kStateBytesMax) {
     error_ = Error{ErrorCode::kFull, "record '" + key_ + "' of job '" + shared_->job +
-                                         "' has a state of " + std::to_string(info.state.size()) +
+                                         "' has a state of " + std::to_string(state.size()) +
                                          " bytes, the most is " + std::to_string(kStateBytesMax)};
-  } else if (auto chosen = choose_slot(); !chosen) {
-    error_ = chosen.error();
   }
+  manifest_.info.state = std::move(state);
 }
 
 // The values belong to the caller again once the writer is gone, so it waits for what is under way.

@@ -15,6 +15,7 @@ class ChunkWriter : public RecordWriter {
   ChunkWriter(std::shared_ptr<StoreShared> shared, std::string_view key, const RecordInfo& info);
   ~ChunkWriter() override;
   void write(std::size_t chunk, std::span<const float> values) override;
+  void set_state(std::string state) override;
   Result<void> finish() override;
 
  private:

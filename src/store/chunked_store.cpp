@@ -6,6 +6,7 @@
 #include <speedo/store/layout.hpp>
 #include <speedo/store/memory_store.hpp>
 
+#include "store/ahead_reader.hpp"
 #include "store/chunk_reader.hpp"
 #include "store/chunk_writer.hpp"
 #include "store/memory_key_value.hpp"
@@ -126,6 +127,11 @@ Result<std::unique_ptr<RecordReader>> ChunkedStore::open(std::string_view key,
   SPEEDO_ASSIGN(RecordManifest taken, take_manifest(*shared_, key, manifest));
   return std::unique_ptr<RecordReader>(
       std::make_unique<ChunkReader>(shared_, key, std::move(taken)));
+}
+
+std::unique_ptr<AheadReader> ChunkedStore::read_ahead(std::string_view key,
+                                                      const AheadRecord& record) {
+  return std::make_unique<ChunkAheadReader>(shared_, key, record);
 }
 
 Result<void> ChunkedStore::put_blob(std::string_view key, std::string_view value) {

@@ -52,6 +52,8 @@ class ChunkedStore : public ParameterStore {
   Result<std::unique_ptr<RecordReader>> read(std::string_view key) override;
   std::vector<Result<std::unique_ptr<RecordReader>>> read_all(
       std::span<const std::string> keys) override;
+  std::unique_ptr<AheadReader> read_ahead(std::string_view key,
+                                          const AheadRecord& record) override;
   Result<void> put_blob(std::string_view key, std::string_view value) override;
   Result<std::string> get_blob(std::string_view key) override;
   using ParameterStore::erase;

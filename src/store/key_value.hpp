@@ -37,6 +37,7 @@ class KvOperation {
     kSet,       // key = head + body
     kGetExact,  // head + target = value; its length must be that of both
     kGetWhole,  // text = value
+    kGetStart,  // text = the value's first `start_bytes`; empty if there is no such key
     kErase,     // removes `keys`
     kClaim,     // makes `master` the master, if the rules allow it
     kRelease,   // it is master no longer
@@ -48,6 +49,7 @@ class KvOperation {
   std::span<const std::byte> body;
   std::span<std::byte> target;
   std::string text;
+  std::size_t start_bytes = 0;
   std::uint32_t expiry_seconds = 0;  // kSet: 0 for never
   // kSet, kErase: done only if no higher epoch is stored, in one atomic step. `text` then holds the
   // answer, as it does of kClaim and kRelease; see decode_answer().
@@ -62,6 +64,9 @@ class KvOperation {
   std::uint64_t server = 0;  // which life of which server answered
 
   bool has_answer() const { return master.has_value(); }
+  bool is_read() const {
+    return kind == Kind::kGetExact || kind == Kind::kGetWhole || kind == Kind::kGetStart;
+  }
   std::size_t bytes() const { return head.size() + body.size() + target.size(); }
   bool is_done() const { return done_.load(std::memory_order_acquire); }
   void wait() const { done_.wait(false, std::memory_order_acquire); }

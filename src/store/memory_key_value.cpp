@@ -21,6 +21,7 @@ void MemoryKeyValue::submit(KvPtr operation) {
       break;
     case KvOperation::Kind::kGetExact:
     case KvOperation::Kind::kGetWhole:
+    case KvOperation::Kind::kGetStart:
       get(*operation);
       break;
     case KvOperation::Kind::kErase:
@@ -117,6 +118,10 @@ void MemoryKeyValue::get(KvOperation& operation) {
   {
     const std::lock_guard lock(mutex_);
     if (const MemoryEntry* entry = find(operation.key)) value = entry->bytes;
+  }
+  if (operation.kind == KvOperation::Kind::kGetStart) {
+    operation.text = value ? value->substr(0, operation.start_bytes) : std::string();
+    return;
   }
   if (!value) {
     operation.error = Error{ErrorCode::kNotFound, "no key '" + operation.key + "'"};

@@ -1,5 +1,6 @@
 #include <speedo/train/merger.hpp>
 
+#include <algorithm>
 #include <mutex>
 #include <optional>
 
@@ -14,6 +15,13 @@
 namespace speedo {
 namespace {
 
+// How often an idle merger looks after the weights in the store.
+constexpr std::chrono::seconds kLookInterval{1};
+// Contributions are looked for after this part of the time that they have been expected for, so
+// that looking costs little and comes too late by little.
+constexpr int kAheadLooks = 32;
+constexpr std::chrono::milliseconds kAheadPauseMin{1}, kAheadPauseMax{50};
+
 Error closing() { return Error{ErrorCode::kUnavailable, "the merger is being closed"}; }
 
 // An engine and the thread that it works on.
@@ -24,9 +32,7 @@ class ThreadedMerger : public Merger {
   explicit ThreadedMerger(Platform& platform)
       : platform_(platform),
         pause_(platform),
-        thread_(platform, "merger", [this] {
-          if (engine_) engine_->restore_lost_weights();
-        }) {}
+        thread_(platform, "merger", [this] { return idle(); }) {}
 
   ~ThreadedMerger() override {
     stop_waiting();
@@ -55,6 +61,15 @@ class ThreadedMerger : public Merger {
       if (thread_.is_ending()) return done(closing());
       done(persist<MergeResult>([&] { return engine_->merge(job); }));
       engine_->write_checkpoint(thread_.has_work());
+      idle_since_ = platform_.clock().now();
+    });
+  }
+
+  void expect(master_command::StartMerge job) override {
+    thread_.post([this, job = std::move(job)] {
+      if (thread_.is_ending()) return;
+      engine_->expect(job);
+      expected_at_ = platform_.clock().now();
     });
   }
 
@@ -81,6 +96,20 @@ class ThreadedMerger : public Merger {
   void stop_waiting() override { pause_.end(); }
 
  private:
+  // Returns how long there is nothing to do.
+  Instant idle() {
+    if (!engine_ || thread_.is_ending()) return kLookInterval;
+    if (engine_->merge_ahead()) return Instant{0};
+    const Instant now = platform_.clock().now();
+    if (now - idle_since_ >= kLookInterval) {
+      engine_->restore_lost_weights();
+      idle_since_ = platform_.clock().now();
+    }
+    if (!engine_->expects()) return kLookInterval;
+    return std::clamp<Instant>((now - expected_at_) / kAheadLooks, kAheadPauseMin,
+                               kAheadPauseMax);
+  }
+
   // A failed attempt leaves everything as it was, so the next one is the same.
   template <class T>
   Result<T> persist(const std::function<Result<T>()>& attempt) {
@@ -103,7 +132,9 @@ class ThreadedMerger : public Merger {
   RealPause pause_;  // between attempts, as long as a store is waited for
   std::mutex mutex_;
   std::optional<Error> waits_because_;  // guarded by mutex_
+  // The next three: of the thread.
   std::unique_ptr<MergerEngine> engine_;
+  Instant idle_since_{0}, expected_at_{0};
   JobThread thread_;  // last: it uses the others
 };
 

@@ -109,6 +109,7 @@ Merger::Copy MergerEngine::copy() {
 Result<Version> MergerEngine::enter_stage(std::uint32_t stage, const std::string& state) {
   SPEEDO_ASSERT(stage < config_.stages.size());
   if (superseded_) return *superseded_;
+  forget_expected();
   finish_checkpoint();
   const UpdateSpec& update = config_.stages[stage];
   const caffe::SolverParameter solver = solver_of(solver_, update);
@@ -193,6 +194,7 @@ void MergerEngine::restore_lost_weights() {
   const bool lost =
       reader ? (*reader)->info().version < version_.value : !is_transient(reader.error().code);
   if (!lost) return;
+  forget_expected();
   SPEEDO_WARN("the store has lost the weights of version {}: publishing them again",
               version_.value);
   auto done = note(put(*store_, weights_key(), info_of(version_, state_), record_));

@@ -10,6 +10,8 @@
 #include <speedo/train/merger.hpp>
 
 #include "caffe.pb.h"
+#include "train/chunk_merge.hpp"
+#include "train/merge_ahead.hpp"
 #include "train/merger_checkpoint.hpp"
 #include "train/merger_pass.hpp"
 #include "train/merger_rule.hpp"
@@ -29,6 +31,11 @@ class MergerEngine {
       std::shared_ptr<ParameterStore> store, const MakeBackend& make_backend);
 
   Result<MergeResult> merge(const master_command::StartMerge& job);
+  // A merge that is likely to come, without its id and state; replaces the one expected before.
+  void expect(const master_command::StartMerge& job);
+  bool expects() const { return expected_.has_value(); }
+  // Merges what is there of the expected merge, and a little at a time; false if nothing is.
+  bool merge_ahead();
   // After each merge, once its result is known to others: writes the checkpoint that is due. One
   // that may go on while the next merge works is finished after that merge.
   void write_checkpoint(bool may_go_on);
@@ -42,7 +49,7 @@ class MergerEngine {
  private:
   using Contribution = master_command::StartMerge::Contribution;
   using Histories = MergerRule::Histories;
-  using Fault = std::optional<std::size_t>;  // the contribution at fault
+  using Fault = ChunkMerge::Fault;
   // Contributions that take part, each with its reader.
   struct Party {
     std::vector<Contribution> contributions;
@@ -69,14 +76,11 @@ class MergerEngine {
   Result<Party> open(const std::vector<Contribution>& contributions,
                      std::vector<WorkerId>& rejected);
   Result<void> check(const RecordInfo& info, const Contribution& contribution) const;
-  Result<Fault> try_merge(const Party& party, const master_command::StartMerge& job);
-  Result<Fault> merge_deltas(const Party& party, bool mean, RecordWriter& writer);
-  Result<Fault> merge_locals(const Party& party, RecordWriter& writer);
-  Result<Fault> merge_gradients(const Party& party, const master_command::StartMerge& job,
-                                RecordWriter& writer);
-  Result<void> apply_rule(const master_command::StartMerge& job, const Bucket& bucket,
-                          RecordWriter& writer);
-  Bucket bucket_of_chunk(std::size_t chunk) const;
+  Result<Fault> try_merge(const Party& party, const master_command::StartMerge& job,
+                          bool goes_on);
+  std::unique_ptr<ChunkMerge> make_chunk_merge(const master_command::StartMerge& job,
+                                               std::span<const Contribution> contributions);
+  void forget_expected();
 
   const MergerConfig config_;
   const ParameterLayout layout_;
@@ -98,6 +102,8 @@ class MergerEngine {
   bool store_failed_ = false;         // at the last merge or publication
   MergerPass pass_;
   MergerCheckpoint checkpoint_;
+  std::optional<master_command::StartMerge> expected_;
+  std::unique_ptr<MergeAhead> ahead_;  // of it; uses the pass and what is above
 };
 
 }  // namespace speedo

@@ -37,30 +37,28 @@ void MergerPass::prepare(std::size_t contributions, std::uint64_t element_count)
 }
 
 // The state of one pass. Chunks are requested, posted to the crew and collected in order, each
-// `slots` after the other at most.
+// `slots` after the other at most; what is counted are their places in that order.
 class MergerPass::Run {
  public:
-  Run(MergerPass& pass, std::uint64_t element_count,
-      std::span<const std::unique_ptr<RecordReader>> readers, const Merge& merge,
-      const Merged& merged)
+  using Fault = ChunkMerge::Fault;
+
+  Run(MergerPass& pass, const Task& task, ChunkMerge& merge)
       : pass_(pass),
-        element_count_(element_count),
-        readers_(readers),
+        task_(task),
         merge_(merge),
-        merged_(merged),
-        chunks_(chunk_count(element_count)),
-        crew_(chunks_ <= kInlineChunksMax ? pass.inline_ : pass.helpers_) {}
+        count_(task.chunks.size()),
+        crew_(count_ <= kInlineChunksMax ? pass.inline_ : pass.helpers_) {}
 
   // Slots may not be used again while the crew works on them.
   ~Run() {
     while (collected_ < posted_) slot_of(collected_++).done.wait(false);
   }
 
-  Result<std::optional<std::size_t>> go() {
-    while (collected_ < chunks_) {
-      while (requested_ < chunks_ && requested_ < collected_ + pass_.slot_count_) request();
+  Result<Fault> go() {
+    while (collected_ < count_) {
+      while (requested_ < count_ && requested_ < collected_ + pass_.slot_count_) request();
       if (posted_ < requested_) {
-        SPEEDO_ASSIGN(const std::optional<std::size_t> fault, receive());
+        SPEEDO_ASSIGN(const Fault fault, receive());
         if (fault) return fault;
         post();
       }
@@ -68,72 +66,70 @@ class MergerPass::Run {
       while (collected_ < posted_) {
         Slot& slot = slot_of(collected_);
         const bool full = posted_ == requested_ &&
-                          (requested_ == chunks_ || requested_ == collected_ + pass_.slot_count_);
+                          (requested_ == count_ || requested_ == collected_ + pass_.slot_count_);
         if (!full && !slot.done.load(std::memory_order_acquire)) break;
         slot.done.wait(false, std::memory_order_acquire);
         if (slot.fault) return slot.fault;
-        merged_(collected_, parts_of(collected_));
+        merge_.put(task_.chunks[collected_], parts_of(collected_));
         ++collected_;
       }
     }
-    return std::optional<std::size_t>();
+    return Fault();
   }
 
  private:
-  Slot& slot_of(std::size_t chunk) { return *pass_.slots_[chunk % pass_.slot_count_]; }
+  Slot& slot_of(std::size_t place) { return *pass_.slots_[place % pass_.slot_count_]; }
 
-  // The slot's parts at the chunk's true length; only the last one is shorter.
-  Parts parts_of(std::size_t chunk) {
-    Slot& slot = slot_of(chunk);
-    const std::size_t elements = chunk_elements(element_count_, chunk);
+  // The slot's parts at the chunk's true length; only the record's last one is shorter.
+  ChunkMerge::Parts parts_of(std::size_t place) {
+    Slot& slot = slot_of(place);
+    const std::size_t elements = chunk_elements(task_.element_count, task_.chunks[place]);
     for (std::span<float>& part : slot.parts) part = std::span(part.data(), elements);
     return slot.parts;
   }
 
   void request() {
-    const Parts parts = parts_of(requested_);
-    for (std::size_t i = 0; i < readers_.size(); ++i) readers_[i]->request(requested_, parts[i]);
+    const ChunkMerge::Parts parts = parts_of(requested_);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      task_.sources[i]->request(task_.chunks[requested_], parts[i]);
+    }
     ++requested_;
   }
 
-  Result<std::optional<std::size_t>> receive() {
-    for (std::size_t i = 0; i < readers_.size(); ++i) {
-      auto done = readers_[i]->wait(posted_);
+  Result<Fault> receive() {
+    for (std::size_t i = 0; i < task_.sources.size(); ++i) {
+      auto done = task_.sources[i]->wait(task_.chunks[posted_]);
       if (done) continue;
       const ErrorCode code = done.error().code;
       if (code != ErrorCode::kNotFound && code != ErrorCode::kCorrupt) return done.error();
       return std::optional(i);
     }
-    return std::optional<std::size_t>();
+    return Fault();
   }
 
   void post() {
-    const std::size_t chunk = posted_++;
-    Slot& slot = slot_of(chunk);
+    const std::size_t chunk = task_.chunks[posted_];
+    Slot& slot = slot_of(posted_++);
     slot.done.store(false, std::memory_order_relaxed);
     crew_.post([this, chunk, &slot] {
-      slot.fault = merge_(chunk, slot.parts);
+      slot.fault = merge_.merge(chunk, slot.parts);
       slot.done.store(true, std::memory_order_release);
       slot.done.notify_all();
     });
   }
 
   MergerPass& pass_;
-  const std::uint64_t element_count_;
-  const std::span<const std::unique_ptr<RecordReader>> readers_;
-  const Merge& merge_;
-  const Merged& merged_;
-  const std::size_t chunks_;
+  const Task& task_;
+  ChunkMerge& merge_;
+  const std::size_t count_;
   MergerCrew& crew_;
   std::size_t requested_ = 0, posted_ = 0, collected_ = 0;
 };
 
-Result<std::optional<std::size_t>> MergerPass::run(
-    std::uint64_t element_count, std::span<const std::unique_ptr<RecordReader>> readers,
-    const Merge& merge, const Merged& merged) {
-  SPEEDO_ASSERT(!readers.empty());
-  prepare(readers.size(), element_count);
-  Run pass(*this, element_count, readers, merge, merged);
+Result<ChunkMerge::Fault> MergerPass::run(const Task& task, ChunkMerge& merge) {
+  SPEEDO_ASSERT(!task.sources.empty());
+  prepare(task.sources.size(), task.element_count);
+  Run pass(*this, task, merge);
   return pass.go();
 }
 

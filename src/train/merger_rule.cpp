@@ -71,6 +71,11 @@ void MergerRule::take_back(std::span<const float> weights) {
 
 void MergerRule::read_history(std::size_t index, std::span<float> target) {
   backend_.device().download(target, rule_->histories()[index]->data());
+  for (const Bucket& bucket : staged_) {
+    backend_.device().download(target.subspan(static_cast<std::size_t>(bucket.offset),
+                                              static_cast<std::size_t>(bucket.count)),
+                               saved_[index].data() + bucket.offset);
+  }
 }
 
 }  // namespace speedo

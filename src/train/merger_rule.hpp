@@ -15,7 +15,7 @@ namespace speedo {
 
 // The solver's rule on the master, for gradient-only training: the mean gradient goes in bucket by
 // bucket, the next weights come out bucket by bucket, each as soon as the rule allows. What a merge
-// does can be taken back before the next one begins. Thread safety: one thread, the one that
+// does is kept or taken back. Thread safety: one thread, the one that
 // creates it.
 class MergerRule {
  public:
@@ -29,8 +29,6 @@ class MergerRule {
 
   // See UpdateRule: then all is staged before any of it is applied.
   bool needs_whole_gradient() const { return rule_->needs_whole_gradient(); }
-  // A merge begins: what was done so far stays.
-  void begin() { staged_.clear(); }
   // Puts elements [offset, ...) of the gradient in place, and keeps the same range of the histories
   // for take_back(). Each element once a merge.
   void stage(std::size_t offset, std::span<const float> gradient);
@@ -38,10 +36,13 @@ class MergerRule {
   void apply(std::int64_t iteration, float rate_scale, const Bucket& bucket);
   // Elements [offset, ...) of the next weights.
   void read_weights(std::size_t offset, std::span<float> target);
+  // Ends the merge: what it did stays.
+  void keep() { staged_.clear(); }
   // Undoes the merge: the histories as they were, and `weights`.
   void take_back(std::span<const float> weights);
 
   std::size_t history_count() const { return saved_.size(); }
+  // As of the last merge that was kept.
   void read_history(std::size_t index, std::span<float> target);
 
  private:

@@ -64,7 +64,7 @@ struct Master {
     REQUIRE(work.merges.size() == 1);
     const auto order = std::move(work.merges.front());
     work.merges.clear();
-    order.done(MergeResult{.version = Version{version}, .rejected = {}});
+    order.done(MergeResult{.version = Version{version}});
     quiet.run();
   }
   void snapshot_done() {

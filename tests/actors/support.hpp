@@ -76,6 +76,7 @@ class ScriptedMasterWork : public MasterWork {
              std::function<void(Result<MergeResult>)> done) override {
     merges.push_back({std::move(job), std::move(done)});
   }
+  void expect(master_command::StartMerge) override {}
   void enter_stage(std::uint32_t stage, std::string /*state*/,
                    std::function<void(Result<Version>)> done) override {
     stages.emplace_back(stage, std::move(done));

@@ -28,8 +28,7 @@ class UnwillingMap : public KeyValue {
   ~UnwillingMap() override { stop_waiting(); }
 
   void submit(KvPtr operation) override {
-    const bool writes = operation->kind != KvOperation::Kind::kGetExact &&
-                        operation->kind != KvOperation::Kind::kGetWhole;
+    const bool writes = !operation->is_read();
     const Mood mood = *mood_;
     if (mood == Mood::kSilent) {
       hold(std::move(operation));

@@ -14,7 +14,7 @@ struct Merged {
   Lineage lineage{{UpdateSpec{}}, {0.0F, 0.0F}, {0.1F, 0.5F}, violations};
   master_command::StartMerge job{MergeId{1}, 0, {{WorkerId{3}, RunId{7}, 1.0F}}, false, 0, 1.0F,
                                  ""};
-  MergeResult result{Version{2}, {}};
+  MergeResult result{.version = Version{2}};
   Merger::Copy now{Version{2}, {1.0F, 2.0F}, {}, ""};
   std::vector<std::uint64_t> shares{0};
 

@@ -41,6 +41,10 @@ class FailingStore : public ParameterStore {
     for (const std::string& key : keys) readers.push_back(read(key));
     return readers;
   }
+  std::unique_ptr<AheadReader> read_ahead(std::string_view key,
+                                          const AheadRecord& record) override {
+    return store_->read_ahead(key, record);
+  }
   Result<void> put_blob(std::string_view key, std::string_view value) override {
     return attempt([&] { return store_->put_blob(key, value); });
   }
@@ -70,6 +74,7 @@ class FailingStore : public ParameterStore {
     void write(std::size_t chunk, std::span<const float> values) override {
       writer_->write(chunk, values);
     }
+    void set_state(std::string state) override { writer_->set_state(std::move(state)); }
     Result<void> finish() override {
       if (store_.refuses_writes_) return Error{ErrorCode::kUnavailable, kFailure};
       return store_.attempt([this] { return writer_->finish(); });
@@ -90,6 +95,7 @@ class FailingStore : public ParameterStore {
     Result<void> wait(std::size_t chunk) override {
       return store_.attempt([&] { return reader_->wait(chunk); });
     }
+    std::uint64_t checksum(std::size_t chunk) const override { return reader_->checksum(chunk); }
 
    private:
     FailingStore& store_;

@@ -233,6 +233,10 @@ class MasterChecker {
     expect(c.contributions.size() == pending, "the mean leaves one out");
     for (const auto& [peer, life] : lives_) expect(!life.run, "the mean does not wait for all");
   }
+  void obey(const master_command::ExpectMerge& c) {
+    expect(!merging_ && !entering_, "a merge expected during another or a change of stages");
+    expect(!c.merge.contributions.empty(), "a merge of nothing expected");
+  }
   void obey(const master_command::EnterStage& c) {
     expect(!entering_ && !merging_ && !stopping_, "a stage entered during something else");
     expect(stage_over(), "a stage left before its end");

@@ -53,6 +53,7 @@ inline std::string to_text(const master_command::Finish& c) {
 inline std::string to_text(const master_command::EraseWorker&) { return {}; }
 inline std::string to_text(const master_command::StopWaitingForStore&) { return {}; }
 inline std::string to_text(const master_command::Note&) { return {}; }
+inline std::string to_text(const master_command::ExpectMerge&) { return {}; }
 
 struct MasterDriver {
   explicit MasterDriver(const MasterConfig& config_in, StrategyFactory make = make_strategy)
@@ -74,6 +75,10 @@ struct MasterDriver {
       }
       if (const auto* c = std::get_if<master_command::EraseWorker>(&command)) {
         erased.push_back(c->worker.value);
+        continue;
+      }
+      if (const auto* c = std::get_if<master_command::ExpectMerge>(&command)) {
+        expected.push_back(c->merge);
         continue;
       }
       if (std::holds_alternative<master_command::StopWaitingForStore>(command)) {
@@ -159,6 +164,7 @@ struct MasterDriver {
   std::string refusal;
   std::map<std::uint64_t, TrainMessage> trains;   // the last one of each connection
   master_command::StartMerge last_merge{};
+  std::vector<master_command::StartMerge> expected;
   master_command::EnterStage last_entry{};
   int now = -1;
 };

@@ -57,6 +57,35 @@ TEST_CASE("synchronous rounds use the data in order: r n .. r n + n - 1") {
   CHECK(master.session.progress().samples == 40);
 }
 
+TEST_CASE("a round's merge is expected as soon as its runs begin, and is what is ordered") {
+  MasterDriver master(config_for(2, 100), "sync");
+  master.join(5, 0);
+  master.join(6, 1);
+  REQUIRE(master.expected.size() == 1);
+  master.trained(6, 1, 1);
+  master.trained(5, 0, 0);
+  master_command::StartMerge ordered = master.last_merge;
+  ordered.merge = {};
+  ordered.state.clear();
+  CHECK(ordered == master.expected.back());
+  REQUIRE(master.expected.size() == 1);
+  master.merged(0, 1);
+  REQUIRE(master.expected.size() == 2);
+
+  // A worker dies in the middle of a round: its part is expected no longer.
+  master.on(master_event::PeerLost{{6}, "gone"});
+  REQUIRE(master.expected.size() == 3);
+  CHECK(master.expected.back().contributions.size() == 1);
+}
+
+TEST_CASE("no merge is expected where each contribution is merged alone") {
+  MasterDriver master(config_for(2, 100));
+  master.join(5, 0);
+  master.join(6, 1);
+  master.trained(6, 1, 1);
+  CHECK(master.expected.empty());
+}
+
 TEST_CASE("where the time of all runs went is added up") {
   MasterDriver master(config_for(2, 100));
   master.join(5, 0);

@@ -59,24 +59,52 @@ class RecordWriter {
   // Queues chunk `chunk` for sending and returns at once. `values` must stay unchanged until
   // finish() returns or the writer is destroyed. Any order; each chunk once.
   virtual void write(std::size_t chunk, std::span<const float> values) = 0;
+  // Replaces the state that the record was begun with. Before finish().
+  virtual void set_state(std::string state) = 0;
   // Waits for all chunks, then writes the manifest: now readers see the new record. On error
   // readers still see the old one. Errors: kUnavailable, kTimeout, kRefused, kFull (also a state
   // that is too long), kCannotWrite, kSuperseded. Requires: every chunk was written.
   virtual Result<void> finish() = 0;
 };
 
-// Reads one version of one record chunk by chunk, straight into the caller's memory.
+// Brings chunks of a record straight into the caller's memory.
 // Thread safety: one thread at a time.
-class RecordReader {
+class ChunkSource {
  public:
-  virtual ~RecordReader() = default;
-  virtual const RecordInfo& info() const = 0;
-  // Queues the reading of a chunk into `target` (its exact size); `target` belongs to the reader
+  virtual ~ChunkSource() = default;
+  // Queues the reading of a chunk into `target` (its exact size); `target` belongs to the source
   // until wait() of that chunk or destruction. Any order; each chunk once.
   virtual void request(std::size_t chunk, std::span<float> target) = 0;
   // Returns when that chunk is in place and its checksum fits. Errors: kUnavailable, kTimeout;
-  // kNotFound if the version was overwritten meanwhile (open again for the newer one); kCorrupt.
+  // kNotFound if it is not the version's (any more); kCorrupt.
   virtual Result<void> wait(std::size_t chunk) = 0;
+  // XXH3 of a chunk's values, which tells whether two sources have read the same. Requires: the
+  // manifest was read, or this chunk.
+  virtual std::uint64_t checksum(std::size_t chunk) const = 0;
+};
+
+// Reads one version of one record. After kNotFound: open again for the newer version.
+class RecordReader : public ChunkSource {
+ public:
+  virtual const RecordInfo& info() const = 0;
+};
+
+// A record that is expected, and still being written.
+struct AheadRecord {
+  std::uint64_t version = 0;        // of its RecordInfo
+  std::uint64_t epoch = 0;
+  std::uint64_t element_count = 0;
+};
+
+// Reads what is there of a record that is still being written. It may never be finished, or be
+// written anew: what was read counts if the finished record's reader names the same checksums.
+class AheadReader : public ChunkSource {
+ public:
+  // Asks whether these chunks are there.
+  virtual void look(std::span<const std::size_t> chunks) = 0;
+  // The answers, in the same order; false also where the store did not answer. Those that are there
+  // may be requested.
+  virtual std::vector<bool> seen() = 0;
 };
 
 // The shared weights and contributions of one job, and its small records. Redis in production,
@@ -98,6 +126,10 @@ class ParameterStore {
   // The same of several records, asked for at once: one round trip for all.
   virtual std::vector<Result<std::unique_ptr<RecordReader>>> read_all(
       std::span<const std::string> keys) = 0;
+
+  // Reads a record that somebody is writing; never waits for it.
+  virtual std::unique_ptr<AheadReader> read_ahead(std::string_view key,
+                                                  const AheadRecord& record) = 0;
 
   // Small values (up to a few MiB), whole. Error of get_blob: kNotFound, kCorrupt.
   virtual Result<void> put_blob(std::string_view key, std::string_view value) = 0;

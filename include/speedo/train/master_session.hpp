@@ -111,13 +111,22 @@ struct SendStop { PeerId peer; StopMessage message; };
 struct StartMerge {
   MergeId merge;
   std::uint64_t iteration;            // of the update rule
-  struct Contribution { WorkerId worker; RunId run; float weight; };
+  struct Contribution {
+    WorkerId worker;
+    RunId run;
+    float weight;
+    bool operator==(const Contribution&) const = default;
+  };
   std::vector<Contribution> contributions;
   bool mean;                          // divide by their number (Average); elastic ones are summed
   std::uint32_t stage = 0;            // which UpdateSpec
   float lr_scale = 1.0F;              // on the rate of the master's rule
   std::string state;                  // MasterSession::save() as of this merge, to publish with it
+  bool operator==(const StartMerge&) const = default;
 };
+// In rounds: the merge that will be ordered if all goes well, without its id and state, as soon as
+// its contributions are being made. Nothing is promised: another one, or none, may follow.
+struct ExpectMerge { StartMerge merge; };
 // The next merges are of this stage: make ready for it and publish the weights as its workers read
 // them. Only given when no merge is under way and no worker runs.
 struct EnterStage {
@@ -143,7 +152,7 @@ struct Finish { std::optional<Error> error; };
 using MasterCommand =
     std::variant<master_command::SendWelcome, master_command::SendRefused,
                  master_command::SendTrain, master_command::SendStop, master_command::StartMerge,
-                 master_command::EnterStage, master_command::StartTest,
+                 master_command::ExpectMerge, master_command::EnterStage, master_command::StartTest,
                  master_command::StartSnapshot, master_command::EraseWorker,
                  master_command::StopWaitingForStore, master_command::Note,
                  master_command::Finish>;

@@ -32,13 +32,17 @@ struct MergerConfig {
   // merge up to kPublishEachMergeBytesMax, else every tenth.
   std::uint64_t publish_interval = 0;
   std::uint64_t epoch = 0;  // names the workers' contributions
+  // Records at least so long are merged ahead of order, see Merger::expect(): shorter ones are
+  // merged sooner than they could be looked for.
+  std::uint64_t ahead_bytes_min = std::uint64_t{4} << 20U;
   int threads = 2;      // merge arithmetic, over chunks; with fewer than 2 the merger's own
   Platform* platform = &real_platform();  // where the merger's own thread runs
 };
 
 struct MergeResult {
   Version version;
-  std::vector<WorkerId> rejected;  // not finite, missing, corrupt, of another model or run
+  std::vector<WorkerId> rejected = {};  // not finite, missing, corrupt, of another model or run
+  bool begun_ahead = false;             // of its order, see Merger::expect()
 };
 
 // Owner of the master's weights. Reads contributions chunk by chunk, merges chunk k while k+1 is
@@ -61,6 +65,11 @@ class Merger {
   // Requires: the job's stage was entered.
   virtual void merge(master_command::StartMerge job,
                      std::function<void(Result<MergeResult>)> done) = 0;
+  // A merge that is likely to be ordered next; its id and state are not known yet. Contributions to
+  // it are read and summed as far as they are written, and the next weights put into the store, but
+  // not their manifest. If another merge is ordered, or a contribution is not what was read, the
+  // merge is made anew. The same result, bit for bit. Requires: its stage was entered.
+  virtual void expect(master_command::StartMerge job) = 0;
   // Makes ready for a stage and publishes the weights as they are, as a new version, with the
   // session's state: at the start, and between stages. The first stage is 0.
   virtual void enter_stage(std::uint32_t stage, std::string state,

@@ -25,7 +25,9 @@ constexpr std::size_t kOperationBytes = 256;
 constexpr std::size_t kGatherMax = 8;
 
 BulkSink sink_of(KvOperation& operation) {
-  if (operation.kind == KvOperation::Kind::kGetWhole || operation.has_answer()) {
+  const bool is_text = operation.kind == KvOperation::Kind::kGetWhole ||
+                       operation.kind == KvOperation::Kind::kGetStart;
+  if (is_text || operation.has_answer()) {
     return BulkSink{{}, {}, &operation.text};
   }
   if (operation.kind != KvOperation::Kind::kGetExact) return BulkSink{};

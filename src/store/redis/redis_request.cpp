@@ -5,6 +5,8 @@
 #include <initializer_list>
 #include <string_view>
 
+#include <speedo/base/assert.hpp>
+
 #include "store/mastership.hpp"
 #include "store/redis/line_end.hpp"
 #include "store/redis/master_scripts.hpp"
@@ -97,6 +99,11 @@ RedisRequest::RedisRequest(KvPtr operation) : operation_(std::move(operation)) {
     case KvOperation::Kind::kGetExact:
     case KvOperation::Kind::kGetWhole:
       front_ = words(2, {"GET", operation_->key});
+      break;
+    case KvOperation::Kind::kGetStart:
+      SPEEDO_ASSERT(operation_->start_bytes > 0);
+      front_ = words(4, {"GETRANGE", operation_->key, "0",
+                         std::to_string(operation_->start_bytes - 1)});
       break;
     case KvOperation::Kind::kErase:
       front_ = erase_front(*operation_);

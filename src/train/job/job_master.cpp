@@ -114,6 +114,8 @@ void JobMaster::merge(master_command::StartMerge job,
   merger_->merge(std::move(job), std::move(done));
 }
 
+void JobMaster::expect(master_command::StartMerge job) { merger_->expect(std::move(job)); }
+
 void JobMaster::enter_stage(std::uint32_t stage, std::string state,
                             std::function<void(Result<Version>)> done) {
   merger_->enter_stage(stage, std::move(state), std::move(done));

@@ -46,6 +46,7 @@ class JobMaster : public MasterWork {
 
   void merge(master_command::StartMerge job,
              std::function<void(Result<MergeResult>)> done) override;
+  void expect(master_command::StartMerge job) override;
   void enter_stage(std::uint32_t stage, std::string state,
                    std::function<void(Result<Version>)> done) override;
   void test(std::function<void(Result<std::vector<TestScores>>)> done) override;

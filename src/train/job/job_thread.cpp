@@ -4,13 +4,7 @@
 #include <utility>
 
 namespace speedo {
-namespace {
-
-constexpr std::chrono::seconds kIdleInterval{1};
-
-}  // namespace
-
-JobThread::JobThread(Platform& platform, const char* name, std::function<void()> idle)
+JobThread::JobThread(Platform& platform, const char* name, std::function<Instant()> idle)
     : clock_(platform.clock()),
       idle_(std::move(idle)),
       monitor_(platform.make_monitor()),
@@ -46,12 +40,12 @@ bool JobThread::has_work() {
   return !queue_.empty();
 }
 
-// The next piece of work, `idle` if there is none for a while; nothing at the end.
-std::function<void()> JobThread::next() {
+// The next piece of work; nothing at the end, or if there is none for so long.
+std::function<void()> JobThread::next(Instant patience) {
   const std::lock_guard lock(*monitor_);
   const auto is_due = [this] { return closed_ || !queue_.empty(); };
   if (idle_) {
-    if (!monitor_->wait_for(clock_, kIdleInterval, is_due)) return idle_;
+    if (patience > Instant{0}) monitor_->wait_for(clock_, patience, is_due);
   } else {
     while (!is_due()) monitor_->wait();
   }
@@ -61,8 +55,21 @@ std::function<void()> JobThread::next() {
   return work;
 }
 
+bool JobThread::is_over() {
+  const std::lock_guard lock(*monitor_);
+  return closed_ && queue_.empty();
+}
+
 void JobThread::loop() {
-  while (const std::function<void()> work = next()) work();
+  Instant patience{0};
+  while (!is_over()) {
+    if (const std::function<void()> work = next(patience)) {
+      work();
+      patience = Instant{0};
+    } else if (idle_ && !is_over()) {
+      patience = idle_();
+    }
+  }
 }
 
 }  // namespace speedo

@@ -8,13 +8,14 @@
 
 namespace speedo {
 
-// A thread that does one piece of work after another, in the order of post(), and `idle` once a
-// second while there is none. What was posted is always done: the destructor waits for it.
+// A thread that does one piece of work after another, in the order of post(). While there is none
+// it calls `idle`: at once, and again after as long as that says. What was posted is always done:
+// the destructor waits for it.
 // Thread safety: all methods from any thread.
 class JobThread {
  public:
   // `name`: at most 15 characters. `idle` may be empty.
-  JobThread(Platform& platform, const char* name, std::function<void()> idle = {});
+  JobThread(Platform& platform, const char* name, std::function<Instant()> idle = {});
   ~JobThread();
   JobThread(const JobThread&) = delete;
   JobThread& operator=(const JobThread&) = delete;
@@ -26,11 +27,12 @@ class JobThread {
   bool has_work();  // apart from what is being done
 
  private:
-  std::function<void()> next();
+  std::function<void()> next(Instant patience);
+  bool is_over();
   void loop();
 
   const Clock& clock_;
-  const std::function<void()> idle_;
+  const std::function<Instant()> idle_;
   const std::unique_ptr<Monitor> monitor_;
   std::deque<std::function<void()>> queue_;  // guarded by monitor_
   bool ending_ = false;                      // guarded by monitor_

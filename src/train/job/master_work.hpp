@@ -21,6 +21,8 @@ class MasterWork {
   virtual ~MasterWork() = default;
   virtual void merge(master_command::StartMerge job,
                      std::function<void(Result<MergeResult>)> done) = 0;
+  // See Merger::expect().
+  virtual void expect(master_command::StartMerge job) = 0;
   // Makes ready for a stage and publishes the weights for it, with the session's state.
   virtual void enter_stage(std::uint32_t stage, std::string state,
                            std::function<void(Result<Version>)> done) = 0;

@@ -48,6 +48,12 @@ std::vector<DataLeases::Lease> DataLeases::start_runs(std::span<const Order> ord
   return leases;
 }
 
+DataRange DataLeases::current(WorkerId worker) const {
+  const auto held = held_.find(worker);
+  SPEEDO_ASSERT(held != held_.end() && held->second.current.has_value());
+  return *held->second.current;
+}
+
 DataRange DataLeases::report(WorkerId worker) {
   const auto held = held_.find(worker);
   SPEEDO_ASSERT(held != held_.end());

@@ -41,6 +41,8 @@ class DataLeases {
   // Requires: none of them holds current shares.
   std::vector<Lease> start_runs(std::span<const Order> orders);
 
+  // The shares of the worker's run. Requires: one is under way.
+  DataRange current(WorkerId worker) const;
   // The worker's run has ended with a report: its shares are reported.
   DataRange report(WorkerId worker);
 

@@ -101,6 +101,8 @@ struct MasterSession::Impl {
   void send_trains();
   std::uint64_t shares_for(WorkerId worker) const;
   void start_merge();
+  void expect_merge();
+  master_command::StartMerge merge_command(MergeId id, const MergeOrder& merge) const;
   float weight_of(const Contribution& contribution, const MergeOrder& merge) const;
   bool drained() const;
   bool enter_next_stage();  // false: something has to be waited for
@@ -133,6 +135,7 @@ struct MasterSession::Impl {
   StageSwitch stages_;
   TestsAndSnapshots jobs_;
   std::optional<Ending> ending_;
+  std::optional<master_command::StartMerge> expected_;  // last said to be
 
   SessionCommands out_;      // of the event being handled
   MasterProgress progress_;  // only shown, by show_progress()

@@ -77,7 +77,9 @@ void MasterSession::Impl::pump() {
       start_merge();
     }
   }
-  if (!busy()) start_due_jobs();
+  if (busy()) return;
+  start_due_jobs();
+  expect_merge();
 }
 
 // All Trains at the head start together, so that their shares of the data are dealt in order.
@@ -113,13 +115,36 @@ std::uint64_t MasterSession::Impl::shares_for(WorkerId worker) const {
 
 void MasterSession::Impl::start_merge() {
   const MergeOrder& merge = work_.start_merge();
-  master_command::StartMerge command{work_.in_flight_id(), iteration(), {},          merge.mean,
-                                     stages_.index(),      1.0F,        save(&merge)};
+  master_command::StartMerge command = merge_command(work_.in_flight_id(), merge);
+  command.state = save(&merge);
+  out_.add(std::move(command));
+}
+
+// Without the state.
+master_command::StartMerge MasterSession::Impl::merge_command(MergeId id,
+                                                              const MergeOrder& merge) const {
+  master_command::StartMerge command{id, iteration(), {}, merge.mean, stages_.index(), 1.0F, {}};
   command.lr_scale = stages_.rate_scale(iteration(), members_.ready_count());
   for (const Contribution& each : merge.contributions) {
     command.contributions.push_back({each.worker, each.run, weight_of(each, merge)});
   }
-  out_.add(std::move(command));
+  return command;
+}
+
+// The round's mean, if all who train or have reported take part. Said once for each set of runs.
+void MasterSession::Impl::expect_merge() {
+  if (!is_training() || !stages_.is_training() || !stages_.trains_in_rounds()) return;
+  if (!work_.is_empty() || !runs_.any_under_way()) return;
+  MergeOrder merge{work_.undecided(), true};
+  for (const auto& [worker, run] : runs_.under_way()) {
+    merge.contributions.push_back(
+        {.worker = worker, .run = run, .base = tally_.newest(), .data = leases_.current(worker)});
+  }
+  std::ranges::sort(merge.contributions, {}, &Contribution::worker);
+  master_command::StartMerge command = merge_command({}, merge);
+  if (command == expected_) return;
+  expected_ = command;
+  out_.add(master_command::ExpectMerge{std::move(command)});
 }
 
 float MasterSession::Impl::weight_of(const Contribution& contribution,

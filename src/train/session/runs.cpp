@@ -41,6 +41,14 @@ bool Runs::is_busy(WorkerId worker) const {
   return found != workers_.end() && found->second.run.has_value();
 }
 
+std::vector<std::pair<WorkerId, RunId>> Runs::under_way() const {
+  std::vector<std::pair<WorkerId, RunId>> runs;
+  for (const auto& [id, worker] : workers_) {
+    if (worker.run) runs.emplace_back(id, *worker.run);
+  }
+  return runs;
+}
+
 bool Runs::any_under_way() const {
   return std::ranges::any_of(workers_,
                              [](const auto& each) { return each.second.run.has_value(); });

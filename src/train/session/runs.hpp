@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include <speedo/base/clock.hpp>
 #include <speedo/base/ids.hpp>
@@ -33,6 +35,7 @@ class Runs {
   bool is_under_way(WorkerId worker, RunId run) const;
   bool is_busy(WorkerId worker) const;
   bool any_under_way() const;
+  std::vector<std::pair<WorkerId, RunId>> under_way() const;
   // A sign of life of the run that is under way; one of another run changes nothing.
   void beat(WorkerId worker, const BeatMessage& message, Instant now);
   // The run that has made no progress for so long, if one is under way. 0: any time is fine.

@@ -95,11 +95,15 @@ void WorkQueue::drop_trains() {
   held_.clear();
 }
 
-std::vector<Contribution> WorkQueue::take_undecided() {
+std::vector<Contribution> WorkQueue::undecided() const {
   std::vector<Contribution> all;
-  for (const auto& [worker, contribution] : std::exchange(undecided_, {})) {
-    all.push_back(contribution);
-  }
+  for (const auto& [worker, contribution] : undecided_) all.push_back(contribution);
+  return all;
+}
+
+std::vector<Contribution> WorkQueue::take_undecided() {
+  std::vector<Contribution> all = undecided();
+  undecided_.clear();
   return all;
 }
 

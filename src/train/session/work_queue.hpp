@@ -55,6 +55,7 @@ class WorkQueue {
   // A stage ends: nobody is told to train; merges stay.
   void drop_trains();
   std::vector<Contribution> take_undecided();
+  std::vector<Contribution> undecided() const;
   // Training ends: only the merge in flight stays.
   void clear();
   bool is_empty() const { return queue_.empty(); }

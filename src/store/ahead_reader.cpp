@@ -1,0 +1,102 @@
+#include "store/ahead_reader.hpp"
+
+#include <utility>
+
+#include <speedo/base/assert.hpp>
+#include <speedo/store/layout.hpp>
+
+#include "store/chunk_fetch.hpp"
+#include "store/chunk_range.hpp"
+
+namespace speedo {
+namespace {
+
+KvPtr fetch_head(KeyValue& map, std::string key) {
+  auto operation = std::make_shared<KvOperation>();
+  operation->kind = KvOperation::Kind::kGetStart;
+  operation->key = std::move(key);
+  operation->start_bytes = kChunkHeadBytes;
+  map.submit(operation);
+  return operation;
+}
+
+}  // namespace
+
+ChunkAheadReader::ChunkAheadReader(std::shared_ptr<StoreShared> shared, std::string_view key,
+                                   const AheadRecord& record)
+    : shared_(std::move(shared)),
+      key_(key),
+      names_(shared_->job, key),
+      record_(record),
+      chunks_(chunk_count(record.element_count)),
+      checksums_(chunks_.size()) {}
+
+// The targets belong to the caller again once the reader is gone.
+ChunkAheadReader::~ChunkAheadReader() {
+  for (const KvPtr& chunk : chunks_) {
+    if (chunk) chunk->abandon();
+  }
+  for (const KvPtr& chunk : chunks_) {
+    if (chunk) chunk->wait();
+  }
+}
+
+void ChunkAheadReader::look(std::span<const std::size_t> chunks) {
+  looks_.clear();
+  const std::uint32_t slots = policy_of(key_).slots;
+  for (const std::size_t chunk : chunks) {
+    SPEEDO_ASSERT(chunk < chunks_.size());
+    Look look{chunk, std::vector<KvPtr>(slots)};
+    for (std::uint32_t slot = 0; slot < slots; ++slot) {
+      if (slot_ && *slot_ != slot) continue;
+      look.slots[slot] = fetch_head(*shared_->map, names_.chunk(record_.epoch, slot, chunk));
+    }
+    looks_.push_back(std::move(look));
+  }
+}
+
+std::vector<bool> ChunkAheadReader::seen() {
+  std::vector<bool> there;
+  for (const Look& look : std::exchange(looks_, {})) there.push_back(is_there(look));
+  return there;
+}
+
+bool ChunkAheadReader::is_there(const Look& look) {
+  bool there = false;
+  for (std::uint32_t slot = 0; slot < look.slots.size(); ++slot) {
+    if (!look.slots[slot]) continue;
+    look.slots[slot]->wait();
+    if (look.slots[slot]->error) continue;
+    const auto head = decode_chunk_head(look.slots[slot]->text);
+    if (!head || head->version != record_.version || head->chunk != look.chunk) continue;
+    if (!slot_) slot_ = slot;
+    there = there || *slot_ == slot;
+  }
+  return there;
+}
+
+void ChunkAheadReader::request(std::size_t chunk, std::span<float> target) {
+  SPEEDO_ASSERT(chunk < chunks_.size() && slot_);
+  SPEEDO_ASSERT(!chunks_[chunk]);
+  SPEEDO_ASSERT(target.size() == chunk_elements(record_.element_count, chunk));
+  chunks_[chunk] =
+      fetch_chunk(*shared_->map, names_.chunk(record_.epoch, *slot_, chunk), target);
+}
+
+Result<void> ChunkAheadReader::wait(std::size_t chunk) {
+  SPEEDO_ASSERT(chunk < chunks_.size());
+  SPEEDO_ASSERT(chunks_[chunk] != nullptr);
+  const auto is_its = [&](const ChunkHead& head) { return head.version == record_.version; };
+  SPEEDO_ASSIGN(const ChunkHead head,
+                take_chunk(*chunks_[chunk], chunk, is_its,
+                           "the unfinished record '" + key_ + "' of job '" + shared_->job + "'"));
+  checksums_[chunk] = head.checksum;
+  return {};
+}
+
+std::uint64_t ChunkAheadReader::checksum(std::size_t chunk) const {
+  SPEEDO_ASSERT(chunk < checksums_.size() && checksums_[chunk]);
+  return *checksums_[chunk];
+}
+
+}  // namespace speedo

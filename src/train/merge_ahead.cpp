@@ -1,0 +1,77 @@
+#include "train/merge_ahead.hpp"
+
+#include <algorithm>
+
+#include <speedo/base/assert.hpp>
+
+namespace speedo {
+namespace {
+
+// Chunks that are looked for at once: two buckets of a large net.
+constexpr std::size_t kChunksLookedFor = 32;
+
+bool is_same(const MergeAhead::Job& a, const MergeAhead::Job& b) {
+  return a.iteration == b.iteration && a.mean == b.mean && a.stage == b.stage &&
+         a.lr_scale == b.lr_scale && a.contributions == b.contributions;
+}
+
+}  // namespace
+
+// The last parameters' gradients are the first to be final.
+MergeAhead::MergeAhead(ParameterStore& store, std::unique_ptr<ChunkMerge> merge, const Job& job,
+                       std::uint64_t epoch, std::uint64_t element_count)
+    : job_(job), element_count_(element_count), merge_(std::move(merge)) {
+  for (const auto& contribution : job.contributions) {
+    readers_.push_back(store.read_ahead(contribution_key(epoch, contribution.worker.value),
+                                        {.version = contribution.run.value,
+                                         .element_count = element_count}));
+  }
+  for (std::size_t chunk = chunk_count(element_count); chunk-- > 0;) left_.push_back(chunk);
+}
+
+std::vector<std::size_t> MergeAhead::find_ready() {
+  std::vector<std::size_t> ready(left_.begin(),
+                                 left_.begin() + static_cast<std::ptrdiff_t>(std::min(
+                                                     left_.size(), kChunksLookedFor)));
+  for (const auto& reader : readers_) reader->look(ready);
+  std::vector<bool> is_ready(ready.size(), true);
+  for (const auto& reader : readers_) {
+    const std::vector<bool> seen = reader->seen();
+    for (std::size_t i = 0; i < seen.size(); ++i) is_ready[i] = is_ready[i] && seen[i];
+  }
+  std::size_t place = 0;
+  std::erase_if(ready, [&](std::size_t) { return !is_ready[place++]; });
+  return ready;
+}
+
+Result<bool> MergeAhead::advance(MergerPass& pass) {
+  const std::vector<std::size_t> ready = find_ready();
+  if (ready.empty()) return false;
+  std::vector<ChunkSource*> sources;
+  for (const auto& reader : readers_) sources.push_back(reader.get());
+  const MergerPass::Task task{
+      .element_count = element_count_, .chunks = ready, .sources = sources};
+  SPEEDO_ASSIGN(const ChunkMerge::Fault fault, pass.run(task, *merge_));
+  if (fault) {
+    return Error{ErrorCode::kNotFound,
+                 "the contribution of worker " +
+                     std::to_string(job_.contributions[*fault].worker.value) +
+                     " changed while it was read, or is not finite"};
+  }
+  std::erase_if(left_, [&](std::size_t chunk) { return std::ranges::count(ready, chunk) > 0; });
+  merged_.insert(merged_.end(), ready.begin(), ready.end());
+  return true;
+}
+
+bool MergeAhead::fits(const Job& job,
+                      std::span<const std::unique_ptr<RecordReader>> readers) const {
+  if (!is_same(job, job_) || readers.size() != readers_.size()) return false;
+  return std::ranges::all_of(merged_, [&](std::size_t chunk) {
+    for (std::size_t i = 0; i < readers.size(); ++i) {
+      if (readers[i]->checksum(chunk) != readers_[i]->checksum(chunk)) return false;
+    }
+    return true;
+  });
+}
+
+}  // namespace speedo

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include <speedo/base/result.hpp>
+#include <speedo/store/parameter_store.hpp>
+#include <speedo/train/master_session.hpp>
+
+#include "train/chunk_merge.hpp"
+#include "train/merger_pass.hpp"
+
+namespace speedo {
+
+// A merge that is expected, begun while its contributions are still being written: chunks that all
+// of them have are merged. Whether that counts is known once their manifests are there.
+// Thread safety: one thread.
+class MergeAhead {
+ public:
+  using Job = master_command::StartMerge;
+  // `epoch`: of the workers' contributions, of `element_count` floats each.
+  MergeAhead(ParameterStore& store, std::unique_ptr<ChunkMerge> merge, const Job& job,
+             std::uint64_t epoch, std::uint64_t element_count);
+
+  // Merges a few chunks that are there; false if none is. Errors: the merge has to be begun anew
+  // when its contributions are finished.
+  Result<bool> advance(MergerPass& pass);
+
+  // Whether what was merged is what `job` asks for, given the manifests of its contributions.
+  bool fits(const Job& job, std::span<const std::unique_ptr<RecordReader>> readers) const;
+  // The chunks that are not merged yet, and the merge. Afterwards this is used up.
+  std::vector<std::size_t> lacking() const { return left_; }
+  std::unique_ptr<ChunkMerge> take() { return std::move(merge_); }
+
+ private:
+  std::vector<std::size_t> find_ready();
+
+  const Job job_;  // without its id and state
+  const std::uint64_t element_count_;
+  std::vector<std::unique_ptr<AheadReader>> readers_;
+  std::vector<std::size_t> left_;    // in the order in which they are awaited
+  std::vector<std::size_t> merged_;
+  std::unique_ptr<ChunkMerge> merge_;
+};
+
+}  // namespace speedo

@@ -1,0 +1,94 @@
+#include <speedo/base/assert.hpp>
+
+#include "store/chunk_range.hpp"
+#include "train/part_sum.hpp"
+
+namespace speedo {
+namespace {
+
+class GradientMerge : public ChunkMerge {
+ public:
+  GradientMerge(const Frame& frame, MergerRule& rule)
+      : record_(frame.record),
+        next_(frame.next),
+        rule_(rule),
+        iteration_(frame.job.iteration),
+        lr_scale_(frame.job.lr_scale),
+        averages_(frame.job.mean && frame.contributions.size() > 1),
+        writer_(frame.store.write(weights_key(), frame.info)) {
+    for (const auto& contribution : frame.contributions) {
+      scales_.push_back(contribution.weight);
+    }
+  }
+
+  ~GradientMerge() override {
+    if (!finished_) rule_.take_back(record_);
+  }
+  GradientMerge(const GradientMerge&) = delete;
+  GradientMerge& operator=(const GradientMerge&) = delete;
+
+  Fault merge(std::size_t /*chunk*/, Parts parts) override {
+    if (const Fault fault = sum_parts(parts, scales_)) return fault;
+    if (averages_) merge_scale(1.0F / static_cast<float>(scales_.size()), parts[0]);
+    return std::nullopt;
+  }
+
+  void put(std::size_t chunk, Parts parts) override {
+    rule_.stage(chunk * kChunkElements, parts[0]);
+    if (rule_.needs_whole_gradient() || !applied_) return;
+    applied_ = apply({static_cast<std::int64_t>(chunk * kChunkElements),
+                      static_cast<std::int64_t>(chunk_elements(record_.size(), chunk))});
+  }
+
+  Result<void> finish(std::string state) override {
+    if (rule_.needs_whole_gradient()) {
+      applied_ = apply({0, static_cast<std::int64_t>(record_.size())});
+    }
+    SPEEDO_TRY(applied_);
+    writer_->set_state(std::move(state));
+    SPEEDO_TRY(writer_->finish());
+    rule_.keep();
+    finished_ = true;
+    return {};
+  }
+
+ private:
+  // The bucket's next weights go out as they are made. Requires: it is made of whole chunks.
+  Result<void> apply(const Bucket& bucket) {
+    rule_.apply(static_cast<std::int64_t>(iteration_), lr_scale_, bucket);
+    const auto end = static_cast<std::size_t>(bucket.end());
+    for (auto offset = static_cast<std::size_t>(bucket.offset); offset < end;) {
+      SPEEDO_ASSERT(offset % kChunkElements == 0);
+      const std::size_t chunk = offset / kChunkElements;
+      const std::span<float> next = chunk_of(next_, chunk);
+      rule_.read_weights(offset, next);
+      if (!all_finite(next)) {
+        return Error{ErrorCode::kNotFinite,
+                     "the update of iteration " + std::to_string(iteration_) +
+                         " makes weights that are NaN or infinite: lower the learning rate"};
+      }
+      writer_->write(chunk, next);
+      offset += next.size();
+    }
+    return {};
+  }
+
+  const std::span<const float> record_;
+  const std::span<float> next_;
+  MergerRule& rule_;
+  const std::uint64_t iteration_;
+  const float lr_scale_;
+  const bool averages_;
+  std::vector<float> scales_;
+  Result<void> applied_;
+  bool finished_ = false;
+  const std::unique_ptr<RecordWriter> writer_;
+};
+
+}  // namespace
+
+std::unique_ptr<ChunkMerge> merge_gradients(const ChunkMerge::Frame& frame, MergerRule& rule) {
+  return std::make_unique<GradientMerge>(frame, rule);
+}
+
+}  // namespace speedo

@@ -1,0 +1,70 @@
+#include <algorithm>
+
+#include "store/chunk_range.hpp"
+#include "train/part_sum.hpp"
+
+namespace speedo {
+namespace {
+
+class LocalMerge : public ChunkMerge {
+ public:
+  LocalMerge(const Frame& frame, std::vector<std::vector<float>>& locals)
+      : record_(frame.record),
+        next_(frame.next),
+        locals_(locals),
+        writer_(frame.store.write(weights_key(), frame.info)) {
+    for (const auto& contribution : frame.contributions) {
+      rates_.push_back(frame.spec.moving_rate * contribution.weight);
+      RecordInfo info = frame.info;
+      info.version = contribution.run.value;
+      info.worker = contribution.worker.value;
+      back_.push_back(
+          frame.store.write(local_key(frame.info.epoch, contribution.worker.value), info));
+    }
+    if (locals_.size() < rates_.size()) {
+      locals_.resize(rates_.size(), std::vector<float>(record_.size()));
+    }
+  }
+
+  Fault merge(std::size_t chunk, Parts parts) override {
+    const std::span<const float> centre = chunk_of(record_, chunk);
+    const std::span<float> next = chunk_of(next_, chunk);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const std::span<float> local = chunk_of(std::span(locals_[i]), chunk);
+      elastic_difference(centre, rates_[i], parts[i], local);
+      if (!merge_add(i == 0 ? centre : next, local, 1.0F, next)) return i;
+      std::copy(parts[i].begin(), parts[i].end(), local.begin());
+    }
+    return std::nullopt;
+  }
+
+  void put(std::size_t chunk, Parts /*parts*/) override {
+    for (std::size_t i = 0; i < back_.size(); ++i) {
+      back_[i]->write(chunk, chunk_of(std::span<const float>(locals_[i]), chunk));
+    }
+    writer_->write(chunk, chunk_of(std::span<const float>(next_), chunk));
+  }
+
+  Result<void> finish(std::string state) override {
+    for (const auto& local : back_) SPEEDO_TRY(local->finish());
+    writer_->set_state(std::move(state));
+    return writer_->finish();
+  }
+
+ private:
+  const std::span<const float> record_;
+  const std::span<float> next_;
+  std::vector<std::vector<float>>& locals_;
+  std::vector<float> rates_;
+  std::vector<std::unique_ptr<RecordWriter>> back_;
+  const std::unique_ptr<RecordWriter> writer_;
+};
+
+}  // namespace
+
+std::unique_ptr<ChunkMerge> merge_locals(const ChunkMerge::Frame& frame,
+                                         std::vector<std::vector<float>>& locals) {
+  return std::make_unique<LocalMerge>(frame, locals);
+}
+
+}  // namespace speedo
