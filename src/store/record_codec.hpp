@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <speedo/base/result.hpp>
-#include <speedo/store/parameter_store.hpp>
+#include <speedo/store/record_store.hpp>
 
 namespace speedo {
 

@@ -80,7 +80,7 @@ struct Records {
     return same.digest();
   }();
   std::shared_ptr<MemoryKeyValue> map = std::make_shared<MemoryKeyValue>();
-  std::shared_ptr<ParameterStore> store = std::make_shared<ChunkedStore>(map, "m");
+  std::shared_ptr<RecordStore> store = std::make_shared<ChunkedStore>(map, "m");
 };
 
 }  // namespace
