@@ -4,8 +4,6 @@
 #include <speedo/base/digest.hpp>
 #include <speedo/store/layout.hpp>
 
-#include "store/chunk_range.hpp"
-
 namespace speedo {
 
 ChunkReader::ChunkReader(std::shared_ptr<StoreShared> shared, std::string_view key,
@@ -14,7 +12,7 @@ ChunkReader::ChunkReader(std::shared_ptr<StoreShared> shared, std::string_view k
       key_(key),
       names_(shared_->job, key),
       manifest_(std::move(manifest)),
-      chunks_(manifest_.checksums.size()) {}
+      chunks_(manifest_.chunks.size()) {}
 
 // The targets belong to the caller again once the reader is gone.
 ChunkReader::~ChunkReader() {
@@ -29,7 +27,7 @@ ChunkReader::~ChunkReader() {
 void ChunkReader::request(std::size_t chunk, std::span<float> target) {
   SPEEDO_ASSERT(chunk < chunks_.size());
   SPEEDO_ASSERT(!chunks_[chunk]);
-  SPEEDO_ASSERT(target.size() == chunk_elements(manifest_.info.element_count, chunk));
+  SPEEDO_ASSERT(target.size_bytes() == manifest_.chunks[chunk].bytes);
   auto operation = std::make_shared<KvOperation>();
   operation->kind = KvOperation::Kind::kGetExact;
   operation->key = names_.chunk(manifest_.info.epoch, manifest_.slot, chunk);
@@ -54,7 +52,7 @@ Result<void> ChunkReader::wait(std::size_t chunk) {
     return bad_chunk(ErrorCode::kCorrupt, chunk, "has a damaged head");
   }
   const bool promised =
-      head->version == manifest_.info.version && head->checksum == manifest_.checksums[chunk];
+      head->version == manifest_.info.version && head->checksum == manifest_.chunks[chunk].checksum;
   if (!promised) return bad_chunk(ErrorCode::kNotFound, chunk, "was overwritten by a newer one");
   if (operation.error) return bad_chunk(ErrorCode::kCorrupt, chunk, "has a wrong length");
   if (checksum_of(operation.target) != head->checksum) {

@@ -40,8 +40,8 @@ Result<RecordManifest> take_manifest(const StoreShared& shared, std::string_view
   }
   auto manifest = decode_manifest(operation.text);
   if (!manifest) {
-    return Error{ErrorCode::kCorrupt, "manifest of record '" + std::string(key) + "' of job '" +
-                                          shared.job + "' " + manifest.error().message};
+    return Error{manifest.error().code, "manifest of record '" + std::string(key) + "' of job '" +
+                                            shared.job + "' " + manifest.error().message};
   }
   return manifest;
 }
@@ -135,7 +135,7 @@ Result<void> ChunkedStore::erase(std::string_view key, std::uint64_t element_cou
   auto operation = std::make_shared<KvOperation>();
   operation->kind = KvOperation::Kind::kErase;
   operation->keys = {names.manifest()};
-  const std::size_t finished = manifest ? manifest->checksums.size() : 0;
+  const std::size_t finished = manifest ? manifest->chunks.size() : 0;
   const std::size_t chunks =
       std::max({finished, known_chunks(*shared_, key), chunk_count(element_count)});
   const std::uint64_t epoch = manifest ? manifest->info.epoch : 0;
