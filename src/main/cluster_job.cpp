@@ -163,7 +163,7 @@ void adopt_seed(std::int64_t seed, ClusterJob& job) {
 }
 
 // Of the job in the store.
-std::optional<std::int64_t> seed_in(ParameterStore& store) {
+std::optional<std::int64_t> seed_in(BlobStore& store) {
   const auto blob = store.get_blob(job_key());
   if (!blob) return std::nullopt;
   const auto spec = decode_job(*blob);
@@ -174,7 +174,7 @@ std::optional<std::int64_t> seed_in(ParameterStore& store) {
 }
 
 // Of the weights in the store.
-std::optional<TrainingId> training_in(ParameterStore& store) {
+std::optional<TrainingId> training_in(RecordStore& store) {
   const auto weights = store.read(weights_key());
   if (!weights) return std::nullopt;
   const auto origin = MasterSession::origin_of((*weights)->info().state);

@@ -33,7 +33,7 @@ class StillCentre : public CalibrateCentre {
     info.element_count = weights_.size();
     return put(*store_, weights_key(), info, weights_);
   }
-  std::shared_ptr<ParameterStore> store() const override { return store_; }
+  std::shared_ptr<RecordStore> store() const override { return store_; }
   std::uint64_t epoch() const override { return 0; }
   Result<Version> contributed(WorkerId, RunId) override { return kFirst; }
 
@@ -41,15 +41,15 @@ class StillCentre : public CalibrateCentre {
   static constexpr Version kFirst{1};
   const Digest layout_digest_;
   const std::vector<float> weights_;
-  const std::shared_ptr<ParameterStore> store_ = make_memory_store("calibrate");
+  const std::shared_ptr<RecordStore> store_ = make_memory_store("calibrate");
 };
 
 class MergingCentre : public CalibrateCentre {
  public:
-  MergingCentre(std::shared_ptr<ParameterStore> store, std::unique_ptr<Merger> merger)
+  MergingCentre(std::shared_ptr<RecordStore> store, std::unique_ptr<Merger> merger)
       : store_(std::move(store)), merger_(std::move(merger)) {}
 
-  std::shared_ptr<ParameterStore> store() const override { return store_; }
+  std::shared_ptr<RecordStore> store() const override { return store_; }
   std::uint64_t epoch() const override { return kCentreEpoch; }
   Result<Version> contributed(WorkerId worker, RunId run) override {
     master_command::StartMerge job{};
@@ -61,7 +61,7 @@ class MergingCentre : public CalibrateCentre {
   }
 
  private:
-  const std::shared_ptr<ParameterStore> store_;
+  const std::shared_ptr<RecordStore> store_;
   const std::unique_ptr<Merger> merger_;
 };
 

@@ -5,7 +5,7 @@
 
 #include <speedo/base/ids.hpp>
 #include <speedo/base/result.hpp>
-#include <speedo/store/parameter_store.hpp>
+#include <speedo/store/record_store.hpp>
 
 #include "local/private_redis.hpp"
 #include "train/job/job_nets.hpp"
@@ -17,7 +17,7 @@ namespace speedo {
 class CalibrateCentre {
  public:
   virtual ~CalibrateCentre() = default;
-  virtual std::shared_ptr<ParameterStore> store() const = 0;
+  virtual std::shared_ptr<RecordStore> store() const = 0;
   virtual std::uint64_t epoch() const = 0;
   // A worker's run is contributed: waits until it is merged, and returns the version to go on from.
   // Thread safety: from any thread.

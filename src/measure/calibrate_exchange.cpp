@@ -69,7 +69,7 @@ Result<TransferTimes> repeat(const PrivateRedis& redis, double seconds,
 // Writing and reading one record of so many floats.
 class Record {
  public:
-  Record(ParameterStore& store, std::uint64_t floats)
+  Record(RecordStore& store, std::uint64_t floats)
       : store_(store), layout_(layout_of(floats)), values_(floats, 1e-6F) {}
 
   Result<void> write() {
@@ -87,7 +87,7 @@ class Record {
   }
 
  private:
-  ParameterStore& store_;
+  RecordStore& store_;
   const ParameterLayout layout_;
   std::vector<float> values_;
   std::uint64_t version_ = 0;

@@ -8,7 +8,7 @@
 
 #include <speedo/base/assert.hpp>
 #include <speedo/store/memory_store.hpp>
-#include <speedo/store/parameter_store.hpp>
+#include <speedo/store/record_store.hpp>
 
 #include "base/answer.hpp"
 #include "train/job/job_nets.hpp"
@@ -48,7 +48,7 @@ class TrainedNet : public PlanNet {
   const TrainerParts parts_;
   JobSpec job_;
   const std::uint64_t samples_;
-  const std::shared_ptr<ParameterStore> store_ = make_memory_store("plan");
+  const std::shared_ptr<RecordStore> store_ = make_memory_store("plan");
   std::unique_ptr<JobNets> nets_;
   std::unique_ptr<MergerEngine> merger_;
   std::atomic<std::uint64_t> progress_{0};

@@ -386,7 +386,7 @@ void ProofCluster::watch_torn(Mastership& mastership) {
 }
 
 // The record as this master has written it, or nothing.
-std::optional<Merger::Copy> ProofCluster::read_copy(ParameterStore& store, const std::string& key,
+std::optional<Merger::Copy> ProofCluster::read_copy(RecordStore& store, const std::string& key,
                                                     std::uint64_t epoch) const {
   const auto reader = store.read(key);
   if (!reader || (*reader)->info().epoch != epoch) return std::nullopt;

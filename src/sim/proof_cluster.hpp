@@ -67,7 +67,7 @@ class ProofCluster : private Observer {
   void watch_merge(Mastership& mastership, const master_command::StartMerge& job,
                    const MergeResult& result, const Merger::Copy& now);
   void watch_torn(Mastership& mastership);
-  std::optional<Merger::Copy> read_copy(ParameterStore& store, const std::string& key,
+  std::optional<Merger::Copy> read_copy(RecordStore& store, const std::string& key,
                                         std::uint64_t epoch) const;
   void watch_granted(Mastership& mastership, std::uint64_t epoch);
   void watch_rejected(const master_command::StartMerge& job, const MergeResult& result);

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include <speedo/base/limits.hpp>
-#include <speedo/store/parameter_store.hpp>
+#include <speedo/store/record_store.hpp>
 
 #include "store/mastership.hpp"
 

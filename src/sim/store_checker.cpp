@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <speedo/store/parameter_store.hpp>
+#include <speedo/store/record_store.hpp>
 
 #include "speedo.pb.h"
 #include "store/record_codec.hpp"

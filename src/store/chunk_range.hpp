@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include <speedo/base/assert.hpp>
-#include <speedo/store/parameter_store.hpp>
+#include <speedo/store/record_store.hpp>
 
 namespace speedo {
 

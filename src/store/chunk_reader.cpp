@@ -3,7 +3,6 @@
 #include <speedo/base/assert.hpp>
 
 #include "store/chunk_fetch.hpp"
-#include "store/chunk_range.hpp"
 
 namespace speedo {
 
@@ -13,7 +12,7 @@ ChunkReader::ChunkReader(std::shared_ptr<StoreShared> shared, std::string_view k
       key_(key),
       names_(shared_->job, key),
       manifest_(std::move(manifest)),
-      chunks_(manifest_.checksums.size()) {}
+      chunks_(manifest_.chunks.size()) {}
 
 // The targets belong to the caller again once the reader is gone.
 ChunkReader::~ChunkReader() {
@@ -28,7 +27,7 @@ ChunkReader::~ChunkReader() {
 void ChunkReader::request(std::size_t chunk, std::span<float> target) {
   SPEEDO_ASSERT(chunk < chunks_.size());
   SPEEDO_ASSERT(!chunks_[chunk]);
-  SPEEDO_ASSERT(target.size() == chunk_elements(manifest_.info.element_count, chunk));
+  SPEEDO_ASSERT(target.size_bytes() == manifest_.chunks[chunk].bytes);
   chunks_[chunk] = fetch_chunk(
       *shared_->map, names_.chunk(manifest_.info.epoch, manifest_.slot, chunk), target);
 }

@@ -61,7 +61,7 @@ Result<void> ChunkWriter::choose_slot() {
       track_.known = old->info.epoch == epoch;
       track_.slot = old->slot;
       std::size_t& chunks = track_.known ? track_.chunks : track_.replaced_chunks;
-      chunks = std::max(chunks, old->checksums.size());
+      chunks = std::max(chunks, old->chunks.size());
       if (!track_.known) track_.replaced_epoch = old->info.epoch;
     } else if (old.error().code != ErrorCode::kNotFound &&
                old.error().code != ErrorCode::kCorrupt) {
@@ -117,9 +117,10 @@ Result<bool> ChunkWriter::rewrite_lost_chunks(std::uint64_t server) {
 }
 
 Result<void> ChunkWriter::write_manifest(std::uint64_t& server) {
-  manifest_.checksums.clear();
+  manifest_.chunks.clear();
   for (const KvPtr& chunk : chunks_) {
-    manifest_.checksums.push_back(decode_chunk_head(chunk->head)->checksum);
+    manifest_.chunks.push_back({.checksum = decode_chunk_head(chunk->head)->checksum,
+                                .bytes = static_cast<std::uint32_t>(chunk->body.size())});
   }
   auto operation = std::make_shared<KvOperation>();
   operation->kind = KvOperation::Kind::kSet;

@@ -41,8 +41,8 @@ Result<RecordManifest> take_manifest(const StoreShared& shared, std::string_view
   }
   auto manifest = decode_manifest(operation.text);
   if (!manifest) {
-    return Error{ErrorCode::kCorrupt, "manifest of record '" + std::string(key) + "' of job '" +
-                                          shared.job + "' " + manifest.error().message};
+    return Error{manifest.error().code, "manifest of record '" + std::string(key) + "' of job '" +
+                                            shared.job + "' " + manifest.error().message};
   }
   return manifest;
 }
@@ -134,6 +134,41 @@ std::unique_ptr<AheadReader> ChunkedStore::read_ahead(std::string_view key,
   return std::make_unique<ChunkAheadReader>(shared_, key, record);
 }
 
+Result<void> ChunkedStore::erase(std::string_view key, std::uint64_t element_count) {
+  const RecordKeys names(shared_->job, key);
+  auto manifest = read_manifest(*shared_, key);
+  if (!manifest && is_transient(manifest.error().code)) return manifest.error();
+  auto operation = std::make_shared<KvOperation>();
+  operation->kind = KvOperation::Kind::kErase;
+  operation->keys = {names.manifest()};
+  const std::size_t finished = manifest ? manifest->chunks.size() : 0;
+  const std::size_t chunks =
+      std::max({finished, known_chunks(*shared_, key), chunk_count(element_count)});
+  const std::uint64_t epoch = manifest ? manifest->info.epoch : 0;
+  for (std::uint32_t slot = 0; slot < policy_of(key).slots; ++slot) {
+    for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
+      operation->keys.push_back(names.chunk(epoch, slot, chunk));
+    }
+  }
+  operation->master = shared_->master_of(shared_->epoch);
+  SPEEDO_TRY(execute_fenced(*shared_, "record '" + std::string(key) + "'", operation));
+  const std::lock_guard lock(shared_->mutex);
+  if (const auto found = shared_->tracks.find(key); found != shared_->tracks.end()) {
+    shared_->tracks.erase(found);
+  }
+  return {};
+}
+
+Result<void> ChunkedStore::clear_contributions() {
+  const std::string prefix = contribution_key_prefix();
+  {
+    const std::lock_guard lock(shared_->mutex);
+    std::erase_if(shared_->tracks,
+                  [&](const auto& each) { return each.first.starts_with(prefix); });
+  }
+  return erase_listed(job_prefix(shared_->job) + prefix, "contributions");
+}
+
 Result<void> ChunkedStore::put_blob(std::string_view key, std::string_view value) {
   if (value.size() > kBlobBytesMax - kFrameHeadBytes) {
     return Error{ErrorCode::kFull, "blob '" + std::string(key) + "' has " +
@@ -164,30 +199,23 @@ Result<std::string> ChunkedStore::get_blob(std::string_view key) {
   return std::string(*value);
 }
 
-Result<void> ChunkedStore::erase(std::string_view key, std::uint64_t element_count) {
-  const RecordKeys names(shared_->job, key);
-  auto manifest = read_manifest(*shared_, key);
-  if (!manifest && is_transient(manifest.error().code)) return manifest.error();
+Result<void> ChunkedStore::erase_blob(std::string_view key) {
   auto operation = std::make_shared<KvOperation>();
   operation->kind = KvOperation::Kind::kErase;
-  operation->keys = {names.manifest(), names.blob()};
-  const std::size_t finished = manifest ? manifest->checksums.size() : 0;
-  const std::size_t chunks =
-      std::max({finished, known_chunks(*shared_, key), chunk_count(element_count)});
-  const std::uint64_t epoch = manifest ? manifest->info.epoch : 0;
-  for (std::uint32_t slot = 0; slot < policy_of(key).slots; ++slot) {
-    for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
-      operation->keys.push_back(names.chunk(epoch, slot, chunk));
-    }
-  }
+  operation->keys = {RecordKeys(shared_->job, key).blob()};
   operation->master = shared_->master_of(shared_->epoch);
-  SPEEDO_TRY(execute_fenced(*shared_, "record '" + std::string(key) + "'", operation));
-  const std::lock_guard lock(shared_->mutex);
-  if (const auto found = shared_->tracks.find(key); found != shared_->tracks.end()) {
-    shared_->tracks.erase(found);
-  }
-  return {};
+  return execute_fenced(*shared_, "blob '" + std::string(key) + "'", operation);
 }
+
+Result<ClaimAnswer> ChunkedStore::claim_master(const MasterClaim& claim) {
+  return claim_job(*shared_->map, shared_->job, claim);
+}
+
+Result<void> ChunkedStore::release_master(const MasterClaim& claim) {
+  return release_job(*shared_->map, shared_->job, claim);
+}
+
+void ChunkedStore::fence(std::uint64_t epoch) { shared_->epoch = epoch; }
 
 Result<void> ChunkedStore::clear() {
   {
@@ -195,16 +223,6 @@ Result<void> ChunkedStore::clear() {
     shared_->tracks.clear();
   }
   return erase_listed(job_prefix(shared_->job), "all records");
-}
-
-Result<void> ChunkedStore::clear_contributions() {
-  const std::string prefix = contribution_key_prefix();
-  {
-    const std::lock_guard lock(shared_->mutex);
-    std::erase_if(shared_->tracks,
-                  [&](const auto& each) { return each.first.starts_with(prefix); });
-  }
-  return erase_listed(job_prefix(shared_->job) + prefix, "contributions");
 }
 
 // Each batch asks anew whose the job is: a master that stands still after the listing must not
@@ -224,15 +242,5 @@ Result<void> ChunkedStore::erase_listed(const std::string& prefix, const std::st
   } while (next < keys.size());
   return {};
 }
-
-Result<ClaimAnswer> ChunkedStore::claim_master(const MasterClaim& claim) {
-  return claim_job(*shared_->map, shared_->job, claim);
-}
-
-Result<void> ChunkedStore::release_master(const MasterClaim& claim) {
-  return release_job(*shared_->map, shared_->job, claim);
-}
-
-void ChunkedStore::fence(std::uint64_t epoch) { shared_->epoch = epoch; }
 
 }  // namespace speedo

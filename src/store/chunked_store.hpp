@@ -42,7 +42,7 @@ struct StoreShared {
   std::map<std::string, RecordTrack, std::less<>> tracks;
 };
 
-// Records as chunks and a manifest on any KeyValue.
+// A job on any KeyValue, its records as chunks and a manifest.
 class ChunkedStore : public ParameterStore {
  public:
   // Requires: check_job_name(job) succeeds.
@@ -54,15 +54,19 @@ class ChunkedStore : public ParameterStore {
       std::span<const std::string> keys) override;
   std::unique_ptr<AheadReader> read_ahead(std::string_view key,
                                           const AheadRecord& record) override;
+  using RecordStore::erase;
+  Result<void> erase(std::string_view key, std::uint64_t element_count) override;
+  Result<void> clear_contributions() override;
+
   Result<void> put_blob(std::string_view key, std::string_view value) override;
   Result<std::string> get_blob(std::string_view key) override;
-  using ParameterStore::erase;
-  Result<void> erase(std::string_view key, std::uint64_t element_count) override;
-  Result<void> clear() override;
-  Result<void> clear_contributions() override;
+  Result<void> erase_blob(std::string_view key) override;
+
   Result<ClaimAnswer> claim_master(const MasterClaim& claim) override;
   Result<void> release_master(const MasterClaim& claim) override;
+
   void fence(std::uint64_t epoch) override;
+  Result<void> clear() override;
   void stop_waiting() override { shared_->map->stop_waiting(); }
 
  private:

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include <speedo/base/result.hpp>
-#include <speedo/store/parameter_store.hpp>
+#include <speedo/store/master_store.hpp>
 
 #include "store/key_value.hpp"
 

@@ -8,7 +8,8 @@
 
 #include <speedo/base/assert.hpp>
 #include <speedo/base/digest.hpp>
-#include <speedo/store/layout.hpp>
+
+#include "store/chunk_range.hpp"
 
 static_assert(std::endian::native == std::endian::little,
               "values lie in the store as they lie in memory");
@@ -17,7 +18,8 @@ namespace speedo {
 namespace {
 
 constexpr std::string_view kChunkMagic = "SPEEDOC1";
-constexpr std::string_view kManifestMagic = "SPEEDOM1";
+constexpr std::string_view kManifestMagic = "SPEEDOM2";
+constexpr std::string_view kOlderManifestMagic = "SPEEDOM1";
 constexpr std::string_view kBlobMagic = "SPEEDOB1";
 
 void append_u64(std::string& bytes, std::uint64_t value) {
@@ -51,6 +53,58 @@ Result<std::string_view> unframe(std::string_view magic, std::string_view bytes)
     return Error{ErrorCode::kCorrupt, "has a wrong checksum"};
   }
   return rest;
+}
+
+Error damaged_manifest(std::string what) { return {ErrorCode::kCorrupt, std::move(what)}; }
+
+// Of a record that only another SpeeDO can read.
+Error foreign(const std::string& what) {
+  return {ErrorCode::kMismatch,
+          what + ": go on with the SpeeDO that wrote it, or from a checkpoint in files "
+                 "(--resume=FILE), or start anew without --resume"};
+}
+
+// Whether this program knows the form that the chunks have.
+Result<void> check_form(const record::Manifest& message) {
+  if (message.codec() != static_cast<std::uint32_t>(RecordCodec::kFloat32)) {
+    return foreign("has values in codec " + std::to_string(message.codec()) +
+                   "; this SpeeDO knows codec 1, float32 little-endian");
+  }
+  if (message.chunk_elements() != kChunkElements) {
+    return damaged_manifest("has chunks of " + std::to_string(message.chunk_elements()) +
+                            " floats, this program uses " + std::to_string(kChunkElements));
+  }
+  if (message.slot() >= kRecordSlots) {
+    return damaged_manifest("names slot " + std::to_string(message.slot()) + " of " +
+                            std::to_string(kRecordSlots));
+  }
+  return {};
+}
+
+Result<std::vector<ManifestChunk>> decode_chunks(const record::Manifest& message) {
+  const auto count = static_cast<std::size_t>(message.chunk_size());
+  if (count != chunk_count(message.element_count())) {
+    return damaged_manifest("names " + std::to_string(count) + " chunks for " +
+                            std::to_string(message.element_count()) + " floats");
+  }
+  std::vector<ManifestChunk> chunks;
+  chunks.reserve(count);
+  for (const record::Manifest::Chunk& entry : message.chunk()) {
+    const std::size_t chunk = chunks.size();
+    const std::size_t bytes = chunk_elements(message.element_count(), chunk) * sizeof(float);
+    if (entry.bytes() != bytes) {
+      return damaged_manifest("says that chunk " + std::to_string(chunk) + " has " +
+                              std::to_string(entry.bytes()) + " bytes, its values have " +
+                              std::to_string(bytes));
+    }
+    if (entry.server() >= kRecordServers) {
+      return damaged_manifest("says that chunk " + std::to_string(chunk) + " is on server " +
+                              std::to_string(entry.server()) + " of " +
+                              std::to_string(kRecordServers));
+    }
+    chunks.push_back({entry.checksum(), entry.bytes(), entry.server()});
+  }
+  return chunks;
 }
 
 }  // namespace
@@ -92,30 +146,31 @@ std::string encode_manifest(const RecordManifest& manifest) {
   message.set_base_version(manifest.info.base_version);
   message.set_worker(manifest.info.worker);
   message.set_element_count(manifest.info.element_count);
-  message.set_chunk_bytes(kChunkBytes);
+  message.set_chunk_elements(kChunkElements);
+  message.set_codec(static_cast<std::uint32_t>(manifest.codec));
   message.set_slot(manifest.slot);
   if (manifest.info.epoch != 0) message.set_epoch(manifest.info.epoch);
   if (!manifest.info.state.empty()) message.set_state(manifest.info.state);
-  for (const std::uint64_t checksum : manifest.checksums) message.add_chunk_checksum(checksum);
+  for (const ManifestChunk& chunk : manifest.chunks) {
+    record::Manifest::Chunk& entry = *message.add_chunk();
+    entry.set_checksum(chunk.checksum);
+    entry.set_bytes(chunk.bytes);
+    entry.set_server(chunk.server);
+  }
   const std::string rest = message.SerializeAsString();
   return frame_head(kManifestMagic, rest) + rest;
 }
 
 Result<RecordManifest> decode_manifest(std::string_view bytes) {
+  if (unframe(kOlderManifestMagic, bytes)) {
+    return foreign("is of layout 1, which an earlier SpeeDO wrote; this one knows layout 2");
+  }
   SPEEDO_ASSIGN(const std::string_view rest, unframe(kManifestMagic, bytes));
   record::Manifest message;
   if (!message.ParseFromArray(rest.data(), static_cast<int>(rest.size()))) {
-    return Error{ErrorCode::kCorrupt, "is not a speedo.record.Manifest"};
+    return damaged_manifest("is not a speedo.record.Manifest");
   }
-  if (message.chunk_bytes() != kChunkBytes) {
-    return Error{ErrorCode::kCorrupt, "has chunks of " + std::to_string(message.chunk_bytes()) +
-                                          " bytes, this program uses " +
-                                          std::to_string(kChunkBytes)};
-  }
-  if (message.slot() >= kRecordSlots) {
-    return Error{ErrorCode::kCorrupt, "names slot " + std::to_string(message.slot()) + " of " +
-                                          std::to_string(kRecordSlots)};
-  }
+  SPEEDO_TRY(check_form(message));
   RecordManifest manifest;
   manifest.info.model = Digest{message.model_high(), message.model_low()};
   manifest.info.version = message.version();
@@ -125,12 +180,7 @@ Result<RecordManifest> decode_manifest(std::string_view bytes) {
   manifest.info.epoch = message.epoch();
   manifest.info.state = message.state();
   manifest.slot = message.slot();
-  manifest.checksums.assign(message.chunk_checksum().begin(), message.chunk_checksum().end());
-  if (manifest.checksums.size() != chunk_count(manifest.info.element_count)) {
-    return Error{ErrorCode::kCorrupt, "names " + std::to_string(manifest.checksums.size()) +
-                                          " chunks for " +
-                                          std::to_string(manifest.info.element_count) + " floats"};
-  }
+  SPEEDO_ASSIGN(manifest.chunks, decode_chunks(message));
   return manifest;
 }
 

@@ -9,7 +9,8 @@
 #include <vector>
 
 #include <speedo/base/result.hpp>
-#include <speedo/store/parameter_store.hpp>
+#include <speedo/store/layout.hpp>
+#include <speedo/store/record_store.hpp>
 
 namespace speedo {
 
@@ -39,14 +40,21 @@ struct ChunkHead {
 std::string encode_chunk_head(const ChunkHead& head);
 std::optional<ChunkHead> decode_chunk_head(std::string_view bytes);  // none: not a chunk
 
-// What a manifest says: a record's description and where its chunks are.
+// What a manifest says: a record's description, and where its chunks are and how large.
+struct ManifestChunk {
+  std::uint64_t checksum = 0;
+  std::uint32_t bytes = 0;   // of its values, as encoded
+  std::uint32_t server = 0;  // that holds it
+};
 struct RecordManifest {
   RecordInfo info;
+  RecordCodec codec = RecordCodec::kFloat32;
   std::uint32_t slot = 0;
-  std::vector<std::uint64_t> checksums;  // one a chunk
+  std::vector<ManifestChunk> chunks;
 };
 std::string encode_manifest(const RecordManifest& manifest);
-// Error: kCorrupt.
+// Errors: kCorrupt, also if the chunks have not the sizes that the values take; kMismatch, saying
+// what to do, for another layout or codec.
 Result<RecordManifest> decode_manifest(std::string_view bytes);
 
 std::string encode_blob_head(std::string_view value);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <speedo/base/result.hpp>
-#include <speedo/store/parameter_store.hpp>
+#include <speedo/store/record_store.hpp>
 #include <speedo/train/master_session.hpp>
 #include <speedo/train/update.hpp>
 
@@ -33,7 +33,7 @@ class ChunkMerge {
     std::span<const master_command::StartMerge::Contribution> contributions;
     std::span<const float> record;  // as published
     std::span<float> next;          // becomes the record
-    ParameterStore& store;
+    RecordStore& store;
     RecordInfo info;                // of the next record, without the session's state
   };
 

@@ -18,7 +18,7 @@ bool is_same(const MergeAhead::Job& a, const MergeAhead::Job& b) {
 }  // namespace
 
 // The last parameters' gradients are the first to be final.
-MergeAhead::MergeAhead(ParameterStore& store, std::unique_ptr<ChunkMerge> merge, const Job& job,
+MergeAhead::MergeAhead(RecordStore& store, std::unique_ptr<ChunkMerge> merge, const Job& job,
                        std::uint64_t epoch, std::uint64_t element_count)
     : job_(job), element_count_(element_count), merge_(std::move(merge)) {
   for (const auto& contribution : job.contributions) {

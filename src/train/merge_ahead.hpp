@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <speedo/base/result.hpp>
-#include <speedo/store/parameter_store.hpp>
+#include <speedo/store/record_store.hpp>
 #include <speedo/train/master_session.hpp>
 
 #include "train/chunk_merge.hpp"
@@ -20,7 +20,7 @@ class MergeAhead {
  public:
   using Job = master_command::StartMerge;
   // `epoch`: of the workers' contributions, of `element_count` floats each.
-  MergeAhead(ParameterStore& store, std::unique_ptr<ChunkMerge> merge, const Job& job,
+  MergeAhead(RecordStore& store, std::unique_ptr<ChunkMerge> merge, const Job& job,
              std::uint64_t epoch, std::uint64_t element_count);
 
   // Merges a few chunks that are there; false if none is. Errors: the merge has to be begun anew

@@ -142,7 +142,7 @@ class ThreadedMerger : public Merger {
 
 Result<std::unique_ptr<Merger>> make_merger(
     const MergerConfig& config, const ParameterLayout& layout, const caffe::SolverParameter& solver,
-    Checkpoint start, std::shared_ptr<ParameterStore> store,
+    Checkpoint start, std::shared_ptr<RecordStore> store,
     std::function<Result<std::unique_ptr<Backend>>()> make_backend) {
   auto merger = std::make_unique<ThreadedMerger>(*config.platform);
   SPEEDO_TRY(merger->make_engine([&] {

@@ -22,7 +22,7 @@ std::uint64_t interval_of(std::uint64_t wanted, std::uint64_t element_count) {
 MergerCheckpoint::MergerCheckpoint(std::uint64_t interval, std::uint64_t element_count)
     : interval_(interval_of(interval, element_count)) {}
 
-void MergerCheckpoint::write(ParameterStore& store, RecordInfo info) {
+void MergerCheckpoint::write(RecordStore& store, RecordInfo info) {
   SPEEDO_ASSERT(!is_under_way());
   info.element_count = memory_.size();
   writer_ = store.write(checkpoint_key(), info);

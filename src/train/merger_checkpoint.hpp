@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <speedo/base/result.hpp>
-#include <speedo/store/parameter_store.hpp>
+#include <speedo/store/record_store.hpp>
 
 namespace speedo {
 
@@ -28,7 +28,7 @@ class MergerCheckpoint {
   // Where to put weights and histories before write(). Requires: none is under way.
   std::vector<float>& memory() { return memory_; }
   // Begins to write the memory.
-  void write(ParameterStore& store, RecordInfo info);
+  void write(RecordStore& store, RecordInfo info);
   // Requires: one is under way. Errors: those of the store.
   Result<void> finish();
 

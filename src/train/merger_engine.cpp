@@ -16,7 +16,7 @@ namespace speedo {
 
 Result<std::unique_ptr<MergerEngine>> MergerEngine::create(
     const MergerConfig& config, const ParameterLayout& layout, const caffe::SolverParameter& solver,
-    Checkpoint start, std::shared_ptr<ParameterStore> store, const MakeBackend& make_backend) {
+    Checkpoint start, std::shared_ptr<RecordStore> store, const MakeBackend& make_backend) {
   auto engine = std::unique_ptr<MergerEngine>(new MergerEngine(
       config, layout, solver, std::move(start), std::move(store)));
   SPEEDO_TRY(engine->check_start(make_backend));
@@ -25,7 +25,7 @@ Result<std::unique_ptr<MergerEngine>> MergerEngine::create(
 
 MergerEngine::MergerEngine(const MergerConfig& config, const ParameterLayout& layout,
                            const caffe::SolverParameter& solver, Checkpoint start,
-                           std::shared_ptr<ParameterStore> store)
+                           std::shared_ptr<RecordStore> store)
     : config_(config),
       layout_(layout),
       solver_(solver),

@@ -28,7 +28,7 @@ class MergerEngine {
   static Result<std::unique_ptr<MergerEngine>> create(
       const MergerConfig& config, const ParameterLayout& layout,
       const caffe::SolverParameter& solver, Checkpoint start,
-      std::shared_ptr<ParameterStore> store, const MakeBackend& make_backend);
+      std::shared_ptr<RecordStore> store, const MakeBackend& make_backend);
 
   Result<MergeResult> merge(const master_command::StartMerge& job);
   // A merge that is likely to come, without its id and state; replaces the one expected before.
@@ -58,7 +58,7 @@ class MergerEngine {
 
   MergerEngine(const MergerConfig& config, const ParameterLayout& layout,
                const caffe::SolverParameter& solver, Checkpoint start,
-               std::shared_ptr<ParameterStore> store);
+               std::shared_ptr<RecordStore> store);
   Result<void> check_start(const MakeBackend& make_backend);
 
   // merger_engine.cpp
@@ -87,7 +87,7 @@ class MergerEngine {
   const caffe::SolverParameter solver_;
   const Digest model_;
   const std::size_t weight_count_;
-  const std::shared_ptr<ParameterStore> store_;
+  const std::shared_ptr<RecordStore> store_;
   std::unique_ptr<Backend> backend_;  // of the rules; null if no stage has one
 
   std::optional<std::uint32_t> stage_;  // none before the first was entered

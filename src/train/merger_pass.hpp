@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <speedo/base/result.hpp>
-#include <speedo/store/parameter_store.hpp>
+#include <speedo/store/record_store.hpp>
 
 #include "train/chunk_merge.hpp"
 #include "train/merger_crew.hpp"

@@ -20,7 +20,7 @@ class ThreadTrainer : public Trainer {
   }
 
   void prepare(WorkerId worker, std::string contribution, JobSpec job,
-               std::shared_ptr<ParameterStore> store,
+               std::shared_ptr<RecordStore> store,
                std::function<void(Result<Digest>)> done) override {
     thread_.post([this, life = TrainerEngine::Life{worker, std::move(contribution), std::move(job),
                                                    std::move(store)},

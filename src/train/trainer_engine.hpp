@@ -27,7 +27,7 @@ class TrainerEngine {
     WorkerId worker;
     std::string contribution;  // key
     JobSpec job;
-    std::shared_ptr<ParameterStore> store;
+    std::shared_ptr<RecordStore> store;
   };
   static Result<std::unique_ptr<TrainerEngine>> create(const TrainerParts& parts, Life life,
                                                        std::atomic<std::uint64_t>& progress);

@@ -16,7 +16,7 @@
 #include <speedo/base/ids.hpp>
 #include <speedo/base/platform.hpp>
 #include <speedo/base/result.hpp>
-#include <speedo/store/parameter_store.hpp>
+#include <speedo/store/record_store.hpp>
 
 namespace speedo {
 
@@ -31,7 +31,7 @@ class RecordExchange {
   using Form = std::function<std::span<const float>(std::size_t offset, std::size_t count)>;
 
   struct Options {
-    std::shared_ptr<ParameterStore> store;
+    std::shared_ptr<RecordStore> store;
     Digest model;
     WorkerId worker;
     std::string contribution;  // key

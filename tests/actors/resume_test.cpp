@@ -6,6 +6,8 @@
 #include <speedo/train/job_end.hpp>
 
 #include "node_cluster.hpp"
+#include "store/record_codec.hpp"
+#include "support/older_manifest.hpp"
 
 namespace speedo {
 namespace {
@@ -277,6 +279,30 @@ TEST_CASE("nothing to resume, and another net's weights, are named errors") {
     REQUIRE_FALSE(refused);
     CHECK(refused.error().code == ErrorCode::kMismatch);
     CHECK(other.stored_version() == version);
+  }
+}
+
+TEST_CASE("weights that an earlier SpeeDO left are refused with what to do, and stay until then") {
+  for (const Resume resume : {Resume::kStore, Resume::kNewest, Resume::kNo}) {
+    Deterministic next(5);
+    next.memory = store_after(3);
+    auto older = std::make_shared<KvOperation>();
+    older->kind = KvOperation::Kind::kSet;
+    older->key = RecordKeys("job", weights_key()).manifest();
+    older->head = test::older_manifest();
+    REQUIRE(execute(*next.memory, older));
+    next.options.resume = resume;
+    if (resume == Resume::kNo) {
+      next.run();
+      CHECK(next.stored_version() != 0);
+      continue;
+    }
+    const auto refused = next.start_master().get();
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == ErrorCode::kMismatch);
+    CHECK_THAT(refused.error().message, Catch::Contains("layout 1"));
+    CHECK_THAT(refused.error().message, Catch::Contains("--resume=FILE"));
+    CHECK(*next.memory->image().at(older->key).bytes == older->head);
   }
 }
 

@@ -17,7 +17,7 @@ constexpr std::size_t kThreeChunks = 2 * kChunkElements + 17;
   CAPTURE(kind);                                                                             \
   StoreUnderTest store(kind)
 
-std::vector<float> read_all(ParameterStore& store, std::string_view key, std::size_t count) {
+std::vector<float> read_all(RecordStore& store, std::string_view key, std::size_t count) {
   std::vector<float> values(count, -1.0F);
   require(get(store, key, kModel, values));
   return values;
@@ -135,7 +135,7 @@ TEST_CASE("an opened record that is erased is kNotFound", "[store]") {
   (*reader)->request(0, target);
   REQUIRE(code_of((*reader)->wait(0)) == ErrorCode::kNotFound);
   REQUIRE(code_of(store->read(contribution_key(1, 4))) == ErrorCode::kNotFound);
-  REQUIRE(code_of(store->get_blob(contribution_key(1, 4))) == ErrorCode::kNotFound);
+  REQUIRE(*store->get_blob(contribution_key(1, 4)) == "text");
   require(store->erase(contribution_key(1, 4)));
 }
 
@@ -163,8 +163,11 @@ TEST_CASE("blobs are whole values", "[store]") {
     require(found);
     REQUIRE((*found == value));
   }
-  require(store->erase("job"));
+  require(put(*store, "job", info_of(1, 10), pattern(10, 1)));
+  require(store->erase_blob("job"));
   REQUIRE(code_of(store->get_blob("job")) == ErrorCode::kNotFound);
+  require(store->erase_blob("job"));
+  REQUIRE(read_all(*store, "job", 10) == pattern(10, 1));
 }
 
 TEST_CASE("clear removes the job", "[store]") {

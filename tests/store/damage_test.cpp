@@ -9,6 +9,7 @@
 #include "store/chunked_store.hpp"
 #include "store/memory_key_value.hpp"
 #include "store/store_under_test.hpp"
+#include "support/older_manifest.hpp"
 
 namespace speedo::test {
 namespace {
@@ -63,8 +64,9 @@ TEST_CASE("the bytes of records are what they were", "[store][golden]") {
         "53504545444f43310807060504030201"
         "0000000000000000a409f7e5f68962a20000803f000000c00000003f");
   CHECK(hex(open.value("weights:m")) ==
-        "53504545444f4d31b6cf6b731b2c4c9909010000000000000011020000000000"
-        "000018888e98a8c0e0808101200328043003388080404208a409f7e5f68962a24800");
+        "53504545444f4d3293879ff8c287083309010000000000000011020000000000"
+        "000018888e98a8c0e080810120032804300338808010420d09a409f7e5f68962"
+        "a2100c180048006001");
   CHECK(hex(open.value("job:b")) == "53504545444f423111a6e8601cfd694774657874");
 }
 
@@ -147,7 +149,7 @@ TEST_CASE("a manifest that counts more floats than it names chunks for is damage
   RecordManifest manifest;
   manifest.info = info_of(1, 0);
   manifest.info.element_count = count;
-  manifest.checksums.assign(chunks, 7);
+  manifest.chunks.assign(chunks, {.checksum = 7, .bytes = kChunkBytes});
   open.set("weights:m", encode_manifest(manifest));
   REQUIRE(code_of(open.store.read("weights")) == ErrorCode::kCorrupt);
   std::vector<float> target(3);
@@ -166,6 +168,49 @@ TEST_CASE("a manifest that names a slot that does not exist is damaged", "[store
     REQUIRE(code_of(open.store.read("weights")) == ErrorCode::kCorrupt);
     require(put(open.store, "weights", golden_info(), kValues));
   }
+}
+
+TEST_CASE("a manifest whose chunks have not their values' size, or are elsewhere, is damaged",
+          "[store]") {
+  const ManifestChunk bad = GENERATE(
+      values<ManifestChunk>({{.bytes = 8}, {.bytes = 16}, {}, {.bytes = 12, .server = 1}}));
+  CAPTURE(bad.bytes, bad.server);
+  OpenStore open;
+  RecordManifest manifest;
+  manifest.info = golden_info();
+  manifest.chunks = {bad};
+  open.set("weights:m", encode_manifest(manifest));
+  REQUIRE(code_of(open.store.read("weights")) == ErrorCode::kCorrupt);
+  require(put(open.store, "weights", golden_info(), kValues));
+}
+
+// Whoever has no use for it clears the job.
+TEST_CASE("a record of an older layout or another codec is neither read nor replaced", "[store]") {
+  OpenStore open;
+  std::string stored = older_manifest();
+  std::string named = "layout 1";
+  SECTION("layout") {}
+  SECTION("codec") {
+    RecordManifest manifest;
+    manifest.info = info_of(1, 0);
+    manifest.codec = static_cast<RecordCodec>(7);
+    stored = encode_manifest(manifest);
+    named = "codec 7";
+  }
+  open.set("weights:m", stored);
+  std::vector<float> target(kValues.size());
+  for (const Error& error : {open.store.read("weights").error(),
+                             get(open.store, "weights", kModel, target).error(),
+                             put(open.store, "weights", golden_info(), kValues).error()}) {
+    CHECK(error.code == ErrorCode::kMismatch);
+    CHECK_THAT(error.message, Catch::Contains("record 'weights' of job 'j'"));
+    CHECK_THAT(error.message, Catch::Contains(named));
+    CHECK_THAT(error.message, Catch::Contains("--resume=FILE"));
+  }
+  CHECK(open.value("weights:m") == stored);
+  require(open.store.clear());
+  require(put(open.store, "weights", golden_info(), kValues));
+  require(get(open.store, "weights", kModel, target));
 }
 
 // The master may be asleep for as long as its machine is.

@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kThreeChunksCount = 2 * kChunkElements + 5;
 
 // As a worker that dies in the middle of its put, after so many chunks.
-void begin_put(ParameterStore& store, const std::string& key, std::size_t chunks) {
+void begin_put(RecordStore& store, const std::string& key, std::size_t chunks) {
   const auto values = pattern(kThreeChunksCount, 1);
   const auto writer = store.write(key, info_of(1, kThreeChunksCount));
   for (std::size_t chunk = 0; chunk < chunks; ++chunk) {

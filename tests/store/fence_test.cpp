@@ -31,7 +31,7 @@ RecordInfo with_state(std::uint64_t version, std::size_t count, std::string stat
 }
 
 // Reads the weights, which must be those that pattern() makes of their version.
-RecordInfo read_weights(ParameterStore& store, std::size_t count) {
+RecordInfo read_weights(RecordStore& store, std::size_t count) {
   std::vector<float> values(count, -1.0F);
   const auto info = get(store, weights_key(), kModel, values);
   require(info);
@@ -119,6 +119,7 @@ TEST_CASE("a stale master is refused, and nothing of it is seen", "[store][fence
                                          Catch::Contains("--take-over"));
   REQUIRE(code_of(old_master->put_blob("job", "late")) == ErrorCode::kSuperseded);
   REQUIRE(code_of(old_master->erase(weights_key())) == ErrorCode::kSuperseded);
+  REQUIRE(code_of(old_master->erase_blob("job")) == ErrorCode::kSuperseded);
   REQUIRE(code_of(old_master->clear()) == ErrorCode::kSuperseded);
   REQUIRE(read_weights(*store, kCount).version == 1);
   REQUIRE(*store->get_blob("job") == "old");

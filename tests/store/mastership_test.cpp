@@ -31,13 +31,13 @@ MasterClaim claim_of(const std::string& holder, std::uint64_t epoch = 0,
   return claim;
 }
 
-ClaimAnswer asked(ParameterStore& store, const MasterClaim& claim) {
+ClaimAnswer asked(MasterStore& store, const MasterClaim& claim) {
   const auto answer = store.claim_master(claim);
   require(answer);
   return *answer;
 }
 
-std::uint64_t granted(ParameterStore& store, const MasterClaim& claim) {
+std::uint64_t granted(MasterStore& store, const MasterClaim& claim) {
   const ClaimAnswer answer = asked(store, claim);
   REQUIRE(answer.granted);
   return answer.epoch;
@@ -254,6 +254,7 @@ TEST_CASE("something else in the epoch's place is kCorrupt", "[store][master]") 
     store->fence(5);
     REQUIRE(code_of(store->put_blob("job", "x")) == ErrorCode::kCorrupt);
     REQUIRE(code_of(store->erase("job")) == ErrorCode::kCorrupt);
+    REQUIRE(code_of(store->erase_blob("job")) == ErrorCode::kCorrupt);
     REQUIRE(code_of(store->get_blob("job")) == ErrorCode::kNotFound);
   }
 }

@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "store/chunk_range.hpp"
 #include "store/record_codec.hpp"
 #include "train/failing_store.hpp"
 #include "train/merger_fixture.hpp"
@@ -80,7 +81,7 @@ struct Records {
     return same.digest();
   }();
   std::shared_ptr<MemoryKeyValue> map = std::make_shared<MemoryKeyValue>();
-  std::shared_ptr<ParameterStore> store = std::make_shared<ChunkedStore>(map, "m");
+  std::shared_ptr<RecordStore> store = std::make_shared<ChunkedStore>(map, "m");
 };
 
 }  // namespace
@@ -93,7 +94,10 @@ TEST_CASE("a record with more histories than solvers have is damaged, and takes 
   manifest.info.model = records.model;
   manifest.info.version = 1;
   manifest.info.element_count = parts * kCount;
-  manifest.checksums.assign(chunk_count(manifest.info.element_count), 7);
+  for (std::size_t chunk = 0; chunk < chunk_count(manifest.info.element_count); ++chunk) {
+    const std::size_t bytes = chunk_elements(manifest.info.element_count, chunk) * sizeof(float);
+    manifest.chunks.push_back({.checksum = 7, .bytes = static_cast<std::uint32_t>(bytes)});
+  }
   auto set = std::make_shared<KvOperation>();
   set->kind = KvOperation::Kind::kSet;
   set->key = "speedo:{m}:" + weights_key() + ":m";

@@ -6,17 +6,17 @@
 #include <utility>
 #include <vector>
 
-#include <speedo/store/parameter_store.hpp>
+#include <speedo/store/record_store.hpp>
 
 namespace speedo::test {
 
 // A store that fails at its k-th operation from now on: before it takes effect, or after (the
 // answer is lost). Reading counts as well. Or one that refuses writes alone.
-class FailingStore : public ParameterStore {
+class FailingStore : public RecordStore {
  public:
   enum class When { kBefore, kAfter };
 
-  explicit FailingStore(std::shared_ptr<ParameterStore> store) : store_(std::move(store)) {}
+  explicit FailingStore(std::shared_ptr<RecordStore> store) : store_(std::move(store)) {}
 
   // 0: never.
   void fail_at(std::uint64_t operation, When when, ErrorCode code = ErrorCode::kUnavailable) {
@@ -45,26 +45,11 @@ class FailingStore : public ParameterStore {
                                           const AheadRecord& record) override {
     return store_->read_ahead(key, record);
   }
-  Result<void> put_blob(std::string_view key, std::string_view value) override {
-    return attempt([&] { return store_->put_blob(key, value); });
-  }
-  Result<std::string> get_blob(std::string_view key) override {
-    return attempt([&] { return store_->get_blob(key); });
-  }
-  using ParameterStore::erase;
+  using RecordStore::erase;
   Result<void> erase(std::string_view key, std::uint64_t element_count) override {
     return attempt([&] { return store_->erase(key, element_count); });
   }
-  Result<void> clear() override { return store_->clear(); }
   Result<void> clear_contributions() override { return store_->clear_contributions(); }
-  Result<ClaimAnswer> claim_master(const MasterClaim& claim) override {
-    return store_->claim_master(claim);
-  }
-  Result<void> release_master(const MasterClaim& claim) override {
-    return store_->release_master(claim);
-  }
-  void fence(std::uint64_t epoch) override { store_->fence(epoch); }
-  void stop_waiting() override { store_->stop_waiting(); }
 
  private:
   class Writer : public RecordWriter {
@@ -116,7 +101,7 @@ class FailingStore : public ParameterStore {
   }
 
   static constexpr const char* kFailure = "a failure made by the test";
-  const std::shared_ptr<ParameterStore> store_;
+  const std::shared_ptr<RecordStore> store_;
   std::atomic<std::uint64_t> left_{0};
   std::atomic<bool> refuses_writes_{false};
   std::atomic<bool> failed_{false};

@@ -46,7 +46,7 @@ struct MergerFixture {
   using Runs = std::vector<std::pair<std::uint64_t, std::uint64_t>>;  // worker, run
 
   explicit MergerFixture(const MergerConfig& config, std::size_t count,
-                         std::shared_ptr<ParameterStore> the_store = nullptr,
+                         std::shared_ptr<RecordStore> the_store = nullptr,
                          const Checkpoint* from = nullptr)
       : store(the_store ? std::move(the_store) : std::make_shared<ChunkedStore>(map, "m")) {
     // Made here and not on the merger's thread; see tests/store/store_under_test.hpp.
@@ -175,7 +175,7 @@ struct MergerFixture {
   std::size_t elements = 0, parameters = 0;
   caffe::SolverParameter solver;
   std::shared_ptr<MemoryKeyValue> map = std::make_shared<MemoryKeyValue>();
-  std::shared_ptr<ParameterStore> store;
+  std::shared_ptr<RecordStore> store;
   std::vector<float> start;
   Version first;  // published before the first merge
   // Of the next jobs.

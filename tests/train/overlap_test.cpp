@@ -12,7 +12,7 @@
 #include "support/catch.hpp"
 
 #include <speedo/backend/backend.hpp>
-#include <speedo/store/parameter_store.hpp>
+#include <speedo/store/record_store.hpp>
 
 #include "store/chunk_range.hpp"
 #include "store/chunked_store.hpp"
@@ -169,7 +169,7 @@ struct OneRun {
   }
 
   std::shared_ptr<WatchedMap> map = std::make_shared<WatchedMap>();
-  std::shared_ptr<ParameterStore> store = std::make_shared<ChunkedStore>(map, "job");
+  std::shared_ptr<RecordStore> store = std::make_shared<ChunkedStore>(map, "job");
   Seen seen;
   std::unique_ptr<Trainer> trainer;
   RunReport report;

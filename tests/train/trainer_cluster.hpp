@@ -62,7 +62,7 @@ inline double relative_difference(const std::vector<float>& a, const std::vector
 class TrainerCluster {
  public:
   struct Options {
-    std::shared_ptr<ParameterStore> store = make_memory_store();
+    std::shared_ptr<RecordStore> store = make_memory_store();
     const Checkpoint* from = nullptr;  // null: the job's start
     std::shared_ptr<const caffe::SolverState> initial_state = nullptr;
     std::uint64_t publish_interval = 0;
@@ -188,7 +188,7 @@ class TrainerCluster {
 
   const std::vector<float>& losses() const { return losses_; }
   Trainer& trainer(std::size_t index) { return *workers_[index].trainer; }
-  std::shared_ptr<ParameterStore> store() { return store_; }
+  std::shared_ptr<RecordStore> store() { return store_; }
   Digest model() const { return layout_.digest(); }
   const ParameterLayout& layout() const { return layout_; }
   std::uint64_t iteration() const { return iteration_; }
@@ -217,7 +217,7 @@ class TrainerCluster {
   }
 
   JobSpec job_;
-  std::shared_ptr<ParameterStore> store_;
+  std::shared_ptr<RecordStore> store_;
   TrainerParts parts_;
   ParameterLayout layout_;
   std::unique_ptr<Merger> merger_;

@@ -17,7 +17,7 @@ JobSpec small_job(const std::string& extra = "base_lr: 0.1 lr_policy: \"fixed\""
 }
 
 Result<Digest> prepare(Trainer& trainer, const JobSpec& job,
-                       std::shared_ptr<ParameterStore> store) {
+                       std::shared_ptr<RecordStore> store) {
   return await<Result<Digest>>(
       [&](auto done) {
         trainer.prepare(WorkerId{0}, contribution_key(0, 0), job, std::move(store), done);

@@ -16,11 +16,16 @@ namespace speedo {
 // All but the last two begin with "speedo:{JOB}:": what clears a job leaves its mastership alone.
 //
 // Bytes of each value; numbers are little-endian, checksums 64 bits of XXH3:
-//   chunk      "SPEEDOC1"  u64 version  u64 chunk  u64 checksum of the values  float32 values...
-//   manifest   "SPEEDOM1"  u64 checksum of the rest  speedo.record.Manifest of proto/speedo.proto
+//   chunk      "SPEEDOC1"  u64 version  u64 chunk  u64 checksum of what follows  encoded values
+//   manifest   "SPEEDOM2"  u64 checksum of the rest  speedo.record.Manifest of proto/speedo.proto
 //   blob       "SPEEDOB1"  u64 checksum of the rest  the bytes
 //   epoch      20 decimal digits, so that texts compare as numbers do
 //   lease      20 digits of the holder's epoch, a space, the holder's name
+//
+// A manifest names the codec of the record's values, and of each chunk its checksum, the bytes of
+// its encoded values, and which of the store's servers holds it. The digit of "SPEEDOM2" is the
+// layout's number. A record of layout 1 ("SPEEDOM1": no codec, no sizes) or of an unknown codec is
+// neither read nor replaced (kMismatch); whoever clears the job removes it.
 //
 // A put takes the slot after the one its manifest names, writes the chunks there and the manifest
 // last. A chunk that does not carry the version and the checksum its manifest promises was
@@ -30,6 +35,13 @@ namespace speedo {
 // the same step: a higher one refuses the write, a lower or absent one is replaced. Chunks need no
 // condition, since no other master's manifest names chunks of this epoch. The first put of a newer
 // master removes those that it replaced.
+
+// How the values of a record lie in its chunks.
+enum class RecordCodec : std::uint32_t {
+  kFloat32 = 1,  // IEEE 754 binary32, little-endian, one after another
+};
+// Servers that the chunks of a record may lie on.
+inline constexpr std::uint32_t kRecordServers = 1;
 
 // Copies of the weights that exist at once: a reader of version v is safe until v + kRecordSlots.
 inline constexpr std::uint32_t kRecordSlots = 3;

@@ -7,7 +7,7 @@
 #include <speedo/base/ids.hpp>
 #include <speedo/base/result.hpp>
 #include <speedo/core/parameter_arena.hpp>
-#include <speedo/store/parameter_store.hpp>
+#include <speedo/store/record_store.hpp>
 #include <speedo/train/update.hpp>
 
 namespace speedo {
@@ -31,7 +31,7 @@ bool wants_histories(const std::vector<UpdateSpec>& stages);
 // there is none (whoever wrote them had no histories). A damaged one is passed over if the other
 // is whole. Errors: kNotFound if there is none, kMismatch for another net's, kCorrupt (naming the
 // record) for damage and for values that are not finite, and those of the store.
-Result<Checkpoint> read_checkpoint(ParameterStore& store, const ParameterLayout& layout,
+Result<Checkpoint> read_checkpoint(RecordStore& store, const ParameterLayout& layout,
                                    bool wants_histories);
 
 }  // namespace speedo

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include <speedo/base/result.hpp>
-#include <speedo/store/parameter_store.hpp>
+#include <speedo/store/blob_store.hpp>
 
 namespace speedo {
 
@@ -12,11 +12,11 @@ namespace speedo {
 // none.
 
 // Error: those of the store.
-Result<void> put_job_end(ParameterStore& store, std::uint64_t epoch);
-Result<void> erase_job_end(ParameterStore& store);
+Result<void> put_job_end(BlobStore& store, std::uint64_t epoch);
+Result<void> erase_job_end(BlobStore& store);
 
 // Whether the job is over that a master of `epoch` admitted a worker to: ended by that master or a
 // later one. Errors: those of the store but kNotFound and kCorrupt, which mean no.
-Result<bool> is_job_over(ParameterStore& store, std::uint64_t epoch);
+Result<bool> is_job_over(BlobStore& store, std::uint64_t epoch);
 
 }  // namespace speedo

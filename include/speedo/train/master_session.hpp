@@ -48,7 +48,7 @@ struct MasterConfig {
   StoreAddress store;                   // sent to workers, as job is; at most kTextMax bytes each
   std::string job;
   TrainingId training;                  // a restored state has its own
-  std::uint64_t epoch = 0;              // of this master, see ParameterStore::claim_master
+  std::uint64_t epoch = 0;              // of this master, see MasterStore::claim_master
   Version first_version;                // of the weights published before training
   // RunIds start here. A restarted master of the same job must start above its predecessor (the
   // wall clock's microseconds will do), so that nothing the earlier one was owed is taken for its

@@ -13,7 +13,7 @@
 #include <speedo/base/platform.hpp>
 #include <speedo/base/result.hpp>
 #include <speedo/core/parameter_arena.hpp>
-#include <speedo/store/parameter_store.hpp>
+#include <speedo/store/record_store.hpp>
 #include <speedo/train/checkpoint.hpp>
 #include <speedo/train/master_session.hpp>
 #include <speedo/train/update.hpp>
@@ -99,7 +99,7 @@ class Merger {
 // are not the rule's.
 Result<std::unique_ptr<Merger>> make_merger(
     const MergerConfig& config, const ParameterLayout& layout, const caffe::SolverParameter& solver,
-    Checkpoint start, std::shared_ptr<ParameterStore> store,
+    Checkpoint start, std::shared_ptr<RecordStore> store,
     std::function<Result<std::unique_ptr<Backend>>()> make_backend = {});
 
 }  // namespace speedo

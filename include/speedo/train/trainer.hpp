@@ -12,7 +12,7 @@
 #include <speedo/base/result.hpp>
 #include <speedo/core/batch_feed.hpp>
 #include <speedo/core/solver.hpp>
-#include <speedo/store/parameter_store.hpp>
+#include <speedo/store/record_store.hpp>
 #include <speedo/train/messages.hpp>
 #include <speedo/train/update.hpp>
 #include <speedo/train/worker_session.hpp>
@@ -74,7 +74,7 @@ class Trainer {
   // fingerprint. `contribution`: the key that its results go to. Errors: kConfig, kData, kNotFound,
   // kFull.
   virtual void prepare(WorkerId worker, std::string contribution, JobSpec job,
-                       std::shared_ptr<ParameterStore> store,
+                       std::shared_ptr<RecordStore> store,
                        std::function<void(Result<Digest>)> done) = 0;
   // One run of the prepared job. A loss that is not finite is reported like any other, but nothing
   // is contributed then. Errors: kData; those of the store; kUnavailable if nothing is prepared.

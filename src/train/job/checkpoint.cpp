@@ -33,7 +33,7 @@ Error damaged(const std::string& key, const std::string& what) {
 }
 
 // Error kCorrupt: the record is there, but cannot serve.
-Result<Candidate> look_at(ParameterStore& store, const std::string& key,
+Result<Candidate> look_at(RecordStore& store, const std::string& key,
                           const ParameterLayout& layout) {
   SPEEDO_ASSIGN(const std::unique_ptr<RecordReader> reader, store.read(key));
   const RecordInfo& info = reader->info();
@@ -61,7 +61,7 @@ Result<Candidate> look_at(ParameterStore& store, const std::string& key,
   return Candidate{key, info, static_cast<std::size_t>(histories)};
 }
 
-Result<RecordInfo> read_values(ParameterStore& store, const Candidate& candidate,
+Result<RecordInfo> read_values(RecordStore& store, const Candidate& candidate,
                                std::vector<float>& values) {
   SPEEDO_ASSIGN(const std::unique_ptr<RecordReader> reader, store.read(candidate.key));
   const RecordInfo& info = reader->info();
@@ -77,7 +77,7 @@ Result<RecordInfo> read_values(ParameterStore& store, const Candidate& candidate
   return info;
 }
 
-Result<Checkpoint> read_whole(ParameterStore& store, const Candidate& candidate,
+Result<Checkpoint> read_whole(RecordStore& store, const Candidate& candidate,
                               const ParameterLayout& layout, bool wants_histories) {
   const auto count = static_cast<std::size_t>(layout.element_count());
   std::vector<float> values;
@@ -107,7 +107,7 @@ bool wants_histories(const std::vector<UpdateSpec>& stages) {
   return std::any_of(stages.begin(), stages.end(), keeps_histories);
 }
 
-Result<Checkpoint> read_checkpoint(ParameterStore& store, const ParameterLayout& layout,
+Result<Checkpoint> read_checkpoint(RecordStore& store, const ParameterLayout& layout,
                                    bool wants_histories) {
   std::vector<Candidate> candidates;
   std::optional<Error> damage;

@@ -4,15 +4,15 @@
 
 namespace speedo {
 
-Result<void> put_job_end(ParameterStore& store, std::uint64_t epoch) {
+Result<void> put_job_end(BlobStore& store, std::uint64_t epoch) {
   record::JobEnd end;
   end.set_epoch(epoch);
   return store.put_blob(ended_key(), end.SerializeAsString());
 }
 
-Result<void> erase_job_end(ParameterStore& store) { return store.erase(ended_key()); }
+Result<void> erase_job_end(BlobStore& store) { return store.erase_blob(ended_key()); }
 
-Result<bool> is_job_over(ParameterStore& store, std::uint64_t epoch) {
+Result<bool> is_job_over(BlobStore& store, std::uint64_t epoch) {
   const auto blob = store.get_blob(ended_key());
   if (!blob) {
     const ErrorCode code = blob.error().code;

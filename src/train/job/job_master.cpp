@@ -1,7 +1,6 @@
 #include "train/job/job_master.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,9 +15,6 @@
 
 namespace speedo {
 namespace {
-
-// What a master writes to see that it can.
-constexpr std::array kProbe{0.0F};
 
 // Whether the store is to be waited for no longer, before training has begun. `waiting`: why
 // something waits for it.
@@ -165,7 +161,7 @@ Result<void> JobMaster::look_after_store() {
     SPEEDO_WARN("the store has lost the job; publishing it again: {}", job.error().message);
     SPEEDO_TRY(store_->put_blob(job_key(), job_record_));
   }
-  SPEEDO_TRY(put(*store_, probe_key(), RecordInfo{}, kProbe));
+  SPEEDO_TRY(store_->put_blob(probe_key(), ""));
   if (const auto error = merger_->waits_because()) return *error;
   return {};
 }

@@ -26,7 +26,7 @@ JobStart start_anew(const MasterOptions& options, JobNets& nets) {
 }
 
 Result<Checkpoint> stored(const MasterOptions& options, const MasterConfig& config, JobNets& nets,
-                          ParameterStore& store) {
+                          RecordStore& store) {
   SPEEDO_ASSIGN(Checkpoint found, read_checkpoint(store, nets.layout(),
                                                   wants_histories(options.merger.stages)));
   SPEEDO_TRY(check_state(options, config, found.session));
@@ -76,7 +76,7 @@ Result<bool> prefers_store(const std::string& store_state, MasterSession::Origin
 
 // What is damaged, or another job's, only counts as missing if there are files.
 Result<JobStart> newest(const MasterOptions& options, const MasterConfig& config, JobNets& nets,
-                        ParameterStore& store) {
+                        RecordStore& store) {
   auto in_store = stored(options, config, nets, store);
   const bool has_files = options.initial_weights != nullptr;
   if (!in_store) {
@@ -105,7 +105,7 @@ Result<JobStart> newest(const MasterOptions& options, const MasterConfig& config
 }  // namespace
 
 Result<JobSpec> with_seed_of_job(JobSpec spec, MasterOptions::Resume resume,
-                                 ParameterStore& store) {
+                                 BlobStore& store) {
   SPEEDO_ASSIGN(caffe::SolverParameter solver, parse_solver(spec));
   if (solver.random_seed() >= 0 || resume == MasterOptions::Resume::kNo) return with_seed(spec);
   const auto record = store.get_blob(job_key());
@@ -118,7 +118,7 @@ Result<JobSpec> with_seed_of_job(JobSpec spec, MasterOptions::Resume resume,
 }
 
 Result<JobStart> find_start(const MasterOptions& options, const MasterConfig& config,
-                            JobNets& nets, ParameterStore& store) {
+                            JobNets& nets, RecordStore& store) {
   if (options.resume == MasterOptions::Resume::kNo) {
     SPEEDO_TRY(check_state(options, config, options.initial_session));
     return start_anew(options, nets);

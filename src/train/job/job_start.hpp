@@ -1,7 +1,8 @@
 #pragma once
 
 #include <speedo/base/result.hpp>
-#include <speedo/store/parameter_store.hpp>
+#include <speedo/store/blob_store.hpp>
+#include <speedo/store/record_store.hpp>
 #include <speedo/train/checkpoint.hpp>
 #include <speedo/train/master_session.hpp>
 
@@ -18,12 +19,12 @@ struct JobStart {
 
 // Gives a job without a random_seed the one of the job in the store that it resumes, so that it
 // goes on with the same shuffles; else one drawn from the system.
-Result<JobSpec> with_seed_of_job(JobSpec spec, MasterOptions::Resume resume, ParameterStore& store);
+Result<JobSpec> with_seed_of_job(JobSpec spec, MasterOptions::Resume resume, BlobStore& store);
 
 // Chooses as options.resume says; changes nothing. `config` is that of the session to come. Errors:
 // kNotFound if there is nothing to resume; kMismatch, kCorrupt for what cannot be gone on from;
 // those of the store.
 Result<JobStart> find_start(const MasterOptions& options, const MasterConfig& config,
-                            JobNets& nets, ParameterStore& store);
+                            JobNets& nets, RecordStore& store);
 
 }  // namespace speedo

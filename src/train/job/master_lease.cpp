@@ -21,7 +21,7 @@ std::shared_ptr<Pause> pause_of(const MasterLease::Options& options) {
 
 }  // namespace
 
-MasterLease::MasterLease(std::shared_ptr<ParameterStore> store, const Options& options)
+MasterLease::MasterLease(std::shared_ptr<MasterStore> store, const Options& options)
     : store_(std::move(store)),
       platform_(*options.platform),
       job_(options.job),
@@ -34,7 +34,7 @@ MasterLease::MasterLease(std::shared_ptr<ParameterStore> store, const Options& o
   claim_.time = kLeaseTime;
 }
 
-Result<std::unique_ptr<MasterLease>> MasterLease::claim(std::shared_ptr<ParameterStore> store,
+Result<std::unique_ptr<MasterLease>> MasterLease::claim(std::shared_ptr<MasterStore> store,
                                                         Options options) {
   auto lease = std::unique_ptr<MasterLease>(new MasterLease(std::move(store), options));
   lease->claim_.force = options.take_over;

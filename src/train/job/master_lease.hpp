@@ -8,7 +8,7 @@
 
 #include <speedo/base/pause.hpp>
 #include <speedo/base/result.hpp>
-#include <speedo/store/parameter_store.hpp>
+#include <speedo/store/master_store.hpp>
 
 namespace speedo {
 
@@ -31,7 +31,7 @@ class MasterLease {
   // weights. Takes over at once from a process that is known to be dead; otherwise waits for the
   // end of another's lease, unless it is renewed. Blocking. Errors: kSuperseded, naming the holder;
   // kUnavailable if asked to stop meanwhile; those of the store.
-  static Result<std::unique_ptr<MasterLease>> claim(std::shared_ptr<ParameterStore> store,
+  static Result<std::unique_ptr<MasterLease>> claim(std::shared_ptr<MasterStore> store,
                                                     Options options);
   // Gives it up unless it is lost, or the store did not answer lately.
   ~MasterLease();
@@ -40,18 +40,16 @@ class MasterLease {
   // From now on renews it. `lost` is called once, on the lease's thread, if that ends before the
   // lease does: kSuperseded if another master has claimed the job, kInternal if renewing throws.
   void keep(std::function<void(Error)> lost);
-  // See ParameterStore::stop_waiting().
-  void stop_waiting() { store_->stop_waiting(); }
 
  private:
-  MasterLease(std::shared_ptr<ParameterStore> store, const Options& options);
+  MasterLease(std::shared_ptr<MasterStore> store, const Options& options);
   Result<ClaimAnswer> ask();
   Result<void> wait_for_end(ClaimAnswer held, const Options& options);
   Error held_by(const std::string& holder, const char* why) const;
   Result<void> renew_until_ended();
   Result<void> renew();
 
-  const std::shared_ptr<ParameterStore> store_;
+  const std::shared_ptr<MasterStore> store_;
   Platform& platform_;
   const std::string job_;
   const std::shared_ptr<Pause> pause_;

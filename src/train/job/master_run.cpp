@@ -32,7 +32,8 @@ Result<void> check(const MasterOptions& options) {
   return {};
 }
 
-Result<std::unique_ptr<MasterLease>> claim(const MasterOptions& options, MasterRun::Parts& parts) {
+Result<std::unique_ptr<MasterLease>> claim(const MasterOptions& options, MasterRun::Parts& parts,
+                                           std::shared_ptr<MasterStore> store) {
   MasterLease::Options how{.job = options.job,
                            .take_over = options.take_over,
                            .poll_stop = parts.hooks.poll_stop,
@@ -42,15 +43,13 @@ Result<std::unique_ptr<MasterLease>> claim(const MasterOptions& options, MasterR
     const auto origin = MasterSession::origin_of(options.initial_session);
     if (origin) how.epoch_floor = origin->epoch + 1;
   }
-  SPEEDO_ASSIGN(std::shared_ptr<ParameterStore> store,
-                parts.open_store(options.store, options.job));
   SPEEDO_ASSIGN(auto lease, MasterLease::claim(std::move(store), std::move(how)));
   lease->keep(std::move(parts.lost));
   return lease;
 }
 
 // An earlier master of the job did not end as it should.
-bool had_another_master(ParameterStore& store) {
+bool had_another_master(BlobStore& store) {
   return store.get_blob(job_key()).has_value() && !store.get_blob(ended_key()).has_value();
 }
 
@@ -66,7 +65,7 @@ Result<MasterOptions> complete(const MasterOptions& options) {
 }
 
 void MasterRun::stop_waiting() {
-  if (lease_) lease_->stop_waiting();
+  if (lease_store_) lease_store_->stop_waiting();
   if (job_) job_->stop_waiting();
 }
 
@@ -115,7 +114,8 @@ Result<MasterRun> MasterRun::prepare(MasterOptions options, Parts parts) {
     const auto floats = static_cast<std::int64_t>(sizeof(float));
     SPEEDO_TRY(hooks.admit(nets->layout().parameter_count() * floats));
   }
-  SPEEDO_ASSIGN(made.lease_, claim(options, parts));
+  SPEEDO_ASSIGN(made.lease_store_, parts.open_store(options.store, options.job));
+  SPEEDO_ASSIGN(made.lease_, claim(options, parts, made.lease_store_));
   options.merger.epoch = config.epoch = config.first_run = made.lease_->epoch();
   options.merger.platform = parts.parts.platform;
   store->fence(config.epoch);

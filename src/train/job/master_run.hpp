@@ -58,6 +58,7 @@ class MasterRun {
   void stop_waiting();
 
   // Members end in the opposite order: the lease goes last, when nothing can be written any more.
+  std::shared_ptr<ParameterStore> lease_store_;  // its connections are the lease's own
   std::unique_ptr<MasterLease> lease_;
   std::unique_ptr<JobMaster> job_;
   std::unique_ptr<MasterSession> session_;

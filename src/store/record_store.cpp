@@ -1,4 +1,4 @@
-#include <speedo/store/parameter_store.hpp>
+#include <speedo/store/record_store.hpp>
 
 #include <chrono>
 #include <thread>
@@ -11,7 +11,7 @@ namespace {
 // Pauses between readings of a record that is overwritten or was lost: a writer needs a moment.
 constexpr std::chrono::milliseconds kReopenPause{5};
 
-Result<RecordInfo> get_once(ParameterStore& store, std::string_view key, const Digest& model,
+Result<RecordInfo> get_once(RecordStore& store, std::string_view key, const Digest& model,
                             std::span<float> values, bool& overwritten) {
   SPEEDO_ASSIGN(const std::unique_ptr<RecordReader> reader, store.read(key));
   const RecordInfo& info = reader->info();
@@ -40,7 +40,7 @@ Result<RecordInfo> get_once(ParameterStore& store, std::string_view key, const D
 
 }  // namespace
 
-Result<void> put(ParameterStore& store, std::string_view key, const RecordInfo& info,
+Result<void> put(RecordStore& store, std::string_view key, const RecordInfo& info,
                  std::span<const float> values) {
   RecordInfo complete = info;
   complete.element_count = values.size();
@@ -51,7 +51,7 @@ Result<void> put(ParameterStore& store, std::string_view key, const RecordInfo& 
   return writer->finish();
 }
 
-Result<RecordInfo> get(ParameterStore& store, std::string_view key, const Digest& model,
+Result<RecordInfo> get(RecordStore& store, std::string_view key, const Digest& model,
                        std::span<float> values) {
   for (int attempt = 1;; ++attempt) {
     bool overwritten = false;
@@ -70,8 +70,5 @@ std::string contribution_key(std::uint64_t epoch, std::uint64_t worker) {
 std::string local_key(std::uint64_t epoch, std::uint64_t worker) {
   return contribution_key(epoch, worker) + "/local";
 }
-std::string job_key() { return "job"; }
-std::string probe_key() { return "probe"; }
-std::string ended_key() { return "ended"; }
 
 }  // namespace speedo
