@@ -37,7 +37,9 @@ ProofMaster::ProofMaster(Setting setting, World& world)
                 {.name = setting_.name, .seed = random_.next(), .is_dead = setting_.is_dead}),
       client_(std::make_shared<StoreClient>(setting_.server, platform_, random_.next(),
                                             setting_.scenario.merge_time)),
-      config_(setting_.scenario.config) {}
+      config_(setting_.scenario.config) {
+  client_->on_executed = [this](const KvOperation& each) { setting_.on_executed(*this, each); };
+}
 
 ProofMaster::~ProofMaster() { unwind(); }
 

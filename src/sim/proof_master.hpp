@@ -46,6 +46,8 @@ class ProofMaster {
     std::function<void(ProofMaster&, const Merger::Copy&)> on_stage = {};
     // A merge or the entering of a stage failed, perhaps after it was published.
     std::function<void(ProofMaster&)> on_torn = {};
+    // The store's server has executed what it asked for.
+    std::function<void(ProofMaster&, const KvOperation&)> on_executed = {};
     std::function<void(ProofMaster&, const std::optional<Error>&)> on_end = {};
     std::function<void(ProofMaster&)> die = {};
     std::function<void(ProofMaster&, Instant)> stand_still = {};

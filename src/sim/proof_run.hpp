@@ -31,6 +31,7 @@ struct ProofResult {
   std::uint64_t events = 0;            // that were handled
   std::uint64_t merges = 0;            // by all masters
   FaultTable faults{};                 // what became of them
+  std::string check;                   // that found the violation; see violations.hpp
   std::string violation;               // empty: none
   std::vector<std::string> last_events;
 };

@@ -21,6 +21,7 @@ constexpr double kBadNetworkLate = 0.05, kBadNetworkTwice = 0.05, kBadNetworkBre
 }  // namespace
 
 void ProofCluster::strike(const Fault& fault) {
+  ends_undisturbed_ = false;
   const FaultMark mark = ledger_.drawn(fault.kind);
   if (strike_worker(fault, mark) || strike_connection(fault, mark)) return;
   if (strike_master(fault, mark)) return;

@@ -61,7 +61,7 @@ ScheduleChecker::Rule ScheduleChecker::rule_of(const std::string& name) {
 }
 
 void ScheduleChecker::expect(bool holds, const char* otherwise) {
-  if (!holds) violations_.report(fmt::format("{}: {}", options_.name, otherwise));
+  if (!holds) violations_.report(Check::kSchedule, fmt::format("{}: {}", options_.name, otherwise));
 }
 
 bool ScheduleChecker::wants_run(WorkerId worker) const {

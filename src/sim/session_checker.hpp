@@ -35,6 +35,7 @@ class SessionChecker {
                                        const std::vector<WorkerId>& rejected) const;
 
  private:
+  using enum Check;
   enum class Fate { kPending, kMerging };
   struct Shares {
     std::uint64_t first = 0, count = 0;
@@ -53,7 +54,9 @@ class SessionChecker {
     Fate fate = Fate::kPending;
   };
 
-  void expect(bool holds, const char* otherwise) const { violations_.expect(holds, otherwise); }
+  void expect(Check check, bool holds, const char* otherwise) const {
+    violations_.expect(check, holds, otherwise);
+  }
   Life* life_of(PeerId peer, std::uint64_t worker);
   void end_life(PeerId peer);
 
