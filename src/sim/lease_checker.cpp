@@ -43,13 +43,17 @@ void LeaseChecker::done(const KvOperation& operation) {
   }
 }
 
+// A renewal by the newest master takes the lease from one that got it while the store had forgotten
+// both.
 void LeaseChecker::claimed(const KvMaster& master) {
   const bool held = !holder_.empty() && holder_ != master.holder && clock_.now() < until_;
-  if (held && !is_dead_(holder_)) {
+  if (master.is_new && held && !is_dead_(holder_)) {
     violations_.report(Check::kLease,
                        fmt::format("{} is granted mastership while the lease of {} lasts",
                                    master.holder, holder_));
   }
+  violations_.expect(Check::kLease, master.epoch >= known_epoch_,
+                     "a master that was replaced is granted its lease again");
   holder_ = master.holder;
   until_ = clock_.now() + kLeaseTime;
   refused_.erase(master.holder);

@@ -47,7 +47,14 @@ ProofCluster::ProofCluster(const Scenario& scenario, const ProofParts& parts)
       store_checker_(server_, scenario.config.job, scenario.publish_interval, violations_),
       lease_checker_(world_.queue(), [this](std::string_view name) { return is_dead(name); },
                      violations_),
-      record_checker_(server_, scenario.config.job, world_.queue(), violations_) {
+      record_checker_(server_, scenario.config.job, world_.queue(), violations_),
+      start_checker_({.disk = disk_,
+                      .server = server_,
+                      .records = record_checker_,
+                      .job = scenario.config.job,
+                      .prefix = kSnapshotPrefix,
+                      .elements = problem_.size()},
+                     violations_) {
   network_.attach(world_.queue());
   network_.latency = scenario.latency;
   network_.mixes = scenario.mixes_messages;
@@ -197,7 +204,7 @@ ProofMaster::Setting ProofCluster::master_setting(Mastership& mastership) {
   ProofMaster::Setting setting{.scenario = scenario_,
                                .problem = problem_,
                                .server = server_,
-                               .files = files_};
+                               .disk = disk_};
   setting.seed = random_.next();
   setting.name = "master" + std::to_string(masters_.size());
   setting.make_backend = parts_.make_backend;
@@ -208,6 +215,10 @@ ProofMaster::Setting ProofCluster::master_setting(Mastership& mastership) {
   setting.is_dead = [this](std::string_view name) { return is_dead(name); };
   setting.on_executed = [this](ProofMaster& master, const KvOperation& operation) {
     lease_checker_.asked_by_master(master.epoch(), operation);
+  };
+  setting.on_files = [this](const std::optional<TrainingId>& stored,
+                            const std::optional<SavedCheckpoint>& chosen) {
+    return start_checker_.chose(stored, chosen);
   };
   // Others may have published what they do not know yet, or will never know.
   setting.on_chosen = [this, &mastership](ProofMaster&) {

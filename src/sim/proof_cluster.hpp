@@ -47,6 +47,7 @@ class ProofCluster : private Observer {
     std::unique_ptr<ProofMaster> master;
     std::unique_ptr<SessionChecker> checker;
     ScheduleChecker* schedule = nullptr;
+    std::uint64_t store_life = 0;  // of the server, when it was granted the job
     FaultMark rival;  // feels it when two masters meet
   };
 
@@ -103,6 +104,8 @@ class ProofCluster : private Observer {
   void disturb_clock(NodeId node, Process& process, const Fault& fault, const FaultMark& mark);
   void cut(NodeId from, NodeId to, Instant time, const FaultMark& mark);
   void cut_from_store(StoreClient& client, Instant time, const FaultMark& mark);
+  void damage_checkpoint(const Fault& fault, const FaultMark& mark);
+  void write_other_training(const FaultMark& mark);
   void contribution_damaged(const std::string& key, const FaultMark& mark);
   void set_client_faults(const StoreClient::Faults& faults);
   void end_faults();
@@ -126,7 +129,8 @@ class ProofCluster : private Observer {
   StoreChecker store_checker_;
   LeaseChecker lease_checker_;
   RecordChecker record_checker_;
-  SnapshotFiles files_;
+  SimulatedDisk disk_;
+  StartChecker start_checker_;
   // Their processes are the world's, and their store the server's.
   std::vector<std::unique_ptr<Mastership>> masters_;
   std::map<std::uint64_t, Mastership*> by_node_;

@@ -75,6 +75,7 @@ void ProofCluster::watch_granted(Mastership& mastership, std::uint64_t epoch) {
   });
   if (another_lives) mastership.rival.felt();
   newest_epoch_ = std::max(newest_epoch_, epoch);
+  mastership.store_life = server_.lives();
   store_checker_.granted(epoch);
   record_checker_.granted(epoch);
   world_.give_name(master.node());
@@ -88,6 +89,9 @@ bool ProofCluster::is_stale(const Mastership& mastership) const {
 void ProofCluster::watch_start(Mastership& mastership, const Merger::Copy& start) {
   ProofMaster& master = *mastership.master;
   lease_checker_.begins(master.epoch());
+  if (mastership.store_life == server_.lives()) {
+    start_checker_.begins(start.state, master.chosen_files());
+  }
   lineage_.begin(master.epoch(),
                  Checkpoint{start.version, start.weights, start.histories, start.state});
   MasterConfig config = master.config();

@@ -54,11 +54,12 @@ void RecordChecker::done(const KvOperation& operation) {
   if (is_late) late_.insert(*owner);
   const bool is_manifest = operation.key.ends_with(kManifestEnd);
   // What comes late may have been erased in part.
-  if (is_manifest && !is_late && !may_have_lost_data()) check_whole(operation.key);
+  if (!is_manifest || is_late || may_have_lost_data() || is_whole(operation.key)) return;
+  violations_.report(Check::kPublication,
+                     fmt::format("'{}' is there before its chunks", operation.key));
 }
 
-// Of the manifest that is there now, which a refused write has not changed.
-void RecordChecker::check_whole(const std::string& key) {
+bool RecordChecker::is_whole(const std::string& manifest_key) const {
   const auto read = [this](const std::string& name) {
     auto operation = std::make_shared<KvOperation>();
     operation->kind = KvOperation::Kind::kGetWhole;
@@ -66,12 +67,13 @@ void RecordChecker::check_whole(const std::string& key) {
     server_.map().submit(operation);
     return operation;
   };
-  const auto found = read(key);
-  if (found->error) return;
+  const auto found = read(manifest_key);
+  if (found->error) return true;
   const auto manifest = decode_manifest(found->text);
-  if (!manifest) return;
+  if (!manifest) return false;
   const std::size_t start = job_prefix(job_).size();
-  const RecordKeys names(job_, key.substr(start, key.size() - start - kManifestEnd.size()));
+  const RecordKeys names(
+      job_, manifest_key.substr(start, manifest_key.size() - start - kManifestEnd.size()));
   for (std::size_t chunk = 0; chunk < manifest->checksums.size(); ++chunk) {
     const auto value = read(names.chunk(manifest->info.epoch, manifest->slot, chunk));
     const auto head =
@@ -79,10 +81,9 @@ void RecordChecker::check_whole(const std::string& key) {
                      : decode_chunk_head(std::string_view(value->text).substr(0, kChunkHeadBytes));
     const bool promised = head && head->version == manifest->info.version &&
                           head->checksum == manifest->checksums[chunk];
-    if (promised) continue;
-    violations_.report(Check::kPublication,
-                       fmt::format("'{}' is there before its chunk {}", key, chunk));
+    if (!promised) return false;
   }
+  return true;
 }
 
 void RecordChecker::check_erased(std::uint64_t epoch, std::uint64_t worker) {

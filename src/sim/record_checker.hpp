@@ -27,6 +27,8 @@ class RecordChecker {
   // Chunks may be gone that are named by manifests yet to come, and what was erased is back.
   void store_lost_data();
   bool may_have_lost_data() const;
+  // Whether all is there that a manifest names which is there.
+  bool is_whole(const std::string& manifest_key) const;
   // A master has told to erase what this worker has put; it had time enough once erased() is asked.
   void told_to_erase(std::uint64_t epoch, std::uint64_t worker) { gone_.insert({epoch, worker}); }
   void check_erased(std::uint64_t epoch, std::uint64_t worker);
@@ -39,7 +41,6 @@ class RecordChecker {
  private:
   using Owner = std::pair<std::uint64_t, std::uint64_t>;  // epoch, worker
   std::optional<Owner> owner_of(const std::string& key) const;
-  void check_whole(const std::string& key);
 
   StoreServer& server_;
   const std::string job_;
