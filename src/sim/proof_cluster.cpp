@@ -220,6 +220,7 @@ ProofMaster::Setting ProofCluster::master_setting(Mastership& mastership) {
                             const std::optional<SavedCheckpoint>& chosen) {
     return start_checker_.chose(stored, chosen);
   };
+  setting.on_written = [this](const std::string& state) { start_checker_.wrote(state); };
   // Others may have published what they do not know yet, or will never know.
   setting.on_chosen = [this, &mastership](ProofMaster&) {
     for (const auto& each : masters_) {

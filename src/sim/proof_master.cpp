@@ -158,7 +158,11 @@ MasterHooks ProofMaster::hooks(CheckpointWriter& checkpoints) {
     setting_.on_chosen(*this);
     return {};
   };
-  hooks.snapshot = [&checkpoints](const SnapshotParts& parts) { return checkpoints.write(parts); };
+  hooks.snapshot = [this, &checkpoints](const SnapshotParts& parts) -> Result<void> {
+    SPEEDO_TRY(checkpoints.write(parts));
+    setting_.on_written(parts.session);
+    return {};
+  };
   return hooks;
 }
 

@@ -46,6 +46,8 @@ class ProofMaster {
     std::function<std::optional<StartChecker::Place>(const std::optional<TrainingId>& stored,
                                                      const std::optional<SavedCheckpoint>&)>
         on_files = {};
+    // It has written a checkpoint of this state to files.
+    std::function<void(const std::string& state)> on_written = {};
     // It knows what it goes on from, and has not changed anything yet.
     std::function<void(ProofMaster&)> on_chosen = {};
     // Its merger begins with this.

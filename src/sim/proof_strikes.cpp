@@ -204,6 +204,7 @@ void ProofCluster::damage_checkpoint(const Fault& fault, const FaultMark& mark) 
     found = find_records(kSnapshotPrefix, nullptr, files);
   }
   if (found.empty()) return;
+  start_checker_.files_disturbed();
   const auto folder = found.front().path.parent_path();
   const std::array<std::filesystem::path, 3> parts{found.front().path,
                                                    folder / found.front().record.model().name(),
@@ -217,6 +218,7 @@ void ProofCluster::damage_checkpoint(const Fault& fault, const FaultMark& mark) 
 void ProofCluster::write_other_training(const FaultMark& mark) {
   const auto note = disk_.files().find(training_file(kSnapshotPrefix, scenario_.config.job));
   if (note == disk_.files().end()) return;
+  start_checker_.files_disturbed();
   const SimulatedDisk::File kept = note->second;
   MasterConfig config = scenario_.config;
   config.training = {random_.next(), random_.next()};

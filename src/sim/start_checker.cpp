@@ -109,13 +109,23 @@ std::optional<StartChecker::Place> StartChecker::chose(
                        fmt::format("files of another training are chosen, {}; this one is {}",
                                    show_place(place), short_name(*training)));
   }
-  const bool is_newest = newest ? place && !place->is_before(*newest) : !place;
+  const bool is_there = !written_ || (training && written_->training != *training) ||
+                        (newest && !newest->is_before(*written_));
+  if (!is_there) {
+    violations_.report(Check::kStart,
+                       fmt::format("files were written of {}, and the newest that are whole are {}",
+                                   show_place(written_), show_place(newest)));
+  }
+  const bool is_newest =
+      newest ? place && !place->is_before(*newest) && !newest->is_before(*place) : !place;
   if (!is_newest) {
     violations_.report(Check::kStart, fmt::format("of the files {} is chosen, the newest are {}",
                                                   show_place(place), show_place(newest)));
   }
   return place;
 }
+
+void StartChecker::wrote(const std::string& state) { written_ = place_of(state); }
 
 void StartChecker::begins(const std::string& state, const std::optional<Place>& files) {
   std::optional<Place> newest = newest_stored();

@@ -40,6 +40,10 @@ class StartChecker {
   // Gives where those are that it has chosen.
   std::optional<Place> chose(const std::optional<TrainingId>& stored,
                              const std::optional<SavedCheckpoint>& chosen);
+  // A master has written a checkpoint of this state to files.
+  void wrote(const std::string& state);
+  // Something else has changed files.
+  void files_disturbed() { written_.reset(); }
   // It begins with this state of a session, or anew; the store is as it was when it chose.
   void begins(const std::string& state, const std::optional<Place>& files);
 
@@ -57,6 +61,7 @@ class StartChecker {
 
   const Setting setting_;
   Violations& violations_;
+  std::optional<Place> written_;  // last, and undisturbed
 };
 
 }  // namespace speedo::sim

@@ -22,6 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 COPIED = ["CMakeLists.txt", "README.md", "actors", "conf", "examples", "include", "proto", "src",
           "strategies", "tests"]
 SIMULATION_TIMEOUT_S = 900
+SEEDS_AT_ONCE = 50
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,6 +60,21 @@ BUGS = [
     Bug("files before a newer store", "src/train/job/job_start.cpp",
         "  const bool files_are_newer = files.is_newer_than(store);",
         "  const bool files_are_newer = !files.is_newer_than(store);",
+        "start"),
+    Bug("files of another training", "src/checkpoint/resume.cpp",
+        "  if (training) leave_out_other_trainings(*training, all);\n",
+        "  static_cast<void>(&leave_out_other_trainings);\n",
+        "start"),
+    Bug("older files than the newest", "src/checkpoint/checkpoint_file.cpp",
+        "    return std::pair(a.record.sequence(), a.record.iteration()) >\n",
+        "    return std::pair(a.record.sequence(), a.record.iteration()) <\n",
+        "start"),
+    Bug("damaged files not told from whole ones", "src/checkpoint/checkpoint_file.cpp",
+        "  if (checksum_of(content) == part.checksum()) return {};\n",
+        "  if (!content.empty()) return {};\n",
+        "start"),
+    Bug("a checkpoint replaced while it is the newest", "src/checkpoint/checkpoint_writer.cpp",
+        "    suffix = kNewSuffix;\n", "",
         "start"),
     Bug("contribution of another run merged", "src/train/merger_merge.cpp",
         "  if (info.version != contribution.run.value) {",
@@ -162,13 +178,21 @@ class Build:
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         return None if done.returncode == 0 else done.stdout
 
-    def simulate(self, seeds):
-        """How often each check found something, and of each the first finding."""
+    def simulate(self, seeds, check=None):
+        """How often each check found something, and of each the first finding; no longer than
+        until `check` found something."""
+        counts, first = collections.Counter(), {}
+        for begin in range(1, seeds + 1, SEEDS_AT_ONCE):
+            self.simulate_some(begin, min(SEEDS_AT_ONCE, seeds + 1 - begin), counts, first)
+            if check in counts or "(ended)" in counts:
+                break
+        return counts, first
+
+    def simulate_some(self, begin, seeds, counts, first):
         done = subprocess.run(
-            [self.folder / "tests" / "proof_runner", str(seeds)],
+            [self.folder / "tests" / "proof_runner", str(seeds), str(begin)],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             timeout=SIMULATION_TIMEOUT_S)
-        counts, first = collections.Counter(), {}
         for line in done.stdout.splitlines():
             check, seed, text = line.split("\t", 2)
             counts[check] += 1
@@ -176,7 +200,6 @@ class Build:
         if done.returncode != 0:
             counts["(ended)"] += 1
             first["(ended)"] = f"exit code {done.returncode}: {done.stderr.strip()[-300:]}"
-        return counts, first
 
 
 def try_bug(bug, source, build, seeds):
@@ -190,7 +213,7 @@ def try_bug(bug, source, build, seeds):
         said = build.make()
         if said is not None:
             return False, "it does not compile:\n" + said[-3000:]
-        counts, first = build.simulate(seeds)
+        counts, first = build.simulate(seeds, bug.check)
     finally:
         file.write_text(before)
     others = ", ".join(f"{check} {count}" for check, count in counts.most_common()
@@ -204,7 +227,7 @@ def try_bug(bug, source, build, seeds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--scratch", type=pathlib.Path, required=True)
-    parser.add_argument("--seeds", type=int, default=300)
+    parser.add_argument("--seeds", type=int, default=500)
     parser.add_argument("--only", help="bugs whose names contain this")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
