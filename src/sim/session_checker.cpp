@@ -181,6 +181,10 @@ void SessionChecker::obey(const master_command::StartMerge& c) {
   expect(kMerges, !c.contributions.empty(), "an empty merge");
   expect(kMessages, c.state.size() < kPrototxtBytesMax, "a state without bounds");
   merging_ = true;
+  std::vector<WorkerId> workers;
+  for (const auto& each : c.contributions) workers.push_back(each.worker);
+  const bool is_ordered = schedule_ == nullptr || schedule_->take_merge() == workers;
+  expect(kMerges, is_ordered, "not the merge that the schedule has ordered");
   for (const auto& each : c.contributions) {
     const auto found = contributions_.find(each.run.value);
     if (found == contributions_.end()) return expect(kMerges, false,

@@ -26,7 +26,7 @@ class SessionChecker {
   void before(const MasterEvent& event);
   void after(const MasterCommands& commands);
   // The strategy's checker, while there is one.
-  void watch_schedule(const ScheduleChecker* schedule) { schedule_ = schedule; }
+  void watch_schedule(ScheduleChecker* schedule) { schedule_ = schedule; }
 
   std::uint64_t iteration() const { return iteration_; }
   std::uint64_t merges() const { return merges_; }
@@ -103,7 +103,7 @@ class SessionChecker {
   const MasterConfig config_;
   Lineage& lineage_;
   Violations& violations_;
-  const ScheduleChecker* schedule_ = nullptr;
+  ScheduleChecker* schedule_ = nullptr;
   const std::uint64_t first_iteration_;
   std::uint64_t iteration_, stage_, version_, next_run_, merges_ = 0;
   using Uuid = std::pair<std::uint64_t, std::uint64_t>;
