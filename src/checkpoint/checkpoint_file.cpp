@@ -8,9 +8,6 @@
 #include <span>
 #include <string_view>
 
-#include <speedo/base/file.hpp>
-#include <speedo/base/folder.hpp>
-
 #include "base/log.hpp"
 
 namespace speedo {
@@ -22,6 +19,7 @@ namespace {
 constexpr std::string_view kMagic("SPEEDO\1\n", 8);
 constexpr std::size_t kHeaderBytes = 16;
 constexpr std::size_t kRecordBytesMax = std::size_t{64} << 20U;
+constexpr std::size_t kPartBytesMax = std::size_t{1} << 34U;
 constexpr const char* kInfix = "_iter_";
 constexpr const char* kSuffix = ".speedo";
 
@@ -84,20 +82,20 @@ bool is_record_name(const std::string& name, const std::string& prefix) {
   return digits.find_first_not_of("0123456789") == std::string::npos;
 }
 
-Result<void> check_part(const fs::path& file, const record::CheckpointFile::Part& part) {
-  std::error_code code;
-  const std::uintmax_t bytes = fs::file_size(file, code);
-  if (code) {
+Result<void> check_part(const fs::path& file, const record::CheckpointFile::Part& part,
+                        CheckpointFiles& files) {
+  const auto bytes = files.size(file);
+  if (!bytes) {
     return Error{ErrorCode::kNotFound,
-                 "'" + file.string() + "' of the checkpoint is missing: " + code.message()};
+                 "'" + file.string() + "' of the checkpoint is missing: " + bytes.error().message};
   }
-  if (bytes != part.bytes()) {
+  if (*bytes != part.bytes()) {
     return Error{ErrorCode::kCorrupt,
                  fmt::format("'{}' has {} bytes instead of the {} that its checkpoint was written "
                              "with: truncated, or not the same file",
-                             file.string(), bytes, part.bytes())};
+                             file.string(), *bytes, part.bytes())};
   }
-  SPEEDO_ASSIGN(const std::string content, read_file(file));
+  SPEEDO_ASSIGN(const std::string content, files.read(file, kPartBytesMax));
   if (checksum_of(content) == part.checksum()) return {};
   return Error{ErrorCode::kCorrupt, "'" + file.string() + "' is damaged: its checksum is not the "
                                         "one that its checkpoint was written with"};
@@ -109,35 +107,37 @@ fs::path record_path(const std::string& prefix, std::uint64_t iteration) {
   return prefix + kInfix + std::to_string(iteration) + kSuffix;
 }
 
-Result<record::CheckpointFile> read_record(const fs::path& path) {
-  auto content = read_file(path, kRecordBytesMax);
+Result<record::CheckpointFile> read_record(const fs::path& path, CheckpointFiles& files) {
+  auto content = files.read(path, kRecordBytesMax);
   if (!content) return std::move(content).error();
   return parse_record(path, *content);
 }
 
-Result<void> write_record(const fs::path& path, const record::CheckpointFile& record) {
+Result<void> write_record(const fs::path& path, const record::CheckpointFile& record,
+                          CheckpointFiles& files) {
   const std::string body = record.SerializeAsString();
   const auto checksum = little_endian(checksum_of(body));
   std::string bytes(kMagic);
   bytes.append(checksum.begin(), checksum.end()).append(body);
-  return write_file_atomically(path, std::as_bytes(std::span(bytes)));
+  return files.write(path, std::as_bytes(std::span(bytes)));
 }
 
 std::vector<FoundRecord> find_records(const std::string& prefix,
-                                      std::vector<DamagedRecord>* damaged) {
+                                      std::vector<DamagedRecord>* damaged,
+                                      CheckpointFiles& files) {
   const fs::path stem(prefix);
   const fs::path folder = stem.has_parent_path() ? stem.parent_path() : fs::path(".");
   std::vector<FoundRecord> found;
-  const auto files = list_folder(folder);
-  if (!files && files.error().code != ErrorCode::kNotFound && damaged != nullptr) {
-    damaged->push_back({folder, files.error()});
+  const auto listed = files.list(folder);
+  if (!listed && listed.error().code != ErrorCode::kNotFound && damaged != nullptr) {
+    damaged->push_back({folder, listed.error()});
   }
-  if (!files) return found;
-  for (const fs::path& file : *files) {
+  if (!listed) return found;
+  for (const fs::path& file : *listed) {
     const std::string name = file.filename().string();
     if (!is_record_name(name, stem.filename().string())) continue;
     const fs::path path = stem.has_parent_path() ? file : fs::path(name);
-    auto record = read_record(path);
+    auto record = read_record(path, files);
     if (record) {
       found.push_back({path, std::move(*record)});
     } else if (damaged != nullptr) {
@@ -151,8 +151,9 @@ std::vector<FoundRecord> find_records(const std::string& prefix,
   return found;
 }
 
-Result<record::CheckpointFile::Part> describe_part(const fs::path& file, std::string name) {
-  SPEEDO_ASSIGN(const std::string bytes, read_file(file));
+Result<record::CheckpointFile::Part> describe_part(const fs::path& file, std::string name,
+                                                   CheckpointFiles& files) {
+  SPEEDO_ASSIGN(const std::string bytes, files.read(file, kPartBytesMax));
   record::CheckpointFile::Part part;
   part.set_name(std::move(name));
   part.set_bytes(bytes.size());
@@ -160,12 +161,13 @@ Result<record::CheckpointFile::Part> describe_part(const fs::path& file, std::st
   return part;
 }
 
-Result<fs::path> find_part(const fs::path& folder, const record::CheckpointFile::Part& part) {
+Result<fs::path> find_part(const fs::path& folder, const record::CheckpointFile::Part& part,
+                           CheckpointFiles& files) {
   const fs::path file = folder / part.name();
-  auto checked = check_part(file, part);
+  auto checked = check_part(file, part, files);
   if (checked) return file;
   const fs::path replacement = file.string() + kNewSuffix;
-  if (check_part(replacement, part)) return replacement;
+  if (check_part(replacement, part, files)) return replacement;
   return std::move(checked).error();
 }
 

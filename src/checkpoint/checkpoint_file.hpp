@@ -10,6 +10,7 @@
 #include <speedo/train/training_id.hpp>
 
 #include "caffe.pb.h"
+#include "checkpoint/checkpoint_files.hpp"
 #include "speedo.pb.h"
 
 namespace speedo {
@@ -26,9 +27,11 @@ namespace speedo {
 std::filesystem::path record_path(const std::string& prefix, std::uint64_t iteration);
 
 // Errors: kNotFound; kCorrupt, naming what is wrong.
-Result<record::CheckpointFile> read_record(const std::filesystem::path& path);
+Result<record::CheckpointFile> read_record(const std::filesystem::path& path,
+                                           CheckpointFiles& files = disk_files());
 // Whole or not at all. Error: kCannotWrite.
-Result<void> write_record(const std::filesystem::path& path, const record::CheckpointFile& record);
+Result<void> write_record(const std::filesystem::path& path, const record::CheckpointFile& record,
+                          CheckpointFiles& files = disk_files());
 
 // The records of a prefix that are whole, the newest first. What is damaged goes to `damaged`.
 struct FoundRecord {
@@ -40,7 +43,8 @@ struct DamagedRecord {
   Error error;
 };
 std::vector<FoundRecord> find_records(const std::string& prefix,
-                                      std::vector<DamagedRecord>* damaged = nullptr);
+                                      std::vector<DamagedRecord>* damaged = nullptr,
+                                      CheckpointFiles& files = disk_files());
 
 // A checkpoint that replaces one of the same iteration: its files bear this behind their names
 // until its record is written, so that at any moment the record belongs to files that are there.
@@ -48,11 +52,13 @@ inline constexpr const char* kNewSuffix = ".new";
 
 // Size and checksum of `file`, which a record will name `name`. Errors: kNotFound, kData.
 Result<record::CheckpointFile::Part> describe_part(const std::filesystem::path& file,
-                                                   std::string name);
+                                                   std::string name,
+                                                   CheckpointFiles& files = disk_files());
 // The file that a record in `folder` names, if it is there as it was written, with kNewSuffix or
 // without. Errors: kNotFound, kCorrupt.
 Result<std::filesystem::path> find_part(const std::filesystem::path& folder,
-                                        const record::CheckpointFile::Part& part);
+                                        const record::CheckpointFile::Part& part,
+                                        CheckpointFiles& files = disk_files());
 
 // What a checkpoint must belong to.
 struct CheckpointOwner {

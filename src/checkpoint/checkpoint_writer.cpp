@@ -4,8 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include <speedo/base/temporary.hpp>
-
 #include "base/log.hpp"
 #include "checkpoint/training_file.hpp"
 
@@ -17,21 +15,13 @@ std::string file_name(const std::string& path) {
   return std::filesystem::path(path).filename().string();
 }
 
-Result<void> rename_file(const std::string& from, const std::string& to) {
-  std::error_code code;
-  std::filesystem::rename(from, to, code);
-  if (!code) return {};
-  return Error{ErrorCode::kCannotWrite,
-               "cannot rename '" + from + "' to '" + to + "': " + code.message()};
-}
-
 // The renames that a crash may have left undone.
 Result<void> finish_replacement(const std::filesystem::path& folder,
-                                const record::CheckpointFile& record) {
+                                const record::CheckpointFile& record, CheckpointFiles& files) {
   for (const auto* part : {&record.model(), &record.state()}) {
     const std::filesystem::path name = folder / part->name();
-    const auto file = find_part(folder, *part);
-    if (file && *file != name) SPEEDO_TRY(rename_file(file->string(), name.string()));
+    const auto file = find_part(folder, *part, files);
+    if (file && *file != name) SPEEDO_TRY(files.rename(*file, name));
   }
   return {};
 }
@@ -39,19 +29,20 @@ Result<void> finish_replacement(const std::filesystem::path& folder,
 }  // namespace
 
 CheckpointWriter::CheckpointWriter(const caffe::SolverParameter& solver, std::string job,
-                                   RotationRules rules)
+                                   RotationRules rules, CheckpointFiles& files)
     : solver_(solver),
       prefix_(solver.snapshot_prefix()),
       job_(std::move(job)),
       rules_(rules),
-      files_(solver),
+      disk_(files),
+      files_(solver, files),
       rescue_(prefix_) {}
 
 Result<void> CheckpointWriter::begin(const TrainingId& training) {
   const std::lock_guard lock(mutex_);
   training_ = training;
-  Temporary::sweep(prefix_ + "_iter_");
-  const std::vector<FoundRecord> all = find_records(prefix_);
+  disk_.sweep(prefix_ + "_iter_");
+  const std::vector<FoundRecord> all = find_records(prefix_, nullptr, disk_);
   if (!all.empty()) sequence_ = all.front().record.sequence();
   const auto other = std::find_if(all.begin(), all.end(), [&](const FoundRecord& each) {
     return training_of(each.record) != training;
@@ -62,14 +53,14 @@ Result<void> CheckpointWriter::begin(const TrainingId& training) {
                 prefix_, short_name(training_of(other->record)), other->record.iteration(),
                 short_name(training));
   }
-  return write_training_file(training_file(prefix_, job_), training);
+  return write_training_file(training_file(prefix_, job_), training, disk_);
 }
 
 // Above all records of the prefix. A record that another training has added since the last look
 // comes from one that runs at the same time.
 std::uint64_t CheckpointWriter::next_sequence() {
   std::uint64_t highest = sequence_;
-  for (const FoundRecord& each : find_records(prefix_)) {
+  for (const FoundRecord& each : find_records(prefix_, nullptr, disk_)) {
     if (each.record.sequence() <= sequence_) break;
     highest = std::max(highest, each.record.sequence());
     if (training_of(each.record) == training_ || warned_of_other_) continue;
@@ -117,19 +108,19 @@ Result<void> CheckpointWriter::write_files(const SnapshotParts& parts,
   const std::filesystem::path path = record_path(prefix_, record.iteration());
   const SnapshotWriter::Files names = files_.files(parts.iteration);
   std::string suffix;
-  if (auto there = read_record(path)) {
+  if (auto there = read_record(path, disk_)) {
     suffix = kNewSuffix;
-    SPEEDO_TRY(finish_replacement(path.parent_path(), *there));
+    SPEEDO_TRY(finish_replacement(path.parent_path(), *there, disk_));
   }
   SPEEDO_TRY(files_.write(parts.iteration, parts.model, parts.state, suffix));
   SPEEDO_ASSIGN(*record.mutable_model(),
-                describe_part(names.model + suffix, file_name(names.model)));
+                describe_part(names.model + suffix, file_name(names.model), disk_));
   SPEEDO_ASSIGN(*record.mutable_state(),
-                describe_part(names.state + suffix, file_name(names.state)));
-  SPEEDO_TRY(write_record(path, record));
+                describe_part(names.state + suffix, file_name(names.state), disk_));
+  SPEEDO_TRY(write_record(path, record, disk_));
   if (suffix.empty()) return {};
-  SPEEDO_TRY(rename_file(names.model + suffix, names.model));
-  return rename_file(names.state + suffix, names.state);
+  SPEEDO_TRY(disk_.rename(names.model + suffix, names.model));
+  return disk_.rename(names.state + suffix, names.state);
 }
 
 Result<void> CheckpointWriter::write_or_rescue(const SnapshotParts& parts) {
@@ -141,7 +132,7 @@ Result<void> CheckpointWriter::write_elsewhere(const std::string& prefix,
                                                const SnapshotParts& parts) const {
   caffe::SolverParameter solver = solver_;
   solver.set_snapshot_prefix(prefix);
-  CheckpointWriter writer(solver, job_, {});
+  CheckpointWriter writer(solver, job_, {}, disk_);
   const auto training = [this] {
     const std::lock_guard lock(mutex_);
     return training_;
@@ -156,10 +147,10 @@ void CheckpointWriter::on_tested(std::uint64_t iteration, const TestScores& scor
   if (iteration > last_iteration_) scores_[iteration] = score;
   if (iteration != last_iteration_) return;
   const std::filesystem::path path = record_path(prefix_, iteration);
-  auto record = read_record(path);
+  auto record = read_record(path, disk_);
   if (!record) return;
   put_score(score, *record);
-  if (auto written = write_record(path, *record); !written) {
+  if (auto written = write_record(path, *record, disk_); !written) {
     SPEEDO_WARN("{}", written.error().message);
     return;
   }
@@ -178,7 +169,7 @@ void CheckpointWriter::put_score(const Score& score, record::CheckpointFile& rec
 
 void CheckpointWriter::rotate(const record::CheckpointFile& newest) const {
   const CheckpointOwner owner{job_, model_of(newest)};
-  rotate_checkpoints(prefix_, owner, training_, rules_);
+  rotate_checkpoints(prefix_, owner, training_, rules_, disk_);
 }
 
 }  // namespace speedo

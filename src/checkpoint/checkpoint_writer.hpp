@@ -24,7 +24,9 @@ namespace speedo {
 // Thread safety: all methods from any thread.
 class CheckpointWriter {
  public:
-  CheckpointWriter(const caffe::SolverParameter& solver, std::string job, RotationRules rules);
+  // `files` outlive it.
+  CheckpointWriter(const caffe::SolverParameter& solver, std::string job, RotationRules rules,
+                   CheckpointFiles& files = disk_files());
 
   // Which training the checkpoints are of; before the first write(). Leaves its name beside them
   // (checkpoint/training_file), removes what processes that were killed left of theirs, and says
@@ -57,6 +59,7 @@ class CheckpointWriter {
   const std::string prefix_;
   const std::string job_;
   const RotationRules rules_;
+  CheckpointFiles& disk_;
   mutable std::mutex mutex_;
   SnapshotWriter files_;
   SnapshotRescue rescue_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -9,7 +10,6 @@
 
 #include "base/log.hpp"
 #include "checkpoint/training_file.hpp"
-#include "data/model_files.hpp"
 
 namespace speedo {
 
@@ -17,14 +17,15 @@ namespace fs = std::filesystem;
 
 namespace {
 
-Result<SavedCheckpoint> load(FoundRecord found, const CheckpointOwner& owner) {
+Result<SavedCheckpoint> load(FoundRecord found, const CheckpointOwner& owner,
+                             CheckpointFiles& files) {
   SPEEDO_TRY(check_owner(found, owner));
   const fs::path folder = found.path.parent_path();
-  SPEEDO_ASSIGN(const fs::path model, find_part(folder, found.record.model()));
-  SPEEDO_ASSIGN(const fs::path state, find_part(folder, found.record.state()));
+  SPEEDO_ASSIGN(const fs::path model, find_part(folder, found.record.model(), files));
+  SPEEDO_ASSIGN(const fs::path state, find_part(folder, found.record.state(), files));
   SavedCheckpoint saved;
-  SPEEDO_ASSIGN(saved.model, read_model(model));
-  SPEEDO_ASSIGN(saved.state, read_solver_state(state));
+  SPEEDO_ASSIGN(saved.model, files.read_model(model));
+  SPEEDO_ASSIGN(saved.state, files.read_state(state));
   if (!is_finite(saved.model) || !is_finite(saved.state)) {
     return Error{ErrorCode::kData, "checkpoint '" + found.path.string() +
                                        "' holds weights that are not finite: training had "
@@ -83,23 +84,25 @@ void leave_out_other_trainings(const TrainingId& training, std::vector<FoundReco
 
 }  // namespace
 
-Result<SavedCheckpoint> load_checkpoint(const std::string& file, const CheckpointOwner& owner) {
-  SPEEDO_ASSIGN(record::CheckpointFile record, read_record(file));
-  return load({file, std::move(record)}, owner);
+Result<SavedCheckpoint> load_checkpoint(const std::string& file, const CheckpointOwner& owner,
+                                        CheckpointFiles& files) {
+  SPEEDO_ASSIGN(record::CheckpointFile record, read_record(file, files));
+  return load({file, std::move(record)}, owner, files);
 }
 
 std::optional<SavedCheckpoint> newest_checkpoint(const std::string& prefix,
                                                  const CheckpointOwner& owner,
-                                                 const std::optional<TrainingId>& training) {
+                                                 const std::optional<TrainingId>& training,
+                                                 CheckpointFiles& files) {
   std::vector<DamagedRecord> damaged;
-  std::vector<FoundRecord> all = find_records(prefix, &damaged);
+  std::vector<FoundRecord> all = find_records(prefix, &damaged, files);
   for (const DamagedRecord& each : damaged) {
     SPEEDO_WARN("--resume=auto skips {}: {}", each.path.string(), each.error.message);
   }
   leave_out_strangers(owner, all);
   if (training) leave_out_other_trainings(*training, all);
   for (const FoundRecord& found : all) {
-    auto saved = load(found, owner);
+    auto saved = load(found, owner, files);
     if (saved) {
       SPEEDO_INFO("--resume=auto: the newest valid checkpoint file{} is {}, iteration {}, of "
                   "training {}",
@@ -110,6 +113,29 @@ std::optional<SavedCheckpoint> newest_checkpoint(const std::string& prefix,
     SPEEDO_WARN("--resume=auto skips {}: {}", found.path.string(), saved.error().message);
   }
   return std::nullopt;
+}
+
+std::optional<SavedCheckpoint> newest_of_job(const std::string& prefix,
+                                             const CheckpointOwner& owner,
+                                             const std::optional<TrainingId>& stored,
+                                             CheckpointFiles& files) {
+  const auto noted = read_training_file(training_file(prefix, owner.job), files);
+  if (stored && noted && *stored != *noted) {
+    SPEEDO_WARN(
+        "--resume=auto: the store has training {}, and the last one that began with the "
+        "prefix {} is {}, of which the store has nothing; going on with that of the store "
+        "(leave --resume out for a new training)",
+        short_name(*stored), prefix, short_name(*noted));
+  }
+  return newest_checkpoint(prefix, owner, stored ? stored : noted, files);
+}
+
+void go_on_from(SavedCheckpoint saved, MasterOptions& options) {
+  options.session.start_iteration = saved.record.iteration();
+  options.session.training = training_of(saved.record);
+  options.initial_session = saved.record.session();
+  options.initial_weights = std::make_shared<caffe::NetParameter>(std::move(saved.model));
+  options.initial_state = std::make_shared<caffe::SolverState>(std::move(saved.state));
 }
 
 std::optional<FoundRecord> newest_record(const std::string& prefix, const std::string& job) {

@@ -7,6 +7,7 @@
 
 #include "caffe.pb.h"
 #include "checkpoint/checkpoint_file.hpp"
+#include "train/job/master_options.hpp"
 
 namespace speedo {
 
@@ -22,14 +23,26 @@ struct SavedCheckpoint {
 
 // The checkpoint of a .speedo file. Errors: kNotFound; kCorrupt for a truncated or damaged file;
 // kMismatch for one of another net or job; kData for weights that are not finite.
-Result<SavedCheckpoint> load_checkpoint(const std::string& file, const CheckpointOwner& owner);
+Result<SavedCheckpoint> load_checkpoint(const std::string& file, const CheckpointOwner& owner,
+                                        CheckpointFiles& files = disk_files());
 
 // The newest checkpoint of a prefix that can be gone on from, if there is one: of this training, or
 // if none is known, of any, which is then named. What is newer and cannot be gone on from is warned
 // of, with the reason; so are those of other trainings, nets and jobs, one line for each kind.
 std::optional<SavedCheckpoint> newest_checkpoint(const std::string& prefix,
                                                  const CheckpointOwner& owner,
-                                                 const std::optional<TrainingId>& training);
+                                                 const std::optional<TrainingId>& training,
+                                                 CheckpointFiles& files = disk_files());
+
+// The same for a job whose store has weights of the training `stored`, if of any: of that training;
+// else of the one that began last with this prefix, if that is known.
+std::optional<SavedCheckpoint> newest_of_job(const std::string& prefix,
+                                             const CheckpointOwner& owner,
+                                             const std::optional<TrainingId>& stored,
+                                             CheckpointFiles& files = disk_files());
+
+// What a master is told that goes on from it, its solver's seed apart.
+void go_on_from(SavedCheckpoint saved, MasterOptions& options);
 
 // The newest checkpoint file of the job's last training with this prefix; of any training of the
 // job if none is known.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <set>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -14,9 +13,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-bool is_whole(const FoundRecord& found) {
+bool is_whole(const FoundRecord& found, CheckpointFiles& files) {
   const fs::path folder = found.path.parent_path();
-  return find_part(folder, found.record.model()) && find_part(folder, found.record.state());
+  return find_part(folder, found.record.model(), files) &&
+         find_part(folder, found.record.state(), files);
 }
 
 // Higher is better; empty for what was not tested.
@@ -37,32 +37,31 @@ const FoundRecord* best_of(const std::vector<FoundRecord>& all) {
   return best;
 }
 
-void remove_file(const fs::path& file) {
-  std::error_code code;
-  fs::remove(file, code);
-  if (code) SPEEDO_WARN("Old checkpoint '{}' cannot be removed: {}", file.string(), code.message());
+void remove_file(const fs::path& file, CheckpointFiles& files) {
+  const auto removed = files.remove(file);
+  if (!removed) SPEEDO_WARN("Of an old checkpoint {}", removed.error().message);
 }
 
-void remove_checkpoint(const FoundRecord& found) {
+void remove_checkpoint(const FoundRecord& found, CheckpointFiles& files) {
   const fs::path folder = found.path.parent_path();
-  std::error_code code;
   for (const auto* part : {&found.record.model(), &found.record.state()}) {
-    if (auto file = find_part(folder, *part)) {
-      remove_file(*file);
-    } else if (fs::exists(folder / part->name(), code)) {
+    if (auto file = find_part(folder, *part, files)) {
+      remove_file(*file, files);
+    } else if (files.size(folder / part->name())) {
       SPEEDO_WARN("'{}' stays: it is not as its checkpoint was written",
                   (folder / part->name()).string());
     }
   }
-  remove_file(found.path);
+  remove_file(found.path, files);
 }
 
 }  // namespace
 
 void rotate_checkpoints(const std::string& prefix, const CheckpointOwner& owner,
-                        const TrainingId& training, const RotationRules& rules) {
+                        const TrainingId& training, const RotationRules& rules,
+                        CheckpointFiles& files) {
   if (!rules.keep) return;
-  std::vector<FoundRecord> all = find_records(prefix);
+  std::vector<FoundRecord> all = find_records(prefix, nullptr, files);
   std::erase_if(all, [&](const FoundRecord& each) {
     return !check_owner(each, owner) || training_of(each.record) != training;
   });
@@ -72,12 +71,12 @@ void rotate_checkpoints(const std::string& prefix, const CheckpointOwner& owner,
   if (rules.keep_best) {
     if (const FoundRecord* best = best_of(all)) kept.insert(best->path);
   }
-  const auto usable = std::find_if(all.begin(), all.end(), [](const FoundRecord& each) {
-    return each.record.finite() && is_whole(each);
+  const auto usable = std::find_if(all.begin(), all.end(), [&](const FoundRecord& each) {
+    return each.record.finite() && is_whole(each, files);
   });
   if (usable != all.end()) kept.insert(usable->path);
   for (const FoundRecord& each : all) {
-    if (!kept.contains(each.path)) remove_checkpoint(each);
+    if (!kept.contains(each.path)) remove_checkpoint(each, files);
   }
 }
 

@@ -19,6 +19,7 @@ struct RotationRules {
 // record says that it was written. Of each checkpoint the record goes last: what a crash leaves
 // half removed is known by it, and removed the next time. What cannot be removed is warned of.
 void rotate_checkpoints(const std::string& prefix, const CheckpointOwner& owner,
-                        const TrainingId& training, const RotationRules& rules);
+                        const TrainingId& training, const RotationRules& rules,
+                        CheckpointFiles& files = disk_files());
 
 }  // namespace speedo

@@ -1,16 +1,13 @@
 #include "checkpoint/snapshot.hpp"
 
-#include <speedo/base/file.hpp>
-
 #include "base/log.hpp"
-#include "data/model_files.hpp"
 
 namespace speedo {
 
-SnapshotWriter::SnapshotWriter(const caffe::SolverParameter& solver)
-    : prefix_(solver.snapshot_prefix()), format_(solver.snapshot_format()) {}
+SnapshotWriter::SnapshotWriter(const caffe::SolverParameter& solver, CheckpointFiles& files)
+    : disk_(files), prefix_(solver.snapshot_prefix()), format_(solver.snapshot_format()) {}
 
-Result<void> SnapshotWriter::check_writable() const { return check_prefix_writable(prefix_); }
+Result<void> SnapshotWriter::check_writable() const { return disk_.check_writable(prefix_); }
 
 SnapshotWriter::Files SnapshotWriter::files(std::int64_t iteration) const {
   const std::string stem = prefix_ + "_iter_" + std::to_string(iteration);
@@ -23,10 +20,10 @@ Result<void> SnapshotWriter::write(std::int64_t iteration, const caffe::NetParam
   const Files names = files(iteration);
   const char* format = format_ == caffe::SolverParameter::HDF5 ? "HDF5" : "binary proto";
   SPEEDO_INFO("Snapshotting to {} file {}", format, names.model);
-  SPEEDO_TRY(write_model(names.model + suffix, model, format_));
+  SPEEDO_TRY(disk_.write_model(names.model + suffix, model, format_));
   state.set_learned_net(names.model);
   SPEEDO_INFO("Snapshotting solver state to {} file {}", format, names.state);
-  if (auto written = write_solver_state(names.state + suffix, state, format_); !written) {
+  if (auto written = disk_.write_state(names.state + suffix, state, format_); !written) {
     Error error = std::move(written).error();
     error.message += " ('" + names.model + suffix + "', written before, has the weights alone)";
     return error;

@@ -6,6 +6,7 @@
 #include <speedo/base/result.hpp>
 
 #include "caffe.pb.h"
+#include "checkpoint/checkpoint_files.hpp"
 
 namespace speedo {
 
@@ -14,7 +15,9 @@ namespace speedo {
 // a time.
 class SnapshotWriter {
  public:
-  explicit SnapshotWriter(const caffe::SolverParameter& solver);
+  // `files` outlive it.
+  explicit SnapshotWriter(const caffe::SolverParameter& solver,
+                          CheckpointFiles& files = disk_files());
 
   // Fails now rather than after hours: the folder must exist and be writable. Error: kCannotWrite.
   Result<void> check_writable() const;
@@ -29,6 +32,7 @@ class SnapshotWriter {
   const std::string& last_model() const { return last_model_; }  // empty: none yet
 
  private:
+  CheckpointFiles& disk_;
   std::string prefix_;
   caffe::SolverParameter::SnapshotFormat format_;
   std::string last_model_;

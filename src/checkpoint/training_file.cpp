@@ -6,8 +6,6 @@
 
 #include <fmt/format.h>
 
-#include <speedo/base/file.hpp>
-
 #include "base/log.hpp"
 
 namespace speedo {
@@ -42,13 +40,15 @@ std::filesystem::path training_file(const std::string& prefix, const std::string
   return prefix + "." + job + ".training";
 }
 
-Result<void> write_training_file(const std::filesystem::path& file, const TrainingId& training) {
+Result<void> write_training_file(const std::filesystem::path& file, const TrainingId& training,
+                                 CheckpointFiles& files) {
   const std::string line = fmt::format("{}{:016x}{:016x}\n", kHead, training.high, training.low);
-  return write_file_atomically(file, std::as_bytes(std::span(line)));
+  return files.write(file, std::as_bytes(std::span(line)));
 }
 
-std::optional<TrainingId> read_training_file(const std::filesystem::path& file) {
-  const auto content = read_file(file, kTrainingBytesMax);
+std::optional<TrainingId> read_training_file(const std::filesystem::path& file,
+                                             CheckpointFiles& files) {
+  const auto content = files.read(file, kTrainingBytesMax);
   if (!content) {
     if (content.error().code != ErrorCode::kNotFound) SPEEDO_WARN("{}", content.error().message);
     return std::nullopt;

@@ -10,13 +10,13 @@
 
 #include "base/log.hpp"
 #include "checkpoint/resume.hpp"
-#include "checkpoint/training_file.hpp"
 #include "cli/solver_file.hpp"
 #include "cli/stages.hpp"
 #include "core/prototxt.hpp"
 #include "main/parts.hpp"
 #include "train/job/job_nets.hpp"
 #include "train/job/job_solver.hpp"
+#include "train/job/job_start.hpp"
 
 namespace speedo {
 
@@ -173,23 +173,9 @@ std::optional<std::int64_t> seed_in(BlobStore& store) {
   return solver->random_seed();
 }
 
-// Of the weights in the store.
-std::optional<TrainingId> training_in(RecordStore& store) {
-  const auto weights = store.read(weights_key());
-  if (!weights) return std::nullopt;
-  const auto origin = MasterSession::origin_of((*weights)->info().state);
-  if (!origin) return std::nullopt;
-  return origin->training;
-}
-
 void start_from(SavedCheckpoint saved, ClusterJob& job) {
-  MasterOptions& options = job.options;
   if (saved.record.has_random_seed()) adopt_seed(saved.record.random_seed(), job);
-  options.session.start_iteration = saved.record.iteration();
-  options.session.training = training_of(saved.record);
-  options.initial_session = saved.record.session();
-  options.initial_weights = std::make_shared<caffe::NetParameter>(std::move(saved.model));
-  options.initial_state = std::make_shared<caffe::SolverState>(std::move(saved.state));
+  go_on_from(std::move(saved), job.options);
 }
 
 }  // namespace
@@ -283,16 +269,7 @@ Result<void> set_resume(const ClusterFlags& flags, const TrainerParts& parts,
   }
   options.resume = MasterOptions::Resume::kNewest;
   const std::string& prefix = job.solver.snapshot_prefix();
-  const auto noted = read_training_file(training_file(prefix, options.job));
-  if (training && noted && *training != *noted) {
-    SPEEDO_WARN(
-        "--resume=auto: the store has training {}, and the last one that began with the "
-        "prefix {} is {}, of which the store has nothing; going on with that of the store "
-        "(leave --resume out for a new training)",
-        short_name(*training), prefix, short_name(*noted));
-  }
-  if (!training) training = noted;
-  auto saved = newest_checkpoint(prefix, owner, training);
+  auto saved = newest_of_job(prefix, owner, training);
   if (saved) start_from(std::move(*saved), job);
   return {};
 }

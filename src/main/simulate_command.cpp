@@ -144,10 +144,12 @@ std::string replay_of(const SimulateFlags& flags) {
 
 void print(const sim::CampaignFinding& found, const SimulateFlags& flags) {
   const auto seed = static_cast<unsigned long long>(found.scenario.seed);
-  std::printf("violation: seed=%llu strategy=%s workers=%llu event=%llu: %s\n  %s\n", seed,
+  std::printf("violation: seed=%llu strategy=%s workers=%llu event=%llu check=%s: %s\n  %s\n",
+              seed,
               found.scenario.strategy.c_str(),
               static_cast<unsigned long long>(found.scenario.workers),
-              static_cast<unsigned long long>(found.result.events), found.result.violation.c_str(),
+              static_cast<unsigned long long>(found.result.events), found.result.check.c_str(),
+              found.result.violation.c_str(),
               to_string(found.scenario).c_str());
   for (const std::string& line : found.result.last_events) std::printf("  %s\n", line.c_str());
   std::printf("  replay: %s %llu\n", replay_of(flags).c_str(), seed);

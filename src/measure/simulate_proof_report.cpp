@@ -15,6 +15,7 @@ Json violation_of(const sim::CampaignFinding& found, const std::string& replay) 
           {"strategy", found.scenario.strategy},
           {"workers", found.scenario.workers},
           {"event", found.result.events},
+          {"check", found.result.check},
           {"violation", found.result.violation},
           {"replay", replay + " " + std::to_string(found.scenario.seed)}};
 }

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,11 @@ class FaultMark {
   FaultLedger* ledger_ = nullptr;
   std::size_t index_ = 0;
 };
+
+// Of those that are kept by what they strike.
+inline void feel(const std::map<std::uint64_t, FaultMark>& marks, std::uint64_t key) {
+  if (const auto found = marks.find(key); found != marks.end()) found->second.felt();
+}
 
 // The faults of one training. However often a fault is felt, it counts once.
 class FaultLedger {

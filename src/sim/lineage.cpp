@@ -55,7 +55,7 @@ void Lineage::begin(std::uint64_t epoch, const Checkpoint& start) {
     }
     branch.consumed = parent.consumed;
   }
-  violations_.expect(known, "a master goes on from weights that nobody published");
+  violations_.expect(Check::kStart, known, "a master goes on from weights that nobody published");
   branch.state.shares = branch.log.size();
   branches_[epoch] = std::move(branch);
 }
@@ -75,6 +75,21 @@ void Lineage::entered_stage(std::uint64_t epoch, const Merger::Copy& now) {
 
 bool Lineage::knows(std::uint64_t epoch, Version version) const {
   return published_.contains({epoch, version.value});
+}
+
+// Newer ones may not be known yet; those of workers that keep weights of their own are nobody's.
+void Lineage::check_base(std::uint64_t epoch, const TrainMessage& order,
+                         const std::vector<float>& weights) const {
+  if (is_elastic(stages_[order.stage].kind)) return;
+  for (auto each = published_.lower_bound({epoch + 1, 0}); each != published_.begin();) {
+    const auto& [key, state] = *--each;
+    if (key.first != epoch) return;
+    if (state.weights != weights) continue;
+    if (key.second >= order.version) return;
+    return violations_.report(
+        Check::kOrders, fmt::format("run {} begins with weights of version {}, ordered was {}",
+                                    order.run, key.second, order.version));
+  }
 }
 
 bool Lineage::is_finite(RunId run) const {
@@ -109,9 +124,11 @@ void Lineage::merged(const Merge& merge) {
     for (std::size_t i = 0; i < wanted.histories.size() && i < merge.now.histories.size(); ++i) {
       compare(merge.now.histories[i], wanted.histories[i], "histories are not what was merged");
     }
-    violations_.expect(merge.now.version == merge.result.version, "another version than reported");
+    violations_.expect(Check::kPublication, merge.now.version == merge.result.version,
+                       "another version than reported");
     for (const std::uint64_t share : merge.shares) {
-      violations_.expect(branch.merged.insert(share).second, "a share of the data merged twice");
+      violations_.expect(Check::kOnce, branch.merged.insert(share).second,
+                         "a share of the data merged twice");
       branch.log.push_back(share);
     }
   } else {
@@ -128,15 +145,16 @@ std::vector<const Lineage::Values*> Lineage::accepted(const Merge& merge) {
     const bool rejected = std::ranges::find(merge.result.rejected, each.worker) !=
                           merge.result.rejected.end();
     if (found == contributions_.end()) {
-      violations_.expect(rejected, "merged what nobody contributed");
+      violations_.expect(Check::kOnce, rejected, "merged what nobody contributed");
       continue;
     }
     if (rejected) {
       check_rejected(merge, each);
       continue;
     }
-    violations_.expect(merged_runs_.insert(each.run.value).second, "a contribution merged twice");
-    violations_.expect(is_finite(each.run), "merged what is not finite");
+    violations_.expect(Check::kOnce, merged_runs_.insert(each.run.value).second,
+                       "a contribution merged twice");
+    violations_.expect(Check::kWeights, is_finite(each.run), "merged what is not finite");
     parts.push_back(&found->second);
   }
   return parts;
@@ -146,6 +164,7 @@ void Lineage::check_rejected(const Merge& merge,
                              const master_command::StartMerge::Contribution& each) {
   if (!is_finite(each.run) || merge.may_reject || lost_.contains(each.run.value)) return;
   violations_.report(
+      Check::kRejection,
       fmt::format("a good contribution of worker {} was rejected", each.worker.value));
 }
 
@@ -211,14 +230,15 @@ void Lineage::apply_rule(State& state, const master_command::StartMerge& job,
 void Lineage::compare(const Values& found, const Values& wanted, const char* what) {
   if (violations_.any()) return;
   if (found.size() != wanted.size()) {
-    return violations_.report(fmt::format("{}: {} floats, not {}", what, found.size(),
-                                          wanted.size()));
+    return violations_.report(Check::kWeights, fmt::format("{}: {} floats, not {}", what,
+                                                            found.size(), wanted.size()));
   }
   for (std::size_t i = 0; i < found.size(); ++i) {
     const double allowed = kTolerance * (1.0 + std::abs(static_cast<double>(wanted[i])));
     const double off = std::abs(static_cast<double>(found[i]) - wanted[i]);
     if (off <= allowed) continue;
     return violations_.report(
+        Check::kWeights,
         fmt::format("{}: element {} is {}, should be {}", what, i, found[i], wanted[i]));
   }
 }
@@ -229,10 +249,11 @@ void Lineage::check_complete(std::uint64_t epoch, std::uint64_t fresh,
   for (std::uint64_t share = 0; share < fresh; ++share) {
     const bool merged = branch.merged.contains(share), is_open = open.contains(share);
     if (merged && is_open) {
-      violations_.report(fmt::format("share {} is merged, and yet to be given out", share));
+      violations_.report(Check::kOnce,
+                         fmt::format("share {} is merged, and yet to be given out", share));
     }
     if (!merged && !is_open && !branch.consumed.contains(share)) {
-      violations_.report(fmt::format("share {} of the data is lost", share));
+      violations_.report(Check::kOnce, fmt::format("share {} of the data is lost", share));
     }
   }
 }

@@ -49,6 +49,9 @@ class Lineage {
   void consumed(std::uint64_t epoch, std::uint64_t share);
 
   bool knows(std::uint64_t epoch, Version version) const;
+  // A worker begins a run with these weights: of this version, or of a newer one.
+  void check_base(std::uint64_t epoch, const TrainMessage& order,
+                  const std::vector<float>& weights) const;
   bool is_finite(RunId run) const;  // what was contributed
   bool is_merged(std::uint64_t epoch, std::uint64_t share) const;
   // At the end: every share below `fresh` was merged, or dropped, or is still open.

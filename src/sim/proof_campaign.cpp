@@ -6,6 +6,8 @@
 #include <thread>
 #include <utility>
 
+#include "sim/violations.hpp"
+
 namespace speedo::sim {
 
 ProofResult prove(const Scenario& scenario, const ProofParts& parts) {
@@ -15,6 +17,7 @@ ProofResult prove(const Scenario& scenario, const ProofParts& parts) {
   const ProofResult second = run_proof(scenario, quiet);
   const bool same = first.hash == second.hash && first.faults == second.faults;
   if (first.violation.empty() && !same) {
+    first.check = to_string(Check::kRepeatable);
     first.violation = "the same seed went another way the second time";
   }
   first.events += second.events;

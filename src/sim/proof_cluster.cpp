@@ -31,10 +31,6 @@ WorldTiming timing_of(const Scenario& scenario) {
   return timing;
 }
 
-void feel(const std::map<std::uint64_t, FaultMark>& marks, std::uint64_t key) {
-  if (const auto found = marks.find(key); found != marks.end()) found->second.felt();
-}
-
 }  // namespace
 
 ProofCluster::ProofCluster(const Scenario& scenario, const ProofParts& parts)
@@ -48,7 +44,17 @@ ProofCluster::ProofCluster(const Scenario& scenario, const ProofParts& parts)
       log_(world_.queue(), parts.trace),
       lineage_(updates_of(scenario.config.stages), problem_.start(),
                {scenario.learning_rate, scenario.momentum}, violations_),
-      store_checker_(server_, scenario.config.job, scenario.publish_interval, violations_) {
+      store_checker_(server_, scenario.config.job, scenario.publish_interval, violations_),
+      lease_checker_(world_.queue(), [this](std::string_view name) { return is_dead(name); },
+                     violations_),
+      record_checker_(server_, scenario.config.job, world_.queue(), violations_),
+      start_checker_({.disk = disk_,
+                      .server = server_,
+                      .records = record_checker_,
+                      .job = scenario.config.job,
+                      .prefix = kSnapshotPrefix,
+                      .elements = problem_.size()},
+                     violations_) {
   network_.attach(world_.queue());
   network_.latency = scenario.latency;
   network_.mixes = scenario.mixes_messages;
@@ -64,6 +70,8 @@ ProofCluster::ProofCluster(const Scenario& scenario, const ProofParts& parts)
     if (!lost) return;
     lineage_.all_may_be_lost();
     store_checker_.restarted();
+    lease_checker_.store_lost_data();
+    record_checker_.store_lost_data();
   };
   seats_.resize(scenario.workers);
 }
@@ -91,6 +99,7 @@ void ProofCluster::after(const MasterNode& node, const MasterEvent& /*event*/,
   if (found == nullptr) return;
   found->checker->watch_schedule(found->schedule);
   found->checker->after(commands);
+  for (const MasterCommand& command : commands) watch_command(*found, command);
 }
 
 void ProofCluster::before(const WorkerNode& node, const WorkerEvent& event) {
@@ -108,8 +117,8 @@ void ProofCluster::after(const WorkerNode& node, const WorkerEvent& /*event*/,
     }
     const auto* exit = std::get_if<worker_command::Exit>(&command);
     if (exit == nullptr || !exit->error) continue;
-    violations_.report(fmt::format("worker process {} ends with an error: {}", node.id().value,
-                                   exit->error->message));
+    violations_.report(Check::kProcesses, fmt::format("worker process {} ends with an error: {}",
+                                                      node.id().value, exit->error->message));
   }
 }
 
@@ -150,7 +159,12 @@ void ProofCluster::start_worker(std::size_t seat_index) {
       .seed = random_.next(),
       .slowness = scenario_.slowness[seat_index],
       .make_backend = parts_.make_backend,
-      .on_spoilt = [this](std::uint64_t run, const FaultMark& mark) { spoilt_[run] = mark; }});
+      .on_spoilt = [this](std::uint64_t run, const FaultMark& mark) { spoilt_[run] = mark; },
+      .on_begin =
+          [this](std::uint64_t epoch, const TrainMessage& order,
+                 const std::vector<float>& weights) {
+            lineage_.check_base(epoch, order, weights);
+          }});
   WorkerConfig config;
   config.name = fmt::format("host{}/{}/0", seat_index, process);
   config.device = "cpu";
@@ -174,7 +188,8 @@ std::unique_ptr<Strategy> ProofCluster::make_watched(Mastership& mastership,
                                                      const StrategyOptions& options) {
   auto strategy = parts_.make_strategy(options);
   if (!strategy) {
-    violations_.report("the strategy cannot be made: " + strategy.error().message);
+    violations_.report(Check::kProcesses,
+                       "the strategy cannot be made: " + strategy.error().message);
     return speedo::make_strategy(StrategyOptions{}).value();
   }
   // A session may make strategies to try them: the one that is given events is at work.
@@ -189,7 +204,7 @@ ProofMaster::Setting ProofCluster::master_setting(Mastership& mastership) {
   ProofMaster::Setting setting{.scenario = scenario_,
                                .problem = problem_,
                                .server = server_,
-                               .files = files_};
+                               .disk = disk_};
   setting.seed = random_.next();
   setting.name = "master" + std::to_string(masters_.size());
   setting.make_backend = parts_.make_backend;
@@ -197,10 +212,15 @@ ProofMaster::Setting ProofCluster::master_setting(Mastership& mastership) {
       [this, &mastership](const StrategyOptions& options) -> Result<std::unique_ptr<Strategy>> {
     return make_watched(mastership, options);
   };
-  setting.is_dead = [this](std::string_view name) {
-    const Mastership* const found = mastership_named(name);
-    return found != nullptr && !found->master->node().process().alive();
+  setting.is_dead = [this](std::string_view name) { return is_dead(name); };
+  setting.on_executed = [this](ProofMaster& master, const KvOperation& operation) {
+    lease_checker_.asked_by_master(master.epoch(), operation);
   };
+  setting.on_files = [this](const std::optional<TrainingId>& stored,
+                            const std::optional<SavedCheckpoint>& chosen) {
+    return start_checker_.chose(stored, chosen);
+  };
+  setting.on_written = [this](const std::string& state) { start_checker_.wrote(state); };
   // Others may have published what they do not know yet, or will never know.
   setting.on_chosen = [this, &mastership](ProofMaster&) {
     for (const auto& each : masters_) {
@@ -215,7 +235,8 @@ ProofMaster::Setting ProofCluster::master_setting(Mastership& mastership) {
                           const MergeResult& result, const Merger::Copy& now) {
     watch_merge(mastership, job, result, now);
   };
-  setting.on_stage = [this](ProofMaster& master, const Merger::Copy& now) {
+  setting.on_stage = [this, &mastership](ProofMaster& master, const Merger::Copy& now) {
+    watch_published(mastership, now.version);
     lineage_.entered_stage(master.epoch(), now);
   };
   setting.on_torn = [this, &mastership](ProofMaster&) { watch_torn(mastership); };
@@ -239,6 +260,11 @@ ProofCluster::Mastership* ProofCluster::mastership_named(std::string_view name) 
   return found == masters_.end() ? nullptr : found->get();
 }
 
+bool ProofCluster::is_dead(std::string_view name) const {
+  const Mastership* const found = mastership_named(name);
+  return found != nullptr && !found->master->node().process().alive();
+}
+
 // `on_this_machine`: with the port, and so the name, of the one before.
 void ProofCluster::start_master(bool on_this_machine, const FaultMark& rival) {
   auto mastership = std::make_unique<Mastership>();
@@ -253,155 +279,6 @@ void ProofCluster::start_master(bool on_this_machine, const FaultMark& rival) {
   master.start();
 }
 
-void ProofCluster::watch_store(const KvOperation& operation) {
-  if (operation.kind == KvOperation::Kind::kClaim) watch_claim(operation);
-  watch_contribution(operation);
-  store_checker_.done(operation);
-}
-
-// What a worker has put is known by its manifest, which comes last.
-void ProofCluster::watch_contribution(const KvOperation& operation) {
-  const std::string prefix = job_prefix(scenario_.config.job);
-  const std::string& key = operation.key;
-  const bool is_one = operation.kind == KvOperation::Kind::kSet &&
-                      key.starts_with(prefix + contribution_key_prefix()) &&
-                      key.ends_with(":m") && key.find("/local:") == std::string::npos;
-  if (!is_one) return;
-  ChunkedStore store(std::shared_ptr<KeyValue>(std::shared_ptr<void>(), &server_.map()),
-                     scenario_.config.job);
-  const std::string name = key.substr(prefix.size(), key.size() - prefix.size() - 2);
-  const auto reader = store.read(name);
-  if (!reader) return;
-  const RecordInfo info = (*reader)->info();
-  std::vector<float> values(info.element_count);
-  const auto damaged = damaged_.extract(prefix + name);
-  if (!get(store, name, info.model, values)) {
-    lineage_.may_be_lost(RunId{info.version});
-    if (damaged) spoilt_[info.version] = damaged.mapped();
-    return;
-  }
-  const std::uint64_t epoch = std::stoull(name.substr(contribution_key_prefix().size()));
-  newest_runs_[{epoch, info.worker}] = info.version;
-  lineage_.contributed(RunId{info.version}, std::move(values));
-}
-
-void ProofCluster::watch_claim(const KvOperation& operation) {
-  Mastership* const mastership = mastership_named(operation.master->holder);
-  const auto answer = decode_answer(operation.text);
-  if (mastership == nullptr || !answer) return;
-  if (answer->kind == MasterAnswer::Kind::kDone) {
-    if (mastership->master->epoch() == 0) {
-      watch_granted(*mastership, operation.master->epoch);
-    }
-  } else {
-    mastership->rival.felt();
-  }
-}
-
-void ProofCluster::watch_granted(Mastership& mastership, std::uint64_t epoch) {
-  ProofMaster& master = *mastership.master;
-  master.granted(epoch);
-  log_.add("mastership granted", master.node().id().value, epoch);
-  const bool another_lives = std::ranges::any_of(masters_, [&](const auto& each) {
-    return each.get() != &mastership && !each->master->ended() &&
-           each->master->node().process().alive();
-  });
-  if (another_lives) mastership.rival.felt();
-  newest_epoch_ = std::max(newest_epoch_, epoch);
-  store_checker_.granted(epoch);
-  world_.give_name(master.node());
-}
-
-// What its workers have put is its successor's to erase.
-bool ProofCluster::is_stale(const Mastership& mastership) const {
-  return mastership.master->epoch() < newest_epoch_;
-}
-
-void ProofCluster::watch_start(Mastership& mastership, const Merger::Copy& start) {
-  ProofMaster& master = *mastership.master;
-  lineage_.begin(master.epoch(),
-                 Checkpoint{start.version, start.weights, start.histories, start.state});
-  MasterConfig config = master.config();
-  config.epoch = config.first_run = master.epoch();
-  config.first_version = Version{start.version.value + 1};
-  config.model = problem_.layout().digest();
-  MasterSession session(config);
-  if (!start.state.empty()) {
-    violations_.expect(session.restore(start.state).has_value(), "a state that cannot be read");
-  }
-  const MasterProgress& progress = session.progress();
-  mastership.checker = std::make_unique<SessionChecker>(config, progress.iteration, progress.stage,
-                                                        lineage_, violations_);
-}
-
-void ProofCluster::watch_merge(Mastership& mastership, const master_command::StartMerge& job,
-                               const MergeResult& result, const Merger::Copy& now) {
-  watch_rejected(job, result);
-  merges_ahead_ += result.begun_ahead ? 1 : 0;
-  const auto shares = mastership.checker->shares_of(job, result.rejected);
-  lineage_.merged({.epoch = mastership.master->epoch(),
-                   .job = job,
-                   .result = result,
-                   .now = now,
-                   .may_reject = is_stale(mastership),
-                   .shares = shares});
-}
-
-void ProofCluster::watch_rejected(const master_command::StartMerge& job,
-                                  const MergeResult& result) {
-  for (const auto& each : job.contributions) {
-    const bool rejected = std::ranges::find(result.rejected, each.worker) != result.rejected.end();
-    if (rejected) feel(spoilt_, each.run.value);
-  }
-}
-
-// A merge failed, or its process stopped or died in it: its version is published or not, and may be
-// gone on from. What is in the store is held to what would have been merged.
-void ProofCluster::watch_torn(Mastership& mastership) {
-  const std::uint64_t epoch = mastership.master->epoch();
-  const master_command::StartMerge* const job = mastership.master->order();
-  ChunkedStore store(std::shared_ptr<KeyValue>(std::shared_ptr<void>(), &server_.map()),
-                     scenario_.config.job);
-  for (const std::string& key : {weights_key(), checkpoint_key()}) {
-    const auto now = read_copy(store, key, epoch);
-    if (!now || lineage_.knows(epoch, now->version)) continue;
-    if (job == nullptr) {
-      lineage_.entered_stage(epoch, *now);
-      continue;
-    }
-    MergeResult result{.version = now->version};
-    for (const auto& each : job->contributions) {
-      const auto contribution = read_copy(store, contribution_key(epoch, each.worker.value), 0);
-      const bool whole = contribution && contribution->version.value == each.run.value;
-      if (!whole || !lineage_.is_finite(each.run)) result.rejected.push_back(each.worker);
-    }
-    const auto shares = mastership.checker->shares_of(*job, result.rejected);
-    lineage_.merged({.epoch = epoch,
-                     .job = *job,
-                     .result = result,
-                     .now = *now,
-                     .may_reject = is_stale(mastership),
-                     .shares = shares});
-  }
-}
-
-// The record as this master has written it, or nothing.
-std::optional<Merger::Copy> ProofCluster::read_copy(RecordStore& store, const std::string& key,
-                                                    std::uint64_t epoch) const {
-  const auto reader = store.read(key);
-  if (!reader || (*reader)->info().epoch != epoch) return std::nullopt;
-  const RecordInfo& info = (*reader)->info();
-  std::vector<float> record(info.element_count);
-  if (!get(store, key, info.model, record)) return std::nullopt;
-  Merger::Copy copy{Version{info.version}, {}, {}, info.state};
-  const auto count = static_cast<std::ptrdiff_t>(problem_.size());
-  copy.weights.assign(record.begin(), record.begin() + count);
-  if (record.size() > problem_.size()) {
-    copy.histories.emplace_back(record.begin() + count, record.end());
-  }
-  return copy;
-}
-
 void ProofCluster::watch_end(ProofMaster& master, const std::optional<Error>& error) {
   log_.add("master ended", master.node().id().value,
            error ? static_cast<std::uint64_t>(error->code) + 1 : 0);
@@ -413,7 +290,8 @@ void ProofCluster::watch_end(ProofMaster& master, const std::optional<Error>& er
   const bool superseded = error->code == ErrorCode::kSuperseded;
   const bool late = world_.queue().now() > scenario_.faults_end + kPatience;
   if (!superseded && (late || !is_transient(error->code))) {
-    violations_.report(fmt::format("a master ends with an error: {}", error->message));
+    violations_.report(Check::kProcesses,
+                       fmt::format("a master ends with an error: {}", error->message));
   }
   if (any_master_alive()) ensure_master();
   replace_master_soon();
@@ -462,6 +340,7 @@ ProofResult ProofCluster::run() {
   }
   result.merges_ahead = merges_ahead_;
   result.faults = ledger_.table();
+  result.check = violations_.check();
   result.violation = violations_.first();
   if (violations_.any()) result.last_events = log_.last();
   return result;
@@ -471,24 +350,27 @@ void ProofCluster::check_end() {
   if (!finished_) {
     const double seconds = std::chrono::duration<double>(scenario_.deadline).count();
     return violations_.report(
+        Check::kProgress,
         fmt::format("training does not end within {:.0f} s of virtual time", seconds));
   }
   ProofMaster& master = **finished_;
   if (master.end_state().iteration < scenario_.config.max_iteration) {
-    return violations_.report("training ended before its last iteration");
+    return violations_.report(Check::kProgress, "training ended before its last iteration");
   }
   record::Session state;
-  violations_.expect(state.ParseFromString(master.end_state().state),
+  violations_.expect(Check::kStart, state.ParseFromString(master.end_state().state),
                      "a state that cannot be read");
   const std::set<std::uint64_t> open(state.data_open().begin(), state.data_open().end());
   lineage_.check_complete(master.epoch(), state.data_fresh(), open);
   const std::vector<float>& weights = master.end_state().weights;
   const double start = problem_.distance(problem_.start());
   if (!(problem_.distance(weights) <= start)) {
-    violations_.report(fmt::format("training leads away from the answer: from {:.3f} to {:.3f}",
+    violations_.report(Check::kWeights,
+                       fmt::format("training leads away from the answer: from {:.3f} to {:.3f}",
                                    start, problem_.distance(weights)));
   }
   world_.queue().run_until(world_.queue().now() + kEndTime);
+  if (ends_undisturbed_) record_checker_.check_end(master.epoch());
 }
 
 ProofResult run_proof(const Scenario& scenario, const ProofParts& parts) {

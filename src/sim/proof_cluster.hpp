@@ -14,6 +14,7 @@
 
 #include "sim/event_log.hpp"
 #include "sim/fault_ledger.hpp"
+#include "sim/lease_checker.hpp"
 #include "sim/lineage.hpp"
 #include "sim/proof_master.hpp"
 #include "sim/proof_network.hpp"
@@ -21,6 +22,7 @@
 #include "sim/proof_scenario.hpp"
 #include "sim/proof_store.hpp"
 #include "sim/proof_worker.hpp"
+#include "sim/record_checker.hpp"
 #include "sim/session_checker.hpp"
 #include "sim/store_checker.hpp"
 #include "sim/world.hpp"
@@ -45,6 +47,7 @@ class ProofCluster : private Observer {
     std::unique_ptr<ProofMaster> master;
     std::unique_ptr<SessionChecker> checker;
     ScheduleChecker* schedule = nullptr;
+    std::uint64_t store_life = 0;  // of the server, when it was granted the job
     FaultMark rival;  // feels it when two masters meet
   };
 
@@ -70,6 +73,9 @@ class ProofCluster : private Observer {
   std::optional<Merger::Copy> read_copy(RecordStore& store, const std::string& key,
                                         std::uint64_t epoch) const;
   void watch_granted(Mastership& mastership, std::uint64_t epoch);
+  void watch_published(const Mastership& mastership, Version version);
+  void watch_command(Mastership& mastership, const MasterCommand& command);
+  void watch_erased(Mastership& mastership, std::uint64_t worker);
   void watch_rejected(const master_command::StartMerge& job, const MergeResult& result);
   bool is_stale(const Mastership& mastership) const;
   void watch_end(ProofMaster& master, const std::optional<Error>& error);
@@ -80,6 +86,7 @@ class ProofCluster : private Observer {
   Mastership* mastership_of(const MasterNode& node);
   Mastership* mastership_named(std::string_view name) const;
   ProofMaster* current_master();
+  bool is_dead(std::string_view name) const;  // a master's process
   bool any_master_alive() const;
   bool any_master_merging() const;
 
@@ -97,11 +104,14 @@ class ProofCluster : private Observer {
   void disturb_clock(NodeId node, Process& process, const Fault& fault, const FaultMark& mark);
   void cut(NodeId from, NodeId to, Instant time, const FaultMark& mark);
   void cut_from_store(StoreClient& client, Instant time, const FaultMark& mark);
+  void damage_checkpoint(const Fault& fault, const FaultMark& mark);
+  void write_other_training(const FaultMark& mark);
   void contribution_damaged(const std::string& key, const FaultMark& mark);
   void set_client_faults(const StoreClient::Faults& faults);
   void end_faults();
 
   // The end.
+  bool reaches_store(ProofMaster& master) const;
   bool over() const;
   void check_end();
 
@@ -117,7 +127,10 @@ class ProofCluster : private Observer {
   EventLog log_;
   Lineage lineage_;
   StoreChecker store_checker_;
-  SnapshotFiles files_;
+  LeaseChecker lease_checker_;
+  RecordChecker record_checker_;
+  SimulatedDisk disk_;
+  StartChecker start_checker_;
   // Their processes are the world's, and their store the server's.
   std::vector<std::unique_ptr<Mastership>> masters_;
   std::map<std::uint64_t, Mastership*> by_node_;
@@ -131,6 +144,7 @@ class ProofCluster : private Observer {
   std::map<Owner, std::uint64_t> newest_runs_;            // of which contributions were made
   std::uint64_t newest_epoch_ = 0, handled_ = 0;
   std::uint64_t merges_ahead_ = 0;
+  bool ends_undisturbed_ = false;  // no fault since its master said that it is over
   std::optional<ProofMaster*> finished_;  // without an error
 };
 

@@ -4,6 +4,7 @@
 
 #include <speedo/base/limits.hpp>
 
+#include "checkpoint/training_file.hpp"
 #include "core/prototxt.hpp"
 #include "sim/quadratic_nets.hpp"
 #include "store/chunked_store.hpp"
@@ -15,15 +16,18 @@ namespace {
 constexpr Instant kStartTime = std::chrono::milliseconds(50);
 constexpr int kSeed = 1;  // of the solver: nothing is drawn from it
 
-// The solver of the problem: only its rule is used.
-std::string solver_text(const Scenario& scenario) {
+constexpr RotationRules kRotation{.keep = 2};
+
+// The solver of the problem: its rule is used, and where its snapshots go.
+caffe::SolverParameter proof_solver(const Scenario& scenario) {
   caffe::SolverParameter solver;
   solver.set_base_lr(scenario.learning_rate);
   solver.set_lr_policy("fixed");
   solver.set_momentum(scenario.momentum);
   solver.set_weight_decay(0.0F);
   solver.set_random_seed(kSeed);
-  return to_prototxt(solver);
+  solver.set_snapshot_prefix(kSnapshotPrefix);
+  return solver;
 }
 
 }  // namespace
@@ -37,7 +41,10 @@ ProofMaster::ProofMaster(Setting setting, World& world)
                 {.name = setting_.name, .seed = random_.next(), .is_dead = setting_.is_dead}),
       client_(std::make_shared<StoreClient>(setting_.server, platform_, random_.next(),
                                             setting_.scenario.merge_time)),
-      config_(setting_.scenario.config) {}
+      files_(setting_.disk, &platform_),
+      config_(setting_.scenario.config) {
+  client_->on_executed = [this](const KvOperation& each) { setting_.on_executed(*this, each); };
+}
 
 ProofMaster::~ProofMaster() { unwind(); }
 
@@ -63,18 +70,25 @@ MasterOptions ProofMaster::options() {
   options.merger.publish_interval = setting_.scenario.publish_interval;
   options.merger.threads = 1;
   options.merger.ahead_bytes_min = 0;
-  options.spec.solver_text = solver_text(setting_.scenario);
+  options.spec.solver_text = to_prototxt(proof_solver(setting_.scenario));
   options.make_strategy = setting_.make_strategy;
-  const SnapshotFiles& files = setting_.files;
-  if (!files.training) return options;
-  options.resume = MasterOptions::Resume::kNewest;
-  if (!files.newest) return options;
-  options.session.training = files.newest->training;
-  options.session.start_iteration = files.newest->iteration;
-  options.initial_session = files.newest->session;
-  options.initial_weights = files.newest->model;
-  options.initial_state = files.newest->state;
+  resume(options);
   return options;
+}
+
+// With --resume=auto, once a training has begun.
+void ProofMaster::resume(MasterOptions& options) {
+  const std::filesystem::path note = training_file(kSnapshotPrefix, options.job);
+  if (!setting_.disk.files().contains(note)) return;
+  options.resume = MasterOptions::Resume::kNewest;
+  ChunkedStore store(client_, options.job);
+  const auto stored = training_in(store);
+  const CheckpointOwner owner{options.job, setting_.problem.layout().digest()};
+  files_.look_for_start(true);
+  auto saved = newest_of_job(kSnapshotPrefix, owner, stored, files_);
+  files_.look_for_start(false);
+  chosen_files_ = setting_.on_files(stored, saved);
+  if (saved) go_on_from(std::move(*saved), options);
 }
 
 TrainerParts ProofMaster::parts() {
@@ -135,31 +149,35 @@ void ProofMaster::begin_publishing(const master_command::StartMerge* job) {
 void ProofMaster::cancel_strike() {
   strike_.reset();
   client_->cancel_strike();
+  files_.cancel_strike();
 }
 
-MasterHooks ProofMaster::hooks() {
+MasterHooks ProofMaster::hooks(CheckpointWriter& checkpoints) {
   MasterHooks hooks;
-  hooks.on_training = [this](const TrainingId& training, bool is_new) -> Result<void> {
-    if (is_new) setting_.files.training = training;
+  hooks.on_training = [this, &checkpoints](const TrainingId& training, bool) -> Result<void> {
+    SPEEDO_TRY(checkpoints.begin(training));
     setting_.on_chosen(*this);
     return {};
   };
-  // The files' new content is there at the end of the writing, or not at all.
-  hooks.snapshot = [this](const SnapshotParts& parts) -> Result<void> {
-    SPEEDO_ASSIGN(const MasterSession::Origin origin, MasterSession::origin_of(parts.session));
-    setting_.files.newest = SnapshotFiles::Snapshot{
-        .training = origin.training,
-        .iteration = static_cast<std::uint64_t>(parts.iteration),
-        .session = parts.session,
-        .model = std::make_shared<caffe::NetParameter>(parts.model),
-        .state = std::make_shared<caffe::SolverState>(parts.state)};
+  hooks.snapshot = [this, &checkpoints](const SnapshotParts& parts) -> Result<void> {
+    SPEEDO_TRY(checkpoints.write(parts));
+    setting_.on_written(parts.session);
     return {};
   };
   return hooks;
 }
 
+void ProofMaster::strike_in_files(std::uint64_t change, bool with_effect, const FaultMark& mark) {
+  files_.strike_at_change({change, with_effect, [this, mark] {
+                             mark.struck();
+                             mark.felt();
+                             setting_.die(*this);
+                           }});
+}
+
 void ProofMaster::live() {
-  const MasterHooks hooks = this->hooks();
+  CheckpointWriter checkpoints(proof_solver(setting_.scenario), config_.job, kRotation, files_);
+  const MasterHooks hooks = this->hooks(checkpoints);
   const TrainerParts parts = this->parts();
   const OpenStore open_store = [this](const StoreAddress&, const std::string& job) {
     return Result<std::shared_ptr<ParameterStore>>(std::make_shared<ChunkedStore>(client_, job));

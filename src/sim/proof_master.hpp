@@ -11,16 +11,21 @@
 #include <speedo/store/parameter_store.hpp>
 
 #include "base/answer.hpp"
+#include "checkpoint/checkpoint_writer.hpp"
 #include "sim/process_platform.hpp"
 #include "sim/proof_scenario.hpp"
 #include "sim/proof_store.hpp"
 #include "sim/quadratic.hpp"
-#include "sim/snapshot_files.hpp"
+#include "sim/simulated_disk.hpp"
+#include "sim/start_checker.hpp"
 #include "sim/watched_merger.hpp"
 #include "sim/world.hpp"
 #include "train/job/master_run.hpp"
 
 namespace speedo::sim {
+
+// Of the files that masters write.
+inline constexpr const char* kSnapshotPrefix = "/snapshots/proof";
 
 // A master process: the real MasterRun, with its lease, its choice of a start, its merger and its
 // care for the store, on a simulated process; and what its watchers are told.
@@ -30,12 +35,19 @@ class ProofMaster {
     const Scenario& scenario;
     const Quadratic& problem;
     StoreServer& server;
-    SnapshotFiles& files;
+    SimulatedDisk& disk;
     std::uint64_t seed = 0;
     std::string name = {};  // of the process
     StrategyFactory make_strategy = {};
     std::function<Result<std::unique_ptr<Backend>>()> make_backend = {};
     std::function<bool(std::string_view name)> is_dead = {};  // of another process
+    // It has chosen these files, or none, after it found this training in the store; gives where
+    // they are.
+    std::function<std::optional<StartChecker::Place>(const std::optional<TrainingId>& stored,
+                                                     const std::optional<SavedCheckpoint>&)>
+        on_files = {};
+    // It has written a checkpoint of this state to files.
+    std::function<void(const std::string& state)> on_written = {};
     // It knows what it goes on from, and has not changed anything yet.
     std::function<void(ProofMaster&)> on_chosen = {};
     // Its merger begins with this.
@@ -46,6 +58,8 @@ class ProofMaster {
     std::function<void(ProofMaster&, const Merger::Copy&)> on_stage = {};
     // A merge or the entering of a stage failed, perhaps after it was published.
     std::function<void(ProofMaster&)> on_torn = {};
+    // The store's server has executed what it asked for.
+    std::function<void(ProofMaster&, const KvOperation&)> on_executed = {};
     std::function<void(ProofMaster&, const std::optional<Error>&)> on_end = {};
     std::function<void(ProofMaster&)> die = {};
     std::function<void(ProofMaster&, Instant)> stand_still = {};
@@ -89,12 +103,16 @@ class ProofMaster {
     FaultMark mark;
   };
   void strike_next_merge(MergeStrike strike) { strike_ = strike; }
+  // At so many changes of files from now: dies, before or after it.
+  void strike_in_files(std::uint64_t change, bool with_effect, const FaultMark& mark);
+  const std::optional<StartChecker::Place>& chosen_files() const { return chosen_files_; }
   void cancel_strike();
 
  private:
   MasterOptions options();
+  void resume(MasterOptions& options);
   TrainerParts parts();
-  MasterHooks hooks();
+  MasterHooks hooks(CheckpointWriter& checkpoints);
   void live();
   std::optional<Error> lead(MasterRun& run);
   MergeWatch watch();
@@ -107,6 +125,8 @@ class ProofMaster {
   Random random_;
   ProcessPlatform platform_;
   std::shared_ptr<StoreClient> client_;
+  ProcessFiles files_;
+  std::optional<StartChecker::Place> chosen_files_;
   MasterConfig config_;
   std::unique_ptr<Thread> main_;
   std::uint64_t epoch_ = 0;

@@ -32,6 +32,7 @@ struct ProofResult {
   std::uint64_t merges = 0;            // by all masters
   std::uint64_t merges_ahead = 0;      // of them, begun before they were ordered
   FaultTable faults{};                 // what became of them
+  std::string check;                   // that found the violation; see violations.hpp
   std::string violation;               // empty: none
   std::vector<std::string> last_events;
 };

@@ -21,12 +21,34 @@ using std::chrono::seconds;
 
 constexpr std::chrono::seconds kPatientStoreTimeout{600};
 constexpr std::array kFaultNames{
-    "kill worker",      "freeze worker",      "stall worker",      "flap worker",
-    "worker leaves",    "kill worker in put", "worker clock",      "reset connection",
-    "cut worker",       "cut worker-store",   "bad loss",          "kill master",
-    "kill master in merge", "freeze master",  "freeze master in merge", "master clock",
-    "cut master-store", "rival master",       "restart store",     "store loses a second",
-    "store loses all",  "restart store in merge", "damage contribution", "bad store", "bad network",
+    "kill worker",
+    "freeze worker",
+    "stall worker",
+    "flap worker",
+    "worker leaves",
+    "kill worker in put",
+    "worker clock",
+    "reset connection",
+    "cut worker",
+    "cut worker-store",
+    "bad loss",
+    "kill master",
+    "kill master in merge",
+    "freeze master",
+    "freeze master in merge",
+    "master clock",
+    "cut master-store",
+    "rival master",
+    "restart store",
+    "store loses a second",
+    "store loses all",
+    "restart store in merge",
+    "damage contribution",
+    "bad store",
+    "kill master in files",
+    "damage checkpoint",
+    "other training",
+    "bad network",
 };
 static_assert(kFaultNames.size() == kFaultKinds);
 
@@ -120,6 +142,8 @@ Fault draw_fault(Random& random, const Scenario& scenario) {
     case FaultKind::kKillMasterInMerge:
     case FaultKind::kFreezeMasterInMerge:
     case FaultKind::kRestartStoreInMerge: fault.extra = random.below(24); break;
+    case FaultKind::kKillMasterInFiles: fault.extra = random.below(10); break;
+    case FaultKind::kDamageCheckpoint: fault.extra = random.below(6); break;
     default: break;
   }
   return fault;

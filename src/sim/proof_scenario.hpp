@@ -34,6 +34,9 @@ enum class FaultKind {
   kRestartStoreInMerge, // at the `extra`-th operation from now; `length` odd: all is lost
   kDamageContribution,  // a byte of the next one that is stored changes
   kBadStore,            // for `length` operations fail and are repeated
+  kKillMasterInFiles,   // at the `extra`-th change of files from now, done or not
+  kDamageCheckpoint,    // the newest: a file of it is cut off or changed
+  kOtherTraining,       // somebody puts files of another training beside this one's
   kBadNetwork,          // for `length` messages are late, twice, or break their connection
 };
 inline constexpr int kFaultKinds = static_cast<int>(FaultKind::kBadNetwork) + 1;

@@ -29,7 +29,7 @@ bool is_contribution(const KvOperation& operation) {
 bool StoreServer::lose(MemoryImage survivors) {
   const MemoryImage before = map_.image();
   const bool same = std::ranges::equal(before, survivors, [](const auto& a, const auto& b) {
-    return a.first == b.first && *a.second.bytes == *b.second.bytes;
+    return a.first == b.first && *a.second.bytes == *b.second.bytes && a.second.end == b.second.end;
   });
   map_.set_image(std::move(survivors));
   return !same;
@@ -139,14 +139,19 @@ void StoreClient::take_time() {
   platform_.pause(Instant{static_cast<Instant::rep>(time)});
 }
 
+void StoreClient::execute_at_server(const KvPtr& operation) {
+  server_.execute(operation);
+  if (on_executed) on_executed(*operation);
+}
+
 void StoreClient::execute(const KvPtr& operation) {
   const bool with_effect = random_.below(2) == 0;
-  if (strike_ && countdown_ == 0 && with_effect) server_.execute(operation);
+  if (strike_ && countdown_ == 0 && with_effect) execute_at_server(operation);
   // Whoever is stopped by the strike goes on from here.
   if (strike_now(*operation)) platform_.pause(Instant{0});
   if (!alive() || !reachable()) return operation->complete(unreachable());
   const bool fails = faults_.error > 0.0 && random_.uniform() < faults_.error;
-  if (!fails || with_effect) server_.execute(operation);
+  if (!fails || with_effect) execute_at_server(operation);
   if (fails) {
     faults_.mark.felt();
     return operation->complete(unreachable());
@@ -155,7 +160,7 @@ void StoreClient::execute(const KvPtr& operation) {
       faults_.repeat > 0.0 && !operation->is_read() && random_.uniform() < faults_.repeat;
   if (!again) return;
   faults_.mark.felt();
-  server_.execute(operation);
+  execute_at_server(operation);
 }
 
 Result<std::vector<std::string>> StoreClient::list(std::string_view prefix) {

@@ -100,6 +100,9 @@ class StoreClient : public KeyValue {
   using Strike = std::function<void(const KvOperation& operation)>;
   void strike_at_operation(std::uint64_t count, Strike strike);
   void cancel_strike() { strike_ = nullptr; }
+  bool is_connected() const { return !partition_; }
+  // Called after each operation of this client that the server has executed.
+  std::function<void(const KvOperation&)> on_executed;
 
  private:
   // Whether an operation begun now would get through. Who asks, and hears no, feels the fault.
@@ -108,6 +111,7 @@ class StoreClient : public KeyValue {
   void take_time();
   void execute(const KvPtr& operation);
   bool strike_now(const KvOperation& operation);
+  void execute_at_server(const KvPtr& operation);
   bool alive() const { return platform_.process().alive(); }
 
   StoreServer& server_;

@@ -2,10 +2,12 @@
 // fault that nobody noticed has proven nothing.
 
 #include <algorithm>
+#include <array>
 #include <memory>
 
 #include <speedo/base/assert.hpp>
 
+#include "checkpoint/training_file.hpp"
 #include "sim/proof_cluster.hpp"
 #include "store/record_codec.hpp"
 
@@ -21,6 +23,7 @@ constexpr double kBadNetworkLate = 0.05, kBadNetworkTwice = 0.05, kBadNetworkBre
 }  // namespace
 
 void ProofCluster::strike(const Fault& fault) {
+  ends_undisturbed_ = false;
   const FaultMark mark = ledger_.drawn(fault.kind);
   if (strike_worker(fault, mark) || strike_connection(fault, mark)) return;
   if (strike_master(fault, mark)) return;
@@ -121,6 +124,11 @@ bool ProofCluster::strike_master(const Fault& fault, const FaultMark& mark) {
       merge_strike(std::nullopt);
       start_later();
       return true;
+    case FaultKind::kKillMasterInFiles:
+      if (master != nullptr) {
+        master->strike_in_files(fault.extra / 2, fault.extra % 2 == 0, mark);
+      }
+      return true;
     case FaultKind::kFreezeMaster:
       if (master != nullptr) {
         freeze_marked(master->node(), fault.length, master->is_training(), mark);
@@ -172,6 +180,8 @@ void ProofCluster::strike_store(const Fault& fault, const FaultMark& mark) {
       server_.damage_next_contribution(
           [this, mark](const std::string& key) { contribution_damaged(key, mark); });
       return;
+    case FaultKind::kDamageCheckpoint: damage_checkpoint(fault, mark); return;
+    case FaultKind::kOtherTraining: write_other_training(mark); return;
     case FaultKind::kBadStore:
       mark.struck();
       set_client_faults({kBadStoreErrors, kBadStoreRepeats, mark});
@@ -184,6 +194,53 @@ void ProofCluster::strike_store(const Fault& fault, const FaultMark& mark) {
       return;
     default: SPEEDO_ASSERT(false);
   }
+}
+
+// Of the newest by its name: record, model or state.
+void ProofCluster::damage_checkpoint(const Fault& fault, const FaultMark& mark) {
+  std::vector<FoundRecord> found;
+  {
+    ProcessFiles files(disk_);
+    found = find_records(kSnapshotPrefix, nullptr, files);
+  }
+  if (found.empty()) return;
+  start_checker_.files_disturbed();
+  const auto folder = found.front().path.parent_path();
+  const std::array<std::filesystem::path, 3> parts{found.front().path,
+                                                   folder / found.front().record.model().name(),
+                                                   folder / found.front().record.state().name()};
+  if (disk_.damage(parts[fault.extra % parts.size()], fault.extra < parts.size(), mark)) {
+    mark.struck();
+  }
+}
+
+// Beside this training's, and newer than all of them; the note of which one goes on stays.
+void ProofCluster::write_other_training(const FaultMark& mark) {
+  const auto note = disk_.files().find(training_file(kSnapshotPrefix, scenario_.config.job));
+  if (note == disk_.files().end()) return;
+  start_checker_.files_disturbed();
+  const SimulatedDisk::File kept = note->second;
+  MasterConfig config = scenario_.config;
+  config.training = {random_.next(), random_.next()};
+  config.start_iteration = config.max_iteration - 1;
+  config.epoch = newest_epoch_ + 1;
+  caffe::SolverParameter solver;
+  solver.set_snapshot_prefix(kSnapshotPrefix);
+  caffe::NetParameter model;
+  for (const float each : problem_.start()) model.add_layer()->add_blobs()->add_data(each);
+  caffe::SolverState state;
+  ProcessFiles files(disk_);
+  CheckpointWriter writer(solver, config.job, {}, files);
+  const bool written = writer.begin(config.training) &&
+                       writer.write({.iteration = static_cast<std::int64_t>(config.start_iteration),
+                                     .model = model,
+                                     .state = state,
+                                     .session = MasterSession(config).save(),
+                                     .model_digest = problem_.layout().digest()});
+  SPEEDO_ASSERT(written);
+  disk_.put(training_file(kSnapshotPrefix, config.job), kept);
+  disk_.mark(record_path(kSnapshotPrefix, config.start_iteration), mark);
+  mark.struck();
 }
 
 // Its place is taken by a new process after `back`. Felt if it owed its master a report.

@@ -17,6 +17,10 @@ ProofWorker::ProofWorker(Setting setting) : setting_(std::move(setting)), random
   compute_.on_spoilt = [this] {
     if (setting_.on_spoilt && run_) setting_.on_spoilt(*run_, spoiler_);
   };
+  compute_.on_weights = [this](const std::vector<float>& weights) {
+    const auto order = std::exchange(beginning_, std::nullopt);
+    if (setting_.on_begin && order) setting_.on_begin(epoch_, *order, weights);
+  };
 }
 
 ProofWorker::~ProofWorker() { unwind(); }
@@ -60,11 +64,13 @@ void ProofWorker::attach(EventQueue& queue, WorkerNode& node, const std::string&
 
 void ProofWorker::prepare(const WelcomeMessage& welcome,
                           std::function<void(Result<Digest>)> done) {
+  epoch_ = welcome.epoch;
   job_->prepare(welcome, std::move(done));
 }
 
 void ProofWorker::run(const TrainMessage& order, std::function<void(Result<RunReport>)> done) {
   run_ = order.run;
+  beginning_ = order;
   job_->run(order, [this, run = order.run, done = std::move(done)](Result<RunReport> report) {
     if (run_ == run) run_.reset();
     done(std::move(report));
@@ -77,6 +83,7 @@ void ProofWorker::look_for_end(std::uint64_t epoch, std::function<void(bool)> do
 
 void ProofWorker::cancel() {
   run_.reset();
+  beginning_.reset();
   job_->cancel();
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <speedo/backend/backend.hpp>
 
@@ -30,6 +31,9 @@ class ProofWorker : public WorkerWork {
     std::function<Result<std::unique_ptr<Backend>>()> make_backend = {};
     // The loss or the contribution of this run is not finite.
     std::function<void(std::uint64_t run, const FaultMark&)> on_spoilt = {};
+    // What this run of a master of `epoch` begins from.
+    std::function<void(std::uint64_t epoch, const TrainMessage&, const std::vector<float>&)>
+        on_begin = {};
   };
   explicit ProofWorker(Setting setting);
   ~ProofWorker() override;
@@ -60,6 +64,8 @@ class ProofWorker : public WorkerWork {
   ComputeState compute_;
   FaultMark spoiler_;
   std::optional<std::uint64_t> run_;
+  std::optional<TrainMessage> beginning_;  // the order of a run that has seen no weights yet
+  std::uint64_t epoch_ = 0;                // of the last welcome
   std::unique_ptr<ProcessPlatform> platform_;
   std::shared_ptr<StoreClient> client_;
   std::unique_ptr<JobWorker> job_;

@@ -60,6 +60,7 @@ Result<float> QuadraticLearner::accumulate_gradients(int passes, const Hooks& ho
   if (hooks.weights_needed) SPEEDO_TRY(hooks.weights_needed({0, count}));
   std::vector<float> x(parts_.problem.size()), gradient(parts_.problem.size());
   backend_->device().download(x, weights_.data());
+  if (parts_.state.on_weights) parts_.state.on_weights(x);
   double loss = 0.0;
   for (int pass = 0; pass < passes; ++pass) {
     loss += static_cast<double>(parts_.problem.add_gradient(x, next_batch_++, gradient));

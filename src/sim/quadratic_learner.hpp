@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include <speedo/base/random.hpp>
 
@@ -26,6 +27,8 @@ struct ComputeState {
   enum class Spoilt { kNothing, kLoss, kContribution };
   Spoilt spoilt = Spoilt::kNothing;
   std::function<void()> on_spoilt;  // it has
+  // A pass has these weights.
+  std::function<void(const std::vector<float>&)> on_weights = {};
 
   // Grows as long as the computation gets on.
   std::uint64_t progress_at(Instant now) const;

@@ -61,12 +61,19 @@ ScheduleChecker::Rule ScheduleChecker::rule_of(const std::string& name) {
 }
 
 void ScheduleChecker::expect(bool holds, const char* otherwise) {
-  if (!holds) violations_.report(fmt::format("{}: {}", options_.name, otherwise));
+  if (!holds) violations_.report(Check::kSchedule, fmt::format("{}: {}", options_.name, otherwise));
 }
 
 bool ScheduleChecker::wants_run(WorkerId worker) const {
   const auto found = workers_.find(worker);
   return found != workers_.end() && found->second.live && found->second.running;
+}
+
+std::vector<WorkerId> ScheduleChecker::take_merge() {
+  if (merges_.empty()) return {};
+  std::vector<WorkerId> workers = std::move(merges_.front());
+  merges_.pop_front();
+  return workers;
 }
 
 void ScheduleChecker::before(const Event& event) {
@@ -171,12 +178,14 @@ void ScheduleChecker::decide(WorkerId worker) {
 }
 
 void ScheduleChecker::obey(const Merge& command) {
+  merges_.push_back({command.worker});
   expect(rule_ != Rule::kRounds, "merges one alone");
   expect(rule_ != Rule::kWeedout || in_time_, "merges a sender that is not in the ring");
   decide(command.worker);
 }
 
 void ScheduleChecker::obey(const Average& command) {
+  merges_.push_back(command.workers);
   expect(rule_ == Rule::kRounds || rule_ == Rule::kGrouping, "takes a mean");
   expect(!command.workers.empty(), "takes a mean of nothing");
   std::size_t pending = 0, running = 0;

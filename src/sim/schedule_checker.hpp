@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include <speedo/train/strategy.hpp>
 
@@ -23,6 +24,8 @@ class ScheduleChecker {
   void after(const Event& event, const Commands& commands);
   // Told to train, and not heard of since.
   bool wants_run(WorkerId worker) const;
+  // The next merge that it has ordered and that was not taken: its workers; none if there is none.
+  std::vector<WorkerId> take_merge();
 
  private:
   enum class Rule { kAtOnce, kRounds, kPartialSync, kSsp, kWeedout, kGrouping };
@@ -59,6 +62,7 @@ class ScheduleChecker {
   const Rule rule_;
   Violations& violations_;
   std::map<WorkerId, Worker> workers_;
+  std::deque<std::vector<WorkerId>> merges_;  // ordered, not taken
   bool began_ = false;
   // Weed-out.
   std::deque<WorkerId> ring_;

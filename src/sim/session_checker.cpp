@@ -35,7 +35,7 @@ void SessionChecker::before(const MasterEvent& event) {
 
 void SessionChecker::after(const MasterCommands& commands) {
   for (const MasterCommand& command : commands) {
-    expect(!finished_, "a command after Finish");
+    expect(kMessages, !finished_, "a command after Finish");
     std::visit([this](const auto& each) { obey(each); }, command);
   }
   check_parked();
@@ -81,47 +81,49 @@ void SessionChecker::note(const master_event::Merged& e) {
   }
   merging_runs_.clear();
   merging_ = false;
-  if (!any) return expect(e.version.value == version_, "a merge of nothing made a version");
+  if (!any) return expect(kPublication, e.version.value == version_,
+                          "a merge of nothing made a version");
   iteration_ += 1;
   merges_ += 1;
-  expect(e.version.value > version_, "versions do not grow");
+  expect(kPublication, e.version.value > version_, "versions do not grow");
   version_ = e.version.value;
 }
 
 void SessionChecker::note(const master_event::StageEntered& e) {
-  expect(entering_, "an answer that nobody waits for");
+  expect(kJobs, entering_, "an answer that nobody waits for");
   entering_ = false;
-  expect(e.version.value > version_, "versions do not grow");
+  expect(kPublication, e.version.value > version_, "versions do not grow");
   version_ = e.version.value;
 }
 
 void SessionChecker::obey(const master_command::SendWelcome& c) {
-  expect(!stopping_, "a welcome after the end");
-  expect(workers_.insert(c.message.worker).second, "a worker's number given twice");
+  expect(kMembership, !stopping_, "a welcome after the end");
+  expect(kMembership, workers_.insert(c.message.worker).second, "a worker's number given twice");
   // A process that comes again has given its earlier life up.
   std::erase_if(lives_, [&](const auto& each) {
     return uuids_[each.first] == uuids_[c.peer.value];
   });
   lives_[c.peer.value] = Life{c.message.worker, false, {}, {}, {}, {}};
-  expect(c.message.epoch == config_.epoch, "a welcome in another master's name");
+  expect(kMembership, c.message.epoch == config_.epoch, "a welcome in another master's name");
   const bool full = config_.workers_max != 0 && lives_.size() > config_.workers_max;
-  expect(!full, "more workers than the most");
+  expect(kMembership, !full, "more workers than the most");
 }
 
 void SessionChecker::obey(const master_command::SendRefused& c) {
-  expect(c.message.reason.size() <= kTextMax, "a message too long");
+  expect(kMessages, c.message.reason.size() <= kTextMax, "a message too long");
   end_life(c.peer);
 }
 
 void SessionChecker::obey(const master_command::SendStop& c) {
-  expect(c.message.reason.size() <= kTextMax, "a message too long");
+  expect(kMessages, c.message.reason.size() <= kTextMax, "a message too long");
   stopping_ = true;
 }
 
 void SessionChecker::obey(const master_command::SendTrain& c) {
-  expect(!stopping_ && !merging_ && !entering_, "a run begins at the end or during a merge");
+  expect(kOrders, !stopping_ && !merging_ && !entering_,
+         "a run begins at the end or during a merge");
   const auto found = lives_.find(c.peer.value);
-  if (found == lives_.end()) return expect(false, "a run for nobody");
+  if (found == lives_.end()) return expect(kOrders, false, "a run for nobody");
   Life& life = found->second;
   check_train(life, c.message);
   check_merged_run(life, c.message);
@@ -132,29 +134,31 @@ void SessionChecker::obey(const master_command::SendTrain& c) {
 }
 
 void SessionChecker::check_train(const Life& life, const TrainMessage& order) const {
-  expect(life.ready && !life.run, "a run for a worker that is not ready, or is at work");
-  expect(order.run >= next_run_, "run numbers do not grow");
-  expect(order.iteration == iteration_, "a run at another iteration");
-  expect(order.version == version_, "a run from other weights");
-  expect(order.stage == stage_, "a run of another stage");
+  expect(kOrders, life.ready && !life.run, "a run for a worker that is not ready, or is at work");
+  expect(kOrders, order.run >= next_run_, "run numbers do not grow");
+  expect(kOrders, order.iteration == iteration_, "a run at another iteration");
+  expect(kOrders, order.version == version_, "a run from other weights");
+  expect(kOrders, order.stage == stage_, "a run of another stage");
   std::uint64_t alive = 0;
   for (const auto& [peer, each] : lives_) alive += each.ready;
-  expect(alive >= config_.workers_min, "a run with fewer workers than the fewest");
-  expect(order.data_runs >= 1 && order.data_runs <= kSharesPerRunMax, "too many shares in a run");
+  expect(kMembership, alive >= config_.workers_min, "a run with fewer workers than the fewest");
+  expect(kOrders, order.data_runs >= 1 && order.data_runs <= kSharesPerRunMax,
+         "too many shares in a run");
   for (std::uint64_t i = 0; i < order.data_runs; ++i) check_share(order.data_run + i);
   for (const auto& [run, each] : contributions_) {
     const bool its = each.worker == life.worker && each.fate == Fate::kMerging;
-    expect(!its, "a run before the merge of the last contribution");
+    expect(kOrders, !its, "a run before the merge of the last contribution");
   }
 }
 
 // Held by nobody else, and not merged.
 void SessionChecker::check_share(std::uint64_t share) const {
-  expect(!lineage_.is_merged(config_.epoch, share), "a share that is merged is given out again");
+  expect(kOnce, !lineage_.is_merged(config_.epoch, share),
+         "a share that is merged is given out again");
   for (const auto& [peer, life] : lives_) {
     if (!life.run) continue;
     const bool held = share >= life.shares.first && share < life.shares.first + life.shares.count;
-    expect(!held, "a share given to two workers");
+    expect(kOnce, !held, "a share given to two workers");
   }
 }
 
@@ -162,26 +166,32 @@ void SessionChecker::check_merged_run(const Life& life, const TrainMessage& orde
   const auto merged = merged_of_.find(life.worker);
   const bool last_merged = merged != merged_of_.end() && life.last_reported == merged->second;
   if (last_merged) {
-    expect(order.merged_run == merged->second, "a worker is not told that it was merged");
+    expect(kOrders, order.merged_run == merged->second, "a worker is not told that it was merged");
   } else if (life.last_reported) {
-    expect(order.merged_run != *life.last_reported, "a worker is told of a merge that was not");
+    expect(kOrders, order.merged_run != *life.last_reported,
+           "a worker is told of a merge that was not");
   }
 }
 
 void SessionChecker::obey(const master_command::StartMerge& c) {
-  expect(!merging_ && !entering_, "two merges at once");
-  expect(!stopping_, "a merge after the end");
-  expect(c.iteration == iteration_, "a merge at another iteration");
-  expect(c.stage == stage_, "a merge of another stage");
-  expect(!c.contributions.empty(), "an empty merge");
-  expect(c.state.size() < kPrototxtBytesMax, "a state without bounds");
+  expect(kMerges, !merging_ && !entering_, "two merges at once");
+  expect(kMerges, !stopping_, "a merge after the end");
+  expect(kMerges, c.iteration == iteration_, "a merge at another iteration");
+  expect(kMerges, c.stage == stage_, "a merge of another stage");
+  expect(kMerges, !c.contributions.empty(), "an empty merge");
+  expect(kMessages, c.state.size() < kPrototxtBytesMax, "a state without bounds");
   merging_ = true;
+  std::vector<WorkerId> workers;
+  for (const auto& each : c.contributions) workers.push_back(each.worker);
+  const bool is_ordered = schedule_ == nullptr || schedule_->take_merge() == workers;
+  expect(kMerges, is_ordered, "not the merge that the schedule has ordered");
   for (const auto& each : c.contributions) {
     const auto found = contributions_.find(each.run.value);
-    if (found == contributions_.end()) return expect(false, "a merge of what was not reported");
-    expect(found->second.fate == Fate::kPending, "a contribution is merged twice");
-    expect(found->second.worker == each.worker.value, "a merge names another worker");
-    expect(!erased_.contains(each.worker.value), "a merge of records that were erased");
+    if (found == contributions_.end()) return expect(kMerges, false,
+                                                     "a merge of what was not reported");
+    expect(kOnce, found->second.fate == Fate::kPending, "a contribution is merged twice");
+    expect(kMerges, found->second.worker == each.worker.value, "a merge names another worker");
+    expect(kErasure, !erased_.contains(each.worker.value), "a merge of records that were erased");
     check_weight(each, found->second, c.stage);
     found->second.fate = Fate::kMerging;
     merging_runs_.push_back(each.run.value);
@@ -191,9 +201,10 @@ void SessionChecker::obey(const master_command::StartMerge& c) {
 void SessionChecker::obey(const master_command::ExpectMerge& c) {
   std::set<WorkerId> workers;
   for (const auto& each : c.merge.contributions) {
-    expect(workers.insert(each.worker).second, "a merge is expected of one worker twice");
+    expect(Check::kMerges, workers.insert(each.worker).second,
+           "a merge is expected of one worker twice");
   }
-  expect(!workers.empty(), "a merge of nothing is expected");
+  expect(Check::kMerges, !workers.empty(), "a merge of nothing is expected");
 }
 
 void SessionChecker::check_weight(const master_command::StartMerge::Contribution& each,
@@ -202,51 +213,57 @@ void SessionChecker::check_weight(const master_command::StartMerge::Contribution
   const auto age = static_cast<float>(version_ - std::min(version_, contribution.base));
   const float shares = static_cast<float>(contribution.shares.count);
   if (weighted) {
-    expect(std::abs(each.weight - 1.0F / (1.0F + age)) < 1e-6F, "not the weight of its staleness");
+    expect(kMerges, std::abs(each.weight - 1.0F / (1.0F + age)) < 1e-6F,
+           "not the weight of its staleness");
   } else if (shares == 1.0F && !config_.shard_by_speed) {
-    expect(each.weight == 1.0F, "a weight that nobody asked for");
+    expect(kMerges, each.weight == 1.0F, "a weight that nobody asked for");
   }
 }
 
 void SessionChecker::obey(const master_command::EraseWorker& c) {
   const auto is_its = [&](const auto& each) { return each.second.worker == c.worker.value; };
-  expect(std::ranges::none_of(lives_, is_its), "records of a worker that is here are erased");
-  expect(erased_.insert(c.worker.value).second, "records of a worker erased twice");
+  expect(kErasure, std::ranges::none_of(lives_, is_its),
+         "records of a worker that is here are erased");
+  expect(kErasure, erased_.insert(c.worker.value).second, "records of a worker erased twice");
 }
 
 void SessionChecker::obey(const master_command::EnterStage& c) {
-  expect(!merging_ && !entering_, "a new stage during a merge");
-  for (const auto& [peer, life] : lives_) expect(!life.run, "a new stage while a worker runs");
-  expect(c.stage < config_.stages.size(), "an unknown stage");
+  expect(kJobs, !merging_ && !entering_, "a new stage during a merge");
+  for (const auto& [peer, life] : lives_) expect(kJobs, !life.run,
+                                                 "a new stage while a worker runs");
+  expect(kJobs, c.stage < config_.stages.size(), "an unknown stage");
   entering_ = true;
   stage_ = c.stage;
 }
 
 void SessionChecker::obey(const master_command::StartTest& c) {
-  expect(!testing_, "two tests at once");
-  expect(c.iteration == iteration_ && !merging_, "a test of other weights");
-  expect(tests_.insert(c.iteration).second, "a test repeated");
+  expect(kJobs, !testing_, "two tests at once");
+  expect(kJobs, c.iteration == iteration_ && !merging_, "a test of other weights");
+  expect(kJobs, tests_.insert(c.iteration).second, "a test repeated");
   testing_ = true;
 }
 
 void SessionChecker::obey(const master_command::StartSnapshot& c) {
-  expect(!saving_, "two snapshots at once");
-  expect(c.iteration == iteration_ && !merging_, "a snapshot of other weights");
+  expect(kJobs, !saving_, "two snapshots at once");
+  expect(kJobs, c.iteration == iteration_ && !merging_, "a snapshot of other weights");
   saving_ = true;
 }
 
 void SessionChecker::obey(const master_command::Note& c) {
-  expect(c.text.find('\n') == std::string::npos && c.text.size() <= kTextMax, "a note too long");
+  expect(kMessages, c.text.find('\n') == std::string::npos && c.text.size() <= kTextMax,
+         "a note too long");
 }
 
 void SessionChecker::obey(const master_command::Finish& c) {
   finished_ = true;
   // A master that lost its job cannot finish the merge either.
   const bool superseded = c.error && c.error->code == ErrorCode::kSuperseded;
-  expect(!merging_ || superseded, "the end comes during a merge");
-  expect(c.error || asked_to_stop_ || iteration_ >= config_.max_iteration, "it ends too early");
+  expect(kProgress, !merging_ || superseded, "the end comes during a merge");
+  expect(kProgress, c.error || asked_to_stop_ || iteration_ >= config_.max_iteration,
+         "it ends too early");
   if (!c.error && !asked_to_stop_) check_tests();
-  expect(iteration_ <= std::max(config_.max_iteration, iteration_ - merges_), "it ends too late");
+  expect(kProgress, iteration_ <= std::max(config_.max_iteration, iteration_ - merges_),
+         "it ends too late");
 }
 
 // Each test that was due took place, and no other; a master that ends early leaves some out.
@@ -254,7 +271,7 @@ void SessionChecker::check_tests() const {
   if (config_.stages.size() > 1 || config_.test_interval == 0) return;
   for (std::uint64_t i = first_iteration_ + 1; i <= iteration_; ++i) {
     const bool due = i % config_.test_interval == 0 || i == iteration_;
-    expect(tests_.contains(i) == due, "a test is missing, or too much");
+    expect(kJobs, tests_.contains(i) == due, "a test is missing, or too much");
   }
 }
 
@@ -267,14 +284,15 @@ void SessionChecker::check_parked() const {
     running += life.run.has_value();
   }
   if (ready == 0 || ready < config_.workers_min) return;
-  expect(running > 0, "no worker runs, though nothing is waited for");
+  expect(kProgress, running > 0, "no worker runs, though nothing is waited for");
   if (schedule_ == nullptr) return;
   // What the strategy orders while runs of a stage that is over are waited for is not for now.
   const bool switching = config_.stages.size() > 1;
   if (switching) return;
   for (const auto& [peer, life] : lives_) {
     const bool forgotten = life.ready && !life.run && schedule_->wants_run(WorkerId{life.worker});
-    expect(!forgotten, "a ready worker was told to train by the schedule, and not by the session");
+    expect(kProgress, !forgotten,
+           "a ready worker was told to train by the schedule, and not by the session");
   }
 }
 

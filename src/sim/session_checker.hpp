@@ -26,7 +26,7 @@ class SessionChecker {
   void before(const MasterEvent& event);
   void after(const MasterCommands& commands);
   // The strategy's checker, while there is one.
-  void watch_schedule(const ScheduleChecker* schedule) { schedule_ = schedule; }
+  void watch_schedule(ScheduleChecker* schedule) { schedule_ = schedule; }
 
   std::uint64_t iteration() const { return iteration_; }
   std::uint64_t merges() const { return merges_; }
@@ -35,6 +35,7 @@ class SessionChecker {
                                        const std::vector<WorkerId>& rejected) const;
 
  private:
+  using enum Check;
   enum class Fate { kPending, kMerging };
   struct Shares {
     std::uint64_t first = 0, count = 0;
@@ -53,7 +54,9 @@ class SessionChecker {
     Fate fate = Fate::kPending;
   };
 
-  void expect(bool holds, const char* otherwise) const { violations_.expect(holds, otherwise); }
+  void expect(Check check, bool holds, const char* otherwise) const {
+    violations_.expect(check, holds, otherwise);
+  }
   Life* life_of(PeerId peer, std::uint64_t worker);
   void end_life(PeerId peer);
 
@@ -101,7 +104,7 @@ class SessionChecker {
   const MasterConfig config_;
   Lineage& lineage_;
   Violations& violations_;
-  const ScheduleChecker* schedule_ = nullptr;
+  ScheduleChecker* schedule_ = nullptr;
   const std::uint64_t first_iteration_;
   std::uint64_t iteration_, stage_, version_, next_run_, merges_ = 0;
   using Uuid = std::pair<std::uint64_t, std::uint64_t>;

@@ -21,7 +21,8 @@ StoreChecker::StoreChecker(StoreServer& server, const std::string& job,
       violations_(violations) {}
 
 void StoreChecker::granted(std::uint64_t epoch) {
-  violations_.expect(epoch > granted_, "mastership granted with an epoch that is not the highest");
+  violations_.expect(Check::kLease, epoch > granted_,
+                     "mastership granted with an epoch that is not the highest");
   granted_ = std::max(granted_, epoch);
   newest_ = std::max(newest_, epoch);
 }
@@ -43,11 +44,11 @@ std::optional<StoreChecker::Seen> StoreChecker::read(const std::string& manifest
   if (operation->error) return std::nullopt;
   const auto manifest = decode_manifest(operation->text);
   if (!manifest) {
-    violations_.report("the manifest '" + manifest_key + "' is damaged");
+    violations_.report(Check::kPublication, "the manifest '" + manifest_key + "' is damaged");
     return std::nullopt;
   }
   record::Session session;
-  violations_.expect(session.ParseFromString(manifest->info.state),
+  violations_.expect(Check::kPublication, session.ParseFromString(manifest->info.state),
                      "weights were published without the session's state");
   return Seen{manifest->info.epoch, manifest->info.version, session.iteration()};
 }
@@ -61,6 +62,15 @@ void StoreChecker::done(const KvOperation& operation) {
   if (keeps_up(now->iteration, last_.iteration)) went_back_to_.reset();
 }
 
+void StoreChecker::published(std::uint64_t epoch, std::uint64_t version) {
+  if (last_.epoch == epoch && last_.version >= version) return;
+  violations_.report(
+      Check::kPublication,
+      fmt::format("a master says that it has published version {}, and the store has "
+                  "version {} of epoch {}",
+                  version, last_.version, last_.epoch));
+}
+
 // A master that dies between two checkpoints loses what it has merged since, and one merge more
 // that it published and nobody knows of.
 bool StoreChecker::keeps_up(std::uint64_t iteration, std::uint64_t reached) const {
@@ -70,19 +80,23 @@ bool StoreChecker::keeps_up(std::uint64_t iteration, std::uint64_t reached) cons
 void StoreChecker::judge(const Seen& now) {
   if (now.epoch == last_.epoch && now.version == last_.version) return;
   if (now.epoch < std::max(granted_, last_.epoch)) {
-    violations_.report(fmt::format("a stale master's weights are read: epoch {} after {}",
+    violations_.report(Check::kLease,
+                       fmt::format("a stale master's weights are read: epoch {} after {}",
                                    now.epoch, std::max(granted_, last_.epoch)));
   }
   const bool forgot = granted_ < newest_ && last_.epoch < newest_;
   granted_ = std::max(granted_, now.epoch);
   if (now.epoch == last_.epoch) {
-    violations_.expect(now.version > last_.version, "published versions go back");
-    violations_.expect(now.iteration >= last_.iteration, "iterations go back within one master");
+    violations_.expect(Check::kPublication, now.version > last_.version,
+                       "published versions go back");
+    violations_.expect(Check::kPublication, now.iteration >= last_.iteration,
+                       "iterations go back within one master");
   } else if (!forgot) {
     const std::uint64_t reached =
         std::min(last_.iteration, went_back_to_.value_or(last_.iteration));
     if (!keeps_up(now.iteration, reached)) {
-      violations_.report(fmt::format("iterations go back from {} to {}, the publish interval is {}",
+      violations_.report(Check::kStart,
+                         fmt::format("iterations go back from {} to {}, the publish interval is {}",
                                      reached, now.iteration, publish_interval_));
     }
   }

@@ -19,6 +19,8 @@ class StoreChecker {
   void granted(std::uint64_t epoch);
   void restarted();                      // with or without its data
   void done(const KvOperation& operation);
+  // A master says that it has published this version.
+  void published(std::uint64_t epoch, std::uint64_t version);
 
  private:
   struct Seen {

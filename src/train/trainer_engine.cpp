@@ -164,7 +164,7 @@ Result<RunReport> TrainerEngine::run(const TrainMessage& order,
   exchange_->abandon();  // what a run that failed has left
   const Instant start = platform_.clock().now();
   const std::chrono::nanoseconds waited = learner_->data_waited();
-  SPEEDO_ASSIGN(std::uint64_t base, update_->begin(order));
+  SPEEDO_ASSIGN(std::uint64_t base, begin_update(order));
   const std::uint64_t read_us = microseconds_since(start);
 
   const Instant compute_start = platform_.clock().now();
@@ -173,7 +173,7 @@ Result<RunReport> TrainerEngine::run(const TrainMessage& order,
   auto computed = compute(order, base);
   // Weights that were overwritten while they came: from the newer ones, with the same data.
   while (!computed && std::exchange(weights_are_gone_, false)) {
-    SPEEDO_ASSIGN(base, update_->begin(order));
+    SPEEDO_ASSIGN(base, begin_update(order));
     begin_steps(order);
     computed = compute(order, base);
   }
@@ -202,6 +202,15 @@ Result<RunReport> TrainerEngine::run(const TrainMessage& order,
                    .compute_us = steps_us - data_wait_us - weights_wait_us,
                    .exchange_us = read_us + weights_wait_us + microseconds_since(write_start),
                    .data_wait_us = data_wait_us};
+}
+
+// What it reads at once may be overwritten by newer weights meanwhile, too: those are read then.
+Result<std::uint64_t> TrainerEngine::begin_update(const TrainMessage& order) {
+  while (true) {
+    auto base = update_->begin(order);
+    const bool are_gone = !base && base.error().code == ErrorCode::kNotFound;
+    if (!are_gone || exchange_->is_cancelled()) return base;
+  }
 }
 
 // A gradient that overflows goes into the momentum as well, and whatever this worker made of it

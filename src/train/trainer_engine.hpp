@@ -48,6 +48,7 @@ class TrainerEngine {
   void connect();
   Result<void> enter_stage(std::uint32_t stage);
   Result<void> make_rule(const UpdateSpec& update);
+  Result<std::uint64_t> begin_update(const TrainMessage& order);
   void begin_steps(const TrainMessage& order);
   void mend_histories(const TrainMessage& order);
   void point_feeds(const TrainMessage& order);

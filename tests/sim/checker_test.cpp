@@ -2,8 +2,10 @@
 
 #include <memory>
 
+#include "sim/lease_checker.hpp"
 #include "sim/lineage.hpp"
 #include "sim/schedule_checker.hpp"
+#include "store/mastership.hpp"
 #include "support/catch.hpp"
 
 namespace speedo::sim {
@@ -67,6 +69,7 @@ TEST_CASE("the lineage notices a contribution and a share of the data merged twi
   share.shares = {4, 4};
   share.merge();
   CHECK(share.violations.first() == "a share of the data merged twice");
+  CHECK(std::string(share.violations.check()) == "once");
 }
 
 TEST_CASE("the lineage notices a good contribution that was rejected, and unknown weights") {
@@ -87,6 +90,45 @@ TEST_CASE("the lineage notices a share of the data that is lost") {
   CHECK(merged.violations.first() == "");
   merged.lineage.check_complete(5, 3, {1});
   CHECK(merged.violations.first() == "share 2 of the data is lost");
+}
+
+TEST_CASE("the lease's checker notices a second master, and what a replaced one writes") {
+  EventQueue queue;
+  Violations second, stale, homeless;
+  const auto claim = [](const std::string& holder, std::uint64_t epoch, bool is_new) {
+    auto operation = std::make_unique<KvOperation>();
+    operation->kind = KvOperation::Kind::kClaim;
+    operation->master.emplace();
+    operation->master->holder = holder;
+    operation->master->epoch = epoch;
+    operation->master->is_new = is_new;
+    operation->text = encode_answer({});
+    return operation;
+  };
+  const auto nobody_is_dead = [](std::string_view) { return false; };
+  LeaseChecker checker(queue, nobody_is_dead, second);
+  checker.done(*claim("a", 1, true));
+  checker.done(*claim("a", 1, false));
+  CHECK(second.first() == "");
+  checker.done(*claim("b", 2, true));
+  CHECK(second.first() == "b is granted mastership while the lease of a lasts");
+  CHECK(std::string(second.check()) == "lease");
+
+  LeaseChecker other(queue, [](std::string_view name) { return name == "a"; }, stale);
+  other.done(*claim("a", 1, true));
+  other.done(*claim("b", 2, true));
+  KvOperation write;
+  write.kind = KvOperation::Kind::kSet;
+  write.key = "speedo:{job}:weights:e1:s0:c0";
+  other.asked_by_master(1, write);
+  CHECK(stale.first() == "");
+  write.key = "speedo:{job}:weights:m";
+  other.asked_by_master(2, write);
+  CHECK(stale.first() == "");
+  other.asked_by_master(1, write);
+  CHECK(stale.first().starts_with("a master that was replaced has changed"));
+  LeaseChecker(queue, nobody_is_dead, homeless).begins(0);
+  CHECK(homeless.first() == "a master begins that was granted nothing");
 }
 
 TEST_CASE("a schedule's checker notices a bound that is passed") {

@@ -45,6 +45,7 @@ TEST_CASE("The same as JSON, with what had no effect and how to see a violation 
   result.faults[static_cast<std::size_t>(sim::FaultKind::kDamageContribution)].effects = 0;
   result.violations.emplace_back();
   result.violations.back().scenario.seed = 7;
+  result.violations.back().result.check = "once";
   result.violations.back().result.violation = "a \"share\" is lost";
   const auto json = nlohmann::json::parse(to_json(result, "speedo simulate --replay"));
   CHECK(json.at("seeds") == 2000);
@@ -56,6 +57,7 @@ TEST_CASE("The same as JSON, with what had no effect and how to see a violation 
   REQUIRE(json.at("without_effect").size() == 1);
   CHECK(json.at("without_effect").at(0) == "damage contribution");
   REQUIRE(json.at("violations").size() == 1);
+  CHECK(json.at("violations").at(0).at("check") == "once");
   CHECK(json.at("violations").at(0).at("violation") == "a \"share\" is lost");
   CHECK(json.at("violations").at(0).at("replay") == "speedo simulate --replay 7");
 }

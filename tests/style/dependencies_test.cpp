@@ -168,7 +168,7 @@ const std::map<std::string, std::set<std::string>>& rooms_below() {
       {"train", {"backend", "base", "core", "store"}},
       {"strategies", {"base", "train"}},
       {"actors", {"backend", "base", "core", "store", "train"}},
-      {"sim", {"backend", "base", "core", "store", "train"}},
+      {"sim", {"backend", "base", "checkpoint", "core", "data", "store", "train"}},
       {"checkpoint", {"base", "core", "data", "train"}},
       {"cli", {"base", "checkpoint", "core", "cpu", "data", "store", "train"}},
       {"local", {"base", "checkpoint", "cli", "store"}},

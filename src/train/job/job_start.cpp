@@ -117,6 +117,14 @@ Result<JobSpec> with_seed_of_job(JobSpec spec, MasterOptions::Resume resume,
   return with_seed(spec);
 }
 
+std::optional<TrainingId> training_in(RecordStore& store) {
+  const auto weights = store.read(weights_key());
+  if (!weights) return std::nullopt;
+  const auto origin = MasterSession::origin_of((*weights)->info().state);
+  if (!origin) return std::nullopt;
+  return origin->training;
+}
+
 Result<JobStart> find_start(const MasterOptions& options, const MasterConfig& config,
                             JobNets& nets, RecordStore& store) {
   if (options.resume == MasterOptions::Resume::kNo) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include <speedo/base/result.hpp>
 #include <speedo/store/blob_store.hpp>
 #include <speedo/store/record_store.hpp>
@@ -20,6 +22,9 @@ struct JobStart {
 // Gives a job without a random_seed the one of the job in the store that it resumes, so that it
 // goes on with the same shuffles; else one drawn from the system.
 Result<JobSpec> with_seed_of_job(JobSpec spec, MasterOptions::Resume resume, BlobStore& store);
+
+// Which training the store has weights of.
+std::optional<TrainingId> training_in(RecordStore& store);
 
 // Chooses as options.resume says; changes nothing. `config` is that of the session to come. Errors:
 // kNotFound if there is nothing to resume; kMismatch, kCorrupt for what cannot be gone on from;

@@ -1,0 +1,74 @@
+#include <system_error>
+
+#include <speedo/base/file.hpp>
+#include <speedo/base/folder.hpp>
+#include <speedo/base/temporary.hpp>
+
+#include "checkpoint/checkpoint_files.hpp"
+#include "data/model_files.hpp"
+
+namespace speedo {
+namespace {
+
+class DiskFiles : public CheckpointFiles {
+ public:
+  Result<std::vector<std::filesystem::path>> list(const std::filesystem::path& folder) override {
+    return list_folder(folder);
+  }
+  Result<std::uint64_t> size(const std::filesystem::path& file) override {
+    std::error_code code;
+    const std::uintmax_t bytes = std::filesystem::file_size(file, code);
+    if (!code) return std::uint64_t{bytes};
+    return Error{ErrorCode::kNotFound, "'" + file.string() + "': " + code.message()};
+  }
+  Result<std::string> read(const std::filesystem::path& file, std::size_t bytes_max) override {
+    return read_file(file, bytes_max);
+  }
+  Result<void> write(const std::filesystem::path& file,
+                     std::span<const std::byte> bytes) override {
+    return write_file_atomically(file, bytes);
+  }
+  Result<void> rename(const std::filesystem::path& from,
+                      const std::filesystem::path& to) override {
+    std::error_code code;
+    std::filesystem::rename(from, to, code);
+    if (!code) return {};
+    return Error{ErrorCode::kCannotWrite, "cannot rename '" + from.string() + "' to '" +
+                                              to.string() + "': " + code.message()};
+  }
+  Result<void> remove(const std::filesystem::path& file) override {
+    std::error_code code;
+    std::filesystem::remove(file, code);
+    if (!code) return {};
+    return Error{ErrorCode::kCannotWrite,
+                 "'" + file.string() + "' cannot be removed: " + code.message()};
+  }
+  Result<void> check_writable(const std::string& prefix) override {
+    return check_prefix_writable(prefix);
+  }
+  void sweep(const std::string& beginning) override { Temporary::sweep(beginning); }
+
+  Result<caffe::NetParameter> read_model(const std::filesystem::path& file) override {
+    return speedo::read_model(file);
+  }
+  Result<caffe::SolverState> read_state(const std::filesystem::path& file) override {
+    return read_solver_state(file);
+  }
+  Result<void> write_model(const std::filesystem::path& file, const caffe::NetParameter& net,
+                           caffe::SolverParameter::SnapshotFormat format) override {
+    return speedo::write_model(file, net, format);
+  }
+  Result<void> write_state(const std::filesystem::path& file, const caffe::SolverState& state,
+                           caffe::SolverParameter::SnapshotFormat format) override {
+    return write_solver_state(file, state, format);
+  }
+};
+
+}  // namespace
+
+CheckpointFiles& disk_files() {
+  static DiskFiles files;
+  return files;
+}
+
+}  // namespace speedo

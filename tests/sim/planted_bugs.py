@@ -1,0 +1,251 @@
+"""Plants bugs in production code, one after the other, and sees each found by the check of the
+simulator that is named for it:
+
+    tests/sim/planted_bugs.py --scratch FOLDER [--seeds N] [--only NAME] [--jobs N]
+
+FOLDER gets a copy of the sources and a build of them, which the next run goes on with. First the
+copy is simulated as it is: nothing may be found there. Exit code 0: all bugs were found by their
+checks. 1: one was not, or by others only; or its text is not in the sources any more, or what it is
+replaced by does not compile.
+"""
+
+import argparse
+import collections
+import dataclasses
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+COPIED = ["CMakeLists.txt", "README.md", "actors", "conf", "examples", "include", "proto", "src",
+          "strategies", "tests"]
+SIMULATION_TIMEOUT_S = 900
+SEEDS_AT_ONCE = 50
+
+
+@dataclasses.dataclass(frozen=True)
+class Bug:
+    name: str
+    file: str      # below the project's folder
+    text: str      # found there exactly once
+    planted: str   # what it is replaced by
+    check: str     # of src/sim/violations.hpp, which has to find it
+
+
+BUGS = [
+    Bug("worker that died is waited for", "strategies/sync.cpp",
+        "  const bool last = awaited_.erase(worker) == 1 && awaited_.empty();\n"
+        "  return last ? end_round() : Commands{};",
+        "  return Commands{};",
+        "schedule"),
+    Bug("fence left out", "src/train/job/master_run.cpp",
+        "  store->fence(config.epoch);\n", "",
+        "lease"),
+    Bug("lease of another not waited for", "src/train/job/master_lease.cpp",
+        "  lease->claim_.force = options.take_over;",
+        "  lease->claim_.force = true;",
+        "lease"),
+    Bug("work without a lease", "src/train/job/master_lease.cpp",
+        "  if (!answer.granted) SPEEDO_TRY(lease->wait_for_end(answer, options));\n", "",
+        "lease"),
+    Bug("lease kept after its end", "src/train/job/master_lease.cpp",
+        "  if (!held_ && answer.error().code == ErrorCode::kSuperseded) return answer.error();\n",
+        "",
+        "lease"),
+    Bug("files before a newer store", "src/train/job/job_start.cpp",
+        "  const bool files_are_newer = files.is_newer_than(store);",
+        "  const bool files_are_newer = !files.is_newer_than(store);",
+        "start"),
+    Bug("files of another training", "src/checkpoint/resume.cpp",
+        "  if (training) leave_out_other_trainings(*training, all);\n",
+        "  static_cast<void>(&leave_out_other_trainings);\n",
+        "start"),
+    Bug("older files than the newest", "src/checkpoint/checkpoint_file.cpp",
+        "    return std::pair(a.record.sequence(), a.record.iteration()) >\n",
+        "    return std::pair(a.record.sequence(), a.record.iteration()) <\n",
+        "start"),
+    Bug("damaged files not told from whole ones", "src/checkpoint/checkpoint_file.cpp",
+        "  if (checksum_of(content) == part.checksum()) return {};\n",
+        "  if (!content.empty()) return {};\n",
+        "start"),
+    Bug("contribution of another run merged", "src/train/merger_merge.cpp",
+        "  if (info.version != contribution.run.value) {",
+        "  if (info.version == UINT64_MAX) {",
+        "weights"),
+    Bug("weight of a contribution left out", "src/train/merger_merge.cpp",
+        "averages ? contribution.weight : contribution.weight / factor",
+        "averages ? contribution.weight : 1.0F / factor",
+        "weights"),
+    Bug("staleness without weight", "src/train/session/contribution.cpp",
+        "    weight /= 1.0 + static_cast<double>(staleness_of(contribution, newest));\n",
+        "    weight /= 1.0 + 0.0 * static_cast<double>(staleness_of(contribution, newest));\n",
+        "merges"),
+    Bug("publication fails silently", "src/train/merger_merge.cpp",
+        "  if (!fault) SPEEDO_TRY(writer.finish());\n  return fault;",
+        '  if (!fault) writer.finish().ignore("planted");\n  return fault;',
+        "publication"),
+    Bug("manifest of chunks that are not there", "src/store/chunk_writer.cpp",
+        "  operation->key = names_.chunk(manifest_.info.epoch, manifest_.slot, chunk);\n",
+        "  operation->key = names_.chunk(manifest_.info.epoch, manifest_.slot + 1, chunk);\n",
+        "publication"),
+    Bug("run from weights that are too old", "src/train/trainer_exchange.cpp",
+        "    if (info && info->version >= version) return info;",
+        "    if (info && version > 0) return info;",
+        "orders"),
+    Bug("worker not told that it was merged", "src/train/session/runs.cpp",
+        "  found->second.merged_run = run.value;\n",
+        "  if (run.value == kNoRun) found->second.merged_run = run.value;\n",
+        "orders"),
+    Bug("shares of a worker that is gone", "src/train/session/data_leases.cpp",
+        "  insert(free_, held->second.current);\n  insert(free_, held->second.next);\n", "",
+        "once"),
+    Bug("shares merged again after a take-over",
+        "src/train/session/master_session_state.cpp",
+        "    for (const Contribution& each : merged->contributions) used.push_back(each.data);\n",
+        "",
+        "once"),
+    Bug("contribution of a worker that died dropped",
+        "src/train/session/master_session_work.cpp",
+        "  for (const Contribution& each : merge.contributions) {\n"
+        "    command.contributions.push_back(",
+        "  for (const Contribution& each : merge.contributions) {\n"
+        "    if (merge.contributions.size() > 1 && !members_.find(each.worker)) continue;\n"
+        "    command.contributions.push_back(",
+        "merges"),
+    Bug("records never erased", "src/train/job/job_master.cpp",
+        "    const auto erased = erase_records(worker);\n",
+        "    const auto erased = Result<void>();\n",
+        "erasure"),
+    Bug("records left at the end", "src/train/job/master_run.cpp",
+        "  job_->erase_workers(first_worker_, session_->progress().worker_ids);\n", "",
+        "erasure"),
+    Bug("pause without an end", "src/train/session/master_session.cpp",
+        "  if (change == WorkerShortage::Change::kGoesOn) work_.go_on();\n",
+        "  static_cast<void>(change);\n",
+        "progress"),
+]
+
+
+def copy_sources(scratch):
+    """Only what differs, so that little is built again."""
+    target = scratch / "source"
+    target.mkdir(parents=True, exist_ok=True)
+    wanted = set()
+    for entry in COPIED:
+        start = ROOT / entry
+        files = [start] if start.is_file() else sorted(p for p in start.rglob("*") if p.is_file())
+        for file in files:
+            there = target / file.relative_to(ROOT)
+            wanted.add(there)
+            if there.exists() and there.read_bytes() == file.read_bytes():
+                continue
+            there.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, there)
+    for there in [p for p in target.rglob("*") if p.is_file()]:
+        if there not in wanted:
+            there.unlink()
+    return target
+
+
+class Build:
+    """Of the copy: the program that simulates."""
+
+    def __init__(self, source, folder, jobs):
+        self.folder = folder
+        self.jobs = str(jobs)
+        command = ["cmake", "-S", source, "-B", folder, "-DCMAKE_BUILD_TYPE=Release"]
+        if shutil.which("ninja"):
+            command += ["-G", "Ninja"]
+        if shutil.which("ccache"):
+            command += ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+    def make(self):
+        """None, or what the compiler said."""
+        done = subprocess.run(
+            ["cmake", "--build", self.folder, "-j", self.jobs, "--target", "proof_runner"],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        return None if done.returncode == 0 else done.stdout
+
+    def simulate(self, seeds, check=None):
+        """How often each check found something, and of each the first finding; no longer than
+        until `check` found something."""
+        counts, first = collections.Counter(), {}
+        for begin in range(1, seeds + 1, SEEDS_AT_ONCE):
+            self.simulate_some(begin, min(SEEDS_AT_ONCE, seeds + 1 - begin), counts, first)
+            if check in counts or "(ended)" in counts:
+                break
+        return counts, first
+
+    def simulate_some(self, begin, seeds, counts, first):
+        done = subprocess.run(
+            [self.folder / "tests" / "proof_runner", str(seeds), str(begin)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            timeout=SIMULATION_TIMEOUT_S)
+        for line in done.stdout.splitlines():
+            check, seed, text = line.split("\t", 2)
+            counts[check] += 1
+            first.setdefault(check, f"seed {seed}: {text}")
+        if done.returncode != 0:
+            counts["(ended)"] += 1
+            first["(ended)"] = f"exit code {done.returncode}: {done.stderr.strip()[-300:]}"
+
+
+def try_bug(bug, source, build, seeds):
+    """Whether it was found as it should be, and a line about it."""
+    file = source / bug.file
+    before = file.read_text()
+    if before.count(bug.text) != 1:
+        return False, f"its text is {before.count(bug.text)} times in {bug.file}"
+    file.write_text(before.replace(bug.text, bug.planted))
+    try:
+        said = build.make()
+        if said is not None:
+            return False, "it does not compile:\n" + said[-3000:]
+        counts, first = build.simulate(seeds, bug.check)
+    finally:
+        file.write_text(before)
+    others = ", ".join(f"{check} {count}" for check, count in counts.most_common()
+                       if check != bug.check)
+    also = f" (also: {others})" if others else ""
+    if counts[bug.check] == 0:
+        return False, "not found by its check" + also
+    return True, f"{counts[bug.check]} seeds{also}; {first[bug.check]}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--scratch", type=pathlib.Path, required=True)
+    parser.add_argument("--seeds", type=int, default=500)
+    parser.add_argument("--only", help="bugs whose names contain this")
+    parser.add_argument("--jobs", type=int, default=2)
+    options = parser.parse_args()
+    source = copy_sources(options.scratch)
+    build = Build(source, options.scratch / "build", options.jobs)
+    said = build.make()
+    if said is not None:
+        print(said)
+        return 1
+    counts, first = build.simulate(options.seeds)
+    print(f"nothing planted: {sum(counts.values())} violations in {options.seeds} seeds",
+          flush=True)
+    if counts:
+        print("\n".join(f"  {check}: {text}" for check, text in first.items()))
+        return 1
+    failed = 0
+    chosen = [bug for bug in BUGS if options.only is None or options.only in bug.name]
+    print(f"{'':5}{'planted bug':<46}{'check':<13}found by it in")
+    for bug in chosen:
+        start = time.monotonic()
+        found, text = try_bug(bug, source, build, options.seeds)
+        failed += not found
+        word, seconds = "ok" if found else "FAIL", time.monotonic() - start
+        print(f"{word:<5}{bug.name:<46}{bug.check:<13}{text} [{seconds:.0f} s]", flush=True)
+    print(f"{len(chosen)} bugs planted, {len(chosen) - failed} found by their checks")
+    return 0 if chosen and failed == 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
