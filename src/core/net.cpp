@@ -197,6 +197,9 @@ Result<void> Net::reshape() {
   for (const LayerView& view : impl_->views) {
     SPEEDO_TRY(impl_->shape_layer(view));
   }
+  for (const Impl::Expansion& expansion : impl_->expansions) {
+    SPEEDO_TRY(impl_->check_expansion(expansion));
+  }
   return impl_->plan();
 }
 

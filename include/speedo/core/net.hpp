@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include <speedo/core/batch_feed.hpp>
 #include <speedo/core/bucket.hpp>
 #include <speedo/core/layer.hpp>
+#include <speedo/core/layer_expansion.hpp>
 #include <speedo/core/parameter_arena.hpp>
 #include <speedo/core/phase.hpp>
 
@@ -45,6 +47,8 @@ struct NetOptions {
   bool plan_only = false;
   bool trains = true;    // false: backward() will not be called
   bool may_fuse = true;  // layers may do the work of in-place layers after them
+  // By layer type: graphs of the caller's own, beside or instead of those that the registry knows.
+  std::map<std::string, ExpandLayer> expansions;
 };
 
 // A net built from a NetParameter by Caffe's rules: include/exclude filtering, Split insertion,
@@ -97,8 +101,9 @@ class Net {
   Phase phase() const;
   Backend& backend() const;
 
-  // After Split insertion, in order of execution. Pointers live until reshape(); names are the
-  // prototxt's, also of a bottom that is read through a Reorder layer.
+  // After Split insertion and with the layers that others were expanded to, in order of execution.
+  // Pointers live until reshape(); names are the prototxt's, also of a bottom that is read through
+  // a Reorder layer.
   struct LayerView {
     Layer* layer;
     std::vector<Tensor*> bottoms, tops;
@@ -108,6 +113,7 @@ class Net {
     std::vector<std::size_t> slots;  // arena slot of each parameter (owner's slot if shared)
     Fused fused;                     // passes that the layer before does
     bool is_reorder = false;         // put in by the net; in no prototxt
+    std::string expanded_from;       // the prototxt's layer that it does a part of; empty: its own
   };
   const std::vector<LayerView>& layers() const;
   const std::vector<std::string>& blob_names() const;    // in order of creation, without Reorders'
