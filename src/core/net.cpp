@@ -49,6 +49,9 @@ Result<float> Net::Impl::weighted_loss(std::size_t layer) {
       continue;
     }
     Tensor& top = *views[layer].tops[i];
+    if (top.count() == 0) {
+      continue;
+    }
     if (top.count() == 1) {
       float value = 0.0F;
       options.backend->device().download({&value, 1}, top.data());
@@ -132,6 +135,7 @@ Result<float> Net::forward_layer(std::size_t index) {
   }
   const LayerView& view = impl_->views[index];
   SPEEDO_TRY(impl_->ask_for_weights(index));
+  SPEEDO_TRY(impl_->follow_shapes(index));
   if (!view.fused.forward) {
     if (auto done = view.layer->forward(view.bottoms, view.tops); !done) {
       return with_sources(std::move(done).error(), impl_->messages);

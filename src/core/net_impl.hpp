@@ -115,6 +115,11 @@ struct Net::Impl {
   std::size_t add_automatic_top();
   void collect_outputs();
 
+  // shape_plan.cpp: shapes that forward passes learn.
+  void mark_varying_shapes();
+  void note_planned_shapes();
+  Result<void> follow_shapes(std::size_t layer);
+
   // net_plan.cpp, fusion_plan.cpp, layout_plan.cpp, memory_plan.cpp: from shapes to a net that can
   // run; again after shapes changed.
   Result<void> plan();
@@ -182,7 +187,8 @@ struct Net::Impl {
   std::unordered_map<std::string, std::size_t> blob_index;
   std::set<std::string> unread;  // blobs that no layer has read yet
 
-  std::optional<Graph> unplanned;  // as the prototxt has it, once there is a plan
+  std::optional<Graph> unplanned;                   // as the prototxt has it, once there is a plan
+  std::vector<std::vector<Shape>> followed_shapes;  // of layers' bottoms when they were prepared
   Buffer blob_memory;
   Memory memory;  // of blobs
 

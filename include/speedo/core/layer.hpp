@@ -81,7 +81,9 @@ struct FusionTerms {
 
 // One step of a net, Caffe's contract and one step more: setup() once, reshape() whenever a
 // bottom's shape may have changed, prepare() when layouts are known, then forward() and backward()
-// any number of times. Written once for all devices: values are touched only through the backend.
+// any number of times. Behind a layer that shapes its tops in forward(), both may come again before
+// each forward(), with the memory that there is. Written once for all devices: values are touched
+// only through the backend.
 //
 // Gradients: parameter gradients are added to, bottom gradients are overwritten (each has one
 // reader, as the net puts a Split where a blob has more). Memory of tops and of bottom gradients
@@ -120,8 +122,14 @@ class Layer {
   // one first: it keeps the context and checks arity(). Errors: kConfig, beginning
   // "layer 'NAME' (TYPE): ".
   virtual Result<void> setup(const LayerContext& context, Tensors bottoms, Tensors tops);
-  // Gives the tops their shapes. Called after setup() too.
+  // Gives the tops their shapes, or the largest that forward() may. Called after setup() too.
   virtual Result<void> reshape(Tensors bottoms, Tensors tops) = 0;
+
+  // Whether forward() gives the tops their shapes, by the values it finds. It must know them when
+  // it returns, and has waited for what it needs of the device. Layers that read such tops are
+  // shaped and prepared again before their own forward pass; they all are plain and share no
+  // memory.
+  virtual bool shapes_tops_in_forward() const { return false; }
 
   // Valid after reshape().
   virtual LayoutRule layout_rule() const { return LayoutRule::kPlain; }

@@ -112,6 +112,7 @@ class Net {
     bool needs_backward;
     std::vector<std::size_t> slots;  // arena slot of each parameter (owner's slot if shared)
     Fused fused;                     // passes that the layer before does
+    bool shapes_vary = false;        // from pass to pass, of bottoms or tops
     bool is_reorder = false;         // put in by the net; in no prototxt
     std::string expanded_from;       // the prototxt's layer that it does a part of; empty: its own
   };

@@ -15,6 +15,7 @@
 #include "core/layers/abs_val.hpp"
 #include "core/layers/accuracy.hpp"
 #include "core/layers/batch_norm.hpp"
+#include "core/layers/batch_reindex.hpp"
 #include "core/layers/bias.hpp"
 #include "core/layers/bnll.hpp"
 #include "core/layers/clip.hpp"
@@ -27,6 +28,7 @@
 #include "core/layers/euclidean_loss.hpp"
 #include "core/layers/exp.hpp"
 #include "core/layers/feed.hpp"
+#include "core/layers/filter.hpp"
 #include "core/layers/flatten.hpp"
 #include "core/layers/inner_product.hpp"
 #include "core/layers/input.hpp"
@@ -68,6 +70,7 @@ constexpr auto kLayers = std::to_array<Entry>({
     {"Accuracy", make<AccuracyLayer>},
     {"BNLL", make<BnllLayer>},
     {"BatchNorm", make<BatchNormLayer>},
+    {"BatchReindex", make<BatchReindexLayer>},
     {"Bias", make<BiasLayer>},
     {"Clip", make<ClipLayer>},
     {"Concat", make<ConcatLayer>},
@@ -79,6 +82,7 @@ constexpr auto kLayers = std::to_array<Entry>({
     {"Eltwise", make<EltwiseLayer>},
     {"EuclideanLoss", make<EuclideanLossLayer>},
     {"Exp", make<ExpLayer>},
+    {"Filter", make<FilterLayer>},
     {"Flatten", make<FlattenLayer>},
     {"HDF5Data", make<FeedLayer>},
     {"InnerProduct", make<InnerProductLayer>},
@@ -114,30 +118,12 @@ constexpr auto kExpanded = std::to_array<ExpandedEntry>({
 });
 
 // Types of Caffe's that are in neither.
-constexpr auto kNotBuilt = std::to_array<std::string_view>({"ArgMax",
-                                                            "BatchReindex",
-                                                            "ContrastiveLoss",
-                                                            "Crop",
-                                                            "Deconvolution",
-                                                            "Embed",
-                                                            "Filter",
-                                                            "HDF5Output",
-                                                            "HingeLoss",
-                                                            "Im2col",
-                                                            "ImageData",
-                                                            "InfogainLoss",
-                                                            "LSTM",
-                                                            "LSTMUnit",
-                                                            "MVN",
-                                                            "MemoryData",
-                                                            "MultinomialLogisticLoss",
-                                                            "Parameter",
-                                                            "Python",
-                                                            "RNN",
-                                                            "Reduction",
-                                                            "SigmoidCrossEntropyLoss",
-                                                            "Tile",
-                                                            "WindowData"});
+constexpr auto kNotBuilt = std::to_array<std::string_view>(
+    {"ArgMax",     "ContrastiveLoss", "Crop",   "Deconvolution", "Embed",
+     "HDF5Output", "HingeLoss",       "Im2col", "ImageData",     "InfogainLoss",
+     "LSTM",       "LSTMUnit",        "MVN",    "MemoryData",    "MultinomialLogisticLoss",
+     "Parameter",  "Python",          "RNN",    "Reduction",     "SigmoidCrossEntropyLoss",
+     "Tile",       "WindowData"});
 
 }  // namespace
 
