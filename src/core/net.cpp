@@ -196,6 +196,14 @@ void Net::set_data_span(const DataSpan& span) {
   }
 }
 
+Result<void> Net::finish() {
+  Result<void> first;
+  for (const auto& layer : impl_->layers) {
+    if (auto finished = layer->finish(); !finished && first) first = std::move(finished);
+  }
+  return first;
+}
+
 Result<void> Net::reshape() {
   impl_->forget_plan();
   for (const LayerView& view : impl_->views) {

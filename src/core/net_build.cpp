@@ -39,6 +39,7 @@ LayerContext context_of(const NetOptions& options, Random& random, std::size_t t
   context.backend = options.backend;
   context.phase = options.phase;
   context.feeds = options.feeds;
+  context.sinks = options.sinks;
   context.feed_options = {options.phase, options.seed, options.base, options.start_fraction,
                           static_cast<int>(top_count)};
   context.random = &random;
@@ -59,10 +60,9 @@ Error too_many_params(const caffe::LayerParameter& message, std::size_t paramete
 }
 
 Error wrong_loss_weights(const caffe::LayerParameter& message, std::size_t top_count) {
-  return layer_error(message,
-                     fmt::format("loss_weight must be given for all {} tops or for none, "
-                                 "not {} times",
-                                 top_count, message.loss_weight_size()));
+  return layer_error(message, fmt::format("loss_weight must be given for all {} tops or for none, "
+                                          "not {} times",
+                                          top_count, message.loss_weight_size()));
 }
 
 Net::Impl::Impl(const NetOptions& net_options)
@@ -222,9 +222,9 @@ Result<void> Net::Impl::check_request(const caffe::LayerParameter& message, cons
     return layer_error(message, "parameter " + shape.error().message);
   }
   if (request.shape.count() == 0) {
-    return layer_error(message, fmt::format("parameter {} would be empty: its bottom '{}' is {}",
-                                            index, view.bottom_names[0],
-                                            to_string(view.bottoms[0]->shape())));
+    return layer_error(message,
+                       fmt::format("parameter {} would be empty: its bottom '{}' is {}", index,
+                                   view.bottom_names[0], to_string(view.bottoms[0]->shape())));
   }
   if (request.filler == nullptr || message.blobs_size() > 0) return {};
   if (auto good = check_filler(*request.filler, request.shape); !good) {

@@ -13,6 +13,7 @@
 #include <speedo/base/random.hpp>
 #include <speedo/base/result.hpp>
 #include <speedo/core/batch_feed.hpp>
+#include <speedo/core/batch_sink.hpp>
 #include <speedo/core/phase.hpp>
 #include <speedo/core/tensor.hpp>
 
@@ -31,6 +32,7 @@ struct LayerContext {
   Phase phase = Phase::kTrain;
   FeedFactory* feeds = nullptr;  // null: data layers are refused
   FeedOptions feed_options;      // for data layers
+  SinkFactory* sinks = nullptr;  // null: layers that write are refused, unless plan_only
   // Drawn from by layers that need randomness in forward(). The net reseeds it before every forward
   // pass from its seed and the batch index, so a pass can be repeated anywhere.
   Random* random = nullptr;
@@ -174,6 +176,9 @@ class Layer {
 
   // Data layers: what to read next. Others ignore it.
   virtual void set_data_span(const DataSpan& /*span*/) {}
+
+  // Layers that write: what forward() passes wrote is complete. No pass follows.
+  virtual Result<void> finish() { return {}; }
 
   const std::vector<ParameterRequest>& parameter_requests() const { return requests_; }
   // Called by the net with views of the arena, one per request, and whether each needs a gradient.

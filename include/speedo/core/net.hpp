@@ -12,6 +12,7 @@
 #include <speedo/backend/device.hpp>
 #include <speedo/base/result.hpp>
 #include <speedo/core/batch_feed.hpp>
+#include <speedo/core/batch_sink.hpp>
 #include <speedo/core/bucket.hpp>
 #include <speedo/core/layer.hpp>
 #include <speedo/core/layer_expansion.hpp>
@@ -32,6 +33,7 @@ struct NetOptions {
   std::vector<std::string> stages;
   Backend* backend = nullptr;                   // required; outlives the net
   FeedFactory* feeds = nullptr;                 // null: nets with data layers are refused
+  SinkFactory* sinks = nullptr;                 // null: nets with layers that write are refused
   std::filesystem::path base;                   // folder of the prototxt
   std::uint64_t seed = 0;                       // fillers, dropout, shuffles, crops
   double start_fraction = 0.0;                  // see FeedOptions
@@ -92,6 +94,10 @@ class Net {
 
   // Batches read by the following forward passes; also seeds their randomness.
   void set_data_span(const DataSpan& span);
+
+  // Completes what layers with sinks (HDF5Output) wrote. Without it they leave nothing behind; no
+  // forward() may follow. Error: kCannotWrite, of the first that failed; the others are completed.
+  Result<void> finish();
 
   // Gives every blob its shape, layout and memory again after an Input blob was reshaped. Values of
   // blobs are gone then.

@@ -42,6 +42,7 @@
 #include "core/layers/scale.hpp"
 #include "core/layers/sigmoid.hpp"
 #include "core/layers/silence.hpp"
+#include "core/layers/sink.hpp"
 #include "core/layers/slice.hpp"
 #include "core/layers/softmax.hpp"
 #include "core/layers/softmax_loss.hpp"
@@ -85,6 +86,7 @@ constexpr auto kLayers = std::to_array<Entry>({
     {"Filter", make<FilterLayer>},
     {"Flatten", make<FlattenLayer>},
     {"HDF5Data", make<FeedLayer>},
+    {"HDF5Output", make<SinkLayer>},
     {"InnerProduct", make<InnerProductLayer>},
     {"Input", make<InputLayer>},
     {"LRN", make<LrnLayer>},
@@ -118,12 +120,27 @@ constexpr auto kExpanded = std::to_array<ExpandedEntry>({
 });
 
 // Types of Caffe's that are in neither.
-constexpr auto kNotBuilt = std::to_array<std::string_view>(
-    {"ArgMax",     "ContrastiveLoss", "Crop",   "Deconvolution", "Embed",
-     "HDF5Output", "HingeLoss",       "Im2col", "ImageData",     "InfogainLoss",
-     "LSTM",       "LSTMUnit",        "MVN",    "MemoryData",    "MultinomialLogisticLoss",
-     "Parameter",  "Python",          "RNN",    "Reduction",     "SigmoidCrossEntropyLoss",
-     "Tile",       "WindowData"});
+constexpr auto kNotBuilt = std::to_array<std::string_view>({"ArgMax",
+                                                            "ContrastiveLoss",
+                                                            "Crop",
+                                                            "Deconvolution",
+                                                            "Embed",
+                                                            "HingeLoss",
+                                                            "Im2col",
+                                                            "ImageData",
+                                                            "InfogainLoss",
+                                                            "LSTM",
+                                                            "LSTMUnit",
+                                                            "MVN",
+                                                            "MemoryData",
+                                                            "MultinomialLogisticLoss",
+                                                            "Parameter",
+                                                            "Python",
+                                                            "RNN",
+                                                            "Reduction",
+                                                            "SigmoidCrossEntropyLoss",
+                                                            "Tile",
+                                                            "WindowData"});
 
 }  // namespace
 
