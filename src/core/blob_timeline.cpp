@@ -115,7 +115,7 @@ void BlobTimeline::join(std::size_t before, std::size_t after) {
 }
 
 void BlobTimeline::share_values(std::size_t layer, const Net::LayerView& view) {
-  if (view.fused.forward) return;
+  if (view.fused.forward || view.shapes_vary) return;
   if (groups_.empty()) make_groups();
   for (std::size_t b = 0; b < view.bottoms.size(); ++b) {
     // Read twice, it cannot be written in between.
@@ -134,7 +134,7 @@ void BlobTimeline::share_values(std::size_t layer, const Net::LayerView& view) {
 }
 
 void BlobTimeline::share_gradients(std::size_t layer, const Net::LayerView& view) {
-  if (!view.needs_backward || view.fused.backward) return;
+  if (!view.needs_backward || view.fused.backward || view.shapes_vary) return;
   if (groups_.empty()) make_groups();
   const int step = last_step() - static_cast<int>(layer);
   std::vector<std::pair<std::size_t, std::size_t>> possible;  // top, bottom

@@ -23,7 +23,7 @@ bool run_backward_alike(const Net::LayerView& a, const Net::LayerView& b) {
 void Net::Impl::fuse_layers() {
   for (std::size_t layer = 0; layer < views.size(); ++layer) {
     const bool has_one_top = wiring[layer].tops.size() == 1 && !wiring[layer].bottoms.empty();
-    if (has_one_top && !views[layer].fused.forward) {
+    if (has_one_top && !views[layer].fused.forward && !views[layer].shapes_vary) {
       fuse_into(layer);
     }
   }

@@ -35,7 +35,7 @@ Result<void> Net::Impl::plan_layouts() {
   const LayoutKind kind = preferred_kind(*options.backend, views);
   std::vector<bool> must_be_plain;
   for (std::size_t i = 0; i < views.size(); ++i) {
-    must_be_plain.push_back(has_loss(wiring[i].loss_weights));
+    must_be_plain.push_back(views[i].shapes_vary || has_loss(wiring[i].loss_weights));
   }
   const std::vector<bool> native = choose_native_layers(kind, views, must_be_plain);
 

@@ -49,6 +49,9 @@ Result<float> Net::Impl::weighted_loss(std::size_t layer) {
       continue;
     }
     Tensor& top = *views[layer].tops[i];
+    if (top.count() == 0) {
+      continue;
+    }
     if (top.count() == 1) {
       float value = 0.0F;
       options.backend->device().download({&value, 1}, top.data());
@@ -132,6 +135,7 @@ Result<float> Net::forward_layer(std::size_t index) {
   }
   const LayerView& view = impl_->views[index];
   SPEEDO_TRY(impl_->ask_for_weights(index));
+  SPEEDO_TRY(impl_->follow_shapes(index));
   if (!view.fused.forward) {
     if (auto done = view.layer->forward(view.bottoms, view.tops); !done) {
       return with_sources(std::move(done).error(), impl_->messages);
@@ -192,10 +196,21 @@ void Net::set_data_span(const DataSpan& span) {
   }
 }
 
+Result<void> Net::finish() {
+  Result<void> first;
+  for (const auto& layer : impl_->layers) {
+    if (auto finished = layer->finish(); !finished && first) first = std::move(finished);
+  }
+  return first;
+}
+
 Result<void> Net::reshape() {
   impl_->forget_plan();
   for (const LayerView& view : impl_->views) {
     SPEEDO_TRY(impl_->shape_layer(view));
+  }
+  for (const Impl::Expansion& expansion : impl_->expansions) {
+    SPEEDO_TRY(impl_->check_expansion(expansion));
   }
   return impl_->plan();
 }

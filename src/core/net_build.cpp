@@ -39,6 +39,7 @@ LayerContext context_of(const NetOptions& options, Random& random, std::size_t t
   context.backend = options.backend;
   context.phase = options.phase;
   context.feeds = options.feeds;
+  context.sinks = options.sinks;
   context.feed_options = {options.phase, options.seed, options.base, options.start_fraction,
                           static_cast<int>(top_count)};
   context.random = &random;
@@ -51,6 +52,17 @@ LayerContext context_of(const NetOptions& options, Random& random, std::size_t t
 
 Error layer_error(const caffe::LayerParameter& message, const std::string& what, ErrorCode code) {
   return {code, fmt::format("layer '{}' ({}): {}", message.name(), message.type(), what)};
+}
+
+Error too_many_params(const caffe::LayerParameter& message, std::size_t parameter_count) {
+  return layer_error(message, fmt::format("has {} param entries, but only {} parameters",
+                                          message.param_size(), parameter_count));
+}
+
+Error wrong_loss_weights(const caffe::LayerParameter& message, std::size_t top_count) {
+  return layer_error(message, fmt::format("loss_weight must be given for all {} tops or for none, "
+                                          "not {} times",
+                                          top_count, message.loss_weight_size()));
 }
 
 Net::Impl::Impl(const NetOptions& net_options)
@@ -75,6 +87,10 @@ Result<void> Net::Impl::build(const caffe::NetParameter& parameter) {
     if (!message.has_phase()) {
       message.set_phase(state.phase());
     }
+    if (find_expansion(message.type()) != nullptr) {
+      SPEEDO_TRY(expand_layer(message));
+      continue;
+    }
     SPEEDO_TRY(add_layer(message));
     messages.push_back(std::move(message));
   }
@@ -91,9 +107,13 @@ Result<void> Net::Impl::build(const caffe::NetParameter& parameter) {
     SPEEDO_TRY(place_parameters());
     SPEEDO_TRY(create_arenas());
   }
+  note_expanded_slots();
   bind_parameters();
   for (caffe::LayerParameter& message : messages) {
     message.clear_blobs();  // They are in the arena now.
+  }
+  for (Expansion& expansion : expansions) {
+    expansion.message.clear_blobs();
   }
   return plan();
 }
@@ -186,8 +206,7 @@ Result<void> Net::Impl::set_up_layer(const caffe::LayerParameter& message, Layer
   SPEEDO_TRY(shape_layer(view));
   const std::size_t parameter_count = view.layer->parameter_requests().size();
   if (static_cast<std::size_t>(message.param_size()) > parameter_count) {
-    return layer_error(message, fmt::format("has {} param entries, but only {} parameters",
-                                            message.param_size(), parameter_count));
+    return too_many_params(message, parameter_count);
   }
   for (std::size_t i = 0; i < parameter_count; ++i) {
     SPEEDO_TRY(check_request(message, view, i));
@@ -203,9 +222,9 @@ Result<void> Net::Impl::check_request(const caffe::LayerParameter& message, cons
     return layer_error(message, "parameter " + shape.error().message);
   }
   if (request.shape.count() == 0) {
-    return layer_error(message, fmt::format("parameter {} would be empty: its bottom '{}' is {}",
-                                            index, view.bottom_names[0],
-                                            to_string(view.bottoms[0]->shape())));
+    return layer_error(message,
+                       fmt::format("parameter {} would be empty: its bottom '{}' is {}", index,
+                                   view.bottom_names[0], to_string(view.bottoms[0]->shape())));
   }
   if (request.filler == nullptr || message.blobs_size() > 0) return {};
   if (auto good = check_filler(*request.filler, request.shape); !good) {
@@ -247,10 +266,7 @@ Result<void> Net::Impl::set_loss_weights(const caffe::LayerParameter& message,
                                          const LayerView& view) {
   const int given = message.loss_weight_size();
   if (given != 0 && static_cast<std::size_t>(given) != view.tops.size()) {
-    return layer_error(message,
-                       fmt::format("loss_weight must be given for all {} tops or for none, "
-                                   "not {} times",
-                                   view.tops.size(), given));
+    return wrong_loss_weights(message, view.tops.size());
   }
   for (std::size_t i = 0; i < view.tops.size(); ++i) {
     const int index = static_cast<int>(i);

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <speedo/base/random.hpp>
@@ -36,6 +37,13 @@ class BatchCursor {
   std::uint64_t taken_ = 0;
 };
 
+// A layer of weight files and its parameters in a net.
+struct StoredLayer {
+  std::string name, type;
+  std::vector<Tensor*> parameters;
+  std::vector<std::size_t> slots;
+};
+
 // The state of a net and the steps of its construction, in the order in which they run.
 struct Net::Impl {
   struct Blob {
@@ -51,8 +59,8 @@ struct Net::Impl {
     std::vector<std::size_t> bottoms, tops;  // blobs
     std::vector<float> loss_weights;         // per top
     std::vector<bool> parameter_needs_grad;
-    SlotRange slots;                     // that this layer owns
-    std::vector<SlotRange> fused_slots;  // of the layers whose backward pass this one does
+    SlotRange slots;                        // that this layer owns
+    std::vector<SlotRange> fused_slots;     // of the layers whose backward pass this one does
     std::vector<SlotRange> borrowed_slots;  // of those whose forward pass it does
   };
   // What a plan adds to: hidden blobs, Reorder layers.
@@ -68,10 +76,30 @@ struct Net::Impl {
     int index = 0;
     bool has_lr_mult = false, has_decay_mult = false;
   };
+  // A layer of the prototxt that several in the net stand for.
+  struct Expansion {
+    caffe::LayerParameter message;
+    std::string graph;                      // as it was written for the bottoms' shapes
+    std::size_t first = 0;                  // layer of the net
+    std::vector<std::vector<int>> numbers;  // of each layer from there: its parameters' numbers
+    std::vector<std::size_t> slots;         // of each number, once parameters have places
+
+    int parameter_count() const;
+    SlotUse user_of(int parameter) const;
+  };
 
   explicit Impl(const NetOptions& net_options);
 
   Result<void> build(const caffe::NetParameter& parameter);
+
+  // net_expand.cpp: layers that become several.
+  const ExpandLayer* find_expansion(const std::string& type) const;
+  Result<void> write_graph(const caffe::LayerParameter& message, const caffe::LayerParameter& local,
+                           caffe::NetParameter& graph) const;
+  Result<void> expand_layer(const caffe::LayerParameter& message);
+  Result<void> check_expansion(const Expansion& expansion) const;
+  const Expansion* expansion_of(std::size_t layer) const;
+  void note_expanded_slots();
 
   // net_build.cpp: layers one after another, each connected, set up and shaped.
   Result<void> add_layer(caffe::LayerParameter& message);
@@ -86,6 +114,11 @@ struct Net::Impl {
   std::size_t add_blob(const std::string& blob_name);
   std::size_t add_automatic_top();
   void collect_outputs();
+
+  // shape_plan.cpp: shapes that forward passes learn.
+  void mark_varying_shapes();
+  void note_planned_shapes();
+  Result<void> follow_shapes(std::size_t layer);
 
   // net_plan.cpp, fusion_plan.cpp, layout_plan.cpp, memory_plan.cpp: from shapes to a net that can
   // run; again after shapes changed.
@@ -118,10 +151,17 @@ struct Net::Impl {
   // net_parameters.cpp: places in the arena, sharing by name, first values.
   Result<void> place_parameters();
   Result<std::size_t> place_parameter(std::size_t layer, int index);
+  std::pair<std::string, int> stored_place(std::size_t layer, int index) const;
   Result<void> share_with(const Net& owner);
+  Result<std::vector<std::size_t>> slots_of_layer(std::size_t layer, const Impl& source) const;
+  Result<std::vector<std::size_t>> slots_of_expansion(std::size_t layer, const Impl& source) const;
   Result<void> create_arenas();
   Result<void> fill_parameters();
   void bind_parameters();
+
+  // net_weights.cpp: what weight files know.
+  std::optional<StoredLayer> find_receiver(const std::string& layer) const;
+  std::vector<Tensor*> parameters_of(const Expansion& expansion) const;
 
   // net.cpp: passes.
   void begin_forward();
@@ -137,7 +177,8 @@ struct Net::Impl {
   NetOptions options;
   std::string name;
   bool is_forced = false;
-  std::vector<caffe::LayerParameter> messages;
+  std::vector<caffe::LayerParameter> messages;  // of layers, without Reorders
+  std::vector<Expansion> expansions;            // in net order
   std::vector<std::unique_ptr<Layer>> layers, reorders;
   std::vector<LayerView> views;
   std::vector<LayerWiring> wiring;
@@ -146,7 +187,8 @@ struct Net::Impl {
   std::unordered_map<std::string, std::size_t> blob_index;
   std::set<std::string> unread;  // blobs that no layer has read yet
 
-  std::optional<Graph> unplanned;  // as the prototxt has it, once there is a plan
+  std::optional<Graph> unplanned;                   // as the prototxt has it, once there is a plan
+  std::vector<std::vector<Shape>> followed_shapes;  // of layers' bottoms when they were prepared
   Buffer blob_memory;
   Memory memory;  // of blobs
 
@@ -165,5 +207,7 @@ struct Net::Impl {
 // "layer 'NAME' (TYPE): what".
 Error layer_error(const caffe::LayerParameter& message, const std::string& what,
                   ErrorCode code = ErrorCode::kConfig);
+Error too_many_params(const caffe::LayerParameter& message, std::size_t parameter_count);
+Error wrong_loss_weights(const caffe::LayerParameter& message, std::size_t top_count);
 
 }  // namespace speedo

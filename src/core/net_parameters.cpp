@@ -1,4 +1,5 @@
 // Where parameters lie: in net order in one arena, shared by name as in Caffe.
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -77,10 +78,15 @@ Result<void> first_values(const caffe::LayerParameter& message, int index,
 
 Result<void> Net::Impl::place_parameters() {
   parameters = std::make_shared<NetParameters>();
-  std::set<std::string> trained_layers;
+  std::map<std::string, const Expansion*> trained_layers;
   for (std::size_t layer = 0; layer < views.size(); ++layer) {
     const std::size_t count = views[layer].layer->parameter_requests().size();
-    if (count > 0 && !trained_layers.insert(messages[layer].name()).second) {
+    const Expansion* const expansion = expansion_of(layer);
+    const std::string& stored_name =
+        (expansion != nullptr ? expansion->message : messages[layer]).name();
+    const auto known = count > 0 ? trained_layers.emplace(stored_name, expansion)
+                                 : std::pair(trained_layers.end(), true);
+    if (!known.second && (expansion == nullptr || known.first->second != expansion)) {
       return layer_error(messages[layer],
                          "another layer with parameters has the same name; weights "
                          "are stored by layer name, so rename one of them");
@@ -95,6 +101,14 @@ Result<void> Net::Impl::place_parameters() {
   return {};
 }
 
+// The name and number by which weight files know a layer's parameter.
+std::pair<std::string, int> Net::Impl::stored_place(std::size_t layer, int index) const {
+  const Expansion* const expansion = expansion_of(layer);
+  if (expansion == nullptr) return {messages[layer].name(), index};
+  const std::vector<int>& numbers = expansion->numbers[layer - expansion->first];
+  return {expansion->message.name(), numbers[static_cast<std::size_t>(index)]};
+}
+
 Result<std::size_t> Net::Impl::place_parameter(std::size_t layer, int index) {
   const caffe::LayerParameter& message = messages[layer];
   const caffe::ParamSpec& spec = spec_of(message, index);
@@ -103,8 +117,9 @@ Result<std::size_t> Net::Impl::place_parameter(std::size_t layer, int index) {
   const Shape& shape = request.shape;
   const auto known = spec.name().empty() ? slot_of_name.end() : slot_of_name.find(spec.name());
   if (known == slot_of_name.end()) {
+    const auto [stored_layer, number] = stored_place(layer, index);
     const std::size_t slot =
-        parameters->layout.add({message.name(), index, spec.name(), shape, 0, spec.lr_mult(),
+        parameters->layout.add({stored_layer, number, spec.name(), shape, 0, spec.lr_mult(),
                                 spec.decay_mult(), request.is_statistic});
     slot_uses.push_back({layer, index, spec.has_lr_mult(), spec.has_decay_mult()});
     if (!spec.name().empty()) {
@@ -137,22 +152,11 @@ Result<void> Net::Impl::share_with(const Net& owner) {
     if (requests.empty()) {
       continue;
     }
-    const LayerView* match = nullptr;
-    for (const LayerView& candidate : source.views) {
-      if (candidate.layer->name() == messages[layer].name() && !candidate.slots.empty()) {
-        match = &candidate;
-      }
-    }
-    if (match == nullptr || match->slots.size() != requests.size()) {
-      return layer_error(
-          messages[layer],
-          fmt::format("the test net has {} parameters here, the training net's layer "
-                      "of this name {}; their weights cannot be shared",
-                      requests.size(), match == nullptr ? 0 : match->slots.size()),
-          ErrorCode::kMismatch);
-    }
+    SPEEDO_ASSIGN(views[layer].slots, expansion_of(layer) != nullptr
+                                          ? slots_of_expansion(layer, source)
+                                          : slots_of_layer(layer, source));
     for (std::size_t i = 0; i < requests.size(); ++i) {
-      const Shape& shape = match->layer->parameter_requests()[i].shape;
+      const Shape& shape = parameters->layout.slots()[views[layer].slots[i]].shape;
       if (shape != requests[i].shape) {
         return layer_error(messages[layer],
                            fmt::format("parameter {} has shape {} in the test net and {} in the "
@@ -161,9 +165,48 @@ Result<void> Net::Impl::share_with(const Net& owner) {
                            ErrorCode::kMismatch);
       }
     }
-    views[layer].slots = match->slots;
   }
   return {};
+}
+
+// Those of the training net's layer of that name.
+Result<std::vector<std::size_t>> Net::Impl::slots_of_layer(std::size_t layer,
+                                                           const Impl& source) const {
+  const std::size_t count = views[layer].layer->parameter_requests().size();
+  const LayerView* match = nullptr;
+  for (const LayerView& candidate : source.views) {
+    if (candidate.layer->name() == messages[layer].name() && !candidate.slots.empty()) {
+      match = &candidate;
+    }
+  }
+  if (match != nullptr && match->slots.size() == count) return match->slots;
+  return layer_error(messages[layer],
+                     fmt::format("the test net has {} parameters here, the training net's layer "
+                                 "of this name {}; their weights cannot be shared",
+                                 count, match == nullptr ? 0 : match->slots.size()),
+                     ErrorCode::kMismatch);
+}
+
+// Those of the training net's expanded layer of that name, which may be another graph.
+Result<std::vector<std::size_t>> Net::Impl::slots_of_expansion(std::size_t layer,
+                                                               const Impl& source) const {
+  const auto& requests = views[layer].layer->parameter_requests();
+  std::vector<std::size_t> slots;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const auto [stored_layer, number] = stored_place(layer, static_cast<int>(i));
+    for (const Expansion& other : source.expansions) {
+      if (other.message.name() != stored_layer || number >= other.parameter_count()) continue;
+      slots.push_back(other.slots[static_cast<std::size_t>(number)]);
+    }
+    if (slots.size() != i + 1) {
+      return layer_error(expansion_of(layer)->message,
+                         fmt::format("parameter {} is not in the training net's layer of this "
+                                     "name; their weights cannot be shared",
+                                     number),
+                         ErrorCode::kMismatch);
+    }
+  }
+  return slots;
 }
 
 Result<void> Net::Impl::create_arenas() {

@@ -10,6 +10,7 @@ namespace speedo {
 
 Result<void> Net::Impl::plan() {
   unplanned = Graph{views, wiring, blob_index, blobs.size()};
+  mark_varying_shapes();
   if (options.may_fuse) {
     fuse_layers();
   }
@@ -18,6 +19,7 @@ Result<void> Net::Impl::plan() {
   }
   SPEEDO_TRY(plan_layouts());
   SPEEDO_TRY(prepare_layers());
+  note_planned_shapes();
   return plan_memory();
 }
 

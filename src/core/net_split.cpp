@@ -23,13 +23,24 @@ using TopPlace = std::pair<int, int>;  // layer, index among its tops
 
 class SplitInserter {
  public:
-  explicit SplitInserter(caffe::NetParameter& net) : net_(net) {}
+  SplitInserter(caffe::NetParameter& net, const std::vector<std::string>& given)
+      : net_(net), given_(given) {
+    for (std::size_t i = 0; i < given.size(); ++i)
+      latest_[given[i]] = {kGiven, static_cast<int>(i)};
+  }
 
   Result<void> run() {
     for (int i = 0; i < net_.layer_size(); ++i) {
       SPEEDO_TRY(count_uses(i));
     }
     caffe::NetParameter split;
+    for (std::size_t i = 0; i < given_.size(); ++i) {
+      std::vector<caffe::LayerParameter> splits;
+      caffe::LayerParameter nobody;
+      *nobody.mutable_top() = {given_.begin(), given_.end()};
+      add_split({kGiven, static_cast<int>(i)}, nobody, splits);
+      for (caffe::LayerParameter& before : splits) *split.add_layer() = std::move(before);
+    }
     for (int i = 0; i < net_.layer_size(); ++i) {
       caffe::LayerParameter layer = std::move(*net_.mutable_layer(i));
       rename_bottoms(i, layer);
@@ -82,8 +93,9 @@ class SplitInserter {
   }
 
   std::string split_name(const TopPlace& top, const std::string& blob) const {
-    return fmt::format("{}_{}_{}_split", blob, producer_names_[static_cast<std::size_t>(top.first)],
-                       top.second);
+    const std::string& producer =
+        top.first == kGiven ? kInput : producer_names_[static_cast<std::size_t>(top.first)];
+    return fmt::format("{}_{}_{}_split", blob, producer, top.second);
   }
 
   void rename_bottoms(int index, caffe::LayerParameter& layer) {
@@ -121,7 +133,11 @@ class SplitInserter {
     }
   }
 
+  static constexpr int kGiven = -1;
+  const std::string kInput = "input";
+
   caffe::NetParameter& net_;
+  const std::vector<std::string>& given_;
   std::vector<std::string> producer_names_;
   std::map<std::string, TopPlace> latest_;  // the last producer of each blob so far
   std::map<TopPlace, TopPlace> sources_;    // of each bottom
@@ -130,6 +146,8 @@ class SplitInserter {
 
 }  // namespace
 
-Result<void> insert_splits(caffe::NetParameter& net) { return SplitInserter(net).run(); }
+Result<void> insert_splits(caffe::NetParameter& net, const std::vector<std::string>& given) {
+  return SplitInserter(net, given).run();
+}
 
 }  // namespace speedo

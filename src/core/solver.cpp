@@ -421,7 +421,9 @@ Result<void> Solver::solve() {
   Result<void> trained = step(impl_->last_iteration - impl_->iteration);
   impl_->last_iteration = -1;
   SPEEDO_TRY(std::move(trained));
-  return impl_->finish();
+  SPEEDO_TRY(impl_->finish());
+  for (const auto& test : impl_->nets.tests) SPEEDO_TRY(test->finish());
+  return impl_->nets.train->finish();
 }
 
 Result<std::vector<TestScores>> Solver::test_all() {

@@ -124,6 +124,7 @@ Result<std::unique_ptr<Net>> build(NetSource source, const caffe::NetState& stat
   net_options.stages.assign(state.stage().begin(), state.stage().end());
   net_options.backend = options.backend;
   net_options.feeds = options.feeds;
+  net_options.sinks = options.sinks;
   net_options.base = source.base;
   net_options.plan_only = options.plan_only;
   return Net::create(source.net, net_options);

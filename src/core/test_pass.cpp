@@ -36,13 +36,19 @@ float first_accuracy(const Net& net, const std::vector<TestScores::Score>& score
 }
 
 // Sums of the passes so far, in float like Caffe's, so that the digits shown agree.
-void add_scores(std::vector<TestScores::Score>& sums, std::vector<TestScores::Score> scores) {
-  if (sums.empty()) {
-    sums = std::move(scores);
-    return;
+Result<void> add_scores(std::vector<TestScores::Score>& sums,
+                        const std::vector<TestScores::Score>& scores) {
+  const auto is_same = [](const TestScores::Score& a, const TestScores::Score& b) {
+    return a.name == b.name;
+  };
+  if (!std::equal(sums.begin(), sums.end(), scores.begin(), scores.end(), is_same)) {
+    return Error{
+        ErrorCode::kUnsupported,
+        "an output of the net has another number of elements in each batch, so that it has "
+        "no mean: let a Silence layer read it"};
   }
-  SPEEDO_ASSERT(sums.size() == scores.size());
   for (std::size_t i = 0; i < sums.size(); ++i) sums[i].value += scores[i].value;
+  return {};
 }
 
 }  // namespace
@@ -71,8 +77,12 @@ Result<TestScores> run_test(Net& net, int iterations, const std::function<bool()
     if (stop && stop()) break;
     SPEEDO_ASSIGN(const float pass_loss, net.forward());
     loss += pass_loss;
-    add_scores(result.scores, read_outputs(net));
-    ++result.passes;
+    std::vector<TestScores::Score> scores = read_outputs(net);
+    if (result.passes++ == 0) {
+      result.scores = std::move(scores);
+    } else {
+      SPEEDO_TRY(add_scores(result.scores, scores));
+    }
   }
   const auto passes = static_cast<float>(result.passes);
   for (TestScores::Score& score : result.scores) score.value /= passes;

@@ -26,12 +26,8 @@ std::string list(const std::vector<std::string>& names) {
 // The layers that own parameters, which another layer may share.
 std::vector<std::string> owners(const Net& net) {
   std::vector<std::string> names;
-  for (const Net::LayerView& view : net.layers()) {
-    const std::string& name = view.layer->name();
-    const bool owns = std::any_of(view.slots.begin(), view.slots.end(), [&](std::size_t slot) {
-      return net.layout().slots()[slot].layer == name;
-    });
-    if (owns) names.push_back(name);
+  for (const ParameterSlot& slot : net.layout().slots()) {
+    if (names.empty() || names.back() != slot.layer) names.push_back(slot.layer);
   }
   return names;
 }

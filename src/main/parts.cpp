@@ -10,6 +10,7 @@
 #include "cpu/cpu_backend.hpp"
 #include "cpu/isa.hpp"
 #include "data/feed_factory.hpp"
+#include "data/sink_factory.hpp"
 
 namespace speedo {
 
@@ -54,6 +55,8 @@ TrainerParts trainer_parts(const ComputeOptions& options) {
   parts.make_feeds = [] { return make_feed_factory(); };
   return parts;
 }
+
+std::unique_ptr<SinkFactory> make_sinks() { return make_sink_factory(); }
 
 OpenStore store_opener(const RedisCredentials& credentials) {
   return [credentials](const StoreAddress& address,

@@ -4,6 +4,7 @@
 #include <string>
 
 #include <speedo/base/result.hpp>
+#include <speedo/core/batch_sink.hpp>
 #include <speedo/store/redis_store.hpp>
 #include <speedo/train/trainer.hpp>
 
@@ -14,6 +15,10 @@
 namespace speedo {
 
 TrainerParts trainer_parts(const ComputeOptions& options = {});
+
+// Where nets of this process may write. A job's nets have none: a net that came over the network
+// names no file to be written.
+std::unique_ptr<SinkFactory> make_sinks();
 
 // Opens the job's store on the Redis server at an address; without credentials on one that asks for
 // none. Errors: as open_redis_store.

@@ -127,27 +127,36 @@ Result<SolverFile> read_solver(const TimeFlags& flags) {
   return file;
 }
 
-Result<Subject> make_training(const TimeFlags& flags, Backend& backend, FeedFactory& feeds) {
+// What a net is made with. What it writes is measured, but not kept: nobody finishes it.
+struct TimedWorld {
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<FeedFactory> feeds;
+  std::unique_ptr<SinkFactory> sinks;
+};
+
+Result<Subject> make_training(const TimeFlags& flags, const TimedWorld& world) {
   SPEEDO_ASSIGN(const SolverFile file, read_solver(flags));
   SolverOptions options;
-  options.backend = &backend;
-  options.feeds = &feeds;
+  options.backend = world.backend.get();
+  options.feeds = world.feeds.get();
+  options.sinks = world.sinks.get();
   options.base = file.base;
   SPEEDO_ASSIGN(SolverNets nets, create_nets(file.solver, options));
   Subject subject;
   subject.net = std::move(nets.train);
   if (!flags.net.weights.empty()) SPEEDO_TRY(load_weights(flags.net.weights, *subject.net));
-  SPEEDO_ASSIGN(subject.rule, UpdateRule::create(file.solver, subject.net->layout(), backend));
+  SPEEDO_ASSIGN(subject.rule,
+                UpdateRule::create(file.solver, subject.net->layout(), *world.backend));
   subject.passes = file.solver.iter_size();
   return subject;
 }
 
-Result<Subject> make_subject(const TimeFlags& flags, Phase phase, Backend& backend,
-                             FeedFactory& feeds) {
-  if (flags.train) return make_training(flags, backend, feeds);
+Result<Subject> make_subject(const TimeFlags& flags, Phase phase, const TimedWorld& world) {
+  if (flags.train) return make_training(flags, world);
   NetOptions options;
-  options.backend = &backend;
-  options.feeds = &feeds;
+  options.backend = world.backend.get();
+  options.feeds = world.feeds.get();
+  options.sinks = world.sinks.get();
   Subject subject;
   SPEEDO_ASSIGN(subject.net, build_net(flags.net, phase, options));
   return subject;
@@ -208,16 +217,16 @@ Result<void> benchmark(StepTimer& timer, int iterations) {
 Result<TimeReport> measure(const TimeFlags& flags, Phase phase) {
   SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags.compute));
   const TrainerParts parts = trainer_parts(compute);
-  SPEEDO_ASSIGN(const std::unique_ptr<Backend> backend, parts.make_backend());
-  const std::unique_ptr<FeedFactory> feeds = parts.make_feeds();
+  SPEEDO_ASSIGN(std::unique_ptr<Backend> backend, parts.make_backend());
+  const TimedWorld world{std::move(backend), parts.make_feeds(), make_sinks()};
   SPEEDO_INFO("Use CPU: {}.", describe(compute));
-  SPEEDO_ASSIGN(const double sgemm_gflops, measure_gemm_rate(*backend));
+  SPEEDO_ASSIGN(const double sgemm_gflops, measure_gemm_rate(*world.backend));
   forget_peak_memory();
 
-  SPEEDO_ASSIGN(const Subject subject, make_subject(flags, phase, *backend, *feeds));
+  SPEEDO_ASSIGN(const Subject subject, make_subject(flags, phase, world));
   fill_inputs(*subject.net);
   subject.net->set_data_span({});
-  StepTimer timer(*subject.net, {feeds.get(), subject.rule.get(), subject.passes});
+  StepTimer timer(*subject.net, {world.feeds.get(), subject.rule.get(), subject.passes});
   SPEEDO_TRY(benchmark(timer, flags.iterations));
 
   log_averages(*subject.net, timer.steps());

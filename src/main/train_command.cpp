@@ -232,10 +232,14 @@ Result<int> train(const TrainFlags& flags) {
   const TrainerParts parts = trainer_parts(compute);
   SPEEDO_ASSIGN(const std::unique_ptr<Backend> backend, parts.make_backend());
   const std::unique_ptr<FeedFactory> feeds = parts.make_feeds();
+  const std::unique_ptr<SinkFactory> sinks = make_sinks();
   SPEEDO_INFO("Use CPU.");
   SPEEDO_INFO("Computing with {}", describe(compute));
-  const SolverOptions options{
-      .backend = backend.get(), .feeds = feeds.get(), .base = file.base, .test_at_end = true};
+  const SolverOptions options{.backend = backend.get(),
+                              .feeds = feeds.get(),
+                              .sinks = sinks.get(),
+                              .base = file.base,
+                              .test_at_end = true};
   SPEEDO_ASSIGN(const MemoryForecast memory,
                 admit_training(file.solver, options, {.force = flags.force}));
   TrainReporter reporter(file.solver.max_iter(), steady_clock());
@@ -244,8 +248,7 @@ Result<int> train(const TrainFlags& flags) {
                 Solver::create(file.solver, options, make_hooks(checkpoints, reporter, running)));
   running = solver.get();
   checkpoints.set_owner({job_name(solver->net().name()), solver->net().layout().digest()});
-  SPEEDO_ASSIGN(const TrainingId training,
-                set_start(flags, file.solver, checkpoints, *solver));
+  SPEEDO_ASSIGN(const TrainingId training, set_start(flags, file.solver, checkpoints, *solver));
   SPEEDO_TRY(check_room(flags, file.solver, memory.weight_bytes, solver->iteration()));
   SPEEDO_TRY(checkpoints.begin(training));
 

@@ -69,6 +69,7 @@ std::string options_of(const std::string& type) {
   if (type == "Convolution") return "convolution_param { num_output: 2 kernel_size: 1 }";
   if (type == "InnerProduct") return "inner_product_param { num_output: 2 }";
   if (type == "Pooling") return "pooling_param { kernel_size: 1 }";
+  if (type == "SPP") return "spp_param { pyramid_height: 1 }";
   if (type == "Reshape") return "reshape_param { shape { dim: 0 dim: 0 dim: 0 dim: 0 } }";
   return "";
 }

@@ -15,6 +15,7 @@
 #include "core/prototxt.hpp"
 #include "data/hdf5_file.hpp"
 #include "golden/golden_case.hpp"
+#include "support/temp_dir.hpp"
 
 namespace speedo::golden {
 namespace {
@@ -27,6 +28,7 @@ Result<std::unique_ptr<Net>> make_net(const caffe::NetParameter& message, Phase 
   options.phase = phase;
   options.backend = world.backend;
   options.feeds = world.feeds;
+  options.sinks = world.sinks;
   options.base = fs::current_path();
   options.seed = 1701;
   options.keep_blobs = true;
@@ -149,11 +151,32 @@ Result<Comparison> run_dataset_case(const fs::path& path, const World& world) {
   return comparison;
 }
 
-// Layers that write files are compared once there is one.
-Result<Comparison> run_output_case(const fs::path& path, const World& /*world*/) {
-  SPEEDO_ASSIGN(const caffe::NetParameter message, read_net_prototxt(path.string() + ".prototxt"));
+// The file that a layer wrote in one pass.
+Result<Comparison> run_output_case(const fs::path& path, const World& world) {
+  SPEEDO_ASSIGN(caffe::NetParameter message, read_net_prototxt(path.string() + ".prototxt"));
   SPEEDO_TRY(check_layer_types(message));
-  return Error{ErrorCode::kUnsupported, "layers that write files are not compared"};
+  const TempDir folder;
+  const fs::path file = folder / "written.h5";
+  for (caffe::LayerParameter& layer : *message.mutable_layer()) {
+    if (layer.has_hdf5_output_param()) {
+      layer.mutable_hdf5_output_param()->set_file_name(file.string());
+    }
+  }
+  SPEEDO_ASSIGN(const std::unique_ptr<Net> net, make_net(message, Phase::kTest, world));
+  SPEEDO_TRY(net->forward());
+  SPEEDO_TRY(net->finish());
+  SPEEDO_ASSIGN(const Hdf5Reader written, Hdf5Reader::open(file));
+  SPEEDO_ASSIGN(const Hdf5Reader expected, Hdf5Reader::open(path.string() + "_file.h5"));
+  Comparison comparison;
+  for (const char* dataset : {"data", "label"}) {
+    SPEEDO_ASSIGN(const std::vector<std::int64_t> dims, written.dims(dataset));
+    SPEEDO_ASSIGN(const std::vector<std::int64_t> reference_dims, expected.dims(dataset));
+    comparison.require(dims == reference_dims, fmt::format("{} has another shape", dataset));
+    SPEEDO_ASSIGN(const std::vector<float> values, written.read_floats(dataset));
+    SPEEDO_ASSIGN(const std::vector<float> reference, expected.read_floats(dataset));
+    comparison.values(dataset, values, reference, kExact);
+  }
+  return comparison;
 }
 
 }  // namespace speedo::golden

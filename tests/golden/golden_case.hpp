@@ -6,6 +6,7 @@
 
 #include <speedo/base/result.hpp>
 #include <speedo/core/batch_feed.hpp>
+#include <speedo/core/batch_sink.hpp>
 
 #include "golden/comparison.hpp"
 
@@ -23,6 +24,7 @@ namespace speedo::golden {
 struct World {
   Backend* backend;
   FeedFactory* feeds;
+  SinkFactory* sinks;
 };
 
 // One case found on disk. `path` is a folder, or a file's path without its extensions.

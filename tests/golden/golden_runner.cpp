@@ -20,6 +20,7 @@
 #include "base/log.hpp"
 #include "cpu/cpu_backend.hpp"
 #include "data/feed_factory.hpp"
+#include "data/sink_factory.hpp"
 #include "golden/golden_case.hpp"
 #include "support/kernels.hpp"
 #include "support/random_seed.hpp"
@@ -54,7 +55,8 @@ int run_here(const Case& one, const Options& options) {
   std::filesystem::current_path(one.directory, error);
   const std::unique_ptr<Backend> backend = make_backend(options);
   const std::unique_ptr<FeedFactory> feeds = make_feed_factory();
-  const Result<Comparison> result = one.run(one.path, {backend.get(), feeds.get()});
+  const std::unique_ptr<SinkFactory> sinks = make_sink_factory();
+  const Result<Comparison> result = one.run(one.path, {backend.get(), feeds.get(), sinks.get()});
   if (result && result->passed()) {
     std::printf("pass %s (%s)\n", one.name.c_str(), result->summary().c_str());
     return kPassed;

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <utility>
 
-#include <nlohmann/json.hpp>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <speedo/backend/backend.hpp>
 #include <speedo/core/net.hpp>
@@ -142,35 +142,67 @@ Result<void> build(NetCase& one, Run run, std::uint64_t seed) {
   return one.net->copy_weights_from(weights);
 }
 
+// A layer as Caffe's net has it.
+struct LayerSeen {
+  std::string name, type;
+  std::vector<std::string> bottoms, tops;
+};
+
+// A layer that was expanded stands for its parts: they are left out.
+std::vector<LayerSeen> layers_seen(const Net& net) {
+  caffe::NetParameter written;
+  net.to_proto(written, false);
+  std::vector<LayerSeen> seen;
+  for (const Net::LayerView& view : net.layers()) {
+    if (view.is_reorder) continue;
+    if (view.expanded_from.empty()) {
+      seen.push_back({view.layer->name(), view.layer->type(), view.bottom_names, view.top_names});
+      continue;
+    }
+    if (!seen.empty() && seen.back().name == view.expanded_from) continue;
+    for (const caffe::LayerParameter& layer : written.layer()) {
+      if (layer.name() != view.expanded_from) continue;
+      seen.push_back({layer.name(),
+                      layer.type(),
+                      {layer.bottom().begin(), layer.bottom().end()},
+                      {layer.top().begin(), layer.top().end()}});
+    }
+  }
+  return seen;
+}
+
 // The net after Split insertion must be Caffe's, layer by layer and blob by blob.
 Result<void> check_structure(NetCase& one) {
   nlohmann::json layers = nlohmann::json::array();
   nlohmann::json types = nlohmann::json::array();
   nlohmann::json bottoms = nlohmann::json::object();
   nlohmann::json tops = nlohmann::json::object();
-  for (const Net::LayerView& view : one.net->layers()) {
-    if (view.is_reorder) continue;
-    layers.push_back(view.layer->name());
-    types.push_back(view.layer->type());
-    bottoms[view.layer->name()] = view.bottom_names;
-    tops[view.layer->name()] = view.top_names;
+  std::set<std::string> known;
+  for (const LayerSeen& layer : layers_seen(*one.net)) {
+    layers.push_back(layer.name);
+    types.push_back(layer.type);
+    bottoms[layer.name] = layer.bottoms;
+    tops[layer.name] = layer.tops;
+    known.insert(layer.tops.begin(), layer.tops.end());
   }
+  nlohmann::json blobs = nlohmann::json::array();
   nlohmann::json weights = nlohmann::json::array();
   for (const std::string& blob : one.net->blob_names()) {
+    if (!known.contains(blob)) continue;
+    blobs.push_back(blob);
     weights.push_back(one.net->loss_weight(blob));
   }
-  const std::pair<const char*, nlohmann::json> parts[] = {
-      {"layer_names", layers},
-      {"layer_types", types},
-      {"blob_names", one.net->blob_names()},
-      {"blob_loss_weights", weights},
-      {"bottoms", bottoms},
-      {"tops", tops},
-      {"outputs", one.net->output_names()}};
+  const std::pair<const char*, nlohmann::json> parts[] = {{"layer_names", layers},
+                                                          {"layer_types", types},
+                                                          {"blob_names", blobs},
+                                                          {"blob_loss_weights", weights},
+                                                          {"bottoms", bottoms},
+                                                          {"tops", tops},
+                                                          {"outputs", one.net->output_names()}};
   for (const auto& [name, ours] : parts) {
     SPEEDO_ASSIGN(const nlohmann::json reference, json_attribute(one.io, name));
-    one.comparison.require(ours == reference, fmt::format("{} are {}, not {}", name, ours.dump(),
-                                                          reference.dump()));
+    one.comparison.require(ours == reference,
+                           fmt::format("{} are {}, not {}", name, ours.dump(), reference.dump()));
   }
   return {};
 }
@@ -178,9 +210,8 @@ Result<void> check_structure(NetCase& one) {
 Result<void> compare(NetCase& one, const std::string& dataset, const Shape& shape,
                      const std::vector<float>& values, double tolerance = kTolerance) {
   SPEEDO_ASSIGN(const std::vector<std::int64_t> dims, one.io.dims(dataset));
-  one.comparison.require(
-      dims == shape.dims(),
-      fmt::format("{} has the shape {}", one.label(dataset), to_string(shape)));
+  one.comparison.require(dims == shape.dims(),
+                         fmt::format("{} has the shape {}", one.label(dataset), to_string(shape)));
   SPEEDO_ASSIGN(const std::vector<float> reference, one.io.read_floats(dataset));
   one.comparison.values(one.label(dataset), values, reference, tolerance);
   return {};
@@ -192,14 +223,17 @@ Result<void> compare_parameters(NetCase& one, const std::string& suffix) {
   for (const Net::LayerView& view : one.net->layers()) {
     const auto& parameters = view.layer->parameters();
     for (std::size_t i = 0; i < parameters.size(); ++i) {
-      const auto dataset = fmt::format("param/{}/{}/{}", view.layer->name(), i, suffix);
+      const ParameterSlot& slot = one.net->layout().slots()[view.slots[i]];
+      const bool is_part = !view.expanded_from.empty();
+      const auto dataset = fmt::format("param/{}/{}/{}", is_part ? slot.layer : view.layer->name(),
+                                       is_part ? static_cast<std::size_t>(slot.index) : i, suffix);
       if (!one.io.has(dataset)) continue;
       const Tensor& parameter = *parameters[i];
       Backend& backend = one.net->backend();
       const std::vector<float> values =
           suffix == "diff" ? parameter.gradients(backend) : parameter.values(backend);
-      SPEEDO_TRY(compare(one, dataset, parameter.shape(), values,
-                         suffix == "data" ? kExact : kTolerance));
+      SPEEDO_TRY(
+          compare(one, dataset, parameter.shape(), values, suffix == "data" ? kExact : kTolerance));
     }
   }
   return {};
@@ -308,8 +342,8 @@ Result<void> check_weight_file(NetCase& one) {
   backend.fill(weights.size(), 0.0F, weights.data());
   SPEEDO_ASSIGN(const caffe::NetParameter from_hdf5, read_model(one.folder / "weights.h5"));
   SPEEDO_TRY(one.net->copy_weights_from(from_hdf5));
-  one.comparison.values(one.label("weights.h5"),
-                        download(backend, weights.data(), weights.size()), expected, kExact);
+  one.comparison.values(one.label("weights.h5"), download(backend, weights.data(), weights.size()),
+                        expected, kExact);
   return {};
 }
 
@@ -327,7 +361,7 @@ Result<void> check_net(NetCase& one) {
 
 Result<void> check_layer_types(const caffe::NetParameter& net) {
   for (const caffe::LayerParameter& layer : net.layer()) {
-    const Result<std::unique_ptr<Layer>> made = make_layer(layer);
+    const Result<void> made = check_layer_type(layer);
     if (made || made.error().code != ErrorCode::kUnsupported) continue;
     return Error{ErrorCode::kUnsupported, "layer type " + layer.type()};
   }

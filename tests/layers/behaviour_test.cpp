@@ -1,6 +1,7 @@
 // What layers do beside their gradients: values that Caffe defines, and randomness.
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include <speedo/backend/backend.hpp>
@@ -47,9 +48,40 @@ TEST_CASE("padding along one axis drops windows beyond the image along both") {
   it.set_bottom(0, values);
   REQUIRE(it.forward().has_value());
   // Rows 0 and 3; columns 0 to 1 beside a padding that counts, and 2 to 4.
-  const std::vector<float> expected = method == "MAX" ? std::vector<float>{2, 5, 17, 20}
-                                                      : std::vector<float>{1, 4, 11, 19};
+  const std::vector<float> expected =
+      method == "MAX" ? std::vector<float>{2, 5, 17, 20} : std::vector<float>{1, 4, 11, 19};
   REQUIRE(it.top_values(0) == expected);
+}
+
+TEST_CASE("what is not 0 passes a filter") {
+  LayerFixture it("type: 'Filter'", test::make_backend(1));
+  REQUIRE(it.build({{4, 2}, {4}, {4, 1, 1}}, 2).has_value());
+  it.set_bottom(0, {1, 2, 3, 4, 5, 6, 7, 8});
+  it.set_bottom(1, {10, 20, 30, 40});
+  it.set_bottom(2, {-0.5F, 0, -0.0F, 2});
+  REQUIRE(it.forward().has_value());
+  REQUIRE(it.top(0).shape() == Shape{2, 2});
+  REQUIRE(it.top_values(0) == std::vector<float>{1, 2, 7, 8});
+  REQUIRE(it.top_values(1) == std::vector<float>{10, 40});
+  it.set_bottom(2, {0, 0, 0, 0});
+  REQUIRE(it.forward().has_value());
+  REQUIRE(it.top(0).shape() == Shape{0, 2});
+}
+
+TEST_CASE("indices of a batch are cut to whole numbers and must be of its items") {
+  LayerFixture it("type: 'BatchReindex'", test::make_backend(1));
+  REQUIRE(it.build({{3, 2}, {4}}, 1).has_value());
+  it.set_bottom(0, {1, 2, 3, 4, 5, 6});
+  it.set_bottom(1, {2, 0, 2, 1.7F});
+  REQUIRE(it.forward().has_value());
+  REQUIRE(it.top_values(0) == std::vector<float>{5, 6, 1, 2, 5, 6, 3, 4});
+  for (const float wrong : {-1.0F, 3.0F, 1e30F, std::numeric_limits<float>::quiet_NaN()}) {
+    it.set_bottom(1, {2, wrong, 2, 1});
+    const auto refused = it.forward();
+    REQUIRE_FALSE(refused.has_value());
+    REQUIRE(refused.error().code == ErrorCode::kData);
+    REQUIRE(refused.error().message.find("at 1 is outside 0..2") != std::string::npos);
+  }
 }
 
 TEST_CASE("accuracy counts ties against the true class") {

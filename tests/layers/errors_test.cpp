@@ -147,6 +147,11 @@ const std::vector<WrongLayer> kCases{
     {"type: 'Bias' bias_param { num_axes: 2147483647 }", {{2, 3}}, 1, "go beyond the 2 axes"},
     {"type: 'Bias'", {{2, 3, 4}, {2, 3}}, 1, "does not fit"},
     {"type: 'PReLU'", {{5}}, 1, "2 axes or more (N x C ...), it has 1"},
+    {"type: 'Filter'", {{2, 3}, {2}}, 2, "1 for 2 bottoms, the prototxt gives 2"},
+    {"type: 'Filter'", {{2, 3}, {2, 2}}, 1, "the selector needs one value an item"},
+    {"type: 'Filter'", {{3}, {2, 1}}, 1, "the selector is for 2 items"},
+    {"type: 'BatchReindex'", {{}, {2}}, 1, "no axis of items"},
+    {"type: 'BatchReindex'", {{3}, {2, 1}}, 1, "need 1 axis"},
     {"type: 'Slice'", {{2, 3}}, 2, "axis 1 of size 3 cannot be cut into 2 equal parts"},
     {"type: 'Slice' slice_param { slice_point: 1 }", {{2, 3}}, 3, "3 tops need 2 slice_points"},
     {"type: 'Slice' slice_param { slice_point: 3 }", {{2, 3}}, 2, "slice_point 3"},
@@ -256,7 +261,8 @@ TEST_CASE("layer types: known, not built, unknown") {
   message.set_name("it");
   for (const auto type : layer_types()) {
     message.set_type(std::string(type));
-    REQUIRE(make_layer(message).has_value());
+    REQUIRE(check_layer_type(message).has_value());
+    if (registered_expansion(type) == nullptr) REQUIRE(make_layer(message).has_value());
   }
   message.set_type("LSTM");
   auto made = make_layer(message);

@@ -81,6 +81,15 @@ TEST_CASE("gradient: SoftmaxWithLoss") {
                {.bottoms = {{6, 2, 4}, {6, 2}}, .tops = 2, .label_bottom = 1, .classes = 4});
 }
 
+TEST_CASE("gradient: Filter, BatchReindex") {
+  check_on_all("type: 'Filter'", {.bottoms = {{6, 3}, {6, 1, 1}}, .label_bottom = 1, .classes = 2});
+  check_on_all("type: 'Filter'",
+               {.bottoms = {{9, 2, 2}, {9, 5}, {9}}, .tops = 2, .label_bottom = 2, .classes = 2});
+  check_on_all("type: 'BatchReindex'",
+               {.bottoms = {{4, 3, 2}, {7}}, .label_bottom = 1, .classes = 4});
+  check_on_all("type: 'BatchReindex'", {.bottoms = {{5}, {2}}, .label_bottom = 1, .classes = 5});
+}
+
 TEST_CASE("gradient: EuclideanLoss") {
   check_on_all("type: 'EuclideanLoss'", {.bottoms = {{4, 3, 2}, {4, 6}}});
 }

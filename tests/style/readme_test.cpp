@@ -18,12 +18,13 @@ std::string between(const std::string& text, const std::string& first, const std
   return text.substr(begin + first.size(), end - begin - first.size());
 }
 
-// The names of the registry's entries: {"Name", make<...
+// The names of the registry's entries: {"Name", make<... and {"Name", expand_...
 std::set<std::string> registered_layers() {
   std::set<std::string> names;
-  const std::string start = "{\"", end = "\", make<";
+  const std::string start = "{\"";
   for (const std::string& line : file_named("src/core/layers/registry.cpp").lines) {
-    const std::size_t begin = line.find(start), stop = line.find(end);
+    const std::size_t begin = line.find(start);
+    const std::size_t stop = std::min(line.find("\", make<"), line.find("\", expand_"));
     if (begin == std::string::npos || stop == std::string::npos) continue;
     names.insert(line.substr(begin + start.size(), stop - begin - start.size()));
   }

@@ -21,13 +21,15 @@ Result<void> LayerFixture::build(const std::vector<Shape>& bottoms, int tops, bo
   SPEEDO_ASSIGN(layer_, make_layer(message));
   for (const Shape& shape : bottoms) {
     bottoms_.push_back(owned_.emplace_back(std::make_unique<Tensor>(shape)).get());
-    propagate.push_back(layer_->can_propagate(static_cast<int>(propagate.size())));
   }
   for (int i = 0; i < tops; ++i) {
     const bool shared = in_place && i == 0;
     tops_.push_back(shared ? bottoms_[0] : owned_.emplace_back(std::make_unique<Tensor>()).get());
   }
   SPEEDO_TRY(layer_->setup(context_, bottoms_, tops_));
+  for (std::size_t i = 0; i < bottoms_.size(); ++i) {
+    propagate.push_back(layer_->can_propagate(static_cast<int>(i)));
+  }
   SPEEDO_TRY(layer_->reshape(bottoms_, tops_));
   SPEEDO_TRY(build_parameters());
   return prepare();

@@ -13,6 +13,7 @@
 #include <speedo/base/random.hpp>
 #include <speedo/base/result.hpp>
 #include <speedo/core/batch_feed.hpp>
+#include <speedo/core/batch_sink.hpp>
 #include <speedo/core/phase.hpp>
 #include <speedo/core/tensor.hpp>
 
@@ -31,6 +32,7 @@ struct LayerContext {
   Phase phase = Phase::kTrain;
   FeedFactory* feeds = nullptr;  // null: data layers are refused
   FeedOptions feed_options;      // for data layers
+  SinkFactory* sinks = nullptr;  // null: layers that write are refused, unless plan_only
   // Drawn from by layers that need randomness in forward(). The net reseeds it before every forward
   // pass from its seed and the batch index, so a pass can be repeated anywhere.
   Random* random = nullptr;
@@ -81,7 +83,9 @@ struct FusionTerms {
 
 // One step of a net, Caffe's contract and one step more: setup() once, reshape() whenever a
 // bottom's shape may have changed, prepare() when layouts are known, then forward() and backward()
-// any number of times. Written once for all devices: values are touched only through the backend.
+// any number of times. Behind a layer that shapes its tops in forward(), both may come again before
+// each forward(), with the memory that there is. Written once for all devices: values are touched
+// only through the backend.
 //
 // Gradients: parameter gradients are added to, bottom gradients are overwritten (each has one
 // reader, as the net puts a Split where a blob has more). Memory of tops and of bottom gradients
@@ -120,8 +124,14 @@ class Layer {
   // one first: it keeps the context and checks arity(). Errors: kConfig, beginning
   // "layer 'NAME' (TYPE): ".
   virtual Result<void> setup(const LayerContext& context, Tensors bottoms, Tensors tops);
-  // Gives the tops their shapes. Called after setup() too.
+  // Gives the tops their shapes, or the largest that forward() may. Called after setup() too.
   virtual Result<void> reshape(Tensors bottoms, Tensors tops) = 0;
+
+  // Whether forward() gives the tops their shapes, by the values it finds. It must know them when
+  // it returns, and has waited for what it needs of the device. Layers that read such tops are
+  // shaped and prepared again before their own forward pass; they all are plain and share no
+  // memory.
+  virtual bool shapes_tops_in_forward() const { return false; }
 
   // Valid after reshape().
   virtual LayoutRule layout_rule() const { return LayoutRule::kPlain; }
@@ -166,6 +176,9 @@ class Layer {
 
   // Data layers: what to read next. Others ignore it.
   virtual void set_data_span(const DataSpan& /*span*/) {}
+
+  // Layers that write: what forward() passes wrote is complete. No pass follows.
+  virtual Result<void> finish() { return {}; }
 
   const std::vector<ParameterRequest>& parameter_requests() const { return requests_; }
   // Called by the net with views of the arena, one per request, and whether each needs a gradient.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,8 +12,10 @@
 #include <speedo/backend/device.hpp>
 #include <speedo/base/result.hpp>
 #include <speedo/core/batch_feed.hpp>
+#include <speedo/core/batch_sink.hpp>
 #include <speedo/core/bucket.hpp>
 #include <speedo/core/layer.hpp>
+#include <speedo/core/layer_expansion.hpp>
 #include <speedo/core/parameter_arena.hpp>
 #include <speedo/core/phase.hpp>
 
@@ -30,6 +33,7 @@ struct NetOptions {
   std::vector<std::string> stages;
   Backend* backend = nullptr;                   // required; outlives the net
   FeedFactory* feeds = nullptr;                 // null: nets with data layers are refused
+  SinkFactory* sinks = nullptr;                 // null: nets with layers that write are refused
   std::filesystem::path base;                   // folder of the prototxt
   std::uint64_t seed = 0;                       // fillers, dropout, shuffles, crops
   double start_fraction = 0.0;                  // see FeedOptions
@@ -45,6 +49,8 @@ struct NetOptions {
   bool plan_only = false;
   bool trains = true;    // false: backward() will not be called
   bool may_fuse = true;  // layers may do the work of in-place layers after them
+  // By layer type: graphs of the caller's own, beside or instead of those that the registry knows.
+  std::map<std::string, ExpandLayer> expansions;
 };
 
 // A net built from a NetParameter by Caffe's rules: include/exclude filtering, Split insertion,
@@ -89,6 +95,10 @@ class Net {
   // Batches read by the following forward passes; also seeds their randomness.
   void set_data_span(const DataSpan& span);
 
+  // Completes what layers with sinks (HDF5Output) wrote. Without it they leave nothing behind; no
+  // forward() may follow. Error: kCannotWrite, of the first that failed; the others are completed.
+  Result<void> finish();
+
   // Gives every blob its shape, layout and memory again after an Input blob was reshaped. Values of
   // blobs are gone then.
   Result<void> reshape();
@@ -97,8 +107,9 @@ class Net {
   Phase phase() const;
   Backend& backend() const;
 
-  // After Split insertion, in order of execution. Pointers live until reshape(); names are the
-  // prototxt's, also of a bottom that is read through a Reorder layer.
+  // After Split insertion and with the layers that others were expanded to, in order of execution.
+  // Pointers live until reshape(); names are the prototxt's, also of a bottom that is read through
+  // a Reorder layer.
   struct LayerView {
     Layer* layer;
     std::vector<Tensor*> bottoms, tops;
@@ -107,7 +118,9 @@ class Net {
     bool needs_backward;
     std::vector<std::size_t> slots;  // arena slot of each parameter (owner's slot if shared)
     Fused fused;                     // passes that the layer before does
+    bool shapes_vary = false;        // from pass to pass, of bottoms or tops
     bool is_reorder = false;         // put in by the net; in no prototxt
+    std::string expanded_from;       // the prototxt's layer that it does a part of; empty: its own
   };
   const std::vector<LayerView>& layers() const;
   const std::vector<std::string>& blob_names() const;    // in order of creation, without Reorders'

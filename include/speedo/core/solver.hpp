@@ -42,12 +42,13 @@ struct TestScores {
 Result<TestScores> run_test(Net& net, int iterations, const std::function<bool()>& stop = {});
 
 struct SolverOptions {
-  Backend* backend = nullptr;        // required
+  Backend* backend = nullptr;  // required
   FeedFactory* feeds = nullptr;
-  std::filesystem::path base;        // folder of the solver prototxt, for `net:` and data paths
+  SinkFactory* sinks = nullptr;  // see NetOptions; solve() finishes what its nets wrote
+  std::filesystem::path base;    // folder of the solver prototxt, for `net:` and data paths
   double start_fraction = 0.0;
-  bool plan_only = false;            // see NetOptions; nothing is logged then
-  bool test_at_end = false;          // solve() tests its last weights even if test_interval says no
+  bool plan_only = false;    // see NetOptions; nothing is logged then
+  bool test_at_end = false;  // solve() tests its last weights even if test_interval says no
 };
 
 // Gives a solver without random_seed (or with a negative one) a seed of its own, and logs it, so
@@ -86,7 +87,8 @@ class Solver {
     // Writes the two files of a snapshot atomically, as `<snapshot_prefix>_iter_<iteration>...`;
     // sets state.learned_net to the model file's name first. Empty: no snapshots.
     std::function<Result<void>(std::int64_t iteration, const caffe::NetParameter& model,
-                               caffe::SolverState& state)> snapshot;
+                               caffe::SolverState& state)>
+        snapshot;
     enum class Action { kContinue, kStop, kSnapshot, kSnapshotAndStop };
     // Asked after every iteration and before every pass of a test. An answer counts once; kStop
     // ends solve() with its usual final snapshot (unless snapshot_after_train is false), without a
@@ -102,8 +104,8 @@ class Solver {
 
   Net& net();
   const std::vector<std::unique_ptr<Net>>& test_nets() const;
-  std::int64_t iteration() const;   // updates done so far
-  bool stopped() const;             // poll asked the last step() or solve() to end early
+  std::int64_t iteration() const;  // updates done so far
+  bool stopped() const;            // poll asked the last step() or solve() to end early
 
   // Goes on from a snapshot. Error: kMismatch for the state or the weights of another net; the
   // solver is then to be thrown away.
@@ -122,9 +124,9 @@ class Solver {
     std::chrono::nanoseconds data_wait{0}, compute{0};
   };
   Times times() const;
-  float smoothed_loss() const;            // over average_loss iterations
+  float smoothed_loss() const;                         // over average_loss iterations
   const std::vector<TestScores>& last_scores() const;  // of the last complete test_all()
-  std::int64_t tested_iteration() const;  // whose weights those are of; -1: none yet
+  std::int64_t tested_iteration() const;               // whose weights those are of; -1: none yet
 
  private:
   struct Impl;

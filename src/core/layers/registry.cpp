@@ -2,15 +2,20 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <span>
 #include <string>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <speedo/base/assert.hpp>
+
 #include "caffe.pb.h"
 #include "core/layers/abs_val.hpp"
 #include "core/layers/accuracy.hpp"
 #include "core/layers/batch_norm.hpp"
+#include "core/layers/batch_reindex.hpp"
 #include "core/layers/bias.hpp"
 #include "core/layers/bnll.hpp"
 #include "core/layers/clip.hpp"
@@ -23,6 +28,7 @@
 #include "core/layers/euclidean_loss.hpp"
 #include "core/layers/exp.hpp"
 #include "core/layers/feed.hpp"
+#include "core/layers/filter.hpp"
 #include "core/layers/flatten.hpp"
 #include "core/layers/inner_product.hpp"
 #include "core/layers/input.hpp"
@@ -36,10 +42,12 @@
 #include "core/layers/scale.hpp"
 #include "core/layers/sigmoid.hpp"
 #include "core/layers/silence.hpp"
+#include "core/layers/sink.hpp"
 #include "core/layers/slice.hpp"
 #include "core/layers/softmax.hpp"
 #include "core/layers/softmax_loss.hpp"
 #include "core/layers/split.hpp"
+#include "core/layers/spp.hpp"
 #include "core/layers/swish.hpp"
 #include "core/layers/tanh.hpp"
 #include "core/layers/threshold.hpp"
@@ -63,6 +71,7 @@ constexpr auto kLayers = std::to_array<Entry>({
     {"Accuracy", make<AccuracyLayer>},
     {"BNLL", make<BnllLayer>},
     {"BatchNorm", make<BatchNormLayer>},
+    {"BatchReindex", make<BatchReindexLayer>},
     {"Bias", make<BiasLayer>},
     {"Clip", make<ClipLayer>},
     {"Concat", make<ConcatLayer>},
@@ -74,8 +83,10 @@ constexpr auto kLayers = std::to_array<Entry>({
     {"Eltwise", make<EltwiseLayer>},
     {"EuclideanLoss", make<EuclideanLossLayer>},
     {"Exp", make<ExpLayer>},
+    {"Filter", make<FilterLayer>},
     {"Flatten", make<FlattenLayer>},
     {"HDF5Data", make<FeedLayer>},
+    {"HDF5Output", make<SinkLayer>},
     {"InnerProduct", make<InnerProductLayer>},
     {"Input", make<InputLayer>},
     {"LRN", make<LrnLayer>},
@@ -97,15 +108,23 @@ constexpr auto kLayers = std::to_array<Entry>({
     {"Threshold", make<ThresholdLayer>},
 });
 
-// Types of Caffe's that are not in kLayers.
+struct ExpandedEntry {
+  std::string_view type;
+  Result<void> (*expand)(const caffe::LayerParameter&, std::span<const Shape>,
+                         caffe::NetParameter&);
+};
+
+// Types that become several of the above before they are built.
+constexpr auto kExpanded = std::to_array<ExpandedEntry>({
+    {"SPP", expand_spp},
+});
+
+// Types of Caffe's that are in neither.
 constexpr auto kNotBuilt = std::to_array<std::string_view>({"ArgMax",
-                                                            "BatchReindex",
                                                             "ContrastiveLoss",
                                                             "Crop",
                                                             "Deconvolution",
                                                             "Embed",
-                                                            "Filter",
-                                                            "HDF5Output",
                                                             "HingeLoss",
                                                             "Im2col",
                                                             "ImageData",
@@ -119,7 +138,6 @@ constexpr auto kNotBuilt = std::to_array<std::string_view>({"ArgMax",
                                                             "Python",
                                                             "RNN",
                                                             "Reduction",
-                                                            "SPP",
                                                             "SigmoidCrossEntropyLoss",
                                                             "Tile",
                                                             "WindowData"});
@@ -129,14 +147,25 @@ constexpr auto kNotBuilt = std::to_array<std::string_view>({"ArgMax",
 std::vector<std::string_view> layer_types() {
   std::vector<std::string_view> types;
   for (const Entry& entry : kLayers) types.push_back(entry.type);
+  for (const ExpandedEntry& entry : kExpanded) types.push_back(entry.type);
+  std::sort(types.begin(), types.end());
   return types;
 }
 
-Result<std::unique_ptr<Layer>> make_layer(const caffe::LayerParameter& parameter) {
+const ExpandLayer* registered_expansion(std::string_view type) {
+  static const std::map<std::string_view, ExpandLayer> kByType = [] {
+    std::map<std::string_view, ExpandLayer> by_type;
+    for (const ExpandedEntry& entry : kExpanded) by_type.emplace(entry.type, entry.expand);
+    return by_type;
+  }();
+  const auto found = kByType.find(type);
+  return found == kByType.end() ? nullptr : &found->second;
+}
+
+Result<void> check_layer_type(const caffe::LayerParameter& parameter) {
   const std::string& type = parameter.type();
-  for (const Entry& entry : kLayers) {
-    if (entry.type == type) return entry.make(parameter);
-  }
+  const auto known = layer_types();
+  if (std::find(known.begin(), known.end(), type) != known.end()) return {};
   if (std::find(kNotBuilt.begin(), kNotBuilt.end(), type) != kNotBuilt.end()) {
     return Error{
         ErrorCode::kUnsupported,
@@ -145,11 +174,19 @@ Result<std::unique_ptr<Layer>> make_layer(const caffe::LayerParameter& parameter
   if (type.empty()) {
     return Error{ErrorCode::kConfig, fmt::format("layer '{}': it has no type", parameter.name())};
   }
-  const auto known = layer_types();
   const std::vector<std::string> names(known.begin(), known.end());
   return Error{ErrorCode::kConfig,
                fmt::format("layer '{}': unknown layer type '{}'{}; known: {}", parameter.name(),
                            type, did_you_mean(type, names), fmt::join(names, ", "))};
+}
+
+Result<std::unique_ptr<Layer>> make_layer(const caffe::LayerParameter& parameter) {
+  SPEEDO_TRY(check_layer_type(parameter));
+  for (const Entry& entry : kLayers) {
+    if (entry.type == parameter.type()) return entry.make(parameter);
+  }
+  SPEEDO_ASSERT(!"a layer that is expanded is made");
+  return std::unique_ptr<Layer>();
 }
 
 }  // namespace speedo
