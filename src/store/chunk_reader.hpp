@@ -16,7 +16,9 @@ class ChunkReader : public RecordReader {
   const RecordInfo& info() const override { return manifest_.info; }
   void request(std::size_t chunk, std::span<float> target) override;
   Result<void> wait(std::size_t chunk) override;
-  std::uint64_t checksum(std::size_t chunk) const override { return manifest_.chunks[chunk].checksum; }
+  std::uint64_t checksum(std::size_t chunk) const override {
+    return manifest_.chunks[chunk].checksum;
+  }
 
  private:
   const std::shared_ptr<StoreShared> shared_;
