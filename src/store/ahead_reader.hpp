@@ -21,6 +21,7 @@ class ChunkAheadReader : public AheadReader {
   void look(std::span<const std::size_t> chunks) override;
   std::vector<bool> seen() override;
   void request(std::size_t chunk, std::span<float> target) override;
+  bool is_done(std::size_t chunk) const override { return chunks_[chunk]->is_done(); }
   Result<void> wait(std::size_t chunk) override;
   std::uint64_t checksum(std::size_t chunk) const override;
 

@@ -15,6 +15,7 @@ class ChunkReader : public RecordReader {
   ~ChunkReader() override;
   const RecordInfo& info() const override { return manifest_.info; }
   void request(std::size_t chunk, std::span<float> target) override;
+  bool is_done(std::size_t chunk) const override { return chunks_[chunk]->is_done(); }
   Result<void> wait(std::size_t chunk) override;
   std::uint64_t checksum(std::size_t chunk) const override {
     return manifest_.chunks[chunk].checksum;

@@ -1,7 +1,8 @@
 // Elastic averaging: the net's weights are the worker's own, x, from run to run. After the steps
 //   e = a (x - W)    of the newest weights W
 // is contributed, and x -= w e when the next run begins and says that e was merged, with weight w.
-// Until then e lies in the gradient arena, which nobody needs in between.
+// Until then e lies in the gradient arena, which nobody needs in between: W is read to where the
+// last step has used its gradients up, while others are still being computed.
 //
 // SpeeDO's form contributes x. The master forms e, and the worker reads x - e when it hears that
 // its contribution was merged.
@@ -40,6 +41,17 @@ class ElasticUpdate : public WorkerUpdate {
     return order.version;
   }
 
+  void add(const Bucket& bucket) override {
+    parts_.exchange.add(static_cast<std::size_t>(bucket.offset),
+                        static_cast<std::size_t>(bucket.count));
+  }
+
+  Result<std::uint64_t> commit(const TrainMessage& order) override {
+    SPEEDO_ASSIGN(const std::uint64_t base, parts_.exchange.commit());
+    contributed_ = order.run;
+    return base;
+  }
+
   void diverged() override { has_weights_ = false; }
 
  protected:
@@ -47,7 +59,6 @@ class ElasticUpdate : public WorkerUpdate {
   // more.
   virtual Result<bool> take_step(std::uint64_t run, float weight) = 0;
   const WorkerParts& parts() const { return parts_; }
-  void contributed(std::uint64_t run) { contributed_ = run; }
   std::uint64_t epoch() const { return epoch_; }
 
  private:
@@ -73,21 +84,15 @@ class WorkerSideUpdate : public ElasticUpdate {
     if (!parts.host.is_direct()) memory_.resize(parts.count());
   }
 
-  // The newest centre is compared with what all steps came to: nothing can go out before.
-  void begin_contribution(const TrainMessage&, std::uint64_t) override {}
-  void add(const Bucket&) override {}
-
-  Result<std::uint64_t> commit(const TrainMessage& order, std::uint64_t) override {
+  // A chunk of the gradients that is used up makes room for the centre's.
+  void begin_contribution(const TrainMessage& order, std::uint64_t) override {
     const auto form = [this](std::size_t offset, std::size_t count) {
       const std::span<float> e = elastic().subspan(offset, count);
       const std::span<const float> x = parts().host.part(parts().learner.weights(), offset, count);
       elastic_part(e, rate_, x, e);
       return e;
     };
-    SPEEDO_ASSIGN(const RecordInfo centre, parts().exchange.contribute_on_weights(
-                                               order.run, order.version, elastic(), form));
-    contributed(order.run);
-    return centre.version;
+    parts().exchange.begin_on_weights(order.run, order.version, elastic(), form);
   }
 
  private:
@@ -120,16 +125,6 @@ class MasterSideUpdate : public ElasticUpdate {
     parts().exchange.begin_contribution(order.run, order.version, parts().count(), form);
   }
 
-  void add(const Bucket& bucket) override {
-    parts().exchange.add(static_cast<std::size_t>(bucket.offset),
-                         static_cast<std::size_t>(bucket.count));
-  }
-
-  Result<std::uint64_t> commit(const TrainMessage& order, std::uint64_t) override {
-    SPEEDO_TRY(parts().exchange.commit());
-    contributed(order.run);
-    return order.version;
-  }
 
  private:
   // By way of the gradient arena, so that x stays whole if the reading breaks off.

@@ -192,7 +192,7 @@ Result<RunReport> TrainerEngine::run(const TrainMessage& order,
     update_->diverged();
     exchange_->abandon();
   } else {
-    SPEEDO_ASSIGN(base, update_->commit(order, base));
+    SPEEDO_ASSIGN(base, update_->commit(order));
     contributed_ = order.run;
   }
   return RunReport{.run = RunId{order.run},

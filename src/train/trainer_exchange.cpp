@@ -22,8 +22,10 @@ Error cancelled_error() { return Error{ErrorCode::kUnavailable, "run cancelled"}
 
 }  // namespace
 
-Result<void> RecordExchange::check(std::string_view key, const RecordInfo& info,
-                                   std::size_t count) const {
+Result<std::unique_ptr<RecordReader>> RecordExchange::open(std::string_view key,
+                                                           std::size_t count) const {
+  SPEEDO_ASSIGN(std::unique_ptr<RecordReader> reader, options_.store->read(key));
+  const RecordInfo& info = reader->info();
   if (info.model != options_.model) {
     return Error{ErrorCode::kMismatch,
                  fmt::format("record '{}' is of model {}, expected {}", key, to_string(info.model),
@@ -33,39 +35,24 @@ Result<void> RecordExchange::check(std::string_view key, const RecordInfo& info,
     return Error{ErrorCode::kMismatch, fmt::format("record '{}' has {} floats, expected {}", key,
                                                    info.element_count, count)};
   }
+  return reader;
+}
+
+Result<void> RecordExchange::take_all(IncomingChunks& incoming) {
+  incoming.request_all();
+  for (std::size_t chunk = 0; chunk < incoming.chunks(); ++chunk) {
+    if (is_cancelled()) return cancelled_error();
+    SPEEDO_TRY(incoming.take(chunk));
+    progress_.fetch_add(1, std::memory_order_relaxed);
+  }
   return {};
 }
 
-RecordInfo RecordExchange::info_of(std::uint64_t run, std::uint64_t base_version,
-                                   std::size_t count) const {
-  RecordInfo info;
-  info.model = options_.model;
-  info.version = run;
-  info.base_version = base_version;
-  info.worker = options_.worker.value;
-  info.element_count = count;
-  return info;
-}
-
-Result<RecordInfo> RecordExchange::read_chunks(RecordReader& reader, std::span<float> target,
-                                               const Arrived& arrived) {
-  const std::size_t count = chunk_count(target.size());
-  for (std::size_t chunk = 0; chunk < count; ++chunk) {
-    reader.request(chunk, chunk_of(target, chunk));
-  }
-  for (std::size_t chunk = 0; chunk < count; ++chunk) {
-    if (is_cancelled()) return cancelled_error();
-    SPEEDO_TRY(reader.wait(chunk));
-    progress_.fetch_add(1, std::memory_order_relaxed);
-    if (arrived) arrived(chunk * kChunkElements, chunk_elements(target.size(), chunk));
-  }
-  return reader.info();
-}
-
 Result<RecordInfo> RecordExchange::read(std::string_view key, std::span<float> target) {
-  SPEEDO_ASSIGN(const std::unique_ptr<RecordReader> reader, options_.store->read(key));
-  SPEEDO_TRY(check(key, reader->info(), target.size()));
-  return read_chunks(*reader, target, {});
+  SPEEDO_ASSIGN(std::unique_ptr<RecordReader> reader, open(key, target.size()));
+  IncomingChunks incoming(std::move(reader), target, {});
+  SPEEDO_TRY(take_all(incoming));
+  return incoming.info();
 }
 
 // `attempt` reads the newest weights; kNotFound: they are gone, or too old.
@@ -93,101 +80,144 @@ Result<RecordInfo> RecordExchange::read_weights(std::uint64_t version, std::span
 
 Result<RecordInfo> RecordExchange::begin_weights(std::uint64_t version, std::span<float> target,
                                                  Arrived arrived) {
-  incoming_ = {};
+  incoming_.reset();
+  std::unique_ptr<RecordReader> reader;
   SPEEDO_ASSIGN(const RecordInfo info, wait_for_weights(version, [&]() -> Result<RecordInfo> {
-    SPEEDO_ASSIGN(incoming_.reader, options_.store->read(weights_key()));
-    SPEEDO_TRY(check(weights_key(), incoming_.reader->info(), target.size()));
-    return incoming_.reader->info();
+    SPEEDO_ASSIGN(reader, open(weights_key(), target.size()));
+    return reader->info();
   }));
-  incoming_.count = target.size();
-  incoming_.arrived = std::move(arrived);
-  incoming_.here.assign(chunk_count(target.size()), false);
-  for (std::size_t chunk = 0; chunk < incoming_.here.size(); ++chunk) {
-    incoming_.reader->request(chunk, chunk_of(target, chunk));
-  }
+  incoming_ = std::make_unique<IncomingChunks>(std::move(reader), target, std::move(arrived));
+  incoming_->request_all();
   return info;
 }
 
 Result<void> RecordExchange::need_weights(std::size_t offset, std::size_t count) {
-  SPEEDO_ASSERT(incoming_.reader != nullptr && offset + count <= incoming_.count);
+  SPEEDO_ASSERT(incoming_ != nullptr && offset + count <= incoming_->count());
   if (count == 0) return {};
   const std::size_t end = (offset + count - 1) / kChunkElements + 1;
   for (std::size_t chunk = offset / kChunkElements; chunk < end; ++chunk) {
-    if (incoming_.here[chunk]) continue;
+    if (incoming_->is_here(chunk)) continue;
     if (is_cancelled()) return cancelled_error();
     const Instant start = options_.platform.clock().now();
-    SPEEDO_TRY(incoming_.reader->wait(chunk));
+    SPEEDO_TRY(incoming_->take(chunk));
     waited_ += options_.platform.clock().now() - start;
     progress_.fetch_add(1, std::memory_order_relaxed);
-    incoming_.here[chunk] = true;
-    if (incoming_.arrived) {
-      incoming_.arrived(chunk * kChunkElements, chunk_elements(incoming_.count, chunk));
-    }
   }
   return {};
 }
 
+std::unique_ptr<RecordWriter> RecordExchange::make_writer(std::uint64_t run,
+                                                          std::uint64_t base_version,
+                                                          std::size_t count) const {
+  RecordInfo info;
+  info.model = options_.model;
+  info.version = run;
+  info.base_version = base_version;
+  info.worker = options_.worker.value;
+  info.element_count = count;
+  return options_.store->write(options_.contribution, info);
+}
+
 void RecordExchange::begin_contribution(std::uint64_t run, std::uint64_t base_version,
                                         std::size_t count, Form form) {
-  SPEEDO_ASSERT(outgoing_.writer == nullptr);
-  outgoing_.writer =
-      options_.store->write(options_.contribution, info_of(run, base_version, count));
-  outgoing_.count = count;
-  outgoing_.form = std::move(form);
-  outgoing_.lacking.resize(chunk_count(count));
-  for (std::size_t chunk = 0; chunk < outgoing_.lacking.size(); ++chunk) {
-    outgoing_.lacking[chunk] = chunk_elements(count, chunk);
+  SPEEDO_ASSERT(outgoing_ == nullptr);
+  outgoing_ = std::make_unique<Outgoing>(Outgoing{.run = run,
+                                                  .base_version = base_version,
+                                                  .form = std::move(form),
+                                                  .tally = ChunkTally(count),
+                                                  .target = std::nullopt,
+                                                  .version = 0,
+                                                  .writer = make_writer(run, base_version, count)});
+}
+
+void RecordExchange::begin_on_weights(std::uint64_t run, std::uint64_t version,
+                                      std::span<float> target, Form form) {
+  SPEEDO_ASSERT(outgoing_ == nullptr);
+  outgoing_ = std::make_unique<Outgoing>(Outgoing{.run = run,
+                                                  .base_version = 0,
+                                                  .form = std::move(form),
+                                                  .tally = ChunkTally(target.size()),
+                                                  .target = target,
+                                                  .version = version,
+                                                  .writer = nullptr});
+  incoming_.reset();
+  // If they cannot be read now, commit() waits for them.
+  if (!open_weights_to_form_on() || incoming_->info().version < version) {
+    outgoing_->writer.reset();
+    incoming_.reset();
   }
+}
+
+// The newest, and a writer for what is formed on them; nothing is requested yet.
+Result<void> RecordExchange::open_weights_to_form_on() {
+  const std::span<float> target = *outgoing_->target;
+  SPEEDO_ASSIGN(std::unique_ptr<RecordReader> reader, open(weights_key(), target.size()));
+  outgoing_->base_version = reader->info().version;
+  outgoing_->writer = make_writer(outgoing_->run, outgoing_->base_version, target.size());
+  incoming_ = std::make_unique<IncomingChunks>(
+      std::move(reader), target,
+      [this](std::size_t offset, std::size_t) { put(offset / kChunkElements); });
+  return {};
+}
+
+void RecordExchange::put(std::size_t chunk) {
+  const std::size_t count = outgoing_->tally.count();
+  outgoing_->writer->write(
+      chunk, outgoing_->form(chunk * kChunkElements, chunk_elements(count, chunk)));
+  progress_.fetch_add(1, std::memory_order_relaxed);
 }
 
 void RecordExchange::add(std::size_t offset, std::size_t count) {
-  SPEEDO_ASSERT(outgoing_.writer != nullptr && offset + count <= outgoing_.count);
-  const std::size_t end = offset + count;
-  while (offset < end) {
-    const std::size_t chunk = offset / kChunkElements;
-    const std::size_t chunk_end = chunk * kChunkElements + chunk_elements(outgoing_.count, chunk);
-    const std::size_t part = std::min(end, chunk_end) - offset;
-    SPEEDO_ASSERT(part <= outgoing_.lacking[chunk]);
-    outgoing_.lacking[chunk] -= part;
-    offset += part;
-    if (outgoing_.lacking[chunk] != 0 || is_cancelled()) continue;
-    const std::size_t elements = chunk_elements(outgoing_.count, chunk);
-    outgoing_.writer->write(chunk, outgoing_.form(chunk * kChunkElements, elements));
-    progress_.fetch_add(1, std::memory_order_relaxed);
+  SPEEDO_ASSERT(outgoing_ != nullptr);
+  const std::vector<std::size_t> whole = outgoing_->tally.add(offset, count);
+  if (is_cancelled()) return;
+  if (!outgoing_->target) {
+    for (const std::size_t chunk : whole) put(chunk);
+    return;
   }
+  if (!incoming_) return;
+  for (const std::size_t chunk : whole) incoming_->request(chunk);
+  if (incoming_->take_what_is_done()) return;
+  // Overwritten, or the store is away: commit() begins anew.
+  outgoing_->writer.reset();
+  incoming_.reset();
 }
 
-Result<void> RecordExchange::commit() {
-  SPEEDO_ASSERT(outgoing_.writer != nullptr);
-  const Outgoing all = std::exchange(outgoing_, {});
-  for (const std::size_t lacking : all.lacking) SPEEDO_ASSERT(lacking == 0);
+// kNotFound: the weights were overwritten, and are gone; nothing of them is left.
+Result<RecordInfo> RecordExchange::form_on_weights() {
+  if (!incoming_) SPEEDO_TRY(open_weights_to_form_on());
+  auto formed = [&]() -> Result<RecordInfo> {
+    const RecordInfo info = incoming_->info();
+    if (info.version < outgoing_->version) return info;
+    SPEEDO_TRY(take_all(*incoming_));
+    SPEEDO_TRY(outgoing_->writer->finish());
+    return info;
+  }();
+  // Ends before the target is read again.
+  outgoing_->writer.reset();
+  incoming_.reset();
+  return formed;
+}
+
+Result<std::uint64_t> RecordExchange::commit() {
+  SPEEDO_ASSERT(outgoing_ != nullptr && outgoing_->tally.is_complete());
+  if (outgoing_->target) {
+    SPEEDO_ASSIGN(const RecordInfo info, wait_for_weights(outgoing_->version, [this] {
+                    return form_on_weights();
+                  }));
+    outgoing_.reset();
+    return info.version;
+  }
+  const std::unique_ptr<Outgoing> all = std::move(outgoing_);
   if (is_cancelled()) return cancelled_error();
-  return all.writer->finish();
+  SPEEDO_TRY(all->writer->finish());
+  return all->base_version;
 }
 
 void RecordExchange::abandon() {
-  incoming_ = {};
-  outgoing_ = {};
-}
-
-Result<RecordInfo> RecordExchange::contribute_on_weights(std::uint64_t run, std::uint64_t version,
-                                                         std::span<float> target,
-                                                         const Form& form) {
-  const auto attempt = [&]() -> Result<RecordInfo> {
-    SPEEDO_ASSIGN(const std::unique_ptr<RecordReader> reader, options_.store->read(weights_key()));
-    const RecordInfo& weights = reader->info();
-    SPEEDO_TRY(check(weights_key(), weights, target.size()));
-    if (weights.version < version) return weights;
-    // Ends before the target is read again, should the weights be overwritten meanwhile.
-    const std::unique_ptr<RecordWriter> writer =
-        options_.store->write(options_.contribution, info_of(run, weights.version, target.size()));
-    SPEEDO_TRY(read_chunks(*reader, target, [&](std::size_t offset, std::size_t count) {
-      writer->write(offset / kChunkElements, form(offset, count));
-    }));
-    SPEEDO_TRY(writer->finish());
-    return weights;
-  };
-  return wait_for_weights(version, attempt);
+  if (outgoing_) outgoing_->writer.reset();
+  incoming_.reset();
+  outgoing_.reset();
 }
 
 }  // namespace speedo

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include <speedo/base/digest.hpp>
 #include <speedo/base/clock.hpp>
@@ -17,6 +17,8 @@
 #include <speedo/base/platform.hpp>
 #include <speedo/base/result.hpp>
 #include <speedo/store/record_store.hpp>
+
+#include "train/trainer_chunks.hpp"
 
 namespace speedo {
 
@@ -51,10 +53,10 @@ class RecordExchange {
   Result<RecordInfo> read(std::string_view key, std::span<float> target);
 
   // Begins to read the newest weights, of `version` or newer, into `target`, which belongs to the
-  // exchange until all of it was needed, or the next begin_weights() or read. Waits until such
-  // weights are there, not for their values. `arrived` is called once for each chunk, by the
-  // need_weights() that waits for it; may be empty. Errors as above.
-  using Arrived = std::function<void(std::size_t offset, std::size_t count)>;
+  // exchange until all of it was needed, or the next begin_weights(), begin_on_weights() or read.
+  // Waits until such weights are there, not for their values. `arrived` is called once for each
+  // chunk, by the need_weights() that waits for it; may be empty. Errors as above.
+  using Arrived = IncomingChunks::Arrived;
   Result<RecordInfo> begin_weights(std::uint64_t version, std::span<float> target, Arrived arrived);
   // Waits for a range of them. Error: kNotFound if they were overwritten while they were read, and
   // have to be begun anew; those of the store.
@@ -65,48 +67,49 @@ class RecordExchange {
   // Begins the contribution of a run, of `count` elements. It is visible once it is committed.
   void begin_contribution(std::uint64_t run, std::uint64_t base_version, std::size_t count,
                           Form form);
-  // A range of it is final: chunks that are whole by that are formed and go out. Requires: each
-  // element once.
+  // The same of what is formed on the newest weights, of `version` or newer: `target`, which
+  // belongs to the exchange until then, receives them chunk by chunk before `form` is called for a
+  // chunk, each not before it was added. May be called again for a chunk, on newer weights.
+  void begin_on_weights(std::uint64_t run, std::uint64_t version, std::span<float> target,
+                        Form form);
+  // A range of it is final: chunks that are whole by that are formed and go out, or their weights
+  // are asked for. Requires: each element once.
   void add(std::size_t offset, std::size_t count);
-  // Requires: everything was added. Errors: those of the store.
-  Result<void> commit();
+  // Requires: everything was added. Returns the version of weights that it is a step from. Errors:
+  // those of the store, and of read_weights().
+  Result<std::uint64_t> commit();
   // What was begun, either way, is not wanted: the memory behind it is free again.
   void abandon();
-  // Reads the newest weights into `target` and contributes what is formed of each chunk of them as
-  // soon as it is there. Returns what the weights are.
-  Result<RecordInfo> contribute_on_weights(std::uint64_t run, std::uint64_t version,
-                                           std::span<float> target, const Form& form);
 
  private:
   Result<RecordInfo> wait_for_weights(
       std::uint64_t version, const std::function<Result<RecordInfo>()>& attempt) const;
-  // As read(), calling `arrived` after each chunk.
-  Result<RecordInfo> read_chunks(RecordReader& reader, std::span<float> target,
-                                 const Arrived& arrived);
-  Result<void> check(std::string_view key, const RecordInfo& info, std::size_t count) const;
-  RecordInfo info_of(std::uint64_t run, std::uint64_t base_version, std::size_t count) const;
+  Result<std::unique_ptr<RecordReader>> open(std::string_view key, std::size_t count) const;
+  Result<void> take_all(IncomingChunks& incoming);
+  std::unique_ptr<RecordWriter> make_writer(std::uint64_t run, std::uint64_t base_version,
+                                            std::size_t count) const;
+  void put(std::size_t chunk);
+  Result<void> open_weights_to_form_on();
+  Result<RecordInfo> form_on_weights();
 
   const Options options_;
   std::atomic<std::uint64_t>& progress_;
   Cancelled cancelled_;
-
-  // Weights under way.
-  struct Incoming {
-    std::unique_ptr<RecordReader> reader;
-    std::size_t count = 0;
-    Arrived arrived;
-    std::vector<bool> here;  // by chunk
-  };
-  Incoming incoming_;
   Instant waited_{0};
+
   // A contribution under way.
   struct Outgoing {
-    std::unique_ptr<RecordWriter> writer;
-    std::size_t count = 0;
+    std::uint64_t run, base_version;
     Form form;
-    std::vector<std::size_t> lacking;  // elements of each chunk
+    ChunkTally tally;
+    // Of one that is formed on weights: where they go, and how new they are at least.
+    std::optional<std::span<float>> target;
+    std::uint64_t version;
+    std::unique_ptr<RecordWriter> writer;  // last: it reads what `form` has given
   };
-  Outgoing outgoing_;
+  // Weights under way.
+  std::unique_ptr<IncomingChunks> incoming_;
+  std::unique_ptr<Outgoing> outgoing_;
 };
 
 }  // namespace speedo

@@ -70,10 +70,7 @@ class GradientUpdate : public WorkerUpdate {
                         static_cast<std::size_t>(bucket.count));
   }
 
-  Result<std::uint64_t> commit(const TrainMessage&, std::uint64_t base) override {
-    SPEEDO_TRY(parts_.exchange.commit());
-    return base;
-  }
+  Result<std::uint64_t> commit(const TrainMessage&) override { return parts_.exchange.commit(); }
 
  private:
   // As the run finds them; passes change them.
@@ -142,10 +139,7 @@ class DifferenceUpdate : public WorkerUpdate {
     }
   }
 
-  Result<std::uint64_t> commit(const TrainMessage&, std::uint64_t base) override {
-    SPEEDO_TRY(parts_.exchange.commit());
-    return base;
-  }
+  Result<std::uint64_t> commit(const TrainMessage&) override { return parts_.exchange.commit(); }
 
  private:
   // What a range of the record covers of one arena.

@@ -48,7 +48,7 @@ class WorkerUpdate {
   virtual void add(const Bucket& bucket) = 0;
   // and in all buckets. Makes the contribution visible; the version of the weights that it is a
   // step from.
-  virtual Result<std::uint64_t> commit(const TrainMessage& order, std::uint64_t base) = 0;
+  virtual Result<std::uint64_t> commit(const TrainMessage& order) = 0;
   // The run came to nothing finite, and is not committed; its weights are void.
   virtual void diverged() {}
 };

@@ -77,6 +77,7 @@ class FailingStore : public RecordStore {
     void request(std::size_t chunk, std::span<float> target) override {
       reader_->request(chunk, target);
     }
+    bool is_done(std::size_t chunk) const override { return reader_->is_done(chunk); }
     Result<void> wait(std::size_t chunk) override {
       return store_.attempt([&] { return reader_->wait(chunk); });
     }

@@ -1,6 +1,7 @@
 // Weights are used while the rest of them is still on its way, and a contribution goes out while
 // its run still computes: bucket by bucket, whatever the kind of update.
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -12,6 +13,7 @@
 #include "support/catch.hpp"
 
 #include <speedo/backend/backend.hpp>
+#include <speedo/store/layout.hpp>
 #include <speedo/store/record_store.hpp>
 
 #include "store/chunk_range.hpp"
@@ -70,8 +72,9 @@ class WatchedMap : public MemoryKeyValue {
   std::set<std::string> contributed_;
 };
 
-// What the learner saw at each of its buckets.
+// What the learner saw at each of its buckets, and what happens before each but the first.
 struct Seen {
+  std::function<void()> between = [] {};
   bool forward_began_early = false;           // before the last chunk of the weights was there
   std::vector<std::set<std::string>> stored;  // after each bucket that was ready
 };
@@ -110,6 +113,7 @@ class ChunkLearner : public Learner {
     }
     if (hooks.last_backward) hooks.last_backward();
     for (std::int64_t layer = 2; hooks.gradient_ready && layer >= 0; --layer) {
+      if (layer < 2) seen_.between();
       hooks.gradient_ready({layer * kChunk, kChunk}, StreamEvent());
       seen_.stored.push_back(map_->contributed());
     }
@@ -125,10 +129,12 @@ class ChunkLearner : public Learner {
   Arena weights_, gradients_;
 };
 
-// One run of one worker, of which the weights' last chunk comes late.
+// One run of one worker. The weights' last chunk comes late, but not to an elastic worker, which
+// reads them all before its first run. `newer_at_last`: before the last bucket the weights that it
+// has begun to read are overwritten.
 struct OneRun {
   explicit OneRun(const UpdateSpec& update, const std::string& solver = "",
-                  std::int64_t bad_place = -1) {
+                  std::int64_t bad_place = -1, bool newer_at_last = false) {
     TrainerParts parts = test::trainer_parts();
     parts.make_learner = [=, this](const LearnerOptions&) -> Result<std::unique_ptr<Learner>> {
       return std::unique_ptr<Learner>(std::make_unique<ChunkLearner>(map, seen, bad_place));
@@ -141,23 +147,35 @@ struct OneRun {
     slot.layer = "all";
     slot.shape = Shape({kElements});
     layout.add(slot);
-    RecordInfo info;
-    info.model = layout.digest();
-    info.version = 1;
+    model = layout.digest();
     std::vector<float> record(kElements, 2.0F);
     if (averages_histories(update)) record.resize(2 * record.size());
-    REQUIRE(put(*store, weights_key(), info, record));
+    publish(1, record);
     trainer = make_trainer(std::move(parts));
     REQUIRE(await<Result<Digest>>([&](auto done) {
       trainer->prepare(WorkerId{0}, contribution_key(0, 0), job, store, done);
     }));
-    map->hold("c2");
+    if (!is_elastic(update.kind)) map->hold("c2");
+    if (newer_at_last) {
+      seen.between = [this, bucket = 0]() mutable {
+        if (++bucket < 2) return;
+        for (std::uint64_t version = 2; version < 2 + kRecordSlots; ++version) {
+          publish(version, std::vector<float>(kElements, 4.0F));
+        }
+      };
+    }
     report = test::value_of(await<Result<RunReport>>([&](auto done) {
       TrainMessage order;
       order.run = 7;
       order.version = 1;
       trainer->run(order, done);
     }));
+  }
+  void publish(std::uint64_t version, const std::vector<float>& weights) const {
+    RecordInfo info;
+    info.model = model;
+    info.version = version;
+    REQUIRE(put(*store, weights_key(), info, weights));
   }
   // What was contributed; empty: nothing.
   std::vector<float> contribution() const {
@@ -170,6 +188,7 @@ struct OneRun {
 
   std::shared_ptr<WatchedMap> map = std::make_shared<WatchedMap>();
   std::shared_ptr<RecordStore> store = std::make_shared<ChunkedStore>(map, "job");
+  Digest model;
   Seen seen;
   std::unique_ptr<Trainer> trainer;
   RunReport report;
@@ -194,6 +213,23 @@ TEST_CASE("a pass begins with the first weights, and each bucket goes out when i
     CHECK(contribution.front() == expected);
     CHECK(contribution[kElements - 1] == expected);
   }
+}
+
+TEST_CASE("an elastic worker reads the centre, and contributes, where gradients are used up") {
+  UpdateSpec update;
+  update.kind = UpdateKind::kElastic;
+  update.moving_rate = 0.5F;
+  const bool overwritten = GENERATE(false, true);
+  OneRun run(update, "", -1, overwritten);
+  REQUIRE(run.seen.stored.size() == 3);
+  CHECK(run.seen.stored[0].contains("c2"));
+  CHECK_FALSE(run.seen.stored[0].contains("c1"));
+  CHECK_FALSE(run.seen.stored[1].contains("c0"));
+  CHECK_FALSE(run.seen.stored[2].contains("m"));
+  CHECK(run.report.base.value == (overwritten ? 1 + kRecordSlots : 1));
+  // Of x = 2 - 0.5, with the centre at 2 or, of all chunks the same, at 4.
+  const std::vector<float> expected(kElements, overwritten ? -1.25F : -0.25F);
+  CHECK(run.contribution() == expected);
 }
 
 TEST_CASE("clipping by norm holds every bucket back until the whole gradient is known") {

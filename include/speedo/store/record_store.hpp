@@ -59,6 +59,8 @@ class ChunkSource {
   // Queues the reading of a chunk into `target` (its exact size); `target` belongs to the source
   // until wait() of that chunk or destruction. Any order; each chunk once.
   virtual void request(std::size_t chunk, std::span<float> target) = 0;
+  // Whether wait() of a chunk that was requested returns at once.
+  virtual bool is_done(std::size_t chunk) const = 0;
   // Returns when that chunk is in place and its checksum fits. Errors: kUnavailable, kTimeout;
   // kNotFound if it is not the version's (any more); kCorrupt.
   virtual Result<void> wait(std::size_t chunk) = 0;
