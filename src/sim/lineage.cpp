@@ -77,15 +77,17 @@ bool Lineage::knows(std::uint64_t epoch, Version version) const {
   return published_.contains({epoch, version.value});
 }
 
-// Newer ones may not be known yet; those of workers that keep weights of their own are nobody's.
+// Newer ones may not be known yet; those of workers that keep weights of their own are nobody's. A
+// worker of a master that was replaced unawares reads what its successor has published.
 void Lineage::check_base(std::uint64_t epoch, const TrainMessage& order,
                          const std::vector<float>& weights) const {
   if (is_elastic(stages_[order.stage].kind)) return;
-  for (auto each = published_.lower_bound({epoch + 1, 0}); each != published_.begin();) {
-    const auto& [key, state] = *--each;
-    if (key.first != epoch) return;
+  for (auto each = published_.rbegin(); each != published_.rend(); ++each) {
+    const auto& [key, state] = *each;
+    if (key.first < epoch) return;
     if (state.weights != weights) continue;
     if (key.second >= order.version) return;
+    if (key.first > epoch) continue;
     return violations_.report(
         Check::kOrders, fmt::format("run {} begins with weights of version {}, ordered was {}",
                                     order.run, key.second, order.version));
