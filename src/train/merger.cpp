@@ -69,6 +69,7 @@ class ThreadedMerger : public Merger {
     thread_.post([this, job = std::move(job)] {
       if (thread_.is_ending()) return;
       engine_->expect(job);
+      engine_->write_checkpoint(thread_.has_work());  // Finishes the one that the merge began.
       expected_at_ = platform_.clock().now();
     });
   }
