@@ -42,7 +42,11 @@ class ChunkMerge {
   virtual Fault merge(std::size_t chunk, Parts parts) = 0;
   // After merge() of it.
   virtual void put(std::size_t chunk, Parts parts) = 0;
-  // All chunks were put. Makes the record visible, with this state; the frame's `next` is whole.
+  // The merge was ordered, at its begin or in the middle: from here on records of its workers may
+  // be written, too, which are not erased before it ends. Once.
+  virtual void ordered() {}
+  // All chunks were put, and the merge was ordered. Makes the record visible, with this state; the
+  // frame's `next` is whole.
   // Errors: those of the store, kNotFinite if finite contributions make weights that are not.
   virtual Result<void> finish(std::string state) = 0;
 };

@@ -1,7 +1,10 @@
 #include <algorithm>
 
+#include <speedo/base/assert.hpp>
+#include <speedo/train/merge.hpp>
+
 #include "store/chunk_range.hpp"
-#include "train/part_sum.hpp"
+#include "train/chunk_merge.hpp"
 
 namespace speedo {
 namespace {
@@ -9,7 +12,8 @@ namespace {
 class LocalMerge : public ChunkMerge {
  public:
   LocalMerge(const Frame& frame, std::vector<std::vector<float>>& locals)
-      : record_(frame.record),
+      : store_(frame.store),
+        record_(frame.record),
         next_(frame.next),
         locals_(locals),
         writer_(frame.store.write(weights_key(), frame.info)) {
@@ -18,8 +22,7 @@ class LocalMerge : public ChunkMerge {
       RecordInfo info = frame.info;
       info.version = contribution.run.value;
       info.worker = contribution.worker.value;
-      back_.push_back(
-          frame.store.write(local_key(frame.info.epoch, contribution.worker.value), info));
+      infos_.push_back(std::move(info));
     }
     if (locals_.size() < rates_.size()) {
       locals_.resize(rates_.size(), std::vector<float>(record_.size()));
@@ -39,23 +42,42 @@ class LocalMerge : public ChunkMerge {
   }
 
   void put(std::size_t chunk, Parts /*parts*/) override {
-    for (std::size_t i = 0; i < back_.size(); ++i) {
-      back_[i]->write(chunk, chunk_of(std::span<const float>(locals_[i]), chunk));
+    if (back_.empty()) {
+      held_back_.push_back(chunk);
+    } else {
+      put_back(chunk);
     }
     writer_->write(chunk, chunk_of(std::span<const float>(next_), chunk));
   }
 
+  void ordered() override {
+    for (const RecordInfo& info : infos_) {
+      back_.push_back(store_.write(local_key(info.epoch, info.worker), info));
+    }
+    for (const std::size_t chunk : held_back_) put_back(chunk);
+  }
+
   Result<void> finish(std::string state) override {
+    SPEEDO_ASSERT(!back_.empty());
     for (const auto& local : back_) SPEEDO_TRY(local->finish());
     writer_->set_state(std::move(state));
     return writer_->finish();
   }
 
  private:
+  void put_back(std::size_t chunk) {
+    for (std::size_t i = 0; i < back_.size(); ++i) {
+      back_[i]->write(chunk, chunk_of(std::span<const float>(locals_[i]), chunk));
+    }
+  }
+
+  RecordStore& store_;
   const std::span<const float> record_;
   const std::span<float> next_;
   std::vector<std::vector<float>>& locals_;
   std::vector<float> rates_;
+  std::vector<RecordInfo> infos_;         // of what goes back
+  std::vector<std::size_t> held_back_;    // chunks that were put before the merge was ordered
   std::vector<std::unique_ptr<RecordWriter>> back_;
   const std::unique_ptr<RecordWriter> writer_;
 };

@@ -136,6 +136,7 @@ Result<MergerEngine::Fault> MergerEngine::try_merge(const Party& party,
     }
     merge = make_chunk_merge(job, party.contributions);
   }
+  merge->ordered();
   std::vector<ChunkSource*> sources;
   for (const auto& reader : party.readers) sources.push_back(reader.get());
   const MergerPass::Task task{

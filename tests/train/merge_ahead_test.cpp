@@ -147,6 +147,12 @@ TEST_CASE("a merge ahead of order gives the same, bit for bit") {
   }
 }
 
+void merge_anew(AheadFixture& fixture) {
+  const MergeResult merged = fixture.merge();
+  CHECK(merged.rejected.empty());
+  CHECK_FALSE(merged.begun_ahead);
+}
+
 TEST_CASE("what was read ahead counts only if it is what was committed") {
   const UpdateSpec update = any_update();
   AheadFixture ahead(update), plain(update);
@@ -159,25 +165,19 @@ TEST_CASE("what was read ahead counts only if it is what was committed") {
   SECTION("a worker begins its run anew") {
     ahead.begin_round(10, 2);
     ahead.finish_round();
-    const MergeResult merged = ahead.merge();
-    CHECK(merged.rejected.empty());
-    CHECK_FALSE(merged.begun_ahead);
+    merge_anew(ahead);
     plain.train_plainly(10, 2);
   }
   SECTION("another round is merged") {
     ahead.begin_round(20, 2);
     ahead.finish_round();
-    const MergeResult merged = ahead.merge();
-    CHECK(merged.rejected.empty());
-    CHECK_FALSE(merged.begun_ahead);
+    merge_anew(ahead);
     plain.train_plainly(20, 2);
   }
   SECTION("one of them is gone") {
     ahead.finish_round();
     ahead.job.contributions.pop_back();
-    const MergeResult merged = ahead.merge();
-    CHECK(merged.rejected.empty());
-    CHECK_FALSE(merged.begun_ahead);
+    merge_anew(ahead);
     plain.begin_round(10, 1);
     plain.finish_round();
     plain.job.contributions.pop_back();
@@ -200,6 +200,20 @@ TEST_CASE("what was read ahead counts only if it is what was committed") {
   ahead.train_plainly(40, 4);
   plain.train_plainly(40, 4);
   require_same(ahead, plain);
+}
+
+TEST_CASE("a merge ahead of order writes nothing under its workers' keys") {
+  AheadFixture ahead(update_of(UpdateKind::kElasticMaster));
+  ahead.begin_round(10, 1);
+  ahead.engine->expect(ahead.job);
+  ahead.put(0, 10);
+  ahead.put(1, 10);
+  REQUIRE(merge_what_is_there(*ahead.engine) > 0);
+  const auto local_keys = [&] { return ahead.map->list("speedo:{m}:" + local_key(0, 1)).value(); };
+  CHECK(local_keys().empty());
+  ahead.finish_round();
+  CHECK(ahead.merge().begun_ahead);
+  CHECK_FALSE(local_keys().empty());
 }
 
 TEST_CASE("a contribution that is not finite is named when the merge is ordered") {
