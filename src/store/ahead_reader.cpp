@@ -32,14 +32,7 @@ ChunkAheadReader::ChunkAheadReader(std::shared_ptr<StoreShared> shared, std::str
       checksums_(chunks_.size()) {}
 
 // The targets belong to the caller again once the reader is gone.
-ChunkAheadReader::~ChunkAheadReader() {
-  for (const KvPtr& chunk : chunks_) {
-    if (chunk) chunk->abandon();
-  }
-  for (const KvPtr& chunk : chunks_) {
-    if (chunk) chunk->wait();
-  }
-}
+ChunkAheadReader::~ChunkAheadReader() { abandon(chunks_); }
 
 void ChunkAheadReader::look(std::span<const std::size_t> chunks) {
   looks_.clear();
@@ -86,11 +79,13 @@ void ChunkAheadReader::request(std::size_t chunk, std::span<float> target) {
 Result<void> ChunkAheadReader::wait(std::size_t chunk) {
   SPEEDO_ASSERT(chunk < chunks_.size());
   SPEEDO_ASSERT(chunks_[chunk] != nullptr);
-  const auto is_its = [&](const ChunkHead& head) { return head.version == record_.version; };
-  SPEEDO_ASSIGN(const ChunkHead head,
-                take_chunk(*chunks_[chunk], chunk, is_its,
-                           "the unfinished record '" + key_ + "' of job '" + shared_->job + "'"));
-  checksums_[chunk] = head.checksum;
+  const auto head = take_chunk(
+      *chunks_[chunk], {.chunk = chunk, .version = record_.version, .checksum = std::nullopt});
+  if (!head) {
+    return name_chunk(head.error(), chunk,
+                      "the unfinished record '" + key_ + "' of job '" + shared_->job + "'");
+  }
+  checksums_[chunk] = head->checksum;
   return {};
 }
 

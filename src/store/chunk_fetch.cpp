@@ -17,26 +17,33 @@ KvPtr fetch_chunk(KeyValue& map, std::string key, std::span<float> target) {
   return operation;
 }
 
-Result<ChunkHead> take_chunk(const KvOperation& operation, std::size_t chunk,
-                             const std::function<bool(const ChunkHead&)>& is_wanted,
-                             const std::string& what) {
-  const auto bad = [&](ErrorCode code, const char* why) {
-    return Error{code, "chunk " + std::to_string(chunk) + " of " + what + ' ' + why};
-  };
+Result<ChunkHead> take_chunk(const KvOperation& operation, const ExpectedChunk& expected) {
   operation.wait();
   if (operation.error && operation.error->code == ErrorCode::kNotFound) {
-    return bad(ErrorCode::kNotFound, "is gone");
+    return Error{ErrorCode::kNotFound, "is gone"};
   }
   if (operation.error && operation.error->code != ErrorCode::kCorrupt) return *operation.error;
 
   const auto head = decode_chunk_head(operation.head);
-  if (!head || head->chunk != chunk) return bad(ErrorCode::kCorrupt, "has a damaged head");
-  if (!is_wanted(*head)) return bad(ErrorCode::kNotFound, "was overwritten by a newer one");
-  if (operation.error) return bad(ErrorCode::kCorrupt, "has a wrong length");
+  if (!head || head->chunk != expected.chunk) {
+    return Error{ErrorCode::kCorrupt, "has a damaged head"};
+  }
+  const bool is_its = head->version == expected.version &&
+                      head->checksum == expected.checksum.value_or(head->checksum);
+  if (!is_its) return Error{ErrorCode::kNotFound, "was overwritten by a newer one"};
+  if (operation.error) return Error{ErrorCode::kCorrupt, "has a wrong length"};
   if (checksum_of(operation.target) != head->checksum) {
-    return bad(ErrorCode::kCorrupt, "has a wrong checksum");
+    return Error{ErrorCode::kCorrupt, "has a wrong checksum"};
   }
   return *head;
+}
+
+Error name_chunk(const Error& error, std::size_t chunk, const std::string& what) {
+  const bool is_of_chunk =
+      error.code == ErrorCode::kNotFound || error.code == ErrorCode::kCorrupt;
+  if (!is_of_chunk) return error;
+  return Error{error.code,
+               "chunk " + std::to_string(chunk) + " of " + what + ' ' + error.message};
 }
 
 }  // namespace speedo

@@ -1,7 +1,8 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -16,11 +17,16 @@ namespace speedo {
 // is done.
 KvPtr fetch_chunk(KeyValue& map, std::string key, std::span<float> target);
 
-// Waits for it. `is_wanted`: whether the chunk that came is of the record that is read. Errors:
-// those of the map; kNotFound if it is gone or not wanted; kCorrupt if it does not fit itself.
-// `what` names it in an error.
-Result<ChunkHead> take_chunk(const KvOperation& operation, std::size_t chunk,
-                             const std::function<bool(const ChunkHead&)>& is_wanted,
-                             const std::string& what);
+// What has to come.
+struct ExpectedChunk {
+  std::size_t chunk = 0;
+  std::uint64_t version = 0;
+  std::optional<std::uint64_t> checksum;  // none: any that fits the chunk's values
+};
+// Waits for it. Errors: those of the map; kNotFound if it is gone or of another record; kCorrupt if
+// it does not fit itself. The last two say of the chunk what name_chunk() puts its name before.
+Result<ChunkHead> take_chunk(const KvOperation& operation, const ExpectedChunk& expected);
+// `what`: the record.
+Error name_chunk(const Error& error, std::size_t chunk, const std::string& what);
 
 }  // namespace speedo

@@ -15,14 +15,7 @@ ChunkReader::ChunkReader(std::shared_ptr<StoreShared> shared, std::string_view k
       chunks_(manifest_.chunks.size()) {}
 
 // The targets belong to the caller again once the reader is gone.
-ChunkReader::~ChunkReader() {
-  for (const KvPtr& chunk : chunks_) {
-    if (chunk) chunk->abandon();
-  }
-  for (const KvPtr& chunk : chunks_) {
-    if (chunk) chunk->wait();
-  }
-}
+ChunkReader::~ChunkReader() { abandon(chunks_); }
 
 void ChunkReader::request(std::size_t chunk, std::span<float> target) {
   SPEEDO_ASSERT(chunk < chunks_.size());
@@ -35,14 +28,13 @@ void ChunkReader::request(std::size_t chunk, std::span<float> target) {
 Result<void> ChunkReader::wait(std::size_t chunk) {
   SPEEDO_ASSERT(chunk < chunks_.size());
   SPEEDO_ASSERT(chunks_[chunk] != nullptr);
-  const auto is_promised = [&](const ChunkHead& head) {
-    return head.version == manifest_.info.version && head.checksum == checksum(chunk);
-  };
-  const std::string what = "record '" + key_ + "' version " +
-                           std::to_string(manifest_.info.version) + " of job '" + shared_->job +
-                           "'";
-  const auto taken = take_chunk(*chunks_[chunk], chunk, is_promised, what);
-  return taken ? Result<void>() : Result<void>(taken.error());
+  const auto taken = take_chunk(*chunks_[chunk], {.chunk = chunk,
+                                                  .version = manifest_.info.version,
+                                                  .checksum = checksum(chunk)});
+  if (taken) return {};
+  return name_chunk(taken.error(), chunk,
+                    "record '" + key_ + "' version " + std::to_string(manifest_.info.version) +
+                        " of job '" + shared_->job + "'");
 }
 
 }  // namespace speedo

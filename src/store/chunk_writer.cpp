@@ -31,14 +31,7 @@ void ChunkWriter::set_state(std::string state) {
 }
 
 // The values belong to the caller again once the writer is gone, so it waits for what is under way.
-ChunkWriter::~ChunkWriter() {
-  for (const KvPtr& chunk : chunks_) {
-    if (chunk) chunk->abandon();
-  }
-  for (const KvPtr& chunk : chunks_) {
-    if (chunk) chunk->wait();
-  }
-}
+ChunkWriter::~ChunkWriter() { abandon(chunks_); }
 
 Result<void> ChunkWriter::choose_slot() {
   const std::uint64_t epoch = manifest_.info.epoch;

@@ -100,6 +100,10 @@ class KeyValue {
   virtual void stop_waiting() {}
 };
 
+// Their results are no longer wanted, and the memory they point to is: waits until nothing touches
+// it. Null: none was submitted.
+void abandon(std::span<const KvPtr> operations);
+
 // Submits and waits.
 Result<void> execute(KeyValue& map, const KvPtr& operation);
 

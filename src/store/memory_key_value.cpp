@@ -5,6 +5,15 @@
 
 namespace speedo {
 
+void abandon(std::span<const KvPtr> operations) {
+  for (const KvPtr& operation : operations) {
+    if (operation) operation->abandon();
+  }
+  for (const KvPtr& operation : operations) {
+    if (operation) operation->wait();
+  }
+}
+
 Result<void> execute(KeyValue& map, const KvPtr& operation) {
   map.submit(operation);
   operation->wait();

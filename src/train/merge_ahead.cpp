@@ -30,17 +30,18 @@ MergeAhead::MergeAhead(RecordStore& store, std::unique_ptr<ChunkMerge> merge, co
 }
 
 std::vector<std::size_t> MergeAhead::find_ready() {
-  std::vector<std::size_t> ready(left_.begin(),
-                                 left_.begin() + static_cast<std::ptrdiff_t>(std::min(
-                                                     left_.size(), kChunksLookedFor)));
-  for (const auto& reader : readers_) reader->look(ready);
-  std::vector<bool> is_ready(ready.size(), true);
+  const std::span<const std::size_t> next =
+      std::span(left_).first(std::min(left_.size(), kChunksLookedFor));
+  for (const auto& reader : readers_) reader->look(next);
+  std::vector<std::size_t> seen_by(next.size());
   for (const auto& reader : readers_) {
     const std::vector<bool> seen = reader->seen();
-    for (std::size_t i = 0; i < seen.size(); ++i) is_ready[i] = is_ready[i] && seen[i];
+    for (std::size_t i = 0; i < seen.size(); ++i) seen_by[i] += seen[i] ? 1 : 0;
   }
-  std::size_t place = 0;
-  std::erase_if(ready, [&](std::size_t) { return !is_ready[place++]; });
+  std::vector<std::size_t> ready;
+  for (std::size_t i = 0; i < next.size(); ++i) {
+    if (seen_by[i] == readers_.size()) ready.push_back(next[i]);
+  }
   return ready;
 }
 

@@ -41,10 +41,7 @@ class ElasticUpdate : public WorkerUpdate {
     return order.version;
   }
 
-  void add(const Bucket& bucket) override {
-    parts_.exchange.add(static_cast<std::size_t>(bucket.offset),
-                        static_cast<std::size_t>(bucket.count));
-  }
+  void add(const Bucket& bucket) override { parts_.add(bucket); }
 
   Result<std::uint64_t> commit(const TrainMessage& order) override {
     SPEEDO_ASSIGN(const std::uint64_t base, parts_.exchange.commit());

@@ -49,8 +49,7 @@ class GradientUpdate : public WorkerUpdate {
   }
 
   Result<void> need_weights(const Bucket& bucket) override {
-    return parts_.exchange.need_weights(static_cast<std::size_t>(bucket.offset),
-                                        static_cast<std::size_t>(bucket.count));
+    return parts_.need_weights(bucket);
   }
 
   bool applies_last_update() const override { return false; }
@@ -65,10 +64,7 @@ class GradientUpdate : public WorkerUpdate {
     parts_.exchange.begin_contribution(order.run, base, parts_.count(), form);
   }
 
-  void add(const Bucket& bucket) override {
-    parts_.exchange.add(static_cast<std::size_t>(bucket.offset),
-                        static_cast<std::size_t>(bucket.count));
-  }
+  void add(const Bucket& bucket) override { parts_.add(bucket); }
 
   Result<std::uint64_t> commit(const TrainMessage&) override { return parts_.exchange.commit(); }
 
@@ -117,8 +113,7 @@ class DifferenceUpdate : public WorkerUpdate {
   }
 
   Result<void> need_weights(const Bucket& bucket) override {
-    return parts_.exchange.need_weights(static_cast<std::size_t>(bucket.offset),
-                                        static_cast<std::size_t>(bucket.count));
+    return parts_.need_weights(bucket);
   }
 
   void begin_contribution(const TrainMessage& order, std::uint64_t base) override {

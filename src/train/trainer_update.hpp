@@ -29,6 +29,15 @@ class WorkerUpdate {
     std::size_t count() const {
       return static_cast<std::size_t>(learner.layout().element_count());
     }
+    // A bucket of records that hold one arena, or of their first.
+    Result<void> need_weights(const Bucket& bucket) const {
+      return exchange.need_weights(static_cast<std::size_t>(bucket.offset),
+                                   static_cast<std::size_t>(bucket.count));
+    }
+    void add(const Bucket& bucket) const {
+      exchange.add(static_cast<std::size_t>(bucket.offset),
+                   static_cast<std::size_t>(bucket.count));
+    }
   };
 
   virtual ~WorkerUpdate() = default;

@@ -135,7 +135,14 @@ struct MasterSession::Impl {
   StageSwitch stages_;
   TestsAndSnapshots jobs_;
   std::optional<Ending> ending_;
-  std::optional<master_command::StartMerge> expected_;  // last said to be
+  // All that a round's merge depends on, as of the one that was last said to be expected: a run
+  // begins by the next one's number, and ends by their count.
+  struct Expectation {
+    RunId next_run;
+    std::uint64_t runs, workers;
+    bool operator==(const Expectation&) const = default;
+  };
+  std::optional<Expectation> expected_;
 
   SessionCommands out_;      // of the event being handled
   MasterProgress progress_;  // only shown, by show_progress()

@@ -135,16 +135,17 @@ master_command::StartMerge MasterSession::Impl::merge_command(MergeId id,
 void MasterSession::Impl::expect_merge() {
   if (!is_training() || !stages_.is_training() || !stages_.trains_in_rounds()) return;
   if (!work_.is_empty() || !runs_.any_under_way()) return;
+  const Expectation now{runs_.next(), runs_.count_under_way() + work_.count_undecided(),
+                        members_.ready_count()};
+  if (expected_ == now) return;
+  expected_ = now;
   MergeOrder merge{work_.undecided(), true};
   for (const auto& [worker, run] : runs_.under_way()) {
     merge.contributions.push_back(
         {.worker = worker, .run = run, .base = tally_.newest(), .data = leases_.current(worker)});
   }
   std::ranges::sort(merge.contributions, {}, &Contribution::worker);
-  master_command::StartMerge command = merge_command({}, merge);
-  if (command == expected_) return;
-  expected_ = command;
-  out_.add(master_command::ExpectMerge{std::move(command)});
+  out_.add(master_command::ExpectMerge{merge_command({}, merge)});
 }
 
 float MasterSession::Impl::weight_of(const Contribution& contribution,

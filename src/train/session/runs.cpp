@@ -49,9 +49,9 @@ std::vector<std::pair<WorkerId, RunId>> Runs::under_way() const {
   return runs;
 }
 
-bool Runs::any_under_way() const {
-  return std::ranges::any_of(workers_,
-                             [](const auto& each) { return each.second.run.has_value(); });
+std::uint64_t Runs::count_under_way() const {
+  return static_cast<std::uint64_t>(std::ranges::count_if(
+      workers_, [](const auto& each) { return each.second.run.has_value(); }));
 }
 
 void Runs::beat(WorkerId id, const BeatMessage& message, Instant now) {

@@ -34,7 +34,8 @@ class Runs {
   Order start(WorkerId worker, Instant now);
   bool is_under_way(WorkerId worker, RunId run) const;
   bool is_busy(WorkerId worker) const;
-  bool any_under_way() const;
+  bool any_under_way() const { return count_under_way() > 0; }
+  std::uint64_t count_under_way() const;
   std::vector<std::pair<WorkerId, RunId>> under_way() const;
   // A sign of life of the run that is under way; one of another run changes nothing.
   void beat(WorkerId worker, const BeatMessage& message, Instant now);

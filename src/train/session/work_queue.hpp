@@ -56,6 +56,7 @@ class WorkQueue {
   void drop_trains();
   std::vector<Contribution> take_undecided();
   std::vector<Contribution> undecided() const;
+  std::uint64_t count_undecided() const { return undecided_.size(); }
   // Training ends: only the merge in flight stays.
   void clear();
   bool is_empty() const { return queue_.empty(); }
