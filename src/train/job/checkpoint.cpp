@@ -134,6 +134,9 @@ Result<Checkpoint> read_checkpoint(RecordStore& store, const ParameterLayout& la
                                             checkpoint.error().code == ErrorCode::kNotFound);
     if (checkpoint && damage) checkpoint->passed_over = damage->message;
     if (!is_damaged) return checkpoint;
+    // A store that has lost it whole since then is one that never had it.
+    const auto again = look_at(store, candidate.key, layout);
+    if (!again && again.error().code == ErrorCode::kNotFound) continue;
     damage = Error{ErrorCode::kCorrupt, checkpoint.error().message};
   }
   if (damage) return *damage;
