@@ -129,7 +129,7 @@ class MasterSideUpdate : public ElasticUpdate {
   Result<bool> take_step(std::uint64_t run, float) override {
     Learner& learner = parts().learner;
     const std::string key = local_key(epoch(), parts().exchange.worker().value);
-    auto info = parts().exchange.read(key, parts().host.landing(learner.gradients()));
+    auto info = parts().exchange.read(key, parts().host.landing(learner.gradients()), run);
     const bool is_its =
         info && info->version == run && info->worker == parts().exchange.worker().value;
     if (!info && is_transient(info.error().code)) return info.error();

@@ -22,14 +22,20 @@ Error cancelled_error() { return Error{ErrorCode::kUnavailable, "run cancelled"}
 
 }  // namespace
 
-Result<std::unique_ptr<RecordReader>> RecordExchange::open(std::string_view key,
-                                                           std::size_t count) const {
+// A record older than `version` is kNotFound, whatever it holds: what a store has lost the newer
+// ones of may be of an earlier stage.
+Result<std::unique_ptr<RecordReader>> RecordExchange::open(std::string_view key, std::size_t count,
+                                                           std::uint64_t version) const {
   SPEEDO_ASSIGN(std::unique_ptr<RecordReader> reader, options_.store->read(key));
   const RecordInfo& info = reader->info();
   if (info.model != options_.model) {
     return Error{ErrorCode::kMismatch,
                  fmt::format("record '{}' is of model {}, expected {}", key, to_string(info.model),
                              to_string(options_.model))};
+  }
+  if (info.version < version) {
+    return Error{ErrorCode::kNotFound, fmt::format("record '{}' is of version {}, before {}", key,
+                                                   info.version, version)};
   }
   if (info.element_count != count) {
     return Error{ErrorCode::kMismatch, fmt::format("record '{}' has {} floats, expected {}", key,
@@ -48,8 +54,9 @@ Result<void> RecordExchange::take_all(IncomingChunks& incoming) {
   return {};
 }
 
-Result<RecordInfo> RecordExchange::read(std::string_view key, std::span<float> target) {
-  SPEEDO_ASSIGN(std::unique_ptr<RecordReader> reader, open(key, target.size()));
+Result<RecordInfo> RecordExchange::read(std::string_view key, std::span<float> target,
+                                        std::uint64_t version) {
+  SPEEDO_ASSIGN(std::unique_ptr<RecordReader> reader, open(key, target.size(), version));
   IncomingChunks incoming(std::move(reader), target, {});
   SPEEDO_TRY(take_all(incoming));
   return incoming.info();
@@ -63,8 +70,7 @@ Result<RecordInfo> RecordExchange::wait_for_weights(
   while (true) {
     if (is_cancelled()) return cancelled_error();
     auto info = attempt();
-    if (info && info->version >= version) return info;
-    if (!info && info.error().code != ErrorCode::kNotFound) return info;
+    if (info || info.error().code != ErrorCode::kNotFound) return info;
     if (clock.now() > deadline) {
       return Error{ErrorCode::kUnavailable,
                    fmt::format("store: weights version {} did not appear; was the store emptied?",
@@ -75,7 +81,7 @@ Result<RecordInfo> RecordExchange::wait_for_weights(
 }
 
 Result<RecordInfo> RecordExchange::read_weights(std::uint64_t version, std::span<float> target) {
-  return wait_for_weights(version, [&] { return read(weights_key(), target); });
+  return wait_for_weights(version, [&] { return read(weights_key(), target, version); });
 }
 
 Result<RecordInfo> RecordExchange::begin_weights(std::uint64_t version, std::span<float> target,
@@ -83,7 +89,7 @@ Result<RecordInfo> RecordExchange::begin_weights(std::uint64_t version, std::spa
   incoming_.reset();
   std::unique_ptr<RecordReader> reader;
   SPEEDO_ASSIGN(const RecordInfo info, wait_for_weights(version, [&]() -> Result<RecordInfo> {
-    SPEEDO_ASSIGN(reader, open(weights_key(), target.size()));
+    SPEEDO_ASSIGN(reader, open(weights_key(), target.size(), version));
     return reader->info();
   }));
   incoming_ = std::make_unique<IncomingChunks>(std::move(reader), target, std::move(arrived));
@@ -142,7 +148,7 @@ void RecordExchange::begin_on_weights(std::uint64_t run, std::uint64_t version,
                                                   .writer = nullptr});
   incoming_.reset();
   // If they cannot be read now, commit() waits for them.
-  if (!open_weights_to_form_on() || incoming_->info().version < version) {
+  if (!open_weights_to_form_on()) {
     outgoing_->writer.reset();
     incoming_.reset();
   }
@@ -151,7 +157,8 @@ void RecordExchange::begin_on_weights(std::uint64_t run, std::uint64_t version,
 // The newest, and a writer for what is formed on them; nothing is requested yet.
 Result<void> RecordExchange::open_weights_to_form_on() {
   const std::span<float> target = *outgoing_->target;
-  SPEEDO_ASSIGN(std::unique_ptr<RecordReader> reader, open(weights_key(), target.size()));
+  SPEEDO_ASSIGN(std::unique_ptr<RecordReader> reader,
+                open(weights_key(), target.size(), outgoing_->version));
   outgoing_->base_version = reader->info().version;
   outgoing_->writer = make_writer(outgoing_->run, outgoing_->base_version, target.size());
   incoming_ = std::make_unique<IncomingChunks>(
@@ -188,7 +195,6 @@ Result<RecordInfo> RecordExchange::form_on_weights() {
   if (!incoming_) SPEEDO_TRY(open_weights_to_form_on());
   auto formed = [&]() -> Result<RecordInfo> {
     const RecordInfo info = incoming_->info();
-    if (info.version < outgoing_->version) return info;
     SPEEDO_TRY(take_all(*incoming_));
     SPEEDO_TRY(outgoing_->writer->finish());
     return info;

@@ -49,8 +49,8 @@ class RecordExchange {
   // The newest weights; waits for `version` if they are older. Errors: those of the store,
   // kMismatch for another model's, kUnavailable if the version does not come.
   Result<RecordInfo> read_weights(std::uint64_t version, std::span<float> target);
-  // Errors as above, kNotFound if there is none.
-  Result<RecordInfo> read(std::string_view key, std::span<float> target);
+  // A record of `version` or newer. Errors as above, kNotFound if there is none.
+  Result<RecordInfo> read(std::string_view key, std::span<float> target, std::uint64_t version);
 
   // Begins to read the newest weights, of `version` or newer, into `target`, which belongs to the
   // exchange until all of it was needed, or the next begin_weights(), begin_on_weights() or read.
@@ -84,7 +84,8 @@ class RecordExchange {
  private:
   Result<RecordInfo> wait_for_weights(
       std::uint64_t version, const std::function<Result<RecordInfo>()>& attempt) const;
-  Result<std::unique_ptr<RecordReader>> open(std::string_view key, std::size_t count) const;
+  Result<std::unique_ptr<RecordReader>> open(std::string_view key, std::size_t count,
+                                             std::uint64_t version) const;
   Result<void> take_all(IncomingChunks& incoming);
   std::unique_ptr<RecordWriter> make_writer(std::uint64_t run, std::uint64_t base_version,
                                             std::size_t count) const;
