@@ -22,7 +22,7 @@ struct TickMessage {};
 struct BeginMessage {
   MasterSession* session;
   MasterWork* work;
-  // The master does not go before, even if training is over: workers of a master that died knock
+  // The master does not go before, even if training is over: workers of a master that died connect
   // again by then, and hear it.
   Instant reachable_until{0};
 };

@@ -31,7 +31,7 @@ struct MasterActorHooks {
 };
 
 // The shell around MasterSession: turns messages into events, and commands into messages and work.
-// It does nothing before BeginMessage; workers that knock earlier wait in its mailbox.
+// It does nothing before BeginMessage; workers that connect earlier wait in its mailbox.
 class MasterActor : public ActorBase {
  public:
   MasterActor(caf::actor_config& config, MasterActorHooks hooks);

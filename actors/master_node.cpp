@@ -32,7 +32,7 @@ std::string advertised_host(const MasterOptions& options) {
   return options.bind == "::" ? "::1" : "127.0.0.1";
 }
 
-// Within this time all workers that lost their master have noticed and knocked at the new one. It
+// Within this time all workers that lost their master have noticed and connected to the new one. It
 // is there for the last of them even if the job turns out to be over.
 constexpr std::chrono::milliseconds kReunionTime = kConnectionTimeout + kReconnectLost;
 
@@ -69,7 +69,7 @@ Result<MasterProgress> run_master(const MasterOptions& given, const MasterHooks&
                                   const TrainerParts& parts, const OpenStore& open_store) {
   SPEEDO_ASSIGN(const MasterOptions options, complete(given));
   // The port first: a master that cannot listen must not touch the store, where another's job may
-  // lie. Workers that knock before it is ready wait in the actor's mailbox.
+  // lie. Workers that connect before it is ready wait in the actor's mailbox.
   ActorConfig config(silence_allowed(options.session));
   try_threads();
   caf::actor_system system{config};

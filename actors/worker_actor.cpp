@@ -141,7 +141,7 @@ void WorkerActor::execute(const worker_command::StartRun& command) {
 }
 
 void WorkerActor::execute(const worker_command::LookForEnd& command) {
-  work_.look_for_end(command.epoch, [self = caf::actor{this}](bool is_over) {
+  work_.look_for_end(command.term, [self = caf::actor{this}](bool is_over) {
     caf::anon_send(self, WorkerNotice{worker_event::EndLookedFor{is_over}});
   });
 }

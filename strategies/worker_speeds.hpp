@@ -11,9 +11,9 @@
 namespace speedo {
 
 // How fast workers are, in samples a microsecond, from the durations that they report with their
-// runs. A worker is known from the third report of its life on; the first run, which still sets
-// things up, is not counted. Speeds are kept by name for workers that come back, under this master
-// or, by save() and restore(), under the next.
+// runs. A worker is known from the third report of its incarnation on; the first run, which still
+// sets things up, is not counted. Speeds are kept by name for workers that come back, under this
+// master or, by save() and restore(), under the next.
 class WorkerSpeeds {
  public:
   void joined(WorkerId worker, const std::string& name);

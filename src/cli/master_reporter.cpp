@@ -142,7 +142,7 @@ Report MasterReporter::report(const MasterProgress& last, const std::string& sna
   report.compute_seconds = static_cast<double>(last.compute_us) / 1e6;
   report.exchange_seconds = static_cast<double>(last.exchange_us) / 1e6;
   report.stage = last.stage % stages_.size() + 1;
-  report.epoch = last.epoch;
+  report.term = last.term;
   report.seconds_to_first_merge = seconds_to_first_merge_;
   report.snapshot = snapshot;
   return report;

@@ -47,7 +47,7 @@ std::string to_json(const Report& report) {
   object["mean_staleness"] = value(report.mean_staleness);
   object["seconds_to_first_merge"] = value(report.seconds_to_first_merge);
   object["stage"] = value(report.stage);
-  object["epoch"] = value(report.epoch);
+  object["term"] = value(report.term);
   object["restarts"] = value(report.restarts);
   object["data_wait_seconds"] = value(report.data_wait_seconds);
   object["compute_seconds"] = value(report.compute_seconds);

@@ -26,7 +26,7 @@ struct Report {
   std::optional<double> mean_staleness;          // merges between reading and merging, mean
   std::optional<double> seconds_to_first_merge;  // from the start of the process
   std::optional<std::uint64_t> stage;            // of the schedule at the end, from 1
-  std::optional<std::uint64_t> epoch;            // of the master
+  std::optional<std::uint64_t> term;            // of the master
   std::optional<std::uint64_t> restarts;         // of workers, by `speedo run`
   // Where the steps' time went, of all workers together.
   std::optional<double> data_wait_seconds, compute_seconds, exchange_seconds;

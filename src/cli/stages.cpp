@@ -108,17 +108,17 @@ Result<std::vector<Schedule>> make_stages(const ClusterFlags& flags) {
   return stages;
 }
 
-std::uint64_t shares_used(const std::vector<Schedule>& stages, std::uint64_t iterations,
+std::uint64_t shards_used(const std::vector<Schedule>& stages, std::uint64_t iterations,
                           std::uint64_t workers) {
-  std::uint64_t shares = 0;
+  std::uint64_t shards = 0;
   for (std::size_t stage = 0; iterations > 0; stage = (stage + 1) % stages.size()) {
     const Schedule& schedule = stages[stage];
     const std::uint64_t done =
         schedule.iterations == 0 ? iterations : std::min(iterations, schedule.iterations);
-    shares += done * (in_rounds(schedule) ? workers : 1);
+    shards += done * (in_rounds(schedule) ? workers : 1);
     iterations -= done;
   }
-  return shares;
+  return shards;
 }
 
 }  // namespace speedo

@@ -14,12 +14,12 @@ namespace speedo {
 // files, with line and column.
 Result<std::vector<Schedule>> make_stages(const ClusterFlags& flags);
 
-// Whether merges of this stage are means of rounds: an iteration then uses a share of the data of
+// Whether merges of this stage are means of rounds: an iteration then uses a shard of the data of
 // every worker, else one.
 bool in_rounds(const Schedule& schedule);
 
-// Shares of the data that the first `iterations` iterations of a job use.
-std::uint64_t shares_used(const std::vector<Schedule>& stages, std::uint64_t iterations,
+// Shards of the data that the first `iterations` iterations of a job use.
+std::uint64_t shards_used(const std::vector<Schedule>& stages, std::uint64_t iterations,
                           std::uint64_t workers);
 
 }  // namespace speedo

@@ -189,10 +189,10 @@ void Net::on_weights_needed(WeightsNeeded hook) { impl_->weights_needed = std::m
 
 void Net::count_layers(std::atomic<std::uint64_t>* counter) { impl_->layer_counter = counter; }
 
-void Net::set_data_span(const DataSpan& span) {
+void Net::set_batch_span(const BatchSpan& span) {
   impl_->cursor = BatchCursor(span);
   for (const auto& layer : impl_->layers) {
-    layer->set_data_span(span);
+    layer->set_batch_span(span);
   }
 }
 

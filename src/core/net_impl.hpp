@@ -25,14 +25,14 @@ struct NetParameters {
   Arena gradients;
 };
 
-// Which batch each forward pass reads; see DataSpan.
+// Which batch each forward pass reads; see BatchSpan.
 class BatchCursor {
  public:
-  explicit BatchCursor(const DataSpan& span) : span_(span), next_(span.first) {}
+  explicit BatchCursor(const BatchSpan& span) : span_(span), next_(span.first) {}
   std::uint64_t take();
 
  private:
-  DataSpan span_;
+  BatchSpan span_;
   std::uint64_t next_;
   std::uint64_t taken_ = 0;
 };
@@ -198,7 +198,7 @@ struct Net::Impl {
   std::unordered_map<std::string, std::size_t> slot_of_name;
 
   Random random;
-  BatchCursor cursor{DataSpan{}};
+  BatchCursor cursor{BatchSpan{}};
   GradientReady gradient_ready;
   WeightsNeeded weights_needed;
   std::atomic<std::uint64_t>* layer_counter = nullptr;

@@ -127,7 +127,7 @@ void Solver::Impl::start(std::int64_t at) {
 
 // The next forward pass is the first of this iteration.
 void Solver::Impl::read_from(std::int64_t at) {
-  nets.train->set_data_span(
+  nets.train->set_batch_span(
       {.first = static_cast<std::uint64_t>(at) * static_cast<std::uint64_t>(param.iter_size())});
 }
 

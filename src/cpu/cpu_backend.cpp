@@ -56,7 +56,7 @@ class CpuBackend final : public Backend {
       : pool_(threads, parts),
         device_(pool_),
         scratch_(parts),
-        workplace_{pool_, scratch_, precision} {}
+        context_{pool_, scratch_, precision} {}
 
   std::string_view name() const override { return "cpu"; }
   Device& device() override { return device_; }
@@ -104,10 +104,10 @@ class CpuBackend final : public Backend {
   }
 
   LayoutKind preferred_layout(std::span<const ConvolutionShape> convolutions) const override {
-    return cpu::preferred_layout(convolutions, workplace_);
+    return cpu::preferred_layout(convolutions, context_);
   }
   bool convolves_plain(const ConvolutionShape& shape) const override {
-    return cpu::convolves_plain(shape, workplace_);
+    return cpu::convolves_plain(shape, context_);
   }
   void reorder(const ArrayShape& shape, const float* source, Layout from, float* target,
                Layout to) override {
@@ -184,7 +184,7 @@ class CpuBackend final : public Backend {
     return cpu::batch_norm_reads(shape);
   }
   Result<std::unique_ptr<Convolution>> make_convolution(const ConvolutionShape& shape) override {
-    return cpu::make_convolution(shape, workplace_);
+    return cpu::make_convolution(shape, context_);
   }
   Result<std::unique_ptr<Pooling>> make_pooling(const PoolingShape& shape) override {
     return cpu::make_pooling(shape, pool_, scratch_);
@@ -215,7 +215,7 @@ class CpuBackend final : public Backend {
   cpu::ThreadPool pool_;
   CpuDevice device_;
   cpu::Scratch scratch_;
-  cpu::Workplace workplace_;
+  cpu::Context context_;
 };
 
 }  // namespace

@@ -108,7 +108,7 @@ Result<void> set_session(const ClusterFlags& flags, const caffe::SolverParameter
   SPEEDO_TRY(set_iterations(flags, solver, session));
   SPEEDO_TRY(set_intervals(flags, solver, session));
   session.shard_by_speed = flags.shard_by == "speed";
-  session.first_data_run = shares_used(session.stages, session.start_iteration, workers.start);
+  session.first_shard = shards_used(session.stages, session.start_iteration, workers.start);
   session.join_timeout = std::chrono::seconds(flags.join_timeout_s);
   session.below_min_timeout = std::chrono::seconds(flags.below_min_timeout_s);
   session.worker_timeout = std::chrono::seconds(flags.worker_timeout_s);

@@ -225,7 +225,7 @@ Result<TimeReport> measure(const TimeFlags& flags, Phase phase) {
 
   SPEEDO_ASSIGN(const Subject subject, make_subject(flags, phase, world));
   fill_inputs(*subject.net);
-  subject.net->set_data_span({});
+  subject.net->set_batch_span({});
   StepTimer timer(*subject.net, {world.feeds.get(), subject.rule.get(), subject.passes});
   SPEEDO_TRY(benchmark(timer, flags.iterations));
 

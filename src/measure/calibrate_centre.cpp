@@ -11,7 +11,7 @@ namespace speedo {
 
 namespace {
 
-constexpr std::uint64_t kCentreEpoch = 1;
+constexpr std::uint64_t kCentreTerm = 1;
 
 // Waits for what `ask` hands the callback that it gets.
 template <class T, class Ask>
@@ -34,7 +34,7 @@ class StillCentre : public CalibrateCentre {
     return put(*store_, weights_key(), info, weights_);
   }
   std::shared_ptr<RecordStore> store() const override { return store_; }
-  std::uint64_t epoch() const override { return 0; }
+  std::uint64_t term() const override { return 0; }
   Result<Version> contributed(WorkerId, RunId) override { return kFirst; }
 
  private:
@@ -50,7 +50,7 @@ class MergingCentre : public CalibrateCentre {
       : store_(std::move(store)), merger_(std::move(merger)) {}
 
   std::shared_ptr<RecordStore> store() const override { return store_; }
-  std::uint64_t epoch() const override { return kCentreEpoch; }
+  std::uint64_t term() const override { return kCentreTerm; }
   Result<Version> contributed(WorkerId worker, RunId run) override {
     master_command::StartMerge job{};
     job.contributions.push_back({worker, run, 1.0F});
@@ -80,7 +80,7 @@ Result<std::unique_ptr<CalibrateCentre>> make_merging_centre(const OpenStore& op
                 open_store(StoreAddress(redis.uri()), "calibrate-steps"));
   SPEEDO_TRY(store->clear());
   MergerConfig config;
-  config.epoch = kCentreEpoch;
+  config.term = kCentreTerm;
   SPEEDO_ASSIGN(std::unique_ptr<Merger> merger,
                 make_merger(config, nets.layout(), nets.solver(), nets.take_start(), store));
   const Result<Version> first =

@@ -18,7 +18,7 @@ class CalibrateCentre {
  public:
   virtual ~CalibrateCentre() = default;
   virtual std::shared_ptr<RecordStore> store() const = 0;
-  virtual std::uint64_t epoch() const = 0;
+  virtual std::uint64_t term() const = 0;
   // A worker's run is contributed: waits until it is merged, and returns the version to go on from.
   // Thread safety: from any thread.
   virtual Result<Version> contributed(WorkerId worker, RunId run) = 0;

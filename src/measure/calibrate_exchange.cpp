@@ -31,7 +31,7 @@ constexpr std::uint64_t kSmallFloats = 16;
 constexpr int kRoundsMin = 10;
 constexpr int kWarmUpRounds = 3;
 constexpr int kMessages = 300;
-constexpr std::uint64_t kFirstEpoch = 0;
+constexpr std::uint64_t kFirstTerm = 0;
 
 double own_cpu_seconds() {
   timespec time{};
@@ -108,7 +108,7 @@ Result<double> measure_merge(const std::shared_ptr<ParameterStore>& store,
   Checkpoint start;
   start.weights.assign(floats, 0.5F);
   MergerConfig config;
-  config.epoch = kFirstEpoch;
+  config.term = kFirstTerm;
   SPEEDO_ASSIGN(const std::unique_ptr<MergerEngine> merger,
                 MergerEngine::create(config, layout, caffe::SolverParameter(), std::move(start),
                                      store, {}));
@@ -118,7 +118,7 @@ Result<double> measure_merge(const std::shared_ptr<ParameterStore>& store,
   info.version = 1;
   info.element_count = floats;
   const std::vector<float> delta(floats, 1e-9F);
-  SPEEDO_TRY(put(*store, contribution_key(kFirstEpoch, 0), info, delta));
+  SPEEDO_TRY(put(*store, contribution_key(kFirstTerm, 0), info, delta));
   master_command::StartMerge job{};
   job.contributions.push_back({WorkerId{0}, RunId{1}, 1.0F});
   SPEEDO_ASSIGN(const TransferTimes times, repeat(redis, seconds, [&]() -> Result<void> {

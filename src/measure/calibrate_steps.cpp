@@ -35,9 +35,9 @@ class Trainee {
 
   // All begin together, when the last one is ready, and go on until the same time.
   void work(std::barrier<>& ready, double seconds) {
-    const TrainerEngine::Life life{WorkerId{number_}, contribution_key(centre_.epoch(), number_),
-                                   job_, centre_.store()};
-    auto engine = TrainerEngine::create(parts_, life, progress_);
+    const TrainerEngine::Incarnation incarnation{
+        WorkerId{number_}, contribution_key(centre_.term(), number_), job_, centre_.store()};
+    auto engine = TrainerEngine::create(parts_, incarnation, progress_);
     if (!engine) error_ = engine.error();
     for (int i = 0; i < kWarmUpRuns && !error_; ++i) run(**engine);
     seconds_.clear();
@@ -81,8 +81,8 @@ class Trainee {
     order.run = runs_;
     order.iteration = runs_;
     order.version = version_.value;
-    order.data_run = runs_ * count_ + number_;
-    order.next_data_run = order.data_run + count_;
+    order.shard = runs_ * count_ + number_;
+    order.next_shard = order.shard + count_;
     runs_ += 1;
     return order;
   }

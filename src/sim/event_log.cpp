@@ -55,13 +55,13 @@ Line line(const master_event::Tick& e) {
 }
 
 Line line(const master_command::SendWelcome& c) {
-  return {"SendWelcome", c.peer.value, c.message.worker, c.message.epoch};
+  return {"SendWelcome", c.peer.value, c.message.worker, c.message.term};
 }
 Line line(const master_command::SendRefused& c) {
   return {"SendRefused", c.peer.value, c.message.code};
 }
 Line line(const master_command::SendTrain& c) {
-  return {"SendTrain", c.peer.value, c.message.run, c.message.version, c.message.data_run};
+  return {"SendTrain", c.peer.value, c.message.run, c.message.version, c.message.shard};
 }
 Line line(const master_command::SendStop& c) { return {"SendStop", c.peer.value}; }
 Line line(const master_command::StartMerge& c) {
@@ -85,7 +85,7 @@ Line line(const worker_event::Connected&) { return {"Connected"}; }
 Line line(const worker_event::ConnectFailed&) { return {"ConnectFailed"}; }
 Line line(const worker_event::MasterLost&) { return {"MasterLost"}; }
 Line line(const worker_event::Welcome& e) {
-  return {"Welcome", e.message.worker, e.message.epoch};
+  return {"Welcome", e.message.worker, e.message.term};
 }
 Line line(const worker_event::Refused& e) { return {"Refused", e.message.code}; }
 Line line(const worker_event::JobPrepared&) { return {"JobPrepared"}; }
@@ -122,7 +122,7 @@ Line line(const worker_command::SendBeat& c) {
   return {"SendBeat", c.message.worker, c.message.run, c.message.progress};
 }
 Line line(const worker_command::PrepareJob& c) { return {"PrepareJob", c.welcome.worker}; }
-Line line(const worker_command::LookForEnd& c) { return {"LookForEnd", c.epoch}; }
+Line line(const worker_command::LookForEnd& c) { return {"LookForEnd", c.term}; }
 Line line(const worker_command::StartRun& c) { return {"StartRun", c.order.run}; }
 Line line(const worker_command::CancelRun&) { return {"CancelRun"}; }
 Line line(const worker_command::Note& c) { return {"Note", c.warning}; }

@@ -20,11 +20,11 @@ bool took_effect(const KvOperation& operation) {
   return answer && answer->kind == MasterAnswer::Kind::kDone;
 }
 
-// A chunk that only manifests of this epoch or of an earlier one can name: see store/layout.hpp.
-bool is_old_chunk(const std::string& key, std::uint64_t epoch) {
-  const std::size_t fence = key.rfind(":e");
+// A chunk that only manifests of this term or of an earlier one can name: see store/layout.hpp.
+bool is_old_chunk(const std::string& key, std::uint64_t term) {
+  const std::size_t fence = key.rfind(":t");
   if (fence == std::string::npos || key.find(":c", fence) == std::string::npos) return false;
-  return std::stoull(key.substr(fence + 2)) <= epoch;
+  return std::stoull(key.substr(fence + 2)) <= term;
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ void LeaseChecker::done(const KvOperation& operation) {
   }
   if (operation.kind == KvOperation::Kind::kClaim) claimed(master);
   if (operation.kind != KvOperation::Kind::kRelease) {
-    known_epoch_ = std::max(known_epoch_, master.epoch);
+    known_term_ = std::max(known_term_, master.term);
   }
 }
 
@@ -52,7 +52,7 @@ void LeaseChecker::claimed(const KvMaster& master) {
                        fmt::format("{} is granted mastership while the lease of {} lasts",
                                    master.holder, holder_));
   }
-  violations_.expect(Check::kLease, master.epoch >= known_epoch_,
+  violations_.expect(Check::kLease, master.term >= known_term_,
                      "a master that was replaced is granted its lease again");
   holder_ = master.holder;
   until_ = clock_.now() + kLeaseTime;
@@ -68,32 +68,32 @@ void LeaseChecker::refused(const KvMaster& master) {
                      "a master keeps on asking for a lease that it has lost");
 }
 
-void LeaseChecker::asked_by_master(std::uint64_t epoch, const KvOperation& operation) {
+void LeaseChecker::asked_by_master(std::uint64_t term, const KvOperation& operation) {
   const bool sets = operation.kind == KvOperation::Kind::kSet;
   if (!sets && operation.kind != KvOperation::Kind::kErase) return;
   if (!took_effect(operation)) return;
-  if (epoch == 0) {
+  if (term == 0) {
     return violations_.report(Check::kLease, "a master that was granted nothing changes the store");
   }
-  if (epoch >= known_epoch_) return;
+  if (term >= known_term_) return;
   const auto judge = [&](const std::string& key) {
-    if (is_old_chunk(key, epoch)) return;
+    if (is_old_chunk(key, term)) return;
     violations_.report(Check::kLease,
-                       fmt::format("a master that was replaced has changed '{}': its epoch is {}, "
+                       fmt::format("a master that was replaced has changed '{}': its term is {}, "
                                    "the newest {}",
-                                   key, epoch, known_epoch_));
+                                   key, term, known_term_));
   };
   if (sets) judge(operation.key);
   for (const std::string& key : operation.keys) judge(key);
 }
 
-void LeaseChecker::begins(std::uint64_t epoch) {
-  violations_.expect(Check::kLease, epoch != 0, "a master begins that was granted nothing");
+void LeaseChecker::begins(std::uint64_t term) {
+  violations_.expect(Check::kLease, term != 0, "a master begins that was granted nothing");
 }
 
 void LeaseChecker::store_lost_data() {
   holder_.clear();
-  known_epoch_ = 0;
+  known_term_ = 0;
 }
 
 }  // namespace speedo::sim

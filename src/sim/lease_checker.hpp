@@ -25,10 +25,10 @@ class LeaseChecker {
 
   // Every operation that was executed.
   void done(const KvOperation& operation);
-  // One that a master's process asked for. `epoch`: that it was granted; 0: none yet.
-  void asked_by_master(std::uint64_t epoch, const KvOperation& operation);
+  // One that a master's process asked for. `term`: that it was granted; 0: none yet.
+  void asked_by_master(std::uint64_t term, const KvOperation& operation);
   // A master begins, with its merger and its session.
-  void begins(std::uint64_t epoch);
+  void begins(std::uint64_t term);
   // What it knew of the mastership may be gone.
   void store_lost_data();
 
@@ -45,7 +45,7 @@ class LeaseChecker {
   Violations& violations_;
   std::string holder_;                      // empty: nobody known
   Instant until_{0};                        // its lease
-  std::uint64_t known_epoch_ = 0;           // the highest that the store knows
+  std::uint64_t known_term_ = 0;           // the highest that the store knows
   std::map<std::string, Refused> refused_;  // by holder
 };
 

@@ -32,7 +32,7 @@ void Lineage::all_may_be_lost() {
   for (const auto& [run, values] : contributions_) lost_.insert(run);
 }
 
-void Lineage::begin(std::uint64_t epoch, const Checkpoint& start) {
+void Lineage::begin(std::uint64_t term, const Checkpoint& start) {
   Branch branch;
   branch.state.weights = start.weights;
   branch.state.histories = start.histories;
@@ -49,45 +49,45 @@ void Lineage::begin(std::uint64_t epoch, const Checkpoint& start) {
     if (!histories) continue;
     known = true;
     const Branch& parent = branches_.at(key.first);
-    for (std::size_t i = 0; i < state.shares; ++i) {
+    for (std::size_t i = 0; i < state.shards; ++i) {
       branch.log.push_back(parent.log[i]);
       if (parent.merged.contains(parent.log[i])) branch.merged.insert(parent.log[i]);
     }
     branch.consumed = parent.consumed;
   }
   violations_.expect(Check::kStart, known, "a master goes on from weights that nobody published");
-  branch.state.shares = branch.log.size();
-  branches_[epoch] = std::move(branch);
+  branch.state.shards = branch.log.size();
+  branches_[term] = std::move(branch);
 }
 
-void Lineage::remember(std::uint64_t epoch, Version version, const Merger::Copy& now) {
-  Branch& branch = branches_[epoch];
+void Lineage::remember(std::uint64_t term, Version version, const Merger::Copy& now) {
+  Branch& branch = branches_[term];
   branch.state = State{now.weights, now.histories, branch.log.size()};
-  published_[{epoch, version.value}] = branch.state;
+  published_[{term, version.value}] = branch.state;
 }
 
-void Lineage::entered_stage(std::uint64_t epoch, const Merger::Copy& now) {
-  const auto found = branches_.find(epoch);
+void Lineage::entered_stage(std::uint64_t term, const Merger::Copy& now) {
+  const auto found = branches_.find(term);
   if (found == branches_.end()) return;
   compare(now.weights, found->second.state.weights, "a new stage changed the weights");
-  remember(epoch, now.version, now);
+  remember(term, now.version, now);
 }
 
-bool Lineage::knows(std::uint64_t epoch, Version version) const {
-  return published_.contains({epoch, version.value});
+bool Lineage::knows(std::uint64_t term, Version version) const {
+  return published_.contains({term, version.value});
 }
 
 // Newer ones may not be known yet; those of workers that keep weights of their own are nobody's. A
 // worker of a master that was replaced unawares reads what its successor has published.
-void Lineage::check_base(std::uint64_t epoch, const TrainMessage& order,
+void Lineage::check_base(std::uint64_t term, const TrainMessage& order,
                          const std::vector<float>& weights) const {
   if (is_elastic(stages_[order.stage].kind)) return;
   for (auto each = published_.rbegin(); each != published_.rend(); ++each) {
     const auto& [key, state] = *each;
-    if (key.first < epoch) return;
+    if (key.first < term) return;
     if (state.weights != weights) continue;
     if (key.second >= order.version) return;
-    if (key.first > epoch) continue;
+    if (key.first > term) continue;
     return violations_.report(
         Check::kOrders, fmt::format("run {} begins with weights of version {}, ordered was {}",
                                     order.run, key.second, order.version));
@@ -100,18 +100,18 @@ bool Lineage::is_finite(RunId run) const {
          std::ranges::all_of(found->second, [](float x) { return std::isfinite(x); });
 }
 
-bool Lineage::is_merged(std::uint64_t epoch, std::uint64_t share) const {
-  const auto found = branches_.find(epoch);
-  return found != branches_.end() && found->second.merged.contains(share);
+bool Lineage::is_merged(std::uint64_t term, std::uint64_t shard) const {
+  const auto found = branches_.find(term);
+  return found != branches_.end() && found->second.merged.contains(shard);
 }
 
-void Lineage::consumed(std::uint64_t epoch, std::uint64_t share) {
-  branches_[epoch].consumed.insert(share);
+void Lineage::consumed(std::uint64_t term, std::uint64_t shard) {
+  branches_[term].consumed.insert(shard);
 }
 
 void Lineage::merged(const Merge& merge) {
-  Branch& branch = branches_[merge.epoch];
-  if (const auto known = published_.find({merge.epoch, merge.now.version.value});
+  Branch& branch = branches_[merge.term];
+  if (const auto known = published_.find({merge.term, merge.now.version.value});
       known != published_.end()) {
     // Seen in the store before the merger knew that it was done, or nothing was merged.
     compare(merge.now.weights, known->second.weights, "not the weights that were published");
@@ -128,15 +128,15 @@ void Lineage::merged(const Merge& merge) {
     }
     violations_.expect(Check::kPublication, merge.now.version == merge.result.version,
                        "another version than reported");
-    for (const std::uint64_t share : merge.shares) {
-      violations_.expect(Check::kOnce, branch.merged.insert(share).second,
-                         "a share of the data merged twice");
-      branch.log.push_back(share);
+    for (const std::uint64_t shard : merge.shards) {
+      violations_.expect(Check::kOnce, branch.merged.insert(shard).second,
+                         "a shard of the data merged twice");
+      branch.log.push_back(shard);
     }
   } else {
     compare(merge.now.weights, branch.state.weights, "a merge of nothing changed the weights");
   }
-  remember(merge.epoch, merge.now.version, merge.now);
+  remember(merge.term, merge.now.version, merge.now);
 }
 
 // Of the contributions, those that were not rejected, in their order.
@@ -245,17 +245,17 @@ void Lineage::compare(const Values& found, const Values& wanted, const char* wha
   }
 }
 
-void Lineage::check_complete(std::uint64_t epoch, std::uint64_t fresh,
+void Lineage::check_complete(std::uint64_t term, std::uint64_t fresh,
                              const std::set<std::uint64_t>& open) {
-  const Branch& branch = branches_[epoch];
-  for (std::uint64_t share = 0; share < fresh; ++share) {
-    const bool merged = branch.merged.contains(share), is_open = open.contains(share);
+  const Branch& branch = branches_[term];
+  for (std::uint64_t shard = 0; shard < fresh; ++shard) {
+    const bool merged = branch.merged.contains(shard), is_open = open.contains(shard);
     if (merged && is_open) {
       violations_.report(Check::kOnce,
-                         fmt::format("share {} is merged, and yet to be given out", share));
+                         fmt::format("shard {} is merged, and yet to be given out", shard));
     }
-    if (!merged && !is_open && !branch.consumed.contains(share)) {
-      violations_.report(Check::kOnce, fmt::format("share {} of the data is lost", share));
+    if (!merged && !is_open && !branch.consumed.contains(shard)) {
+      violations_.report(Check::kOnce, fmt::format("shard {} of the data is lost", shard));
     }
   }
 }

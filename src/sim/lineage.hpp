@@ -29,33 +29,33 @@ class Lineage {
   // A worker has put this into the store.
   void contributed(RunId run, std::vector<float> values);
   // A master begins at this checkpoint.
-  void begin(std::uint64_t epoch, const Checkpoint& start);
+  void begin(std::uint64_t term, const Checkpoint& start);
   // It published this: `merge` is done, and `now` what it is at.
   struct Merge {
-    std::uint64_t epoch = 0;
+    std::uint64_t term = 0;
     const master_command::StartMerge& job;
     const MergeResult& result;
     const Merger::Copy& now;
     std::uint64_t iteration = 0;  // after it
     bool may_reject = false;      // what its workers put may have been erased
-    std::span<const std::uint64_t> shares;  // of the data, that went into it
+    std::span<const std::uint64_t> shards;  // of the data, that went into it
   };
   void merged(const Merge& merge);
-  void entered_stage(std::uint64_t epoch, const Merger::Copy& now);
+  void entered_stage(std::uint64_t term, const Merger::Copy& now);
   // The store has lost or damaged this contribution, or may have lost all that were made so far.
   void may_be_lost(RunId run) { lost_.insert(run.value); }
   void all_may_be_lost();
   // Neither merged nor to be given out again for certain: dropped, or rejected.
-  void consumed(std::uint64_t epoch, std::uint64_t share);
+  void consumed(std::uint64_t term, std::uint64_t shard);
 
-  bool knows(std::uint64_t epoch, Version version) const;
+  bool knows(std::uint64_t term, Version version) const;
   // A worker begins a run with these weights: of this version, or of a newer one.
-  void check_base(std::uint64_t epoch, const TrainMessage& order,
+  void check_base(std::uint64_t term, const TrainMessage& order,
                   const std::vector<float>& weights) const;
   bool is_finite(RunId run) const;  // what was contributed
-  bool is_merged(std::uint64_t epoch, std::uint64_t share) const;
-  // At the end: every share below `fresh` was merged, or dropped, or is still open.
-  void check_complete(std::uint64_t epoch, std::uint64_t fresh,
+  bool is_merged(std::uint64_t term, std::uint64_t shard) const;
+  // At the end: every shard below `fresh` was merged, or dropped, or is still open.
+  void check_complete(std::uint64_t term, std::uint64_t fresh,
                       const std::set<std::uint64_t>& open);
 
  private:
@@ -63,15 +63,15 @@ class Lineage {
   struct State {
     Values weights;
     std::vector<Values> histories;
-    std::size_t shares = 0;        // of the log of its branch, that are part of it
+    std::size_t shards = 0;        // of the log of its branch, that are part of it
   };
-  // The shares used by one master and, before it, by those whose work it goes on with.
+  // The shards used by one master and, before it, by those whose work it goes on with.
   struct Branch {
     std::vector<std::uint64_t> log;
     std::set<std::uint64_t> merged, consumed;
     State state;
   };
-  using Key = std::pair<std::uint64_t, std::uint64_t>;  // epoch, version
+  using Key = std::pair<std::uint64_t, std::uint64_t>;  // term, version
 
   std::vector<const Values*> accepted(const Merge& merge);
   void check_rejected(const Merge& merge,
@@ -79,7 +79,7 @@ class Lineage {
   State expected(const State& before, const Merge& merge, const std::vector<const Values*>& parts);
   void apply_rule(State& state, const master_command::StartMerge& job, const Values& gradient);
   void compare(const Values& found, const Values& wanted, const char* what);
-  void remember(std::uint64_t epoch, Version version, const Merger::Copy& now);
+  void remember(std::uint64_t term, Version version, const Merger::Copy& now);
 
   const std::vector<UpdateSpec> stages_;
   const Values start_;
@@ -88,7 +88,7 @@ class Lineage {
   std::map<std::uint64_t, Values> contributions_;  // by run: unique in a job
   std::set<std::uint64_t> merged_runs_, lost_;
   std::map<Key, State> published_;
-  std::map<std::uint64_t, Branch> branches_;       // by epoch
+  std::map<std::uint64_t, Branch> branches_;       // by term
 };
 
 }  // namespace speedo::sim

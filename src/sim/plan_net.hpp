@@ -46,7 +46,7 @@ class CountingNet : public PlanNet {
     RunReport report;
     report.run = RunId{order.run};
     report.base = version_;
-    report.samples = samples_ * order.data_runs;
+    report.samples = samples_ * order.shards;
     return report;
   }
   Result<std::vector<TestScores>> test() override {

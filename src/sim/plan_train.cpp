@@ -18,7 +18,7 @@
 namespace speedo::sim {
 namespace {
 
-constexpr std::uint64_t kEpoch = 0;  // There never is another master.
+constexpr std::uint64_t kTerm = 0;  // There never is another master.
 // Nobody resumes a plan: checkpoints of histories would only take time.
 constexpr std::uint64_t kNeverPublish = std::numeric_limits<std::uint64_t>::max();
 
@@ -70,7 +70,7 @@ Result<void> TrainedNet::build() {
   MergerConfig config;
   config.stages = job_.stages;
   config.publish_interval = kNeverPublish;
-  config.epoch = kEpoch;
+  config.term = kTerm;
   config.threads = 1;
   SPEEDO_ASSIGN(merger_, MergerEngine::create(config, nets_->layout(), nets_->solver(),
                                               nets_->take_start(), store_, parts_.make_backend));
@@ -81,11 +81,12 @@ Result<RunReport> TrainedNet::run(std::size_t place, WorkerId worker, const Trai
   SPEEDO_ASSERT(place < engines_.size());
   std::unique_ptr<TrainerEngine>& engine = engines_[place];
   if (!engine) {
-    TrainerEngine::Life life{worker, contribution_key(kEpoch, worker.value), job_, store_};
-    SPEEDO_ASSIGN(engine, TrainerEngine::create(parts_, std::move(life), progress_));
+    TrainerEngine::Incarnation incarnation{worker, contribution_key(kTerm, worker.value), job_,
+                                           store_};
+    SPEEDO_ASSIGN(engine, TrainerEngine::create(parts_, std::move(incarnation), progress_));
   }
   SPEEDO_ASSIGN(RunReport report, engine->run(order, [] { return false; }));
-  report.samples = samples_ * order.data_runs;
+  report.samples = samples_ * order.shards;
   return report;
 }
 

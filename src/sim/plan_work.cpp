@@ -57,7 +57,7 @@ void PlanWorkerWork::prepare(const WelcomeMessage& welcome,
   queue_.after(Instant{0}, [this, done = std::move(done)] { done(net_.model()); });
 }
 
-void PlanWorkerWork::look_for_end(std::uint64_t /*epoch*/, std::function<void(bool)> done) {
+void PlanWorkerWork::look_for_end(std::uint64_t /*term*/, std::function<void(bool)> done) {
   queue_.after(Instant{0}, [done = std::move(done)] { done(false); });
 }
 
@@ -90,7 +90,7 @@ void PlanWorkerWork::run(const TrainMessage& order,
     });
   };
   const auto compute = [this, run, ended](std::function<void()> next) {
-    costs_.compute(place_, steps_ * run->order.data_runs, [run, ended, next = std::move(next)] {
+    costs_.compute(place_, steps_ * run->order.shards, [run, ended, next = std::move(next)] {
       ended(run->compute_time);
       next();
     });

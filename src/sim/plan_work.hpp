@@ -72,7 +72,7 @@ class PlanWorkerWork : public WorkerWork {
   // weights have been read: those are the ones that it is computed from.
   void run(const TrainMessage& order, std::function<void(Result<RunReport>)> done) override;
   // A plan's master does not vanish.
-  void look_for_end(std::uint64_t epoch, std::function<void(bool)> done) override;
+  void look_for_end(std::uint64_t term, std::function<void(bool)> done) override;
   void cancel() override {}
   std::uint64_t progress() const override { return progress_; }
 

@@ -73,12 +73,12 @@ ProofCluster::ProofCluster(const Scenario& scenario, const ProofParts& parts)
     lease_checker_.store_lost_data();
     record_checker_.store_lost_data();
   };
-  seats_.resize(scenario.workers);
+  places_.resize(scenario.workers);
 }
 
 ProofCluster::~ProofCluster() {
   for (const auto& each : masters_) each->master->unwind();
-  for (const Seat& seat : seats_) seat.work->unwind();
+  for (const Place& place : places_) place.work->unwind();
 }
 
 void ProofCluster::before(const MasterNode& node, const MasterEvent& event) {
@@ -145,43 +145,43 @@ bool ProofCluster::any_master_merging() const {
   return std::ranges::any_of(masters_, [](const auto& each) { return each->master->is_merging(); });
 }
 
-void ProofCluster::start_worker(std::size_t seat_index) {
-  Seat& seat = seats_[seat_index];
-  if (seat.work) {
-    seat.work->unwind();
-    old_work_.push_back(std::move(seat.work));
+void ProofCluster::start_worker(std::size_t place_index) {
+  Place& place = places_[place_index];
+  if (place.work) {
+    place.work->unwind();
+    old_work_.push_back(std::move(place.work));
   }
-  const std::uint64_t process = seat.processes++;
-  seat.work = std::make_unique<ProofWorker>(ProofWorker::Setting{
+  const std::uint64_t process = place.processes++;
+  place.work = std::make_unique<ProofWorker>(ProofWorker::Setting{
       .scenario = scenario_,
       .problem = problem_,
       .server = server_,
       .seed = random_.next(),
-      .slowness = scenario_.slowness[seat_index],
+      .slowness = scenario_.slowness[place_index],
       .make_backend = parts_.make_backend,
       .on_spoilt = [this](std::uint64_t run, const FaultMark& mark) { spoilt_[run] = mark; },
       .on_begin =
-          [this](std::uint64_t epoch, const TrainMessage& order,
+          [this](std::uint64_t term, const TrainMessage& order,
                  const std::vector<float>& weights) {
-            lineage_.check_base(epoch, order, weights);
+            lineage_.check_base(term, order, weights);
           }});
   WorkerConfig config;
-  config.name = fmt::format("host{}/{}/0", seat_index, process);
+  config.name = fmt::format("host{}/{}/0", place_index, process);
   config.device = "cpu";
   config.master = "master:1";
-  config.uuid_high = seat_index + 1;
+  config.uuid_high = place_index + 1;
   config.uuid_low = process + 1;
   config.seed = random_.next();
-  seat.node = &world_.start_worker(config, *seat.work);
-  seat.work->attach(world_.queue(), *seat.node, config.name);
-  seat.work->client().set_faults(client_faults_);
+  place.node = &world_.start_worker(config, *place.work);
+  place.work->attach(world_.queue(), *place.node, config.name);
+  place.work->client().set_faults(client_faults_);
   // Told to stop by a master that failed, it is started again with the next one.
-  seat.node->on_exit = [this, seat_index, node = seat.node] {
-    world_.queue().after(kComeBack, [this, seat_index, node] {
-      if (seats_[seat_index].node == node && !finished_) start_worker(seat_index);
+  place.node->on_exit = [this, place_index, node = place.node] {
+    world_.queue().after(kComeBack, [this, place_index, node] {
+      if (places_[place_index].node == node && !finished_) start_worker(place_index);
     });
   };
-  log_.add("worker started", seat_index, seat.node->id().value);
+  log_.add("worker started", place_index, place.node->id().value);
 }
 
 std::unique_ptr<Strategy> ProofCluster::make_watched(Mastership& mastership,
@@ -214,7 +214,7 @@ ProofMaster::Setting ProofCluster::master_setting(Mastership& mastership) {
   };
   setting.is_dead = [this](std::string_view name) { return is_dead(name); };
   setting.on_executed = [this](ProofMaster& master, const KvOperation& operation) {
-    lease_checker_.asked_by_master(master.epoch(), operation);
+    lease_checker_.asked_by_master(master.term(), operation);
   };
   setting.on_files = [this](const std::optional<TrainingId>& stored,
                             const std::optional<SavedCheckpoint>& chosen) {
@@ -237,7 +237,7 @@ ProofMaster::Setting ProofCluster::master_setting(Mastership& mastership) {
   };
   setting.on_stage = [this, &mastership](ProofMaster& master, const Merger::Copy& now) {
     watch_published(mastership, now.version);
-    lineage_.entered_stage(master.epoch(), now);
+    lineage_.entered_stage(master.term(), now);
   };
   setting.on_torn = [this, &mastership](ProofMaster&) { watch_torn(mastership); };
   setting.on_end = [this](ProofMaster& master, const std::optional<Error>& error) {
@@ -309,8 +309,8 @@ void ProofCluster::ensure_master() {
   ProofMaster* newest = nullptr;
   for (const auto& each : masters_) {
     ProofMaster& other = *each->master;
-    const bool alive = !other.ended() && other.node().process().alive() && other.epoch() != 0;
-    if (alive && (newest == nullptr || other.epoch() > newest->epoch())) newest = &other;
+    const bool alive = !other.ended() && other.node().process().alive() && other.term() != 0;
+    if (alive && (newest == nullptr || other.term() > newest->term())) newest = &other;
   }
   if (newest != nullptr) world_.give_name(newest->node());
 }
@@ -327,7 +327,7 @@ bool ProofCluster::over() const {
 
 ProofResult ProofCluster::run() {
   start_master(true);
-  for (std::size_t i = 0; i < seats_.size(); ++i) start_worker(i);
+  for (std::size_t i = 0; i < places_.size(); ++i) start_worker(i);
   plan_faults();
   while (!over() && world_.queue().step()) {
   }
@@ -361,7 +361,7 @@ void ProofCluster::check_end() {
   violations_.expect(Check::kStart, state.ParseFromString(master.end_state().state),
                      "a state that cannot be read");
   const std::set<std::uint64_t> open(state.data_open().begin(), state.data_open().end());
-  lineage_.check_complete(master.epoch(), state.data_fresh(), open);
+  lineage_.check_complete(master.term(), state.data_fresh(), open);
   const std::vector<float>& weights = master.end_state().weights;
   const double start = problem_.distance(problem_.start());
   if (!(problem_.distance(weights) <= start)) {
@@ -370,7 +370,7 @@ void ProofCluster::check_end() {
                                    start, problem_.distance(weights)));
   }
   world_.queue().run_until(world_.queue().now() + kEndTime);
-  if (ends_undisturbed_) record_checker_.check_end(master.epoch());
+  if (ends_undisturbed_) record_checker_.check_end(master.term());
 }
 
 ProofResult run_proof(const Scenario& scenario, const ProofParts& parts) {

@@ -38,7 +38,7 @@ class ProofCluster : private Observer {
 
  private:
   // The place of a worker: a process, and after its end another one.
-  struct Seat {
+  struct Place {
     std::unique_ptr<ProofWorker> work;
     WorkerNode* node = nullptr;
     std::uint64_t processes = 0;
@@ -47,7 +47,7 @@ class ProofCluster : private Observer {
     std::unique_ptr<ProofMaster> master;
     std::unique_ptr<SessionChecker> checker;
     ScheduleChecker* schedule = nullptr;
-    std::uint64_t store_life = 0;  // of the server, when it was granted the job
+    std::uint64_t store_incarnation = 0;  // of the server, when it was granted the job
     FaultMark rival;  // feels it when two masters meet
   };
 
@@ -60,7 +60,7 @@ class ProofCluster : private Observer {
              const WorkerCommands& commands) override;
 
   // Processes.
-  void start_worker(std::size_t seat);
+  void start_worker(std::size_t place);
   void start_master(bool on_this_machine, const FaultMark& rival = {});
   ProofMaster::Setting master_setting(Mastership& mastership);
   void watch_store(const KvOperation& operation);
@@ -71,8 +71,8 @@ class ProofCluster : private Observer {
                    const MergeResult& result, const Merger::Copy& now);
   void watch_torn(Mastership& mastership);
   std::optional<Merger::Copy> read_copy(RecordStore& store, const std::string& key,
-                                        std::uint64_t epoch) const;
-  void watch_granted(Mastership& mastership, std::uint64_t epoch);
+                                        std::uint64_t term) const;
+  void watch_granted(Mastership& mastership, std::uint64_t term);
   void watch_published(const Mastership& mastership, Version version);
   void watch_command(Mastership& mastership, const MasterCommand& command);
   void watch_erased(Mastership& mastership, std::uint64_t worker);
@@ -97,8 +97,8 @@ class ProofCluster : private Observer {
   bool strike_connection(const Fault& fault, const FaultMark& mark);
   bool strike_master(const Fault& fault, const FaultMark& mark);
   void strike_store(const Fault& fault, const FaultMark& mark);
-  void kill_worker(std::size_t seat, bool silent, Instant back, const FaultMark& mark);
-  void flap_worker(std::size_t seat, std::uint64_t times, const FaultMark& mark);
+  void kill_worker(std::size_t place, bool silent, Instant back, const FaultMark& mark);
+  void flap_worker(std::size_t place, std::uint64_t times, const FaultMark& mark);
   template <class Node>
   void freeze_marked(Node& node, Instant time, bool at_work, const FaultMark& mark);
   void disturb_clock(NodeId node, Process& process, const Fault& fault, const FaultMark& mark);
@@ -134,15 +134,15 @@ class ProofCluster : private Observer {
   // Their processes are the world's, and their store the server's.
   std::vector<std::unique_ptr<Mastership>> masters_;
   std::map<std::uint64_t, Mastership*> by_node_;
-  std::vector<Seat> seats_;
+  std::vector<Place> places_;
   std::vector<std::unique_ptr<ProofWorker>> old_work_;  // their actions may still be queued
   StoreClient::Faults client_faults_;
   std::map<std::uint64_t, FaultMark> clocks_, leaving_;  // by node
   std::map<std::uint64_t, FaultMark> spoilt_;            // by run: its report, or contribution
   std::map<std::string, FaultMark> damaged_;             // by record, until it is read
-  using Owner = std::pair<std::uint64_t, std::uint64_t>;  // epoch, worker
+  using Owner = std::pair<std::uint64_t, std::uint64_t>;  // term, worker
   std::map<Owner, std::uint64_t> newest_runs_;            // of which contributions were made
-  std::uint64_t newest_epoch_ = 0, handled_ = 0;
+  std::uint64_t newest_term_ = 0, handled_ = 0;
   std::uint64_t merges_ahead_ = 0;
   bool ends_undisturbed_ = false;  // no fault since its master said that it is over
   std::optional<ProofMaster*> finished_;  // without an error

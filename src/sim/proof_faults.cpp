@@ -20,7 +20,7 @@ void ProofCluster::plan_faults() {
     }
     queue.at(fault.when, [this, &fault] {
       if (finished_) return;
-      log_.add(to_string(fault.kind), fault.target % seats_.size(), fault.extra);
+      log_.add(to_string(fault.kind), fault.target % places_.size(), fault.extra);
       strike(fault);
     });
   }
@@ -29,7 +29,7 @@ void ProofCluster::plan_faults() {
 
 void ProofCluster::set_client_faults(const StoreClient::Faults& faults) {
   client_faults_ = faults;
-  for (const Seat& seat : seats_) seat.work->client().set_faults(faults);
+  for (const Place& place : places_) place.work->client().set_faults(faults);
   for (const auto& each : masters_) each->master->client().set_faults(faults);
 }
 
@@ -46,12 +46,12 @@ void ProofCluster::end_faults() {
     each->master->node().process().go_on_clock();
     each->master->client().connect();
   }
-  for (std::size_t i = 0; i < seats_.size(); ++i) {
-    WorkerNode& node = *seats_[i].node;
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    WorkerNode& node = *places_[i].node;
     if (node.process().frozen()) node.process().thaw();
     node.process().go_on_clock();
-    seats_[i].work->client().connect();
-    seats_[i].work->client().cancel_strike();
+    places_[i].work->client().connect();
+    places_[i].work->client().cancel_strike();
     if (!node.process().alive()) start_worker(i);
   }
   ensure_master();

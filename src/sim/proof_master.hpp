@@ -76,8 +76,8 @@ class ProofMaster {
   const MasterNode& node() const { return node_; }
   const std::string& name() const { return setting_.name; }
   // Granted by the store; 0 before.
-  std::uint64_t epoch() const { return epoch_; }
-  void granted(std::uint64_t epoch) { epoch_ = epoch; }
+  std::uint64_t term() const { return term_; }
+  void granted(std::uint64_t term) { term_ = term; }
   bool ended() const { return ended_; }
   bool is_training() const { return node_.session() != nullptr; }
   bool is_merging() const { return publishing_ && order_; }
@@ -129,7 +129,7 @@ class ProofMaster {
   std::optional<StartChecker::Place> chosen_files_;
   MasterConfig config_;
   std::unique_ptr<Thread> main_;
-  std::uint64_t epoch_ = 0;
+  std::uint64_t term_ = 0;
   std::optional<MergeStrike> strike_;
   std::optional<master_command::StartMerge> order_;
   bool publishing_ = false;

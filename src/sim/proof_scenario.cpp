@@ -158,7 +158,7 @@ void draw_faults(Random& random, Scenario& scenario) {
   double slowest = 1.0;
   for (const double each : scenario.slowness) slowest = std::max(slowest, each);
   const double run_s = std::chrono::duration<double>(scenario.run_time).count() * slowest *
-                       static_cast<double>(kSharesPerRunMax) / 4.0;
+                       static_cast<double>(kShardsPerRunMax) / 4.0;
   const double rest_s = run_s * static_cast<double>(scenario.config.max_iteration) * 3.0;
   scenario.deadline = scenario.faults_end + seconds(240) +
                       Instant{static_cast<Instant::rep>(rest_s * 1e9)};

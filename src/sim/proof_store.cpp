@@ -41,7 +41,7 @@ void StoreServer::restart(Survives what, Instant down_time, const FaultMark& mar
   if (what == Survives::kNothing) lost = lose({});
   mark.struck();
   if (lost) mark.felt();
-  life_ += 1;
+  incarnation_ += 1;
   up_at_ = queue_.now() + down_time;
   down_ = what == Survives::kAll ? mark : FaultMark();
   if (on_restart) on_restart(lost);
@@ -69,7 +69,7 @@ void StoreServer::execute(const KvPtr& operation) {
   } else {
     map_.submit(operation);
   }
-  operation->server = life_;
+  operation->server = incarnation_;
   if (on_done) on_done(*operation);
   if (damaged_ && is_contribution(*operation)) damage(operation->key);
 }

@@ -44,7 +44,7 @@ class StoreServer {
   // Executes, up or not.
   void execute(const KvPtr& operation);
   MemoryKeyValue& map() { return map_; }
-  std::uint64_t lives() const { return life_; }
+  std::uint64_t incarnation() const { return incarnation_; }
 
   // Writes by masters are then executed whoever has the job: a broken store, for tests.
   bool ignores_fences = false;
@@ -64,7 +64,7 @@ class StoreServer {
   MemoryKeyValue map_;
   MemoryImage image_;
   Instant up_at_{0};
-  std::uint64_t life_ = 1;
+  std::uint64_t incarnation_ = 1;
   std::optional<Restart> restart_;
   FaultMark down_;  // of the fault that it is down for
   void damage(const std::string& key);

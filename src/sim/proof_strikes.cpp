@@ -32,18 +32,18 @@ void ProofCluster::strike(const Fault& fault) {
 
 // False: not a fault of a worker's process.
 bool ProofCluster::strike_worker(const Fault& fault, const FaultMark& mark) {
-  const std::size_t index = fault.target % seats_.size();
-  Seat& seat = seats_[index];
-  WorkerNode& node = *seat.node;
+  const std::size_t index = fault.target % places_.size();
+  Place& place = places_[index];
+  WorkerNode& node = *place.node;
   const bool extra = fault.extra == 1;
   switch (fault.kind) {
     case FaultKind::kKillWorker: kill_worker(index, extra, fault.length, mark); return true;
     case FaultKind::kFreezeWorker:
-      freeze_marked(node, fault.length, seat.work->at_work(), mark);
+      freeze_marked(node, fault.length, place.work->at_work(), mark);
       return true;
     case FaultKind::kStallWorker:
       if (node.process().alive()) mark.struck();
-      seat.work->stall_until(node.process().now() + fault.length, mark);
+      place.work->stall_until(node.process().now() + fault.length, mark);
       return true;
     case FaultKind::kFlapWorker: flap_worker(index, fault.extra, mark); return true;
     case FaultKind::kLeaveWorker:
@@ -56,7 +56,7 @@ bool ProofCluster::strike_worker(const Fault& fault, const FaultMark& mark) {
                            [this, index] { kill_worker(index, false, Instant{0}, {}); });
       return true;
     case FaultKind::kKillWorkerInPut:
-      seat.work->client().strike_at_operation(
+      place.work->client().strike_at_operation(
           fault.extra, [this, index, mark](const KvOperation& operation) {
             mark.struck();
             if (operation.kind == KvOperation::Kind::kSet) mark.felt();
@@ -68,7 +68,7 @@ bool ProofCluster::strike_worker(const Fault& fault, const FaultMark& mark) {
       return true;
     case FaultKind::kBadLoss:
       if (node.process().alive()) mark.struck();
-      seat.work->spoil_next(extra, mark);
+      place.work->spoil_next(extra, mark);
       return true;
     default: return false;
   }
@@ -76,11 +76,11 @@ bool ProofCluster::strike_worker(const Fault& fault, const FaultMark& mark) {
 
 // False: not a fault of what lies between a worker and the others.
 bool ProofCluster::strike_connection(const Fault& fault, const FaultMark& mark) {
-  Seat& seat = seats_[fault.target % seats_.size()];
-  WorkerNode& node = *seat.node;
+  Place& place = places_[fault.target % places_.size()];
+  WorkerNode& node = *place.node;
   switch (fault.kind) {
     case FaultKind::kResetConnection: {
-      const bool at_work = seat.work->at_work();  // until its session hears of it
+      const bool at_work = place.work->at_work();  // until its session hears of it
       if (!world_.break_connections(node)) return true;
       mark.struck();
       if (at_work) mark.felt();
@@ -96,7 +96,7 @@ bool ProofCluster::strike_connection(const Fault& fault, const FaultMark& mark) 
     }
     case FaultKind::kCutWorkerFromStore:
       if (node.process().alive()) mark.struck();
-      cut_from_store(seat.work->client(), fault.length, mark);
+      cut_from_store(place.work->client(), fault.length, mark);
       return true;
     default: return false;
   }
@@ -223,7 +223,7 @@ void ProofCluster::write_other_training(const FaultMark& mark) {
   MasterConfig config = scenario_.config;
   config.training = {random_.next(), random_.next()};
   config.start_iteration = config.max_iteration - 1;
-  config.epoch = newest_epoch_ + 1;
+  config.term = newest_term_ + 1;
   caffe::SolverParameter solver;
   solver.set_snapshot_prefix(kSnapshotPrefix);
   caffe::NetParameter model;
@@ -244,26 +244,26 @@ void ProofCluster::write_other_training(const FaultMark& mark) {
 }
 
 // Its place is taken by a new process after `back`. Felt if it owed its master a report.
-void ProofCluster::kill_worker(std::size_t seat, bool silent, Instant back,
+void ProofCluster::kill_worker(std::size_t place, bool silent, Instant back,
                                const FaultMark& mark) {
-  WorkerNode& node = *seats_[seat].node;
+  WorkerNode& node = *places_[place].node;
   if (node.process().alive()) mark.struck();
-  if (node.process().alive() && seats_[seat].work->at_work()) mark.felt();
+  if (node.process().alive() && places_[place].work->at_work()) mark.felt();
   world_.kill(node, silent);
-  world_.queue().after(back, [this, seat, &node] {
-    if (seats_[seat].node == &node && !finished_) start_worker(seat);
+  world_.queue().after(back, [this, place, &node] {
+    if (places_[place].node == &node && !finished_) start_worker(place);
   });
 }
 
-void ProofCluster::flap_worker(std::size_t seat, std::uint64_t times, const FaultMark& mark) {
+void ProofCluster::flap_worker(std::size_t place, std::uint64_t times, const FaultMark& mark) {
   const auto hits = std::make_shared<int>(0);
   for (std::uint64_t i = 0; i < times; ++i) {
-    world_.queue().after(i * kFlapPeriod, [this, seat, mark, hits] {
-      if (seats_[seat].node->process().alive()) {
+    world_.queue().after(i * kFlapPeriod, [this, place, mark, hits] {
+      if (places_[place].node->process().alive()) {
         mark.struck();
         if (++*hits >= kFlapsFelt) mark.felt();
       }
-      kill_worker(seat, false, kFlapPeriod / 2, {});
+      kill_worker(place, false, kFlapPeriod / 2, {});
     });
   }
 }
@@ -310,8 +310,8 @@ void ProofCluster::contribution_damaged(const std::string& key, const FaultMark&
   // Of a chunk: its manifest, which says of which run it is, comes later.
   damaged_[key.substr(0, key.find(':', job_prefix(scenario_.config.job).size()))] = mark;
   for (const auto& [owner, run] : newest_runs_) {
-    const auto [epoch, worker] = owner;
-    const std::string name = contribution_key(epoch, worker);
+    const auto [term, worker] = owner;
+    const std::string name = contribution_key(term, worker);
     if (key != RecordKeys(scenario_.config.job, name).manifest()) continue;
     lineage_.may_be_lost(RunId{run});
     spoilt_[run] = mark;

@@ -47,8 +47,8 @@ void ProofCluster::watch_contribution(const KvOperation& operation) {
     if (damaged) spoilt_[info.version] = damaged.mapped();
     return;
   }
-  const std::uint64_t epoch = std::stoull(name.substr(contribution_key_prefix().size()));
-  newest_runs_[{epoch, info.worker}] = info.version;
+  const std::uint64_t term = std::stoull(name.substr(contribution_key_prefix().size()));
+  newest_runs_[{term, info.worker}] = info.version;
   lineage_.contributed(RunId{info.version}, std::move(values));
 }
 
@@ -57,45 +57,45 @@ void ProofCluster::watch_claim(const KvOperation& operation) {
   const auto answer = decode_answer(operation.text);
   if (mastership == nullptr || !answer) return;
   if (answer->kind == MasterAnswer::Kind::kDone) {
-    if (mastership->master->epoch() == 0) {
-      watch_granted(*mastership, operation.master->epoch);
+    if (mastership->master->term() == 0) {
+      watch_granted(*mastership, operation.master->term);
     }
   } else {
     mastership->rival.felt();
   }
 }
 
-void ProofCluster::watch_granted(Mastership& mastership, std::uint64_t epoch) {
+void ProofCluster::watch_granted(Mastership& mastership, std::uint64_t term) {
   ProofMaster& master = *mastership.master;
-  master.granted(epoch);
-  log_.add("mastership granted", master.node().id().value, epoch);
+  master.granted(term);
+  log_.add("mastership granted", master.node().id().value, term);
   const bool another_lives = std::ranges::any_of(masters_, [&](const auto& each) {
     return each.get() != &mastership && !each->master->ended() &&
            each->master->node().process().alive();
   });
   if (another_lives) mastership.rival.felt();
-  newest_epoch_ = std::max(newest_epoch_, epoch);
-  mastership.store_life = server_.lives();
-  store_checker_.granted(epoch);
-  record_checker_.granted(epoch);
+  newest_term_ = std::max(newest_term_, term);
+  mastership.store_incarnation = server_.incarnation();
+  store_checker_.granted(term);
+  record_checker_.granted(term);
   world_.give_name(master.node());
 }
 
 // What its workers have put is its successor's to erase.
 bool ProofCluster::is_stale(const Mastership& mastership) const {
-  return mastership.master->epoch() < newest_epoch_;
+  return mastership.master->term() < newest_term_;
 }
 
 void ProofCluster::watch_start(Mastership& mastership, const Merger::Copy& start) {
   ProofMaster& master = *mastership.master;
-  lease_checker_.begins(master.epoch());
-  if (mastership.store_life == server_.lives()) {
+  lease_checker_.begins(master.term());
+  if (mastership.store_incarnation == server_.incarnation()) {
     start_checker_.begins(start.state, master.chosen_files());
   }
-  lineage_.begin(master.epoch(),
+  lineage_.begin(master.term(),
                  Checkpoint{start.version, start.weights, start.histories, start.state});
   MasterConfig config = master.config();
-  config.epoch = config.first_run = master.epoch();
+  config.term = config.first_run = master.term();
   config.first_version = Version{start.version.value + 1};
   config.model = problem_.layout().digest();
   MasterSession session(config);
@@ -115,29 +115,29 @@ void ProofCluster::watch_merge(Mastership& mastership, const master_command::Sta
   if (result.rejected.size() < job.contributions.size()) {
     watch_published(mastership, result.version);
   }
-  const auto shares = mastership.checker->shares_of(job, result.rejected);
-  lineage_.merged({.epoch = mastership.master->epoch(),
+  const auto shards = mastership.checker->shards_of(job, result.rejected);
+  lineage_.merged({.term = mastership.master->term(),
                    .job = job,
                    .result = result,
                    .now = now,
                    .may_reject = is_stale(mastership),
-                   .shares = shares});
+                   .shards = shards});
 }
 
 void ProofCluster::watch_published(const Mastership& mastership, Version version) {
   if (is_stale(mastership) || record_checker_.may_have_lost_data()) return;
-  store_checker_.published(mastership.master->epoch(), version.value);
+  store_checker_.published(mastership.master->term(), version.value);
 }
 
 void ProofCluster::watch_command(Mastership& mastership, const MasterCommand& command) {
-  const std::uint64_t epoch = mastership.master->epoch();
+  const std::uint64_t term = mastership.master->term();
   if (std::holds_alternative<master_command::Finish>(command)) {
-    record_checker_.master_ends(epoch);
+    record_checker_.master_ends(term);
     ends_undisturbed_ = reaches_store(*mastership.master);
   }
   const auto* const erase = std::get_if<master_command::EraseWorker>(&command);
   if (erase == nullptr) return;
-  record_checker_.told_to_erase(epoch, erase->worker.value);
+  record_checker_.told_to_erase(term, erase->worker.value);
   world_.queue().after(kEraseTime, [this, &mastership, worker = erase->worker.value] {
     watch_erased(mastership, worker);
   });
@@ -153,7 +153,7 @@ void ProofCluster::watch_erased(Mastership& mastership, std::uint64_t worker) {
   ProofMaster& master = *mastership.master;
   const bool is_over = master.ended() || !master.node().process().alive() || is_stale(mastership);
   if (is_over || finished_) return;
-  if (reaches_store(master)) record_checker_.check_erased(master.epoch(), worker);
+  if (reaches_store(master)) record_checker_.check_erased(master.term(), worker);
 }
 
 void ProofCluster::watch_rejected(const master_command::StartMerge& job,
@@ -167,38 +167,38 @@ void ProofCluster::watch_rejected(const master_command::StartMerge& job,
 // A merge failed, or its process stopped or died in it: its version is published or not, and may be
 // gone on from. What is in the store is held to what would have been merged.
 void ProofCluster::watch_torn(Mastership& mastership) {
-  const std::uint64_t epoch = mastership.master->epoch();
+  const std::uint64_t term = mastership.master->term();
   const master_command::StartMerge* const job = mastership.master->order();
   ChunkedStore store(std::shared_ptr<KeyValue>(std::shared_ptr<void>(), &server_.map()),
                      scenario_.config.job);
   for (const std::string& key : {weights_key(), checkpoint_key()}) {
-    const auto now = read_copy(store, key, epoch);
-    if (!now || lineage_.knows(epoch, now->version)) continue;
+    const auto now = read_copy(store, key, term);
+    if (!now || lineage_.knows(term, now->version)) continue;
     if (job == nullptr) {
-      lineage_.entered_stage(epoch, *now);
+      lineage_.entered_stage(term, *now);
       continue;
     }
     MergeResult result{.version = now->version};
     for (const auto& each : job->contributions) {
-      const auto contribution = read_copy(store, contribution_key(epoch, each.worker.value), 0);
+      const auto contribution = read_copy(store, contribution_key(term, each.worker.value), 0);
       const bool whole = contribution && contribution->version.value == each.run.value;
       if (!whole || !lineage_.is_finite(each.run)) result.rejected.push_back(each.worker);
     }
-    const auto shares = mastership.checker->shares_of(*job, result.rejected);
-    lineage_.merged({.epoch = epoch,
+    const auto shards = mastership.checker->shards_of(*job, result.rejected);
+    lineage_.merged({.term = term,
                      .job = *job,
                      .result = result,
                      .now = *now,
                      .may_reject = is_stale(mastership),
-                     .shares = shares});
+                     .shards = shards});
   }
 }
 
 // The record as this master has written it, or nothing.
 std::optional<Merger::Copy> ProofCluster::read_copy(RecordStore& store, const std::string& key,
-                                                    std::uint64_t epoch) const {
+                                                    std::uint64_t term) const {
   const auto reader = store.read(key);
-  if (!reader || (*reader)->info().epoch != epoch) return std::nullopt;
+  if (!reader || (*reader)->info().term != term) return std::nullopt;
   const RecordInfo& info = (*reader)->info();
   std::vector<float> record(info.element_count);
   if (!get(store, key, info.model, record)) return std::nullopt;

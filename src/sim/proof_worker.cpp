@@ -19,7 +19,7 @@ ProofWorker::ProofWorker(Setting setting) : setting_(std::move(setting)), random
   };
   compute_.on_weights = [this](const std::vector<float>& weights) {
     const auto order = std::exchange(beginning_, std::nullopt);
-    if (setting_.on_begin && order) setting_.on_begin(epoch_, *order, weights);
+    if (setting_.on_begin && order) setting_.on_begin(term_, *order, weights);
   };
 }
 
@@ -64,7 +64,7 @@ void ProofWorker::attach(EventQueue& queue, WorkerNode& node, const std::string&
 
 void ProofWorker::prepare(const WelcomeMessage& welcome,
                           std::function<void(Result<Digest>)> done) {
-  epoch_ = welcome.epoch;
+  term_ = welcome.term;
   job_->prepare(welcome, std::move(done));
 }
 
@@ -77,8 +77,8 @@ void ProofWorker::run(const TrainMessage& order, std::function<void(Result<RunRe
   });
 }
 
-void ProofWorker::look_for_end(std::uint64_t epoch, std::function<void(bool)> done) {
-  job_->look_for_end(epoch, std::move(done));
+void ProofWorker::look_for_end(std::uint64_t term, std::function<void(bool)> done) {
+  job_->look_for_end(term, std::move(done));
 }
 
 void ProofWorker::cancel() {

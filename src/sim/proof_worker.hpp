@@ -31,8 +31,8 @@ class ProofWorker : public WorkerWork {
     std::function<Result<std::unique_ptr<Backend>>()> make_backend = {};
     // The loss or the contribution of this run is not finite.
     std::function<void(std::uint64_t run, const FaultMark&)> on_spoilt = {};
-    // What this run of a master of `epoch` begins from.
-    std::function<void(std::uint64_t epoch, const TrainMessage&, const std::vector<float>&)>
+    // What this run of a master of `term` begins from.
+    std::function<void(std::uint64_t term, const TrainMessage&, const std::vector<float>&)>
         on_begin = {};
   };
   explicit ProofWorker(Setting setting);
@@ -45,7 +45,7 @@ class ProofWorker : public WorkerWork {
   void prepare(const WelcomeMessage& welcome,
                std::function<void(Result<Digest>)> done) override;
   void run(const TrainMessage& order, std::function<void(Result<RunReport>)> done) override;
-  void look_for_end(std::uint64_t epoch, std::function<void(bool)> done) override;
+  void look_for_end(std::uint64_t term, std::function<void(bool)> done) override;
   void cancel() override;
   std::uint64_t progress() const override;
 
@@ -65,7 +65,7 @@ class ProofWorker : public WorkerWork {
   FaultMark spoiler_;
   std::optional<std::uint64_t> run_;
   std::optional<TrainMessage> beginning_;  // the order of a run that has seen no weights yet
-  std::uint64_t epoch_ = 0;                // of the last welcome
+  std::uint64_t term_ = 0;                // of the last welcome
   std::unique_ptr<ProcessPlatform> platform_;
   std::shared_ptr<StoreClient> client_;
   std::unique_ptr<JobWorker> job_;

@@ -29,7 +29,7 @@ Result<std::unique_ptr<Learner>> QuadraticLearner::create(const Parts& parts,
   return std::unique_ptr<Learner>(std::move(made));
 }
 
-void QuadraticLearner::set_data_span(const DataSpan& span) {
+void QuadraticLearner::set_batch_span(const BatchSpan& span) {
   next_batch_ = span.first;
   span_batches_ = span.count;
 }

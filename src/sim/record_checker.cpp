@@ -31,7 +31,7 @@ void RecordChecker::store_lost_data() {
   late_.insert(gone_.begin(), gone_.end());
 }
 
-// "worker/EPOCH/WORKER" behind the job's prefix, whatever follows.
+// "worker/TERM/WORKER" behind the job's prefix, whatever follows.
 std::optional<RecordChecker::Owner> RecordChecker::owner_of(const std::string& key) const {
   const std::string prefix = job_prefix(job_) + contribution_key_prefix();
   if (!key.starts_with(prefix)) return std::nullopt;
@@ -39,18 +39,18 @@ std::optional<RecordChecker::Owner> RecordChecker::owner_of(const std::string& k
   const std::size_t slash = rest.find('/');
   if (slash == std::string::npos) return std::nullopt;
   const std::size_t end = rest.find_first_of("/:", slash + 1);
-  const auto epoch = parse_number<std::uint64_t>(std::string_view(rest).substr(0, slash));
+  const auto term = parse_number<std::uint64_t>(std::string_view(rest).substr(0, slash));
   const auto worker =
       parse_number<std::uint64_t>(std::string_view(rest).substr(slash + 1, end - slash - 1));
-  if (!epoch || !worker) return std::nullopt;
-  return Owner{*epoch, *worker};
+  if (!term || !worker) return std::nullopt;
+  return Owner{*term, *worker};
 }
 
 void RecordChecker::done(const KvOperation& operation) {
   if (operation.kind != KvOperation::Kind::kSet) return;
   const auto owner = owner_of(operation.key);
-  const bool is_late = owner && (gone_.contains(*owner) || ended_epochs_.contains(owner->first) ||
-                                 owner->first < newest_epoch_);
+  const bool is_late = owner && (gone_.contains(*owner) || ended_terms_.contains(owner->first) ||
+                                 owner->first < newest_term_);
   if (is_late) late_.insert(*owner);
   const bool is_manifest = operation.key.ends_with(kManifestEnd);
   // What comes late may have been erased in part.
@@ -75,7 +75,7 @@ bool RecordChecker::is_whole(const std::string& manifest_key) const {
   const RecordKeys names(
       job_, manifest_key.substr(start, manifest_key.size() - start - kManifestEnd.size()));
   for (std::size_t chunk = 0; chunk < manifest->chunks.size(); ++chunk) {
-    const auto value = read(names.chunk(manifest->info.epoch, manifest->slot, chunk));
+    const auto value = read(names.chunk(manifest->info.term, manifest->slot, chunk));
     const auto head =
         value->error ? std::nullopt
                      : decode_chunk_head(std::string_view(value->text).substr(0, kChunkHeadBytes));
@@ -86,21 +86,21 @@ bool RecordChecker::is_whole(const std::string& manifest_key) const {
   return true;
 }
 
-void RecordChecker::check_erased(std::uint64_t epoch, std::uint64_t worker) {
-  if (late_.contains({epoch, worker})) return;
-  const std::string prefix = job_prefix(job_) + contribution_key(epoch, worker);
+void RecordChecker::check_erased(std::uint64_t term, std::uint64_t worker) {
+  if (late_.contains({term, worker})) return;
+  const std::string prefix = job_prefix(job_) + contribution_key(term, worker);
   const auto keys = server_.map().list(prefix);
   for (const std::string& key : *keys) {
-    if (owner_of(key) != Owner{epoch, worker}) continue;
+    if (owner_of(key) != Owner{term, worker}) continue;
     return violations_.report(Check::kErasure,
                               fmt::format("'{}' of a worker that is gone is never erased", key));
   }
 }
 
-void RecordChecker::check_end(std::uint64_t epoch) {
+void RecordChecker::check_end(std::uint64_t term) {
   if (may_have_lost_data()) return;
   const std::string prefix =
-      job_prefix(job_) + contribution_key_prefix() + std::to_string(epoch) + '/';
+      job_prefix(job_) + contribution_key_prefix() + std::to_string(term) + '/';
   const auto keys = server_.map().list(prefix);
   for (const std::string& key : *keys) {
     const auto owner = owner_of(key);

@@ -30,16 +30,16 @@ class RecordChecker {
   // Whether all is there that a manifest names which is there.
   bool is_whole(const std::string& manifest_key) const;
   // A master has told to erase what this worker has put; it had time enough once erased() is asked.
-  void told_to_erase(std::uint64_t epoch, std::uint64_t worker) { gone_.insert({epoch, worker}); }
-  void check_erased(std::uint64_t epoch, std::uint64_t worker);
+  void told_to_erase(std::uint64_t term, std::uint64_t worker) { gone_.insert({term, worker}); }
+  void check_erased(std::uint64_t term, std::uint64_t worker);
   // The last master is gone, and its workers.
-  void check_end(std::uint64_t epoch);
+  void check_end(std::uint64_t term);
   // It erases what its workers have put.
-  void master_ends(std::uint64_t epoch) { ended_epochs_.insert(epoch); }
-  void granted(std::uint64_t epoch) { newest_epoch_ = std::max(newest_epoch_, epoch); }
+  void master_ends(std::uint64_t term) { ended_terms_.insert(term); }
+  void granted(std::uint64_t term) { newest_term_ = std::max(newest_term_, term); }
 
  private:
-  using Owner = std::pair<std::uint64_t, std::uint64_t>;  // epoch, worker
+  using Owner = std::pair<std::uint64_t, std::uint64_t>;  // term, worker
   std::optional<Owner> owner_of(const std::string& key) const;
 
   StoreServer& server_;
@@ -48,8 +48,8 @@ class RecordChecker {
   Violations& violations_;
   std::optional<Instant> lost_data_at_;
   std::set<Owner> gone_, late_;  // late: put after that, or back
-  std::set<std::uint64_t> ended_epochs_;
-  std::uint64_t newest_epoch_ = 0;
+  std::set<std::uint64_t> ended_terms_;
+  std::uint64_t newest_term_ = 0;
 };
 
 }  // namespace speedo::sim

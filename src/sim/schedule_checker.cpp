@@ -87,9 +87,9 @@ void ScheduleChecker::note(const Joined& event) {
   for (std::size_t i = 0; i < event.workers.size(); ++i) {
     const WorkerId worker = event.workers[i];
     expect(!workers_.contains(worker), "a worker joins twice");
-    Worker& life = workers_[worker];
-    life.clock = clock;
-    if (i < event.names.size()) life.name = event.names[i];
+    Worker& state = workers_[worker];
+    state.clock = clock;
+    if (i < event.names.size()) state.name = event.names[i];
     if (rule_ == Rule::kWeedout && began_) {
       ring_.push_front(worker);
       ring_size_ += 1;
@@ -110,10 +110,10 @@ void ScheduleChecker::note(const Left& event) {
 }
 
 void ScheduleChecker::note_end(WorkerId worker, bool contributed) {
-  Worker& life = workers_[worker];
-  life.running = false;
-  life.pending = contributed;
-  life.clock += 1;
+  Worker& state = workers_[worker];
+  state.running = false;
+  state.pending = contributed;
+  state.clock += 1;
   if (rule_ == Rule::kWeedout) in_time_ = enter_ring(worker);
 }
 
@@ -145,11 +145,11 @@ void ScheduleChecker::after(const Event& event, const Commands& commands) {
 // Nobody may wait for ever: somebody has to be at work, and where the rule parks nobody, all.
 void ScheduleChecker::check_all_at_work() {
   bool any = false, all = true, live = false;
-  for (const auto& [id, life] : workers_) {
-    if (!life.live) continue;
+  for (const auto& [id, state] : workers_) {
+    if (!state.live) continue;
     live = true;
-    any |= life.running;
-    all &= life.running;
+    any |= state.running;
+    all &= state.running;
   }
   expect(!live || any, "all live workers wait, for nobody");
   const bool parks_nobody = rule_ == Rule::kAtOnce || rule_ == Rule::kWeedout;
@@ -159,12 +159,12 @@ void ScheduleChecker::check_all_at_work() {
 // The end of a catch-up, or the start: all begin anew together.
 void ScheduleChecker::check_partial_sync(const Commands& commands) {
   std::size_t live = 0, told = 0;
-  for (const auto& [id, life] : workers_) live += life.live;
+  for (const auto& [id, state] : workers_) live += state.live;
   for (const Command& command : commands) told += std::holds_alternative<Train>(command);
   if (told != live || live == 0) return;
-  for (auto& [id, life] : workers_) {
-    life.clock = 1;
-    life.counted = true;
+  for (auto& [id, state] : workers_) {
+    state.clock = 1;
+    state.counted = true;
   }
 }
 
@@ -189,9 +189,9 @@ void ScheduleChecker::obey(const Average& command) {
   expect(rule_ == Rule::kRounds || rule_ == Rule::kGrouping, "takes a mean");
   expect(!command.workers.empty(), "takes a mean of nothing");
   std::size_t pending = 0, running = 0;
-  for (const auto& [id, life] : workers_) {
-    pending += life.pending;
-    running += life.running;
+  for (const auto& [id, state] : workers_) {
+    pending += state.pending;
+    running += state.running;
   }
   if (rule_ == Rule::kRounds) {
     expect(running == 0, "the mean does not wait for all");
@@ -217,15 +217,15 @@ void ScheduleChecker::obey(const Train& command) {
   const bool live = found != workers_.end() && found->second.live;
   expect(live, "starts a worker that is not there");
   if (!live) return;
-  Worker& life = found->second;
-  expect(!life.running, "starts a worker that is at work");
-  expect(!life.pending, "starts a worker before its contribution is decided on");
+  Worker& state = found->second;
+  expect(!state.running, "starts a worker that is at work");
+  expect(!state.pending, "starts a worker before its contribution is decided on");
   if (rule_ == Rule::kSsp) check_ssp(command.worker);
-  if (rule_ == Rule::kPartialSync && !life.counted) {
-    life.clock = fastest();
-    life.counted = true;
+  if (rule_ == Rule::kPartialSync && !state.counted) {
+    state.clock = fastest();
+    state.counted = true;
   }
-  life.running = true;
+  state.running = true;
 }
 
 void ScheduleChecker::check_ssp(WorkerId worker) {
@@ -235,18 +235,18 @@ void ScheduleChecker::check_ssp(WorkerId worker) {
 
 std::uint64_t ScheduleChecker::slowest() const {
   std::uint64_t least = UINT64_MAX;
-  for (const auto& [id, life] : workers_) {
-    const bool counts = life.live && (rule_ != Rule::kPartialSync || life.counted);
-    if (counts) least = std::min(least, life.clock);
+  for (const auto& [id, state] : workers_) {
+    const bool counts = state.live && (rule_ != Rule::kPartialSync || state.counted);
+    if (counts) least = std::min(least, state.clock);
   }
   return least == UINT64_MAX ? 0 : least;
 }
 
 std::uint64_t ScheduleChecker::fastest() const {
   std::uint64_t most = 0;
-  for (const auto& [id, life] : workers_) {
-    const bool counts = life.live && (rule_ != Rule::kPartialSync || life.counted);
-    if (counts) most = std::max(most, life.clock);
+  for (const auto& [id, state] : workers_) {
+    const bool counts = state.live && (rule_ != Rule::kPartialSync || state.counted);
+    if (counts) most = std::max(most, state.clock);
   }
   return most;
 }

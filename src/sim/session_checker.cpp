@@ -19,14 +19,14 @@ SessionChecker::SessionChecker(const MasterConfig& config, std::uint64_t iterati
       version_(config.first_version.value),
       next_run_(config.first_run) {}
 
-SessionChecker::Life* SessionChecker::life_of(PeerId peer, std::uint64_t worker) {
-  const auto found = lives_.find(peer.value);
-  const bool match = found != lives_.end() && found->second.worker == worker;
+SessionChecker::Incarnation* SessionChecker::incarnation_of(PeerId peer, std::uint64_t worker) {
+  const auto found = incarnations_.find(peer.value);
+  const bool match = found != incarnations_.end() && found->second.worker == worker;
   return match && !stopping_ ? &found->second : nullptr;
 }
 
-void SessionChecker::end_life(PeerId peer) {
-  if (!stopping_) lives_.erase(peer.value);
+void SessionChecker::end_incarnation(PeerId peer) {
+  if (!stopping_) incarnations_.erase(peer.value);
 }
 
 void SessionChecker::before(const MasterEvent& event) {
@@ -42,32 +42,33 @@ void SessionChecker::after(const MasterCommands& commands) {
 }
 
 void SessionChecker::note(const master_event::Hello& e) {
-  end_life(e.peer);
+  end_incarnation(e.peer);
   uuids_[e.peer.value] = {e.message.uuid_high, e.message.uuid_low};
 }
 
 void SessionChecker::note(const master_event::Ready& e) {
-  if (Life* life = life_of(e.peer, e.message.worker)) life->ready = true;
+  if (Incarnation* incarnation = incarnation_of(e.peer, e.message.worker))
+    incarnation->ready = true;
 }
 
 void SessionChecker::note(const master_event::Trained& e) {
-  Life* life = life_of(e.peer, e.message.worker);
-  if (life == nullptr || life->run != e.message.run) return;
-  life->run.reset();
-  life->last_reported = e.message.run;
+  Incarnation* incarnation = incarnation_of(e.peer, e.message.worker);
+  if (incarnation == nullptr || incarnation->run != e.message.run) return;
+  incarnation->run.reset();
+  incarnation->last_reported = e.message.run;
   const bool finite = std::isfinite(std::bit_cast<float>(e.message.loss_bits));
   if (finite) {
-    contributions_[e.message.run] = {e.message.worker, e.message.base_version, life->shares,
+    contributions_[e.message.run] = {e.message.worker, e.message.base_version, incarnation->shards,
                                      Fate::kPending};
   }
-  // Until it is merged the share may come to nothing: dropped, rejected, or not finite.
-  for (std::uint64_t i = 0; i < life->shares.count; ++i) {
-    lineage_.consumed(config_.epoch, life->shares.first + i);
+  // Until it is merged the shard may come to nothing: dropped, rejected, or not finite.
+  for (std::uint64_t i = 0; i < incarnation->shards.count; ++i) {
+    lineage_.consumed(config_.term, incarnation->shards.first + i);
   }
 }
 
 void SessionChecker::note(const master_event::Leave& e) {
-  if (life_of(e.peer, e.message.worker) != nullptr) end_life(e.peer);
+  if (incarnation_of(e.peer, e.message.worker) != nullptr) end_incarnation(e.peer);
 }
 
 void SessionChecker::note(const master_event::Merged& e) {
@@ -99,19 +100,19 @@ void SessionChecker::note(const master_event::StageEntered& e) {
 void SessionChecker::obey(const master_command::SendWelcome& c) {
   expect(kMembership, !stopping_, "a welcome after the end");
   expect(kMembership, workers_.insert(c.message.worker).second, "a worker's number given twice");
-  // A process that comes again has given its earlier life up.
-  std::erase_if(lives_, [&](const auto& each) {
+  // A process that comes again has given its earlier incarnation up.
+  std::erase_if(incarnations_, [&](const auto& each) {
     return uuids_[each.first] == uuids_[c.peer.value];
   });
-  lives_[c.peer.value] = Life{c.message.worker, false, {}, {}, {}, {}};
-  expect(kMembership, c.message.epoch == config_.epoch, "a welcome in another master's name");
-  const bool full = config_.workers_max != 0 && lives_.size() > config_.workers_max;
+  incarnations_[c.peer.value] = Incarnation{c.message.worker, false, {}, {}, {}, {}};
+  expect(kMembership, c.message.term == config_.term, "a welcome in another master's name");
+  const bool full = config_.workers_max != 0 && incarnations_.size() > config_.workers_max;
   expect(kMembership, !full, "more workers than the most");
 }
 
 void SessionChecker::obey(const master_command::SendRefused& c) {
   expect(kMessages, c.message.reason.size() <= kTextMax, "a message too long");
-  end_life(c.peer);
+  end_incarnation(c.peer);
 }
 
 void SessionChecker::obey(const master_command::SendStop& c) {
@@ -122,53 +123,57 @@ void SessionChecker::obey(const master_command::SendStop& c) {
 void SessionChecker::obey(const master_command::SendTrain& c) {
   expect(kOrders, !stopping_ && !merging_ && !entering_,
          "a run begins at the end or during a merge");
-  const auto found = lives_.find(c.peer.value);
-  if (found == lives_.end()) return expect(kOrders, false, "a run for nobody");
-  Life& life = found->second;
-  check_train(life, c.message);
-  check_merged_run(life, c.message);
+  const auto found = incarnations_.find(c.peer.value);
+  if (found == incarnations_.end()) return expect(kOrders, false, "a run for nobody");
+  Incarnation& incarnation = found->second;
+  check_train(incarnation, c.message);
+  check_merged_run(incarnation, c.message);
   next_run_ = c.message.run + 1;
-  life.run = c.message.run;
-  life.shares = {c.message.data_run, c.message.data_runs};
+  incarnation.run = c.message.run;
+  incarnation.shards = {c.message.shard, c.message.shards};
   began_ = true;
 }
 
-void SessionChecker::check_train(const Life& life, const TrainMessage& order) const {
-  expect(kOrders, life.ready && !life.run, "a run for a worker that is not ready, or is at work");
+void SessionChecker::check_train(const Incarnation& incarnation, const TrainMessage& order) const {
+  expect(kOrders, incarnation.ready && !incarnation.run,
+         "a run for a worker that is not ready, or is at work");
   expect(kOrders, order.run >= next_run_, "run numbers do not grow");
   expect(kOrders, order.iteration == iteration_, "a run at another iteration");
   expect(kOrders, order.version == version_, "a run from other weights");
   expect(kOrders, order.stage == stage_, "a run of another stage");
   std::uint64_t alive = 0;
-  for (const auto& [peer, each] : lives_) alive += each.ready;
+  for (const auto& [peer, each] : incarnations_) alive += each.ready;
   expect(kMembership, alive >= config_.workers_min, "a run with fewer workers than the fewest");
-  expect(kOrders, order.data_runs >= 1 && order.data_runs <= kSharesPerRunMax,
-         "too many shares in a run");
-  for (std::uint64_t i = 0; i < order.data_runs; ++i) check_share(order.data_run + i);
+  expect(kOrders, order.shards >= 1 && order.shards <= kShardsPerRunMax,
+         "too many shards in a run");
+  for (std::uint64_t i = 0; i < order.shards; ++i) check_shard(order.shard + i);
   for (const auto& [run, each] : contributions_) {
-    const bool its = each.worker == life.worker && each.fate == Fate::kMerging;
+    const bool its = each.worker == incarnation.worker && each.fate == Fate::kMerging;
     expect(kOrders, !its, "a run before the merge of the last contribution");
   }
 }
 
 // Held by nobody else, and not merged.
-void SessionChecker::check_share(std::uint64_t share) const {
-  expect(kOnce, !lineage_.is_merged(config_.epoch, share),
-         "a share that is merged is given out again");
-  for (const auto& [peer, life] : lives_) {
-    if (!life.run) continue;
-    const bool held = share >= life.shares.first && share < life.shares.first + life.shares.count;
-    expect(kOnce, !held, "a share given to two workers");
+void SessionChecker::check_shard(std::uint64_t shard) const {
+  expect(kOnce, !lineage_.is_merged(config_.term, shard),
+         "a shard that is merged is given out again");
+  for (const auto& [peer, incarnation] : incarnations_) {
+    if (!incarnation.run) continue;
+    const bool held = shard >= incarnation.shards.first &&
+                      shard < incarnation.shards.first + incarnation.shards.count;
+    expect(kOnce, !held, "a shard given to two workers");
   }
 }
 
-void SessionChecker::check_merged_run(const Life& life, const TrainMessage& order) const {
-  const auto merged = merged_of_.find(life.worker);
-  const bool last_merged = merged != merged_of_.end() && life.last_reported == merged->second;
+void SessionChecker::check_merged_run(const Incarnation& incarnation,
+                                      const TrainMessage& order) const {
+  const auto merged = merged_of_.find(incarnation.worker);
+  const bool last_merged =
+      merged != merged_of_.end() && incarnation.last_reported == merged->second;
   if (last_merged) {
     expect(kOrders, order.merged_run == merged->second, "a worker is not told that it was merged");
-  } else if (life.last_reported) {
-    expect(kOrders, order.merged_run != *life.last_reported,
+  } else if (incarnation.last_reported) {
+    expect(kOrders, order.merged_run != *incarnation.last_reported,
            "a worker is told of a merge that was not");
   }
 }
@@ -211,25 +216,25 @@ void SessionChecker::check_weight(const master_command::StartMerge::Contribution
                                   const Contribution& contribution, std::uint32_t stage) const {
   const bool weighted = config_.stages[stage].weight_by_staleness;
   const auto age = static_cast<float>(version_ - std::min(version_, contribution.base));
-  const float shares = static_cast<float>(contribution.shares.count);
+  const float shards = static_cast<float>(contribution.shards.count);
   if (weighted) {
     expect(kMerges, std::abs(each.weight - 1.0F / (1.0F + age)) < 1e-6F,
            "not the weight of its staleness");
-  } else if (shares == 1.0F && !config_.shard_by_speed) {
+  } else if (shards == 1.0F && !config_.shard_by_speed) {
     expect(kMerges, each.weight == 1.0F, "a weight that nobody asked for");
   }
 }
 
 void SessionChecker::obey(const master_command::EraseWorker& c) {
   const auto is_its = [&](const auto& each) { return each.second.worker == c.worker.value; };
-  expect(kErasure, std::ranges::none_of(lives_, is_its),
+  expect(kErasure, std::ranges::none_of(incarnations_, is_its),
          "records of a worker that is here are erased");
   expect(kErasure, erased_.insert(c.worker.value).second, "records of a worker erased twice");
 }
 
 void SessionChecker::obey(const master_command::EnterStage& c) {
   expect(kJobs, !merging_ && !entering_, "a new stage during a merge");
-  for (const auto& [peer, life] : lives_) expect(kJobs, !life.run,
+  for (const auto& [peer, incarnation] : incarnations_) expect(kJobs, !incarnation.run,
                                                  "a new stage while a worker runs");
   expect(kJobs, c.stage < config_.stages.size(), "an unknown stage");
   entering_ = true;
@@ -279,9 +284,9 @@ void SessionChecker::check_tests() const {
 void SessionChecker::check_parked() const {
   if (!began_ || stopping_ || finished_ || merging_ || entering_ || testing_ || saving_) return;
   std::uint64_t ready = 0, running = 0;
-  for (const auto& [peer, life] : lives_) {
-    ready += life.ready;
-    running += life.run.has_value();
+  for (const auto& [peer, incarnation] : incarnations_) {
+    ready += incarnation.ready;
+    running += incarnation.run.has_value();
   }
   if (ready == 0 || ready < config_.workers_min) return;
   expect(kProgress, running > 0, "no worker runs, though nothing is waited for");
@@ -289,25 +294,26 @@ void SessionChecker::check_parked() const {
   // What the strategy orders while runs of a stage that is over are waited for is not for now.
   const bool switching = config_.stages.size() > 1;
   if (switching) return;
-  for (const auto& [peer, life] : lives_) {
-    const bool forgotten = life.ready && !life.run && schedule_->wants_run(WorkerId{life.worker});
+  for (const auto& [peer, incarnation] : incarnations_) {
+    const bool forgotten =
+        incarnation.ready && !incarnation.run && schedule_->wants_run(WorkerId{incarnation.worker});
     expect(kProgress, !forgotten,
            "a ready worker was told to train by the schedule, and not by the session");
   }
 }
 
-std::vector<std::uint64_t> SessionChecker::shares_of(
+std::vector<std::uint64_t> SessionChecker::shards_of(
     const master_command::StartMerge& job, const std::vector<WorkerId>& rejected) const {
-  std::vector<std::uint64_t> shares;
+  std::vector<std::uint64_t> shards;
   for (const auto& each : job.contributions) {
     const auto found = contributions_.find(each.run.value);
     const bool out = std::ranges::find(rejected, each.worker) != rejected.end();
     if (out || found == contributions_.end()) continue;
-    for (std::uint64_t i = 0; i < found->second.shares.count; ++i) {
-      shares.push_back(found->second.shares.first + i);
+    for (std::uint64_t i = 0; i < found->second.shards.count; ++i) {
+      shards.push_back(found->second.shards.first + i);
     }
   }
-  return shares;
+  return shards;
 }
 
 }  // namespace speedo::sim

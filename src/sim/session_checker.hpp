@@ -30,35 +30,35 @@ class SessionChecker {
 
   std::uint64_t iteration() const { return iteration_; }
   std::uint64_t merges() const { return merges_; }
-  // Shares of the data that the contributions of a merge were made of, the rejected ones left out.
-  std::vector<std::uint64_t> shares_of(const master_command::StartMerge& job,
+  // Shards of the data that the contributions of a merge were made of, the rejected ones left out.
+  std::vector<std::uint64_t> shards_of(const master_command::StartMerge& job,
                                        const std::vector<WorkerId>& rejected) const;
 
  private:
   using enum Check;
   enum class Fate { kPending, kMerging };
-  struct Shares {
+  struct Shards {
     std::uint64_t first = 0, count = 0;
   };
-  struct Life {
+  struct Incarnation {
     std::uint64_t worker = 0;
     bool ready = false;
     std::optional<std::uint64_t> run;
-    Shares shares;
+    Shards shards;
     std::optional<std::uint64_t> last_merged;     // run
     std::optional<std::uint64_t> last_reported;
   };
   struct Contribution {
     std::uint64_t worker = 0, base = 0;
-    Shares shares;
+    Shards shards;
     Fate fate = Fate::kPending;
   };
 
   void expect(Check check, bool holds, const char* otherwise) const {
     violations_.expect(check, holds, otherwise);
   }
-  Life* life_of(PeerId peer, std::uint64_t worker);
-  void end_life(PeerId peer);
+  Incarnation* incarnation_of(PeerId peer, std::uint64_t worker);
+  void end_incarnation(PeerId peer);
 
   template <class Event>
   void note(const Event&) {}
@@ -66,7 +66,7 @@ class SessionChecker {
   void note(const master_event::Ready& e);
   void note(const master_event::Trained& e);
   void note(const master_event::Leave& e);
-  void note(const master_event::PeerLost& e) { end_life(e.peer); }
+  void note(const master_event::PeerLost& e) { end_incarnation(e.peer); }
   void note(const master_event::Merged& e);
   void note(const master_event::MergeFailed&) { merging_ = false; }
   void note(const master_event::StageEntered& e);
@@ -93,9 +93,9 @@ class SessionChecker {
   void obey(const master_command::Note& c);
   void obey(const master_command::Finish& c);
 
-  void check_train(const Life& life, const TrainMessage& order) const;
-  void check_share(std::uint64_t share) const;
-  void check_merged_run(const Life& life, const TrainMessage& order) const;
+  void check_train(const Incarnation& incarnation, const TrainMessage& order) const;
+  void check_shard(std::uint64_t shard) const;
+  void check_merged_run(const Incarnation& incarnation, const TrainMessage& order) const;
   void check_weight(const master_command::StartMerge::Contribution& each,
                     const Contribution& contribution, std::uint32_t stage) const;
   void check_tests() const;
@@ -111,7 +111,7 @@ class SessionChecker {
   std::set<std::uint64_t> workers_, tests_;
   std::set<std::uint64_t> erased_;                       // workers whose records are gone
   std::map<std::uint64_t, Uuid> uuids_;                  // by connection
-  std::map<std::uint64_t, Life> lives_;                  // by connection
+  std::map<std::uint64_t, Incarnation> incarnations_;                  // by connection
   std::map<std::uint64_t, Contribution> contributions_;  // by run
   std::map<std::uint64_t, std::uint64_t> merged_of_;     // worker: its last merged run
   std::vector<std::uint64_t> merging_runs_;

@@ -21,9 +21,9 @@ constexpr std::size_t kRecordHeadBytes = 16;  // of a .speedo file: magic and ch
 
 std::optional<StartPlace> place_of(const std::string& state) {
   record::Session session;
-  if (!session.ParseFromString(state) || !session.has_epoch()) return std::nullopt;
+  if (!session.ParseFromString(state) || !session.has_term()) return std::nullopt;
   return StartPlace{
-      {session.training_high(), session.training_low()}, session.epoch(), session.iteration()};
+      {session.training_high(), session.training_low()}, session.term(), session.iteration()};
 }
 
 void take_newer(const std::optional<StartPlace>& place, std::optional<StartPlace>& newest) {
@@ -32,7 +32,7 @@ void take_newer(const std::optional<StartPlace>& place, std::optional<StartPlace
 
 std::string show_place(const std::optional<StartPlace>& place) {
   if (!place) return "nothing";
-  return fmt::format("iteration {} of epoch {}, training {}", place->iteration, place->epoch,
+  return fmt::format("iteration {} of term {}, training {}", place->iteration, place->term,
                      short_name(place->training));
 }
 

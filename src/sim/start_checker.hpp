@@ -31,9 +31,9 @@ class StartChecker {
   // Where a training is.
   struct Place {
     TrainingId training;
-    std::uint64_t epoch = 0, iteration = 0;
+    std::uint64_t term = 0, iteration = 0;
     bool is_before(const Place& other) const {
-      return std::pair(epoch, iteration) < std::pair(other.epoch, other.iteration);
+      return std::pair(term, iteration) < std::pair(other.term, other.iteration);
     }
   };
   // A master has looked at the files just now. `stored`: which training it has found in the store.

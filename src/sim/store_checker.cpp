@@ -20,11 +20,11 @@ StoreChecker::StoreChecker(StoreServer& server, const std::string& job,
       publish_interval_(publish_interval),
       violations_(violations) {}
 
-void StoreChecker::granted(std::uint64_t epoch) {
-  violations_.expect(Check::kLease, epoch > granted_,
-                     "mastership granted with an epoch that is not the highest");
-  granted_ = std::max(granted_, epoch);
-  newest_ = std::max(newest_, epoch);
+void StoreChecker::granted(std::uint64_t term) {
+  violations_.expect(Check::kLease, term > granted_,
+                     "mastership granted with a term that is not the highest");
+  granted_ = std::max(granted_, term);
+  newest_ = std::max(newest_, term);
 }
 
 // What it has lost it may be told again, by whoever comes first; the newest master has the last
@@ -50,7 +50,7 @@ std::optional<StoreChecker::Seen> StoreChecker::read(const std::string& manifest
   record::Session session;
   violations_.expect(Check::kPublication, session.ParseFromString(manifest->info.state),
                      "weights were published without the session's state");
-  return Seen{manifest->info.epoch, manifest->info.version, session.iteration()};
+  return Seen{manifest->info.term, manifest->info.version, session.iteration()};
 }
 
 void StoreChecker::done(const KvOperation& operation) {
@@ -62,13 +62,13 @@ void StoreChecker::done(const KvOperation& operation) {
   if (keeps_up(now->iteration, last_.iteration)) went_back_to_.reset();
 }
 
-void StoreChecker::published(std::uint64_t epoch, std::uint64_t version) {
-  if (last_.epoch == epoch && last_.version >= version) return;
+void StoreChecker::published(std::uint64_t term, std::uint64_t version) {
+  if (last_.term == term && last_.version >= version) return;
   violations_.report(
       Check::kPublication,
       fmt::format("a master says that it has published version {}, and the store has "
-                  "version {} of epoch {}",
-                  version, last_.version, last_.epoch));
+                  "version {} of term {}",
+                  version, last_.version, last_.term));
 }
 
 // A master that dies between two checkpoints loses what it has merged since, and one merge more
@@ -78,15 +78,15 @@ bool StoreChecker::keeps_up(std::uint64_t iteration, std::uint64_t reached) cons
 }
 
 void StoreChecker::judge(const Seen& now) {
-  if (now.epoch == last_.epoch && now.version == last_.version) return;
-  if (now.epoch < std::max(granted_, last_.epoch)) {
+  if (now.term == last_.term && now.version == last_.version) return;
+  if (now.term < std::max(granted_, last_.term)) {
     violations_.report(Check::kLease,
-                       fmt::format("a stale master's weights are read: epoch {} after {}",
-                                   now.epoch, std::max(granted_, last_.epoch)));
+                       fmt::format("a stale master's weights are read: term {} after {}",
+                                   now.term, std::max(granted_, last_.term)));
   }
-  const bool forgot = granted_ < newest_ && last_.epoch < newest_;
-  granted_ = std::max(granted_, now.epoch);
-  if (now.epoch == last_.epoch) {
+  const bool forgot = granted_ < newest_ && last_.term < newest_;
+  granted_ = std::max(granted_, now.term);
+  if (now.term == last_.term) {
     violations_.expect(Check::kPublication, now.version > last_.version,
                        "published versions go back");
     violations_.expect(Check::kPublication, now.iteration >= last_.iteration,

@@ -189,7 +189,7 @@ void WorkerNode::execute(const worker_command::StartRun& command) {
 }
 
 void WorkerNode::execute(const worker_command::LookForEnd& command) {
-  work_.look_for_end(command.epoch,
+  work_.look_for_end(command.term,
                      [this](bool is_over) { soon(worker_event::EndLookedFor{is_over}); });
 }
 

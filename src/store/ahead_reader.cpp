@@ -42,7 +42,7 @@ void ChunkAheadReader::look(std::span<const std::size_t> chunks) {
     Look look{chunk, std::vector<KvPtr>(slots)};
     for (std::uint32_t slot = 0; slot < slots; ++slot) {
       if (slot_ && *slot_ != slot) continue;
-      look.slots[slot] = fetch_head(*shared_->map, names_.chunk(record_.epoch, slot, chunk));
+      look.slots[slot] = fetch_head(*shared_->map, names_.chunk(record_.term, slot, chunk));
     }
     looks_.push_back(std::move(look));
   }
@@ -73,7 +73,7 @@ void ChunkAheadReader::request(std::size_t chunk, std::span<float> target) {
   SPEEDO_ASSERT(!chunks_[chunk]);
   SPEEDO_ASSERT(target.size() == chunk_elements(record_.element_count, chunk));
   chunks_[chunk] =
-      fetch_chunk(*shared_->map, names_.chunk(record_.epoch, *slot_, chunk), target);
+      fetch_chunk(*shared_->map, names_.chunk(record_.term, *slot_, chunk), target);
 }
 
 Result<void> ChunkAheadReader::wait(std::size_t chunk) {

@@ -22,7 +22,7 @@ void ChunkReader::request(std::size_t chunk, std::span<float> target) {
   SPEEDO_ASSERT(!chunks_[chunk]);
   SPEEDO_ASSERT(target.size_bytes() == manifest_.chunks[chunk].bytes);
   chunks_[chunk] = fetch_chunk(
-      *shared_->map, names_.chunk(manifest_.info.epoch, manifest_.slot, chunk), target);
+      *shared_->map, names_.chunk(manifest_.info.term, manifest_.slot, chunk), target);
 }
 
 Result<void> ChunkReader::wait(std::size_t chunk) {

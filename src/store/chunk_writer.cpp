@@ -14,7 +14,7 @@ ChunkWriter::ChunkWriter(std::shared_ptr<StoreShared> shared, std::string_view k
                          const RecordInfo& info)
     : shared_(std::move(shared)), key_(key), names_(shared_->job, key), policy_(policy_of(key)) {
   manifest_.info = info;
-  manifest_.info.epoch = shared_->epoch;
+  manifest_.info.term = shared_->term;
   chunks_.resize(chunk_count(info.element_count));
   set_state(info.state);
   if (error_) return;
@@ -34,34 +34,34 @@ void ChunkWriter::set_state(std::string state) {
 ChunkWriter::~ChunkWriter() { abandon(chunks_); }
 
 Result<void> ChunkWriter::choose_slot() {
-  const std::uint64_t epoch = manifest_.info.epoch;
+  const std::uint64_t term = manifest_.info.term;
   {
     const std::lock_guard lock(shared_->mutex);
     const auto found = shared_->tracks.find(key_);
     if (found != shared_->tracks.end()) track_ = found->second;
   }
-  if (track_.epoch != epoch) {
+  if (track_.term != term) {
     track_.known = false;
-    track_.epoch = epoch;
+    track_.term = term;
     track_.chunks = 0;
   }
   // A server that came back without its last second shows an older manifest, which a master that
   // dies before it can publish again leaves to its successor: what it names must not be written to.
-  const bool is_masters = epoch != 0;
+  const bool is_masters = term != 0;
   if (!track_.known || is_masters) {
     auto old = read_manifest(*shared_, key_);
     if (old) {
-      track_.known = old->info.epoch == epoch;
+      track_.known = old->info.term == term;
       track_.slot = old->slot;
       std::size_t& chunks = track_.known ? track_.chunks : track_.replaced_chunks;
       chunks = std::max(chunks, old->chunks.size());
-      if (!track_.known) track_.replaced_epoch = old->info.epoch;
+      if (!track_.known) track_.replaced_term = old->info.term;
     } else if (old.error().code != ErrorCode::kNotFound &&
                old.error().code != ErrorCode::kCorrupt) {
       return old.error();
     }
   }
-  // Where no manifest of this epoch names a slot, nothing can be harmed.
+  // Where no manifest of this term names a slot, nothing can be harmed.
   manifest_.slot = track_.known ? (track_.slot + 1) % policy_.slots : 0;
   return {};
 }
@@ -76,7 +76,7 @@ void ChunkWriter::write(std::size_t chunk, std::span<const float> values) {
 void ChunkWriter::submit_chunk(std::size_t chunk, std::span<const std::byte> bytes) {
   auto operation = std::make_shared<KvOperation>();
   operation->kind = KvOperation::Kind::kSet;
-  operation->key = names_.chunk(manifest_.info.epoch, manifest_.slot, chunk);
+  operation->key = names_.chunk(manifest_.info.term, manifest_.slot, chunk);
   operation->body = bytes;
   operation->expiry_seconds = policy_.expiry_seconds;
   operation->make_head = [version = manifest_.info.version,
@@ -96,8 +96,8 @@ Result<void> ChunkWriter::wait_for_chunks() {
   return {};
 }
 
-// A server that came back without its data has lost the chunks that it took in its earlier life:
-// they go out again. True if there were any.
+// A server that came back without its data has lost the chunks that it took in its earlier
+// incarnation: they go out again. True if there were any.
 Result<bool> ChunkWriter::rewrite_lost_chunks(std::uint64_t server) {
   bool any = false;
   for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
@@ -120,7 +120,7 @@ Result<void> ChunkWriter::write_manifest(std::uint64_t& server) {
   operation->key = names_.manifest();
   operation->head = encode_manifest(manifest_);
   operation->expiry_seconds = policy_.expiry_seconds;
-  operation->master = shared_->master_of(manifest_.info.epoch);
+  operation->master = shared_->master_of(manifest_.info.term);
   SPEEDO_TRY(execute_fenced(*shared_, "record '" + key_ + "'", operation));
   server = operation->server;
   return {};
@@ -156,19 +156,19 @@ Result<void> ChunkWriter::finish() {
 }
 
 // Readers have the new record. Chunks that only an earlier master's manifest named go, and those
-// behind this record's end if earlier ones were longer. A higher epoch's stay: its master may live.
+// behind this record's end if earlier ones were longer. A higher term's stay: its master may live.
 void ChunkWriter::record_visible() {
-  if (track_.replaced_epoch < manifest_.info.epoch) {
+  if (track_.replaced_term < manifest_.info.term) {
     erase_chunks(*shared_, key_,
-                 {track_.replaced_epoch, 0, policy_.slots, 0, track_.replaced_chunks});
+                 {track_.replaced_term, 0, policy_.slots, 0, track_.replaced_chunks});
   }
   if (track_.chunks > chunks_.size()) {
     erase_chunks(*shared_, key_,
-                 {manifest_.info.epoch, 0, policy_.slots, chunks_.size(), track_.chunks});
+                 {manifest_.info.term, 0, policy_.slots, chunks_.size(), track_.chunks});
   }
   track_ = RecordTrack{};
   track_.known = true;
-  track_.epoch = manifest_.info.epoch;
+  track_.term = manifest_.info.term;
   track_.slot = manifest_.slot;
   track_.chunks = chunks_.size();
 }
@@ -176,10 +176,10 @@ void ChunkWriter::record_visible() {
 // A newer master has the job. As long as it has not put this record, it reads this master's last
 // one, which can even be this very one: if its manifest arrived, but not the answer to it.
 void ChunkWriter::record_refused() {
-  ChunkGarbage garbage{manifest_.info.epoch, 0, policy_.slots, 0,
+  ChunkGarbage garbage{manifest_.info.term, 0, policy_.slots, 0,
                        std::max(track_.chunks, chunks_.size())};
   const auto visible = read_manifest(*shared_, key_);
-  if (visible && visible->info.epoch == manifest_.info.epoch) {
+  if (visible && visible->info.term == manifest_.info.term) {
     if (visible->slot == manifest_.slot) return;
     garbage.first_slot = manifest_.slot;
     garbage.end_slot = manifest_.slot + 1;

@@ -75,9 +75,9 @@ RecordPolicy policy_of(std::string_view key) {
 std::optional<KvMaster> StoreShared::master_of(std::uint64_t fence) const {
   if (fence == 0) return std::nullopt;
   KvMaster master;
-  master.epoch_key = epoch_key(job);
+  master.term_key = term_key(job);
   master.lease_key = lease_key(job);
-  master.epoch = fence;
+  master.term = fence;
   return master;
 }
 
@@ -144,13 +144,13 @@ Result<void> ChunkedStore::erase(std::string_view key, std::uint64_t element_cou
   const std::size_t finished = manifest ? manifest->chunks.size() : 0;
   const std::size_t chunks =
       std::max({finished, known_chunks(*shared_, key), chunk_count(element_count)});
-  const std::uint64_t epoch = manifest ? manifest->info.epoch : 0;
+  const std::uint64_t term = manifest ? manifest->info.term : 0;
   for (std::uint32_t slot = 0; slot < policy_of(key).slots; ++slot) {
     for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
-      operation->keys.push_back(names.chunk(epoch, slot, chunk));
+      operation->keys.push_back(names.chunk(term, slot, chunk));
     }
   }
-  operation->master = shared_->master_of(shared_->epoch);
+  operation->master = shared_->master_of(shared_->term);
   SPEEDO_TRY(execute_fenced(*shared_, "record '" + std::string(key) + "'", operation));
   const std::lock_guard lock(shared_->mutex);
   if (const auto found = shared_->tracks.find(key); found != shared_->tracks.end()) {
@@ -180,7 +180,7 @@ Result<void> ChunkedStore::put_blob(std::string_view key, std::string_view value
   operation->key = RecordKeys(shared_->job, key).blob();
   operation->head = encode_blob_head(value);
   operation->body = std::as_bytes(std::span(value.data(), value.size()));
-  operation->master = shared_->master_of(shared_->epoch);
+  operation->master = shared_->master_of(shared_->term);
   return execute_fenced(*shared_, "blob '" + std::string(key) + "'", operation);
 }
 
@@ -203,7 +203,7 @@ Result<void> ChunkedStore::erase_blob(std::string_view key) {
   auto operation = std::make_shared<KvOperation>();
   operation->kind = KvOperation::Kind::kErase;
   operation->keys = {RecordKeys(shared_->job, key).blob()};
-  operation->master = shared_->master_of(shared_->epoch);
+  operation->master = shared_->master_of(shared_->term);
   return execute_fenced(*shared_, "blob '" + std::string(key) + "'", operation);
 }
 
@@ -215,7 +215,7 @@ Result<void> ChunkedStore::release_master(const MasterClaim& claim) {
   return release_job(*shared_->map, shared_->job, claim);
 }
 
-void ChunkedStore::fence(std::uint64_t epoch) { shared_->epoch = epoch; }
+void ChunkedStore::fence(std::uint64_t term) { shared_->term = term; }
 
 Result<void> ChunkedStore::clear() {
   {
@@ -228,7 +228,7 @@ Result<void> ChunkedStore::clear() {
 // Each batch asks anew whose the job is: a master that stands still after the listing must not
 // erase what its successor has written under the same keys.
 Result<void> ChunkedStore::erase_listed(const std::string& prefix, const std::string& what) {
-  const std::optional<KvMaster> master = shared_->master_of(shared_->epoch);
+  const std::optional<KvMaster> master = shared_->master_of(shared_->term);
   SPEEDO_ASSIGN(const std::vector<std::string> keys, shared_->map->list(prefix));
   std::size_t next = 0;
   do {

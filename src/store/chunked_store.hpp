@@ -19,11 +19,11 @@ namespace speedo {
 // old manifest.
 struct RecordTrack {
   bool known = false;      // the next two are the manifest's
-  std::uint64_t epoch = 0;
+  std::uint64_t term = 0;
   std::uint32_t slot = 0;
-  std::size_t chunks = 0;  // the most that any slot of this epoch holds
-  // Chunks of another epoch that a put replaces; to be erased when it is visible. 0: none.
-  std::uint64_t replaced_epoch = 0;
+  std::size_t chunks = 0;  // the most that any slot of this term holds
+  // Chunks of another term that a put replaces; to be erased when it is visible. 0: none.
+  std::uint64_t replaced_term = 0;
   std::size_t replaced_chunks = 0;
 };
 
@@ -31,12 +31,12 @@ struct RecordTrack {
 struct StoreShared {
   StoreShared(std::shared_ptr<KeyValue> key_value, std::string job_name)
       : map(std::move(key_value)), job(std::move(job_name)) {}
-  // For an operation that is a master's of this epoch; none if it is 0.
+  // For an operation that is a master's of this term; none if it is 0.
   std::optional<KvMaster> master_of(std::uint64_t fence) const;
 
   const std::shared_ptr<KeyValue> map;
   const std::string job;
-  std::atomic<std::uint64_t> epoch{0};
+  std::atomic<std::uint64_t> term{0};
 
   std::mutex mutex;
   std::map<std::string, RecordTrack, std::less<>> tracks;
@@ -65,7 +65,7 @@ class ChunkedStore : public ParameterStore {
   Result<ClaimAnswer> claim_master(const MasterClaim& claim) override;
   Result<void> release_master(const MasterClaim& claim) override;
 
-  void fence(std::uint64_t epoch) override;
+  void fence(std::uint64_t term) override;
   Result<void> clear() override;
   void stop_waiting() override { shared_->map->stop_waiting(); }
 

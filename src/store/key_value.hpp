@@ -19,11 +19,11 @@ namespace speedo {
 // Which master an operation is made by, and where mastership of its job is kept; the rules are in
 // store/mastership.hpp.
 struct KvMaster {
-  std::string epoch_key, lease_key;
-  std::uint64_t epoch = 0;
+  std::string term_key, lease_key;
+  std::uint64_t term = 0;
   // kClaim and kRelease; see MasterClaim.
   std::string holder;
-  bool is_new = false;  // kClaim: the epoch is a proposal
+  bool is_new = false;  // kClaim: the term is a proposal
   bool force = false;
   std::string dead_holder;
   std::chrono::milliseconds time{0};
@@ -51,7 +51,7 @@ class KvOperation {
   std::string text;
   std::size_t start_bytes = 0;
   std::uint32_t expiry_seconds = 0;  // kSet: 0 for never
-  // kSet, kErase: done only if no higher epoch is stored, in one atomic step. `text` then holds the
+  // kSet, kErase: done only if no higher term is stored, in one atomic step. `text` then holds the
   // answer, as it does of kClaim and kRelease; see decode_answer().
   std::optional<KvMaster> master;
   // kSet: called once, just before sending and on the sending thread, to make `head` from `body`
@@ -61,7 +61,7 @@ class KvOperation {
   // Results, to be read once done. kNotFound: no such key. kCorrupt: another length; then `head`
   // holds the first bytes of the value.
   std::optional<Error> error;
-  std::uint64_t server = 0;  // which life of which server answered
+  std::uint64_t server = 0;  // which incarnation of which server answered
 
   bool has_answer() const { return master.has_value(); }
   bool is_read() const {

@@ -11,21 +11,21 @@
 namespace speedo {
 namespace {
 
-constexpr std::size_t kEpochDigits = 20;
+constexpr std::size_t kTermDigits = 20;
 constexpr std::array<std::string_view, 4> kWords = {"done", "held", "higher", "corrupt"};
 
-std::optional<std::uint64_t> decode_epoch(std::string_view text) {
-  if (text.size() != kEpochDigits) return std::nullopt;
+std::optional<std::uint64_t> decode_term(std::string_view text) {
+  if (text.size() != kTermDigits) return std::nullopt;
   return parse_number<std::uint64_t>(text);
 }
 
 // The holder that a lease names.
 std::string_view holder_of(std::string_view lease) {
-  return lease.size() > kEpochDigits ? lease.substr(kEpochDigits + 1) : std::string_view();
+  return lease.size() > kTermDigits ? lease.substr(kTermDigits + 1) : std::string_view();
 }
 
-MasterAnswer refusal(MasterAnswer::Kind kind, std::uint64_t epoch, const MasterRecord& stored) {
-  return {kind, epoch, stored.left, std::string(holder_of(stored.lease))};
+MasterAnswer refusal(MasterAnswer::Kind kind, std::uint64_t term, const MasterRecord& stored) {
+  return {kind, term, stored.left, std::string(holder_of(stored.lease))};
 }
 
 // The text up to the next space, which is taken off.
@@ -40,20 +40,20 @@ KvPtr master_operation(KvOperation::Kind kind, const std::string& job, const Mas
   operation->kind = kind;
   operation->master.emplace();
   KvMaster& master = *operation->master;
-  master.epoch_key = epoch_key(job);
+  master.term_key = term_key(job);
   master.lease_key = lease_key(job);
-  master.epoch = claim.epoch;
+  master.term = claim.term;
   master.holder = claim.holder;
-  master.is_new = claim.epoch == 0;
+  master.is_new = claim.term == 0;
   master.force = claim.force;
   master.dead_holder = claim.dead_holder;
   master.time = claim.time;
   return operation;
 }
 
-Error bad_epoch(const std::string& job) {
-  return Error{ErrorCode::kCorrupt, "job '" + job + "': what lies under '" + epoch_key(job) +
-                                        "' in the store is no epoch: remove that key"};
+Error bad_term(const std::string& job) {
+  return Error{ErrorCode::kCorrupt, "job '" + job + "': what lies under '" + term_key(job) +
+                                        "' in the store is no term: remove that key"};
 }
 
 // A holder's first word is its name for people.
@@ -68,37 +68,37 @@ Error superseded(const std::string& job, const std::string& what, const MasterAn
 
 }  // namespace
 
-std::string epoch_key(std::string_view job) { return "speedo:{" + std::string(job) + "}/epoch"; }
+std::string term_key(std::string_view job) { return "speedo:{" + std::string(job) + "}/term"; }
 std::string lease_key(std::string_view job) { return "speedo:{" + std::string(job) + "}/lease"; }
 
-std::string encode_epoch(std::uint64_t epoch) {
-  const std::string digits = std::to_string(epoch);
-  return std::string(kEpochDigits - digits.size(), '0') + digits;
+std::string encode_term(std::uint64_t term) {
+  const std::string digits = std::to_string(term);
+  return std::string(kTermDigits - digits.size(), '0') + digits;
 }
 
-std::string encode_lease(std::uint64_t epoch, std::string_view holder) {
-  return encode_epoch(epoch) + ' ' + std::string(holder);
+std::string encode_lease(std::uint64_t term, std::string_view holder) {
+  return encode_term(term) + ' ' + std::string(holder);
 }
 
 MasterAnswer judge_write(const KvMaster& master, const MasterRecord& stored) {
-  if (stored.epoch.empty()) return {};
-  const auto epoch = decode_epoch(stored.epoch);
-  if (!epoch) return {MasterAnswer::Kind::kCorrupt, 0, {}, {}};
-  if (*epoch > master.epoch) return refusal(MasterAnswer::Kind::kHigher, *epoch, stored);
+  if (stored.term.empty()) return {};
+  const auto term = decode_term(stored.term);
+  if (!term) return {MasterAnswer::Kind::kCorrupt, 0, {}, {}};
+  if (*term > master.term) return refusal(MasterAnswer::Kind::kHigher, *term, stored);
   return {};
 }
 
 MasterAnswer judge_claim(const KvMaster& master, const MasterRecord& stored) {
-  const auto epoch = stored.epoch.empty() ? std::uint64_t{0} : decode_epoch(stored.epoch);
-  if (!epoch) return {MasterAnswer::Kind::kCorrupt, 0, {}, {}};
+  const auto term = stored.term.empty() ? std::uint64_t{0} : decode_term(stored.term);
+  if (!term) return {MasterAnswer::Kind::kCorrupt, 0, {}, {}};
   const std::string_view holder = holder_of(stored.lease);
   const bool nobody = stored.lease.empty();
   const bool mine = !nobody && holder == master.holder;
   const bool open = nobody || mine || master.force || holder == master.dead_holder;
-  if (master.is_new && !open) return refusal(MasterAnswer::Kind::kHeld, *epoch, stored);
+  if (master.is_new && !open) return refusal(MasterAnswer::Kind::kHeld, *term, stored);
   const bool may_have_it = mine || (nobody && !master.is_new);
-  if (*epoch > master.epoch || (*epoch == master.epoch && !may_have_it)) {
-    return refusal(MasterAnswer::Kind::kHigher, *epoch, stored);
+  if (*term > master.term || (*term == master.term && !may_have_it)) {
+    return refusal(MasterAnswer::Kind::kHigher, *term, stored);
   }
   return {};
 }
@@ -108,7 +108,7 @@ std::string encode_answer(const MasterAnswer& answer) {
   const bool with_record =
       answer.kind == MasterAnswer::Kind::kHeld || answer.kind == MasterAnswer::Kind::kHigher;
   if (!with_record) return text;
-  return text + ' ' + encode_epoch(answer.epoch) + ' ' + std::to_string(answer.left.count()) + ' ' +
+  return text + ' ' + encode_term(answer.term) + ' ' + std::to_string(answer.left.count()) + ' ' +
          answer.holder;
 }
 
@@ -123,10 +123,10 @@ Result<MasterAnswer> decode_answer(std::string_view text) {
   const bool with_record =
       answer.kind == MasterAnswer::Kind::kHeld || answer.kind == MasterAnswer::Kind::kHigher;
   if (!with_record) return text == *word ? Result<MasterAnswer>(answer) : bad;
-  const auto epoch = decode_epoch(take_word(rest));
+  const auto term = decode_term(take_word(rest));
   const auto left = parse_number<std::int64_t>(take_word(rest));
-  if (!epoch || !left) return bad;
-  answer.epoch = *epoch;
+  if (!term || !left) return bad;
+  answer.term = *term;
   // Redis says -2 for a lease that is not there.
   answer.left = std::chrono::milliseconds(std::max<std::int64_t>(0, *left));
   answer.holder = rest;
@@ -138,32 +138,32 @@ Result<void> execute_as_master(KeyValue& map, const std::string& job, const std:
   SPEEDO_TRY(execute(map, operation));
   SPEEDO_ASSIGN(const MasterAnswer answer, decode_answer(operation->text));
   if (answer.kind == MasterAnswer::Kind::kDone) return {};
-  if (answer.kind == MasterAnswer::Kind::kCorrupt) return bad_epoch(job);
+  if (answer.kind == MasterAnswer::Kind::kCorrupt) return bad_term(job);
   return superseded(job, what, answer);
 }
 
-// A new epoch is proposed and not made by the store, so that a claim that is repeated because its
+// A new term is proposed and not made by the store, so that a claim that is repeated because its
 // answer was lost meets its own grant.
 Result<ClaimAnswer> claim_job(KeyValue& map, const std::string& job, const MasterClaim& claim) {
   SPEEDO_ASSERT(!claim.holder.empty());
   SPEEDO_ASSERT(claim.time.count() > 0);
-  std::uint64_t epoch = claim.epoch;
-  if (epoch == 0) epoch = std::max<std::uint64_t>(1, claim.epoch_floor);
+  std::uint64_t term = claim.term;
+  if (term == 0) term = std::max<std::uint64_t>(1, claim.term_floor);
   for (int attempt = 0; attempt < kStoreAttemptsMax; ++attempt) {
     const KvPtr operation = master_operation(KvOperation::Kind::kClaim, job, claim);
-    operation->master->epoch = epoch;
+    operation->master->term = term;
     SPEEDO_TRY(execute(map, operation));
     SPEEDO_ASSIGN(MasterAnswer answer, decode_answer(operation->text));
-    if (answer.kind == MasterAnswer::Kind::kDone) return ClaimAnswer{true, epoch, "", {}};
-    if (answer.kind == MasterAnswer::Kind::kCorrupt) return bad_epoch(job);
+    if (answer.kind == MasterAnswer::Kind::kDone) return ClaimAnswer{true, term, "", {}};
+    if (answer.kind == MasterAnswer::Kind::kCorrupt) return bad_term(job);
     if (answer.kind == MasterAnswer::Kind::kHeld) {
-      return ClaimAnswer{false, answer.epoch, std::move(answer.holder), answer.left};
+      return ClaimAnswer{false, answer.term, std::move(answer.holder), answer.left};
     }
-    if (claim.epoch != 0) return superseded(job, "mastership", answer);
-    const std::uint64_t room = std::numeric_limits<std::uint64_t>::max() - answer.epoch;
-    if (room == 0) return bad_epoch(job);
+    if (claim.term != 0) return superseded(job, "mastership", answer);
+    const std::uint64_t room = std::numeric_limits<std::uint64_t>::max() - answer.term;
+    if (room == 0) return bad_term(job);
     // Further ahead each time, so that two who claim in turn do not outbid each other for ever.
-    epoch = answer.epoch + std::min(room, std::uint64_t{1} << static_cast<unsigned>(attempt));
+    term = answer.term + std::min(room, std::uint64_t{1} << static_cast<unsigned>(attempt));
   }
   return Error{ErrorCode::kUnavailable,
                "others claim job '" + job + "' faster than this master: stop them"};

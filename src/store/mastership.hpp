@@ -13,25 +13,25 @@
 
 namespace speedo {
 
-// Who may write as master of a job. Two values say it: the highest epoch that claimed or wrote, and
+// Who may write as master of a job. Two values say it: the highest term that claimed or wrote, and
 // the lease, which expires; include/speedo/store/layout.hpp has their bytes. In one atomic step
 // each:
 //
-//   write       refused ("higher") if the stored epoch is higher; else stores its own, and writes
+//   write       refused ("higher") if the stored term is higher; else stores its own, and writes
 //   new claim   refused ("held") while another holds the lease, unless that one is said to be dead
-//               or by force; refused ("higher", to be proposed anew) if its epoch is not above the
-//               stored one, unless it has that already; else stores epoch and lease
-//   renewal     refused ("higher") if the stored epoch is higher, or is another holder's; else
-//               stores epoch and lease
+//               or by force; refused ("higher", to be proposed anew) if its term is not above the
+//               stored one, unless it has that already; else stores term and lease
+//   renewal     refused ("higher") if the stored term is higher, or is another holder's; else
+//               stores term and lease
 //   release     removes the lease, if it is its own
 //
-// So an emptied store belongs to whichever master with the higher epoch comes first or later, and
+// So an emptied store belongs to whichever master with the higher term comes first or later, and
 // every step may be repeated. MemoryKeyValue does this under its mutex, Redis in scripts
 // (store/redis/master_scripts.hpp).
 
 // What is stored of a job's mastership.
 struct MasterRecord {
-  std::string epoch;  // empty: none
+  std::string term;  // empty: none
   std::string lease;  // empty: nobody's
   std::chrono::milliseconds left{0};
 };
@@ -40,21 +40,21 @@ struct MasterAnswer {
   enum class Kind { kDone, kHeld, kHigher, kCorrupt };
   Kind kind = Kind::kDone;
   // kHeld, kHigher: what is stored.
-  std::uint64_t epoch = 0;
+  std::uint64_t term = 0;
   std::chrono::milliseconds left{0};
   std::string holder;  // empty: nobody
 };
 
-std::string epoch_key(std::string_view job);
+std::string term_key(std::string_view job);
 std::string lease_key(std::string_view job);
-std::string encode_epoch(std::uint64_t epoch);
-std::string encode_lease(std::uint64_t epoch, std::string_view holder);
+std::string encode_term(std::uint64_t term);
+std::string encode_lease(std::uint64_t term, std::string_view holder);
 
 // The rules for writes and claims; a claim or write that is kDone is to be stored.
 MasterAnswer judge_write(const KvMaster& master, const MasterRecord& stored);
 MasterAnswer judge_claim(const KvMaster& master, const MasterRecord& stored);
 
-// An answer as one line: WORD, then of kHeld and kHigher EPOCH MILLISECONDS HOLDER.
+// An answer as one line: WORD, then of kHeld and kHigher TERM MILLISECONDS HOLDER.
 std::string encode_answer(const MasterAnswer& answer);
 // Error: kInternal, not an answer.
 Result<MasterAnswer> decode_answer(std::string_view text);

@@ -22,7 +22,7 @@ Result<void> execute(KeyValue& map, const KvPtr& operation) {
 }
 
 void MemoryKeyValue::submit(KvPtr operation) {
-  operation->server = life_;
+  operation->server = incarnation_;
   operation->error.reset();
   switch (operation->kind) {
     case KvOperation::Kind::kSet:
@@ -66,7 +66,7 @@ void MemoryKeyValue::store(const std::string& key, std::string bytes,
 
 MasterRecord MemoryKeyValue::record_of(const KvMaster& master) {
   MasterRecord record;
-  if (const MemoryEntry* epoch = find(master.epoch_key)) record.epoch = *epoch->bytes;
+  if (const MemoryEntry* term = find(master.term_key)) record.term = *term->bytes;
   if (const MemoryEntry* lease = find(master.lease_key)) {
     record.lease = *lease->bytes;
     record.left = std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -75,13 +75,13 @@ MasterRecord MemoryKeyValue::record_of(const KvMaster& master) {
   return record;
 }
 
-// Answers for the operation's master, and stores its epoch if the operation may take effect.
+// Answers for the operation's master, and stores its term if the operation may take effect.
 bool MemoryKeyValue::may_write(KvOperation& operation) {
   if (!operation.master) return true;
   const MasterAnswer answer = judge_write(*operation.master, record_of(*operation.master));
   operation.text = encode_answer(answer);
   if (answer.kind != MasterAnswer::Kind::kDone) return false;
-  store(operation.master->epoch_key, encode_epoch(operation.master->epoch), {});
+  store(operation.master->term_key, encode_term(operation.master->term), {});
   return true;
 }
 
@@ -108,15 +108,15 @@ void MemoryKeyValue::claim(KvOperation& operation) {
   const MasterAnswer answer = judge_claim(master, record_of(master));
   operation.text = encode_answer(answer);
   if (answer.kind != MasterAnswer::Kind::kDone) return;
-  store(master.epoch_key, encode_epoch(master.epoch), {});
-  store(master.lease_key, encode_lease(master.epoch, master.holder), master.time);
+  store(master.term_key, encode_term(master.term), {});
+  store(master.lease_key, encode_lease(master.term, master.holder), master.time);
 }
 
 void MemoryKeyValue::release(KvOperation& operation) {
   const KvMaster& master = *operation.master;
   const std::lock_guard lock(mutex_);
   const MemoryEntry* lease = find(master.lease_key);
-  if (lease != nullptr && *lease->bytes == encode_lease(master.epoch, master.holder)) {
+  if (lease != nullptr && *lease->bytes == encode_lease(master.term, master.holder)) {
     entries_.erase(master.lease_key);
   }
   operation.text = encode_answer({});
@@ -159,7 +159,7 @@ MemoryImage MemoryKeyValue::image() const {
 void MemoryKeyValue::set_image(MemoryImage image) {
   const std::lock_guard lock(mutex_);
   entries_ = std::move(image);
-  ++life_;
+  ++incarnation_;
 }
 
 Result<std::vector<std::string>> MemoryKeyValue::list(std::string_view prefix) {

@@ -32,7 +32,7 @@ class MemoryKeyValue : public KeyValue {
   Result<std::vector<std::string>> list(std::string_view prefix) override;
 
   // Everything in it, leases included. Putting an earlier image (or none) back is what a restart of
-  // a server without all of its data is: answers then come from another life of it.
+  // a server without all of its data is: answers then come from another incarnation of it.
   MemoryImage image() const;
   void set_image(MemoryImage image);
 
@@ -51,7 +51,7 @@ class MemoryKeyValue : public KeyValue {
   const Clock& clock_;
   mutable std::mutex mutex_;
   MemoryImage entries_;
-  std::atomic<std::uint64_t> life_{1};
+  std::atomic<std::uint64_t> incarnation_{1};
 };
 
 }  // namespace speedo

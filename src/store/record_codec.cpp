@@ -119,8 +119,8 @@ RecordKeys::RecordKeys(std::string_view job, std::string_view name)
   SPEEDO_ASSERT(name.find_first_not_of(kAllowed) == std::string_view::npos);
 }
 
-std::string RecordKeys::chunk(std::uint64_t epoch, std::uint32_t slot, std::size_t chunk) const {
-  const std::string fence = epoch == 0 ? "" : ":e" + std::to_string(epoch);
+std::string RecordKeys::chunk(std::uint64_t term, std::uint32_t slot, std::size_t chunk) const {
+  const std::string fence = term == 0 ? "" : ":t" + std::to_string(term);
   return prefix_ + fence + ":s" + std::to_string(slot) + ":c" + std::to_string(chunk);
 }
 
@@ -149,7 +149,7 @@ std::string encode_manifest(const RecordManifest& manifest) {
   message.set_chunk_elements(kChunkElements);
   message.set_codec(static_cast<std::uint32_t>(manifest.codec));
   message.set_slot(manifest.slot);
-  if (manifest.info.epoch != 0) message.set_epoch(manifest.info.epoch);
+  if (manifest.info.term != 0) message.set_term(manifest.info.term);
   if (!manifest.info.state.empty()) message.set_state(manifest.info.state);
   for (const ManifestChunk& chunk : manifest.chunks) {
     record::Manifest::Chunk& entry = *message.add_chunk();
@@ -177,7 +177,7 @@ Result<RecordManifest> decode_manifest(std::string_view bytes) {
   manifest.info.base_version = message.base_version();
   manifest.info.worker = message.worker();
   manifest.info.element_count = message.element_count();
-  manifest.info.epoch = message.epoch();
+  manifest.info.term = message.term();
   manifest.info.state = message.state();
   manifest.slot = message.slot();
   SPEEDO_ASSIGN(manifest.chunks, decode_chunks(message));

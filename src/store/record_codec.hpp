@@ -22,8 +22,8 @@ class RecordKeys {
   RecordKeys(std::string_view job, std::string_view name);
   std::string manifest() const { return prefix_ + ":m"; }
   std::string blob() const { return prefix_ + ":b"; }
-  // `epoch`: of the master that wrote the record, or 0.
-  std::string chunk(std::uint64_t epoch, std::uint32_t slot, std::size_t chunk) const;
+  // `term`: of the master that wrote the record, or 0.
+  std::string chunk(std::uint64_t term, std::uint32_t slot, std::size_t chunk) const;
 
  private:
   std::string prefix_;

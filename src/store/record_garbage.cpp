@@ -10,7 +10,7 @@ void erase_chunks(StoreShared& shared, std::string_view key, const ChunkGarbage&
   operation->kind = KvOperation::Kind::kErase;
   for (std::uint32_t slot = garbage.first_slot; slot < garbage.end_slot; ++slot) {
     for (std::size_t chunk = garbage.first_chunk; chunk < garbage.end_chunk; ++chunk) {
-      operation->keys.push_back(names.chunk(garbage.epoch, slot, chunk));
+      operation->keys.push_back(names.chunk(garbage.term, slot, chunk));
     }
   }
   if (operation->keys.empty()) return;

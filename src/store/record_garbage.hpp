@@ -10,7 +10,7 @@ namespace speedo {
 
 // Chunks that no manifest will name any more.
 struct ChunkGarbage {
-  std::uint64_t epoch = 0;
+  std::uint64_t term = 0;
   std::uint32_t first_slot = 0, end_slot = 0;
   std::size_t first_chunk = 0, end_chunk = 0;
 };

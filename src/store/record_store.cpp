@@ -64,11 +64,11 @@ Result<RecordInfo> get(RecordStore& store, std::string_view key, const Digest& m
 std::string weights_key() { return "weights"; }
 std::string checkpoint_key() { return "checkpoint"; }
 std::string contribution_key_prefix() { return "worker/"; }
-std::string contribution_key(std::uint64_t epoch, std::uint64_t worker) {
-  return contribution_key_prefix() + std::to_string(epoch) + '/' + std::to_string(worker);
+std::string contribution_key(std::uint64_t term, std::uint64_t worker) {
+  return contribution_key_prefix() + std::to_string(term) + '/' + std::to_string(worker);
 }
-std::string local_key(std::uint64_t epoch, std::uint64_t worker) {
-  return contribution_key(epoch, worker) + "/local";
+std::string local_key(std::uint64_t term, std::uint64_t worker) {
+  return contribution_key(term, worker) + "/local";
 }
 
 }  // namespace speedo

@@ -29,7 +29,7 @@ class Learner {
   virtual Arena& gradients() = 0;
 
   // The batches that the next passes read.
-  virtual void set_data_span(const DataSpan& span) = 0;
+  virtual void set_batch_span(const BatchSpan& span) = 0;
   // What a run does meanwhile. Each may be empty.
   struct Hooks {
     // Before a bucket's weights are first used by the first pass; in the end of all of them. Its

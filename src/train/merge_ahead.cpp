@@ -19,10 +19,10 @@ bool is_same(const MergeAhead::Job& a, const MergeAhead::Job& b) {
 
 // The last parameters' gradients are the first to be final.
 MergeAhead::MergeAhead(RecordStore& store, std::unique_ptr<ChunkMerge> merge, const Job& job,
-                       std::uint64_t epoch, std::uint64_t element_count)
+                       std::uint64_t term, std::uint64_t element_count)
     : job_(job), element_count_(element_count), merge_(std::move(merge)) {
   for (const auto& contribution : job.contributions) {
-    readers_.push_back(store.read_ahead(contribution_key(epoch, contribution.worker.value),
+    readers_.push_back(store.read_ahead(contribution_key(term, contribution.worker.value),
                                         {.version = contribution.run.value,
                                          .element_count = element_count}));
   }

@@ -19,9 +19,9 @@ namespace speedo {
 class MergeAhead {
  public:
   using Job = master_command::StartMerge;
-  // `epoch`: of the workers' contributions, of `element_count` floats each.
+  // `term`: of the workers' contributions, of `element_count` floats each.
   MergeAhead(RecordStore& store, std::unique_ptr<ChunkMerge> merge, const Job& job,
-             std::uint64_t epoch, std::uint64_t element_count);
+             std::uint64_t term, std::uint64_t element_count);
 
   // Merges a few chunks that are there; false if none is. Errors: the merge has to be begun anew
   // when its contributions are finished.

@@ -52,7 +52,7 @@ class LocalMerge : public ChunkMerge {
 
   void ordered() override {
     for (const RecordInfo& info : infos_) {
-      back_.push_back(store_.write(local_key(info.epoch, info.worker), info));
+      back_.push_back(store_.write(local_key(info.term, info.worker), info));
     }
     for (const std::size_t chunk : held_back_) put_back(chunk);
   }

@@ -51,7 +51,7 @@ class MergerEngine {
   using Histories = MergerRule::Histories;
   using Fault = ChunkMerge::Fault;
   // Contributions that take part, each with its reader.
-  struct Party {
+  struct Participants {
     std::vector<Contribution> contributions;
     std::vector<std::unique_ptr<RecordReader>> readers;
   };
@@ -73,10 +73,10 @@ class MergerEngine {
 
   // merger_merge.cpp
   Result<MergeResult> merge_party(const master_command::StartMerge& job);
-  Result<Party> open(const std::vector<Contribution>& contributions,
+  Result<Participants> open(const std::vector<Contribution>& contributions,
                      std::vector<WorkerId>& rejected);
   Result<void> check(const RecordInfo& info, const Contribution& contribution) const;
-  Result<Fault> try_merge(const Party& party, const master_command::StartMerge& job,
+  Result<Fault> try_merge(const Participants& participants, const master_command::StartMerge& job,
                           bool goes_on);
   std::unique_ptr<ChunkMerge> make_chunk_merge(const master_command::StartMerge& job,
                                                std::span<const Contribution> contributions);

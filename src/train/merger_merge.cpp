@@ -29,21 +29,21 @@ Result<void> MergerEngine::check(const RecordInfo& info, const Contribution& con
   return {};
 }
 
-Result<MergerEngine::Party> MergerEngine::open(const std::vector<Contribution>& contributions,
-                                               std::vector<WorkerId>& rejected) {
+Result<MergerEngine::Participants> MergerEngine::open(
+    const std::vector<Contribution>& contributions, std::vector<WorkerId>& rejected) {
   std::vector<std::string> keys;
   for (const Contribution& contribution : contributions) {
-    keys.push_back(contribution_key(config_.epoch, contribution.worker.value));
+    keys.push_back(contribution_key(config_.term, contribution.worker.value));
   }
   auto readers = store_->read_all(keys);
-  Party party;
+  Participants participants;
   for (std::size_t i = 0; i < contributions.size(); ++i) {
     const Contribution& contribution = contributions[i];
     const Result<void> fit = readers[i] ? check((*readers[i])->info(), contribution)
                                         : Result<void>(readers[i].error());
     if (fit) {
-      party.contributions.push_back(contribution);
-      party.readers.push_back(std::move(*readers[i]));
+      participants.contributions.push_back(contribution);
+      participants.readers.push_back(std::move(*readers[i]));
       continue;
     }
     const Error& error = fit.error();
@@ -54,7 +54,7 @@ Result<MergerEngine::Party> MergerEngine::open(const std::vector<Contribution>& 
                 contribution.run.value, error.message);
     rejected.push_back(contribution.worker);
   }
-  return party;
+  return participants;
 }
 
 Result<MergeResult> MergerEngine::merge(const master_command::StartMerge& job) {
@@ -71,10 +71,10 @@ Result<MergeResult> MergerEngine::merge_party(const master_command::StartMerge& 
   MergeResult result{.version = version_};
   std::vector<Contribution> contributions = job.contributions;
   while (true) {
-    SPEEDO_ASSIGN(const Party party, open(contributions, result.rejected));
-    if (party.contributions.empty()) break;
-    result.begun_ahead = ahead_ && ahead_->fits(job, party.readers);
-    SPEEDO_ASSIGN(const Fault fault, try_merge(party, job, result.begun_ahead));
+    SPEEDO_ASSIGN(const Participants participants, open(contributions, result.rejected));
+    if (participants.contributions.empty()) break;
+    result.begun_ahead = ahead_ && ahead_->fits(job, participants.readers);
+    SPEEDO_ASSIGN(const Fault fault, try_merge(participants, job, result.begun_ahead));
     if (!fault) {
       std::swap(record_, next_);
       version_.value += 1;
@@ -82,11 +82,11 @@ Result<MergeResult> MergerEngine::merge_party(const master_command::StartMerge& 
       checkpoint_.count_merge();
       break;
     }
-    const WorkerId worker = party.contributions[*fault].worker;
+    const WorkerId worker = participants.contributions[*fault].worker;
     SPEEDO_WARN("contribution of worker {} is not merged: missing, damaged or not finite",
                 worker.value);
     result.rejected.push_back(worker);
-    contributions = party.contributions;
+    contributions = participants.contributions;
     contributions.erase(contributions.begin() + static_cast<std::ptrdiff_t>(*fault));
   }
   // A store that lost a contribution may have lost the weights, too.
@@ -98,7 +98,7 @@ Result<MergeResult> MergerEngine::merge_party(const master_command::StartMerge& 
 std::unique_ptr<ChunkMerge> MergerEngine::make_chunk_merge(
     const master_command::StartMerge& job, std::span<const Contribution> contributions) {
   RecordInfo info = info_of(Version{version_.value + 1}, {});
-  info.epoch = config_.epoch;
+  info.term = config_.term;
   const ChunkMerge::Frame frame{.spec = spec(),
                                 .job = job,
                                 .contributions = contributions,
@@ -120,7 +120,7 @@ std::unique_ptr<ChunkMerge> MergerEngine::make_chunk_merge(
 
 // `goes_on`: with what was merged ahead, which fits.
 // On any outcome but "no fault" weights, histories and the published record are as before.
-Result<MergerEngine::Fault> MergerEngine::try_merge(const Party& party,
+Result<MergerEngine::Fault> MergerEngine::try_merge(const Participants& participants,
                                                     const master_command::StartMerge& job,
                                                     bool goes_on) {
   std::unique_ptr<MergeAhead> ahead = std::move(ahead_);
@@ -134,11 +134,11 @@ Result<MergerEngine::Fault> MergerEngine::try_merge(const Party& party,
     for (std::size_t chunk = 0; chunk < chunk_count(record_.size()); ++chunk) {
       chunks.push_back(chunk);
     }
-    merge = make_chunk_merge(job, party.contributions);
+    merge = make_chunk_merge(job, participants.contributions);
   }
   merge->ordered();
   std::vector<ChunkSource*> sources;
-  for (const auto& reader : party.readers) sources.push_back(reader.get());
+  for (const auto& reader : participants.readers) sources.push_back(reader.get());
   const MergerPass::Task task{
       .element_count = record_.size(), .chunks = chunks, .sources = sources};
   SPEEDO_ASSIGN(const Fault fault, pass_.run(task, *merge));
@@ -159,7 +159,7 @@ bool MergerEngine::merge_ahead() {
   if (!expected_) return false;
   if (!ahead_) {
     ahead_ = std::make_unique<MergeAhead>(
-        *store_, make_chunk_merge(*expected_, expected_->contributions), *expected_, config_.epoch,
+        *store_, make_chunk_merge(*expected_, expected_->contributions), *expected_, config_.term,
         record_.size());
   }
   const auto advanced = ahead_->advance(pass_);

@@ -36,7 +36,7 @@ void MergerPass::prepare(std::size_t contributions, std::uint64_t element_count)
   }
 }
 
-// The state of one pass. Chunks are requested, posted to the crew and collected in order, each
+// The state of one pass. Chunks are requested, posted to the pool and collected in order, each
 // `slots` after the other at most; what is counted are their places in that order.
 class MergerPass::Run {
  public:
@@ -47,9 +47,9 @@ class MergerPass::Run {
         task_(task),
         merge_(merge),
         count_(task.chunks.size()),
-        crew_(count_ <= kInlineChunksMax ? pass.inline_ : pass.helpers_) {}
+        pool_(count_ <= kInlineChunksMax ? pass.inline_ : pass.helpers_) {}
 
-  // Slots may not be used again while the crew works on them.
+  // Slots may not be used again while the pool works on them.
   ~Run() {
     while (collected_ < posted_) slot_of(collected_++).done.wait(false);
   }
@@ -111,7 +111,7 @@ class MergerPass::Run {
     const std::size_t chunk = task_.chunks[posted_];
     Slot& slot = slot_of(posted_++);
     slot.done.store(false, std::memory_order_relaxed);
-    crew_.post([this, chunk, &slot] {
+    pool_.post([this, chunk, &slot] {
       slot.fault = merge_.merge(chunk, slot.parts);
       slot.done.store(true, std::memory_order_release);
       slot.done.notify_all();
@@ -122,7 +122,7 @@ class MergerPass::Run {
   const Task& task_;
   ChunkMerge& merge_;
   const std::size_t count_;
-  MergerCrew& crew_;
+  MergerPool& pool_;
   std::size_t requested_ = 0, posted_ = 0, collected_ = 0;
 };
 

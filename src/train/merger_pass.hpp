@@ -11,7 +11,7 @@
 #include <speedo/store/record_store.hpp>
 
 #include "train/chunk_merge.hpp"
-#include "train/merger_crew.hpp"
+#include "train/merger_pool.hpp"
 
 namespace speedo {
 
@@ -27,7 +27,7 @@ class MergerPass {
     std::span<const std::size_t> chunks;   // in this order, each once
     std::span<ChunkSource* const> sources;  // none of the chunks was requested from them
   };
-  // Calls merge.merge() on the crew's threads, for several chunks at once, and merge.put() in the
+  // Calls merge.merge() on the pool's threads, for several chunks at once, and merge.put() in the
   // chunks' order on the caller's. Returns the contribution at fault (missing, corrupt, or by
   // `merge`), or none: all went well. Errors: transient ones. Unless all went well, the sources are
   // destroyed before the next pass.
@@ -46,8 +46,8 @@ class MergerPass {
   std::vector<float> memory_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::size_t slot_count_ = 0;  // of slots_, those in use
-  MergerCrew helpers_;
-  MergerCrew inline_;  // short records are merged where they arrive: waking a thread takes longer
+  MergerPool helpers_;
+  MergerPool inline_;  // short records are merged where they arrive: waking a thread takes longer
 };
 
 }  // namespace speedo

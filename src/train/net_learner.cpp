@@ -25,7 +25,7 @@ class NetLearner : public Learner {
   Backend& backend() override { return *parts_.backend; }
   Arena& weights() override { return net_.weights(); }
   Arena& gradients() override { return net_.gradients(); }
-  void set_data_span(const DataSpan& span) override { net_.set_data_span(span); }
+  void set_batch_span(const BatchSpan& span) override { net_.set_batch_span(span); }
   Result<float> accumulate_gradients(int passes, const Hooks& hooks) override {
     SPEEDO_ASSERT(passes > 0);
     net_.clear_gradients();

@@ -22,12 +22,13 @@ class ThreadTrainer : public Trainer {
   void prepare(WorkerId worker, std::string contribution, JobSpec job,
                std::shared_ptr<RecordStore> store,
                std::function<void(Result<Digest>)> done) override {
-    thread_.post([this, life = TrainerEngine::Life{worker, std::move(contribution), std::move(job),
-                                                   std::move(store)},
+    thread_.post([this,
+                  incarnation = TrainerEngine::Incarnation{worker, std::move(contribution),
+                                                           std::move(job), std::move(store)},
                   done = std::move(done)] {
-      if (!engine_ || !engine_->begin_life(life)) {
+      if (!engine_ || !engine_->begin_incarnation(incarnation)) {
         engine_.reset();  // Two nets at once might not fit.
-        auto engine = TrainerEngine::create(parts_, life, progress_);
+        auto engine = TrainerEngine::create(parts_, incarnation, progress_);
         if (!engine) return done(engine.error());
         engine_ = std::move(engine).value();
       }

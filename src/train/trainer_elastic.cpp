@@ -56,7 +56,7 @@ class ElasticUpdate : public WorkerUpdate {
   // more.
   virtual Result<bool> take_step(std::uint64_t run, float weight) = 0;
   const WorkerParts& parts() const { return parts_; }
-  std::uint64_t epoch() const { return epoch_; }
+  std::uint64_t term() const { return term_; }
 
  private:
   Result<std::uint64_t> begin_at_centre(const TrainMessage& order) {
@@ -64,7 +64,7 @@ class ElasticUpdate : public WorkerUpdate {
     SPEEDO_ASSIGN(const RecordInfo info,
                   parts_.exchange.read_weights(order.version, parts_.host.landing(weights)));
     parts_.host.land(weights);
-    epoch_ = info.epoch;
+    term_ = info.term;
     has_weights_ = true;
     return info.version;
   }
@@ -72,7 +72,7 @@ class ElasticUpdate : public WorkerUpdate {
   const WorkerParts parts_;
   bool has_weights_ = false;
   std::optional<std::uint64_t> contributed_;  // run that may have been merged
-  std::uint64_t epoch_ = 0;                   // of the master
+  std::uint64_t term_ = 0;                   // of the master
 };
 
 class WorkerSideUpdate : public ElasticUpdate {
@@ -128,7 +128,7 @@ class MasterSideUpdate : public ElasticUpdate {
   // The master has applied the weight already.
   Result<bool> take_step(std::uint64_t run, float) override {
     Learner& learner = parts().learner;
-    const std::string key = local_key(epoch(), parts().exchange.worker().value);
+    const std::string key = local_key(term(), parts().exchange.worker().value);
     auto info = parts().exchange.read(key, parts().host.landing(learner.gradients()), run);
     const bool is_its =
         info && info->version == run && info->worker == parts().exchange.worker().value;

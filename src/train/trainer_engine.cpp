@@ -31,10 +31,10 @@ std::uint64_t whole_microseconds(std::chrono::nanoseconds time) {
 }
 
 // With shards of their own, workers begin at different places of the data.
-double start_fraction(const TrainerEngine::Life& life) {
-  if (!life.job.offset_shards) return 0.0;
-  return static_cast<double>(life.worker.value % life.job.expected_workers) /
-         static_cast<double>(life.job.expected_workers);
+double start_fraction(const TrainerEngine::Incarnation& incarnation) {
+  if (!incarnation.job.offset_shards) return 0.0;
+  return static_cast<double>(incarnation.worker.value % incarnation.job.expected_workers) /
+         static_cast<double>(incarnation.job.expected_workers);
 }
 
 Result<void> check_job(const JobSpec& job) {
@@ -53,13 +53,13 @@ Result<void> check_job(const JobSpec& job) {
 
 Result<void> check_order(const TrainMessage& order, const JobSpec& job) {
   const float scale = std::bit_cast<float>(order.lr_scale_bits);
-  if (order.stage >= job.stages.size() || order.data_runs == 0 ||
-      order.data_runs > kSharesPerRunMax || !std::isfinite(scale) ||
+  if (order.stage >= job.stages.size() || order.shards == 0 ||
+      order.shards > kShardsPerRunMax || !std::isfinite(scale) ||
       scale < 0.0F) {
     return Error{ErrorCode::kMismatch,
-                 fmt::format("run {}: stage {} of {}, {} shares, rate times {}: not an order for "
+                 fmt::format("run {}: stage {} of {}, {} shards, rate times {}: not an order for "
                              "this job; use the same version for master and workers",
-                             order.run, order.stage, job.stages.size(), order.data_runs, scale)};
+                             order.run, order.stage, job.stages.size(), order.shards, scale)};
   }
   return {};
 }
@@ -67,10 +67,10 @@ Result<void> check_order(const TrainMessage& order, const JobSpec& job) {
 }  // namespace
 
 Result<std::unique_ptr<TrainerEngine>> TrainerEngine::create(
-    const TrainerParts& parts, Life life, std::atomic<std::uint64_t>& progress) {
-  SPEEDO_TRY(check_job(life.job));
+    const TrainerParts& parts, Incarnation incarnation, std::atomic<std::uint64_t>& progress) {
+  SPEEDO_TRY(check_job(incarnation.job));
   auto engine = std::unique_ptr<TrainerEngine>(new TrainerEngine(*parts.platform, progress));
-  engine->life_ = std::move(life);
+  engine->incarnation_ = std::move(incarnation);
   SPEEDO_TRY(engine->build(parts));
   engine->connect();
   // Errors of the solver's fields are those of the job, not of the first run.
@@ -79,14 +79,14 @@ Result<std::unique_ptr<TrainerEngine>> TrainerEngine::create(
 }
 
 Result<void> TrainerEngine::build(const TrainerParts& parts) {
-  SPEEDO_ASSIGN(caffe::SolverParameter solver, parse_solver(life_.job));
+  SPEEDO_ASSIGN(caffe::SolverParameter solver, parse_solver(incarnation_.job));
   solver_ = without_tests(std::move(solver));
-  for (const UpdateSpec& stage : life_.job.stages) {
+  for (const UpdateSpec& stage : incarnation_.job.stages) {
     SPEEDO_TRY(UpdateRule::history_count(solver_of(solver_, stage)));
   }
-  const LearnerOptions options{.job = life_.job,
+  const LearnerOptions options{.job = incarnation_.job,
                                .solver = solver_,
-                               .start_fraction = start_fraction(life_),
+                               .start_fraction = start_fraction(incarnation_),
                                .progress = progress_};
   SPEEDO_ASSIGN(learner_, parts.make_learner ? parts.make_learner(options)
                                              : make_net_learner(parts, options));
@@ -101,23 +101,23 @@ void TrainerEngine::connect() {
   update_.reset();
   stage_.reset();
   exchange_ = std::make_unique<RecordExchange>(
-      RecordExchange::Options{.store = life_.store,
+      RecordExchange::Options{.store = incarnation_.store,
                               .model = model_,
-                              .worker = life_.worker,
-                              .contribution = life_.contribution,
+                              .worker = incarnation_.worker,
+                              .contribution = incarnation_.contribution,
                               .platform = platform_},
       progress_);
 }
 
-bool TrainerEngine::begin_life(const Life& life) {
-  const JobSpec& job = life.job;
-  const bool fits = job.solver_text == life_.job.solver_text && job.base == life_.job.base &&
-                    job.stages == life_.job.stages &&
-                    job.offset_shards == life_.job.offset_shards &&
-                    job.deterministic == life_.job.deterministic &&
-                    start_fraction(life) == start_fraction(life_);
+bool TrainerEngine::begin_incarnation(const Incarnation& incarnation) {
+  const JobSpec& job = incarnation.job;
+  const bool fits = job.solver_text == incarnation_.job.solver_text &&
+                    job.base == incarnation_.job.base && job.stages == incarnation_.job.stages &&
+                    job.offset_shards == incarnation_.job.offset_shards &&
+                    job.deterministic == incarnation_.job.deterministic &&
+                    start_fraction(incarnation) == start_fraction(incarnation_);
   if (!fits) return false;
-  life_ = life;
+  incarnation_ = incarnation;
   connect();
   return true;
 }
@@ -141,7 +141,7 @@ Result<void> TrainerEngine::make_rule(const UpdateSpec& update) {
 }
 
 Result<void> TrainerEngine::enter_stage(std::uint32_t stage) {
-  const UpdateSpec& update = life_.job.stages[stage];
+  const UpdateSpec& update = incarnation_.job.stages[stage];
   update_.reset();
   stage_.reset();
   const bool has_rule = rule_ && rule_spec_.base_lr == update.base_lr &&
@@ -158,7 +158,7 @@ Result<void> TrainerEngine::enter_stage(std::uint32_t stage) {
 
 Result<RunReport> TrainerEngine::run(const TrainMessage& order,
                                      std::function<bool()> cancelled) {
-  SPEEDO_TRY(check_order(order, life_.job));
+  SPEEDO_TRY(check_order(order, incarnation_.job));
   exchange_->allow_cancel(std::move(cancelled));
   if (stage_ != order.stage) SPEEDO_TRY(enter_stage(order.stage));
   exchange_->abandon();  // what a run that failed has left
@@ -183,7 +183,7 @@ Result<RunReport> TrainerEngine::run(const TrainMessage& order,
       std::min(steps_us, whole_microseconds(learner_->data_waited() - waited));
   const std::uint64_t weights_wait_us =
       std::min(steps_us - data_wait_us, whole_microseconds(exchange_->waited() - weights_waited));
-  shares_done_ += order.data_runs;
+  shards_done_ += order.shards;
 
   const Instant write_start = platform_.clock().now();
   diverged_ = !std::isfinite(loss);
@@ -198,7 +198,7 @@ Result<RunReport> TrainerEngine::run(const TrainMessage& order,
   return RunReport{.run = RunId{order.run},
                    .loss = loss,
                    .base = Version{base},
-                   .samples = learner_->batch_size() * batches_per_share() * order.data_runs,
+                   .samples = learner_->batch_size() * batches_per_shard() * order.shards,
                    .compute_us = steps_us - data_wait_us - weights_wait_us,
                    .exchange_us = read_us + weights_wait_us + microseconds_since(write_start),
                    .data_wait_us = data_wait_us};
@@ -253,19 +253,19 @@ std::function<Result<void>(const Bucket&)> TrainerEngine::need_weights(std::uint
   };
 }
 
-std::uint64_t TrainerEngine::batches_per_share() const {
+std::uint64_t TrainerEngine::batches_per_shard() const {
   return std::uint64_t{spec().steps_per_run} *
          static_cast<std::uint64_t>(std::max(solver_.iter_size(), 1));
 }
 
 // A worker with a shard of its own counts its own runs; otherwise the master deals out the stream.
 void TrainerEngine::point_feeds(const TrainMessage& order) {
-  const std::uint64_t batches = batches_per_share();
-  const bool own = life_.job.offset_shards;
-  const std::uint64_t share = own ? shares_done_ : order.data_run;
-  const std::uint64_t next = own ? shares_done_ + order.data_runs : order.next_data_run;
-  learner_->set_data_span(DataSpan{
-      .first = share * batches, .count = order.data_runs * batches, .next = next * batches});
+  const std::uint64_t batches = batches_per_shard();
+  const bool own = incarnation_.job.offset_shards;
+  const std::uint64_t shard = own ? shards_done_ : order.shard;
+  const std::uint64_t next = own ? shards_done_ + order.shards : order.next_shard;
+  learner_->set_batch_span(BatchSpan{
+      .first = shard * batches, .count = order.shards * batches, .next = next * batches});
 }
 
 Result<float> TrainerEngine::compute(const TrainMessage& order, std::uint64_t base) {
@@ -284,7 +284,7 @@ Result<float> TrainerEngine::compute(const TrainMessage& order, std::uint64_t ba
 }
 
 int TrainerEngine::passes_of(const TrainMessage& order) const {
-  return std::max(solver_.iter_size(), 1) * static_cast<int>(order.data_runs);
+  return std::max(solver_.iter_size(), 1) * static_cast<int>(order.shards);
 }
 
 Result<float> TrainerEngine::compute_step(const TrainMessage& order, std::uint32_t step) {
@@ -322,7 +322,7 @@ Result<float> TrainerEngine::compute_last_step(const TrainMessage& order, std::u
   return std::numeric_limits<float>::quiet_NaN();
 }
 
-// Several shares make one larger batch: the sum of their gradients is brought to the size of one's.
+// Several shards make one larger batch: the sum of their gradients is brought to the size of one's.
 void TrainerEngine::step_on(const Bucket& bucket, const TrainMessage& order, std::uint32_t step) {
   Backend& backend = learner_->backend();
   float* const gradients = learner_->gradients().data();
@@ -331,8 +331,8 @@ void TrainerEngine::step_on(const Bucket& bucket, const TrainMessage& order, std
     is_finite_ = false;
     return;
   }
-  if (order.data_runs > 1) {
-    const float mean = 1.0F / static_cast<float>(order.data_runs);
+  if (order.shards > 1) {
+    const float mean = 1.0F / static_cast<float>(order.shards);
     backend.axpby(bucket.count, mean, part, 0.0F, part);
   }
   if (!rule_in_use()) return;

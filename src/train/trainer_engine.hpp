@@ -22,18 +22,19 @@ namespace speedo {
 // Thread safety: made, used and destroyed on one thread; `progress` is counted for others.
 class TrainerEngine {
  public:
-  // One life of a worker.
-  struct Life {
+  // One incarnation of a worker.
+  struct Incarnation {
     WorkerId worker;
     std::string contribution;  // key
     JobSpec job;
     std::shared_ptr<RecordStore> store;
   };
-  static Result<std::unique_ptr<TrainerEngine>> create(const TrainerParts& parts, Life life,
+  static Result<std::unique_ptr<TrainerEngine>> create(const TrainerParts& parts,
+                                                       Incarnation incarnation,
                                                        std::atomic<std::uint64_t>& progress);
 
-  // Begins another life with the net of this one. False: its job needs another net.
-  bool begin_life(const Life& life);
+  // Begins another incarnation with the net of this one. False: its job needs another net.
+  bool begin_incarnation(const Incarnation& incarnation);
 
   Digest model() const { return model_; }
 
@@ -62,12 +63,12 @@ class TrainerEngine {
   void forget_histories(const char* why);
   void clear_histories();
   std::uint64_t microseconds_since(Instant start) const;
-  std::uint64_t batches_per_share() const;
-  const UpdateSpec& spec() const { return life_.job.stages[*stage_]; }
+  std::uint64_t batches_per_shard() const;
+  const UpdateSpec& spec() const { return incarnation_.job.stages[*stage_]; }
 
   Platform& platform_;
   std::atomic<std::uint64_t>& progress_;
-  Life life_;
+  Incarnation incarnation_;
   caffe::SolverParameter solver_;
   std::unique_ptr<Learner> learner_;  // what follows uses its backend
   Digest model_;
@@ -77,7 +78,7 @@ class TrainerEngine {
   UpdateSpec rule_spec_;              // what it was made for
   std::optional<std::uint32_t> stage_;
   std::unique_ptr<WorkerUpdate> update_;  // of the stage
-  std::uint64_t shares_done_ = 0;
+  std::uint64_t shards_done_ = 0;
   std::optional<std::uint64_t> contributed_;  // the run before this one, if it did
   bool diverged_ = false;                     // it came to nothing finite
   bool weights_are_gone_ = false;             // while they were read

@@ -15,7 +15,7 @@
 namespace speedo {
 
 // What a worker does around the steps of a run: where it starts from and what it contributes. One
-// class for each kind of update; it lives as long as a stage, or a worker's life.
+// class for each kind of update; it lives as long as a stage, or a worker's incarnation.
 // Thread safety: one thread at a time.
 class WorkerUpdate {
  public:

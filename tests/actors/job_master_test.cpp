@@ -21,7 +21,7 @@ namespace {
 using std::chrono::seconds;
 using test::Mood;
 
-constexpr std::uint64_t kEpoch = 7;
+constexpr std::uint64_t kTerm = 7;
 
 // A JobMaster whose store is as willing as the test wants.
 struct MasterAtWork {
@@ -29,14 +29,14 @@ struct MasterAtWork {
     MasterOptions options;
     options.spec = test::NodeCluster().options.spec;
     options.merger.stages = options.spec.stages = {UpdateSpec{}};
-    options.merger.epoch = kEpoch;
+    options.merger.term = kTerm;
     const TrainerParts parts = test::cpu_parts();
     auto nets = test::value_of(JobNets::create(
         parts,
         {.job = options.spec, .with_tests = false, .initial_weights = {}, .initial_state = {}}));
     elements = static_cast<std::size_t>(nets->layout().element_count());
     Checkpoint start = nets->take_start();
-    store->fence(kEpoch);
+    store->fence(kTerm);
     work =
         test::value_of(JobMaster::create(options, parts, std::move(nets), store, std::move(start),
                                          [](const SnapshotParts&) { return Result<void>(); }));
@@ -58,7 +58,7 @@ struct MasterAtWork {
   // As a worker leaves it behind.
   void contribute(std::uint64_t worker) {
     ChunkedStore store_of_worker(memory, "job");
-    REQUIRE(put(store_of_worker, contribution_key(kEpoch, worker), RecordInfo{},
+    REQUIRE(put(store_of_worker, contribution_key(kTerm, worker), RecordInfo{},
                 std::vector<float>(elements)));
   }
   std::size_t worker_keys() {
@@ -112,7 +112,7 @@ TEST_CASE("a master that is out of date learns it when it looks after the store"
   master.begin_or_fail();
   MasterClaim claim;
   claim.holder = "another";
-  claim.epoch_floor = kEpoch + 1;
+  claim.term_floor = kTerm + 1;
   claim.time = std::chrono::hours{1};
   REQUIRE(ChunkedStore(master.memory, "job").claim_master(claim));
   const auto looked = master.look();
@@ -175,7 +175,7 @@ TEST_CASE("what a worker that is gone has in the store is erased, contribution a
   MasterAtWork master;
   master.begin_or_fail();
   master.contribute(1);
-  REQUIRE(put(*master.store, local_key(kEpoch, 1), RecordInfo{}, std::vector<float>(8)));
+  REQUIRE(put(*master.store, local_key(kTerm, 1), RecordInfo{}, std::vector<float>(8)));
   REQUIRE(master.worker_keys() != 0);
   master.work->erase_worker(WorkerId{1});
   master.wait_until_erased();

@@ -21,7 +21,7 @@ using test::take_train;
 
 }  // namespace
 
-TEST_CASE("a worker that knocks before the master is ready waits in the mailbox") {
+TEST_CASE("a worker that connects before the master is ready waits in the mailbox") {
   Master master;
   test::Peer peer(master.quiet);
   peer.tell(master.actor, HelloMessage{.name = "early", .device = "cpu"});
@@ -115,7 +115,7 @@ TEST_CASE("a sync round goes on without a worker that died, and with one that ca
   // A round of its own, if the schedule began one.
   if (!master.work.merges.empty()) master.merged(1);
   const TrainMessage again = take_train(first), run_b = take_train(second);
-  CHECK(again.data_run != run_b.data_run);
+  CHECK(again.shard != run_b.shard);
   first.tell(master.actor, report(a, again));
   CHECK(master.work.merges.empty());  // The round waits for the second worker ...
   const std::uint64_t c = join(master, late);
@@ -237,7 +237,7 @@ TEST_CASE("a worker that is silent too long is put out, and what it sends then c
   CHECK_FALSE(talking.take<RefusedMessage>());
   silent.tell(master.actor, report(a, lost));  // It wakes up and goes on where it was.
   CHECK(master.work.merges.empty());
-  // It is welcome as a new life.
+  // It is welcome as a new incarnation.
   CHECK(join(master, silent) > b);
 }
 

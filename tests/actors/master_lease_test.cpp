@@ -60,7 +60,7 @@ struct Job {
     const auto answer = open()->claim_master(claim_of(holder));
     REQUIRE(answer);
     REQUIRE(answer->granted);
-    return answer->epoch;
+    return answer->term;
   }
   Instant waited() const { return clock.now() - start; }
 
@@ -85,25 +85,25 @@ struct KeptLease {
 
 }  // namespace
 
-TEST_CASE("a lease that is given up can be claimed at once, with a higher epoch") {
+TEST_CASE("a lease that is given up can be claimed at once, with a higher term") {
   Job job;
   std::uint64_t last = 0;
   for (int i = 0; i < 3; ++i) {
     const auto lease = job.claim(job.leaping());
     REQUIRE(lease);
-    CHECK((*lease)->epoch() > last);
-    last = (*lease)->epoch();
+    CHECK((*lease)->term() > last);
+    last = (*lease)->term();
   }
   CHECK(job.waited() == Instant{0});
 }
 
-TEST_CASE("the epoch of a master that goes on from a checkpoint is above the checkpoint's") {
+TEST_CASE("the term of a master that goes on from a checkpoint is above the checkpoint's") {
   Job job;
   constexpr std::uint64_t kAhead = 9'000'000'000'000'000;  // of this machine's clock
   const auto lease = MasterLease::claim(
-      job.open(), {.job = "job", .epoch_floor = kAhead, .poll_stop = {}, .pause = job.leaping()});
+      job.open(), {.job = "job", .term_floor = kAhead, .poll_stop = {}, .pause = job.leaping()});
   REQUIRE(lease);
-  CHECK((*lease)->epoch() == kAhead);
+  CHECK((*lease)->term() == kAhead);
 }
 
 TEST_CASE("a master that lives keeps the job, and is named to the other one") {
@@ -130,10 +130,10 @@ TEST_CASE("a master that lives keeps the job, and is named to the other one") {
 
 TEST_CASE("a master that is silent elsewhere is replaced at the end of its lease") {
   Job job;
-  const std::uint64_t epoch = job.claimed_by("elsewhere/1 2 3/4");
+  const std::uint64_t term = job.claimed_by("elsewhere/1 2 3/4");
   const auto lease = job.claim(job.leaping());
   REQUIRE(lease);
-  CHECK((*lease)->epoch() > epoch);
+  CHECK((*lease)->term() > term);
   CHECK(job.waited() >= kLeaseTime);
   CHECK(job.waited() <= kLeaseTime + kTickInterval);
 }
@@ -143,10 +143,10 @@ TEST_CASE("a dead process of this machine is replaced at once") {
   std::string name = process_name();
   const std::size_t begin = name.find(' ') + 1;
   name.replace(begin, name.find(' ', begin) - begin, "1");  // This number's former owner.
-  const std::uint64_t epoch = job.claimed_by(name);
+  const std::uint64_t term = job.claimed_by(name);
   const auto lease = job.claim(job.leaping());
   REQUIRE(lease);
-  CHECK((*lease)->epoch() > epoch);
+  CHECK((*lease)->term() > term);
   CHECK(job.waited() == Instant{0});
 }
 

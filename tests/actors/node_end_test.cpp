@@ -63,7 +63,7 @@ void require_gone(Cluster& cluster, std::future<Result<MasterProgress>>& master,
   const auto answer = cluster.open()->claim_master(claim);
   REQUIRE(answer);
   CHECK(answer->granted);
-  claim.epoch = answer->epoch;
+  claim.term = answer->term;
   REQUIRE(cluster.open()->release_master(claim));
 }
 

@@ -100,7 +100,7 @@ TEST_CASE("contributions are gone after the job, the weights stay and can be res
   const RecordInfo info = (*weights)->info();
   CHECK_FALSE(info.state.empty());
   for (const std::uint64_t worker : {0, 1}) {
-    CHECK_FALSE(cluster.open()->read(contribution_key(info.epoch, worker)));
+    CHECK_FALSE(cluster.open()->read(contribution_key(info.term, worker)));
   }
 
   Cluster again;

@@ -41,18 +41,18 @@ inline bool nobody_listens(std::uint16_t port) {
 
 class PretendedMaster : public ActorBase {
  public:
-  PretendedMaster(caf::actor_config& config, std::function<void(const caf::actor&)> on_knock)
-      : ActorBase(config), on_knock_(std::move(on_knock)) {}
+  PretendedMaster(caf::actor_config& config, std::function<void(const caf::actor&)> on_hello)
+      : ActorBase(config), on_hello_(std::move(on_hello)) {}
 
  protected:
   caf::behavior make_behavior() override {
     return {[this](const HelloMessage&) {
-      on_knock_(caf::actor_cast<caf::actor>(current_sender()));
+      on_hello_(caf::actor_cast<caf::actor>(current_sender()));
     }};
   }
 
  private:
-  const std::function<void(const caf::actor&)> on_knock_;
+  const std::function<void(const caf::actor&)> on_hello_;
 };
 
 // Somebody who speaks CAF's protocol and has no business with the job.
@@ -73,9 +73,10 @@ class Stranger {
     self_->receive([](const caf::down_msg&) {});
   }
 
-  // A master that welcomes nobody: it does something with each worker that knocks. Gives its port.
-  std::uint16_t pretend_master(std::function<void(const caf::actor& worker)> on_knock) {
-    const auto master = system_.spawn<PretendedMaster>(std::move(on_knock));
+  // A master that welcomes nobody: it does something with each worker that connects. Gives its
+  // port.
+  std::uint16_t pretend_master(std::function<void(const caf::actor& worker)> on_hello) {
+    const auto master = system_.spawn<PretendedMaster>(std::move(on_hello));
     masters_.push_back(master);
     const auto port = publish(system_, master, "127.0.0.1", 0);
     REQUIRE(port);

@@ -109,8 +109,8 @@ class ScriptedWorkerWork : public WorkerWork {
   void run(const TrainMessage& order, std::function<void(Result<RunReport>)> done) override {
     runs.emplace_back(order, std::move(done));
   }
-  void look_for_end(std::uint64_t epoch, std::function<void(bool)> done) override {
-    looks.emplace_back(epoch, std::move(done));
+  void look_for_end(std::uint64_t term, std::function<void(bool)> done) override {
+    looks.emplace_back(term, std::move(done));
   }
   void cancel() override { cancels += 1; }
   std::uint64_t progress() const override { return layers; }

@@ -99,7 +99,7 @@ TEST_CASE("a worker beats: which run it is at, and how far") {
   CHECK(worker.quiet.clock.now() - start <= 2 * (kBeatInterval + kTickInterval));
 }
 
-TEST_CASE("a worker whose master dies looks for it again, and joins as a new life") {
+TEST_CASE("a worker whose master dies looks for it again, and joins as a new incarnation") {
   Worker worker;
   {
     test::Peer master(worker.quiet);

@@ -1,6 +1,6 @@
 // One synchronous round of two workers through Redis: both put a contribution, the merger averages
 // and publishes, both get the new weights. Prints one table row per transport, size and kind of
-// master (fenced: each publication is conditional on its epoch), rounds of both kinds in turns, and
+// master (fenced: each publication is conditional on its term), rounds of both kinds in turns, and
 // what copying the same bytes in memory costs in the same run.
 //   bench_exchange [ROUNDS]
 
@@ -86,9 +86,9 @@ T wait_for(F start) {
 
 // One job and who works on it.
 struct Cluster {
-  Cluster(const RedisOptions& options, const ParameterLayout& layout, std::uint64_t of_epoch)
-      : epoch(of_epoch), model(layout.digest()) {
-    const std::string job = "bench" + std::to_string(epoch);
+  Cluster(const RedisOptions& options, const ParameterLayout& layout, std::uint64_t of_term)
+      : term(of_term), model(layout.digest()) {
+    const std::string job = "bench" + std::to_string(term);
     const auto elements = static_cast<std::size_t>(layout.element_count());
     for (std::uint64_t w = 0; w < kWorkers; ++w) {
       workers.push_back({value_or_exit(open_redis_store(options, job)),
@@ -98,7 +98,7 @@ struct Cluster {
     Checkpoint start;
     start.weights.assign(elements, 0.5F);
     MergerConfig config;
-    config.epoch = epoch;
+    config.term = term;
     merger = value_or_exit(make_merger(config, layout, caffe::SolverParameter(), std::move(start),
                                        value_or_exit(open_redis_store(options, job))));
     wait_for<Version>([&](auto done) { merger->enter_stage(0, state, std::move(done)); });
@@ -109,7 +109,7 @@ struct Cluster {
   }
   Round round(std::uint64_t run);
 
-  const std::uint64_t epoch;
+  const std::uint64_t term;
   const Digest model;
   const std::string state = std::string(kStateBytes, 's');
   std::vector<Worker> workers;
@@ -123,7 +123,7 @@ Round Cluster::round(std::uint64_t run) {
     info.model = model;
     info.version = run;
     info.worker = w;
-    const auto done = put(*worker.store, contribution_key(epoch, w), info, worker.contribution);
+    const auto done = put(*worker.store, contribution_key(term, w), info, worker.contribution);
     if (!done) value_or_exit(Result<int>(done.error()));
   });
   const auto start = Clock::now();

@@ -258,7 +258,7 @@ def freezes(programs, repeat):
     name = f"worker frozen, --worker-timeout {WORKER_TIMEOUT} s"
     return {f"{name}: until the master notices": noticed,
             f"{name}: until the next merge (sync)": merged,
-            "frozen worker goes on: until it is back as a new life": back}
+            "frozen worker goes on: until it is back as a new incarnation": back}
 
 
 def new_masters(programs, repeat, before=(), where="the same machine"):

@@ -219,11 +219,11 @@ TEST_CASE("The sample file of stages is one") {
 TEST_CASE("Shares of the data that iterations use: one, or one of each worker in rounds") {
   const auto stages = make_stages(with_hybrid("=maxIter 10 =sync == =maxIter 20"));
   REQUIRE(stages);
-  CHECK(shares_used(*stages, 0, 4) == 0);
-  CHECK(shares_used(*stages, 7, 4) == 28);
-  CHECK(shares_used(*stages, 15, 4) == 45);
-  CHECK(shares_used(*stages, 31, 4) == 64);
-  CHECK(shares_used({Schedule{}}, 31, 4) == 31);
+  CHECK(shards_used(*stages, 0, 4) == 0);
+  CHECK(shards_used(*stages, 7, 4) == 28);
+  CHECK(shards_used(*stages, 15, 4) == 45);
+  CHECK(shards_used(*stages, 31, 4) == 64);
+  CHECK(shards_used({Schedule{}}, 31, 4) == 31);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ TEST_CASE("The JSON report has all its keys, null where nothing is known") {
   const auto object = nlohmann::json::parse(to_json(Report{}));
   for (const char* key :
        {"iterations", "merges", "loss", "accuracy", "seconds", "images_per_second", "workers",
-        "rejected", "discarded", "ignored", "mean_staleness", "stage", "epoch", "restarts",
+        "rejected", "discarded", "ignored", "mean_staleness", "stage", "term", "restarts",
         "data_wait_seconds", "compute_seconds", "exchange_seconds", "predicted_memory_bytes",
         "peak_memory_bytes"}) {
     INFO(key);

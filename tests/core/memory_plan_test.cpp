@@ -218,7 +218,7 @@ TEST_CASE("outputs, inputs and blobs asked for stay", "[memory]") {
     inputs[name] = kept.values.at(name);
     net->blob(name)->set_values(*backend, inputs[name]);
   }
-  net->set_data_span({1});  // the second pass of `kept`
+  net->set_batch_span({1});  // the second pass of `kept`
   REQUIRE(net->forward().has_value());
   net->backward();
   for (const std::string name : {"data", "label", "loss", "probability", "accuracy"}) {

@@ -250,7 +250,7 @@ TEST_CASE("randomness depends on seed, phase and batch only", "[net][random]") {
   const auto first = pass(*a);
   const auto second = pass(*a);
   CHECK(first != second);
-  b->set_data_span({1, 1, 0});
+  b->set_batch_span({1, 1, 0});
   CHECK(pass(*b) == second);
   CHECK(pass(*b) == first);
   NetOptions other = net_options();

@@ -47,12 +47,12 @@ TEST_CASE("a data layer goes on from batch to batch, and along the span it is gi
     REQUIRE(data.forward());
     CHECK(fixture.first_label(data) == label);
   }
-  data.set_data_span({.first = 1, .count = 2, .next = 4});
+  data.set_batch_span({.first = 1, .count = 2, .next = 4});
   for (const float label : {2.0F, 4.0F, 8.0F, 0.0F, 2.0F}) {
     REQUIRE(data.forward());
     CHECK(fixture.first_label(data) == label);
   }
-  data.set_data_span({.first = 3, .count = 1, .next = 3});
+  data.set_batch_span({.first = 3, .count = 1, .next = 3});
   for (const float label : {6.0F, 6.0F}) {
     REQUIRE(data.forward());
     CHECK(fixture.first_label(data) == label);

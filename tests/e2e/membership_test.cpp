@@ -65,7 +65,7 @@ TEST_CASE("kill -9 of one of three workers at a random moment") {
   }
 }
 
-TEST_CASE("a worker is stopped at a random moment and continued: a new life, counted once") {
+TEST_CASE("a worker is stopped at a random moment and continued: a new incarnation, counted once") {
   for (int round = 0; round < test::rounds(3); ++round) {
     Random random = Random::derive(test::seed(), {7, static_cast<std::uint64_t>(round)});
     const bool sync = round % 2 == 0;
@@ -96,7 +96,7 @@ TEST_CASE("a worker is stopped at a random moment and continued: a new life, cou
   }
 }
 
-TEST_CASE("a short stop costs no life") {
+TEST_CASE("a short stop costs no incarnation") {
   Cluster cluster(1000000);
   Process& master = cluster.start_master({"--workers", "2", "--sync", "--worker-timeout", "60"});
   Process& workers = cluster.start_worker(cluster.address(), {"--workers", "2"});
@@ -139,7 +139,7 @@ TEST_CASE("workers of a host that come and go all the time are kept out; the oth
     const std::string address = cluster.address();
     cluster.start_worker(address, {"--host", "steady"});
     REQUIRE(cluster.counts_beyond(10));
-    for (int life = 0; life < 12; ++life) {
+    for (int incarnation = 0; incarnation < 12; ++incarnation) {
       Process& flapping = cluster.start_worker(address, {"--host", "flapping"});
       test::sleep_ms(random.below(80));
       flapping.signal(SIGKILL);

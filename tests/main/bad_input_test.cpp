@@ -12,7 +12,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // That the command fails as it should: code, program's name first, and `names` in the line.
-void expect_failure(Workplace& place, const std::vector<std::string>& command, int exit_code,
+void expect_failure(Context& place, const std::vector<std::string>& command, int exit_code,
                     const std::vector<std::string>& names) {
   const Outcome outcome = place.run(command);
   INFO(outcome.errors);
@@ -27,7 +27,7 @@ void expect_failure(Workplace& place, const std::vector<std::string>& command, i
 }
 
 TEST_CASE("Missing, empty and malformed solvers and nets") {
-  Workplace place;
+  Context place;
   const std::string empty = place.write("empty.prototxt", "");
   const std::string malformed = place.write("malformed.prototxt", "base_lr: 0.1\nmax_iter: 5 }\n");
   const std::string unknown_field = place.write("field.prototxt", "base_lr: 0.1\nbase_lrr: 1\n");
@@ -47,7 +47,7 @@ TEST_CASE("Missing, empty and malformed solvers and nets") {
 }
 
 TEST_CASE("Nets that cannot be built") {
-  Workplace place;
+  Context place;
   const auto fails = [&](const std::string& layers, int code,
                          const std::vector<std::string>& names) {
     const std::string model = place.write("bad.prototxt", layers);
@@ -71,7 +71,7 @@ TEST_CASE("Nets that cannot be built") {
 }
 
 TEST_CASE("Data that is missing, empty or damaged") {
-  Workplace place;
+  Context place;
   const auto solver_on = [&](const std::string& source, const std::string& backend) {
     place.write("data_net.prototxt", R"(layer { name: "d" type: "Data" top: "data" top: "label"
         data_param { source: ")" + source +
@@ -107,7 +107,7 @@ TEST_CASE("Data that is missing, empty or damaged") {
 }
 
 TEST_CASE("A filler that is not known") {
-  Workplace place;
+  Context place;
   const std::string solver = place.write_solver("max_iter: 2");
   std::string net = place.read("net.prototxt");
   net.replace(net.find("xavier"), 6, "xavierr");
@@ -117,7 +117,7 @@ TEST_CASE("A filler that is not known") {
 }
 
 TEST_CASE("A loss without a top is trained on and tested") {
-  Workplace place;
+  Context place;
   const std::string solver = place.write_solver("max_iter: 40");
   std::string net = place.read("net.prototxt");
   const std::string top = " top: \"loss\"";
@@ -134,7 +134,7 @@ TEST_CASE("A loss without a top is trained on and tested") {
 }
 
 TEST_CASE("A label out of range") {
-  Workplace place;
+  Context place;
   place.write("two.csv", "1,2,0\n3,4,9\n");
   REQUIRE(place.run({"speedo", "convert", "csv", place.file("two.csv"), place.file("two_lmdb")})
               .exit_code == 0);
@@ -154,7 +154,7 @@ TEST_CASE("A label out of range") {
 }
 
 TEST_CASE("Weights of another net, and weights cut short") {
-  Workplace place;
+  Context place;
   const std::string solver = place.write_solver();
   REQUIRE(place.run({"speedo", "train", "-solver", solver}).exit_code == 0);
   const std::string model = place.file("snap_iter_40.caffemodel");
@@ -176,7 +176,7 @@ TEST_CASE("Weights of another net, and weights cut short") {
 
 TEST_CASE(
     "Redis that is absent or refuses the password, a port in use, a master that is not there") {
-  Workplace place;
+  Context place;
   const std::string solver = place.write_solver();
   expect_failure(place, {"speedo-master", "--solver", solver, "--redis", "127.0.0.1:1"}, 69,
                  {"127.0.0.1:1", "redis-server"});
@@ -196,7 +196,7 @@ TEST_CASE(
 }
 
 TEST_CASE("A snapshot folder that cannot be written is refused before training") {
-  Workplace place;
+  Context place;
   place.write("file", "");
   const std::string solver = place.write(
       "solver.prototxt", "net: \"" + place.write_net() + "\" max_iter: 5 base_lr: 0.1 lr_policy: " +
@@ -210,14 +210,14 @@ TEST_CASE("A snapshot folder that cannot be written is refused before training")
 }
 
 TEST_CASE("A loss that is not finite ends training after a named number of times") {
-  Workplace place;
+  Context place;
   const std::string solver = place.write_solver("max_iter: 1000");
   expect_failure(place, {"speedo", "train", "-solver", solver, "--lr", "1e30"}, 64,
                  {"not finite", "base_lr"});
 }
 
 TEST_CASE("Bad usage") {
-  Workplace place;
+  Context place;
   const std::string solver = place.write_solver();
   const auto fails = [&](std::vector<std::string> command, const std::vector<std::string>& names) {
     command.insert(command.begin(), "speedo");
@@ -240,7 +240,7 @@ TEST_CASE("Bad usage") {
 }
 
 TEST_CASE("Threads, instruction sets and precisions that cannot be had") {
-  Workplace place;
+  Context place;
   const std::string solver = place.write_solver();
   const std::string net = place.file("net.prototxt");
   const std::vector<std::vector<std::string>> commands = {
@@ -276,7 +276,7 @@ TEST_CASE("Threads, instruction sets and precisions that cannot be had") {
 }
 
 TEST_CASE("A net that memory cannot hold is refused before training, with the figures") {
-  Workplace place;
+  Context place;
   std::string net = R"(name: "giant"
       layer { name: "data" type: "DummyData" top: "data" top: "label"
               dummy_data_param { shape { dim: 2 dim: 40000 } shape { dim: 2 }
@@ -308,7 +308,7 @@ TEST_CASE("A net that memory cannot hold is refused before training, with the fi
 }
 
 TEST_CASE("Outputs are not overwritten unless asked for") {
-  Workplace place;
+  Context place;
   const std::string csv = place.write("a.csv", "1,2,0\n3,4,1\n");
   const std::string lmdb = place.file("a_lmdb");
   REQUIRE(place.run({"speedo", "convert", "csv", csv, lmdb}).exit_code == 0);
@@ -322,7 +322,7 @@ TEST_CASE("Outputs are not overwritten unless asked for") {
 }
 
 TEST_CASE("Schedules that contradict themselves, and malformed stages and groups") {
-  Workplace place;
+  Context place;
   const std::string solver = place.write_solver();
   const auto fails = [&](std::vector<std::string> flags, int code,
                          const std::vector<std::string>& names) {
@@ -349,7 +349,7 @@ TEST_CASE("Schedules that contradict themselves, and malformed stages and groups
 }
 
 TEST_CASE("Arguments that contradict each other, or say too little") {
-  Workplace place;
+  Context place;
   const auto fails = [&](const std::vector<std::string>& command, const std::string& what) {
     expect_failure(place, command, 2, {what});
   };
@@ -368,7 +368,7 @@ TEST_CASE("Arguments that contradict each other, or say too little") {
 }
 
 TEST_CASE("Checkpoints that cannot be gone on from") {
-  Workplace place;
+  Context place;
   const std::string solver = place.write_solver("max_iter: 10");
   REQUIRE(place.run({"speedo", "run", "--solver", solver}).exit_code == 0);
   const std::string record = place.file("snap_iter_10.speedo");

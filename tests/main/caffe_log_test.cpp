@@ -35,7 +35,7 @@ void check_tables(const CaffeLog& log) {
 }
 
 TEST_CASE("Caffe's tools find all tables in the log of a training and of a cluster") {
-  Workplace place;
+  Context place;
   const std::string solver = place.write_solver();
   const Outcome train = place.run({"speedo", "train", "-solver", solver, "--log-format", "glog"});
   REQUIRE(train.exit_code == 0);
@@ -48,7 +48,7 @@ TEST_CASE("Caffe's tools find all tables in the log of a training and of a clust
 }
 
 TEST_CASE("The date with the year is more than Caffe's tools read") {
-  Workplace place;
+  Context place;
   const Outcome train = place.run({"speedo", "train", "-solver", place.write_solver()});
   CHECK_THROWS(CaffeLogParser::parse(train.errors));
   const Outcome refused =
@@ -58,7 +58,7 @@ TEST_CASE("The date with the year is more than Caffe's tools read") {
 }
 
 TEST_CASE("The log of a training that diverges can be read, too") {
-  Workplace place;
+  Context place;
   const Outcome train = place.run({"speedo", "train", "-solver",
                                    place.write_solver("max_iter: 8 test_initialization: false"),
                                    "--lr", "1e30", "--log-format", "glog"});

@@ -42,7 +42,7 @@ struct Outcome {
 };
 
 // A folder with prototxts in it, in which commands run with their output in files.
-class Workplace {
+class Context {
  public:
   std::string file(const std::string& name) const { return (folder_ / name).string(); }
   std::string read(const std::string& name) const {

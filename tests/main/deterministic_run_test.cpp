@@ -74,7 +74,7 @@ class Job {
   }
 
  private:
-  Workplace place_;
+  Context place_;
 };
 
 }  // namespace
@@ -97,7 +97,7 @@ TEST_CASE("A deterministic result depends on neither threads nor instruction set
 }
 
 TEST_CASE("Numbers that not every machine has contradict a deterministic result") {
-  Workplace place;
+  Context place;
   const Outcome refused = place.run({"speedo", "run", "--solver", place.write_solver(), "--sync",
                                     "--gradient-only", "--deterministic", "--precision", "bf16"});
   CHECK(refused.exit_code == 2);

@@ -21,7 +21,7 @@ void expect(const Outcome& outcome, int exit_code, const std::vector<std::string
 }
 
 TEST_CASE("An empty value is Caffe's default, and takes no other flag with it") {
-  Workplace place;
+  Context place;
   const std::string solver = place.write_solver();
   for (const std::vector<std::string>& empty : std::vector<std::vector<std::string>>{
            {"-stage", ""}, {"-weights", ""}, {"--snapshot="}, {"-stage="}}) {
@@ -38,7 +38,7 @@ TEST_CASE("An empty value is Caffe's default, and takes no other flag with it") 
 }
 
 TEST_CASE("A training that diverges before the tenth time says so, and leaves no model") {
-  Workplace place;
+  Context place;
   const std::string solver = place.write_solver("max_iter: 5 test_initialization: false");
   expect(place.run({"speedo", "train", "-solver", solver, "--lr", "1e30"}), 64,
          {"diverged", "not finite", "base_lr"});
@@ -51,7 +51,7 @@ TEST_CASE("A training that diverges before the tenth time says so, and leaves no
 }
 
 TEST_CASE("Snapshots that are due are not written of a training that has diverged") {
-  Workplace place;
+  Context place;
   const std::string solver =
       place.write_solver("max_iter: 4 snapshot: 2 test_initialization: false");
   expect(place.run({"speedo", "train", "-solver", solver, "--lr", "1e30"}), 64,
@@ -62,7 +62,7 @@ TEST_CASE("Snapshots that are due are not written of a training that has diverge
 }
 
 TEST_CASE("Flags that are not built yet are not unknown") {
-  Workplace place;
+  Context place;
   const std::string solver = place.write_solver();
   for (const char* flag : {"--on-nan", "--token-file", "--tls-cert", "--metrics-addr", "--config",
                            "--dry-run", "--trace-file", "--max-message-bytes", "--log-level"}) {
@@ -76,7 +76,7 @@ TEST_CASE("Flags that are not built yet are not unknown") {
 }
 
 TEST_CASE("A file without its flag is recognised") {
-  Workplace place;
+  Context place;
   const std::string solver = place.write_solver();
   expect(place.run({"speedo", "train", solver}), 2, {"write --solver " + solver + "?"});
   expect(place.run({"speedo", "train", "-solver", solver, "more"}), 2,
@@ -84,7 +84,7 @@ TEST_CASE("A file without its flag is recognised") {
 }
 
 TEST_CASE("A cluster that has nothing to train says why") {
-  Workplace place;
+  Context place;
   const std::string solver = place.write_solver();
   expect(place.run({"speedo", "run", "-solver", solver, "--max-iter", "0"}), 2,
          {"--max-iter 0", "give 1 or more"});
@@ -97,7 +97,7 @@ TEST_CASE("A cluster that has nothing to train says why") {
 }
 
 TEST_CASE("What cannot be listened on or found is said") {
-  Workplace place;
+  Context place;
   const std::string solver = place.write_solver();
   expect(place.run({"speedo-master", "-solver", solver, "--insecure", "--bind", "192.0.2.7"}), 69,
          {"192.0.2.7", "not an address of this machine"});
@@ -106,7 +106,7 @@ TEST_CASE("What cannot be listened on or found is said") {
 }
 
 TEST_CASE("speedo train has the checkpoints of a cluster") {
-  Workplace place;
+  Context place;
   const std::string solver = place.write_solver();
   const Outcome first =
       place.run({"speedo", "train", "-solver", solver, "--snapshot-interval", "10",
@@ -134,7 +134,7 @@ TEST_CASE("speedo train has the checkpoints of a cluster") {
 }
 
 TEST_CASE("A training that goes on is bit for bit one that was never interrupted") {
-  Workplace place;
+  Context place;
   const std::string solver = place.write_solver();
   const auto model = [&](const std::string& prefix, const std::vector<std::string>& iterations) {
     const std::string own = place.write(
@@ -154,7 +154,7 @@ TEST_CASE("A training that goes on is bit for bit one that was never interrupted
 }
 
 TEST_CASE("Level and stage choose layers in a cluster as in one process") {
-  Workplace place;
+  Context place;
   place.write("staged.prototxt", R"(name: "staged"
     layer { name: "data" type: "DummyData" top: "data" top: "label"
             dummy_data_param { shape { dim: 8 dim: 12 } shape { dim: 8 }
@@ -181,7 +181,7 @@ TEST_CASE("Level and stage choose layers in a cluster as in one process") {
 }
 
 TEST_CASE("More workers than processors are warned of, one is not several") {
-  Workplace place;
+  Context place;
   const std::string solver = place.write_solver();
   const long processors = ::sysconf(_SC_NPROCESSORS_ONLN);
   const std::string workers = std::to_string(processors + 2);
@@ -193,7 +193,7 @@ TEST_CASE("More workers than processors are warned of, one is not several") {
 }
 
 TEST_CASE("Flags of SpeeDO that have no meaning here are refused by each program") {
-  Workplace place;
+  Context place;
   const std::string solver = place.write_solver();
   for (std::vector<std::string> command :
        {std::vector<std::string>{"speedo", "run", "--solver", solver},
@@ -208,7 +208,7 @@ TEST_CASE("Flags of SpeeDO that have no meaning here are refused by each program
 }
 
 TEST_CASE("Weights of which no layer has any are refused by speedo test") {
-  Workplace place;
+  Context place;
   const std::string solver = place.write_solver();
   REQUIRE(place.run({"speedo", "train", "-solver", solver}).exit_code == 0);
   const std::string other = place.write("other.prototxt", R"(name: "other"

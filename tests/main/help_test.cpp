@@ -15,7 +15,7 @@ std::size_t longest_line(const std::string& text) {
 }
 
 TEST_CASE("Each program and command explains itself: groups of flags, an example, on 100 columns") {
-  Workplace place;
+  Context place;
   const std::vector<std::vector<std::string>> commands = {
       {"speedo", "run"},  {"speedo", "train"}, {"speedo", "test"},
       {"speedo", "time"}, {"speedo", "net"},   {"speedo", "convert"},
@@ -38,7 +38,7 @@ TEST_CASE("Each program and command explains itself: groups of flags, an example
 }
 
 TEST_CASE("The flags that users know are in the help") {
-  Workplace place;
+  Context place;
   const std::string master = place.run({"speedo-master", "--help"}).output;
   for (const char* flag : {"--solver",
                            "--worker",
@@ -119,7 +119,7 @@ TEST_CASE("The flags that users know are in the help") {
 }
 
 TEST_CASE("speedo alone lists its commands; an unknown one is refused with the nearest") {
-  Workplace place;
+  Context place;
   const Outcome help = place.run({"speedo", "--help"});
   CHECK(help.exit_code == 0);
   for (const char* name : {"run", "train", "test", "time", "net", "convert", "mean"}) {
@@ -133,7 +133,7 @@ TEST_CASE("speedo alone lists its commands; an unknown one is refused with the n
 }
 
 TEST_CASE("The help tells defaults, and what a closed terminal does") {
-  Workplace place;
+  Context place;
   const auto help_of = [&](std::vector<std::string> command) {
     command.emplace_back("--help");
     std::istringstream words(place.run(command).output);

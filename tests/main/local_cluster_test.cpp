@@ -43,9 +43,9 @@ bool happens(Done done) {
   return false;
 }
 
-// A workplace whose clusters keep their temporary folders in it, so that traces can be told from
+// A context whose clusters keep their temporary folders in it, so that traces can be told from
 // those of others.
-struct ClusterPlace : Workplace {
+struct ClusterPlace : Context {
   ClusterPlace() {
     // Short, as the path of a unix socket is.
     scratch = fs::temp_directory_path() / ("sr" + std::to_string(::getpid()));
@@ -120,7 +120,7 @@ TEST_CASE("SIGINT ends a cluster with a snapshot, and nothing is left") {
                    "--workers", "2", "--json", "--log-dir", place.file("logs")});
   REQUIRE(process.says("Iteration 10 ("));
   process.signal(SIGINT);
-  const Outcome outcome = Workplace::finish(process);
+  const Outcome outcome = Context::finish(process);
   CHECK(outcome.exit_code == 0);
   const std::string snapshot = outcome.json()["snapshot"];
   CHECK(fs::exists(snapshot));
@@ -149,7 +149,7 @@ TEST_CASE("A worker that is killed is reported, and training goes on; without an
   REQUIRE(process.says("1 of 2 go on"));
   CHECK(process.running());
   ::kill(place.a_worker(), SIGKILL);
-  const Outcome outcome = Workplace::finish(process);
+  const Outcome outcome = Context::finish(process);
   CHECK(outcome.exit_code == 69);
   CHECK(outcome.error_line().find("speedo run: all 2 workers ended") == 0);
   CHECK(happens([&] { return place.no_trace(); }));
@@ -171,7 +171,7 @@ TEST_CASE("A worker that dies is started again, as often as allowed; then that i
   REQUIRE(process.says("its restarts (--max-restarts 1) are used up"));
   REQUIRE(happens([&] { return place.workers().size() == 1; }));
   process.signal(SIGINT);
-  const Outcome outcome = Workplace::finish(process);
+  const Outcome outcome = Context::finish(process);
   CHECK(outcome.exit_code == 0);
   CHECK(outcome.json()["restarts"] == 2);
   CHECK(fs::exists(place.file("logs/worker0.restart1.log")));
@@ -184,7 +184,7 @@ TEST_CASE("A cluster that is stopped before its first merge writes no snapshot")
       place.start({"speedo", "run", "--solver", place.write_solver(), "--workers", "2"});
   REQUIRE(process.says("Schedule: async"));
   process.signal(SIGINT);
-  Workplace::finish(process);
+  Context::finish(process);
   CHECK_FALSE(fs::exists(place.file("snap_iter_0.caffemodel")));
 }
 
@@ -294,7 +294,7 @@ TEST_CASE("A cluster whose Redis dies saves what it has and says what happened")
                    "--workers", "2", "--log-dir", place.file("logs")});
   REQUIRE(process.says("Iteration 10 ("));
   ::kill(place.redis(), SIGKILL);
-  const Outcome outcome = Workplace::finish(process);
+  const Outcome outcome = Context::finish(process);
   CHECK(outcome.exit_code == 69);
   const std::string line = outcome.error_line();
   CHECK(

@@ -29,7 +29,7 @@ std::string announced_address(Process& master) {
 
 // A job that is trained by one worker, which is given what the master announced.
 Training train(const Words& flags) {
-  Workplace place;
+  Context place;
   RedisServer redis;
   Words command{"speedo-master", "--solver", place.write_solver(), "--redis", redis.tcp_uri()};
   command.insert(command.end(), flags.begin(), flags.end());
@@ -38,7 +38,7 @@ Training train(const Words& flags) {
   const Outcome worker = place.run({"speedo-worker", "--master", training.address});
   INFO(worker.errors);
   CHECK(worker.exit_code == 0);
-  CHECK(Workplace::finish(master).exit_code == 0);
+  CHECK(Context::finish(master).exit_code == 0);
   training.log = master.errors();
   return training;
 }
@@ -66,14 +66,14 @@ TEST_CASE("A master that listens everywhere announces what others reach, if Redi
 
 TEST_CASE("A master without --redis and without a Redis where one is expected has its own") {
   if (is_somebody_at(RedisAddress{})) SPEEDO_SKIP("this machine has a Redis at its default port");
-  Workplace place;
+  Context place;
   const Words command{"speedo-master", "--solver", place.write_solver("max_iter: 1"), "--workers",
                       "1"};
   Process master = place.start(command);
   const std::string address = announced_address(master);
   CHECK(master.errors().find("a private one is started") != std::string::npos);
   CHECK(place.run({"speedo-worker", "--master", address}).exit_code == 0);
-  CHECK(Workplace::finish(master).exit_code == 0);
+  CHECK(Context::finish(master).exit_code == 0);
 
   Words resumed = command;
   resumed.emplace_back("--resume=auto");
@@ -88,13 +88,13 @@ TEST_CASE("--sleepAfterFinish ends by itself after its seconds") {
 }
 
 TEST_CASE("A master's result tells what memory was predicted for it") {
-  Workplace place;
+  Context place;
   RedisServer redis;
   const Words command{"speedo-master", "--solver",      place.write_solver("max_iter: 1"),
                       "--redis",       redis.tcp_uri(), "--json"};
   Process master = place.start(command);
   place.run({"speedo-worker", "--master", announced_address(master)});
-  const auto result = Workplace::finish(master).json();
+  const auto result = Context::finish(master).json();
   CHECK(result["predicted_memory_bytes"].get<std::uint64_t>() > 1U << 20U);
 }
 

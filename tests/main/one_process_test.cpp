@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 TEST_CASE("speedo train: Caffe's log on standard error, one JSON object on standard output") {
-  Workplace place;
+  Context place;
   const Outcome outcome = place.run({"speedo", "train", "-solver", place.write_solver(), "--json"});
   REQUIRE(outcome.exit_code == 0);
   const auto result = outcome.json();
@@ -45,7 +45,7 @@ TEST_CASE("speedo train: Caffe's log on standard error, one JSON object on stand
 }
 
 TEST_CASE("A resumed run ends with the very weights of an unbroken one") {
-  Workplace place;
+  Context place;
   const std::string solver = place.write_solver("max_iter: 40 snapshot: 20");
   REQUIRE(place.run({"speedo", "train", "-solver", solver}).exit_code == 0);
   const char* model = "snap_iter_40.caffemodel";
@@ -60,7 +60,7 @@ TEST_CASE("A resumed run ends with the very weights of an unbroken one") {
 }
 
 TEST_CASE("Room is asked for the snapshots that are still to come") {
-  Workplace place;
+  Context place;
   const std::string solver = place.write_solver("max_iter: 2 snapshot: 1");
   REQUIRE(place.run({"speedo", "train", "-solver", solver}).exit_code == 0);
   caffe::SolverState state;
@@ -77,7 +77,7 @@ TEST_CASE("Room is asked for the snapshots that are still to come") {
 }
 
 TEST_CASE("HDF5 snapshots are resumed as well") {
-  Workplace place;
+  Context place;
   const std::string solver = place.write_solver("max_iter: 40 snapshot: 20 snapshot_format: HDF5");
   REQUIRE(place.run({"speedo", "train", "-solver", solver}).exit_code == 0);
   const Outcome resumed = place.run({"speedo", "train", "-solver", solver, "-snapshot",
@@ -96,12 +96,12 @@ std::uint64_t last_iteration(const Process& process) {
 }
 
 TEST_CASE("SIGINT stops training with a snapshot") {
-  Workplace place;
+  Context place;
   Process process = place.start(
       {"speedo", "train", "-solver", place.write_solver("max_iter: 100000000"), "--json"});
   REQUIRE(process.says("Iteration 10 ("));
   process.signal(SIGINT);
-  const Outcome outcome = Workplace::finish(process);
+  const Outcome outcome = Context::finish(process);
   CHECK(outcome.exit_code == 0);
   const std::string snapshot = outcome.json()["snapshot"];
   CHECK(fs::exists(snapshot));
@@ -109,7 +109,7 @@ TEST_CASE("SIGINT stops training with a snapshot") {
 
 TEST_CASE("The second signal ends training at once, without a snapshot") {
   // One iteration of so many passes lasts for days: a clean stop, between iterations, never comes.
-  Workplace place;
+  Context place;
   const std::string solver =
       place.write_solver("max_iter: 1 iter_size: 2000000000 test_initialization: false");
   for (const int second : {SIGINT, SIGTERM}) {
@@ -127,7 +127,7 @@ TEST_CASE("The second signal ends training at once, without a snapshot") {
 }
 
 TEST_CASE("A SIGINT that shall have no effect has none") {
-  Workplace place;
+  Context place;
   Process process = place.start({"speedo", "train", "-solver",
                                  place.write_solver("max_iter: 100000000"), "-sigint_effect",
                                  "none"});
@@ -143,7 +143,7 @@ TEST_CASE("A SIGINT that shall have no effect has none") {
 }
 
 TEST_CASE("SIGHUP takes a snapshot and training goes on") {
-  Workplace place;
+  Context place;
   Process process =
       place.start({"speedo", "train", "-solver", place.write_solver("max_iter: 100000000")});
   REQUIRE(process.says("Iteration 10 ("));
@@ -155,7 +155,7 @@ TEST_CASE("SIGHUP takes a snapshot and training goes on") {
 }
 
 TEST_CASE("Fine-tuning, then scoring the result") {
-  Workplace place;
+  Context place;
   const std::string solver = place.write_solver();
   REQUIRE(place.run({"speedo", "train", "-solver", solver}).exit_code == 0);
   const std::string model = place.file("snap_iter_40.caffemodel");
@@ -178,7 +178,7 @@ TEST_CASE("Fine-tuning, then scoring the result") {
 }
 
 TEST_CASE("speedo time: each layer forward and backward") {
-  Workplace place;
+  Context place;
   const Outcome outcome =
       place.run({"speedo", "time", "-model", place.write_net(), "-iterations", "3", "--json"});
   REQUIRE(outcome.exit_code == 0);
@@ -197,7 +197,7 @@ TEST_CASE("speedo time: each layer forward and backward") {
 }
 
 TEST_CASE("speedo net: shapes, parameters and memory of a phase") {
-  Workplace place;
+  Context place;
   const std::string model = place.write_net();
   const auto test = place.run({"speedo", "net", "--model", model, "--phase", "TEST", "--json"});
   const auto object = test.json();
@@ -225,7 +225,7 @@ TEST_CASE("speedo net: shapes, parameters and memory of a phase") {
 }
 
 TEST_CASE("A database is made from a table, in parts, and its mean from the database") {
-  Workplace place;
+  Context place;
   std::string table;
   for (int i = 0; i < 10; ++i) {
     table += std::to_string(i) + "," + std::to_string(2 * i) + "," + std::to_string(i % 2) + "\n";

@@ -38,7 +38,7 @@ class ResumingMaster {
   std::string folder() const { return place_.folder(); }
 
  private:
-  Workplace place_;
+  Context place_;
   RedisServer redis_;
   const std::string solver_ = place_.write_solver();
 };
@@ -110,7 +110,7 @@ TEST_CASE("A wrong or missing password is refused with the remedy") {
 }
 
 TEST_CASE("`speedo run` keeps the environment's password from what it starts") {
-  Workplace place;
+  Context place;
   Process run = place.start(
       {"speedo", "run", "--solver", place.write_solver("max_iter: 1000000"), "--workers", "1"},
       {kVariable, "SPEEDO_TEST_CANARY=Canary-value-8Rn"});
@@ -119,7 +119,7 @@ TEST_CASE("`speedo run` keeps the environment's password from what it starts") {
   CHECK(in_process_lists({"Canary-value-8Rn"}).size() >= 4);
   CHECK(in_process_lists({"hush words"}).empty());
   run.signal(SIGTERM);
-  const Outcome outcome = Workplace::finish(run);
+  const Outcome outcome = Context::finish(run);
   CHECK(outcome.exit_code == 0);
 }
 

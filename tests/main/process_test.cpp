@@ -11,15 +11,15 @@ namespace {
 namespace fs = std::filesystem;
 
 // A line of the shell; $SPEEDO is the program.
-Outcome shell(const Workplace& place, const std::string& line) {
+Outcome shell(const Context& place, const std::string& line) {
   static int number = 0;
   Process process({"/bin/sh", "-c", "SPEEDO=" + program("speedo") + "; " + line},
                   place.folder() / ("shell" + std::to_string(number++)));
-  return Workplace::finish(process);
+  return Context::finish(process);
 }
 
 TEST_CASE("A program whose standard files are closed does its work") {
-  Workplace place;
+  Context place;
   const std::string solver = place.write_solver("max_iter: 5");
   for (const char* closed : {"<&-", ">&-", "2>&-", "<&- >&- 2>&-"}) {
     INFO(closed);
@@ -35,7 +35,7 @@ TEST_CASE("A program whose standard files are closed does its work") {
 }
 
 TEST_CASE("A result that cannot be written is an error") {
-  Workplace place;
+  Context place;
   const std::string solver = place.write_solver("max_iter: 5");
   for (const std::string& command : {"train --json -solver " + solver, "run -solver " + solver,
                                      "net --json -model " + place.file("net.prototxt"),
@@ -50,7 +50,7 @@ TEST_CASE("A result that cannot be written is an error") {
 }
 
 TEST_CASE("A limit of the address space ends a program with a line that names it") {
-  Workplace place;
+  Context place;
   const std::string solver = place.write_solver("max_iter: 5");
   const std::string command = GENERATE(as<std::string>(), "train", "run");
   bool limited = false;
@@ -70,7 +70,7 @@ TEST_CASE("A limit of the address space ends a program with a line that names it
 }
 
 TEST_CASE("SIGHUP writes a snapshot and training goes on, with one process or many") {
-  Workplace place;
+  Context place;
   const std::string solver = place.write_solver("max_iter: 100000000");
   for (const char* command : {"train", "run"}) {
     INFO(command);
@@ -80,12 +80,12 @@ TEST_CASE("SIGHUP writes a snapshot and training goes on, with one process or ma
     REQUIRE(process.says("Snapshotting solver state"));
     CHECK(process.running());
     process.signal(SIGINT);
-    CHECK(Workplace::finish(process).exit_code == 0);
+    CHECK(Context::finish(process).exit_code == 0);
   }
 }
 
 TEST_CASE("What SIGHUP and SIGINT do can be chosen") {
-  Workplace place;
+  Context place;
   const std::string solver = place.write_solver("max_iter: 100000000");
   Process process = place.start({"speedo", "run", "-solver", solver, "--sigint-effect", "snapshot",
                                  "--sighup-effect", "stop"});
@@ -94,13 +94,13 @@ TEST_CASE("What SIGHUP and SIGINT do can be chosen") {
   REQUIRE(process.says("Snapshotting solver state"));
   CHECK(process.running());
   process.signal(SIGHUP);
-  const Outcome outcome = Workplace::finish(process);
+  const Outcome outcome = Context::finish(process);
   CHECK(outcome.exit_code == 0);
   CHECK(outcome.errors.find("stopped: ") != std::string::npos);
 }
 
 TEST_CASE("A signal that only stops leaves the last snapshot to the solver, in a cluster too") {
-  Workplace place;
+  Context place;
   const std::string solver = place.write_solver("max_iter: 100000000 snapshot_after_train: false");
   for (const char* command : {"train", "run"}) {
     for (const int signal : {SIGINT, SIGHUP}) {
@@ -109,7 +109,7 @@ TEST_CASE("A signal that only stops leaves the last snapshot to the solver, in a
                                      "stop", "--sighup-effect", "stop"});
       REQUIRE(process.says("Iteration 10 ("));
       process.signal(signal);
-      const Outcome outcome = Workplace::finish(process);
+      const Outcome outcome = Context::finish(process);
       CHECK(outcome.exit_code == 0);
       CHECK(outcome.errors.find("Snapshotting") == std::string::npos);
     }
@@ -117,19 +117,19 @@ TEST_CASE("A signal that only stops leaves the last snapshot to the solver, in a
 }
 
 TEST_CASE("Ctrl-C in a cluster is named as what it is") {
-  Workplace place;
+  Context place;
   Process process =
       place.start({"speedo", "run", "-solver", place.write_solver("max_iter: 100000000")});
   REQUIRE(process.says("Iteration 10 ("));
   process.signal(SIGINT);
-  const Outcome outcome = Workplace::finish(process);
+  const Outcome outcome = Context::finish(process);
   CHECK(outcome.exit_code == 0);
   CHECK(outcome.errors.find("stopped: SIGINT received") != std::string::npos);
 }
 
 // The folder goes while training runs, as a disk that is full or away.
 TEST_CASE("A snapshot folder that is lost costs no weights: they are elsewhere, and that is said") {
-  Workplace place;
+  Context place;
   const TempDir scratch;
   const std::string temporary = "TMPDIR=" + scratch.path().string();
   for (const char* command : {"train", "run"}) {
@@ -149,7 +149,7 @@ TEST_CASE("A snapshot folder that is lost costs no weights: they are elsewhere, 
     REQUIRE(process.says("speedo-rescue-"));
     CHECK(process.running());
     process.signal(SIGTERM);
-    const Outcome outcome = Workplace::finish(process);
+    const Outcome outcome = Context::finish(process);
     INFO(outcome.errors);
     CHECK(outcome.exit_code == 73);
     const std::string line = outcome.errors;
@@ -165,7 +165,7 @@ TEST_CASE("A snapshot folder that is lost costs no weights: they are elsewhere, 
 }
 
 TEST_CASE("A last snapshot waits for room, and is written when there is some") {
-  Workplace place;
+  Context place;
   const TempDir scratch;
   const std::string temporary = "TMPDIR=" + scratch.path().string();
   for (const auto& [command, last] :
@@ -186,7 +186,7 @@ TEST_CASE("A last snapshot waits for room, and is written when there is some") {
     CHECK(process.running());
     fs::create_directory(folder);
     process.signal(SIGTERM);  // tries once more
-    const Outcome outcome = Workplace::finish(process);
+    const Outcome outcome = Context::finish(process);
     INFO(outcome.errors);
     CHECK(outcome.exit_code == 0);
     CHECK(fs::exists(folder + "/net_iter_" + last + ".caffemodel"));

@@ -5,7 +5,7 @@ namespace speedo::test {
 namespace {
 
 // Noise in, a label that never changes: a net that needs no files.
-std::string write_images(Workplace& place) {
+std::string write_images(Context& place) {
   return place.write("images.prototxt", R"(name: "images"
     layer { name: "data" type: "Input" top: "data"
             input_param { shape { dim: 4 dim: 3 dim: 9 dim: 9 } } }
@@ -30,7 +30,7 @@ nlohmann::json find_layer(const nlohmann::json& result, const std::string& name)
 }
 
 TEST_CASE("speedo time --training-steps: whole steps, rates, kernels and layouts") {
-  Workplace place;
+  Context place;
   const std::string model = write_images(place);
   const Outcome outcome = place.run(
       {"speedo", "time", "--training-steps", "--model", model, "--iterations", "5", "--json"});
@@ -55,7 +55,7 @@ TEST_CASE("speedo time --training-steps: whole steps, rates, kernels and layouts
 }
 
 TEST_CASE("speedo time prints a table with totals, and without --train no update") {
-  Workplace place;
+  Context place;
   const Outcome outcome =
       place.run({"speedo", "time", "--model", write_images(place), "--iterations", "2"});
   REQUIRE(outcome.exit_code == 0);
@@ -72,7 +72,7 @@ TEST_CASE("speedo time prints a table with totals, and without --train no update
 }
 
 TEST_CASE("speedo time --solver: the solver's net, rule and iter_size") {
-  Workplace place;
+  Context place;
   const std::string solver = place.write_solver("max_iter: 40 iter_size: 3");
   const auto result =
       place.run({"speedo", "time", "-solver", solver, "-iterations", "2", "--json"}).json();
@@ -88,7 +88,7 @@ TEST_CASE("speedo time --solver: the solver's net, rule and iter_size") {
 }
 
 TEST_CASE("speedo net shows the net as it was written, without the reorders of its layouts") {
-  Workplace place;
+  Context place;
   const std::string model = write_images(place);
   const auto timed =
       place.run({"speedo", "time", "--model", model, "--iterations", "1", "--json"}).json();
@@ -103,7 +103,7 @@ TEST_CASE("speedo net shows the net as it was written, without the reorders of i
 }
 
 TEST_CASE("speedo time refuses what makes no sense") {
-  Workplace place;
+  Context place;
   const Outcome nothing = place.run({"speedo", "time"});
   CHECK(nothing.exit_code == 2);
   CHECK(nothing.error_line().find("--model") != std::string::npos);

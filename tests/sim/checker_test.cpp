@@ -18,7 +18,7 @@ struct Merged {
                                  ""};
   MergeResult result{.version = Version{2}};
   Merger::Copy now{Version{2}, {1.0F, 2.0F}, {}, ""};
-  std::vector<std::uint64_t> shares{0};
+  std::vector<std::uint64_t> shards{0};
 
   Merged() {
     lineage.begin(5, Checkpoint{Version{0}, {0.0F, 0.0F}, {}, {}});
@@ -26,7 +26,7 @@ struct Merged {
     lineage.contributed(RunId{7}, {1.0F, 2.0F});
   }
   void merge() {
-    lineage.merged({.epoch = 5, .job = job, .result = result, .now = now, .shares = shares});
+    lineage.merged({.term = 5, .job = job, .result = result, .now = now, .shards = shards});
   }
 };
 
@@ -57,19 +57,19 @@ TEST_CASE("the lineage notices weights that are not what was merged") {
   CHECK(merged.violations.first().starts_with("weights are not what was merged"));
 }
 
-TEST_CASE("the lineage notices a contribution and a share of the data merged twice") {
+TEST_CASE("the lineage notices a contribution and a shard of the data merged twice") {
   Merged twice;
   twice.merge();
   twice.now = {Version{3}, {2.0F, 4.0F}, {}, ""};
   twice.result.version = Version{3};
-  twice.shares = {1};
+  twice.shards = {1};
   twice.merge();
   CHECK(twice.violations.first() == "a contribution merged twice");
-  Merged share;
-  share.shares = {4, 4};
-  share.merge();
-  CHECK(share.violations.first() == "a share of the data merged twice");
-  CHECK(std::string(share.violations.check()) == "once");
+  Merged twice_given;
+  twice_given.shards = {4, 4};
+  twice_given.merge();
+  CHECK(twice_given.violations.first() == "a shard of the data merged twice");
+  CHECK(std::string(twice_given.violations.check()) == "once");
 }
 
 TEST_CASE("the lineage notices a good contribution that was rejected, and unknown weights") {
@@ -83,24 +83,24 @@ TEST_CASE("the lineage notices a good contribution that was rejected, and unknow
   CHECK(unknown.violations.first() == "a master goes on from weights that nobody published");
 }
 
-TEST_CASE("the lineage notices a share of the data that is lost") {
+TEST_CASE("the lineage notices a shard of the data that is lost") {
   Merged merged;
   merged.merge();
   merged.lineage.check_complete(5, 2, {1});
   CHECK(merged.violations.first() == "");
   merged.lineage.check_complete(5, 3, {1});
-  CHECK(merged.violations.first() == "share 2 of the data is lost");
+  CHECK(merged.violations.first() == "shard 2 of the data is lost");
 }
 
 TEST_CASE("the lease's checker notices a second master, and what a replaced one writes") {
   EventQueue queue;
   Violations second, stale, homeless;
-  const auto claim = [](const std::string& holder, std::uint64_t epoch, bool is_new) {
+  const auto claim = [](const std::string& holder, std::uint64_t term, bool is_new) {
     auto operation = std::make_unique<KvOperation>();
     operation->kind = KvOperation::Kind::kClaim;
     operation->master.emplace();
     operation->master->holder = holder;
-    operation->master->epoch = epoch;
+    operation->master->term = term;
     operation->master->is_new = is_new;
     operation->text = encode_answer({});
     return operation;

@@ -46,7 +46,7 @@ TEST_CASE("The same as JSON, with what had no effect and how to see a violation 
   result.violations.emplace_back();
   result.violations.back().scenario.seed = 7;
   result.violations.back().result.check = "once";
-  result.violations.back().result.violation = "a \"share\" is lost";
+  result.violations.back().result.violation = "a \"shard\" is lost";
   const auto json = nlohmann::json::parse(to_json(result, "speedo simulate --replay"));
   CHECK(json.at("seeds") == 2000);
   REQUIRE(json.at("faults").size() == sim::kFaultKinds);
@@ -58,7 +58,7 @@ TEST_CASE("The same as JSON, with what had no effect and how to see a violation 
   CHECK(json.at("without_effect").at(0) == "damage contribution");
   REQUIRE(json.at("violations").size() == 1);
   CHECK(json.at("violations").at(0).at("check") == "once");
-  CHECK(json.at("violations").at(0).at("violation") == "a \"share\" is lost");
+  CHECK(json.at("violations").at(0).at("violation") == "a \"shard\" is lost");
   CHECK(json.at("violations").at(0).at("replay") == "speedo simulate --replay 7");
 }
 

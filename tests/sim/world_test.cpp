@@ -129,7 +129,7 @@ TEST_CASE("a restarted store has all, or what it had a second ago, or nothing") 
   CHECK(store.get_blob("old").value() == "1");
   server.restart(Survives::kNothing, Instant{0});
   CHECK(store.get_blob("old").error().code == ErrorCode::kNotFound);
-  CHECK(server.lives() == 4);
+  CHECK(server.incarnation() == 4);
 }
 
 TEST_CASE("a fault is felt when it is met, and counts once") {

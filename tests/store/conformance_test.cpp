@@ -186,18 +186,18 @@ TEST_CASE("clear removes the job", "[store]") {
 TEST_CASE("contributions of all masters' workers are cleared, and nothing else", "[store]") {
   FOR_EACH_STORE();
   require(store->clear_contributions());
-  for (const std::uint64_t epoch : {std::uint64_t{0}, std::uint64_t{5}, std::uint64_t{60}}) {
-    require(put(*store, contribution_key(epoch, 3), info_of(1, kThreeChunks),
+  for (const std::uint64_t term : {std::uint64_t{0}, std::uint64_t{5}, std::uint64_t{60}}) {
+    require(put(*store, contribution_key(term, 3), info_of(1, kThreeChunks),
                 pattern(kThreeChunks, 1)));
-    require(put(*store, local_key(epoch, 3), info_of(1, 10), pattern(10, 1)));
+    require(put(*store, local_key(term, 3), info_of(1, 10), pattern(10, 1)));
   }
   require(put(*store, weights_key(), info_of(4, 10), pattern(10, 4)));
   require(put(*store, checkpoint_key(), info_of(4, 10), pattern(10, 4)));
   require(store->put_blob("job", "text"));
   require(store->clear_contributions());
-  for (const std::uint64_t epoch : {std::uint64_t{0}, std::uint64_t{5}, std::uint64_t{60}}) {
-    REQUIRE(code_of(store->read(contribution_key(epoch, 3))) == ErrorCode::kNotFound);
-    REQUIRE(code_of(store->read(local_key(epoch, 3))) == ErrorCode::kNotFound);
+  for (const std::uint64_t term : {std::uint64_t{0}, std::uint64_t{5}, std::uint64_t{60}}) {
+    REQUIRE(code_of(store->read(contribution_key(term, 3))) == ErrorCode::kNotFound);
+    REQUIRE(code_of(store->read(local_key(term, 3))) == ErrorCode::kNotFound);
   }
   REQUIRE(store.map()->list("speedo:{test}:" + contribution_key_prefix())->empty());
   REQUIRE(read_all(*store, weights_key(), 10) == pattern(10, 4));

@@ -90,14 +90,14 @@ class Scene {
       act();
       check_at_rest(onlooker);
     }
-    // Whoever is left with the highest epoch can write, and is read.
+    // Whoever is left with the highest term can write, and is read.
     ChunkedStore last(map_, "test");
-    last.fence(++newest_epoch_);
-    write(last, newest_epoch_);
+    last.fence(++newest_term_);
+    write(last, newest_term_);
     std::vector<float> target(kTwoChunksCount);
     const auto info = get(last, weights_key(), kModel, target);
     require(info);
-    REQUIRE(info->epoch == newest_epoch_);
+    REQUIRE(info->term == newest_term_);
     REQUIRE(target == values_of(info->version));
   }
 
@@ -106,7 +106,7 @@ class Scene {
   enum class Cleared { kAll, kContributions };
   struct Actor {
     std::unique_ptr<ChunkedStore> store;
-    std::uint64_t epoch = 0;
+    std::uint64_t term = 0;
     int depth = 0;  // of its own calls that are under way
   };
 
@@ -135,14 +135,14 @@ class Scene {
       const std::uint64_t choice = random_.below(13);
       if (choice == 0) {
         claim(actor);
-      } else if (choice == 1 && actor.epoch != 0) {
+      } else if (choice == 1 && actor.term != 0) {
         clear(actor, Cleared::kAll);
-      } else if (choice == 2 && actor.epoch != 0) {
+      } else if (choice == 2 && actor.term != 0) {
         clear(actor, Cleared::kContributions);
-      } else if (choice == 3 && newest_epoch_ != 0) {
+      } else if (choice == 3 && newest_term_ != 0) {
         contribute();
-      } else if (choice < 9 && actor.epoch != 0) {
-        write(*actor.store, actor.epoch);
+      } else if (choice < 9 && actor.term != 0) {
+        write(*actor.store, actor.term);
       } else {
         read(*actor.store);
       }
@@ -161,30 +161,30 @@ class Scene {
     --claims_under_way_;
     require(answer);
     REQUIRE(answer->granted);
-    const auto [owner, is_new] = owners_.emplace(answer->epoch, claim.holder);
+    const auto [owner, is_new] = owners_.emplace(answer->term, claim.holder);
     REQUIRE((is_new || owner->second == claim.holder));
-    actor.epoch = answer->epoch;
-    newest_epoch_ = std::max(newest_epoch_, answer->epoch);
-    actor.store->fence(actor.epoch);
+    actor.term = answer->term;
+    newest_term_ = std::max(newest_term_, answer->term);
+    actor.store->fence(actor.term);
   }
 
-  void write(ParameterStore& store, std::uint64_t epoch) {
+  void write(ParameterStore& store, std::uint64_t term) {
     const std::uint64_t version = ++newest_version_;
     RecordInfo info = info_of(version, kTwoChunksCount);
     info.state = "state " + std::to_string(version);
-    epochs_[version] = epoch;
-    const std::uint64_t newest_before = newest_epoch_;
+    terms_[version] = term;
+    const std::uint64_t newest_before = newest_term_;
     const auto done = put(store, weights_key(), info, values_of(version));
     if (done) {
-      // Nobody had a higher epoch when it began.
-      REQUIRE(epoch >= newest_before);
+      // Nobody had a higher term when it began.
+      REQUIRE(term >= newest_before);
       // A higher master may have cleared before this one heard that it was done.
-      if (epoch < newest_clear_) return;
+      if (term < newest_clear_) return;
       visible_ = true;
-      visible_epoch_ = epoch;
+      visible_term_ = term;
     } else {
       REQUIRE(code_of(done) == ErrorCode::kSuperseded);
-      REQUIRE((newest_epoch_ > epoch || claims_under_way_ > 0));
+      REQUIRE((newest_term_ > term || claims_under_way_ > 0));
       ++counts_.writes_refused;
     }
   }
@@ -192,29 +192,29 @@ class Scene {
   // A worker gives the newest master its share.
   void contribute() {
     ChunkedStore worker(map_, "test");
-    contributed_to_ = newest_epoch_;
+    contributed_to_ = newest_term_;
     require(put(worker, contribution_key(contributed_to_, 0), info_of(1, kTwoChunksCount),
                 values_of(contributed_to_)));
   }
 
   // What a higher master has written, or was given, stays, whatever this one does and is told.
   void clear(Actor& actor, Cleared what) {
-    const std::uint64_t newest_before = newest_epoch_;
+    const std::uint64_t newest_before = newest_term_;
     if (what == Cleared::kAll) {
       ++clears_;
-      newest_clear_ = std::max(newest_clear_, actor.epoch);
-      if (visible_epoch_ <= actor.epoch) visible_ = false;
+      newest_clear_ = std::max(newest_clear_, actor.term);
+      if (visible_term_ <= actor.term) visible_ = false;
     }
     const auto done =
         what == Cleared::kAll ? actor.store->clear() : actor.store->clear_contributions();
     // One that came meanwhile may have been found, too.
-    if (contributed_to_ <= actor.epoch) contributed_to_ = 0;
+    if (contributed_to_ <= actor.term) contributed_to_ = 0;
     if (done) {
-      REQUIRE(actor.epoch >= newest_before);
+      REQUIRE(actor.term >= newest_before);
       ++(what == Cleared::kAll ? counts_.clears : counts_.contribution_clears);
     } else {
       REQUIRE(code_of(done) == ErrorCode::kSuperseded);
-      REQUIRE((newest_epoch_ > actor.epoch || claims_under_way_ > 0));
+      REQUIRE((newest_term_ > actor.term || claims_under_way_ > 0));
       ++counts_.clears_refused;
     }
   }
@@ -229,12 +229,12 @@ class Scene {
       return;
     }
     const RecordInfo info = (*reader)->info();
-    REQUIRE(epochs_.at(info.version) == info.epoch);
+    REQUIRE(terms_.at(info.version) == info.term);
     REQUIRE(info.state == "state " + std::to_string(info.version));
     // What a reader finds never comes from an older master than what one found before.
     if (nested_ == 1) {
-      REQUIRE(info.epoch >= newest_seen_);
-      newest_seen_ = info.epoch;
+      REQUIRE(info.term >= newest_seen_);
+      newest_seen_ = info.term;
     }
     std::vector<float> target(kTwoChunksCount);
     const std::span<float> all(target);
@@ -255,12 +255,12 @@ class Scene {
   Counts& counts_;
   std::shared_ptr<MemoryKeyValue> map_ = std::make_shared<MemoryKeyValue>();
   std::vector<Actor> actors_;
-  std::map<std::uint64_t, std::string> owners_;    // by epoch
-  std::map<std::uint64_t, std::uint64_t> epochs_;  // by version
-  std::uint64_t newest_epoch_ = 0, newest_version_ = 0, newest_seen_ = 0, newest_clear_ = 0;
+  std::map<std::uint64_t, std::string> owners_;    // by term
+  std::map<std::uint64_t, std::uint64_t> terms_;  // by version
+  std::uint64_t newest_term_ = 0, newest_version_ = 0, newest_seen_ = 0, newest_clear_ = 0;
   int nested_ = 0, claims_under_way_ = 0, clears_ = 0;
-  bool visible_ = false;  // a record of visible_epoch_ or a higher one must be read
-  std::uint64_t visible_epoch_ = 0;
+  bool visible_ = false;  // a record of visible_term_ or a higher one must be read
+  std::uint64_t visible_term_ = 0;
   std::uint64_t contributed_to_ = 0;  // the master whose contribution must be read; 0: none
 };
 

@@ -18,9 +18,9 @@ namespace {
   CAPTURE(kind);                                                                             \
   StoreUnderTest store(kind)
 
-std::shared_ptr<ParameterStore> master(const StoreUnderTest& store, std::uint64_t epoch) {
+std::shared_ptr<ParameterStore> master(const StoreUnderTest& store, std::uint64_t term) {
   auto opened = store.another();
-  opened->fence(epoch);
+  opened->fence(term);
   return opened;
 }
 
@@ -76,13 +76,13 @@ TEST_CASE("a record says which master wrote it, and brings its state", "[store][
     for (std::size_t i = 0; i < length; ++i) state[i] = static_cast<char>(i * 7);
     require(put(*fenced, weights_key(), with_state(length, 30, state), pattern(30, length)));
     const RecordInfo info = read_weights(*store, 30);
-    REQUIRE(info.epoch == 9);
+    REQUIRE(info.term == 9);
     REQUIRE((info.state == state));
   }
   RecordInfo claims_more = info_of(1, 30);
-  claims_more.epoch = 77;
+  claims_more.term = 77;
   require(put(*store, "other", claims_more, pattern(30, 1)));
-  REQUIRE((*store->read("other"))->info().epoch == 0);
+  REQUIRE((*store->read("other"))->info().term == 0);
 }
 
 TEST_CASE("the longest state works, a longer one is refused", "[store][fence]") {
@@ -110,7 +110,7 @@ TEST_CASE("a stale master is refused, and nothing of it is seen", "[store][fence
   MasterClaim claim;
   claim.holder = "host/2";
   claim.time = std::chrono::minutes(1);
-  claim.epoch_floor = 6;
+  claim.term_floor = 6;
   require(store->claim_master(claim));
   const auto late = put(*old_master, weights_key(), info_of(2, kCount), pattern(kCount, 2));
   REQUIRE(code_of(late) == ErrorCode::kSuperseded);
@@ -132,7 +132,7 @@ TEST_CASE("a stale master is refused, and nothing of it is seen", "[store][fence
     REQUIRE(code_of(refused) == ErrorCode::kSuperseded);
     const RecordInfo info = read_weights(*store, kCount);
     REQUIRE(info.version == 3);
-    REQUIRE(info.epoch == 6);
+    REQUIRE(info.term == 6);
   }
   REQUIRE(*store->get_blob("job") == "new");
   require(new_master->erase(weights_key()));
@@ -153,7 +153,7 @@ TEST_CASE("a master that stands still while it clears erases nothing of its succ
     claim.force = true;
     const auto answer = successor->claim_master(claim);
     require(answer);
-    successor->fence(answer->epoch);
+    successor->fence(answer->term);
     require(put(*successor, weights_key(), info_of(9, 10), pattern(10, 9)));
     require(put(*successor, local_key(5, 3), info_of(9, 10), pattern(10, 9)));
     require(successor->put_blob("job", "new"));
@@ -187,7 +187,7 @@ TEST_CASE("an empty job is not a stale master's to clear either", "[store][fence
   REQUIRE(code_of(old_master->clear_contributions()) == ErrorCode::kSuperseded);
 }
 
-TEST_CASE("an emptied store belongs to the highest epoch that writes", "[store][fence]") {
+TEST_CASE("an emptied store belongs to the highest term that writes", "[store][fence]") {
   auto map = std::make_shared<MemoryKeyValue>();
   ChunkedStore low(map, "test"), high(map, "test");
   low.fence(5);
@@ -195,7 +195,7 @@ TEST_CASE("an emptied store belongs to the highest epoch that writes", "[store][
   require(put(high, weights_key(), info_of(1, 9), pattern(9, 1)));
   map->set_image({});
   require(put(low, weights_key(), info_of(2, 9), pattern(9, 2)));
-  REQUIRE(read_weights(low, 9).epoch == 5);
+  REQUIRE(read_weights(low, 9).term == 5);
   require(put(high, weights_key(), info_of(3, 9), pattern(9, 3)));
   REQUIRE(code_of(put(low, weights_key(), info_of(4, 9), pattern(9, 4))) ==
           ErrorCode::kSuperseded);
@@ -203,7 +203,7 @@ TEST_CASE("an emptied store belongs to the highest epoch that writes", "[store][
   MasterClaim claim;
   claim.holder = "host/1";
   claim.time = std::chrono::minutes(1);
-  REQUIRE(low.claim_master(claim)->epoch == 7);
+  REQUIRE(low.claim_master(claim)->term == 7);
 }
 
 TEST_CASE("masters leave no chunks behind", "[store][fence]") {
@@ -218,12 +218,12 @@ TEST_CASE("masters leave no chunks behind", "[store][fence]") {
   }
   REQUIRE_FALSE(has(*map, "weights:s0:c0"));
   REQUIRE_FALSE(has(*map, "weights:s0:c1"));
-  REQUIRE(has(*map, "weights:e5:s0:c1"));
-  REQUIRE(has(*map, "weights:e5:s2:c1"));
+  REQUIRE(has(*map, "weights:t5:s0:c1"));
+  REQUIRE(has(*map, "weights:t5:s2:c1"));
 
   SECTION("a shorter record takes the end of longer ones with it") {
     require(put(first, weights_key(), info_of(5, 10), pattern(10, 5)));
-    for (const char* key : {"weights:e5:s0:c1", "weights:e5:s1:c1", "weights:e5:s2:c1"}) {
+    for (const char* key : {"weights:t5:s0:c1", "weights:t5:s1:c1", "weights:t5:s2:c1"}) {
       REQUIRE_FALSE(has(*map, key));
     }
     REQUIRE(read_weights(plain, 10).version == 5);
@@ -232,20 +232,20 @@ TEST_CASE("masters leave no chunks behind", "[store][fence]") {
     require(put(second, weights_key(), info_of(5, 10), pattern(10, 5)));
     for (const char* slot : {"s0", "s1", "s2"}) {
       for (const char* chunk : {"c0", "c1"}) {
-        REQUIRE_FALSE(has(*map, std::string("weights:e5:") + slot + ":" + chunk));
+        REQUIRE_FALSE(has(*map, std::string("weights:t5:") + slot + ":" + chunk));
       }
     }
     // The old one's next put is refused, and cleans up after itself.
     REQUIRE_FALSE(put(first, weights_key(), info_of(6, kTwo), pattern(kTwo, 6)).has_value());
     for (const char* slot : {"s0", "s1", "s2"}) {
-      REQUIRE_FALSE(has(*map, std::string("weights:e5:") + slot + ":c0"));
+      REQUIRE_FALSE(has(*map, std::string("weights:t5:") + slot + ":c0"));
     }
     REQUIRE(read_weights(plain, 10).version == 5);
   }
   SECTION("erase") {
     require(first.erase(weights_key()));
     for (const char* slot : {"s0", "s1", "s2"}) {
-      REQUIRE_FALSE(has(*map, std::string("weights:e5:") + slot + ":c1"));
+      REQUIRE_FALSE(has(*map, std::string("weights:t5:") + slot + ":c1"));
     }
   }
 }
@@ -309,7 +309,7 @@ TEST_CASE("readers beside two masters see whole records", "[store][fence]") {
   std::atomic<int> mixed{0}, failed{0}, reads{0}, refused{0}, wrong{0}, back{0};
   std::thread reader([&, own = store.another()] {
     std::vector<float> target(kCount);
-    std::uint64_t newest_epoch = 0;
+    std::uint64_t newest_term = 0;
     while (!done) {
       const auto info = get(*own, weights_key(), kModel, target);
       if (!info) {
@@ -318,18 +318,18 @@ TEST_CASE("readers beside two masters see whole records", "[store][fence]") {
       }
       if ((target != values_of(info->version))) ++mixed;
       if (info->state != std::to_string(info->version)) ++mixed;
-      if (info->epoch < newest_epoch) ++back;
-      newest_epoch = info->epoch;
+      if (info->term < newest_term) ++back;
+      newest_term = info->term;
       ++reads;
     }
   });
-  std::atomic<std::uint64_t> epoch{1};
+  std::atomic<std::uint64_t> term{1};
   std::array<std::uint64_t, 2> newest{};  // of each master
   std::vector<std::thread> masters;
   for (std::size_t i = 0; i < newest.size(); ++i) {
     masters.emplace_back([&, i, own = store.another()] {
       while (true) {
-        const std::uint64_t mine = ++epoch;
+        const std::uint64_t mine = ++term;
         // Until something was read beside them; the end of their patience guards against hanging.
         if (mine > kPatience || (mine > kTakeOvers && reads > 0)) return;
         newest[i] = mine;
@@ -356,7 +356,7 @@ TEST_CASE("readers beside two masters see whole records", "[store][fence]") {
   REQUIRE(wrong == 0);
   REQUIRE(back == 0);
   REQUIRE(reads > 0);
-  REQUIRE(last.epoch == std::max(newest[0], newest[1]));
+  REQUIRE(last.term == std::max(newest[0], newest[1]));
 }
 
 }  // namespace speedo::test

@@ -150,9 +150,9 @@ TEST_CASE("a connection that is made anew closes the old one on the server", "[r
   require((*next)->command({"PING"}));
 }
 
-// A restarted server counts its clients anew: the id of a connection to its earlier life is
+// A restarted server counts its clients anew: the id of a connection to its earlier incarnation is
 // somebody else's.
-TEST_CASE("a connection to an earlier life of the server costs nobody theirs", "[redis]") {
+TEST_CASE("a connection to an earlier incarnation of the server costs nobody theirs", "[redis]") {
   const bool few_rights = GENERATE(false, true);
   RedisServer server({"", false, "user w on >p ~speedo:* +@read +@write +@connection"});
   auto options = quick_options(server.tcp_uri());

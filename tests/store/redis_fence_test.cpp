@@ -13,10 +13,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-MasterClaim rival_claim(const std::string& holder, std::uint64_t epoch = 0) {
+MasterClaim rival_claim(const std::string& holder, std::uint64_t term = 0) {
   MasterClaim claim;
   claim.holder = holder;
-  claim.epoch = epoch;
+  claim.term = term;
   claim.time = std::chrono::hours(1);
   return claim;
 }
@@ -32,7 +32,7 @@ RecordInfo stated(std::uint64_t version, std::size_t count) {
 // A manifest that is there at rest names chunks that are there; with a log nothing that was said to
 // be written is lost, without one it is at least never half there.
 TEST_CASE("a server killed again and again in the middle of fenced puts", "[redis][fence]") {
-  // The last: a user who may not ask which life of the server it is.
+  // The last: a user who may not ask which incarnation of the server it is.
   const std::string kind = GENERATE(as<std::string>(), "forgets", "logs", "forgets, few rights");
   const bool append_only = kind == "logs";
   CAPTURE(kind);
@@ -43,12 +43,12 @@ TEST_CASE("a server killed again and again in the middle of fenced puts", "[redi
     options.credentials = {"w", Secret("p")};
   }
   constexpr std::size_t kCount = 3 * kChunkElements + 1;
-  constexpr std::uint64_t kEpoch = 1'800'000'000'000'000;
+  constexpr std::uint64_t kTerm = 1'800'000'000'000'000;
   std::atomic<std::uint64_t> last_put{0};
   std::atomic<int> kills{0}, failures{0}, wrong{0}, lost{0}, checked{0};
   std::atomic<bool> done{false}, alive{true};
   std::thread master([&, own = open(options)] {
-    own->fence(kEpoch);
+    own->fence(kTerm);
     std::vector<float> target(kCount);
     for (std::uint64_t version = 1; !done; ++version) {
       const auto values = pattern(kCount, version);
@@ -63,7 +63,7 @@ TEST_CASE("a server killed again and again in the middle of fenced puts", "[redi
         // The put may have been done just before the server died.
         const bool is_there = own->read(weights_key()).has_value();
         if (kills == kills_before && (is_there || append_only)) ++lost;
-      } else if (target != values || info->version != version || info->epoch != kEpoch ||
+      } else if (target != values || info->version != version || info->term != kTerm ||
                  info->state != "state " + std::to_string(version)) {
         ++wrong;
       }
@@ -94,7 +94,7 @@ TEST_CASE("a server killed again and again in the middle of fenced puts", "[redi
   std::vector<float> target(kCount);
   require(get(*store, weights_key(), kModel, target));
   REQUIRE((target == pattern(kCount, last_put)));
-  store->fence(kEpoch - 1);
+  store->fence(kTerm - 1);
   REQUIRE(code_of(store->put_blob("job", "stale")) == ErrorCode::kSuperseded);
 }
 
@@ -102,17 +102,17 @@ TEST_CASE("an emptied server is told again who is master", "[redis][master]") {
   RedisServer server;
   const auto old_master = open(patient(server.tcp_uri())),
              new_master = open(patient(server.tcp_uri()));
-  const std::uint64_t old_epoch = old_master->claim_master(rival_claim("host/1"))->epoch;
+  const std::uint64_t old_term = old_master->claim_master(rival_claim("host/1"))->term;
   MasterClaim heir = rival_claim("host/2");
   heir.dead_holder = "host/1";
-  const std::uint64_t epoch = new_master->claim_master(heir)->epoch;
-  old_master->fence(old_epoch);
-  new_master->fence(epoch);
+  const std::uint64_t term = new_master->claim_master(heir)->term;
+  old_master->fence(old_term);
+  new_master->fence(term);
   const auto values = pattern(100, 1);
 
   SECTION("by a renewal") {
     server.restart();
-    REQUIRE(new_master->claim_master(rival_claim("host/2", epoch))->granted);
+    REQUIRE(new_master->claim_master(rival_claim("host/2", term))->granted);
   }
   SECTION("by a write") {
     server.restart();
@@ -120,16 +120,16 @@ TEST_CASE("an emptied server is told again who is master", "[redis][master]") {
   }
   SECTION("although the old one was there first") {
     server.restart();
-    require(old_master->claim_master(rival_claim("host/1", old_epoch)));
+    require(old_master->claim_master(rival_claim("host/1", old_term)));
     require(put(*old_master, weights_key(), info_of(5, 100), values));
-    REQUIRE(new_master->claim_master(rival_claim("host/2", epoch))->granted);
+    REQUIRE(new_master->claim_master(rival_claim("host/2", term))->granted);
   }
-  REQUIRE(code_of(old_master->claim_master(rival_claim("host/1", old_epoch))) ==
+  REQUIRE(code_of(old_master->claim_master(rival_claim("host/1", old_term))) ==
           ErrorCode::kSuperseded);
   REQUIRE(code_of(put(*old_master, weights_key(), info_of(6, 100), values)) ==
           ErrorCode::kSuperseded);
   require(put(*new_master, weights_key(), info_of(2, 100), values));
-  require(new_master->claim_master(rival_claim("host/2", epoch)));
+  require(new_master->claim_master(rival_claim("host/2", term)));
   REQUIRE_FALSE(old_master->claim_master(rival_claim("host/3"))->granted);
 }
 
@@ -137,14 +137,14 @@ TEST_CASE("mastership is remembered with a log", "[redis][master]") {
   RedisServer server({"", true, ""});
   const auto store = open(patient(server.tcp_uri()));
   MasterClaim claim = rival_claim("host/1");
-  claim.epoch_floor = 77;
-  REQUIRE(store->claim_master(claim)->epoch == 77);
+  claim.term_floor = 77;
+  REQUIRE(store->claim_master(claim)->term == 77);
   server.restart();
   const auto answer = store->claim_master(rival_claim("host/2"));
   require(answer);
   REQUIRE_FALSE(answer->granted);
   REQUIRE(answer->holder == "host/1");
-  REQUIRE(answer->epoch == 77);
+  REQUIRE(answer->term == 77);
   REQUIRE(answer->left <= std::chrono::hours(1));
   REQUIRE(answer->left > std::chrono::minutes(30));
 }
@@ -254,25 +254,25 @@ TEST_CASE("claims and fenced puts on connections that are cut", "[redis][master]
     }
   });
   int good = 0;
-  std::uint64_t epoch = 0;
+  std::uint64_t term = 0;
   const auto values = pattern(kChunkElements, 1);
   for (int round = 0; round < 30; ++round) {
     MasterClaim claim = rival_claim("host/" + std::to_string(round));
     claim.dead_holder = "host/" + std::to_string(round - 1);
     const auto first = store->claim_master(claim);
-    if (!first || !first->granted || first->epoch != epoch + 1) continue;
-    epoch = first->epoch;
-    store->fence(epoch);
-    claim.epoch = epoch;
+    if (!first || !first->granted || first->term != term + 1) continue;
+    term = first->term;
+    store->fence(term);
+    claim.term = term;
     const auto renewed = store->claim_master(claim);
     const bool written =
-        put(*store, weights_key(), info_of(epoch, values.size()), values).has_value();
-    if (renewed && renewed->granted && renewed->epoch == epoch && written) ++good;
+        put(*store, weights_key(), info_of(term, values.size()), values).has_value();
+    if (renewed && renewed->granted && renewed->term == term && written) ++good;
   }
   done = true;
   killer.join();
   REQUIRE(good == 30);
-  REQUIRE((*store->read(weights_key()))->info().epoch == 30);
+  REQUIRE((*store->read(weights_key()))->info().term == 30);
 }
 
 TEST_CASE("what masters and workers hand each other expires", "[redis][fence]") {
@@ -285,10 +285,10 @@ TEST_CASE("what masters and workers hand each other expires", "[redis][fence]") 
     return number_of(quick_options(server.tcp_uri()), "TTL", "speedo:{test}" + key);
   };
   REQUIRE(ttl(":worker/7/3/local:m") > 6 * 24 * 3600);
-  REQUIRE(ttl(":worker/7/3/local:e7:s0:c0") > 6 * 24 * 3600);
+  REQUIRE(ttl(":worker/7/3/local:t7:s0:c0") > 6 * 24 * 3600);
   REQUIRE(ttl(":weights:m") == -1);
-  REQUIRE(ttl(":weights:e7:s0:c0") == -1);
-  REQUIRE(ttl("/epoch") == -1);
+  REQUIRE(ttl(":weights:t7:s0:c0") == -1);
+  REQUIRE(ttl("/term") == -1);
 }
 
 }  // namespace speedo::test

@@ -41,10 +41,10 @@ class MasterChecker {
     }
     fresh_ = state.data_fresh();
     for (std::uint64_t i = 0; i < state.data_fresh(); ++i) used_.insert(i);
-    for (const std::uint64_t ordinal : state.data_open()) used_.erase(ordinal);
+    for (const std::uint64_t shard : state.data_open()) used_.erase(shard);
   }
 
-  // Every share ever given out is used or open, none is both; the iteration is the true one.
+  // Every shard ever given out is used or open, none is both; the iteration is the true one.
   void check_state(const std::string& bytes, std::uint64_t merges = 0) {
     record::Session state;
     expect(state.ParseFromString(bytes), "a state that cannot be read");
@@ -55,12 +55,12 @@ class MasterChecker {
       if (merges != 0 && each.fate == Fate::kMerging) insert(used, each.first, each.count);
     }
     std::set<std::uint64_t> open(state.data_open().begin(), state.data_open().end());
-    expect(open.size() == static_cast<std::size_t>(state.data_open_size()), "a share open twice");
-    for (const std::uint64_t ordinal : used) {
-      expect(!open.contains(ordinal), "a share is used and open");
+    expect(open.size() == static_cast<std::size_t>(state.data_open_size()), "a shard open twice");
+    for (const std::uint64_t shard : used) {
+      expect(!open.contains(shard), "a shard is used and open");
     }
-    expect(open.size() + used.size() == state.data_fresh(), "a share is lost or invented");
-    expect(open.empty() || *open.rbegin() < state.data_fresh(), "a share beyond those given out");
+    expect(open.size() + used.size() == state.data_fresh(), "a shard is lost or invented");
+    expect(open.empty() || *open.rbegin() < state.data_fresh(), "a shard beyond those given out");
   }
 
   const std::string& violation() const { return violation_; }
@@ -96,12 +96,12 @@ class MasterChecker {
 
  private:
   enum class Fate { kPending, kMerging, kDecided };
-  struct Life {
+  struct Incarnation {
     std::uint64_t worker = 0;
     std::uint64_t uuid = 0;
     bool ready = false;
     std::optional<std::uint64_t> run, next;
-    std::uint64_t first = 0, count = 0;    // shares of the run
+    std::uint64_t first = 0, count = 0;    // shards of the run
     std::uint64_t merged_run = kNoRun;
   };
   struct Contribution {
@@ -112,13 +112,13 @@ class MasterChecker {
   void expect(bool holds, const char* what) {
     if (!holds && violation_.empty()) violation_ = what;
   }
-  Life* life_of(PeerId peer, std::uint64_t worker) {
-    const auto found = lives_.find(peer.value);
-    const bool match = found != lives_.end() && found->second.worker == worker;
+  Incarnation* incarnation_of(PeerId peer, std::uint64_t worker) {
+    const auto found = incarnations_.find(peer.value);
+    const bool match = found != incarnations_.end() && found->second.worker == worker;
     return match && !stopping_ ? &found->second : nullptr;
   }
-  void end_life(PeerId peer) {
-    if (!stopping_) lives_.erase(peer.value);
+  void end_incarnation(PeerId peer) {
+    if (!stopping_) incarnations_.erase(peer.value);
   }
   static void insert(std::set<std::uint64_t>& set, std::uint64_t first, std::uint64_t count) {
     for (std::uint64_t i = 0; i < count; ++i) set.insert(first + i);
@@ -140,29 +140,32 @@ class MasterChecker {
 
   void note(const master_event::Hello& e) {
     uuids_[e.peer.value] = e.message.uuid_low;
-    end_life(e.peer);
+    end_incarnation(e.peer);
     if (stopping_ || e.message.uuid_low == 0) return;
-    std::erase_if(lives_, [&](const auto& each) { return each.second.uuid == e.message.uuid_low; });
+    std::erase_if(incarnations_,
+                  [&](const auto& each) { return each.second.uuid == e.message.uuid_low; });
   }
   void note(const master_event::Ready& e) {
-    Life* life = life_of(e.peer, e.message.worker);
-    reply_expected_ = life != nullptr && !life->ready;
-    if (life != nullptr) life->ready = true;
+    Incarnation* incarnation = incarnation_of(e.peer, e.message.worker);
+    reply_expected_ = incarnation != nullptr && !incarnation->ready;
+    if (incarnation != nullptr) incarnation->ready = true;
   }
   void note(const master_event::Trained& e) {
-    Life* life = life_of(e.peer, e.message.worker);
-    reply_expected_ = life != nullptr && life->run == e.message.run;
+    Incarnation* incarnation = incarnation_of(e.peer, e.message.worker);
+    reply_expected_ = incarnation != nullptr && incarnation->run == e.message.run;
     if (!reply_expected_) return;
-    life->run.reset();
-    Contribution made{e.message.worker, life->first, life->count, Fate::kPending};
+    incarnation->run.reset();
+    Contribution made{e.message.worker, incarnation->first, incarnation->count, Fate::kPending};
     if (!std::isfinite(std::bit_cast<float>(e.message.loss_bits))) decide(made);
     contributions_[e.message.run] = made;
   }
-  void note(const master_event::Beat& e) { reply_expected_ = !lives_.contains(e.peer.value); }
-  void note(const master_event::Leave& e) {
-    if (life_of(e.peer, e.message.worker) != nullptr) end_life(e.peer);
+  void note(const master_event::Beat& e) {
+    reply_expected_ = !incarnations_.contains(e.peer.value);
   }
-  void note(const master_event::PeerLost& e) { end_life(e.peer); }
+  void note(const master_event::Leave& e) {
+    if (incarnation_of(e.peer, e.message.worker) != nullptr) end_incarnation(e.peer);
+  }
+  void note(const master_event::PeerLost& e) { end_incarnation(e.peer); }
   void note(const master_event::Merged& e) {
     bool any = false;
     for (auto& [run, each] : contributions_) {
@@ -173,8 +176,8 @@ class MasterChecker {
       if (rejected) continue;
       any = true;
       merged_runs_ += 1;
-      for (auto& [peer, life] : lives_) {
-        if (life.worker == each.worker) life.merged_run = run;
+      for (auto& [peer, incarnation] : incarnations_) {
+        if (incarnation.worker == each.worker) incarnation.merged_run = run;
       }
     }
     merging_ = false;
@@ -200,14 +203,16 @@ class MasterChecker {
 
   void obey(const master_command::SendWelcome& c) {
     expect(!stopping_, "welcome after the end");
-    Life life;
-    life.worker = c.message.worker;
-    life.uuid = uuids_[c.peer.value];
-    expect(lives_.try_emplace(c.peer.value, life).second, "two lives on one connection");
+    Incarnation incarnation;
+    incarnation.worker = c.message.worker;
+    incarnation.uuid = uuids_[c.peer.value];
+    expect(incarnations_.try_emplace(c.peer.value, incarnation).second,
+           "two incarnations on one connection");
     expect(c.message.worker == next_worker_++, "worker ids have a gap");
-    expect(config_.workers_max == 0 || lives_.size() <= config_.workers_max, "too many workers");
+    expect(config_.workers_max == 0 || incarnations_.size() <= config_.workers_max,
+           "too many workers");
   }
-  void obey(const master_command::SendRefused& c) { end_life(c.peer); }
+  void obey(const master_command::SendRefused& c) { end_incarnation(c.peer); }
   void obey(const master_command::SendTrain&) {}
   void obey(const master_command::SendStop&) { stopping_ = true; }
   void obey(const master_command::StartMerge& c) {
@@ -231,7 +236,8 @@ class MasterChecker {
     check_state(c.state, 1);
     if (!sync()) return expect(c.contributions.size() == 1, "async merges one");
     expect(c.contributions.size() == pending, "the mean leaves one out");
-    for (const auto& [peer, life] : lives_) expect(!life.run, "the mean does not wait for all");
+    for (const auto& [peer, incarnation] : incarnations_)
+      expect(!incarnation.run, "the mean does not wait for all");
   }
   void obey(const master_command::ExpectMerge& c) {
     expect(!merging_ && !entering_, "a merge expected during another or a change of stages");
@@ -244,7 +250,8 @@ class MasterChecker {
     stage_start_ = iteration_;
     expect(c.stage == stage_, "another stage than the next");
     entering_ = true;
-    for (const auto& [peer, life] : lives_) expect(!life.run, "a run under way between stages");
+    for (const auto& [peer, incarnation] : incarnations_)
+      expect(!incarnation.run, "a run under way between stages");
     for (auto& [run, each] : contributions_) {
       if (each.fate == Fate::kPending) decide(each);
     }
@@ -262,8 +269,8 @@ class MasterChecker {
     saving_ = true;
   }
   void obey(const master_command::EraseWorker& c) {
-    for (const auto& [peer, life] : lives_) {
-      expect(life.worker != c.worker.value, "records of a worker that is here are erased");
+    for (const auto& [peer, incarnation] : incarnations_) {
+      expect(incarnation.worker != c.worker.value, "records of a worker that is here are erased");
     }
     for (const auto& [run, each] : contributions_) {
       expect(each.worker != c.worker.value || each.fate == Fate::kDecided || stopping_,
@@ -292,40 +299,43 @@ class MasterChecker {
     expect(!stage_over(), "train for a stage that is over");
     std::set<std::uint64_t> free = free_shares();
     std::uint64_t alive = 0;
-    for (const auto& [peer, life] : lives_) alive += life.ready ? 1 : 0;
+    for (const auto& [peer, incarnation] : incarnations_) alive += incarnation.ready ? 1 : 0;
     expect(alive >= config_.workers_min, "train during a pause");
     for (const auto& each : group) {
-      const auto found = lives_.find(each.peer.value);
-      expect(found != lives_.end(), "train for nobody");
-      if (found == lives_.end()) return;
-      Life& life = found->second;
-      expect(life.ready && !life.run, "train for one that is not ready or is at work");
+      const auto found = incarnations_.find(each.peer.value);
+      expect(found != incarnations_.end(), "train for nobody");
+      if (found == incarnations_.end()) return;
+      Incarnation& incarnation = found->second;
+      expect(incarnation.ready && !incarnation.run,
+             "train for one that is not ready or is at work");
       for (const auto& [run, contribution] : contributions_) {
-        expect(contribution.worker != life.worker || contribution.fate == Fate::kDecided,
+        expect(contribution.worker != incarnation.worker || contribution.fate == Fate::kDecided,
                "train before the merge of the last contribution");
       }
       expect(each.message.run == next_run_++, "run numbers have a gap");
       expect(each.message.iteration == iteration_, "train at another iteration");
       expect(each.message.version == version_, "train from other weights");
       expect(each.message.stage == stage_, "train for another stage");
-      expect(each.message.merged_run == life.merged_run, "another contribution said to be merged");
-      life.merged_run = kNoRun;
-      if (!life.next) check_share(each.message.data_run, free);
-      expect(!life.next || each.message.data_run == *life.next, "not the data that were reserved");
-      expect(each.message.data_runs >= 1 && each.message.data_runs <= kSharesPerRunMax,
-             "too many shares of the data");
-      life.run = each.message.run;
-      life.first = each.message.data_run;
-      life.count = each.message.data_runs;
-      life.next.reset();
+      expect(each.message.merged_run == incarnation.merged_run,
+             "another contribution said to be merged");
+      incarnation.merged_run = kNoRun;
+      if (!incarnation.next) check_shard(each.message.shard, free);
+      expect(!incarnation.next || each.message.shard == *incarnation.next,
+             "not the data that were reserved");
+      expect(each.message.shards >= 1 && each.message.shards <= kShardsPerRunMax,
+             "too many shards of the data");
+      incarnation.run = each.message.run;
+      incarnation.first = each.message.shard;
+      incarnation.count = each.message.shards;
+      incarnation.next.reset();
     }
     for (const auto& each : group) {
-      check_share(each.message.next_data_run, free);
-      lives_.at(each.peer.value).next = each.message.next_data_run;
+      check_shard(each.message.next_shard, free);
+      incarnations_.at(each.peer.value).next = each.message.next_shard;
     }
     check_holdings();
   }
-  // Nobody's, though they were given out once. Only known if each reservation is of one share.
+  // Nobody's, though they were given out once. Only known if each reservation is of one shard.
   std::set<std::uint64_t> free_shares() const {
     std::set<std::uint64_t> free;
     for (std::uint64_t i = 0; i < fresh_; ++i) {
@@ -335,32 +345,32 @@ class MasterChecker {
       for (std::uint64_t i = 0; i < count; ++i) free.erase(first + i);
     };
     for (const auto& [run, each] : contributions_) erase(each.first, each.count);
-    for (const auto& [peer, life] : lives_) {
-      if (life.run) erase(life.first, life.count);
-      if (life.next) erase(*life.next, 1);
+    for (const auto& [peer, incarnation] : incarnations_) {
+      if (incarnation.run) erase(incarnation.first, incarnation.count);
+      if (incarnation.next) erase(*incarnation.next, 1);
     }
     return free;
   }
   // What nobody holds is dealt again first, the smallest first.
-  void check_share(std::uint64_t ordinal, std::set<std::uint64_t>& free) {
+  void check_shard(std::uint64_t shard, std::set<std::uint64_t>& free) {
     if (config_.shard_by_speed) return;
-    if (free.empty()) return expect(ordinal == fresh_++, "fresh data out of order");
-    expect(free.extract(free.begin()).value() == ordinal, "data left behind");
+    if (free.empty()) return expect(shard == fresh_++, "fresh data out of order");
+    expect(free.extract(free.begin()).value() == shard, "data left behind");
   }
   // Nobody holds what another holds, or what is used or reported.
   void check_holdings() {
     std::set<std::uint64_t> held = used_;
     const auto take = [&](std::uint64_t first, std::uint64_t count) {
       for (std::uint64_t i = 0; i < count; ++i) {
-        expect(held.insert(first + i).second, "a share of the data is held twice");
+        expect(held.insert(first + i).second, "a shard of the data is held twice");
       }
     };
     for (const auto& [run, each] : contributions_) {
       if (each.fate != Fate::kDecided) take(each.first, each.count);
     }
-    for (const auto& [peer, life] : lives_) {
-      if (life.run) take(life.first, life.count);
-      if (life.next) take(*life.next, 1);
+    for (const auto& [peer, incarnation] : incarnations_) {
+      if (incarnation.run) take(incarnation.first, incarnation.count);
+      if (incarnation.next) take(*incarnation.next, 1);
     }
   }
 
@@ -370,9 +380,9 @@ class MasterChecker {
   std::uint64_t merged_runs_ = 0;
   std::uint32_t stage_ = 0;
   std::uint64_t stage_start_ = config_.start_iteration;
-  std::uint64_t fresh_ = config_.first_data_run;         // shares from here on were never dealt
-  std::set<std::uint64_t> used_, tests_;                 // shares of the data; iterations
-  std::map<std::uint64_t, Life> lives_;                  // by connection
+  std::uint64_t fresh_ = config_.first_shard;         // shards from here on were never dealt
+  std::set<std::uint64_t> used_, tests_;                 // shards of the data; iterations
+  std::map<std::uint64_t, Incarnation> incarnations_;                  // by connection
   std::map<std::uint64_t, std::uint64_t> uuids_;         // of the last Hello, by connection
   std::map<std::uint64_t, Contribution> contributions_;  // by run
   bool reply_expected_ = true, merging_ = false, testing_ = false, saving_ = false;

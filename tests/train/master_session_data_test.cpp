@@ -1,4 +1,4 @@
-// What goes with a run and with its contribution: shares of the data, weights, what was merged.
+// What goes with a run and with its contribution: shards of the data, weights, what was merged.
 
 #include "support/catch.hpp"
 
@@ -17,23 +17,23 @@ MasterConfig by_speed(std::uint64_t workers) {
 }
 
 // A synchronous round of workers 0, 1, ... on connections 5, 6, ..., whose runs take so long for
-// each share.
+// each shard.
 std::string round(MasterDriver& master, std::uint64_t number,
                   const std::vector<std::uint64_t>& compute_us) {
   std::string text;
   for (std::uint64_t i = 0; i < compute_us.size(); ++i) {
     const TrainMessage train = master.trains.at(5 + i);
     text = master.on(master_event::Trained{
-        {5 + i}, {i, train.run, 0, number, 10 * train.data_runs, compute_us[i] * train.data_runs,
+        {5 + i}, {i, train.run, 0, number, 10 * train.shards, compute_us[i] * train.shards,
                   999}});
   }
   CHECK(text.starts_with("mean"));
   return master.merged(number, number + 1);
 }
 
-std::vector<std::uint64_t> shares(MasterDriver& master) {
+std::vector<std::uint64_t> shards(MasterDriver& master) {
   std::vector<std::uint64_t> all;
-  for (const auto& [peer, train] : master.trains) all.push_back(train.data_runs);
+  for (const auto& [peer, train] : master.trains) all.push_back(train.shards);
   return all;
 }
 
@@ -45,38 +45,38 @@ std::vector<float> weights(const MasterDriver& master) {
 
 }  // namespace
 
-TEST_CASE("in rounds a faster worker gets more shares, the slowest one, up to the limit") {
+TEST_CASE("in rounds a faster worker gets more shards, the slowest one, up to the limit") {
   MasterDriver master(by_speed(4), "sync");
   for (std::uint64_t i = 0; i < 4; ++i) master.join(5 + i, i);
   for (std::uint64_t i = 0; i < 20; ++i) round(master, i, {100, 200, 5, 33});
-  CHECK(shares(master) == std::vector<std::uint64_t>{2, 1, kSharesPerRunMax, 6});
-  CHECK(master.trains[5].data_run + 2 <= master.trains[5].next_data_run);
+  CHECK(shards(master) == std::vector<std::uint64_t>{2, 1, kShardsPerRunMax, 6});
+  CHECK(master.trains[5].shard + 2 <= master.trains[5].next_shard);
 }
 
-TEST_CASE("contributions count for their shares, so that the mean is that over samples") {
+TEST_CASE("contributions count for their shards, so that the mean is that over samples") {
   MasterDriver master(by_speed(2), "sync");
   master.join(5, 0);
   master.join(6, 1);
   for (std::uint64_t i = 0; i < 3; ++i) round(master, i, {100, 300});
-  CHECK(weights(master) == std::vector<float>{1.5F, 0.5F});   // 3 shares and 1 of 4, times 2
+  CHECK(weights(master) == std::vector<float>{1.5F, 0.5F});   // 3 shards and 1 of 4, times 2
   MasterDriver even(by_speed(3), "sync");
   for (std::uint64_t i = 0; i < 3; ++i) even.join(5 + i, i);
   for (std::uint64_t i = 0; i < 3; ++i) round(even, i, {100, 110, 105});
   CHECK(weights(even) == std::vector<float>{1.0F, 1.0F, 1.0F});
 }
 
-TEST_CASE("elastic steps are never weighted by shares") {
+TEST_CASE("elastic steps are never weighted by shards") {
   MasterConfig config = by_speed(2);
   config.stages.front().update.kind = UpdateKind::kElastic;
   MasterDriver master(config, "sync-easgd");
   master.join(5, 0);
   master.join(6, 1);
   for (std::uint64_t i = 0; i < 3; ++i) round(master, i, {100, 300});
-  CHECK(shares(master) == std::vector<std::uint64_t>{3, 1});
+  CHECK(shards(master) == std::vector<std::uint64_t>{3, 1});
   CHECK(weights(master) == std::vector<float>{1.0F, 1.0F});
 }
 
-TEST_CASE("without rounds, or without asking for it, everyone gets one share") {
+TEST_CASE("without rounds, or without asking for it, everyone gets one shard") {
   MasterDriver async(by_speed(2), "async");
   MasterDriver plain(config_for(2, 1000), "sync");
   for (MasterDriver* master : {&async, &plain}) {
@@ -84,7 +84,7 @@ TEST_CASE("without rounds, or without asking for it, everyone gets one share") {
     master->join(6, 1);
   }
   for (std::uint64_t i = 0; i < 5; ++i) round(plain, i, {10, 100});
-  CHECK(shares(plain) == std::vector<std::uint64_t>{1, 1});
+  CHECK(shards(plain) == std::vector<std::uint64_t>{1, 1});
   std::uint64_t merge = 0;
   for (std::uint64_t i = 0; i < 5; ++i) {
     for (std::uint64_t w = 0; w < 2; ++w) {
@@ -93,21 +93,21 @@ TEST_CASE("without rounds, or without asking for it, everyone gets one share") {
       merge += 1;
     }
   }
-  CHECK(shares(async) == std::vector<std::uint64_t>{1, 1});
+  CHECK(shards(async) == std::vector<std::uint64_t>{1, 1});
 }
 
-TEST_CASE("all shares of a dead worker are dealt again") {
+TEST_CASE("all shards of a dead worker are dealt again") {
   MasterDriver master(by_speed(2), "sync");
   master.join(5, 0);
   master.join(6, 1);
   for (std::uint64_t i = 0; i < 3; ++i) round(master, i, {100, 400});
   const TrainMessage lost = master.trains[5];
-  CHECK(lost.data_runs == 4);
+  CHECK(lost.shards == 4);
   master.lost(5);
   const std::uint64_t run = master.trains[6].run;
   master.trained(6, 1, run);
   master.merged(3, 4);
-  CHECK(master.trains[6].next_data_run == lost.data_run);
+  CHECK(master.trains[6].next_shard == lost.shard);
 }
 
 TEST_CASE("weight by staleness: 1/Y, Y = 1 + updates since the weights it was computed from") {
@@ -188,7 +188,7 @@ TEST_CASE("a contribution that the schedule drops was not merged") {
   CHECK(master.trains[6].merged_run == kNoRun);
 }
 
-TEST_CASE("another life starts without a past") {
+TEST_CASE("another incarnation starts without a past") {
   MasterDriver master(config_for(1, 100));
   master.join(5, 0);
   master.trained(5, 0, 0);

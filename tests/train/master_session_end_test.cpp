@@ -352,7 +352,7 @@ TEST_CASE("a store that is gone for good ends training with its error, after a s
   const Error gone{ErrorCode::kUnavailable, "store gone"};
   CHECK(master.on(master_event::StoreLost{gone}) == refused(5) + "; snapshot 1");
   CHECK(master.on(master_event::StoreLost{gone}).empty());
-  CHECK(master.hello(5) == refused(5));  // it knocks again while the snapshot is written
+  CHECK(master.hello(5) == refused(5));  // it connects again while the snapshot is written
   CHECK(master.snapshot_done(1) == finish_code(ErrorCode::kUnavailable));
 }
 
@@ -428,7 +428,7 @@ TEST_CASE("superseded: the end at once, nothing is written; workers look for the
   MasterConfig config = config_for(3, 100);
   config.test_interval = 1;
   MasterDriver master(config);
-  const Error superseded{ErrorCode::kSuperseded, "epoch 9 has the job"};
+  const Error superseded{ErrorCode::kSuperseded, "term 9 has the job"};
   const auto away = static_cast<int>(ErrorCode::kUnavailable);
   const std::string end = fmt::format(
       "refuse 5 code {0}; refuse 6 code {0}; refuse 7 code {0}; "
@@ -452,7 +452,7 @@ TEST_CASE("superseded: the end at once, nothing is written; workers look for the
 }
 
 TEST_CASE("superseded between stages or while it ends: the end at once") {
-  const Error superseded{ErrorCode::kSuperseded, "epoch 9 has the job"};
+  const Error superseded{ErrorCode::kSuperseded, "term 9 has the job"};
   MasterConfig config = config_for(1, 2);
   config.stages = {Schedule{}, Schedule{}};
   config.stages[0].iterations = 1;

@@ -18,7 +18,7 @@ TEST_CASE("training starts when enough workers are ready, with all of them at on
 
 TEST_CASE("the welcome says where the job lies and which model it is, and nothing secret") {
   MasterConfig config = config_for(1, 100);
-  config.epoch = 77;
+  config.term = 77;
   config.store = StoreAddress("unix://me:hush@/r.sock");
   MasterSession session(config);
   const auto commands = session.on(master_event::Hello{{7}, {kProtocolVersion, "w", "cpu", 1, 2}});
@@ -28,8 +28,8 @@ TEST_CASE("the welcome says where the job lies and which model it is, and nothin
   CHECK(message.job == "job");
   CHECK(message.model_high == 11);
   CHECK(message.model_low == 12);
-  CHECK(message.epoch == 77);
-  CHECK(session.progress().epoch == 77);
+  CHECK(message.term == 77);
+  CHECK(session.progress().term == 77);
   CHECK(session.progress().worker_ids == 1);
 }
 
@@ -68,7 +68,7 @@ TEST_CASE("messages of strangers, of other lives and doubles are ignored and cou
   CHECK(master.trained(5, 0, 0) == "merge 0 it 0: 0.0");
 }
 
-TEST_CASE("a second Hello on a connection begins a new life and ends the old one") {
+TEST_CASE("a second Hello on a connection begins a new incarnation and ends the old one") {
   MasterDriver master(config_for(1, 100));
   CHECK(master.join(5, 0) == "train 5 run 0 it 0 v 0 data 0/1");
   CHECK(master.hello(5) == "welcome 5 as 1");
@@ -166,10 +166,10 @@ TEST_CASE("more than MAX are turned away until there is room") {
   CHECK(master.refusal.find("has its 2 workers") != std::string::npos);
   master.lost(5);
   CHECK(master.hello(7) == "welcome 7 as 2");
-  CHECK(master.session.progress().flapped == 0);
+  CHECK(master.session.progress().quarantined == 0);
 }
 
-TEST_CASE("a process that comes back on another connection ends its earlier life first") {
+TEST_CASE("a process that comes back on another connection ends its earlier incarnation first") {
   MasterConfig config = config_for(1, 100);
   config.workers_max = 1;
   MasterDriver master(config);
@@ -200,10 +200,10 @@ TEST_CASE("a host whose workers come and go without a run is kept out for a whil
     master.ready(peer, worker++);
     master.lost(peer);
   };
-  for (int i = 0; i < kFlapsMax; ++i) flap(10);
+  for (int i = 0; i < kQuarantineAfter; ++i) flap(10);
   CHECK(master.noted("workers of shaky come and go without finishing a run"));
   CHECK(master.hello(50, "shaky/10/0") == turned_away);
-  CHECK(master.session.progress().flapped == 1);
+  CHECK(master.session.progress().quarantined == 1);
   CHECK(master.hello(51, "steady/1/0") == fmt::format("welcome 51 as {}", worker++));
   master.tick(1);
   flap(11);
@@ -217,7 +217,7 @@ TEST_CASE("a host whose workers come and go without a run is kept out for a whil
   CHECK(master.trained(50, worker, run) == fmt::format("merge 0 it 0: {}.{}", worker, run));
   worker += 1;
   master.lost(50);
-  for (int i = 0; i + 1 < kFlapsMax; ++i) flap(12);
+  for (int i = 0; i + 1 < kQuarantineAfter; ++i) flap(12);
   CHECK(master.hello(52, "shaky/11/0") == fmt::format("welcome 52 as {}", worker));
 }
 
@@ -228,7 +228,7 @@ TEST_CASE("those that could not reach the store, and doubles, do not count as fl
     CHECK(master.hello(5, "h/1/0") == fmt::format("welcome 5 as {}", i));
     if (i % 2 == 0) master.on(master_event::Leave{{5}, {i, away, "redis away"}});
   }
-  CHECK(master.session.progress().flapped == 0);
+  CHECK(master.session.progress().quarantined == 0);
 }
 
 TEST_CASE("a Ready that is repeated before the first order is nothing special") {

@@ -65,7 +65,7 @@ struct Master {
       return master_event::Ready{{last.first}, {last.second, 11, 12}};
     }
     if (kind == 6) return master_event::Beat{{peer}, {worker, random % 16, random % 5}};
-    // Mostly a recent order; its worker is the newest life on that connection.
+    // Mostly a recent order; its worker is the newest incarnation on that connection.
     const std::size_t back = kind <= 7 ? random % orders.size()
                                        : random % std::min<std::size_t>(orders.size(), 4);
     const auto& [order_peer, run] = orders[orders.size() - 1 - back];

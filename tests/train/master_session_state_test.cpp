@@ -38,7 +38,7 @@ std::string work(const MasterDriver& master) {
   std::string text;
   for (const auto& [peer, m] : master.trains) {
     text += fmt::format("{}: it {} v {} data {}/{} x{} stage {} scale {}; ", peer, m.iteration,
-                        m.version, m.data_run, m.next_data_run, m.data_runs, m.stage,
+                        m.version, m.shard, m.next_shard, m.shards, m.stage,
                         m.lr_scale_bits);
   }
   return text;
@@ -208,17 +208,17 @@ TEST_CASE("the state of a job with other stages is refused, saying both") {
 TEST_CASE("a state names its training and its master, and a resumed one keeps the training") {
   MasterConfig config = config_for(1, 100);
   config.training = {7, 8};
-  config.epoch = 9;
+  config.term = 9;
   MasterDriver old(config);
   old.join(5, 0);
   old.trained(5, 0, 0);
   const auto origin = MasterSession::origin_of(old.last_merge.state);
   REQUIRE(origin);
   CHECK(origin->training == TrainingId{7, 8});
-  CHECK(origin->epoch == 9);
+  CHECK(origin->term == 9);
   CHECK(origin->iteration == 1);
   config.training = {1, 2};
-  config.epoch = 10;
+  config.term = 10;
   MasterDriver master(config);
   CHECK(master.session.training() == TrainingId{1, 2});
   REQUIRE(master.session.restore(old.last_merge.state));
@@ -255,7 +255,7 @@ TEST_CASE("damaged state is refused, and changes nothing") {
   record::Session nameless = decode(state);
   nameless.clear_training_high();
   nameless.clear_training_low();
-  nameless.clear_epoch();
+  nameless.clear_term();
   CHECK(refused(nameless.SerializeAsString()));
   const auto what_to_do = MasterSession::origin_of(nameless.SerializeAsString());
   CHECK(what_to_do.error().message.find("earlier version") != std::string::npos);

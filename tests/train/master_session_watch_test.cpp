@@ -146,7 +146,7 @@ TEST_CASE("the beat of one that is not admitted is answered: it shall join again
   CHECK(master.beat(9, 3, kNoRun, 0) == refused(9, ErrorCode::kTimeout));
   CHECK(master.refusal.find("join again") != std::string::npos);
   master.join(5, 0);
-  CHECK(master.beat(5, 77, kNoRun, 0).empty());     // an earlier life of a connection in use
+  CHECK(master.beat(5, 77, kNoRun, 0).empty());     // an earlier incarnation of a connection in use
   CHECK(master.session.progress().ignored == 2);
   master.on(master_event::StopRequested{"x"});
   CHECK(master.beat(9, 3, kNoRun, 0).empty());

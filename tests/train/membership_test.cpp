@@ -18,7 +18,7 @@ master_event::Hello hello_of(std::uint64_t peer, const std::string& name, std::u
 struct Door {
   Door() : config(config_for(1, 10)), members(config) {}
   explicit Door(MasterConfig config_in) : config(std::move(config_in)), members(config) {}
-  bool knock(const master_event::Hello& hello, Instant now = {}) {
+  bool hello(const master_event::Hello& hello, Instant now = {}) {
     if (members.turns_away(hello, now, out)) return false;
     members.admit(hello, now, out);
     return true;
@@ -36,11 +36,11 @@ struct Door {
 TEST_CASE("members are numbered in the order of joining, and no number comes again") {
   Door door;
   door.members.restore(5, 7);
-  CHECK(door.knock(hello_of(1, "a/1/0")));
-  CHECK(door.knock(hello_of(2, "b/1/0")));
+  CHECK(door.hello(hello_of(1, "a/1/0")));
+  CHECK(door.hello(hello_of(2, "b/1/0")));
   CHECK(take_text(door.out) == "welcome 1 as 5; welcome 2 as 6");
   door.members.remove({6}, Departure::kExcused, {}, door.out);
-  CHECK(door.knock(hello_of(2, "b/1/0")));
+  CHECK(door.hello(hello_of(2, "b/1/0")));
   CHECK(take_text(door.out) == "welcome 2 as 7");
   CHECK(door.members.next_worker() == 8);
   CHECK(door.members.joined() == 7);
@@ -50,10 +50,11 @@ TEST_CASE("members are numbered in the order of joining, and no number comes aga
 }
 
 TEST_CASE(
-    "an earlier life has the connection or the process of a Hello, and no uuid is no process") {
+    "an earlier incarnation has the connection or the process of a Hello, and no uuid is no "
+    "process") {
   Door door;
-  door.knock(hello_of(1, "a/1/0", 9));
-  door.knock(hello_of(2, "b/1/0"));
+  door.hello(hello_of(1, "a/1/0", 9));
+  door.hello(hello_of(2, "b/1/0"));
   CHECK(door.members.earlier_lives(hello_of(3, "a/1/0", 9)) == std::vector<WorkerId>{{0}});
   CHECK(door.members.earlier_lives(hello_of(2, "c/1/0", 8)) == std::vector<WorkerId>{{1}});
   CHECK(door.members.earlier_lives(hello_of(2, "c/1/0", 9)) == std::vector<WorkerId>{{0}, {1}});
@@ -62,7 +63,7 @@ TEST_CASE(
 
 TEST_CASE("a message counts only from the connection and for the worker that were admitted") {
   Door door;
-  door.knock(hello_of(1, "a/1/0"));
+  door.hello(hello_of(1, "a/1/0"));
   CHECK(door.members.sender({1}, 0, std::chrono::seconds(3)) == WorkerId{0});
   CHECK(door.members.find({0})->heard == std::chrono::seconds(3));
   CHECK(!door.members.sender({1}, 1, std::chrono::seconds(4)));
@@ -80,38 +81,39 @@ TEST_CASE("another protocol, a full job and a host that is kept out are turned a
   Door door(config);
   master_event::Hello old = hello_of(1, "a/1/0");
   old.message.protocol = kProtocolVersion - 1;
-  CHECK(!door.knock(old));
-  CHECK(door.knock(hello_of(1, "a/1/0")));
-  CHECK(!door.knock(hello_of(2, "b/1/0")));
+  CHECK(!door.hello(old));
+  CHECK(door.hello(hello_of(1, "a/1/0")));
+  CHECK(!door.hello(hello_of(2, "b/1/0")));
   const int mismatch = static_cast<int>(ErrorCode::kMismatch);
   const int unavailable = static_cast<int>(ErrorCode::kUnavailable);
   CHECK(take_text(door.out) ==
         fmt::format("refuse 1 code {}; welcome 1 as 0; refuse 2 code {}", mismatch, unavailable));
   std::uint64_t next = 0;
-  for (int life = 0; life < kFlapsMax; ++life) {
+  for (int incarnation = 0; incarnation < kQuarantineAfter; ++incarnation) {
     door.members.remove({next++}, Departure::kFlap, {}, door.out);
-    if (life + 1 < kFlapsMax) CHECK(door.knock(hello_of(1, "a/1/0")));
+    if (incarnation + 1 < kQuarantineAfter) CHECK(door.hello(hello_of(1, "a/1/0")));
   }
-  CHECK(!door.knock(hello_of(1, "a/2/0")));
-  CHECK(door.knock(hello_of(1, "b/1/0")));
+  CHECK(!door.hello(hello_of(1, "a/2/0")));
+  CHECK(door.hello(hello_of(1, "b/1/0")));
   MasterProgress progress;
   door.members.show(progress);
-  CHECK(progress.flapped == 1);
+  CHECK(progress.quarantined == 1);
 }
 
 TEST_CASE("a worker that finished a run, or is excused, does not count against its host") {
   Door door;
-  for (std::uint64_t life = 0; life < 3 * kFlapsMax; ++life) {
-    REQUIRE(door.knock(hello_of(1, "a/1/0")));
-    const bool finishes = life % 2 == 0;
-    if (finishes) door.members.finished_run({life});
-    door.members.remove({life}, finishes ? Departure::kFlap : Departure::kExcused, {}, door.out);
+  for (std::uint64_t incarnation = 0; incarnation < 3 * kQuarantineAfter; ++incarnation) {
+    REQUIRE(door.hello(hello_of(1, "a/1/0")));
+    const bool finishes = incarnation % 2 == 0;
+    if (finishes) door.members.finished_run({incarnation});
+    door.members.remove({incarnation}, finishes ? Departure::kFlap : Departure::kExcused, {},
+                        door.out);
   }
 }
 
 TEST_CASE("a worker of another model is refused and does not become ready") {
   Door door;
-  door.knock(hello_of(1, "a/1/0"));
+  door.hello(hello_of(1, "a/1/0"));
   take_text(door.out);
   CHECK(!door.members.make_ready({0}, {0, 1, 2}, door.out));
   CHECK(door.members.ready_count() == 0);
@@ -122,7 +124,7 @@ TEST_CASE("a worker of another model is refused and does not become ready") {
 TEST_CASE("a strategy meets those that are ready, each once, and a new one meets all") {
   Door door;
   for (std::uint64_t peer = 1; peer <= 3; ++peer)
-    door.knock(hello_of(peer, fmt::format("h{}", peer)));
+    door.hello(hello_of(peer, fmt::format("h{}", peer)));
   door.ready(0);
   door.ready(2);
   Joined all = door.members.introduce_all();
@@ -136,9 +138,9 @@ TEST_CASE("a strategy meets those that are ready, each once, and a new one meets
 
 TEST_CASE("groups are compared with the names and hosts of those that are ready") {
   Door door;
-  door.knock(hello_of(1, "a/1/0"));
-  door.knock(hello_of(2, "b/1/0"));
-  door.knock(hello_of(3, "late/1/0"));
+  door.hello(hello_of(1, "a/1/0"));
+  door.hello(hello_of(2, "b/1/0"));
+  door.hello(hello_of(3, "late/1/0"));
   door.ready(0);
   door.ready(1);
   take_notes(door.out);

@@ -335,7 +335,7 @@ TEST_CASE("a master that was superseded writes nothing more", "[merger]") {
     claim.force = true;
     const auto answer = store.claim_master(claim);
     require(answer);
-    return answer->epoch;
+    return answer->term;
   };
   store.fence(take("old 1 1"));
   require(fixture.engine->enter_stage(0, "start"));

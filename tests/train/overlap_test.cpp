@@ -95,7 +95,7 @@ class ChunkLearner : public Learner {
   Backend& backend() override { return *backend_; }
   Arena& weights() override { return weights_; }
   Arena& gradients() override { return gradients_; }
-  void set_data_span(const DataSpan& /*span*/) override {}
+  void set_batch_span(const BatchSpan& /*span*/) override {}
   std::uint64_t batch_size() const override { return 1; }
   std::chrono::nanoseconds data_waited() const override { return {}; }
   void keep_statistics() override {}

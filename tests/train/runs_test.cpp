@@ -67,7 +67,7 @@ TEST_CASE("a worker learns once, with its next order, that its contribution was 
   CHECK(runs.start({0}, {}).merged_run == kNoRun);
 }
 
-TEST_CASE("shares follow the speed over the slowest worker's, rounded and bounded") {
+TEST_CASE("shards follow the speed over the slowest worker's, rounded and bounded") {
   Runs runs(1);
   const auto train = [&](std::uint64_t worker, std::uint64_t compute_us) {
     const RunId run = runs.start({worker}, {}).run;
@@ -77,13 +77,13 @@ TEST_CASE("shares follow the speed over the slowest worker's, rounded and bounde
   train(1, 400);
   train(2, 1);
   train(3, 0);  // cannot be measured
-  CHECK(runs.shares_by_speed({0}) == 1);
-  CHECK(runs.shares_by_speed({1}) == 3);
-  CHECK(runs.shares_by_speed({2}) == kSharesPerRunMax);
-  CHECK(runs.shares_by_speed({3}) == 1);
-  CHECK(runs.shares_by_speed({4}) == 1);
+  CHECK(runs.shards_by_speed({0}) == 1);
+  CHECK(runs.shards_by_speed({1}) == 3);
+  CHECK(runs.shards_by_speed({2}) == kShardsPerRunMax);
+  CHECK(runs.shards_by_speed({3}) == 1);
+  CHECK(runs.shards_by_speed({4}) == 1);
   runs.remove({0});
-  CHECK(runs.shares_by_speed({1}) == 1);
+  CHECK(runs.shards_by_speed({1}) == 1);
 }
 
 }  // namespace speedo

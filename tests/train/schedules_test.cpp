@@ -228,21 +228,21 @@ TEST_CASE("an elastic step is symmetric: centre and workers together move only b
   }
 }
 
-TEST_CASE("an elastic worker begins at the centre in each life") {
+TEST_CASE("an elastic worker begins at the centre in each incarnation") {
   const UpdateKind kind = GENERATE(UpdateKind::kElastic, UpdateKind::kElasticMaster);
-  const bool new_life = GENERATE(true, false);
-  CAPTURE(static_cast<int>(kind), new_life);
+  const bool new_incarnation = GENERATE(true, false);
+  CAPTURE(static_cast<int>(kind), new_incarnation);
   TrainerCluster cluster(scheduled_job({.kind = kind, .moving_rate = 0.5F}, solver(8, kPlain)), 2);
   for (int run = 0; run < 3; ++run) cluster.round();
   const auto centre = cluster.weights();
-  if (new_life) cluster.prepare(0);
+  if (new_incarnation) cluster.prepare(0);
   cluster.scale_rate(0.0F);  // Its weights stay as it found them.
   cluster.train(0);
   cluster.merge({0}, false);
-  CHECK((cluster.weights() == centre) == new_life);
+  CHECK((cluster.weights() == centre) == new_incarnation);
 }
 
-TEST_CASE("a new life of a worker keeps net and histories") {
+TEST_CASE("a new incarnation of a worker keeps net and histories") {
   TrainerCluster one(scheduled_job({}), 1), two(scheduled_job({}), 1);
   for (int run = 0; run < 6; ++run) {
     one.round();
@@ -357,15 +357,15 @@ TEST_CASE("a backend whose memory the host does not see trains the same") {
   }
 }
 
-TEST_CASE("a worker with two shares trains a batch twice as large") {
+TEST_CASE("a worker with two shards trains a batch twice as large") {
   for (const UpdateKind kind : {UpdateKind::kFullDelta, UpdateKind::kGradientOnly}) {
-    const auto contribution = [kind](int batch, std::uint64_t shares) {
+    const auto contribution = [kind](int batch, std::uint64_t shards) {
       const std::string text = solver(batch, std::string(kMomentum) + "iter_size: 2 ");
       TrainerCluster cluster(scheduled_job({.kind = kind}, text), 1);
       for (std::uint64_t run = 0; run < 2; ++run) {
         TrainMessage order = cluster.order(0);
-        order.data_run = run * shares;
-        order.data_runs = shares;
+        order.shard = run * shards;
+        order.shards = shards;
         const RunReport report = cluster.train(0, order);
         CHECK(report.samples == 2 * 16);
         cluster.merge({0}, false);

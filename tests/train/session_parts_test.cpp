@@ -70,7 +70,7 @@ TEST_CASE("a merge is one iteration, and staleness counts the versions since the
   CHECK(progress.last_loss == 1.5F);
 }
 
-TEST_CASE("weights in a mean follow the shares, weights by staleness the versions") {
+TEST_CASE("weights in a mean follow the shards, weights by staleness the versions") {
   Schedule schedule;
   Contribution one = contribution_of(0, 1);
   Contribution three = contribution_of(1, 2);

@@ -96,7 +96,7 @@ class TrainerCluster {
     prepare(workers_.size() - 1);
   }
 
-  // A new life of a worker.
+  // A new incarnation of a worker.
   void prepare(std::size_t worker) {
     workers_[worker].merged_run = kNoRun;
     const Digest model = value_of(await<Result<Digest>>([&](auto done) {
@@ -117,8 +117,8 @@ class TrainerCluster {
     return {.run = run,
             .iteration = iteration_ * job_.stages[stage_].steps_per_run,
             .version = version_.value,
-            .data_run = run,
-            .next_data_run = run + workers_.size(),
+            .shard = run,
+            .next_shard = run + workers_.size(),
             .stage = stage_,
             .merged_run = workers_[worker].merged_run,
             .merged_weight_bits = std::bit_cast<std::uint32_t>(workers_[worker].merged_weight)};

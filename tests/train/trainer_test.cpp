@@ -194,8 +194,8 @@ TEST_CASE("an order that is not for the job is refused") {
   const float infinite = std::numeric_limits<float>::infinity();
   const auto bits = [](float value) { return std::bit_cast<std::uint32_t>(value); };
   const TrainMessage bad[] = {{.run = 1, .stage = 1},
-                              {.run = 1, .data_runs = 0},
-                              {.run = 1, .data_runs = kSharesPerRunMax + 1},
+                              {.run = 1, .shards = 0},
+                              {.run = 1, .shards = kShardsPerRunMax + 1},
                               {.run = 1, .lr_scale_bits = bits(infinite)},
                               {.run = 1, .lr_scale_bits = bits(-1.0F)}};
   for (const TrainMessage& order : bad) {
@@ -228,7 +228,7 @@ TEST_CASE("an elastic worker that diverged begins again at the centre") {
 }
 
 TEST_CASE("with offset shards worker k of n begins at k/n of the data and counts its own runs") {
-  const auto losses = [](WorkerId worker, bool offset, std::uint64_t data_run) {
+  const auto losses = [](WorkerId worker, bool offset, std::uint64_t shard) {
     JobSpec job = small_job();
     test::TrainerCluster cluster(job, 1);
     job.offset_shards = offset;
@@ -240,17 +240,17 @@ TEST_CASE("with offset shards worker k of n begins at k/n of the data and counts
         }));
     std::vector<float> found;
     for (std::uint64_t i = 0; i < 3; ++i) {
-      const auto report = run(*trainer, TrainMessage{.run = i, .data_run = data_run + i});
+      const auto report = run(*trainer, TrainMessage{.run = i, .shard = shard + i});
       REQUIRE(report);
       found.push_back(report->loss);
     }
     return found;
   };
-  // 512 records in batches of 8: a quarter of the data are 16 batches. The orders' data_run is
+  // 512 records in batches of 8: a quarter of the data are 16 batches. The orders' shard is
   // unused.
   CHECK(losses(WorkerId{1}, true, 99) == losses(WorkerId{0}, false, 16));
   CHECK(losses(WorkerId{3}, true, 0) == losses(WorkerId{0}, false, 48));
-  CHECK(losses(WorkerId{4}, true, 5) == losses(WorkerId{0}, false, 0));  // A later life.
+  CHECK(losses(WorkerId{4}, true, 5) == losses(WorkerId{0}, false, 0));  // A later incarnation.
 }
 
 }  // namespace speedo

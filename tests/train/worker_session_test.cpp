@@ -34,7 +34,7 @@ std::string to_text(const worker_command::StartRun& c) {
   return fmt::format("run {} of {}", c.order.run, c.worker.value);
 }
 std::string to_text(const worker_command::LookForEnd& c) {
-  return fmt::format("look {}", c.epoch);
+  return fmt::format("look {}", c.term);
 }
 std::string to_text(const worker_command::CancelRun&) { return "cancel"; }
 std::string to_text(const worker_command::Note&) { return {}; }
@@ -57,7 +57,7 @@ struct WorkerDriver {
         continue;
       }
       if (const auto* look = std::get_if<worker_command::LookForEnd>(&command)) {
-        looks.push_back(look->epoch);
+        looks.push_back(look->term);
         continue;
       }
       if (const auto* note = std::get_if<worker_command::Note>(&command)) {
@@ -104,7 +104,7 @@ struct WorkerDriver {
 
   WorkerSession session;
   std::int64_t now = 0;
-  std::vector<std::uint64_t> looks;   // epochs
+  std::vector<std::uint64_t> looks;   // terms
   std::vector<std::string> notes, beats;
   std::optional<Error> error;
 };
@@ -190,7 +190,7 @@ TEST_CASE("connect_timeout counts anew when the master is lost, not while there 
   CHECK(worker.tick(63000) == "exit code " + code(ErrorCode::kUnavailable));
 }
 
-TEST_CASE("the master lost during a run: cancelled, and a new life begins") {
+TEST_CASE("the master lost during a run: cancelled, and a new incarnation begins") {
   WorkerDriver worker;
   worker.join(3);
   worker.order(7);
@@ -264,7 +264,8 @@ TEST_CASE("put out during a run: cancelled, then another attempt") {
   CHECK(worker.wait() > 0);
 }
 
-TEST_CASE("a job that cannot be prepared: with bad data the end, with the store away a new life") {
+TEST_CASE(
+    "a job that cannot be prepared: with bad data the end, with the store away a new incarnation") {
   WorkerDriver worker;
   worker.tick(0);
   worker.connected();
@@ -293,7 +294,7 @@ TEST_CASE("a store that stays away while the job is prepared counts as no master
 TEST_CASE("hello names this worker for as long as its process lives") {
   WorkerDriver worker;
   worker.tick(0);
-  for (int life = 0; life < 2; ++life) {
+  for (int incarnation = 0; incarnation < 2; ++incarnation) {
     const auto commands = worker.session.on(worker_event::Connected{});
     const auto& message = std::get<worker_command::SendHello>(commands.at(0)).message;
     CHECK(message.uuid_high == 21);
@@ -355,7 +356,7 @@ TEST_CASE("an admitted worker beats, with its run and how far it is") {
   CHECK(worker.beats.size() == 4);
 }
 
-TEST_CASE("a worker that was admitted before knocks more often, and starts to count anew") {
+TEST_CASE("a worker that was admitted before connects more often, and starts to count anew") {
   WorkerDriver worker;
   worker.tick(0);
   for (int i = 0; i < 8; ++i) {
@@ -372,7 +373,7 @@ TEST_CASE("a worker that was admitted before knocks more often, and starts to co
   }
 }
 
-TEST_CASE("a run that fails: with the store away a new life, with bad data the end") {
+TEST_CASE("a run that fails: with the store away a new incarnation, with bad data the end") {
   WorkerDriver worker;
   worker.join(2);
   worker.order(0);

@@ -12,8 +12,8 @@ struct Id {
   auto operator<=>(const Id&) const = default;
 };
 
-// One life of one worker, numbered by the master in the order of joining, from 0. A worker that
-// comes back gets a new one, so it also serves as the incarnation that fences the earlier life.
+// One incarnation of one worker, numbered by the master in the order of joining, from 0. A worker
+// that comes back gets a new one, so that it also fences off the earlier one.
 using WorkerId = Id<struct WorkerTag>;
 
 // One assignment of work, unique within a job. Makes duplicates and late answers harmless.

@@ -87,13 +87,13 @@ inline constexpr std::chrono::milliseconds kLeaseRenewal{500};
 inline constexpr std::chrono::milliseconds kSleptThrough{2000};
 
 // A host whose workers joined and went so many times in a row without finishing a run is kept out:
-// for kFlapFirst at first, twice as long each time, at most kFlapMax.
-inline constexpr int kFlapsMax = 3;
-inline constexpr std::chrono::milliseconds kFlapFirst{1000};
-inline constexpr std::chrono::milliseconds kFlapMax{60000};
+// for kQuarantineFirst at first, twice as long each time, at most kQuarantineMax.
+inline constexpr int kQuarantineAfter = 3;
+inline constexpr std::chrono::milliseconds kQuarantineFirst{1000};
+inline constexpr std::chrono::milliseconds kQuarantineMax{60000};
 
-// The shares of data of one run, at most: a worker is given more than one only to balance speeds.
-inline constexpr std::uint64_t kSharesPerRunMax = 8;
+// The shards of data of one run, at most: a worker is given more than one only to balance speeds.
+inline constexpr std::uint64_t kShardsPerRunMax = 8;
 
 // A model up to this size is published, with everything that a new master needs, at every merge.
 inline constexpr std::uint64_t kPublishEachMergeBytesMax = std::uint64_t{50} << 20U;
@@ -107,7 +107,7 @@ inline constexpr std::chrono::milliseconds kReconnectMax{5000};
 // The maximum for one that has been admitted before: a master that comes back merges within 5 s.
 inline constexpr std::chrono::milliseconds kReconnectLost{1000};
 
-// If a Hello is not answered for so long its worker knocks again; so often a Ready is repeated,
+// If a Hello is not answered for so long its worker connects again; so often a Ready is repeated,
 // until the first order.
 inline constexpr std::chrono::milliseconds kAnswerTimeout{5000};
 

@@ -23,7 +23,7 @@ namespace speedo {
 // the source (shuffled anew each epoch, if asked). So a shard, a shuffle, a resumed run are
 // arithmetic on b: the master hands out runs of batches, and every record of an epoch is trained by
 // exactly one worker, however many there are.
-struct DataSpan {
+struct BatchSpan {
   std::uint64_t first = 0;
   std::uint64_t count = UINT64_MAX;
   std::uint64_t next = 0;  // only used to read ahead

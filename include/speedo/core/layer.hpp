@@ -175,7 +175,7 @@ class Layer {
   virtual void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) = 0;
 
   // Data layers: what to read next. Others ignore it.
-  virtual void set_data_span(const DataSpan& /*span*/) {}
+  virtual void set_batch_span(const BatchSpan& /*span*/) {}
 
   // Layers that write: what forward() passes wrote is complete. No pass follows.
   virtual Result<void> finish() { return {}; }

@@ -93,7 +93,7 @@ class Net {
   void count_layers(std::atomic<std::uint64_t>* counter);
 
   // Batches read by the following forward passes; also seeds their randomness.
-  void set_data_span(const DataSpan& span);
+  void set_batch_span(const BatchSpan& span);
 
   // Completes what layers with sinks (HDF5Output) wrote. Without it they leave nothing behind; no
   // forward() may follow. Error: kCannotWrite, of the first that failed; the others are completed.

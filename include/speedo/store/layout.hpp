@@ -9,9 +9,9 @@ namespace speedo {
 // node of a Redis Cluster:
 //   speedo:{JOB}:NAME:m          manifest of record NAME
 //   speedo:{JOB}:NAME:sS:cC      chunk C of the copy in slot S of record NAME
-//   speedo:{JOB}:NAME:eE:sS:cC   the same of a record that a master of epoch E wrote
+//   speedo:{JOB}:NAME:tT:sS:cC   the same of a record that a master of term T wrote
 //   speedo:{JOB}:NAME:b          blob NAME
-//   speedo:{JOB}/epoch           the highest epoch of a master that claimed or wrote
+//   speedo:{JOB}/term           the highest term of a master that claimed or wrote
 //   speedo:{JOB}/lease           who is master, until the key expires
 // All but the last two begin with "speedo:{JOB}:": what clears a job leaves its mastership alone.
 //
@@ -19,8 +19,8 @@ namespace speedo {
 //   chunk      "SPEEDOC1"  u64 version  u64 chunk  u64 checksum of what follows  encoded values
 //   manifest   "SPEEDOM2"  u64 checksum of the rest  speedo.record.Manifest of proto/speedo.proto
 //   blob       "SPEEDOB1"  u64 checksum of the rest  the bytes
-//   epoch      20 decimal digits, so that texts compare as numbers do
-//   lease      20 digits of the holder's epoch, a space, the holder's name
+//   term      20 decimal digits, so that texts compare as numbers do
+//   lease      20 digits of the holder's term, a space, the holder's name
 //
 // A manifest names the codec of the record's values, and of each chunk its checksum, the bytes of
 // its encoded values, and which of the store's servers holds it. The digit of "SPEEDOM2" is the
@@ -31,9 +31,9 @@ namespace speedo {
 // last. A chunk that does not carry the version and the checksum its manifest promises was
 // overwritten by a newer put: the reader starts again with the newer manifest.
 //
-// A master's manifest or blob is written by a script that compares its epoch with the stored one in
+// A master's manifest or blob is written by a script that compares its term with the stored one in
 // the same step: a higher one refuses the write, a lower or absent one is replaced. Chunks need no
-// condition, since no other master's manifest names chunks of this epoch. The first put of a newer
+// condition, since no other master's manifest names chunks of this term. The first put of a newer
 // master removes those that it replaced.
 
 // How the values of a record lie in its chunks.

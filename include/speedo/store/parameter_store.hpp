@@ -18,11 +18,11 @@ namespace speedo {
 // Thread safety: all methods may be called from several threads; a writer or reader belongs to one.
 class ParameterStore : public RecordStore, public BlobStore, public MasterStore {
  public:
-  // From here on every record and blob that this object writes is a master's of this epoch: it
-  // becomes visible only if no higher epoch was granted, else finish() and put_blob() say
+  // From here on every record and blob that this object writes is a master's of this term: it
+  // becomes visible only if no higher term was granted, else finish() and put_blob() say
   // kSuperseded, and readers see what the newer master wrote. The same for what it erases. 0 (the
   // start): not a master's.
-  virtual void fence(std::uint64_t epoch) = 0;
+  virtual void fence(std::uint64_t term) = 0;
 
   // Removes everything of this job, mastership aside. Not atomic: what others write meanwhile may
   // stay. kSuperseded: see fence(); then nothing that the newer master wrote is gone.

@@ -21,7 +21,7 @@ struct RecordInfo {
   std::uint64_t base_version = 0;   // contributions: version of the weights they were computed from
   std::uint64_t worker = 0;         // contributions: who made them
   std::uint64_t element_count = 0;  // floats in all
-  std::uint64_t epoch = 0;          // of the master that wrote it; set by a fenced store
+  std::uint64_t term = 0;          // of the master that wrote it; set by a fenced store
   std::string state;                // travels with it, atomically: the session's state, or nothing
 };
 
@@ -78,7 +78,7 @@ class RecordReader : public ChunkSource {
 // A record that is expected, and still being written.
 struct AheadRecord {
   std::uint64_t version = 0;        // of its RecordInfo
-  std::uint64_t epoch = 0;
+  std::uint64_t term = 0;
   std::uint64_t element_count = 0;
 };
 
@@ -130,10 +130,10 @@ Result<RecordInfo> get(RecordStore& store, std::string_view key, const Digest& m
 
 // Keys of a job's records.
 std::string weights_key();
-// A master's epoch is part of it, so that workers of an earlier master write elsewhere.
-std::string contribution_key(std::uint64_t epoch, std::uint64_t worker);
+// A master's term is part of it, so that workers of an earlier master write elsewhere.
+std::string contribution_key(std::uint64_t term, std::uint64_t worker);
 std::string checkpoint_key();           // weights, histories: where the weights' record is not all
-std::string local_key(std::uint64_t epoch, std::uint64_t worker);  // kElasticMaster: back to it
+std::string local_key(std::uint64_t term, std::uint64_t worker);  // kElasticMaster: back to it
 std::string contribution_key_prefix();  // what those keys begin with; their records expire
 
 }  // namespace speedo

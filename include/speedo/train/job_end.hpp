@@ -12,11 +12,11 @@ namespace speedo {
 // none.
 
 // Error: those of the store.
-Result<void> put_job_end(BlobStore& store, std::uint64_t epoch);
+Result<void> put_job_end(BlobStore& store, std::uint64_t term);
 Result<void> erase_job_end(BlobStore& store);
 
-// Whether the job is over that a master of `epoch` admitted a worker to: ended by that master or a
+// Whether the job is over that a master of `term` admitted a worker to: ended by that master or a
 // later one. Errors: those of the store but kNotFound and kCorrupt, which mean no.
-Result<bool> is_job_over(BlobStore& store, std::uint64_t epoch);
+Result<bool> is_job_over(BlobStore& store, std::uint64_t term);
 
 }  // namespace speedo

@@ -21,7 +21,7 @@
 
 namespace speedo {
 
-// A connection as the shell numbers it. Several may belong to lives of one worker.
+// A connection as the shell numbers it. Several may belong to incarnations of one worker.
 using PeerId = Id<struct PeerTag>;
 // One merge in progress.
 using MergeId = Id<struct MergeTag>;
@@ -29,7 +29,7 @@ using MergeId = Id<struct MergeTag>;
 struct MasterConfig {
   std::uint64_t workers_start = 1;      // ready workers that start training (--workers)
   std::uint64_t workers_min = 1;        // with fewer alive, training pauses (MIN of MIN:MAX)
-  std::uint64_t workers_max = 0;        // more are turned away, and knock again; 0: no limit
+  std::uint64_t workers_max = 0;        // more are turned away, and connect again; 0: no limit
   std::uint64_t start_iteration = 0;    // --startIter, or of a resumed snapshot
   std::uint64_t max_iteration = 0;      // end when start + merged reaches it (--maxIter)
   std::uint64_t test_interval = 0;      // merges between tests; 0: never, not even at the end
@@ -42,20 +42,20 @@ struct MasterConfig {
   std::chrono::seconds stall_timeout{0};    // so is one whose run makes no progress; 0: never
   // A store that is out of reach for so long ends training; 0: at once.
   std::chrono::seconds store_timeout{0};
-  bool shard_by_speed = false;              // in rounds a faster worker trains more shares
+  bool shard_by_speed = false;              // in rounds a faster worker trains more shards
   std::vector<Schedule> stages = {Schedule{}};  // one after another, repeated; at least one
   Digest model;
   StoreAddress store;                   // sent to workers, as job is; at most kTextMax bytes each
   std::string job;
   TrainingId training;                  // a restored state has its own
-  std::uint64_t epoch = 0;              // of this master, see MasterStore::claim_master
+  std::uint64_t term = 0;              // of this master, see MasterStore::claim_master
   Version first_version;                // of the weights published before training
   // RunIds start here. A restarted master of the same job must start above its predecessor (the
   // wall clock's microseconds will do), so that nothing the earlier one was owed is taken for its
   // own.
   std::uint64_t first_run = 0;
-  // Shares of the data stream that an earlier run of the job has used up.
-  std::uint64_t first_data_run = 0;
+  // Shards of the data stream that an earlier run of the job has used up.
+  std::uint64_t first_shard = 0;
 };
 
 // What happened, as the shell tells it.
@@ -175,10 +175,10 @@ struct MasterProgress {
   double staleness_sum = 0.0;           // version at merge - base version, over contributions
   float last_loss = 0.0F;               // mean of the last iteration's contributions
   std::optional<float> accuracy, test_loss;
-  std::uint64_t flapped = 0;            // workers kept out because their host flaps
+  std::uint64_t quarantined = 0;            // workers kept out because their host flaps
   std::uint32_t stage = 0;              // index of the one that trains
   std::uint64_t stage_start = 0;        // iteration at which it began
-  std::uint64_t epoch = 0;              // of this master
+  std::uint64_t term = 0;              // of this master
   bool training = false;
   bool paused = false;                  // fewer workers than workers_min
 };
@@ -197,7 +197,7 @@ using StrategyFactory =
 // Invariant: at most one merge, one test and one snapshot is under way.
 // Invariant: a worker has at most one run outstanding, and its Train follows the merge of its last
 // contribution.
-// Invariant: every ordinal of the data stream (data_run) is held by at most one worker at a time,
+// Invariant: every shard of the data stream is held by at most one worker at a time,
 // and merged at most once.
 // Invariant: the contributions of StartMerge commands are distinct (worker, run) pairs over a job.
 class MasterSession {
@@ -220,12 +220,12 @@ class MasterSession {
   bool finished() const;
 
   // What a state of save() says of itself. Order: a checkpoint is newer than another of the same
-  // training if its master's epoch is higher, or the same and its iteration is.
+  // training if its master's term is higher, or the same and its iteration is.
   struct Origin {
     TrainingId training;
-    std::uint64_t epoch = 0, iteration = 0;
+    std::uint64_t term = 0, iteration = 0;
     bool is_newer_than(const Origin& other) const {
-      return epoch != other.epoch ? epoch > other.epoch : iteration > other.iteration;
+      return term != other.term ? term > other.term : iteration > other.iteration;
     }
   };
   // Error: kCorrupt.

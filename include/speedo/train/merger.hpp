@@ -31,7 +31,7 @@ struct MergerConfig {
   // Merges between checkpoints of what the weights' record lacks (the rule's histories); 0: every
   // merge up to kPublishEachMergeBytesMax, else every tenth.
   std::uint64_t publish_interval = 0;
-  std::uint64_t epoch = 0;  // names the workers' contributions
+  std::uint64_t term = 0;  // names the workers' contributions
   // Records at least so long are merged ahead of order, see Merger::expect(): shorter ones are
   // merged sooner than they could be looked for.
   std::uint64_t ahead_bytes_min = std::uint64_t{4} << 20U;
@@ -92,7 +92,7 @@ class Merger {
 
 // Publishes nothing by itself at the start: call enter_stage(). `start.version` is the version of
 // the weights before that. Histories that no stage has use for are dropped. The store is fenced
-// with the configuration's epoch.
+// with the configuration's term.
 //
 // For kGradientOnly `solver` gives the rule, `make_backend` its device (called on the merger's
 // thread). Errors: those of UpdateRule::create, and of make_backend; kMismatch for histories that

@@ -45,8 +45,8 @@ struct WelcomeMessage {
   std::string store;             // a StoreAddress: host:port, redis://host:port/db, unix:///path
   std::string job;               // the job's key space
   std::uint64_t model_high = 0, model_low = 0;  // fingerprint the worker's net must have
-  std::uint64_t epoch = 0;       // of the master; part of the worker's contribution key
-  auto fields() { return std::tie(worker, store, job, model_high, model_low, epoch); }
+  std::uint64_t term = 0;       // of the master; part of the worker's contribution key
+  auto fields() { return std::tie(worker, store, job, model_high, model_low, term); }
 };
 
 // master -> worker: not admitted, or put out. `code` is an ErrorCode. The worker ends with the
@@ -69,9 +69,9 @@ struct TrainMessage {
   std::uint64_t run = 0;
   std::uint64_t iteration = 0;      // merged count + start iteration: the learning rate follows it
   std::uint64_t version = 0;        // read at least this version of the weights
-  std::uint64_t data_run = 0;       // ordinal of this run's first share of the data stream
-  std::uint64_t next_data_run = 0;  // the worker's next one, to read ahead
-  std::uint64_t data_runs = 1;      // shares from data_run on: the batch is so many times as large
+  std::uint64_t shard = 0;       // this run's first shard of the data stream
+  std::uint64_t next_shard = 0;  // the worker's next one, to read ahead
+  std::uint64_t shards = 1;      // shards from shard on: the batch is so many times as large
   std::uint32_t stage = 0;          // of the job: which UpdateSpec
   std::uint32_t lr_scale_bits = 0x3F800000;  // bit pattern of a float, 1.0: factor on the rate
   // This worker's last run if its contribution was merged, else kNoRun: an elastic worker takes its
@@ -79,7 +79,7 @@ struct TrainMessage {
   std::uint64_t merged_run = kNoRun;
   std::uint32_t merged_weight_bits = 0x3F800000;
   auto fields() {
-    return std::tie(run, iteration, version, data_run, next_data_run, data_runs, stage,
+    return std::tie(run, iteration, version, shard, next_shard, shards, stage,
                     lr_scale_bits, merged_run, merged_weight_bits);
   }
 };

@@ -56,10 +56,10 @@ using Commands = std::vector<Command>;
 
 // When contributions are merged and who trains next: one schedule of SpeeDO as a pure state
 // machine. Same events in the same order give the same commands: no clock, no randomness, no I/O.
-// Requires of callers: Joined names at least one worker, each once per life and before its other
-// events; Left at most once, after it nothing of that worker; Trained or Failed only for a worker
-// that was told to Train and has not reported since.
-// A contribution outlives its worker: it lies in the store whole, so it may be merged after Left.
+// Requires of callers: Joined names at least one worker, each once per incarnation and before its
+// other events; Left at most once, after it nothing of that worker; Trained or Failed only for a
+// worker that was told to Train and has not reported since. A contribution outlives its worker: it
+// lies in the store whole, so it may be merged after Left.
 class Strategy {
  public:
   virtual ~Strategy() = default;

@@ -69,10 +69,10 @@ class Trainer {
  public:
   // Cancels, and waits for the work under way. Callbacks may still run until it returns.
   virtual ~Trainer() = default;
-  // Makes ready for a life of a worker. The net of the life before serves again if the job is the
-  // same; weights of its own (elastic) begin anew at the master's. Ends in `done` with the model's
-  // fingerprint. `contribution`: the key that its results go to. Errors: kConfig, kData, kNotFound,
-  // kFull.
+  // Makes ready for an incarnation of a worker. The net of the incarnation before serves again if
+  // the job is the same; weights of its own (elastic) begin anew at the master's. Ends in `done`
+  // with the model's fingerprint. `contribution`: the key that its results go to. Errors: kConfig,
+  // kData, kNotFound, kFull.
   virtual void prepare(WorkerId worker, std::string contribution, JobSpec job,
                        std::shared_ptr<RecordStore> store,
                        std::function<void(Result<Digest>)> done) = 0;

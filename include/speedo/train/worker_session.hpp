@@ -69,8 +69,8 @@ struct SendBeat { BeatMessage message; };
 // PrepareJob built for the same job and model may serve again.
 struct PrepareJob { WelcomeMessage welcome; };
 struct StartRun { TrainMessage order; WorkerId worker; };  // answer: RunDone or RunFailed
-// Whether the job that a master of this epoch admitted to is over. One answer: EndLookedFor.
-struct LookForEnd { std::uint64_t epoch; };
+// Whether the job that a master of this term admitted to is over. One answer: EndLookedFor.
+struct LookForEnd { std::uint64_t term; };
 struct CancelRun {};                         // its answer no longer matters
 struct Note { bool warning; std::string text; };
 struct Exit { std::optional<Error> error; };

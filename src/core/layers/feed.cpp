@@ -44,7 +44,7 @@ void FeedLayer::read_ahead() {
   for (std::uint64_t i = 0; i < kPrefetchBatches; ++i) feed_->will_need(batch_at(step_ + i));
 }
 
-void FeedLayer::set_data_span(const DataSpan& span) {
+void FeedLayer::set_batch_span(const BatchSpan& span) {
   span_ = span;
   step_ = 0;
   read_ahead();

@@ -18,15 +18,15 @@ class FeedLayer : public Layer {
   Result<void> reshape(Tensors bottoms, Tensors tops) override;
   Result<void> forward(Tensors bottoms, Tensors tops) override;
   void backward(Tensors, const std::vector<bool>&, Tensors) override {}
-  void set_data_span(const DataSpan& span) override;
+  void set_batch_span(const BatchSpan& span) override;
 
  private:
   std::uint64_t batch_at(std::uint64_t step) const;
   void read_ahead();
 
   std::unique_ptr<BatchFeed> feed_;
-  DataSpan span_;
-  std::uint64_t step_ = 0;  // batches consumed since set_data_span()
+  BatchSpan span_;
+  std::uint64_t step_ = 0;  // batches consumed since set_batch_span()
 };
 
 }  // namespace speedo

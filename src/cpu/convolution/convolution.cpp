@@ -5,9 +5,9 @@
 
 #include <speedo/base/assert.hpp>
 
-#include "cpu/convolution/convolution_gray.hpp"
+#include "cpu/convolution/convolution_single_channel.hpp"
 #include "cpu/convolution/convolution_im2col.hpp"
-#include "cpu/convolution/convolution_narrow.hpp"
+#include "cpu/convolution/convolution_few_channels.hpp"
 #include "cpu/isa.hpp"
 #include "cpu/onednn/onednn.hpp"
 
@@ -25,13 +25,13 @@ double flops(const ConvolutionShape& shape) {
 
 class ChosenConvolution final : public Convolution {
  public:
-  ChosenConvolution(const ConvolutionShape& shape, const Workplace& workplace) : shape_(shape) {
+  ChosenConvolution(const ConvolutionShape& shape, const Context& context) : shape_(shape) {
     for (const ConvolutionPass pass : kConvolutionPasses) {
       if (pass != ConvolutionPass::kForward && !shape.trains) break;
       ConvolutionKernels*& chosen = by_pass_[static_cast<std::size_t>(pass)];
-      chosen = &choose(pass, workplace);
+      chosen = &choose(pass, context);
       if (chosen->reserve(pass)) continue;
-      chosen = &im2col(workplace);
+      chosen = &im2col(context);
       chosen->reserve(pass);
     }
   }
@@ -66,25 +66,26 @@ class ChosenConvolution final : public Convolution {
   }
 
  private:
-  ConvolutionKernels& choose(ConvolutionPass pass, const Workplace& workplace) {
-    if (gray_serves(shape_, pass, workplace)) {
-      if (gray_ == nullptr) gray_ = make_gray_kernels(shape_, workplace);
-      return *gray_;
+  ConvolutionKernels& choose(ConvolutionPass pass, const Context& context) {
+    if (single_channel_serves(shape_, pass, context)) {
+      if (single_channel_ == nullptr)
+        single_channel_ = make_single_channel_kernels(shape_, context);
+      return *single_channel_;
     }
-    if (narrow_serves(shape_, pass, workplace)) {
-      if (narrow_ == nullptr) narrow_ = make_narrow_kernels(shape_, workplace);
-      return *narrow_;
+    if (few_channels_serves(shape_, pass, context)) {
+      if (few_channels_ == nullptr) few_channels_ = make_few_channels_kernels(shape_, context);
+      return *few_channels_;
     }
-    if (onednn_serves(shape_, pass, workplace)) {
-      if (onednn_ == nullptr) onednn_ = make_onednn_kernels(shape_, workplace);
+    if (onednn_serves(shape_, pass, context)) {
+      if (onednn_ == nullptr) onednn_ = make_onednn_kernels(shape_, context);
       return *onednn_;
     }
-    return im2col(workplace);
+    return im2col(context);
   }
 
   // They serve any pass.
-  ConvolutionKernels& im2col(const Workplace& workplace) {
-    if (im2col_ == nullptr) im2col_ = make_im2col_kernels(shape_, workplace);
+  ConvolutionKernels& im2col(const Context& context) {
+    if (im2col_ == nullptr) im2col_ = make_im2col_kernels(shape_, context);
     return *im2col_;
   }
 
@@ -95,19 +96,19 @@ class ChosenConvolution final : public Convolution {
   }
 
   ConvolutionShape shape_;
-  std::unique_ptr<ConvolutionKernels> gray_, narrow_, onednn_, im2col_;
+  std::unique_ptr<ConvolutionKernels> single_channel_, few_channels_, onednn_, im2col_;
   std::array<ConvolutionKernels*, kConvolutionPasses.size()> by_pass_{};
 };
 
 // The convolutions with their arrays in the layouts that a net of this kind gives them.
 std::vector<ConvolutionShape> with_layouts(std::span<const ConvolutionShape> convolutions,
-                                           LayoutKind kind, const Workplace& workplace) {
+                                           LayoutKind kind, const Context& context) {
   std::vector<ConvolutionShape> shapes(convolutions.begin(), convolutions.end());
   for (ConvolutionShape& shape : shapes) {
     const Layout src = layout_of(kind, shape.channels);
     shape.src_layout = Layout{};
     shape.dst_layout = layout_of(kind, shape.outputs);
-    if (!src.is_plain() && !convolves_plain(shape, workplace)) shape.src_layout = src;
+    if (!src.is_plain() && !convolves_plain(shape, context)) shape.src_layout = src;
   }
   return shapes;
 }
@@ -125,11 +126,11 @@ double work(const std::vector<ConvolutionShape>& convolutions) {
 }
 
 // Whether most of the arithmetic would be done by oneDNN.
-bool is_served(const std::vector<ConvolutionShape>& convolutions, const Workplace& workplace) {
+bool is_served(const std::vector<ConvolutionShape>& convolutions, const Context& context) {
   double served = 0.0, all = 0.0;
   for (const ConvolutionShape& shape : convolutions) {
     all += flops(shape);
-    if (onednn_serves(shape, ConvolutionPass::kForward, workplace)) served += flops(shape);
+    if (onednn_serves(shape, ConvolutionPass::kForward, context)) served += flops(shape);
   }
   return served > all / 2;
 }
@@ -137,28 +138,28 @@ bool is_served(const std::vector<ConvolutionShape>& convolutions, const Workplac
 }  // namespace
 
 std::unique_ptr<Convolution> make_convolution(const ConvolutionShape& shape,
-                                              const Workplace& workplace) {
+                                              const Context& context) {
   SPEEDO_ASSERT(shape.groups > 0 && shape.channels % shape.groups == 0);
   SPEEDO_ASSERT(shape.kernel.size() == shape.src_size.size());
-  return std::make_unique<ChosenConvolution>(shape, workplace);
+  return std::make_unique<ChosenConvolution>(shape, context);
 }
 
 LayoutKind preferred_layout(std::span<const ConvolutionShape> convolutions,
-                            const Workplace& workplace) {
+                            const Context& context) {
   const LayoutKind block =
       cpu_isa() == CpuIsa::kAvx512 ? LayoutKind::kBlocked16 : LayoutKind::kBlocked8;
-  const auto plain = with_layouts(convolutions, LayoutKind::kPlain, workplace);
-  const auto blocked = with_layouts(convolutions, block, workplace);
-  if (is_served(blocked, workplace) && work(blocked) <= kWasteMax * work(plain)) return block;
-  const auto last = with_layouts(convolutions, LayoutKind::kChannelsLast, workplace);
-  if (is_served(last, workplace)) return LayoutKind::kChannelsLast;
+  const auto plain = with_layouts(convolutions, LayoutKind::kPlain, context);
+  const auto blocked = with_layouts(convolutions, block, context);
+  if (is_served(blocked, context) && work(blocked) <= kWasteMax * work(plain)) return block;
+  const auto last = with_layouts(convolutions, LayoutKind::kChannelsLast, context);
+  if (is_served(last, context)) return LayoutKind::kChannelsLast;
   return LayoutKind::kPlain;
 }
 
-bool convolves_plain(const ConvolutionShape& shape, const Workplace& workplace) {
+bool convolves_plain(const ConvolutionShape& shape, const Context& context) {
   return shape.src_layout.is_plain() &&
-         onednn_serves(shape, ConvolutionPass::kForward, workplace) &&
-         (!shape.trains || onednn_serves(shape, ConvolutionPass::kBackwardWeights, workplace));
+         onednn_serves(shape, ConvolutionPass::kForward, context) &&
+         (!shape.trains || onednn_serves(shape, ConvolutionPass::kBackwardWeights, context));
 }
 
 }  // namespace speedo::cpu

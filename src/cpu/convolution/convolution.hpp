@@ -11,13 +11,13 @@
 namespace speedo::cpu {
 
 // Each pass of the convolution by the kernels that serve it best: oneDNN where it was built in and
-// has one for the shape and its layouts, else matrix products. The workplace outlives it.
+// has one for the shape and its layouts, else matrix products. The context outlives it.
 std::unique_ptr<Convolution> make_convolution(const ConvolutionShape& shape,
-                                              const Workplace& workplace);
+                                              const Context& context);
 
 // Backend::preferred_layout() and convolves_plain().
 LayoutKind preferred_layout(std::span<const ConvolutionShape> convolutions,
-                            const Workplace& workplace);
-bool convolves_plain(const ConvolutionShape& shape, const Workplace& workplace);
+                            const Context& context);
+bool convolves_plain(const ConvolutionShape& shape, const Context& context);
 
 }  // namespace speedo::cpu

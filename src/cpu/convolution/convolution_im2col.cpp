@@ -16,8 +16,8 @@ constexpr std::int64_t kColumnsWanted = 64;
 
 class Im2colKernels final : public ConvolutionKernels {
  public:
-  Im2colKernels(const ConvolutionShape& shape, const Workplace& workplace)
-      : shape_(shape), pool_(workplace.pool), scratch_(workplace.scratch), im2col_(shape) {
+  Im2colKernels(const ConvolutionShape& shape, const Context& context)
+      : shape_(shape), pool_(context.pool), scratch_(context.scratch), im2col_(shape) {
     group_outputs_ = shape.outputs / shape.groups;
     src_sample_ = shape.groups * im2col_.src_count();
     dst_sample_ = shape.outputs * im2col_.columns();
@@ -225,8 +225,8 @@ class Im2colKernels final : public ConvolutionKernels {
 }  // namespace
 
 std::unique_ptr<ConvolutionKernels> make_im2col_kernels(const ConvolutionShape& shape,
-                                                        const Workplace& workplace) {
-  return std::make_unique<Im2colKernels>(shape, workplace);
+                                                        const Context& context) {
+  return std::make_unique<Im2colKernels>(shape, context);
 }
 
 }  // namespace speedo::cpu

@@ -10,6 +10,6 @@ namespace speedo::cpu {
 // output is small, several samples share one product, which would otherwise mostly pack its
 // operands. Arrays that are not plain pass through plain copies, a few samples at a time.
 std::unique_ptr<ConvolutionKernels> make_im2col_kernels(const ConvolutionShape& shape,
-                                                        const Workplace& workplace);
+                                                        const Context& context);
 
 }  // namespace speedo::cpu

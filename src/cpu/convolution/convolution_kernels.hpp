@@ -17,7 +17,7 @@
 namespace speedo::cpu {
 
 // What the operations of one backend share.
-struct Workplace {
+struct Context {
   ThreadPool& pool;
   Scratch& scratch;
   CpuPrecision precision = CpuPrecision::kFloat32;

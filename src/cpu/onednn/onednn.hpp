@@ -22,11 +22,11 @@ bool limit_onednn(CpuIsa isa);
 
 // Whether oneDNN is used, and has vector kernels of its own (not reference loops) for the pass as
 // it would run: with this many threads, in runs of so many samples.
-bool onednn_serves(const ConvolutionShape& shape, ConvolutionPass pass, const Workplace& workplace);
+bool onednn_serves(const ConvolutionShape& shape, ConvolutionPass pass, const Context& context);
 
 // Requires: onednn_serves() of each pass that will be reserved.
 std::unique_ptr<ConvolutionKernels> make_onednn_kernels(const ConvolutionShape& shape,
-                                                        const Workplace& workplace);
+                                                        const Context& context);
 
 // Contract as gemm() on the calling thread. Requires: has_onednn().
 void onednn_gemm(Op a_op, Op b_op, Backend::GemmShape shape, float alpha, GemmMatrix a,

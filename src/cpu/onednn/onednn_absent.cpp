@@ -12,9 +12,9 @@ std::string onednn_version() { return ""; }
 
 bool limit_onednn(CpuIsa) { return true; }
 
-bool onednn_serves(const ConvolutionShape&, ConvolutionPass, const Workplace&) { return false; }
+bool onednn_serves(const ConvolutionShape&, ConvolutionPass, const Context&) { return false; }
 
-std::unique_ptr<ConvolutionKernels> make_onednn_kernels(const ConvolutionShape&, const Workplace&) {
+std::unique_ptr<ConvolutionKernels> make_onednn_kernels(const ConvolutionShape&, const Context&) {
   return nullptr;
 }
 

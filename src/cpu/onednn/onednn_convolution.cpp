@@ -32,13 +32,13 @@ struct PassWork {
 
 // Nothing if oneDNN lacks a kernel for some of it.
 std::optional<PassWork> plan_pass(const ConvolutionShape& shape, ConvolutionPass pass,
-                                  const Workplace& workplace) {
-  const int threads = workplace.pool.size();
-  std::vector divisions{onednn::divide_work(shape, pass, workplace.precision, threads)};
+                                  const Context& context) {
+  const int threads = context.pool.size();
+  std::vector divisions{onednn::divide_work(shape, pass, context.precision, threads)};
   if (divisions[0].channel_parts > 1) divisions.push_back(onednn::divide_samples(shape, threads));
   for (const onednn::WorkDivision& division : divisions) {
     const ConvolutionShape part = onednn::part_of(shape, pass, division);
-    auto kernels = PassKernels::plan(part, pass, workplace.precision, division.batch_parts);
+    auto kernels = PassKernels::plan(part, pass, context.precision, division.batch_parts);
     if (kernels.has_value()) return PassWork{division, part, std::move(*kernels)};
   }
   return std::nullopt;
@@ -46,11 +46,11 @@ std::optional<PassWork> plan_pass(const ConvolutionShape& shape, ConvolutionPass
 
 class OneDnnKernels final : public ConvolutionKernels {
  public:
-  OneDnnKernels(const ConvolutionShape& shape, const Workplace& workplace)
+  OneDnnKernels(const ConvolutionShape& shape, const Context& context)
       : shape_(shape),
-        pool_(workplace.pool),
-        scratch_(workplace.scratch),
-        precision_(workplace.precision) {}
+        pool_(context.pool),
+        scratch_(context.scratch),
+        precision_(context.precision) {}
 
   bool reserve(ConvolutionPass which) override {
     auto work = plan_pass(shape_, which, {pool_, scratch_, precision_});
@@ -301,14 +301,14 @@ class OneDnnKernels final : public ConvolutionKernels {
 }  // namespace
 
 bool onednn_serves(const ConvolutionShape& shape, ConvolutionPass pass,
-                   const Workplace& workplace) {
+                   const Context& context) {
   const bool is_empty = shape.batch == 0 || count_of(shape.src_size) == 0;
-  return uses_onednn() && !is_empty && plan_pass(shape, pass, workplace).has_value();
+  return uses_onednn() && !is_empty && plan_pass(shape, pass, context).has_value();
 }
 
 std::unique_ptr<ConvolutionKernels> make_onednn_kernels(const ConvolutionShape& shape,
-                                                        const Workplace& workplace) {
-  return std::make_unique<OneDnnKernels>(shape, workplace);
+                                                        const Context& context) {
+  return std::make_unique<OneDnnKernels>(shape, context);
 }
 
 }  // namespace speedo::cpu

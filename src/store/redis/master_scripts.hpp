@@ -4,11 +4,11 @@
 
 namespace speedo {
 
-// The steps of store/mastership.hpp in Redis' Lua; a script runs as one. KEYS: epoch, lease, then
+// The steps of store/mastership.hpp in Redis' Lua; a script runs as one. KEYS: term, lease, then
 // what is written or erased. Each returns one text, see encode_answer(). They go out with EVAL: a
 // restarted server has forgotten scripts, and 700 bytes are nothing beside a manifest.
 
-// Writes. ARGV: epoch; of kSetScript also the seconds until the key expires (0: never), the value.
+// Writes. ARGV: term; of kSetScript also the seconds until the key expires (0: never), the value.
 inline constexpr std::string_view kSetScript =
     "local s = redis.call('GET', KEYS[1]) "
     "if s and (#s ~= 20 or string.find(s, '%D')) then return 'corrupt' end "
@@ -30,7 +30,7 @@ inline constexpr std::string_view kEraseScript =
     "for i = 3, #KEYS do redis.call('UNLINK', KEYS[i]) end "
     "return 'done'";
 
-// ARGV: epoch, holder, milliseconds, is new, by force ("1" or "0"), dead holder.
+// ARGV: term, holder, milliseconds, is new, by force ("1" or "0"), dead holder.
 inline constexpr std::string_view kClaimScript =
     "local s = redis.call('GET', KEYS[1]) or string.rep('0', 20) "
     "if #s ~= 20 or string.find(s, '%D') then return 'corrupt' end "
@@ -49,7 +49,7 @@ inline constexpr std::string_view kClaimScript =
     "redis.call('SET', KEYS[2], ARGV[1] .. ' ' .. ARGV[2], 'PX', ARGV[3]) "
     "return 'done'";
 
-// ARGV: epoch, holder.
+// ARGV: term, holder.
 inline constexpr std::string_view kReleaseScript =
     "if redis.call('GET', KEYS[2]) == ARGV[1] .. ' ' .. ARGV[2] then "
     "redis.call('DEL', KEYS[2]) end "

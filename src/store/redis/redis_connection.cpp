@@ -37,11 +37,12 @@ BulkSink sink_of(KvOperation& operation) {
 }  // namespace
 
 RedisConnection::RedisConnection(const RedisOptions& options, std::unique_ptr<RedisSession> session,
-                                 std::shared_ptr<std::atomic<std::uint64_t>> lives, LookUp look_up)
+                                 std::shared_ptr<std::atomic<std::uint64_t>> incarnations,
+                                 LookUp look_up)
     : options_(options),
       where_(to_string(options.address)),
       look_up_(std::move(look_up)),
-      lives_(std::move(lives)),
+      incarnations_(std::move(incarnations)),
       wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       session_(std::move(session)) {
   SPEEDO_ASSERT(wake_fd_ >= 0);
@@ -156,7 +157,7 @@ void RedisConnection::try_connect() {
   }
   session_ = std::move(*session);
   stale_.reset();
-  lives_->fetch_add(1);
+  incarnations_->fetch_add(1);
   server_ = session_->server();
   replies_.reset();
   last_progress_ = Clock::now();
@@ -186,7 +187,7 @@ void RedisConnection::encode_requests() {
     Queued entry = std::move(waiting_.front());
     waiting_.pop_front();
     // As of now: what a server answered before it restarted must not pass for the next one's.
-    entry.operation->server = server_ != 0 ? server_ : lives_->load();
+    entry.operation->server = server_ != 0 ? server_ : incarnations_->load();
     sending_.emplace_back(entry.operation);
     in_flight_bytes_ += entry.bytes;
     in_flight_.push_back(std::move(entry));

@@ -27,10 +27,11 @@ namespace speedo {
 // everything queued ends with it. Thread safety: submit() and load() from any thread.
 class RedisConnection {
  public:
-  // `session`: already open, or null. `lives`: reconnections of all connections of one store; tells
-  // lives of a server apart when it does not say its name.
+  // `session`: already open, or null. `incarnations`: reconnections of all connections of one store; tells
+  // incarnations of a server apart when it does not say its name.
   RedisConnection(const RedisOptions& options, std::unique_ptr<RedisSession> session,
-                  std::shared_ptr<std::atomic<std::uint64_t>> lives, LookUp look_up = ask_system);
+                  std::shared_ptr<std::atomic<std::uint64_t>> incarnations,
+                  LookUp look_up = ask_system);
   ~RedisConnection();  // ends everything queued with kUnavailable
 
   void submit(KvPtr operation);
@@ -69,7 +70,7 @@ class RedisConnection {
   const RedisOptions options_;
   const std::string where_;
   const LookUp look_up_;
-  const std::shared_ptr<std::atomic<std::uint64_t>> lives_;
+  const std::shared_ptr<std::atomic<std::uint64_t>> incarnations_;
   const int wake_fd_;
   std::atomic<std::size_t> load_{0};
   std::atomic<bool> stopping_{false};

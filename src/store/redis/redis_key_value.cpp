@@ -85,9 +85,10 @@ Result<std::vector<std::string>> keys_matching(RedisSession& session, const std:
 
 RedisKeyValue::RedisKeyValue(const RedisOptions& options, std::unique_ptr<RedisSession> session)
     : options_(options) {
-  const auto lives = std::make_shared<std::atomic<std::uint64_t>>(0);
+  const auto incarnations = std::make_shared<std::atomic<std::uint64_t>>(0);
   for (int i = 0; i < std::max(1, options.connections); ++i) {
-    connections_.push_back(std::make_unique<RedisConnection>(options, std::move(session), lives));
+    connections_.push_back(
+        std::make_unique<RedisConnection>(options, std::move(session), incarnations));
   }
 }
 

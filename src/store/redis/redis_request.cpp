@@ -33,14 +33,14 @@ std::string words(std::size_t count, std::initializer_list<std::string_view> lis
   return text;
 }
 
-// An operation of a master: script, its keys, the master's epoch; `more` words follow.
+// An operation of a master: script, its keys, the master's term; `more` words follow.
 std::string script_front(const KvOperation& operation, std::string_view script,
                          std::span<const std::string> keys, std::size_t more) {
   const KvMaster& master = *operation.master;
   std::string text = words(6 + keys.size() + more, {"EVAL", script, std::to_string(2 + keys.size()),
-                                                    master.epoch_key, master.lease_key});
+                                                    master.term_key, master.lease_key});
   for (const std::string& key : keys) append_word(text, key);
-  append_word(text, encode_epoch(master.epoch));
+  append_word(text, encode_term(master.term));
   return text;
 }
 

@@ -152,7 +152,8 @@ Result<void> RedisSession::open(const std::optional<RedisClient>& stale) {
   return {};
 }
 
-// Users without the right to ask get 0: then only this connection's own life tells servers apart.
+// Users without the right to ask get 0: then only this connection's own incarnation tells servers
+// apart.
 Result<void> RedisSession::identify_server() {
   SPEEDO_TRY(command({"PING"}));
   if (auto info = command({"INFO", "server"})) {

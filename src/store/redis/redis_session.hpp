@@ -18,8 +18,8 @@ struct redisReply;
 
 namespace speedo {
 
-// A connection as its server knows it. Ids begin anew with each life of a server; the name is
-// drawn, and so tells whether an id is still this connection's.
+// A connection as its server knows it. Ids begin anew with each incarnation of a server; the name
+// is drawn, and so tells whether an id is still this connection's.
 struct RedisClient {
   std::int64_t id = 0;
   std::string name;

@@ -25,7 +25,7 @@ struct Candidate {
   RecordInfo info;
   std::size_t histories = 0;
 
-  auto age() const { return std::pair(info.epoch, info.version); }
+  auto age() const { return std::pair(info.term, info.version); }
 };
 
 Error damaged(const std::string& key, const std::string& what) {

@@ -57,7 +57,7 @@ JobMaster::JobMaster(const MasterOptions& options, Platform& platform,
       store_(std::move(store)),
       write_snapshot_(std::move(write_snapshot)),
       job_record_(encode(options.spec)),
-      epoch_(options.merger.epoch),
+      term_(options.merger.term),
       nets_(std::move(nets)),
       erasing_(platform, "erasing"),
       housekeeping_(platform, "housekeeping") {}
@@ -198,8 +198,8 @@ void JobMaster::erase_records_of_gone() {
 }
 
 Result<void> JobMaster::erase_records(std::uint64_t worker) {
-  SPEEDO_TRY(store_->erase(contribution_key(epoch_, worker), contribution_elements_));
-  return store_->erase(local_key(epoch_, worker));
+  SPEEDO_TRY(store_->erase(contribution_key(term_, worker), contribution_elements_));
+  return store_->erase(local_key(term_, worker));
 }
 
 void JobMaster::erase_workers(std::uint64_t first, std::uint64_t end) {
@@ -212,7 +212,7 @@ void JobMaster::erase_workers(std::uint64_t first, std::uint64_t end) {
 }
 
 void JobMaster::put_end() {
-  put_job_end(*store_, epoch_).ignore("workers that are away then look for the master for a while");
+  put_job_end(*store_, term_).ignore("workers that are away then look for the master for a while");
 }
 
 void JobMaster::stop_waiting() {

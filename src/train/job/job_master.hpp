@@ -74,7 +74,7 @@ class JobMaster : public MasterWork {
   const std::shared_ptr<ParameterStore> store_;
   const WriteSnapshot write_snapshot_;
   const std::string job_record_;
-  const std::uint64_t epoch_;
+  const std::uint64_t term_;
   std::uint64_t contribution_elements_ = 0;  // of the longest stage
   std::optional<Instant> watched_at_;
   std::atomic<bool> watching_{false};

@@ -46,7 +46,7 @@ Result<MasterSession::Origin> origin_of(const std::string& state) {
   return MasterSession::origin_of(state);
 }
 
-// Files of a training in one process have no state, and so no master's epoch.
+// Files of a training in one process have no state, and so no master's term.
 Result<MasterSession::Origin> origin_of_files(const MasterOptions& options,
                                               const MasterConfig& config) {
   if (!options.initial_session.empty()) return MasterSession::origin_of(options.initial_session);
@@ -54,11 +54,11 @@ Result<MasterSession::Origin> origin_of_files(const MasterOptions& options,
 }
 
 // Whether the store's checkpoint is the one to go on from, and a line that says why. The store's
-// training is the job's: files of another one do not count beside it. Without an epoch the
+// training is the job's: files of another one do not count beside it. Without a term the
 // iteration alone says what is newer.
 Result<bool> prefers_store(const std::string& store_state, MasterSession::Origin files) {
   SPEEDO_ASSIGN(const MasterSession::Origin store, origin_of(store_state));
-  if (files.epoch == 0) files.epoch = store.epoch;
+  if (files.term == 0) files.term = store.term;
   if (store.training != files.training) {
     SPEEDO_WARN("--resume=auto: the store has iteration {} of training {}, the files have "
                 "iteration {} of another one, {}; going on from the store",

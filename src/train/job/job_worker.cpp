@@ -43,7 +43,7 @@ Result<Digest> JobWorker::prepare_now(const WelcomeMessage& welcome, const Stale
   SPEEDO_ASSIGN(const std::string bytes, wait_for_job(welcome, stale));
   SPEEDO_ASSIGN(JobSpec job, decode_job(bytes));
   Answer<Result<Digest>> prepared(*options_.platform);
-  trainer_->prepare(WorkerId{welcome.worker}, contribution_key(welcome.epoch, welcome.worker),
+  trainer_->prepare(WorkerId{welcome.worker}, contribution_key(welcome.term, welcome.worker),
                     std::move(job), store(),
                     [&](Result<Digest> model) { prepared.set(std::move(model)); });
   return prepared.wait();
@@ -85,7 +85,7 @@ Result<std::string> JobWorker::read_job(const WelcomeMessage& welcome) {
                            is_missing ? "; is it the master's store?" : "")};
 }
 
-// Connections are kept from one life of the worker to the next.
+// Connections are kept from one incarnation of the worker to the next.
 Result<std::shared_ptr<ParameterStore>> JobWorker::store_of(const WelcomeMessage& welcome) {
   const StoreAddress address =
       options_.store_override.empty() ? StoreAddress(welcome.store) : options_.store_override;
@@ -106,10 +106,10 @@ std::shared_ptr<ParameterStore> JobWorker::store() {
   return store_;
 }
 
-void JobWorker::look_for_end(std::uint64_t epoch, std::function<void(bool)> done) {
-  opening_.post([this, epoch, done = std::move(done)] {
+void JobWorker::look_for_end(std::uint64_t term, std::function<void(bool)> done) {
+  opening_.post([this, term, done = std::move(done)] {
     const auto used = store();
-    const auto is_over = used && !ending_ ? is_job_over(*used, epoch) : Result<bool>(false);
+    const auto is_over = used && !ending_ ? is_job_over(*used, term) : Result<bool>(false);
     done(is_over && *is_over);
   });
 }

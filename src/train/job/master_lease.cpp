@@ -28,9 +28,9 @@ MasterLease::MasterLease(std::shared_ptr<MasterStore> store, const Options& opti
       pause_(pause_of(options)) {
   // A process may be several masters, one after another.
   claim_.holder = fmt::format("{} {:x}", platform_.process_name(), platform_.random_bits());
-  // Epochs of different masters differ by their clocks, though the store may have forgotten the
+  // Terms of different masters differ by their clocks, though the store may have forgotten the
   // last one.
-  claim_.epoch_floor = std::max(platform_.wall_clock_microseconds(), options.epoch_floor);
+  claim_.term_floor = std::max(platform_.wall_clock_microseconds(), options.term_floor);
   claim_.time = kLeaseTime;
 }
 
@@ -49,7 +49,7 @@ Result<std::unique_ptr<MasterLease>> MasterLease::claim(std::shared_ptr<MasterSt
 Result<ClaimAnswer> MasterLease::ask() {
   SPEEDO_ASSIGN(ClaimAnswer answer, store_->claim_master(claim_));
   if (answer.granted) {
-    claim_.epoch = answer.epoch;
+    claim_.term = answer.term;
     held_ = true;
   }
   return answer;

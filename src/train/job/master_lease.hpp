@@ -19,9 +19,9 @@ class MasterLease {
   struct Options {
     std::string job;         // for messages
     bool take_over = false;  // whoever holds it
-    // A new epoch is not below it: that of the checkpoint to go on from, and one more. The store
+    // A new term is not below it: that of the checkpoint to go on from, and one more. The store
     // may have been emptied, and this machine's clock be behind.
-    std::uint64_t epoch_floor = 0;
+    std::uint64_t term_floor = 0;
     std::function<std::optional<std::string>()> poll_stop;
     Platform* platform = &real_platform();
     std::shared_ptr<Pause> pause = nullptr;  // of the lease alone; null: in the platform's time
@@ -36,7 +36,7 @@ class MasterLease {
   // Gives it up unless it is lost, or the store did not answer lately.
   ~MasterLease();
 
-  std::uint64_t epoch() const { return claim_.epoch; }
+  std::uint64_t term() const { return claim_.term; }
   // From now on renews it. `lost` is called once, on the lease's thread, if that ends before the
   // lease does: kSuperseded if another master has claimed the job, kInternal if renewing throws.
   void keep(std::function<void(Error)> lost);

@@ -41,7 +41,7 @@ Result<std::unique_ptr<MasterLease>> claim(const MasterOptions& options, MasterR
   if (!options.initial_session.empty()) {
     // One that cannot be read is refused, or passed over, where it is to be restored.
     const auto origin = MasterSession::origin_of(options.initial_session);
-    if (origin) how.epoch_floor = origin->epoch + 1;
+    if (origin) how.term_floor = origin->term + 1;
   }
   SPEEDO_ASSIGN(auto lease, MasterLease::claim(std::move(store), std::move(how)));
   lease->keep(std::move(parts.lost));
@@ -116,9 +116,9 @@ Result<MasterRun> MasterRun::prepare(MasterOptions options, Parts parts) {
   }
   SPEEDO_ASSIGN(made.lease_store_, parts.open_store(options.store, options.job));
   SPEEDO_ASSIGN(made.lease_, claim(options, parts, made.lease_store_));
-  options.merger.epoch = config.epoch = config.first_run = made.lease_->epoch();
+  options.merger.term = config.term = config.first_run = made.lease_->term();
   options.merger.platform = parts.parts.platform;
-  store->fence(config.epoch);
+  store->fence(config.term);
 
   config.model = nets->layout().digest();
   SPEEDO_ASSIGN(JobStart start, made.begin_session(options, parts, *store, *nets));

@@ -45,7 +45,7 @@ class MasterRun {
   bool resumed() const { return resumed_; }
   // Workers of an earlier master may be looking for this one.
   bool has_orphans() const { return has_orphans_; }
-  std::uint64_t epoch() const { return lease_->epoch(); }
+  std::uint64_t term() const { return lease_->term(); }
 
   // What is left behind in the store when training is over. `broken`: its workers were told
   // nothing, and look for the next master.

@@ -19,7 +19,7 @@ class WorkerWork {
                        std::function<void(Result<Digest>)> done) = 0;
   virtual void run(const TrainMessage& order, std::function<void(Result<RunReport>)> done) = 0;
   // Whether the job is over, as far as the store of the last prepare() knows; see is_job_over().
-  virtual void look_for_end(std::uint64_t epoch, std::function<void(bool)> done) = 0;
+  virtual void look_for_end(std::uint64_t term, std::function<void(bool)> done) = 0;
   // Runs ordered so far end as soon as possible, with kUnavailable.
   virtual void cancel() = 0;
   // Of the run under way: grows as long as it gets on. From any thread.

@@ -15,11 +15,11 @@ float merge_weight(const Contribution& contribution, const MergeOrder& merge,
     weight /= 1.0 + static_cast<double>(staleness_of(contribution, newest));
   }
   if (merge.mean && !is_elastic(schedule.update.kind)) {
-    std::uint64_t shares = 0;
-    for (const Contribution& each : merge.contributions) shares += each.data.count;
-    SPEEDO_ASSERT(shares >= merge.contributions.size());  // each run trains at least one
+    std::uint64_t shards = 0;
+    for (const Contribution& each : merge.contributions) shards += each.data.count;
+    SPEEDO_ASSERT(shards >= merge.contributions.size());  // each run trains at least one
     weight *= static_cast<double>(contribution.data.count * merge.contributions.size()) /
-              static_cast<double>(shares);
+              static_cast<double>(shards);
   }
   return static_cast<float>(weight);
 }

@@ -7,7 +7,7 @@
 #include <speedo/train/schedule.hpp>
 #include <speedo/train/strategy.hpp>
 
-#include "train/session/data_leases.hpp"
+#include "train/session/shard_leases.hpp"
 
 namespace speedo {
 
@@ -18,7 +18,7 @@ struct Contribution {
   float loss = 0.0F;
   Version base;  // the weights that it was computed from
   std::uint64_t samples = 0;
-  DataRange data;
+  ShardRange data;
   float weight = 1.0F;  // that the strategy gave it
 };
 
@@ -32,7 +32,7 @@ struct MergeOrder {
 std::uint64_t staleness_of(const Contribution& contribution, Version newest);
 
 // The weight of one contribution of `merge`, whose stage has this schedule. A mean divides by the
-// number of contributions: those of more shares count for as many, so that it is the mean over
+// number of contributions: those of more shards count for as many, so that it is the mean over
 // samples. Elastic steps are summed, and a worker takes back just what it gave.
 float merge_weight(const Contribution& contribution, const MergeOrder& merge,
                    const Schedule& schedule, Version newest);

@@ -38,7 +38,7 @@ class Ending {
   // Says why, and tells whoever waits for the store to stop.
   explicit Ending(Plan plan) : plan_(std::move(plan)) {}
   void announce(SessionCommands& out) const;
-  // Tells a worker that training is over. One that is refused knocks again, until the next master
+  // Tells a worker that training is over. One that is refused connects again, until the next master
   // is there.
   void send_away(PeerId peer, SessionCommands& out) const;
 

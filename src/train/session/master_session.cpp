@@ -52,7 +52,7 @@ MasterSession::Impl::Impl(MasterConfig config, StrategyFactory make)
       members_(config_),
       shortage_(config_),
       store_absence_(config_.store_timeout),
-      leases_(config_.first_data_run),
+      leases_(config_.first_shard),
       runs_(config_.first_run),
       tally_(config_.start_iteration, config_.first_version),
       stages_(config_.stages, config_.start_iteration),
@@ -86,7 +86,7 @@ void MasterSession::Impl::check_invariants() const {
 }
 
 void MasterSession::Impl::show_progress() {
-  progress_.epoch = config_.epoch;
+  progress_.term = config_.term;
   progress_.training = is_training();
   progress_.paused = shortage_.paused();
   members_.show(progress_);
@@ -98,9 +98,9 @@ void MasterSession::Impl::show_progress() {
 
 void MasterSession::Impl::handle(const master_event::Hello& event) {
   if (!open()) return ending_->send_away(event.peer, out_);
-  // Nothing is sent to an earlier life: it may arrive at the new one.
+  // Nothing is sent to an earlier incarnation: it may arrive at the new one.
   for (const WorkerId id : members_.earlier_lives(event)) {
-    out_.note(false, "worker {} begins a new life", members_.find(id)->name);
+    out_.note(false, "worker {} begins a new incarnation", members_.find(id)->name);
     remove(id, runs_.is_busy(id) ? Departure::kFlap : Departure::kExcused);
   }
   if (members_.turns_away(event, clock_.now(), out_)) return;

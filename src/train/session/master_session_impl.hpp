@@ -9,7 +9,7 @@
 #include <speedo/train/master_session.hpp>
 
 #include "train/session/awake_clock.hpp"
-#include "train/session/data_leases.hpp"
+#include "train/session/shard_leases.hpp"
 #include "train/session/divergence.hpp"
 #include "train/session/ending.hpp"
 #include "train/session/membership.hpp"
@@ -99,7 +99,7 @@ struct MasterSession::Impl {
   void pump();
   bool busy() const { return work_.is_merging() || stages_.is_entering(); }
   void send_trains();
-  std::uint64_t shares_for(WorkerId worker) const;
+  std::uint64_t shards_for(WorkerId worker) const;
   void start_merge();
   void expect_merge();
   master_command::StartMerge merge_command(MergeId id, const MergeOrder& merge) const;
@@ -127,7 +127,7 @@ struct MasterSession::Impl {
   Membership members_;
   WorkerShortage shortage_;
   StoreAbsence store_absence_;
-  DataLeases leases_;
+  ShardLeases leases_;
   Runs runs_;
   WorkQueue work_;
   MergeTally tally_;

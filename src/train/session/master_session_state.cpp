@@ -22,24 +22,24 @@ bool counts_are_sound(const record::Session& state) {
     if (counter > kCounterMax) return false;
   }
   std::uint64_t above = 0;  // of the smallest value that may follow
-  for (const std::uint64_t ordinal : state.data_open()) {
-    if (ordinal < above || ordinal >= state.data_fresh()) return false;
-    above = ordinal + 1;
+  for (const std::uint64_t shard : state.data_open()) {
+    if (shard < above || shard >= state.data_fresh()) return false;
+    above = shard + 1;
   }
   return state.has_stage_count() && state.stage_start() <= state.iteration() &&
          std::isfinite(state.staleness_sum()) && state.staleness_sum() >= 0.0;
 }
 
-// The epoch is written last: bytes that were cut off lack it, and so do states of SpeeDO versions
+// The term is written last: bytes that were cut off lack it, and so do states of SpeeDO versions
 // whose trainings had no names.
 bool is_nameless(const record::Session& state) {
-  return counts_are_sound(state) && !state.has_training_high() && !state.has_epoch();
+  return counts_are_sound(state) && !state.has_training_high() && !state.has_term();
 }
 
 Result<record::Session> decode(std::string_view bytes) {
   record::Session state;
   const bool parsed = state.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
-  if (parsed && counts_are_sound(state) && state.has_epoch()) return state;
+  if (parsed && counts_are_sound(state) && state.has_term()) return state;
   if (parsed && is_nameless(state)) {
     return Error{ErrorCode::kCorrupt,
                  "the saved state of the training session was written by an earlier version of "
@@ -59,11 +59,11 @@ TrainingId training_of(const record::Session& state) {
 
 Result<MasterSession::Origin> MasterSession::origin_of(std::string_view bytes) {
   SPEEDO_ASSIGN(const record::Session state, decode(bytes));
-  return Origin{training_of(state), state.epoch(), state.iteration()};
+  return Origin{training_of(state), state.term(), state.iteration()};
 }
 
 std::string MasterSession::Impl::save(const MergeOrder* merged) const {
-  std::vector<DataRange> used;
+  std::vector<ShardRange> used;
   MergeTally tally = tally_;
   if (merged != nullptr) {
     for (const Contribution& each : merged->contributions) used.push_back(each.data);
@@ -76,7 +76,7 @@ std::string MasterSession::Impl::save(const MergeOrder* merged) const {
   state.set_stage_start(stages_.start());
   state.set_strategy(strategy_->save());
   state.set_data_fresh(leases_.fresh());
-  for (const std::uint64_t ordinal : leases_.open(used)) state.add_data_open(ordinal);
+  for (const std::uint64_t shard : leases_.open(used)) state.add_data_open(shard);
   state.set_next_worker(members_.next_worker());
   state.set_next_run(runs_.next().value);
   state.set_merges(counts.merges);
@@ -89,7 +89,7 @@ std::string MasterSession::Impl::save(const MergeOrder* merged) const {
   state.set_stage_count(stages_.count());
   state.set_training_high(training_.high);
   state.set_training_low(training_.low);
-  state.set_epoch(config_.epoch);
+  state.set_term(config_.term);
   return state.SerializeAsString();
 }
 
@@ -115,7 +115,7 @@ Result<void> MasterSession::Impl::restore(std::string_view bytes) {
                  {state.merges(), state.contributions(), state.rejected(), state.discarded(),
                   state.samples(), state.staleness_sum()});
   jobs_.set_test_interval(test_interval());
-  leases_ = DataLeases(state.data_fresh(), {state.data_open().begin(), state.data_open().end()});
+  leases_ = ShardLeases(state.data_fresh(), {state.data_open().begin(), state.data_open().end()});
   members_.restore(state.next_worker(), state.workers_joined());
   runs_.begin_above(state.next_run());
   show_progress();

@@ -17,7 +17,7 @@ void MasterSession::Impl::handle(const master_event::Trained& event) {
   if (!id || !runs_.is_under_way(*id, run)) return ignore(event.peer, "report");
   runs_.finish(*id, message);
   members_.finished_run(*id);
-  const DataRange data = leases_.report(*id);
+  const ShardRange data = leases_.report(*id);
   const float loss = std::bit_cast<float>(message.loss_bits);
   if (!std::isfinite(loss)) {
     out_.note(true, "worker {} reports loss {} at iteration {}; its contribution is left out",
@@ -82,15 +82,15 @@ void MasterSession::Impl::pump() {
   expect_merge();
 }
 
-// All Trains at the head start together, so that their shares of the data are dealt in order.
+// All Trains at the head start together, so that their shards of the data are dealt in order.
 void MasterSession::Impl::send_trains() {
-  std::vector<DataLeases::Order> orders;
+  std::vector<ShardLeases::Order> orders;
   for (const WorkerId id : work_.take_trains()) {
     if (members_.find(id) == nullptr) continue;  // It has died since.
     if (shortage_.paused()) {
       work_.hold(id);
     } else {
-      orders.push_back({id, shares_for(id)});
+      orders.push_back({id, shards_for(id)});
     }
   }
   const auto leases = leases_.start_runs(orders);
@@ -108,9 +108,9 @@ void MasterSession::Impl::send_trains() {
   }
 }
 
-std::uint64_t MasterSession::Impl::shares_for(WorkerId worker) const {
+std::uint64_t MasterSession::Impl::shards_for(WorkerId worker) const {
   const bool by_speed = config_.shard_by_speed && stages_.trains_in_rounds();
-  return by_speed ? runs_.shares_by_speed(worker) : 1;
+  return by_speed ? runs_.shards_by_speed(worker) : 1;
 }
 
 void MasterSession::Impl::start_merge() {

@@ -32,8 +32,8 @@ bool Membership::turns_away(const master_event::Hello& event, Instant now, Sessi
     return true;
   }
   const std::string host = host_of(clip_text(event.message.name));
-  if (const Instant left = flaps_.left(host, now); left.count() > 0) {
-    flapped_ += 1;
+  if (const Instant left = quarantine_.left(host, now); left.count() > 0) {
+    quarantined_ += 1;
     out.refuse(event.peer, ErrorCode::kUnavailable,
                fmt::format("workers of {} came and went without finishing a run; it is kept out "
                            "for {:.1f} s more",
@@ -73,7 +73,7 @@ void Membership::admit(const master_event::Hello& event, Instant now, SessionCom
   SPEEDO_ASSERT(peers_.size() == members_.size());
   out.add(master_command::SendWelcome{event.peer,
                                       {id.value, config_.store.text(), config_.job,
-                                       config_.model.high, config_.model.low, config_.epoch}});
+                                       config_.model.high, config_.model.low, config_.term}});
 }
 
 bool Membership::make_ready(WorkerId id, const ReadyMessage& message, SessionCommands& out) {
@@ -102,7 +102,7 @@ bool Membership::make_ready(WorkerId id, const ReadyMessage& message, SessionCom
 void Membership::finished_run(WorkerId id) {
   Member& member = members_.at(id);
   member.finished = true;
-  flaps_.finished(host_of(member.name));
+  quarantine_.finished(host_of(member.name));
 }
 
 Membership::Member Membership::remove(WorkerId id, Departure departure, Instant now,
@@ -116,7 +116,7 @@ Membership::Member Membership::remove(WorkerId id, Departure departure, Instant 
   SPEEDO_ASSERT(peers_.size() == members_.size());
   if (departure == Departure::kFlap && !member.finished) {
     const std::string host = host_of(member.name);
-    if (const auto wait = flaps_.gone(host, now)) {
+    if (const auto wait = quarantine_.gone(host, now)) {
       out.note(true, "workers of {} come and go without finishing a run; it is kept out for {} s",
                host, whole_seconds(*wait));
     }
@@ -201,7 +201,7 @@ void Membership::show(MasterProgress& progress) const {
   progress.workers_joined = joined_;
   progress.worker_ids = next_worker_;
   progress.ignored = ignored_;
-  progress.flapped = flapped_;
+  progress.quarantined = quarantined_;
 }
 
 }  // namespace speedo

@@ -10,7 +10,7 @@
 #include <speedo/base/clock.hpp>
 #include <speedo/train/master_session.hpp>
 
-#include "train/session/host_flaps.hpp"
+#include "train/session/host_quarantine.hpp"
 #include "train/session/session_commands.hpp"
 
 namespace speedo {
@@ -38,12 +38,12 @@ class Membership {
   // Numbers below `next_worker` were given by earlier masters, to `joined` workers.
   void restore(std::uint64_t next_worker, std::uint64_t joined);
 
-  // A Hello of a process or a connection that has a worker here begins a new life of that worker,
-  // which has forgotten the earlier ones: they are to be removed before it is admitted.
+  // A Hello of a process or a connection that has a worker here begins a new incarnation of that
+  // worker, which has forgotten the earlier ones: they are to be removed before it is admitted.
   std::vector<WorkerId> earlier_lives(const master_event::Hello& event) const;
   // Refuses a worker of another protocol, of a host that is kept out, or beyond workers_max.
   bool turns_away(const master_event::Hello& event, Instant now, SessionCommands& out);
-  // Requires: no earlier lives, and not turned away.
+  // Requires: no earlier incarnations, and not turned away.
   void admit(const master_event::Hello& event, Instant now, SessionCommands& out);
   // False: its model is another one; it has been refused, and is to be removed.
   // Requires: not ready.
@@ -53,7 +53,7 @@ class Membership {
   Member remove(WorkerId id, Departure departure, Instant now, SessionCommands& out);
 
   // The worker that a message of this connection speaks for; it counts as heard. None if the
-  // sender is not admitted, or speaks for another life.
+  // sender is not admitted, or speaks for another incarnation.
   std::optional<WorkerId> sender(PeerId peer, std::uint64_t claimed, Instant now);
   std::optional<WorkerId> at(PeerId peer) const;
   const Member* find(WorkerId id) const;
@@ -84,12 +84,12 @@ class Membership {
   const MasterConfig& config_;
   std::map<WorkerId, Member> members_;
   std::map<PeerId, WorkerId> peers_;
-  HostFlaps flaps_;
+  HostQuarantine quarantine_;
   std::uint64_t next_worker_ = 0;
   std::uint64_t ready_count_ = 0;
   std::uint64_t joined_ = 0;   // that ever were ready, with earlier masters
   std::uint64_t ignored_ = 0;  // messages
-  std::uint64_t flapped_ = 0;  // Hellos refused because the host is kept out
+  std::uint64_t quarantined_ = 0;  // Hellos refused because the host is kept out
   std::string last_failure_;
 };
 

@@ -87,7 +87,7 @@ void Runs::merged(WorkerId id, RunId run, float weight) {
 
 bool Runs::remove(WorkerId worker) { return workers_.erase(worker) == 1; }
 
-// The exchange is left out: a worker that is given more shares pays the same for it.
+// The exchange is left out: a worker that is given more shards pays the same for it.
 void Runs::measure_speed(Worker& worker, const TrainedMessage& message) {
   const std::uint64_t steps_us = message.compute_us + message.data_wait_us;
   if (message.samples == 0 || steps_us == 0) return;
@@ -106,12 +106,12 @@ double Runs::slowest_speed() const {
   return slowest;
 }
 
-std::uint64_t Runs::shares_by_speed(WorkerId id) const {
+std::uint64_t Runs::shards_by_speed(WorkerId id) const {
   const auto found = workers_.find(id);
   if (found == workers_.end() || found->second.speed == 0.0) return 1;
   const double ratio = found->second.speed / slowest_speed();
   SPEEDO_ASSERT(ratio >= 1.0);
-  if (ratio >= static_cast<double>(kSharesPerRunMax)) return kSharesPerRunMax;
+  if (ratio >= static_cast<double>(kShardsPerRunMax)) return kShardsPerRunMax;
   return static_cast<std::uint64_t>(std::llround(ratio));
 }
 

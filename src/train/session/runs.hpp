@@ -52,9 +52,9 @@ class Runs {
   bool remove(WorkerId worker);
   bool was_ordered(WorkerId worker) const { return workers_.contains(worker); }
 
-  // Shares of the data for the worker's next run, by its speed: 1 for the slowest and for one that
-  // was not measured, at most kSharesPerRunMax.
-  std::uint64_t shares_by_speed(WorkerId worker) const;
+  // Shards of the data for the worker's next run, by its speed: 1 for the slowest and for one that
+  // was not measured, at most kShardsPerRunMax.
+  std::uint64_t shards_by_speed(WorkerId worker) const;
 
   void show(MasterProgress& progress) const;
 

@@ -22,7 +22,7 @@ WorkerCommands WorkerSession::on(const WorkerEvent& event) {
   return std::exchange(impl_->out_, {});
 }
 
-// The name takes part, so that the workers of one process do not knock in step.
+// The name takes part, so that the workers of one process do not connect in step.
 WorkerSession::Impl::Impl(WorkerConfig config_in)
     : config_(std::move(config_in)),
       random_(Random::derive(config_.seed, {digest_of(config_.name).low})) {}
@@ -75,13 +75,13 @@ void WorkerSession::Impl::connect() {
 // Waits between half and the whole of kReconnectFirst * 2^attempts, up to a maximum: workers that
 // lost the master together do not come back together.
 void WorkerSession::Impl::back_off(const std::string& reason) {
-  end_life();
+  end_incarnation();
   if (!alone_since_) alone_since_ = now_;
   last_failure_ = clip_text(reason);
   constexpr unsigned kDoublingsMax = 16;
   const Instant whole =
       std::min<Instant>(kReconnectFirst * (1U << std::min(attempts_, kDoublingsMax)),
-                        epoch_ ? kReconnectLost : kReconnectMax);
+                        term_ ? kReconnectLost : kReconnectMax);
   const auto half = static_cast<std::uint64_t>(whole.count()) / 2;
   const Instant wait{static_cast<Instant::rep>(half + random_.below(half + 1))};
   attempts_ += 1;
@@ -94,9 +94,9 @@ void WorkerSession::Impl::back_off(const std::string& reason) {
 
 // The master may have ended while this worker was away.
 void WorkerSession::Impl::look_for_end() {
-  if (!epoch_ || looking_for_end_) return;
+  if (!term_ || looking_for_end_) return;
   looking_for_end_ = true;
-  out_.emplace_back(worker_command::LookForEnd{*epoch_});
+  out_.emplace_back(worker_command::LookForEnd{*term_});
 }
 
 void WorkerSession::Impl::handle(const worker_event::EndLookedFor& event) {
@@ -126,13 +126,13 @@ void WorkerSession::Impl::handle(const worker_event::MasterLost& event) {
   back_off("connection lost: " + event.reason);
 }
 
-// The master may welcome a worker twice, if a Hello reached it twice: the later life counts.
+// The master may welcome a worker twice, if a Hello reached it twice: the later incarnation counts.
 void WorkerSession::Impl::handle(const worker_event::Welcome& event) {
   const WorkerId id{event.message.worker};
   if (!greeted() || (id_ && id <= *id_)) return;
-  end_life();
+  end_incarnation();
   id_ = id;
-  epoch_ = event.message.epoch;
+  term_ = event.message.term;
   beaten_at_ = now_;
   state_ = State::kPreparing;
   preparations_ += 1;
@@ -148,7 +148,7 @@ void WorkerSession::Impl::handle(const worker_event::Refused& event) {
   exit(Error{code, clip_text(reason)});
 }
 
-// Whether the answer just received is that of the PrepareJob that counts. Those of earlier lives
+// Whether the answer just received is that of the PrepareJob that counts. Those of earlier incarnations
 // are answered as well, and before it.
 bool WorkerSession::Impl::last_preparation() {
   SPEEDO_ASSERT(preparations_ > 0);
@@ -170,7 +170,7 @@ void WorkerSession::Impl::send_ready() {
   out_.emplace_back(worker_command::SendReady{{id_->value, model_.high, model_.low}});
 }
 
-// With the store out of reach it may be back for the next life. Bad data stay bad.
+// With the store out of reach it may be back for the next incarnation. Bad data stay bad.
 void WorkerSession::Impl::handle(const worker_event::JobFailed& event) {
   if (!last_preparation()) return;
   leave(static_cast<std::uint32_t>(event.error.code), event.error.message);

@@ -56,7 +56,7 @@ struct WorkerSession::Impl {
   void send_ready();
   bool last_preparation();
   void cancel_run();
-  void end_life();
+  void end_incarnation();
   void leave(std::uint32_t code, const std::string& reason);
   void exit(std::optional<Error> error);
 
@@ -79,13 +79,13 @@ struct WorkerSession::Impl {
   std::string last_failure_;
   unsigned attempts_ = 0;                // since the last run that went well
 
-  std::optional<std::uint64_t> epoch_;   // of the last master that admitted this worker
+  std::optional<std::uint64_t> term_;   // of the last master that admitted this worker
   bool looking_for_end_ = false;         // LookForEnd is not answered yet
   std::optional<WorkerId> id_;
-  Digest model_;                         // that was prepared in this life
+  Digest model_;                         // that was prepared in this incarnation
   unsigned preparations_ = 0;            // PrepareJob commands not answered yet
   std::optional<RunId> run_;             // under way
-  std::optional<RunId> last_ordered_;    // in this life
+  std::optional<RunId> last_ordered_;    // in this incarnation
 };
 
 }  // namespace speedo

@@ -1,4 +1,4 @@
-// Runs, and the end of a life.
+// Runs, and the end of an incarnation.
 
 #include <bit>
 
@@ -6,8 +6,8 @@
 
 namespace speedo {
 
-// Run numbers only grow within a life: one not above the last is a duplicate or late. A higher one
-// while a run is under way means that the master has given that run up.
+// Run numbers only grow within an incarnation: one not above the last is a duplicate or late. A
+// higher one while a run is under way means that the master has given that run up.
 void WorkerSession::Impl::handle(const worker_event::TrainOrdered& event) {
   const RunId run{event.message.run};
   if (state_ != State::kReady || (last_ordered_ && run <= *last_ordered_)) return;
@@ -27,8 +27,8 @@ void WorkerSession::Impl::handle(const worker_event::RunDone& event) {
        report.data_wait_us}});
 }
 
-// With the store out of reach this life is over, since its contribution may be there or not; the
-// next one starts clean. Bad data stay bad.
+// With the store out of reach this incarnation is over, since its contribution may be there or not;
+// the next one starts clean. Bad data stay bad.
 void WorkerSession::Impl::handle(const worker_event::RunFailed& event) {
   if (run_ != event.run) return;
   run_.reset();
@@ -58,14 +58,14 @@ void WorkerSession::Impl::cancel_run() {
   out_.emplace_back(worker_command::CancelRun{});
 }
 
-void WorkerSession::Impl::end_life() {
+void WorkerSession::Impl::end_incarnation() {
   cancel_run();
   id_.reset();
   last_ordered_.reset();
 }
 
 void WorkerSession::Impl::exit(std::optional<Error> error) {
-  end_life();
+  end_incarnation();
   state_ = State::kExited;
   out_.emplace_back(worker_command::Exit{std::move(error)});
 }

@@ -1,4 +1,4 @@
-#include "cpu/convolution/convolution_gray_kernels.hpp"
+#include "cpu/convolution/convolution_single_channel_kernels.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -7,7 +7,7 @@
 
 #include "cpu/support/simd.hpp"
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "cpu/convolution/convolution_gray_kernels.cpp"
+#define HWY_TARGET_INCLUDE "cpu/convolution/convolution_single_channel_kernels.cpp"
 #include <hwy/foreach_target.h>
 
 #include "cpu/support/simd.inl"
@@ -40,8 +40,9 @@ HWY_INLINE void store_position(const hn::Vec<F32>* sums, std::int64_t outputs, f
 
 // P positions of one row of the output.
 template <int V, int P>
-HWY_INLINE void forward_positions(const GrayShape& s, const float* src, const float* weights,
-                                  const float* bias, float slope, float* dst) {
+HWY_INLINE void forward_positions(const SingleChannelShape& s, const float* src,
+                                  const float* weights, const float* bias, float slope,
+                                  float* dst) {
   const F32 d;
   const std::int64_t step = lanes(d);
   hn::Vec<F32> sums[P][V];
@@ -73,9 +74,9 @@ HWY_INLINE void forward_positions(const GrayShape& s, const float* src, const fl
 }
 
 template <int V>
-HWY_FLATTEN void forward_rows(const GrayShape& shape, const float* src, const float* weights,
-                              const float* bias, float slope, float* dst) {
-  const GrayShape s = shape;
+HWY_FLATTEN void forward_rows(const SingleChannelShape& shape, const float* src,
+                              const float* weights, const float* bias, float slope, float* dst) {
+  const SingleChannelShape s = shape;
   constexpr int kPositions = kSums / V;
   for (std::int64_t y = 0; y < s.dst_height; ++y) {
     const float* row = src + y * s.stride_y * s.src_width;
@@ -105,8 +106,9 @@ HWY_INLINE void load_position(const float* from, std::int64_t outputs, hn::Vec<F
 // Adds what `rows` rows of the output give T taps that begin at `offsets` in the input. Without
 // taps: the sum of the rows.
 template <int V, int T>
-HWY_INLINE void add_taps(const GrayShape& s, std::int64_t rows, const std::int64_t* offsets,
-                         const float* src, const float* dst_grad, float* sums) {
+HWY_INLINE void add_taps(const SingleChannelShape& s, std::int64_t rows,
+                         const std::int64_t* offsets, const float* src, const float* dst_grad,
+                         float* sums) {
   const F32 d;
   const std::int64_t step = lanes(d);
   constexpr int kHeld = T == 0 ? 1 : T;
@@ -137,9 +139,9 @@ HWY_INLINE void add_taps(const GrayShape& s, std::int64_t rows, const std::int64
 }
 
 template <int V>
-HWY_FLATTEN void weights_rows(const GrayShape& shape, const float* src, const float* dst_grad,
-                              float* sums) {
-  const GrayShape s = shape;
+HWY_FLATTEN void weights_rows(const SingleChannelShape& shape, const float* src,
+                              const float* dst_grad, float* sums) {
+  const SingleChannelShape s = shape;
   const std::int64_t width = V * lanes(F32());
   const std::int64_t row_floats = s.dst_width * s.outputs;
   const std::int64_t rows_at_once = std::max<std::int64_t>(
@@ -177,14 +179,15 @@ HWY_INLINE void with_vectors(std::int64_t outputs, const Body& body) {
   }
 }
 
-void forward_kernel(const GrayShape& shape, const float* src, const float* weights,
+void forward_kernel(const SingleChannelShape& shape, const float* src, const float* weights,
                     const float* bias, float slope, float* dst) {
   with_vectors(shape.outputs, [&](auto vectors) {
     forward_rows<vectors>(shape, src, weights, bias, slope, dst);
   });
 }
 
-void weights_kernel(const GrayShape& shape, const float* src, const float* dst_grad, float* sums) {
+void weights_kernel(const SingleChannelShape& shape, const float* src, const float* dst_grad,
+                    float* sums) {
   with_vectors(shape.outputs,
                [&](auto vectors) { weights_rows<vectors>(shape, src, dst_grad, sums); });
 }
@@ -205,17 +208,17 @@ HWY_EXPORT(forward_kernel);
 HWY_EXPORT(weights_kernel);
 HWY_EXPORT(width_kernel);
 
-std::int64_t gray_width(std::int64_t outputs) {
+std::int64_t single_channel_width(std::int64_t outputs) {
   return HWY_DYNAMIC_DISPATCH(width_kernel)(outputs);
 }
 
-void gray_forward(const GrayShape& shape, const float* src, const float* weights,
+void single_channel_forward(const SingleChannelShape& shape, const float* src, const float* weights,
                   const float* bias, float slope, float* dst) {
   HWY_DYNAMIC_DISPATCH(forward_kernel)(shape, src, weights, bias, slope, dst);
 }
 
-void gray_backward_weights(const GrayShape& shape, const float* src, const float* dst_grad,
-                           float* sums) {
+void single_channel_backward_weights(const SingleChannelShape& shape, const float* src,
+                                     const float* dst_grad, float* sums) {
   HWY_DYNAMIC_DISPATCH(weights_kernel)(shape, src, dst_grad, sums);
 }
 

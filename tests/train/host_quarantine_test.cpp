@@ -1,4 +1,4 @@
-#include "train/session/host_flaps.hpp"
+#include "train/session/host_quarantine.hpp"
 
 #include <speedo/base/limits.hpp>
 
@@ -19,35 +19,35 @@ TEST_CASE("the host is what is before the first slash of a worker's name") {
 }
 
 TEST_CASE("a host is kept out after lives without a run, longer each time, up to a maximum") {
-  HostFlaps flaps;
-  for (int i = 0; i + 1 < kFlapsMax; ++i) CHECK(!flaps.gone("h", kStart));
+  HostQuarantine flaps;
+  for (int i = 0; i + 1 < kQuarantineAfter; ++i) CHECK(!flaps.gone("h", kStart));
   CHECK(flaps.left("h", kStart).count() == 0);
   Instant now = kStart;
-  Instant expected = kFlapFirst;
+  Instant expected = kQuarantineFirst;
   for (int i = 0; i < 12; ++i) {
     CHECK(flaps.gone("h", now) == expected);
     CHECK(flaps.left("h", now) == expected);
     CHECK(flaps.left("other", now).count() == 0);
     now += expected;
     CHECK(flaps.left("h", now).count() == 0);
-    expected = std::min<Instant>(2 * expected, kFlapMax);
+    expected = std::min<Instant>(2 * expected, kQuarantineMax);
   }
-  CHECK(expected == kFlapMax);
+  CHECK(expected == kQuarantineMax);
 }
 
 TEST_CASE("workers of a host that go together count once while it is kept out") {
-  HostFlaps flaps;
+  HostQuarantine flaps;
   for (int i = 0; i < 20; ++i) flaps.gone("h", kStart);
-  CHECK(flaps.left("h", kStart) == kFlapFirst);
+  CHECK(flaps.left("h", kStart) == kQuarantineFirst);
 }
 
 TEST_CASE("a finished run makes up for everything") {
-  HostFlaps flaps;
-  for (int i = 0; i < kFlapsMax; ++i) flaps.gone("h", kStart);
+  HostQuarantine flaps;
+  for (int i = 0; i < kQuarantineAfter; ++i) flaps.gone("h", kStart);
   flaps.finished("h");
   CHECK(flaps.left("h", kStart).count() == 0);
-  for (int i = 0; i + 1 < kFlapsMax; ++i) CHECK(!flaps.gone("h", kStart));
-  CHECK(flaps.gone("h", kStart) == Instant{kFlapFirst});
+  for (int i = 0; i + 1 < kQuarantineAfter; ++i) CHECK(!flaps.gone("h", kStart));
+  CHECK(flaps.gone("h", kStart) == Instant{kQuarantineFirst});
 }
 
 }  // namespace speedo

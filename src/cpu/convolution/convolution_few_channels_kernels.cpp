@@ -1,11 +1,11 @@
-#include "cpu/convolution/convolution_narrow_kernels.hpp"
+#include "cpu/convolution/convolution_few_channels_kernels.hpp"
 
 #include <algorithm>
 #include <type_traits>
 
 #include "cpu/support/simd.hpp"
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "cpu/convolution/convolution_narrow_kernels.cpp"
+#define HWY_TARGET_INCLUDE "cpu/convolution/convolution_few_channels_kernels.cpp"
 #include <hwy/foreach_target.h>
 
 #include "cpu/support/simd.inl"
@@ -70,7 +70,7 @@ HWY_INLINE void for_each_tile(std::int64_t rows, const Body& body) {
 
 HWY_FLATTEN void product_kernel(std::int64_t rows, std::int64_t depth, std::int64_t width,
                                 const float* a, const float* b, float* c) {
-  const std::int64_t panel = panel_kernel(), pitch = narrow_pitch(width);
+  const std::int64_t panel = panel_kernel(), pitch = few_channels_pitch(width);
   for (std::int64_t column = 0; column < width; column += panel, b += depth * panel) {
     for_each_tile(rows, [&](std::int64_t row, auto count) {
       product_tile<count>(depth, a + row * depth, depth, 1, b, panel, false,
@@ -82,7 +82,7 @@ HWY_FLATTEN void product_kernel(std::int64_t rows, std::int64_t depth, std::int6
 HWY_FLATTEN void product_transposed_kernel(std::int64_t rows, std::int64_t depth,
                                            std::int64_t width, const float* a, const float* b,
                                            float* c) {
-  const std::int64_t pitch = narrow_pitch(width);
+  const std::int64_t pitch = few_channels_pitch(width);
   for (std::int64_t column = 0; column < width; column += panel_kernel()) {
     for_each_tile(rows, [&](std::int64_t row, auto count) {
       product_tile<count>(depth, a + row, 1, rows, b + column, pitch, true,
@@ -94,7 +94,7 @@ HWY_FLATTEN void product_transposed_kernel(std::int64_t rows, std::int64_t depth
 // Calls body(offset in the sample, offset in the position's columns, floats) for each stretch of a
 // kernel's row that lies in the image, and outside(offset in the columns, floats) for the rest.
 template <class Body, class Outside>
-HWY_INLINE void for_each_stretch(const NarrowShape& s, std::int64_t position, const Body& body,
+HWY_INLINE void for_each_stretch(const FewChannelsShape& s, std::int64_t position, const Body& body,
                                  const Outside& outside) {
   const std::int64_t top = position / s.dst_width * s.stride_y - s.pad_y;
   const std::int64_t left = position % s.dst_width * s.stride_x - s.pad_x;
@@ -116,11 +116,12 @@ HWY_INLINE void for_each_stretch(const NarrowShape& s, std::int64_t position, co
   }
 }
 
-HWY_FLATTEN void gather_kernel(const NarrowShape& shape, std::int64_t first, std::int64_t count,
-                               std::int64_t width, const float* src, float* columns) {
-  const NarrowShape s = shape;
+HWY_FLATTEN void gather_kernel(const FewChannelsShape& shape, std::int64_t first,
+                               std::int64_t count, std::int64_t width, const float* src,
+                               float* columns) {
+  const FewChannelsShape s = shape;
   const F32 d;
-  for (std::int64_t i = 0; i < count; ++i, columns += narrow_pitch(width)) {
+  for (std::int64_t i = 0; i < count; ++i, columns += few_channels_pitch(width)) {
     for_each_stretch(
         s, first + i,
         [&](std::int64_t from, std::int64_t to, std::int64_t floats) {
@@ -136,11 +137,12 @@ HWY_FLATTEN void gather_kernel(const NarrowShape& shape, std::int64_t first, std
   }
 }
 
-HWY_FLATTEN void scatter_kernel(const NarrowShape& shape, std::int64_t first, std::int64_t count,
-                                std::int64_t width, const float* columns, float* src_grad) {
-  const NarrowShape s = shape;
+HWY_FLATTEN void scatter_kernel(const FewChannelsShape& shape, std::int64_t first,
+                                std::int64_t count, std::int64_t width, const float* columns,
+                                float* src_grad) {
+  const FewChannelsShape s = shape;
   const F32 d;
-  for (std::int64_t i = 0; i < count; ++i, columns += narrow_pitch(width)) {
+  for (std::int64_t i = 0; i < count; ++i, columns += few_channels_pitch(width)) {
     for_each_stretch(
         s, first + i,
         [&](std::int64_t to, std::int64_t from, std::int64_t floats) {
@@ -167,24 +169,24 @@ HWY_EXPORT(scatter_kernel);
 HWY_EXPORT(product_kernel);
 HWY_EXPORT(product_transposed_kernel);
 
-std::int64_t narrow_panel() { return HWY_DYNAMIC_DISPATCH(panel_kernel)(); }
+std::int64_t few_channels_panel() { return HWY_DYNAMIC_DISPATCH(panel_kernel)(); }
 
-void narrow_gather(const NarrowShape& shape, std::int64_t first, std::int64_t count,
+void few_channels_gather(const FewChannelsShape& shape, std::int64_t first, std::int64_t count,
                    std::int64_t width, const float* src, float* columns) {
   HWY_DYNAMIC_DISPATCH(gather_kernel)(shape, first, count, width, src, columns);
 }
 
-void narrow_scatter(const NarrowShape& shape, std::int64_t first, std::int64_t count,
+void few_channels_scatter(const FewChannelsShape& shape, std::int64_t first, std::int64_t count,
                     std::int64_t width, const float* columns, float* src_grad) {
   HWY_DYNAMIC_DISPATCH(scatter_kernel)(shape, first, count, width, columns, src_grad);
 }
 
-void narrow_product(std::int64_t rows, std::int64_t depth, std::int64_t width, const float* a,
+void few_channels_product(std::int64_t rows, std::int64_t depth, std::int64_t width, const float* a,
                     const float* b, float* c) {
   HWY_DYNAMIC_DISPATCH(product_kernel)(rows, depth, width, a, b, c);
 }
 
-void narrow_product_transposed(std::int64_t rows, std::int64_t depth, std::int64_t width,
+void few_channels_product_transposed(std::int64_t rows, std::int64_t depth, std::int64_t width,
                                const float* a, const float* b, float* c) {
   HWY_DYNAMIC_DISPATCH(product_transposed_kernel)(rows, depth, width, a, b, c);
 }

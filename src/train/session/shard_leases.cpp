@@ -1,4 +1,4 @@
-#include "train/session/data_leases.hpp"
+#include "train/session/shard_leases.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -9,52 +9,52 @@ namespace speedo {
 
 namespace {
 
-void insert(std::set<std::uint64_t>& set, const std::optional<DataRange>& range) {
+void insert(std::set<std::uint64_t>& set, const std::optional<ShardRange>& range) {
   for (std::uint64_t i = 0; range && i < range->count; ++i) set.insert(range->first + i);
 }
 
-void erase(std::set<std::uint64_t>& set, DataRange range) {
+void erase(std::set<std::uint64_t>& set, ShardRange range) {
   for (std::uint64_t i = 0; i < range.count; ++i) set.erase(range.first + i);
 }
 
 }  // namespace
 
-DataLeases::DataLeases(std::uint64_t fresh, std::set<std::uint64_t> open)
+ShardLeases::ShardLeases(std::uint64_t fresh, std::set<std::uint64_t> open)
     : free_(std::move(open)), fresh_(fresh) {
   SPEEDO_ASSERT(free_.empty() || *free_.rbegin() < fresh_);
 }
 
-DataRange DataLeases::take(std::uint64_t shares) {
-  SPEEDO_ASSERT(shares > 0);
-  if (free_.empty()) return {std::exchange(fresh_, fresh_ + shares), shares};
-  DataRange range{*free_.begin(), 0};
-  while (range.count < shares && free_.erase(range.first + range.count) == 1) range.count += 1;
+ShardRange ShardLeases::take(std::uint64_t shards) {
+  SPEEDO_ASSERT(shards > 0);
+  if (free_.empty()) return {std::exchange(fresh_, fresh_ + shards), shards};
+  ShardRange range{*free_.begin(), 0};
+  while (range.count < shards && free_.erase(range.first + range.count) == 1) range.count += 1;
   return range;
 }
 
-std::vector<DataLeases::Lease> DataLeases::start_runs(std::span<const Order> orders) {
+std::vector<ShardLeases::Lease> ShardLeases::start_runs(std::span<const Order> orders) {
   std::vector<Lease> leases;
   for (const Order& order : orders) {
     Held& held = held_[order.worker];
     SPEEDO_ASSERT(!held.current.has_value());
-    held.current = held.next ? *std::exchange(held.next, std::nullopt) : take(order.shares);
+    held.current = held.next ? *std::exchange(held.next, std::nullopt) : take(order.shards);
     leases.push_back({*held.current, 0});
   }
   for (std::size_t i = 0; i < orders.size(); ++i) {
-    const DataRange next = take(orders[i].shares);
+    const ShardRange next = take(orders[i].shards);
     leases[i].next = next.first;
     held_[orders[i].worker].next = next;
   }
   return leases;
 }
 
-DataRange DataLeases::current(WorkerId worker) const {
+ShardRange ShardLeases::current(WorkerId worker) const {
   const auto held = held_.find(worker);
   SPEEDO_ASSERT(held != held_.end() && held->second.current.has_value());
   return *held->second.current;
 }
 
-DataRange DataLeases::report(WorkerId worker) {
+ShardRange ShardLeases::report(WorkerId worker) {
   const auto held = held_.find(worker);
   SPEEDO_ASSERT(held != held_.end());
   SPEEDO_ASSERT(held->second.current.has_value());
@@ -62,12 +62,12 @@ DataRange DataLeases::report(WorkerId worker) {
   return *std::exchange(held->second.current, std::nullopt);
 }
 
-void DataLeases::use_up(DataRange reported) {
+void ShardLeases::use_up(ShardRange reported) {
   SPEEDO_ASSERT(reported_.contains(reported.first));
   erase(reported_, reported);
 }
 
-void DataLeases::give_back(WorkerId worker) {
+void ShardLeases::give_back(WorkerId worker) {
   const auto held = held_.find(worker);
   if (held == held_.end()) return;
   insert(free_, held->second.current);
@@ -75,14 +75,14 @@ void DataLeases::give_back(WorkerId worker) {
   held_.erase(held);
 }
 
-std::vector<std::uint64_t> DataLeases::open(std::span<const DataRange> without) const {
+std::vector<std::uint64_t> ShardLeases::open(std::span<const ShardRange> without) const {
   std::set<std::uint64_t> all = free_;
   all.insert(reported_.begin(), reported_.end());
   for (const auto& [worker, held] : held_) {
     insert(all, held.current);
     insert(all, held.next);
   }
-  for (const DataRange& range : without) erase(all, range);
+  for (const ShardRange& range : without) erase(all, range);
   return {all.begin(), all.end()};
 }
 

@@ -1,4 +1,4 @@
-#include "train/session/data_leases.hpp"
+#include "train/session/shard_leases.hpp"
 
 #include "support/catch.hpp"
 #include "support/random_property.hpp"
@@ -7,15 +7,15 @@ namespace speedo {
 
 namespace {
 
-std::vector<DataLeases::Lease> start(DataLeases& leases,
-                                     const std::vector<DataLeases::Order>& orders) {
+std::vector<ShardLeases::Lease> start(ShardLeases& leases,
+                                     const std::vector<ShardLeases::Order>& orders) {
   return leases.start_runs(orders);
 }
 
 }  // namespace
 
-TEST_CASE("shares lie side by side, and what is reserved comes next") {
-  DataLeases leases(10);
+TEST_CASE("shards lie side by side, and what is reserved comes next") {
+  ShardLeases leases(10);
   auto first = start(leases, {{{0}, 1}, {{1}, 3}});
   CHECK(first[0].current.first == 10);
   CHECK(first[1].current.first == 11);
@@ -30,8 +30,8 @@ TEST_CASE("shares lie side by side, and what is reserved comes next") {
   CHECK(leases.fresh() == 23);
 }
 
-TEST_CASE("returned shares are dealt first, in pieces that lie side by side") {
-  DataLeases leases(9, {2, 3, 5, 8});
+TEST_CASE("returned shards are dealt first, in pieces that lie side by side") {
+  ShardLeases leases(9, {2, 3, 5, 8});
   auto dealt = start(leases, {{{0}, 4}, {{1}, 1}, {{2}, 2}});
   CHECK(dealt[0].current.first == 2);
   CHECK(dealt[0].current.count == 2);
@@ -42,9 +42,9 @@ TEST_CASE("returned shares are dealt first, in pieces that lie side by side") {
 }
 
 TEST_CASE("open are the free, the held, the reported; not the used") {
-  DataLeases leases(0);
+  ShardLeases leases(0);
   start(leases, {{{0}, 1}, {{1}, 1}});   // 0/2, 1/3
-  const DataRange reported = leases.report({0});
+  const ShardRange reported = leases.report({0});
   CHECK(leases.open({}) == std::vector<std::uint64_t>{0, 1, 2, 3});
   CHECK(leases.open(std::vector{reported}) == std::vector<std::uint64_t>{1, 2, 3});
   leases.use_up(reported);
@@ -54,7 +54,7 @@ TEST_CASE("open are the free, the held, the reported; not the used") {
 }
 
 TEST_CASE("the end of a worker that holds nothing changes nothing") {
-  DataLeases leases(4);
+  ShardLeases leases(4);
   leases.give_back({7});
   CHECK(leases.open({}).empty());
   CHECK(leases.fresh() == 4);
@@ -65,10 +65,10 @@ TEST_CASE("the end of a worker that holds nothing changes nothing") {
 TEST_CASE("each epoch of the data is disjoint and complete under any schedule") {
   const test::PropertySize size{.sequences = 10'000, .longest = 200};
   CHECK(test::holds_for_seeds({20261121}, size, [](const std::vector<std::uint16_t>& randoms) {
-    DataLeases leases(0);
+    ShardLeases leases(0);
     std::set<std::uint64_t> used;
     std::map<WorkerId, bool> running;
-    std::vector<DataRange> reported;
+    std::vector<ShardRange> reported;
     std::uint64_t next_worker = 0;
     for (const std::uint16_t random : randoms) {
       const unsigned kind = random % 8, rest = random / 8;
@@ -76,7 +76,7 @@ TEST_CASE("each epoch of the data is disjoint and complete under any schedule") 
         running[WorkerId{next_worker++}] = false;
       } else if (kind == 1 && rest % 4 == 0) {          // a new master, from the saved state
         const auto open = leases.open({});
-        leases = DataLeases(leases.fresh(), {open.begin(), open.end()});
+        leases = ShardLeases(leases.fresh(), {open.begin(), open.end()});
         running.clear();
         reported.clear();
       } else if (kind <= 2) {
@@ -84,15 +84,15 @@ TEST_CASE("each epoch of the data is disjoint and complete under any schedule") 
         leases.give_back(dead->first);
         running.erase(dead);
       } else if (kind <= 4) {
-        std::vector<DataLeases::Order> orders;
+        std::vector<ShardLeases::Order> orders;
         for (auto& [worker, busy] : running) {
           if (!busy) orders.push_back({worker, 1 + rest % 8});
           busy = true;
         }
         leases.start_runs(orders);
       } else if (kind == 5 && !reported.empty()) {
-        const DataRange range = reported[rest % reported.size()];
-        std::erase_if(reported, [&](const DataRange& each) { return each.first == range.first; });
+        const ShardRange range = reported[rest % reported.size()];
+        std::erase_if(reported, [&](const ShardRange& each) { return each.first == range.first; });
         leases.use_up(range);
         for (std::uint64_t i = 0; i < range.count; ++i) {
           RC_ASSERT(used.insert(range.first + i).second);
@@ -104,7 +104,7 @@ TEST_CASE("each epoch of the data is disjoint and complete under any schedule") 
       }
       const auto open = leases.open({});
       RC_ASSERT(open.size() + used.size() == leases.fresh());
-      for (const std::uint64_t ordinal : open) RC_ASSERT(!used.contains(ordinal));
+      for (const std::uint64_t shard : open) RC_ASSERT(!used.contains(shard));
     }
   }));
 }

@@ -1,15 +1,15 @@
-#include "train/merger_crew.hpp"
+#include "train/merger_pool.hpp"
 
 #include <speedo/base/thread_name.hpp>
 
 namespace speedo {
 
-MergerCrew::MergerCrew(int threads) {
+MergerPool::MergerPool(int threads) {
   if (threads < 2) return;
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
 }
 
-MergerCrew::~MergerCrew() {
+MergerPool::~MergerPool() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -18,7 +18,7 @@ MergerCrew::~MergerCrew() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void MergerCrew::post(std::function<void()> task) {
+void MergerPool::post(std::function<void()> task) {
   if (threads_.empty()) {
     task();
     return;
@@ -30,8 +30,8 @@ void MergerCrew::post(std::function<void()> task) {
   changed_.notify_one();
 }
 
-void MergerCrew::run() {
-  name_thread("merger-crew");
+void MergerPool::run() {
+  name_thread("merger-pool");
   while (true) {
     std::function<void()> task;
     {

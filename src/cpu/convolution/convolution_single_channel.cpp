@@ -1,23 +1,23 @@
-#include "cpu/convolution/convolution_gray.hpp"
+#include "cpu/convolution/convolution_single_channel.hpp"
 
 #include <optional>
 #include <string>
 
 #include <speedo/base/assert.hpp>
 
-#include "cpu/convolution/convolution_gray_kernels.hpp"
+#include "cpu/convolution/convolution_single_channel_kernels.hpp"
 #include "cpu/elementwise/elementwise.hpp"
 
 namespace speedo::cpu {
 namespace {
 
-class GrayKernels final : public ConvolutionKernels {
+class SingleChannelKernels final : public ConvolutionKernels {
  public:
-  GrayKernels(const ConvolutionShape& shape, const Workplace& workplace)
+  SingleChannelKernels(const ConvolutionShape& shape, const Context& context)
       : batch_(shape.batch),
         activation_(shape.activation),
-        pool_(workplace.pool),
-        scratch_(workplace.scratch),
+        pool_(context.pool),
+        scratch_(context.scratch),
         shape_{.src_width = shape.src_size[1],
                .dst_height = shape.dst_size[0],
                .dst_width = shape.dst_size[1],
@@ -26,7 +26,7 @@ class GrayKernels final : public ConvolutionKernels {
                .kernel_width = shape.kernel[1],
                .stride_y = shape.stride[0],
                .stride_x = shape.stride[1]},
-        width_(gray_width(shape.outputs)),
+        width_(single_channel_width(shape.outputs)),
         src_sample_(count_of(shape.src_size)),
         dst_sample_(shape.outputs * count_of(shape.dst_size)) {}
 
@@ -56,7 +56,7 @@ class GrayKernels final : public ConvolutionKernels {
     pool_.split(batch_, 1, [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t n = first; n < last; ++n) {
         float* to = dst + n * dst_sample_;
-        gray_forward(shape_, src + n * src_sample_, packed, bias_of(packed), slope, to);
+        single_channel_forward(shape_, src + n * src_sample_, packed, bias_of(packed), slope, to);
         if (activation_ && !is_relu) map(*activation_, dst_sample_, to, to);
       }
     });
@@ -72,7 +72,8 @@ class GrayKernels final : public ConvolutionKernels {
       float* sums = scratch_.block(thread);
       fill(packed_floats(), 0.0F, sums);
       for (std::int64_t n = first; n < last; ++n) {
-        gray_backward_weights(shape_, src + n * src_sample_, dst_grad + n * dst_sample_, sums);
+        single_channel_backward_weights(shape_, src + n * src_sample_, dst_grad + n * dst_sample_,
+                                        sums);
       }
     });
     const auto threads = static_cast<int>(pool_.divide(batch_, 1).parts);
@@ -100,23 +101,24 @@ class GrayKernels final : public ConvolutionKernels {
   std::optional<UnaryOp> activation_;
   ThreadPool& pool_;
   Scratch& scratch_;
-  GrayShape shape_;
+  SingleChannelShape shape_;
   std::int64_t width_, src_sample_, dst_sample_;
 };
 
 }  // namespace
 
-bool gray_serves(const ConvolutionShape& shape, ConvolutionPass pass, const Workplace& workplace) {
+bool single_channel_serves(const ConvolutionShape& shape, ConvolutionPass pass,
+                           const Context& context) {
   return pass != ConvolutionPass::kBackwardData && shape.kernel.size() == 2 &&
          shape.channels == 1 && shape.src_layout.is_plain() &&
          shape.dst_layout.block == shape.outputs && all_are(shape.pad, 0) &&
-         all_are(shape.dilation, 1) && workplace.precision == CpuPrecision::kFloat32 &&
-         gray_width(shape.outputs) > 0;
+         all_are(shape.dilation, 1) && context.precision == CpuPrecision::kFloat32 &&
+         single_channel_width(shape.outputs) > 0;
 }
 
-std::unique_ptr<ConvolutionKernels> make_gray_kernels(const ConvolutionShape& shape,
-                                                      const Workplace& workplace) {
-  return std::make_unique<GrayKernels>(shape, workplace);
+std::unique_ptr<ConvolutionKernels> make_single_channel_kernels(const ConvolutionShape& shape,
+                                                      const Context& context) {
+  return std::make_unique<SingleChannelKernels>(shape, context);
 }
 
 }  // namespace speedo::cpu

@@ -10,10 +10,11 @@ namespace speedo::cpu {
 // There oneDNN's kernels, made for whole vectors of channels, reach a quarter to a third of the
 // processor's rate; these hold a vector of output channels for several positions (forward) or taps
 // (weights' gradient) in registers.
-bool gray_serves(const ConvolutionShape& shape, ConvolutionPass pass, const Workplace& workplace);
+bool single_channel_serves(const ConvolutionShape& shape, ConvolutionPass pass,
+                           const Context& context);
 
-// Requires: gray_serves() for each pass asked for.
-std::unique_ptr<ConvolutionKernels> make_gray_kernels(const ConvolutionShape& shape,
-                                                      const Workplace& workplace);
+// Requires: single_channel_serves() for each pass asked for.
+std::unique_ptr<ConvolutionKernels> make_single_channel_kernels(const ConvolutionShape& shape,
+                                                      const Context& context);
 
 }  // namespace speedo::cpu

@@ -11,13 +11,13 @@ namespace speedo {
 
 // Threads that do small pieces of arithmetic while the merger's own thread waits for the store.
 // Thread safety: post() from one thread.
-class MergerCrew {
+class MergerPool {
  public:
   // With fewer than two threads post() does the work itself.
-  explicit MergerCrew(int threads);
-  ~MergerCrew();  // waits for what was posted
-  MergerCrew(const MergerCrew&) = delete;
-  MergerCrew& operator=(const MergerCrew&) = delete;
+  explicit MergerPool(int threads);
+  ~MergerPool();  // waits for what was posted
+  MergerPool(const MergerPool&) = delete;
+  MergerPool& operator=(const MergerPool&) = delete;
 
   void post(std::function<void()> task);
 

@@ -1,11 +1,11 @@
-#include "cpu/convolution/convolution_narrow.hpp"
+#include "cpu/convolution/convolution_few_channels.hpp"
 
 #include <algorithm>
 
 #include <speedo/base/assert.hpp>
 #include <speedo/base/round_up.hpp>
 
-#include "cpu/convolution/convolution_narrow_kernels.hpp"
+#include "cpu/convolution/convolution_few_channels_kernels.hpp"
 #include "cpu/elementwise/elementwise.hpp"
 #include "cpu/isa.hpp"
 
@@ -24,13 +24,13 @@ double waste(std::int64_t count, std::int64_t multiple) {
   return static_cast<double>(round_up(count, multiple)) / static_cast<double>(count);
 }
 
-class NarrowKernels final : public ConvolutionKernels {
+class FewChannelsKernels final : public ConvolutionKernels {
  public:
-  NarrowKernels(const ConvolutionShape& shape, const Workplace& workplace)
+  FewChannelsKernels(const ConvolutionShape& shape, const Context& context)
       : batch_(shape.batch),
         outputs_(shape.outputs),
-        pool_(workplace.pool),
-        scratch_(workplace.scratch),
+        pool_(context.pool),
+        scratch_(context.scratch),
         shape_{.channels = shape.channels,
                .src_height = shape.src_size[0],
                .src_width = shape.src_size[1],
@@ -45,13 +45,13 @@ class NarrowKernels final : public ConvolutionKernels {
         positions_(count_of(shape.dst_size)),
         src_sample_(shape.channels * count_of(shape.src_size)),
         // One column more, of ones, sums the bias's gradient.
-        width_(round_up(shape.channels * taps_ + 1, narrow_panel())) {}
+        width_(round_up(shape.channels * taps_ + 1, few_channels_panel())) {}
 
   bool reserve(ConvolutionPass pass) override {
     if (pass == ConvolutionPass::kBackwardData) {
-      scratch_.reserve(at_once(kScatterBytes) * narrow_pitch(width_), width_ * outputs_);
+      scratch_.reserve(at_once(kScatterBytes) * few_channels_pitch(width_), width_ * outputs_);
     } else {
-      scratch_.reserve((outputs_ + at_once(kGatherBytes)) * narrow_pitch(width_));
+      scratch_.reserve((outputs_ + at_once(kGatherBytes)) * few_channels_pitch(width_));
     }
     return true;
   }
@@ -71,9 +71,9 @@ class NarrowKernels final : public ConvolutionKernels {
         fill(src_sample_, 0.0F, image);
         for (std::int64_t p = 0; p < positions_; p += group) {
           const std::int64_t count = std::min(group, positions_ - p);
-          narrow_product(count, outputs_, width_, dst_grad + (n * positions_ + p) * outputs_,
+          few_channels_product(count, outputs_, width_, dst_grad + (n * positions_ + p) * outputs_,
                          panels, columns);
-          narrow_scatter(shape_, p, count, width_, columns, image);
+          few_channels_scatter(shape_, p, count, width_, columns, image);
         }
       }
     });
@@ -83,7 +83,7 @@ class NarrowKernels final : public ConvolutionKernels {
   // the same thread count always gives the same sum.
   void backward_weights(const float* src, const float* dst_grad, float* weights_grad,
                         float* bias_grad) override {
-    const std::int64_t group = at_once(kGatherBytes), pitch = narrow_pitch(width_);
+    const std::int64_t group = at_once(kGatherBytes), pitch = few_channels_pitch(width_);
     pool_.split(batch_, 1, [&](std::int64_t first, std::int64_t last, int thread) {
       float* sums = scratch_.block(thread);
       float* columns = sums + outputs_ * pitch;
@@ -92,8 +92,8 @@ class NarrowKernels final : public ConvolutionKernels {
       for (std::int64_t n = first; n < last; ++n) {
         for (std::int64_t p = 0; p < positions_; p += group) {
           const std::int64_t count = std::min(group, positions_ - p);
-          narrow_gather(shape_, p, count, width_, src + n * src_sample_, columns);
-          narrow_product_transposed(outputs_, count, width_,
+          few_channels_gather(shape_, p, count, width_, src + n * src_sample_, columns);
+          few_channels_product_transposed(outputs_, count, width_,
                                     dst_grad + (n * positions_ + p) * outputs_, columns, sums);
         }
       }
@@ -109,7 +109,7 @@ class NarrowKernels final : public ConvolutionKernels {
 
   // Positions whose columns take so many bytes, in groups of about the same size.
   std::int64_t at_once(std::int64_t bytes) const {
-    const auto row = narrow_pitch(width_) * static_cast<std::int64_t>(sizeof(float));
+    const auto row = few_channels_pitch(width_) * static_cast<std::int64_t>(sizeof(float));
     const std::int64_t most = std::clamp<std::int64_t>(bytes / row, 1, positions_);
     const std::int64_t groups = (positions_ + most - 1) / most;
     return (positions_ + groups - 1) / groups;
@@ -117,7 +117,7 @@ class NarrowKernels final : public ConvolutionKernels {
 
   // Weights lie as [output][channel][tap].
   void pack(const float* weights, float* panels) const {
-    const std::int64_t panel = narrow_panel();
+    const std::int64_t panel = few_channels_panel();
     fill(width_ * outputs_, 0.0F, panels);
     for (std::int64_t output = 0; output < outputs_; ++output) {
       for (std::int64_t c = 0; c < shape_.channels; ++c) {
@@ -130,7 +130,7 @@ class NarrowKernels final : public ConvolutionKernels {
   }
 
   void add_sums(const float* sums, float* weights_grad, float* bias_grad) const {
-    for (std::int64_t output = 0; output < outputs_; ++output, sums += narrow_pitch(width_)) {
+    for (std::int64_t output = 0; output < outputs_; ++output, sums += few_channels_pitch(width_)) {
       if (bias_grad != nullptr) bias_grad[output] += sums[bias_column()];
       if (weights_grad == nullptr) continue;
       for (std::int64_t c = 0; c < shape_.channels; ++c) {
@@ -144,31 +144,31 @@ class NarrowKernels final : public ConvolutionKernels {
   std::int64_t batch_, outputs_;
   ThreadPool& pool_;
   Scratch& scratch_;
-  NarrowShape shape_;
+  FewChannelsShape shape_;
   std::int64_t taps_, positions_, src_sample_;
   std::int64_t width_;  // of a position's columns, with those that fill the last panel
 };
 
 }  // namespace
 
-bool narrow_serves(const ConvolutionShape& shape, ConvolutionPass pass,
-                   const Workplace& workplace) {
+bool few_channels_serves(const ConvolutionShape& shape, ConvolutionPass pass,
+                   const Context& context) {
   const bool fits = pass != ConvolutionPass::kForward && shape.kernel.size() == 2 &&
                     shape.groups == 1 && shape.src_layout.block == shape.channels &&
                     shape.dst_layout.block == shape.outputs &&
                     all_are(shape.dilation, 1) &&
-                    workplace.precision == CpuPrecision::kFloat32;
+                    context.precision == CpuPrecision::kFloat32;
   if (!fits) return false;
   const std::int64_t along =
       pass == ConvolutionPass::kBackwardData ? shape.channels : shape.outputs;
   const std::int64_t columns = shape.channels * count_of(shape.kernel);
   const std::int64_t lanes = cpu_isa() == CpuIsa::kAvx512 ? 16 : 8;
-  return waste(along, lanes) > kGainMin * waste(columns + 1, narrow_panel());
+  return waste(along, lanes) > kGainMin * waste(columns + 1, few_channels_panel());
 }
 
-std::unique_ptr<ConvolutionKernels> make_narrow_kernels(const ConvolutionShape& shape,
-                                                        const Workplace& workplace) {
-  return std::make_unique<NarrowKernels>(shape, workplace);
+std::unique_ptr<ConvolutionKernels> make_few_channels_kernels(const ConvolutionShape& shape,
+                                                        const Context& context) {
+  return std::make_unique<FewChannelsKernels>(shape, context);
 }
 
 }  // namespace speedo::cpu

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <vector>
+
+#include <speedo/base/ids.hpp>
+
+namespace speedo {
+
+// Shards first .. first + count - 1 of the data stream.
+struct ShardRange {
+  std::uint64_t first = 0, count = 1;
+};
+
+// Which shards of the data stream each run trains on. Shards are numbered from 0; a worker holds some
+// for its current run and some reserved for its next, so that it can read ahead. What a dead worker
+// held is handed out again, smallest first: no shard is skipped because its worker died.
+//
+// Invariant: a shard is free, held by one worker, reported (its contribution is undecided), or
+// used up; once used up it is so for good. The first three together are the open ones.
+class ShardLeases {
+ public:
+  struct Order {
+    WorkerId worker;
+    std::uint64_t shards = 1;   // wanted; where free ones do not lie side by side it gets fewer
+  };
+  struct Lease {
+    ShardRange current;
+    std::uint64_t next = 0;     // the first one reserved
+  };
+
+  // Ordinals below `fresh` are used up, but for `open`, which are free.
+  explicit ShardLeases(std::uint64_t fresh, std::set<std::uint64_t> open = {});
+
+  // Leases for runs that start together: first everyone's current shards in the order of `orders`,
+  // then the reserved ones. So n workers in step use r n .. r n + n - 1 in round r.
+  // Requires: none of them holds current shards.
+  std::vector<Lease> start_runs(std::span<const Order> orders);
+
+  // The shards of the worker's run. Requires: one is under way.
+  ShardRange current(WorkerId worker) const;
+  // The worker's run has ended with a report: its shards are reported.
+  ShardRange report(WorkerId worker);
+
+  // Reported shards are used up.
+  void use_up(ShardRange reported);
+
+  // The worker is gone: what it holds is free again. Not an error: it holds nothing.
+  void give_back(WorkerId worker);
+
+  std::uint64_t fresh() const { return fresh_; }
+  // Ascending, apart from those in `without`.
+  std::vector<std::uint64_t> open(std::span<const ShardRange> without) const;
+
+ private:
+  struct Held {
+    std::optional<ShardRange> current, next;
+  };
+  ShardRange take(std::uint64_t shards);
+
+  std::map<WorkerId, Held> held_;
+  std::set<std::uint64_t> free_, reported_;
+  std::uint64_t fresh_;
+};
+
+}  // namespace speedo
