@@ -2,8 +2,8 @@
 
 #include <optional>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "base/log.hpp"
 #include "cli/flag_values.hpp"
@@ -50,10 +50,11 @@ void add_compute_flags(CLI::App& app, ComputeFlags& flags, ThreadScope scope) {
   const char* group = "Computing";
   takes_range(app.add_option("--threads", flags.threads,
                              scope == ThreadScope::kWorkers
-                                 ? "Threads that compute, divided among the workers (default: as "
-                                   "many as the processors that may be used)"
-                                 : "Threads that compute (default: as many as the processors that "
-                                   "may be used)"),
+                                 ? "Threads that compute, divided among the workers, and as many "
+                                   "that decode data (default: as many as the processors that may "
+                                   "be used)"
+                                 : "Threads that compute, and as many that decode data (default: "
+                                   "as many as the processors that may be used)"),
               1, default_threads(),
               "what this process may use: affinity, cgroup, OPENBLAS_NUM_THREADS")
       ->group(group);

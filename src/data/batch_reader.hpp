@@ -8,8 +8,8 @@
 
 namespace speedo {
 
-// Computes batches of the endless stream one after the other; PrefetchFeed makes a BatchFeed of it.
-// Thread safety: one thread at a time.
+// Computes batches of the endless stream, part by part; PrefetchFeed makes a BatchFeed of it.
+// Thread safety: one thread at a time, but for read(), where takes_threads() says so.
 class BatchReader {
  public:
   using Tops = std::vector<std::vector<float>>;
@@ -17,9 +17,15 @@ class BatchReader {
   virtual ~BatchReader() = default;
   virtual const std::vector<Shape>& shapes() const = 0;  // one per top
   virtual std::uint64_t record_count() const = 0;        // records in one epoch
-  // Fills the tops, sized as the shapes say. The same batch always gives the same values.
-  // Error: kData, naming file and record.
-  virtual Result<void> read(std::uint64_t batch, Tops& tops) = 0;
+  // Each batch has so many parts, which follow each other along the stream.
+  virtual std::int64_t part_count() const = 0;
+  // Whether several threads may read at once: other parts of a batch, or other batches.
+  virtual bool takes_threads() const = 0;
+  // What a thread that reads takes beside the tops.
+  virtual std::int64_t scratch_bytes() const = 0;
+  // Fills what belongs to a part of tops that are sized as the shapes say. The same part of a batch
+  // always gives the same values. Error: kData, naming file and the part's first bad record.
+  virtual Result<void> read(std::uint64_t batch, std::int64_t part, Tops& tops) = 0;
 };
 
 // The stream's record `offset` places behind the start of a batch, taken modulo the epoch.

@@ -7,6 +7,7 @@
 #include <speedo/data/data_source.hpp>
 
 #include "data/batch_reader.hpp"
+#include "data/scratch_pool.hpp"
 #include "data/transformer.hpp"
 
 namespace speedo {
@@ -31,19 +32,24 @@ class DatumBatchReader : public BatchReader {
   std::uint64_t record_count() const override {
     return static_cast<std::uint64_t>(source_->size());
   }
-  Result<void> read(std::uint64_t batch, Tops& tops) override;
+  // A part is as many records as are worth a thread's turn: large images one by one.
+  std::int64_t part_count() const override;
+  bool takes_threads() const override { return true; }
+  std::int64_t scratch_bytes() const override { return scratch_bytes_; }
+  Result<void> read(std::uint64_t batch, std::int64_t part, Tops& tops) override;
 
  private:
   DatumBatchReader(std::unique_ptr<DataSource> source, Transformer transformer,
                    const Options& options);
-  Result<void> check_dims(std::uint64_t index) const;
+  Result<void> check_dims(const Record& record, std::uint64_t index) const;
 
   std::unique_ptr<DataSource> source_;
   Transformer transformer_;
   Options options_;
   ImageDims first_dims_, output_dims_;
   std::vector<Shape> shapes_;
-  Record record_;
+  std::int64_t part_records_ = 1, scratch_bytes_ = 0;
+  ScratchPool<Record> records_;
 };
 
 }  // namespace speedo

@@ -9,7 +9,7 @@
 namespace speedo {
 
 DatumSource::DatumSource(RandomFile file, std::vector<RecordExtent> records, ImageColor color)
-    : file_(std::move(file)), records_(std::move(records)), decoder_(color) {}
+    : file_(std::move(file)), records_(std::move(records)), color_(color) {}
 
 Result<std::unique_ptr<DataSource>> DatumSource::make(RandomFile file,
                                                       Result<std::vector<RecordExtent>> records,
@@ -50,9 +50,10 @@ std::string DatumSource::key_of(const RecordExtent& extent) const {
 Result<void> DatumSource::read(std::int64_t index, Record& record) {
   SPEEDO_ASSERT(index >= 0 && index < size());
   const RecordExtent& extent = records_[static_cast<std::size_t>(index)];
-  value_.resize(extent.value_bytes);
-  SPEEDO_TRY(file_.read(extent.value_offset, value_));
-  if (auto decoded = decoder_.decode(value_, record); !decoded) {
+  const auto desk = desks_.take(color_);
+  desk->value.resize(extent.value_bytes);
+  SPEEDO_TRY(file_.read(extent.value_offset, desk->value));
+  if (auto decoded = desk->decoder.decode(desk->value, record); !decoded) {
     return Error{decoded.error().code, fmt::format("'{}': record {} (key '{}') {}", file_.name(),
                                                    index, key_of(extent), decoded.error().message)};
   }

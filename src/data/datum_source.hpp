@@ -10,6 +10,7 @@
 
 #include "data/datum.hpp"
 #include "data/record_index.hpp"
+#include "data/scratch_pool.hpp"
 
 namespace speedo {
 
@@ -32,10 +33,17 @@ class DatumSource : public DataSource {
                                                   ImageColor color);
   std::string key_of(const RecordExtent& extent) const;
 
+  // What one thread decodes with.
+  struct Desk {
+    explicit Desk(ImageColor color) : decoder(color) {}
+    DatumDecoder decoder;
+    std::vector<std::byte> value;
+  };
+
   RandomFile file_;
   std::vector<RecordExtent> records_;
-  DatumDecoder decoder_;
-  std::vector<std::byte> value_;
+  ImageColor color_;
+  ScratchPool<Desk> desks_;
 };
 
 }  // namespace speedo

@@ -1,5 +1,6 @@
 #include "data/feed_factory.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -113,21 +114,26 @@ ReaderResult open_reader(const caffe::LayerParameter& layer, const FeedOptions& 
 
 class Factory : public FeedFactory {
  public:
+  explicit Factory(int threads) : threads_(std::min(threads, kDecodeThreadsMax)) {}
   Result<std::unique_ptr<BatchFeed>> open(const caffe::LayerParameter& layer,
                                           const FeedOptions& options) override {
     SPEEDO_ASSIGN(std::unique_ptr<BatchReader> reader, open_reader(layer, options));
-    return std::unique_ptr<BatchFeed>(std::make_unique<PrefetchFeed>(std::move(reader), meter_));
+    return std::unique_ptr<BatchFeed>(
+        std::make_unique<PrefetchFeed>(std::move(reader), meter_, threads_));
   }
   FeedTotals totals() const override {
     return {std::chrono::nanoseconds(meter_->waited_ns.load()), meter_->host_bytes.load()};
   }
 
  private:
+  const int threads_;  // of each feed
   const std::shared_ptr<FeedMeter> meter_ = std::make_shared<FeedMeter>();
 };
 
 }  // namespace
 
-std::unique_ptr<FeedFactory> make_feed_factory() { return std::make_unique<Factory>(); }
+std::unique_ptr<FeedFactory> make_feed_factory(int threads) {
+  return std::make_unique<Factory>(threads);
+}
 
 }  // namespace speedo

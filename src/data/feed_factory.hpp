@@ -6,8 +6,9 @@
 
 namespace speedo {
 
-// Opens what Data and HDF5Data layers name, read ahead on a thread of its own.
-// Thread safety: open() may be called from any thread.
-std::unique_ptr<FeedFactory> make_feed_factory();
+// Opens what Data and HDF5Data layers name, read ahead on threads of its own: records, which are
+// decoded, by as many as `threads`, at most kDecodeThreadsMax; what a batch holds does not depend
+// on it. Requires: threads >= 1. Thread safety: open() may be called from any thread.
+std::unique_ptr<FeedFactory> make_feed_factory(int threads = 1);
 
 }  // namespace speedo

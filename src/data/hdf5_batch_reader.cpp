@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <speedo/base/assert.hpp>
 #include <speedo/base/file.hpp>
 #include <speedo/base/limits.hpp>
 #include <speedo/base/random.hpp>
@@ -164,7 +165,8 @@ Hdf5BatchReader::Place Hdf5BatchReader::locate(std::uint64_t position) {
   return {file, row_order_[static_cast<std::size_t>(row)], 1};
 }
 
-Result<void> Hdf5BatchReader::read(std::uint64_t batch, Tops& tops) {
+Result<void> Hdf5BatchReader::read(std::uint64_t batch, std::int64_t part, Tops& tops) {
+  SPEEDO_ASSERT(part == 0);
   const std::uint64_t start = batch * static_cast<std::uint64_t>(options_.batch_size) + first_row_;
   for (std::int64_t done = 0; done < options_.batch_size;) {
     const Place place = locate(start + static_cast<std::uint64_t>(done));

@@ -33,7 +33,11 @@ class Hdf5BatchReader : public BatchReader {
 
   const std::vector<Shape>& shapes() const override { return shapes_; }
   std::uint64_t record_count() const override { return row_count_; }
-  Result<void> read(std::uint64_t batch, Tops& tops) override;
+  // HDF5 is used under one lock, so another thread would only wait.
+  std::int64_t part_count() const override { return 1; }
+  bool takes_threads() const override { return false; }
+  std::int64_t scratch_bytes() const override { return 0; }
+  Result<void> read(std::uint64_t batch, std::int64_t part, Tops& tops) override;
 
  private:
   // A file that is open, with what of it is small enough to keep in memory.

@@ -1,5 +1,6 @@
 #include "data/prefetch_feed.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <speedo/base/assert.hpp>
@@ -9,12 +10,29 @@
 
 namespace speedo {
 
-// Beside the batches read ahead, one slot is with the consumer and one may be an abandoned read
-// that has not ended yet.
-PrefetchFeed::PrefetchFeed(std::unique_ptr<BatchReader> reader, std::shared_ptr<FeedMeter> meter)
-    : reader_(std::move(reader)), meter_(std::move(meter)), slots_(kPrefetchBatches + 2) {
+namespace {
+
+// More would never all have a part.
+std::int64_t useful_threads(const BatchReader& reader, int wanted) {
+  SPEEDO_ASSERT(wanted >= 1);
+  if (!reader.takes_threads()) return 1;
+  return std::min<std::int64_t>(wanted, kPrefetchBatches * reader.part_count());
+}
+
+}  // namespace
+
+// Beside the batches read ahead, one slot is with the consumer, who gives it back for the next
+// batch whatever the others hold, and one may be an abandoned batch that is still being read.
+PrefetchFeed::PrefetchFeed(std::unique_ptr<BatchReader> reader, std::shared_ptr<FeedMeter> meter,
+                           int threads)
+    : reader_(std::move(reader)),
+      meter_(std::move(meter)),
+      part_count_(reader_->part_count()),
+      slots_(kPrefetchBatches + 2) {
+  const std::int64_t count = useful_threads(*reader_, threads);
+  threads_.reserve(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) threads_.emplace_back([this] { run(); });
   if (meter_) meter_->host_bytes += steady_bytes();
-  thread_ = std::thread([this] { run(); });
 }
 
 PrefetchFeed::~PrefetchFeed() {
@@ -22,45 +40,55 @@ PrefetchFeed::~PrefetchFeed() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  changed_.notify_all();
-  thread_.join();
+  asked_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
   if (meter_) meter_->host_bytes -= steady_bytes();
 }
 
-// Of the batches read ahead and the one with the consumer: an abandoned one is rare.
+// Of the batches read ahead, the one with the consumer and the threads: abandoned ones are rare.
 std::int64_t PrefetchFeed::steady_bytes() const {
   std::int64_t elements = 0;
   for (const Shape& shape : reader_->shapes()) elements += shape.count();
-  return (kPrefetchBatches + 1) * elements * static_cast<std::int64_t>(sizeof(float));
+  return (kPrefetchBatches + 1) * elements * static_cast<std::int64_t>(sizeof(float)) +
+         static_cast<std::int64_t>(threads_.size()) * reader_->scratch_bytes();
 }
 
 PrefetchFeed::Slot* PrefetchFeed::find(std::uint64_t batch) {
   for (Slot& slot : slots_) {
-    const bool waits =
-        slot.state == State::kAsked || slot.state == State::kReading || slot.state == State::kReady;
+    const bool waits = slot.state == State::kAsked || slot.state == State::kReady;
     if (waits && !slot.abandoned && slot.batch == batch) return &slot;
   }
   return nullptr;
 }
 
-PrefetchFeed::Slot* PrefetchFeed::first_asked() {
+// The first asked for of which a part is left to be given to a thread.
+PrefetchFeed::Slot* PrefetchFeed::first_unread() {
   Slot* first = nullptr;
   for (Slot& slot : slots_) {
-    if (slot.state != State::kAsked) continue;
+    if (slot.state != State::kAsked || slot.abandoned || slot.next_part == part_count_) continue;
     if (first == nullptr || slot.ticket < first->ticket) first = &slot;
   }
   return first;
 }
 
-// Null if there is no room.
+// Null if there is no room. A slot gets its memory when it is first used: batches can be large, and
+// not all slots may be needed.
 PrefetchFeed::Slot* PrefetchFeed::ask(std::uint64_t batch) {
   for (Slot& slot : slots_) {
     if (slot.state != State::kFree) continue;
+    SPEEDO_ASSERT(slot.readers == 0);
+    fit(slot.tops);
     slot.state = State::kAsked;
     slot.abandoned = false;
     slot.batch = batch;
     slot.ticket = next_ticket_++;
-    changed_.notify_all();
+    slot.next_part = 0;
+    slot.error.reset();
+    if (part_count_ > 1) {
+      asked_.notify_all();
+    } else {
+      asked_.notify_one();
+    }
     return &slot;
   }
   return nullptr;
@@ -69,7 +97,7 @@ PrefetchFeed::Slot* PrefetchFeed::ask(std::uint64_t batch) {
 void PrefetchFeed::give_up_before(std::uint64_t ticket) {
   for (Slot& slot : slots_) {
     if (slot.ticket >= ticket) continue;
-    if (slot.state == State::kReading) {
+    if (slot.readers > 0) {
       slot.abandoned = true;
     } else {
       slot.state = State::kFree;
@@ -105,12 +133,10 @@ Result<std::vector<std::span<const float>>> PrefetchFeed::read(std::uint64_t bat
 void PrefetchFeed::wait_for(const Slot& slot, std::unique_lock<std::mutex>& lock) {
   if (slot.state == State::kReady) return;
   const Instant start = steady_clock().now();
-  changed_.wait(lock, [&slot] { return slot.state == State::kReady; });
+  read_.wait(lock, [&slot] { return slot.state == State::kReady; });
   if (meter_) meter_->waited_ns += (steady_clock().now() - start).count();
 }
 
-// A slot gets its memory when it is first used: batches can be large, and not all slots may be
-// needed.
 void PrefetchFeed::fit(BatchReader::Tops& tops) const {
   if (!tops.empty()) return;
   for (const Shape& shape : reader_->shapes()) {
@@ -123,19 +149,33 @@ void PrefetchFeed::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
     Slot* slot = nullptr;
-    changed_.wait(lock, [&] { return stopping_ || (slot = first_asked()) != nullptr; });
+    asked_.wait(lock, [&] { return stopping_ || (slot = first_unread()) != nullptr; });
     if (stopping_) return;
-    slot->state = State::kReading;
-    slot->error.reset();
+    const std::uint64_t batch = slot->batch;
+    const std::int64_t part = slot->next_part++;
+    ++slot->readers;
     lock.unlock();
-    fit(slot->tops);
-    auto outcome = reader_->read(slot->batch, slot->tops);
+    auto outcome = reader_->read(batch, part, slot->tops);
     lock.lock();
-    if (!outcome) slot->error = std::move(outcome).error();
-    slot->state = slot->abandoned ? State::kFree : State::kReady;
-    slot->abandoned = false;
-    changed_.notify_all();
+    finish(*slot, part, std::move(outcome));
   }
+}
+
+// Parts before one that failed were given to threads before it, so the batch's error is the one
+// that a single thread would meet; parts behind it are not read.
+void PrefetchFeed::finish(Slot& slot, std::int64_t part, Result<void> outcome) {
+  --slot.readers;
+  if (!outcome) {
+    if (!slot.error || part < slot.failed_part) {
+      slot.failed_part = part;
+      slot.error = std::move(outcome).error();
+    }
+    slot.next_part = part_count_;
+  }
+  if (slot.readers > 0 || (slot.next_part < part_count_ && !slot.abandoned)) return;
+  slot.state = slot.abandoned ? State::kFree : State::kReady;
+  slot.abandoned = false;
+  if (slot.state == State::kReady) read_.notify_one();
 }
 
 }  // namespace speedo

@@ -23,7 +23,7 @@ struct ImageDims {
 
 // Caffe's data transformation: value = (pixel - mean) * scale over a crop, perhaps mirrored. The
 // crop is at random while training and in the middle while testing; mirroring is by the toss of a
-// coin. Thread safety: apply() may be called from one thread at a time.
+// coin. Thread safety: apply() may be called from several threads at once.
 class Transformer {
  public:
   // Reads the mean file, if one is named (from the working directory, then from `base`).

@@ -52,7 +52,10 @@ TrainerParts trainer_parts(const ComputeOptions& options) {
   parts.choose_kernels = [precision = options.precision](const JobSpec& job) {
     return choose_kernels(job, precision);
   };
-  parts.make_feeds = [] { return make_feed_factory(); };
+  // What computes waits for what decodes, or the other way round: either may use every core.
+  parts.make_feeds = [threads = options.threads > 0 ? options.threads : default_threads()] {
+    return make_feed_factory(threads);
+  };
   return parts;
 }
 

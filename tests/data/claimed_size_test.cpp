@@ -205,7 +205,7 @@ TEST_CASE("HDF5: data larger than the memory are read by rows") {
   REQUIRE(reader);
   CHECK((*reader)->record_count() == rows);
   BatchReader::Tops tops(1, std::vector<float>(row, 1.0F));
-  REQUIRE((*reader)->read(7, tops));
+  REQUIRE((*reader)->read(7, 0, tops));
   CHECK(tops[0] == std::vector<float>(row));
   check_error(read_model(folder / "d.h5"), ErrorCode::kData, "d.h5");
 }

@@ -1,21 +1,10 @@
 #include "data/datum_source.hpp"
 #include "data/open_source.hpp"
 #include "data_support.hpp"
+#include "datumfile_support.hpp"
 
 namespace speedo {
 namespace {
-
-std::string little32_text(std::uint32_t value) {
-  std::string text;
-  for (int shift = 0; shift < 32; shift += 8) text.push_back(static_cast<char>(value >> shift));
-  return text;
-}
-
-std::string record_text(const std::string& key, const std::string& value) {
-  return little32_text(static_cast<std::uint32_t>(key.size() + value.size() + 8)) +
-         little32_text(static_cast<std::uint32_t>(key.size())) + key +
-         little32_text(static_cast<std::uint32_t>(value.size())) + value;
-}
 
 TEST_CASE("a datumfile gives back what was written, in file order") {
   const TempDir folder;

@@ -23,8 +23,8 @@ namespace fs = std::filesystem;
 const fs::path kGolden = "tests/golden/data";
 const fs::path kCaffe = "tests/data/caffe";
 
-void check_batches(const fs::path& datasets, const std::string& name, Phase phase) {
-  INFO(name);
+void check_batches(const fs::path& datasets, const std::string& name, Phase phase, int threads) {
+  INFO(name << ", " << threads << " threads");
   const auto net = read_net_prototxt(datasets / "expected" / (name + ".prototxt"));
   REQUIRE(net);
   const caffe::LayerParameter& layer = net->layer(0);
@@ -32,7 +32,7 @@ void check_batches(const fs::path& datasets, const std::string& name, Phase phas
   options.phase = phase;
   options.base = datasets;
   options.top_count = layer.top_size();
-  const auto feed = make_feed_factory()->open(layer, options);
+  const auto feed = make_feed_factory(threads)->open(layer, options);
   if (!feed) INFO(feed.error().message);
   REQUIRE(feed);
   const auto expected = Hdf5Reader::open(datasets / "expected" / (name + ".h5"));
@@ -55,15 +55,16 @@ void check_batches(const fs::path& datasets, const std::string& name, Phase phas
 }
 
 TEST_CASE("golden: data layers give Caffe's batches, bit for bit") {
+  const int threads = GENERATE(1, 2, 5);
   for (const char* name : {"lmdb_gray", "lmdb_float", "hdf5_two_files"}) {
-    check_batches(kGolden / "datasets", name, Phase::kTrain);
+    check_batches(kGolden / "datasets", name, Phase::kTrain, threads);
   }
   for (const char* name : {"lmdb_plain", "lmdb_encoded", "lmdb_mean_file_scale"}) {
-    check_batches(kCaffe, name, Phase::kTrain);
+    check_batches(kCaffe, name, Phase::kTrain, threads);
   }
   for (const char* name :
        {"lmdb_mean_file_crop_test", "lmdb_mean_value1_crop8_test", "lmdb_mean_value3_crop_test"}) {
-    check_batches(kCaffe, name, Phase::kTest);
+    check_batches(kCaffe, name, Phase::kTest, threads);
   }
 }
 

@@ -11,9 +11,9 @@
 
 namespace speedo {
 
-// A JPEG of side x side pixels in equal rows of `channels` values each, 1 or 3. `set_up` may change
-// how libjpeg is to compress them.
-inline std::string make_jpeg(unsigned side, int channels, std::vector<std::uint8_t> row,
+// A JPEG of side x side pixels of `channels` values each, 1 or 3. `pixels` are those of all rows,
+// or of one that all are like. `set_up` may change how libjpeg is to compress them.
+inline std::string make_jpeg(unsigned side, int channels, std::vector<std::uint8_t> pixels,
                              const std::function<void(jpeg_compress_struct&)>& set_up) {
   jpeg_compress_struct encoder{};
   jpeg_error_mgr errors{};
@@ -28,8 +28,12 @@ inline std::string make_jpeg(unsigned side, int channels, std::vector<std::uint8
   jpeg_set_defaults(&encoder);
   set_up(encoder);
   jpeg_start_compress(&encoder, TRUE);
-  JSAMPROW rows = row.data();
-  while (encoder.next_scanline < side) jpeg_write_scanlines(&encoder, &rows, 1);
+  const std::size_t row_bytes = std::size_t{side} * static_cast<std::size_t>(channels);
+  const bool equal = pixels.size() == row_bytes;
+  while (encoder.next_scanline < side) {
+    JSAMPROW row = pixels.data() + (equal ? 0 : encoder.next_scanline * row_bytes);
+    jpeg_write_scanlines(&encoder, &row, 1);
+  }
   jpeg_finish_compress(&encoder);
   std::string file(reinterpret_cast<char*>(memory), bytes);
   std::free(memory);

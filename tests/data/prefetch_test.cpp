@@ -58,13 +58,16 @@ class Reads {
   std::optional<std::uint64_t> held_;
 };
 
-// Batch b holds the value b; batch 13 cannot be read.
+// Batch b holds the value b; batch 13 cannot be read. Its one part is read by one thread.
 class CountingReader : public BatchReader {
  public:
   explicit CountingReader(Reads& reads) : reads_(reads) {}
+  std::int64_t part_count() const override { return 1; }
+  bool takes_threads() const override { return false; }
+  std::int64_t scratch_bytes() const override { return 40; }
   const std::vector<Shape>& shapes() const override { return shapes_; }
   std::uint64_t record_count() const override { return 100; }
-  Result<void> read(std::uint64_t batch, Tops& tops) override {
+  Result<void> read(std::uint64_t batch, std::int64_t, Tops& tops) override {
     reads_.begin(batch);
     if (batch == 13) return Error{ErrorCode::kData, "batch 13 is unlucky"};
     for (auto& top : tops) std::fill(top.begin(), top.end(), static_cast<float>(batch));
@@ -104,8 +107,9 @@ TEST_CASE("the meter counts waiting, not reading ahead, and the memory of living
   Reads reads;
   const auto meter = std::make_shared<FeedMeter>();
   {
-    PrefetchFeed feed(std::make_unique<CountingReader>(reads), meter);
-    CHECK(meter->host_bytes == (kPrefetchBatches + 1) * (6 + 2) * 4);
+    // The reader takes one thread, whatever is offered.
+    PrefetchFeed feed(std::make_unique<CountingReader>(reads), meter, 3);
+    CHECK(meter->host_bytes == (kPrefetchBatches + 1) * (6 + 2) * 4 + 40);
     REQUIRE(feed.read(1));  // Nobody asked for it before, so this waits.
     const std::int64_t waited_ns = meter->waited_ns;
     CHECK(waited_ns > 0);

@@ -33,7 +33,7 @@ void train(BatchReader& reader, std::uint64_t batch, std::map<float, int>& seen)
   for (const Shape& shape : reader.shapes()) {
     tops.emplace_back(static_cast<std::size_t>(shape.count()));
   }
-  REQUIRE(reader.read(batch, tops));
+  REQUIRE(reader.read(batch, 0, tops));
   for (const float label : tops[1]) ++seen[label];
 }
 

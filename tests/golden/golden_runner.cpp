@@ -54,7 +54,7 @@ int run_here(const Case& one, const Options& options) {
   std::error_code error;
   std::filesystem::current_path(one.directory, error);
   const std::unique_ptr<Backend> backend = make_backend(options);
-  const std::unique_ptr<FeedFactory> feeds = make_feed_factory();
+  const std::unique_ptr<FeedFactory> feeds = make_feed_factory(options.threads);
   const std::unique_ptr<SinkFactory> sinks = make_sink_factory();
   const Result<Comparison> result = one.run(one.path, {backend.get(), feeds.get(), sinks.get()});
   if (result && result->passed()) {

@@ -20,7 +20,7 @@ struct Record {
 };
 
 // A data set with random access. Which record comes next is the caller's arithmetic.
-// Thread safety: read() may be called from one thread at a time.
+// Thread safety: read() may be called from several threads at once, each with a record of its own.
 class DataSource {
  public:
   virtual ~DataSource() = default;
