@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "caffe.pb.h"
-#include "core/layers/convolution_options.hpp"
 #include "core/layers/support.hpp"
+#include "core/layers/window_options.hpp"
 
 namespace speedo {
 
@@ -26,7 +26,7 @@ Result<void> ConvolutionLayer::setup(const LayerContext& context, Tensors bottom
     return error(fmt::format("group {} must divide both {} input channels and num_output {}",
                              shape_.groups, shape_.channels, shape_.outputs));
   }
-  auto geometry = read_convolution_options(options, bottom.axes() - axis_ - 1);
+  auto geometry = read_window_options(options, bottom.axes() - axis_ - 1);
   if (!geometry) return error(geometry.error().message);
   shape_.kernel = std::move(geometry->kernel);
   shape_.stride = std::move(geometry->stride);

@@ -1,54 +1,11 @@
 #include "core/layers/pooling.hpp"
 
-#include <optional>
-
 #include <fmt/format.h>
 
-#include <speedo/base/limits.hpp>
-
 #include "caffe.pb.h"
+#include "core/layers/window_options.hpp"
 
 namespace speedo {
-namespace {
-
-// Larger windows cannot fit any blob and would overflow sums.
-constexpr std::int64_t kGeometryMax = 1 << 30;
-
-struct Pair {
-  std::int64_t h = 0, w = 0;
-};
-
-// `name`, or `name`_h and `name`_w, but not both. `required`: one of the forms must be there.
-Result<Pair> resolve(const char* name, std::optional<std::uint32_t> both,
-                     std::optional<std::uint32_t> h, std::optional<std::uint32_t> w,
-                     std::optional<std::uint32_t> fallback) {
-  if (h.has_value() != w.has_value()) {
-    return Error{ErrorCode::kConfig, fmt::format("give both {0}_h and {0}_w", name)};
-  }
-  if (both.has_value() && h.has_value()) {
-    return Error{ErrorCode::kConfig,
-                 fmt::format("give either {0} (kernel_size) or {0}_h and {0}_w, not both", name)};
-  }
-  Pair pair{h.value_or(0), w.value_or(0)};
-  if (!h.has_value()) {
-    if (!both.has_value()) both = fallback;
-    if (!both.has_value()) {
-      return Error{ErrorCode::kConfig,
-                   "pooling_param needs kernel_size, kernel_h and kernel_w, or global_pooling"};
-    }
-    pair = {*both, *both};
-  }
-  if (pair.h > kGeometryMax || pair.w > kGeometryMax) {
-    return Error{ErrorCode::kConfig, fmt::format("{} must be at most {}", name, kGeometryMax)};
-  }
-  return pair;
-}
-
-std::optional<std::uint32_t> given(bool has, std::uint32_t value) {
-  return has ? std::optional<std::uint32_t>(value) : std::nullopt;
-}
-
-}  // namespace
 
 Result<std::int64_t> pooled_size(std::int64_t size, std::int64_t kernel, std::int64_t stride,
                                  std::int64_t pad, bool round_up, bool clips) {
@@ -89,37 +46,20 @@ Result<void> PoolingLayer::read_options(bool has_two_tops) {
   const bool is_max = options.pool() == caffe::PoolingParameter::MAX;
   if (has_two_tops && !is_max) return bad("only pool: MAX has a second top, the mask");
   shape_.method = is_max ? PoolingShape::Method::kMax : PoolingShape::Method::kAverage;
-  const auto fallback_kernel =
-      options.global_pooling() ? std::optional<std::uint32_t>(1) : std::nullopt;
-  if (options.global_pooling() &&
-      (options.has_kernel_size() || options.has_kernel_h() || options.has_kernel_w())) {
-    return bad("global_pooling takes the whole image; leave the kernel size out");
-  }
-  SPEEDO_ASSIGN(const Pair kernel,
-                resolve("kernel", given(options.has_kernel_size(), options.kernel_size()),
-                        given(options.has_kernel_h(), options.kernel_h()),
-                        given(options.has_kernel_w(), options.kernel_w()), fallback_kernel));
-  SPEEDO_ASSIGN(const Pair stride, resolve("stride", given(options.has_stride(), options.stride()),
-                                           given(options.has_stride_h(), options.stride_h()),
-                                           given(options.has_stride_w(), options.stride_w()), 1));
-  SPEEDO_ASSIGN(const Pair pad, resolve("pad", given(options.has_pad(), options.pad()),
-                                        given(options.has_pad_h(), options.pad_h()),
-                                        given(options.has_pad_w(), options.pad_w()), 0));
-  if (kernel.h < 1 || kernel.w < 1) return bad("the kernel size must be at least 1");
-  if (stride.h < 1 || stride.w < 1) return bad("the stride must be at least 1");
-  if (options.global_pooling() && (pad.h != 0 || pad.w != 0 || stride.h != 1 || stride.w != 1)) {
+  SPEEDO_ASSIGN(const WindowGeometry window, read_window_options(options));
+  const std::int64_t kernel_h = window.kernel[0], kernel_w = window.kernel[1];
+  const std::int64_t stride_h = window.stride[0], stride_w = window.stride[1];
+  const std::int64_t pad_h = window.pad[0], pad_w = window.pad[1];
+  if (options.global_pooling() && (pad_h != 0 || pad_w != 0 || stride_h != 1 || stride_w != 1)) {
     return bad("global_pooling works with pad 0 and stride 1 only");
   }
-  if (pad.h > kWindowReachMax || pad.w > kWindowReachMax) {
-    return bad(fmt::format("pad is {} x {}, it must be at most {}", pad.h, pad.w, kWindowReachMax));
+  if (pad_h >= kernel_h || pad_w >= kernel_w) {
+    return bad(fmt::format("pad {} x {} must be smaller than the kernel {} x {}", pad_h, pad_w,
+                           kernel_h, kernel_w));
   }
-  if (pad.h >= kernel.h || pad.w >= kernel.w) {
-    return bad(fmt::format("pad {} x {} must be smaller than the kernel {} x {}", pad.h, pad.w,
-                           kernel.h, kernel.w));
-  }
-  shape_.kernel_h = kernel.h, shape_.kernel_w = kernel.w;
-  shape_.stride_h = stride.h, shape_.stride_w = stride.w;
-  shape_.pad_h = pad.h, shape_.pad_w = pad.w;
+  shape_.kernel_h = kernel_h, shape_.kernel_w = kernel_w;
+  shape_.stride_h = stride_h, shape_.stride_w = stride_w;
+  shape_.pad_h = pad_h, shape_.pad_w = pad_w;
   return {};
 }
 
