@@ -98,14 +98,8 @@ void ProofCluster::watch_start(Mastership& mastership, const Merger::Copy& start
   config.term = config.first_run = master.term();
   config.first_version = Version{start.version.value + 1};
   config.model = problem_.layout().digest();
-  MasterSession session(config);
-  if (!start.state.empty()) {
-    violations_.expect(Check::kStart, session.restore(start.state).has_value(),
-                       "a state that cannot be read");
-  }
-  const MasterProgress& progress = session.progress();
-  mastership.checker = std::make_unique<SessionChecker>(config, progress.iteration, progress.stage,
-                                                        lineage_, violations_);
+  mastership.checker =
+      std::make_unique<SessionChecker>(config, start.state, lineage_, violations_);
 }
 
 void ProofCluster::watch_merge(Mastership& mastership, const master_command::StartMerge& job,

@@ -8,16 +8,46 @@
 
 namespace speedo::sim {
 
-SessionChecker::SessionChecker(const MasterConfig& config, std::uint64_t iteration,
-                               std::uint32_t stage, Lineage& lineage, Violations& violations)
+SessionChecker::SessionChecker(const MasterConfig& config, std::string_view state,
+                               Lineage& lineage, Violations& violations)
     : config_(config),
       lineage_(lineage),
       violations_(violations),
-      first_iteration_(iteration),
-      iteration_(iteration),
-      stage_(stage),
+      shards_(config.first_shard, !config.shard_by_speed, violations),
+      iteration_(config.start_iteration),
+      first_iteration_(iteration_),
+      stage_start_(iteration_),
       version_(config.first_version.value),
-      next_run_(config.first_run) {}
+      next_run_(config.first_run) {
+  if (!state.empty()) go_on_from(state);
+}
+
+void SessionChecker::go_on_from(std::string_view bytes) {
+  record::Session state;
+  if (!state.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return expect(kStart, false, "a state that cannot be read");
+  }
+  iteration_ = first_iteration_ = state.iteration();
+  next_run_ = std::max(next_run_, state.next_run());
+  next_worker_ = state.next_worker();
+  merged_contributions_ = state.contributions();
+  stage_ = static_cast<std::uint32_t>(state.stage() % config_.stages.size());
+  stage_start_ = state.stage_start();
+  if (is_stage_over()) {
+    stage_ = next_stage();
+    stage_start_ = iteration_;
+  }
+  shards_.go_on_from(state);
+}
+
+bool SessionChecker::is_stage_over() const {
+  const std::uint64_t iterations = config_.stages[stage_].iterations;
+  return iterations != 0 && iteration_ - stage_start_ >= iterations;
+}
+
+std::uint32_t SessionChecker::next_stage() const {
+  return static_cast<std::uint32_t>((stage_ + 1) % config_.stages.size());
+}
 
 SessionChecker::Incarnation* SessionChecker::incarnation_of(PeerId peer, std::uint64_t worker) {
   const auto found = incarnations_.find(peer.value);
@@ -26,45 +56,92 @@ SessionChecker::Incarnation* SessionChecker::incarnation_of(PeerId peer, std::ui
 }
 
 void SessionChecker::end_incarnation(PeerId peer) {
-  if (!stopping_) incarnations_.erase(peer.value);
+  if (stopping_) return;
+  const auto found = incarnations_.find(peer.value);
+  if (found == incarnations_.end()) return;
+  shards_.gone(found->second.worker);
+  incarnations_.erase(found);
 }
 
 void SessionChecker::before(const MasterEvent& event) {
+  may_act_ = true;
   std::visit([this](const auto& each) { note(each); }, event);
 }
 
 void SessionChecker::after(const MasterCommands& commands) {
-  for (const MasterCommand& command : commands) {
+  const auto is_train = [](const MasterCommand& each) {
+    return std::holds_alternative<master_command::SendTrain>(each);
+  };
+  for (auto at = commands.begin(); at != commands.end();) {
     expect(kMessages, !finished_, "a command after Finish");
-    std::visit([this](const auto& each) { obey(each); }, command);
+    expect(kMessages, may_act_ || std::holds_alternative<master_command::Note>(*at),
+           "a message to be ignored had an effect");
+    const auto end = std::find_if_not(at, commands.end(), is_train);
+    if (end != at) {
+      check_deal({at, end});
+      at = end;
+    } else {
+      std::visit([this](const auto& each) { obey(each); }, *at++);
+    }
   }
   check_parked();
 }
 
+// Runs that begin together.
+void SessionChecker::check_deal(std::span<const MasterCommand> trains) {
+  std::vector<ShardChecker::Deal> deals;
+  for (const MasterCommand& each : trains) {
+    const auto& train = std::get<master_command::SendTrain>(each);
+    obey(train);
+    const auto found = incarnations_.find(train.peer.value);
+    if (found == incarnations_.end()) return;
+    deals.push_back({.worker = found->second.worker,
+                     .shards = {train.message.shard, train.message.shards},
+                     .next = train.message.next_shard});
+  }
+  shards_.dealt(deals);
+}
+
 void SessionChecker::note(const master_event::Hello& e) {
   end_incarnation(e.peer);
-  uuids_[e.peer.value] = {e.message.uuid_high, e.message.uuid_low};
+  const Uuid uuid{e.message.uuid_high, e.message.uuid_low};
+  uuids_[e.peer.value] = uuid;
+  if (stopping_ || uuid == Uuid{}) return;
+  // A process that comes again has given its earlier incarnation up.
+  std::vector<PeerId> earlier;
+  for (const auto& [peer, incarnation] : incarnations_) {
+    if (uuids_[peer] == uuid) earlier.push_back({peer});
+  }
+  for (const PeerId peer : earlier) end_incarnation(peer);
 }
 
 void SessionChecker::note(const master_event::Ready& e) {
-  if (Incarnation* incarnation = incarnation_of(e.peer, e.message.worker))
-    incarnation->ready = true;
+  Incarnation* incarnation = incarnation_of(e.peer, e.message.worker);
+  may_act_ = incarnation != nullptr && !incarnation->ready;
+  if (incarnation != nullptr) incarnation->ready = true;
 }
 
 void SessionChecker::note(const master_event::Trained& e) {
   Incarnation* incarnation = incarnation_of(e.peer, e.message.worker);
-  if (incarnation == nullptr || incarnation->run != e.message.run) return;
+  may_act_ = incarnation != nullptr && incarnation->run == e.message.run;
+  if (!may_act_) return;
   incarnation->run.reset();
   incarnation->last_reported = e.message.run;
-  const bool finite = std::isfinite(std::bit_cast<float>(e.message.loss_bits));
-  if (finite) {
-    contributions_[e.message.run] = {e.message.worker, e.message.base_version, incarnation->shards,
+  const Shards shards = shards_.reported(incarnation->worker);
+  if (std::isfinite(std::bit_cast<float>(e.message.loss_bits))) {
+    contributions_[e.message.run] = {e.message.worker, e.message.base_version, shards,
                                      Fate::kPending};
+  } else {
+    shards_.used(shards);
   }
   // Until it is merged the shard may come to nothing: dropped, rejected, or not finite.
-  for (std::uint64_t i = 0; i < incarnation->shards.count; ++i) {
-    lineage_.consumed(config_.term, incarnation->shards.first + i);
+  for (std::uint64_t i = 0; i < shards.count; ++i) {
+    lineage_.consumed(config_.term, shards.first + i);
   }
+}
+
+void SessionChecker::note(const master_event::Beat& e) {
+  may_act_ = !incarnations_.contains(e.peer.value);
 }
 
 void SessionChecker::note(const master_event::Leave& e) {
@@ -76,8 +153,10 @@ void SessionChecker::note(const master_event::Merged& e) {
   for (const std::uint64_t run : merging_runs_) {
     const Contribution each = contributions_[run];
     contributions_.erase(run);
+    shards_.used(each.shards);
     if (std::ranges::find(e.rejected, WorkerId{each.worker}) != e.rejected.end()) continue;
     any = true;
+    merged_contributions_ += 1;
     merged_of_[each.worker] = run;
   }
   merging_runs_.clear();
@@ -99,12 +178,10 @@ void SessionChecker::note(const master_event::StageEntered& e) {
 
 void SessionChecker::obey(const master_command::SendWelcome& c) {
   expect(kMembership, !stopping_, "a welcome after the end");
-  expect(kMembership, workers_.insert(c.message.worker).second, "a worker's number given twice");
-  // A process that comes again has given its earlier incarnation up.
-  std::erase_if(incarnations_, [&](const auto& each) {
-    return uuids_[each.first] == uuids_[c.peer.value];
-  });
-  incarnations_[c.peer.value] = Incarnation{c.message.worker, false, {}, {}, {}, {}};
+  expect(kMembership, c.message.worker == next_worker_++, "workers' numbers have a gap");
+  const auto [at, is_new] = incarnations_.try_emplace(c.peer.value);
+  expect(kMembership, is_new, "two incarnations on one connection");
+  at->second.worker = c.message.worker;
   expect(kMembership, c.message.term == config_.term, "a welcome in another master's name");
   const bool full = config_.workers_max != 0 && incarnations_.size() > config_.workers_max;
   expect(kMembership, !full, "more workers than the most");
@@ -128,40 +205,31 @@ void SessionChecker::obey(const master_command::SendTrain& c) {
   Incarnation& incarnation = found->second;
   check_train(incarnation, c.message);
   check_merged_run(incarnation, c.message);
-  next_run_ = c.message.run + 1;
+  next_run_ += 1;
   incarnation.run = c.message.run;
-  incarnation.shards = {c.message.shard, c.message.shards};
   began_ = true;
 }
 
 void SessionChecker::check_train(const Incarnation& incarnation, const TrainMessage& order) const {
   expect(kOrders, incarnation.ready && !incarnation.run,
          "a run for a worker that is not ready, or is at work");
-  expect(kOrders, order.run >= next_run_, "run numbers do not grow");
+  expect(kOrders, order.run == next_run_, "run numbers have a gap");
   expect(kOrders, order.iteration == iteration_, "a run at another iteration");
   expect(kOrders, order.version == version_, "a run from other weights");
   expect(kOrders, order.stage == stage_, "a run of another stage");
+  expect(kOrders, !is_stage_over(), "a run of a stage that is over");
   std::uint64_t alive = 0;
   for (const auto& [peer, each] : incarnations_) alive += each.ready;
   expect(kMembership, alive >= config_.workers_min, "a run with fewer workers than the fewest");
   expect(kOrders, order.shards >= 1 && order.shards <= kShardsPerRunMax,
          "too many shards in a run");
-  for (std::uint64_t i = 0; i < order.shards; ++i) check_shard(order.shard + i);
+  for (std::uint64_t i = 0; i < order.shards; ++i) {
+    expect(kOnce, !lineage_.is_merged(config_.term, order.shard + i),
+           "a shard that is merged is given out again");
+  }
   for (const auto& [run, each] : contributions_) {
     const bool its = each.worker == incarnation.worker && each.fate == Fate::kMerging;
     expect(kOrders, !its, "a run before the merge of the last contribution");
-  }
-}
-
-// Held by nobody else, and not merged.
-void SessionChecker::check_shard(std::uint64_t shard) const {
-  expect(kOnce, !lineage_.is_merged(config_.term, shard),
-         "a shard that is merged is given out again");
-  for (const auto& [peer, incarnation] : incarnations_) {
-    if (!incarnation.run) continue;
-    const bool held = shard >= incarnation.shards.first &&
-                      shard < incarnation.shards.first + incarnation.shards.count;
-    expect(kOnce, !held, "a shard given to two workers");
   }
 }
 
@@ -201,6 +269,23 @@ void SessionChecker::obey(const master_command::StartMerge& c) {
     found->second.fate = Fate::kMerging;
     merging_runs_.push_back(each.run.value);
   }
+  check_state(c.state, true);
+}
+
+void SessionChecker::check_state(std::string_view bytes, bool merges) {
+  record::Session state;
+  const bool is_read = state.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+  expect(kStart, is_read, "a state that cannot be read");
+  expect(kStart, state.iteration() == iteration_ + (merges ? 1 : 0),
+         "a state of another iteration");
+  std::vector<Shards> merging;
+  if (merges) {
+    for (const std::uint64_t run : merging_runs_) merging.push_back(contributions_[run].shards);
+  }
+  const bool discards = config_.stages[stage_].strategy.name == "weedout";
+  shards_.check_state(state, merging, discards);
+  if (merges || discards) return;
+  expect(kStart, state.contributions() == merged_contributions_, "a state with other counts");
 }
 
 void SessionChecker::obey(const master_command::ExpectMerge& c) {
@@ -233,12 +318,19 @@ void SessionChecker::obey(const master_command::EraseWorker& c) {
 }
 
 void SessionChecker::obey(const master_command::EnterStage& c) {
-  expect(kJobs, !merging_ && !entering_, "a new stage during a merge");
+  expect(kJobs, !merging_ && !entering_ && !stopping_, "a new stage during a merge, or at the end");
   for (const auto& [peer, incarnation] : incarnations_) expect(kJobs, !incarnation.run,
                                                  "a new stage while a worker runs");
   expect(kJobs, c.stage < config_.stages.size(), "an unknown stage");
+  expect(kJobs, is_stage_over(), "a stage is left before its end");
+  expect(kJobs, c.stage == next_stage(), "another stage than the next");
   entering_ = true;
   stage_ = c.stage;
+  stage_start_ = iteration_;
+  // What a stage leaves behind unmerged is dropped.
+  for (const auto& [run, each] : contributions_) shards_.used(each.shards);
+  contributions_.clear();
+  check_state(c.state, false);
 }
 
 void SessionChecker::obey(const master_command::StartTest& c) {

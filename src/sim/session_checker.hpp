@@ -4,6 +4,8 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,6 +13,7 @@
 
 #include "sim/lineage.hpp"
 #include "sim/schedule_checker.hpp"
+#include "sim/shard_checker.hpp"
 #include "sim/violations.hpp"
 
 namespace speedo::sim {
@@ -19,34 +22,35 @@ namespace speedo::sim {
 // knows nothing else.
 class SessionChecker {
  public:
-  // `config`: of the session; `iteration`: that it begins at.
-  SessionChecker(const MasterConfig& config, std::uint64_t iteration, std::uint32_t stage,
-                 Lineage& lineage, Violations& violations);
+  // `config`: of the session; `state`: that it was restored from, if it was, else empty.
+  SessionChecker(const MasterConfig& config, std::string_view state, Lineage& lineage,
+                 Violations& violations);
 
   void before(const MasterEvent& event);
   void after(const MasterCommands& commands);
   // The strategy's checker, while there is one.
   void watch_schedule(ScheduleChecker* schedule) { schedule_ = schedule; }
 
+  // What the session would save now, beside that which its commands carry.
+  void check_state(std::string_view state) { check_state(state, false); }
+
   std::uint64_t iteration() const { return iteration_; }
   std::uint64_t merges() const { return merges_; }
+  std::uint64_t merged_contributions() const { return merged_contributions_; }
+  bool finished() const { return finished_; }
   // Shards of the data that the contributions of a merge were made of, the rejected ones left out.
   std::vector<std::uint64_t> shards_of(const master_command::StartMerge& job,
                                        const std::vector<WorkerId>& rejected) const;
 
  private:
   using enum Check;
+  using Shards = ShardChecker::Range;
   enum class Fate { kPending, kMerging };
-  struct Shards {
-    std::uint64_t first = 0, count = 0;
-  };
   struct Incarnation {
     std::uint64_t worker = 0;
     bool ready = false;
     std::optional<std::uint64_t> run;
-    Shards shards;
-    std::optional<std::uint64_t> last_merged;     // run
-    std::optional<std::uint64_t> last_reported;
+    std::optional<std::uint64_t> last_reported;   // run
   };
   struct Contribution {
     std::uint64_t worker = 0, base = 0;
@@ -57,14 +61,18 @@ class SessionChecker {
   void expect(Check check, bool holds, const char* otherwise) const {
     violations_.expect(check, holds, otherwise);
   }
+  void go_on_from(std::string_view state);
   Incarnation* incarnation_of(PeerId peer, std::uint64_t worker);
   void end_incarnation(PeerId peer);
+  bool is_stage_over() const;
+  std::uint32_t next_stage() const;
 
   template <class Event>
   void note(const Event&) {}
   void note(const master_event::Hello& e);
   void note(const master_event::Ready& e);
   void note(const master_event::Trained& e);
+  void note(const master_event::Beat& e);
   void note(const master_event::Leave& e);
   void note(const master_event::PeerLost& e) { end_incarnation(e.peer); }
   void note(const master_event::Merged& e);
@@ -93,8 +101,9 @@ class SessionChecker {
   void obey(const master_command::Note& c);
   void obey(const master_command::Finish& c);
 
+  void check_deal(std::span<const MasterCommand> trains);
   void check_train(const Incarnation& incarnation, const TrainMessage& order) const;
-  void check_shard(std::uint64_t shard) const;
+  void check_state(std::string_view state, bool merges);
   void check_merged_run(const Incarnation& incarnation, const TrainMessage& order) const;
   void check_weight(const master_command::StartMerge::Contribution& each,
                     const Contribution& contribution, std::uint32_t stage) const;
@@ -105,18 +114,21 @@ class SessionChecker {
   Lineage& lineage_;
   Violations& violations_;
   ScheduleChecker* schedule_ = nullptr;
-  const std::uint64_t first_iteration_;
-  std::uint64_t iteration_, stage_, version_, next_run_, merges_ = 0;
+  ShardChecker shards_;
+  std::uint64_t iteration_, first_iteration_, stage_start_, version_, next_run_;
+  std::uint64_t next_worker_ = 0, merges_ = 0, merged_contributions_ = 0;
+  std::uint32_t stage_ = 0;
   using Uuid = std::pair<std::uint64_t, std::uint64_t>;
-  std::set<std::uint64_t> workers_, tests_;
+  std::set<std::uint64_t> tests_;                        // iterations
   std::set<std::uint64_t> erased_;                       // workers whose records are gone
   std::map<std::uint64_t, Uuid> uuids_;                  // by connection
-  std::map<std::uint64_t, Incarnation> incarnations_;                  // by connection
+  std::map<std::uint64_t, Incarnation> incarnations_;    // by connection
   std::map<std::uint64_t, Contribution> contributions_;  // by run
   std::map<std::uint64_t, std::uint64_t> merged_of_;     // worker: its last merged run
   std::vector<std::uint64_t> merging_runs_;
   bool merging_ = false, entering_ = false, testing_ = false, saving_ = false, began_ = false;
   bool stopping_ = false, asked_to_stop_ = false, finished_ = false;
+  bool may_act_ = true;  // not if the event just seen is to be ignored
 };
 
 }  // namespace speedo::sim

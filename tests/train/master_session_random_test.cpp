@@ -6,7 +6,8 @@
 #include "support/catch.hpp"
 #include "support/random_property.hpp"
 
-#include "master_session_checker.hpp"
+#include "sim/session_checker.hpp"
+
 #include "master_session_driver.hpp"
 
 namespace speedo {
@@ -21,18 +22,31 @@ constexpr test::PropertySize kSize{.sequences = 10'000, .longest = 200};
 
 // The session, its checker, and what the shell around it would know.
 struct Master {
-  explicit Master(const MasterConfig& config) : session(config), checker(config) {}
+  explicit Master(const MasterConfig& config)
+      : lineage(std::vector<UpdateSpec>(config.stages.size()), {}, {}, violations),
+        checker(config, {}, lineage, violations),
+        session(config, [this](const StrategyOptions& options) { return make_watched(options); }) {
+  }
 
+  Result<std::unique_ptr<Strategy>> make_watched(const StrategyOptions& options) {
+    SPEEDO_ASSIGN(auto strategy, make_strategy(options));
+    const auto on_change = [this](sim::ScheduleChecker* at_work, sim::ScheduleChecker* gone) {
+      if (at_work != nullptr) schedule = at_work;
+      if (schedule == gone) schedule = nullptr;
+    };
+    return sim::watch_strategy(std::move(strategy), options, violations, on_change);
+  }
   void on(const MasterEvent& event) {
     if (const auto* e = std::get_if<master_event::Trained>(&event)) running.erase(e->peer.value);
-    checker.see(event);
+    checker.before(event);
     const MasterCommands commands = session.on(event);
-    checker.check(commands);
+    checker.watch_schedule(schedule);
+    checker.after(commands);
     checker.check_state(session.save());
-    RC_ASSERT(checker.violation() == "");
+    RC_ASSERT(violations.first() == "");
     RC_ASSERT(session.finished() == checker.finished());
     RC_ASSERT(session.progress().iteration == checker.iteration());
-    RC_ASSERT(session.progress().contributions == checker.merged_runs());
+    RC_ASSERT(session.progress().contributions == checker.merged_contributions());
     for (const MasterCommand& command : commands) remember(command);
   }
   void remember(const MasterCommand& command) {
@@ -124,8 +138,11 @@ struct Master {
     RC_ASSERT(session.finished());
   }
 
+  sim::Violations violations;
+  sim::Lineage lineage;
+  sim::SessionChecker checker;
+  sim::ScheduleChecker* schedule = nullptr;  // of the strategy at work
   MasterSession session;
-  MasterChecker checker;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> welcomes;  // connection, worker
   std::vector<std::pair<std::uint64_t, std::uint64_t>> orders;    // connection, run
   std::optional<master_command::StartMerge> merge;
