@@ -13,7 +13,7 @@
 #include <speedo/base/limits.hpp>
 
 #include "core/prototxt_character.hpp"
-#include "core/upgrade.hpp"
+#include "core/upgrade/upgrade.hpp"
 
 namespace speedo {
 namespace {

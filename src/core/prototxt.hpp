@@ -9,7 +9,7 @@
 
 namespace speedo {
 
-// Text-format nets and solvers, old forms upgraded (upgrade.hpp). Errors of syntax, of unknown
+// Text-format nets and solvers, old forms upgraded (upgrade/). Errors of syntax, of unknown
 // fields and enum values and of types: kConfig, "FILE:LINE:COLUMN: what", counted from 1; so are a
 // missing and an empty file. kRefused: the file may not be read. A byte order mark is passed over.
 Result<caffe::NetParameter> read_net_prototxt(const std::filesystem::path& path);

@@ -18,7 +18,7 @@
 #include "caffe.pb.h"
 #include "core/debug_info.hpp"
 #include "core/kept_statistics.hpp"
-#include "core/net_outputs.hpp"
+#include "core/net/net_outputs.hpp"
 #include "core/smoothed_loss.hpp"
 #include "core/solver_log.hpp"
 

@@ -5,6 +5,8 @@
 #include <speedo/backend/backend.hpp>
 #include <speedo/base/assert.hpp>
 
+#include "core/array_shape.hpp"
+
 namespace speedo {
 namespace {
 
@@ -41,10 +43,7 @@ void Tensor::set_layout(Layout layout) {
   storage_count_ = array_shape().storage_count(layout);
 }
 
-ArrayShape Tensor::array_shape() const {
-  if (shape_.axes() < 2) return {1, 1, count_};
-  return {shape_[0], shape_[1], shape_.count(2)};
-}
+ArrayShape Tensor::array_shape() const { return array_shape_of(shape_); }
 
 void Tensor::share_data(const Tensor& other) { data_ = other.data_; }
 

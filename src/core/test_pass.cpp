@@ -7,7 +7,7 @@
 #include <speedo/base/assert.hpp>
 #include <speedo/core/solver.hpp>
 
-#include "core/net_outputs.hpp"
+#include "core/net/net_outputs.hpp"
 
 namespace speedo {
 namespace {

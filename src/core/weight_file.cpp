@@ -10,7 +10,7 @@
 #include <speedo/base/file.hpp>
 #include <speedo/base/limits.hpp>
 
-#include "core/upgrade.hpp"
+#include "core/upgrade/upgrade.hpp"
 
 namespace speedo {
 namespace {

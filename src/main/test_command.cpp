@@ -16,7 +16,7 @@
 #include "cli/rate_meter.hpp"
 #include "cli/report.hpp"
 #include "cli/signals.hpp"
-#include "core/net_outputs.hpp"
+#include "core/net/net_outputs.hpp"
 #include "core/solver_log.hpp"
 #include "main/commands.hpp"
 #include "main/parts.hpp"

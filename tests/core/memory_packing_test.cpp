@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/memory_packing.hpp"
+#include "core/plan/memory_packing.hpp"
 #include "support/catch.hpp"
 
 namespace speedo {

@@ -1,10 +1,10 @@
-#include "core/net_split.hpp"
+#include "core/net/net_split.hpp"
 
 #include <filesystem>
 #include <string>
 #include <vector>
 
-#include "core/net_filter.hpp"
+#include "core/net/net_filter.hpp"
 #include "core/weight_file.hpp"
 #include "net_support.hpp"
 #include "support/shared_fixtures.hpp"

@@ -1,4 +1,4 @@
-#include "core/upgrade.hpp"
+#include "core/upgrade/upgrade.hpp"
 
 #include <cstring>
 #include <fstream>

@@ -55,7 +55,7 @@ struct NetOptions {
 
 // A net built from a NetParameter by Caffe's rules: include/exclude filtering, Split insertion,
 // parameter sharing by name, loss weights, lr_mult/decay_mult, propagate_down, force_backward,
-// pruning of backward. Old V0/V1 messages must be upgraded first (core/upgrade.hpp). Thread safety:
+// pruning of backward. Old V0/V1 messages must be upgraded first (core/upgrade). Thread safety:
 // one thread at a time.
 class Net {
  public:

@@ -9,7 +9,7 @@
 #include <speedo/base/assert.hpp>
 
 #include "base/answer.hpp"
-#include "core/net_outputs.hpp"
+#include "core/net/net_outputs.hpp"
 #include "core/weight_sources.hpp"
 #include "train/job/job_solver.hpp"
 #include "train/job/job_thread.hpp"

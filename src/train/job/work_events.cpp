@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/net_outputs.hpp"
+#include "core/net/net_outputs.hpp"
 
 namespace speedo {
 

@@ -1,0 +1,172 @@
+// From a net whose shapes are known to one that can run: asks layers what plans want to know of
+// them, and does what plans say. All that a plan adds can be taken away again, for other shapes.
+#include <algorithm>
+#include <utility>
+
+#include <speedo/backend/backend.hpp>
+#include <speedo/base/assert.hpp>
+
+#include "core/net/layer_traits.hpp"
+#include "core/net/net_impl.hpp"
+#include "core/plan/shape_plan.hpp"
+
+namespace speedo {
+namespace {
+
+std::vector<Shape> shapes_of(const std::vector<Tensor*>& tensors) {
+  std::vector<Shape> shapes;
+  for (const Tensor* tensor : tensors) shapes.push_back(tensor->shape());
+  return shapes;
+}
+
+}  // namespace
+
+Result<void> Net::Impl::plan() {
+  planned = graph;
+  note_shapes();
+  fuse_layers();
+  if (options.trains) {
+    part_in_place_layers();
+  }
+  SPEEDO_TRY(lay_out_blobs());
+  SPEEDO_TRY(prepare_layers());
+  note_slots();
+  return place_blobs();
+}
+
+void Net::Impl::forget_plan() {
+  // Passes that are queued use the memory that goes.
+  options.backend->device().synchronize();
+  planned = graph;
+  blobs.erase(blobs.begin() + static_cast<std::ptrdiff_t>(graph.blobs.size()), blobs.end());
+  for (std::size_t i = 0; i < blobs.size(); ++i) {
+    blob_index.at(blobs[i].name) = i;
+    blobs[i].tensor->place_data(nullptr);
+    blobs[i].tensor->place_grad(nullptr);
+  }
+  views.clear();
+  for (const GraphNode& node : planned.nodes) views.push_back(view_of(node));
+  reorders.clear();
+  node_slots.clear();
+  followed_shapes.clear();
+  blob_memory = {};
+  memory = {};
+}
+
+void Net::Impl::note_shapes() {
+  for (std::size_t i = 0; i < blobs.size(); ++i) {
+    planned.blobs[i].shape = blobs[i].tensor->shape();
+  }
+  std::vector<bool> learns_shapes;
+  for (const auto& layer : layers) learns_shapes.push_back(layer->shapes_tops_in_forward());
+  const std::vector<bool> varying = find_varying_shapes(planned, learns_shapes);
+  for (std::size_t i = 0; i < varying.size(); ++i) planned.nodes[i].shapes_vary = varying[i];
+}
+
+void Net::Impl::fuse_layers() {
+  std::vector<bool> keeps_bottom;
+  for (const auto& layer : layers) keeps_bottom.push_back(layer->keeps_bottom());
+  const auto offer = [this](std::size_t layer, std::size_t next, const FusionTerms& terms) {
+    return options.may_fuse ? layers[layer]->fuse(*layers[next], terms) : Fused{};
+  };
+  fusion = plan_fusion(planned, keeps_bottom, options.trains, offer);
+  for (std::size_t i = 0; i < planned.nodes.size(); ++i) planned.nodes[i].fused = fusion.fused[i];
+}
+
+// Who looks at the gradient of a blob that was parted sees what the last layer, the first in the
+// prototxt, leaves there.
+void Net::Impl::part_in_place_layers() {
+  std::vector<InPlaceTraits> traits;
+  for (const auto& layer : layers) traits.push_back(in_place_traits(*layer));
+  InPlacePlan parted = plan_in_place(std::move(planned), traits);
+  planned = std::move(parted.graph);
+  const bool is_looked_at = options.keep_blobs || !options.kept_blobs.empty();
+  for (const OwnTop& own : parted.own_tops) {
+    SPEEDO_ASSERT(own.after == blobs.size());
+    const Blob& before = blobs[own.before];
+    auto tensor = std::make_unique<Tensor>(before.tensor->shape());
+    // They cannot share it, as they may get different layouts.
+    const bool propagates = planned.nodes[own.node].propagate[0];
+    if (is_looked_at && propagates) tensor->show_gradients_of(*before.tensor);
+    blob_index.at(before.name) = own.after;
+    blobs.push_back({before.name, std::move(tensor)});
+  }
+}
+
+Result<void> Net::Impl::prepare_layers() {
+  for (const LayerView& view : views) {
+    followed_shapes.push_back(shapes_of(view.bottoms));
+    if (view.fused.forward && view.fused.backward) {
+      continue;
+    }
+    SPEEDO_TRY(view.layer->prepare(view.bottoms, view.tops, options.trains && view.needs_backward));
+  }
+  return options.plan_only ? Result<void>() : options.backend->provide_scratch();
+}
+
+// Before a forward pass. Other shapes than the last time need other operations, but no more room:
+// the first ones, for which the memory was planned, are the largest.
+Result<void> Net::Impl::follow_shapes(std::size_t node) {
+  const LayerView& view = views[node];
+  if (!view.shapes_vary || followed_shapes[node] == shapes_of(view.bottoms)) return {};
+  followed_shapes[node].clear();
+  options.backend->device().synchronize();  // What is queued may use the operations that go.
+  SPEEDO_TRY(shape_layer(view));
+  SPEEDO_TRY(view.layer->prepare(view.bottoms, view.tops, options.trains && view.needs_backward));
+  followed_shapes[node] = shapes_of(view.bottoms);
+  return {};
+}
+
+void Net::Impl::note_slots() {
+  for (const GraphNode& node : planned.nodes) {
+    NodeSlots& slots = node_slots.emplace_back();
+    if (node.is_reorder()) continue;
+    std::vector<std::size_t> users = fusion.taken_over[node.layer];  // layers
+    users.push_back(node.layer);
+    for (const std::size_t layer : users) {
+      if (!own_slots[layer].is_empty()) slots.needed.push_back(own_slots[layer]);
+    }
+    // Those that it does the backward pass of come before it, the last one first.
+    std::reverse(users.begin(), users.end() - 1);
+    for (const std::size_t layer : users) {
+      const bool runs_here = layer == node.layer || fusion.fused[layer].backward;
+      if (runs_here && !own_slots[layer].is_empty()) slots.final.push_back(own_slots[layer]);
+    }
+  }
+}
+
+// Outputs and what others look at between the passes.
+BlobsToKeep Net::Impl::blobs_to_keep() const {
+  BlobsToKeep kept;
+  for (const std::string& output : output_names) {
+    kept.after_forward.push_back(blob_index.at(output));
+  }
+  for (std::size_t i = 0; i < blobs.size(); ++i) {
+    const bool is_asked_for =
+        std::count(options.kept_blobs.begin(), options.kept_blobs.end(), blobs[i].name) > 0;
+    if (options.keep_blobs || is_asked_for) kept.always.push_back(i);
+  }
+  return kept;
+}
+
+Result<void> Net::Impl::place_blobs() {
+  std::vector<MemoryTraits> traits;
+  for (const LayerView& view : views) traits.push_back(memory_traits(view, options.trains));
+  const MemoryPlan plan = plan_memory(planned, traits, options.trains, blobs_to_keep());
+  constexpr std::int64_t kElementBytes = sizeof(float);
+  memory.blob_bytes = plan.elements * kElementBytes;
+  memory.unshared_bytes = plan.unshared_elements * kElementBytes;
+  if (options.plan_only) {
+    return {};
+  }
+  SPEEDO_ASSIGN(blob_memory,
+                options.backend->device().allocate(static_cast<std::size_t>(memory.blob_bytes)));
+  for (const MemoryPlan::Place& place : plan.places) {
+    Tensor& tensor = *blobs[place.blob].tensor;
+    float* const values = blob_memory.as_floats() + place.offset;
+    place.is_grad ? tensor.place_grad(values) : tensor.place_data(values);
+  }
+  return {};
+}
+
+}  // namespace speedo

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+#include "core/plan/graph.hpp"
+
+namespace speedo {
+
+// Lets a node's layer say what it will do for the layer of the node `next`; see Layer::fuse().
+using FusionOffer =
+    std::function<Fused(std::size_t node, std::size_t next, const FusionTerms& terms)>;
+
+// Who does whose work.
+struct FusionPlan {
+  std::vector<Fused> fused;                          // per node: passes that another one does
+  std::vector<std::vector<std::size_t>> taken_over;  // per node: the others, in order
+};
+
+// Offers nodes with one top those that follow in place, one after another, until one is refused or
+// somebody asks for the values between two. `keeps_bottom`, per node: Layer::keeps_bottom().
+// Requires: a graph with its backward plan and shape plan.
+FusionPlan plan_fusion(const NetGraph& graph, const std::vector<bool>& keeps_bottom, bool trains,
+                       const FusionOffer& offer);
+
+}  // namespace speedo

@@ -1,0 +1,26 @@
+#include "core/plan/graph.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/array_shape.hpp"
+
+namespace speedo {
+
+std::int64_t GraphBlob::storage_count() const {
+  return array_shape_of(shape).storage_count(layout);
+}
+
+bool GraphNode::has_loss() const {
+  return std::any_of(loss_weights.begin(), loss_weights.end(),
+                     [](float weight) { return weight != 0.0F; });
+}
+
+std::size_t NetGraph::add_blob(GraphBlob blob) {
+  const std::size_t index = blobs.size();
+  blob.values = blob.gradient = index;
+  blobs.push_back(std::move(blob));
+  return index;
+}
+
+}  // namespace speedo
