@@ -18,7 +18,9 @@ constexpr const char* kFooter =
     "Schedules are written NAME or NAME:N. N is the lead of partial-sync, the staleness of ssp,\n"
     "the window of weedout, the groups of grouping; of all others the mini-batches between\n"
     "exchanges. Sampled durations come from --seed: the same seed gives the same plan.\n"
-    "Speed-ups are relative to one worker of the first machine without a cluster.\n\n"
+    "Speed-ups are relative to one worker of the first machine without a cluster.\n"
+    "Layers wait for their own weights, gradients go out while others are computed, rounds are\n"
+    "merged ahead of order, as in training; who runs on a machine shares its cores.\n\n"
     "Examples:\n"
     "  speedo simulate --cluster examples/simulate/cluster.toml --workers 1:6 --svg plan.svg\n"
     "  speedo simulate --cluster cluster.toml --strategy sync,easgd,easgd:10 \\\n"
@@ -82,6 +84,9 @@ void add_plan_flags(CLI::App& app, PlanFlags& flags) {
       ->group(plan);
   takes_number(app.add_option("--moving-rate", flags.moving_rate,
                               "Of elastic schedules (default 0.9 / workers)"))
+      ->group(plan);
+  app.add_flag("--gradient-only", flags.gradient_only,
+               "Workers contribute gradients, and the master applies the solver's rule")
       ->group(plan);
   takes_count(app.add_option("--seed", flags.seed, "Of the drawn durations (default 1)"), 0)
       ->group(plan);

@@ -26,6 +26,7 @@ struct PlanFlags {
   std::uint64_t iterations = 300;
   std::uint64_t seed = 1;
   std::optional<double> moving_rate;
+  bool gradient_only = false;
   std::string train;                    // a small net to train under the timing
   std::optional<double> loss;
   std::optional<std::uint64_t> test_interval;

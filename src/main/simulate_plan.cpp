@@ -166,7 +166,8 @@ Result<void> PlanCommand::train_alone() {
 Result<void> PlanCommand::add_row(const sim::PlanSchedule& schedule, std::uint64_t workers) {
   std::optional<float> moving_rate;
   if (flags_.moving_rate) moving_rate = static_cast<float>(*flags_.moving_rate);
-  SPEEDO_ASSIGN(const Schedule made, sim::make_schedule(schedule, workers, moving_rate));
+  SPEEDO_ASSIGN(const Schedule made, sim::make_schedule(schedule, workers, moving_rate,
+                                                          flags_.gradient_only));
   sim::PlanOptions options = options_for(made, workers);
   if (report_.baseline) {
     options.stop_at_loss = report_.baseline->loss;

@@ -1,10 +1,13 @@
 #include "measure/calibrate_centre.hpp"
 
 #include <future>
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include <speedo/store/memory_store.hpp>
+#include <speedo/base/assert.hpp>
 #include <speedo/train/merger.hpp>
 
 namespace speedo {
@@ -21,27 +24,78 @@ Result<T> answer_of(const Ask& ask) {
   return answer->get_future().get();
 }
 
+// Takes what is written and answers what is read at once, without moving anything.
+class FreeWriter : public RecordWriter {
+ public:
+  void write(std::size_t, std::span<const float>) override {}
+  void set_state(std::string) override {}
+  Result<void> finish() override { return {}; }
+};
+
+class FreeReader : public RecordReader {
+ public:
+  explicit FreeReader(RecordInfo info) : info_(std::move(info)) {}
+  const RecordInfo& info() const override { return info_; }
+  void request(std::size_t, std::span<float>) override {}
+  bool is_done(std::size_t) const override { return true; }
+  Result<void> wait(std::size_t) override { return {}; }
+  std::uint64_t checksum(std::size_t) const override { return 0; }
+
+ private:
+  const RecordInfo info_;
+};
+
+// Whoever reads finds the values that were there before.
+class FreeStore : public RecordStore {
+ public:
+  explicit FreeStore(RecordInfo weights) : weights_(std::move(weights)) {}
+
+  std::unique_ptr<RecordWriter> write(std::string_view, const RecordInfo&) override {
+    return std::make_unique<FreeWriter>();
+  }
+  Result<std::unique_ptr<RecordReader>> read(std::string_view key) override {
+    if (key != weights_key()) return Error{ErrorCode::kNotFound, "only weights are read"};
+    return std::unique_ptr<RecordReader>(std::make_unique<FreeReader>(weights_));
+  }
+  std::vector<Result<std::unique_ptr<RecordReader>>> read_all(
+      std::span<const std::string> keys) override {
+    std::vector<Result<std::unique_ptr<RecordReader>>> readers;
+    for (const std::string& key : keys) readers.push_back(read(key));
+    return readers;
+  }
+  std::unique_ptr<AheadReader> read_ahead(std::string_view, const AheadRecord&) override {
+    SPEEDO_ASSERT(false && "nothing is merged here");
+    return nullptr;
+  }
+  Result<void> erase(std::string_view, std::uint64_t) override { return {}; }
+  Result<void> clear_contributions() override { return {}; }
+
+ private:
+  const RecordInfo weights_;
+};
+
+// The trainers' own fillers have given the weights; a run's step is contributed, not applied.
 class StillCentre : public CalibrateCentre {
  public:
-  StillCentre(const ParameterLayout& layout, Checkpoint start)
-      : layout_digest_(layout.digest()), weights_(std::move(start.weights)) {}
+  explicit StillCentre(const ParameterLayout& layout)
+      : store_(std::make_shared<FreeStore>(info_of(layout))) {}
 
-  Result<void> publish() {
-    RecordInfo info;
-    info.model = layout_digest_;
-    info.version = kFirst.value;
-    info.element_count = weights_.size();
-    return put(*store_, weights_key(), info, weights_);
-  }
   std::shared_ptr<RecordStore> store() const override { return store_; }
   std::uint64_t term() const override { return 0; }
   Result<Version> contributed(WorkerId, RunId) override { return kFirst; }
 
  private:
   static constexpr Version kFirst{1};
-  const Digest layout_digest_;
-  const std::vector<float> weights_;
-  const std::shared_ptr<RecordStore> store_ = make_memory_store("calibrate");
+
+  static RecordInfo info_of(const ParameterLayout& layout) {
+    RecordInfo info;
+    info.model = layout.digest();
+    info.version = kFirst.value;
+    info.element_count = static_cast<std::uint64_t>(layout.element_count());
+    return info;
+  }
+
+  const std::shared_ptr<RecordStore> store_;
 };
 
 class MergingCentre : public CalibrateCentre {
@@ -67,10 +121,8 @@ class MergingCentre : public CalibrateCentre {
 
 }  // namespace
 
-Result<std::unique_ptr<CalibrateCentre>> make_still_centre(JobNets& nets) {
-  auto centre = std::make_unique<StillCentre>(nets.layout(), nets.take_start());
-  SPEEDO_TRY(centre->publish());
-  return std::unique_ptr<CalibrateCentre>(std::move(centre));
+std::unique_ptr<CalibrateCentre> make_still_centre(const JobNets& nets) {
+  return std::make_unique<StillCentre>(nets.layout());
 }
 
 Result<std::unique_ptr<CalibrateCentre>> make_merging_centre(const OpenStore& open_store,

@@ -24,10 +24,10 @@ class CalibrateCentre {
   virtual Result<Version> contributed(WorkerId worker, RunId run) = 0;
 };
 
-// Both begin with the nets' first weights, which they take. Errors: those of the store.
-// The weights lie in memory and stay what they are.
-Result<std::unique_ptr<CalibrateCentre>> make_still_centre(JobNets& nets);
-// As in an asynchronous cluster: in Redis, merged by a merger.
+// An exchange that takes no time: the weights stay what they are.
+std::unique_ptr<CalibrateCentre> make_still_centre(const JobNets& nets);
+// As in an asynchronous cluster: in Redis, merged by a merger, beginning with the nets' first
+// weights, which it takes. Errors: those of the store.
 Result<std::unique_ptr<CalibrateCentre>> make_merging_centre(const OpenStore& open_store,
                                                              const PrivateRedis& redis,
                                                              JobNets& nets);

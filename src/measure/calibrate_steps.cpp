@@ -122,9 +122,12 @@ Result<StepTimes> measure_steps(const JobSpec& job, int trainers, const ComputeO
   JobNetsOptions options;
   options.job = job;
   SPEEDO_ASSIGN(const std::unique_ptr<JobNets> nets, JobNets::create(parts.trainer({}), options));
-  SPEEDO_ASSIGN(const std::unique_ptr<CalibrateCentre> centre,
-                redis == nullptr ? make_still_centre(*nets)
-                                 : make_merging_centre(parts.open_store, *redis, *nets));
+  std::unique_ptr<CalibrateCentre> centre;
+  if (redis == nullptr) {
+    centre = make_still_centre(*nets);
+  } else {
+    SPEEDO_ASSIGN(centre, make_merging_centre(parts.open_store, *redis, *nets));
+  }
   const TrainerParts trainee_parts = parts.trainer(compute);
   std::vector<std::unique_ptr<Trainee>> trainees;
   for (int i = 0; i < trainers; ++i) {

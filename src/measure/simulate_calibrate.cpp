@@ -1,9 +1,9 @@
 // From what is measured to the description of this machine:
-//   step_seconds[t]    one trainer with t threads, nothing else
-//   sharing[n]         speed of each of n trainers of one thread, over that of one alone; as many
-//                      as cores exchange meanwhile: Redis often wakes on a core that computes,
-//                      though another one is idle
-//   run_seconds        the cycle of one trainer with all threads, beyond step and exchange
+//   step_seconds[t]    one trainer with t threads, nothing else, an exchange that takes no time
+//   buckets, update    of one trainer of one thread: calibrate_buckets
+//   sharing[n]         speed of each of n trainers of one thread, over that of one alone
+//   run_seconds        the cycle of one trainer with all threads that exchanges, beyond what the
+//                      planner says of an asynchronous worker without it
 //   crowded_seconds    the same of as many trainers as cores, beyond run_seconds
 //   record_seconds     a record of a few floats, mean of reading and writing
 //   ..._bytes_per_second        from the net's own record, after record_seconds
@@ -18,9 +18,10 @@
 
 #include <fmt/format.h>
 
+#include "measure/calibrate_buckets.hpp"
 #include "measure/calibrate_exchange.hpp"
 #include "measure/calibrate_steps.hpp"
-#include "sim/cost_model.hpp"
+#include "sim/plan.hpp"
 #include "train/job/job_nets.hpp"
 
 namespace speedo {
@@ -69,9 +70,11 @@ class Calibrator {
     SPEEDO_TRY(measure_net());
     SPEEDO_TRY(measure_threads());
     cluster.machines = {machine_};
+    SPEEDO_TRY(measure_buckets());
     SPEEDO_TRY(measure_store());
     SPEEDO_TRY(measure_sharing());
     cluster.machines = {machine_};
+    SPEEDO_TRY(measure_cycles());
     return std::move(result_);
   }
 
@@ -89,11 +92,13 @@ class Calibrator {
   Result<StepTimes> measure(int trainers, int threads, bool exchanging);
   Result<void> measure_net();
   Result<void> measure_threads();
+  Result<void> measure_buckets();
   Result<void> measure_store();
   Result<void> measure_sharing();
+  Result<void> measure_cycles();
   void set_store(const ExchangeTimes& times, double floats);
   void set_merge_seconds(double measured, std::uint64_t floats);
-  double exchange_seconds() const;
+  Result<double> planned_cycle(std::uint64_t workers);
 
   const CalibrateOptions& options_;
   const PrivateRedis& redis_;
@@ -137,6 +142,19 @@ Result<void> Calibrator::measure_threads() {
   return {};
 }
 
+Result<void> Calibrator::measure_buckets() {
+  SPEEDO_ASSIGN(BucketTimes times,
+                speedo::measure_buckets(options_.job, with_threads(1),
+                                        options_.seconds_per_measurement, options_.parts));
+  sim::NetCosts& net = result_.cluster.net;
+  net.buckets = std::move(times.buckets);
+  net.update = times.update;
+  net.clips = times.clips;
+  note("buckets", static_cast<double>(net.buckets.size()), "");
+  note("the update rule's part of a step", net.update * 100.0, "%");
+  return {};
+}
+
 Result<void> Calibrator::measure_store() {
   const std::uint64_t floats = std::max(kRateFloatsMin, result_.cluster.net.parameters);
   SPEEDO_ASSIGN(const ExchangeTimes times,
@@ -161,26 +179,48 @@ Result<void> Calibrator::measure_store() {
 
 // With twice as many trainers as cores, too: what oversubscription costs beyond its share.
 Result<void> Calibrator::measure_sharing() {
-  sim::WorkerCosts& worker = result_.cluster.worker;
-  SPEEDO_ASSIGN(const StepTimes alone, measure(1, cores(), true));
-  const double run = alone.cycle_seconds - machine_.step_seconds.back() - exchange_seconds();
-  worker.run_seconds = std::max(0.0, run);
   std::vector<std::pair<int, double>> known = {{1, 1.0}};
   std::set<int> counts = doubled_up_to(cores());
   counts.insert(2 * cores());
   counts.erase(1);
   for (const int trainers : counts) {
-    const bool exchanging = trainers == cores();
-    SPEEDO_ASSIGN(const StepTimes times, measure(trainers, 1, exchanging));
+    SPEEDO_ASSIGN(const StepTimes times, measure(trainers, 1, false));
     known.emplace_back(trainers, machine_.step_seconds.front() / times.mean_seconds);
-    if (!exchanging) continue;
-    const double beyond = times.cycle_seconds - times.mean_seconds - exchange_seconds();
-    worker.crowded_seconds = std::max(0.0, beyond - worker.run_seconds);
   }
   machine_.sharing = filled(known);
-  note("a run beyond step and exchange", worker.run_seconds * 1e3, "ms");
-  note("more of it where others compute", worker.crowded_seconds * 1e3, "ms");
   return {};
+}
+
+// What the planner does not know of.
+Result<void> Calibrator::measure_cycles() {
+  sim::WorkerCosts& worker = result_.cluster.worker;
+  SPEEDO_ASSIGN(const StepTimes alone, measure(1, cores(), true));
+  SPEEDO_ASSIGN(const double planned_alone, planned_cycle(1));
+  worker.run_seconds = std::max(0.0, alone.cycle_seconds - planned_alone);
+  note("a cycle, 1 trainer", alone.cycle_seconds * 1e3, "ms");
+  note("the planner's, without what it does not know", planned_alone * 1e3, "ms");
+  if (cores() > 1) {
+    SPEEDO_ASSIGN(const StepTimes crowd, measure(cores(), 1, true));
+    SPEEDO_ASSIGN(const double planned_crowd,
+                  planned_cycle(static_cast<std::uint64_t>(cores())));
+    worker.crowded_seconds = std::max(0.0, crowd.cycle_seconds - planned_crowd);
+    note(fmt::format("a cycle, {} trainers", cores()), crowd.cycle_seconds * 1e3, "ms");
+    note("the planner's, without what it does not know", planned_crowd * 1e3, "ms");
+  }
+  return {};
+}
+
+// Of asynchronous workers that hear at once of their merges: what measure() lets trainers do.
+Result<double> Calibrator::planned_cycle(std::uint64_t workers) {
+  sim::ClusterCosts cluster = result_.cluster;
+  cluster.network = {};
+  cluster.master.message_seconds = 0.0;
+  sim::PlanOptions options;
+  options.schedule.strategy.name = "async";
+  options.schedule.update = default_update(options.schedule.strategy, workers);
+  options.workers = workers;
+  SPEEDO_ASSIGN(const sim::PlanResult plan, sim::plan(cluster, options));
+  return static_cast<double>(workers) * plan.seconds / static_cast<double>(plan.contributions);
 }
 
 void Calibrator::set_store(const ExchangeTimes& times, double floats) {
@@ -208,17 +248,9 @@ void Calibrator::set_store(const ExchangeTimes& times, double floats) {
 void Calibrator::set_merge_seconds(double measured, std::uint64_t floats) {
   sim::ClusterCosts cluster = result_.cluster;
   cluster.net.parameters = floats;
-  const double known = sim::merge_seconds_alone(cluster, sim::traffic_of({}, cluster.net), 1);
+  cluster.net.buckets.clear();
+  const double known = sim::merge_seconds_alone(cluster, {}, 1);
   result_.cluster.master.merge_seconds = std::max(0.0, measured - known);
-}
-
-// Of one run by the model: reading, writing, and having that merged.
-double Calibrator::exchange_seconds() const {
-  const sim::ClusterCosts& cluster = result_.cluster;
-  const double bytes = static_cast<double>(cluster.net.parameters) * 4.0;
-  return 2.0 * cluster.store.record_seconds + bytes / cluster.store.read_bytes_per_second +
-         bytes / cluster.store.write_bytes_per_second +
-         sim::merge_seconds_alone(cluster, sim::traffic_of({}, cluster.net), 1);
 }
 
 }  // namespace

@@ -75,6 +75,39 @@ class Keys {
     if (list->empty()) fail(*node, fmt::format("{} is an empty list", key));
   }
 
+  void flag(const char* key, bool& target) {
+    const toml::node* node = find(key);
+    if (node == nullptr) return;
+    if (const auto value = node->value_exact<bool>()) {
+      target = *value;
+    } else {
+      fail(*node, fmt::format("{} must be true or false", key));
+    }
+  }
+
+  // A list of buckets, each a list of its floats and two moments.
+  void buckets(const char* key, std::vector<sim::BucketCosts>& target) {
+    const toml::node* node = find(key);
+    if (node == nullptr) return;
+    const toml::array* list = node->as_array();
+    if (list == nullptr) return fail(*node, fmt::format("{} must be a list of lists", key));
+    for (const toml::node& each : *list) {
+      const toml::array* row = each.as_array();
+      if (row == nullptr || row->size() != 3) {
+        return fail(each, fmt::format("{} must be lists of 3 numbers", key));
+      }
+      sim::BucketCosts bucket;
+      const auto floats = (*row)[0].value_exact<std::int64_t>();
+      if (!floats || *floats < 1) {
+        return fail((*row)[0], "a bucket has a whole number of floats, at least 1");
+      }
+      bucket.parameters = static_cast<std::uint64_t>(*floats);
+      read_amount((*row)[1], "a bucket's first use", false, bucket.needed);
+      read_amount((*row)[2], "a bucket's end", false, bucket.final);
+      target.push_back(bucket);
+    }
+  }
+
   void require(const char* key) {
     if (table_.contains(key) || error_) return;
     error_ = at(file_, table_.source().begin, fmt::format("{} has no {}", name_, key));
@@ -197,6 +230,9 @@ Result<void> read_parts(const std::string& file, const toml::table& root, Keys& 
     keys.count("parameters", 1, cluster.net.parameters);
     keys.count("batch", 1, cluster.net.batch);
     keys.count("histories", 0, cluster.net.histories);
+    keys.buckets("buckets", cluster.net.buckets);
+    keys.amount("update", false, cluster.net.update);
+    keys.flag("clips", cluster.net.clips);
     keys.require("parameters");
     keys.require("batch");
   }));
@@ -229,6 +265,7 @@ Result<void> read_parts(const std::string& file, const toml::table& root, Keys& 
     keys.amount("merge_seconds", false, cluster.master.merge_seconds);
     keys.amount("merge_bytes_per_second", false, cluster.master.merge_bytes_per_second);
     keys.amount("message_seconds", false, cluster.master.message_seconds);
+    keys.flag("merges_ahead", cluster.master.merges_ahead);
   }));
   return read_table(file, root, top, "worker", false, [&](Keys& keys) {
     keys.amount("run_seconds", false, cluster.worker.run_seconds);
@@ -243,6 +280,15 @@ std::string list_of(const std::vector<double>& values) {
     text += fmt::format("{}{:.6g}", text.empty() ? "" : ", ", value);
   }
   return "[" + text + "]";
+}
+
+std::string rows_of(const std::vector<sim::BucketCosts>& buckets) {
+  std::string text = "[";
+  for (const sim::BucketCosts& bucket : buckets) {
+    text += fmt::format("\n  [{}, {:.6g}, {:.6g}],", bucket.parameters, bucket.needed,
+                        bucket.final);
+  }
+  return text + "\n]";
 }
 
 std::string quoted(const std::string& text) {
@@ -283,8 +329,11 @@ Result<ClusterCosts> read_cluster(const std::filesystem::path& file) {
 
 std::string to_toml(const ClusterCosts& cluster, const std::string& origin) {
   std::string text = fmt::format("# {}\ntitle = {}\n", origin, quoted(cluster.title));
-  text += fmt::format("\n[net]\nparameters = {}\nbatch = {}\nhistories = {}\n",
-                      cluster.net.parameters, cluster.net.batch, cluster.net.histories);
+  const sim::NetCosts& net = cluster.net;
+  text += fmt::format(
+      "\n[net]\nparameters = {}\nbatch = {}\nhistories = {}\nupdate = {:.6g}\nclips = {}\n",
+      net.parameters, net.batch, net.histories, net.update, net.clips);
+  if (!net.buckets.empty()) text += "buckets = " + rows_of(net.buckets) + "\n";
   for (const MachineCosts& machine : cluster.machines) {
     text += fmt::format(
         "\n[[machine]]\nname = {}\ncount = {}\ncores = {:.6g}\nstep_seconds = {}\n"
@@ -305,9 +354,10 @@ std::string to_toml(const ClusterCosts& cluster, const std::string& origin) {
       store.busy_write_bytes_per_second);
   text += fmt::format(
       "\n[master]\nmachine = {}\nmerge_seconds = {:.6g}\nmerge_bytes_per_second = {:.6g}\n"
-      "message_seconds = {:.6g}\n",
+      "message_seconds = {:.6g}\nmerges_ahead = {}\n",
       quoted(cluster.master.machine), cluster.master.merge_seconds,
-      cluster.master.merge_bytes_per_second, cluster.master.message_seconds);
+      cluster.master.merge_bytes_per_second, cluster.master.message_seconds,
+      cluster.master.merges_ahead);
   return text + fmt::format("\n[worker]\nrun_seconds = {:.6g}\ncrowded_seconds = {:.6g}\n"
                             "client_bytes_per_second = {:.6g}\n",
                             cluster.worker.run_seconds, cluster.worker.crowded_seconds,

@@ -20,6 +20,7 @@ constexpr std::uint64_t kParametersMax = 1000000000000;
 constexpr std::uint64_t kBatchMax = 1000000000;
 constexpr std::uint64_t kHistoriesMax = 16;
 constexpr double kStepSecondsMax = 86400.0;
+constexpr std::size_t kBucketsMax = 4096;
 
 Error bad(std::string message) { return {ErrorCode::kConfig, std::move(message)}; }
 
@@ -38,6 +39,29 @@ Result<void> check_max(const std::string& name, double value, double max) {
   return bad(fmt::format("{} is {}: at most {} can be simulated", name, value, max));
 }
 
+Result<void> check_part(const std::string& name, double value) {
+  SPEEDO_TRY(check_amount(name, value));
+  return check_max(name, value, 1.0);
+}
+
+Result<void> check_buckets(const NetCosts& net) {
+  if (net.buckets.empty()) return {};
+  std::uint64_t parameters = 0;
+  for (const BucketCosts& bucket : net.buckets) {
+    SPEEDO_TRY(check_part("net: a bucket's first use", bucket.needed));
+    SPEEDO_TRY(check_part("net: a bucket's end", bucket.final));
+    if (bucket.parameters == 0 || bucket.parameters > net.parameters) {
+      return bad(fmt::format("net: a bucket has {} parameters of {}", bucket.parameters,
+                             net.parameters));
+    }
+    parameters += bucket.parameters;
+  }
+  if (parameters == net.parameters && net.buckets.size() <= kBucketsMax) return {};
+  return bad(fmt::format("net: {} buckets have {} parameters together, the net has {}; at most {} "
+                         "buckets can be simulated", net.buckets.size(), parameters,
+                         net.parameters, kBucketsMax));
+}
+
 Result<void> check_net(const NetCosts& net) {
   if (net.parameters == 0 || net.parameters > kParametersMax) {
     return bad(fmt::format("net: parameters is {}: between 1 and {} can be simulated",
@@ -47,9 +71,12 @@ Result<void> check_net(const NetCosts& net) {
     return bad(fmt::format("net: batch is {}: between 1 and {} can be simulated", net.batch,
                            kBatchMax));
   }
-  if (net.histories <= kHistoriesMax) return {};
-  return bad(fmt::format("net: histories is {}: at most {} can be simulated", net.histories,
-                         kHistoriesMax));
+  if (net.histories > kHistoriesMax) {
+    return bad(fmt::format("net: histories is {}: at most {} can be simulated", net.histories,
+                           kHistoriesMax));
+  }
+  SPEEDO_TRY(check_part("net: update", net.update));
+  return check_buckets(net);
 }
 
 Result<void> check_machine(const MachineCosts& machine) {

@@ -31,10 +31,21 @@ struct MachineCosts {
   double bytes_per_second = 0.0;
 };
 
+// Weights that are used first and whose gradients are final at one moment of a mini-batch: a
+// layer's.
+struct BucketCosts {
+  std::uint64_t parameters = 0;
+  double needed = 0.0, final = 1.0;  // parts of the mini-batch's time
+};
+
 struct NetCosts {
   std::uint64_t parameters = 1;
   std::uint64_t batch = 1;       // images of a mini-batch, of each worker
   std::uint64_t histories = 1;   // of the update rule; averaged updaters travel too
+  // In the net's order; together all parameters. Empty: one bucket, so nothing overlaps.
+  std::vector<BucketCosts> buckets = {};
+  double update = 0.0;           // the rule's part of a mini-batch's time
+  bool clips = false;            // by the norm of the whole gradient: the rule waits for all of it
 };
 
 struct NetworkCosts {
@@ -61,6 +72,7 @@ struct MasterCosts {
   double merge_seconds = 0.0;            // fixed, per merge
   double merge_bytes_per_second = 0.0;   // of contributions merged, store aside; 0: infinite
   double message_seconds = 0.0;          // each message that it handles, one at a time
+  bool merges_ahead = true;              // of order, in rounds, see Merger::expect()
 };
 
 // What a worker's process does beside computing.

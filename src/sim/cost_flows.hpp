@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include <speedo/base/clock.hpp>
@@ -11,10 +12,11 @@
 namespace speedo::sim {
 
 // Work in progress that shares what it runs on: cores, links, the store's one thread. A flow is
-// finished when all of its demands are; they advance together, as those of a transfer in chunks do,
-// at the pace of the one that is worst off:
-//   rate = min over its uses of share(resource) / seconds
-// where `seconds` is what the use takes with the resource to itself. A resource gives equal shares.
+// finished when all of its demands are; they advance together, as those of a transfer in chunks do.
+// Alone it takes as long as the longest of them, and keeps each resource busy for a part of that
+// time. Where a resource cannot give all of them their parts, it gives equal ones; what a flow does
+// not take, because it is held up elsewhere, goes to the others (max-min fairness). Flows of one
+// party have one share together.
 //
 // Deterministic: shares depend only on which flows there are. Times are those of the caller, which
 // asks next() and then advances to it; thread safety: one thread.
@@ -23,20 +25,21 @@ class Flows {
   using ResourceId = std::size_t;
   using Done = std::function<void()>;
 
-  // Serves one flow at a time, in turns too short to see: n flows get 1/n each.
+  // Does one thing at a time, in turns too short to see.
   ResourceId add_server();
-  // Cores: each thread gets speed(sum of all threads). `speed` is decreasing.
-  ResourceId add_cores(std::function<double(double threads)> speed);
-  // A server that is itself a thread on those cores while it has work.
-  ResourceId add_server_on(ResourceId cores);
+  // So many cores. `speed`: of each thread when so many are busy, of one that is alone; decreasing.
+  ResourceId add_cores(double count, std::function<double(double threads)> speed);
 
   struct Use {
     ResourceId resource = 0;
-    double seconds = 0.0;   // alone
-    double threads = 1.0;   // of cores: how many it keeps busy, a fraction if it also waits
+    double seconds = 0.0;   // of it alone; of cores: of each thread
+    double threads = 1.0;   // of cores
   };
+  // Whose a flow is. None: a party of its own.
+  using Party = std::optional<std::size_t>;
   // `seconds`: takes at least so long, whatever it uses. `done` is called by advance().
-  void start(Instant now, double seconds, std::vector<Use> uses, Done done);
+  void start(Instant now, double seconds, std::vector<Use> uses, Done done,
+             Party party = std::nullopt);
 
   bool idle() const { return flows_.empty(); }
   Instant now() const { return now_; }
@@ -46,28 +49,39 @@ class Flows {
   // order of their starts. They may start flows.
   void advance(Instant now);
 
-  // Seconds during which the resource had work.
+  // What the resource has done so far, in seconds of it alone.
   double busy_seconds(ResourceId resource) const { return resources_[resource].busy_seconds; }
 
  private:
   struct Resource {
+    double count = 1.0;                   // cores
     std::function<double(double)> speed;  // of cores
-    ResourceId cores = 0;                 // of a server on cores
-    bool on_cores = false;
-    double users = 0.0;                   // flows, or threads
     double busy_seconds = 0.0;
+    // While shares are dealt:
+    double pace = 1.0;      // of a thread that has a core to itself
+    double capacity = 1.0;  // cores, or the server
+    bool is_full = false;
   };
   struct Flow {
-    double own_seconds = 0.0;
+    double alone_seconds = 0.0;
     std::vector<Use> uses;
     double left = 1.0;   // part of the work
     double rate = 0.0;   // parts a second
     Done done;
+    Party party;
+    // While shares are dealt, speeds of which 1 is that of a flow alone:
+    double full_speed = 1.0;  // with all that it wants
+    double full_level = 0.0;  // of a party's share, that gives it
+    double speed = 0.0;
+    bool is_dealt = false;
   };
 
   void move_to(Instant now);
-  void count_users();
-  double share(const Use& use) const;
+  double part(const Flow& flow, const Use& use) const;
+  double speed_at(const Flow& flow, double level) const;
+  double level_that_fills(std::size_t resource) const;
+  void begin_dealing();
+  void deal_shares();
   void set_rates();
 
   std::vector<Resource> resources_;

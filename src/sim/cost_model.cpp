@@ -1,12 +1,11 @@
-// Times of one contribution of B bytes, with nothing else going on:
-//   compute   steps x step_seconds(threads) x spread, and run_seconds
-//   read      record_seconds + 4 latency + B / read_bytes_per_second
-//   write     record_seconds + 4 latency + B / write_bytes_per_second, and crowded_seconds beside
-//             another worker that computes
-//   merge     merge_seconds + (reads of all contributions, arithmetic, write), one after the other
-//             within a chunk and overlapped between chunks: max + (sum - max) / chunks
+// Times of a record of B bytes, with nothing else going on:
+//   read      record_seconds + 4 latency, then B / read_bytes_per_second
+//   write     B / write_bytes_per_second, then record_seconds + 4 latency, and crowded_seconds
+//             beside another worker that computes
+//   add       B / merge_bytes_per_second
 //   message   latency, then message_seconds of the master
-// When others are under way, each of these is stretched by the resource that it has to share most.
+// Meanwhile they keep links, cores of the client and of the store's host, and the store's thread
+// busy for a part of that time: who has to share one of them with others takes longer.
 
 #include "sim/cost_model.hpp"
 
@@ -15,7 +14,6 @@
 #include <utility>
 
 #include <speedo/base/assert.hpp>
-#include <speedo/base/limits.hpp>
 
 namespace speedo::sim {
 namespace {
@@ -28,95 +26,13 @@ double seconds_of(double bytes, double bytes_per_second) {
   return bytes_per_second > 0.0 ? bytes / bytes_per_second : 0.0;
 }
 
-double part_of(double seconds, double whole) {
-  return whole > 0.0 ? std::min(1.0, seconds / whole) : 1.0;
-}
-
 double or_else(double value, double otherwise) { return value > 0.0 ? value : otherwise; }
 
 double latency(const ClusterCosts& cluster, std::size_t from, std::size_t to) {
   return from == to ? cluster.network.local_latency_seconds : cluster.network.latency_seconds;
 }
 
-enum class Way { kToStore, kFromStore };
-
-// One client's records with nothing else going on.
-double transfer_alone(const ClusterCosts& cluster, bool far, Way way, double records,
-                      double bytes) {
-  const StoreCosts& store = cluster.store;
-  const double rate =
-      way == Way::kToStore ? store.write_bytes_per_second : store.read_bytes_per_second;
-  const double waits = far ? kRecordLatencies * cluster.network.latency_seconds : 0.0;
-  return store.record_seconds * records + waits + seconds_of(bytes, rate);
-}
-
-double store_busy(const StoreCosts& store, Way way, double records, double bytes) {
-  const double rate =
-      way == Way::kToStore
-          ? or_else(store.busy_write_bytes_per_second, store.write_bytes_per_second)
-          : or_else(store.busy_read_bytes_per_second, store.read_bytes_per_second);
-  return store.busy_record_seconds * records + seconds_of(bytes, rate);
-}
-
-// What a merge moves and takes.
-struct MergeLoad {
-  double records_read = 0.0, records_written = 0.0;
-  double bytes_read = 0.0, bytes_written = 0.0;
-  double seconds_alone = 0.0, cpu_seconds = 0.0;
-};
-
-MergeLoad merge_load(const ClusterCosts& cluster, const Traffic& traffic,
-                     std::uint64_t contributions) {
-  const auto count = static_cast<double>(contributions);
-  const bool writes_back = traffic.merge_writes_back > 0;
-  const double part = kFloatBytes * static_cast<double>(traffic.merge_reads);
-  MergeLoad load;
-  load.records_read = count;
-  load.records_written = 1.0 + (writes_back ? count : 0.0) + (traffic.checkpoint > 0 ? 1.0 : 0.0);
-  load.bytes_read = part * count;
-  load.bytes_written =
-      kFloatBytes * (static_cast<double>(traffic.merge_writes + traffic.checkpoint) +
-                     static_cast<double>(traffic.merge_writes_back) * count);
-  const bool far =
-      host_of(cluster, cluster.master.machine) != host_of(cluster, cluster.store.machine);
-  const double adding = seconds_of(load.bytes_read, cluster.master.merge_bytes_per_second);
-  const double reading =
-      transfer_alone(cluster, far, Way::kFromStore, load.records_read, load.bytes_read);
-  const double writing =
-      transfer_alone(cluster, far, Way::kToStore, load.records_written, load.bytes_written);
-  const double longest = std::max({adding, reading, writing});
-  const double chunks = std::ceil(std::max(1.0, part / static_cast<double>(kChunkBytes)));
-  load.seconds_alone = cluster.master.merge_seconds + longest +
-                       (adding + reading + writing - longest) / chunks;
-  const double client = seconds_of(load.bytes_read + load.bytes_written,
-                                   cluster.worker.client_bytes_per_second);
-  load.cpu_seconds =
-      std::min(load.seconds_alone, cluster.master.merge_seconds + adding + client);
-  return load;
-}
-
 }  // namespace
-
-double merge_seconds_alone(const ClusterCosts& cluster, const Traffic& traffic,
-                           std::uint64_t contributions) {
-  return merge_load(cluster, traffic, contributions).seconds_alone;
-}
-
-Traffic traffic_of(const UpdateSpec& update, const NetCosts& net) {
-  const bool averaged = update.updater == UpdaterState::kAverage;
-  const std::uint64_t record = net.parameters * (averaged ? 1 + net.histories : 1);
-  Traffic traffic{.worker_reads = record,
-                  .worker_writes = record,
-                  .merge_reads = record,
-                  .merge_writes = record};
-  if (update.kind == UpdateKind::kElastic) traffic.reads_after_compute = true;
-  if (update.kind == UpdateKind::kElasticMaster) traffic.merge_writes_back = record;
-  if (update.kind == UpdateKind::kGradientOnly) {
-    const bool each_merge = net.parameters * 4 <= kPublishEachMergeBytesMax;
-    traffic.checkpoint = net.parameters * (1 + net.histories) / (each_merge ? 1 : 10);
-  }
-  return traffic;
-}
 
 CostModel::CostModel(EventQueue& queue, ClusterCosts cluster,
                      std::vector<std::size_t> worker_hosts, std::uint64_t seed)
@@ -125,18 +41,19 @@ CostModel::CostModel(EventQueue& queue, ClusterCosts cluster,
       hosts_(hosts_of(cluster_)),
       worker_hosts_(std::move(worker_hosts)),
       store_host_(host_of(cluster_, cluster_.store.machine)),
-      master_host_(host_of(cluster_, cluster_.master.machine)) {
+      master_host_(host_of(cluster_, cluster_.master.machine)),
+      in_(worker_hosts_.size() + 1),
+      out_(worker_hosts_.size() + 1) {
   for (std::size_t host = 0; host < hosts_.size(); ++host) {
     const MachineCosts* machine = &machine_of(host);
     HostResources resources;
-    resources.cores =
-        flows_.add_cores([machine](double threads) { return thread_speed(*machine, threads); });
+    resources.cores = flows_.add_cores(
+        machine->cores, [machine](double threads) { return thread_speed(*machine, threads); });
     resources.in = flows_.add_server();
     resources.out = flows_.add_server();
     resources_.push_back(resources);
   }
-  store_ = flows_.add_server_on(resources_[store_host_].cores);
-  merger_ = flows_.add_server();
+  store_ = flows_.add_server();
   control_ = flows_.add_server();
   for (std::size_t worker = 0; worker < worker_hosts_.size(); ++worker) {
     const std::size_t host = worker_hosts_[worker];
@@ -151,8 +68,41 @@ const MachineCosts& CostModel::machine_of(std::size_t host) const {
   return cluster_.machines[hosts_[host].kind];
 }
 
+std::size_t CostModel::host_of_client(Client client) const {
+  return client == master() ? master_host_ : worker_hosts_[client];
+}
+
+CostModel::Line& CostModel::line_of(Client client, Way way) {
+  return way == Way::kToStore ? out_[client] : in_[client];
+}
+
+void CostModel::queue_up(Line& line, std::function<void(Done)> work, Done done) {
+  line.waiting.push_back([this, &line, work = std::move(work), done = std::move(done)] {
+    work([this, &line, done] {
+      line.busy = false;
+      start_next(line);
+      done();
+    });
+  });
+  start_next(line);
+}
+
+void CostModel::start_next(Line& line) {
+  if (line.busy || line.waiting.empty()) return;
+  line.busy = true;
+  const std::function<void()> next = std::move(line.waiting.front());
+  line.waiting.pop_front();
+  next();
+}
+
+// The store's thread works on a core of its host.
+void CostModel::use_store(double seconds, std::vector<Flows::Use>& uses) const {
+  uses.push_back({store_, seconds});
+  uses.push_back({resources_[store_host_].cores, seconds});
+}
+
 // The bytes pass the links of both hosts, unless they stay within one.
-void CostModel::add_links(std::size_t from, std::size_t to, double bytes,
+void CostModel::use_links(std::size_t from, std::size_t to, double bytes,
                           std::vector<Flows::Use>& uses) const {
   if (from == to) return;
   uses.push_back({resources_[from].out, seconds_of(bytes, machine_of(from).bytes_per_second)});
@@ -171,100 +121,106 @@ void CostModel::message_to_worker(std::size_t worker, Done done) {
   start(latency(cluster_, worker_hosts_[worker], master_host_), {}, std::move(done));
 }
 
-// Log-normal around 1: never negative, with the long tail that steps have.
-double CostModel::sigma_of(const MachineCosts& machine) {
-  return std::sqrt(std::log1p(machine.step_spread * machine.step_spread));
+// Log-normal around its mean: never negative, with the long tail that steps have.
+double CostModel::draw_step_seconds(std::size_t worker) {
+  const MachineCosts& machine = machine_of(worker_hosts_[worker]);
+  const double sigma = std::sqrt(std::log1p(machine.step_spread * machine.step_spread));
+  const double normal =
+      sigma > 0.0 ? static_cast<double>(random_[worker].gaussian(0.0F, 1.0F)) : 0.0;
+  return step_seconds_of(machine, worker_threads_[worker]) *
+         std::exp(sigma * normal - sigma * sigma / 2.0);
 }
 
-void CostModel::compute(std::size_t worker, std::uint64_t steps, Done done) {
+void CostModel::compute(std::size_t worker, double seconds, Done done) {
   const std::size_t host = worker_hosts_[worker];
-  const MachineCosts& machine = machine_of(host);
-  const double sigma = sigma_of(machine);
-  double parts = 0.0;
-  for (std::uint64_t step = 0; step < steps; ++step) {
-    const double normal =
-        sigma > 0.0 ? static_cast<double>(random_[worker].gaussian(0.0F, 1.0F)) : 0.0;
-    parts += std::exp(sigma * normal - sigma * sigma / 2.0);
-  }
-  const std::uint64_t threads = worker_threads_[worker];
-  const double seconds =
-      cluster_.worker.run_seconds + parts * step_seconds_of(machine, threads);
   usage_.compute_seconds += seconds;
   resources_[host].computing += 1;
-  start(0.0, {{resources_[host].cores, seconds, static_cast<double>(threads)}},
+  const auto threads = static_cast<double>(worker_threads_[worker]);
+  start(0.0, {{resources_[host].cores, seconds, threads}},
         [this, host, done = std::move(done)] {
           resources_[host].computing -= 1;
           done();
         });
 }
 
-void CostModel::read(std::size_t worker, std::uint64_t floats, Done done) {
-  const std::size_t host = worker_hosts_[worker];
-  const double bytes = kFloatBytes * static_cast<double>(floats);
+void CostModel::open(Client client, std::uint64_t records, Done done) {
+  round_trips(client, Way::kFromStore, records, 0.0, std::move(done));
+}
+
+void CostModel::read(Client client, std::uint64_t floats, Done done) {
   usage_.bytes_out += floats * sizeof(float);
-  const double busy = store_busy(cluster_.store, Way::kFromStore, 1.0, bytes);
-  std::vector<Flows::Use> uses = {{store_, busy}};
-  add_links(store_host_, host, bytes, uses);
-  const double alone =
-      transfer_alone(cluster_, host != store_host_, Way::kFromStore, 1.0, bytes);
-  start_client(host, alone, bytes, std::move(uses), std::move(done));
+  move(client, Way::kFromStore, floats, std::move(done));
 }
 
-void CostModel::write(std::size_t worker, std::uint64_t floats, Done done) {
-  const std::size_t host = worker_hosts_[worker];
-  const bool crowded = resources_[host].computing > 0;
-  write_from(host, floats, crowded ? cluster_.worker.crowded_seconds : 0.0, std::move(done));
-}
-
-void CostModel::publish(std::uint64_t floats, Done done) {
-  write_from(master_host_, floats, 0.0, std::move(done));
-}
-
-void CostModel::write_from(std::size_t host, std::uint64_t floats, double waiting, Done done) {
-  const double bytes = kFloatBytes * static_cast<double>(floats);
+void CostModel::write(Client client, std::uint64_t floats, Done done) {
   usage_.bytes_in += floats * sizeof(float);
-  const double busy = store_busy(cluster_.store, Way::kToStore, 1.0, bytes);
-  std::vector<Flows::Use> uses = {{store_, busy}};
-  add_links(host, store_host_, bytes, uses);
-  const double alone =
-      waiting + transfer_alone(cluster_, host != store_host_, Way::kToStore, 1.0, bytes);
-  start_client(host, alone, bytes, std::move(uses), std::move(done));
+  move(client, Way::kToStore, floats, std::move(done));
 }
 
-// A transfer keeps a part of a core of the client's host busy.
-void CostModel::start_client(std::size_t host, double alone, double bytes,
-                             std::vector<Flows::Use> uses, Done done) {
-  const double cpu = seconds_of(bytes, cluster_.worker.client_bytes_per_second);
-  uses.push_back({resources_[host].cores, std::min(cpu, alone), part_of(cpu, alone)});
-  start(alone, std::move(uses), std::move(done));
+void CostModel::finish(Client client, Done done) {
+  const bool crowded =
+      client != master() && resources_[host_of_client(client)].computing > 0;
+  round_trips(client, Way::kToStore, 1, crowded ? cluster_.worker.crowded_seconds : 0.0,
+              std::move(done));
 }
 
-void CostModel::merge(const Traffic& traffic, std::uint64_t contributions, Done done) {
-  const MergeLoad load = merge_load(cluster_, traffic, contributions);
-  usage_.bytes_out += static_cast<std::uint64_t>(load.bytes_read);
-  usage_.bytes_in += static_cast<std::uint64_t>(load.bytes_written);
-  const double busy =
-      store_busy(cluster_.store, Way::kFromStore, load.records_read, load.bytes_read) +
-      store_busy(cluster_.store, Way::kToStore, load.records_written, load.bytes_written);
-  std::vector<Flows::Use> uses = {
-      {merger_, load.seconds_alone},
-      {store_, busy},
-      {resources_[master_host_].cores, load.cpu_seconds,
-       part_of(load.cpu_seconds, load.seconds_alone)}};
-  add_links(store_host_, master_host_, load.bytes_read, uses);
-  add_links(master_host_, store_host_, load.bytes_written, uses);
-  start(load.seconds_alone, std::move(uses), std::move(done));
+void CostModel::round_trips(Client client, Way way, std::uint64_t records, double waiting,
+                            Done done) {
+  const StoreCosts& store = cluster_.store;
+  const bool far = host_of_client(client) != store_host_;
+  const double alone = waiting + store.record_seconds +
+                       (far ? kRecordLatencies * cluster_.network.latency_seconds : 0.0);
+  const double busy = static_cast<double>(records) * store.busy_record_seconds;
+  queue_up(line_of(client, way),
+           [this, client, alone, busy](Done ended) {
+             std::vector<Flows::Use> uses;
+             use_store(busy, uses);
+             start(alone, std::move(uses), std::move(ended), client);
+           },
+           std::move(done));
+}
+
+void CostModel::move(Client client, Way way, std::uint64_t floats, Done done) {
+  const StoreCosts& store = cluster_.store;
+  const double bytes = kFloatBytes * static_cast<double>(floats);
+  const bool out = way == Way::kToStore;
+  const double alone = out ? store.write_bytes_per_second : store.read_bytes_per_second;
+  const double busy = out ? store.busy_write_bytes_per_second : store.busy_read_bytes_per_second;
+  queue_up(line_of(client, way),
+           [this, client, bytes, out, alone, busy](Done ended) {
+             const std::size_t host = host_of_client(client);
+             std::vector<Flows::Use> uses;
+             use_store(seconds_of(bytes, or_else(busy, alone)), uses);
+             use_links(out ? host : store_host_, out ? store_host_ : host, bytes, uses);
+             const double least = seconds_of(bytes, alone);
+             const double cpu = seconds_of(bytes, cluster_.worker.client_bytes_per_second);
+             const double threads = least > 0.0 ? std::max(1.0, cpu / least) : 1.0;
+             uses.push_back({resources_[host].cores, cpu / threads, threads});
+             start(least, std::move(uses), std::move(ended), client);
+           },
+           std::move(done));
+}
+
+void CostModel::add(std::uint64_t floats, double seconds, Done done) {
+  const double bytes = kFloatBytes * static_cast<double>(floats);
+  const double all = seconds + seconds_of(bytes, cluster_.master.merge_bytes_per_second);
+  queue_up(adder_,
+           [this, all](Done ended) {
+             start(0.0, {{resources_[master_host_].cores, all}}, std::move(ended));
+           },
+           std::move(done));
 }
 
 CostModel::Usage CostModel::usage() const {
   Usage usage = usage_;
   usage.store_busy_seconds = flows_.busy_seconds(store_);
-  usage.master_busy_seconds = flows_.busy_seconds(merger_) + flows_.busy_seconds(control_);
+  usage.message_seconds = flows_.busy_seconds(control_);
   return usage;
 }
 
-void CostModel::start(double seconds, std::vector<Flows::Use> uses, Done done) {
-  flows_.start(queue_.now(), seconds, std::move(uses), std::move(done));
+void CostModel::start(double seconds, std::vector<Flows::Use> uses, Done done,
+                      Flows::Party party) {
+  flows_.start(queue_.now(), seconds, std::move(uses), std::move(done), party);
   schedule();
 }
 

@@ -1,12 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <vector>
 
 #include <speedo/base/random.hpp>
-#include <speedo/train/update.hpp>
 
 #include "sim/cost_cluster.hpp"
 #include "sim/cost_flows.hpp"
@@ -14,24 +14,13 @@
 
 namespace speedo::sim {
 
-// Floats that travel for one run of a stage.
-struct Traffic {
-  std::uint64_t worker_reads = 0, worker_writes = 0;
-  std::uint64_t merge_reads = 0;             // of each contribution
-  std::uint64_t merge_writes = 0;            // once a merge
-  std::uint64_t merge_writes_back = 0;       // for each contribution
-  std::uint64_t checkpoint = 0;              // beside the weights, once a merge on average
-  bool reads_after_compute = false;          // the elastic kind meets the centre at its end
-};
-Traffic traffic_of(const UpdateSpec& update, const NetCosts& net);
-
-// Seconds of a merge of so many contributions with nothing else going on.
-double merge_seconds_alone(const ClusterCosts& cluster, const Traffic& traffic,
-                           std::uint64_t contributions);
-
 // What is asked of a cluster, and when it is done: workers, master and Redis of one host share its
 // cores, everything that goes in or out of the store passes its host's link and its one thread, and
-// the master handles one message and one merge at a time.
+// the master handles one message at a time. A client of the store moves one thing in and one out at
+// a time, in the order in which they are asked for; both together are served as often as another's.
+//
+// Assumes: whoever wants a core gets an equal share of them, whatever it is and its priority; what
+// the caches and the memory give is what MachineCosts::sharing says, for whatever runs.
 //
 // Callbacks run from the queue, never within the call that asked. Same seed, same calls: same
 // times. Requires: check(cluster) found nothing.
@@ -47,17 +36,28 @@ class CostModel {
 
   void message_to_master(std::size_t worker, Done done);
   void message_to_worker(std::size_t worker, Done done);
-  void compute(std::size_t worker, std::uint64_t steps, Done done);
-  void read(std::size_t worker, std::uint64_t floats, Done done);
-  void write(std::size_t worker, std::uint64_t floats, Done done);
-  void merge(const Traffic& traffic, std::uint64_t contributions, Done done);
-  // The master writes a record of its own.
-  void publish(std::uint64_t floats, Done done);
+
+  // What a worker's next mini-batch takes if nothing else is there, with all its threads.
+  double draw_step_seconds(std::size_t worker);
+  void compute(std::size_t worker, double seconds, Done done);
+
+  // Who moves records: the worker in that place, or the master.
+  using Client = std::size_t;
+  Client master() const { return worker_hosts_.size(); }
+  // The round trips before the first bytes of records, all asked for at once, are read.
+  void open(Client client, std::uint64_t records, Done done);
+  void read(Client client, std::uint64_t floats, Done done);
+  void write(Client client, std::uint64_t floats, Done done);
+  // The round trips after the last bytes of a record.
+  void finish(Client client, Done done);
+
+  // The master adds up so many floats of contributions, and does so many seconds of other work.
+  void add(std::uint64_t floats, double seconds, Done done);
 
   struct Usage {
-    double store_busy_seconds = 0.0;   // its thread
-    double master_busy_seconds = 0.0;  // merging, or handling a message
-    double compute_seconds = 0.0;      // of all workers
+    double store_busy_seconds = 0.0;    // its thread
+    double message_seconds = 0.0;       // the master handled messages
+    double compute_seconds = 0.0;       // of all workers, alone
     std::uint64_t bytes_in = 0, bytes_out = 0;  // of the store
   };
   Usage usage() const;
@@ -68,17 +68,26 @@ class CostModel {
     Flows::ResourceId cores = 0, in = 0, out = 0;
     std::uint64_t computing = 0;  // workers
   };
+  // Work of which one thing is done at a time.
+  struct Line {
+    std::deque<std::function<void()>> waiting;
+    bool busy = false;
+  };
+  enum class Way { kToStore, kFromStore };
 
   const MachineCosts& machine_of(std::size_t host) const;
-  void add_links(std::size_t from, std::size_t to, double bytes,
+  std::size_t host_of_client(Client client) const;
+  Line& line_of(Client client, Way way);
+  void queue_up(Line& line, std::function<void(Done)> work, Done done);
+  void start_next(Line& line);
+  void move(Client client, Way way, std::uint64_t floats, Done done);
+  void round_trips(Client client, Way way, std::uint64_t records, double waiting, Done done);
+  void use_store(double seconds, std::vector<Flows::Use>& uses) const;
+  void use_links(std::size_t from, std::size_t to, double bytes,
                  std::vector<Flows::Use>& uses) const;
-  // `waiting`: seconds beside the transfer.
-  void write_from(std::size_t host, std::uint64_t floats, double waiting, Done done);
-  void start_client(std::size_t host, double alone, double bytes, std::vector<Flows::Use> uses,
-                    Done done);
-  void start(double seconds, std::vector<Flows::Use> uses, Done done);
+  void start(double seconds, std::vector<Flows::Use> uses, Done done,
+             Flows::Party party = std::nullopt);
   void schedule();
-  static double sigma_of(const MachineCosts& machine);
 
   EventQueue& queue_;
   const ClusterCosts cluster_;
@@ -88,7 +97,9 @@ class CostModel {
   std::size_t store_host_ = 0, master_host_ = 0;
   Flows flows_;
   std::vector<HostResources> resources_;
-  Flows::ResourceId store_ = 0, merger_ = 0, control_ = 0;
+  Flows::ResourceId store_ = 0, control_ = 0;
+  std::vector<Line> in_, out_;  // of each client
+  Line adder_;
   std::vector<Random> random_;  // of each worker
   std::uint64_t generation_ = 0;
   Usage usage_;

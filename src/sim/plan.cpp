@@ -94,11 +94,13 @@ class Planner {
 
   const PlanOptions& options_;
   PlanNet& net_;
-  const Traffic traffic_;
+  const Pieces pieces_;
+  Contributions contributions_;
   Stopwatch watch_;
   PlanNetwork network_;
   World world_;
   CostModel costs_;
+  const RunParts parts_;
   PlanMasterWork master_work_;
   std::vector<std::unique_ptr<PlanWorkerWork>> worker_work_;
   std::optional<MasterSession> session_;
@@ -109,20 +111,20 @@ Planner::Planner(const ClusterCosts& cluster, const PlanOptions& options,
                  const std::vector<std::size_t>& places, PlanNet& net)
     : options_(options),
       net_(net),
-      traffic_(traffic_of(options.schedule.update, cluster.net)),
+      pieces_(cluster.net, options.schedule.update),
       world_(network_, watch_, WorldTiming{kTick, kTick}),
       costs_(world_.queue(), cluster, places, options.seed),
-      master_work_(world_.queue(), costs_, net, traffic_) {
+      parts_{world_.queue(), costs_, costs_.cluster().net, options.schedule.update, pieces_,
+             contributions_},
+      master_work_(parts_, net) {
   watch_.attach(world_.queue());
   network_.attach(world_.queue(), costs_);
   watch_.on_start = [this] { network_.begin_costs(); };
   const std::vector<Host> hosts = hosts_of(cluster);
-  const std::uint64_t steps = options.schedule.update.steps_per_run;
   master_ = &world_.start_master();
   world_.give_name(*master_);
   for (std::size_t place = 0; place < places.size(); ++place) {
-    worker_work_.push_back(std::make_unique<PlanWorkerWork>(world_.queue(), costs_, net, traffic_,
-                                                            steps, place));
+    worker_work_.push_back(std::make_unique<PlanWorkerWork>(parts_, net, place));
     WorkerConfig config;
     config.name = fmt::format("{}/{}/0", hosts[places[place]].name, place + 1);
     config.device = "cpu";
@@ -179,7 +181,7 @@ PlanResult Planner::result() const {
   result.bytes_per_second = bytes / seconds;
   result.bytes_per_iteration = bytes / static_cast<double>(progress.merges);
   result.store_busy = usage.store_busy_seconds / seconds;
-  result.master_busy = usage.master_busy_seconds / seconds;
+  result.master_busy = (seconds_of(master_work_.busy()) + usage.message_seconds) / seconds;
   const double workers_time = seconds * static_cast<double>(options_.workers);
   result.computing = watch_.compute_seconds() / workers_time;
   result.exchanging = watch_.exchange_seconds() / workers_time;
@@ -199,6 +201,23 @@ Result<PlanResult> plan(const ClusterCosts& cluster, const PlanOptions& options,
 Result<PlanResult> plan(const ClusterCosts& cluster, const PlanOptions& options) {
   CountingNet net(cluster.net.batch * options.schedule.update.steps_per_run);
   return plan(cluster, options, net);
+}
+
+double merge_seconds_alone(const ClusterCosts& cluster, const UpdateSpec& update,
+                           std::uint64_t contributions) {
+  EventQueue queue;
+  CostModel costs(queue, cluster, {}, 0);
+  const Pieces pieces(cluster.net, update);
+  Contributions none;
+  PlanMerger merger({queue, costs, cluster.net, update, pieces, none});
+  master_command::StartMerge job{};
+  for (std::uint64_t worker = 0; worker < contributions; ++worker) {
+    job.contributions.push_back({WorkerId{worker}, RunId{1}, 1.0F});
+  }
+  Instant merged{0};
+  merger.merge(job, [&] { merged = queue.now(); });
+  while (!queue.empty()) queue.step();
+  return seconds_of(merged);
 }
 
 }  // namespace speedo::sim

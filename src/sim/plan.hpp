@@ -53,4 +53,8 @@ Result<PlanResult> plan(const ClusterCosts& cluster, const PlanOptions& options,
 // The same without numbers.
 Result<PlanResult> plan(const ClusterCosts& cluster, const PlanOptions& options);
 
+// Seconds of a merge of so many contributions that are there, with nothing else going on.
+double merge_seconds_alone(const ClusterCosts& cluster, const UpdateSpec& update,
+                           std::uint64_t contributions);
+
 }  // namespace speedo::sim

@@ -4,13 +4,14 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
-
-#include <speedo/train/update.hpp>
 
 #include "sim/cost_model.hpp"
 #include "sim/network.hpp"
+#include "sim/plan_merger.hpp"
 #include "sim/plan_net.hpp"
+#include "sim/plan_run.hpp"
 #include "train/job/master_work.hpp"
 #include "train/job/worker_work.hpp"
 
@@ -38,12 +39,11 @@ class PlanNetwork : public Network {
 
 class PlanMasterWork : public MasterWork {
  public:
-  PlanMasterWork(EventQueue& queue, CostModel& costs, PlanNet& net, const Traffic& traffic)
-      : queue_(queue), costs_(costs), net_(net), traffic_(traffic) {}
+  PlanMasterWork(const RunParts& parts, PlanNet& net)
+      : queue_(parts.queue), merger_(parts), net_(net) {}
   void merge(master_command::StartMerge job,
              std::function<void(Result<MergeResult>)> done) override;
-  // What is merged ahead of order is part of what a merge costs.
-  void expect(master_command::StartMerge) override {}
+  void expect(master_command::StartMerge job) override { merger_.expect(std::move(job)); }
   void enter_stage(std::uint32_t stage, std::string state,
                    std::function<void(Result<Version>)> done) override;
   // A plan's tests take no time: they show what has been learned, and would not be part of a run.
@@ -55,21 +55,20 @@ class PlanMasterWork : public MasterWork {
   void erase_worker(WorkerId /*worker*/) override {}
   void stop_waiting() override {}
 
+  Instant busy() const { return merger_.busy(); }
+
  private:
   EventQueue& queue_;
-  CostModel& costs_;
+  PlanMerger merger_;
   PlanNet& net_;
-  const Traffic traffic_;
 };
 
 class PlanWorkerWork : public WorkerWork {
  public:
-  PlanWorkerWork(EventQueue& queue, CostModel& costs, PlanNet& net, const Traffic& traffic,
-                 std::uint64_t steps, std::size_t place)
-      : queue_(queue), costs_(costs), net_(net), traffic_(traffic), steps_(steps), place_(place) {}
+  PlanWorkerWork(const RunParts& parts, PlanNet& net, std::size_t place)
+      : parts_(parts), net_(net), place_(place) {}
   void prepare(const WelcomeMessage& welcome, std::function<void(Result<Digest>)> done) override;
-  // read, compute, write; the elastic kind computes, reads, writes. The net's run happens when the
-  // weights have been read: those are the ones that it is computed from.
+  // The net's run happens when the weights that it is computed from are known.
   void run(const TrainMessage& order, std::function<void(Result<RunReport>)> done) override;
   // A plan's master does not vanish.
   void look_for_end(std::uint64_t term, std::function<void(bool)> done) override;
@@ -77,16 +76,11 @@ class PlanWorkerWork : public WorkerWork {
   std::uint64_t progress() const override { return progress_; }
 
  private:
-  struct Run;
-  void finish(const std::shared_ptr<Run>& run);
-
-  EventQueue& queue_;
-  CostModel& costs_;
+  const RunParts parts_;
   PlanNet& net_;
-  const Traffic traffic_;
-  const std::uint64_t steps_;
   const std::size_t place_;
   WorkerId worker_{};
+  bool has_weights_ = false;  // those of an earlier run
   std::uint64_t progress_ = 0;
 };
 

@@ -46,31 +46,83 @@ TEST_CASE("A flow goes at the pace of what it has to share most, and not faster 
   check_ends(ends, {1.0, 4.0});
 }
 
-TEST_CASE("Threads beyond the cores share them, a server's own thread too") {
+// Cores of a machine without a measured sharing.
+struct CoresTest {
   Flows flows;
   MachineCosts machine;
-  machine.cores = 2.0;
-  const auto cores =
-      flows.add_cores([&machine](double threads) { return thread_speed(machine, threads); });
-  const auto server = flows.add_server_on(cores);
+  Flows::ResourceId cores;
   std::vector<double> ends;
-  const auto note = [&] { ends.push_back(seconds(flows.now())); };
+
+  explicit CoresTest(double count) {
+    machine.cores = count;
+    cores = flows.add_cores(count,
+                            [this](double threads) { return thread_speed(machine, threads); });
+  }
+  void start(double seconds, std::vector<Flows::Use> uses) {
+    flows.start(Instant{0}, seconds, std::move(uses),
+                [this] { ends.push_back(seconds_now()); });
+  }
+  double seconds_now() const { return std::chrono::duration<double>(flows.now()).count(); }
+};
+
+TEST_CASE("Threads beyond the cores share them, a server's own thread too") {
+  CoresTest test(2.0);
+  const auto server = test.flows.add_server();
   SECTION("two threads have a core each") {
-    for (int i = 0; i < 2; ++i) flows.start(Instant{0}, 0.0, {{cores, 1.0}}, note);
-    run(flows);
-    check_ends(ends, {1.0, 1.0});
+    for (int i = 0; i < 2; ++i) test.start(0.0, {{test.cores, 1.0}});
+    run(test.flows);
+    check_ends(test.ends, {1.0, 1.0});
   }
   SECTION("four have half of one") {
-    for (int i = 0; i < 4; ++i) flows.start(Instant{0}, 0.0, {{cores, 1.0}}, note);
-    run(flows);
-    CHECK(ends.back() == Approx(2.0));
+    for (int i = 0; i < 4; ++i) test.start(0.0, {{test.cores, 1.0}});
+    run(test.flows);
+    CHECK(test.ends.back() == Approx(2.0));
   }
   SECTION("two and a busy server have two thirds") {
-    for (int i = 0; i < 2; ++i) flows.start(Instant{0}, 0.0, {{cores, 1.0}}, note);
-    flows.start(Instant{0}, 0.0, {{server, 1.0}}, note);
-    run(flows);
-    for (const double end : ends) CHECK(end == Approx(1.5));
+    for (int i = 0; i < 2; ++i) test.start(0.0, {{test.cores, 1.0}});
+    test.start(0.0, {{server, 1.0}, {test.cores, 1.0}});
+    run(test.flows);
+    for (const double end : test.ends) CHECK(end == Approx(1.5));
   }
+}
+
+TEST_CASE("Who wants less of a core than its share gets all of it, and leaves the rest") {
+  CoresTest test(1.0);
+  test.start(1.0, {{test.cores, 0.25}});  // waits for three quarters of its time
+  test.start(0.0, {{test.cores, 0.75}});
+  run(test.flows);
+  check_ends(test.ends, {1.0, 1.0});
+}
+
+TEST_CASE("What is held up elsewhere leaves its share of the cores to others") {
+  CoresTest test(2.0);
+  const auto link = test.flows.add_server();
+  // Two that share the link need half a core each then: with the computing thread, 2 cores.
+  test.start(0.0, {{link, 1.0}, {test.cores, 1.0}});
+  test.start(0.0, {{link, 1.0}, {test.cores, 1.0}});
+  test.start(0.0, {{test.cores, 2.0}});
+  run(test.flows);
+  check_ends(test.ends, {2.0, 2.0, 2.0});
+}
+
+TEST_CASE("Flows of one party have one share together") {
+  Flows flows;
+  const auto server = flows.add_server();
+  std::vector<double> ends;
+  const auto note = [&] { ends.push_back(seconds(flows.now())); };
+  for (int i = 0; i < 2; ++i) flows.start(Instant{0}, 0.0, {{server, 1.0}}, note, 7);
+  flows.start(Instant{0}, 0.0, {{server, 1.0}}, note, 8);
+  run(flows);
+  // The one of the other party has half of the server, and is done first.
+  check_ends(ends, {2.0, 3.0, 3.0});
+}
+
+TEST_CASE("Threads within the cores slow each other down as was measured") {
+  CoresTest test(2.0);
+  test.machine.sharing = {1.0, 0.8};
+  for (int i = 0; i < 2; ++i) test.start(0.0, {{test.cores, 1.0}});
+  run(test.flows);
+  check_ends(test.ends, {1.25, 1.25});
 }
 
 TEST_CASE("Measured sharing replaces the ideal one, and goes on beyond its list") {
@@ -108,42 +160,54 @@ TEST_CASE("Workers are placed one on each machine, then a second one on each") {
   CHECK(six.error().message.find("take 5 workers, not 6") != std::string::npos);
 }
 
-// When a worker's write ends that begins while the other one computes, or does not.
-double end_of_write(const std::vector<std::size_t>& hosts, bool other_computes) {
+// When a worker's record is finished while the other one computes, or does not.
+double end_of_record(const std::vector<std::size_t>& hosts, bool other_computes) {
   ClusterCosts cluster = ideal_cluster();
   cluster.worker.crowded_seconds = 0.25;
   cluster.store.record_seconds = 0.5;
   EventQueue queue;
   CostModel model(queue, cluster, hosts, 1);
   double end = 0.0;
-  if (other_computes) model.compute(1, 1, [] {});
-  model.write(0, 1, [&] { end = seconds(queue.now()); });
+  if (other_computes) model.compute(1, 1.0, [] {});
+  model.write(0, 1, [] {});
+  model.finish(0, [&] { end = seconds(queue.now()); });
   while (!queue.empty()) queue.step();
   return end;
 }
 
-TEST_CASE("A write waits for a processor where another worker computes") {
-  CHECK(end_of_write({0, 0}, true) == Approx(0.75));
-  CHECK(end_of_write({0, 0}, false) == Approx(0.5));
-  CHECK(end_of_write({0, 1}, true) == Approx(0.5));
+TEST_CASE("A record's end waits for a processor where another worker computes") {
+  CHECK(end_of_record({0, 0}, true) == Approx(0.75));
+  CHECK(end_of_record({0, 0}, false) == Approx(0.5));
+  CHECK(end_of_record({0, 1}, true) == Approx(0.5));
+}
+
+// Records of the net that pass the store for each merge of one contribution.
+double records_per_merge(const UpdateSpec& update) {
+  ClusterCosts cluster = ideal_cluster();
+  cluster.net.histories = 2;
+  PlanOptions options;
+  options.schedule.strategy.name = "async";
+  options.schedule.update = update;
+  options.iterations = 1000;
+  const auto result = plan(cluster, options);
+  REQUIRE(result);
+  return result->bytes_per_iteration / (4.0 * static_cast<double>(cluster.net.parameters));
 }
 
 TEST_CASE("Each kind of update has its traffic") {
-  const NetCosts net{.parameters = 100, .batch = 1, .histories = 2};
   UpdateSpec update;
-  CHECK(traffic_of(update, net).merge_reads == 100);
-  CHECK_FALSE(traffic_of(update, net).reads_after_compute);
-  update.kind = UpdateKind::kElastic;
-  CHECK(traffic_of(update, net).worker_writes == 100);
-  CHECK(traffic_of(update, net).reads_after_compute);
-  CHECK(traffic_of(update, net).merge_writes_back == 0);
-  update.kind = UpdateKind::kElasticMaster;  // SpeeDO's: x - e goes back through the store
-  CHECK(traffic_of(update, net).merge_writes_back == 100);
-  update.kind = UpdateKind::kFullDelta;
+  CHECK(records_per_merge(update) == Approx(4.0).epsilon(0.01));
   update.updater = UpdaterState::kAverage;
-  CHECK(traffic_of(update, net).worker_reads == 300);
-  update = {.kind = UpdateKind::kGradientOnly};
-  CHECK(traffic_of(update, net).checkpoint == 300);
+  CHECK(records_per_merge(update) == Approx(12.0).epsilon(0.01));
+  update = {};
+  update.moving_rate = 0.5F;
+  update.kind = UpdateKind::kElastic;
+  CHECK(records_per_merge(update) == Approx(4.0).epsilon(0.01));
+  update.kind = UpdateKind::kElasticMaster;  // SpeeDO's: x - e goes back through the store
+  CHECK(records_per_merge(update) == Approx(5.0).epsilon(0.01));
+  update = {};
+  update.kind = UpdateKind::kGradientOnly;  // a checkpoint of weights and histories
+  CHECK(records_per_merge(update) == Approx(7.0).epsilon(0.01));
 }
 
 TEST_CASE("What cannot be computed with is refused") {
@@ -168,6 +232,14 @@ TEST_CASE("What cannot be computed with is refused") {
   SECTION("a size") {
     cluster.net.parameters = UINT64_MAX;
     CHECK(message().find("net: parameters") != std::string::npos);
+  }
+  SECTION("buckets of another net") {
+    cluster.net.buckets = {{.parameters = 1, .needed = 0.0, .final = 1.0}};
+    CHECK(message().find("net: 1 buckets have 1 parameters together") != std::string::npos);
+  }
+  SECTION("a moment") {
+    cluster.net.buckets = {{.parameters = cluster.net.parameters, .needed = 1.5, .final = 1.0}};
+    CHECK(message().find("net: a bucket's first use is 1.5") != std::string::npos);
   }
   SECTION("a crowd") {
     cluster.machines[0].count = 100000;

@@ -145,6 +145,18 @@ TEST_CASE("Schedules are named with their own number") {
   }
 }
 
+TEST_CASE("Gradients alone are contributed by schedules of full deltas of one mini-batch") {
+  const auto kind = [](const char* schedule) {
+    const auto made = make_schedule(*parse_plan_schedule(schedule), 2, std::nullopt, true);
+    if (!made) CHECK(made.error().code == ErrorCode::kUsage);
+    return made ? std::optional(made->update.kind) : std::nullopt;
+  };
+  CHECK(kind("sync") == UpdateKind::kGradientOnly);
+  CHECK(kind("async") == UpdateKind::kGradientOnly);
+  CHECK_FALSE(kind("easgd").has_value());
+  CHECK_FALSE(kind("averaging").has_value());
+}
+
 TEST_CASE("A plan that would take years is refused") {
   ClusterCosts cluster = ideal_cluster();
   cluster.machines[0].step_seconds = {86400.0};

@@ -19,6 +19,13 @@ constexpr const char* kLeast =
     "[net]\nparameters = 1000\nbatch = 10\n"
     "[[machine]]\nname = \"m\"\nstep_seconds = 0.5\n";
 
+// The least with a line more in its [net].
+std::string with_net(const std::string& line) {
+  const std::string text = kLeast;
+  const std::size_t machine = text.find("[[machine]]");
+  return text.substr(0, machine) + line + text.substr(machine);
+}
+
 std::string error_of(const std::string& text) {
   const auto cluster = parse_cluster(text, "c.toml");
   if (cluster) return "";
@@ -75,6 +82,12 @@ TEST_CASE("A faulty description is refused with file, line and column") {
       {least + "[strore]\nmachine = \"m\"\n", "unknown key 'strore', did you mean store?"},
       {least + "[network]\nlatency_seconds = \"fast\"\n", "c.toml:8:19: "},
       {least + "[net]\n", "c.toml:7:"},
+      {with_net("buckets = 1\n"), "c.toml:4:11: [net]: buckets must be a list of lists"},
+      {with_net("buckets = [[1000, 0]]\n"), "c.toml:4:12: [net]: buckets must be lists of 3"},
+      {with_net("buckets = [[1000, 0, -1]]\n"), "c.toml:4:22: "},
+      {with_net("buckets = [[1.5, 0, 1]]\n"), "c.toml:4:13: [net]: a bucket has a whole number"},
+      {with_net("buckets = [[999, 0, 1]]\n"), "999 parameters together, the net has 1000"},
+      {with_net("clips = 1\n"), "c.toml:4:9: [net]: clips must be true or false"},
   };
   for (const auto& [text, wanted] : faults) {
     CAPTURE(text, error_of(text));
@@ -91,11 +104,21 @@ TEST_CASE("What is written is read back the same") {
   cluster.store.busy_record_seconds = 0.5;
   cluster.worker.crowded_seconds = 0.0625;
   cluster.worker.client_bytes_per_second = 1e9;
+  cluster.net.buckets = {{.parameters = 50000, .needed = 0.125, .final = 0.875},
+                         {.parameters = 200000, .needed = 0.25, .final = 0.5}};
+  cluster.net.update = 0.0625;
+  cluster.net.clips = true;
+  cluster.master.merges_ahead = false;
   const std::string text = to_toml(cluster, "by a test");
   const auto again = parse_cluster(text, "again.toml");
   if (!again) FAIL(again.error().message);
   CHECK(again->title == cluster.title);
   CHECK(again->worker.crowded_seconds == 0.0625);
+  REQUIRE(again->net.buckets.size() == 2);
+  CHECK(again->net.buckets[1].parameters == 200000);
+  CHECK(again->net.buckets[1].final == 0.5);
+  CHECK(again->net.clips);
+  CHECK_FALSE(again->master.merges_ahead);
   CHECK(to_toml(*again, "by a test") == text);
 }
 
