@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <ctime>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
@@ -20,7 +20,9 @@
 #include <speedo/train/merge.hpp>
 
 #include "caffe.pb.h"
+#include "measure/processor_time.hpp"
 #include "measure/step_timer.hpp"
+#include "train/job/job_solver.hpp"
 #include "train/merger_engine.hpp"
 
 namespace speedo {
@@ -32,12 +34,7 @@ constexpr int kRoundsMin = 10;
 constexpr int kWarmUpRounds = 3;
 constexpr int kMessages = 300;
 constexpr std::uint64_t kFirstTerm = 0;
-
-double own_cpu_seconds() {
-  timespec time{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
-}
+constexpr std::uint64_t kNoCheckpoints = std::numeric_limits<std::uint64_t>::max();
 
 ParameterLayout layout_of(std::uint64_t floats) {
   ParameterLayout layout;
@@ -54,7 +51,7 @@ Result<TransferTimes> repeat(const PrivateRedis& redis, double seconds,
   for (int i = 0; i < kWarmUpRounds; ++i) SPEEDO_TRY(work());
   std::vector<double> times;
   const double server_before = redis.cpu_seconds();
-  const double client_before = own_cpu_seconds();
+  const double client_before = processor_seconds(CLOCK_PROCESS_CPUTIME_ID);
   const Instant begin = steady_clock().now();
   while (seconds_since(begin) < seconds || times.size() < kRoundsMin) {
     const Instant start = steady_clock().now();
@@ -63,7 +60,7 @@ Result<TransferTimes> repeat(const PrivateRedis& redis, double seconds,
   }
   const auto rounds = static_cast<double>(times.size());
   return TransferTimes{median(times), (redis.cpu_seconds() - server_before) / rounds,
-                       (own_cpu_seconds() - client_before) / rounds};
+                       (processor_seconds(CLOCK_PROCESS_CPUTIME_ID) - client_before) / rounds};
 }
 
 // Writing and reading one record of so many floats.
@@ -101,24 +98,34 @@ Result<void> measure_record(ParameterStore& store, const PrivateRedis& redis, st
   return store.clear();
 }
 
-// A merge of one contribution through the master's own engine.
-Result<double> measure_merge(const std::shared_ptr<ParameterStore>& store,
-                             const PrivateRedis& redis, std::uint64_t floats, double seconds) {
+// What a merge of one contribution is made with.
+struct MergeCase {
+  std::shared_ptr<ParameterStore> store;
+  UpdateSpec update;
+  caffe::SolverParameter solver;
+  std::function<Result<std::unique_ptr<Backend>>()> make_backend;
+};
+
+// Through the master's own engine.
+Result<TransferTimes> measure_merge(const MergeCase& merge, const PrivateRedis& redis,
+                                    std::uint64_t floats, double seconds) {
   const ParameterLayout layout = layout_of(floats);
   Checkpoint start;
   start.weights.assign(floats, 0.5F);
   MergerConfig config;
+  config.stages = {merge.update};
   config.term = kFirstTerm;
+  config.publish_interval = kNoCheckpoints;
   SPEEDO_ASSIGN(const std::unique_ptr<MergerEngine> merger,
-                MergerEngine::create(config, layout, caffe::SolverParameter(), std::move(start),
-                                     store, {}));
+                MergerEngine::create(config, layout, merge.solver, std::move(start), merge.store,
+                                     merge.make_backend));
   if (auto entered = merger->enter_stage(0, ""); !entered) return entered.error();
   RecordInfo info;
   info.model = layout.digest();
   info.version = 1;
   info.element_count = floats;
   const std::vector<float> delta(floats, 1e-9F);
-  SPEEDO_TRY(put(*store, contribution_key(kFirstTerm, 0), info, delta));
+  SPEEDO_TRY(put(*merge.store, contribution_key(kFirstTerm, 0), info, delta));
   master_command::StartMerge job{};
   job.contributions.push_back({WorkerId{0}, RunId{1}, 1.0F});
   SPEEDO_ASSIGN(const TransferTimes times, repeat(redis, seconds, [&]() -> Result<void> {
@@ -126,8 +133,9 @@ Result<double> measure_merge(const std::shared_ptr<ParameterStore>& store,
     if (!merged) return merged.error();
     return {};
   }));
-  SPEEDO_TRY(store->clear());
-  return times.seconds;
+  merger->close();
+  SPEEDO_TRY(merge.store->clear());
+  return times;
 }
 
 double measure_add(std::uint64_t floats, double seconds) {
@@ -190,15 +198,19 @@ double measure_message() {
 
 }  // namespace
 
-Result<ExchangeTimes> measure_exchange(const OpenStore& open_store, const PrivateRedis& redis,
-                                       std::uint64_t floats, double seconds) {
+Result<ExchangeTimes> measure_exchange(const CalibrateParts& parts, const PrivateRedis& redis,
+                                       const JobSpec& job, std::uint64_t floats, double seconds) {
   SPEEDO_ASSIGN(const std::shared_ptr<ParameterStore> store,
-                open_store(StoreAddress(redis.uri()), "calibrate"));
+                parts.open_store(StoreAddress(redis.uri()), "calibrate"));
   ExchangeTimes times;
   SPEEDO_TRY(measure_record(*store, redis, kSmallFloats, seconds / 2.0, times.read_small,
                             times.write_small));
   SPEEDO_TRY(measure_record(*store, redis, floats, seconds, times.read, times.write));
-  SPEEDO_ASSIGN(times.merge_seconds, measure_merge(store, redis, floats, seconds));
+  SPEEDO_ASSIGN(caffe::SolverParameter solver, parse_solver(job));
+  MergeCase merge{store, {}, std::move(solver), parts.trainer({}).make_backend};
+  SPEEDO_ASSIGN(times.merge, measure_merge(merge, redis, floats, seconds));
+  merge.update.kind = UpdateKind::kGradientOnly;
+  SPEEDO_ASSIGN(times.merge_gradients, measure_merge(merge, redis, floats, seconds));
   times.add_bytes_per_second = measure_add(floats, seconds);
   times.message_seconds = measure_message();
   return times;

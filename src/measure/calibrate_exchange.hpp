@@ -5,7 +5,7 @@
 #include <speedo/base/result.hpp>
 
 #include "local/private_redis.hpp"
-#include "train/job/open_store.hpp"
+#include "measure/calibrate_parts.hpp"
 
 namespace speedo {
 
@@ -19,13 +19,14 @@ struct TransferTimes {
 struct ExchangeTimes {
   TransferTimes read_small, write_small;  // a record of a few floats
   TransferTimes read, write;              // of `floats` floats
-  double merge_seconds = 0.0;             // reading one contribution, merging and publishing
+  TransferTimes merge;                    // reading one contribution, merging and publishing
+  TransferTimes merge_gradients;          // the same with the job's rule
   double add_bytes_per_second = 0.0;      // arithmetic of a merge in memory
   double message_seconds = 0.0;           // over the loopback, one way, a waiting thread woken
 };
 
-// One client alone, nothing else at work. Errors: those of the store.
-Result<ExchangeTimes> measure_exchange(const OpenStore& open_store, const PrivateRedis& redis,
-                                       std::uint64_t floats, double seconds);
+// One client alone, nothing else at work. Errors: those of the store, and of the job's solver.
+Result<ExchangeTimes> measure_exchange(const CalibrateParts& parts, const PrivateRedis& redis,
+                                       const JobSpec& job, std::uint64_t floats, double seconds);
 
 }  // namespace speedo

@@ -15,6 +15,7 @@
 #include <speedo/base/clock.hpp>
 
 #include "measure/calibrate_centre.hpp"
+#include "measure/processor_time.hpp"
 #include "train/job/job_nets.hpp"
 #include "train/trainer_engine.hpp"
 
@@ -32,6 +33,7 @@ class Trainee {
   Trainee(const TrainerParts& parts, const JobSpec& job, CalibrateCentre& centre,
           std::uint64_t number, std::uint64_t count)
       : parts_(parts), job_(job), centre_(centre), number_(number), count_(count) {}
+  void work_alone() { alone_ = true; }  // on one thread
 
   // All begin together, when the last one is ready, and go on until the same time.
   void work(std::barrier<>& ready, double seconds) {
@@ -42,6 +44,7 @@ class Trainee {
     for (int i = 0; i < kWarmUpRuns && !error_; ++i) run(**engine);
     seconds_.clear();
     cycles_.clear();
+    on_processor_ = 0.0;
     ready.arrive_and_wait();
     const Instant end = steady_clock().now() + std::chrono::duration_cast<Instant>(
                                                    std::chrono::duration<double>(seconds));
@@ -52,16 +55,22 @@ class Trainee {
   const std::vector<double>& seconds() const { return seconds_; }
   const std::vector<double>& cycles() const { return cycles_; }
   std::uint64_t samples() const { return samples_; }
+  double on_processor() const { return on_processor_; }
 
  private:
   void run(TrainerEngine& engine) {
     const Instant start = steady_clock().now();
+    const double before = processor_seconds(CLOCK_THREAD_CPUTIME_ID);
     const auto report = engine.run(next_order(), [] { return false; });
+    const double worked = processor_seconds(CLOCK_THREAD_CPUTIME_ID) - before;
+    on_processor_ += worked;
     if (!report) {
       error_ = report.error();
       return;
     }
-    seconds_.push_back(static_cast<double>(report->compute_us + report->data_wait_us) / 1e6);
+    const double waited = static_cast<double>(report->data_wait_us) / 1e6;
+    const double computed = static_cast<double>(report->compute_us) / 1e6;
+    seconds_.push_back((alone_ ? worked : computed) + waited);
     samples_ = report->samples;
     if (std::isfinite(report->loss)) merge(report->run);
     cycles_.push_back(std::chrono::duration<double>(steady_clock().now() - start).count());
@@ -96,6 +105,8 @@ class Trainee {
   Version version_{0};
   std::vector<double> seconds_, cycles_;
   std::uint64_t samples_ = 0;
+  double on_processor_ = 0.0;  // seconds of the trainer's thread
+  bool alone_ = false;
   std::optional<Error> error_;
 };
 
@@ -134,13 +145,20 @@ Result<StepTimes> measure_steps(const JobSpec& job, int trainers, const ComputeO
     trainees.push_back(std::make_unique<Trainee>(trainee_parts, job, *centre,
                                                  static_cast<std::uint64_t>(i),
                                                  static_cast<std::uint64_t>(trainers)));
+    if (compute.threads == 1) trainees.back()->work_alone();
   }
-  std::barrier<> ready(trainers);
+  std::barrier<> ready(trainers + 1);
+  const auto all_processors = [redis] {
+    return processor_seconds(CLOCK_PROCESS_CPUTIME_ID) + (redis ? redis->cpu_seconds() : 0.0);
+  };
+  double before = 0.0;
   {
     std::vector<std::jthread> pool;
     for (const std::unique_ptr<Trainee>& trainee : trainees) {
       pool.emplace_back([&trainee, &ready, seconds] { trainee->work(ready, seconds); });
     }
+    ready.arrive_and_wait();
+    before = all_processors();
   }
   std::vector<double> all, cycles;
   for (const std::unique_ptr<Trainee>& trainee : trainees) {
@@ -148,7 +166,12 @@ Result<StepTimes> measure_steps(const JobSpec& job, int trainers, const ComputeO
     all.insert(all.end(), trainee->seconds().begin(), trainee->seconds().end());
     cycles.insert(cycles.end(), trainee->cycles().begin(), trainee->cycles().end());
   }
+  const auto runs = static_cast<double>(all.size());
   StepTimes times = trimmed(std::move(all));
+  times.processor_seconds = (all_processors() - before) / runs;
+  for (const std::unique_ptr<Trainee>& trainee : trainees) {
+    times.trainer_seconds += trainee->on_processor() / runs;
+  }
   times.cycle_seconds = trimmed(std::move(cycles)).mean_seconds;
   times.samples = trainees.front()->samples();
   return times;

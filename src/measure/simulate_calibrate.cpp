@@ -1,8 +1,12 @@
 // From what is measured to the description of this machine:
 //   step_seconds[t]    one trainer with t threads, nothing else, an exchange that takes no time
 //   buckets, update    of one trainer of one thread: calibrate_buckets
-//   sharing[n]         speed of each of n trainers of one thread, over that of one alone
-//   run_seconds        the cycle of one trainer with all threads that exchanges, beyond what the
+//   sharing[n]         speed of each of n trainers of one thread, over that of one alone, by the
+//                      time that they are on processors: other programs disturb it less
+//   mixed              with as many trainers as cores that exchange: what all that they do takes of
+//                      processors by the figures here, over what it took
+//   rule_seconds       a merge of gradients beyond one of deltas, on processors
+//   run_seconds        the cycle of one trainer of one thread that exchanges, beyond what the
 //                      planner says of an asynchronous worker without it
 //   crowded_seconds    the same of as many trainers as cores, beyond run_seconds
 //   record_seconds     a record of a few floats, mean of reading and writing
@@ -99,11 +103,13 @@ class Calibrator {
   void set_store(const ExchangeTimes& times, double floats);
   void set_merge_seconds(double measured, std::uint64_t floats);
   Result<double> planned_cycle(std::uint64_t workers);
+  double known_processor_seconds() const;
 
   const CalibrateOptions& options_;
   const PrivateRedis& redis_;
   Calibration result_;
   sim::MachineCosts machine_;
+  double trainer_seconds_ = 0.0;  // on a processor, of a step with one thread
 };
 
 Result<void> Calibrator::measure_net() {
@@ -134,7 +140,10 @@ Result<void> Calibrator::measure_threads() {
   for (const int threads : doubled_up_to(cores())) {
     SPEEDO_ASSIGN(const StepTimes times, measure(1, threads, false));
     known.emplace_back(threads, times.mean_seconds);
-    if (threads == 1) machine_.step_spread = times.spread;
+    if (threads == 1) {
+      machine_.step_spread = times.spread;
+      trainer_seconds_ = times.trainer_seconds;
+    }
     result_.cluster.net.batch = std::max<std::uint64_t>(1, times.samples);
   }
   note("spread of a step", machine_.step_spread * 100.0, "%");
@@ -158,10 +167,12 @@ Result<void> Calibrator::measure_buckets() {
 Result<void> Calibrator::measure_store() {
   const std::uint64_t floats = std::max(kRateFloatsMin, result_.cluster.net.parameters);
   SPEEDO_ASSIGN(const ExchangeTimes times,
-                measure_exchange(options_.parts.open_store, redis_, floats,
+                measure_exchange(options_.parts, redis_, options_.job, floats,
                                  options_.seconds_per_measurement));
   set_store(times, static_cast<double>(floats));
-  set_merge_seconds(times.merge_seconds, floats);
+  set_merge_seconds(times.merge.seconds, floats);
+  result_.cluster.master.rule_seconds =
+      std::max(0.0, times.merge_gradients.client_seconds - times.merge.client_seconds);
   note("reading a record of a few floats", times.read_small.seconds * 1e3, "ms");
   note("writing one", times.write_small.seconds * 1e3, "ms");
   const std::string record = fmt::format("a record of {} floats", floats);
@@ -171,13 +182,14 @@ Result<void> Calibrator::measure_store() {
   note("Redis' processor time to write it", times.write.server_seconds * 1e3, "ms");
   note("client's processor time for both",
        (times.read.client_seconds + times.write.client_seconds) * 1e3, "ms");
-  note("merging " + record, times.merge_seconds * 1e3, "ms");
+  note("merging " + record, times.merge.seconds * 1e3, "ms");
+  note("the rule on one, by the master", result_.cluster.master.rule_seconds * 1e3, "ms");
   note("merge arithmetic", times.add_bytes_per_second / 1e9, "GB/s");
   note("a message over the loopback, one way", times.message_seconds * 1e3, "ms");
   return {};
 }
 
-// With twice as many trainers as cores, too: what oversubscription costs beyond its share.
+// With twice as many trainers as cores, too: what changing between them costs.
 Result<void> Calibrator::measure_sharing() {
   std::vector<std::pair<int, double>> known = {{1, 1.0}};
   std::set<int> counts = doubled_up_to(cores());
@@ -185,35 +197,54 @@ Result<void> Calibrator::measure_sharing() {
   counts.erase(1);
   for (const int trainers : counts) {
     SPEEDO_ASSIGN(const StepTimes times, measure(trainers, 1, false));
-    known.emplace_back(trainers, machine_.step_seconds.front() / times.mean_seconds);
+    const double each = std::min(1.0, static_cast<double>(cores()) / trainers);
+    known.emplace_back(trainers, each * trainer_seconds_ / times.trainer_seconds);
   }
   machine_.sharing = filled(known);
   return {};
 }
 
-// What the planner does not know of.
+// First what is known of processors' time, then by the clock what the planner does not know.
 Result<void> Calibrator::measure_cycles() {
   sim::WorkerCosts& worker = result_.cluster.worker;
-  SPEEDO_ASSIGN(const StepTimes alone, measure(1, cores(), true));
+  SPEEDO_ASSIGN(const StepTimes crowd, measure(cores(), 1, true));
+  const double mixed = known_processor_seconds() / crowd.processor_seconds;
+  machine_.mixed = std::clamp(mixed, 0.1, 1.0);
+  note("of processors in one, by the above", known_processor_seconds() * 1e3, "ms");
+  note("of processors in one, measured", crowd.processor_seconds * 1e3, "ms");
+  result_.cluster.machines = {machine_};
+  SPEEDO_ASSIGN(const StepTimes alone, measure(1, 1, true));
   SPEEDO_ASSIGN(const double planned_alone, planned_cycle(1));
   worker.run_seconds = std::max(0.0, alone.cycle_seconds - planned_alone);
   note("a cycle, 1 trainer", alone.cycle_seconds * 1e3, "ms");
   note("the planner's, without what it does not know", planned_alone * 1e3, "ms");
-  if (cores() > 1) {
-    SPEEDO_ASSIGN(const StepTimes crowd, measure(cores(), 1, true));
-    SPEEDO_ASSIGN(const double planned_crowd,
-                  planned_cycle(static_cast<std::uint64_t>(cores())));
-    worker.crowded_seconds = std::max(0.0, crowd.cycle_seconds - planned_crowd);
-    note(fmt::format("a cycle, {} trainers", cores()), crowd.cycle_seconds * 1e3, "ms");
-    note("the planner's, without what it does not know", planned_crowd * 1e3, "ms");
-  }
+  if (cores() == 1) return {};
+  SPEEDO_ASSIGN(const double planned, planned_cycle(static_cast<std::uint64_t>(cores())));
+  worker.crowded_seconds = std::max(0.0, crowd.cycle_seconds - planned);
+  note(fmt::format("a cycle, {} trainers", cores()), crowd.cycle_seconds * 1e3, "ms");
+  note("the planner's, without what it does not know", planned * 1e3, "ms");
   return {};
+}
+
+// Of one run with the cores full: a step, reading and writing its record and having it merged.
+double Calibrator::known_processor_seconds() const {
+  const sim::ClusterCosts& cluster = result_.cluster;
+  const double bytes = static_cast<double>(cluster.net.parameters) * 4.0;
+  const sim::StoreCosts& store = cluster.store;
+  const double records = 2.0 * bytes * (2.0 / cluster.worker.client_bytes_per_second +
+                                        1.0 / store.busy_read_bytes_per_second +
+                                        1.0 / store.busy_write_bytes_per_second) +
+                         4.0 * store.busy_record_seconds;
+  const double alone =
+      trainer_seconds_ + records + bytes / cluster.master.merge_bytes_per_second;
+  return alone / sim::thread_speed(machine_, machine_.cores);
 }
 
 // Of asynchronous workers that hear at once of their merges: what measure() lets trainers do.
 Result<double> Calibrator::planned_cycle(std::uint64_t workers) {
   sim::ClusterCosts cluster = result_.cluster;
   cluster.network = {};
+  cluster.machines.front().threads = 1;
   cluster.master.message_seconds = 0.0;
   sim::PlanOptions options;
   options.schedule.strategy.name = "async";

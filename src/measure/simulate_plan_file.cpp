@@ -186,6 +186,7 @@ Result<MachineCosts> read_machine(const std::string& file, const toml::table& ta
   keys.amount("step_spread", false, machine.step_spread);
   keys.count("threads", 0, machine.threads);
   keys.amounts("sharing", machine.sharing);
+  keys.amount("mixed", true, machine.mixed);
   keys.count("workers_max", 0, machine.workers_max);
   keys.amount("bytes_per_second", false, machine.bytes_per_second);
   keys.require("name");
@@ -264,6 +265,7 @@ Result<void> read_parts(const std::string& file, const toml::table& root, Keys& 
     machine(keys, cluster.master.machine);
     keys.amount("merge_seconds", false, cluster.master.merge_seconds);
     keys.amount("merge_bytes_per_second", false, cluster.master.merge_bytes_per_second);
+    keys.amount("rule_seconds", false, cluster.master.rule_seconds);
     keys.amount("message_seconds", false, cluster.master.message_seconds);
     keys.flag("merges_ahead", cluster.master.merges_ahead);
   }));
@@ -337,9 +339,11 @@ std::string to_toml(const ClusterCosts& cluster, const std::string& origin) {
   for (const MachineCosts& machine : cluster.machines) {
     text += fmt::format(
         "\n[[machine]]\nname = {}\ncount = {}\ncores = {:.6g}\nstep_seconds = {}\n"
-        "step_spread = {:.6g}\nthreads = {}\nworkers_max = {}\nbytes_per_second = {:.6g}\n",
+        "step_spread = {:.6g}\nthreads = {}\nworkers_max = {}\nbytes_per_second = {:.6g}\n"
+        "mixed = {:.6g}\n",
         quoted(machine.name), machine.count, machine.cores, list_of(machine.step_seconds),
-        machine.step_spread, machine.threads, machine.workers_max, machine.bytes_per_second);
+        machine.step_spread, machine.threads, machine.workers_max, machine.bytes_per_second,
+        machine.mixed);
     if (!machine.sharing.empty()) text += "sharing = " + list_of(machine.sharing) + "\n";
   }
   const sim::StoreCosts& store = cluster.store;
@@ -354,10 +358,10 @@ std::string to_toml(const ClusterCosts& cluster, const std::string& origin) {
       store.busy_write_bytes_per_second);
   text += fmt::format(
       "\n[master]\nmachine = {}\nmerge_seconds = {:.6g}\nmerge_bytes_per_second = {:.6g}\n"
-      "message_seconds = {:.6g}\nmerges_ahead = {}\n",
+      "rule_seconds = {:.6g}\nmessage_seconds = {:.6g}\nmerges_ahead = {}\n",
       quoted(cluster.master.machine), cluster.master.merge_seconds,
-      cluster.master.merge_bytes_per_second, cluster.master.message_seconds,
-      cluster.master.merges_ahead);
+      cluster.master.merge_bytes_per_second, cluster.master.rule_seconds,
+      cluster.master.message_seconds, cluster.master.merges_ahead);
   return text + fmt::format("\n[worker]\nrun_seconds = {:.6g}\ncrowded_seconds = {:.6g}\n"
                             "client_bytes_per_second = {:.6g}\n",
                             cluster.worker.run_seconds, cluster.worker.crowded_seconds,

@@ -96,6 +96,8 @@ Result<void> check_machine(const MachineCosts& machine) {
                              kStepSecondsMin));
     }
   }
+  SPEEDO_TRY(check_positive(name + "mixed", machine.mixed));
+  SPEEDO_TRY(check_max(name + "mixed", machine.mixed, 1.0));
   for (const double speed : machine.sharing) {
     SPEEDO_TRY(check_positive(name + "sharing", speed));
   }
@@ -148,6 +150,7 @@ Result<void> check(const ClusterCosts& cluster) {
       {"store: busy_write_bytes_per_second", store.busy_write_bytes_per_second},
       {"master: merge_seconds", cluster.master.merge_seconds},
       {"master: merge_bytes_per_second", cluster.master.merge_bytes_per_second},
+      {"master: rule_seconds", cluster.master.rule_seconds},
       {"master: message_seconds", cluster.master.message_seconds},
       {"worker: run_seconds", cluster.worker.run_seconds},
       {"worker: crowded_seconds", cluster.worker.crowded_seconds},

@@ -26,6 +26,8 @@ struct MachineCosts {
   // Speed of each thread when 1, 2, ... are busy, of one that is alone. Empty: 1 up to `cores`.
   // Beyond the list, and beyond the cores, busy threads share.
   std::vector<double> sharing;
+  // Of that speed, while some of its threads compute and others exchange.
+  double mixed = 1.0;
   std::uint64_t workers_max = 0;  // workers that it takes; 0: any number
   // Of its link, each way; 0: infinite. Processes of one machine do not use the link.
   double bytes_per_second = 0.0;
@@ -71,6 +73,7 @@ struct MasterCosts {
   std::string machine;
   double merge_seconds = 0.0;            // fixed, per merge
   double merge_bytes_per_second = 0.0;   // of contributions merged, store aside; 0: infinite
+  double rule_seconds = 0.0;             // the solver's rule on all gradients, where it is its
   double message_seconds = 0.0;          // each message that it handles, one at a time
   bool merges_ahead = true;              // of order, in rounds, see Merger::expect()
 };

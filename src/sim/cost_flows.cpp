@@ -36,10 +36,12 @@ Flows::ResourceId Flows::add_server() {
   return resources_.size() - 1;
 }
 
-Flows::ResourceId Flows::add_cores(double count, std::function<double(double)> speed) {
-  SPEEDO_ASSERT(count > 0.0 && speed != nullptr);
+Flows::ResourceId Flows::add_cores(double count, std::function<double(double)> speed,
+                                   double mixed) {
+  SPEEDO_ASSERT(count > 0.0 && speed != nullptr && mixed > 0.0);
   Resource cores;
   cores.count = count;
+  cores.mixed = mixed;
   cores.speed = std::move(speed);
   resources_.push_back(std::move(cores));
   return resources_.size() - 1;
@@ -101,6 +103,18 @@ double Flows::speed_at(const Flow& flow, double level) const {
   return flow.full_level > level ? flow.full_speed * level / flow.full_level : flow.full_speed;
 }
 
+// With so many threads on them, no more than there are cores.
+double Flows::pace_of(std::size_t cores, double busy) const {
+  bool any_computes = false, any_moves = false;
+  for (const auto& [order, flow] : flows_) {
+    for (const Use& use : flow.uses) {
+      if (use.resource == cores) (use.computes ? any_computes : any_moves) = true;
+    }
+  }
+  const Resource& resource = resources_[cores];
+  return resource.speed(busy) * (any_computes && any_moves ? resource.mixed : 1.0);
+}
+
 void Flows::begin_dealing() {
   std::vector<double> busy(resources_.size(), 0.0);  // threads
   for (const auto& [order, flow] : flows_) {
@@ -113,9 +127,10 @@ void Flows::begin_dealing() {
     resource.is_full = false;
     resource.capacity = resource.count;
     if (!resource.speed) continue;
-    resource.pace = resource.speed(std::clamp(busy[i], 1.0, std::max(resource.count, 1.0)));
-    if (busy[i] > resource.count) {
-      resource.capacity = busy[i] * resource.speed(busy[i]) / resource.pace;
+    const double full = std::max(resource.count, 1.0);
+    resource.pace = pace_of(i, std::clamp(busy[i], 1.0, full));
+    if (busy[i] > full) {
+      resource.capacity = busy[i] * resource.speed(busy[i]) / resource.speed(full);
     }
   }
   std::map<std::size_t, double> members;

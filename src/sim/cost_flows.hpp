@@ -28,12 +28,15 @@ class Flows {
   // Does one thing at a time, in turns too short to see.
   ResourceId add_server();
   // So many cores. `speed`: of each thread when so many are busy, of one that is alone; decreasing.
-  ResourceId add_cores(double count, std::function<double(double threads)> speed);
+  // `mixed`: of that speed, while some compute and others do not.
+  ResourceId add_cores(double count, std::function<double(double threads)> speed,
+                       double mixed = 1.0);
 
   struct Use {
     ResourceId resource = 0;
     double seconds = 0.0;   // of it alone; of cores: of each thread
     double threads = 1.0;   // of cores
+    bool computes = false;
   };
   // Whose a flow is. None: a party of its own.
   using Party = std::optional<std::size_t>;
@@ -55,6 +58,7 @@ class Flows {
  private:
   struct Resource {
     double count = 1.0;                   // cores
+    double mixed = 1.0;
     std::function<double(double)> speed;  // of cores
     double busy_seconds = 0.0;
     // While shares are dealt:
@@ -80,6 +84,7 @@ class Flows {
   double part(const Flow& flow, const Use& use) const;
   double speed_at(const Flow& flow, double level) const;
   double level_that_fills(std::size_t resource) const;
+  double pace_of(std::size_t cores, double busy) const;
   void begin_dealing();
   void deal_shares();
   void set_rates();

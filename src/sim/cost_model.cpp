@@ -48,7 +48,8 @@ CostModel::CostModel(EventQueue& queue, ClusterCosts cluster,
     const MachineCosts* machine = &machine_of(host);
     HostResources resources;
     resources.cores = flows_.add_cores(
-        machine->cores, [machine](double threads) { return thread_speed(*machine, threads); });
+        machine->cores, [machine](double threads) { return thread_speed(*machine, threads); },
+        machine->mixed);
     resources.in = flows_.add_server();
     resources.out = flows_.add_server();
     resources_.push_back(resources);
@@ -136,7 +137,7 @@ void CostModel::compute(std::size_t worker, double seconds, Done done) {
   usage_.compute_seconds += seconds;
   resources_[host].computing += 1;
   const auto threads = static_cast<double>(worker_threads_[worker]);
-  start(0.0, {{resources_[host].cores, seconds, threads}},
+  start(0.0, {{resources_[host].cores, seconds, threads, true}},
         [this, host, done = std::move(done)] {
           resources_[host].computing -= 1;
           done();

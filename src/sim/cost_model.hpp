@@ -20,7 +20,7 @@ namespace speedo::sim {
 // a time, in the order in which they are asked for; both together are served as often as another's.
 //
 // Assumes: whoever wants a core gets an equal share of them, whatever it is and its priority; what
-// the caches and the memory give is what MachineCosts::sharing says, for whatever runs.
+// the caches and the memory give is what MachineCosts::sharing and ::mixed say, for whatever runs.
 //
 // Callbacks run from the queue, never within the call that asked. Same seed, same calls: same
 // times. Requires: check(cluster) found nothing.

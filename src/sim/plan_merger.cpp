@@ -23,8 +23,8 @@ bool is_same(const master_command::StartMerge& a, const master_command::StartMer
 }
 
 double rule_seconds_of(const RunParts& parts) {
-  if (parts.update.kind != UpdateKind::kGradientOnly) return 0.0;
-  return parts.net.update * step_seconds_of(parts.costs.cluster().machines.front(), 1);
+  const bool is_masters = parts.update.kind == UpdateKind::kGradientOnly;
+  return is_masters ? parts.costs.cluster().master.rule_seconds : 0.0;
 }
 
 std::uint64_t checkpoint_floats_of(const RunParts& parts) {

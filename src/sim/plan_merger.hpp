@@ -24,8 +24,7 @@ namespace speedo::sim {
 // pieces first; its order then finds them done. A rule of the master's that clips adds everything
 // before it writes. Checkpoints of its histories are written behind a merge.
 //
-// Assumes: the master applies its rule as fast as one thread of its machine's kind of worker; what
-// looking costs is nothing; contributions are what was expected.
+// Assumes: what looking costs is nothing; contributions are what was expected.
 class PlanMerger {
  public:
   explicit PlanMerger(const RunParts& parts);

@@ -160,6 +160,18 @@ TEST_CASE("Workers are placed one on each machine, then a second one on each") {
   CHECK(six.error().message.find("take 5 workers, not 6") != std::string::npos);
 }
 
+TEST_CASE("Computing and exchanging on the same cores slow each other down") {
+  Flows flows;
+  const auto cores = flows.add_cores(2.0, [](double) { return 1.0; }, 0.5);
+  std::vector<double> ends;
+  const auto note = [&] { ends.push_back(seconds(flows.now())); };
+  flows.start(Instant{0}, 0.0, {{cores, 1.0, 1.0, true}}, note);
+  flows.start(Instant{0}, 0.0, {{cores, 0.5}}, note);
+  run(flows);
+  // Half as fast for a second, then one is alone.
+  check_ends(ends, {1.0, 1.5});
+}
+
 // When a worker's record is finished while the other one computes, or does not.
 double end_of_record(const std::vector<std::size_t>& hosts, bool other_computes) {
   ClusterCosts cluster = ideal_cluster();

@@ -109,6 +109,8 @@ TEST_CASE("What is written is read back the same") {
   cluster.net.update = 0.0625;
   cluster.net.clips = true;
   cluster.master.merges_ahead = false;
+  cluster.master.rule_seconds = 0.75;
+  cluster.machines[0].mixed = 0.5;
   const std::string text = to_toml(cluster, "by a test");
   const auto again = parse_cluster(text, "again.toml");
   if (!again) FAIL(again.error().message);
@@ -118,6 +120,8 @@ TEST_CASE("What is written is read back the same") {
   CHECK(again->net.buckets[1].parameters == 200000);
   CHECK(again->net.buckets[1].final == 0.5);
   CHECK(again->net.clips);
+  CHECK(again->master.rule_seconds == 0.75);
+  CHECK(again->machines[0].mixed == 0.5);
   CHECK_FALSE(again->master.merges_ahead);
   CHECK(to_toml(*again, "by a test") == text);
 }

@@ -154,7 +154,7 @@ double merge_seconds(const MergeCase& test) {
       kChunkRate;
   cluster.master.merges_ahead = test.merges_ahead;
   cluster.net.clips = test.clips;
-  cluster.net.update = 1e-9;
+  cluster.master.rule_seconds = 1e-9;
   EventQueue queue;
   CostModel costs(queue, cluster, {0}, 1);
   const Pieces pieces(cluster.net, test.update);
