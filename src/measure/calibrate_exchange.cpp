@@ -59,7 +59,7 @@ Result<TransferTimes> repeat(const PrivateRedis& redis, double seconds,
     times.push_back(seconds_since(start));
   }
   const auto rounds = static_cast<double>(times.size());
-  return TransferTimes{median(times), (redis.cpu_seconds() - server_before) / rounds,
+  return TransferTimes{undisturbed(times), (redis.cpu_seconds() - server_before) / rounds,
                        (processor_seconds(CLOCK_PROCESS_CPUTIME_ID) - client_before) / rounds};
 }
 

@@ -11,7 +11,7 @@ namespace speedo {
 
 // What a client of the store waits for, and what it and the server are busy with.
 struct TransferTimes {
-  double seconds = 0.0;        // median of one record
+  double seconds = 0.0;        // of one record, undisturbed()
   double server_seconds = 0.0; // on a processor, per record
   double client_seconds = 0.0;
 };

@@ -16,6 +16,7 @@
 
 #include "measure/calibrate_centre.hpp"
 #include "measure/processor_time.hpp"
+#include "measure/step_timer.hpp"
 #include "train/job/job_nets.hpp"
 #include "train/trainer_engine.hpp"
 
@@ -172,7 +173,7 @@ Result<StepTimes> measure_steps(const JobSpec& job, int trainers, const ComputeO
   for (const std::unique_ptr<Trainee>& trainee : trainees) {
     times.trainer_seconds += trainee->on_processor() / runs;
   }
-  times.cycle_seconds = trimmed(std::move(cycles)).mean_seconds;
+  times.cycle_seconds = undisturbed(std::move(cycles));
   times.samples = trainees.front()->samples();
   return times;
 }

@@ -90,6 +90,13 @@ Instant StepTimer::waited() const {
   return options_.feeds != nullptr ? options_.feeds->totals().waited : Instant{0};
 }
 
+double undisturbed(std::vector<double> values) {
+  if (values.empty()) return 0.0;
+  const auto tenth = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 10);
+  std::nth_element(values.begin(), tenth, values.end());
+  return *tenth;
+}
+
 double median(std::vector<double> values) {
   if (values.empty()) return 0.0;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);

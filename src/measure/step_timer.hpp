@@ -52,6 +52,9 @@ class StepTimer {
 };
 
 double median(std::vector<double> values);  // 0 of none
+// The longest of the shortest tenth: other programs only ever lengthen a time, and these least. 0
+// of none.
+double undisturbed(std::vector<double> values);
 
 // The median of one figure over steps.
 template <class Figure>

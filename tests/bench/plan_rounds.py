@@ -17,15 +17,21 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import tomllib
 
 from round_cost import KINDS, NETS, call, round_ms, step_ms, write_solver
 
 
-def plan(build, source, kind):
-    report = call([f"{build}/bin/speedo", "simulate", *source, "--strategy", "sync", "--workers",
-                   "2", "--json", *KINDS[kind]])
-    row = report["plans"][0]
-    return row["images_per_second"], row["speed_up"]
+def plan(build, file, kind):
+    """Images a second of two workers."""
+    report = call([f"{build}/bin/speedo", "simulate", "--cluster", file, "--strategy", "sync",
+                   "--workers", "2", "--json", *KINDS[kind]])
+    return report["plans"][0]["images_per_second"]
+
+
+def planned_step_seconds(file):
+    with open(file, "rb") as source:
+        return tomllib.load(source)["machine"][0]["step_seconds"][0]
 
 
 def calibrate(build, solver, file):
@@ -45,7 +51,8 @@ def turn(build, net, folder, add):
     calibrate(build, solver, file)
     alone = 1e3 * shape[0] / step_ms(build, solver, long)
     for kind in KINDS:
-        rate, speed_up = plan(build, ["--cluster", file], kind)
+        rate = plan(build, file, kind)
+        speed_up = rate * planned_step_seconds(file) / shape[0]
         real = 1e3 * 2 * shape[0] / round_ms(build, solver, kind, short, long)
         add((net, kind), {"planned": rate, "real": real, "ratio": rate / real,
                           "planned_speed_up": speed_up, "real_speed_up": real / alone})
