@@ -49,6 +49,12 @@ TimeReport example() {
   return report;
 }
 
+TEST_CASE("What is least disturbed is the longest of the shortest tenth") {
+  CHECK(undisturbed({}) == 0.0);
+  CHECK(undisturbed({5.0, 2.0, 3.0}) == 2.0);
+  CHECK(undisturbed({9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0, 10.0}) == 2.0);
+}
+
 TEST_CASE("The median of an even number of values is the mean of the middle two") {
   CHECK(median({}) == 0.0);
   CHECK(median({3.0}) == 3.0);

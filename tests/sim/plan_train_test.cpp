@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "measure/calibrate_buckets.hpp"
 #include "plan_support.hpp"
 #include "sim/plan_train.hpp"
 #include "support/generated_parts.hpp"
@@ -72,6 +73,27 @@ TEST_CASE("One worker without a cluster is what speed-ups are relative to") {
   const ClusterCosts alone = without_cluster(ideal_cluster());
   CHECK(alone.machines.size() == 1);
   CHECK(plan_of(alone, "async", 1).speed_up == Approx(1.0));
+}
+
+TEST_CASE("Buckets are measured in production's order, and hold all parameters") {
+  JobSpec job = small_job();
+  const bool clips = GENERATE(false, true);
+  if (clips) job.solver_text += " clip_gradients: 1";
+  const CalibrateParts parts{[](const ComputeOptions&) { return test::cpu_parts(); }, {}};
+  const auto times = measure_buckets(job, {}, 0.0, parts);
+  if (!times) FAIL(times.error().message);
+  CHECK(times->clips == clips);
+  REQUIRE(times->buckets.size() == 2);
+  const BucketCosts& first = times->buckets[0];
+  const BucketCosts& last = times->buckets[1];
+  CHECK(last.parameters == 4 * 16 + 16);  // a bias of 4 is padded to 64 bytes
+  CHECK(first.parameters % 16 == 0);
+  CHECK(first.needed <= last.needed);
+  CHECK(last.needed <= last.final);
+  CHECK(last.final <= first.final);
+  CHECK(first.final <= 1.0);
+  CHECK(times->update >= 0.0);
+  CHECK(times->update < 1.0);
 }
 
 }  // namespace
