@@ -5,6 +5,7 @@
 
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
 
 namespace speedo {
 
@@ -38,6 +39,8 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
     case LogLevel::kDebug: return spdlog::level::debug;
     case LogLevel::kInfo: return spdlog::level::info;
     case LogLevel::kWarning: return spdlog::level::warn;
+    case LogLevel::kError: return spdlog::level::err;
+    case LogLevel::kNothing: return spdlog::level::off;
   }
   return spdlog::level::info;
 }
@@ -55,6 +58,14 @@ void set_up_logging(LogFormat format) {
 
 void set_log_level(LogLevel level) {
   spdlog::default_logger_raw()->set_level(to_spdlog(level));
+}
+
+bool logs(LogLevel level) {
+  return spdlog::default_logger_raw()->should_log(to_spdlog(level));
+}
+
+void write_log(LogLevel level, const char* file, int line, const std::string& text) {
+  spdlog::default_logger_raw()->log(spdlog::source_loc{file, line, ""}, to_spdlog(level), text);
 }
 
 void set_log_hooks(std::function<void()> before, std::function<void()> after) {

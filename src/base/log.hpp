@@ -3,8 +3,7 @@
 #include <functional>
 #include <string>
 
-#include <spdlog/fmt/fmt.h>
-#include <spdlog/spdlog.h>
+#include <fmt/format.h>
 
 namespace speedo {
 
@@ -14,9 +13,13 @@ namespace speedo {
 enum class LogFormat { kGlogWithYear, kGlog };
 void set_up_logging(LogFormat format = LogFormat::kGlogWithYear);
 
-enum class LogLevel { kDebug, kInfo, kWarning };
-// Lines below this level are dropped. Requires: set_up_logging() before.
+enum class LogLevel { kDebug, kInfo, kWarning, kError, kNothing };
+// Lines below this level are dropped.
 void set_log_level(LogLevel level);
+// Whether lines of this level are written.
+bool logs(LogLevel level);
+// Writes a line that is attributed to a place in a source.
+void write_log(LogLevel level, const char* file, int line, const std::string& text);
 
 // Calls `before` and `after` around every line that is written, so that something else can share
 // the terminal. Both come on the thread that logs and must not log. Requires: set_up_logging()
@@ -25,10 +28,12 @@ void set_log_hooks(std::function<void()> before, std::function<void()> after);
 
 }  // namespace speedo
 
-// The five macros of the house include the log level ones: file and line come from the caller.
-#define SPEEDO_LOG(level, ...)                                                             \
-  ::spdlog::default_logger_raw()->log(::spdlog::source_loc{__FILE__, __LINE__, ""}, (level), \
-                                      __VA_ARGS__)
-#define SPEEDO_INFO(...) SPEEDO_LOG(::spdlog::level::info, __VA_ARGS__)
-#define SPEEDO_WARN(...) SPEEDO_LOG(::spdlog::level::warn, __VA_ARGS__)
-#define SPEEDO_ERROR(...) SPEEDO_LOG(::spdlog::level::err, __VA_ARGS__)
+// Macros, as file and line come from the caller. The text is made only if the line is written.
+#define SPEEDO_LOG(level, ...)                                                            \
+  (::speedo::logs(level)                                                                  \
+       ? ::speedo::write_log((level), __FILE__, __LINE__, ::fmt::format(__VA_ARGS__))     \
+       : void())
+#define SPEEDO_DEBUG(...) SPEEDO_LOG(::speedo::LogLevel::kDebug, __VA_ARGS__)
+#define SPEEDO_INFO(...) SPEEDO_LOG(::speedo::LogLevel::kInfo, __VA_ARGS__)
+#define SPEEDO_WARN(...) SPEEDO_LOG(::speedo::LogLevel::kWarning, __VA_ARGS__)
+#define SPEEDO_ERROR(...) SPEEDO_LOG(::speedo::LogLevel::kError, __VA_ARGS__)

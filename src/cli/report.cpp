@@ -127,7 +127,7 @@ void add_peak_memory(Report& report) {
   const std::int64_t peak = peak_resident_bytes();
   if (peak == 0) return;
   report.peak_memory_bytes = static_cast<std::uint64_t>(peak);
-  SPEEDO_LOG(::spdlog::level::debug, "Memory at the peak: {}", format_bytes(peak));
+  SPEEDO_DEBUG("Memory at the peak: {}", format_bytes(peak));
 }
 
 void print(const Report& report, bool json) {

@@ -271,7 +271,7 @@ Result<int> simulate_command(const std::vector<std::string>& arguments) {
   SPEEDO_TRY(check(flags));
   set_up_console(false);
   // What the simulated processes log is about faults that were meant.
-  spdlog::set_level(spdlog::level::off);
+  set_log_level(LogLevel::kNothing);
   install_signal_handlers(SignalEffect::kStop, SignalEffect::kStop);
   return prove(flags);
 }

@@ -140,8 +140,7 @@ Result<int> worker_program(const std::vector<std::string>& arguments,
   TrainerParts parts = trainer_parts(compute);
   parts.admit = make_memory_guard(flags.count, {.force = flags.force});
   auto done = run_worker(options, {stop_requested}, parts, store_opener(credentials));
-  SPEEDO_LOG(::spdlog::level::debug, "Memory at the peak: {}",
-             format_bytes(peak_resident_bytes()));
+  SPEEDO_DEBUG("Memory at the peak: {}", format_bytes(peak_resident_bytes()));
   SPEEDO_TRY(done);
   return 0;
 }

@@ -152,8 +152,7 @@ Result<std::int64_t> admit_master(const MasterOptions& options,
                            updates_of(options.session.stages));
   }();
   if (!forecast) {
-    SPEEDO_LOG(::spdlog::level::debug, "The memory of the master is not known: {}",
-               forecast.error().message);
+    SPEEDO_DEBUG("The memory of the master is not known: {}", forecast.error().message);
     return std::int64_t{0};
   }
   SPEEDO_TRY(judge("this master", forecast->total_bytes(), to_text(*forecast), policy));
@@ -168,8 +167,7 @@ Result<std::int64_t> check_cluster_memory(const caffe::SolverParameter& solver,
   const auto count = static_cast<std::int64_t>(workers);
   const auto cluster = forecast_cluster(solver, base, stages, parts, count);
   if (!cluster) {
-    SPEEDO_LOG(::spdlog::level::debug, "The memory of the cluster is not known: {}",
-               cluster.error().message);
+    SPEEDO_DEBUG("The memory of the cluster is not known: {}", cluster.error().message);
     return std::int64_t{0};
   }
   const std::int64_t total =

@@ -73,7 +73,7 @@ std::string layout_text(const TimeReport::Layer& layer) {
   return layer.from_layout + " > " + layer.layout;
 }
 
-std::string number(std::optional<double> value, const char* unit = "") {
+std::string rounded(std::optional<double> value, const char* unit = "") {
   return value ? fmt::format("{:.0f}{}", *value, unit) : "";
 }
 
@@ -82,11 +82,11 @@ std::string row(const TimeReport::Layer& layer, double sgemm_gflops) {
   const auto backward = rate(layer.backward_flops, layer.backward_ms);
   const auto percent = [&](std::optional<double> figure) {
     const auto part = share(figure, sgemm_gflops);
-    return number(part ? std::optional(*part * 100.0) : std::nullopt, " %");
+    return rounded(part ? std::optional(*part * 100.0) : std::nullopt, " %");
   };
   return fmt::format("{:<28} {:<16} {:>10.3f} {:>10.3f} {:>8} {:>8} {:>6} {:>6}  {:<26} {}\n",
                      layer.name, layer.is_reorder ? "(inserted)" : layer.type, layer.forward_ms,
-                     layer.backward_ms, number(forward), number(backward), percent(forward),
+                     layer.backward_ms, rounded(forward), rounded(backward), percent(forward),
                      percent(backward), layout_text(layer), kernel_text(layer));
 }
 

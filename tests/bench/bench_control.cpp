@@ -79,7 +79,7 @@ double merges_per_second(const std::string& redis, std::uint64_t workers, std::u
 }  // namespace speedo
 
 int main(int argc, char** argv) {
-  spdlog::set_level(spdlog::level::err);
+  speedo::set_log_level(speedo::LogLevel::kError);
   const std::uint64_t merges = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 5000;
   speedo::test::RedisServer redis;
   std::printf("%u cores, %llu merges each\n", std::thread::hardware_concurrency(),

@@ -24,14 +24,14 @@ Result<Schedule> schedule_of(const Words& arguments, std::uint64_t workers = 4,
   return make_schedule(flags, workers, scope);
 }
 
-Schedule accepted(const Words& arguments, std::uint64_t workers = 4) {
+Schedule granted(const Words& arguments, std::uint64_t workers = 4) {
   auto made = schedule_of(arguments, workers);
   INFO((made ? "" : made.error().message));
   REQUIRE(made);
   return *made;
 }
 
-std::string refused(const Words& arguments) {
+std::string why_not(const Words& arguments) {
   const auto made = schedule_of(arguments);
   REQUIRE_FALSE(made);
   CHECK(made.error().code == ErrorCode::kUsage);
@@ -59,50 +59,50 @@ TEST_CASE("Flags choose the schedule, by its name or by a parameter of it") {
       {{"--strategy", "averaging", "--average-every", "7"}, "averaging"}};
   for (const auto& [arguments, name] : cases) {
     INFO(name);
-    CHECK(accepted(arguments).strategy.name == name);
+    CHECK(granted(arguments).strategy.name == name);
   }
 }
 
 TEST_CASE("Every name and alias of the registry can be asked for alone") {
   for (const StrategyEntry& entry : strategy_registry()) {
     INFO(entry.name);
-    CHECK(accepted({"--strategy", entry.name}).strategy.name == entry.name);
+    CHECK(granted({"--strategy", entry.name}).strategy.name == entry.name);
   }
 }
 
 TEST_CASE("Parameters reach the schedule, with defaults for those left out") {
-  CHECK(accepted({"--maxAdvance", "5"}).strategy.max_advance == 5);
-  CHECK(accepted({"--strategy", "partial-sync"}).strategy.max_advance == 2);
-  CHECK(accepted({"--staleness", "0"}).strategy.staleness == 0);
-  CHECK(accepted({"--weedout", "9"}).strategy.window == 9);
-  CHECK(accepted({"--strategy", "weedout"}).strategy.window == 1);
-  CHECK(accepted({"--groups", "3"}).strategy.group_count == 3);
-  CHECK(accepted({"--regroup-interval", "30"}).strategy.regroup_interval == 30);
-  CHECK(accepted({"--staleness-weight"}).weight_by_staleness);
-  const Schedule scaled = accepted({"--sync", "--lr-scaling", "sqrt", "--lr-warmup", "20"});
+  CHECK(granted({"--maxAdvance", "5"}).strategy.max_advance == 5);
+  CHECK(granted({"--strategy", "partial-sync"}).strategy.max_advance == 2);
+  CHECK(granted({"--staleness", "0"}).strategy.staleness == 0);
+  CHECK(granted({"--weedout", "9"}).strategy.window == 9);
+  CHECK(granted({"--strategy", "weedout"}).strategy.window == 1);
+  CHECK(granted({"--groups", "3"}).strategy.group_count == 3);
+  CHECK(granted({"--regroup-interval", "30"}).strategy.regroup_interval == 30);
+  CHECK(granted({"--staleness-weight"}).weight_by_staleness);
+  const Schedule scaled = granted({"--sync", "--lr-scaling", "sqrt", "--lr-warmup", "20"});
   CHECK(scaled.lr_scaling == LrScaling::kSqrt);
   CHECK(scaled.lr_warmup == 20);
 }
 
 TEST_CASE("The update rule follows the name, and flags go before it") {
-  const UpdateSpec easgd = accepted({"--strategy", "easgd"}, 3).update;
+  const UpdateSpec easgd = granted({"--strategy", "easgd"}, 3).update;
   CHECK(easgd.kind == UpdateKind::kElastic);
   CHECK(easgd.moving_rate == Approx(0.3));
-  CHECK(accepted({"--strategy", "easgd", "--communication-period", "10"}).update.steps_per_run ==
+  CHECK(granted({"--strategy", "easgd", "--communication-period", "10"}).update.steps_per_run ==
         10);
-  CHECK(accepted({"--moving-rate", "0"}).update.moving_rate == 0.0F);
-  CHECK(accepted({"--movingRate", "0.1", "--elastic-side", "master"}).update.kind ==
+  CHECK(granted({"--moving-rate", "0"}).update.moving_rate == 0.0F);
+  CHECK(granted({"--movingRate", "0.1", "--elastic-side", "master"}).update.kind ==
         UpdateKind::kElasticMaster);
-  const UpdateSpec late = accepted({"--weedout", "3", "--movingRate", "0.25"}).update;
+  const UpdateSpec late = granted({"--weedout", "3", "--movingRate", "0.25"}).update;
   CHECK(late.kind == UpdateKind::kElastic);
   CHECK(late.moving_rate == 0.25F);
-  const UpdateSpec averaging = accepted({"--strategy", "averaging"}).update;
+  const UpdateSpec averaging = granted({"--strategy", "averaging"}).update;
   CHECK(averaging.steps_per_run == 5);
   CHECK(averaging.updater == UpdaterState::kAverage);
-  CHECK(accepted({"--strategy", "averaging", "--save-updater", "reset"}).update.updater ==
+  CHECK(granted({"--strategy", "averaging", "--save-updater", "reset"}).update.updater ==
         UpdaterState::kReset);
-  CHECK(accepted({"--gradientOnly"}).update.kind == UpdateKind::kGradientOnly);
-  CHECK(accepted({"--factor", "4", "--skip", "0.5"}).update.factor == 4.0F);
+  CHECK(granted({"--gradientOnly"}).update.kind == UpdateKind::kGradientOnly);
+  CHECK(granted({"--factor", "4", "--skip", "0.5"}).update.factor == 4.0F);
 }
 
 TEST_CASE("The solver's values are a stage's own only in a stage") {
@@ -112,7 +112,7 @@ TEST_CASE("The solver's values are a stage's own only in a stage") {
   CHECK(stage->iterations == 50);
   CHECK(stage->test_interval == 5);
   CHECK(stage->update.base_lr == 0.5F);
-  const Schedule job = accepted({"--maxIter", "50", "--lr", "0.5"});
+  const Schedule job = granted({"--maxIter", "50", "--lr", "0.5"});
   CHECK(job.iterations == 0);
   CHECK_FALSE(job.update.base_lr);
 }
@@ -142,7 +142,7 @@ TEST_CASE("Flags that contradict each other, or mean nothing together, are refus
       {{"--strategy", "hybrid"}, {"--hybrid"}},
       {{"--strategy", "nonsense"}, {"nonsense", "async"}}};
   for (const auto& [arguments, names] : cases) {
-    const std::string message = refused(arguments);
+    const std::string message = why_not(arguments);
     INFO(message);
     for (const std::string& name : names) CHECK(message.find(name) != std::string::npos);
   }
@@ -167,16 +167,16 @@ TEST_CASE("Parameters out of range are refused, naming flag and value") {
                                                         {"--momentum", "1"},
                                                         {"--weight-decay", "-1"},
                                                         {"--regroup-interval", "-5"}}) {
-    const std::string message = refused({flag, value});
+    const std::string message = why_not({flag, value});
     INFO(message);
     CHECK(message.find(flag) != std::string::npos);
   }
 }
 
 TEST_CASE("A schedule is described for people") {
-  CHECK(describe(accepted({"--maxAdvance", "2"})) ==
+  CHECK(describe(granted({"--maxAdvance", "2"})) ==
         "partial-sync, max advance 2; full updates of 1 mini-batch");
-  CHECK(describe(accepted({"--strategy", "easgd", "--train", "10"})) ==
+  CHECK(describe(granted({"--strategy", "easgd", "--train", "10"})) ==
         "easgd; elastic averaging every 10 mini-batches with moving rate 0.225");
 }
 
@@ -196,7 +196,7 @@ TEST_CASE("A group file: a group a line, blanks between names, comments") {
   const auto groups = read_group_file((folder / "groups").string());
   REQUIRE(groups);
   CHECK(*groups == Groups{{"a", "b"}, {"host-1/77/0"}});
-  const Schedule made = accepted({"--groups", (folder / "groups").string()});
+  const Schedule made = granted({"--groups", (folder / "groups").string()});
   CHECK(made.strategy.groups == *groups);
 }
 

@@ -118,7 +118,7 @@ inline caffe::SolverParameter small_solver(const std::string& extra = "",
 }
 
 struct World {
-  World() { spdlog::set_level(spdlog::level::off); }
+  World() { set_log_level(LogLevel::kNothing); }
 
   std::unique_ptr<Backend> backend = test::make_backend(1);
   GeneratedFeeds feeds;

@@ -90,7 +90,7 @@ int run_case(const Case& one, const Options& options) {
 }
 
 int run(const Options& options) {
-  spdlog::set_level(spdlog::level::off);
+  set_log_level(LogLevel::kNothing);
   std::vector<Case> cases;
   for (const std::string& folder : options.folders) {
     const Result<std::vector<Case>> found = find_cases(folder);

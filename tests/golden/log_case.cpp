@@ -107,7 +107,7 @@ Result<Comparison> run_log_case(const fs::path& path, const World& world) {
   std::FILE* const redirected = std::freopen(our_log.c_str(), "w", stderr);
   SPEEDO_ASSERT(redirected != nullptr);
   set_up_logging();
-  spdlog::set_level(spdlog::level::info);
+  set_log_level(LogLevel::kInfo);
 
   const SolverOptions options{.backend = world.backend, .feeds = world.feeds, .base = folder};
   SPEEDO_ASSIGN(const auto solver, Solver::create(message, options, {}));

@@ -123,7 +123,7 @@ Result<void> run_kept(const std::string& folder, Totals& totals) {
 }
 
 int run_all(const Options& options) {
-  spdlog::set_level(spdlog::level::off);
+  set_log_level(LogLevel::kNothing);
   Totals kept, drawn;
   for (const std::string& folder : options.folders) {
     if (const auto done = run_kept(folder, kept); !done) {

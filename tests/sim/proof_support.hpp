@@ -12,7 +12,7 @@ namespace speedo::sim {
 
 // The real parts; what simulated processes log about faults that were meant is not for the report.
 inline ProofParts real_parts() {
-  spdlog::set_level(spdlog::level::off);
+  set_log_level(LogLevel::kNothing);
   ProofParts parts;
   parts.make_backend = []() -> Result<std::unique_ptr<Backend>> { return make_cpu_backend(1); };
   return parts;

@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kParallelWork = 1 << 20;
 
 // Parts are multiples of the micro-kernel's tile, so that none of them wastes lanes.
-constexpr std::int64_t kGrain = 16;
+constexpr std::int64_t kPartMultiple = 16;
 
 // Which routine is the fastest, by measurement (Zen 5, the nets' inner products and im2col's
 // products). Ours for a weight matrix and a small batch; oneDNN's with AVX-512, but for the
@@ -83,7 +83,7 @@ void gemm(ThreadPool& pool, Op a_op, Op b_op, Backend::GemmShape shape, float al
   const bool small = shape.m * shape.n * shape.k < kParallelWork;
   const bool by_rows = shape.m >= shape.n;
   const std::int64_t count = by_rows ? shape.m : shape.n;
-  pool.split(count, small ? std::max<std::int64_t>(count, 1) : kGrain,
+  pool.split(count, small ? std::max<std::int64_t>(count, 1) : kPartMultiple,
              [&](std::int64_t first, std::int64_t last, int) {
                Backend::GemmShape part = shape;
                GemmMatrix part_a{a, a_stride};

@@ -21,7 +21,7 @@ namespace {
 constexpr std::int64_t kChunkFloats = 4096;   // read twice from the first-level cache
 constexpr std::int64_t kChunkRowsMin = 32;    // else merging takes longer than adding
 constexpr std::int64_t kPieceFloats = 65536;  // one thread's at a time
-constexpr std::int64_t kGrainFloats = 16384;  // that make it worth waking another thread
+constexpr std::int64_t kNormFloats = 16384;  // that make it worth waking another thread
 constexpr std::int64_t kSlack = 16;           // floats that a whole vector may read beyond an array
 
 class VectorBatchNorm final : public BatchNorm {
@@ -150,7 +150,7 @@ class VectorBatchNorm final : public BatchNorm {
   void split_pieces(const Body& body) {
     sums(0);  // taken by this thread
     const std::int64_t floats = std::min(piece_rows_, matrices_.rows) * matrices_.block;
-    pool_.split(pieces(), std::max<std::int64_t>(1, kGrainFloats / floats),
+    pool_.split(pieces(), std::max<std::int64_t>(1, kNormFloats / floats),
                 [&](std::int64_t begin, std::int64_t end, int) {
                   for (std::int64_t i = begin; i < end; ++i) {
                     const std::int64_t matrix = i / pieces_per_matrix_;

@@ -21,7 +21,7 @@ namespace {
 using onednn::PassKernels;
 using onednn::WeightsReorder;
 
-constexpr std::int64_t kGrain = 16384;
+constexpr std::int64_t kSummedFloats = 16384;
 
 // How a pass is computed.
 struct PassWork {
@@ -283,7 +283,7 @@ class OneDnnKernels final : public ConvolutionKernels {
   void add_up_batch_parts(const Pass& pass) {
     const std::int64_t size = sum_floats(pass), parts = pass.division.channel_parts;
     if (pass.division.batch_parts == 1) return;
-    pool_.split(size, kGrain, [&](std::int64_t first, std::int64_t last, int) {
+    pool_.split(size, kSummedFloats, [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t unit = parts; unit < pass.division.units(); ++unit) {
         axpby(last - first, 1.0F, sums(pass, static_cast<int>(unit)) + first, 1.0F,
               sums(pass, static_cast<int>(unit % parts)) + first);

@@ -11,7 +11,7 @@ namespace {
 constexpr std::int64_t kPartChannelsMin = 64;
 // With fewer tiles of Winograd's in each, threads that divide the samples spend too much on the
 // weights' transform, which each of them does for all channels.
-constexpr std::int64_t kTilesWanted = 128;
+constexpr std::int64_t kTilesEach = 128;
 
 bool may_divide(ConvolutionShape shape, ConvolutionPass pass, std::int64_t parts) {
   if (parts == 1) return true;
@@ -33,7 +33,7 @@ WorkDivision divide_work(const ConvolutionShape& shape, ConvolutionPass pass,
     const std::int64_t batch_parts = std::min(threads / parts, shape.batch);
     best = {batch_parts, parts};
     const std::int64_t samples = (shape.batch + batch_parts - 1) / batch_parts;
-    const bool enough = !winograd || winograd_tiles(shape) * samples >= kTilesWanted;
+    const bool enough = !winograd || winograd_tiles(shape) * samples >= kTilesEach;
     if (best.units() == threads && enough) break;
   }
   return best;

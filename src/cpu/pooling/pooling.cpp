@@ -20,7 +20,7 @@ namespace speedo::cpu {
 namespace {
 
 // Planes per part of the work.
-constexpr std::int64_t kGrain = 4;
+constexpr std::int64_t kPlanes = 4;
 
 std::int64_t planes(const PoolingShape& shape) { return shape.batch * shape.channels; }
 
@@ -45,7 +45,7 @@ class MaxPooling final : public Pooling {
 
   void forward(const float* src, float* dst, float* mask) override {
     winners_.take();
-    pool_.split(planes(shape_), kGrain, [&](std::int64_t first, std::int64_t last, int thread) {
+    pool_.split(planes(shape_), kPlanes, [&](std::int64_t first, std::int64_t last, int thread) {
       for (std::int64_t plane = first; plane < last; ++plane) {
         forward_plane(plane, thread, src, dst, mask);
       }
@@ -55,7 +55,7 @@ class MaxPooling final : public Pooling {
   void backward(const float* /*src*/, const float* /*dst*/, const float* dst_grad,
                 float* src_grad) override {
     const std::int64_t src_count = shape_.src_h * shape_.src_w;
-    pool_.split(planes(shape_), kGrain, [&](std::int64_t first, std::int64_t last, int) {
+    pool_.split(planes(shape_), kPlanes, [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t plane = first; plane < last; ++plane) {
         fill(src_count, 0.0F, src_grad + plane * src_count);
         backward_plane(plane, dst_grad, src_grad + plane * src_count);
@@ -121,7 +121,7 @@ class AveragePooling final : public Pooling {
   OperationInfo info() const override { return {.kernel = std::string(name(cpu_isa()))}; }
 
   void forward(const float* src, float* dst, float* /*mask*/) override {
-    pool_.split(planes(shape_), kGrain, [&](std::int64_t first, std::int64_t last, int thread) {
+    pool_.split(planes(shape_), kPlanes, [&](std::int64_t first, std::int64_t last, int thread) {
       for (std::int64_t plane = first; plane < last; ++plane) {
         forward_plane(thread, src + plane * shape_.src_h * shape_.src_w,
                       dst + plane * shape_.dst_h * shape_.dst_w);
@@ -131,7 +131,7 @@ class AveragePooling final : public Pooling {
 
   void backward(const float* /*src*/, const float* /*dst*/, const float* dst_grad,
                 float* src_grad) override {
-    pool_.split(planes(shape_), kGrain, [&](std::int64_t first, std::int64_t last, int thread) {
+    pool_.split(planes(shape_), kPlanes, [&](std::int64_t first, std::int64_t last, int thread) {
       for (std::int64_t plane = first; plane < last; ++plane) {
         backward_plane(thread, dst_grad + plane * shape_.dst_h * shape_.dst_w,
                        src_grad + plane * shape_.src_h * shape_.src_w);

@@ -12,7 +12,7 @@ namespace speedo::cpu {
 namespace {
 
 constexpr std::int64_t kCodePitch = 16;  // lanes of the widest vector
-constexpr std::int64_t kGrainFloats = 8192;
+constexpr std::int64_t kPoolingFloats = 8192;
 
 // What a kernel's axis points into.
 struct Axis {
@@ -72,7 +72,7 @@ class BlockPooling : public Pooling {
  private:
   template <class Body>
   void split(std::int64_t rows, std::int64_t row_floats, const Body& body) {
-    pool_.split(rows, std::max<std::int64_t>(1, kGrainFloats / row_floats),
+    pool_.split(rows, std::max<std::int64_t>(1, kPoolingFloats / row_floats),
                 [&](std::int64_t first, std::int64_t last, int) { body(first, last); });
   }
 };
