@@ -10,6 +10,7 @@
 
 #include "support/catch.hpp"
 #include "support/kernels.hpp"
+#include "support/long_runs.hpp"
 #include "support/random_seed.hpp"
 #include "support/reference_backend.hpp"
 #include "support/reference_layout.hpp"
@@ -38,9 +39,21 @@ struct Variant {
   int threads;
 };
 
-// Threads divide the work in the same way whatever the instructions are.
+// Threads divide the work in the same way whatever the instructions and the device are: a run that
+// is kept to one of those takes one count of threads, and leaves lesser instructions to others.
+bool is_kept() {
+  const test::KernelChoice& choice = test::kernel_choice();
+  return !test::is_long() && (!choice.isa.empty() || choice.deferred);
+}
+
+std::vector<Variant> thread_variants() {
+  if (is_kept()) return {{0, 2}};
+  return {{0, 1}, {0, 2}, {0, 3}};
+}
+
 std::vector<Variant> vector_variants() {
-  std::vector<Variant> result = {{0, 1}, {0, 2}, {0, 3}};
+  std::vector<Variant> result = thread_variants();
+  if (is_kept()) return result;
   const std::int64_t best = hwy::SupportedTargets();
   for (std::int64_t rest = best & (best - 1) & ~(HWY_SSSE3 | HWY_EMU128); rest != 0;
        rest &= rest - 1) {
@@ -144,7 +157,7 @@ std::vector<float> join(std::vector<float> first, const std::vector<float>& seco
 }
 
 void require_conforming(double tolerance, const Run& run) {
-  require_variants(tolerance, run, {{0, 1}, {0, 2}, {0, 3}});
+  require_variants(tolerance, run, thread_variants());
 }
 void require_conforming_vectors(double tolerance, const Run& run) {
   require_variants(tolerance, run, vector_variants());

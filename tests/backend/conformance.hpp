@@ -33,11 +33,13 @@ class Workbench {
 // The layouts that an array of so many channels can have.
 std::vector<Layout> layouts_of(std::int64_t channels);
 
-// Runs `run` on the reference backend and on the CPU backend with 1, 2 and 3 threads, and requires
-// max|a - b| <= tolerance x max|reference| of what it returns. Tolerance 0: exactly equal.
+// Runs `run` on the reference backend and on the CPU backend with 1, 2 and 3 threads (2 alone under
+// --cpu-isa and --deferred, long runs apart), and requires max|a - b| <= tolerance x max|reference|
+// of what it returns. Tolerance 0: exactly equal.
 using Run = std::function<std::vector<float>(Workbench&)>;
 void require_conforming(double tolerance, const Run& run);
-// Likewise, and also with each lesser instruction set that our vector kernels are compiled for.
+// Likewise, and, where all counts of threads are tried, also with each lesser instruction set that
+// our vector kernels are compiled for.
 void require_conforming_vectors(double tolerance, const Run& run);
 
 // Values that are different, of both signs, and the same at every call of a run with the same

@@ -180,8 +180,6 @@ std::uint64_t resumed_from(const Process& master) {
   return resumed_from_or_zero(text);
 }
 
-bool is_long() { return std::getenv("SPEEDO_LONG") != nullptr; }
-
 int rounds(int few) { return is_long() ? 20 : few; }
 
 std::uint64_t seed() { return varied(20261121); }

@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "support/long_runs.hpp"
 #include "support/process.hpp"
 #include "support/redis_server.hpp"
 #include "support/temp_dir.hpp"
@@ -89,8 +90,6 @@ std::uint64_t resumed_from(const Process& master);
 // The same of its log's text; 0 if it began anew.
 std::uint64_t resumed_from_or_zero(const std::string& text);
 
-// Whether SPEEDO_LONG is set: tests may take hours.
-bool is_long();
 // Rounds of a test that is repeated at random moments: a few, or twenty if is_long().
 int rounds(int few);
 // Of the random moments (support/random_seed.hpp).

@@ -17,7 +17,7 @@ using test::Process;
 }  // namespace
 
 TEST_CASE("a redis-server that loses its data while the master lives costs nothing") {
-  for (int round = 0; round < test::rounds(3); ++round) {
+  for (int round = 0; round < test::rounds(2); ++round) {
     Random random = Random::derive(test::seed(), {3, static_cast<std::uint64_t>(round)});
     const bool sync = round % 2 == 1;
     const std::uint64_t iterations = sync ? 2500 : 12000;

@@ -25,6 +25,7 @@
 #include "nets/check.hpp"
 #include "nets/random_net.hpp"
 #include "support/kernels.hpp"
+#include "support/long_runs.hpp"
 #include "support/random_seed.hpp"
 #include "support/run_tests.hpp"
 
@@ -144,7 +145,7 @@ int run_all(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  options.count = std::getenv("SPEEDO_LONG") != nullptr ? 3000 : 150;
+  options.count = test::is_long() ? 3000 : 150;
   CLI::App app("Compares nets on the CPU backend with the reference backend");
   app.add_option("--cpu-isa", options.kernels.isa, "Use no kernels above these")
       ->check(CLI::IsMember({"portable", "avx2", "avx512"}));

@@ -10,7 +10,7 @@
 namespace speedo::test {
 namespace {
 
-bool is_deferred = false;
+KernelChoice chosen;
 
 }  // namespace
 
@@ -21,13 +21,15 @@ Result<void> keep_to(const KernelChoice& choice) {
     SPEEDO_TRY(limit_cpu_isa(*isa));
   }
   if (choice.no_onednn) SPEEDO_TRY(leave_out_onednn());
-  is_deferred = choice.deferred;
+  chosen = choice;
   return {};
 }
 
+const KernelChoice& kernel_choice() { return chosen; }
+
 std::unique_ptr<Backend> make_backend(int threads) {
   std::unique_ptr<Backend> backend = make_cpu_backend(threads);
-  return is_deferred ? make_deferred_backend(std::move(backend)) : std::move(backend);
+  return chosen.deferred ? make_deferred_backend(std::move(backend)) : std::move(backend);
 }
 
 }  // namespace speedo::test

@@ -18,6 +18,8 @@ struct KernelChoice {
 // Holds this process to them. To be called before the first backend is made. Error: kUsage, naming
 // what the machine lacks, or the word that is no instruction set.
 Result<void> keep_to(const KernelChoice& choice);
+// What this process was told to keep to.
+const KernelChoice& kernel_choice();
 
 // The CPU backend as this process was told to use it: on a DeferredDevice, or on its own.
 std::unique_ptr<Backend> make_backend(int threads);

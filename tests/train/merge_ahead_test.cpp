@@ -10,7 +10,7 @@
 namespace speedo::test {
 namespace {
 
-constexpr std::size_t kFloats = 40 * kChunkElements + 24;
+constexpr std::size_t kFloats = 16 * kChunkElements + 24;
 
 // Contributions of two workers to the same run of a round, put chunk by chunk.
 struct AheadFixture {
@@ -131,11 +131,11 @@ TEST_CASE("a merge ahead of order gives the same, bit for bit") {
     ahead.begin_round(run, run);
     ahead.engine->expect(ahead.job);
     CHECK(merge_what_is_there(*ahead.engine) == 0);
-    ahead.put(0, 20);
+    ahead.put(0, 8);
     CHECK(merge_what_is_there(*ahead.engine) == 0);
-    ahead.put(1, 7);
+    ahead.put(1, 3);
     CHECK(merge_what_is_there(*ahead.engine) > 0);
-    ahead.put(1, 20);
+    ahead.put(1, 8);
     CHECK(merge_what_is_there(*ahead.engine) > 0);
     ahead.finish_round();
     if (run == 20) CHECK(merge_what_is_there(*ahead.engine) > 0);
@@ -158,8 +158,8 @@ TEST_CASE("what was read ahead counts only if it is what was committed") {
   AheadFixture ahead(update), plain(update);
   ahead.begin_round(10, 1);
   ahead.engine->expect(ahead.job);
-  ahead.put(0, 10);
-  ahead.put(1, 10);
+  ahead.put(0, 4);
+  ahead.put(1, 4);
   REQUIRE(merge_what_is_there(*ahead.engine) > 0);
 
   SECTION("a worker begins its run anew") {
@@ -206,8 +206,8 @@ TEST_CASE("a merge ahead of order writes nothing under its workers' keys") {
   AheadFixture ahead(update_of(UpdateKind::kElasticMaster));
   ahead.begin_round(10, 1);
   ahead.engine->expect(ahead.job);
-  ahead.put(0, 10);
-  ahead.put(1, 10);
+  ahead.put(0, 4);
+  ahead.put(1, 4);
   REQUIRE(merge_what_is_there(*ahead.engine) > 0);
   const auto local_keys = [&] { return ahead.map->list("speedo:{m}:" + local_key(0, 1)).value(); };
   CHECK(local_keys().empty());
@@ -224,8 +224,8 @@ TEST_CASE("a contribution that is not finite is named when the merge is ordered"
     each->values[1][each->floats - 100] = std::numeric_limits<float>::infinity();
   }
   ahead.engine->expect(ahead.job);
-  ahead.put(0, 10);
-  ahead.put(1, 10);
+  ahead.put(0, 4);
+  ahead.put(1, 4);
   CHECK(merge_what_is_there(*ahead.engine) == 0);
   CHECK_FALSE(ahead.engine->expects());
   for (AheadFixture* each : {&ahead, &plain}) {
@@ -242,8 +242,8 @@ TEST_CASE("copies and checkpoints know nothing of a merge ahead of order") {
   const Merger::Copy before = ahead.engine->copy();
   ahead.begin_round(20, 2);
   ahead.engine->expect(ahead.job);
-  ahead.put(0, 10);
-  ahead.put(1, 10);
+  ahead.put(0, 4);
+  ahead.put(1, 4);
   REQUIRE(merge_what_is_there(*ahead.engine) > 0);
   const Merger::Copy during = ahead.engine->copy();
   CHECK(during.weights == before.weights);
@@ -256,8 +256,8 @@ TEST_CASE("weights that the store lost are published in the middle of a merge ah
   AheadFixture ahead(update), plain(update);
   ahead.begin_round(10, 1);
   ahead.engine->expect(ahead.job);
-  ahead.put(0, 10);
-  ahead.put(1, 10);
+  ahead.put(0, 4);
+  ahead.put(1, 4);
   REQUIRE(merge_what_is_there(*ahead.engine) > 0);
   require(ahead.store->erase(weights_key()));
   ahead.engine->restore_lost_weights();
