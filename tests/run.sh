@@ -58,5 +58,6 @@ list_skipped() {
   printf '%s\n' "${summary[@]}"
 }
 
-ctest --test-dir "$folder" --no-tests=error --output-on-failure -j 2 "${labels[@]}" |
+# Four places: for two tests that compute, or for one of them beside two that wait.
+ctest --test-dir "$folder" --no-tests=error --output-on-failure -j 4 "${labels[@]}" |
   list_skipped "$folder/Testing/Temporary/LastTest.log"

@@ -15,12 +15,21 @@ function(speedo_program name)
 endfunction()
 
 # speedo_ctest(NAME LABEL l... TIMEOUT s COMMAND ...): one test of ctest's, run in the project's
-# folder; exit code 77 means skipped.
+# folder; exit code 77 means skipped. It takes two of the four places that tests/run.sh gives ctest.
+# WAITS: for one that waits most of its time. It takes one place and starts early, and no more than two
+# of them run at a time, which leaves two places for one that computes.
 function(speedo_ctest name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "LABEL;COMMAND" ${ARGN})
+  cmake_parse_arguments(ARG "WAITS" "TIMEOUT" "LABEL;COMMAND" ${ARGN})
   add_test(NAME ${name} COMMAND ${ARG_COMMAND} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(${name} PROPERTIES
+  set_tests_properties(${name} PROPERTIES PROCESSORS 2
                        TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABEL}" SKIP_RETURN_CODE 77)
+  if(ARG_WAITS)
+    get_property(earlier GLOBAL PROPERTY speedo_waiting_tests)
+    list(LENGTH earlier count)
+    math(EXPR lock "${count} % 2")
+    set_property(GLOBAL APPEND PROPERTY speedo_waiting_tests ${name})
+    set_tests_properties(${name} PROPERTIES PROCESSORS 1 COST 100 RESOURCE_LOCK waiting_${lock})
+  endif()
 endfunction()
 
 # speedo_kernel_tests(NAME LABEL l... TIMEOUT s COMMAND ...): the command under every choice of the
@@ -42,13 +51,15 @@ function(speedo_kernel_tests name)
   endforeach()
 endfunction()
 
-# speedo_test(NAME [KERNELS | DEFERRED] LABEL l... TIMEOUT s SEEDS n... SOURCES ... LINK ...): a Catch2 program
-# that is one ctest test; with KERNELS one for every choice of kernels, with DEFERRED two, told by
-# support/kernel_main.cpp; and one for each kept seed of its values (support/random_seed.hpp). Those
+# speedo_test(NAME [KERNELS | DEFERRED | BY_FILE] [WAITS] LABEL l... TIMEOUT s SEEDS n... SOURCES ... LINK ...):
+# a Catch2 program that is one ctest test; with KERNELS one for every choice of kernels, with DEFERRED
+# two, told by support/kernel_main.cpp; with BY_FILE one for the cases of each NAME_test.cpp of its
+# folder; and one for each kept seed of its values (support/random_seed.hpp). WAITS: see above. Those
 # with the label "sanitize" are what the target sanitize_tests builds; a sanitizer makes them several
 # times as slow, and sees a fresh seed only.
 function(speedo_test name)
-  cmake_parse_arguments(ARG "KERNELS;DEFERRED" "TIMEOUT" "LABEL;SEEDS;SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "KERNELS;DEFERRED;BY_FILE;WAITS" "TIMEOUT" "LABEL;SEEDS;SOURCES;LINK"
+                        ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
@@ -61,6 +72,9 @@ function(speedo_test name)
     add_dependencies(sanitize_tests ${name})
   endif()
   set(test LABEL ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT} COMMAND ${name})
+  if(ARG_WAITS)
+    list(PREPEND test WAITS)
+  endif()
   if(ARG_KERNELS)
     set(main speedo_kernel_test_main)
     speedo_kernel_tests(${name} ${test})
@@ -68,11 +82,22 @@ function(speedo_test name)
     set(main speedo_kernel_test_main)
     speedo_ctest(${name} ${test})
     speedo_ctest(${name}_deferred ${test} --deferred)
+  elseif(ARG_BY_FILE)
+    set(main speedo_test_main)
+    list(FILTER ARG_SOURCES INCLUDE REGEX "^[a-z_]+_test\\.cpp$")
+    foreach(source ${ARG_SOURCES})
+      get_filename_component(file ${source} NAME_WE)
+      string(REGEX REPLACE "_test$" "" cases ${file})
+      speedo_ctest(${name}_${cases} ${test} --warn NoTests --filenames-as-tags [\#${file}])
+    endforeach()
   else()
     set(main speedo_test_main)
     speedo_ctest(${name} ${test})
   endif()
   target_link_libraries(${name} PRIVATE speedo_warnings ${main} ${ARG_LINK})
+  if(ARG_WAITS)
+    target_compile_options(${name} PRIVATE ${SPEEDO_NOT_OPTIMISED})
+  endif()
   list(REMOVE_ITEM ARG_LABEL sanitize)
   foreach(seed ${ARG_SEEDS})
     speedo_ctest(${name}_seed_${seed} LABEL ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT} COMMAND ${name})
