@@ -66,9 +66,8 @@ class CpuBackend final : public Backend {
     split(n, [&](std::int64_t at, std::int64_t count) { cpu::fill(count, value, x + at); });
   }
 
-  void gemm(Op a_op, Op b_op, GemmShape shape, float alpha, const float* a, const float* b,
-            float beta, float* c) override {
-    cpu::gemm(pool_, a_op, b_op, shape, alpha, a, b, beta, c);
+  void gemm(const Gemm& product, const float* a, const float* b, float* c) override {
+    cpu::gemm(pool_, product, a, b, c);
   }
 
   void map(const UnaryOp& op, std::int64_t n, const float* x, float* y) override {
@@ -155,7 +154,7 @@ class CpuBackend final : public Backend {
   void softmax_loss_backward(SoftmaxShape shape, const float* probability, const float* labels,
                              std::optional<int> ignored, float scale, float* grad) override {
     split_rows(shape, [&](std::int64_t first, std::int64_t last) {
-      cpu::softmax_loss_backward(shape, first, last, probability, labels, ignored, scale, grad);
+      cpu::softmax_loss_backward(shape, first, last, {probability, labels, ignored}, scale, grad);
     });
   }
 

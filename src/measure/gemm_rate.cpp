@@ -25,7 +25,7 @@ Result<double> measure_gemm_rate(Backend& backend, double seconds) {
   const Instant start = steady_clock().now();
   for (int run = 0; run < kRunsMin || seconds_since(start) < seconds; ++run) {
     const Instant before = steady_clock().now();
-    backend.gemm(Op::kNone, Op::kNone, {kSize, kSize, kSize}, 1.0F, a, a + count, 0.0F,
+    backend.gemm({Op::kNone, Op::kNone, {kSize, kSize, kSize}, 1.0F, 0.0F}, a, a + count,
                  a + 2 * count);
     backend.device().synchronize();
     best = std::max(best, 2.0 * kSize * kSize * kSize / seconds_since(before) / 1e9);

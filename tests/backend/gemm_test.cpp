@@ -14,9 +14,9 @@ void require_products(Shape shape, Op a_op, Op b_op, float beta) {
   require_conforming_vectors(2e-6, [&](Workbench& bench) {
     const std::int64_t count = shape.m * shape.n;
     float* c = beta == 0.0F ? bench.blank(count) : bench.put(test_values(count, -1, 1, 3));
-    bench.backend().gemm(a_op, b_op, shape, 0.7F,
+    bench.backend().gemm({a_op, b_op, shape, 0.7F, beta},
                          bench.put(test_values(shape.m * shape.k, -1, 1, 1)),
-                         bench.put(test_values(shape.k * shape.n, -1, 1, 2)), beta, c);
+                         bench.put(test_values(shape.k * shape.n, -1, 1, 2)), c);
     return bench.get(c, count);
   });
 }

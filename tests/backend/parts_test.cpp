@@ -58,8 +58,8 @@ TEST_CASE("matrix products have the bits of their parts") {
   const Backend::GemmShape shape{m, n, k};
   require_same_bits([&](Workbench& bench) {
     float* c = bench.blank(shape.m * shape.n);
-    bench.backend().gemm(a_op, b_op, shape, 0.7F, bench.put(test_values(shape.m * shape.k)),
-                         bench.put(test_values(shape.k * shape.n, -1, 1, 2)), 0.0F, c);
+    bench.backend().gemm({a_op, b_op, shape, 0.7F, 0.0F}, bench.put(test_values(shape.m * shape.k)),
+                         bench.put(test_values(shape.k * shape.n, -1, 1, 2)), c);
     return bench.get(c, shape.m * shape.n);
   });
 }

@@ -19,10 +19,14 @@ constexpr int kRunsMin = 3;
 
 const char* name_of(LayoutKind kind) {
   switch (kind) {
-    case LayoutKind::kPlain: break;
-    case LayoutKind::kBlocked8: return "blocked 8";
-    case LayoutKind::kBlocked16: return "blocked 16";
-    case LayoutKind::kChannelsLast: return "channels last";
+    case LayoutKind::kPlain:
+      break;
+    case LayoutKind::kBlocked8:
+      return "blocked 8";
+    case LayoutKind::kBlocked16:
+      return "blocked 16";
+    case LayoutKind::kChannelsLast:
+      return "channels last";
   }
   return "plain";
 }
@@ -107,8 +111,9 @@ float* LayerBench::array(std::int64_t count) {
 }
 
 void LayerBench::line(const std::string& name, const std::string& layout, const std::string& pass,
-                      double ms, double work, bool is_flops, const std::string& kernel) {
-  const double rate = ms > 0.0 ? work / ms / 1e6 : 0.0;
+                      const Work& work, const std::string& kernel) {
+  const auto [ms, count, is_flops] = work;
+  const double rate = ms > 0.0 ? count / ms / 1e6 : 0.0;
   const double ceiling = is_flops ? ceilings_.gflops : ceilings_.gb_per_s;
   std::printf("%-28s %-21s %-9s %9.3f %6.1f %-7s %4.0f %%  %s\n", name.c_str(), layout.c_str(),
               pass.c_str(), ms, rate, is_flops ? "GFLOP/s" : "GB/s", 100.0 * rate / ceiling,
@@ -118,12 +123,12 @@ void LayerBench::line(const std::string& name, const std::string& layout, const 
 
 void LayerBench::flops(const std::string& name, const std::string& layout, const std::string& pass,
                        double count, const std::string& kernel, const Call& call) {
-  line(name, layout, pass, best_ms(call), count, true, kernel);
+  line(name, layout, pass, {best_ms(call), count, true}, kernel);
 }
 
 void LayerBench::bytes(const std::string& name, const std::string& layout, const std::string& pass,
                        double floats, const std::string& kernel, const Call& call) {
-  line(name, layout, pass, best_ms(call), 4.0 * floats, false, kernel);
+  line(name, layout, pass, {best_ms(call), 4.0 * floats, false}, kernel);
 }
 
 template <class Made>
@@ -133,10 +138,9 @@ Made LayerBench::take(Result<Made> made, const std::string& name, const std::str
   return {};
 }
 
-void LayerBench::convolution(const std::string& name, std::int64_t batch, std::int64_t channels,
-                             std::int64_t size, std::int64_t outputs, std::int64_t kernel,
-                             std::int64_t stride, std::int64_t pad, std::int64_t groups) {
+void LayerBench::convolution(const std::string& name, const ConvolutionSizes& sizes) {
   if (!wanted(name)) return;
+  const auto& [batch, channels, size, outputs, kernel, stride, pad, groups] = sizes;
   const std::int64_t dst = (size + 2 * pad - kernel) / stride + 1;
   const std::int64_t weight_count = outputs * channels / groups * kernel * kernel;
   const double work = 2.0 * product({weight_count, batch, dst, dst});
@@ -166,10 +170,10 @@ void LayerBench::convolution(const std::string& name, std::int64_t batch, std::i
   }
 }
 
-void LayerBench::pooling(const std::string& name, PoolingShape::Method method, std::int64_t batch,
-                         std::int64_t channels, std::int64_t size, std::int64_t dst,
-                         std::int64_t kernel, std::int64_t stride, std::int64_t pad) {
+void LayerBench::pooling(const std::string& name, PoolingShape::Method method,
+                         const PoolingSizes& sizes) {
   if (!wanted(name)) return;
+  const auto& [batch, channels, size, dst, kernel, stride, pad] = sizes;
   for (const LayoutKind kind : kinds_) {
     PoolingShape shape;
     shape.method = method, shape.batch = batch, shape.channels = channels;
@@ -201,8 +205,7 @@ void LayerBench::lrn(const std::string& name, LrnShape::Region region, std::int6
     auto made = take(backend_->make_lrn(shape), name, name_of(kind));
     if (!made) continue;
     const std::string used = made->info().kernel;
-    const std::int64_t count =
-        ArrayShape{batch, channels, size * size}.storage_count(shape.layout);
+    const std::int64_t count = ArrayShape{batch, channels, size * size}.storage_count(shape.layout);
     float* src = array(count);
     float* out = array(count);
     float* grad = array(count);
@@ -225,8 +228,7 @@ void LayerBench::batch_norm(const std::string& name, std::int64_t batch, std::in
     auto made = take(backend_->make_batch_norm(shape), name, name_of(kind));
     if (!made) continue;
     const std::string used = made->info().kernel;
-    const std::int64_t count =
-        ArrayShape{batch, channels, size * size}.storage_count(shape.layout);
+    const std::int64_t count = ArrayShape{batch, channels, size * size}.storage_count(shape.layout);
     float* src = array(count);
     float* out = array(count);
     float* grad = array(count);
@@ -234,9 +236,8 @@ void LayerBench::batch_norm(const std::string& name, std::int64_t batch, std::in
     float* sums = array(4 * channels);
     const double floats = product({batch, channels, size, size});
     // The statistics need a pass of their own.
-    bytes(name, name_of(kind), "forward", 3 * floats, used, [&] {
-      made->forward(src, gamma, gamma, sums, sums + channels, out);
-    });
+    bytes(name, name_of(kind), "forward", 3 * floats, used,
+          [&] { made->forward(src, gamma, gamma, sums, sums + channels, out); });
     bytes(name, name_of(kind), "backward", (relu ? 7 : 5) * floats, used, [&] {
       made->backward({src, out, grad, sums, sums + channels, gamma, grad, sums + 2 * channels,
                       sums + 3 * channels});

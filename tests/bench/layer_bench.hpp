@@ -23,6 +23,14 @@ inline double product(std::initializer_list<std::int64_t> factors) {
   return result;
 }
 
+// Of square images: `size` is the side of what goes in.
+struct ConvolutionSizes {
+  std::int64_t batch, channels, size, outputs, kernel, stride = 1, pad = 0, groups = 1;
+};
+struct PoolingSizes {
+  std::int64_t batch, channels, size, dst, kernel, stride, pad = 0;
+};
+
 // Times operations of the CPU backend and prints a line for each pass: milliseconds, rate, share of
 // the ceiling. Arithmetic is compared with sgemm, the rest with memory bandwidth, where each array
 // counts once for reading or for writing (small ones stay in a cache and can exceed it).
@@ -35,18 +43,13 @@ class LayerBench {
   void print_head();
 
   // Each in the plain layout and in those that the backend has for it. Spatial sizes are square.
-  void convolution(const std::string& name, std::int64_t batch, std::int64_t channels,
-                   std::int64_t size, std::int64_t outputs, std::int64_t kernel,
-                   std::int64_t stride = 1, std::int64_t pad = 0, std::int64_t groups = 1);
-  void pooling(const std::string& name, PoolingShape::Method method, std::int64_t batch,
-               std::int64_t channels, std::int64_t size, std::int64_t dst, std::int64_t kernel,
-               std::int64_t stride, std::int64_t pad = 0);
+  void convolution(const std::string& name, const ConvolutionSizes& sizes);
+  void pooling(const std::string& name, PoolingShape::Method method, const PoolingSizes& sizes);
   void lrn(const std::string& name, LrnShape::Region region, std::int64_t batch,
            std::int64_t channels, std::int64_t size, std::int64_t window);
   void batch_norm(const std::string& name, std::int64_t batch, std::int64_t channels,
                   std::int64_t size, bool relu);
-  void scale(const std::string& name, std::int64_t batch, std::int64_t channels,
-             std::int64_t size);
+  void scale(const std::string& name, std::int64_t batch, std::int64_t channels, std::int64_t size);
   void reorder(const std::string& name, std::int64_t batch, std::int64_t channels,
                std::int64_t size);
 
@@ -73,8 +76,13 @@ class LayerBench {
   float* array(std::int64_t count);
   void free_arrays() { buffers_.clear(); }
 
-  void line(const std::string& name, const std::string& layout, const std::string& pass, double ms,
-            double work, bool is_flops, const std::string& kernel);
+  // What a pass did in its time: so many operations, or bytes.
+  struct Work {
+    double ms, count;
+    bool is_flops;
+  };
+  void line(const std::string& name, const std::string& layout, const std::string& pass,
+            const Work& work, const std::string& kernel);
   void flops(const std::string& name, const std::string& layout, const std::string& pass,
              double count, const std::string& kernel, const Call& call);
   void bytes(const std::string& name, const std::string& layout, const std::string& pass,

@@ -14,14 +14,14 @@ void LayerBench::inner_product(const std::string& name, std::int64_t batch, std:
   float* out = array(batch * outputs);
   const double work = 2.0 * product({batch, inputs, outputs});
   flops(name, "", "forward", work, "", [&] {
-    backend_->gemm(Op::kNone, Op::kTranspose, {batch, outputs, inputs}, 1.0F, src, weights, 0.0F,
+    backend_->gemm({Op::kNone, Op::kTranspose, {batch, outputs, inputs}, 1.0F, 0.0F}, src, weights,
                    out);
   });
   flops(name, "", "data", work, "", [&] {
-    backend_->gemm(Op::kNone, Op::kNone, {batch, inputs, outputs}, 1.0F, out, weights, 0.0F, src);
+    backend_->gemm({Op::kNone, Op::kNone, {batch, inputs, outputs}, 1.0F, 0.0F}, out, weights, src);
   });
   flops(name, "", "weights", work, "", [&] {
-    backend_->gemm(Op::kTranspose, Op::kNone, {outputs, inputs, batch}, 1e-9F, out, src, 1.0F,
+    backend_->gemm({Op::kTranspose, Op::kNone, {outputs, inputs, batch}, 1e-9F, 1.0F}, out, src,
                    weights);
   });
   free_arrays();

@@ -150,9 +150,8 @@ class DeferredBackend final : public Backend {
 
   void copy(std::int64_t n, const float* x, float* y) override { queue(&Backend::copy, n, x, y); }
   void fill(std::int64_t n, float value, float* x) override { queue(&Backend::fill, n, value, x); }
-  void gemm(Op a_op, Op b_op, GemmShape shape, float alpha, const float* a, const float* b,
-            float beta, float* c) override {
-    queue(&Backend::gemm, a_op, b_op, shape, alpha, a, b, beta, c);
+  void gemm(const Gemm& product, const float* a, const float* b, float* c) override {
+    queue(&Backend::gemm, product, a, b, c);
   }
   void map(const UnaryOp& op, std::int64_t n, const float* x, float* y) override {
     queue(&Backend::map, op, n, x, y);
@@ -263,8 +262,7 @@ class DeferredBackend final : public Backend {
     calls_.queue(arguments...);
   }
   template <class Kind, class Deferred>
-  Result<std::unique_ptr<Kind>> deferred(Result<std::unique_ptr<Kind>> made,
-                                         BackwardReads reads) {
+  Result<std::unique_ptr<Kind>> deferred(Result<std::unique_ptr<Kind>> made, BackwardReads reads) {
     if (!made) return made.error();
     return std::unique_ptr<Kind>(std::make_unique<Deferred>(device_, std::move(*made), reads));
   }

@@ -62,8 +62,8 @@ class ReferenceBackend final : public Backend {
   }
   void fill(std::int64_t n, float value, float* x) override { std::fill_n(x, n, value); }
 
-  void gemm(Op a_op, Op b_op, GemmShape s, float alpha, const float* a, const float* b, float beta,
-            float* c) override {
+  void gemm(const Gemm& product, const float* a, const float* b, float* c) override {
+    const auto [a_op, b_op, s, alpha, beta] = product;
     for (std::int64_t i = 0; i < s.m; ++i) {
       for (std::int64_t j = 0; j < s.n; ++j) {
         double sum = 0.0;

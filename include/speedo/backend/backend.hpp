@@ -58,13 +58,17 @@ class Backend {
   virtual void copy(std::int64_t n, const float* x, float* y) = 0;  // x may equal y
   virtual void fill(std::int64_t n, float value, float* x) = 0;
 
-  // C (m x n) = alpha op(A) op(B) + beta C, row major, without gaps. op(A) is m x k, op(B) is k x
-  // n.
+  // C = alpha op(A) op(B) + beta C, row major, without gaps. op(A) is m x k, op(B) is k x n, C is
+  // m x n.
   struct GemmShape {
     std::int64_t m, n, k;
   };
-  virtual void gemm(Op a_op, Op b_op, GemmShape shape, float alpha, const float* a, const float* b,
-                    float beta, float* c) = 0;
+  struct Gemm {
+    Op a_op, b_op;
+    GemmShape shape;
+    float alpha, beta;
+  };
+  virtual void gemm(const Gemm& product, const float* a, const float* b, float* c) = 0;
 
   // The families of operations on each element; what they do is in unary_op.hpp, binary_op.hpp and
   // reduce_op.hpp. y = f(x); y may equal x.

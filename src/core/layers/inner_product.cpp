@@ -51,8 +51,9 @@ OperationInfo InnerProductLayer::info() const {
 }
 
 Result<void> InnerProductLayer::forward(Tensors bottoms, Tensors tops) {
-  backend().gemm(Op::kNone, transpose_ ? Op::kNone : Op::kTranspose, {rows_, outputs_, inputs_},
-                 1.0F, bottoms[0]->data(), parameter(0).data(), 0.0F, tops[0]->data());
+  backend().gemm(
+      {Op::kNone, transpose_ ? Op::kNone : Op::kTranspose, {rows_, outputs_, inputs_}, 1.0F, 0.0F},
+      bottoms[0]->data(), parameter(0).data(), tops[0]->data());
   float* top = tops[0]->data();
   if (has_bias_) {
     backend().scale_channels(rows_view(), {nullptr, parameter(1).data(), activation_.op()}, top,
@@ -69,19 +70,23 @@ void InnerProductLayer::backward(Tensors tops, const std::vector<bool>& propagat
   if (parameter_needs_grad(0)) {
     const float* bottom = bottoms[0]->data();
     if (transpose_) {
-      backend().gemm(Op::kTranspose, Op::kNone, {inputs_, outputs_, rows_}, 1.0F, bottom, top_grad,
-                     1.0F, parameter(0).grad());
+      backend().gemm({Op::kTranspose, Op::kNone, {inputs_, outputs_, rows_}, 1.0F, 1.0F}, bottom,
+                     top_grad, parameter(0).grad());
     } else {
-      backend().gemm(Op::kTranspose, Op::kNone, {outputs_, inputs_, rows_}, 1.0F, top_grad, bottom,
-                     1.0F, parameter(0).grad());
+      backend().gemm({Op::kTranspose, Op::kNone, {outputs_, inputs_, rows_}, 1.0F, 1.0F}, top_grad,
+                     bottom, parameter(0).grad());
     }
   }
   if (has_bias_ && parameter_needs_grad(1)) {
     backend().sum_channels(rows_view(), nullptr, top_grad, nullptr, parameter(1).grad());
   }
   if (propagate[0]) {
-    backend().gemm(Op::kNone, transpose_ ? Op::kTranspose : Op::kNone, {rows_, inputs_, outputs_},
-                   1.0F, top_grad, parameter(0).data(), 0.0F, bottoms[0]->grad());
+    backend().gemm({Op::kNone,
+                    transpose_ ? Op::kTranspose : Op::kNone,
+                    {rows_, inputs_, outputs_},
+                    1.0F,
+                    0.0F},
+                   top_grad, parameter(0).data(), bottoms[0]->grad());
   }
 }
 

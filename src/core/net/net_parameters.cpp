@@ -21,10 +21,17 @@ const caffe::ParamSpec& spec_of(const caffe::LayerParameter& message, int index)
   return index < message.param_size() ? message.param(index) : caffe::ParamSpec::default_instance();
 }
 
+// A multiplier as the message of one layer gives it, or does not.
+struct Multiplier {
+  const char* what;
+  bool given;
+  float value;
+};
+
 // Takes a user's multiplier for a shared parameter, if it gives one.
 Result<void> merge_multiplier(const caffe::LayerParameter& message, const std::string& name,
-                              const char* what, bool given, float value, bool& known,
-                              float& shared) {
+                              const Multiplier& multiplier, bool& known, float& shared) {
+  const auto [what, given, value] = multiplier;
   if (!given) {
     return {};
   }
@@ -137,10 +144,12 @@ Result<std::size_t> Net::Impl::place_parameter(std::size_t layer, int index) {
                                             "share it",
                                             spec.name(), owner.layer));
   }
-  SPEEDO_TRY(merge_multiplier(message, spec.name(), "lr_mult", spec.has_lr_mult(), spec.lr_mult(),
-                              slot_uses[slot].has_lr_mult, owner.lr_mult));
-  SPEEDO_TRY(merge_multiplier(message, spec.name(), "decay_mult", spec.has_decay_mult(),
-                              spec.decay_mult(), slot_uses[slot].has_decay_mult, owner.decay_mult));
+  const Multiplier lr{"lr_mult", spec.has_lr_mult(), spec.lr_mult()};
+  const Multiplier decay{"decay_mult", spec.has_decay_mult(), spec.decay_mult()};
+  SPEEDO_TRY(
+      merge_multiplier(message, spec.name(), lr, slot_uses[slot].has_lr_mult, owner.lr_mult));
+  SPEEDO_TRY(merge_multiplier(message, spec.name(), decay, slot_uses[slot].has_decay_mult,
+                              owner.decay_mult));
   return slot;
 }
 

@@ -20,12 +20,28 @@ constexpr int kVectors = HWY_TARGET <= HWY_AVX3 ? 4 : 2;
 
 std::int64_t panel_kernel() { return kVectors * lanes(F32()); }
 
-// R rows of one panel: sum over `depth` of a's element of each row times b's vectors. A row's
-// elements are `a_step` apart, the rows `a_row`.
+// Element (row, term) of a matrix is data[row * row_step + term * term_step].
+struct TileFactor {
+  const float* data;
+  std::int64_t row_step, term_step;
+};
+
+// Where a tile's rows lie, and whether they are added to what lies there.
+struct TileTarget {
+  float* data;
+  std::int64_t pitch;
+  bool adds;
+};
+
+// R rows of one panel: sum over `depth` of a's element of each row times b's vectors.
 template <int R>
-HWY_INLINE void product_tile(std::int64_t depth, const float* a, std::int64_t a_row,
-                             std::int64_t a_step, const float* b, std::int64_t b_step, bool adds,
-                             float* c, std::int64_t pitch) {
+HWY_INLINE void product_tile(std::int64_t depth, TileFactor from, const float* b,
+                             std::int64_t b_step, TileTarget target) {
+  const float* a = from.data;
+  const std::int64_t a_row = from.row_step, a_step = from.term_step;
+  float* const c = target.data;
+  const std::int64_t pitch = target.pitch;
+  const bool adds = target.adds;
   const F32 d;
   const std::int64_t step = lanes(d);
   hn::Vec<F32> sums[R][kVectors];
@@ -73,8 +89,8 @@ HWY_FLATTEN void product_kernel(std::int64_t rows, std::int64_t depth, std::int6
   const std::int64_t panel = panel_kernel(), pitch = few_channels_pitch(width);
   for (std::int64_t column = 0; column < width; column += panel, b += depth * panel) {
     for_each_tile(rows, [&](std::int64_t row, auto count) {
-      product_tile<count>(depth, a + row * depth, depth, 1, b, panel, false,
-                          c + row * pitch + column, pitch);
+      product_tile<count>(depth, {a + row * depth, depth, 1}, b, panel,
+                          {c + row * pitch + column, pitch, false});
     });
   }
 }
@@ -85,8 +101,8 @@ HWY_FLATTEN void product_transposed_kernel(std::int64_t rows, std::int64_t depth
   const std::int64_t pitch = few_channels_pitch(width);
   for (std::int64_t column = 0; column < width; column += panel_kernel()) {
     for_each_tile(rows, [&](std::int64_t row, auto count) {
-      product_tile<count>(depth, a + row, 1, rows, b + column, pitch, true,
-                          c + row * pitch + column, pitch);
+      product_tile<count>(depth, {a + row, 1, rows}, b + column, pitch,
+                          {c + row * pitch + column, pitch, true});
     });
   }
 }
@@ -98,8 +114,7 @@ HWY_INLINE void for_each_stretch(const FewChannelsShape& s, std::int64_t positio
                                  const Outside& outside) {
   const std::int64_t top = position / s.dst_width * s.stride_y - s.pad_y;
   const std::int64_t left = position % s.dst_width * s.stride_x - s.pad_x;
-  const std::int64_t before =
-      std::clamp<std::int64_t>(-left, 0, s.kernel_width) * s.channels;
+  const std::int64_t before = std::clamp<std::int64_t>(-left, 0, s.kernel_width) * s.channels;
   const std::int64_t row = s.kernel_width * s.channels;
   const std::int64_t end =
       std::clamp<std::int64_t>(s.src_width - left, 0, s.kernel_width) * s.channels;

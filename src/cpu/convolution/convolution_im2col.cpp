@@ -152,8 +152,8 @@ class Im2colKernels final : public ConvolutionKernels {
       const GemmMatrix windows = unfold(block, g, source);
       float* target = result + g * group_outputs_ * columns;
       float* product = block.count == 1 ? target : gather(block.thread);
-      gemm(Op::kNone, Op::kNone, {group_outputs_, width(block), im2col_.rows()}, 1.0F,
-           {weights + g * group_weights(), im2col_.rows()}, windows, 0.0F, product, width(block));
+      gemm({Op::kNone, Op::kNone, {group_outputs_, width(block), im2col_.rows()}, 1.0F, 0.0F},
+           {weights + g * group_weights(), im2col_.rows()}, windows, {product, width(block)});
       for (std::int64_t o = 0; o < group_outputs_; ++o) {
         float* row = product + o * width(block);
         if (bias != nullptr)
@@ -181,8 +181,8 @@ class Im2colKernels final : public ConvolutionKernels {
       float* target = result + g * im2col_.src_count();
       const bool direct = block.count == 1 && im2col_.is_identity();
       float* windows = direct ? target : matrix(block.thread);
-      gemm(Op::kTranspose, Op::kNone, {im2col_.rows(), width(block), group_outputs_}, 1.0F,
-           {weights + g * group_weights(), im2col_.rows()}, grad, 0.0F, windows, width(block));
+      gemm({Op::kTranspose, Op::kNone, {im2col_.rows(), width(block), group_outputs_}, 1.0F, 0.0F},
+           {weights + g * group_weights(), im2col_.rows()}, grad, {windows, width(block)});
       if (direct) continue;
       for (std::int64_t i = 0; i < block.count; ++i) {
         fill(im2col_.src_count(), 0.0F, target + i * src_sample_);
@@ -198,8 +198,8 @@ class Im2colKernels final : public ConvolutionKernels {
     for (std::int64_t g = 0; g < shape_.groups; ++g) {
       const GemmMatrix windows = unfold(block, g, src);
       const GemmMatrix grad = gather_grad(block, g, dst_grad);
-      gemm(Op::kNone, Op::kTranspose, {group_outputs_, im2col_.rows(), width(block)}, 1.0F, grad,
-           windows, 1.0F, weights_sums(block.thread) + g * group_weights(), im2col_.rows());
+      gemm({Op::kNone, Op::kTranspose, {group_outputs_, im2col_.rows(), width(block)}, 1.0F, 1.0F},
+           grad, windows, {weights_sums(block.thread) + g * group_weights(), im2col_.rows()});
     }
   }
 

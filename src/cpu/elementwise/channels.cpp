@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include "cpu/elementwise/channel_kernels.hpp"
 #include "cpu/elementwise/elementwise.hpp"
 #include "cpu/support/simd.hpp"
 #undef HWY_TARGET_INCLUDE
@@ -14,11 +15,12 @@ HWY_BEFORE_NAMESPACE();
 namespace speedo::cpu::HWY_NAMESPACE {
 namespace {
 
-// y = f(x, a, b) on rows x block floats, where a and b are of the column; those after `used`
-// columns are 0, and so are null ones.
+// y = f(x, a, b), where a and b are of the column; those of unused columns are 0, and so are null
+// ones.
 template <class F>
-HWY_INLINE void map_rows(std::int64_t rows, std::int64_t block, std::int64_t used, const float* a,
-                         const float* b, const float* x, float* y, const F& f) {
+HWY_INLINE void map_rows(ChannelRows all, const float* a, const float* b, const float* x, float* y,
+                         const F& f) {
+  const std::int64_t rows = all.rows, block = all.block, used = all.used;
   const auto column = [&](auto d, const float* from, std::int64_t c) {
     if (from == nullptr || c >= used) return hn::Zero(d);
     return c + lanes(d) <= used ? Whole().load(d, from + c) : Part(used - c).load(d, from + c);
@@ -49,31 +51,30 @@ HWY_INLINE void map_rows(std::int64_t rows, std::int64_t block, std::int64_t use
   });
 }
 
-HWY_FLATTEN void scale_kernel(std::int64_t rows, std::int64_t block, std::int64_t used,
-                              const float* gamma, const float* beta, const float* x, float* y) {
-  if (gamma == nullptr && beta != nullptr && used == block && block > lanes(F32())) {
-    for (std::int64_t i = 0; i < rows * block; i += block) {
+HWY_FLATTEN void scale_kernel(ChannelRows all, const float* gamma, const float* beta,
+                              const float* x, float* y) {
+  const std::int64_t block = all.block;
+  if (gamma == nullptr && beta != nullptr && all.used == block && block > lanes(F32())) {
+    for (std::int64_t i = 0; i < all.rows * block; i += block) {
       map(block, x + i, beta, y + i, [](auto v, auto b) { return hn::Add(v, b); });
     }
   } else if (gamma == nullptr) {
-    map_rows(rows, block, used, gamma, beta, x, y,
-             [](auto, auto v, auto, auto b) { return hn::Add(v, b); });
+    map_rows(all, gamma, beta, x, y, [](auto, auto v, auto, auto b) { return hn::Add(v, b); });
   } else {
-    map_rows(rows, block, used, gamma, beta, x, y,
+    map_rows(all, gamma, beta, x, y,
              [](auto, auto v, auto a, auto b) { return hn::MulAdd(a, v, b); });
   }
 }
 
-HWY_FLATTEN void prelu_kernel(std::int64_t rows, std::int64_t block, std::int64_t used,
-                              const float* slope, const float* x, float* y) {
-  map_rows(rows, block, used, slope, nullptr, x, y, [](auto d, auto v, auto a, auto) {
+HWY_FLATTEN void prelu_kernel(ChannelRows all, const float* slope, const float* x, float* y) {
+  map_rows(all, slope, nullptr, x, y, [](auto d, auto v, auto a, auto) {
     return hn::IfThenElse(hn::Gt(v, hn::Zero(d)), v, hn::Mul(a, v));
   });
 }
 
-HWY_FLATTEN void prelu_grad_kernel(std::int64_t rows, std::int64_t block, std::int64_t used,
-                                   const float* slope, const float* x, const float* y_grad,
-                                   float* x_grad) {
+HWY_FLATTEN void prelu_grad_kernel(ChannelRows all, const float* slope, const float* x,
+                                   const float* y_grad, float* x_grad) {
+  const std::int64_t rows = all.rows, block = all.block, used = all.used;
   // As in map_rows(), with the sign of another array; rows are told apart by their slopes only.
   const auto slopes = [&](auto d, std::int64_t c) {
     if (block == 1) return hn::Set(d, *slope);
@@ -93,14 +94,14 @@ HWY_FLATTEN void prelu_grad_kernel(std::int64_t rows, std::int64_t block, std::i
   });
 }
 
-// Adds what f makes of x and y_grad, summed over `rows` rows that lie `stride` floats apart, to two
-// sums for each of `width` columns. Floats are added up over this many rows before they go into
-// doubles.
+// Adds what f makes of x and y_grad, summed over the rows, to two sums for each used column. Floats
+// are added up over this many rows before they go into doubles.
 constexpr std::int64_t kFloatRows = 1024;
 
 template <class F>
-HWY_INLINE void sum_rows(std::int64_t rows, std::int64_t stride, std::int64_t width, const float* x,
-                         const float* y_grad, double* first_sums, double* second_sums, const F& f) {
+HWY_INLINE void sum_rows(ChannelRows all, const float* x, const float* y_grad, ChannelSums result,
+                         const F& f) {
+  const std::int64_t rows = all.rows, stride = all.block, width = all.used;
   with_row_tag(width, [&](auto d) {
     HWY_ALIGN float sums[2][hn::MaxLanes(d)];
     for_each_vector(d, width, [&](std::int64_t c, auto access) {
@@ -120,8 +121,8 @@ HWY_INLINE void sum_rows(std::int64_t rows, std::int64_t stride, std::int64_t wi
         hn::Store(hn::Add(first, third), d, sums[0]);
         hn::Store(hn::Add(second, fourth), d, sums[1]);
         for (std::int64_t j = 0; j < std::min(lanes(d), width - c); ++j) {
-          first_sums[c + j] += static_cast<double>(sums[0][j]);
-          second_sums[c + j] += static_cast<double>(sums[1][j]);
+          result.first[c + j] += static_cast<double>(sums[0][j]);
+          result.second[c + j] += static_cast<double>(sums[1][j]);
         }
       }
     });
@@ -130,8 +131,8 @@ HWY_INLINE void sum_rows(std::int64_t rows, std::int64_t stride, std::int64_t wi
 
 // The same with one column whose rows are neighbours.
 template <class F>
-HWY_INLINE void sum_plane(std::int64_t rows, const float* x, const float* y_grad, double* first_sum,
-                          double* second_sum, const F& f) {
+HWY_INLINE void sum_plane(std::int64_t rows, const float* x, const float* y_grad,
+                          ChannelSums result, const F& f) {
   const F32 d;
   const std::int64_t length = kFloatRows * lanes(d);
   for (std::int64_t begin = 0; begin < rows; begin += length) {
@@ -139,42 +140,37 @@ HWY_INLINE void sum_plane(std::int64_t rows, const float* x, const float* y_grad
     for_each_vector(d, std::min(length, rows - begin), [&](std::int64_t i, auto access) {
       f(access.load(d, x + begin + i), access.load(d, y_grad + begin + i), first, second);
     });
-    *first_sum += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, first)));
-    *second_sum += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, second)));
+    *result.first += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, first)));
+    *result.second += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, second)));
   }
 }
 
 template <class F>
-HWY_INLINE void sum_either(std::int64_t rows, std::int64_t block, std::int64_t width,
-                           const float* x, const float* y_grad, double* first_sums,
-                           double* second_sums, const F& f) {
-  if (block == 1) {
-    sum_plane(rows, x, y_grad, first_sums, second_sums, f);
+HWY_INLINE void sum_either(ChannelRows all, const float* x, const float* y_grad, ChannelSums result,
+                           const F& f) {
+  if (all.block == 1) {
+    sum_plane(all.rows, x, y_grad, result, f);
   } else {
-    sum_rows(rows, block, width, x, y_grad, first_sums, second_sums, f);
+    sum_rows(all, x, y_grad, result, f);
   }
 }
 
 // Sums of y_grad and of y_grad x.
-HWY_FLATTEN void scale_sums_kernel(std::int64_t rows, std::int64_t block, std::int64_t width,
-                                   const float* x, const float* y_grad, double* first_sums,
-                                   double* second_sums) {
-  sum_either(rows, block, width, x, y_grad, first_sums, second_sums,
-             [](auto v, auto g, auto& first, auto& second) {
-               first = hn::Add(first, g);
-               second = hn::MulAdd(g, v, second);
-             });
+HWY_FLATTEN void scale_sums_kernel(ChannelRows all, const float* x, const float* y_grad,
+                                   ChannelSums result) {
+  sum_either(all, x, y_grad, result, [](auto v, auto g, auto& first, auto& second) {
+    first = hn::Add(first, g);
+    second = hn::MulAdd(g, v, second);
+  });
 }
 
 // Sums of nothing and of y_grad x where x is not positive.
-HWY_FLATTEN void prelu_sums_kernel(std::int64_t rows, std::int64_t block, std::int64_t width,
-                                   const float* x, const float* y_grad, double* first_sums,
-                                   double* second_sums) {
-  sum_either(rows, block, width, x, y_grad, first_sums, second_sums,
-             [](auto v, auto g, auto&, auto& second) {
-               const auto is_negative = hn::Le(v, hn::Zero(hn::DFromV<decltype(v)>()));
-               second = hn::Add(second, hn::IfThenElseZero(is_negative, hn::Mul(g, v)));
-             });
+HWY_FLATTEN void prelu_sums_kernel(ChannelRows all, const float* x, const float* y_grad,
+                                   ChannelSums result) {
+  sum_either(all, x, y_grad, result, [](auto v, auto g, auto&, auto& second) {
+    const auto is_negative = hn::Le(v, hn::Zero(hn::DFromV<decltype(v)>()));
+    second = hn::Add(second, hn::IfThenElseZero(is_negative, hn::Mul(g, v)));
+  });
 }
 
 }  // namespace
@@ -198,13 +194,16 @@ constexpr std::int64_t kFloatRowsMax = 1024;
 // Results that are still in the first-level cache when the activation takes them.
 constexpr std::int64_t kChunkFloats = 2048;
 
-using SumKernel = void (*)(std::int64_t rows, std::int64_t block, std::int64_t width,
-                           const float* x, const float* y_grad, double* first_sums,
-                           double* second_sums);
+using SumKernel = void (*)(ChannelRows rows, const float* x, const float* y_grad,
+                           ChannelSums result);
 
-// Adds the kernel's two sums of each channel; either target may be null.
+// Where a kernel's two sums of each channel are added; either may be null.
+struct ChannelTargets {
+  float *first, *second;
+};
+
 void add_sums(ThreadPool& pool, const ChannelMatrices& m, SumKernel kernel, const float* x,
-              const float* y_grad, float* first_target, float* second_target) {
+              const float* y_grad, ChannelTargets targets) {
   const std::int64_t groups = (m.block + kColumns - 1) / kColumns;
   pool.split(m.blocks * groups, 1, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t i = begin; i < end; ++i) {
@@ -213,12 +212,12 @@ void add_sums(ThreadPool& pool, const ChannelMatrices& m, SumKernel kernel, cons
       double first[kColumns] = {}, second[kColumns] = {};
       for (std::int64_t o = 0; o < m.outer; ++o) {
         const std::int64_t at = (o * m.blocks + k) * m.matrix_floats() + column;
-        kernel(m.rows, m.block, width, x + at, y_grad + at, first, second);
+        kernel({m.rows, m.block, width}, x + at, y_grad + at, {first, second});
       }
       const std::int64_t channel = k * m.block + column;
       for (std::int64_t j = 0; j < std::min(width, m.channels - channel); ++j) {
-        if (first_target != nullptr) first_target[channel + j] += static_cast<float>(first[j]);
-        if (second_target != nullptr) second_target[channel + j] += static_cast<float>(second[j]);
+        if (targets.first != nullptr) targets.first[channel + j] += static_cast<float>(first[j]);
+        if (targets.second != nullptr) targets.second[channel + j] += static_cast<float>(second[j]);
       }
     }
   });
@@ -252,7 +251,8 @@ void scale_channels(ThreadPool& pool, const ChannelView& view, const ChannelScal
     for (std::int64_t row = 0; row < rows; row += step) {
       const std::int64_t count = std::min(step, rows - row), first = at + row * m.block;
       HWY_DYNAMIC_DISPATCH(scale_kernel)
-      (count, m.block, m.used(k), from(scale.gamma, c), from(scale.beta, c), x + first, y + first);
+      ({count, m.block, m.used(k)}, from(scale.gamma, c), from(scale.beta, c), x + first,
+       y + first);
       if (scale.activation) map(*scale.activation, count * m.block, y + first, y + first);
     }
   });
@@ -271,7 +271,7 @@ void sum_channels(ThreadPool& pool, const ChannelView& view, const float* x, con
   }
   // Without x the sum of y_grad x is not asked for; the kernel may read anything.
   add_sums(pool, m, HWY_DYNAMIC_DISPATCH(scale_sums_kernel), x == nullptr ? y_grad : x, y_grad,
-           beta_grad, gamma_grad);
+           {beta_grad, gamma_grad});
 }
 
 void prelu_forward(ThreadPool& pool, const ChannelView& view, const float* slope, const float* x,
@@ -279,7 +279,7 @@ void prelu_forward(ThreadPool& pool, const ChannelView& view, const float* slope
   const ChannelMatrices m(view);
   m.split_rows(pool, [&](std::int64_t k, std::int64_t at, std::int64_t rows) {
     HWY_DYNAMIC_DISPATCH(prelu_kernel)
-    (rows, m.block, m.used(k), slope + k * m.block, x + at, y + at);
+    ({rows, m.block, m.used(k)}, slope + k * m.block, x + at, y + at);
   });
 }
 
@@ -287,13 +287,13 @@ void prelu_backward(ThreadPool& pool, const ChannelView& view, const PreluGradie
   const ChannelMatrices m(view);
   // First, because x_grad may be y_grad.
   if (g.slope_grad != nullptr) {
-    add_sums(pool, m, HWY_DYNAMIC_DISPATCH(prelu_sums_kernel), g.x, g.y_grad, nullptr,
-             g.slope_grad);
+    add_sums(pool, m, HWY_DYNAMIC_DISPATCH(prelu_sums_kernel), g.x, g.y_grad,
+             {nullptr, g.slope_grad});
   }
   if (g.x_grad == nullptr) return;
   m.split_rows(pool, [&](std::int64_t k, std::int64_t at, std::int64_t rows) {
     HWY_DYNAMIC_DISPATCH(prelu_grad_kernel)
-    (rows, m.block, m.used(k), g.slope + k * m.block, g.x + at, g.y_grad + at, g.x_grad + at);
+    ({rows, m.block, m.used(k)}, g.slope + k * m.block, g.x + at, g.y_grad + at, g.x_grad + at);
   });
 }
 

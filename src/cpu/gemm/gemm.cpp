@@ -41,64 +41,64 @@ Routine fastest(Op a_op, Op b_op, Backend::GemmShape shape) {
 
 CBLAS_TRANSPOSE flag(Op op) { return op == Op::kNone ? CblasNoTrans : CblasTrans; }
 
-void scale_rows(std::int64_t rows, std::int64_t columns, float beta, float* c,
-                std::int64_t stride) {
-  for (std::int64_t r = 0; r < rows; ++r) {
-    for (std::int64_t i = 0; i < columns; ++i) {
-      float& value = c[r * stride + i];
-      value = beta == 0.0F ? 0.0F : beta * value;
+void scale_rows(const Backend::Gemm& product, GemmTarget c) {
+  for (std::int64_t r = 0; r < product.shape.m; ++r) {
+    for (std::int64_t i = 0; i < product.shape.n; ++i) {
+      float& value = c.data[r * c.stride + i];
+      value = product.beta == 0.0F ? 0.0F : product.beta * value;
     }
   }
 }
 
 }  // namespace
 
-void gemm(Op a_op, Op b_op, Backend::GemmShape shape, float alpha, GemmMatrix a, GemmMatrix b,
-          float beta, float* c, std::int64_t c_stride) {
+void gemm(const Backend::Gemm& product, GemmMatrix a, GemmMatrix b, GemmTarget c) {
+  const Backend::GemmShape& shape = product.shape;
   if (shape.m == 0 || shape.n == 0) return;
   if (shape.k == 0) {
-    scale_rows(shape.m, shape.n, beta, c, c_stride);
+    scale_rows(product, c);
     return;
   }
-  switch (fastest(a_op, b_op, shape)) {
+  switch (fastest(product.a_op, product.b_op, shape)) {
     case Routine::kStream:
-      stream_gemm(a_op, b_op, shape, alpha, a, b, beta, c, c_stride);
+      stream_gemm(product, a, b, c);
       return;
     case Routine::kOneDnn:
-      onednn_gemm(a_op, b_op, shape, alpha, a, b, beta, c, c_stride);
+      onednn_gemm(product, a, b, c);
       return;
     case Routine::kOpenBlas:
       break;
   }
-  openblas().sgemm(CblasRowMajor, flag(a_op), flag(b_op), static_cast<int>(shape.m),
-                   static_cast<int>(shape.n), static_cast<int>(shape.k), alpha, a.data,
-                   static_cast<int>(a.stride), b.data, static_cast<int>(b.stride), beta, c,
-                   static_cast<int>(c_stride));
+  openblas().sgemm(CblasRowMajor, flag(product.a_op), flag(product.b_op), static_cast<int>(shape.m),
+                   static_cast<int>(shape.n), static_cast<int>(shape.k), product.alpha, a.data,
+                   static_cast<int>(a.stride), b.data, static_cast<int>(b.stride), product.beta,
+                   c.data, static_cast<int>(c.stride));
 }
 
-void gemm(ThreadPool& pool, Op a_op, Op b_op, Backend::GemmShape shape, float alpha, const float* a,
-          const float* b, float beta, float* c) {
-  const std::int64_t a_stride = a_op == Op::kNone ? shape.k : shape.m;
-  const std::int64_t b_stride = b_op == Op::kNone ? shape.n : shape.k;
+void gemm(ThreadPool& pool, const Backend::Gemm& product, const float* a, const float* b,
+          float* c) {
+  const Backend::GemmShape& shape = product.shape;
+  const std::int64_t a_stride = product.a_op == Op::kNone ? shape.k : shape.m;
+  const std::int64_t b_stride = product.b_op == Op::kNone ? shape.n : shape.k;
   const bool small = shape.m * shape.n * shape.k < kParallelWork;
   const bool by_rows = shape.m >= shape.n;
   const std::int64_t count = by_rows ? shape.m : shape.n;
   pool.split(count, small ? std::max<std::int64_t>(count, 1) : kPartMultiple,
              [&](std::int64_t first, std::int64_t last, int) {
-               Backend::GemmShape part = shape;
+               Backend::Gemm part = product;
                GemmMatrix part_a{a, a_stride};
                GemmMatrix part_b{b, b_stride};
-               float* part_c = c;
+               GemmTarget part_c{c, shape.n};
                if (by_rows) {
-                 part.m = last - first;
-                 part_a.data += a_op == Op::kNone ? first * a_stride : first;
-                 part_c += first * shape.n;
+                 part.shape.m = last - first;
+                 part_a.data += product.a_op == Op::kNone ? first * a_stride : first;
+                 part_c.data += first * shape.n;
                } else {
-                 part.n = last - first;
-                 part_b.data += b_op == Op::kNone ? first : first * b_stride;
-                 part_c += first;
+                 part.shape.n = last - first;
+                 part_b.data += product.b_op == Op::kNone ? first : first * b_stride;
+                 part_c.data += first;
                }
-               gemm(a_op, b_op, part, alpha, part_a, part_b, beta, part_c, shape.n);
+               gemm(part, part_a, part_b, part_c);
              });
 }
 

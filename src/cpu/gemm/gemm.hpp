@@ -13,11 +13,13 @@ struct GemmMatrix {
   const float* data;
   std::int64_t stride;
 };
-void gemm(Op a_op, Op b_op, Backend::GemmShape shape, float alpha, GemmMatrix a, GemmMatrix b,
-          float beta, float* c, std::int64_t c_stride);
+struct GemmTarget {
+  float* data;
+  std::int64_t stride;
+};
+void gemm(const Backend::Gemm& product, GemmMatrix a, GemmMatrix b, GemmTarget c);
 
 // The same without gaps between rows, divided over the pool's threads.
-void gemm(ThreadPool& pool, Op a_op, Op b_op, Backend::GemmShape shape, float alpha, const float* a,
-          const float* b, float beta, float* c);
+void gemm(ThreadPool& pool, const Backend::Gemm& product, const float* a, const float* b, float* c);
 
 }  // namespace speedo::cpu

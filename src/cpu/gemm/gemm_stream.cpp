@@ -26,8 +26,7 @@ struct Product {
   float alpha;
   GemmMatrix a, b;
   float beta;
-  float* c;
-  std::int64_t c_stride;
+  GemmTarget c;
 };
 
 // beta x before + alpha x sum; what lay there before must not matter if beta is 0.
@@ -114,20 +113,20 @@ struct Ahead {
 };
 
 template <int rows, int dots, int ahead_rows>
-HWY_INLINE void dot_tile(std::int64_t terms, const float* a, std::int64_t a_stride, const float* b,
-                         std::int64_t b_stride, Ahead ahead, V (&sums)[rows][dots]) {
+HWY_INLINE void dot_tile(std::int64_t terms, GemmMatrix a, GemmMatrix b, Ahead ahead,
+                         V (&sums)[rows][dots]) {
   const F32 d;
   for (auto& row : sums) {
     for (V& sum : row) sum = hn::Zero(d);
   }
   for_each_vector(d, terms, [&](std::int64_t p, auto access) HWY_ATTR {
     V bs[dots];
-    for (int j = 0; j < dots; ++j) bs[j] = access.load(d, b + j * b_stride + p);
+    for (int j = 0; j < dots; ++j) bs[j] = access.load(d, b.data + j * b.stride + p);
     for (int j = 0; j < ahead_rows; ++j) {
       __builtin_prefetch(ahead.rows + j * ahead.stride + p, 0, 2);
     }
     for (int i = 0; i < rows; ++i) {
-      const V as = access.load(d, a + i * a_stride + p);
+      const V as = access.load(d, a.data + i * a.stride + p);
       for (int j = 0; j < dots; ++j) sums[i][j] = hn::MulAdd(as, bs[j], sums[i][j]);
     }
   });
@@ -138,15 +137,15 @@ template <int ahead_rows>
 HWY_INLINE void dot_columns(const Product& x, std::int64_t j, std::int64_t first,
                             std::int64_t terms) {
   const float beta = first == 0 ? x.beta : 1.0F;
-  const float* b = x.b.data + j * x.b.stride + first;
-  Ahead ahead{b + kDots * x.b.stride, x.b.stride};
+  const GemmMatrix b{x.b.data + j * x.b.stride + first, x.b.stride};
+  Ahead ahead{b.data + kDots * b.stride, b.stride};
   for_row_tiles(x.shape.m, kDotRows, [&](std::int64_t i, auto rows) HWY_ATTR {
     V sums[rows][kDots];
-    dot_tile<rows, kDots, ahead_rows>(terms, x.a.data + i * x.a.stride + first, x.a.stride, b,
-                                      x.b.stride, ahead, sums);
+    dot_tile<rows, kDots, ahead_rows>(terms, {x.a.data + i * x.a.stride + first, x.a.stride}, b,
+                                      ahead, sums);
     ahead.rows += ahead_rows * ahead.stride;
     for (int r = 0; r < rows; ++r) {
-      update_dots(sums[r], x.alpha, beta, x.c + (i + r) * x.c_stride + j);
+      update_dots(sums[r], x.alpha, beta, x.c.data + (i + r) * x.c.stride + j);
     }
   });
 }
@@ -157,10 +156,10 @@ HWY_INLINE void dot_column(const Product& x, std::int64_t j, std::int64_t first,
   const float beta = first == 0 ? x.beta : 1.0F;
   for_row_tiles(x.shape.m, kDotRows, [&](std::int64_t i, auto rows) HWY_ATTR {
     V sums[rows][1];
-    dot_tile<rows, 1, 0>(terms, x.a.data + i * x.a.stride + first, x.a.stride,
-                         x.b.data + j * x.b.stride + first, x.b.stride, {}, sums);
+    dot_tile<rows, 1, 0>(terms, {x.a.data + i * x.a.stride + first, x.a.stride},
+                         {x.b.data + j * x.b.stride + first, x.b.stride}, {}, sums);
     for (int r = 0; r < rows; ++r) {
-      update_one(sums[r][0], x.alpha, beta, x.c + (i + r) * x.c_stride + j);
+      update_one(sums[r][0], x.alpha, beta, x.c.data + (i + r) * x.c.stride + j);
     }
   });
 }
@@ -196,10 +195,14 @@ struct Factors {
   std::int64_t row_step, term_step;
 };
 
+// Of the new sums and of what lay there before.
+struct Weighting {
+  float alpha, beta;
+};
+
 template <int rows, int vectors, class Access>
-HWY_INLINE void sum_tile(Access access, std::int64_t terms, Factors a, const float* b,
-                         std::int64_t b_stride, float alpha, float beta, float* c,
-                         std::int64_t c_stride) {
+HWY_INLINE void sum_tile(Access access, std::int64_t terms, Factors a, GemmMatrix b, Weighting w,
+                         GemmTarget c) {
   const F32 d;
   V sums[rows][vectors];
   for (auto& row : sums) {
@@ -207,7 +210,7 @@ HWY_INLINE void sum_tile(Access access, std::int64_t terms, Factors a, const flo
   }
   for (std::int64_t p = 0; p < terms; ++p) {
     V bs[vectors];
-    for (int j = 0; j < vectors; ++j) bs[j] = access.load(d, b + p * b_stride + j * lanes(d));
+    for (int j = 0; j < vectors; ++j) bs[j] = access.load(d, b.data + p * b.stride + j * lanes(d));
     for (int i = 0; i < rows; ++i) {
       const V as = hn::Set(d, a.data[i * a.row_step + p * a.term_step]);
       for (int j = 0; j < vectors; ++j) sums[i][j] = hn::MulAdd(as, bs[j], sums[i][j]);
@@ -215,7 +218,7 @@ HWY_INLINE void sum_tile(Access access, std::int64_t terms, Factors a, const flo
   }
   for (int i = 0; i < rows; ++i) {
     for (int j = 0; j < vectors; ++j) {
-      update(access, d, sums[i][j], alpha, beta, c + i * c_stride + j * lanes(d));
+      update(access, d, sums[i][j], w.alpha, w.beta, c.data + i * c.stride + j * lanes(d));
     }
   }
 }
@@ -228,8 +231,8 @@ HWY_INLINE void sum_panel(const Product& x, Factors a, std::int64_t first, std::
   for_row_tiles(x.shape.m, kRows, [&](std::int64_t i, auto rows) HWY_ATTR {
     const Factors from{a.data + i * a.row_step + term * a.term_step, a.row_step, a.term_step};
     const auto columns = [&](std::int64_t j, auto vectors, auto access) HWY_ATTR {
-      sum_tile<rows, vectors>(access, terms, from, x.b.data + term * x.b.stride + j, x.b.stride,
-                              x.alpha, beta, x.c + i * x.c_stride + j, x.c_stride);
+      sum_tile<rows, vectors>(access, terms, from, {x.b.data + term * x.b.stride + j, x.b.stride},
+                              {x.alpha, beta}, {x.c.data + i * x.c.stride + j, x.c.stride});
     };
     std::int64_t j = first;
     for (; j + kVectors * width <= last; j += kVectors * width) {
@@ -251,13 +254,12 @@ void sum_kernel(const Product& x, bool a_transposed) {
   }
 }
 
-void stream_kernel(Op a_op, Op b_op, const Backend::GemmShape& shape, float alpha, GemmMatrix a,
-                   GemmMatrix b, float beta, float* c, std::int64_t c_stride) {
-  const Product product{shape, alpha, a, b, beta, c, c_stride};
-  if (b_op == Op::kTranspose) {
+void stream_kernel(const Backend::Gemm& form, GemmMatrix a, GemmMatrix b, GemmTarget c) {
+  const Product product{form.shape, form.alpha, a, b, form.beta, c};
+  if (form.b_op == Op::kTranspose) {
     dot_kernel(product);
   } else {
-    sum_kernel(product, a_op == Op::kTranspose);
+    sum_kernel(product, form.a_op == Op::kTranspose);
   }
 }
 
@@ -273,10 +275,9 @@ HWY_EXPORT(stream_kernel);
 
 }  // namespace
 
-void stream_gemm(Op a_op, Op b_op, Backend::GemmShape shape, float alpha, GemmMatrix a,
-                 GemmMatrix b, float beta, float* c, std::int64_t c_stride) {
-  SPEEDO_ASSERT(a_op == Op::kNone || b_op == Op::kNone);
-  HWY_DYNAMIC_DISPATCH(stream_kernel)(a_op, b_op, shape, alpha, a, b, beta, c, c_stride);
+void stream_gemm(const Backend::Gemm& product, GemmMatrix a, GemmMatrix b, GemmTarget c) {
+  SPEEDO_ASSERT(product.a_op == Op::kNone || product.b_op == Op::kNone);
+  HWY_DYNAMIC_DISPATCH(stream_kernel)(product, a, b, c);
 }
 
 }  // namespace speedo::cpu

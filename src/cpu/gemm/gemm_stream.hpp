@@ -7,7 +7,6 @@ namespace speedo::cpu {
 // Matrix products of which one dimension is a batch, and so small that bringing a weight matrix
 // into another order, as general products do, costs as much as the arithmetic: this reads and
 // writes it as it lies, once. Contract as gemm(). Requires: not both transposed.
-void stream_gemm(Op a_op, Op b_op, Backend::GemmShape shape, float alpha, GemmMatrix a,
-                 GemmMatrix b, float beta, float* c, std::int64_t c_stride);
+void stream_gemm(const Backend::Gemm& product, GemmMatrix a, GemmMatrix b, GemmTarget c);
 
 }  // namespace speedo::cpu

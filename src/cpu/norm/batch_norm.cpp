@@ -57,7 +57,7 @@ class VectorBatchNorm final : public BatchNorm {
       const std::int64_t first = piece(0, k, 0);
       for_each_piece_of(k, [&](std::int64_t i, std::int64_t rows) {
         if (i != first) {
-          norm_merge(matrices_.block, count, static_cast<double>(rows), sums(i), products(i),
+          norm_merge(matrices_.block, count, {static_cast<double>(rows), sums(i), products(i)},
                      sums(first), products(first));
         }
         count += static_cast<double>(rows);
@@ -87,8 +87,9 @@ class VectorBatchNorm final : public BatchNorm {
     std::fill(shift_.begin(), shift_.end(), 0.0F);
     if (!shape_.is_fixed || g.gamma_grad != nullptr || g.beta_grad != nullptr) {
       split_pieces([&](std::int64_t i, std::int64_t k, std::int64_t first, const NormRows& rows) {
-        norm_gradient_sums(rows, coefficients(k), values + first, dst_at(first), g.dst_grad + first,
-                           sums(i), products(i));
+        norm_gradient_sums(rows, coefficients(k),
+                           {values + first, dst_at(first), g.dst_grad + first}, sums(i),
+                           products(i));
       });
       add_gradient_sums(g.variance, g.gamma_grad, g.beta_grad);
     }
@@ -97,7 +98,7 @@ class VectorBatchNorm final : public BatchNorm {
     matrices_.split_rows(pool_, [&](std::int64_t k, std::int64_t first, std::int64_t rows) {
       const std::int64_t c = k * matrices_.block;
       norm_backward(norm_rows(rows), coefficients(k), {&at(slope_, c), &at(shift_, c)},
-                    values + first, dst_at(first), g.dst_grad + first, g.src_grad + first);
+                    {values + first, dst_at(first), g.dst_grad + first}, g.src_grad + first);
     });
   }
 

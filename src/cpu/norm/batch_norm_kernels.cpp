@@ -62,12 +62,17 @@ HWY_INLINE ChunkMoments<D> chunk_moments(D d, float count, const Visit& visit, c
   return {shift, total(hn::Add(even, odd)), total(hn::Add(squares_even, squares_odd))};
 }
 
+// Those of one channel.
+struct ChannelMoments {
+  float shift, difference, square;
+};
+
 // Merges a chunk of `more` rows into the moments of n rows.
-HWY_INLINE void merge_chunk(double n, double more, float shift, float difference, float square,
-                            double& mean, double& squares) {
-  const double rest = static_cast<double>(difference);
-  const double chunk_mean = static_cast<double>(shift) + rest / more;
-  const double chunk_squares = static_cast<double>(square) - rest * rest / more;
+HWY_INLINE void merge_chunk(double n, double more, ChannelMoments chunk, double& mean,
+                            double& squares) {
+  const double rest = static_cast<double>(chunk.difference);
+  const double chunk_mean = static_cast<double>(chunk.shift) + rest / more;
+  const double chunk_squares = static_cast<double>(chunk.square) - rest * rest / more;
   const double apart = chunk_mean - mean;
   mean += apart * more / (n + more);
   squares += chunk_squares + apart * apart * n * more / (n + more);
@@ -88,8 +93,10 @@ HWY_FLATTEN void moments_kernel(const NormRows& all, const float* x, double* mea
           d, static_cast<float>(rows),
           [&](const auto& body) { for_each_neighbour(d, rows, chunk, body); },
           [&](auto v) { return hn::SumOfLanes(d, v); });
-      merge_chunk(n, more, hn::GetLane(moments.shift), hn::GetLane(moments.differences),
-                  hn::GetLane(moments.squares), *mean, *squares);
+      merge_chunk(n, more,
+                  {hn::GetLane(moments.shift), hn::GetLane(moments.differences),
+                   hn::GetLane(moments.squares)},
+                  *mean, *squares);
       continue;
     }
     with_row_tag(r.block, [&](auto d) {
@@ -103,20 +110,21 @@ HWY_FLATTEN void moments_kernel(const NormRows& all, const float* x, double* mea
         hn::Store(moments.differences, d, difference);
         hn::Store(moments.squares, d, square);
         for (std::int64_t j = 0; j < std::min(lanes(d), r.block - c); ++j) {
-          merge_chunk(n, more, shift[j], difference[j], square[j], mean[c + j], squares[c + j]);
+          merge_chunk(n, more, {shift[j], difference[j], square[j]}, mean[c + j], squares[c + j]);
         }
       });
     });
   }
 }
 
-HWY_FLATTEN void merge_kernel(std::int64_t block, double n, double more, const double* more_mean,
-                              const double* more_squares, double* mean, double* squares) {
-  const double share = more / (n + more);
+HWY_FLATTEN void merge_kernel(std::int64_t block, double n, const NormMoments& moments,
+                              double* mean, double* squares) {
+  const NormMoments more = moments;
+  const double share = more.rows / (n + more.rows);
   for (std::int64_t c = 0; c < block; ++c) {
-    const double apart = more_mean[c] - mean[c];
+    const double apart = more.mean[c] - mean[c];
     mean[c] += apart * share;
-    squares[c] += more_squares[c] + apart * apart * n * share;
+    squares[c] += more.squares[c] + apart * apart * n * share;
   }
 }
 
@@ -159,12 +167,20 @@ HWY_FLATTEN void forward_kernel(const NormRows& rows, const NormCoefficients& k,
   });
 }
 
-// The gradient before the ReLU, of element i.
+// What is known of the elements from i on: x less its mean, and their channels' coefficients.
+template <class V>
+struct NormElements {
+  std::int64_t i;
+  V difference, factor, offset;
+};
+
+// The gradient before the ReLU.
 template <class D, class Access, class V = hn::Vec<D>>
-HWY_INLINE V before_relu(D d, Access access, const NormRows& r, const float* y, std::int64_t i,
-                         V difference, V factor, V offset, V y_grad) {
+HWY_INLINE V before_relu(D d, Access access, const NormRows& r, const float* y,
+                         const NormElements<V>& at, V y_grad) {
   if (!r.has_relu) return y_grad;
-  const V result = y == nullptr ? normalized(difference, factor, offset) : access.load(d, y + i);
+  const V result =
+      y == nullptr ? normalized(at.difference, at.factor, at.offset) : access.load(d, y + at.i);
   const auto is_positive = hn::Gt(result, hn::Zero(d));
   return hn::IfThenElse(is_positive, y_grad, hn::Mul(y_grad, hn::Set(d, r.slope)));
 }
@@ -174,20 +190,25 @@ struct GradientSums {
   hn::Vec<D> sum, product;
 };
 
+// NormCoefficients of the channels of a vector.
+template <class D>
+struct VectorCoefficients {
+  hn::Vec<D> mean, factor, offset;
+};
+
 template <class D, class Visit>
-HWY_INLINE GradientSums<D> chunk_gradient_sums(D d, const NormRows& r, hn::Vec<D> mean,
-                                               hn::Vec<D> factor, hn::Vec<D> offset, const float* x,
-                                               const float* y, const float* y_grad,
+HWY_INLINE GradientSums<D> chunk_gradient_sums(D d, const NormRows& r,
+                                               const VectorCoefficients<D>& k, NormArrays from,
                                                const Visit& visit) {
   auto even = hn::Zero(d), odd = hn::Zero(d);
   auto products_even = hn::Zero(d), products_odd = hn::Zero(d);
   visit([&](const float* at, auto access, int into) {
     auto& sum = into == 0 ? even : odd;
     auto& products = into == 0 ? products_even : products_odd;
-    const auto difference = hn::Sub(access.load(d, at), mean);
-    const std::int64_t i = at - x;
-    const auto g =
-        before_relu(d, access, r, y, i, difference, factor, offset, access.load(d, y_grad + i));
+    const auto difference = hn::Sub(access.load(d, at), k.mean);
+    const std::int64_t i = at - from.x;
+    const NormElements<hn::Vec<D>> elements{i, difference, k.factor, k.offset};
+    const auto g = before_relu(d, access, r, from.y, elements, access.load(d, from.y_grad + i));
     sum = hn::Add(sum, g);
     products = hn::MulAdd(g, difference, products);
   });
@@ -195,19 +216,20 @@ HWY_INLINE GradientSums<D> chunk_gradient_sums(D d, const NormRows& r, hn::Vec<D
 }
 
 HWY_FLATTEN void gradient_sums_kernel(const NormRows& rows, const NormCoefficients& k,
-                                      const float* x, const float* y, const float* y_grad,
-                                      double* sums, double* products) {
+                                      const NormArrays& arrays, double* sums, double* products) {
   const NormRows r = rows;
+  const NormArrays from = arrays;
   std::fill_n(sums, r.block, 0.0);
   std::fill_n(products, r.block, 0.0);
   for (std::int64_t begin = 0; begin < r.rows; begin += r.chunk) {
     const std::int64_t n = std::min(r.chunk, r.rows - begin);
-    const float* chunk = x + begin * r.block;
+    const float* chunk = from.x + begin * r.block;
     if (r.block == 1) {
       const F32 d;
+      const VectorCoefficients<F32> all{hn::Set(d, *k.mean), hn::Set(d, *k.factor),
+                                        hn::Set(d, *k.offset)};
       const auto found = chunk_gradient_sums(
-          d, r, hn::Set(d, *k.mean), hn::Set(d, *k.factor), hn::Set(d, *k.offset), x, y, y_grad,
-          [&](const auto& body) { for_each_neighbour(d, n, chunk, body); });
+          d, r, all, from, [&](const auto& body) { for_each_neighbour(d, n, chunk, body); });
       *sums += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, found.sum)));
       *products += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, found.product)));
       continue;
@@ -215,10 +237,11 @@ HWY_FLATTEN void gradient_sums_kernel(const NormRows& rows, const NormCoefficien
     with_row_tag(r.block, [&](auto d) {
       HWY_ALIGN float sum[hn::MaxLanes(d)], product[hn::MaxLanes(d)];
       for_each_vector(d, r.block, [&](std::int64_t c, auto access) {
-        const auto found = chunk_gradient_sums(
-            d, r, hn::LoadU(d, k.mean + c), hn::LoadU(d, k.factor + c), hn::LoadU(d, k.offset + c),
-            x, y, y_grad,
-            [&](const auto& body) { for_each_row(n, r.block, chunk + c, access, body); });
+        const VectorCoefficients<decltype(d)> each{
+            hn::LoadU(d, k.mean + c), hn::LoadU(d, k.factor + c), hn::LoadU(d, k.offset + c)};
+        const auto found = chunk_gradient_sums(d, r, each, from, [&](const auto& body) {
+          for_each_row(n, r.block, chunk + c, access, body);
+        });
         hn::Store(found.sum, d, sum);
         hn::Store(found.product, d, product);
         for (std::int64_t j = 0; j < std::min(lanes(d), r.block - c); ++j) {
@@ -231,14 +254,15 @@ HWY_FLATTEN void gradient_sums_kernel(const NormRows& rows, const NormCoefficien
 }
 
 HWY_FLATTEN void backward_kernel(const NormRows& rows, const NormCoefficients& k,
-                                 const NormGradient& gradient, const float* x, const float* y,
-                                 const float* y_grad, float* x_grad) {
+                                 const NormGradient& gradient, const NormArrays& arrays,
+                                 float* x_grad) {
   const NormRows r = rows;
+  const NormArrays from = arrays;
   for_each_with_coefficients(r, [&](auto d, std::int64_t i, auto access, auto coefficient) {
     const auto factor = coefficient(k.factor);
-    const auto difference = hn::Sub(access.load(d, x + i), coefficient(k.mean));
-    const auto g = before_relu(d, access, r, y, i, difference, factor, coefficient(k.offset),
-                               access.load(d, y_grad + i));
+    const auto difference = hn::Sub(access.load(d, from.x + i), coefficient(k.mean));
+    const NormElements<hn::Vec<decltype(d)>> elements{i, difference, factor, coefficient(k.offset)};
+    const auto g = before_relu(d, access, r, from.y, elements, access.load(d, from.y_grad + i));
     const auto rest =
         hn::MulAdd(difference, coefficient(gradient.slope), coefficient(gradient.shift));
     access.store(hn::MulAdd(g, factor, rest), d, x_grad + i);
@@ -264,20 +288,20 @@ HWY_EXPORT(backward_kernel);
 void norm_moments(const NormRows& r, const float* x, double* mean, double* squares) {
   HWY_DYNAMIC_DISPATCH(moments_kernel)(r, x, mean, squares);
 }
-void norm_merge(std::int64_t block, double n, double more, const double* more_mean,
-                const double* more_squares, double* mean, double* squares) {
-  HWY_DYNAMIC_DISPATCH(merge_kernel)(block, n, more, more_mean, more_squares, mean, squares);
+void norm_merge(std::int64_t block, double n, const NormMoments& more, double* mean,
+                double* squares) {
+  HWY_DYNAMIC_DISPATCH(merge_kernel)(block, n, more, mean, squares);
 }
 void norm_forward(const NormRows& r, const NormCoefficients& k, const float* x, float* y) {
   HWY_DYNAMIC_DISPATCH(forward_kernel)(r, k, x, y);
 }
-void norm_gradient_sums(const NormRows& r, const NormCoefficients& k, const float* x,
-                        const float* y, const float* y_grad, double* sums, double* products) {
-  HWY_DYNAMIC_DISPATCH(gradient_sums_kernel)(r, k, x, y, y_grad, sums, products);
+void norm_gradient_sums(const NormRows& r, const NormCoefficients& k, const NormArrays& from,
+                        double* sums, double* products) {
+  HWY_DYNAMIC_DISPATCH(gradient_sums_kernel)(r, k, from, sums, products);
 }
 void norm_backward(const NormRows& r, const NormCoefficients& k, const NormGradient& gradient,
-                   const float* x, const float* y, const float* y_grad, float* x_grad) {
-  HWY_DYNAMIC_DISPATCH(backward_kernel)(r, k, gradient, x, y, y_grad, x_grad);
+                   const NormArrays& from, float* x_grad) {
+  HWY_DYNAMIC_DISPATCH(backward_kernel)(r, k, gradient, from, x_grad);
 }
 
 }  // namespace speedo::cpu

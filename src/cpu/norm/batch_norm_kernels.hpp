@@ -15,10 +15,13 @@ struct NormRows {
 // Writes each channel's mean and sum of squared differences from it.
 void norm_moments(const NormRows& r, const float* x, double* mean, double* squares);
 
-// Merges the moments of two sets of `n` and `more` rows into the first ones (Chan, Golub and
-// LeVeque 1979).
-void norm_merge(std::int64_t block, double n, double more, const double* more_mean,
-                const double* more_squares, double* mean, double* squares);
+// Merges the moments of `more` into those of n rows (Chan, Golub and LeVeque 1979).
+struct NormMoments {
+  double rows;
+  const double *mean, *squares;  // of each channel
+};
+void norm_merge(std::int64_t block, double n, const NormMoments& more, double* mean,
+                double* squares);
 
 // y = relu(factor (x - mean) + offset), the coefficients of each channel. Arrays may be read 15
 // floats beyond their end.
@@ -29,14 +32,17 @@ void norm_forward(const NormRows& r, const NormCoefficients& k, const float* x, 
 
 // Writes each channel's sums of g and of g (x - mean), where g is y_grad before the ReLU. What that
 // let through is told by y, or if y is null computed again from x: cheaper than reading y.
-void norm_gradient_sums(const NormRows& r, const NormCoefficients& k, const float* x,
-                        const float* y, const float* y_grad, double* sums, double* products);
+struct NormArrays {
+  const float *x, *y, *y_grad;
+};
+void norm_gradient_sums(const NormRows& r, const NormCoefficients& k, const NormArrays& from,
+                        double* sums, double* products);
 
 // x_grad = factor g + slope (x - mean) + shift.
 struct NormGradient {
   const float *slope, *shift;
 };
 void norm_backward(const NormRows& r, const NormCoefficients& k, const NormGradient& gradient,
-                   const float* x, const float* y, const float* y_grad, float* x_grad);
+                   const NormArrays& from, float* x_grad);
 
 }  // namespace speedo::cpu

@@ -29,7 +29,6 @@ std::unique_ptr<ConvolutionKernels> make_onednn_kernels(const ConvolutionShape& 
                                                         const Context& context);
 
 // Contract as gemm() on the calling thread. Requires: has_onednn().
-void onednn_gemm(Op a_op, Op b_op, Backend::GemmShape shape, float alpha, GemmMatrix a,
-                 GemmMatrix b, float beta, float* c, std::int64_t c_stride);
+void onednn_gemm(const Backend::Gemm& product, GemmMatrix a, GemmMatrix b, GemmTarget c);
 
 }  // namespace speedo::cpu

@@ -18,9 +18,6 @@ std::unique_ptr<ConvolutionKernels> make_onednn_kernels(const ConvolutionShape&,
   return nullptr;
 }
 
-void onednn_gemm(Op, Op, Backend::GemmShape, float, GemmMatrix, GemmMatrix, float, float*,
-                 std::int64_t) {
-  SPEEDO_ASSERT(false);
-}
+void onednn_gemm(const Backend::Gemm&, GemmMatrix, GemmMatrix, GemmTarget) { SPEEDO_ASSERT(false); }
 
 }  // namespace speedo::cpu

@@ -71,8 +71,8 @@ class OneDnnKernels final : public ConvolutionKernels {
       const std::int64_t sums = pass.kernels->runs_max() > 1 ? 2 : 1;
       scratch_.reserve(own + sums * sum_floats(pass));
     } else {
-      scratch_.reserve(own, pass.division.channel_parts * pass.weight_floats +
-                                aligned(shape_.outputs));
+      scratch_.reserve(own,
+                       pass.division.channel_parts * pass.weight_floats + aligned(shape_.outputs));
     }
     return true;
   }
@@ -91,8 +91,9 @@ class OneDnnKernels final : public ConvolutionKernels {
     }
     for_each_run(pass, [&](Run run, int thread, std::int64_t part) {
       float* to = place_of(pass, run, thread, part, dst);
-      pass.kernels->run(thread, run.samples, at_src(src, run), nullptr,
-                        bias + part * pass.part.outputs, to, scratch_.block(thread));
+      pass.kernels->run(
+          thread, run.samples,
+          {at_src(src, run), nullptr, bias + part * pass.part.outputs, to, scratch_.block(thread)});
       if (shape_.activation && !onednn::is_post_op(shape_.activation)) {
         map(*shape_.activation, run.samples * slice(pass, run, part).floats, to, to);
       }
@@ -105,8 +106,8 @@ class OneDnnKernels final : public ConvolutionKernels {
     place_weights(pass, weights);
     for_each_run(pass, [&](Run run, int thread, std::int64_t part) {
       float* to = place_of(pass, run, thread, part, src_grad);
-      pass.kernels->run(thread, run.samples, to, nullptr, nullptr, at_dst(dst_grad, run),
-                        scratch_.block(thread));
+      pass.kernels->run(thread, run.samples,
+                        {to, nullptr, nullptr, at_dst(dst_grad, run), scratch_.block(thread)});
       put_back(pass, run, part, to, src_grad);
     });
   }
@@ -126,8 +127,9 @@ class OneDnnKernels final : public ConvolutionKernels {
     for_each_run(pass, [&](Run run, int thread, std::int64_t part) {
       float* all = sums(pass, thread);
       float* own = run.is_first ? all : all + size;
-      pass.kernels->run(thread, run.samples, at_src(src, run), own, own + pass.weight_floats,
-                        taken(pass, run, thread, part, dst_grad), scratch_.block(thread));
+      pass.kernels->run(thread, run.samples,
+                        {at_src(src, run), own, own + pass.weight_floats,
+                         taken(pass, run, thread, part, dst_grad), scratch_.block(thread)});
       if (!run.is_first) axpby(size, 1.0F, own, 1.0F, all);
     });
     add_up_batch_parts(pass);
@@ -199,18 +201,17 @@ class OneDnnKernels final : public ConvolutionKernels {
                                                         own + part * pass.weight_floats);
     });
     for (std::int64_t unit = 0; unit < pass.division.units(); ++unit) {
-      pass.kernels->place_weights(
-          static_cast<int>(unit), own + unit % pass.division.channel_parts * pass.weight_floats);
+      pass.kernels->place_weights(static_cast<int>(unit),
+                                  own + unit % pass.division.channel_parts * pass.weight_floats);
     }
   }
 
   // Calls body(part) for the parts of the channels, whose number is also that of their first unit.
   template <class Body>
   void for_each_part(const Pass& pass, const Body& body) {
-    pool_.split(pass.division.channel_parts, 1,
-                [&](std::int64_t first, std::int64_t last, int) {
-                  for (std::int64_t part = first; part < last; ++part) body(part);
-                });
+    pool_.split(pass.division.channel_parts, 1, [&](std::int64_t first, std::int64_t last, int) {
+      for (std::int64_t part = first; part < last; ++part) body(part);
+    });
   }
 
   // Calls body(run, thread, part of the channels) for everything; unit u is thread u's.
@@ -262,8 +263,7 @@ class OneDnnKernels final : public ConvolutionKernels {
       std::copy_n(from + n * to.floats, to.floats, array + to.offset + n * to.step);
     }
   }
-  const float* taken(const Pass& pass, Run run, int thread, std::int64_t part,
-                     const float* array) {
+  const float* taken(const Pass& pass, Run run, int thread, std::int64_t part, const float* array) {
     const Slice from = slice(pass, run, part);
     if (!is_copied(pass, run)) return array + from.offset;
     float* to = copy(pass, thread);

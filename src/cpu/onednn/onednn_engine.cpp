@@ -29,12 +29,13 @@ bool limit_onednn(CpuIsa isa) {
   return true;
 }
 
-void onednn_gemm(Op a_op, Op b_op, Backend::GemmShape shape, float alpha, GemmMatrix a,
-                 GemmMatrix b, float beta, float* c, std::int64_t c_stride) {
+void onednn_gemm(const Backend::Gemm& product, GemmMatrix a, GemmMatrix b, GemmTarget c) {
   onednn::thread_stream();
   const auto flag = [](Op op) { return op == Op::kNone ? 'N' : 'T'; };
-  const dnnl_status_t status = dnnl_sgemm(flag(a_op), flag(b_op), shape.m, shape.n, shape.k, alpha,
-                                          a.data, a.stride, b.data, b.stride, beta, c, c_stride);
+  const Backend::GemmShape& shape = product.shape;
+  const dnnl_status_t status =
+      dnnl_sgemm(flag(product.a_op), flag(product.b_op), shape.m, shape.n, shape.k, product.alpha,
+                 a.data, a.stride, b.data, b.stride, product.beta, c.data, c.stride);
   SPEEDO_ASSERT(status == dnnl_success);
 }
 
@@ -79,9 +80,8 @@ void BoundPrimitive::run(std::initializer_list<const void*> places) {
     if (place != nullptr && memories_[i]) memories_[i].set_data_handle(const_cast<void*>(place));
     ++i;
   }
-  const dnnl_status_t status =
-      dnnl_primitive_execute(primitive_.get(), stream.get(), static_cast<int>(arguments_.size()),
-                             arguments_.data());
+  const dnnl_status_t status = dnnl_primitive_execute(
+      primitive_.get(), stream.get(), static_cast<int>(arguments_.size()), arguments_.data());
   SPEEDO_ASSERT(status == dnnl_success);
 }
 

@@ -129,8 +129,8 @@ void PassKernels::place_weights(int thread, const float* weights) {
   for (Size& size : sizes_) size.kernel[static_cast<std::size_t>(thread)].place(kWeights, weights);
 }
 
-void PassKernels::run(int thread, std::int64_t samples, const float* src, const float* weights,
-                      const float* bias, const float* dst, float* scratch) {
+void PassKernels::run(int thread, std::int64_t samples, const Arrays& arrays) {
+  auto [src, weights, bias, dst, scratch] = arrays;
   const auto at = static_cast<std::size_t>(thread);
   const auto size = std::find_if(sizes_.begin(), sizes_.end(),
                                  [&](const Size& each) { return each.plan.samples == samples; });

@@ -41,10 +41,14 @@ class PassKernels {
   }
   // The weights of all runs of a thread to come, unless they are the result. Not beside run().
   void place_weights(int thread, const float* weights);
-  // `src` and `dst`: of the run's first sample. `weights`: where they are the result, else null.
-  // `scratch`: scratch_floats() of the thread's own.
-  void run(int thread, std::int64_t samples, const float* src, const float* weights,
-           const float* bias, const float* dst, float* scratch);
+  struct Arrays {
+    const float* src;      // of the run's first sample, as is dst
+    const float* weights;  // where they are the result, else null
+    const float* bias;
+    const float* dst;
+    float* scratch;  // scratch_floats() of the thread's own
+  };
+  void run(int thread, std::int64_t samples, const Arrays& arrays);
 
  private:
   // What is needed for runs of so many samples. An operand that the kernel reads in another

@@ -64,10 +64,23 @@ HWY_INLINE V larger(D /*d*/, V a, V b) {
 #endif
 }
 
+// A window: its rows lie `row_stride` floats apart, its columns `step`; its elements are numbered
+// from `code` on, with rows `row_codes` apart. All but the strides may be constants.
+template <class Code, class RowCodes, class Rows, class Columns>
+struct WindowForm {
+  std::int64_t row_stride, step;
+  Code code;
+  RowCodes row_codes;
+  Rows rows;
+  Columns columns;
+};
+
 // The maximum, Caffe's way: from -FLT_MAX on; a NaN never wins. Each row is a chain of its own.
-template <class D, class Access, class Rows, class Columns>
-HWY_INLINE hn::Vec<D> maximum(D d, Access access, const float* first, std::int64_t row_stride,
-                              std::int64_t step, Rows rows, Columns columns) {
+template <class D, class Access, class Form>
+HWY_INLINE hn::Vec<D> maximum(D d, Access access, const float* first, Form form) {
+  const std::int64_t row_stride = form.row_stride, step = form.step;
+  const auto rows = form.rows;
+  const auto columns = form.columns;
   auto best = hn::Set(d, -FLT_MAX);
   for (int y = 0; y < rows; ++y) {
     auto row_best = hn::Set(d, -FLT_MAX);
@@ -79,13 +92,15 @@ HWY_INLINE hn::Vec<D> maximum(D d, Access access, const float* first, std::int64
   return best;
 }
 
-// The number of the first element that equals the maximum, counted from `code` on with rows
-// `row_codes` apart; all ones where nothing is above -FLT_MAX. Goes backwards, so that the first
-// one is what remains.
-template <class D, class Access, class Code, class RowCodes, class Rows, class Columns>
-HWY_INLINE auto winner(D d, Access access, hn::Vec<D> best, const float* first,
-                       std::int64_t row_stride, std::int64_t step, Code code, RowCodes row_codes,
-                       Rows rows, Columns columns) {
+// The number of the first element that equals the maximum; all ones where nothing is above
+// -FLT_MAX. Goes backwards, so that the first one is what remains.
+template <class D, class Access, class Form>
+HWY_INLINE auto winner(D d, Access access, hn::Vec<D> best, const float* first, Form form) {
+  const std::int64_t row_stride = form.row_stride, step = form.step;
+  const auto code = form.code;
+  const auto row_codes = form.row_codes;
+  const auto rows = form.rows;
+  const auto columns = form.columns;
   const hn::RebindToUnsigned<D> du;
   auto result = hn::Set(du, 0U);
   for (int y = rows - 1; y >= 0; --y) {
@@ -126,14 +141,15 @@ HWY_INLINE void max_rows(const BlockWindows& windows, std::int64_t first, std::i
         float* to = dst + (row * w.x.dst + ox) * w.block;
         Code* code_to = codes == nullptr ? nullptr : codes + (row * w.x.dst + ox) * w.code_pitch;
         const auto window = [&](auto first_code, auto row_codes, auto rows, auto columns) {
+          const WindowForm<decltype(first_code), decltype(row_codes), decltype(rows),
+                           decltype(columns)>
+              form{row_stride, w.block, first_code, row_codes, rows, columns};
           for_each_vector(d, w.block, [&](std::int64_t c, auto access) {
-            const auto best = maximum(d, access, from + c, row_stride, w.block, rows, columns);
+            const auto best = maximum(d, access, from + c, form);
             access.store(best, d, to + c);
             if (codes == nullptr) return;
             store_codes(hn::RebindToUnsigned<decltype(d)>(),
-                        winner(d, access, best, from + c, row_stride, w.block, first_code,
-                               row_codes, rows, columns),
-                        code_to + c);
+                        winner(d, access, best, from + c, form), code_to + c);
           });
         };
         const std::int64_t rows = ys.last - ys.first, columns = xs.last - xs.first;

@@ -161,18 +161,17 @@ Backend::SoftmaxLoss softmax_loss(Backend::SoftmaxShape shape, const float* prob
 }
 
 void softmax_loss_backward(Backend::SoftmaxShape shape, std::int64_t first, std::int64_t last,
-                           const float* probability, const float* labels,
-                           std::optional<int> ignored, float scale, float* grad) {
+                           const LabelledRows& from, float scale, float* grad) {
   const std::int64_t step = shape.classes * shape.inner;
-  axpby((last - first) * step, scale, probability + first * step, 0.0F, grad + first * step);
+  axpby((last - first) * step, scale, from.probability + first * step, 0.0F, grad + first * step);
   for (std::int64_t i = first * shape.inner; i < last * shape.inner; ++i) {
     float* target = grad + i / shape.inner * step + i % shape.inner;
-    if (is_ignored(labels[i], ignored)) {
+    if (is_ignored(from.labels[i], from.ignored)) {
       for (std::int64_t k = 0; k < shape.classes; ++k) target[k * shape.inner] = 0.0F;
       continue;
     }
-    const std::int64_t at = label_index(labels[i], shape.classes) * shape.inner;
-    const float p = probability[i / shape.inner * step + i % shape.inner + at];
+    const std::int64_t at = label_index(from.labels[i], shape.classes) * shape.inner;
+    const float p = from.probability[i / shape.inner * step + i % shape.inner + at];
     target[at] = scale * (p - 1.0F);
   }
 }

@@ -17,8 +17,14 @@ void softmax_backward(Backend::SoftmaxShape shape, std::int64_t first, std::int6
 
 Backend::SoftmaxLoss softmax_loss(Backend::SoftmaxShape shape, const float* probability,
                                   const float* labels, std::optional<int> ignored);
+
+// What the loss is computed of.
+struct LabelledRows {
+  const float* probability;  // outer x classes x inner
+  const float* labels;       // outer x inner
+  std::optional<int> ignored;
+};
 void softmax_loss_backward(Backend::SoftmaxShape shape, std::int64_t first, std::int64_t last,
-                           const float* probability, const float* labels,
-                           std::optional<int> ignored, float scale, float* grad);
+                           const LabelledRows& from, float scale, float* grad);
 
 }  // namespace speedo::cpu
