@@ -119,7 +119,7 @@ Result<void> set_session(const ClusterFlags& flags, const caffe::SolverParameter
 }
 
 Result<void> set_spec(const ClusterFlags& flags, const caffe::SolverParameter& solver,
-                      const std::filesystem::path& base, JobSpec& spec) {
+                      const std::filesystem::path& base, JobTerms& spec) {
   SPEEDO_ASSIGN(const WorkerRange workers, worker_range(flags));
   std::error_code code;
   spec.solver_text = to_prototxt(solver);
@@ -259,7 +259,7 @@ Result<void> set_resume(const ClusterFlags& flags, const TrainerParts& parts,
     options.renumber = flags.start_iter.has_value();
     return {};
   }
-  SPEEDO_ASSIGN(const Digest model, model_of(options.spec, parts));
+  SPEEDO_ASSIGN(const Digest model, model_of(job_spec(options), parts));
   const CheckpointOwner owner{options.job, model};
   if (!takes_newest) {
     SPEEDO_ASSIGN(SavedCheckpoint saved, load_checkpoint(flags.resume, owner));

@@ -28,12 +28,12 @@ struct MasterAtWork {
   MasterAtWork() {
     MasterOptions options;
     options.spec = test::NodeCluster().options.spec;
-    options.merger.stages = options.spec.stages = {UpdateSpec{}};
-    options.merger.term = kTerm;
+    options.session.term = kTerm;
     const TrainerParts parts = test::cpu_parts();
-    auto nets = test::value_of(JobNets::create(
-        parts,
-        {.job = options.spec, .with_tests = false, .initial_weights = {}, .initial_state = {}}));
+    auto nets = test::value_of(JobNets::create(parts, {.job = job_spec(options),
+                                                       .with_tests = false,
+                                                       .initial_weights = {},
+                                                       .initial_state = {}}));
     elements = static_cast<std::size_t>(nets->layout().element_count());
     Checkpoint start = nets->take_start();
     store->fence(kTerm);

@@ -56,8 +56,8 @@ JobMaster::JobMaster(const MasterOptions& options, Platform& platform,
     : platform_(platform),
       store_(std::move(store)),
       write_snapshot_(std::move(write_snapshot)),
-      job_record_(encode(options.spec)),
-      term_(options.merger.term),
+      job_record_(encode(job_spec(options))),
+      term_(options.session.term),
       nets_(std::move(nets)),
       erasing_(platform, "erasing"),
       housekeeping_(platform, "housekeeping") {}
@@ -70,10 +70,10 @@ Result<std::unique_ptr<JobMaster>> JobMaster::create(const MasterOptions& option
                                                      WriteSnapshot write_snapshot) {
   std::unique_ptr<JobMaster> master(new JobMaster(options, *parts.platform, std::move(nets),
                                                   std::move(store), std::move(write_snapshot)));
-  SPEEDO_ASSIGN(master->contribution_elements_,
-                longest_contribution(options.merger, *master->nets_));
+  const MergerConfig merger = merger_config(options, *parts.platform);
+  SPEEDO_ASSIGN(master->contribution_elements_, longest_contribution(merger, *master->nets_));
   SPEEDO_ASSIGN(master->merger_,
-                make_merger(options.merger, master->nets_->layout(), master->nets_->solver(),
+                make_merger(merger, master->nets_->layout(), master->nets_->solver(),
                             std::move(start), master->store_, parts.make_backend));
   if (parts.watch_merger) master->merger_ = parts.watch_merger(std::move(master->merger_));
   return master;

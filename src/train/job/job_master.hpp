@@ -26,8 +26,8 @@ class JobMaster : public MasterWork {
  public:
   using WriteSnapshot = std::function<Result<void>(const SnapshotParts& parts)>;
 
-  // Training begins from `start`. `options.spec` has a seed; `store` is fenced. Errors: those of
-  // make_merger.
+  // Training begins from `start`. The solver in `options.spec` has a seed; `store` is fenced.
+  // Errors: those of make_merger.
   static Result<std::unique_ptr<JobMaster>> create(const MasterOptions& options,
                                                    const TrainerParts& parts,
                                                    std::unique_ptr<JobNets> nets,

@@ -27,8 +27,8 @@ JobStart start_anew(const MasterOptions& options, JobNets& nets) {
 
 Result<Checkpoint> stored(const MasterOptions& options, const MasterConfig& config, JobNets& nets,
                           RecordStore& store) {
-  SPEEDO_ASSIGN(Checkpoint found, read_checkpoint(store, nets.layout(),
-                                                  wants_histories(options.merger.stages)));
+  const bool with_histories = wants_histories(updates_of(options.session.stages));
+  SPEEDO_ASSIGN(Checkpoint found, read_checkpoint(store, nets.layout(), with_histories));
   SPEEDO_TRY(check_state(options, config, found.session));
   return found;
 }

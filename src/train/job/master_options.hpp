@@ -18,6 +18,21 @@
 
 namespace speedo {
 
+// What workers are told of a job beside its stages; see JobSpec.
+struct JobTerms {
+  std::string solver_text, base;
+  bool offset_shards = false;
+  std::uint64_t expected_workers = 1;
+  bool deterministic = false;
+};
+
+// How a job's merger works, see MergerConfig.
+struct MergerTuning {
+  std::uint64_t publish_interval = MergerConfig{}.publish_interval;
+  std::uint64_t ahead_bytes_min = MergerConfig{}.ahead_bytes_min;
+  int threads = MergerConfig{}.threads;
+};
+
 struct MasterOptions {
   std::string bind = "127.0.0.1";   // address to listen on
   std::uint16_t port = 0;           // 0: any free one
@@ -25,11 +40,10 @@ struct MasterOptions {
   StoreAddress store;               // that workers are told
   std::string job;                  // the job's key space in the store
   // Model, store, job and the name of a new training are filled in by complete() and MasterRun. A
-  // training that is known is that of the initial_... below, and goes on.
+  // training that is known is that of the initial_... below, and goes on. Its stages are the job's.
   MasterConfig session;
-  // The stages of session, merger and spec are the same ones: complete() copies session.stages.
-  MergerConfig merger;
-  JobSpec spec;
+  MergerTuning merger;
+  JobTerms spec;
   // Weights to start from; empty: the net's fillers. Either may come from --snapshot/--weights.
   std::shared_ptr<caffe::NetParameter> initial_weights;
   std::shared_ptr<caffe::SolverState> initial_state;   // histories
@@ -44,6 +58,10 @@ struct MasterOptions {
   bool take_over = false;           // although another master's lease is not over
   StrategyFactory make_strategy = speedo::make_strategy;
 };
+
+// The job as its workers get it, and as its merger works on it under the session's term.
+JobSpec job_spec(const MasterOptions& options);
+MergerConfig merger_config(const MasterOptions& options, Platform& platform);
 
 // What a snapshot is made of; the references live as long as the call.
 struct SnapshotParts {

@@ -58,7 +58,6 @@ bool had_another_master(BlobStore& store) {
 Result<MasterOptions> complete(const MasterOptions& options) {
   SPEEDO_TRY(check(options));
   MasterOptions complete = options;
-  complete.merger.stages = complete.spec.stages = updates_of(options.session.stages);
   complete.session.store = options.store;
   complete.session.job = options.job;
   return complete;
@@ -103,9 +102,10 @@ Result<MasterRun> MasterRun::prepare(MasterOptions options, Parts parts) {
   const MasterHooks& hooks = parts.hooks;
   SPEEDO_ASSIGN(std::shared_ptr<ParameterStore> store,
                 parts.open_store(options.store, options.job));
-  SPEEDO_ASSIGN(options.spec, with_seed_of_job(std::move(options.spec), options.resume, *store));
+  SPEEDO_ASSIGN(const JobSpec spec, with_seed_of_job(job_spec(options), options.resume, *store));
+  options.spec.solver_text = spec.solver_text;
   SPEEDO_ASSIGN(auto nets,
-                JobNets::create(parts.parts, {.job = options.spec,
+                JobNets::create(parts.parts, {.job = spec,
                                               .with_tests = config.test_interval != 0 ||
                                                             config.test_at_start,
                                               .initial_weights = options.initial_weights,
@@ -116,8 +116,7 @@ Result<MasterRun> MasterRun::prepare(MasterOptions options, Parts parts) {
   }
   SPEEDO_ASSIGN(made.lease_store_, parts.open_store(options.store, options.job));
   SPEEDO_ASSIGN(made.lease_, claim(options, parts, made.lease_store_));
-  options.merger.term = config.term = config.first_run = made.lease_->term();
-  options.merger.platform = parts.parts.platform;
+  config.term = config.first_run = made.lease_->term();
   store->fence(config.term);
 
   config.model = nets->layout().digest();

@@ -1,0 +1,26 @@
+#include "train/job/master_options.hpp"
+
+#include <speedo/train/schedule.hpp>
+
+namespace speedo {
+
+JobSpec job_spec(const MasterOptions& options) {
+  const JobTerms& terms = options.spec;
+  return {.solver_text = terms.solver_text,
+          .base = terms.base,
+          .stages = updates_of(options.session.stages),
+          .offset_shards = terms.offset_shards,
+          .expected_workers = terms.expected_workers,
+          .deterministic = terms.deterministic};
+}
+
+MergerConfig merger_config(const MasterOptions& options, Platform& platform) {
+  return {.stages = updates_of(options.session.stages),
+          .publish_interval = options.merger.publish_interval,
+          .term = options.session.term,
+          .ahead_bytes_min = options.merger.ahead_bytes_min,
+          .threads = options.merger.threads,
+          .platform = &platform};
+}
+
+}  // namespace speedo
