@@ -61,6 +61,7 @@ class Trainee {
  private:
   void run(TrainerEngine& engine) {
     const Instant start = steady_clock().now();
+    const double kept_before = count_ == 1 ? seconds_kept_waiting() : 0.0;
     const double before = processor_seconds(CLOCK_THREAD_CPUTIME_ID);
     const auto report = engine.run(next_order(), [] { return false; });
     const double worked = processor_seconds(CLOCK_THREAD_CPUTIME_ID) - before;
@@ -74,7 +75,8 @@ class Trainee {
     seconds_.push_back((alone_ ? worked : computed) + waited);
     samples_ = report->samples;
     if (std::isfinite(report->loss)) merge(report->run);
-    cycles_.push_back(std::chrono::duration<double>(steady_clock().now() - start).count());
+    const double kept = count_ == 1 ? seconds_kept_waiting() - kept_before : 0.0;
+    cycles_.push_back(std::chrono::duration<double>(steady_clock().now() - start).count() - kept);
   }
 
   void merge(RunId run) {

@@ -17,7 +17,9 @@ struct StepTimes {
   // other programs disturb it less; with several, by the clock.
   double mean_seconds = 0.0;
   double spread = 0.0;         // standard deviation over mean, of the same ones
-  double cycle_seconds = 0.0;  // with the exchange, by the clock, undisturbed()
+  // With the exchange, by the clock, undisturbed(). Of one trainer without the time that other
+  // programs kept it waiting.
+  double cycle_seconds = 0.0;
   // On processors, a run: its trainer; all threads of this process and the store.
   double trainer_seconds = 0.0, processor_seconds = 0.0;
   std::uint64_t samples = 0;   // images of a mini-batch
