@@ -110,6 +110,53 @@ Error with_way_on(Error error, const ClusterJob& job) {
   return error;
 }
 
+// What the hooks of a training use; they outlive it.
+struct Training {
+  const ClusterFlags& flags;
+  const ClusterJob& job;
+  MasterReporter& reporter;
+  CheckpointWriter& checkpoints;
+};
+
+MasterHooks make_hooks(const Training& all, bool with_password) {
+  MasterHooks hooks;
+  hooks.admit = [all](std::int64_t weight_bytes) {
+    return check_room(all.flags, all.job, weight_bytes);
+  };
+  hooks.on_listening = [all, with_password](const std::string& address) {
+    announce(all.flags, address, with_password);
+  };
+  hooks.on_progress = [all](const MasterProgress& progress, const std::vector<TestScores>* scores) {
+    all.reporter.on_progress(progress, scores);
+    if (scores != nullptr && !scores->empty()) {
+      all.checkpoints.on_tested(progress.iteration, scores->front());
+    }
+  };
+  hooks.on_training = [all](const TrainingId& training, bool is_new) {
+    if (is_new) SPEEDO_INFO("Training {} begins", short_name(training));
+    return all.checkpoints.begin(training);
+  };
+  hooks.poll_stop = stop_requested;
+  hooks.stop_wants_snapshot = stop_wants_snapshot;
+  hooks.poll_snapshot = take_snapshot_request;
+  hooks.snapshot = [all](const SnapshotParts& snapshot) {
+    return all.checkpoints.write_or_rescue(snapshot);
+  };
+  return hooks;
+}
+
+// The report of a training that has ended, and the wait that was asked for.
+Result<void> tell(Report report, const ClusterFlags& flags) {
+  add_peak_memory(report);
+  if (const std::string phases = phases_text(report); !phases.empty()) SPEEDO_INFO("{}", phases);
+  print(report, flags.json);
+  if (flags.sleep_after_finish.empty()) return {};
+  SPEEDO_ASSIGN(const std::optional<std::chrono::seconds> time,
+                sleep_time(flags.sleep_after_finish));
+  stay(time);
+  return {};
+}
+
 }  // namespace
 
 Result<int> master_program(const std::vector<std::string>& arguments,
@@ -147,39 +194,13 @@ Result<int> master_program(const std::vector<std::string>& arguments,
   announce_stages(job);
 
   MasterReporter reporter(job.solver, job.options.session.stages, steady_clock());
-  MasterHooks hooks;
-  hooks.admit = [&](std::int64_t weight_bytes) { return check_room(flags, job, weight_bytes); };
-  hooks.on_listening = [&](const std::string& address) {
-    announce(flags, address, !credentials.password.empty());
-  };
-  hooks.on_progress = [&](const MasterProgress& progress, const std::vector<TestScores>* scores) {
-    reporter.on_progress(progress, scores);
-    if (scores != nullptr && !scores->empty()) {
-      checkpoints.on_tested(progress.iteration, scores->front());
-    }
-  };
-  hooks.on_training = [&](const TrainingId& training, bool is_new) {
-    if (is_new) SPEEDO_INFO("Training {} begins", short_name(training));
-    return checkpoints.begin(training);
-  };
-  hooks.poll_stop = stop_requested;
-  hooks.stop_wants_snapshot = stop_wants_snapshot;
-  hooks.poll_snapshot = take_snapshot_request;
-  hooks.snapshot = [&](const SnapshotParts& snapshot) {
-    return checkpoints.write_or_rescue(snapshot);
-  };
+  const Training training{flags, job, reporter, checkpoints};
+  const MasterHooks hooks = make_hooks(training, !credentials.password.empty());
   const auto ended = run_master(job.options, hooks, parts, open_store);
   if (!ended) return with_way_on(ended.error(), job);
-  const MasterProgress& last = *ended;
-  Report report = reporter.report(last, checkpoints.last_model());
+  Report report = reporter.report(*ended, checkpoints.last_model());
   if (memory > 0) report.predicted_memory_bytes = static_cast<std::uint64_t>(memory);
-  add_peak_memory(report);
-  if (const std::string phases = phases_text(report); !phases.empty()) SPEEDO_INFO("{}", phases);
-  print(report, flags.json);
-  if (flags.sleep_after_finish.empty()) return 0;
-  SPEEDO_ASSIGN(const std::optional<std::chrono::seconds> time,
-                sleep_time(flags.sleep_after_finish));
-  stay(time);
+  SPEEDO_TRY(tell(std::move(report), flags));
   return 0;
 }
 

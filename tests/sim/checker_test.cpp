@@ -119,7 +119,7 @@ TEST_CASE("the lease's checker notices a second master, and what a replaced one 
   other.done(*claim("b", 2, true));
   KvOperation write;
   write.kind = KvOperation::Kind::kSet;
-  write.key = "speedo:{job}:weights:e1:s0:c0";
+  write.key = "speedo:{job}:weights:t1:s0:c0";
   other.asked_by_master(1, write);
   CHECK(stale.first() == "");
   write.key = "speedo:{job}:weights:m";

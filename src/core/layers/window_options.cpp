@@ -1,5 +1,6 @@
 #include "core/layers/window_options.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -27,6 +28,7 @@ constexpr std::int64_t kSizeMax = 1 << 30;
 constexpr WindowRule kKernel{"kernel_size", "kernel", 1, kSizeMax, 0};
 constexpr WindowRule kStride{"stride", "stride", 1, kSizeMax, 1};
 constexpr WindowRule kPad{"pad", "pad", 0, kWindowReachMax, 0};
+constexpr WindowRule kPoolingPad{"pad", "pad", 0, kSizeMax, 0};
 constexpr WindowRule kDilation{"dilation", "dilation", 1, kWindowReachMax, 1};
 
 // An option as the prototxt gives it.
@@ -106,12 +108,21 @@ Result<std::vector<std::int64_t>> read_option(const WindowRule& rule, const Give
   return values;
 }
 
-// As read_option, but for two axes with both of _h and _w, or neither.
-Result<std::vector<std::int64_t>> read_whole(const WindowRule& rule, const GivenOption& option) {
+// Pooling's: two axes with both of _h and _w, or neither. `words`: what the option is called.
+Result<std::vector<std::int64_t>> read_whole(const WindowRule& rule, const char* words,
+                                             const GivenOption& option) {
   if (option.h.has_value() != option.w.has_value()) {
     return option_error(fmt::format("give both {0}_h and {0}_w", rule.pair_name));
   }
-  return read_option(rule, option, 2);
+  SPEEDO_ASSIGN(std::vector<std::int64_t> values, per_axis(rule, option, 2));
+  const auto [least, most] = std::ranges::minmax(values);
+  if (least < rule.minimum) {
+    return option_error(fmt::format("the {} must be at least {}", words, rule.minimum));
+  }
+  if (most > rule.maximum) {
+    return option_error(fmt::format("{} must be at most {}", rule.pair_name, rule.maximum));
+  }
+  return values;
 }
 
 }  // namespace
@@ -145,12 +156,17 @@ Result<WindowGeometry> read_window_options(const caffe::PoolingParameter& option
   if (options.global_pooling()) kernel.values = {1};
   WindowGeometry geometry;
   geometry.dilation = {1, 1};
-  SPEEDO_ASSIGN(geometry.kernel, read_whole(kKernel, kernel));
-  SPEEDO_ASSIGN(
-      geometry.stride,
-      read_whole(kStride, stride_of(options, once(options.has_stride(), options.stride()))));
+  SPEEDO_ASSIGN(geometry.kernel, read_whole(kKernel, "kernel size", kernel));
+  SPEEDO_ASSIGN(geometry.stride,
+                read_whole(kStride, "stride",
+                           stride_of(options, once(options.has_stride(), options.stride()))));
   SPEEDO_ASSIGN(geometry.pad,
-                read_whole(kPad, pad_of(options, once(options.has_pad(), options.pad()))));
+                read_whole(kPoolingPad, "pad",
+                           pad_of(options, once(options.has_pad(), options.pad()))));
+  if (std::ranges::max(geometry.pad) > kWindowReachMax) {
+    return option_error(fmt::format("pad is {} x {}, it must be at most {}", geometry.pad[0],
+                                    geometry.pad[1], kWindowReachMax));
+  }
   return geometry;
 }
 
