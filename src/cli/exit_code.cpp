@@ -6,7 +6,7 @@
 
 #include <unistd.h>
 
-#include "cli/console.hpp"
+#include "cli/report/console.hpp"
 
 namespace speedo {
 

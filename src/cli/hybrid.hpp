@@ -5,7 +5,7 @@
 
 #include <speedo/base/result.hpp>
 
-#include "cli/schedule_flags.hpp"
+#include "cli/flags/schedule_flags.hpp"
 
 namespace speedo {
 

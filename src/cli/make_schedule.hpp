@@ -6,7 +6,7 @@
 #include <speedo/base/result.hpp>
 #include <speedo/train/schedule.hpp>
 
-#include "cli/schedule_flags.hpp"
+#include "cli/flags/schedule_flags.hpp"
 
 namespace speedo {
 

@@ -7,7 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/arguments.hpp"
-#include "cli/flag_values.hpp"
+#include "cli/flags/flag_values.hpp"
 #include "cli/solver_file.hpp"
 #include "core/prototxt.hpp"
 #include "core/weight_sources.hpp"

@@ -13,7 +13,7 @@
 
 #include "base/descriptor.hpp"
 #include "base/log.hpp"
-#include "cli/flag_values.hpp"
+#include "cli/flags/flag_values.hpp"
 
 namespace speedo {
 

@@ -5,7 +5,7 @@
 #include <speedo/base/result.hpp>
 #include <speedo/train/schedule.hpp>
 
-#include "cli/cluster_flags.hpp"
+#include "cli/flags/cluster_flags.hpp"
 
 namespace speedo {
 

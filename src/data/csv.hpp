@@ -6,7 +6,7 @@
 #include <speedo/base/result.hpp>
 #include <speedo/data/data_source.hpp>
 
-#include "data/transformer.hpp"
+#include "data/image/transformer.hpp"
 
 namespace speedo {
 

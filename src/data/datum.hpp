@@ -8,7 +8,7 @@
 #include <speedo/base/result.hpp>
 #include <speedo/data/data_source.hpp>
 
-#include "data/encoded_image.hpp"
+#include "data/image/encoded_image.hpp"
 
 namespace caffe {
 class Datum;

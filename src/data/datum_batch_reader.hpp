@@ -8,7 +8,7 @@
 
 #include "data/batch_reader.hpp"
 #include "data/scratch_pool.hpp"
-#include "data/transformer.hpp"
+#include "data/image/transformer.hpp"
 
 namespace speedo {
 

@@ -11,7 +11,7 @@
 
 #include "caffe.pb.h"
 #include "data/datum_batch_reader.hpp"
-#include "data/hdf5_batch_reader.hpp"
+#include "data/hdf5/hdf5_batch_reader.hpp"
 #include "data/open_source.hpp"
 #include "data/prefetch_feed.hpp"
 

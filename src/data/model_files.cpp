@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "core/weight_file.hpp"
-#include "data/model_hdf5.hpp"
+#include "data/hdf5/model_hdf5.hpp"
 #include "data/random_file.hpp"
 
 namespace speedo {

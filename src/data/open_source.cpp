@@ -8,7 +8,7 @@
 #include <speedo/base/folder.hpp>
 
 #include "data/datum_source.hpp"
-#include "data/image_files.hpp"
+#include "data/image/image_files.hpp"
 
 namespace speedo {
 

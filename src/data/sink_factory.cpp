@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "caffe.pb.h"
-#include "data/hdf5_batch_sink.hpp"
+#include "data/hdf5/hdf5_batch_sink.hpp"
 
 namespace speedo {
 

@@ -22,7 +22,7 @@
 #include "base/log.hpp"
 #include "checkpoint/resume.hpp"
 #include "cli/exit_code.hpp"
-#include "cli/report.hpp"
+#include "cli/report/report.hpp"
 #include "cli/signals.hpp"
 #include "local/children.hpp"
 #include "local/private_redis.hpp"

@@ -5,7 +5,7 @@
 
 #include <speedo/base/result.hpp>
 
-#include "cli/cluster_flags.hpp"
+#include "cli/flags/cluster_flags.hpp"
 #include "cli/process_secrets.hpp"
 #include "local/private_redis.hpp"
 

@@ -7,7 +7,7 @@
 #include <speedo/train/schedule.hpp>
 
 #include "caffe.pb.h"
-#include "cli/cluster_flags.hpp"
+#include "cli/flags/cluster_flags.hpp"
 #include "train/job/master_options.hpp"
 #include "train/job/open_store.hpp"
 

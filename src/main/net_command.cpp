@@ -10,9 +10,9 @@
 
 #include "base/log.hpp"
 #include "cli/command_line.hpp"
-#include "cli/compute_flags.hpp"
-#include "cli/flag_values.hpp"
-#include "cli/later_flags.hpp"
+#include "cli/flags/compute_flags.hpp"
+#include "cli/flags/flag_values.hpp"
+#include "cli/flags/later_flags.hpp"
 #include "cli/net_inputs.hpp"
 #include "main/commands.hpp"
 #include "main/parts.hpp"

@@ -17,14 +17,14 @@
 #include "base/parse_number.hpp"
 #include "cli/arguments.hpp"
 #include "cli/command_line.hpp"
-#include "cli/console.hpp"
-#include "cli/flag_values.hpp"
+#include "cli/report/console.hpp"
+#include "cli/flags/flag_values.hpp"
 #include "cli/signals.hpp"
 #include "cpu/cpu_backend.hpp"
 #include "main/commands.hpp"
 #include "main/simulate_plan.hpp"
 #include "measure/simulate_proof_report.hpp"
-#include "sim/proof_campaign.hpp"
+#include "sim/proof/proof_campaign.hpp"
 
 namespace speedo {
 namespace {

@@ -14,9 +14,9 @@
 
 #include "base/log.hpp"
 #include "cli/command_line.hpp"
-#include "cli/console.hpp"
-#include "cli/flag_values.hpp"
-#include "cli/simulate_plan_flags.hpp"
+#include "cli/report/console.hpp"
+#include "cli/flags/flag_values.hpp"
+#include "cli/flags/simulate_plan_flags.hpp"
 #include "cli/solver_file.hpp"
 #include "core/prototxt.hpp"
 #include "main/parts.hpp"
@@ -24,8 +24,8 @@
 #include "measure/simulate_plan_chart.hpp"
 #include "measure/simulate_plan_file.hpp"
 #include "measure/simulate_plan_report.hpp"
-#include "sim/plan_schedule.hpp"
-#include "sim/plan_train.hpp"
+#include "sim/plan/plan_schedule.hpp"
+#include "sim/plan/plan_train.hpp"
 #include "train/note_text.hpp"
 
 namespace speedo {

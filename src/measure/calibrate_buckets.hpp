@@ -7,7 +7,7 @@
 
 #include "cli/compute_options.hpp"
 #include "measure/calibrate_parts.hpp"
-#include "sim/cost_cluster.hpp"
+#include "sim/plan/cost_cluster.hpp"
 
 namespace speedo {
 

@@ -25,7 +25,7 @@
 #include "measure/calibrate_buckets.hpp"
 #include "measure/calibrate_exchange.hpp"
 #include "measure/calibrate_steps.hpp"
-#include "sim/plan.hpp"
+#include "sim/plan/plan.hpp"
 #include "train/job/job_nets.hpp"
 
 namespace speedo {

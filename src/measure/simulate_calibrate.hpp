@@ -8,7 +8,7 @@
 #include <speedo/train/trainer.hpp>
 
 #include "measure/calibrate_parts.hpp"
-#include "sim/cost_cluster.hpp"
+#include "sim/plan/cost_cluster.hpp"
 
 namespace speedo {
 

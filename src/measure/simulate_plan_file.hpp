@@ -5,7 +5,7 @@
 
 #include <speedo/base/result.hpp>
 
-#include "sim/cost_cluster.hpp"
+#include "sim/plan/cost_cluster.hpp"
 
 namespace speedo {
 

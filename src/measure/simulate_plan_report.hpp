@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/cost_cluster.hpp"
-#include "sim/plan.hpp"
+#include "sim/plan/cost_cluster.hpp"
+#include "sim/plan/plan.hpp"
 
 namespace speedo {
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "sim/proof_campaign.hpp"
+#include "sim/proof/proof_campaign.hpp"
 
 namespace speedo {
 

@@ -7,7 +7,7 @@
 #include "support/catch.hpp"
 #include "support/kernels.hpp"
 #include "support/random_seed.hpp"
-#include "support/reference_layout.hpp"
+#include "support/reference/reference_layout.hpp"
 
 namespace speedo {
 namespace {

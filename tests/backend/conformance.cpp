@@ -12,8 +12,8 @@
 #include "support/kernels.hpp"
 #include "support/long_runs.hpp"
 #include "support/random_seed.hpp"
-#include "support/reference_backend.hpp"
-#include "support/reference_layout.hpp"
+#include "support/reference/reference_backend.hpp"
+#include "support/reference/reference_layout.hpp"
 
 namespace speedo {
 namespace {

@@ -13,7 +13,7 @@
 #include "support/catch.hpp"
 #include "support/deferred_backend.hpp"
 #include "support/device_values.hpp"
-#include "support/reference_backend.hpp"
+#include "support/reference/reference_backend.hpp"
 
 namespace speedo {
 namespace {

@@ -1,10 +1,10 @@
-#include "cli/cluster_flags.hpp"
+#include "cli/flags/cluster_flags.hpp"
 
 #include <CLI/CLI.hpp>
 
 #include "cli/command_line.hpp"
-#include "cli/later_flags.hpp"
-#include "cli/speedo_flags.hpp"
+#include "cli/flags/later_flags.hpp"
+#include "cli/flags/speedo_flags.hpp"
 #include "support/catch.hpp"
 
 namespace speedo {

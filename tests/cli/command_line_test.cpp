@@ -2,8 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "cli/cluster_flags.hpp"
-#include "cli/flag_values.hpp"
+#include "cli/flags/cluster_flags.hpp"
+#include "cli/flags/flag_values.hpp"
 #include "support/catch.hpp"
 
 namespace speedo {

@@ -1,4 +1,4 @@
-#include "cli/compute_flags.hpp"
+#include "cli/flags/compute_flags.hpp"
 
 #include <CLI/CLI.hpp>
 

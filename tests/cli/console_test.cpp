@@ -1,4 +1,4 @@
-#include "cli/console.hpp"
+#include "cli/report/console.hpp"
 
 #include <cstdlib>
 #include <string>

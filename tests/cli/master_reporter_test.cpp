@@ -1,4 +1,4 @@
-#include "cli/master_reporter.hpp"
+#include "cli/report/master_reporter.hpp"
 
 #include "support/catch.hpp"
 

@@ -1,11 +1,11 @@
-#include "cli/report.hpp"
+#include "cli/report/report.hpp"
 
 #include <limits>
 
 #include <nlohmann/json.hpp>
 
-#include "cli/live_status.hpp"
-#include "cli/rate_meter.hpp"
+#include "cli/report/live_status.hpp"
+#include "cli/report/rate_meter.hpp"
 #include "support/catch.hpp"
 
 namespace speedo {

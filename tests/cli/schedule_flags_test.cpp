@@ -1,4 +1,4 @@
-#include "cli/schedule_flags.hpp"
+#include "cli/flags/schedule_flags.hpp"
 
 #include <CLI/CLI.hpp>
 

@@ -1,4 +1,4 @@
-#include "cli/speedo_flags.hpp"
+#include "cli/flags/speedo_flags.hpp"
 
 #include "support/catch.hpp"
 

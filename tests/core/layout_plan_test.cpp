@@ -7,7 +7,7 @@
 #include "net_run.hpp"
 #include "net_support.hpp"
 #include "support/kernels.hpp"
-#include "support/reference_backend.hpp"
+#include "support/reference/reference_backend.hpp"
 
 namespace speedo {
 namespace {

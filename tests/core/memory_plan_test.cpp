@@ -6,7 +6,7 @@
 #include "net_support.hpp"
 #include "support/kernels.hpp"
 #include "support/random_seed.hpp"
-#include "support/reference_backend.hpp"
+#include "support/reference/reference_backend.hpp"
 
 namespace speedo {
 namespace {

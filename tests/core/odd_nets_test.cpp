@@ -131,7 +131,8 @@ TEST_CASE("padding and dilation that cannot be meant are refused with their limi
   const Error pooling = net_error(
       input("data", "dim: 1 dim: 1 dim: 4 dim: 4") +
       layer("it", "Pooling", {"data"}, "pooling_param { kernel_size: 70000 pad: 65536 }"));
-  CHECK(pooling.message.find("pad is 65536 x 65536, it must be at most 65535") != std::string::npos);
+  CHECK(pooling.message.find("pad is 65536 x 65536, it must be at most 65535") !=
+        std::string::npos);
 }
 
 TEST_CASE("padding and dilation up to their limit are taken") {

@@ -10,10 +10,10 @@
 #include <zlib.h>
 
 #include "base/memory_limit.hpp"
-#include "data/encoded_image.hpp"
-#include "data/hdf5_batch_reader.hpp"
-#include "data/hdf5_file.hpp"
-#include "data/image_files.hpp"
+#include "data/image/encoded_image.hpp"
+#include "data/hdf5/hdf5_batch_reader.hpp"
+#include "data/hdf5/hdf5_file.hpp"
+#include "data/image/image_files.hpp"
 #include "data/model_files.hpp"
 #include "data/random_file.hpp"
 #include "data_support.hpp"

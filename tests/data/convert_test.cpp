@@ -3,7 +3,7 @@
 #include <map>
 
 #include "data/feed_factory.hpp"
-#include "data/mean.hpp"
+#include "data/image/mean.hpp"
 #include "data/open_source.hpp"
 #include "data/subset.hpp"
 #include "data_support.hpp"

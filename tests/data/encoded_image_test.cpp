@@ -2,7 +2,7 @@
 
 #include <png.h>
 
-#include "data/encoded_image.hpp"
+#include "data/image/encoded_image.hpp"
 #include "data_support.hpp"
 #include "jpeg_support.hpp"
 

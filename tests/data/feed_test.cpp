@@ -3,7 +3,7 @@
 #include <set>
 
 #include "core/layers/feed.hpp"
-#include "data/hdf5_file.hpp"
+#include "data/hdf5/hdf5_file.hpp"
 #include "data_support.hpp"
 
 namespace speedo {

@@ -8,7 +8,7 @@
 
 #include "cpu/cpu_backend.hpp"
 #include "data/feed_factory.hpp"
-#include "data/hdf5_file.hpp"
+#include "data/hdf5/hdf5_file.hpp"
 #include "data/sink_factory.hpp"
 #include "data_support.hpp"
 

@@ -1,4 +1,4 @@
-#include "data/hdf5_file.hpp"
+#include "data/hdf5/hdf5_file.hpp"
 
 #include <thread>
 

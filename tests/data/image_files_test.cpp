@@ -1,6 +1,6 @@
 #include <zlib.h>
 
-#include "data/image_files.hpp"
+#include "data/image/image_files.hpp"
 #include "data/open_source.hpp"
 #include "data_support.hpp"
 

@@ -1,6 +1,6 @@
 #include "data/model_files.hpp"
 
-#include "data/hdf5_file.hpp"
+#include "data/hdf5/hdf5_file.hpp"
 #include "data_support.hpp"
 
 namespace speedo {

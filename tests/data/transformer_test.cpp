@@ -1,4 +1,4 @@
-#include "data/transformer.hpp"
+#include "data/image/transformer.hpp"
 
 #include <set>
 

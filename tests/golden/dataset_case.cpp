@@ -13,7 +13,7 @@
 
 #include "caffe.pb.h"
 #include "core/prototxt.hpp"
-#include "data/hdf5_file.hpp"
+#include "data/hdf5/hdf5_file.hpp"
 #include "golden/golden_case.hpp"
 #include "support/temp_dir.hpp"
 

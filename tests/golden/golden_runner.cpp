@@ -24,7 +24,7 @@
 #include "golden/golden_case.hpp"
 #include "support/kernels.hpp"
 #include "support/random_seed.hpp"
-#include "support/reference_backend.hpp"
+#include "support/reference/reference_backend.hpp"
 #include "support/run_tests.hpp"
 
 namespace speedo::golden {

@@ -3,7 +3,7 @@
 #include <speedo/base/result.hpp>
 #include <speedo/core/net.hpp>
 
-#include "data/hdf5_file.hpp"
+#include "data/hdf5/hdf5_file.hpp"
 #include "golden/comparison.hpp"
 
 namespace speedo::golden {

@@ -13,7 +13,7 @@
 
 #include "caffe.pb.h"
 #include "core/prototxt.hpp"
-#include "data/hdf5_file.hpp"
+#include "data/hdf5/hdf5_file.hpp"
 #include "data/model_files.hpp"
 #include "golden/golden_case.hpp"
 #include "golden/snapshot_check.hpp"

@@ -6,7 +6,7 @@
 #include "cpu/cpu_backend.hpp"
 #include "support/catch.hpp"
 #include "support/gradient_check.hpp"
-#include "support/reference_backend.hpp"
+#include "support/reference/reference_backend.hpp"
 
 namespace speedo {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "cli/group_file.hpp"
 #include "cli/hybrid.hpp"
-#include "data/hdf5_file.hpp"
+#include "data/hdf5/hdf5_file.hpp"
 #include "data/open_source.hpp"
 #include "measure/simulate_plan_file.hpp"
 #include "support/catch.hpp"

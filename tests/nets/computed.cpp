@@ -11,7 +11,7 @@
 
 #include "caffe.pb.h"
 #include "support/reached_by_backward.hpp"
-#include "support/reference_backend.hpp"
+#include "support/reference/reference_backend.hpp"
 
 namespace speedo::nets {
 namespace {

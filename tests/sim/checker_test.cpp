@@ -2,9 +2,9 @@
 
 #include <memory>
 
-#include "sim/lease_checker.hpp"
-#include "sim/lineage.hpp"
-#include "sim/schedule_checker.hpp"
+#include "sim/check/lease_checker.hpp"
+#include "sim/check/lineage.hpp"
+#include "sim/check/schedule_checker.hpp"
 #include "store/mastership.hpp"
 #include "support/catch.hpp"
 

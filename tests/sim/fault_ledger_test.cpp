@@ -1,4 +1,4 @@
-#include "sim/fault_ledger.hpp"
+#include "sim/proof/fault_ledger.hpp"
 
 #include <string>
 

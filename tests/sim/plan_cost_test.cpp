@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "plan_support.hpp"
-#include "sim/cost_model.hpp"
-#include "sim/plan_train.hpp"
+#include "sim/plan/cost_model.hpp"
+#include "sim/plan/plan_train.hpp"
 
 namespace speedo::sim {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/simulate_plan_flags.hpp"
+#include "cli/flags/simulate_plan_flags.hpp"
 #include "measure/simulate_plan_chart.hpp"
 #include "measure/simulate_plan_file.hpp"
 #include "measure/simulate_plan_report.hpp"

@@ -7,8 +7,8 @@
 #include <speedo/store/record_store.hpp>
 
 #include "plan_support.hpp"
-#include "sim/plan_merger.hpp"
-#include "sim/plan_run.hpp"
+#include "sim/plan/plan_merger.hpp"
+#include "sim/plan/plan_run.hpp"
 
 namespace speedo::sim {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "sim/plan.hpp"
-#include "sim/plan_schedule.hpp"
+#include "sim/plan/plan.hpp"
+#include "sim/plan/plan_schedule.hpp"
 #include "support/catch.hpp"
 
 namespace speedo::sim {

@@ -5,7 +5,7 @@
 
 #include "measure/calibrate_buckets.hpp"
 #include "plan_support.hpp"
-#include "sim/plan_train.hpp"
+#include "sim/plan/plan_train.hpp"
 #include "support/generated_parts.hpp"
 
 namespace speedo::sim {

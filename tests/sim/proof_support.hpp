@@ -6,7 +6,7 @@
 
 #include "base/log.hpp"
 #include "cpu/cpu_backend.hpp"
-#include "sim/proof_campaign.hpp"
+#include "sim/proof/proof_campaign.hpp"
 
 namespace speedo::sim {
 

@@ -3,7 +3,7 @@
 
 #include <speedo/train/schedule.hpp>
 
-#include "sim/proof_scenario.hpp"
+#include "sim/proof/proof_scenario.hpp"
 #include "support/catch.hpp"
 
 namespace speedo::sim {

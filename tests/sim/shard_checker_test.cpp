@@ -1,4 +1,4 @@
-#include "sim/shard_checker.hpp"
+#include "sim/check/shard_checker.hpp"
 
 #include <array>
 #include <initializer_list>

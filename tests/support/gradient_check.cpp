@@ -8,7 +8,7 @@
 #include "support/catch.hpp"
 #include "support/kernels.hpp"
 #include "support/random_seed.hpp"
-#include "support/reference_backend.hpp"
+#include "support/reference/reference_backend.hpp"
 
 namespace speedo {
 namespace {

@@ -6,7 +6,7 @@
 #include "support/catch.hpp"
 #include "support/random_property.hpp"
 
-#include "sim/session_checker.hpp"
+#include "sim/check/session_checker.hpp"
 
 #include "master_session_driver.hpp"
 

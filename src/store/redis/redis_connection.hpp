@@ -27,8 +27,8 @@ namespace speedo {
 // everything queued ends with it. Thread safety: submit() and load() from any thread.
 class RedisConnection {
  public:
-  // `session`: already open, or null. `incarnations`: reconnections of all connections of one store; tells
-  // incarnations of a server apart when it does not say its name.
+  // `session`: already open, or null. `incarnations`: reconnections of all connections of one
+  // store; tells incarnations of a server apart when it does not say its name.
   RedisConnection(const RedisOptions& options, std::unique_ptr<RedisSession> session,
                   std::shared_ptr<std::atomic<std::uint64_t>> incarnations,
                   LookUp look_up = ask_system);

@@ -12,8 +12,8 @@ namespace speedo {
 // The host in a worker's name: what is before the first '/'.
 std::string host_of(std::string_view worker_name);
 
-// Hosts whose workers come and go without finishing a run. After kQuarantineAfter of them in a row a
-// host is kept out, for kQuarantineFirst, then twice as long after each further one.
+// Hosts whose workers come and go without finishing a run. After kQuarantineAfter of them in a row
+// a host is kept out, for kQuarantineFirst, then twice as long after each further one.
 class HostQuarantine {
  public:
   // A worker of the host has finished a run: all is well.

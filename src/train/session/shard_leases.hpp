@@ -16,9 +16,9 @@ struct ShardRange {
   std::uint64_t first = 0, count = 1;
 };
 
-// Which shards of the data stream each run trains on. Shards are numbered from 0; a worker holds some
-// for its current run and some reserved for its next, so that it can read ahead. What a dead worker
-// held is handed out again, smallest first: no shard is skipped because its worker died.
+// Which shards of the data stream each run trains on. Shards are numbered from 0; a worker holds
+// some for its current run and some reserved for its next, so that it can read ahead. What a dead
+// worker held is handed out again, smallest first: no shard is skipped because its worker died.
 //
 // Invariant: a shard is free, held by one worker, reported (its contribution is undecided), or
 // used up; once used up it is so for good. The first three together are the open ones.

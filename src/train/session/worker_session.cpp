@@ -148,8 +148,8 @@ void WorkerSession::Impl::handle(const worker_event::Refused& event) {
   exit(Error{code, clip_text(reason)});
 }
 
-// Whether the answer just received is that of the PrepareJob that counts. Those of earlier incarnations
-// are answered as well, and before it.
+// Whether the answer just received is that of the PrepareJob that counts. Those of earlier
+// incarnations are answered as well, and before it.
 bool WorkerSession::Impl::last_preparation() {
   SPEEDO_ASSERT(preparations_ > 0);
   preparations_ -= 1;

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <speedo/base/result.hpp>
+
+#include "checkpoint/resume.hpp"
+#include "checkpoint/rotation.hpp"
+#include "cli/flags/compute_flags.hpp"
+#include "cli/flags/log_flags.hpp"
+#include "cli/net_inputs.hpp"
+#include "cli/flags/schedule_flags.hpp"
+#include "cli/flags/signal_flags.hpp"
+#include "cli/worker_range.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace speedo {
+
+// Seconds.
+inline constexpr std::int64_t kStoreTimeoutDefault = 600;
+inline constexpr std::int64_t kGracePeriodDefault = 25;
+
+// The flags of speedo-master and `speedo run`: SpeeDO's, in any spelling, and ours.
+struct ClusterFlags {
+  std::string solver;
+  std::string workers = "1";  // N or MIN:MAX
+
+  ScheduleFlags schedule;
+  std::string hybrid, hybrid_file;  // stages as text or in a file; neither: one, of the above
+  std::string shard = "disjoint", shard_by = "equal";
+  bool deterministic = false;
+  std::optional<std::int64_t> start_iter, batch, seed;
+
+  std::string resume;  // empty: no; "store", "auto", or a .speedo file
+  bool take_over = false;
+  std::string snapshot, weights;
+
+  std::optional<std::uint64_t> publish_interval, snapshot_interval;
+  RotationRules rotation;
+
+  std::string redis = "127.0.0.1:6379";  // an address, see take_secrets()
+  std::string redis_password_file;
+  std::string key_name;
+  std::string host, bind;  // bind_address() tells what they come to
+  std::uint16_t port = 0;
+  bool insecure = false;
+  std::string address_file;
+
+  std::int64_t join_timeout_s = 0, below_min_timeout_s = 0, worker_timeout_s = 10;
+  std::optional<std::int64_t> stall_timeout_s;
+  std::int64_t store_timeout_s = kStoreTimeoutDefault, grace_period_s = kGracePeriodDefault;
+
+  ComputeFlags compute;  // with kRun of all its processes
+
+  std::string device = "cpu";
+  bool cpu_db_actor = false;
+  bool force = false;  // although memory is predicted not to suffice
+  bool json = false;
+  StateFlags state;  // of the train net
+  LogFlags log;
+  SignalFlags signals;
+  std::string sleep_after_finish;  // empty: no; else as sleep_time() takes it
+};
+
+enum class ClusterRole {
+  kMaster,  // all flags
+  kRun,     // without those of network and Redis, which `speedo run` chooses itself
+};
+void add_cluster_flags(CLI::App& app, ClusterFlags& flags, ClusterRole role);
+// Those that `speedo train` has as well.
+void add_seed_flag(CLI::App& app, std::optional<std::int64_t>& seed);
+void add_keep_best_flag(CLI::App& app, RotationRules& rules);
+// Error: kUsage.
+Result<void> check(const RotationRules& rules);
+// Those that speedo-worker has as well.
+void add_store_timeout_flag(CLI::App& app, std::int64_t& seconds, const char* group);
+void add_grace_period_flag(CLI::App& app, std::int64_t& seconds, const char* group);
+
+inline constexpr const char* kResumeFromStore = "store";  // see kResumeNewest, too
+
+// The address to listen on: --bind, or what workers are told to connect to, or the loopback.
+std::string bind_address(const ClusterFlags& flags);
+
+// Whether only this machine reaches what listens at `address`, by its text alone.
+bool is_loopback(const std::string& address);
+
+// Refuses flags that contradict each other, with the reason, and files of stages or groups that are
+// wrong. Errors: kUsage, kConfig.
+Result<void> check(const ClusterFlags& flags, ClusterRole role);
+
+// As settle() of compute flags, with the kernels that --deterministic asks for.
+Result<ComputeOptions> settle(const ClusterFlags& flags);
+
+// The workers of a job. With --deterministic their number is fixed. Error: kUsage.
+Result<WorkerRange> worker_range(const ClusterFlags& flags);
+
+}  // namespace speedo

@@ -1,0 +1,108 @@
+#include "cli/flags/compute_flags.hpp"
+
+#include <optional>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "base/log.hpp"
+#include "cli/flags/flag_values.hpp"
+#include "cpu/cpu_backend.hpp"
+#include "cpu/isa.hpp"
+
+namespace speedo {
+
+namespace {
+
+Result<void> limit_isa(const std::string& wanted) {
+  const std::optional<CpuIsa> isa = find_cpu_isa(wanted);
+  if (!isa) return {};
+  auto limited = limit_cpu_isa(*isa);
+  if (limited) return {};
+  return Error{limited.error().code, "--cpu-isa " + wanted + ": " + limited.error().message};
+}
+
+Result<void> pin_kernels(const ComputeFlags& flags) {
+  if (flags.precision != "f32") {
+    return Error{ErrorCode::kUsage,
+                 "--precision " + flags.precision +
+                     " computes what not every machine can, so --deterministic contradicts it: "
+                     "leave one out"};
+  }
+  if (!flags.isa.empty()) {
+    SPEEDO_INFO("--cpu-isa {}: no effect, as --deterministic takes the same kernels everywhere",
+                flags.isa);
+  }
+  return pin_cpu_kernels();
+}
+
+// A backend finds out whether the machine has what a precision needs.
+Result<void> check_precision(const ComputeFlags& flags, const ComputeOptions& options) {
+  if (options.precision == CpuPrecision::kFloat32) return {};
+  auto made = make_cpu_backend(CpuOptions{.threads = 1, .precision = options.precision});
+  if (made) return {};
+  return Error{made.error().code, "--precision " + flags.precision + ": " + made.error().message};
+}
+
+}  // namespace
+
+void add_compute_flags(CLI::App& app, ComputeFlags& flags, ThreadScope scope) {
+  const char* group = "Computing";
+  takes_range(app.add_option("--threads", flags.threads,
+                             scope == ThreadScope::kWorkers
+                                 ? "Threads that compute, divided among the workers, and as many "
+                                   "that decode data (default: as many as the processors that may "
+                                   "be used)"
+                                 : "Threads that compute, and as many that decode data (default: "
+                                   "as many as the processors that may be used)"),
+              1, default_threads(),
+              "what this process may use: affinity, cgroup, OPENBLAS_NUM_THREADS")
+      ->group(group);
+  takes_one_of(app.add_option("--cpu-isa", flags.isa,
+                              "Use no kernels above these: portable, avx2 or avx512 (default: the "
+                              "best that the processor has)"),
+               {"portable", "avx2", "avx512"})
+      ->group(group);
+  takes_one_of(app.add_option("--precision", flags.precision,
+                              "f32 (default), or bf16: convolutions multiply in bfloat16; weights "
+                              "and sums stay float32"),
+               {"f32", "bf16"})
+      ->group(group);
+}
+
+void add_force_flag(CLI::App& app, bool& force) {
+  app.add_flag("--force", force, "Train even if memory is predicted not to suffice")
+      ->group("Computing");
+}
+
+Result<ComputeOptions> settle(const ComputeFlags& flags) {
+  SPEEDO_TRY(flags.pinned ? pin_kernels(flags) : limit_isa(flags.isa));
+  ComputeOptions options;
+  options.threads = flags.threads > 0 ? flags.threads : default_threads();
+  if (flags.precision == "bf16") options.precision = CpuPrecision::kBfloat16;
+  SPEEDO_TRY(check_precision(flags, options));
+  return options;
+}
+
+Result<void> check_thread_count(const ComputeFlags& flags, std::uint64_t workers) {
+  if (flags.threads == 0 || static_cast<std::uint64_t>(flags.threads) >= workers) return {};
+  return Error{ErrorCode::kUsage,
+               fmt::format("--threads {} is less than one for each of the {} workers",
+                           flags.threads, workers)};
+}
+
+std::vector<std::string> to_arguments(const ComputeFlags& flags) {
+  std::vector<std::string> arguments;
+  if (!flags.isa.empty()) arguments.push_back("--cpu-isa=" + flags.isa);
+  if (flags.precision != "f32") arguments.push_back("--precision=" + flags.precision);
+  return arguments;
+}
+
+std::string describe(const ComputeOptions& options) {
+  return fmt::format("{} thread{}, {} kernels, {}", options.threads,
+                     options.threads == 1 ? "" : "s",
+                     are_cpu_kernels_pinned() ? "deterministic" : name(cpu_isa()),
+                     options.precision == CpuPrecision::kBfloat16 ? "bfloat16" : "float32");
+}
+
+}  // namespace speedo

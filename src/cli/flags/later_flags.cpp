@@ -1,0 +1,56 @@
+#include "cli/flags/later_flags.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "cli/arguments.hpp"
+
+namespace speedo {
+
+namespace {
+
+struct LaterFlag {
+  const char* flag;  // squashed
+  const char* shown;
+  const char* what;
+  const char* remedy;
+};
+
+constexpr std::array<LaterFlag, 16> kLaterFlags{{
+    {"hdfs", "--hdfs", "the HDFS store", "built: Redis, --redis HOST[:PORT]"},
+    {"gpu", "--gpu", "computing on GPUs", "leave the flag out to compute on the CPU"},
+    {"config", "--config", "a file of flags", "give them on the command line"},
+    {"runid", "--run-id", "a name for one run", "--job NAME names the job"},
+    {"metricsaddr", "--metrics-addr", "a page of metrics", "--json has the result's figures"},
+    {"loglevel", "--log-level", "a choice of log levels", "--debug logs more"},
+    {"dryrun", "--dry-run", "a run that only checks", "speedo net --model checks a net"},
+    {"tlscert", "--tls-cert", "TLS", "keep to a network that you trust, with --insecure"},
+    {"tlskey", "--tls-key", "TLS", "keep to a network that you trust, with --insecure"},
+    {"tlsca", "--tls-ca", "TLS", "keep to a network that you trust, with --insecure"},
+    {"tokenfile", "--token-file", "admission by a token",
+     "keep to a network that you trust, with --insecure"},
+    {"maxmessagebytes", "--max-message-bytes", "a limit for messages",
+     "keep to a network that you trust, with --insecure"},
+    {"heartbeatinterval", "--heartbeat-interval", "a choice of the heartbeat's interval",
+     "--worker-timeout says when a worker counts as dead"},
+    {"maxstaleness", "--max-staleness", "a limit for stale contributions",
+     "--staleness or --weedout bound it"},
+    {"onnan", "--on-nan", "a choice for losses that are not finite",
+     "they are left out, and ten in a row end training"},
+    {"tracefile", "--trace-file", "a trace of what happened when", "--debug logs more"},
+}};
+
+}  // namespace
+
+Result<void> refuse_later_flags(const std::vector<std::string>& arguments) {
+  for (const std::string& name : squashed_flags(arguments)) {
+    const auto* const flag = std::find_if(kLaterFlags.begin(), kLaterFlags.end(),
+                                          [&](const LaterFlag& each) { return name == each.flag; });
+    if (flag == kLaterFlags.end()) continue;
+    return Error{ErrorCode::kUsage, std::string(flag->shown) + ": " + flag->what +
+                                        " is not built yet (" + flag->remedy + ")"};
+  }
+  return {};
+}
+
+}  // namespace speedo

@@ -1,0 +1,192 @@
+#include "data/hdf5/hdf5_batch_reader.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+#include <sstream>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+#include <speedo/base/assert.hpp>
+#include <speedo/base/file.hpp>
+#include <speedo/base/limits.hpp>
+#include <speedo/base/random.hpp>
+
+#include "data/claimed_size.hpp"
+
+namespace speedo {
+
+namespace {
+
+// A file whose tops take no more than this is kept in memory, as Caffe keeps every file; of a
+// larger one only the wanted rows are read.
+constexpr std::int64_t kKeptValuesMax = std::int64_t{16} << 20U;
+
+// Files kept open at once: a stream that jumps between shards comes back to the same ones.
+constexpr std::size_t kOpenFilesMax = 4;
+
+constexpr std::size_t kListBytesMax = std::size_t{16} << 20U;
+
+// First place for relative names is the working directory, as in Caffe; then the prototxt's folder,
+// then the list's own.
+std::filesystem::path find_listed(const std::string& name, const std::filesystem::path& base,
+                                  const std::filesystem::path& list) {
+  std::error_code code;
+  const std::filesystem::path found = resolve_path(name, base);
+  return std::filesystem::exists(found, code) ? found : resolve_path(name, list.parent_path());
+}
+
+template <class Index>
+void permute(std::vector<Index>& order, std::size_t count, Random random) {
+  order.resize(count);
+  std::iota(order.begin(), order.end(), Index{0});
+  for (std::size_t left = count; left > 1; --left) {
+    std::swap(order[left - 1], order[static_cast<std::size_t>(random.below(left))]);
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<BatchReader>> Hdf5BatchReader::create(const Options& options) {
+  SPEEDO_ASSIGN(const std::string text, read_file(options.list, kListBytesMax));
+  std::unique_ptr<Hdf5BatchReader> reader(new Hdf5BatchReader(options));
+  std::istringstream words(text);
+  for (std::string name; words >> name;) {
+    reader->files_.push_back(find_listed(name, options.base, options.list));
+  }
+  if (reader->files_.empty()) {
+    return Error{ErrorCode::kData,
+                 fmt::format("HDF5 list '{}' names no file", options.list.string())};
+  }
+  for (std::size_t file = 0; file < reader->files_.size(); ++file) {
+    SPEEDO_TRY(reader->inspect(file));
+  }
+  if (reader->row_count_ == 0) {
+    return Error{ErrorCode::kData,
+                 fmt::format("the files of HDF5 list '{}' hold no rows", options.list.string())};
+  }
+  reader->first_row_ =
+      static_cast<std::uint64_t>(options.start_fraction * static_cast<double>(reader->row_count_));
+  return std::unique_ptr<BatchReader>(std::move(reader));
+}
+
+// Counts the rows of a file and checks its datasets against each other and against the first file.
+Result<void> Hdf5BatchReader::inspect(std::size_t file) {
+  SPEEDO_ASSIGN(const Hdf5Reader reader, Hdf5Reader::open(files_[file]));
+  std::int64_t rows = -1;
+  for (std::size_t top = 0; top < options_.datasets.size(); ++top) {
+    const std::string& name = options_.datasets[top];
+    const auto fault = [&](const std::string& what) {
+      return Error{ErrorCode::kData, fmt::format("HDF5 file '{}': dataset '{}' {}",
+                                                 files_[file].string(), name, what)};
+    };
+    if (!reader.is_dataset(name)) return fault("does not exist; each top needs one of its name");
+    SPEEDO_ASSIGN(std::vector<std::int64_t> dims, reader.dims(name));
+    if (dims.empty()) return fault("is a single value, not rows");
+    SPEEDO_TRY(reader.check_size(name));
+    if (rows >= 0 && dims[0] != rows) {
+      return fault(
+          fmt::format("has {} rows, but '{}' has {}", dims[0], options_.datasets[0], rows));
+    }
+    rows = dims[0];
+    dims[0] = options_.batch_size;
+    auto shape = Shape::create(std::move(dims));
+    if (!shape) return fault("has an impossible shape: " + shape.error().message);
+    if (shapes_.size() == top) shapes_.push_back(*shape);
+    if (shapes_[top] != *shape) {
+      return fault(fmt::format("gives batches of {}, but the first file gives {}",
+                               to_string(*shape), to_string(shapes_[top])));
+    }
+  }
+  if (options_.shuffle) {
+    SPEEDO_TRY(check_memory(
+        fmt::format("the order of the {} rows of HDF5 file '{}'", rows, files_[file].string()),
+        saturating_product(static_cast<std::uint64_t>(rows), sizeof(rows))));
+  }
+  file_rows_.push_back(rows);
+  row_count_ += static_cast<std::uint64_t>(rows);
+  return {};
+}
+
+Result<Hdf5BatchReader::OpenFile*> Hdf5BatchReader::open(std::size_t file) {
+  for (auto place = open_.begin(); place != open_.end(); ++place) {
+    if (place->index != file) continue;
+    open_.splice(open_.begin(), open_, place);
+    return &open_.front();
+  }
+  SPEEDO_ASSIGN(Hdf5Reader reader, Hdf5Reader::open(files_[file]));
+  std::int64_t row_values = 0;
+  for (const Shape& shape : shapes_) row_values += shape.count(1);
+  std::vector<std::vector<float>> tops;
+  if (row_values <= kKeptValuesMax / std::max<std::int64_t>(file_rows_[file], 1)) {
+    for (const std::string& name : options_.datasets) {
+      SPEEDO_ASSIGN(std::vector<float> values, reader.read_floats(name));
+      tops.push_back(std::move(values));
+    }
+    for (std::size_t top = 0; top < tops.size(); ++top) {
+      if (static_cast<std::int64_t>(tops[top].size()) != file_rows_[file] * shapes_[top].count(1)) {
+        return Error{ErrorCode::kData, fmt::format("HDF5 file '{}' changed while it was in use",
+                                                   files_[file].string())};
+      }
+    }
+  }
+  open_.push_front(OpenFile{file, std::move(reader), std::move(tops)});
+  if (open_.size() > kOpenFilesMax) open_.pop_back();
+  return &open_.front();
+}
+
+void Hdf5BatchReader::shuffle_epoch(std::uint64_t epoch) {
+  if (file_epoch_ == epoch && !file_order_.empty()) return;
+  file_epoch_ = epoch;
+  permute(file_order_, files_.size(), Random::derive(options_.seed, {epoch}));
+}
+
+void Hdf5BatchReader::shuffle_rows(std::uint64_t epoch, std::size_t file) {
+  if (row_epoch_ == epoch && row_file_ == file) return;
+  row_epoch_ = epoch;
+  row_file_ = file;
+  permute(row_order_, static_cast<std::size_t>(file_rows_[file]),
+          Random::derive(options_.seed, {epoch, file + 1}));
+}
+
+Hdf5BatchReader::Place Hdf5BatchReader::locate(std::uint64_t position) {
+  const std::uint64_t epoch = position / row_count_;
+  auto row = static_cast<std::int64_t>(position % row_count_);
+  if (options_.shuffle) shuffle_epoch(epoch);
+  std::size_t turn = 0, file = options_.shuffle ? file_order_[0] : 0;
+  while (row >= file_rows_[file]) {
+    row -= file_rows_[file];
+    ++turn;
+    file = options_.shuffle ? file_order_[turn] : turn;
+  }
+  if (!options_.shuffle) return {file, row, file_rows_[file] - row};
+  shuffle_rows(epoch, file);
+  return {file, row_order_[static_cast<std::size_t>(row)], 1};
+}
+
+Result<void> Hdf5BatchReader::read(std::uint64_t batch, std::int64_t part, Tops& tops) {
+  SPEEDO_ASSERT(part == 0);
+  const std::uint64_t start = batch * static_cast<std::uint64_t>(options_.batch_size) + first_row_;
+  for (std::int64_t done = 0; done < options_.batch_size;) {
+    const Place place = locate(start + static_cast<std::uint64_t>(done));
+    const std::int64_t count = std::min(place.run, options_.batch_size - done);
+    SPEEDO_ASSIGN(OpenFile* const file, open(place.file));
+    for (std::size_t top = 0; top < tops.size(); ++top) {
+      const std::int64_t row_values = shapes_[top].count(1);
+      const std::span<float> target =
+          std::span(tops[top]).subspan(static_cast<std::size_t>(done * row_values),
+                                       static_cast<std::size_t>(count * row_values));
+      if (file->tops.empty()) {
+        SPEEDO_TRY(file->reader.read_rows(options_.datasets[top], place.row, count, target));
+      } else {
+        std::copy_n(file->tops[top].begin() + place.row * row_values, target.size(),
+                    target.begin());
+      }
+    }
+    done += count;
+  }
+  return {};
+}
+
+}  // namespace speedo

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/batch_reader.hpp"
+#include "data/hdf5/hdf5_file.hpp"
+
+namespace speedo {
+
+// The stream of an HDF5Data layer: the rows of the files of a list, in order, one dataset a top.
+//
+// Shuffled, each epoch visits the files in an order of its own and each file's rows likewise, as
+// Caffe does: rows of one file stay together, so files far larger than memory can be read.
+class Hdf5BatchReader : public BatchReader {
+ public:
+  struct Options {
+    std::filesystem::path list;         // file with the names of the HDF5 files
+    std::filesystem::path base;         // second place to look for relative names
+    std::vector<std::string> datasets;  // one a top
+    std::int64_t batch_size = 1;
+    bool shuffle = false;
+    std::uint64_t seed = 0;
+    double start_fraction = 0.0;  // of all rows, at the stream's row 0
+  };
+  // Opens every file once to count rows and compare shapes. Errors: kNotFound, kData, naming file
+  // and dataset.
+  static Result<std::unique_ptr<BatchReader>> create(const Options& options);
+
+  const std::vector<Shape>& shapes() const override { return shapes_; }
+  std::uint64_t record_count() const override { return row_count_; }
+  // HDF5 is used under one lock, so another thread would only wait.
+  std::int64_t part_count() const override { return 1; }
+  bool takes_threads() const override { return false; }
+  std::int64_t scratch_bytes() const override { return 0; }
+  Result<void> read(std::uint64_t batch, std::int64_t part, Tops& tops) override;
+
+ private:
+  // A file that is open, with what of it is small enough to keep in memory.
+  struct OpenFile {
+    std::size_t index;
+    Hdf5Reader reader;
+    std::vector<std::vector<float>> tops;  // empty: read from the file
+  };
+  struct Place {
+    std::size_t file;
+    std::int64_t row;
+    std::int64_t run;  // rows of the stream from here on that lie one after the other
+  };
+
+  explicit Hdf5BatchReader(const Options& options) : options_(options) {}
+  Result<void> inspect(std::size_t file);
+  Result<OpenFile*> open(std::size_t file);
+  Place locate(std::uint64_t position);
+  void shuffle_epoch(std::uint64_t epoch);
+  void shuffle_rows(std::uint64_t epoch, std::size_t file);
+
+  Options options_;
+  std::vector<std::filesystem::path> files_;
+  std::vector<std::int64_t> file_rows_;
+  std::uint64_t row_count_ = 0, first_row_ = 0;
+  std::vector<Shape> shapes_;
+  std::list<OpenFile> open_;  // most recently used first
+
+  // The permutations of the epoch and file that were used last.
+  std::uint64_t file_epoch_ = UINT64_MAX, row_epoch_ = UINT64_MAX;
+  std::size_t row_file_ = SIZE_MAX;
+  std::vector<std::size_t> file_order_;
+  std::vector<std::int64_t> row_order_;
+};
+
+}  // namespace speedo

@@ -1,0 +1,114 @@
+#include <optional>
+#include <span>
+#include <system_error>
+#include <vector>
+
+#include <fmt/format.h>
+#include <speedo/base/file.hpp>
+
+#include "data/dataset_writer.hpp"
+#include "data/hdf5/hdf5_file.hpp"
+#include "data/image/transformer.hpp"
+
+namespace speedo {
+
+namespace {
+
+// Rows are gathered up to this many values, then written in one piece.
+constexpr std::size_t kBufferedValues = std::size_t{1} << 20U;
+
+class Hdf5DatasetWriter : public DatasetWriter {
+ public:
+  explicit Hdf5DatasetWriter(const ConvertOptions& options) : options_(options) {}
+
+  Result<void> add(const std::string& key, const Record& record) override {
+    const ImageDims dims{record.channels, record.height, record.width};
+    if (labels_written_ + labels_.size() == 0 && parts_.empty()) dims_ = dims;
+    if (dims != dims_) {
+      return Error{ErrorCode::kData,
+                   fmt::format("record {} is {}x{}x{}, but the first is {}x{}x{}: HDF5 data need "
+                               "images of one size",
+                               key, dims.channels, dims.height, dims.width, dims_.channels,
+                               dims_.height, dims_.width)};
+    }
+    SPEEDO_TRY(make_room(record.count()));
+    values_.insert(values_.end(), record.bytes.begin(), record.bytes.end());
+    values_.insert(values_.end(), record.floats.begin(), record.floats.end());
+    labels_.push_back(static_cast<float>(record.label));
+    return values_.size() < kBufferedValues ? Result<void>() : flush();
+  }
+
+  Result<void> commit() override {
+    SPEEDO_TRY(finish_part());
+    std::string list;
+    for (const std::filesystem::path& part : parts_) list += part.string() + "\n";
+    return write_file_atomically(options_.output, std::as_bytes(std::span(list)));
+  }
+
+ private:
+  std::filesystem::path part_name() const {
+    return options_.output.parent_path() /
+           fmt::format("{}_{}.h5", options_.output.stem().string(), parts_.size());
+  }
+
+  // Starts the next file when the present one would grow beyond the limit.
+  Result<void> make_room(std::int64_t values) {
+    const auto present = static_cast<std::int64_t>(labels_written_ + labels_.size());
+    const std::int64_t bytes =
+        (present + 1) * (values + 1) * static_cast<std::int64_t>(sizeof(float));
+    if (present > 0 && bytes > options_.hdf5_file_bytes_max) SPEEDO_TRY(finish_part());
+    if (part_) return {};
+    const std::filesystem::path name = part_name();
+    std::error_code code;
+    if (std::filesystem::exists(name, code) && !options_.force) {
+      return Error{ErrorCode::kCannotWrite,
+                   fmt::format("'{}' exists already; remove it or use --force", name.string())};
+    }
+    SPEEDO_ASSIGN(Hdf5Writer writer, Hdf5Writer::create(name));
+    part_.emplace(std::move(writer));
+    return {};
+  }
+
+  Result<void> flush() {
+    if (labels_.empty()) return {};
+    const std::int64_t dims[] = {dims_.channels, dims_.height, dims_.width};
+    SPEEDO_TRY(part_->add_rows("data", dims, values_));
+    SPEEDO_TRY(part_->add_rows("label", {}, labels_));
+    labels_written_ += labels_.size();
+    values_.clear();
+    labels_.clear();
+    return {};
+  }
+
+  Result<void> finish_part() {
+    SPEEDO_TRY(flush());
+    if (!part_) return {};
+    const std::filesystem::path name = part_name();
+    SPEEDO_TRY(part_->commit());
+    part_.reset();
+    parts_.push_back(name);
+    labels_written_ = 0;
+    return {};
+  }
+
+  ConvertOptions options_;
+  ImageDims dims_;
+  std::vector<std::filesystem::path> parts_;
+  std::optional<Hdf5Writer> part_;
+  std::vector<float> values_, labels_;
+  std::size_t labels_written_ = 0;  // in the present part
+};
+
+}  // namespace
+
+Result<std::unique_ptr<DatasetWriter>> make_hdf5_dataset_writer(const ConvertOptions& options) {
+  std::error_code code;
+  if (std::filesystem::exists(options.output, code) && !options.force) {
+    return Error{
+        ErrorCode::kCannotWrite,
+        fmt::format("'{}' exists already; remove it or use --force", options.output.string())};
+  }
+  return std::unique_ptr<DatasetWriter>(std::make_unique<Hdf5DatasetWriter>(options));
+}
+
+}  // namespace speedo

@@ -1,0 +1,99 @@
+#include "sim/check/lease_checker.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <speedo/base/limits.hpp>
+
+#include "store/mastership.hpp"
+
+namespace speedo::sim {
+namespace {
+
+// An answer may be lost on its way; this often in a row is no chance any more.
+constexpr int kRefusalsMax = 2;
+
+bool took_effect(const KvOperation& operation) {
+  if (!operation.master) return true;
+  const auto answer = decode_answer(operation.text);
+  return answer && answer->kind == MasterAnswer::Kind::kDone;
+}
+
+// A chunk that only manifests of this term or of an earlier one can name: see store/layout.hpp.
+bool is_old_chunk(const std::string& key, std::uint64_t term) {
+  const std::size_t fence = key.rfind(":t");
+  if (fence == std::string::npos || key.find(":c", fence) == std::string::npos) return false;
+  return std::stoull(key.substr(fence + 2)) <= term;
+}
+
+}  // namespace
+
+void LeaseChecker::done(const KvOperation& operation) {
+  if (!operation.master) return;
+  const KvMaster& master = *operation.master;
+  if (operation.kind == KvOperation::Kind::kRelease && master.holder == holder_) holder_.clear();
+  if (!took_effect(operation)) {
+    if (operation.kind == KvOperation::Kind::kClaim && !master.is_new) refused(master);
+    return;
+  }
+  if (operation.kind == KvOperation::Kind::kClaim) claimed(master);
+  if (operation.kind != KvOperation::Kind::kRelease) {
+    known_term_ = std::max(known_term_, master.term);
+  }
+}
+
+// A renewal by the newest master takes the lease from one that got it while the store had forgotten
+// both.
+void LeaseChecker::claimed(const KvMaster& master) {
+  const bool held = !holder_.empty() && holder_ != master.holder && clock_.now() < until_;
+  if (master.is_new && held && !is_dead_(holder_)) {
+    violations_.report(Check::kLease,
+                       fmt::format("{} is granted mastership while the lease of {} lasts",
+                                   master.holder, holder_));
+  }
+  violations_.expect(Check::kLease, master.term >= known_term_,
+                     "a master that was replaced is granted its lease again");
+  holder_ = master.holder;
+  until_ = clock_.now() + kLeaseTime;
+  refused_.erase(master.holder);
+}
+
+// Of an operation that is executed twice the second time is no new attempt.
+void LeaseChecker::refused(const KvMaster& master) {
+  Refused& each = refused_[master.holder];
+  if (each.times > 0 && each.last == clock_.now()) return;
+  each = {each.times + 1, clock_.now()};
+  violations_.expect(Check::kLease, each.times <= kRefusalsMax,
+                     "a master keeps on asking for a lease that it has lost");
+}
+
+void LeaseChecker::asked_by_master(std::uint64_t term, const KvOperation& operation) {
+  const bool sets = operation.kind == KvOperation::Kind::kSet;
+  if (!sets && operation.kind != KvOperation::Kind::kErase) return;
+  if (!took_effect(operation)) return;
+  if (term == 0) {
+    return violations_.report(Check::kLease, "a master that was granted nothing changes the store");
+  }
+  if (term >= known_term_) return;
+  const auto judge = [&](const std::string& key) {
+    if (is_old_chunk(key, term)) return;
+    violations_.report(Check::kLease,
+                       fmt::format("a master that was replaced has changed '{}': its term is {}, "
+                                   "the newest {}",
+                                   key, term, known_term_));
+  };
+  if (sets) judge(operation.key);
+  for (const std::string& key : operation.keys) judge(key);
+}
+
+void LeaseChecker::begins(std::uint64_t term) {
+  violations_.expect(Check::kLease, term != 0, "a master begins that was granted nothing");
+}
+
+void LeaseChecker::store_lost_data() {
+  holder_.clear();
+  known_term_ = 0;
+}
+
+}  // namespace speedo::sim

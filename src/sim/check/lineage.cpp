@@ -1,0 +1,263 @@
+#include "sim/check/lineage.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace speedo::sim {
+namespace {
+
+// The merger adds floats in an order of its own.
+constexpr double kTolerance = 2e-5;
+
+using Sum = std::vector<double>;
+
+void add(Sum& sum, const std::vector<float>& values, double scale) {
+  for (std::size_t i = 0; i < sum.size() && i < values.size(); ++i) sum[i] += scale * values[i];
+}
+
+}  // namespace
+
+Lineage::Lineage(std::vector<UpdateSpec> stages, std::vector<float> start, Rule rule,
+                 Violations& violations)
+    : stages_(std::move(stages)), start_(std::move(start)), rule_(rule), violations_(violations) {}
+
+void Lineage::contributed(RunId run, std::vector<float> values) {
+  contributions_[run.value] = std::move(values);
+}
+
+void Lineage::all_may_be_lost() {
+  for (const auto& [run, values] : contributions_) lost_.insert(run);
+}
+
+void Lineage::begin(std::uint64_t term, const Checkpoint& start) {
+  Branch branch;
+  branch.state.weights = start.weights;
+  branch.state.histories = start.histories;
+  const bool fresh = start.version.value == 0 && start.weights == start_;
+  bool known = fresh;
+  const bool by_file = start.version.value == 0;  // a snapshot has weights and no version
+  // Without noise different masters can come to equal weights: the newest is meant.
+  for (auto each = published_.rbegin(); each != published_.rend(); ++each) {
+    const auto& [key, state] = *each;
+    const bool may_be = by_file || key.second == start.version.value;
+    if (known || !may_be || state.weights != start.weights) continue;
+    const bool histories = start.histories.empty() || state.histories.empty() ||
+                           start.histories == state.histories;
+    if (!histories) continue;
+    known = true;
+    const Branch& parent = branches_.at(key.first);
+    for (std::size_t i = 0; i < state.shards; ++i) {
+      branch.log.push_back(parent.log[i]);
+      if (parent.merged.contains(parent.log[i])) branch.merged.insert(parent.log[i]);
+    }
+    branch.consumed = parent.consumed;
+  }
+  violations_.expect(Check::kStart, known, "a master goes on from weights that nobody published");
+  branch.state.shards = branch.log.size();
+  branches_[term] = std::move(branch);
+}
+
+void Lineage::remember(std::uint64_t term, Version version, const Merger::Copy& now) {
+  Branch& branch = branches_[term];
+  branch.state = State{now.weights, now.histories, branch.log.size()};
+  published_[{term, version.value}] = branch.state;
+}
+
+void Lineage::entered_stage(std::uint64_t term, const Merger::Copy& now) {
+  const auto found = branches_.find(term);
+  if (found == branches_.end()) return;
+  compare(now.weights, found->second.state.weights, "a new stage changed the weights");
+  remember(term, now.version, now);
+}
+
+bool Lineage::knows(std::uint64_t term, Version version) const {
+  return published_.contains({term, version.value});
+}
+
+// Newer ones may not be known yet; those of workers that keep weights of their own are nobody's. A
+// worker of a master that was replaced unawares reads what its successor has published.
+void Lineage::check_base(std::uint64_t term, const TrainMessage& order,
+                         const std::vector<float>& weights) const {
+  if (is_elastic(stages_[order.stage].kind)) return;
+  for (auto each = published_.rbegin(); each != published_.rend(); ++each) {
+    const auto& [key, state] = *each;
+    if (key.first < term) return;
+    if (state.weights != weights) continue;
+    if (key.second >= order.version) return;
+    if (key.first > term) continue;
+    return violations_.report(
+        Check::kOrders, fmt::format("run {} begins with weights of version {}, ordered was {}",
+                                    order.run, key.second, order.version));
+  }
+}
+
+bool Lineage::is_finite(RunId run) const {
+  const auto found = contributions_.find(run.value);
+  return found != contributions_.end() &&
+         std::ranges::all_of(found->second, [](float x) { return std::isfinite(x); });
+}
+
+bool Lineage::is_merged(std::uint64_t term, std::uint64_t shard) const {
+  const auto found = branches_.find(term);
+  return found != branches_.end() && found->second.merged.contains(shard);
+}
+
+void Lineage::consumed(std::uint64_t term, std::uint64_t shard) {
+  branches_[term].consumed.insert(shard);
+}
+
+void Lineage::merged(const Merge& merge) {
+  Branch& branch = branches_[merge.term];
+  if (const auto known = published_.find({merge.term, merge.now.version.value});
+      known != published_.end()) {
+    // Seen in the store before the merger knew that it was done, or nothing was merged.
+    compare(merge.now.weights, known->second.weights, "not the weights that were published");
+    known->second.histories = merge.now.histories;
+    branch.state = known->second;
+    return;
+  }
+  const std::vector<const Values*> parts = accepted(merge);
+  if (!parts.empty()) {
+    const State wanted = expected(branch.state, merge, parts);
+    compare(merge.now.weights, wanted.weights, "weights are not what was merged");
+    for (std::size_t i = 0; i < wanted.histories.size() && i < merge.now.histories.size(); ++i) {
+      compare(merge.now.histories[i], wanted.histories[i], "histories are not what was merged");
+    }
+    violations_.expect(Check::kPublication, merge.now.version == merge.result.version,
+                       "another version than reported");
+    for (const std::uint64_t shard : merge.shards) {
+      violations_.expect(Check::kOnce, branch.merged.insert(shard).second,
+                         "a shard of the data merged twice");
+      branch.log.push_back(shard);
+    }
+  } else {
+    compare(merge.now.weights, branch.state.weights, "a merge of nothing changed the weights");
+  }
+  remember(merge.term, merge.now.version, merge.now);
+}
+
+// Of the contributions, those that were not rejected, in their order.
+std::vector<const Lineage::Values*> Lineage::accepted(const Merge& merge) {
+  std::vector<const Values*> parts;
+  for (const auto& each : merge.job.contributions) {
+    const auto found = contributions_.find(each.run.value);
+    const bool rejected = std::ranges::find(merge.result.rejected, each.worker) !=
+                          merge.result.rejected.end();
+    if (found == contributions_.end()) {
+      violations_.expect(Check::kOnce, rejected, "merged what nobody contributed");
+      continue;
+    }
+    if (rejected) {
+      check_rejected(merge, each);
+      continue;
+    }
+    violations_.expect(Check::kOnce, merged_runs_.insert(each.run.value).second,
+                       "a contribution merged twice");
+    violations_.expect(Check::kWeights, is_finite(each.run), "merged what is not finite");
+    parts.push_back(&found->second);
+  }
+  return parts;
+}
+
+void Lineage::check_rejected(const Merge& merge,
+                             const master_command::StartMerge::Contribution& each) {
+  if (!is_finite(each.run) || merge.may_reject || lost_.contains(each.run.value)) return;
+  violations_.report(
+      Check::kRejection,
+      fmt::format("a good contribution of worker {} was rejected", each.worker.value));
+}
+
+// The formulas of update.hpp, in double.
+Lineage::State Lineage::expected(const State& before, const Merge& merge,
+                                 const std::vector<const Values*>& parts) {
+  const UpdateSpec& spec = stages_[merge.job.stage];
+  const bool averages = spec.updater == UpdaterState::kAverage;
+  Values record = before.weights;
+  if (averages) {
+    for (std::size_t i = 0; i < 1; ++i) {
+      const Values zero(before.weights.size(), 0.0F);
+      const Values& history = before.histories.empty() ? zero : before.histories[i];
+      record.insert(record.end(), history.begin(), history.end());
+    }
+  }
+  Sum sum(record.size(), 0.0);
+  std::size_t part = 0;
+  for (const auto& each : merge.job.contributions) {
+    if (part == parts.size()) break;
+    if (std::ranges::find(merge.result.rejected, each.worker) != merge.result.rejected.end()) {
+      continue;
+    }
+    Values values = *parts[part++];
+    if (spec.kind == UpdateKind::kElasticMaster) {
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        values[i] = spec.moving_rate * (values[i] - record[i]);
+      }
+    }
+    add(sum, values, each.weight);
+  }
+  double scale = is_elastic(spec.kind) ? 1.0 : 1.0 / spec.factor;
+  if (merge.job.mean && !is_elastic(spec.kind)) scale /= static_cast<double>(parts.size());
+  for (double& each : sum) each *= scale;
+  State after = before;
+  if (spec.kind == UpdateKind::kGradientOnly) {
+    apply_rule(after, merge.job, Values(sum.begin(), sum.end()));
+    return after;
+  }
+  for (std::size_t i = 0; i < record.size(); ++i) {
+    record[i] = static_cast<float>(record[i] + sum[i]);
+  }
+  const auto count = static_cast<std::ptrdiff_t>(before.weights.size());
+  after.weights.assign(record.begin(), record.begin() + count);
+  if (averages) after.histories = {Values(record.begin() + count, record.end())};
+  return after;
+}
+
+// Momentum SGD: h = m h + rate g; w -= h.
+void Lineage::apply_rule(State& state, const master_command::StartMerge& job,
+                         const Values& gradient) {
+  const UpdateSpec& spec = stages_[job.stage];
+  if (state.histories.empty()) state.histories.assign(1, Values(gradient.size(), 0.0F));
+  Values& history = state.histories.front();
+  const float rate = spec.base_lr.value_or(rule_.learning_rate) * job.lr_scale;
+  const float momentum = spec.momentum.value_or(rule_.momentum);
+  for (std::size_t i = 0; i < gradient.size(); ++i) {
+    history[i] = momentum * history[i] + rate * gradient[i];
+    state.weights[i] -= history[i];
+  }
+}
+
+void Lineage::compare(const Values& found, const Values& wanted, const char* what) {
+  if (violations_.any()) return;
+  if (found.size() != wanted.size()) {
+    return violations_.report(Check::kWeights, fmt::format("{}: {} floats, not {}", what,
+                                                            found.size(), wanted.size()));
+  }
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const double allowed = kTolerance * (1.0 + std::abs(static_cast<double>(wanted[i])));
+    const double off = std::abs(static_cast<double>(found[i]) - wanted[i]);
+    if (off <= allowed) continue;
+    return violations_.report(
+        Check::kWeights,
+        fmt::format("{}: element {} is {}, should be {}", what, i, found[i], wanted[i]));
+  }
+}
+
+void Lineage::check_complete(std::uint64_t term, std::uint64_t fresh,
+                             const std::set<std::uint64_t>& open) {
+  const Branch& branch = branches_[term];
+  for (std::uint64_t shard = 0; shard < fresh; ++shard) {
+    const bool merged = branch.merged.contains(shard), is_open = open.contains(shard);
+    if (merged && is_open) {
+      violations_.report(Check::kOnce,
+                         fmt::format("shard {} is merged, and yet to be given out", shard));
+    }
+    if (!merged && !is_open && !branch.consumed.contains(shard)) {
+      violations_.report(Check::kOnce, fmt::format("shard {} of the data is lost", shard));
+    }
+  }
+}
+
+}  // namespace speedo::sim

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <vector>
+
+#include <speedo/train/checkpoint.hpp>
+#include <speedo/train/merger.hpp>
+#include <speedo/train/update.hpp>
+
+#include "sim/check/violations.hpp"
+
+namespace speedo::sim {
+
+// The weights as they must be: computed anew from every contribution that was merged, by formulas
+// that share no code with the merger. Knows what every version published by any master was made of,
+// so that a master that goes on from one of them is held to it.
+class Lineage {
+ public:
+  struct Rule {
+    float learning_rate = 0.0F, momentum = 0.0F;  // of the master's solver
+  };
+  Lineage(std::vector<UpdateSpec> stages, std::vector<float> start, Rule rule,
+          Violations& violations);
+
+  // A worker has put this into the store.
+  void contributed(RunId run, std::vector<float> values);
+  // A master begins at this checkpoint.
+  void begin(std::uint64_t term, const Checkpoint& start);
+  // It published this: `merge` is done, and `now` what it is at.
+  struct Merge {
+    std::uint64_t term = 0;
+    const master_command::StartMerge& job;
+    const MergeResult& result;
+    const Merger::Copy& now;
+    std::uint64_t iteration = 0;  // after it
+    bool may_reject = false;      // what its workers put may have been erased
+    std::span<const std::uint64_t> shards;  // of the data, that went into it
+  };
+  void merged(const Merge& merge);
+  void entered_stage(std::uint64_t term, const Merger::Copy& now);
+  // The store has lost or damaged this contribution, or may have lost all that were made so far.
+  void may_be_lost(RunId run) { lost_.insert(run.value); }
+  void all_may_be_lost();
+  // Neither merged nor to be given out again for certain: dropped, or rejected.
+  void consumed(std::uint64_t term, std::uint64_t shard);
+
+  bool knows(std::uint64_t term, Version version) const;
+  // A worker begins a run with these weights: of this version, or of a newer one.
+  void check_base(std::uint64_t term, const TrainMessage& order,
+                  const std::vector<float>& weights) const;
+  bool is_finite(RunId run) const;  // what was contributed
+  bool is_merged(std::uint64_t term, std::uint64_t shard) const;
+  // At the end: every shard below `fresh` was merged, or dropped, or is still open.
+  void check_complete(std::uint64_t term, std::uint64_t fresh,
+                      const std::set<std::uint64_t>& open);
+
+ private:
+  using Values = std::vector<float>;
+  struct State {
+    Values weights;
+    std::vector<Values> histories;
+    std::size_t shards = 0;        // of the log of its branch, that are part of it
+  };
+  // The shards used by one master and, before it, by those whose work it goes on with.
+  struct Branch {
+    std::vector<std::uint64_t> log;
+    std::set<std::uint64_t> merged, consumed;
+    State state;
+  };
+  using Key = std::pair<std::uint64_t, std::uint64_t>;  // term, version
+
+  std::vector<const Values*> accepted(const Merge& merge);
+  void check_rejected(const Merge& merge,
+                      const master_command::StartMerge::Contribution& each);
+  State expected(const State& before, const Merge& merge, const std::vector<const Values*>& parts);
+  void apply_rule(State& state, const master_command::StartMerge& job, const Values& gradient);
+  void compare(const Values& found, const Values& wanted, const char* what);
+  void remember(std::uint64_t term, Version version, const Merger::Copy& now);
+
+  const std::vector<UpdateSpec> stages_;
+  const Values start_;
+  const Rule rule_;
+  Violations& violations_;
+  std::map<std::uint64_t, Values> contributions_;  // by run: unique in a job
+  std::set<std::uint64_t> merged_runs_, lost_;
+  std::map<Key, State> published_;
+  std::map<std::uint64_t, Branch> branches_;       // by term
+};
+
+}  // namespace speedo::sim

@@ -1,0 +1,112 @@
+#include "sim/check/record_checker.hpp"
+
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <speedo/store/layout.hpp>
+#include <speedo/store/parameter_store.hpp>
+
+#include "base/parse_number.hpp"
+#include "store/record_codec.hpp"
+
+namespace speedo::sim {
+namespace {
+
+constexpr std::string_view kManifestEnd = ":m";
+// A put that was under way when the store lost its data is over by then, however often its process
+// was stopped and its connection was lost.
+constexpr Instant kPutTimeMax = std::chrono::seconds(60);
+
+}  // namespace
+
+bool RecordChecker::may_have_lost_data() const {
+  return lost_data_at_ && clock_.now() - *lost_data_at_ < kPutTimeMax;
+}
+
+void RecordChecker::store_lost_data() {
+  lost_data_at_ = clock_.now();
+  late_.insert(gone_.begin(), gone_.end());
+}
+
+// "worker/TERM/WORKER" behind the job's prefix, whatever follows.
+std::optional<RecordChecker::Owner> RecordChecker::owner_of(const std::string& key) const {
+  const std::string prefix = job_prefix(job_) + contribution_key_prefix();
+  if (!key.starts_with(prefix)) return std::nullopt;
+  const std::string rest = key.substr(prefix.size());
+  const std::size_t slash = rest.find('/');
+  if (slash == std::string::npos) return std::nullopt;
+  const std::size_t end = rest.find_first_of("/:", slash + 1);
+  const auto term = parse_number<std::uint64_t>(std::string_view(rest).substr(0, slash));
+  const auto worker =
+      parse_number<std::uint64_t>(std::string_view(rest).substr(slash + 1, end - slash - 1));
+  if (!term || !worker) return std::nullopt;
+  return Owner{*term, *worker};
+}
+
+void RecordChecker::done(const KvOperation& operation) {
+  if (operation.kind != KvOperation::Kind::kSet) return;
+  const auto owner = owner_of(operation.key);
+  const bool is_late = owner && (gone_.contains(*owner) || ended_terms_.contains(owner->first) ||
+                                 owner->first < newest_term_);
+  if (is_late) late_.insert(*owner);
+  const bool is_manifest = operation.key.ends_with(kManifestEnd);
+  // What comes late may have been erased in part.
+  if (!is_manifest || is_late || may_have_lost_data() || is_whole(operation.key)) return;
+  violations_.report(Check::kPublication,
+                     fmt::format("'{}' is there before its chunks", operation.key));
+}
+
+bool RecordChecker::is_whole(const std::string& manifest_key) const {
+  const auto read = [this](const std::string& name) {
+    auto operation = std::make_shared<KvOperation>();
+    operation->kind = KvOperation::Kind::kGetWhole;
+    operation->key = name;
+    server_.map().submit(operation);
+    return operation;
+  };
+  const auto found = read(manifest_key);
+  if (found->error) return true;
+  const auto manifest = decode_manifest(found->text);
+  if (!manifest) return false;
+  const std::size_t start = job_prefix(job_).size();
+  const RecordKeys names(
+      job_, manifest_key.substr(start, manifest_key.size() - start - kManifestEnd.size()));
+  for (std::size_t chunk = 0; chunk < manifest->chunks.size(); ++chunk) {
+    const auto value = read(names.chunk(manifest->info.term, manifest->slot, chunk));
+    const auto head =
+        value->error ? std::nullopt
+                     : decode_chunk_head(std::string_view(value->text).substr(0, kChunkHeadBytes));
+    const bool promised = head && head->version == manifest->info.version &&
+                          head->checksum == manifest->chunks[chunk].checksum;
+    if (!promised) return false;
+  }
+  return true;
+}
+
+void RecordChecker::check_erased(std::uint64_t term, std::uint64_t worker) {
+  if (late_.contains({term, worker})) return;
+  const std::string prefix = job_prefix(job_) + contribution_key(term, worker);
+  const auto keys = server_.map().list(prefix);
+  for (const std::string& key : *keys) {
+    if (owner_of(key) != Owner{term, worker}) continue;
+    return violations_.report(Check::kErasure,
+                              fmt::format("'{}' of a worker that is gone is never erased", key));
+  }
+}
+
+void RecordChecker::check_end(std::uint64_t term) {
+  if (may_have_lost_data()) return;
+  const std::string prefix =
+      job_prefix(job_) + contribution_key_prefix() + std::to_string(term) + '/';
+  const auto keys = server_.map().list(prefix);
+  for (const std::string& key : *keys) {
+    const auto owner = owner_of(key);
+    if (owner && late_.contains(*owner)) continue;
+    return violations_.report(Check::kErasure, fmt::format("'{}' is left behind at the end", key));
+  }
+}
+
+}  // namespace speedo::sim

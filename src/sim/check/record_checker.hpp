@@ -1,0 +1,55 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include <speedo/base/clock.hpp>
+
+#include "sim/proof/proof_store.hpp"
+#include "sim/check/violations.hpp"
+
+namespace speedo::sim {
+
+// What must hold of records in the store, whoever writes them: readers find them whole from the
+// moment they can find them, and those of workers that are gone are erased.
+class RecordChecker {
+ public:
+  // `clock`: the server's.
+  RecordChecker(StoreServer& server, std::string job, const Clock& clock, Violations& violations)
+      : server_(server), job_(std::move(job)), clock_(clock), violations_(violations) {}
+
+  // An operation that was executed.
+  void done(const KvOperation& operation);
+  // Chunks may be gone that are named by manifests yet to come, and what was erased is back.
+  void store_lost_data();
+  bool may_have_lost_data() const;
+  // Whether all is there that a manifest names which is there.
+  bool is_whole(const std::string& manifest_key) const;
+  // A master has told to erase what this worker has put; it had time enough once erased() is asked.
+  void told_to_erase(std::uint64_t term, std::uint64_t worker) { gone_.insert({term, worker}); }
+  void check_erased(std::uint64_t term, std::uint64_t worker);
+  // The last master is gone, and its workers.
+  void check_end(std::uint64_t term);
+  // It erases what its workers have put.
+  void master_ends(std::uint64_t term) { ended_terms_.insert(term); }
+  void granted(std::uint64_t term) { newest_term_ = std::max(newest_term_, term); }
+
+ private:
+  using Owner = std::pair<std::uint64_t, std::uint64_t>;  // term, worker
+  std::optional<Owner> owner_of(const std::string& key) const;
+
+  StoreServer& server_;
+  const std::string job_;
+  const Clock& clock_;
+  Violations& violations_;
+  std::optional<Instant> lost_data_at_;
+  std::set<Owner> gone_, late_;  // late: put after that, or back
+  std::set<std::uint64_t> ended_terms_;
+  std::uint64_t newest_term_ = 0;
+};
+
+}  // namespace speedo::sim

@@ -1,0 +1,411 @@
+#include "sim/check/session_checker.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include <speedo/base/limits.hpp>
+
+namespace speedo::sim {
+
+SessionChecker::SessionChecker(const MasterConfig& config, std::string_view state,
+                               Lineage& lineage, Violations& violations)
+    : config_(config),
+      lineage_(lineage),
+      violations_(violations),
+      shards_(config.first_shard, !config.shard_by_speed, violations),
+      iteration_(config.start_iteration),
+      first_iteration_(iteration_),
+      stage_start_(iteration_),
+      version_(config.first_version.value),
+      next_run_(config.first_run) {
+  if (!state.empty()) go_on_from(state);
+}
+
+void SessionChecker::go_on_from(std::string_view bytes) {
+  record::Session state;
+  if (!state.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return expect(kStart, false, "a state that cannot be read");
+  }
+  iteration_ = first_iteration_ = state.iteration();
+  next_run_ = std::max(next_run_, state.next_run());
+  next_worker_ = state.next_worker();
+  merged_contributions_ = state.contributions();
+  stage_ = static_cast<std::uint32_t>(state.stage() % config_.stages.size());
+  stage_start_ = state.stage_start();
+  if (is_stage_over()) {
+    stage_ = next_stage();
+    stage_start_ = iteration_;
+  }
+  shards_.go_on_from(state);
+}
+
+bool SessionChecker::is_stage_over() const {
+  const std::uint64_t iterations = config_.stages[stage_].iterations;
+  return iterations != 0 && iteration_ - stage_start_ >= iterations;
+}
+
+std::uint32_t SessionChecker::next_stage() const {
+  return static_cast<std::uint32_t>((stage_ + 1) % config_.stages.size());
+}
+
+SessionChecker::Incarnation* SessionChecker::incarnation_of(PeerId peer, std::uint64_t worker) {
+  const auto found = incarnations_.find(peer.value);
+  const bool match = found != incarnations_.end() && found->second.worker == worker;
+  return match && !stopping_ ? &found->second : nullptr;
+}
+
+void SessionChecker::end_incarnation(PeerId peer) {
+  if (stopping_) return;
+  const auto found = incarnations_.find(peer.value);
+  if (found == incarnations_.end()) return;
+  shards_.gone(found->second.worker);
+  incarnations_.erase(found);
+}
+
+void SessionChecker::before(const MasterEvent& event) {
+  may_act_ = true;
+  std::visit([this](const auto& each) { note(each); }, event);
+}
+
+void SessionChecker::after(const MasterCommands& commands) {
+  const auto is_train = [](const MasterCommand& each) {
+    return std::holds_alternative<master_command::SendTrain>(each);
+  };
+  for (auto at = commands.begin(); at != commands.end();) {
+    expect(kMessages, !finished_, "a command after Finish");
+    expect(kMessages, may_act_ || std::holds_alternative<master_command::Note>(*at),
+           "a message to be ignored had an effect");
+    const auto end = std::find_if_not(at, commands.end(), is_train);
+    if (end != at) {
+      check_deal({at, end});
+      at = end;
+    } else {
+      std::visit([this](const auto& each) { obey(each); }, *at++);
+    }
+  }
+  check_parked();
+}
+
+// Runs that begin together.
+void SessionChecker::check_deal(std::span<const MasterCommand> trains) {
+  std::vector<ShardChecker::Deal> deals;
+  for (const MasterCommand& each : trains) {
+    const auto& train = std::get<master_command::SendTrain>(each);
+    obey(train);
+    const auto found = incarnations_.find(train.peer.value);
+    if (found == incarnations_.end()) return;
+    deals.push_back({.worker = found->second.worker,
+                     .shards = {train.message.shard, train.message.shards},
+                     .next = train.message.next_shard});
+  }
+  shards_.dealt(deals);
+}
+
+void SessionChecker::note(const master_event::Hello& e) {
+  end_incarnation(e.peer);
+  const Uuid uuid{e.message.uuid_high, e.message.uuid_low};
+  uuids_[e.peer.value] = uuid;
+  if (stopping_ || uuid == Uuid{}) return;
+  // A process that comes again has given its earlier incarnation up.
+  std::vector<PeerId> earlier;
+  for (const auto& [peer, incarnation] : incarnations_) {
+    if (uuids_[peer] == uuid) earlier.push_back({peer});
+  }
+  for (const PeerId peer : earlier) end_incarnation(peer);
+}
+
+void SessionChecker::note(const master_event::Ready& e) {
+  Incarnation* incarnation = incarnation_of(e.peer, e.message.worker);
+  may_act_ = incarnation != nullptr && !incarnation->ready;
+  if (incarnation != nullptr) incarnation->ready = true;
+}
+
+void SessionChecker::note(const master_event::Trained& e) {
+  Incarnation* incarnation = incarnation_of(e.peer, e.message.worker);
+  may_act_ = incarnation != nullptr && incarnation->run == e.message.run;
+  if (!may_act_) return;
+  incarnation->run.reset();
+  incarnation->last_reported = e.message.run;
+  const Shards shards = shards_.reported(incarnation->worker);
+  if (std::isfinite(std::bit_cast<float>(e.message.loss_bits))) {
+    contributions_[e.message.run] = {e.message.worker, e.message.base_version, shards,
+                                     Fate::kPending};
+  } else {
+    shards_.used(shards);
+  }
+  // Until it is merged the shard may come to nothing: dropped, rejected, or not finite.
+  for (std::uint64_t i = 0; i < shards.count; ++i) {
+    lineage_.consumed(config_.term, shards.first + i);
+  }
+}
+
+void SessionChecker::note(const master_event::Beat& e) {
+  may_act_ = !incarnations_.contains(e.peer.value);
+}
+
+void SessionChecker::note(const master_event::Leave& e) {
+  if (incarnation_of(e.peer, e.message.worker) != nullptr) end_incarnation(e.peer);
+}
+
+void SessionChecker::note(const master_event::Merged& e) {
+  bool any = false;
+  for (const std::uint64_t run : merging_runs_) {
+    const Contribution each = contributions_[run];
+    contributions_.erase(run);
+    shards_.used(each.shards);
+    if (std::ranges::find(e.rejected, WorkerId{each.worker}) != e.rejected.end()) continue;
+    any = true;
+    merged_contributions_ += 1;
+    merged_of_[each.worker] = run;
+  }
+  merging_runs_.clear();
+  merging_ = false;
+  if (!any) return expect(kPublication, e.version.value == version_,
+                          "a merge of nothing made a version");
+  iteration_ += 1;
+  merges_ += 1;
+  expect(kPublication, e.version.value > version_, "versions do not grow");
+  version_ = e.version.value;
+}
+
+void SessionChecker::note(const master_event::StageEntered& e) {
+  expect(kJobs, entering_, "an answer that nobody waits for");
+  entering_ = false;
+  expect(kPublication, e.version.value > version_, "versions do not grow");
+  version_ = e.version.value;
+}
+
+void SessionChecker::obey(const master_command::SendWelcome& c) {
+  expect(kMembership, !stopping_, "a welcome after the end");
+  expect(kMembership, c.message.worker == next_worker_++, "workers' numbers have a gap");
+  const auto [at, is_new] = incarnations_.try_emplace(c.peer.value);
+  expect(kMembership, is_new, "two incarnations on one connection");
+  at->second.worker = c.message.worker;
+  expect(kMembership, c.message.term == config_.term, "a welcome in another master's name");
+  const bool full = config_.workers_max != 0 && incarnations_.size() > config_.workers_max;
+  expect(kMembership, !full, "more workers than the most");
+}
+
+void SessionChecker::obey(const master_command::SendRefused& c) {
+  expect(kMessages, c.message.reason.size() <= kTextMax, "a message too long");
+  end_incarnation(c.peer);
+}
+
+void SessionChecker::obey(const master_command::SendStop& c) {
+  expect(kMessages, c.message.reason.size() <= kTextMax, "a message too long");
+  stopping_ = true;
+}
+
+void SessionChecker::obey(const master_command::SendTrain& c) {
+  expect(kOrders, !stopping_ && !merging_ && !entering_,
+         "a run begins at the end or during a merge");
+  const auto found = incarnations_.find(c.peer.value);
+  if (found == incarnations_.end()) return expect(kOrders, false, "a run for nobody");
+  Incarnation& incarnation = found->second;
+  check_train(incarnation, c.message);
+  check_merged_run(incarnation, c.message);
+  next_run_ += 1;
+  incarnation.run = c.message.run;
+  began_ = true;
+}
+
+void SessionChecker::check_train(const Incarnation& incarnation, const TrainMessage& order) const {
+  expect(kOrders, incarnation.ready && !incarnation.run,
+         "a run for a worker that is not ready, or is at work");
+  expect(kOrders, order.run == next_run_, "run numbers have a gap");
+  expect(kOrders, order.iteration == iteration_, "a run at another iteration");
+  expect(kOrders, order.version == version_, "a run from other weights");
+  expect(kOrders, order.stage == stage_, "a run of another stage");
+  expect(kOrders, !is_stage_over(), "a run of a stage that is over");
+  std::uint64_t alive = 0;
+  for (const auto& [peer, each] : incarnations_) alive += each.ready;
+  expect(kMembership, alive >= config_.workers_min, "a run with fewer workers than the fewest");
+  expect(kOrders, order.shards >= 1 && order.shards <= kShardsPerRunMax,
+         "too many shards in a run");
+  for (std::uint64_t i = 0; i < order.shards; ++i) {
+    expect(kOnce, !lineage_.is_merged(config_.term, order.shard + i),
+           "a shard that is merged is given out again");
+  }
+  for (const auto& [run, each] : contributions_) {
+    const bool its = each.worker == incarnation.worker && each.fate == Fate::kMerging;
+    expect(kOrders, !its, "a run before the merge of the last contribution");
+  }
+}
+
+void SessionChecker::check_merged_run(const Incarnation& incarnation,
+                                      const TrainMessage& order) const {
+  const auto merged = merged_of_.find(incarnation.worker);
+  const bool last_merged =
+      merged != merged_of_.end() && incarnation.last_reported == merged->second;
+  if (last_merged) {
+    expect(kOrders, order.merged_run == merged->second, "a worker is not told that it was merged");
+  } else if (incarnation.last_reported) {
+    expect(kOrders, order.merged_run != *incarnation.last_reported,
+           "a worker is told of a merge that was not");
+  }
+}
+
+void SessionChecker::obey(const master_command::StartMerge& c) {
+  expect(kMerges, !merging_ && !entering_, "two merges at once");
+  expect(kMerges, !stopping_, "a merge after the end");
+  expect(kMerges, c.iteration == iteration_, "a merge at another iteration");
+  expect(kMerges, c.stage == stage_, "a merge of another stage");
+  expect(kMerges, !c.contributions.empty(), "an empty merge");
+  expect(kMessages, c.state.size() < kPrototxtBytesMax, "a state without bounds");
+  merging_ = true;
+  std::vector<WorkerId> workers;
+  for (const auto& each : c.contributions) workers.push_back(each.worker);
+  const bool is_ordered = schedule_ == nullptr || schedule_->take_merge() == workers;
+  expect(kMerges, is_ordered, "not the merge that the schedule has ordered");
+  for (const auto& each : c.contributions) {
+    const auto found = contributions_.find(each.run.value);
+    if (found == contributions_.end()) return expect(kMerges, false,
+                                                     "a merge of what was not reported");
+    expect(kOnce, found->second.fate == Fate::kPending, "a contribution is merged twice");
+    expect(kMerges, found->second.worker == each.worker.value, "a merge names another worker");
+    expect(kErasure, !erased_.contains(each.worker.value), "a merge of records that were erased");
+    check_weight(each, found->second, c.stage);
+    found->second.fate = Fate::kMerging;
+    merging_runs_.push_back(each.run.value);
+  }
+  check_state(c.state, true);
+}
+
+void SessionChecker::check_state(std::string_view bytes, bool merges) {
+  record::Session state;
+  const bool is_read = state.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+  expect(kStart, is_read, "a state that cannot be read");
+  expect(kStart, state.iteration() == iteration_ + (merges ? 1 : 0),
+         "a state of another iteration");
+  std::vector<Shards> merging;
+  if (merges) {
+    for (const std::uint64_t run : merging_runs_) merging.push_back(contributions_[run].shards);
+  }
+  const bool discards = config_.stages[stage_].strategy.name == "weedout";
+  shards_.check_state(state, merging, discards);
+  if (merges || discards) return;
+  expect(kStart, state.contributions() == merged_contributions_, "a state with other counts");
+}
+
+void SessionChecker::obey(const master_command::ExpectMerge& c) {
+  std::set<WorkerId> workers;
+  for (const auto& each : c.merge.contributions) {
+    expect(Check::kMerges, workers.insert(each.worker).second,
+           "a merge is expected of one worker twice");
+  }
+  expect(Check::kMerges, !workers.empty(), "a merge of nothing is expected");
+}
+
+void SessionChecker::check_weight(const master_command::StartMerge::Contribution& each,
+                                  const Contribution& contribution, std::uint32_t stage) const {
+  const bool weighted = config_.stages[stage].weight_by_staleness;
+  const auto age = static_cast<float>(version_ - std::min(version_, contribution.base));
+  const float shards = static_cast<float>(contribution.shards.count);
+  if (weighted) {
+    expect(kMerges, std::abs(each.weight - 1.0F / (1.0F + age)) < 1e-6F,
+           "not the weight of its staleness");
+  } else if (shards == 1.0F && !config_.shard_by_speed) {
+    expect(kMerges, each.weight == 1.0F, "a weight that nobody asked for");
+  }
+}
+
+void SessionChecker::obey(const master_command::EraseWorker& c) {
+  const auto is_its = [&](const auto& each) { return each.second.worker == c.worker.value; };
+  expect(kErasure, std::ranges::none_of(incarnations_, is_its),
+         "records of a worker that is here are erased");
+  expect(kErasure, erased_.insert(c.worker.value).second, "records of a worker erased twice");
+}
+
+void SessionChecker::obey(const master_command::EnterStage& c) {
+  expect(kJobs, !merging_ && !entering_ && !stopping_, "a new stage during a merge, or at the end");
+  for (const auto& [peer, incarnation] : incarnations_) expect(kJobs, !incarnation.run,
+                                                 "a new stage while a worker runs");
+  expect(kJobs, c.stage < config_.stages.size(), "an unknown stage");
+  expect(kJobs, is_stage_over(), "a stage is left before its end");
+  expect(kJobs, c.stage == next_stage(), "another stage than the next");
+  entering_ = true;
+  stage_ = c.stage;
+  stage_start_ = iteration_;
+  // What a stage leaves behind unmerged is dropped.
+  for (const auto& [run, each] : contributions_) shards_.used(each.shards);
+  contributions_.clear();
+  check_state(c.state, false);
+}
+
+void SessionChecker::obey(const master_command::StartTest& c) {
+  expect(kJobs, !testing_, "two tests at once");
+  expect(kJobs, c.iteration == iteration_ && !merging_, "a test of other weights");
+  expect(kJobs, tests_.insert(c.iteration).second, "a test repeated");
+  testing_ = true;
+}
+
+void SessionChecker::obey(const master_command::StartSnapshot& c) {
+  expect(kJobs, !saving_, "two snapshots at once");
+  expect(kJobs, c.iteration == iteration_ && !merging_, "a snapshot of other weights");
+  saving_ = true;
+}
+
+void SessionChecker::obey(const master_command::Note& c) {
+  expect(kMessages, c.text.find('\n') == std::string::npos && c.text.size() <= kTextMax,
+         "a note too long");
+}
+
+void SessionChecker::obey(const master_command::Finish& c) {
+  finished_ = true;
+  // A master that lost its job cannot finish the merge either.
+  const bool superseded = c.error && c.error->code == ErrorCode::kSuperseded;
+  expect(kProgress, !merging_ || superseded, "the end comes during a merge");
+  expect(kProgress, c.error || asked_to_stop_ || iteration_ >= config_.max_iteration,
+         "it ends too early");
+  if (!c.error && !asked_to_stop_) check_tests();
+  expect(kProgress, iteration_ <= std::max(config_.max_iteration, iteration_ - merges_),
+         "it ends too late");
+}
+
+// Each test that was due took place, and no other; a master that ends early leaves some out.
+void SessionChecker::check_tests() const {
+  if (config_.stages.size() > 1 || config_.test_interval == 0) return;
+  for (std::uint64_t i = first_iteration_ + 1; i <= iteration_; ++i) {
+    const bool due = i % config_.test_interval == 0 || i == iteration_;
+    expect(kJobs, tests_.contains(i) == due, "a test is missing, or too much");
+  }
+}
+
+// A ready worker runs, or the schedule has parked it, or training waits for something as a whole.
+void SessionChecker::check_parked() const {
+  if (!began_ || stopping_ || finished_ || merging_ || entering_ || testing_ || saving_) return;
+  std::uint64_t ready = 0, running = 0;
+  for (const auto& [peer, incarnation] : incarnations_) {
+    ready += incarnation.ready;
+    running += incarnation.run.has_value();
+  }
+  if (ready == 0 || ready < config_.workers_min) return;
+  expect(kProgress, running > 0, "no worker runs, though nothing is waited for");
+  if (schedule_ == nullptr) return;
+  // What the strategy orders while runs of a stage that is over are waited for is not for now.
+  const bool switching = config_.stages.size() > 1;
+  if (switching) return;
+  for (const auto& [peer, incarnation] : incarnations_) {
+    const bool forgotten =
+        incarnation.ready && !incarnation.run && schedule_->wants_run(WorkerId{incarnation.worker});
+    expect(kProgress, !forgotten,
+           "a ready worker was told to train by the schedule, and not by the session");
+  }
+}
+
+std::vector<std::uint64_t> SessionChecker::shards_of(
+    const master_command::StartMerge& job, const std::vector<WorkerId>& rejected) const {
+  std::vector<std::uint64_t> shards;
+  for (const auto& each : job.contributions) {
+    const auto found = contributions_.find(each.run.value);
+    const bool out = std::ranges::find(rejected, each.worker) != rejected.end();
+    if (out || found == contributions_.end()) continue;
+    for (std::uint64_t i = 0; i < found->second.shards.count; ++i) {
+      shards.push_back(found->second.shards.first + i);
+    }
+  }
+  return shards;
+}
+
+}  // namespace speedo::sim

@@ -1,0 +1,109 @@
+#include "sim/check/shard_checker.hpp"
+
+#include <algorithm>
+
+namespace speedo::sim {
+
+ShardChecker::ShardChecker(std::uint64_t first, bool one_each, Violations& violations)
+    : one_each_(one_each),
+      violations_(violations),
+      fresh_(first),
+      used_(first, true),
+      used_count_(first) {}
+
+void ShardChecker::go_on_from(const record::Session& state) {
+  fresh_ = state.data_fresh();
+  free_ = {state.data_open().begin(), state.data_open().end()};
+  used_.assign(fresh_, true);
+  for (const std::uint64_t shard : free_) used_[shard] = false;
+  used_count_ = fresh_ - free_.size();
+}
+
+void ShardChecker::dealt(std::span<const Deal> deals) {
+  for (const Deal& each : deals) {
+    Held& held = held_[each.worker];
+    std::uint64_t known = 0;  // shards of the run that were reserved, as far as that is known
+    if (held.next) {
+      expect(each.shards.first == *held.next, "not the shards that were reserved");
+      known = 1;
+    }
+    for (std::uint64_t i = known; i < each.shards.count; ++i) deal(each.shards.first + i);
+    held.current = each.shards;
+    held.next.reset();
+  }
+  for (const Deal& each : deals) {
+    deal(each.next);
+    held_[each.worker].next = each.next;
+  }
+}
+
+void ShardChecker::deal(std::uint64_t shard) {
+  if (one_each_ && free_.empty())
+    expect(shard == fresh_, "shards that were never dealt, out of order");
+  if (one_each_ && !free_.empty()) expect(shard == *free_.begin(), "a shard is left behind");
+  fresh_ = std::max(fresh_, shard + 1);
+  hold(shard);
+}
+
+void ShardChecker::hold(std::uint64_t shard) {
+  expect(!is_used(shard), "a shard that is used is given out again");
+  expect(taken_.insert(shard).second, "a shard given to two workers");
+  free_.erase(shard);
+}
+
+ShardChecker::Range ShardChecker::reported(std::uint64_t worker) {
+  Held& held = held_[worker];
+  expect(held.current.has_value(), "shards reported that were not given out");
+  const Range shards = held.current.value_or(Range{});
+  held.current.reset();
+  return shards;
+}
+
+void ShardChecker::used(Range shards) {
+  for (std::uint64_t i = 0; i < shards.count; ++i) {
+    expect(taken_.erase(shards.first + i) == 1, "a shard is used twice");
+    mark_used(shards.first + i);
+  }
+}
+
+void ShardChecker::mark_used(std::uint64_t shard) {
+  if (is_used(shard)) return;
+  if (shard >= used_.size()) used_.resize(shard + 1, false);
+  used_[shard] = true;
+  used_count_ += 1;
+}
+
+void ShardChecker::gone(std::uint64_t worker) {
+  const auto found = held_.find(worker);
+  if (found == held_.end()) return;
+  const Held& held = found->second;
+  for (std::uint64_t i = 0; held.current && i < held.current->count; ++i) {
+    free(held.current->first + i);
+  }
+  if (held.next) free(*held.next);
+  held_.erase(found);
+}
+
+void ShardChecker::free(std::uint64_t shard) {
+  taken_.erase(shard);
+  free_.insert(shard);
+}
+
+void ShardChecker::check_state(const record::Session& state, std::span<const Range> merging,
+                               bool discards) const {
+  const std::set<std::uint64_t> open(state.data_open().begin(), state.data_open().end());
+  expect(open.size() == static_cast<std::size_t>(state.data_open_size()), "a shard is open twice");
+  expect(open.empty() || *open.rbegin() < state.data_fresh(), "a shard is open that is not dealt");
+  for (const std::uint64_t shard : open) expect(!is_used(shard), "a shard is used and open");
+  std::uint64_t gone = used_count_;
+  for (const Range& each : merging) {
+    gone += each.count;
+    for (std::uint64_t i = 0; i < each.count; ++i) {
+      expect(!open.contains(each.first + i), "a shard is merged and open");
+    }
+  }
+  expect(open.size() + gone <= state.data_fresh(), "a shard is open that was not given out");
+  expect(discards || open.size() + gone == state.data_fresh(), "a shard is lost");
+}
+
+}  // namespace speedo::sim

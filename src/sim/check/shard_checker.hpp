@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "speedo.pb.h"
+
+#include "sim/check/violations.hpp"
+
+namespace speedo::sim {
+
+// What becomes of the shards of the data stream in one master's session: none is given to two, used
+// twice or left behind, and of a saved state exactly those are open that were not used. Is told by
+// the session checker what happened; finds violations of Check::kOnce.
+class ShardChecker {
+ public:
+  struct Range {
+    std::uint64_t first = 0, count = 0;
+  };
+  struct Deal {
+    std::uint64_t worker = 0;
+    Range shards;            // of the run that begins
+    std::uint64_t next = 0;  // the first shard reserved for the worker's next run
+  };
+
+  // Shards below `first` were used before. `one_each`: runs are of one shard, and so it is known
+  // which shards are nobody's; they have to be dealt first, the smallest first.
+  ShardChecker(std::uint64_t first, bool one_each, Violations& violations);
+  // Instead of `first`: what the state says that the session is restored from.
+  void go_on_from(const record::Session& state);
+
+  // Runs that begin together.
+  void dealt(std::span<const Deal> deals);
+  // The worker's run has ended with a report: nothing is decided yet on its shards.
+  Range reported(std::uint64_t worker);
+  // Merged, rejected, dropped or not finite: in any case gone. Requires: they were reported.
+  void used(Range shards);
+  // The worker is gone: what it held is nobody's.
+  void gone(std::uint64_t worker);
+
+  // `merging`: counts as used in this state. `discards`: the schedule may have dropped
+  // contributions without saying so.
+  void check_state(const record::Session& state, std::span<const Range> merging,
+                   bool discards) const;
+
+ private:
+  struct Held {
+    std::optional<Range> current;
+    std::optional<std::uint64_t> next;
+  };
+  void expect(bool holds, const char* otherwise) const {
+    violations_.expect(Check::kOnce, holds, otherwise);
+  }
+  void deal(std::uint64_t shard);
+  void hold(std::uint64_t shard);
+  void free(std::uint64_t shard);
+  void mark_used(std::uint64_t shard);
+  bool is_used(std::uint64_t shard) const { return shard < used_.size() && used_[shard]; }
+
+  const bool one_each_;
+  Violations& violations_;
+  std::uint64_t fresh_;               // shards from here on were never dealt
+  std::set<std::uint64_t> free_;      // nobody's, though they were dealt once
+  std::set<std::uint64_t> taken_;     // of a run, reserved, or reported
+  std::map<std::uint64_t, Held> held_;  // by worker
+  std::vector<bool> used_;            // by shard
+  std::size_t used_count_ = 0;
+};
+
+}  // namespace speedo::sim

@@ -1,0 +1,106 @@
+#include "sim/check/store_checker.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include <speedo/store/record_store.hpp>
+
+#include "speedo.pb.h"
+#include "store/record_codec.hpp"
+
+namespace speedo::sim {
+
+StoreChecker::StoreChecker(StoreServer& server, const std::string& job,
+                           std::uint64_t publish_interval, Violations& violations)
+    : server_(server),
+      weights_manifest_(RecordKeys(job, weights_key()).manifest()),
+      checkpoint_manifest_(RecordKeys(job, checkpoint_key()).manifest()),
+      publish_interval_(publish_interval),
+      violations_(violations) {}
+
+void StoreChecker::granted(std::uint64_t term) {
+  violations_.expect(Check::kLease, term > granted_,
+                     "mastership granted with a term that is not the highest");
+  granted_ = std::max(granted_, term);
+  newest_ = std::max(newest_, term);
+}
+
+// What it has lost it may be told again, by whoever comes first; the newest master has the last
+// word.
+void StoreChecker::restarted() {
+  granted_ = 0;
+  last_ = read(weights_manifest_).value_or(Seen{});
+  const std::optional<Seen> checkpoint = read(checkpoint_manifest_);
+  went_back_to_ = checkpoint ? std::optional(checkpoint->iteration) : std::nullopt;
+}
+
+std::optional<StoreChecker::Seen> StoreChecker::read(const std::string& manifest_key) {
+  auto operation = std::make_shared<KvOperation>();
+  operation->kind = KvOperation::Kind::kGetWhole;
+  operation->key = manifest_key;
+  server_.map().submit(operation);
+  if (operation->error) return std::nullopt;
+  const auto manifest = decode_manifest(operation->text);
+  if (!manifest) {
+    violations_.report(Check::kPublication, "the manifest '" + manifest_key + "' is damaged");
+    return std::nullopt;
+  }
+  record::Session session;
+  violations_.expect(Check::kPublication, session.ParseFromString(manifest->info.state),
+                     "weights were published without the session's state");
+  return Seen{manifest->info.term, manifest->info.version, session.iteration()};
+}
+
+void StoreChecker::done(const KvOperation& operation) {
+  if (operation.kind != KvOperation::Kind::kSet) return;
+  if (operation.key != checkpoint_manifest_ && operation.key != weights_manifest_) return;
+  const std::optional<Seen> now = read(operation.key);
+  if (!now) return;
+  if (operation.key == weights_manifest_) return judge(*now);
+  if (keeps_up(now->iteration, last_.iteration)) went_back_to_.reset();
+}
+
+void StoreChecker::published(std::uint64_t term, std::uint64_t version) {
+  if (last_.term == term && last_.version >= version) return;
+  violations_.report(
+      Check::kPublication,
+      fmt::format("a master says that it has published version {}, and the store has "
+                  "version {} of term {}",
+                  version, last_.version, last_.term));
+}
+
+// A master that dies between two checkpoints loses what it has merged since, and one merge more
+// that it published and nobody knows of.
+bool StoreChecker::keeps_up(std::uint64_t iteration, std::uint64_t reached) const {
+  return iteration + publish_interval_ + 1 >= reached;
+}
+
+void StoreChecker::judge(const Seen& now) {
+  if (now.term == last_.term && now.version == last_.version) return;
+  if (now.term < std::max(granted_, last_.term)) {
+    violations_.report(Check::kLease,
+                       fmt::format("a stale master's weights are read: term {} after {}",
+                                   now.term, std::max(granted_, last_.term)));
+  }
+  const bool forgot = granted_ < newest_ && last_.term < newest_;
+  granted_ = std::max(granted_, now.term);
+  if (now.term == last_.term) {
+    violations_.expect(Check::kPublication, now.version > last_.version,
+                       "published versions go back");
+    violations_.expect(Check::kPublication, now.iteration >= last_.iteration,
+                       "iterations go back within one master");
+  } else if (!forgot) {
+    const std::uint64_t reached =
+        std::min(last_.iteration, went_back_to_.value_or(last_.iteration));
+    if (!keeps_up(now.iteration, reached)) {
+      violations_.report(Check::kStart,
+                         fmt::format("iterations go back from {} to {}, the publish interval is {}",
+                                     reached, now.iteration, publish_interval_));
+    }
+  }
+  last_ = now;
+}
+
+}  // namespace speedo::sim

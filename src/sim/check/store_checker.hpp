@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "sim/proof/proof_store.hpp"
+#include "sim/check/violations.hpp"
+
+namespace speedo::sim {
+
+// What must hold of the published weights as readers of the store see them, after every operation
+// that the server executes.
+class StoreChecker {
+ public:
+  StoreChecker(StoreServer& server, const std::string& job, std::uint64_t publish_interval,
+               Violations& violations);
+
+  void granted(std::uint64_t term);
+  void restarted();                      // with or without its data
+  void done(const KvOperation& operation);
+  // A master says that it has published this version.
+  void published(std::uint64_t term, std::uint64_t version);
+
+ private:
+  struct Seen {
+    std::uint64_t term = 0, version = 0, iteration = 0;
+  };
+  // Of the record whose manifest this is; nothing if it is not there, or damaged.
+  std::optional<Seen> read(const std::string& manifest_key);
+  void judge(const Seen& now);
+  bool keeps_up(std::uint64_t iteration, std::uint64_t reached) const;
+  StoreServer& server_;
+  const std::string weights_manifest_, checkpoint_manifest_;
+  const std::uint64_t publish_interval_;
+  Violations& violations_;
+  Seen last_;
+  // After the store went back in time, until its checkpoint is of now: the iteration of the one of
+  // then. Weights alone are newer, but a master that needs histories begins there.
+  std::optional<std::uint64_t> went_back_to_;
+  std::uint64_t granted_ = 0;  // the highest term that the store knows
+  std::uint64_t newest_ = 0;   // the highest ever granted
+};
+
+}  // namespace speedo::sim

@@ -1,0 +1,219 @@
+#include "sim/plan/cost_flows.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include <speedo/base/assert.hpp>
+
+namespace speedo::sim {
+namespace {
+
+constexpr double kNanoseconds = 1e9;
+// Rounding may leave this part of a flow when its time is over.
+constexpr double kNothingLeft = 1e-9;
+// As much may what fills a resource be off.
+constexpr double kRounding = 1e-9;
+// Longer than any plan; keeps times within 64 bits.
+constexpr double kSecondsMax = 1e9;
+
+double seconds_between(Instant from, Instant to) {
+  return static_cast<double>((to - from).count()) / kNanoseconds;
+}
+
+// Rounded up, so that a flow is never finished before its time.
+Instant nanoseconds(double seconds) {
+  const double count = std::ceil(std::min(seconds, kSecondsMax) * kNanoseconds);
+  return Instant(static_cast<std::int64_t>(count));
+}
+
+}  // namespace
+
+Flows::ResourceId Flows::add_server() {
+  resources_.emplace_back();
+  return resources_.size() - 1;
+}
+
+Flows::ResourceId Flows::add_cores(double count, std::function<double(double)> speed,
+                                   double mixed) {
+  SPEEDO_ASSERT(count > 0.0 && speed != nullptr && mixed > 0.0);
+  Resource cores;
+  cores.count = count;
+  cores.mixed = mixed;
+  cores.speed = std::move(speed);
+  resources_.push_back(std::move(cores));
+  return resources_.size() - 1;
+}
+
+void Flows::start(Instant now, double seconds, std::vector<Use> uses, Done done, Party party) {
+  SPEEDO_ASSERT(seconds >= 0.0 && done != nullptr);
+  move_to(now);
+  std::erase_if(uses, [](const Use& use) { return use.seconds <= 0.0; });
+  Flow flow;
+  flow.alone_seconds = seconds;
+  for (const Use& use : uses) {
+    SPEEDO_ASSERT(use.resource < resources_.size());
+    flow.alone_seconds = std::max(flow.alone_seconds, use.seconds);
+  }
+  flow.uses = std::move(uses);
+  flow.done = std::move(done);
+  flow.party = party;
+  flows_.emplace(next_flow_++, std::move(flow));
+  set_rates();
+}
+
+void Flows::advance(Instant now) {
+  SPEEDO_ASSERT(idle() || now <= next_);
+  move_to(now);
+  std::vector<Done> finished;
+  for (auto place = flows_.begin(); place != flows_.end();) {
+    if (place->second.left > kNothingLeft) {
+      ++place;
+      continue;
+    }
+    finished.push_back(std::move(place->second.done));
+    place = flows_.erase(place);
+  }
+  set_rates();
+  for (const Done& done : finished) done();
+}
+
+void Flows::move_to(Instant now) {
+  SPEEDO_ASSERT(now >= now_);
+  const double passed = seconds_between(now_, now);
+  now_ = now;
+  if (passed <= 0.0) return;
+  for (auto& [order, flow] : flows_) {
+    const double done = std::min(flow.rate * passed, flow.left);
+    flow.left -= flow.rate * passed;
+    for (const Use& use : flow.uses) resources_[use.resource].busy_seconds += done * use.seconds;
+  }
+}
+
+// Of a resource, by the flow as fast as alone: threads slow each other down beyond taking cores.
+double Flows::part(const Flow& flow, const Use& use) const {
+  const Resource& resource = resources_[use.resource];
+  const double part = use.seconds / flow.alone_seconds;
+  return resource.speed ? part * resource.speed(use.threads) / resource.pace : part;
+}
+
+double Flows::speed_at(const Flow& flow, double level) const {
+  return flow.full_level > level ? flow.full_speed * level / flow.full_level : flow.full_speed;
+}
+
+// With so many threads on them, no more than there are cores.
+double Flows::pace_of(std::size_t cores, double busy) const {
+  bool any_computes = false, any_moves = false;
+  for (const auto& [order, flow] : flows_) {
+    for (const Use& use : flow.uses) {
+      if (use.resource == cores) (use.computes ? any_computes : any_moves) = true;
+    }
+  }
+  const Resource& resource = resources_[cores];
+  return resource.speed(busy) * (any_computes && any_moves ? resource.mixed : 1.0);
+}
+
+void Flows::begin_dealing() {
+  std::vector<double> busy(resources_.size(), 0.0);  // threads
+  for (const auto& [order, flow] : flows_) {
+    for (const Use& use : flow.uses) {
+      busy[use.resource] += use.threads * use.seconds / flow.alone_seconds;
+    }
+  }
+  for (std::size_t i = 0; i < resources_.size(); ++i) {
+    Resource& resource = resources_[i];
+    resource.is_full = false;
+    resource.capacity = resource.count;
+    if (!resource.speed) continue;
+    const double full = std::max(resource.count, 1.0);
+    resource.pace = pace_of(i, std::clamp(busy[i], 1.0, full));
+    if (busy[i] > full) {
+      resource.capacity = busy[i] * resource.speed(busy[i]) / resource.speed(full);
+    }
+  }
+  std::map<std::size_t, double> members;
+  for (const auto& [order, flow] : flows_) {
+    if (flow.party) members[*flow.party] += 1.0;
+  }
+  for (auto& [order, flow] : flows_) {
+    flow.is_dealt = false;
+    double widest = 0.0;
+    for (const Use& use : flow.uses) widest = std::max(widest, part(flow, use));
+    flow.full_speed = widest > 1.0 ? 1.0 / widest : 1.0;
+    flow.full_level = std::min(widest, 1.0) * (flow.party ? members[*flow.party] : 1.0);
+  }
+}
+
+// The level of a party's share at which the flows fill the resource; infinite if they never do.
+double Flows::level_that_fills(std::size_t resource) const {
+  double full = 0.0, slope = 0.0;  // used = full + slope x level
+  std::map<double, double> ends;   // of a part of the slope, by level
+  for (const auto& [order, flow] : flows_) {
+    for (const Use& use : flow.uses) {
+      if (use.resource != resource) continue;
+      const double wanted = part(flow, use) * use.threads;
+      if (flow.is_dealt) {
+        full += wanted * flow.speed;
+      } else {
+        slope += wanted * flow.full_speed / flow.full_level;
+        ends[flow.full_level] += wanted * flow.full_speed;
+      }
+    }
+  }
+  const double capacity = resources_[resource].capacity;
+  for (const auto& [level, wanted] : ends) {
+    if (full + slope * level > capacity * (1.0 + kRounding)) {
+      return std::max(0.0, capacity - full) / slope;
+    }
+    full += wanted;
+    slope -= wanted / level;
+  }
+  return std::numeric_limits<double>::infinity();
+}
+
+// Everybody's level rises together; whoever uses what is full stays where it is.
+void Flows::deal_shares() {
+  begin_dealing();
+  while (true) {
+    double level = std::numeric_limits<double>::infinity();
+    std::optional<std::size_t> fullest;
+    for (std::size_t i = 0; i < resources_.size(); ++i) {
+      const double fills = level_that_fills(i);
+      if (resources_[i].is_full || fills >= level) continue;
+      level = fills;
+      fullest = i;
+    }
+    for (auto& [order, flow] : flows_) {
+      const bool ends = !fullest || std::any_of(flow.uses.begin(), flow.uses.end(),
+                                                [&](const Use& use) {
+                                                  return use.resource == *fullest;
+                                                });
+      if (flow.is_dealt || !ends) continue;
+      flow.speed = speed_at(flow, level);
+      flow.is_dealt = true;
+    }
+    if (!fullest) return;
+    resources_[*fullest].is_full = true;
+  }
+}
+
+void Flows::set_rates() {
+  deal_shares();
+  double first = std::numeric_limits<double>::infinity();
+  for (auto& [order, flow] : flows_) {
+    if (flow.alone_seconds <= 0.0) {
+      flow.left = 0.0;
+      flow.rate = 0.0;
+    } else {
+      SPEEDO_ASSERT(flow.speed > 0.0);
+      flow.rate = flow.speed / flow.alone_seconds;
+    }
+    const double left = std::max(flow.left, 0.0);
+    first = std::min(first, left > 0.0 ? left / flow.rate : 0.0);
+  }
+  if (!flows_.empty()) next_ = now_ + nanoseconds(first);
+}
+
+}  // namespace speedo::sim

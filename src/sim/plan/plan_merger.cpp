@@ -1,0 +1,219 @@
+#include "sim/plan/plan_merger.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <speedo/base/assert.hpp>
+#include <speedo/base/limits.hpp>
+#include <speedo/train/merger.hpp>
+
+namespace speedo::sim {
+namespace {
+
+// As in train/merger: how often is looked for contributions that are expected.
+constexpr int kLooks = 32;
+constexpr std::chrono::milliseconds kLookPauseMin{1}, kLookPauseMax{50};
+// As in train/merge_ahead: so many chunks are looked for at once.
+constexpr std::uint64_t kChunksLooked = 32;
+// As in train/merger_checkpoint: histories of larger nets go out with every tenth merge.
+constexpr std::uint64_t kMergesPerCheckpoint = 10;
+
+bool is_same(const master_command::StartMerge& a, const master_command::StartMerge& b) {
+  return a.iteration == b.iteration && a.contributions == b.contributions;
+}
+
+double rule_seconds_of(const RunParts& parts) {
+  const bool is_masters = parts.update.kind == UpdateKind::kGradientOnly;
+  return is_masters ? parts.costs.cluster().master.rule_seconds : 0.0;
+}
+
+std::uint64_t checkpoint_floats_of(const RunParts& parts) {
+  if (parts.update.kind != UpdateKind::kGradientOnly) return 0;
+  const bool each = parts.net.parameters * sizeof(float) <= kPublishEachMergeBytesMax;
+  return parts.net.parameters * (1 + parts.net.histories) / (each ? 1 : kMergesPerCheckpoint);
+}
+
+}  // namespace
+
+PlanMerger::PlanMerger(const RunParts& parts)
+    : parts_(parts),
+      rule_seconds_(rule_seconds_of(parts)),
+      checkpoint_floats_(checkpoint_floats_of(parts)) {}
+
+void PlanMerger::begin_work() {
+  SPEEDO_ASSERT(!working_);
+  working_ = true;
+  working_since_ = parts_.queue.now();
+}
+
+void PlanMerger::end_work() {
+  SPEEDO_ASSERT(working_);
+  working_ = false;
+  busy_ += parts_.queue.now() - working_since_;
+}
+
+void PlanMerger::expect(Job job) {
+  SPEEDO_ASSERT(!ordered_ && !job.contributions.empty());
+  // Another one is under way: what is ordered in its place is merged from the start.
+  if (expected_) return;
+  const std::uint64_t bytes = parts_.pieces.all_floats() * sizeof(float);
+  if (!parts_.costs.cluster().master.merges_ahead || bytes < MergerConfig{}.ahead_bytes_min) {
+    return;
+  }
+  expected_ = std::move(job);
+  expected_at_ = parts_.queue.now();
+  merged_.assign(parts_.pieces.count(), false);
+  held_back_.clear();
+  look_later(++expectation_);
+}
+
+void PlanMerger::look_later(std::uint64_t expectation) {
+  const Instant pause = std::clamp<Instant>((parts_.queue.now() - expected_at_) / kLooks,
+                                            kLookPauseMin, kLookPauseMax);
+  parts_.queue.after(pause, [this, expectation] { look(expectation); });
+}
+
+void PlanMerger::look(std::uint64_t expectation) {
+  if (!expected_ || expectation != expectation_ || ordered_) return;
+  std::vector<std::size_t> ready = working_ ? std::vector<std::size_t>() : find_ready();
+  if (ready.empty()) return look_later(expectation);
+  begin_work();
+  begin_pass(*expected_, std::move(ready), [this, expectation] {
+    end_work();
+    if (ordered_) return begin_merge();
+    look(expectation);
+  });
+}
+
+// Of those that are awaited next.
+std::vector<std::size_t> PlanMerger::find_ready() const {
+  const std::uint64_t piece_chunks =
+      std::max<std::uint64_t>(1, parts_.pieces.floats(0) / kChunkElements);
+  std::uint64_t looked = 0;
+  std::vector<std::size_t> ready;
+  for (std::size_t piece = parts_.pieces.count(); piece-- > 0 && looked < kChunksLooked;) {
+    if (merged_[piece]) continue;
+    looked += piece_chunks;
+    const bool there = std::ranges::all_of(expected_->contributions, [&](const auto& each) {
+      return parts_.contributions.is_there(each.worker, each.run, piece);
+    });
+    if (there) ready.push_back(piece);
+  }
+  return ready;
+}
+
+void PlanMerger::merge(Job job, std::function<void()> done) {
+  SPEEDO_ASSERT(!ordered_);
+  ordered_ = Ordered{std::move(job), std::move(done)};
+  if (!working_) begin_merge();
+}
+
+void PlanMerger::begin_merge() {
+  begin_work();
+  if (!expected_ || !is_same(*expected_, ordered_->job)) {
+    merged_.assign(parts_.pieces.count(), false);
+    held_back_.clear();
+  }
+  expected_.reset();
+  parts_.costs.open(parts_.costs.master(), ordered_->job.contributions.size(),
+                    [this] { merge_lacking(); });
+}
+
+void PlanMerger::merge_lacking() {
+  std::vector<std::size_t> lacking;
+  for (std::size_t piece = 0; piece < parts_.pieces.count(); ++piece) {
+    if (!merged_[piece]) lacking.push_back(piece);
+  }
+  const std::size_t contributions = ordered_->job.contributions.size();
+  const double whole_rule = parts_.net.clips ? rule_seconds_ : 0.0;
+  begin_pass(ordered_->job, std::move(lacking), [this, contributions, whole_rule] {
+    parts_.costs.add(0, parts_.costs.cluster().master.merge_seconds + whole_rule,
+                     [this, contributions] {
+                       for (const std::size_t piece : std::exchange(held_back_, {})) {
+                         put(piece, contributions);
+                       }
+                       when_written([this] { end_merge(); });
+                     });
+  });
+}
+
+void PlanMerger::end_merge() {
+  parts_.costs.finish(parts_.costs.master(), [this] {
+    const Ordered merged = std::move(*ordered_);
+    ordered_.reset();
+    merged.done();
+    write_checkpoint();
+  });
+}
+
+// Its own end of work: what was ordered or is expected comes after it.
+void PlanMerger::write_checkpoint() {
+  const auto next = [this] {
+    end_work();
+    if (ordered_) begin_merge();
+  };
+  if (checkpoint_floats_ == 0) return next();
+  parts_.costs.write(parts_.costs.master(), checkpoint_floats_,
+                     [this, next] { parts_.costs.finish(parts_.costs.master(), next); });
+}
+
+void PlanMerger::publish(std::function<void()> done) {
+  parts_.costs.write(parts_.costs.master(), parts_.pieces.all_floats(),
+                     [this, done = std::move(done)] {
+                       parts_.costs.finish(parts_.costs.master(), done);
+                     });
+}
+
+void PlanMerger::begin_pass(const Job& job, std::vector<std::size_t> pieces,
+                            std::function<void()> done) {
+  if (pieces.empty()) return done();
+  const std::size_t contributions = job.contributions.size();
+  auto pass = std::make_shared<Pass>();
+  pass->left = pieces.size();
+  pass->pieces = std::move(pieces);
+  pass->done = std::move(done);
+  for (const std::size_t piece : pass->pieces) {
+    for (std::size_t i = 0; i < contributions; ++i) {
+      const bool last = i + 1 == contributions;
+      parts_.costs.read(parts_.costs.master(), parts_.pieces.floats(piece),
+                        [this, pass, piece, contributions, last] {
+                          if (last) add(pass, piece, contributions);
+                        });
+    }
+  }
+}
+
+void PlanMerger::add(const std::shared_ptr<Pass>& pass, std::size_t piece,
+                     std::size_t contributions) {
+  const std::uint64_t floats = parts_.pieces.floats(piece);
+  const double part =
+      static_cast<double>(floats) / static_cast<double>(parts_.pieces.all_floats());
+  const double rule = parts_.net.clips ? 0.0 : rule_seconds_ * part;
+  parts_.costs.add(floats * contributions, rule, [this, pass, piece, contributions] {
+    merged_[piece] = true;
+    const bool waits = parts_.net.clips && rule_seconds_ > 0.0;
+    if (waits) {
+      held_back_.push_back(piece);
+    } else {
+      put(piece, contributions);
+    }
+    if (--pass->left == 0) pass->done();
+  });
+}
+
+// The next weights', and in SpeeDO's elastic form what goes back to each worker.
+void PlanMerger::put(std::size_t piece, std::size_t contributions) {
+  const std::uint64_t records =
+      1 + (parts_.update.kind == UpdateKind::kElasticMaster ? contributions : 0);
+  writing_ += 1;
+  parts_.costs.write(parts_.costs.master(), parts_.pieces.floats(piece) * records, [this] {
+    if (--writing_ == 0 && written_) std::exchange(written_, nullptr)();
+  });
+}
+
+void PlanMerger::when_written(std::function<void()> done) {
+  if (writing_ == 0) return done();
+  written_ = std::move(done);
+}
+
+}  // namespace speedo::sim

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <speedo/base/clock.hpp>
+#include <speedo/train/master_session.hpp>
+#include <speedo/train/update.hpp>
+
+#include "sim/plan/cost_model.hpp"
+#include "sim/plan/plan_pieces.hpp"
+#include "sim/plan/plan_run.hpp"
+
+namespace speedo::sim {
+
+// The master's merger as a plan has it (production's: train/merger, train/merge_ahead): one job at
+// a time. A merge opens its contributions, then reads, adds and writes piece by piece, each
+// overlapped with the others; when all is written the record is finished. An expected merge is
+// begun with the pieces that all of its contributions have put, looked for again and again, last
+// pieces first; its order then finds them done. A rule of the master's that clips adds everything
+// before it writes. Checkpoints of its histories are written behind a merge.
+//
+// Assumes: what looking costs is nothing; contributions are what was expected.
+class PlanMerger {
+ public:
+  explicit PlanMerger(const RunParts& parts);
+
+  void expect(master_command::StartMerge job);
+  void merge(master_command::StartMerge job, std::function<void()> done);
+  // The weights as they are become a new version.
+  void publish(std::function<void()> done);
+
+  // During which it was at work.
+  Instant busy() const { return busy_; }
+
+ private:
+  using Job = master_command::StartMerge;
+  struct Ordered {
+    Job job;
+    std::function<void()> done;
+  };
+  // Pieces that are read, added and put.
+  struct Pass {
+    std::vector<std::size_t> pieces;
+    std::function<void()> done;   // all are added
+    std::size_t left = 0;
+  };
+
+  void look(std::uint64_t expectation);
+  void look_later(std::uint64_t expectation);
+  std::vector<std::size_t> find_ready() const;
+  void begin_merge();
+  void merge_lacking();
+  void end_merge();
+  void write_checkpoint();
+  void begin_pass(const Job& job, std::vector<std::size_t> pieces, std::function<void()> done);
+  void add(const std::shared_ptr<Pass>& pass, std::size_t piece, std::size_t contributions);
+  void put(std::size_t piece, std::size_t contributions);
+  void when_written(std::function<void()> done);
+  void begin_work();
+  void end_work();
+
+  const RunParts parts_;
+  const double rule_seconds_;      // of all parameters; 0: the rule is the workers'
+  const std::uint64_t checkpoint_floats_;  // behind each merge, on average
+  std::optional<Job> expected_;
+  std::uint64_t expectation_ = 0;  // counts them
+  Instant expected_at_{0};
+  std::vector<bool> merged_;       // pieces of the merge that is expected or under way
+  std::optional<Ordered> ordered_;
+  bool working_ = false;
+  std::size_t writing_ = 0;        // pieces on their way
+  std::function<void()> written_;
+  std::vector<std::size_t> held_back_;  // pieces that are added, and not put yet
+  Instant working_since_{0}, busy_{0};
+};
+
+}  // namespace speedo::sim

@@ -1,0 +1,62 @@
+#include "sim/proof/proof_campaign.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "sim/check/violations.hpp"
+
+namespace speedo::sim {
+
+ProofResult prove(const Scenario& scenario, const ProofParts& parts) {
+  ProofResult first = run_proof(scenario, parts);
+  ProofParts quiet = parts;
+  quiet.trace = {};
+  const ProofResult second = run_proof(scenario, quiet);
+  const bool same = first.hash == second.hash && first.faults == second.faults;
+  if (first.violation.empty() && !same) {
+    first.check = to_string(Check::kRepeatable);
+    first.violation = "the same seed went another way the second time";
+  }
+  first.events += second.events;
+  return first;
+}
+
+CampaignResult run_campaign(const Campaign& campaign, const ProofParts& parts,
+                            const std::function<void(std::uint64_t, std::uint64_t)>& on_seed,
+                            const std::function<bool()>& stop) {
+  CampaignResult all;
+  std::atomic<std::uint64_t> next{0};
+  const std::uint64_t count = campaign.last_seed - campaign.first_seed + 1;
+  std::mutex mutex;
+  const auto work = [&] {
+    while (!stop || !stop()) {
+      const std::uint64_t index = next.fetch_add(1);
+      if (index >= count) return;
+      Scenario scenario =
+          draw_scenario(campaign.first_seed + index, campaign.names, campaign.workers);
+      ProofResult result = prove(scenario, parts);
+      const std::lock_guard lock(mutex);
+      all.seeds += 1;
+      all.events += result.events;
+      all.merges += result.merges;
+      all.merges_ahead += result.merges_ahead;
+      add(result.faults, all.faults);
+      if (!result.violation.empty()) {
+        all.violations.push_back({std::move(scenario), std::move(result)});
+      }
+      if (on_seed) on_seed(all.seeds, all.violations.size());
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int i = 1; i < campaign.threads; ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  std::ranges::sort(all.violations, {},
+                    [](const CampaignFinding& each) { return each.scenario.seed; });
+  return all;
+}
+
+}  // namespace speedo::sim

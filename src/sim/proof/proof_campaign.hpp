@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/proof/proof_run.hpp"
+
+namespace speedo::sim {
+
+// Many simulated trainings, a seed each; every one is simulated twice, and must go the same way.
+struct Campaign {
+  std::vector<std::string> names;       // of scenario_names()
+  WorkerRange workers;
+  std::uint64_t first_seed = 1, last_seed = 1;  // both included
+  int threads = 1;
+};
+
+struct CampaignFinding {
+  Scenario scenario;
+  ProofResult result;
+};
+
+struct CampaignResult {
+  std::uint64_t seeds = 0, events = 0, merges = 0, merges_ahead = 0;
+  FaultTable faults{};                      // of all seeds; see idle_kinds()
+  std::vector<CampaignFinding> violations;  // in the order of seeds
+};
+
+// `on_seed`, if given, is told how many seeds are done and how many of them failed, on any thread,
+// one at a time; `stop` is asked between seeds.
+CampaignResult run_campaign(const Campaign& campaign, const ProofParts& parts,
+                            const std::function<void(std::uint64_t, std::uint64_t)>& on_seed = {},
+                            const std::function<bool()>& stop = {});
+
+// One seed, twice.
+ProofResult prove(const Scenario& scenario, const ProofParts& parts);
+
+}  // namespace speedo::sim

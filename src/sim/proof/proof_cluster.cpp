@@ -1,0 +1,381 @@
+// The processes of a simulated cluster, and what its checkers are told. The faults are in
+// proof_faults.cpp.
+
+#include "sim/proof/proof_cluster.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "speedo.pb.h"
+#include "store/chunked_store.hpp"
+#include "store/mastership.hpp"
+
+namespace speedo::sim {
+namespace {
+
+constexpr Instant kRestartPause = std::chrono::seconds(1);  // of whoever watches the processes
+constexpr Instant kPatience = std::chrono::seconds(20);
+constexpr Instant kComeBack = std::chrono::seconds(5);
+// Workers that are told to stop need a moment.
+constexpr Instant kEndTime = std::chrono::seconds(3);
+
+WorldTiming timing_of(const Scenario& scenario) {
+  WorldTiming timing;
+  const Instant patience = 2 * scenario.config.worker_timeout;
+  timing.silence = std::max<Instant>(kConnectionTimeout, patience);
+  return timing;
+}
+
+}  // namespace
+
+ProofCluster::ProofCluster(const Scenario& scenario, const ProofParts& parts)
+    : scenario_(scenario),
+      parts_(parts),
+      random_(Random::derive(scenario.seed, {0xC1})),
+      problem_(scenario.seed, scenario.elements, scenario.noise),
+      network_(random_.next()),
+      world_(network_, *this, timing_of(scenario)),
+      server_(world_.queue()),
+      log_(world_.queue(), parts.trace),
+      lineage_(updates_of(scenario.config.stages), problem_.start(),
+               {scenario.learning_rate, scenario.momentum}, violations_),
+      store_checker_(server_, scenario.config.job, scenario.publish_interval, violations_),
+      lease_checker_(world_.queue(), [this](std::string_view name) { return is_dead(name); },
+                     violations_),
+      record_checker_(server_, scenario.config.job, world_.queue(), violations_),
+      start_checker_({.disk = disk_,
+                      .server = server_,
+                      .records = record_checker_,
+                      .job = scenario.config.job,
+                      .prefix = kSnapshotPrefix,
+                      .elements = problem_.size()},
+                     violations_) {
+  network_.attach(world_.queue());
+  network_.latency = scenario.latency;
+  network_.mixes = scenario.mixes_messages;
+  if (scenario.mixes_messages) network_.faults.twice = 0.02;
+  network_.break_connection = [this](NodeId from, NodeId to) {
+    world_.lose_silent(from, to);
+    world_.lose_silent(to, from);
+  };
+  server_.ignores_fences = !parts.fences;
+  server_.on_done = [this](const KvOperation& operation) { watch_store(operation); };
+  server_.on_restart = [this](bool lost) {
+    log_.add("store restarted", lost);
+    if (!lost) return;
+    lineage_.all_may_be_lost();
+    store_checker_.restarted();
+    lease_checker_.store_lost_data();
+    record_checker_.store_lost_data();
+  };
+  places_.resize(scenario.workers);
+}
+
+ProofCluster::~ProofCluster() {
+  for (const auto& each : masters_) each->master->unwind();
+  for (const Place& place : places_) place.work->unwind();
+}
+
+void ProofCluster::before(const MasterNode& node, const MasterEvent& event) {
+  handled_ += 1;
+  log_.add(node, event);
+  if (std::holds_alternative<master_event::Tick>(event)) feel(clocks_, node.id().value);
+  const auto* const trained = std::get_if<master_event::Trained>(&event);
+  if (trained != nullptr && !std::isfinite(std::bit_cast<float>(trained->message.loss_bits))) {
+    feel(spoilt_, trained->message.run);
+  }
+  if (Mastership* found = mastership_of(node)) found->checker->before(event);
+}
+
+void ProofCluster::after(const MasterNode& node, const MasterEvent& /*event*/,
+                         const MasterCommands& commands) {
+  for (const MasterCommand& command : commands) log_.add(node, command);
+  Mastership* found = mastership_of(node);
+  if (found == nullptr) return;
+  found->checker->watch_schedule(found->schedule);
+  found->checker->after(commands);
+  for (const MasterCommand& command : commands) watch_command(*found, command);
+}
+
+void ProofCluster::before(const WorkerNode& node, const WorkerEvent& event) {
+  handled_ += 1;
+  log_.add(node, event);
+  if (std::holds_alternative<worker_event::Tick>(event)) feel(clocks_, node.id().value);
+}
+
+void ProofCluster::after(const WorkerNode& node, const WorkerEvent& /*event*/,
+                         const WorkerCommands& commands) {
+  for (const WorkerCommand& command : commands) {
+    log_.add(node, command);
+    if (std::holds_alternative<worker_command::SendLeave>(command)) {
+      feel(leaving_, node.id().value);
+    }
+    const auto* exit = std::get_if<worker_command::Exit>(&command);
+    if (exit == nullptr || !exit->error) continue;
+    violations_.report(Check::kProcesses, fmt::format("worker process {} ends with an error: {}",
+                                                      node.id().value, exit->error->message));
+  }
+}
+
+ProofCluster::Mastership* ProofCluster::mastership_of(const MasterNode& node) {
+  const auto found = by_node_.find(node.id().value);
+  return found == by_node_.end() || !found->second->checker ? nullptr : found->second;
+}
+
+ProofMaster* ProofCluster::current_master() {
+  for (auto each = masters_.rbegin(); each != masters_.rend(); ++each) {
+    ProofMaster& master = *(*each)->master;
+    if (!master.ended() && master.node().process().alive()) return &master;
+  }
+  return nullptr;
+}
+
+bool ProofCluster::any_master_alive() const {
+  return std::ranges::any_of(masters_, [](const auto& each) {
+    return !each->master->ended() && each->master->node().process().alive();
+  });
+}
+
+bool ProofCluster::any_master_merging() const {
+  return std::ranges::any_of(masters_, [](const auto& each) { return each->master->is_merging(); });
+}
+
+void ProofCluster::start_worker(std::size_t place_index) {
+  Place& place = places_[place_index];
+  if (place.work) {
+    place.work->unwind();
+    old_work_.push_back(std::move(place.work));
+  }
+  const std::uint64_t process = place.processes++;
+  place.work = std::make_unique<ProofWorker>(ProofWorker::Setting{
+      .scenario = scenario_,
+      .problem = problem_,
+      .server = server_,
+      .seed = random_.next(),
+      .slowness = scenario_.slowness[place_index],
+      .make_backend = parts_.make_backend,
+      .on_spoilt = [this](std::uint64_t run, const FaultMark& mark) { spoilt_[run] = mark; },
+      .on_begin =
+          [this](std::uint64_t term, const TrainMessage& order,
+                 const std::vector<float>& weights) {
+            lineage_.check_base(term, order, weights);
+          }});
+  WorkerConfig config;
+  config.name = fmt::format("host{}/{}/0", place_index, process);
+  config.device = "cpu";
+  config.master = "master:1";
+  config.uuid_high = place_index + 1;
+  config.uuid_low = process + 1;
+  config.seed = random_.next();
+  place.node = &world_.start_worker(config, *place.work);
+  place.work->attach(world_.queue(), *place.node, config.name);
+  place.work->client().set_faults(client_faults_);
+  // Told to stop by a master that failed, it is started again with the next one.
+  place.node->on_exit = [this, place_index, node = place.node] {
+    world_.queue().after(kComeBack, [this, place_index, node] {
+      if (places_[place_index].node == node && !finished_) start_worker(place_index);
+    });
+  };
+  log_.add("worker started", place_index, place.node->id().value);
+}
+
+std::unique_ptr<Strategy> ProofCluster::make_watched(Mastership& mastership,
+                                                     const StrategyOptions& options) {
+  auto strategy = parts_.make_strategy(options);
+  if (!strategy) {
+    violations_.report(Check::kProcesses,
+                       "the strategy cannot be made: " + strategy.error().message);
+    return speedo::make_strategy(StrategyOptions{}).value();
+  }
+  // A session may make strategies to try them: the one that is given events is at work.
+  return watch_strategy(std::move(*strategy), options, violations_,
+                        [&mastership](ScheduleChecker* at_work, ScheduleChecker* gone) {
+                          if (at_work != nullptr) mastership.schedule = at_work;
+                          if (mastership.schedule == gone) mastership.schedule = nullptr;
+                        });
+}
+
+ProofMaster::Setting ProofCluster::master_setting(Mastership& mastership) {
+  ProofMaster::Setting setting{.scenario = scenario_,
+                               .problem = problem_,
+                               .server = server_,
+                               .disk = disk_};
+  setting.seed = random_.next();
+  setting.name = "master" + std::to_string(masters_.size());
+  setting.make_backend = parts_.make_backend;
+  setting.make_strategy =
+      [this, &mastership](const StrategyOptions& options) -> Result<std::unique_ptr<Strategy>> {
+    return make_watched(mastership, options);
+  };
+  setting.is_dead = [this](std::string_view name) { return is_dead(name); };
+  setting.on_executed = [this](ProofMaster& master, const KvOperation& operation) {
+    lease_checker_.asked_by_master(master.term(), operation);
+  };
+  setting.on_files = [this](const std::optional<TrainingId>& stored,
+                            const std::optional<SavedCheckpoint>& chosen) {
+    return start_checker_.chose(stored, chosen);
+  };
+  setting.on_written = [this](const std::string& state) { start_checker_.wrote(state); };
+  // Others may have published what they do not know yet, or will never know.
+  setting.on_chosen = [this, &mastership](ProofMaster&) {
+    for (const auto& each : masters_) {
+      if (each.get() != &mastership && each->master->is_publishing()) watch_torn(*each);
+    }
+  };
+  setting.on_start = [this, &mastership](ProofMaster&, const Merger::Copy& start) {
+    watch_start(mastership, start);
+  };
+  setting.on_merged = [this, &mastership](
+                          ProofMaster&, const master_command::StartMerge& job,
+                          const MergeResult& result, const Merger::Copy& now) {
+    watch_merge(mastership, job, result, now);
+  };
+  setting.on_stage = [this, &mastership](ProofMaster& master, const Merger::Copy& now) {
+    watch_published(mastership, now.version);
+    lineage_.entered_stage(master.term(), now);
+  };
+  setting.on_torn = [this, &mastership](ProofMaster&) { watch_torn(mastership); };
+  setting.on_end = [this](ProofMaster& master, const std::optional<Error>& error) {
+    watch_end(master, error);
+  };
+  setting.die = [this](ProofMaster& master) {
+    world_.kill(master.node(), false);
+    replace_master_soon();
+  };
+  setting.stand_still = [this](ProofMaster& master, Instant time) { stand_still(master, time); };
+  return setting;
+}
+
+// `name`: of the process, whatever follows it.
+ProofCluster::Mastership* ProofCluster::mastership_named(std::string_view name) const {
+  const std::string_view process = name.substr(0, name.find(' '));
+  const auto found = std::ranges::find_if(masters_, [&](const auto& each) {
+    return each->master && each->master->name() == process;
+  });
+  return found == masters_.end() ? nullptr : found->get();
+}
+
+bool ProofCluster::is_dead(std::string_view name) const {
+  const Mastership* const found = mastership_named(name);
+  return found != nullptr && !found->master->node().process().alive();
+}
+
+// `on_this_machine`: with the port, and so the name, of the one before.
+void ProofCluster::start_master(bool on_this_machine, const FaultMark& rival) {
+  auto mastership = std::make_unique<Mastership>();
+  mastership->rival = rival;
+  mastership->master = std::make_unique<ProofMaster>(master_setting(*mastership), world_);
+  ProofMaster& master = *mastership->master;
+  by_node_[master.node().id().value] = mastership.get();
+  masters_.push_back(std::move(mastership));
+  if (on_this_machine) world_.give_name(master.node());
+  master.client().set_faults(client_faults_);
+  log_.add("master started", master.node().id().value);
+  master.start();
+}
+
+void ProofCluster::watch_end(ProofMaster& master, const std::optional<Error>& error) {
+  log_.add("master ended", master.node().id().value,
+           error ? static_cast<std::uint64_t>(error->code) + 1 : 0);
+  if (!error) {
+    finished_ = &master;
+    return;
+  }
+  // What began before the faults ended may take its time-out to fail.
+  const bool superseded = error->code == ErrorCode::kSuperseded;
+  const bool late = world_.queue().now() > scenario_.faults_end + kPatience;
+  if (!superseded && (late || !is_transient(error->code))) {
+    violations_.report(Check::kProcesses,
+                       fmt::format("a master ends with an error: {}", error->message));
+  }
+  if (any_master_alive()) ensure_master();
+  replace_master_soon();
+}
+
+void ProofCluster::replace_master_soon() {
+  world_.queue().after(kRestartPause, [this] { ensure_master(); });
+}
+
+// The newest master that lives is to be found by the workers; it may have outlived the one that
+// superseded it. If none lives, a new one starts.
+void ProofCluster::ensure_master() {
+  if (finished_) return;
+  if (!any_master_alive()) return start_master(true);
+  ProofMaster* newest = nullptr;
+  for (const auto& each : masters_) {
+    ProofMaster& other = *each->master;
+    const bool alive = !other.ended() && other.node().process().alive() && other.term() != 0;
+    if (alive && (newest == nullptr || other.term() > newest->term())) newest = &other;
+  }
+  if (newest != nullptr) world_.give_name(newest->node());
+}
+
+void ProofCluster::stand_still(ProofMaster& master, Instant time) {
+  if (!master.node().process().running()) return;
+  world_.freeze(master.node());
+  world_.queue().after(time, [&master] { master.node().process().thaw(); });
+}
+
+bool ProofCluster::over() const {
+  return violations_.any() || finished_ || world_.queue().now() > scenario_.deadline;
+}
+
+ProofResult ProofCluster::run() {
+  start_master(true);
+  for (std::size_t i = 0; i < places_.size(); ++i) start_worker(i);
+  plan_faults();
+  while (!over() && world_.queue().step()) {
+  }
+  if (!violations_.any()) check_end();
+  ProofResult result;
+  result.hash = log_.hash();
+  result.events = handled_;
+  for (const auto& each : masters_) {
+    if (each->checker) result.merges += each->checker->merges();
+  }
+  result.merges_ahead = merges_ahead_;
+  result.faults = ledger_.table();
+  result.check = violations_.check();
+  result.violation = violations_.first();
+  if (violations_.any()) result.last_events = log_.last();
+  return result;
+}
+
+void ProofCluster::check_end() {
+  if (!finished_) {
+    const double seconds = std::chrono::duration<double>(scenario_.deadline).count();
+    return violations_.report(
+        Check::kProgress,
+        fmt::format("training does not end within {:.0f} s of virtual time", seconds));
+  }
+  ProofMaster& master = **finished_;
+  if (master.end_state().iteration < scenario_.config.max_iteration) {
+    return violations_.report(Check::kProgress, "training ended before its last iteration");
+  }
+  record::Session state;
+  violations_.expect(Check::kStart, state.ParseFromString(master.end_state().state),
+                     "a state that cannot be read");
+  const std::set<std::uint64_t> open(state.data_open().begin(), state.data_open().end());
+  lineage_.check_complete(master.term(), state.data_fresh(), open);
+  const std::vector<float>& weights = master.end_state().weights;
+  const double start = problem_.distance(problem_.start());
+  if (!(problem_.distance(weights) <= start)) {
+    violations_.report(Check::kWeights,
+                       fmt::format("training leads away from the answer: from {:.3f} to {:.3f}",
+                                   start, problem_.distance(weights)));
+  }
+  world_.queue().run_until(world_.queue().now() + kEndTime);
+  if (ends_undisturbed_) record_checker_.check_end(master.term());
+}
+
+ProofResult run_proof(const Scenario& scenario, const ProofParts& parts) {
+  ProofCluster cluster(scenario, parts);
+  return cluster.run();
+}
+
+}  // namespace speedo::sim

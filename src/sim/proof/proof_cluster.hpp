@@ -1,0 +1,151 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <speedo/base/random.hpp>
+
+#include "sim/event_log.hpp"
+#include "sim/proof/fault_ledger.hpp"
+#include "sim/check/lease_checker.hpp"
+#include "sim/check/lineage.hpp"
+#include "sim/proof/proof_master.hpp"
+#include "sim/proof/proof_network.hpp"
+#include "sim/proof/proof_run.hpp"
+#include "sim/proof/proof_scenario.hpp"
+#include "sim/proof/proof_store.hpp"
+#include "sim/proof/proof_worker.hpp"
+#include "sim/check/record_checker.hpp"
+#include "sim/check/session_checker.hpp"
+#include "sim/check/store_checker.hpp"
+#include "sim/world.hpp"
+
+namespace speedo::sim {
+
+// One simulated training: world, store, processes, those who start them again, and the checkers.
+class ProofCluster : private Observer {
+ public:
+  ProofCluster(const Scenario& scenario, const ProofParts& parts);
+  ~ProofCluster() override;
+  ProofResult run();
+
+ private:
+  // The place of a worker: a process, and after its end another one.
+  struct Place {
+    std::unique_ptr<ProofWorker> work;
+    WorkerNode* node = nullptr;
+    std::uint64_t processes = 0;
+  };
+  struct Mastership {
+    std::unique_ptr<ProofMaster> master;
+    std::unique_ptr<SessionChecker> checker;
+    ScheduleChecker* schedule = nullptr;
+    std::uint64_t store_incarnation = 0;  // of the server, when it was granted the job
+    FaultMark rival;  // feels it when two masters meet
+  };
+
+  // Observer.
+  void before(const MasterNode& node, const MasterEvent& event) override;
+  void after(const MasterNode& node, const MasterEvent& event,
+             const MasterCommands& commands) override;
+  void before(const WorkerNode& node, const WorkerEvent& event) override;
+  void after(const WorkerNode& node, const WorkerEvent& event,
+             const WorkerCommands& commands) override;
+
+  // Processes.
+  void start_worker(std::size_t place);
+  void start_master(bool on_this_machine, const FaultMark& rival = {});
+  ProofMaster::Setting master_setting(Mastership& mastership);
+  void watch_store(const KvOperation& operation);
+  void watch_contribution(const KvOperation& operation);
+  void watch_claim(const KvOperation& operation);
+  void watch_start(Mastership& mastership, const Merger::Copy& start);
+  void watch_merge(Mastership& mastership, const master_command::StartMerge& job,
+                   const MergeResult& result, const Merger::Copy& now);
+  void watch_torn(Mastership& mastership);
+  std::optional<Merger::Copy> read_copy(RecordStore& store, const std::string& key,
+                                        std::uint64_t term) const;
+  void watch_granted(Mastership& mastership, std::uint64_t term);
+  void watch_published(const Mastership& mastership, Version version);
+  void watch_command(Mastership& mastership, const MasterCommand& command);
+  void watch_erased(Mastership& mastership, std::uint64_t worker);
+  void watch_rejected(const master_command::StartMerge& job, const MergeResult& result);
+  bool is_stale(const Mastership& mastership) const;
+  void watch_end(ProofMaster& master, const std::optional<Error>& error);
+  void replace_master_soon();
+  void ensure_master();
+  void stand_still(ProofMaster& master, Instant time);
+  std::unique_ptr<Strategy> make_watched(Mastership& mastership, const StrategyOptions& options);
+  Mastership* mastership_of(const MasterNode& node);
+  Mastership* mastership_named(std::string_view name) const;
+  ProofMaster* current_master();
+  bool is_dead(std::string_view name) const;  // a master's process
+  bool any_master_alive() const;
+  bool any_master_merging() const;
+
+  // Faults.
+  void plan_faults();
+  void strike(const Fault& fault);
+  bool strike_worker(const Fault& fault, const FaultMark& mark);
+  bool strike_connection(const Fault& fault, const FaultMark& mark);
+  bool strike_master(const Fault& fault, const FaultMark& mark);
+  void strike_store(const Fault& fault, const FaultMark& mark);
+  void kill_worker(std::size_t place, bool silent, Instant back, const FaultMark& mark);
+  void flap_worker(std::size_t place, std::uint64_t times, const FaultMark& mark);
+  template <class Node>
+  void freeze_marked(Node& node, Instant time, bool at_work, const FaultMark& mark);
+  void disturb_clock(NodeId node, Process& process, const Fault& fault, const FaultMark& mark);
+  void cut(NodeId from, NodeId to, Instant time, const FaultMark& mark);
+  void cut_from_store(StoreClient& client, Instant time, const FaultMark& mark);
+  void damage_checkpoint(const Fault& fault, const FaultMark& mark);
+  void write_other_training(const FaultMark& mark);
+  void contribution_damaged(const std::string& key, const FaultMark& mark);
+  void set_client_faults(const StoreClient::Faults& faults);
+  void end_faults();
+
+  // The end.
+  bool reaches_store(ProofMaster& master) const;
+  bool over() const;
+  void check_end();
+
+  const Scenario& scenario_;
+  const ProofParts& parts_;
+  Random random_;
+  FaultLedger ledger_;
+  Violations violations_;
+  const Quadratic problem_;
+  ProofNetwork network_;
+  World world_;
+  StoreServer server_;
+  EventLog log_;
+  Lineage lineage_;
+  StoreChecker store_checker_;
+  LeaseChecker lease_checker_;
+  RecordChecker record_checker_;
+  SimulatedDisk disk_;
+  StartChecker start_checker_;
+  // Their processes are the world's, and their store the server's.
+  std::vector<std::unique_ptr<Mastership>> masters_;
+  std::map<std::uint64_t, Mastership*> by_node_;
+  std::vector<Place> places_;
+  std::vector<std::unique_ptr<ProofWorker>> old_work_;  // their actions may still be queued
+  StoreClient::Faults client_faults_;
+  std::map<std::uint64_t, FaultMark> clocks_, leaving_;  // by node
+  std::map<std::uint64_t, FaultMark> spoilt_;            // by run: its report, or contribution
+  std::map<std::string, FaultMark> damaged_;             // by record, until it is read
+  using Owner = std::pair<std::uint64_t, std::uint64_t>;  // term, worker
+  std::map<Owner, std::uint64_t> newest_runs_;            // of which contributions were made
+  std::uint64_t newest_term_ = 0, handled_ = 0;
+  std::uint64_t merges_ahead_ = 0;
+  bool ends_undisturbed_ = false;  // no fault since its master said that it is over
+  std::optional<ProofMaster*> finished_;  // without an error
+};
+
+}  // namespace speedo::sim

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <speedo/backend/backend.hpp>
+#include <speedo/base/result.hpp>
+#include <speedo/train/master_session.hpp>
+
+#include "sim/proof/fault_ledger.hpp"
+#include "sim/proof/proof_scenario.hpp"
+
+namespace speedo::sim {
+
+// What a simulated training is made of besides the scenario. The defaults are the real parts; tests
+// break one of them, to see that the checkers notice.
+struct ProofParts {
+  // For gradient-only stages; one per master, used on the caller's thread.
+  std::function<Result<std::unique_ptr<Backend>>()> make_backend;
+  StrategyFactory make_strategy = speedo::make_strategy;
+  bool fences = true;      // the store refuses what a stale master writes
+  // Every line of the trace, as it happens.
+  std::function<void(const std::string&)> trace;
+};
+
+struct ProofResult {
+  std::uint64_t hash = 0;              // of everything that happened
+  std::uint64_t events = 0;            // that were handled
+  std::uint64_t merges = 0;            // by all masters
+  std::uint64_t merges_ahead = 0;      // of them, begun before they were ordered
+  FaultTable faults{};                 // what became of them
+  std::string check;                   // that found the violation; see violations.hpp
+  std::string violation;               // empty: none
+  std::vector<std::string> last_events;
+};
+
+// Simulates the training from its start to its end. One thread; several may simulate at once.
+ProofResult run_proof(const Scenario& scenario, const ProofParts& parts);
+
+}  // namespace speedo::sim

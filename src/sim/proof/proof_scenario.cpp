@@ -1,0 +1,213 @@
+#include "sim/proof/proof_scenario.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <speedo/base/assert.hpp>
+#include <speedo/base/random.hpp>
+
+#include "sim/proof/proof_schedule.hpp"
+#include "train/note_text.hpp"
+
+namespace speedo::sim {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr std::chrono::seconds kPatientStoreTimeout{600};
+constexpr std::array kFaultNames{
+    "kill worker",
+    "freeze worker",
+    "stall worker",
+    "flap worker",
+    "worker leaves",
+    "kill worker in put",
+    "worker clock",
+    "reset connection",
+    "cut worker",
+    "cut worker-store",
+    "bad loss",
+    "kill master",
+    "kill master in merge",
+    "freeze master",
+    "freeze master in merge",
+    "master clock",
+    "cut master-store",
+    "rival master",
+    "restart store",
+    "store loses a second",
+    "store loses all",
+    "restart store in merge",
+    "damage contribution",
+    "bad store",
+    "kill master in files",
+    "damage checkpoint",
+    "other training",
+    "bad network",
+};
+static_assert(kFaultNames.size() == kFaultKinds);
+
+constexpr std::uint64_t kStream = 0x5EED;  // tells this generator's stream from others of the seed
+
+// A time in [low, high], small ones as likely as large ones.
+Instant draw_time(Random& random, Instant low, Instant high) {
+  const float whole = std::log(static_cast<float>(high.count()) / static_cast<float>(low.count()));
+  const float factor = std::exp(random.uniform() * whole);
+  return Instant{static_cast<Instant::rep>(static_cast<float>(low.count()) * factor)};
+}
+
+std::uint64_t draw_workers(Random& random, WorkerRange range) {
+  const float whole = std::log(static_cast<float>(range.max) / static_cast<float>(range.min));
+  const float drawn = static_cast<float>(range.min) * std::exp(random.uniform() * whole);
+  return std::clamp(static_cast<std::uint64_t>(std::lround(drawn)), range.min, range.max);
+}
+
+void draw_membership(Random& random, Scenario& scenario) {
+  MasterConfig& config = scenario.config;
+  config.workers_start = 1 + random.below(scenario.workers);
+  if (random.below(3) == 0) {
+    config.workers_min = config.workers_start;
+    config.workers_max = std::max(config.workers_min, scenario.workers - random.below(2));
+  }
+  config.worker_timeout = seconds(2 + random.below(9));
+  config.stall_timeout = seconds(5 + random.below(16));
+  config.shard_by_speed = random.below(4) == 0 && shards_by_speed(config.stages);
+}
+
+// So many contributions that a run is long enough for faults, and short enough to be repeated
+// thousands of times.
+void draw_length(Random& random, Scenario& scenario) {
+  MasterConfig& config = scenario.config;
+  const bool rounds = std::ranges::any_of(config.stages, [](const Schedule& stage) {
+    const StrategyEntry* entry = find_strategy(stage.strategy.name);
+    return entry->rounds || stage.strategy.name == "grouping";
+  });
+  const std::uint64_t share = rounds ? scenario.workers : 1;
+  const std::uint64_t contributions = 150 + random.below(500);
+  config.max_iteration = std::max<std::uint64_t>(15, contributions / share);
+  config.test_interval = random.below(3) == 0 ? 0 : 5 + random.below(100);
+  config.test_at_start = random.below(4) == 0;
+  config.snapshot_interval = random.below(2) == 0 ? 0 : 10 + random.below(100);
+  if (config.stages.size() > 1) {
+    for (Schedule& stage : config.stages) {
+      stage.iterations = 1 + random.below(config.max_iteration / 2 + 1);
+    }
+  }
+  const Instant total = draw_time(random, seconds(8), seconds(60));
+  const auto runs = static_cast<Instant::rep>(config.max_iteration * share / scenario.workers + 1);
+  scenario.run_time = std::clamp<Instant>(total / runs, milliseconds(20), milliseconds(1500));
+  for (std::uint64_t i = 0; i < scenario.workers; ++i) {
+    const bool slow = random.below(8) == 0;
+    const double usual = 1.0 + 0.5 * random.uniform();
+    scenario.slowness.push_back(slow ? 2.0 + 8.0 * random.uniform() : usual);
+  }
+  scenario.exchange_time = draw_time(random, milliseconds(1), milliseconds(50));
+  scenario.merge_time = draw_time(random, milliseconds(1), milliseconds(20));
+  scenario.latency = draw_time(random, std::chrono::microseconds(100), milliseconds(100));
+  scenario.faults_end = std::clamp<Instant>(total, seconds(5), seconds(50));
+}
+
+// Steps so small that the quadratic converges although each worker's view is as old as there are
+// workers.
+void draw_problem(Random& random, Scenario& scenario) {
+  std::uint64_t steps = 1;
+  for (const Schedule& stage : scenario.config.stages) {
+    steps = std::max<std::uint64_t>(steps, stage.update.steps_per_run);
+  }
+  scenario.momentum = random.below(2) == 0 ? 0.0F : 0.5F;
+  const float share = static_cast<float>(scenario.workers * steps);
+  scenario.learning_rate = 0.3F * (1.0F - scenario.momentum) / share;
+  scenario.noise = random.below(2) == 0 ? 0.0F : 0.1F;
+  scenario.elements = 16 * (1 + random.below(3));  // whole cache lines, as in a net's arena
+  scenario.publish_interval = random.below(3);
+}
+
+Fault draw_fault(Random& random, const Scenario& scenario) {
+  Fault fault;
+  fault.when = Instant{static_cast<Instant::rep>(
+      random.below(static_cast<std::uint64_t>(scenario.faults_end.count())))};
+  fault.kind = static_cast<FaultKind>(random.below(kFaultKinds));
+  fault.target = random.below(1U << 20U);
+  fault.length = draw_time(random, milliseconds(10), seconds(12));
+  fault.extra = random.below(2);
+  switch (fault.kind) {
+    case FaultKind::kFlapWorker: fault.extra = 2 + random.below(6); break;
+    case FaultKind::kCutWorker: fault.extra = 1 + random.below(3); break;
+    case FaultKind::kKillWorkerInPut: fault.extra = random.below(6); break;
+    case FaultKind::kKillMasterInMerge:
+    case FaultKind::kFreezeMasterInMerge:
+    case FaultKind::kRestartStoreInMerge: fault.extra = random.below(24); break;
+    case FaultKind::kKillMasterInFiles: fault.extra = random.below(10); break;
+    case FaultKind::kDamageCheckpoint: fault.extra = random.below(6); break;
+    default: break;
+  }
+  return fault;
+}
+
+void draw_faults(Random& random, Scenario& scenario) {
+  const std::uint64_t calm = random.below(8);  // some trainings have none
+  const std::uint64_t count = calm == 0 ? 0 : 1 + random.below(18);
+  for (std::uint64_t i = 0; i < count; ++i) scenario.faults.push_back(draw_fault(random, scenario));
+  std::ranges::stable_sort(scenario.faults, {}, &Fault::when);
+  scenario.mixes_messages = random.below(6) == 0;
+  double slowest = 1.0;
+  for (const double each : scenario.slowness) slowest = std::max(slowest, each);
+  const double run_s = std::chrono::duration<double>(scenario.run_time).count() * slowest *
+                       static_cast<double>(kShardsPerRunMax) / 4.0;
+  const double rest_s = run_s * static_cast<double>(scenario.config.max_iteration) * 3.0;
+  scenario.deadline = scenario.faults_end + seconds(240) +
+                      Instant{static_cast<Instant::rep>(rest_s * 1e9)};
+}
+
+}  // namespace
+
+const char* to_string(FaultKind kind) { return kFaultNames[static_cast<std::size_t>(kind)]; }
+
+std::vector<std::string> scenario_names() {
+  std::vector<std::string> names;
+  for (const StrategyEntry& entry : strategy_registry()) names.emplace_back(entry.name);
+  names.emplace_back(kHybridName);
+  return names;
+}
+
+Scenario draw_scenario(std::uint64_t seed, const std::vector<std::string>& names,
+                       WorkerRange workers) {
+  SPEEDO_ASSERT(!names.empty());
+  Random random = Random::derive(seed, {kStream});
+  Scenario scenario;
+  scenario.seed = seed;
+  scenario.strategy = names[random.below(names.size())];
+  scenario.workers = draw_workers(random, workers);
+  scenario.config.stages = draw_stages(random, scenario.strategy, scenario.workers);
+  scenario.config.job = "proof";
+  scenario.config.store = StoreAddress("memory");
+  draw_length(random, scenario);
+  draw_membership(random, scenario);
+  draw_problem(random, scenario);
+  draw_faults(random, scenario);
+  if (random.below(2) == 0) scenario.config.store_timeout = kPatientStoreTimeout;
+  return scenario;
+}
+
+std::string to_string(const Scenario& scenario) {
+  const MasterConfig& config = scenario.config;
+  const std::string range =
+      config.workers_max == 0
+          ? fmt::format("{} or more", config.workers_min)
+          : fmt::format("{} to {}", config.workers_min, config.workers_max);
+  std::string text = fmt::format(
+      "{} (start at {}, {}), {} iterations, {} elements, lr {:.4g}, momentum {}{}{}",
+      count_workers(scenario.workers), config.workers_start, range,
+      config.max_iteration, scenario.elements, scenario.learning_rate, scenario.momentum,
+      config.shard_by_speed ? ", shards by speed" : "",
+      scenario.mixes_messages ? ", messages mixed" : "");
+  for (const Schedule& stage : config.stages) text += "; " + describe(stage);
+  return text;
+}
+
+}  // namespace speedo::sim

@@ -1,0 +1,172 @@
+#include "sim/proof/proof_store.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <speedo/base/limits.hpp>
+#include <speedo/store/record_store.hpp>
+
+#include "store/mastership.hpp"
+
+namespace speedo::sim {
+namespace {
+
+// Of so many requests that could share a round trip, one does not.
+constexpr std::uint64_t kSharing = 8;
+
+Error unreachable() { return {ErrorCode::kUnavailable, "the store does not answer"}; }
+
+// A chunk or the manifest of one; what masters put back for elastic workers is none.
+bool is_contribution(const KvOperation& operation) {
+  return operation.kind == KvOperation::Kind::kSet &&
+         operation.key.find(':' + contribution_key_prefix()) != std::string::npos &&
+         operation.key.find("/local:") == std::string::npos;
+}
+
+}  // namespace
+
+// Whether anything of what was there is gone, or older.
+bool StoreServer::lose(MemoryImage survivors) {
+  const MemoryImage before = map_.image();
+  const bool same = std::ranges::equal(before, survivors, [](const auto& a, const auto& b) {
+    return a.first == b.first && *a.second.bytes == *b.second.bytes && a.second.end == b.second.end;
+  });
+  map_.set_image(std::move(survivors));
+  return !same;
+}
+
+void StoreServer::restart(Survives what, Instant down_time, const FaultMark& mark) {
+  bool lost = false;
+  if (what == Survives::kAllButLastSecond) lost = lose(image_);
+  if (what == Survives::kNothing) lost = lose({});
+  mark.struck();
+  if (lost) mark.felt();
+  incarnation_ += 1;
+  up_at_ = queue_.now() + down_time;
+  down_ = what == Survives::kAll ? mark : FaultMark();
+  if (on_restart) on_restart(lost);
+}
+
+void StoreServer::restart_at_operation(std::uint64_t count, Survives what,
+                                       std::function<void()> strike) {
+  restart_ = Restart{count, what, std::move(strike)};
+}
+
+void StoreServer::execute(const KvPtr& operation) {
+  if (restart_ && restart_->countdown-- == 0) {
+    const Restart due = std::move(*restart_);
+    restart_.reset();
+    due.strike();
+    restart(due.what, Instant{0});
+  }
+  const bool by_master = operation->kind == KvOperation::Kind::kSet ||
+                         operation->kind == KvOperation::Kind::kErase;
+  if (ignores_fences && by_master && operation->master) {
+    const std::optional<KvMaster> master = std::exchange(operation->master, std::nullopt);
+    map_.submit(operation);
+    operation->master = master;
+    operation->text = encode_answer({});
+  } else {
+    map_.submit(operation);
+  }
+  operation->server = incarnation_;
+  if (on_done) on_done(*operation);
+  if (damaged_ && is_contribution(*operation)) damage(operation->key);
+}
+
+// In the middle of the value: of a chunk that is a float, of a manifest what follows its checksum.
+void StoreServer::damage(const std::string& key) {
+  const auto damaged = std::exchange(damaged_, nullptr);
+  auto read = std::make_shared<KvOperation>();
+  read->kind = KvOperation::Kind::kGetWhole;
+  read->key = key;
+  map_.submit(read);
+  if (read->error || read->text.empty()) return;
+  auto write = std::make_shared<KvOperation>();
+  write->kind = KvOperation::Kind::kSet;
+  write->key = key;
+  write->head = read->text;
+  write->head[write->head.size() / 2] ^= 1;
+  map_.submit(write);
+  damaged(key);
+}
+
+bool StoreClient::reachable() const {
+  if (!server_.up()) server_.down_.felt();
+  if (partition_) partition_->felt();
+  return server_.up() && !partition_;
+}
+
+void StoreClient::strike_at_operation(std::uint64_t count, Strike strike) {
+  countdown_ = count;
+  strike_ = std::move(strike);
+}
+
+bool StoreClient::strike_now(const KvOperation& operation) {
+  if (!strike_ || countdown_-- > 0) return false;
+  std::exchange(strike_, nullptr)(operation);
+  return true;
+}
+
+// Whether the server is there, sooner or later.
+bool StoreClient::reach() {
+  Instant pause = kStoreBackoffFirst;
+  for (int attempt = 1; alive() && !reachable(); ++attempt) {
+    if (stops_waiting_ || attempt >= kStoreAttemptsMax || Fiber::current() == nullptr) return false;
+    platform_.pause(pause);
+    pause = std::min<Instant>(2 * pause, kStoreBackoffMax);
+  }
+  return alive();
+}
+
+void StoreClient::submit(KvPtr operation) {
+  take_time();
+  if (reach()) {
+    execute(operation);
+    used_at_ = platform_.clock().now();
+  } else {
+    operation->complete(unreachable());
+  }
+  // The release of a job comes from a destructor, which must go on.
+  if (operation->kind != KvOperation::Kind::kRelease) platform_.leave_if_dead();
+}
+
+// Requests that are made at once share a round trip, but for some, so that others come in between.
+void StoreClient::take_time() {
+  const bool shares = used_at_ == platform_.clock().now() && random_.below(kSharing) != 0;
+  if (mean_time_ == Instant{0} || shares) return;
+  const float time = static_cast<float>(mean_time_.count()) * random_.uniform(0.5F, 1.5F);
+  platform_.pause(Instant{static_cast<Instant::rep>(time)});
+}
+
+void StoreClient::execute_at_server(const KvPtr& operation) {
+  server_.execute(operation);
+  if (on_executed) on_executed(*operation);
+}
+
+void StoreClient::execute(const KvPtr& operation) {
+  const bool with_effect = random_.below(2) == 0;
+  if (strike_ && countdown_ == 0 && with_effect) execute_at_server(operation);
+  // Whoever is stopped by the strike goes on from here.
+  if (strike_now(*operation)) platform_.pause(Instant{0});
+  if (!alive() || !reachable()) return operation->complete(unreachable());
+  const bool fails = faults_.error > 0.0 && random_.uniform() < faults_.error;
+  if (!fails || with_effect) execute_at_server(operation);
+  if (fails) {
+    faults_.mark.felt();
+    return operation->complete(unreachable());
+  }
+  const bool again =
+      faults_.repeat > 0.0 && !operation->is_read() && random_.uniform() < faults_.repeat;
+  if (!again) return;
+  faults_.mark.felt();
+  execute_at_server(operation);
+}
+
+Result<std::vector<std::string>> StoreClient::list(std::string_view prefix) {
+  if (reach()) return server_.map().list(prefix);
+  platform_.leave_if_dead();
+  return unreachable();
+}
+
+}  // namespace speedo::sim

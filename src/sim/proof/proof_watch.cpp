@@ -1,0 +1,208 @@
+// What the checkers of a simulated cluster are told: of the store's operations, of the masters'
+// starts and of their merges.
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "sim/proof/proof_cluster.hpp"
+#include "store/chunked_store.hpp"
+#include "store/mastership.hpp"
+
+namespace speedo::sim {
+namespace {
+
+// Of a master that reaches the store, with the store's absences before.
+constexpr Instant kEraseTime = std::chrono::seconds(15);
+
+}  // namespace
+
+void ProofCluster::watch_store(const KvOperation& operation) {
+  if (operation.kind == KvOperation::Kind::kClaim) watch_claim(operation);
+  watch_contribution(operation);
+  lease_checker_.done(operation);
+  record_checker_.done(operation);
+  store_checker_.done(operation);
+}
+
+// What a worker has put is known by its manifest, which comes last.
+void ProofCluster::watch_contribution(const KvOperation& operation) {
+  const std::string prefix = job_prefix(scenario_.config.job);
+  const std::string& key = operation.key;
+  const bool is_one = operation.kind == KvOperation::Kind::kSet &&
+                      key.starts_with(prefix + contribution_key_prefix()) && key.ends_with(":m") &&
+                      key.find("/local:") == std::string::npos;
+  if (!is_one) return;
+  ChunkedStore store(std::shared_ptr<KeyValue>(std::shared_ptr<void>(), &server_.map()),
+                     scenario_.config.job);
+  const std::string name = key.substr(prefix.size(), key.size() - prefix.size() - 2);
+  const auto reader = store.read(name);
+  if (!reader) return;
+  const RecordInfo info = (*reader)->info();
+  std::vector<float> values(info.element_count);
+  const auto damaged = damaged_.extract(prefix + name);
+  if (!get(store, name, info.model, values)) {
+    lineage_.may_be_lost(RunId{info.version});
+    if (damaged) spoilt_[info.version] = damaged.mapped();
+    return;
+  }
+  const std::uint64_t term = std::stoull(name.substr(contribution_key_prefix().size()));
+  newest_runs_[{term, info.worker}] = info.version;
+  lineage_.contributed(RunId{info.version}, std::move(values));
+}
+
+void ProofCluster::watch_claim(const KvOperation& operation) {
+  Mastership* const mastership = mastership_named(operation.master->holder);
+  const auto answer = decode_answer(operation.text);
+  if (mastership == nullptr || !answer) return;
+  if (answer->kind == MasterAnswer::Kind::kDone) {
+    if (mastership->master->term() == 0) {
+      watch_granted(*mastership, operation.master->term);
+    }
+  } else {
+    mastership->rival.felt();
+  }
+}
+
+void ProofCluster::watch_granted(Mastership& mastership, std::uint64_t term) {
+  ProofMaster& master = *mastership.master;
+  master.granted(term);
+  log_.add("mastership granted", master.node().id().value, term);
+  const bool another_lives = std::ranges::any_of(masters_, [&](const auto& each) {
+    return each.get() != &mastership && !each->master->ended() &&
+           each->master->node().process().alive();
+  });
+  if (another_lives) mastership.rival.felt();
+  newest_term_ = std::max(newest_term_, term);
+  mastership.store_incarnation = server_.incarnation();
+  store_checker_.granted(term);
+  record_checker_.granted(term);
+  world_.give_name(master.node());
+}
+
+// What its workers have put is its successor's to erase.
+bool ProofCluster::is_stale(const Mastership& mastership) const {
+  return mastership.master->term() < newest_term_;
+}
+
+void ProofCluster::watch_start(Mastership& mastership, const Merger::Copy& start) {
+  ProofMaster& master = *mastership.master;
+  lease_checker_.begins(master.term());
+  if (mastership.store_incarnation == server_.incarnation()) {
+    start_checker_.begins(start.state, master.chosen_files());
+  }
+  lineage_.begin(master.term(),
+                 Checkpoint{start.version, start.weights, start.histories, start.state});
+  MasterConfig config = master.config();
+  config.term = config.first_run = master.term();
+  config.first_version = Version{start.version.value + 1};
+  config.model = problem_.layout().digest();
+  mastership.checker =
+      std::make_unique<SessionChecker>(config, start.state, lineage_, violations_);
+}
+
+void ProofCluster::watch_merge(Mastership& mastership, const master_command::StartMerge& job,
+                               const MergeResult& result, const Merger::Copy& now) {
+  watch_rejected(job, result);
+  merges_ahead_ += result.begun_ahead ? 1 : 0;
+  if (result.rejected.size() < job.contributions.size()) {
+    watch_published(mastership, result.version);
+  }
+  const auto shards = mastership.checker->shards_of(job, result.rejected);
+  lineage_.merged({.term = mastership.master->term(),
+                   .job = job,
+                   .result = result,
+                   .now = now,
+                   .may_reject = is_stale(mastership),
+                   .shards = shards});
+}
+
+void ProofCluster::watch_published(const Mastership& mastership, Version version) {
+  if (is_stale(mastership) || record_checker_.may_have_lost_data()) return;
+  store_checker_.published(mastership.master->term(), version.value);
+}
+
+void ProofCluster::watch_command(Mastership& mastership, const MasterCommand& command) {
+  const std::uint64_t term = mastership.master->term();
+  if (std::holds_alternative<master_command::Finish>(command)) {
+    record_checker_.master_ends(term);
+    ends_undisturbed_ = reaches_store(*mastership.master);
+  }
+  const auto* const erase = std::get_if<master_command::EraseWorker>(&command);
+  if (erase == nullptr) return;
+  record_checker_.told_to_erase(term, erase->worker.value);
+  world_.queue().after(kEraseTime, [this, &mastership, worker = erase->worker.value] {
+    watch_erased(mastership, worker);
+  });
+}
+
+bool ProofCluster::reaches_store(ProofMaster& master) const {
+  return master.node().process().running() && server_.up() && master.client().is_connected() &&
+         client_faults_.error == 0.0;
+}
+
+// Whoever cannot reach the store erases later.
+void ProofCluster::watch_erased(Mastership& mastership, std::uint64_t worker) {
+  ProofMaster& master = *mastership.master;
+  const bool is_over = master.ended() || !master.node().process().alive() || is_stale(mastership);
+  if (is_over || finished_) return;
+  if (reaches_store(master)) record_checker_.check_erased(master.term(), worker);
+}
+
+void ProofCluster::watch_rejected(const master_command::StartMerge& job,
+                                  const MergeResult& result) {
+  for (const auto& each : job.contributions) {
+    const bool rejected = std::ranges::find(result.rejected, each.worker) != result.rejected.end();
+    if (rejected) feel(spoilt_, each.run.value);
+  }
+}
+
+// A merge failed, or its process stopped or died in it: its version is published or not, and may be
+// gone on from. What is in the store is held to what would have been merged.
+void ProofCluster::watch_torn(Mastership& mastership) {
+  const std::uint64_t term = mastership.master->term();
+  const master_command::StartMerge* const job = mastership.master->order();
+  ChunkedStore store(std::shared_ptr<KeyValue>(std::shared_ptr<void>(), &server_.map()),
+                     scenario_.config.job);
+  for (const std::string& key : {weights_key(), checkpoint_key()}) {
+    const auto now = read_copy(store, key, term);
+    if (!now || lineage_.knows(term, now->version)) continue;
+    if (job == nullptr) {
+      lineage_.entered_stage(term, *now);
+      continue;
+    }
+    MergeResult result{.version = now->version};
+    for (const auto& each : job->contributions) {
+      const auto contribution = read_copy(store, contribution_key(term, each.worker.value), 0);
+      const bool whole = contribution && contribution->version.value == each.run.value;
+      if (!whole || !lineage_.is_finite(each.run)) result.rejected.push_back(each.worker);
+    }
+    const auto shards = mastership.checker->shards_of(*job, result.rejected);
+    lineage_.merged({.term = term,
+                     .job = *job,
+                     .result = result,
+                     .now = *now,
+                     .may_reject = is_stale(mastership),
+                     .shards = shards});
+  }
+}
+
+// The record as this master has written it, or nothing.
+std::optional<Merger::Copy> ProofCluster::read_copy(RecordStore& store, const std::string& key,
+                                                    std::uint64_t term) const {
+  const auto reader = store.read(key);
+  if (!reader || (*reader)->info().term != term) return std::nullopt;
+  const RecordInfo& info = (*reader)->info();
+  std::vector<float> record(info.element_count);
+  if (!get(store, key, info.model, record)) return std::nullopt;
+  Merger::Copy copy{Version{info.version}, {}, {}, info.state};
+  const auto count = static_cast<std::ptrdiff_t>(problem_.size());
+  copy.weights.assign(record.begin(), record.begin() + count);
+  if (record.size() > problem_.size()) {
+    copy.histories.emplace_back(record.begin() + count, record.end());
+  }
+  return copy;
+}
+
+}  // namespace speedo::sim

@@ -1,0 +1,105 @@
+#include "sim/proof/proof_worker.hpp"
+
+#include <utility>
+
+#include "store/chunked_store.hpp"
+
+namespace speedo::sim {
+namespace {
+
+constexpr std::chrono::seconds kStoreTimeout{600};  // the programs' default
+
+}  // namespace
+
+ProofWorker::ProofWorker(Setting setting) : setting_(std::move(setting)), random_(setting_.seed) {
+  compute_.batch_time = Instant{static_cast<Instant::rep>(
+      static_cast<double>(setting_.scenario.run_time.count()) * setting_.slowness)};
+  compute_.on_spoilt = [this] {
+    if (setting_.on_spoilt && run_) setting_.on_spoilt(*run_, spoiler_);
+  };
+  compute_.on_weights = [this](const std::vector<float>& weights) {
+    const auto order = std::exchange(beginning_, std::nullopt);
+    if (setting_.on_begin && order) setting_.on_begin(term_, *order, weights);
+  };
+}
+
+ProofWorker::~ProofWorker() { unwind(); }
+
+void ProofWorker::unwind() {
+  if (!platform_) return;
+  node_->process().kill();
+  platform_->unwind();
+  job_.reset();
+}
+
+TrainerParts ProofWorker::parts() {
+  TrainerParts parts;
+  parts.platform = platform_.get();
+  parts.make_learner = [this](const LearnerOptions&) -> Result<std::unique_ptr<Learner>> {
+    SPEEDO_ASSIGN(auto backend, setting_.make_backend());
+    return QuadraticLearner::create({.platform = *platform_,
+                                     .problem = setting_.problem,
+                                     .state = compute_,
+                                     .seed = random_.next()},
+                                    std::move(backend));
+  };
+  return parts;
+}
+
+void ProofWorker::attach(EventQueue& queue, WorkerNode& node, const std::string& name) {
+  node_ = &node;
+  platform_ = std::make_unique<ProcessPlatform>(
+      queue, node.process(), ProcessPlatform::Setting{.name = name, .seed = random_.next()});
+  client_ = std::make_shared<StoreClient>(setting_.server, *platform_, random_.next(),
+                                          setting_.scenario.exchange_time);
+  const auto open_store = [this](const StoreAddress&, const std::string& job) {
+    return Result<std::shared_ptr<ParameterStore>>(std::make_shared<ChunkedStore>(client_, job));
+  };
+  job_ = std::make_unique<JobWorker>(
+      make_trainer(parts()), open_store,
+      JobWorker::Options{.store_override = {},
+                         .store_timeout = kStoreTimeout,
+                         .platform = platform_.get()});
+}
+
+void ProofWorker::prepare(const WelcomeMessage& welcome,
+                          std::function<void(Result<Digest>)> done) {
+  term_ = welcome.term;
+  job_->prepare(welcome, std::move(done));
+}
+
+void ProofWorker::run(const TrainMessage& order, std::function<void(Result<RunReport>)> done) {
+  run_ = order.run;
+  beginning_ = order;
+  job_->run(order, [this, run = order.run, done = std::move(done)](Result<RunReport> report) {
+    if (run_ == run) run_.reset();
+    done(std::move(report));
+  });
+}
+
+void ProofWorker::look_for_end(std::uint64_t term, std::function<void(bool)> done) {
+  job_->look_for_end(term, std::move(done));
+}
+
+void ProofWorker::cancel() {
+  run_.reset();
+  beginning_.reset();
+  job_->cancel();
+}
+
+void ProofWorker::stall_until(Instant end, const FaultMark& mark) {
+  compute_.stalled_until = end;
+  compute_.stall = mark;
+}
+
+void ProofWorker::spoil_next(bool only_contribution, const FaultMark& mark) {
+  compute_.spoilt =
+      only_contribution ? ComputeState::Spoilt::kContribution : ComputeState::Spoilt::kLoss;
+  spoiler_ = mark;
+}
+
+std::uint64_t ProofWorker::progress() const {
+  return job_->progress() + compute_.progress_at(node_->process().now());
+}
+
+}  // namespace speedo::sim

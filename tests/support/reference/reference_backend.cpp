@@ -1,0 +1,332 @@
+#include "support/reference/reference_backend.hpp"
+
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <speedo/backend/host_device.hpp>
+#include <speedo/base/random.hpp>
+
+#include "support/reference/reference_elements.hpp"
+#include "support/reference/reference_layout.hpp"
+#include "support/reference/reference_operations.hpp"
+
+namespace speedo {
+namespace {
+
+class ReferenceDevice final : public HostDevice {
+ public:
+  explicit ReferenceDevice(int* allocations) : allocations_(allocations) {}
+
+  Result<Buffer> allocate(std::size_t bytes) override {
+    if (bytes == 0) return Buffer();
+    if (allocations_ != nullptr) ++*allocations_;
+    const std::size_t rounded = (bytes + 63) / 64 * 64;
+    void* memory = bytes > PTRDIFF_MAX ? nullptr : std::aligned_alloc(64, rounded);
+    if (memory == nullptr) {
+      return Error{ErrorCode::kFull, "no memory for " + std::to_string(bytes) + " bytes"};
+    }
+    std::memset(memory, 0, rounded);
+    return Buffer(memory, bytes, [](void* gone) { std::free(gone); });
+  }
+  void upload(float* target, std::span<const float> source) override {
+    std::copy(source.begin(), source.end(), target);
+  }
+  void download(std::span<float> target, const float* source) override {
+    std::copy_n(source, target.size(), target.begin());
+  }
+
+ private:
+  int* allocations_;
+};
+
+class ReferenceBackend final : public Backend {
+ public:
+  ReferenceBackend(LayoutKind preferred, int* allocations, std::uint64_t rounding_seed)
+      : device_(allocations),
+        preferred_(preferred),
+        is_rounded_(rounding_seed != 0),
+        rounding_(rounding_seed) {}
+
+  std::string_view name() const override { return "reference"; }
+  Device& device() override { return device_; }
+
+  void copy(std::int64_t n, const float* x, float* y) override {
+    for (std::int64_t i = 0; i < n; ++i) y[i] = x[i];
+  }
+  void fill(std::int64_t n, float value, float* x) override { std::fill_n(x, n, value); }
+
+  void gemm(const Gemm& product, const float* a, const float* b, float* c) override {
+    const auto [a_op, b_op, s, alpha, beta] = product;
+    for (std::int64_t i = 0; i < s.m; ++i) {
+      for (std::int64_t j = 0; j < s.n; ++j) {
+        double sum = 0.0;
+        for (std::int64_t k = 0; k < s.k; ++k) {
+          sum += double{a_op == Op::kNone ? a[i * s.k + k] : a[k * s.m + i]} *
+                 double{b_op == Op::kNone ? b[k * s.n + j] : b[j * s.k + k]};
+        }
+        float& target = c[i * s.n + j];
+        const double before = beta == 0.0F ? 0.0 : double{beta} * target;
+        target = static_cast<float>(alpha * sum + before);
+      }
+    }
+  }
+
+  void map(const UnaryOp& op, std::int64_t n, const float* x, float* y) override {
+    for (std::int64_t i = 0; i < n; ++i) y[i] = mapped(op, x[i]);
+  }
+  void map_backward(const UnaryOp& op, std::int64_t n, const float* x, const float* y,
+                    const float* y_grad, float* x_grad) override {
+    const BackwardReads reads = speedo::backward_reads(op);
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double slope = reference_slope(op, reads.src ? x[i] : NAN, reads.dst ? y[i] : NAN);
+      x_grad[i] = static_cast<float>(slope * double{y_grad[i]});
+    }
+  }
+  void zip(const BinaryOp& op, std::int64_t n, const ZipArrays& arrays) override {
+    const bool reads_y = op.kind != BinaryKind::kSum || op.b != 0.0F;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const float x = arrays.x[i], y = reads_y ? arrays.y[i] : 0.0F;
+      const bool is_x = x > y;
+      if (arrays.winners != nullptr && (is_x || op.b >= 0.0F)) {
+        arrays.winners[i] = is_x ? op.a : op.b;
+      }
+      const float z = reference_value(op, x, y);
+      arrays.z[i] = op.activation ? mapped(*op.activation, z) : z;
+    }
+  }
+  double reduce(ReduceOp op, std::int64_t n, const float* x, const float* y) override {
+    return reference_reduction(op, n, x, y);
+  }
+
+  void copy_rows(std::int64_t rows, std::int64_t columns, const float* source,
+                 std::int64_t source_stride, float* target, std::int64_t target_stride) override {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      for (std::int64_t c = 0; c < columns; ++c) {
+        target[r * target_stride + c] = source[r * source_stride + c];
+      }
+    }
+  }
+
+  LayoutKind preferred_layout(std::span<const ConvolutionShape> /*shapes*/) const override {
+    return preferred_;
+  }
+  bool convolves_plain(const ConvolutionShape& /*shape*/) const override { return true; }
+  void reorder(const ArrayShape& shape, const float* source, Layout from, float* target,
+               Layout to) override {
+    write_plain(shape, to, read_plain(shape, from, source).data(), target);
+  }
+
+  void scale_channels(const ChannelView& view, const ChannelScale& scale, const float* x,
+                      float* y) override {
+    map_channels(view, x, y, [&](std::int64_t c, float value) {
+      const float gamma = scale.gamma == nullptr ? 1.0F : scale.gamma[c];
+      const float result = gamma * value + (scale.beta == nullptr ? 0.0F : scale.beta[c]);
+      return scale.activation ? mapped(*scale.activation, result) : result;
+    });
+  }
+  void sum_channels(const ChannelView& view, const float* x, const float* y_grad, float* gamma_grad,
+                    float* beta_grad) override {
+    for_each_channel(view, [&](std::int64_t c, const std::vector<std::int64_t>& places) {
+      double sum = 0.0, product = 0.0;
+      for (const std::int64_t i : places) {
+        sum += y_grad[i];
+        if (x != nullptr) product += double{y_grad[i]} * x[i];
+      }
+      if (gamma_grad != nullptr) gamma_grad[c] += static_cast<float>(product);
+      if (beta_grad != nullptr) beta_grad[c] += static_cast<float>(sum);
+    });
+  }
+  void prelu_forward(const ChannelView& view, const float* slope, const float* x,
+                     float* y) override {
+    map_channels(view, x, y, [&](std::int64_t c, float value) {
+      return value > 0.0F ? value : slope[c] * value;
+    });
+  }
+  void prelu_backward(const ChannelView& view, const float* slope, const float* x,
+                      const float* y_grad, float* x_grad, float* slope_grad) override {
+    for_each_channel(view, [&](std::int64_t c, const std::vector<std::int64_t>& places) {
+      double sum = 0.0;
+      for (const std::int64_t i : places) {
+        const float grad = y_grad[i];
+        if (!(x[i] > 0.0F)) sum += double{grad} * x[i];
+        if (x_grad != nullptr) x_grad[i] = x[i] > 0.0F ? grad : slope[c] * grad;
+      }
+      if (slope_grad != nullptr) slope_grad[c] += static_cast<float>(sum);
+    });
+    if (x_grad != nullptr) clear_padding(view, x_grad);
+  }
+
+  void dropout_mask(std::int64_t n, float ratio, std::uint64_t seed, float* mask) override {
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double uniform =
+          static_cast<double>(mix64(seed + static_cast<std::uint64_t>(i)) >> 40U) / 16777216.0;
+      mask[i] = uniform >= double{ratio} ? 1.0F / (1.0F - ratio) : 0.0F;
+    }
+  }
+
+  void softmax_forward(SoftmaxShape s, const float* x, float* y) override {
+    for_each_column(s, [&](std::int64_t start) {
+      double highest = -HUGE_VAL, sum = 0.0;
+      std::vector<double> values;
+      for (std::int64_t k = 0; k < s.classes; ++k) {
+        highest = std::max(highest, double{x[start + k * s.inner]});
+      }
+      for (std::int64_t k = 0; k < s.classes; ++k) {
+        values.push_back(std::exp(x[start + k * s.inner] - highest));
+        sum += values.back();
+      }
+      for (std::int64_t k = 0; k < s.classes; ++k) {
+        y[start + k * s.inner] = rounded(values[static_cast<std::size_t>(k)] / sum);
+      }
+    });
+  }
+  void softmax_backward(SoftmaxShape s, const float* y, const float* y_grad,
+                        float* x_grad) override {
+    for_each_column(s, [&](std::int64_t start) {
+      double sum = 0.0;
+      for (std::int64_t k = 0; k < s.classes; ++k) {
+        sum += double{y[start + k * s.inner]} * y_grad[start + k * s.inner];
+      }
+      for (std::int64_t k = 0; k < s.classes; ++k) {
+        const std::int64_t i = start + k * s.inner;
+        x_grad[i] = static_cast<float>((y_grad[i] - sum) * y[i]);
+      }
+    });
+  }
+  SoftmaxLoss softmax_loss(SoftmaxShape s, const float* probability, const float* labels,
+                           std::optional<int> ignored) override {
+    SoftmaxLoss loss;
+    for (std::int64_t i = 0; i < s.outer * s.inner; ++i) {
+      const auto label = static_cast<std::int64_t>(labels[i]);
+      if (ignored && label == *ignored) continue;
+      if (label < 0 || label >= s.classes) {
+        loss.bad_index = i;
+        loss.bad_label = labels[i];
+        return loss;
+      }
+      const float p = probability[start_of(s, i) + label * s.inner];
+      loss.sum -= std::log(double{std::max(p, FLT_MIN)});
+      loss.valid += 1;
+    }
+    return loss;
+  }
+  void softmax_loss_backward(SoftmaxShape s, const float* probability, const float* labels,
+                             std::optional<int> ignored, float scale, float* grad) override {
+    for (std::int64_t i = 0; i < s.outer * s.inner; ++i) {
+      const auto label = static_cast<std::int64_t>(labels[i]);
+      for (std::int64_t k = 0; k < s.classes; ++k) {
+        const std::int64_t at = start_of(s, i) + k * s.inner;
+        const double error = probability[at] - (k == label ? 1.0 : 0.0);
+        grad[at] = ignored && label == *ignored ? 0.0F : static_cast<float>(scale * error);
+      }
+    }
+  }
+
+  void sgd_update(std::int64_t n, const SgdStep& s, const float* weights, float* history,
+                  float* grad) override {
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double sign = weights[i] > 0.0F ? 1.0 : (weights[i] < 0.0F ? -1.0 : 0.0);
+      const double g = double{s.scale} * grad[i] + double{s.l2} * weights[i] + s.l1 * sign;
+      history[i] = static_cast<float>(double{s.momentum} * history[i] + s.rate * g);
+      grad[i] = history[i];
+    }
+  }
+  void sgd_step(std::int64_t n, const SgdStep& s, float* weights, float* history,
+                float* grad) override {
+    sgd_update(n, s, weights, history, grad);
+    for (std::int64_t i = 0; i < n; ++i) weights[i] -= grad[i];
+  }
+
+  // Not all, so that what a backend does not fuse is seen to be left alone.
+  bool fuses(Producer producer, const UnaryOp& activation) const override {
+    const bool is_relu = activation.kind == UnaryKind::kRelu;
+    return is_relu || (producer == Producer::kConvolution && activation.kind != UnaryKind::kTanh);
+  }
+  BackwardReads backward_reads(const PoolingShape& shape) const override {
+    const bool is_max = shape.method == PoolingShape::Method::kMax;
+    return {.src = is_max, .dst = is_max};
+  }
+  BackwardReads backward_reads(const LrnShape&) const override { return {.src = true}; }
+  BackwardReads backward_reads(const BatchNormShape& shape) const override {
+    return reference_backward_reads(shape);
+  }
+  Result<std::unique_ptr<Convolution>> make_convolution(const ConvolutionShape& shape) override {
+    return make_reference_convolution(shape);
+  }
+  Result<std::unique_ptr<Pooling>> make_pooling(const PoolingShape& shape) override {
+    return make_reference_pooling(shape);
+  }
+  Result<std::unique_ptr<Lrn>> make_lrn(const LrnShape& shape) override {
+    return make_reference_lrn(shape);
+  }
+  Result<std::unique_ptr<BatchNorm>> make_batch_norm(const BatchNormShape& shape) override {
+    return make_reference_batch_norm(shape);
+  }
+  std::int64_t scratch_bytes() const override { return 0; }
+  Result<void> provide_scratch() override { return {}; }
+
+ private:
+  // Index of class 0 at the i-th of outer x inner positions.
+  static std::int64_t start_of(SoftmaxShape s, std::int64_t i) {
+    return i / s.inner * s.classes * s.inner + i % s.inner;
+  }
+  template <class Visit>
+  static void for_each_column(SoftmaxShape s, const Visit& visit) {
+    for (std::int64_t i = 0; i < s.outer * s.inner; ++i) visit(start_of(s, i));
+  }
+
+  // Calls visit(channel, indices of its elements).
+  template <class Visit>
+  static void for_each_channel(const ChannelView& view, const Visit& visit) {
+    const ArrayShape& shape = view.shape;
+    for (std::int64_t c = 0; c < shape.channels; ++c) {
+      std::vector<std::int64_t> places;
+      for (std::int64_t n = 0; n < shape.batch; ++n) {
+        for (std::int64_t p = 0; p < shape.spatial; ++p) {
+          places.push_back(layout_index(shape, view.layout, n, c, p));
+        }
+      }
+      visit(c, places);
+    }
+  }
+  static void clear_padding(const ChannelView& view, float* array) {
+    write_plain(view.shape, view.layout, read_plain(view.shape, view.layout, array).data(), array);
+  }
+  template <class F>
+  static void map_channels(const ChannelView& view, const float* x, float* y, const F& f) {
+    for_each_channel(view, [&](std::int64_t c, const std::vector<std::int64_t>& places) {
+      for (const std::int64_t i : places) y[i] = f(c, x[i]);
+    });
+    clear_padding(view, y);
+  }
+
+  float mapped(const UnaryOp& op, float x) {
+    const double value = reference_value(op, x);
+    return is_rounded_by_no_device(op) ? static_cast<float>(value) : rounded(value);
+  }
+  float rounded(double value) {
+    if (is_rounded_) value *= 1.0 + double{FLT_EPSILON} * rounding_.uniform(-1.0F, 1.0F);
+    return static_cast<float>(value);
+  }
+
+  ReferenceDevice device_;
+  LayoutKind preferred_;
+  bool is_rounded_;
+  Random rounding_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_reference_backend(LayoutKind preferred, int* allocations,
+                                                std::uint64_t rounding_seed) {
+  return std::make_unique<ReferenceBackend>(preferred, allocations, rounding_seed);
+}
+
+}  // namespace speedo
