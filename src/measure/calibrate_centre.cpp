@@ -106,7 +106,7 @@ class MergingCentre : public CalibrateCentre {
   std::shared_ptr<RecordStore> store() const override { return store_; }
   std::uint64_t term() const override { return kCentreTerm; }
   Result<Version> contributed(WorkerId worker, RunId run) override {
-    master_command::StartMerge job{};
+    MergeJob job{};
     job.contributions.push_back({worker, run, 1.0F});
     const Result<MergeResult> result = answer_of<MergeResult>(
         [&](auto done) { merger_->merge(std::move(job), std::move(done)); });

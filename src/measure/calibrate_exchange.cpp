@@ -126,7 +126,7 @@ Result<TransferTimes> measure_merge(const MergeCase& merge, const PrivateRedis& 
   info.element_count = floats;
   const std::vector<float> delta(floats, 1e-9F);
   SPEEDO_TRY(put(*merge.store, contribution_key(kFirstTerm, 0), info, delta));
-  master_command::StartMerge job{};
+  MergeJob job{};
   job.contributions.push_back({WorkerId{0}, RunId{1}, 1.0F});
   SPEEDO_ASSIGN(const TransferTimes times, repeat(redis, seconds, [&]() -> Result<void> {
     auto merged = merger->merge(job);

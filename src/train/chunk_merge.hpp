@@ -9,7 +9,7 @@
 
 #include <speedo/base/result.hpp>
 #include <speedo/store/record_store.hpp>
-#include <speedo/train/master_session.hpp>
+#include <speedo/train/merge_job.hpp>
 #include <speedo/train/update.hpp>
 
 #include "train/merger_rule.hpp"
@@ -28,9 +28,9 @@ class ChunkMerge {
   // What every kind works with; all that it refers to outlives the merge.
   struct Frame {
     const UpdateSpec& spec;
-    const master_command::StartMerge& job;
+    const MergeJob& job;
     // Those of the job that take part.
-    std::span<const master_command::StartMerge::Contribution> contributions;
+    std::span<const MergeJob::Contribution> contributions;
     std::span<const float> record;  // as published
     std::span<float> next;          // becomes the record
     RecordStore& store;

@@ -10,7 +10,7 @@ namespace {
 // Chunks that are looked for at once: two buckets of a large net.
 constexpr std::size_t kChunksLookedFor = 32;
 
-bool is_same(const MergeAhead::Job& a, const MergeAhead::Job& b) {
+bool is_same(const MergeJob& a, const MergeJob& b) {
   return a.iteration == b.iteration && a.mean == b.mean && a.stage == b.stage &&
          a.lr_scale == b.lr_scale && a.contributions == b.contributions;
 }
@@ -18,7 +18,7 @@ bool is_same(const MergeAhead::Job& a, const MergeAhead::Job& b) {
 }  // namespace
 
 // The last parameters' gradients are the first to be final.
-MergeAhead::MergeAhead(RecordStore& store, std::unique_ptr<ChunkMerge> merge, const Job& job,
+MergeAhead::MergeAhead(RecordStore& store, std::unique_ptr<ChunkMerge> merge, const MergeJob& job,
                        std::uint64_t term, std::uint64_t element_count)
     : job_(job), element_count_(element_count), merge_(std::move(merge)) {
   for (const auto& contribution : job.contributions) {
@@ -64,7 +64,7 @@ Result<bool> MergeAhead::advance(MergerPass& pass) {
   return true;
 }
 
-bool MergeAhead::fits(const Job& job,
+bool MergeAhead::fits(const MergeJob& job,
                       std::span<const std::unique_ptr<RecordReader>> readers) const {
   if (!is_same(job, job_) || readers.size() != readers_.size()) return false;
   return std::ranges::all_of(merged_, [&](std::size_t chunk) {

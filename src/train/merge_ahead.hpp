@@ -6,7 +6,7 @@
 
 #include <speedo/base/result.hpp>
 #include <speedo/store/record_store.hpp>
-#include <speedo/train/master_session.hpp>
+#include <speedo/train/merge_job.hpp>
 
 #include "train/chunk_merge.hpp"
 #include "train/merger_pass.hpp"
@@ -18,9 +18,8 @@ namespace speedo {
 // Thread safety: one thread.
 class MergeAhead {
  public:
-  using Job = master_command::StartMerge;
   // `term`: of the workers' contributions, of `element_count` floats each.
-  MergeAhead(RecordStore& store, std::unique_ptr<ChunkMerge> merge, const Job& job,
+  MergeAhead(RecordStore& store, std::unique_ptr<ChunkMerge> merge, const MergeJob& job,
              std::uint64_t term, std::uint64_t element_count);
 
   // Merges a few chunks that are there; false if none is. Errors: the merge has to be begun anew
@@ -28,7 +27,7 @@ class MergeAhead {
   Result<bool> advance(MergerPass& pass);
 
   // Whether what was merged is what `job` asks for, given the manifests of its contributions.
-  bool fits(const Job& job, std::span<const std::unique_ptr<RecordReader>> readers) const;
+  bool fits(const MergeJob& job, std::span<const std::unique_ptr<RecordReader>> readers) const;
   // The chunks that are not merged yet, and the merge. Afterwards this is used up.
   std::vector<std::size_t> lacking() const { return left_; }
   std::unique_ptr<ChunkMerge> take() { return std::move(merge_); }
@@ -36,7 +35,7 @@ class MergeAhead {
  private:
   std::vector<std::size_t> find_ready();
 
-  const Job job_;  // without its id and state
+  const MergeJob job_;  // without its id and state
   const std::uint64_t element_count_;
   std::vector<std::unique_ptr<AheadReader>> readers_;
   std::vector<std::size_t> left_;    // in the order in which they are awaited

@@ -55,7 +55,7 @@ class ThreadedMerger : public Merger {
     return made.wait();
   }
 
-  void merge(master_command::StartMerge job,
+  void merge(MergeJob job,
              std::function<void(Result<MergeResult>)> done) override {
     thread_.post([this, job = std::move(job), done = std::move(done)] {
       if (thread_.is_ending()) return done(closing());
@@ -65,7 +65,7 @@ class ThreadedMerger : public Merger {
     });
   }
 
-  void expect(master_command::StartMerge job) override {
+  void expect(MergeJob job) override {
     thread_.post([this, job = std::move(job)] {
       if (thread_.is_ending()) return;
       engine_->expect(job);

@@ -30,9 +30,9 @@ class MergerEngine {
       const caffe::SolverParameter& solver, Checkpoint start,
       std::shared_ptr<RecordStore> store, const MakeBackend& make_backend);
 
-  Result<MergeResult> merge(const master_command::StartMerge& job);
+  Result<MergeResult> merge(const MergeJob& job);
   // A merge that is likely to come, without its id and state; replaces the one expected before.
-  void expect(const master_command::StartMerge& job);
+  void expect(const MergeJob& job);
   bool expects() const { return expected_.has_value(); }
   // Merges what is there of the expected merge, and a little at a time; false if nothing is.
   bool merge_ahead();
@@ -47,7 +47,7 @@ class MergerEngine {
   void restore_lost_weights();
 
  private:
-  using Contribution = master_command::StartMerge::Contribution;
+  using Contribution = MergeJob::Contribution;
   using Histories = MergerRule::Histories;
   using Fault = ChunkMerge::Fault;
   // Contributions that take part, each with its reader.
@@ -72,13 +72,13 @@ class MergerEngine {
   Result<void> note(Result<void> written);
 
   // merger_merge.cpp
-  Result<MergeResult> merge_party(const master_command::StartMerge& job);
+  Result<MergeResult> merge_party(const MergeJob& job);
   Result<Participants> open(const std::vector<Contribution>& contributions,
                      std::vector<WorkerId>& rejected);
   Result<void> check(const RecordInfo& info, const Contribution& contribution) const;
-  Result<Fault> try_merge(const Participants& participants, const master_command::StartMerge& job,
+  Result<Fault> try_merge(const Participants& participants, const MergeJob& job,
                           bool goes_on);
-  std::unique_ptr<ChunkMerge> make_chunk_merge(const master_command::StartMerge& job,
+  std::unique_ptr<ChunkMerge> make_chunk_merge(const MergeJob& job,
                                                std::span<const Contribution> contributions);
   void forget_expected();
 
@@ -102,7 +102,7 @@ class MergerEngine {
   bool store_failed_ = false;         // at the last merge or publication
   MergerPass pass_;
   MergerCheckpoint checkpoint_;
-  std::optional<master_command::StartMerge> expected_;
+  std::optional<MergeJob> expected_;
   std::unique_ptr<MergeAhead> ahead_;  // of it; uses the pass and what is above
 };
 

@@ -57,7 +57,7 @@ Result<MergerEngine::Participants> MergerEngine::open(
   return participants;
 }
 
-Result<MergeResult> MergerEngine::merge(const master_command::StartMerge& job) {
+Result<MergeResult> MergerEngine::merge(const MergeJob& job) {
   SPEEDO_ASSERT(stage_ == job.stage);
   if (superseded_) return *superseded_;
   expected_.reset();
@@ -67,7 +67,7 @@ Result<MergeResult> MergerEngine::merge(const master_command::StartMerge& job) {
   return result;
 }
 
-Result<MergeResult> MergerEngine::merge_party(const master_command::StartMerge& job) {
+Result<MergeResult> MergerEngine::merge_party(const MergeJob& job) {
   MergeResult result{.version = version_};
   std::vector<Contribution> contributions = job.contributions;
   while (true) {
@@ -96,7 +96,7 @@ Result<MergeResult> MergerEngine::merge_party(const master_command::StartMerge& 
 }
 
 std::unique_ptr<ChunkMerge> MergerEngine::make_chunk_merge(
-    const master_command::StartMerge& job, std::span<const Contribution> contributions) {
+    const MergeJob& job, std::span<const Contribution> contributions) {
   RecordInfo info = info_of(Version{version_.value + 1}, {});
   info.term = config_.term;
   const ChunkMerge::Frame frame{.spec = spec(),
@@ -121,7 +121,7 @@ std::unique_ptr<ChunkMerge> MergerEngine::make_chunk_merge(
 // `goes_on`: with what was merged ahead, which fits.
 // On any outcome but "no fault" weights, histories and the published record are as before.
 Result<MergerEngine::Fault> MergerEngine::try_merge(const Participants& participants,
-                                                    const master_command::StartMerge& job,
+                                                    const MergeJob& job,
                                                     bool goes_on) {
   std::unique_ptr<MergeAhead> ahead = std::move(ahead_);
   std::unique_ptr<ChunkMerge> merge;
@@ -146,7 +146,7 @@ Result<MergerEngine::Fault> MergerEngine::try_merge(const Participants& particip
   return fault;
 }
 
-void MergerEngine::expect(const master_command::StartMerge& job) {
+void MergerEngine::expect(const MergeJob& job) {
   SPEEDO_ASSERT(stage_ == job.stage && !job.contributions.empty());
   ahead_.reset();
   expected_.reset();

@@ -127,7 +127,7 @@ Round Cluster::round(std::uint64_t run) {
     if (!done) value_or_exit(Result<int>(done.error()));
   });
   const auto start = Clock::now();
-  master_command::StartMerge job{};
+  MergeJob job{};
   for (std::uint64_t w = 0; w < kWorkers; ++w) {
     job.contributions.push_back({WorkerId{w}, RunId{run}, 1.0F});
   }

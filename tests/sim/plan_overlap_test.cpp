@@ -164,7 +164,7 @@ double merge_seconds(const MergeCase& test) {
   for (std::size_t piece = 0; piece < pieces.count(); ++piece) {
     contributions.put(WorkerId{1}, RunId{1}, piece);
   }
-  master_command::StartMerge job{};
+  MergeJob job{};
   job.contributions.push_back({WorkerId{1}, RunId{test.expects ? 1U : 2U}, 1.0F});
   merger.expect(job);
   job.contributions.front().run = RunId{1};

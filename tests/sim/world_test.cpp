@@ -3,8 +3,8 @@
 #include "sim/event_queue.hpp"
 #include "sim/process.hpp"
 #include "sim/process_platform.hpp"
-#include "sim/proof/proof_network.hpp"
-#include "sim/proof/proof_store.hpp"
+#include "sim/proof_network.hpp"
+#include "sim/proof_store.hpp"
 #include "store/chunked_store.hpp"
 #include "support/catch.hpp"
 

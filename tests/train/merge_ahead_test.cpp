@@ -87,7 +87,7 @@ struct AheadFixture {
   std::shared_ptr<MemoryKeyValue> map = std::make_shared<MemoryKeyValue>();
   std::shared_ptr<ParameterStore> store = std::make_shared<ChunkedStore>(map, "m");
   std::unique_ptr<MergerEngine> engine;
-  master_command::StartMerge job{};
+  MergeJob job{};
   std::vector<std::vector<float>> values;
   std::vector<std::unique_ptr<RecordWriter>> writers;
   std::size_t written[2] = {0, 0};

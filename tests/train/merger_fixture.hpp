@@ -114,8 +114,8 @@ struct MergerFixture {
     require(execute(*map, damaged));
   }
 
-  master_command::StartMerge job(const Runs& runs, bool mean, std::uint64_t iteration = 0) const {
-    master_command::StartMerge command{};
+  MergeJob job(const Runs& runs, bool mean, std::uint64_t iteration = 0) const {
+    MergeJob command{};
     command.iteration = iteration;
     command.mean = mean;
     command.stage = stage;

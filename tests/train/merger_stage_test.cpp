@@ -78,7 +78,7 @@ struct EngineFixture {
   }
 
   Result<MergeResult> merge(std::uint32_t stage, const std::string& state) {
-    master_command::StartMerge job{};
+    MergeJob job{};
     job.contributions = {{WorkerId{0}, RunId{1}, 1.0F}, {WorkerId{1}, RunId{1}, 1.0F}};
     job.mean = true;
     job.stage = stage;

@@ -143,7 +143,7 @@ class TrainerCluster {
 
   // Merges what the workers contributed last.
   MergeResult merge(const std::vector<std::size_t>& workers, bool mean, float weight = 1.0F) {
-    master_command::StartMerge job{};
+    MergeJob job{};
     job.iteration = iteration_;
     job.mean = mean;
     job.stage = stage_;

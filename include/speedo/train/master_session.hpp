@@ -14,6 +14,7 @@
 #include <speedo/base/ids.hpp>
 #include <speedo/base/result.hpp>
 #include <speedo/store/store_address.hpp>
+#include <speedo/train/merge_job.hpp>
 #include <speedo/train/messages.hpp>
 #include <speedo/train/schedule.hpp>
 #include <speedo/train/strategy.hpp>
@@ -23,8 +24,6 @@ namespace speedo {
 
 // A connection as the shell numbers it. Several may belong to incarnations of one worker.
 using PeerId = Id<struct PeerTag>;
-// One merge in progress.
-using MergeId = Id<struct MergeTag>;
 
 struct MasterConfig {
   std::uint64_t workers_start = 1;      // ready workers that start training (--workers)
@@ -108,22 +107,7 @@ struct SendWelcome { PeerId peer; WelcomeMessage message; };
 struct SendRefused { PeerId peer; RefusedMessage message; };  // then close the connection
 struct SendTrain { PeerId peer; TrainMessage message; };
 struct SendStop { PeerId peer; StopMessage message; };
-struct StartMerge {
-  MergeId merge;
-  std::uint64_t iteration;            // of the update rule
-  struct Contribution {
-    WorkerId worker;
-    RunId run;
-    float weight;
-    bool operator==(const Contribution&) const = default;
-  };
-  std::vector<Contribution> contributions;
-  bool mean;                          // divide by their number (Average); elastic ones are summed
-  std::uint32_t stage = 0;            // which UpdateSpec
-  float lr_scale = 1.0F;              // on the rate of the master's rule
-  std::string state;                  // MasterSession::save() as of this merge, to publish with it
-  bool operator==(const StartMerge&) const = default;
-};
+using StartMerge = MergeJob;
 // In rounds: the merge that will be ordered if all goes well, without its id and state, as soon as
 // its contributions are being made. Nothing is promised: another one, or none, may follow.
 struct ExpectMerge { StartMerge merge; };

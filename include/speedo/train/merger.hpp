@@ -15,7 +15,7 @@
 #include <speedo/core/parameter_arena.hpp>
 #include <speedo/store/record_store.hpp>
 #include <speedo/train/checkpoint.hpp>
-#include <speedo/train/master_session.hpp>
+#include <speedo/train/merge_job.hpp>
 #include <speedo/train/update.hpp>
 
 namespace caffe {
@@ -63,13 +63,13 @@ class Merger {
   // if the rule makes non-finite weights of finite gradients; then weights, histories and version
   // are unchanged.
   // Requires: the job's stage was entered.
-  virtual void merge(master_command::StartMerge job,
+  virtual void merge(MergeJob job,
                      std::function<void(Result<MergeResult>)> done) = 0;
   // A merge that is likely to be ordered next; its id and state are not known yet. Contributions to
   // it are read and summed as far as they are written, and the next weights put into the store, but
   // not their manifest. If another merge is ordered, or a contribution is not what was read, the
   // merge is made anew. The same result, bit for bit. Requires: its stage was entered.
-  virtual void expect(master_command::StartMerge job) = 0;
+  virtual void expect(MergeJob job) = 0;
   // Makes ready for a stage and publishes the weights as they are, as a new version, with the
   // session's state: at the start, and between stages. The first stage is 0.
   virtual void enter_stage(std::uint32_t stage, std::string state,

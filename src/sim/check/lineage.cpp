@@ -163,7 +163,7 @@ std::vector<const Lineage::Values*> Lineage::accepted(const Merge& merge) {
 }
 
 void Lineage::check_rejected(const Merge& merge,
-                             const master_command::StartMerge::Contribution& each) {
+                             const MergeJob::Contribution& each) {
   if (!is_finite(each.run) || merge.may_reject || lost_.contains(each.run.value)) return;
   violations_.report(
       Check::kRejection,
@@ -216,7 +216,7 @@ Lineage::State Lineage::expected(const State& before, const Merge& merge,
 }
 
 // Momentum SGD: h = m h + rate g; w -= h.
-void Lineage::apply_rule(State& state, const master_command::StartMerge& job,
+void Lineage::apply_rule(State& state, const MergeJob& job,
                          const Values& gradient) {
   const UpdateSpec& spec = stages_[job.stage];
   if (state.histories.empty()) state.histories.assign(1, Values(gradient.size(), 0.0F));

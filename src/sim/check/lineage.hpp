@@ -9,6 +9,7 @@
 
 #include <speedo/train/checkpoint.hpp>
 #include <speedo/train/merger.hpp>
+#include <speedo/train/messages.hpp>
 #include <speedo/train/update.hpp>
 
 #include "sim/check/violations.hpp"
@@ -33,7 +34,7 @@ class Lineage {
   // It published this: `merge` is done, and `now` what it is at.
   struct Merge {
     std::uint64_t term = 0;
-    const master_command::StartMerge& job;
+    const MergeJob& job;
     const MergeResult& result;
     const Merger::Copy& now;
     std::uint64_t iteration = 0;  // after it
@@ -75,9 +76,9 @@ class Lineage {
 
   std::vector<const Values*> accepted(const Merge& merge);
   void check_rejected(const Merge& merge,
-                      const master_command::StartMerge::Contribution& each);
+                      const MergeJob::Contribution& each);
   State expected(const State& before, const Merge& merge, const std::vector<const Values*>& parts);
-  void apply_rule(State& state, const master_command::StartMerge& job, const Values& gradient);
+  void apply_rule(State& state, const MergeJob& job, const Values& gradient);
   void compare(const Values& found, const Values& wanted, const char* what);
   void remember(std::uint64_t term, Version version, const Merger::Copy& now);
 

@@ -9,7 +9,7 @@
 
 #include <speedo/base/clock.hpp>
 
-#include "sim/proof/proof_store.hpp"
+#include "sim/proof_store.hpp"
 #include "sim/check/violations.hpp"
 
 namespace speedo::sim {

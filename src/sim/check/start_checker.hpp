@@ -9,7 +9,7 @@
 
 #include "checkpoint/resume.hpp"
 #include "sim/check/record_checker.hpp"
-#include "sim/proof/simulated_disk.hpp"
+#include "sim/simulated_disk.hpp"
 #include "sim/check/violations.hpp"
 
 namespace speedo::sim {

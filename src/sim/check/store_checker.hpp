@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "sim/proof/proof_store.hpp"
+#include "sim/proof_store.hpp"
 #include "sim/check/violations.hpp"
 
 namespace speedo::sim {

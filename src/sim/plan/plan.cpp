@@ -210,7 +210,7 @@ double merge_seconds_alone(const ClusterCosts& cluster, const UpdateSpec& update
   const Pieces pieces(cluster.net, update);
   Contributions none;
   PlanMerger merger({queue, costs, cluster.net, update, pieces, none});
-  master_command::StartMerge job{};
+  MergeJob job{};
   for (std::uint64_t worker = 0; worker < contributions; ++worker) {
     job.contributions.push_back({WorkerId{worker}, RunId{1}, 1.0F});
   }

@@ -18,7 +18,7 @@ constexpr std::uint64_t kChunksLooked = 32;
 // As in train/merger_checkpoint: histories of larger nets go out with every tenth merge.
 constexpr std::uint64_t kMergesPerCheckpoint = 10;
 
-bool is_same(const master_command::StartMerge& a, const master_command::StartMerge& b) {
+bool is_same(const MergeJob& a, const MergeJob& b) {
   return a.iteration == b.iteration && a.contributions == b.contributions;
 }
 

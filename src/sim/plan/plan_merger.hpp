@@ -29,8 +29,8 @@ class PlanMerger {
  public:
   explicit PlanMerger(const RunParts& parts);
 
-  void expect(master_command::StartMerge job);
-  void merge(master_command::StartMerge job, std::function<void()> done);
+  void expect(MergeJob job);
+  void merge(MergeJob job, std::function<void()> done);
   // The weights as they are become a new version.
   void publish(std::function<void()> done);
 
@@ -38,7 +38,7 @@ class PlanMerger {
   Instant busy() const { return busy_; }
 
  private:
-  using Job = master_command::StartMerge;
+  using Job = MergeJob;
   struct Ordered {
     Job job;
     std::function<void()> done;

@@ -23,7 +23,7 @@ class PlanNet {
   virtual ~PlanNet() = default;
   virtual Digest model() const = 0;
   virtual Result<Version> enter_stage(std::uint32_t stage, const std::string& state) = 0;
-  virtual Result<MergeResult> merge(const master_command::StartMerge& job) = 0;
+  virtual Result<MergeResult> merge(const MergeJob& job) = 0;
   // A whole run of the worker in place `place` (from 0), on the weights as they are now. The
   // report's times are left to the caller.
   virtual Result<RunReport> run(std::size_t place, WorkerId worker, const TrainMessage& order) = 0;
@@ -38,7 +38,7 @@ class CountingNet : public PlanNet {
   explicit CountingNet(std::uint64_t samples) : samples_(samples) {}
   Digest model() const override { return {1, 1}; }
   Result<Version> enter_stage(std::uint32_t, const std::string&) override { return version_; }
-  Result<MergeResult> merge(const master_command::StartMerge&) override {
+  Result<MergeResult> merge(const MergeJob&) override {
     version_.value += 1;
     return MergeResult{.version = version_};
   }

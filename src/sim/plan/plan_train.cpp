@@ -31,7 +31,7 @@ class TrainedNet : public PlanNet {
   Result<Version> enter_stage(std::uint32_t stage, const std::string& state) override {
     return merger_->enter_stage(stage, state);
   }
-  Result<MergeResult> merge(const master_command::StartMerge& job) override {
+  Result<MergeResult> merge(const MergeJob& job) override {
     return merger_->merge(job);
   }
   Result<RunReport> run(std::size_t place, WorkerId worker, const TrainMessage& order) override;

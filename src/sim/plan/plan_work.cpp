@@ -27,7 +27,7 @@ void PlanNetwork::carry(NodeId from, NodeId to, std::size_t /*bytes*/,
   }
 }
 
-void PlanMasterWork::merge(master_command::StartMerge job,
+void PlanMasterWork::merge(MergeJob job,
                            std::function<void(Result<MergeResult>)> done) {
   merger_.merge(job, [this, job, done = std::move(done)] { done(net_.merge(job)); });
 }

@@ -41,9 +41,9 @@ class PlanMasterWork : public MasterWork {
  public:
   PlanMasterWork(const RunParts& parts, PlanNet& net)
       : queue_(parts.queue), merger_(parts), net_(net) {}
-  void merge(master_command::StartMerge job,
+  void merge(MergeJob job,
              std::function<void(Result<MergeResult>)> done) override;
-  void expect(master_command::StartMerge job) override { merger_.expect(std::move(job)); }
+  void expect(MergeJob job) override { merger_.expect(std::move(job)); }
   void enter_stage(std::uint32_t stage, std::string state,
                    std::function<void(Result<Version>)> done) override;
   // A plan's tests take no time: they show what has been learned, and would not be part of a run.

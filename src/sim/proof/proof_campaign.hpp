@@ -12,7 +12,7 @@ namespace speedo::sim {
 // Many simulated trainings, a seed each; every one is simulated twice, and must go the same way.
 struct Campaign {
   std::vector<std::string> names;       // of scenario_names()
-  WorkerRange workers;
+  WorkerCounts workers;
   std::uint64_t first_seed = 1, last_seed = 1;  // both included
   int threads = 1;
 };

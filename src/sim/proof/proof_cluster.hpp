@@ -13,14 +13,14 @@
 #include <speedo/base/random.hpp>
 
 #include "sim/event_log.hpp"
-#include "sim/proof/fault_ledger.hpp"
+#include "sim/fault_ledger.hpp"
 #include "sim/check/lease_checker.hpp"
 #include "sim/check/lineage.hpp"
 #include "sim/proof/proof_master.hpp"
-#include "sim/proof/proof_network.hpp"
+#include "sim/proof_network.hpp"
 #include "sim/proof/proof_run.hpp"
 #include "sim/proof/proof_scenario.hpp"
-#include "sim/proof/proof_store.hpp"
+#include "sim/proof_store.hpp"
 #include "sim/proof/proof_worker.hpp"
 #include "sim/check/record_checker.hpp"
 #include "sim/check/session_checker.hpp"

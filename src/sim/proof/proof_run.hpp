@@ -10,7 +10,7 @@
 #include <speedo/base/result.hpp>
 #include <speedo/train/master_session.hpp>
 
-#include "sim/proof/fault_ledger.hpp"
+#include "sim/fault_ledger.hpp"
 #include "sim/proof/proof_scenario.hpp"
 
 namespace speedo::sim {

@@ -1,7 +1,6 @@
 #include "sim/proof/proof_scenario.hpp"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 
@@ -20,37 +19,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr std::chrono::seconds kPatientStoreTimeout{600};
-constexpr std::array kFaultNames{
-    "kill worker",
-    "freeze worker",
-    "stall worker",
-    "flap worker",
-    "worker leaves",
-    "kill worker in put",
-    "worker clock",
-    "reset connection",
-    "cut worker",
-    "cut worker-store",
-    "bad loss",
-    "kill master",
-    "kill master in merge",
-    "freeze master",
-    "freeze master in merge",
-    "master clock",
-    "cut master-store",
-    "rival master",
-    "restart store",
-    "store loses a second",
-    "store loses all",
-    "restart store in merge",
-    "damage contribution",
-    "bad store",
-    "kill master in files",
-    "damage checkpoint",
-    "other training",
-    "bad network",
-};
-static_assert(kFaultNames.size() == kFaultKinds);
 
 constexpr std::uint64_t kStream = 0x5EED;  // tells this generator's stream from others of the seed
 
@@ -61,7 +29,7 @@ Instant draw_time(Random& random, Instant low, Instant high) {
   return Instant{static_cast<Instant::rep>(static_cast<float>(low.count()) * factor)};
 }
 
-std::uint64_t draw_workers(Random& random, WorkerRange range) {
+std::uint64_t draw_workers(Random& random, WorkerCounts range) {
   const float whole = std::log(static_cast<float>(range.max) / static_cast<float>(range.min));
   const float drawn = static_cast<float>(range.min) * std::exp(random.uniform() * whole);
   return std::clamp(static_cast<std::uint64_t>(std::lround(drawn)), range.min, range.max);
@@ -166,8 +134,6 @@ void draw_faults(Random& random, Scenario& scenario) {
 
 }  // namespace
 
-const char* to_string(FaultKind kind) { return kFaultNames[static_cast<std::size_t>(kind)]; }
-
 std::vector<std::string> scenario_names() {
   std::vector<std::string> names;
   for (const StrategyEntry& entry : strategy_registry()) names.emplace_back(entry.name);
@@ -176,7 +142,7 @@ std::vector<std::string> scenario_names() {
 }
 
 Scenario draw_scenario(std::uint64_t seed, const std::vector<std::string>& names,
-                       WorkerRange workers) {
+                       WorkerCounts workers) {
   SPEEDO_ASSERT(!names.empty());
   Random random = Random::derive(seed, {kStream});
   Scenario scenario;

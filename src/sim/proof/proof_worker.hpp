@@ -11,7 +11,7 @@
 
 #include "sim/process_platform.hpp"
 #include "sim/proof/proof_scenario.hpp"
-#include "sim/proof/proof_store.hpp"
+#include "sim/proof_store.hpp"
 #include "sim/proof/quadratic_learner.hpp"
 #include "sim/world.hpp"
 #include "train/job/job_worker.hpp"

@@ -8,7 +8,7 @@
 
 #include <speedo/base/random.hpp>
 
-#include "sim/proof/fault_ledger.hpp"
+#include "sim/fault_ledger.hpp"
 #include "sim/process_platform.hpp"
 #include "sim/proof/quadratic.hpp"
 #include "train/learner.hpp"

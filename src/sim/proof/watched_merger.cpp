@@ -4,11 +4,11 @@
 
 namespace speedo::sim {
 
-void WatchedMerger::merge(master_command::StartMerge job,
+void WatchedMerger::merge(MergeJob job,
                           std::function<void(Result<MergeResult>)> done) {
   // A copy is queued behind the merge before anything else can be.
   const auto result = std::make_shared<std::optional<Result<MergeResult>>>();
-  const auto order = std::make_shared<const master_command::StartMerge>(job);
+  const auto order = std::make_shared<const MergeJob>(job);
   merger_->copy([this, order](const Copy&) { watch_.on_begin(order.get()); });
   merger_->merge(std::move(job), [this, result](const Result<MergeResult>& merged) {
     if (!merged) watch_.on_failed();

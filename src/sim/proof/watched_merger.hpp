@@ -13,8 +13,8 @@ namespace speedo::sim {
 // Called on the merger's thread.
 struct MergeWatch {
   // A merge, or without a job the entering of a stage, is about to begin.
-  std::function<void(const master_command::StartMerge* job)> on_begin = {};
-  std::function<void(const master_command::StartMerge&, const MergeResult&, const Merger::Copy&)>
+  std::function<void(const MergeJob* job)> on_begin = {};
+  std::function<void(const MergeJob&, const MergeResult&, const Merger::Copy&)>
       on_merged = {};
   std::function<void(const Merger::Copy&)> on_stage = {};
   // It failed, perhaps after it was published.
@@ -27,9 +27,9 @@ class WatchedMerger : public Merger {
   WatchedMerger(std::unique_ptr<Merger> merger, MergeWatch watch)
       : watch_(std::move(watch)), merger_(std::move(merger)) {}
 
-  void merge(master_command::StartMerge job,
+  void merge(MergeJob job,
              std::function<void(Result<MergeResult>)> done) override;
-  void expect(master_command::StartMerge job) override { merger_->expect(std::move(job)); }
+  void expect(MergeJob job) override { merger_->expect(std::move(job)); }
   void enter_stage(std::uint32_t stage, std::string state,
                    std::function<void(Result<Version>)> done) override;
   void copy(std::function<void(Copy)> done) override { merger_->copy(std::move(done)); }

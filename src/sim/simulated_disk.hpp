@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "checkpoint/checkpoint_files.hpp"
-#include "sim/proof/fault_ledger.hpp"
+#include "sim/fault_ledger.hpp"
 #include "sim/process_platform.hpp"
 
 namespace speedo::sim {

@@ -9,7 +9,7 @@
 #include <speedo/base/random.hpp>
 
 #include "sim/event_queue.hpp"
-#include "sim/proof/fault_ledger.hpp"
+#include "sim/fault_ledger.hpp"
 #include "sim/network.hpp"
 
 namespace speedo::sim {

@@ -1,4 +1,4 @@
-#include "sim/proof/fault_ledger.hpp"
+#include "sim/fault_ledger.hpp"
 
 #include <fmt/format.h>
 

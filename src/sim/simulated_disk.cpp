@@ -1,4 +1,4 @@
-#include "sim/proof/simulated_disk.hpp"
+#include "sim/simulated_disk.hpp"
 
 namespace speedo::sim {
 namespace {

@@ -12,7 +12,7 @@
 #include <speedo/base/random.hpp>
 
 #include "sim/event_queue.hpp"
-#include "sim/proof/fault_ledger.hpp"
+#include "sim/fault_ledger.hpp"
 #include "sim/process_platform.hpp"
 #include "store/key_value.hpp"
 #include "store/memory_key_value.hpp"

@@ -1,4 +1,4 @@
-#include "sim/proof/proof_network.hpp"
+#include "sim/proof_network.hpp"
 
 #include <algorithm>
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/proof/proof_scenario.hpp"
+#include "sim/fault_kind.hpp"
 
 namespace speedo::sim {
 

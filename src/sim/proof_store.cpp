@@ -1,4 +1,4 @@
-#include "sim/proof/proof_store.hpp"
+#include "sim/proof_store.hpp"
 
 #include <algorithm>
 #include <utility>

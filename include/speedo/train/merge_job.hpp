@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <speedo/base/ids.hpp>
+
+namespace speedo {
+
+// One merge in progress.
+using MergeId = Id<struct MergeTag>;
+
+// One merge into the master's weights: whose contributions, how, and what is published with it.
+struct MergeJob {
+  MergeId merge;
+  std::uint64_t iteration;            // of the update rule
+  struct Contribution {
+    WorkerId worker;
+    RunId run;
+    float weight;
+    bool operator==(const Contribution&) const = default;
+  };
+  std::vector<Contribution> contributions;
+  bool mean;                          // divide by their number (Average); elastic ones are summed
+  std::uint32_t stage = 0;            // which UpdateSpec
+  float lr_scale = 1.0F;              // on the rate of the master's rule
+  std::string state;                  // of the session as of this merge, to publish with it
+  bool operator==(const MergeJob&) const = default;
+};
+
+}  // namespace speedo

@@ -1,0 +1,126 @@
+#include "sim/check/record_checker.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <speedo/store/layout.hpp>
+#include <speedo/store/record_store.hpp>
+
+#include "sim/proof_store.hpp"
+#include "store/chunk_range.hpp"
+#include "store/chunked_store.hpp"
+#include "support/catch.hpp"
+
+namespace speedo::sim {
+namespace {
+
+constexpr std::uint64_t kTerm = 7, kWorker = 2;
+
+// The server without a way to it.
+class NearServer : public KeyValue {
+ public:
+  explicit NearServer(StoreServer& server) : server_(server) {}
+  void submit(KvPtr operation) override { server_.execute(operation); }
+  Result<std::vector<std::string>> list(std::string_view prefix) override {
+    return server_.map().list(prefix);
+  }
+
+ private:
+  StoreServer& server_;
+};
+
+// A server whose every operation the checker hears of.
+struct CheckedServer {
+  EventQueue queue;
+  StoreServer server{queue};
+  Violations violations;
+  RecordChecker checker{server, "job", queue, violations};
+  std::vector<std::string> set;  // keys, the manifest's last
+  std::shared_ptr<KeyValue> map = std::make_shared<NearServer>(server);
+
+  CheckedServer() {
+    checker.granted(kTerm);
+    server.on_done = [this](const KvOperation& operation) {
+      if (operation.kind == KvOperation::Kind::kSet) set.push_back(operation.key);
+      checker.done(operation);
+    };
+  }
+  // Of two chunks.
+  void contribute() {
+    const std::vector<float> values(kChunkElements + 1, 1.0F);
+    RecordInfo info;
+    info.version = 1;
+    info.worker = kWorker;
+    info.element_count = values.size();
+    ChunkedStore store(map, "job");
+    REQUIRE(put(store, contribution_key(kTerm, kWorker), info, values));
+    REQUIRE(set.size() == 3);
+  }
+  void erase(const std::string& key) {
+    auto operation = std::make_shared<KvOperation>();
+    operation->kind = KvOperation::Kind::kErase;
+    operation->keys = {key};
+    map->submit(operation);
+  }
+  void repeat_manifest() {
+    KvOperation again;
+    again.kind = KvOperation::Kind::kSet;
+    again.key = set.back();
+    checker.done(again);
+  }
+  std::string found() const { return violations.first(); }
+};
+
+TEST_CASE("a manifest that comes before its chunks is found") {
+  CheckedServer store;
+  store.contribute();
+  CHECK(store.found() == "");
+  CHECK(store.checker.is_whole(store.set.back()));
+  store.erase(store.set.front());
+  CHECK_FALSE(store.checker.is_whole(store.set.back()));
+  store.repeat_manifest();
+  CHECK(store.found() == "'" + store.set.back() + "' is there before its chunks");
+  CHECK(std::string(store.violations.check()) == "publication");
+}
+
+TEST_CASE("chunks may be gone with what a store has lost") {
+  CheckedServer store;
+  store.contribute();
+  store.erase(store.set.front());
+  store.checker.store_lost_data();
+  store.repeat_manifest();
+  CHECK(store.found() == "");
+}
+
+TEST_CASE("what a worker that is gone has left is found, unless it came late") {
+  CheckedServer store;
+  store.contribute();
+  store.checker.told_to_erase(kTerm, kWorker);
+  store.checker.check_erased(kTerm, kWorker + 1);
+  CHECK(store.found() == "");
+  store.checker.check_erased(kTerm, kWorker);
+  CHECK(store.found().ends_with("of a worker that is gone is never erased"));
+  CHECK(std::string(store.violations.check()) == "erasure");
+
+  CheckedServer late;
+  late.checker.told_to_erase(kTerm, kWorker);
+  late.contribute();
+  late.checker.check_erased(kTerm, kWorker);
+  late.checker.check_end(kTerm);
+  CHECK(late.found() == "");
+}
+
+TEST_CASE("what is left behind at the end is found") {
+  CheckedServer store;
+  store.contribute();
+  store.checker.check_end(kTerm + 1);
+  CHECK(store.found() == "");
+  store.checker.check_end(kTerm);
+  CHECK(store.found().ends_with("is left behind at the end"));
+}
+
+}  // namespace
+}  // namespace speedo::sim
