@@ -1,11 +1,14 @@
 #include "cli/out_of_room.hpp"
 
 #include <array>
+#include <cstdint>
 #include <new>
+#include <optional>
 #include <string>
 #include <system_error>
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -21,12 +24,17 @@ Line out_of_memory_line{}, out_of_threads_line{};
 
 void put(Line& line, const std::string& text) { text.copy(line.data(), line.size() - 1); }
 
+// Of its address space, in bytes.
+std::optional<std::int64_t> address_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+  return static_cast<std::int64_t>(limit.rlim_cur);
+}
+
 // What memory this process may have.
 std::string limit_text() {
-  rlimit address_space{};
-  if (::getrlimit(RLIMIT_AS, &address_space) == 0 && address_space.rlim_cur != RLIM_INFINITY) {
-    return "its address space is limited to " +
-           format_bytes(static_cast<std::int64_t>(address_space.rlim_cur)) + " (ulimit -v)";
+  if (const auto limit = address_limit()) {
+    return "its address space is limited to " + format_bytes(*limit) + " (ulimit -v)";
   }
   const MemoryLimit limit = memory_limit();
   return limit.what + " is " + format_bytes(limit.bytes);
@@ -52,6 +60,9 @@ void set_up_out_of_room(const char* program) {
                                ", and so may be processes (ulimit -u); use fewer --threads or "
                                "raise the limit\n");
   std::set_new_handler(out_of_memory);
+  // By default a thread's heap takes 64 MiB of address space, and leaves no stack to the threads
+  // after it.
+  if (address_limit()) ::mallopt(M_ARENA_MAX, 1);
 }
 
 void end_if_out_of_room() {
