@@ -3,34 +3,21 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <speedo/store/layout.hpp>
 #include <speedo/store/record_store.hpp>
 
-#include "sim/proof_store.hpp"
 #include "store/chunk_range.hpp"
 #include "store/chunked_store.hpp"
 #include "support/catch.hpp"
+
+#include "near_server.hpp"
 
 namespace speedo::sim {
 namespace {
 
 constexpr std::uint64_t kTerm = 7, kWorker = 2;
-
-// The server without a way to it.
-class NearServer : public KeyValue {
- public:
-  explicit NearServer(StoreServer& server) : server_(server) {}
-  void submit(KvPtr operation) override { server_.execute(operation); }
-  Result<std::vector<std::string>> list(std::string_view prefix) override {
-    return server_.map().list(prefix);
-  }
-
- private:
-  StoreServer& server_;
-};
 
 // A server whose every operation the checker hears of.
 struct CheckedServer {

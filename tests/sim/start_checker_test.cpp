@@ -5,16 +5,16 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <speedo/base/digest.hpp>
 #include <speedo/store/layout.hpp>
 #include <speedo/store/record_store.hpp>
 
-#include "sim/proof_store.hpp"
 #include "store/chunked_store.hpp"
 #include "support/catch.hpp"
+
+#include "near_server.hpp"
 
 namespace speedo::sim {
 namespace {
@@ -39,19 +39,6 @@ SavedCheckpoint checkpoint_at(TrainingId training, std::uint64_t term, std::uint
   saved.record.set_session(state_at(training, term, iteration));
   return saved;
 }
-
-// The server without a way to it.
-class DirectMap : public KeyValue {
- public:
-  explicit DirectMap(StoreServer& server) : server_(server) {}
-  void submit(KvPtr operation) override { server_.execute(operation); }
-  Result<std::vector<std::string>> list(std::string_view prefix) override {
-    return server_.map().list(prefix);
-  }
-
- private:
-  StoreServer& server_;
-};
 
 struct Start {
   SimulatedDisk disk;
@@ -85,7 +72,7 @@ struct Start {
     info.version = iteration;
     info.element_count = 1;
     info.state = state_at(training, term, iteration);
-    ChunkedStore store(std::make_shared<DirectMap>(server), "job");
+    ChunkedStore store(std::make_shared<NearServer>(server), "job");
     REQUIRE(put(store, weights_key(), info, std::vector<float>(1)));
   }
   std::string found() const { return violations.first(); }

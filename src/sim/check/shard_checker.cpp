@@ -41,13 +41,9 @@ void ShardChecker::deal(std::uint64_t shard) {
   if (one_each_ && free_.empty())
     expect(shard == fresh_, "shards that were never dealt, out of order");
   if (one_each_ && !free_.empty()) expect(shard == *free_.begin(), "a shard is left behind");
-  fresh_ = std::max(fresh_, shard + 1);
-  hold(shard);
-}
-
-void ShardChecker::hold(std::uint64_t shard) {
   expect(!is_used(shard), "a shard that is used is given out again");
   expect(taken_.insert(shard).second, "a shard given to two workers");
+  fresh_ = std::max(fresh_, shard + 1);
   free_.erase(shard);
 }
 

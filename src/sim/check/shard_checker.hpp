@@ -57,7 +57,6 @@ class ShardChecker {
     violations_.expect(Check::kOnce, holds, otherwise);
   }
   void deal(std::uint64_t shard);
-  void hold(std::uint64_t shard);
   void free(std::uint64_t shard);
   void mark_used(std::uint64_t shard);
   bool is_used(std::uint64_t shard) const { return shard < used_.size() && used_[shard]; }
