@@ -34,6 +34,7 @@ if [ "$preset" != release ]; then folder=build-$preset; fi
 
 source conf/packages/install.sh
 install_packages conf/packages/build.txt
+install_packages conf/packages/test.txt
 jobs=$(nproc)
 if [ "$jobs" -gt 8 ]; then jobs=8; fi
 cmake --preset "$preset" -DSPEEDO_TESTS=ON

@@ -2,11 +2,9 @@
 
 #include <sstream>
 
-#include <CLI/CLI.hpp>
-
 #include "base/log.hpp"
 #include "cli/arguments.hpp"
-#include "cli/command_line.hpp"
+#include "cli/options/option_parser.hpp"
 
 namespace speedo {
 
@@ -31,11 +29,11 @@ Result<HybridStage> parse_stage(const std::vector<std::string>& words, std::size
     return usage_error(stage.place + " is empty: write =FLAG VALUE ... between two '=='");
   }
   SPEEDO_ASSIGN(const std::vector<std::string> arguments, with_dashes(words, stage.place));
-  CLI::App app("stage", "stage");
-  add_schedule_flags(app, stage.flags, FlagScope::kStage);
-  if (auto read = parse_flags(app, arguments); !read) {
+  OptionValues values(Program::kStage);
+  if (auto read = read_flags(arguments, values); !read) {
     return usage_error(stage.place + ": " + read.error().message);
   }
+  stage.flags = schedule_flags(values);
   return stage;
 }
 

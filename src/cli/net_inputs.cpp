@@ -4,21 +4,26 @@
 #include <sstream>
 #include <utility>
 
-#include <CLI/CLI.hpp>
-
 #include "cli/arguments.hpp"
-#include "cli/flags/flag_values.hpp"
 #include "cli/solver_file.hpp"
 #include "core/prototxt.hpp"
 #include "core/weight_sources.hpp"
 
 namespace speedo {
 
-void add_state_flags(CLI::App& app, StateFlags& flags) {
-  const char* group = "Net state";
-  takes_count(app.add_option("--level", flags.level, "Network level (default 0)"), 0)->group(group);
-  takes(app.add_option("--stage", flags.stage, "Network stages, comma-separated"), "WORDS")
-      ->group(group);
+StateFlags state_flags(const OptionValues& values) {
+  StateFlags flags;
+  values.get("level", flags.level);
+  values.get("stage", flags.stage);
+  return flags;
+}
+
+NetFlags net_flags(const OptionValues& values) {
+  NetFlags flags;
+  static_cast<StateFlags&>(flags) = state_flags(values);
+  values.get("model", flags.model);
+  values.get("weights", flags.weights);
+  return flags;
 }
 
 void apply(const StateFlags& flags, caffe::SolverParameter& solver) {

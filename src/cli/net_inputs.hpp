@@ -8,9 +8,7 @@
 #include <speedo/base/result.hpp>
 #include <speedo/core/net.hpp>
 
-namespace CLI {
-class App;
-}
+#include "cli/options/option_values.hpp"
 
 namespace caffe {
 class SolverParameter;
@@ -29,8 +27,8 @@ struct NetFlags : StateFlags {
   std::string model, weights;
 };
 
-// --level and --stage.
-void add_state_flags(CLI::App& app, StateFlags& flags);
+StateFlags state_flags(const OptionValues& values);
+NetFlags net_flags(const OptionValues& values);
 
 // The train net's state, as Caffe's flags set it.
 void apply(const StateFlags& flags, caffe::SolverParameter& solver);

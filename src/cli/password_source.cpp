@@ -9,11 +9,8 @@
 #include <cstring>
 #include <span>
 
-#include <CLI/CLI.hpp>
-
 #include "base/descriptor.hpp"
 #include "base/log.hpp"
-#include "cli/flags/flag_values.hpp"
 
 namespace speedo {
 
@@ -62,14 +59,6 @@ Error too_long(const std::string& source) {
 }
 
 }  // namespace
-
-void add_password_flag(CLI::App& app, std::string& file) {
-  takes_file(app.add_option("--redis-password-file", file,
-                            "File with Redis' password (chmod 600), its only line; instead of "
-                            "SPEEDO_REDIS_PASSWORD in the environment. The user, if it is not the "
-                            "default one: --redis redis://USER@HOST or SPEEDO_REDIS_USERNAME"))
-      ->group("Network and store");
-}
 
 Result<Secret> checked_password(std::string_view text, const std::string& source) {
   if (text.size() > Secret::kBytesMax - 2) return too_long(source);

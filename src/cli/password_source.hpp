@@ -9,14 +9,7 @@
 
 #include "cli/process_secrets.hpp"
 
-namespace CLI {
-class App;
-}
-
 namespace speedo {
-
-// --redis-password-file, and what the help says of the other ways to give a password.
-void add_password_flag(CLI::App& app, std::string& file);
 
 // The password in a file: all of it but one newline at its end. A file that others may read is
 // warned of. Errors: kNotFound; kRefused if it may not be read; kConfig if it is empty, a folder,

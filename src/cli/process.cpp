@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "cli/command_line.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/out_of_room.hpp"
 #include "cli/uncaught.hpp"
@@ -32,6 +31,8 @@ int flush_result(const char* program, int code) {
                                   "the result could not be written to standard output: is the "
                                   "disk full, or the reader gone?"});
 }
+
+std::vector<std::string> arguments_of(int argc, char** argv) { return {argv + 1, argv + argc}; }
 
 }  // namespace
 

@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "cli/arguments.hpp"
-#include "cli/command_line.hpp"
+#include "cli/options/read_options.hpp"
 #include "cli/exit_code.hpp"
 
 namespace speedo {
@@ -14,7 +14,7 @@ void print_help(std::FILE* out) {
   std::fprintf(out, "%s: distributed training of Caffe nets\n\nusage: speedo COMMAND [FLAGS]\n\n",
                version().c_str());
   for (const CommandEntry& command : commands()) {
-    std::fprintf(out, "  %-10s%s\n", command.name, command.summary);
+    std::fprintf(out, "  %-12s%s\n", command.name, command.summary);
   }
   std::fprintf(
       out,
@@ -52,6 +52,9 @@ const std::vector<CommandEntry>& commands() {
       {"convert", "make a database of MNIST, CIFAR or CSV files", convert_command},
       {"mean", "compute the mean image of a database", mean_command},
       {"simulate", "prove the schedules under faults, or plan a cluster", simulate_command},
+      {"config", "show a program's options and where each value comes from", config_command},
+      {"completion", "print what completes command lines in bash or zsh", completion_command},
+      {"manual", "print a page of the manual", manual_command},
   };
   return all;
 }

@@ -18,6 +18,9 @@ Result<int> net_command(const std::vector<std::string>& arguments);
 Result<int> convert_command(const std::vector<std::string>& arguments);
 Result<int> mean_command(const std::vector<std::string>& arguments);
 Result<int> simulate_command(const std::vector<std::string>& arguments);
+Result<int> config_command(const std::vector<std::string>& arguments);
+Result<int> completion_command(const std::vector<std::string>& arguments);
+Result<int> manual_command(const std::vector<std::string>& arguments);
 
 struct CommandEntry {
   const char* name;

@@ -5,14 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include "base/log.hpp"
 #include "base/parse_number.hpp"
-#include "cli/command_line.hpp"
+#include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
-#include "cli/flags/flag_values.hpp"
-#include "cli/flags/later_flags.hpp"
 #include "cli/net_inputs.hpp"
 #include "cli/report/record_progress.hpp"
 #include "data/convert.hpp"
@@ -31,75 +27,35 @@ namespace {
 struct ConvertFlags {
   std::string kind;
   std::vector<std::string> paths;  // inputs, then the output
-  std::string backend = "lmdb";
+  std::string backend;
   bool force = false;
   std::string test_output;
   SplitOptions split;
-  std::string shape, label = "last", delimiter = ",";
+  std::string shape, label, delimiter;
   CsvOptions csv;
 };
 
-void add_csv_flags(CLI::App& app, ConvertFlags& flags) {
-  const char* group = "CSV";
-  takes(app.add_option("--shape", flags.shape, "C,H,W of a record (default: one channel a value)"),
-        "C,H,W")
-      ->group(group);
-  takes_one_of(
-      app.add_option("--label", flags.label, "Column of the label: last (default) or first"),
-      {"last", "first"})
-      ->group(group);
-  app.add_flag("--header", flags.csv.header, "The first line names the columns")->group(group);
-  takes(app.add_option("--delimiter", flags.delimiter, "Character between values (default ,)"), "C")
-      ->group(group);
-  takes_number(app.add_option("--scale", flags.csv.scale,
-                              "Stored value = number * scale + offset (default 1)"))
-      ->group(group);
-  takes_number(app.add_option("--offset", flags.csv.offset, "See --scale (default 0)"))
-      ->group(group);
-  app.add_flag("--floats", flags.csv.floats, "Store floats instead of bytes 0..255")->group(group);
-}
-
-void add_record_flags(CLI::App& app, ConvertFlags& flags) {
-  const char* group = "Records";
-  SplitOptions& split = flags.split;
-  takes_count(
-      app.add_option("--first", split.first, "Leave out the records before this one (from 0)"), 0)
-      ->group(group);
-  takes_count(app.add_option("--count", split.count, "Take so many records (default: all)"), 1)
-      ->group(group);
-  takes_count(app.add_option("--shuffle", split.shuffle_seed, "Shuffle them, with this seed"), 0)
-      ->group(group);
-  takes_file(
-      app.add_option("--test-output", flags.test_output, "Write a part to this second database"))
-      ->group(group);
-  takes_count(app.add_option("--train-count", split.train_count, "That part: all after so many"), 1)
-      ->group(group);
-  takes_count(app.add_option("--test-every", split.test_every, "That part: every n-th record"), 2)
-      ->group(group);
-  takes_amount(
-      app.add_option("--test-fraction", split.test_fraction, "That part: the last fraction"))
-      ->group(group);
-}
-
-void add_flags(CLI::App& app, ConvertFlags& flags) {
-  takes_one_of(app.add_option("kind", flags.kind, "idx, cifar, csv, or db for a database"),
-               {"idx", "cifar", "csv", "db"})
-      ->required();
-  takes_file(app.add_option("paths", flags.paths, "Input files, then the output"))->required();
-  const char* output = "Output";
-  takes_one_of(app.add_option("--backend", flags.backend, "lmdb (default), datumfile or hdf5"),
-               {"lmdb", "datumfile", "hdf5"})
-      ->group(output);
-  app.add_flag("--force", flags.force, "Replace the output")->group(output);
-  add_record_flags(app, flags);
-  add_csv_flags(app, flags);
-  app.footer(
-      "idx takes IMAGES LABELS OUTPUT, cifar takes FILE... OUTPUT, csv and db take FILE OUTPUT.\n"
-      "idx and csv files may be compressed with gzip.\n\n"
-      "Examples:\n"
-      "  speedo convert idx train-images-idx3-ubyte train-labels-idx1-ubyte mnist_train_lmdb\n"
-      "  speedo convert csv digits.csv.gz train_lmdb --shape 1,8,8 --count 1500\n"
-      "  speedo convert db mnist_train_lmdb mnist_train.datumfile --backend datumfile");
+ConvertFlags convert_flags(const OptionValues& values) {
+  ConvertFlags flags;
+  values.get("kind", flags.kind);
+  values.get("paths", flags.paths);
+  values.get("backend", flags.backend);
+  values.get("force", flags.force);
+  values.get("test-output", flags.test_output);
+  values.get("first", flags.split.first);
+  values.get("count", flags.split.count);
+  values.get("shuffle", flags.split.shuffle_seed);
+  values.get("train-count", flags.split.train_count);
+  values.get("test-every", flags.split.test_every);
+  values.get("test-fraction", flags.split.test_fraction);
+  values.get("shape", flags.shape);
+  values.get("label", flags.label);
+  values.get("delimiter", flags.delimiter);
+  values.get("header", flags.csv.header);
+  values.get("scale", flags.csv.scale);
+  values.get("offset", flags.csv.offset);
+  values.get("floats", flags.csv.floats);
+  return flags;
 }
 
 Result<ImageDims> parse_shape(const std::string& text) {
@@ -173,13 +129,10 @@ Result<void> check(const ConvertFlags& flags) {
 }  // namespace
 
 Result<int> convert_command(const std::vector<std::string>& arguments) {
-  CLI::App app("Make a database of MNIST (idx), CIFAR or CSV files, or of another database",
-               "speedo convert");
-  ConvertFlags flags;
-  add_flags(app, flags);
-  SPEEDO_TRY(refuse_later_flags(arguments));
-  SPEEDO_ASSIGN(const Parsed parsed, parse(app, arguments));
+  OptionValues values(Program::kConvert);
+  SPEEDO_ASSIGN(const Parsed parsed, read_options(arguments, values));
   if (parsed == Parsed::kDone) return 0;
+  const ConvertFlags flags = convert_flags(values);
   SPEEDO_TRY(check(flags));
 
   set_up_console(false);

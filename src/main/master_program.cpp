@@ -2,8 +2,6 @@
 #include <memory>
 #include <thread>
 
-#include <CLI/CLI.hpp>
-
 #include <speedo/base/clock.hpp>
 #include <speedo/base/file.hpp>
 
@@ -12,10 +10,9 @@
 #include "checkpoint/checkpoint_writer.hpp"
 #include "checkpoint/resume.hpp"
 #include "checkpoint/snapshot_room.hpp"
-#include "cli/command_line.hpp"
+#include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
 #include "cli/grace_period.hpp"
-#include "cli/flags/later_flags.hpp"
 #include "cli/make_schedule.hpp"
 #include "cli/report/master_reporter.hpp"
 #include "cli/password_source.hpp"
@@ -30,18 +27,6 @@
 namespace speedo {
 
 namespace {
-
-constexpr const char* kSpellingHelp =
-    "Flags may be written with one or two dashes, as --max-iter, --max_iter or --maxIter.\n";
-constexpr const char* kMasterFooter =
-    "Not built yet, and said so: --hdfs, --gpu, --config, --metrics-addr, --token-file,\n"
-    "--tls-cert, --on-nan and others.\n\n"
-    "Examples:\n"
-    "  speedo-master --solver examples/mnist/lenet_solver.prototxt --workers 2 --sync\n"
-    "  speedo-master --solver S.prototxt --workers 2:8 --strategy easgd --train 10 --resume=auto\n"
-    "  speedo-master --solver S.prototxt --redis 10.0.0.1 --redis-password-file redis.password\n"
-    "  speedo-master --solver S.prototxt --workers 4 --maxIter 800 \\\n"
-    "                --hybrid =maxIter 100 =sync == =maxIter 300 =drop 3";
 
 // Written whole or not at all: whoever polls for the file may read it once it exists.
 Result<void> write_address(const std::string& file, const std::string& address) {
@@ -161,22 +146,18 @@ Result<void> tell(Report report, const ClusterFlags& flags) {
 
 Result<int> master_program(const std::vector<std::string>& arguments,
                            const ProcessSecrets& secrets) {
-  CLI::App app("Master of a SpeeDO cluster: schedules workers and merges what they learn",
-               "speedo-master");
-  ClusterFlags flags;
-  add_cluster_flags(app, flags, ClusterRole::kMaster);
-  app.footer(std::string(kSpellingHelp) + kSignalHelp + kMasterFooter);
-  SPEEDO_TRY(refuse_later_flags(arguments));
   SPEEDO_TRY(refuse_speedo_flags(arguments, SpeedoProgram::kMaster));
-  SPEEDO_ASSIGN(const Parsed parsed, parse(app, fold_speedo(arguments)));
+  OptionValues values(Program::kMaster);
+  SPEEDO_ASSIGN(const Parsed parsed, read_options(fold_speedo(arguments), values));
   if (parsed == Parsed::kDone) return 0;
+  ClusterFlags flags = cluster_flags(values);
   SPEEDO_TRY(check(flags, ClusterRole::kMaster));
 
   set_up_console(flags.log);
   install_signal_handlers(flags.signals);
   note_what_has_no_effect(flags);
   SPEEDO_ASSIGN(const std::unique_ptr<PrivateRedis> redis,
-                find_redis(flags, app.count("--redis") > 0, secrets));
+                find_redis(flags, values.given("redis"), secrets));
   warn_of_redis_out_of_reach(flags.redis, bind_address(flags));
   const GracePeriod grace(std::chrono::seconds(flags.grace_period_s), "speedo-master");
   SPEEDO_ASSIGN(const RedisCredentials credentials,

@@ -2,14 +2,10 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include "base/log.hpp"
 #include "caffe.pb.h"
-#include "cli/command_line.hpp"
+#include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
-#include "cli/flags/flag_values.hpp"
-#include "cli/flags/later_flags.hpp"
 #include "cli/report/record_progress.hpp"
 #include "core/weight_file.hpp"
 #include "data/image/mean.hpp"
@@ -19,22 +15,15 @@
 namespace speedo {
 
 Result<int> mean_command(const std::vector<std::string>& arguments) {
-  CLI::App app("Compute the mean image of a data set", "speedo mean");
+  OptionValues values(Program::kMean);
+  SPEEDO_ASSIGN(const Parsed parsed, read_options(arguments, values));
+  if (parsed == Parsed::kDone) return 0;
   std::string input, output, backend;
   bool force = false;
-  takes_file(app.add_option("input", input, "Database or data file"))->required();
-  takes_file(app.add_option("output", output, "File to write, usually mean.binaryproto"))
-      ->required();
-  takes_one_of(app.add_option("--backend", backend,
-                              "lmdb or datumfile (default: what the input looks like)"),
-               {"lmdb", "datumfile"});
-  app.add_flag("--force", force, "Replace the output");
-  app.footer(
-      "Example:\n"
-      "  speedo mean examples/cifar10/cifar10_train_lmdb examples/cifar10/mean.binaryproto");
-  SPEEDO_TRY(refuse_later_flags(arguments));
-  SPEEDO_ASSIGN(const Parsed parsed, parse(app, arguments));
-  if (parsed == Parsed::kDone) return 0;
+  values.get("input", input);
+  values.get("output", output);
+  values.get("backend", backend);
+  values.get("force", force);
 
   set_up_console(false);
   std::error_code code;

@@ -3,16 +3,13 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <speedo/backend/backend.hpp>
 
 #include "base/log.hpp"
-#include "cli/command_line.hpp"
+#include "cli/options/read_options.hpp"
 #include "cli/flags/compute_flags.hpp"
-#include "cli/flags/flag_values.hpp"
-#include "cli/flags/later_flags.hpp"
 #include "cli/net_inputs.hpp"
 #include "main/commands.hpp"
 #include "main/parts.hpp"
@@ -35,19 +32,13 @@ struct Peak {
   Result<MemoryForecast> forecast;
 };
 
-void add_flags(CLI::App& app, ShowFlags& flags) {
-  const char* group = "Net";
-  takes_file(app.add_option("--model", flags.net.model, "Net prototxt"))->required()->group(group);
-  takes(app.add_option("--phase", flags.phase, "TRAIN (default) or TEST"), "WORD")->group(group);
-  add_state_flags(app, flags.net);
-  add_compute_flags(app, flags.compute);
-  app.add_flag("--json", flags.json, "Print one JSON object instead of a table")->group("Other");
-  app.footer(
-      "Shapes follow from the data, so the sources that the net names must be there.\n"
-      "Memory is that of a process with this net alone, in training with momentum (SGD); it\n"
-      "depends on the threads. Snapshots come on top of it.\n\n"
-      "Example:\n"
-      "  speedo net --model examples/mnist/lenet.prototxt --phase TEST --json");
+ShowFlags show_flags(const OptionValues& values) {
+  ShowFlags flags;
+  flags.net = net_flags(values);
+  flags.compute = compute_flags(values);
+  values.get("phase", flags.phase);
+  values.get("json", flags.json);
+  return flags;
 }
 
 const char* name_of(Phase phase) { return phase == Phase::kTrain ? "TRAIN" : "TEST"; }
@@ -163,12 +154,10 @@ Result<MemoryForecast> forecast_of(const ShowFlags& flags, Phase phase, const Tr
 }  // namespace
 
 Result<int> net_command(const std::vector<std::string>& arguments) {
-  CLI::App app("Show the shapes, parameters and memory of a net", "speedo net");
-  ShowFlags flags;
-  add_flags(app, flags);
-  SPEEDO_TRY(refuse_later_flags(arguments));
-  SPEEDO_ASSIGN(const Parsed parsed, parse(app, arguments));
+  OptionValues values(Program::kNet);
+  SPEEDO_ASSIGN(const Parsed parsed, read_options(arguments, values));
   if (parsed == Parsed::kDone) return 0;
+  const ShowFlags flags = show_flags(values);
   SPEEDO_ASSIGN(const Phase phase, parse_phase(flags.phase, Phase::kTrain));
 
   // The result alone is wanted here, not how the net came to be.

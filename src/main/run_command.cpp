@@ -1,18 +1,14 @@
 #include <numeric>
 #include <set>
 
-#include <CLI/CLI.hpp>
-
 #include <speedo/core/solver.hpp>
 #include <speedo/train/merger.hpp>
 
 #include "base/log.hpp"
 #include "checkpoint/snapshot.hpp"
 #include "cli/flags/cluster_flags.hpp"
-#include "cli/command_line.hpp"
+#include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
-#include "cli/flags/flag_values.hpp"
-#include "cli/flags/later_flags.hpp"
 #include "cli/signals.hpp"
 #include "cli/solver_file.hpp"
 #include "cli/flags/speedo_flags.hpp"
@@ -28,56 +24,30 @@ namespace speedo {
 
 namespace {
 
-constexpr const char* kRunFooter =
-    "Flags may be written with one or two dashes, as --max-iter, --max_iter or --maxIter.\n"
-    "Ctrl-C or SIGTERM: end with a snapshot; twice: end at once. SIGHUP, as of a closed terminal:\n"
-    "write a snapshot and go on.\n"
-    "Examples:\n"
-    "  speedo run --solver examples/mnist/lenet_solver.prototxt --workers 2 --sync --json\n"
-    "  speedo run --solver S.prototxt --workers 4 --strategy easgd --train 10 --max-restarts 3\n"
-    "  speedo run --solver S.prototxt --workers 4 --hybrid =maxIter 100 =sync == =drop 3";
-
-constexpr std::int64_t kRestartsMax = 1000000;
-
 struct RunFlags {
   ClusterFlags cluster;
-  std::string log_dir;
-  std::string pin = "off";
+  std::string log_dir, pin;
   std::uint64_t max_restarts = 0;
-  int compute_nice = kLocalComputeNice;
+  int compute_nice = 0;
 };
 
-void add_flags(CLI::App& app, RunFlags& flags) {
-  add_cluster_flags(app, flags.cluster, ClusterRole::kRun);
-  const char* group = "Computing";
-  takes_one_of(app.add_option("--pin", flags.pin,
-                              "Give each worker processors of its own: on, off (default), or auto: "
-                              "if there are enough"),
-               {"on", "off", "auto"})
-      ->group(group);
-  takes_range(app.add_option("--compute-nice", flags.compute_nice,
-                             "Lower the priority of the workers' compute threads by so much, so "
-                             "that master and store are not kept waiting; 0: not (default 5)"),
-              0, kComputeNiceMax)
-      ->group(group);
-  group = "Other";
-  takes(app.add_option("--log-dir", flags.log_dir,
-                       "Folder for the workers' logs (default: a temporary one)"),
-        "FOLDER")
-      ->group(group);
-  takes_range(app.add_option("--max-restarts", flags.max_restarts,
-                             "Start a worker process that dies again, each at most so many times "
-                             "(default 0)"),
-              0, kRestartsMax)
-      ->group(group);
-  app.footer(kRunFooter);
+RunFlags run_flags(const OptionValues& values) {
+  RunFlags flags;
+  flags.cluster = cluster_flags(values);
+  values.get("log-dir", flags.log_dir);
+  values.get("pin", flags.pin);
+  values.get("max-restarts", flags.max_restarts);
+  values.get("compute-nice", flags.compute_nice);
+  return flags;
 }
 
-// Whether the master is not to get a flag as it was given here.
-bool is_own(const std::string& flag) {
-  const std::string name = flag.substr(0, flag.find('='));
-  return name == "--log-dir" || name == "--max-restarts" || name == "--compute-nice" ||
-         name == "--threads" || name == "--pin";
+// What the master gets of the flags here. Its threads are its own.
+std::vector<std::string> master_flags(const OptionValues& values) {
+  std::vector<std::string> arguments = values.arguments_for(Program::kMaster);
+  std::erase_if(arguments, [](const std::string& flag) { return flag.starts_with("--threads="); });
+  arguments.push_back("--threads=" + std::to_string(kMasterThreads));
+  arguments.emplace_back(kNoConfig);
+  return arguments;
 }
 
 // Reads the prototxts, and finds what is wrong with them before anything is started. The nets are
@@ -123,6 +93,7 @@ std::vector<std::string> worker_flags(const RunFlags& flags) {
   arguments.push_back("--store-timeout=" + std::to_string(flags.cluster.store_timeout_s));
   arguments.push_back("--grace-period=" + std::to_string(flags.cluster.grace_period_s));
   if (flags.cluster.force) arguments.emplace_back("--force");
+  arguments.emplace_back(kNoConfig);
   for (std::string& flag : to_arguments(flags.cluster.log)) arguments.push_back(std::move(flag));
   return arguments;
 }
@@ -145,7 +116,7 @@ void warn_of_crowd(const LocalClusterOptions& options) {
 }
 
 Result<LocalClusterOptions> cluster_options(const RunFlags& flags,
-                                            const std::vector<std::string>& normalized,
+                                            const OptionValues& values,
                                             const ComputeOptions& compute) {
   LocalClusterOptions options;
   SPEEDO_ASSIGN(options.threads, threads_of(flags.cluster, compute.threads));
@@ -155,10 +126,7 @@ Result<LocalClusterOptions> cluster_options(const RunFlags& flags,
   options.json = flags.cluster.json;
   options.log_dir = flags.log_dir;
   options.worker_flags = worker_flags(flags);
-  for (const std::string& flag : normalized) {
-    if (!is_own(flag)) options.master_flags.push_back(flag);
-  }
-  options.master_flags.push_back("--threads=" + std::to_string(kMasterThreads));
+  options.master_flags = master_flags(values);
   return options;
 }
 
@@ -186,15 +154,11 @@ Result<void> check_groups(const ClusterFlags& flags, std::uint64_t workers) {
 }  // namespace
 
 Result<int> run_command(const std::vector<std::string>& arguments) {
-  CLI::App app("Train on a cluster of this machine: a private Redis, one master, N workers",
-               "speedo run");
-  RunFlags flags;
-  add_flags(app, flags);
-  SPEEDO_TRY(refuse_later_flags(arguments));
   SPEEDO_TRY(refuse_speedo_flags(arguments, SpeedoProgram::kMaster));
-  std::vector<std::string> normalized;
-  SPEEDO_ASSIGN(const Parsed parsed, parse(app, fold_speedo(arguments), &normalized));
+  OptionValues values(Program::kRun);
+  SPEEDO_ASSIGN(const Parsed parsed, read_options(fold_speedo(arguments), values));
   if (parsed == Parsed::kDone) return 0;
+  const RunFlags flags = run_flags(values);
   SPEEDO_TRY(check(flags.cluster, ClusterRole::kRun));
   SPEEDO_ASSIGN(const WorkerRange workers, parse_workers(flags.cluster.workers));
   SPEEDO_TRY(check_groups(flags.cluster, workers.expected()));
@@ -202,7 +166,7 @@ Result<int> run_command(const std::vector<std::string>& arguments) {
   set_up_console(flags.cluster.log);
   SPEEDO_ASSIGN(const SolverFile file, read_files(flags.cluster));
   SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags.cluster));
-  SPEEDO_ASSIGN(LocalClusterOptions options, cluster_options(flags, normalized, compute));
+  SPEEDO_ASSIGN(LocalClusterOptions options, cluster_options(flags, values, compute));
   warn_of_crowd(options);
   SPEEDO_ASSIGN(const std::int64_t memory, check_memory(flags, file, compute, options.threads));
   options.predicted_memory_bytes = static_cast<std::uint64_t>(memory);

@@ -9,16 +9,13 @@
 #include <optional>
 #include <thread>
 
-#include <CLI/CLI.hpp>
-
 #include <speedo/backend/backend.hpp>
 
 #include "base/log.hpp"
 #include "base/parse_number.hpp"
 #include "cli/arguments.hpp"
-#include "cli/command_line.hpp"
+#include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
-#include "cli/flags/flag_values.hpp"
 #include "cli/signals.hpp"
 #include "cpu/cpu_backend.hpp"
 #include "main/commands.hpp"
@@ -32,7 +29,7 @@ namespace {
 constexpr const char* kSeeds = "1..100";
 
 struct SimulateFlags {
-  std::string strategy = "all", workers = "2:64";
+  std::string strategy, workers;
   std::optional<std::string> seeds, replay;
   int threads = 0;
   bool trace = false, json = false;
@@ -55,38 +52,16 @@ std::optional<NumberRange> parse_range(std::string_view text, std::string_view s
   return NumberRange{*first, *last};
 }
 
-void add_flags(CLI::App& app, SimulateFlags& flags) {
-  const char* group = "Proof";
-  takes(app.add_option("--strategy", flags.strategy,
-                       "Schedules to simulate, with commas between them (default all, hybrid "
-                       "mixtures too)"),
-        "NAMES")
-      ->group(group);
-  takes(app.add_option("--workers", flags.workers,
-                       "Each seed draws its number of workers from here (default 2:64)"),
-        "MIN:MAX")
-      ->group(group);
-  takes(app.add_option("--seeds", flags.seeds, "Seeds to simulate (default 1..100)"), "A..B")
-      ->group(group);
-  takes(app.add_option("--replay", flags.replay,
-                       "Simulate this seed alone and print all that happens (--trace is implied); "
-                       "--strategy and --workers as they were"),
-        "SEED")
-      ->group(group);
-  app.add_flag("--trace", flags.trace, "Print all that happens, of every seed")->group(group);
-  app.add_flag("--json", flags.json, "Print the result as one JSON object on standard output")
-      ->group(group);
-  takes_range(app.add_option("--threads", flags.threads,
-                             "Seeds simulated at once (default: as many as there are processors)"),
-              1, 1024)
-      ->group(group);
-  app.footer(
-      "Ends with 1 if something that must hold did not, or if a kind of fault that was drawn often "
-      "never had an effect.\n\n"
-      "With --cluster FILE or --calibrate it is a planner instead: speedo simulate --cluster FILE "
-      "--help.\n\n"
-      "Example:\n"
-      "  speedo simulate --strategy all --workers 2:64 --seeds 1..2000");
+SimulateFlags simulate_flags(const OptionValues& values) {
+  SimulateFlags flags;
+  values.get("strategy", flags.strategy);
+  values.get("workers", flags.workers);
+  values.get("seeds", flags.seeds);
+  values.get("replay", flags.replay);
+  values.get("threads", flags.threads);
+  values.get("trace", flags.trace);
+  values.get("json", flags.json);
+  return flags;
 }
 
 Result<void> check(const SimulateFlags& flags) {
@@ -262,12 +237,10 @@ Result<std::vector<std::string>> parse_schedule_names(const std::string& text) {
 
 Result<int> simulate_command(const std::vector<std::string>& arguments) {
   if (asks_for_plan(arguments)) return simulate_plan(arguments);
-  CLI::App app("Simulate clusters: prove the schedules under faults, or plan a cluster",
-               "speedo simulate");
-  SimulateFlags flags;
-  add_flags(app, flags);
-  SPEEDO_ASSIGN(const Parsed parsed, parse(app, arguments));
+  OptionValues values(Program::kProof);
+  SPEEDO_ASSIGN(const Parsed parsed, read_options(arguments, values));
   if (parsed == Parsed::kDone) return 0;
+  const SimulateFlags flags = simulate_flags(values);
   SPEEDO_TRY(check(flags));
   set_up_console(false);
   // What the simulated processes log is about faults that were meant.

@@ -6,16 +6,14 @@
 #include <optional>
 #include <span>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <speedo/base/file.hpp>
 #include <speedo/core/solver.hpp>
 
 #include "base/log.hpp"
-#include "cli/command_line.hpp"
+#include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
-#include "cli/flags/flag_values.hpp"
 #include "cli/flags/simulate_plan_flags.hpp"
 #include "cli/solver_file.hpp"
 #include "core/prototxt.hpp"
@@ -193,11 +191,10 @@ Result<void> PlanCommand::add_row(const sim::PlanSchedule& schedule, std::uint64
 }  // namespace
 
 Result<int> simulate_plan(const std::vector<std::string>& arguments) {
-  CLI::App app("What each schedule would do on a cluster", "speedo simulate");
-  PlanFlags flags;
-  add_plan_flags(app, flags);
-  SPEEDO_ASSIGN(const Parsed parsed, parse(app, arguments));
+  OptionValues values(Program::kPlan);
+  SPEEDO_ASSIGN(const Parsed parsed, read_options(arguments, values));
   if (parsed == Parsed::kDone) return 0;
+  const PlanFlags flags = plan_flags(values);
   SPEEDO_TRY(check(flags));
   SPEEDO_ASSIGN(std::vector<sim::PlanSchedule> schedules,
                 sim::parse_plan_schedules(flags.strategy));

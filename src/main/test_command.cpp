@@ -1,15 +1,12 @@
-#include <CLI/CLI.hpp>
 
 #include <speedo/backend/backend.hpp>
 #include <speedo/base/clock.hpp>
 #include <speedo/core/solver.hpp>
 
 #include "base/log.hpp"
-#include "cli/command_line.hpp"
+#include "cli/options/read_options.hpp"
 #include "cli/flags/compute_flags.hpp"
 #include "cli/report/console.hpp"
-#include "cli/flags/flag_values.hpp"
-#include "cli/flags/later_flags.hpp"
 #include "cli/report/live_status.hpp"
 #include "cli/flags/log_flags.hpp"
 #include "cli/net_inputs.hpp"
@@ -28,28 +25,19 @@ namespace {
 struct TestFlags {
   NetFlags net;
   ComputeFlags compute;
-  int iterations = 50;
+  int iterations = 0;
   LogFlags log;
   bool json = false;
 };
 
-void add_flags(CLI::App& app, TestFlags& flags) {
-  const char* group = "Testing";
-  takes_file(app.add_option("--model", flags.net.model, "Net prototxt"))->required()->group(group);
-  takes_file(app.add_option("--weights", flags.net.weights, ".caffemodel to score"))
-      ->required()
-      ->group(group);
-  takes_count(app.add_option("--iterations", flags.iterations, "Batches to score (default 50)"), 1)
-      ->group(group);
-  add_state_flags(app, flags.net);
-  add_compute_flags(app, flags.compute);
-  app.add_flag("--json", flags.json, "Print the result as one JSON object on standard output")
-      ->group("Other");
-  add_log_flags(app, flags.log);
-  app.footer(
-      "Example:\n"
-      "  speedo test -model examples/mnist/lenet_train_test.prototxt \\\n"
-      "      -weights examples/mnist/lenet_iter_10000.caffemodel -iterations 100");
+TestFlags test_flags(const OptionValues& values) {
+  TestFlags flags;
+  flags.net = net_flags(values);
+  flags.compute = compute_flags(values);
+  values.get("iterations", flags.iterations);
+  flags.log = log_flags(values);
+  values.get("json", flags.json);
+  return flags;
 }
 
 void log_left_out(const std::string& name, int count) {
@@ -116,12 +104,10 @@ Report report_of(const TestScores& scores, const RateMeter& meter) {
 }  // namespace
 
 Result<int> test_command(const std::vector<std::string>& arguments) {
-  CLI::App app("Score a model on the data of its TEST phase", "speedo test");
-  TestFlags flags;
-  add_flags(app, flags);
-  SPEEDO_TRY(refuse_later_flags(arguments));
-  SPEEDO_ASSIGN(const Parsed parsed, parse(app, arguments));
+  OptionValues values(Program::kTest);
+  SPEEDO_ASSIGN(const Parsed parsed, read_options(arguments, values));
   if (parsed == Parsed::kDone) return 0;
+  const TestFlags flags = test_flags(values);
 
   set_up_console(flags.log);
   install_signal_handlers(SignalEffect::kStop, SignalEffect::kStop);

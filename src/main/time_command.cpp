@@ -6,19 +6,15 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include <speedo/backend/backend.hpp>
 #include <speedo/base/random.hpp>
 #include <speedo/core/solver.hpp>
 
 #include "base/log.hpp"
 #include "base/memory_limit.hpp"
-#include "cli/command_line.hpp"
+#include "cli/options/read_options.hpp"
 #include "cli/flags/compute_flags.hpp"
 #include "cli/report/console.hpp"
-#include "cli/flags/flag_values.hpp"
-#include "cli/flags/later_flags.hpp"
 #include "cli/flags/log_flags.hpp"
 #include "cli/net_inputs.hpp"
 #include "cli/signals.hpp"
@@ -37,7 +33,7 @@ struct TimeFlags {
   NetFlags net;
   ComputeFlags compute;
   std::string phase, solver;
-  int iterations = 50;
+  int iterations = 0;
   LogFlags log;
   bool train = false, json = false;
 };
@@ -49,35 +45,17 @@ struct Subject {
   int passes = 1;
 };
 
-void add_flags(CLI::App& app, TimeFlags& flags) {
-  const char* group = "Timing";
-  takes_file(app.add_option("--model", flags.net.model, "Net prototxt"))->group(group);
-  app.add_flag("--training-steps,--train", flags.train,
-               "Measure training steps: forward, backward and the update (SGD with momentum and "
-               "weight decay unless --solver says otherwise)")
-      ->group(group);
-  takes_file(app.add_option("--solver", flags.solver,
-                            "Solver prototxt of the steps, and its net without --model; implies "
-                            "--training-steps"))
-      ->group(group);
-  takes_file(app.add_option("--weights", flags.net.weights,
-                            ".caffemodel to use (default: what the fillers give)"))
-      ->group(group);
-  takes_count(app.add_option("--iterations", flags.iterations, "Passes or steps (default 50)"), 1)
-      ->group(group);
-  takes(app.add_option("--phase", flags.phase, "TRAIN (default) or TEST"), "WORD")->group(group);
-  add_state_flags(app, flags.net);
-  add_compute_flags(app, flags.compute);
-  app.add_flag("--json", flags.json, "Print the result as one JSON object on standard output")
-      ->group("Other");
-  add_log_flags(app, flags.log);
-  app.footer(
-      "Shares are of the matrix product's rate, measured at the start of the run; operations are\n"
-      "counted as the layer's definition has them, so that a faster algorithm can exceed it.\n"
-      "Input blobs hold noise, those read as labels 0.\n\n"
-      "Examples:\n"
-      "  speedo time -model examples/mnist/lenet_train_test.prototxt -iterations 20\n"
-      "  speedo time --solver examples/imagenet/resnet50_solver.prototxt --iterations 5");
+TimeFlags time_flags(const OptionValues& values) {
+  TimeFlags flags;
+  flags.net = net_flags(values);
+  flags.compute = compute_flags(values);
+  values.get("phase", flags.phase);
+  values.get("solver", flags.solver);
+  values.get("iterations", flags.iterations);
+  flags.log = log_flags(values);
+  values.get("training-steps", flags.train);
+  values.get("json", flags.json);
+  return flags;
 }
 
 Result<Phase> check(TimeFlags& flags) {
@@ -241,12 +219,10 @@ Result<TimeReport> measure(const TimeFlags& flags, Phase phase) {
 }  // namespace
 
 Result<int> time_command(const std::vector<std::string>& arguments) {
-  CLI::App app("Measure a net layer by layer", "speedo time");
-  TimeFlags flags;
-  add_flags(app, flags);
-  SPEEDO_TRY(refuse_later_flags(arguments));
-  SPEEDO_ASSIGN(const Parsed parsed, parse(app, arguments));
+  OptionValues values(Program::kTime);
+  SPEEDO_ASSIGN(const Parsed parsed, read_options(arguments, values));
   if (parsed == Parsed::kDone) return 0;
+  TimeFlags flags = time_flags(values);
   SPEEDO_ASSIGN(const Phase phase, check(flags));
 
   set_up_console(flags.log);

@@ -1,8 +1,6 @@
 #include <memory>
 #include <optional>
 
-#include <CLI/CLI.hpp>
-
 #include <speedo/backend/backend.hpp>
 #include <speedo/base/clock.hpp>
 #include <speedo/core/solver.hpp>
@@ -12,11 +10,9 @@
 #include "checkpoint/snapshot_room.hpp"
 #include "checkpoint/train_checkpoints.hpp"
 #include "cli/flags/cluster_flags.hpp"
-#include "cli/command_line.hpp"
+#include "cli/options/read_options.hpp"
 #include "cli/flags/compute_flags.hpp"
 #include "cli/report/console.hpp"
-#include "cli/flags/flag_values.hpp"
-#include "cli/flags/later_flags.hpp"
 #include "cli/flags/log_flags.hpp"
 #include "cli/net_inputs.hpp"
 #include "cli/flags/signal_flags.hpp"
@@ -46,68 +42,28 @@ struct TrainFlags {
   bool force = false, json = false;
 };
 
-void add_solver_flags(CLI::App& app, TrainFlags& flags) {
-  const char* group = kSolverFlagGroup;
-  SolverOverrides& overrides = flags.overrides;
-  takes_count(
-      app.add_option("--max-iter", overrides.max_iter, "Last iteration (default: the solver's)"), 0)
-      ->group(group);
-  takes_count(app.add_option("--test-interval", overrides.test_interval,
-                             "Iterations between tests; 0: at the end only (default: the "
-                             "solver's)"),
-              0)
-      ->group(group);
-  add_rate_flags(app, overrides.lr, overrides.momentum, overrides.weight_decay);
-  takes_count(app.add_option("--batch", flags.batch,
-                             "Effective batch, by iter_size: a multiple of the net's batch_size "
-                             "(default: the solver's)"),
-              1)
-      ->group(group);
-  add_seed_flag(app, overrides.seed);
-}
-
-void add_checkpoint_flags(CLI::App& app, TrainFlags& flags) {
-  const char* group = "Checkpoints";
-  takes_count(app.add_option("--snapshot-interval", flags.overrides.snapshot_interval,
-                             "Iterations between snapshots; 0: at the end only (default: the "
-                             "solver's snapshot)"),
-              0)
-      ->group(group);
-  takes_count(app.add_option("--keep-snapshots", flags.rotation.keep,
-                             "Keep the last N of them (default: all)"),
-              1)
-      ->group(group);
-  add_keep_best_flag(app, flags.rotation);
-}
-
-void add_flags(CLI::App& app, TrainFlags& flags) {
-  const char* training = "Training";
-  takes_file(app.add_option("--solver", flags.solver, "Solver prototxt"))
-      ->required()
-      ->group(training);
-  takes_file(app.add_option("--snapshot", flags.snapshot, "Go on from this .solverstate"))
-      ->group(training);
-  takes_file(app.add_option("--weights", flags.weights,
-                            "Start from these weights: .caffemodel files, comma-separated"))
-      ->group(training);
-  // With a value only behind '=', as everywhere.
-  app.add_flag("--resume{store}", flags.resume,
-               "=auto: the newest valid checkpoint file, or a new start; =FILE.speedo: that one")
-      ->type_name("[=auto|=FILE]")
-      ->group(training);
-  add_state_flags(app, flags.state);
-  add_solver_flags(app, flags);
-  add_checkpoint_flags(app, flags);
-  add_compute_flags(app, flags.compute);
-  add_force_flag(app, flags.force);
-  const char* other = "Other";
-  add_signal_flags(app, flags.signals);
-  app.add_flag("--json", flags.json, "Print the result as one JSON object on standard output")
-      ->group(other);
-  add_log_flags(app, flags.log);
-  app.footer(std::string(kSignalHelp) +
-             "\nExample:\n"
-             "  speedo train -solver examples/mnist/lenet_solver.prototxt");
+TrainFlags train_flags(const OptionValues& values) {
+  TrainFlags flags;
+  values.get("solver", flags.solver);
+  values.get("snapshot", flags.snapshot);
+  values.get("weights", flags.weights);
+  values.get("resume", flags.resume);
+  flags.state = state_flags(values);
+  flags.signals = signal_flags(values);
+  values.get("max-iter", flags.overrides.max_iter);
+  values.get("test-interval", flags.overrides.test_interval);
+  values.get("snapshot-interval", flags.overrides.snapshot_interval);
+  values.get("lr", flags.overrides.lr);
+  values.get("momentum", flags.overrides.momentum);
+  values.get("weight-decay", flags.overrides.weight_decay);
+  values.get("seed", flags.overrides.seed);
+  values.get("batch", flags.batch);
+  flags.rotation = rotation_flags(values);
+  flags.compute = compute_flags(values);
+  flags.log = log_flags(values);
+  values.get("force", flags.force);
+  values.get("json", flags.json);
+  return flags;
 }
 
 // Where training begins. Gives which training it goes on with, if that is known.
@@ -282,12 +238,10 @@ Result<void> check(const TrainFlags& flags) {
 }  // namespace
 
 Result<int> train_command(const std::vector<std::string>& arguments) {
-  CLI::App app("Train or fine-tune a net in one process", "speedo train");
-  TrainFlags flags;
-  add_flags(app, flags);
-  SPEEDO_TRY(refuse_later_flags(arguments));
-  SPEEDO_ASSIGN(const Parsed parsed, parse(app, arguments));
+  OptionValues values(Program::kTrain);
+  SPEEDO_ASSIGN(const Parsed parsed, read_options(arguments, values));
   if (parsed == Parsed::kDone) return 0;
+  const TrainFlags flags = train_flags(values);
   SPEEDO_TRY(check(flags));
   set_up_console(flags.log);
   return train(flags);

@@ -1,18 +1,15 @@
 #include <cstdint>
 
 #include <unistd.h>
-#include <CLI/CLI.hpp>
 
 #include "actors/node.hpp"
 #include "base/log.hpp"
 #include "base/process_name.hpp"
 #include "cli/flags/cluster_flags.hpp"
-#include "cli/command_line.hpp"
+#include "cli/options/read_options.hpp"
 #include "cli/flags/compute_flags.hpp"
 #include "cli/report/console.hpp"
-#include "cli/flags/flag_values.hpp"
 #include "cli/grace_period.hpp"
-#include "cli/flags/later_flags.hpp"
 #include "cli/flags/log_flags.hpp"
 #include "cli/password_source.hpp"
 #include "cli/signals.hpp"
@@ -26,70 +23,34 @@ namespace speedo {
 
 namespace {
 
-// Each worker has threads and a net of its own.
-constexpr std::int64_t kWorkersPerProcessMax = 256;
-
-// A worker whose job is over, and who cannot learn it, does not look for its master for ever.
-constexpr std::int64_t kConnectTimeoutDefault = 600;
-
 struct WorkerFlags {
-  std::string master, redis, redis_password_file, host, device = "cpu";
-  std::uint64_t count = 1;
+  std::string master, redis, redis_password_file, host, device;
+  std::uint64_t count = 0;
   std::uint16_t port = 0;
   int compute_nice = 0;
   ComputeFlags compute;
   bool force = false;
-  std::int64_t connect_timeout_s = kConnectTimeoutDefault;
-  std::int64_t store_timeout_s = kStoreTimeoutDefault, grace_period_s = kGracePeriodDefault;
+  std::int64_t connect_timeout_s = 0, store_timeout_s = 0, grace_period_s = 0;
   LogFlags log;
 };
 
-void add_flags(CLI::App& app, WorkerFlags& flags) {
-  const char* group = "Cluster";
-  takes(app.add_option("--master", flags.master,
-                       "HOST:PORT, speedo://HOST:PORT or akka.tcp://SpeeDO@HOST:PORT/user/host"),
-        "ADDRESS")
-      ->required()
-      ->group(group);
-  takes_range(
-      app.add_option("--workers,--worker", flags.count, "Workers in this process (default 1)"), 1,
-      kWorkersPerProcessMax)
-      ->group(group);
-  takes(app.add_option("--redis", flags.redis,
-                       "Redis server to use, if not the one the master names; as the master's"),
-        "ADDRESS")
-      ->group(group);
-  add_password_flag(app, flags.redis_password_file);
-  takes_count(app.add_option("--connect-timeout", flags.connect_timeout_s,
-                             "Give up when no master was reached for so many seconds; 0: never "
-                             "(default 600)"),
-              0)
-      ->group(group);
-  add_store_timeout_flag(app, flags.store_timeout_s, group);
-  add_grace_period_flag(app, flags.grace_period_s, group);
-  takes(app.add_option("--host", flags.host, "Name of this host in the master's log"), "NAME")
-      ->group(group);
-  takes_port(app.add_option("--port", flags.port, "SpeeDO's flag: a worker here opens no port"))
-      ->group(group);
-  add_compute_flags(app, flags.compute, ThreadScope::kWorkers);
-  add_force_flag(app, flags.force);
-  takes_range(app.add_option("--compute-nice", flags.compute_nice,
-                             "Lower the priority of the compute threads by so much, so that the "
-                             "exchange is not kept waiting (default 0)"),
-              0, kComputeNiceMax)
-      ->group("Computing");
-  takes(app.add_option("--device", flags.device, "cpu"), "WORD")->group("Other");
-  add_log_flags(app, flags.log);
-  app.footer(
-      "The worker waits for its master, and connects again when it was away. The job comes from "
-      "the\n"
-      "master; only data and mean file must lie here, at the paths that the net names.\n"
-      "The master names the Redis server, but not its password: a worker brings its own.\n"
-      "SIGINT or SIGTERM: leave; the second one ends at once. SIGHUP, as of a closed terminal,\n"
-      "does nothing.\n\n"
-      "Examples:\n"
-      "  speedo-worker --master speedo://10.0.0.1:56126\n"
-      "  speedo-worker --master speedo://10.0.0.1:56126 --redis-password-file redis.password");
+WorkerFlags worker_flags(const OptionValues& values) {
+  WorkerFlags flags;
+  values.get("master", flags.master);
+  values.get("redis", flags.redis);
+  values.get("redis-password-file", flags.redis_password_file);
+  values.get("host", flags.host);
+  values.get("device", flags.device);
+  values.get("workers", flags.count);
+  values.get("port", flags.port);
+  values.get("compute-nice", flags.compute_nice);
+  flags.compute = compute_flags(values);
+  values.get("force", flags.force);
+  values.get("connect-timeout", flags.connect_timeout_s);
+  values.get("store-timeout", flags.store_timeout_s);
+  values.get("grace-period", flags.grace_period_s);
+  flags.log = log_flags(values);
+  return flags;
 }
 
 // Of each worker. They are equal, so that the same workers give the same bits.
@@ -105,13 +66,11 @@ Result<ComputeOptions> compute_options(const WorkerFlags& flags) {
 
 Result<int> worker_program(const std::vector<std::string>& arguments,
                            const ProcessSecrets& secrets) {
-  CLI::App app("Worker of a SpeeDO cluster: trains what its master says", "speedo-worker");
-  WorkerFlags flags;
-  add_flags(app, flags);
-  SPEEDO_TRY(refuse_later_flags(arguments));
   SPEEDO_TRY(refuse_speedo_flags(arguments, SpeedoProgram::kWorker));
-  SPEEDO_ASSIGN(const Parsed parsed, parse(app, arguments));
+  OptionValues values(Program::kWorker);
+  SPEEDO_ASSIGN(const Parsed parsed, read_options(arguments, values));
   if (parsed == Parsed::kDone) return 0;
+  const WorkerFlags flags = worker_flags(values);
   if (flags.device != "cpu") {
     return Error{ErrorCode::kUsage, "--device " + flags.device + ": only cpu is built so far"};
   }

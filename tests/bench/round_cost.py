@@ -3,19 +3,23 @@
 
     tests/bench/round_cost.py --build build [--build OTHER ...] [--nets lenet,caffenet] [--rounds 3]
 
-Each turn runs, for every net, kind of update and build, a local cluster of two workers of one thread
-each (`speedo run`, data in memory), and the same net's training step in one process of one thread.
+Each turn runs, for every net, kind of update, transport and build, two workers of one thread each,
+data in memory, and the same net's training step in one process of one thread. Over the unix socket
+they are a local cluster (`speedo run`); over TCP, programs of their own beside a Redis of this script.
 A rate is taken from two runs of different length, so that starting and stopping do not count. The
 table has medians over the turns: a round, a step, and what of the round is not computing.
 """
 import argparse
+import itertools
 import json
 import os
 import re
+import socket
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 EXAMPLES = os.path.join(HERE, "..", "..", "examples")
@@ -69,12 +73,59 @@ def call(command):
     return json.loads(done.stdout)
 
 
-def round_ms(build, solver, kind, short, long):
-    def seconds(rounds):
-        return call([f"{build}/bin/speedo", "run", "--solver", solver, "--workers", "2",
-                     "--strategy", "sync", "--threads", "2", "--max-iter", str(rounds),
-                     "--test-interval", "0", "--json", *KINDS[kind]])["seconds"]
-    return 1e3 * (seconds(long) - seconds(short)) / (long - short)
+def training(solver, kind, rounds):
+    return ["--solver", solver, "--workers", "2", "--strategy", "sync", "--max-iter", str(rounds),
+            "--test-interval", "0", *KINDS[kind]]
+
+
+def unix_socket_seconds(build, solver, kind, rounds):
+    return call([f"{build}/bin/speedo", "run", "--threads", "2", "--json",
+                 *training(solver, kind, rounds)])["seconds"]
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def await_port(port):
+    for _ in range(200):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    sys.exit(f"nobody listens on port {port}")
+
+
+def tcp_seconds(build, solver, kind, rounds):
+    store, control = free_port(), free_port()
+    with tempfile.TemporaryDirectory() as folder:
+        redis = subprocess.Popen(["redis-server", "--port", str(store), "--bind", "127.0.0.1",
+                                  "--save", "", "--dir", folder], stdout=subprocess.DEVNULL)
+        worker = None
+        try:
+            await_port(store)
+            worker = subprocess.Popen([f"{build}/bin/speedo-worker", "--threads", "2", "--workers",
+                                       "2", "--master", f"127.0.0.1:{control}"],
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            report = call([f"{build}/bin/speedo-master", "--host", "127.0.0.1", "--port",
+                           str(control), "--redis", f"127.0.0.1:{store}", "--json",
+                           *training(solver, kind, rounds)])
+            worker.wait(60)
+            return report["seconds"]
+        finally:
+            for process in filter(None, (worker, redis)):
+                process.terminate()
+                process.wait()
+
+
+TRANSPORTS = {"unix socket": unix_socket_seconds, "TCP": tcp_seconds}
+
+
+def round_ms(build, solver, kind, short, long, transport="unix socket"):
+    seconds = [TRANSPORTS[transport](build, solver, kind, rounds) for rounds in (long, short)]
+    return 1e3 * (seconds[0] - seconds[1]) / (long - short)
 
 
 def step_ms(build, solver, steps):
@@ -97,17 +148,17 @@ def main():
                 _, _, short, long = NETS[net]
                 for build in options.build:
                     steps.setdefault((net, build), []).append(step_ms(build, solver, long))
-                for kind in KINDS:
-                    for build in options.build:
-                        rounds.setdefault((net, kind, build), []).append(
-                            round_ms(build, solver, kind, short, long))
+                for kind, transport, build in itertools.product(KINDS, TRANSPORTS, options.build):
+                    rounds.setdefault((net, kind, transport, build), []).append(
+                        round_ms(build, solver, kind, short, long, transport))
     print(f"load average {os.getloadavg()[0]:.1f}, {options.rounds} turns, medians in ms\n")
-    print("| net | update | build | step | round | beyond the step | 2 workers / 1 process |")
-    print("|---|---|---|---|---|---|---|")
-    for (net, kind, build), times in rounds.items():
+    print("| net | update | transport | build | step | round | beyond the step | "
+          "2 workers / 1 process |")
+    print("|---|---|---|---|---|---|---|---|")
+    for (net, kind, transport, build), times in rounds.items():
         step, whole = statistics.median(steps[net, build]), statistics.median(times)
-        print(f"| {net} | {kind} | {build} | {step:.1f} | {whole:.1f} | {whole - step:.1f} | "
-              f"{2 * step / whole:.2f} |")
+        print(f"| {net} | {kind} | {transport} | {build} | {step:.1f} | {whole:.1f} | "
+              f"{whole - step:.1f} | {2 * step / whole:.2f} |")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,7 @@
 #include "cli/flags/cluster_flags.hpp"
 
-#include <CLI/CLI.hpp>
-
-#include "cli/command_line.hpp"
-#include "cli/flags/later_flags.hpp"
 #include "cli/flags/speedo_flags.hpp"
+#include "cli/options/read_options.hpp"
 #include "support/catch.hpp"
 
 namespace speedo {
@@ -13,12 +10,10 @@ namespace {
 using Words = std::vector<std::string>;
 
 Result<ClusterFlags> read(Words arguments, ClusterRole role = ClusterRole::kMaster) {
-  CLI::App app("test", "test");
-  ClusterFlags flags;
-  add_cluster_flags(app, flags, role);
-  SPEEDO_TRY(refuse_later_flags(arguments));
   SPEEDO_TRY(refuse_speedo_flags(arguments, SpeedoProgram::kMaster));
-  SPEEDO_TRY(parse(app, fold_speedo(arguments)));
+  OptionValues values(role == ClusterRole::kRun ? Program::kRun : Program::kMaster);
+  SPEEDO_TRY(read_options(fold_speedo(arguments), values, {}));
+  ClusterFlags flags = cluster_flags(values);
   SPEEDO_TRY(check(flags, role));
   return flags;
 }

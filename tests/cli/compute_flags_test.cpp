@@ -1,8 +1,7 @@
 #include "cli/flags/compute_flags.hpp"
 
-#include <CLI/CLI.hpp>
-
-#include "cli/command_line.hpp"
+#include "cli/options/option_parser.hpp"
+#include "cpu/cpu_options.hpp"
 #include "cpu/isa.hpp"
 #include "support/catch.hpp"
 
@@ -10,11 +9,9 @@ namespace speedo {
 namespace {
 
 Result<ComputeFlags> read_compute(const std::vector<std::string>& arguments) {
-  CLI::App app("test");
-  ComputeFlags flags;
-  add_compute_flags(app, flags);
-  SPEEDO_TRY(parse_flags(app, arguments));
-  return flags;
+  OptionValues values(Program::kTime);
+  SPEEDO_TRY(read_flags(arguments, values));
+  return compute_flags(values);
 }
 
 std::string compute_refusal(const std::vector<std::string>& arguments) {

@@ -15,7 +15,7 @@ constexpr const char* kSpeedoExample =
     "=maxIter 100 =sync == =maxIter 200 =test 100 == =maxIter 300 =drop 3";
 
 ClusterFlags with_hybrid(const std::string& text) {
-  ClusterFlags flags;
+  ClusterFlags flags = cluster_flags(OptionValues(Program::kMaster));
   flags.hybrid = text;
   return flags;
 }
@@ -162,7 +162,7 @@ TEST_CASE("A malformed TOML file is refused with line and column") {
       {"[[stage]\n", {"h.toml:1:"}},
       {"[[stage]]\nmax-iter = 3\nsnyc = true\n", {"h.toml:3:1: ", "did you mean --sync"}},
       {"[[stage]]\n  drop = 'x'\n", {"h.toml:2:3: ", "--weedout", "'x'"}},
-      {"[[stage]]\ndrop = true\n", {"h.toml:2:1: ", "needs a value"}},
+      {"[[stage]]\ndrop = true\n", {"h.toml:2:1: ", "takes a whole number"}},
       {"[[stage]]\nnonsense = false\n", {"h.toml:2:1: ", "nonsense"}},
       {"[[stage]]\ndrop = [1]\n", {"h.toml:2:1: "}},
       {"[[stage]]\n\"a b\" = 1\n", {"h.toml:2:1: "}},
@@ -195,14 +195,14 @@ TEST_CASE("A malformed TOML file is refused with line and column") {
 TEST_CASE("A contradiction in a TOML stage is refused with its place") {
   const TempDir folder;
   std::ofstream(folder / "h.toml") << "[[stage]]\nmax-iter = 3\nsync = true\ndrop = 3\n";
-  ClusterFlags flags;
+  ClusterFlags flags = cluster_flags(OptionValues(Program::kMaster));
   flags.hybrid_file = (folder / "h.toml").string();
   CHECK(refused(flags, ErrorCode::kConfig).find("h.toml:1:1, stage 1: --sync") !=
         std::string::npos);
 }
 
 TEST_CASE("The sample file of stages is one") {
-  ClusterFlags flags;
+  ClusterFlags flags = cluster_flags(OptionValues(Program::kMaster));
   flags.workers = "4";
   flags.hybrid_file = "conf/hybrid.toml";
   const auto stages = make_stages(flags);

@@ -1,12 +1,10 @@
 #include "cli/flags/schedule_flags.hpp"
 
-#include <CLI/CLI.hpp>
-
 #include <fstream>
 
-#include "cli/command_line.hpp"
 #include "cli/group_file.hpp"
 #include "cli/make_schedule.hpp"
+#include "cli/options/option_parser.hpp"
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
 
@@ -17,11 +15,9 @@ using Words = std::vector<std::string>;
 
 Result<Schedule> schedule_of(const Words& arguments, std::uint64_t workers = 4,
                              FlagScope scope = FlagScope::kJob) {
-  CLI::App app("test", "test");
-  ScheduleFlags flags;
-  add_schedule_flags(app, flags, scope);
-  SPEEDO_TRY(parse_flags(app, arguments));
-  return make_schedule(flags, workers, scope);
+  OptionValues values(scope == FlagScope::kStage ? Program::kStage : Program::kMaster);
+  SPEEDO_TRY(read_flags(arguments, values));
+  return make_schedule(schedule_flags(values), workers, scope);
 }
 
 Schedule granted(const Words& arguments, std::uint64_t workers = 4) {

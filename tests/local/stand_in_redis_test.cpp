@@ -17,7 +17,7 @@ namespace {
 
 // What a master without --redis finds, to which `address` is the default.
 Result<std::unique_ptr<PrivateRedis>> find_at(const std::string& address) {
-  ClusterFlags flags;
+  ClusterFlags flags = cluster_flags(OptionValues(Program::kMaster));
   flags.redis = address;
   return find_redis(flags, false, {});
 }
@@ -34,7 +34,7 @@ std::string local(int port) { return "127.0.0.1:" + std::to_string(port); }
 
 TEST_CASE("A private Redis is started where none answers, and ends with its owner") {
   const test::ReservedPort silent;
-  ClusterFlags flags;
+  ClusterFlags flags = cluster_flags(OptionValues(Program::kMaster));
   flags.redis = silent.address();
   std::string uri;
   {
@@ -87,7 +87,7 @@ TEST_CASE("A Redis that is loading its data, or whose script runs, is there") {
 }
 
 TEST_CASE("Whoever means a Redis of their own gets no private one in its place") {
-  ClusterFlags flags;
+  ClusterFlags flags = cluster_flags(OptionValues(Program::kMaster));
   ProcessSecrets secrets;
   const test::ReservedPort silent;
   flags.redis = silent.address();
@@ -118,7 +118,7 @@ TEST_CASE("Whoever means a Redis of their own gets no private one in its place")
 }
 
 TEST_CASE("A Redis that was named is left for the master to find or miss") {
-  ClusterFlags flags;
+  ClusterFlags flags = cluster_flags(OptionValues(Program::kMaster));
   const test::ReservedPort silent;
   flags.redis = silent.address();
   CHECK(find_redis(flags, true, {}).value() == nullptr);

@@ -18,7 +18,7 @@ constexpr const char* kNet = R"(name: "a net/1"
 // A solver with its net in another folder.
 struct Files {
   TempDir folder;
-  ClusterFlags flags;
+  ClusterFlags flags = cluster_flags(OptionValues(Program::kMaster));
 
   explicit Files(const std::string& fields) {
     std::filesystem::create_directory(folder / "nets");

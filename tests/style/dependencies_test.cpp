@@ -35,7 +35,7 @@ const std::vector<Dependency>& dependencies() {
       {"jpeglib.h", "libjpeg", {"src/data", "tests/data"}},
       {"zlib.h", "zlib", {"src/data", "tests/data"}},
       {"xxhash.h", "xxHash", {"src/base"}},
-      {"CLI/", "CLI11", {"src/cli", "src/main", "tests/cli", "tests/golden", "tests/nets"}},
+      {"CLI/", "CLI11", {"src/cli/options", "tests/golden", "tests/nets"}},
       {"nlohmann/", "nlohmann/json", {"src/cli", "src/main", "src/measure", "tests"}},
       {"toml++/", "toml++", {"src/cli", "src/measure"}},
       {"catch2/", "Catch2", {"tests/support"}},

@@ -67,7 +67,8 @@ TEST_CASE("Functions stay under 60 lines") {
       const std::string& line = file.lines[i];
       const bool opens = !line.empty() && line.back() == '{' && line[0] != ' ' && line[0] != '}' &&
                          line[0] != '#' && line.find("namespace") == std::string::npos &&
-                         !line.starts_with("class") && !line.starts_with("struct");
+                         !line.starts_with("class") && !line.starts_with("struct") &&
+                         !line.ends_with("= {");  // A table is as long as what is in it.
       if (!opens) continue;
       std::size_t end = i;
       while (end < file.lines.size() && !file.lines[end].starts_with("}")) ++end;

@@ -15,24 +15,17 @@
 #include "cli/flags/signal_flags.hpp"
 #include "cli/worker_range.hpp"
 
-namespace CLI {
-class App;
-}
-
 namespace speedo {
 
-// Seconds.
-inline constexpr std::int64_t kStoreTimeoutDefault = 600;
-inline constexpr std::int64_t kGracePeriodDefault = 25;
-
-// The flags of speedo-master and `speedo run`: SpeeDO's, in any spelling, and ours.
+// The flags of speedo-master and `speedo run`: SpeeDO's, in any spelling, and ours. What the table
+// of options gives a value has none here.
 struct ClusterFlags {
   std::string solver;
-  std::string workers = "1";  // N or MIN:MAX
+  std::string workers;  // N or MIN:MAX
 
   ScheduleFlags schedule;
   std::string hybrid, hybrid_file;  // stages as text or in a file; neither: one, of the above
-  std::string shard = "disjoint", shard_by = "equal";
+  std::string shard, shard_by;
   bool deterministic = false;
   std::optional<std::int64_t> start_iter, batch, seed;
 
@@ -51,13 +44,13 @@ struct ClusterFlags {
   bool insecure = false;
   std::string address_file;
 
-  std::int64_t join_timeout_s = 0, below_min_timeout_s = 0, worker_timeout_s = 10;
+  std::int64_t join_timeout_s = 0, below_min_timeout_s = 0, worker_timeout_s = 0;
   std::optional<std::int64_t> stall_timeout_s;
-  std::int64_t store_timeout_s = kStoreTimeoutDefault, grace_period_s = kGracePeriodDefault;
+  std::int64_t store_timeout_s = 0, grace_period_s = 0;
 
   ComputeFlags compute;  // with kRun of all its processes
 
-  std::string device = "cpu";
+  std::string device;
   bool cpu_db_actor = false;
   bool force = false;  // although memory is predicted not to suffice
   bool json = false;
@@ -71,15 +64,11 @@ enum class ClusterRole {
   kMaster,  // all flags
   kRun,     // without those of network and Redis, which `speedo run` chooses itself
 };
-void add_cluster_flags(CLI::App& app, ClusterFlags& flags, ClusterRole role);
-// Those that `speedo train` has as well.
-void add_seed_flag(CLI::App& app, std::optional<std::int64_t>& seed);
-void add_keep_best_flag(CLI::App& app, RotationRules& rules);
+ClusterFlags cluster_flags(const OptionValues& values);
+
+RotationRules rotation_flags(const OptionValues& values);
 // Error: kUsage.
 Result<void> check(const RotationRules& rules);
-// Those that speedo-worker has as well.
-void add_store_timeout_flag(CLI::App& app, std::int64_t& seconds, const char* group);
-void add_grace_period_flag(CLI::App& app, std::int64_t& seconds, const char* group);
 
 inline constexpr const char* kResumeFromStore = "store";  // see kResumeNewest, too
 

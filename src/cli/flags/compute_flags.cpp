@@ -3,10 +3,8 @@
 #include <optional>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "base/log.hpp"
-#include "cli/flags/flag_values.hpp"
 #include "cpu/cpu_backend.hpp"
 #include "cpu/isa.hpp"
 
@@ -46,33 +44,12 @@ Result<void> check_precision(const ComputeFlags& flags, const ComputeOptions& op
 
 }  // namespace
 
-void add_compute_flags(CLI::App& app, ComputeFlags& flags, ThreadScope scope) {
-  const char* group = "Computing";
-  takes_range(app.add_option("--threads", flags.threads,
-                             scope == ThreadScope::kWorkers
-                                 ? "Threads that compute, divided among the workers, and as many "
-                                   "that decode data (default: as many as the processors that may "
-                                   "be used)"
-                                 : "Threads that compute, and as many that decode data (default: "
-                                   "as many as the processors that may be used)"),
-              1, default_threads(),
-              "what this process may use: affinity, cgroup, OPENBLAS_NUM_THREADS")
-      ->group(group);
-  takes_one_of(app.add_option("--cpu-isa", flags.isa,
-                              "Use no kernels above these: portable, avx2 or avx512 (default: the "
-                              "best that the processor has)"),
-               {"portable", "avx2", "avx512"})
-      ->group(group);
-  takes_one_of(app.add_option("--precision", flags.precision,
-                              "f32 (default), or bf16: convolutions multiply in bfloat16; weights "
-                              "and sums stay float32"),
-               {"f32", "bf16"})
-      ->group(group);
-}
-
-void add_force_flag(CLI::App& app, bool& force) {
-  app.add_flag("--force", force, "Train even if memory is predicted not to suffice")
-      ->group("Computing");
+ComputeFlags compute_flags(const OptionValues& values) {
+  ComputeFlags flags;
+  values.get("threads", flags.threads);
+  values.get("cpu-isa", flags.isa);
+  values.get("precision", flags.precision);
+  return flags;
 }
 
 Result<ComputeOptions> settle(const ComputeFlags& flags) {

@@ -7,10 +7,7 @@
 #include <speedo/base/result.hpp>
 
 #include "cli/compute_options.hpp"
-
-namespace CLI {
-class App;
-}
+#include "cli/options/option_values.hpp"
 
 namespace speedo {
 
@@ -22,16 +19,7 @@ struct ComputeFlags {
   bool pinned = false;  // --deterministic: kernels that give every machine the same bits
 };
 
-// Who shares the threads.
-enum class ThreadScope {
-  kProcess,  // one pool
-  kWorkers,  // the workers of a process or of a local cluster
-};
-void add_compute_flags(CLI::App& app, ComputeFlags& flags,
-                       ThreadScope scope = ThreadScope::kProcess);
-
-// --force: train although memory is predicted not to suffice.
-void add_force_flag(CLI::App& app, bool& force);
+ComputeFlags compute_flags(const OptionValues& values);
 
 // Limits the kernels of this process as the flags say, and returns what its backends are made of.
 // To be called before there is one. Error: kUsage, naming what the machine lacks.

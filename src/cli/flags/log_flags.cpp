@@ -1,10 +1,6 @@
 #include "cli/flags/log_flags.hpp"
 
-#include <CLI/CLI.hpp>
-
-#include "base/log.hpp"
 #include "cli/report/console.hpp"
-#include "cli/flags/flag_values.hpp"
 
 namespace speedo {
 
@@ -14,14 +10,11 @@ constexpr const char* kWithoutYear = "glog";
 
 }  // namespace
 
-void add_log_flags(CLI::App& app, LogFlags& flags) {
-  const char* group = "Other";
-  app.add_flag("--debug", flags.debug, "Log more")->group(group);
-  takes_one_of(app.add_option("--log-format", flags.format,
-                              "Date of a log line: glog-0.6, with the year (default), or glog, "
-                              "without it, as Caffe's parse_log.py and extract_seconds.py read"),
-               {"glog-0.6", kWithoutYear})
-      ->group(group);
+LogFlags log_flags(const OptionValues& values) {
+  LogFlags flags;
+  values.get("debug", flags.debug);
+  values.get("log-format", flags.format);
+  return flags;
 }
 
 void set_up_console(const LogFlags& flags) {

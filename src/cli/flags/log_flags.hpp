@@ -3,9 +3,7 @@
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-}
+#include "cli/options/option_values.hpp"
 
 namespace speedo {
 
@@ -15,8 +13,7 @@ struct LogFlags {
   std::string format = "glog-0.6";
 };
 
-// --debug and --log-format.
-void add_log_flags(CLI::App& app, LogFlags& flags);
+LogFlags log_flags(const OptionValues& values);
 
 // Before anything is logged.
 void set_up_console(const LogFlags& flags);

@@ -4,9 +4,7 @@
 #include <optional>
 #include <string>
 
-namespace CLI {
-class App;
-}
+#include "cli/options/option_values.hpp"
 
 namespace speedo {
 
@@ -36,17 +34,13 @@ struct ScheduleFlags {
   std::optional<double> lr, momentum, weight_decay;
 };
 
+// Requires: the values are of a cluster or of a stage.
+ScheduleFlags schedule_flags(const OptionValues& values);
+
 enum class FlagScope {
-  kJob,    // of a command line
+  kJob,    // of a program
   kStage,  // of one stage of --hybrid or of a hybrid file
 };
-void add_schedule_flags(CLI::App& app, ScheduleFlags& flags, FlagScope scope);
-
-// The group of flags that stand in for the solver's fields.
-inline constexpr const char* kSolverFlagGroup = "Solver (override the prototxt)";
-// --lr, --momentum and --weight-decay.
-void add_rate_flags(CLI::App& app, std::optional<double>& lr, std::optional<double>& momentum,
-                    std::optional<double>& weight_decay);
 
 // A stage with what it leaves to the flags of the command line, which are every stage's defaults:
 // its schedule, if it chooses none, and each flag of what is merged that it does not give. Of the

@@ -2,9 +2,7 @@
 
 #include <string>
 
-namespace CLI {
-class App;
-}
+#include "cli/options/option_values.hpp"
 
 namespace speedo {
 
@@ -14,14 +12,8 @@ struct SignalFlags {
   std::string sighup_effect = "snapshot";
 };
 
-// --sigint-effect and --sighup-effect.
-void add_signal_flags(CLI::App& app, SignalFlags& flags);
+SignalFlags signal_flags(const OptionValues& values);
 
 void install_signal_handlers(const SignalFlags& flags);
-
-// For the end of a command's help.
-inline constexpr const char* kSignalHelp =
-    "SIGINT or SIGTERM: end with a snapshot; the second one ends at once. SIGHUP: write a\n"
-    "snapshot and go on.\n";
 
 }  // namespace speedo

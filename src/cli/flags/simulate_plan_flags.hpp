@@ -9,10 +9,6 @@
 
 #include "cli/flags/compute_flags.hpp"
 
-namespace CLI {
-class App;
-}
-
 namespace speedo {
 
 struct PlanFlags {
@@ -21,10 +17,8 @@ struct PlanFlags {
   std::string solver;                   // this net
   ComputeFlags compute;                 // with these processors
   std::string write;                    // and write the description here
-  std::string strategy = "all";
-  std::string workers = "1,2,4";
-  std::uint64_t iterations = 300;
-  std::uint64_t seed = 1;
+  std::string strategy, workers;
+  std::uint64_t iterations = 0, seed = 0;
   std::optional<double> moving_rate;
   bool gradient_only = false;
   std::string train;                    // a small net to train under the timing
@@ -34,7 +28,7 @@ struct PlanFlags {
   bool json = false, debug = false;
 };
 
-void add_plan_flags(CLI::App& app, PlanFlags& flags);
+PlanFlags plan_flags(const OptionValues& values);
 // Refuses flags that contradict each other. Error: kUsage.
 Result<void> check(const PlanFlags& flags);
 

@@ -1,4 +1,4 @@
-#include "cli/flags/later_flags.hpp"
+#include "cli/options/later_flags.hpp"
 
 #include <algorithm>
 #include <array>
@@ -16,10 +16,9 @@ struct LaterFlag {
   const char* remedy;
 };
 
-constexpr std::array<LaterFlag, 16> kLaterFlags{{
+constexpr std::array<LaterFlag, 15> kLaterFlags{{
     {"hdfs", "--hdfs", "the HDFS store", "built: Redis, --redis HOST[:PORT]"},
     {"gpu", "--gpu", "computing on GPUs", "leave the flag out to compute on the CPU"},
-    {"config", "--config", "a file of flags", "give them on the command line"},
     {"runid", "--run-id", "a name for one run", "--job NAME names the job"},
     {"metricsaddr", "--metrics-addr", "a page of metrics", "--json has the result's figures"},
     {"loglevel", "--log-level", "a choice of log levels", "--debug logs more"},

@@ -1,0 +1,75 @@
+// Of the commands that work on one net: test, time, net.
+
+#include "cli/options/option_groups.hpp"
+
+namespace speedo {
+
+namespace {
+
+constexpr std::string_view kNetGroup = "Net";
+
+constexpr Option kNetOptions[] = {
+    {.name = "model",
+     .type = file(),
+     .programs = {Program::kTest, Program::kNet},
+     .group = kNetGroup,
+     .sentence = "Net prototxt",
+     .required = true},
+    {.name = "model",
+     .type = file(),
+     .otherwise = "--solver's net",
+     .programs = {Program::kTime},
+     .group = kNetGroup,
+     .sentence = "Net prototxt"},
+    {.name = "weights",
+     .type = file(),
+     .programs = {Program::kTest},
+     .group = kNetGroup,
+     .sentence = ".caffemodel to score",
+     .required = true},
+    {.name = "weights",
+     .type = file(),
+     .otherwise = "what the fillers give",
+     .programs = {Program::kTime},
+     .group = kNetGroup,
+     .sentence = ".caffemodel to use"},
+    {.name = "iterations",
+     .type = whole(1),
+     .unit = "batches",
+     .value = "50",
+     .programs = {Program::kTest},
+     .group = kNetGroup,
+     .sentence = "Batches to score"},
+    {.name = "training-steps",
+     .old_names = "train",
+     .type = on_off(),
+     .programs = {Program::kTime},
+     .group = kNetGroup,
+     .sentence = "Measure training steps: forward, backward and the update (SGD with momentum and "
+                 "weight decay unless --solver says otherwise)"},
+    {.name = "solver",
+     .type = file(),
+     .programs = {Program::kTime},
+     .group = kNetGroup,
+     .sentence = "Solver prototxt of the steps, and its net without --model; implies "
+                 "--training-steps"},
+    {.name = "iterations",
+     .type = whole(1),
+     .unit = "passes",
+     .value = "50",
+     .programs = {Program::kTime},
+     .group = kNetGroup,
+     .sentence = "Passes or steps"},
+    {.name = "phase",
+     .type = text("WORD", "TRAIN TEST"),
+     .otherwise = "TRAIN",
+     .programs = {Program::kTime, Program::kNet},
+     .group = kNetGroup,
+     .sentence = "TRAIN or TEST"},
+};
+
+}  // namespace
+
+std::span<const Option> net_options() { return kNetOptions; }
+
+}  // namespace speedo

@@ -1,0 +1,177 @@
+// Of every program: what computing may use, what is logged, and where options come from.
+
+#include "cli/compute_options.hpp"
+#include "cli/options/option_groups.hpp"
+
+namespace speedo {
+
+namespace {
+
+constexpr Programs kSharing{Program::kRun, Program::kWorker};
+constexpr Programs kUndivided{Program::kMaster, Program::kTrain, Program::kTest,
+                          Program::kTime,   Program::kNet,   Program::kPlan};
+constexpr Programs kComputing = kSharing | kUndivided;
+constexpr Programs kConverting{Program::kConvert, Program::kMean};
+constexpr Programs kAsking{Program::kConfig, Program::kCompletion, Program::kManual};
+constexpr Programs kPrinting =
+    kTrainers | Programs{Program::kTest, Program::kTime, Program::kProof, Program::kPlan};
+constexpr Programs kAllPrograms =
+    kComputing | kConverting | kAsking | Programs{Program::kProof};
+
+constexpr std::string_view kProgramWords =
+    "run train test time net convert mean simulate plan config completion manual master worker";
+
+constexpr Option kProcessOptions[] = {
+    {.name = "program",
+     .type = text("PROGRAM", kProgramWords),
+     .programs = {Program::kConfig},
+     .sentence = "Whose options: run, train, test, time, net, convert, mean, simulate, plan, "
+                 "master or worker, and flags of it",
+     .place = OptionPlace::kArgument},
+    {.name = "template",
+     .type = on_off(),
+     .programs = {Program::kConfig},
+     .group = kOtherGroup,
+     .sentence = "Print a configuration file with every option"},
+    {.name = "shell",
+     .type = one_of("bash zsh"),
+     .programs = {Program::kCompletion},
+     .sentence = "bash or zsh",
+     .required = true,
+     .place = OptionPlace::kArgument},
+    {.name = "page",
+     .type = one_of(kProgramWords),
+     .programs = {Program::kManual},
+     .sentence = "The program's name: run, train, master, ...",
+     .required = true,
+     .place = OptionPlace::kArgument},
+
+    {.name = "threads",
+     .type = threads(),
+     .otherwise = "as many as the processors that may be used",
+     .programs = kSharing,
+     .group = kComputingGroup,
+     .sentence = "Threads that compute, divided among the workers, and as many that decode data"},
+    {.name = "threads",
+     .type = threads(),
+     .otherwise = "as many as the processors that may be used",
+     .programs = kUndivided,
+     .group = kComputingGroup,
+     .sentence = "Threads that compute, and as many that decode data"},
+    {.name = "cpu-isa",
+     .type = one_of("portable avx2 avx512"),
+     .otherwise = "the best that the processor has",
+     .programs = kComputing,
+     .group = kComputingGroup,
+     .sentence = "Use no kernels above these: portable, avx2 or avx512"},
+    {.name = "precision",
+     .type = one_of("f32 bf16"),
+     .value = "f32",
+     .programs = kComputing,
+     .group = kComputingGroup,
+     .sentence = "f32, or bf16: convolutions multiply in bfloat16; weights and sums stay float32"},
+    {.name = "force",
+     .type = on_off(),
+     .programs = kTrainers | Programs{Program::kWorker},
+     .group = kComputingGroup,
+     .sentence = "Train even if memory is predicted not to suffice"},
+    {.name = "pin",
+     .type = one_of("on off auto"),
+     .value = "off",
+     .programs = {Program::kRun},
+     .group = kComputingGroup,
+     .sentence = "Give each worker processors of its own: on, off, or auto: if there are enough"},
+    {.name = "compute-nice",
+     .type = whole(0, kComputeNiceMax),
+     .value = "5",
+     .programs = {Program::kRun},
+     .group = kComputingGroup,
+     .sentence = "Lower the priority of the workers' compute threads by so much, so that master "
+                 "and store are not kept waiting; 0: not"},
+    {.name = "compute-nice",
+     .type = whole(0, kComputeNiceMax),
+     .value = "0",
+     .programs = {Program::kWorker},
+     .group = kComputingGroup,
+     .sentence = "Lower the priority of the compute threads by so much, so that the exchange is "
+                 "not kept waiting"},
+    {.name = "device",
+     .type = text("WORD", "cpu"),
+     .value = "cpu",
+     .programs = kLasting,
+     .group = kComputingGroup,
+     .sentence = "cpu"},
+    {.name = "cpu-db-actor",
+     .type = on_off(),
+     .programs = kClusters,
+     .group = kComputingGroup,
+     .sentence = "Merge on the CPU: SpeeDO's flag, always so here"},
+
+    {.name = "job",
+     .old_names = "key-name",
+     .type = text("NAME"),
+     .otherwise = "the net's name",
+     .programs = kClusters,
+     .group = kOtherGroup,
+     .sentence = "Name of the job: its key space in Redis, and in its checkpoints"},
+    {.name = "sigint-effect",
+     .type = one_of("stop snapshot none"),
+     .otherwise = "snapshot and stop",
+     .programs = kTrainers,
+     .group = kOtherGroup,
+     .sentence = "What SIGINT does: stop (with a snapshot unless the solver says "
+                 "snapshot_after_train: false), snapshot (and go on) or none"},
+    {.name = "sighup-effect",
+     .type = one_of("stop snapshot none"),
+     .value = "snapshot",
+     .programs = kTrainers,
+     .group = kOtherGroup,
+     .sentence = "What SIGHUP does: stop, snapshot or none"},
+    {.name = "sleep-after-finish",
+     .type = optional_text("[=SECONDS]", "until-signal"),
+     .unit = "seconds",
+     .programs = {Program::kMaster},
+     .group = kOtherGroup,
+     .sentence = "Stay after the end for so many seconds, or until a signal comes"},
+    {.name = "json",
+     .type = on_off(),
+     .programs = kPrinting,
+     .group = kOtherGroup,
+     .sentence = "Print the result as one JSON object on standard output"},
+    {.name = "json",
+     .type = on_off(),
+     .programs = {Program::kNet, Program::kConfig},
+     .group = kOtherGroup,
+     .sentence = "Print one JSON object instead of a table"},
+    {.name = "debug",
+     .type = on_off(),
+     .programs = kTrainers | Programs{Program::kWorker, Program::kTest, Program::kTime,
+                                      Program::kPlan},
+     .group = kOtherGroup,
+     .sentence = "Log more"},
+    {.name = "log-format",
+     .type = one_of("glog-0.6 glog"),
+     .value = "glog-0.6",
+     .programs = kTrainers | Programs{Program::kWorker, Program::kTest, Program::kTime},
+     .group = kOtherGroup,
+     .sentence = "Date of a log line: glog-0.6, with the year, or glog, without it, as Caffe's "
+                 "parse_log.py and extract_seconds.py read"},
+    {.name = "config",
+     .type = file(),
+     .otherwise = "SPEEDO_CONFIG, else speedo.toml here, if there is one",
+     .programs = kAllPrograms,
+     .group = kOtherGroup,
+     .sentence = "File with options (conf/speedo.toml)"},
+    {.name = "no-config",
+     .type = on_off(),
+     .programs = kAllPrograms,
+     .group = kOtherGroup,
+     .sentence = "Take options from the command line alone: neither from a file nor from SPEEDO_ "
+                 "variables"},
+};
+
+}  // namespace
+
+std::span<const Option> process_options() { return kProcessOptions; }
+
+}  // namespace speedo

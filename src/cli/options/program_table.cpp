@@ -1,0 +1,162 @@
+#include "cli/options/program_table.hpp"
+
+#include <algorithm>
+
+#include <speedo/base/assert.hpp>
+
+namespace speedo {
+
+namespace {
+
+constexpr std::string_view kMasterNotes =
+    "Flags may be written with one or two dashes, as --max-iter, --max_iter or --maxIter.\n"
+    "SIGINT or SIGTERM: end with a snapshot; the second one ends at once. SIGHUP: write a\n"
+    "snapshot and go on.\n"
+    "Not built yet, and said so: --hdfs, --gpu, --metrics-addr, --token-file, --tls-cert,\n"
+    "--on-nan and others.\n\n"
+    "Examples:\n"
+    "  speedo-master --solver examples/mnist/lenet_solver.prototxt --workers 2 --sync\n"
+    "  speedo-master --solver S.prototxt --workers 2:8 --strategy easgd --train 10 --resume=auto\n"
+    "  speedo-master --solver S.prototxt --redis 10.0.0.1 --redis-password-file redis.password\n"
+    "  speedo-master --solver S.prototxt --workers 4 --maxIter 800 \\\n"
+    "                --hybrid =maxIter 100 =sync == =maxIter 300 =drop 3";
+
+constexpr std::string_view kWorkerNotes =
+    "The worker waits for its master, and connects again when it was away. The job comes from the\n"
+    "master; only data and mean file must lie here, at the paths that the net names.\n"
+    "The master names the Redis server, but not its password: a worker brings its own.\n"
+    "SIGINT or SIGTERM: leave; the second one ends at once. SIGHUP, as of a closed terminal,\n"
+    "does nothing.\n\n"
+    "Examples:\n"
+    "  speedo-worker --master speedo://10.0.0.1:56126\n"
+    "  speedo-worker --master speedo://10.0.0.1:56126 --redis-password-file redis.password";
+
+constexpr std::string_view kRunNotes =
+    "Flags may be written with one or two dashes, as --max-iter, --max_iter or --maxIter.\n"
+    "Ctrl-C or SIGTERM: end with a snapshot; twice: end at once. SIGHUP, as of a closed terminal:\n"
+    "write a snapshot and go on.\n\n"
+    "Examples:\n"
+    "  speedo run --solver examples/mnist/lenet_solver.prototxt --workers 2 --sync --json\n"
+    "  speedo run --solver S.prototxt --workers 4 --strategy easgd --train 10 --max-restarts 3\n"
+    "  speedo run --solver S.prototxt --workers 4 --hybrid =maxIter 100 =sync == =drop 3";
+
+constexpr std::string_view kTrainNotes =
+    "SIGINT or SIGTERM: end with a snapshot; the second one ends at once. SIGHUP: write a\n"
+    "snapshot and go on.\n\n"
+    "Example:\n"
+    "  speedo train -solver examples/mnist/lenet_solver.prototxt";
+
+constexpr std::string_view kTestNotes =
+    "Example:\n"
+    "  speedo test -model examples/mnist/lenet_train_test.prototxt \\\n"
+    "      -weights examples/mnist/lenet_iter_10000.caffemodel -iterations 100";
+
+constexpr std::string_view kTimeNotes =
+    "Shares are of the matrix product's rate, measured at the start of the run; operations are\n"
+    "counted as the layer's definition has them, so that a faster algorithm can exceed it.\n"
+    "Input blobs hold noise, those read as labels 0.\n\n"
+    "Examples:\n"
+    "  speedo time -model examples/mnist/lenet_train_test.prototxt -iterations 20\n"
+    "  speedo time --solver examples/imagenet/resnet50_solver.prototxt --iterations 5";
+
+constexpr std::string_view kNetNotes =
+    "Shapes follow from the data, so the sources that the net names must be there.\n"
+    "Memory is that of a process with this net alone, in training with momentum (SGD); it\n"
+    "depends on the threads. Snapshots come on top of it.\n\n"
+    "Example:\n"
+    "  speedo net --model examples/mnist/lenet.prototxt --phase TEST --json";
+
+constexpr std::string_view kConvertNotes =
+    "idx takes IMAGES LABELS OUTPUT, cifar takes FILE... OUTPUT, csv and db take FILE OUTPUT.\n"
+    "idx and csv files may be compressed with gzip.\n\n"
+    "Examples:\n"
+    "  speedo convert idx train-images-idx3-ubyte train-labels-idx1-ubyte mnist_train_lmdb\n"
+    "  speedo convert csv digits.csv.gz train_lmdb --shape 1,8,8 --count 1500\n"
+    "  speedo convert db mnist_train_lmdb mnist_train.datumfile --backend datumfile";
+
+constexpr std::string_view kMeanNotes =
+    "Example:\n"
+    "  speedo mean examples/cifar10/cifar10_train_lmdb examples/cifar10/mean.binaryproto";
+
+constexpr std::string_view kProofNotes =
+    "Ends with 1 if something that must hold did not, or if a kind of fault that was drawn often\n"
+    "never had an effect.\n\n"
+    "With --cluster FILE or --calibrate it is a planner instead: speedo simulate --cluster FILE\n"
+    "--help.\n\n"
+    "Example:\n"
+    "  speedo simulate --strategy all --workers 2:64 --seeds 1..2000";
+
+constexpr std::string_view kPlanNotes =
+    "Schedules are written NAME or NAME:N. N is the lead of partial-sync, the staleness of ssp,\n"
+    "the window of weedout, the groups of grouping; of all others the mini-batches between\n"
+    "exchanges. Sampled durations come from --seed: the same seed gives the same plan.\n"
+    "Speed-ups are relative to one worker of the first machine without a cluster.\n"
+    "Layers wait for their own weights, gradients go out while others are computed, rounds are\n"
+    "merged ahead of order, as in training; who runs on a machine shares its cores.\n\n"
+    "Examples:\n"
+    "  speedo simulate --cluster examples/simulate/cluster.toml --workers 1:6 --svg plan.svg\n"
+    "  speedo simulate --cluster cluster.toml --strategy sync,easgd,easgd:10 \\\n"
+    "                  --train-net examples/digits/digits_solver.prototxt\n"
+    "  speedo simulate --calibrate --solver examples/mnist/lenet_solver.prototxt \\\n"
+    "                  --write here.toml";
+
+constexpr std::string_view kConfigNotes =
+    "Options come from the command line, else from SPEEDO_ variables, else from a file, else from\n"
+    "their defaults. Behind a program's name may stand its flags.\n\n"
+    "Examples:\n"
+    "  speedo config run --max-iter 100\n"
+    "  SPEEDO_THREADS=2 speedo config master --json\n"
+    "  speedo config --template > speedo.toml";
+
+constexpr std::string_view kCompletionNotes =
+    "Examples:\n"
+    "  source <(speedo completion bash)\n"
+    "  speedo completion zsh > ~/.zfunc/_speedo";
+
+constexpr std::string_view kManualNotes =
+    "Example:\n"
+    "  speedo manual run > speedo-run.1 && man ./speedo-run.1";
+
+}  // namespace
+
+const std::vector<ProgramEntry>& program_table() {
+  static const std::vector<ProgramEntry> all = {
+      {Program::kRun, "speedo run", "run",
+       "Train on a cluster of this machine: a private Redis, one master, N workers", kRunNotes},
+      {Program::kTrain, "speedo train", "train", "Train or fine-tune a net in one process",
+       kTrainNotes},
+      {Program::kTest, "speedo test", "test", "Score a model on the data of its TEST phase",
+       kTestNotes},
+      {Program::kTime, "speedo time", "time", "Measure a net layer by layer", kTimeNotes},
+      {Program::kNet, "speedo net", "net", "Show the shapes, parameters and memory of a net",
+       kNetNotes},
+      {Program::kConvert, "speedo convert", "convert",
+       "Make a database of MNIST (idx), CIFAR or CSV files, or of another database", kConvertNotes},
+      {Program::kMean, "speedo mean", "mean", "Compute the mean image of a data set", kMeanNotes},
+      {Program::kProof, "speedo simulate", "simulate",
+       "Simulate clusters: prove the schedules under faults, or plan a cluster", kProofNotes},
+      {Program::kPlan, "speedo simulate", "plan", "What each schedule would do on a cluster",
+       kPlanNotes},
+      {Program::kConfig, "speedo config", "config",
+       "Show a program's options and where each value comes from", kConfigNotes},
+      {Program::kCompletion, "speedo completion", "completion",
+       "Print what completes SpeeDO's command lines in a shell", kCompletionNotes},
+      {Program::kManual, "speedo manual", "manual", "Print a page of the manual", kManualNotes},
+      {Program::kMaster, "speedo-master", "master",
+       "Master of a SpeeDO cluster: schedules workers and merges what they learn", kMasterNotes},
+      {Program::kWorker, "speedo-worker", "worker",
+       "Worker of a SpeeDO cluster: trains what its master says", kWorkerNotes},
+  };
+  return all;
+}
+
+const ProgramEntry& entry_of(Program program) {
+  const std::vector<ProgramEntry>& all = program_table();
+  const auto place = std::find_if(all.begin(), all.end(), [&](const ProgramEntry& entry) {
+    return entry.program == program;
+  });
+  SPEEDO_ASSERT(place != all.end());
+  return *place;
+}
+
+}  // namespace speedo

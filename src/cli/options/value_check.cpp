@@ -1,0 +1,104 @@
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <speedo/base/assert.hpp>
+
+#include "base/parse_number.hpp"
+#include "cli/options/option.hpp"
+#include "cpu/cpu_options.hpp"
+
+namespace speedo {
+
+namespace {
+
+using Refusal = std::optional<std::string>;
+
+std::string but_not(const std::string& text) { return ", not '" + text + "'"; }
+
+Refusal check_whole(std::int64_t min, std::int64_t max, const char* what_max,
+                    const std::string& text) {
+  const auto value = parse_number<std::int64_t>(text);
+  if (value && *value >= min && *value <= max) return std::nullopt;
+  return fmt::format("takes a whole number from {} to {}{}", min, max, what_max) + but_not(text);
+}
+
+Refusal check_number(const std::string& text, double min, const char* what) {
+  const auto value = parse_number<double>(text);
+  if (value && std::isfinite(*value) && *value >= min) return std::nullopt;
+  return std::string("takes ") + what + but_not(text);
+}
+
+Refusal check_word(std::string_view words, const std::string& text) {
+  std::string list;
+  for (const std::string_view word : words_of(words)) {
+    if (text == word) return std::nullopt;
+    list += (list.empty() ? "" : ", ") + std::string(word);
+  }
+  return "takes one of " + list + but_not(text);
+}
+
+// "90", "90s", "5m", "2h".
+std::optional<std::int64_t> parse_seconds(std::string_view text) {
+  std::int64_t factor = 1;
+  if (!text.empty()) {
+    const char unit = text.back();
+    factor = unit == 'h' ? 3600 : unit == 'm' ? 60 : 1;
+    if (unit == 'h' || unit == 'm' || unit == 's') text.remove_suffix(1);
+  }
+  const auto value = parse_number<std::int64_t>(text);
+  if (!value || *value < 0 || *value > kCountMax) return std::nullopt;
+  return *value * factor;
+}
+
+Refusal check_seconds(const ValueType& type, const std::string& text) {
+  const auto value = parse_seconds(text);
+  if (value && *value >= type.min && *value <= type.max) return std::nullopt;
+  return fmt::format("takes a whole number from {} to {}, in seconds or as 90s, 5m, 2h", type.min,
+                     type.max) +
+         but_not(text);
+}
+
+}  // namespace
+
+std::optional<bool> parse_switch(std::string_view text) {
+  for (const char* on : {"true", "1", "yes", "on"}) {
+    if (text == on) return true;
+  }
+  for (const char* off : {"false", "0", "no", "off"}) {
+    if (text == off) return false;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> value_error(const Option& option, const std::string& text) {
+  const ValueType& type = option.type;
+  switch (type.kind) {
+    case ValueKind::kSwitch:
+      if (parse_switch(text)) return std::nullopt;
+      return "takes true or false" + but_not(text);
+    case ValueKind::kWhole: return check_whole(type.min, type.max, "", text);
+    case ValueKind::kThreads:
+      return check_whole(type.min, default_threads(),
+                         " (what this process may use: affinity, cgroup, OPENBLAS_NUM_THREADS)",
+                         text);
+    case ValueKind::kNumber: return check_number(text, -HUGE_VAL, "a number");
+    case ValueKind::kAmount: return check_number(text, 0.0, "a number from 0");
+    case ValueKind::kSeconds: return check_seconds(type, text);
+    case ValueKind::kWord: return check_word(type.words, text);
+    case ValueKind::kFile:
+    case ValueKind::kText:
+    case ValueKind::kOptionalText: return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::string canonical_value(const Option& option, const std::string& text) {
+  SPEEDO_ASSERT(!value_error(option, text));
+  if (option.type.kind == ValueKind::kSeconds) return std::to_string(*parse_seconds(text));
+  if (option.type.kind == ValueKind::kSwitch) return *parse_switch(text) ? "true" : "false";
+  return text;
+}
+
+}  // namespace speedo
