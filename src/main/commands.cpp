@@ -52,6 +52,7 @@ const std::vector<CommandEntry>& commands() {
       {"convert", "make a database of MNIST, CIFAR or CSV files", convert_command},
       {"mean", "compute the mean image of a database", mean_command},
       {"simulate", "prove the schedules under faults, or plan a cluster", simulate_command},
+      {"doctor", "find what is wrong before hours are lost", doctor_command},
       {"config", "show a program's options and where each value comes from", config_command},
       {"completion", "print what completes command lines in bash or zsh", completion_command},
       {"manual", "print a page of the manual", manual_command},
@@ -59,7 +60,7 @@ const std::vector<CommandEntry>& commands() {
   return all;
 }
 
-int speedo_main(const std::vector<std::string>& arguments) {
+int speedo_main(const std::vector<std::string>& arguments, const ProcessSecrets& secrets) {
   const std::string first = arguments.empty() ? "" : squash(arguments[0]);
   if (arguments.empty() || first == "help" || first == "h") {
     print_help(arguments.empty() ? stderr : stdout);
@@ -71,7 +72,7 @@ int speedo_main(const std::vector<std::string>& arguments) {
   }
   const CommandEntry* command = find(arguments[0]);
   if (command == nullptr) return report_failure("speedo", unknown_command(arguments[0]));
-  const auto code = command->function({arguments.begin() + 1, arguments.end()});
+  const auto code = command->function({{arguments.begin() + 1, arguments.end()}, secrets});
   if (code) return *code;
   return report_failure(("speedo " + arguments[0]).c_str(), code.error());
 }

@@ -5,22 +5,31 @@
 
 #include <speedo/base/result.hpp>
 
+#include "cli/process_secrets.hpp"
+
 namespace speedo {
 
-// A command of `speedo`: reads its arguments, works, prints its result. Returns the exit code.
-using CommandFunction = Result<int> (*)(const std::vector<std::string>& arguments);
+// What a command is started with.
+struct CommandLine {
+  std::vector<std::string> arguments;  // behind its name
+  const ProcessSecrets& secrets;       // taken out of arguments and environment
+};
 
-Result<int> run_command(const std::vector<std::string>& arguments);
-Result<int> train_command(const std::vector<std::string>& arguments);
-Result<int> test_command(const std::vector<std::string>& arguments);
-Result<int> time_command(const std::vector<std::string>& arguments);
-Result<int> net_command(const std::vector<std::string>& arguments);
-Result<int> convert_command(const std::vector<std::string>& arguments);
-Result<int> mean_command(const std::vector<std::string>& arguments);
-Result<int> simulate_command(const std::vector<std::string>& arguments);
-Result<int> config_command(const std::vector<std::string>& arguments);
-Result<int> completion_command(const std::vector<std::string>& arguments);
-Result<int> manual_command(const std::vector<std::string>& arguments);
+// A command of `speedo`: reads its arguments, works, prints its result. Returns the exit code.
+using CommandFunction = Result<int> (*)(const CommandLine& line);
+
+Result<int> run_command(const CommandLine& line);
+Result<int> train_command(const CommandLine& line);
+Result<int> test_command(const CommandLine& line);
+Result<int> time_command(const CommandLine& line);
+Result<int> net_command(const CommandLine& line);
+Result<int> convert_command(const CommandLine& line);
+Result<int> mean_command(const CommandLine& line);
+Result<int> simulate_command(const CommandLine& line);
+Result<int> doctor_command(const CommandLine& line);
+Result<int> config_command(const CommandLine& line);
+Result<int> completion_command(const CommandLine& line);
+Result<int> manual_command(const CommandLine& line);
 
 struct CommandEntry {
   const char* name;
@@ -30,6 +39,6 @@ struct CommandEntry {
 const std::vector<CommandEntry>& commands();
 
 // `speedo ARGUMENTS...`: finds the command, runs it, reports its error. Returns the exit code.
-int speedo_main(const std::vector<std::string>& arguments);
+int speedo_main(const std::vector<std::string>& arguments, const ProcessSecrets& secrets);
 
 }  // namespace speedo

@@ -46,10 +46,11 @@ Result<int> show(const ProgramEntry& entry, const std::vector<std::string>& argu
 
 }  // namespace
 
-Result<int> config_command(const std::vector<std::string>& arguments) {
-  const auto program = std::find_if_not(arguments.begin(), arguments.end(), looks_like_flag);
+Result<int> config_command(const CommandLine& line) {
+  const auto program =
+      std::find_if_not(line.arguments.begin(), line.arguments.end(), looks_like_flag);
   OptionValues values(Program::kConfig);
-  SPEEDO_ASSIGN(const Parsed parsed, read_command_line({arguments.begin(), program}, values));
+  SPEEDO_ASSIGN(const Parsed parsed, read_command_line({line.arguments.begin(), program}, values));
   if (parsed == Parsed::kDone) return 0;
   bool as_json = false, wants_template = false;
   values.get("json", as_json);
@@ -58,13 +59,13 @@ Result<int> config_command(const std::vector<std::string>& arguments) {
     std::fputs(config_template().c_str(), stdout);
     return 0;
   }
-  if (program == arguments.end()) {
+  if (program == line.arguments.end()) {
     return Error{ErrorCode::kUsage,
                  "whose options? Give a program: speedo config run (see --help)"};
   }
   const ProgramEntry* entry = find_program(*program);
   if (entry == nullptr) return unknown_program(*program);
-  return show(*entry, {program + 1, arguments.end()}, as_json);
+  return show(*entry, {program + 1, line.arguments.end()}, as_json);
 }
 
 }  // namespace speedo

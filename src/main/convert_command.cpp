@@ -128,9 +128,9 @@ Result<void> check(const ConvertFlags& flags) {
 
 }  // namespace
 
-Result<int> convert_command(const std::vector<std::string>& arguments) {
+Result<int> convert_command(const CommandLine& line) {
   OptionValues values(Program::kConvert);
-  SPEEDO_ASSIGN(const Parsed parsed, read_options(arguments, values));
+  SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
   const ConvertFlags flags = convert_flags(values);
   SPEEDO_TRY(check(flags));

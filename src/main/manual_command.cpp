@@ -9,9 +9,9 @@
 
 namespace speedo {
 
-Result<int> manual_command(const std::vector<std::string>& arguments) {
+Result<int> manual_command(const CommandLine& line) {
   OptionValues values(Program::kManual);
-  SPEEDO_ASSIGN(const Parsed parsed, read_options(arguments, values));
+  SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
   std::string page;
   values.get("page", page);
@@ -21,9 +21,9 @@ Result<int> manual_command(const std::vector<std::string>& arguments) {
   return 0;
 }
 
-Result<int> completion_command(const std::vector<std::string>& arguments) {
+Result<int> completion_command(const CommandLine& line) {
   OptionValues values(Program::kCompletion);
-  SPEEDO_ASSIGN(const Parsed parsed, read_options(arguments, values));
+  SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
   std::string shell;
   values.get("shell", shell);

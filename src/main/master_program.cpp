@@ -20,6 +20,7 @@
 #include "cli/flags/speedo_flags.hpp"
 #include "local/stand_in_redis.hpp"
 #include "main/cluster_job.hpp"
+#include "main/examine.hpp"
 #include "main/node_programs.hpp"
 #include "main/parts.hpp"
 #include "measure/memory_guard.hpp"
@@ -84,6 +85,24 @@ Result<void> check_room(const ClusterFlags& flags, const ClusterJob& job,
                                static_cast<std::int64_t>(session.max_iteration),
                                static_cast<std::int64_t>(session.snapshot_interval),
                                static_cast<std::int64_t>(flags.rotation.keep.value_or(0)))});
+}
+
+// --dry-run. A master that is named no Redis may start one of its own.
+Result<int> examine_master_flags(const ClusterFlags& flags, bool names_redis,
+                                 const ProcessSecrets& secrets) {
+  Examination examination;
+  examination.solver = flags.solver;
+  examination.state = flags.state;
+  if (names_redis) examination.redis = flags.redis;
+  SPEEDO_ASSIGN(examination.credentials, redis_credentials(flags.redis_password_file, secrets));
+  SPEEDO_ASSIGN(const WorkerRange workers, worker_range(flags));
+  examination.workers = workers.expected();
+  examination.trains_here = false;
+  examination.listening =
+      Examination::Listening{.bind = bind_address(flags), .host = flags.host, .port = flags.port};
+  examination.compute = flags.compute;
+  examination.json = flags.json;
+  return examine(examination);
 }
 
 // What starting again can help with.
@@ -154,6 +173,7 @@ Result<int> master_program(const std::vector<std::string>& arguments,
   SPEEDO_TRY(check(flags, ClusterRole::kMaster));
 
   set_up_console(flags.log);
+  if (flags.dry_run) return examine_master_flags(flags, values.given("redis"), secrets);
   install_signal_handlers(flags.signals);
   note_what_has_no_effect(flags);
   SPEEDO_ASSIGN(const std::unique_ptr<PrivateRedis> redis,

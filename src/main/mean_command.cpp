@@ -14,9 +14,9 @@
 
 namespace speedo {
 
-Result<int> mean_command(const std::vector<std::string>& arguments) {
+Result<int> mean_command(const CommandLine& line) {
   OptionValues values(Program::kMean);
-  SPEEDO_ASSIGN(const Parsed parsed, read_options(arguments, values));
+  SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
   std::string input, output, backend;
   bool force = false;

@@ -153,9 +153,9 @@ Result<MemoryForecast> forecast_of(const ShowFlags& flags, Phase phase, const Tr
 
 }  // namespace
 
-Result<int> net_command(const std::vector<std::string>& arguments) {
+Result<int> net_command(const CommandLine& line) {
   OptionValues values(Program::kNet);
-  SPEEDO_ASSIGN(const Parsed parsed, read_options(arguments, values));
+  SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
   const ShowFlags flags = show_flags(values);
   SPEEDO_ASSIGN(const Phase phase, parse_phase(flags.phase, Phase::kTrain));

@@ -17,6 +17,7 @@
 #include "local/local_cluster.hpp"
 #include "main/cluster_job.hpp"
 #include "main/commands.hpp"
+#include "main/examine.hpp"
 #include "main/parts.hpp"
 #include "measure/memory_guard.hpp"
 
@@ -153,10 +154,10 @@ Result<void> check_groups(const ClusterFlags& flags, std::uint64_t workers) {
 
 }  // namespace
 
-Result<int> run_command(const std::vector<std::string>& arguments) {
-  SPEEDO_TRY(refuse_speedo_flags(arguments, SpeedoProgram::kMaster));
+Result<int> run_command(const CommandLine& line) {
+  SPEEDO_TRY(refuse_speedo_flags(line.arguments, SpeedoProgram::kMaster));
   OptionValues values(Program::kRun);
-  SPEEDO_ASSIGN(const Parsed parsed, read_options(fold_speedo(arguments), values));
+  SPEEDO_ASSIGN(const Parsed parsed, read_options(fold_speedo(line.arguments), values));
   if (parsed == Parsed::kDone) return 0;
   const RunFlags flags = run_flags(values);
   SPEEDO_TRY(check(flags.cluster, ClusterRole::kRun));
@@ -164,6 +165,15 @@ Result<int> run_command(const std::vector<std::string>& arguments) {
   SPEEDO_TRY(check_groups(flags.cluster, workers.expected()));
 
   set_up_console(flags.cluster.log);
+  if (flags.cluster.dry_run) {
+    Examination examination;
+    examination.solver = flags.cluster.solver;
+    examination.state = flags.cluster.state;
+    examination.workers = workers.expected();
+    examination.compute = flags.cluster.compute;
+    examination.json = flags.cluster.json;
+    return examine(examination);
+  }
   SPEEDO_ASSIGN(const SolverFile file, read_files(flags.cluster));
   SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags.cluster));
   SPEEDO_ASSIGN(LocalClusterOptions options, cluster_options(flags, values, compute));

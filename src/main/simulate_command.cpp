@@ -235,10 +235,10 @@ Result<std::vector<std::string>> parse_schedule_names(const std::string& text) {
   return names;
 }
 
-Result<int> simulate_command(const std::vector<std::string>& arguments) {
-  if (asks_for_plan(arguments)) return simulate_plan(arguments);
+Result<int> simulate_command(const CommandLine& line) {
+  if (asks_for_plan(line.arguments)) return simulate_plan(line.arguments);
   OptionValues values(Program::kProof);
-  SPEEDO_ASSIGN(const Parsed parsed, read_options(arguments, values));
+  SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
   const SimulateFlags flags = simulate_flags(values);
   SPEEDO_TRY(check(flags));

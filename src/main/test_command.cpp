@@ -103,9 +103,9 @@ Report report_of(const TestScores& scores, const RateMeter& meter) {
 
 }  // namespace
 
-Result<int> test_command(const std::vector<std::string>& arguments) {
+Result<int> test_command(const CommandLine& line) {
   OptionValues values(Program::kTest);
-  SPEEDO_ASSIGN(const Parsed parsed, read_options(arguments, values));
+  SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
   const TestFlags flags = test_flags(values);
 

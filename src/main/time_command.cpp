@@ -218,9 +218,9 @@ Result<TimeReport> measure(const TimeFlags& flags, Phase phase) {
 
 }  // namespace
 
-Result<int> time_command(const std::vector<std::string>& arguments) {
+Result<int> time_command(const CommandLine& line) {
   OptionValues values(Program::kTime);
-  SPEEDO_ASSIGN(const Parsed parsed, read_options(arguments, values));
+  SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
   TimeFlags flags = time_flags(values);
   SPEEDO_ASSIGN(const Phase phase, check(flags));

@@ -237,9 +237,9 @@ Result<void> check(const TrainFlags& flags) {
 
 }  // namespace
 
-Result<int> train_command(const std::vector<std::string>& arguments) {
+Result<int> train_command(const CommandLine& line) {
   OptionValues values(Program::kTrain);
-  SPEEDO_ASSIGN(const Parsed parsed, read_options(arguments, values));
+  SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
   const TrainFlags flags = train_flags(values);
   SPEEDO_TRY(check(flags));

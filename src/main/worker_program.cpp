@@ -15,6 +15,7 @@
 #include "cli/signals.hpp"
 #include "cli/flags/speedo_flags.hpp"
 #include "local/core_shares.hpp"
+#include "main/examine.hpp"
 #include "main/node_programs.hpp"
 #include "main/parts.hpp"
 #include "measure/memory_guard.hpp"
@@ -25,6 +26,7 @@ namespace {
 
 struct WorkerFlags {
   std::string master, redis, redis_password_file, host, device;
+  bool dry_run = false;
   std::uint64_t count = 0;
   std::uint16_t port = 0;
   int compute_nice = 0;
@@ -50,6 +52,7 @@ WorkerFlags worker_flags(const OptionValues& values) {
   values.get("store-timeout", flags.store_timeout_s);
   values.get("grace-period", flags.grace_period_s);
   flags.log = log_flags(values);
+  values.get("dry-run", flags.dry_run);
   return flags;
 }
 
@@ -78,6 +81,15 @@ Result<int> worker_program(const std::vector<std::string>& arguments,
   if (!flags.redis.empty()) SPEEDO_TRY(parse_redis_address(flags.redis));
 
   set_up_console(flags.log);
+  if (flags.dry_run) {
+    Examination examination;
+    examination.workers = flags.count;
+    examination.redis = flags.redis;
+    examination.master = flags.master;
+    SPEEDO_ASSIGN(examination.credentials, redis_credentials(flags.redis_password_file, secrets));
+    examination.compute = flags.compute;
+    return examine(examination);
+  }
   install_signal_handlers(SignalEffect::kSnapshotAndStop, SignalEffect::kNone);
   const GracePeriod grace(std::chrono::seconds(flags.grace_period_s), "speedo-worker");
   SPEEDO_ASSIGN(const RedisCredentials credentials,

@@ -152,15 +152,15 @@ TEST_CASE("The help tells defaults, and what a closed terminal does") {
   for (const std::string& help : {master, run, train, worker}) tells(help, "SIGHUP");
   for (const std::string& help : {master, run}) {
     tells(help, "write a snapshot and go on");
-    tells(help, "(default 0, or the snapshot's)");
+    tells(help, "(default: 0, or the snapshot's)");
   }
   for (const std::string& help : {run, train}) {
     tells(help, "--lr X base_lr (default: the solver's)");
     tells(help, "random_seed (default: the solver's, else one that is drawn and logged)");
   }
-  tells(run, "each worker may keep its own (keep, the default)");
+  tells(run, "each worker may keep its own (keep)");
   tells(help_of({"speedo", "convert"}), "Take so many records (default: all)");
-  tells(help_of({"speedo", "net"}), "TRAIN (default)");
+  tells(help_of({"speedo", "net"}), "TRAIN or TEST (default: TRAIN)");
   tells(help_of({"speedo", "time"}), "(default 50)");
 }
 

@@ -17,9 +17,9 @@ namespace speedo::test {
 class RedisServer {
  public:
   struct Options {
-    std::string password;
+    std::string password = {};
     bool append_only = false;  // keeps the data over restart()
-    std::string extra;         // lines of redis.conf
+    std::string extra = {};    // lines of redis.conf
   };
 
   RedisServer() : RedisServer(Options{}) {}

@@ -174,6 +174,7 @@ ClusterFlags cluster_flags(const OptionValues& values) {
   values.get("cpu-db-actor", flags.cpu_db_actor);
   values.get("force", flags.force);
   values.get("json", flags.json);
+  values.get("dry-run", flags.dry_run);
   values.get("sleep-after-finish", flags.sleep_after_finish);
   return flags;
 }

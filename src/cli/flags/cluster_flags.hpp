@@ -54,6 +54,7 @@ struct ClusterFlags {
   bool cpu_db_actor = false;
   bool force = false;  // although memory is predicted not to suffice
   bool json = false;
+  bool dry_run = false;
   StateFlags state;  // of the train net
   LogFlags log;
   SignalFlags signals;

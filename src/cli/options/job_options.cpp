@@ -12,7 +12,8 @@ constexpr std::string_view kDataGroup = "Data";
 constexpr std::string_view kStartGroup = "Start from";
 constexpr std::string_view kCheckpointsGroup = "Checkpoints";
 
-constexpr Programs kStateful = kTrainers | Programs{Program::kTest, Program::kTime, Program::kNet};
+constexpr Programs kStateful =
+    kTrainers | Programs{Program::kTest, Program::kTime, Program::kNet, Program::kDoctor};
 
 constexpr Option kJobOptions[] = {
     {.name = "solver",
@@ -21,6 +22,11 @@ constexpr Option kJobOptions[] = {
      .group = kTrainingGroup,
      .sentence = "Solver prototxt",
      .required = true},
+    {.name = "solver",
+     .type = file(),
+     .programs = {Program::kDoctor},
+     .group = kTrainingGroup,
+     .sentence = "Solver prototxt of a job that is to be trained here"},
     {.name = "workers",
      .old_names = "worker",
      .type = text("N|MIN:MAX"),
@@ -37,6 +43,13 @@ constexpr Option kJobOptions[] = {
      .group = kTrainingGroup,
      .sentence = "Worker processes: N, or MIN:MAX to begin as soon as MIN are ready and pause "
                  "below"},
+    {.name = "workers",
+     .old_names = "worker",
+     .type = text("N|MIN:MAX"),
+     .value = "1",
+     .programs = {Program::kDoctor},
+     .group = kTrainingGroup,
+     .sentence = "Workers that share this machine's memory, and the store"},
     {.name = "level",
      .type = whole(0),
      .value = "0",

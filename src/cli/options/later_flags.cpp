@@ -16,13 +16,12 @@ struct LaterFlag {
   const char* remedy;
 };
 
-constexpr std::array<LaterFlag, 15> kLaterFlags{{
+constexpr std::array<LaterFlag, 14> kLaterFlags{{
     {"hdfs", "--hdfs", "the HDFS store", "built: Redis, --redis HOST[:PORT]"},
     {"gpu", "--gpu", "computing on GPUs", "leave the flag out to compute on the CPU"},
     {"runid", "--run-id", "a name for one run", "--job NAME names the job"},
     {"metricsaddr", "--metrics-addr", "a page of metrics", "--json has the result's figures"},
     {"loglevel", "--log-level", "a choice of log levels", "--debug logs more"},
-    {"dryrun", "--dry-run", "a run that only checks", "speedo net --model checks a net"},
     {"tlscert", "--tls-cert", "TLS", "keep to a network that you trust, with --insecure"},
     {"tlskey", "--tls-key", "TLS", "keep to a network that you trust, with --insecure"},
     {"tlsca", "--tls-ca", "TLS", "keep to a network that you trust, with --insecure"},

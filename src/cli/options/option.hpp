@@ -23,6 +23,7 @@ enum class Program : std::uint8_t {
   kMean,
   kProof,
   kPlan,
+  kDoctor,
   kConfig,
   kCompletion,
   kManual,

@@ -8,8 +8,8 @@ namespace speedo {
 namespace {
 
 constexpr Programs kSharing{Program::kRun, Program::kWorker};
-constexpr Programs kUndivided{Program::kMaster, Program::kTrain, Program::kTest,
-                          Program::kTime,   Program::kNet,   Program::kPlan};
+constexpr Programs kUndivided{Program::kMaster, Program::kTrain, Program::kTest, Program::kTime,
+                             Program::kNet,    Program::kPlan,  Program::kDoctor};
 constexpr Programs kComputing = kSharing | kUndivided;
 constexpr Programs kConverting{Program::kConvert, Program::kMean};
 constexpr Programs kAsking{Program::kConfig, Program::kCompletion, Program::kManual};
@@ -19,7 +19,8 @@ constexpr Programs kAllPrograms =
     kComputing | kConverting | kAsking | Programs{Program::kProof};
 
 constexpr std::string_view kProgramWords =
-    "run train test time net convert mean simulate plan config completion manual master worker";
+    "run train test time net convert mean simulate plan doctor config completion manual master "
+    "worker";
 
 constexpr Option kProcessOptions[] = {
     {.name = "program",
@@ -133,6 +134,11 @@ constexpr Option kProcessOptions[] = {
      .programs = {Program::kMaster},
      .group = kOtherGroup,
      .sentence = "Stay after the end for so many seconds, or until a signal comes"},
+    {.name = "dry-run",
+     .type = on_off(),
+     .programs = kLasting,
+     .group = kOtherGroup,
+     .sentence = "Only check what this program needs, as speedo doctor does"},
     {.name = "json",
      .type = on_off(),
      .programs = kPrinting,
@@ -140,7 +146,7 @@ constexpr Option kProcessOptions[] = {
      .sentence = "Print the result as one JSON object on standard output"},
     {.name = "json",
      .type = on_off(),
-     .programs = {Program::kNet, Program::kConfig},
+     .programs = {Program::kNet, Program::kConfig, Program::kDoctor},
      .group = kOtherGroup,
      .sentence = "Print one JSON object instead of a table"},
     {.name = "debug",

@@ -100,6 +100,15 @@ constexpr std::string_view kPlanNotes =
     "  speedo simulate --calibrate --solver examples/mnist/lenet_solver.prototxt \\\n"
     "                  --write here.toml";
 
+constexpr std::string_view kDoctorNotes =
+    "Ends with 1 if there is a problem. Redis' password: --redis-password-file, or\n"
+    "SPEEDO_REDIS_PASSWORD in the environment. speedo run, speedo-master and speedo-worker look "
+    "at\n"
+    "what concerns them with --dry-run.\n\n"
+    "Examples:\n"
+    "  speedo doctor --solver examples/mnist/lenet_solver.prototxt --workers 2\n"
+    "  speedo doctor --redis 10.0.0.1 --redis-password-file redis.password --bind 10.0.0.2";
+
 constexpr std::string_view kConfigNotes =
     "Options come from the command line, else from SPEEDO_ variables, else from a file, else from\n"
     "their defaults. Behind a program's name may stand its flags.\n\n"
@@ -137,6 +146,9 @@ const std::vector<ProgramEntry>& program_table() {
        "Simulate clusters: prove the schedules under faults, or plan a cluster", kProofNotes},
       {Program::kPlan, "speedo simulate", "plan", "What each schedule would do on a cluster",
        kPlanNotes},
+      {Program::kDoctor, "speedo doctor", "doctor",
+       "Find what is wrong with machine, network, store and job before hours are lost",
+       kDoctorNotes},
       {Program::kConfig, "speedo config", "config",
        "Show a program's options and where each value comes from", kConfigNotes},
       {Program::kCompletion, "speedo completion", "completion",

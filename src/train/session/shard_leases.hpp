@@ -18,7 +18,8 @@ struct ShardRange {
 
 // Which shards of the data stream each run trains on. Shards are numbered from 0; a worker holds
 // some for its current run and some reserved for its next, so that it can read ahead. What a dead
-// worker held is handed out again, smallest first: no shard is skipped because its worker died.
+// worker held is handed out again, smallest first: no shard is skipped because its worker died. The
+// others get them with their next reservation, so they are trained a run later than the reserved.
 //
 // Invariant: a shard is free, held by one worker, reported (its contribution is undecided), or
 // used up; once used up it is so for good. The first three together are the open ones.

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <speedo/base/result.hpp>
+#include <speedo/store/redis_store.hpp>
+
+namespace speedo {
+
+// What a Redis server says of itself. Empty or nothing: it does not say, or may not.
+struct RedisFacts {
+  std::string version;               // "7.0.15"
+  std::string policy;                // maxmemory-policy
+  std::int64_t memory_max = 0;       // bytes; 0: as much as its machine has
+  std::int64_t memory_used = 0;
+  std::int64_t machine_memory = 0;   // 0: unknown
+  bool is_replica = false;           // which takes no writes
+  bool is_loading = false;           // its data from disk; it answers nothing else until then
+  bool appends = false;              // every write goes into a file
+  std::optional<std::string> saves;  // when it writes its data to disk ("" never)
+};
+
+// Asks the server, which may be of any policy. Blocking, for connect_timeout and command_timeout at
+// most. Errors: kUnavailable, kTimeout, kRefused (password, permission), kConfig (a database that
+// does not exist).
+Result<RedisFacts> ask_redis(const RedisOptions& options);
+
+}  // namespace speedo

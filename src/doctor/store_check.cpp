@@ -1,0 +1,105 @@
+#include "doctor/store_check.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/memory_limit.hpp"
+#include "base/parse_number.hpp"
+
+namespace speedo {
+
+namespace {
+
+// The oldest that the tests run with.
+constexpr int kMajorMin = 5;
+// Of a server's memory that its allocator and its clients' buffers take beside the values.
+constexpr double kOverhead = 1.1;
+
+const char* remedy_for(ErrorCode code) {
+  if (code == ErrorCode::kRefused) {
+    return "give the server's password: --redis-password-file FILE, or SPEEDO_REDIS_PASSWORD";
+  }
+  if (code == ErrorCode::kConfig) return "name a database that the server has";
+  return "start one there (redis-server conf/redis.conf), or name another with --redis";
+}
+
+Finding judge_version(const RedisFacts& facts) {
+  const std::string major = facts.version.substr(0, facts.version.find('.'));
+  const auto number = parse_number<int>(major);
+  if (!number) {
+    return {"redis version", Health::kWarning, "the server does not say its version",
+            "let its user ask for it: ACL SETUSER NAME +info"};
+  }
+  if (*number >= kMajorMin) return {"redis version", Health::kOk, facts.version};
+  return {"redis version", Health::kProblem, facts.version,
+          fmt::format("use Redis {} or newer", kMajorMin)};
+}
+
+Finding judge_policy(const RedisFacts& facts) {
+  const std::string what = facts.policy.empty() ? "not said" : "maxmemory-policy " + facts.policy;
+  if (facts.policy == "noeviction") return {"redis policy", Health::kOk, what};
+  const Health health = facts.policy.empty() ? Health::kWarning : Health::kProblem;
+  return {"redis policy", health, what,
+          "set maxmemory-policy noeviction (conf/redis.conf): a server that evicts keys would lose "
+          "the weights"};
+}
+
+Finding judge_memory(const RedisFacts& facts, std::int64_t needed_bytes) {
+  const bool is_limited = facts.memory_max > 0;
+  const std::int64_t most = is_limited ? facts.memory_max : facts.machine_memory;
+  const std::int64_t free = std::max<std::int64_t>(0, most - facts.memory_used);
+  const auto needed = static_cast<std::int64_t>(static_cast<double>(needed_bytes) * kOverhead);
+  std::string what = fmt::format("{} in use, {} {}", format_bytes(facts.memory_used),
+                                 is_limited ? "maxmemory" : "its machine has",
+                                 most > 0 ? format_bytes(most) : "an unknown amount");
+  if (needed_bytes > 0) what += fmt::format("; the job stores {}", format_bytes(needed));
+  if (most == 0 || needed <= free) return {"redis memory", Health::kOk, what};
+  return {"redis memory", Health::kProblem, what,
+          "raise maxmemory, use a server with more memory, or free what it holds"};
+}
+
+Finding judge_persistence(const RedisFacts& facts) {
+  if (!facts.saves) {
+    return {"redis persistence", Health::kOk, "the server does not say whether it saves"};
+  }
+  if (!facts.appends && facts.saves->empty()) {
+    return {"redis persistence", Health::kOk, "off: the master holds the weights"};
+  }
+  return {
+      "redis persistence", Health::kWarning,
+      facts.appends ? "appendonly is on" : "it saves at \"" + *facts.saves + "\"",
+      "switch it off (save \"\", appendonly no): every merge is new, so it writes all weights to "
+      "disk again and again, and a fork for that may double its memory"};
+}
+
+Finding judge_role(const RedisFacts& facts, const std::string& where) {
+  if (facts.is_replica) {
+    return {"redis", Health::kProblem, where + " is a replica, which takes no writes",
+            "name its master with --redis"};
+  }
+  if (facts.is_loading) {
+    return {"redis", Health::kWarning, where + " is still loading its data",
+            "wait until it has: the programs do so up to --store-timeout"};
+  }
+  return {"redis", Health::kOk, where + " answers"};
+}
+
+}  // namespace
+
+Findings judge_redis(const RedisFacts& facts, std::int64_t needed_bytes) {
+  return {judge_version(facts), judge_policy(facts), judge_memory(facts, needed_bytes),
+          judge_persistence(facts)};
+}
+
+Findings check_redis(const RedisOptions& options, std::int64_t needed_bytes) {
+  const auto facts = ask_redis(options);
+  if (!facts) {
+    return {{"redis", Health::kProblem, facts.error().message, remedy_for(facts.error().code)}};
+  }
+  Findings findings = {judge_role(*facts, "Redis at " + to_string(options.address))};
+  for (Finding& each : judge_redis(*facts, needed_bytes)) findings.push_back(std::move(each));
+  return findings;
+}
+
+}  // namespace speedo

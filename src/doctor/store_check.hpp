@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+
+#include <speedo/store/redis_facts.hpp>
+
+#include "doctor/finding.hpp"
+
+namespace speedo {
+
+// Asks the server at an address: "redis" (whether it answers, lets us in and may be written), and
+// judge_redis().
+Findings check_redis(const RedisOptions& options, std::int64_t needed_bytes);
+
+// "redis version", "redis policy", "redis memory" (whether a job that stores so much has room; 0:
+// not known), "redis persistence".
+Findings judge_redis(const RedisFacts& facts, std::int64_t needed_bytes);
+
+}  // namespace speedo

@@ -1,0 +1,41 @@
+#include "cli/flags/cluster_flags.hpp"
+#include "cli/options/read_options.hpp"
+#include "cli/password_source.hpp"
+#include "cli/report/console.hpp"
+#include "cli/worker_range.hpp"
+#include "main/commands.hpp"
+#include "main/examine.hpp"
+
+namespace speedo {
+
+Result<int> doctor_command(const CommandLine& line) {
+  OptionValues values(Program::kDoctor);
+  SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
+  if (parsed == Parsed::kDone) return 0;
+  Examination examination;
+  std::string workers, password_file;
+  Examination::Listening listening;
+  values.get("solver", examination.solver);
+  values.get("workers", workers);
+  values.get("redis", examination.redis);
+  values.get("redis-password-file", password_file);
+  values.get("master", examination.master);
+  values.get("bind", listening.bind);
+  values.get("host", listening.host);
+  values.get("port", listening.port);
+  values.get("json", examination.json);
+  examination.state = state_flags(values);
+  examination.compute = compute_flags(values);
+  SPEEDO_ASSIGN(const WorkerRange range, parse_workers(workers));
+  examination.workers = range.expected();
+  set_up_console(false);
+  set_log_level(LogLevel::kNothing);
+  SPEEDO_ASSIGN(examination.credentials, redis_credentials(password_file, line.secrets));
+  if (values.given("bind") || values.given("host") || values.given("port")) {
+    if (listening.bind.empty()) listening.bind = "127.0.0.1";
+    examination.listening = listening;
+  }
+  return examine(examination);
+}
+
+}  // namespace speedo

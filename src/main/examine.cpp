@@ -1,0 +1,101 @@
+#include "main/examine.hpp"
+
+#include <atomic>
+#include <cstdio>
+#include <memory>
+
+#include "actors/endpoint_probe.hpp"
+#include "actors/node.hpp"
+#include "actors/reachable_address.hpp"
+#include "base/log.hpp"
+#include "cli/flags/cluster_flags.hpp"
+#include "doctor/doctor_report.hpp"
+#include "doctor/job_check.hpp"
+#include "doctor/machine_check.hpp"
+#include "doctor/network_check.hpp"
+#include "doctor/store_check.hpp"
+#include "main/parts.hpp"
+
+namespace speedo {
+
+namespace {
+
+// Of the weights: the version that is read, the one that replaces it, and the solver's histories;
+// and a contribution of each worker.
+constexpr std::int64_t kStoredRecords = 3;
+
+void append(Findings more, Findings& findings) {
+  for (Finding& each : more) {
+    // A later finding of the same name knows more.
+    std::erase_if(findings, [&](const Finding& old) { return old.check == each.check; });
+    findings.push_back(std::move(each));
+  }
+}
+
+Result<JobNeed> examine_job(const Examination& examination, Findings& findings) {
+  JobNeed need;
+  if (examination.solver.empty()) return need;
+  SPEEDO_ASSIGN(const ComputeOptions compute, settle(examination.compute));
+  const TrainerParts parts = trainer_parts(compute);
+  SPEEDO_ASSIGN(const std::unique_ptr<Backend> backend, parts.make_backend());
+  const std::unique_ptr<FeedFactory> feeds = parts.make_feeds();
+  append(check_job(examination.solver, examination.state, *backend, *feeds, need), findings);
+  if (need.process_bytes > 0) {
+    const auto workers =
+        static_cast<std::int64_t>(examination.trains_here ? examination.workers : 1);
+    append({check_memory(need.process_bytes * workers, memory_limit())}, findings);
+  }
+  return need;
+}
+
+Finding examine_master(const std::string& text) {
+  const char* remedy = "start it first, or give the address that it prints (speedo://HOST:PORT)";
+  const auto address = parse_address(text);
+  if (!address) return {"master", Health::kProblem, address.error().message, remedy};
+  const std::atomic<bool> never{false};
+  if (const auto probed = probe_endpoint(*address, never); !probed) {
+    return {"master", Health::kProblem, probed.error().message, remedy};
+  }
+  return {"master", Health::kOk, "one answers at " + text};
+}
+
+Findings examine_listening(const Examination::Listening& listening) {
+  Findings findings = {check_port(listening.bind, listening.port)};
+  const bool is_local = is_loopback(listening.bind);
+  if (is_local && listening.host.empty()) {
+    findings.push_back({"host", Health::kOk,
+                        "workers of this machine alone reach " + listening.bind +
+                            "; for others give --bind"});
+  } else if (is_wildcard(listening.bind) && listening.host.empty()) {
+    const std::string reachable = reachable_address(listening.bind);
+    findings.push_back(reachable.empty()
+                           ? Finding{"host", Health::kProblem, "no interface that others reach",
+                                     "give --host the address that workers are to call"}
+                           : check_host(reachable));
+  } else {
+    findings.push_back(check_host(listening.host.empty() ? listening.bind : listening.host));
+  }
+  return findings;
+}
+
+}  // namespace
+
+Result<int> examine(const Examination& examination) {
+  Findings findings = check_machine();
+  SPEEDO_ASSIGN(const JobNeed need, examine_job(examination, findings));
+  append(examination.listening ? examine_listening(*examination.listening)
+                               : Findings{check_host("")},
+         findings);
+  if (!examination.redis.empty()) {
+    SPEEDO_ASSIGN(RedisAddress address, parse_redis_address(examination.redis));
+    const RedisOptions options{.address = std::move(address),
+                               .credentials = examination.credentials};
+    const auto records = kStoredRecords + static_cast<std::int64_t>(examination.workers);
+    append(check_redis(options, need.weight_bytes * records), findings);
+  }
+  if (!examination.master.empty()) append({examine_master(examination.master)}, findings);
+  std::fputs((examination.json ? to_json(findings) : to_text(findings)).c_str(), stdout);
+  return has_problem(findings) ? 1 : 0;
+}
+
+}  // namespace speedo

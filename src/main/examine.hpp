@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <speedo/base/result.hpp>
+#include <speedo/store/redis_store.hpp>
+
+#include "cli/flags/compute_flags.hpp"
+#include "cli/net_inputs.hpp"
+
+namespace speedo {
+
+// What `speedo doctor` and --dry-run look at, besides the machine.
+struct Examination {
+  std::string solver;    // of a job; empty: none
+  StateFlags state;
+  std::uint64_t workers = 1;  // of the job, all of which use the store
+  bool trains_here = true;    // they share this machine's memory, too
+  std::string redis;     // address; empty: none is looked at
+  RedisCredentials credentials;
+  std::string master;    // address of one that a worker is to join; empty: none
+  struct Listening {
+    std::string bind, host;  // host: told to workers; empty: bind
+    std::uint16_t port = 0;
+  };
+  std::optional<Listening> listening;  // a master is to run here
+  ComputeFlags compute;
+  bool json = false;
+};
+
+// Makes all checks, prints what they found, and returns the exit code: 1 if there is a problem.
+// Error: kUsage for flags that the machine cannot follow.
+Result<int> examine(const Examination& examination);
+
+}  // namespace speedo

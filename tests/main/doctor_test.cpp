@@ -1,0 +1,206 @@
+// Faults planted in machine, network, store and job, each found by the check that is named for it.
+
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "base/memory_limit.hpp"
+#include "doctor/machine_check.hpp"
+#include "main/command_support.hpp"
+#include "support/redis_server.hpp"
+
+namespace speedo::test {
+namespace {
+
+using Words = std::vector<std::string>;
+
+// What `speedo doctor --json`, or another program that examines, says of one check.
+struct Verdict {
+  int exit_code = -1;
+  std::string health = "not checked", what = {}, remedy = {};
+};
+
+Verdict verdict_on(Context& place, const std::string& check, Words command) {
+  const Outcome outcome = place.run(std::move(command));
+  INFO(outcome.errors);
+  REQUIRE(outcome.errors.empty());
+  Verdict verdict{.exit_code = outcome.exit_code};
+  const nlohmann::json report = outcome.json();
+  for (const auto& finding : report["findings"]) {
+    if (finding["check"] != check) continue;
+    verdict.health = finding["health"];
+    verdict.what = finding["what"];
+    verdict.remedy = finding["remedy"];
+  }
+  return verdict;
+}
+
+void check_problem(const Verdict& verdict, const std::string& part) {
+  INFO(verdict.what);
+  CHECK(verdict.health == "problem");
+  CHECK(verdict.exit_code == 1);
+  CHECK(verdict.what.find(part) != std::string::npos);
+  CHECK_FALSE(verdict.remedy.empty());
+}
+
+Words doctor(const Words& flags) {
+  Words command = {"speedo", "doctor", "--json"};
+  command.insert(command.end(), flags.begin(), flags.end());
+  return command;
+}
+
+std::string address_of(const RedisServer& server) {
+  return "127.0.0.1:" + std::to_string(server.port());
+}
+
+// Of a net with 280 KB of weights, whose snapshots go to `prefix`.
+std::string wide_solver(const Context& place, const std::string& prefix) {
+  return place.write("wide_solver.prototxt",
+                     "max_iter: 3 base_lr: 0.1 lr_policy: \"fixed\" net: \"" +
+                         place.write_net("wide.prototxt", 4096) + "\" snapshot_prefix: \"" +
+                         place.file(prefix) + "\"\n");
+}
+
+TEST_CASE("A machine, a job and a server without fault have no problem") {
+  Context place;
+  const RedisServer server;
+  const Outcome outcome = place.run({"speedo", "doctor", "--solver", place.write_solver(),
+                                     "--redis", address_of(server), "--workers", "2"});
+  CHECK(outcome.exit_code == 0);
+  CHECK(outcome.output.find("problem ") == std::string::npos);
+  for (const char* check : {"kernels", "blas", "threads", "memory", "open files", "clock", "cuda",
+                            "solver", "net and data", "snapshot folder", "snapshot room", "host",
+                            "redis version", "redis policy", "redis memory"}) {
+    INFO(check);
+    CHECK(outcome.output.find(check) != std::string::npos);
+  }
+}
+
+TEST_CASE("Redis: away, closed, evicting, too small, saving, a replica") {
+  Context place;
+  const auto on = [&](const std::string& check, const RedisServer& server, Words more = {}) {
+    more.insert(more.end(), {"--redis", address_of(server)});
+    return verdict_on(place, check, doctor(more));
+  };
+  RedisServer away;
+  away.kill();
+  check_problem(on("redis", away), "refused");
+  const RedisServer closed({.password = "secret"});
+  check_problem(on("redis", closed), "password");
+  place.write("password", "wrong\n");
+  check_problem(on("redis", closed, {"--redis-password-file", place.file("password")}), "");
+  const RedisServer evicting({.extra = "maxmemory-policy allkeys-lru\n"});
+  check_problem(on("redis policy", evicting), "allkeys-lru");
+  const RedisServer small({.extra = "maxmemory 1mb\n"});
+  check_problem(on("redis memory", small, {"--solver", wide_solver(place, "wide")}),
+                "the job stores");
+  const RedisServer saving({.extra = "save 60 1\n"});
+  CHECK(on("redis persistence", saving).health == "warning");
+  const RedisServer replica({.extra = "replicaof 127.0.0.1 1\n"});
+  check_problem(on("redis", replica), "replica");
+}
+
+TEST_CASE("Network: a name for the loopback, one without address, ports, no master") {
+  Context place;
+  const auto on = [&](const std::string& check, const Words& flags) {
+    return verdict_on(place, check, doctor(flags));
+  };
+  check_problem(on("host", {"--bind", "0.0.0.0", "--host", "localhost"}), "loopback");
+  check_problem(on("host", {"--bind", "0.0.0.0", "--host", "nowhere.invalid"}), "no address");
+  const RedisServer server;
+  check_problem(on("port", {"--port", std::to_string(server.port())}), "in use");
+  check_problem(on("port", {"--bind", "203.0.113.1", "--port", "0"}), "203.0.113.1");
+  CHECK(on("port", {"--port", "0"}).health == "ok");
+  check_problem(on("master", {"--master", "127.0.0.1:1"}), "nobody listens");
+  check_problem(on("master", {"--master", address_of(server)}), "");
+  check_problem(on("master", {"--master", "here"}), "here");
+}
+
+TEST_CASE("Job: no solver, an unknown layer, missing data, no folder or no room for snapshots") {
+  Context place;
+  const auto on = [&](const std::string& check, const std::string& solver) {
+    return verdict_on(place, check, doctor({"--solver", solver}));
+  };
+  check_problem(on("solver", place.file("none.prototxt")), "none.prototxt");
+  const auto with_net = [&](const std::string& layer) {
+    place.write("odd.prototxt", layer);
+    return place.write("odd_solver.prototxt",
+                       "max_iter: 3 base_lr: 0.1 lr_policy: \"fixed\" net: \"" +
+                           place.file("odd.prototxt") + "\"\n");
+  };
+  check_problem(on("net and data", with_net("layer { name: \"a\" type: \"Nonsense\" top: \"a\" }")),
+                "Nonsense");
+  check_problem(on("net and data",
+                   with_net("layer { name: \"a\" type: \"Data\" top: \"a\" top: \"b\" "
+                            "data_param { source: \"gone_lmdb\" batch_size: 4 backend: LMDB } }")),
+                "gone_lmdb");
+  const std::string solver = place.write("away_solver.prototxt",
+                                         "max_iter: 3 base_lr: 0.1 lr_policy: \"fixed\" net: \"" +
+                                             place.write_net() + "\" snapshot_prefix: \"" +
+                                             place.file("none/s") + "\"\n");
+  check_problem(on("snapshot folder", solver), "none");
+}
+
+TEST_CASE("A disk that is full has no room for snapshots") {
+  Context place;
+  const std::string folder = place.file("small");
+  std::filesystem::create_directory(folder);
+  if (::mount("none", folder.c_str(), "tmpfs", 0, "size=16k") != 0) {
+    WARN("skipped: no file system can be mounted here");
+    return;
+  }
+  std::ofstream(folder + "/filler") << std::string(13000, 'x');
+  const Verdict verdict =
+      verdict_on(place, "snapshot room", doctor({"--solver", wide_solver(place, "small/s")}));
+  CHECK(::umount(folder.c_str()) == 0);
+  check_problem(verdict, "");
+}
+
+TEST_CASE("Limits of a process: open files, processors") {
+  Context place;
+  const std::string doctor_of = program("speedo") + " doctor --json";
+  check_problem(verdict_on(place, "open files",
+                           {"/bin/bash", "-c", "ulimit -n 64; exec " + doctor_of}),
+                "64");
+  if (::sysconf(_SC_NPROCESSORS_ONLN) < 2) return;
+  CHECK(verdict_on(place, "threads", {"/bin/bash", "-c", "exec taskset -c 0 " + doctor_of})
+            .health == "warning");
+}
+
+TEST_CASE("A control group that is too small is a problem of the memory") {
+  const TempDir root;
+  std::filesystem::create_directories(root / "proc/self");
+  std::filesystem::create_directories(root / "sys/fs/cgroup/job");
+  std::ofstream(root / "proc/meminfo") << "MemTotal: 16000000 kB\n";
+  std::ofstream(root / "proc/self/cgroup") << "0::/job\n";
+  std::ofstream(root / "sys/fs/cgroup/cgroup.controllers") << "memory\n";
+  std::ofstream(root / "sys/fs/cgroup/job/memory.max") << "104857600\n";
+  const MemoryLimit limit = memory_limit(root.path());
+  const Finding small = check_memory(std::int64_t{200} << 20U, limit);
+  INFO(small.what);
+  CHECK(small.health == Health::kProblem);
+  CHECK(small.what.find("cgroup") != std::string::npos);
+  CHECK(check_memory(std::int64_t{50} << 20U, limit).health == Health::kOk);
+}
+
+TEST_CASE("--dry-run looks at what concerns its program, and trains nothing") {
+  Context place;
+  const std::string solver = place.write_solver();
+  const Outcome run = place.run({"speedo", "run", "--solver", solver, "--dry-run"});
+  CHECK(run.exit_code == 0);
+  CHECK(run.output.find("snapshot folder") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(place.file("snap_iter_40.caffemodel")));
+  const RedisServer evicting({.extra = "maxmemory-policy allkeys-lru\n"});
+  const Outcome master = place.run(
+      {"speedo-master", "--solver", solver, "--redis", address_of(evicting), "--dry-run"});
+  CHECK(master.exit_code == 1);
+  CHECK(master.output.find("problem  redis policy") != std::string::npos);
+  const Outcome worker =
+      place.run({"speedo-worker", "--master", "127.0.0.1:1", "--dry-run"});
+  CHECK(worker.exit_code == 1);
+  CHECK(worker.output.find("problem  master") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace speedo::test
