@@ -81,10 +81,13 @@ Result<void> TrainCheckpoints::write(std::int64_t iteration, const caffe::NetPar
   }
 }
 
-void TrainCheckpoints::look_at_tests(const Solver& solver) {
-  if (solver.tested_iteration() == tested_iteration_ || solver.last_scores().empty()) return;
+bool TrainCheckpoints::look_at_tests(const Solver& solver) {
+  if (solver.tested_iteration() == tested_iteration_ || solver.last_scores().empty()) {
+    return false;
+  }
   tested_iteration_ = solver.tested_iteration();
   writer_->on_tested(static_cast<std::uint64_t>(tested_iteration_), solver.last_scores().front());
+  return true;
 }
 
 std::optional<Error> TrainCheckpoints::failure_at(std::int64_t iteration) const {

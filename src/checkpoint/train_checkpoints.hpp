@@ -39,8 +39,8 @@ class TrainCheckpoints {
   // again until there is room or training is asked to stop. Errors: kCannotWrite, kNotFinite.
   Result<void> write(std::int64_t iteration, const caffe::NetParameter& model,
                      caffe::SolverState& state);
-  // Takes note of the solver's newest test.
-  void look_at_tests(const Solver& solver);
+  // Takes note of the solver's newest test. Whether it was not seen before.
+  bool look_at_tests(const Solver& solver);
   // Why there is no checkpoint of this iteration, though it was time for one.
   std::optional<Error> failure_at(std::int64_t iteration) const;
   std::string last_model() const;  // empty: none yet

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <thread>
@@ -12,6 +13,7 @@
 #include "checkpoint/snapshot_room.hpp"
 #include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
+#include "cli/report/curves.hpp"
 #include "cli/grace_period.hpp"
 #include "cli/make_schedule.hpp"
 #include "cli/report/master_reporter.hpp"
@@ -120,7 +122,18 @@ struct Training {
   const ClusterJob& job;
   MasterReporter& reporter;
   CheckpointWriter& checkpoints;
+  Curves& curves;
 };
+
+void add_progress(const MasterProgress& progress, Curves& curves) {
+  if (progress.merges == 0) return;
+  const auto contributions =
+      static_cast<double>(std::max<std::uint64_t>(1, progress.contributions));
+  curves.add(progress.iteration,
+             {{"loss", progress.last_loss},
+              {"workers", static_cast<float>(progress.workers_alive)},
+              {"staleness", static_cast<float>(progress.staleness_sum / contributions)}});
+}
 
 MasterHooks make_hooks(const Training& all, bool with_password) {
   MasterHooks hooks;
@@ -132,8 +145,11 @@ MasterHooks make_hooks(const Training& all, bool with_password) {
   };
   hooks.on_progress = [all](const MasterProgress& progress, const std::vector<TestScores>* scores) {
     all.reporter.on_progress(progress, scores);
-    if (scores != nullptr && !scores->empty()) {
+    if (scores == nullptr) {
+      add_progress(progress, all.curves);
+    } else if (!scores->empty()) {
       all.checkpoints.on_tested(progress.iteration, scores->front());
+      all.curves.add_tests(progress.iteration, *scores);
     }
   };
   hooks.on_training = [all](const TrainingId& training, bool is_new) {
@@ -195,7 +211,8 @@ Result<int> master_program(const std::vector<std::string>& arguments,
   announce_stages(job);
 
   MasterReporter reporter(job.solver, job.options.session.stages, steady_clock());
-  const Training training{flags, job, reporter, checkpoints};
+  SPEEDO_ASSIGN(const std::unique_ptr<Curves> curves, Curves::create(flags.tensorboard));
+  const Training training{flags, job, reporter, checkpoints, *curves};
   const MasterHooks hooks = make_hooks(training, !credentials.password.empty());
   const auto ended = run_master(job.options, hooks, parts, open_store);
   if (!ended) return with_way_on(ended.error(), job);

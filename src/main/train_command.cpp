@@ -18,6 +18,7 @@
 #include "cli/flags/signal_flags.hpp"
 #include "cli/signals.hpp"
 #include "cli/solver_file.hpp"
+#include "cli/report/curves.hpp"
 #include "cli/report/train_reporter.hpp"
 #include "core/weight_sources.hpp"
 #include "main/cluster_job.hpp"
@@ -39,6 +40,7 @@ struct TrainFlags {
   RotationRules rotation;
   ComputeFlags compute;
   LogFlags log;
+  std::string tensorboard;  // a folder; empty: none
   bool force = false, json = false;
 };
 
@@ -61,6 +63,7 @@ TrainFlags train_flags(const OptionValues& values) {
   flags.rotation = rotation_flags(values);
   flags.compute = compute_flags(values);
   flags.log = log_flags(values);
+  values.get("tensorboard", flags.tensorboard);
   values.get("force", flags.force);
   values.get("json", flags.json);
   return flags;
@@ -138,8 +141,12 @@ Result<SolverFile> read_solver(const TrainFlags& flags) {
   return file;
 }
 
+void add_tests(const Solver& solver, Curves& curves) {
+  curves.add_tests(static_cast<std::uint64_t>(solver.tested_iteration()), solver.last_scores());
+}
+
 // `solver` is set once it is there, before it runs.
-Solver::Hooks make_hooks(TrainCheckpoints& checkpoints, TrainReporter& reporter,
+Solver::Hooks make_hooks(TrainCheckpoints& checkpoints, TrainReporter& reporter, Curves& curves,
                          const Solver* const& solver) {
   Solver::Hooks hooks;
   hooks.snapshot = [&](std::int64_t iteration, const caffe::NetParameter& model,
@@ -149,7 +156,8 @@ Solver::Hooks make_hooks(TrainCheckpoints& checkpoints, TrainReporter& reporter,
   hooks.poll = requested_action;
   hooks.progress = [&](std::int64_t iteration, float loss) {
     reporter.update(iteration, loss);
-    checkpoints.look_at_tests(*solver);
+    curves.add(static_cast<std::uint64_t>(iteration), {{"loss", loss}});
+    if (checkpoints.look_at_tests(*solver)) add_tests(*solver, curves);
   };
   return hooks;
 }
@@ -166,12 +174,12 @@ Result<void> check_room(const TrainFlags& flags, const caffe::SolverParameter& s
 }
 
 // To the last iteration, and what follows it.
-Result<void> train_to_end(TrainCheckpoints& checkpoints, TrainReporter& reporter,
+Result<void> train_to_end(TrainCheckpoints& checkpoints, TrainReporter& reporter, Curves& curves,
                           std::int64_t images_per_iteration, Solver& solver) {
   SPEEDO_INFO("Starting Optimization");
   reporter.start(solver.iteration(), images_per_iteration);
   SPEEDO_TRY(solver.solve());
-  checkpoints.look_at_tests(solver);
+  if (checkpoints.look_at_tests(solver)) add_tests(solver, curves);
   if (auto failure = checkpoints.failure_at(solver.iteration())) return *std::move(failure);
   SPEEDO_INFO("Optimization Done.");
   return {};
@@ -198,17 +206,19 @@ Result<int> train(const TrainFlags& flags) {
                               .test_at_end = true};
   SPEEDO_ASSIGN(const MemoryForecast memory,
                 admit_training(file.solver, options, {.force = flags.force}));
+  SPEEDO_ASSIGN(const std::unique_ptr<Curves> curves, Curves::create(flags.tensorboard));
   TrainReporter reporter(file.solver.max_iter(), steady_clock());
   const Solver* running = nullptr;
-  SPEEDO_ASSIGN(const std::unique_ptr<Solver> solver,
-                Solver::create(file.solver, options, make_hooks(checkpoints, reporter, running)));
+  SPEEDO_ASSIGN(
+      const std::unique_ptr<Solver> solver,
+      Solver::create(file.solver, options, make_hooks(checkpoints, reporter, *curves, running)));
   running = solver.get();
   checkpoints.set_owner({job_name(solver->net().name()), solver->net().layout().digest()});
   SPEEDO_ASSIGN(const TrainingId training, set_start(flags, file.solver, checkpoints, *solver));
   SPEEDO_TRY(check_room(flags, file.solver, memory.weight_bytes, solver->iteration()));
   SPEEDO_TRY(checkpoints.begin(training));
 
-  SPEEDO_TRY(train_to_end(checkpoints, reporter,
+  SPEEDO_TRY(train_to_end(checkpoints, reporter, *curves,
                           images_per_pass(solver->net()) * file.solver.iter_size(), *solver));
   Report report = reporter.report(*solver, checkpoints.last_model());
   report.predicted_memory_bytes = static_cast<std::uint64_t>(memory.total_bytes());

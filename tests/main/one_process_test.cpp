@@ -7,6 +7,7 @@
 
 #include "caffe.pb.h"
 #include "main/command_support.hpp"
+#include "support/event_records.hpp"
 
 namespace speedo::test {
 namespace {
@@ -241,6 +242,32 @@ TEST_CASE("A database is made from a table, in parts, and its mean from the data
   CHECK(place.run({"speedo", "convert", "db", place.file("train.datumfile"), place.file("again")})
             .exit_code == 0);
   CHECK(place.run({"speedo", "mean", place.file("again"), place.file("mean")}).exit_code == 0);
+}
+
+TEST_CASE("--tensorboard leaves the curves of a training, of one process and of a cluster") {
+  Context place;
+  const std::string solver = place.write_solver("max_iter: 20");
+  const auto tags_of = [&](const std::string& folder) {
+    std::map<std::string, int> tags;
+    std::int64_t last = 0;
+    for (const tensorboard::Event& event : events_in(place.file(folder))) {
+      for (const auto& value : event.summary().value()) ++tags[value.tag()];
+      last = std::max<std::int64_t>(last, event.step());
+    }
+    CHECK(last == 20);
+    return tags;
+  };
+  REQUIRE(place.run({"speedo", "train", "--solver", solver, "--tensorboard", place.file("one")})
+              .exit_code == 0);
+  const std::map<std::string, int> one = tags_of("one");
+  CHECK(one.at("train/loss") == 20);
+  CHECK(one.at("test/accuracy") >= 1);
+  REQUIRE(place.run({"speedo", "run", "--solver", solver, "--workers", "2", "--sync",
+                     "--tensorboard", place.file("many")})
+              .exit_code == 0);
+  const std::map<std::string, int> many = tags_of("many");
+  CHECK(many.at("train/loss") >= 1);
+  CHECK(many.at("test/accuracy") >= 1);
 }
 
 }  // namespace

@@ -55,6 +55,7 @@ const std::vector<Dependency>& dependencies() {
       {"speedo.pb.h",
        "Protocol Buffers",
        {"src/checkpoint", "src/sim", "src/store", "src/train", "tests"}},
+      {"tensorboard.pb.h", "Protocol Buffers", {"src/cli", "tests"}},
   };
   return all;
 }

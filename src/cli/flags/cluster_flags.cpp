@@ -175,6 +175,7 @@ ClusterFlags cluster_flags(const OptionValues& values) {
   values.get("force", flags.force);
   values.get("json", flags.json);
   values.get("dry-run", flags.dry_run);
+  values.get("tensorboard", flags.tensorboard);
   values.get("sleep-after-finish", flags.sleep_after_finish);
   return flags;
 }

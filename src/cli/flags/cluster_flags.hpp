@@ -55,6 +55,7 @@ struct ClusterFlags {
   bool force = false;  // although memory is predicted not to suffice
   bool json = false;
   bool dry_run = false;
+  std::string tensorboard;  // a folder; empty: none
   StateFlags state;  // of the train net
   LogFlags log;
   SignalFlags signals;

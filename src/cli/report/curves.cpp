@@ -1,0 +1,64 @@
+#include "cli/report/curves.hpp"
+
+#include <chrono>
+#include <cmath>
+
+#include "base/log.hpp"
+
+namespace speedo {
+
+namespace {
+
+constexpr std::chrono::seconds kFlushPause{1};
+
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Curves>> Curves::create(const std::string& folder) {
+  std::unique_ptr<EventFile> file;
+  if (!folder.empty()) {
+    SPEEDO_ASSIGN(file, EventFile::create(folder));
+    SPEEDO_INFO("Curves for TensorBoard go to {}", file->path().string());
+  }
+  return std::unique_ptr<Curves>(new Curves(std::move(file)));
+}
+
+void Curves::add(std::uint64_t iteration, std::vector<Scalar> scalars) {
+  const std::scoped_lock lock(mutex_);
+  if (file_ == nullptr || iteration_ == iteration) return;
+  iteration_ = iteration;
+  for (Scalar& scalar : scalars) scalar.tag = "train/" + scalar.tag;
+  write(iteration, std::move(scalars));
+}
+
+void Curves::add_tests(std::uint64_t iteration, const std::vector<TestScores>& tests) {
+  const std::scoped_lock lock(mutex_);
+  if (file_ == nullptr) return;
+  std::vector<Scalar> scalars;
+  for (std::size_t net = 0; net < tests.size(); ++net) {
+    const std::string prefix = net == 0 ? "test/" : fmt::format("test{}/", net);
+    for (const TestScores::Score& score : tests[net].scores) {
+      scalars.push_back({prefix + score.name, score.value});
+    }
+  }
+  write(iteration, std::move(scalars));
+}
+
+void Curves::write(std::uint64_t iteration, std::vector<Scalar> scalars) {
+  std::erase_if(scalars, [](const Scalar& scalar) { return !std::isfinite(scalar.value); });
+  if (scalars.empty()) return;
+  auto written = file_->add(static_cast<std::int64_t>(iteration), seconds_since_1970(), scalars);
+  const Instant now = steady_clock().now();
+  if (written && now - flushed_at_ >= kFlushPause) {
+    flushed_at_ = now;
+    written = file_->flush();
+  }
+  if (written) return;
+  SPEEDO_WARN("{}; curves are not written any more", written.error().message);
+  file_.reset();
+}
+
+}  // namespace speedo

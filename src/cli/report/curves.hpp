@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include <speedo/base/clock.hpp>
+#include <speedo/base/result.hpp>
+#include <speedo/core/solver.hpp>
+
+#include "cli/report/event_file.hpp"
+
+namespace speedo {
+
+// The curves of a training, for TensorBoard (--tensorboard). A file that cannot be written any more
+// is warned of once and left; training goes on. Thread safety: all methods from any thread.
+class Curves {
+ public:
+  // Empty folder: nothing is written. Error: kCannotWrite.
+  static Result<std::unique_ptr<Curves>> create(const std::string& folder);
+
+  // "train/NAME" of an iteration. What is not finite is left out.
+  void add(std::uint64_t iteration, std::vector<Scalar> scalars);
+  // "test/NAME" of each output, and of the second net on "test1/NAME".
+  void add_tests(std::uint64_t iteration, const std::vector<TestScores>& tests);
+
+ private:
+  explicit Curves(std::unique_ptr<EventFile> file) : file_(std::move(file)) {}
+  void write(std::uint64_t iteration, std::vector<Scalar> scalars);
+
+  std::mutex mutex_;
+  std::unique_ptr<EventFile> file_;            // null: nothing is written, or not any more
+  std::optional<std::uint64_t> iteration_;     // that was added last
+  Instant flushed_at_{};
+};
+
+}  // namespace speedo

@@ -1,0 +1,97 @@
+#include "cli/report/curves.hpp"
+
+#include <sys/resource.h>
+
+#include <csignal>
+#include <limits>
+
+#include "support/event_records.hpp"
+#include "support/temp_dir.hpp"
+
+namespace speedo {
+namespace {
+
+TEST_CASE("The sums of records are Castagnoli's") {
+  CHECK(crc32c("123456789") == 0xE3069283U);
+  CHECK(crc32c("") == 0U);
+  CHECK(crc32c(std::string(32, '\0')) == 0x8A9136AAU);
+}
+
+TEST_CASE("Events are written as they are read: version, steps, times, tags, values") {
+  const TempDir folder;
+  auto file = EventFile::create(folder / "new" / "curves");
+  REQUIRE(file);
+  REQUIRE((*file)->add(7, 1.5, {{"train/loss", 0.25F}, {"train/lr", 0.5F}}));
+  REQUIRE((*file)->add(8, 2.5, {{"train/loss", 0.125F}}));
+  REQUIRE((*file)->flush());
+  const auto events = events_of((*file)->path());
+  REQUIRE(events.size() == 3);
+  CHECK(events[0].file_version() == "brain.Event:2");
+  CHECK(events[0].wall_time() > 1.7e9);
+  CHECK(events[1].step() == 7);
+  CHECK(events[1].wall_time() == 1.5);
+  REQUIRE(events[1].summary().value_size() == 2);
+  CHECK(events[1].summary().value(1).tag() == "train/lr");
+  CHECK(events[1].summary().value(1).simple_value() == 0.5F);
+  CHECK(events[2].summary().value(0).simple_value() == 0.125F);
+  CHECK((*file)->path().filename().string().starts_with("events.out.tfevents."));
+}
+
+TEST_CASE("Curves: each iteration once, nothing that is not finite, tests by net") {
+  const TempDir folder;
+  {
+    auto curves = Curves::create((folder / "c").string());
+    REQUIRE(curves);
+    (*curves)->add(1, {{"loss", 2.0F}});
+    (*curves)->add(1, {{"loss", 3.0F}});
+    (*curves)->add(2, {{"loss", std::numeric_limits<float>::quiet_NaN()}});
+    TestScores first, second;
+    first.scores = {{"accuracy", 0.5F, 0.0F}};
+    second.scores = {{"loss", 0.75F, 1.0F}};
+    (*curves)->add_tests(2, {first, second});
+  }
+  const auto events = events_in(folder / "c");
+  REQUIRE(events.size() == 3);
+  CHECK(events[1].summary().value(0).simple_value() == 2.0F);
+  REQUIRE(events[2].summary().value_size() == 2);
+  CHECK(events[2].summary().value(0).tag() == "test/accuracy");
+  CHECK(events[2].summary().value(1).tag() == "test1/loss");
+}
+
+TEST_CASE("Without a folder there are no curves; one that cannot be written is an error") {
+  auto none = Curves::create("");
+  REQUIRE(none);
+  (*none)->add(1, {{"loss", 2.0F}});
+  const TempDir folder;
+  std::ofstream(folder / "file") << "x";
+  const auto refused = Curves::create((folder / "file" / "c").string());
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kCannotWrite);
+  CHECK(refused.error().message.find("TensorBoard") != std::string::npos);
+}
+
+TEST_CASE("A file that cannot be written any more is an error that names it") {
+  const TempDir folder;
+  std::filesystem::create_directory(folder / "c");
+  auto file = EventFile::create(folder / "c");
+  REQUIRE(file);
+  // The limit of a process' files stands in for a disk that is full.
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const rlimit small{.rlim_cur = 256, .rlim_max = before.rlim_max};
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+  Result<void> written;
+  for (int step = 0; step < 100 && written; ++step) {
+    written = (*file)->add(step, 1.0, {{"train/loss", 1.0F}});
+    if (written) written = (*file)->flush();
+  }
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+  std::signal(SIGXFSZ, handler);
+  REQUIRE_FALSE(written);
+  CHECK(written.error().code == ErrorCode::kCannotWrite);
+  CHECK(written.error().message.find((*file)->path().string()) != std::string::npos);
+}
+
+}  // namespace
+}  // namespace speedo

@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""Trains with --tensorboard and reads the curves with PyPI's tensorboard.
+
+    tests/main/tensorboard_reads.py --bin BUILD/bin --scratch FOLDER
+
+FOLDER gets a virtual environment, which the next run goes on with. Exit code 0: all curves are there.
+"""
+import argparse
+import pathlib
+import shutil
+import subprocess
+import sys
+import venv
+
+SOLVER = """max_iter: 40 base_lr: 0.05 lr_policy: "fixed" random_seed: 3
+test_iter: 2 test_interval: 20 snapshot_prefix: "{folder}/snap"
+net_param { name: "noise"
+  layer { name: "data" type: "DummyData" top: "data" top: "label"
+          dummy_data_param { shape { dim: 8 dim: 12 } shape { dim: 8 }
+                             data_filler { type: "gaussian" std: 1 }
+                             data_filler { type: "constant" value: 0 } } }
+  layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+          inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
+  layer { name: "accuracy" type: "Accuracy" bottom: "ip" bottom: "label" top: "accuracy"
+          include { phase: TEST } }
+  layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" } }
+"""
+READ = """
+import sys
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+events = EventAccumulator(sys.argv[1])
+events.Reload()
+for tag in events.Tags()["scalars"]:
+    points = events.Scalars(tag)
+    print(tag, len(points), points[-1].step)
+"""
+EXPECTED = {"train/loss": 40, "train/workers": 40, "test/accuracy": 2, "test/loss": 2}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", required=True)
+    parser.add_argument("--scratch", required=True, type=pathlib.Path)
+    options = parser.parse_args()
+    options.scratch.mkdir(parents=True, exist_ok=True)
+    python = options.scratch / "venv" / "bin" / "python"
+    if not python.exists():
+        venv.create(options.scratch / "venv", with_pip=True)
+        subprocess.run([python, "-m", "pip", "install", "-q", "tensorboard"], check=True)
+    curves = options.scratch / "curves"
+    shutil.rmtree(curves, ignore_errors=True)
+    solver = options.scratch / "solver.prototxt"
+    solver.write_text(SOLVER.replace("{folder}", str(options.scratch)))
+    subprocess.run([f"{options.bin}/speedo", "run", "--solver", solver, "--workers", "2", "--sync",
+                    "--tensorboard", curves], check=True, capture_output=True)
+    read = subprocess.run([python, "-c", READ, curves], check=True, capture_output=True, text=True)
+    found = {line.split()[0]: int(line.split()[1]) for line in read.stdout.splitlines()}
+    print(read.stdout, end="")
+    for tag, count in EXPECTED.items():
+        if found.get(tag) != count:
+            sys.exit(f"{tag}: {found.get(tag)} points, expected {count}")
+
+
+if __name__ == "__main__":
+    main()
