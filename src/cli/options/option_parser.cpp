@@ -102,7 +102,7 @@ class Parser {
 
   CLI::Option* add_argument(const Option& option) {
     CLI::Option* handle = app_.add_option(std::string(option.name));
-    if (option.place == OptionPlace::kArguments) handle->expected(-1);
+    if (option.place == OptionPlace::kArguments) handle->expected(1, -1)->allow_extra_args();
     return handle->required(option.required);
   }
 
