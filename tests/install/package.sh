@@ -26,6 +26,7 @@ as_root debootstrap --variant=minbase --include=ca-certificates,man-db,systemd \
   bookworm "$root" "${MIRROR:-http://deb.debian.org/debian}" >"$place/log" ||
   { tail "$place/log"; exit 1; }
 as_root cp "$place"/packages/speedo_*.deb "$root/speedo.deb"
+as_root cp "$place"/packages/libspeedo-dev_*.deb "$root/libspeedo-dev.deb"
 as_root cp /etc/resolv.conf "$root/etc/resolv.conf"
 as_root cp tests/install/in_bare_root.sh "$root/in_bare_root.sh"
 # alone SCRIPT ARGUMENT...: in namespaces with which ends what it mounts and starts.
@@ -55,3 +56,11 @@ alone 'mount -t tmpfs none /run/systemd
   { tail "$place/log"; exit 1; }
 as_root cat "$root/outcome" | tee "$place/outcome"
 grep -qx passed "$place/outcome"
+
+echo "== a program on the libraries"
+in_root bash -euc '
+  apt-get install -y -qq --no-install-recommends /libspeedo-dev.deb cmake g++ make >/dev/null 2>&1
+  cd /usr/share/speedo/examples
+  cmake -S library -B /tmp/library >/dev/null
+  cmake --build /tmp/library >/dev/null
+  /tmp/library/forward mnist/lenet.prototxt'
