@@ -34,6 +34,7 @@ alone() { as_root unshare --mount --pid --fork --kill-child --mount-proc bash -e
 
 # in_root COMMAND...
 in_root() {
+  # shellcheck disable=SC2016 # The inner shell expands it.
   alone 'root=$1; shift
     mount -t proc proc "$root/proc"
     mount --rbind /dev "$root/dev"
@@ -50,6 +51,7 @@ as_root cp tests/install/in_booted_root.sh "$root/in_booted_root.sh"
 as_root cp tests/install/try.service "$root/etc/systemd/system/try.service"
 in_root systemctl --quiet enable try.service
 # systemd keeps notes of containers in /run/systemd.
+# shellcheck disable=SC2016 # The inner shell expands it.
 alone 'mount -t tmpfs none /run/systemd
   exec timeout 300 systemd-nspawn --quiet --register=no --keep-unit --private-network \
     --console=pipe --boot --directory "$1" </dev/null' "$root" >"$place/log" 2>&1 ||
