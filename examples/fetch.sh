@@ -22,3 +22,12 @@ obtain() {
     mv "$3.part" "$3"
   fi
 }
+
+# speedo_program: prints the program: of $SPEEDO_BIN_DIR, else of the build here, else of the PATH.
+speedo_program() {
+  if [ -n "${SPEEDO_BIN_DIR:-}" ] || [ -x build/bin/speedo ]; then
+    echo "${SPEEDO_BIN_DIR:-build/bin}/speedo"
+  else
+    echo speedo
+  fi
+}

@@ -1,17 +1,36 @@
-# speedo_library(NAME SOURCES ... PUBLIC ... PRIVATE ...): one room, one library.
+# speedo_library(NAME [INSTALL] SOURCES ... PUBLIC ... PRIVATE ...): one room, one library. INSTALL: it
+# implements contracts of include/speedo, for others' programs too: speedo_core is their speedo::core.
 function(speedo_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ARG "INSTALL" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
-  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
-  target_link_libraries(${name} PUBLIC ${ARG_PUBLIC} PRIVATE speedo_warnings ${ARG_PRIVATE})
+  target_include_directories(${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
+  target_compile_options(${name} PRIVATE ${SPEEDO_HARDENING})
+  target_link_libraries(${name}
+    PUBLIC ${ARG_PUBLIC} PRIVATE $<BUILD_INTERFACE:speedo_warnings> ${ARG_PRIVATE})
+  if(ARG_INSTALL)
+    speedo_install_library(${name})
+  endif()
+endfunction()
+
+# speedo_install_library(NAME): the library, and its target in the package's configuration.
+function(speedo_install_library name)
+  string(REGEX REPLACE "^speedo_" "" short ${name})
+  set_target_properties(${name} PROPERTIES EXPORT_NAME ${short})
+  target_compile_features(${name} PUBLIC cxx_std_20)
+  install(TARGETS ${name} EXPORT speedo COMPONENT development
+          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} INCLUDES DESTINATION include)
 endfunction()
 
 # speedo_program(NAME SOURCES ... LINK ...): an executable in bin/.
 function(speedo_program name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
+  target_compile_options(${name} PRIVATE ${SPEEDO_HARDENING})
   target_link_libraries(${name} PRIVATE speedo_warnings ${ARG_LINK})
+  target_link_options(${name} PRIVATE LINKER:-z,relro,-z,now)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+  install(TARGETS ${name} COMPONENT programs RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
 
 # speedo_ctest(NAME LABEL l... TIMEOUT s COMMAND ...): one test of ctest's, run in the project's

@@ -4,11 +4,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-speedo=${SPEEDO_BIN_DIR:-build/bin}/speedo
 folder=examples/cifar10
 archive=cifar-10-binary.tar.gz
 site=https://www.cs.toronto.edu/~kriz/$archive
 source examples/fetch.sh
+speedo=$(speedo_program)
 
 # Of the unpacked files.
 sums=$(cat <<'SUMS'

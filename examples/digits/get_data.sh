@@ -4,8 +4,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-speedo=${SPEEDO_BIN_DIR:-build/bin}/speedo
 folder=examples/digits
+source examples/fetch.sh
+speedo=$(speedo_program)
 csv=$folder/digits.csv.gz
 sha256=46abec6b12486ad9e51943373abcf22bbea1b5a51a1619b361570d8893f1464a
 

@@ -3,10 +3,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-speedo=${SPEEDO_BIN_DIR:-build/bin}/speedo
 folder=examples/mnist
 site=https://ossci-datasets.s3.amazonaws.com/mnist
 source examples/fetch.sh
+speedo=$(speedo_program)
 
 # Of the unpacked files: the official archive and others pack them differently.
 sums=$(cat <<'SUMS'

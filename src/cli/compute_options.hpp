@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cpu/cpu_options.hpp"
+#include <speedo/cpu/cpu_options.hpp>
 
 namespace speedo {
 

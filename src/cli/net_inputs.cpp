@@ -1,12 +1,12 @@
 #include "cli/net_inputs.hpp"
 
-#include <filesystem>
 #include <sstream>
 #include <utility>
 
+#include <speedo/core/net_file.hpp>
+
 #include "cli/arguments.hpp"
 #include "cli/solver_file.hpp"
-#include "core/prototxt.hpp"
 #include "core/weight_sources.hpp"
 
 namespace speedo {
@@ -41,17 +41,10 @@ Result<void> load_weights(const std::string& files, Net& net) {
 }
 
 Result<std::unique_ptr<Net>> build_net(const NetFlags& flags, Phase phase, NetOptions options) {
-  auto message = read_net_prototxt(flags.model);
-  if (!message) {
-    Error error = std::move(message).error();
-    if (error.code == ErrorCode::kNotFound) error.code = ErrorCode::kConfig;
-    return error;
-  }
   options.phase = phase;
   options.level = flags.level;
   options.stages = split_at_commas(flags.stage);
-  options.base = std::filesystem::path(flags.model).parent_path();
-  SPEEDO_ASSIGN(std::unique_ptr<Net> net, Net::create(*message, options));
+  SPEEDO_ASSIGN(std::unique_ptr<Net> net, read_net(flags.model, std::move(options)));
   if (!flags.weights.empty()) SPEEDO_TRY(load_weights(flags.weights, *net));
   return net;
 }

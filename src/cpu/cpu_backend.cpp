@@ -1,4 +1,4 @@
-#include "cpu/cpu_backend.hpp"
+#include <speedo/cpu/cpu_backend.hpp>
 
 #include <algorithm>
 #include <cstdio>

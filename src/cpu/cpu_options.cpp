@@ -1,4 +1,4 @@
-#include "cpu/cpu_options.hpp"
+#include <speedo/cpu/cpu_options.hpp>
 
 #include <sched.h>
 

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "cpu/cpu_options.hpp"
+#include <speedo/cpu/cpu_options.hpp>
 #include "cpu/gemm/blas_core.hpp"
 #include "cpu/isa.hpp"
 

@@ -55,7 +55,7 @@ const std::vector<CommandEntry>& commands() {
       {"doctor", "find what is wrong before hours are lost", doctor_command},
       {"config", "show a program's options and where each value comes from", config_command},
       {"completion", "print what completes command lines in bash or zsh", completion_command},
-      {"manual", "print a page of the manual", manual_command},
+      {"manual", "print a page of the manual, or write all", manual_command},
   };
   return all;
 }

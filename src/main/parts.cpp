@@ -6,8 +6,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include <speedo/cpu/cpu_backend.hpp>
+
 #include "base/log.hpp"
-#include "cpu/cpu_backend.hpp"
 #include "cpu/isa.hpp"
 #include "data/feed_factory.hpp"
 #include "data/sink_factory.hpp"

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include <speedo/backend/backend.hpp>
+#include <speedo/cpu/cpu_backend.hpp>
 
 #include "base/log.hpp"
 #include "base/parse_number.hpp"
@@ -17,7 +18,6 @@
 #include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
 #include "cli/signals.hpp"
-#include "cpu/cpu_backend.hpp"
 #include "main/commands.hpp"
 #include "main/simulate_plan.hpp"
 #include "measure/simulate_proof_report.hpp"

@@ -5,8 +5,9 @@
 #include <cmath>
 #include <numeric>
 
+#include <speedo/cpu/cpu_backend.hpp>
+
 #include "backend/conformance.hpp"
-#include "cpu/cpu_backend.hpp"
 #include "cpu/isa.hpp"
 #include "support/catch.hpp"
 #include "support/kernels.hpp"

@@ -4,7 +4,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "cpu/cpu_backend.hpp"
+#include <speedo/cpu/cpu_backend.hpp>
+
 #include "cpu/cpu_quota.hpp"
 #include "cpu/isa.hpp"
 #include "support/catch.hpp"

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include <speedo/backend/backend.hpp>
+#include <speedo/cpu/cpu_backend.hpp>
 
-#include "cpu/cpu_backend.hpp"
 #include "support/catch.hpp"
 #include "support/deferred_backend.hpp"
 

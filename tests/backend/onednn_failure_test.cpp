@@ -2,8 +2,9 @@
 
 #include <dlfcn.h>
 
+#include <speedo/cpu/cpu_backend.hpp>
+
 #include "backend/conformance.hpp"
-#include "cpu/cpu_backend.hpp"
 #include "cpu/isa.hpp"
 #include "support/catch.hpp"
 #include "support/skip.hpp"

@@ -1,7 +1,8 @@
 // Backends that divide work into the same parts give the same bits with any number of threads.
 
+#include <speedo/cpu/cpu_backend.hpp>
+
 #include "backend/conformance.hpp"
-#include "cpu/cpu_backend.hpp"
 #include "cpu/thread_pool.hpp"
 #include "support/catch.hpp"
 

@@ -16,10 +16,10 @@
 #include <nlohmann/json.hpp>
 
 #include <speedo/backend/backend.hpp>
+#include <speedo/cpu/cpu_backend.hpp>
 
 #include "bench/fma_peak.hpp"
 #include "bench/rates.hpp"
-#include "cpu/cpu_backend.hpp"
 #include "measure/gemm_rate.hpp"
 
 namespace speedo::bench {

@@ -7,8 +7,9 @@
 #include <ctime>
 #include <utility>
 
+#include <speedo/cpu/cpu_backend.hpp>
+
 #include "bench/rates.hpp"
-#include "cpu/cpu_backend.hpp"
 #include "measure/gemm_rate.hpp"
 
 namespace speedo::bench {

@@ -1,7 +1,8 @@
 #include "cli/flags/compute_flags.hpp"
 
+#include <speedo/cpu/cpu_options.hpp>
+
 #include "cli/options/option_parser.hpp"
-#include "cpu/cpu_options.hpp"
 #include "cpu/isa.hpp"
 #include "support/catch.hpp"
 

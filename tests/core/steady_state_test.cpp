@@ -12,8 +12,8 @@
 
 #include <speedo/backend/backend.hpp>
 #include <speedo/core/solver.hpp>
+#include <speedo/cpu/cpu_backend.hpp>
 
-#include "cpu/cpu_backend.hpp"
 #include "net_run.hpp"
 #include "net_support.hpp"
 

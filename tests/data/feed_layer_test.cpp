@@ -1,7 +1,7 @@
 #include <speedo/backend/backend.hpp>
 #include <speedo/core/net.hpp>
+#include <speedo/cpu/cpu_backend.hpp>
 
-#include "cpu/cpu_backend.hpp"
 #include "data/feed_factory.hpp"
 #include "data_support.hpp"
 

@@ -5,8 +5,8 @@
 #include <speedo/backend/backend.hpp>
 #include <speedo/core/net.hpp>
 #include <speedo/core/solver.hpp>
+#include <speedo/cpu/cpu_backend.hpp>
 
-#include "cpu/cpu_backend.hpp"
 #include "data/feed_factory.hpp"
 #include "data/hdf5/hdf5_file.hpp"
 #include "data/sink_factory.hpp"

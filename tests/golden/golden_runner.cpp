@@ -16,9 +16,9 @@
 #include <CLI/CLI.hpp>
 
 #include <speedo/backend/backend.hpp>
+#include <speedo/cpu/cpu_backend.hpp>
 
 #include "base/log.hpp"
-#include "cpu/cpu_backend.hpp"
 #include "data/feed_factory.hpp"
 #include "data/sink_factory.hpp"
 #include "golden/golden_case.hpp"

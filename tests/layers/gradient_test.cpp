@@ -2,8 +2,8 @@
 // on the reference backend.
 
 #include <speedo/backend/backend.hpp>
+#include <speedo/cpu/cpu_backend.hpp>
 
-#include "cpu/cpu_backend.hpp"
 #include "support/catch.hpp"
 #include "support/gradient_check.hpp"
 #include "support/reference/reference_backend.hpp"

@@ -3,8 +3,8 @@
 #include <cstdlib>
 
 #include <speedo/base/random.hpp>
+#include <speedo/cpu/cpu_options.hpp>
 
-#include "cpu/cpu_options.hpp"
 #include "main/command_support.hpp"
 
 namespace speedo::test {

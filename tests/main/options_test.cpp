@@ -1,5 +1,8 @@
 // The table of options as a user meets it in shells, the manual and files.
 
+#include <filesystem>
+
+#include "cli/options/program_table.hpp"
 #include "main/command_support.hpp"
 
 namespace speedo::test {
@@ -46,16 +49,32 @@ TEST_CASE("zsh reads what is printed for it") {
 
 TEST_CASE("Pages of the manual are well formed") {
   Context place;
-  for (const char* page : {"run", "master", "worker", "config", "convert", "plan"}) {
-    INFO(page);
-    const Outcome printed = place.run({"speedo", "manual", page});
-    REQUIRE(printed.exit_code == 0);
-    place.write("page.1", printed.output);
+  const std::filesystem::path folder = place.file("man");
+  std::filesystem::create_directory(folder);
+  REQUIRE(place.run({"speedo", "manual", "--folder", folder.string()}).exit_code == 0);
+  std::size_t pages = 0;
+  for (const auto& page : std::filesystem::directory_iterator(folder)) {
+    ++pages;
+    INFO(page.path().string());
     const Outcome checked =
-        place.run({"/usr/bin/groff", "-man", "-Tutf8", "-wall", "-z", place.file("page.1")});
+        place.run({"/usr/bin/groff", "-man", "-Tutf8", "-wall", "-z", page.path().string()});
     CHECK(checked.exit_code == 0);
     CHECK(checked.errors.empty());
   }
+  CHECK(pages == program_table().size() + 1);
+}
+
+TEST_CASE("speedo manual prints the page that is asked for, or that of speedo itself") {
+  Context place;
+  const auto page = [&](const std::vector<std::string>& command) {
+    const Outcome printed = place.run(command);
+    REQUIRE(printed.exit_code == 0);
+    return printed.output.substr(0, printed.output.find(' ', 4));
+  };
+  CHECK(page({"speedo", "manual"}) == ".TH SPEEDO");
+  CHECK(page({"speedo", "manual", "run"}) == ".TH SPEEDO-RUN");
+  CHECK(place.run({"speedo", "manual", "run", "--folder", "."}).exit_code == 2);
+  CHECK(place.run({"speedo", "manual", "--folder", place.file("missing")}).exit_code == 73);
 }
 
 TEST_CASE("speedo config tells each value and where it comes from") {

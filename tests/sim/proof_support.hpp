@@ -3,9 +3,9 @@
 #include <memory>
 
 #include <speedo/backend/backend.hpp>
+#include <speedo/cpu/cpu_backend.hpp>
 
 #include "base/log.hpp"
-#include "cpu/cpu_backend.hpp"
 #include "sim/proof/proof_campaign.hpp"
 
 namespace speedo::sim {

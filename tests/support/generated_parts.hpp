@@ -2,9 +2,9 @@
 
 #include <memory>
 
+#include <speedo/cpu/cpu_backend.hpp>
 #include <speedo/train/trainer.hpp>
 
-#include "cpu/cpu_backend.hpp"
 #include "support/generated_feeds.hpp"
 
 namespace speedo::test {

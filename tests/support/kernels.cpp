@@ -3,7 +3,8 @@
 #include <optional>
 #include <utility>
 
-#include "cpu/cpu_backend.hpp"
+#include <speedo/cpu/cpu_backend.hpp>
+
 #include "cpu/isa.hpp"
 #include "support/deferred_backend.hpp"
 

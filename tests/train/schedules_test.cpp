@@ -4,9 +4,9 @@
 #include <cmath>
 #include <map>
 
+#include <speedo/cpu/cpu_backend.hpp>
 #include <speedo/train/strategy.hpp>
 
-#include "cpu/cpu_backend.hpp"
 #include "support/catch.hpp"
 #include "support/deferred_backend.hpp"
 #include "support/random_seed.hpp"

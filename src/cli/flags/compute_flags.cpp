@@ -4,8 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <speedo/cpu/cpu_backend.hpp>
+
 #include "base/log.hpp"
-#include "cpu/cpu_backend.hpp"
 #include "cpu/isa.hpp"
 
 namespace speedo {

@@ -95,17 +95,18 @@ std::string arguments_of_program(Program program) {
   return text;
 }
 
-}  // namespace
-
-std::string manual_file(const ProgramEntry& program) { return page_name(program) + ".1"; }
-
-std::string manual_page(const ProgramEntry& program) {
-  const std::string name = page_name(program);
+std::string head(const std::string& name, std::string_view summary) {
   std::string title = name;
   std::transform(title.begin(), title.end(), title.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  std::string page = fmt::format(".TH {} 1 \"\" \"{}\" \"SpeeDO\"\n", title, version());
-  page += fmt::format(".SH NAME\n{} \\- {}\n", escape(name), escape(program.summary));
+  return fmt::format(".TH {} 1 \"\" \"{}\" \"SpeeDO\"\n.SH NAME\n{} \\- {}\n", title, version(),
+                     escape(name), escape(summary));
+}
+
+}  // namespace
+
+std::string manual_page(const ProgramEntry& program) {
+  std::string page = head(page_name(program), program.summary);
   page += fmt::format(".SH SYNOPSIS\n\\fB{}\\fR [\\fIoptions\\fR]{}\n", escape(program.name),
                       arguments_of_program(program.program));
   page += ".SH OPTIONS\n" + options_section(program.program);
@@ -121,6 +122,26 @@ std::string manual_page(const ProgramEntry& program) {
   page += ".SH SEE ALSO\n\\fBspeedo\\-run\\fR(1), \\fBspeedo\\-master\\fR(1), "
           "\\fBspeedo\\-worker\\fR(1), \\fBspeedo\\-config\\fR(1)\n";
   return page;
+}
+
+std::string overview_page() {
+  std::string page = head("speedo", "Distributed training of Caffe nets");
+  page += ".SH SYNOPSIS\n\\fBspeedo\\fR \\fIcommand\\fR [\\fIoptions\\fR]\n";
+  page += ".SH DESCRIPTION\nA master decides who trains and what is merged when, workers compute, "
+          "the shared weights live in Redis. Each program has a page of its own.\n";
+  for (const ProgramEntry& entry : program_table()) {
+    page += fmt::format(".TP\n\\fB{}\\fR(1)\n{}.\n", escape(page_name(entry)),
+                        escape(entry.summary));
+  }
+  return page;
+}
+
+std::vector<ManualPage> manual_pages() {
+  std::vector<ManualPage> pages = {{"speedo.1", overview_page()}};
+  for (const ProgramEntry& entry : program_table()) {
+    pages.push_back({page_name(entry) + ".1", manual_page(entry)});
+  }
+  return pages;
 }
 
 }  // namespace speedo

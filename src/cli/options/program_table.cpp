@@ -123,8 +123,9 @@ constexpr std::string_view kCompletionNotes =
     "  speedo completion zsh > ~/.zfunc/_speedo";
 
 constexpr std::string_view kManualNotes =
-    "Example:\n"
-    "  speedo manual run > speedo-run.1 && man ./speedo-run.1";
+    "Examples:\n"
+    "  speedo manual run > speedo-run.1 && man ./speedo-run.1\n"
+    "  speedo manual --folder ~/.local/share/man/man1";
 
 }  // namespace
 
@@ -153,7 +154,8 @@ const std::vector<ProgramEntry>& program_table() {
        "Show a program's options and where each value comes from", kConfigNotes},
       {Program::kCompletion, "speedo completion", "completion",
        "Print what completes SpeeDO's command lines in a shell", kCompletionNotes},
-      {Program::kManual, "speedo manual", "manual", "Print a page of the manual", kManualNotes},
+      {Program::kManual, "speedo manual", "manual", "Print a page of the manual, or write all",
+       kManualNotes},
       {Program::kMaster, "speedo-master", "master",
        "Master of a SpeeDO cluster: schedules workers and merges what they learn", kMasterNotes},
       {Program::kWorker, "speedo-worker", "worker",

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <speedo/base/assert.hpp>
+#include <speedo/cpu/cpu_options.hpp>
 
 #include "base/parse_number.hpp"
 #include "cli/options/option.hpp"
-#include "cpu/cpu_options.hpp"
 
 namespace speedo {
 

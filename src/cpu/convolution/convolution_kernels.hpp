@@ -8,8 +8,8 @@
 #include <string>
 
 #include <speedo/backend/operations.hpp>
+#include <speedo/cpu/cpu_options.hpp>
 
-#include "cpu/cpu_options.hpp"
 #include "cpu/memory.hpp"
 #include "cpu/support/aligned.hpp"
 #include "cpu/thread_pool.hpp"

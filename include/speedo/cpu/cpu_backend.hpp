@@ -4,8 +4,7 @@
 
 #include <speedo/backend/backend.hpp>
 #include <speedo/base/result.hpp>
-
-#include "cpu/cpu_options.hpp"
+#include <speedo/cpu/cpu_options.hpp>
 
 namespace speedo {
 
