@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <speedo/cpu/cpu_options.hpp>
+
 #include "cpu/gemm/blas_core.hpp"
 #include "cpu/isa.hpp"
 
