@@ -59,8 +59,19 @@ is_own() {
 # is_swapped MASTER WORKER: only the master's address is one of this container. A worker's name that
 # says nothing to the network is none of another.
 is_swapped() {
-  [[ $1 != 127.* && $1 != localhost ]] && is_own "$1" &&
+  [[ $1 != 127.* && $1 != ::1 && $1 != localhost ]] && is_own "$1" &&
     getent ahosts "$2" >/dev/null && ! is_own "$2"
+}
+
+# with_port ADDRESS PORT: the address with the port, unless it has one.
+with_port() {
+  case "$1" in
+    *://* | \[*\]:*) echo "$1" ;;
+    \[*\]) echo "$1:$2" ;;
+    *:*:*) echo "[$1]:$2" ;;
+    *:*) echo "$1" ;;
+    *) echo "$1:$2" ;;
+  esac
 }
 
 # find_secret: names the file with Redis' password, unless something else gives it.
@@ -132,6 +143,7 @@ master() {
   # Where the address is not the container's, the engine passes its ports on to the container.
   if ! bind=$(given bind); then
     if is_own "$address"; then bind=$address; else bind=0.0.0.0; fi
+    set -- --bind "$bind" "$@"
   fi
   if ! given redis >/dev/null; then
     read_password "$(given redis-password-file)"
@@ -140,25 +152,13 @@ master() {
     else
       start_redis "$bind" "$bind"
     fi
-    export SPEEDO_REDIS=$address:$redis_port
+    set -- --redis "$(with_port "$address" "$redis_port")" "$@"
   fi
+  given port >/dev/null || set -- --port "$speedo_port" "$@"
   # Whoever starts a master for workers elsewhere trusts the network between them.
-  export SPEEDO_BIND=$bind
-  given port >/dev/null || export SPEEDO_PORT=$speedo_port
-  given insecure >/dev/null || export SPEEDO_INSECURE=true
-  given solver >/dev/null || export SPEEDO_SOLVER=solver.prototxt
+  given insecure >/dev/null || set -- --insecure "$@"
+  given solver >/dev/null || set -- --solver solver.prototxt "$@"
   exec speedo-master --host "$address" --workers "$workers" "$@"
-}
-
-# with_port ADDRESS: the master's, with SpeeDO's port unless it has one.
-with_port() {
-  case "$1" in
-    *://* | \[*\]:*) echo "$1" ;;
-    \[*\]) echo "$1:$speedo_port" ;;
-    *:*:*) echo "[$1]:$speedo_port" ;;
-    *:*) echo "$1" ;;
-    *) echo "$1:$speedo_port" ;;
-  esac
 }
 
 # worker MASTER-ADDRESS WORKER-ADDRESS [FLAG...]
@@ -173,7 +173,7 @@ worker() {
   local address=$1 own=$2
   shift 2
   find_secret
-  exec speedo-worker --master "$(with_port "$address")" --host "$own" "$@"
+  exec speedo-worker --master "$(with_port "$address" "$speedo_port")" --host "$own" "$@"
 }
 
 # redis: the server alone, for masters and workers elsewhere.

@@ -42,8 +42,9 @@ clean_up() {
 trap clean_up EXIT
 
 if [ -z "${KEEP:-}" ]; then
-  printf '[storage]\ndriver = ""\ngraphroot = "%s"\nrunroot = "%s"\n' \
-    "$work/images" "$work/images-run" >"$work/storage.conf"
+  driver=$(buildah info --format '{{.store.GraphDriverName}}')
+  printf '[storage]\ndriver = "%s"\ngraphroot = "%s"\nrunroot = "%s"\n' \
+    "$driver" "$work/images" "$work/images-run" >"$work/storage.conf"
   export CONTAINERS_STORAGE_CONF=$work/storage.conf
 fi
 
