@@ -36,6 +36,8 @@ clean_up() {
     buildah umount "${container_of[$image]}" >/dev/null
     buildah rm "${container_of[$image]}" >/dev/null
   done
+  # A build that was killed leaves mounts, which removing a folder would stop at.
+  if [ "${CONTAINERS_STORAGE_CONF:-}" = "$work/storage.conf" ]; then buildah rm --all >/dev/null; fi
   if [ "$status" -ne 0 ]; then tail -n 25 "$work"/*.log >&2 2>/dev/null; fi
   rm -rf "$work"
 }
