@@ -35,6 +35,7 @@ if [ "$preset" != release ]; then folder=build-$preset; fi
 source conf/packages/install.sh
 install_packages conf/packages/build.txt
 install_packages conf/packages/test.txt
+if [ "${1:-}" = --long ]; then install_packages conf/packages/long.txt; fi
 jobs=$(nproc)
 if [ "$jobs" -gt 8 ]; then jobs=8; fi
 cmake --preset "$preset" -DSPEEDO_TESTS=ON

@@ -1,0 +1,116 @@
+// What docker/entry.sh makes of the words that an image is started with, with the programs that
+// were built. docker/try.sh runs it in the images.
+
+#include "main/command_support.hpp"
+#include "support/redis_server.hpp"
+
+namespace speedo::test {
+namespace {
+
+using Words = std::vector<std::string>;
+
+// `words` as those of an image whose program is `image`.
+Words entry(const std::string& image, const Words& words, const Words& variables = {}) {
+  const std::string folder = std::filesystem::path(program(image)).parent_path().string();
+  Words command{"/usr/bin/env", "PATH=" + folder + ":" + std::getenv("PATH")};
+  command.insert(command.end(), variables.begin(), variables.end());
+  command.insert(command.end(), {"docker/entry.sh", image});
+  command.insert(command.end(), words.begin(), words.end());
+  return command;
+}
+
+Outcome run(const std::string& image, const Words& words) {
+  Context place;
+  return place.run(entry(image, words));
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("Missing, swapped and unknown words show SpeeDO's usage") {
+  const std::string master = "speedo-master", worker = "speedo-worker";
+  struct Case {
+    std::string image;
+    Words words;
+    std::string reason;
+  };
+  const std::vector<Case> cases{
+      {master, {"master"}, "takes the master's address and the number of workers"},
+      {master, {"master", "10.0.0.1"}, "takes the master's address and the number of workers"},
+      {master, {"master", "3", "10.0.0.1"}, "\"3\" is no address of a master"},
+      {master, {"master", "10.0.0.1", "--sync"}, "\"--sync\" is no number of workers"},
+      {master, {"master", "--sync", "10.0.0.1", "3"}, "\"--sync\" is no address"},
+      {master, {"worker", "10.0.0.1", "10.0.0.2"}, "is for the image speedo-worker"},
+      {master, {"serve"}, "\"serve\" is no word"},
+      {worker, {"worker"}, "takes the master's address and the worker's"},
+      {worker, {"worker", "10.0.0.1"}, "takes the master's address and the worker's"},
+      {worker, {"worker", "10.0.0.1", "3"}, "\"3\" is no address of a worker"},
+      {worker, {"worker", "10.0.0.2", "akka.tcp://SpeeDO@10.0.0.1:56126/user/host"},
+       "is no address of a worker"},
+      {worker, {"master", "10.0.0.1", "3"}, "is for the image speedo-master"},
+  };
+  for (const Case& each : cases) {
+    const Outcome outcome = run(each.image, each.words);
+    INFO(each.words.size() << " words, " << each.words.back() << ": " << outcome.errors);
+    CHECK(outcome.exit_code == 2);
+    CHECK(has(outcome.errors, each.image + ": "));
+    CHECK(has(outcome.errors, each.reason));
+    CHECK(has(outcome.errors, "docker run ... speedo-master master MASTER-ADDRESS WORKERS"));
+    CHECK(has(outcome.errors, "docker run ... speedo-worker worker MASTER-ADDRESS WORKER-ADDRESS"));
+  }
+}
+
+TEST_CASE("Flags go to the image's program, and help is its own") {
+  CHECK(has(run("speedo-master", {"--version"}).output, "speedo "));
+  CHECK(has(run("speedo-worker", {"--help"}).output, "Usage: speedo-worker"));
+  CHECK(has(run("speedo-master", {"master", "10.0.0.1", "3", "--help"}).output,
+            "Usage: speedo-master"));
+  CHECK(has(run("speedo-master", {"speedo", "--version"}).output, "speedo "));
+  const Outcome misspelt = run("speedo-master", {"master", "127.0.0.1", "3", "--snc"});
+  CHECK(misspelt.exit_code == 2);
+  CHECK(has(misspelt.error_line(), "did you mean --sync?"));
+}
+
+TEST_CASE("A master that is to start a Redis for others needs its password") {
+  Context place;
+  const Outcome none = run("speedo-master", {"master", "127.0.0.1", "1"});
+  CHECK(none.exit_code == 77);
+  CHECK(has(none.error_line(), "/run/secrets/redis_password"));
+  CHECK(has(none.error_line(), "SPEEDO_REDIS_PASSWORD"));
+  for (const Words& words : {Words{"redis"}, Words{"master", "127.0.0.1", "1"}}) {
+    const Outcome missing = place.run(
+        entry("speedo-master", words, {"SPEEDO_REDIS_PASSWORD_FILE=" + place.file("none")}));
+    CHECK(missing.exit_code == 77);
+    CHECK(has(missing.error_line(), place.file("none")));
+  }
+}
+
+TEST_CASE("SpeeDO's two commands train with a Redis that is named") {
+  Context place;
+  RedisServer redis({"hush", false, ""});
+  const std::string variable = "SPEEDO_REDIS_PASSWORD=hush";
+  const std::string address = "127.0.0.1:" + std::to_string(redis.port());
+  // No other address than the one that is given here would reach the master.
+  Process master = place.start(
+      entry("speedo-master",
+            {"master", "127.0.0.1", "1", "--solver", place.write_solver(), "--movingRate", "0.5",
+             "--port", "0", "--redis", address},
+            {variable}));
+  REQUIRE(master.says("Add workers with: "));
+  const std::string log = master.errors(), start = "--master speedo://";
+  const std::size_t begin = log.find(start) + start.size();
+  const Outcome worker =
+      place.run(entry("speedo-worker",
+                      {"worker", log.substr(begin, log.find(' ', begin) - begin), "127.0.0.1"},
+                      {variable}));
+  INFO(worker.errors);
+  CHECK(worker.exit_code == 0);
+  CHECK(Context::finish(master).exit_code == 0);
+  CHECK(has(master.errors(), "elastic"));
+  CHECK(has(master.errors(), "127.0.0.1/"));
+}
+
+}  // namespace speedo::test
