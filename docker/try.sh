@@ -27,6 +27,7 @@ declare -A root container_of starter
 clean_up() {
   local status=$? name image
   set +e
+  trap '' PIPE
   for name in "${names[@]}" hub; do
     ip netns pids "$id-$name" 2>/dev/null | xargs --no-run-if-empty kill -KILL
     ip netns delete "$id-$name" 2>/dev/null
@@ -42,6 +43,7 @@ clean_up() {
   rm -rf "$work"
 }
 trap clean_up EXIT
+trap 'exit 141' PIPE  # Of a reader that is gone bash would die without the above.
 
 if [ -z "${KEEP:-}" ]; then
   driver=$(buildah info --format '{{.store.GraphDriverName}}')
