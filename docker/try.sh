@@ -27,6 +27,7 @@ declare -A root container_of starter
 clean_up() {
   local status=$? name image
   set +e
+  trap '' PIPE
   for name in "${names[@]}" hub; do
     ip netns pids "$id-$name" 2>/dev/null | xargs --no-run-if-empty kill -KILL
     ip netns delete "$id-$name" 2>/dev/null
@@ -42,6 +43,7 @@ clean_up() {
   rm -rf "$work"
 }
 trap clean_up EXIT
+trap 'exit 141' PIPE  # Of a reader that is gone bash would die without the above.
 
 if [ -z "${KEEP:-}" ]; then
   driver=$(buildah info --format '{{.store.GraphDriverName}}')
@@ -72,6 +74,17 @@ unpack() {
   root[$1]=$(buildah mount "${container_of[$1]}")
   mkdir -p "${root[$1]}/run/secrets"
   touch "${root[$1]}/run/secrets/redis_password" "${root[$1]}/etc/hosts"
+}
+
+# check_config IMAGE: what it tells engines.
+check_config() {
+  local told version
+  version=$(sed -n 's/^project(SpeeDO VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+  told=$(buildah inspect --type image --format '{{with .Docker.Config}}{{.User}} {{.StopSignal}}
+{{- with .Healthcheck}} {{.Test}}{{end}}
+{{- " "}}{{index .Labels "org.opencontainers.image.version"}}{{end}}' "localhost/$1:$tag")
+  [ "$told" = "$user:$user SIGTERM [CMD /usr/lib/speedo/health.sh $1] $version" ] ||
+    fail "$1 tells engines: $told"
 }
 
 # make_network: a bridge, and one namespace with an address for each name.
@@ -147,13 +160,13 @@ process() {
   fail "no $2 runs in $1"
 }
 
-# expect CODE TEXT NAME WORD...: how the image of that name ends with those words and without a
-# secret, and what it says.
+# expect CODE TEXT NAME WORD...: how the image of that name ends with those words, and what it says;
+# without a secret, unless `secret` names its file.
 expect() {
   local code=$1 text=$2 name=$3 image=speedo-worker status=0
   shift 3
   if [ "$name" = master ]; then image=speedo-master; fi
-  (enter_image "$name" "$image" "" "$@") >"$work/expect.log" 2>&1 || status=$?
+  (enter_image "$name" "$image" "${secret:-}" "$@") >"$work/expect.log" 2>&1 || status=$?
   [ "$status" -eq "$code" ] || fail "'$*' ended with $status, not $code"
   grep -qF -- "$text" "$work/expect.log" || fail "'$*' did not say '$text'"
 }
@@ -182,6 +195,10 @@ check_bad_input() {
   expect 2 "is this worker's own" worker1 worker "${addresses[1]}" "${addresses[0]}"
   expect 77 "no password is given" master master "${addresses[0]}" 2
   note "wrong words show the usage and end with 2; no password, no Redis"
+  chown root "$work/snapshots"
+  secret=$work/redis.password expect 73 "/snapshots" master master "${addresses[0]}" 2
+  chown "$user:$user" "$work/snapshots"
+  note "snapshots that cannot be written are told of at the start"
 }
 
 # check_containment NAME COMMAND...: whose the processes are, and what they may write.
@@ -329,8 +346,11 @@ try_compose() {
 
 ENGINE=buildah TAG=$tag docker/build.sh >"$work/build.log" 2>&1 || fail "the images were not built"
 tail -n 2 "$work/build.log"
-unpack speedo-master
-unpack speedo-worker
+for image in speedo-master speedo-worker; do
+  check_config "$image"
+  unpack "$image"
+done
+note "user, SIGTERM, HEALTHCHECK and version stand in the images"
 make_network
 prepare_data
 try_two_commands

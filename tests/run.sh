@@ -2,7 +2,7 @@
 # Installs what the build needs, builds and runs the tests. The test cases that were skipped are
 # listed before ctest's summary, which comes last.
 #   tests/run.sh            all tests but the long ones, of an optimised build in build/
-#   tests/run.sh --long     also those that train for minutes
+#   tests/run.sh --long     also those that train for minutes, and the images of docker/
 #   tests/run.sh --asan     the programs labelled "sanitize", under the address and the
 #                           undefined-behaviour sanitizer, in build-asan/
 #   tests/run.sh --tsan     the same under the thread sanitizer, in build-tsan/
