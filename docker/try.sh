@@ -268,9 +268,14 @@ kill_a_worker() {
 
 # stop NAME...: all at once.
 stop() {
-  local name status began took
+  local name pid pids=() status began took
+  # All are looked up before the first is told: a worker ends with its master.
+  for name; do
+    pid=$(process "$name" tini)
+    pids+=("$pid")
+  done
   began=$(date +%s%N)
-  for name; do kill -TERM "$(process "$name" tini)"; done
+  kill -TERM "${pids[@]}"
   for name; do
     status=0
     wait "${starter[$name]}" || status=$?
