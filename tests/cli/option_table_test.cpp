@@ -7,6 +7,7 @@
 
 #include <speedo/train/strategy.hpp>
 
+#include "cli/compute_options.hpp"
 #include "cli/manual/completion.hpp"
 #include "cli/manual/config_report.hpp"
 #include "cli/manual/config_template.hpp"
@@ -90,6 +91,12 @@ TEST_CASE("The help of --strategy names the schedules that there are") {
     CHECK(words[i] == strategy_registry()[i].name);
     CHECK(option->sentence.find(words[i]) != std::string_view::npos);
   }
+}
+
+TEST_CASE("Workers of a local cluster are as nice as the planner measures them") {
+  const Option* option = find_option("compute-nice", Program::kRun);
+  REQUIRE(option != nullptr);
+  CHECK(option->value == std::to_string(kLocalComputeNice));
 }
 
 TEST_CASE("Every option is in the help, the manual, completion and what `speedo config` shows") {
