@@ -34,12 +34,6 @@ bool is_for_others(std::string_view name) {
          std::find(kOthers.begin(), kOthers.end(), name) != kOthers.end();
 }
 
-bool is_called(const Option& option, const std::string& name) {
-  const std::vector<std::string_view> names = names_of(option);
-  return std::any_of(names.begin(), names.end(),
-                     [&](std::string_view each) { return squash(each) == squash(name); });
-}
-
 Result<void> check_known(const std::string& name) {
   if (is_for_others(name)) return {};
   std::vector<std::string> known;

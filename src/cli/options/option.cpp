@@ -33,12 +33,16 @@ std::vector<const Option*> options_of(Program program) {
   return result;
 }
 
-const Option* find_option(std::string_view name, Program program) {
+bool is_called(const Option& option, std::string_view name) {
   const std::string wanted = squash(name);
+  const std::vector<std::string_view> names = names_of(option);
+  return std::any_of(names.begin(), names.end(),
+                     [&](std::string_view each) { return squash(each) == wanted; });
+}
+
+const Option* find_option(std::string_view name, Program program) {
   for (const Option* option : options_of(program)) {
-    const std::vector<std::string_view> names = names_of(*option);
-    const auto is_it = [&](std::string_view each) { return squash(each) == wanted; };
-    if (std::any_of(names.begin(), names.end(), is_it)) return option;
+    if (is_called(*option, name)) return option;
   }
   return nullptr;
 }

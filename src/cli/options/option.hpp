@@ -119,6 +119,9 @@ struct Option {
 // All options, in the order of the help. A program has a name once.
 const std::vector<Option>& option_table();
 
+// Whether one of the option's names is this one, in any spelling.
+bool is_called(const Option& option, std::string_view name);
+
 // The option of `program` that is called so, in any spelling or by an old name; null if none is.
 const Option* find_option(std::string_view name, Program program);
 std::vector<const Option*> options_of(Program program);

@@ -52,6 +52,11 @@ std::string without_implied_values(std::string help) {
   return help;
 }
 
+// Whether a value has to follow the flag.
+bool needs_value(const Option& option) {
+  return option.type.kind != ValueKind::kSwitch && option.type.kind != ValueKind::kOptionalText;
+}
+
 // CLI11's parser for the options of one program.
 class Parser {
  public:
@@ -112,9 +117,7 @@ class Parser {
       names += (names.empty() ? "--" : ",--") + std::string(name);
     }
     if (!option.type.implied.empty()) names += "{" + std::string(option.type.implied) + "}";
-    const bool may_be_bare = option.type.kind == ValueKind::kSwitch ||
-                             option.type.kind == ValueKind::kOptionalText;
-    CLI::Option* handle = may_be_bare ? app_.add_flag(names) : app_.add_option(names);
+    CLI::Option* handle = needs_value(option) ? app_.add_option(names) : app_.add_flag(names);
     return handle->group(std::string(option.group));
   }
 
@@ -204,17 +207,17 @@ std::vector<FlagName> flags_of(Program program) {
   std::vector<FlagName> flags = {{"help", false}, {"h", false}, {"version", false}};
   for (const Option* option : options_of(program)) {
     if (option->place != OptionPlace::kFlag) continue;
-    const bool takes_value = option->type.kind != ValueKind::kSwitch &&
-                             option->type.kind != ValueKind::kOptionalText;
     for (const std::string_view name : names_of(*option)) {
-      flags.push_back({std::string(name), takes_value});
+      flags.push_back({std::string(name), needs_value(*option)});
     }
   }
   return flags;
 }
 
-Result<void> parse(Parser& parser, Program program, const std::vector<std::string>& spelled) {
+Result<void> read_spelled(const std::vector<std::string>& spelled, OptionValues& values) {
+  const Program program = values.program();
   SPEEDO_TRY(check_spelling(program, spelled));
+  Parser parser(program);
   CLI::App& app = parser.app();
   try {
     app.parse(for_parser(spelled));
@@ -224,17 +227,12 @@ Result<void> parse(Parser& parser, Program program, const std::vector<std::strin
     return Error{ErrorCode::kUsage,
                  required != nullptr ? missing(app, *required) : one_line(error.what())};
   }
-  return {};
+  return parser.store(spelled, values);
 }
 
 bool asks_for(const std::vector<std::string>& spelled, const char* flag) {
-  return std::find(spelled.begin(), std::find(spelled.begin(), spelled.end(), "--"), flag) !=
-         std::find(spelled.begin(), spelled.end(), "--");
-}
-
-Error with_hint(Error error) {
-  error.message += " (see --help)";
-  return error;
+  const auto end = std::find(spelled.begin(), spelled.end(), "--");
+  return std::find(spelled.begin(), end, flag) != end;
 }
 
 }  // namespace
@@ -269,22 +267,16 @@ Result<Parsed> read_command_line(const std::vector<std::string>& arguments, Opti
     std::fputs(help_of(program).c_str(), stdout);
     return Parsed::kDone;
   }
-  Parser parser(program);
-  if (auto parsed = parse(parser, program, spelled); !parsed) {
-    return with_hint(std::move(parsed).error());
+  if (auto read = read_spelled(spelled, values); !read) {
+    return Error{read.error().code, read.error().message + " (see --help)"};
   }
-  if (auto stored = parser.store(spelled, values); !stored)
-    return with_hint(std::move(stored).error());
   return Parsed::kRun;
 }
 
 Result<void> read_flags(const std::vector<std::string>& arguments, OptionValues& values) {
-  const Program program = values.program();
-  std::vector<FlagName> known = flags_of(program);
-  SPEEDO_ASSIGN(const std::vector<std::string> spelled, normalize_arguments(arguments, known));
-  Parser parser(program);
-  SPEEDO_TRY(parse(parser, program, spelled));
-  return parser.store(spelled, values);
+  SPEEDO_ASSIGN(const std::vector<std::string> spelled,
+                normalize_arguments(arguments, flags_of(values.program())));
+  return read_spelled(spelled, values);
 }
 
 std::string version() { return "speedo " SPEEDO_VERSION; }
