@@ -38,6 +38,9 @@ CAF_ADD_TYPE_ID(speedo, (speedo::TrainedMessage))
 CAF_ADD_TYPE_ID(speedo, (speedo::LeaveMessage))
 CAF_ADD_TYPE_ID(speedo, (speedo::StopMessage))
 CAF_ADD_TYPE_ID(speedo, (speedo::BeatMessage))
+CAF_ADD_TYPE_ID(speedo, (speedo::StatusRequestMessage))
+CAF_ADD_TYPE_ID(speedo, (speedo::JobStatusMessage))
+CAF_ADD_TYPE_ID(speedo, (speedo::WorkerStatusMessage))
 CAF_END_TYPE_ID_BLOCK(speedo)
 
 // SPEEDO_LOCAL_MESSAGE(type): may be sent within the process only. It has no wire format; a peer

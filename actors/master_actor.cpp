@@ -7,6 +7,7 @@
 #include "actors/wire.hpp"
 #include "base/log.hpp"
 #include "train/job/work_events.hpp"
+#include "train/status_messages.hpp"
 
 namespace speedo {
 namespace {
@@ -55,6 +56,7 @@ caf::behavior MasterActor::working() {
       [this](const TrainedMessage& message) { take_from_peer<master_event::Trained>(message); },
       [this](const LeaveMessage& message) { take_from_peer<master_event::Leave>(message); },
       [this](const BeatMessage& message) { take_from_peer<master_event::Beat>(message); },
+      [this](const StatusRequestMessage& message) { answer_status(message); },
       [this](const MasterNotice& notice) {
         take(notice.event);
         report_test(notice);
@@ -76,7 +78,24 @@ void MasterActor::tick() {
   }
   if (hooks_.poll_snapshot()) take(master_event::SnapshotRequested{});
   take(master_event::Tick{now()});
-  if (session_ && !session_->finished()) report_progress();
+  if (!session_ || session_->finished()) return;
+  report_progress();
+  if (!status_reported_at_ || now() - *status_reported_at_ >= kStatusInterval) report_status();
+}
+
+void MasterActor::report_status() {
+  if (!hooks_.on_status) return;
+  status_reported_at_ = now();
+  hooks_.on_status(session_->status());
+}
+
+// Whoever asks is not a peer: nothing is remembered of it.
+void MasterActor::answer_status(const StatusRequestMessage& message) {
+  const auto asker = caf::actor_cast<caf::actor>(current_sender());
+  if (!asker || !session_ || message.protocol != kProtocolVersion) return;
+  const StatusMessages answer = to_messages(session_->status());
+  tell(this, asker, answer.job);
+  for (const WorkerStatusMessage& row : answer.workers) tell(this, asker, row);
 }
 
 void MasterActor::take(const MasterEvent& event) {
@@ -227,6 +246,7 @@ void MasterActor::execute(const master_command::Finish& command) {
   failure_ = command.error;
   finished_at_ = now();
   report_progress();
+  report_status();
   // Not at once: the events of this batch are still being handled.
   compat::send_after(this, std::chrono::milliseconds{0}, TickMessage{});
 }

@@ -24,6 +24,8 @@ struct MasterActorHooks {
   std::function<bool()> stop_wants_snapshot = {};  // empty: yes
   std::function<bool()> poll_snapshot;
   std::function<void(const MasterProgress&, const std::vector<TestScores>*)> on_progress;
+  // How the job stands, every kStatusInterval and at its end; may be empty.
+  std::function<void(JobStatus)> on_status = {};
   // Once, when training is over and the workers are gone: the actor's last act but to quit. Not if
   // something else ends it.
   std::function<void(std::optional<Error>)> on_end;
@@ -69,6 +71,8 @@ class MasterActor : public ActorBase {
   template <class Message>
   void send_to(PeerId peer, const Message& message);
   void report_progress();
+  void report_status();
+  void answer_status(const StatusRequestMessage& message);
   void report_test(const MasterNotice& notice);
 
   const MasterActorHooks hooks_;
@@ -79,6 +83,7 @@ class MasterActor : public ActorBase {
   std::uint64_t peers_seen_ = 0;
   std::uint64_t iteration_reported_ = 0;
   Instant reachable_until_{0};
+  std::optional<Instant> status_reported_at_;
   std::optional<Instant> finished_at_;
   std::optional<Error> failure_;
 };

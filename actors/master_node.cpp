@@ -84,6 +84,7 @@ Result<MasterProgress> run_master(const MasterOptions& given, const MasterHooks&
           [&hooks](const MasterProgress& progress, const std::vector<TestScores>* scores) {
             if (hooks.on_progress) hooks.on_progress(progress, scores);
           },
+      .on_status = hooks.on_status,
       .on_end = end.last_word()});
   end.watch(actor);
   SPEEDO_ASSIGN(const std::uint16_t port, publish(system, actor, options.bind, options.port));

@@ -15,6 +15,7 @@
 #include <speedo/base/limits.hpp>
 
 #include "base/log.hpp"
+#include "base/trace.hpp"
 #include "caffe.pb.h"
 #include "core/debug_info.hpp"
 #include "core/kept_statistics.hpp"
@@ -205,6 +206,7 @@ void Solver::Impl::show_rate() const {
 
 void Solver::Impl::update() {
   Net& net = *nets.train;
+  const TraceSpan span("update");
   const Instant start = steady_clock().now();
   rule->update(iteration, net.weights().data(), net.gradients().data());
   times.compute += steady_clock().now() - start;

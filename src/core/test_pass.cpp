@@ -7,6 +7,7 @@
 #include <speedo/base/assert.hpp>
 #include <speedo/core/solver.hpp>
 
+#include "base/trace.hpp"
 #include "core/net/net_outputs.hpp"
 
 namespace speedo {
@@ -70,6 +71,7 @@ bool has_finite_losses(const TestScores& scores) {
 
 Result<TestScores> run_test(Net& net, int iterations, const std::function<bool()>& stop) {
   SPEEDO_ASSERT(iterations > 0);
+  const TraceSpan span("test");
   net.set_batch_span({});
   TestScores result;
   float loss = 0.0F;

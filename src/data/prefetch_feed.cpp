@@ -8,6 +8,8 @@
 #include <speedo/base/limits.hpp>
 #include <speedo/base/thread_name.hpp>
 
+#include "base/trace.hpp"
+
 namespace speedo {
 
 namespace {
@@ -133,6 +135,7 @@ Result<std::vector<std::span<const float>>> PrefetchFeed::read(std::uint64_t bat
 void PrefetchFeed::wait_for(const Slot& slot, std::unique_lock<std::mutex>& lock) {
   if (slot.state == State::kReady) return;
   const Instant start = steady_clock().now();
+  const TraceSpan span("wait for data");
   read_.wait(lock, [&slot] { return slot.state == State::kReady; });
   if (meter_) meter_->waited_ns += (steady_clock().now() - start).count();
 }
@@ -155,7 +158,10 @@ void PrefetchFeed::run() {
     const std::int64_t part = slot->next_part++;
     ++slot->readers;
     lock.unlock();
-    auto outcome = reader_->read(batch, part, slot->tops);
+    auto outcome = [&] {
+      const TraceSpan span("read batch");
+      return reader_->read(batch, part, slot->tops);
+    }();
     lock.lock();
     finish(*slot, part, std::move(outcome));
   }

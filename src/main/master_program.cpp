@@ -8,6 +8,7 @@
 
 #include "actors/node.hpp"
 #include "base/log.hpp"
+#include "base/trace.hpp"
 #include "checkpoint/checkpoint_writer.hpp"
 #include "checkpoint/resume.hpp"
 #include "checkpoint/snapshot_room.hpp"
@@ -23,9 +24,11 @@
 #include "local/stand_in_redis.hpp"
 #include "main/cluster_job.hpp"
 #include "main/examine.hpp"
+#include "main/job_page.hpp"
 #include "main/node_programs.hpp"
 #include "main/parts.hpp"
 #include "measure/memory_guard.hpp"
+#include "monitor/status_text.hpp"
 
 namespace speedo {
 
@@ -39,6 +42,7 @@ Result<void> write_address(const std::string& file, const std::string& address) 
 
 void announce(const ClusterFlags& flags, const std::string& address, bool with_password) {
   SPEEDO_INFO("Master listens at {}", address);
+  SPEEDO_INFO("See how it goes with: speedo status --master {}", address);
   SPEEDO_INFO("Add workers with: speedo-worker --master {}{}", address,
               with_password ? " --redis-password-file FILE" : "");
   if (flags.address_file.empty()) return;
@@ -123,6 +127,8 @@ struct Training {
   MasterReporter& reporter;
   CheckpointWriter& checkpoints;
   Curves& curves;
+  JobPage* page;  // null: none
+  JobStatus& last;  // for the shell's thread alone until training is over
 };
 
 void add_progress(const MasterProgress& progress, Curves& curves) {
@@ -151,6 +157,10 @@ MasterHooks make_hooks(const Training& all, bool with_password) {
       all.checkpoints.on_tested(progress.iteration, scores->front());
       all.curves.add_tests(progress.iteration, *scores);
     }
+  };
+  hooks.on_status = [all](JobStatus status) {
+    all.last = status;
+    if (all.page != nullptr) all.page->take(std::move(status));
   };
   hooks.on_training = [all](const TrainingId& training, bool is_new) {
     if (is_new) SPEEDO_INFO("Training {} begins", short_name(training));
@@ -192,6 +202,8 @@ Result<int> master_program(const std::vector<std::string>& arguments,
   if (flags.dry_run) return examine_master_flags(flags, values.given("redis"), secrets);
   install_signal_handlers(flags.signals);
   note_what_has_no_effect(flags);
+  SPEEDO_ASSIGN(const std::unique_ptr<JobPage> page, JobPage::open(flags.metrics_addr));
+  SPEEDO_ASSIGN(const std::unique_ptr<Trace> trace, Trace::start(flags.trace, "speedo-master"));
   SPEEDO_ASSIGN(const std::unique_ptr<PrivateRedis> redis,
                 find_redis(flags, values.given("redis"), secrets));
   warn_of_redis_out_of_reach(flags.redis, bind_address(flags));
@@ -212,9 +224,11 @@ Result<int> master_program(const std::vector<std::string>& arguments,
 
   MasterReporter reporter(job.solver, job.options.session.stages, steady_clock());
   SPEEDO_ASSIGN(const std::unique_ptr<Curves> curves, Curves::create(flags.tensorboard));
-  const Training training{flags, job, reporter, checkpoints, *curves};
+  JobStatus last;
+  const Training training{flags, job, reporter, checkpoints, *curves, page.get(), last};
   const MasterHooks hooks = make_hooks(training, !credentials.password.empty());
   const auto ended = run_master(job.options, hooks, parts, open_store);
+  for (const std::string& line : phase_lines(last)) SPEEDO_INFO("{}", line);
   if (!ended) return with_way_on(ended.error(), job);
   Report report = reporter.report(*ended, checkpoints.last_model());
   if (memory > 0) report.predicted_memory_bytes = static_cast<std::uint64_t>(memory);

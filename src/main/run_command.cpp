@@ -5,6 +5,7 @@
 #include <speedo/train/merger.hpp>
 
 #include "base/log.hpp"
+#include "base/trace.hpp"
 #include "checkpoint/snapshot.hpp"
 #include "cli/flags/cluster_flags.hpp"
 #include "cli/options/read_options.hpp"
@@ -94,6 +95,7 @@ std::vector<std::string> worker_flags(const RunFlags& flags) {
   arguments.push_back("--store-timeout=" + std::to_string(flags.cluster.store_timeout_s));
   arguments.push_back("--grace-period=" + std::to_string(flags.cluster.grace_period_s));
   if (flags.cluster.force) arguments.emplace_back("--force");
+  if (!flags.cluster.trace.empty()) arguments.push_back("--trace=" + flags.cluster.trace);
   arguments.emplace_back(kNoConfig);
   for (std::string& flag : to_arguments(flags.cluster.log)) arguments.push_back(std::move(flag));
   return arguments;
@@ -183,6 +185,9 @@ Result<int> run_command(const CommandLine& line) {
   options.snapshot_prefix = file.solver.snapshot_prefix();
   options.job = job_of(flags.cluster, file.solver);
   install_signal_handlers(flags.cluster.signals);
+  // Held until all processes that write to it have ended.
+  SPEEDO_ASSIGN(const std::unique_ptr<Trace> trace,
+                Trace::start(flags.cluster.trace, "speedo run"));
   return run_local_cluster(options);
 }
 

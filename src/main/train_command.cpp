@@ -7,6 +7,7 @@
 #include <speedo/train/training_id.hpp>
 
 #include "base/log.hpp"
+#include "base/trace.hpp"
 #include "checkpoint/snapshot_room.hpp"
 #include "checkpoint/train_checkpoints.hpp"
 #include "cli/flags/cluster_flags.hpp"
@@ -41,6 +42,7 @@ struct TrainFlags {
   ComputeFlags compute;
   LogFlags log;
   std::string tensorboard;  // a folder; empty: none
+  std::string trace;        // a file; empty: none
   bool force = false, json = false;
 };
 
@@ -64,6 +66,7 @@ TrainFlags train_flags(const OptionValues& values) {
   flags.compute = compute_flags(values);
   flags.log = log_flags(values);
   values.get("tensorboard", flags.tensorboard);
+  values.get("trace-file", flags.trace);
   values.get("force", flags.force);
   values.get("json", flags.json);
   return flags;
@@ -207,6 +210,7 @@ Result<int> train(const TrainFlags& flags) {
   SPEEDO_ASSIGN(const MemoryForecast memory,
                 admit_training(file.solver, options, {.force = flags.force}));
   SPEEDO_ASSIGN(const std::unique_ptr<Curves> curves, Curves::create(flags.tensorboard));
+  SPEEDO_ASSIGN(const std::unique_ptr<Trace> trace, Trace::start(flags.trace, "speedo train"));
   TrainReporter reporter(file.solver.max_iter(), steady_clock());
   const Solver* running = nullptr;
   SPEEDO_ASSIGN(

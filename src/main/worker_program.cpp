@@ -4,6 +4,7 @@
 
 #include "actors/node.hpp"
 #include "base/log.hpp"
+#include "base/trace.hpp"
 #include "base/process_name.hpp"
 #include "cli/flags/cluster_flags.hpp"
 #include "cli/options/read_options.hpp"
@@ -25,7 +26,7 @@ namespace speedo {
 namespace {
 
 struct WorkerFlags {
-  std::string master, redis, redis_password_file, host, device;
+  std::string master, redis, redis_password_file, host, device, trace;
   bool dry_run = false;
   std::uint64_t count = 0;
   std::uint16_t port = 0;
@@ -53,6 +54,7 @@ WorkerFlags worker_flags(const OptionValues& values) {
   values.get("grace-period", flags.grace_period_s);
   flags.log = log_flags(values);
   values.get("dry-run", flags.dry_run);
+  values.get("trace-file", flags.trace);
   return flags;
 }
 
@@ -92,6 +94,8 @@ Result<int> worker_program(const std::vector<std::string>& arguments,
   }
   install_signal_handlers(SignalEffect::kSnapshotAndStop, SignalEffect::kNone);
   const GracePeriod grace(std::chrono::seconds(flags.grace_period_s), "speedo-worker");
+  SPEEDO_ASSIGN(const std::unique_ptr<Trace> trace,
+                Trace::start(flags.trace, "speedo-worker " + flags.host));
   SPEEDO_ASSIGN(const RedisCredentials credentials,
                 redis_credentials(flags.redis_password_file, secrets));
   SPEEDO_ASSIGN(const ComputeOptions compute, compute_options(flags));

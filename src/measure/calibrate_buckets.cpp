@@ -48,6 +48,7 @@ class NotingLearner : public Learner {
   void set_batch_span(const BatchSpan& span) override { learner_->set_batch_span(span); }
   std::uint64_t batch_size() const override { return learner_->batch_size(); }
   std::chrono::nanoseconds data_waited() const override { return learner_->data_waited(); }
+  std::chrono::nanoseconds gone_forward() const override { return learner_->gone_forward(); }
   void keep_statistics() override { learner_->keep_statistics(); }
   void put_statistics_change_into_gradients() override {
     learner_->put_statistics_change_into_gradients();
@@ -145,7 +146,8 @@ Result<BucketTimes> measure_buckets(const JobSpec& job, const ComputeOptions& co
     order.run = order.iteration = order.shard = static_cast<std::uint64_t>(i);
     order.next_shard = order.shard + 1;
     SPEEDO_ASSIGN(const RunReport report, engine->run(order, [] { return false; }));
-    const double whole = static_cast<double>(report.compute_us + report.data_wait_us) / 1e6;
+    const PhaseTimes& phases = report.phases;
+    const double whole = static_cast<double>(phases.compute_us() + phases.data_us) / 1e6;
     if (i >= kUnmeasuredRuns && whole > 0.0) all.add(moments, whole);
   }
   return make_bucket_times(all, moments, nets->layout().element_count());

@@ -70,8 +70,8 @@ class Trainee {
       error_ = report.error();
       return;
     }
-    const double waited = static_cast<double>(report->data_wait_us) / 1e6;
-    const double computed = static_cast<double>(report->compute_us) / 1e6;
+    const double waited = static_cast<double>(report->phases.data_us) / 1e6;
+    const double computed = static_cast<double>(report->phases.compute_us()) / 1e6;
     seconds_.push_back((alone_ ? worked : computed) + waited);
     samples_ = report->samples;
     if (std::isfinite(report->loss)) merge(report->run);

@@ -47,6 +47,8 @@ class Learner {
   virtual std::uint64_t batch_size() const = 0;  // samples of a pass; 0: not known
   // How long passes have waited for data so far.
   virtual std::chrono::nanoseconds data_waited() const = 0;
+  // How long they have gone forward so far, with what they waited for meanwhile.
+  virtual std::chrono::nanoseconds gone_forward() const = 0;
 
   // Statistics among the weights (BatchNorm's), which passes change: remembers them, and puts what
   // they lost since then into their places of gradients(), an update like any other.

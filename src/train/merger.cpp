@@ -9,6 +9,7 @@
 #include <speedo/base/pause.hpp>
 
 #include "base/answer.hpp"
+#include "base/trace.hpp"
 #include "train/job/job_thread.hpp"
 #include "train/merger_engine.hpp"
 
@@ -59,7 +60,10 @@ class ThreadedMerger : public Merger {
              std::function<void(Result<MergeResult>)> done) override {
     thread_.post([this, job = std::move(job), done = std::move(done)] {
       if (thread_.is_ending()) return done(closing());
-      done(persist<MergeResult>([&] { return engine_->merge(job); }));
+      done(persist<MergeResult>([&] {
+        const TraceSpan span("merge");
+        return engine_->merge(job);
+      }));
       engine_->write_checkpoint(thread_.has_work());
       idle_since_ = platform_.clock().now();
     });

@@ -14,6 +14,7 @@ class NetLearner : public Learner {
  public:
   // In the order of dependence: the net uses backend and feeds.
   struct Parts {
+    const Clock& clock;
     std::unique_ptr<Backend> backend;
     std::unique_ptr<FeedFactory> feeds;
     SolverNets nets;
@@ -43,6 +44,7 @@ class NetLearner : public Learner {
     return loss / static_cast<float>(passes);
   }
   std::chrono::nanoseconds data_waited() const override { return parts_.feeds->totals().waited; }
+  std::chrono::nanoseconds gone_forward() const override { return gone_forward_; }
   void keep_statistics() override { statistics_.keep(); }
   void put_statistics_change_into_gradients() override {
     statistics_.put_change_into_gradients();
@@ -60,23 +62,26 @@ class NetLearner : public Learner {
 
  private:
   Result<float> forward(Net::WeightsNeeded weights_needed) {
+    const Instant start = parts_.clock.now();
     net_.on_weights_needed(weights_needed);
     auto loss = net_.forward();
     net_.on_weights_needed(nullptr);
     if (loss && weights_needed) SPEEDO_TRY(weights_needed({0, layout().element_count()}));
+    gone_forward_ += parts_.clock.now() - start;
     return loss;
   }
 
   const Parts parts_;
   Net& net_;
   KeptStatistics statistics_;
+  std::chrono::nanoseconds gone_forward_{0};
 };
 
 }  // namespace
 
 Result<std::unique_ptr<Learner>> make_net_learner(const TrainerParts& parts,
                                                   const LearnerOptions& options) {
-  NetLearner::Parts made;
+  NetLearner::Parts made{.clock = parts.platform->clock(), .backend = {}, .feeds = {}, .nets = {}};
   if (parts.choose_kernels) SPEEDO_TRY(parts.choose_kernels(options.job));
   SPEEDO_ASSIGN(made.backend, parts.make_backend());
   made.feeds = parts.make_feeds();

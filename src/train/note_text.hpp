@@ -20,4 +20,9 @@ inline std::int64_t whole_seconds(Instant time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time).count();
 }
 
+inline std::uint64_t whole_milliseconds(Instant time) {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(time).count());
+}
+
 }  // namespace speedo

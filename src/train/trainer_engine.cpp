@@ -20,6 +20,7 @@
 #include <speedo/base/limits.hpp>
 
 #include "base/log.hpp"
+#include "base/trace.hpp"
 #include "train/job/job_solver.hpp"
 
 namespace speedo {
@@ -100,6 +101,7 @@ Result<void> TrainerEngine::build(const TrainerParts& parts) {
 void TrainerEngine::connect() {
   update_.reset();
   stage_.reset();
+  ended_at_.reset();
   exchange_ = std::make_unique<RecordExchange>(
       RecordExchange::Options{.store = incarnation_.store,
                               .model = model_,
@@ -160,15 +162,13 @@ Result<RunReport> TrainerEngine::run(const TrainMessage& order,
                                      std::function<bool()> cancelled) {
   SPEEDO_TRY(check_order(order, incarnation_.job));
   exchange_->allow_cancel(std::move(cancelled));
+  if (ended_at_ && is_tracing()) trace_span("wait for order", *ended_at_, steady_clock().now());
   if (stage_ != order.stage) SPEEDO_TRY(enter_stage(order.stage));
   exchange_->abandon();  // what a run that failed has left
-  const Instant start = platform_.clock().now();
-  const std::chrono::nanoseconds waited = learner_->data_waited();
+  RunClock clock(platform_.clock(), *learner_, *exchange_);
+  const Traffic traffic = exchange_->traffic();
   SPEEDO_ASSIGN(std::uint64_t base, begin_update(order));
-  const std::uint64_t read_us = microseconds_since(start);
-
-  const Instant compute_start = platform_.clock().now();
-  const Instant weights_waited = exchange_->waited();
+  clock.steps_begin();
   begin_steps(order);
   auto computed = compute(order, base);
   // Weights that were overwritten while they came: from the newer ones, with the same data.
@@ -178,20 +178,15 @@ Result<RunReport> TrainerEngine::run(const TrainMessage& order,
     computed = compute(order, base);
   }
   SPEEDO_ASSIGN(const float loss, std::move(computed));
-  const std::uint64_t steps_us = microseconds_since(compute_start);
-  const std::uint64_t data_wait_us =
-      std::min(steps_us, whole_microseconds(learner_->data_waited() - waited));
-  const std::uint64_t weights_wait_us =
-      std::min(steps_us - data_wait_us, whole_microseconds(exchange_->waited() - weights_waited));
+  clock.steps_end();
   shards_done_ += order.shards;
-
-  const Instant write_start = platform_.clock().now();
   diverged_ = !std::isfinite(loss);
   contributed_.reset();
   if (diverged_) {
     update_->diverged();
     exchange_->abandon();
   } else {
+    const TraceSpan span("store contribution");
     SPEEDO_ASSIGN(base, update_->commit(order));
     contributed_ = order.run;
   }
@@ -199,13 +194,21 @@ Result<RunReport> TrainerEngine::run(const TrainMessage& order,
                    .loss = loss,
                    .base = Version{base},
                    .samples = learner_->batch_size() * batches_per_shard() * order.shards,
-                   .compute_us = steps_us - data_wait_us - weights_wait_us,
-                   .exchange_us = read_us + weights_wait_us + microseconds_since(write_start),
-                   .data_wait_us = data_wait_us};
+                   .phases = with_wait(clock),
+                   .traffic = exchange_->traffic() - traffic};
+}
+
+// Whoever works for the first time has waited for nobody.
+PhaseTimes TrainerEngine::with_wait(const RunClock& clock) {
+  PhaseTimes phases = clock.phases();
+  if (ended_at_) phases.wait_us = whole_microseconds(clock.start() - *ended_at_);
+  ended_at_ = platform_.clock().now();
+  return phases;
 }
 
 // What it reads at once may be overwritten by newer weights meanwhile, too: those are read then.
 Result<std::uint64_t> TrainerEngine::begin_update(const TrainMessage& order) {
+  const TraceSpan span("read weights");
   while (true) {
     auto base = update_->begin(order);
     const bool are_gone = !base && base.error().code == ErrorCode::kNotFound;
@@ -344,10 +347,6 @@ void TrainerEngine::step_on(const Bucket& bucket, const TrainMessage& order, std
   } else {
     rule_->compute_update(iteration, bucket, weights, gradients);
   }
-}
-
-std::uint64_t TrainerEngine::microseconds_since(Instant start) const {
-  return whole_microseconds(platform_.clock().now() - start);
 }
 
 }  // namespace speedo

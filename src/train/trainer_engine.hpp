@@ -12,6 +12,7 @@
 
 #include "caffe.pb.h"
 #include "train/learner.hpp"
+#include "train/run_clock.hpp"
 #include "train/trainer_host_view.hpp"
 #include "train/trainer_exchange.hpp"
 #include "train/trainer_update.hpp"
@@ -62,7 +63,7 @@ class TrainerEngine {
   void step_on(const Bucket& bucket, const TrainMessage& order, std::uint32_t step);
   void forget_histories(const char* why);
   void clear_histories();
-  std::uint64_t microseconds_since(Instant start) const;
+  PhaseTimes with_wait(const RunClock& clock);
   std::uint64_t batches_per_shard() const;
   const UpdateSpec& spec() const { return incarnation_.job.stages[*stage_]; }
 
@@ -78,6 +79,7 @@ class TrainerEngine {
   UpdateSpec rule_spec_;              // what it was made for
   std::optional<std::uint32_t> stage_;
   std::unique_ptr<WorkerUpdate> update_;  // of the stage
+  std::optional<Instant> ended_at_;  // the run before this one, of this incarnation
   std::uint64_t shards_done_ = 0;
   std::optional<std::uint64_t> contributed_;  // the run before this one, if it did
   bool diverged_ = false;                     // it came to nothing finite

@@ -25,7 +25,7 @@ Error cancelled_error() { return Error{ErrorCode::kUnavailable, "run cancelled"}
 // A record older than `version` is kNotFound, whatever it holds: what a store has lost the newer
 // ones of may be of an earlier stage.
 Result<std::unique_ptr<RecordReader>> RecordExchange::open(std::string_view key, std::size_t count,
-                                                           std::uint64_t version) const {
+                                                           std::uint64_t version) {
   SPEEDO_ASSIGN(std::unique_ptr<RecordReader> reader, options_.store->read(key));
   const RecordInfo& info = reader->info();
   if (info.model != options_.model) {
@@ -41,6 +41,7 @@ Result<std::unique_ptr<RecordReader>> RecordExchange::open(std::string_view key,
     return Error{ErrorCode::kMismatch, fmt::format("record '{}' has {} floats, expected {}", key,
                                                    info.element_count, count)};
   }
+  traffic_.pulled_bytes += count * sizeof(float);
   return reader;
 }
 
@@ -168,9 +169,9 @@ Result<void> RecordExchange::open_weights_to_form_on() {
 }
 
 void RecordExchange::put(std::size_t chunk) {
-  const std::size_t count = outgoing_->tally.count();
-  outgoing_->writer->write(
-      chunk, outgoing_->form(chunk * kChunkElements, chunk_elements(count, chunk)));
+  const std::size_t count = chunk_elements(outgoing_->tally.count(), chunk);
+  outgoing_->writer->write(chunk, outgoing_->form(chunk * kChunkElements, count));
+  traffic_.pushed_bytes += count * sizeof(float);
   progress_.fetch_add(1, std::memory_order_relaxed);
 }
 

@@ -17,6 +17,7 @@
 #include <speedo/base/platform.hpp>
 #include <speedo/base/result.hpp>
 #include <speedo/store/record_store.hpp>
+#include <speedo/train/phase_times.hpp>
 
 #include "train/trainer_chunks.hpp"
 
@@ -63,6 +64,8 @@ class RecordExchange {
   Result<void> need_weights(std::size_t offset, std::size_t count);
   // How long need_weights() has waited so far.
   Instant waited() const { return waited_; }
+  // What was formed to be sent, and what was opened to be read, so far.
+  Traffic traffic() const { return traffic_; }
 
   // Begins the contribution of a run, of `count` elements. It is visible once it is committed.
   void begin_contribution(std::uint64_t run, std::uint64_t base_version, std::size_t count,
@@ -85,7 +88,7 @@ class RecordExchange {
   Result<RecordInfo> wait_for_weights(
       std::uint64_t version, const std::function<Result<RecordInfo>()>& attempt) const;
   Result<std::unique_ptr<RecordReader>> open(std::string_view key, std::size_t count,
-                                             std::uint64_t version) const;
+                                             std::uint64_t version);
   Result<void> take_all(IncomingChunks& incoming);
   std::unique_ptr<RecordWriter> make_writer(std::uint64_t run, std::uint64_t base_version,
                                             std::size_t count) const;
@@ -97,6 +100,7 @@ class RecordExchange {
   std::atomic<std::uint64_t>& progress_;
   Cancelled cancelled_;
   Instant waited_{0};
+  Traffic traffic_;
 
   // A contribution under way.
   struct Outgoing {

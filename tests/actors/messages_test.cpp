@@ -65,12 +65,11 @@ TEST_CASE("a loss of any class of float arrives with its bits") {
                                                               .loss_bits = bits,
                                                               .base_version = 2,
                                                               .samples = 4,
-                                                              .compute_us = 5,
-                                                              .exchange_us = 6,
-                                                              .data_wait_us = 7});
+                                                              .phases = {5, 6, 7, 8, 9},
+                                                              .traffic = {10, 11}});
     REQUIRE(received.loss_bits == bits);
-    REQUIRE(received.exchange_us == 6);
-    REQUIRE(received.data_wait_us == 7);
+    REQUIRE(received.phases == PhaseTimes{5, 6, 7, 8, 9});
+    REQUIRE(received.traffic == Traffic{10, 11});
   }
 }
 
@@ -83,7 +82,8 @@ TEST_CASE("every message arrives as it was sent") {
   require_same(ReadyMessage{1, kAll, 0});
   require_same(TrainMessage{kAll, 2, 3, 4, kAll, 6, 7, 0x7fc00000U, kNoRun});
   require_same(BeatMessage{kAll, kNoRun, 3});
-  require_same(TrainedMessage{kAll, kAll, 0x7f800000U, kAll, kAll, kAll, kAll, kAll});
+  require_same(TrainedMessage{kAll, kAll, 0x7f800000U, kAll, kAll, {kAll, kAll, kAll, kAll, kAll},
+                              {kAll, kAll}});
   require_same(LeaveMessage{kAll, 9, std::string("a\0b", 3)});
   require_same(StopMessage{text});
 }

@@ -15,9 +15,7 @@ MasterProgress progress_at(std::uint64_t merges) {
   progress.workers_alive = 2;
   progress.training = true;
   progress.last_loss = 0.5F;
-  progress.data_wait_us = 10000 * merges;
-  progress.compute_us = 100000 * merges;
-  progress.exchange_us = 30000 * merges;
+  progress.phases = {10000 * merges, 40000 * merges, 60000 * merges, 30000 * merges, 1000 * merges};
   return progress;
 }
 
@@ -34,7 +32,10 @@ TEST_CASE("A resumed job reports what this master merged, not what earlier ones 
   CHECK(report.loss == 0.5);
   CHECK(report.data_wait_seconds == Approx(1.3));  // only ever of this master
   CHECK(report.compute_seconds == Approx(13.0));
+  CHECK(report.forward_seconds == Approx(5.2));
+  CHECK(report.backward_seconds == Approx(7.8));
   CHECK(report.exchange_seconds == Approx(3.9));
+  CHECK(report.wait_seconds == Approx(0.13));
   const MasterReporter idle(caffe::SolverParameter(), std::vector<Schedule>(1), steady_clock());
   const Report nothing = idle.report(MasterProgress{}, "");
   CHECK_FALSE(nothing.loss);

@@ -15,11 +15,28 @@ using std::chrono::seconds;
 
 TEST_CASE("The JSON report has all its keys, null where nothing is known") {
   const auto object = nlohmann::json::parse(to_json(Report{}));
-  for (const char* key :
-       {"iterations", "merges", "loss", "accuracy", "seconds", "images_per_second", "workers",
-        "rejected", "discarded", "ignored", "mean_staleness", "stage", "term", "restarts",
-        "data_wait_seconds", "compute_seconds", "exchange_seconds", "predicted_memory_bytes",
-        "peak_memory_bytes"}) {
+  for (const char* key : {"iterations",
+                          "merges",
+                          "loss",
+                          "accuracy",
+                          "seconds",
+                          "images_per_second",
+                          "workers",
+                          "rejected",
+                          "discarded",
+                          "ignored",
+                          "mean_staleness",
+                          "stage",
+                          "term",
+                          "restarts",
+                          "data_wait_seconds",
+                          "compute_seconds",
+                          "exchange_seconds",
+                          "forward_seconds",
+                          "backward_seconds",
+                          "wait_seconds",
+                          "predicted_memory_bytes",
+                          "peak_memory_bytes"}) {
     INFO(key);
     REQUIRE(object.contains(key));
     CHECK(object[key].is_null());
@@ -100,11 +117,17 @@ TEST_CASE("The phases of the steps are shares of their time") {
   report.data_wait_seconds = 0.1;
   report.compute_seconds = 9.9;
   CHECK(phases_text(report) ==
-        "1.0 % of the steps' time waiting for data, 99.0 % computing");
+        "1.0 % of the time waiting for data, 99.0 % computing");
   report.compute_seconds = 7.4;
   report.exchange_seconds = 2.5;
   CHECK(phases_text(report) ==
-        "1.0 % of the steps' time waiting for data, 74.0 % computing, 25.0 % exchanging");
+        "1.0 % of the time waiting for data, 74.0 % computing, 25.0 % exchanging");
+  report.forward_seconds = 2.4;
+  report.backward_seconds = 5.0;
+  report.wait_seconds = 10.0;
+  CHECK(phases_text(report) ==
+        "0.5 % of the time waiting for data, 12.0 % forward, 25.0 % backward, 12.5 % exchanging, "
+        "50.0 % waiting for master and other workers");
 }
 
 TEST_CASE("The peak of this process goes into a report") {

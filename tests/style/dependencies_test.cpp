@@ -34,9 +34,13 @@ const std::vector<Dependency>& dependencies() {
       {"png.h", "libpng", {"src/data", "tests/data"}},
       {"jpeglib.h", "libjpeg", {"src/data", "tests/data"}},
       {"zlib.h", "zlib", {"src/data", "tests/data"}},
+      {"prometheus/", "prometheus-cpp", {"src/monitor"}},
+      {"civetweb.h", "CivetWeb", {"src/monitor"}},
       {"xxhash.h", "xxHash", {"src/base"}},
       {"CLI/", "CLI11", {"src/cli/options", "tests/golden", "tests/nets"}},
-      {"nlohmann/", "nlohmann/json", {"src/cli", "src/doctor", "src/main", "src/measure", "tests"}},
+      {"nlohmann/",
+       "nlohmann/json",
+       {"src/cli", "src/doctor", "src/main", "src/measure", "src/monitor", "tests"}},
       {"toml++/", "toml++", {"src/cli", "src/measure"}},
       {"catch2/", "Catch2", {"tests/support"}},
       {"rapidcheck", "rapidcheck", {"tests"}},
@@ -45,7 +49,8 @@ const std::vector<Dependency>& dependencies() {
       {"fmt/",
        "fmt",
        {"actors", "src/base", "src/checkpoint", "src/cli", "src/core", "src/cpu", "src/data",
-        "src/doctor", "src/local", "src/main", "src/measure", "src/sim", "src/train", "tests"}},
+        "src/doctor", "src/local", "src/main", "src/measure", "src/monitor", "src/sim", "src/train",
+        "tests"}},
       {"google/protobuf/", "Protocol Buffers", {"src/core", "tests"}},
       // The messages made from proto/: Caffe's are what nets and solvers are described by.
       {"caffe.pb.h",
@@ -173,11 +178,12 @@ const std::map<std::string, std::set<std::string>>& rooms_below() {
       {"checkpoint", {"base", "core", "data", "train"}},
       {"cli", {"base", "checkpoint", "core", "cpu", "data", "store", "train"}},
       {"local", {"base", "checkpoint", "cli", "store"}},
+      {"monitor", {"base", "cli", "train"}},
       {"measure", {"backend", "base", "cli", "core", "local", "sim", "store", "train"}},
       {"doctor", {"backend", "base", "checkpoint", "cli", "core", "cpu", "measure", "store"}},
       {"main",
        {"actors", "backend", "base", "checkpoint", "cli", "core", "cpu", "data", "doctor", "local",
-        "measure", "sim", "store", "train"}},
+        "measure", "monitor", "sim", "store", "train"}},
   };
   return all;
 }

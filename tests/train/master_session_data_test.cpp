@@ -24,8 +24,8 @@ std::string round(MasterDriver& master, std::uint64_t number,
   for (std::uint64_t i = 0; i < compute_us.size(); ++i) {
     const TrainMessage train = master.trains.at(5 + i);
     text = master.on(master_event::Trained{
-        {5 + i}, {i, train.run, 0, number, 10 * train.shards, compute_us[i] * train.shards,
-                  999}});
+        {5 + i}, {i, train.run, 0, number, 10 * train.shards,
+                  {.forward_us = compute_us[i] * train.shards, .exchange_us = 999}, {}}});
   }
   CHECK(text.starts_with("mean"));
   return master.merged(number, number + 1);

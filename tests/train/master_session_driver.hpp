@@ -117,7 +117,8 @@ struct MasterDriver {
   std::string trained(std::uint64_t peer, std::uint64_t worker, std::uint64_t run,
                       float loss = 1.0F, std::uint64_t base = 0, std::uint64_t compute_us = 0) {
     return on(master_event::Trained{
-        {peer}, {worker, run, std::bit_cast<std::uint32_t>(loss), base, 10, compute_us, 0}});
+        {peer}, {worker, run, std::bit_cast<std::uint32_t>(loss), base, 10,
+                 {.forward_us = compute_us}, {}}});
   }
   std::string beat(std::uint64_t peer, std::uint64_t worker, std::uint64_t run,
                    std::uint64_t progress) {

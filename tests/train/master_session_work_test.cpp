@@ -90,11 +90,10 @@ TEST_CASE("where the time of all runs went is added up") {
   MasterDriver master(config_for(2, 100));
   master.join(5, 0);
   master.join(6, 1);
-  master.on(master_event::Trained{{5}, {0, 0, 0, 0, 10, 100, 30, 7}});
-  master.on(master_event::Trained{{6}, {1, 1, 0, 0, 10, 200, 50, 2}});
-  CHECK(master.session.progress().compute_us == 300);
-  CHECK(master.session.progress().exchange_us == 80);
-  CHECK(master.session.progress().data_wait_us == 9);
+  master.on(master_event::Trained{{5}, {0, 0, 0, 0, 10, {7, 60, 40, 30, 5}, {1, 2}}});
+  master.on(master_event::Trained{{6}, {1, 1, 0, 0, 10, {2, 120, 80, 50, 6}, {3, 4}}});
+  CHECK(master.session.progress().phases == PhaseTimes{9, 180, 120, 80, 11});
+  CHECK(master.session.progress().traffic == Traffic{4, 6});
 }
 
 TEST_CASE("a resumed job goes on in the data where it was") {

@@ -98,6 +98,7 @@ class ChunkLearner : public Learner {
   void set_batch_span(const BatchSpan& /*span*/) override {}
   std::uint64_t batch_size() const override { return 1; }
   std::chrono::nanoseconds data_waited() const override { return {}; }
+  std::chrono::nanoseconds gone_forward() const override { return {}; }
   void keep_statistics() override {}
   void put_statistics_change_into_gradients() override {}
 

@@ -14,7 +14,7 @@ TrainedMessage report_of(std::uint64_t worker, RunId run, std::uint64_t samples,
   message.worker = worker;
   message.run = run.value;
   message.samples = samples;
-  message.compute_us = compute_us;
+  message.phases.forward_us = compute_us;
   return message;
 }
 

@@ -147,7 +147,7 @@ TEST_CASE("a run says what it did") {
   CHECK(report->base == Version{1});
   CHECK(report->samples == 8);
   CHECK(std::isfinite(report->loss));
-  CHECK(report->data_wait_us == 0);
+  CHECK(report->phases.data_us == 0);
   const auto contribution = cluster.store()->read(contribution_key(0, 0));
   REQUIRE(contribution);
   CHECK((*contribution)->info().version == 40);

@@ -85,7 +85,7 @@ struct WorkerDriver {
     return on(worker_event::TrainOrdered{message});
   }
   std::string done(std::uint64_t run, float loss = 1.0F) {
-    return on(worker_event::RunDone{{{run}, loss, {9}, 10, 0, 0}});
+    return on(worker_event::RunDone{{{run}, loss, {9}, 10, {}, {}}});
   }
   // Milliseconds from now until the next Connect.
   std::int64_t wait() {
@@ -127,13 +127,12 @@ TEST_CASE("a loss that is not finite is reported as it is") {
   WorkerDriver worker;
   worker.join();
   worker.order(0);
-  const auto commands = worker.session.on(
-      worker_event::RunDone{{{0}, -std::numeric_limits<float>::infinity(), {0}, 1, 2, 3, 4}});
+  const auto commands = worker.session.on(worker_event::RunDone{
+      {{0}, -std::numeric_limits<float>::infinity(), {0}, 1, {2, 3, 4, 5, 6}, {7, 8}}});
   const auto& message = std::get<worker_command::SendTrained>(commands.at(0)).message;
   CHECK(message.loss_bits == 0xFF800000U);
-  CHECK(message.compute_us == 2);
-  CHECK(message.exchange_us == 3);
-  CHECK(message.data_wait_us == 4);
+  CHECK(message.phases == PhaseTimes{2, 3, 4, 5, 6});
+  CHECK(message.traffic == Traffic{7, 8});
 }
 
 TEST_CASE("without a master a worker waits longer each time, up to the maximum, and says so") {

@@ -117,6 +117,9 @@ inline constexpr std::chrono::milliseconds kAnswerTimeout{5000};
 // How often an actor looks at the clock and at what was asked of its process.
 inline constexpr std::chrono::milliseconds kTickInterval{100};
 
+// How often a master shows how its job stands to those who watch it.
+inline constexpr std::chrono::milliseconds kStatusInterval{1000};
+
 // How often the master looks whether the store still has the job. A worker that does not find it
 // there waits twice as long for it to come back.
 inline constexpr std::chrono::milliseconds kJobWatchInterval{2000};

@@ -14,6 +14,7 @@
 #include <speedo/base/ids.hpp>
 #include <speedo/base/result.hpp>
 #include <speedo/store/store_address.hpp>
+#include <speedo/train/job_status.hpp>
 #include <speedo/train/merge_job.hpp>
 #include <speedo/train/messages.hpp>
 #include <speedo/train/schedule.hpp>
@@ -142,31 +143,6 @@ using MasterCommand =
                  master_command::Finish>;
 using MasterCommands = std::vector<MasterCommand>;
 
-// Figures for the live line, the log and --json.
-struct MasterProgress {
-  std::uint64_t iteration = 0;          // start + merged
-  std::uint64_t merges = 0;             // updates of the weights: iterations of this master
-  std::uint64_t contributions = 0;      // that went into them
-  std::uint64_t rejected = 0;           // not finite, missing or corrupt
-  std::uint64_t discarded = 0;          // by the schedule
-  std::uint64_t ignored = 0;            // messages: duplicate, late, or of a peer not admitted
-  std::uint64_t samples = 0;
-  // Of the runs that workers reported to this master, on their own clocks.
-  std::uint64_t compute_us = 0, exchange_us = 0, data_wait_us = 0;
-  std::uint64_t workers_alive = 0;
-  std::uint64_t workers_joined = 0;     // in all
-  std::uint64_t worker_ids = 0;         // given so far, by earlier masters too: those below
-  double staleness_sum = 0.0;           // version at merge - base version, over contributions
-  float last_loss = 0.0F;               // mean of the last iteration's contributions
-  std::optional<float> accuracy, test_loss;
-  std::uint64_t quarantined = 0;            // workers kept out because their host flaps
-  std::uint32_t stage = 0;              // index of the one that trains
-  std::uint64_t stage_start = 0;        // iteration at which it began
-  std::uint64_t term = 0;              // of this master
-  bool training = false;
-  bool paused = false;                  // fewer workers than workers_min
-};
-
 // Whether workers wait for another master after one that ended so: it was replaced, or starting
 // again can help.
 bool another_follows(const std::optional<Error>& end);
@@ -200,6 +176,8 @@ class MasterSession {
   Result<void> restore(std::string_view state);
   MasterCommands on(const MasterEvent& event);
   const MasterProgress& progress() const;
+  // As of the last event. Takes time and memory that grow with the workers: not for every event.
+  JobStatus status() const;
   const TrainingId& training() const;
   bool finished() const;
 

@@ -8,19 +8,20 @@
 
 #include <speedo/base/limits.hpp>
 #include <speedo/base/result.hpp>
+#include <speedo/train/phase_times.hpp>
 
 // Everything that master and worker say to each other, as plain data. Never weights, never
 // floating-point fields (CAF 0.17.6 damages them): losses travel as bit patterns.
 // Each message encodes to less than kMessageBytesMax; senders truncate texts to kTextMax.
 namespace speedo {
 
-inline constexpr std::uint32_t kProtocolVersion = 4;
+inline constexpr std::uint32_t kProtocolVersion = 5;
 
 inline constexpr std::uint64_t kNoRun = UINT64_MAX;
 
-// A message has at most two texts and ten numbers; what is left is for framing.
+// A message has at most three texts and 24 numbers; what is left is for framing.
 inline constexpr std::size_t kTextMax = 1024;
-static_assert(2 * kTextMax + 10 * sizeof(std::uint64_t) + 512 <= kMessageBytesMax);
+static_assert(3 * kTextMax + 24 * sizeof(std::uint64_t) + 512 <= kMessageBytesMax);
 
 // `text` as one line: cut to kTextMax bytes at the end of a UTF-8 character, the cut marked by
 // "...", control characters replaced by spaces.
@@ -100,10 +101,12 @@ struct TrainedMessage {
   std::uint32_t loss_bits = 0;      // bit pattern of a float
   std::uint64_t base_version = 0;   // weights it started from
   std::uint64_t samples = 0;
-  std::uint64_t compute_us = 0, exchange_us = 0, data_wait_us = 0;  // one after another
+  PhaseTimes phases = {};
+  Traffic traffic = {};
   auto fields() {
-    return std::tie(worker, run, loss_bits, base_version, samples, compute_us, exchange_us,
-                    data_wait_us);
+    return std::tie(worker, run, loss_bits, base_version, samples, phases.data_us,
+                    phases.forward_us, phases.backward_us, phases.exchange_us, phases.wait_us,
+                    traffic.pushed_bytes, traffic.pulled_bytes);
   }
 };
 
@@ -119,6 +122,47 @@ struct LeaveMessage {
 struct StopMessage {
   std::string reason;
   auto fields() { return std::tie(reason); }
+};
+
+// anybody -> master: how does the job stand? The answer is a JobStatusMessage, then a
+// WorkerStatusMessage for each worker. See JobStatus; a double travels as its bit pattern.
+struct StatusRequestMessage {
+  std::uint32_t protocol = kProtocolVersion;
+  auto fields() { return std::tie(protocol); }
+};
+
+struct JobStatusMessage {
+  std::string job, training, schedule;
+  std::uint64_t flags = 0;           // see status_messages.cpp, as for the rest
+  std::uint64_t iteration = 0, max_iteration = 0, merges = 0, contributions = 0;
+  std::uint64_t rejected = 0, discarded = 0, samples = 0, term = 0;
+  std::uint64_t workers_alive = 0, workers_min = 0, stage = 0, stages = 0, uptime_ms = 0;
+  std::uint32_t loss_bits = 0, accuracy_bits = 0, test_loss_bits = 0;  // of floats; NaN: unknown
+  std::uint64_t staleness_sum_bits = 0;
+  std::uint64_t merges_rate_bits = 0, images_rate_bits = 0;
+  std::uint64_t rows = 0;            // WorkerStatusMessages that follow
+  auto fields() {
+    return std::tie(job, training, schedule, flags, iteration, max_iteration, merges,
+                    contributions, rejected, discarded, samples, term, workers_alive, workers_min,
+                    stage, stages, uptime_ms, loss_bits, accuracy_bits, test_loss_bits,
+                    staleness_sum_bits, merges_rate_bits, images_rate_bits, rows);
+  }
+};
+
+struct WorkerStatusMessage {
+  std::uint64_t worker = 0;
+  std::string name, device, gone_why;
+  std::uint32_t state = 0;           // a WorkerState
+  std::uint64_t iteration = 0, runs = 0, samples = 0, dropped = 0, staleness = 0, silent_ms = 0;
+  std::uint64_t images_rate_bits = 0, bytes_rate_bits = 0;
+  PhaseTimes phases = {};
+  Traffic traffic = {};
+  auto fields() {
+    return std::tie(worker, name, device, gone_why, state, iteration, runs, samples, dropped,
+                    staleness, silent_ms, images_rate_bits, bytes_rate_bits, phases.data_us,
+                    phases.forward_us, phases.backward_us, phases.exchange_us, phases.wait_us,
+                    traffic.pushed_bytes, traffic.pulled_bytes);
+  }
 };
 
 }  // namespace speedo

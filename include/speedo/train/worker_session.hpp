@@ -29,7 +29,8 @@ struct RunReport {
   float loss = 0.0F;
   Version base;
   std::uint64_t samples = 0;
-  std::uint64_t compute_us = 0, exchange_us = 0, data_wait_us = 0;  // one after another
+  PhaseTimes phases = {};
+  Traffic traffic = {};
 };
 
 namespace worker_event {

@@ -55,7 +55,9 @@ struct ClusterFlags {
   bool force = false;  // although memory is predicted not to suffice
   bool json = false;
   bool dry_run = false;
-  std::string tensorboard;  // a folder; empty: none
+  std::string tensorboard;   // a folder; empty: none
+  std::string trace;         // a file; empty: none
+  std::string metrics_addr;  // empty: nothing is served
   StateFlags state;  // of the train net
   LogFlags log;
   SignalFlags signals;

@@ -16,11 +16,10 @@ struct LaterFlag {
   const char* remedy;
 };
 
-constexpr std::array<LaterFlag, 14> kLaterFlags{{
+constexpr std::array<LaterFlag, 12> kLaterFlags{{
     {"hdfs", "--hdfs", "the HDFS store", "built: Redis, --redis HOST[:PORT]"},
     {"gpu", "--gpu", "computing on GPUs", "leave the flag out to compute on the CPU"},
     {"runid", "--run-id", "a name for one run", "--job NAME names the job"},
-    {"metricsaddr", "--metrics-addr", "a page of metrics", "--json has the result's figures"},
     {"loglevel", "--log-level", "a choice of log levels", "--debug logs more"},
     {"tlscert", "--tls-cert", "TLS", "keep to a network that you trust, with --insecure"},
     {"tlskey", "--tls-key", "TLS", "keep to a network that you trust, with --insecure"},
@@ -35,7 +34,6 @@ constexpr std::array<LaterFlag, 14> kLaterFlags{{
      "--staleness or --weedout bound it"},
     {"onnan", "--on-nan", "a choice for losses that are not finite",
      "they are left out, and ten in a row end training"},
-    {"tracefile", "--trace-file", "a trace of what happened when", "--debug logs more"},
 }};
 
 }  // namespace

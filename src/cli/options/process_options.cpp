@@ -12,15 +12,16 @@ constexpr Programs kUndivided{Program::kMaster, Program::kTrain, Program::kTest,
                              Program::kNet,    Program::kPlan,  Program::kDoctor};
 constexpr Programs kComputing = kSharing | kUndivided;
 constexpr Programs kConverting{Program::kConvert, Program::kMean};
-constexpr Programs kAsking{Program::kConfig, Program::kCompletion, Program::kManual};
+constexpr Programs kAsking{Program::kConfig, Program::kCompletion, Program::kManual,
+                           Program::kStatus};
 constexpr Programs kPrinting =
     kTrainers | Programs{Program::kTest, Program::kTime, Program::kProof, Program::kPlan};
 constexpr Programs kAllPrograms =
     kComputing | kConverting | kAsking | Programs{Program::kProof};
 
 constexpr std::string_view kProgramWords =
-    "run train test time net convert mean simulate plan doctor config completion manual master "
-    "worker";
+    "run train test time net convert mean simulate plan doctor status config completion manual "
+    "master worker";
 
 constexpr Option kProcessOptions[] = {
     {.name = "program",
@@ -144,6 +145,19 @@ constexpr Option kProcessOptions[] = {
      .programs = kTrainers,
      .group = kOtherGroup,
      .sentence = "Write curves of losses and scores there, which TensorBoard shows"},
+    {.name = "metrics-addr",
+     .type = text("HOST:PORT"),
+     .programs = kClusters,
+     .group = kOtherGroup,
+     .sentence = "Serve a page that shows the job there, /metrics for Prometheus, /healthz and "
+                 "/readyz; PORT alone: for this machine; port 0: any free one"},
+    {.name = "trace-file",
+     .old_names = "trace",
+     .type = text("FILE"),
+     .programs = kTrainers | Programs{Program::kWorker},
+     .group = kOtherGroup,
+     .sentence = "Write when what was computed, exchanged and waited for, which chrome://tracing "
+                 "and ui.perfetto.dev show"},
     {.name = "dry-run",
      .type = on_off(),
      .programs = kLasting,
@@ -156,7 +170,7 @@ constexpr Option kProcessOptions[] = {
      .sentence = "Print the result as one JSON object on standard output"},
     {.name = "json",
      .type = on_off(),
-     .programs = {Program::kNet, Program::kConfig, Program::kDoctor},
+     .programs = {Program::kNet, Program::kConfig, Program::kDoctor, Program::kStatus},
      .group = kOtherGroup,
      .sentence = "Print one JSON object instead of a table"},
     {.name = "debug",

@@ -12,8 +12,7 @@ constexpr std::string_view kMasterNotes =
     "Flags may be written with one or two dashes, as --max-iter, --max_iter or --maxIter.\n"
     "SIGINT or SIGTERM: end with a snapshot; the second one ends at once. SIGHUP: write a\n"
     "snapshot and go on.\n"
-    "Not built yet, and said so: --hdfs, --gpu, --metrics-addr, --token-file, --tls-cert,\n"
-    "--on-nan and others.\n\n"
+    "Not built yet, and said so: --hdfs, --gpu, --token-file, --tls-cert, --on-nan and others.\n\n"
     "Examples:\n"
     "  speedo-master --solver examples/mnist/lenet_solver.prototxt --workers 2 --sync\n"
     "  speedo-master --solver S.prototxt --workers 2:8 --strategy easgd --train 10 --resume=auto\n"
@@ -109,6 +108,16 @@ constexpr std::string_view kDoctorNotes =
     "  speedo doctor --solver examples/mnist/lenet_solver.prototxt --workers 2\n"
     "  speedo doctor --redis 10.0.0.1 --redis-password-file redis.password --bind 10.0.0.2";
 
+constexpr std::string_view kStatusNotes =
+    "SEEN is the time since a worker was heard of, STALE how many merges lay between the reading\n"
+    "of its weights and the merge of its last contribution, DROPPED its contributions that were\n"
+    "not merged. Wide terminals show where its time goes: data, forward, backward, exchange, "
+    "wait.\n"
+    "In a browser: --metrics-addr of the master.\n\n"
+    "Examples:\n"
+    "  speedo status --master speedo://10.0.0.1:56126 --watch\n"
+    "  speedo status --master 10.0.0.1:56126 --json";
+
 constexpr std::string_view kConfigNotes =
     "Options come from the command line, else from SPEEDO_ variables, else from a file, else from\n"
     "their defaults. Behind a program's name may stand its flags.\n\n"
@@ -150,6 +159,8 @@ const std::vector<ProgramEntry>& program_table() {
       {Program::kDoctor, "speedo doctor", "doctor",
        "Find what is wrong with machine, network, store and job before hours are lost",
        kDoctorNotes},
+      {Program::kStatus, "speedo status", "status",
+       "Show how a job stands: its master's progress and all its workers", kStatusNotes},
       {Program::kConfig, "speedo config", "config",
        "Show a program's options and where each value comes from", kConfigNotes},
       {Program::kCompletion, "speedo completion", "completion",

@@ -20,6 +20,10 @@ double seconds_between(Instant from, Instant to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
+double phase_seconds(std::uint64_t microseconds) {
+  return static_cast<double>(microseconds) / 1e6;
+}
+
 }  // namespace
 
 MasterReporter::MasterReporter(const caffe::SolverParameter& solver, std::vector<Schedule> stages,
@@ -138,9 +142,13 @@ Report MasterReporter::report(const MasterProgress& last, const std::string& sna
   report.rejected = last.rejected - first.rejected;
   report.discarded = last.discarded - first.discarded;
   report.ignored = last.ignored - first.ignored;
-  report.data_wait_seconds = static_cast<double>(last.data_wait_us) / 1e6;
-  report.compute_seconds = static_cast<double>(last.compute_us) / 1e6;
-  report.exchange_seconds = static_cast<double>(last.exchange_us) / 1e6;
+  const PhaseTimes& phases = last.phases;
+  report.data_wait_seconds = phase_seconds(phases.data_us);
+  report.compute_seconds = phase_seconds(phases.compute_us());
+  report.forward_seconds = phase_seconds(phases.forward_us);
+  report.backward_seconds = phase_seconds(phases.backward_us);
+  report.exchange_seconds = phase_seconds(phases.exchange_us);
+  report.wait_seconds = phase_seconds(phases.wait_us);
   report.stage = last.stage % stages_.size() + 1;
   report.term = last.term;
   report.seconds_to_first_merge = seconds_to_first_merge_;

@@ -52,6 +52,9 @@ std::string to_json(const Report& report) {
   object["data_wait_seconds"] = value(report.data_wait_seconds);
   object["compute_seconds"] = value(report.compute_seconds);
   object["exchange_seconds"] = value(report.exchange_seconds);
+  object["forward_seconds"] = value(report.forward_seconds);
+  object["backward_seconds"] = value(report.backward_seconds);
+  object["wait_seconds"] = value(report.wait_seconds);
   object["predicted_memory_bytes"] = value(report.predicted_memory_bytes);
   object["peak_memory_bytes"] = value(report.peak_memory_bytes);
   object["snapshot"] = nullptr;
@@ -90,14 +93,22 @@ std::string to_text(const Report& report) {
 }
 
 std::string phases_text(const Report& report) {
-  const double data_wait = report.data_wait_seconds.value_or(0.0);
-  const double compute = report.compute_seconds.value_or(0.0);
-  const double exchange = report.exchange_seconds.value_or(0.0);
-  const double all = data_wait + compute + exchange;
+  const bool is_divided = report.forward_seconds && report.backward_seconds;
+  const std::pair<std::optional<double>, const char*> phases[] = {
+      {report.data_wait_seconds, "of the time waiting for data"},
+      {is_divided ? std::nullopt : report.compute_seconds, "computing"},
+      {report.forward_seconds, "forward"},
+      {report.backward_seconds, "backward"},
+      {report.exchange_seconds, "exchanging"},
+      {report.wait_seconds, "waiting for master and other workers"}};
+  double all = 0.0;
+  for (const auto& [seconds, name] : phases) all += seconds.value_or(0.0);
   if (all <= 0.0) return "";
-  std::string text = fmt::format("{:.1f} % of the steps' time waiting for data, {:.1f} % computing",
-                                 100.0 * data_wait / all, 100.0 * compute / all);
-  if (report.exchange_seconds) text += fmt::format(", {:.1f} % exchanging", 100.0 * exchange / all);
+  std::string text;
+  for (const auto& [seconds, name] : phases) {
+    if (!seconds) continue;
+    text += fmt::format("{}{:.1f} % {}", text.empty() ? "" : ", ", 100.0 * *seconds / all, name);
+  }
   return text;
 }
 

@@ -5,6 +5,7 @@
 #include <speedo/backend/backend.hpp>
 #include <speedo/base/assert.hpp>
 
+#include "base/trace.hpp"
 #include "core/net/net_impl.hpp"
 
 namespace speedo {
@@ -152,6 +153,7 @@ void Net::backward_layer(std::size_t index) {
 }
 
 Result<float> Net::forward() {
+  const TraceSpan span("forward");
   double loss = 0.0;
   for (std::size_t layer = 0; layer < impl_->views.size(); ++layer) {
     SPEEDO_ASSIGN(const float term, forward_layer(layer));
@@ -161,6 +163,7 @@ Result<float> Net::forward() {
 }
 
 void Net::backward() {
+  const TraceSpan span("backward");
   for (std::size_t layer = impl_->views.size(); layer-- > 0;) {
     backward_layer(layer);
     impl_->report_gradients(layer);

@@ -30,8 +30,8 @@ class Stopwatch : public Observer {
 
   void before(const MasterNode&, const MasterEvent& event) override {
     if (const auto* trained = std::get_if<master_event::Trained>(&event)) {
-      compute_us_ += trained->message.compute_us;
-      exchange_us_ += trained->message.exchange_us;
+      compute_us_ += trained->message.phases.compute_us();
+      exchange_us_ += trained->message.phases.exchange_us;
     } else if (std::holds_alternative<master_event::Merged>(event)) {
       last_merge_ = queue_->now();
     } else if (const auto* tested = std::get_if<master_event::Tested>(&event)) {

@@ -76,8 +76,8 @@ void PlanWorkerWork::run(const TrainMessage& order,
     progress_ += 1;
     Result<RunReport>& known = **report;
     if (known) {
-      known->compute_us = microseconds(run->computing());
-      known->exchange_us = microseconds(run->exchanging());
+      known->phases.forward_us = microseconds(run->computing());
+      known->phases.exchange_us = microseconds(run->exchanging());
     }
     done(std::move(known));
   };

@@ -55,6 +55,7 @@ class QuadraticLearner : public Learner {
   Result<float> accumulate_gradients(int passes, const Hooks& hooks) override;
   std::uint64_t batch_size() const override { return 1; }
   std::chrono::nanoseconds data_waited() const override { return {}; }
+  std::chrono::nanoseconds gone_forward() const override { return {}; }
   void keep_statistics() override {}
   void put_statistics_change_into_gradients() override {}
 

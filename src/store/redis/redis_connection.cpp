@@ -15,6 +15,7 @@
 
 #include "base/log.hpp"
 #include "store/redis/redis_error.hpp"
+#include "store/redis/redis_error_counts.hpp"
 
 namespace speedo {
 namespace {
@@ -271,12 +272,14 @@ bool RedisConnection::take_reply(const ReplyReader::Reply& reply) {
       connection_failed(*error);
       return false;
     }
+    count_redis_error(error->code);
   } else if (reply.kind == Kind::kNil) {
     error = Error{ErrorCode::kNotFound, "Redis at " + where_ + ": no key '" + operation.key + "'"};
   } else if (reply.kind == Kind::kWrongLength) {
     operation.head.resize(std::min(operation.head.size(), reply.length));
     error = Error{ErrorCode::kCorrupt, "Redis at " + where_ + ": key '" + operation.key + "' has " +
                                            std::to_string(reply.length) + " bytes"};
+    count_redis_error(error->code);
   }
   failures_ = 0;
   Queued entry = std::move(in_flight_.front());
@@ -287,6 +290,7 @@ bool RedisConnection::take_reply(const ReplyReader::Reply& reply) {
 }
 
 void RedisConnection::connection_failed(Error error) {
+  count_redis_error(error.code);
   if (session_) stale_ = session_->client();
   session_.reset();
   sending_.clear();

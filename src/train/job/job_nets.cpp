@@ -9,6 +9,7 @@
 #include <speedo/base/assert.hpp>
 
 #include "base/answer.hpp"
+#include "base/trace.hpp"
 #include "core/net/net_outputs.hpp"
 #include "core/weight_sources.hpp"
 #include "train/job/job_solver.hpp"
@@ -110,6 +111,7 @@ void ThreadJobNets::snapshot(std::uint64_t iteration, std::shared_ptr<const Merg
                        WriteSnapshot write_files, std::function<void(Result<void>)> done) {
   thread_.post([this, iteration, weights = std::move(weights),
                 write_files = std::move(write_files), done = std::move(done)] {
+    const TraceSpan span("snapshot");
     load(*weights);
     done(write(iteration, *weights, write_files));
   });

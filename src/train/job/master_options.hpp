@@ -80,6 +80,8 @@ struct MasterHooks {
   std::function<Result<void>(const TrainingId& training, bool is_new)> on_training;
   std::function<void(const std::string& address)> on_listening;   // "speedo://host:port"
   std::function<void(const MasterProgress&, const std::vector<TestScores>*)> on_progress;
+  // How the job stands, now and then and at its end; empty: nobody wants to know.
+  std::function<void(JobStatus)> on_status = {};
   std::function<std::optional<std::string>()> poll_stop;  // a reason: stop cleanly
   // Whether such a stop is to write a snapshot even if the job does not end with one; empty: yes.
   std::function<bool()> stop_wants_snapshot;

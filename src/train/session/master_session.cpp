@@ -101,10 +101,12 @@ void MasterSession::Impl::handle(const master_event::Hello& event) {
   // Nothing is sent to an earlier incarnation: it may arrive at the new one.
   for (const WorkerId id : members_.earlier_lives(event)) {
     out_.note(false, "worker {} begins a new incarnation", members_.find(id)->name);
-    remove(id, runs_.is_busy(id) ? Departure::kFlap : Departure::kExcused);
+    remove(id, runs_.is_busy(id) ? Departure::kFlap : Departure::kExcused,
+           "it began a new incarnation");
   }
   if (members_.turns_away(event, clock_.now(), out_)) return;
   members_.admit(event, clock_.now(), out_);
+  figures_.admitted(*members_.at(event.peer), event.message);
 }
 
 void MasterSession::Impl::handle(const master_event::Ready& event) {
@@ -113,7 +115,9 @@ void MasterSession::Impl::handle(const master_event::Ready& event) {
   // A worker that waits for its first order repeats its Ready: nothing to do.
   if (is_repeated && !runs_.was_ordered(*id)) return;
   if (!id || is_repeated) return ignore(event.peer, "ready message");
-  if (!members_.make_ready(*id, event.message, out_)) return remove(*id, Departure::kExcused);
+  if (!members_.make_ready(*id, event.message, out_)) {
+    return remove(*id, Departure::kExcused, "refused: its model is another one");
+  }
   update_pause();
   if (phase_ == Phase::kGathering) {
     if (members_.ready_count() >= shortage_.wanted(false)) start_training();
@@ -143,7 +147,8 @@ void MasterSession::Impl::handle(const master_event::Leave& event) {
   if (failed && !member.ready) members_.could_not_work(*id, reason);
   // One that could not reach the store is not to blame.
   const ErrorCode code = error_code_of(event.message.code);
-  remove(*id, failed && is_transient(code) ? Departure::kExcused : Departure::kFlap);
+  remove(*id, failed && is_transient(code) ? Departure::kExcused : Departure::kFlap,
+         "it left: " + reason);
   if (failed && phase_ == Phase::kGathering) {
     out_.note(true, "still waiting for workers: {} of {} are ready", members_.ready_count(),
               shortage_.wanted(false));
@@ -157,7 +162,7 @@ void MasterSession::Impl::handle(const master_event::PeerLost& event) {
   const auto id = members_.at(event.peer);
   if (!id || !open()) return;
   out_.note(true, "worker {} is gone: {}", members_.find(*id)->name, event.reason);
-  remove(*id, Departure::kFlap);
+  remove(*id, Departure::kFlap, event.reason);
 }
 
 void MasterSession::Impl::handle(const master_event::Beat& event) {
@@ -184,9 +189,10 @@ void MasterSession::Impl::ignore(PeerId peer, std::string_view what) {
 }
 
 // What the worker reported before stays: it lies in the store, whole.
-void MasterSession::Impl::remove(WorkerId id, Departure departure) {
+void MasterSession::Impl::remove(WorkerId id, Departure departure, const std::string& why) {
   SPEEDO_ASSERT(open());
   const Membership::Member member = members_.remove(id, departure, clock_.now(), out_);
+  figures_.gone(id, why, clock_.now());
   leases_.give_back(id);
   if (runs_.remove(id)) work_.worker_is_gone(id);
   if (!member.ready) return;
@@ -234,7 +240,7 @@ void MasterSession::Impl::watch_workers() {
 void MasterSession::Impl::declare_dead(WorkerId id, const std::string& reason) {
   out_.note(true, "{}; going on without it", reason);
   out_.refuse(members_.find(id)->peer, ErrorCode::kTimeout, reason);
-  remove(id, Departure::kFlap);
+  remove(id, Departure::kFlap, reason);
 }
 
 WorkerShortage::View MasterSession::Impl::shortage_view() const {

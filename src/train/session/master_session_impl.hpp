@@ -12,6 +12,7 @@
 #include "train/session/shard_leases.hpp"
 #include "train/session/divergence.hpp"
 #include "train/session/ending.hpp"
+#include "train/session/job_figures.hpp"
 #include "train/session/membership.hpp"
 #include "train/session/merge_tally.hpp"
 #include "train/session/runs.hpp"
@@ -32,7 +33,7 @@ namespace speedo {
 // Invariant: there is an ending_ exactly from kFinishing on, unless this master was superseded.
 //
 // Sources: master_session.cpp (dispatch, workers, time), _work (runs, merges, stages), _end (tests,
-// snapshots, the store, the end), _state (save and restore).
+// snapshots, the store, the end), _state (save and restore), _status (for those who watch).
 struct MasterSession::Impl {
  public:
   Impl(MasterConfig config, StrategyFactory make);
@@ -42,6 +43,7 @@ struct MasterSession::Impl {
   std::string save(const MergeOrder* merged) const;
   Result<void> restore(std::string_view bytes);
   const MasterProgress& progress() const { return progress_; }
+  JobStatus status() const;
   const TrainingId& training() const { return training_; }
   bool finished() const { return phase_ == Phase::kFinished; }
 
@@ -80,7 +82,7 @@ struct MasterSession::Impl {
   // Workers.
   std::optional<WorkerId> sender(PeerId peer, std::uint64_t claimed);
   void ignore(PeerId peer, std::string_view what);
-  void remove(WorkerId id, Departure departure);
+  void remove(WorkerId id, Departure departure, const std::string& why);
   void declare_dead(WorkerId id, const std::string& reason);
   void watch_workers();
   void start_training();
@@ -131,6 +133,7 @@ struct MasterSession::Impl {
   Runs runs_;
   WorkQueue work_;
   MergeTally tally_;
+  JobFigures figures_;
   Divergence divergence_;
   StageSwitch stages_;
   TestsAndSnapshots jobs_;

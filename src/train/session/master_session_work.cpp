@@ -17,6 +17,7 @@ void MasterSession::Impl::handle(const master_event::Trained& event) {
   if (!id || !runs_.is_under_way(*id, run)) return ignore(event.peer, "report");
   runs_.finish(*id, message);
   members_.finished_run(*id);
+  figures_.reported(*id, message, clock_.now());
   const ShardRange data = leases_.report(*id);
   const float loss = std::bit_cast<float>(message.loss_bits);
   if (!std::isfinite(loss)) {
@@ -24,6 +25,7 @@ void MasterSession::Impl::handle(const master_event::Trained& event) {
               members_.find(*id)->name, loss, iteration());
     leases_.use_up(data);
     tally_.rejected(1);
+    figures_.dropped(*id);
     divergence_.not_finite();
     end_if_diverged();
     if (open()) tell(Failed{*id, run});
@@ -35,7 +37,7 @@ void MasterSession::Impl::handle(const master_event::Trained& event) {
                loss,
                {message.base_version},
                message.samples,
-               message.compute_us + message.exchange_us + message.data_wait_us});
+               message.phases.run_us()});
 }
 
 void MasterSession::Impl::tell(const Event& event) {
@@ -54,6 +56,7 @@ void MasterSession::Impl::order(const Average& command) { work_.average(command.
 void MasterSession::Impl::order(const Discard& command) {
   leases_.use_up(work_.discard(command.worker).data);
   tally_.discarded();
+  figures_.dropped(command.worker);
 }
 
 // The next stage starts everyone anew.
@@ -99,6 +102,7 @@ void MasterSession::Impl::send_trains() {
     SPEEDO_ASSERT(members_.find(id)->ready);
     const Runs::Order order = runs_.start(id, clock_.now());
     const float scale = stages_.rate_scale(iteration(), members_.ready_count());
+    figures_.ordered(id, iteration());
     out_.add(master_command::SendTrain{
         members_.find(id)->peer,
         {order.run.value, iteration(), tally_.newest().value, leases[i].current.first,
@@ -165,6 +169,7 @@ void MasterSession::Impl::handle(const master_event::Merged& event) {
       continue;
     }
     rejected.push_back(each.run);
+    figures_.dropped(each.worker);
     out_.note(true,
               "the contribution of worker {} (run {}) is not finite, missing or corrupt; left out",
               each.worker.value, each.run.value);
@@ -172,6 +177,7 @@ void MasterSession::Impl::handle(const master_event::Merged& event) {
   if (!merged.empty()) {
     SPEEDO_ASSERT(!open() || !jobs_.holds_weights());  // else the merge would have waited
     divergence_.merged();
+    figures_.merged(merged, tally_.newest(), clock_.now());
     tally_.merged(merged, event.version);
     jobs_.reach(iteration());
   }
@@ -210,6 +216,7 @@ bool MasterSession::Impl::enter_next_stage() {
   for (const Contribution& each : work_.take_undecided()) {
     leases_.use_up(each.data);
     tally_.discarded();
+    figures_.dropped(each.worker);
   }
   members_.strategy_is_new();
   stages_.enter(iteration());

@@ -73,9 +73,8 @@ void Runs::finish(WorkerId id, const TrainedMessage& message) {
   Worker& worker = workers_.at(id);
   worker.run.reset();
   measure_speed(worker, message);
-  compute_us_ += message.compute_us;
-  exchange_us_ += message.exchange_us;
-  data_wait_us_ += message.data_wait_us;
+  phases_ += message.phases;
+  traffic_ += message.traffic;
 }
 
 void Runs::merged(WorkerId id, RunId run, float weight) {
@@ -89,7 +88,7 @@ bool Runs::remove(WorkerId worker) { return workers_.erase(worker) == 1; }
 
 // The exchange is left out: a worker that is given more shards pays the same for it.
 void Runs::measure_speed(Worker& worker, const TrainedMessage& message) {
-  const std::uint64_t steps_us = message.compute_us + message.data_wait_us;
+  const std::uint64_t steps_us = message.phases.compute_us() + message.phases.data_us;
   if (message.samples == 0 || steps_us == 0) return;
   const double speed = static_cast<double>(message.samples) / static_cast<double>(steps_us);
   worker.speed =
@@ -116,9 +115,8 @@ std::uint64_t Runs::shards_by_speed(WorkerId id) const {
 }
 
 void Runs::show(MasterProgress& progress) const {
-  progress.compute_us = compute_us_;
-  progress.exchange_us = exchange_us_;
-  progress.data_wait_us = data_wait_us_;
+  progress.phases = phases_;
+  progress.traffic = traffic_;
 }
 
 }  // namespace speedo

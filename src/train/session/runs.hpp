@@ -72,8 +72,8 @@ class Runs {
 
   std::map<WorkerId, Worker> workers_;
   std::uint64_t next_;
-  // Of all reported runs, on the workers' clocks.
-  std::uint64_t compute_us_ = 0, exchange_us_ = 0, data_wait_us_ = 0;
+  PhaseTimes phases_;  // of all reported runs
+  Traffic traffic_;
 };
 
 }  // namespace speedo

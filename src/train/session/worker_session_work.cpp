@@ -23,8 +23,7 @@ void WorkerSession::Impl::handle(const worker_event::RunDone& event) {
   attempts_ = 0;
   out_.emplace_back(worker_command::SendTrained{
       {id_->value, report.run.value, std::bit_cast<std::uint32_t>(report.loss),
-       report.base.value, report.samples, report.compute_us, report.exchange_us,
-       report.data_wait_us}});
+       report.base.value, report.samples, report.phases, report.traffic}});
 }
 
 // With the store out of reach this incarnation is over, since its contribution may be there or not;

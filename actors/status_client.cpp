@@ -1,0 +1,98 @@
+#include "actors/status_client.hpp"
+
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <speedo/base/clock.hpp>
+#include <speedo/base/limits.hpp>
+
+#include "actors/system.hpp"
+#include "actors/transport.hpp"
+#include "actors/wire.hpp"
+#include "base/answer.hpp"
+#include "train/note_text.hpp"
+#include "train/status_messages.hpp"
+
+namespace speedo {
+namespace {
+
+constexpr std::chrono::milliseconds kPoll{50};
+
+Error stopped_error(const std::string& reason) {
+  return Error{ErrorCode::kUnavailable, "stopped: " + reason};
+}
+
+}  // namespace
+
+struct StatusClient::Impl {
+  Impl(Address master_in, std::function<std::optional<std::string>()> poll_stop_in)
+      : address(std::move(master_in)), poll_stop(std::move(poll_stop_in)) {}
+
+  Result<void> connect();
+  Result<JobStatus> receive();
+
+  const Address address;
+  const std::function<std::optional<std::string>()> poll_stop;
+  ActorConfig config;
+  caf::actor_system system{config};
+  Connector connector{system};
+  caf::scoped_actor self{system};
+  caf::actor master;  // null while there is no connection
+};
+
+StatusClient::StatusClient(Address master, std::function<std::optional<std::string>()> poll_stop) {
+  try_threads();
+  impl_ = std::make_unique<Impl>(std::move(master), std::move(poll_stop));
+}
+
+StatusClient::~StatusClient() = default;
+
+Result<void> StatusClient::Impl::connect() {
+  const auto found = std::make_shared<Answer<Result<caf::actor>>>(real_platform());
+  connector.connect(address, [found](Result<caf::actor> actor) { found->set(std::move(actor)); });
+  while (!found->wait_for(kPoll)) {
+    if (const auto reason = poll_stop()) return stopped_error(*reason);
+  }
+  SPEEDO_ASSIGN(master, found->wait());
+  self->monitor(master);
+  return {};
+}
+
+// What is left of an earlier answer begins or ends nothing.
+Result<JobStatus> StatusClient::Impl::receive() {
+  StatusAssembly assembly;
+  std::optional<std::string> lost;
+  const Instant deadline = steady_clock().now() + kAnswerTimeout;
+  tell(self.ptr(), master, StatusRequestMessage{});
+  while (true) {
+    self->receive(
+        [&](const JobStatusMessage& message) { assembly.begin(clipped(message)); },
+        [&](const WorkerStatusMessage& message) { assembly.add(clipped(message)); },
+        [&](const caf::down_msg& message) {
+          if (message.source == master.address()) lost = "its process has ended";
+        },
+        caf::after(kPoll) >> [] {});
+    if (auto status = assembly.take()) return std::move(*status);
+    if (const auto reason = poll_stop()) return stopped_error(*reason);
+    if (!lost && steady_clock().now() > deadline) {
+      lost = fmt::format("no answer in {} s; it may still be preparing the job, or is no master of "
+                         "this version",
+                         whole_seconds(kAnswerTimeout));
+    }
+    if (lost) {
+      return Error{ErrorCode::kUnavailable,
+                   fmt::format("master {}:{}: {}", address.host, address.port, *lost)};
+    }
+  }
+}
+
+Result<JobStatus> StatusClient::ask() {
+  if (!impl_->master) SPEEDO_TRY(impl_->connect());
+  auto status = impl_->receive();
+  if (!status) impl_->master = nullptr;
+  return status;
+}
+
+}  // namespace speedo

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <speedo/base/result.hpp>
+
+namespace speedo {
+
+struct HttpAnswer {
+  int status = 200;
+  std::string type = "text/plain; charset=utf-8";
+  std::string body;
+};
+
+// "HOST:PORT", "[::1]:PORT", ":PORT" or "PORT" (all interfaces of this machine's own, 127.0.0.1).
+// Port 0: any free one. Error: kUsage, naming the forms.
+struct HttpAddress {
+  std::string host;
+  std::uint16_t port = 0;
+};
+Result<HttpAddress> parse_http_address(const std::string& text);
+
+// Serves GET and HEAD to a few clients at once; a request that takes longer than five seconds, is
+// longer than 8 KiB or is of another method is refused. Reads nothing from disk.
+// Thread safety: `answer` is called from several threads at once.
+class HttpServer {
+ public:
+  // Nothing: there is no such page.
+  using Answer = std::function<std::optional<HttpAnswer>(std::string_view path)>;
+  // Error: kUnavailable if it cannot listen there, saying why.
+  static Result<std::unique_ptr<HttpServer>> start(const HttpAddress& address, Answer answer);
+  // Waits for answers under way.
+  ~HttpServer();
+
+  // "http://host:port".
+  const std::string& url() const { return url_; }
+
+ private:
+  struct Running;
+  HttpServer(std::unique_ptr<Running> running, std::string url);
+
+  std::unique_ptr<Running> running_;
+  std::string url_;
+};
+
+}  // namespace speedo

@@ -1,0 +1,95 @@
+#include "monitor/http_server.hpp"
+
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/free_port.hpp"
+#include "support/http_get.hpp"
+
+namespace speedo {
+namespace {
+
+std::optional<HttpAnswer> answer(std::string_view path) {
+  if (path == "/page") return HttpAnswer{200, "text/plain", "hello"};
+  if (path == "/broken") throw std::runtime_error("broken");
+  return std::nullopt;
+}
+
+std::unique_ptr<HttpServer> start() {
+  auto server = HttpServer::start({"127.0.0.1", 0}, answer);
+  REQUIRE(server);
+  return std::move(*server);
+}
+
+TEST_CASE("Pages are served, and whatever else is asked is refused") {
+  const auto server = start();
+  const std::uint16_t port = test::port_of(server->url());
+  const test::HttpReply page = test::http_get(port, "/page");
+  CHECK(page.status == 200);
+  CHECK(page.body == "hello");
+  CHECK(page.head.find("Content-Length: 5") != std::string::npos);
+  CHECK(test::http_get(port, "/page?x=1").status == 200);
+  const test::HttpReply head = test::http(port, "HEAD", "/page");
+  CHECK(head.status == 200);
+  CHECK(head.body.empty());
+  CHECK(test::http_get(port, "/other").status == 404);
+  CHECK(test::http_get(port, "/../../etc/passwd").status >= 400);
+  CHECK(test::http_get(port, "/broken").status == 500);
+  CHECK(test::http(port, "DELETE", "/page").status == 405);
+}
+
+TEST_CASE("What is not HTTP harms nobody") {
+  const auto server = start();
+  const std::uint16_t port = test::port_of(server->url());
+  test::answer_to(port, std::string(100000, '\xff') + "\r\n\r\n");
+  test::answer_to(port, "GET /" + std::string(20000, 'a') + " HTTP/1.1\r\n\r\n");
+  test::answer_to(port, "\r\n\r\n");
+  CHECK(test::http_get(port, "/page").status == 200);
+}
+
+TEST_CASE("Several clients are served at once") {
+  const auto server = start();
+  const std::uint16_t port = test::port_of(server->url());
+  std::atomic<int> served{0};
+  {
+    std::vector<std::jthread> clients;
+    for (int i = 0; i < 8; ++i) {
+      clients.emplace_back([&] {
+        for (int k = 0; k < 20; ++k) served += test::http_get(port, "/page").status == 200 ? 1 : 0;
+      });
+    }
+  }
+  CHECK(served == 160);
+}
+
+TEST_CASE("A port in use is an error that says so") {
+  test::ReservedPort taken;
+  taken.listen();
+  const auto server = HttpServer::start({"127.0.0.1", taken.port()}, answer);
+  REQUIRE_FALSE(server);
+  CHECK(server.error().code == ErrorCode::kUnavailable);
+  CHECK(server.error().message.find(taken.text()) != std::string::npos);
+  CHECK(server.error().message.find("in use") != std::string::npos);
+}
+
+TEST_CASE("Addresses are written in four ways") {
+  const auto parsed = [](const char* text) {
+    const auto address = parse_http_address(text);
+    return address ? address->host + " " + std::to_string(address->port) : "error";
+  };
+  CHECK(parsed("9464") == "127.0.0.1 9464");
+  CHECK(parsed(":9464") == "127.0.0.1 9464");
+  CHECK(parsed("0.0.0.0:0") == "0.0.0.0 0");
+  CHECK(parsed("[::1]:80") == "::1 80");
+  for (const char* wrong : {"", "host", "host:", "host:70000", "host:-1", "::1:80", "a:b"}) {
+    INFO(wrong);
+    const auto address = parse_http_address(wrong);
+    REQUIRE_FALSE(address);
+    CHECK(address.error().code == ErrorCode::kUsage);
+  }
+}
+
+}  // namespace
+}  // namespace speedo
