@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <speedo/base/assert.hpp>
 #include <speedo/base/clock.hpp>
 
 namespace speedo {
@@ -24,7 +25,7 @@ namespace {
 struct Launch {
   std::vector<std::string> environment_texts;
   std::vector<char*> arguments, environment;
-  int output = -1, result = -1;
+  int input = -1, output = -1, result = -1;
   int report = -1;  // errno of a failed exec goes here
   Guardian* guardian = nullptr;
   pid_t parent = 0;
@@ -67,8 +68,8 @@ std::vector<std::string> environment_texts(const ChildCommand& command) {
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(signal, SIG_DFL);
-  const int null = ::open("/dev/null", O_RDONLY);
-  ::dup2(null, STDIN_FILENO);
+  const int input = launch.input >= 0 ? launch.input : ::open("/dev/null", O_RDONLY);
+  ::dup2(input, STDIN_FILENO);
   if (launch.output >= 0) {
     ::dup2(launch.output, STDOUT_FILENO);
     ::dup2(launch.output, STDERR_FILENO);
@@ -87,6 +88,26 @@ Result<int> open_for_child(const std::filesystem::path& path) {
   if (file >= 0) return file;
   return Error{ErrorCode::kCannotWrite,
                "cannot write '" + path.string() + "': " + std::strerror(errno)};
+}
+
+// A pipe with the line in it: its ends. Requires: the line fits into a pipe.
+struct InputPipe {
+  int reads = -1, writes = -1;
+};
+Result<InputPipe> make_input(const std::optional<Secret>& line) {
+  InputPipe made;
+  if (!line) return made;
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    return Error{ErrorCode::kUnavailable, std::string("no pipe: ") + std::strerror(errno)};
+  }
+  made = {ends[0], ends[1]};
+  const std::string_view text = line->reveal();
+  const bool written =
+      ::write(made.writes, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+      ::write(made.writes, "\n", 1) == 1;
+  SPEEDO_ASSERT(written);
+  return made;
 }
 
 Error cannot_start(const std::string& program, int reason) {
@@ -113,12 +134,24 @@ Children::Children(Guardian guardian) : guardian_(std::move(guardian)) {
 }
 
 Children::~Children() {
-  for (const auto& [pid, program] : running_) ::kill(-pid, SIGKILL);
+  for (const auto& [pid, child] : running_) ::kill(-pid, SIGKILL);
   while (!running_.empty()) {
     const pid_t pid = ::waitpid(-1, nullptr, 0);
     if (pid < 0 && errno != EINTR) break;
-    if (running_.erase(pid) > 0) guardian_.forget(pid);
+    if (running_.contains(pid)) forget(pid);
   }
+}
+
+void Children::forget(pid_t pid) {
+  guardian_.forget(pid);
+  close_input(pid);
+  running_.erase(pid);
+}
+
+void Children::close_input(pid_t pid) {
+  const auto found = running_.find(pid);
+  if (found == running_.end() || found->second.input < 0) return;
+  ::close(std::exchange(found->second.input, -1));
 }
 
 Result<pid_t> Children::start(const ChildCommand& command) {
@@ -138,36 +171,39 @@ Result<pid_t> Children::start(const ChildCommand& command) {
   launch.parent = ::getpid();
   launch.guardian = &guardian_;
   launch.processors = set_of(command.processors);
+  SPEEDO_ASSIGN(const InputPipe input, make_input(command.input));
+  launch.input = input.reads;
   const pid_t pid = ::fork();
   if (pid == 0) become(launch);
   const int fork_errno = errno;
   ::close(report[1]);
   if (launch.output >= 0) ::close(launch.output);
   if (launch.result >= 0) ::close(launch.result);
+  if (launch.input >= 0) ::close(launch.input);
   int reason = 0;
   const ssize_t got = pid < 0 ? 0 : ::read(report[0], &reason, sizeof(reason));
   ::close(report[0]);
+  if ((pid < 0 || got == sizeof(reason)) && input.writes >= 0) ::close(input.writes);
   if (pid < 0) return cannot_start(command.arguments[0], fork_errno);
   if (got == sizeof(reason)) {
     ::waitpid(pid, nullptr, 0);
     guardian_.forget(pid);
     return cannot_start(command.arguments[0], reason);
   }
-  running_[pid] = command.arguments[0];
+  running_[pid] = {command.arguments[0], input.writes};
   return pid;
 }
 
 std::optional<ChildEnd> Children::reap() {
   int status = 0;
   rusage usage{};
-  for (const auto& [pid, program] : running_) {
+  for (const auto& [pid, child] : running_) {
     if (::wait4(pid, &status, WNOHANG, &usage) != pid) continue;
     ChildEnd end{.pid = pid};
     end.peak_memory_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;  // KiB
     if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
     end.exit_code = end.signal != 0 ? 128 + end.signal : WEXITSTATUS(status);
-    guardian_.forget(end.pid);
-    running_.erase(end.pid);
+    forget(end.pid);
     return end;
   }
   return std::nullopt;

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include <speedo/base/result.hpp>
+#include <speedo/base/secret.hpp>
 
 #include "local/guardian.hpp"
 
@@ -23,6 +24,9 @@ struct ChildCommand {
   std::filesystem::path output;  // for standard output and error; empty: ours
   std::filesystem::path result = {};  // for standard output alone; empty: like the other
   std::vector<int> processors = {};   // that it may run on; empty: ours
+  // A line for its standard input, which stays open until the child or this process ends; none: it
+  // reads nothing.
+  std::optional<Secret> input = std::nullopt;
 };
 
 // How a child ended.
@@ -49,14 +53,21 @@ class Children {
   // The next child that ended, waiting at most this long; a signal to us ends the wait early.
   std::optional<ChildEnd> wait(std::chrono::milliseconds patience);
   void send(pid_t pid, int signal);
+  // Ends what it reads. Not an error: it has no input, or has ended.
+  void close_input(pid_t pid);
   bool is_running(pid_t pid) const { return running_.contains(pid); }
   Guardian& guardian() { return guardian_; }
 
  private:
+  struct Child {
+    std::string program;
+    int input = -1;  // the end of its standard input that is ours; -1: none
+  };
   std::optional<ChildEnd> reap();
+  void forget(pid_t pid);
 
   Guardian guardian_;
-  std::map<pid_t, std::string> running_;  // program names
+  std::map<pid_t, Child> running_;
 };
 
 }  // namespace speedo

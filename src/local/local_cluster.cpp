@@ -12,8 +12,6 @@
 #include <thread>
 #include <utility>
 
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <speedo/base/clock.hpp>
@@ -22,6 +20,7 @@
 #include "base/log.hpp"
 #include "checkpoint/resume.hpp"
 #include "cli/exit_code.hpp"
+#include "cli/process_secrets.hpp"
 #include "cli/report/report.hpp"
 #include "cli/signals.hpp"
 #include "local/children.hpp"
@@ -56,18 +55,6 @@ bool poll_until(Done done) {
   return true;
 }
 
-bool can_connect(const fs::path& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  path.string().copy(address.sun_path, sizeof(address.sun_path) - 1);
-  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return false;
-  const bool connected =
-      ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
-  ::close(fd);
-  return connected;
-}
-
 Result<fs::path> make_temporary_folder() {
   std::error_code code;
   std::string pattern = (fs::temp_directory_path(code) / "speedo-run-XXXXXX").string();
@@ -77,12 +64,6 @@ Result<fs::path> make_temporary_folder() {
                  "cannot make the temporary folder '" + pattern + "': " + std::strerror(errno)};
   }
   return fs::path(pattern);
-}
-
-// A program of ours, beside the one that runs.
-std::string program(const char* name) {
-  std::error_code code;
-  return (fs::read_symlink("/proc/self/exe", code).parent_path() / name).string();
 }
 
 std::string all_ended(std::uint64_t workers) {
@@ -135,6 +116,7 @@ class LocalCluster {
   const fs::path log_dir_;
   Children children_;
   pid_t redis_ = 0, master_ = 0;
+  RedisPlace place_;
   std::string address_;
   std::vector<Worker> workers_;  // alive
   std::vector<Worker> waiting_;  // to be started again
@@ -162,8 +144,9 @@ Result<int> LocalCluster::run() {
 }
 
 Result<void> LocalCluster::start_redis() {
-  const fs::path socket = folder_ / "redis.sock";
-  auto started = children_.start(private_redis_command(folder_));
+  SPEEDO_ASSIGN(place_, options_.redis(folder_));
+  if (!place_.command) return {};
+  auto started = children_.start(*place_.command);
   if (!started && started.error().code == ErrorCode::kNotFound) {
     return Error{ErrorCode::kUnavailable,
                  "redis-server is not installed (apt-get install redis-server)"};
@@ -172,7 +155,7 @@ Result<void> LocalCluster::start_redis() {
   std::string how = "it does not answer";
   const bool ready = poll_until([&] {
     if (const auto end = children_.wait(milliseconds(0))) how = "it ended with " + to_string(*end);
-    return !children_.is_running(redis_) || can_connect(socket);
+    return !children_.is_running(redis_) || place_.answers();
   });
   if (ready && children_.is_running(redis_)) return {};
   const std::string quote = last_line(folder_ / "redis.log");
@@ -183,9 +166,12 @@ Result<void> LocalCluster::start_redis() {
 Result<void> LocalCluster::start_master() {
   const fs::path address_file = folder_ / "address";
   ChildCommand command;
-  command.arguments = {program("speedo-master"),
-                       "--redis=unix://" + folder_.string() + "/redis.sock",
-                       "--address-file=" + address_file.string()};
+  command.arguments = {own_program("speedo-master"), "--address-file=" + address_file.string()};
+  command.arguments.push_back("--redis=" + place_.uri);
+  if (!place_.password_file.empty()) {
+    command.arguments.push_back("--redis-password-file=" + place_.password_file.string());
+  }
+  if (!place_.user.empty()) command.environment.emplace_back(kUsernameVariable, place_.user);
   command.arguments.insert(command.arguments.end(), options_.master_flags.begin(),
                            options_.master_flags.end());
   command.result = folder_ / kResultFile;
@@ -201,13 +187,13 @@ Result<void> LocalCluster::start_master() {
 }
 
 Result<void> LocalCluster::start_workers() {
-  for (std::uint64_t number = 0; number < options_.workers; ++number) {
+  for (std::size_t number = 0; number < options_.workers.size(); ++number) {
     Worker worker;
     worker.number = number;
     SPEEDO_TRY(start_worker(std::move(worker)));
   }
-  SPEEDO_INFO("Started {} worker process{}, logs in {}{}", options_.workers,
-              options_.workers == 1 ? "" : "es", log_dir_.string(),
+  SPEEDO_INFO("Started {} worker process{}, logs in {}{}", options_.workers.size(),
+              options_.workers.size() == 1 ? "" : "es", log_dir_.string(),
               options_.log_dir.empty()
                   ? " (removed at the end, kept after a failure; --log-dir keeps them elsewhere)"
                   : "");
@@ -215,16 +201,11 @@ Result<void> LocalCluster::start_workers() {
 }
 
 Result<void> LocalCluster::start_worker(Worker worker) {
-  const std::string name = worker_name(worker.number);
+  const WorkerProcess& process = options_.workers[worker.number];
   worker.log = log_dir_ / (worker.restarts == 0
-                               ? name + ".log"
-                               : fmt::format("{}.restart{}.log", name, worker.restarts));
-  ChildCommand command;
-  command.arguments = {program("speedo-worker"), "--master=" + address_, "--host=" + name,
-                       "--threads=" + std::to_string(options_.threads[worker.number])};
-  command.arguments.insert(command.arguments.end(), options_.worker_flags.begin(),
-                           options_.worker_flags.end());
-  if (!options_.processors.empty()) command.processors = options_.processors[worker.number];
+                               ? process.name + ".log"
+                               : fmt::format("{}.restart{}.log", process.name, worker.restarts));
+  ChildCommand command = process.command(address_);
   command.output = worker.log;
   SPEEDO_ASSIGN(worker.pid, children_.start(command));
   workers_.push_back(std::move(worker));
@@ -243,10 +224,11 @@ void LocalCluster::restart_due_workers() {
     ++restarts_;
     const std::uint64_t number = worker.number;
     if (auto started = start_worker(std::move(worker)); !started) {
-      SPEEDO_ERROR("Worker process {} cannot be started again: {}", number,
+      SPEEDO_ERROR("Worker process {} cannot be started again: {}", options_.workers[number].name,
                    started.error().message);
     } else {
-      SPEEDO_INFO("Worker process {} started again (pid {})", number, workers_.back().pid);
+      SPEEDO_INFO("Worker process {} started again (pid {})", options_.workers[number].name,
+                  workers_.back().pid);
     }
   }
 }
@@ -311,13 +293,14 @@ void LocalCluster::handle_worker_end(Worker worker, const ChildEnd& end) {
   // At the end of training workers leave by themselves, some before the master does.
   if (end.exit_code == 0 || stopping_ || master_exit_code_) return;
   const std::string plan = plan_restart(worker, end);
-  SPEEDO_WARN("Worker process {} (pid {}) ended: {}; {} of {} go on{}", worker.number, worker.pid,
-              to_string(end), workers_.size(), options_.workers, plan);
-  if (!workers_.empty() || !waiting_.empty() || failure_) return;
   const std::string quote = end.signal == 0 ? last_line(worker.log) : "";
+  SPEEDO_WARN("Worker process {} (pid {}) ended: {}; {} of {} go on{}{}",
+              options_.workers[worker.number].name, worker.pid, to_string(end), workers_.size(),
+              options_.workers.size(), plan, quote.empty() ? "" : "; it said: " + quote);
+  if (!workers_.empty() || !waiting_.empty() || failure_) return;
   const ErrorCode code =
       end.signal == 0 ? error_code_of_exit(end.exit_code) : ErrorCode::kUnavailable;
-  failure_ = Error{code, all_ended(options_.workers) + to_string(end) +
+  failure_ = Error{code, all_ended(options_.workers.size()) + to_string(end) +
                              (quote.empty() ? "" : ": " + quote)};
   stop_master();
 }
@@ -342,7 +325,10 @@ void LocalCluster::drain_workers() {
   bool asked = false;
   while (!workers_.empty() && steady_clock().now() < end) {
     if (!asked && steady_clock().now() >= ask) {
-      for (const Worker& worker : workers_) children_.send(worker.pid, SIGTERM);
+      for (const Worker& worker : workers_) {
+        children_.close_input(worker.pid);  // what it speaks with elsewhere is to end, too
+        children_.send(worker.pid, SIGTERM);
+      }
       asked = true;
     }
     if (auto ended = children_.wait(kWatchInterval)) handle_end(*ended);
@@ -367,6 +353,11 @@ void LocalCluster::keep_logs() {
 }
 
 }  // namespace
+
+std::string own_program(const char* name) {
+  std::error_code code;
+  return (fs::read_symlink("/proc/self/exe", code).parent_path() / name).string();
+}
 
 std::string worker_name(std::uint64_t number) { return "worker" + std::to_string(number); }
 

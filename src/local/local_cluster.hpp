@@ -2,29 +2,38 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include <speedo/base/result.hpp>
 
+#include "local/children.hpp"
+#include "local/private_redis.hpp"
+
 namespace speedo {
+
+// A worker of a cluster: a process of this machine, be it one that speaks with another machine.
+struct WorkerProcess {
+  std::string name;  // in the log, and of its own log file
+  // What starts it, given the master's address; its output goes to that file.
+  std::function<ChildCommand(const std::string& master)> command;
+};
 
 struct LocalClusterOptions {
   std::vector<std::string> master_flags;  // passed on to speedo-master
-  std::uint64_t workers = 1;
+  // The Redis to use; what it needs of its own goes into a folder that ends with the cluster.
+  std::function<Result<RedisPlace>(const std::filesystem::path& folder)> redis;
+  std::vector<WorkerProcess> workers;     // at least one
   std::uint64_t max_restarts = 0;  // of each worker
-  std::vector<std::string> worker_flags;  // passed on to every speedo-worker
-  std::vector<int> threads;               // of each worker: as many as there are workers
-  // Of each worker, if they are pinned; else empty.
-  std::vector<std::vector<int>> processors;
   std::uint64_t predicted_memory_bytes = 0;  // of a worker; 0: unknown
   std::string snapshot_prefix, job;          // of the master's checkpoint files
   bool json = false;               // what the master prints as its result
   std::filesystem::path log_dir;  // of worker logs; empty: the temporary folder
 };
 
-// Trains on a cluster of this machine's own: a private redis-server behind a unix socket, one
-// master, N workers, each a process. Starts workers that die again, with a growing delay, or
+// Trains on a cluster of processes that are started here: a redis-server, one master, N workers.
+// Starts workers that die again, with a growing delay, or
 // goes on without them; prints the master's result with the number of restarts; stops cleanly when
 // a signal asks for it. Nothing is left afterwards, however this process ends; only
 // after a failure the logs stay, and a line says where.
@@ -33,8 +42,11 @@ struct LocalClusterOptions {
 // Errors: kNotFound for a missing program, kUnavailable (also when all workers died), kCannotWrite.
 Result<int> run_local_cluster(const LocalClusterOptions& options);
 
-// What a worker is called, in the master's log and in group files: "worker0".
+// What a worker of `speedo run` is called, in the master's log and in group files: "worker0".
 std::string worker_name(std::uint64_t number);
+
+// A program of ours, beside the one that runs.
+std::string own_program(const char* name);
 
 // The last non-empty line of a file, to quote from a log; empty if there is none.
 std::string last_line(const std::filesystem::path& file);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <speedo/base/clock.hpp>
+#include <speedo/store/redis_store.hpp>
 
 #include "local/local_cluster.hpp"
 
@@ -22,13 +23,14 @@ constexpr std::chrono::seconds kRedisStartPatience{20};
 
 }  // namespace
 
-ChildCommand private_redis_command(const fs::path& folder) {
+RedisPlace private_redis(const fs::path& folder) {
+  const std::string socket = (folder / "redis.sock").string();
   ChildCommand command;
   command.arguments = {"redis-server",
                        "--port",
                        "0",
                        "--unixsocket",
-                       (folder / "redis.sock").string(),
+                       socket,
                        "--unixsocketperm",
                        "700",
                        "--save",
@@ -42,7 +44,11 @@ ChildCommand private_redis_command(const fs::path& folder) {
                        "--loglevel",
                        "warning"};
   command.output = folder / "redis.log";
-  return command;
+  RedisPlace redis;
+  redis.command = std::move(command);
+  redis.answers = [socket] { return is_somebody_at(RedisAddress{.unix_path = socket}); };
+  redis.uri = "unix://" + socket;
+  return redis;
 }
 
 PrivateRedis::PrivateRedis(fs::path folder, Guardian guardian)
@@ -69,7 +75,7 @@ Result<std::unique_ptr<PrivateRedis>> PrivateRedis::start() {
 
 // The socket is there once the server listens.
 Result<void> PrivateRedis::launch() {
-  auto started = children_.start(private_redis_command(folder_));
+  auto started = children_.start(*private_redis(folder_).command);
   if (!started && started.error().code == ErrorCode::kNotFound) {
     return Error{ErrorCode::kUnavailable,
                  "redis-server is not installed (apt-get install redis-server)"};

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <sys/types.h>
@@ -12,9 +14,17 @@
 
 namespace speedo {
 
-// How a redis-server without files is started in `folder`, with the socket redis.sock and the log
-// redis.log there.
-ChildCommand private_redis_command(const std::filesystem::path& folder);
+// A Redis that a cluster uses: where it is, and what starts it.
+struct RedisPlace {
+  // With its log redis.log in the cluster's folder; nothing: it is somebody else's.
+  std::optional<ChildCommand> command;
+  std::function<bool()> answers;         // once it was started
+  std::string uri;
+  std::string user;                      // empty: the default one
+  std::filesystem::path password_file;   // empty: it needs none
+};
+// Behind the socket redis.sock in `folder`.
+RedisPlace private_redis(const std::filesystem::path& folder);
 
 // A redis-server of this process' own, behind a unix socket in a temporary folder, without files.
 // It ends with the object, and with the process.

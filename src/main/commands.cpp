@@ -45,6 +45,7 @@ Error unknown_command(const std::string& name) {
 const std::vector<CommandEntry>& commands() {
   static const std::vector<CommandEntry> all = {
       {"run", "train on a cluster of this machine: Redis, a master and workers", run_command},
+      {"launch", "train on machines that ssh reaches, by a hosts file", launch_command},
       {"train", "train or fine-tune in one process", train_command},
       {"test", "score a model", test_command},
       {"time", "measure a net, layer by layer", time_command},

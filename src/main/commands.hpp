@@ -19,6 +19,7 @@ struct CommandLine {
 using CommandFunction = Result<int> (*)(const CommandLine& line);
 
 Result<int> run_command(const CommandLine& line);
+Result<int> launch_command(const CommandLine& line);
 Result<int> train_command(const CommandLine& line);
 Result<int> test_command(const CommandLine& line);
 Result<int> time_command(const CommandLine& line);

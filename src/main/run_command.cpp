@@ -110,25 +110,45 @@ Result<std::int64_t> check_memory(const RunFlags& flags, const SolverFile& file,
                               threads.size(), {.force = flags.cluster.force});
 }
 
-void warn_of_crowd(const LocalClusterOptions& options) {
+void warn_of_crowd(std::size_t workers) {
   const std::size_t processors = allowed_processors().size();
-  if (processors == 0 || options.workers <= processors) return;
+  if (processors == 0 || workers <= processors) return;
   SPEEDO_WARN("{} workers share {} processor{}: more than one a processor makes nothing faster and "
               "takes memory",
-              options.workers, processors, processors == 1 ? "" : "s");
+              workers, processors, processors == 1 ? "" : "s");
 }
 
-Result<LocalClusterOptions> cluster_options(const RunFlags& flags,
-                                            const OptionValues& values,
-                                            const ComputeOptions& compute) {
+// `processors`: that it runs on; empty: any.
+WorkerProcess worker_process(const RunFlags& flags, std::uint64_t number, int threads,
+                             const std::vector<int>& processors) {
+  const std::string name = worker_name(number);
+  std::vector<std::string> arguments = {own_program("speedo-worker"), "--host=" + name,
+                                        "--threads=" + std::to_string(threads)};
+  for (std::string& flag : worker_flags(flags)) arguments.push_back(std::move(flag));
+  return {name, [arguments, processors](const std::string& master) {
+            ChildCommand command;
+            command.arguments = arguments;
+            command.arguments.push_back("--master=" + master);
+            command.processors = processors;
+            return command;
+          }};
+}
+
+Result<LocalClusterOptions> cluster_options(const RunFlags& flags, const OptionValues& values,
+                                            const std::vector<int>& threads) {
   LocalClusterOptions options;
-  SPEEDO_ASSIGN(options.threads, threads_of(flags.cluster, compute.threads));
-  SPEEDO_ASSIGN(options.processors, processors_of_workers(flags.pin, options.threads));
-  options.workers = options.threads.size();
+  SPEEDO_ASSIGN(const auto processors, processors_of_workers(flags.pin, threads));
+  for (std::size_t number = 0; number < threads.size(); ++number) {
+    options.workers.push_back(
+        worker_process(flags, number, threads[number],
+                       processors.empty() ? std::vector<int>{} : processors[number]));
+  }
+  options.redis = [](const std::filesystem::path& folder) -> Result<RedisPlace> {
+    return private_redis(folder);
+  };
   options.max_restarts = flags.max_restarts;
   options.json = flags.cluster.json;
   options.log_dir = flags.log_dir;
-  options.worker_flags = worker_flags(flags);
   options.master_flags = master_flags(values);
   return options;
 }
@@ -178,9 +198,10 @@ Result<int> run_command(const CommandLine& line) {
   }
   SPEEDO_ASSIGN(const SolverFile file, read_files(flags.cluster));
   SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags.cluster));
-  SPEEDO_ASSIGN(LocalClusterOptions options, cluster_options(flags, values, compute));
-  warn_of_crowd(options);
-  SPEEDO_ASSIGN(const std::int64_t memory, check_memory(flags, file, compute, options.threads));
+  SPEEDO_ASSIGN(const std::vector<int> threads, threads_of(flags.cluster, compute.threads));
+  SPEEDO_ASSIGN(LocalClusterOptions options, cluster_options(flags, values, threads));
+  warn_of_crowd(threads.size());
+  SPEEDO_ASSIGN(const std::int64_t memory, check_memory(flags, file, compute, threads));
   options.predicted_memory_bytes = static_cast<std::uint64_t>(memory);
   options.snapshot_prefix = file.solver.snapshot_prefix();
   options.job = job_of(flags.cluster, file.solver);

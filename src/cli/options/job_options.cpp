@@ -154,7 +154,7 @@ constexpr Option kJobOptions[] = {
     // With a value only behind '=': SpeeDO's --resume has none.
     {.name = "resume",
      .type = optional_text("[=auto|=FILE]", "store"),
-     .programs = {Program::kMaster},
+     .programs = {Program::kMaster, Program::kLaunch},
      .group = kStartGroup,
      .sentence = "What the store has; --resume=auto: this training's newest valid checkpoint in "
                  "store and files, or a new start; --resume=FILE.speedo: that one"},
@@ -181,7 +181,7 @@ constexpr Option kJobOptions[] = {
      .sentence = "One or more .caffemodel files, comma-separated"},
     {.name = "take-over",
      .type = on_off(),
-     .programs = {Program::kMaster},
+     .programs = {Program::kMaster, Program::kLaunch},
      .group = kStartGroup,
      .sentence = "Take the job from a master that still holds it: that one ends with exit code 75"},
 

@@ -24,6 +24,7 @@ enum class Program : std::uint8_t {
   kProof,
   kPlan,
   kDoctor,
+  kLaunch,
   kStatus,
   kConfig,
   kCompletion,

@@ -16,10 +16,13 @@ std::span<const Option> simulate_options();  // of `speedo simulate`
 std::span<const Option> process_options();   // of every program: computing, logging, configuration
 
 // Programs that share options.
-inline constexpr Programs kClusters{Program::kMaster, Program::kRun};
-inline constexpr Programs kClustersAndStages{Program::kMaster, Program::kRun, Program::kStage};
-inline constexpr Programs kTrainers{Program::kMaster, Program::kRun, Program::kTrain};
-inline constexpr Programs kLasting{Program::kMaster, Program::kRun, Program::kWorker};
+inline constexpr Programs kClusters{Program::kMaster, Program::kRun, Program::kLaunch};
+inline constexpr Programs kClustersAndStages{Program::kMaster, Program::kRun, Program::kLaunch,
+                                             Program::kStage};
+inline constexpr Programs kTrainers{Program::kMaster, Program::kRun, Program::kTrain,
+                                    Program::kLaunch};
+inline constexpr Programs kLasting{Program::kMaster, Program::kRun, Program::kWorker,
+                                   Program::kLaunch};
 
 // Groups of the help that several parts have.
 inline constexpr std::string_view kSolverGroup = "Solver (override the prototxt)";

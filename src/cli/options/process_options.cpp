@@ -10,7 +10,7 @@ namespace {
 constexpr Programs kSharing{Program::kRun, Program::kWorker};
 constexpr Programs kUndivided{Program::kMaster, Program::kTrain, Program::kTest, Program::kTime,
                              Program::kNet,    Program::kPlan,  Program::kDoctor};
-constexpr Programs kComputing = kSharing | kUndivided;
+constexpr Programs kComputing = kSharing | kUndivided | Programs{Program::kLaunch};
 constexpr Programs kConverting{Program::kConvert, Program::kMean};
 constexpr Programs kAsking{Program::kConfig, Program::kCompletion, Program::kManual,
                            Program::kStatus};
@@ -20,15 +20,16 @@ constexpr Programs kAllPrograms =
     kComputing | kConverting | kAsking | Programs{Program::kProof};
 
 constexpr std::string_view kProgramWords =
-    "run train test time net convert mean simulate plan doctor status config completion manual "
-    "master worker";
+    "run launch train test time net convert mean simulate plan doctor status config completion "
+    "manual master worker";
 
 constexpr Option kProcessOptions[] = {
     {.name = "program",
      .type = text("PROGRAM", kProgramWords),
      .programs = {Program::kConfig},
-     .sentence = "Whose options: run, train, test, time, net, convert, mean, simulate, plan, "
-                 "master or worker, and flags of it",
+     .sentence =
+         "Whose options: run, launch, train, test, time, net, convert, mean, simulate, plan, "
+         "master or worker, and flags of it",
      .place = OptionPlace::kArgument},
     {.name = "template",
      .type = on_off(),
@@ -98,7 +99,7 @@ constexpr Option kProcessOptions[] = {
     {.name = "compute-nice",
      .type = whole(0, kComputeNiceMax),
      .value = "0",
-     .programs = {Program::kWorker},
+     .programs = {Program::kWorker, Program::kLaunch},
      .group = kComputingGroup,
      .sentence = "Lower the priority of the compute threads by so much, so that the exchange is "
                  "not kept waiting"},
@@ -175,8 +176,8 @@ constexpr Option kProcessOptions[] = {
      .sentence = "Print one JSON object instead of a table"},
     {.name = "debug",
      .type = on_off(),
-     .programs = kTrainers | Programs{Program::kWorker, Program::kTest, Program::kTime,
-                                      Program::kPlan},
+     .programs =
+         kTrainers | Programs{Program::kWorker, Program::kTest, Program::kTime, Program::kPlan},
      .group = kOtherGroup,
      .sentence = "Log more"},
     {.name = "log-format",

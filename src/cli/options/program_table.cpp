@@ -108,6 +108,20 @@ constexpr std::string_view kDoctorNotes =
     "  speedo doctor --solver examples/mnist/lenet_solver.prototxt --workers 2\n"
     "  speedo doctor --redis 10.0.0.1 --redis-password-file redis.password --bind 10.0.0.2";
 
+constexpr std::string_view kLaunchNotes =
+    "Master and Redis run here, workers on the hosts: speedo-worker must be in the PATH there, "
+    "the\n"
+    "data where the net names them, and ssh must need no password. A host's workers end when the\n"
+    "connection does. --dry-run tries each host. Ctrl-C: end with a snapshot; twice: at once.\n\n"
+    "Example of a hosts file:\n"
+    "  node1 workers=2\n"
+    "  ann@node2:2222 threads=8 folder=/data/mnist program=/opt/speedo/bin/speedo-worker\n\n"
+    "Examples:\n"
+    "  speedo launch --hosts hosts.txt --solver S.prototxt --sync --insecure\n"
+    "  speedo launch --hosts hosts.txt --solver S.prototxt --dry-run\n"
+    "  speedo launch --hosts hosts.txt --require all --ssh-options '-i key' --host 10.0.0.1 \\\n"
+    "                --insecure --solver S.prototxt --max-restarts 3";
+
 constexpr std::string_view kStatusNotes =
     "SEEN is the time since a worker was heard of, STALE how many merges lay between the reading\n"
     "of its weights and the merge of its last contribution, DROPPED its contributions that were\n"
@@ -142,6 +156,9 @@ const std::vector<ProgramEntry>& program_table() {
   static const std::vector<ProgramEntry> all = {
       {Program::kRun, "speedo run", "run",
        "Train on a cluster of this machine: a private Redis, one master, N workers", kRunNotes},
+      {Program::kLaunch, "speedo launch", "launch",
+       "Train on a cluster of machines that ssh reaches: master and Redis here, workers there",
+       kLaunchNotes},
       {Program::kTrain, "speedo train", "train", "Train or fine-tune a net in one process",
        kTrainNotes},
       {Program::kTest, "speedo test", "test", "Score a model on the data of its TEST phase",

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <speedo/store/redis_store.hpp>
+
+#include "cli/hosts_file.hpp"
+#include "local/children.hpp"
+
+namespace speedo {
+
+// How other machines are reached.
+struct RemoteShell {
+  std::string program = "ssh";
+  std::vector<std::string> options;  // in front of ours
+};
+
+// "node1", "node1:2222": without the user.
+std::string label(const Host& host);
+
+// `text` as one word of any shell.
+std::string shell_quoted(const std::string& text);
+
+// Prints the version of the program that workers are to be of, from the folder where they work.
+ChildCommand remote_version(const RemoteShell& shell, const Host& host);
+
+// Starts workers there. They end when this end of the connection does, whatever ends it. The
+// credentials go through ssh's standard input into the environment of the workers alone.
+// `flags`: of speedo-worker, but for those that the host has.
+ChildCommand remote_workers(const RemoteShell& shell, const Host& host,
+                            const std::vector<std::string>& flags,
+                            const RedisCredentials& credentials);
+
+}  // namespace speedo

@@ -1,0 +1,208 @@
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+#include <utility>
+
+#include "actors/reachable_address.hpp"
+#include "base/log.hpp"
+#include "base/trace.hpp"
+#include "checkpoint/snapshot.hpp"
+#include "cli/flags/cluster_flags.hpp"
+#include "cli/hosts_file.hpp"
+#include "cli/options/option_parser.hpp"
+#include "cli/options/read_options.hpp"
+#include "cli/password_source.hpp"
+#include "cli/report/console.hpp"
+#include "cli/signals.hpp"
+#include "cli/solver_file.hpp"
+#include "cli/flags/speedo_flags.hpp"
+#include "doctor/doctor_report.hpp"
+#include "local/host_check.hpp"
+#include "local/local_cluster.hpp"
+#include "local/remote_host.hpp"
+#include "local/shared_redis.hpp"
+#include "main/cluster_job.hpp"
+#include "main/commands.hpp"
+
+namespace speedo {
+namespace {
+
+struct LaunchFlags {
+  ClusterFlags cluster;
+  std::string hosts, require, log_dir;
+  RemoteShell shell;
+  std::uint64_t max_restarts = 0;
+  int compute_nice = 0;
+};
+
+LaunchFlags launch_flags(const OptionValues& values) {
+  LaunchFlags flags;
+  flags.cluster = cluster_flags(values);
+  values.get("hosts", flags.hosts);
+  values.get("require", flags.require);
+  values.get("log-dir", flags.log_dir);
+  values.get("ssh", flags.shell.program);
+  std::string options;
+  values.get("ssh-options", options);
+  std::istringstream words(options);
+  for (std::string word; words >> word;) flags.shell.options.push_back(word);
+  values.get("max-restarts", flags.max_restarts);
+  values.get("compute-nice", flags.compute_nice);
+  return flags;
+}
+
+std::uint64_t workers_of(const std::vector<Host>& hosts) {
+  std::uint64_t workers = 0;
+  for (const Host& host : hosts) workers += host.workers;
+  return workers;
+}
+
+// What the hosts reach master and Redis at.
+Result<std::string> own_address(const ClusterFlags& flags, const std::vector<Host>& hosts) {
+  if (!flags.host.empty()) return flags.host;
+  if (!flags.bind.empty() && !is_wildcard(flags.bind)) return flags.bind;
+  const bool all_here = std::all_of(hosts.begin(), hosts.end(), [](const Host& host) {
+    return is_loopback(host.name.substr(host.name.rfind('@') + 1));
+  });
+  if (all_here) return std::string("127.0.0.1");
+  const std::string found = reachable_address(flags.bind.empty() ? "0.0.0.0" : flags.bind);
+  if (!found.empty()) return found;
+  return Error{ErrorCode::kUsage,
+               "this machine has no network address but the loopback's, so no host reaches a "
+               "master here; give the address that they reach with --host"};
+}
+
+// Those that can work. Error: kUnavailable.
+Result<std::vector<Host>> hosts_that_answer(const LaunchFlags& flags,
+                                            const std::vector<Host>& hosts) {
+  SPEEDO_INFO("Asking {} host{} for speedo-worker", hosts.size(), hosts.size() == 1 ? "" : "s");
+  SPEEDO_ASSIGN(const std::vector<HostState> states, check_hosts(flags.shell, hosts, version()));
+  std::vector<Host> good;
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    if (states[i].problem.empty()) {
+      good.push_back(hosts[i]);
+    } else {
+      SPEEDO_WARN("Host {}: {}", label(hosts[i]), states[i].problem);
+    }
+  }
+  if (const auto reason = stop_requested()) return Error{ErrorCode::kUnavailable, *reason};
+  if (good.size() == hosts.size()) return good;
+  const std::size_t bad = hosts.size() - good.size();
+  if (flags.require == "all" || good.empty()) {
+    return Error{ErrorCode::kUnavailable,
+                 fmt::format("{} of {} hosts cannot work, for the reasons above; nothing was "
+                             "started{}",
+                             bad, hosts.size(),
+                             good.empty() ? "" : " (--require any goes on with the others)")};
+  }
+  SPEEDO_WARN("Going on with {} of {} hosts (--require all would start none)", good.size(),
+              hosts.size());
+  return good;
+}
+
+// --dry-run: a line for each host. 1 if one cannot work.
+Result<int> try_hosts(const LaunchFlags& flags, const std::vector<Host>& hosts) {
+  SPEEDO_ASSIGN(const std::vector<HostState> states, check_hosts(flags.shell, hosts, version()));
+  Findings findings;
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    Finding finding{.check = "host " + label(hosts[i]),
+                    .what = fmt::format("{}, {} worker{}", states[i].version, hosts[i].workers,
+                                        hosts[i].workers == 1 ? "" : "s")};
+    if (!states[i].problem.empty()) {
+      finding.health = Health::kProblem;
+      finding.what = states[i].problem;
+      finding.remedy = states[i].remedy;
+    }
+    findings.push_back(std::move(finding));
+  }
+  std::printf("%s\n", (flags.cluster.json ? to_json(findings) : to_text(findings)).c_str());
+  return has_problem(findings) ? 1 : 0;
+}
+
+std::vector<std::string> worker_flags(const LaunchFlags& flags) {
+  std::vector<std::string> arguments = to_arguments(flags.cluster.compute);
+  arguments.push_back("--compute-nice=" + std::to_string(flags.compute_nice));
+  arguments.push_back("--store-timeout=" + std::to_string(flags.cluster.store_timeout_s));
+  arguments.push_back("--grace-period=" + std::to_string(flags.cluster.grace_period_s));
+  if (flags.cluster.force) arguments.emplace_back("--force");
+  for (std::string& flag : to_arguments(flags.cluster.log)) arguments.push_back(std::move(flag));
+  arguments.emplace_back(kNoConfig);
+  return arguments;
+}
+
+std::vector<std::string> master_flags(const OptionValues& values, const std::string& address,
+                                      std::uint64_t workers) {
+  std::vector<std::string> arguments = values.arguments_for(Program::kMaster);
+  std::erase_if(arguments, [](const std::string& flag) {
+    return flag.starts_with("--redis=") || flag.starts_with("--redis-password-file=") ||
+           flag.starts_with("--host=");
+  });
+  arguments.push_back("--host=" + address);
+  arguments.push_back("--workers=" + std::to_string(workers));
+  arguments.emplace_back(kNoConfig);
+  return arguments;
+}
+
+// The solver and its nets, read before anything is started: nets are inline then.
+Result<SolverFile> read_job(const ClusterFlags& flags) {
+  SPEEDO_ASSIGN(SolverFile file, load_solver(flags.solver));
+  SPEEDO_TRY(SnapshotWriter(file.solver).check_writable());
+  apply(flags.state, file.solver);
+  SPEEDO_ASSIGN(file.base, inline_nets(file.solver, file.base));
+  return file;
+}
+
+WorkerProcess worker_process(const LaunchFlags& flags, const Host& host,
+                             const RedisCredentials& credentials) {
+  return {label(host), [flags, host, credentials](const std::string& master) {
+            std::vector<std::string> arguments = worker_flags(flags);
+            arguments.push_back("--master=" + master);
+            return remote_workers(flags.shell, host, arguments, credentials);
+          }};
+}
+
+}  // namespace
+
+Result<int> launch_command(const CommandLine& line) {
+  SPEEDO_TRY(refuse_speedo_flags(line.arguments, SpeedoProgram::kMaster));
+  OptionValues values(Program::kLaunch);
+  SPEEDO_ASSIGN(const Parsed parsed, read_options(fold_speedo(line.arguments), values));
+  if (parsed == Parsed::kDone) return 0;
+  LaunchFlags flags = launch_flags(values);
+  SPEEDO_ASSIGN(const std::vector<Host> listed, read_hosts_file(flags.hosts));
+  set_up_console(flags.cluster.log);
+  if (flags.cluster.dry_run) return try_hosts(flags, listed);
+
+  SPEEDO_ASSIGN(const std::string address, own_address(flags.cluster, listed));
+  flags.cluster.host = address;
+  flags.cluster.workers = std::to_string(workers_of(listed));
+  SPEEDO_TRY(check(flags.cluster, ClusterRole::kMaster));
+  SPEEDO_ASSIGN(const SolverFile file, read_job(flags.cluster));
+  const bool has_redis = values.given("redis");
+  SPEEDO_ASSIGN(RedisCredentials credentials,
+                has_redis ? redis_credentials(flags.cluster.redis_password_file, line.secrets)
+                          : Result<RedisCredentials>(RedisCredentials{}));
+  if (!has_redis) credentials.password = drawn_password();
+  install_signal_handlers(flags.cluster.signals);
+  SPEEDO_ASSIGN(const std::vector<Host> hosts, hosts_that_answer(flags, listed));
+
+  LocalClusterOptions options;
+  options.master_flags = master_flags(values, address, workers_of(hosts));
+  for (const Host& host : hosts) {
+    options.workers.push_back(worker_process(flags, host, credentials));
+  }
+  options.redis = [&](const std::filesystem::path& folder) {
+    return has_redis ? other_redis(folder, flags.cluster.redis, credentials)
+                     : shared_redis(folder, address, credentials.password);
+  };
+  options.max_restarts = flags.max_restarts;
+  options.json = flags.cluster.json;
+  options.log_dir = flags.log_dir;
+  options.snapshot_prefix = file.solver.snapshot_prefix();
+  options.job = job_of(flags.cluster, file.solver);
+  SPEEDO_ASSIGN(const std::unique_ptr<Trace> trace,
+                Trace::start(flags.cluster.trace, "speedo launch"));
+  return run_local_cluster(options);
+}
+
+}  // namespace speedo

@@ -1,0 +1,204 @@
+#!/usr/bin/env bash
+# speedo launch over ssh: two network namespaces with an sshd each are the hosts, a third one is where it
+# is called. Argument: the folder of the build. Exit code 77: this machine gives no namespaces.
+set -euo pipefail
+
+bin=$1/bin
+if [ "$(id -u)" -ne 0 ] || ! unshare --net true 2>/dev/null || ! command -v sshd >/dev/null ||
+  ! command -v ip >/dev/null; then
+  echo "skipped: this needs root, network namespaces, sshd (openssh-server) and ip (iproute2)"
+  exit 77
+fi
+
+work=$(mktemp -d)
+readonly work id=sl$$ names=(head node1 node2)
+export TMPDIR=$work/tmp
+mkdir "$TMPDIR" "$work/a folder"
+launched=
+
+processes() { ip netns pids "$id-$1" 2>/dev/null || true; }
+
+# workers_on NAME: the workers in a namespace.
+workers_on() {
+  local pid
+  for pid in $(processes "$1"); do
+    if [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = speedo-worker ]; then echo "$pid"; fi
+  done
+}
+
+clean_up() {
+  local name
+  for name in "${names[@]}"; do
+    processes "$name" | xargs --no-run-if-empty kill -KILL 2>/dev/null || true
+    ip netns delete "$id-$name" 2>/dev/null || true
+  done
+  ip netns delete "$id-hub" 2>/dev/null || true
+  rm -rf "$work"
+}
+trap clean_up EXIT
+
+fail() {
+  echo "FAILED: $*" >&2
+  if [ -f "$work/log" ]; then tail -n 20 "$work/log" >&2; fi
+  exit 1
+}
+
+# eventually WHAT COMMAND...: until the command succeeds.
+eventually() {
+  local what=$1 i
+  shift
+  for ((i = 0; i < 300; ++i)); do
+    if "$@" >/dev/null 2>&1; then return; fi
+    sleep 0.1
+  done
+  fail "not within 30 s: $what"
+}
+
+make_network() {
+  local i
+  ip netns add "$id-hub"
+  ip -n "$id-hub" link add bridge type bridge
+  ip -n "$id-hub" link set bridge up
+  for i in "${!names[@]}"; do
+    ip netns add "$id-${names[i]}"
+    ip -n "$id-hub" link add "port$i" type veth peer name eth0 netns "$id-${names[i]}"
+    ip -n "$id-hub" link set "port$i" master bridge up
+    ip -n "$id-${names[i]}" address add "10.77.0.$((i + 1))/24" dev eth0
+    ip -n "$id-${names[i]}" link set eth0 up
+    ip -n "$id-${names[i]}" link set lo up
+  done
+}
+
+# The hosts' sshd: keys of this test's own, nobody else gets in.
+start_sshd() {
+  local name
+  mkdir -p /run/sshd
+  ssh-keygen -q -t ed25519 -N '' -f "$work/host_key"
+  ssh-keygen -q -t ed25519 -N '' -f "$work/key"
+  cp "$work/key.pub" "$work/authorized_keys"
+  printf '10.77.0.%s %s\n' 2 "$(cat "$work/host_key.pub")" 3 "$(cat "$work/host_key.pub")" \
+    >"$work/known_hosts"
+  cat >"$work/sshd_config" <<END
+HostKey $work/host_key
+AuthorizedKeysFile $work/authorized_keys
+StrictModes no
+UsePAM no
+PidFile none
+PermitRootLogin prohibit-password
+END
+  for name in node1 node2; do
+    ip netns exec "$id-$name" /usr/sbin/sshd -f "$work/sshd_config" -E "$work/$name.log"
+  done
+}
+
+write_job() {
+  cat >"$work/solver.prototxt" <<END
+max_iter: $1 base_lr: 0.05 lr_policy: "fixed" random_seed: 3 display: 10
+test_iter: 2 test_interval: 50 snapshot_prefix: "$work/snap"
+net_param { name: "noise"
+  layer { name: "data" type: "DummyData" top: "data" top: "label"
+          dummy_data_param { shape { dim: 8 dim: 12 } shape { dim: 8 }
+                             data_filler { type: "gaussian" std: 1 }
+                             data_filler { type: "constant" value: 0 } } }
+  layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+          inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
+  layer { name: "accuracy" type: "Accuracy" bottom: "ip" bottom: "label" top: "accuracy"
+          include { phase: TEST } }
+  layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" } }
+END
+}
+
+# launch FLAG...: from the head's namespace.
+launch() {
+  ip netns exec "$id-head" "$bin/speedo" launch --ssh-options \
+    "-F /dev/null -i $work/key -o UserKnownHostsFile=$work/known_hosts" "$@" 2>"$work/log"
+}
+
+# result CODE FLAG...: a launch that ends by itself, with that exit code.
+result() {
+  local expected=$1 code=0
+  shift
+  launch "$@" >"$work/result" || code=$?
+  [ "$code" -eq "$expected" ] || fail "speedo launch $*: exit code $code, expected $expected"
+}
+
+somebody_works_on() { [ -n "$(workers_on "$1")" ]; }
+nobody_works() { [ -z "$(workers_on node1)$(workers_on node2)" ]; }
+
+# in_log TEXT
+in_log() { grep -q -- "$1" "$work/log"; }
+
+hosts_are_tried() {
+  write_job 60
+  result 0 --hosts "$work/hosts" --solver "$work/solver.prototxt" --dry-run
+  grep -q "host 10.77.0.2" "$work/result" || fail "--dry-run does not name the host"
+  printf '%s\n' "10.77.0.2" "10.77.0.9" "10.77.0.3 program=/no/such/worker" >"$work/bad_hosts"
+  result 1 --hosts "$work/bad_hosts" --solver "$work/solver.prototxt" --dry-run
+  [ "$(grep -c "^problem" "$work/result")" -ge 2 ] || fail "--dry-run finds: $(cat "$work/result")"
+  grep -q "/no/such/worker" "$work/result" || fail "--dry-run does not name the missing program"
+}
+
+# A host that does not answer: none starts, or the others do.
+hosts_that_do_not_answer() {
+  cat "$work/hosts" >"$work/more_hosts"
+  echo "10.77.0.9" >>"$work/more_hosts"
+  result 69 --hosts "$work/more_hosts" --solver "$work/solver.prototxt" --insecure --require all
+  nobody_works || fail "--require all has started workers"
+  in_log "10.77.0.9" || fail "the error does not name the host"
+  result 0 --hosts "$work/more_hosts" --solver "$work/solver.prototxt" --insecure --sync --json
+  grep -q '"workers":3' "$work/result" || fail "not all workers took part: $(cat "$work/result")"
+  grep -q '"accuracy":1.0' "$work/result" || fail "not trained: $(cat "$work/result")"
+}
+
+# restarted COUNT: so many workers were started again.
+restarted() { [ "$(grep -c "started again (pid" "$work/log")" -ge "$1" ]; }
+
+# The password that was drawn is in no command line, no log, and no environment but the workers' own.
+password_is_kept() {
+  local password place
+  password=$(cat "$TMPDIR"/speedo-run-*/redis.password)
+  [ "${#password}" -ge 32 ] || fail "no password was drawn"
+  for place in /proc/[0-9]*/cmdline /proc/[0-9]*/environ "$work"/log "$TMPDIR"/speedo-run-*/*.log; do
+    if grep -qaF -- "$password" "$place" 2>/dev/null; then fail "the password is in $place"; fi
+  done
+}
+
+# Workers that are killed, and connections that are cut, are noticed at both ends.
+deaths_are_noticed() {
+  local before ssh
+  write_job 100000000
+  launch --hosts "$work/hosts" --solver "$work/solver.prototxt" --insecure --sync --max-restarts 5 \
+    >"$work/result" &
+  launched=$!
+  eventually "training goes on" in_log "Iteration 50"
+  password_is_kept
+  workers_on node1 | xargs kill -KILL
+  eventually "a worker that was killed is started again" restarted 1
+  eventually "it works" somebody_works_on node1
+  before=$(workers_on node2)
+  for ssh in $(processes head); do
+    if grep -qa "^ssh.*root@10.77.0.3" "/proc/$ssh/cmdline"; then kill -KILL "$ssh"; fi
+  done
+  eventually "a worker whose connection was cut ends" test ! -e "/proc/$before"
+  eventually "it is started again" restarted 2
+  pkill -TERM -P "$launched"
+  wait "$launched" || fail "a launch that was asked to stop ends with $?"
+  eventually "all workers end" nobody_works
+  [ -z "$(processes head)" ] || fail "processes are left: $(processes head)"
+  compgen -G "$work/snap_iter_*.caffemodel" >/dev/null || fail "no snapshot was written"
+  compgen -G "$TMPDIR/speedo-*" >/dev/null && fail "temporary folders are left"
+  return 0
+}
+
+make_network
+start_sshd
+cat >"$work/hosts" <<END
+# two workers on one host, one on the other, each host with its own words
+10.77.0.2 slots=2 threads=2 program=$bin/speedo-worker folder="$work/a folder"
+root@10.77.0.3:22 program=$bin/speedo-worker
+END
+eventually "sshd listens" ip netns exec "$id-head" bash -c ': </dev/tcp/10.77.0.3/22'
+hosts_are_tried
+hosts_that_do_not_answer
+deaths_are_noticed
+echo "launched over ssh: tried, trained, killed, cut, stopped"
