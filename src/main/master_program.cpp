@@ -42,9 +42,9 @@ Result<void> write_address(const std::string& file, const std::string& address) 
 
 void announce(const ClusterFlags& flags, const std::string& address, bool with_password) {
   SPEEDO_INFO("Master listens at {}", address);
-  SPEEDO_INFO("See how it goes with: speedo status --master {}", address);
   SPEEDO_INFO("Add workers with: speedo-worker --master {}{}", address,
               with_password ? " --redis-password-file FILE" : "");
+  SPEEDO_INFO("See how it goes with: speedo status --master {}", address);
   if (flags.address_file.empty()) return;
   if (auto written = write_address(flags.address_file, address); !written) {
     SPEEDO_ERROR("{}", written.error().message);

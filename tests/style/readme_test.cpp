@@ -32,7 +32,7 @@ std::set<std::string> registered_layers() {
 }
 
 TEST_CASE("README lists the layers that there are") {
-  std::string list = between(file_named("README.md").text, "## Layers and solvers", ";");
+  std::string list = between(file_named("README.md").text, "- **Layers**: ", ";");
   std::replace(list.begin(), list.end(), ',', ' ');
   std::istringstream words(list);
   std::set<std::string> listed;
