@@ -34,7 +34,7 @@ TEST_CASE("speedo train: Caffe's log on standard error, one JSON object on stand
   CHECK(result["peak_memory_bytes"].get<double>() > 1e6);
   for (const char* line : {"] Use CPU.", "] Computing with ", " kernels, float32",
                            "] Memory predicted for this training: ",
-                           " % of the steps' time waiting for data, ",
+                           " % of the time waiting for data, ",
                            "] Starting Optimization", "] Iteration 10 (", " iters), loss = ",
                            "]     Train net output #0: loss = ",
                            "]     Test net output #0: accuracy = ", "] Iteration 20, lr = 0.05",
