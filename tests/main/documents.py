@@ -282,6 +282,22 @@ def check_flags(bin_folder):
                     faults.append(f"{page}: {flag} is a flag of no program, in `{span}`")
 
 
+def check_exit_codes():
+    """The table names the codes that the programs end with."""
+    codes = set(re.findall(r"return (\d+);", (ROOT / "src/cli/exit_code.cpp").read_text())) | {"0"}
+    table = set(re.findall(r"^\| (\d+) \|", (ROOT / "src/cli/README.md").read_text(), re.M))
+    for code in sorted(codes ^ table):
+        faults.append(f"src/cli/README.md: its table and src/cli/exit_code.cpp differ in exit code {code}")
+
+
+def check_versions(bin_folder):
+    version = re.search(r"project\(SpeeDO VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
+    for name in ("speedo", "speedo-master", "speedo-worker"):
+        shown = subprocess.run([bin_folder / name, "--version"], capture_output=True, text=True).stdout
+        if version not in shown.split():
+            faults.append(f"{name} --version says '{shown.strip()}', CMakeLists.txt {version}")
+
+
 def check_changelog():
     version = re.search(r"project\(SpeeDO VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
     newest = re.search(r"^## ([0-9.]+)", (ROOT / ".github/CHANGELOG.md").read_text(), re.M)[1]
@@ -324,6 +340,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         check_blocks(Place(options.bin, pathlib.Path(folder)))
     check_flags(options.bin)
+    check_exit_codes()
+    check_versions(options.bin)
     check_changelog()
     check_links()
     for fault in faults:
