@@ -10,6 +10,8 @@
 
 #include "base/log.hpp"
 #include "checkpoint/resume.hpp"
+#include "checkpoint/snapshot.hpp"
+#include "cli/options/read_options.hpp"
 #include "cli/solver_file.hpp"
 #include "cli/stages.hpp"
 #include "core/prototxt.hpp"
@@ -272,6 +274,27 @@ Result<void> set_resume(const ClusterFlags& flags, const TrainerParts& parts,
   auto saved = newest_of_job(prefix, owner, training);
   if (saved) start_from(std::move(*saved), job);
   return {};
+}
+
+Result<SolverFile> read_job_files(const ClusterFlags& flags) {
+  SPEEDO_ASSIGN(SolverFile file, load_solver(flags.solver));
+  SPEEDO_TRY(SnapshotWriter(file.solver).check_writable());
+  apply(flags.state, file.solver);
+  SPEEDO_ASSIGN(file.base, inline_nets(file.solver, file.base));
+  if (flags.batch) SPEEDO_TRY(set_effective_batch(*flags.batch, file.solver));
+  return file;
+}
+
+std::vector<std::string> worker_flags(const ClusterFlags& flags, int compute_nice) {
+  std::vector<std::string> arguments = to_arguments(flags.compute);
+  arguments.push_back("--compute-nice=" + std::to_string(compute_nice));
+  arguments.push_back("--store-timeout=" + std::to_string(flags.store_timeout_s));
+  arguments.push_back("--grace-period=" + std::to_string(flags.grace_period_s));
+  if (flags.force) arguments.emplace_back("--force");
+  if (!flags.trace.empty()) arguments.push_back("--trace-file=" + flags.trace);
+  arguments.emplace_back(kNoConfig);
+  for (std::string& flag : to_arguments(flags.log)) arguments.push_back(std::move(flag));
+  return arguments;
 }
 
 }  // namespace speedo

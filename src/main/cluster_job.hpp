@@ -8,6 +8,7 @@
 
 #include "caffe.pb.h"
 #include "cli/flags/cluster_flags.hpp"
+#include "cli/solver_file.hpp"
 #include "train/job/master_options.hpp"
 #include "train/job/open_store.hpp"
 
@@ -23,6 +24,13 @@ struct ClusterJob {
 // Reads the solver, its nets and the weights to start from, unless --resume gives them
 // (set_resume). Requires: check(flags) passed. Errors: kUsage, kConfig, kNotFound, kData.
 Result<ClusterJob> make_cluster_job(const ClusterFlags& flags);
+
+// Reads the prototxts, and finds what is wrong with them before anything is started. The nets are
+// inline then.
+Result<SolverFile> read_job_files(const ClusterFlags& flags);
+
+// What the workers of a cluster that is started here are told, but for what tells one from another.
+std::vector<std::string> worker_flags(const ClusterFlags& flags, int compute_nice);
 
 // A job's name, if none is given: the net's, with only the characters that keys may have.
 std::string job_name(const std::string& net);

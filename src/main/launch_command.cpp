@@ -6,7 +6,6 @@
 #include "actors/reachable_address.hpp"
 #include "base/log.hpp"
 #include "base/trace.hpp"
-#include "checkpoint/snapshot.hpp"
 #include "cli/flags/cluster_flags.hpp"
 #include "cli/hosts_file.hpp"
 #include "cli/options/option_parser.hpp"
@@ -119,17 +118,6 @@ Result<int> try_hosts(const LaunchFlags& flags, const std::vector<Host>& hosts) 
   return has_problem(findings) ? 1 : 0;
 }
 
-std::vector<std::string> worker_flags(const LaunchFlags& flags) {
-  std::vector<std::string> arguments = to_arguments(flags.cluster.compute);
-  arguments.push_back("--compute-nice=" + std::to_string(flags.compute_nice));
-  arguments.push_back("--store-timeout=" + std::to_string(flags.cluster.store_timeout_s));
-  arguments.push_back("--grace-period=" + std::to_string(flags.cluster.grace_period_s));
-  if (flags.cluster.force) arguments.emplace_back("--force");
-  for (std::string& flag : to_arguments(flags.cluster.log)) arguments.push_back(std::move(flag));
-  arguments.emplace_back(kNoConfig);
-  return arguments;
-}
-
 std::vector<std::string> master_flags(const OptionValues& values, const std::string& address,
                                       std::uint64_t workers) {
   std::vector<std::string> arguments = values.arguments_for(Program::kMaster);
@@ -143,19 +131,10 @@ std::vector<std::string> master_flags(const OptionValues& values, const std::str
   return arguments;
 }
 
-// The solver and its nets, read before anything is started: nets are inline then.
-Result<SolverFile> read_job(const ClusterFlags& flags) {
-  SPEEDO_ASSIGN(SolverFile file, load_solver(flags.solver));
-  SPEEDO_TRY(SnapshotWriter(file.solver).check_writable());
-  apply(flags.state, file.solver);
-  SPEEDO_ASSIGN(file.base, inline_nets(file.solver, file.base));
-  return file;
-}
-
 WorkerProcess worker_process(const LaunchFlags& flags, const Host& host,
                              const RedisCredentials& credentials) {
   return {label(host), [flags, host, credentials](const std::string& master) {
-            std::vector<std::string> arguments = worker_flags(flags);
+            std::vector<std::string> arguments = worker_flags(flags.cluster, flags.compute_nice);
             arguments.push_back("--master=" + master);
             return remote_workers(flags.shell, host, arguments, credentials);
           }};
@@ -177,7 +156,7 @@ Result<int> launch_command(const CommandLine& line) {
   flags.cluster.host = address;
   flags.cluster.workers = std::to_string(workers_of(listed));
   SPEEDO_TRY(check(flags.cluster, ClusterRole::kMaster));
-  SPEEDO_ASSIGN(const SolverFile file, read_job(flags.cluster));
+  SPEEDO_ASSIGN(const SolverFile file, read_job_files(flags.cluster));
   const bool has_redis = values.given("redis");
   SPEEDO_ASSIGN(RedisCredentials credentials,
                 has_redis ? redis_credentials(flags.cluster.redis_password_file, line.secrets)

@@ -52,17 +52,6 @@ std::vector<std::string> master_flags(const OptionValues& values) {
   return arguments;
 }
 
-// Reads the prototxts, and finds what is wrong with them before anything is started. The nets are
-// inline then.
-Result<SolverFile> read_files(const ClusterFlags& flags) {
-  SPEEDO_ASSIGN(SolverFile file, load_solver(flags.solver));
-  SPEEDO_TRY(SnapshotWriter(file.solver).check_writable());
-  apply(flags.state, file.solver);
-  SPEEDO_ASSIGN(file.base, inline_nets(file.solver, file.base));
-  if (flags.batch) SPEEDO_TRY(set_effective_batch(*flags.batch, file.solver));
-  return file;
-}
-
 // Of each worker.
 Result<std::vector<int>> threads_of(const ClusterFlags& flags, int threads) {
   SPEEDO_ASSIGN(const WorkerRange workers, parse_workers(flags.workers));
@@ -89,18 +78,6 @@ Result<std::vector<std::vector<int>>> processors_of_workers(const std::string& p
   return shares;
 }
 
-std::vector<std::string> worker_flags(const RunFlags& flags) {
-  std::vector<std::string> arguments = to_arguments(flags.cluster.compute);
-  arguments.push_back("--compute-nice=" + std::to_string(flags.compute_nice));
-  arguments.push_back("--store-timeout=" + std::to_string(flags.cluster.store_timeout_s));
-  arguments.push_back("--grace-period=" + std::to_string(flags.cluster.grace_period_s));
-  if (flags.cluster.force) arguments.emplace_back("--force");
-  if (!flags.cluster.trace.empty()) arguments.push_back("--trace=" + flags.cluster.trace);
-  arguments.emplace_back(kNoConfig);
-  for (std::string& flag : to_arguments(flags.cluster.log)) arguments.push_back(std::move(flag));
-  return arguments;
-}
-
 Result<std::int64_t> check_memory(const RunFlags& flags, const SolverFile& file,
                                   const ComputeOptions& compute, const std::vector<int>& threads) {
   SPEEDO_ASSIGN(const std::vector<Schedule> stages, make_stages(flags.cluster));
@@ -124,7 +101,9 @@ WorkerProcess worker_process(const RunFlags& flags, std::uint64_t number, int th
   const std::string name = worker_name(number);
   std::vector<std::string> arguments = {own_program("speedo-worker"), "--host=" + name,
                                         "--threads=" + std::to_string(threads)};
-  for (std::string& flag : worker_flags(flags)) arguments.push_back(std::move(flag));
+  for (std::string& flag : worker_flags(flags.cluster, flags.compute_nice)) {
+    arguments.push_back(std::move(flag));
+  }
   return {name, [arguments, processors](const std::string& master) {
             ChildCommand command;
             command.arguments = arguments;
@@ -196,7 +175,7 @@ Result<int> run_command(const CommandLine& line) {
     examination.json = flags.cluster.json;
     return examine(examination);
   }
-  SPEEDO_ASSIGN(const SolverFile file, read_files(flags.cluster));
+  SPEEDO_ASSIGN(const SolverFile file, read_job_files(flags.cluster));
   SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags.cluster));
   SPEEDO_ASSIGN(const std::vector<int> threads, threads_of(flags.cluster, compute.threads));
   SPEEDO_ASSIGN(LocalClusterOptions options, cluster_options(flags, values, threads));

@@ -11,28 +11,15 @@ if [ "$(id -u)" -ne 0 ] || ! unshare --net true 2>/dev/null || ! command -v sshd
 fi
 
 work=$(mktemp -d)
-readonly work id=sl$$ names=(head node1 node2)
+readonly work id=sl$$ names=(head node1 node2) subnet=10.77.0
+# shellcheck source=tests/local/namespaces.sh
+source "$(dirname "$0")/namespaces.sh"
 export TMPDIR=$work/tmp
 mkdir "$TMPDIR" "$work/a folder"
 launched=
 
-processes() { ip netns pids "$id-$1" 2>/dev/null || true; }
-
-# workers_on NAME: the workers in a namespace.
-workers_on() {
-  local pid
-  for pid in $(processes "$1"); do
-    if [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = speedo-worker ]; then echo "$pid"; fi
-  done
-}
-
 clean_up() {
-  local name
-  for name in "${names[@]}"; do
-    processes "$name" | xargs --no-run-if-empty kill -KILL 2>/dev/null || true
-    ip netns delete "$id-$name" 2>/dev/null || true
-  done
-  ip netns delete "$id-hub" 2>/dev/null || true
+  remove_network
   rm -rf "$work"
 }
 trap clean_up EXIT
@@ -41,32 +28,6 @@ fail() {
   echo "FAILED: $*" >&2
   if [ -f "$work/log" ]; then tail -n 20 "$work/log" >&2; fi
   exit 1
-}
-
-# eventually WHAT COMMAND...: until the command succeeds.
-eventually() {
-  local what=$1 i
-  shift
-  for ((i = 0; i < 300; ++i)); do
-    if "$@" >/dev/null 2>&1; then return; fi
-    sleep 0.1
-  done
-  fail "not within 30 s: $what"
-}
-
-make_network() {
-  local i
-  ip netns add "$id-hub"
-  ip -n "$id-hub" link add bridge type bridge
-  ip -n "$id-hub" link set bridge up
-  for i in "${!names[@]}"; do
-    ip netns add "$id-${names[i]}"
-    ip -n "$id-hub" link add "port$i" type veth peer name eth0 netns "$id-${names[i]}"
-    ip -n "$id-hub" link set "port$i" master bridge up
-    ip -n "$id-${names[i]}" address add "10.77.0.$((i + 1))/24" dev eth0
-    ip -n "$id-${names[i]}" link set eth0 up
-    ip -n "$id-${names[i]}" link set lo up
-  done
 }
 
 # The hosts' sshd: keys of this test's own, nobody else gets in.
@@ -91,22 +52,7 @@ END
   done
 }
 
-write_job() {
-  cat >"$work/solver.prototxt" <<END
-max_iter: $1 base_lr: 0.05 lr_policy: "fixed" random_seed: 3 display: 10
-test_iter: 2 test_interval: 50 snapshot_prefix: "$work/snap"
-net_param { name: "noise"
-  layer { name: "data" type: "DummyData" top: "data" top: "label"
-          dummy_data_param { shape { dim: 8 dim: 12 } shape { dim: 8 }
-                             data_filler { type: "gaussian" std: 1 }
-                             data_filler { type: "constant" value: 0 } } }
-  layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
-          inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
-  layer { name: "accuracy" type: "Accuracy" bottom: "ip" bottom: "label" top: "accuracy"
-          include { phase: TEST } }
-  layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" } }
-END
-}
+write_job() { write_noise "$work/solver.prototxt" "$work/snap" "$1"; }
 
 # launch FLAG...: from the head's namespace.
 launch() {
@@ -122,7 +68,6 @@ result() {
   [ "$code" -eq "$expected" ] || fail "speedo launch $*: exit code $code, expected $expected"
 }
 
-somebody_works_on() { [ -n "$(workers_on "$1")" ]; }
 nobody_works() { [ -z "$(workers_on node1)$(workers_on node2)" ]; }
 
 # in_log TEXT
@@ -170,20 +115,20 @@ deaths_are_noticed() {
   launch --hosts "$work/hosts" --solver "$work/solver.prototxt" --insecure --sync --max-restarts 5 \
     >"$work/result" &
   launched=$!
-  eventually "training goes on" in_log "Iteration 50"
+  eventually 30 "training goes on" in_log "Iteration 50"
   password_is_kept
   workers_on node1 | xargs kill -KILL
-  eventually "a worker that was killed is started again" restarted 1
-  eventually "it works" somebody_works_on node1
+  eventually 30 "a worker that was killed is started again" restarted 1
+  eventually 30 "it works" works_on node1
   before=$(workers_on node2)
   for ssh in $(processes head); do
     if grep -qa "^ssh.*root@10.77.0.3" "/proc/$ssh/cmdline"; then kill -KILL "$ssh"; fi
   done
-  eventually "a worker whose connection was cut ends" test ! -e "/proc/$before"
-  eventually "it is started again" restarted 2
+  eventually 30 "a worker whose connection was cut ends" test ! -e "/proc/$before"
+  eventually 30 "it is started again" restarted 2
   pkill -TERM -P "$launched"
   wait "$launched" || fail "a launch that was asked to stop ends with $?"
-  eventually "all workers end" nobody_works
+  eventually 30 "all workers end" nobody_works
   [ -z "$(processes head)" ] || fail "processes are left: $(processes head)"
   compgen -G "$work/snap_iter_*.caffemodel" >/dev/null || fail "no snapshot was written"
   compgen -G "$TMPDIR/speedo-*" >/dev/null && fail "temporary folders are left"
@@ -197,7 +142,7 @@ cat >"$work/hosts" <<END
 10.77.0.2 slots=2 threads=2 program=$bin/speedo-worker folder="$work/a folder"
 root@10.77.0.3:22 program=$bin/speedo-worker
 END
-eventually "sshd listens" ip netns exec "$id-head" bash -c ': </dev/tcp/10.77.0.3/22'
+eventually 30 "sshd listens" ip netns exec "$id-head" bash -c ': </dev/tcp/10.77.0.3/22'
 hosts_are_tried
 hosts_that_do_not_answer
 deaths_are_noticed

@@ -19,17 +19,14 @@ fi
 
 work=$(mktemp -d)
 chmod 755 "$work"
-readonly work id=sm$$ names=(head node1 node2)
+readonly work id=sm$$ names=(head node1 node2) subnet=10.78.0
+# shellcheck source=tests/local/namespaces.sh
+source "$(dirname "$0")/namespaces.sh"
 export SLURM_CONF=$work/slurm.conf
 mkdir "$work"/{state,spool-node1,spool-node2,job}
 
 clean_up() {
-  local name
-  for name in "${names[@]}"; do
-    ip netns pids "$id-$name" 2>/dev/null | xargs --no-run-if-empty kill -KILL 2>/dev/null || true
-    ip netns delete "$id-$name" 2>/dev/null || true
-  done
-  ip netns delete "$id-hub" 2>/dev/null || true
+  remove_network
   if [ -f "$work/munge.pid" ]; then kill "$(cat "$work/munge.pid")" 2>/dev/null || true; fi
   rm -rf "$work"
 }
@@ -41,38 +38,12 @@ fail() {
   exit 1
 }
 
-# eventually SECONDS WHAT COMMAND...: until the command succeeds.
-eventually() {
-  local seconds=$1 what=$2 i
-  shift 2
-  for ((i = 0; i < 10 * seconds; ++i)); do
-    if "$@" >/dev/null 2>&1; then return; fi
-    sleep 0.1
-  done
-  fail "not within $seconds s: $what"
-}
-
 # on NAME COMMAND...: on that node, as which it is known there.
 # shellcheck disable=SC2016 # Another shell expands it.
 on() {
   local name=$1
   shift
   ip netns exec "$id-$name" unshare --uts bash -c 'hostname "$1"; shift; exec "$@"' on "$name" "$@"
-}
-
-make_network() {
-  local i
-  ip netns add "$id-hub"
-  ip -n "$id-hub" link add bridge type bridge
-  ip -n "$id-hub" link set bridge up
-  for i in "${!names[@]}"; do
-    ip netns add "$id-${names[i]}"
-    ip -n "$id-hub" link add "port$i" type veth peer name eth0 netns "$id-${names[i]}"
-    ip -n "$id-hub" link set "port$i" master bridge up
-    ip -n "$id-${names[i]}" address add "10.78.0.$((i + 1))/24" dev eth0
-    ip -n "$id-${names[i]}" link set eth0 up
-    ip -n "$id-${names[i]}" link set lo up
-  done
 }
 
 start_slurm() {
@@ -116,22 +87,7 @@ END
 
 nodes_are_idle() { [ "$(on head sinfo --noheader --Node --states=idle | wc -l)" = 2 ]; }
 
-write_job() {
-  cat >"$work/job/solver.prototxt" <<END
-max_iter: $1 base_lr: 0.05 lr_policy: "fixed" random_seed: 3 display: 100
-test_iter: 2 test_interval: 500 snapshot_prefix: "$work/job/snap"
-net_param { name: "noise"
-  layer { name: "data" type: "DummyData" top: "data" top: "label"
-          dummy_data_param { shape { dim: 8 dim: 12 } shape { dim: 8 }
-                             data_filler { type: "gaussian" std: 1 }
-                             data_filler { type: "constant" value: 0 } } }
-  layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
-          inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
-  layer { name: "accuracy" type: "Accuracy" bottom: "ip" bottom: "label" top: "accuracy"
-          include { phase: TEST } }
-  layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" } }
-END
-}
+write_job() { write_noise "$work/job/solver.prototxt" "$work/job/snap" "$1"; }
 
 # submit OPTION... -- FLAG...: sets `job`.
 submit() {
@@ -151,19 +107,10 @@ in_out() { grep -q -- "$1" "$out"; }
 state() { on head scontrol show job "$job" | sed -n 's/.*JobState=\([A-Z]*\).*/\1/p'; }
 is_state() { [ "$(state)" = "$1" ]; }
 
-# workers_on NAME
-workers_on() {
-  local pid
-  for pid in $(ip netns pids "$id-$1"); do
-    if [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = speedo-worker ]; then echo "$pid"; fi
-  done
-}
-works_on() { [ -n "$(workers_on "$1")" ]; }
-
 a_killed_worker_is_started_again() {
   local password_in
   write_job 100000000
-  submit -- --max-iter 30000
+  submit -- --max-iter 12000
   eventually 60 "training goes on" in_out "Iteration 300 ("
   works_on node1 || fail "node1 has no worker"
   works_on node2 || fail "node2 has no worker"
