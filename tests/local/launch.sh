@@ -24,7 +24,7 @@ launched=
 
 clean_up() {
   remove_network
-  rm -rf "$work"
+  remove_folder "$work"
 }
 trap clean_up EXIT
 

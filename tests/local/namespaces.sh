@@ -40,6 +40,16 @@ remove_network() {
   ip netns delete "$id-hub" 2>/dev/null || true
 }
 
+# remove_folder FOLDER: although what was killed a moment ago may still write to it.
+remove_folder() {
+  local i
+  for ((i = 0; i < 50; ++i)); do
+    if rm -rf "$1" 2>/dev/null; then return; fi
+    sleep 0.1
+  done
+  rm -rf "$1"
+}
+
 # eventually SECONDS WHAT COMMAND...: until the command succeeds. `fail` is the test's own.
 eventually() {
   local seconds=$1 what=$2 i

@@ -28,7 +28,7 @@ mkdir "$work"/{state,spool-node1,spool-node2,job}
 clean_up() {
   remove_network
   if [ -f "$work/munge.pid" ]; then kill "$(cat "$work/munge.pid")" 2>/dev/null || true; fi
-  rm -rf "$work"
+  remove_folder "$work"
 }
 trap clean_up EXIT
 
