@@ -14,6 +14,7 @@
 #include <speedo/train/trainer.hpp>
 #include <speedo/train/worker_session.hpp>
 
+#include "store/shared/memory_exchange.hpp"
 #include "train/job/master_options.hpp"
 #include "train/job/open_store.hpp"
 
@@ -35,6 +36,7 @@ struct WorkerOptions {
   std::uint64_t count = 1;          // worker actors in this process
   std::string name_prefix;          // host/pid
   WorkerConfig session;             // name is filled in
+  FindDoor find_door = nullptr;     // see JobWorker::Options
 };
 
 struct WorkerHooks {

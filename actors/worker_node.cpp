@@ -49,8 +49,9 @@ Result<void> run_worker(const WorkerOptions& options, const WorkerHooks& hooks,
   for (std::uint64_t index = 0; index < options.count; ++index) {
     members.emplace_back(index, std::make_unique<JobWorker>(
                                     make_trainer(parts), open_store,
-                                    JobWorker::Options{options.store_override,
-                                                       options.store_timeout}));
+                                    JobWorker::Options{.store_override = options.store_override,
+                                                       .store_timeout = options.store_timeout,
+                                                       .find_door = options.find_door}));
   }
   for (std::uint64_t index = 0; Member& member : members) {
     const caf::actor actor = system.spawn<WorkerActor>(

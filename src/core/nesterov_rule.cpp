@@ -32,8 +32,11 @@ void NesterovRule::compute_part(const SgdStep& step, const Bucket& part, const f
   float* const history = history_.data() + part.offset;
   float* const update = gradients + part.offset;
   backend().copy(part.count, history, before_.data());
-  backend().sgd_update(part.count, step, weights + part.offset, history, update);
-  backend().axpby(part.count, -step.momentum, before_.data(), 1.0F + step.momentum, update);
+  SgdStep advance = step;
+  advance.sign = 1.0F;
+  backend().sgd_update(part.count, advance, weights + part.offset, history, update);
+  backend().axpby(part.count, -step.sign * step.momentum, before_.data(),
+                  step.sign * (1.0F + step.momentum), update);
 }
 
 }  // namespace speedo

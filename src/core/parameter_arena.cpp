@@ -60,12 +60,28 @@ Digest ParameterLayout::digest() const {
   return digest_of(bytes);
 }
 
-Result<Arena> Arena::create(Backend& backend, std::int64_t element_count) {
+namespace {
+
+std::size_t bytes_of(std::int64_t element_count) {
   SPEEDO_ASSERT(element_count >= 0);
+  return static_cast<std::size_t>(element_count) * sizeof(float);
+}
+
+}  // namespace
+
+Result<Arena> Arena::create(Backend& backend, std::int64_t element_count) {
   Arena arena;
   if (element_count > 0) {
-    SPEEDO_ASSIGN(arena.buffer_, backend.device().allocate(static_cast<std::size_t>(element_count) *
-                                                           sizeof(float)));
+    SPEEDO_ASSIGN(arena.buffer_, backend.device().allocate(bytes_of(element_count)));
+  }
+  arena.size_ = element_count;
+  return arena;
+}
+
+Result<Arena> Arena::create_shared(Backend& backend, std::int64_t element_count) {
+  Arena arena;
+  if (element_count > 0) {
+    SPEEDO_ASSIGN(arena.buffer_, backend.device().allocate_shared(bytes_of(element_count)));
   }
   arena.size_ = element_count;
   return arena;

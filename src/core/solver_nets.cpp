@@ -166,6 +166,7 @@ Result<SolverNets> create_nets(const caffe::SolverParameter& solver, const Solve
   NetOptions train_options;
   train_options.seed = seed;
   train_options.start_fraction = options.start_fraction;
+  train_options.shares_gradients = options.shares_gradients;
   train_options.keep_blobs = solver.debug_info();
   train_options.may_fuse = !solver.debug_info();
   SPEEDO_ASSIGN(nets.train, build(train, train_state, options, train_options));

@@ -123,6 +123,24 @@ void UpdateRule::compute_update(std::int64_t iteration, const Bucket& bucket,
   }
 }
 
+void UpdateRule::compute_delta(std::int64_t iteration, const Bucket& bucket,
+                               const float* weights, float* gradients) {
+  const float scale = gradient_scale(bucket, gradients);
+  const float base = rate(iteration);
+  for (const ParameterSlot& slot : layout_.slots()) {
+    const Bucket part = common_part(bucket, {slot.offset, slot.count()});
+    if (part.count == 0) continue;
+    if (slot.is_statistic) {
+      float* const update = gradients + part.offset;
+      backend_.axpby(part.count, -1.0F, update, 0.0F, update);
+      continue;
+    }
+    SgdStep step = step_of(slot, scale, base);
+    step.sign = -1.0F;
+    compute_part(step, part, weights, gradients);
+  }
+}
+
 void UpdateRule::update(std::int64_t iteration, const Bucket& bucket, float* weights,
                         float* gradients) {
   const float scale = gradient_scale(bucket, gradients);

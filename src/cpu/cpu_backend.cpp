@@ -39,6 +39,11 @@ class CpuDevice final : public HostDevice {
   explicit CpuDevice(cpu::ThreadPool& pool) : pool_(pool) {}
 
   Result<Buffer> allocate(std::size_t bytes) override { return cpu::allocate(bytes); }
+  Result<Buffer> allocate_shared(std::size_t bytes) override {
+    if (bytes == 0) return Buffer();
+    auto shared = SharedMemory::create(bytes);
+    return shared ? Buffer(std::move(*shared)) : cpu::allocate(bytes);
+  }
   void upload(float* target, std::span<const float> source) override {
     copy_floats(pool_, static_cast<std::int64_t>(source.size()), source.data(), target);
   }

@@ -29,6 +29,7 @@
 #include "main/parts.hpp"
 #include "measure/memory_guard.hpp"
 #include "monitor/status_text.hpp"
+#include "store/shared/memory_door.hpp"
 
 namespace speedo {
 
@@ -213,7 +214,8 @@ Result<int> master_program(const std::vector<std::string>& arguments,
                       : redis_credentials(flags.redis_password_file, secrets));
   const OpenStore open_store = store_opener(credentials);
   SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags));
-  const TrainerParts parts = trainer_parts(compute);
+  TrainerParts parts = trainer_parts(compute);
+  if (!flags.no_shared_memory) parts.open_door = open_memory_door;
   SPEEDO_ASSIGN(ClusterJob job, make_cluster_job(flags));
   SPEEDO_ASSIGN(const std::int64_t memory,
                 admit_master(job.options, job.solver, parts, {.force = flags.force}));

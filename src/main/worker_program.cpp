@@ -20,6 +20,7 @@
 #include "main/node_programs.hpp"
 #include "main/parts.hpp"
 #include "measure/memory_guard.hpp"
+#include "store/shared/memory_door.hpp"
 
 namespace speedo {
 
@@ -31,6 +32,7 @@ struct WorkerFlags {
   std::uint64_t count = 0;
   std::uint16_t port = 0;
   int compute_nice = 0;
+  bool no_shared_memory = false;
   ComputeFlags compute;
   bool force = false;
   std::int64_t connect_timeout_s = 0, store_timeout_s = 0, grace_period_s = 0;
@@ -47,6 +49,7 @@ WorkerFlags worker_flags(const OptionValues& values) {
   values.get("workers", flags.count);
   values.get("port", flags.port);
   values.get("compute-nice", flags.compute_nice);
+  values.get("no-shared-memory", flags.no_shared_memory);
   flags.compute = compute_flags(values);
   values.get("force", flags.force);
   values.get("connect-timeout", flags.connect_timeout_s);
@@ -113,6 +116,8 @@ Result<int> worker_program(const std::vector<std::string>& arguments,
   options.session.seed = pid;
   options.session.connect_timeout = std::chrono::seconds(flags.connect_timeout_s);
   TrainerParts parts = trainer_parts(compute);
+  parts.shares_memory = !flags.no_shared_memory;
+  if (parts.shares_memory) options.find_door = find_memory_door;
   parts.admit = make_memory_guard(flags.count, {.force = flags.force});
   auto done = run_worker(options, {stop_requested}, parts, store_opener(credentials));
   SPEEDO_DEBUG("Memory at the peak: {}", format_bytes(peak_resident_bytes()));

@@ -38,6 +38,7 @@ std::string to_json(const sim::CampaignResult& result, const std::string& replay
   object["events"] = result.events;
   object["merges"] = result.merges;
   object["merges_ahead"] = result.merges_ahead;
+  object["merges_in_memory"] = result.merges_in_memory;
   object["faults"] = Json::array();
   for (std::size_t i = 0; i < result.faults.size(); ++i) {
     const sim::FaultCount& count = result.faults[i];

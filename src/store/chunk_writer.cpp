@@ -87,6 +87,10 @@ void ChunkWriter::submit_chunk(std::size_t chunk, std::span<const std::byte> byt
   shared_->map->submit(std::move(operation));
 }
 
+bool ChunkWriter::is_sent() const {
+  return error_ || std::ranges::all_of(chunks_, [](const KvPtr& each) { return each->is_done(); });
+}
+
 Result<void> ChunkWriter::wait_for_chunks() {
   for (const KvPtr& chunk : chunks_) {
     SPEEDO_ASSERT(chunk != nullptr);  // every chunk was written

@@ -16,6 +16,7 @@ class ChunkWriter : public RecordWriter {
   ~ChunkWriter() override;
   void write(std::size_t chunk, std::span<const float> values) override;
   void set_state(std::string state) override;
+  bool is_sent() const override;
   Result<void> finish() override;
 
  private:

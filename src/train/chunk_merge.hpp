@@ -22,7 +22,7 @@ namespace speedo {
 // Thread safety: merge() of several chunks at once, everything else one thread.
 class ChunkMerge {
  public:
-  using Parts = std::span<const std::span<float>>;
+  using Parts = std::span<const std::span<const float>>;
   using Fault = std::optional<std::size_t>;  // the contribution at fault
 
   // What every kind works with; all that it refers to outlives the merge.
@@ -38,10 +38,10 @@ class ChunkMerge {
   };
 
   virtual ~ChunkMerge() = default;
-  // `parts`: the chunk of each contribution; they may be overwritten.
+  // `parts`: the chunk of each contribution. What comes of it does not count before put().
   virtual Fault merge(std::size_t chunk, Parts parts) = 0;
   // After merge() of it.
-  virtual void put(std::size_t chunk, Parts parts) = 0;
+  virtual void put(std::size_t chunk) = 0;
   // The merge was ordered, at its begin or in the middle: from here on records of its workers may
   // be written, too, which are not erased before it ends. Once.
   virtual void ordered() {}

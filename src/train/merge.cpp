@@ -57,11 +57,11 @@ SPEEDO_MULTIVERSION std::uint32_t accumulate(std::size_t n, const float* c, floa
   return bad;
 }
 
-SPEEDO_MULTIVERSION std::uint32_t scale(std::size_t n, float factor, float* y) {
+SPEEDO_MULTIVERSION std::uint32_t scaled(std::size_t n, float factor, const float* c, float* y) {
   std::uint32_t bad = 0;
 #pragma GCC ivdep
   for (std::size_t i = 0; i < n; ++i) {
-    const float value = factor * y[i];
+    const float value = factor * c[i];
     y[i] = value;
     bad |= not_finite(value);
   }
@@ -113,8 +113,9 @@ bool merge_accumulate(std::span<const float> contribution, std::span<float> sum)
   return merge_kernels::accumulate(sum.size(), contribution.data(), sum.data()) == 0;
 }
 
-bool merge_scale(float scale, std::span<float> values) {
-  return merge_kernels::scale(values.size(), scale, values.data()) == 0;
+bool merge_scaled(float scale, std::span<const float> contribution, std::span<float> target) {
+  SPEEDO_ASSERT(contribution.size() == target.size());
+  return merge_kernels::scaled(target.size(), scale, contribution.data(), target.data()) == 0;
 }
 
 void elastic_difference(std::span<const float> centre, float rate, std::span<float> x,

@@ -30,18 +30,14 @@ class DeltaMerge : public ChunkMerge {
   Fault merge(std::size_t chunk, Parts parts) override {
     const std::span<const float> weights = chunk_of(record_, chunk);
     const std::span<float> next = chunk_of(next_, chunk);
-    if (averages_) {
-      if (const Fault fault = sum_parts(parts, scales_)) return fault;
-      return add_scaled(weights, parts[0], mean_scale_, skip_, next) ? Fault() : Fault(0);
-    }
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      const std::span<const float> from = i == 0 ? weights : next;
-      if (!add_scaled(from, parts[i], scales_[i], skip_, next)) return i;
-    }
-    return std::nullopt;
+    return for_each_block(next.size(), [&](std::size_t offset, std::size_t count) {
+      const std::span<const float> from = weights.subspan(offset, count);
+      const std::span<float> to = next.subspan(offset, count);
+      return averages_ ? add_mean(parts, offset, from, to) : add_each(parts, offset, from, to);
+    });
   }
 
-  void put(std::size_t chunk, Parts /*parts*/) override {
+  void put(std::size_t chunk) override {
     writer_->write(chunk, chunk_of(std::span<const float>(next_), chunk));
   }
 
@@ -51,6 +47,23 @@ class DeltaMerge : public ChunkMerge {
   }
 
  private:
+  Fault add_mean(Parts parts, std::size_t offset, std::span<const float> from,
+                 std::span<float> to) const {
+    MergeBlock memory;
+    const std::span<float> sum = std::span(memory).first(to.size());
+    if (const Fault fault = sum_parts(parts, scales_, offset, sum)) return fault;
+    return add_scaled(from, sum, mean_scale_, skip_, to) ? Fault() : Fault(0);
+  }
+
+  Fault add_each(Parts parts, std::size_t offset, std::span<const float> from,
+                 std::span<float> to) const {
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const std::span<const float> part = parts[i].subspan(offset, to.size());
+      if (!add_scaled(i == 0 ? from : to, part, scales_[i], skip_, to)) return i;
+    }
+    return std::nullopt;
+  }
+
   const std::span<const float> record_;
   const std::span<float> next_;
   const bool averages_;

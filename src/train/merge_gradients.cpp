@@ -27,17 +27,20 @@ class GradientMerge : public ChunkMerge {
   GradientMerge(const GradientMerge&) = delete;
   GradientMerge& operator=(const GradientMerge&) = delete;
 
-  Fault merge(std::size_t /*chunk*/, Parts parts) override {
-    if (const Fault fault = sum_parts(parts, scales_)) return fault;
-    if (averages_) merge_scale(1.0F / static_cast<float>(scales_.size()), parts[0]);
-    return std::nullopt;
+  Fault merge(std::size_t chunk, Parts parts) override {
+    const std::span<float> gradient = rule_.gradient(part_of(chunk));
+    return for_each_block(gradient.size(), [&](std::size_t offset, std::size_t count) -> Fault {
+      const std::span<float> sum = gradient.subspan(offset, count);
+      if (const Fault fault = sum_parts(parts, scales_, offset, sum)) return fault;
+      if (averages_) merge_scaled(1.0F / static_cast<float>(scales_.size()), sum, sum);
+      return std::nullopt;
+    });
   }
 
-  void put(std::size_t chunk, Parts parts) override {
-    rule_.stage(chunk * kChunkElements, parts[0]);
+  void put(std::size_t chunk) override {
+    rule_.stage(part_of(chunk));
     if (rule_.needs_whole_gradient() || !applied_) return;
-    applied_ = apply({static_cast<std::int64_t>(chunk * kChunkElements),
-                      static_cast<std::int64_t>(chunk_elements(record_.size(), chunk))});
+    applied_ = apply(part_of(chunk));
   }
 
   Result<void> finish(std::string state) override {
@@ -53,16 +56,20 @@ class GradientMerge : public ChunkMerge {
   }
 
  private:
+  Bucket part_of(std::size_t chunk) const {
+    return {static_cast<std::int64_t>(chunk * kChunkElements),
+            static_cast<std::int64_t>(chunk_elements(record_.size(), chunk))};
+  }
+
   // The bucket's next weights go out as they are made. Requires: it is made of whole chunks.
   Result<void> apply(const Bucket& bucket) {
-    rule_.apply(static_cast<std::int64_t>(iteration_), lr_scale_, bucket);
+    SPEEDO_ASSERT(static_cast<std::size_t>(bucket.offset) % kChunkElements == 0);
+    rule_.begin(static_cast<std::int64_t>(iteration_), lr_scale_, bucket, record_);
     const auto end = static_cast<std::size_t>(bucket.end());
     for (auto offset = static_cast<std::size_t>(bucket.offset); offset < end;) {
-      SPEEDO_ASSERT(offset % kChunkElements == 0);
       const std::size_t chunk = offset / kChunkElements;
       const std::span<float> next = chunk_of(next_, chunk);
-      rule_.read_weights(offset, next);
-      if (!all_finite(next)) {
+      if (!rule_.read_weights(part_of(chunk), record_, next)) {
         return Error{ErrorCode::kNotFinite,
                      "the update of iteration " + std::to_string(iteration_) +
                          " makes weights that are NaN or infinite: lower the learning rate"};

@@ -5,6 +5,7 @@
 
 #include "store/chunk_range.hpp"
 #include "train/chunk_merge.hpp"
+#include "train/part_sum.hpp"
 
 namespace speedo {
 namespace {
@@ -32,16 +33,24 @@ class LocalMerge : public ChunkMerge {
   Fault merge(std::size_t chunk, Parts parts) override {
     const std::span<const float> centre = chunk_of(record_, chunk);
     const std::span<float> next = chunk_of(next_, chunk);
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      const std::span<float> local = chunk_of(std::span(locals_[i]), chunk);
-      elastic_difference(centre, rates_[i], parts[i], local);
-      if (!merge_add(i == 0 ? centre : next, local, 1.0F, next)) return i;
-      std::copy(parts[i].begin(), parts[i].end(), local.begin());
-    }
-    return std::nullopt;
+    return for_each_block(next.size(), [&](std::size_t offset, std::size_t count) -> Fault {
+      const std::span<float> to = next.subspan(offset, count);
+      MergeBlock memory;
+      const std::span<float> difference = std::span(memory).first(count);
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        const std::span<const float> part = parts[i].subspan(offset, count);
+        const std::span<float> local =
+            chunk_of(std::span(locals_[i]), chunk).subspan(offset, count);
+        std::ranges::copy(part, local.begin());
+        elastic_difference(centre.subspan(offset, count), rates_[i], local, difference);
+        const std::span<const float> from = i == 0 ? centre.subspan(offset, count) : to;
+        if (!merge_add(from, difference, 1.0F, to)) return i;
+      }
+      return std::nullopt;
+    });
   }
 
-  void put(std::size_t chunk, Parts /*parts*/) override {
+  void put(std::size_t chunk) override {
     if (back_.empty()) {
       held_back_.push_back(chunk);
     } else {

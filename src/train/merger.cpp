@@ -64,6 +64,7 @@ class ThreadedMerger : public Merger {
         const TraceSpan span("merge");
         return engine_->merge(job);
       }));
+      engine_->publish_behind();
       engine_->write_checkpoint(thread_.has_work());
       idle_since_ = platform_.clock().now();
     });
@@ -105,14 +106,15 @@ class ThreadedMerger : public Merger {
   Instant idle() {
     if (!engine_ || thread_.is_ending()) return kLookInterval;
     if (engine_->merge_ahead()) return Instant{0};
+    const Instant published = std::min<Instant>(engine_->publish_behind(), kLookInterval);
     const Instant now = platform_.clock().now();
     if (now - idle_since_ >= kLookInterval) {
       engine_->restore_lost_weights();
       idle_since_ = platform_.clock().now();
     }
-    if (!engine_->expects()) return kLookInterval;
-    return std::clamp<Instant>((now - expected_at_) / kAheadLooks, kAheadPauseMin,
-                               kAheadPauseMax);
+    if (!engine_->expects()) return published;
+    return std::min(published, std::clamp<Instant>((now - expected_at_) / kAheadLooks,
+                                                   kAheadPauseMin, kAheadPauseMax));
   }
 
   // A failed attempt leaves everything as it was, so the next one is the same.

@@ -30,6 +30,7 @@ void MergerCheckpoint::write(RecordStore& store, RecordInfo info) {
     writer_->write(chunk, chunk_of(std::span<const float>(memory_), chunk));
   }
   merges_ = 0;
+  asked_ = false;
 }
 
 Result<void> MergerCheckpoint::finish() {

@@ -21,8 +21,9 @@ class MergerCheckpoint {
 
   void count_merge() { ++merges_; }
   bool has_merges() const { return merges_ > 0; }
-  bool is_due() const { return merges_ >= interval_; }
-  void make_due() { merges_ = interval_; }
+  // `by_count`: also if nobody asked for it, once so many merges were made.
+  bool is_due(bool by_count) const { return asked_ || (by_count && merges_ >= interval_); }
+  void make_due() { asked_ = true; }
   bool is_under_way() const { return writer_ != nullptr; }
 
   // Where to put weights and histories before write(). Requires: none is under way.
@@ -35,6 +36,7 @@ class MergerCheckpoint {
  private:
   const std::uint64_t interval_;
   std::uint64_t merges_ = 0;  // since the last checkpoint
+  bool asked_ = false;
   std::vector<float> memory_;
   std::unique_ptr<RecordWriter> writer_;  // after the memory that it uses
 };

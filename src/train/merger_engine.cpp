@@ -13,6 +13,12 @@
 #include "train/job/job_solver.hpp"
 
 namespace speedo {
+namespace {
+
+// Nothing will be published behind the merges.
+constexpr std::chrono::seconds kNoPublication{1};
+
+}  // namespace
 
 Result<std::unique_ptr<MergerEngine>> MergerEngine::create(
     const MergerConfig& config, const ParameterLayout& layout, const caffe::SolverParameter& solver,
@@ -39,6 +45,8 @@ MergerEngine::MergerEngine(const MergerConfig& config, const ParameterLayout& la
       pass_(config.threads),
       checkpoint_(config.publish_interval, weight_count_) {
   SPEEDO_ASSERT(store_ != nullptr && !config_.stages.empty());
+  SPEEDO_ASSERT(!config_.shared || config_.shared == store_);
+  if (config_.shared) publication_.emplace(config_.platform->clock());
   SPEEDO_ASSERT(record_.size() == weight_count_);
   for (const UpdateSpec& stage : config_.stages) SPEEDO_ASSERT(stage.factor != 0.0F);
 }
@@ -95,7 +103,7 @@ MergerEngine::Histories MergerEngine::histories() {
   if (!kept_.empty()) return kept_;
   Histories copies;
   for (std::size_t at = weight_count_; at < record_.size(); at += weight_count_) {
-    const std::span<const float> history = std::span(record_).subspan(at, weight_count_);
+    const std::span<const float> history = record_.values().subspan(at, weight_count_);
     copies.emplace_back(history.begin(), history.end());
   }
   return copies;
@@ -111,6 +119,7 @@ Result<Version> MergerEngine::enter_stage(std::uint32_t stage, const std::string
   if (superseded_) return *superseded_;
   forget_expected();
   finish_checkpoint();
+  finish_publication();
   const UpdateSpec& update = config_.stages[stage];
   const caffe::SolverParameter solver = solver_of(solver_, update);
   const std::span<const float> now = weights();
@@ -130,6 +139,8 @@ Result<Version> MergerEngine::enter_stage(std::uint32_t stage, const std::string
 
   const Version version{version_.value + 1};
   RecordInfo info = info_of(version, state);
+  info.element_count = record.size();
+  info.term = config_.term;
   if (!carried.empty()) {
     fill_checkpoint(carried);
     checkpoint_.write(*store_, info);
@@ -138,18 +149,68 @@ Result<Version> MergerEngine::enter_stage(std::uint32_t stage, const std::string
     // A checkpoint of an earlier job would be taken for one of this job.
     SPEEDO_TRY(note(store_->erase(checkpoint_key())));
   }
-  SPEEDO_TRY(note(put(*store_, weights_key(), info, record)));
+  SPEEDO_ASSIGN(MergerRecord entered, make_record(record, version));
+  SPEEDO_TRY(note(publish_first(entered, info)));
 
+  if (record_.memory()) record_.memory()->withdraw();
   stage_ = stage;
-  record_ = std::move(record);
-  next_.resize(record_.size());
-  next_.shrink_to_fit();
+  record_ = std::move(entered);
   locals_ = {};
   kept_ = rule ? Histories() : std::move(carried);
   rule_ = std::move(rule);
   version_ = version;
   state_ = state;
   return version_;
+}
+
+// Memory that cannot be had is done without.
+Result<MergerRecord> MergerEngine::make_record(std::span<const float> values,
+                                               Version version) const {
+  if (config_.shared) {
+    auto shared = MergerRecord::share(values, model_, version.value);
+    if (shared) return shared;
+    SPEEDO_WARN("workers of this machine read the weights from the store: {}",
+                shared.error().message);
+  }
+  return MergerRecord(std::vector<float>(values.begin(), values.end()));
+}
+
+// A stage's first weights are in the store for everybody. Another record's memory comes back if
+// they cannot be.
+Result<void> MergerEngine::publish_first(const MergerRecord& record, const RecordInfo& info) {
+  if (!config_.shared) return put(*store_, weights_key(), info, record.values());
+  config_.shared->write_in(weights_key(), record.memory());
+  config_.shared->set_copies(true);
+  auto done = put(*store_, weights_key(), info, record.values());
+  if (done) {
+    publication_->published(info.version);
+  } else {
+    config_.shared->write_in(weights_key(), record_.memory());
+  }
+  return done;
+}
+
+Instant MergerEngine::publish_behind() {
+  if (!publication_ || !stage_ || superseded_) return kNoPublication;
+  if (publication_->is_sent()) finish_publication();
+  const bool is_being_written = ahead_ && is_published_with_merge_;
+  if (!is_being_written && publication_->is_due(version_.value)) {
+    RecordInfo info = info_of(version_, state_);
+    info.term = config_.term;
+    publication_->begin(past_shared_memory(), info, record_.keep());
+    if (has_histories_apart() && config_.publish_interval == 0) checkpoint_.make_due();
+  }
+  return publication_->next_look();
+}
+
+// Training goes on: the store has the publication before, and soon the next.
+void MergerEngine::finish_publication() {
+  if (!publication_ || !publication_->is_under_way()) return;
+  auto done = note(publication_->finish());
+  record_.release();
+  if (done) return;
+  SPEEDO_WARN("the weights could not be written to the store, it is tried again soon: {}",
+              done.error().message);
 }
 
 void MergerEngine::fill_checkpoint(const Histories& histories) {
@@ -167,7 +228,10 @@ void MergerEngine::fill_checkpoint(const Histories& histories) {
 void MergerEngine::write_checkpoint(bool may_go_on) {
   if (superseded_ || store_failed_) return;
   finish_checkpoint();
-  if (has_histories_apart() && checkpoint_.is_due()) {
+  // Without an interval of its own it goes with the weights.
+  const bool by_count =
+      !publication_ || config_.publish_interval != 0 || is_published_with_merge_;
+  if (has_histories_apart() && checkpoint_.is_due(by_count)) {
     fill_checkpoint(histories());
     checkpoint_.write(*store_, info_of(version_, state_));
   }
@@ -175,6 +239,14 @@ void MergerEngine::write_checkpoint(bool may_go_on) {
 }
 
 void MergerEngine::close() {
+  forget_expected();
+  finish_publication();
+  const bool lacks = publication_ && stage_ && publication_->version() < version_.value;
+  if (lacks && !superseded_ && !store_failed_) {
+    const auto done =
+        note(put(past_shared_memory(), weights_key(), info_of(version_, state_), record_.values()));
+    if (!done) SPEEDO_WARN("the store lacks the last weights: {}", done.error().message);
+  }
   if (checkpoint_.has_merges()) checkpoint_.make_due();
   write_checkpoint(false);
 }
@@ -189,16 +261,17 @@ void MergerEngine::finish_checkpoint() {
 }
 
 void MergerEngine::restore_lost_weights() {
-  if (!stage_ || superseded_) return;
-  const auto reader = store_->read(weights_key());
-  const bool lost =
-      reader ? (*reader)->info().version < version_.value : !is_transient(reader.error().code);
+  if (!stage_ || superseded_ || (publication_ && publication_->is_under_way())) return;
+  const std::uint64_t known = publication_ ? publication_->version() : version_.value;
+  const auto reader = past_shared_memory().read(weights_key());
+  const bool lost = reader ? (*reader)->info().version < known : !is_transient(reader.error().code);
   if (!lost) return;
   forget_expected();
-  SPEEDO_WARN("the store has lost the weights of version {}: publishing them again",
-              version_.value);
-  auto done = note(put(*store_, weights_key(), info_of(version_, state_), record_));
+  SPEEDO_WARN("the store has lost the weights of version {}: publishing them again", known);
+  auto done =
+      note(put(past_shared_memory(), weights_key(), info_of(version_, state_), record_.values()));
   if (!done) SPEEDO_WARN("{}", done.error().message);
+  if (done && publication_) publication_->published(version_.value);
   checkpoint_.make_due();
   write_checkpoint(false);
 }

@@ -14,7 +14,10 @@
 #include "train/merge_ahead.hpp"
 #include "train/merger_checkpoint.hpp"
 #include "train/merger_pass.hpp"
+#include "train/merger_publication.hpp"
+#include "train/merger_record.hpp"
 #include "train/merger_rule.hpp"
+#include "store/shared/shared_store.hpp"
 
 namespace speedo {
 
@@ -39,7 +42,10 @@ class MergerEngine {
   // After each merge, once its result is known to others: writes the checkpoint that is due. One
   // that may go on while the next merge works is finished after that merge.
   void write_checkpoint(bool may_go_on);
-  // At the end: the checkpoint of the last merge, due or not.
+  // Weights that are only in shared memory go to the store when that is due, beside other work;
+  // returns when to ask again.
+  Instant publish_behind();
+  // At the end: what the store lacks of the last merge, due or not.
   void close();
   Result<Version> enter_stage(std::uint32_t stage, const std::string& state);
   Merger::Copy copy();
@@ -63,13 +69,17 @@ class MergerEngine {
 
   // merger_engine.cpp
   RecordInfo info_of(Version version, const std::string& state) const;
-  std::span<const float> weights() const { return std::span(record_).first(weight_count_); }
+  std::span<const float> weights() const { return record_.values().first(weight_count_); }
   const UpdateSpec& spec() const { return config_.stages[*stage_]; }
   bool has_histories_apart() const { return rule_ != nullptr || !kept_.empty(); }
   Histories histories();
   void fill_checkpoint(const Histories& histories);
   void finish_checkpoint();
   Result<void> note(Result<void> written);
+  RecordStore& past_shared_memory() { return config_.shared ? config_.shared->base() : *store_; }
+  Result<MergerRecord> make_record(std::span<const float> values, Version version) const;
+  Result<void> publish_first(const MergerRecord& record, const RecordInfo& info);
+  void finish_publication();
 
   // merger_merge.cpp
   Result<MergeResult> merge_party(const MergeJob& job);
@@ -81,6 +91,8 @@ class MergerEngine {
   std::unique_ptr<ChunkMerge> make_chunk_merge(const MergeJob& job,
                                                std::span<const Contribution> contributions);
   void forget_expected();
+  bool comes_through_store(std::span<const Contribution> contributions) const;
+  void count_merge(std::span<const Contribution> contributions);
 
   const MergerConfig config_;
   const ParameterLayout layout_;
@@ -92,7 +104,7 @@ class MergerEngine {
 
   std::optional<std::uint32_t> stage_;  // none before the first was entered
   // What is published: the weights, and behind them their histories if the stage averages them.
-  std::vector<float> record_, next_;
+  MergerRecord record_;
   std::unique_ptr<MergerRule> rule_;  // null unless the stage is kGradientOnly
   std::vector<std::vector<float>> locals_;  // kElasticMaster: one for each worker of a merge
   Histories kept_;                    // while neither the rule nor the record has them
@@ -102,6 +114,8 @@ class MergerEngine {
   bool store_failed_ = false;         // at the last merge or publication
   MergerPass pass_;
   MergerCheckpoint checkpoint_;
+  std::optional<MergerPublication> publication_;  // only with shared memory
+  bool is_published_with_merge_ = false;          // the last merge that was begun
   std::optional<MergeJob> expected_;
   std::unique_ptr<MergeAhead> ahead_;  // of it; uses the pass and what is above
 };

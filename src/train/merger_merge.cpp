@@ -73,13 +73,15 @@ Result<MergeResult> MergerEngine::merge_party(const MergeJob& job) {
   while (true) {
     SPEEDO_ASSIGN(const Participants participants, open(contributions, result.rejected));
     if (participants.contributions.empty()) break;
-    result.begun_ahead = ahead_ && ahead_->fits(job, participants.readers);
+    const bool is_where_it_must_be = !publication_ || !job.is_last || is_published_with_merge_;
+    result.begun_ahead =
+        is_where_it_must_be && ahead_ && ahead_->fits(job, participants.readers);
     SPEEDO_ASSIGN(const Fault fault, try_merge(participants, job, result.begun_ahead));
     if (!fault) {
-      std::swap(record_, next_);
+      record_.advance();
       version_.value += 1;
       state_ = job.state;
-      checkpoint_.count_merge();
+      count_merge(job.contributions);
       break;
     }
     const WorkerId worker = participants.contributions[*fault].worker;
@@ -95,15 +97,35 @@ Result<MergeResult> MergerEngine::merge_party(const MergeJob& job) {
   return result;
 }
 
+bool MergerEngine::comes_through_store(std::span<const Contribution> contributions) const {
+  return std::ranges::any_of(contributions, [this](const Contribution& each) {
+    return !config_.shared->reads_in_place(contribution_key(config_.term, each.worker.value));
+  });
+}
+
+void MergerEngine::count_merge(std::span<const Contribution> contributions) {
+  checkpoint_.count_merge();
+  if (!publication_) return;
+  publication_->count_merge(comes_through_store(contributions));
+  if (is_published_with_merge_) publication_->published(version_.value);
+}
+
 std::unique_ptr<ChunkMerge> MergerEngine::make_chunk_merge(
     const MergeJob& job, std::span<const Contribution> contributions) {
+  if (publication_) {
+    is_published_with_merge_ = job.is_last || record_.memory() == nullptr ||
+                               publication_->is_with_each_merge() ||
+                               comes_through_store(job.contributions);
+    if (is_published_with_merge_) finish_publication();
+    config_.shared->set_copies(is_published_with_merge_);
+  }
   RecordInfo info = info_of(Version{version_.value + 1}, {});
   info.term = config_.term;
   const ChunkMerge::Frame frame{.spec = spec(),
                                 .job = job,
                                 .contributions = contributions,
-                                .record = record_,
-                                .next = next_,
+                                .record = record_.values(),
+                                .next = record_.next(info.version),
                                 .store = *store_,
                                 .info = std::move(info)};
   switch (spec().kind) {

@@ -28,11 +28,12 @@ void MergerPass::prepare(std::size_t contributions, std::uint64_t element_count)
   while (slots_.size() < slot_count_) slots_.push_back(std::make_unique<Slot>());
   std::size_t next = 0;
   for (std::size_t slot = 0; slot < slot_count_; ++slot) {
-    slots_[slot]->parts.clear();
+    slots_[slot]->memory.clear();
     for (std::size_t i = 0; i < contributions; ++i) {
-      slots_[slot]->parts.push_back(std::span(memory_).subspan(next, part));
+      slots_[slot]->memory.push_back(std::span(memory_).subspan(next, part));
       next += part;
     }
+    slots_[slot]->parts.resize(contributions);
   }
 }
 
@@ -69,8 +70,8 @@ class MergerPass::Run {
                           (requested_ == count_ || requested_ == collected_ + pass_.slot_count_);
         if (!full && !slot.done.load(std::memory_order_acquire)) break;
         slot.done.wait(false, std::memory_order_acquire);
-        if (slot.fault) return slot.fault;
-        merge_.put(task_.chunks[collected_], parts_of(collected_));
+        if (const Fault fault = check(collected_)) return fault;
+        merge_.put(task_.chunks[collected_]);
         ++collected_;
       }
     }
@@ -80,24 +81,29 @@ class MergerPass::Run {
  private:
   Slot& slot_of(std::size_t place) { return *pass_.slots_[place % pass_.slot_count_]; }
 
-  // The slot's parts at the chunk's true length; only the record's last one is shorter.
-  ChunkMerge::Parts parts_of(std::size_t place) {
-    Slot& slot = slot_of(place);
-    const std::size_t elements = chunk_elements(task_.element_count, task_.chunks[place]);
-    for (std::span<float>& part : slot.parts) part = std::span(part.data(), elements);
-    return slot.parts;
-  }
-
+  // Only the record's last chunk is shorter than its slot.
   void request() {
-    const ChunkMerge::Parts parts = parts_of(requested_);
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      task_.sources[i]->request(task_.chunks[requested_], parts[i]);
+    Slot& slot = slot_of(requested_);
+    const std::size_t chunk = task_.chunks[requested_];
+    const std::size_t elements = chunk_elements(task_.element_count, chunk);
+    for (std::size_t i = 0; i < task_.sources.size(); ++i) {
+      slot.parts[i] = task_.sources[i]->in_place(chunk);
+      if (!slot.parts[i].empty()) continue;
+      const std::span<float> target = slot.memory[i].first(elements);
+      task_.sources[i]->request(chunk, target);
+      slot.parts[i] = target;
     }
     ++requested_;
   }
 
+  bool is_in_place(const Slot& slot, std::size_t source) const {
+    return slot.parts[source].data() != slot.memory[source].data();
+  }
+
   Result<Fault> receive() {
+    const Slot& slot = slot_of(posted_);
     for (std::size_t i = 0; i < task_.sources.size(); ++i) {
+      if (is_in_place(slot, i)) continue;
       auto done = task_.sources[i]->wait(task_.chunks[posted_]);
       if (done) continue;
       const ErrorCode code = done.error().code;
@@ -105,6 +111,16 @@ class MergerPass::Run {
       return std::optional(i);
     }
     return Fault();
+  }
+
+  // What was merged is what its writers still mean, or the contribution that it is not.
+  Fault check(std::size_t place) {
+    const Slot& slot = slot_of(place);
+    if (slot.fault) return slot.fault;
+    for (std::size_t i = 0; i < task_.sources.size(); ++i) {
+      if (is_in_place(slot, i) && !task_.sources[i]->confirm(task_.chunks[place])) return i;
+    }
+    return std::nullopt;
   }
 
   void post() {

@@ -34,9 +34,11 @@ class MergerPass {
   Result<ChunkMerge::Fault> run(const Task& task, ChunkMerge& merge);
 
  private:
-  // A place for one chunk of each contribution.
+  // A place for one chunk of each contribution, and where it lies: there, or where its writer has
+  // it.
   struct Slot {
-    std::vector<std::span<float>> parts;
+    std::vector<std::span<float>> memory;
+    std::vector<std::span<const float>> parts;
     ChunkMerge::Fault fault;
     std::atomic<bool> done{false};
   };

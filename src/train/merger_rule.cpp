@@ -1,6 +1,7 @@
 #include "train/merger_rule.hpp"
 
 #include <speedo/base/assert.hpp>
+#include <speedo/train/merge.hpp>
 
 namespace speedo {
 
@@ -24,35 +25,51 @@ Result<std::unique_ptr<MergerRule>> MergerRule::create(const caffe::SolverParame
 
 Result<void> MergerRule::allocate(std::span<const float> weights) {
   const auto count = static_cast<std::int64_t>(weights.size());
-  SPEEDO_ASSIGN(weights_, Arena::create(backend_, count));
   SPEEDO_ASSIGN(gradient_, Arena::create(backend_, count));
   for (const Arena* history : rule_->histories()) {
     SPEEDO_ASSERT(history->size() == count);
     SPEEDO_ASSIGN(Arena copy, Arena::create(backend_, count));
     saved_.push_back(std::move(copy));
   }
+  if (is_direct()) return {};
+  host_gradient_.resize(weights.size());
+  SPEEDO_ASSIGN(weights_, Arena::create(backend_, count));
   backend_.device().upload(weights_.data(), weights);
   return {};
 }
 
-void MergerRule::stage(std::size_t offset, std::span<const float> gradient) {
-  const Bucket bucket{static_cast<std::int64_t>(offset),
-                      static_cast<std::int64_t>(gradient.size())};
-  backend_.device().upload(gradient_.data() + offset, gradient);
+std::span<float> MergerRule::gradient(const Bucket& part) {
+  float* const first = is_direct() ? gradient_.data() : host_gradient_.data();
+  return {first + part.offset, static_cast<std::size_t>(part.count)};
+}
+
+void MergerRule::stage(const Bucket& part) {
+  if (!is_direct()) backend_.device().upload(gradient_.data() + part.offset, gradient(part));
   const std::vector<Arena*> histories = rule_->histories();
   for (std::size_t i = 0; i < histories.size(); ++i) {
-    backend_.copy(bucket.count, histories[i]->data() + offset, saved_[i].data() + offset);
+    backend_.copy(part.count, histories[i]->data() + part.offset, saved_[i].data() + part.offset);
   }
-  staged_.push_back(bucket);
+  staged_.push_back(part);
 }
 
-void MergerRule::apply(std::int64_t iteration, float rate_scale, const Bucket& bucket) {
+void MergerRule::begin(std::int64_t iteration, float rate_scale, const Bucket& bucket,
+                       std::span<const float> weights) {
   rule_->scale_rate(rate_scale);
-  rule_->update(iteration, bucket, weights_.data(), gradient_.data());
+  if (is_direct()) {
+    rule_->compute_delta(iteration, bucket, weights.data(), gradient_.data());
+  } else {
+    rule_->update(iteration, bucket, weights_.data(), gradient_.data());
+  }
 }
 
-void MergerRule::read_weights(std::size_t offset, std::span<float> target) {
-  backend_.device().download(target, weights_.data() + offset);
+bool MergerRule::read_weights(const Bucket& part, std::span<const float> weights,
+                              std::span<float> next) {
+  if (is_direct()) {
+    const auto offset = static_cast<std::size_t>(part.offset);
+    return merge_add(weights.subspan(offset, next.size()), gradient(part), 1.0F, next);
+  }
+  backend_.device().download(next, weights_.data() + part.offset);
+  return all_finite(next);
 }
 
 void MergerRule::take_back(std::span<const float> weights) {
@@ -62,6 +79,7 @@ void MergerRule::take_back(std::span<const float> weights) {
       backend_.copy(bucket.count, saved_[i].data() + bucket.offset,
                     histories[i]->data() + bucket.offset);
     }
+    if (is_direct()) continue;
     backend_.device().upload(weights_.data() + bucket.offset,
                              weights.subspan(static_cast<std::size_t>(bucket.offset),
                                              static_cast<std::size_t>(bucket.count)));

@@ -15,8 +15,10 @@ namespace speedo {
 
 // The solver's rule on the master, for gradient-only training: the mean gradient goes in bucket by
 // bucket, the next weights come out bucket by bucket, each as soon as the rule allows. What a merge
-// does is kept or taken back. Thread safety: one thread, the one that
-// creates it.
+// does is kept or taken back. Where the device's memory is the host's the gradient is formed in
+// place and the weights are read where the master has them; elsewhere both have copies there.
+// Thread safety: one thread, the one that creates it; gradient() on any, of each part once at a
+// time.
 class MergerRule {
  public:
   using Histories = std::vector<std::vector<float>>;
@@ -29,13 +31,17 @@ class MergerRule {
 
   // See UpdateRule: then all is staged before any of it is applied.
   bool needs_whole_gradient() const { return rule_->needs_whole_gradient(); }
-  // Puts elements [offset, ...) of the gradient in place, and keeps the same range of the histories
-  // for take_back(). Each element once a merge.
-  void stage(std::size_t offset, std::span<const float> gradient);
-  // The rule of `iteration`, its rate scaled, makes the next weights of a bucket that is staged.
-  void apply(std::int64_t iteration, float rate_scale, const Bucket& bucket);
-  // Elements [offset, ...) of the next weights.
-  void read_weights(std::size_t offset, std::span<float> target);
+  // Where a part of the mean gradient is formed.
+  std::span<float> gradient(const Bucket& part);
+  // It is there; the same part of the histories is remembered for take_back(). Each element once a
+  // merge.
+  void stage(const Bucket& part);
+  // The rule of `iteration`, its rate scaled, on a bucket that is staged. `weights`: all, as they
+  // were before the merge.
+  void begin(std::int64_t iteration, float rate_scale, const Bucket& bucket,
+             std::span<const float> weights);
+  // The next weights of a part of it. False: one of them is NaN or infinite.
+  bool read_weights(const Bucket& part, std::span<const float> weights, std::span<float> next);
   // Ends the merge: what it did stays.
   void keep() { staged_.clear(); }
   // Undoes the merge: the histories as they were, and `weights`.
@@ -48,11 +54,15 @@ class MergerRule {
  private:
   MergerRule(Backend& backend, std::unique_ptr<UpdateRule> rule);
   Result<void> allocate(std::span<const float> weights);
+  bool is_direct() const { return backend_.device().memory() == MemoryKind::kHost; }
 
   Backend& backend_;
   std::unique_ptr<UpdateRule> rule_;
-  Arena weights_, gradient_;
-  std::vector<Arena> saved_;    // the histories before apply(), where something is staged
+  Arena gradient_;
+  // Where the device's memory is its own: its weights, and where the host forms the gradient.
+  Arena weights_;
+  std::vector<float> host_gradient_;
+  std::vector<Arena> saved_;    // the histories before begin(), where something is staged
   std::vector<Bucket> staged_;  // in this merge
 };
 

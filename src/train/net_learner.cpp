@@ -88,7 +88,8 @@ Result<std::unique_ptr<Learner>> make_net_learner(const TrainerParts& parts,
   const SolverOptions where{.backend = made.backend.get(),
                             .feeds = made.feeds.get(),
                             .base = options.job.base,
-                            .start_fraction = options.start_fraction};
+                            .start_fraction = options.start_fraction,
+                            .shares_gradients = parts.shares_memory};
   if (parts.admit) SPEEDO_TRY(parts.admit(options.job, options.solver, where));
   SPEEDO_ASSIGN(made.nets, create_nets(options.solver, where));
   made.nets.train->count_layers(&options.progress);

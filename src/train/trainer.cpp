@@ -19,13 +19,8 @@ class ThreadTrainer : public Trainer {
     thread_.post([this] { engine_.reset(); });  // Where it was made.
   }
 
-  void prepare(WorkerId worker, std::string contribution, JobSpec job,
-               std::shared_ptr<RecordStore> store,
-               std::function<void(Result<Digest>)> done) override {
-    thread_.post([this,
-                  incarnation = TrainerEngine::Incarnation{worker, std::move(contribution),
-                                                           std::move(job), std::move(store)},
-                  done = std::move(done)] {
+  void prepare(Incarnation incarnation, std::function<void(Result<Digest>)> done) override {
+    thread_.post([this, incarnation = std::move(incarnation), done = std::move(done)] {
       if (!engine_ || !engine_->begin_incarnation(incarnation)) {
         engine_.reset();  // Two nets at once might not fit.
         auto engine = TrainerEngine::create(parts_, incarnation, progress_);

@@ -50,6 +50,7 @@ class ElasticUpdate : public WorkerUpdate {
   }
 
   void diverged() override { has_weights_ = false; }
+  std::size_t contribution_count() const override { return parts_.count(); }
 
  protected:
   // The worker's half of the step of a run that was merged with `weight`. False: x is not known any
@@ -78,7 +79,7 @@ class ElasticUpdate : public WorkerUpdate {
 class WorkerSideUpdate : public ElasticUpdate {
  public:
   WorkerSideUpdate(const WorkerParts& parts, float rate) : ElasticUpdate(parts), rate_(rate) {
-    if (!parts.host.is_direct()) memory_.resize(parts.count());
+    if (!parts.host.is_direct()) memory_ = HostFloats(parts.count(), parts.shares_memory);
   }
 
   // A chunk of the gradients that is used up makes room for the centre's.
@@ -92,23 +93,28 @@ class WorkerSideUpdate : public ElasticUpdate {
     parts().exchange.begin_on_weights(order.run, order.version, elastic(), form);
   }
 
+  std::shared_ptr<SharedMemory> home() const override {
+    return memory_.empty() ? parts().host.shared(parts().learner.gradients()) : memory_.shared();
+  }
+
  private:
   // Where the centre is read to and e is formed.
   std::span<float> elastic() {
-    return memory_.empty() ? parts().host.landing(parts().learner.gradients())
-                           : std::span<float>(memory_);
+    return memory_.empty() ? parts().host.landing(parts().learner.gradients()) : memory_.values();
   }
 
   Result<bool> take_step(std::uint64_t, float weight) override {
     Learner& learner = parts().learner;
-    if (!memory_.empty()) learner.backend().device().upload(learner.gradients().data(), memory_);
+    if (!memory_.empty()) {
+      learner.backend().device().upload(learner.gradients().data(), memory_.values());
+    }
     learner.backend().axpby(learner.weights().size(), -weight, learner.gradients().data(), 1.0F,
                             learner.weights().data());
     return true;
   }
 
   const float rate_;
-  std::vector<float> memory_;  // only if the gradient arena is not the host's
+  HostFloats memory_;  // only if the gradient arena is not the host's
 };
 
 class MasterSideUpdate : public ElasticUpdate {
@@ -122,6 +128,10 @@ class MasterSideUpdate : public ElasticUpdate {
     parts().exchange.begin_contribution(order.run, order.version, parts().count(), form);
   }
 
+  // Chunks of x are copied there, when their gradients are used up.
+  std::shared_ptr<SharedMemory> home() const override {
+    return parts().host.shared(parts().learner.gradients());
+  }
 
  private:
   // By way of the gradient arena, so that x stays whole if the reading breaks off.

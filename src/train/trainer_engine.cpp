@@ -94,7 +94,9 @@ Result<void> TrainerEngine::build(const TrainerParts& parts) {
   const ParameterLayout& layout = learner_->layout();
   model_ = layout.digest();
   host_ = std::make_unique<HostView>(learner_->backend().device(),
-                                     static_cast<std::size_t>(layout.element_count()));
+                                     static_cast<std::size_t>(layout.element_count()),
+                                     parts.shares_memory);
+  shares_memory_ = parts.shares_memory;
   return {};
 }
 
@@ -119,6 +121,7 @@ bool TrainerEngine::begin_incarnation(const Incarnation& incarnation) {
                     job.deterministic == incarnation_.job.deterministic &&
                     start_fraction(incarnation) == start_fraction(incarnation_);
   if (!fits) return false;
+  if (incarnation_.memory) earlier_memories_.push_back(std::move(incarnation_.memory));
   incarnation_ = incarnation;
   connect();
   return true;
@@ -153,7 +156,13 @@ Result<void> TrainerEngine::enter_stage(std::uint32_t stage) {
   update_ = make_worker_update(update, {.learner = *learner_,
                                         .rule = rule_.get(),
                                         .host = *host_,
-                                        .exchange = *exchange_});
+                                        .exchange = *exchange_,
+                                        .shares_memory = shares_memory_});
+  if (incarnation_.memory) {
+    incarnation_.memory->share(
+        {.slots = 1, .element_count = update_->contribution_count(), .model = model_},
+        update_->home());
+  }
   stage_ = stage;
   return {};
 }
@@ -165,6 +174,9 @@ Result<RunReport> TrainerEngine::run(const TrainMessage& order,
   if (ended_at_ && is_tracing()) trace_span("wait for order", *ended_at_, steady_clock().now());
   if (stage_ != order.stage) SPEEDO_TRY(enter_stage(order.stage));
   exchange_->abandon();  // what a run that failed has left
+  // What earlier incarnations have contributed from the same memory may still be merged until now.
+  for (const auto& memory : std::exchange(earlier_memories_, {})) memory->withdraw();
+  if (incarnation_.memory) incarnation_.memory->begin_run(order.run);
   RunClock clock(platform_.clock(), *learner_, *exchange_);
   const Traffic traffic = exchange_->traffic();
   SPEEDO_ASSIGN(std::uint64_t base, begin_update(order));
@@ -345,7 +357,7 @@ void TrainerEngine::step_on(const Bucket& bucket, const TrainMessage& order, std
   if (!is_last || update_->applies_last_update()) {
     rule_->update(iteration, bucket, weights, gradients);
   } else {
-    rule_->compute_update(iteration, bucket, weights, gradients);
+    rule_->compute_delta(iteration, bucket, weights, gradients);
   }
 }
 

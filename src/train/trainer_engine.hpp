@@ -11,6 +11,7 @@
 #include <speedo/train/trainer.hpp>
 
 #include "caffe.pb.h"
+#include "store/shared/memory_exchange.hpp"
 #include "train/learner.hpp"
 #include "train/run_clock.hpp"
 #include "train/trainer_host_view.hpp"
@@ -23,13 +24,7 @@ namespace speedo {
 // Thread safety: made, used and destroyed on one thread; `progress` is counted for others.
 class TrainerEngine {
  public:
-  // One incarnation of a worker.
-  struct Incarnation {
-    WorkerId worker;
-    std::string contribution;  // key
-    JobSpec job;
-    std::shared_ptr<RecordStore> store;
-  };
+  using Incarnation = Trainer::Incarnation;
   static Result<std::unique_ptr<TrainerEngine>> create(const TrainerParts& parts,
                                                        Incarnation incarnation,
                                                        std::atomic<std::uint64_t>& progress);
@@ -77,6 +72,8 @@ class TrainerEngine {
   std::unique_ptr<RecordExchange> exchange_;
   std::unique_ptr<UpdateRule> rule_;  // null until a stage uses one; keeps its histories then
   UpdateSpec rule_spec_;              // what it was made for
+  bool shares_memory_ = false;
+  std::vector<std::shared_ptr<WorkerMemory>> earlier_memories_;  // of incarnations before this one
   std::optional<std::uint32_t> stage_;
   std::unique_ptr<WorkerUpdate> update_;  // of the stage
   std::optional<Instant> ended_at_;  // the run before this one, of this incarnation

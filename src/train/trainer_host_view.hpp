@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
-#include <vector>
 
 #include <speedo/backend/device.hpp>
 #include <speedo/core/parameter_arena.hpp>
+
+#include "train/host_floats.hpp"
 
 namespace speedo {
 
@@ -14,8 +16,9 @@ namespace speedo {
 // time.
 class HostView {
  public:
-  // Arenas have `count` elements; the device outlives the view.
-  HostView(Device& device, std::size_t count);
+  // Arenas have `count` elements; the device outlives the view. `shares`: copies lie in memory that
+  // other processes can be given.
+  HostView(Device& device, std::size_t count, bool shares);
 
   // Whether part() gives the arena itself.
   bool is_direct() const { return is_direct_; }
@@ -27,11 +30,15 @@ class HostView {
   // The elements [offset, offset + count) of an arena, or a copy of them at the same place of the
   // one copy's memory.
   std::span<float> part(Arena& arena, std::size_t offset, std::size_t count);
+  // The memory that part() gives views of, from its first byte on; null: this process' alone.
+  std::shared_ptr<SharedMemory> shared(const Arena& arena) const {
+    return is_direct_ ? arena.shared() : memory_.shared();
+  }
 
  private:
   Device& device_;
   const bool is_direct_;
-  std::vector<float> memory_;
+  HostFloats memory_;
 };
 
 }  // namespace speedo

@@ -23,10 +23,6 @@ namespace {
 
 using Parts = WorkerUpdate::Parts;
 
-SPEEDO_MULTIVERSION void negate(float* values, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) values[i] = -values[i];
-}
-
 // before = after - before
 SPEEDO_MULTIVERSION void subtract(const float* after, float* before, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) before[i] = after[i] - before[i];
@@ -35,7 +31,7 @@ SPEEDO_MULTIVERSION void subtract(const float* after, float* before, std::size_t
 // What is contributed lies in the gradient arena: the gradient, or the only step's update.
 class GradientUpdate : public WorkerUpdate {
  public:
-  GradientUpdate(const Parts& parts, bool negative) : parts_(parts), negative_(negative) {}
+  explicit GradientUpdate(const Parts& parts) : parts_(parts) {}
 
   Result<std::uint64_t> begin(const TrainMessage& order) override {
     Arena& weights = parts_.learner.weights();
@@ -57,9 +53,7 @@ class GradientUpdate : public WorkerUpdate {
   void begin_contribution(const TrainMessage& order, std::uint64_t base) override {
     parts_.learner.put_statistics_change_into_gradients();
     const auto form = [this](std::size_t offset, std::size_t count) {
-      const std::span<float> part = parts_.host.part(parts_.learner.gradients(), offset, count);
-      if (negative_) negate(part.data(), count);
-      return part;
+      return parts_.host.part(parts_.learner.gradients(), offset, count);
     };
     parts_.exchange.begin_contribution(order.run, base, parts_.count(), form);
   }
@@ -67,6 +61,11 @@ class GradientUpdate : public WorkerUpdate {
   void add(const Bucket& bucket) override { parts_.add(bucket); }
 
   Result<std::uint64_t> commit(const TrainMessage&) override { return parts_.exchange.commit(); }
+
+  std::shared_ptr<SharedMemory> home() const override {
+    return parts_.host.shared(parts_.learner.gradients());
+  }
+  std::size_t contribution_count() const override { return parts_.count(); }
 
  private:
   // As the run finds them; passes change them.
@@ -79,7 +78,6 @@ class GradientUpdate : public WorkerUpdate {
   }
 
   const Parts parts_;
-  const bool negative_;
 };
 
 // The change of the weights, and of the histories if they are averaged.
@@ -90,7 +88,8 @@ class DifferenceUpdate : public WorkerUpdate {
     if (averages) {
       for (Arena* history : parts.rule->histories()) arenas_.push_back(history);
     }
-    before_.resize(arenas_.size() * parts.count());
+    memory_ = HostFloats(arenas_.size() * parts.count(), parts.shares_memory);
+    before_ = memory_.values();
   }
   // Its memory is not used any more.
   ~DifferenceUpdate() override { parts_.exchange.abandon(); }
@@ -101,7 +100,7 @@ class DifferenceUpdate : public WorkerUpdate {
     const auto arrived = [this](std::size_t offset, std::size_t count) {
       for_parts(offset, count, [this](const Part& part) {
         parts_.learner.backend().device().upload(
-            part.arena.data() + part.within, std::span(before_).subspan(part.offset, part.count));
+            part.arena.data() + part.within, before_.subspan(part.offset, part.count));
       });
     };
     SPEEDO_ASSIGN(const RecordInfo info,
@@ -122,7 +121,7 @@ class DifferenceUpdate : public WorkerUpdate {
         const std::span<const float> after = parts_.host.part(part.arena, part.within, part.count);
         subtract(after.data(), before_.data() + part.offset, part.count);
       });
-      return std::span<const float>(before_).subspan(offset, count);
+      return before_.subspan(offset, count);
     };
     parts_.exchange.begin_contribution(order.run, base, before_.size(), form);
   }
@@ -135,6 +134,9 @@ class DifferenceUpdate : public WorkerUpdate {
   }
 
   Result<std::uint64_t> commit(const TrainMessage&) override { return parts_.exchange.commit(); }
+
+  std::shared_ptr<SharedMemory> home() const override { return memory_.shared(); }
+  std::size_t contribution_count() const override { return before_.size(); }
 
  private:
   // What a range of the record covers of one arena.
@@ -155,7 +157,8 @@ class DifferenceUpdate : public WorkerUpdate {
 
   const Parts parts_;
   std::vector<Arena*> arenas_;
-  std::vector<float> before_;
+  HostFloats memory_;
+  std::span<float> before_;  // all of it
 };
 
 }  // namespace
@@ -167,7 +170,7 @@ std::unique_ptr<WorkerUpdate> make_worker_update(const UpdateSpec& spec, const P
   if (is_delta && (spec.steps_per_run > 1 || averages_histories(spec))) {
     return std::make_unique<DifferenceUpdate>(parts, averages_histories(spec));
   }
-  return std::make_unique<GradientUpdate>(parts, is_delta);
+  return std::make_unique<GradientUpdate>(parts);
 }
 
 }  // namespace speedo

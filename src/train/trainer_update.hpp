@@ -25,6 +25,7 @@ class WorkerUpdate {
     UpdateRule* rule;
     HostView& host;
     RecordExchange& exchange;
+    bool shares_memory = false;  // with the master, where that can be
 
     std::size_t count() const {
       return static_cast<std::size_t>(learner.layout().element_count());
@@ -58,6 +59,10 @@ class WorkerUpdate {
   // and in all buckets. Makes the contribution visible; the version of the weights that it is a
   // step from.
   virtual Result<std::uint64_t> commit(const TrainMessage& order) = 0;
+  // What contributions are formed in, from its first byte on, and how many floats they have; null
+  // if no other process can be given it. Nothing writes there from commit() to begin().
+  virtual std::shared_ptr<SharedMemory> home() const = 0;
+  virtual std::size_t contribution_count() const = 0;
   // The run came to nothing finite, and is not committed; its weights are void.
   virtual void diverged() {}
 };

@@ -38,7 +38,7 @@ struct MasterAtWork {
     Checkpoint start = nets->take_start();
     store->fence(kTerm);
     work =
-        test::value_of(JobMaster::create(options, parts, std::move(nets), store, std::move(start),
+        test::value_of(JobMaster::create(options, parts, std::move(nets), {store}, std::move(start),
                                          [](const SnapshotParts&) { return Result<void>(); }));
   }
 

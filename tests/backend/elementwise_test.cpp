@@ -128,7 +128,7 @@ TEST_CASE("elementwise operations agree with the reference") {
       auto start = test_values(n, -1.0F, 1.0F, 9);
       if (!start.empty()) start[0] = 0.0F;  // its L1 part is zero
       float* weights = bench.put(start);
-      const SgdStep step{0.01F, 0.9F, 0.5F, 0.0005F, 0.001F};
+      const SgdStep step{0.01F, 0.9F, 0.5F, 0.0005F, 0.001F, applies ? 1.0F : -1.0F};
       if (applies) {
         bench.backend().sgd_step(n, step, weights, history, grad);
       } else {

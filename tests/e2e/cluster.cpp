@@ -53,7 +53,7 @@ std::string program(const std::string& name) {
 }
 
 Cluster::Cluster(std::uint64_t iterations, const Options& options)
-    : user_info_(options.user_info) {
+    : user_info_(options.user_info), shared_memory_(options.shared_memory) {
   RedisServer::Options redis;
   redis.append_only = options.append_only;
   redis.password = options.password;
@@ -71,6 +71,7 @@ Process& Cluster::start_master(const std::vector<std::string>& extra,
                                    "redis://" + user_info_ + "127.0.0.1:" +
                                        std::to_string(redis_->port()),
                                    "--address-file", file("address").string(), "--json"};
+  if (!shared_memory_) command.emplace_back("--no-shared-memory");
   command.insert(command.end(), extra.begin(), extra.end());
   std::filesystem::remove(file("address"));
   masters_.emplace_back(std::move(command), log("master"), environment);

@@ -35,6 +35,7 @@ class Cluster {
     std::string solver = {};   // more fields of the solver
     std::string password = {};     // of Redis
     std::string redis_lines = {};  // more lines of redis.conf
+    bool shared_memory = false;    // where it is not, each merge is in the store at once
     std::string user_info = {};    // before the host in the master's --redis: "USER:PASSWORD@"
   };
   explicit Cluster(std::uint64_t iterations) : Cluster(iterations, Options{}) {}
@@ -72,6 +73,7 @@ class Cluster {
   TempDir folder_;
   std::unique_ptr<RedisServer> redis_;
   const std::string user_info_;
+  const bool shared_memory_;
   std::list<Process> masters_, workers_;
   int logs_ = 0;
 };

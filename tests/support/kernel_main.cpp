@@ -1,6 +1,7 @@
 // The main function of test programs that run under every choice of kernels, and of the device that
 // runs them:
-//   PROGRAM [--cpu-isa portable|avx2|avx512] [--no-onednn] [--deferred] [Catch2's arguments]
+//   PROGRAM [--cpu-isa portable|avx2|avx512] [--no-onednn] [--deferred] [--shared-memory]
+//     [Catch2's arguments]
 // Exit code 77, skipped, where the machine lacks the instructions.
 
 #include <cstdio>
@@ -19,6 +20,8 @@ int main(int argc, char** argv) {
       choice.no_onednn = true;
     } else if (argument == "--deferred") {
       choice.deferred = true;
+    } else if (argument == "--shared-memory") {
+      choice.shared_memory = true;
     } else if (argument == "--cpu-isa" && i + 1 < argc) {
       choice.isa = argv[++i];
     } else {

@@ -13,6 +13,7 @@ struct KernelChoice {
   std::string isa;         // portable, avx2 or avx512; empty: the best that the machine has
   bool no_onednn = false;  // as in a build without oneDNN
   bool deferred = false;   // on a device that does nothing before it is waited for
+  bool shared_memory = false;  // workers and merger exchange in it
 };
 
 // Holds this process to them. To be called before the first backend is made. Error: kUsage, naming

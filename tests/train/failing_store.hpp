@@ -61,7 +61,10 @@ class FailingStore : public RecordStore {
     }
     void set_state(std::string state) override { writer_->set_state(std::move(state)); }
     Result<void> finish() override {
-      if (store_.refuses_writes_) return Error{ErrorCode::kUnavailable, kFailure};
+      if (store_.refuses_writes_) {
+        store_.failed_ = true;
+        return Error{ErrorCode::kUnavailable, kFailure};
+      }
       return store_.attempt([this] { return writer_->finish(); });
     }
 

@@ -86,7 +86,7 @@ TEST_CASE("merge_add_large leaves small elements out", "[merge]") {
   }
 }
 
-TEST_CASE("merge_accumulate and merge_scale", "[merge]") {
+TEST_CASE("merge_accumulate and merge_scaled", "[merge]") {
   const std::uint64_t base = GENERATE(from_range(test::seeds({0})));
   CAPTURE(base);
   for (const std::size_t n : kLengths) {
@@ -94,7 +94,7 @@ TEST_CASE("merge_accumulate and merge_scale", "[merge]") {
     std::vector<float> sum = a;
     REQUIRE(merge_accumulate(b, sum));
     for (std::size_t i = 0; i < n; ++i) REQUIRE(sum[i] == a[i] + b[i]);
-    REQUIRE(merge_scale(0.1F, sum));
+    REQUIRE(merge_scaled(0.1F, sum, sum));
     for (std::size_t i = 0; i < n; ++i) {
       require_near(sum[i], double{0.1F} * double{a[i] + b[i]});
     }
@@ -113,7 +113,7 @@ TEST_CASE("what is not finite is found wherever it is", "[merge]") {
         REQUIRE_FALSE(merge_add(good, c, 0.0F, target));
         REQUIRE_FALSE(merge_add_large(good, c, 0.5F, 0.1F, target));
         REQUIRE_FALSE(merge_accumulate(c, sum));
-        REQUIRE_FALSE(merge_scale(0.5F, scaled));
+        REQUIRE_FALSE(merge_scaled(0.5F, scaled, scaled));
       }
     }
     const std::vector<float> largest(n, std::numeric_limits<float>::max());

@@ -154,7 +154,7 @@ struct OneRun {
     publish(1, record);
     trainer = make_trainer(std::move(parts));
     REQUIRE(await<Result<Digest>>([&](auto done) {
-      trainer->prepare(WorkerId{0}, contribution_key(0, 0), job, store, done);
+      trainer->prepare({WorkerId{0}, contribution_key(0, 0), job, store}, done);
     }));
     if (!is_elastic(update.kind)) map->hold("c2");
     if (newer_at_last) {

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -18,6 +20,7 @@
 #include <speedo/train/merger.hpp>
 #include <speedo/train/trainer.hpp>
 
+#include "store/shared/memory_exchange.hpp"
 #include "support/kernels.hpp"
 #include "train/job/job_nets.hpp"
 #include "train/job/job_solver.hpp"
@@ -42,6 +45,7 @@ T value_of(Result<T> result) {
 inline TrainerParts trainer_parts() {
   TrainerParts parts = cpu_parts();
   parts.make_backend = []() -> Result<std::unique_ptr<Backend>> { return make_backend(1); };
+  parts.shares_memory = kernel_choice().shared_memory;
   return parts;
 }
 
@@ -70,7 +74,10 @@ class TrainerCluster {
   };
 
   TrainerCluster(JobSpec spec, std::uint64_t workers, Options options)
-      : job_(std::move(spec)), store_(options.store), parts_(options.parts) {
+      : job_(std::move(spec)),
+        store_(options.store),
+        has_interval_(options.publish_interval != 0),
+        parts_(options.parts) {
     auto nets = value_of(JobNets::create(parts_, {.job = job_,
                                                        .with_tests = false,
                                                        .initial_weights = {},
@@ -82,9 +89,12 @@ class TrainerCluster {
       iteration_ = std::stoull(start.session.substr(0, space));
       runs_ = std::stoull(start.session.substr(space));
     }
-    merger_ = value_of(make_merger(
-        {.stages = job_.stages, .publish_interval = options.publish_interval}, layout_,
-        nets->solver(), std::move(start), store_, parts_.make_backend));
+    if (parts_.shares_memory) shared_ = std::make_shared<SharedStore>(store_);
+    merger_ = value_of(make_merger({.stages = job_.stages,
+                                    .publish_interval = options.publish_interval,
+                                    .shared = shared_},
+                                   layout_, nets->solver(), std::move(start),
+                                   store(), parts_.make_backend));
     enter_stage(0);
     for (std::uint64_t worker = 0; worker < workers; ++worker) add_worker();
   }
@@ -99,9 +109,15 @@ class TrainerCluster {
   // A new incarnation of a worker.
   void prepare(std::size_t worker) {
     workers_[worker].merged_run = kNoRun;
-    const Digest model = value_of(await<Result<Digest>>([&](auto done) {
-      trainer(worker).prepare(WorkerId{worker}, contribution_key(0, worker), job_, store_, done);
-    }));
+    const std::string key = contribution_key(0, worker);
+    Trainer::Incarnation incarnation{WorkerId{worker}, key, job_, store_};
+    if (shared_) {
+      incarnation.memory =
+          std::make_shared<WorkerMemory>(store_, meet_directly(shared_, 0), key);
+      incarnation.store = incarnation.memory->store();
+    }
+    const Digest model = value_of(await<Result<Digest>>(
+        [&](auto done) { trainer(worker).prepare(std::move(incarnation), done); }));
     REQUIRE(model == layout_.digest());
   }
 
@@ -183,12 +199,23 @@ class TrainerCluster {
   // The newest checkpoint in the store.
   Checkpoint checkpoint() {
     copy();  // Ends what is written behind the last merge.
-    return value_of(read_checkpoint(*store_, layout_, wants_histories(job_.stages)));
+    // What is in shared memory follows into the store as soon as nothing is merged for a while.
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (true) {
+      auto found = value_of(read_checkpoint(*store_, layout_, wants_histories(job_.stages)));
+      if (!shared_ || has_interval_ || found.version == version_) return found;
+      REQUIRE(std::chrono::steady_clock::now() < deadline);
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
   }
 
   const std::vector<float>& losses() const { return losses_; }
   Trainer& trainer(std::size_t index) { return *workers_[index].trainer; }
-  std::shared_ptr<RecordStore> store() { return store_; }
+  // As the merger sees it.
+  std::shared_ptr<RecordStore> store() {
+    if (shared_) return shared_;
+    return store_;
+  }
   Digest model() const { return layout_.digest(); }
   const ParameterLayout& layout() const { return layout_; }
   std::uint64_t iteration() const { return iteration_; }
@@ -218,6 +245,8 @@ class TrainerCluster {
 
   JobSpec job_;
   std::shared_ptr<RecordStore> store_;
+  bool has_interval_;  // of its checkpoints
+  std::shared_ptr<SharedStore> shared_;  // before it; null: no memory is shared
   TrainerParts parts_;
   ParameterLayout layout_;
   std::unique_ptr<Merger> merger_;

@@ -26,6 +26,7 @@ struct SgdStep {
   float scale = 1.0F;  // applied to the gradient first: clip factor / iter_size
   float l2 = 0.0F;     // added: l2 x weight
   float l1 = 0.0F;     // added: l1 x sign(weight), sign(0) = 0
+  float sign = 1.0F;   // of the update that sgd_update() leaves: 1 or -1
 };
 
 // What scale_channels() does to each channel: y = activation(gamma[c] x + beta[c]).
@@ -157,10 +158,10 @@ class Backend {
                                      float* grad) = 0;
 
   // Turns the gradient into the update in place, momentum SGD as in Caffe:
-  // g = scale g + l2 w + l1 sign(w); h = momentum h + rate g; g = h.
+  // g = scale g + l2 w + l1 sign(w); h = momentum h + rate g; g = sign h.
   virtual void sgd_update(std::int64_t n, const SgdStep& step, const float* weights, float* history,
                           float* grad) = 0;
-  // sgd_update(), then weights -= grad.
+  // sgd_update(), then weights -= grad. Requires: sign is 1.
   virtual void sgd_step(std::int64_t n, const SgdStep& step, float* weights, float* history,
                         float* grad) = 0;
 

@@ -63,6 +63,9 @@ class Device {
   // The same of the host's memory, such that queue_upload() and queue_download() need not wait for
   // one another or for the host; for what is copied often, as it is scarcer.
   virtual Result<Buffer> allocate_pinned(std::size_t bytes) = 0;
+  // As allocate(), such that other processes can be given it (Buffer::shared()) where the device
+  // and the system have such memory.
+  virtual Result<Buffer> allocate_shared(std::size_t bytes) { return allocate(bytes); }
 
   // Copies in the order of compute(). upload(): the source, of any memory of the host, is free when
   // the call returns. download(): waits; the target has its values when the call returns.

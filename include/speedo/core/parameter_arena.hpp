@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -56,10 +57,14 @@ class Arena {
  public:
   Arena() = default;
   static Result<Arena> create(Backend& backend, std::int64_t element_count);  // zero filled
+  // In Device::allocate_shared().
+  static Result<Arena> create_shared(Backend& backend, std::int64_t element_count);
 
   float* data() { return buffer_.as_floats(); }
   const float* data() const { return buffer_.as_floats(); }
   std::int64_t size() const { return size_; }
+  // Whose first bytes it is; null: this process' alone.
+  const std::shared_ptr<SharedMemory>& shared() const { return buffer_.shared(); }
 
  private:
   Buffer buffer_;

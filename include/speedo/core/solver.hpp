@@ -48,6 +48,7 @@ struct SolverOptions {
   std::filesystem::path base;    // folder of the solver prototxt, for `net:` and data paths
   double start_fraction = 0.0;
   bool plan_only = false;    // see NetOptions; nothing is logged then
+  bool shares_gradients = false;  // see NetOptions; the train net's
   bool test_at_end = false;  // solve() tests its last weights even if test_interval says no
 };
 

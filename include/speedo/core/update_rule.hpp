@@ -53,6 +53,9 @@ class UpdateRule {
   // arena; the whole arena as one if needs_whole_gradient().
   void compute_update(std::int64_t iteration, const Bucket& bucket, const float* weights,
                       float* gradients);
+  // The same, but what is left is the change of the weights: minus the update.
+  void compute_delta(std::int64_t iteration, const Bucket& bucket, const float* weights,
+                     float* gradients);
   // compute_update(), then weights -= gradients.
   void update(std::int64_t iteration, const Bucket& bucket, float* weights, float* gradients);
   // Of the whole arena.
@@ -75,7 +78,8 @@ class UpdateRule {
   Result<std::int64_t> load(const caffe::SolverState& state);
 
  protected:
-  // The formula, on a part of one parameter that is no statistic; pointers as above.
+  // The formula, on a part of one parameter that is no statistic; pointers as above. What is left
+  // has the step's sign.
   virtual void compute_part(const SgdStep& step, const Bucket& part, const float* weights,
                             float* gradients) = 0;
   virtual void update_part(const SgdStep& step, const Bucket& part, float* weights,
@@ -97,7 +101,7 @@ class UpdateRule {
   // The policy's rate, scaled. Requires: the solver passed the checks of create().
   float rate(std::int64_t iteration) const;
   // What to do with a parameter's gradient: gradient_scale() and rate() of the iteration given,
-  // weight_decay x decay_mult as the coefficient of the weight or of its sign.
+  // weight_decay x decay_mult as the coefficient of the weight or of its sign. Its own sign is 1.
   SgdStep step_of(const ParameterSlot& slot, float gradient_scale, float rate) const;
 
   std::unique_ptr<caffe::SolverParameter> solver_;

@@ -44,6 +44,8 @@ class RecordWriter {
   virtual void write(std::size_t chunk, std::span<const float> values) = 0;
   // Replaces the state that the record was begun with. Before finish().
   virtual void set_state(std::string state) = 0;
+  // Whether finish() would not have to wait for chunks. Requires: every chunk was written.
+  virtual bool is_sent() const { return true; }
   // Waits for all chunks, then writes the manifest: now readers see the new record. On error
   // readers still see the old one. Errors: kUnavailable, kTimeout, kRefused, kFull (also a state
   // that is too long), kCannotWrite, kSuperseded, kMismatch (the old one is of another layout or
@@ -64,9 +66,15 @@ class ChunkSource {
   // Returns when that chunk is in place and its checksum fits. Errors: kUnavailable, kTimeout;
   // kNotFound if it is not the version's (any more); kCorrupt.
   virtual Result<void> wait(std::size_t chunk) = 0;
-  // XXH3 of a chunk's values, which tells whether two sources have read the same. Requires: the
-  // manifest was read, or this chunk.
+  // Tells whether two sources of one store have read the same: XXH3 of a chunk's values, or what
+  // else is another one for others. Requires: the manifest was read, or this chunk.
   virtual std::uint64_t checksum(std::size_t chunk) const = 0;
+
+  // A chunk as it lies in memory that is shared with its writer: needs no request() and wait(), but
+  // counts only if confirm() succeeds once it was read. Empty: it has to be requested.
+  virtual std::span<const float> in_place(std::size_t /*chunk*/) { return {}; }
+  // kNotFound if it is not the version's any more.
+  virtual Result<void> confirm(std::size_t /*chunk*/) { return {}; }
 };
 
 // Reads one version of one record. After kNotFound: open again for the newer version.

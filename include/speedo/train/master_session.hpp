@@ -47,6 +47,7 @@ struct MasterConfig {
   Digest model;
   StoreAddress store;                   // sent to workers, as job is; at most kTextMax bytes each
   std::string job;
+  std::string memory;                   // sent to workers: the master's MemoryDoor; "": none
   TrainingId training;                  // a restored state has its own
   std::uint64_t term = 0;              // of this master, see MasterStore::claim_master
   Version first_version;                // of the weights published before training

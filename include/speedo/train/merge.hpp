@@ -20,8 +20,8 @@ bool merge_add_large(std::span<const float> weights, std::span<const float> cont
 // sum[i] += contribution[i]. False as above.
 bool merge_accumulate(std::span<const float> contribution, std::span<float> sum);
 
-// values[i] *= scale. False as above.
-bool merge_scale(float scale, std::span<float> values);
+// target[i] = scale * contribution[i]; they may be the same. False as above.
+bool merge_scaled(float scale, std::span<const float> contribution, std::span<float> target);
 
 // EASGD (Zhang, Choromanska, LeCun 2015, eq. 3 and 4): elastic = rate * (x - centre), which the
 // centre gains and x loses. Both give the same bits; the first takes it from x at once.

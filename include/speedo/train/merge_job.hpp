@@ -26,6 +26,8 @@ struct MergeJob {
   std::uint32_t stage = 0;            // which UpdateSpec
   float lr_scale = 1.0F;              // on the rate of the master's rule
   std::string state;                  // of the session as of this merge, to publish with it
+  // Training is over with it: a new master, whose workers have gone, has to find it in the store.
+  bool is_last = false;
   bool operator==(const MergeJob&) const = default;
 };
 

@@ -25,6 +25,7 @@ class SolverParameter;
 namespace speedo {
 
 class Backend;
+class SharedStore;
 
 struct MergerConfig {
   std::vector<UpdateSpec> stages = {UpdateSpec{}};
@@ -37,6 +38,10 @@ struct MergerConfig {
   std::uint64_t ahead_bytes_min = std::uint64_t{4} << 20U;
   int threads = 2;      // merge arithmetic, over chunks; with fewer than 2 the merger's own
   Platform* platform = &real_platform();  // where the merger's own thread runs
+  // The merger's store, if it shares memory with workers of this machine: while all of them do, new
+  // weights are only shown there, and written to the store behind it every second or less often. A
+  // job that goes on from the store has lost what was merged since then.
+  std::shared_ptr<SharedStore> shared = nullptr;
 };
 
 struct MergeResult {

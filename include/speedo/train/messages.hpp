@@ -15,7 +15,7 @@
 // Each message encodes to less than kMessageBytesMax; senders truncate texts to kTextMax.
 namespace speedo {
 
-inline constexpr std::uint32_t kProtocolVersion = 5;
+inline constexpr std::uint32_t kProtocolVersion = 6;
 
 inline constexpr std::uint64_t kNoRun = UINT64_MAX;
 
@@ -47,7 +47,8 @@ struct WelcomeMessage {
   std::string job;               // the job's key space
   std::uint64_t model_high = 0, model_low = 0;  // fingerprint the worker's net must have
   std::uint64_t term = 0;       // of the master; part of the worker's contribution key
-  auto fields() { return std::tie(worker, store, job, model_high, model_low, term); }
+  std::string memory = {};      // where workers of its machine share memory with it; "": nowhere
+  auto fields() { return std::tie(worker, store, job, model_high, model_low, term, memory); }
 };
 
 // master -> worker: not admitted, or put out. `code` is an ErrorCode. The worker ends with the

@@ -22,7 +22,10 @@ namespace speedo {
 class Backend;
 class JobNets;
 class Learner;
+class MemoryDoor;
 class Merger;
+class SharedStore;
+class WorkerMemory;
 struct JobNetsOptions;
 struct LearnerOptions;
 
@@ -52,6 +55,13 @@ struct TrainerParts {
   std::function<Result<void>(const JobSpec& job)> choose_kernels = nullptr;
 
   Platform* platform = &real_platform();  // where they run
+
+  // Workers and masters of one machine exchange through memory that they share: arrays that are
+  // contributed lie in such, and a master has a door where its workers find it. Null: it has none.
+  bool shares_memory = false;
+  std::function<Result<std::unique_ptr<MemoryDoor>>(std::shared_ptr<SharedStore> store,
+                                                    std::uint64_t term)>
+      open_door = nullptr;
   // What stands in for the job's nets, where something else is to be learned. Null: nothing.
   std::function<Result<std::unique_ptr<Learner>>(const LearnerOptions& options)> make_learner =
       nullptr;
@@ -71,11 +81,16 @@ class Trainer {
   virtual ~Trainer() = default;
   // Makes ready for an incarnation of a worker. The net of the incarnation before serves again if
   // the job is the same; weights of its own (elastic) begin anew at the master's. Ends in `done`
-  // with the model's fingerprint. `contribution`: the key that its results go to. Errors: kConfig,
-  // kData, kNotFound, kFull.
-  virtual void prepare(WorkerId worker, std::string contribution, JobSpec job,
-                       std::shared_ptr<RecordStore> store,
-                       std::function<void(Result<Digest>)> done) = 0;
+  // with the model's fingerprint. Errors: kConfig, kData, kNotFound, kFull.
+  struct Incarnation {
+    WorkerId worker;
+    std::string contribution;  // the key that its results go to
+    JobSpec job;
+    std::shared_ptr<RecordStore> store;
+    // The shared memory that the store has before it; null: none.
+    std::shared_ptr<WorkerMemory> memory = nullptr;
+  };
+  virtual void prepare(Incarnation incarnation, std::function<void(Result<Digest>)> done) = 0;
   // One run of the prepared job. A loss that is not finite is reported like any other, but nothing
   // is contributed then. Errors: kData; those of the store; kUnavailable if nothing is prepared.
   virtual void run(TrainMessage order, std::function<void(Result<RunReport>)> done) = 0;

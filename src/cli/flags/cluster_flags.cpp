@@ -32,6 +32,7 @@ void read_job(const OptionValues& values, ClusterFlags& flags) {
 void read_network(const OptionValues& values, ClusterFlags& flags) {
   values.get("redis", flags.redis);
   values.get("redis-password-file", flags.redis_password_file);
+  values.get("no-shared-memory", flags.no_shared_memory);
   values.get("bind", flags.bind);
   values.get("port", flags.port);
   values.get("host", flags.host);

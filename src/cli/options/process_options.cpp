@@ -103,6 +103,11 @@ constexpr Option kProcessOptions[] = {
      .group = kComputingGroup,
      .sentence = "Lower the priority of the compute threads by so much, so that the exchange is "
                  "not kept waiting"},
+    {.name = "no-shared-memory",
+     .type = on_off(),
+     .programs = kClusters | Programs{Program::kWorker},
+     .group = kComputingGroup,
+     .sentence = "Exchange through Redis even between processes of one machine"},
     {.name = "device",
      .type = text("WORD", "cpu"),
      .value = "cpu",

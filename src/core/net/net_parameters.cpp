@@ -223,7 +223,9 @@ Result<void> Net::Impl::create_arenas() {
   if (options.plan_only) return {};
   const std::int64_t count = parameters->layout.element_count();
   SPEEDO_ASSIGN(parameters->weights, Arena::create(*options.backend, count));
-  SPEEDO_ASSIGN(parameters->gradients, Arena::create(*options.backend, count));
+  SPEEDO_ASSIGN(parameters->gradients, options.shares_gradients
+                                           ? Arena::create_shared(*options.backend, count)
+                                           : Arena::create(*options.backend, count));
   return fill_parameters();
 }
 

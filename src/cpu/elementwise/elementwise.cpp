@@ -131,9 +131,10 @@ HWY_INLINE void advance_history(std::int64_t n, const SgdStep& step, const float
 
 HWY_FLATTEN void sgd_update_kernel(std::int64_t n, const SgdStep& step, const float* weights,
                                    float* history, float* grad) {
+  const auto sign = hn::Set(F32(), step.sign);
   advance_history(n, step, weights, history, grad,
                   [&](std::int64_t i, auto access, auto /*weight*/, auto update) {
-                    access.store(update, F32(), grad + i);
+                    access.store(hn::Mul(sign, update), F32(), grad + i);
                   });
 }
 

@@ -43,6 +43,7 @@ CampaignResult run_campaign(const Campaign& campaign, const ProofParts& parts,
       all.events += result.events;
       all.merges += result.merges;
       all.merges_ahead += result.merges_ahead;
+      all.merges_in_memory += result.merges_in_memory;
       add(result.faults, all.faults);
       if (!result.violation.empty()) {
         all.violations.push_back({std::move(scenario), std::move(result)});

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -23,6 +24,9 @@ constexpr Instant kPatience = std::chrono::seconds(20);
 constexpr Instant kComeBack = std::chrono::seconds(5);
 // Workers that are told to stop need a moment.
 constexpr Instant kEndTime = std::chrono::seconds(3);
+
+// How far the store may be behind merges in memory: what matters is that it is a version that was.
+constexpr std::uint64_t kMergesBehind = std::numeric_limits<std::uint32_t>::max();
 
 WorldTiming timing_of(const Scenario& scenario) {
   WorldTiming timing;
@@ -44,7 +48,9 @@ ProofCluster::ProofCluster(const Scenario& scenario, const ProofParts& parts)
       log_(world_.queue(), parts.trace),
       lineage_(updates_of(scenario.config.stages), problem_.start(),
                {scenario.learning_rate, scenario.momentum}, violations_),
-      store_checker_(server_, scenario.config.job, scenario.publish_interval, violations_),
+      store_checker_(server_, scenario.config.job,
+                     scenario.shares_memory.empty() ? scenario.publish_interval : kMergesBehind,
+                     violations_),
       lease_checker_(world_.queue(), [this](std::string_view name) { return is_dead(name); },
                      violations_),
       record_checker_(server_, scenario.config.job, world_.queue(), violations_),
@@ -145,6 +151,29 @@ bool ProofCluster::any_master_merging() const {
   return std::ranges::any_of(masters_, [](const auto& each) { return each->master->is_merging(); });
 }
 
+ProofWorker::Setting ProofCluster::worker_setting(std::size_t place) {
+  ProofWorker::Setting setting{
+      .scenario = scenario_, .problem = problem_, .server = server_, .seed = random_.next()};
+  setting.slowness = scenario_.slowness[place];
+  setting.make_backend = parts_.make_backend;
+  setting.on_spoilt = [this](std::uint64_t run, const FaultMark& mark) { spoilt_[run] = mark; };
+  setting.on_begin = [this, place](std::uint64_t term, const TrainMessage& order,
+                                   const std::vector<float>& weights) {
+    lineage_.check_base(term, order, weights);
+    watch_overwriting(place);
+  };
+  if (scenario_.shares_memory.empty() || !scenario_.shares_memory[place]) return setting;
+  setting.find_door = [this, place](const std::string& door) {
+    return memory_.find(door, [this, place](const std::string& key) {
+      places_[place].offered.push_back(key);
+    });
+  };
+  setting.on_trained = [this](const std::string& key, std::uint64_t run) {
+    watch_contribution_in_memory(key, run);
+  };
+  return setting;
+}
+
 void ProofCluster::start_worker(std::size_t place_index) {
   Place& place = places_[place_index];
   if (place.work) {
@@ -152,19 +181,8 @@ void ProofCluster::start_worker(std::size_t place_index) {
     old_work_.push_back(std::move(place.work));
   }
   const std::uint64_t process = place.processes++;
-  place.work = std::make_unique<ProofWorker>(ProofWorker::Setting{
-      .scenario = scenario_,
-      .problem = problem_,
-      .server = server_,
-      .seed = random_.next(),
-      .slowness = scenario_.slowness[place_index],
-      .make_backend = parts_.make_backend,
-      .on_spoilt = [this](std::uint64_t run, const FaultMark& mark) { spoilt_[run] = mark; },
-      .on_begin =
-          [this](std::uint64_t term, const TrainMessage& order,
-                 const std::vector<float>& weights) {
-            lineage_.check_base(term, order, weights);
-          }});
+  place.offered.clear();
+  place.work = std::make_unique<ProofWorker>(worker_setting(place_index));
   WorkerConfig config;
   config.name = fmt::format("host{}/{}/0", place_index, process);
   config.device = "cpu";
@@ -243,6 +261,13 @@ ProofMaster::Setting ProofCluster::master_setting(Mastership& mastership) {
   setting.on_end = [this](ProofMaster& master, const std::optional<Error>& error) {
     watch_end(master, error);
   };
+  if (!scenario_.shares_memory.empty()) {
+    setting.open_door = [this](ProofMaster& master, const std::shared_ptr<SharedStore>& store,
+                               std::uint64_t term) {
+      return memory_.open(master.name(), store, term,
+                          [&master] { return master.node().process().alive(); });
+    };
+  }
   setting.die = [this](ProofMaster& master) {
     world_.kill(master.node(), false);
     replace_master_soon();
@@ -339,6 +364,7 @@ ProofResult ProofCluster::run() {
     if (each->checker) result.merges += each->checker->merges();
   }
   result.merges_ahead = merges_ahead_;
+  result.merges_in_memory = merges_in_memory_;
   result.faults = ledger_.table();
   result.check = violations_.check();
   result.violation = violations_.first();

@@ -18,6 +18,7 @@
 #include "sim/check/lineage.hpp"
 #include "sim/proof/proof_master.hpp"
 #include "sim/proof_network.hpp"
+#include "sim/proof/proof_memory.hpp"
 #include "sim/proof/proof_run.hpp"
 #include "sim/proof/proof_scenario.hpp"
 #include "sim/proof_store.hpp"
@@ -42,6 +43,7 @@ class ProofCluster : private Observer {
     std::unique_ptr<ProofWorker> work;
     WorkerNode* node = nullptr;
     std::uint64_t processes = 0;
+    std::vector<std::string> offered;  // its contributions' keys, in memory of this process
   };
   struct Mastership {
     std::unique_ptr<ProofMaster> master;
@@ -61,10 +63,13 @@ class ProofCluster : private Observer {
 
   // Processes.
   void start_worker(std::size_t place);
+  ProofWorker::Setting worker_setting(std::size_t place);
   void start_master(bool on_this_machine, const FaultMark& rival = {});
   ProofMaster::Setting master_setting(Mastership& mastership);
   void watch_store(const KvOperation& operation);
   void watch_contribution(const KvOperation& operation);
+  void watch_contribution_in_memory(const std::string& key, std::uint64_t run);
+  void watch_overwriting(std::size_t place);
   void watch_claim(const KvOperation& operation);
   void watch_start(Mastership& mastership, const Merger::Copy& start);
   void watch_merge(Mastership& mastership, const master_command::StartMerge& job,
@@ -74,6 +79,7 @@ class ProofCluster : private Observer {
                                         std::uint64_t term) const;
   void watch_granted(Mastership& mastership, std::uint64_t term);
   void watch_published(const Mastership& mastership, Version version);
+  bool are_in_memory(const master_command::StartMerge& job, std::uint64_t term) const;
   void watch_command(Mastership& mastership, const MasterCommand& command);
   void watch_erased(Mastership& mastership, std::uint64_t worker);
   void watch_rejected(const master_command::StartMerge& job, const MergeResult& result);
@@ -130,6 +136,7 @@ class ProofCluster : private Observer {
   LeaseChecker lease_checker_;
   RecordChecker record_checker_;
   SimulatedDisk disk_;
+  ProofMemory memory_;
   StartChecker start_checker_;
   // Their processes are the world's, and their store the server's.
   std::vector<std::unique_ptr<Mastership>> masters_;
@@ -143,7 +150,7 @@ class ProofCluster : private Observer {
   using Owner = std::pair<std::uint64_t, std::uint64_t>;  // term, worker
   std::map<Owner, std::uint64_t> newest_runs_;            // of which contributions were made
   std::uint64_t newest_term_ = 0, handled_ = 0;
-  std::uint64_t merges_ahead_ = 0;
+  std::uint64_t merges_ahead_ = 0, merges_in_memory_ = 0;
   bool ends_undisturbed_ = false;  // no fault since its master said that it is over
   std::optional<ProofMaster*> finished_;  // without an error
 };

@@ -8,6 +8,7 @@
 #include "core/prototxt.hpp"
 #include "sim/proof/quadratic_nets.hpp"
 #include "store/chunked_store.hpp"
+#include "store/shared/memory_exchange.hpp"
 
 namespace speedo::sim {
 namespace {
@@ -29,6 +30,16 @@ caffe::SolverParameter proof_solver(const Scenario& scenario) {
   solver.set_snapshot_prefix(kSnapshotPrefix);
   return solver;
 }
+
+// The cluster lets in who comes.
+class ProofDoor : public MemoryDoor {
+ public:
+  explicit ProofDoor(std::string address) : address_(std::move(address)) {}
+  const std::string& address() const override { return address_; }
+
+ private:
+  const std::string address_;
+};
 
 }  // namespace
 
@@ -95,6 +106,13 @@ TrainerParts ProofMaster::parts() {
   TrainerParts parts;
   parts.platform = &platform_;
   parts.make_backend = setting_.make_backend;
+  if (setting_.open_door) {
+    parts.open_door = [this](std::shared_ptr<SharedStore> store, std::uint64_t term)
+        -> Result<std::unique_ptr<MemoryDoor>> {
+      return std::unique_ptr<MemoryDoor>(
+          std::make_unique<ProofDoor>(setting_.open_door(*this, std::move(store), term)));
+    };
+  }
   parts.make_job_nets = [this](const JobNetsOptions& options) {
     return QuadraticNets::create(platform_, setting_.problem, options);
   };

@@ -61,6 +61,9 @@ class ProofMaster {
     // The store's server has executed what it asked for.
     std::function<void(ProofMaster&, const KvOperation&)> on_executed = {};
     std::function<void(ProofMaster&, const std::optional<Error>&)> on_end = {};
+    // Workers may come for its memory now; gives the address of its door. Null: it has none.
+    std::function<std::string(ProofMaster&, std::shared_ptr<SharedStore>, std::uint64_t term)>
+        open_door = {};
     std::function<void(ProofMaster&)> die = {};
     std::function<void(ProofMaster&, Instant)> stand_still = {};
   };

@@ -31,6 +31,7 @@ struct ProofResult {
   std::uint64_t events = 0;            // that were handled
   std::uint64_t merges = 0;            // by all masters
   std::uint64_t merges_ahead = 0;      // of them, begun before they were ordered
+  std::uint64_t merges_in_memory = 0;  // of them, all of whose workers share it with their master
   FaultTable faults{};                 // what became of them
   std::string check;                   // that found the violation; see violations.hpp
   std::string violation;               // empty: none

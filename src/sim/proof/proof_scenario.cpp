@@ -141,6 +141,15 @@ std::vector<std::string> scenario_names() {
   return names;
 }
 
+// None, some or all of the workers.
+void draw_memory(Random& random, Scenario& scenario) {
+  const std::uint64_t share = random.below(5);
+  if (share < 2) return;
+  for (std::uint64_t worker = 0; worker < scenario.workers; ++worker) {
+    scenario.shares_memory.push_back(share == 4 || random.below(2) == 0);
+  }
+}
+
 Scenario draw_scenario(std::uint64_t seed, const std::vector<std::string>& names,
                        WorkerCounts workers) {
   SPEEDO_ASSERT(!names.empty());
@@ -157,6 +166,7 @@ Scenario draw_scenario(std::uint64_t seed, const std::vector<std::string>& names
   draw_problem(random, scenario);
   draw_faults(random, scenario);
   if (random.below(2) == 0) scenario.config.store_timeout = kPatientStoreTimeout;
+  draw_memory(random, scenario);
   return scenario;
 }
 
@@ -172,6 +182,9 @@ std::string to_string(const Scenario& scenario) {
       config.max_iteration, scenario.elements, scenario.learning_rate, scenario.momentum,
       config.shard_by_speed ? ", shards by speed" : "",
       scenario.mixes_messages ? ", messages mixed" : "");
+  if (!scenario.shares_memory.empty()) {
+    text += fmt::format(", {} in shared memory", std::ranges::count(scenario.shares_memory, true));
+  }
   for (const Schedule& stage : config.stages) text += "; " + describe(stage);
   return text;
 }

@@ -31,6 +31,8 @@ struct Scenario {
   float learning_rate = 0.1F, momentum = 0.0F, noise = 0.0F;
   Instant run_time, exchange_time, merge_time, latency;
   std::vector<double> slowness;   // of each worker
+  // Whether masters share memory, and which workers are on their machine; empty: none.
+  std::vector<bool> shares_memory;
   std::vector<Fault> faults;      // in their order
   Instant faults_end, deadline;   // of the whole training
 };

@@ -52,6 +52,22 @@ void ProofCluster::watch_contribution(const KvOperation& operation) {
   lineage_.contributed(RunId{info.version}, std::move(values));
 }
 
+void ProofCluster::watch_contribution_in_memory(const std::string& key, std::uint64_t run) {
+  auto values = memory_.contribution(key, run);
+  if (!values) return;
+  newest_runs_[memory_.owner_of(key)] = run;
+  lineage_.contributed(RunId{run}, std::move(*values));
+}
+
+// A process that trains again has its memory overwritten, whoever may still want what lay there for
+// an incarnation of it that is over.
+void ProofCluster::watch_overwriting(std::size_t place) {
+  for (const std::string& key : places_[place].offered) {
+    const auto found = newest_runs_.find(memory_.owner_of(key));
+    if (found != newest_runs_.end()) lineage_.may_be_lost(RunId{found->second});
+  }
+}
+
 void ProofCluster::watch_claim(const KvOperation& operation) {
   Mastership* const mastership = mastership_named(operation.master->holder);
   const auto answer = decode_answer(operation.text);
@@ -106,7 +122,10 @@ void ProofCluster::watch_merge(Mastership& mastership, const master_command::Sta
                                const MergeResult& result, const Merger::Copy& now) {
   watch_rejected(job, result);
   merges_ahead_ += result.begun_ahead ? 1 : 0;
-  if (result.rejected.size() < job.contributions.size()) {
+  const std::uint64_t term = mastership.master->term();
+  const bool is_merged = result.rejected.size() < job.contributions.size();
+  if (is_merged && are_in_memory(job, term)) merges_in_memory_ += 1;
+  if (is_merged && (job.is_last || !are_in_memory(job, term))) {
     watch_published(mastership, result.version);
   }
   const auto shards = mastership.checker->shards_of(job, result.rejected);
@@ -116,6 +135,13 @@ void ProofCluster::watch_merge(Mastership& mastership, const master_command::Sta
                    .now = now,
                    .may_reject = is_stale(mastership),
                    .shards = shards});
+}
+
+// What comes of these may be published later, unless it is the last.
+bool ProofCluster::are_in_memory(const master_command::StartMerge& job, std::uint64_t term) const {
+  return std::ranges::all_of(job.contributions, [&](const auto& each) {
+    return memory_.was_offered(contribution_key(term, each.worker.value));
+  });
 }
 
 void ProofCluster::watch_published(const Mastership& mastership, Version version) {
@@ -174,8 +200,10 @@ void ProofCluster::watch_torn(Mastership& mastership) {
     }
     MergeResult result{.version = now->version};
     for (const auto& each : job->contributions) {
-      const auto contribution = read_copy(store, contribution_key(term, each.worker.value), 0);
-      const bool whole = contribution && contribution->version.value == each.run.value;
+      const std::string name = contribution_key(term, each.worker.value);
+      const auto contribution = read_copy(store, name, 0);
+      const bool whole = memory_.contribution(name, each.run.value) ||
+                         (contribution && contribution->version.value == each.run.value);
       if (!whole || !lineage_.is_finite(each.run)) result.rejected.push_back(each.worker);
     }
     const auto shards = mastership.checker->shards_of(*job, result.rejected);

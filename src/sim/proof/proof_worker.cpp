@@ -35,12 +35,14 @@ void ProofWorker::unwind() {
 TrainerParts ProofWorker::parts() {
   TrainerParts parts;
   parts.platform = platform_.get();
+  parts.shares_memory = setting_.find_door != nullptr;
   parts.make_learner = [this](const LearnerOptions&) -> Result<std::unique_ptr<Learner>> {
     SPEEDO_ASSIGN(auto backend, setting_.make_backend());
     return QuadraticLearner::create({.platform = *platform_,
                                      .problem = setting_.problem,
                                      .state = compute_,
-                                     .seed = random_.next()},
+                                     .seed = random_.next(),
+                                     .shares_memory = setting_.find_door != nullptr},
                                     std::move(backend));
   };
   return parts;
@@ -59,20 +61,24 @@ void ProofWorker::attach(EventQueue& queue, WorkerNode& node, const std::string&
       make_trainer(parts()), open_store,
       JobWorker::Options{.store_override = {},
                          .store_timeout = kStoreTimeout,
-                         .platform = platform_.get()});
+                         .platform = platform_.get(),
+                         .find_door = setting_.find_door});
 }
 
 void ProofWorker::prepare(const WelcomeMessage& welcome,
                           std::function<void(Result<Digest>)> done) {
   term_ = welcome.term;
+  worker_ = welcome.worker;
   job_->prepare(welcome, std::move(done));
 }
 
 void ProofWorker::run(const TrainMessage& order, std::function<void(Result<RunReport>)> done) {
   run_ = order.run;
   beginning_ = order;
-  job_->run(order, [this, run = order.run, done = std::move(done)](Result<RunReport> report) {
+  job_->run(order, [this, run = order.run, key = contribution_key(term_, worker_),
+                    done = std::move(done)](Result<RunReport> report) {
     if (run_ == run) run_.reset();
+    if (report && setting_.on_trained) setting_.on_trained(key, run);
     done(std::move(report));
   });
 }

@@ -34,6 +34,10 @@ class ProofWorker : public WorkerWork {
     // What this run of a master of `term` begins from.
     std::function<void(std::uint64_t term, const TrainMessage&, const std::vector<float>&)>
         on_begin = {};
+    // To the memory of a master on its machine; null: there is none.
+    FindDoor find_door = {};
+    // A run came to its end; its contribution is `key`'s, if it came to anything.
+    std::function<void(const std::string& key, std::uint64_t run)> on_trained = {};
   };
   explicit ProofWorker(Setting setting);
   ~ProofWorker() override;
@@ -65,7 +69,7 @@ class ProofWorker : public WorkerWork {
   FaultMark spoiler_;
   std::optional<std::uint64_t> run_;
   std::optional<TrainMessage> beginning_;  // the order of a run that has seen no weights yet
-  std::uint64_t term_ = 0;                // of the last welcome
+  std::uint64_t term_ = 0, worker_ = 0;   // of the last welcome
   std::unique_ptr<ProcessPlatform> platform_;
   std::shared_ptr<StoreClient> client_;
   std::unique_ptr<JobWorker> job_;

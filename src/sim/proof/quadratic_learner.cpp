@@ -25,7 +25,9 @@ Result<std::unique_ptr<Learner>> QuadraticLearner::create(const Parts& parts,
   std::unique_ptr<QuadraticLearner> made(new QuadraticLearner(parts, std::move(backend)));
   const auto count = static_cast<std::int64_t>(parts.problem.size());
   SPEEDO_ASSIGN(made->weights_, Arena::create(*made->backend_, count));
-  SPEEDO_ASSIGN(made->gradients_, Arena::create(*made->backend_, count));
+  SPEEDO_ASSIGN(made->gradients_, parts.shares_memory
+                                      ? Arena::create_shared(*made->backend_, count)
+                                      : Arena::create(*made->backend_, count));
   return std::unique_ptr<Learner>(std::move(made));
 }
 

@@ -43,6 +43,7 @@ class QuadraticLearner : public Learner {
     const Quadratic& problem;
     ComputeState& state;
     std::uint64_t seed;
+    bool shares_memory;
   };
   static Result<std::unique_ptr<Learner>> create(const Parts& parts,
                                                  std::unique_ptr<Backend> backend);

@@ -51,10 +51,11 @@ Result<std::uint64_t> longest_contribution(const MergerConfig& config, const Job
 }  // namespace
 
 JobMaster::JobMaster(const MasterOptions& options, Platform& platform,
-                     std::unique_ptr<JobNets> nets, std::shared_ptr<ParameterStore> store,
+                     std::unique_ptr<JobNets> nets, Stores stores,
                      WriteSnapshot write_snapshot)
     : platform_(platform),
-      store_(std::move(store)),
+      store_(std::move(stores.all)),
+      shared_(std::move(stores.shared)),
       write_snapshot_(std::move(write_snapshot)),
       job_record_(encode(job_spec(options))),
       term_(options.session.term),
@@ -65,18 +66,23 @@ JobMaster::JobMaster(const MasterOptions& options, Platform& platform,
 Result<std::unique_ptr<JobMaster>> JobMaster::create(const MasterOptions& options,
                                                      const TrainerParts& parts,
                                                      std::unique_ptr<JobNets> nets,
-                                                     std::shared_ptr<ParameterStore> store,
-                                                     Checkpoint start,
+                                                     Stores stores, Checkpoint start,
                                                      WriteSnapshot write_snapshot) {
   std::unique_ptr<JobMaster> master(new JobMaster(options, *parts.platform, std::move(nets),
-                                                  std::move(store), std::move(write_snapshot)));
-  const MergerConfig merger = merger_config(options, *parts.platform);
+                                                  std::move(stores), std::move(write_snapshot)));
+  MergerConfig merger = merger_config(options, *parts.platform);
+  merger.shared = master->shared_;
   SPEEDO_ASSIGN(master->contribution_elements_, longest_contribution(merger, *master->nets_));
   SPEEDO_ASSIGN(master->merger_,
                 make_merger(merger, master->nets_->layout(), master->nets_->solver(),
-                            std::move(start), master->store_, parts.make_backend));
+                            std::move(start), master->records(), parts.make_backend));
   if (parts.watch_merger) master->merger_ = parts.watch_merger(std::move(master->merger_));
   return master;
+}
+
+std::shared_ptr<RecordStore> JobMaster::records() const {
+  if (shared_) return shared_;
+  return store_;
 }
 
 Result<Version> JobMaster::begin(std::uint32_t stage, std::string state,
@@ -198,7 +204,7 @@ void JobMaster::erase_records_of_gone() {
 }
 
 Result<void> JobMaster::erase_records(std::uint64_t worker) {
-  SPEEDO_TRY(store_->erase(contribution_key(term_, worker), contribution_elements_));
+  SPEEDO_TRY(records()->erase(contribution_key(term_, worker), contribution_elements_));
   return store_->erase(local_key(term_, worker));
 }
 

@@ -14,6 +14,7 @@
 #include <speedo/train/checkpoint.hpp>
 
 #include "base/answer.hpp"
+#include "store/shared/shared_store.hpp"
 #include "train/job/job_nets.hpp"
 #include "train/job/job_thread.hpp"
 #include "train/job/master_options.hpp"
@@ -24,15 +25,20 @@ namespace speedo {
 // The real MasterWork: one job's nets, store and merger.
 class JobMaster : public MasterWork {
  public:
+  // The job's store, and shared memory before its records; null: none is shared.
+  struct Stores {
+    std::shared_ptr<ParameterStore> all;
+    std::shared_ptr<SharedStore> shared = nullptr;
+  };
   using WriteSnapshot = std::function<Result<void>(const SnapshotParts& parts)>;
 
-  // Training begins from `start`. The solver in `options.spec` has a seed; `store` is fenced.
+  // Training begins from `start`. The solver in `options.spec` has a seed; the store is fenced.
   // Errors: those of make_merger.
   static Result<std::unique_ptr<JobMaster>> create(const MasterOptions& options,
                                                    const TrainerParts& parts,
                                                    std::unique_ptr<JobNets> nets,
-                                                   std::shared_ptr<ParameterStore> store,
-                                                   Checkpoint start, WriteSnapshot write_snapshot);
+                                                   Stores stores, Checkpoint start,
+                                                   WriteSnapshot write_snapshot);
 
   // What ends the waiting for a store, while there is no session yet to decide on it.
   struct StartLimits {
@@ -64,14 +70,16 @@ class JobMaster : public MasterWork {
 
  private:
   JobMaster(const MasterOptions& options, Platform& platform, std::unique_ptr<JobNets> nets,
-            std::shared_ptr<ParameterStore> store, WriteSnapshot write_snapshot);
+            Stores stores, WriteSnapshot write_snapshot);
   Result<Version> wait_for_start(Answer<Result<Version>>& published, const StartLimits& limits);
   Result<void> look_after_store();
   void erase_records_of_gone();
   Result<void> erase_records(std::uint64_t worker);
+  std::shared_ptr<RecordStore> records() const;
 
   Platform& platform_;
   const std::shared_ptr<ParameterStore> store_;
+  const std::shared_ptr<SharedStore> shared_;
   const WriteSnapshot write_snapshot_;
   const std::string job_record_;
   const std::uint64_t term_;

@@ -42,9 +42,17 @@ void JobWorker::prepare(const WelcomeMessage& welcome, std::function<void(Result
 Result<Digest> JobWorker::prepare_now(const WelcomeMessage& welcome, const Stale& stale) {
   SPEEDO_ASSIGN(const std::string bytes, wait_for_job(welcome, stale));
   SPEEDO_ASSIGN(JobSpec job, decode_job(bytes));
+  Trainer::Incarnation incarnation{.worker = WorkerId{welcome.worker},
+                                   .contribution = contribution_key(welcome.term, welcome.worker),
+                                   .job = std::move(job),
+                                   .store = store()};
+  if (options_.find_door && !welcome.memory.empty()) {
+    incarnation.memory = std::make_shared<WorkerMemory>(
+        incarnation.store, options_.find_door(welcome.memory), incarnation.contribution);
+    incarnation.store = incarnation.memory->store();
+  }
   Answer<Result<Digest>> prepared(*options_.platform);
-  trainer_->prepare(WorkerId{welcome.worker}, contribution_key(welcome.term, welcome.worker),
-                    std::move(job), store(),
+  trainer_->prepare(std::move(incarnation),
                     [&](Result<Digest> model) { prepared.set(std::move(model)); });
   return prepared.wait();
 }

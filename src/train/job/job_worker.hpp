@@ -8,6 +8,7 @@
 
 #include <speedo/train/trainer.hpp>
 
+#include "store/shared/memory_exchange.hpp"
 #include "train/job/job_thread.hpp"
 #include "train/job/open_store.hpp"
 #include "train/job/worker_work.hpp"
@@ -21,6 +22,7 @@ class JobWorker : public WorkerWork {
     StoreAddress store_override;  // used instead of what the master says, unless empty
     std::chrono::seconds store_timeout{0};  // prepare() waits so long for store and job
     Platform* platform = &real_platform();
+    FindDoor find_door = nullptr;  // to the memory of a master of this machine; null: not wanted
   };
   JobWorker(std::unique_ptr<Trainer> trainer, OpenStore open_store, Options options);
   // Ends what is under way; a store that does not answer is waited for only for a moment.

@@ -120,13 +120,15 @@ Result<MasterRun> MasterRun::prepare(MasterOptions options, Parts parts) {
   store->fence(config.term);
 
   config.model = nets->layout().digest();
+  made.memory_ = share_memory(parts.parts, store, config.term);
+  if (made.memory_.door) config.memory = made.memory_.door->address();
   SPEEDO_ASSIGN(JobStart start, made.begin_session(options, parts, *store, *nets));
   made.first_worker_ = made.session_->progress().worker_ids;
   auto write = hooks.snapshot;
   if (!write) write = [](const SnapshotParts&) -> Result<void> { return {}; };
-  SPEEDO_ASSIGN(made.job_,
-                JobMaster::create(options, parts.parts, std::move(nets), std::move(store),
-                                  std::move(start.checkpoint), std::move(write)));
+  SPEEDO_ASSIGN(made.job_, JobMaster::create(options, parts.parts, std::move(nets),
+                                             {std::move(store), made.memory_.store},
+                                             std::move(start.checkpoint), std::move(write)));
   SPEEDO_ASSIGN(
       const Version first,
       made.job_->begin(made.session_->progress().stage, made.session_->save(),

@@ -9,6 +9,7 @@
 #include <speedo/train/master_session.hpp>
 
 #include "train/job/job_master.hpp"
+#include "train/job/job_memory.hpp"
 #include "train/job/job_start.hpp"
 #include "train/job/master_lease.hpp"
 #include "train/job/master_options.hpp"
@@ -61,6 +62,7 @@ class MasterRun {
   std::shared_ptr<ParameterStore> lease_store_;  // its connections are the lease's own
   std::unique_ptr<MasterLease> lease_;
   std::unique_ptr<JobMaster> job_;
+  JobMemory memory_;
   std::unique_ptr<MasterSession> session_;
   bool resumed_ = false;
   bool has_orphans_ = false;

@@ -129,6 +129,7 @@ master_command::StartMerge MasterSession::Impl::merge_command(MergeId id,
                                                               const MergeOrder& merge) const {
   master_command::StartMerge command{id, iteration(), {}, merge.mean, stages_.index(), 1.0F, {}};
   command.lr_scale = stages_.rate_scale(iteration(), members_.ready_count());
+  command.is_last = iteration() + 1 >= config_.max_iteration;
   for (const Contribution& each : merge.contributions) {
     command.contributions.push_back({each.worker, each.run, weight_of(each, merge)});
   }

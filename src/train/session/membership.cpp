@@ -73,7 +73,8 @@ void Membership::admit(const master_event::Hello& event, Instant now, SessionCom
   SPEEDO_ASSERT(peers_.size() == members_.size());
   out.add(master_command::SendWelcome{event.peer,
                                       {id.value, config_.store.text(), config_.job,
-                                       config_.model.high, config_.model.low, config_.term}});
+                                       config_.model.high, config_.model.low, config_.term,
+                                       config_.memory}});
 }
 
 bool Membership::make_ready(WorkerId id, const ReadyMessage& message, SessionCommands& out) {

@@ -235,7 +235,7 @@ class ReferenceBackend final : public Backend {
       const double sign = weights[i] > 0.0F ? 1.0 : (weights[i] < 0.0F ? -1.0 : 0.0);
       const double g = double{s.scale} * grad[i] + double{s.l2} * weights[i] + s.l1 * sign;
       history[i] = static_cast<float>(double{s.momentum} * history[i] + s.rate * g);
-      grad[i] = history[i];
+      grad[i] = s.sign * history[i];
     }
   }
   void sgd_step(std::int64_t n, const SgdStep& s, float* weights, float* history,

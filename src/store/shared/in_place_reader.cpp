@@ -1,0 +1,54 @@
+#include "store/shared/in_place_reader.hpp"
+
+#include <cstring>
+#include <utility>
+
+#include <speedo/base/assert.hpp>
+
+namespace speedo {
+
+template <class Reader>
+InPlaceSource<Reader>::InPlaceSource(std::string key, std::shared_ptr<const SharedRecord> record,
+                                     std::optional<SharedRecord::Version> version)
+    : key_(std::move(key)),
+      record_(std::move(record)),
+      version_(std::move(version)),
+      targets_(chunk_count(record_->shape().element_count)) {}
+
+template <class Reader>
+Result<void> InPlaceSource<Reader>::wait(std::size_t chunk) {
+  const std::span<const float> values = in_place(chunk);
+  if (!values.empty()) {
+    SPEEDO_ASSERT(targets_[chunk].size() == values.size());
+    std::memcpy(targets_[chunk].data(), values.data(), values.size_bytes());
+  }
+  return confirm(chunk);
+}
+
+template <class Reader>
+std::span<const float> InPlaceSource<Reader>::in_place(std::size_t chunk) {
+  if (!version_ || !record_->has(*version_, chunk)) return {};
+  return record_->chunk(*version_, chunk);
+}
+
+template <class Reader>
+Result<void> InPlaceSource<Reader>::confirm(std::size_t chunk) {
+  if (version_ && record_->has(*version_, chunk)) return {};
+  return Error{ErrorCode::kNotFound, "chunk " + std::to_string(chunk) + " of record '" + key_ +
+                                         "' in shared memory is being overwritten"};
+}
+
+template class InPlaceSource<RecordReader>;
+template class InPlaceSource<AheadReader>;
+
+// What one look has found to be begun stays the version that is read: another one of the same
+// number is not what was read before.
+void InPlaceAheadReader::look(std::span<const std::size_t> chunks) {
+  seen_.clear();
+  if (!version_) version_ = record_->begun(expected_.version);
+  for (const std::size_t chunk : chunks) {
+    seen_.push_back(version_ && record_->has(*version_, chunk));
+  }
+}
+
+}  // namespace speedo

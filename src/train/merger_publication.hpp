@@ -1,0 +1,51 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+
+#include <speedo/base/clock.hpp>
+#include <speedo/base/result.hpp>
+#include <speedo/store/record_store.hpp>
+
+namespace speedo {
+
+// When the weights of a master whose workers read them in shared memory go to the store: for a
+// master after this one now and then, so that it costs little; for workers that read them there
+// with each merge. Thread safety: one thread at a time.
+class MergerPublication {
+ public:
+  explicit MergerPublication(const Clock& clock) : clock_(clock) {}
+
+  // A merge is made, of contributions some of which came through the store, or none.
+  void count_merge(bool through_store);
+  // Whether each version has to be in the store before anybody hears of it.
+  bool is_with_each_merge() const;
+
+  // This version is in the store.
+  void published(std::uint64_t version);
+  std::uint64_t version() const { return version_; }  // that is in the store
+  // Whether the version that the master has should begin to be written; and when to ask again.
+  bool is_due(std::uint64_t newest) const;
+  Instant next_look() const;
+
+  bool is_under_way() const { return writer_ != nullptr; }
+  // `values` stay as they are until finish().
+  void begin(RecordStore& store, const RecordInfo& info, std::span<const float> values);
+  // Whether finish() would hardly wait.
+  bool is_sent() const;
+  // Errors: those of the store. It is tried again when it is due.
+  Result<void> finish();
+
+ private:
+  Instant interval() const;
+
+  const Clock& clock_;
+  std::optional<Instant> through_store_at_;  // the last merge of such contributions
+  Instant merged_at_{0}, between_merges_{0};
+  Instant begun_at_{0}, took_{0};            // the last publication, whole or under way
+  std::uint64_t version_ = 0, writing_ = 0;
+  std::unique_ptr<RecordWriter> writer_;
+};
+
+}  // namespace speedo
