@@ -34,6 +34,19 @@ SPEEDO_MULTIVERSION std::uint32_t add(std::size_t n, const float* w, const float
   return bad;
 }
 
+SPEEDO_MULTIVERSION std::uint32_t add_two(std::size_t n, const float* w, const ScaledPart& a,
+                                          const ScaledPart& b, float scale, float* y) {
+  std::uint32_t bad = 0;
+#pragma GCC ivdep
+  for (std::size_t i = 0; i < n; ++i) {
+    const float sum = a.scale * a.values[i] + b.scale * b.values[i];
+    const float value = w[i] + scale * sum;
+    y[i] = value;
+    bad |= not_finite(value);
+  }
+  return bad;
+}
+
 SPEEDO_MULTIVERSION std::uint32_t add_large(std::size_t n, const float* w, const float* c,
                                             float scale, float skip, float* y) {
   std::uint32_t bad = 0;
@@ -98,6 +111,13 @@ bool merge_add(std::span<const float> weights, std::span<const float> contributi
   SPEEDO_ASSERT(contribution.size() == target.size());
   return merge_kernels::add(target.size(), weights.data(), contribution.data(), scale,
                             target.data()) == 0;
+}
+
+bool merge_add_two(std::span<const float> weights, const ScaledPart& a, const ScaledPart& b,
+                   float scale, std::span<float> target) {
+  SPEEDO_ASSERT(weights.size() == target.size());
+  SPEEDO_ASSERT(a.values.size() == target.size() && b.values.size() == target.size());
+  return merge_kernels::add_two(target.size(), weights.data(), a, b, scale, target.data()) == 0;
 }
 
 bool merge_add_large(std::span<const float> weights, std::span<const float> contribution,

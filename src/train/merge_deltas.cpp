@@ -49,6 +49,12 @@ class DeltaMerge : public ChunkMerge {
  private:
   Fault add_mean(Parts parts, std::size_t offset, std::span<const float> from,
                  std::span<float> to) const {
+    if (parts.size() == 2 && skip_ <= 0.0F) {
+      const ScaledPart a{parts[0].subspan(offset, to.size()), scales_[0]};
+      const ScaledPart b{parts[1].subspan(offset, to.size()), scales_[1]};
+      // What is not finite anywhere on the way is not at its end; below it is found whose it is.
+      if (merge_add_two(from, a, b, mean_scale_, to)) return std::nullopt;
+    }
     MergeBlock memory;
     const std::span<float> sum = std::span(memory).first(to.size());
     if (const Fault fault = sum_parts(parts, scales_, offset, sum)) return fault;

@@ -2,12 +2,15 @@
 """What a synchronous round of two workers costs beyond computing, for several builds in turns.
 
     tests/bench/round_cost.py --build build [--build OTHER ...] [--nets lenet,caffenet] [--rounds 3]
+        [--ways "shared memory,unix socket,TCP"]
 
-Each turn runs, for every net, kind of update, transport and build, two workers of one thread each,
-data in memory, and the same net's training step in one process of one thread. Over the unix socket
-they are a local cluster (`speedo run`); over TCP, programs of their own beside a Redis of this script.
-A rate is taken from two runs of different length, so that starting and stopping do not count. The
-table has medians over the turns: a round, a step, and what of the round is not computing.
+Each turn runs, for every net, kind of update, way and build, two workers of one thread each, data in
+memory; the same net's training step in one process of one thread; and two such processes at once,
+which do not exchange at all. In shared memory and over Redis' unix socket the workers are a local
+cluster (`speedo run`); over TCP, programs of their own beside a Redis of this script. A rate is taken
+from two runs of different length, so that starting and stopping do not count. The table has medians
+over the turns: a step, a step beside another process, a round, what of the round is not computing,
+and the ratios of images per second.
 """
 import argparse
 import itertools
@@ -78,8 +81,13 @@ def training(solver, kind, rounds):
             "--test-interval", "0", *KINDS[kind]]
 
 
-def unix_socket_seconds(build, solver, kind, rounds):
+def shared_memory_seconds(build, solver, kind, rounds):
     return call([f"{build}/bin/speedo", "run", "--threads", "2", "--json",
+                 *training(solver, kind, rounds)])["seconds"]
+
+
+def unix_socket_seconds(build, solver, kind, rounds):
+    return call([f"{build}/bin/speedo", "run", "--threads", "2", "--json", "--no-shared-memory",
                  *training(solver, kind, rounds)])["seconds"]
 
 
@@ -111,6 +119,7 @@ def tcp_seconds(build, solver, kind, rounds):
                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             report = call([f"{build}/bin/speedo-master", "--host", "127.0.0.1", "--port",
                            str(control), "--redis", f"127.0.0.1:{store}", "--json",
+                           "--no-shared-memory",
                            *training(solver, kind, rounds)])
             worker.wait(60)
             return report["seconds"]
@@ -120,17 +129,35 @@ def tcp_seconds(build, solver, kind, rounds):
                 process.wait()
 
 
-TRANSPORTS = {"unix socket": unix_socket_seconds, "TCP": tcp_seconds}
+WAYS = {"shared memory": shared_memory_seconds, "unix socket": unix_socket_seconds,
+        "TCP": tcp_seconds}
 
 
-def round_ms(build, solver, kind, short, long, transport="unix socket"):
-    seconds = [TRANSPORTS[transport](build, solver, kind, rounds) for rounds in (long, short)]
+def round_ms(build, solver, kind, short, long, way="unix socket"):
+    seconds = [WAYS[way](build, solver, kind, rounds) for rounds in (long, short)]
     return 1e3 * (seconds[0] - seconds[1]) / (long - short)
 
 
+def step_command(build, solver, steps):
+    return [f"{build}/bin/speedo", "time", "--solver", solver, "--threads", "1", "--iterations",
+            str(steps), "--json"]
+
+
 def step_ms(build, solver, steps):
-    return call([f"{build}/bin/speedo", "time", "--solver", solver, "--threads", "1",
-                 "--iterations", str(steps), "--json"])["step_ms"]
+    return call(step_command(build, solver, steps))["step_ms"]
+
+
+def step_beside_another_ms(build, solver, steps):
+    other = subprocess.Popen(step_command(build, solver, 10 * steps), stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL)
+    try:
+        time.sleep(1)
+        return step_ms(build, solver, steps)
+    finally:
+        if other.poll() is not None:
+            sys.exit("the other process ended before the measurement")
+        other.kill()
+        other.wait()
 
 
 def main():
@@ -139,8 +166,9 @@ def main():
     parser.add_argument("--build", action="append", required=True)
     parser.add_argument("--nets", default=",".join(NETS))
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--ways", default=",".join(WAYS))
     options = parser.parse_args()
-    rounds, steps = {}, {}
+    rounds, steps, beside = {}, {}, {}
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(options.rounds):
             for net in options.nets.split(","):
@@ -148,17 +176,21 @@ def main():
                 _, _, short, long = NETS[net]
                 for build in options.build:
                     steps.setdefault((net, build), []).append(step_ms(build, solver, long))
-                for kind, transport, build in itertools.product(KINDS, TRANSPORTS, options.build):
-                    rounds.setdefault((net, kind, transport, build), []).append(
-                        round_ms(build, solver, kind, short, long, transport))
+                    beside.setdefault((net, build), []).append(
+                        step_beside_another_ms(build, solver, long))
+                for kind, way, build in itertools.product(KINDS, options.ways.split(","),
+                                                          options.build):
+                    rounds.setdefault((net, kind, way, build), []).append(
+                        round_ms(build, solver, kind, short, long, way))
     print(f"load average {os.getloadavg()[0]:.1f}, {options.rounds} turns, medians in ms\n")
-    print("| net | update | transport | build | step | round | beyond the step | "
-          "2 workers / 1 process |")
-    print("|---|---|---|---|---|---|---|---|")
-    for (net, kind, transport, build), times in rounds.items():
+    print("| net | update | way | build | step | beside another | round | beyond the step | "
+          "2 workers / 1 process | 2 workers / 2 that do not exchange |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    for (net, kind, way, build), times in rounds.items():
         step, whole = statistics.median(steps[net, build]), statistics.median(times)
-        print(f"| {net} | {kind} | {transport} | {build} | {step:.1f} | {whole:.1f} | "
-              f"{whole - step:.1f} | {2 * step / whole:.2f} |")
+        alone = statistics.median(beside[net, build])
+        print(f"| {net} | {kind} | {way} | {build} | {step:.1f} | {alone:.1f} | {whole:.1f} | "
+              f"{whole - step:.1f} | {2 * step / whole:.2f} | {alone / whole:.2f} |")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,15 @@ bool merge_add(std::span<const float> weights, std::span<const float> contributi
 bool merge_add_large(std::span<const float> weights, std::span<const float> contribution,
                      float scale, float skip, std::span<float> target);
 
+// target[i] = weights[i] + scale * (a.scale * a.values[i] + b.scale * b.values[i]): the bits of
+// merge_scaled(), merge_add() and merge_add() in one pass. False as above.
+struct ScaledPart {
+  std::span<const float> values;
+  float scale;
+};
+bool merge_add_two(std::span<const float> weights, const ScaledPart& a, const ScaledPart& b,
+                   float scale, std::span<float> target);
+
 // sum[i] += contribution[i]. False as above.
 bool merge_accumulate(std::span<const float> contribution, std::span<float> sum);
 
