@@ -167,6 +167,7 @@ const std::map<std::string, std::set<std::string>>& rooms_below() {
   static const std::map<std::string, std::set<std::string>> all = {
       {"base", {}},
       {"backend", {"base"}},
+      {"codec", {"base"}},
       {"core", {"backend", "base"}},
       {"cpu", {"backend", "base", "core"}},
       {"data", {"base", "core"}},

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <speedo/base/limits.hpp>
+#include <speedo/base/result.hpp>
+
+namespace speedo {
+
+// Floats in fewer bytes, a chunk of a record at a time, with error feedback: what one message
+// leaves out, the next ones bring. Pure arithmetic: the same bytes and the same floats on every
+// machine, whatever its instruction set (no fused operations, sums in a fixed order).
+// src/codec/README.md has the formats. Thread safety: any functions, from any threads at once.
+
+// Floats that one call takes, at most: those of a record's chunk.
+inline constexpr std::size_t kCodecElementsMax = kChunkBytes / sizeof(float);
+
+enum class CodecKind {
+  kNone,       // float32 as it is
+  kBf16,       // 8 bits of mantissa: to the nearest, ties to even
+  kFp16,       // IEEE 754 binary16: the same
+  kInt8,       // whole multiples of a scale, one for each 256 values
+  kThreshold,  // +T or -T where the magnitude is T or more, else nothing (Strom 2015)
+  kTopK,       // the largest magnitudes as float32, else nothing
+  kOneBit,     // the sign, two reconstruction values for each 512 values (Seide et al. 2014)
+};
+
+struct CodecSpec {
+  CodecKind kind = CodecKind::kNone;
+  float threshold = 1e-3F;  // of kThreshold: finite, above 0
+  double percent = 1.0;     // of kTopK: of the values, above 0 and at most 100
+
+  friend bool operator==(const CodecSpec&, const CodecSpec&) = default;
+};
+
+// Reads none, bf16, fp16, int8, threshold[:T], topk[:P] (P percent of the values) or onebit;
+// without T or P it is the default above. Error: kUsage, saying what is allowed.
+Result<CodecSpec> parse_codec(std::string_view text);
+// The shortest text that parse_codec() reads as this codec, with its parameter.
+std::string to_string(const CodecSpec& spec);
+
+// Bytes that encode() needs for `count` values, at most; for all but kThreshold and kTopK it is
+// what it writes. Requires: count <= kCodecElementsMax.
+std::size_t encoded_bytes_max(const CodecSpec& spec, std::size_t count);
+
+// Writes `values` to the front of `target` and returns how many bytes it wrote.
+//
+// With a residual, what is written is the input values[i] + residual[i]; then residual[i] is the
+// input less what decode() will give, both in float arithmetic. No more than a rounding is lost,
+// and nothing with kNone and, below their largest, kBf16 and kFp16. Without a residual (empty)
+// what is not written is lost.
+//
+// Magnitudes beyond the largest of kBf16 and kFp16 (65504) become the largest; a block of kInt8
+// without a magnitude from 1.5e-36 on becomes zeros.
+//
+// Errors: kNotFinite if an input is NaN or infinite, also as the sum of the two; the residual is
+// unchanged then, and `target` void.
+// Requires: at most kCodecElementsMax values; a residual of the same size, or none; `target` of
+// encoded_bytes_max() or more; no two of the three overlap.
+Result<std::size_t> encode(const CodecSpec& spec, std::span<const float> values,
+                           std::span<float> residual, std::span<std::byte> target);
+
+// Brings back the target.size() values that `bytes` were made of: all of them finite, those not
+// sent 0. `bytes` carry T, P and where values lie: of `spec` only the kind counts.
+// Error: kCorrupt if encode() cannot have written these bytes for so many values; `target` is void
+// then. Nothing outside of the two is touched, whatever the bytes are.
+// Requires: at most kCodecElementsMax values; the two do not overlap.
+Result<void> decode(const CodecSpec& spec, std::span<const std::byte> bytes,
+                    std::span<float> target);
+
+}  // namespace speedo

@@ -1,0 +1,138 @@
+#include <speedo/codec/codec.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <speedo/base/assert.hpp>
+
+#include "base/simd.hpp"
+#include "codec/bits.hpp"
+#include "codec/dense.hpp"
+#include "codec/magnitude.hpp"
+#include "codec/sparse.hpp"
+
+namespace speedo {
+namespace codec_kernels {
+
+// The pragmas: arrays are apart, so no iteration reads what another one writes.
+SPEEDO_MULTIVERSION void add(std::size_t n, const float* x, float* y) {
+#pragma GCC ivdep
+  for (std::size_t i = 0; i < n; ++i) y[i] += x[i];
+}
+
+SPEEDO_MULTIVERSION void subtract(std::size_t n, const float* x, float* y) {
+#pragma GCC ivdep
+  for (std::size_t i = 0; i < n; ++i) y[i] -= x[i];
+}
+
+}  // namespace codec_kernels
+
+namespace {
+
+std::size_t float_bytes(std::size_t count) { return count * sizeof(float); }
+
+void pack_floats(std::span<const float> values, std::byte* target) {
+  std::ranges::copy(std::as_bytes(values), target);
+}
+
+bool unpack_floats(const std::byte* source, std::span<float> target) {
+  std::copy_n(source, target.size_bytes(), std::as_writable_bytes(target).begin());
+  return largest_magnitude(target) < kInfinityBits;
+}
+
+const DenseCodec kFloatCodec = {float_bytes, pack_floats, nullptr, unpack_floats};
+
+void check_codec(const CodecSpec& spec, std::size_t count) {
+  SPEEDO_ASSERT(count <= kCodecElementsMax);
+  if (spec.kind == CodecKind::kThreshold) {
+    SPEEDO_ASSERT(std::isfinite(spec.threshold));
+    SPEEDO_ASSERT(spec.threshold > 0.0F);
+  }
+  if (spec.kind == CodecKind::kTopK) {
+    SPEEDO_ASSERT(spec.percent > 0.0);
+    SPEEDO_ASSERT(spec.percent <= 100.0);
+  }
+}
+
+void write_with_residual(const DenseCodec& codec, std::span<const float> values,
+                         std::span<float> residual, std::byte* target) {
+  if (codec.pack_with_residual != nullptr) {
+    codec.pack_with_residual(values, residual, target);
+    return;
+  }
+  std::array<float, kDenseTile> decoded;
+  for (std::size_t start = 0; start < values.size(); start += kDenseTile) {
+    const std::size_t size = std::min(kDenseTile, values.size() - start);
+    const std::span<float> input = residual.subspan(start, size);
+    std::byte* const bytes = target + codec.bytes(start);
+    codec_kernels::add(size, values.data() + start, input.data());
+    codec.pack(input, bytes);
+    const bool is_sound = codec.unpack(bytes, std::span(decoded).first(size));
+    SPEEDO_ASSERT(is_sound);
+    codec_kernels::subtract(size, decoded.data(), input.data());
+  }
+}
+
+Error damaged_codec(const CodecSpec& spec, std::size_t bytes, std::size_t count) {
+  return {ErrorCode::kCorrupt, std::to_string(bytes) + " bytes are not what codec '" +
+                                   to_string(spec) + "' makes of " + std::to_string(count) +
+                                   " floats: they were damaged, or are of another codec"};
+}
+
+}  // namespace
+
+const DenseCodec* dense_codec(CodecKind kind) {
+  switch (kind) {
+    case CodecKind::kNone: return &kFloatCodec;
+    case CodecKind::kBf16: return &kBf16Codec;
+    case CodecKind::kFp16: return &kFp16Codec;
+    case CodecKind::kInt8: return &kInt8Codec;
+    case CodecKind::kOneBit: return &kOneBitCodec;
+    case CodecKind::kThreshold:
+    case CodecKind::kTopK: break;
+  }
+  return nullptr;
+}
+
+std::size_t encoded_bytes_max(const CodecSpec& spec, std::size_t count) {
+  check_codec(spec, count);
+  const DenseCodec* const dense = dense_codec(spec.kind);
+  return dense != nullptr ? dense->bytes(count) : sparse_bytes_max(spec, count);
+}
+
+Result<std::size_t> encode(const CodecSpec& spec, std::span<const float> values,
+                           std::span<float> residual, std::span<std::byte> target) {
+  SPEEDO_ASSERT(target.size() >= encoded_bytes_max(spec, values.size()));
+  const bool feedback = !residual.empty();
+  if (feedback) SPEEDO_ASSERT(residual.size() == values.size());
+  const std::int32_t most =
+      feedback ? largest_sum_magnitude(values, residual) : largest_magnitude(values);
+  if (most >= kInfinityBits) {
+    return Error{ErrorCode::kNotFinite, "a value that is to be sent is NaN or infinite"};
+  }
+  const DenseCodec* const dense = dense_codec(spec.kind);
+  if (dense == nullptr) {
+    if (feedback) codec_kernels::add(values.size(), values.data(), residual.data());
+    return write_sparse(spec, feedback ? residual : values, residual, target.data());
+  }
+  if (feedback) {
+    write_with_residual(*dense, values, residual, target.data());
+  } else {
+    dense->pack(values, target.data());
+  }
+  return dense->bytes(values.size());
+}
+
+Result<void> decode(const CodecSpec& spec, std::span<const std::byte> bytes,
+                    std::span<float> target) {
+  SPEEDO_ASSERT(target.size() <= kCodecElementsMax);
+  const DenseCodec* const dense = dense_codec(spec.kind);
+  const bool is_sound = dense == nullptr ? read_sparse(spec, bytes, target)
+                                         : bytes.size() == dense->bytes(target.size()) &&
+                                               dense->unpack(bytes.data(), target);
+  if (!is_sound) return damaged_codec(spec, bytes.size(), target.size());
+  return {};
+}
+
+}  // namespace speedo
