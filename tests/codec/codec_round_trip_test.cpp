@@ -163,6 +163,39 @@ TEST_CASE("Bytes are what the formats say, and never above the bound") {
   }
 }
 
+TEST_CASE("Indices take the shorter of their two forms") {
+  const std::uint64_t seed = GENERATE(from_range(test::seeds({1})));
+  CAPTURE(seed);
+  for (const std::size_t count : {std::size_t{1}, std::size_t{40}, std::size_t{1000},
+                                  std::size_t{20000}, kCodecElementsMax}) {
+    const std::vector<float> values = test::draw_values(Values::kUniform, count, seed);
+    for (const float t : {0.5F, 0.8F, 0.85F, 0.87F, 0.88F, 0.9F, 0.99F, 0.999F, 0.9999F}) {
+      std::size_t entries = 0, gaps = 0, next = 0;
+      for (std::size_t i = 0; i < count; ++i) {
+        if (std::fabs(values[i]) < t) continue;
+        ++entries;
+        gaps += i - next < 128 ? 1 : i - next < 128 * 128 ? 2 : 3;
+        next = i + 1;
+      }
+      const std::size_t indices = std::min(gaps, (count + 7) / 8);
+      CAPTURE(count, t, gaps);
+      REQUIRE(test::encoded({CodecKind::kThreshold, t, 1.0}, values).size() ==
+              12 + (entries + 7) / 8 + indices);
+    }
+  }
+}
+
+TEST_CASE("A byte decides between the forms of indices") {
+  // 127 gaps of one byte and two of two are 131 bytes.
+  std::vector<float> values(1040, 0.0F);
+  std::fill_n(values.begin(), 127, 1.0F);
+  values[256] = values[400] = 1.0F;
+  const CodecSpec spec{CodecKind::kThreshold, 1.0F, 1.0};
+  CHECK(test::encoded(spec, values).size() == 12 + 17 + 130);
+  values.resize(1056);
+  CHECK(test::encoded(spec, values).size() == 12 + 17 + 131);
+}
+
 // 1 % at random: gaps of one byte, or of two for one in four.
 TEST_CASE("Topk's indices take little beside its values") {
   const std::vector<float> values = test::draw_values(Values::kUniform, kCodecElementsMax, 1);
