@@ -43,7 +43,7 @@ inline std::uint64_t pack_eight_flags(const std::uint8_t* flags) {
 
 inline std::uint64_t pack_flags(const std::uint8_t* flags) {
   std::uint64_t word = 0;
-  for (unsigned i = 0; i < 8; ++i) word |= pack_eight_flags(flags + 8 * i) << (8 * i);
+  for (std::size_t i = 0; i < 64; i += 8) word |= pack_eight_flags(flags + i) << i;
   return word;
 }
 
