@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
-#include <utility>
 
 #include <speedo/base/assert.hpp>
 
@@ -67,7 +66,7 @@ Result<std::shared_ptr<SharedMemory>> SharedMemory::create(std::size_t bytes) {
 }
 
 Result<std::shared_ptr<const SharedMemory>> SharedMemory::map(int descriptor) {
-  Descriptor given(descriptor);
+  const Descriptor given(descriptor);
   struct stat what {};
   const int seals = fcntl(given.get(), F_GET_SEALS);
   const bool is_ours = fstat(given.get(), &what) == 0 && S_ISREG(what.st_mode) &&
@@ -81,13 +80,13 @@ Result<std::shared_ptr<const SharedMemory>> SharedMemory::map(int descriptor) {
   if (memory == MAP_FAILED) return cannot_share(ErrorCode::kFull, bytes, "mmap");
   madvise(memory, bytes, MADV_HUGEPAGE);
   auto* const data = static_cast<std::byte*>(memory);
-  std::unique_ptr<SharedMemory> made(new SharedMemory(data, bytes, given.release()));
+  std::unique_ptr<SharedMemory> made(new SharedMemory(data, bytes, -1));
   return std::shared_ptr<const SharedMemory>(std::move(made));
 }
 
 SharedMemory::~SharedMemory() {
   munmap(data_, bytes_);
-  close(descriptor_);
+  if (descriptor_ >= 0) close(descriptor_);
 }
 
 }  // namespace speedo

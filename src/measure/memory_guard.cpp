@@ -17,9 +17,10 @@ namespace speedo {
 namespace {
 
 // Versions of the weights that the store holds while one replaces the other, and arrays that the
-// master has besides its nets': the weights, the next ones, a copy for a test or a snapshot.
+// master has besides its nets': the weights, the next ones, those on their way to the store, a copy
+// for a test or a snapshot.
 constexpr std::int64_t kStoredVersions = 2;
-constexpr std::int64_t kMasterArrays = 3;
+constexpr std::int64_t kMasterArrays = 4;
 
 // A record of the weights with what a stage puts behind them.
 std::int64_t record_bytes(const MemoryForecast& forecast, const std::vector<UpdateSpec>& stages) {

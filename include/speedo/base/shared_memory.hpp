@@ -25,7 +25,7 @@ class SharedMemory {
   std::byte* data() { return data_; }
   const std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
-  // To be given to others. Stays this object's.
+  // To be given to others; stays this object's. -1: the memory is another process' to give.
   int descriptor() const { return descriptor_; }
 
  private:

@@ -32,6 +32,12 @@ std::span<const float> InPlaceSource<Reader>::in_place(std::size_t chunk) {
 }
 
 template <class Reader>
+std::uint64_t InPlaceSource<Reader>::checksum(std::size_t) const {
+  SPEEDO_ASSERT(version_.has_value());
+  return version_->generation;
+}
+
+template <class Reader>
 Result<void> InPlaceSource<Reader>::confirm(std::size_t chunk) {
   if (version_ && record_->has(*version_, chunk)) return {};
   return Error{ErrorCode::kNotFound, "chunk " + std::to_string(chunk) + " of record '" + key_ +

@@ -58,7 +58,6 @@ void WorkerMemory::share(const RecordShape& shape, std::shared_ptr<SharedMemory>
   memory_.reset();
   store_->write_in(key_, nullptr);
   store_->read_from(weights_key(), nullptr);
-  if (!values) return;
   const auto shared = try_to_share(shape, std::move(values));
   if (has_said_how_ || (shared && !memory_)) return;
   has_said_how_ = true;
@@ -72,6 +71,10 @@ void WorkerMemory::share(const RecordShape& shape, std::shared_ptr<SharedMemory>
 
 Result<void> WorkerMemory::try_to_share(const RecordShape& shape,
                                         std::shared_ptr<SharedMemory> values) {
+  if (!values) {
+    return Error{ErrorCode::kUnsupported,
+                 "what is contributed lies in none that another process could be given"};
+  }
   SPEEDO_ASSIGN(auto memory, RecordMemory::create(shape, std::move(values)));
   SPEEDO_ASSIGN(auto weights, exchange_->offer(key_, *memory));
   const bool fits = weights->shape().element_count == shape.element_count &&

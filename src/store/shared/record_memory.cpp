@@ -15,7 +15,7 @@
 namespace speedo {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x31444F4545505353;  // "SSPEEDO1", little-endian
+constexpr std::uint64_t kMagic = 0x314F444545505353;  // "SSPEEDO1", little-endian
 constexpr std::size_t kWord = sizeof(std::uint64_t);
 constexpr std::size_t kSlotsMax = 16;
 constexpr std::uint64_t kNoVersion = std::numeric_limits<std::uint64_t>::max();
