@@ -169,6 +169,25 @@ TEST_CASE("a loss that is not finite is reported, and nothing is contributed") {
   CHECK_FALSE(cluster.store()->read(contribution_key(0, 0)));
 }
 
+TEST_CASE("a worker that trains again overwrites nothing that an earlier incarnation has in memory "
+          "without withdrawing it") {
+  test::TrainerCluster::Options options;
+  options.parts.shares_memory = true;
+  test::TrainerCluster cluster(small_job(), 1, options);
+  cluster.train(0);
+  const auto first = cluster.store()->read(contribution_key(0, 0));
+  REQUIRE(first);
+  REQUIRE_FALSE((*first)->in_place(0).empty());
+  REQUIRE((*first)->confirm(0));
+  cluster.prepare(0);
+  REQUIRE((*first)->confirm(0));  // It may still be merged.
+  cluster.train(0);
+  const auto late = (*first)->confirm(0);
+  REQUIRE_FALSE(late);
+  CHECK(late.error().code == ErrorCode::kNotFound);
+  CHECK(cluster.store()->read(contribution_key(0, 0)).value()->confirm(0));
+}
+
 TEST_CASE("weights of another net are refused") {
   if (test::kernel_choice().shared_memory) SPEEDO_SKIP("it writes the weights in the store");
   test::TrainerCluster cluster(small_job(), 1);
