@@ -5,6 +5,7 @@
 #include <limits>
 
 #include <speedo/base/assert.hpp>
+#include <speedo/base/limits.hpp>
 
 #include "base/parse_number.hpp"
 

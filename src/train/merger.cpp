@@ -64,8 +64,8 @@ class ThreadedMerger : public Merger {
         const TraceSpan span("merge");
         return engine_->merge(job);
       }));
-      engine_->publish_behind();
       engine_->write_checkpoint(thread_.has_work());
+      engine_->publish_behind();
       idle_since_ = platform_.clock().now();
     });
   }

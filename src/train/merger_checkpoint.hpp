@@ -30,6 +30,8 @@ class MergerCheckpoint {
   std::vector<float>& memory() { return memory_; }
   // Begins to write the memory.
   void write(RecordStore& store, RecordInfo info);
+  // Whether finish() of one that is under way would hardly wait.
+  bool is_sent() const { return writer_ && writer_->is_sent(); }
   // Requires: one is under way. Errors: those of the store.
   Result<void> finish();
 

@@ -193,12 +193,16 @@ Result<void> MergerEngine::publish_first(const MergerRecord& record, const Recor
 Instant MergerEngine::publish_behind() {
   if (!publication_ || !stage_ || superseded_) return kNoPublication;
   if (publication_->is_sent()) finish_publication();
+  if (checkpoint_.is_sent()) finish_checkpoint();
   const bool is_being_written = ahead_ && is_published_with_merge_;
   if (!is_being_written && publication_->is_due(version_.value)) {
     RecordInfo info = info_of(version_, state_);
     info.term = config_.term;
     publication_->begin(past_shared_memory(), info, record_.keep());
-    if (has_histories_apart() && config_.publish_interval == 0) checkpoint_.make_due();
+    if (has_histories_apart() && config_.publish_interval == 0) {
+      checkpoint_.make_due();
+      write_checkpoint(true);
+    }
   }
   return publication_->next_look();
 }
