@@ -166,6 +166,9 @@ Result<UpdateSpec> make_update(const ScheduleFlags& flags, const StrategyOptions
   if (flags.elastic_side == "master") spec.kind = UpdateKind::kElasticMaster;
   if (flags.train) spec.steps_per_run = *flags.train;
   if (!flags.save_updater.empty()) spec.updater = updater_of(flags.save_updater);
+  if (!flags.codec.empty()) {
+    SPEEDO_ASSIGN(spec.codec, parse_codec(flags.codec));
+  }
   spec.factor = static_cast<float>(flags.factor.value_or(1.0));
   spec.skip = static_cast<float>(flags.skip.value_or(0.0));
   if (scope == FlagScope::kStage) {
@@ -231,6 +234,9 @@ Result<Schedule> make_schedule(const ScheduleFlags& flags, std::uint64_t workers
 
 std::string describe(const Schedule& schedule) {
   std::string text = describe(schedule.strategy) + "; " + describe(schedule.update);
+  if (schedule.update.codec.kind != CodecKind::kNone) {
+    text += "; coded as " + to_string(schedule.update.codec);
+  }
   if (schedule.weight_by_staleness) text += "; weighted by staleness";
   if (schedule.lr_scaling != LrScaling::kNone) {
     text += schedule.lr_scaling == LrScaling::kLinear ? "; learning rate times workers"

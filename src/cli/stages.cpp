@@ -39,6 +39,11 @@ Result<void> check_deterministic(const Schedule& schedule, const std::string& pl
                        "with full updates each worker keeps a momentum of its own, which no "
                        "checkpoint holds: add --gradient-only, --save-updater average or reset");
   }
+  if (carries_residual(update)) {
+    return usage_error(why + "what --codec " + to_string(update.codec) +
+                       " leaves out each worker keeps, and no checkpoint holds it: leave the codec "
+                       "out");
+  }
   return {};
 }
 

@@ -45,14 +45,7 @@ const DenseCodec kFloatCodec = {float_bytes, pack_floats, nullptr, unpack_floats
 
 void check_codec(const CodecSpec& spec, std::size_t count) {
   SPEEDO_ASSERT(count <= kCodecElementsMax);
-  if (spec.kind == CodecKind::kThreshold) {
-    SPEEDO_ASSERT(std::isfinite(spec.threshold));
-    SPEEDO_ASSERT(spec.threshold > 0.0F);
-  }
-  if (spec.kind == CodecKind::kTopK) {
-    SPEEDO_ASSERT(spec.percent > 0.0);
-    SPEEDO_ASSERT(spec.percent <= 100.0);
-  }
+  SPEEDO_ASSERT(is_codec_sound(spec));
 }
 
 void write_with_residual(const DenseCodec& codec, std::span<const float> values,
@@ -93,6 +86,23 @@ const DenseCodec* dense_codec(CodecKind kind) {
     case CodecKind::kTopK: break;
   }
   return nullptr;
+}
+
+std::optional<CodecKind> codec_kind(std::uint32_t number) {
+  const auto kind = static_cast<CodecKind>(number);
+  const bool is_known = kind >= CodecKind::kNone && kind <= CodecKind::kOneBit;
+  return is_known ? std::optional(kind) : std::nullopt;
+}
+
+bool is_codec_sound(const CodecSpec& spec) {
+  return std::isfinite(spec.threshold) && spec.threshold > 0.0F && spec.percent > 0.0 &&
+         spec.percent <= 100.0;
+}
+
+CodecBytes encoded_bytes(CodecKind kind, std::size_t count) {
+  const CodecSpec widest{.kind = kind, .percent = 100.0};
+  const std::size_t most = encoded_bytes_max(widest, count);
+  return {dense_codec(kind) != nullptr ? most : kSparseHead, most};
 }
 
 std::size_t encoded_bytes_max(const CodecSpec& spec, std::size_t count) {

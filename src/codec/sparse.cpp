@@ -11,8 +11,6 @@
 namespace speedo {
 namespace {
 
-constexpr std::size_t kSparseHead = 2 * sizeof(std::uint32_t);
-
 void write_head(std::size_t entries, IndexSet::Form form, std::byte* target) {
   store(target, static_cast<std::uint32_t>(entries));
   store(target + sizeof(std::uint32_t), static_cast<std::uint32_t>(form));

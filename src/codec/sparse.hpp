@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include <speedo/codec/codec.hpp>
@@ -13,6 +14,8 @@ namespace speedo {
 //   threshold  float T  a bit for each entry, 1 if it is -T, the first in the lowest bit  index set
 //   topk       a float for each entry  index set
 
+// Bytes of the two numbers: no message is shorter.
+inline constexpr std::size_t kSparseHead = 2 * sizeof(std::uint32_t);
 std::size_t sparse_bytes_max(const CodecSpec& spec, std::size_t count);
 
 // Writes what `values`, all finite, come to; returns how many bytes it wrote. `left` is empty, or

@@ -136,10 +136,13 @@ void print(const sim::CampaignResult& result, const SimulateFlags& flags) {
   } else {
     for (const sim::CampaignFinding& found : result.violations) print(found, flags);
     std::printf("%s", to_table(result.faults).c_str());
-    std::printf("%llu merges, %llu of them begun before they were ordered, %llu in shared memory\n",
-                static_cast<unsigned long long>(result.merges),
-                static_cast<unsigned long long>(result.merges_ahead),
-                static_cast<unsigned long long>(result.merges_in_memory));
+    const sim::MergeCounts& merges = result.merges;
+    std::printf("%llu merges, %llu of them begun before they were ordered, %llu in shared memory, "
+                "%llu coded\n",
+                static_cast<unsigned long long>(merges.all),
+                static_cast<unsigned long long>(merges.ahead),
+                static_cast<unsigned long long>(merges.in_memory),
+                static_cast<unsigned long long>(merges.coded));
     std::printf("%llu seeds, %llu events, %zu violations\n",
                 static_cast<unsigned long long>(result.seeds),
                 static_cast<unsigned long long>(result.events), result.violations.size());

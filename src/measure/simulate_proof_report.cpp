@@ -36,9 +36,10 @@ std::string to_json(const sim::CampaignResult& result, const std::string& replay
   Json object;
   object["seeds"] = result.seeds;
   object["events"] = result.events;
-  object["merges"] = result.merges;
-  object["merges_ahead"] = result.merges_ahead;
-  object["merges_in_memory"] = result.merges_in_memory;
+  object["merges"] = result.merges.all;
+  object["merges_ahead"] = result.merges.ahead;
+  object["merges_in_memory"] = result.merges.in_memory;
+  object["merges_coded"] = result.merges.coded;
   object["faults"] = Json::array();
   for (std::size_t i = 0; i < result.faults.size(); ++i) {
     const sim::FaultCount& count = result.faults[i];

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <speedo/base/limits.hpp>
+#include <speedo/store/layout.hpp>
 #include <speedo/store/record_store.hpp>
 
 #include "store/mastership.hpp"
@@ -74,7 +75,7 @@ void StoreServer::execute(const KvPtr& operation) {
   if (damaged_ && is_contribution(*operation)) damage(operation->key);
 }
 
-// In the middle of the value: of a chunk that is a float, of a manifest what follows its checksum.
+// In the middle: of a chunk that is a value, of a manifest what follows its checksum.
 void StoreServer::damage(const std::string& key) {
   const auto damaged = std::exchange(damaged_, nullptr);
   auto read = std::make_shared<KvOperation>();
@@ -86,7 +87,8 @@ void StoreServer::damage(const std::string& key) {
   write->kind = KvOperation::Kind::kSet;
   write->key = key;
   write->head = read->text;
-  write->head[write->head.size() / 2] ^= 1;
+  const std::size_t head = key.ends_with(":m") ? 0 : kChunkHeadBytes;
+  write->head[(head + write->head.size()) / 2] ^= 1;
   map_.submit(write);
   damaged(key);
 }

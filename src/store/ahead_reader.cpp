@@ -5,7 +5,6 @@
 #include <speedo/base/assert.hpp>
 #include <speedo/store/layout.hpp>
 
-#include "store/chunk_fetch.hpp"
 #include "store/chunk_range.hpp"
 
 namespace speedo {
@@ -29,6 +28,8 @@ ChunkAheadReader::ChunkAheadReader(std::shared_ptr<StoreShared> shared, std::str
       names_(shared_->job, key),
       record_(record),
       chunks_(chunk_count(record.element_count)),
+      targets_(chunks_.size()),
+      codecs_(chunks_.size(), CodecKind::kNone),
       checksums_(chunks_.size()) {}
 
 // The targets belong to the caller again once the reader is gone.
@@ -63,7 +64,9 @@ bool ChunkAheadReader::is_there(const Look& look) {
     const auto head = decode_chunk_head(look.slots[slot]->text);
     if (!head || head->version != record_.version || head->chunk != look.chunk) continue;
     if (!slot_) slot_ = slot;
-    there = there || *slot_ == slot;
+    if (*slot_ != slot) continue;
+    there = true;
+    codecs_[look.chunk] = head->codec;
   }
   return there;
 }
@@ -72,15 +75,23 @@ void ChunkAheadReader::request(std::size_t chunk, std::span<float> target) {
   SPEEDO_ASSERT(chunk < chunks_.size() && slot_);
   SPEEDO_ASSERT(!chunks_[chunk]);
   SPEEDO_ASSERT(target.size() == chunk_elements(record_.element_count, chunk));
+  targets_[chunk] = target;
   chunks_[chunk] =
-      fetch_chunk(*shared_->map, names_.chunk(record_.term, *slot_, chunk), target);
+      fetch_chunk(*shared_->map, names_.chunk(record_.term, *slot_, chunk), expected(chunk));
+}
+
+ExpectedChunk ChunkAheadReader::expected(std::size_t chunk) const {
+  return {.chunk = chunk,
+          .version = record_.version,
+          .codec = codecs_[chunk],
+          .checksum = std::nullopt,
+          .target = targets_[chunk]};
 }
 
 Result<void> ChunkAheadReader::wait(std::size_t chunk) {
   SPEEDO_ASSERT(chunk < chunks_.size());
   SPEEDO_ASSERT(chunks_[chunk] != nullptr);
-  const auto head = take_chunk(
-      *chunks_[chunk], {.chunk = chunk, .version = record_.version, .checksum = std::nullopt});
+  const auto head = take_chunk(*chunks_[chunk], expected(chunk));
   if (!head) {
     return name_chunk(head.error(), chunk,
                       "the unfinished record '" + key_ + "' of job '" + shared_->job + "'");

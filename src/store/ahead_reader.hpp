@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "store/chunk_fetch.hpp"
 #include "store/chunked_store.hpp"
 
 namespace speedo {
@@ -31,6 +32,7 @@ class ChunkAheadReader : public AheadReader {
     std::vector<KvPtr> slots;  // by slot; null for one that is known to be another's
   };
   bool is_there(const Look& look);
+  ExpectedChunk expected(std::size_t chunk) const;
 
   const std::shared_ptr<StoreShared> shared_;
   const std::string key_;
@@ -39,6 +41,8 @@ class ChunkAheadReader : public AheadReader {
   std::optional<std::uint32_t> slot_;
   std::vector<Look> looks_;
   std::vector<KvPtr> chunks_;
+  std::vector<std::span<float>> targets_;
+  std::vector<CodecKind> codecs_;  // of those that are there
   std::vector<std::optional<std::uint64_t>> checksums_;  // of those that were read
 };
 

@@ -7,12 +7,17 @@
 
 namespace speedo {
 
-KvPtr fetch_chunk(KeyValue& map, std::string key, std::span<float> target) {
+// What is encoded may have any size, and is short.
+KvPtr fetch_chunk(KeyValue& map, std::string key, const ExpectedChunk& expected) {
   auto operation = std::make_shared<KvOperation>();
-  operation->kind = KvOperation::Kind::kGetExact;
   operation->key = std::move(key);
-  operation->head.resize(kChunkHeadBytes);
-  operation->target = std::as_writable_bytes(target);
+  if (expected.codec == CodecKind::kNone) {
+    operation->kind = KvOperation::Kind::kGetExact;
+    operation->head.resize(kChunkHeadBytes);
+    operation->target = std::as_writable_bytes(expected.target);
+  } else {
+    operation->kind = KvOperation::Kind::kGetWhole;
+  }
   map.submit(operation);
   return operation;
 }
@@ -24,17 +29,24 @@ Result<ChunkHead> take_chunk(const KvOperation& operation, const ExpectedChunk& 
   }
   if (operation.error && operation.error->code != ErrorCode::kCorrupt) return *operation.error;
 
-  const auto head = decode_chunk_head(operation.head);
+  const bool is_plain = expected.codec == CodecKind::kNone;
+  const std::string_view whole = operation.text;
+  const auto head =
+      decode_chunk_head(is_plain ? operation.head : whole.substr(0, kChunkHeadBytes));
   if (!head || head->chunk != expected.chunk) {
     return Error{ErrorCode::kCorrupt, "has a damaged head"};
   }
-  const bool is_its = head->version == expected.version &&
+  const bool is_its = head->version == expected.version && head->codec == expected.codec &&
                       head->checksum == expected.checksum.value_or(head->checksum);
   if (!is_its) return Error{ErrorCode::kNotFound, "was overwritten by a newer one"};
   if (operation.error) return Error{ErrorCode::kCorrupt, "has a wrong length"};
-  if (checksum_of(operation.target) != head->checksum) {
+  const auto values =
+      is_plain ? std::span<const std::byte>(operation.target)
+               : std::as_bytes(std::span(whole)).subspan(kChunkHeadBytes);
+  if (checksum_of(values) != head->checksum) {
     return Error{ErrorCode::kCorrupt, "has a wrong checksum"};
   }
+  if (!is_plain) SPEEDO_TRY(decode({.kind = expected.codec}, values, expected.target));
   return *head;
 }
 

@@ -13,18 +13,20 @@
 
 namespace speedo {
 
-// Asks for the chunk under `key`; `target` has its exact size and belongs to the operation until it
-// is done.
-KvPtr fetch_chunk(KeyValue& map, std::string key, std::span<float> target);
-
 // What has to come.
 struct ExpectedChunk {
   std::size_t chunk = 0;
   std::uint64_t version = 0;
+  CodecKind codec = CodecKind::kNone;
   std::optional<std::uint64_t> checksum;  // none: any that fits the chunk's values
+  std::span<float> target;                // of its exact size
 };
-// Waits for it. Errors: those of the map; kNotFound if it is gone or of another record; kCorrupt if
-// it does not fit itself. The last two say of the chunk what name_chunk() puts its name before.
+
+// Asks for the chunk under `key`; the target belongs to the operation until it is done.
+KvPtr fetch_chunk(KeyValue& map, std::string key, const ExpectedChunk& expected);
+// Waits for it; its values are in the target then. Errors: those of the map; kNotFound if it is
+// gone or of another record; kCorrupt if it does not fit itself. The last two say of the chunk what
+// name_chunk() puts its name before.
 Result<ChunkHead> take_chunk(const KvOperation& operation, const ExpectedChunk& expected);
 // `what`: the record.
 Error name_chunk(const Error& error, std::size_t chunk, const std::string& what);

@@ -2,7 +2,7 @@
 
 #include <speedo/base/assert.hpp>
 
-#include "store/chunk_fetch.hpp"
+#include "store/chunk_range.hpp"
 
 namespace speedo {
 
@@ -12,7 +12,8 @@ ChunkReader::ChunkReader(std::shared_ptr<StoreShared> shared, std::string_view k
       key_(key),
       names_(shared_->job, key),
       manifest_(std::move(manifest)),
-      chunks_(manifest_.chunks.size()) {}
+      chunks_(manifest_.chunks.size()),
+      targets_(manifest_.chunks.size()) {}
 
 // The targets belong to the caller again once the reader is gone.
 ChunkReader::~ChunkReader() { abandon(chunks_); }
@@ -20,17 +21,25 @@ ChunkReader::~ChunkReader() { abandon(chunks_); }
 void ChunkReader::request(std::size_t chunk, std::span<float> target) {
   SPEEDO_ASSERT(chunk < chunks_.size());
   SPEEDO_ASSERT(!chunks_[chunk]);
-  SPEEDO_ASSERT(target.size_bytes() == manifest_.chunks[chunk].bytes);
-  chunks_[chunk] = fetch_chunk(
-      *shared_->map, names_.chunk(manifest_.info.term, manifest_.slot, chunk), target);
+  SPEEDO_ASSERT(target.size() == chunk_elements(manifest_.info.element_count, chunk));
+  targets_[chunk] = target;
+  chunks_[chunk] =
+      fetch_chunk(*shared_->map, names_.chunk(manifest_.info.term, manifest_.slot, chunk),
+                  expected(chunk));
+}
+
+ExpectedChunk ChunkReader::expected(std::size_t chunk) const {
+  return {.chunk = chunk,
+          .version = manifest_.info.version,
+          .codec = manifest_.info.codec,
+          .checksum = checksum(chunk),
+          .target = targets_[chunk]};
 }
 
 Result<void> ChunkReader::wait(std::size_t chunk) {
   SPEEDO_ASSERT(chunk < chunks_.size());
   SPEEDO_ASSERT(chunks_[chunk] != nullptr);
-  const auto taken = take_chunk(*chunks_[chunk], {.chunk = chunk,
-                                                  .version = manifest_.info.version,
-                                                  .checksum = checksum(chunk)});
+  const auto taken = take_chunk(*chunks_[chunk], expected(chunk));
   if (taken) return {};
   return name_chunk(taken.error(), chunk,
                     "record '" + key_ + "' version " + std::to_string(manifest_.info.version) +

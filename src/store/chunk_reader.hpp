@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "store/chunk_fetch.hpp"
 #include "store/chunked_store.hpp"
 
 namespace speedo {
@@ -22,11 +23,14 @@ class ChunkReader : public RecordReader {
   }
 
  private:
+  ExpectedChunk expected(std::size_t chunk) const;
+
   const std::shared_ptr<StoreShared> shared_;
   const std::string key_;
   const RecordKeys names_;
   const RecordManifest manifest_;
   std::vector<KvPtr> chunks_;
+  std::vector<std::span<float>> targets_;
 };
 
 }  // namespace speedo

@@ -67,10 +67,18 @@ Result<void> ChunkWriter::choose_slot() {
 }
 
 void ChunkWriter::write(std::size_t chunk, std::span<const float> values) {
+  SPEEDO_ASSERT(!is_coded());
   SPEEDO_ASSERT(chunk < chunks_.size());
   SPEEDO_ASSERT(!chunks_[chunk]);
   SPEEDO_ASSERT(values.size() == chunk_elements(manifest_.info.element_count, chunk));
   if (!error_) submit_chunk(chunk, std::as_bytes(values));
+}
+
+void ChunkWriter::write_encoded(std::size_t chunk, std::span<const std::byte> bytes) {
+  SPEEDO_ASSERT(is_coded());
+  SPEEDO_ASSERT(chunk < chunks_.size());
+  SPEEDO_ASSERT(!chunks_[chunk]);
+  if (!error_) submit_chunk(chunk, bytes);
 }
 
 void ChunkWriter::submit_chunk(std::size_t chunk, std::span<const std::byte> bytes) {
@@ -79,9 +87,10 @@ void ChunkWriter::submit_chunk(std::size_t chunk, std::span<const std::byte> byt
   operation->key = names_.chunk(manifest_.info.term, manifest_.slot, chunk);
   operation->body = bytes;
   operation->expiry_seconds = policy_.expiry_seconds;
-  operation->make_head = [version = manifest_.info.version,
-                          chunk](std::span<const std::byte> body) {
-    return encode_chunk_head({version, chunk, checksum_of(body)});
+  operation->make_head = [version = manifest_.info.version, chunk,
+                          codec = manifest_.info.codec](std::span<const std::byte> body) {
+    return encode_chunk_head(
+        {.version = version, .chunk = chunk, .codec = codec, .checksum = checksum_of(body)});
   };
   chunks_[chunk] = operation;
   shared_->map->submit(std::move(operation));

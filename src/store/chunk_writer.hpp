@@ -15,6 +15,8 @@ class ChunkWriter : public RecordWriter {
   ChunkWriter(std::shared_ptr<StoreShared> shared, std::string_view key, const RecordInfo& info);
   ~ChunkWriter() override;
   void write(std::size_t chunk, std::span<const float> values) override;
+  bool is_coded() const override { return manifest_.info.codec != CodecKind::kNone; }
+  void write_encoded(std::size_t chunk, std::span<const std::byte> bytes) override;
   void set_state(std::string state) override;
   bool is_sent() const override;
   Result<void> finish() override;

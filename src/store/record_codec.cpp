@@ -21,15 +21,18 @@ constexpr std::string_view kChunkMagic = "SPEEDOC1";
 constexpr std::string_view kManifestMagic = "SPEEDOM2";
 constexpr std::string_view kOlderManifestMagic = "SPEEDOM1";
 constexpr std::string_view kBlobMagic = "SPEEDOB1";
+constexpr std::uint32_t kPlainChunk = 0;  // instead of the codec's number
 
-void append_u64(std::string& bytes, std::uint64_t value) {
+template <class Number>
+void append(std::string& bytes, Number value) {
   std::array<char, sizeof value> raw;
   std::memcpy(raw.data(), &value, sizeof value);
   bytes.append(raw.data(), raw.size());
 }
 
-std::uint64_t u64_at(std::string_view bytes, std::size_t offset) {
-  std::uint64_t value = 0;
+template <class Number>
+Number number_at(std::string_view bytes, std::size_t offset) {
+  Number value = 0;
   std::memcpy(&value, bytes.data() + offset, sizeof value);
   return value;
 }
@@ -40,7 +43,7 @@ std::uint64_t text_checksum(std::string_view text) {
 
 std::string frame_head(std::string_view magic, std::string_view rest) {
   std::string head(magic);
-  append_u64(head, text_checksum(rest));
+  append(head, text_checksum(rest));
   return head;
 }
 
@@ -49,7 +52,7 @@ Result<std::string_view> unframe(std::string_view magic, std::string_view bytes)
     return Error{ErrorCode::kCorrupt, "does not begin with " + std::string(magic)};
   }
   const std::string_view rest = bytes.substr(kFrameHeadBytes);
-  if (u64_at(bytes, magic.size()) != text_checksum(rest)) {
+  if (number_at<std::uint64_t>(bytes, magic.size()) != text_checksum(rest)) {
     return Error{ErrorCode::kCorrupt, "has a wrong checksum"};
   }
   return rest;
@@ -66,9 +69,9 @@ Error foreign(const std::string& what) {
 
 // Whether this program knows the form that the chunks have.
 Result<void> check_form(const record::Manifest& message) {
-  if (message.codec() != static_cast<std::uint32_t>(RecordCodec::kFloat32)) {
+  if (!codec_kind(message.codec())) {
     return foreign("has values in codec " + std::to_string(message.codec()) +
-                   "; this SpeeDO knows codec 1, float32 little-endian");
+                   ", which this SpeeDO does not know");
   }
   if (message.chunk_elements() != kChunkElements) {
     return damaged_manifest("has chunks of " + std::to_string(message.chunk_elements()) +
@@ -82,6 +85,7 @@ Result<void> check_form(const record::Manifest& message) {
 }
 
 Result<std::vector<ManifestChunk>> decode_chunks(const record::Manifest& message) {
+  const CodecKind codec = *codec_kind(message.codec());
   const auto count = static_cast<std::size_t>(message.chunk_size());
   if (count != chunk_count(message.element_count())) {
     return damaged_manifest("names " + std::to_string(count) + " chunks for " +
@@ -91,11 +95,13 @@ Result<std::vector<ManifestChunk>> decode_chunks(const record::Manifest& message
   chunks.reserve(count);
   for (const record::Manifest::Chunk& entry : message.chunk()) {
     const std::size_t chunk = chunks.size();
-    const std::size_t bytes = chunk_elements(message.element_count(), chunk) * sizeof(float);
-    if (entry.bytes() != bytes) {
-      return damaged_manifest("says that chunk " + std::to_string(chunk) + " has " +
-                              std::to_string(entry.bytes()) + " bytes, its values have " +
-                              std::to_string(bytes));
+    const std::size_t elements = chunk_elements(message.element_count(), chunk);
+    const CodecBytes bytes = encoded_bytes(codec, elements);
+    if (entry.bytes() < bytes.min || entry.bytes() > bytes.max) {
+      return damaged_manifest(
+          "says that chunk " + std::to_string(chunk) + " has " + std::to_string(entry.bytes()) +
+          " bytes, " + to_string(CodecSpec{.kind = codec}) + " makes " + std::to_string(bytes.min) +
+          " to " + std::to_string(bytes.max) + " of its values");
     }
     if (entry.server() >= kRecordServers) {
       return damaged_manifest("says that chunk " + std::to_string(chunk) + " is on server " +
@@ -126,16 +132,25 @@ std::string RecordKeys::chunk(std::uint64_t term, std::uint32_t slot, std::size_
 
 std::string encode_chunk_head(const ChunkHead& head) {
   std::string bytes(kChunkMagic);
-  append_u64(bytes, head.version);
-  append_u64(bytes, head.chunk);
-  append_u64(bytes, head.checksum);
+  const bool is_plain = head.codec == CodecKind::kNone;
+  append(bytes, head.version);
+  append(bytes, static_cast<std::uint32_t>(head.chunk));
+  append(bytes, is_plain ? kPlainChunk : static_cast<std::uint32_t>(head.codec));
+  append(bytes, head.checksum);
   SPEEDO_ASSERT(bytes.size() == kChunkHeadBytes);
   return bytes;
 }
 
 std::optional<ChunkHead> decode_chunk_head(std::string_view bytes) {
   if (bytes.size() != kChunkHeadBytes || !bytes.starts_with(kChunkMagic)) return std::nullopt;
-  return ChunkHead{u64_at(bytes, 8), u64_at(bytes, 16), u64_at(bytes, 24)};
+  const auto number = number_at<std::uint32_t>(bytes, 20);
+  const auto codec =
+      number == kPlainChunk ? std::optional(CodecKind::kNone) : codec_kind(number);
+  if (!codec) return std::nullopt;
+  return ChunkHead{.version = number_at<std::uint64_t>(bytes, 8),
+                   .chunk = number_at<std::uint32_t>(bytes, 16),
+                   .codec = *codec,
+                   .checksum = number_at<std::uint64_t>(bytes, 24)};
 }
 
 std::string encode_manifest(const RecordManifest& manifest) {
@@ -147,7 +162,7 @@ std::string encode_manifest(const RecordManifest& manifest) {
   message.set_worker(manifest.info.worker);
   message.set_element_count(manifest.info.element_count);
   message.set_chunk_elements(kChunkElements);
-  message.set_codec(static_cast<std::uint32_t>(manifest.codec));
+  message.set_codec(static_cast<std::uint32_t>(manifest.info.codec));
   message.set_slot(manifest.slot);
   if (manifest.info.term != 0) message.set_term(manifest.info.term);
   if (!manifest.info.state.empty()) message.set_state(manifest.info.state);
@@ -179,6 +194,7 @@ Result<RecordManifest> decode_manifest(std::string_view bytes) {
   manifest.info.element_count = message.element_count();
   manifest.info.term = message.term();
   manifest.info.state = message.state();
+  manifest.info.codec = *codec_kind(message.codec());
   manifest.slot = message.slot();
   SPEEDO_ASSIGN(manifest.chunks, decode_chunks(message));
   return manifest;

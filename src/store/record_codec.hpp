@@ -35,10 +35,12 @@ std::string job_prefix(std::string_view job);
 struct ChunkHead {
   std::uint64_t version = 0;
   std::uint64_t chunk = 0;
+  CodecKind codec = CodecKind::kNone;
   std::uint64_t checksum = 0;
 };
 std::string encode_chunk_head(const ChunkHead& head);
-std::optional<ChunkHead> decode_chunk_head(std::string_view bytes);  // none: not a chunk
+// None: not a chunk, or of a codec that this program does not know.
+std::optional<ChunkHead> decode_chunk_head(std::string_view bytes);
 
 // What a manifest says: a record's description, and where its chunks are and how large.
 struct ManifestChunk {
@@ -48,7 +50,6 @@ struct ManifestChunk {
 };
 struct RecordManifest {
   RecordInfo info;
-  RecordCodec codec = RecordCodec::kFloat32;
   std::uint32_t slot = 0;
   std::vector<ManifestChunk> chunks;
 };

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <thread>
 
+#include <speedo/base/assert.hpp>
+
 #include "store/chunk_range.hpp"
 
 namespace speedo {
@@ -39,6 +41,10 @@ Result<RecordInfo> get_once(RecordStore& store, std::string_view key, const Dige
 }
 
 }  // namespace
+
+void RecordWriter::write_encoded(std::size_t /*chunk*/, std::span<const std::byte> /*bytes*/) {
+  SPEEDO_ASSERT(is_coded());
+}
 
 Result<void> put(RecordStore& store, std::string_view key, const RecordInfo& info,
                  std::span<const float> values) {

@@ -79,6 +79,13 @@ Result<std::unique_ptr<TrainerEngine>> TrainerEngine::create(
   return engine;
 }
 
+TrainerEngine::~TrainerEngine() {
+  const double left = codec_.residual_norm();
+  if (left == 0.0) return;
+  SPEEDO_INFO("of what this worker has computed the codec kept back updates of norm {:.3g}, which "
+              "nobody will send any more", left);
+}
+
 Result<void> TrainerEngine::build(const TrainerParts& parts) {
   SPEEDO_ASSIGN(caffe::SolverParameter solver, parse_solver(incarnation_.job));
   solver_ = without_tests(std::move(solver));
@@ -109,6 +116,7 @@ void TrainerEngine::connect() {
                               .model = model_,
                               .worker = incarnation_.worker,
                               .contribution = incarnation_.contribution,
+                              .codec = codec_,
                               .platform = platform_},
       progress_);
 }
@@ -158,6 +166,10 @@ Result<void> TrainerEngine::enter_stage(std::uint32_t stage) {
                                         .host = *host_,
                                         .exchange = *exchange_,
                                         .shares_memory = shares_memory_});
+  if (!codec_.enter_stage(update, update_->contribution_count())) {
+    SPEEDO_WARN("stage {}: what a codec left out of the stage before is lost, contributions are of "
+                "another kind now", stage);
+  }
   if (incarnation_.memory) {
     incarnation_.memory->share(
         {.slots = 1, .element_count = update_->contribution_count(), .model = model_},
@@ -174,6 +186,7 @@ Result<RunReport> TrainerEngine::run(const TrainMessage& order,
   if (ended_at_ && is_tracing()) trace_span("wait for order", *ended_at_, steady_clock().now());
   if (stage_ != order.stage) SPEEDO_TRY(enter_stage(order.stage));
   exchange_->abandon();  // what a run that failed has left
+  codec_.begin_run(order.merged_run);
   // What earlier incarnations have contributed from the same memory may still be merged until now.
   for (const auto& memory : std::exchange(earlier_memories_, {})) memory->withdraw();
   if (incarnation_.memory) incarnation_.memory->begin_run(order.run);
@@ -189,25 +202,38 @@ Result<RunReport> TrainerEngine::run(const TrainMessage& order,
     begin_steps(order);
     computed = compute(order, base);
   }
-  SPEEDO_ASSIGN(const float loss, std::move(computed));
+  SPEEDO_ASSIGN(float loss, std::move(computed));
   clock.steps_end();
   shards_done_ += order.shards;
-  diverged_ = !std::isfinite(loss);
-  contributed_.reset();
-  if (diverged_) {
-    update_->diverged();
-    exchange_->abandon();
-  } else {
-    const TraceSpan span("store contribution");
-    SPEEDO_ASSIGN(base, update_->commit(order));
-    contributed_ = order.run;
-  }
+  SPEEDO_TRY(contribute(order, base, loss));
   return RunReport{.run = RunId{order.run},
                    .loss = loss,
                    .base = Version{base},
                    .samples = learner_->batch_size() * batches_per_shard() * order.shards,
                    .phases = with_wait(clock),
                    .traffic = exchange_->traffic() - traffic};
+}
+
+// Makes the run's contribution visible, unless it is not finite: then the loss says so.
+Result<void> TrainerEngine::contribute(const TrainMessage& order, std::uint64_t& base,
+                                       float& loss) {
+  contributed_.reset();
+  if (std::isfinite(loss)) {
+    const TraceSpan span("store contribution");
+    const auto committed = update_->commit(order);
+    if (!committed && committed.error().code != ErrorCode::kNotFinite) return committed.error();
+    if (committed) {
+      base = *committed;
+      contributed_ = order.run;
+    } else {
+      loss = std::numeric_limits<float>::quiet_NaN();
+    }
+  }
+  diverged_ = !std::isfinite(loss);
+  if (!diverged_) return {};
+  update_->diverged();
+  exchange_->abandon();
+  return {};
 }
 
 // Whoever works for the first time has waited for nobody.

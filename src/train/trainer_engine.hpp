@@ -37,6 +37,9 @@ class TrainerEngine {
   // `cancelled` is asked between steps and between chunks.
   Result<RunReport> run(const TrainMessage& order, std::function<bool()> cancelled);
 
+  // Says in the log what the codec has left out and nobody will send any more.
+  ~TrainerEngine();
+
  private:
   TrainerEngine(Platform& platform, std::atomic<std::uint64_t>& progress)
       : platform_(platform), progress_(progress) {}
@@ -56,6 +59,7 @@ class TrainerEngine {
   bool rule_in_use() const { return spec().kind != UpdateKind::kGradientOnly; }
   int passes_of(const TrainMessage& order) const;
   void step_on(const Bucket& bucket, const TrainMessage& order, std::uint32_t step);
+  Result<void> contribute(const TrainMessage& order, std::uint64_t& base, float& loss);
   void forget_histories(const char* why);
   void clear_histories();
   PhaseTimes with_wait(const RunClock& clock);
@@ -69,6 +73,7 @@ class TrainerEngine {
   std::unique_ptr<Learner> learner_;  // what follows uses its backend
   Digest model_;
   std::unique_ptr<HostView> host_;
+  TrainerCodec codec_;
   std::unique_ptr<RecordExchange> exchange_;
   std::unique_ptr<UpdateRule> rule_;  // null until a stage uses one; keeps its histories then
   UpdateSpec rule_spec_;              // what it was made for

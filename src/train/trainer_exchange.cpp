@@ -122,6 +122,7 @@ std::unique_ptr<RecordWriter> RecordExchange::make_writer(std::uint64_t run,
   info.base_version = base_version;
   info.worker = options_.worker.value;
   info.element_count = count;
+  info.codec = options_.codec.kind();
   return options_.store->write(options_.contribution, info);
 }
 
@@ -134,6 +135,7 @@ void RecordExchange::begin_contribution(std::uint64_t run, std::uint64_t base_ve
                                                   .tally = ChunkTally(count),
                                                   .target = std::nullopt,
                                                   .version = 0,
+                                                  .error = std::nullopt,
                                                   .writer = make_writer(run, base_version, count)});
 }
 
@@ -146,6 +148,7 @@ void RecordExchange::begin_on_weights(std::uint64_t run, std::uint64_t version,
                                                   .tally = ChunkTally(target.size()),
                                                   .target = target,
                                                   .version = version,
+                                                  .error = std::nullopt,
                                                   .writer = nullptr});
   incoming_.reset();
   // If they cannot be read now, commit() waits for them.
@@ -170,9 +173,30 @@ Result<void> RecordExchange::open_weights_to_form_on() {
 
 void RecordExchange::put(std::size_t chunk) {
   const std::size_t count = chunk_elements(outgoing_->tally.count(), chunk);
-  outgoing_->writer->write(chunk, outgoing_->form(chunk * kChunkElements, count));
-  traffic_.pushed_bytes += count * sizeof(float);
+  const std::span<float> values = outgoing_->form(chunk * kChunkElements, count);
+  if (outgoing_->writer->is_coded()) {
+    put_encoded(chunk, values);
+  } else {
+    options_.codec.complete(chunk, values);
+    outgoing_->writer->write(chunk, values);
+    traffic_.pushed_bytes += values.size_bytes();
+  }
   progress_.fetch_add(1, std::memory_order_relaxed);
+}
+
+// After an error nothing more is sent: the contribution is not committed.
+void RecordExchange::put_encoded(std::size_t chunk, std::span<float> values) {
+  if (outgoing_->error) return;
+  const auto bytes = options_.codec.encode(chunk, values);
+  if (!bytes) {
+    outgoing_->error = bytes.error();
+    return;
+  }
+  outgoing_->writer->write_encoded(chunk, *bytes);
+  traffic_.pushed_bytes += bytes->size();
+  if (!outgoing_->target) return;
+  const auto sent = decode({.kind = options_.codec.kind()}, *bytes, values);
+  SPEEDO_ASSERT(sent.has_value());
 }
 
 void RecordExchange::add(std::size_t offset, std::size_t count) {
@@ -197,6 +221,7 @@ Result<RecordInfo> RecordExchange::form_on_weights() {
   auto formed = [&]() -> Result<RecordInfo> {
     const RecordInfo info = incoming_->info();
     SPEEDO_TRY(take_all(*incoming_));
+    if (outgoing_->error) return *outgoing_->error;
     SPEEDO_TRY(outgoing_->writer->finish());
     return info;
   }();
@@ -212,12 +237,15 @@ Result<std::uint64_t> RecordExchange::commit() {
     SPEEDO_ASSIGN(const RecordInfo info, wait_for_weights(outgoing_->version, [this] {
                     return form_on_weights();
                   }));
+    options_.codec.committed(outgoing_->run);
     outgoing_.reset();
     return info.version;
   }
   const std::unique_ptr<Outgoing> all = std::move(outgoing_);
   if (is_cancelled()) return cancelled_error();
+  if (all->error) return *all->error;
   SPEEDO_TRY(all->writer->finish());
+  options_.codec.committed(all->run);
   return all->base_version;
 }
 

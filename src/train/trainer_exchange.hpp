@@ -20,6 +20,7 @@
 #include <speedo/train/phase_times.hpp>
 
 #include "train/trainer_chunks.hpp"
+#include "train/trainer_codec.hpp"
 
 namespace speedo {
 
@@ -29,15 +30,17 @@ namespace speedo {
 class RecordExchange {
  public:
   using Cancelled = std::function<bool()>;
-  // The elements [offset, offset + count) of what is written, final and unchanged from then on
-  // until the record is written. Called once for each chunk.
-  using Form = std::function<std::span<const float>(std::size_t offset, std::size_t count)>;
+  // The elements [offset, offset + count) of what is written, final but for what the codec makes of
+  // them, and unchanged by others from then on until the record is written. Called once for each
+  // chunk.
+  using Form = std::function<std::span<float>(std::size_t offset, std::size_t count)>;
 
   struct Options {
     std::shared_ptr<RecordStore> store;
     Digest model;
     WorkerId worker;
     std::string contribution;  // key
+    TrainerCodec& codec;       // of contributions
     Platform& platform;
   };
   RecordExchange(Options options, std::atomic<std::uint64_t>& progress)
@@ -72,14 +75,15 @@ class RecordExchange {
                           Form form);
   // The same of what is formed on the newest weights, of `version` or newer: `target`, which
   // belongs to the exchange until then, receives them chunk by chunk before `form` is called for a
-  // chunk, each not before it was added. May be called again for a chunk, on newer weights.
+  // chunk, each not before it was added. May be called again for a chunk, on newer weights. What
+  // was formed is what was sent: where a codec cannot give it back, it changes to what it gives.
   void begin_on_weights(std::uint64_t run, std::uint64_t version, std::span<float> target,
                         Form form);
   // A range of it is final: chunks that are whole by that are formed and go out, or their weights
   // are asked for. Requires: each element once.
   void add(std::size_t offset, std::size_t count);
   // Requires: everything was added. Returns the version of weights that it is a step from. Errors:
-  // those of the store, and of read_weights().
+  // those of the store, and of read_weights(); kNotFinite if the codec can make nothing of it.
   Result<std::uint64_t> commit();
   // What was begun, either way, is not wanted: the memory behind it is free again.
   void abandon();
@@ -93,6 +97,7 @@ class RecordExchange {
   std::unique_ptr<RecordWriter> make_writer(std::uint64_t run, std::uint64_t base_version,
                                             std::size_t count) const;
   void put(std::size_t chunk);
+  void put_encoded(std::size_t chunk, std::span<float> values);
   Result<void> open_weights_to_form_on();
   Result<RecordInfo> form_on_weights();
 
@@ -110,6 +115,7 @@ class RecordExchange {
     // Of one that is formed on weights: where they go, and how new they are at least.
     std::optional<std::span<float>> target;
     std::uint64_t version;
+    std::optional<Error> error;  // of the codec
     std::unique_ptr<RecordWriter> writer;  // last: it reads what `form` has given
   };
   // Weights under way.

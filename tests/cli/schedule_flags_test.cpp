@@ -99,6 +99,9 @@ TEST_CASE("The update rule follows the name, and flags go before it") {
         UpdaterState::kReset);
   CHECK(granted({"--gradientOnly"}).update.kind == UpdateKind::kGradientOnly);
   CHECK(granted({"--factor", "4", "--skip", "0.5"}).update.factor == 4.0F);
+  CHECK(granted({"--sync"}).update.codec == CodecSpec{});
+  CHECK(granted({"--sync", "--codec", "topk:0.5"}).update.codec ==
+        CodecSpec{.kind = CodecKind::kTopK, .percent = 0.5});
 }
 
 TEST_CASE("The solver's values are a stage's own only in a stage") {
@@ -131,6 +134,11 @@ TEST_CASE("Flags that contradict each other, or mean nothing together, are refus
       {{"--gradient-only", "--save-updater", "average"}, {"--gradient-only", "--save-updater"}},
       {{"--elastic-side", "master"}, {"--elastic-side", "--moving-rate"}},
       {{"--moving-rate", "0.1", "--factor", "2"}, {"--factor", "elastic"}},
+      {{"--codec", "zip"}, {"zip", "onebit"}},
+      {{"--codec", "topk:0"}, {"topk:0"}},
+      {{"--strategy", "averaging", "--codec", "int8"}, {"--codec int8", "--save-updater keep"}},
+      {{"--moving-rate", "0.1", "--elastic-side", "master", "--codec", "bf16"},
+       {"--codec bf16", "--elastic-side worker"}},
       {{"--save-updater", "average"}, {"rounds"}},
       {{"--lr-warmup", "10"}, {"--lr-warmup", "--lr-scaling"}},
       {{"--lr-scaling", "linear"}, {"--lr-scaling", "async"}},

@@ -193,9 +193,9 @@ TEST_CASE("a record of an older layout or another codec is neither read nor repl
   SECTION("codec") {
     RecordManifest manifest;
     manifest.info = info_of(1, 0);
-    manifest.codec = static_cast<RecordCodec>(7);
+    manifest.info.codec = static_cast<CodecKind>(8);
     stored = encode_manifest(manifest);
-    named = "codec 7";
+    named = "codec 8";
   }
   open.set("weights:m", stored);
   std::vector<float> target(kValues.size());

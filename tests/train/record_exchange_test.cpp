@@ -21,11 +21,13 @@ constexpr std::size_t kCount = 8;
 struct Exchanged {
   std::shared_ptr<RecordStore> store = make_memory_store();
   std::atomic<std::uint64_t> progress{0};
+  TrainerCodec codec;
   RecordExchange exchange{
       {.store = store,
        .model = kModel,
        .worker = WorkerId{0},
        .contribution = contribution_key(0, 0),
+       .codec = codec,
        .platform = real_platform()},
       progress};
   std::vector<float> target = std::vector<float>(kCount);

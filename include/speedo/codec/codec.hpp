@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,15 +20,18 @@ namespace speedo {
 // Floats that one call takes, at most: those of a record's chunk.
 inline constexpr std::size_t kCodecElementsMax = kChunkBytes / sizeof(float);
 
-enum class CodecKind {
-  kNone,       // float32 as it is
-  kBf16,       // 8 bits of mantissa: to the nearest, ties to even
-  kFp16,       // IEEE 754 binary16: the same
-  kInt8,       // whole multiples of a scale, one for each 256 values
-  kThreshold,  // +T or -T where the magnitude is T or more, else nothing (Strom 2015)
-  kTopK,       // the largest magnitudes as float32, else nothing
-  kOneBit,     // the sign, two reconstruction values for each 512 values (Seide et al. 2014)
+// The numbers are those of stored records (store/layout.hpp).
+enum class CodecKind : std::uint32_t {
+  kNone = 1,       // float32 as it is
+  kBf16 = 2,       // 8 bits of mantissa: to the nearest, ties to even
+  kFp16 = 3,       // IEEE 754 binary16: the same
+  kInt8 = 4,       // whole multiples of a scale, one for each 256 values
+  kThreshold = 5,  // +T or -T where the magnitude is T or more, else nothing (Strom 2015)
+  kTopK = 6,       // the largest magnitudes as float32, else nothing
+  kOneBit = 7,     // the sign, two reconstruction values for each 512 values (Seide et al. 2014)
 };
+// Nothing if it is none of them.
+std::optional<CodecKind> codec_kind(std::uint32_t number);
 
 struct CodecSpec {
   CodecKind kind = CodecKind::kNone;
@@ -36,6 +40,9 @@ struct CodecSpec {
 
   friend bool operator==(const CodecSpec&, const CodecSpec&) = default;
 };
+
+// Whether its parameters are in their ranges.
+bool is_codec_sound(const CodecSpec& spec);
 
 // Reads none, bf16, fp16, int8, threshold[:T], topk[:P] (P percent of the values) or onebit;
 // without T or P it is the default above. Error: kUsage, saying what is allowed.
@@ -46,6 +53,11 @@ std::string to_string(const CodecSpec& spec);
 // Bytes that encode() needs for `count` values, at most; for all but kThreshold and kTopK it is
 // what it writes. Requires: count <= kCodecElementsMax.
 std::size_t encoded_bytes_max(const CodecSpec& spec, std::size_t count);
+// The same whatever T and P are, and the least that it can write.
+struct CodecBytes {
+  std::size_t min, max;
+};
+CodecBytes encoded_bytes(CodecKind kind, std::size_t count);
 
 // Writes `values` to the front of `target` and returns how many bytes it wrote.
 //

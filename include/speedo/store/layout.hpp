@@ -16,16 +16,18 @@ namespace speedo {
 // All but the last two begin with "speedo:{JOB}:": what clears a job leaves its mastership alone.
 //
 // Bytes of each value; numbers are little-endian, checksums 64 bits of XXH3:
-//   chunk      "SPEEDOC1"  u64 version  u64 chunk  u64 checksum of what follows  encoded values
+//   chunk      "SPEEDOC1"  u64 version  u32 chunk  u32 codec, 0 standing for 1
+//              u64 checksum of what follows  encoded values
 //   manifest   "SPEEDOM2"  u64 checksum of the rest  speedo.record.Manifest of proto/speedo.proto
 //   blob       "SPEEDOB1"  u64 checksum of the rest  the bytes
 //   term      20 decimal digits, so that texts compare as numbers do
 //   lease      20 digits of the holder's term, a space, the holder's name
 //
-// A manifest names the codec of the record's values, and of each chunk its checksum, the bytes of
-// its encoded values, and which of the store's servers holds it. The digit of "SPEEDOM2" is the
-// layout's number. A record of layout 1 ("SPEEDOM1": no codec, no sizes) or of an unknown codec is
-// neither read nor replaced (kMismatch); whoever clears the job removes it.
+// A manifest names the codec of the record's values (CodecKind of codec/codec.hpp), and of each
+// chunk its checksum, the bytes of its encoded values, and which of the store's servers holds it.
+// The digit of "SPEEDOM2" is the layout's number. A record of layout 1 ("SPEEDOM1": no codec, no
+// sizes) or of an unknown codec is neither read nor replaced (kMismatch); whoever clears the job
+// removes it.
 //
 // A put takes the slot after the one its manifest names, writes the chunks there and the manifest
 // last. A chunk that does not carry the version and the checksum its manifest promises was
@@ -36,10 +38,6 @@ namespace speedo {
 // condition, since no other master's manifest names chunks of this term. The first put of a newer
 // master removes those that it replaced.
 
-// How the values of a record lie in its chunks.
-enum class RecordCodec : std::uint32_t {
-  kFloat32 = 1,  // IEEE 754 binary32, little-endian, one after another
-};
 // Servers that the chunks of a record may lie on.
 inline constexpr std::uint32_t kRecordServers = 1;
 

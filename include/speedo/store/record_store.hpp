@@ -11,6 +11,7 @@
 #include <speedo/base/digest.hpp>
 #include <speedo/base/limits.hpp>
 #include <speedo/base/result.hpp>
+#include <speedo/codec/codec.hpp>
 
 namespace speedo {
 
@@ -22,6 +23,7 @@ struct RecordInfo {
   std::uint64_t worker = 0;         // contributions: who made them
   std::uint64_t element_count = 0;  // floats in all
   std::uint64_t term = 0;          // of the master that wrote it; set by a fenced store
+  CodecKind codec = CodecKind::kNone;  // that its values are written in
   std::string state;                // travels with it, atomically: the session's state, or nothing
 };
 
@@ -42,6 +44,11 @@ class RecordWriter {
   // Queues chunk `chunk` for sending and returns at once. `values` must stay unchanged until
   // finish() returns or the writer is destroyed. Any order; each chunk once.
   virtual void write(std::size_t chunk, std::span<const float> values) = 0;
+  // Whether chunks are to be given as info.codec makes them, to write_encoded() instead. False also
+  // where their bytes go nowhere.
+  virtual bool is_coded() const { return false; }
+  // The same; readers see what decode() makes of `bytes`. Requires: is_coded().
+  virtual void write_encoded(std::size_t chunk, std::span<const std::byte> bytes);
   // Replaces the state that the record was begun with. Before finish().
   virtual void set_state(std::string state) = 0;
   // Whether finish() would not have to wait for chunks. Requires: every chunk was written.
@@ -58,16 +65,17 @@ class RecordWriter {
 class ChunkSource {
  public:
   virtual ~ChunkSource() = default;
-  // Queues the reading of a chunk into `target` (its exact size); `target` belongs to the source
-  // until wait() of that chunk or destruction. Any order; each chunk once.
+  // Queues the reading of a chunk into `target` (its exact size), decoded; `target` belongs to the
+  // source until wait() of that chunk or destruction. Any order; each chunk once.
   virtual void request(std::size_t chunk, std::span<float> target) = 0;
   // Whether wait() of a chunk that was requested returns at once.
   virtual bool is_done(std::size_t chunk) const = 0;
   // Returns when that chunk is in place and its checksum fits. Errors: kUnavailable, kTimeout;
   // kNotFound if it is not the version's (any more); kCorrupt.
   virtual Result<void> wait(std::size_t chunk) = 0;
-  // Tells whether two sources of one store have read the same: XXH3 of a chunk's values, or what
-  // else is another one for others. Requires: the manifest was read, or this chunk.
+  // Tells whether two sources of one store have read the same: XXH3 of a chunk's values as they
+  // are written, or what else is another one for others. Requires: the manifest was read, or this
+  // chunk.
   virtual std::uint64_t checksum(std::size_t chunk) const = 0;
 
   // A chunk as it lies in memory that is shared with its writer: needs no request() and wait(), but

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <optional>
 
+#include <speedo/codec/codec.hpp>
+
 namespace speedo {
 
 // What a worker contributes and what the master does with it. W: the master's weights.
@@ -33,6 +35,8 @@ struct UpdateSpec {
   UpdaterState updater = UpdaterState::kKeep;
   float factor = 1.0F;       // full deltas are divided by it
   float skip = 0.0F;         // full deltas: elements smaller in magnitude are not added
+  // Of contributions that travel through the store; those that lie in shared memory are exact.
+  CodecSpec codec = {};
   // Instead of the solver's, while this stage lasts.
   std::optional<float> base_lr = std::nullopt, momentum = std::nullopt;
   std::optional<float> weight_decay = std::nullopt;
@@ -46,6 +50,12 @@ constexpr bool is_elastic(UpdateKind kind) {
 // Records of the weights, and contributions, hold the histories too.
 constexpr bool averages_histories(const UpdateSpec& update) {
   return update.kind == UpdateKind::kFullDelta && update.updater == UpdaterState::kAverage;
+}
+
+// What a codec has left out of an elastic step stays in the worker's weights: it takes the half of
+// the step that was sent. Of all others it is added to the next contribution.
+constexpr bool carries_residual(const UpdateSpec& update) {
+  return update.codec.kind != CodecKind::kNone && !is_elastic(update.kind);
 }
 
 // The master has histories of its own.

@@ -67,6 +67,7 @@ ScheduleFlags schedule_flags(const OptionValues& values) {
   values.get("moving-rate", flags.moving_rate);
   values.get("elastic-side", flags.elastic_side);
   values.get("save-updater", flags.save_updater);
+  values.get("codec", flags.codec);
   values.get("factor", flags.factor);
   values.get("skip", flags.skip);
   values.get("staleness-weight", flags.staleness_weight);
@@ -87,6 +88,7 @@ ScheduleFlags inherit(ScheduleFlags stage, const ScheduleFlags& job) {
   stage.staleness_weight = stage.staleness_weight || job.staleness_weight;
   take_over(stage.train, job.train);
   take_over(stage.save_updater, job.save_updater);
+  take_over(stage.codec, job.codec);
   take_over(stage.factor, job.factor);
   take_over(stage.skip, job.skip);
   take_over(stage.lr_scaling, job.lr_scaling);

@@ -21,7 +21,7 @@ struct ScheduleFlags {
   bool gradient_only = false;
   std::optional<std::uint32_t> train;
   std::optional<double> moving_rate;
-  std::string elastic_side, save_updater;
+  std::string elastic_side, save_updater, codec;
   std::optional<double> factor, skip;
 
   // With what weight.

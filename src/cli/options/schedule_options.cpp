@@ -126,6 +126,15 @@ constexpr Option kScheduleOptions[] = {
      .programs = kClustersAndStages,
      .group = kWhatGroup,
      .sentence = "Leave out update elements smaller than this"},
+    {.name = "codec",
+     .type = text("NAME"),
+     .otherwise = "none",
+     .programs = kClustersAndStages,
+     .group = kWhatGroup,
+     .sentence = "What workers send through the store is coded so: none, bf16, fp16, int8, "
+                 "threshold[:T] (only what reached T, as T), topk[:P] (the largest P percent), "
+                 "onebit (signs and two means). What a codec leaves out goes with the next "
+                 "contribution. Shared memory needs none"},
 
     {.name = "staleness-weight",
      .type = on_off(),

@@ -10,6 +10,14 @@
 
 namespace speedo::sim {
 
+MergeCounts& MergeCounts::operator+=(const MergeCounts& other) {
+  all += other.all;
+  ahead += other.ahead;
+  in_memory += other.in_memory;
+  coded += other.coded;
+  return *this;
+}
+
 ProofResult prove(const Scenario& scenario, const ProofParts& parts) {
   ProofResult first = run_proof(scenario, parts);
   ProofParts quiet = parts;
@@ -42,8 +50,6 @@ CampaignResult run_campaign(const Campaign& campaign, const ProofParts& parts,
       all.seeds += 1;
       all.events += result.events;
       all.merges += result.merges;
-      all.merges_ahead += result.merges_ahead;
-      all.merges_in_memory += result.merges_in_memory;
       add(result.faults, all.faults);
       if (!result.violation.empty()) {
         all.violations.push_back({std::move(scenario), std::move(result)});

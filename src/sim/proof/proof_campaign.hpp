@@ -23,7 +23,8 @@ struct CampaignFinding {
 };
 
 struct CampaignResult {
-  std::uint64_t seeds = 0, events = 0, merges = 0, merges_ahead = 0, merges_in_memory = 0;
+  std::uint64_t seeds = 0, events = 0;
+  MergeCounts merges;
   FaultTable faults{};                      // of all seeds; see idle_kinds()
   std::vector<CampaignFinding> violations;  // in the order of seeds
 };

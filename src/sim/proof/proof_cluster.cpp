@@ -360,11 +360,10 @@ ProofResult ProofCluster::run() {
   ProofResult result;
   result.hash = log_.hash();
   result.events = handled_;
+  result.merges = merges_;
   for (const auto& each : masters_) {
-    if (each->checker) result.merges += each->checker->merges();
+    if (each->checker) result.merges.all += each->checker->merges();
   }
-  result.merges_ahead = merges_ahead_;
-  result.merges_in_memory = merges_in_memory_;
   result.faults = ledger_.table();
   result.check = violations_.check();
   result.violation = violations_.first();

@@ -150,7 +150,7 @@ class ProofCluster : private Observer {
   using Owner = std::pair<std::uint64_t, std::uint64_t>;  // term, worker
   std::map<Owner, std::uint64_t> newest_runs_;            // of which contributions were made
   std::uint64_t newest_term_ = 0, handled_ = 0;
-  std::uint64_t merges_ahead_ = 0, merges_in_memory_ = 0;
+  MergeCounts merges_;
   bool ends_undisturbed_ = false;  // no fault since its master said that it is over
   std::optional<ProofMaster*> finished_;  // without an error
 };

@@ -26,12 +26,18 @@ struct ProofParts {
   std::function<void(const std::string&)> trace;
 };
 
+struct MergeCounts {
+  std::uint64_t all = 0;        // by all masters
+  std::uint64_t ahead = 0;      // of them, begun before they were ordered
+  std::uint64_t in_memory = 0;  // of them, all of whose workers share it with their master
+  std::uint64_t coded = 0;      // of the others, of contributions that a codec has written
+  MergeCounts& operator+=(const MergeCounts& other);
+};
+
 struct ProofResult {
   std::uint64_t hash = 0;              // of everything that happened
   std::uint64_t events = 0;            // that were handled
-  std::uint64_t merges = 0;            // by all masters
-  std::uint64_t merges_ahead = 0;      // of them, begun before they were ordered
-  std::uint64_t merges_in_memory = 0;  // of them, all of whose workers share it with their master
+  MergeCounts merges;
   FaultTable faults{};                 // what became of them
   std::string check;                   // that found the violation; see violations.hpp
   std::string violation;               // empty: none

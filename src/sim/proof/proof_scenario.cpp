@@ -150,6 +150,17 @@ void draw_memory(Random& random, Scenario& scenario) {
   }
 }
 
+// Contributions of some stages, or of none.
+void draw_codecs(Random& random, Scenario& scenario) {
+  constexpr const char* kCodecs[] = {"bf16", "int8", "onebit", "threshold:0.01", "topk:10"};
+  if (random.below(2) == 0) return;
+  for (Schedule& stage : scenario.config.stages) {
+    Schedule coded = stage;
+    coded.update.codec = *parse_codec(kCodecs[random.below(std::size(kCodecs))]);
+    if (check_schedule(coded)) stage = coded;
+  }
+}
+
 Scenario draw_scenario(std::uint64_t seed, const std::vector<std::string>& names,
                        WorkerCounts workers) {
   SPEEDO_ASSERT(!names.empty());
@@ -167,6 +178,7 @@ Scenario draw_scenario(std::uint64_t seed, const std::vector<std::string>& names
   draw_faults(random, scenario);
   if (random.below(2) == 0) scenario.config.store_timeout = kPatientStoreTimeout;
   draw_memory(random, scenario);
+  draw_codecs(random, scenario);
   return scenario;
 }
 

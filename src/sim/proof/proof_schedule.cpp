@@ -108,6 +108,7 @@ std::string describe(const Schedule& schedule) {
     text += fmt::format(" updaters {}", kUpdaters[static_cast<int>(update.updater)]);
   }
   if (update.factor != 1.0F) text += fmt::format(" /{}", update.factor);
+  if (update.codec.kind != CodecKind::kNone) text += ' ' + to_string(update.codec);
   if (update.skip != 0.0F) text += fmt::format(" skip {}", update.skip);
   if (schedule.weight_by_staleness) text += " 1/Y";
   if (schedule.lr_scaling != LrScaling::kNone) text += " lr by workers";

@@ -121,11 +121,15 @@ void ProofCluster::watch_start(Mastership& mastership, const Merger::Copy& start
 void ProofCluster::watch_merge(Mastership& mastership, const master_command::StartMerge& job,
                                const MergeResult& result, const Merger::Copy& now) {
   watch_rejected(job, result);
-  merges_ahead_ += result.begun_ahead ? 1 : 0;
+  merges_.ahead += result.begun_ahead ? 1 : 0;
   const std::uint64_t term = mastership.master->term();
   const bool is_merged = result.rejected.size() < job.contributions.size();
-  if (is_merged && are_in_memory(job, term)) merges_in_memory_ += 1;
-  if (is_merged && (job.is_last || !are_in_memory(job, term))) {
+  const bool in_memory = is_merged && are_in_memory(job, term);
+  const UpdateSpec& update = scenario_.config.stages[job.stage].update;
+  const bool is_coded = is_merged && update.codec.kind != CodecKind::kNone;
+  merges_.in_memory += in_memory ? 1 : 0;
+  merges_.coded += is_coded && !in_memory ? 1 : 0;
+  if (is_merged && (job.is_last || !in_memory)) {
     watch_published(mastership, result.version);
   }
   const auto shards = mastership.checker->shards_of(job, result.rejected);

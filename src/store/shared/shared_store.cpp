@@ -52,8 +52,10 @@ std::unique_ptr<RecordWriter> SharedStore::write(std::string_view key, const Rec
   const bool fits = memory && memory->shape().element_count == info.element_count &&
                     memory->shape().model == info.model;
   if (!fits) return base_->write(key, info);
-  return std::make_unique<InPlaceWriter>(std::move(memory), info,
-                                         copies_ ? base_->write(key, info) : nullptr);
+  RecordInfo plain = info;
+  plain.codec = CodecKind::kNone;
+  return std::make_unique<InPlaceWriter>(std::move(memory), plain,
+                                         copies_ ? base_->write(key, plain) : nullptr);
 }
 
 std::unique_ptr<RecordReader> SharedStore::read_in_place(std::string_view key) const {

@@ -14,15 +14,25 @@ void encode(const UpdateSpec& update, record::Update& message) {
   message.set_updater(static_cast<std::uint32_t>(update.updater));
   message.set_factor(update.factor);
   message.set_skip(update.skip);
+  message.set_codec(static_cast<std::uint32_t>(update.codec.kind));
+  message.set_threshold(update.codec.threshold);
+  message.set_percent(update.codec.percent);
   if (update.base_lr) message.set_base_lr(*update.base_lr);
   if (update.momentum) message.set_momentum(*update.momentum);
   if (update.weight_decay) message.set_weight_decay(*update.weight_decay);
 }
 
+CodecSpec codec_of(const record::Update& message) {
+  return {.kind = codec_kind(message.codec()).value_or(CodecKind::kNone),
+          .threshold = message.threshold(),
+          .percent = message.percent()};
+}
+
 bool is_known(const record::Update& message) {
   return message.kind() <= static_cast<std::uint32_t>(UpdateKind::kElasticMaster) &&
          message.updater() <= static_cast<std::uint32_t>(UpdaterState::kReset) &&
-         message.steps_per_run() > 0 && std::isfinite(message.moving_rate());
+         message.steps_per_run() > 0 && std::isfinite(message.moving_rate()) &&
+         codec_kind(message.codec()) && is_codec_sound(codec_of(message));
 }
 
 UpdateSpec decode(const record::Update& message) {
@@ -33,6 +43,7 @@ UpdateSpec decode(const record::Update& message) {
   update.updater = static_cast<UpdaterState>(message.updater());
   update.factor = message.factor();
   update.skip = message.skip();
+  update.codec = codec_of(message);
   if (message.has_base_lr()) update.base_lr = message.base_lr();
   if (message.has_momentum()) update.momentum = message.momentum();
   if (message.has_weight_decay()) update.weight_decay = message.weight_decay();

@@ -113,6 +113,23 @@ Result<void> check_gradients(const UpdateSpec& update, const StrategyEntry& entr
   return {};
 }
 
+Result<void> check_codec(const UpdateSpec& update) {
+  if (update.codec.kind == CodecKind::kNone) return {};
+  const std::string name = "--codec " + to_string(update.codec);
+  if (update.kind == UpdateKind::kElasticMaster) {
+    return usage_error(name +
+                       " leaves out what the next contribution makes up for, and with "
+                       "--elastic-side master workers send their whole weights, which nothing "
+                       "makes up for: use --elastic-side worker, or leave the codec out");
+  }
+  if (averages_histories(update)) {
+    return usage_error(name +
+                       " is for changes of weights, and averaged updaters are sent whole beside "
+                       "them: leave it out, or give --save-updater keep");
+  }
+  return {};
+}
+
 Result<void> check_updaters(const UpdateSpec& update, const StrategyEntry& entry) {
   if (update.updater == UpdaterState::kKeep) return {};
   if (!entry.rounds) {
@@ -180,6 +197,7 @@ Result<void> check_schedule(const Schedule& schedule) {
   SPEEDO_TRY(check_elastic(schedule.update, entry));
   SPEEDO_TRY(check_gradients(schedule.update, entry));
   SPEEDO_TRY(check_updaters(schedule.update, entry));
+  SPEEDO_TRY(check_codec(schedule.update));
   return check_weights(schedule, entry);
 }
 

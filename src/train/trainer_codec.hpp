@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <speedo/base/result.hpp>
+#include <speedo/codec/codec.hpp>
+#include <speedo/train/update.hpp>
+
+namespace speedo {
+
+// The codec of a worker's contributions, and what it has left out of those that were merged: that
+// goes with the next one. A worker's state, from run to run and from one incarnation to the next.
+// A run of which it is not known that it was merged leaves it as it was.
+// Thread safety: one thread at a time.
+class TrainerCodec {
+ public:
+  // From here on contributions are of this kind, of `count` floats. What was left out so far stays
+  // if it is of the same kind, else it is forgotten: false if there was any.
+  bool enter_stage(const UpdateSpec& update, std::size_t count);
+  CodecKind kind() const { return spec_.codec.kind; }
+
+  // A run begins, and the one before was merged if it is `merged_run`.
+  void begin_run(std::uint64_t merged_run);
+  // Codes a chunk of the run's contribution, with what was left out of it before. The bytes stay
+  // until the next begin_run(), or this chunk's next encode(). Error: kNotFinite.
+  Result<std::span<const std::byte>> encode(std::size_t chunk, std::span<const float> values);
+  // Of a chunk that is handed over as it is: adds what was left out of it before.
+  void complete(std::size_t chunk, std::span<float> values);
+  // Every chunk went through one of the two, and others can see them.
+  void committed(std::uint64_t run) { committed_ = run; }
+
+  // What was left out so far, as its Euclidean norm.
+  double residual_norm() const;
+
+ private:
+  std::span<std::byte> bytes_of(std::size_t chunk);
+
+  UpdateSpec spec_;
+  std::size_t count_ = 0;
+  // Of the runs that were merged, and with the run under way. Empty: nothing was ever left out.
+  std::vector<float> residual_, next_;
+  std::optional<std::uint64_t> committed_;
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace speedo
