@@ -292,6 +292,9 @@ std::vector<std::string> worker_flags(const ClusterFlags& flags, int compute_nic
   arguments.push_back("--grace-period=" + std::to_string(flags.grace_period_s));
   if (flags.force) arguments.emplace_back("--force");
   if (flags.no_shared_memory) arguments.emplace_back("--no-shared-memory");
+  if (!flags.emulate_compute.empty()) {
+    arguments.push_back("--emulate-compute=" + flags.emulate_compute);
+  }
   if (!flags.trace.empty()) arguments.push_back("--trace-file=" + flags.trace);
   arguments.emplace_back(kNoConfig);
   for (std::string& flag : to_arguments(flags.log)) arguments.push_back(std::move(flag));

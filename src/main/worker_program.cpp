@@ -1,4 +1,5 @@
 #include <cstdint>
+#include <optional>
 
 #include <unistd.h>
 
@@ -6,6 +7,7 @@
 #include "base/log.hpp"
 #include "base/trace.hpp"
 #include "base/process_name.hpp"
+#include "cli/emulated_compute.hpp"
 #include "cli/flags/cluster_flags.hpp"
 #include "cli/options/read_options.hpp"
 #include "cli/flags/compute_flags.hpp"
@@ -33,6 +35,7 @@ struct WorkerFlags {
   std::uint16_t port = 0;
   int compute_nice = 0;
   bool no_shared_memory = false;
+  std::string emulate_compute;
   ComputeFlags compute;
   bool force = false;
   std::int64_t connect_timeout_s = 0, store_timeout_s = 0, grace_period_s = 0;
@@ -50,6 +53,7 @@ WorkerFlags worker_flags(const OptionValues& values) {
   values.get("port", flags.port);
   values.get("compute-nice", flags.compute_nice);
   values.get("no-shared-memory", flags.no_shared_memory);
+  values.get("emulate-compute", flags.emulate_compute);
   flags.compute = compute_flags(values);
   values.get("force", flags.force);
   values.get("connect-timeout", flags.connect_timeout_s);
@@ -70,6 +74,14 @@ Result<ComputeOptions> compute_options(const WorkerFlags& flags) {
   return options;
 }
 
+void emulate(const EmulatedCompute& compute, TrainerParts& parts, WorkerConfig& session) {
+  SPEEDO_WARN("computing is only emulated: the weights of the job will mean nothing");
+  parts.make_learner = [parts, compute](const LearnerOptions& options) {
+    return make_emulated_learner(parts, compute, options);
+  };
+  session.device = kEmulatedDevice;
+}
+
 }  // namespace
 
 Result<int> worker_program(const std::vector<std::string>& arguments,
@@ -84,6 +96,10 @@ Result<int> worker_program(const std::vector<std::string>& arguments,
   }
   SPEEDO_TRY(parse_address(flags.master));
   if (!flags.redis.empty()) SPEEDO_TRY(parse_redis_address(flags.redis));
+  std::optional<EmulatedCompute> emulated;
+  if (!flags.emulate_compute.empty()) {
+    SPEEDO_ASSIGN(emulated, parse_emulated_compute(flags.emulate_compute));
+  }
 
   set_up_console(flags.log);
   if (flags.dry_run) {
@@ -119,6 +135,7 @@ Result<int> worker_program(const std::vector<std::string>& arguments,
   parts.shares_memory = !flags.no_shared_memory;
   if (parts.shares_memory) options.find_door = find_memory_door;
   parts.admit = make_memory_guard(flags.count, {.force = flags.force});
+  if (emulated) emulate(*emulated, parts, options.session);
   auto done = run_worker(options, {stop_requested}, parts, store_opener(credentials));
   SPEEDO_DEBUG("Memory at the peak: {}", format_bytes(peak_resident_bytes()));
   SPEEDO_TRY(done);

@@ -63,6 +63,10 @@ struct LearnerOptions {
   std::atomic<std::uint64_t>& progress;  // grows with every layer computed; outlives the learner
 };
 
+class Net;
+// Samples of a pass, those of the net's first source; 0: not known.
+std::uint64_t batch_size_of(const Net& net);
+
 // The train net of the job's solver. Errors: kConfig, kData, kNotFound, kFull.
 Result<std::unique_ptr<Learner>> make_net_learner(const TrainerParts& parts,
                                                   const LearnerOptions& options);

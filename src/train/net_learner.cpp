@@ -50,15 +50,7 @@ class NetLearner : public Learner {
     statistics_.put_change_into_gradients();
   }
 
-  // That of the first source.
-  std::uint64_t batch_size() const override {
-    for (const Net::LayerView& view : net_.layers()) {
-      const bool is_source = view.bottoms.empty() && !view.tops.empty();
-      if (!is_source || view.tops[0]->shape().axes() == 0) continue;
-      return static_cast<std::uint64_t>(view.tops[0]->shape()[0]);
-    }
-    return 0;
-  }
+  std::uint64_t batch_size() const override { return batch_size_of(net_); }
 
  private:
   Result<float> forward(Net::WeightsNeeded weights_needed) {
@@ -78,6 +70,15 @@ class NetLearner : public Learner {
 };
 
 }  // namespace
+
+std::uint64_t batch_size_of(const Net& net) {
+  for (const Net::LayerView& view : net.layers()) {
+    const bool is_source = view.bottoms.empty() && !view.tops.empty();
+    if (!is_source || view.tops[0]->shape().axes() == 0) continue;
+    return static_cast<std::uint64_t>(view.tops[0]->shape()[0]);
+  }
+  return 0;
+}
 
 Result<std::unique_ptr<Learner>> make_net_learner(const TrainerParts& parts,
                                                   const LearnerOptions& options) {

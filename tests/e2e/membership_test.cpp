@@ -207,4 +207,20 @@ TEST_CASE("a worker that joins late takes part; workers may be first, the master
   CHECK(cluster.worker_keys() == 0);
 }
 
+TEST_CASE("emulated workers do a job to its end, and none that computes beside them") {
+  Cluster cluster(400);
+  Process& master = cluster.start_master({"--workers", "3", "--sync"});
+  const std::string address = cluster.address();
+  cluster.start_worker(address, {"--emulate-compute", "5:20", "--workers", "2"});
+  REQUIRE(master.says("only emulate computing"));
+  Process& real = cluster.start_worker(address);
+  CHECK(real.wait() != 0);
+  CHECK(real.errors().find("give all of them the flag") != std::string::npos);
+  cluster.start_worker(address, {"--emulate-compute", "5"});
+  CHECK(master.wait() == 0);
+  for (Process& worker : cluster.workers()) {
+    if (&worker != &real) CHECK(worker.wait() == 0);
+  }
+}
+
 }  // namespace speedo

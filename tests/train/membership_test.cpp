@@ -153,4 +153,27 @@ TEST_CASE("groups are compared with the names and hosts of those that are ready"
         "groups list workers that are not here: late\nworkers that no group lists: b/1/0\n");
 }
 
+TEST_CASE("workers that compute and workers that emulate it are never of one job") {
+  const auto emulated = [](std::uint64_t peer) {
+    master_event::Hello hello = hello_of(peer, "e/1/0");
+    hello.message.device = kEmulatedDevice;
+    return hello;
+  };
+  Door door;
+  CHECK(door.hello(emulated(1)));
+  CHECK(door.hello(emulated(2)));
+  take_text(door.out);
+  CHECK_FALSE(door.hello(hello_of(3, "a/1/0")));
+  CHECK(take_text(door.out).find("refuse 3") != std::string::npos);
+  // Nobody has done anything: another kind may begin.
+  for (const std::uint64_t worker : {0U, 1U}) {
+    door.members.remove({worker}, Departure::kExcused, {}, door.out);
+  }
+  CHECK(door.hello(hello_of(3, "a/1/0")));
+  CHECK(door.ready(2));
+  door.members.finished_run({2});
+  door.members.remove({2}, Departure::kExcused, {}, door.out);
+  CHECK_FALSE(door.hello(emulated(4)));
+}
+
 }  // namespace speedo

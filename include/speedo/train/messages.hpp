@@ -19,6 +19,9 @@ inline constexpr std::uint32_t kProtocolVersion = 6;
 
 inline constexpr std::uint64_t kNoRun = UINT64_MAX;
 
+// The device of workers that only take the time of computing (src/train/emulated_learner.hpp).
+inline constexpr const char* kEmulatedDevice = "emulated";
+
 // A message has at most three texts and 24 numbers; what is left is for framing.
 inline constexpr std::size_t kTextMax = 1024;
 static_assert(3 * kTextMax + 24 * sizeof(std::uint64_t) + 512 <= kMessageBytesMax);
@@ -34,7 +37,7 @@ ErrorCode error_code_of(std::uint32_t code);
 struct HelloMessage {
   std::uint32_t protocol = kProtocolVersion;
   std::string name;      // "host/pid/k", for people
-  std::string device;    // "cpu"
+  std::string device;    // "cpu", or kEmulatedDevice
   std::uint64_t uuid_high = 0, uuid_low = 0;  // of this worker, as long as its process lives
   auto fields() { return std::tie(protocol, name, device, uuid_high, uuid_low); }
 };

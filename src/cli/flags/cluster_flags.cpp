@@ -2,6 +2,7 @@
 
 #include <speedo/store/redis_store.hpp>
 
+#include "cli/emulated_compute.hpp"
 #include "cli/flags/speedo_flags.hpp"
 #include "cli/stages.hpp"
 
@@ -33,6 +34,7 @@ void read_network(const OptionValues& values, ClusterFlags& flags) {
   values.get("redis", flags.redis);
   values.get("redis-password-file", flags.redis_password_file);
   values.get("no-shared-memory", flags.no_shared_memory);
+  values.get("emulate-compute", flags.emulate_compute);
   values.get("bind", flags.bind);
   values.get("port", flags.port);
   values.get("host", flags.host);
@@ -188,6 +190,7 @@ Result<void> check(const ClusterFlags& flags, ClusterRole role) {
   SPEEDO_TRY(check_start(flags, role));
   SPEEDO_TRY(check(flags.rotation));
   SPEEDO_TRY(check_shards(flags));
+  if (!flags.emulate_compute.empty()) SPEEDO_TRY(parse_emulated_compute(flags.emulate_compute));
   SPEEDO_TRY(check_deterministic(flags));
   SPEEDO_TRY(make_stages(flags));
   if (role == ClusterRole::kMaster) SPEEDO_TRY(parse_redis_address(flags.redis));

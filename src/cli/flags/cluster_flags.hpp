@@ -39,6 +39,7 @@ struct ClusterFlags {
   std::string redis = "127.0.0.1:6379";  // an address, see take_secrets()
   std::string redis_password_file;
   bool no_shared_memory = false;
+  std::string emulate_compute;  // of kRun; empty: workers compute
   std::string key_name;
   std::string host, bind;  // bind_address() tells what they come to
   std::uint16_t port = 0;

@@ -108,6 +108,14 @@ constexpr Option kProcessOptions[] = {
      .programs = kClusters | Programs{Program::kWorker},
      .group = kComputingGroup,
      .sentence = "Exchange through Redis even between processes of one machine"},
+    {.name = "emulate-compute",
+     .type = text("MS[:SPREAD]"),
+     .otherwise = "compute",
+     .programs = Programs{Program::kRun} | Programs{Program::kWorker},
+     .group = kComputingGroup,
+     .sentence = "For measuring: workers sleep so many milliseconds a step, give or take SPREAD "
+                 "percent, and send numbers that mean nothing, of the net's size; never beside "
+                 "workers that compute"},
     {.name = "device",
      .type = text("WORD", "cpu"),
      .value = "cpu",

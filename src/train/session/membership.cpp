@@ -31,6 +31,7 @@ bool Membership::turns_away(const master_event::Hello& event, Instant now, Sessi
     refuse_protocol(event, out);
     return true;
   }
+  if (refuses_mixture(event, out)) return true;
   const std::string host = host_of(clip_text(event.message.name));
   if (const Instant left = quarantine_.left(host, now); left.count() > 0) {
     quarantined_ += 1;
@@ -59,6 +60,26 @@ void Membership::refuse_protocol(const master_event::Hello& event, SessionComman
                          name, event.message.protocol, kProtocolVersion));
 }
 
+// What the job has learned so far is worth nothing, or would be from then on.
+bool Membership::refuses_mixture(const master_event::Hello& event, SessionCommands& out) const {
+  std::optional<bool> others = emulated_;
+  if (!others && !members_.empty()) others = members_.begin()->second.emulated;
+  const bool emulated = event.message.device == kEmulatedDevice;
+  if (!others || *others == emulated) return false;
+  const std::string name = clip_text(event.message.name);
+  const std::string reason =
+      emulated
+          ? fmt::format("worker {} has --emulate-compute, and this job's workers compute: what "
+                        "they have learned would be lost; leave it out",
+                        name)
+          : fmt::format("worker {} computes, and this job's workers have --emulate-compute: its "
+                        "weights mean nothing; give all of them the flag, or start another job",
+                        name);
+  out.note(true, "refused: {}", reason);
+  out.refuse(event.peer, ErrorCode::kMismatch, reason);
+  return true;
+}
+
 void Membership::admit(const master_event::Hello& event, Instant now, SessionCommands& out) {
   SPEEDO_ASSERT(earlier_lives(event).empty());
   SPEEDO_ASSERT(config_.workers_max == 0 || members_.size() < config_.workers_max);
@@ -68,6 +89,7 @@ void Membership::admit(const master_event::Hello& event, Instant now, SessionCom
   member.name = clip_text(event.message.name);
   member.uuid_high = event.message.uuid_high;
   member.uuid_low = event.message.uuid_low;
+  member.emulated = event.message.device == kEmulatedDevice;
   member.heard = now;
   peers_[event.peer] = id;
   SPEEDO_ASSERT(peers_.size() == members_.size());
@@ -92,6 +114,9 @@ bool Membership::make_ready(WorkerId id, const ReadyMessage& message, SessionCom
   }
   member.ready = true;
   last_failure_.clear();
+  if (member.emulated && joined_ == 0) {
+    out.note(true, "the workers of this job only emulate computing: its weights mean nothing");
+  }
   ready_count_ += 1;
   joined_ += 1;
   SPEEDO_ASSERT(ready_count_ <= members_.size());
@@ -103,6 +128,7 @@ bool Membership::make_ready(WorkerId id, const ReadyMessage& message, SessionCom
 void Membership::finished_run(WorkerId id) {
   Member& member = members_.at(id);
   member.finished = true;
+  emulated_ = member.emulated;
   quarantine_.finished(host_of(member.name));
 }
 

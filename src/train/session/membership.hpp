@@ -26,6 +26,7 @@ class Membership {
     PeerId peer;
     std::string name;
     std::uint64_t uuid_high = 0, uuid_low = 0;  // both 0: the worker said none
+    bool emulated = false;  // only takes the time of computing
     bool ready = false;
     bool known = false;     // to the strategy of this stage; implies ready
     bool finished = false;  // any run
@@ -41,7 +42,8 @@ class Membership {
   // A Hello of a process or a connection that has a worker here begins a new incarnation of that
   // worker, which has forgotten the earlier ones: they are to be removed before it is admitted.
   std::vector<WorkerId> earlier_lives(const master_event::Hello& event) const;
-  // Refuses a worker of another protocol, of a host that is kept out, or beyond workers_max.
+  // Refuses a worker of another protocol, one that computes where others are emulated or the other
+  // way round, of a host that is kept out, or beyond workers_max.
   bool turns_away(const master_event::Hello& event, Instant now, SessionCommands& out);
   // Requires: no earlier incarnations, and not turned away.
   void admit(const master_event::Hello& event, Instant now, SessionCommands& out);
@@ -79,12 +81,14 @@ class Membership {
   void show(MasterProgress& progress) const;
 
  private:
+  bool refuses_mixture(const master_event::Hello& event, SessionCommands& out) const;
   void refuse_protocol(const master_event::Hello& event, SessionCommands& out) const;
 
   const MasterConfig& config_;
   std::map<WorkerId, Member> members_;
   std::map<PeerId, WorkerId> peers_;
   HostQuarantine quarantine_;
+  std::optional<bool> emulated_;  // those that have finished runs; none under this master yet
   std::uint64_t next_worker_ = 0;
   std::uint64_t ready_count_ = 0;
   std::uint64_t joined_ = 0;   // that ever were ready, with earlier masters
