@@ -3,10 +3,12 @@
 A net is its example's training prototxt with the Data layers replaced by one batch in memory: noise
 for the images (an Input layer, which `speedo time` fills), one label for all.
 """
+import ctypes
 import json
 import os
 import pathlib
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -111,6 +113,12 @@ def write_nets(names, folder):
         paths[name] = pathlib.Path(folder) / f"{name}.prototxt"
         paths[name].write_text(timing_prototxt(name))
     return paths
+
+
+def end_with_parent():
+    """For Popen's preexec_fn: the kernel ends the program when the one that started it ends."""
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
 
 
 def fail(message):
