@@ -90,14 +90,15 @@ def parse(text):
     return top
 
 
-def timing_prototxt(name):
-    """The text of a net that needs no files."""
+def timing_prototxt(name, batch=None):
+    """The text of a net that needs no files, with its own batch or another."""
     net = NETS[name]
-    shape = " ".join(f"dim: {size}" for size in (net.batch, *net.image))
+    batch = batch or net.batch
+    shape = " ".join(f"dim: {size}" for size in (batch, *net.image))
     inputs = parse(f'''
         layer {{ name: "data" type: "Input" top: "data" input_param {{ shape {{ {shape} }} }} }}
         layer {{ name: "label" type: "DummyData" top: "label" dummy_data_param {{
-          shape {{ dim: {net.batch} }} data_filler {{ type: "constant" value: {LABEL} }} }} }}''')
+          shape {{ dim: {batch} }} data_filler {{ type: "constant" value: {LABEL} }} }} }}''')
     message = parse((ROOT / "examples" / net.prototxt).read_text())
     kept = [field for field in message.fields
             if not (field[0] == "layer" and field[1].text("type") == "Data")]

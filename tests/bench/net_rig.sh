@@ -96,7 +96,7 @@ remove() {
 }
 
 # limit NETWORK DEVICE RATE: what leaves the device waits for tokens, at most 10 ms long. One millisecond's bytes
-# may leave at once.
+# may leave at once, and always the kernel's largest piece of 64 KiB, which then counts as one frame.
 limit() {
   local burst
   burst=$(awk -v rate="${3,,}" 'BEGIN {
@@ -104,7 +104,7 @@ limit() {
     if (rate ~ /mbit$/) unit = 1e6
     if (rate ~ /gbit$/) unit = 1e9
     bytes = rate * unit / 8 / 1000
-    printf "%d", bytes < 16384 ? 16384 : bytes }')
+    printf "%d", bytes < 70000 ? 70000 : bytes }')
   tc -n "$1" qdisc add dev "$2" root tbf rate "${3,,}" burst "$burst" latency 10ms
 }
 

@@ -31,8 +31,10 @@ EXAMPLES = os.path.join(HERE, "..", "..", "examples")
 NETS = {
     "lenet": ("mnist/lenet_train_test.prototxt", (64, 1, 28, 28), 100, 400),
     "cifar10_quick": ("cifar10/cifar10_quick_train_test.prototxt", (100, 3, 32, 32), 20, 80),
+    "cifar10_full": ("cifar10/cifar10_full_train_test.prototxt", (100, 3, 32, 32), 20, 80),
     "googlenet": ("imagenet/googlenet_train_val.prototxt", (16, 3, 224, 224), 4, 12),
     "caffenet": ("imagenet/caffenet_train_val.prototxt", (16, 3, 227, 227), 4, 14),
+    "vgg16": ("imagenet/vgg16_train_val.prototxt", (8, 3, 224, 224), 2, 6),
 }
 KINDS = {"full delta": [], "gradient only": ["--gradient-only"]}
 
@@ -49,8 +51,9 @@ def blocks(text):
             piece = []
 
 
-def write_solver(name, folder):
+def write_solver(name, folder, batch=None):
     prototxt, shape, _, _ = NETS[name]
+    shape = (batch or shape[0], *shape[1:])
     with open(os.path.join(EXAMPLES, prototxt)) as source:
         kept = [each for each in blocks(source.read()) if not re.search(r'type:\s*"Data"', each)]
     dims = " ".join(f"dim: {size}" for size in shape)
@@ -164,7 +167,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", action="append", required=True)
-    parser.add_argument("--nets", default=",".join(NETS))
+    parser.add_argument("--nets", default="lenet,cifar10_quick,googlenet,caffenet")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--ways", default=",".join(WAYS))
     options = parser.parse_args()

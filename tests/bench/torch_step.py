@@ -151,18 +151,8 @@ def measure(net, optimizer, data, label, steps, warm_up):
     return times
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("prototxt")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--steps", type=int, default=5)
-    parser.add_argument("--warm-up", type=int, default=2)
-    parser.add_argument("--format", choices=["nchw", "channels_last"], default="nchw")
-    parser.add_argument("--fused", action="store_true", help="SGD's fused form, where torch has it")
-    parser.add_argument("--rate", type=float, default=1e-4)
-    options = parser.parse_args()
-
-    torch.set_num_threads(options.threads)
+def prepare(options):
+    """The net, its optimizer and one batch, as the program's options have them."""
     torch.manual_seed(0)
     message = bench_nets.parse(pathlib.Path(options.prototxt).read_text())
     source = next(layer for layer in message.all("layer") if layer.text("type") == "Input")
@@ -175,6 +165,22 @@ def main():
     fused = {"fused": True} if options.fused else {}
     optimizer = torch.optim.SGD(net.parameters(), lr=options.rate, momentum=0.9, weight_decay=5e-4,
                                 **fused)
+    return net, optimizer, data, label
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("prototxt")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--warm-up", type=int, default=2)
+    parser.add_argument("--format", choices=["nchw", "channels_last"], default="nchw")
+    parser.add_argument("--fused", action="store_true", help="SGD's fused form, where torch has it")
+    parser.add_argument("--rate", type=float, default=1e-4)
+    options = parser.parse_args()
+
+    torch.set_num_threads(options.threads)
+    net, optimizer, data, label = prepare(options)
     times = measure(net, optimizer, data, label, options.steps, options.warm_up)
     print(json.dumps({"torch": torch.__version__, "step_ms": times, "peak_bytes": peak_bytes()}))
 
