@@ -4,11 +4,10 @@
     tests/bench/ddp_emulated.py --rank R --processes P --meet tcp://HOST:PORT --layers FILE
                                 --step MS [--steps N] [--warm-up N]
 
-FILE is JSON: for each layer, first to last, the sizes of its parameters in floats. DDP itself, with
-its defaults, puts their gradients into buckets and all-reduces these while backward goes on. The
-layers share forward, a third of the step, and backward, the rest, in equal parts; a layer's
-gradients, zeros, are there when its part of backward ends. There is no optimizer: its time is one
-with the step's.
+FILE is JSON: for each layer, first to last, the sizes of its parameters in floats, and its part of
+a pass. DDP itself, with its defaults, puts their gradients into buckets and all-reduces these while
+backward goes on. Forward is a third of the step, backward the rest; a layer's gradients, zeros, are
+there when its part of backward ends. There is no optimizer: its time is one with the step's.
 
 Rank 0 says `ready` after the warm-up and goes on when it reads a line, the others with it; in the
 end it prints one JSON object: PyTorch's version and the milliseconds of a step.
@@ -30,45 +29,47 @@ JOIN_SECONDS = 300
 class Clock:
     """Sleeps through the parts of a pass; a part that begins late does not end later for it."""
 
-    def __init__(self, layers, step_seconds):
-        self.part = {"forward": step_seconds * FORWARD_SHARE / layers,
-                     "backward": step_seconds * (1 - FORWARD_SHARE) / layers}
+    def __init__(self, step_seconds):
+        self.seconds = {"forward": step_seconds * FORWARD_SHARE,
+                        "backward": step_seconds * (1 - FORWARD_SHARE)}
         self.end = 0.0
 
     def begin(self):
         self.end = time.perf_counter()
 
-    def sleep(self, direction):
-        self.end += self.part[direction]
+    def sleep(self, direction, part):
+        self.end += self.seconds[direction] * part
         time.sleep(max(0.0, self.end - time.perf_counter()))
 
 
 class Sleep(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x, clock, *weights):
-        ctx.clock, ctx.shapes = clock, [weight.shape for weight in weights]
-        clock.sleep("forward")
+    def forward(ctx, x, clock, part, *weights):
+        ctx.clock, ctx.part = clock, part
+        ctx.shapes = [weight.shape for weight in weights]
+        clock.sleep("forward", part)
         return x.clone()
 
     @staticmethod
     def backward(ctx, gradient):
-        ctx.clock.sleep("backward")
-        return (gradient, None, *(torch.zeros(shape) for shape in ctx.shapes))
+        ctx.clock.sleep("backward", ctx.part)
+        return (gradient, None, None, *(torch.zeros(shape) for shape in ctx.shapes))
 
 
 class Layer(nn.Module):
-    def __init__(self, sizes):
+    def __init__(self, sizes, part):
         super().__init__()
+        self.part = part
         self.weights = nn.ParameterList(nn.Parameter(torch.zeros(size)) for size in sizes)
 
     def forward(self, x, clock):
-        return Sleep.apply(x, clock, *self.weights)
+        return Sleep.apply(x, clock, self.part, *self.weights)
 
 
 class Net(nn.Module):
     def __init__(self, layers):
         super().__init__()
-        self.layers = nn.ModuleList(Layer(sizes) for sizes in layers)
+        self.layers = nn.ModuleList(Layer(*layer) for layer in layers)
 
     def forward(self, x, clock):
         for layer in self.layers:
@@ -100,7 +101,7 @@ def main():
                                    timeout=timedelta(seconds=JOIN_SECONDS))
     layers = json.loads(options.layers.read_text())
     net = nn.parallel.DistributedDataParallel(Net(layers))
-    clock, x = Clock(len(layers), options.step / 1e3), torch.zeros(1, requires_grad=True)
+    clock, x = Clock(options.step / 1e3), torch.zeros(1, requires_grad=True)
     for _ in range(options.warm_up):
         step(net, clock, x)
     distributed.barrier()

@@ -55,11 +55,20 @@ class Job:
                                    self.solver.replace("_solver.prototxt", ".prototxt"), "--json"])
         self.bytes = 4 * net["parameter_count"]
         self.layers = self.folder / "layers.json"
-        self.layers.write_text(json.dumps([[size_of(shape) for shape in shapes]
-                                           for shapes in net["params"].values()]))
+        self.layers.write_text(json.dumps(layers_of(net)))
         self.step_ms = options.step
         if options.real:
             self.step_ms = round_cost.step_ms(options.build, self.solver, 2 * options.short)
+
+
+def layers_of(net):
+    """(sizes of its parameters, its part of the arithmetic) of each layer, as --emulate-compute has
+    it: an output value takes as many multiplications as one output has weights."""
+    tops = {layer["name"]: layer["tops"] for layer in net["layers"]}
+    work = {name: size_of(shapes[0]) / shapes[0][0] * size_of(net["blobs"][tops[name][0]])
+            if len(shapes[0]) > 1 else 0.0 for name, shapes in net["params"].items()}
+    return [([size_of(shape) for shape in shapes], work[name] / sum(work.values()))
+            for name, shapes in net["params"].items()]
 
 
 def size_of(shape):
