@@ -232,7 +232,7 @@ Result<ClusterJob> make_cluster_job(const ClusterFlags& flags) {
   options.bind = bind_address(flags);
   options.port = flags.port;
   options.host = flags.host;
-  SPEEDO_ASSIGN(const RedisAddress redis, parse_redis_address(flags.redis));
+  SPEEDO_ASSIGN(const std::vector<RedisAddress> redis, parse_redis_addresses(flags.redis));
   options.store = StoreAddress(to_string(redis));
   options.job = job_of(flags, job.solver);
   options.take_over = flags.take_over;

@@ -87,11 +87,14 @@ Result<int> examine(const Examination& examination) {
                                : Findings{check_host("")},
          findings);
   if (!examination.redis.empty()) {
-    SPEEDO_ASSIGN(RedisAddress address, parse_redis_address(examination.redis));
-    const RedisOptions options{.address = std::move(address),
-                               .credentials = examination.credentials};
+    SPEEDO_ASSIGN(const std::vector<RedisAddress> addresses,
+                  parse_redis_addresses(examination.redis));
     const auto records = kStoredRecords + static_cast<std::int64_t>(examination.workers);
-    append(check_redis(options, need.weight_bytes * records), findings);
+    const auto share = need.weight_bytes * records / static_cast<std::int64_t>(addresses.size());
+    for (const RedisAddress& address : addresses) {
+      append(check_redis({.address = address, .credentials = examination.credentials}, share),
+             findings);
+    }
   }
   if (!examination.master.empty()) append({examine_master(examination.master)}, findings);
   std::fputs((examination.json ? to_json(findings) : to_text(findings)).c_str(), stdout);

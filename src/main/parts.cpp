@@ -65,10 +65,13 @@ std::unique_ptr<SinkFactory> make_sinks() { return make_sink_factory(); }
 OpenStore store_opener(const RedisCredentials& credentials) {
   return [credentials](const StoreAddress& address,
                        const std::string& job) -> Result<std::shared_ptr<ParameterStore>> {
-    RedisOptions options;
-    SPEEDO_ASSIGN(options.address, parse_redis_address(address.text()));
-    options.credentials = credentials;
-    return open_redis_store(options, job);
+    SPEEDO_ASSIGN(const std::vector<RedisAddress> addresses,
+                  parse_redis_addresses(address.text()));
+    std::vector<RedisOptions> servers;
+    for (const RedisAddress& each : addresses) {
+      servers.push_back({.address = each, .credentials = credentials});
+    }
+    return open_redis_store(servers, job);
   };
 }
 

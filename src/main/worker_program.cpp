@@ -95,7 +95,7 @@ Result<int> worker_program(const std::vector<std::string>& arguments,
     return Error{ErrorCode::kUsage, "--device " + flags.device + ": only cpu is built so far"};
   }
   SPEEDO_TRY(parse_address(flags.master));
-  if (!flags.redis.empty()) SPEEDO_TRY(parse_redis_address(flags.redis));
+  if (!flags.redis.empty()) SPEEDO_TRY(parse_redis_addresses(flags.redis));
   std::optional<EmulatedCompute> emulated;
   if (!flags.emulate_compute.empty()) {
     SPEEDO_ASSIGN(emulated, parse_emulated_compute(flags.emulate_compute));

@@ -8,19 +8,6 @@
 #include "store/chunk_range.hpp"
 
 namespace speedo {
-namespace {
-
-KvPtr fetch_head(KeyValue& map, std::string key) {
-  auto operation = std::make_shared<KvOperation>();
-  operation->kind = KvOperation::Kind::kGetStart;
-  operation->key = std::move(key);
-  operation->start_bytes = kChunkHeadBytes;
-  map.submit(operation);
-  return operation;
-}
-
-}  // namespace
-
 ChunkAheadReader::ChunkAheadReader(std::shared_ptr<StoreShared> shared, std::string_view key,
                                    const AheadRecord& record)
     : shared_(std::move(shared)),

@@ -7,6 +7,15 @@
 
 namespace speedo {
 
+KvPtr fetch_head(KeyValue& map, std::string key) {
+  auto operation = std::make_shared<KvOperation>();
+  operation->kind = KvOperation::Kind::kGetStart;
+  operation->key = std::move(key);
+  operation->start_bytes = kChunkHeadBytes;
+  map.submit(operation);
+  return operation;
+}
+
 // What is encoded may have any size, and is short.
 KvPtr fetch_chunk(KeyValue& map, std::string key, const ExpectedChunk& expected) {
   auto operation = std::make_shared<KvOperation>();

@@ -22,6 +22,8 @@ struct ExpectedChunk {
   std::span<float> target;                // of its exact size
 };
 
+// Asks for what is there of a chunk's head, in `text`.
+KvPtr fetch_head(KeyValue& map, std::string key);
 // Asks for the chunk under `key`; the target belongs to the operation until it is done.
 KvPtr fetch_chunk(KeyValue& map, std::string key, const ExpectedChunk& expected);
 // Waits for it; its values are in the target then. Errors: those of the map; kNotFound if it is

@@ -1,5 +1,7 @@
 #include "store/chunk_reader.hpp"
 
+#include <algorithm>
+
 #include <speedo/base/assert.hpp>
 
 #include "store/chunk_range.hpp"
@@ -17,6 +19,23 @@ ChunkReader::ChunkReader(std::shared_ptr<StoreShared> shared, std::string_view k
 
 // The targets belong to the caller again once the reader is gone.
 ChunkReader::~ChunkReader() { abandon(chunks_); }
+
+// The first chunk of each server but the one that has the manifest.
+Result<bool> ChunkReader::is_whole() {
+  const std::size_t servers = std::min<std::size_t>(manifest_.servers, chunks_.size());
+  std::vector<KvPtr> looks;
+  for (std::size_t chunk = 1; chunk < servers; ++chunk) {
+    looks.push_back(fetch_head(*shared_->map,
+                               names_.chunk(manifest_.info.term, manifest_.slot, chunk)));
+  }
+  for (std::size_t chunk = 1; chunk < servers; ++chunk) {
+    const KvOperation& look = *looks[chunk - 1];
+    look.wait();
+    if (look.error && look.error->code != ErrorCode::kNotFound) return *look.error;
+    if (!decode_chunk_head(look.text)) return false;
+  }
+  return true;
+}
 
 void ChunkReader::request(std::size_t chunk, std::span<float> target) {
   SPEEDO_ASSERT(chunk < chunks_.size());

@@ -15,6 +15,7 @@ class ChunkReader : public RecordReader {
   ChunkReader(std::shared_ptr<StoreShared> shared, std::string_view key, RecordManifest manifest);
   ~ChunkReader() override;
   const RecordInfo& info() const override { return manifest_.info; }
+  Result<bool> is_whole() override;
   void request(std::size_t chunk, std::span<float> target) override;
   bool is_done(std::size_t chunk) const override { return chunks_[chunk]->is_done(); }
   Result<void> wait(std::size_t chunk) override;

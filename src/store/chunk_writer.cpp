@@ -6,6 +6,7 @@
 #include <speedo/base/digest.hpp>
 #include <speedo/store/layout.hpp>
 
+#include "store/chunk_fetch.hpp"
 #include "store/chunk_range.hpp"
 
 namespace speedo {
@@ -17,8 +18,24 @@ ChunkWriter::ChunkWriter(std::shared_ptr<StoreShared> shared, std::string_view k
   manifest_.info.term = shared_->term;
   chunks_.resize(chunk_count(info.element_count));
   set_state(info.state);
+  manifest_.servers = static_cast<std::uint32_t>(shared_->map->parts());
+  if (error_) return;
+  if (auto known = announce_term(); !known) error_ = known.error();
   if (error_) return;
   if (auto chosen = choose_slot(); !chosen) error_ = chosen.error();
+}
+
+// Servers that no manifest is written to learn of a master's term before its first chunks lie there,
+// or one that it has replaced could still erase them.
+Result<void> ChunkWriter::announce_term() {
+  const std::uint64_t term = manifest_.info.term;
+  if (term == 0 || shared_->known_term == term) return {};
+  for (std::size_t server = 1; server < shared_->map->parts(); ++server) {
+    const std::string nothing = RecordKeys(shared_->job, "term").chunk(0, 0, server);
+    SPEEDO_TRY(erase_fenced(*shared_, "record '" + key_ + "'", {nothing}));
+  }
+  shared_->known_term = term;
+  return {};
 }
 
 void ChunkWriter::set_state(std::string state) {
@@ -111,10 +128,10 @@ Result<void> ChunkWriter::wait_for_chunks() {
 
 // A server that came back without its data has lost the chunks that it took in its earlier
 // incarnation: they go out again. True if there were any.
-Result<bool> ChunkWriter::rewrite_lost_chunks(std::uint64_t server) {
+Result<bool> ChunkWriter::rewrite_lost_chunks(const Incarnations& now) {
   bool any = false;
   for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
-    if (chunks_[chunk]->server == server) continue;
+    if (chunks_[chunk]->server == now[server_of(chunk)]) continue;
     submit_chunk(chunk, chunks_[chunk]->body);
     any = true;
   }
@@ -122,11 +139,39 @@ Result<bool> ChunkWriter::rewrite_lost_chunks(std::uint64_t server) {
   return any;
 }
 
-Result<void> ChunkWriter::write_manifest(std::uint64_t& server) {
+// Those that answered the last chunk of each server.
+ChunkWriter::Incarnations ChunkWriter::newest_incarnations() const {
+  Incarnations now(shared_->map->parts());
+  for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
+    now[server_of(chunk)] = chunks_[chunk]->server;
+  }
+  return now;
+}
+
+// Of the servers that chunks were written to, after the manifest: whoever asks a server but the
+// first for a chunk meets the incarnation that readers will meet.
+Result<ChunkWriter::Incarnations> ChunkWriter::look_at_servers() const {
+  const std::size_t servers = std::min(shared_->map->parts(), chunks_.size());
+  std::vector<KvPtr> looks;
+  for (std::size_t server = 1; server < servers; ++server) {
+    looks.push_back(fetch_head(
+        *shared_->map, names_.chunk(manifest_.info.term, manifest_.slot, server)));
+  }
+  Incarnations now{manifest_server_};
+  for (const KvPtr& look : looks) {
+    look->wait();
+    if (look->error && look->error->code != ErrorCode::kNotFound) return *look->error;
+    now.push_back(look->server);
+  }
+  return now;
+}
+
+Result<void> ChunkWriter::write_manifest() {
   manifest_.chunks.clear();
-  for (const KvPtr& chunk : chunks_) {
-    manifest_.chunks.push_back({.checksum = decode_chunk_head(chunk->head)->checksum,
-                                .bytes = static_cast<std::uint32_t>(chunk->body.size())});
+  for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
+    manifest_.chunks.push_back({.checksum = decode_chunk_head(chunks_[chunk]->head)->checksum,
+                                .bytes = static_cast<std::uint32_t>(chunks_[chunk]->body.size()),
+                                .server = static_cast<std::uint32_t>(server_of(chunk))});
   }
   auto operation = std::make_shared<KvOperation>();
   operation->kind = KvOperation::Kind::kSet;
@@ -135,17 +180,17 @@ Result<void> ChunkWriter::write_manifest(std::uint64_t& server) {
   operation->expiry_seconds = policy_.expiry_seconds;
   operation->master = shared_->master_of(manifest_.info.term);
   SPEEDO_TRY(execute_fenced(*shared_, "record '" + key_ + "'", operation));
-  server = operation->server;
+  manifest_server_ = operation->server;
   return {};
 }
 
 Result<void> ChunkWriter::finish_record() {
   SPEEDO_TRY(wait_for_chunks());
   for (int attempt = 0; attempt < kStoreAttemptsMax; ++attempt) {
-    if (!chunks_.empty()) SPEEDO_TRY(rewrite_lost_chunks(chunks_.back()->server));
-    std::uint64_t server = 0;
-    SPEEDO_TRY(write_manifest(server));
-    SPEEDO_ASSIGN(const bool lost, rewrite_lost_chunks(server));
+    SPEEDO_TRY(rewrite_lost_chunks(newest_incarnations()));
+    SPEEDO_TRY(write_manifest());
+    SPEEDO_ASSIGN(const Incarnations now, look_at_servers());
+    SPEEDO_ASSIGN(const bool lost, rewrite_lost_chunks(now));
     if (!lost) return {};
   }
   return Error{ErrorCode::kUnavailable,

@@ -22,11 +22,17 @@ class ChunkWriter : public RecordWriter {
   Result<void> finish() override;
 
  private:
+  Result<void> announce_term();
   Result<void> choose_slot();
   void submit_chunk(std::size_t chunk, std::span<const std::byte> bytes);
   Result<void> wait_for_chunks();
-  Result<bool> rewrite_lost_chunks(std::uint64_t server);
-  Result<void> write_manifest(std::uint64_t& server);
+  // By server: the incarnation that was met last.
+  using Incarnations = std::vector<std::uint64_t>;
+  std::size_t server_of(std::size_t chunk) const { return chunk % shared_->map->parts(); }
+  Result<bool> rewrite_lost_chunks(const Incarnations& now);
+  Incarnations newest_incarnations() const;
+  Result<Incarnations> look_at_servers() const;
+  Result<void> write_manifest();
   Result<void> finish_record();
   void record_visible();
   void record_refused();
@@ -39,6 +45,7 @@ class ChunkWriter : public RecordWriter {
   RecordTrack track_;           // as of before this put
   std::optional<Error> error_;  // it cannot be put
   std::vector<KvPtr> chunks_;
+  std::uint64_t manifest_server_ = 0;  // the incarnation that took the manifest
 };
 
 }  // namespace speedo

@@ -31,6 +31,10 @@ std::size_t known_chunks(StoreShared& shared, std::string_view key) {
   return found == shared.tracks.end() ? 0 : found->second.chunks;
 }
 
+std::string count_servers(std::size_t count) {
+  return std::to_string(count) + (count == 1 ? " server" : " servers");
+}
+
 // What the reading of a manifest brought.
 Result<RecordManifest> take_manifest(const StoreShared& shared, std::string_view key,
                                      const KvOperation& operation) {
@@ -43,6 +47,14 @@ Result<RecordManifest> take_manifest(const StoreShared& shared, std::string_view
   if (!manifest) {
     return Error{manifest.error().code, "manifest of record '" + std::string(key) + "' of job '" +
                                             shared.job + "' " + manifest.error().message};
+  }
+  if (manifest->servers != shared.map->parts()) {
+    return Error{ErrorCode::kMismatch,
+                 "record '" + std::string(key) + "' of job '" + shared.job + "' is spread over " +
+                     count_servers(manifest->servers) + ", this store has " +
+                     count_servers(shared.map->parts()) +
+                     ": give --redis the servers that the job began with, in their order, or start "
+                     "anew without --resume"};
   }
   return manifest;
 }
@@ -84,6 +96,26 @@ std::optional<KvMaster> StoreShared::master_of(std::uint64_t fence) const {
 Result<void> execute_fenced(StoreShared& shared, const std::string& what, const KvPtr& operation) {
   if (!operation->master) return execute(*shared.map, operation);
   return execute_as_master(*shared.map, shared.job, what, operation);
+}
+
+// The first server's keys go first: without its manifest no record names the others. A master that
+// erases nothing asks whose the job is.
+Result<void> erase_fenced(StoreShared& shared, const std::string& what,
+                          std::vector<std::string> keys) {
+  if (keys.empty() && shared.term != 0) {
+    auto operation = std::make_shared<KvOperation>();
+    operation->kind = KvOperation::Kind::kErase;
+    operation->master = shared.master_of(shared.term);
+    return execute_fenced(shared, what, operation);
+  }
+  for (std::vector<std::string>& part : by_part(*shared.map, std::move(keys))) {
+    auto operation = std::make_shared<KvOperation>();
+    operation->kind = KvOperation::Kind::kErase;
+    operation->keys = std::move(part);
+    operation->master = shared.master_of(shared.term);
+    SPEEDO_TRY(execute_fenced(shared, what, operation));
+  }
+  return {};
 }
 
 Result<RecordManifest> read_manifest(StoreShared& shared, std::string_view key) {
@@ -138,20 +170,17 @@ Result<void> ChunkedStore::erase(std::string_view key, std::uint64_t element_cou
   const RecordKeys names(shared_->job, key);
   auto manifest = read_manifest(*shared_, key);
   if (!manifest && is_transient(manifest.error().code)) return manifest.error();
-  auto operation = std::make_shared<KvOperation>();
-  operation->kind = KvOperation::Kind::kErase;
-  operation->keys = {names.manifest()};
+  std::vector<std::string> keys = {names.manifest()};
   const std::size_t finished = manifest ? manifest->chunks.size() : 0;
   const std::size_t chunks =
       std::max({finished, known_chunks(*shared_, key), chunk_count(element_count)});
   const std::uint64_t term = manifest ? manifest->info.term : 0;
   for (std::uint32_t slot = 0; slot < policy_of(key).slots; ++slot) {
     for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
-      operation->keys.push_back(names.chunk(term, slot, chunk));
+      keys.push_back(names.chunk(term, slot, chunk));
     }
   }
-  operation->master = shared_->master_of(shared_->term);
-  SPEEDO_TRY(execute_fenced(*shared_, "record '" + std::string(key) + "'", operation));
+  SPEEDO_TRY(erase_fenced(*shared_, "record '" + std::string(key) + "'", std::move(keys)));
   const std::lock_guard lock(shared_->mutex);
   if (const auto found = shared_->tracks.find(key); found != shared_->tracks.end()) {
     shared_->tracks.erase(found);
@@ -228,18 +257,13 @@ Result<void> ChunkedStore::clear() {
 // Each batch asks anew whose the job is: a master that stands still after the listing must not
 // erase what its successor has written under the same keys.
 Result<void> ChunkedStore::erase_listed(const std::string& prefix, const std::string& what) {
-  const std::optional<KvMaster> master = shared_->master_of(shared_->term);
   SPEEDO_ASSIGN(const std::vector<std::string> keys, shared_->map->list(prefix));
-  std::size_t next = 0;
-  do {
-    auto operation = std::make_shared<KvOperation>();
-    operation->kind = KvOperation::Kind::kErase;
-    const std::size_t end = std::min(keys.size(), next + kEraseBatch);
-    for (; next < end; ++next) operation->keys.push_back(keys[next]);
-    if (operation->keys.empty() && !master) return {};
-    operation->master = master;
-    SPEEDO_TRY(execute_fenced(*shared_, what, operation));
-  } while (next < keys.size());
+  if (keys.empty()) return erase_fenced(*shared_, what, {});
+  for (std::size_t next = 0; next < keys.size(); next += kEraseBatch) {
+    const auto first = keys.begin() + static_cast<std::ptrdiff_t>(next);
+    const auto count = static_cast<std::ptrdiff_t>(std::min(kEraseBatch, keys.size() - next));
+    SPEEDO_TRY(erase_fenced(*shared_, what, {first, first + count}));
+  }
   return {};
 }
 

@@ -37,6 +37,7 @@ struct StoreShared {
   const std::shared_ptr<KeyValue> map;
   const std::string job;
   std::atomic<std::uint64_t> term{0};
+  std::atomic<std::uint64_t> known_term{0};  // that every server behind the first knows
 
   std::mutex mutex;
   std::map<std::string, RecordTrack, std::less<>> tracks;
@@ -86,6 +87,10 @@ RecordPolicy policy_of(std::string_view key);
 // Submits `operation` and waits; with the condition of its master, if it has one. `what` names the
 // thing in an error. Errors: those of the map and of execute_as_master().
 Result<void> execute_fenced(StoreShared& shared, const std::string& what, const KvPtr& operation);
+
+// Erases keys, wherever they lie, with the condition of this store's master, if it is one.
+Result<void> erase_fenced(StoreShared& shared, const std::string& what,
+                          std::vector<std::string> keys);
 
 // The manifest of record `key`. Errors: kNotFound, kCorrupt and those of the map.
 Result<RecordManifest> read_manifest(StoreShared& shared, std::string_view key);

@@ -96,6 +96,10 @@ class KeyValue {
   // Every key that begins with `prefix`, in any order, some of them perhaps twice. Of keys that
   // come or go meanwhile it may name some.
   virtual Result<std::vector<std::string>> list(std::string_view prefix) = 0;
+  // Servers that the map is spread over, and the one that has a key. An operation of several keys
+  // names those of one server; its incarnations are counted by server.
+  virtual std::size_t parts() const { return 1; }
+  virtual std::size_t part_of(std::string_view /*key*/) const { return 0; }
   // See ParameterStore::stop_waiting(). By default there is nothing that could be waited for.
   virtual void stop_waiting() {}
 };
@@ -103,6 +107,9 @@ class KeyValue {
 // Their results are no longer wanted, and the memory they point to is: waits until nothing touches
 // it. Null: none was submitted.
 void abandon(std::span<const KvPtr> operations);
+
+// These keys in groups of one server each, in the order of the servers; none is empty.
+std::vector<std::vector<std::string>> by_part(const KeyValue& map, std::vector<std::string> keys);
 
 // Submits and waits.
 Result<void> execute(KeyValue& map, const KvPtr& operation);

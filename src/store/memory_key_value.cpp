@@ -5,22 +5,6 @@
 
 namespace speedo {
 
-void abandon(std::span<const KvPtr> operations) {
-  for (const KvPtr& operation : operations) {
-    if (operation) operation->abandon();
-  }
-  for (const KvPtr& operation : operations) {
-    if (operation) operation->wait();
-  }
-}
-
-Result<void> execute(KeyValue& map, const KvPtr& operation) {
-  map.submit(operation);
-  operation->wait();
-  if (operation->error) return *operation->error;
-  return {};
-}
-
 void MemoryKeyValue::submit(KvPtr operation) {
   operation->server = incarnation_;
   operation->error.reset();

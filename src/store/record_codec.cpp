@@ -77,6 +77,10 @@ Result<void> check_form(const record::Manifest& message) {
     return damaged_manifest("has chunks of " + std::to_string(message.chunk_elements()) +
                             " floats, this program uses " + std::to_string(kChunkElements));
   }
+  if (message.servers() == 0 || message.servers() > kRecordServersMax) {
+    return damaged_manifest("says that its chunks are on " + std::to_string(message.servers()) +
+                            " servers");
+  }
   if (message.slot() >= kRecordSlots) {
     return damaged_manifest("names slot " + std::to_string(message.slot()) + " of " +
                             std::to_string(kRecordSlots));
@@ -103,10 +107,10 @@ Result<std::vector<ManifestChunk>> decode_chunks(const record::Manifest& message
           " bytes, " + to_string(CodecSpec{.kind = codec}) + " makes " + std::to_string(bytes.min) +
           " to " + std::to_string(bytes.max) + " of its values");
     }
-    if (entry.server() >= kRecordServers) {
+    if (entry.server() != chunk % message.servers()) {
       return damaged_manifest("says that chunk " + std::to_string(chunk) + " is on server " +
                               std::to_string(entry.server()) + " of " +
-                              std::to_string(kRecordServers));
+                              std::to_string(message.servers()));
     }
     chunks.push_back({entry.checksum(), entry.bytes(), entry.server()});
   }
@@ -164,6 +168,7 @@ std::string encode_manifest(const RecordManifest& manifest) {
   message.set_chunk_elements(kChunkElements);
   message.set_codec(static_cast<std::uint32_t>(manifest.info.codec));
   message.set_slot(manifest.slot);
+  if (manifest.servers > 1) message.set_servers(manifest.servers);
   if (manifest.info.term != 0) message.set_term(manifest.info.term);
   if (!manifest.info.state.empty()) message.set_state(manifest.info.state);
   for (const ManifestChunk& chunk : manifest.chunks) {
@@ -196,6 +201,7 @@ Result<RecordManifest> decode_manifest(std::string_view bytes) {
   manifest.info.state = message.state();
   manifest.info.codec = *codec_kind(message.codec());
   manifest.slot = message.slot();
+  manifest.servers = message.servers();
   SPEEDO_ASSIGN(manifest.chunks, decode_chunks(message));
   return manifest;
 }

@@ -51,6 +51,7 @@ struct ManifestChunk {
 struct RecordManifest {
   RecordInfo info;
   std::uint32_t slot = 0;
+  std::uint32_t servers = 1;
   std::vector<ManifestChunk> chunks;
 };
 std::string encode_manifest(const RecordManifest& manifest);

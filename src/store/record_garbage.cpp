@@ -1,22 +1,28 @@
 #include "store/record_garbage.hpp"
 
+#include <utility>
+#include <vector>
+
 #include "base/log.hpp"
 
 namespace speedo {
 
 void erase_chunks(StoreShared& shared, std::string_view key, const ChunkGarbage& garbage) {
   const RecordKeys names(shared.job, key);
-  auto operation = std::make_shared<KvOperation>();
-  operation->kind = KvOperation::Kind::kErase;
+  std::vector<std::string> all;
   for (std::uint32_t slot = garbage.first_slot; slot < garbage.end_slot; ++slot) {
     for (std::size_t chunk = garbage.first_chunk; chunk < garbage.end_chunk; ++chunk) {
-      operation->keys.push_back(names.chunk(garbage.term, slot, chunk));
+      all.push_back(names.chunk(garbage.term, slot, chunk));
     }
   }
-  if (operation->keys.empty()) return;
-  if (const auto done = execute(*shared.map, operation); !done) {
-    SPEEDO_WARN("Old chunks of record '{}' of job '{}' stay in the store: {}", key, shared.job,
-                done.error().message);
+  for (std::vector<std::string>& part : by_part(*shared.map, std::move(all))) {
+    auto operation = std::make_shared<KvOperation>();
+    operation->kind = KvOperation::Kind::kErase;
+    operation->keys = std::move(part);
+    if (const auto done = execute(*shared.map, operation); !done) {
+      SPEEDO_WARN("Old chunks of record '{}' of job '{}' stay in the store: {}", key, shared.job,
+                  done.error().message);
+    }
   }
 }
 

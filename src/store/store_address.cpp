@@ -31,4 +31,19 @@ std::string redacted(std::string_view address) {
   return std::string(parts.scheme) + std::string(parts.place);
 }
 
+// A user info may hold a comma: then it is one address.
+StoreAddress::StoreAddress(std::string_view address) {
+  if (address.find('@') != std::string_view::npos) {
+    text_ = redacted(address);
+    return;
+  }
+  while (true) {
+    const std::size_t comma = address.find(',');
+    text_ += redacted(address.substr(0, comma));
+    if (comma == std::string_view::npos) return;
+    text_ += ',';
+    address.remove_prefix(comma + 1);
+  }
+}
+
 }  // namespace speedo

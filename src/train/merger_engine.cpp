@@ -268,8 +268,12 @@ void MergerEngine::restore_lost_weights() {
   if (!stage_ || superseded_ || (publication_ && publication_->is_under_way())) return;
   const std::uint64_t known = publication_ ? publication_->version() : version_.value;
   const auto reader = past_shared_memory().read(weights_key());
-  const bool lost = reader ? (*reader)->info().version < known : !is_transient(reader.error().code);
-  if (!lost) return;
+  if (reader && (*reader)->info().version >= known) {
+    const auto whole = (*reader)->is_whole();
+    if (!whole || *whole) return;
+  } else if (!reader && is_transient(reader.error().code)) {
+    return;
+  }
   forget_expected();
   SPEEDO_WARN("the store has lost the weights of version {}: publishing them again", known);
   auto done =

@@ -19,7 +19,7 @@ namespace speedo::test {
 namespace {
 
 constexpr const char* kJob = "count";
-constexpr std::int64_t kSide = 64;  // the layer's inputs and outputs
+constexpr std::uint64_t kInputs = 64;  // of the layer: a row of its weights
 
 // base_lr / 4: the change of every weight by one run.
 constexpr float kStep = 0.0009765625F;
@@ -31,7 +31,7 @@ constexpr const char* kNet = R"(
               dummy_data_param { shape { dim: 16 dim: 64 }
                                  data_filler { type: "constant" value: 0.015625 } } }
       layer { name: "sum" type: "InnerProduct" bottom: "data" top: "sum" loss_weight: 1
-              inner_product_param { num_output: 64 bias_term: false
+              inner_product_param { num_output: ROWS bias_term: false
                                     weight_filler { type: "constant" value: 0 } } } }
 )";
 
@@ -53,14 +53,18 @@ std::string program(const std::string& name) {
 }
 
 Cluster::Cluster(std::uint64_t iterations, const Options& options)
-    : user_info_(options.user_info), shared_memory_(options.shared_memory) {
+    : user_info_(options.user_info),
+      shared_memory_(options.shared_memory),
+      rows_(options.rows) {
   RedisServer::Options redis;
   redis.append_only = options.append_only;
   redis.password = options.password;
   redis.extra = options.redis_lines;
-  redis_ = std::make_unique<RedisServer>(redis);
+  for (int i = 0; i < options.servers; ++i) redis_.push_back(std::make_unique<RedisServer>(redis));
+  std::string net = kNet;
+  net.replace(net.find("ROWS"), 4, std::to_string(rows_));
   std::ofstream(file("solver.prototxt"))
-      << kNet << "max_iter: " << iterations << " snapshot_prefix: \"" << file("snap").string()
+      << net << "max_iter: " << iterations << " snapshot_prefix: \"" << file("snap").string()
       << "\" " << options.solver << "\n";
 }
 
@@ -68,14 +72,22 @@ Process& Cluster::start_master(const std::vector<std::string>& extra,
                                const std::vector<std::string>& environment) {
   std::vector<std::string> command{program("speedo-master"), "--solver",
                                    file("solver.prototxt").string(), "--redis",
-                                   "redis://" + user_info_ + "127.0.0.1:" +
-                                       std::to_string(redis_->port()),
+                                   redis_addresses(),
                                    "--address-file", file("address").string(), "--json"};
   if (!shared_memory_) command.emplace_back("--no-shared-memory");
   command.insert(command.end(), extra.begin(), extra.end());
   std::filesystem::remove(file("address"));
   masters_.emplace_back(std::move(command), log("master"), environment);
   return masters_.back();
+}
+
+std::string Cluster::redis_addresses() const {
+  std::string text;
+  for (const auto& each : redis_) {
+    text += (text.empty() ? "redis://" + user_info_ : ",redis://") + "127.0.0.1:" +
+            std::to_string(each->port());
+  }
+  return text;
 }
 
 std::string Cluster::address() {
@@ -111,12 +123,14 @@ nlohmann::json Cluster::result(const Process& master) {
 }
 
 std::shared_ptr<ParameterStore> Cluster::store() {
-  return open_redis_store(parse_redis_uri(redis_->tcp_uri()).value(), kJob).value();
+  std::vector<RedisOptions> servers;
+  for (const auto& each : redis_) servers.push_back(parse_redis_uri(each->tcp_uri()).value());
+  return open_redis_store(servers, kJob).value();
 }
 
 std::optional<std::uint64_t> Cluster::counted() {
   const auto source = store();
-  std::vector<float> weights(kSide * kSide);
+  std::vector<float> weights(kInputs * rows_);
   const auto weights_there = source->read(weights_key());
   if (!weights_there) return std::nullopt;
   const Digest model = (*weights_there)->info().model;
@@ -125,7 +139,7 @@ std::optional<std::uint64_t> Cluster::counted() {
   // A master that merges hundreds of times a second may overtake a reader again and again.
   if (!got && got.error().code == ErrorCode::kNotFound) return std::nullopt;
   if (!got) FAIL(got.error().message);
-  REQUIRE(std::ranges::count(weights, weights.front()) == kSide * kSide);
+  REQUIRE(std::ranges::count(weights, weights.front()) == std::ssize(weights));
   const float count = -weights.front() / kStep;
   REQUIRE(count == std::floor(count));
   return static_cast<std::uint64_t>(count);
@@ -141,8 +155,12 @@ bool Cluster::counts_beyond(std::uint64_t iterations, std::chrono::milliseconds 
 }
 
 std::size_t Cluster::worker_keys() {
-  return count_lines("redis-cli -p " + std::to_string(redis_->port()) +
-                     " --scan --pattern '*:" + contribution_key_prefix() + "*'");
+  std::size_t keys = 0;
+  for (const auto& each : redis_) {
+    keys += count_lines("redis-cli -p " + std::to_string(each->port()) + " --scan --pattern '*:" +
+                        contribution_key_prefix() + "*'");
+  }
+  return keys;
 }
 
 std::filesystem::path Cluster::log(const std::string& who) {

@@ -36,6 +36,8 @@ class Cluster {
     std::string password = {};     // of Redis
     std::string redis_lines = {};  // more lines of redis.conf
     bool shared_memory = false;    // where it is not, each merge is in the store at once
+    int servers = 1;               // Redis servers that the job is spread over
+    std::uint64_t rows = 64;       // of the weights, 64 a row: 1024 of them are a chunk
     std::string user_info = {};    // before the host in the master's --redis: "USER:PASSWORD@"
   };
   explicit Cluster(std::uint64_t iterations) : Cluster(iterations, Options{}) {}
@@ -62,7 +64,7 @@ class Cluster {
   // Keys in the store of contributions and local weights.
   std::size_t worker_keys();
 
-  RedisServer& redis() { return *redis_; }
+  RedisServer& redis(std::size_t server = 0) { return *redis_[server]; }
   std::filesystem::path file(const std::string& name) const { return folder_ / name; }
   std::list<Process>& workers() { return workers_; }
   std::list<Process>& masters() { return masters_; }
@@ -71,9 +73,12 @@ class Cluster {
   std::filesystem::path log(const std::string& who);
 
   TempDir folder_;
-  std::unique_ptr<RedisServer> redis_;
+  std::string redis_addresses() const;
+
+  std::vector<std::unique_ptr<RedisServer>> redis_;
   const std::string user_info_;
   const bool shared_memory_;
+  const std::uint64_t rows_;
   std::list<Process> masters_, workers_;
   int logs_ = 0;
 };

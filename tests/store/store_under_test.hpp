@@ -13,6 +13,7 @@
 #include "store/chunked_store.hpp"
 #include "store/mastership.hpp"
 #include "store/memory_key_value.hpp"
+#include "store/sharded_key_value.hpp"
 #include "store/redis/redis_key_value.hpp"
 #include "store/redis/redis_session.hpp"
 #include "support/catch.hpp"
@@ -69,7 +70,8 @@ inline bool has_key(const RedisOptions& options, const std::string& key) {
 
 // Every kind of store that must pass the conformance suite.
 inline const std::vector<std::string>& store_kinds() {
-  static const std::vector<std::string> kinds = {"memory", "tcp", "unix", "password"};
+  static const std::vector<std::string> kinds = {"memory", "tcp", "unix", "password",
+                                                 "two in memory", "three servers"};
   return kinds;
 }
 
@@ -77,10 +79,18 @@ inline const std::vector<std::string>& store_kinds() {
 class StoreUnderTest {
  public:
   explicit StoreUnderTest(const std::string& kind) {
-    if (kind == "memory") {
+    if (kind == "memory" || kind == "two in memory") {
       map_ = std::make_shared<MemoryKeyValue>(*clock_);
+      if (kind != "memory") {
+        map_ = std::make_shared<ShardedKeyValue>(
+            std::vector<std::shared_ptr<KeyValue>>{map_, std::make_shared<MemoryKeyValue>(*clock_)},
+            "test");
+      }
       store_ = another();
       return;
+    }
+    for (int i = 0; i < (kind == "three servers" ? 2 : 0); ++i) {
+      others_.push_back(std::make_unique<RedisServer>());
     }
     RedisServer::Options options;
     if (kind == "password") options.password = "se:cret@%1";
@@ -96,14 +106,21 @@ class StoreUnderTest {
   // What another process would open: the same job over its own connections.
   std::shared_ptr<ParameterStore> another() const {
     if (map_) return std::make_shared<ChunkedStore>(map_, "test");
-    return open(options_);
+    auto store = open_redis_store(servers(), "test");
+    REQUIRE(store.has_value());
+    return *store;
   }
   // The map that the store is made of, over connections of its own.
   std::shared_ptr<KeyValue> map() const {
     if (map_) return map_;
-    auto map = RedisKeyValue::open(options_);
-    REQUIRE(map.has_value());
-    return *map;
+    std::vector<std::shared_ptr<KeyValue>> maps;
+    for (const RedisOptions& each : servers()) {
+      auto map = RedisKeyValue::open(each);
+      REQUIRE(map.has_value());
+      maps.push_back(*map);
+    }
+    if (maps.size() == 1) return maps.front();
+    return std::make_shared<ShardedKeyValue>(std::move(maps), "test");
   }
   // Until the job's lease is over. In memory it is the clock that goes on, a server has its own.
   void wait_for_end_of_lease() const {
@@ -116,9 +133,16 @@ class StoreUnderTest {
 
  private:
   const std::unique_ptr<ManualClock> clock_ = std::make_unique<ManualClock>();
+  std::vector<RedisOptions> servers() const {
+    std::vector<RedisOptions> all{options_};
+    for (const auto& other : others_) all.push_back(quick_options(other->tcp_uri()));
+    return all;
+  }
+
   std::optional<RedisServer> server_;
+  std::vector<std::unique_ptr<RedisServer>> others_;  // behind the first
   RedisOptions options_;
-  std::shared_ptr<MemoryKeyValue> map_;
+  std::shared_ptr<KeyValue> map_;
   std::shared_ptr<ParameterStore> store_;
 };
 

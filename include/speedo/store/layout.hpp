@@ -15,6 +15,10 @@ namespace speedo {
 //   speedo:{JOB}/lease           who is master, until the key expires
 // All but the last two begin with "speedo:{JOB}:": what clears a job leaves its mastership alone.
 //
+// A job on S > 1 servers has chunk C of each record on server C mod S, the other keys on server 0.
+// On server K > 0 the tag is {JOB:K}, and "speedo:{JOB:K}/term" the highest term of a master that
+// wrote there.
+//
 // Bytes of each value; numbers are little-endian, checksums 64 bits of XXH3:
 //   chunk      "SPEEDOC1"  u64 version  u32 chunk  u32 codec, 0 standing for 1
 //              u64 checksum of what follows  encoded values
@@ -24,7 +28,8 @@ namespace speedo {
 //   lease      20 digits of the holder's term, a space, the holder's name
 //
 // A manifest names the codec of the record's values (CodecKind of codec/codec.hpp), and of each
-// chunk its checksum, the bytes of its encoded values, and which of the store's servers holds it.
+// chunk its checksum, the bytes of its encoded values, and which of the store's servers holds it;
+// and how many servers that store had: with another number the record cannot be read (kMismatch).
 // The digit of "SPEEDOM2" is the layout's number. A record of layout 1 ("SPEEDOM1": no codec, no
 // sizes) or of an unknown codec is neither read nor replaced (kMismatch); whoever clears the job
 // removes it.
@@ -38,8 +43,8 @@ namespace speedo {
 // condition, since no other master's manifest names chunks of this term. The first put of a newer
 // master removes those that it replaced.
 
-// Servers that the chunks of a record may lie on.
-inline constexpr std::uint32_t kRecordServers = 1;
+// Servers that the chunks of a record may lie on, at most.
+inline constexpr std::uint32_t kRecordServersMax = 256;
 
 // Copies of the weights that exist at once: a reader of version v is safe until v + kRecordSlots.
 inline constexpr std::uint32_t kRecordSlots = 3;

@@ -89,6 +89,9 @@ class ChunkSource {
 class RecordReader : public ChunkSource {
  public:
   virtual const RecordInfo& info() const = 0;
+  // False if a server that holds a part of it came back without its data. Errors: those of the
+  // store.
+  virtual Result<bool> is_whole() { return true; }
 };
 
 // A record that is expected, and still being written.

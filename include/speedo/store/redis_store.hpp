@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <speedo/base/limits.hpp>
 #include <speedo/base/result.hpp>
@@ -56,5 +57,13 @@ bool is_somebody_at(const RedisAddress& address);
 // (an evicting maxmemory-policy, a database that does not exist).
 Result<std::shared_ptr<ParameterStore>> open_redis_store(const RedisOptions& options,
                                                          const std::string& job);
+// The same of a job that is spread over several servers (store/layout.hpp): records by chunks, all
+// else on the first. Errors: also kUsage for two that are one, or too many. Requires: one or more.
+Result<std::shared_ptr<ParameterStore>> open_redis_store(const std::vector<RedisOptions>& servers,
+                                                         const std::string& job);
+
+// One address or several, as --redis takes them: ADDRESS[,ADDRESS]... Error: kUsage.
+Result<std::vector<RedisAddress>> parse_redis_addresses(std::string_view addresses);
+std::string to_string(const std::vector<RedisAddress>& addresses);
 
 }  // namespace speedo

@@ -17,12 +17,13 @@ AddressParts split_address(std::string_view address);
 // but the number of a database.
 std::string redacted(std::string_view address);
 
-// Where a store is, without what opens it: this is what workers are told and what is logged. Made
-// of a text with a user or a password in it, it has lost them. Thread safety: none needed.
+// Where a store is, one address or several with commas between them, without what opens it: this is
+// what workers are told and what is logged. Made of a text with a user or a password in it, it has
+// lost them. Thread safety: none needed.
 class StoreAddress {
  public:
   StoreAddress() = default;
-  explicit StoreAddress(std::string_view address) : text_(redacted(address)) {}
+  explicit StoreAddress(std::string_view address);
 
   bool empty() const { return text_.empty(); }
   const std::string& text() const { return text_; }

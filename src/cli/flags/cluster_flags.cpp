@@ -193,7 +193,7 @@ Result<void> check(const ClusterFlags& flags, ClusterRole role) {
   if (!flags.emulate_compute.empty()) SPEEDO_TRY(parse_emulated_compute(flags.emulate_compute));
   SPEEDO_TRY(check_deterministic(flags));
   SPEEDO_TRY(make_stages(flags));
-  if (role == ClusterRole::kMaster) SPEEDO_TRY(parse_redis_address(flags.redis));
+  if (role == ClusterRole::kMaster) SPEEDO_TRY(parse_redis_addresses(flags.redis));
   if (flags.device != "cpu") {
     return usage_error("--device " + flags.device + ": only cpu is built so far");
   }

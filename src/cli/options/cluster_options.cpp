@@ -88,7 +88,8 @@ constexpr Option kClusterOptions[] = {
      .otherwise = "127.0.0.1:6379, or a private one if none answers there",
      .programs = {Program::kMaster},
      .group = kNetworkGroup,
-     .sentence = "HOST[:PORT], redis://[USER@]HOST[:PORT][/DB] or unix://[USER@]/PATH"},
+     .sentence = "HOST[:PORT], redis://[USER@]HOST[:PORT][/DB] or unix://[USER@]/PATH; several, "
+                 "with commas between them: weights and contributions are spread over them"},
     {.name = "redis",
      .type = text("ADDRESS"),
      .otherwise = "a private one at --host, with a password drawn for it",

@@ -12,6 +12,7 @@
 
 #include "base/log.hpp"
 #include "store/chunked_store.hpp"
+#include "store/sharded_key_value.hpp"
 
 namespace speedo {
 namespace {
@@ -125,9 +126,21 @@ void RedisKeyValue::stop_waiting() {
 
 Result<std::shared_ptr<ParameterStore>> open_redis_store(const RedisOptions& options,
                                                          const std::string& job) {
+  return open_redis_store(std::vector{options}, job);
+}
+
+Result<std::shared_ptr<ParameterStore>> open_redis_store(const std::vector<RedisOptions>& servers,
+                                                         const std::string& job) {
+  SPEEDO_ASSERT(!servers.empty());
   SPEEDO_TRY(check_job_name(job));
-  SPEEDO_ASSIGN(std::shared_ptr<RedisKeyValue> map, RedisKeyValue::open(options));
-  return std::shared_ptr<ParameterStore>(std::make_shared<ChunkedStore>(std::move(map), job));
+  std::vector<std::shared_ptr<KeyValue>> maps;
+  for (const RedisOptions& options : servers) {
+    SPEEDO_ASSIGN(std::shared_ptr<RedisKeyValue> map, RedisKeyValue::open(options));
+    maps.push_back(std::move(map));
+  }
+  const std::shared_ptr<KeyValue> map =
+      maps.size() == 1 ? maps.front() : std::make_shared<ShardedKeyValue>(std::move(maps), job);
+  return std::shared_ptr<ParameterStore>(std::make_shared<ChunkedStore>(map, job));
 }
 
 }  // namespace speedo

@@ -1,9 +1,12 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <set>
 #include <span>
+#include <string>
 #include <string_view>
 
+#include <speedo/store/layout.hpp>
 #include <speedo/store/redis_store.hpp>
 #include <speedo/store/store_address.hpp>
 
@@ -140,6 +143,36 @@ Result<RedisCredentials> parse_redis_user_info(std::string_view user_info) {
                   return percent_decode(user_info.substr(colon + 1), memory.data());
                 }));
   return credentials;
+}
+
+// A path of a socket with a comma in it cannot be one of several.
+Result<std::vector<RedisAddress>> parse_redis_addresses(std::string_view text) {
+  std::vector<RedisAddress> all;
+  std::set<std::string> known;
+  while (true) {
+    const std::size_t comma = text.find(',');
+    SPEEDO_ASSIGN(RedisAddress address, parse_redis_address(text.substr(0, comma)));
+    if (!known.insert(to_string(address)).second) {
+      return usage_error("--redis names " + to_string(address) +
+                         " twice: a job is spread over servers that differ");
+    }
+    all.push_back(std::move(address));
+    if (comma == std::string_view::npos) break;
+    text.remove_prefix(comma + 1);
+  }
+  if (all.size() > kRecordServersMax) {
+    return usage_error("--redis names " + std::to_string(all.size()) + " servers, the most is " +
+                       std::to_string(kRecordServersMax));
+  }
+  return all;
+}
+
+std::string to_string(const std::vector<RedisAddress>& addresses) {
+  std::string text;
+  for (const RedisAddress& address : addresses) {
+    text += (text.empty() ? "" : ",") + to_string(address);
+  }
+  return text;
 }
 
 Result<RedisOptions> parse_redis_uri(std::string_view uri) {

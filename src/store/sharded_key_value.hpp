@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/key_value.hpp"
+
+namespace speedo {
+
+// A job's map over several servers: chunk C of every record lies on server C mod their number, all
+// other keys on the first. On server K > 0 the job's keys have the hash tag {JOB:K}, so that the
+// parts of a job can be told from each other, and live on one Redis Cluster.
+// Keys that callers name and see are those of layout.hpp. Thread safety: as a KeyValue.
+class ShardedKeyValue : public KeyValue {
+ public:
+  // Requires: two servers or more, kRecordServersMax at most.
+  ShardedKeyValue(std::vector<std::shared_ptr<KeyValue>> servers, std::string_view job);
+
+  void submit(KvPtr operation) override;
+  Result<std::vector<std::string>> list(std::string_view prefix) override;
+  std::size_t parts() const override { return servers_.size(); }
+  std::size_t part_of(std::string_view key) const override;
+  void stop_waiting() override;
+
+ private:
+  std::string name_on(std::size_t part, const std::string& key) const;
+
+  const std::vector<std::shared_ptr<KeyValue>> servers_;
+  const std::string job_;
+  const std::string start_;  // of all keys of the job
+};
+
+}  // namespace speedo
