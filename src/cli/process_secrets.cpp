@@ -67,8 +67,8 @@ Result<RedisCredentials> take_user_info(char* address) {
   const bool is_one = parts.user_info.find(',') == std::string_view::npos;
   auto credentials =
       is_one ? parse_redis_user_info(parts.user_info)
-             : usage_error("--redis: several servers have one user and password, which stand before "
-                           "the first address; a comma in them is written %2C");
+             : usage_error("--redis: several servers have one user and password, which stand "
+                           "before the first address; a comma in them is written %2C");
   cut_out(address + begin, size);
   return credentials;
 }

@@ -25,8 +25,8 @@ ChunkWriter::ChunkWriter(std::shared_ptr<StoreShared> shared, std::string_view k
   if (auto chosen = choose_slot(); !chosen) error_ = chosen.error();
 }
 
-// Servers that no manifest is written to learn of a master's term before its first chunks lie there,
-// or one that it has replaced could still erase them.
+// Servers that no manifest is written to learn of a master's term before its first chunks lie
+// there, or one that it has replaced could still erase them.
 Result<void> ChunkWriter::announce_term() {
   const std::uint64_t term = manifest_.info.term;
   if (term == 0 || shared_->known_term == term) return {};
