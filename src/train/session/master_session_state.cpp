@@ -76,7 +76,8 @@ std::string MasterSession::Impl::save(const MergeOrder* merged) const {
   state.set_stage_start(stages_.start());
   state.set_strategy(strategy_->save());
   state.set_data_fresh(leases_.fresh());
-  for (const std::uint64_t shard : leases_.open(used)) state.add_data_open(shard);
+  const std::vector<std::uint64_t> open = leases_.open(used);
+  state.mutable_data_open()->Add(open.begin(), open.end());
   state.set_next_worker(members_.next_worker());
   state.set_next_run(runs_.next().value);
   state.set_merges(counts.merges);

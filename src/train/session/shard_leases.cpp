@@ -17,16 +17,28 @@ void erase(std::set<std::uint64_t>& set, ShardRange range) {
   for (std::uint64_t i = 0; i < range.count; ++i) set.erase(range.first + i);
 }
 
+// Requires: all of it is there.
+void erase(std::vector<std::uint64_t>& ascending, ShardRange range) {
+  const auto first = std::ranges::lower_bound(ascending, range.first);
+  const auto count = static_cast<std::ptrdiff_t>(range.count);
+  SPEEDO_ASSERT(ascending.end() - first >= count && *first == range.first);
+  SPEEDO_ASSERT(first[count - 1] == range.first + range.count - 1);
+  ascending.erase(first, first + count);
+}
+
 }  // namespace
 
 ShardLeases::ShardLeases(std::uint64_t fresh, std::set<std::uint64_t> open)
-    : free_(std::move(open)), fresh_(fresh) {
+    : free_(std::move(open)), fresh_(fresh), open_(free_.begin(), free_.end()) {
   SPEEDO_ASSERT(free_.empty() || *free_.rbegin() < fresh_);
 }
 
 ShardRange ShardLeases::take(std::uint64_t shards) {
   SPEEDO_ASSERT(shards > 0);
-  if (free_.empty()) return {std::exchange(fresh_, fresh_ + shards), shards};
+  if (free_.empty()) {
+    for (std::uint64_t i = 0; i < shards; ++i) open_.push_back(fresh_ + i);
+    return {std::exchange(fresh_, fresh_ + shards), shards};
+  }
   ShardRange range{*free_.begin(), 0};
   while (range.count < shards && free_.erase(range.first + range.count) == 1) range.count += 1;
   return range;
@@ -65,6 +77,7 @@ ShardRange ShardLeases::report(WorkerId worker) {
 void ShardLeases::use_up(ShardRange reported) {
   SPEEDO_ASSERT(reported_.contains(reported.first));
   erase(reported_, reported);
+  erase(open_, reported);
 }
 
 void ShardLeases::give_back(WorkerId worker) {
@@ -76,14 +89,9 @@ void ShardLeases::give_back(WorkerId worker) {
 }
 
 std::vector<std::uint64_t> ShardLeases::open(std::span<const ShardRange> without) const {
-  std::set<std::uint64_t> all = free_;
-  all.insert(reported_.begin(), reported_.end());
-  for (const auto& [worker, held] : held_) {
-    insert(all, held.current);
-    insert(all, held.next);
-  }
-  for (const ShardRange& range : without) erase(all, range);
-  return {all.begin(), all.end()};
+  std::vector<std::uint64_t> left = open_;
+  for (const ShardRange& range : without) erase(left, range);
+  return left;
 }
 
 }  // namespace speedo

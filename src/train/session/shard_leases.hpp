@@ -54,7 +54,7 @@ class ShardLeases {
   void give_back(WorkerId worker);
 
   std::uint64_t fresh() const { return fresh_; }
-  // Ascending, apart from those in `without`.
+  // Ascending, apart from those in `without`, which are open. Called for every merge.
   std::vector<std::uint64_t> open(std::span<const ShardRange> without) const;
 
  private:
@@ -66,6 +66,7 @@ class ShardLeases {
   std::map<WorkerId, Held> held_;
   std::set<std::uint64_t> free_, reported_;
   std::uint64_t fresh_;
+  std::vector<std::uint64_t> open_;  // ascending; new ones join at the end
 };
 
 }  // namespace speedo
