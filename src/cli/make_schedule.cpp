@@ -169,6 +169,7 @@ Result<UpdateSpec> make_update(const ScheduleFlags& flags, const StrategyOptions
   if (!flags.codec.empty()) {
     SPEEDO_ASSIGN(spec.codec, parse_codec(flags.codec));
   }
+  spec.error_feedback = !flags.no_error_feedback;
   spec.factor = static_cast<float>(flags.factor.value_or(1.0));
   spec.skip = static_cast<float>(flags.skip.value_or(0.0));
   if (scope == FlagScope::kStage) {
@@ -236,6 +237,7 @@ std::string describe(const Schedule& schedule) {
   std::string text = describe(schedule.strategy) + "; " + describe(schedule.update);
   if (schedule.update.codec.kind != CodecKind::kNone) {
     text += "; coded as " + to_string(schedule.update.codec);
+    if (!schedule.update.error_feedback) text += " without error feedback";
   }
   if (schedule.weight_by_staleness) text += "; weighted by staleness";
   if (schedule.lr_scaling != LrScaling::kNone) {

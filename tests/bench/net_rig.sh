@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Nodes on this machine, for measurements: each is a network namespace with a mount and an IPC namespace and an
-# empty /dev/shm of its own, joined by a bridge through links of the given rate, each way. Needs root.
+# Nodes on this machine, for measurements: each is a network and an IPC namespace with an empty /dev/shm of its
+# own, joined by a bridge through links of the given rate, each way. Needs root.
 #
 #   net_rig.sh up N RATE      N nodes, 1 to 64, with links of RATE, as 200mbit or 10gbit; says the addresses
 #   net_rig.sh in K CMD...    runs CMD in node K, in place of this process; node K is 10.79.0.K on eth0
@@ -10,7 +10,8 @@
 #
 # There is one rig on a machine. It belongs to the process that called `up`, and whoever comes after the end of
 # that process removes it. Nodes see the same files, but for /dev/shm; the rate counts whole frames, of
-# which 95 % are TCP's payload. Programs of node K find eth0 and lo, no other node's /dev/shm, no host.
+# which 95 % are TCP's payload. Programs of node K find eth0 and lo, no other node's /dev/shm, no unix socket
+# without a file of another node (through which processes of one machine share memory), no host.
 #
 # Exit codes: 2 usage, 69 no such rig or node, 75 another's rig stands, 77 no root or no namespaces here.
 set -euo pipefail
@@ -60,38 +61,37 @@ refuse_if_used() {
 
 # processes: those in the rig's namespaces, also where their names are not to be seen from here.
 processes() {
-  local link
   [ -s "$state/networks" ] || return 0
-  for link in /proc/[0-9]*/ns/net; do
-    if readlink "$link" 2>/dev/null | grep -qxFf "$state/networks"; then
-      link=${link#/proc/}
-      echo "${link%%/*}"
-    fi
-  done
+  find /proc/[0-9]*/ns/net -printf '%l %p\n' 2>/dev/null |
+    awk 'NR == FNR { of_rig[$1]; next } $1 in of_rig { split($2, part, "/"); print part[3] }' \
+      "$state/networks" - || true
 }
 
+# In a trap, `return` alone would give the status of what was trapped.
 end_processes() {
   local signal i
   for signal in TERM KILL; do
     processes | xargs --no-run-if-empty kill "-$signal" 2>/dev/null || true
     for ((i = 0; i < 20; ++i)); do
-      if [ -z "$(processes)" ]; then return; fi
+      if [ -z "$(processes)" ]; then return 0; fi
       sleep 0.1
     done
   done
   stop 70 "processes $(processes | tr '\n' ' ')in the rig's nodes do not end"
 }
 
+# networks: names of the rig's, also where another mount namespace has the mounts.
+networks() { find /run/netns -maxdepth 1 -name "$id-*" -printf '%f\n' 2>/dev/null || true; }
+
 remove() {
   local file name
   end_processes
-  for file in "$state"/*.mount "$state"/*.ipc; do
+  for file in "$state"/*.shm "$state"/*.ipc "$state"; do
     umount "$file" 2>/dev/null || true
   done
-  for name in $(ip netns list | sed -n "s/^\($id-[a-z0-9]*\).*/\1/p"); do
-    ip netns delete "$name"
+  for name in $(networks); do
+    ip netns delete "$name" 2>/dev/null || rm -f "/run/netns/$name"
   done
-  umount "$state" 2>/dev/null || true
   rm -rf "$state"
 }
 
@@ -126,9 +126,10 @@ add_node() {
   ip -n "$name" link set lo up
   limit "$name" eth0 "$rate"
   limit "$id-hub" "port$node" "$rate"
-  touch "$state/$node.mount" "$state/$node.ipc"
-  unshare --mount="$state/$node.mount" --ipc="$state/$node.ipc" --propagation slave \
-    mount -t tmpfs -o mode=1777 "$name" /dev/shm
+  touch "$state/$node.ipc"
+  unshare --ipc="$state/$node.ipc" true
+  mkdir "$state/$node.shm"
+  mount -t tmpfs -o mode=1777 "$name" "$state/$node.shm"
 }
 
 # claim: makes the rig's folder, with its owner in it from the first moment on.
@@ -155,7 +156,7 @@ up() {
   fi
   if ! command -v tc >/dev/null; then stop 77 "this needs ip and tc: install Debian's iproute2"; fi
   refuse_if_used
-  if [ -e "$state" ] || ip netns list | grep -q "^$id-"; then
+  if [ -e "$state" ] || [ -n "$(networks)" ]; then
     remove
     echo "net_rig.sh: a rig that stood here is removed" >&2
   fi
@@ -179,19 +180,22 @@ run_in() {
   if ! [[ $node =~ ^[1-9][0-9]?$ ]] || [ $# -lt 2 ]; then stop 2 "in K CMD...: a node and a command"; fi
   shift
   [ -e "$state/owner" ] || stop 69 "there is no rig: build one with 'net_rig.sh up N RATE'"
-  [ -e "$state/$node.mount" ] || stop 69 "the rig has no node $node"
-  if [ "$(stat -f -c %T "$state/$node.mount")" != nsfs ]; then
+  [ -e "$state/$node.shm" ] || stop 69 "the rig has no node $node"
+  if [ "$(stat -f -c %T "$state/$node.ipc")" != nsfs ]; then
     stop 69 "the rig was built in another mount namespace: call 'in' where 'up' was called"
   fi
-  exec nsenter --net="/run/netns/$id-$node" --mount="$state/$node.mount" --ipc="$state/$node.ipc" \
-    --wdns="$PWD" "$@"
+  # A mount namespace for each program: some kernels refuse now and then to keep one by a file.
+  # shellcheck disable=SC2016 # the inner shell expands
+  exec nsenter --net="/run/netns/$id-$node" --ipc="$state/$node.ipc" \
+    unshare --mount --propagation slave \
+    sh -c 'mount --bind "$0" /dev/shm && exec "$@"' "$state/$node.shm" "$@"
 }
 
 bytes() {
   local node
   [ -e "$state/owner" ] || stop 69 "there is no rig: build one with 'net_rig.sh up N RATE'"
   for ((node = 1; node <= nodes_max; ++node)); do
-    [ -e "$state/$node.mount" ] || break
+    [ -e "$state/$node.shm" ] || break
     nsenter --net="/run/netns/$id-$node" cat /proc/net/dev |
       awk -v node="$node" '$1 == "eth0:" { print node, $2, $10 }'
   done

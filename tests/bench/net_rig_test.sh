@@ -18,7 +18,7 @@ expect() {
   [ "$code" -eq "$1" ] || fail "'${*:2}' ended with $code instead of $1"
 }
 
-left() { ip netns list | grep -c '^speedo-rig-' || true; }
+left() { find /run/netns -name 'speedo-rig-*' 2>/dev/null | wc -l; }
 
 build() {
   local code=0
@@ -91,6 +91,26 @@ check_memory() {
   [ ! -e /dev/shm/of_one ] || fail "the machine sees what node 1 has in /dev/shm"
 }
 
+# check_sockets: a unix socket without a file, as processes that share memory have, is found in its node alone.
+check_sockets() {
+  local name=speedo-rig-test-$$ pid
+  local call="import socket; socket.socket(socket.AF_UNIX).connect('\\0$name')"
+  "$rig" in 1 python3 -c "
+import socket, time
+with socket.socket(socket.AF_UNIX) as door:
+    door.bind('\\0$name')
+    door.listen()
+    open('/dev/shm/listening', 'w').close()
+    time.sleep(100)" &
+  pid=$!
+  until "$rig" in 1 test -e /dev/shm/listening; do sleep 0.1; done
+  expect 0 "$rig" in 1 python3 -c "$call"
+  expect 1 "$rig" in 2 python3 -c "$call"
+  expect 1 python3 -c "$call"
+  kill "$pid"
+  wait "$pid" || true
+}
+
 # The rig's owner is this script, which another's `up` and `down` must leave its rig. Both are called by a
 # process that this one did not start.
 check_owner() {
@@ -119,6 +139,16 @@ check_stale() {
   [ "$(left)" -eq 4 ] || fail "a stale rig's nodes are still there"
 }
 
+# A rig whose building fails half-way, here for want of a tool, is not left standing.
+check_failure() {
+  local folder
+  folder=$(mktemp -d)
+  ln -s /bin/false "$folder/tc"
+  expect 1 env "PATH=$folder:$PATH" "$rig" up 2 1gbit
+  rm -r "$folder"
+  if [ "$(left)" -ne 0 ] || [ -e "$state" ]; then fail "a rig that could not be built is left"; fi
+}
+
 expect 2 "$rig"
 for arguments in "0 1gbit" "65 1gbit" "2 0mbit" "2 1gb" "x 1gbit" "2"; do
   # shellcheck disable=SC2086 # two words
@@ -131,6 +161,7 @@ expect 69 "$rig" in 4 true
 expect 5 "$rig" in 2 sh -c 'exit 5'
 check_network
 check_memory
+check_sockets
 check_owner $$
 "$rig" down
 trap - EXIT
@@ -138,6 +169,7 @@ expect 69 "$rig" in 1 true
 expect 69 "$rig" bytes
 check_stale
 "$rig" down
+check_failure
 if [ "$(left)" -ne 0 ] || [ -e "$state" ]; then fail "down leaves something"; fi
 if grep -q speedo-rig /proc/self/mountinfo; then fail "down leaves mounts"; fi
 echo "net_rig: all right"

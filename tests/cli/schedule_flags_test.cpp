@@ -102,6 +102,7 @@ TEST_CASE("The update rule follows the name, and flags go before it") {
   CHECK(granted({"--sync"}).update.codec == CodecSpec{});
   CHECK(granted({"--sync", "--codec", "topk:0.5"}).update.codec ==
         CodecSpec{.kind = CodecKind::kTopK, .percent = 0.5});
+  CHECK_FALSE(carries_residual(granted({"--codec", "int8", "--no-error-feedback"}).update));
 }
 
 TEST_CASE("The solver's values are a stage's own only in a stage") {
@@ -135,6 +136,8 @@ TEST_CASE("Flags that contradict each other, or mean nothing together, are refus
       {{"--elastic-side", "master"}, {"--elastic-side", "--moving-rate"}},
       {{"--moving-rate", "0.1", "--factor", "2"}, {"--factor", "elastic"}},
       {{"--codec", "zip"}, {"zip", "onebit"}},
+      {{"--no-error-feedback"}, {"--no-error-feedback", "--codec"}},
+      {{"--strategy", "easgd", "--codec", "int8", "--no-error-feedback"}, {"elastic"}},
       {{"--codec", "topk:0"}, {"topk:0"}},
       {{"--strategy", "averaging", "--codec", "int8"}, {"--codec int8", "--save-updater keep"}},
       {{"--moving-rate", "0.1", "--elastic-side", "master", "--codec", "bf16"},

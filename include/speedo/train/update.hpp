@@ -37,6 +37,7 @@ struct UpdateSpec {
   float skip = 0.0F;         // full deltas: elements smaller in magnitude are not added
   // Of contributions that travel through the store; those that lie in shared memory are exact.
   CodecSpec codec = {};
+  bool error_feedback = true;  // else what the codec leaves out is lost
   // Instead of the solver's, while this stage lasts.
   std::optional<float> base_lr = std::nullopt, momentum = std::nullopt;
   std::optional<float> weight_decay = std::nullopt;
@@ -55,7 +56,8 @@ constexpr bool averages_histories(const UpdateSpec& update) {
 // What a codec has left out of an elastic step stays in the worker's weights: it takes the half of
 // the step that was sent. Of all others it is added to the next contribution.
 constexpr bool carries_residual(const UpdateSpec& update) {
-  return update.codec.kind != CodecKind::kNone && !is_elastic(update.kind);
+  return update.codec.kind != CodecKind::kNone && update.error_feedback &&
+         !is_elastic(update.kind);
 }
 
 // The master has histories of its own.

@@ -68,6 +68,7 @@ ScheduleFlags schedule_flags(const OptionValues& values) {
   values.get("elastic-side", flags.elastic_side);
   values.get("save-updater", flags.save_updater);
   values.get("codec", flags.codec);
+  values.get("no-error-feedback", flags.no_error_feedback);
   values.get("factor", flags.factor);
   values.get("skip", flags.skip);
   values.get("staleness-weight", flags.staleness_weight);
@@ -89,6 +90,7 @@ ScheduleFlags inherit(ScheduleFlags stage, const ScheduleFlags& job) {
   take_over(stage.train, job.train);
   take_over(stage.save_updater, job.save_updater);
   take_over(stage.codec, job.codec);
+  stage.no_error_feedback = stage.no_error_feedback || job.no_error_feedback;
   take_over(stage.factor, job.factor);
   take_over(stage.skip, job.skip);
   take_over(stage.lr_scaling, job.lr_scaling);

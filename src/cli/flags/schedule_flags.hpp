@@ -22,6 +22,7 @@ struct ScheduleFlags {
   std::optional<std::uint32_t> train;
   std::optional<double> moving_rate;
   std::string elastic_side, save_updater, codec;
+  bool no_error_feedback = false;
   std::optional<double> factor, skip;
 
   // With what weight.

@@ -135,6 +135,11 @@ constexpr Option kScheduleOptions[] = {
                  "threshold[:T] (only what reached T, as T), topk[:P] (the largest P percent), "
                  "onebit (signs and two means). What a codec leaves out goes with the next "
                  "contribution. Shared memory needs none"},
+    {.name = "no-error-feedback",
+     .type = on_off(),
+     .programs = kClustersAndStages,
+     .group = kWhatGroup,
+     .sentence = "What a codec leaves out is lost, instead of going with the next contribution"},
 
     {.name = "staleness-weight",
      .type = on_off(),

@@ -113,7 +113,17 @@ Result<void> check_gradients(const UpdateSpec& update, const StrategyEntry& entr
   return {};
 }
 
+// Something that a worker could send later.
+bool leaves_out(const UpdateSpec& update) {
+  return update.codec.kind != CodecKind::kNone && !is_elastic(update.kind);
+}
+
 Result<void> check_codec(const UpdateSpec& update) {
+  if (!update.error_feedback && !leaves_out(update)) {
+    return usage_error(
+        "--no-error-feedback is of a --codec whose residual workers keep: leave it out without "
+        "one, and with elastic averaging, where nothing is left out");
+  }
   if (update.codec.kind == CodecKind::kNone) return {};
   const std::string name = "--codec " + to_string(update.codec);
   if (update.kind == UpdateKind::kElasticMaster) {
