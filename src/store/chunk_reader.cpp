@@ -26,7 +26,7 @@ Result<bool> ChunkReader::is_whole() {
   std::vector<KvPtr> looks;
   for (std::size_t chunk = 1; chunk < servers; ++chunk) {
     looks.push_back(fetch_head(*shared_->map,
-                               names_.chunk(manifest_.info.term, manifest_.slot, chunk)));
+                               names_.chunk(manifest_.info.term, manifest_.slot_of(chunk), chunk)));
   }
   for (std::size_t chunk = 1; chunk < servers; ++chunk) {
     const KvOperation& look = *looks[chunk - 1];
@@ -43,7 +43,7 @@ void ChunkReader::request(std::size_t chunk, std::span<float> target) {
   SPEEDO_ASSERT(target.size() == chunk_elements(manifest_.info.element_count, chunk));
   targets_[chunk] = target;
   chunks_[chunk] =
-      fetch_chunk(*shared_->map, names_.chunk(manifest_.info.term, manifest_.slot, chunk),
+      fetch_chunk(*shared_->map, names_.chunk(manifest_.info.term, manifest_.slot_of(chunk), chunk),
                   expected(chunk));
 }
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include <speedo/base/assert.hpp>
-#include <speedo/base/digest.hpp>
 #include <speedo/store/layout.hpp>
 
 #include "store/chunk_fetch.hpp"
+#include "store/chunk_put.hpp"
 #include "store/chunk_range.hpp"
 
 namespace speedo {
@@ -70,9 +70,11 @@ Result<void> ChunkWriter::choose_slot() {
     if (old) {
       track_.known = old->info.term == term;
       track_.slot = old->slot;
-      std::size_t& chunks = track_.known ? track_.chunks : track_.replaced_chunks;
-      chunks = std::max(chunks, old->chunks.size());
-      if (!track_.known) track_.replaced_term = old->info.term;
+      if (track_.known) {
+        track_.chunks = std::max(track_.chunks, old->chunks.size());
+      } else {
+        track_.replace(*old);
+      }
     } else if (old.error().code != ErrorCode::kNotFound &&
                old.error().code != ErrorCode::kCorrupt) {
       return old.error();
@@ -99,18 +101,13 @@ void ChunkWriter::write_encoded(std::size_t chunk, std::span<const std::byte> by
 }
 
 void ChunkWriter::submit_chunk(std::size_t chunk, std::span<const std::byte> bytes) {
-  auto operation = std::make_shared<KvOperation>();
-  operation->kind = KvOperation::Kind::kSet;
-  operation->key = names_.chunk(manifest_.info.term, manifest_.slot, chunk);
-  operation->body = bytes;
-  operation->expiry_seconds = policy_.expiry_seconds;
-  operation->make_head = [version = manifest_.info.version, chunk,
-                          codec = manifest_.info.codec](std::span<const std::byte> body) {
-    return encode_chunk_head(
-        {.version = version, .chunk = chunk, .codec = codec, .checksum = checksum_of(body)});
-  };
-  chunks_[chunk] = operation;
-  shared_->map->submit(std::move(operation));
+  const ChunkDestination where{.names = names_,
+                               .term = manifest_.info.term,
+                               .slot = manifest_.slot,
+                               .version = manifest_.info.version,
+                               .codec = manifest_.info.codec,
+                               .expiry_seconds = policy_.expiry_seconds};
+  chunks_[chunk] = put_chunk(*shared_->map, where, chunk, bytes);
 }
 
 bool ChunkWriter::is_sent() const {
@@ -169,18 +166,11 @@ Result<ChunkWriter::Incarnations> ChunkWriter::look_at_servers() const {
 Result<void> ChunkWriter::write_manifest() {
   manifest_.chunks.clear();
   for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
-    manifest_.chunks.push_back({.checksum = decode_chunk_head(chunks_[chunk]->head)->checksum,
+    manifest_.chunks.push_back({.checksum = checksum_put(*chunks_[chunk]),
                                 .bytes = static_cast<std::uint32_t>(chunks_[chunk]->body.size()),
                                 .server = static_cast<std::uint32_t>(server_of(chunk))});
   }
-  auto operation = std::make_shared<KvOperation>();
-  operation->kind = KvOperation::Kind::kSet;
-  operation->key = names_.manifest();
-  operation->head = encode_manifest(manifest_);
-  operation->expiry_seconds = policy_.expiry_seconds;
-  operation->master = shared_->master_of(manifest_.info.term);
-  SPEEDO_TRY(execute_fenced(*shared_, "record '" + key_ + "'", operation));
-  manifest_server_ = operation->server;
+  SPEEDO_ASSIGN(manifest_server_, put_manifest(*shared_, key_, manifest_));
   return {};
 }
 
@@ -216,10 +206,7 @@ Result<void> ChunkWriter::finish() {
 // Readers have the new record. Chunks that only an earlier master's manifest named go, and those
 // behind this record's end if earlier ones were longer. A higher term's stay: its master may live.
 void ChunkWriter::record_visible() {
-  if (track_.replaced_term < manifest_.info.term) {
-    erase_chunks(*shared_, key_,
-                 {track_.replaced_term, 0, policy_.slots, 0, track_.replaced_chunks});
-  }
+  if (track_.replaced_term < manifest_.info.term) erase_replaced(*shared_, key_, track_);
   if (track_.chunks > chunks_.size()) {
     erase_chunks(*shared_, key_,
                  {manifest_.info.term, 0, policy_.slots, chunks_.size(), track_.chunks});

@@ -7,9 +7,13 @@
 #include <speedo/store/memory_store.hpp>
 
 #include "store/ahead_reader.hpp"
+#include "store/chunk_fetch.hpp"
+#include "store/chunk_range.hpp"
 #include "store/chunk_reader.hpp"
 #include "store/chunk_writer.hpp"
 #include "store/memory_key_value.hpp"
+#include "store/part_writer.hpp"
+#include "store/record_garbage.hpp"
 
 namespace speedo {
 namespace {
@@ -116,6 +120,29 @@ Result<void> erase_fenced(StoreShared& shared, const std::string& what,
     SPEEDO_TRY(execute_fenced(shared, what, operation));
   }
   return {};
+}
+
+void RecordTrack::replace(const RecordManifest& old) {
+  if (old.info.term != replaced_term) {
+    replaced_chunks = 0;
+    replaced_slots.clear();
+  }
+  replaced_term = old.info.term;
+  replaced_chunks = std::max(replaced_chunks, old.chunks.size());
+  replaced_slots.insert(0);
+  for (const std::uint32_t each : old.slots) replaced_slots.insert(each - each % kRecordSlots);
+}
+
+Result<std::uint64_t> put_manifest(StoreShared& shared, std::string_view key,
+                                   const RecordManifest& manifest) {
+  auto operation = std::make_shared<KvOperation>();
+  operation->kind = KvOperation::Kind::kSet;
+  operation->key = RecordKeys(shared.job, key).manifest();
+  operation->head = encode_manifest(manifest);
+  operation->expiry_seconds = policy_of(key).expiry_seconds;
+  operation->master = shared.master_of(manifest.info.term);
+  SPEEDO_TRY(execute_fenced(shared, "record '" + std::string(key) + "'", operation));
+  return operation->server;
 }
 
 Result<RecordManifest> read_manifest(StoreShared& shared, std::string_view key) {
@@ -242,6 +269,57 @@ Result<ClaimAnswer> ChunkedStore::claim_master(const MasterClaim& claim) {
 
 Result<void> ChunkedStore::release_master(const MasterClaim& claim) {
   return release_job(*shared_->map, shared_->job, claim);
+}
+
+std::unique_ptr<PartWriter> ChunkedStore::write_part(std::string_view key, const RecordInfo& info,
+                                                     RecordPart where) {
+  return std::make_unique<ChunkPartWriter>(shared_, key, info, where);
+}
+
+Result<void> ChunkedStore::put_parts(std::string_view key, const RecordInfo& info,
+                                     std::span<const WrittenPart> parts) {
+  const std::size_t servers = shared_->map->parts();
+  SPEEDO_ASSERT(parts.size() == servers && info.codec == CodecKind::kNone);
+  RecordManifest manifest;
+  manifest.info = info;
+  manifest.info.term = shared_->term;
+  manifest.servers = static_cast<std::uint32_t>(servers);
+  for (std::size_t part = 0; part < servers; ++part) {
+    SPEEDO_ASSERT(parts[part].checksums.size() ==
+                  chunks_of_part(info.element_count, part, servers));
+    manifest.slots.push_back(parts[part].slot);
+  }
+  for (std::size_t chunk = 0; chunk < chunk_count(info.element_count); ++chunk) {
+    const std::size_t server = chunk % servers;
+    const std::size_t bytes = chunk_elements(info.element_count, chunk) * sizeof(float);
+    manifest.chunks.push_back({.checksum = parts[server].checksums[chunk / servers],
+                               .bytes = static_cast<std::uint32_t>(bytes),
+                               .server = static_cast<std::uint32_t>(server)});
+  }
+  SPEEDO_TRY(put_manifest(*shared_, key, manifest));
+  return {};
+}
+
+// Of its first chunk: a server loses all or nothing.
+Result<bool> ChunkedStore::has_part(std::string_view key, const RecordInfo& info,
+                                    RecordPart where) {
+  if (where.part >= chunk_count(info.element_count)) return true;
+  const KvPtr look = fetch_head(
+      *shared_->map, RecordKeys(shared_->job, key).chunk(shared_->term, where.slot, where.part));
+  look->wait();
+  if (look->error && look->error->code != ErrorCode::kNotFound) return *look->error;
+  const auto head = decode_chunk_head(look->text);
+  return head && head->version == info.version;
+}
+
+void ChunkedStore::erase_copies(std::string_view key, std::uint64_t element_count, Copies copies) {
+  erase_chunks(*shared_, key,
+               {.term = shared_->term,
+                .first_slot = copies.first_slot,
+                .end_slot = copies.end_slot,
+                .first_chunk = copies.part.value_or(0),
+                .end_chunk = chunk_count(element_count),
+                .stride = copies.part ? shared_->map->parts() : 1});
 }
 
 void ChunkedStore::fence(std::uint64_t term) { shared_->term = term; }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 
 #include <speedo/store/parameter_store.hpp>
@@ -25,6 +26,9 @@ struct RecordTrack {
   // Chunks of another term that a put replaces; to be erased when it is visible. 0: none.
   std::uint64_t replaced_term = 0;
   std::size_t replaced_chunks = 0;
+  std::set<std::uint32_t> replaced_slots;  // the first one of each range that it had copies in
+  // Takes the manifest of another term for what a put replaces.
+  void replace(const RecordManifest& old);
 };
 
 // What a store shares with its writers and readers.
@@ -66,6 +70,14 @@ class ChunkedStore : public ParameterStore {
   Result<ClaimAnswer> claim_master(const MasterClaim& claim) override;
   Result<void> release_master(const MasterClaim& claim) override;
 
+  std::size_t parts() const override { return shared_->map->parts(); }
+  std::unique_ptr<PartWriter> write_part(std::string_view key, const RecordInfo& info,
+                                         RecordPart where) override;
+  Result<void> put_parts(std::string_view key, const RecordInfo& info,
+                         std::span<const WrittenPart> parts) override;
+  Result<bool> has_part(std::string_view key, const RecordInfo& info, RecordPart where) override;
+  void erase_copies(std::string_view key, std::uint64_t element_count, Copies copies) override;
+
   void fence(std::uint64_t term) override;
   Result<void> clear() override;
   void stop_waiting() override { shared_->map->stop_waiting(); }
@@ -91,6 +103,10 @@ Result<void> execute_fenced(StoreShared& shared, const std::string& what, const 
 // Erases keys, wherever they lie, with the condition of this store's master, if it is one.
 Result<void> erase_fenced(StoreShared& shared, const std::string& what,
                           std::vector<std::string> keys);
+
+// Makes a manifest the record's; gives the incarnation of the server that took it.
+Result<std::uint64_t> put_manifest(StoreShared& shared, std::string_view key,
+                                   const RecordManifest& manifest);
 
 // The manifest of record `key`. Errors: kNotFound, kCorrupt and those of the map.
 Result<RecordManifest> read_manifest(StoreShared& shared, std::string_view key);

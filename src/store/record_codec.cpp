@@ -81,6 +81,11 @@ Result<void> check_form(const record::Manifest& message) {
     return damaged_manifest("says that its chunks are on " + std::to_string(message.servers()) +
                             " servers");
   }
+  if (message.slots_size() != 0 &&
+      static_cast<std::uint32_t>(message.slots_size()) != message.servers()) {
+    return damaged_manifest("names slots of " + std::to_string(message.slots_size()) + " of " +
+                            std::to_string(message.servers()) + " servers");
+  }
   if (message.slot() >= kRecordSlots) {
     return damaged_manifest("names slot " + std::to_string(message.slot()) + " of " +
                             std::to_string(kRecordSlots));
@@ -168,6 +173,7 @@ std::string encode_manifest(const RecordManifest& manifest) {
   message.set_chunk_elements(kChunkElements);
   message.set_codec(static_cast<std::uint32_t>(manifest.info.codec));
   message.set_slot(manifest.slot);
+  for (const std::uint32_t slot : manifest.slots) message.add_slots(slot);
   if (manifest.servers > 1) message.set_servers(manifest.servers);
   if (manifest.info.term != 0) message.set_term(manifest.info.term);
   if (!manifest.info.state.empty()) message.set_state(manifest.info.state);
@@ -202,6 +208,7 @@ Result<RecordManifest> decode_manifest(std::string_view bytes) {
   manifest.info.codec = *codec_kind(message.codec());
   manifest.slot = message.slot();
   manifest.servers = message.servers();
+  manifest.slots.assign(message.slots().begin(), message.slots().end());
   SPEEDO_ASSIGN(manifest.chunks, decode_chunks(message));
   return manifest;
 }

@@ -52,7 +52,11 @@ struct RecordManifest {
   RecordInfo info;
   std::uint32_t slot = 0;
   std::uint32_t servers = 1;
+  std::vector<std::uint32_t> slots = {};  // by server, if they have one each
   std::vector<ManifestChunk> chunks;
+  std::uint32_t slot_of(std::size_t chunk) const {
+    return slots.empty() ? slot : slots[chunk % servers];
+  }
 };
 std::string encode_manifest(const RecordManifest& manifest);
 // Errors: kCorrupt, also if the chunks have not the sizes that the values take; kMismatch, saying

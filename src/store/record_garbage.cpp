@@ -7,11 +7,20 @@
 
 namespace speedo {
 
+void erase_replaced(StoreShared& shared, std::string_view key, const RecordTrack& track) {
+  const std::uint32_t slots = policy_of(key).slots;
+  for (const std::uint32_t first : track.replaced_slots) {
+    erase_chunks(shared, key,
+                 {track.replaced_term, first, first + slots, 0, track.replaced_chunks});
+  }
+}
+
 void erase_chunks(StoreShared& shared, std::string_view key, const ChunkGarbage& garbage) {
   const RecordKeys names(shared.job, key);
   std::vector<std::string> all;
   for (std::uint32_t slot = garbage.first_slot; slot < garbage.end_slot; ++slot) {
-    for (std::size_t chunk = garbage.first_chunk; chunk < garbage.end_chunk; ++chunk) {
+    for (std::size_t chunk = garbage.first_chunk; chunk < garbage.end_chunk;
+         chunk += garbage.stride) {
       all.push_back(names.chunk(garbage.term, slot, chunk));
     }
   }

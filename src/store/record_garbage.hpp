@@ -13,7 +13,11 @@ struct ChunkGarbage {
   std::uint64_t term = 0;
   std::uint32_t first_slot = 0, end_slot = 0;
   std::size_t first_chunk = 0, end_chunk = 0;
+  std::size_t stride = 1;  // only each so many-th
 };
+
+// Of another term, which a put has replaced.
+void erase_replaced(StoreShared& shared, std::string_view key, const RecordTrack& track);
 
 // Removes them. What cannot be removed stays until clear(), with a warning.
 void erase_chunks(StoreShared& shared, std::string_view key, const ChunkGarbage& garbage);

@@ -1,5 +1,7 @@
 #include <speedo/store/record_store.hpp>
 
+#include <speedo/store/part_store.hpp>
+
 #include <chrono>
 #include <thread>
 
@@ -68,6 +70,10 @@ Result<RecordInfo> get(RecordStore& store, std::string_view key, const Digest& m
 }
 
 std::string weights_key() { return "weights"; }
+std::string part_key(std::size_t part, std::string_view name) {
+  return "part/" + std::to_string(part) + "/" + std::string(name);
+}
+
 std::string checkpoint_key() { return "checkpoint"; }
 std::string contribution_key_prefix() { return "worker/"; }
 std::string contribution_key(std::uint64_t term, std::uint64_t worker) {

@@ -1,5 +1,6 @@
 #include "store/sharded_key_value.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <speedo/base/assert.hpp>
@@ -11,6 +12,9 @@ namespace speedo {
 namespace {
 
 std::string start_of(std::string_view job) { return "speedo:{" + std::string(job) + "}"; }
+
+// What follows the tag in keys of records that lie on one server; see part_key().
+constexpr std::string_view kPartStart = ":part/";
 
 // Of a key that ends in ":cNUMBER"; nothing of another.
 std::optional<std::uint64_t> chunk_named(std::string_view key) {
@@ -28,7 +32,14 @@ ShardedKeyValue::ShardedKeyValue(std::vector<std::shared_ptr<KeyValue>> servers,
   SPEEDO_ASSERT(servers_.size() > 1 && servers_.size() <= kRecordServersMax);
 }
 
+// Records of one part lie with it, manifest and all.
 std::size_t ShardedKeyValue::part_of(std::string_view key) const {
+  const std::string_view name = key.substr(std::min(key.size(), start_.size()));
+  if (name.starts_with(kPartStart)) {
+    const std::string_view rest = name.substr(kPartStart.size());
+    const auto part = parse_number<std::uint64_t>(rest.substr(0, rest.find('/')));
+    if (part) return static_cast<std::size_t>(*part % servers_.size());
+  }
   const auto chunk = chunk_named(key);
   return chunk ? static_cast<std::size_t>(*chunk % servers_.size()) : 0;
 }

@@ -12,24 +12,16 @@
 #include "base/trace.hpp"
 #include "train/job/job_thread.hpp"
 #include "train/merger_engine.hpp"
+#include "train/merger_looks.hpp"
 
 namespace speedo {
 namespace {
-
-// How often an idle merger looks after the weights in the store.
-constexpr std::chrono::seconds kLookInterval{1};
-// Contributions are looked for after this part of the time that they have been expected for, so
-// that looking costs little and comes too late by little.
-constexpr int kAheadLooks = 32;
-constexpr std::chrono::milliseconds kAheadPauseMin{1}, kAheadPauseMax{50};
 
 Error closing() { return Error{ErrorCode::kUnavailable, "the merger is being closed"}; }
 
 // An engine and the thread that it works on.
 class ThreadedMerger : public Merger {
  public:
-  using Make = std::function<Result<std::unique_ptr<MergerEngine>>()>;
-
   explicit ThreadedMerger(Platform& platform)
       : platform_(platform),
         pause_(platform),
@@ -46,7 +38,7 @@ class ThreadedMerger : public Merger {
   }
 
   // Makes the engine on the thread: some devices belong to the thread that opens them.
-  Result<void> make_engine(const Make& make) {
+  Result<void> make_engine(const std::function<Result<std::unique_ptr<MergerWork>>()>& make) {
     Answer<Result<void>> made(platform_);
     thread_.post([&] {
       auto engine = make();
@@ -87,10 +79,10 @@ class ThreadedMerger : public Merger {
     });
   }
 
-  void copy(std::function<void(Copy)> done) override {
+  void copy(std::function<void(Result<Copy>)> done) override {
     thread_.post([this, done = std::move(done)] {
       engine_->write_checkpoint(false);  // The one under way: nobody else may come to finish it.
-      done(engine_->copy());
+      done(persist<Copy>([&] { return engine_->take_copy(); }));
     });
   }
 
@@ -104,17 +96,16 @@ class ThreadedMerger : public Merger {
  private:
   // Returns how long there is nothing to do.
   Instant idle() {
-    if (!engine_ || thread_.is_ending()) return kLookInterval;
+    if (!engine_ || thread_.is_ending()) return kMergerLookInterval;
     if (engine_->merge_ahead()) return Instant{0};
-    const Instant published = std::min<Instant>(engine_->publish_behind(), kLookInterval);
+    const Instant published = std::min<Instant>(engine_->publish_behind(), kMergerLookInterval);
     const Instant now = platform_.clock().now();
-    if (now - idle_since_ >= kLookInterval) {
+    if (now - idle_since_ >= kMergerLookInterval) {
       engine_->restore_lost_weights();
       idle_since_ = platform_.clock().now();
     }
     if (!engine_->expects()) return published;
-    return std::min(published, std::clamp<Instant>((now - expected_at_) / kAheadLooks,
-                                                   kAheadPauseMin, kAheadPauseMax));
+    return std::min(published, ahead_pause(now - expected_at_));
   }
 
   // A failed attempt leaves everything as it was, so the next one is the same.
@@ -140,23 +131,29 @@ class ThreadedMerger : public Merger {
   std::mutex mutex_;
   std::optional<Error> waits_because_;  // guarded by mutex_
   // The next three: of the thread.
-  std::unique_ptr<MergerEngine> engine_;
+  std::unique_ptr<MergerWork> engine_;
   Instant idle_since_{0}, expected_at_{0};
   JobThread thread_;  // last: it uses the others
 };
 
 }  // namespace
 
+Result<std::unique_ptr<Merger>> make_merger_thread(
+    Platform& platform, const std::function<Result<std::unique_ptr<MergerWork>>()>& make) {
+  auto merger = std::make_unique<ThreadedMerger>(platform);
+  SPEEDO_TRY(merger->make_engine(make));
+  return std::unique_ptr<Merger>(std::move(merger));
+}
+
 Result<std::unique_ptr<Merger>> make_merger(
     const MergerConfig& config, const ParameterLayout& layout, const caffe::SolverParameter& solver,
     Checkpoint start, std::shared_ptr<RecordStore> store,
     std::function<Result<std::unique_ptr<Backend>>()> make_backend) {
-  auto merger = std::make_unique<ThreadedMerger>(*config.platform);
-  SPEEDO_TRY(merger->make_engine([&] {
-    return MergerEngine::create(config, layout, solver, std::move(start), std::move(store),
-                                make_backend);
-  }));
-  return std::unique_ptr<Merger>(std::move(merger));
+  return make_merger_thread(*config.platform, [&]() -> Result<std::unique_ptr<MergerWork>> {
+    SPEEDO_ASSIGN(auto engine, MergerEngine::create(config, layout, solver, std::move(start),
+                                                    std::move(store), make_backend));
+    return std::unique_ptr<MergerWork>(std::move(engine));
+  });
 }
 
 }  // namespace speedo

@@ -17,14 +17,14 @@
 #include "train/merger_publication.hpp"
 #include "train/merger_record.hpp"
 #include "train/merger_rule.hpp"
+#include "train/merger_work.hpp"
 #include "store/shared/shared_store.hpp"
 
 namespace speedo {
 
-// The merger's work: weights, the next weights, and the way from one to the other. It blocks, and
-// does nothing that it is not told to.
+// The merger's work: weights, the next weights, and the way from one to the other.
 // Thread safety: one thread at a time; of some backends one thread for all its life.
-class MergerEngine {
+class MergerEngine : public MergerWork {
  public:
   using MakeBackend = std::function<Result<std::unique_ptr<Backend>>()>;
   // Errors: see make_merger().
@@ -33,24 +33,19 @@ class MergerEngine {
       const caffe::SolverParameter& solver, Checkpoint start,
       std::shared_ptr<RecordStore> store, const MakeBackend& make_backend);
 
-  Result<MergeResult> merge(const MergeJob& job);
-  // A merge that is likely to come, without its id and state; replaces the one expected before.
-  void expect(const MergeJob& job);
-  bool expects() const { return expected_.has_value(); }
-  // Merges what is there of the expected merge, and a little at a time; false if nothing is.
-  bool merge_ahead();
-  // After each merge, once its result is known to others: writes the checkpoint that is due. One
-  // that may go on while the next merge works is finished after that merge.
-  void write_checkpoint(bool may_go_on);
-  // Weights that are only in shared memory go to the store when that is due, beside other work;
-  // returns when to ask again.
-  Instant publish_behind();
-  // At the end: what the store lacks of the last merge, due or not.
-  void close();
-  Result<Version> enter_stage(std::uint32_t stage, const std::string& state);
+  Result<MergeResult> merge(const MergeJob& job) override;
+  void expect(const MergeJob& job) override;
+  bool expects() const override { return expected_.has_value(); }
+  bool merge_ahead() override;
+  void write_checkpoint(bool may_go_on) override;
+  Instant publish_behind() override;
+  void close() override;
+  Result<Version> enter_stage(std::uint32_t stage, const std::string& state) override;
+  Result<Merger::Copy> take_copy() override { return copy(); }
   Merger::Copy copy();
-  // Publishes again if the store has lost the weights. Says so in the log.
-  void restore_lost_weights();
+  void restore_lost_weights() override;
+  // Whether the merge under way goes on with what was merged ahead of its order.
+  bool begun_ahead() const { return begun_ahead_; }
 
  private:
   using Contribution = MergeJob::Contribution;
@@ -91,6 +86,9 @@ class MergerEngine {
   std::unique_ptr<ChunkMerge> make_chunk_merge(const MergeJob& job,
                                                std::span<const Contribution> contributions);
   void forget_expected();
+  bool is_refused(const MergeResult& result) const {
+    return config_.all_or_none && !result.rejected.empty();
+  }
   bool comes_through_store(std::span<const Contribution> contributions) const;
   void count_merge(std::span<const Contribution> contributions);
 
@@ -116,6 +114,7 @@ class MergerEngine {
   MergerCheckpoint checkpoint_;
   std::optional<MergerPublication> publication_;  // only with shared memory
   bool is_published_with_merge_ = false;          // the last merge that was begun
+  bool begun_ahead_ = false;                      // the same
   std::optional<MergeJob> expected_;
   std::unique_ptr<MergeAhead> ahead_;  // of it; uses the pass and what is above
 };

@@ -72,11 +72,11 @@ Result<MergeResult> MergerEngine::merge_party(const MergeJob& job) {
   std::vector<Contribution> contributions = job.contributions;
   while (true) {
     SPEEDO_ASSIGN(const Participants participants, open(contributions, result.rejected));
-    if (participants.contributions.empty()) break;
+    if (participants.contributions.empty() || is_refused(result)) break;
     const bool is_where_it_must_be = !publication_ || !job.is_last || is_published_with_merge_;
-    result.begun_ahead =
-        is_where_it_must_be && ahead_ && ahead_->fits(job, participants.readers);
-    SPEEDO_ASSIGN(const Fault fault, try_merge(participants, job, result.begun_ahead));
+    begun_ahead_ = is_where_it_must_be && ahead_ && ahead_->fits(job, participants.readers);
+    result.begun_ahead = begun_ahead_;
+    SPEEDO_ASSIGN(const Fault fault, try_merge(participants, job, begun_ahead_));
     if (!fault) {
       record_.advance();
       version_.value += 1;
@@ -88,6 +88,7 @@ Result<MergeResult> MergerEngine::merge_party(const MergeJob& job) {
     SPEEDO_WARN("contribution of worker {} is not merged: missing, damaged or not finite",
                 worker.value);
     result.rejected.push_back(worker);
+    if (is_refused(result)) break;
     contributions = participants.contributions;
     contributions.erase(contributions.begin() + static_cast<std::ptrdiff_t>(*fault));
   }

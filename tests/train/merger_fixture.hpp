@@ -15,6 +15,7 @@
 #include "caffe.pb.h"
 #include "store/chunked_store.hpp"
 #include "store/memory_key_value.hpp"
+#include "train/parts/joined_engine.hpp"
 
 #include <speedo/base/random.hpp>
 
@@ -48,6 +49,12 @@ struct MergerFixture {
   explicit MergerFixture(const MergerConfig& config, std::size_t count,
                          std::shared_ptr<RecordStore> the_store = nullptr,
                          const Checkpoint* from = nullptr)
+      : MergerFixture(config, count, std::move(the_store), from, nullptr) {}
+
+  // With a desk: by parts. Then the store is a ParameterStore.
+  MergerFixture(const MergerConfig& config, std::size_t count,
+                std::shared_ptr<RecordStore> the_store, const Checkpoint* from,
+                const std::shared_ptr<PartDesk>& desk)
       : store(the_store ? std::move(the_store) : std::make_shared<ChunkedStore>(map, "m")) {
     // Made here and not on the merger's thread; see tests/store/store_under_test.hpp.
     static const bool logging = (set_up_logging(), true);
@@ -67,8 +74,15 @@ struct MergerFixture {
     Checkpoint begin;
     if (from != nullptr) begin = *from;
     begin.weights = start;
-    auto made = make_merger(config, layout, solver, begin, store,
-                            [] { return Result<std::unique_ptr<Backend>>(test::make_backend(0)); });
+    const auto backend = [] { return Result<std::unique_ptr<Backend>>(test::make_backend(0)); };
+    const PartSetup setup{.clip = {},
+                          .config = config,
+                          .layout = layout,
+                          .solver = solver,
+                          .store = std::dynamic_pointer_cast<ParameterStore>(store),
+                          .make_backend = backend};
+    auto made = desk ? make_joined_merger(setup, begin, desk)
+                     : make_merger(config, layout, solver, begin, store, backend);
     require(made);
     merger = std::move(*made);
     first = Version{begin.version.value + 1};
@@ -154,7 +168,7 @@ struct MergerFixture {
 
   Merger::Copy copy() {
     std::promise<Merger::Copy> done;
-    merger->copy([&](Merger::Copy copy) { done.set_value(std::move(copy)); });
+    merger->copy([&](Result<Merger::Copy> copy) { done.set_value(std::move(copy).value()); });
     return done.get_future().get();
   }
 

@@ -193,7 +193,7 @@ class TrainerCluster {
   }
 
   Merger::Copy copy() {
-    return await<Merger::Copy>([&](auto done) { merger_->copy(done); });
+    return value_of(await<Result<Merger::Copy>>([&](auto done) { merger_->copy(done); }));
   }
   std::vector<float> weights() { return copy().weights; }
   // The newest checkpoint in the store.

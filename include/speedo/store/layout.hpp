@@ -15,7 +15,8 @@ namespace speedo {
 //   speedo:{JOB}/lease           who is master, until the key expires
 // All but the last two begin with "speedo:{JOB}:": what clears a job leaves its mastership alone.
 //
-// A job on S > 1 servers has chunk C of each record on server C mod S, the other keys on server 0.
+// A job on S > 1 servers has chunk C of each record on server C mod S, the other keys on server 0;
+// but records NAME = part/K/... lie wholly on server K.
 // On server K > 0 the tag is {JOB:K}, and "speedo:{JOB:K}/term" the highest term of a master that
 // wrote there.
 //
@@ -37,6 +38,10 @@ namespace speedo {
 // A put takes the slot after the one its manifest names, writes the chunks there and the manifest
 // last. A chunk that does not carry the version and the checksum its manifest promises was
 // overwritten by a newer put: the reader starts again with the newer manifest.
+//
+// Where mergers beside the servers write the weights, each has the chunks of its server in slots of
+// its own, three for each merger that there was, above those that whole puts use; the manifest then
+// names a slot for each server.
 //
 // A master's manifest or blob is written by a script that compares its term with the stored one in
 // the same step: a higher one refuses the write, a lower or absent one is replaced. Chunks need no

@@ -5,6 +5,7 @@
 #include <speedo/base/result.hpp>
 #include <speedo/store/blob_store.hpp>
 #include <speedo/store/master_store.hpp>
+#include <speedo/store/part_store.hpp>
 #include <speedo/store/record_store.hpp>
 
 namespace speedo {
@@ -16,7 +17,10 @@ namespace speedo {
 // return an error, so an error is worth reporting. A failed write leaves the old value readable.
 // Keys: letters, digits, '-', '_', '/', '.'.
 // Thread safety: all methods may be called from several threads; a writer or reader belongs to one.
-class ParameterStore : public RecordStore, public BlobStore, public MasterStore {
+class ParameterStore : public RecordStore,
+                       public PartStore,
+                       public BlobStore,
+                       public MasterStore {
  public:
   // From here on every record and blob that this object writes is a master's of this term: it
   // becomes visible only if no higher term was granted, else finish() and put_blob() say

@@ -42,6 +42,8 @@ struct MergerConfig {
   // weights are only shown there, and written to the store behind it every second or less often. A
   // job that goes on from the store has lost what was merged since then.
   std::shared_ptr<SharedStore> shared = nullptr;
+  // A merge with a contribution at fault is not made; the result names it.
+  bool all_or_none = false;
 };
 
 struct MergeResult {
@@ -87,7 +89,8 @@ class Merger {
     std::vector<std::vector<float>> histories;  // of the master's rule, or averaged
     std::string state;                          // of the session, as of that version
   };
-  virtual void copy(std::function<void(Copy)> done) = 0;
+  // Errors: those of the store, where the merger's memory has not all of it.
+  virtual void copy(std::function<void(Result<Copy>)> done) = 0;
   // A merge and the entering of a stage wait for a store that fails with transient errors, be it
   // only to write. While one does: the error of its last attempt.
   virtual std::optional<Error> waits_because() = 0;

@@ -118,7 +118,7 @@ TrainerParts ProofMaster::parts() {
   };
   parts.watch_merger = [this](std::unique_ptr<Merger> merger) -> std::unique_ptr<Merger> {
     Answer<Merger::Copy> start(platform_);
-    merger->copy([&](Merger::Copy copy) { start.set(std::move(copy)); });
+    merger->copy([&](Result<Merger::Copy> copy) { start.set(std::move(*copy)); });
     setting_.on_start(*this, start.wait());
     return std::make_unique<WatchedMerger>(std::move(merger), watch());
   };

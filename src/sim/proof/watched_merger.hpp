@@ -32,7 +32,7 @@ class WatchedMerger : public Merger {
   void expect(MergeJob job) override { merger_->expect(std::move(job)); }
   void enter_stage(std::uint32_t stage, std::string state,
                    std::function<void(Result<Version>)> done) override;
-  void copy(std::function<void(Copy)> done) override { merger_->copy(std::move(done)); }
+  void copy(std::function<void(Result<Copy>)> done) override { merger_->copy(std::move(done)); }
   std::optional<Error> waits_because() override { return merger_->waits_because(); }
   void stop_waiting() override { merger_->stop_waiting(); }
 

@@ -124,13 +124,15 @@ void JobMaster::enter_stage(std::uint32_t stage, std::string state,
 }
 
 void JobMaster::test(std::function<void(Result<std::vector<TestScores>>)> done) {
-  merger_->copy([this, done = std::move(done)](Merger::Copy copy) {
-    nets_->test(std::make_shared<const Merger::Copy>(std::move(copy)), done);
+  merger_->copy([this, done = std::move(done)](Result<Merger::Copy> copy) {
+    if (!copy) return done(copy.error());
+    nets_->test(std::make_shared<const Merger::Copy>(std::move(*copy)), done);
   });
 }
 
 void JobMaster::snapshot(std::uint64_t iteration, std::function<void(Result<void>)> done) {
-  merger_->copy([this, iteration, done = std::move(done)](Merger::Copy copy) {
+  merger_->copy([this, iteration, done = std::move(done)](Result<Merger::Copy> copy) {
+    if (!copy) return done(copy.error());
     const auto write = [this](std::int64_t number, const caffe::NetParameter& model,
                               caffe::SolverState& state, const std::string& session) {
       return write_snapshot_(SnapshotParts{.iteration = number,
@@ -139,7 +141,7 @@ void JobMaster::snapshot(std::uint64_t iteration, std::function<void(Result<void
                                            .session = session,
                                            .model_digest = nets_->layout().digest()});
     };
-    nets_->snapshot(iteration, std::make_shared<const Merger::Copy>(std::move(copy)), write, done);
+    nets_->snapshot(iteration, std::make_shared<const Merger::Copy>(std::move(*copy)), write, done);
   });
 }
 

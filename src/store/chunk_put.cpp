@@ -1,0 +1,30 @@
+#include "store/chunk_put.hpp"
+
+#include <memory>
+#include <utility>
+
+#include <speedo/base/digest.hpp>
+
+namespace speedo {
+
+KvPtr put_chunk(KeyValue& map, const ChunkDestination& where, std::size_t chunk,
+                std::span<const std::byte> bytes) {
+  auto operation = std::make_shared<KvOperation>();
+  operation->kind = KvOperation::Kind::kSet;
+  operation->key = where.names.chunk(where.term, where.slot, chunk);
+  operation->body = bytes;
+  operation->expiry_seconds = where.expiry_seconds;
+  operation->make_head = [version = where.version, chunk,
+                          codec = where.codec](std::span<const std::byte> body) {
+    return encode_chunk_head(
+        {.version = version, .chunk = chunk, .codec = codec, .checksum = checksum_of(body)});
+  };
+  map.submit(operation);
+  return operation;
+}
+
+std::uint64_t checksum_put(const KvOperation& operation) {
+  return decode_chunk_head(operation.head)->checksum;
+}
+
+}  // namespace speedo

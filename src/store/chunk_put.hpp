@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "store/key_value.hpp"
+#include "store/record_codec.hpp"
+
+namespace speedo {
+
+// What all chunks that go to one copy of a record have in common.
+struct ChunkDestination {
+  const RecordKeys& names;
+  std::uint64_t term = 0;
+  std::uint32_t slot = 0;
+  std::uint64_t version = 0;
+  CodecKind codec = CodecKind::kNone;
+  std::uint32_t expiry_seconds = 0;  // 0: never
+};
+
+// Queues the writing of a chunk, whose checksum is made on its way. `bytes` belong to the operation
+// until it is done.
+KvPtr put_chunk(KeyValue& map, const ChunkDestination& where, std::size_t chunk,
+                std::span<const std::byte> bytes);
+// Of a chunk that was put. Requires: it is done, without an error.
+std::uint64_t checksum_put(const KvOperation& operation);
+
+}  // namespace speedo

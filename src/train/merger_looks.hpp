@@ -1,0 +1,21 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+
+#include <speedo/base/clock.hpp>
+
+namespace speedo {
+
+// How often an idle merger looks after the weights in the store.
+inline constexpr std::chrono::seconds kMergerLookInterval{1};
+
+// How long an idle merger pauses between looks for contributions that it has expected for this
+// time: after a part of it, so that looking costs little and comes too late by little.
+inline Instant ahead_pause(Instant expected_for) {
+  constexpr int kLooks = 32;
+  constexpr std::chrono::milliseconds kPauseMin{1}, kPauseMax{50};
+  return std::clamp<Instant>(expected_for / kLooks, kPauseMin, kPauseMax);
+}
+
+}  // namespace speedo

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <speedo/base/digest.hpp>
+#include <speedo/base/result.hpp>
+#include <speedo/store/parameter_store.hpp>
+
+#include "train/parts/part_clip.hpp"
+
+namespace speedo {
+
+// A job's records as the merger of one part has them: weights and contributions have the part's
+// elements and the fingerprint of the part's layout. Weights that it puts are this part's chunks;
+// no manifest is written, but somebody asked whether they count. Its checkpoints are its own.
+// Thread safety: one thread at a time.
+class ClippedStore : public RecordStore {
+ public:
+  struct Model {
+    Digest whole, clipped;
+    std::uint64_t element_count = 0;  // of the whole
+  };
+  // Says whether what was written counts; an error: it does not.
+  using Vote = std::function<Result<void>(const WrittenPart& written)>;
+
+  // `store`: fenced with the master's term.
+  ClippedStore(std::shared_ptr<ParameterStore> store, PartClip clip, const Model& model,
+               std::uint32_t first_slot);
+
+  // While there is a vote, what was put counts by it; else it replaces what was lost of the last
+  // version.
+  void set_vote(Vote vote) { vote_ = std::move(vote); }
+
+  std::unique_ptr<RecordWriter> write(std::string_view key, const RecordInfo& info) override;
+  Result<std::unique_ptr<RecordReader>> read(std::string_view key) override;
+  std::vector<Result<std::unique_ptr<RecordReader>>> read_all(
+      std::span<const std::string> keys) override;
+  std::unique_ptr<AheadReader> read_ahead(std::string_view key,
+                                          const AheadRecord& record) override;
+  using RecordStore::erase;
+  Result<void> erase(std::string_view key, std::uint64_t element_count) override;
+  Result<void> clear_contributions() override;
+
+ private:
+  class Reader;
+  class Ahead;
+  class Writer;
+  Result<void> count(std::uint64_t version, const WrittenPart& written);
+  std::uint32_t slot_of(std::uint64_t version) const;
+  bool is_checkpoint(std::string_view key) const { return key == checkpoint_key(); }
+
+  const std::shared_ptr<ParameterStore> store_;
+  const PartClip clip_;
+  const Model model_;
+  const std::uint32_t first_slot_;
+  Vote vote_;
+  // What counts: the newest version that was put, and where it lies.
+  std::optional<std::uint64_t> version_;
+  std::uint32_t slot_ = 0;
+};
+
+}  // namespace speedo

@@ -1,0 +1,252 @@
+#include "train/parts/joined_engine.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <speedo/base/assert.hpp>
+
+#include "base/log.hpp"
+#include "train/job/job_solver.hpp"
+
+namespace speedo {
+namespace {
+
+// How soon an idle merger looks who came and who went.
+constexpr std::chrono::seconds kSeatLook{1};
+
+}  // namespace
+
+Result<void> check_parts(const std::vector<UpdateSpec>& stages,
+                         const caffe::SolverParameter& solver) {
+  for (const UpdateSpec& stage : stages) {
+    if (averages_histories(stage)) {
+      return Error{ErrorCode::kUsage,
+                   "mergers beside the shards do not average updaters: leave out --updater average "
+                   "or --shards"};
+    }
+    if (stage.kind == UpdateKind::kElasticMaster) {
+      return Error{ErrorCode::kUsage,
+                   "mergers beside the shards do not form elastic steps: leave out "
+                   "--elastic-side master or --shards"};
+    }
+    if (stage.kind == UpdateKind::kGradientOnly && solver.clip_gradients() > 0.0F) {
+      return Error{ErrorCode::kUsage,
+                   "clip_gradients takes the norm of the whole gradient, which no shard has: leave "
+                   "it or --shards out"};
+    }
+  }
+  return {};
+}
+
+Result<std::unique_ptr<JoinedEngine>> JoinedEngine::create(PartSetup setup, Checkpoint start,
+                                                           std::shared_ptr<PartDesk> desk) {
+  SPEEDO_TRY(check_parts(setup.config.stages, setup.solver));
+  if (!wants_histories(setup.config.stages)) start.histories.clear();
+  return std::unique_ptr<JoinedEngine>(
+      new JoinedEngine(std::move(setup), std::move(start), std::move(desk)));
+}
+
+JoinedEngine::JoinedEngine(PartSetup setup, Checkpoint start, std::shared_ptr<PartDesk> desk)
+    : setup_(std::move(setup)),
+      store_(setup_.store),
+      seats_(setup_, std::move(desk)),
+      start_(std::move(start)),
+      version_(start_.version),
+      state_(start_.session) {
+  SPEEDO_ASSERT(start_.weights.size() ==
+                static_cast<std::size_t>(setup_.layout.element_count()));
+}
+
+RecordInfo JoinedEngine::info_of(Version version, const std::string& state) const {
+  RecordInfo info;
+  info.model = setup_.layout.digest();
+  info.version = version.value;
+  info.base_version = version_.value;
+  info.element_count = static_cast<std::uint64_t>(setup_.layout.element_count());
+  info.term = setup_.config.term;
+  info.state = state;
+  return info;
+}
+
+Result<void> JoinedEngine::put_histories(const std::vector<std::vector<float>>& histories) {
+  if (histories.empty()) return {};
+  for (std::size_t part = 0; part < seats_.count(); ++part) {
+    const PartClip clip{part, store_->parts()};
+    // The weights' place: a checkpoint has them first, and nobody reads these.
+    std::vector<float> values(clipped_count(info_of(version_, {}).element_count, clip));
+    for (const auto& history : histories) {
+      const std::vector<float> clipped = clip_values(history, clip);
+      values.insert(values.end(), clipped.begin(), clipped.end());
+    }
+    RecordInfo info = info_of(version_, {});
+    info.model = clip_layout(setup_.layout, clip).digest();
+    info.element_count = values.size();
+    SPEEDO_TRY(put(*store_, part_key(part, checkpoint_key()), info, values));
+  }
+  return {};
+}
+
+// The weights as a whole, for the parts' mergers to read theirs.
+Result<void> JoinedEngine::put_start(const std::string& state) {
+  SPEEDO_TRY(put_histories(start_.histories));
+  return put(*store_, weights_key(), info_of(version_, state), start_.weights);
+}
+
+Result<void> JoinedEngine::put_manifest(Version version, const std::string& state,
+                                        const std::vector<WrittenPart>& written) {
+  std::vector<WrittenPart> all = written;
+  all.resize(store_->parts());  // servers that a short record has nothing on
+  auto put = store_->put_parts(weights_key(), info_of(version, state), all);
+  if (!put && put.error().code == ErrorCode::kSuperseded) superseded_ = put.error();
+  return put;
+}
+
+// As `version`, which is the next or this one.
+Result<void> JoinedEngine::open(std::span<const std::size_t> parts, Version version,
+                                const std::string& state) {
+  const part_order::Open order{.id = seats_.next_id(),
+                               .from = version_,
+                               .version = version,
+                               .stage = *stage_,
+                               .first_slot = 0};
+  PartRound round = seats_.open(parts, order);
+  std::vector<WrittenPart> written = written_;
+  written.resize(seats_.count());
+  for (const std::size_t part : parts) written[part] = round.written[part];
+  Result<void> put;
+  if (round.is_done()) {
+    put = put_manifest(version, state, written);
+  } else {
+    put = round.error.value_or(Error{ErrorCode::kUnavailable, "the merger of a part is gone"});
+  }
+  seats_.decide(order.id, put.has_value());
+  if (!put) {
+    seats_.close(parts);
+    return put;
+  }
+  written_ = std::move(written);
+  version_ = version;
+  state_ = state;
+  seats_.settle(parts, *store_);
+  return {};
+}
+
+Result<void> JoinedEngine::open_closed() {
+  const std::vector<std::size_t> closed = seats_.closed_parts();
+  return closed.empty() ? Result<void>() : open(closed, version_, state_);
+}
+
+Result<Version> JoinedEngine::enter_stage(std::uint32_t stage, const std::string& state) {
+  SPEEDO_ASSERT(stage < setup_.config.stages.size());
+  if (superseded_) return *superseded_;
+  const bool is_first = !stage_ || !start_.weights.empty();
+  if (is_first) {
+    SPEEDO_TRY(put_start(state));
+  } else {
+    SPEEDO_ASSIGN(const Merger::Copy copy, take_copy());
+    SPEEDO_TRY(put_histories(copy.histories));
+  }
+  const auto before = std::exchange(stage_, stage);
+  seats_.close_all();
+  const std::vector<std::size_t> all = seats_.closed_parts();
+  if (auto opened = open(all, Version{version_.value + 1}, state); !opened) {
+    stage_ = before;
+    return opened.error();
+  }
+  if (is_first) {
+    start_ = {};
+    store_->erase_copies(weights_key(), info_of(version_, {}).element_count,
+                         {0, kRecordSlots, std::nullopt});
+  }
+  return version_;
+}
+
+Result<MergeResult> JoinedEngine::merge(const MergeJob& job) {
+  SPEEDO_ASSERT(stage_ == job.stage);
+  if (superseded_) return *superseded_;
+  MergeResult result{.version = version_};
+  part_order::Merge order{.id = 0, .base = version_, .job = job};
+  order.job.state.clear();
+  while (!order.job.contributions.empty()) {
+    SPEEDO_TRY(open_closed());
+    order.id = seats_.next_id();
+    const PartRound round = seats_.ask_all(order);
+    if (round.is_done()) {
+      const Version next{version_.value + 1};
+      auto put = put_manifest(next, job.state, round.written);
+      seats_.decide(order.id, put.has_value());
+      SPEEDO_TRY(put);
+      version_ = next;
+      state_ = job.state;
+      written_ = round.written;
+      result.begun_ahead = round.begun_ahead;
+      break;
+    }
+    seats_.decide(order.id, false);
+    if (round.lost) continue;
+    if (round.error) return *round.error;
+    for (const WorkerId worker : round.rejected) {
+      result.rejected.push_back(worker);
+      std::erase_if(order.job.contributions,
+                    [&](const auto& each) { return each.worker == worker; });
+    }
+  }
+  result.version = version_;
+  return result;
+}
+
+void JoinedEngine::expect(const MergeJob& job) {
+  if (!superseded_) seats_.tell_all(part_order::Expect{job});
+}
+
+Instant JoinedEngine::publish_behind() { return kSeatLook; }
+
+Result<Merger::Copy> JoinedEngine::take_copy() {
+  if (!start_.weights.empty()) {
+    return Merger::Copy{version_, start_.weights, start_.histories, state_};
+  }
+  while (true) {
+    SPEEDO_TRY(open_closed());
+    PartRound round = seats_.ask_all(part_order::Copy{seats_.next_id()});
+    if (round.lost) continue;
+    if (round.error) return *round.error;
+    const auto count = static_cast<std::size_t>(setup_.layout.element_count());
+    Merger::Copy copy{version_, std::vector<float>(count), {}, state_};
+    copy.histories.assign(round.copied.front().histories.size(), std::vector<float>(count));
+    for (std::size_t part = 0; part < seats_.count(); ++part) {
+      const PartClip clip{part, store_->parts()};
+      put_back(round.copied[part].weights, clip, copy.weights);
+      for (std::size_t i = 0; i < copy.histories.size(); ++i) {
+        put_back(round.copied[part].histories[i], clip, copy.histories[i]);
+      }
+    }
+    return copy;
+  }
+}
+
+// Each part looks after its own chunks.
+void JoinedEngine::restore_lost_weights() {
+  if (!stage_ || superseded_ || !start_.weights.empty()) return;
+  open_closed().ignore("the next merge says so, if it cannot either");
+  const auto reader = store_->read(weights_key());
+  if (reader && (*reader)->info().version >= version_.value) return;
+  if (!reader && is_transient(reader.error().code)) return;
+  SPEEDO_WARN("the store has lost the manifest of version {}: publishing it again", version_.value);
+  if (const auto put = put_manifest(version_, state_, written_); !put) {
+    SPEEDO_WARN("{}", put.error().message);
+  }
+}
+
+Result<std::unique_ptr<Merger>> make_joined_merger(const PartSetup& setup, Checkpoint start,
+                                                   std::shared_ptr<PartDesk> desk) {
+  return make_merger_thread(
+      *setup.config.platform, [&]() -> Result<std::unique_ptr<MergerWork>> {
+        SPEEDO_ASSIGN(auto engine, JoinedEngine::create(setup, std::move(start), std::move(desk)));
+        return std::unique_ptr<MergerWork>(std::move(engine));
+      });
+}
+
+}  // namespace speedo

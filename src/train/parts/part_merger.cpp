@@ -1,0 +1,210 @@
+#include "train/parts/part_merger.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <speedo/base/limits.hpp>
+
+#include "base/log.hpp"
+#include "base/trace.hpp"
+#include "train/merger_looks.hpp"
+
+namespace speedo {
+PartMerger::PartMerger(PartSetup setup, PartSink sink)
+    : setup_(std::move(setup)),
+      sink_(std::move(sink)),
+      platform_(*setup_.config.platform),
+      monitor_(platform_.make_monitor()),
+      thread_(platform_, "part merger", [this] { return idle(); }) {}
+
+PartMerger::~PartMerger() {
+  {
+    const std::lock_guard lock(*monitor_);
+    ending_ = true;
+    monitor_->notify_all();
+  }
+  thread_.end();
+  // What the engine made on the thread ends there.
+  thread_.post([this] {
+    if (engine_) engine_->close();
+    engine_.reset();
+    store_.reset();
+  });
+}
+
+void PartMerger::take(PartOrder order) {
+  if (const auto* const decision = std::get_if<part_order::Decide>(&order)) return decide(*decision);
+  thread_.post([this, order = std::move(order)] {
+    if (is_ending()) return;
+    std::visit([this](const auto& each) { do_order(each); }, order);
+  });
+}
+
+void PartMerger::decide(const part_order::Decide& decision) {
+  const std::lock_guard lock(*monitor_);
+  if (decision.id <= decided_.id) return;
+  decided_ = decision;
+  monitor_->notify_all();
+}
+
+Result<void> PartMerger::wait_for_decision(std::uint64_t id) {
+  const std::lock_guard lock(*monitor_);
+  while (decided_.id < id && !ending_) monitor_->wait();
+  if (decided_.id == id && decided_.commit) return {};
+  return Error{ErrorCode::kUnavailable, "what the part's merger has written does not count"};
+}
+
+bool PartMerger::is_ending() {
+  const std::lock_guard lock(*monitor_);
+  return ending_;
+}
+
+void PartMerger::await_vote(std::uint64_t id) {
+  answered_ = false;
+  store_->set_vote([this, id](const WrittenPart& written) {
+    answered_ = true;
+    sink_(part_answer::Written{
+        .id = id, .part = written, .begun_ahead = engine_->begun_ahead()});
+    return wait_for_decision(id);
+  });
+}
+
+void PartMerger::end_vote(std::uint64_t id, const Result<void>& done) {
+  if (store_) store_->set_vote({});
+  if (!done && !answered_) sink_(part_answer::Failed{id, done.error()});
+}
+
+void PartMerger::do_order(const part_order::Open& order) {
+  engine_.reset();
+  answered_ = false;
+  const auto opened = open(order);
+  end_vote(order.id, opened);
+  if (opened) {
+    version_ = order.version;
+  } else {
+    engine_.reset();
+  }
+}
+
+// The part's checkpoint may be older than its weights, as merges go on while it is written.
+Result<std::vector<std::vector<float>>> PartMerger::read_histories(ClippedStore& store,
+                                                                   Version newest) {
+  std::vector<std::vector<float>> histories;
+  if (!wants_histories(setup_.config.stages)) return histories;
+  const auto reader = store.read(checkpoint_key());
+  if (!reader && reader.error().code == ErrorCode::kNotFound) return histories;
+  if (!reader) return reader.error();
+  const std::size_t part = clipped_count(
+      static_cast<std::uint64_t>(setup_.layout.element_count()), setup_.clip);
+  const RecordInfo& info = (*reader)->info();
+  if (part == 0 || info.element_count % part != 0 || info.element_count == 0) {
+    return Error{ErrorCode::kMismatch,
+                 fmt::format("the checkpoint of part {} has {} floats, the part {}",
+                             setup_.clip.part, info.element_count, part)};
+  }
+  std::vector<float> values(info.element_count);
+  SPEEDO_ASSIGN(const RecordInfo read,
+                get(store, checkpoint_key(), clip_layout(setup_.layout, setup_.clip).digest(),
+                    values));
+  if (read.version < newest.value) {
+    SPEEDO_INFO("part {}: solver histories of version {} beside weights of version {}",
+                setup_.clip.part, read.version, newest.value);
+  }
+  for (std::size_t at = part; at < values.size(); at += part) {
+    const auto first = values.begin() + static_cast<std::ptrdiff_t>(at);
+    histories.emplace_back(first, first + static_cast<std::ptrdiff_t>(part));
+  }
+  return histories;
+}
+
+Result<void> PartMerger::open(const part_order::Open& order) {
+  const ParameterLayout clipped = clip_layout(setup_.layout, setup_.clip);
+  const auto whole_count = static_cast<std::uint64_t>(setup_.layout.element_count());
+  store_ = std::make_unique<ClippedStore>(
+      setup_.store, setup_.clip,
+      ClippedStore::Model{setup_.layout.digest(), clipped.digest(), whole_count},
+      order.first_slot);
+  Checkpoint start{.version = Version{order.version.value - 1},
+                   .weights = std::vector<float>(clipped_count(whole_count, setup_.clip)),
+                   .histories = {},
+                   .session = {}};
+  SPEEDO_ASSIGN(const RecordInfo read,
+                get(*store_, weights_key(), clipped.digest(), start.weights));
+  if (read.version != order.from.value) {
+    return Error{ErrorCode::kMismatch,
+                 fmt::format("the store has version {} of the weights, not {}", read.version,
+                             order.from.value)};
+  }
+  SPEEDO_ASSIGN(start.histories, read_histories(*store_, order.from));
+  MergerConfig config = setup_.config;
+  config.all_or_none = true;
+  config.shared = nullptr;
+  config.ahead_bytes_min /= setup_.clip.parts;
+  SPEEDO_ASSIGN(engine_, MergerEngine::create(config, clipped, setup_.solver, std::move(start),
+                                              std::shared_ptr<RecordStore>(store_.get(), [](auto*) {}),
+                                              setup_.make_backend));
+  await_vote(order.id);
+  SPEEDO_TRY(engine_->enter_stage(order.stage, {}));
+  return {};
+}
+
+void PartMerger::do_order(const part_order::Merge& order) {
+  answered_ = false;
+  end_vote(order.id, merge(order));
+  if (!engine_) return;
+  engine_->write_checkpoint(thread_.has_work());
+  looked_at_ = platform_.clock().now();
+}
+
+Result<void> PartMerger::merge(const part_order::Merge& order) {
+  if (!engine_ || version_ != order.base) {
+    return Error{ErrorCode::kMismatch,
+                 fmt::format("part {} is at version {}, not {}", setup_.clip.part, version_.value,
+                             order.base.value)};
+  }
+  const TraceSpan span("merge");
+  await_vote(order.id);
+  SPEEDO_ASSIGN(const MergeResult result, engine_->merge(order.job));
+  if (!result.rejected.empty()) sink_(part_answer::Rejected{order.id, result.rejected});
+  version_ = result.version;
+  return {};
+}
+
+void PartMerger::do_order(const part_order::Expect& order) {
+  if (!engine_) return;
+  engine_->expect(order.job);
+  engine_->write_checkpoint(thread_.has_work());
+  expected_at_ = platform_.clock().now();
+}
+
+void PartMerger::do_order(const part_order::Copy& order) {
+  if (!engine_) {
+    const Error error{ErrorCode::kMismatch, "the part was not opened"};
+    return sink_(part_answer::Failed{order.id, error});
+  }
+  Merger::Copy copy = engine_->copy();
+  sink_(part_answer::Copied{.id = order.id,
+                            .weights = std::move(copy.weights),
+                            .histories = std::move(copy.histories)});
+}
+
+void PartMerger::do_order(const part_order::Close& /*order*/) {
+  if (engine_) engine_->close();
+  engine_.reset();
+}
+
+Instant PartMerger::idle() {
+  if (!engine_ || is_ending()) return kMergerLookInterval;
+  if (engine_->merge_ahead()) return Instant{0};
+  const Instant now = platform_.clock().now();
+  if (now - looked_at_ >= kMergerLookInterval) {
+    engine_->restore_lost_weights();
+    looked_at_ = platform_.clock().now();
+  }
+  return engine_->expects() ? ahead_pause(now - expected_at_) : Instant{kMergerLookInterval};
+}
+
+}  // namespace speedo

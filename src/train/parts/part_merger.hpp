@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include <speedo/base/platform.hpp>
+#include <speedo/store/parameter_store.hpp>
+#include <speedo/train/merger.hpp>
+
+#include "caffe.pb.h"
+#include "train/job/job_thread.hpp"
+#include "train/merger_engine.hpp"
+#include "train/parts/clipped_store.hpp"
+#include "train/parts/part_clip.hpp"
+#include "train/parts/part_orders.hpp"
+
+namespace speedo {
+
+// What the merger of a part is made of.
+struct PartSetup {
+  PartClip clip;
+  MergerConfig config;     // of the job; its ahead_bytes_min is the whole model's
+  ParameterLayout layout;  // of the whole model
+  caffe::SolverParameter solver;
+  std::shared_ptr<ParameterStore> store;  // fenced with the configuration's term
+  MergerEngine::MakeBackend make_backend = {};
+};
+
+// Merges one part of the weights, by orders and on a thread of its own. What an order has made
+// counts once the decision on it has come. Every second it looks whether its server still has the
+// part, and puts it there again if not.
+// Thread safety: take() from any thread; the sink is called on the merger's own.
+class PartMerger {
+ public:
+  PartMerger(PartSetup setup, PartSink sink);
+  // Whoever waits for a decision is told that there is none.
+  ~PartMerger();
+  // Returns at once.
+  void take(PartOrder order);
+
+ private:
+  void decide(const part_order::Decide& decision);
+  Result<void> wait_for_decision(std::uint64_t id);
+  bool is_ending();
+  Instant idle();
+  void do_order(const part_order::Open& order);
+  void do_order(const part_order::Merge& order);
+  void do_order(const part_order::Expect& order);
+  void do_order(const part_order::Copy& order);
+  void do_order(const part_order::Close& order);
+  void do_order(const part_order::Decide& /*decided where it came in*/) {}
+  Result<void> open(const part_order::Open& order);
+  Result<std::vector<std::vector<float>>> read_histories(ClippedStore& store, Version newest);
+  Result<void> merge(const part_order::Merge& order);
+  // While the order is under way, what is put is answered, and counts if it is decided so.
+  void await_vote(std::uint64_t id);
+  void end_vote(std::uint64_t id, const Result<void>& done);
+
+  const PartSetup setup_;
+  const PartSink sink_;
+  Platform& platform_;
+  const std::unique_ptr<Monitor> monitor_;
+  part_order::Decide decided_;  // guarded by monitor_: the newest decision
+  bool ending_ = false;         // guarded by monitor_
+  // The rest: of the thread.
+  std::unique_ptr<ClippedStore> store_;
+  std::unique_ptr<MergerEngine> engine_;  // null until it was opened
+  Version version_;
+  bool answered_ = false;  // the order under way
+  Instant looked_at_{0}, expected_at_{0};
+  JobThread thread_;  // last: it uses the others
+};
+
+}  // namespace speedo

@@ -1,0 +1,222 @@
+#include "train/parts/part_seats.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <speedo/base/assert.hpp>
+#include <speedo/store/layout.hpp>
+
+#include "base/log.hpp"
+
+namespace speedo {
+namespace {
+
+// The merger of a part in this process.
+class PartHere : public PartLink {
+ public:
+  explicit PartHere(PartSetup setup) : setup_(std::move(setup)) {}
+  void answer_to(PartSink sink) override {
+    merger_ = std::make_unique<PartMerger>(setup_, std::move(sink));
+  }
+  void tell(const PartOrder& order) override { merger_->take(order); }
+  void dismiss(const std::string& /*reason*/) override {}
+
+ private:
+  const PartSetup setup_;
+  std::unique_ptr<PartMerger> merger_;
+};
+
+// Which order an answer is to; none: to none.
+std::optional<std::uint64_t> order_of(const PartAnswer& answer) {
+  return std::visit(
+      [](const auto& each) -> std::optional<std::uint64_t> {
+        if constexpr (requires { each.id; }) {
+          return each.id;
+        } else {
+          return std::nullopt;
+        }
+      },
+      answer);
+}
+
+std::uint64_t id_of(const PartOrder& order) {
+  return std::visit(
+      [](const auto& each) -> std::uint64_t {
+        if constexpr (requires { each.id; }) {
+          return each.id;
+        } else {
+          return 0;
+        }
+      },
+      order);
+}
+
+}  // namespace
+
+PartSeats::PartSeats(PartSetup setup, std::shared_ptr<PartDesk> desk)
+    : setup_(std::move(setup)),
+      desk_(std::move(desk)),
+      seats_(std::min(setup_.store->parts(),
+                      chunk_count(static_cast<std::uint64_t>(setup_.layout.element_count())))) {}
+
+PartSeats::~PartSeats() { tell_all(part_order::Close{}); }
+
+PartSeats::Seat* PartSeats::seat_of(std::uint64_t link) {
+  const auto found = std::ranges::find_if(
+      seats_, [&](const Seat& each) { return each.link && each.number == link; });
+  return found == seats_.end() ? nullptr : &*found;
+}
+
+void PartSeats::sit(std::size_t part, std::shared_ptr<PartLink> link, std::string name) {
+  Seat& seat = seats_[part];
+  seat.link = std::move(link);
+  seat.name = std::move(name);
+  seat.number = ++links_;
+  seat.is_open = false;
+  seat.link->answer_to([desk = desk_, number = seat.number](PartAnswer answer) {
+    desk->put({number, std::move(answer)});
+  });
+}
+
+void PartSeats::sit_here(std::size_t part) {
+  PartSetup setup = setup_;
+  setup.clip = {part, setup_.store->parts()};
+  sit(part, std::make_shared<PartHere>(std::move(setup)), {});
+}
+
+void PartSeats::lose(Seat& seat, const std::string& reason) {
+  SPEEDO_WARN("the merger of part {} ({}) is gone: {}; the part is merged here",
+              &seat - seats_.data(), seat.name, reason);
+  seat.link = nullptr;
+  seat.is_open = false;
+}
+
+// The newest offer counts: one who comes again has been lost without a word.
+void PartSeats::take_offers() {
+  for (PartDesk::Offer& offer : desk_->take_offers()) {
+    if (offer.part >= seats_.size()) {
+      offer.link->dismiss("this job's weights have no such part");
+      continue;
+    }
+    Seat& seat = seats_[offer.part];
+    SPEEDO_INFO("part {} of {} is merged by {}", offer.part, seats_.size(), offer.name);
+    if (seat.link && !seat.name.empty()) seat.link->dismiss("another merger has this part now");
+    // What was here ends before, with a checkpoint for its successor.
+    seat.link = nullptr;
+    sit(offer.part, std::move(offer.link), std::move(offer.name));
+  }
+}
+
+std::vector<std::size_t> PartSeats::closed_parts() {
+  while (auto answered = desk_->look()) {
+    const auto* const lost = std::get_if<part_answer::Lost>(&answered->answer);
+    Seat* const seat = seat_of(answered->link);
+    if (lost != nullptr && seat != nullptr) lose(*seat, lost->reason);
+  }
+  take_offers();
+  std::vector<std::size_t> closed;
+  for (std::size_t part = 0; part < seats_.size(); ++part) {
+    if (!seats_[part].is_open) closed.push_back(part);
+  }
+  return closed;
+}
+
+void PartSeats::close(std::span<const std::size_t> parts) {
+  for (const std::size_t part : parts) seats_[part].is_open = false;
+}
+
+void PartSeats::close_all() {
+  for (Seat& seat : seats_) seat.is_open = false;
+}
+
+PartRound PartSeats::open(std::span<const std::size_t> parts, part_order::Open order) {
+  for (const std::size_t part : parts) {
+    Seat& seat = seats_[part];
+    if (!seat.link) sit_here(part);
+    if (seat.first_slot != 0) seat.left_slots.push_back(seat.first_slot);
+    openings_ += 1;
+    seat.first_slot = order.first_slot = openings_ * kRecordSlots;
+    seat.link->tell(order);
+  }
+  PartRound round = collect(order.id, {parts.begin(), parts.end()});
+  for (const std::size_t part : parts) {
+    if (seats_[part].link) seats_[part].is_open = round.is_done();
+  }
+  return round;
+}
+
+PartRound PartSeats::ask_all(const PartOrder& order) {
+  std::vector<std::size_t> all;
+  for (std::size_t part = 0; part < seats_.size(); ++part) {
+    SPEEDO_ASSERT(seats_[part].is_open);
+    all.push_back(part);
+  }
+  tell_all(order);
+  return collect(id_of(order), std::move(all));
+}
+
+void PartSeats::tell_all(const PartOrder& order) {
+  for (const Seat& seat : seats_) {
+    if (seat.link) seat.link->tell(order);
+  }
+}
+
+// Every one of them answers once, or is gone.
+PartRound PartSeats::collect(std::uint64_t id, std::vector<std::size_t> parts) {
+  PartRound round;
+  round.written.resize(seats_.size());
+  round.copied.resize(seats_.size());
+  while (!parts.empty()) {
+    auto answered = desk_->wait();
+    if (!answered) {
+      round.error = Error{ErrorCode::kUnavailable, "the mergers of parts are waited for no longer"};
+      return round;
+    }
+    Seat* const seat = seat_of(answered->link);
+    if (seat == nullptr) continue;
+    const auto part = static_cast<std::size_t>(seat - seats_.data());
+    const bool is_lost = std::holds_alternative<part_answer::Lost>(answered->answer);
+    if (!is_lost && order_of(answered->answer) != id) continue;
+    take(part, std::move(answered->answer), round);
+    std::erase(parts, part);
+  }
+  return round;
+}
+
+void PartSeats::take(std::size_t part, PartAnswer answer, PartRound& round) {
+  if (auto* const written = std::get_if<part_answer::Written>(&answer)) {
+    round.written[part] = std::move(written->part);
+    round.begun_ahead = round.begun_ahead && written->begun_ahead;
+  } else if (auto* const copied = std::get_if<part_answer::Copied>(&answer)) {
+    round.copied[part] = std::move(*copied);
+  } else if (const auto* const rejected = std::get_if<part_answer::Rejected>(&answer)) {
+    for (const WorkerId worker : rejected->workers) {
+      if (std::ranges::find(round.rejected, worker) == round.rejected.end()) {
+        round.rejected.push_back(worker);
+      }
+    }
+  } else if (const auto* const failed = std::get_if<part_answer::Failed>(&answer)) {
+    // One that was open and is not where it should be begins anew.
+    const bool is_astray = seats_[part].is_open && failed->error.code == ErrorCode::kMismatch;
+    if (is_astray) {
+      seats_[part].is_open = false;
+      round.lost = true;
+    } else {
+      round.error = failed->error;
+    }
+  } else if (const auto* const lost = std::get_if<part_answer::Lost>(&answer)) {
+    lose(seats_[part], lost->reason);
+    round.lost = true;
+  }
+}
+
+void PartSeats::settle(std::span<const std::size_t> parts, PartStore& store) {
+  const auto count = static_cast<std::uint64_t>(setup_.layout.element_count());
+  for (const std::size_t part : parts) {
+    for (const std::uint32_t first : std::exchange(seats_[part].left_slots, {})) {
+      store.erase_copies(weights_key(), count, {first, first + kRecordSlots, part});
+    }
+  }
+}
+
+}  // namespace speedo

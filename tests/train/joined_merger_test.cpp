@@ -1,0 +1,335 @@
+// A job's weights in parts, each with a merger of its own: what comes of merges is what one merger
+// makes of them, whoever dies in between.
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <speedo/base/random.hpp>
+
+#include "store/sharded_key_value.hpp"
+#include "train/merger_fixture.hpp"
+#include "train/parts/joined_engine.hpp"
+#include "train/parts/part_clip.hpp"
+
+namespace speedo::test {
+namespace {
+
+// A merger of a part that runs elsewhere, and may go at any moment: from then on nothing that it is
+// told arrives.
+class Elsewhere : public PartLink {
+ public:
+  explicit Elsewhere(PartSetup setup) : setup_(std::move(setup)) {}
+  void answer_to(PartSink sink) override {
+    sink_ = std::move(sink);
+    merger_ = std::make_unique<PartMerger>(setup_, [this](PartAnswer answer) {
+      const std::lock_guard lock(mutex_);
+      if (gone_) return;
+      answers_ += 1;
+      if (answers_ == dies_before_) {
+        gone_ = true;
+        sink_(part_answer::Lost{"killed"});
+        return;
+      }
+      sink_(std::move(answer));
+    });
+  }
+  void tell(const PartOrder& order) override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (gone_) return;
+      orders_ += 1;
+    }
+    merger_->take(order);
+  }
+  void dismiss(const std::string& reason) override {
+    const std::lock_guard lock(mutex_);
+    dismissed_ = reason;
+    gone_ = true;
+  }
+  // Instead of its answer of this number, counted from now.
+  void die_before_answer(int number) {
+    const std::lock_guard lock(mutex_);
+    dies_before_ = answers_ + number;
+  }
+  bool is_gone() {
+    const std::lock_guard lock(mutex_);
+    return gone_;
+  }
+  std::string dismissed() {
+    const std::lock_guard lock(mutex_);
+    return dismissed_;
+  }
+  int orders() {
+    const std::lock_guard lock(mutex_);
+    return orders_;
+  }
+
+ private:
+  const PartSetup setup_;
+  PartSink sink_;
+  std::mutex mutex_;
+  bool gone_ = false;
+  int answers_ = 0, orders_ = 0, dies_before_ = -1;
+  std::string dismissed_;
+  std::unique_ptr<PartMerger> merger_;
+};
+
+struct Joined {
+  std::vector<std::shared_ptr<MemoryKeyValue>> servers;
+  std::shared_ptr<ParameterStore> store;
+  std::shared_ptr<PartDesk> desk = std::make_shared<PartDesk>(real_platform());
+  std::unique_ptr<MergerFixture> fixture;
+
+  static std::shared_ptr<KeyValue> map_of(
+      const std::vector<std::shared_ptr<MemoryKeyValue>>& servers) {
+    if (servers.size() == 1) return servers.front();
+    return std::make_shared<ShardedKeyValue>(
+        std::vector<std::shared_ptr<KeyValue>>(servers.begin(), servers.end()), "m");
+  }
+  Joined(const MergerConfig& config, std::size_t count, std::size_t parts,
+         const Checkpoint* from = nullptr) {
+    for (std::size_t i = 0; i < parts; ++i) servers.push_back(std::make_shared<MemoryKeyValue>());
+    store = std::make_shared<ChunkedStore>(map_of(servers), "m");
+    store->fence(config.term);
+    fixture = std::make_unique<MergerFixture>(config, count, store, from, desk);
+  }
+  // A merger elsewhere, which has a store of its own.
+  std::shared_ptr<Elsewhere> offer(std::size_t part, const MergerConfig& config) {
+    PartSetup setup{.clip = {part, servers.size()},
+                    .config = config,
+                    .layout = fixture->layout,
+                    .solver = fixture->solver,
+                    .store = std::make_shared<ChunkedStore>(map_of(servers), "m"),
+                    .make_backend = [] {
+                      return Result<std::unique_ptr<Backend>>(test::make_backend(0));
+                    }};
+    setup.store->fence(config.term);
+    auto merger = std::make_shared<Elsewhere>(std::move(setup));
+    desk->offer({part, "elsewhere", merger});
+    return merger;
+  }
+};
+
+MergerConfig with_term(UpdateSpec update) {
+  MergerConfig config = config_of(update);
+  config.term = 7;
+  config.publish_interval = 1;
+  return config;
+}
+
+constexpr std::size_t kJoinedCount = 9 * kChunkElements + 1000;
+
+// `term`: of a's master.
+void same_contribution(MergerFixture& a, MergerFixture& b, std::uint64_t worker,
+                       std::uint64_t run, std::uint64_t term = 7) {
+  const auto values = a.padded(random_floats(a.parameters, 0.01F, 100 * worker + run));
+  require(put(*a.store, contribution_key(term, worker), a.info(worker, run), values));
+  require(put(*b.store, contribution_key(7, worker), b.info(worker, run), values));
+}
+
+}  // namespace
+
+TEST_CASE("parts of a layout cover it, each element once", "[merger]") {
+  const std::size_t parts = GENERATE(1, 2, 3, 5);
+  Random random(parts);
+  ParameterLayout layout;
+  for (int i = 0; i < 40; ++i) {
+    ParameterSlot slot;
+    slot.layer = "layer";
+    slot.index = i;
+    slot.shape = Shape({1 + static_cast<std::int64_t>(random.uniform(0.0F, 30000.0F))});
+    slot.lr_mult = static_cast<float>(i);
+    layout.add(slot);
+  }
+  const auto count = static_cast<std::size_t>(layout.element_count());
+  std::vector<float> rates(count, -1.0F), seen(count, -2.0F), numbers(count);
+  for (const ParameterSlot& slot : layout.slots()) {
+    std::fill_n(rates.begin() + slot.offset, slot.count(), slot.lr_mult);
+  }
+  for (std::size_t i = 0; i < count; ++i) numbers[i] = static_cast<float>(i);
+  std::vector<float> back(count, -1.0F);
+  for (std::size_t part = 0; part < parts; ++part) {
+    const PartClip clip{part, parts};
+    const ParameterLayout clipped = clip_layout(layout, clip);
+    std::vector<float> values(static_cast<std::size_t>(clipped.element_count()), -1.0F);
+    for (const ParameterSlot& slot : clipped.slots()) {
+      std::fill_n(values.begin() + slot.offset, slot.count(), slot.lr_mult);
+    }
+    put_back(values, clip, seen);
+    put_back(clip_values(numbers, clip), clip, back);
+  }
+  REQUIRE((seen == rates));
+  REQUIRE((back == numbers));
+}
+
+TEST_CASE("parts merge what one merger merges, bit by bit", "[merger]") {
+  const std::size_t parts = GENERATE(1, 2, 3, 4);
+  const std::size_t count = GENERATE(as<std::size_t>(), kJoinedCount, 100, 2 * kChunkElements);
+  const UpdateKind kind =
+      GENERATE(UpdateKind::kFullDelta, UpdateKind::kGradientOnly, UpdateKind::kElastic);
+  const bool mean = GENERATE(false, true);
+  CAPTURE(parts, count, static_cast<int>(kind), mean);
+  const MergerConfig config = with_term({.kind = kind, .factor = 2.0F});
+  Joined joined(config, count, parts);
+  MergerFixture plain(config, count);
+  for (std::uint64_t run = 1; run <= 5; ++run) {
+    for (std::uint64_t worker = 0; worker < 3; ++worker) {
+      same_contribution(*joined.fixture, plain, worker, run);
+    }
+    const MergerFixture::Runs runs = {{0, run}, {2, run}, {1, run}};
+    joined.fixture->state = plain.state = "state " + std::to_string(run);
+    REQUIRE(joined.fixture->merge_or_fail(runs, mean, run).version == plain.after(run));
+    REQUIRE(plain.merge_or_fail(runs, mean, run).version == plain.after(run));
+    REQUIRE((joined.fixture->stored(run) == plain.stored(run)));
+    REQUIRE((*joined.store->read(weights_key()))->info().state == plain.state);
+  }
+  const Merger::Copy a = joined.fixture->copy(), b = plain.copy();
+  REQUIRE(a.version == b.version);
+  REQUIRE(a.state == b.state);
+  REQUIRE((a.weights == b.weights));
+  REQUIRE((a.histories == b.histories));
+}
+
+TEST_CASE("a contribution at fault in one part is left out in all", "[merger]") {
+  const MergerConfig config = with_term({});
+  Joined joined(config, kJoinedCount, 3);
+  MergerFixture& fixture = *joined.fixture;
+  const auto good = fixture.padded(random_floats(kJoinedCount, 0.01F, 1));
+  auto bad = good;
+  const std::size_t chunk = GENERATE(std::size_t{0}, std::size_t{4}, std::size_t{8});
+  bad[chunk * kChunkElements + 3] = NAN;
+  require(put(*joined.store, contribution_key(7, 0), fixture.info(0, 1), good));
+  require(put(*joined.store, contribution_key(7, 1), fixture.info(1, 1), bad));
+  const MergeResult result = fixture.merge_or_fail({{0, 1}, {1, 1}, {5, 1}}, true);
+  REQUIRE(result.version == fixture.after(1));
+  std::vector<std::uint64_t> rejected;
+  for (const WorkerId worker : result.rejected) rejected.push_back(worker.value);
+  std::ranges::sort(rejected);
+  REQUIRE(rejected == std::vector<std::uint64_t>{1, 5});
+  std::vector<float> expected = fixture.start;
+  for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += good[i];
+  REQUIRE((fixture.stored(1) == expected));
+}
+
+TEST_CASE("mergers elsewhere come, go and are replaced, and nothing shows it", "[merger]") {
+  const UpdateKind kind = GENERATE(UpdateKind::kFullDelta, UpdateKind::kGradientOnly);
+  const int dies_before = GENERATE(1, 2, 3, 4, 5);
+  CAPTURE(static_cast<int>(kind), dies_before);
+  const MergerConfig config = with_term({.kind = kind});
+  Joined joined(config, kJoinedCount, 3);
+  MergerFixture plain(config, kJoinedCount);
+  std::vector<std::shared_ptr<Elsewhere>> mergers;
+  for (std::uint64_t run = 1; run <= 8; ++run) {
+    if (run == 2) {
+      mergers.push_back(joined.offer(1, config));
+      mergers.push_back(joined.offer(2, config));
+      mergers[0]->die_before_answer(dies_before);
+    }
+    if (run == 6) mergers.push_back(joined.offer(2, config));
+    for (std::uint64_t worker = 0; worker < 2; ++worker) {
+      same_contribution(*joined.fixture, plain, worker, run);
+    }
+    const MergerFixture::Runs runs = {{0, run}, {1, run}};
+    joined.fixture->merge_or_fail(runs, true, run);
+    plain.merge_or_fail(runs, true, run);
+    REQUIRE((joined.fixture->stored(run) == plain.stored(run)));
+  }
+  REQUIRE(mergers[0]->is_gone());
+  REQUIRE(mergers[1]->orders() > 4);
+  REQUIRE(mergers[1]->dismissed() == "another merger has this part now");
+  REQUIRE(mergers[2]->orders() > 2);
+  REQUIRE((joined.fixture->copy().weights == plain.copy().weights));
+  REQUIRE((joined.fixture->copy().histories == plain.copy().histories));
+}
+
+TEST_CASE("a part that its server has lost comes back from its merger", "[merger]") {
+  const std::size_t server = GENERATE(0, 1, 2);
+  const MergerConfig config = with_term({});
+  Joined joined(config, kJoinedCount, 3);
+  MergerFixture& fixture = *joined.fixture;
+  const auto delta = fixture.padded(random_floats(kJoinedCount, 0.01F, 1));
+  require(put(*joined.store, contribution_key(7, 0), fixture.info(0, 1), delta));
+  fixture.merge_or_fail({{0, 1}}, false);
+  const auto before = fixture.stored(1);
+  joined.servers[server]->set_image({});
+  REQUIRE_FALSE(joined.servers[server]->image().size() > 0);
+  std::vector<float> found(before.size());
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!get(*joined.store, weights_key(), fixture.layout.digest(), found)) {
+    REQUIRE(std::chrono::steady_clock::now() < deadline);
+  }
+  REQUIRE((found == before));
+  require(put(*joined.store, contribution_key(7, 0), fixture.info(0, 2), delta));
+  REQUIRE(fixture.merge_or_fail({{0, 2}}, false).version == fixture.after(2));
+}
+
+TEST_CASE("parts leave nothing of former mergers and versions behind", "[merger]") {
+  const MergerConfig config = with_term({});
+  Joined joined(config, kJoinedCount, 2);
+  for (std::uint64_t run = 1; run <= 6; ++run) {
+    joined.offer(run % 2, config);
+    const auto delta = joined.fixture->padded(random_floats(kJoinedCount, 0.01F, run));
+    require(put(*joined.store, contribution_key(7, 0), joined.fixture->info(0, run), delta));
+    joined.fixture->merge_or_fail({{0, run}}, false);
+  }
+  for (std::uint64_t run = 7; run <= 12; ++run) {
+    const auto delta = joined.fixture->padded(random_floats(kJoinedCount, 0.01F, run));
+    require(put(*joined.store, contribution_key(7, 0), joined.fixture->info(0, run), delta));
+    joined.fixture->merge_or_fail({{0, run}}, false);
+  }
+  std::size_t chunks = 0;
+  for (const auto& server : joined.servers) {
+    for (const auto& [key, value] : server->image()) {
+      if (key.find(":weights:") != std::string::npos && key.find(":c") != std::string::npos) {
+        chunks += 1;
+      }
+    }
+  }
+  REQUIRE(chunks == chunk_count(joined.fixture->elements) * 3);
+}
+
+TEST_CASE("a master goes on with what parts of an earlier one have left", "[merger]") {
+  const UpdateKind kind = GENERATE(UpdateKind::kFullDelta, UpdateKind::kGradientOnly);
+  MergerConfig config = with_term({.kind = kind});
+  Joined joined(config, kJoinedCount, 3);
+  MergerFixture plain(config, kJoinedCount);
+  const auto merge = [&](std::uint64_t run) {
+    same_contribution(*joined.fixture, plain, 0, run, config.term);
+    joined.fixture->merge_or_fail({{0, run}}, false, run);
+    plain.merge_or_fail({{0, run}}, false, run);
+  };
+  for (std::uint64_t run = 1; run <= 4; ++run) merge(run);
+  joined.fixture->merger.reset();
+  config.term = 8;
+  joined.store = std::make_shared<ChunkedStore>(Joined::map_of(joined.servers), "m");
+  joined.store->fence(config.term);
+  joined.desk = std::make_shared<PartDesk>(real_platform());
+  auto found = read_checkpoint(*joined.store, joined.fixture->layout, true);
+  require(found);
+  REQUIRE((found->weights == plain.stored(4)));
+  joined.fixture = std::make_unique<MergerFixture>(config, kJoinedCount, joined.store, &*found,
+                                                   joined.desk);
+  for (std::uint64_t run = 5; run <= 7; ++run) merge(run);
+  const Merger::Copy a = joined.fixture->copy(), b = plain.copy();
+  REQUIRE((a.weights == b.weights));
+  REQUIRE((a.histories == b.histories));
+}
+
+TEST_CASE("what needs the whole is not merged in parts", "[merger]") {
+  caffe::SolverParameter solver;
+  REQUIRE(check_parts({UpdateSpec{}}, solver));
+  REQUIRE(check_parts({{.kind = UpdateKind::kElastic}}, solver));
+  REQUIRE_FALSE(check_parts({{.kind = UpdateKind::kElasticMaster}}, solver));
+  REQUIRE_FALSE(check_parts({UpdateSpec{}, {.updater = UpdaterState::kAverage}}, solver));
+  REQUIRE(check_parts({{.kind = UpdateKind::kGradientOnly}}, solver));
+  solver.set_clip_gradients(1.0F);
+  REQUIRE_FALSE(check_parts({{.kind = UpdateKind::kGradientOnly}}, solver));
+  REQUIRE(check_parts({UpdateSpec{}}, solver));
+}
+
+}  // namespace speedo::test
