@@ -1,6 +1,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include <speedo/base/clock.hpp>
@@ -8,6 +10,7 @@
 
 #include "actors/compat.hpp"
 #include "actors/node.hpp"
+#include "train/parts/part_orders.hpp"
 
 namespace speedo {
 
@@ -43,6 +46,18 @@ struct ConnectNotice {
   Result<caf::actor> master;
 };
 
+// To the master: what the link to the merger of a part was told; without an order: to go, and why.
+struct PartTold {
+  caf::actor peer;
+  std::optional<PartOrder> order;
+  std::string dismissal;
+};
+
+// To the merger of a part: what it has to say to its master.
+struct PartNotice {
+  PartAnswer answer;
+};
+
 }  // namespace speedo
 
 SPEEDO_LOCAL_MESSAGE(speedo::TickMessage)
@@ -50,3 +65,5 @@ SPEEDO_LOCAL_MESSAGE(speedo::BeginMessage)
 SPEEDO_LOCAL_MESSAGE(speedo::MasterNotice)
 SPEEDO_LOCAL_MESSAGE(speedo::WorkerNotice)
 SPEEDO_LOCAL_MESSAGE(speedo::ConnectNotice)
+SPEEDO_LOCAL_MESSAGE(speedo::PartTold)
+SPEEDO_LOCAL_MESSAGE(speedo::PartNotice)

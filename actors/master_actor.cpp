@@ -30,7 +30,18 @@ MasterNotice test_notice(std::uint64_t iteration, Result<std::vector<TestScores>
 }  // namespace
 
 MasterActor::MasterActor(caf::actor_config& config, MasterActorHooks hooks)
-    : ActorBase(config), hooks_(std::move(hooks)) {
+    : ActorBase(config),
+      hooks_(std::move(hooks)),
+      parts_({.welcome = [this](const caf::actor& to,
+                                WelcomeMessage message) { tell(this, to, std::move(message)); },
+              .refuse = [this](const caf::actor& to,
+                               RefusedMessage message) { tell(this, to, std::move(message)); },
+              .order = [this](const caf::actor& to,
+                              PartOrderMessage message) { tell(this, to, std::move(message)); },
+              .notice = [self = caf::actor_cast<caf::actor_addr>(this)](PartTold told) {
+                const auto actor = caf::actor_cast<caf::actor>(self);
+                if (actor) caf::anon_send(actor, std::move(told));
+              }}) {
   compat::end_on_exceptions(this);
   compat::on_down(this, [this](const caf::actor_addr& address, const std::string& reason) {
     lose(address, reason);
@@ -52,7 +63,13 @@ caf::behavior MasterActor::make_behavior() {
 caf::behavior MasterActor::working() {
   return {
       [this](const HelloMessage& message) { take_hello(message); },
-      [this](const ReadyMessage& message) { take_from_peer<master_event::Ready>(message); },
+      [this](const ReadyMessage& message) { take_ready(message); },
+      [this](const PartAnswerMessage& message) {
+        if (current_sender()) {
+          parts_.take(caf::actor_cast<caf::actor_addr>(current_sender()), clipped(message));
+        }
+      },
+      [this](const PartTold& told) { parts_.send(told); },
       [this](const TrainedMessage& message) { take_from_peer<master_event::Trained>(message); },
       [this](const LeaveMessage& message) { take_from_peer<master_event::Leave>(message); },
       [this](const BeatMessage& message) { take_from_peer<master_event::Beat>(message); },
@@ -107,10 +124,22 @@ void MasterActor::take(const MasterEvent& event) {
   if (iteration != iteration_reported_) report_progress();
 }
 
+void MasterActor::take_ready(const ReadyMessage& message) {
+  const auto from = caf::actor_cast<caf::actor_addr>(current_sender());
+  if (!from || !parts_.has(from)) return take_from_peer<master_event::Ready>(message);
+  if (work_ && work_->part_terms() != nullptr) parts_.take(from, message, *work_->part_terms());
+}
+
 // A peer is known by its actor's address, which lasts as long as its process.
 void MasterActor::take_hello(const HelloMessage& message) {
   const auto actor = caf::actor_cast<caf::actor>(current_sender());
   if (!actor) return;
+  if (PartPeers::is_part(message)) {
+    if (finished_at_) return turn_away(actor);
+    const bool is_known = parts_.has(actor.address());
+    if (parts_.greet(actor, message, work_->part_terms()) && !is_known) monitor(actor);
+    return;
+  }
   const auto [entry, is_new] = peer_of_.try_emplace(actor.address(), PeerId{peers_seen_});
   if (is_new) {
     peers_seen_ += 1;
@@ -139,8 +168,9 @@ void MasterActor::take_from_peer(const Message& message) {
 }
 
 void MasterActor::lose(const caf::actor_addr& address, const std::string& reason) {
+  parts_.lose(address, reason);
   const auto found = peer_of_.find(address);
-  if (found == peer_of_.end()) return;
+  if (found == peer_of_.end()) return end_when_alone();
   const PeerId peer = found->second;
   peer_of_.erase(found);
   peers_.erase(peer);
@@ -160,7 +190,7 @@ void MasterActor::end_when_alone() {
 }
 
 bool MasterActor::stays() {
-  if (!peers_.empty() && now() - *finished_at_ < kFarewellTimeout) return true;
+  if (!(peers_.empty() && parts_.empty()) && now() - *finished_at_ < kFarewellTimeout) return true;
   return !failure_ && now() < reachable_until_ && !hooks_.poll_stop();
 }
 
@@ -245,6 +275,7 @@ void MasterActor::execute(const master_command::Note& command) {
 void MasterActor::execute(const master_command::Finish& command) {
   failure_ = command.error;
   finished_at_ = now();
+  parts_.for_each([this](const caf::actor& actor) { turn_away(actor); });
   report_progress();
   report_status();
   // Not at once: the events of this batch are still being handled.

@@ -14,6 +14,7 @@
 #include "actors/compat.hpp"
 #include "actors/local_messages.hpp"
 #include "actors/node.hpp"
+#include "actors/part_peers.hpp"
 #include "train/job/master_work.hpp"
 
 namespace speedo {
@@ -46,6 +47,7 @@ class MasterActor : public ActorBase {
   caf::behavior working();
   void take(const MasterEvent& event);
   void take_hello(const HelloMessage& message);
+  void take_ready(const ReadyMessage& message);
   void turn_away(const caf::actor& actor);
   Instant now() const { return hooks_.clock->now(); }
   template <class Event, class Message>
@@ -81,6 +83,7 @@ class MasterActor : public ActorBase {
   std::map<PeerId, caf::actor> peers_;
   std::map<caf::actor_addr, PeerId> peer_of_;
   std::uint64_t peers_seen_ = 0;
+  PartPeers parts_;
   std::uint64_t iteration_reported_ = 0;
   Instant reachable_until_{0};
   std::optional<Instant> status_reported_at_;

@@ -37,6 +37,7 @@ struct WorkerOptions {
   std::string name_prefix;          // host/pid
   WorkerConfig session;             // name is filled in
   FindDoor find_door = nullptr;     // see JobWorker::Options
+  bool merges_part = false;         // of the weights, instead of training; then count is 1
 };
 
 struct WorkerHooks {

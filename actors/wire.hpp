@@ -25,6 +25,8 @@ std::size_t content_bytes(Message& message) {
   const auto bytes_of = [](const auto& field) {
     if constexpr (std::is_same_v<std::decay_t<decltype(field)>, std::string>) {
       return field.size() + kLengthBytes;
+    } else if constexpr (requires { field.capacity(); }) {
+      return field.size() * sizeof(field[0]) + kLengthBytes;
     } else {
       return sizeof(field);
     }

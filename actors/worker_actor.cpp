@@ -34,6 +34,12 @@ WorkerActor::WorkerActor(caf::actor_config& config, WorkerConfig session, Worker
 caf::behavior WorkerActor::make_behavior() {
   set_default_handler(caf::drop);
   send(this, TickMessage{});
+  if (hooks_.part != nullptr) {
+    hooks_.part->answer_to([self = caf::actor_cast<caf::actor_addr>(this)](PartAnswer answer) {
+      const auto actor = caf::actor_cast<caf::actor>(self);
+      if (actor) caf::anon_send(actor, PartNotice{std::move(answer)});
+    });
+  }
   return {
       [this](const WelcomeMessage& message) { take_from_master<worker_event::Welcome>(message); },
       [this](const RefusedMessage& message) { take_from_master<worker_event::Refused>(message); },
@@ -41,6 +47,10 @@ caf::behavior WorkerActor::make_behavior() {
         take_from_master<worker_event::TrainOrdered>(message);
       },
       [this](const StopMessage& message) { take_from_master<worker_event::Stop>(message); },
+      [this](const PartOrderMessage& message) { take_order(message); },
+      [this](const PartNotice& notice) {
+        for (PartAnswerMessage& message : to_messages(notice.answer)) send_to_master(message);
+      },
       [this](const WorkerNotice& notice) { take(notice.event); },
       [this](const ConnectNotice& notice) { take_connection(notice.master); },
       [this](const TickMessage&) { tick(); },
@@ -73,6 +83,13 @@ void WorkerActor::take_from_master(const Message& message) {
   if (master_ && current_sender() == master_.address()) take(Event{clipped(message)});
 }
 
+void WorkerActor::take_order(const PartOrderMessage& message) {
+  if (hooks_.part == nullptr || !master_ || current_sender() != master_.address()) return;
+  auto order = orders_.take(message);
+  if (!order) return take(worker_event::MasterLost{order.error().message});
+  if (*order) hooks_.part->take(std::move(**order));
+}
+
 void WorkerActor::take_connection(const Result<caf::actor>& master) {
   if (ended_at_) return;
   if (master) {
@@ -89,6 +106,7 @@ void WorkerActor::take_connection(const Result<caf::actor>& master) {
 }
 
 void WorkerActor::drop_master() {
+  orders_ = {};
   if (!master_) return;
   demonitor(master_);
   master_ = nullptr;

@@ -11,7 +11,9 @@
 #include "actors/compat.hpp"
 #include "actors/local_messages.hpp"
 #include "actors/node.hpp"
+#include "train/job/job_part.hpp"
 #include "train/job/worker_work.hpp"
+#include "train/parts/part_messages.hpp"
 
 namespace speedo {
 
@@ -22,6 +24,7 @@ struct WorkerActorHooks {
   std::function<std::optional<std::string>()> poll_stop;
   // Once, when it is over: the actor's last act but to quit. Not if something else ends it.
   std::function<void(std::optional<Error>)> on_end;
+  JobPart* part = nullptr;  // the work, where it merges a part instead of training
   const Clock* clock = &steady_clock();  // outlives the actor
 };
 
@@ -40,6 +43,7 @@ class WorkerActor : public ActorBase {
   template <class Event, class Message>
   void take_from_master(const Message& message);
   void take(const WorkerEvent& event);
+  void take_order(const PartOrderMessage& message);
   void take_connection(const Result<caf::actor>& master);
   void drop_master();
   Instant now() const { return hooks_.clock->now(); }
@@ -64,6 +68,7 @@ class WorkerActor : public ActorBase {
   const WorkerActorHooks hooks_;
   WorkerSession session_;
   WorkerWork& work_;
+  PartOrderReader orders_;
   caf::actor master_;  // null while there is no connection
   std::optional<Instant> ended_at_;
   bool said_goodbye_ = false;

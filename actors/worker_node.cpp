@@ -11,6 +11,7 @@
 #include "actors/transport.hpp"
 #include "actors/worker_actor.hpp"
 #include "base/random_bits.hpp"
+#include "train/job/job_part.hpp"
 #include "train/job/job_worker.hpp"
 
 namespace speedo {
@@ -18,12 +19,37 @@ namespace {
 
 // One worker of this process: its work, and the end of its actor, which goes first.
 struct Member {
-  Member(std::uint64_t index, std::unique_ptr<JobWorker> work_in)
-      : work(std::move(work_in)), end(fmt::format("worker {} of this process", index)) {}
+  Member(std::uint64_t index, std::unique_ptr<WorkerWork> work_in, JobPart* part_in)
+      : work(std::move(work_in)),
+        part(part_in),
+        end(fmt::format("worker {} of this process", index)) {}
 
-  std::unique_ptr<JobWorker> work;
+  std::unique_ptr<WorkerWork> work;
+  JobPart* part;  // the work, where it merges
   ActorEnd end;
 };
+
+void add_member(const WorkerOptions& options, const TrainerParts& parts,
+                const OpenStore& open_store, std::list<Member>& members) {
+  const std::uint64_t index = members.size();
+  if (options.merges_part) {
+    auto part = std::make_unique<JobPart>(
+        parts, open_store,
+        WelcomedStore::Options{.store_override = options.store_override,
+                               .store_timeout = options.store_timeout,
+                               .platform = parts.platform});
+    JobPart* const work = part.get();
+    members.emplace_back(index, std::move(part), work);
+    return;
+  }
+  members.emplace_back(index,
+                       std::make_unique<JobWorker>(
+                           make_trainer(parts), open_store,
+                           JobWorker::Options{.store_override = options.store_override,
+                                              .store_timeout = options.store_timeout,
+                                              .find_door = options.find_door}),
+                       nullptr);
+}
 
 WorkerConfig member_config(const WorkerOptions& options, std::uint64_t index) {
   WorkerConfig config = options.session;
@@ -47,11 +73,7 @@ Result<void> run_worker(const WorkerOptions& options, const WorkerHooks& hooks,
   std::atomic<bool> one_is_broken{false};  // A process that loses a worker ends: the others leave.
   std::list<Member> members;
   for (std::uint64_t index = 0; index < options.count; ++index) {
-    members.emplace_back(index, std::make_unique<JobWorker>(
-                                    make_trainer(parts), open_store,
-                                    JobWorker::Options{.store_override = options.store_override,
-                                                       .store_timeout = options.store_timeout,
-                                                       .find_door = options.find_door}));
+    add_member(options, parts, open_store, members);
   }
   for (std::uint64_t index = 0; Member& member : members) {
     const caf::actor actor = system.spawn<WorkerActor>(
@@ -62,7 +84,8 @@ Result<void> run_worker(const WorkerOptions& options, const WorkerHooks& hooks,
               if (one_is_broken) return "another worker of its process broke off";
               return hooks.poll_stop ? hooks.poll_stop() : std::nullopt;
             },
-            .on_end = member.end.last_word()});
+            .on_end = member.end.last_word(),
+            .part = member.part});
     member.end.watch(actor, [&] { one_is_broken = true; });
     member.end.watch_need("the network", compat::network_broker(system));
   }

@@ -98,6 +98,8 @@ class LocalCluster {
   };
 
   Result<void> start_redis();
+  Result<void> start_redis_at(const RedisPlace& place);
+  std::uint64_t count_training(const std::vector<Worker>& workers) const;
   Result<void> start_master();
   Result<void> start_workers();
   Result<void> start_worker(Worker worker);
@@ -115,8 +117,9 @@ class LocalCluster {
   const fs::path folder_;
   const fs::path log_dir_;
   Children children_;
-  pid_t redis_ = 0, master_ = 0;
-  RedisPlace place_;
+  pid_t master_ = 0;
+  std::vector<pid_t> redis_;
+  std::vector<RedisPlace> places_;
   std::string address_;
   std::vector<Worker> workers_;  // alive
   std::vector<Worker> waiting_;  // to be started again
@@ -144,21 +147,27 @@ Result<int> LocalCluster::run() {
 }
 
 Result<void> LocalCluster::start_redis() {
-  SPEEDO_ASSIGN(place_, options_.redis(folder_));
-  if (!place_.command) return {};
-  auto started = children_.start(*place_.command);
+  SPEEDO_ASSIGN(places_, options_.redis(folder_));
+  for (const RedisPlace& place : places_) SPEEDO_TRY(start_redis_at(place));
+  return {};
+}
+
+Result<void> LocalCluster::start_redis_at(const RedisPlace& place) {
+  if (!place.command) return {};
+  auto started = children_.start(*place.command);
   if (!started && started.error().code == ErrorCode::kNotFound) {
     return Error{ErrorCode::kUnavailable,
                  "redis-server is not installed (apt-get install redis-server)"};
   }
-  SPEEDO_ASSIGN(redis_, std::move(started));
+  SPEEDO_ASSIGN(const pid_t pid, std::move(started));
+  redis_.push_back(pid);
   std::string how = "it does not answer";
   const bool ready = poll_until([&] {
     if (const auto end = children_.wait(milliseconds(0))) how = "it ended with " + to_string(*end);
-    return !children_.is_running(redis_) || place_.answers();
+    return !children_.is_running(pid) || place.answers();
   });
-  if (ready && children_.is_running(redis_)) return {};
-  const std::string quote = last_line(folder_ / "redis.log");
+  if (ready && children_.is_running(pid)) return {};
+  const std::string quote = last_line(place.command->output);
   return Error{ErrorCode::kUnavailable,
                "redis-server did not start: " + how + (quote.empty() ? "" : ": " + quote)};
 }
@@ -167,11 +176,14 @@ Result<void> LocalCluster::start_master() {
   const fs::path address_file = folder_ / "address";
   ChildCommand command;
   command.arguments = {own_program("speedo-master"), "--address-file=" + address_file.string()};
-  command.arguments.push_back("--redis=" + place_.uri);
-  if (!place_.password_file.empty()) {
-    command.arguments.push_back("--redis-password-file=" + place_.password_file.string());
+  std::string uris;
+  for (const RedisPlace& place : places_) uris += (uris.empty() ? "" : ",") + place.uri;
+  command.arguments.push_back("--redis=" + uris);
+  const RedisPlace& first = places_.front();
+  if (!first.password_file.empty()) {
+    command.arguments.push_back("--redis-password-file=" + first.password_file.string());
   }
-  if (!place_.user.empty()) command.environment.emplace_back(kUsernameVariable, place_.user);
+  if (!first.user.empty()) command.environment.emplace_back(kUsernameVariable, first.user);
   command.arguments.insert(command.arguments.end(), options_.master_flags.begin(),
                            options_.master_flags.end());
   command.result = folder_ / kResultFile;
@@ -252,7 +264,7 @@ void LocalCluster::handle_end(const ChildEnd& end) {
     }
     return;
   }
-  if (end.pid == redis_) {
+  if (std::ranges::find(redis_, end.pid) != redis_.end()) {
     if (master_ == 0 || stopping_ || master_exit_code_) return;
     // It is nobody's but this cluster's: it will not come back. The master still has the weights.
     failure_ = Error{ErrorCode::kUnavailable, "redis-server ended with " + to_string(end)};
@@ -289,18 +301,31 @@ std::string LocalCluster::plan_restart(Worker worker, const ChildEnd& end) {
   return plan;
 }
 
+std::uint64_t LocalCluster::count_training(const std::vector<Worker>& workers) const {
+  return static_cast<std::uint64_t>(std::ranges::count_if(
+      workers, [this](const Worker& each) { return options_.workers[each.number].trains; }));
+}
+
 void LocalCluster::handle_worker_end(Worker worker, const ChildEnd& end) {
   // At the end of training workers leave by themselves, some before the master does.
   if (end.exit_code == 0 || stopping_ || master_exit_code_) return;
   const std::string plan = plan_restart(worker, end);
   const std::string quote = end.signal == 0 ? last_line(worker.log) : "";
+  const std::string said = quote.empty() ? "" : "; it said: " + quote;
+  if (!options_.workers[worker.number].trains) {
+    SPEEDO_WARN("The merger {} (pid {}) ended: {}; the master merges instead{}{}",
+                options_.workers[worker.number].name, worker.pid, to_string(end), plan, said);
+    return;
+  }
+  const auto training = static_cast<std::size_t>(
+      std::ranges::count_if(options_.workers, [](const auto& each) { return each.trains; }));
   SPEEDO_WARN("Worker process {} (pid {}) ended: {}; {} of {} go on{}{}",
-              options_.workers[worker.number].name, worker.pid, to_string(end), workers_.size(),
-              options_.workers.size(), plan, quote.empty() ? "" : "; it said: " + quote);
-  if (!workers_.empty() || !waiting_.empty() || failure_) return;
+              options_.workers[worker.number].name, worker.pid, to_string(end),
+              count_training(workers_), training, plan, said);
+  if (count_training(workers_) + count_training(waiting_) > 0 || failure_) return;
   const ErrorCode code =
       end.signal == 0 ? error_code_of_exit(end.exit_code) : ErrorCode::kUnavailable;
-  failure_ = Error{code, all_ended(options_.workers.size()) + to_string(end) +
+  failure_ = Error{code, all_ended(training) + to_string(end) +
                              (quote.empty() ? "" : ": " + quote)};
   stop_master();
 }

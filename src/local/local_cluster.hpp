@@ -18,12 +18,14 @@ struct WorkerProcess {
   std::string name;  // in the log, and of its own log file
   // What starts it, given the master's address; its output goes to that file.
   std::function<ChildCommand(const std::string& master)> command;
+  bool trains = true;  // else it merges a shard: training goes on without it
 };
 
 struct LocalClusterOptions {
   std::vector<std::string> master_flags;  // passed on to speedo-master
-  // The Redis to use; what it needs of its own goes into a folder that ends with the cluster.
-  std::function<Result<RedisPlace>(const std::filesystem::path& folder)> redis;
+  // The Redis to use, or several, one for each shard; what they need of their own goes into a folder
+  // that ends with the cluster. User and password are the first's.
+  std::function<Result<std::vector<RedisPlace>>(const std::filesystem::path& folder)> redis;
   std::vector<WorkerProcess> workers;     // at least one
   std::uint64_t max_restarts = 0;  // of each worker
   std::uint64_t predicted_memory_bytes = 0;  // of a worker; 0: unknown

@@ -23,8 +23,8 @@ constexpr std::chrono::seconds kRedisStartPatience{20};
 
 }  // namespace
 
-RedisPlace private_redis(const fs::path& folder) {
-  const std::string socket = (folder / "redis.sock").string();
+RedisPlace private_redis(const fs::path& folder, const std::string& name) {
+  const std::string socket = (folder / (name + ".sock")).string();
   ChildCommand command;
   command.arguments = {"redis-server",
                        "--port",
@@ -43,7 +43,7 @@ RedisPlace private_redis(const fs::path& folder) {
                        "noeviction",
                        "--loglevel",
                        "warning"};
-  command.output = folder / "redis.log";
+  command.output = folder / (name + ".log");
   RedisPlace redis;
   redis.command = std::move(command);
   redis.answers = [socket] { return is_somebody_at(RedisAddress{.unix_path = socket}); };

@@ -16,15 +16,15 @@ namespace speedo {
 
 // A Redis that a cluster uses: where it is, and what starts it.
 struct RedisPlace {
-  // With its log redis.log in the cluster's folder; nothing: it is somebody else's.
+  // With a log in the cluster's folder; nothing: it is somebody else's.
   std::optional<ChildCommand> command;
   std::function<bool()> answers;         // once it was started
   std::string uri;
   std::string user;                      // empty: the default one
   std::filesystem::path password_file;   // empty: it needs none
 };
-// Behind the socket redis.sock in `folder`.
-RedisPlace private_redis(const std::filesystem::path& folder);
+// Behind the socket NAME.sock in `folder`, with NAME.log beside it.
+RedisPlace private_redis(const std::filesystem::path& folder, const std::string& name = "redis");
 
 // A redis-server of this process' own, behind a unix socket in a temporary folder, without files.
 // It ends with the object, and with the process.

@@ -19,6 +19,7 @@
 #include "train/job/job_nets.hpp"
 #include "train/job/job_solver.hpp"
 #include "train/job/job_start.hpp"
+#include "train/parts/joined_engine.hpp"
 
 namespace speedo {
 
@@ -132,6 +133,20 @@ Result<void> set_spec(const ClusterFlags& flags, const caffe::SolverParameter& s
   return {};
 }
 
+Result<void> set_parts(const ClusterFlags& flags, std::size_t servers,
+                       const caffe::SolverParameter& solver, MasterOptions& options) {
+  if (flags.shards == 0) return {};
+  if (servers != flags.shards) {
+    return Error{ErrorCode::kUsage,
+                 fmt::format("--shards {}: each has a Redis server of its own, and --redis names "
+                             "{}: give as many",
+                             flags.shards, servers)};
+  }
+  SPEEDO_TRY(check_parts(updates_of(options.session.stages), solver));
+  options.merger.in_parts = true;
+  return {};
+}
+
 // EAMSGD is EASGD whose workers have Nesterov's momentum (Zhang, Choromanska, LeCun 2015).
 Result<void> give_eamsgd_momentum(const std::vector<Schedule>& stages,
                                   caffe::SolverParameter& solver) {
@@ -235,6 +250,7 @@ Result<ClusterJob> make_cluster_job(const ClusterFlags& flags) {
   SPEEDO_ASSIGN(const std::vector<RedisAddress> redis, parse_redis_addresses(flags.redis));
   options.store = StoreAddress(to_string(redis));
   options.job = job_of(flags, job.solver);
+  SPEEDO_TRY(set_parts(flags, redis.size(), job.solver, options));
   options.take_over = flags.take_over;
   options.merger.publish_interval = flags.publish_interval.value_or(0);
   SPEEDO_TRY(set_start(flags, options));

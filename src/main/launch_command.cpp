@@ -170,9 +170,11 @@ Result<int> launch_command(const CommandLine& line) {
   for (const Host& host : hosts) {
     options.workers.push_back(worker_process(flags, host, credentials));
   }
-  options.redis = [&](const std::filesystem::path& folder) {
-    return has_redis ? other_redis(folder, flags.cluster.redis, credentials)
-                     : shared_redis(folder, address, credentials.password);
+  options.redis = [&](const std::filesystem::path& folder) -> Result<std::vector<RedisPlace>> {
+    SPEEDO_ASSIGN(RedisPlace place, has_redis
+                                        ? other_redis(folder, flags.cluster.redis, credentials)
+                                        : shared_redis(folder, address, credentials.password));
+    return std::vector<RedisPlace>{std::move(place)};
   };
   options.max_restarts = flags.max_restarts;
   options.json = flags.cluster.json;

@@ -113,6 +113,25 @@ WorkerProcess worker_process(const RunFlags& flags, std::uint64_t number, int th
           }};
 }
 
+// Beside a redis-server of the same number, counted from 1.
+WorkerProcess shard_process(const RunFlags& flags, std::uint64_t number) {
+  const std::string name = fmt::format("shard{}", number);
+  std::vector<std::string> arguments = {own_program("speedo-worker"), "--host=" + name,
+                                        fmt::format("--shard={}", number), "--threads=1"};
+  arguments.push_back("--store-timeout=" + std::to_string(flags.cluster.store_timeout_s));
+  arguments.emplace_back(kNoConfig);
+  for (std::string& flag : to_arguments(flags.cluster.log)) arguments.push_back(std::move(flag));
+  return {.name = name,
+          .command =
+              [arguments](const std::string& master) {
+                ChildCommand command;
+                command.arguments = arguments;
+                command.arguments.push_back("--master=" + master);
+                return command;
+              },
+          .trains = false};
+}
+
 Result<LocalClusterOptions> cluster_options(const RunFlags& flags, const OptionValues& values,
                                             const std::vector<int>& threads) {
   LocalClusterOptions options;
@@ -122,8 +141,16 @@ Result<LocalClusterOptions> cluster_options(const RunFlags& flags, const OptionV
         worker_process(flags, number, threads[number],
                        processors.empty() ? std::vector<int>{} : processors[number]));
   }
-  options.redis = [](const std::filesystem::path& folder) -> Result<RedisPlace> {
-    return private_redis(folder);
+  for (std::uint64_t number = 1; number <= flags.cluster.shards; ++number) {
+    options.workers.push_back(shard_process(flags, number));
+  }
+  options.redis = [shards = flags.cluster.shards](const std::filesystem::path& folder)
+      -> Result<std::vector<RedisPlace>> {
+    std::vector<RedisPlace> servers = {private_redis(folder)};
+    while (servers.size() < shards) {
+      servers.push_back(private_redis(folder, fmt::format("redis{}", servers.size() + 1)));
+    }
+    return servers;
   };
   options.max_restarts = flags.max_restarts;
   options.json = flags.cluster.json;

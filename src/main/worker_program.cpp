@@ -3,10 +3,15 @@
 
 #include <unistd.h>
 
+#include <fmt/format.h>
+
+#include <speedo/store/layout.hpp>
+
 #include "actors/node.hpp"
 #include "base/log.hpp"
 #include "base/trace.hpp"
 #include "base/process_name.hpp"
+#include "base/parse_number.hpp"
 #include "cli/emulated_compute.hpp"
 #include "cli/flags/cluster_flags.hpp"
 #include "cli/options/read_options.hpp"
@@ -35,7 +40,7 @@ struct WorkerFlags {
   std::uint16_t port = 0;
   int compute_nice = 0;
   bool no_shared_memory = false;
-  std::string emulate_compute;
+  std::string emulate_compute, shard;
   ComputeFlags compute;
   bool force = false;
   std::int64_t connect_timeout_s = 0, store_timeout_s = 0, grace_period_s = 0;
@@ -54,6 +59,7 @@ WorkerFlags worker_flags(const OptionValues& values) {
   values.get("compute-nice", flags.compute_nice);
   values.get("no-shared-memory", flags.no_shared_memory);
   values.get("emulate-compute", flags.emulate_compute);
+  values.get("shard", flags.shard);
   flags.compute = compute_flags(values);
   values.get("force", flags.force);
   values.get("connect-timeout", flags.connect_timeout_s);
@@ -80,6 +86,30 @@ void emulate(const EmulatedCompute& compute, TrainerParts& parts, WorkerConfig& 
     return make_emulated_learner(parts, compute, options);
   };
   session.device = kEmulatedDevice;
+}
+
+// The device of a worker that merges a part; see kPartDevice.
+Result<std::string> part_device(const WorkerFlags& flags) {
+  if (flags.shard.empty() || flags.shard == "any") return std::string(kPartDevice);
+  const auto part = parse_number<std::uint64_t>(flags.shard);
+  if (!part || *part == 0 || *part > kRecordServersMax) {
+    return Error{ErrorCode::kUsage, fmt::format("--shard={}: which of the master's Redis servers, "
+                                                "1 to {}",
+                                                flags.shard, kRecordServersMax)};
+  }
+  return fmt::format("{}:{}", kPartDevice, *part);
+}
+
+Result<void> set_part(const WorkerFlags& flags, WorkerOptions& options) {
+  if (flags.shard.empty()) return {};
+  if (flags.count != 1 || !flags.emulate_compute.empty()) {
+    return Error{ErrorCode::kUsage,
+                 "--shard merges one part and trains nothing: leave out --workers and "
+                 "--emulate-compute, or start them as processes of their own"};
+  }
+  SPEEDO_ASSIGN(options.session.device, part_device(flags));
+  options.merges_part = true;
+  return {};
 }
 
 }  // namespace
@@ -136,6 +166,7 @@ Result<int> worker_program(const std::vector<std::string>& arguments,
   if (parts.shares_memory) options.find_door = find_memory_door;
   parts.admit = make_memory_guard(flags.count, {.force = flags.force});
   if (emulated) emulate(*emulated, parts, options.session);
+  SPEEDO_TRY(set_part(flags, options));
   auto done = run_worker(options, {stop_requested}, parts, store_opener(credentials));
   SPEEDO_DEBUG("Memory at the peak: {}", format_bytes(peak_resident_bytes()));
   SPEEDO_TRY(done);

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <vector>
 
 #include <speedo/base/limits.hpp>
 #include <speedo/base/result.hpp>
@@ -15,12 +16,16 @@
 // Each message encodes to less than kMessageBytesMax; senders truncate texts to kTextMax.
 namespace speedo {
 
-inline constexpr std::uint32_t kProtocolVersion = 6;
+inline constexpr std::uint32_t kProtocolVersion = 7;
 
 inline constexpr std::uint64_t kNoRun = UINT64_MAX;
 
 // The device of workers that only take the time of computing (src/train/emulated_learner.hpp).
 inline constexpr const char* kEmulatedDevice = "emulated";
+
+// The device of mergers of a part of the weights, which train nothing: with ":K" behind it of part K,
+// counted from 1, else of any that has none.
+inline constexpr const char* kPartDevice = "shard";
 
 // A message has at most three texts and 24 numbers; what is left is for framing.
 inline constexpr std::size_t kTextMax = 1024;
@@ -37,7 +42,7 @@ ErrorCode error_code_of(std::uint32_t code);
 struct HelloMessage {
   std::uint32_t protocol = kProtocolVersion;
   std::string name;      // "host/pid/k", for people
-  std::string device;    // "cpu", or kEmulatedDevice
+  std::string device;    // "cpu", kEmulatedDevice, kPartDevice
   std::uint64_t uuid_high = 0, uuid_low = 0;  // of this worker, as long as its process lives
   auto fields() { return std::tie(protocol, name, device, uuid_high, uuid_low); }
 };
@@ -51,7 +56,8 @@ struct WelcomeMessage {
   std::uint64_t model_high = 0, model_low = 0;  // fingerprint the worker's net must have
   std::uint64_t term = 0;       // of the master; part of the worker's contribution key
   std::string memory = {};      // where workers of its machine share memory with it; "": nowhere
-  auto fields() { return std::tie(worker, store, job, model_high, model_low, term, memory); }
+  std::uint64_t part = 0;       // kPartDevice: which one, counted from 1
+  auto fields() { return std::tie(worker, store, job, model_high, model_low, term, memory, part); }
 };
 
 // master -> worker: not admitted, or put out. `code` is an ErrorCode. The worker ends with the
@@ -126,6 +132,35 @@ struct LeaveMessage {
 struct StopMessage {
   std::string reason;
   auto fields() { return std::tie(reason); }
+};
+
+// Numbers in one message of the next two kinds, at most: longer lists go in several, in order.
+inline constexpr std::size_t kNumbersMax = 384;
+static_assert(kNumbersMax * sizeof(std::uint64_t) + 12 * sizeof(std::uint64_t) + 512 <=
+              kMessageBytesMax);
+
+// master -> merger of a part: a PartOrder, or a piece of one; see src/train/parts/part_messages.hpp.
+struct PartOrderMessage {
+  std::uint32_t kind = 0;
+  std::uint64_t id = 0, base = 0, version = 0, iteration = 0;
+  std::uint32_t stage = 0, first_slot = 0, lr_scale_bits = 0, flags = 0;
+  std::uint32_t is_last = 1;
+  std::vector<std::uint64_t> numbers;
+  auto fields() {
+    return std::tie(kind, id, base, version, iteration, stage, first_slot, lr_scale_bits, flags,
+                    is_last, numbers);
+  }
+};
+
+// merger of a part -> master: a PartAnswer, or a piece of one.
+struct PartAnswerMessage {
+  std::uint32_t kind = 0;
+  std::uint64_t id = 0;
+  std::uint32_t slot = 0, flags = 0, code = 0;
+  std::string text;
+  std::uint32_t is_last = 1;
+  std::vector<std::uint64_t> numbers;
+  auto fields() { return std::tie(kind, id, slot, flags, code, text, is_last, numbers); }
 };
 
 // anybody -> master: how does the job stand? The answer is a JobStatusMessage, then a

@@ -35,6 +35,7 @@ void read_network(const OptionValues& values, ClusterFlags& flags) {
   values.get("redis-password-file", flags.redis_password_file);
   values.get("no-shared-memory", flags.no_shared_memory);
   values.get("emulate-compute", flags.emulate_compute);
+  values.get("shards", flags.shards);
   values.get("bind", flags.bind);
   values.get("port", flags.port);
   values.get("host", flags.host);

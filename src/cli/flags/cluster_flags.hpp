@@ -26,6 +26,7 @@ struct ClusterFlags {
   ScheduleFlags schedule;
   std::string hybrid, hybrid_file;  // stages as text or in a file; neither: one, of the above
   std::string shard, shard_by;
+  std::uint64_t shards = 0;  // parts that the weights are merged in; 0: in one, by the master
   bool deterministic = false;
   std::optional<std::int64_t> start_iter, batch, seed;
 

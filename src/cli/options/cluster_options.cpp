@@ -2,6 +2,8 @@
 
 #include "cli/options/option_groups.hpp"
 
+#include <speedo/store/layout.hpp>
+
 namespace speedo {
 
 namespace {
@@ -14,6 +16,7 @@ constexpr std::string_view kTimeOutsGroup = "Time-outs";
 constexpr std::int64_t kWorkersPerProcessMax = 256;
 constexpr std::int64_t kPortMax = 65535;
 constexpr std::int64_t kRestartsMax = 1000000;
+constexpr std::int64_t kShardsHereMax = 64;  // a redis-server and a merger each
 
 constexpr Option kClusterOptions[] = {
     {.name = "master",
@@ -108,6 +111,28 @@ constexpr Option kClusterOptions[] = {
      .programs = {Program::kDoctor},
      .group = kNetworkGroup,
      .sentence = "Redis server to look at"},
+    {.name = "shards",
+     .type = whole(1, kRecordServersMax),
+     .otherwise = "the master merges",
+     .programs = {Program::kMaster},
+     .group = kNetworkGroup,
+     .sentence = "Merge the weights in so many parts, one a server of --redis, each by a merger "
+                 "beside it (speedo-worker --shard), or here as long as that is missing"},
+    {.name = "shards",
+     .type = whole(1, kShardsHereMax),
+     .otherwise = "the master merges",
+     .programs = {Program::kRun},
+     .group = kNetworkGroup,
+     .sentence = "Start so many redis-servers, each with a merger beside it for its part of the "
+                 "weights"},
+    {.name = "shard",
+     .type = optional_text("[=K]", "any"),
+     .otherwise = "train",
+     .programs = {Program::kWorker},
+     .group = kNetworkGroup,
+     .sentence = "Merge, instead of training, the weights' part that lies on server K of the "
+                 "master's --redis, counted from 1: to run on that server's machine; without K: a "
+                 "part that nobody else merges"},
     {.name = "redis-password-file",
      .type = file(),
      .programs = {Program::kMaster, Program::kWorker, Program::kDoctor, Program::kLaunch},

@@ -5,12 +5,15 @@
 
 #include <fmt/format.h>
 
+#include <speedo/base/assert.hpp>
 #include <speedo/base/limits.hpp>
 #include <speedo/core/update_rule.hpp>
 #include <speedo/train/job_end.hpp>
 
 #include "base/log.hpp"
 #include "train/job/job_solver.hpp"
+#include "train/parts/joined_engine.hpp"
+#include "train/parts/part_record.hpp"
 #include "train/session/store_absence.hpp"
 
 namespace speedo {
@@ -70,14 +73,38 @@ Result<std::unique_ptr<JobMaster>> JobMaster::create(const MasterOptions& option
                                                      WriteSnapshot write_snapshot) {
   std::unique_ptr<JobMaster> master(new JobMaster(options, *parts.platform, std::move(nets),
                                                   std::move(stores), std::move(write_snapshot)));
-  MergerConfig merger = merger_config(options, *parts.platform);
-  merger.shared = master->shared_;
-  SPEEDO_ASSIGN(master->contribution_elements_, longest_contribution(merger, *master->nets_));
-  SPEEDO_ASSIGN(master->merger_,
-                make_merger(merger, master->nets_->layout(), master->nets_->solver(),
-                            std::move(start), master->records(), parts.make_backend));
+  SPEEDO_ASSIGN(master->merger_, master->make_job_merger(options, parts, std::move(start)));
   if (parts.watch_merger) master->merger_ = parts.watch_merger(std::move(master->merger_));
   return master;
+}
+
+Result<std::unique_ptr<Merger>> JobMaster::make_job_merger(const MasterOptions& options,
+                                                           const TrainerParts& parts,
+                                                           Checkpoint start) {
+  MergerConfig config = merger_config(options, platform_);
+  config.shared = shared_;
+  SPEEDO_ASSIGN(contribution_elements_, longest_contribution(config, *nets_));
+  if (!options.merger.in_parts) {
+    return make_merger(config, nets_->layout(), nets_->solver(), std::move(start), records(),
+                       parts.make_backend);
+  }
+  SPEEDO_ASSERT(!shared_);
+  const MasterConfig& session = options.session;
+  parts_ = PartTerms{.desk = std::make_shared<PartDesk>(platform_),
+                     .parts = store_->parts(),
+                     .welcome = {.store = session.store.text(),
+                                 .job = session.job,
+                                 .model_high = session.model.high,
+                                 .model_low = session.model.low,
+                                 .term = session.term}};
+  parts_record_ = encode(PartRecord{nets_->layout(), config.publish_interval});
+  return make_joined_merger({.clip = {},
+                             .config = config,
+                             .layout = nets_->layout(),
+                             .solver = nets_->solver(),
+                             .store = store_,
+                             .make_backend = parts.make_backend},
+                            std::move(start), parts_->desk);
 }
 
 std::shared_ptr<RecordStore> JobMaster::records() const {
@@ -92,8 +119,13 @@ Result<Version> JobMaster::begin(std::uint32_t stage, std::string state,
                        [&](Result<Version> version) { published.set(std::move(version)); });
   SPEEDO_ASSIGN(const Version version, wait_for_start(published, limits));
   SPEEDO_TRY(erase_job_end(*store_));
-  SPEEDO_TRY(store_->put_blob(job_key(), job_record_));
+  SPEEDO_TRY(put_job());
   return version;
+}
+
+Result<void> JobMaster::put_job() {
+  if (parts_) SPEEDO_TRY(store_->put_blob(parts_key(), parts_record_));
+  return store_->put_blob(job_key(), job_record_);
 }
 
 // Always to the end of the publication: once the store is waited for no longer, that is soon.
@@ -167,7 +199,7 @@ Result<void> JobMaster::look_after_store() {
   if (const auto job = store_->get_blob(job_key()); !job) {
     if (is_transient(job.error().code)) return job.error();
     SPEEDO_WARN("the store has lost the job; publishing it again: {}", job.error().message);
-    SPEEDO_TRY(store_->put_blob(job_key(), job_record_));
+    SPEEDO_TRY(put_job());
   }
   SPEEDO_TRY(store_->put_blob(probe_key(), ""));
   if (const auto error = merger_->waits_because()) return *error;
@@ -226,6 +258,7 @@ void JobMaster::put_end() {
 void JobMaster::stop_waiting() {
   store_->stop_waiting();
   merger_->stop_waiting();
+  if (parts_) parts_->desk->stop();
 }
 
 }  // namespace speedo

@@ -60,6 +60,7 @@ class JobMaster : public MasterWork {
   void stop_tests() override { nets_->stop_tests(); }
   void watch(Instant now, std::function<void(Result<void>)> seen) override;
   void erase_worker(WorkerId worker) override;
+  const PartTerms* part_terms() const override { return parts_ ? &*parts_ : nullptr; }
   void stop_waiting() override;
 
   // Removes what belongs to this master's workers from number `first` up to `end`. Weights and job
@@ -72,6 +73,9 @@ class JobMaster : public MasterWork {
   JobMaster(const MasterOptions& options, Platform& platform, std::unique_ptr<JobNets> nets,
             Stores stores, WriteSnapshot write_snapshot);
   Result<Version> wait_for_start(Answer<Result<Version>>& published, const StartLimits& limits);
+  Result<std::unique_ptr<Merger>> make_job_merger(const MasterOptions& options,
+                                                  const TrainerParts& parts, Checkpoint start);
+  Result<void> put_job();
   Result<void> look_after_store();
   void erase_records_of_gone();
   Result<void> erase_records(std::uint64_t worker);
@@ -82,6 +86,8 @@ class JobMaster : public MasterWork {
   const std::shared_ptr<SharedStore> shared_;
   const WriteSnapshot write_snapshot_;
   const std::string job_record_;
+  std::optional<PartTerms> parts_;
+  std::string parts_record_;               // empty: not in parts
   const std::uint64_t term_;
   std::uint64_t contribution_elements_ = 0;  // of the longest stage
   std::optional<Instant> watched_at_;

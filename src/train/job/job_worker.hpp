@@ -3,14 +3,13 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
-#include <mutex>
-#include <string>
 
 #include <speedo/train/trainer.hpp>
 
 #include "store/shared/memory_exchange.hpp"
 #include "train/job/job_thread.hpp"
 #include "train/job/open_store.hpp"
+#include "train/job/welcomed_store.hpp"
 #include "train/job/worker_work.hpp"
 
 namespace speedo {
@@ -35,20 +34,12 @@ class JobWorker : public WorkerWork {
   std::uint64_t progress() const override { return trainer_->progress(); }
 
  private:
-  using Stale = std::function<bool()>;  // whether nobody wants the answer any more
-  Result<Digest> prepare_now(const WelcomeMessage& welcome, const Stale& stale);
-  Result<std::string> wait_for_job(const WelcomeMessage& welcome, const Stale& stale);
-  Result<std::string> read_job(const WelcomeMessage& welcome);
-  Result<std::shared_ptr<ParameterStore>> store_of(const WelcomeMessage& welcome);
-  std::shared_ptr<ParameterStore> store();
+  Result<Digest> prepare_now(const WelcomeMessage& welcome, const WelcomedStore::Stale& stale);
 
-  const OpenStore open_store_;
   const Options options_;
+  WelcomedStore welcomed_;
   std::atomic<bool> ending_{false};
   std::atomic<std::uint64_t> preparations_{0};
-  std::mutex mutex_;
-  std::shared_ptr<ParameterStore> store_;  // guarded by mutex_; of the last welcome, once opened
-  std::string store_name_;                 // guarded by mutex_; what was opened
   std::unique_ptr<Trainer> trainer_;
   JobThread opening_;  // last: its work uses the others
 };

@@ -31,6 +31,8 @@ struct MergerTuning {
   std::uint64_t publish_interval = MergerConfig{}.publish_interval;
   std::uint64_t ahead_bytes_min = MergerConfig{}.ahead_bytes_min;
   int threads = MergerConfig{}.threads;
+  // In parts, one a server of the store; whoever offers to merge one may. Shares no memory.
+  bool in_parts = false;
 };
 
 struct MasterOptions {

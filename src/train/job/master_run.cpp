@@ -120,7 +120,7 @@ Result<MasterRun> MasterRun::prepare(MasterOptions options, Parts parts) {
   store->fence(config.term);
 
   config.model = nets->layout().digest();
-  made.memory_ = share_memory(parts.parts, store, config.term);
+  if (!options.merger.in_parts) made.memory_ = share_memory(parts.parts, store, config.term);
   if (made.memory_.door) config.memory = made.memory_.door->address();
   SPEEDO_ASSIGN(JobStart start, made.begin_session(options, parts, *store, *nets));
   made.first_worker_ = made.session_->progress().worker_ids;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -10,6 +11,8 @@
 #include <speedo/core/solver.hpp>
 #include <speedo/train/master_session.hpp>
 #include <speedo/train/merger.hpp>
+
+#include "train/parts/part_links.hpp"
 
 namespace speedo {
 
@@ -39,6 +42,14 @@ class MasterWork {
   // Removes what this worker has in the store: nothing of it will be read any more. From a store
   // that is away, once it is back.
   virtual void erase_worker(WorkerId worker) = 0;
+  // Where mergers of parts that run elsewhere offer themselves, and what they are welcomed with but
+  // for the part. Null: the job is not merged in parts.
+  struct PartTerms {
+    std::shared_ptr<PartDesk> desk;
+    std::size_t parts = 0;
+    WelcomeMessage welcome;
+  };
+  virtual const PartTerms* part_terms() const { return nullptr; }
   // Training ends: the store is not waited for, if it is out of reach.
   virtual void stop_waiting() = 0;
 };

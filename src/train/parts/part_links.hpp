@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <speedo/base/limits.hpp>
 #include <speedo/base/platform.hpp>
 
 #include "train/parts/part_orders.hpp"
@@ -33,7 +34,8 @@ class PartLink {
 // answers of all are collected. Thread safety: all methods from any thread.
 class PartDesk {
  public:
-  explicit PartDesk(Platform& platform) : monitor_(platform.make_monitor()) {}
+  explicit PartDesk(Platform& platform)
+      : clock_(platform.clock()), monitor_(platform.make_monitor()) {}
 
   struct Offer {
     std::size_t part = 0;
@@ -59,10 +61,11 @@ class PartDesk {
     answers_.push_back(std::move(answer));
     monitor_->notify_all();
   }
-  // The next answer; none: whoever waits shall wait no longer.
+  // The next answer; none: it is not waited for any longer.
   std::optional<Answered> wait() {
     const std::lock_guard lock(*monitor_);
     while (answers_.empty() && !stopped_) monitor_->wait();
+    monitor_->wait_for(clock_, kStoreEndPatience, [this] { return !answers_.empty(); });
     return pop();
   }
   // The next that is there already.
@@ -70,7 +73,7 @@ class PartDesk {
     const std::lock_guard lock(*monitor_);
     return pop();
   }
-  // From here on nobody is waited for.
+  // From here on nobody is waited for who does not answer for kStoreEndPatience.
   void stop() {
     const std::lock_guard lock(*monitor_);
     stopped_ = true;
@@ -85,6 +88,7 @@ class PartDesk {
     return first;
   }
 
+  const Clock& clock_;
   const std::unique_ptr<Monitor> monitor_;
   // Guarded by monitor_.
   std::vector<Offer> offers_;

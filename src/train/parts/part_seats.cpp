@@ -7,6 +7,7 @@
 #include <speedo/store/layout.hpp>
 
 #include "base/log.hpp"
+#include "train/parts/part_copy.hpp"
 
 namespace speedo {
 namespace {
@@ -95,7 +96,8 @@ void PartSeats::lose(Seat& seat, const std::string& reason) {
 void PartSeats::take_offers() {
   for (PartDesk::Offer& offer : desk_->take_offers()) {
     if (offer.part >= seats_.size()) {
-      offer.link->dismiss("this job's weights have no such part");
+      SPEEDO_WARN("{} has nothing to merge: the weights are {} chunks, one for each of so many parts",
+                  offer.name, seats_.size());
       continue;
     }
     Seat& seat = seats_[offer.part];
@@ -185,10 +187,16 @@ PartRound PartSeats::collect(std::uint64_t id, std::vector<std::size_t> parts) {
 
 void PartSeats::take(std::size_t part, PartAnswer answer, PartRound& round) {
   if (auto* const written = std::get_if<part_answer::Written>(&answer)) {
+    const std::uint32_t slot = written->part.slot, first = seats_[part].first_slot;
+    const bool is_its_own = slot >= first && slot - first < kRecordSlots;
+    if (!is_its_own || written->part.checksums.size() !=
+                           chunks_of_part(element_count(), part, setup_.store->parts())) {
+      return take(part, part_answer::Lost{"it has written something else"}, round);
+    }
     round.written[part] = std::move(written->part);
     round.begun_ahead = round.begun_ahead && written->begun_ahead;
   } else if (auto* const copied = std::get_if<part_answer::Copied>(&answer)) {
-    round.copied[part] = std::move(*copied);
+    if (const auto got = take_copy(part, std::move(*copied), round); !got) round.error = got.error();
   } else if (const auto* const rejected = std::get_if<part_answer::Rejected>(&answer)) {
     for (const WorkerId worker : rejected->workers) {
       if (std::ranges::find(round.rejected, worker) == round.rejected.end()) {
@@ -210,11 +218,20 @@ void PartSeats::take(std::size_t part, PartAnswer answer, PartRound& round) {
   }
 }
 
+// Values that did not come with the answer lie in the store.
+Result<void> PartSeats::take_copy(std::size_t part, part_answer::Copied copied, PartRound& round) {
+  if (!seats_[part].name.empty()) {
+    const auto count = clipped_count(element_count(), {part, setup_.store->parts()});
+    SPEEDO_ASSIGN(copied, get_copy(*setup_.store, part, copied.id, count));
+  }
+  round.copied[part] = std::move(copied);
+  return {};
+}
+
 void PartSeats::settle(std::span<const std::size_t> parts, PartStore& store) {
-  const auto count = static_cast<std::uint64_t>(setup_.layout.element_count());
   for (const std::size_t part : parts) {
     for (const std::uint32_t first : std::exchange(seats_[part].left_slots, {})) {
-      store.erase_copies(weights_key(), count, {first, first + kRecordSlots, part});
+      store.erase_copies(weights_key(), element_count(), {first, first + kRecordSlots, part});
     }
   }
 }

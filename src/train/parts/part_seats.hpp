@@ -69,6 +69,10 @@ class PartSeats {
   Seat* seat_of(std::uint64_t link);
   PartRound collect(std::uint64_t id, std::vector<std::size_t> parts);
   void take(std::size_t part, PartAnswer answer, PartRound& round);
+  Result<void> take_copy(std::size_t part, part_answer::Copied copied, PartRound& round);
+  std::uint64_t element_count() const {
+    return static_cast<std::uint64_t>(setup_.layout.element_count());
+  }
 
   const PartSetup setup_;
   const std::shared_ptr<PartDesk> desk_;

@@ -1,0 +1,149 @@
+#include "actors/part_peers.hpp"
+
+#include <mutex>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/log.hpp"
+#include "base/parse_number.hpp"
+
+namespace speedo {
+
+// Orders go by the actor, as all that a master sends. An answer without a sink was not asked for.
+class PartPeers::Link : public PartLink {
+ public:
+  Link(caf::actor peer, std::function<void(PartTold)> notice)
+      : peer_(std::move(peer)), notice_(std::move(notice)) {}
+
+  void tell(const PartOrder& order) override { notice_({peer_, order, {}}); }
+  void dismiss(const std::string& reason) override { notice_({peer_, std::nullopt, reason}); }
+  void answer_to(PartSink sink) override {
+    const std::lock_guard lock(mutex_);
+    sink_ = std::move(sink);
+    if (lost_) sink_(part_answer::Lost{*lost_});
+  }
+  void take(PartAnswer answer) {
+    const std::lock_guard lock(mutex_);
+    if (const auto* const lost = std::get_if<part_answer::Lost>(&answer)) lost_ = lost->reason;
+    if (sink_) sink_(std::move(answer));
+  }
+
+ private:
+  const caf::actor peer_;
+  const std::function<void(PartTold)> notice_;
+  std::mutex mutex_;
+  PartSink sink_;                    // guarded by mutex_
+  std::optional<std::string> lost_;  // guarded by mutex_
+};
+
+bool PartPeers::is_part(const HelloMessage& message) {
+  const std::string_view device = message.device;
+  const std::string_view kind = kPartDevice;
+  return device.starts_with(kind) && (device.size() == kind.size() || device[kind.size()] == ':');
+}
+
+// The one that it names, else the first that nobody has.
+std::optional<std::uint64_t> PartPeers::choose(const HelloMessage& message,
+                                               std::size_t parts) const {
+  const std::string_view device = message.device;
+  if (const std::size_t colon = device.find(':'); colon != std::string_view::npos) {
+    const auto named = parse_number<std::uint64_t>(device.substr(colon + 1));
+    if (named && *named > 0 && *named <= parts) return *named;
+    return std::nullopt;
+  }
+  for (std::uint64_t part = 1; part <= parts; ++part) {
+    bool is_taken = false;
+    for (const auto& [address, peer] : peers_) is_taken = is_taken || peer.part == part;
+    if (!is_taken) return part;
+  }
+  return std::nullopt;
+}
+
+bool PartPeers::greet(const caf::actor& actor, const HelloMessage& message,
+                      const MasterWork::PartTerms* terms) {
+  const auto refuse = [&](ErrorCode code, const std::string& reason) {
+    SPEEDO_WARN("refused: {}", reason);
+    ways_.refuse(actor, {static_cast<std::uint32_t>(code), reason});
+    peers_.erase(actor.address());
+    return false;
+  };
+  const std::string name = clip_text(message.name);
+  if (message.protocol != kProtocolVersion) {
+    return refuse(ErrorCode::kMismatch,
+                  fmt::format("{} speaks protocol {}, this master speaks {}; install the same "
+                              "version of SpeeDO on both",
+                              name, message.protocol, kProtocolVersion));
+  }
+  if (terms == nullptr) {
+    return refuse(ErrorCode::kMismatch,
+                  fmt::format("{} would merge a shard, and this job is merged by its master: give "
+                              "that --shards, or leave out --shard here",
+                              name));
+  }
+  peers_.erase(actor.address());
+  const auto part = choose(message, terms->parts);
+  if (!part) {
+    return refuse(ErrorCode::kMismatch,
+                  fmt::format("{} has --{}, and this job has {} shards, one a server of --redis, "
+                              "each with one merger",
+                              name, clip_text(message.device), terms->parts));
+  }
+  peers_[actor.address()] = {.actor = actor, .name = name, .part = *part, .link = {}, .reader = {}};
+  WelcomeMessage welcome = terms->welcome;
+  welcome.worker = ++greeted_;
+  welcome.part = *part;
+  ways_.welcome(actor, welcome);
+  return true;
+}
+
+// It asks again until it gets an order.
+void PartPeers::take(const caf::actor_addr& from, const ReadyMessage& message,
+                     const MasterWork::PartTerms& terms) {
+  Peer& peer = peers_.at(from);
+  if (peer.link) return;
+  if (message.model_high != terms.welcome.model_high ||
+      message.model_low != terms.welcome.model_low) {
+    ways_.refuse(peer.actor, {static_cast<std::uint32_t>(ErrorCode::kMismatch),
+                              "the store has the layout of another model"});
+    return;
+  }
+  peer.link = std::make_shared<Link>(peer.actor, ways_.notice);
+  terms.desk->offer({.part = peer.part - 1, .name = peer.name, .link = peer.link});
+}
+
+void PartPeers::take(const caf::actor_addr& from, const PartAnswerMessage& message) {
+  const auto found = peers_.find(from);
+  // Before it was ready it answers an earlier master.
+  if (found == peers_.end() || !found->second.link) return;
+  Peer& peer = found->second;
+  auto answer = peer.reader.take(message);
+  if (!answer) {
+    peer.link->take(part_answer::Lost{answer.error().message});
+  } else if (*answer) {
+    peer.link->take(std::move(**answer));
+  }
+}
+
+void PartPeers::send(const PartTold& told) {
+  const auto found = peers_.find(told.peer.address());
+  if (found == peers_.end()) return;
+  if (!told.order) {
+    ways_.refuse(told.peer, {static_cast<std::uint32_t>(ErrorCode::kRefused), told.dismissal});
+    peers_.erase(found);
+    return;
+  }
+  for (PartOrderMessage& message : to_messages(*told.order)) {
+    ways_.order(told.peer, std::move(message));
+  }
+}
+
+void PartPeers::lose(const caf::actor_addr& address, const std::string& reason) {
+  const auto found = peers_.find(address);
+  if (found == peers_.end()) return;
+  if (found->second.link) found->second.link->take(part_answer::Lost{reason});
+  peers_.erase(found);
+}
+
+}  // namespace speedo

@@ -1,0 +1,93 @@
+#include "train/job/job_part.hpp"
+
+#include <utility>
+
+#include <speedo/base/assert.hpp>
+
+#include "train/job/job_solver.hpp"
+#include "train/parts/part_copy.hpp"
+#include "train/parts/part_record.hpp"
+
+namespace speedo {
+
+JobPart::JobPart(const TrainerParts& parts, OpenStore open_store, WelcomedStore::Options options)
+    : parts_(parts),
+      options_(std::move(options)),
+      welcomed_(std::move(open_store), options_),
+      opening_(*options_.platform, "job") {}
+
+JobPart::~JobPart() {
+  ending_ = true;
+  if (const auto used = welcomed_.store()) used->stop_waiting();
+}
+
+void JobPart::prepare(const WelcomeMessage& welcome, std::function<void(Result<Digest>)> done) {
+  const std::uint64_t number = ++preparations_;
+  opening_.post([this, welcome, number, done = std::move(done)] {
+    done(prepare_now(welcome, [this, number] { return ending_ || preparations_ != number; }));
+  });
+}
+
+Result<Digest> JobPart::prepare_now(const WelcomeMessage& welcome,
+                                    const WelcomedStore::Stale& stale) {
+  merger_.reset();
+  SPEEDO_ASSIGN(const std::string bytes, welcomed_.wait_for_job(welcome, stale));
+  SPEEDO_ASSIGN(const JobSpec job, decode_job(bytes));
+  if (parts_.choose_kernels) SPEEDO_TRY(parts_.choose_kernels(job));
+  store_ = welcomed_.store();
+  SPEEDO_ASSIGN(const std::string parts_bytes, store_->get_blob(parts_key()));
+  SPEEDO_ASSIGN(PartRecord record, decode_parts(parts_bytes));
+  SPEEDO_ASSIGN(caffe::SolverParameter solver, parse_solver(job));
+  if (welcome.part == 0 || welcome.part > store_->parts()) {
+    return Error{ErrorCode::kMismatch,
+                 "the master names shard " + std::to_string(welcome.part) + ", the store has " +
+                     std::to_string(store_->parts())};
+  }
+  store_->fence(welcome.term);
+  clip_ = {welcome.part - 1, store_->parts()};
+  const Digest model = record.layout.digest();
+  PartSetup setup{.clip = clip_,
+                  .config = {.stages = job.stages,
+                             .publish_interval = record.publish_interval,
+                             .term = welcome.term,
+                             .platform = options_.platform},
+                  .layout = std::move(record.layout),
+                  .solver = std::move(solver),
+                  .store = store_,
+                  .make_backend = parts_.make_backend};
+  merger_ = std::make_unique<PartMerger>(std::move(setup),
+                                         [this](PartAnswer answer) { say(std::move(answer)); });
+  return model;
+}
+
+// A copy's values go by the store, to the part's own server.
+void JobPart::say(PartAnswer answer) {
+  SPEEDO_ASSERT(answer_ != nullptr);
+  if (auto* const copied = std::get_if<part_answer::Copied>(&answer)) {
+    const auto put = put_copy(*store_, clip_.part, *copied);
+    if (!put) return answer_(part_answer::Failed{copied->id, put.error()});
+    answer = part_answer::Copied{.id = copied->id, .weights = {}, .histories = {}};
+  }
+  answer_(std::move(answer));
+}
+
+void JobPart::take(PartOrder order) {
+  opening_.post([this, order = std::move(order)] {
+    if (merger_) merger_->take(order);
+  });
+}
+
+void JobPart::run(const TrainMessage& /*order*/, std::function<void(Result<RunReport>)> done) {
+  done(Error{ErrorCode::kInternal, "the merger of a shard trains nothing"});
+}
+
+void JobPart::look_for_end(std::uint64_t term, std::function<void(bool)> done) {
+  opening_.post(
+      [this, term, done = std::move(done)] { done(!ending_ && welcomed_.is_over(term)); });
+}
+
+void JobPart::cancel() {
+  opening_.post([this] { merger_.reset(); });
+}
+
+}  // namespace speedo
