@@ -23,8 +23,8 @@ struct WorkerProcess {
 
 struct LocalClusterOptions {
   std::vector<std::string> master_flags;  // passed on to speedo-master
-  // The Redis to use, or several, one for each shard; what they need of their own goes into a folder
-  // that ends with the cluster. User and password are the first's.
+  // The Redis to use, or several, one for each shard; what they need of their own goes into a
+  // folder that ends with the cluster. User and password are the first's.
   std::function<Result<std::vector<RedisPlace>>(const std::filesystem::path& folder)> redis;
   std::vector<WorkerProcess> workers;     // at least one
   std::uint64_t max_restarts = 0;  // of each worker

@@ -36,8 +36,8 @@ class MergerWork {
   virtual void restore_lost_weights() = 0;
 };
 
-// A merger whose work is made, done and destroyed on a thread of its own: some devices belong to the
-// thread that opens them. Errors: those of `make`.
+// A merger whose work is made, done and destroyed on a thread of its own: some devices belong to
+// the thread that opens them. Errors: those of `make`.
 Result<std::unique_ptr<Merger>> make_merger_thread(
     Platform& platform, const std::function<Result<std::unique_ptr<MergerWork>>()>& make);
 

@@ -15,6 +15,7 @@
 #include "train/merger_fixture.hpp"
 #include "train/parts/joined_engine.hpp"
 #include "train/parts/part_clip.hpp"
+#include "train/parts/part_copy.hpp"
 
 namespace speedo::test {
 namespace {
@@ -35,7 +36,7 @@ class Elsewhere : public PartLink {
         sink_(part_answer::Lost{"killed"});
         return;
       }
-      sink_(std::move(answer));
+      sink_(with_copy_stored(*setup_.store, setup_.clip.part, std::move(answer)));
     });
   }
   void tell(const PartOrder& order) override {

@@ -167,9 +167,11 @@ struct MergerFixture {
   }
 
   Merger::Copy copy() {
-    std::promise<Merger::Copy> done;
-    merger->copy([&](Result<Merger::Copy> copy) { done.set_value(std::move(copy).value()); });
-    return done.get_future().get();
+    std::promise<Result<Merger::Copy>> done;
+    merger->copy([&](Result<Merger::Copy> copy) { done.set_value(std::move(copy)); });
+    auto copy = done.get_future().get();
+    require(copy);
+    return std::move(*copy);
   }
 
   // The version after so many merges and entered stages since the fixture was made.

@@ -111,7 +111,8 @@ TEST_CASE("jobs are done in order, and copies are of their moment", "[merger]") 
   for (int i = 0; i < 3; ++i) {
     auto seen = std::make_shared<std::promise<Version>>();
     versions.push_back(seen->get_future());
-    fixture.merger->copy([seen](const Result<Merger::Copy>& copy) { seen->set_value(copy->version); });
+    fixture.merger->copy(
+        [seen](const Result<Merger::Copy>& copy) { seen->set_value(copy->version); });
     fixture.merger->merge(fixture.job({{0, 1}}, false), [](Result<MergeResult>) {});
   }
   for (std::uint64_t i = 0; i < 3; ++i) REQUIRE(versions[i].get() == fixture.after(i));

@@ -23,8 +23,8 @@ inline constexpr std::uint64_t kNoRun = UINT64_MAX;
 // The device of workers that only take the time of computing (src/train/emulated_learner.hpp).
 inline constexpr const char* kEmulatedDevice = "emulated";
 
-// The device of mergers of a part of the weights, which train nothing: with ":K" behind it of part K,
-// counted from 1, else of any that has none.
+// The device of mergers of a part of the weights, which train nothing: with ":K" behind it of part
+// K, counted from 1, else of any that has none.
 inline constexpr const char* kPartDevice = "shard";
 
 // A message has at most three texts and 24 numbers; what is left is for framing.
@@ -139,7 +139,7 @@ inline constexpr std::size_t kNumbersMax = 384;
 static_assert(kNumbersMax * sizeof(std::uint64_t) + 12 * sizeof(std::uint64_t) + 512 <=
               kMessageBytesMax);
 
-// master -> merger of a part: a PartOrder, or a piece of one; see src/train/parts/part_messages.hpp.
+// master -> merger of a part: a PartOrder, or a piece of one (src/train/parts/part_messages.hpp).
 struct PartOrderMessage {
   std::uint32_t kind = 0;
   std::uint64_t id = 0, base = 0, version = 0, iteration = 0;

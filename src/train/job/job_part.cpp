@@ -60,15 +60,9 @@ Result<Digest> JobPart::prepare_now(const WelcomeMessage& welcome,
   return model;
 }
 
-// A copy's values go by the store, to the part's own server.
 void JobPart::say(PartAnswer answer) {
   SPEEDO_ASSERT(answer_ != nullptr);
-  if (auto* const copied = std::get_if<part_answer::Copied>(&answer)) {
-    const auto put = put_copy(*store_, clip_.part, *copied);
-    if (!put) return answer_(part_answer::Failed{copied->id, put.error()});
-    answer = part_answer::Copied{.id = copied->id, .weights = {}, .histories = {}};
-  }
-  answer_(std::move(answer));
+  answer_(with_copy_stored(*store_, clip_.part, std::move(answer)));
 }
 
 void JobPart::take(PartOrder order) {

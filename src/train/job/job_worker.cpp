@@ -28,7 +28,8 @@ void JobWorker::prepare(const WelcomeMessage& welcome, std::function<void(Result
 }
 
 // Waits for the trainer, so that answers keep the order of the questions.
-Result<Digest> JobWorker::prepare_now(const WelcomeMessage& welcome, const WelcomedStore::Stale& stale) {
+Result<Digest> JobWorker::prepare_now(const WelcomeMessage& welcome,
+                                      const WelcomedStore::Stale& stale) {
   SPEEDO_ASSIGN(const std::string bytes, welcomed_.wait_for_job(welcome, stale));
   SPEEDO_ASSIGN(JobSpec job, decode_job(bytes));
   Trainer::Incarnation incarnation{.worker = WorkerId{welcome.worker},

@@ -1,6 +1,8 @@
 #include "train/parts/part_copy.hpp"
 
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include <speedo/store/part_store.hpp>
@@ -9,8 +11,6 @@ namespace speedo {
 namespace {
 
 std::string copy_key(std::size_t part) { return part_key(part, "copy"); }
-
-}  // namespace
 
 Result<void> put_copy(RecordStore& store, std::size_t part, const part_answer::Copied& copy) {
   std::vector<float> values = copy.weights;
@@ -21,6 +21,18 @@ Result<void> put_copy(RecordStore& store, std::size_t part, const part_answer::C
   info.version = copy.id;
   info.element_count = values.size();
   return put(store, copy_key(part), info, values);
+}
+
+}  // namespace
+
+PartAnswer with_copy_stored(RecordStore& store, std::size_t part, PartAnswer answer) {
+  const auto* const copied = std::get_if<part_answer::Copied>(&answer);
+  if (copied == nullptr) return answer;
+  const std::uint64_t id = copied->id;
+  if (const auto put = put_copy(store, part, *copied); !put) {
+    return part_answer::Failed{id, put.error()};
+  }
+  return part_answer::Copied{.id = id, .weights = {}, .histories = {}};
 }
 
 Result<part_answer::Copied> get_copy(RecordStore& store, std::size_t part, std::uint64_t order,

@@ -13,6 +13,7 @@
 #include "train/merger_looks.hpp"
 
 namespace speedo {
+
 PartMerger::PartMerger(PartSetup setup, PartSink sink)
     : setup_(std::move(setup)),
       sink_(std::move(sink)),
@@ -36,7 +37,9 @@ PartMerger::~PartMerger() {
 }
 
 void PartMerger::take(PartOrder order) {
-  if (const auto* const decision = std::get_if<part_order::Decide>(&order)) return decide(*decision);
+  if (const auto* const decision = std::get_if<part_order::Decide>(&order)) {
+    return decide(*decision);
+  }
   thread_.post([this, order = std::move(order)] {
     if (is_ending()) return;
     std::visit([this](const auto& each) { do_order(each); }, order);
@@ -143,9 +146,10 @@ Result<void> PartMerger::open(const part_order::Open& order) {
   config.all_or_none = true;
   config.shared = nullptr;
   config.ahead_bytes_min /= setup_.clip.parts;
+  // Owned here, and outlives the engine.
+  const std::shared_ptr<RecordStore> records(store_.get(), [](auto*) {});
   SPEEDO_ASSIGN(engine_, MergerEngine::create(config, clipped, setup_.solver, std::move(start),
-                                              std::shared_ptr<RecordStore>(store_.get(), [](auto*) {}),
-                                              setup_.make_backend));
+                                              records, setup_.make_backend));
   await_vote(order.id);
   SPEEDO_TRY(engine_->enter_stage(order.stage, {}));
   return {};

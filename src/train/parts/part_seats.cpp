@@ -96,7 +96,7 @@ void PartSeats::lose(Seat& seat, const std::string& reason) {
 void PartSeats::take_offers() {
   for (PartDesk::Offer& offer : desk_->take_offers()) {
     if (offer.part >= seats_.size()) {
-      SPEEDO_WARN("{} has nothing to merge: the weights are {} chunks, one for each of so many parts",
+      SPEEDO_WARN("{} has nothing to merge: the weights are {} chunks, at least one for each part",
                   offer.name, seats_.size());
       continue;
     }
@@ -196,7 +196,8 @@ void PartSeats::take(std::size_t part, PartAnswer answer, PartRound& round) {
     round.written[part] = std::move(written->part);
     round.begun_ahead = round.begun_ahead && written->begun_ahead;
   } else if (auto* const copied = std::get_if<part_answer::Copied>(&answer)) {
-    if (const auto got = take_copy(part, std::move(*copied), round); !got) round.error = got.error();
+    const auto got = take_copy(part, std::move(*copied), round);
+    if (!got) round.error = got.error();
   } else if (const auto* const rejected = std::get_if<part_answer::Rejected>(&answer)) {
     for (const WorkerId worker : rejected->workers) {
       if (std::ranges::find(round.rejected, worker) == round.rejected.end()) {
