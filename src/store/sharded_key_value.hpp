@@ -12,8 +12,8 @@ namespace speedo {
 
 // A job's map over several servers: chunk C of every record lies on server C mod their number, and
 // records of a part (part_key()) on the part's server, whole; all other keys lie on the first. On
-// server K > 0 the job's keys have the hash tag {JOB:K}, so that the parts of a job can be told from
-// each other, and live on one Redis Cluster.
+// server K > 0 the job's keys have the hash tag {JOB:K}, so that the parts of a job can be told
+// from each other, and live on one Redis Cluster.
 // Keys that callers name and see are those of layout.hpp. Thread safety: as a KeyValue.
 class ShardedKeyValue : public KeyValue {
  public:

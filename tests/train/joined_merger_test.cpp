@@ -169,8 +169,13 @@ TEST_CASE("parts of a layout cover it, each element once", "[merger]") {
 }
 
 TEST_CASE("parts merge what one merger merges, bit by bit", "[merger]") {
-  const std::size_t parts = GENERATE(1, 2, 3, 4);
-  const std::size_t count = GENERATE(as<std::size_t>(), kJoinedCount, 100, 2 * kChunkElements);
+  const auto [parts, count] = GENERATE(
+      table<std::size_t, std::size_t>({{1, kJoinedCount},
+                                       {2, kJoinedCount},
+                                       {4, kJoinedCount},
+                                       {3, 100},
+                                       {2, 2 * kChunkElements},
+                                       {3, 2 * kChunkElements}}));
   const UpdateKind kind =
       GENERATE(UpdateKind::kFullDelta, UpdateKind::kGradientOnly, UpdateKind::kElastic);
   const bool mean = GENERATE(false, true);

@@ -45,8 +45,9 @@ Result<std::unique_ptr<JoinedEngine>> JoinedEngine::create(PartSetup setup, Chec
                                                            std::shared_ptr<PartDesk> desk) {
   SPEEDO_TRY(check_parts(setup.config.stages, setup.solver));
   if (!wants_histories(setup.config.stages)) start.histories.clear();
-  return std::unique_ptr<JoinedEngine>(
-      new JoinedEngine(std::move(setup), std::move(start), std::move(desk)));
+  auto engine = std::unique_ptr<JoinedEngine>(new JoinedEngine(
+      std::move(setup), std::move(start), std::move(desk)));
+  return engine;
 }
 
 JoinedEngine::JoinedEngine(PartSetup setup, Checkpoint start, std::shared_ptr<PartDesk> desk)
