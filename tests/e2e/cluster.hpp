@@ -37,7 +37,7 @@ class Cluster {
     std::string redis_lines = {};  // more lines of redis.conf
     bool shared_memory = false;    // where it is not, each merge is in the store at once
     int servers = 1;               // Redis servers that the job is spread over
-    std::uint64_t rows = 64;       // of the weights, 64 a row: 1024 of them are a chunk
+    std::uint64_t rows = 64;       // of the weights, 64 a row: 4096 of them are a chunk
     std::string user_info = {};    // before the host in the master's --redis: "USER:PASSWORD@"
   };
   explicit Cluster(std::uint64_t iterations) : Cluster(iterations, Options{}) {}

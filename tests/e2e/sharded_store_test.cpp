@@ -18,13 +18,13 @@ using test::Process;
 
 constexpr int kServers = 3;
 
-// Weights of five chunks, so that every server has some.
+// Weights of three chunks, one for each server.
 Cluster::Options spread(bool append_only, bool shared_memory) {
   Cluster::Options options;
   options.append_only = append_only;
   options.shared_memory = shared_memory;
   options.servers = kServers;
-  options.rows = 4500;
+  options.rows = 9000;
   return options;
 }
 

@@ -274,6 +274,36 @@ TEST_CASE("a part that its server has lost comes back from its merger", "[merger
   REQUIRE(fixture.merge_or_fail({{0, 2}}, false).version == fixture.after(2));
 }
 
+TEST_CASE("contributions and weights that a server has lost: none is merged, the weights come back",
+          "[merger]") {
+  const std::size_t server = GENERATE(0, 1, 2);
+  const UpdateKind kind = GENERATE(UpdateKind::kFullDelta, UpdateKind::kGradientOnly);
+  CAPTURE(server, static_cast<int>(kind));
+  const MergerConfig config = with_term({.kind = kind});
+  Joined joined(config, kJoinedCount, 3);
+  MergerFixture& fixture = *joined.fixture;
+  const auto delta = fixture.padded(random_floats(kJoinedCount, 0.01F, 1));
+  const auto contribute = [&](std::uint64_t run) {
+    for (std::uint64_t worker = 0; worker < 2; ++worker) {
+      require(put(*joined.store, contribution_key(7, worker), fixture.info(worker, run), delta));
+    }
+  };
+  contribute(1);
+  fixture.merge_or_fail({{0, 1}, {1, 1}}, false);
+  const auto before = fixture.stored(1);
+  contribute(2);
+  joined.servers[server]->set_image({});
+  const MergeResult result = fixture.merge_or_fail({{0, 2}, {1, 2}}, false);
+  REQUIRE(result.version == fixture.after(1));
+  REQUIRE(result.rejected.size() == 2);
+  contribute(3);
+  REQUIRE(fixture.merge_or_fail({{0, 3}, {1, 3}}, false).version == fixture.after(2));
+  const auto after = fixture.stored(2);
+  std::size_t changed = 0;
+  for (std::size_t i = 0; i < kJoinedCount; ++i) changed += after[i] != before[i] ? 1 : 0;
+  REQUIRE(changed > kJoinedCount / 100 * 99);
+}
+
 TEST_CASE("parts leave nothing of former mergers and versions behind", "[merger]") {
   const MergerConfig config = with_term({});
   Joined joined(config, kJoinedCount, 2);

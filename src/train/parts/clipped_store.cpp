@@ -101,7 +101,8 @@ ClippedStore::ClippedStore(std::shared_ptr<ParameterStore> store, PartClip clip,
       slot_(first_slot + kRecordSlots - 1) {}
 
 Result<void> ClippedStore::count(std::uint64_t version, const WrittenPart& written) {
-  if (!vote_) return {};
+  if (version_ == version) return {};
+  SPEEDO_ASSERT(vote_ != nullptr);
   SPEEDO_TRY(vote_(written));
   version_ = version;
   slot_ = written.slot;

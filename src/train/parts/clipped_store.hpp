@@ -33,8 +33,7 @@ class ClippedStore : public RecordStore {
   ClippedStore(std::shared_ptr<ParameterStore> store, PartClip clip, const Model& model,
                std::uint32_t first_slot);
 
-  // While there is a vote, what was put counts by it; else it replaces what was lost of the last
-  // version.
+  // A version counts by the vote; what is put again of the one that counts replaces what was lost.
   void set_vote(Vote vote) { vote_ = std::move(vote); }
 
   std::unique_ptr<RecordWriter> write(std::string_view key, const RecordInfo& info) override;
