@@ -4,136 +4,15 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <speedo/base/random.hpp>
 
-#include "store/sharded_key_value.hpp"
-#include "train/merger_fixture.hpp"
-#include "train/parts/joined_engine.hpp"
+#include "train/joined_fixture.hpp"
 #include "train/parts/part_clip.hpp"
-#include "train/parts/part_copy.hpp"
 
 namespace speedo::test {
-namespace {
-
-// A merger of a part that runs elsewhere, and may go at any moment: from then on nothing that it is
-// told arrives.
-class Elsewhere : public PartLink {
- public:
-  explicit Elsewhere(PartSetup setup) : setup_(std::move(setup)) {}
-  void answer_to(PartSink sink) override {
-    sink_ = std::move(sink);
-    merger_ = std::make_unique<PartMerger>(setup_, [this](PartAnswer answer) {
-      const std::lock_guard lock(mutex_);
-      if (gone_) return;
-      answers_ += 1;
-      if (answers_ == dies_before_) {
-        gone_ = true;
-        sink_(part_answer::Lost{"killed"});
-        return;
-      }
-      sink_(with_copy_stored(*setup_.store, setup_.clip.part, std::move(answer)));
-    });
-  }
-  void tell(const PartOrder& order) override {
-    {
-      const std::lock_guard lock(mutex_);
-      if (gone_) return;
-      orders_ += 1;
-    }
-    merger_->take(order);
-  }
-  void dismiss(const std::string& reason) override {
-    const std::lock_guard lock(mutex_);
-    dismissed_ = reason;
-    gone_ = true;
-  }
-  // Instead of its answer of this number, counted from now.
-  void die_before_answer(int number) {
-    const std::lock_guard lock(mutex_);
-    dies_before_ = answers_ + number;
-  }
-  bool is_gone() {
-    const std::lock_guard lock(mutex_);
-    return gone_;
-  }
-  std::string dismissed() {
-    const std::lock_guard lock(mutex_);
-    return dismissed_;
-  }
-  int orders() {
-    const std::lock_guard lock(mutex_);
-    return orders_;
-  }
-
- private:
-  const PartSetup setup_;
-  PartSink sink_;
-  std::mutex mutex_;
-  bool gone_ = false;
-  int answers_ = 0, orders_ = 0, dies_before_ = -1;
-  std::string dismissed_;
-  std::unique_ptr<PartMerger> merger_;
-};
-
-struct Joined {
-  std::vector<std::shared_ptr<MemoryKeyValue>> servers;
-  std::shared_ptr<ParameterStore> store;
-  std::shared_ptr<PartDesk> desk = std::make_shared<PartDesk>(real_platform());
-  std::unique_ptr<MergerFixture> fixture;
-
-  static std::shared_ptr<KeyValue> map_of(
-      const std::vector<std::shared_ptr<MemoryKeyValue>>& servers) {
-    if (servers.size() == 1) return servers.front();
-    return std::make_shared<ShardedKeyValue>(
-        std::vector<std::shared_ptr<KeyValue>>(servers.begin(), servers.end()), "m");
-  }
-  Joined(const MergerConfig& config, std::size_t count, std::size_t parts,
-         const Checkpoint* from = nullptr) {
-    for (std::size_t i = 0; i < parts; ++i) servers.push_back(std::make_shared<MemoryKeyValue>());
-    store = std::make_shared<ChunkedStore>(map_of(servers), "m");
-    store->fence(config.term);
-    fixture = std::make_unique<MergerFixture>(config, count, store, from, desk);
-  }
-  // A merger elsewhere, which has a store of its own.
-  std::shared_ptr<Elsewhere> offer(std::size_t part, const MergerConfig& config) {
-    PartSetup setup{.clip = {part, servers.size()},
-                    .config = config,
-                    .layout = fixture->layout,
-                    .solver = fixture->solver,
-                    .store = std::make_shared<ChunkedStore>(map_of(servers), "m"),
-                    .make_backend = [] {
-                      return Result<std::unique_ptr<Backend>>(test::make_backend(0));
-                    }};
-    setup.store->fence(config.term);
-    auto merger = std::make_shared<Elsewhere>(std::move(setup));
-    desk->offer({part, "elsewhere", merger});
-    return merger;
-  }
-};
-
-MergerConfig with_term(UpdateSpec update) {
-  MergerConfig config = config_of(update);
-  config.term = 7;
-  config.publish_interval = 1;
-  return config;
-}
-
-constexpr std::size_t kJoinedCount = 9 * kChunkElements + 1000;
-
-// `term`: of a's master.
-void same_contribution(MergerFixture& a, MergerFixture& b, std::uint64_t worker,
-                       std::uint64_t run, std::uint64_t term = 7) {
-  const auto values = a.padded(random_floats(a.parameters, 0.01F, 100 * worker + run));
-  require(put(*a.store, contribution_key(term, worker), a.info(worker, run), values));
-  require(put(*b.store, contribution_key(7, worker), b.info(worker, run), values));
-}
-
-}  // namespace
 
 TEST_CASE("parts of a layout cover it, each element once", "[merger]") {
   const std::size_t parts = GENERATE(1, 2, 3, 5);
@@ -342,7 +221,7 @@ TEST_CASE("a master goes on with what parts of an earlier one have left", "[merg
   for (std::uint64_t run = 1; run <= 4; ++run) merge(run);
   joined.fixture->merger.reset();
   config.term = 8;
-  joined.store = std::make_shared<ChunkedStore>(Joined::map_of(joined.servers), "m");
+  joined.store = std::make_shared<ChunkedStore>(joined.map(), "m");
   joined.store->fence(config.term);
   joined.desk = std::make_shared<PartDesk>(real_platform());
   auto found = read_checkpoint(*joined.store, joined.fixture->layout, true);

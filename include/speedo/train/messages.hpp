@@ -135,8 +135,8 @@ struct StopMessage {
 };
 
 // Numbers in one message of the next two kinds, at most: longer lists go in several, in order.
-inline constexpr std::size_t kNumbersMax = 384;
-static_assert(kNumbersMax * sizeof(std::uint64_t) + 12 * sizeof(std::uint64_t) + 512 <=
+inline constexpr std::size_t kNumbersMax = 336;
+static_assert(kNumbersMax * sizeof(std::uint64_t) + kTextMax + 24 * sizeof(std::uint64_t) <
               kMessageBytesMax);
 
 // master -> merger of a part: a PartOrder, or a piece of one (src/train/parts/part_messages.hpp).

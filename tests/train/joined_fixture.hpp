@@ -1,0 +1,135 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/sharded_key_value.hpp"
+#include "train/merger_fixture.hpp"
+#include "train/parts/joined_engine.hpp"
+#include "train/parts/part_copy.hpp"
+
+namespace speedo::test {
+
+// A merger of a part that runs elsewhere, and may go at any moment: from then on nothing that it is
+// told arrives.
+class Elsewhere : public PartLink {
+ public:
+  explicit Elsewhere(PartSetup setup) : setup_(std::move(setup)) {}
+  void answer_to(PartSink sink) override {
+    sink_ = std::move(sink);
+    merger_ = std::make_unique<PartMerger>(setup_, [this](PartAnswer answer) {
+      const std::lock_guard lock(mutex_);
+      if (gone_) return;
+      answers_ += 1;
+      if (answers_ == dies_before_) {
+        gone_ = true;
+        sink_(part_answer::Lost{"killed"});
+        return;
+      }
+      sink_(with_copy_stored(*setup_.store, setup_.clip.part, std::move(answer)));
+    });
+  }
+  void tell(const PartOrder& order) override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (gone_) return;
+      orders_ += 1;
+    }
+    merger_->take(order);
+  }
+  void dismiss(const std::string& reason) override {
+    const std::lock_guard lock(mutex_);
+    dismissed_ = reason;
+    gone_ = true;
+  }
+  // Instead of its answer of this number, counted from now.
+  void die_before_answer(int number) {
+    const std::lock_guard lock(mutex_);
+    dies_before_ = answers_ + number;
+  }
+  bool is_gone() {
+    const std::lock_guard lock(mutex_);
+    return gone_;
+  }
+  std::string dismissed() {
+    const std::lock_guard lock(mutex_);
+    return dismissed_;
+  }
+  int orders() {
+    const std::lock_guard lock(mutex_);
+    return orders_;
+  }
+
+ private:
+  const PartSetup setup_;
+  PartSink sink_;
+  std::mutex mutex_;
+  bool gone_ = false;
+  int answers_ = 0, orders_ = 0, dies_before_ = -1;
+  std::string dismissed_;
+  std::unique_ptr<PartMerger> merger_;
+};
+
+struct Joined {
+  // What stands before a server; none: nothing.
+  using Wrap = std::function<std::shared_ptr<KeyValue>(std::shared_ptr<MemoryKeyValue>)>;
+
+  Wrap wrap;
+  std::vector<std::shared_ptr<MemoryKeyValue>> servers;
+  std::shared_ptr<ParameterStore> store;
+  std::shared_ptr<PartDesk> desk = std::make_shared<PartDesk>(real_platform());
+  std::unique_ptr<MergerFixture> fixture;
+
+  std::shared_ptr<KeyValue> map() const {
+    std::vector<std::shared_ptr<KeyValue>> maps;
+    for (const auto& server : servers) maps.push_back(wrap ? wrap(server) : server);
+    if (maps.size() == 1) return maps.front();
+    return std::make_shared<ShardedKeyValue>(std::move(maps), "m");
+  }
+  Joined(const MergerConfig& config, std::size_t count, std::size_t parts,
+         const Checkpoint* from = nullptr, Wrap the_wrap = {})
+      : wrap(std::move(the_wrap)) {
+    for (std::size_t i = 0; i < parts; ++i) servers.push_back(std::make_shared<MemoryKeyValue>());
+    store = std::make_shared<ChunkedStore>(map(), "m");
+    store->fence(config.term);
+    fixture = std::make_unique<MergerFixture>(config, count, store, from, desk);
+  }
+  // A merger elsewhere, which has a store of its own.
+  std::shared_ptr<Elsewhere> offer(std::size_t part, const MergerConfig& config) {
+    PartSetup setup{.clip = {part, servers.size()},
+                    .config = config,
+                    .layout = fixture->layout,
+                    .solver = fixture->solver,
+                    .store = std::make_shared<ChunkedStore>(map(), "m"),
+                    .make_backend = [] {
+                      return Result<std::unique_ptr<Backend>>(test::make_backend(0));
+                    }};
+    setup.store->fence(config.term);
+    auto merger = std::make_shared<Elsewhere>(std::move(setup));
+    desk->offer({part, "elsewhere", merger});
+    return merger;
+  }
+};
+
+inline MergerConfig with_term(UpdateSpec update) {
+  MergerConfig config = config_of(update);
+  config.term = 7;
+  config.publish_interval = 1;
+  return config;
+}
+
+inline constexpr std::size_t kJoinedCount = 9 * kChunkElements + 1000;
+
+// `term`: of a's master.
+inline void same_contribution(MergerFixture& a, MergerFixture& b, std::uint64_t worker,
+                       std::uint64_t run, std::uint64_t term = 7) {
+  const auto values = a.padded(random_floats(a.parameters, 0.01F, 100 * worker + run));
+  require(put(*a.store, contribution_key(term, worker), a.info(worker, run), values));
+  require(put(*b.store, contribution_key(7, worker), b.info(worker, run), values));
+}
+
+}  // namespace speedo::test
