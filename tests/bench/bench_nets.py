@@ -12,6 +12,7 @@ import signal
 import statistics
 import subprocess
 import sys
+import time
 from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -157,6 +158,35 @@ def speedo_time(build, prototxt, threads, iterations, *flags):
 
 def median(values):
     return statistics.median(values)
+
+
+class Processors:
+    """How busy they are from now on, and with others than this program and what it waited for."""
+
+    def __init__(self):
+        self.start, self.busy, self.own = time.monotonic(), self.busy_now(), self.own_now()
+
+    @staticmethod
+    def busy_now():
+        """Seconds of all processors, also those that the machine's host kept for itself."""
+        user, nice, system, _, _, irq, softirq, steal = map(
+            int, pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:9])
+        ticks = user + nice + system + irq + softirq + steal
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    @staticmethod
+    def own_now():
+        times = os.times()
+        return times.user + times.system + times.children_user + times.children_system
+
+    def busy_since(self):
+        """How many were busy since this object was made, in the mean."""
+        return (self.busy_now() - self.busy) / (time.monotonic() - self.start)
+
+    def of_others(self):
+        """How many of them with others."""
+        own = (self.own_now() - self.own) / (time.monotonic() - self.start)
+        return max(0.0, self.busy_since() - own)
 
 
 def load_now():

@@ -3,19 +3,23 @@
 
     tests/bench/compare_ddp.py [--build build] [--python PYTHON] [--rounds 3]
                                [--nets lenet,cifar10_quick,cifar10_full,googlenet,caffenet]
-                               [--kinds "full delta,gradient only,async"]
+                               [--kinds "full delta,gradient only,async"] [--no-shared-memory]
+                               [--attempts 3]
 
 A net's name may be followed by a batch, as in caffenet:32. Each turn measures, for every net: one
 process of one thread here, two such at the same time that exchange nothing, two workers of `speedo
-run` for each kind of update, and with PyTorch one process and two that exchange by DDP, in the
-better of its memory formats and SGD forms, which is found by trying. All take their data from
-memory, in batches of the same size. Rates here come from two runs of different length, PyTorch's
-from the steps after the first ones: starting and stopping do not count. PyTorch is the one that
---python finds (README.md); where it finds none, its columns are left out.
+run` for each kind of update, which exchange through memory that they share, or through Redis if
+told so, and with PyTorch one process and two that exchange by DDP, in the better of its memory
+formats and SGD forms, which is found by trying. All take their data from memory, in batches of the
+same size. Rates here come from two runs of different length, PyTorch's from the steps after the
+first ones: starting and stopping do not count. PyTorch is the one that --python finds (README.md);
+where it finds none, its columns are left out. Each measurement waits a while for others to leave
+the processors alone; one during which they kept more than 0.1 of them busy is tried again, up to
+--attempts times, and the quietest is kept.
 
-Prints two tables of medians over the turns, ratios as medians of each turn's: images a second, and
-what a round takes beyond one step, beside seven plain copies of an array of the net's size. The
-last line is one JSON object of all of it.
+Prints two tables of medians over the turns (so far, if it is interrupted), ratios as medians of
+each turn's: images a second, and what a round takes beyond one step, beside seven plain copies of
+an array of the net's size. The last line is one JSON object of all of it.
 """
 import argparse
 import ctypes
@@ -37,7 +41,9 @@ KINDS = {
     "async": ["--strategy", "async"],
 }
 TRIAL_STEPS = 3
+QUIET_CORES, PATIENCE_SECONDS = 0.1, 20
 COPIES = 7
+COPY_SECONDS = 0.5
 
 
 class Net:
@@ -82,14 +88,14 @@ class Net:
             return [json.loads(text)["seconds"] for text in said]
         return self.batch * self.rate(seconds)
 
-    def workers_here(self, build, kind):
+    def workers_here(self, build, kind, flags):
         """Images a second of two workers that exchange. A round of synchronous ones is a merge."""
         def seconds(steps):
             merges = steps * (2 if kind == "async" else 1)
             return [bench_nets.run_json(
                 [bench_nets.built(build, "bin/speedo"), "run", "--solver", self.solver, "--threads",
                  "2", "--workers", "2", "--max-iter", merges, "--test-interval", "0", "--json",
-                 *KINDS[kind]])["seconds"]]
+                 *KINDS[kind], *flags])["seconds"]]
         return 2 * self.batch * self.rate(seconds)
 
     def torch_step(self, python, processes, steps, *flags):
@@ -117,8 +123,8 @@ class Net:
         source, target = (ctypes.create_string_buffer(size) for _ in range(2))
         ctypes.memset(source, 1, size)
         ctypes.memset(target, 2, size)
-        times = []
-        for _ in range(5):
+        times, end = [], time.perf_counter() + COPY_SECONDS
+        while time.perf_counter() < end:
             start = time.perf_counter()
             for _ in range(COPIES):
                 ctypes.memmove(target, source, size)
@@ -134,17 +140,50 @@ def find_torch(python):
     return json.loads(done.stdout) if done.returncode == 0 else None
 
 
-def turn(net, options, torch):
-    """One turn's figures of a net: images a second by name, and the milliseconds of copies."""
-    figures = {"one": net.processes_here(options.build, 1),
-               "apart": net.processes_here(options.build, 2)}
-    for kind in options.kinds:
-        figures[kind] = net.workers_here(options.build, kind)
+def measures(net, options, torch):
+    """(name, function that measures images a second) of all that is compared."""
+    build, python = options.build, options.python
+    flags = ["--no-shared-memory"] if options.no_shared_memory else []
+    every = [("one", lambda: net.processes_here(build, 1)),
+             ("apart", lambda: net.processes_here(build, 2))]
+    every += [(kind, lambda kind=kind: net.workers_here(build, kind, flags))
+              for kind in options.kinds]
     if torch:
-        figures["torch"] = net.torch_rate(options.python, 1)
-        figures["ddp"] = net.torch_rate(options.python, 2)
-    figures["copies"] = net.copies_ms(options.build)
-    return figures
+        every += [("torch", lambda: net.torch_rate(python, 1)),
+                  ("ddp", lambda: net.torch_rate(python, 2))]
+    return every + [("copies", lambda: net.copies_ms(build))]
+
+
+def await_quiet():
+    for _ in range(PATIENCE_SECONDS):
+        processors = bench_nets.Processors()
+        time.sleep(1)
+        if processors.of_others() <= QUIET_CORES:
+            break
+
+
+def quietest(measure, attempts):
+    """What it measures, and how many processors were busy with others meanwhile."""
+    tried = []
+    for _ in range(attempts):
+        await_quiet()
+        processors = bench_nets.Processors()
+        value = measure()
+        tried.append((processors.of_others(), value))
+        if tried[-1][0] <= QUIET_CORES:
+            break
+    cores, value = min(tried)
+    return value, cores
+
+
+def turn(net, options, torch):
+    """One turn's figures of a net by name: images a second, the milliseconds of copies, and the
+    most processors that were busy with others during one of these."""
+    figures, others = {}, 0.0
+    for name, measure in measures(net, options, torch):
+        figures[name], cores = quietest(measure, options.attempts)
+        others = max(others, cores)
+    return figures | {"others": others}
 
 
 class Results:
@@ -183,7 +222,7 @@ def rate_columns(kinds, torch):
         columns += [("of DDP", lambda r: f"{r.ratio('ddp', 'torch', 2):.2f}")]
         columns += [(f"{k} / DDP", lambda r, k=k: f"**{r.ratio(k, 'ddp'):.2f}**") for k in kinds]
     columns += [(f"{k} / apart", lambda r, k=k: f"**{r.ratio(k, 'apart'):.2f}**") for k in kinds]
-    return columns
+    return [*columns, ("others' cores", lambda r: f"{r.rate('others'):.1f}")]
 
 
 def beyond_columns(kinds, torch):
@@ -217,14 +256,34 @@ def read_options():
     parser.add_argument("--nets", default="lenet,cifar10_quick,cifar10_full,googlenet,caffenet")
     parser.add_argument("--kinds", default="full delta,gradient only")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--attempts", type=int, default=3)
+    parser.add_argument("--no-shared-memory", action="store_true", help="workers use Redis")
     options = parser.parse_args()
     options.kinds = [kind.strip() for kind in options.kinds.split(",")]
     unknown = [kind for kind in options.kinds if kind not in KINDS]
     if unknown:
         bench_nets.fail(f"no kind '{unknown[0]}'; there are {', '.join(KINDS)}")
-    if options.rounds < 1:
-        bench_nets.fail("--rounds takes a number from 1")
+    if options.rounds < 1 or options.attempts < 1:
+        bench_nets.fail("--rounds and --attempts take a number from 1")
     return options
+
+
+def take_turns(nets, options, torch):
+    """Lists of turns by net, of nets that had one; ends early if it is interrupted."""
+    turns = {}
+    try:
+        for net in nets if torch else []:
+            net.choose_torch_flags(options.python, torch[1])
+            print(f"{net.name}: PyTorch with {' '.join(net.torch_flags)}", file=sys.stderr,
+                  flush=True)
+        for _, net in itertools.product(range(options.rounds), nets):
+            figures = turn(net, options, torch)
+            turns.setdefault(net, []).append(figures)
+            rates = ", ".join(f"{name} {value:.2f}" for name, value in figures.items())
+            print(f"{net.name}: {rates}", file=sys.stderr, flush=True)
+    except KeyboardInterrupt:
+        pass
+    return turns
 
 
 def main():
@@ -233,31 +292,25 @@ def main():
     torch = find_torch(options.python)
     if not torch:
         print(f"{options.python} finds no PyTorch: DDP is left out; --python names one that does\n")
-    turns = {}
+    before = bench_nets.load_now()
     with tempfile.TemporaryDirectory() as folder:
         nets = [Net(word, folder) for word in options.nets.split(",")]
-        loads = [bench_nets.load_now()]
-        for net in nets if torch else []:
-            net.choose_torch_flags(options.python, torch[1])
-            print(f"{net.name}: PyTorch with {' '.join(net.torch_flags)}", file=sys.stderr,
-                  flush=True)
-        for _, net in itertools.product(range(options.rounds), nets):
-            figures = turn(net, options, torch)
-            turns.setdefault(net, []).append(figures)
-            loads.append(bench_nets.load_now())
-            rates = ", ".join(f"{name} {value:.1f}" for name, value in figures.items())
-            print(f"{net.name}: {rates}; {loads[-1]}", file=sys.stderr, flush=True)
-    results = [Results(net, turns[net]) for net in nets]
-    print(f"{loads[0]} before, {loads[-1]} after, {options.rounds} turns, medians"
-          + (f", PyTorch {torch[0]}" if torch else "") + "\n\nImages a second:\n")
+        turns = take_turns(nets, options, torch)
+    if not turns:
+        bench_nets.fail("interrupted before the first turn's end")
+    results = [Results(net, turns[net]) for net in turns]
+    way = "Redis" if options.no_shared_memory else "shared memory"
+    print(f"{before} before, {bench_nets.load_now()} after, at most {len(results[0].turns)} turns, "
+          f"medians, through {way}" + (f", PyTorch {torch[0]}" if torch else ""))
+    print("\nImages a second:\n")
     print(table(results, rate_columns(options.kinds, torch)))
     print("\nMilliseconds of a round that no computing hides:\n")
     print(table(results, beyond_columns(options.kinds, torch)) + "\n")
     if torch:
-        chosen = [f"{net.name} {' '.join(net.torch_flags).replace('--', '')}" for net in nets]
+        chosen = [f"{net.name} {' '.join(net.torch_flags).replace('--', '')}" for net in turns]
         print(f"PyTorch with: {'; '.join(chosen)}\n")
-    print(json.dumps({"torch": torch[0] if torch else None,
-                      "turns": {net.name: turns[net] for net in nets}}))
+    print(json.dumps({"torch": torch[0] if torch else None, "way": way,
+                      "turns": {net.name: turns[net] for net in turns}}))
 
 
 if __name__ == "__main__":

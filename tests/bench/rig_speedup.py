@@ -6,16 +6,21 @@
                                [--variant "NAME[:MASTER'S FLAGS[:WORKERS' FLAGS]]"]... [--real]
 
 Needs root: the nodes are net_rig.sh's. On node 1 run the master, Redis and a worker, on each other
-one a worker, and each worker sleeps MS milliseconds a step instead of computing
-(--emulate-compute), or with --real computes with one thread. Variants are run in turns, full delta
-and gradient only unless told. DDP runs in the same nodes, with as many floats and steps of the same length
-(ddp_emulated.py), where --python finds PyTorch; not with --real.
+one a worker; with "--stores K" among the master's flags also a Redis on nodes 2 to K, with
+"--shards K" a Redis and a merger of a shard on nodes 1 to K. Each worker sleeps MS milliseconds a
+step instead of computing (--emulate-compute), as long as one thread here takes unless told, or with
+--real computes with one thread. Variants are run in turns, full delta and gradient only unless
+told. DDP runs in the same nodes, with as many floats and steps of the same length
+(ddp_emulated.py), where --python finds PyTorch; not with --real. All nodes share this machine's
+processors: how many were busy, also with what others did, is told beside the times; where all were,
+it is they that limit, not the links.
 
 Speed-up is over one node that exchanges nothing: N * step / round. Bytes are those of a node's link
 in a step, each way, by the interface's counters, and what they must be: with one store all but node
-1 send and receive the net once, node 1 N-1 times; with a shard beside each worker (--shard among
-the flags), and by DDP's all-reduce, each node 2 (N-1) / N of it. A rate comes from two runs of
-different length, DDP's from the steps after the first. The last line is one JSON object.
+1 send and receive the net once, node 1 N-1 times; with several, what `with_stores` says; with
+shards, what `with_shards` says: with one beside each worker, as by DDP's all-reduce, 2 (N-1) / N. A
+rate comes from two runs of different length, DDP's from the steps after the first. The last line is
+one JSON value.
 """
 import argparse
 import json
@@ -34,15 +39,52 @@ import round_cost
 HERE = pathlib.Path(__file__).resolve().parent
 STORE_PORT, MASTER_PORT, DDP_PORT = 6379, 6400, 29500
 JOIN_SECONDS = 120
+STEPS = 4  # of the measurement of one
 DEFAULT_VARIANTS = ["full delta", "gradient only:--gradient-only"]
 
 
 class Variant:
+    """A way to train: its name, the flags of master and workers, on how many nodes are stores."""
+
     def __init__(self, word):
         self.name, _, flags = word.partition(":")
         master, _, worker = flags.partition(":")
-        self.master, self.worker = shlex.split(master), shlex.split(worker)
-        self.sharded = "--shard" in self.worker or "--shards" in self.master
+        parser = argparse.ArgumentParser(prog="the flags of --variant", add_help=False,
+                                         allow_abbrev=False)
+        parser.add_argument("--stores", type=int, default=1)
+        parser.add_argument("--shards", type=int, default=0)
+        own, self.master = parser.parse_known_args(shlex.split(master))
+        self.worker, self.shards = shlex.split(worker), own.shards
+        self.stores = own.shards or own.stores
+        if self.stores < 1 or self.shards < 0:
+            bench_nets.fail("--stores and --shards take a number from 1")
+
+    def due(self, count):
+        """How many times each node's link must carry the net in a step, in and out."""
+        stores = min(self.stores, count)
+        return with_shards(count, stores) if self.shards else with_stores(count, stores)
+
+
+def all_reduced(count):
+    return with_shards(count, count)
+
+
+def with_shards(count, shards):
+    """The net lies on nodes 1 to `shards`, in equal parts, and is merged there: each of them takes
+    its part of all others' gradients and sends them its part of the weights."""
+    part = 1 / shards
+    shard = (count - 1) * part + (1 - part)
+    return [(shard, shard)] * shards + [(1, 1)] * (count - shards)
+
+
+def with_stores(count, stores):
+    """The net lies on nodes 1 to `stores`, in equal parts. The merger on node 1 reads what the
+    other workers gave, and writes weights, which they read; its own worker shares its memory."""
+    other, part = count - 1, 1 / stores
+    first = (other, (1 - part) + other * part if other else 0)
+    store = (max(0, count - 2) * part + part + (1 - part),
+             (1 - part) + other * part + max(0, count - 2) * part)
+    return [first] + [store] * (stores - 1) + [(1, 1)] * (count - stores)
 
 
 class Job:
@@ -56,9 +98,7 @@ class Job:
         self.bytes = 4 * net["parameter_count"]
         self.layers = self.folder / "layers.json"
         self.layers.write_text(json.dumps(layers_of(net)))
-        self.step_ms = options.step
-        if options.real:
-            self.step_ms = round_cost.step_ms(options.build, self.solver, 2 * options.short)
+        self.step_ms = options.step or round_cost.step_ms(options.build, self.solver, STEPS)
 
 
 def layers_of(net):
@@ -113,43 +153,64 @@ class Processes:
         return said
 
 
-def await_store(rig):
-    """Redis answers a connection from node 1."""
+def start_store(rig, processes, node, folder):
+    """Starts Redis on a node; returns when it answers a connection from node 1."""
+    processes.start(node, ["redis-server", "--port", STORE_PORT, "--bind", "0.0.0.0",
+                           "--protected-mode", "no", "--save", "", "--dir", folder],
+                    f"redis{node}", stdout=subprocess.DEVNULL)
     probe = ("import socket; "
-             f"socket.create_connection(('{rigs.address(1)}', {STORE_PORT}), 1)")
+             f"socket.create_connection(('{rigs.address(node)}', {STORE_PORT}), 1)")
     for _ in range(100):
         if subprocess.run(rig.command(1, [sys.executable, "-c", probe]),
                           stderr=subprocess.DEVNULL).returncode == 0:
             return
         time.sleep(0.1)
-    bench_nets.fail("Redis does not listen on node 1")
+    bench_nets.fail(f"Redis does not listen on node {node}")
+
+
+def await_word(process, word):
+    """Until its log has the word."""
+    for _ in range(10 * JOIN_SECONDS):
+        if word in process.log.read_text():
+            return
+        time.sleep(0.1)
+    bench_nets.fail(f"{process.name} does not say '{word}'")
 
 
 def train(rig, job, variant, rounds):
-    """Seconds of a training and the bytes that the nodes' links carried meanwhile."""
+    """Of a training: its seconds, the bytes that the nodes' links carried, and the seconds that
+    processors were busy."""
     options, count = job.options, len(rig.nodes)
-    store, master = (f"{rigs.address(1)}:{port}" for port in (STORE_PORT, MASTER_PORT))
+    stores = rig.nodes[:variant.stores]
+    redis = ",".join(f"{rigs.address(node)}:{STORE_PORT}" for node in stores)
+    in_shards = ["--shards", len(stores)] if variant.shards else []
+    master = f"{rigs.address(1)}:{MASTER_PORT}"
     computing = [] if options.real else ["--emulate-compute", f"{job.step_ms:g}"]
     with tempfile.TemporaryDirectory() as folder, Processes(rig, pathlib.Path(folder)) as processes:
-        processes.start(1, ["redis-server", "--port", STORE_PORT, "--bind", "0.0.0.0",
-                            "--protected-mode", "no", "--save", "", "--dir", folder], "redis",
-                        stdout=subprocess.DEVNULL)
-        await_store(rig)
-        before = rig.bytes()
+        for node in stores:
+            start_store(rig, processes, node, folder)
+        before, busy = rig.bytes(), bench_nets.Processors.busy_now()
         leader = processes.start(
             1, [bench_nets.built(options.build, "bin/speedo-master"), "--solver", job.solver,
                 "--bind", rigs.address(1), "--host", rigs.address(1), "--port", MASTER_PORT,
-                "--insecure", "--redis", store, "--workers", count, "--strategy", "sync",
+                "--insecure", "--redis", redis, "--workers", count, "--strategy", "sync",
                 "--max-iter", rounds, "--test-interval", "0", "--join-timeout", JOIN_SECONDS,
-                "--json", *variant.master], "master", stdout=subprocess.PIPE)
+                "--json", *in_shards, *variant.master], "master", stdout=subprocess.PIPE)
+        joins = [bench_nets.built(options.build, "bin/speedo-worker"), "--threads", "1",
+                 "--master", master]
         workers = [processes.start(
-            node, [bench_nets.built(options.build, "bin/speedo-worker"), "--threads", "1",
-                   "--master", master, "--host", f"node{node}", *computing, *variant.worker],
+            node, [*joins, "--host", f"shard{node}", f"--shard={node}"],
+            f"shard{node}", stdout=subprocess.DEVNULL) for node in stores if variant.shards]
+        for shard in workers:
+            await_word(shard, "admitted")
+        workers += [processes.start(
+            node, [*joins, "--host", f"node{node}", *computing, *variant.worker],
             f"worker{node}", stdout=subprocess.DEVNULL) for node in rig.nodes]
         report = json.loads(processes.finish(leader, options.limit))
         for worker in workers:
             processes.finish(worker, 60)
-        return report["seconds"], counted(before, rig.bytes())
+        return (report["seconds"], counted(before, rig.bytes()),
+                bench_nets.Processors.busy_now() - busy)
 
 
 def counted(before, after):
@@ -157,15 +218,17 @@ def counted(before, after):
 
 
 def measure_here(rig, job, variant):
-    """Milliseconds of a round, and each node's (received, sent) bytes in it."""
+    """Milliseconds of a round, each node's (received, sent) bytes in it, and how many processors
+    were busy."""
     short, long = job.options.short, job.options.long
-    (short_s, short_bytes), (long_s, long_bytes) = (train(rig, job, variant, rounds)
-                                                    for rounds in (short, long))
+    (short_s, short_bytes, short_busy), (long_s, long_bytes, long_busy) = (
+        train(rig, job, variant, rounds) for rounds in (short, long))
     if long_s <= short_s:
         bench_nets.fail("the longer run took less time: the machine is too busy to measure on")
     a_round = [[each / (long - short) for each in node]
                for node in counted(short_bytes, long_bytes)]
-    return {"ms": 1e3 * (long_s - short_s) / (long - short), "bytes": a_round}
+    return {"ms": 1e3 * (long_s - short_s) / (long - short), "bytes": a_round,
+            "busy": max(0.0, (long_busy - short_busy) / (long_s - short_s))}
 
 
 def measure_ddp(rig, job):
@@ -181,39 +244,36 @@ def measure_ddp(rig, job):
         if ranks[0].stdout.readline().strip() != "ready":
             processes.finish(ranks[0], 60)
             bench_nets.fail("DDP's first process does not begin")
-        before = rig.bytes()
+        before, processors = rig.bytes(), bench_nets.Processors()
         ranks[0].stdin.write("go\n")
         ranks[0].stdin.flush()
         report = json.loads(ranks[0].stdout.readline() or "{}")
-        after = rig.bytes()
+        after, busy = rig.bytes(), processors.busy_since()
         for rank in ranks:
             processes.finish(rank, 60)
     steps = options.long - options.short
-    return {"ms": report["step_ms"],
+    return {"ms": report["step_ms"], "busy": busy,
             "bytes": [[each / steps for each in node] for node in counted(before, after)]}
 
 
-def formula(job, count, balanced):
-    """Bytes each way that node 1's link and another's must carry in a step."""
-    if balanced:
-        return [2 * job.bytes * (count - 1) / count] * 2
-    return [job.bytes * (count - 1), job.bytes if count > 1 else 0]
-
-
-def row(job, rig, name, turns, balanced):
+def row(job, rig, name, turns, due):
+    """A line of the table; `due` has how many times the net, in and out, of each node."""
     count = len(rig.nodes)
-    milliseconds = bench_nets.median(turn["ms"] for turn in turns)
-    links = turns[-1]["bytes"]
-    first, others = links[0], links[1:] or [[0, 0]]
-    mean = [sum(each[way] for each in others) / len(others) for way in (0, 1)]
-    due = formula(job, count, balanced)
+    milliseconds, busy = (bench_nets.median(turn[key] for turn in turns) for key in ("ms", "busy"))
+    carried = [bench_nets.median(turn["bytes"][node][way] for turn in turns)
+               for node in range(count) for way in (0, 1)]
+    must = [job.bytes * times for node in due for times in node]
+    off = max((abs(a / b - 1) for a, b in zip(carried, must) if b), default=0.0)
     cells = [job.options.net, rig.rate, f"{count}", name, f"{job.step_ms:.0f}",
-             f"{milliseconds:.0f}", f"**{count * job.step_ms / milliseconds:.2f}**",
-             f"{first[0] / 1e6:.1f} / {first[1] / 1e6:.1f}",
-             f"{mean[0] / 1e6:.1f} / {mean[1] / 1e6:.1f}", f"{due[0] / 1e6:.1f}, {due[1] / 1e6:.1f}"]
-    off = max((abs(carried / must - 1) for carried, must in
-               zip([*first, *mean], [due[0], due[0], due[1], due[1]]) if must), default=0.0)
-    return "| " + " | ".join([*cells, f"{100 * off:.1f} %"]) + " |"
+             f"{milliseconds:.0f}", f"**{count * job.step_ms / milliseconds:.2f}**", f"{busy:.1f}",
+             *map(told, (carried[:2], must[:2], carried[2:], must[2:])), f"{100 * off:.1f} %"]
+    return "| " + " | ".join(cells) + " |"
+
+
+def told(both_ways):
+    """Megabytes in and out, the mean over nodes."""
+    ways = [both_ways[0::2], both_ways[1::2]]
+    return " / ".join(f"{sum(way) / len(way) / 1e6:.1f}" if way else "-" for way in ways)
 
 
 def has_torch(python):
@@ -230,9 +290,10 @@ def on_rig(job, variants, with_ddp, count, rate):
                 turns.setdefault(variant.name, []).append(measure_here(rig, job, variant))
             if with_ddp:
                 turns.setdefault("DDP", []).append(measure_ddp(rig, job))
-        balanced = {variant.name: variant.sharded for variant in variants} | {"DDP": True}
+        due = {variant.name: variant.due(count) for variant in variants}
+        due["DDP"] = all_reduced(count)
         for name, found in turns.items():
-            print(row(job, rig, name, found, balanced[name]), flush=True)
+            print(row(job, rig, name, found, due[name]), flush=True)
     return turns
 
 
@@ -242,7 +303,7 @@ def read_options():
     parser.add_argument("--build", default=str(bench_nets.ROOT / "build"))
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--net", default="caffenet", choices=round_cost.NETS)
-    parser.add_argument("--step", type=float, help="milliseconds of an emulated step")
+    parser.add_argument("--step", type=float, metavar="MS", help="of an emulated step")
     parser.add_argument("--real", action="store_true", help="compute instead")
     parser.add_argument("--nodes", default="2,4")
     parser.add_argument("--rates", default="1gbit,10gbit")
@@ -252,8 +313,8 @@ def read_options():
     parser.add_argument("--long", type=int, default=9, help="rounds of the longer one")
     parser.add_argument("--limit", type=float, default=900, help="seconds of a training at most")
     options = parser.parse_args()
-    if options.real == (options.step is not None):
-        bench_nets.fail("either --step MS or --real")
+    if options.real and options.step is not None:
+        bench_nets.fail("--step is for emulated steps, not for --real")
     if options.step is not None and options.step <= 0:
         bench_nets.fail("--step takes milliseconds above 0")
     if not 0 < options.short < options.long:
@@ -271,8 +332,8 @@ def main():
     loads, result = [bench_nets.load_now()], []
     with tempfile.TemporaryDirectory() as folder:
         job = Job(options, folder)
-        columns = ["net", "rate", "nodes", "what", "step, ms", "round", "speed-up",
-                   "node 1, MB in / out", "others", "formula, node 1, others", "off by"]
+        columns = ["net", "rate", "nodes", "what", "step, ms", "round", "speed-up", "busy",
+                   "node 1, MB in / out", "formula", "others", "formula", "off by at most"]
         print("| " + " | ".join(columns) + " |\n|" + "---|" * len(columns), flush=True)
         for rate in options.rates.split(","):
             for count in map(int, options.nodes.split(",")):
