@@ -144,6 +144,7 @@ Result<void> set_parts(const ClusterFlags& flags, std::size_t servers,
   }
   SPEEDO_TRY(check_parts(updates_of(options.session.stages), solver));
   options.merger.in_parts = true;
+  options.merger.part_copies = !flags.no_shard_copies;
   return {};
 }
 

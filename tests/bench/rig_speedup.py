@@ -18,9 +18,9 @@ it is they that limit, not the links.
 Speed-up is over one node that exchanges nothing: N * step / round. Bytes are those of a node's link
 in a step, each way, by the interface's counters, and what they must be: with one store all but node
 1 send and receive the net once, node 1 N-1 times; with several, what `with_stores` says; with
-shards, what `with_shards` says: with one beside each worker, as by DDP's all-reduce, 2 (N-1) / N. A
-rate comes from two runs of different length, DDP's from the steps after the first. The last line is
-one JSON value.
+shards, what `with_shards` says: with one beside each worker 2 (N-1) / N, as by DDP's all-reduce,
+and 1 / N more for the copies of parts. A rate comes from two runs of different length, DDP's from
+the steps after the first. The last line is one JSON value.
 """
 import argparse
 import json
@@ -53,8 +53,12 @@ class Variant:
                                          allow_abbrev=False)
         parser.add_argument("--stores", type=int, default=1)
         parser.add_argument("--shards", type=int, default=0)
+        parser.add_argument("--no-shard-copies", action="store_true")
         own, self.master = parser.parse_known_args(shlex.split(master))
         self.worker, self.shards = shlex.split(worker), own.shards
+        self.copied = self.shards > 1 and not own.no_shard_copies
+        if own.no_shard_copies:
+            self.master.append("--no-shard-copies")
         self.stores = own.shards or own.stores
         if self.stores < 1 or self.shards < 0:
             bench_nets.fail("--stores and --shards take a number from 1")
@@ -62,18 +66,21 @@ class Variant:
     def due(self, count):
         """How many times each node's link must carry the net in a step, in and out."""
         stores = min(self.stores, count)
-        return with_shards(count, stores) if self.shards else with_stores(count, stores)
+        if self.shards:
+            return with_shards(count, stores, self.copied)
+        return with_stores(count, stores)
 
 
 def all_reduced(count):
-    return with_shards(count, count)
+    return with_shards(count, count, copied=False)
 
 
-def with_shards(count, shards):
+def with_shards(count, shards, copied):
     """The net lies on nodes 1 to `shards`, in equal parts, and is merged there: each of them takes
-    its part of all others' gradients and sends them its part of the weights."""
+    its part of all others' gradients and sends them its part of the weights. With copies each part
+    goes to the next of them as well."""
     part = 1 / shards
-    shard = (count - 1) * part + (1 - part)
+    shard = (count - 1) * part + (1 - part) + (part if copied else 0)
     return [(shard, shard)] * shards + [(1, 1)] * (count - shards)
 
 

@@ -94,8 +94,9 @@ TEST_CASE("mergers of shards die at random moments, others take their places") {
   }
 }
 
-TEST_CASE("the server of a shard dies with all it holds, its merger puts the shard back") {
-  for (int round = 0; round < test::rounds(1); ++round) {
+TEST_CASE("the server of a shard dies with all it holds, alone or together with its merger") {
+  for (int round = 0; round < test::rounds(2); ++round) {
+    const bool together = round % 2 == 1;
     Random random = Random::derive(test::seed(), {24, static_cast<std::uint64_t>(round)});
     const bool sync = random.below(2) == 0;
     const std::uint64_t iterations = sync ? 600 : 1500;
@@ -111,8 +112,10 @@ TEST_CASE("the server of a shard dies with all it holds, its merger puts the sha
       test::sleep_ms(random.below(30));
       const std::size_t shard = random.below(kShards);
       cluster.redis(shard).kill();
+      if (together) shards.kill(shard);
       test::sleep_ms(random.below(500));
       cluster.redis(shard).start();
+      if (together && random.below(2) == 0) shards.start(shard);
     }
     test::require_ending(cluster, master, {iterations, 2, 0});
     CHECK(cluster.worker_keys() == 0);

@@ -55,7 +55,8 @@ class ForgetfulMap : public KeyValue {
 
 constexpr std::uint64_t kRandomWorkers = 2, kRandomMerges = 8;
 
-// One job. Mergers die, or servers forget: where both do at once, a part is gone for good.
+// One job. With one part, which has no copy, mergers die or its server forgets: where both did, it
+// would be gone for good.
 class RandomParts {
  public:
   RandomParts(std::uint64_t seed, Strikes& strikes)
@@ -77,11 +78,8 @@ class RandomParts {
   void run() {
     for (std::uint64_t run = 1; run <= kRandomMerges; ++run) {
       const std::vector<bool> bad = contribute(run);
-      if (servers_forget_) {
-        arm();
-      } else {
-        disturb_mergers();
-      }
+      if (servers_forget_) arm();
+      if (!servers_forget_ || parts_ > 1) disturb_mergers();
       merge(run, bad);
     }
     for (auto& [map, when] : forgettings_) when->operations_left = -1;
@@ -110,8 +108,11 @@ class RandomParts {
     return bad;
   }
 
+  // One server after the other: a merge in between has put back the copies that lay there.
   void arm() {
-    if (random_.below(3) != 0) return;
+    if (merges_ < armed_at_ + 2 || random_.below(2) != 0) return;
+    armed_at_ = merges_;
+    for (auto& [map, when] : forgettings_) when->operations_left = -1;
     auto each = forgettings_.begin();
     std::advance(each, random_.below(forgettings_.size()));
     each->second->operations_left = static_cast<int>(random_.below(20));
@@ -176,7 +177,7 @@ class RandomParts {
   Joined joined_;
   MergerFixture plain_;
   std::vector<std::shared_ptr<Elsewhere>> mergers_;
-  std::uint64_t merges_ = 0;
+  std::uint64_t merges_ = 0, armed_at_ = 0;
 };
 
 }  // namespace

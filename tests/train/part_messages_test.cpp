@@ -122,6 +122,7 @@ TEST_CASE("messages about parts that nobody of ours sends are refused, and harm 
 TEST_CASE("what mergers elsewhere read of a job says all that its layout is") {
   PartRecord record;
   record.publish_interval = 17;
+  record.has_copies = false;
   ParameterSlot slot;
   slot.layer = "conv";
   slot.index = 1;
@@ -137,6 +138,7 @@ TEST_CASE("what mergers elsewhere read of a job says all that its layout is") {
   const auto read = decode_parts(bytes);
   REQUIRE(read.has_value());
   CHECK(read->publish_interval == 17);
+  CHECK_FALSE(read->has_copies);
   CHECK(read->layout.digest() == record.layout.digest());
   REQUIRE(read->layout.slots().size() == 2);
   CHECK(read->layout.slots()[0].lr_mult == 2.0F);

@@ -36,6 +36,7 @@ void read_network(const OptionValues& values, ClusterFlags& flags) {
   values.get("no-shared-memory", flags.no_shared_memory);
   values.get("emulate-compute", flags.emulate_compute);
   values.get("shards", flags.shards);
+  values.get("no-shard-copies", flags.no_shard_copies);
   values.get("bind", flags.bind);
   values.get("port", flags.port);
   values.get("host", flags.host);

@@ -27,6 +27,7 @@ struct ClusterFlags {
   std::string hybrid, hybrid_file;  // stages as text or in a file; neither: one, of the above
   std::string shard, shard_by;
   std::uint64_t shards = 0;  // parts that the weights are merged in; 0: in one, by the master
+  bool no_shard_copies = false;
   bool deterministic = false;
   std::optional<std::int64_t> start_iter, batch, seed;
 

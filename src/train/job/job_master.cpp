@@ -97,13 +97,15 @@ Result<std::unique_ptr<Merger>> JobMaster::make_job_merger(const MasterOptions& 
                                  .model_high = session.model.high,
                                  .model_low = session.model.low,
                                  .term = session.term}};
-  parts_record_ = encode(PartRecord{nets_->layout(), config.publish_interval});
+  const bool has_copies = options.merger.part_copies;
+  parts_record_ = encode(PartRecord{nets_->layout(), config.publish_interval, has_copies});
   return make_joined_merger({.clip = {},
                              .config = config,
                              .layout = nets_->layout(),
                              .solver = nets_->solver(),
                              .store = store_,
-                             .make_backend = parts.make_backend},
+                             .make_backend = parts.make_backend,
+                             .has_copies = has_copies},
                             std::move(start), parts_->desk);
 }
 

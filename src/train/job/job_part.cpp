@@ -54,7 +54,8 @@ Result<Digest> JobPart::prepare_now(const WelcomeMessage& welcome,
                   .layout = std::move(record.layout),
                   .solver = std::move(solver),
                   .store = store_,
-                  .make_backend = parts_.make_backend};
+                  .make_backend = parts_.make_backend,
+                  .has_copies = record.has_copies};
   merger_ = std::make_unique<PartMerger>(std::move(setup),
                                          [this](PartAnswer answer) { say(std::move(answer)); });
   return model;

@@ -33,6 +33,7 @@ struct MergerTuning {
   int threads = MergerConfig{}.threads;
   // In parts, one a server of the store; whoever offers to merge one may. Shares no memory.
   bool in_parts = false;
+  bool part_copies = true;  // each part also on the server after its own
 };
 
 struct MasterOptions {

@@ -93,11 +93,12 @@ class ClippedStore::Writer : public RecordWriter {
 };
 
 ClippedStore::ClippedStore(std::shared_ptr<ParameterStore> store, PartClip clip, const Model& model,
-                           std::uint32_t first_slot)
+                           std::uint32_t first_slot, NeighborCopies* copies)
     : store_(std::move(store)),
       clip_(clip),
       model_(model),
       first_slot_(first_slot),
+      copies_(copies),
       slot_(first_slot + kRecordSlots - 1) {}
 
 Result<void> ClippedStore::count(std::uint64_t version, const WrittenPart& written) {
@@ -115,14 +116,21 @@ std::uint32_t ClippedStore::slot_of(std::uint64_t version) const {
 }
 
 std::unique_ptr<RecordWriter> ClippedStore::write(std::string_view key, const RecordInfo& info) {
-  if (is_checkpoint(key)) return store_->write(part_key(clip_.part, key), info);
+  if (is_checkpoint(key)) {
+    auto own = store_->write(part_key(clip_.part, key), info);
+    return copies_ == nullptr
+               ? std::move(own)
+               : write_both(std::move(own), store_->write(copies_->checkpoint_key(), info));
+  }
   SPEEDO_ASSERT(key == weights_key() && info.model == model_.clipped);
   RecordInfo whole = info;
   whole.model = model_.whole;
   whole.element_count = model_.element_count;
-  return std::make_unique<Writer>(
+  auto own = std::make_unique<Writer>(
       *this, info.version,
       store_->write_part(key, whole, {clip_.part, slot_of(info.version)}));
+  if (copies_ == nullptr) return own;
+  return write_both(std::move(own), copies_->write_weights(info));
 }
 
 Result<std::unique_ptr<RecordReader>> ClippedStore::read(std::string_view key) {
@@ -149,6 +157,7 @@ std::unique_ptr<AheadReader> ClippedStore::read_ahead(std::string_view key,
 
 Result<void> ClippedStore::erase(std::string_view key, std::uint64_t element_count) {
   SPEEDO_ASSERT(is_checkpoint(key));
+  if (copies_ != nullptr) SPEEDO_TRY(store_->erase(copies_->checkpoint_key(), element_count));
   return store_->erase(part_key(clip_.part, key), element_count);
 }
 

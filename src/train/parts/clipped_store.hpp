@@ -12,6 +12,7 @@
 #include <speedo/base/result.hpp>
 #include <speedo/store/parameter_store.hpp>
 
+#include "train/parts/neighbor_copies.hpp"
 #include "train/parts/part_clip.hpp"
 
 namespace speedo {
@@ -29,9 +30,9 @@ class ClippedStore : public RecordStore {
   // Says whether what was written counts; an error: it does not.
   using Vote = std::function<Result<void>(const WrittenPart& written)>;
 
-  // `store`: fenced with the master's term.
+  // `store`: fenced with the master's term. `copies`: of this part, kept with it; null: none.
   ClippedStore(std::shared_ptr<ParameterStore> store, PartClip clip, const Model& model,
-               std::uint32_t first_slot);
+               std::uint32_t first_slot, NeighborCopies* copies);
 
   // A version counts by the vote; what is put again of the one that counts replaces what was lost.
   void set_vote(Vote vote) { vote_ = std::move(vote); }
@@ -58,6 +59,7 @@ class ClippedStore : public RecordStore {
   const PartClip clip_;
   const Model model_;
   const std::uint32_t first_slot_;
+  NeighborCopies* const copies_;
   Vote vote_;
   // What counts: the newest version that was put, and where it lies.
   std::optional<std::uint64_t> version_;

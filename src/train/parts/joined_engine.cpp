@@ -16,6 +16,7 @@ namespace {
 
 // How soon an idle merger looks who came and who went.
 constexpr std::chrono::seconds kSeatLook{1};
+constexpr int kOpenAttempts = 3;
 
 }  // namespace
 
@@ -86,6 +87,8 @@ Result<void> JoinedEngine::put_histories(const std::vector<std::vector<float>>& 
     info.model = clip_layout(setup_.layout, clip).digest();
     info.element_count = values.size();
     SPEEDO_TRY(put(*store_, part_key(part, checkpoint_key()), info, values));
+    if (!setup_.has_copies || clip.parts == 1) continue;
+    SPEEDO_TRY(put(*store_, NeighborCopies(store_, clip).checkpoint_key(), info, values));
   }
   return {};
 }
@@ -137,7 +140,24 @@ Result<void> JoinedEngine::open(std::span<const std::size_t> parts, Version vers
 
 Result<void> JoinedEngine::open_closed() {
   const std::vector<std::size_t> closed = seats_.closed_parts();
-  return closed.empty() ? Result<void>() : open(closed, version_, state_);
+  if (closed.empty()) return {};
+  Result<void> opened;
+  int attempts = 0;
+  do {
+    SPEEDO_TRY(restore_manifest());
+    opened = open(closed, version_, state_);
+    // A server may lose what it has at any moment of it.
+  } while (!opened && opened.error().code == ErrorCode::kNotFound && ++attempts < kOpenAttempts);
+  return opened;
+}
+
+// It may be lost with the server that it lies on.
+Result<void> JoinedEngine::restore_manifest() {
+  const auto reader = store_->read(weights_key());
+  if (reader && (*reader)->info().version >= version_.value) return {};
+  if (!reader && is_transient(reader.error().code)) return reader.error();
+  SPEEDO_WARN("the store has lost the manifest of version {}: publishing it again", version_.value);
+  return put_manifest(version_, state_, written_);
 }
 
 Result<Version> JoinedEngine::enter_stage(std::uint32_t stage, const std::string& state) {
@@ -231,14 +251,8 @@ Result<Merger::Copy> JoinedEngine::take_copy() {
 // Each part looks after its own chunks.
 void JoinedEngine::restore_lost_weights() {
   if (!stage_ || superseded_ || !start_.weights.empty()) return;
-  open_closed().ignore("the next merge says so, if it cannot either");
-  const auto reader = store_->read(weights_key());
-  if (reader && (*reader)->info().version >= version_.value) return;
-  if (!reader && is_transient(reader.error().code)) return;
-  SPEEDO_WARN("the store has lost the manifest of version {}: publishing it again", version_.value);
-  if (const auto put = put_manifest(version_, state_, written_); !put) {
-    SPEEDO_WARN("{}", put.error().message);
-  }
+  restore_manifest().ignore("the next merge says so, if it cannot either");
+  open_closed().ignore("likewise");
 }
 
 Result<std::unique_ptr<Merger>> make_joined_merger(const PartSetup& setup, Checkpoint start,

@@ -42,6 +42,7 @@ class JoinedEngine : public MergerWork {
   Result<void> put_start(const std::string& state);
   Result<void> put_histories(const std::vector<std::vector<float>>& histories);
   Result<void> open_closed();
+  Result<void> restore_manifest();
   Result<void> open(std::span<const std::size_t> parts, Version version, const std::string& state);
   Result<void> put_manifest(Version version, const std::string& state,
                             const std::vector<WrittenPart>& written);

@@ -13,6 +13,14 @@
 #include "train/merger_looks.hpp"
 
 namespace speedo {
+namespace {
+
+// Of a record that was there once.
+bool is_lost(const Error& error) {
+  return error.code == ErrorCode::kNotFound || error.code == ErrorCode::kCorrupt;
+}
+
+}  // namespace
 
 PartMerger::PartMerger(PartSetup setup, PartSink sink)
     : setup_(std::move(setup)),
@@ -92,32 +100,52 @@ void PartMerger::do_order(const part_order::Open& order) {
   }
 }
 
-// The part's checkpoint may be older than its weights, as merges go on while it is written.
-Result<std::vector<std::vector<float>>> PartMerger::read_histories(ClippedStore& store,
-                                                                   Version newest) {
-  std::vector<std::vector<float>> histories;
-  if (!wants_histories(setup_.config.stages)) return histories;
-  const auto reader = store.read(checkpoint_key());
-  if (!reader && reader.error().code == ErrorCode::kNotFound) return histories;
-  if (!reader) return reader.error();
-  const std::size_t part = clipped_count(
-      static_cast<std::uint64_t>(setup_.layout.element_count()), setup_.clip);
-  const RecordInfo& info = (*reader)->info();
-  if (part == 0 || info.element_count % part != 0 || info.element_count == 0) {
-    return Error{ErrorCode::kMismatch,
-                 fmt::format("the checkpoint of part {} has {} floats, the part {}",
-                             setup_.clip.part, info.element_count, part)};
-  }
-  std::vector<float> values(info.element_count);
-  SPEEDO_ASSIGN(const RecordInfo read,
-                get(store, checkpoint_key(), clip_layout(setup_.layout, setup_.clip).digest(),
-                    values));
+// What its server has lost lies on the next one.
+Result<RecordInfo> PartMerger::read_weights(const Digest& model, std::span<float> values) {
+  auto read = get(*store_, weights_key(), model, values);
+  if (read || !copies_ || !is_lost(read.error())) return read;
+  SPEEDO_ASSIGN(const auto manifest, store_->read(weights_key()));
+  SPEEDO_TRY(copies_->get_weights(*manifest, values));
+  SPEEDO_WARN("server {} has lost its part of the weights: version {} comes from the copy on the "
+              "next one",
+              setup_.clip.part + 1, manifest->info().version);
+  return manifest->info();
+}
+
+Result<std::vector<float>> PartMerger::read_checkpoint(const std::string& key, Version newest) {
+  SPEEDO_ASSIGN(const auto reader, setup_.store->read(key));
+  std::vector<float> values(reader->info().element_count);
+  SPEEDO_ASSIGN(const RecordInfo read, get(*setup_.store, key, reader->info().model, values));
   if (read.version < newest.value) {
     SPEEDO_INFO("part {}: solver histories of version {} beside weights of version {}",
-                setup_.clip.part, read.version, newest.value);
+                setup_.clip.part + 1, read.version, newest.value);
   }
-  for (std::size_t at = part; at < values.size(); at += part) {
-    const auto first = values.begin() + static_cast<std::ptrdiff_t>(at);
+  return values;
+}
+
+// The part's checkpoint may be older than its weights, as merges go on while it is written.
+Result<std::vector<std::vector<float>>> PartMerger::read_histories(Version newest) {
+  std::vector<std::vector<float>> histories;
+  if (!wants_histories(setup_.config.stages)) return histories;
+  auto values = read_checkpoint(part_key(setup_.clip.part, checkpoint_key()), newest);
+  if (!values && is_lost(values.error()) && copies_) {
+    values = read_checkpoint(copies_->checkpoint_key(), newest);
+  }
+  if (!values && values.error().code == ErrorCode::kNotFound) {
+    SPEEDO_INFO("part {}: no solver histories in the store: they begin at zero",
+                setup_.clip.part + 1);
+    return histories;
+  }
+  if (!values) return values.error();
+  const std::size_t part = clipped_count(
+      static_cast<std::uint64_t>(setup_.layout.element_count()), setup_.clip);
+  if (part == 0 || values->size() % part != 0 || values->empty()) {
+    return Error{ErrorCode::kMismatch,
+                 fmt::format("the checkpoint of part {} has {} floats, the part {}",
+                             setup_.clip.part + 1, values->size(), part)};
+  }
+  for (std::size_t at = part; at < values->size(); at += part) {
+    const auto first = values->begin() + static_cast<std::ptrdiff_t>(at);
     histories.emplace_back(first, first + static_cast<std::ptrdiff_t>(part));
   }
   return histories;
@@ -126,22 +154,23 @@ Result<std::vector<std::vector<float>>> PartMerger::read_histories(ClippedStore&
 Result<void> PartMerger::open(const part_order::Open& order) {
   const ParameterLayout clipped = clip_layout(setup_.layout, setup_.clip);
   const auto whole_count = static_cast<std::uint64_t>(setup_.layout.element_count());
+  const bool has_copies = setup_.has_copies && setup_.clip.parts > 1;
+  if (has_copies) copies_ = std::make_unique<NeighborCopies>(setup_.store, setup_.clip);
   store_ = std::make_unique<ClippedStore>(
       setup_.store, setup_.clip,
       ClippedStore::Model{setup_.layout.digest(), clipped.digest(), whole_count},
-      order.first_slot);
+      order.first_slot, copies_.get());
   Checkpoint start{.version = Version{order.version.value - 1},
                    .weights = std::vector<float>(clipped_count(whole_count, setup_.clip)),
                    .histories = {},
                    .session = {}};
-  SPEEDO_ASSIGN(const RecordInfo read,
-                get(*store_, weights_key(), clipped.digest(), start.weights));
+  SPEEDO_ASSIGN(const RecordInfo read, read_weights(clipped.digest(), start.weights));
   if (read.version != order.from.value) {
     return Error{ErrorCode::kMismatch,
                  fmt::format("the store has version {} of the weights, not {}", read.version,
                              order.from.value)};
   }
-  SPEEDO_ASSIGN(start.histories, read_histories(*store_, order.from));
+  SPEEDO_ASSIGN(start.histories, read_histories(order.from));
   MergerConfig config = setup_.config;
   config.all_or_none = true;
   config.shared = nullptr;

@@ -4,6 +4,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
+#include <vector>
 
 #include <speedo/base/platform.hpp>
 #include <speedo/store/parameter_store.hpp>
@@ -13,6 +16,7 @@
 #include "train/job/job_thread.hpp"
 #include "train/merger_engine.hpp"
 #include "train/parts/clipped_store.hpp"
+#include "train/parts/neighbor_copies.hpp"
 #include "train/parts/part_clip.hpp"
 #include "train/parts/part_orders.hpp"
 
@@ -26,6 +30,8 @@ struct PartSetup {
   caffe::SolverParameter solver;
   std::shared_ptr<ParameterStore> store;  // fenced with the configuration's term
   MergerEngine::MakeBackend make_backend = {};
+  // Whether parts have copies on their neighbors' servers, where there are several.
+  bool has_copies = true;
 };
 
 // Merges one part of the weights, by orders and on a thread of its own. What an order has made
@@ -52,7 +58,9 @@ class PartMerger {
   void do_order(const part_order::Close& order);
   void do_order(const part_order::Decide& /*decided where it came in*/) {}
   Result<void> open(const part_order::Open& order);
-  Result<std::vector<std::vector<float>>> read_histories(ClippedStore& store, Version newest);
+  Result<RecordInfo> read_weights(const Digest& model, std::span<float> values);
+  Result<std::vector<std::vector<float>>> read_histories(Version newest);
+  Result<std::vector<float>> read_checkpoint(const std::string& key, Version newest);
   Result<void> merge(const part_order::Merge& order);
   // While the order is under way, what is put is answered, and counts if it is decided so.
   void await_vote(std::uint64_t id);
@@ -65,6 +73,7 @@ class PartMerger {
   part_order::Decide decided_;  // guarded by monitor_: the newest decision
   bool ending_ = false;         // guarded by monitor_
   // The rest: of the thread.
+  std::unique_ptr<NeighborCopies> copies_;  // null: none
   std::unique_ptr<ClippedStore> store_;
   std::unique_ptr<MergerEngine> engine_;  // null until it was opened
   Version version_;

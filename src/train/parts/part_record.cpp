@@ -12,6 +12,7 @@ std::string parts_key() { return "parts"; }
 std::string encode(const PartRecord& record) {
   record::Parts message;
   message.set_publish_interval(record.publish_interval);
+  message.set_has_copies(record.has_copies);
   for (const ParameterSlot& slot : record.layout.slots()) {
     record::Parts::Slot& entry = *message.add_slot();
     entry.set_layer(slot.layer);
@@ -32,6 +33,7 @@ Result<PartRecord> decode_parts(std::string_view bytes) {
   }
   PartRecord record;
   record.publish_interval = message.publish_interval();
+  record.has_copies = message.has_copies();
   for (const record::Parts::Slot& entry : message.slot()) {
     ParameterSlot slot;
     slot.layer = entry.layer();

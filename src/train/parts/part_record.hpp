@@ -13,6 +13,7 @@ namespace speedo {
 struct PartRecord {
   ParameterLayout layout;  // of the whole model
   std::uint64_t publish_interval = 0;
+  bool has_copies = true;  // see PartSetup
 };
 std::string parts_key();
 std::string encode(const PartRecord& record);
