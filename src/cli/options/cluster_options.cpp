@@ -129,9 +129,9 @@ constexpr Option kClusterOptions[] = {
      .type = on_off(),
      .programs = {Program::kMaster, Program::kRun},
      .group = kNetworkGroup,
-     .sentence = "Write each part of --shards to its own server only, and no copy to the next: less "
-                 "goes over the network, and a server that dies together with its merger takes its "
-                 "part along"},
+     .sentence = "Write each part of --shards to its own server only, and no copy to the next: "
+                 "less goes over the network, and a server that dies together with its merger "
+                 "takes its part along"},
     {.name = "shard",
      .type = optional_text("[=K]", "any"),
      .otherwise = "train",
