@@ -72,11 +72,15 @@ std::optional<CpuIsa> find_cpu_isa(std::string_view wanted) {
   return std::nullopt;
 }
 
+// Asked for by every product of matrices.
 CpuIsa machine_isa() {
-  for (const CpuIsa isa : {CpuIsa::kAvx512, CpuIsa::kAvx2}) {
-    if (missing_features(isa).empty()) return isa;
-  }
-  return CpuIsa::kPortable;
+  static const CpuIsa best = [] {
+    for (const CpuIsa isa : {CpuIsa::kAvx512, CpuIsa::kAvx2}) {
+      if (missing_features(isa).empty()) return isa;
+    }
+    return CpuIsa::kPortable;
+  }();
+  return best;
 }
 
 CpuIsa cpu_isa() { return std::min(isa_limit.load(), machine_isa()); }
