@@ -170,6 +170,8 @@ Result<UpdateSpec> make_update(const ScheduleFlags& flags, const StrategyOptions
     SPEEDO_ASSIGN(spec.codec, parse_codec(flags.codec));
   }
   spec.error_feedback = !flags.no_error_feedback;
+  spec.replicated = flags.replicated;
+  spec.factors = !flags.no_factors;
   spec.factor = static_cast<float>(flags.factor.value_or(1.0));
   spec.skip = static_cast<float>(flags.skip.value_or(0.0));
   if (scope == FlagScope::kStage) {
@@ -238,6 +240,9 @@ std::string describe(const Schedule& schedule) {
   if (schedule.update.codec.kind != CodecKind::kNone) {
     text += "; coded as " + to_string(schedule.update.codec);
     if (!schedule.update.error_feedback) text += " without error feedback";
+  }
+  if (schedule.update.replicated) {
+    text += schedule.update.factors ? "; replicated" : "; replicated, without factors";
   }
   if (schedule.weight_by_staleness) text += "; weighted by staleness";
   if (schedule.lr_scaling != LrScaling::kNone) {

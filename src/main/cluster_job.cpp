@@ -111,6 +111,10 @@ Result<void> set_session(const ClusterFlags& flags, const caffe::SolverParameter
   SPEEDO_TRY(set_iterations(flags, solver, session));
   SPEEDO_TRY(set_intervals(flags, solver, session));
   session.shard_by_speed = flags.shard_by == "speed";
+  if (session.shard_by_speed && any_replicated(session.stages)) {
+    return usage_error("--shard-by speed gives workers batches of different sizes, and with "
+                       "--replicated all have the same: leave one of them out");
+  }
   session.first_shard = shards_used(session.stages, session.start_iteration, workers.start);
   session.join_timeout = std::chrono::seconds(flags.join_timeout_s);
   session.below_min_timeout = std::chrono::seconds(flags.below_min_timeout_s);

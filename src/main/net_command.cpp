@@ -1,5 +1,7 @@
 #include <cstdio>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "cli/net_inputs.hpp"
 #include "main/commands.hpp"
 #include "main/parts.hpp"
+#include "measure/exchange_plan.hpp"
 #include "measure/memory_forecast.hpp"
 
 namespace speedo {
@@ -23,6 +26,7 @@ struct ShowFlags {
   NetFlags net;
   ComputeFlags compute;
   std::string phase;
+  std::optional<std::uint64_t> exchange;  // workers
   bool json = false;
 };
 
@@ -37,6 +41,7 @@ ShowFlags show_flags(const OptionValues& values) {
   flags.net = net_flags(values);
   flags.compute = compute_flags(values);
   values.get("phase", flags.phase);
+  values.get("exchange", flags.exchange);
   values.get("json", flags.json);
   return flags;
 }
@@ -159,6 +164,10 @@ Result<int> net_command(const CommandLine& line) {
   if (parsed == Parsed::kDone) return 0;
   const ShowFlags flags = show_flags(values);
   SPEEDO_ASSIGN(const Phase phase, parse_phase(flags.phase, Phase::kTrain));
+  if (flags.exchange && phase != Phase::kTrain) {
+    return usage_error(
+        "--exchange is of gradients, which a TEST net has none of: leave --phase out");
+  }
 
   // The result alone is wanted here, not how the net came to be.
   set_up_logging();
@@ -170,10 +179,15 @@ Result<int> net_command(const CommandLine& line) {
   peaks.push_back({other, forecast_of(flags, other, parts)});
   SPEEDO_ASSIGN(const Planned planned, plan(flags, phase, parts));
   peaks.push_back({phase, planned.forecast});
+  std::optional<ExchangePlan> exchange;
+  if (flags.exchange) exchange = plan_exchange(*planned.net, *flags.exchange);
   if (flags.json) {
-    std::printf("%s\n", describe(*planned.net, peaks).dump().c_str());
+    nlohmann::ordered_json object = describe(*planned.net, peaks);
+    if (exchange) object["exchange"] = to_json(*exchange);
+    std::printf("%s\n", object.dump().c_str());
   } else {
     print_table(*planned.net, peaks);
+    if (exchange) std::fputs(to_text(*exchange).c_str(), stdout);
   }
   return 0;
 }

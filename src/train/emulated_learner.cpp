@@ -41,7 +41,20 @@ struct EmulatedNet {
   ParameterLayout layout;
   std::vector<EmulatedLayer> layers;  // in forward's order
   std::uint64_t batch_size = 0;
+  std::vector<FactorShape> factor_shapes;
+  double multiply_adds = 0.0;         // of a step
 };
+
+// Forward, and backward twice as many.
+constexpr double kStepOverForward = 3.0;
+
+double step_multiply_adds(const Net& net) {
+  double sum = 0.0;
+  for (const Net::LayerView& view : net.layers()) {
+    if (!view.slots.empty()) sum += multiply_adds(view, net.layout());
+  }
+  return kStepOverForward * sum;
+}
 
 std::int64_t end_with_padding(const ParameterLayout& layout, std::size_t slot) {
   return slot + 1 < layout.slots().size() ? layout.slots()[slot + 1].offset
@@ -106,6 +119,17 @@ class EmulatedLearner : public Learner {
   std::chrono::nanoseconds gone_forward() const override { return gone_forward_; }
   void keep_statistics() override {}
   void put_statistics_change_into_gradients() override {}
+  std::vector<FactorShape> factor_shapes() const override { return parts_.net.factor_shapes; }
+  void leave_factors(std::span<const FactorShape> shapes) override {
+    factored_.assign(shapes.begin(), shapes.end());
+  }
+  // At the step's own rate.
+  bool wants_product(double multiply_adds) override {
+    if (parts_.net.multiply_adds > 0.0) {
+      spend(part_of(parts_.compute.step, multiply_adds / parts_.net.multiply_adds));
+    }
+    return false;
+  }
 
   Result<float> accumulate_gradients(int passes, const Hooks& hooks) override {
     SPEEDO_ASSERT(passes > 0);
@@ -157,7 +181,7 @@ class EmulatedLearner : public Learner {
 
   void go_backward(Instant step, const Hooks* hooks) {
     for (auto layer = parts_.net.layers.rbegin(); layer != parts_.net.layers.rend(); ++layer) {
-      spend(part_of(step, kBackwardPart * layer->part));
+      spend(part_of(step, std::max(0.0, kBackwardPart * layer->part - saved_part(layer->bucket))));
       if (hooks == nullptr) continue;
       write_gradients(layer->bucket);
       if (hooks->gradient_ready) hooks->gradient_ready(layer->bucket, StreamEvent());
@@ -167,12 +191,32 @@ class EmulatedLearner : public Learner {
   // Padding and statistics stay zero, as in a net.
   void write_gradients(const Bucket& bucket) {
     const std::size_t start = static_cast<std::size_t>(next_batch_ * 31 % kPatternLength);
-    for (const ParameterSlot& slot : parts_.net.layout.slots()) {
+    for (std::size_t index = 0; index < parts_.net.layout.slots().size(); ++index) {
+      const ParameterSlot& slot = parts_.net.layout.slots()[index];
       const bool is_inside =
           slot.offset >= bucket.offset && slot.offset < bucket.offset + bucket.count;
       if (!is_inside || slot.is_statistic) continue;
-      write_pattern(gradients_.data() + slot.offset, static_cast<std::size_t>(slot.count()), start);
+      write_pattern(gradients_.data() + slot.offset, written_count(index), start);
     }
+  }
+
+  // Of a parameter that is left as factors, those.
+  std::size_t written_count(std::size_t slot) const {
+    for (const FactorShape& shape : factored_) {
+      if (shape.slot == slot) return static_cast<std::size_t>(shape.factor_count());
+    }
+    return static_cast<std::size_t>(parts_.net.layout.slots()[slot].count());
+  }
+
+  // The product that is not formed where its factors are left.
+  double saved_part(const Bucket& bucket) const {
+    double saved = 0.0;
+    for (const FactorShape& shape : factored_) {
+      const std::int64_t offset = parts_.net.layout.slots()[shape.slot].offset;
+      if (offset < bucket.offset || offset >= bucket.end()) continue;
+      saved += static_cast<double>(shape.rows * shape.height * shape.width);
+    }
+    return parts_.net.multiply_adds > 0.0 ? saved / parts_.net.multiply_adds : 0.0;
   }
 
   void write_pattern(float* target, std::size_t count, std::size_t start) {
@@ -188,6 +232,7 @@ class EmulatedLearner : public Learner {
   const Parts parts_;
   const std::vector<float> pattern_;
   Arena weights_, gradients_;
+  std::vector<FactorShape> factored_;
   std::uint64_t next_batch_ = 0;
   Instant owed_{0}, gone_forward_{0};
 };
@@ -201,7 +246,8 @@ Result<EmulatedNet> read_net(const TrainerParts& parts, const LearnerOptions& op
                                                                     .base = options.job.base,
                                                                     .plan_only = true}));
   return EmulatedNet{nets.train->layout(), emulated_layers(*nets.train),
-                     batch_size_of(*nets.train)};
+                     batch_size_of(*nets.train), nets.train->factor_shapes(),
+                     step_multiply_adds(*nets.train)};
 }
 
 }  // namespace

@@ -5,11 +5,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include <speedo/backend/backend.hpp>
 #include <speedo/base/result.hpp>
 #include <speedo/core/batch_feed.hpp>
 #include <speedo/core/bucket.hpp>
+#include <speedo/core/factor_shape.hpp>
 #include <speedo/core/parameter_arena.hpp>
 #include <speedo/train/trainer.hpp>
 
@@ -54,6 +57,15 @@ class Learner {
   // they lost since then into their places of gradients(), an update like any other.
   virtual void keep_statistics() = 0;
   virtual void put_statistics_change_into_gradients() = 0;
+  // Makes them what they were when they were remembered.
+  virtual void restore_statistics() {}
+
+  // See Net. None: its gradients have no factors.
+  virtual std::vector<FactorShape> factor_shapes() const { return {}; }
+  virtual void leave_factors(std::span<const FactorShape> /*shapes*/) {}
+  // A product of factors, of so many multiplications and additions, is about to be formed. False:
+  // it is not wanted, its time was taken.
+  virtual bool wants_product(double /*multiply_adds*/) { return true; }
 };
 
 struct LearnerOptions {

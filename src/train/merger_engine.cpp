@@ -109,6 +109,11 @@ MergerEngine::Histories MergerEngine::histories() {
   return copies;
 }
 
+Result<Merger::Copy> MergerEngine::take_copy() {
+  SPEEDO_TRY(settle());
+  return copy();
+}
+
 Merger::Copy MergerEngine::copy() {
   const std::span<const float> now = weights();
   return {version_, std::vector<float>(now.begin(), now.end()), histories(), state_};
@@ -117,6 +122,7 @@ Merger::Copy MergerEngine::copy() {
 Result<Version> MergerEngine::enter_stage(std::uint32_t stage, const std::string& state) {
   SPEEDO_ASSERT(stage < config_.stages.size());
   if (superseded_) return *superseded_;
+  SPEEDO_TRY(settle());
   forget_expected();
   finish_checkpoint();
   finish_publication();
@@ -141,7 +147,8 @@ Result<Version> MergerEngine::enter_stage(std::uint32_t stage, const std::string
   RecordInfo info = info_of(version, state);
   info.element_count = record.size();
   info.term = config_.term;
-  if (!carried.empty()) {
+  std::unique_ptr<MergerReplica> replica = make_replica(update);
+  if (!carried.empty() && !replica) {
     fill_checkpoint(carried);
     checkpoint_.write(*store_, info);
     SPEEDO_TRY(note(checkpoint_.finish()));
@@ -150,13 +157,15 @@ Result<Version> MergerEngine::enter_stage(std::uint32_t stage, const std::string
     SPEEDO_TRY(note(store_->erase(checkpoint_key())));
   }
   SPEEDO_ASSIGN(MergerRecord entered, make_record(record, version));
-  SPEEDO_TRY(note(publish_first(entered, info)));
+  SPEEDO_TRY(note(replica ? publish_first_replica(carried, info) : publish_first(entered, info)));
 
   if (record_.memory()) record_.memory()->withdraw();
   stage_ = stage;
   record_ = std::move(entered);
   locals_ = {};
   kept_ = rule ? Histories() : std::move(carried);
+  replica_ = std::move(replica);
+  if (!replica_ && !config_.shared) publication_.reset();
   rule_ = std::move(rule);
   version_ = version;
   state_ = state;
@@ -195,16 +204,21 @@ Instant MergerEngine::publish_behind() {
   if (publication_->is_sent()) finish_publication();
   if (checkpoint_.is_sent()) finish_checkpoint();
   const bool is_being_written = ahead_ && is_published_with_merge_;
-  if (!is_being_written && publication_->is_due(version_.value)) {
-    RecordInfo info = info_of(version_, state_);
-    info.term = config_.term;
-    publication_->begin(past_shared_memory(), info, record_.keep());
-    if (has_histories_apart() && config_.publish_interval == 0) {
-      checkpoint_.make_due();
-      write_checkpoint(true);
-    }
-  }
+  if (!is_being_written && publication_->is_due(version_.value)) begin_publication();
   return publication_->next_look();
+}
+
+void MergerEngine::begin_publication() {
+  if (!settle()) return;  // The next merge says why.
+  const std::span<const float> values = replica_ ? published_values() : record_.keep();
+  RecordInfo info = info_of(version_, state_);
+  info.term = config_.term;
+  info.element_count = values.size();
+  publication_->begin(past_shared_memory(), info, values);
+  if (has_histories_apart() && config_.publish_interval == 0) {
+    checkpoint_.make_due();
+    write_checkpoint(true);
+  }
 }
 
 // Training goes on: the store has the publication before, and soon the next.
@@ -230,7 +244,7 @@ void MergerEngine::fill_checkpoint(const Histories& histories) {
 
 // Not after a failure: a store that is gone would hold back the end with its retries.
 void MergerEngine::write_checkpoint(bool may_go_on) {
-  if (superseded_ || store_failed_) return;
+  if (!settle() || superseded_ || store_failed_) return;
   finish_checkpoint();
   // Without an interval of its own it goes with the weights.
   const bool by_count =
@@ -247,12 +261,20 @@ void MergerEngine::close() {
   finish_publication();
   const bool lacks = publication_ && stage_ && publication_->version() < version_.value;
   if (lacks && !superseded_ && !store_failed_) {
-    const auto done =
-        note(put(past_shared_memory(), weights_key(), info_of(version_, state_), record_.values()));
+    const auto done = note(publish_now());
     if (!done) SPEEDO_WARN("the store lacks the last weights: {}", done.error().message);
   }
   if (checkpoint_.has_merges()) checkpoint_.make_due();
   write_checkpoint(false);
+}
+
+// The weights as they are, whole. Requires: none is under way.
+Result<void> MergerEngine::publish_now() {
+  SPEEDO_TRY(settle());
+  SPEEDO_TRY(put(past_shared_memory(), weights_key(), info_of(version_, state_),
+                 published_values()));
+  if (publication_) publication_->published(version_.value);
+  return {};
 }
 
 // Training goes on without a checkpoint: there are the one before and, soon, the next.
@@ -276,10 +298,8 @@ void MergerEngine::restore_lost_weights() {
   }
   forget_expected();
   SPEEDO_WARN("the store has lost the weights of version {}: publishing them again", known);
-  auto done =
-      note(put(past_shared_memory(), weights_key(), info_of(version_, state_), record_.values()));
+  const auto done = note(publish_now());
   if (!done) SPEEDO_WARN("{}", done.error().message);
-  if (done && publication_) publication_->published(version_.value);
   checkpoint_.make_due();
   write_checkpoint(false);
 }

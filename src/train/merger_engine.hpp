@@ -18,6 +18,7 @@
 #include "train/merger_record.hpp"
 #include "train/merger_rule.hpp"
 #include "train/merger_work.hpp"
+#include "train/replicas/merger_replica.hpp"
 #include "store/shared/shared_store.hpp"
 
 namespace speedo {
@@ -41,7 +42,7 @@ class MergerEngine : public MergerWork {
   Instant publish_behind() override;
   void close() override;
   Result<Version> enter_stage(std::uint32_t stage, const std::string& state) override;
-  Result<Merger::Copy> take_copy() override { return copy(); }
+  Result<Merger::Copy> take_copy() override;
   Merger::Copy copy();
   void restore_lost_weights() override;
   // Whether the merge under way goes on with what was merged ahead of its order.
@@ -66,7 +67,11 @@ class MergerEngine : public MergerWork {
   RecordInfo info_of(Version version, const std::string& state) const;
   std::span<const float> weights() const { return record_.values().first(weight_count_); }
   const UpdateSpec& spec() const { return config_.stages[*stage_]; }
-  bool has_histories_apart() const { return rule_ != nullptr || !kept_.empty(); }
+  bool has_histories_apart() const { return (rule_ && !replica_) || !kept_.empty(); }
+  // Floats of a contribution.
+  std::size_t contribution_count() const {
+    return replica_ ? replica_->contribution_count() : record_.size();
+  }
   Histories histories();
   void fill_checkpoint(const Histories& histories);
   void finish_checkpoint();
@@ -74,7 +79,16 @@ class MergerEngine : public MergerWork {
   RecordStore& past_shared_memory() { return config_.shared ? config_.shared->base() : *store_; }
   Result<MergerRecord> make_record(std::span<const float> values, Version version) const;
   Result<void> publish_first(const MergerRecord& record, const RecordInfo& info);
+  void begin_publication();
   void finish_publication();
+  Result<void> publish_now();
+
+  // merger_engine_replica.cpp
+  std::unique_ptr<MergerReplica> make_replica(const UpdateSpec& update) const;
+  Result<void> publish_first_replica(const Histories& histories, RecordInfo info);
+  Result<void> settle();
+  std::span<const float> published_values();
+  void publish_last();
 
   // merger_merge.cpp
   Result<MergeResult> merge_party(const MergeJob& job);
@@ -90,7 +104,8 @@ class MergerEngine : public MergerWork {
     return config_.all_or_none && !result.rejected.empty();
   }
   bool comes_through_store(std::span<const Contribution> contributions) const;
-  void count_merge(std::span<const Contribution> contributions);
+  void advance(const MergeJob& job);
+  void count_merge(const MergeJob& job);
 
   const MergerConfig config_;
   const ParameterLayout layout_;
@@ -104,6 +119,8 @@ class MergerEngine : public MergerWork {
   // What is published: the weights, and behind them their histories if the stage averages them.
   MergerRecord record_;
   std::unique_ptr<MergerRule> rule_;  // null unless the stage is kGradientOnly
+  std::unique_ptr<MergerReplica> replica_;  // null unless its updates are replicated
+  std::optional<WeightsCheck> check_;       // the newest
   std::vector<std::vector<float>> locals_;  // kElasticMaster: one for each worker of a merge
   Histories kept_;                    // while neither the rule nor the record has them
   Version version_;
@@ -112,7 +129,7 @@ class MergerEngine : public MergerWork {
   bool store_failed_ = false;         // at the last merge or publication
   MergerPass pass_;
   MergerCheckpoint checkpoint_;
-  std::optional<MergerPublication> publication_;  // only with shared memory
+  std::optional<MergerPublication> publication_;  // with shared memory, or a replica
   bool is_published_with_merge_ = false;          // the last merge that was begun
   bool begun_ahead_ = false;                      // the same
   std::optional<MergeJob> expected_;

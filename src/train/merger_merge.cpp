@@ -17,7 +17,7 @@ namespace speedo {
 
 // Whether a record is what a worker was told to contribute. Error: kMismatch.
 Result<void> MergerEngine::check(const RecordInfo& info, const Contribution& contribution) const {
-  if (info.model != model_ || info.element_count != record_.size()) {
+  if (info.model != model_ || info.element_count != contribution_count()) {
     return Error{ErrorCode::kMismatch, "it is of another model or stage"};
   }
   if (info.worker != contribution.worker.value) {
@@ -60,10 +60,13 @@ Result<MergerEngine::Participants> MergerEngine::open(
 Result<MergeResult> MergerEngine::merge(const MergeJob& job) {
   SPEEDO_ASSERT(stage_ == job.stage);
   if (superseded_) return *superseded_;
+  SPEEDO_TRY(settle());
   expected_.reset();
   auto result = merge_party(job);
   ahead_.reset();
   SPEEDO_TRY(note(result ? Result<void>() : Result<void>(result.error())));
+  if (replica_ && job.is_last) publish_last();
+  result->check = check_;
   return result;
 }
 
@@ -78,10 +81,7 @@ Result<MergeResult> MergerEngine::merge_party(const MergeJob& job) {
     result.begun_ahead = begun_ahead_;
     SPEEDO_ASSIGN(const Fault fault, try_merge(participants, job, begun_ahead_));
     if (!fault) {
-      record_.advance();
-      version_.value += 1;
-      state_ = job.state;
-      count_merge(job.contributions);
+      advance(job);
       break;
     }
     const WorkerId worker = participants.contributions[*fault].worker;
@@ -98,21 +98,43 @@ Result<MergeResult> MergerEngine::merge_party(const MergeJob& job) {
   return result;
 }
 
+void MergerEngine::advance(const MergeJob& job) {
+  if (replica_) {
+    replica_->merged();
+  } else {
+    record_.advance();
+  }
+  version_.value += 1;
+  state_ = job.state;
+  count_merge(job);
+}
+
 bool MergerEngine::comes_through_store(std::span<const Contribution> contributions) const {
   return std::ranges::any_of(contributions, [this](const Contribution& each) {
     return !config_.shared->reads_in_place(contribution_key(config_.term, each.worker.value));
   });
 }
 
-void MergerEngine::count_merge(std::span<const Contribution> contributions) {
+void MergerEngine::count_merge(const MergeJob& job) {
   checkpoint_.count_merge();
   if (!publication_) return;
-  publication_->count_merge(comes_through_store(contributions));
+  if (replica_) {
+    publication_->count_merge(false);
+    if (job.has_newcomers) publication_->make_due();
+    return;
+  }
+  publication_->count_merge(comes_through_store(job.contributions));
   if (is_published_with_merge_) publication_->published(version_.value);
 }
 
 std::unique_ptr<ChunkMerge> MergerEngine::make_chunk_merge(
     const MergeJob& job, std::span<const Contribution> contributions) {
+  if (replica_) {
+    is_published_with_merge_ = false;
+    RecordInfo info = info_of(Version{version_.value + 1}, {});
+    info.term = config_.term;
+    return replica_->begin(job, contributions.size(), *store_, std::move(info));
+  }
   if (publication_) {
     is_published_with_merge_ = job.is_last || record_.memory() == nullptr ||
                                publication_->is_with_each_merge() ||
@@ -154,7 +176,7 @@ Result<MergerEngine::Fault> MergerEngine::try_merge(const Participants& particip
     merge = ahead->take();
   } else {
     ahead.reset();
-    for (std::size_t chunk = 0; chunk < chunk_count(record_.size()); ++chunk) {
+    for (std::size_t chunk = 0; chunk < chunk_count(contribution_count()); ++chunk) {
       chunks.push_back(chunk);
     }
     merge = make_chunk_merge(job, participants.contributions);
@@ -163,7 +185,7 @@ Result<MergerEngine::Fault> MergerEngine::try_merge(const Participants& particip
   std::vector<ChunkSource*> sources;
   for (const auto& reader : participants.readers) sources.push_back(reader.get());
   const MergerPass::Task task{
-      .element_count = record_.size(), .chunks = chunks, .sources = sources};
+      .element_count = contribution_count(), .chunks = chunks, .sources = sources};
   SPEEDO_ASSIGN(const Fault fault, pass_.run(task, *merge));
   if (!fault) SPEEDO_TRY(merge->finish(job.state));
   return fault;
@@ -173,7 +195,7 @@ void MergerEngine::expect(const MergeJob& job) {
   SPEEDO_ASSERT(stage_ == job.stage && !job.contributions.empty());
   ahead_.reset();
   expected_.reset();
-  if (superseded_ || record_.size() * sizeof(float) < config_.ahead_bytes_min) return;
+  if (superseded_ || contribution_count() * sizeof(float) < config_.ahead_bytes_min) return;
   expected_ = job;
 }
 
@@ -183,7 +205,7 @@ bool MergerEngine::merge_ahead() {
   if (!ahead_) {
     ahead_ = std::make_unique<MergeAhead>(
         *store_, make_chunk_merge(*expected_, expected_->contributions), *expected_, config_.term,
-        record_.size());
+        contribution_count());
   }
   const auto advanced = ahead_->advance(pass_);
   if (!advanced) forget_expected();

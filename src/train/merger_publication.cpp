@@ -20,7 +20,7 @@ constexpr int kShare = 20;
 constexpr std::chrono::seconds kReaderStays{60};
 // So many usual times without a merge: somebody may be waiting for the weights in the store.
 constexpr int kLull = 3;
-constexpr std::chrono::milliseconds kLullMin{20};
+constexpr std::chrono::milliseconds kLullMin{20}, kLullMax{5000};
 constexpr std::chrono::milliseconds kLookWhileSending{5};
 
 }  // namespace
@@ -47,8 +47,10 @@ Instant MergerPublication::interval() const {
 
 bool MergerPublication::is_due(std::uint64_t newest) const {
   if (is_under_way() || newest <= version_) return false;
+  if (asked_) return true;
   const Instant now = clock_.now();
-  const bool is_lull = now - merged_at_ >= std::max<Instant>(kLullMin, kLull * between_merges_);
+  const bool is_lull =
+      now - merged_at_ >= std::clamp<Instant>(kLull * between_merges_, kLullMin, kLullMax);
   return is_lull || now - begun_at_ >= interval();
 }
 
@@ -60,6 +62,7 @@ Instant MergerPublication::next_look() const {
 void MergerPublication::begin(RecordStore& store, const RecordInfo& info,
                               std::span<const float> values) {
   SPEEDO_ASSERT(!is_under_way());
+  asked_ = false;
   begun_at_ = clock_.now();
   writing_ = info.version;
   writer_ = store.write(weights_key(), info);

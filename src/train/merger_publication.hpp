@@ -22,6 +22,8 @@ class MergerPublication {
   // Whether each version has to be in the store before anybody hears of it.
   bool is_with_each_merge() const;
 
+  // Somebody waits for the newest version: it is due whenever it was written last.
+  void make_due() { asked_ = true; }
   // This version is in the store.
   void published(std::uint64_t version);
   std::uint64_t version() const { return version_; }  // that is in the store
@@ -45,6 +47,7 @@ class MergerPublication {
   Instant merged_at_{0}, between_merges_{0};
   Instant begun_at_{0}, took_{0};            // the last publication, whole or under way
   std::uint64_t version_ = 0, writing_ = 0;
+  bool asked_ = false;
   std::unique_ptr<RecordWriter> writer_;
 };
 

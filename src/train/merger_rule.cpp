@@ -45,6 +45,17 @@ std::span<float> MergerRule::gradient(const Bucket& part) {
 
 void MergerRule::stage(const Bucket& part) {
   if (!is_direct()) backend_.device().upload(gradient_.data() + part.offset, gradient(part));
+  remember(part);
+}
+
+Result<void> MergerRule::stage_formed(
+    const Bucket& part, const std::function<Result<void>(float* gradients)>& form) {
+  SPEEDO_TRY(form(gradient_.data()));
+  remember(part);
+  return {};
+}
+
+void MergerRule::remember(const Bucket& part) {
   const std::vector<Arena*> histories = rule_->histories();
   for (std::size_t i = 0; i < histories.size(); ++i) {
     backend_.copy(part.count, histories[i]->data() + part.offset, saved_[i].data() + part.offset);

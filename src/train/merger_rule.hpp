@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -36,6 +37,10 @@ class MergerRule {
   // It is there; the same part of the histories is remembered for take_back(). Each element once a
   // merge.
   void stage(const Bucket& part);
+  // The same of a part that `form` makes in the device's own arena of gradients. Error: its own;
+  // nothing is staged then.
+  Result<void> stage_formed(const Bucket& part,
+                            const std::function<Result<void>(float* gradients)>& form);
   // The rule of `iteration`, its rate scaled, on a bucket that is staged. `weights`: all, as they
   // were before the merge.
   void begin(std::int64_t iteration, float rate_scale, const Bucket& bucket,
@@ -54,6 +59,7 @@ class MergerRule {
  private:
   MergerRule(Backend& backend, std::unique_ptr<UpdateRule> rule);
   Result<void> allocate(std::span<const float> weights);
+  void remember(const Bucket& part);
   bool is_direct() const { return backend_.device().memory() == MemoryKind::kHost; }
 
   Backend& backend_;

@@ -50,6 +50,10 @@ class NetLearner : public Learner {
     statistics_.put_change_into_gradients();
   }
 
+  void restore_statistics() override { statistics_.restore(); }
+  std::vector<FactorShape> factor_shapes() const override { return net_.factor_shapes(); }
+  void leave_factors(std::span<const FactorShape> shapes) override { net_.leave_factors(shapes); }
+
   std::uint64_t batch_size() const override { return batch_size_of(net_); }
 
  private:

@@ -22,6 +22,9 @@
 #include "base/log.hpp"
 #include "base/trace.hpp"
 #include "train/job/job_solver.hpp"
+#include "train/replicas/factor_plan.hpp"
+#include "train/replicas/replica_update.hpp"
+#include "train/replicas/step_header.hpp"
 
 namespace speedo {
 namespace {
@@ -153,6 +156,25 @@ Result<void> TrainerEngine::make_rule(const UpdateSpec& update) {
   return {};
 }
 
+Result<std::unique_ptr<WorkerUpdate>> TrainerEngine::make_update(const UpdateSpec& update) {
+  const WorkerUpdate::Parts parts{.learner = *learner_,
+                                  .rule = rule_.get(),
+                                  .host = *host_,
+                                  .exchange = *exchange_,
+                                  .shares_memory = shares_memory_};
+  const bool has_factors = update.replicated && update.factors && solver_.iter_size() <= 1;
+  const std::vector<FactorShape> factors =
+      has_factors ? choose_factors(learner_->factor_shapes(), incarnation_.job.expected_workers)
+                  : std::vector<FactorShape>();
+  learner_->leave_factors(factors);
+  if (!update.replicated) return make_worker_update(update, parts);
+  SPEEDO_ASSIGN(auto rule, UpdateRule::create(solver_of(solver_, update), learner_->layout(),
+                                              learner_->backend()));
+  return make_replica_update(parts, {.rule = std::move(rule),
+                                     .factors = factors,
+                                     .step_key = step_key(incarnation_.term)});
+}
+
 Result<void> TrainerEngine::enter_stage(std::uint32_t stage) {
   const UpdateSpec& update = incarnation_.job.stages[stage];
   update_.reset();
@@ -161,11 +183,7 @@ Result<void> TrainerEngine::enter_stage(std::uint32_t stage) {
                         rule_spec_.momentum == update.momentum &&
                         rule_spec_.weight_decay == update.weight_decay;
   if (update.kind != UpdateKind::kGradientOnly && !has_rule) SPEEDO_TRY(make_rule(update));
-  update_ = make_worker_update(update, {.learner = *learner_,
-                                        .rule = rule_.get(),
-                                        .host = *host_,
-                                        .exchange = *exchange_,
-                                        .shares_memory = shares_memory_});
+  SPEEDO_ASSIGN(update_, make_update(update));
   if (!codec_.enter_stage(update, update_->contribution_count())) {
     SPEEDO_WARN("stage {}: what a codec left out of the stage before is lost, contributions are of "
                 "another kind now", stage);
@@ -211,7 +229,8 @@ Result<RunReport> TrainerEngine::run(const TrainMessage& order,
                    .base = Version{base},
                    .samples = learner_->batch_size() * batches_per_shard() * order.shards,
                    .phases = with_wait(clock),
-                   .traffic = exchange_->traffic() - traffic};
+                   .traffic = exchange_->traffic() - traffic,
+                   .check = update_->weights_check()};
 }
 
 // Makes the run's contribution visible, unless it is not finite: then the loss says so.

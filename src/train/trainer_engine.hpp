@@ -59,6 +59,7 @@ class TrainerEngine {
   bool rule_in_use() const { return spec().kind != UpdateKind::kGradientOnly; }
   int passes_of(const TrainMessage& order) const;
   void step_on(const Bucket& bucket, const TrainMessage& order, std::uint32_t step);
+  Result<std::unique_ptr<WorkerUpdate>> make_update(const UpdateSpec& update);
   Result<void> contribute(const TrainMessage& order, std::uint64_t& base, float& loss);
   void forget_histories(const char* why);
   void clear_histories();

@@ -24,8 +24,8 @@ Error cancelled_error() { return Error{ErrorCode::kUnavailable, "run cancelled"}
 
 // A record older than `version` is kNotFound, whatever it holds: what a store has lost the newer
 // ones of may be of an earlier stage.
-Result<std::unique_ptr<RecordReader>> RecordExchange::open(std::string_view key, std::size_t count,
-                                                           std::uint64_t version) {
+Result<std::unique_ptr<RecordReader>> RecordExchange::open_any(std::string_view key,
+                                                               std::uint64_t version) {
   SPEEDO_ASSIGN(std::unique_ptr<RecordReader> reader, options_.store->read(key));
   const RecordInfo& info = reader->info();
   if (info.model != options_.model) {
@@ -37,6 +37,13 @@ Result<std::unique_ptr<RecordReader>> RecordExchange::open(std::string_view key,
     return Error{ErrorCode::kNotFound, fmt::format("record '{}' is of version {}, before {}", key,
                                                    info.version, version)};
   }
+  return reader;
+}
+
+Result<std::unique_ptr<RecordReader>> RecordExchange::open(std::string_view key, std::size_t count,
+                                                           std::uint64_t version) {
+  SPEEDO_ASSIGN(std::unique_ptr<RecordReader> reader, open_any(key, version));
+  const RecordInfo& info = reader->info();
   if (info.element_count != count) {
     return Error{ErrorCode::kMismatch, fmt::format("record '{}' has {} floats, expected {}", key,
                                                    info.element_count, count)};
@@ -94,6 +101,23 @@ Result<RecordInfo> RecordExchange::begin_weights(std::uint64_t version, std::spa
     return reader->info();
   }));
   incoming_ = std::make_unique<IncomingChunks>(std::move(reader), target, std::move(arrived));
+  incoming_->request_all();
+  return info;
+}
+
+Result<RecordInfo> RecordExchange::begin_record(std::string_view key, std::uint64_t version,
+                                                const Room& room) {
+  incoming_.reset();
+  SPEEDO_ASSIGN(std::unique_ptr<RecordReader> reader, open_any(key, version));
+  const RecordInfo info = reader->info();
+  if (info.version != version) {
+    return Error{ErrorCode::kNotFound, fmt::format("record '{}' is of version {}, not of {}", key,
+                                                   info.version, version)};
+  }
+  SPEEDO_ASSIGN(const std::span<float> target, room(info));
+  SPEEDO_ASSERT(target.size() == info.element_count);
+  traffic_.pulled_bytes += target.size_bytes();
+  incoming_ = std::make_unique<IncomingChunks>(std::move(reader), target, Arrived());
   incoming_->request_all();
   return info;
 }

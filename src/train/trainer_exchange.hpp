@@ -62,6 +62,10 @@ class RecordExchange {
   // chunk, by the need_weights() that waits for it; may be empty. Errors as above.
   using Arrived = IncomingChunks::Arrived;
   Result<RecordInfo> begin_weights(std::uint64_t version, std::span<float> target, Arrived arrived);
+  // The same of another record, of exactly this version, into what `room` gives for it. Does not
+  // wait. Errors: those of the store, kNotFound for another version, those of `room`.
+  using Room = std::function<Result<std::span<float>>(const RecordInfo& info)>;
+  Result<RecordInfo> begin_record(std::string_view key, std::uint64_t version, const Room& room);
   // Waits for a range of them. Error: kNotFound if they were overwritten while they were read, and
   // have to be begun anew; those of the store.
   Result<void> need_weights(std::size_t offset, std::size_t count);
@@ -91,6 +95,7 @@ class RecordExchange {
  private:
   Result<RecordInfo> wait_for_weights(
       std::uint64_t version, const std::function<Result<RecordInfo>()>& attempt) const;
+  Result<std::unique_ptr<RecordReader>> open_any(std::string_view key, std::uint64_t version);
   Result<std::unique_ptr<RecordReader>> open(std::string_view key, std::size_t count,
                                              std::uint64_t version);
   Result<void> take_all(IncomingChunks& incoming);

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include <speedo/core/update_rule.hpp>
 #include <speedo/train/messages.hpp>
@@ -63,6 +64,8 @@ class WorkerUpdate {
   // if no other process can be given it. Nothing writes there from commit() to begin().
   virtual std::shared_ptr<SharedMemory> home() const = 0;
   virtual std::size_t contribution_count() const = 0;
+  // Of a replica's weights as the run found them, if it is one whose version is compared.
+  virtual std::optional<WeightsCheck> weights_check() const { return std::nullopt; }
   // The run came to nothing finite, and is not committed; its weights are void.
   virtual void diverged() {}
 };

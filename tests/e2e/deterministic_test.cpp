@@ -66,8 +66,9 @@ class Job {
         test::program("speedo-master"), "--solver", (folder_ / "solver.prototxt").string(),
         "--redis", redis_.tcp_uri(), "--port", port_.text(), "--workers", "2", "--deterministic",
         "--strategy", "sync", "--json"};
-    if (rule_ == "gradient") {
+    if (rule_ == "gradient" || rule_ == "replicated") {
       command.emplace_back("--gradient-only");
+      if (rule_ == "replicated") command.insert(command.end(), {"--replicated", "--no-factors"});
     } else {
       command.insert(command.end(), {"--train", "3", "--save-updater", "average"});
     }
@@ -117,10 +118,10 @@ class Job {
 }  // namespace
 
 TEST_CASE("a deterministic job whose master is killed has the bits of one that ran through: "
-          "one in shared memory, one through Redis") {
-  for (const std::string rule : {"gradient", "average"}) {
+          "one in shared memory, one through Redis, one by replicas") {
+  for (const std::string rule : {"gradient", "average", "replicated"}) {
     const bool in_memory = rule == "gradient";
-    Job whole(rule, !in_memory);
+    Job whole(rule == "replicated" ? "gradient" : rule, !in_memory);
     Process& alone = whole.start_master(false);
     whole.start_workers();
     const auto code = alone.wait(std::chrono::seconds{120});

@@ -1,5 +1,7 @@
 #include "support/catch.hpp"
 
+#include <bit>
+
 #include <speedo/base/limits.hpp>
 
 #include "master_session_driver.hpp"
@@ -230,6 +232,42 @@ TEST_CASE("one that waits in a pause and dies is not started when it ends") {
   CHECK(master.lost(5).empty());
   CHECK(master.join(8, 3).empty());
   CHECK(master.join(9, 4) == "train 8 run 3 it 1 v 1 data 2/5; train 9 run 4 it 1 v 1 data 3/6");
+}
+
+TEST_CASE("a replica whose weights differ from the master's is sent away, to come back") {
+  MasterDriver master(watching(2), "sync");
+  master.tick(0);
+  master.join(5, 0);
+  master.join(6, 1);
+  master.trained(5, 0, 0);
+  CHECK(master.trained(6, 1, 1) == "mean 0 it 0: 0.0 1.1");
+  const WeightsCheck check{{1}, 77};
+  master.on(master_event::Merged{{0}, {1}, {}, check});
+  // Of another version nothing is known.
+  const auto report = [&](std::uint64_t peer, std::uint64_t run, const WeightsCheck& own) {
+    return master.on(master_event::Trained{
+        {peer}, {peer - 5, run, std::bit_cast<std::uint32_t>(1.0F), 1, 10, {}, {},
+                 own.version.value, own.digest}});
+  };
+  CHECK(report(5, 2, {{0}, 3}).empty());
+  CHECK(report(6, 3, {{1}, 78}) == refused(6, ErrorCode::kUnavailable) + "; mean 1 it 1: 0.2");
+  CHECK(master.refusal.find("differ from the master's at version 1") != std::string::npos);
+  CHECK(master.session.progress().workers_alive == 1);
+  CHECK(master.last_merge.contributions.size() == 1);
+}
+
+TEST_CASE("a merge says whether somebody waits who was not in it") {
+  MasterDriver master(watching(2), "sync");
+  master.tick(0);
+  master.join(5, 0);
+  master.join(6, 1);
+  master.join(7, 2);
+  master.trained(5, 0, 0);
+  master.trained(6, 1, 1);
+  CHECK(master.last_merge.has_newcomers);
+  master.merged(0, 1);
+  for (std::uint64_t peer = 5; peer < 8; ++peer) master.trained(peer, peer - 5, peer - 3);
+  CHECK_FALSE(master.last_merge.has_newcomers);
 }
 
 }  // namespace speedo

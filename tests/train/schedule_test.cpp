@@ -178,6 +178,22 @@ TEST_CASE("gradients come from one iteration and leave the updater with the mast
           "updater");
 }
 
+TEST_CASE("replicated updates need gradients in rounds, and nothing that only the master undoes") {
+  Schedule replicated = with(named("sync"), [](Schedule& s) {
+    s.update.kind = UpdateKind::kGradientOnly;
+    s.update.replicated = true;
+  });
+  CHECK(check_schedule(replicated));
+  refused(with(replicated, [](Schedule& s) { s.update.kind = UpdateKind::kFullDelta; }),
+          "--sync --gradient-only");
+  for (const char* name : {"async", "grouping", "ssp", "averaging"}) {
+    refused(with(named(name), [](Schedule& s) { s.update.replicated = true; }), "--sync");
+  }
+  refused(with(replicated, [](Schedule& s) { s.update.codec.kind = CodecKind::kInt8; }),
+          "--codec int8");
+  refused(with(named("sync"), [](Schedule& s) { s.update.factors = false; }), "--no-factors");
+}
+
 TEST_CASE("what needs rounds is refused without them") {
   for (const UpdaterState updater : {UpdaterState::kAverage, UpdaterState::kReset}) {
     Schedule schedule = named("async");

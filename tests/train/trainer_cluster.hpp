@@ -89,10 +89,13 @@ class TrainerCluster {
       iteration_ = std::stoull(start.session.substr(0, space));
       runs_ = std::stoull(start.session.substr(space));
     }
-    if (parts_.shares_memory) shared_ = std::make_shared<SharedStore>(store_);
+    is_replicated_ = std::ranges::any_of(job_.stages, &UpdateSpec::replicated);
+    if (parts_.shares_memory && !is_replicated_) shared_ = std::make_shared<SharedStore>(store_);
     merger_ = value_of(make_merger({.stages = job_.stages,
                                     .publish_interval = options.publish_interval,
-                                    .shared = shared_},
+                                    .shared = shared_,
+                                    .factor_shapes = nets->factor_shapes(),
+                                    .expected_workers = job_.expected_workers},
                                    layout_, nets->solver(), std::move(start),
                                    store(), parts_.make_backend));
     enter_stage(0);
@@ -203,7 +206,8 @@ class TrainerCluster {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (true) {
       auto found = value_of(read_checkpoint(*store_, layout_, wants_histories(job_.stages)));
-      if (!shared_ || has_interval_ || found.version == version_) return found;
+      const bool lags = shared_ || is_replicated_;
+      if (!lags || has_interval_ || found.version == version_) return found;
       REQUIRE(std::chrono::steady_clock::now() < deadline);
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
@@ -246,6 +250,7 @@ class TrainerCluster {
   JobSpec job_;
   std::shared_ptr<RecordStore> store_;
   bool has_interval_;  // of its checkpoints
+  bool is_replicated_ = false;
   std::shared_ptr<SharedStore> shared_;  // before it; null: no memory is shared
   TrainerParts parts_;
   ParameterLayout layout_;

@@ -68,6 +68,10 @@ inline constexpr std::chrono::milliseconds kStoreEndPatience{3000};
 // A master whose store is out of reach tries so often whether it is back.
 inline constexpr std::chrono::milliseconds kStoreReturnPoll{1000};
 
+// Versions between comparisons of the weights that each worker of replicated updates has with the
+// master's: a difference is found within a hundred rounds, and looking costs a thousandth of one.
+inline constexpr std::uint64_t kReplicaCheckInterval = 64;
+
 // Bytes of pipelined requests and replies that one connection to the store has under way: enough to
 // keep both sides busy, little enough to stay in the caches and in Redis' output buffer.
 inline constexpr std::size_t kStoreWindowBytes = std::size_t{4} << 20U;

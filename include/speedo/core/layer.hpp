@@ -14,6 +14,7 @@
 #include <speedo/base/result.hpp>
 #include <speedo/core/batch_feed.hpp>
 #include <speedo/core/batch_sink.hpp>
+#include <speedo/core/factor_shape.hpp>
 #include <speedo/core/phase.hpp>
 #include <speedo/core/tensor.hpp>
 
@@ -173,6 +174,14 @@ class Layer {
   virtual Result<void> forward(Tensors bottoms, Tensors tops) = 0;
   // propagate[i]: whether bottom i needs its gradient.
   virtual void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) = 0;
+
+  // Of the first parameter, if its gradient of one pass is such a product and its factors have
+  // room in its place; the slot is the net's to name. Valid after reshape().
+  virtual std::optional<FactorShape> gradient_factors() const { return std::nullopt; }
+  // From here on backward() puts the factors, L and behind it R, at the beginning of the first
+  // parameter's gradient, over what is there, instead of adding their product; or no longer.
+  // Requires: gradient_factors().
+  virtual void leave_factors(bool /*leaves*/) {}
 
   // Data layers: what to read next. Others ignore it.
   virtual void set_batch_span(const BatchSpan& /*span*/) {}

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include <speedo/core/batch_feed.hpp>
 #include <speedo/core/batch_sink.hpp>
 #include <speedo/core/bucket.hpp>
+#include <speedo/core/factor_shape.hpp>
 #include <speedo/core/layer.hpp>
 #include <speedo/core/layer_expansion.hpp>
 #include <speedo/core/parameter_arena.hpp>
@@ -88,6 +90,14 @@ class Net {
   // Its error ends the pass. Null: all are there.
   using WeightsNeeded = std::function<Result<void>(const Bucket& bucket)>;
   void on_weights_needed(WeightsNeeded hook);
+
+  // Parameters of which backward() may leave the factors of one pass' gradient, in the layout's
+  // order: those of one layer alone, which learn, where that takes less room. Valid until shapes
+  // change.
+  std::vector<FactorShape> factor_shapes() const;
+  // From here on it does so for these slots, and for no others; see Layer::leave_factors().
+  // Requires: they are among factor_shapes(); backward() runs once between clear_gradients().
+  void leave_factors(std::span<const FactorShape> shapes);
 
   // Counts every layer that is run, so that others see that the net is at work. Null: nothing.
   // Requires: the counter outlives the passes.

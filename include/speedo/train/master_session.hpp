@@ -20,6 +20,7 @@
 #include <speedo/train/schedule.hpp>
 #include <speedo/train/strategy.hpp>
 #include <speedo/train/training_id.hpp>
+#include <speedo/train/weights_check.hpp>
 
 namespace speedo {
 
@@ -70,7 +71,12 @@ struct PeerLost { PeerId peer; std::string reason; };       // connection gone
 // The merge is in memory and published. `rejected`: workers whose contribution was not finite,
 // missing or corrupt; they are not in the result. No worker left: nothing changed, version as
 // before.
-struct Merged { MergeId merge; Version version; std::vector<WorkerId> rejected; };
+struct Merged {
+  MergeId merge;
+  Version version;
+  std::vector<WorkerId> rejected;
+  std::optional<WeightsCheck> check = std::nullopt;  // of replicated updates, the newest
+};
 struct MergeFailed { MergeId merge; Error error; };         // store gone for good: training ends
 struct StageEntered { Version version; };                   // answer to EnterStage
 struct StageFailed { Error error; };

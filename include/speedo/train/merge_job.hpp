@@ -28,6 +28,8 @@ struct MergeJob {
   std::string state;                  // of the session as of this merge, to publish with it
   // Training is over with it: a new master, whose workers have gone, has to find it in the store.
   bool is_last = false;
+  // Somebody will read the weights whole whom replicated updates do not serve.
+  bool has_newcomers = false;
   bool operator==(const MergeJob&) const = default;
 };
 

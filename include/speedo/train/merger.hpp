@@ -12,11 +12,13 @@
 #include <speedo/base/ids.hpp>
 #include <speedo/base/platform.hpp>
 #include <speedo/base/result.hpp>
+#include <speedo/core/factor_shape.hpp>
 #include <speedo/core/parameter_arena.hpp>
 #include <speedo/store/record_store.hpp>
 #include <speedo/train/checkpoint.hpp>
 #include <speedo/train/merge_job.hpp>
 #include <speedo/train/update.hpp>
+#include <speedo/train/weights_check.hpp>
 
 namespace caffe {
 class SolverParameter;
@@ -44,17 +46,25 @@ struct MergerConfig {
   std::shared_ptr<SharedStore> shared = nullptr;
   // A merge with a contribution at fault is not made; the result names it.
   bool all_or_none = false;
+  // Of replicated updates: what workers may contribute as factors, and how many workers there are
+  // to be, which decides what is cheaper.
+  std::vector<FactorShape> factor_shapes = {};
+  std::uint64_t expected_workers = 1;
 };
 
 struct MergeResult {
   Version version;
   std::vector<WorkerId> rejected = {};  // not finite, missing, corrupt, of another model or run
   bool begun_ahead = false;             // of its order, see Merger::expect()
+  // Of replicated updates, the newest that there is.
+  std::optional<WeightsCheck> check = std::nullopt;
 };
 
 // Owner of the master's weights. Reads contributions chunk by chunk, merges chunk k while k+1 is
 // read and k-1 written, publishes the new version (manifest last) and only then makes it its own: a
-// merge happens whole or not at all, and a rejected contribution leaves no trace. Jobs are queued
+// merge happens whole or not at all, and a rejected contribution leaves no trace. With replicated
+// updates a version is published as the step that leads there (src/train/replicas), and its weights
+// when somebody needs them whole, or the last merge is made. Jobs are queued
 // and done in order on the merger's own threads; callbacks run there. When idle it looks every
 // second whether the store still has the weights, and publishes them again if not. Destruction ends
 // queued merges and publications with kUnavailable. Thread safety: all methods from any thread.

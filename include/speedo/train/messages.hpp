@@ -16,9 +16,10 @@
 // Each message encodes to less than kMessageBytesMax; senders truncate texts to kTextMax.
 namespace speedo {
 
-inline constexpr std::uint32_t kProtocolVersion = 7;
+inline constexpr std::uint32_t kProtocolVersion = 8;
 
 inline constexpr std::uint64_t kNoRun = UINT64_MAX;
+inline constexpr std::uint64_t kNoVersion = UINT64_MAX;
 
 // The device of workers that only take the time of computing (src/train/emulated_learner.hpp).
 inline constexpr const char* kEmulatedDevice = "emulated";
@@ -113,10 +114,12 @@ struct TrainedMessage {
   std::uint64_t samples = 0;
   PhaseTimes phases = {};
   Traffic traffic = {};
+  // A WeightsCheck of a replica; kNoVersion: none.
+  std::uint64_t checked_version = kNoVersion, weights_digest = 0;
   auto fields() {
     return std::tie(worker, run, loss_bits, base_version, samples, phases.data_us,
                     phases.forward_us, phases.backward_us, phases.exchange_us, phases.wait_us,
-                    traffic.pushed_bytes, traffic.pulled_bytes);
+                    traffic.pushed_bytes, traffic.pulled_bytes, checked_version, weights_digest);
   }
 };
 

@@ -27,6 +27,8 @@ struct Schedule {
   std::optional<std::uint64_t> test_interval;  // instead of the job's, while the stage lasts
 };
 
+bool any_replicated(const std::vector<Schedule>& stages);
+
 // What each stage merges, in their order.
 std::vector<UpdateSpec> updates_of(const std::vector<Schedule>& stages);
 

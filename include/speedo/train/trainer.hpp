@@ -89,6 +89,7 @@ class Trainer {
     std::shared_ptr<RecordStore> store;
     // The shared memory that the store has before it; null: none.
     std::shared_ptr<WorkerMemory> memory = nullptr;
+    std::uint64_t term = 0;  // of the master that admitted it
   };
   virtual void prepare(Incarnation incarnation, std::function<void(Result<Digest>)> done) = 0;
   // One run of the prepared job. A loss that is not finite is reported like any other, but nothing

@@ -38,6 +38,9 @@ struct UpdateSpec {
   // Of contributions that travel through the store; those that lie in shared memory are exact.
   CodecSpec codec = {};
   bool error_feedback = true;  // else what the codec leaves out is lost
+  // kGradientOnly in rounds: workers apply the mean themselves, each to weights of its own, and
+  // read only that; gradients that are cheaper so travel as factors, if `factors`.
+  bool replicated = false, factors = true;
   // Instead of the solver's, while this stage lasts.
   std::optional<float> base_lr = std::nullopt, momentum = std::nullopt;
   std::optional<float> weight_decay = std::nullopt;

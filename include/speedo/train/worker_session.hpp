@@ -12,6 +12,7 @@
 #include <speedo/base/ids.hpp>
 #include <speedo/base/result.hpp>
 #include <speedo/train/messages.hpp>
+#include <speedo/train/weights_check.hpp>
 
 namespace speedo {
 
@@ -31,6 +32,7 @@ struct RunReport {
   std::uint64_t samples = 0;
   PhaseTimes phases = {};
   Traffic traffic = {};
+  std::optional<WeightsCheck> check = std::nullopt;  // of a replica, now and then
 };
 
 namespace worker_event {

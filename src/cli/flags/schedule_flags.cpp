@@ -69,6 +69,8 @@ ScheduleFlags schedule_flags(const OptionValues& values) {
   values.get("save-updater", flags.save_updater);
   values.get("codec", flags.codec);
   values.get("no-error-feedback", flags.no_error_feedback);
+  values.get("replicated", flags.replicated);
+  values.get("no-factors", flags.no_factors);
   values.get("factor", flags.factor);
   values.get("skip", flags.skip);
   values.get("staleness-weight", flags.staleness_weight);
@@ -91,6 +93,10 @@ ScheduleFlags inherit(ScheduleFlags stage, const ScheduleFlags& job) {
   take_over(stage.save_updater, job.save_updater);
   take_over(stage.codec, job.codec);
   stage.no_error_feedback = stage.no_error_feedback || job.no_error_feedback;
+  if (stage.gradient_only) {
+    stage.replicated = stage.replicated || job.replicated;
+    stage.no_factors = stage.no_factors || job.no_factors;
+  }
   take_over(stage.factor, job.factor);
   take_over(stage.skip, job.skip);
   take_over(stage.lr_scaling, job.lr_scaling);

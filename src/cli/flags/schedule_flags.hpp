@@ -23,6 +23,7 @@ struct ScheduleFlags {
   std::optional<double> moving_rate;
   std::string elastic_side, save_updater, codec;
   bool no_error_feedback = false;
+  bool replicated = false, no_factors = false;
   std::optional<double> factor, skip;
 
   // With what weight.

@@ -60,6 +60,13 @@ constexpr Option kNetOptions[] = {
      .programs = {Program::kTime},
      .group = kNetGroup,
      .sentence = "Passes or steps"},
+    {.name = "exchange",
+     .type = whole(1),
+     .unit = "workers",
+     .programs = {Program::kNet},
+     .group = kNetGroup,
+     .sentence = "Show how each layer's gradients travel between so many workers with "
+                 "--replicated, and the bytes of a round"},
     {.name = "phase",
      .type = text("WORD", "TRAIN TEST"),
      .otherwise = "TRAIN",

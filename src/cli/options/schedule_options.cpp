@@ -141,6 +141,19 @@ constexpr Option kScheduleOptions[] = {
      .group = kWhatGroup,
      .sentence = "What a codec leaves out is lost, instead of going with the next contribution"},
 
+    {.name = "replicated",
+     .type = on_off(),
+     .programs = kClustersAndStages,
+     .group = kWhatGroup,
+     .sentence = "With --sync --gradient-only: every worker applies the mean gradient to weights "
+                 "of its own, so that only gradients travel, those of large inner products as "
+                 "factors. For slow networks; not through shared memory"},
+    {.name = "no-factors",
+     .type = on_off(),
+     .programs = kClustersAndStages,
+     .group = kWhatGroup,
+     .sentence = "--replicated sends whole gradients only"},
+
     {.name = "staleness-weight",
      .type = on_off(),
      .programs = kClustersAndStages,

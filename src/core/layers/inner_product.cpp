@@ -1,5 +1,7 @@
 #include "core/layers/inner_product.hpp"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "caffe.pb.h"
@@ -64,19 +66,35 @@ Result<void> InnerProductLayer::forward(Tensors bottoms, Tensors tops) {
   return {};
 }
 
+std::optional<FactorShape> InnerProductLayer::gradient_factors() const {
+  if (!parameter_needs_grad(0) || rows_ == 0) return std::nullopt;
+  FactorShape shape{.rows = rows_, .height = outputs_, .width = inputs_};
+  if (transpose_) std::swap(shape.height, shape.width);
+  if (shape.factor_count() > outputs_ * inputs_) return std::nullopt;
+  return shape;
+}
+
+// The gradient of the weights as they lie is the product of the first array's transpose and the
+// second.
+void InnerProductLayer::add_weight_gradient(const float* top_grad, const float* bottom) {
+  const float* const left = transpose_ ? bottom : top_grad;
+  const float* const right = transpose_ ? top_grad : bottom;
+  const std::int64_t height = transpose_ ? inputs_ : outputs_;
+  const std::int64_t width = transpose_ ? outputs_ : inputs_;
+  float* const gradient = parameter(0).grad();
+  if (leaves_factors_) {
+    backend().copy(rows_ * height, left, gradient);
+    backend().copy(rows_ * width, right, gradient + rows_ * height);
+    return;
+  }
+  backend().gemm({Op::kTranspose, Op::kNone, {height, width, rows_}, 1.0F, 1.0F}, left, right,
+                 gradient);
+}
+
 void InnerProductLayer::backward(Tensors tops, const std::vector<bool>& propagate,
                                  Tensors bottoms) {
   const float* top_grad = tops[0]->grad();
-  if (parameter_needs_grad(0)) {
-    const float* bottom = bottoms[0]->data();
-    if (transpose_) {
-      backend().gemm({Op::kTranspose, Op::kNone, {inputs_, outputs_, rows_}, 1.0F, 1.0F}, bottom,
-                     top_grad, parameter(0).grad());
-    } else {
-      backend().gemm({Op::kTranspose, Op::kNone, {outputs_, inputs_, rows_}, 1.0F, 1.0F}, top_grad,
-                     bottom, parameter(0).grad());
-    }
-  }
+  if (parameter_needs_grad(0)) add_weight_gradient(top_grad, bottoms[0]->data());
   if (has_bias_ && parameter_needs_grad(1)) {
     backend().sum_channels(rows_view(), nullptr, top_grad, nullptr, parameter(1).grad());
   }

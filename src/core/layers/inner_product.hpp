@@ -24,14 +24,18 @@ class InnerProductLayer final : public Layer {
   OperationInfo info() const override;
   Result<void> forward(Tensors bottoms, Tensors tops) override;
   void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;
+  std::optional<FactorShape> gradient_factors() const override;
+  void leave_factors(bool leaves) override { leaves_factors_ = leaves; }
 
  private:
+  void add_weight_gradient(const float* top_grad, const float* bottom);
   // The top as rows of one position, an output a channel.
   ChannelView rows_view() const { return {{rows_, outputs_, 1}, {}}; }
 
   int axis_ = 1;
   bool has_bias_ = true;
   bool transpose_ = false;
+  bool leaves_factors_ = false;
   std::int64_t rows_ = 0, inputs_ = 0, outputs_ = 0;
   FusedActivation activation_;
 };

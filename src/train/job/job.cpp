@@ -18,6 +18,8 @@ void encode(const UpdateSpec& update, record::Update& message) {
   message.set_threshold(update.codec.threshold);
   message.set_percent(update.codec.percent);
   message.set_error_feedback(update.error_feedback);
+  message.set_replicated(update.replicated);
+  message.set_factors(update.factors);
   if (update.base_lr) message.set_base_lr(*update.base_lr);
   if (update.momentum) message.set_momentum(*update.momentum);
   if (update.weight_decay) message.set_weight_decay(*update.weight_decay);
@@ -46,6 +48,8 @@ UpdateSpec decode(const record::Update& message) {
   update.skip = message.skip();
   update.codec = codec_of(message);
   update.error_feedback = message.error_feedback();
+  update.replicated = message.replicated();
+  update.factors = message.factors();
   if (message.has_base_lr()) update.base_lr = message.base_lr();
   if (message.has_momentum()) update.momentum = message.momentum();
   if (message.has_weight_decay()) update.weight_decay = message.weight_decay();

@@ -14,6 +14,7 @@
 #include "train/job/job_solver.hpp"
 #include "train/parts/joined_engine.hpp"
 #include "train/parts/part_record.hpp"
+#include "train/replicas/step_header.hpp"
 #include "train/session/store_absence.hpp"
 
 namespace speedo {
@@ -83,6 +84,7 @@ Result<std::unique_ptr<Merger>> JobMaster::make_job_merger(const MasterOptions& 
                                                            Checkpoint start) {
   MergerConfig config = merger_config(options, platform_);
   config.shared = shared_;
+  config.factor_shapes = nets_->factor_shapes();
   SPEEDO_ASSIGN(contribution_elements_, longest_contribution(config, *nets_));
   if (!options.merger.in_parts) {
     return make_merger(config, nets_->layout(), nets_->solver(), std::move(start), records(),
@@ -245,6 +247,7 @@ Result<void> JobMaster::erase_records(std::uint64_t worker) {
 }
 
 void JobMaster::erase_workers(std::uint64_t first, std::uint64_t end) {
+  records()->erase(step_key(term_)).ignore("it expires");
   for (std::uint64_t worker = first; worker < end; ++worker) {
     const Result<void> erased = erase_records(worker);
     if (erased) continue;

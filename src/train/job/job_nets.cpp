@@ -39,6 +39,7 @@ class ThreadJobNets : public JobNets {
 
   const ParameterLayout& layout() const override { return layout_; }
   const caffe::SolverParameter& solver() const override { return solver_; }
+  std::vector<FactorShape> factor_shapes() const override { return factor_shapes_; }
   Checkpoint take_start() override { return std::move(start_); }
   void test(std::shared_ptr<const Merger::Copy> weights,
             std::function<void(Result<Scores>)> done) override;
@@ -58,6 +59,7 @@ class ThreadJobNets : public JobNets {
 
   Platform& platform_;
   ParameterLayout layout_;
+  std::vector<FactorShape> factor_shapes_;
   caffe::SolverParameter solver_;
   Checkpoint start_;
   std::atomic<bool> stopping_{false};
@@ -78,6 +80,7 @@ Result<void> ThreadJobNets::build_here(const TrainerParts& parts, const JobNetsO
       .backend = backend_.get(), .feeds = feeds_.get(), .base = options.job.base};
   SPEEDO_ASSIGN(nets_, create_nets(options.with_tests ? solver_ : without_tests(solver_), where));
   layout_ = nets_.train->layout();
+  if (solver_.iter_size() <= 1) factor_shapes_ = nets_.train->factor_shapes();
   SPEEDO_ASSIGN(rule_, UpdateRule::create(solver_, layout_, *backend_));
   return read_start(options);
 }

@@ -43,6 +43,8 @@ class JobNets {
 
   virtual const ParameterLayout& layout() const = 0;
   virtual const caffe::SolverParameter& solver() const = 0;
+  // What workers may contribute as factors: of runs of one pass. See Net.
+  virtual std::vector<FactorShape> factor_shapes() const { return {}; }
   // What the merger begins with: the first weights, and the initial state's histories if the job's
   // master keeps any. Once.
   virtual Checkpoint take_start() = 0;

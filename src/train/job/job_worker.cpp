@@ -35,7 +35,8 @@ Result<Digest> JobWorker::prepare_now(const WelcomeMessage& welcome,
   Trainer::Incarnation incarnation{.worker = WorkerId{welcome.worker},
                                    .contribution = contribution_key(welcome.term, welcome.worker),
                                    .job = std::move(job),
-                                   .store = welcomed_.store()};
+                                   .store = welcomed_.store(),
+                                   .term = welcome.term};
   if (options_.find_door && !welcome.memory.empty()) {
     incarnation.memory = std::make_shared<WorkerMemory>(
         incarnation.store, options_.find_door(welcome.memory), incarnation.contribution);

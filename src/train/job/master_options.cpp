@@ -20,7 +20,8 @@ MergerConfig merger_config(const MasterOptions& options, Platform& platform) {
           .term = options.session.term,
           .ahead_bytes_min = options.merger.ahead_bytes_min,
           .threads = options.merger.threads,
-          .platform = &platform};
+          .platform = &platform,
+          .expected_workers = options.spec.expected_workers};
 }
 
 }  // namespace speedo

@@ -120,7 +120,8 @@ Result<MasterRun> MasterRun::prepare(MasterOptions options, Parts parts) {
   store->fence(config.term);
 
   config.model = nets->layout().digest();
-  if (!options.merger.in_parts) made.memory_ = share_memory(parts.parts, store, config.term);
+  const bool is_shared = !options.merger.in_parts && !any_replicated(config.stages);
+  if (is_shared) made.memory_ = share_memory(parts.parts, store, config.term);
   if (made.memory_.door) config.memory = made.memory_.door->address();
   SPEEDO_ASSIGN(JobStart start, made.begin_session(options, parts, *store, *nets));
   made.first_worker_ = made.session_->progress().worker_ids;

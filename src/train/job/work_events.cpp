@@ -9,7 +9,7 @@ namespace speedo {
 
 MasterEvent event_of_merge(MergeId merge, const Result<MergeResult>& result) {
   if (!result) return master_event::MergeFailed{merge, result.error()};
-  return master_event::Merged{merge, result->version, result->rejected};
+  return master_event::Merged{merge, result->version, result->rejected, result->check};
 }
 
 MasterEvent event_of_stage(const Result<Version>& version) {

@@ -28,6 +28,11 @@ Result<void> check_parts(const std::vector<UpdateSpec>& stages,
                    "mergers beside the shards do not average updaters: leave out --updater average "
                    "or --shards"};
     }
+    if (stage.replicated) {
+      return Error{ErrorCode::kUsage,
+                   "with --replicated workers apply whole gradients themselves, and mergers beside "
+                   "the shards have parts of them: leave out --replicated or --shards"};
+    }
     if (stage.kind == UpdateKind::kElasticMaster) {
       return Error{ErrorCode::kUsage,
                    "mergers beside the shards do not form elastic steps: leave out "

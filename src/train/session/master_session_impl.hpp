@@ -106,6 +106,8 @@ struct MasterSession::Impl {
   void expect_merge();
   master_command::StartMerge merge_command(MergeId id, const MergeOrder& merge) const;
   float weight_of(const Contribution& contribution, const MergeOrder& merge) const;
+  bool is_astray(const TrainedMessage& message) const;
+  void part_from(WorkerId id, std::uint64_t version);
   bool drained() const;
   bool enter_next_stage();  // false: something has to be waited for
   void begin_stage();
@@ -146,6 +148,7 @@ struct MasterSession::Impl {
     bool operator==(const Expectation&) const = default;
   };
   std::optional<Expectation> expected_;
+  std::optional<WeightsCheck> weights_check_;
 
   SessionCommands out_;      // of the event being handled
   MasterProgress progress_;  // only shown, by show_progress()

@@ -15,6 +15,7 @@ void MasterSession::Impl::handle(const master_event::Trained& event) {
   const RunId run{message.run};
   const auto id = sender(event.peer, message.worker);
   if (!id || !runs_.is_under_way(*id, run)) return ignore(event.peer, "report");
+  if (is_astray(message)) return part_from(*id, message.checked_version);
   runs_.finish(*id, message);
   members_.finished_run(*id);
   figures_.reported(*id, message, clock_.now());
@@ -38,6 +39,24 @@ void MasterSession::Impl::handle(const master_event::Trained& event) {
                {message.base_version},
                message.samples,
                message.phases.run_us()});
+}
+
+// Whether a replica's weights are known to differ from the master's.
+bool MasterSession::Impl::is_astray(const TrainedMessage& message) const {
+  return weights_check_ && message.checked_version == weights_check_->version.value &&
+         message.weights_digest != weights_check_->digest;
+}
+
+// It comes back, and reads the weights.
+void MasterSession::Impl::part_from(WorkerId id, std::uint64_t version) {
+  const std::string reason =
+      fmt::format("the weights of worker {} differ from the master's at version {}: it reads them "
+                  "anew (machines or thread numbers that round differently do that; with "
+                  "--deterministic all round alike)",
+                  members_.find(id)->name, version);
+  out_.note(true, "{}", reason);
+  out_.refuse(members_.find(id)->peer, ErrorCode::kUnavailable, reason);
+  remove(id, Departure::kExcused, reason);
 }
 
 void MasterSession::Impl::tell(const Event& event) {
@@ -130,6 +149,7 @@ master_command::StartMerge MasterSession::Impl::merge_command(MergeId id,
   master_command::StartMerge command{id, iteration(), {}, merge.mean, stages_.index(), 1.0F, {}};
   command.lr_scale = stages_.rate_scale(iteration(), members_.ready_count());
   command.is_last = iteration() + 1 >= config_.max_iteration;
+  command.has_newcomers = members_.ready_count() > merge.contributions.size();
   for (const Contribution& each : merge.contributions) {
     command.contributions.push_back({each.worker, each.run, weight_of(each, merge)});
   }
@@ -160,6 +180,7 @@ float MasterSession::Impl::weight_of(const Contribution& contribution,
 
 void MasterSession::Impl::handle(const master_event::Merged& event) {
   const MergeOrder merge = work_.end_merge(event.merge);
+  weights_check_ = event.check;
   std::vector<Contribution> merged;
   std::vector<RunId> rejected;
   for (const Contribution& each : merge.contributions) {

@@ -140,6 +140,26 @@ Result<void> check_codec(const UpdateSpec& update) {
   return {};
 }
 
+Result<void> check_replicated(const Schedule& schedule) {
+  const UpdateSpec& update = schedule.update;
+  if (!update.replicated) {
+    if (update.factors) return {};
+    return usage_error("--no-factors is of --replicated, where inner products may travel as "
+                       "factors: leave it out, or add --replicated");
+  }
+  if (schedule.strategy.name != "sync" || update.kind != UpdateKind::kGradientOnly) {
+    return usage_error("--replicated lets every worker apply the same mean gradient to its own "
+                       "weights, so all have to meet in rounds and send gradients: add --sync "
+                       "--gradient-only");
+  }
+  if (update.codec.kind != CodecKind::kNone) {
+    return usage_error("--codec " + to_string(update.codec) +
+                       " is of what a worker sends alone, and with --replicated what travels is "
+                       "also what all others apply: leave one of them out");
+  }
+  return {};
+}
+
 Result<void> check_updaters(const UpdateSpec& update, const StrategyEntry& entry) {
   if (update.updater == UpdaterState::kKeep) return {};
   if (!entry.rounds) {
@@ -183,6 +203,10 @@ Result<void> check_weights(const Schedule& schedule, const StrategyEntry& entry)
 
 }  // namespace
 
+bool any_replicated(const std::vector<Schedule>& stages) {
+  return std::ranges::any_of(stages, [](const Schedule& stage) { return stage.update.replicated; });
+}
+
 std::vector<UpdateSpec> updates_of(const std::vector<Schedule>& stages) {
   std::vector<UpdateSpec> updates;
   for (const Schedule& stage : stages) updates.push_back(stage.update);
@@ -208,6 +232,7 @@ Result<void> check_schedule(const Schedule& schedule) {
   SPEEDO_TRY(check_gradients(schedule.update, entry));
   SPEEDO_TRY(check_updaters(schedule.update, entry));
   SPEEDO_TRY(check_codec(schedule.update));
+  SPEEDO_TRY(check_replicated(schedule));
   return check_weights(schedule, entry);
 }
 

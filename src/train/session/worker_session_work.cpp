@@ -21,9 +21,11 @@ void WorkerSession::Impl::handle(const worker_event::RunDone& event) {
   if (run_ != report.run) return;
   run_.reset();
   attempts_ = 0;
+  const WeightsCheck check = report.check.value_or(WeightsCheck{{kNoVersion}});
   out_.emplace_back(worker_command::SendTrained{
       {id_->value, report.run.value, std::bit_cast<std::uint32_t>(report.loss),
-       report.base.value, report.samples, report.phases, report.traffic}});
+       report.base.value, report.samples, report.phases, report.traffic, check.version.value,
+       check.digest}});
 }
 
 // With the store out of reach this incarnation is over, since its contribution may be there or not;

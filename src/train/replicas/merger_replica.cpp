@@ -1,0 +1,63 @@
+#include "train/replicas/merger_replica.hpp"
+
+#include <string>
+#include <utility>
+
+#include <speedo/base/assert.hpp>
+
+#include "train/replicas/step_merge.hpp"
+
+namespace speedo {
+
+MergerReplica::MergerReplica(const ParameterLayout& layout, std::vector<FactorShape> factors,
+                             Backend& backend)
+    : layout_(layout),
+      factors_(std::move(factors)),
+      contribution_(layout, factors_, 1),
+      backend_(backend),
+      gradient_(backend) {}
+
+std::unique_ptr<ChunkMerge> MergerReplica::begin(const MergeJob& job, std::size_t contributions,
+                                                 RecordStore& store, RecordInfo info) {
+  SPEEDO_ASSERT(!pending_);
+  step_.emplace(layout_, factors_, contributions);
+  header_ = {.iteration = job.iteration,
+             .rate_scale = job.lr_scale,
+             .contributions = contributions};
+  values_.resize(step_->count());
+  info.element_count = step_->count();
+  return merge_step({.contribution = contribution_,
+                     .step = *step_,
+                     .header = header_,
+                     .values = values_,
+                     .store = store,
+                     .info = std::move(info)});
+}
+
+void MergerReplica::merged() {
+  SPEEDO_ASSERT(step_.has_value() && !pending_);
+  pending_ = true;
+}
+
+Result<void> MergerReplica::apply(MergerRule& rule, std::span<const float> weights,
+                                  std::span<float> next) {
+  SPEEDO_ASSERT(pending_);
+  const Bucket whole{0, layout_.element_count()};
+  SPEEDO_TRY(rule.stage_formed(whole, [&](float* gradients) {
+    return gradient_.form(*step_, whole, values_, gradients);
+  }));
+  rule.begin(static_cast<std::int64_t>(header_.iteration), header_.rate_scale, whole, weights);
+  const bool is_finite = rule.read_weights(whole, weights, next);
+  backend_.device().synchronize();
+  if (!is_finite) {
+    rule.take_back(weights);
+    return Error{ErrorCode::kNotFinite,
+                 "the update of iteration " + std::to_string(header_.iteration) +
+                     " makes weights that are NaN or infinite: lower the learning rate"};
+  }
+  rule.keep();
+  pending_ = false;
+  return {};
+}
+
+}  // namespace speedo

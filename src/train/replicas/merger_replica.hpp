@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <speedo/backend/backend.hpp>
+#include <speedo/base/result.hpp>
+#include <speedo/core/factor_shape.hpp>
+#include <speedo/core/parameter_arena.hpp>
+#include <speedo/store/record_store.hpp>
+#include <speedo/train/merge_job.hpp>
+
+#include "train/chunk_merge.hpp"
+#include "train/merger_rule.hpp"
+#include "train/replicas/packed_gradient.hpp"
+#include "train/replicas/step_gradient.hpp"
+#include "train/replicas/step_header.hpp"
+
+namespace speedo {
+
+// A master's part of replicated updates: merges that give steps, and its own weights, which follow
+// once workers have been told of a step. Thread safety: one thread at a time.
+class MergerReplica {
+ public:
+  // The layout and the backend outlive it.
+  MergerReplica(const ParameterLayout& layout, std::vector<FactorShape> factors, Backend& backend);
+
+  // Floats of a contribution.
+  std::size_t contribution_count() const { return contribution_.count(); }
+
+  // A merge into the step that `info` describes but for its length. Requires: nothing is pending.
+  std::unique_ptr<ChunkMerge> begin(const MergeJob& job, std::size_t contributions,
+                                    RecordStore& store, RecordInfo info);
+  // The merge begun last was finished: its step is the next one to be applied.
+  void merged();
+  bool is_pending() const { return pending_; }
+  // Applies it: the rule's next weights go to `next`. Error: kNotFinite, and the histories are as
+  // before; the step stays pending.
+  Result<void> apply(MergerRule& rule, std::span<const float> weights, std::span<float> next);
+
+ private:
+  const ParameterLayout& layout_;
+  const std::vector<FactorShape> factors_;
+  const PackedGradient contribution_;
+  Backend& backend_;
+  StepGradient gradient_;
+  // Of the merge begun last.
+  std::optional<PackedGradient> step_;
+  StepHeader header_;
+  std::vector<float> values_;
+  bool pending_ = false;
+};
+
+}  // namespace speedo

@@ -1,0 +1,259 @@
+#include "train/replicas/replica_update.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include <speedo/backend/backend.hpp>
+#include <speedo/base/assert.hpp>
+#include <speedo/base/digest.hpp>
+#include <speedo/base/limits.hpp>
+
+#include "base/log.hpp"
+#include "base/trace.hpp"
+#include "train/replicas/packed_gradient.hpp"
+#include "train/replicas/step_gradient.hpp"
+#include "train/replicas/step_header.hpp"
+
+namespace speedo {
+namespace {
+
+class ReplicaUpdate : public WorkerUpdate {
+ public:
+  ReplicaUpdate(const Parts& parts, ReplicaOptions options)
+      : parts_(parts),
+        options_(std::move(options)),
+        contribution_(parts.learner.layout(), options_.factors, 1),
+        gradient_(parts.learner.backend()) {
+    if (contribution_.has_factors()) packed_.resize(contribution_.count());
+  }
+  // Its memory is not used any more.
+  ~ReplicaUpdate() override { parts_.exchange.abandon(); }
+  ReplicaUpdate(const ReplicaUpdate&) = delete;
+  ReplicaUpdate& operator=(const ReplicaUpdate&) = delete;
+
+  Result<std::uint64_t> begin(const TrainMessage& order) override {
+    check_.reset();
+    const std::optional<std::uint64_t> had = std::exchange(version_, std::nullopt);
+    if (had) {
+      parts_.learner.restore_statistics();
+      take_check(*had);
+    }
+    step_.reset();
+    if (had == order.version) {
+      version_ = had;
+    } else if (had && *had + 1 == order.version) {
+      const auto begun = begin_step(order.version);
+      if (!begun && begun.error().code != ErrorCode::kNotFound) return begun.error();
+    }
+    if (!version_ && !step_) SPEEDO_TRY(read_whole(order.version));
+    SPEEDO_TRY(keep_statistics());
+    return version_.value_or(order.version);
+  }
+
+  // A step is applied where its weights are needed, each parameter once.
+  Result<void> need_weights(const Bucket& bucket) override {
+    if (!step_) return {};
+    if (options_.rule->needs_whole_gradient()) return apply({0, whole_count()});
+    const auto slots = parts_.learner.layout().slots();
+    for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+      const Bucket part{slots[slot].offset, slots[slot].count()};
+      if (step_->is_applied[slot] || common_part(part, bucket).count == 0) continue;
+      SPEEDO_TRY(apply(part));
+    }
+    return {};
+  }
+
+  bool applies_last_update() const override { return false; }
+
+  void begin_contribution(const TrainMessage& order, std::uint64_t base) override {
+    parts_.learner.put_statistics_change_into_gradients();
+    const auto form = [this](std::size_t offset, std::size_t count) { return pack(offset, count); };
+    parts_.exchange.begin_contribution(order.run, base, contribution_.count(), form);
+  }
+
+  // A bucket has whole parameters.
+  void add(const Bucket& bucket) override {
+    for (const PackedGradient::Piece& piece : contribution_.pieces()) {
+      const Bucket common = common_part(piece.arena, bucket);
+      if (common.count == 0) continue;
+      if (piece.factors) {
+        SPEEDO_ASSERT(common == piece.arena);
+        parts_.exchange.add(piece.offset, piece.count);
+      } else {
+        parts_.exchange.add(piece.offset + index(common.offset - piece.arena.offset),
+                            index(common.count));
+      }
+    }
+  }
+
+  Result<std::uint64_t> commit(const TrainMessage&) override { return parts_.exchange.commit(); }
+
+  // Contributions travel by the store.
+  std::shared_ptr<SharedMemory> home() const override { return nullptr; }
+  std::size_t contribution_count() const override { return contribution_.count(); }
+  std::optional<WeightsCheck> weights_check() const override { return check_; }
+
+ private:
+  // The step that leads to the version wanted, while it is being applied.
+  struct Step {
+    std::uint64_t version;
+    StepHeader header;
+    PackedGradient layout;
+    std::vector<bool> is_applied;  // of each slot
+    std::size_t left;              // slots that are not
+  };
+
+  static std::size_t index(std::int64_t number) { return static_cast<std::size_t>(number); }
+  std::int64_t whole_count() const { return parts_.learner.layout().element_count(); }
+
+  // Error kNotFound: it is gone, or not a step from here.
+  Result<void> begin_step(std::uint64_t version) {
+    std::optional<Step> step;
+    const auto room = [&](const RecordInfo& info) -> Result<std::span<float>> {
+      SPEEDO_ASSIGN(const StepHeader header, decode_step_header(info.state));
+      const ParameterLayout& layout = parts_.learner.layout();
+      step.emplace(Step{.version = version,
+                        .header = header,
+                        .layout = {layout, options_.factors,
+                                   static_cast<std::size_t>(header.contributions)},
+                        .is_applied = std::vector<bool>(layout.slots().size()),
+                        .left = layout.slots().size()});
+      if (info.element_count != step->layout.count() || info.base_version + 1 != version) {
+        return Error{ErrorCode::kNotFound, "the step in the store is of other weights"};
+      }
+      values_.resize(step->layout.count());
+      return std::span<float>(values_);
+    };
+    SPEEDO_TRY(parts_.exchange.begin_record(options_.step_key, version, room));
+    step_ = std::move(step);
+    if (step_->left == 0) finish_step();
+    return {};
+  }
+
+  Result<void> apply(const Bucket& part) {
+    const TraceSpan span("apply step");
+    Step& step = *step_;
+    SPEEDO_TRY(await(part));
+    Backend& backend = parts_.learner.backend();
+    float* const gradients = parts_.learner.gradients().data();
+    const bool wants = wants_products(part);
+    is_exact_ = is_exact_ && wants;
+    SPEEDO_TRY(gradient_.form(step.layout, part, values_, gradients, wants));
+    options_.rule->scale_rate(step.header.rate_scale);
+    float* const weights = parts_.learner.weights().data();
+    options_.rule->compute_delta(static_cast<std::int64_t>(step.header.iteration), part, weights,
+                                 gradients);
+    // As the master does it, bit for bit.
+    backend.axpby(part.count, 1.0F, gradients + part.offset, 1.0F, weights + part.offset);
+    // The pass that is under way adds to them.
+    backend.fill(part.count, 0.0F, gradients + part.offset);
+    const auto slots = parts_.learner.layout().slots();
+    for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+      const bool is_inside = slots[slot].offset >= part.offset && slots[slot].offset < part.end();
+      if (!is_inside || step.is_applied[slot]) continue;
+      step.is_applied[slot] = true;
+      --step.left;
+    }
+    if (step.left == 0) finish_step();
+    return {};
+  }
+
+  void finish_step() {
+    version_ = step_->version;
+    step_.reset();
+  }
+
+  Result<void> await(const Bucket& part) {
+    for (const PackedGradient::Piece& piece : step_->layout.pieces()) {
+      const Bucket common = common_part(piece.arena, part);
+      if (common.count == 0) continue;
+      const bool is_whole = piece.factors.has_value();
+      const std::size_t first = is_whole ? 0 : index(common.offset - piece.arena.offset);
+      SPEEDO_TRY(parts_.exchange.need_weights(piece.offset + first,
+                                              is_whole ? piece.count : index(common.count)));
+    }
+    return {};
+  }
+
+  // Of the parameters in `part` that travel as factors: all of them or none.
+  bool wants_products(const Bucket& part) {
+    bool wants = true;
+    for (const PackedGradient::Piece& piece : step_->layout.pieces()) {
+      if (!piece.factors || common_part(piece.arena, part).count == 0) continue;
+      const double rows = static_cast<double>(piece.factors->rows) *
+                          static_cast<double>(step_->header.contributions);
+      wants = parts_.learner.wants_product(rows * static_cast<double>(piece.factors->height) *
+                                           static_cast<double>(piece.factors->width)) &&
+              wants;
+    }
+    return wants;
+  }
+
+  // Weights, and behind them the histories.
+  Result<void> read_whole(std::uint64_t version) {
+    const std::vector<Arena*> histories = options_.rule->histories();
+    const std::size_t count = parts_.count();
+    std::vector<float> record((1 + histories.size()) * count);
+    SPEEDO_ASSIGN(const RecordInfo info, parts_.exchange.read_weights(version, record));
+    Device& device = parts_.learner.backend().device();
+    const std::span<const float> values = record;
+    device.upload(parts_.learner.weights().data(), values.first(count));
+    for (std::size_t i = 0; i < histories.size(); ++i) {
+      device.upload(histories[i]->data(), values.subspan((i + 1) * count, count));
+    }
+    version_ = info.version;
+    return {};
+  }
+
+  // As the run finds them; passes change them.
+  Result<void> keep_statistics() {
+    for (const ParameterSlot& slot : parts_.learner.layout().slots()) {
+      if (slot.is_statistic) SPEEDO_TRY(need_weights({slot.offset, slot.count()}));
+    }
+    parts_.learner.keep_statistics();
+    return {};
+  }
+
+  void take_check(std::uint64_t version) {
+    if (version % kReplicaCheckInterval != 0 || !is_exact_) return;
+    const std::span<const float> weights =
+        parts_.host.part(parts_.learner.weights(), 0, parts_.count());
+    check_ = WeightsCheck{Version{version}, checksum_of(std::as_bytes(weights))};
+  }
+
+  // Elements of the contribution, put together where they are not one range of the arena.
+  std::span<float> pack(std::size_t offset, std::size_t count) {
+    Arena& gradients = parts_.learner.gradients();
+    if (packed_.empty()) return parts_.host.part(gradients, offset, count);
+    const std::span<float> packed = std::span(packed_).subspan(offset, count);
+    contribution_.for_pieces(offset, count, [&](const PackedGradient::Piece& piece, std::size_t,
+                                                std::size_t first, std::size_t length) {
+      const std::span<const float> part =
+          parts_.host.part(gradients, index(piece.arena.offset) + first, length);
+      std::ranges::copy(part, packed.subspan(piece.offset + first - offset).begin());
+    });
+    return packed;
+  }
+
+  const Parts parts_;
+  const ReplicaOptions options_;
+  const PackedGradient contribution_;
+  StepGradient gradient_;
+  std::optional<std::uint64_t> version_;  // of the weights, but for statistics; none: unknown
+  std::optional<Step> step_;
+  std::vector<float> values_;  // of the step
+  std::vector<float> packed_;  // of the contribution; unused without factors
+  bool is_exact_ = true;       // every product was formed so far
+  std::optional<WeightsCheck> check_;
+};
+
+}  // namespace
+
+std::unique_ptr<WorkerUpdate> make_replica_update(const WorkerUpdate::Parts& parts,
+                                                  ReplicaOptions options) {
+  return std::make_unique<ReplicaUpdate>(parts, std::move(options));
+}
+
+}  // namespace speedo
