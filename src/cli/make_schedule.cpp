@@ -166,7 +166,8 @@ Result<UpdateSpec> make_update(const ScheduleFlags& flags, const StrategyOptions
   if (flags.elastic_side == "master") spec.kind = UpdateKind::kElasticMaster;
   if (flags.train) spec.steps_per_run = *flags.train;
   if (!flags.save_updater.empty()) spec.updater = updater_of(flags.save_updater);
-  if (!flags.codec.empty()) {
+  // The lossless ones are taken where they are cheaper: factors, with --replicated.
+  if (!flags.codec.empty() && flags.codec != "auto") {
     SPEEDO_ASSIGN(spec.codec, parse_codec(flags.codec));
   }
   spec.error_feedback = !flags.no_error_feedback;

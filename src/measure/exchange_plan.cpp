@@ -34,6 +34,12 @@ double ExchangePlan::chosen_bytes() const {
   return sum;
 }
 
+double ExchangePlan::sent_bytes() const {
+  double sum = 0.0;
+  for (const Layer& layer : layers) sum += layer.sent_bytes;
+  return sum;
+}
+
 ExchangePlan plan_exchange(const Net& net, std::uint64_t workers) {
   ExchangePlan plan{.workers = workers, .layers = {}};
   const std::vector<FactorShape> possible = net.factor_shapes();
@@ -46,10 +52,14 @@ ExchangePlan plan_exchange(const Net& net, std::uint64_t workers) {
       layer.whole_bytes += slot_bytes(net.layout().slots()[slot]);
     }
     if (layer.whole_bytes == 0.0) continue;
+    layer.sent_bytes = layer.whole_bytes / 2.0;
     for (const FactorShape& shape : possible) {
       if (std::ranges::find(view.slots, shape.slot) == view.slots.end()) continue;
       layer.factor_bytes = layer.whole_bytes - gradient_bytes(shape) + factor_bytes(shape, workers);
       layer.travels_as_factors = std::ranges::find(chosen, shape) != chosen.end();
+      if (!layer.travels_as_factors) continue;
+      layer.sent_bytes += sizeof(float) * static_cast<double>(shape.factor_count()) -
+                          gradient_bytes(shape) / 2.0;
     }
     plan.layers.push_back(std::move(layer));
   }
@@ -66,7 +76,8 @@ std::string to_text(const ExchangePlan& plan) {
                         layer.factor_bytes == 0.0 ? "-" : bytes_text(layer.factor_bytes),
                         layer.travels_as_factors ? "as factors" : "whole");
   }
-  text += fmt::format("{} in all, {} without factors\n", bytes_text(plan.chosen_bytes()),
+  text += fmt::format("{} in all, {} of them sent; {} without factors\n",
+                      bytes_text(plan.chosen_bytes()), bytes_text(plan.sent_bytes()),
                       bytes_text(plan.whole_bytes()));
   return text;
 }
@@ -84,6 +95,7 @@ nlohmann::ordered_json to_json(const ExchangePlan& plan) {
   }
   object["whole_bytes"] = plan.whole_bytes();
   object["chosen_bytes"] = plan.chosen_bytes();
+  object["sent_bytes"] = plan.sent_bytes();
   return object;
 }
 

@@ -123,8 +123,8 @@ class EmulatedLearner : public Learner {
   void leave_factors(std::span<const FactorShape> shapes) override {
     factored_.assign(shapes.begin(), shapes.end());
   }
-  // At the step's own rate.
-  bool wants_product(double multiply_adds) override {
+  // Products at the step's own rate; the update is in its time.
+  bool wants_step(double multiply_adds) override {
     if (parts_.net.multiply_adds > 0.0) {
       spend(part_of(parts_.compute.step, multiply_adds / parts_.net.multiply_adds));
     }

@@ -63,9 +63,9 @@ class Learner {
   // See Net. None: its gradients have no factors.
   virtual std::vector<FactorShape> factor_shapes() const { return {}; }
   virtual void leave_factors(std::span<const FactorShape> /*shapes*/) {}
-  // A product of factors, of so many multiplications and additions, is about to be formed. False:
-  // it is not wanted, its time was taken.
-  virtual bool wants_product(double /*multiply_adds*/) { return true; }
+  // A step is about to be applied to some of the weights, with products of factors of so many
+  // multiplications and additions. False: it is not wanted, its time was taken.
+  virtual bool wants_step(double /*multiply_adds*/) { return true; }
 };
 
 struct LearnerOptions {

@@ -72,9 +72,10 @@ Result<RecordInfo> RecordExchange::read(std::string_view key, std::span<float> t
 
 // `attempt` reads the newest weights; kNotFound: they are gone, or too old.
 Result<RecordInfo> RecordExchange::wait_for_weights(
-    std::uint64_t version, const std::function<Result<RecordInfo>()>& attempt) const {
+    std::uint64_t version, const std::function<Result<RecordInfo>()>& attempt,
+    Instant patience) const {
   const Clock& clock = options_.platform.clock();
-  const Instant deadline = clock.now() + kStoreCommandTimeout;
+  const Instant deadline = clock.now() + patience;
   while (true) {
     if (is_cancelled()) return cancelled_error();
     auto info = attempt();
@@ -88,8 +89,10 @@ Result<RecordInfo> RecordExchange::wait_for_weights(
   }
 }
 
-Result<RecordInfo> RecordExchange::read_weights(std::uint64_t version, std::span<float> target) {
-  return wait_for_weights(version, [&] { return read(weights_key(), target, version); });
+Result<RecordInfo> RecordExchange::read_weights(std::uint64_t version, std::span<float> target,
+                                                Instant patience) {
+  return wait_for_weights(
+      version, [&] { return read(weights_key(), target, version); }, patience);
 }
 
 Result<RecordInfo> RecordExchange::begin_weights(std::uint64_t version, std::span<float> target,

@@ -14,6 +14,7 @@
 #include <speedo/base/digest.hpp>
 #include <speedo/base/clock.hpp>
 #include <speedo/base/ids.hpp>
+#include <speedo/base/limits.hpp>
 #include <speedo/base/platform.hpp>
 #include <speedo/base/result.hpp>
 #include <speedo/store/record_store.hpp>
@@ -50,9 +51,10 @@ class RecordExchange {
   void allow_cancel(Cancelled cancelled) { cancelled_ = std::move(cancelled); }
   bool is_cancelled() const { return cancelled_ && cancelled_(); }
 
-  // The newest weights; waits for `version` if they are older. Errors: those of the store,
-  // kMismatch for another model's, kUnavailable if the version does not come.
-  Result<RecordInfo> read_weights(std::uint64_t version, std::span<float> target);
+  // The newest weights; waits for `version` if they are older, so long at most. Errors: those of
+  // the store, kMismatch for another model's, kUnavailable if the version does not come.
+  Result<RecordInfo> read_weights(std::uint64_t version, std::span<float> target,
+                                  Instant patience = kStoreCommandTimeout);
   // A record of `version` or newer. Errors as above, kNotFound if there is none.
   Result<RecordInfo> read(std::string_view key, std::span<float> target, std::uint64_t version);
 
@@ -93,8 +95,9 @@ class RecordExchange {
   void abandon();
 
  private:
-  Result<RecordInfo> wait_for_weights(
-      std::uint64_t version, const std::function<Result<RecordInfo>()>& attempt) const;
+  Result<RecordInfo> wait_for_weights(std::uint64_t version,
+                                      const std::function<Result<RecordInfo>()>& attempt,
+                                      Instant patience = kStoreCommandTimeout) const;
   Result<std::unique_ptr<RecordReader>> open_any(std::string_view key, std::uint64_t version);
   Result<std::unique_ptr<RecordReader>> open(std::string_view key, std::size_t count,
                                              std::uint64_t version);

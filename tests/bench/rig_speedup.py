@@ -19,7 +19,7 @@ Speed-up is over one node that exchanges nothing: N * step / round. Bytes are th
 in a step, each way, by the interface's counters, and what they must be: with one store all but node
 1 send and receive the net once, node 1 N-1 times; with several, what `with_stores` says; with
 shards, what `with_shards` says: with one beside each worker 2 (N-1) / N, as by DDP's all-reduce,
-and 1 / N more for the copies of parts. A rate comes from two runs of different length, DDP's from
+and 1 / N more for the copies of parts; with --replicated what `speedo net --exchange` says. A rate comes from two runs of different length, DDP's from
 the steps after the first. The last line is one JSON value.
 """
 import argparse
@@ -54,21 +54,35 @@ class Variant:
         parser.add_argument("--stores", type=int, default=1)
         parser.add_argument("--shards", type=int, default=0)
         parser.add_argument("--no-shard-copies", action="store_true")
+        parser.add_argument("--replicated", action="store_true")
         own, self.master = parser.parse_known_args(shlex.split(master))
         self.worker, self.shards = shlex.split(worker), own.shards
         self.copied = self.shards > 1 and not own.no_shard_copies
         if own.no_shard_copies:
             self.master.append("--no-shard-copies")
+        self.replicated = own.replicated and "--no-factors" not in self.master
+        if own.replicated:
+            self.master.append("--replicated")
         self.stores = own.shards or own.stores
         if self.stores < 1 or self.shards < 0:
             bench_nets.fail("--stores and --shards take a number from 1")
 
-    def due(self, count):
+    def due(self, job, count):
         """How many times each node's link must carry the net in a step, in and out."""
+        if self.replicated:
+            return with_factors(job, count)
         stores = min(self.stores, count)
         if self.shards:
             return with_shards(count, stores, self.copied)
         return with_stores(count, stores)
+
+
+def with_factors(job, count):
+    """Workers send gradients or their factors, and receive the mean and everybody's factors."""
+    plan = job.net("--exchange", count)["exchange"]
+    sent = plan["sent_bytes"] / job.bytes
+    received = plan["chosen_bytes"] / job.bytes - sent
+    return [((count - 1) * sent, (count - 1) * received)] + [(received, sent)] * (count - 1)
 
 
 def all_reduced(count):
@@ -100,12 +114,18 @@ class Job:
     def __init__(self, options, folder):
         self.options, self.folder = options, pathlib.Path(folder)
         self.solver = round_cost.write_solver(options.net, folder)
-        net = bench_nets.run_json([bench_nets.built(options.build, "bin/speedo"), "net", "--model",
-                                   self.solver.replace("_solver.prototxt", ".prototxt"), "--json"])
+        net = self.net()
         self.bytes = 4 * net["parameter_count"]
         self.layers = self.folder / "layers.json"
         self.layers.write_text(json.dumps(layers_of(net)))
         self.step_ms = options.step or round_cost.step_ms(options.build, self.solver, STEPS)
+
+
+    def net(self, *flags):
+        """What `speedo net` says of it."""
+        return bench_nets.run_json([bench_nets.built(self.options.build, "bin/speedo"), "net",
+                                    "--model", self.solver.replace("_solver.prototxt", ".prototxt"),
+                                    "--json", *map(str, flags)])
 
 
 def layers_of(net):
@@ -297,7 +317,7 @@ def on_rig(job, variants, with_ddp, count, rate):
                 turns.setdefault(variant.name, []).append(measure_here(rig, job, variant))
             if with_ddp:
                 turns.setdefault("DDP", []).append(measure_ddp(rig, job))
-        due = {variant.name: variant.due(count) for variant in variants}
+        due = {variant.name: variant.due(job, count) for variant in variants}
         due["DDP"] = all_reduced(count)
         for name, found in turns.items():
             print(row(job, rig, name, found, due[name]), flush=True)

@@ -100,6 +100,12 @@ TEST_CASE("The update rule follows the name, and flags go before it") {
   CHECK(granted({"--gradientOnly"}).update.kind == UpdateKind::kGradientOnly);
   CHECK(granted({"--factor", "4", "--skip", "0.5"}).update.factor == 4.0F);
   CHECK(granted({"--sync"}).update.codec == CodecSpec{});
+  CHECK(granted({"--sync", "--codec", "auto"}).update.codec == CodecSpec{});
+  const UpdateSpec replicated =
+      granted({"--sync", "--gradient-only", "--replicated", "--codec", "auto"}).update;
+  CHECK((replicated.replicated && replicated.factors));
+  CHECK_FALSE(
+      granted({"--sync", "--gradient-only", "--replicated", "--no-factors"}).update.factors);
   CHECK(granted({"--sync", "--codec", "topk:0.5"}).update.codec ==
         CodecSpec{.kind = CodecKind::kTopK, .percent = 0.5});
   CHECK_FALSE(carries_residual(granted({"--codec", "int8", "--no-error-feedback"}).update));

@@ -37,6 +37,7 @@ TEST_CASE("a net's exchange is told layer by layer") {
   CHECK(plan.layers[1].whole_bytes == 2 * 4 * (144 * 100 + 100));
   CHECK(plan.layers[1].factor_bytes == 2 * 4 * 100 + 4 * (1 + 4) * 2 * (144 + 100));
   CHECK(plan.layers[1].travels_as_factors);
+  CHECK(plan.layers[1].sent_bytes == 4 * 100 + 4 * 2 * (144 + 100));
   CHECK_FALSE(plan.layers[2].travels_as_factors);
   CHECK(plan.chosen_bytes() == plan.whole_bytes() - plan.layers[1].whole_bytes +
                                    plan.layers[1].factor_bytes);

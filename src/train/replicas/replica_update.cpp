@@ -1,7 +1,7 @@
 #include "train/replicas/replica_update.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -10,7 +10,6 @@
 #include <speedo/base/digest.hpp>
 #include <speedo/base/limits.hpp>
 
-#include "base/log.hpp"
 #include "base/trace.hpp"
 #include "train/replicas/packed_gradient.hpp"
 #include "train/replicas/step_gradient.hpp"
@@ -18,6 +17,9 @@
 
 namespace speedo {
 namespace {
+
+// The master writes weights and histories for who asks; over a slow network that takes its time.
+constexpr std::chrono::seconds kWholePatience{60};
 
 class ReplicaUpdate : public WorkerUpdate {
  public:
@@ -136,19 +138,9 @@ class ReplicaUpdate : public WorkerUpdate {
     const TraceSpan span("apply step");
     Step& step = *step_;
     SPEEDO_TRY(await(part));
-    Backend& backend = parts_.learner.backend();
-    float* const gradients = parts_.learner.gradients().data();
-    const bool wants = wants_products(part);
+    const bool wants = parts_.learner.wants_step(product_multiply_adds(part));
     is_exact_ = is_exact_ && wants;
-    SPEEDO_TRY(gradient_.form(step.layout, part, values_, gradients, wants));
-    options_.rule->scale_rate(step.header.rate_scale);
-    float* const weights = parts_.learner.weights().data();
-    options_.rule->compute_delta(static_cast<std::int64_t>(step.header.iteration), part, weights,
-                                 gradients);
-    // As the master does it, bit for bit.
-    backend.axpby(part.count, 1.0F, gradients + part.offset, 1.0F, weights + part.offset);
-    // The pass that is under way adds to them.
-    backend.fill(part.count, 0.0F, gradients + part.offset);
+    if (wants) SPEEDO_TRY(apply_values(part));
     const auto slots = parts_.learner.layout().slots();
     for (std::size_t slot = 0; slot < slots.size(); ++slot) {
       const bool is_inside = slots[slot].offset >= part.offset && slots[slot].offset < part.end();
@@ -157,6 +149,22 @@ class ReplicaUpdate : public WorkerUpdate {
       --step.left;
     }
     if (step.left == 0) finish_step();
+    return {};
+  }
+
+  // As the master does it, bit for bit.
+  Result<void> apply_values(const Bucket& part) {
+    const Step& step = *step_;
+    Backend& backend = parts_.learner.backend();
+    float* const gradients = parts_.learner.gradients().data();
+    SPEEDO_TRY(gradient_.form(step.layout, part, values_, gradients));
+    options_.rule->scale_rate(step.header.rate_scale);
+    float* const weights = parts_.learner.weights().data();
+    options_.rule->compute_delta(static_cast<std::int64_t>(step.header.iteration), part, weights,
+                                 gradients);
+    backend.axpby(part.count, 1.0F, gradients + part.offset, 1.0F, weights + part.offset);
+    // The pass that is under way adds to them.
+    backend.fill(part.count, 0.0F, gradients + part.offset);
     return {};
   }
 
@@ -177,18 +185,17 @@ class ReplicaUpdate : public WorkerUpdate {
     return {};
   }
 
-  // Of the parameters in `part` that travel as factors: all of them or none.
-  bool wants_products(const Bucket& part) {
-    bool wants = true;
+  // Of the products that make the gradient of `part`.
+  double product_multiply_adds(const Bucket& part) const {
+    double sum = 0.0;
     for (const PackedGradient::Piece& piece : step_->layout.pieces()) {
       if (!piece.factors || common_part(piece.arena, part).count == 0) continue;
       const double rows = static_cast<double>(piece.factors->rows) *
                           static_cast<double>(step_->header.contributions);
-      wants = parts_.learner.wants_product(rows * static_cast<double>(piece.factors->height) *
-                                           static_cast<double>(piece.factors->width)) &&
-              wants;
+      sum += rows * static_cast<double>(piece.factors->height) *
+             static_cast<double>(piece.factors->width);
     }
-    return wants;
+    return sum;
   }
 
   // Weights, and behind them the histories.
@@ -196,7 +203,8 @@ class ReplicaUpdate : public WorkerUpdate {
     const std::vector<Arena*> histories = options_.rule->histories();
     const std::size_t count = parts_.count();
     std::vector<float> record((1 + histories.size()) * count);
-    SPEEDO_ASSIGN(const RecordInfo info, parts_.exchange.read_weights(version, record));
+    SPEEDO_ASSIGN(const RecordInfo info,
+                  parts_.exchange.read_weights(version, record, kWholePatience));
     Device& device = parts_.learner.backend().device();
     const std::span<const float> values = record;
     device.upload(parts_.learner.weights().data(), values.first(count));
@@ -245,7 +253,7 @@ class ReplicaUpdate : public WorkerUpdate {
   std::optional<Step> step_;
   std::vector<float> values_;  // of the step
   std::vector<float> packed_;  // of the contribution; unused without factors
-  bool is_exact_ = true;       // every product was formed so far
+  bool is_exact_ = true;       // every step was applied so far
   std::optional<WeightsCheck> check_;
 };
 

@@ -5,8 +5,7 @@
 namespace speedo {
 
 Result<void> StepGradient::form(const PackedGradient& step, const Bucket& part,
-                                std::span<const float> values, float* gradients,
-                                bool takes_products) {
+                                std::span<const float> values, float* gradients) {
   SPEEDO_ASSERT(values.size() == step.count());
   for (const PackedGradient::Piece& piece : step.pieces()) {
     const Bucket common = common_part(piece.arena, part);
@@ -19,7 +18,6 @@ Result<void> StepGradient::form(const PackedGradient& step, const Bucket& part,
       continue;
     }
     SPEEDO_ASSERT(common == piece.arena);
-    if (!takes_products) continue;
     SPEEDO_TRY(form_product(piece, step.contributions(),
                             values.subspan(piece.offset, piece.count), gradients));
   }

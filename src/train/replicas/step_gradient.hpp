@@ -19,9 +19,9 @@ class StepGradient {
 
   // Of the elements `part` of the arena, which are whole parameters where they are factors, or
   // nothing of them. `values`: the step's record on the host, whose elements for `part` are there.
-  // With `takes_products` false nothing is made of factors. Error: kFull.
+  // Error: kFull.
   Result<void> form(const PackedGradient& step, const Bucket& part, std::span<const float> values,
-                    float* gradients, bool takes_products = true);
+                    float* gradients);
 
  private:
   Result<void> form_product(const PackedGradient::Piece& piece, std::size_t contributions,
