@@ -38,7 +38,7 @@ double microseconds(Instant time) {
 }
 
 // Names are the program's own words and the system's thread names.
-std::string quoted(std::string_view text) {
+std::string json_string(std::string_view text) {
   std::string quoted = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') quoted += '\\';
@@ -94,7 +94,7 @@ Result<void> TraceFile::begin(const std::string& process) {
   ::flock(file_.get(), LOCK_SH);
   buffer_ =
       head + fmt::format(R"({{"name":"process_name","ph":"M","pid":{},"args":{{"name":{}}}}})",
-                         process_, quoted(process));
+                         process_, json_string(process));
   return flush();
 }
 
@@ -140,7 +140,7 @@ void TraceFile::add_thread_name() {
   ::pthread_getname_np(::pthread_self(), name.data(), name.size());
   add_event(fmt::format(R"({{"name":"thread_name","ph":"M","pid":{},"tid":{},)"
                         R"("args":{{"name":{}}}}})",
-                        process_, thread, quoted(name.data())));
+                        process_, thread, json_string(name.data())));
 }
 
 void TraceFile::add(const char* name, Instant start, Instant end) {
@@ -148,7 +148,7 @@ void TraceFile::add(const char* name, Instant start, Instant end) {
   if (is_given_up_) return;
   add_thread_name();
   add_event(fmt::format(R"({{"name":{},"ph":"X","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f}}})",
-                        quoted(name), process_, ::syscall(SYS_gettid),
+                        json_string(name), process_, ::syscall(SYS_gettid),
                         microseconds(start + offset_), microseconds(end - start)));
   const bool is_due = steady_clock().now() - flushed_at_ > kFlushInterval;
   if (buffer_.size() < kBufferBytes && !is_due) return;

@@ -20,6 +20,7 @@
 #include "cli/report/master_reporter.hpp"
 #include "cli/password_source.hpp"
 #include "cli/signals.hpp"
+#include "cli/traffic_rate.hpp"
 #include "cli/flags/speedo_flags.hpp"
 #include "local/stand_in_redis.hpp"
 #include "main/cluster_job.hpp"
@@ -197,6 +198,7 @@ Result<int> master_program(const std::vector<std::string>& arguments,
   SPEEDO_ASSIGN(const Parsed parsed, read_options(fold_speedo(arguments), values));
   if (parsed == Parsed::kDone) return 0;
   ClusterFlags flags = cluster_flags(values);
+  SPEEDO_ASSIGN(const std::string source, settle_interface(flags));
   SPEEDO_TRY(check(flags, ClusterRole::kMaster));
 
   set_up_console(flags.log);
@@ -212,7 +214,8 @@ Result<int> master_program(const std::vector<std::string>& arguments,
   SPEEDO_ASSIGN(const RedisCredentials credentials,
                 redis ? Result<RedisCredentials>(RedisCredentials{})
                       : redis_credentials(flags.redis_password_file, secrets));
-  const OpenStore open_store = store_opener(credentials);
+  SPEEDO_ASSIGN(const std::shared_ptr<TrafficLimit> limit, traffic_limit(flags.max_rate));
+  const OpenStore open_store = store_opener({credentials, limit, redis ? "" : source});
   SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags));
   TrainerParts parts = trainer_parts(compute);
   if (!flags.no_shared_memory) parts.open_door = open_memory_door;

@@ -62,14 +62,18 @@ TrainerParts trainer_parts(const ComputeOptions& options) {
 
 std::unique_ptr<SinkFactory> make_sinks() { return make_sink_factory(); }
 
-OpenStore store_opener(const RedisCredentials& credentials) {
-  return [credentials](const StoreAddress& address,
+OpenStore store_opener(const StoreTerms& terms) {
+  return [terms](const StoreAddress& address,
                        const std::string& job) -> Result<std::shared_ptr<ParameterStore>> {
     SPEEDO_ASSIGN(const std::vector<RedisAddress> addresses,
                   parse_redis_addresses(address.text()));
     std::vector<RedisOptions> servers;
     for (const RedisAddress& each : addresses) {
-      servers.push_back({.address = each, .credentials = credentials});
+      RedisOptions& server = servers.emplace_back();
+      server.address = each;
+      server.credentials = terms.credentials;
+      server.limit = terms.limit;
+      server.source = terms.source;
     }
     return open_redis_store(servers, job);
   };

@@ -20,8 +20,15 @@ TrainerParts trainer_parts(const ComputeOptions& options = {});
 // names no file to be written.
 std::unique_ptr<SinkFactory> make_sinks();
 
+// How stores are reached. As a RedisOptions has it; the limit is of all of them together.
+struct StoreTerms {
+  RedisCredentials credentials = {};
+  std::shared_ptr<TrafficLimit> limit = nullptr;
+  std::string source = {};
+};
+
 // Opens the job's store on the Redis server at an address; without credentials on one that asks for
 // none. Errors: as open_redis_store.
-OpenStore store_opener(const RedisCredentials& credentials = {});
+OpenStore store_opener(const StoreTerms& terms = {});
 
 }  // namespace speedo

@@ -10,6 +10,7 @@
 #include "actors/node.hpp"
 #include "base/log.hpp"
 #include "base/trace.hpp"
+#include "base/network_interfaces.hpp"
 #include "base/process_name.hpp"
 #include "base/parse_number.hpp"
 #include "cli/emulated_compute.hpp"
@@ -21,6 +22,7 @@
 #include "cli/flags/log_flags.hpp"
 #include "cli/password_source.hpp"
 #include "cli/signals.hpp"
+#include "cli/traffic_rate.hpp"
 #include "cli/flags/speedo_flags.hpp"
 #include "local/core_shares.hpp"
 #include "main/examine.hpp"
@@ -40,7 +42,7 @@ struct WorkerFlags {
   std::uint16_t port = 0;
   int compute_nice = 0;
   bool no_shared_memory = false;
-  std::string emulate_compute, shard;
+  std::string emulate_compute, shard, max_rate, iface;
   ComputeFlags compute;
   bool force = false;
   std::int64_t connect_timeout_s = 0, store_timeout_s = 0, grace_period_s = 0;
@@ -52,6 +54,8 @@ WorkerFlags worker_flags(const OptionValues& values) {
   values.get("master", flags.master);
   values.get("redis", flags.redis);
   values.get("redis-password-file", flags.redis_password_file);
+  values.get("max-rate", flags.max_rate);
+  values.get("iface", flags.iface);
   values.get("host", flags.host);
   values.get("device", flags.device);
   values.get("workers", flags.count);
@@ -147,6 +151,12 @@ Result<int> worker_program(const std::vector<std::string>& arguments,
                 Trace::start(flags.trace, "speedo-worker " + flags.host));
   SPEEDO_ASSIGN(const RedisCredentials credentials,
                 redis_credentials(flags.redis_password_file, secrets));
+  StoreTerms terms{.credentials = credentials};
+  SPEEDO_ASSIGN(terms.limit, traffic_limit(flags.max_rate));
+  if (!flags.iface.empty()) {
+    SPEEDO_ASSIGN(const auto all, interface_addresses());
+    SPEEDO_ASSIGN(terms.source, choose_address(flags.iface, all));
+  }
   SPEEDO_ASSIGN(const ComputeOptions compute, compute_options(flags));
   SPEEDO_INFO("{} {}", flags.count > 1 ? "Each worker computes with" : "Computing with",
               describe(compute));
@@ -167,7 +177,7 @@ Result<int> worker_program(const std::vector<std::string>& arguments,
   parts.admit = make_memory_guard(flags.count, {.force = flags.force});
   if (emulated) emulate(*emulated, parts, options.session);
   SPEEDO_TRY(set_part(flags, options));
-  auto done = run_worker(options, {stop_requested}, parts, store_opener(credentials));
+  auto done = run_worker(options, {stop_requested}, parts, store_opener(terms));
   SPEEDO_DEBUG("Memory at the peak: {}", format_bytes(peak_resident_bytes()));
   SPEEDO_TRY(done);
   return 0;

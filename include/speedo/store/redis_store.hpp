@@ -13,6 +13,8 @@
 
 namespace speedo {
 
+class TrafficLimit;
+
 // Where a Redis server is, and which of its databases is meant.
 struct RedisAddress {
   std::string host = "127.0.0.1";
@@ -36,6 +38,9 @@ struct RedisOptions {
   std::chrono::milliseconds command_timeout = kStoreCommandTimeout;
   std::chrono::milliseconds backoff_first = kStoreBackoffFirst;
   std::chrono::milliseconds backoff_max = kStoreBackoffMax;
+  std::string source = {};  // numeric address to connect from; empty: as the system likes
+  // Of all that the process exchanges with its stores, but for small operations; null: none.
+  std::shared_ptr<TrafficLimit> limit = nullptr;
 };
 
 // [USER[:PASSWORD]@] and HOST, HOST:PORT or [IPV6]:PORT; the same behind redis://, with a [/DB] at

@@ -2,6 +2,7 @@
 
 #include <speedo/store/redis_store.hpp>
 
+#include "base/network_interfaces.hpp"
 #include "cli/emulated_compute.hpp"
 #include "cli/flags/speedo_flags.hpp"
 #include "cli/stages.hpp"
@@ -33,6 +34,8 @@ void read_job(const OptionValues& values, ClusterFlags& flags) {
 void read_network(const OptionValues& values, ClusterFlags& flags) {
   values.get("redis", flags.redis);
   values.get("redis-password-file", flags.redis_password_file);
+  values.get("max-rate", flags.max_rate);
+  values.get("iface", flags.iface);
   values.get("no-shared-memory", flags.no_shared_memory);
   values.get("emulate-compute", flags.emulate_compute);
   values.get("shards", flags.shards);
@@ -153,6 +156,18 @@ Result<void> check(const RotationRules& rules) {
 std::string bind_address(const ClusterFlags& flags) {
   if (!flags.bind.empty()) return flags.bind;
   return flags.host.empty() ? "127.0.0.1" : flags.host;
+}
+
+Result<std::string> settle_interface(ClusterFlags& flags) {
+  if (flags.iface.empty()) return std::string();
+  if (!flags.bind.empty() || !flags.host.empty()) {
+    return usage_error("--iface " + flags.iface + " says where to listen, and so does " +
+                       (flags.bind.empty() ? "--host" : "--bind") + ": give one of them");
+  }
+  SPEEDO_ASSIGN(const auto all, interface_addresses());
+  SPEEDO_ASSIGN(flags.host, choose_address(flags.iface, all));
+  flags.bind = flags.host;
+  return flags.host;
 }
 
 bool is_loopback(const std::string& address) {

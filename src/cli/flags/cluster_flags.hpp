@@ -40,6 +40,8 @@ struct ClusterFlags {
 
   std::string redis = "127.0.0.1:6379";  // an address, see take_secrets()
   std::string redis_password_file;
+  std::string max_rate;  // of kMaster; empty: no limit
+  std::string iface;     // of kMaster; empty: none
   bool no_shared_memory = false;
   std::string emulate_compute;  // of kRun; empty: workers compute
   std::string key_name;
@@ -82,6 +84,9 @@ inline constexpr const char* kResumeFromStore = "store";  // see kResumeNewest, 
 
 // The address to listen on: --bind, or what workers are told to connect to, or the loopback.
 std::string bind_address(const ClusterFlags& flags);
+// Makes bind and host the address that --iface means, and returns it; without --iface empty.
+// Errors: kUsage, also for one beside --bind or --host; those of choose_address().
+Result<std::string> settle_interface(ClusterFlags& flags);
 
 // Whether only this machine reaches what listens at `address`, by its text alone.
 bool is_loopback(const std::string& address);

@@ -147,6 +147,29 @@ constexpr Option kClusterOptions[] = {
      .sentence = "File with Redis' password (chmod 600), its only line; instead of "
                  "SPEEDO_REDIS_PASSWORD in the environment. The user, if it is not the default "
                  "one: --redis redis://USER@HOST or SPEEDO_REDIS_USERNAME"},
+    {.name = "iface",
+     .type = text("NAME|NETWORK"),
+     .otherwise = "as --bind and --host say",
+     .programs = {Program::kMaster},
+     .group = kNetworkGroup,
+     .sentence = "Listen at the address of this network interface, or at the one in this network "
+                 "(10.1.0.0/16), tell workers that one, and reach Redis from there"},
+    {.name = "iface",
+     .type = text("NAME|NETWORK"),
+     .otherwise = "as the system's routes say",
+     .programs = {Program::kWorker},
+     .group = kNetworkGroup,
+     .sentence = "Reach Redis from the address of this network interface, or from the one in this "
+                 "network (10.1.0.0/16). The master is reached as the system's routes say: CAF "
+                 "lets nobody choose"},
+    {.name = "max-rate",
+     .type = text("RATE"),
+     .otherwise = "no limit",
+     .programs = {Program::kMaster, Program::kWorker},
+     .group = kNetworkGroup,
+     .sentence = "Exchange no more with Redis than this a second, each way, as in 200Mbit or 25MB: "
+                 "all of the process together. Small operations do not wait; shared memory and "
+                 "messages between master and workers are not counted"},
     {.name = "bind",
      .type = text("ADDRESS"),
      .otherwise = "--host, else 127.0.0.1",

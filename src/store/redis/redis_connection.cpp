@@ -112,13 +112,21 @@ void RedisConnection::wait_for_socket() {
   std::array<pollfd, 2> polled{};
   polled[0] = {wake_fd_, POLLIN, 0};
   nfds_t count = 1;
+  Clock::time_point until = patience_end();
   if (session_) {
-    const short events = static_cast<short>(POLLIN | (sending_.empty() ? 0 : POLLOUT));
+    if (in_flight_.empty()) held_until_ = {};
+    const auto [held_out, held_in] = held_until_;
+    const bool sends = !sending_.empty() && held_out == Clock::time_point{};
+    const bool receives = held_in == Clock::time_point{};
+    const short events = static_cast<short>((receives ? POLLIN : 0) | (sends ? POLLOUT : 0));
     polled[count++] = {session_->socket(), events, 0};
+    for (const Clock::time_point held : held_until_) {
+      if (held != Clock::time_point{}) until = std::min(until, held);
+    }
   }
   int timeout_ms = -1;
   if (!in_flight_.empty()) {
-    const auto left = patience_end() - Clock::now();
+    const auto left = until - Clock::now();
     const auto left_ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
     timeout_ms = static_cast<int>(std::clamp<std::int64_t>(left_ms, 0, 3600'000));
   }
@@ -195,16 +203,42 @@ void RedisConnection::encode_requests() {
   }
 }
 
+// How many bytes may go; the vectors are cut to them.
+std::size_t RedisConnection::allowed(TrafficLimit::Way way, std::span<iovec>& vectors) {
+  std::size_t wanted = 0;
+  for (const iovec& each : vectors) wanted += each.iov_len;
+  if (!options_.limit) return wanted;
+  const std::size_t may = options_.limit->take(way, wanted);
+  held_until_[static_cast<std::size_t>(way)] =
+      may == 0 ? options_.limit->next(way, wanted) : Clock::time_point{};
+  std::size_t left = may, count = 0;
+  for (; left > 0; ++count) {
+    vectors[count].iov_len = std::min(vectors[count].iov_len, left);
+    left -= vectors[count].iov_len;
+  }
+  vectors = vectors.first(count);
+  return may;
+}
+
+void RedisConnection::used(TrafficLimit::Way way, std::size_t allowed, ssize_t moved) {
+  const auto done = static_cast<std::size_t>(std::max<ssize_t>(moved, 0));
+  if (options_.limit && done < allowed) options_.limit->give_back(way, allowed - done);
+}
+
 bool RedisConnection::send_some() {
   if (sending_.empty()) return false;
   vectors_.clear();
   for (std::size_t i = 0; i < std::min(sending_.size(), kGatherMax); ++i) {
     sending_[i].append_to(vectors_);
   }
+  std::span<iovec> vectors(vectors_);
+  const std::size_t may = allowed(TrafficLimit::Way::kOut, vectors);
+  if (may == 0) return false;
   msghdr message{};
-  message.msg_iov = vectors_.data();
-  message.msg_iovlen = vectors_.size();
+  message.msg_iov = vectors.data();
+  message.msg_iovlen = vectors.size();
   const ssize_t sent = sendmsg(session_->socket(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  used(TrafficLimit::Way::kOut, may, sent);
   if (sent < 0) {
     if (errno == EAGAIN || errno == EINTR) return false;
     // The server may have said why before it closed: receive_some() finds that, or the end.
@@ -225,11 +259,14 @@ bool RedisConnection::send_some() {
 }
 
 bool RedisConnection::receive_some() {
-  const std::span<iovec> into = replies_.receive_into();
+  std::span<iovec> into = replies_.receive_into();
+  const std::size_t may = allowed(TrafficLimit::Way::kIn, into);
+  if (may == 0) return false;
   msghdr message{};
   message.msg_iov = into.data();
   message.msg_iovlen = into.size();
   const ssize_t received = recvmsg(session_->socket(), &message, MSG_DONTWAIT);
+  used(TrafficLimit::Way::kIn, may, received);
   if (received < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   if (received <= 0) {
     const std::string why =

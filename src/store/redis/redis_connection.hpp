@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -10,6 +11,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <speedo/store/traffic_limit.hpp>
 
 #include "store/key_value.hpp"
 #include "store/redis/redis_request.hpp"
@@ -55,6 +58,8 @@ class RedisConnection {
   void encode_requests();
   bool send_some();
   bool receive_some();
+  std::size_t allowed(TrafficLimit::Way way, std::span<iovec>& vectors);
+  void used(TrafficLimit::Way way, std::size_t allowed, ssize_t moved);
   bool take_replies();
   bool take_reply(const ReplyReader::Reply& reply);
   void connection_failed(Error error);
@@ -87,6 +92,8 @@ class RedisConnection {
   std::deque<RedisRequest> sending_;
   std::vector<iovec> vectors_;
   ReplyReader replies_;
+  // Until when a way has used up the limit; zero: it has not.
+  std::array<Clock::time_point, 2> held_until_{};
   Clock::time_point last_progress_{};
   int failures_ = 0;  // in a row
   Clock::time_point first_failure_{};  // of those

@@ -18,6 +18,8 @@ namespace speedo {
 namespace {
 
 constexpr const char* kScanCount = "1000";
+// Manifests, blobs, who is master: they must not wait behind chunks.
+constexpr std::size_t kSmallBytes = std::size_t{64} << 10U;
 
 // Calls `attempt` until it succeeds, fails for good or attempts_max is reached.
 Result<void> with_retries(const RedisOptions& options,
@@ -85,11 +87,10 @@ Result<std::vector<std::string>> keys_matching(RedisSession& session, const std:
 }  // namespace
 
 RedisKeyValue::RedisKeyValue(const RedisOptions& options, std::unique_ptr<RedisSession> session)
-    : options_(options) {
-  const auto incarnations = std::make_shared<std::atomic<std::uint64_t>>(0);
+    : options_(options), incarnations_(std::make_shared<std::atomic<std::uint64_t>>(0)) {
   for (int i = 0; i < std::max(1, options.connections); ++i) {
     connections_.push_back(
-        std::make_unique<RedisConnection>(options, std::move(session), incarnations));
+        std::make_unique<RedisConnection>(options, std::move(session), incarnations_));
   }
 }
 
@@ -106,7 +107,22 @@ void RedisKeyValue::submit(KvPtr operation) {
   const auto least =
       std::min_element(connections_.begin(), connections_.end(),
                        [](const auto& a, const auto& b) { return a->load() < b->load(); });
-  (*least)->submit(std::move(operation));
+  if (operation->bytes() <= kSmallBytes && (*least)->load() > kSmallBytes) {
+    small_connection().submit(std::move(operation));
+  } else {
+    (*least)->submit(std::move(operation));
+  }
+}
+
+RedisConnection& RedisKeyValue::small_connection() {
+  const std::lock_guard lock(mutex_);
+  if (!small_) {
+    RedisOptions options = options_;
+    options.limit = nullptr;
+    small_ = std::make_unique<RedisConnection>(options, nullptr, incarnations_);
+    if (hurried_) small_->stop_waiting();
+  }
+  return *small_;
 }
 
 Result<std::vector<std::string>> RedisKeyValue::list(std::string_view prefix) {
@@ -122,6 +138,9 @@ Result<std::vector<std::string>> RedisKeyValue::list(std::string_view prefix) {
 
 void RedisKeyValue::stop_waiting() {
   for (const auto& connection : connections_) connection->stop_waiting();
+  const std::lock_guard lock(mutex_);
+  hurried_ = true;
+  if (small_) small_->stop_waiting();
 }
 
 Result<std::shared_ptr<ParameterStore>> open_redis_store(const RedisOptions& options,

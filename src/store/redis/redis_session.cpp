@@ -13,6 +13,7 @@
 #include <speedo/base/digest.hpp>
 
 #include "base/random_bits.hpp"
+#include "store/redis/bound_socket.hpp"
 #include "store/redis/redis_auth.hpp"
 #include "store/redis/redis_error.hpp"
 
@@ -55,14 +56,16 @@ std::string value_of(std::string_view info, std::string_view name) {
 
 std::string draw_name() { return "speedo-" + std::to_string(random_bits()); }
 
+Error at_server(const Error& error, const RedisAddress& at) {
+  return Error{error.code, "Redis at " + to_string(at) + ": " + error.message};
+}
+
 // hiredis itself would wait for a name as long as the system does. It asks for IPv4 first, and so
 // does this.
 Result<std::vector<std::string>> hosts_of(const RedisAddress& at, const LookUp& look_up,
                                           const std::function<bool()>& stop) {
   const auto found = look_up_until(stop, look_up, at.host, at.port);
-  if (!found) {
-    return Error{found.error().code, "Redis at " + to_string(at) + ": " + found.error().message};
-  }
+  if (!found) return at_server(found.error(), at);
   std::vector<std::string> hosts;
   for (const int family : {AF_INET, AF_INET6}) {
     for (const addrinfo* each = found->get(); each != nullptr; each = each->ai_next) {
@@ -81,11 +84,20 @@ Result<RedisSession::Context> connect_to_host(const RedisOptions& options,
                 hosts_of(options.address, names.look_up, stop));
   const timeval timeout = to_timeval(options.connect_timeout);
   RedisSession::Context context;
+  Result<void> failed;
   for (const std::string& host : hosts) {
     context.reset();
-    context.reset(redisConnectWithTimeout(host.c_str(), options.address.port, timeout));
+    if (options.source.empty()) {
+      context.reset(redisConnectWithTimeout(host.c_str(), options.address.port, timeout));
+    } else {
+      auto fd = connect_from(options.source, host, options.address.port, options.connect_timeout);
+      if (fd) context.reset(redisConnectFd(*fd));
+      failed = fd ? Result<void>() : Result<void>(at_server(fd.error(), options.address));
+      if (!fd && !stop()) continue;
+    }
     if (!context || context->err == 0 || stop()) break;
   }
+  if (!context) SPEEDO_TRY(failed);
   return context;
 }
 
