@@ -138,11 +138,12 @@ void print(const sim::CampaignResult& result, const SimulateFlags& flags) {
     std::printf("%s", to_table(result.faults).c_str());
     const sim::MergeCounts& merges = result.merges;
     std::printf("%llu merges, %llu of them begun before they were ordered, %llu in shared memory, "
-                "%llu coded\n",
+                "%llu coded, %llu by replicas\n",
                 static_cast<unsigned long long>(merges.all),
                 static_cast<unsigned long long>(merges.ahead),
                 static_cast<unsigned long long>(merges.in_memory),
-                static_cast<unsigned long long>(merges.coded));
+                static_cast<unsigned long long>(merges.coded),
+                static_cast<unsigned long long>(merges.replicated));
     std::printf("%llu seeds, %llu events, %zu violations\n",
                 static_cast<unsigned long long>(result.seeds),
                 static_cast<unsigned long long>(result.events), result.violations.size());

@@ -88,7 +88,6 @@ class MergerEngine : public MergerWork {
   Result<void> publish_first_replica(const Histories& histories, RecordInfo info);
   Result<void> settle();
   std::span<const float> published_values();
-  void publish_last();
 
   // merger_merge.cpp
   Result<MergeResult> merge_party(const MergeJob& job);
@@ -121,6 +120,7 @@ class MergerEngine : public MergerWork {
   std::unique_ptr<MergerRule> rule_;  // null unless the stage is kGradientOnly
   std::unique_ptr<MergerReplica> replica_;  // null unless its updates are replicated
   std::optional<WeightsCheck> check_;       // the newest
+  std::optional<MergeResult> last_made_;    // of a replica, while its weights are being published
   std::vector<std::vector<float>> locals_;  // kElasticMaster: one for each worker of a merge
   Histories kept_;                    // while neither the rule nor the record has them
   Version version_;

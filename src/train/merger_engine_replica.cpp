@@ -49,11 +49,4 @@ std::span<const float> MergerEngine::published_values() {
   return checkpoint_.memory();
 }
 
-// Should it fail, close() tries again.
-void MergerEngine::publish_last() {
-  finish_publication();
-  const auto done = note(publish_now());
-  if (!done) SPEEDO_WARN("the store lacks the last weights yet: {}", done.error().message);
-}
-
 }  // namespace speedo

@@ -60,14 +60,21 @@ Result<MergerEngine::Participants> MergerEngine::open(
 Result<MergeResult> MergerEngine::merge(const MergeJob& job) {
   SPEEDO_ASSERT(stage_ == job.stage);
   if (superseded_) return *superseded_;
-  SPEEDO_TRY(settle());
   expected_.reset();
-  auto result = merge_party(job);
-  ahead_.reset();
-  SPEEDO_TRY(note(result ? Result<void>() : Result<void>(result.error())));
-  if (replica_ && job.is_last) publish_last();
-  result->check = check_;
-  return result;
+  if (!last_made_) {
+    SPEEDO_TRY(settle());
+    auto result = merge_party(job);
+    ahead_.reset();
+    SPEEDO_TRY(note(result ? Result<void>() : Result<void>(result.error())));
+    result->check = check_;
+    if (!replica_ || !job.is_last) return result;
+    last_made_ = std::move(*result);
+  }
+  // Of a replica the last merge is told when the weights are in the store: it is made once, however
+  // often that is tried.
+  finish_publication();
+  SPEEDO_TRY(note(publish_now()));
+  return *std::exchange(last_made_, std::nullopt);
 }
 
 Result<MergeResult> MergerEngine::merge_party(const MergeJob& job) {

@@ -125,6 +125,11 @@ void SessionChecker::note(const master_event::Trained& e) {
   Incarnation* incarnation = incarnation_of(e.peer, e.message.worker);
   may_act_ = incarnation != nullptr && incarnation->run == e.message.run;
   if (!may_act_) return;
+  // A replica that is known to differ is sent away, and what it has done comes to nothing.
+  const bool is_astray = weights_check_ &&
+                         e.message.checked_version == weights_check_->version.value &&
+                         e.message.weights_digest != weights_check_->digest;
+  if (is_astray) return;
   incarnation->run.reset();
   incarnation->last_reported = e.message.run;
   const Shards shards = shards_.reported(incarnation->worker);
@@ -149,6 +154,7 @@ void SessionChecker::note(const master_event::Leave& e) {
 }
 
 void SessionChecker::note(const master_event::Merged& e) {
+  weights_check_ = e.check;
   bool any = false;
   for (const std::uint64_t run : merging_runs_) {
     const Contribution each = contributions_[run];

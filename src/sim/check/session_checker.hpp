@@ -125,6 +125,7 @@ class SessionChecker {
   std::map<std::uint64_t, Incarnation> incarnations_;    // by connection
   std::map<std::uint64_t, Contribution> contributions_;  // by run
   std::map<std::uint64_t, std::uint64_t> merged_of_;     // worker: its last merged run
+  std::optional<WeightsCheck> weights_check_;
   std::vector<std::uint64_t> merging_runs_;
   bool merging_ = false, entering_ = false, testing_ = false, saving_ = false, began_ = false;
   bool stopping_ = false, asked_to_stop_ = false, finished_ = false;

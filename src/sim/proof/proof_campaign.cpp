@@ -14,6 +14,7 @@ MergeCounts& MergeCounts::operator+=(const MergeCounts& other) {
   all += other.all;
   ahead += other.ahead;
   in_memory += other.in_memory;
+  replicated += other.replicated;
   coded += other.coded;
   return *this;
 }

@@ -35,6 +35,11 @@ WorldTiming timing_of(const Scenario& scenario) {
   return timing;
 }
 
+// The store may have older weights than the master.
+bool publishes_behind(const Scenario& scenario) {
+  return !scenario.shares_memory.empty() || any_replicated(scenario.config.stages);
+}
+
 }  // namespace
 
 ProofCluster::ProofCluster(const Scenario& scenario, const ProofParts& parts)
@@ -49,7 +54,7 @@ ProofCluster::ProofCluster(const Scenario& scenario, const ProofParts& parts)
       lineage_(updates_of(scenario.config.stages), problem_.start(),
                {scenario.learning_rate, scenario.momentum}, violations_),
       store_checker_(server_, scenario.config.job,
-                     scenario.shares_memory.empty() ? scenario.publish_interval : kMergesBehind,
+                     publishes_behind(scenario) ? kMergesBehind : scenario.publish_interval,
                      violations_),
       lease_checker_(world_.queue(), [this](std::string_view name) { return is_dead(name); },
                      violations_),

@@ -30,6 +30,7 @@ struct MergeCounts {
   std::uint64_t all = 0;        // by all masters
   std::uint64_t ahead = 0;      // of them, begun before they were ordered
   std::uint64_t in_memory = 0;  // of them, all of whose workers share it with their master
+  std::uint64_t replicated = 0;  // by workers themselves
   std::uint64_t coded = 0;      // of the others, of contributions that a codec has written
   MergeCounts& operator+=(const MergeCounts& other);
 };

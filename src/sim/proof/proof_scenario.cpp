@@ -21,6 +21,7 @@ using std::chrono::seconds;
 constexpr std::chrono::seconds kPatientStoreTimeout{600};
 
 constexpr std::uint64_t kStream = 0x5EED;  // tells this generator's stream from others of the seed
+constexpr std::uint64_t kReplicaStream = 0x5EEE;
 
 // A time in [low, high], small ones as likely as large ones.
 Instant draw_time(Random& random, Instant low, Instant high) {
@@ -161,6 +162,17 @@ void draw_codecs(Random& random, Scenario& scenario) {
   }
 }
 
+// Some of the stages in rounds; their workers share no memory.
+void draw_replicas(Random& random, Scenario& scenario) {
+  if (scenario.config.shard_by_speed) return;
+  for (Schedule& stage : scenario.config.stages) {
+    Schedule replicated = stage;
+    replicated.update = {.kind = UpdateKind::kGradientOnly, .replicated = true};
+    if (random.below(3) == 0 && check_schedule(replicated)) stage = replicated;
+  }
+  if (any_replicated(scenario.config.stages)) scenario.shares_memory.clear();
+}
+
 Scenario draw_scenario(std::uint64_t seed, const std::vector<std::string>& names,
                        WorkerCounts workers) {
   SPEEDO_ASSERT(!names.empty());
@@ -179,6 +191,8 @@ Scenario draw_scenario(std::uint64_t seed, const std::vector<std::string>& names
   if (random.below(2) == 0) scenario.config.store_timeout = kPatientStoreTimeout;
   draw_memory(random, scenario);
   draw_codecs(random, scenario);
+  Random replicas = Random::derive(seed, {kReplicaStream});
+  draw_replicas(replicas, scenario);
   return scenario;
 }
 

@@ -32,7 +32,7 @@ void ProofCluster::watch_contribution(const KvOperation& operation) {
   const std::string& key = operation.key;
   const bool is_one = operation.kind == KvOperation::Kind::kSet &&
                       key.starts_with(prefix + contribution_key_prefix()) && key.ends_with(":m") &&
-                      key.find("/local:") == std::string::npos;
+                      key.find("/local:") == std::string::npos && !key.ends_with("/step:m");
   if (!is_one) return;
   ChunkedStore store(std::shared_ptr<KeyValue>(std::shared_ptr<void>(), &server_.map()),
                      scenario_.config.job);
@@ -129,7 +129,8 @@ void ProofCluster::watch_merge(Mastership& mastership, const master_command::Sta
   const bool is_coded = is_merged && update.codec.kind != CodecKind::kNone;
   merges_.in_memory += in_memory ? 1 : 0;
   merges_.coded += is_coded && !in_memory ? 1 : 0;
-  if (is_merged && (job.is_last || !in_memory)) {
+  merges_.replicated += is_merged && update.replicated ? 1 : 0;
+  if (is_merged && (job.is_last || !(in_memory || update.replicated))) {
     watch_published(mastership, result.version);
   }
   const auto shards = mastership.checker->shards_of(job, result.rejected);

@@ -47,7 +47,7 @@ class ReplicaUpdate : public WorkerUpdate {
       version_ = had;
     } else if (had && *had + 1 == order.version) {
       const auto begun = begin_step(order.version);
-      if (!begun && begun.error().code != ErrorCode::kNotFound) return begun.error();
+      if (!begun && !is_lost(begun.error())) return begun.error();
     }
     if (!version_ && !step_) SPEEDO_TRY(read_whole(order.version));
     SPEEDO_TRY(keep_statistics());
@@ -91,6 +91,8 @@ class ReplicaUpdate : public WorkerUpdate {
   }
 
   Result<std::uint64_t> commit(const TrainMessage&) override { return parts_.exchange.commit(); }
+
+  void diverged() override { version_.reset(); }
 
   // Contributions travel by the store.
   std::shared_ptr<SharedMemory> home() const override { return nullptr; }
@@ -179,10 +181,17 @@ class ReplicaUpdate : public WorkerUpdate {
       if (common.count == 0) continue;
       const bool is_whole = piece.factors.has_value();
       const std::size_t first = is_whole ? 0 : index(common.offset - piece.arena.offset);
-      SPEEDO_TRY(parts_.exchange.need_weights(piece.offset + first,
-                                              is_whole ? piece.count : index(common.count)));
+      const std::size_t count = is_whole ? piece.count : index(common.count);
+      const auto here = parts_.exchange.need_weights(piece.offset + first, count);
+      if (!here && is_lost(here.error())) return Error{ErrorCode::kNotFound, here.error().message};
+      SPEEDO_TRY(here);
     }
     return {};
+  }
+
+  // The weights make good for a step that is gone, or damaged.
+  static bool is_lost(const Error& error) {
+    return error.code == ErrorCode::kNotFound || error.code == ErrorCode::kCorrupt;
   }
 
   // Of the products that make the gradient of `part`.
