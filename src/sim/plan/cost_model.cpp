@@ -225,14 +225,19 @@ void CostModel::start(double seconds, std::vector<Flows::Use> uses, Done done,
   schedule();
 }
 
-// One timer counts, the last one set: what finishes next may have changed.
+// One timer counts, the last one set: what finishes next may have changed. What is started while
+// flows end is counted in once, behind them.
 void CostModel::schedule() {
+  if (advancing_) return;
   const std::uint64_t generation = ++generation_;
   if (flows_.idle()) return;
   queue_.at(flows_.next(), [this, alive = std::weak_ptr<bool>(alive_), generation] {
     if (alive.expired() || generation != generation_) return;
+    advancing_ = true;
     flows_.advance(queue_.now());
-    if (generation == generation_) schedule();
+    if (alive.expired()) return;
+    advancing_ = false;
+    schedule();
   });
 }
 

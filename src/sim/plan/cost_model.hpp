@@ -102,6 +102,7 @@ class CostModel {
   Line adder_;
   std::vector<Random> random_;  // of each worker
   std::uint64_t generation_ = 0;
+  bool advancing_ = false;
   Usage usage_;
   // Queued timers look whether the model is still there.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
