@@ -22,6 +22,7 @@
 #include "measure/simulate_plan_chart.hpp"
 #include "measure/simulate_plan_file.hpp"
 #include "measure/simulate_plan_report.hpp"
+#include "sim/plan/cost_exchange.hpp"
 #include "sim/plan/plan_schedule.hpp"
 #include "sim/plan/plan_train.hpp"
 #include "train/note_text.hpp"
@@ -68,6 +69,18 @@ Result<sim::ClusterCosts> calibrated(const PlanFlags& flags, const ComputeOption
     SPEEDO_INFO("The description is in {}", flags.write);
   }
   return calibration.cluster;
+}
+
+// What the flags say of the exchange holds before what the description does.
+Result<void> set_exchange(const PlanFlags& flags, sim::ClusterCosts& cluster) {
+  if (flags.shards) {
+    cluster.store.shards = *flags.shards;
+    cluster.store.servers = 1;
+  }
+  if (!flags.codec.empty()) cluster.worker.codec = flags.codec;
+  if (flags.no_shared_memory) cluster.worker.shares_memory = false;
+  if (auto checked = sim::check(cluster); !checked) return usage_error(checked.error().message);
+  return {};
 }
 
 Result<void> check_moving_rate(const PlanFlags& flags,
@@ -164,8 +177,16 @@ Result<void> PlanCommand::train_alone() {
 Result<void> PlanCommand::add_row(const sim::PlanSchedule& schedule, std::uint64_t workers) {
   std::optional<float> moving_rate;
   if (flags_.moving_rate) moving_rate = static_cast<float>(*flags_.moving_rate);
-  SPEEDO_ASSIGN(const Schedule made, sim::make_schedule(schedule, workers, moving_rate,
-                                                          flags_.gradient_only));
+  SPEEDO_ASSIGN(Schedule made, sim::make_schedule(schedule, workers, moving_rate,
+                                                    flags_.gradient_only));
+  SPEEDO_ASSIGN(made.update.codec, parse_codec(report_.cluster.worker.codec));
+  auto possible = check_schedule(made);
+  if (possible) possible = sim::check_exchange(report_.cluster, made.update);
+  if (!possible && flags_.strategy == "all") {
+    SPEEDO_INFO("{} is left out: {}", schedule.label, possible.error().message);
+    return {};
+  }
+  if (!possible) return possible.error();
   sim::PlanOptions options = options_for(made, workers);
   if (report_.baseline) {
     options.stop_at_loss = report_.baseline->loss;
@@ -204,9 +225,10 @@ Result<int> simulate_plan(const std::vector<std::string>& arguments) {
   set_up_console(flags.debug);
   SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags.compute));
   std::string measured;
-  SPEEDO_ASSIGN(const sim::ClusterCosts cluster, flags.calibrate
+  SPEEDO_ASSIGN(sim::ClusterCosts cluster, flags.calibrate
                                                      ? calibrated(flags, compute, measured)
                                                      : read_cluster(flags.cluster));
+  SPEEDO_TRY(set_exchange(flags, cluster));
   PlanCommand command(flags, compute, std::move(schedules), std::move(workers));
   SPEEDO_ASSIGN(const PlanReport report, command.run(cluster));
   if (!flags.svg.empty()) SPEEDO_TRY(write_text(flags.svg, to_svg(report)));

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "sim/plan/cost_exchange.hpp"
+
 namespace speedo {
 
 namespace {
@@ -101,6 +103,7 @@ std::string to_json(const PlanReport& report) {
   Json object;
   object["title"] = report.cluster.title;
   object["seed"] = report.seed;
+  object["exchange"] = sim::describe_exchange(report.cluster);
   object["sequential_images_per_second"] =
       number(sim::sequential_images_per_second(report.cluster));
   const bool trained = report.baseline.has_value();
@@ -130,6 +133,7 @@ std::string to_table(const PlanReport& report) {
     text += fmt::format(", loss {:.4g} after {:.4g} s", report.baseline->loss,
                         report.baseline->seconds);
   }
+  text += "\nExchange: " + sim::describe_exchange(report.cluster);
   return text + "\n" + in_columns(rows);
 }
 

@@ -32,6 +32,9 @@ PlanFlags plan_flags(const OptionValues& values) {
   values.get("solver", flags.solver);
   flags.compute = compute_flags(values);
   values.get("write", flags.write);
+  values.get("shards", flags.shards);
+  values.get("codec", flags.codec);
+  values.get("no-shared-memory", flags.no_shared_memory);
   values.get("strategy", flags.strategy);
   values.get("workers", flags.workers);
   values.get("iterations", flags.iterations);

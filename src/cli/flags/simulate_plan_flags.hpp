@@ -17,6 +17,9 @@ struct PlanFlags {
   std::string solver;                   // this net
   ComputeFlags compute;                 // with these processors
   std::string write;                    // and write the description here
+  std::optional<std::uint64_t> shards;  // instead of the description's
+  std::string codec;
+  bool no_shared_memory = false;
   std::string strategy, workers;
   std::uint64_t iterations = 0, seed = 0;
   std::optional<double> moving_rate;

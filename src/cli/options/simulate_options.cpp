@@ -2,6 +2,8 @@
 
 #include "cli/options/option_groups.hpp"
 
+#include <speedo/store/layout.hpp>
+
 namespace speedo {
 
 namespace {
@@ -71,6 +73,24 @@ constexpr Option kSimulateOptions[] = {
      .programs = kPlans,
      .group = kPlanClusterGroup,
      .sentence = "Write what was measured as a description"},
+    {.name = "shards",
+     .type = whole(0, kRecordServersMax),
+     .otherwise = "as described",
+     .programs = kPlans,
+     .group = kPlanClusterGroup,
+     .sentence = "Plan with the weights in so many parts, each with a server and a merger "
+                 "beside it; 0: the master merges"},
+    {.name = "codec",
+     .type = text("NAME"),
+     .otherwise = "as described",
+     .programs = kPlans,
+     .group = kPlanClusterGroup,
+     .sentence = "Plan with contributions coded so, as --codec of speedo-master"},
+    {.name = "no-shared-memory",
+     .type = on_off(),
+     .programs = kPlans,
+     .group = kPlanClusterGroup,
+     .sentence = "Plan with an exchange through the store even on the master's machine"},
     {.name = "strategy",
      .type = text("LIST"),
      .value = "all",

@@ -9,6 +9,7 @@
 
 #include <speedo/base/assert.hpp>
 
+#include "sim/plan/cost_exchange.hpp"
 #include "sim/plan/plan_work.hpp"
 #include "sim/world.hpp"
 
@@ -193,6 +194,7 @@ PlanResult Planner::result() const {
 Result<PlanResult> plan(const ClusterCosts& cluster, const PlanOptions& options, PlanNet& net) {
   SPEEDO_ASSERT(options.workers >= 1 && options.iterations >= 1);
   SPEEDO_TRY(check(cluster));
+  SPEEDO_TRY(check_exchange(cluster, options.schedule.update));
   SPEEDO_ASSIGN(const std::vector<std::size_t> places, place_workers(cluster, options.workers));
   Planner planner(cluster, options, places, net);
   return planner.run();
