@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "measure/text_columns.hpp"
 #include "sim/plan/cost_exchange.hpp"
 
 namespace speedo {
@@ -58,8 +59,6 @@ Json row_of(const PlanRow& row, bool trained) {
 
 std::string percent(double part) { return fmt::format("{:.0f} %", part * 100.0); }
 
-using Cells = std::vector<std::string>;
-
 Cells cells_of(const PlanRow& row, bool trained) {
   const sim::PlanResult& result = row.result;
   Cells cells = {row.schedule,
@@ -80,21 +79,6 @@ Cells cells_of(const PlanRow& row, bool trained) {
   cells.push_back(row.seconds_to_loss ? fmt::format("{:.4g}", *row.seconds_to_loss) : "-");
   cells.push_back(row.speed_up_to_loss ? fmt::format("{:.2f}", *row.speed_up_to_loss) : "-");
   return cells;
-}
-
-// The first column to the left, numbers to the right.
-std::string in_columns(const std::vector<Cells>& rows) {
-  std::vector<std::size_t> widths(rows.front().size());
-  for (const Cells& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string text;
-  for (const Cells& row : rows) {
-    text += fmt::format("{:<{}}", row[0], widths[0]);
-    for (std::size_t i = 1; i < row.size(); ++i) text += fmt::format("  {:>{}}", row[i], widths[i]);
-    text += "\n";
-  }
-  return text;
 }
 
 }  // namespace

@@ -232,6 +232,15 @@ TEST_CASE("Flags that contradict each other are refused") {
   SECTION("a net to measure") { flags.solver = "s"; }
   SECTION("a file to write") { flags.write = "w"; }
   SECTION("a loss without training") { flags.loss = 0.5; }
+  SECTION("codecs without a recommendation") { flags.lossy = true; }
+  flags.recommend = !flags.lossy;
+  SECTION("a recommendation by loss") { flags.train = "s"; }
+  SECTION("a chart of it") { flags.svg = "c.svg"; }
+  SECTION("gradients beside it") { flags.gradient_only = true; }
+  SECTION("a codec, and any") {
+    flags.lossy = true;
+    flags.codec = "int8";
+  }
   CHECK_FALSE(check(flags));
 }
 

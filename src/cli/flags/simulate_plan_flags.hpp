@@ -20,7 +20,8 @@ struct PlanFlags {
   std::optional<std::uint64_t> shards;  // instead of the description's
   std::string codec;
   bool no_shared_memory = false;
-  std::string strategy, workers;
+  bool recommend = false, lossy = false;
+  std::string strategy, workers;        // no workers: as many as --recommend finds best
   std::uint64_t iterations = 0, seed = 0;
   std::optional<double> moving_rate;
   bool gradient_only = false;

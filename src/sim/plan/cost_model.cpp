@@ -315,6 +315,13 @@ CostModel::Usage CostModel::usage() const {
     usage.store_busy_seconds = std::max(usage.store_busy_seconds, flows_.busy_seconds(server));
   }
   usage.message_seconds = flows_.busy_seconds(control_);
+  for (std::size_t host = 0; host < resources_.size(); ++host) {
+    const double seconds =
+        flows_.busy_seconds(resources_[host].in) + flows_.busy_seconds(resources_[host].out);
+    if (seconds <= usage.link_seconds) continue;
+    usage.link_seconds = seconds;
+    usage.link_host = host;
+  }
   return usage;
 }
 
