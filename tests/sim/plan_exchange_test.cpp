@@ -205,6 +205,9 @@ TEST_CASE("Codecs that are not described have their usual ratio") {
   CHECK(ratio("int8") == Approx(4.0 * 256.0 / 260.0));
   CHECK(ratio("onebit") == Approx(4.0 * 512.0 / 72.0));
   CHECK(ratio("topk:1") > 60.0);
+  ClusterCosts described = cluster;
+  described.codecs = {{.name = "topk", .ratio = 50.0}};
+  CHECK(codec_of(described, "topk:1")->ratio == 50.0);
   CHECK(codec_of(cluster, "threshold").error().code == ErrorCode::kUsage);
   CHECK(codec_of(cluster, "zip").error().code == ErrorCode::kUsage);
 }

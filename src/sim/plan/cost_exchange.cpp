@@ -59,14 +59,8 @@ Result<void> check_servers(const ClusterCosts& cluster) {
   return {};
 }
 
-// Bytes depend on the values for some: noise of a gradient's shape, most small and some large.
 double usual_ratio(const CodecSpec& spec) {
-  Random random(1);
-  std::vector<float> values(kCodecElementsMax);
-  for (float& value : values) {
-    const float wide = random.uniform();
-    value = 0.01F * wide * wide * wide * random.uniform(-1.0F, 1.0F);
-  }
+  const std::vector<float> values = usual_values();
   std::vector<std::byte> bytes(encoded_bytes_max(spec, values.size()));
   const auto size = encode(spec, values, {}, bytes);
   SPEEDO_ASSERT(size.has_value());
@@ -147,16 +141,26 @@ std::vector<double> server_shares(const ClusterCosts& cluster) {
 }
 
 Result<CodecCosts> codec_of(const ClusterCosts& cluster, const std::string& name) {
-  for (const CodecCosts& codec : cluster.codecs) {
-    if (codec.name == name) return codec;
-  }
   SPEEDO_ASSIGN(const CodecSpec spec, parse_codec(name));
+  for (const CodecCosts& codec : cluster.codecs) {
+    if (const auto known = parse_codec(codec.name); known && *known == spec) return codec;
+  }
   if (spec.kind == CodecKind::kNone) return CodecCosts{.name = name};
   if (spec.kind == CodecKind::kThreshold) {
     return usage_error("codec '" + name + "' sends what reaches T, and how much that is, only the "
                        "net knows: describe it with [[codec]] name, ratio");
   }
   return CodecCosts{.name = name, .ratio = usual_ratio(spec)};
+}
+
+std::vector<float> usual_values() {
+  Random random(1);
+  std::vector<float> values(kCodecElementsMax);
+  for (float& value : values) {
+    const float wide = random.uniform();
+    value = 0.01F * wide * wide * wide * random.uniform(-1.0F, 1.0F);
+  }
+  return values;
 }
 
 // A shard's merger is a process of its own, and shares none.

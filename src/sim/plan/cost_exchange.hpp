@@ -29,6 +29,10 @@ std::vector<double> server_shares(const ClusterCosts& cluster);
 // no time. Errors: kUsage for an unknown name, and for one whose ratio only the net knows.
 Result<CodecCosts> codec_of(const ClusterCosts& cluster, const std::string& name);
 
+// A chunk of noise of a gradient's shape, most values small and some large: by it the bytes of
+// codecs are known that depend on the values.
+std::vector<float> usual_values();
+
 // Workers of the master's machine exchange in memory.
 bool shares_memory(const ClusterCosts& cluster);
 

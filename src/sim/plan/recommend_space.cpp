@@ -53,8 +53,10 @@ std::vector<std::string> codecs_of(const ClusterCosts& cluster, const SpaceOptio
   if (!options.codec.empty()) return {options.codec};
   std::vector<std::string> names = {"none"};
   if (!options.lossy) return names;
-  for (const CodecCosts& codec : cluster.codecs) names.push_back(codec.name);
-  for (const char* name : kLossyCodecs) names.emplace_back(name);
+  for (const CodecCosts& codec : cluster.codecs) {
+    names.push_back(to_string(*parse_codec(codec.name)));
+  }
+  for (const char* name : kLossyCodecs) names.push_back(to_string(*parse_codec(name)));
   std::sort(names.begin() + 1, names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
