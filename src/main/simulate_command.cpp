@@ -196,7 +196,8 @@ Result<int> prove(const SimulateFlags& flags) {
 bool asks_for_plan(const std::vector<std::string>& arguments) {
   return std::ranges::any_of(arguments, [](const std::string& argument) {
     const std::string name = squash(argument.substr(0, argument.find('=')));
-    return argument.starts_with('-') && (name == "cluster" || name == "calibrate");
+    return argument.starts_with('-') &&
+           (name == "cluster" || name == "calibrate" || name == "recommend");
   });
 }
 

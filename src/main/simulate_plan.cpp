@@ -22,6 +22,8 @@
 #include "measure/simulate_plan_chart.hpp"
 #include "measure/simulate_plan_file.hpp"
 #include "measure/simulate_plan_report.hpp"
+#include "measure/simulate_recommend_report.hpp"
+#include "sim/plan/cost_exchange.hpp"
 #include "sim/plan/plan_schedule.hpp"
 #include "sim/plan/plan_train.hpp"
 #include "train/note_text.hpp"
@@ -68,6 +70,18 @@ Result<sim::ClusterCosts> calibrated(const PlanFlags& flags, const ComputeOption
     SPEEDO_INFO("The description is in {}", flags.write);
   }
   return calibration.cluster;
+}
+
+// What the flags say of the exchange holds before what the description does.
+Result<void> set_exchange(const PlanFlags& flags, sim::ClusterCosts& cluster) {
+  if (flags.shards) {
+    cluster.store.shards = *flags.shards;
+    cluster.store.servers = 1;
+  }
+  if (!flags.codec.empty()) cluster.worker.codec = flags.codec;
+  if (flags.no_shared_memory) cluster.worker.shares_memory = false;
+  if (auto checked = sim::check(cluster); !checked) return usage_error(checked.error().message);
+  return {};
 }
 
 Result<void> check_moving_rate(const PlanFlags& flags,
@@ -164,8 +178,16 @@ Result<void> PlanCommand::train_alone() {
 Result<void> PlanCommand::add_row(const sim::PlanSchedule& schedule, std::uint64_t workers) {
   std::optional<float> moving_rate;
   if (flags_.moving_rate) moving_rate = static_cast<float>(*flags_.moving_rate);
-  SPEEDO_ASSIGN(const Schedule made, sim::make_schedule(schedule, workers, moving_rate,
-                                                          flags_.gradient_only));
+  SPEEDO_ASSIGN(Schedule made, sim::make_schedule(schedule, workers, moving_rate,
+                                                    flags_.gradient_only));
+  SPEEDO_ASSIGN(made.update.codec, parse_codec(report_.cluster.worker.codec));
+  auto possible = check_schedule(made);
+  if (possible) possible = sim::check_exchange(report_.cluster, made.update);
+  if (!possible && flags_.strategy == "all") {
+    SPEEDO_INFO("{} is left out: {}", schedule.label, possible.error().message);
+    return {};
+  }
+  if (!possible) return possible.error();
   sim::PlanOptions options = options_for(made, workers);
   if (report_.baseline) {
     options.stop_at_loss = report_.baseline->loss;
@@ -188,6 +210,36 @@ Result<void> PlanCommand::add_row(const sim::PlanSchedule& schedule, std::uint64
   return {};
 }
 
+Result<RecommendReport> recommend(const PlanFlags& flags, const sim::ClusterCosts& cluster) {
+  RecommendReport report;
+  report.cluster = cluster;
+  report.options.seed = flags.seed;
+  report.options.rounds = flags.iterations;
+  sim::SpaceOptions& space = report.options.space;
+  if (flags.strategy != "all") {
+    SPEEDO_ASSIGN(space.schedules, sim::parse_plan_schedules(flags.strategy));
+  }
+  if (!flags.workers.empty()) {
+    SPEEDO_ASSIGN(space.workers, parse_worker_counts(flags.workers));
+  }
+  space.shards = flags.shards;
+  space.codec = flags.codec;
+  space.lossy = flags.lossy;
+  SPEEDO_INFO("Planning what may be the best: seconds to minutes");
+  SPEEDO_ASSIGN(report.found, sim::recommend(cluster, report.options));
+  return report;
+}
+
+void print(const PlanFlags& flags, const std::string& measured, const std::string& json,
+           const std::string& text) {
+  if (flags.json) {
+    std::fprintf(stderr, "%s", measured.c_str());
+    std::printf("%s\n", json.c_str());
+  } else {
+    std::printf("%s%s%s", measured.c_str(), measured.empty() ? "" : "\n", text.c_str());
+  }
+}
+
 }  // namespace
 
 Result<int> simulate_plan(const std::vector<std::string>& arguments) {
@@ -199,24 +251,27 @@ Result<int> simulate_plan(const std::vector<std::string>& arguments) {
   SPEEDO_ASSIGN(std::vector<sim::PlanSchedule> schedules,
                 sim::parse_plan_schedules(flags.strategy));
   SPEEDO_TRY(check_moving_rate(flags, schedules));
-  SPEEDO_ASSIGN(std::vector<std::uint64_t> workers, parse_worker_counts(flags.workers));
+  std::vector<std::uint64_t> workers;
+  if (!flags.workers.empty()) {
+    SPEEDO_ASSIGN(workers, parse_worker_counts(flags.workers));
+  }
 
   set_up_console(flags.debug);
   SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags.compute));
   std::string measured;
-  SPEEDO_ASSIGN(const sim::ClusterCosts cluster, flags.calibrate
+  SPEEDO_ASSIGN(sim::ClusterCosts cluster, flags.calibrate
                                                      ? calibrated(flags, compute, measured)
                                                      : read_cluster(flags.cluster));
+  SPEEDO_TRY(set_exchange(flags, cluster));
+  if (flags.recommend) {
+    SPEEDO_ASSIGN(const RecommendReport report, recommend(flags, cluster));
+    print(flags, measured, to_json(report), to_text(report));
+    return 0;
+  }
   PlanCommand command(flags, compute, std::move(schedules), std::move(workers));
   SPEEDO_ASSIGN(const PlanReport report, command.run(cluster));
   if (!flags.svg.empty()) SPEEDO_TRY(write_text(flags.svg, to_svg(report)));
-  if (flags.json) {
-    std::fprintf(stderr, "%s", measured.c_str());
-    std::printf("%s\n", to_json(report).c_str());
-  } else {
-    std::printf("%s%s%s", measured.c_str(), measured.empty() ? "" : "\n",
-                to_table(report).c_str());
-  }
+  print(flags, measured, to_json(report), to_table(report));
   return 0;
 }
 

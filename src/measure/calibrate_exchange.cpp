@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -15,13 +16,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <speedo/base/assert.hpp>
 #include <speedo/base/clock.hpp>
+#include <speedo/codec/codec.hpp>
 #include <speedo/core/parameter_arena.hpp>
 #include <speedo/train/merge.hpp>
 
 #include "caffe.pb.h"
 #include "measure/processor_time.hpp"
 #include "measure/step_timer.hpp"
+#include "sim/plan/cost_exchange.hpp"
 #include "train/job/job_solver.hpp"
 #include "train/merger_engine.hpp"
 
@@ -138,16 +142,47 @@ Result<TransferTimes> measure_merge(const MergeCase& merge, const PrivateRedis& 
   return times;
 }
 
-double measure_add(std::uint64_t floats, double seconds) {
-  const std::vector<float> weights(floats, 0.5F), delta(floats, 1e-9F);
-  std::vector<float> target(floats);
+// Bytes a second of `work`, which passes through so many floats.
+double rate_of(std::uint64_t floats, double seconds, const std::function<void()>& work) {
   std::uint64_t rounds = 0;
   const Instant start = steady_clock().now();
   do {
-    merge_add(weights, delta, 1.0F, target);
+    work();
     rounds += 1;
-  } while (seconds_since(start) < seconds / 4.0);
+  } while (seconds_since(start) < seconds);
   return static_cast<double>(rounds * floats * sizeof(float)) / seconds_since(start);
+}
+
+double measure_add(std::uint64_t floats, double seconds) {
+  const std::vector<float> weights(floats, 0.5F), delta(floats, 1e-9F);
+  std::vector<float> target(floats);
+  return rate_of(floats, seconds / 4.0, [&] { merge_add(weights, delta, 1.0F, target); });
+}
+
+double measure_copy(std::uint64_t floats, double seconds) {
+  const std::vector<float> weights(floats, 0.5F);
+  std::vector<float> target(floats, 0.0F);
+  return rate_of(floats, seconds / 8.0, [&] { std::ranges::copy(weights, target.begin()); });
+}
+
+// Bytes that a codec makes of a chunk, beside their rates.
+sim::CodecCosts measure_codec(const CodecSpec& spec, std::span<const float> values,
+                              double seconds) {
+  std::vector<float> residual(values.size()), decoded(values.size());
+  std::vector<std::byte> bytes(encoded_bytes_max(spec, values.size()));
+  std::size_t size = 0;
+  sim::CodecCosts costs;
+  costs.name = to_string(spec);
+  costs.encode_bytes_per_second = rate_of(values.size(), seconds, [&] {
+    const auto written = encode(spec, values, residual, bytes);
+    SPEEDO_ASSERT(written.has_value());
+    size = *written;
+  });
+  costs.decode_bytes_per_second = rate_of(values.size(), seconds, [&] {
+    decode(spec, std::span(bytes).first(size), decoded).ignore("it was encoded just now");
+  });
+  costs.ratio = static_cast<double>(values.size_bytes()) / static_cast<double>(size);
+  return costs;
 }
 
 // Answers every byte until the other side closes.
@@ -198,6 +233,18 @@ double measure_message() {
 
 }  // namespace
 
+std::vector<sim::CodecCosts> measure_codecs(double seconds) {
+  const std::vector<float> values = sim::usual_values();
+  std::vector<sim::CodecCosts> codecs;
+  for (const CodecKind kind : {CodecKind::kBf16, CodecKind::kFp16, CodecKind::kInt8,
+                               CodecKind::kTopK, CodecKind::kOneBit}) {
+    CodecSpec spec;
+    spec.kind = kind;
+    codecs.push_back(measure_codec(spec, values, seconds));
+  }
+  return codecs;
+}
+
 Result<ExchangeTimes> measure_exchange(const CalibrateParts& parts, const PrivateRedis& redis,
                                        const JobSpec& job, std::uint64_t floats, double seconds) {
   SPEEDO_ASSIGN(const std::shared_ptr<ParameterStore> store,
@@ -212,6 +259,7 @@ Result<ExchangeTimes> measure_exchange(const CalibrateParts& parts, const Privat
   merge.update.kind = UpdateKind::kGradientOnly;
   SPEEDO_ASSIGN(times.merge_gradients, measure_merge(merge, redis, floats, seconds));
   times.add_bytes_per_second = measure_add(floats, seconds);
+  times.copy_bytes_per_second = measure_copy(floats, seconds);
   times.message_seconds = measure_message();
   return times;
 }

@@ -12,6 +12,8 @@
 //   record_seconds     a record of a few floats, mean of reading and writing
 //   ..._bytes_per_second        from the net's own record, after record_seconds
 //   busy_..., client_...        the same of the processor's time of server and client
+//   memory_bytes_...   copying weights of the net's size
+//   [[codec]]          encoding with a residual and decoding, one chunk again and again
 //   merge_seconds      what a merge takes beyond reading, adding and writing
 
 #include "measure/simulate_calibrate.hpp"
@@ -79,6 +81,7 @@ class Calibrator {
     SPEEDO_TRY(measure_sharing());
     cluster.machines = {machine_};
     SPEEDO_TRY(measure_cycles());
+    measure_ways();
     return std::move(result_);
   }
 
@@ -100,6 +103,7 @@ class Calibrator {
   Result<void> measure_store();
   Result<void> measure_sharing();
   Result<void> measure_cycles();
+  void measure_ways();
   void set_store(const ExchangeTimes& times, double floats);
   void set_merge_seconds(double measured, std::uint64_t floats);
   Result<double> planned_cycle(std::uint64_t workers);
@@ -226,6 +230,18 @@ Result<void> Calibrator::measure_cycles() {
   return {};
 }
 
+// Cycles were measured by way of Redis; a cluster of one machine exchanges in memory.
+void Calibrator::measure_ways() {
+  sim::ClusterCosts& cluster = result_.cluster;
+  cluster.worker.shares_memory = true;
+  cluster.codecs = measure_codecs(options_.seconds_per_measurement / 15.0);
+  note("reading the weights in memory", cluster.worker.memory_bytes_per_second / 1e9, "GB/s");
+  for (const sim::CodecCosts& codec : cluster.codecs) {
+    note("codec " + codec.name + ", encoding", codec.encode_bytes_per_second / 1e9, "GB/s");
+    note("codec " + codec.name + ", decoding", codec.decode_bytes_per_second / 1e9, "GB/s");
+  }
+}
+
 // Of one run with the cores full: a step, reading and writing its record and having it merged.
 double Calibrator::known_processor_seconds() const {
   const sim::ClusterCosts& cluster = result_.cluster;
@@ -270,6 +286,7 @@ void Calibrator::set_store(const ExchangeTimes& times, double floats) {
   store.busy_write_bytes_per_second = rate(times.write.server_seconds, store.busy_record_seconds);
   result_.cluster.worker.client_bytes_per_second =
       2.0 * bytes / std::max(times.read.client_seconds + times.write.client_seconds, 1e-9);
+  result_.cluster.worker.memory_bytes_per_second = times.copy_bytes_per_second;
   result_.cluster.network.local_latency_seconds = times.message_seconds + kActorSeconds / 2.0;
   result_.cluster.master.message_seconds = kActorSeconds / 2.0;
   result_.cluster.master.merge_bytes_per_second = times.add_bytes_per_second;

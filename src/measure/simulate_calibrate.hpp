@@ -34,8 +34,8 @@ struct Calibration {
 
 // Measures this net on this machine: its step with one and with several threads, with as many
 // trainers as cores and with twice as many; reading, writing and merging its record in a
-// redis-server of its own; a message over the loopback. Forks: call it before the process has
-// threads. Errors: those of the net and its data, and of starting Redis.
+// redis-server of its own; a message over the loopback; codecs, and copies in memory. Forks: call
+// it before the process has threads. Errors: those of the net and its data, and of starting Redis.
 Result<Calibration> calibrate(const CalibrateOptions& options);
 
 std::string to_text(const Calibration& calibration);

@@ -76,12 +76,49 @@ class Keys {
   }
 
   void flag(const char* key, bool& target) {
+    std::optional<bool> value;
+    flag(key, value);
+    target = value.value_or(target);
+  }
+  void flag(const char* key, std::optional<bool>& target) {
     const toml::node* node = find(key);
     if (node == nullptr) return;
-    if (const auto value = node->value_exact<bool>()) {
-      target = *value;
-    } else {
-      fail(*node, fmt::format("{} must be true or false", key));
+    target = node->value_exact<bool>();
+    if (!target) fail(*node, fmt::format("{} must be true or false", key));
+  }
+
+  // A text or a list of them.
+  void texts(const char* key, std::vector<std::string>& target) {
+    const toml::node* node = find(key);
+    if (node == nullptr) return;
+    if (const auto value = node->value_exact<std::string>()) return target.assign({*value});
+    const toml::array* list = node->as_array();
+    if (list == nullptr) return fail(*node, fmt::format("{} must be a list of texts", key));
+    for (const toml::node& each : *list) {
+      const auto value = each.value_exact<std::string>();
+      if (!value) return fail(each, fmt::format("{} must be a list of texts", key));
+      target.push_back(*value);
+    }
+  }
+
+  // A list of batches, each a list of its images and how many times as long they take.
+  void batches(const char* key, std::vector<sim::BatchCosts>& target) {
+    const toml::node* node = find(key);
+    if (node == nullptr) return;
+    const toml::array* list = node->as_array();
+    if (list == nullptr) return fail(*node, fmt::format("{} must be a list of lists", key));
+    for (const toml::node& each : *list) {
+      const toml::array* row = each.as_array();
+      if (row == nullptr || row->size() != 2) {
+        return fail(each, fmt::format("{} must be lists of 2 numbers", key));
+      }
+      const auto images = (*row)[0].value_exact<std::int64_t>();
+      if (!images || *images < 1) {
+        return fail((*row)[0], "a batch has a whole number of images, at least 1");
+      }
+      sim::BatchCosts batch{.batch = static_cast<std::uint64_t>(*images)};
+      read_amount((*row)[1], "how many times as long a batch takes", true, batch.times);
+      target.push_back(batch);
     }
   }
 
@@ -225,6 +262,28 @@ Result<void> read_machines(const std::string& file, const toml::table& root, Key
   return {};
 }
 
+Result<void> read_codecs(const std::string& file, Keys& top, ClusterCosts& cluster) {
+  const toml::node* node = top.find("codec");
+  if (node == nullptr) return {};
+  const toml::array* list = node->as_array();
+  if (list == nullptr || !list->is_homogeneous(toml::node_type::table)) {
+    return at(file, node->source().begin, "codecs are written as [[codec]]");
+  }
+  for (const toml::node& each : *list) {
+    sim::CodecCosts codec;
+    Keys keys(file, *each.as_table(), "[[codec]]");
+    keys.text("name", codec.name);
+    keys.amount("ratio", true, codec.ratio);
+    keys.amount("encode_bytes_per_second", false, codec.encode_bytes_per_second);
+    keys.amount("decode_bytes_per_second", false, codec.decode_bytes_per_second);
+    keys.require("name");
+    keys.require("ratio");
+    SPEEDO_TRY(keys.end());
+    cluster.codecs.push_back(std::move(codec));
+  }
+  return {};
+}
+
 Result<void> read_parts(const std::string& file, const toml::table& root, Keys& top,
                         ClusterCosts& cluster) {
   SPEEDO_TRY(read_table(file, root, top, "net", true, [&](Keys& keys) {
@@ -234,6 +293,7 @@ Result<void> read_parts(const std::string& file, const toml::table& root, Keys& 
     keys.buckets("buckets", cluster.net.buckets);
     keys.amount("update", false, cluster.net.update);
     keys.flag("clips", cluster.net.clips);
+    keys.batches("batches", cluster.net.batches);
     keys.require("parameters");
     keys.require("batch");
   }));
@@ -254,6 +314,10 @@ Result<void> read_parts(const std::string& file, const toml::table& root, Keys& 
   SPEEDO_TRY(read_table(file, root, top, "store", false, [&](Keys& keys) {
     sim::StoreCosts& store = cluster.store;
     machine(keys, store.machine);
+    keys.count("servers", 1, store.servers);
+    keys.count("shards", 0, store.shards);
+    keys.texts("machines", store.machines);
+    keys.flag("copies", store.copies);
     keys.amount("record_seconds", false, store.record_seconds);
     keys.amount("read_bytes_per_second", false, store.read_bytes_per_second);
     keys.amount("write_bytes_per_second", false, store.write_bytes_per_second);
@@ -269,37 +333,15 @@ Result<void> read_parts(const std::string& file, const toml::table& root, Keys& 
     keys.amount("message_seconds", false, cluster.master.message_seconds);
     keys.flag("merges_ahead", cluster.master.merges_ahead);
   }));
+  SPEEDO_TRY(read_codecs(file, top, cluster));
   return read_table(file, root, top, "worker", false, [&](Keys& keys) {
+    keys.text("codec", cluster.worker.codec);
+    keys.flag("shared_memory", cluster.worker.shares_memory);
+    keys.amount("memory_bytes_per_second", false, cluster.worker.memory_bytes_per_second);
     keys.amount("run_seconds", false, cluster.worker.run_seconds);
     keys.amount("crowded_seconds", false, cluster.worker.crowded_seconds);
     keys.amount("client_bytes_per_second", false, cluster.worker.client_bytes_per_second);
   });
-}
-
-std::string list_of(const std::vector<double>& values) {
-  std::string text;
-  for (const double value : values) {
-    text += fmt::format("{}{:.6g}", text.empty() ? "" : ", ", value);
-  }
-  return "[" + text + "]";
-}
-
-std::string rows_of(const std::vector<sim::BucketCosts>& buckets) {
-  std::string text = "[";
-  for (const sim::BucketCosts& bucket : buckets) {
-    text += fmt::format("\n  [{}, {:.6g}, {:.6g}],", bucket.parameters, bucket.needed,
-                        bucket.final);
-  }
-  return text + "\n]";
-}
-
-std::string quoted(const std::string& text) {
-  std::string quotes = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') quotes += '\\';
-    quotes += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  }
-  return quotes + "\"";
 }
 
 }  // namespace
@@ -327,45 +369,6 @@ Result<ClusterCosts> read_cluster(const std::filesystem::path& file) {
     return Error{unless_refused(text.error().code, ErrorCode::kConfig), text.error().message};
   }
   return parse_cluster(*text, file.string());
-}
-
-std::string to_toml(const ClusterCosts& cluster, const std::string& origin) {
-  std::string text = fmt::format("# {}\ntitle = {}\n", origin, quoted(cluster.title));
-  const sim::NetCosts& net = cluster.net;
-  text += fmt::format(
-      "\n[net]\nparameters = {}\nbatch = {}\nhistories = {}\nupdate = {:.6g}\nclips = {}\n",
-      net.parameters, net.batch, net.histories, net.update, net.clips);
-  if (!net.buckets.empty()) text += "buckets = " + rows_of(net.buckets) + "\n";
-  for (const MachineCosts& machine : cluster.machines) {
-    text += fmt::format(
-        "\n[[machine]]\nname = {}\ncount = {}\ncores = {:.6g}\nstep_seconds = {}\n"
-        "step_spread = {:.6g}\nthreads = {}\nworkers_max = {}\nbytes_per_second = {:.6g}\n"
-        "mixed = {:.6g}\n",
-        quoted(machine.name), machine.count, machine.cores, list_of(machine.step_seconds),
-        machine.step_spread, machine.threads, machine.workers_max, machine.bytes_per_second,
-        machine.mixed);
-    if (!machine.sharing.empty()) text += "sharing = " + list_of(machine.sharing) + "\n";
-  }
-  const sim::StoreCosts& store = cluster.store;
-  text += fmt::format("\n[network]\nlatency_seconds = {:.6g}\nlocal_latency_seconds = {:.6g}\n",
-                      cluster.network.latency_seconds, cluster.network.local_latency_seconds);
-  text += fmt::format(
-      "\n[store]\nmachine = {}\nrecord_seconds = {:.6g}\nread_bytes_per_second = {:.6g}\n"
-      "write_bytes_per_second = {:.6g}\nbusy_record_seconds = {:.6g}\n"
-      "busy_read_bytes_per_second = {:.6g}\nbusy_write_bytes_per_second = {:.6g}\n",
-      quoted(store.machine), store.record_seconds, store.read_bytes_per_second,
-      store.write_bytes_per_second, store.busy_record_seconds, store.busy_read_bytes_per_second,
-      store.busy_write_bytes_per_second);
-  text += fmt::format(
-      "\n[master]\nmachine = {}\nmerge_seconds = {:.6g}\nmerge_bytes_per_second = {:.6g}\n"
-      "rule_seconds = {:.6g}\nmessage_seconds = {:.6g}\nmerges_ahead = {}\n",
-      quoted(cluster.master.machine), cluster.master.merge_seconds,
-      cluster.master.merge_bytes_per_second, cluster.master.rule_seconds,
-      cluster.master.message_seconds, cluster.master.merges_ahead);
-  return text + fmt::format("\n[worker]\nrun_seconds = {:.6g}\ncrowded_seconds = {:.6g}\n"
-                            "client_bytes_per_second = {:.6g}\n",
-                            cluster.worker.run_seconds, cluster.worker.crowded_seconds,
-                            cluster.worker.client_bytes_per_second);
 }
 
 }  // namespace speedo

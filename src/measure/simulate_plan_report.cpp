@@ -7,6 +7,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "measure/text_columns.hpp"
+#include "sim/plan/cost_exchange.hpp"
+
 namespace speedo {
 
 namespace {
@@ -56,8 +59,6 @@ Json row_of(const PlanRow& row, bool trained) {
 
 std::string percent(double part) { return fmt::format("{:.0f} %", part * 100.0); }
 
-using Cells = std::vector<std::string>;
-
 Cells cells_of(const PlanRow& row, bool trained) {
   const sim::PlanResult& result = row.result;
   Cells cells = {row.schedule,
@@ -80,27 +81,13 @@ Cells cells_of(const PlanRow& row, bool trained) {
   return cells;
 }
 
-// The first column to the left, numbers to the right.
-std::string in_columns(const std::vector<Cells>& rows) {
-  std::vector<std::size_t> widths(rows.front().size());
-  for (const Cells& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string text;
-  for (const Cells& row : rows) {
-    text += fmt::format("{:<{}}", row[0], widths[0]);
-    for (std::size_t i = 1; i < row.size(); ++i) text += fmt::format("  {:>{}}", row[i], widths[i]);
-    text += "\n";
-  }
-  return text;
-}
-
 }  // namespace
 
 std::string to_json(const PlanReport& report) {
   Json object;
   object["title"] = report.cluster.title;
   object["seed"] = report.seed;
+  object["exchange"] = sim::describe_exchange(report.cluster);
   object["sequential_images_per_second"] =
       number(sim::sequential_images_per_second(report.cluster));
   const bool trained = report.baseline.has_value();
@@ -130,6 +117,7 @@ std::string to_table(const PlanReport& report) {
     text += fmt::format(", loss {:.4g} after {:.4g} s", report.baseline->loss,
                         report.baseline->seconds);
   }
+  text += "\nExchange: " + sim::describe_exchange(report.cluster);
   return text + "\n" + in_columns(rows);
 }
 

@@ -4,8 +4,8 @@
     tests/bench/plan_rounds.py --build build [--nets lenet,cifar10_quick,caffenet] [--rounds 3]
 
 Each turn, for every net: `speedo simulate --calibrate` measures this machine, with two threads, and
-plans two workers; then real local clusters of two workers of one thread each (`speedo run`, Redis
-behind its unix socket, data in memory) train, full deltas and gradients. So the plan and what it is
+plans two workers; then real local clusters of two workers of one thread each (`speedo run`, which
+exchange in memory, as their data are) train, full deltas and gradients. So the plan and what it is
 compared with are made one after the other. A real rate is taken from two runs of different length,
 so that starting and stopping do not count. The table has medians over the turns, in images a second,
 and the speed-up over one process of one thread; the nets are round_cost.py's.

@@ -181,7 +181,7 @@ double end_of_record(const std::vector<std::size_t>& hosts, bool other_computes)
   CostModel model(queue, cluster, hosts, 1);
   double end = 0.0;
   if (other_computes) model.compute(1, 1.0, [] {});
-  model.write(0, 1, [] {});
+  model.write(0, {.floats = 1}, [] {});
   model.finish(0, [&] { end = seconds(queue.now()); });
   while (!queue.empty()) queue.step();
   return end;

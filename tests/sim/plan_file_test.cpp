@@ -87,6 +87,16 @@ TEST_CASE("A faulty description is refused with file, line and column") {
       {with_net("buckets = [[1000, 0, -1]]\n"), "c.toml:4:22: "},
       {with_net("buckets = [[1.5, 0, 1]]\n"), "c.toml:4:13: [net]: a bucket has a whole number"},
       {with_net("buckets = [[999, 0, 1]]\n"), "999 parameters together, the net has 1000"},
+      {with_net("batches = [[8]]\n"), "c.toml:4:12: [net]: batches must be lists of 2"},
+      {with_net("batches = [[8, 0]]\n"), "c.toml:4:16: "},
+      {least + "[store]\nshards = -1\n", "c.toml:8:10: [store]: shards must be a whole number"},
+      {least + "[store]\nshards = 999\n", "c.toml: store: shards is 999"},
+      {least + "[store]\nmachines = [1]\n", "c.toml:8:13: [store]: machines must be a list"},
+      {least + "[store]\nmachines = [\"x\"]\n", "no machine is named 'x'"},
+      {least + "[worker]\ncodec = \"zip\"\n", "c.toml: worker: codec 'zip': allowed are none"},
+      {least + "[worker]\nshared_memory = 1\n", "c.toml:8:17: [worker]: shared_memory must be"},
+      {least + "[[codec]]\nname = \"int8\"\n", "c.toml:7:1: [[codec]] has no ratio"},
+      {least + "[codec]\nname = \"int8\"\n", "c.toml:7:1: codecs are written as [[codec]]"},
       {with_net("clips = 1\n"), "c.toml:4:9: [net]: clips must be true or false"},
   };
   for (const auto& [text, wanted] : faults) {
@@ -111,6 +121,14 @@ TEST_CASE("What is written is read back the same") {
   cluster.master.merges_ahead = false;
   cluster.master.rule_seconds = 0.75;
   cluster.machines[0].mixed = 0.5;
+  cluster.net.batches = {{.batch = 20, .times = 1.5}};
+  cluster.store.shards = 3;
+  cluster.store.machines = {"worker", "head"};
+  cluster.store.copies = false;
+  cluster.worker.codec = "int8";
+  cluster.worker.shares_memory = true;
+  cluster.worker.memory_bytes_per_second = 5e9;
+  cluster.codecs = {{.name = "int8", .ratio = 3.5, .encode_bytes_per_second = 2e9}};
   const std::string text = to_toml(cluster, "by a test");
   const auto again = parse_cluster(text, "again.toml");
   if (!again) FAIL(again.error().message);
@@ -123,6 +141,14 @@ TEST_CASE("What is written is read back the same") {
   CHECK(again->master.rule_seconds == 0.75);
   CHECK(again->machines[0].mixed == 0.5);
   CHECK_FALSE(again->master.merges_ahead);
+  CHECK(again->net.batches[0].times == 1.5);
+  CHECK(again->store.shards == 3);
+  CHECK(again->store.machines == cluster.store.machines);
+  CHECK_FALSE(again->store.copies);
+  CHECK(again->worker.codec == "int8");
+  CHECK(again->worker.shares_memory == true);
+  CHECK(again->worker.memory_bytes_per_second == 5e9);
+  CHECK(again->codecs[0].encode_bytes_per_second == 2e9);
   CHECK(to_toml(*again, "by a test") == text);
 }
 
@@ -191,7 +217,10 @@ TEST_CASE("The chart has a line and a legend entry a schedule, and nothing that 
 }
 
 TEST_CASE("The table has a line a plan") {
-  CHECK(count_of(to_table(report_of(false)), "\n") == 9);
+  const std::string table = to_table(report_of(false));
+  CHECK(count_of(table, "\n") == 10);
+  CHECK(table.find("Exchange: one store on head, the master merges; codec none\n") !=
+        std::string::npos);
 }
 
 TEST_CASE("Flags that contradict each other are refused") {
@@ -203,6 +232,15 @@ TEST_CASE("Flags that contradict each other are refused") {
   SECTION("a net to measure") { flags.solver = "s"; }
   SECTION("a file to write") { flags.write = "w"; }
   SECTION("a loss without training") { flags.loss = 0.5; }
+  SECTION("codecs without a recommendation") { flags.lossy = true; }
+  flags.recommend = !flags.lossy;
+  SECTION("a recommendation by loss") { flags.train = "s"; }
+  SECTION("a chart of it") { flags.svg = "c.svg"; }
+  SECTION("gradients beside it") { flags.gradient_only = true; }
+  SECTION("a codec, and any") {
+    flags.lossy = true;
+    flags.codec = "int8";
+  }
   CHECK_FALSE(check(flags));
 }
 

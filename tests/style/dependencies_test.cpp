@@ -180,7 +180,7 @@ const std::map<std::string, std::set<std::string>>& rooms_below() {
       {"cli", {"base", "checkpoint", "codec", "core", "cpu", "data", "store", "train"}},
       {"local", {"base", "checkpoint", "cli", "store"}},
       {"monitor", {"base", "cli", "train"}},
-      {"measure", {"backend", "base", "cli", "core", "local", "sim", "store", "train"}},
+      {"measure", {"backend", "base", "cli", "codec", "core", "local", "sim", "store", "train"}},
       {"doctor", {"backend", "base", "checkpoint", "cli", "core", "cpu", "measure", "store"}},
       {"main",
        {"actors", "backend", "base", "checkpoint", "cli", "core", "cpu", "data", "doctor", "local",

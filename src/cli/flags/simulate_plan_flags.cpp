@@ -12,6 +12,32 @@ namespace speedo {
 
 namespace {
 
+constexpr std::uint64_t kRecommendRuns = 12;  // as the option says
+
+Result<void> check_recommend(const PlanFlags& flags) {
+  if (!flags.recommend) {
+    if (!flags.lossy) return {};
+    return usage_error("--lossy belongs to --recommend: give it, or leave --lossy out");
+  }
+  if (!flags.train.empty()) {
+    return usage_error(
+        "--recommend compares by images a second, --train-net by loss: first let it recommend, "
+        "then train under the schedules that it names");
+  }
+  if (!flags.svg.empty()) {
+    return usage_error("--svg draws plans of given schedules: leave it or --recommend out");
+  }
+  if (flags.gradient_only || flags.moving_rate) {
+    return usage_error(
+        "--recommend tries gradients as well, and the moving rate changes no time: leave "
+        "--gradient-only and --moving-rate out");
+  }
+  if (flags.lossy && !flags.codec.empty()) {
+    return usage_error("--codec says which one, --lossy lets one be found: leave one of them out");
+  }
+  return {};
+}
+
 Result<std::uint64_t> parse_count(const std::string& part, const std::string& text) {
   const auto value = parse_number<std::uint64_t>(part);
   if (!value) {
@@ -32,6 +58,11 @@ PlanFlags plan_flags(const OptionValues& values) {
   values.get("solver", flags.solver);
   flags.compute = compute_flags(values);
   values.get("write", flags.write);
+  values.get("shards", flags.shards);
+  values.get("codec", flags.codec);
+  values.get("no-shared-memory", flags.no_shared_memory);
+  values.get("recommend", flags.recommend);
+  values.get("lossy", flags.lossy);
   values.get("strategy", flags.strategy);
   values.get("workers", flags.workers);
   values.get("iterations", flags.iterations);
@@ -42,6 +73,8 @@ PlanFlags plan_flags(const OptionValues& values) {
   values.get("loss", flags.loss);
   values.get("test-interval", flags.test_interval);
   values.get("svg", flags.svg);
+  if (flags.recommend && !values.given("workers")) flags.workers.clear();
+  if (flags.recommend && !values.given("iterations")) flags.iterations = kRecommendRuns;
   values.get("json", flags.json);
   values.get("debug", flags.debug);
   return flags;
@@ -76,7 +109,7 @@ Result<void> check(const PlanFlags& flags) {
     return usage_error(
         "--loss and --test-interval belong to --train-net: give it, or leave them out");
   }
-  return {};
+  return check_recommend(flags);
 }
 
 Result<std::vector<std::uint64_t>> parse_worker_counts(const std::string& text) {

@@ -17,7 +17,11 @@ struct PlanFlags {
   std::string solver;                   // this net
   ComputeFlags compute;                 // with these processors
   std::string write;                    // and write the description here
-  std::string strategy, workers;
+  std::optional<std::uint64_t> shards;  // instead of the description's
+  std::string codec;
+  bool no_shared_memory = false;
+  bool recommend = false, lossy = false;
+  std::string strategy, workers;        // no workers: as many as --recommend finds best
   std::uint64_t iterations = 0, seed = 0;
   std::optional<double> moving_rate;
   bool gradient_only = false;

@@ -2,6 +2,8 @@
 
 #include "cli/options/option_groups.hpp"
 
+#include <speedo/store/layout.hpp>
+
 namespace speedo {
 
 namespace {
@@ -71,6 +73,35 @@ constexpr Option kSimulateOptions[] = {
      .programs = kPlans,
      .group = kPlanClusterGroup,
      .sentence = "Write what was measured as a description"},
+    {.name = "shards",
+     .type = whole(0, kRecordServersMax),
+     .otherwise = "as described",
+     .programs = kPlans,
+     .group = kPlanClusterGroup,
+     .sentence = "Plan with the weights in so many parts, each with a server and a merger "
+                 "beside it; 0: the master merges"},
+    {.name = "codec",
+     .type = text("NAME"),
+     .otherwise = "as described",
+     .programs = kPlans,
+     .group = kPlanClusterGroup,
+     .sentence = "Plan with contributions coded so, as --codec of speedo-master"},
+    {.name = "no-shared-memory",
+     .type = on_off(),
+     .programs = kPlans,
+     .group = kPlanClusterGroup,
+     .sentence = "Plan with an exchange through the store even on the master's machine"},
+    {.name = "recommend",
+     .type = on_off(),
+     .programs = kPlans,
+     .group = kPlanGroup,
+     .sentence = "Find the schedule, number of workers and of shards, codec and batch with the "
+                 "most images a second, and print what to start"},
+    {.name = "lossy",
+     .type = on_off(),
+     .programs = kPlans,
+     .group = kPlanGroup,
+     .sentence = "--recommend: codecs that lose something may be chosen, too"},
     {.name = "strategy",
      .type = text("LIST"),
      .value = "all",
@@ -82,14 +113,16 @@ constexpr Option kSimulateOptions[] = {
      .value = "1,2,4",
      .programs = kPlans,
      .group = kPlanGroup,
-     .sentence = "N,N,... or MIN:MAX"},
+     .sentence = "N,N,... or MIN:MAX; --recommend: without it as many as there is room for, half "
+                 "as many, ..."},
     {.name = "iterations",
      .type = whole(1),
      .unit = "merges",
      .value = "300",
      .programs = kPlans,
      .group = kPlanGroup,
-     .sentence = "Merges of each plan; with --train-net, of one worker"},
+     .sentence = "Merges of each plan; with --train-net, of one worker; --recommend: runs of every "
+                 "worker, 12 without it"},
     {.name = "moving-rate",
      .type = number(),
      .otherwise = "0.9 / workers",

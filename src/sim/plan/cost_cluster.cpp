@@ -8,6 +8,7 @@
 
 #include <speedo/base/assert.hpp>
 
+#include "sim/plan/cost_exchange.hpp"
 #include "train/note_text.hpp"
 
 namespace speedo::sim {
@@ -154,9 +155,10 @@ Result<void> check(const ClusterCosts& cluster) {
       {"master: message_seconds", cluster.master.message_seconds},
       {"worker: run_seconds", cluster.worker.run_seconds},
       {"worker: crowded_seconds", cluster.worker.crowded_seconds},
-      {"worker: client_bytes_per_second", cluster.worker.client_bytes_per_second}};
+      {"worker: client_bytes_per_second", cluster.worker.client_bytes_per_second},
+      {"worker: memory_bytes_per_second", cluster.worker.memory_bytes_per_second}};
   for (const auto& [name, value] : amounts) SPEEDO_TRY(check_amount(name, value));
-  return {};
+  return check_exchange(cluster);
 }
 
 std::vector<Host> hosts_of(const ClusterCosts& cluster) {

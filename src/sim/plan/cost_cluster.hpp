@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,12 @@ struct BucketCosts {
   double needed = 0.0, final = 1.0;  // parts of the mini-batch's time
 };
 
+// Another batch than the one described.
+struct BatchCosts {
+  std::uint64_t batch = 1;
+  double times = 1.0;    // its mini-batch takes so many times as long
+};
+
 struct NetCosts {
   std::uint64_t parameters = 1;
   std::uint64_t batch = 1;       // images of a mini-batch, of each worker
@@ -48,6 +55,7 @@ struct NetCosts {
   std::vector<BucketCosts> buckets = {};
   double update = 0.0;           // the rule's part of a mini-batch's time
   bool clips = false;            // by the norm of the whole gradient: the rule waits for all of it
+  std::vector<BatchCosts> batches = {};  // that may be chosen beside `batch`
 };
 
 struct NetworkCosts {
@@ -55,9 +63,17 @@ struct NetworkCosts {
   double local_latency_seconds = 0.0;    // the same inside one machine
 };
 
-// A store that serves everybody with one thread.
+// Servers that serve everybody with one thread each.
 struct StoreCosts {
-  std::string machine;
+  std::string machine;            // of a single server
+  // Servers that records are spread over, chunk by chunk; the master merges.
+  std::uint64_t servers = 1;
+  // As many servers instead, each with a merger beside it for its part of the weights; 0: none.
+  std::uint64_t shards = 0;
+  // Where several servers are: one on each machine of these names, then a second one on each, ...
+  // Empty: on all machines, in the order described.
+  std::vector<std::string> machines = {};
+  bool copies = true;             // of a shard's part, on the next server
   // Of one client alone: the round trips of a record, and its bytes.
   double record_seconds = 0.0;
   double read_bytes_per_second = 0.0;    // 0: infinite
@@ -85,6 +101,18 @@ struct WorkerCosts {
   // store's and the master's wait for processors now and then.
   double crowded_seconds = 0.0;
   double client_bytes_per_second = 0.0;  // CPU of a client of the store; 0: none
+  std::string codec = "none";            // of what it contributes by the store, as --codec says it
+  // Whether workers of the master's machine exchange in memory. None: nothing is said of it.
+  std::optional<bool> shares_memory = std::nullopt;
+  double memory_bytes_per_second = 0.0;  // at which they read the weights there; 0: infinite
+};
+
+// A codec on this net. Rates are those of one core, of floats; 0: infinite.
+struct CodecCosts {
+  std::string name;      // as --codec takes it
+  double ratio = 1.0;    // so many times fewer bytes than the floats
+  double encode_bytes_per_second = 0.0;  // with what it left out before
+  double decode_bytes_per_second = 0.0;
 };
 
 // A cluster as durations. What a plan is computed from.
@@ -96,6 +124,7 @@ struct ClusterCosts {
   StoreCosts store;
   MasterCosts master;
   WorkerCosts worker;
+  std::vector<CodecCosts> codecs = {};  // that are known, others have their usual ratio
 };
 
 // Refuses what cannot be computed with, naming the field. Error: kConfig.

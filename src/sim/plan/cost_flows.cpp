@@ -61,10 +61,11 @@ void Flows::start(Instant now, double seconds, std::vector<Use> uses, Done done,
   flow.done = std::move(done);
   flow.party = party;
   flows_.emplace(next_flow_++, std::move(flow));
-  set_rates();
+  is_dealt_ = false;
 }
 
 void Flows::advance(Instant now) {
+  set_rates();
   SPEEDO_ASSERT(idle() || now <= next_);
   move_to(now);
   std::vector<Done> finished;
@@ -76,13 +77,14 @@ void Flows::advance(Instant now) {
     finished.push_back(std::move(place->second.done));
     place = flows_.erase(place);
   }
-  set_rates();
+  is_dealt_ = false;
   for (const Done& done : finished) done();
 }
 
 void Flows::move_to(Instant now) {
   SPEEDO_ASSERT(now >= now_);
   const double passed = seconds_between(now_, now);
+  if (passed > 0.0) set_rates();
   now_ = now;
   if (passed <= 0.0) return;
   for (auto& [order, flow] : flows_) {
@@ -104,66 +106,80 @@ double Flows::speed_at(const Flow& flow, double level) const {
 }
 
 // With so many threads on them, no more than there are cores.
-double Flows::pace_of(std::size_t cores, double busy) const {
+double Flows::pace_of(const Resource& cores, double busy) const {
   bool any_computes = false, any_moves = false;
-  for (const auto& [order, flow] : flows_) {
+  for (const Claim& claim : cores.claims) (claim.use->computes ? any_computes : any_moves) = true;
+  return cores.speed(busy) * (any_computes && any_moves ? cores.mixed : 1.0);
+}
+
+void Flows::gather_claims() {
+  for (const std::size_t resource : claimed_) resources_[resource].claims.clear();
+  claimed_.clear();
+  for (auto& [order, flow] : flows_) {
     for (const Use& use : flow.uses) {
-      if (use.resource == cores) (use.computes ? any_computes : any_moves) = true;
+      std::vector<Claim>& claims = resources_[use.resource].claims;
+      if (claims.empty()) claimed_.push_back(use.resource);
+      claims.push_back({&flow, &use, 0.0});
     }
   }
-  const Resource& resource = resources_[cores];
-  return resource.speed(busy) * (any_computes && any_moves ? resource.mixed : 1.0);
+  std::sort(claimed_.begin(), claimed_.end());
 }
 
 void Flows::begin_dealing() {
-  std::vector<double> busy(resources_.size(), 0.0);  // threads
-  for (const auto& [order, flow] : flows_) {
-    for (const Use& use : flow.uses) {
-      busy[use.resource] += use.threads * use.seconds / flow.alone_seconds;
-    }
+  gather_claims();
+  std::map<std::size_t, double> members;
+  for (auto& [order, flow] : flows_) {
+    flow.is_dealt = false;
+    flow.widest = 0.0;
+    if (flow.party) members[*flow.party] += 1.0;
   }
-  for (std::size_t i = 0; i < resources_.size(); ++i) {
+  for (const std::size_t i : claimed_) {
     Resource& resource = resources_[i];
     resource.is_full = false;
     resource.capacity = resource.count;
-    if (!resource.speed) continue;
-    const double full = std::max(resource.count, 1.0);
-    resource.pace = pace_of(i, std::clamp(busy[i], 1.0, full));
-    if (busy[i] > full) {
-      resource.capacity = busy[i] * resource.speed(busy[i]) / resource.speed(full);
+    if (resource.speed) {
+      double busy = 0.0;  // threads
+      for (const Claim& claim : resource.claims) {
+        busy += claim.use->threads * claim.use->seconds / claim.flow->alone_seconds;
+      }
+      const double full = std::max(resource.count, 1.0);
+      resource.pace = pace_of(resource, std::clamp(busy, 1.0, full));
+      if (busy > full) {
+        resource.capacity = busy * resource.speed(busy) / resource.speed(full);
+      }
+    }
+    for (Claim& claim : resource.claims) {
+      const double part = this->part(*claim.flow, *claim.use);
+      claim.flow->widest = std::max(claim.flow->widest, part);
+      claim.wanted = part * claim.use->threads;
     }
   }
-  std::map<std::size_t, double> members;
-  for (const auto& [order, flow] : flows_) {
-    if (flow.party) members[*flow.party] += 1.0;
-  }
   for (auto& [order, flow] : flows_) {
-    flow.is_dealt = false;
-    double widest = 0.0;
-    for (const Use& use : flow.uses) widest = std::max(widest, part(flow, use));
-    flow.full_speed = widest > 1.0 ? 1.0 / widest : 1.0;
-    flow.full_level = std::min(widest, 1.0) * (flow.party ? members[*flow.party] : 1.0);
+    flow.full_speed = flow.widest > 1.0 ? 1.0 / flow.widest : 1.0;
+    flow.full_level = std::min(flow.widest, 1.0) * (flow.party ? members[*flow.party] : 1.0);
   }
 }
 
 // The level of a party's share at which the flows fill the resource; infinite if they never do.
-double Flows::level_that_fills(std::size_t resource) const {
+double Flows::level_that_fills(std::size_t resource) {
   double full = 0.0, slope = 0.0;  // used = full + slope x level
-  std::map<double, double> ends;   // of a part of the slope, by level
-  for (const auto& [order, flow] : flows_) {
-    for (const Use& use : flow.uses) {
-      if (use.resource != resource) continue;
-      const double wanted = part(flow, use) * use.threads;
-      if (flow.is_dealt) {
-        full += wanted * flow.speed;
-      } else {
-        slope += wanted * flow.full_speed / flow.full_level;
-        ends[flow.full_level] += wanted * flow.full_speed;
-      }
+  ends_.clear();                   // of a part of the slope, with its level
+  for (const Claim& claim : resources_[resource].claims) {
+    const Flow& flow = *claim.flow;
+    if (flow.is_dealt) {
+      full += claim.wanted * flow.speed;
+    } else {
+      slope += claim.wanted * flow.full_speed / flow.full_level;
+      ends_.emplace_back(flow.full_level, claim.wanted * flow.full_speed);
     }
   }
+  std::stable_sort(ends_.begin(), ends_.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
   const double capacity = resources_[resource].capacity;
-  for (const auto& [level, wanted] : ends) {
+  for (std::size_t i = 0; i < ends_.size();) {
+    const double level = ends_[i].first;
+    double wanted = 0.0;
+    for (; i < ends_.size() && ends_[i].first == level; ++i) wanted += ends_[i].second;
     if (full + slope * level > capacity * (1.0 + kRounding)) {
       return std::max(0.0, capacity - full) / slope;
     }
@@ -179,27 +195,30 @@ void Flows::deal_shares() {
   while (true) {
     double level = std::numeric_limits<double>::infinity();
     std::optional<std::size_t> fullest;
-    for (std::size_t i = 0; i < resources_.size(); ++i) {
+    for (const std::size_t i : claimed_) {
+      if (resources_[i].is_full) continue;
       const double fills = level_that_fills(i);
-      if (resources_[i].is_full || fills >= level) continue;
+      if (fills >= level) continue;
       level = fills;
       fullest = i;
     }
-    for (auto& [order, flow] : flows_) {
-      const bool ends = !fullest || std::any_of(flow.uses.begin(), flow.uses.end(),
-                                                [&](const Use& use) {
-                                                  return use.resource == *fullest;
-                                                });
-      if (flow.is_dealt || !ends) continue;
+    const auto deal = [&](Flow& flow) {
+      if (flow.is_dealt) return;
       flow.speed = speed_at(flow, level);
       flow.is_dealt = true;
+    };
+    if (!fullest) {
+      for (auto& [order, flow] : flows_) deal(flow);
+      return;
     }
-    if (!fullest) return;
+    for (const Claim& claim : resources_[*fullest].claims) deal(*claim.flow);
     resources_[*fullest].is_full = true;
   }
 }
 
 void Flows::set_rates() {
+  if (is_dealt_) return;
+  is_dealt_ = true;
   deal_shares();
   double first = std::numeric_limits<double>::infinity();
   for (auto& [order, flow] : flows_) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <speedo/base/clock.hpp>
@@ -47,7 +48,10 @@ class Flows {
   bool idle() const { return flows_.empty(); }
   Instant now() const { return now_; }
   // When the next flow finishes if none is added before. Requires: not idle.
-  Instant next() const { return next_; }
+  Instant next() {
+    set_rates();
+    return next_;
+  }
   // Moves time to `now`, not beyond next(), and calls `done` of what is finished by then, in the
   // order of their starts. They may start flows.
   void advance(Instant now);
@@ -56,14 +60,22 @@ class Flows {
   double busy_seconds(ResourceId resource) const { return resources_[resource].busy_seconds; }
 
  private:
+  struct Flow;
+  // What a flow wants of a resource.
+  struct Claim {
+    Flow* flow = nullptr;
+    const Use* use = nullptr;
+    double wanted = 0.0;  // of its capacity, as fast as alone
+  };
   struct Resource {
     double count = 1.0;                   // cores
     double mixed = 1.0;
     std::function<double(double)> speed;  // of cores
     double busy_seconds = 0.0;
     // While shares are dealt:
-    double pace = 1.0;      // of a thread that has a core to itself
-    double capacity = 1.0;  // cores, or the server
+    std::vector<Claim> claims;  // in the order of the flows' starts
+    double pace = 1.0;          // of a thread that has a core to itself
+    double capacity = 1.0;      // cores, or the server
     bool is_full = false;
   };
   struct Flow {
@@ -74,6 +86,7 @@ class Flows {
     Done done;
     Party party;
     // While shares are dealt, speeds of which 1 is that of a flow alone:
+    double widest = 0.0;      // of what it wants of each resource, the largest part
     double full_speed = 1.0;  // with all that it wants
     double full_level = 0.0;  // of a party's share, that gives it
     double speed = 0.0;
@@ -83,14 +96,18 @@ class Flows {
   void move_to(Instant now);
   double part(const Flow& flow, const Use& use) const;
   double speed_at(const Flow& flow, double level) const;
-  double level_that_fills(std::size_t resource) const;
-  double pace_of(std::size_t cores, double busy) const;
+  double level_that_fills(std::size_t resource);
+  double pace_of(const Resource& cores, double busy) const;
+  void gather_claims();
   void begin_dealing();
   void deal_shares();
   void set_rates();
 
   std::vector<Resource> resources_;
   std::map<std::uint64_t, Flow> flows_;  // by order of start
+  bool is_dealt_ = true;                 // shares are those of the flows that there are
+  std::vector<std::size_t> claimed_;     // resources that flows use, ascending
+  std::vector<std::pair<double, double>> ends_;  // of level_that_fills(): kept for its memory
   std::uint64_t next_flow_ = 0;
   Instant now_{0};
   Instant next_{0};

@@ -9,6 +9,7 @@
 
 #include <speedo/base/assert.hpp>
 
+#include "sim/plan/cost_exchange.hpp"
 #include "sim/plan/plan_work.hpp"
 #include "sim/world.hpp"
 
@@ -182,6 +183,8 @@ PlanResult Planner::result() const {
   result.bytes_per_iteration = bytes / static_cast<double>(progress.merges);
   result.store_busy = usage.store_busy_seconds / seconds;
   result.master_busy = (seconds_of(master_work_.busy()) + usage.message_seconds) / seconds;
+  result.link_busy = usage.link_seconds / seconds;
+  result.link_host = hosts_of(costs_.cluster())[usage.link_host].name;
   const double workers_time = seconds * static_cast<double>(options_.workers);
   result.computing = watch_.compute_seconds() / workers_time;
   result.exchanging = watch_.exchange_seconds() / workers_time;
@@ -193,6 +196,7 @@ PlanResult Planner::result() const {
 Result<PlanResult> plan(const ClusterCosts& cluster, const PlanOptions& options, PlanNet& net) {
   SPEEDO_ASSERT(options.workers >= 1 && options.iterations >= 1);
   SPEEDO_TRY(check(cluster));
+  SPEEDO_TRY(check_exchange(cluster, options.schedule.update));
   SPEEDO_ASSIGN(const std::vector<std::size_t> places, place_workers(cluster, options.workers));
   Planner planner(cluster, options, places, net);
   return planner.run();

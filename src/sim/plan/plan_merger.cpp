@@ -18,6 +18,10 @@ constexpr std::uint64_t kChunksLooked = 32;
 // As in train/merger_checkpoint: histories of larger nets go out with every tenth merge.
 constexpr std::uint64_t kMergesPerCheckpoint = 10;
 
+// As in train/merger_publication: weights that nobody reads in the store go there so often.
+constexpr std::chrono::seconds kPublishPause{1};
+constexpr int kPublishShare = 20;
+
 bool is_same(const MergeJob& a, const MergeJob& b) {
   return a.iteration == b.iteration && a.contributions == b.contributions;
 }
@@ -35,10 +39,19 @@ std::uint64_t checkpoint_floats_of(const RunParts& parts) {
 
 }  // namespace
 
-PlanMerger::PlanMerger(const RunParts& parts)
+PlanMerger::PlanMerger(const RunParts& parts, std::optional<std::size_t> shard)
     : parts_(parts),
+      shard_(shard),
       rule_seconds_(rule_seconds_of(parts)),
       checkpoint_floats_(checkpoint_floats_of(parts)) {}
+
+CostModel::Client PlanMerger::client() const {
+  return shard_ ? parts_.costs.merger_of(*shard_) : parts_.costs.master();
+}
+
+CostModel::Load PlanMerger::load_of(std::uint64_t floats, bool is_contribution) const {
+  return {.floats = floats, .is_contribution = is_contribution, .shard = shard_};
+}
 
 void PlanMerger::begin_work() {
   SPEEDO_ASSERT(!working_);
@@ -56,8 +69,10 @@ void PlanMerger::expect(Job job) {
   SPEEDO_ASSERT(!ordered_ && !job.contributions.empty());
   // Another one is under way: what is ordered in its place is merged from the start.
   if (expected_) return;
-  const std::uint64_t bytes = parts_.pieces.all_floats() * sizeof(float);
-  if (!parts_.costs.cluster().master.merges_ahead || bytes < MergerConfig{}.ahead_bytes_min) {
+  const double bytes =
+      static_cast<double>(parts_.pieces.all_floats() * sizeof(float)) * share();
+  if (!parts_.costs.cluster().master.merges_ahead ||
+      bytes < static_cast<double>(MergerConfig{}.ahead_bytes_min)) {
     return;
   }
   expected_ = std::move(job);
@@ -115,8 +130,10 @@ void PlanMerger::begin_merge() {
     held_back_.clear();
   }
   expected_.reset();
-  parts_.costs.open(parts_.costs.master(), ordered_->job.contributions.size(),
-                    [this] { merge_lacking(); });
+  const auto in_store = std::ranges::count_if(
+      ordered_->job.contributions,
+      [this](const auto& each) { return !parts_.contributions.is_in_memory(each.worker); });
+  parts_.costs.open(client(), static_cast<std::uint64_t>(in_store), [this] { merge_lacking(); });
 }
 
 void PlanMerger::merge_lacking() {
@@ -127,7 +144,7 @@ void PlanMerger::merge_lacking() {
   const std::size_t contributions = ordered_->job.contributions.size();
   const double whole_rule = parts_.net.clips ? rule_seconds_ : 0.0;
   begin_pass(ordered_->job, std::move(lacking), [this, contributions, whole_rule] {
-    parts_.costs.add(0, parts_.costs.cluster().master.merge_seconds + whole_rule,
+    parts_.costs.add(client(), 0, parts_.costs.cluster().master.merge_seconds + whole_rule,
                      [this, contributions] {
                        for (const std::size_t piece : std::exchange(held_back_, {})) {
                          put(piece, contributions);
@@ -138,11 +155,27 @@ void PlanMerger::merge_lacking() {
 }
 
 void PlanMerger::end_merge() {
-  parts_.costs.finish(parts_.costs.master(), [this] {
+  const auto end = [this] {
     const Ordered merged = std::move(*ordered_);
     ordered_.reset();
     merged.done();
     write_checkpoint();
+  };
+  if (shard_) return end();
+  if (!parts_.costs.all_share_memory()) return parts_.costs.finish(client(), end);
+  publish_behind();
+  end();
+}
+
+void PlanMerger::publish_behind() {
+  const Instant now = parts_.queue.now();
+  const Instant pause = std::max<Instant>(kPublishPause, kPublishShare * publishing_took_);
+  if (publishing_ || now - published_at_ < pause) return;
+  publishing_ = true;
+  published_at_ = now;
+  publish([this, now] {
+    publishing_ = false;
+    publishing_took_ = parts_.queue.now() - now;
   });
 }
 
@@ -153,12 +186,12 @@ void PlanMerger::write_checkpoint() {
     if (ordered_) begin_merge();
   };
   if (checkpoint_floats_ == 0) return next();
-  parts_.costs.write(parts_.costs.master(), checkpoint_floats_,
-                     [this, next] { parts_.costs.finish(parts_.costs.master(), next); });
+  parts_.costs.write(client(), load_of(checkpoint_floats_),
+                     [this, next] { parts_.costs.finish(client(), next); });
 }
 
 void PlanMerger::publish(std::function<void()> done) {
-  parts_.costs.write(parts_.costs.master(), parts_.pieces.all_floats(),
+  parts_.costs.write(parts_.costs.master(), {.floats = parts_.pieces.all_floats()},
                      [this, done = std::move(done)] {
                        parts_.costs.finish(parts_.costs.master(), done);
                      });
@@ -168,14 +201,19 @@ void PlanMerger::begin_pass(const Job& job, std::vector<std::size_t> pieces,
                             std::function<void()> done) {
   if (pieces.empty()) return done();
   const std::size_t contributions = job.contributions.size();
+  const auto in_store = static_cast<std::size_t>(
+      std::ranges::count_if(job.contributions, [this](const auto& each) {
+        return !parts_.contributions.is_in_memory(each.worker);
+      }));
   auto pass = std::make_shared<Pass>();
   pass->left = pieces.size();
   pass->pieces = std::move(pieces);
   pass->done = std::move(done);
   for (const std::size_t piece : pass->pieces) {
-    for (std::size_t i = 0; i < contributions; ++i) {
-      const bool last = i + 1 == contributions;
-      parts_.costs.read(parts_.costs.master(), parts_.pieces.floats(piece),
+    if (in_store == 0) add(pass, piece, contributions);
+    for (std::size_t i = 0; i < in_store; ++i) {
+      const bool last = i + 1 == in_store;
+      parts_.costs.read(client(), load_of(parts_.pieces.floats(piece), true),
                         [this, pass, piece, contributions, last] {
                           if (last) add(pass, piece, contributions);
                         });
@@ -188,8 +226,9 @@ void PlanMerger::add(const std::shared_ptr<Pass>& pass, std::size_t piece,
   const std::uint64_t floats = parts_.pieces.floats(piece);
   const double part =
       static_cast<double>(floats) / static_cast<double>(parts_.pieces.all_floats());
-  const double rule = parts_.net.clips ? 0.0 : rule_seconds_ * part;
-  parts_.costs.add(floats * contributions, rule, [this, pass, piece, contributions] {
+  const double rule = parts_.net.clips ? 0.0 : rule_seconds_ * part * share();
+  const auto own = static_cast<std::uint64_t>(static_cast<double>(floats) * share());
+  parts_.costs.add(client(), own * contributions, rule, [this, pass, piece, contributions] {
     merged_[piece] = true;
     const bool waits = parts_.net.clips && rule_seconds_ > 0.0;
     if (waits) {
@@ -203,17 +242,65 @@ void PlanMerger::add(const std::shared_ptr<Pass>& pass, std::size_t piece,
 
 // The next weights', and in SpeeDO's elastic form what goes back to each worker.
 void PlanMerger::put(std::size_t piece, std::size_t contributions) {
+  if (parts_.costs.all_share_memory()) return;  // they are read where they are
   const std::uint64_t records =
       1 + (parts_.update.kind == UpdateKind::kElasticMaster ? contributions : 0);
-  writing_ += 1;
-  parts_.costs.write(parts_.costs.master(), parts_.pieces.floats(piece) * records, [this] {
+  write(parts_.pieces.floats(piece) * records);
+}
+
+void PlanMerger::write(std::uint64_t floats) {
+  const auto written = [this] {
     if (--writing_ == 0 && written_) std::exchange(written_, nullptr)();
-  });
+  };
+  writing_ += 1;
+  parts_.costs.write(client(), load_of(floats), written);
+  const bool has_copy = parts_.costs.cluster().store.copies && parts_.costs.shard_count() > 1;
+  if (!shard_ || !has_copy) return;
+  CostModel::Load copy = load_of(floats);
+  copy.is_copy = true;
+  writing_ += 1;
+  parts_.costs.write(client(), copy, written);
 }
 
 void PlanMerger::when_written(std::function<void()> done) {
   if (writing_ == 0) return done();
   written_ = std::move(done);
+}
+
+PlanMergers::PlanMergers(const RunParts& parts) : parts_(parts) {
+  for (std::size_t shard = 0; shard < parts.costs.shard_count(); ++shard) {
+    if (parts.costs.share_of(shard) <= 0.0) continue;  // a short record has nothing there
+    mergers_.push_back(std::make_unique<PlanMerger>(parts, shard));
+  }
+  if (mergers_.empty()) mergers_.push_back(std::make_unique<PlanMerger>(parts));
+}
+
+void PlanMergers::expect(const MergeJob& job) {
+  if (parts_.costs.shard_count() == 0) return mergers_.front()->expect(job);
+  for (std::size_t shard = 0; shard < mergers_.size(); ++shard) {
+    parts_.costs.message_to_merger(shard, [this, shard, job] { mergers_[shard]->expect(job); });
+  }
+}
+
+void PlanMergers::merge(const MergeJob& job, std::function<void()> done) {
+  if (parts_.costs.shard_count() == 0) return mergers_.front()->merge(job, std::move(done));
+  const auto left = std::make_shared<std::size_t>(mergers_.size());
+  const auto answered = [this, left, done = std::move(done)] {
+    if (--*left == 0) parts_.costs.finish(parts_.costs.master(), done);
+  };
+  for (std::size_t shard = 0; shard < mergers_.size(); ++shard) {
+    parts_.costs.message_to_merger(shard, [this, shard, job, answered] {
+      mergers_[shard]->merge(job, [this, shard, answered] {
+        parts_.costs.message_from_merger(shard, answered);
+      });
+    });
+  }
+}
+
+Instant PlanMergers::busy() const {
+  Instant most{0};
+  for (const auto& merger : mergers_) most = std::max(most, merger->busy());
+  return most;
 }
 
 }  // namespace speedo::sim

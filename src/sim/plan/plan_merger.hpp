@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <speedo/base/clock.hpp>
@@ -22,12 +23,18 @@ namespace speedo::sim {
 // overlapped with the others; when all is written the record is finished. An expected merge is
 // begun with the pieces that all of its contributions have put, looked for again and again, last
 // pieces first; its order then finds them done. A rule of the master's that clips adds everything
-// before it writes. Checkpoints of its histories are written behind a merge.
+// before it writes. Checkpoints of its histories are written behind a merge. Contributions in
+// memory are added where they are; while all are, the weights go to the store now and then, behind
+// everything (train/merger_publication).
+//
+// A shard's merger does so with its part of every piece, beside its server, and writes a copy to
+// the next; when its part is written it has done, and the master writes the record's end.
 //
 // Assumes: what looking costs is nothing; contributions are what was expected.
 class PlanMerger {
  public:
-  explicit PlanMerger(const RunParts& parts);
+  // `shard`: whose merger it is; none: it is the master's, of everything.
+  explicit PlanMerger(const RunParts& parts, std::optional<std::size_t> shard = std::nullopt);
 
   void expect(MergeJob job);
   void merge(MergeJob job, std::function<void()> done);
@@ -57,7 +64,12 @@ class PlanMerger {
   void merge_lacking();
   void end_merge();
   void write_checkpoint();
+  void publish_behind();
+  double share() const { return shard_ ? parts_.costs.share_of(*shard_) : 1.0; }
+  CostModel::Client client() const;
+  CostModel::Load load_of(std::uint64_t floats, bool is_contribution = false) const;
   void begin_pass(const Job& job, std::vector<std::size_t> pieces, std::function<void()> done);
+  void write(std::uint64_t floats);
   void add(const std::shared_ptr<Pass>& pass, std::size_t piece, std::size_t contributions);
   void put(std::size_t piece, std::size_t contributions);
   void when_written(std::function<void()> done);
@@ -65,6 +77,7 @@ class PlanMerger {
   void end_work();
 
   const RunParts parts_;
+  const std::optional<std::size_t> shard_;
   const double rule_seconds_;      // of all parameters; 0: the rule is the workers'
   const std::uint64_t checkpoint_floats_;  // behind each merge, on average
   std::optional<Job> expected_;
@@ -77,6 +90,26 @@ class PlanMerger {
   std::function<void()> written_;
   std::vector<std::size_t> held_back_;  // pieces that are added, and not put yet
   Instant working_since_{0}, busy_{0};
+  Instant published_at_{0}, publishing_took_{0};  // behind
+  bool publishing_ = false;
+};
+
+// All mergers of a plan as one: the master's own, or those of its shards, which hear of their
+// orders and answer by messages (train/parts/joined_engine).
+class PlanMergers {
+ public:
+  explicit PlanMergers(const RunParts& parts);
+
+  void expect(const MergeJob& job);
+  void merge(const MergeJob& job, std::function<void()> done);
+  void publish(std::function<void()> done) { mergers_.front()->publish(std::move(done)); }
+
+  // During which the busiest was at work.
+  Instant busy() const;
+
+ private:
+  const RunParts parts_;
+  std::vector<std::unique_ptr<PlanMerger>> mergers_;
 };
 
 }  // namespace speedo::sim

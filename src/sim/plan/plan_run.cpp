@@ -7,8 +7,8 @@
 
 namespace speedo::sim {
 
-void Contributions::begin(WorkerId worker, RunId run, std::size_t pieces) {
-  records_[worker.value] = {run, std::vector<bool>(pieces)};
+void Contributions::begin(WorkerId worker, RunId run, std::size_t pieces, bool is_in_memory) {
+  records_[worker.value] = {run, std::vector<bool>(pieces), is_in_memory};
 }
 
 void Contributions::put(WorkerId worker, RunId run, std::size_t piece) {
@@ -20,6 +20,11 @@ void Contributions::put(WorkerId worker, RunId run, std::size_t piece) {
 bool Contributions::is_there(WorkerId worker, RunId run, std::size_t piece) const {
   const auto found = records_.find(worker.value);
   return found != records_.end() && found->second.run == run && found->second.there[piece];
+}
+
+bool Contributions::is_in_memory(WorkerId worker) const {
+  const auto found = records_.find(worker.value);
+  return found != records_.end() && found->second.is_in_memory;
 }
 
 PlanRun::PlanRun(const RunParts& parts, const Order& order)
@@ -34,7 +39,8 @@ PlanRun::PlanRun(const RunParts& parts, const Order& order)
 void PlanRun::end_waiting(Instant& time) { time += parts_.queue.now() - waiting_since_; }
 
 void PlanRun::start() {
-  parts_.contributions.begin(order_.worker, order_.run, parts_.pieces.count());
+  parts_.contributions.begin(order_.worker, order_.run, parts_.pieces.count(),
+                             parts_.costs.shares_memory(order_.place));
   begin_waiting();
   const bool keeps_own = order_.has_weights && parts_.update.kind == UpdateKind::kElastic;
   if (keeps_own) {
@@ -52,7 +58,7 @@ void PlanRun::ask_for_weights() {
   const Pieces::Range first =
       elastic ? Pieces::Range{0, parts_.pieces.count()} : parts_.pieces.of_histories();
   for (std::size_t piece = 0; piece < parts_.pieces.count(); ++piece) {
-    parts_.costs.read(order_.place, parts_.pieces.floats(piece),
+    parts_.costs.read(order_.place, {.floats = parts_.pieces.floats(piece)},
                       [self = shared_from_this(), piece, first] {
                         self->here_[piece] = true;
                         if (self->marks_.empty()) {
@@ -146,13 +152,14 @@ void PlanRun::send(const std::vector<std::size_t>& whole) {
       put(piece);
       continue;
     }
-    parts_.costs.read(order_.place, parts_.pieces.floats(piece),
+    parts_.costs.read(order_.place, {.floats = parts_.pieces.floats(piece)},
                       [self = shared_from_this(), piece] { self->put(piece); });
   }
 }
 
 void PlanRun::put(std::size_t piece) {
-  parts_.costs.write(order_.place, parts_.pieces.floats(piece),
+  parts_.costs.write(order_.place,
+                     {.floats = parts_.pieces.floats(piece), .is_contribution = true},
                      [self = shared_from_this(), piece] {
                        self->parts_.contributions.put(self->order_.worker, self->order_.run,
                                                       piece);

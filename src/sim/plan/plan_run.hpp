@@ -19,14 +19,17 @@ namespace speedo::sim {
 // The contributions in a plan's store: which pieces of which run are there.
 class Contributions {
  public:
-  void begin(WorkerId worker, RunId run, std::size_t pieces);
+  void begin(WorkerId worker, RunId run, std::size_t pieces, bool is_in_memory = false);
   void put(WorkerId worker, RunId run, std::size_t piece);
   bool is_there(WorkerId worker, RunId run, std::size_t piece) const;
+  // The worker's newest lies in memory that it shares with the master.
+  bool is_in_memory(WorkerId worker) const;
 
  private:
   struct Record {
     RunId run;
     std::vector<bool> there;
+    bool is_in_memory = false;
   };
   std::map<std::uint64_t, Record> records_;  // by worker
 };

@@ -43,7 +43,7 @@ class PlanMasterWork : public MasterWork {
       : queue_(parts.queue), merger_(parts), net_(net) {}
   void merge(MergeJob job,
              std::function<void(Result<MergeResult>)> done) override;
-  void expect(MergeJob job) override { merger_.expect(std::move(job)); }
+  void expect(MergeJob job) override { merger_.expect(job); }
   void enter_stage(std::uint32_t stage, std::string state,
                    std::function<void(Result<Version>)> done) override;
   // A plan's tests take no time: they show what has been learned, and would not be part of a run.
@@ -59,7 +59,7 @@ class PlanMasterWork : public MasterWork {
 
  private:
   EventQueue& queue_;
-  PlanMerger merger_;
+  PlanMergers merger_;
   PlanNet& net_;
 };
 

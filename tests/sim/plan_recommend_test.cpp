@@ -1,0 +1,257 @@
+// What is recommended is the best of all that is possible, on clusters that differ in kind.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "measure/simulate_recommend_report.hpp"
+#include "plan_support.hpp"
+#include "sim/plan/recommend.hpp"
+
+namespace speedo::sim {
+namespace {
+
+struct Described {
+  const char* what;
+  std::function<void(ClusterCosts&)> change;
+  std::uint64_t workers_tried = 0;  // 0: several
+  bool lossy = false;
+};
+
+constexpr double kGigabit = 117e6;
+
+MachineCosts machine_of(const std::string& name, std::uint64_t count, double step_seconds,
+                        double bytes_per_second) {
+  MachineCosts machine;
+  machine.name = name;
+  machine.count = count;
+  machine.cores = 4.0;
+  machine.step_seconds = {step_seconds};
+  machine.step_spread = 0.05;
+  machine.workers_max = 1;
+  machine.bytes_per_second = bytes_per_second;
+  return machine;
+}
+
+// Four machines of one worker each with links of that rate, a net of some million floats.
+ClusterCosts four_machines(double bytes_per_second) {
+  ClusterCosts cluster;
+  cluster.net = {.parameters = 13400000, .batch = 32, .histories = 1};
+  cluster.net.buckets = {{.parameters = 3400000, .needed = 0.0, .final = 0.95},
+                         {.parameters = 10000000, .needed = 0.2, .final = 0.5}};
+  cluster.net.update = 0.05;
+  cluster.machines = {machine_of("m", 4, 0.4, bytes_per_second)};
+  cluster.store.machine = cluster.master.machine = "m";
+  cluster.store.record_seconds = 300e-6;
+  cluster.store.read_bytes_per_second = 2.5e9;
+  cluster.store.write_bytes_per_second = 2.7e9;
+  cluster.store.busy_read_bytes_per_second = 5e9;
+  cluster.store.busy_write_bytes_per_second = 4e9;
+  cluster.master.merge_bytes_per_second = 8e9;
+  cluster.master.rule_seconds = 0.01;
+  cluster.master.message_seconds = 50e-6;
+  cluster.worker.client_bytes_per_second = 3e9;
+  cluster.network.latency_seconds = 100e-6;
+  return cluster;
+}
+
+const std::vector<Described> kClusters = {
+    {"one machine", [](ClusterCosts& cluster) {
+       cluster.machines[0].count = 1;
+       cluster.machines[0].workers_max = 4;
+     }},
+    {"four machines, 1 Gbit/s", [](ClusterCosts&) {}, 4, true},
+    {"four machines, 10 Gbit/s", [](ClusterCosts& cluster) {
+       cluster.machines[0].bytes_per_second = 10.0 * kGigabit;
+     }},
+    {"a head with a slow link", [](ClusterCosts& cluster) {
+       cluster.machines.push_back(machine_of("head", 1, 1.0, kGigabit / 4.0));
+       cluster.store.machine = cluster.master.machine = "head";
+       cluster.machines[0].bytes_per_second = 10.0 * kGigabit;
+     }},
+    {"stragglers", [](ClusterCosts& cluster) {
+       cluster.machines[0].count = 3;
+       cluster.machines.push_back(machine_of("old", 1, 1.6, kGigabit));
+       cluster.machines[0].step_spread = 0.3;
+     }},
+    {"a large net of inner products", [](ClusterCosts& cluster) {
+       cluster.net.parameters = 140000000;
+       cluster.net.buckets = {{.parameters = 15000000, .needed = 0.0, .final = 1.0},
+                              {.parameters = 125000000, .needed = 0.35, .final = 0.45}};
+     }},
+    {"a small net", [](ClusterCosts& cluster) {
+       cluster.net.parameters = 431080;
+       cluster.net.buckets.clear();
+       cluster.machines[0].step_seconds = {0.005};
+     }},
+    {"many workers", [](ClusterCosts& cluster) { cluster.machines[0].count = 16; }, 16},
+    {"batches to choose from", [](ClusterCosts& cluster) {
+       cluster.net.batches = {{.batch = 16, .times = 0.55}, {.batch = 64, .times = 1.9}};
+     }, 4},
+    {"a busy store and no link to wait for", [](ClusterCosts& cluster) {
+       cluster.machines[0].bytes_per_second = 0.0;
+       cluster.store.busy_read_bytes_per_second = 3e8;
+       cluster.store.busy_write_bytes_per_second = 3e8;
+       cluster.worker.shares_memory = false;
+     }},
+};
+
+// Schedules of each kind, few rounds of each: more only take time to plan.
+RecommendOptions options_for(const Described& described) {
+  RecommendOptions options;
+  options.rounds = 4;
+  options.space.schedules = *parse_plan_schedules("sync,async,averaging:5");
+  if (described.workers_tried > 0) options.space.workers = {described.workers_tried};
+  options.space.lossy = described.lossy;
+  return options;
+}
+
+std::string family(const Choice& choice) {
+  return choice.candidate.schedule.label + (choice.candidate.codec == "none" ? "" : ", lossy");
+}
+
+TEST_CASE("What is recommended is within 5 % of the best of all that is possible") {
+  std::size_t planned = 0, possible = 0;
+  for (const Described& described : kClusters) {
+    CAPTURE(described.what);
+    ClusterCosts cluster = four_machines(kGigabit);
+    described.change(cluster);
+    const RecommendOptions options = options_for(described);
+    const auto found = recommend(cluster, options);
+    const auto best = recommend_exhaustively(cluster, options);
+    if (!found) FAIL(found.error().message);
+    REQUIRE(best);
+    REQUIRE(found->alike.size() == best->alike.size());
+    for (std::size_t i = 0; i < best->alike.size(); ++i) {
+      CHECK(found->alike[i].result.images_per_second >=
+            0.95 * best->alike[i].result.images_per_second);
+    }
+    REQUIRE(found->others.size() == best->others.size());
+    for (const Choice& other : best->others) {
+      for (const Choice& each : found->others) {
+        if (family(each) != family(other)) continue;
+        CAPTURE(family(each));
+        CHECK(each.result.images_per_second >= 0.95 * other.result.images_per_second);
+      }
+    }
+    REQUIRE_FALSE(found->alike.empty());
+    planned += found->planned;
+    possible += found->possible;
+  }
+  CAPTURE(planned, possible);
+  CHECK(planned < possible * 3 / 4);
+}
+
+TEST_CASE("No plan is faster than its bound") {
+  for (const Described& described : kClusters) {
+    if (described.workers_tried == 16) continue;
+    CAPTURE(described.what);
+    ClusterCosts cluster = four_machines(kGigabit);
+    described.change(cluster);
+    RecommendOptions options;
+    options.rounds = 6;
+    options.space.schedules =
+        *parse_plan_schedules("sync,ssp,weedout,grouping,easgd,sync-easgd:10");
+    const auto all = candidates_of(cluster, options.space);
+    REQUIRE(all);
+    for (const Candidate& each : *all) {
+      CAPTURE(each.schedule.label, each.workers, each.shards, each.gradient_only);
+      const auto result = plan_candidate(cluster, each, options);
+      REQUIRE(result);
+      CHECK(result->images_per_second <= 1.02 * images_bound(cluster, each));
+    }
+  }
+}
+
+RecommendReport report_of(const ClusterCosts& cluster, const char* schedules,
+                          std::uint64_t workers) {
+  RecommendReport report;
+  report.cluster = cluster;
+  report.options.rounds = 3;
+  report.options.space.schedules = *parse_plan_schedules(schedules);
+  report.options.space.workers = {workers};
+  auto found = recommend(cluster, report.options);
+  if (!found) FAIL(found.error().message);
+  report.found = *found;
+  return report;
+}
+
+TEST_CASE("What learns otherwise is never recommended beside what learns alike") {
+  ClusterCosts cluster = four_machines(kGigabit / 10.0);  // easgd:10 is many times as fast
+  const RecommendReport report = report_of(cluster, "sync,easgd:10,averaging:5", 4);
+  CHECK(recommended(report).candidate.schedule.label == "sync");
+  CHECK(report.found.others.front().result.images_per_second >
+        2.0 * recommended(report).result.images_per_second);
+  CHECK(recommended(report_of(cluster, "easgd,async", 4)).candidate.schedule.label != "sync");
+}
+
+TEST_CASE("A recommendation says what to start") {
+  ClusterCosts cluster = four_machines(kGigabit);
+  Candidate candidate;
+  candidate.schedule = *parse_plan_schedule("easgd:4");
+  candidate.workers = 4;
+  candidate.shards = 2;
+  candidate.codec = "bf16";
+  candidate.batch = 64;
+  CHECK(commands_for(cluster, candidate) ==
+        std::vector<std::string>{
+            "on m-0, m-1: redis-server",
+            "on m-0: speedo-master --solver S.prototxt --workers 4 --strategy easgd "
+            "--communication-period 4 --codec bf16 --redis m-0,m-1 --shards 2",
+            "on m-0: speedo-worker --master ADDRESS --shard=1",
+            "on m-1: speedo-worker --master ADDRESS --shard=2",
+            "on m-0, m-1, m-2, m-3: speedo-worker --master ADDRESS",
+            "in the net: batch_size: 64"});
+  cluster.machines[0].count = 1;
+  cluster.machines[0].workers_max = 0;
+  cluster.worker.shares_memory = false;
+  candidate = Candidate{.schedule = *parse_plan_schedule("sync"), .gradient_only = true,
+                        .workers = 3, .batch = 32};
+  CHECK(commands_for(cluster, candidate) ==
+        std::vector<std::string>{"speedo run --solver S.prototxt --workers 3 --sync "
+                                 "--gradient-only --no-shared-memory"});
+}
+
+TEST_CASE("A recommendation is told as text and as JSON, with three reasons") {
+  const RecommendReport report = report_of(four_machines(kGigabit), "sync,async", 2);
+  const std::vector<std::string> reasons = reasons_of(report);
+  REQUIRE(reasons.size() == 3);
+  CHECK(reasons[0].find("The runner-up, sync") == 0);
+  CHECK(reasons[1].find("times those of one worker") != std::string::npos);
+  CHECK(reasons[2].find("Assumed: ") == 0);
+  const std::string text = to_text(report);
+  for (const std::string& reason : reasons) CHECK(text.find(reason) != std::string::npos);
+  CHECK(text.find("Recommended: sync") == 0);
+  CHECK(text.find("learn of an image differs") != std::string::npos);
+  const auto json = nlohmann::json::parse(to_json(report));
+  CHECK(json.at("recommended").at("learns_alike") == true);
+  CHECK(json.at("recommended").at("commands").size() >= 3);
+  CHECK(json.at("reasons").size() == 3);
+  CHECK(json.at("next").size() == report.found.alike.size() - 1);
+  CHECK(json.at("others").size() == 1);
+  CHECK(json.at("others")[0].at("learns_alike") == false);
+}
+
+TEST_CASE("What cannot be recommended is refused") {
+  const ClusterCosts cluster = four_machines(kGigabit);
+  RecommendOptions options;
+  std::string wanted;
+  SECTION("more workers than there is room for") {
+    options.space.workers = {9};
+    wanted = "the machines take 4 workers, not 9";
+  }
+  SECTION("nothing that goes together") {
+    options.space.schedules = *parse_plan_schedules("averaging");
+    options.space.shards = 2;
+    wanted = "go together";
+  }
+  const auto found = recommend(cluster, options);
+  REQUIRE_FALSE(found);
+  CHECK(found.error().code == ErrorCode::kConfig);
+  CHECK(found.error().message.find(wanted) != std::string::npos);
+}
+
+}  // namespace
+}  // namespace speedo::sim
