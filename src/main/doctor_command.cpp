@@ -31,7 +31,16 @@ Result<int> doctor_command(const CommandLine& line) {
   set_up_console(false);
   set_log_level(LogLevel::kNothing);
   SPEEDO_ASSIGN(examination.credentials, redis_credentials(password_file, line.secrets));
-  if (values.given("bind") || values.given("host") || values.given("port")) {
+  ClusterFlags flags;
+  values.get("iface", flags.iface);
+  if (!flags.iface.empty()) {
+    flags.bind = listening.bind;
+    flags.host = listening.host;
+    SPEEDO_ASSIGN(examination.source, settle_interface(flags));
+    listening.bind = flags.bind;
+  }
+  const bool listens = values.given("bind") || values.given("host") || values.given("port");
+  if (listens || !flags.iface.empty()) {
     if (listening.bind.empty()) listening.bind = "127.0.0.1";
     examination.listening = listening;
   }

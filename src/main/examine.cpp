@@ -92,8 +92,11 @@ Result<int> examine(const Examination& examination) {
     const auto records = kStoredRecords + static_cast<std::int64_t>(examination.workers);
     const auto share = need.weight_bytes * records / static_cast<std::int64_t>(addresses.size());
     for (const RedisAddress& address : addresses) {
-      append(check_redis({.address = address, .credentials = examination.credentials}, share),
-             findings);
+      RedisOptions server;
+      server.address = address;
+      server.credentials = examination.credentials;
+      server.source = examination.source;
+      append(check_redis(server, share), findings);
     }
   }
   if (!examination.master.empty()) append({examine_master(examination.master)}, findings);

@@ -104,6 +104,7 @@ Result<int> examine_master_flags(const ClusterFlags& flags, bool names_redis,
   if (names_redis) examination.redis = flags.redis;
   SPEEDO_ASSIGN(examination.credentials, redis_credentials(flags.redis_password_file, secrets));
   SPEEDO_ASSIGN(const WorkerRange workers, worker_range(flags));
+  if (!flags.iface.empty()) examination.source = flags.host;
   examination.workers = workers.expected();
   examination.trains_here = false;
   examination.listening =

@@ -49,6 +49,13 @@ struct WorkerFlags {
   LogFlags log;
 };
 
+// That Redis is reached from; empty: as the system's routes say.
+Result<std::string> source_of(const WorkerFlags& flags) {
+  if (flags.iface.empty()) return std::string();
+  SPEEDO_ASSIGN(const auto all, interface_addresses());
+  return choose_address(flags.iface, all);
+}
+
 WorkerFlags worker_flags(const OptionValues& values) {
   WorkerFlags flags;
   values.get("master", flags.master);
@@ -141,6 +148,7 @@ Result<int> worker_program(const std::vector<std::string>& arguments,
     examination.workers = flags.count;
     examination.redis = flags.redis;
     examination.master = flags.master;
+    SPEEDO_ASSIGN(examination.source, source_of(flags));
     SPEEDO_ASSIGN(examination.credentials, redis_credentials(flags.redis_password_file, secrets));
     examination.compute = flags.compute;
     return examine(examination);
@@ -153,10 +161,7 @@ Result<int> worker_program(const std::vector<std::string>& arguments,
                 redis_credentials(flags.redis_password_file, secrets));
   StoreTerms terms{.credentials = credentials};
   SPEEDO_ASSIGN(terms.limit, traffic_limit(flags.max_rate));
-  if (!flags.iface.empty()) {
-    SPEEDO_ASSIGN(const auto all, interface_addresses());
-    SPEEDO_ASSIGN(terms.source, choose_address(flags.iface, all));
-  }
+  SPEEDO_ASSIGN(terms.source, source_of(flags));
   SPEEDO_ASSIGN(const ComputeOptions compute, compute_options(flags));
   SPEEDO_INFO("{} {}", flags.count > 1 ? "Each worker computes with" : "Computing with",
               describe(compute));

@@ -150,7 +150,7 @@ constexpr Option kClusterOptions[] = {
     {.name = "iface",
      .type = text("NAME|NETWORK"),
      .otherwise = "as --bind and --host say",
-     .programs = {Program::kMaster},
+     .programs = {Program::kMaster, Program::kDoctor},
      .group = kNetworkGroup,
      .sentence = "Listen at the address of this network interface, or at the one in this network "
                  "(10.1.0.0/16), tell workers that one, and reach Redis from there"},
