@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -109,6 +110,18 @@ Result<OpenBlas> load() {
   return loaded;
 }
 
+const Result<OpenBlas>& instance();
+
+// OpenBLAS keeps the buffer of a product that is done for the next one: who computes first finds
+// one, whatever the threads that are started until then take of the address space.
+void take_buffer() {
+  constexpr int kSide = 128;
+  const std::vector<float> factor(kSide * kSide);
+  std::vector<float> product(kSide * kSide);
+  instance()->sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, kSide, kSide, kSide, 1.0F,
+                    factor.data(), kSide, factor.data(), kSide, 0.0F, product.data(), kSide);
+}
+
 const Result<OpenBlas>& instance() {
   static const Result<OpenBlas> loaded = load();
   return loaded;
@@ -133,6 +146,7 @@ Result<void> check_room_for_openblas(int threads) {
                              bytes >> 20U)};
   }
   ::munmap(room, bytes);
+  if (has_limited_address_space()) take_buffer();
   return {};
 }
 

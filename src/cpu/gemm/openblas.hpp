@@ -23,8 +23,9 @@ struct OpenBlas {
 
 // Errors: kUnsupported if the library cannot be loaded; kFull if the address space is too small.
 Result<void> load_openblas();
-// Whether so many threads can have their buffers, without which OpenBLAS tries for ever. Error:
-// kFull.
+// Whether so many threads can have their buffers, without which OpenBLAS tries for ever; where the
+// address space is limited one of them is taken at once. Error: kFull. Requires: load_openblas()
+// succeeded.
 Result<void> check_room_for_openblas(int threads);
 // Requires: load_openblas() succeeded.
 const OpenBlas& openblas();
