@@ -15,7 +15,6 @@ enum class Check {
   kMerges,       // what a session has merged, and with which weights
   kOnce,         // contributions and shares of the data: merged once, or known to be gone
   kWeights,      // what a merge came to
-  kResiduals,    // what a codec leaves out: sent later, not lost and not twice
   kRejection,    // a contribution that is left out must be at fault
   kPublication,  // what readers of the store see, and when
   kErasure,      // records of workers that are gone
@@ -27,10 +26,10 @@ enum class Check {
   kProcesses,    // no process ends with an error of its own
   kRepeatable,   // the same seed goes the same way
 };
-inline constexpr const char* kCheckNames[] = {
-    "schedule", "membership", "orders",  "merges", "once",  "weights", "residuals", "rejection",
-    "publication", "erasure", "start", "lease", "jobs", "messages", "progress", "processes",
-    "repeatable"};
+inline constexpr const char* kCheckNames[] = {"schedule", "membership", "orders",    "merges",
+                                              "once",     "weights",    "rejection", "publication",
+                                              "erasure",  "start",      "lease",     "jobs",
+                                              "messages", "progress",   "processes", "repeatable"};
 static_assert(std::size(kCheckNames) == static_cast<std::size_t>(Check::kRepeatable) + 1);
 inline const char* to_string(Check check) { return kCheckNames[static_cast<std::size_t>(check)]; }
 

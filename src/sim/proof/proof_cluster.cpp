@@ -59,7 +59,6 @@ ProofCluster::ProofCluster(const Scenario& scenario, const ProofParts& parts)
       lease_checker_(world_.queue(), [this](std::string_view name) { return is_dead(name); },
                      violations_),
       record_checker_(server_, scenario.config.job, world_.queue(), violations_),
-      residual_checker_(updates_of(scenario.config.stages), violations_),
       start_checker_({.disk = disk_,
                       .server = server_,
                       .records = record_checker_,
@@ -168,10 +167,7 @@ ProofWorker::Setting ProofCluster::worker_setting(std::size_t place) {
     lineage_.check_base(term, order, weights);
     watch_overwriting(place);
   };
-  if (scenario_.shares_memory.empty() || !scenario_.shares_memory[place]) {
-    watch_residuals(setting);
-    return setting;
-  }
+  if (scenario_.shares_memory.empty() || !scenario_.shares_memory[place]) return setting;
   setting.find_door = [this, place](const std::string& door) {
     return memory_.find(door, [this, place](const std::string& key) {
       places_[place].offered.push_back(key);

@@ -24,7 +24,6 @@
 #include "sim/proof_store.hpp"
 #include "sim/proof/proof_worker.hpp"
 #include "sim/check/record_checker.hpp"
-#include "sim/check/residual_checker.hpp"
 #include "sim/check/session_checker.hpp"
 #include "sim/check/store_checker.hpp"
 #include "sim/world.hpp"
@@ -70,7 +69,6 @@ class ProofCluster : private Observer {
   void watch_store(const KvOperation& operation);
   void watch_contribution(const KvOperation& operation);
   void watch_contribution_in_memory(const std::string& key, std::uint64_t run);
-  void watch_residuals(ProofWorker::Setting& setting);
   void watch_overwriting(std::size_t place);
   void watch_claim(const KvOperation& operation);
   void watch_start(Mastership& mastership, const Merger::Copy& start);
@@ -137,7 +135,6 @@ class ProofCluster : private Observer {
   StoreChecker store_checker_;
   LeaseChecker lease_checker_;
   RecordChecker record_checker_;
-  ResidualChecker residual_checker_;
   SimulatedDisk disk_;
   ProofMemory memory_;
   StartChecker start_checker_;

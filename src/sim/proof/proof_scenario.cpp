@@ -22,7 +22,6 @@ constexpr std::chrono::seconds kPatientStoreTimeout{600};
 
 constexpr std::uint64_t kStream = 0x5EED;  // tells this generator's stream from others of the seed
 constexpr std::uint64_t kReplicaStream = 0x5EEE;
-constexpr std::uint64_t kFeedbackStream = 0xFEEDBAC;
 
 // A time in [low, high], small ones as likely as large ones.
 Instant draw_time(Random& random, Instant low, Instant high) {
@@ -174,16 +173,6 @@ void draw_replicas(Random& random, Scenario& scenario) {
   if (any_replicated(scenario.config.stages)) scenario.shares_memory.clear();
 }
 
-// Of some stages that a codec writes what it leaves out is lost.
-void draw_error_feedback(Random random, Scenario& scenario) {
-  for (Schedule& stage : scenario.config.stages) {
-    if (!carries_residual(stage.update) || random.below(4) != 0) continue;
-    Schedule forgetful = stage;
-    forgetful.update.error_feedback = false;
-    if (check_schedule(forgetful)) stage = forgetful;
-  }
-}
-
 Scenario draw_scenario(std::uint64_t seed, const std::vector<std::string>& names,
                        WorkerCounts workers) {
   SPEEDO_ASSERT(!names.empty());
@@ -204,7 +193,6 @@ Scenario draw_scenario(std::uint64_t seed, const std::vector<std::string>& names
   draw_codecs(random, scenario);
   Random replicas = Random::derive(seed, {kReplicaStream});
   draw_replicas(replicas, scenario);
-  draw_error_feedback(Random::derive(seed, {kFeedbackStream}), scenario);
   return scenario;
 }
 

@@ -110,7 +110,6 @@ std::string describe(const Schedule& schedule) {
   if (update.factor != 1.0F) text += fmt::format(" /{}", update.factor);
   if (update.codec.kind != CodecKind::kNone) text += ' ' + to_string(update.codec);
   if (update.replicated) text += " replicated";
-  if (!update.error_feedback) text += " without feedback";
   if (update.skip != 0.0F) text += fmt::format(" skip {}", update.skip);
   if (schedule.weight_by_staleness) text += " 1/Y";
   if (schedule.lr_scaling != LrScaling::kNone) text += " lr by workers";

@@ -49,19 +49,7 @@ void ProofCluster::watch_contribution(const KvOperation& operation) {
   }
   const std::uint64_t term = std::stoull(name.substr(contribution_key_prefix().size()));
   newest_runs_[{term, info.worker}] = info.version;
-  residual_checker_.contributed(info.version, values);
   lineage_.contributed(RunId{info.version}, std::move(values));
-}
-
-// Of a worker whose contributions come through the store.
-void ProofCluster::watch_residuals(ProofWorker::Setting& setting) {
-  const std::size_t worker = residual_checker_.add_worker();
-  setting.on_ordered = [this, worker](const TrainMessage& order) {
-    residual_checker_.ordered(worker, order);
-  };
-  setting.on_gradient = [this, worker](std::uint64_t run, const std::vector<float>& gradient) {
-    residual_checker_.computed(worker, run, gradient);
-  };
 }
 
 void ProofCluster::watch_contribution_in_memory(const std::string& key, std::uint64_t run) {

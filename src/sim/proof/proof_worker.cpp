@@ -21,9 +21,6 @@ ProofWorker::ProofWorker(Setting setting) : setting_(std::move(setting)), random
     const auto order = std::exchange(beginning_, std::nullopt);
     if (setting_.on_begin && order) setting_.on_begin(term_, *order, weights);
   };
-  compute_.on_gradient = [this](const std::vector<float>& gradient) {
-    if (setting_.on_gradient && run_) setting_.on_gradient(*run_, gradient);
-  };
 }
 
 ProofWorker::~ProofWorker() { unwind(); }
@@ -78,7 +75,6 @@ void ProofWorker::prepare(const WelcomeMessage& welcome,
 void ProofWorker::run(const TrainMessage& order, std::function<void(Result<RunReport>)> done) {
   run_ = order.run;
   beginning_ = order;
-  if (setting_.on_ordered) setting_.on_ordered(order);
   job_->run(order, [this, run = order.run, key = contribution_key(term_, worker_),
                     done = std::move(done)](Result<RunReport> report) {
     if (run_ == run) run_.reset();

@@ -34,9 +34,6 @@ class ProofWorker : public WorkerWork {
     // What this run of a master of `term` begins from.
     std::function<void(std::uint64_t term, const TrainMessage&, const std::vector<float>&)>
         on_begin = {};
-    // It is told to train; and has come to the gradient of this run.
-    std::function<void(const TrainMessage&)> on_ordered = {};
-    std::function<void(std::uint64_t run, const std::vector<float>&)> on_gradient = {};
     // To the memory of a master on its machine; null: there is none.
     FindDoor find_door = {};
     // A run came to its end; its contribution is `key`'s, if it came to anything.

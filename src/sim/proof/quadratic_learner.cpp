@@ -71,7 +71,6 @@ Result<float> QuadraticLearner::accumulate_gradients(int passes, const Hooks& ho
                          ? std::numeric_limits<float>::quiet_NaN()
                          : static_cast<float>(loss / passes);
   backend_->device().upload(gradients_.data(), gradient);
-  if (parts_.state.on_gradient) parts_.state.on_gradient(gradient);
   if (std::isfinite(mean)) report(hooks, passes);
   return mean;
 }

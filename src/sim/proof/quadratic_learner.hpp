@@ -29,8 +29,6 @@ struct ComputeState {
   std::function<void()> on_spoilt;  // it has
   // A pass has these weights.
   std::function<void(const std::vector<float>&)> on_weights = {};
-  // It has come to this gradient.
-  std::function<void(const std::vector<float>&)> on_gradient = {};
 
   // Grows as long as the computation gets on.
   std::uint64_t progress_at(Instant now) const;
