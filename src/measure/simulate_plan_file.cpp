@@ -101,48 +101,52 @@ class Keys {
     }
   }
 
-  // A list of batches, each a list of its images and how many times as long they take.
-  void batches(const char* key, std::vector<sim::BatchCosts>& target) {
+  // Calls visit(row) for each row of a list of lists of so many numbers, until one returns false.
+  template <class Visit>
+  void for_rows(const char* key, std::size_t numbers, const Visit& visit) {
     const toml::node* node = find(key);
     if (node == nullptr) return;
     const toml::array* list = node->as_array();
     if (list == nullptr) return fail(*node, fmt::format("{} must be a list of lists", key));
     for (const toml::node& each : *list) {
       const toml::array* row = each.as_array();
-      if (row == nullptr || row->size() != 2) {
-        return fail(each, fmt::format("{} must be lists of 2 numbers", key));
+      if (row == nullptr || row->size() != numbers) {
+        return fail(each, fmt::format("{} must be lists of {} numbers", key, numbers));
       }
-      const auto images = (*row)[0].value_exact<std::int64_t>();
+      if (!visit(*row)) return;
+    }
+  }
+
+  // A list of batches, each a list of its images and how many times as long they take.
+  void batches(const char* key, std::vector<sim::BatchCosts>& target) {
+    for_rows(key, 2, [&](const toml::array& row) {
+      const auto images = row[0].value_exact<std::int64_t>();
       if (!images || *images < 1) {
-        return fail((*row)[0], "a batch has a whole number of images, at least 1");
+        fail(row[0], "a batch has a whole number of images, at least 1");
+        return false;
       }
       sim::BatchCosts batch{.batch = static_cast<std::uint64_t>(*images)};
-      read_amount((*row)[1], "how many times as long a batch takes", true, batch.times);
+      read_amount(row[1], "how many times as long a batch takes", true, batch.times);
       target.push_back(batch);
-    }
+      return true;
+    });
   }
 
   // A list of buckets, each a list of its floats and two moments.
   void buckets(const char* key, std::vector<sim::BucketCosts>& target) {
-    const toml::node* node = find(key);
-    if (node == nullptr) return;
-    const toml::array* list = node->as_array();
-    if (list == nullptr) return fail(*node, fmt::format("{} must be a list of lists", key));
-    for (const toml::node& each : *list) {
-      const toml::array* row = each.as_array();
-      if (row == nullptr || row->size() != 3) {
-        return fail(each, fmt::format("{} must be lists of 3 numbers", key));
-      }
+    for_rows(key, 3, [&](const toml::array& row) {
       sim::BucketCosts bucket;
-      const auto floats = (*row)[0].value_exact<std::int64_t>();
+      const auto floats = row[0].value_exact<std::int64_t>();
       if (!floats || *floats < 1) {
-        return fail((*row)[0], "a bucket has a whole number of floats, at least 1");
+        fail(row[0], "a bucket has a whole number of floats, at least 1");
+        return false;
       }
       bucket.parameters = static_cast<std::uint64_t>(*floats);
-      read_amount((*row)[1], "a bucket's first use", false, bucket.needed);
-      read_amount((*row)[2], "a bucket's end", false, bucket.final);
+      read_amount(row[1], "a bucket's first use", false, bucket.needed);
+      read_amount(row[2], "a bucket's end", false, bucket.final);
       target.push_back(bucket);
-    }
+      return true;
+    });
   }
 
   void require(const char* key) {

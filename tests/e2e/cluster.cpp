@@ -187,6 +187,18 @@ void require_ending(Cluster& cluster, Process& master, const Ending& ending) {
   }
 }
 
+std::uint64_t kill_worker_and_master(Cluster& cluster, Process& master, const std::string& address,
+                                     Random& random) {
+  sleep_ms(random.below(30));
+  cluster.workers().front().signal(SIGKILL);
+  cluster.start_worker(address);
+  sleep_ms(random.below(300));
+  master.signal(SIGKILL);
+  const auto killed = master.wait();
+  REQUIRE(killed == 128 + SIGKILL);
+  return cluster.counted().value();
+}
+
 std::uint64_t resumed_from_or_zero(const std::string& text) {
   const std::string before = "goes on from iteration ";
   const std::size_t at = text.find(before);

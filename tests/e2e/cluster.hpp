@@ -16,6 +16,7 @@
 #include "support/redis_server.hpp"
 #include "support/temp_dir.hpp"
 
+#include <speedo/base/random.hpp>
 #include <speedo/store/parameter_store.hpp>
 
 namespace speedo::test {
@@ -91,6 +92,11 @@ struct Ending {
   std::uint64_t from = 0;              // where this master began
 };
 void require_ending(Cluster& cluster, Process& master, const Ending& ending);
+
+// Soon kills the first worker, starts another, and soon after that kills the master. Returns the
+// iterations that the stored weights have then.
+std::uint64_t kill_worker_and_master(Cluster& cluster, Process& master, const std::string& address,
+                                     Random& random);
 
 // The iteration that a master says it goes on from.
 std::uint64_t resumed_from(const Process& master);

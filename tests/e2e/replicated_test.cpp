@@ -46,14 +46,7 @@ TEST_CASE("replicas and their master are killed at random moments, and each iter
     for (int i = 0; i < 3; ++i) cluster.start_worker(address);
     REQUIRE(cluster.counts_beyond(random.below(iterations / 8)));
     CHECK((master->errors().find(kAsFactors) != std::string::npos) == factors);
-    test::sleep_ms(random.below(30));
-    cluster.workers().front().signal(SIGKILL);
-    cluster.start_worker(address);
-    test::sleep_ms(random.below(300));
-    master->signal(SIGKILL);
-    const auto killed = master->wait();
-    REQUIRE(killed == 128 + SIGKILL);
-    const std::uint64_t stored = cluster.counted().value();
+    const std::uint64_t stored = test::kill_worker_and_master(cluster, *master, address, random);
     master = &cluster.start_master(test::joined(flags, Arguments{"--resume"}));
     REQUIRE(master->says("goes on from iteration"));
     CHECK(test::resumed_from(*master) == stored);

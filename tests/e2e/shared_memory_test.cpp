@@ -67,14 +67,7 @@ TEST_CASE("processes that share memory are killed at random moments, and each it
     for (Process& worker : cluster.workers()) REQUIRE(worker.says(kShares));
 
     REQUIRE(cluster.counts_beyond(random.below(job.iterations / 8)));
-    test::sleep_ms(random.below(30));
-    cluster.workers().front().signal(SIGKILL);
-    cluster.start_worker(address);
-    test::sleep_ms(random.below(300));
-    master->signal(SIGKILL);
-    const auto killed = master->wait();
-    REQUIRE(killed == 128 + SIGKILL);
-    const std::uint64_t stored = cluster.counted().value();
+    const std::uint64_t stored = test::kill_worker_and_master(cluster, *master, address, random);
     master = &cluster.start_master(test::joined(flags, Arguments{"--resume"}));
     REQUIRE(master->says("goes on from iteration"));
     const std::uint64_t from = test::resumed_from(*master);
