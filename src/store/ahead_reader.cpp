@@ -1,5 +1,6 @@
 #include "store/ahead_reader.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <speedo/base/assert.hpp>
@@ -14,6 +15,7 @@ ChunkAheadReader::ChunkAheadReader(std::shared_ptr<StoreShared> shared, std::str
       key_(key),
       names_(shared_->job, key),
       record_(record),
+      slots_(shared_->map->parts()),
       chunks_(chunk_count(record.element_count)),
       targets_(chunks_.size()),
       codecs_(chunks_.size(), CodecKind::kNone),
@@ -29,11 +31,17 @@ void ChunkAheadReader::look(std::span<const std::size_t> chunks) {
     SPEEDO_ASSERT(chunk < chunks_.size());
     Look look{chunk, std::vector<KvPtr>(slots)};
     for (std::uint32_t slot = 0; slot < slots; ++slot) {
-      if (slot_ && *slot_ != slot) continue;
+      if (slots_[server_of(chunk)].value_or(slot) != slot) continue;
       look.slots[slot] = fetch_head(*shared_->map, names_.chunk(record_.term, slot, chunk));
     }
     looks_.push_back(std::move(look));
   }
+}
+
+bool ChunkAheadReader::is_answered() const {
+  return std::ranges::all_of(looks_, [](const Look& look) {
+    return std::ranges::all_of(look.slots, [](const KvPtr& each) { return !each || each->is_done(); });
+  });
 }
 
 std::vector<bool> ChunkAheadReader::seen() {
@@ -50,8 +58,9 @@ bool ChunkAheadReader::is_there(const Look& look) {
     if (look.slots[slot]->error) continue;
     const auto head = decode_chunk_head(look.slots[slot]->text);
     if (!head || head->version != record_.version || head->chunk != look.chunk) continue;
-    if (!slot_) slot_ = slot;
-    if (*slot_ != slot) continue;
+    auto& known = slots_[server_of(look.chunk)];
+    if (!known) known = slot;
+    if (*known != slot) continue;
     there = true;
     codecs_[look.chunk] = head->codec;
   }
@@ -59,12 +68,13 @@ bool ChunkAheadReader::is_there(const Look& look) {
 }
 
 void ChunkAheadReader::request(std::size_t chunk, std::span<float> target) {
-  SPEEDO_ASSERT(chunk < chunks_.size() && slot_);
+  const std::optional<std::uint32_t> slot = slots_[server_of(chunk)];
+  SPEEDO_ASSERT(chunk < chunks_.size() && slot);
   SPEEDO_ASSERT(!chunks_[chunk]);
   SPEEDO_ASSERT(target.size() == chunk_elements(record_.element_count, chunk));
   targets_[chunk] = target;
   chunks_[chunk] =
-      fetch_chunk(*shared_->map, names_.chunk(record_.term, *slot_, chunk), expected(chunk));
+      fetch_chunk(*shared_->map, names_.chunk(record_.term, *slot, chunk), expected(chunk));
 }
 
 ExpectedChunk ChunkAheadReader::expected(std::size_t chunk) const {

@@ -12,14 +12,15 @@
 
 namespace speedo {
 
-// Reads chunks of a record whose manifest is not there yet. In which slot they lie shows with the
-// first one that is there.
+// Reads chunks of a record whose manifest is not there yet. In which slot those of a server lie shows
+// with the first one that is there.
 class ChunkAheadReader : public AheadReader {
  public:
   ChunkAheadReader(std::shared_ptr<StoreShared> shared, std::string_view key,
                    const AheadRecord& record);
   ~ChunkAheadReader() override;
   void look(std::span<const std::size_t> chunks) override;
+  bool is_answered() const override;
   std::vector<bool> seen() override;
   void request(std::size_t chunk, std::span<float> target) override;
   bool is_done(std::size_t chunk) const override { return chunks_[chunk]->is_done(); }
@@ -32,13 +33,14 @@ class ChunkAheadReader : public AheadReader {
     std::vector<KvPtr> slots;  // by slot; null for one that is known to be another's
   };
   bool is_there(const Look& look);
+  std::size_t server_of(std::size_t chunk) const { return chunk % slots_.size(); }
   ExpectedChunk expected(std::size_t chunk) const;
 
   const std::shared_ptr<StoreShared> shared_;
   const std::string key_;
   const RecordKeys names_;
   const AheadRecord record_;
-  std::optional<std::uint32_t> slot_;
+  std::vector<std::optional<std::uint32_t>> slots_;  // by server, once known
   std::vector<Look> looks_;
   std::vector<KvPtr> chunks_;
   std::vector<std::span<float>> targets_;

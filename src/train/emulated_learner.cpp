@@ -11,6 +11,8 @@
 #include <speedo/core/net.hpp>
 #include <speedo/core/solver.hpp>
 
+#include "base/trace.hpp"
+
 namespace speedo {
 namespace {
 
@@ -131,6 +133,8 @@ class EmulatedLearner : public Learner {
     return false;
   }
 
+  void has_updated(Instant took) override { owed_ -= took; }
+
   Result<float> accumulate_gradients(int passes, const Hooks& hooks) override {
     SPEEDO_ASSERT(passes > 0);
     for (int pass = 0; pass < passes; ++pass) {
@@ -168,6 +172,7 @@ class EmulatedLearner : public Learner {
   }
 
   Result<void> go_forward(Instant step, const Hooks* hooks) {
+    const TraceSpan span("forward");
     const Instant start = parts_.platform.clock().now();
     const bool asks = hooks != nullptr && hooks->weights_needed;
     for (const EmulatedLayer& layer : parts_.net.layers) {
@@ -180,10 +185,13 @@ class EmulatedLearner : public Learner {
   }
 
   void go_backward(Instant step, const Hooks* hooks) {
+    const TraceSpan span("backward");
     for (auto layer = parts_.net.layers.rbegin(); layer != parts_.net.layers.rend(); ++layer) {
       spend(part_of(step, std::max(0.0, kBackwardPart * layer->part - saved_part(layer->bucket))));
       if (hooks == nullptr) continue;
+      const Instant start = parts_.platform.clock().now();
       write_gradients(layer->bucket);
+      owed_ -= parts_.platform.clock().now() - start;  // a part of the step's time, like a net's
       if (hooks->gradient_ready) hooks->gradient_ready(layer->bucket, StreamEvent());
     }
   }

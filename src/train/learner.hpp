@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <speedo/backend/backend.hpp>
+#include <speedo/base/clock.hpp>
 #include <speedo/base/result.hpp>
 #include <speedo/core/batch_feed.hpp>
 #include <speedo/core/bucket.hpp>
@@ -66,6 +67,8 @@ class Learner {
   // A step is about to be applied to some of the weights, with products of factors of so many
   // multiplications and additions. False: it is not wanted, its time was taken.
   virtual bool wants_step(double /*multiply_adds*/) { return true; }
+  // An update was made of gradients, which has taken so long and belongs to the step.
+  virtual void has_updated(Instant /*took*/) {}
 };
 
 struct LearnerOptions {

@@ -10,12 +10,30 @@
 namespace speedo {
 
 IncomingChunks::IncomingChunks(std::unique_ptr<RecordReader> reader, std::span<float> target,
-                               Arrived arrived)
+                               Arrived arrived, std::unique_ptr<ComingRecord> coming)
     : target_(target),
       arrived_(std::move(arrived)),
       states_(chunk_count(target.size()), State::kAbsent),
-      reader_(std::move(reader)) {
+      were_here_(states_.size()),
+      reader_(std::move(reader)),
+      coming_(std::move(coming)) {
   SPEEDO_ASSERT(reader_->info().element_count == target.size());
+  if (!coming_) return;
+  SPEEDO_ASSERT(coming_->target().data() == target.data());
+  for (std::size_t chunk = 0; chunk < states_.size(); ++chunk) {
+    if (!coming_->is_begun(chunk)) continue;
+    if (!coming_->is_here(chunk)) {
+      states_[chunk] = State::kComing;
+    } else if (coming_->take(chunk, *reader_)) {
+      were_here_[chunk] = true;
+      set_here(chunk);
+    }
+  }
+}
+
+void IncomingChunks::set_here(std::size_t chunk) {
+  states_[chunk] = State::kHere;
+  if (arrived_) arrived_(chunk * kChunkElements, chunk_elements(target_.size(), chunk));
 }
 
 void IncomingChunks::request(std::size_t chunk) {
@@ -31,16 +49,27 @@ void IncomingChunks::request_all() {
 
 Result<void> IncomingChunks::take(std::size_t chunk) {
   if (is_here(chunk)) return {};
+  if (states_[chunk] == State::kComing) {
+    if (coming_->take(chunk, *reader_)) {
+      set_here(chunk);
+      return {};
+    }
+    states_[chunk] = State::kAbsent;
+  }
   request(chunk);
   SPEEDO_TRY(reader_->wait(chunk));
-  states_[chunk] = State::kHere;
-  if (arrived_) arrived_(chunk * kChunkElements, chunk_elements(target_.size(), chunk));
+  set_here(chunk);
   return {};
+}
+
+bool IncomingChunks::is_done(std::size_t chunk) const {
+  if (states_[chunk] == State::kComing) return coming_->is_done(chunk);
+  return states_[chunk] == State::kRequested && reader_->is_done(chunk);
 }
 
 Result<void> IncomingChunks::take_what_is_done() {
   for (std::size_t chunk = 0; chunk < states_.size(); ++chunk) {
-    if (states_[chunk] == State::kRequested && reader_->is_done(chunk)) SPEEDO_TRY(take(chunk));
+    if (is_done(chunk)) SPEEDO_TRY(take(chunk));
   }
   return {};
 }

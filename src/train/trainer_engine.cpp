@@ -29,6 +29,11 @@
 namespace speedo {
 namespace {
 
+// Whoever was sent so often to the version after the one that it began from, is in a round: what
+// comes next will be read.
+constexpr int kRoundsToExpect = 2;
+constexpr std::chrono::hours kNothingExpected{1};
+
 std::uint64_t whole_microseconds(std::chrono::nanoseconds time) {
   return static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(time).count());
@@ -107,6 +112,7 @@ Result<void> TrainerEngine::build(const TrainerParts& parts) {
                                      static_cast<std::size_t>(layout.element_count()),
                                      parts.shares_memory);
   shares_memory_ = parts.shares_memory;
+  ahead_bytes_min_ = parts.ahead_bytes_min;
   return {};
 }
 
@@ -114,6 +120,8 @@ void TrainerEngine::connect() {
   update_.reset();
   stage_.reset();
   ended_at_.reset();
+  base_.reset();
+  rounds_ = 0;
   exchange_ = std::make_unique<RecordExchange>(
       RecordExchange::Options{.store = incarnation_.store,
                               .model = model_,
@@ -161,7 +169,8 @@ Result<std::unique_ptr<WorkerUpdate>> TrainerEngine::make_update(const UpdateSpe
                                   .rule = rule_.get(),
                                   .host = *host_,
                                   .exchange = *exchange_,
-                                  .shares_memory = shares_memory_};
+                                  .shares_memory = shares_memory_,
+                                  .term = incarnation_.term};
   const bool has_factors = update.replicated && update.factors && solver_.iter_size() <= 1;
   const std::vector<FactorShape> factors =
       has_factors ? choose_factors(learner_->factor_shapes(), incarnation_.job.expected_workers)
@@ -203,6 +212,7 @@ Result<RunReport> TrainerEngine::run(const TrainMessage& order,
   exchange_->allow_cancel(std::move(cancelled));
   if (ended_at_ && is_tracing()) trace_span("wait for order", *ended_at_, steady_clock().now());
   if (stage_ != order.stage) SPEEDO_TRY(enter_stage(order.stage));
+  note_version(order);
   exchange_->abandon();  // what a run that failed has left
   codec_.begin_run(order.merged_run);
   // What earlier incarnations have contributed from the same memory may still be merged until now.
@@ -231,6 +241,27 @@ Result<RunReport> TrainerEngine::run(const TrainMessage& order,
                    .phases = with_wait(clock),
                    .traffic = exchange_->traffic() - traffic,
                    .check = update_->weights_check()};
+}
+
+void TrainerEngine::note_version(const TrainMessage& order) {
+  const bool follows = base_ && *base_ + 1 == order.version;
+  rounds_ = follows ? std::min(rounds_ + 1, kRoundsToExpect) : 0;
+  base_.reset();
+}
+
+void TrainerEngine::begin_contribution(const TrainMessage& order, std::uint64_t base) {
+  update_->begin_contribution(order, base);
+  base_ = base;
+  const bool is_large = update_->contribution_count() * sizeof(float) >= ahead_bytes_min_;
+  if (rounds_ == kRoundsToExpect && is_large) update_->expect(base + 1);
+}
+
+Instant TrainerEngine::wait_ahead() {
+  const std::optional<Instant> pause = exchange_->advance();
+  if (!pause) return kNothingExpected;
+  if (!update_ || !update_->work_ahead()) return *pause;
+  progress_.fetch_add(1, std::memory_order_relaxed);
+  return Instant{0};
 }
 
 // Makes the run's contribution visible, unless it is not finite: then the loss says so.
@@ -363,7 +394,7 @@ Result<float> TrainerEngine::compute_last_step(const TrainMessage& order, std::u
   is_finite_ = true;
   Learner::Hooks hooks;
   hooks.weights_needed = need_weights(step);
-  hooks.last_backward = [&] { update_->begin_contribution(order, base); };
+  hooks.last_backward = [&] { begin_contribution(order, base); };
   const auto take = [&](const Bucket& bucket) {
     step_on(bucket, order, step);
     if (is_finite_) update_->add(bucket);
@@ -384,6 +415,7 @@ Result<float> TrainerEngine::compute_last_step(const TrainMessage& order, std::u
 
 // Several shards make one larger batch: the sum of their gradients is brought to the size of one's.
 void TrainerEngine::step_on(const Bucket& bucket, const TrainMessage& order, std::uint32_t step) {
+  const Instant start = platform_.clock().now();
   Backend& backend = learner_->backend();
   float* const gradients = learner_->gradients().data();
   float* const part = gradients + bucket.offset;
@@ -395,7 +427,13 @@ void TrainerEngine::step_on(const Bucket& bucket, const TrainMessage& order, std
     const float mean = 1.0F / static_cast<float>(order.shards);
     backend.axpby(bucket.count, mean, part, 0.0F, part);
   }
-  if (!rule_in_use()) return;
+  if (rule_in_use()) apply_rule(bucket, order, step);
+  learner_->has_updated(platform_.clock().now() - start);
+}
+
+void TrainerEngine::apply_rule(const Bucket& bucket, const TrainMessage& order,
+                               std::uint32_t step) {
+  float* const gradients = learner_->gradients().data();
   float* const weights = learner_->weights().data();
   const auto iteration = static_cast<std::int64_t>(order.iteration + step);
   const bool is_last = step + 1 == spec().steps_per_run;

@@ -33,6 +33,9 @@ class TrainerEngine {
   bool begin_incarnation(const Incarnation& incarnation);
 
   Digest model() const { return model_; }
+  // While no run is under way: goes on with what the next one needs; how soon it is worth while
+  // again.
+  Instant wait_ahead();
 
   // `cancelled` is asked between steps and between chunks.
   Result<RunReport> run(const TrainMessage& order, std::function<bool()> cancelled);
@@ -52,6 +55,8 @@ class TrainerEngine {
   void begin_steps(const TrainMessage& order);
   void mend_histories(const TrainMessage& order);
   void point_feeds(const TrainMessage& order);
+  void note_version(const TrainMessage& order);
+  void begin_contribution(const TrainMessage& order, std::uint64_t base);
   Result<float> compute(const TrainMessage& order, std::uint64_t base);
   Result<float> compute_step(const TrainMessage& order, std::uint32_t step);
   Result<float> compute_last_step(const TrainMessage& order, std::uint64_t base);
@@ -59,6 +64,7 @@ class TrainerEngine {
   bool rule_in_use() const { return spec().kind != UpdateKind::kGradientOnly; }
   int passes_of(const TrainMessage& order) const;
   void step_on(const Bucket& bucket, const TrainMessage& order, std::uint32_t step);
+  void apply_rule(const Bucket& bucket, const TrainMessage& order, std::uint32_t step);
   Result<std::unique_ptr<WorkerUpdate>> make_update(const UpdateSpec& update);
   Result<void> contribute(const TrainMessage& order, std::uint64_t& base, float& loss);
   void forget_histories(const char* why);
@@ -79,9 +85,12 @@ class TrainerEngine {
   std::unique_ptr<UpdateRule> rule_;  // null until a stage uses one; keeps its histories then
   UpdateSpec rule_spec_;              // what it was made for
   bool shares_memory_ = false;
+  std::uint64_t ahead_bytes_min_ = 0;
   std::vector<std::shared_ptr<WorkerMemory>> earlier_memories_;  // of incarnations before this one
   std::optional<std::uint32_t> stage_;
   std::unique_ptr<WorkerUpdate> update_;  // of the stage
+  std::optional<std::uint64_t> base_;  // of the run before this one
+  int rounds_ = 0;                   // orders in a row for the version after the base before
   std::optional<Instant> ended_at_;  // the run before this one, of this incarnation
   std::uint64_t shards_done_ = 0;
   std::optional<std::uint64_t> contributed_;  // the run before this one, if it did

@@ -18,6 +18,22 @@ namespace {
 // while they were read: then newer ones come within seconds.
 constexpr std::chrono::milliseconds kWeightsPoll{20};
 
+// The chunks that elements [offset, offset + count) lie in: the first, and behind the last. Requires:
+// count > 0.
+std::pair<std::size_t, std::size_t> chunks_of(std::size_t offset, std::size_t count) {
+  return {offset / kChunkElements, (offset + count - 1) / kChunkElements + 1};
+}
+
+template <class Holds>
+bool all_chunks(std::size_t offset, std::size_t count, const Holds& holds) {
+  if (count == 0) return true;
+  const auto [first, end] = chunks_of(offset, count);
+  for (std::size_t chunk = first; chunk < end; ++chunk) {
+    if (!holds(chunk)) return false;
+  }
+  return true;
+}
+
 Error cancelled_error() { return Error{ErrorCode::kUnavailable, "run cancelled"}; }
 
 }  // namespace
@@ -103,7 +119,9 @@ Result<RecordInfo> RecordExchange::begin_weights(std::uint64_t version, std::spa
     SPEEDO_ASSIGN(reader, open(weights_key(), target.size(), version));
     return reader->info();
   }));
-  incoming_ = std::make_unique<IncomingChunks>(std::move(reader), target, std::move(arrived));
+  auto coming = take_coming(weights_key(), info, target);
+  incoming_ = std::make_unique<IncomingChunks>(std::move(reader), target, std::move(arrived),
+                                               std::move(coming));
   incoming_->request_all();
   return info;
 }
@@ -120,16 +138,58 @@ Result<RecordInfo> RecordExchange::begin_record(std::string_view key, std::uint6
   SPEEDO_ASSIGN(const std::span<float> target, room(info));
   SPEEDO_ASSERT(target.size() == info.element_count);
   traffic_.pulled_bytes += target.size_bytes();
-  incoming_ = std::make_unique<IncomingChunks>(std::move(reader), target, Arrived());
+  incoming_ = std::make_unique<IncomingChunks>(std::move(reader), target, Arrived(),
+                                               take_coming(key, info, target));
   incoming_->request_all();
   return info;
+}
+
+bool RecordExchange::were_here(std::size_t offset, std::size_t count) const {
+  SPEEDO_ASSERT(incoming_ != nullptr && offset + count <= incoming_->count());
+  return all_chunks(offset, count, [this](std::size_t chunk) { return incoming_->was_here(chunk); });
+}
+
+void RecordExchange::expect(std::string_view key, const AheadRecord& record,
+                            std::span<float> target, bool follows_chunks) {
+  coming_.reset();
+  auto coming = std::make_unique<ComingRecord>(options_.store->read_ahead(key, record), record,
+                                               target, options_.platform.clock().now());
+  if (!follows_chunks) coming->allow_all();
+  coming_.emplace(Coming{std::string(key), follows_chunks, std::move(coming)});
+}
+
+std::optional<Instant> RecordExchange::advance() {
+  if (!coming_) return std::nullopt;
+  const std::size_t before = coming_->record->come();
+  const Instant pause = coming_->record->advance(options_.platform.clock().now());
+  progress_.fetch_add(coming_->record->come() - before, std::memory_order_relaxed);
+  return pause;
+}
+
+bool RecordExchange::has_come(std::size_t offset, std::size_t count) const {
+  return coming_ && all_chunks(offset, count, [this](std::size_t chunk) {
+           return coming_->record->is_here(chunk);
+         });
+}
+
+// What was expected, if it is this; else nothing is any more.
+std::unique_ptr<ComingRecord> RecordExchange::take_coming(std::string_view key,
+                                                          const RecordInfo& info,
+                                                          std::span<const float> target) {
+  std::optional<Coming> coming = std::exchange(coming_, std::nullopt);
+  const bool fits = coming && coming->key == key &&
+                    coming->record->record().version == info.version &&
+                    coming->record->record().term == info.term &&
+                    coming->record->target().data() == target.data() &&
+                    coming->record->target().size() == target.size();
+  return fits ? std::move(coming->record) : nullptr;
 }
 
 Result<void> RecordExchange::need_weights(std::size_t offset, std::size_t count) {
   SPEEDO_ASSERT(incoming_ != nullptr && offset + count <= incoming_->count());
   if (count == 0) return {};
-  const std::size_t end = (offset + count - 1) / kChunkElements + 1;
-  for (std::size_t chunk = offset / kChunkElements; chunk < end; ++chunk) {
+  const auto [first, end] = chunks_of(offset, count);
+  for (std::size_t chunk = first; chunk < end; ++chunk) {
     if (incoming_->is_here(chunk)) continue;
     if (is_cancelled()) return cancelled_error();
     const Instant start = options_.platform.clock().now();
@@ -232,6 +292,11 @@ void RecordExchange::add(std::size_t offset, std::size_t count) {
   if (is_cancelled()) return;
   if (!outgoing_->target) {
     for (const std::size_t chunk : whole) put(chunk);
+    if (!coming_) return;
+    if (coming_->follows_chunks) {
+      for (const std::size_t chunk : whole) coming_->record->allow(chunk);
+    }
+    advance();
     return;
   }
   if (!incoming_) return;

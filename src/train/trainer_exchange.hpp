@@ -20,6 +20,7 @@
 #include <speedo/store/record_store.hpp>
 #include <speedo/train/phase_times.hpp>
 
+#include "train/coming_record.hpp"
 #include "train/trainer_chunks.hpp"
 #include "train/trainer_codec.hpp"
 
@@ -61,7 +62,8 @@ class RecordExchange {
   // Begins to read the newest weights, of `version` or newer, into `target`, which belongs to the
   // exchange until all of it was needed, or the next begin_weights(), begin_on_weights() or read.
   // Waits until such weights are there, not for their values. `arrived` is called once for each
-  // chunk, by the need_weights() that waits for it; may be empty. Errors as above.
+  // chunk, here for what was expected and has come, else by the need_weights() that waits for it;
+  // may be empty. Errors as above.
   using Arrived = IncomingChunks::Arrived;
   Result<RecordInfo> begin_weights(std::uint64_t version, std::span<float> target, Arrived arrived);
   // The same of another record, of exactly this version, into what `room` gives for it. Does not
@@ -71,10 +73,27 @@ class RecordExchange {
   // Waits for a range of them. Error: kNotFound if they were overwritten while they were read, and
   // have to be begun anew; those of the store.
   Result<void> need_weights(std::size_t offset, std::size_t count);
+  // Whether all chunks of a range of them were in the target, as they are, before the record was
+  // finished.
+  bool were_here(std::size_t offset, std::size_t count) const;
   // How long need_weights() has waited so far.
   Instant waited() const { return waited_; }
   // What was formed to be sent, and what was opened to be read, so far.
   Traffic traffic() const { return traffic_; }
+
+  // The record that begin_weights() or begin_record() will be asked for next is read while it is
+  // being written, from advance() on: `target` is what they will be given. With `follows_chunks` a
+  // chunk of it is free once the contribution's chunk of that number was added, else all are now.
+  // Replaces what was expected before.
+  void expect(std::string_view key, const AheadRecord& record, std::span<float> target,
+              bool follows_chunks);
+  // Of what is expected: takes what has come and asks for more, without waiting; see ComingRecord.
+  // Nothing is expected: nothing.
+  std::optional<Instant> advance();
+  // Of what is expected, whether all chunks of a range have come.
+  bool has_come(std::size_t offset, std::size_t count) const;
+  // Nothing is expected: the target is free.
+  void expect_nothing() { coming_.reset(); }
 
   // Begins the contribution of a run, of `count` elements. It is visible once it is committed.
   void begin_contribution(std::uint64_t run, std::uint64_t base_version, std::size_t count,
@@ -91,7 +110,8 @@ class RecordExchange {
   // Requires: everything was added. Returns the version of weights that it is a step from. Errors:
   // those of the store, and of read_weights(); kNotFinite if the codec can make nothing of it.
   Result<std::uint64_t> commit();
-  // What was begun, either way, is not wanted: the memory behind it is free again.
+  // What was begun, either way, is not wanted: the memory behind it is free again. What is expected
+  // stays so.
   void abandon();
 
  private:
@@ -102,6 +122,8 @@ class RecordExchange {
   Result<std::unique_ptr<RecordReader>> open(std::string_view key, std::size_t count,
                                              std::uint64_t version);
   Result<void> take_all(IncomingChunks& incoming);
+  std::unique_ptr<ComingRecord> take_coming(std::string_view key, const RecordInfo& info,
+                                            std::span<const float> target);
   std::unique_ptr<RecordWriter> make_writer(std::uint64_t run, std::uint64_t base_version,
                                             std::size_t count) const;
   void put(std::size_t chunk);
@@ -128,6 +150,12 @@ class RecordExchange {
   };
   // Weights under way.
   std::unique_ptr<IncomingChunks> incoming_;
+  struct Coming {
+    std::string key;
+    bool follows_chunks;
+    std::unique_ptr<ComingRecord> record;
+  };
+  std::optional<Coming> coming_;
   std::unique_ptr<Outgoing> outgoing_;
 };
 

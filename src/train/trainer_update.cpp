@@ -32,6 +32,10 @@ SPEEDO_MULTIVERSION void subtract(const float* after, float* before, std::size_t
 class GradientUpdate : public WorkerUpdate {
  public:
   explicit GradientUpdate(const Parts& parts) : parts_(parts) {}
+  // The weights' memory is others' from now on.
+  ~GradientUpdate() override { parts_.exchange.expect_nothing(); }
+  GradientUpdate(const GradientUpdate&) = delete;
+  GradientUpdate& operator=(const GradientUpdate&) = delete;
 
   Result<std::uint64_t> begin(const TrainMessage& order) override {
     Arena& weights = parts_.learner.weights();
@@ -61,6 +65,15 @@ class GradientUpdate : public WorkerUpdate {
   void add(const Bucket& bucket) override { parts_.add(bucket); }
 
   Result<std::uint64_t> commit(const TrainMessage&) override { return parts_.exchange.commit(); }
+
+  // Whoever computes with a chunk of the weights has not contributed it yet. A copy of an arena is
+  // not free before the contribution that lies in it is committed.
+  void expect(std::uint64_t version) override {
+    if (!parts_.host.is_direct()) return;
+    const AheadRecord next{
+        .version = version, .term = parts_.term, .element_count = parts_.count()};
+    parts_.exchange.expect(weights_key(), next, parts_.host.landing(parts_.learner.weights()), true);
+  }
 
   std::shared_ptr<SharedMemory> home() const override {
     return parts_.host.shared(parts_.learner.gradients());

@@ -27,6 +27,7 @@ class WorkerUpdate {
     HostView& host;
     RecordExchange& exchange;
     bool shares_memory = false;  // with the master, where that can be
+    std::uint64_t term = 0;      // of the master
 
     std::size_t count() const {
       return static_cast<std::size_t>(learner.layout().element_count());
@@ -66,6 +67,12 @@ class WorkerUpdate {
   virtual std::size_t contribution_count() const = 0;
   // Of a replica's weights as the run found them, if it is one whose version is compared.
   virtual std::optional<WeightsCheck> weights_check() const { return std::nullopt; }
+  // What the next run starts from is probably of this version: from now on it may be read while it
+  // is being written. After begin_contribution().
+  virtual void expect(std::uint64_t /*version*/) {}
+  // The worker waits for its next order, and what was expected may have come: does a piece of what
+  // that run will have to do. False: there is nothing to do.
+  virtual bool work_ahead() { return false; }
   // The run came to nothing finite, and is not committed; its weights are void.
   virtual void diverged() {}
 };

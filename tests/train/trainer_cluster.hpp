@@ -46,6 +46,7 @@ inline TrainerParts trainer_parts() {
   TrainerParts parts = cpu_parts();
   parts.make_backend = []() -> Result<std::unique_ptr<Backend>> { return make_backend(1); };
   parts.shares_memory = kernel_choice().shared_memory;
+  parts.ahead_bytes_min = 0;
   return parts;
 }
 
@@ -193,6 +194,25 @@ class TrainerCluster {
       all.push_back(all.size());
     }
     merge(all, workers_.size() > 1);
+  }
+
+  // The same, and every worker has done as many pieces of work ahead of its next order.
+  void round_and_wait(std::uint64_t pieces) {
+    std::vector<std::size_t> all;
+    for (const RunReport& report : train_all()) {
+      CHECK(report.base == version_);
+      all.push_back(all.size());
+    }
+    std::vector<std::uint64_t> before;
+    for (const std::size_t worker : all) before.push_back(trainer(worker).progress());
+    merge(all, workers_.size() > 1);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    for (const std::size_t worker : all) {
+      while (trainer(worker).progress() < before[worker] + pieces) {
+        if (std::chrono::steady_clock::now() > deadline) FAIL("nothing was read ahead");
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    }
   }
 
   Merger::Copy copy() {

@@ -107,6 +107,8 @@ class AheadReader : public ChunkSource {
  public:
   // Asks whether these chunks are there.
   virtual void look(std::span<const std::size_t> chunks) = 0;
+  // Whether seen() would not wait.
+  virtual bool is_answered() const { return true; }
   // The answers, in the same order; false also where the store did not answer. Those that are there
   // may be requested.
   virtual std::vector<bool> seen() = 0;

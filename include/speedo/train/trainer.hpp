@@ -59,6 +59,8 @@ struct TrainerParts {
   // Workers and masters of one machine exchange through memory that they share: arrays that are
   // contributed lie in such, and a master has a door where its workers find it. Null: it has none.
   bool shares_memory = false;
+  // Records at least as long are read while they are being written, where that is worth while.
+  std::uint64_t ahead_bytes_min = std::uint64_t{4} << 20U;
   std::function<Result<std::unique_ptr<MemoryDoor>>(std::shared_ptr<SharedStore> store,
                                                     std::uint64_t term)>
       open_door = nullptr;

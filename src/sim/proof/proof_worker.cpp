@@ -36,6 +36,7 @@ TrainerParts ProofWorker::parts() {
   TrainerParts parts;
   parts.platform = platform_.get();
   parts.shares_memory = setting_.find_door != nullptr;
+  parts.ahead_bytes_min = 0;
   parts.make_learner = [this](const LearnerOptions&) -> Result<std::unique_ptr<Learner>> {
     SPEEDO_ASSIGN(auto backend, setting_.make_backend());
     return QuadraticLearner::create({.platform = *platform_,

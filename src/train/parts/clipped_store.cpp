@@ -53,6 +53,7 @@ class ClippedStore::Ahead : public AheadReader {
     for (const std::size_t chunk : chunks) there.push_back(clip_.whole_chunk(chunk));
     whole_->look(there);
   }
+  bool is_answered() const override { return whole_->is_answered(); }
   std::vector<bool> seen() override { return whole_->seen(); }
   void request(std::size_t chunk, std::span<float> target) override {
     whole_->request(clip_.whole_chunk(chunk), target);

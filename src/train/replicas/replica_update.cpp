@@ -31,7 +31,10 @@ class ReplicaUpdate : public WorkerUpdate {
     if (contribution_.has_factors()) packed_.resize(contribution_.count());
   }
   // Its memory is not used any more.
-  ~ReplicaUpdate() override { parts_.exchange.abandon(); }
+  ~ReplicaUpdate() override {
+    parts_.exchange.abandon();
+    parts_.exchange.expect_nothing();
+  }
   ReplicaUpdate(const ReplicaUpdate&) = delete;
   ReplicaUpdate& operator=(const ReplicaUpdate&) = delete;
 
@@ -49,6 +52,8 @@ class ReplicaUpdate : public WorkerUpdate {
       const auto begun = begin_step(order.version);
       if (!begun && !is_lost(begun.error())) return begun.error();
     }
+    parts_.exchange.expect_nothing();
+    formed_.clear();
     if (!version_ && !step_) SPEEDO_TRY(read_whole(order.version));
     SPEEDO_TRY(keep_statistics());
     return version_.value_or(order.version);
@@ -92,6 +97,35 @@ class ReplicaUpdate : public WorkerUpdate {
 
   Result<std::uint64_t> commit(const TrainMessage&) override { return parts_.exchange.commit(); }
 
+  // Of as many contributions as the step before.
+  void expect(std::uint64_t version) override {
+    if (!expected_ || step_) return;
+    const AheadRecord next{
+        .version = version, .term = parts_.term, .element_count = expected_->count()};
+    formed_.assign(parts_.learner.layout().slots().size(), Formed::kNot);
+    parts_.exchange.expect(options_.step_key, next, values_, false);
+  }
+
+  // Gradients are free while nothing computes them: a contribution with factors lies elsewhere.
+  bool work_ahead() override {
+    if (!expected_ || packed_.empty() || options_.rule->needs_whole_gradient()) return false;
+    const auto slots = parts_.learner.layout().slots();
+    for (const PackedGradient::Piece& piece : expected_->pieces()) {
+      if (!piece.factors || !parts_.exchange.has_come(piece.offset, piece.count)) continue;
+      const std::size_t slot = slot_at(piece.arena);
+      if (formed_[slot] != Formed::kNot) continue;
+      const TraceSpan span("form gradient");
+      const Bucket part{slots[slot].offset, slots[slot].count()};
+      const bool wants = parts_.learner.wants_step(product_multiply_adds(*expected_, part));
+      if (wants && !gradient_.form(*expected_, part, values_, parts_.learner.gradients().data())) {
+        return false;
+      }
+      formed_[slot] = wants ? Formed::kValues : Formed::kTime;
+      return true;
+    }
+    return false;
+  }
+
   void diverged() override { version_.reset(); }
 
   // Contributions travel by the store.
@@ -108,6 +142,9 @@ class ReplicaUpdate : public WorkerUpdate {
     std::vector<bool> is_applied;  // of each slot
     std::size_t left;              // slots that are not
   };
+
+  // Of a gradient that is a product: its values, or in their place only their time was taken.
+  enum class Formed : char { kNot, kValues, kTime };
 
   static std::size_t index(std::int64_t number) { return static_cast<std::size_t>(number); }
   std::int64_t whole_count() const { return parts_.learner.layout().element_count(); }
@@ -127,22 +164,54 @@ class ReplicaUpdate : public WorkerUpdate {
       if (info.element_count != step->layout.count() || info.base_version + 1 != version) {
         return Error{ErrorCode::kNotFound, "the step in the store is of other weights"};
       }
+      if (values_.size() != step->layout.count()) parts_.exchange.expect_nothing();
       values_.resize(step->layout.count());
       return std::span<float>(values_);
     };
     SPEEDO_TRY(parts_.exchange.begin_record(options_.step_key, version, room));
     step_ = std::move(step);
-    if (step_->left == 0) finish_step();
+    expected_ = step_->layout;
+    SPEEDO_TRY(apply_formed());
+    if (step_ && step_->left == 0) finish_step();
     return {};
   }
 
-  Result<void> apply(const Bucket& part) {
+  // What was formed ahead of the step counts where that is of the same values.
+  Result<void> apply_formed() {
+    const auto slots = parts_.learner.layout().slots();
+    std::vector<Formed> formed = std::exchange(formed_, {});
+    for (const PackedGradient::Piece& piece : expected_->pieces()) {
+      if (!piece.factors || formed.empty()) continue;
+      const std::size_t slot = slot_at(piece.arena);
+      const bool counts = formed[slot] != Formed::kNot &&
+                          parts_.exchange.were_here(piece.offset, piece.count);
+      if (!counts) continue;
+      SPEEDO_TRY(apply({slots[slot].offset, slots[slot].count()}, formed[slot]));
+    }
+    return {};
+  }
+
+  std::size_t slot_at(const Bucket& arena) const {
+    const auto slots = parts_.learner.layout().slots();
+    const auto found = std::ranges::find(slots, arena.offset, &ParameterSlot::offset);
+    SPEEDO_ASSERT(found != slots.end());
+    return static_cast<std::size_t>(found - slots.begin());
+  }
+
+  // `formed`: of its gradient.
+  Result<void> apply(const Bucket& part, Formed formed = Formed::kNot) {
     const TraceSpan span("apply step");
     Step& step = *step_;
     SPEEDO_TRY(await(part));
-    const bool wants = parts_.learner.wants_step(product_multiply_adds(part));
+    const bool wants =
+        formed == Formed::kNot
+            ? parts_.learner.wants_step(product_multiply_adds(step.layout, part))
+            : formed == Formed::kValues;
     is_exact_ = is_exact_ && wants;
-    if (wants) SPEEDO_TRY(apply_values(part));
+    if (wants && formed == Formed::kNot) {
+      SPEEDO_TRY(gradient_.form(step.layout, part, values_, parts_.learner.gradients().data()));
+    }
+    if (wants) apply_gradient(part);
     const auto slots = parts_.learner.layout().slots();
     for (std::size_t slot = 0; slot < slots.size(); ++slot) {
       const bool is_inside = slots[slot].offset >= part.offset && slots[slot].offset < part.end();
@@ -155,11 +224,10 @@ class ReplicaUpdate : public WorkerUpdate {
   }
 
   // As the master does it, bit for bit.
-  Result<void> apply_values(const Bucket& part) {
+  void apply_gradient(const Bucket& part) {
     const Step& step = *step_;
     Backend& backend = parts_.learner.backend();
     float* const gradients = parts_.learner.gradients().data();
-    SPEEDO_TRY(gradient_.form(step.layout, part, values_, gradients));
     options_.rule->scale_rate(step.header.rate_scale);
     float* const weights = parts_.learner.weights().data();
     options_.rule->compute_delta(static_cast<std::int64_t>(step.header.iteration), part, weights,
@@ -167,7 +235,6 @@ class ReplicaUpdate : public WorkerUpdate {
     backend.axpby(part.count, 1.0F, gradients + part.offset, 1.0F, weights + part.offset);
     // The pass that is under way adds to them.
     backend.fill(part.count, 0.0F, gradients + part.offset);
-    return {};
   }
 
   void finish_step() {
@@ -195,12 +262,12 @@ class ReplicaUpdate : public WorkerUpdate {
   }
 
   // Of the products that make the gradient of `part`.
-  double product_multiply_adds(const Bucket& part) const {
+  static double product_multiply_adds(const PackedGradient& step, const Bucket& part) {
     double sum = 0.0;
-    for (const PackedGradient::Piece& piece : step_->layout.pieces()) {
+    for (const PackedGradient::Piece& piece : step.pieces()) {
       if (!piece.factors || common_part(piece.arena, part).count == 0) continue;
       const double rows = static_cast<double>(piece.factors->rows) *
-                          static_cast<double>(step_->header.contributions);
+                          static_cast<double>(step.contributions());
       sum += rows * static_cast<double>(piece.factors->height) *
              static_cast<double>(piece.factors->width);
     }
@@ -260,7 +327,9 @@ class ReplicaUpdate : public WorkerUpdate {
   StepGradient gradient_;
   std::optional<std::uint64_t> version_;  // of the weights, but for statistics; none: unknown
   std::optional<Step> step_;
-  std::vector<float> values_;  // of the step
+  std::vector<float> values_;  // of the step, or of what comes of the expected one
+  std::optional<PackedGradient> expected_;  // the next step, if it is like the one before
+  std::vector<Formed> formed_;              // of the expected one, by slot
   std::vector<float> packed_;  // of the contribution; unused without factors
   bool is_exact_ = true;       // every step was applied so far
   std::optional<WeightsCheck> check_;
