@@ -65,6 +65,25 @@ TEST_CASE("slots of a Redis Cluster move while a job trains on it") {
   }
 }
 
+// Two mergers of parts, which a slot leaves for another primary; the master merges the rest.
+TEST_CASE("a job on a Redis Cluster is merged in sixteen parts") {
+  RedisCluster nodes;
+  constexpr std::uint64_t kIterations = 200;
+  Cluster cluster(kIterations, on(nodes));
+  Process& master = cluster.start_master({"--workers", "2", "--shards", "16"});
+  const std::string address = cluster.address();
+  for (const char* part : {"--shard=1", "--shard=3"}) cluster.start_worker(address, {part});
+  cluster.start_worker(address);
+  cluster.start_worker(address);
+  REQUIRE(cluster.counts_beyond(20));
+  const std::uint16_t slot = key_slot(part_tags("count")[2]);
+  const std::size_t home = nodes.first_owner(slot);
+  nodes.move(slot, home, (home + 1) % 3);
+  test::require_ending(cluster, master, {kIterations, 2, 0});
+  CHECK(master.errors().find(" is merged by ") != std::string::npos);
+  CHECK(cluster.worker_keys() == 0);
+}
+
 TEST_CASE("a primary of a Redis Cluster dies while a job trains on it, and its replica goes on") {
   for (int round = 0; round < test::rounds(1); ++round) {
     Random random = Random::derive(test::seed(), {28, static_cast<std::uint64_t>(round)});

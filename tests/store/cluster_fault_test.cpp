@@ -171,6 +171,41 @@ TEST_CASE("a cluster with a password asks each node's connection for it", "[redi
   for (std::size_t i = 0; i < 3; ++i) CHECK(nodes.keys_on(i) > 0);
 }
 
+// The rights that the documents name, without those that are used when allowed.
+TEST_CASE("a user with few rights uses a cluster while a slot moves", "[redis][cluster]") {
+  RedisCluster& nodes = common_cluster();
+  nodes.flush();
+  for (std::size_t i = 0; i < 3; ++i) {
+    nodes.ask(i, "ACL SETUSER few on '>pass' '~speedo:*' +@read +@write +@connection +eval "
+                 "+cluster");
+  }
+  std::vector<RedisOptions> options = cluster_options(nodes.address());
+  options[0].credentials.user = "few";
+  options[0].credentials.password = Secret("pass");
+  options[0].attempts_max = 100;
+  const auto store = open_redis_store(options, "test");
+  require(store);
+  const std::uint16_t slot = key_slot(part_tags("test")[1]);
+  const std::size_t home = nodes.first_owner(slot), other = (home + 1) % 3;
+  const std::size_t count = 20 * kChunkElements;
+  std::vector<float> target(count);
+  nodes.begin_move(slot, home, other);
+  for (std::uint64_t version = 1; version < 4; ++version) {
+    require(put(**store, "weights", info_of(version, count), pattern(count, version)));
+    require(get(**store, "weights", kModel, target));
+    CHECK(target == pattern(count, version));
+  }
+  CHECK(nodes.ask(other, "CLUSTER COUNTKEYSINSLOT " + std::to_string(slot)) == "6");
+  while (nodes.move_keys(slot, home, other, 10)) {
+  }
+  nodes.end_move(slot, other);
+  require(get(**store, "weights", kModel, target));
+  (*store)->fence(5);
+  require((*store)->put_blob("job", "text"));
+  require((*store)->clear());
+  nodes.move(slot, other, home);
+}
+
 TEST_CASE("any primary that evicts keys is refused by name", "[redis][cluster]") {
   const std::size_t node = GENERATE(0U, 1U, 2U);
   common_cluster().ask(node, "CONFIG SET maxmemory-policy allkeys-lru");
