@@ -42,11 +42,15 @@ class Busy {
     if (thread_.joinable()) thread_.join();
   }
   std::uint64_t versions() const { return versions_; }
+  // Waits until that version is done, or something went wrong.
+  void reach(std::uint64_t version) const {
+    while (versions_ < version && !is_over_) std::this_thread::yield();
+  }
   std::string fault;  // after end()
 
  private:
   void run(ChunkedStore& store) {
-    while (!is_over_ && fault.empty()) {
+    while (!is_over_) {
       const std::uint64_t version = versions_ + 1;
       const auto values = pattern(kCount, version);
       if (const auto done = put(store, "weights", info_of(version, kCount), values); !done) {
@@ -57,6 +61,7 @@ class Busy {
       if (!got && fault.empty()) fault = got.error().message;
       if (got && target != values) fault = "other values came back";
       versions_ = version;
+      if (!fault.empty()) is_over_ = true;
     }
   }
 
@@ -84,11 +89,11 @@ TEST_CASE("slots move in the middle of puts and gets, and every operation finds 
       while (nodes.move_keys(slot, from, to, 1)) {
       }
       // All that is new goes there by ASK.
-      while (busy.versions() < seen + 2) std::this_thread::yield();
+      busy.reach(seen + 2);
       while (nodes.move_keys(slot, from, to, 10)) {
       }
       nodes.end_move(slot, to);
-      while (busy.versions() < seen + 4) std::this_thread::yield();
+      busy.reach(seen + 4);
     }
   }
   busy.end();
