@@ -52,6 +52,7 @@ std::string program(const std::string& name) {
 
 Cluster::Cluster(std::uint64_t iterations, const Options& options)
     : other_redis_(options.redis),
+      password_(options.password),
       user_info_(options.user_info),
       shared_memory_(options.shared_memory),
       rows_(options.rows) {
@@ -125,7 +126,10 @@ nlohmann::json Cluster::result(const Process& master) {
 std::shared_ptr<ParameterStore> Cluster::store() {
   std::vector<RedisOptions> servers;
   for (const auto& each : redis_) servers.push_back(parse_redis_uri(each->tcp_uri()).value());
-  for (const RedisAddress& node : nodes()) servers.emplace_back().address = node;
+  for (const RedisAddress& node : nodes()) {
+    servers.emplace_back().address = node;
+    servers.back().credentials.password = Secret(password_);
+  }
   return open_redis_store(servers, kJob).value();
 }
 
@@ -162,8 +166,9 @@ std::size_t Cluster::worker_keys() {
   std::vector<int> ports;
   for (const auto& each : redis_) ports.push_back(each->port());
   for (const RedisAddress& node : nodes()) ports.push_back(node.port);
+  const std::string auth = password_.empty() ? "" : " --no-auth-warning -a " + password_;
   for (const int port : ports) {
-    keys += count_lines("redis-cli -p " + std::to_string(port) + " --scan --pattern '*:" +
+    keys += count_lines("redis-cli -p " + std::to_string(port) + auth + " --scan --pattern '*:" +
                         contribution_key_prefix() + "*'");
   }
   return keys;

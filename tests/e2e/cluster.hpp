@@ -80,7 +80,7 @@ class Cluster {
   std::vector<RedisAddress> nodes() const;  // that are not ours
 
   std::vector<std::unique_ptr<RedisServer>> redis_;
-  const std::string other_redis_, user_info_;
+  const std::string other_redis_, password_, user_info_;
   const bool shared_memory_;
   const std::uint64_t rows_;
   std::list<Process> masters_, workers_;

@@ -65,16 +65,22 @@ TEST_CASE("slots of a Redis Cluster move while a job trains on it") {
   }
 }
 
-// Two mergers of parts, which a slot leaves for another primary; the master merges the rest.
-TEST_CASE("a job on a Redis Cluster is merged in sixteen parts") {
-  RedisCluster nodes;
+// Two mergers of parts, of which one's slot goes to another primary; the master merges the rest.
+TEST_CASE("a job on a Redis Cluster with a password is merged in sixteen parts") {
+  RedisCluster nodes({.password = "hush"});
   constexpr std::uint64_t kIterations = 200;
-  Cluster cluster(kIterations, on(nodes));
-  Process& master = cluster.start_master({"--workers", "2", "--shards", "16"});
+  Cluster::Options options = on(nodes);
+  options.password = "hush";
+  Cluster cluster(kIterations, options);
+  // What the master tells the others has no password: each has it from its own environment.
+  const std::vector<std::string> secret = {"SPEEDO_REDIS_PASSWORD=hush"};
+  Process& master = cluster.start_master({"--workers", "2", "--shards", "16"}, secret);
   const std::string address = cluster.address();
-  for (const char* part : {"--shard=1", "--shard=3"}) cluster.start_worker(address, {part});
-  cluster.start_worker(address);
-  cluster.start_worker(address);
+  for (const char* part : {"--shard=1", "--shard=3"}) {
+    cluster.start_worker(address, {part}, secret);
+  }
+  cluster.start_worker(address, {}, secret);
+  cluster.start_worker(address, {}, secret);
   REQUIRE(cluster.counts_beyond(20));
   const std::uint16_t slot = key_slot(part_tags("count")[2]);
   const std::size_t home = nodes.first_owner(slot);
