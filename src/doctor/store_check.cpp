@@ -73,7 +73,14 @@ Finding judge_persistence(const RedisFacts& facts) {
       "disk again and again, and a fork for that may double its memory"};
 }
 
-Finding judge_role(const RedisFacts& facts, const std::string& where) {
+Finding judge_role(const RedisFacts& facts, const RedisAddress& address) {
+  const std::string where = "Redis at " + to_string(address);
+  if (!address.is_cluster && facts.cluster_primaries > 1) {
+    return {"redis", Health::kProblem,
+            fmt::format("{} is a node of a Redis Cluster of {} primaries", where,
+                        facts.cluster_primaries),
+            "name it so: --redis redis-cluster://" + to_string(address)};
+  }
   if (facts.is_replica) {
     return {"redis", Health::kProblem, where + " is a replica, which takes no writes",
             "name its master with --redis"};
@@ -85,6 +92,28 @@ Finding judge_role(const RedisFacts& facts, const std::string& where) {
   return {"redis", Health::kOk, where + " answers"};
 }
 
+Finding judge_no_cluster(const Error& error) {
+  const char* remedy =
+      "start its nodes, or name others with --redis redis-cluster://HOST:PORT[,HOST:PORT]...";
+  if (error.code == ErrorCode::kRefused) remedy = remedy_for(error.code);
+  if (error.code == ErrorCode::kConfig) {
+    remedy = "name nodes of a Redis Cluster, or the server without redis-cluster://";
+  }
+  return {"redis cluster", Health::kProblem, error.message, remedy};
+}
+
+// Of two findings of one check the earlier one stays, unless the other is worse.
+void keep_worst(Finding finding, Findings& findings) {
+  const auto same = std::find_if(findings.begin(), findings.end(), [&](const Finding& each) {
+    return each.check == finding.check;
+  });
+  if (same == findings.end()) {
+    findings.push_back(std::move(finding));
+  } else if (finding.health > same->health) {
+    *same = std::move(finding);
+  }
+}
+
 }  // namespace
 
 Findings judge_redis(const RedisFacts& facts, std::int64_t needed_bytes) {
@@ -93,12 +122,36 @@ Findings judge_redis(const RedisFacts& facts, std::int64_t needed_bytes) {
 }
 
 Findings check_redis(const RedisOptions& options, std::int64_t needed_bytes) {
-  const auto facts = ask_redis(options);
+  // What is asked here is what opening a cluster's node would refuse.
+  RedisOptions asked = options;
+  asked.address.is_cluster = false;
+  const auto facts = ask_redis(asked);
   if (!facts) {
     return {{"redis", Health::kProblem, facts.error().message, remedy_for(facts.error().code)}};
   }
-  Findings findings = {judge_role(*facts, "Redis at " + to_string(options.address))};
+  Findings findings = {judge_role(*facts, options.address)};
   for (Finding& each : judge_redis(*facts, needed_bytes)) findings.push_back(std::move(each));
+  return findings;
+}
+
+Findings check_store(const std::vector<RedisOptions>& servers, std::int64_t needed_bytes) {
+  std::vector<RedisOptions> all = servers;
+  Findings findings;
+  if (servers.front().address.is_cluster) {
+    const auto primaries = ask_primaries(servers);
+    if (!primaries) return {judge_no_cluster(primaries.error())};
+    findings.push_back({"redis cluster", Health::kOk,
+                        fmt::format("{} primaries serve all slots", primaries->size())});
+    all.assign(primaries->size(), servers.front());
+    for (std::size_t i = 0; i < all.size(); ++i) all[i].address = (*primaries)[i];
+  }
+  const auto share = needed_bytes / static_cast<std::int64_t>(all.size());
+  for (const RedisOptions& server : all) {
+    for (Finding& each : check_redis(server, share)) {
+      if (all.size() > 1) each.what = to_string(server.address) + ": " + each.what;
+      keep_worst(std::move(each), findings);
+    }
+  }
   return findings;
 }
 

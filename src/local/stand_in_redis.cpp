@@ -1,5 +1,6 @@
 #include "local/stand_in_redis.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <speedo/store/redis_store.hpp>
@@ -58,10 +59,13 @@ Result<std::unique_ptr<PrivateRedis>> find_redis(ClusterFlags& flags, bool is_na
 }
 
 void warn_of_redis_out_of_reach(const std::string& address, const std::string& bind) {
-  const auto where = parse_redis_uri(address);
-  if (!where || is_loopback(bind)) return;
-  const bool is_socket = !where->address.unix_path.empty();
-  if (!is_socket && !is_loopback(where->address.host)) return;
+  const auto all = parse_redis_addresses(address);
+  if (!all || is_loopback(bind)) return;
+  const auto where = std::find_if(all->begin(), all->end(), [](const RedisAddress& each) {
+    return !each.unix_path.empty() || is_loopback(each.host);
+  });
+  if (where == all->end()) return;
+  const bool is_socket = !where->unix_path.empty();
   SPEEDO_WARN(
       "Workers on other machines cannot reach Redis, which is {} of this machine alone. "
       "Let it listen where they are (redis-server --bind ADDRESS --requirepass PASSWORD) "

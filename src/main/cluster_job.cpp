@@ -137,9 +137,16 @@ Result<void> set_spec(const ClusterFlags& flags, const caffe::SolverParameter& s
   return {};
 }
 
-Result<void> set_parts(const ClusterFlags& flags, std::size_t servers,
+Result<void> set_parts(const ClusterFlags& flags, const std::vector<RedisAddress>& redis,
                        const caffe::SolverParameter& solver, MasterOptions& options) {
   if (flags.shards == 0) return {};
+  const std::size_t servers = part_count(redis);
+  if (redis.front().is_cluster && servers != flags.shards) {
+    return Error{ErrorCode::kUsage,
+                 fmt::format("--shards {}: a job on a Redis Cluster has {} parts, whatever nodes "
+                             "that has: give --shards {}, or leave it out and the master merges",
+                             flags.shards, servers, servers)};
+  }
   if (servers != flags.shards) {
     return Error{ErrorCode::kUsage,
                  fmt::format("--shards {}: each has a Redis server of its own, and --redis names "
@@ -255,7 +262,7 @@ Result<ClusterJob> make_cluster_job(const ClusterFlags& flags) {
   SPEEDO_ASSIGN(const std::vector<RedisAddress> redis, parse_redis_addresses(flags.redis));
   options.store = StoreAddress(to_string(redis));
   options.job = job_of(flags, job.solver);
-  SPEEDO_TRY(set_parts(flags, redis.size(), job.solver, options));
+  SPEEDO_TRY(set_parts(flags, redis, job.solver, options));
   options.take_over = flags.take_over;
   options.merger.publish_interval = flags.publish_interval.value_or(0);
   SPEEDO_TRY(set_start(flags, options));

@@ -90,14 +90,14 @@ Result<int> examine(const Examination& examination) {
     SPEEDO_ASSIGN(const std::vector<RedisAddress> addresses,
                   parse_redis_addresses(examination.redis));
     const auto records = kStoredRecords + static_cast<std::int64_t>(examination.workers);
-    const auto share = need.weight_bytes * records / static_cast<std::int64_t>(addresses.size());
+    std::vector<RedisOptions> servers;
     for (const RedisAddress& address : addresses) {
-      RedisOptions server;
+      RedisOptions& server = servers.emplace_back();
       server.address = address;
       server.credentials = examination.credentials;
       server.source = examination.source;
-      append(check_redis(server, share), findings);
     }
+    append(check_store(servers, need.weight_bytes * records), findings);
   }
   if (!examination.master.empty()) append({examine_master(examination.master)}, findings);
   std::fputs((examination.json ? to_json(findings) : to_text(findings)).c_str(), stdout);

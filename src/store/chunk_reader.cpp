@@ -20,21 +20,26 @@ ChunkReader::ChunkReader(std::shared_ptr<StoreShared> shared, std::string_view k
 // The targets belong to the caller again once the reader is gone.
 ChunkReader::~ChunkReader() { abandon(chunks_); }
 
-// The first chunk of each server but the one that has the manifest.
+// All chunks, since what a server lacks that was replaced by a copy of itself, or has read its log
+// up to a point, is what it took last. The manifest's own server has taken its chunks before it.
 Result<bool> ChunkReader::is_whole() {
-  const std::size_t servers = std::min<std::size_t>(manifest_.servers, chunks_.size());
-  std::vector<KvPtr> looks;
-  for (std::size_t chunk = 1; chunk < servers; ++chunk) {
-    looks.push_back(fetch_head(*shared_->map,
-                               names_.chunk(manifest_.info.term, manifest_.slot_of(chunk), chunk)));
+  std::vector<KvPtr> looks(chunks_.size());
+  for (std::size_t chunk = 0; chunk < looks.size(); ++chunk) {
+    if (manifest_.chunks[chunk].server == 0) continue;
+    looks[chunk] = fetch_head(
+        *shared_->map, names_.chunk(manifest_.info.term, manifest_.slot_of(chunk), chunk));
   }
-  for (std::size_t chunk = 1; chunk < servers; ++chunk) {
-    const KvOperation& look = *looks[chunk - 1];
+  bool is_whole = true;
+  for (std::size_t chunk = 0; chunk < looks.size(); ++chunk) {
+    if (!looks[chunk]) continue;
+    const KvOperation& look = *looks[chunk];
     look.wait();
     if (look.error && look.error->code != ErrorCode::kNotFound) return *look.error;
-    if (!decode_chunk_head(look.text)) return false;
+    const auto head = decode_chunk_head(look.text);
+    is_whole = is_whole && head && head->version == manifest_.info.version &&
+               head->checksum == manifest_.chunks[chunk].checksum;
   }
-  return true;
+  return is_whole;
 }
 
 void ChunkReader::request(std::size_t chunk, std::span<float> target) {

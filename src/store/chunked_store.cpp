@@ -57,8 +57,9 @@ Result<RecordManifest> take_manifest(const StoreShared& shared, std::string_view
                  "record '" + std::string(key) + "' of job '" + shared.job + "' is spread over " +
                      count_servers(manifest->servers) + ", this store has " +
                      count_servers(shared.map->parts()) +
-                     ": give --redis the servers that the job began with, in their order, or start "
-                     "anew without --resume"};
+                     ": give --redis the servers that the job began with, in their order (a Redis "
+                     "Cluster counts as " +
+                     std::to_string(kClusterParts) + "), or start anew without --resume"};
   }
   return manifest;
 }
@@ -300,16 +301,24 @@ Result<void> ChunkedStore::put_parts(std::string_view key, const RecordInfo& inf
   return {};
 }
 
-// Of its first chunk: a server loses all or nothing.
+// All its chunks: a server that was replaced by a copy lacks what the copy had not taken yet.
 Result<bool> ChunkedStore::has_part(std::string_view key, const RecordInfo& info,
                                     RecordPart where) {
-  if (where.part >= chunk_count(info.element_count)) return true;
-  const KvPtr look = fetch_head(
-      *shared_->map, RecordKeys(shared_->job, key).chunk(shared_->term, where.slot, where.part));
-  look->wait();
-  if (look->error && look->error->code != ErrorCode::kNotFound) return *look->error;
-  const auto head = decode_chunk_head(look->text);
-  return head && head->version == info.version;
+  const RecordKeys names(shared_->job, key);
+  std::vector<KvPtr> looks;
+  for (std::size_t chunk = where.part; chunk < chunk_count(info.element_count);
+       chunk += shared_->map->parts()) {
+    looks.push_back(
+        fetch_head(*shared_->map, names.chunk(shared_->term, where.slot, chunk)));
+  }
+  bool has_all = true;
+  for (const KvPtr& look : looks) {
+    look->wait();
+    if (look->error && look->error->code != ErrorCode::kNotFound) return *look->error;
+    const auto head = decode_chunk_head(look->text);
+    has_all = has_all && head && head->version == info.version;
+  }
+  return has_all;
 }
 
 void ChunkedStore::erase_copies(std::string_view key, std::uint64_t element_count, Copies copies) {

@@ -1,6 +1,8 @@
 #include "store/sharded_key_value.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include <speedo/base/assert.hpp>
@@ -11,7 +13,23 @@
 namespace speedo {
 namespace {
 
-std::string start_of(std::string_view job) { return "speedo:{" + std::string(job) + "}"; }
+constexpr std::string_view kBeforeTag = "speedo:{";
+
+std::string start_of(std::string_view tag) {
+  return std::string(kBeforeTag) + std::string(tag) + "}";
+}
+
+std::vector<std::string> starts_of(std::span<const std::string> tags) {
+  std::vector<std::string> starts;
+  for (const std::string& tag : tags) starts.push_back(start_of(tag));
+  return starts;
+}
+
+std::vector<std::string> numbered_tags(std::string_view job, std::size_t count) {
+  std::vector<std::string> tags = {std::string(job)};
+  while (tags.size() < count) tags.push_back(tags[0] + ':' + std::to_string(tags.size()));
+  return tags;
+}
 
 // What follows the tag in keys of records that lie on one server; see part_key().
 constexpr std::string_view kPartStart = ":part/";
@@ -28,13 +46,21 @@ std::optional<std::uint64_t> chunk_named(std::string_view key) {
 
 ShardedKeyValue::ShardedKeyValue(std::vector<std::shared_ptr<KeyValue>> servers,
                                  std::string_view job)
-    : servers_(std::move(servers)), job_(job), start_(start_of(job)) {
+    : servers_(std::move(servers)),
+      is_one_map_(false),
+      starts_(starts_of(numbered_tags(job, servers_.size()))) {
+  SPEEDO_ASSERT(servers_.size() > 1 && servers_.size() <= kRecordServersMax);
+}
+
+ShardedKeyValue::ShardedKeyValue(std::shared_ptr<KeyValue> map,
+                                 const std::vector<std::string>& tags)
+    : servers_(tags.size(), std::move(map)), is_one_map_(true), starts_(starts_of(tags)) {
   SPEEDO_ASSERT(servers_.size() > 1 && servers_.size() <= kRecordServersMax);
 }
 
 // Records of one part lie with it, manifest and all.
 std::size_t ShardedKeyValue::part_of(std::string_view key) const {
-  const std::string_view name = key.substr(std::min(key.size(), start_.size()));
+  const std::string_view name = key.substr(std::min(key.size(), starts_[0].size()));
   if (name.starts_with(kPartStart)) {
     const std::string_view rest = name.substr(kPartStart.size());
     const auto part = parse_number<std::uint64_t>(rest.substr(0, rest.find('/')));
@@ -46,8 +72,8 @@ std::size_t ShardedKeyValue::part_of(std::string_view key) const {
 
 std::string ShardedKeyValue::name_on(std::size_t part, const std::string& key) const {
   if (part == 0) return key;
-  SPEEDO_ASSERT(key.starts_with(start_));
-  return start_of(job_ + ':' + std::to_string(part)) + key.substr(start_.size());
+  SPEEDO_ASSERT(key.starts_with(starts_[0]));
+  return starts_[part] + key.substr(starts_[0].size());
 }
 
 void ShardedKeyValue::submit(KvPtr operation) {
@@ -68,16 +94,47 @@ void ShardedKeyValue::submit(KvPtr operation) {
 }
 
 Result<std::vector<std::string>> ShardedKeyValue::list(std::string_view prefix) {
+  if (!prefix.starts_with(starts_[0])) return servers_[0]->list(prefix);
+  const std::string_view rest = prefix.substr(starts_[0].size());
+  SPEEDO_ASSIGN(std::vector<std::string> all, list_part(0, rest));
+  if (is_one_map_) {
+    SPEEDO_ASSIGN(const std::vector<std::string> others, list_at_once(rest));
+    all.insert(all.end(), others.begin(), others.end());
+    return all;
+  }
+  for (std::size_t part = 1; part < servers_.size(); ++part) {
+    SPEEDO_ASSIGN(const std::vector<std::string> keys, list_part(part, rest));
+    all.insert(all.end(), keys.begin(), keys.end());
+  }
+  return all;
+}
+
+// Under the names that callers know. What another number of servers has left is not this map's, and
+// stays.
+Result<std::vector<std::string>> ShardedKeyValue::list_part(std::size_t part,
+                                                            std::string_view rest) {
+  SPEEDO_ASSIGN(std::vector<std::string> keys,
+                servers_[part]->list(starts_[part] + std::string(rest)));
+  for (std::string& key : keys) key = starts_[0] + key.substr(starts_[part].size());
+  std::erase_if(keys, [&](const std::string& key) { return part_of(key) != part; });
+  return keys;
+}
+
+// All parts but the first: to list means to go through all keys of all servers, so it is done once.
+Result<std::vector<std::string>> ShardedKeyValue::list_at_once(std::string_view rest) {
+  const std::string before_numbers = starts_[0].substr(0, starts_[0].size() - 1) + ':';
+  SPEEDO_ASSIGN(const std::vector<std::string> keys, servers_[0]->list(before_numbers));
   std::vector<std::string> all;
-  const std::size_t parts = prefix.starts_with(start_) ? servers_.size() : 1;
-  for (std::size_t part = 0; part < parts; ++part) {
-    const std::string here = name_on(part, std::string(prefix));
-    SPEEDO_ASSIGN(std::vector<std::string> keys, servers_[part]->list(here));
-    for (std::string& key : keys) {
-      if (part > 0) key = std::string(prefix) + key.substr(here.size());
-      // What another number of servers has left is not this map's, and stays.
-      if (part_of(key) == part) all.push_back(std::move(key));
-    }
+  for (const std::string& key : keys) {
+    const std::size_t end = key.find('}');
+    const std::string_view start = std::string_view(key).substr(0, end + 1);
+    const auto found = std::find(starts_.begin() + 1, starts_.end(), start);
+    if (end == std::string::npos || found == starts_.end()) continue;
+    const std::string_view name = std::string_view(key).substr(end + 1);
+    if (!name.starts_with(rest)) continue;
+    std::string known = starts_[0] + std::string(name);
+    if (part_of(known) != static_cast<std::size_t>(found - starts_.begin())) continue;
+    all.push_back(std::move(known));
   }
   return all;
 }

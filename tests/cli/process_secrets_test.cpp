@@ -61,6 +61,7 @@ TEST_CASE("Addresses of every form lose their password") {
       {"me:hush@host:1", "host:1"},
       {"redis://:hush@host", "redis://host"},
       {"rediss://:hush@host", "rediss://host"},
+      {"redis-cluster://:hush@one:1,two:2", "redis-cluster://one:1,two:2"},
       {"unix://:hush@/run/redis.sock?db=2", "unix:///run/redis.sock?db=2"},
       {"http://:hush@host", "http://host"}};
   for (const auto& [given, left] : forms) {

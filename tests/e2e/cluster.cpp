@@ -13,8 +13,6 @@
 #include "support/catch.hpp"
 #include "support/random_seed.hpp"
 
-#include <speedo/store/redis_store.hpp>
-
 namespace speedo::test {
 namespace {
 
@@ -53,14 +51,17 @@ std::string program(const std::string& name) {
 }
 
 Cluster::Cluster(std::uint64_t iterations, const Options& options)
-    : user_info_(options.user_info),
+    : other_redis_(options.redis),
+      password_(options.password),
+      user_info_(options.user_info),
       shared_memory_(options.shared_memory),
       rows_(options.rows) {
   RedisServer::Options redis;
   redis.append_only = options.append_only;
   redis.password = options.password;
   redis.extra = options.redis_lines;
-  for (int i = 0; i < options.servers; ++i) redis_.push_back(std::make_unique<RedisServer>(redis));
+  const int servers = other_redis_.empty() ? options.servers : 0;
+  for (int i = 0; i < servers; ++i) redis_.push_back(std::make_unique<RedisServer>(redis));
   std::string net = kNet;
   net.replace(net.find("ROWS"), 4, std::to_string(rows_));
   std::ofstream(file("solver.prototxt"))
@@ -82,7 +83,7 @@ Process& Cluster::start_master(const std::vector<std::string>& extra,
 }
 
 std::string Cluster::redis_addresses() const {
-  std::string text;
+  std::string text = other_redis_;
   for (const auto& each : redis_) {
     text += (text.empty() ? "redis://" + user_info_ : ",redis://") + "127.0.0.1:" +
             std::to_string(each->port());
@@ -125,6 +126,10 @@ nlohmann::json Cluster::result(const Process& master) {
 std::shared_ptr<ParameterStore> Cluster::store() {
   std::vector<RedisOptions> servers;
   for (const auto& each : redis_) servers.push_back(parse_redis_uri(each->tcp_uri()).value());
+  for (const RedisAddress& node : nodes()) {
+    servers.emplace_back().address = node;
+    servers.back().credentials.password = Secret(password_);
+  }
   return open_redis_store(servers, kJob).value();
 }
 
@@ -158,11 +163,20 @@ bool Cluster::counts_beyond(std::uint64_t iterations, std::chrono::milliseconds 
 
 std::size_t Cluster::worker_keys() {
   std::size_t keys = 0;
-  for (const auto& each : redis_) {
-    keys += count_lines("redis-cli -p " + std::to_string(each->port()) + " --scan --pattern '*:" +
+  std::vector<int> ports;
+  for (const auto& each : redis_) ports.push_back(each->port());
+  for (const RedisAddress& node : nodes()) ports.push_back(node.port);
+  const std::string auth = password_.empty() ? "" : " --no-auth-warning -a " + password_;
+  for (const int port : ports) {
+    keys += count_lines("redis-cli -p " + std::to_string(port) + auth + " --scan --pattern '*:" +
                         contribution_key_prefix() + "*'");
   }
   return keys;
+}
+
+std::vector<RedisAddress> Cluster::nodes() const {
+  if (other_redis_.empty()) return {};
+  return parse_redis_addresses(other_redis_).value();
 }
 
 std::filesystem::path Cluster::log(const std::string& who) {

@@ -18,6 +18,7 @@
 
 #include <speedo/base/random.hpp>
 #include <speedo/store/parameter_store.hpp>
+#include <speedo/store/redis_store.hpp>
 
 namespace speedo::test {
 
@@ -38,6 +39,7 @@ class Cluster {
     std::string redis_lines = {};  // more lines of redis.conf
     bool shared_memory = false;    // where it is not, each merge is in the store at once
     int servers = 1;               // Redis servers that the job is spread over
+    std::string redis = {};        // others than these, which the test has, as --redis takes them
     std::uint64_t rows = 64;       // of the weights, 64 a row: 4096 of them are a chunk
     std::string user_info = {};    // before the host in the master's --redis: "USER:PASSWORD@"
   };
@@ -75,9 +77,10 @@ class Cluster {
 
   TempDir folder_;
   std::string redis_addresses() const;
+  std::vector<RedisAddress> nodes() const;  // that are not ours
 
   std::vector<std::unique_ptr<RedisServer>> redis_;
-  const std::string user_info_;
+  const std::string other_redis_, password_, user_info_;
   const bool shared_memory_;
   const std::uint64_t rows_;
   std::list<Process> masters_, workers_;

@@ -34,6 +34,19 @@ struct Files {
   }
 };
 
+TEST_CASE("On a Redis Cluster a job has sixteen shards or none, and workers are told its nodes") {
+  Files files("max_iter: 100 random_seed: 5");
+  files.flags.redis = "redis-cluster://one:7000,two";
+  CHECK(files.job().options.store.text() == "redis-cluster://one:7000,two:6379");
+  files.flags.shards = 16;
+  CHECK(files.job().options.merger.in_parts);
+  files.flags.shards = 3;
+  const auto refused = make_cluster_job(files.flags);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kUsage);
+  CHECK(refused.error().message.find("give --shards 16") != std::string::npos);
+}
+
 TEST_CASE("Workers get the solver with its net inside, and the folder its data may lie in") {
   Files files("max_iter: 100 test_iter: 2 snapshot: 30 random_seed: 5");
   files.flags.schedule.lr = 0.25;

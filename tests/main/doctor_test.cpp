@@ -8,6 +8,7 @@
 #include "base/memory_limit.hpp"
 #include "doctor/machine_check.hpp"
 #include "main/command_support.hpp"
+#include "support/redis_cluster.hpp"
 #include "support/redis_server.hpp"
 
 namespace speedo::test {
@@ -99,6 +100,28 @@ TEST_CASE("Redis: away, closed, evicting, too small, saving, a replica") {
   CHECK(on("redis persistence", saving).health == "warning");
   const RedisServer replica({.extra = "replicaof 127.0.0.1 1\n"});
   check_problem(on("redis", replica), "replica");
+}
+
+TEST_CASE("A Redis Cluster: well, evicting on one node, in part, none, not named as one") {
+  Context place;
+  RedisCluster nodes;
+  const auto on = [&](const std::string& check, const std::string& redis) {
+    return verdict_on(place, check, doctor({"--redis", redis}));
+  };
+  const Verdict well = on("redis cluster", nodes.address());
+  CHECK(well.exit_code == 0);
+  CHECK(well.health == "ok");
+  CHECK(well.what == "3 primaries serve all slots");
+  check_problem(on("redis", address_of(nodes.node(1))), "a node of a Redis Cluster of 3 primaries");
+  nodes.ask(2, "CONFIG SET maxmemory-policy allkeys-lru");
+  check_problem(on("redis policy", nodes.address()), address_of(nodes.node(2)) + ": ");
+  nodes.ask(2, "CONFIG SET maxmemory-policy noeviction");
+  nodes.ask(0, "CLUSTER DELSLOTS 7");
+  check_problem(on("redis cluster", "redis-cluster://" + address_of(nodes.node(0))),
+                "7 (1 of 16384 in all)");
+  const RedisServer alone;
+  check_problem(on("redis cluster", "redis-cluster://" + address_of(alone)),
+                "is no node of a Redis Cluster");
 }
 
 TEST_CASE("Network: a name for the loopback, one without address, ports, no master") {

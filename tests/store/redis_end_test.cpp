@@ -52,7 +52,7 @@ TEST_CASE("a program that ends waits for no name of a server", "[redis]") {
   operation->key = "key";
   {
     RedisConnection connection(options, nullptr, std::make_shared<std::atomic<std::uint64_t>>(0),
-                               slow.function());
+                               {.look_up = slow.function()});
     connection.submit(operation);
     slow.asked.get_future().get();
     connection.stop_waiting();

@@ -14,10 +14,13 @@
 #include "store/mastership.hpp"
 #include "store/memory_key_value.hpp"
 #include "store/sharded_key_value.hpp"
+#include "store/redis/cluster_key_value.hpp"
+#include "store/redis/key_slot.hpp"
 #include "store/redis/redis_key_value.hpp"
 #include "store/redis/redis_session.hpp"
 #include "support/catch.hpp"
 #include "support/manual_clock.hpp"
+#include "support/redis_cluster.hpp"
 #include "support/redis_server.hpp"
 
 namespace speedo::test {
@@ -71,8 +74,27 @@ inline bool has_key(const RedisOptions& options, const std::string& key) {
 // Every kind of store that must pass the conformance suite.
 inline const std::vector<std::string>& store_kinds() {
   static const std::vector<std::string> kinds = {"memory", "tcp", "unix", "password",
-                                                 "two in memory", "three servers"};
+                                                 "two in memory", "three servers",
+                                                 "cluster"};
   return kinds;
+}
+
+// One for all tests of a program: a new cluster takes no writes for two seconds.
+inline RedisCluster& common_cluster() {
+  static RedisCluster cluster;
+  return cluster;
+}
+
+// Of nodes that redis-cluster:// names.
+inline std::vector<RedisOptions> cluster_options(const std::string& address) {
+  std::vector<RedisOptions> all;
+  const auto nodes = parse_redis_addresses(address);
+  REQUIRE(nodes.has_value());
+  for (const RedisAddress& node : *nodes) {
+    all.push_back(quick_options("127.0.0.1"));
+    all.back().address = node;
+  }
+  return all;
 }
 
 // A fresh store of one kind, with the server behind it if there is one.
@@ -86,6 +108,14 @@ class StoreUnderTest {
             std::vector<std::shared_ptr<KeyValue>>{map_, std::make_shared<MemoryKeyValue>(*clock_)},
             "test");
       }
+      store_ = another();
+      return;
+    }
+    if (kind == "cluster") {
+      common_cluster().flush();
+      cluster_ = cluster_options(common_cluster().address());
+      const std::size_t first = common_cluster().first_owner(key_slot("test"));
+      options_ = quick_options(common_cluster().node(first).tcp_uri());
       store_ = another();
       return;
     }
@@ -113,6 +143,11 @@ class StoreUnderTest {
   // The map that the store is made of, over connections of its own.
   std::shared_ptr<KeyValue> map() const {
     if (map_) return map_;
+    if (!cluster_.empty()) {
+      auto map = ClusterKeyValue::open(cluster_);
+      REQUIRE(map.has_value());
+      return std::make_shared<ShardedKeyValue>(*map, part_tags("test"));
+    }
     std::vector<std::shared_ptr<KeyValue>> maps;
     for (const RedisOptions& each : servers()) {
       auto map = RedisKeyValue::open(each);
@@ -134,6 +169,7 @@ class StoreUnderTest {
  private:
   const std::unique_ptr<ManualClock> clock_ = std::make_unique<ManualClock>();
   std::vector<RedisOptions> servers() const {
+    if (!cluster_.empty()) return cluster_;
     std::vector<RedisOptions> all{options_};
     for (const auto& other : others_) all.push_back(quick_options(other->tcp_uri()));
     return all;
@@ -141,7 +177,8 @@ class StoreUnderTest {
 
   std::optional<RedisServer> server_;
   std::vector<std::unique_ptr<RedisServer>> others_;  // behind the first
-  RedisOptions options_;
+  std::vector<RedisOptions> cluster_;  // its nodes; empty: it is none
+  RedisOptions options_;               // of the server that has the lease
   std::shared_ptr<KeyValue> map_;
   std::shared_ptr<ParameterStore> store_;
 };

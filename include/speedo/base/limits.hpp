@@ -60,6 +60,9 @@ inline constexpr std::chrono::milliseconds kStoreBackoffFirst{50};
 inline constexpr std::chrono::milliseconds kStoreBackoffMax{500};
 // A server that lets every attempt run into its time-out is given up after so long.
 inline constexpr std::chrono::milliseconds kStoreRetryTime{10000};
+// Between two questions which node of a Redis Cluster has which slot: many operations find out at
+// once that they have moved.
+inline constexpr std::chrono::milliseconds kStoreLearnInterval{100};
 inline constexpr std::chrono::milliseconds kStoreConnectTimeout{3000};
 inline constexpr std::chrono::milliseconds kStoreCommandTimeout{10000};
 

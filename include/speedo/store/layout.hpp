@@ -5,8 +5,7 @@
 
 namespace speedo {
 
-// How a job lies in Redis. Every key of a job has the same hash tag, so that a job can live on one
-// node of a Redis Cluster:
+// How a job lies in Redis. Every key of a job on one server has the same hash tag:
 //   speedo:{JOB}:NAME:m          manifest of record NAME
 //   speedo:{JOB}:NAME:sS:cC      chunk C of the copy in slot S of record NAME
 //   speedo:{JOB}:NAME:tT:sS:cC   the same of a record that a master of term T wrote
@@ -19,6 +18,10 @@ namespace speedo {
 // but records NAME = part/K/... lie wholly on server K.
 // On server K > 0 the tag is {JOB:K}, and "speedo:{JOB:K}/term" the highest term of a master that
 // wrote there.
+//
+// On a Redis Cluster a job has kClusterParts such parts, as if each were a server; the tag of part
+// K > 0 is {JOB:N}, with N so that the parts' slots are equally far apart
+// (store/redis/key_slot.hpp).
 //
 // Bytes of each value; numbers are little-endian, checksums 64 bits of XXH3:
 //   chunk      "SPEEDOC1"  u64 version  u32 chunk  u32 codec, 0 standing for 1
@@ -50,6 +53,9 @@ namespace speedo {
 
 // Servers that the chunks of a record may lie on, at most.
 inline constexpr std::uint32_t kRecordServersMax = 256;
+// Parts that a job has on a Redis Cluster, whatever primaries that has: so slots may move, and
+// primaries come and go, and no key changes its name.
+inline constexpr std::uint32_t kClusterParts = 16;
 
 // Copies of the weights that exist at once: a reader of version v is safe until v + kRecordSlots.
 inline constexpr std::uint32_t kRecordSlots = 3;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <speedo/base/result.hpp>
 #include <speedo/store/redis_store.hpp>
@@ -18,6 +19,7 @@ struct RedisFacts {
   std::int64_t machine_memory = 0;   // 0: unknown
   bool is_replica = false;           // which takes no writes
   bool is_loading = false;           // its data from disk; it answers nothing else until then
+  int cluster_primaries = 0;         // of the Redis Cluster that it is a node of; 0: of none
   bool appends = false;              // every write goes into a file
   std::optional<std::string> saves;  // when it writes its data to disk ("" never)
 };
@@ -26,5 +28,9 @@ struct RedisFacts {
 // most. Errors: kUnavailable, kTimeout, kRefused (password, permission), kConfig (a database that
 // does not exist).
 Result<RedisFacts> ask_redis(const RedisOptions& options);
+
+// The primaries of a Redis Cluster, by the first of `nodes` that knows them. Blocking. Errors: also
+// kUnavailable for a cluster that does not serve all slots, kConfig for nodes of none.
+Result<std::vector<RedisAddress>> ask_primaries(const std::vector<RedisOptions>& nodes);
 
 }  // namespace speedo

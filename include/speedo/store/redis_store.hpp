@@ -21,6 +21,8 @@ struct RedisAddress {
   int port = 6379;
   std::string unix_path;  // not empty: used instead of host and port
   int db = 0;
+  // A node of a Redis Cluster, which names the others: then `db` is 0, and there is no path.
+  bool is_cluster = false;
 };
 
 // What opens it. Without a user the password is that of the default user (requirepass).
@@ -44,13 +46,14 @@ struct RedisOptions {
 };
 
 // [USER[:PASSWORD]@] and HOST, HOST:PORT or [IPV6]:PORT; the same behind redis://, with a [/DB] at
-// the end; or unix://[USER[:PASSWORD]@]/PATH[?db=N]. User and password are percent-encoded. No
-// error repeats them. Error: kUsage.
+// the end; or unix://[USER[:PASSWORD]@]/PATH[?db=N]; or redis-cluster:// as redis://, without /DB.
+// User and password are percent-encoded. No error repeats them. Error: kUsage.
 Result<RedisAddress> parse_redis_address(std::string_view address);  // passes over user, password
 Result<RedisCredentials> parse_redis_user_info(std::string_view user_info);
 Result<RedisOptions> parse_redis_uri(std::string_view uri);  // both
 
-// As parse_redis_address() takes it: host and port, or what says the rest too.
+// As parse_redis_address() takes it: host and port, or what says the rest too. Of a cluster's node
+// host and port.
 std::string to_string(const RedisAddress& address);
 
 // Whether somebody accepts connections there, or might, being slow. No reply is waited for.
@@ -59,16 +62,23 @@ bool is_somebody_at(const RedisAddress& address);
 // Connects, checks that the server may be written and does not evict keys. Connections that break
 // later are made again; see ParameterStore for what is retried.
 // Errors: kUnavailable, kTimeout, kRefused (password, permission), kUsage (bad job name), kConfig
-// (an evicting maxmemory-policy, a database that does not exist).
+// (an evicting maxmemory-policy, a database that does not exist, a node of a Redis Cluster that was
+// given as a server of its own, or the other way round).
 Result<std::shared_ptr<ParameterStore>> open_redis_store(const RedisOptions& options,
                                                          const std::string& job);
 // The same of a job that is spread over several servers (store/layout.hpp): records by chunks, all
-// else on the first. Errors: also kUsage for two that are one, or too many. Requires: one or more.
+// else on the first. Or of one on a Redis Cluster: `servers` are some of its nodes, the others are
+// learned and reached with the first one's options. Errors: also kUsage for two that are one, or
+// too many; kUnavailable for a cluster that has lost slots. Requires: one or more; all or none of
+// them nodes of a cluster.
 Result<std::shared_ptr<ParameterStore>> open_redis_store(const std::vector<RedisOptions>& servers,
                                                          const std::string& job);
 
-// One address or several, as --redis takes them: ADDRESS[,ADDRESS]... Error: kUsage.
+// One address or several, as --redis takes them: ADDRESS[,ADDRESS]..., or nodes of one cluster:
+// redis-cluster://HOST[:PORT][,HOST[:PORT]]... Error: kUsage.
 Result<std::vector<RedisAddress>> parse_redis_addresses(std::string_view addresses);
+// Parts that a job has on them: as many as servers, or kClusterParts.
+std::size_t part_count(const std::vector<RedisAddress>& addresses);
 std::string to_string(const std::vector<RedisAddress>& addresses);
 
 }  // namespace speedo

@@ -92,7 +92,9 @@ constexpr Option kClusterOptions[] = {
      .programs = {Program::kMaster},
      .group = kNetworkGroup,
      .sentence = "HOST[:PORT], redis://[USER@]HOST[:PORT][/DB] or unix://[USER@]/PATH; several, "
-                 "with commas between them: weights and contributions are spread over them"},
+                 "with commas between them: weights and contributions are spread over them. A "
+                 "Redis Cluster: redis-cluster://[USER@]HOST[:PORT], and more of its nodes after "
+                 "commas"},
     {.name = "redis",
      .type = text("ADDRESS"),
      .otherwise = "a private one at --host, with a password drawn for it",
@@ -116,8 +118,9 @@ constexpr Option kClusterOptions[] = {
      .otherwise = "the master merges",
      .programs = {Program::kMaster},
      .group = kNetworkGroup,
-     .sentence = "Merge the weights in so many parts, one a server of --redis, each by a merger "
-                 "beside it (speedo-worker --shard), or here as long as that is missing"},
+     .sentence = "Merge the weights in so many parts, one a server of --redis (16 on a Redis "
+                 "Cluster), each by a merger beside it (speedo-worker --shard), or here as long as "
+                 "that is missing"},
     {.name = "shards",
      .type = whole(1, kShardsHereMax),
      .otherwise = "the master merges",

@@ -16,6 +16,7 @@
 #include "base/log.hpp"
 #include "store/redis/redis_error.hpp"
 #include "store/redis/redis_error_counts.hpp"
+#include "store/redis/redis_retry.hpp"
 
 namespace speedo {
 namespace {
@@ -39,10 +40,10 @@ BulkSink sink_of(KvOperation& operation) {
 
 RedisConnection::RedisConnection(const RedisOptions& options, std::unique_ptr<RedisSession> session,
                                  std::shared_ptr<std::atomic<std::uint64_t>> incarnations,
-                                 LookUp look_up)
+                                 Extras extras)
     : options_(options),
       where_(to_string(options.address)),
-      look_up_(std::move(look_up)),
+      extras_(std::move(extras)),
       incarnations_(std::move(incarnations)),
       wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       session_(std::move(session)) {
@@ -58,14 +59,14 @@ RedisConnection::~RedisConnection() {
   close(wake_fd_);
 }
 
-void RedisConnection::submit(KvPtr operation) {
-  const std::size_t bytes = operation->bytes() + kOperationBytes;
+void RedisConnection::submit(RedisTask task) {
+  const std::size_t bytes = task.operation->bytes() + kOperationBytes;
   load_.fetch_add(bytes, std::memory_order_relaxed);
   bool was_empty = false;
   {
     const std::lock_guard lock(mutex_);
     was_empty = submitted_.empty();
-    submitted_.push_back({std::move(operation), bytes});
+    submitted_.push_back({.task = std::move(task), .bytes = bytes, .no_asking = std::nullopt});
   }
   if (was_empty) eventfd_write(wake_fd_, 1);
 }
@@ -159,7 +160,8 @@ void RedisConnection::try_connect() {
   const auto stop = [this] {
     return stopping_.load() || (is_hurried() && Clock::now() >= patience_end());
   };
-  auto session = RedisSession::connect(options_, stale_, {.look_up = look_up_, .stop = stop});
+  auto session =
+      RedisSession::connect(options_, stale_, {.look_up = extras_.look_up, .stop = stop});
   if (!session) {
     connection_failed(session.error());
     return;
@@ -190,14 +192,15 @@ void RedisConnection::exchange() {
 }
 
 void RedisConnection::encode_requests() {
-  if (!waiting_.empty() && waiting_.front().operation->is_abandoned()) drop_abandoned();
+  if (!waiting_.empty() && waiting_.front().operation().is_abandoned()) drop_abandoned();
   while (!waiting_.empty() &&
          (in_flight_.empty() || in_flight_bytes_ + waiting_.front().bytes <= kStoreWindowBytes)) {
     Queued entry = std::move(waiting_.front());
     waiting_.pop_front();
     // As of now: what a server answered before it restarted must not pass for the next one's.
-    entry.operation->server = server_ != 0 ? server_ : incarnations_->load();
-    sending_.emplace_back(entry.operation);
+    entry.operation().server = server_ != 0 ? server_ : incarnations_->load();
+    entry.awaits_asking = entry.task.asks;
+    sending_.emplace_back(entry.task.operation, entry.task.asks);
     in_flight_bytes_ += entry.bytes;
     in_flight_.push_back(std::move(entry));
   }
@@ -282,7 +285,7 @@ bool RedisConnection::receive_some() {
 bool RedisConnection::take_replies() {
   while (true) {
     // What comes unasked can only be an error: the server says why it closes the connection.
-    const BulkSink sink = in_flight_.empty() ? BulkSink{} : sink_of(*in_flight_.front().operation);
+    const BulkSink sink = in_flight_.empty() ? BulkSink{} : sink_of(in_flight_.front().operation());
     auto reply = replies_.next(sink);
     if (!reply) {
       connection_failed(broken(ErrorCode::kInternal, reply.error().message));
@@ -298,32 +301,80 @@ bool RedisConnection::take_replies() {
 }
 
 bool RedisConnection::take_reply(const ReplyReader::Reply& reply) {
-  using Kind = ReplyReader::Kind;
-  KvOperation& operation = *in_flight_.front().operation;
-  std::optional<Error> error;
-  if (reply.kind == Kind::kError) {
-    error = redis_error(reply.text, where_);
+  Queued& entry = in_flight_.front();
+  if (entry.awaits_asking) return take_asking_reply(reply);
+  std::optional<Error> error = error_in(reply, entry.operation());
+  if (reply.kind == ReplyReader::Kind::kError) {
     // An answer to half a request: the server wants no more of it, and will close.
     const bool half_sent = in_flight_.size() <= sending_.size();
+    const auto redirect = extras_.give_back && !half_sent && !entry.no_asking
+                              ? redirect_of(reply.text, options_.address)
+                              : std::nullopt;
+    if (redirect) {
+      Queued refused = std::move(entry);
+      in_flight_.pop_front();
+      in_flight_bytes_ -= refused.bytes;
+      give_back(refused, {*error, options_.address, redirect});
+      return true;
+    }
     if (half_sent || is_transient(error->code)) {
       connection_failed(*error);
       return false;
     }
-    count_redis_error(error->code);
-  } else if (reply.kind == Kind::kNil) {
-    error = Error{ErrorCode::kNotFound, "Redis at " + where_ + ": no key '" + operation.key + "'"};
-  } else if (reply.kind == Kind::kWrongLength) {
-    operation.head.resize(std::min(operation.head.size(), reply.length));
-    error = Error{ErrorCode::kCorrupt, "Redis at " + where_ + ": key '" + operation.key + "' has " +
-                                           std::to_string(reply.length) + " bytes"};
-    count_redis_error(error->code);
   }
+  if (error && error->code != ErrorCode::kNotFound) count_redis_error(error->code);
+  if (entry.no_asking) error = std::move(entry.no_asking);
+  done_with_front(std::move(error));
+  return true;
+}
+
+// The reply to the operation follows in any case.
+bool RedisConnection::take_asking_reply(const ReplyReader::Reply& reply) {
+  Queued& entry = in_flight_.front();
+  entry.awaits_asking = false;
+  if (reply.kind != ReplyReader::Kind::kError) return true;
+  const Error error = redis_error(reply.text, where_);
+  if (is_transient(error.code)) {
+    connection_failed(error);
+    return false;
+  }
+  entry.no_asking = error;
+  return true;
+}
+
+std::optional<Error> RedisConnection::error_in(const ReplyReader::Reply& reply,
+                                               KvOperation& operation) {
+  using Kind = ReplyReader::Kind;
+  if (reply.kind == Kind::kError) return redis_error(reply.text, where_);
+  if (reply.kind == Kind::kNil) {
+    return Error{ErrorCode::kNotFound, "Redis at " + where_ + ": no key '" + operation.key + "'"};
+  }
+  if (reply.kind != Kind::kWrongLength) return std::nullopt;
+  operation.head.resize(std::min(operation.head.size(), reply.length));
+  return Error{ErrorCode::kCorrupt, "Redis at " + where_ + ": key '" + operation.key + "' has " +
+                                        std::to_string(reply.length) + " bytes"};
+}
+
+void RedisConnection::done_with_front(std::optional<Error> error) {
   failures_ = 0;
   Queued entry = std::move(in_flight_.front());
   in_flight_.pop_front();
   in_flight_bytes_ -= entry.bytes;
   finish(entry, std::move(error));
-  return true;
+}
+
+void RedisConnection::give_back(Queued& entry, const RedisRefusal& refusal) {
+  extras_.give_back(std::move(entry.task), refusal);
+  load_.fetch_sub(entry.bytes, std::memory_order_release);
+}
+
+void RedisConnection::give_back_all(const Error& error) {
+  take_submitted();
+  while (!waiting_.empty()) {
+    Queued entry = std::move(waiting_.front());
+    waiting_.pop_front();
+    give_back(entry, {error, options_.address, std::nullopt});
+  }
 }
 
 void RedisConnection::connection_failed(Error error) {
@@ -346,15 +397,18 @@ void RedisConnection::connection_failed(Error error) {
     given_up_ = error;
     return;
   }
+  if (extras_.give_back) {
+    if (failures_ == 1 && !waiting_.empty()) warn_of(error);
+    give_back_all(error);
+    return;
+  }
   if (failures_ >= options_.attempts_max || Clock::now() - first_failure_ >= kStoreRetryTime) {
     error.message += " (" + std::to_string(failures_) + " attempts)";
     give_up(error);
     return;
   }
   if (failures_ == 1 && !waiting_.empty()) warn_of(error);
-  auto pause = options_.backoff_first;
-  for (int i = 1; i < failures_; ++i) pause = std::min(2 * pause, options_.backoff_max);
-  sleep_until(Clock::now() + pause);
+  sleep_until(Clock::now() + backoff(options_, failures_));
 }
 
 // While a server is away for minutes, others say so as well.
@@ -368,7 +422,7 @@ void RedisConnection::warn_of(const Error& error) {
 void RedisConnection::drop_abandoned() {
   std::deque<Queued> kept;
   for (Queued& entry : waiting_) {
-    if (entry.operation->is_abandoned()) {
+    if (entry.operation().is_abandoned()) {
       finish(entry, broken(ErrorCode::kUnavailable, "no longer wanted"));
     } else {
       kept.push_back(std::move(entry));
@@ -391,8 +445,8 @@ void RedisConnection::give_up(const Error& error) {
 }
 
 void RedisConnection::finish(Queued& entry, std::optional<Error> error) {
-  load_.fetch_sub(entry.bytes, std::memory_order_relaxed);
-  entry.operation->complete(std::move(error));
+  load_.fetch_sub(entry.bytes, std::memory_order_release);
+  entry.operation().complete(std::move(error));
 }
 
 Error RedisConnection::broken(ErrorCode code, const std::string& what) const {

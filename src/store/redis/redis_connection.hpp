@@ -17,6 +17,7 @@
 #include "store/key_value.hpp"
 #include "store/redis/redis_request.hpp"
 #include "store/redis/redis_session.hpp"
+#include "store/redis/redis_task.hpp"
 #include "store/redis/reply_reader.hpp"
 
 namespace speedo {
@@ -27,26 +28,39 @@ namespace speedo {
 // A connection that breaks, times out or answers that the server is not ready is made again, with
 // back-off, and what had no answer is sent again: every operation is idempotent. After
 // attempts_max failures in a row, or kStoreRetryTime of them, or one that no retry can mend,
-// everything queued ends with it. Thread safety: submit() and load() from any thread.
+// everything queued ends with it. A connection to a cluster's node repeats nothing: it gives back
+// what the node did not do, as another node may have to do it.
+// Thread safety: submit() and load() from any thread.
 class RedisConnection {
  public:
+  struct Extras {
+    LookUp look_up = ask_system;
+    GiveBack give_back = nullptr;  // of a cluster's node; until the connection is gone
+  };
   // `session`: already open, or null. `incarnations`: reconnections of all connections of one
   // store; tells incarnations of a server apart when it does not say its name.
   RedisConnection(const RedisOptions& options, std::unique_ptr<RedisSession> session,
-                  std::shared_ptr<std::atomic<std::uint64_t>> incarnations,
-                  LookUp look_up = ask_system);
+                  std::shared_ptr<std::atomic<std::uint64_t>> incarnations, Extras extras);
+  RedisConnection(const RedisOptions& options, std::unique_ptr<RedisSession> session,
+                  std::shared_ptr<std::atomic<std::uint64_t>> incarnations)
+      : RedisConnection(options, std::move(session), std::move(incarnations), Extras{}) {}
   ~RedisConnection();  // ends everything queued with kUnavailable
 
-  void submit(KvPtr operation);
+  void submit(KvPtr operation) { submit(RedisTask{.operation = std::move(operation)}); }
+  void submit(RedisTask task);
   // See ParameterStore::stop_waiting(). From any thread.
   void stop_waiting();
-  std::size_t load() const { return load_.load(std::memory_order_relaxed); }  // bytes not done
+  // Bytes not done. 0: nothing is queued, and nothing that is being given back.
+  std::size_t load() const { return load_.load(std::memory_order_acquire); }
 
  private:
   using Clock = std::chrono::steady_clock;
   struct Queued {
-    KvPtr operation;
+    RedisTask task;
     std::size_t bytes = 0;
+    bool awaits_asking = false;       // the next reply is ASKING's
+    std::optional<Error> no_asking;   // ASKING was refused: the error of the whole
+    KvOperation& operation() const { return *task.operation; }
   };
 
   void run();
@@ -62,7 +76,12 @@ class RedisConnection {
   void used(TrafficLimit::Way way, std::size_t allowed, ssize_t moved);
   bool take_replies();
   bool take_reply(const ReplyReader::Reply& reply);
+  bool take_asking_reply(const ReplyReader::Reply& reply);
+  std::optional<Error> error_in(const ReplyReader::Reply& reply, KvOperation& operation);
+  void done_with_front(std::optional<Error> error);
   void connection_failed(Error error);
+  void give_back(Queued& entry, const RedisRefusal& refusal);
+  void give_back_all(const Error& error);
   void warn_of(const Error& error);
   void drop_abandoned();
   void give_up(const Error& error);
@@ -74,7 +93,7 @@ class RedisConnection {
 
   const RedisOptions options_;
   const std::string where_;
-  const LookUp look_up_;
+  const Extras extras_;
   const std::shared_ptr<std::atomic<std::uint64_t>> incarnations_;
   const int wake_fd_;
   std::atomic<std::size_t> load_{0};

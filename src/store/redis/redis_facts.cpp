@@ -4,24 +4,15 @@
 
 #include <hiredis/hiredis.h>
 
+#include <speedo/base/assert.hpp>
+
 #include "base/parse_number.hpp"
+#include "store/redis/cluster_look_up.hpp"
+#include "store/redis/node_checks.hpp"
 #include "store/redis/redis_session.hpp"
 
 namespace speedo {
 namespace {
-
-// Of a line "NAME:VALUE" of INFO's answer.
-std::string info_value(std::string_view info, std::string_view name) {
-  for (std::size_t at = 0; at < info.size();) {
-    const std::size_t end = std::min(info.find_first_of("\r\n", at), info.size());
-    const std::string_view line = info.substr(at, end - at);
-    if (line.starts_with(name) && line.substr(name.size()).starts_with(':')) {
-      return std::string(line.substr(name.size() + 1));
-    }
-    at = end + 1;
-  }
-  return "";
-}
 
 std::int64_t info_number(std::string_view info, std::string_view name) {
   return parse_number<std::int64_t>(info_value(info, name)).value_or(0);
@@ -37,6 +28,14 @@ std::optional<std::string> saves_of(RedisSession& session) {
   const auto reply = session.command({"CONFIG", "GET", "save"});
   if (!reply || (*reply)->type != REDIS_REPLY_ARRAY || (*reply)->elements != 2) return std::nullopt;
   return std::string(text_of_reply(*(*reply)->element[1]));
+}
+
+// 0 if it is a node of none; 1 of a cluster whose size it may not say.
+int primaries_beside(RedisSession& session) {
+  if (session.mode() != kClusterMode) return 0;
+  const auto reply = session.command({"CLUSTER", "INFO"});
+  if (!reply) return 1;
+  return parse_number<int>(info_value(text_of_reply(**reply), "cluster_size")).value_or(1);
 }
 
 }  // namespace
@@ -56,7 +55,16 @@ Result<RedisFacts> ask_redis(const RedisOptions& options) {
   facts.is_loading = info_value(info, "loading") == "1";
   facts.appends = info_value(info, "aof_enabled") == "1";
   facts.saves = saves_of(*session);
+  facts.cluster_primaries = primaries_beside(*session);
   return facts;
+}
+
+Result<std::vector<RedisAddress>> ask_primaries(const std::vector<RedisOptions>& nodes) {
+  SPEEDO_ASSERT(!nodes.empty());
+  std::vector<RedisAddress> given;
+  for (const RedisOptions& each : nodes) given.push_back(each.address);
+  SPEEDO_ASSIGN(const SlotMap slots, learn_whole(nodes.front(), given));
+  return slots.primaries();
 }
 
 }  // namespace speedo

@@ -87,7 +87,7 @@ std::string erase_front(const KvOperation& operation) {
 
 }  // namespace
 
-RedisRequest::RedisRequest(KvPtr operation) : operation_(std::move(operation)) {
+RedisRequest::RedisRequest(KvPtr operation, bool asks) : operation_(std::move(operation)) {
   switch (operation_->kind) {
     case KvOperation::Kind::kSet:
       if (operation_->make_head && operation_->head.empty()) {
@@ -115,6 +115,7 @@ RedisRequest::RedisRequest(KvPtr operation) : operation_(std::move(operation)) {
       front_ = release_front(*operation_);
       break;
   }
+  if (asks) front_.insert(0, words(1, {"ASKING"}));
 }
 
 std::size_t RedisRequest::total() const {

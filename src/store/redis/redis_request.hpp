@@ -15,8 +15,9 @@ namespace speedo {
 // a value goes out from where it lies.
 class RedisRequest {
  public:
-  // Makes the head of a value that has none yet.
-  explicit RedisRequest(KvPtr operation);
+  // Makes the head of a value that has none yet. `asks`: with ASKING before it, which has a reply
+  // of its own.
+  explicit RedisRequest(KvPtr operation, bool asks = false);
 
   // Appends what is still to be sent.
   void append_to(std::vector<iovec>& vectors) const;

@@ -14,6 +14,7 @@
 
 #include "base/random_bits.hpp"
 #include "store/redis/bound_socket.hpp"
+#include "store/redis/node_checks.hpp"
 #include "store/redis/redis_auth.hpp"
 #include "store/redis/redis_error.hpp"
 
@@ -46,13 +47,6 @@ class SigpipeBlocked {
  private:
   sigset_t sigpipe_, before_;
 };
-
-std::string value_of(std::string_view info, std::string_view name) {
-  const std::size_t at = info.find(name);
-  if (at == std::string_view::npos) return "";
-  const std::size_t first = at + name.size();
-  return std::string(info.substr(first, info.find_first_of("\r\n", first) - first));
-}
 
 std::string draw_name() { return "speedo-" + std::to_string(random_bits()); }
 
@@ -170,12 +164,33 @@ Result<void> RedisSession::identify_server() {
   SPEEDO_TRY(command({"PING"}));
   if (auto info = command({"INFO", "server"})) {
     if ((*info)->str != nullptr) {
-      server_ = digest_of(value_of({(*info)->str, (*info)->len}, "run_id:")).low;
+      const std::string_view text((*info)->str, (*info)->len);
+      server_ = digest_of(info_value(text, "run_id")).low;
+      mode_ = info_value(text, "redis_mode");
     }
   } else if (is_transient(info.error().code)) {
     return info.error();
   }
-  return {};
+  return options_.address.is_cluster ? check_node() : Result<void>();
+}
+
+// Nobody chose this server: the cluster names it. A primary that was replaced and comes back as a
+// replica takes over the other's data, so when it becomes the primary again it is another
+// incarnation, though it has not restarted: its replication id tells.
+Result<void> RedisSession::check_node() {
+  if (!mode_.empty() && mode_ != kClusterMode) {
+    return Error{ErrorCode::kConfig, "Redis at " + where_ +
+                                         " is no node of a Redis Cluster (cluster-enabled no): "
+                                         "give redis://" + where_ + ", or nodes of the cluster"};
+  }
+  const auto info = command({"INFO", "replication"});
+  if (!info) {
+    SPEEDO_TRY(unless_transient(info.error()));
+  } else if (server_ != 0 && (*info)->str != nullptr) {
+    const std::string id = info_value({(*info)->str, (*info)->len}, "master_replid");
+    server_ = digest_of(std::to_string(server_) + id).low;
+  }
+  return check_eviction(*this);
 }
 
 // Servers that know no names, and users who may not give one, stay unnamed: then nobody can tell

@@ -18,6 +18,9 @@ struct redisReply;
 
 namespace speedo {
 
+// See RedisSession::mode().
+inline constexpr std::string_view kClusterMode = "cluster";
+
 // A connection as its server knows it. Ids begin anew with each incarnation of a server; the name
 // is drawn, and so tells whether an id is still this connection's.
 struct RedisClient {
@@ -44,7 +47,8 @@ class RedisSession {
   };
   // Connects, sends AUTH and SELECT where asked for, and learns which server it is. `stale`: an
   // earlier connection of ours. If this server still has it, it is closed there first, so that what
-  // it may have under way cannot take effect later.
+  // it may have under way cannot take effect later. If the address is_cluster, the server must be a
+  // node of a cluster that does not evict keys (kConfig).
   static Result<std::unique_ptr<RedisSession>> connect(const RedisOptions& options,
                                                        const std::optional<RedisClient>& stale,
                                                        const Names& names);
@@ -57,7 +61,12 @@ class RedisSession {
   Result<Reply> command(const std::vector<std::string>& arguments);
 
   int socket() const;
-  std::uint64_t server() const { return server_; }  // changes when the server restarts
+  // Changes when the server restarts; a cluster's node also has another one after each time that it
+  // became a primary. 0: it does not say.
+  std::uint64_t server() const { return server_; }
+  // "standalone", kClusterMode or "sentinel"; empty: it does not say.
+  const std::string& mode() const { return mode_; }
+  const std::string& where() const { return where_; }
   // Ourselves there; none if the server does not say.
   const std::optional<RedisClient>& client() const { return client_; }
 
@@ -65,6 +74,7 @@ class RedisSession {
   RedisSession(Context context, const RedisOptions& options);
   Result<void> open(const std::optional<RedisClient>& stale);
   Result<void> identify_server();
+  Result<void> check_node();
   Result<void> identify_client();
   Result<void> close_on_server(const RedisClient& stale);
   Error connection_error() const;
@@ -73,6 +83,7 @@ class RedisSession {
   const RedisOptions options_;
   const std::string where_;
   std::uint64_t server_ = 0;
+  std::string mode_;
   std::optional<RedisClient> client_;
 };
 

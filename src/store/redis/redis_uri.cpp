@@ -17,11 +17,13 @@ namespace {
 
 constexpr int kPortMax = 65535;
 constexpr int kDatabaseMax = 1 << 20;
+constexpr std::string_view kClusterScheme = "redis-cluster://";
 
 Error bad_uri(std::string_view uri, const std::string& what) {
   return Error{ErrorCode::kUsage, "Redis address '" + redacted(uri) + "': " + what +
-                                      "; use HOST, HOST:PORT, redis://[USER@]HOST[:PORT][/DB] or "
-                                      "unix://[USER@]/PATH[?db=N]"};
+                                      "; use HOST, HOST:PORT, redis://[USER@]HOST[:PORT][/DB], "
+                                      "unix://[USER@]/PATH[?db=N] or "
+                                      "redis-cluster://[USER@]HOST[:PORT][,HOST[:PORT]]..."};
 }
 
 // Writes the decoded text to `out`, which has room for all of `text`, and returns its length.
@@ -102,11 +104,19 @@ std::optional<const char*> parse_tcp(std::string_view rest, RedisAddress& addres
   return take_host(rest.substr(0, slash), address);
 }
 
+std::optional<const char*> parse_node(std::string_view place, RedisAddress& address) {
+  address.is_cluster = true;
+  if (place.find('/') != std::string_view::npos) {
+    return "a Redis Cluster has no database to choose, so nothing follows the port";
+  }
+  return take_host(place, address);
+}
+
 }  // namespace
 
 Result<RedisAddress> parse_redis_address(std::string_view text) {
   const AddressParts parts = split_address(text);
-  if (parts.scheme == "rediss://") {
+  if (parts.scheme == "rediss://" || parts.scheme == "rediss-cluster://") {
     return Error{ErrorCode::kUsage,
                  "Redis over TLS (rediss://) is not built yet: run stunnel on this host with "
                  "'accept = 127.0.0.1:6379' and 'connect' set to the server, and give "
@@ -118,6 +128,8 @@ Result<RedisAddress> parse_redis_address(std::string_view text) {
     fault = parse_unix(parts.place, address);
   } else if (parts.scheme == "redis://") {
     fault = parse_tcp(parts.place, address);
+  } else if (parts.scheme == kClusterScheme) {
+    fault = parse_node(parts.place, address);
   } else if (parts.scheme.empty()) {
     fault = take_host(parts.place, address);
   } else {
@@ -145,13 +157,28 @@ Result<RedisCredentials> parse_redis_user_info(std::string_view user_info) {
   return credentials;
 }
 
-// A path of a socket with a comma in it cannot be one of several.
+// A path of a socket with a comma in it cannot be one of several. Of a cluster's nodes the first
+// has the scheme, for all of them.
 Result<std::vector<RedisAddress>> parse_redis_addresses(std::string_view text) {
+  const bool is_cluster = text.starts_with(kClusterScheme);
   std::vector<RedisAddress> all;
   std::set<std::string> known;
   while (true) {
     const std::size_t comma = text.find(',');
-    SPEEDO_ASSIGN(RedisAddress address, parse_redis_address(text.substr(0, comma)));
+    const std::string_view each = text.substr(0, comma);
+    const bool has_scheme = !split_address(each).scheme.empty();
+    if (is_cluster && !all.empty() && has_scheme) {
+      return bad_uri(each, "it follows redis-cluster://, after which there are nodes of that "
+                           "cluster alone, without a scheme");
+    }
+    SPEEDO_ASSIGN(RedisAddress address, parse_redis_address(each));
+    if (address.is_cluster && !is_cluster) {
+      return bad_uri(each, "a Redis Cluster is no server among others: give it alone, or the "
+                           "others alone");
+    }
+    if (is_cluster && !all.empty()) {
+      if (const auto fault = parse_node(each, address)) return bad_uri(each, *fault);
+    }
     if (!known.insert(to_string(address)).second) {
       return usage_error("--redis names " + to_string(address) +
                          " twice: a job is spread over servers that differ");
@@ -169,10 +196,16 @@ Result<std::vector<RedisAddress>> parse_redis_addresses(std::string_view text) {
 
 std::string to_string(const std::vector<RedisAddress>& addresses) {
   std::string text;
-  for (const RedisAddress& address : addresses) {
-    text += (text.empty() ? "" : ",") + to_string(address);
+  if (!addresses.empty() && addresses.front().is_cluster) text = kClusterScheme;
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    text += (i == 0 ? "" : ",") + to_string(addresses[i]);
   }
   return text;
+}
+
+std::size_t part_count(const std::vector<RedisAddress>& addresses) {
+  const bool is_cluster = !addresses.empty() && addresses.front().is_cluster;
+  return is_cluster ? kClusterParts : addresses.size();
 }
 
 Result<RedisOptions> parse_redis_uri(std::string_view uri) {

@@ -1,0 +1,74 @@
+#include "store/redis/node_checks.hpp"
+
+#include <hiredis/hiredis.h>
+
+#include <algorithm>
+
+#include "base/parse_number.hpp"
+
+namespace speedo {
+namespace {
+
+// Empty if the server does not know the command, or does not allow it.
+Result<std::string> text_of(RedisSession& session, const std::vector<std::string>& words) {
+  const auto answer = session.command(words);
+  if (!answer) {
+    if (is_transient(answer.error().code)) return answer.error();
+    return std::string();
+  }
+  if ((*answer)->str == nullptr) return std::string();
+  return std::string((*answer)->str, (*answer)->len);
+}
+
+}  // namespace
+
+std::string info_value(std::string_view info, std::string_view name) {
+  for (std::size_t at = 0; at < info.size();) {
+    const std::size_t end = std::min(info.find_first_of("\r\n", at), info.size());
+    const std::string_view line = info.substr(at, end - at);
+    if (line.starts_with(name) && line.substr(name.size()).starts_with(':')) {
+      return std::string(line.substr(name.size() + 1));
+    }
+    at = end + 1;
+  }
+  return "";
+}
+
+Result<void> check_eviction(RedisSession& session) {
+  auto answer = session.command({"CONFIG", "GET", "maxmemory-policy"});
+  if (!answer) {
+    if (is_transient(answer.error().code)) return answer.error();
+    return {};
+  }
+  const redisReply& reply = **answer;
+  if (reply.type != REDIS_REPLY_ARRAY || reply.elements != 2) return {};
+  const std::string policy(reply.element[1]->str, reply.element[1]->len);
+  if (policy == "noeviction") return {};
+  return Error{ErrorCode::kConfig,
+               "Redis at " + session.where() + " has maxmemory-policy " + policy +
+                   ", which throws weights away when memory is short: CONFIG SET "
+                   "maxmemory-policy noeviction"};
+}
+
+Result<void> check_is_alone(RedisSession& session) {
+  if (session.mode() != kClusterMode) return {};
+  SPEEDO_ASSIGN(const std::string info, text_of(session, {"CLUSTER", "INFO"}));
+  const int primaries = parse_number<int>(info_value(info, "cluster_size")).value_or(1);
+  if (primaries <= 1) return {};
+  return Error{ErrorCode::kConfig,
+               "Redis at " + session.where() + " is a node of a Redis Cluster of " +
+                   std::to_string(primaries) + " primaries: give redis-cluster://" +
+                   session.where()};
+}
+
+Result<void> check_cluster_state(RedisSession& session) {
+  SPEEDO_ASSIGN(const std::string info, text_of(session, {"CLUSTER", "INFO"}));
+  const std::string state = info_value(info, "cluster_state");
+  if (state.empty() || state == "ok") return {};
+  return Error{ErrorCode::kUnavailable,
+               "Redis at " + session.where() + " says cluster_state:" + state + ", with " +
+                   info_value(info, "cluster_slots_ok") + " of 16384 slots served: see "
+                   "redis-cli --cluster check " + session.where()};
+}
+
+}  // namespace speedo

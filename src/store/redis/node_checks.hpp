@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <speedo/base/result.hpp>
+
+#include "store/redis/redis_session.hpp"
+
+namespace speedo {
+
+// The value in a line "NAME:VALUE" of an answer to INFO or CLUSTER INFO; empty if there is none.
+std::string info_value(std::string_view info, std::string_view name);
+
+// Each asks the server what it is and says what is wrong with that: kConfig. Servers that do not
+// let us ask are trusted. Other errors: those of the connection.
+
+// Weights that the server may throw away would be lost without a word.
+Result<void> check_eviction(RedisSession& session);
+// A node of a Redis Cluster with other primaries has no place for all keys of a job. Its reply to
+// most of them would be MOVED.
+Result<void> check_is_alone(RedisSession& session);
+// cluster_state, as the node sees it: kUnavailable while it is not "ok".
+Result<void> check_cluster_state(RedisSession& session);
+
+}  // namespace speedo

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+
+#include <speedo/base/result.hpp>
+#include <speedo/store/redis_store.hpp>
+
+namespace speedo {
+
+// Calls `attempt` until it succeeds, fails for good or attempts_max is reached.
+Result<void> with_retries(const RedisOptions& options,
+                          const std::function<Result<void>()>& attempt);
+
+// How long to wait after so many failures in a row. Requires: one or more.
+std::chrono::milliseconds backoff(const RedisOptions& options, int failures);
+
+}  // namespace speedo
