@@ -128,8 +128,8 @@ Result<RecordInfo> RecordExchange::begin_record(std::string_view key, std::uint6
 Result<void> RecordExchange::need_weights(std::size_t offset, std::size_t count) {
   SPEEDO_ASSERT(incoming_ != nullptr && offset + count <= incoming_->count());
   if (count == 0) return {};
-  const std::size_t end = (offset + count - 1) / kChunkElements + 1;
-  for (std::size_t chunk = offset / kChunkElements; chunk < end; ++chunk) {
+  const std::size_t end = (offset + count - 1) / chunk_length() + 1;
+  for (std::size_t chunk = offset / chunk_length(); chunk < end; ++chunk) {
     if (incoming_->is_here(chunk)) continue;
     if (is_cancelled()) return cancelled_error();
     const Instant start = options_.platform.clock().now();
@@ -194,13 +194,13 @@ Result<void> RecordExchange::open_weights_to_form_on() {
   outgoing_->writer = make_writer(outgoing_->run, outgoing_->base_version, target.size());
   incoming_ = std::make_unique<IncomingChunks>(
       std::move(reader), target,
-      [this](std::size_t offset, std::size_t) { put(offset / kChunkElements); });
+      [this](std::size_t offset, std::size_t) { put(offset / chunk_length()); });
   return {};
 }
 
 void RecordExchange::put(std::size_t chunk) {
   const std::size_t count = chunk_elements(outgoing_->tally.count(), chunk);
-  const std::span<float> values = outgoing_->form(chunk * kChunkElements, count);
+  const std::span<float> values = outgoing_->form(chunk * chunk_length(), count);
   if (outgoing_->writer->is_coded()) {
     put_encoded(chunk, values);
   } else {
