@@ -10,6 +10,7 @@
 
 #include "actors/compat.hpp"
 #include "actors/node.hpp"
+#include "train/job/part_peers.hpp"
 #include "train/parts/part_orders.hpp"
 
 namespace speedo {
@@ -44,13 +45,6 @@ struct WorkerNotice {
 // To a worker: how an attempt to connect ended.
 struct ConnectNotice {
   Result<caf::actor> master;
-};
-
-// To the master: what the link to the merger of a part was told; without an order: to go, and why.
-struct PartTold {
-  caf::actor peer;
-  std::optional<PartOrder> order;
-  std::string dismissal;
 };
 
 // To the merger of a part: what it has to say to its master.

@@ -32,12 +32,11 @@ MasterNotice test_notice(std::uint64_t iteration, Result<std::vector<TestScores>
 MasterActor::MasterActor(caf::actor_config& config, MasterActorHooks hooks)
     : ActorBase(config),
       hooks_(std::move(hooks)),
-      parts_({.welcome = [this](const caf::actor& to,
-                                WelcomeMessage message) { tell(this, to, std::move(message)); },
-              .refuse = [this](const caf::actor& to,
-                               RefusedMessage message) { tell(this, to, std::move(message)); },
-              .order = [this](const caf::actor& to,
-                              PartOrderMessage message) { tell(this, to, std::move(message)); },
+      parts_({.welcome = [this](PeerId to, WelcomeMessage message) { send_to(to, message); },
+              .refuse = [this](PeerId to, RefusedMessage message) {
+                execute(master_command::SendRefused{to, std::move(message)});
+              },
+              .order = [this](PeerId to, PartOrderMessage message) { send_to(to, message); },
               .notice = [self = caf::actor_cast<caf::actor_addr>(this)](PartTold told) {
                 const auto actor = caf::actor_cast<caf::actor>(self);
                 if (actor) caf::anon_send(actor, std::move(told));
@@ -65,9 +64,7 @@ caf::behavior MasterActor::working() {
       [this](const HelloMessage& message) { take_hello(message); },
       [this](const ReadyMessage& message) { take_ready(message); },
       [this](const PartAnswerMessage& message) {
-        if (current_sender()) {
-          parts_.take(caf::actor_cast<caf::actor_addr>(current_sender()), clipped(message));
-        }
+        if (const auto peer = sender()) parts_.take(*peer, clipped(message));
       },
       [this](const PartTold& told) { parts_.send(told); },
       [this](const TrainedMessage& message) { take_from_peer<master_event::Trained>(message); },
@@ -125,9 +122,16 @@ void MasterActor::take(const MasterEvent& event) {
 }
 
 void MasterActor::take_ready(const ReadyMessage& message) {
-  const auto from = caf::actor_cast<caf::actor_addr>(current_sender());
-  if (!from || !parts_.has(from)) return take_from_peer<master_event::Ready>(message);
-  if (work_ && work_->part_terms() != nullptr) parts_.take(from, message, *work_->part_terms());
+  const auto from = sender();
+  if (!from || !parts_.has(*from)) return take_from_peer<master_event::Ready>(message);
+  if (work_ && work_->part_terms() != nullptr) parts_.take(*from, message, *work_->part_terms());
+}
+
+// Of those that have said hello.
+std::optional<PeerId> MasterActor::sender() {
+  if (!current_sender()) return std::nullopt;
+  const auto found = peer_of_.find(caf::actor_cast<caf::actor_addr>(current_sender()));
+  return found == peer_of_.end() ? std::nullopt : std::optional(found->second);
 }
 
 // A peer is known by its actor's address, which lasts as long as its process.
@@ -136,18 +140,21 @@ void MasterActor::take_hello(const HelloMessage& message) {
   if (!actor) return;
   if (PartPeers::is_part(message)) {
     if (finished_at_) return turn_away(actor);
-    const bool is_known = parts_.has(actor.address());
-    if (parts_.greet(actor, message, work_->part_terms()) && !is_known) monitor(actor);
-    return;
+    return parts_.greet(meet(actor), message, work_->part_terms());
   }
+  const PeerId peer = meet(actor);
+  if (finished_at_) return turn_away(actor);
+  take(master_event::Hello{peer, clipped(message)});
+}
+
+PeerId MasterActor::meet(const caf::actor& actor) {
   const auto [entry, is_new] = peer_of_.try_emplace(actor.address(), PeerId{peers_seen_});
   if (is_new) {
     peers_seen_ += 1;
     peers_.emplace(entry->second, actor);
     monitor(actor);
   }
-  if (finished_at_) return turn_away(actor);
-  take(master_event::Hello{entry->second, clipped(message)});
+  return entry->second;
 }
 
 // Only a master that has the job knows that it is over.
@@ -162,19 +169,18 @@ void MasterActor::turn_away(const caf::actor& actor) {
 
 template <class Event, class Message>
 void MasterActor::take_from_peer(const Message& message) {
-  if (!current_sender()) return;
-  const auto found = peer_of_.find(caf::actor_cast<caf::actor_addr>(current_sender()));
-  if (found != peer_of_.end()) take(Event{found->second, clipped(message)});
+  const auto peer = sender();
+  if (peer && !parts_.has(*peer)) take(Event{*peer, clipped(message)});
 }
 
 void MasterActor::lose(const caf::actor_addr& address, const std::string& reason) {
-  parts_.lose(address, reason);
   const auto found = peer_of_.find(address);
   if (found == peer_of_.end()) return end_when_alone();
   const PeerId peer = found->second;
   peer_of_.erase(found);
   peers_.erase(peer);
-  if (session_) take(master_event::PeerLost{peer, reason});
+  const bool was_part = parts_.lose(peer, reason);
+  if (session_ && !was_part) take(master_event::PeerLost{peer, reason});
   end_when_alone();
 }
 
@@ -190,7 +196,7 @@ void MasterActor::end_when_alone() {
 }
 
 bool MasterActor::stays() {
-  if (!(peers_.empty() && parts_.empty()) && now() - *finished_at_ < kFarewellTimeout) return true;
+  if (!peers_.empty() && now() - *finished_at_ < kFarewellTimeout) return true;
   return !failure_ && now() < reachable_until_ && !hooks_.poll_stop();
 }
 
@@ -275,7 +281,7 @@ void MasterActor::execute(const master_command::Note& command) {
 void MasterActor::execute(const master_command::Finish& command) {
   failure_ = command.error;
   finished_at_ = now();
-  parts_.for_each([this](const caf::actor& actor) { turn_away(actor); });
+  parts_.for_each([this](PeerId peer) { turn_away(peers_.at(peer)); });
   report_progress();
   report_status();
   // Not at once: the events of this batch are still being handled.

@@ -14,8 +14,8 @@
 #include "actors/compat.hpp"
 #include "actors/local_messages.hpp"
 #include "actors/node.hpp"
-#include "actors/part_peers.hpp"
 #include "train/job/master_work.hpp"
+#include "train/job/part_peers.hpp"
 
 namespace speedo {
 
@@ -48,6 +48,8 @@ class MasterActor : public ActorBase {
   void take(const MasterEvent& event);
   void take_hello(const HelloMessage& message);
   void take_ready(const ReadyMessage& message);
+  std::optional<PeerId> sender();
+  PeerId meet(const caf::actor& actor);
   void turn_away(const caf::actor& actor);
   Instant now() const { return hooks_.clock->now(); }
   template <class Event, class Message>
@@ -80,7 +82,7 @@ class MasterActor : public ActorBase {
   const MasterActorHooks hooks_;
   MasterSession* session_ = nullptr;
   MasterWork* work_ = nullptr;
-  std::map<PeerId, caf::actor> peers_;
+  std::map<PeerId, caf::actor> peers_;  // workers, and mergers of parts
   std::map<caf::actor_addr, PeerId> peer_of_;
   std::uint64_t peers_seen_ = 0;
   PartPeers parts_;

@@ -138,12 +138,14 @@ void print(const sim::CampaignResult& result, const SimulateFlags& flags) {
     std::printf("%s", to_table(result.faults).c_str());
     const sim::MergeCounts& merges = result.merges;
     std::printf("%llu merges, %llu of them begun before they were ordered, %llu in shared memory, "
-                "%llu coded, %llu by replicas\n",
+                "%llu coded, %llu by replicas, %llu in parts (%llu of those by shards)\n",
                 static_cast<unsigned long long>(merges.all),
                 static_cast<unsigned long long>(merges.ahead),
                 static_cast<unsigned long long>(merges.in_memory),
                 static_cast<unsigned long long>(merges.coded),
-                static_cast<unsigned long long>(merges.replicated));
+                static_cast<unsigned long long>(merges.replicated),
+                static_cast<unsigned long long>(merges.in_parts),
+                static_cast<unsigned long long>(merges.by_shards));
     std::printf("%llu seeds, %llu events, %zu violations\n",
                 static_cast<unsigned long long>(result.seeds),
                 static_cast<unsigned long long>(result.events), result.violations.size());

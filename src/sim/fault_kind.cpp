@@ -35,6 +35,16 @@ constexpr std::array kFaultNames{
     "damage checkpoint",
     "other training",
     "bad network",
+    "kill shard",
+    "kill shard in merge",
+    "freeze shard",
+    "cut shard",
+    "cut shard-store",
+    "restart shard's store",
+    "shard's store loses all",
+    "shard and store lost",
+    "shard's store in merge",
+    "kill master at manifest",
 };
 static_assert(kFaultNames.size() == kFaultKinds);
 

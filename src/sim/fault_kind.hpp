@@ -32,8 +32,21 @@ enum class FaultKind {
   kDamageCheckpoint,    // the newest: a file of it is cut off or changed
   kOtherTraining,       // somebody puts files of another training beside this one's
   kBadNetwork,          // for `length` messages are late, twice, or break their connection
+  // Of jobs that are merged in parts; a target is a part, modulo their number.
+  kKillShard,           // its merger, which is back after `length`; extra 1: with its machine
+  kKillShardInMerge,    // at the `extra`-th store operation of its next merge
+  kFreezeShard,
+  kCutShard,            // from the master, for `length`; extra: 1 to it, 2 from it, 3 both
+  kCutShardFromStore,   // from all servers
+  kRestartShardStore,   // the part's server, with all data
+  kShardStoreLosesAll,  // the part's server
+  kShardAndStoreLost,   // merger and server, which loses all, at one time
+  kShardStoreLosesInMerge,  // at the `extra`-th operation on it from now
+  kKillMasterAtManifest,    // of a version whose parts are written, before it is there or after
 };
-inline constexpr int kFaultKinds = static_cast<int>(FaultKind::kBadNetwork) + 1;
+inline constexpr int kFaultKinds = static_cast<int>(FaultKind::kKillMasterAtManifest) + 1;
+// Those before it befall every job.
+inline constexpr FaultKind kFirstShardFault = FaultKind::kKillShard;
 const char* to_string(FaultKind kind);
 
 }  // namespace speedo::sim

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <utility>
 
 #include <speedo/base/ids.hpp>
 
@@ -16,6 +17,11 @@ class Network {
   // Carries a message; `arrive` is called when it is there. Between two nodes messages arrive in
   // their order unless the network is one that mixes them; each arrives late, never, or twice.
   virtual void carry(NodeId from, NodeId to, std::size_t bytes, std::function<void()> arrive) = 0;
+  // The same of what counts on its order and on arriving once, whatever the network is.
+  virtual void carry_in_order(NodeId from, NodeId to, std::size_t bytes,
+                              std::function<void()> arrive) {
+    carry(from, to, bytes, std::move(arrive));
+  }
 };
 
 }  // namespace speedo::sim

@@ -13,24 +13,35 @@ constexpr float kRetransmissionSeconds = 0.8F;
 void ProofNetwork::carry(NodeId from, NodeId to, std::size_t /*bytes*/,
                          std::function<void()> arrive) {
   const Path path{from, to};
+  if (!may_go(path, !mixes, arrive)) return;
+  if (faults.twice > 0.0 && random_.uniform() < faults.twice) {
+    faults.mark.felt();
+    send(path, !mixes, arrive);
+  }
+  send(path, !mixes, std::move(arrive));
+}
+
+void ProofNetwork::carry_in_order(NodeId from, NodeId to, std::size_t /*bytes*/,
+                                  std::function<void()> arrive) {
+  const Path path{from, to};
+  if (may_go(path, true, arrive)) send(path, true, std::move(arrive));
+}
+
+bool ProofNetwork::may_go(const Path& path, bool in_order, std::function<void()>& arrive) {
   if (const auto cut = cuts_.find(path); cut != cuts_.end()) {
     cut->second.felt();
-    waiting_[path].push_back(std::move(arrive));
-    return;
+    waiting_[path].push_back({in_order, std::move(arrive)});
+    return false;
   }
   if (faults.breaks > 0.0 && random_.uniform() < faults.breaks) {
     faults.mark.felt();
-    queue_->after(latency, [this, from, to] { break_connection(from, to); });
-    return;
+    queue_->after(latency, [this, path] { break_connection(path.first, path.second); });
+    return false;
   }
-  if (faults.twice > 0.0 && random_.uniform() < faults.twice) {
-    faults.mark.felt();
-    send(path, arrive);
-  }
-  send(path, std::move(arrive));
+  return true;
 }
 
-void ProofNetwork::send(const Path& path, std::function<void()> arrive) {
+void ProofNetwork::send(const Path& path, bool in_order, std::function<void()> arrive) {
   const auto usual = static_cast<float>(latency.count());
   auto delay = static_cast<Instant::rep>(usual * random_.uniform(0.5F, mixes ? 4.0F : 1.5F));
   if (faults.late > 0.0 && random_.uniform() < faults.late) {
@@ -39,7 +50,7 @@ void ProofNetwork::send(const Path& path, std::function<void()> arrive) {
   }
   Instant when = queue_->now() + Instant{delay};
   Instant& last = last_[path];
-  if (!mixes) when = std::max(when, last);
+  if (in_order) when = std::max(when, last);
   last = when;
   queue_->at(when, std::move(arrive));
 }
@@ -49,9 +60,9 @@ void ProofNetwork::heal(NodeId from, NodeId to) {
   cuts_.erase(path);
   const auto found = waiting_.find(path);
   if (found == waiting_.end()) return;
-  std::vector<std::function<void()>> messages = std::move(found->second);
+  std::vector<Waiting> messages = std::move(found->second);
   waiting_.erase(found);
-  for (std::function<void()>& arrive : messages) send(path, std::move(arrive));
+  for (Waiting& each : messages) send(path, each.in_order, std::move(each.arrive));
 }
 
 void ProofNetwork::heal_all() {

@@ -22,6 +22,8 @@ class ProofNetwork : public Network {
   void attach(EventQueue& queue) { queue_ = &queue; }
 
   void carry(NodeId from, NodeId to, std::size_t bytes, std::function<void()> arrive) override;
+  void carry_in_order(NodeId from, NodeId to, std::size_t bytes,
+                      std::function<void()> arrive) override;
 
   Instant latency{0};
   bool mixes = false;         // keeps no order, and repeats messages
@@ -42,11 +44,17 @@ class ProofNetwork : public Network {
 
  private:
   using Path = std::pair<NodeId, NodeId>;
-  void send(const Path& path, std::function<void()> arrive);
+  // False: it waits for the end of a cut, or its connection breaks.
+  bool may_go(const Path& path, bool in_order, std::function<void()>& arrive);
+  void send(const Path& path, bool in_order, std::function<void()> arrive);
   EventQueue* queue_ = nullptr;
   Random random_;
   std::map<Path, FaultMark> cuts_;
-  std::map<Path, std::vector<std::function<void()>>> waiting_;
+  struct Waiting {
+    bool in_order;
+    std::function<void()> arrive;
+  };
+  std::map<Path, std::vector<Waiting>> waiting_;
   std::map<Path, Instant> last_;
 };
 

@@ -100,13 +100,24 @@ bool StoreClient::reachable() const {
 }
 
 void StoreClient::strike_at_operation(std::uint64_t count, Strike strike) {
-  countdown_ = count;
-  strike_ = std::move(strike);
+  strike_ = std::make_shared<StrikePlan>();
+  strike_->countdown = count;
+  strike_->strike = std::move(strike);
+}
+
+bool StoreClient::is_struck_next(const KvOperation& operation) const {
+  if (!strike_ || !strike_->strike) return false;
+  if (strike_->set_key.empty()) return strike_->countdown == 0;
+  return operation.kind == KvOperation::Kind::kSet && operation.key == strike_->set_key;
 }
 
 bool StoreClient::strike_now(const KvOperation& operation) {
-  if (!strike_ || countdown_-- > 0) return false;
-  std::exchange(strike_, nullptr)(operation);
+  if (!is_struck_next(operation)) {
+    if (strike_ && strike_->countdown > 0) strike_->countdown -= 1;
+    return false;
+  }
+  const auto plan = std::exchange(strike_, nullptr);
+  std::exchange(plan->strike, nullptr)(operation);
   return true;
 }
 
@@ -148,7 +159,7 @@ void StoreClient::execute_at_server(const KvPtr& operation) {
 
 void StoreClient::execute(const KvPtr& operation) {
   const bool with_effect = random_.below(2) == 0;
-  if (strike_ && countdown_ == 0 && with_effect) execute_at_server(operation);
+  if (with_effect && is_struck_next(*operation)) execute_at_server(operation);
   // Whoever is stopped by the strike goes on from here.
   if (strike_now(*operation)) platform_.pause(Instant{0});
   if (!alive() || !reachable()) return operation->complete(unreachable());

@@ -100,6 +100,13 @@ class StoreClient : public KeyValue {
   using Strike = std::function<void(const KvOperation& operation)>;
   void strike_at_operation(std::uint64_t count, Strike strike);
   void cancel_strike() { strike_ = nullptr; }
+  // The same, of a process' ways to several servers: whichever comes to it. It strikes once.
+  struct StrikePlan {
+    std::uint64_t countdown = 0;
+    std::string set_key = {};  // not empty: at the setting of this key instead
+    Strike strike;
+  };
+  void set_strike(std::shared_ptr<StrikePlan> plan) { strike_ = std::move(plan); }
   bool is_connected() const { return !partition_; }
   // Called after each operation of this client that the server has executed.
   std::function<void(const KvOperation&)> on_executed;
@@ -110,6 +117,7 @@ class StoreClient : public KeyValue {
   bool reach();
   void take_time();
   void execute(const KvPtr& operation);
+  bool is_struck_next(const KvOperation& operation) const;
   bool strike_now(const KvOperation& operation);
   void execute_at_server(const KvPtr& operation);
   bool alive() const { return platform_.process().alive(); }
@@ -122,8 +130,7 @@ class StoreClient : public KeyValue {
   bool stops_waiting_ = false;
   std::optional<FaultMark> partition_;
   Faults faults_;
-  std::uint64_t countdown_ = 0;
-  Strike strike_;
+  std::shared_ptr<StrikePlan> strike_;
 };
 
 }  // namespace speedo::sim

@@ -35,6 +35,7 @@ WorkerNode& World::start_worker(const WorkerConfig& config, WorkerWork& work) {
 void World::connect(WorkerNode& worker) {
   const std::uint64_t attempt = ++worker.attempt_;
   worker.connecting_ = true;
+  worker.orders_ = {};
   if (worker.link_) {
     const LinkPtr old = std::move(worker.link_);
     worker.link_ = nullptr;
@@ -73,27 +74,61 @@ void World::accept(WorkerNode& worker, std::uint64_t attempt, MasterNode& master
   });
 }
 
+// What is said to a merger of a part, and by it, is no session's, which stand what others cannot.
+void World::carry_to_master(const LinkPtr& link, std::function<void()> arrive) {
+  const NodeId from = link->worker->id(), to = link->master->id();
+  if (link->worker->merges_part()) {
+    return network_.carry_in_order(from, to, kMessageBytes, std::move(arrive));
+  }
+  network_.carry(from, to, kMessageBytes, std::move(arrive));
+}
+
+void World::carry_to_worker(const LinkPtr& link, std::function<void()> arrive) {
+  const NodeId from = link->master->id(), to = link->worker->id();
+  if (link->worker->merges_part()) {
+    return network_.carry_in_order(from, to, kMessageBytes, std::move(arrive));
+  }
+  network_.carry(from, to, kMessageBytes, std::move(arrive));
+}
+
 void World::to_master(const LinkPtr& link, MasterEvent event) {
   if (!link || !link->open_at_worker) return;
-  network_.carry(link->worker->id(), link->master->id(), kMessageBytes,
-                 [link, event = std::move(event)] {
-                   link->master->process().here([link, event] {
-                     if (link->open_at_master) link->master->hear(link->id, event);
-                   });
-                 });
+  carry_to_master(link, [link, event = std::move(event)] {
+    link->master->process().here([link, event] {
+      if (link->open_at_master) link->master->hear(link->id, event);
+    });
+  });
+}
+
+void World::to_master(const LinkPtr& link, PartAnswerMessage message) {
+  if (!link || !link->open_at_worker) return;
+  carry_to_master(link, [link, message = std::move(message)] {
+    link->master->process().here([link, message] {
+      if (link->open_at_master) link->master->hear(link->id, message);
+    });
+  });
 }
 
 void World::to_worker(PeerId peer, WorkerEvent event) {
   const auto found = links_.find(peer.value);
   if (found == links_.end() || !found->second->open_at_master) return;
-  const LinkPtr link = found->second;
-  network_.carry(link->master->id(), link->worker->id(), kMessageBytes,
-                 [link, event = std::move(event)] {
-                   link->worker->process().here([link, event] {
-                     const bool current = link->worker->link_ == link && link->open_at_worker;
-                     if (current) link->worker->take(event);
-                   });
-                 });
+  carry_to_worker(found->second, [link = found->second, event = std::move(event)] {
+    link->worker->process().here([link, event] {
+      const bool current = link->worker->link_ == link && link->open_at_worker;
+      if (current) link->worker->take(event);
+    });
+  });
+}
+
+void World::to_worker(PeerId peer, PartOrderMessage message) {
+  const auto found = links_.find(peer.value);
+  if (found == links_.end() || !found->second->open_at_master) return;
+  carry_to_worker(found->second, [link = found->second, message = std::move(message)] {
+    link->worker->process().here([link, message] {
+      const bool current = link->worker->link_ == link && link->open_at_worker;
+      if (current) link->worker->hear(message);
+    });
+  });
 }
 
 void World::close_at_master(const LinkPtr& link, const std::string& reason, bool tell_peer) {

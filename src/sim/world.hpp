@@ -17,7 +17,9 @@
 #include "sim/network.hpp"
 #include "sim/process.hpp"
 #include "train/job/master_work.hpp"
+#include "train/job/part_peers.hpp"
 #include "train/job/worker_work.hpp"
+#include "train/parts/part_messages.hpp"
 
 namespace speedo::sim {
 
@@ -92,6 +94,11 @@ class World {
   void accept(WorkerNode& worker, std::uint64_t attempt, MasterNode& master);
   void to_master(const LinkPtr& link, MasterEvent event);
   void to_worker(PeerId peer, WorkerEvent event);
+  // Of a worker that merges a part.
+  void to_master(const LinkPtr& link, PartAnswerMessage message);
+  void to_worker(PeerId peer, PartOrderMessage message);
+  void carry_to_master(const LinkPtr& link, std::function<void()> arrive);
+  void carry_to_worker(const LinkPtr& link, std::function<void()> arrive);
   void close_at_master(const LinkPtr& link, const std::string& reason, bool tell_peer);
   void close_at_worker(const LinkPtr& link, const std::string& reason, bool tell_peer);
   void forget_at_master(PeerId peer);
@@ -136,6 +143,9 @@ class MasterNode {
   friend class World;
   void tick();
   void hear(PeerId peer, const MasterEvent& event);
+  void hear(PeerId peer, const PartAnswerMessage& message);
+  bool is_of_part(const MasterEvent& event);
+  void turn_away(PeerId peer);
   void execute(const master_command::SendWelcome& command);
   void execute(const master_command::SendRefused& command);
   void execute(const master_command::SendTrain& command);
@@ -156,6 +166,7 @@ class MasterNode {
   MasterWork* work_ = nullptr;
   std::deque<MasterEvent> early_;  // arrived before begin()
   std::optional<master_command::Finish> finish_;
+  PartPeers parts_;
   Process process_;  // last: dies first
 };
 
@@ -173,10 +184,17 @@ class WorkerNode {
   const std::optional<Error>& failure() const { return exit_->error; }
   std::function<void()> on_exit;  // as MasterNode::on_finish
 
+  // Whether it merges a part instead of training: by its device, see kPartDevice.
+  bool merges_part() const { return merges_part_; }
+  std::function<void(PartOrder)> on_order;  // of its master; requires: merges_part()
+  // To its master, not within this call.
+  void say(const PartAnswer& answer);
+
  private:
   friend class World;
   void tick();
   void soon(WorkerEvent event);
+  void hear(const PartOrderMessage& message);
   template <class Event, class Message>
   void send(const Message& message);
   void execute(const worker_command::Connect& command);
@@ -197,6 +215,8 @@ class WorkerNode {
   const WorkerConfig config_;
   WorkerWork& work_;
   WorkerSession session_;
+  const bool merges_part_;
+  PartOrderReader orders_;             // of the current connection
   std::shared_ptr<World::Link> link_;  // the current connection
   std::uint64_t attempt_ = 0;          // of connecting; older answers are void
   bool connecting_ = false;

@@ -16,7 +16,21 @@ constexpr Instant kGoodbyeTime = std::chrono::milliseconds(100);
 }  // namespace
 
 MasterNode::MasterNode(World& world, NodeId id)
-    : world_(world), id_(id), process_(world.queue_) {}
+    : world_(world),
+      id_(id),
+      parts_({.welcome = [this](PeerId to, WelcomeMessage message) {
+                world_.to_worker(to, worker_event::Welcome{std::move(message)});
+              },
+              .refuse = [this](PeerId to, RefusedMessage message) {
+                execute(master_command::SendRefused{to, std::move(message)});
+              },
+              .order = [this](PeerId to, PartOrderMessage message) {
+                world_.to_worker(to, std::move(message));
+              },
+              .notice = [this](PartTold told) {
+                process_.soon([this, told = std::move(told)] { parts_.send(told); });
+              }}),
+      process_(world.queue_) {}
 
 void MasterNode::begin(MasterSession& session, MasterWork& work) {
   SPEEDO_ASSERT(session_ == nullptr);
@@ -40,6 +54,7 @@ void MasterNode::soon(MasterEvent event) {
 void MasterNode::take(const MasterEvent& event) {
   if (finish_) return;
   if (session_ == nullptr) return early_.push_back(event);
+  if (is_of_part(event)) return;
   world_.observer_.before(*this, event);
   const MasterCommands commands = session_->on(event);
   world_.observer_.after(*this, event, commands);
@@ -52,7 +67,36 @@ void MasterNode::take(const MasterEvent& event) {
 void MasterNode::hear(PeerId peer, const MasterEvent& event) {
   if (!session_) return early_.push_back(event);
   if (!finish_) return take(event);
-  if (!std::holds_alternative<master_event::Hello>(event)) return;
+  if (std::holds_alternative<master_event::Hello>(event)) return turn_away(peer);
+  is_of_part(event);
+}
+
+void MasterNode::hear(PeerId peer, const PartAnswerMessage& message) {
+  if (session_ != nullptr) parts_.take(peer, message);
+}
+
+// What the session of workers does not hear.
+bool MasterNode::is_of_part(const MasterEvent& event) {
+  if (const auto* const hello = std::get_if<master_event::Hello>(&event)) {
+    if (!PartPeers::is_part(hello->message)) return false;
+    parts_.greet(hello->peer, hello->message, work_->part_terms());
+    return true;
+  }
+  if (const auto* const ready = std::get_if<master_event::Ready>(&event)) {
+    if (!parts_.has(ready->peer)) return false;
+    parts_.take(ready->peer, ready->message, *work_->part_terms());
+    return true;
+  }
+  if (const auto* const lost = std::get_if<master_event::PeerLost>(&event)) {
+    return parts_.lose(lost->peer, lost->reason);
+  }
+  const auto* const beat = std::get_if<master_event::Beat>(&event);
+  const auto* const leave = std::get_if<master_event::Leave>(&event);
+  return (beat != nullptr && parts_.has(beat->peer)) ||
+         (leave != nullptr && parts_.has(leave->peer));
+}
+
+void MasterNode::turn_away(PeerId peer) {
   if (!another_follows(finish_->error)) {
     return world_.to_worker(peer, worker_event::Stop{StopMessage{"the job is over"}});
   }
@@ -118,7 +162,10 @@ void MasterNode::execute(const master_command::StopWaitingForStore& /*command*/)
 
 void MasterNode::execute(const master_command::Note& /*command*/) {}
 
-void MasterNode::execute(const master_command::Finish& command) { finish_ = command; }
+void MasterNode::execute(const master_command::Finish& command) {
+  finish_ = command;
+  parts_.for_each([this](PeerId peer) { turn_away(peer); });
+}
 
 WorkerNode::WorkerNode(World& world, NodeId id, const WorkerConfig& config, WorkerWork& work)
     : world_(world),
@@ -126,10 +173,23 @@ WorkerNode::WorkerNode(World& world, NodeId id, const WorkerConfig& config, Work
       config_(config),
       work_(work),
       session_(config),
+      merges_part_(config.device.starts_with(kPartDevice)),
       process_(world.queue_) {}
 
 void WorkerNode::soon(WorkerEvent event) {
   process_.soon([this, event = std::move(event)] { take(event); });
+}
+
+void WorkerNode::say(const PartAnswer& answer) {
+  process_.soon([this, messages = to_messages(answer)] {
+    for (const PartAnswerMessage& each : messages) world_.to_master(link_, each);
+  });
+}
+
+void WorkerNode::hear(const PartOrderMessage& message) {
+  auto order = orders_.take(message);
+  SPEEDO_ASSERT(order.has_value());
+  if (*order && !exit_) on_order(std::move(**order));
 }
 
 void WorkerNode::tick() {

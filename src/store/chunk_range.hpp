@@ -11,16 +11,16 @@ namespace speedo {
 
 // Elements of chunk `chunk` of a record. Requires: chunk < chunk_count(element_count), or both are
 // 0.
-constexpr std::size_t chunk_elements(std::uint64_t element_count, std::size_t chunk) {
-  SPEEDO_ASSERT(chunk <= element_count / kChunkElements);
-  const std::uint64_t first = std::uint64_t{chunk} * kChunkElements;
-  return static_cast<std::size_t>(std::min<std::uint64_t>(kChunkElements, element_count - first));
+inline std::size_t chunk_elements(std::uint64_t element_count, std::size_t chunk) {
+  SPEEDO_ASSERT(chunk <= element_count / chunk_length());
+  const std::uint64_t first = std::uint64_t{chunk} * chunk_length();
+  return static_cast<std::size_t>(std::min<std::uint64_t>(chunk_length(), element_count - first));
 }
 
 // The range of `values` that chunk `chunk` covers.
 template <class T>
 std::span<T> chunk_of(std::span<T> values, std::size_t chunk) {
-  return values.subspan(chunk * kChunkElements, chunk_elements(values.size(), chunk));
+  return values.subspan(chunk * chunk_length(), chunk_elements(values.size(), chunk));
 }
 
 }  // namespace speedo

@@ -73,9 +73,9 @@ Result<void> check_form(const record::Manifest& message) {
     return foreign("has values in codec " + std::to_string(message.codec()) +
                    ", which this SpeeDO does not know");
   }
-  if (message.chunk_elements() != kChunkElements) {
+  if (message.chunk_elements() != chunk_length()) {
     return damaged_manifest("has chunks of " + std::to_string(message.chunk_elements()) +
-                            " floats, this program uses " + std::to_string(kChunkElements));
+                            " floats, this program uses " + std::to_string(chunk_length()));
   }
   if (message.servers() == 0 || message.servers() > kRecordServersMax) {
     return damaged_manifest("says that its chunks are on " + std::to_string(message.servers()) +
@@ -170,7 +170,7 @@ std::string encode_manifest(const RecordManifest& manifest) {
   message.set_base_version(manifest.info.base_version);
   message.set_worker(manifest.info.worker);
   message.set_element_count(manifest.info.element_count);
-  message.set_chunk_elements(kChunkElements);
+  message.set_chunk_elements(chunk_length());
   message.set_codec(static_cast<std::uint32_t>(manifest.info.codec));
   message.set_slot(manifest.slot);
   for (const std::uint32_t slot : manifest.slots) message.add_slots(slot);

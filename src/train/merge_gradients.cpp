@@ -57,17 +57,17 @@ class GradientMerge : public ChunkMerge {
 
  private:
   Bucket part_of(std::size_t chunk) const {
-    return {static_cast<std::int64_t>(chunk * kChunkElements),
+    return {static_cast<std::int64_t>(chunk * chunk_length()),
             static_cast<std::int64_t>(chunk_elements(record_.size(), chunk))};
   }
 
   // The bucket's next weights go out as they are made. Requires: it is made of whole chunks.
   Result<void> apply(const Bucket& bucket) {
-    SPEEDO_ASSERT(static_cast<std::size_t>(bucket.offset) % kChunkElements == 0);
+    SPEEDO_ASSERT(static_cast<std::size_t>(bucket.offset) % chunk_length() == 0);
     rule_.begin(static_cast<std::int64_t>(iteration_), lr_scale_, bucket, record_);
     const auto end = static_cast<std::size_t>(bucket.end());
     for (auto offset = static_cast<std::size_t>(bucket.offset); offset < end;) {
-      const std::size_t chunk = offset / kChunkElements;
+      const std::size_t chunk = offset / chunk_length();
       const std::span<float> next = chunk_of(next_, chunk);
       if (!rule_.read_weights(part_of(chunk), record_, next)) {
         return Error{ErrorCode::kNotFinite,

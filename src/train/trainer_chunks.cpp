@@ -33,7 +33,7 @@ IncomingChunks::IncomingChunks(std::unique_ptr<RecordReader> reader, std::span<f
 
 void IncomingChunks::set_here(std::size_t chunk) {
   states_[chunk] = State::kHere;
-  if (arrived_) arrived_(chunk * kChunkElements, chunk_elements(target_.size(), chunk));
+  if (arrived_) arrived_(chunk * chunk_length(), chunk_elements(target_.size(), chunk));
 }
 
 void IncomingChunks::request(std::size_t chunk) {
@@ -84,8 +84,8 @@ std::vector<std::size_t> ChunkTally::add(std::size_t offset, std::size_t count) 
   SPEEDO_ASSERT(offset + count <= count_);
   std::vector<std::size_t> whole;
   for (const std::size_t end = offset + count; offset < end;) {
-    const std::size_t chunk = offset / kChunkElements;
-    const std::size_t chunk_end = chunk * kChunkElements + chunk_elements(count_, chunk);
+    const std::size_t chunk = offset / chunk_length();
+    const std::size_t chunk_end = chunk * chunk_length() + chunk_elements(count_, chunk);
     const std::size_t part = std::min(end, chunk_end) - offset;
     SPEEDO_ASSERT(part <= lacking_[chunk]);
     lacking_[chunk] -= part;

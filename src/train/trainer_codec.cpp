@@ -37,7 +37,7 @@ void TrainerCodec::begin_run(std::uint64_t merged_run) {
 
 // Every chunk has room for the most that any of its codec may take.
 std::span<std::byte> TrainerCodec::bytes_of(std::size_t chunk) {
-  const std::size_t room = encoded_bytes_max(spec_.codec, kChunkElements);
+  const std::size_t room = encoded_bytes_max(spec_.codec, chunk_length());
   if (bytes_.empty()) bytes_.resize(chunk_count(count_) * room);
   return std::span(bytes_).subspan(chunk * room, room);
 }

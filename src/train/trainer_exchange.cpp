@@ -21,7 +21,7 @@ constexpr std::chrono::milliseconds kWeightsPoll{20};
 // The chunks that elements [offset, offset + count) lie in: the first, and behind the last. Requires:
 // count > 0.
 std::pair<std::size_t, std::size_t> chunks_of(std::size_t offset, std::size_t count) {
-  return {offset / kChunkElements, (offset + count - 1) / kChunkElements + 1};
+  return {offset / chunk_length(), (offset + count - 1) / chunk_length() + 1};
 }
 
 template <class Holds>
@@ -254,13 +254,13 @@ Result<void> RecordExchange::open_weights_to_form_on() {
   outgoing_->writer = make_writer(outgoing_->run, outgoing_->base_version, target.size());
   incoming_ = std::make_unique<IncomingChunks>(
       std::move(reader), target,
-      [this](std::size_t offset, std::size_t) { put(offset / kChunkElements); });
+      [this](std::size_t offset, std::size_t) { put(offset / chunk_length()); });
   return {};
 }
 
 void RecordExchange::put(std::size_t chunk) {
   const std::size_t count = chunk_elements(outgoing_->tally.count(), chunk);
-  const std::span<float> values = outgoing_->form(chunk * kChunkElements, count);
+  const std::span<float> values = outgoing_->form(chunk * chunk_length(), count);
   if (outgoing_->writer->is_coded()) {
     put_encoded(chunk, values);
   } else {

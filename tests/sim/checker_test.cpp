@@ -170,4 +170,66 @@ TEST_CASE("a schedule's checker notices one that is left out, or left without wo
   CHECK(idle.first() == "async: a live worker was left without work");
 }
 
+// Two elements, a part each.
+TEST_CASE("the lineage lets a part that was opened anew go on with older histories, no others") {
+  Violations violations;
+  Lineage lineage{{{.kind = UpdateKind::kGradientOnly}}, {0.0F, 0.0F}, {0.1F, 0.5F}, violations};
+  lineage.merged_in_parts({.parts = 2, .chunk_elements = 1, .interval = 1});
+  lineage.begin(5, Checkpoint{Version{0}, {0.0F, 0.0F}, {}, {}});
+  lineage.entered_stage(5, Merger::Copy{Version{1}, {0.0F, 0.0F}, {}, ""});
+  const auto merge = [&](std::uint64_t number, std::vector<float> weights) {
+    lineage.contributed(RunId{number}, {1.0F, 1.0F});
+    const master_command::StartMerge job{
+        MergeId{number}, 0, {{WorkerId{3}, RunId{number}, 1.0F}}, false, 0, 1.0F, ""};
+    const MergeResult result{.version = Version{number + 1}};
+    const std::vector<std::uint64_t> shards{number};
+    lineage.merged({.term = 5,
+                    .job = job,
+                    .result = result,
+                    .now = {Version{number + 1}, std::move(weights), {}, ""},
+                    .shards = shards});
+  };
+  merge(1, {-0.1F, -0.1F});      // both histories are 0.1
+  merge(2, {-0.25F, -0.25F});    // 0.15
+  SECTION("part 1 has lost what it had since its first merge") {
+    merge(3, {-0.425F, -0.4F});
+    merge(4, {-0.6125F, -0.575F});
+    CHECK(violations.first() == "");
+  }
+  SECTION("part 1 has something else") {
+    merge(3, {-0.425F, -0.41F});
+    CHECK(violations.first().starts_with("weights are not what was merged: element 1"));
+  }
+}
+
+TEST_CASE("the lineage takes weights that nobody saw from what is seen next") {
+  Merged merged;
+  merged.lineage.unseen(5, Version{2}, merged.shards);
+  CHECK(merged.lineage.is_merged(5, 0));
+  merged.lineage.begin(6, Checkpoint{Version{2}, {3.0F, 4.0F}, {}, {}});
+  CHECK(merged.violations.first() == "");
+  merged.lineage.begin(7, Checkpoint{Version{3}, {3.0F, 4.0F}, {}, {}});
+  CHECK(merged.violations.first() == "a master goes on from weights that nobody published");
+}
+
+TEST_CASE("a server that is not the first knows of a master from when it writes there") {
+  EventQueue queue;
+  Violations violations;
+  LeaseChecker checker(queue, [](std::string_view) { return false; }, violations);
+  KvOperation write;
+  write.kind = KvOperation::Kind::kSet;
+  write.key = "speedo:{job}:part/1/checkpoint:m";
+  write.text = encode_answer({});
+  write.master.emplace().term = 8;
+  checker.done(write, 0);
+  write.master->term = 7;
+  checker.asked_by_master(7, write, 1);
+  CHECK(violations.first() == "");
+  write.master->term = 8;
+  checker.done(write, 1);
+  write.master->term = 7;
+  checker.asked_by_master(7, write, 1);
+  CHECK(violations.first().starts_with("a master that was replaced has changed"));
+}
+
 }  // namespace speedo::sim

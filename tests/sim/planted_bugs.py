@@ -132,6 +132,28 @@ BUGS = [
     Bug("records left at the end", "src/train/job/master_run.cpp",
         "  job_->erase_workers(first_worker_, session_->progress().worker_ids);\n", "",
         "erasure"),
+    Bug("manifest with a part of the version before", "src/train/parts/joined_engine.cpp",
+        "      auto put = put_manifest(next, job.state, round.written);\n",
+        "      auto written = round.written;\n"
+        "      written.front() = written_.front();\n"
+        "      auto put = put_manifest(next, job.state, written);\n",
+        "publication"),
+    Bug("part goes on with what a copy had before", "src/train/parts/neighbor_copies.cpp",
+        "  const std::string name = weights_key(wanted.version);\n"
+        "  SPEEDO_ASSIGN(const auto copy, store_->read(name));\n"
+        "  bool is_it = copy->info().version == wanted.version &&\n"
+        "               copy->info().element_count == wanted.element_count;\n"
+        "  for (std::size_t chunk = 0; is_it && chunk < chunk_count(wanted.element_count); ++chunk) {\n"
+        "    is_it = copy->checksum(chunk) == manifest.checksum(chunk);\n"
+        "  }\n",
+        "  const std::string name = weights_key(wanted.version + 1);\n"
+        "  SPEEDO_ASSIGN(const auto copy, store_->read(name));\n"
+        "  const bool is_it = copy->info().element_count == wanted.element_count;\n",
+        "weights"),
+    Bug("part merged by the newest manifest, whoever asked", "src/train/parts/part_merger.cpp",
+        "  if (!engine_ || version_ != order.base) {",
+        "  if (!engine_) {",
+        "weights"),
     Bug("pause without an end", "src/train/session/master_session.cpp",
         "  if (change == WorkerShortage::Change::kGoesOn) work_.go_on();\n",
         "  static_cast<void>(change);\n",

@@ -24,7 +24,7 @@ struct CheckedServer {
   EventQueue queue;
   StoreServer server{queue};
   Violations violations;
-  RecordChecker checker{server, "job", queue, violations};
+  RecordChecker checker{server.map(), "job", queue, violations};
   std::vector<std::string> set;  // keys, the manifest's last
   std::shared_ptr<KeyValue> map = std::make_shared<NearServer>(server);
 
@@ -110,4 +110,19 @@ TEST_CASE("what is left behind at the end is found") {
 }
 
 }  // namespace
+TEST_CASE("chunks that the newest weights' manifest names stay as they are") {
+  CheckedServer server;
+  ChunkedStore store(server.map, "job");
+  RecordInfo info;
+  for (info.version = 1; info.version < 9; ++info.version) {
+    REQUIRE(put(store, weights_key(), info, std::vector<float>(3, 1.0F)));
+  }
+  CHECK(server.violations.first() == "");
+  const std::string newest = server.set[server.set.size() - 2];
+  server.erase(server.set[server.set.size() - 4]);
+  CHECK(server.violations.first() == "");
+  server.erase(newest);
+  CHECK(server.violations.first() == "a chunk of the newest weights is replaced or erased");
+}
+
 }  // namespace speedo::sim

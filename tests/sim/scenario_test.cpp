@@ -57,4 +57,32 @@ TEST_CASE("every kind of fault and of update is drawn by some seed") {
   CHECK(by_speed);
 }
 
+TEST_CASE("some jobs are merged in parts, each of which has chunks") {
+  int in_parts = 0, without_copies = 0, without_shard = 0;
+  std::set<std::size_t> servers;
+  for (std::uint64_t seed = 0; seed < 600; ++seed) {
+    const Scenario scenario = draw_scenario(seed, scenario_names(), {2, 64});
+    const bool has_shard_fault = std::ranges::any_of(
+        scenario.faults, [](const Fault& fault) { return fault.kind >= kFirstShardFault; });
+    if (scenario.has_shard.empty()) {
+      CHECK(scenario.servers == 1);
+      CHECK_FALSE(has_shard_fault);
+      continue;
+    }
+    in_parts += 1;
+    without_copies += scenario.shard_copies ? 0 : 1;
+    without_shard += std::ranges::count(scenario.has_shard, false) > 0 ? 1 : 0;
+    servers.insert(scenario.servers);
+    const ShortChunks chunks(scenario.chunk_elements);
+    CHECK(chunk_count(scenario.elements) >= scenario.servers);
+    CHECK(scenario.has_shard.size() == scenario.servers);
+    CHECK(scenario.shares_memory.empty());
+    CHECK(has_shard_fault == !scenario.faults.empty());
+  }
+  CHECK(in_parts > 60);
+  CHECK(without_copies > 0);
+  CHECK(without_shard > 0);
+  CHECK(servers == std::set<std::size_t>{2, 3, 4});
+}
+
 }  // namespace speedo::sim

@@ -45,9 +45,9 @@ struct Start {
   EventQueue queue;
   StoreServer server{queue};
   Violations violations;
-  RecordChecker records{server, "job", queue, violations};
+  RecordChecker records{server.map(), "job", queue, violations};
   StartChecker checker{
-      {.disk = disk, .server = server, .records = records, .job = "job", .prefix = "/s/net"},
+      {.disk = disk, .map = server.map(), .records = records, .job = "job", .prefix = "/s/net"},
       violations};
 
   // A checkpoint of three files.

@@ -10,6 +10,7 @@
 #include <speedo/base/random.hpp>
 
 #include "train/joined_fixture.hpp"
+#include "train/parts/clipped_store.hpp"
 #include "train/parts/part_clip.hpp"
 
 namespace speedo::test {
@@ -233,6 +234,40 @@ TEST_CASE("a master goes on with what parts of an earlier one have left", "[merg
   const Merger::Copy a = joined.fixture->copy(), b = plain.copy();
   REQUIRE((a.weights == b.weights));
   REQUIRE((a.histories == b.histories));
+}
+
+TEST_CASE("weights of a part that its server has lost come from the copy on the next one",
+          "[merger]") {
+  const std::size_t server = GENERATE(0, 1, 2);
+  CAPTURE(server);
+  const MergerConfig config = with_term({});
+  Joined joined(config, kJoinedCount, 3);
+  MergerFixture& fixture = *joined.fixture;
+  const auto delta = fixture.padded(random_floats(kJoinedCount, 0.01F, 1));
+  require(put(*joined.store, contribution_key(7, 0), fixture.info(0, 1), delta));
+  fixture.merge_or_fail({{0, 1}}, false);
+  const auto before = fixture.stored(1);
+  fixture.merger.reset();
+  std::vector<float> found(before.size());
+  require(read_all_parts(joined.store, fixture.layout, found));
+  REQUIRE((found == before));
+
+  MemoryImage left = joined.servers[server]->image();
+  std::erase_if(left, [&](const auto& each) {
+    return each.first.find(":weights:") != std::string::npos && !each.first.ends_with(":m");
+  });
+  joined.servers[server]->set_image(left);
+  const auto damaged = read_checkpoint(*joined.store, fixture.layout, false);
+  REQUIRE_FALSE(damaged);
+  REQUIRE(damaged.error().code == ErrorCode::kCorrupt);
+  std::ranges::fill(found, 0.0F);
+  const auto info = read_all_parts(joined.store, fixture.layout, found);
+  require(info);
+  REQUIRE(info->version == fixture.after(1).value);
+  REQUIRE((found == before));
+
+  joined.servers[(server + 1) % 3]->set_image({});
+  REQUIRE_FALSE(read_all_parts(joined.store, fixture.layout, found));
 }
 
 TEST_CASE("what needs the whole is not merged in parts", "[merger]") {

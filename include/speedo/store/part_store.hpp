@@ -28,8 +28,8 @@ struct WrittenPart {
 };
 
 // Chunks of a record that lie on one server.
-constexpr std::size_t chunks_of_part(std::uint64_t element_count, std::size_t part,
-                                     std::size_t parts) {
+inline std::size_t chunks_of_part(std::uint64_t element_count, std::size_t part,
+                                  std::size_t parts) {
   const std::size_t chunks = chunk_count(element_count);
   return chunks > part ? (chunks - part - 1) / parts + 1 : 0;
 }

@@ -29,10 +29,29 @@ struct RecordInfo {
 
 inline constexpr std::size_t kChunkElements = kChunkBytes / sizeof(float);
 
+// Floats of each chunk of a record but its last: kChunkElements, or what this thread's ShortChunks
+// say.
+std::size_t chunk_length();
+
+// While it lives, its thread cuts records into short chunks: few floats then have many, as large
+// models do. Every thread of a job has to have the same; a record that was cut otherwise is refused
+// (kCorrupt). They nest. Thread safety: one thread, which makes and destroys it.
+class ShortChunks {
+ public:
+  // Requires: whole cache lines (a multiple of 16), kChunkElements at most.
+  explicit ShortChunks(std::size_t elements);
+  ~ShortChunks();
+  ShortChunks(const ShortChunks&) = delete;
+  ShortChunks& operator=(const ShortChunks&) = delete;
+
+ private:
+  const std::size_t before_;
+};
+
 // Chunks of a record of `element_count` floats, whichever 64-bit number that is.
-constexpr std::size_t chunk_count(std::uint64_t element_count) {
-  return static_cast<std::size_t>(element_count / kChunkElements +
-                                  (element_count % kChunkElements == 0 ? 0 : 1));
+inline std::size_t chunk_count(std::uint64_t element_count) {
+  const std::size_t length = chunk_length();
+  return static_cast<std::size_t>(element_count / length + (element_count % length == 0 ? 0 : 1));
 }
 
 // Writes one record chunk by chunk. Nothing is visible before finish(); dropping the writer without

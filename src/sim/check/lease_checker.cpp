@@ -29,7 +29,7 @@ bool is_old_chunk(const std::string& key, std::uint64_t term) {
 
 }  // namespace
 
-void LeaseChecker::done(const KvOperation& operation) {
+void LeaseChecker::done(const KvOperation& operation, std::size_t server) {
   if (!operation.master) return;
   const KvMaster& master = *operation.master;
   if (operation.kind == KvOperation::Kind::kRelease && master.holder == holder_) holder_.clear();
@@ -39,7 +39,8 @@ void LeaseChecker::done(const KvOperation& operation) {
   }
   if (operation.kind == KvOperation::Kind::kClaim) claimed(master);
   if (operation.kind != KvOperation::Kind::kRelease) {
-    known_term_ = std::max(known_term_, master.term);
+    std::uint64_t& known = known_terms_[server];
+    known = std::max(known, master.term);
   }
 }
 
@@ -52,7 +53,7 @@ void LeaseChecker::claimed(const KvMaster& master) {
                        fmt::format("{} is granted mastership while the lease of {} lasts",
                                    master.holder, holder_));
   }
-  violations_.expect(Check::kLease, master.term >= known_term_,
+  violations_.expect(Check::kLease, master.term >= known_terms_[0],
                      "a master that was replaced is granted its lease again");
   holder_ = master.holder;
   until_ = clock_.now() + kLeaseTime;
@@ -68,20 +69,22 @@ void LeaseChecker::refused(const KvMaster& master) {
                      "a master keeps on asking for a lease that it has lost");
 }
 
-void LeaseChecker::asked_by_master(std::uint64_t term, const KvOperation& operation) {
+void LeaseChecker::asked_by_master(std::uint64_t term, const KvOperation& operation,
+                                   std::size_t server) {
   const bool sets = operation.kind == KvOperation::Kind::kSet;
   if (!sets && operation.kind != KvOperation::Kind::kErase) return;
   if (!took_effect(operation)) return;
   if (term == 0) {
     return violations_.report(Check::kLease, "a master that was granted nothing changes the store");
   }
-  if (term >= known_term_) return;
+  const std::uint64_t known = known_terms_[server];
+  if (term >= known) return;
   const auto judge = [&](const std::string& key) {
     if (is_old_chunk(key, term)) return;
     violations_.report(Check::kLease,
                        fmt::format("a master that was replaced has changed '{}': its term is {}, "
                                    "the newest {}",
-                                   key, term, known_term_));
+                                   key, term, known));
   };
   if (sets) judge(operation.key);
   for (const std::string& key : operation.keys) judge(key);
@@ -91,9 +94,9 @@ void LeaseChecker::begins(std::uint64_t term) {
   violations_.expect(Check::kLease, term != 0, "a master begins that was granted nothing");
 }
 
-void LeaseChecker::store_lost_data() {
-  holder_.clear();
-  known_term_ = 0;
+void LeaseChecker::store_lost_data(std::size_t server) {
+  known_terms_[server] = 0;
+  if (server == 0) holder_.clear();
 }
 
 }  // namespace speedo::sim

@@ -24,13 +24,14 @@ class LeaseChecker {
       : clock_(clock), is_dead_(std::move(is_dead)), violations_(violations) {}
 
   // Every operation that was executed.
-  void done(const KvOperation& operation);
+  void done(const KvOperation& operation, std::size_t server = 0);
   // One that a master's process asked for. `term`: that it was granted; 0: none yet.
-  void asked_by_master(std::uint64_t term, const KvOperation& operation);
+  // Servers but the first know of no lease, and of a master from when it writes there.
+  void asked_by_master(std::uint64_t term, const KvOperation& operation, std::size_t server = 0);
   // A master begins, with its merger and its session.
   void begins(std::uint64_t term);
   // What it knew of the mastership may be gone.
-  void store_lost_data();
+  void store_lost_data(std::size_t server = 0);
 
  private:
   struct Refused {
@@ -45,7 +46,7 @@ class LeaseChecker {
   Violations& violations_;
   std::string holder_;                      // empty: nobody known
   Instant until_{0};                        // its lease
-  std::uint64_t known_term_ = 0;           // the highest that the store knows
+  std::map<std::size_t, std::uint64_t> known_terms_;  // by server: the highest that it knows
   std::map<std::string, Refused> refused_;  // by holder
 };
 

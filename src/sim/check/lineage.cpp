@@ -14,6 +14,11 @@ constexpr double kTolerance = 2e-5;
 
 using Sum = std::vector<double>;
 
+bool is_off(float found, float wanted) {
+  const double allowed = kTolerance * (1.0 + std::abs(static_cast<double>(wanted)));
+  return !(std::abs(static_cast<double>(found) - wanted) <= allowed);
+}
+
 void add(Sum& sum, const std::vector<float>& values, double scale) {
   for (std::size_t i = 0; i < sum.size() && i < values.size(); ++i) sum[i] += scale * values[i];
 }
@@ -29,6 +34,7 @@ void Lineage::contributed(RunId run, std::vector<float> values) {
 }
 
 void Lineage::all_may_be_lost() {
+  lost_data_ = true;
   for (const auto& [run, values] : contributions_) lost_.insert(run);
 }
 
@@ -43,7 +49,8 @@ void Lineage::begin(std::uint64_t term, const Checkpoint& start) {
   for (auto each = published_.rbegin(); each != published_.rend(); ++each) {
     const auto& [key, state] = *each;
     const bool may_be = by_file || key.second == start.version.value;
-    if (known || !may_be || state.weights != start.weights) continue;
+    const bool is_it = state.weights == start.weights || (!by_file && state.weights.empty());
+    if (known || !may_be || !is_it) continue;
     const bool histories = start.histories.empty() || state.histories.empty() ||
                            start.histories == state.histories;
     if (!histories) continue;
@@ -69,8 +76,26 @@ void Lineage::remember(std::uint64_t term, Version version, const Merger::Copy& 
 void Lineage::entered_stage(std::uint64_t term, const Merger::Copy& now) {
   const auto found = branches_.find(term);
   if (found == branches_.end()) return;
-  compare(now.weights, found->second.state.weights, "a new stage changed the weights");
-  remember(term, now.version, now);
+  Branch& branch = found->second;
+  if (branch.unseen == 0) {
+    compare(now.weights, branch.state.weights, "a new stage changed the weights");
+  }
+  branch.unseen = std::min(1, branch.unseen);
+  Merger::Copy known = now;
+  if (parts_) known.histories = branch.state.histories;
+  remember(term, now.version, known);
+}
+
+void Lineage::unseen(std::uint64_t term, Version version, std::span<const std::uint64_t> shards) {
+  Branch& branch = branches_[term];
+  if (knows(term, version)) return;
+  for (const std::uint64_t shard : shards) {
+    violations_.expect(Check::kOnce, branch.merged.insert(shard).second,
+                       "a shard of the data merged twice");
+    branch.log.push_back(shard);
+  }
+  branch.unseen = 2;
+  published_[{term, version.value}] = State{{}, {}, branch.log.size()};
 }
 
 bool Lineage::knows(std::uint64_t term, Version version) const {
@@ -113,19 +138,29 @@ void Lineage::merged(const Merge& merge) {
   Branch& branch = branches_[merge.term];
   if (const auto known = published_.find({merge.term, merge.now.version.value});
       known != published_.end()) {
+    if (known->second.weights.empty()) {
+      known->second.weights = merge.now.weights;
+      branch.unseen = std::min(1, branch.unseen);
+    }
     // Seen in the store before the merger knew that it was done, or nothing was merged.
     compare(merge.now.weights, known->second.weights, "not the weights that were published");
-    known->second.histories = merge.now.histories;
+    if (!parts_) known->second.histories = merge.now.histories;
     branch.state = known->second;
     return;
   }
   const std::vector<const Values*> parts = accepted(merge);
+  Merger::Copy now = merge.now;
   if (!parts.empty()) {
-    const State wanted = expected(branch.state, merge, parts);
-    compare(merge.now.weights, wanted.weights, "weights are not what was merged");
+    State wanted = parts_ ? expected_by_parts(branch, merge, parts)
+                          : expected(branch.state, merge, parts);
+    if (branch.unseen == 0) {
+      compare(merge.now.weights, wanted.weights, "weights are not what was merged");
+    }
+    branch.unseen = std::max(0, branch.unseen - 1);
     for (std::size_t i = 0; i < wanted.histories.size() && i < merge.now.histories.size(); ++i) {
       compare(merge.now.histories[i], wanted.histories[i], "histories are not what was merged");
     }
+    if (parts_) now.histories = std::move(wanted.histories);
     violations_.expect(Check::kPublication, merge.now.version == merge.result.version,
                        "another version than reported");
     for (const std::uint64_t shard : merge.shards) {
@@ -134,9 +169,13 @@ void Lineage::merged(const Merge& merge) {
       branch.log.push_back(shard);
     }
   } else {
-    compare(merge.now.weights, branch.state.weights, "a merge of nothing changed the weights");
+    if (branch.unseen == 0) {
+      compare(merge.now.weights, branch.state.weights, "a merge of nothing changed the weights");
+    }
+    branch.unseen = std::min(1, branch.unseen);
+    if (parts_) now.histories = branch.state.histories;
   }
-  remember(merge.term, merge.now.version, merge.now);
+  remember(merge.term, merge.now.version, now);
 }
 
 // Of the contributions, those that were not rejected, in their order.
@@ -215,6 +254,58 @@ Lineage::State Lineage::expected(const State& before, const Merge& merge,
   return after;
 }
 
+std::size_t Lineage::part_of(std::size_t element) const {
+  return element / parts_->chunk_elements % parts_->parts;
+}
+
+bool Lineage::fits(const Values& found, const Values& wanted, std::size_t part) const {
+  for (std::size_t i = 0; i < found.size() && i < wanted.size(); ++i) {
+    if (part_of(i) == part && is_off(found[i], wanted[i])) return false;
+  }
+  return found.size() == wanted.size();
+}
+
+// Those that a part which is opened anew may go on with, the newest first: its checkpoint's, or
+// none if it has no checkpoint.
+std::vector<std::vector<Lineage::Values>> Lineage::older_histories() const {
+  constexpr std::uint64_t kUnderWay = 3;  // versions: written, asked for, and their answers lost
+  const std::uint64_t oldest = std::max<std::uint64_t>(1, parts_->interval) + kUnderWay;
+  std::vector<std::vector<Values>> older;
+  for (auto each = published_.rbegin(); each != published_.rend(); ++each) {
+    if (older.size() > oldest && !lost_data_) return older;
+    older.push_back(each->second.histories);
+  }
+  older.emplace_back();
+  return older;
+}
+
+// Of a part whose weights are not what its newest histories lead to, with older ones.
+Lineage::State Lineage::expected_by_parts(const Branch& branch, const Merge& merge,
+                                          const std::vector<const Values*>& parts) {
+  State wanted = expected(branch.state, merge, parts);
+  if (stages_[merge.job.stage].kind != UpdateKind::kGradientOnly) return wanted;
+  for (std::size_t part = 0; part < parts_->parts; ++part) {
+    if (fits(merge.now.weights, wanted.weights, part)) continue;
+    for (const std::vector<Values>& histories : older_histories()) {
+      State before = branch.state;
+      before.histories = histories;
+      const State other = expected(before, merge, parts);
+      if (!fits(merge.now.weights, other.weights, part)) continue;
+      for (std::size_t i = 0; i < wanted.weights.size(); ++i) {
+        if (part_of(i) != part) continue;
+        wanted.weights[i] = other.weights[i];
+        wanted.histories.front()[i] = other.histories.front()[i];
+      }
+      break;
+    }
+  }
+  // What a step has taken from the weights, exactly: nobody shows histories of parts.
+  for (std::size_t i = 0; i < wanted.weights.size(); ++i) {
+    wanted.histories.front()[i] = branch.state.weights[i] - merge.now.weights[i];
+  }
+  return wanted;
+}
+
 // Momentum SGD: h = m h + rate g; w -= h.
 void Lineage::apply_rule(State& state, const MergeJob& job,
                          const Values& gradient) {
@@ -236,9 +327,7 @@ void Lineage::compare(const Values& found, const Values& wanted, const char* wha
                                                             found.size(), wanted.size()));
   }
   for (std::size_t i = 0; i < found.size(); ++i) {
-    const double allowed = kTolerance * (1.0 + std::abs(static_cast<double>(wanted[i])));
-    const double off = std::abs(static_cast<double>(found[i]) - wanted[i]);
-    if (off <= allowed) continue;
+    if (!is_off(found[i], wanted[i])) continue;
     return violations_.report(
         Check::kWeights,
         fmt::format("{}: element {} is {}, should be {}", what, i, found[i], wanted[i]));

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <vector>
@@ -27,6 +28,15 @@ class Lineage {
   Lineage(std::vector<UpdateSpec> stages, std::vector<float> start, Rule rule,
           Violations& violations);
 
+  // The job is merged in parts: chunk C by part C modulo their number. A part that was opened anew
+  // goes on with histories of the rule that are some merges older than its weights, as
+  // `interval` (MergerConfig::publish_interval) says.
+  struct Parts {
+    std::size_t parts = 1, chunk_elements = 0;
+    std::uint64_t interval = 0;
+  };
+  void merged_in_parts(const Parts& parts) { parts_ = parts; }
+
   // A worker has put this into the store.
   void contributed(RunId run, std::vector<float> values);
   // A master begins at this checkpoint.
@@ -43,6 +53,9 @@ class Lineage {
   };
   void merged(const Merge& merge);
   void entered_stage(std::uint64_t term, const Merger::Copy& now);
+  // The same of what nobody could read: the next version is taken as it is, and the one after it,
+  // which histories that were not seen lead to.
+  void unseen(std::uint64_t term, Version version, std::span<const std::uint64_t> shards);
   // The store has lost or damaged this contribution, or may have lost all that were made so far.
   void may_be_lost(RunId run) { lost_.insert(run.value); }
   void all_may_be_lost();
@@ -71,6 +84,7 @@ class Lineage {
     std::vector<std::uint64_t> log;
     std::set<std::uint64_t> merged, consumed;
     State state;
+    int unseen = 0;  // versions, from the next on, whose weights are taken as they are
   };
   using Key = std::pair<std::uint64_t, std::uint64_t>;  // term, version
 
@@ -78,6 +92,11 @@ class Lineage {
   void check_rejected(const Merge& merge,
                       const MergeJob::Contribution& each);
   State expected(const State& before, const Merge& merge, const std::vector<const Values*>& parts);
+  State expected_by_parts(const Branch& branch, const Merge& merge,
+                          const std::vector<const Values*>& parts);
+  std::vector<std::vector<Values>> older_histories() const;
+  bool fits(const Values& found, const Values& wanted, std::size_t part) const;
+  std::size_t part_of(std::size_t element) const;
   void apply_rule(State& state, const MergeJob& job, const Values& gradient);
   void compare(const Values& found, const Values& wanted, const char* what);
   void remember(std::uint64_t term, Version version, const Merger::Copy& now);
@@ -85,6 +104,8 @@ class Lineage {
   const std::vector<UpdateSpec> stages_;
   const Values start_;
   const Rule rule_;
+  std::optional<Parts> parts_;
+  bool lost_data_ = false;
   Violations& violations_;
   std::map<std::uint64_t, Values> contributions_;  // by run: unique in a job
   std::set<std::uint64_t> merged_runs_, lost_;

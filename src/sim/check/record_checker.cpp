@@ -1,5 +1,6 @@
 #include "sim/check/record_checker.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <utility>
@@ -46,7 +47,24 @@ std::optional<RecordChecker::Owner> RecordChecker::owner_of(const std::string& k
   return Owner{*term, *worker};
 }
 
+// Whoever puts the next version leaves the chunks of this one alone, in each part.
+void RecordChecker::look_at_named(const KvOperation& operation) {
+  const std::string manifest = RecordKeys(job_, weights_key()).manifest();
+  const bool is_set = operation.kind == KvOperation::Kind::kSet;
+  const auto is_named = [this](const std::string& key) { return named_.contains(key); };
+  const bool touches =
+      is_set ? is_named(operation.key) : std::ranges::any_of(operation.keys, is_named);
+  if (touches && !may_have_lost_data() && !is_whole(manifest)) {
+    violations_.report(Check::kPublication, "a chunk of the newest weights is replaced or erased");
+  }
+  if (is_set && operation.key == manifest) {
+    named_.clear();
+    for (std::string& key : chunks_of(manifest)) named_.insert(std::move(key));
+  }
+}
+
 void RecordChecker::done(const KvOperation& operation) {
+  look_at_named(operation);
   if (operation.kind != KvOperation::Kind::kSet) return;
   const auto owner = owner_of(operation.key);
   const bool is_late = owner && (gone_.contains(*owner) || ended_terms_.contains(owner->first) ||
@@ -59,23 +77,40 @@ void RecordChecker::done(const KvOperation& operation) {
                      fmt::format("'{}' is there before its chunks", operation.key));
 }
 
+KvPtr RecordChecker::read(const std::string& key) const {
+  auto operation = std::make_shared<KvOperation>();
+  operation->kind = KvOperation::Kind::kGetWhole;
+  operation->key = key;
+  map_.submit(operation);
+  return operation;
+}
+
+RecordKeys RecordChecker::names_of(const std::string& manifest_key) const {
+  const std::size_t start = job_prefix(job_).size();
+  return {job_, manifest_key.substr(start, manifest_key.size() - start - kManifestEnd.size())};
+}
+
+std::vector<std::string> RecordChecker::chunks_of(const std::string& manifest_key) const {
+  const auto found = read(manifest_key);
+  const auto manifest = found->error ? Result<RecordManifest>(*found->error)
+                                     : decode_manifest(found->text);
+  std::vector<std::string> keys;
+  if (!manifest) return keys;
+  const RecordKeys names = names_of(manifest_key);
+  for (std::size_t chunk = 0; chunk < manifest->chunks.size(); ++chunk) {
+    keys.push_back(names.chunk(manifest->info.term, manifest->slot_of(chunk), chunk));
+  }
+  return keys;
+}
+
 bool RecordChecker::is_whole(const std::string& manifest_key) const {
-  const auto read = [this](const std::string& name) {
-    auto operation = std::make_shared<KvOperation>();
-    operation->kind = KvOperation::Kind::kGetWhole;
-    operation->key = name;
-    server_.map().submit(operation);
-    return operation;
-  };
   const auto found = read(manifest_key);
   if (found->error) return true;
   const auto manifest = decode_manifest(found->text);
   if (!manifest) return false;
-  const std::size_t start = job_prefix(job_).size();
-  const RecordKeys names(
-      job_, manifest_key.substr(start, manifest_key.size() - start - kManifestEnd.size()));
+  const RecordKeys names = names_of(manifest_key);
   for (std::size_t chunk = 0; chunk < manifest->chunks.size(); ++chunk) {
-    const auto value = read(names.chunk(manifest->info.term, manifest->slot, chunk));
+    const auto value = read(names.chunk(manifest->info.term, manifest->slot_of(chunk), chunk));
     const auto head =
         value->error ? std::nullopt
                      : decode_chunk_head(std::string_view(value->text).substr(0, kChunkHeadBytes));
@@ -89,7 +124,7 @@ bool RecordChecker::is_whole(const std::string& manifest_key) const {
 void RecordChecker::check_erased(std::uint64_t term, std::uint64_t worker) {
   if (late_.contains({term, worker})) return;
   const std::string prefix = job_prefix(job_) + contribution_key(term, worker);
-  const auto keys = server_.map().list(prefix);
+  const auto keys = map_.list(prefix);
   for (const std::string& key : *keys) {
     if (owner_of(key) != Owner{term, worker}) continue;
     return violations_.report(Check::kErasure,
@@ -101,7 +136,7 @@ void RecordChecker::check_end(std::uint64_t term) {
   if (may_have_lost_data()) return;
   const std::string prefix =
       job_prefix(job_) + contribution_key_prefix() + std::to_string(term) + '/';
-  const auto keys = server_.map().list(prefix);
+  const auto keys = map_.list(prefix);
   for (const std::string& key : *keys) {
     const auto owner = owner_of(key);
     if (owner && late_.contains(*owner)) continue;

@@ -6,21 +6,24 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <speedo/base/clock.hpp>
 
 #include "sim/proof_store.hpp"
 #include "sim/check/violations.hpp"
+#include "store/record_codec.hpp"
 
 namespace speedo::sim {
 
 // What must hold of records in the store, whoever writes them: readers find them whole from the
-// moment they can find them, and those of workers that are gone are erased.
+// moment they can find them, of the weights as long as they can, and those of workers that are gone
+// are erased.
 class RecordChecker {
  public:
   // `clock`: the server's.
-  RecordChecker(StoreServer& server, std::string job, const Clock& clock, Violations& violations)
-      : server_(server), job_(std::move(job)), clock_(clock), violations_(violations) {}
+  RecordChecker(KeyValue& map, std::string job, const Clock& clock, Violations& violations)
+      : map_(map), job_(std::move(job)), clock_(clock), violations_(violations) {}
 
   // An operation that was executed.
   void done(const KvOperation& operation);
@@ -39,16 +42,21 @@ class RecordChecker {
   void granted(std::uint64_t term) { newest_term_ = std::max(newest_term_, term); }
 
  private:
+  KvPtr read(const std::string& key) const;
+  RecordKeys names_of(const std::string& manifest_key) const;
+  std::vector<std::string> chunks_of(const std::string& manifest_key) const;
+  void look_at_named(const KvOperation& operation);
   using Owner = std::pair<std::uint64_t, std::uint64_t>;  // term, worker
   std::optional<Owner> owner_of(const std::string& key) const;
 
-  StoreServer& server_;
+  KeyValue& map_;
   const std::string job_;
   const Clock& clock_;
   Violations& violations_;
   std::optional<Instant> lost_data_at_;
   std::set<Owner> gone_, late_;  // late: put after that, or back
   std::set<std::uint64_t> ended_terms_;
+  std::set<std::string> named_;  // chunks, by the newest manifest of the weights
   std::uint64_t newest_term_ = 0;
 };
 

@@ -78,7 +78,7 @@ std::optional<StartChecker::Stored> StartChecker::stored(const std::string& name
   auto operation = std::make_shared<KvOperation>();
   operation->kind = KvOperation::Kind::kGetWhole;
   operation->key = key;
-  setting_.server.map().submit(operation);
+  setting_.map.submit(operation);
   if (operation->error || !setting_.records.is_whole(key)) return std::nullopt;
   const auto manifest = decode_manifest(operation->text);
   const auto place = manifest ? place_of(manifest->info.state) : std::nullopt;

@@ -20,7 +20,7 @@ class StartChecker {
  public:
   struct Setting {
     const SimulatedDisk& disk;
-    StoreServer& server;
+    KeyValue& map;
     const RecordChecker& records;
     std::string job, prefix;     // of the snapshots
     std::uint64_t elements = 0;  // of the weights

@@ -12,9 +12,9 @@
 
 namespace speedo::sim {
 
-StoreChecker::StoreChecker(StoreServer& server, const std::string& job,
+StoreChecker::StoreChecker(KeyValue& map, const std::string& job,
                            std::uint64_t publish_interval, Violations& violations)
-    : server_(server),
+    : map_(map),
       weights_manifest_(RecordKeys(job, weights_key()).manifest()),
       checkpoint_manifest_(RecordKeys(job, checkpoint_key()).manifest()),
       publish_interval_(publish_interval),
@@ -29,9 +29,9 @@ void StoreChecker::granted(std::uint64_t term) {
 
 // What it has lost it may be told again, by whoever comes first; the newest master has the last
 // word.
-void StoreChecker::restarted() {
+void StoreChecker::restarted(bool has_weights) {
   granted_ = 0;
-  last_ = read(weights_manifest_).value_or(Seen{});
+  last_ = has_weights ? read(weights_manifest_).value_or(Seen{}) : Seen{};
   const std::optional<Seen> checkpoint = read(checkpoint_manifest_);
   went_back_to_ = checkpoint ? std::optional(checkpoint->iteration) : std::nullopt;
 }
@@ -40,7 +40,7 @@ std::optional<StoreChecker::Seen> StoreChecker::read(const std::string& manifest
   auto operation = std::make_shared<KvOperation>();
   operation->kind = KvOperation::Kind::kGetWhole;
   operation->key = manifest_key;
-  server_.map().submit(operation);
+  map_.submit(operation);
   if (operation->error) return std::nullopt;
   const auto manifest = decode_manifest(operation->text);
   if (!manifest) {

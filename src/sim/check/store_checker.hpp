@@ -13,11 +13,12 @@ namespace speedo::sim {
 // that the server executes.
 class StoreChecker {
  public:
-  StoreChecker(StoreServer& server, const std::string& job, std::uint64_t publish_interval,
+  StoreChecker(KeyValue& map, const std::string& job, std::uint64_t publish_interval,
                Violations& violations);
 
   void granted(std::uint64_t term);
-  void restarted();                      // with or without its data
+  // With or without its data; of the weights there are all parts, on their servers or as copies.
+  void restarted(bool has_weights = true);
   void done(const KvOperation& operation);
   // A master says that it has published this version.
   void published(std::uint64_t term, std::uint64_t version);
@@ -30,7 +31,7 @@ class StoreChecker {
   std::optional<Seen> read(const std::string& manifest_key);
   void judge(const Seen& now);
   bool keeps_up(std::uint64_t iteration, std::uint64_t reached) const;
-  StoreServer& server_;
+  KeyValue& map_;
   const std::string weights_manifest_, checkpoint_manifest_;
   const std::uint64_t publish_interval_;
   Violations& violations_;

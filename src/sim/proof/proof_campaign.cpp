@@ -16,6 +16,9 @@ MergeCounts& MergeCounts::operator+=(const MergeCounts& other) {
   in_memory += other.in_memory;
   replicated += other.replicated;
   coded += other.coded;
+  in_parts += other.in_parts;
+  by_shards += other.by_shards;
+  unseen += other.unseen;
   return *this;
 }
 

@@ -15,6 +15,7 @@
 #include "speedo.pb.h"
 #include "store/chunked_store.hpp"
 #include "store/mastership.hpp"
+#include "train/parts/clipped_store.hpp"
 
 namespace speedo::sim {
 namespace {
@@ -44,23 +45,24 @@ bool publishes_behind(const Scenario& scenario) {
 
 ProofCluster::ProofCluster(const Scenario& scenario, const ProofParts& parts)
     : scenario_(scenario),
+      chunks_(scenario.chunk_elements),
       parts_(parts),
       random_(Random::derive(scenario.seed, {0xC1})),
       problem_(scenario.seed, scenario.elements, scenario.noise),
       network_(random_.next()),
       world_(network_, *this, timing_of(scenario)),
-      server_(world_.queue()),
+      servers_(world_.queue(), scenario.config.job, scenario.servers),
       log_(world_.queue(), parts.trace),
       lineage_(updates_of(scenario.config.stages), problem_.start(),
                {scenario.learning_rate, scenario.momentum}, violations_),
-      store_checker_(server_, scenario.config.job,
+      store_checker_(servers_.map(), scenario.config.job,
                      publishes_behind(scenario) ? kMergesBehind : scenario.publish_interval,
                      violations_),
       lease_checker_(world_.queue(), [this](std::string_view name) { return is_dead(name); },
                      violations_),
-      record_checker_(server_, scenario.config.job, world_.queue(), violations_),
+      record_checker_(servers_.map(), scenario.config.job, world_.queue(), violations_),
       start_checker_({.disk = disk_,
-                      .server = server_,
+                      .map = servers_.map(),
                       .records = record_checker_,
                       .job = scenario.config.job,
                       .prefix = kSnapshotPrefix,
@@ -74,22 +76,29 @@ ProofCluster::ProofCluster(const Scenario& scenario, const ProofParts& parts)
     world_.lose_silent(from, to);
     world_.lose_silent(to, from);
   };
-  server_.ignores_fences = !parts.fences;
-  server_.on_done = [this](const KvOperation& operation) { watch_store(operation); };
-  server_.on_restart = [this](bool lost) {
-    log_.add("store restarted", lost);
-    if (!lost) return;
-    lineage_.all_may_be_lost();
-    store_checker_.restarted();
-    lease_checker_.store_lost_data();
-    record_checker_.store_lost_data();
+  if (!parts.fences) servers_.ignore_fences();
+  servers_.on_done = [this](std::size_t server, const KvOperation& operation) {
+    watch_store(server, operation);
+  };
+  servers_.on_restart = [this](std::size_t server, bool lost) {
+    log_.add("store restarted", lost, server);
+    if (lost) watch_lost_data(server);
   };
   places_.resize(scenario.workers);
+  shards_.resize(scenario.has_shard.size());
+  if (!shards_.empty()) {
+    lineage_.merged_in_parts({.parts = scenario.servers,
+                              .chunk_elements = scenario.chunk_elements,
+                              .interval = scenario.publish_interval});
+  }
 }
 
 ProofCluster::~ProofCluster() {
   for (const auto& each : masters_) each->master->unwind();
   for (const Place& place : places_) place.work->unwind();
+  for (const ShardPlace& shard : shards_) {
+    if (shard.work) shard.work->unwind();
+  }
 }
 
 void ProofCluster::before(const MasterNode& node, const MasterEvent& event) {
@@ -158,7 +167,7 @@ bool ProofCluster::any_master_merging() const {
 
 ProofWorker::Setting ProofCluster::worker_setting(std::size_t place) {
   ProofWorker::Setting setting{
-      .scenario = scenario_, .problem = problem_, .server = server_, .seed = random_.next()};
+      .scenario = scenario_, .problem = problem_, .servers = servers_, .seed = random_.next()};
   setting.slowness = scenario_.slowness[place];
   setting.make_backend = parts_.make_backend;
   setting.on_spoilt = [this](std::uint64_t run, const FaultMark& mark) { spoilt_[run] = mark; };
@@ -197,7 +206,7 @@ void ProofCluster::start_worker(std::size_t place_index) {
   config.seed = random_.next();
   place.node = &world_.start_worker(config, *place.work);
   place.work->attach(world_.queue(), *place.node, config.name);
-  place.work->client().set_faults(client_faults_);
+  place.work->clients().set_faults(client_faults_);
   // Told to stop by a master that failed, it is started again with the next one.
   place.node->on_exit = [this, place_index, node = place.node] {
     world_.queue().after(kComeBack, [this, place_index, node] {
@@ -205,6 +214,40 @@ void ProofCluster::start_worker(std::size_t place_index) {
     });
   };
   log_.add("worker started", place_index, place.node->id().value);
+}
+
+void ProofCluster::start_shard(std::size_t part) {
+  ShardPlace& place = shards_[part];
+  if (place.work) {
+    place.work->unwind();
+    old_work_.push_back(std::move(place.work));
+  }
+  const std::uint64_t process = place.processes++;
+  ProofShard::Setting setting{
+      .scenario = scenario_, .servers = servers_, .seed = random_.next()};
+  setting.make_backend = parts_.make_backend;
+  setting.on_executed = [this](std::uint64_t term, std::size_t server,
+                               const KvOperation& operation) {
+    lease_checker_.asked_by_master(term, operation, server);
+  };
+  setting.on_merged = [this] { merges_.by_shards += 1; };
+  place.work = std::make_unique<ProofShard>(std::move(setting));
+  WorkerConfig config;
+  config.name = fmt::format("shard{}/{}/0", part + 1, process);
+  config.device = fmt::format("{}:{}", kPartDevice, part + 1);
+  config.master = "master:1";
+  config.uuid_high = places_.size() + part + 1;
+  config.uuid_low = process + 1;
+  config.seed = random_.next();
+  place.node = &world_.start_worker(config, *place.work);
+  place.work->attach(world_.queue(), *place.node, config.name);
+  place.work->clients().set_faults(client_faults_);
+  place.node->on_exit = [this, part, node = place.node] {
+    world_.queue().after(kComeBack, [this, part, node] {
+      if (shards_[part].node == node && !finished_) start_shard(part);
+    });
+  };
+  log_.add("shard started", part, place.node->id().value);
 }
 
 std::unique_ptr<Strategy> ProofCluster::make_watched(Mastership& mastership,
@@ -223,10 +266,33 @@ std::unique_ptr<Strategy> ProofCluster::make_watched(Mastership& mastership,
                         });
 }
 
+void ProofCluster::watch_merges(Mastership& mastership, ProofMaster::Setting& setting) {
+  setting.on_merged = [this, &mastership](
+                          ProofMaster&, const master_command::StartMerge& job,
+                          const MergeResult& result, const Merger::Copy& now) {
+    watch_merge(mastership, job, result, now);
+  };
+  setting.on_stage = [this, &mastership](ProofMaster& master, const Merger::Copy& now) {
+    watch_published(mastership, now.version);
+    lineage_.entered_stage(master.term(), now);
+  };
+  setting.on_torn = [this, &mastership](ProofMaster&) { watch_torn(mastership); };
+  setting.read_published = [this](ProofMaster& master, Version version) {
+    ChunkedStore store(servers_.shared_map(), scenario_.config.job);
+    auto now = read_copy(store, weights_key(), master.term());
+    if (now && now->version != version) now.reset();
+    return now;
+  };
+  setting.on_unseen = [this, &mastership](ProofMaster&, const master_command::StartMerge* job,
+                                          const MergeResult& result) {
+    watch_unseen(mastership, job, result);
+  };
+}
+
 ProofMaster::Setting ProofCluster::master_setting(Mastership& mastership) {
   ProofMaster::Setting setting{.scenario = scenario_,
                                .problem = problem_,
-                               .server = server_,
+                               .servers = servers_,
                                .disk = disk_};
   setting.seed = random_.next();
   setting.name = "master" + std::to_string(masters_.size());
@@ -235,9 +301,11 @@ ProofMaster::Setting ProofCluster::master_setting(Mastership& mastership) {
       [this, &mastership](const StrategyOptions& options) -> Result<std::unique_ptr<Strategy>> {
     return make_watched(mastership, options);
   };
+  setting.starts_anew = mastership.starts_anew = std::exchange(weights_given_up_, false);
   setting.is_dead = [this](std::string_view name) { return is_dead(name); };
-  setting.on_executed = [this](ProofMaster& master, const KvOperation& operation) {
-    lease_checker_.asked_by_master(master.term(), operation);
+  setting.on_executed = [this](ProofMaster& master, std::size_t server,
+                               const KvOperation& operation) {
+    lease_checker_.asked_by_master(master.term(), operation, server);
   };
   setting.on_files = [this](const std::optional<TrainingId>& stored,
                             const std::optional<SavedCheckpoint>& chosen) {
@@ -253,16 +321,7 @@ ProofMaster::Setting ProofCluster::master_setting(Mastership& mastership) {
   setting.on_start = [this, &mastership](ProofMaster&, const Merger::Copy& start) {
     watch_start(mastership, start);
   };
-  setting.on_merged = [this, &mastership](
-                          ProofMaster&, const master_command::StartMerge& job,
-                          const MergeResult& result, const Merger::Copy& now) {
-    watch_merge(mastership, job, result, now);
-  };
-  setting.on_stage = [this, &mastership](ProofMaster& master, const Merger::Copy& now) {
-    watch_published(mastership, now.version);
-    lineage_.entered_stage(master.term(), now);
-  };
-  setting.on_torn = [this, &mastership](ProofMaster&) { watch_torn(mastership); };
+  watch_merges(mastership, setting);
   setting.on_end = [this](ProofMaster& master, const std::optional<Error>& error) {
     watch_end(master, error);
   };
@@ -304,7 +363,7 @@ void ProofCluster::start_master(bool on_this_machine, const FaultMark& rival) {
   by_node_[master.node().id().value] = mastership.get();
   masters_.push_back(std::move(mastership));
   if (on_this_machine) world_.give_name(master.node());
-  master.client().set_faults(client_faults_);
+  master.clients().set_faults(client_faults_);
   log_.add("master started", master.node().id().value);
   master.start();
 }
@@ -319,12 +378,30 @@ void ProofCluster::watch_end(ProofMaster& master, const std::optional<Error>& er
   // What began before the faults ended may take its time-out to fail.
   const bool superseded = error->code == ErrorCode::kSuperseded;
   const bool late = world_.queue().now() > scenario_.faults_end + kPatience;
-  if (!superseded && (late || !is_transient(error->code))) {
+  const bool is_lost = error->code == ErrorCode::kNotFound || error->code == ErrorCode::kCorrupt;
+  if (is_lost && has_lost_part()) {
+    // As whoever is told so decides: the next master begins anew, or with files.
+    log_.add("weights given up");
+    weights_given_up_ = true;
+  } else if (!superseded && (late || !is_transient(error->code))) {
     violations_.report(Check::kProcesses,
                        fmt::format("a master ends with an error: {}", error->message));
   }
   if (any_master_alive()) ensure_master();
   replace_master_soon();
+}
+
+// A server that loses its data loses its part, unless the next one has a copy of it, or its merger
+// is there to put it back.
+bool ProofCluster::has_lost_part() {
+  if (shards_.empty() || !record_checker_.may_have_lost_data()) return false;
+  const auto store =
+      std::make_shared<ChunkedStore>(servers_.shared_map(), scenario_.config.job);
+  if (!store->read(weights_key())) return true;
+  std::vector<float> values(problem_.size());
+  const ParameterLayout& layout = problem_.layout();
+  if (scenario_.shard_copies) return !read_all_parts(store, layout, values);
+  return !get(*store, weights_key(), layout.digest(), values);
 }
 
 void ProofCluster::replace_master_soon() {
@@ -358,6 +435,9 @@ bool ProofCluster::over() const {
 ProofResult ProofCluster::run() {
   start_master(true);
   for (std::size_t i = 0; i < places_.size(); ++i) start_worker(i);
+  for (std::size_t part = 0; part < shards_.size(); ++part) {
+    if (scenario_.has_shard[part]) start_shard(part);
+  }
   plan_faults();
   while (!over() && world_.queue().step()) {
   }

@@ -21,7 +21,8 @@
 #include "sim/proof/proof_memory.hpp"
 #include "sim/proof/proof_run.hpp"
 #include "sim/proof/proof_scenario.hpp"
-#include "sim/proof_store.hpp"
+#include "sim/proof_servers.hpp"
+#include "sim/proof/proof_shard.hpp"
 #include "sim/proof/proof_worker.hpp"
 #include "sim/check/record_checker.hpp"
 #include "sim/check/session_checker.hpp"
@@ -45,12 +46,19 @@ class ProofCluster : private Observer {
     std::uint64_t processes = 0;
     std::vector<std::string> offered;  // its contributions' keys, in memory of this process
   };
+  // The place of a part's merger, likewise.
+  struct ShardPlace {
+    std::unique_ptr<ProofShard> work;  // null: nobody ever is there
+    WorkerNode* node = nullptr;
+    std::uint64_t processes = 0;
+  };
   struct Mastership {
     std::unique_ptr<ProofMaster> master;
     std::unique_ptr<SessionChecker> checker;
     ScheduleChecker* schedule = nullptr;
     std::uint64_t store_incarnation = 0;  // of the server, when it was granted the job
     FaultMark rival;  // feels it when two masters meet
+    bool starts_anew = false;  // whatever is in the store
   };
 
   // Observer.
@@ -64,9 +72,12 @@ class ProofCluster : private Observer {
   // Processes.
   void start_worker(std::size_t place);
   ProofWorker::Setting worker_setting(std::size_t place);
+  void start_shard(std::size_t part);
   void start_master(bool on_this_machine, const FaultMark& rival = {});
   ProofMaster::Setting master_setting(Mastership& mastership);
-  void watch_store(const KvOperation& operation);
+  void watch_merges(Mastership& mastership, ProofMaster::Setting& setting);
+  void watch_store(std::size_t server, const KvOperation& operation);
+  void watch_lost_data(std::size_t server);
   void watch_contribution(const KvOperation& operation);
   void watch_contribution_in_memory(const std::string& key, std::uint64_t run);
   void watch_overwriting(std::size_t place);
@@ -75,6 +86,8 @@ class ProofCluster : private Observer {
   void watch_merge(Mastership& mastership, const master_command::StartMerge& job,
                    const MergeResult& result, const Merger::Copy& now);
   void watch_torn(Mastership& mastership);
+  void watch_unseen(Mastership& mastership, const master_command::StartMerge* job,
+                    const MergeResult& result);
   std::optional<Merger::Copy> read_copy(RecordStore& store, const std::string& key,
                                         std::uint64_t term) const;
   void watch_granted(Mastership& mastership, std::uint64_t term);
@@ -85,6 +98,7 @@ class ProofCluster : private Observer {
   void watch_rejected(const master_command::StartMerge& job, const MergeResult& result);
   bool is_stale(const Mastership& mastership) const;
   void watch_end(ProofMaster& master, const std::optional<Error>& error);
+  bool has_lost_part();
   void replace_master_soon();
   void ensure_master();
   void stand_still(ProofMaster& master, Instant time);
@@ -102,6 +116,10 @@ class ProofCluster : private Observer {
   bool strike_worker(const Fault& fault, const FaultMark& mark);
   bool strike_connection(const Fault& fault, const FaultMark& mark);
   bool strike_master(const Fault& fault, const FaultMark& mark);
+  bool strike_shard(const Fault& fault, const FaultMark& mark);
+  void strike_shard_store(const Fault& fault, const FaultMark& mark);
+  void kill_shard(std::size_t part, bool silent, Instant back, const FaultMark& mark);
+  StoreServer& server_of(const Fault& fault);
   void strike_store(const Fault& fault, const FaultMark& mark);
   void kill_worker(std::size_t place, bool silent, Instant back, const FaultMark& mark);
   void flap_worker(std::size_t place, std::uint64_t times, const FaultMark& mark);
@@ -109,7 +127,7 @@ class ProofCluster : private Observer {
   void freeze_marked(Node& node, Instant time, bool at_work, const FaultMark& mark);
   void disturb_clock(NodeId node, Process& process, const Fault& fault, const FaultMark& mark);
   void cut(NodeId from, NodeId to, Instant time, const FaultMark& mark);
-  void cut_from_store(StoreClient& client, Instant time, const FaultMark& mark);
+  void cut_from_store(StoreClients& clients, Instant time, const FaultMark& mark);
   void damage_checkpoint(const Fault& fault, const FaultMark& mark);
   void write_other_training(const FaultMark& mark);
   void contribution_damaged(const std::string& key, const FaultMark& mark);
@@ -122,6 +140,7 @@ class ProofCluster : private Observer {
   void check_end();
 
   const Scenario& scenario_;
+  const ShortChunks chunks_;
   const ProofParts& parts_;
   Random random_;
   FaultLedger ledger_;
@@ -129,7 +148,7 @@ class ProofCluster : private Observer {
   const Quadratic problem_;
   ProofNetwork network_;
   World world_;
-  StoreServer server_;
+  StoreServers servers_;
   EventLog log_;
   Lineage lineage_;
   StoreChecker store_checker_;
@@ -142,7 +161,8 @@ class ProofCluster : private Observer {
   std::vector<std::unique_ptr<Mastership>> masters_;
   std::map<std::uint64_t, Mastership*> by_node_;
   std::vector<Place> places_;
-  std::vector<std::unique_ptr<ProofWorker>> old_work_;  // their actions may still be queued
+  std::vector<ShardPlace> shards_;                       // by part
+  std::vector<std::unique_ptr<WorkerWork>> old_work_;    // their actions may still be queued
   StoreClient::Faults client_faults_;
   std::map<std::uint64_t, FaultMark> clocks_, leaving_;  // by node
   std::map<std::uint64_t, FaultMark> spoilt_;            // by run: its report, or contribution
@@ -151,6 +171,7 @@ class ProofCluster : private Observer {
   std::map<Owner, std::uint64_t> newest_runs_;            // of which contributions were made
   std::uint64_t newest_term_ = 0, handled_ = 0;
   MergeCounts merges_;
+  bool weights_given_up_ = false;  // by whoever starts masters
   bool ends_undisturbed_ = false;  // no fault since its master said that it is over
   std::optional<ProofMaster*> finished_;  // without an error
 };

@@ -16,7 +16,9 @@ void ProofCluster::plan_faults() {
   EventQueue& queue = world_.queue();
   for (const Fault& fault : scenario_.faults) {
     if (fault.kind == FaultKind::kStoreLosesSecond) {
-      queue.at(std::max(Instant{0}, fault.when - kSecond), [this] { server_.remember(); });
+      queue.at(std::max(Instant{0}, fault.when - kSecond), [this, &fault] {
+        server_of(fault).remember();
+      });
     }
     queue.at(fault.when, [this, &fault] {
       if (finished_) return;
@@ -29,8 +31,11 @@ void ProofCluster::plan_faults() {
 
 void ProofCluster::set_client_faults(const StoreClient::Faults& faults) {
   client_faults_ = faults;
-  for (const Place& place : places_) place.work->client().set_faults(faults);
-  for (const auto& each : masters_) each->master->client().set_faults(faults);
+  for (const Place& place : places_) place.work->clients().set_faults(faults);
+  for (const auto& each : masters_) each->master->clients().set_faults(faults);
+  for (const ShardPlace& shard : shards_) {
+    if (shard.work) shard.work->clients().set_faults(faults);
+  }
 }
 
 void ProofCluster::end_faults() {
@@ -39,20 +44,28 @@ void ProofCluster::end_faults() {
   set_client_faults({});
   network_.faults = {};
   network_.heal_all();
-  server_.cancel_restart();
+  servers_.cancel_restart();
   for (const auto& each : masters_) {
     each->master->cancel_strike();
     if (each->master->node().process().frozen()) each->master->node().process().thaw();
     each->master->node().process().go_on_clock();
-    each->master->client().connect();
+    each->master->clients().connect();
   }
   for (std::size_t i = 0; i < places_.size(); ++i) {
     WorkerNode& node = *places_[i].node;
     if (node.process().frozen()) node.process().thaw();
     node.process().go_on_clock();
-    places_[i].work->client().connect();
-    places_[i].work->client().cancel_strike();
+    places_[i].work->clients().connect();
+    places_[i].work->clients().cancel_strike();
     if (!node.process().alive()) start_worker(i);
+  }
+  for (std::size_t part = 0; part < shards_.size(); ++part) {
+    if (!shards_[part].work) continue;
+    Process& process = shards_[part].node->process();
+    if (process.frozen()) process.thaw();
+    shards_[part].work->clients().connect();
+    shards_[part].work->cancel_strike();
+    if (!process.alive()) start_shard(part);
   }
   ensure_master();
 }

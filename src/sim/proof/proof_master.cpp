@@ -8,6 +8,7 @@
 #include "core/prototxt.hpp"
 #include "sim/proof/quadratic_nets.hpp"
 #include "store/chunked_store.hpp"
+#include "store/record_codec.hpp"
 #include "store/shared/memory_exchange.hpp"
 
 namespace speedo::sim {
@@ -50,11 +51,12 @@ ProofMaster::ProofMaster(Setting setting, World& world)
       random_(setting_.seed),
       platform_(world.queue(), node_.process(),
                 {.name = setting_.name, .seed = random_.next(), .is_dead = setting_.is_dead}),
-      client_(std::make_shared<StoreClient>(setting_.server, platform_, random_.next(),
-                                            setting_.scenario.merge_time)),
+      clients_(setting_.servers, platform_, random_, setting_.scenario.merge_time),
       files_(setting_.disk, &platform_),
       config_(setting_.scenario.config) {
-  client_->on_executed = [this](const KvOperation& each) { setting_.on_executed(*this, each); };
+  clients_.on_executed = [this](std::size_t server, const KvOperation& each) {
+    setting_.on_executed(*this, server, each);
+  };
 }
 
 ProofMaster::~ProofMaster() { unwind(); }
@@ -81,6 +83,8 @@ MasterOptions ProofMaster::options() {
   options.merger.publish_interval = setting_.scenario.publish_interval;
   options.merger.threads = 1;
   options.merger.ahead_bytes_min = 0;
+  options.merger.in_parts = !setting_.scenario.has_shard.empty();
+  options.merger.part_copies = setting_.scenario.shard_copies;
   options.spec.solver_text = to_prototxt(proof_solver(setting_.scenario));
   options.make_strategy = setting_.make_strategy;
   resume(options);
@@ -92,13 +96,14 @@ void ProofMaster::resume(MasterOptions& options) {
   const std::filesystem::path note = training_file(kSnapshotPrefix, options.job);
   if (!setting_.disk.files().contains(note)) return;
   options.resume = MasterOptions::Resume::kNewest;
-  ChunkedStore store(client_, options.job);
+  ChunkedStore store(clients_.map(), options.job);
   const auto stored = training_in(store);
   const CheckpointOwner owner{options.job, setting_.problem.layout().digest()};
   files_.look_for_start(true);
   auto saved = newest_of_job(kSnapshotPrefix, owner, stored, files_);
   files_.look_for_start(false);
   chosen_files_ = setting_.on_files(stored, saved);
+  if (setting_.starts_anew && !saved) options.resume = MasterOptions::Resume::kNo;
   if (saved) go_on_from(std::move(*saved), options);
 }
 
@@ -120,6 +125,9 @@ TrainerParts ProofMaster::parts() {
     Answer<Merger::Copy> start(platform_);
     merger->copy([&](Result<Merger::Copy> copy) { start.set(std::move(*copy)); });
     setting_.on_start(*this, start.wait());
+    if (!setting_.scenario.has_shard.empty()) {
+      return std::make_unique<WatchedParts>(std::move(merger), watch_parts());
+    }
     return std::make_unique<WatchedMerger>(std::move(merger), watch());
   };
   return parts;
@@ -146,6 +154,40 @@ MergeWatch ProofMaster::watch() {
   return watch;
 }
 
+PartsWatch ProofMaster::watch_parts() {
+  PartsWatch watch;
+  watch.on_begin = [this](const master_command::StartMerge* job) { begin_publishing(job); };
+  watch.on_merged = [this](const master_command::StartMerge& job, const MergeResult& result) {
+    merged_by_parts(&job, result);
+  };
+  watch.on_stage = [this](Version version) { merged_by_parts(nullptr, {.version = version}); };
+  watch.on_failed = [this] {
+    setting_.on_torn(*this);
+    publishing_ = false;
+  };
+  return watch;
+}
+
+// `job`: null for a stage.
+void ProofMaster::merged_by_parts(const master_command::StartMerge* job,
+                                  const MergeResult& result) {
+  const auto now = setting_.read_published(*this, result.version);
+  publishing_ = false;
+  if (!now) return setting_.on_unseen(*this, job, result);
+  weights_ = now->weights;
+  if (job == nullptr) return setting_.on_stage(*this, *now);
+  setting_.on_merged(*this, *job, result, *now);
+}
+
+void ProofMaster::strike_at_manifest(const FaultMark& mark) {
+  clients_.strike_at_set(RecordKeys(config_.job, weights_key()).manifest(),
+                         [this, mark](const KvOperation&) {
+                           mark.struck();
+                           if (is_merging()) mark.felt();
+                           setting_.die(*this);
+                         });
+}
+
 void ProofMaster::begin_publishing(const master_command::StartMerge* job) {
   publishing_ = true;
   order_.reset();
@@ -153,7 +195,7 @@ void ProofMaster::begin_publishing(const master_command::StartMerge* job) {
   order_ = *job;
   if (!strike_) return;
   const MergeStrike strike = *std::exchange(strike_, std::nullopt);
-  client_->strike_at_operation(strike.operation, [this, strike](const KvOperation&) {
+  clients_.strike_at_operation(strike.operation, [this, strike](const KvOperation&) {
     strike.mark.struck();
     if (is_merging()) strike.mark.felt();
     if (strike.stands_still) {
@@ -166,7 +208,7 @@ void ProofMaster::begin_publishing(const master_command::StartMerge* job) {
 
 void ProofMaster::cancel_strike() {
   strike_.reset();
-  client_->cancel_strike();
+  clients_.cancel_strike();
   files_.cancel_strike();
 }
 
@@ -198,7 +240,8 @@ void ProofMaster::live() {
   const MasterHooks hooks = this->hooks(checkpoints);
   const TrainerParts parts = this->parts();
   const OpenStore open_store = [this](const StoreAddress&, const std::string& job) {
-    return Result<std::shared_ptr<ParameterStore>>(std::make_shared<ChunkedStore>(client_, job));
+    return Result<std::shared_ptr<ParameterStore>>(
+        std::make_shared<ChunkedStore>(clients_.map(), job));
   };
   const auto lost = [this](Error error) {
     node_.soon(master_event::StoreLost{std::move(error)});

@@ -14,11 +14,12 @@
 #include "checkpoint/checkpoint_writer.hpp"
 #include "sim/process_platform.hpp"
 #include "sim/proof/proof_scenario.hpp"
-#include "sim/proof_store.hpp"
+#include "sim/proof_servers.hpp"
 #include "sim/proof/quadratic.hpp"
 #include "sim/simulated_disk.hpp"
 #include "sim/check/start_checker.hpp"
 #include "sim/proof/watched_merger.hpp"
+#include "sim/proof/watched_parts.hpp"
 #include "sim/world.hpp"
 #include "train/job/master_run.hpp"
 
@@ -34,10 +35,11 @@ class ProofMaster {
   struct Setting {
     const Scenario& scenario;
     const Quadratic& problem;
-    StoreServer& server;
+    StoreServers& servers;
     SimulatedDisk& disk;
     std::uint64_t seed = 0;
     std::string name = {};  // of the process
+    bool starts_anew = false;  // if there are no files to go on from
     StrategyFactory make_strategy = {};
     std::function<Result<std::unique_ptr<Backend>>()> make_backend = {};
     std::function<bool(std::string_view name)> is_dead = {};  // of another process
@@ -56,10 +58,15 @@ class ProofMaster {
                        const Merger::Copy&)>
         on_merged = {};
     std::function<void(ProofMaster&, const Merger::Copy&)> on_stage = {};
+    // Of merges by parts: the weights as this master has published them, if they are all there.
+    std::function<std::optional<Merger::Copy>(ProofMaster&, Version)> read_published = {};
+    // And if they are not.
+    std::function<void(ProofMaster&, const master_command::StartMerge*, const MergeResult&)>
+        on_unseen = {};
     // A merge or the entering of a stage failed, perhaps after it was published.
     std::function<void(ProofMaster&)> on_torn = {};
-    // The store's server has executed what it asked for.
-    std::function<void(ProofMaster&, const KvOperation&)> on_executed = {};
+    // A server of the store has executed what it asked for.
+    std::function<void(ProofMaster&, std::size_t server, const KvOperation&)> on_executed = {};
     std::function<void(ProofMaster&, const std::optional<Error>&)> on_end = {};
     // Workers may come for its memory now; gives the address of its door. Null: it has none.
     std::function<std::string(ProofMaster&, std::shared_ptr<SharedStore>, std::uint64_t term)>
@@ -98,7 +105,7 @@ class ProofMaster {
   const Ended& end_state() const { return end_state_; }
 
   // Faults.
-  StoreClient& client() { return *client_; }
+  StoreClients& clients() { return clients_; }
   // At so many store operations after the next merge begins: dies, or stands still for a time.
   struct MergeStrike {
     std::uint64_t operation = 0;
@@ -106,6 +113,8 @@ class ProofMaster {
     FaultMark mark;
   };
   void strike_next_merge(MergeStrike strike) { strike_ = strike; }
+  // Dies at the next manifest of the weights, before it is there or after.
+  void strike_at_manifest(const FaultMark& mark);
   // At so many changes of files from now: dies, before or after it.
   void strike_in_files(std::uint64_t change, bool with_effect, const FaultMark& mark);
   const std::optional<StartChecker::Place>& chosen_files() const { return chosen_files_; }
@@ -119,6 +128,8 @@ class ProofMaster {
   void live();
   std::optional<Error> lead(MasterRun& run);
   MergeWatch watch();
+  PartsWatch watch_parts();
+  void merged_by_parts(const master_command::StartMerge* job, const MergeResult& result);
   void begin_publishing(const master_command::StartMerge* job);
   void end(std::optional<Error> error);
 
@@ -127,7 +138,7 @@ class ProofMaster {
   MasterNode& node_;
   Random random_;
   ProcessPlatform platform_;
-  std::shared_ptr<StoreClient> client_;
+  StoreClients clients_;
   ProcessFiles files_;
   std::optional<StartChecker::Place> chosen_files_;
   MasterConfig config_;

@@ -32,6 +32,9 @@ struct MergeCounts {
   std::uint64_t in_memory = 0;  // of them, all of whose workers share it with their master
   std::uint64_t replicated = 0;  // by workers themselves
   std::uint64_t coded = 0;      // of the others, of contributions that a codec has written
+  std::uint64_t in_parts = 0;    // by a merger for each server's part
+  std::uint64_t by_shards = 0;  // parts of merges that processes of their own have merged
+  std::uint64_t unseen = 0;     // by parts, whose weights were gone when they were looked at
   MergeCounts& operator+=(const MergeCounts& other);
 };
 

@@ -11,6 +11,7 @@
 
 #include "sim/proof/proof_schedule.hpp"
 #include "train/note_text.hpp"
+#include "train/parts/joined_engine.hpp"
 
 namespace speedo::sim {
 namespace {
@@ -22,6 +23,7 @@ constexpr std::chrono::seconds kPatientStoreTimeout{600};
 
 constexpr std::uint64_t kStream = 0x5EED;  // tells this generator's stream from others of the seed
 constexpr std::uint64_t kReplicaStream = 0x5EEE;
+constexpr std::uint64_t kShardStream = 0x5EEF;
 
 // A time in [low, high], small ones as likely as large ones.
 Instant draw_time(Random& random, Instant low, Instant high) {
@@ -100,7 +102,7 @@ Fault draw_fault(Random& random, const Scenario& scenario) {
   Fault fault;
   fault.when = Instant{static_cast<Instant::rep>(
       random.below(static_cast<std::uint64_t>(scenario.faults_end.count())))};
-  fault.kind = static_cast<FaultKind>(random.below(kFaultKinds));
+  fault.kind = static_cast<FaultKind>(random.below(static_cast<std::uint64_t>(kFirstShardFault)));
   fault.target = random.below(1U << 20U);
   fault.length = draw_time(random, milliseconds(10), seconds(12));
   fault.extra = random.below(2);
@@ -173,6 +175,47 @@ void draw_replicas(Random& random, Scenario& scenario) {
   if (any_replicated(scenario.config.stages)) scenario.shares_memory.clear();
 }
 
+Fault draw_shard_fault(Random& random, const Scenario& scenario) {
+  constexpr auto kFirst = static_cast<std::uint64_t>(kFirstShardFault);
+  Fault fault;
+  fault.when = Instant{static_cast<Instant::rep>(
+      random.below(static_cast<std::uint64_t>(scenario.faults_end.count())))};
+  fault.kind = static_cast<FaultKind>(kFirst + random.below(kFaultKinds - kFirst));
+  fault.target = random.below(1U << 20U);
+  fault.length = draw_time(random, milliseconds(10), seconds(12));
+  fault.extra = random.below(2);
+  switch (fault.kind) {
+    case FaultKind::kCutShard: fault.extra = 1 + random.below(3); break;
+    case FaultKind::kKillShardInMerge:
+    case FaultKind::kShardStoreLosesInMerge: fault.extra = random.below(24); break;
+    default: break;
+  }
+  return fault;
+}
+
+// A fourth of the jobs that can be merged in parts. Every part has something: chunks are short, and
+// as many at least as servers.
+void draw_shards(Random& random, Scenario& scenario) {
+  if (random.below(4) != 0) return;
+  if (!check_parts(updates_of(scenario.config.stages), {})) return;
+  constexpr std::size_t kLine = 16;
+  scenario.shares_memory.clear();
+  scenario.mixes_messages = false;
+  scenario.servers = 2 + random.below(3);
+  scenario.chunk_elements = kLine * (1 + random.below(2));
+  const std::size_t lines = scenario.chunk_elements / kLine;
+  scenario.elements = kLine * (lines * (scenario.servers - 1) + 1 + random.below(2 * lines));
+  scenario.shard_copies = random.below(4) != 0;
+  for (std::size_t part = 0; part < scenario.servers; ++part) {
+    scenario.has_shard.push_back(random.below(8) != 0);
+  }
+  const std::uint64_t count = scenario.faults.empty() ? 0 : 1 + random.below(10);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    scenario.faults.push_back(draw_shard_fault(random, scenario));
+  }
+  std::ranges::stable_sort(scenario.faults, {}, &Fault::when);
+}
+
 Scenario draw_scenario(std::uint64_t seed, const std::vector<std::string>& names,
                        WorkerCounts workers) {
   SPEEDO_ASSERT(!names.empty());
@@ -193,6 +236,8 @@ Scenario draw_scenario(std::uint64_t seed, const std::vector<std::string>& names
   draw_codecs(random, scenario);
   Random replicas = Random::derive(seed, {kReplicaStream});
   draw_replicas(replicas, scenario);
+  Random shards = Random::derive(seed, {kShardStream});
+  draw_shards(shards, scenario);
   return scenario;
 }
 
@@ -210,6 +255,11 @@ std::string to_string(const Scenario& scenario) {
       scenario.mixes_messages ? ", messages mixed" : "");
   if (!scenario.shares_memory.empty()) {
     text += fmt::format(", {} in shared memory", std::ranges::count(scenario.shares_memory, true));
+  }
+  if (!scenario.has_shard.empty()) {
+    text += fmt::format(", {} parts by {} shards, chunks of {}{}", scenario.servers,
+                        std::ranges::count(scenario.has_shard, true), scenario.chunk_elements,
+                        scenario.shard_copies ? "" : ", no copies");
   }
   for (const Schedule& stage : config.stages) text += "; " + describe(stage);
   return text;

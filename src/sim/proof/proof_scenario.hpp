@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <speedo/base/clock.hpp>
+#include <speedo/store/record_store.hpp>
 #include <speedo/train/master_session.hpp>
 
 #include "sim/fault_kind.hpp"
@@ -14,7 +15,7 @@ namespace speedo::sim {
 struct Fault {
   Instant when;
   FaultKind kind = FaultKind::kKillWorker;
-  std::uint64_t target = 0;  // of the workers, modulo their number
+  std::uint64_t target = 0;  // of the workers, or parts, modulo their number
   Instant length;
   std::uint64_t extra = 0;
 };
@@ -33,6 +34,12 @@ struct Scenario {
   std::vector<double> slowness;   // of each worker
   // Whether masters share memory, and which workers are on their machine; empty: none.
   std::vector<bool> shares_memory;
+  // Servers of the store, each of which has a part of the weights and, but for some, a merger
+  // beside it; 1: the master merges.
+  std::size_t servers = 1;
+  std::vector<bool> has_shard;    // by part; empty: the job is not merged in parts
+  bool shard_copies = true;       // each part has one on the next server
+  std::size_t chunk_elements = kChunkElements;
   std::vector<Fault> faults;      // in their order
   Instant faults_end, deadline;   // of the whole training
 };

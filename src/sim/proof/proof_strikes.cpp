@@ -26,7 +26,7 @@ void ProofCluster::strike(const Fault& fault) {
   ends_undisturbed_ = false;
   const FaultMark mark = ledger_.drawn(fault.kind);
   if (strike_worker(fault, mark) || strike_connection(fault, mark)) return;
-  if (strike_master(fault, mark)) return;
+  if (strike_master(fault, mark) || strike_shard(fault, mark)) return;
   strike_store(fault, mark);
 }
 
@@ -56,7 +56,7 @@ bool ProofCluster::strike_worker(const Fault& fault, const FaultMark& mark) {
                            [this, index] { kill_worker(index, false, Instant{0}, {}); });
       return true;
     case FaultKind::kKillWorkerInPut:
-      place.work->client().strike_at_operation(
+      place.work->clients().strike_at_operation(
           fault.extra, [this, index, mark](const KvOperation& operation) {
             mark.struck();
             if (operation.kind == KvOperation::Kind::kSet) mark.felt();
@@ -96,7 +96,7 @@ bool ProofCluster::strike_connection(const Fault& fault, const FaultMark& mark) 
     }
     case FaultKind::kCutWorkerFromStore:
       if (node.process().alive()) mark.struck();
-      cut_from_store(place.work->client(), fault.length, mark);
+      cut_from_store(place.work->clients(), fault.length, mark);
       return true;
     default: return false;
   }
@@ -149,7 +149,7 @@ bool ProofCluster::strike_master(const Fault& fault, const FaultMark& mark) {
     case FaultKind::kCutMasterFromStore:
       if (master == nullptr) return true;
       mark.struck();
-      cut_from_store(master->client(), fault.length, mark);
+      cut_from_store(master->clients(), fault.length, mark);
       return true;
     case FaultKind::kRivalMaster:
       if (any_master_alive()) mark.struck();
@@ -159,17 +159,22 @@ bool ProofCluster::strike_master(const Fault& fault, const FaultMark& mark) {
   }
 }
 
+StoreServer& ProofCluster::server_of(const Fault& fault) {
+  return servers_.at(fault.target % servers_.count());
+}
+
 void ProofCluster::strike_store(const Fault& fault, const FaultMark& mark) {
+  StoreServer& server = server_of(fault);
   switch (fault.kind) {
-    case FaultKind::kRestartStore: server_.restart(Survives::kAll, fault.length, mark); return;
+    case FaultKind::kRestartStore: server.restart(Survives::kAll, fault.length, mark); return;
     case FaultKind::kStoreLosesSecond:
-      server_.restart(Survives::kAllButLastSecond, fault.length / 4, mark);
+      server.restart(Survives::kAllButLastSecond, fault.length / 4, mark);
       return;
     case FaultKind::kStoreLosesAll:
-      server_.restart(Survives::kNothing, fault.length / 4, mark);
+      server.restart(Survives::kNothing, fault.length / 4, mark);
       return;
     case FaultKind::kRestartStoreInMerge:
-      server_.restart_at_operation(
+      server.restart_at_operation(
           fault.extra, fault.length.count() % 2 == 0 ? Survives::kAll : Survives::kNothing,
           [this, mark] {
             mark.struck();
@@ -177,8 +182,10 @@ void ProofCluster::strike_store(const Fault& fault, const FaultMark& mark) {
           });
       return;
     case FaultKind::kDamageContribution:
-      server_.damage_next_contribution(
-          [this, mark](const std::string& key) { contribution_damaged(key, mark); });
+      server.damage_next_contribution(
+          [this, mark, number = fault.target % servers_.count()](const std::string& key) {
+            contribution_damaged(servers_.name_of(number, key), mark);
+          });
       return;
     case FaultKind::kDamageCheckpoint: damage_checkpoint(fault, mark); return;
     case FaultKind::kOtherTraining: write_other_training(mark); return;
@@ -299,9 +306,9 @@ void ProofCluster::cut(NodeId from, NodeId to, Instant time, const FaultMark& ma
   });
 }
 
-void ProofCluster::cut_from_store(StoreClient& client, Instant time, const FaultMark& mark) {
-  client.disconnect(mark);
-  world_.queue().after(time, [&client] { client.connect(); });
+void ProofCluster::cut_from_store(StoreClients& clients, Instant time, const FaultMark& mark) {
+  clients.disconnect(mark);
+  world_.queue().after(time, [&clients] { clients.connect(); });
 }
 
 // What was the newest of its worker; felt when the master rejects it.

@@ -18,12 +18,19 @@ constexpr Instant kEraseTime = std::chrono::seconds(15);
 
 }  // namespace
 
-void ProofCluster::watch_store(const KvOperation& operation) {
+void ProofCluster::watch_store(std::size_t server, const KvOperation& operation) {
   if (operation.kind == KvOperation::Kind::kClaim) watch_claim(operation);
   watch_contribution(operation);
-  lease_checker_.done(operation);
+  lease_checker_.done(operation, server);
   record_checker_.done(operation);
   store_checker_.done(operation);
+}
+
+void ProofCluster::watch_lost_data(std::size_t server) {
+  lineage_.all_may_be_lost();
+  lease_checker_.store_lost_data(server);
+  record_checker_.store_lost_data();
+  store_checker_.restarted(!has_lost_part());
 }
 
 // What a worker has put is known by its manifest, which comes last.
@@ -34,8 +41,7 @@ void ProofCluster::watch_contribution(const KvOperation& operation) {
                       key.starts_with(prefix + contribution_key_prefix()) && key.ends_with(":m") &&
                       key.find("/local:") == std::string::npos && !key.ends_with("/step:m");
   if (!is_one) return;
-  ChunkedStore store(std::shared_ptr<KeyValue>(std::shared_ptr<void>(), &server_.map()),
-                     scenario_.config.job);
+  ChunkedStore store(servers_.shared_map(), scenario_.config.job);
   const std::string name = key.substr(prefix.size(), key.size() - prefix.size() - 2);
   const auto reader = store.read(name);
   if (!reader) return;
@@ -91,7 +97,8 @@ void ProofCluster::watch_granted(Mastership& mastership, std::uint64_t term) {
   });
   if (another_lives) mastership.rival.felt();
   newest_term_ = std::max(newest_term_, term);
-  mastership.store_incarnation = server_.incarnation();
+  mastership.store_incarnation = servers_.incarnation();
+  if (mastership.starts_anew) store_checker_.restarted(false);
   store_checker_.granted(term);
   record_checker_.granted(term);
   world_.give_name(master.node());
@@ -105,7 +112,7 @@ bool ProofCluster::is_stale(const Mastership& mastership) const {
 void ProofCluster::watch_start(Mastership& mastership, const Merger::Copy& start) {
   ProofMaster& master = *mastership.master;
   lease_checker_.begins(master.term());
-  if (mastership.store_incarnation == server_.incarnation()) {
+  if (mastership.store_incarnation == servers_.incarnation()) {
     start_checker_.begins(start.state, master.chosen_files());
   }
   lineage_.begin(master.term(),
@@ -129,6 +136,7 @@ void ProofCluster::watch_merge(Mastership& mastership, const master_command::Sta
   const bool is_coded = is_merged && update.codec.kind != CodecKind::kNone;
   merges_.in_memory += in_memory ? 1 : 0;
   merges_.coded += is_coded && !in_memory ? 1 : 0;
+  merges_.in_parts += is_merged && !shards_.empty() ? 1 : 0;
   merges_.replicated += is_merged && update.replicated ? 1 : 0;
   if (is_merged && (job.is_last || !(in_memory || update.replicated))) {
     watch_published(mastership, result.version);
@@ -169,7 +177,7 @@ void ProofCluster::watch_command(Mastership& mastership, const MasterCommand& co
 }
 
 bool ProofCluster::reaches_store(ProofMaster& master) const {
-  return master.node().process().running() && server_.up() && master.client().is_connected() &&
+  return master.node().process().running() && servers_.up() && master.clients().is_connected() &&
          client_faults_.error == 0.0;
 }
 
@@ -194,8 +202,7 @@ void ProofCluster::watch_rejected(const master_command::StartMerge& job,
 void ProofCluster::watch_torn(Mastership& mastership) {
   const std::uint64_t term = mastership.master->term();
   const master_command::StartMerge* const job = mastership.master->order();
-  ChunkedStore store(std::shared_ptr<KeyValue>(std::shared_ptr<void>(), &server_.map()),
-                     scenario_.config.job);
+  ChunkedStore store(servers_.shared_map(), scenario_.config.job);
   for (const std::string& key : {weights_key(), checkpoint_key()}) {
     const auto now = read_copy(store, key, term);
     if (!now || lineage_.knows(term, now->version)) continue;
@@ -219,6 +226,17 @@ void ProofCluster::watch_torn(Mastership& mastership) {
                      .may_reject = is_stale(mastership),
                      .shards = shards});
   }
+}
+
+// A merge by parts whose version nobody can read whole any more, or not yet: its weights are taken
+// from the next one.
+void ProofCluster::watch_unseen(Mastership& mastership, const master_command::StartMerge* job,
+                                const MergeResult& result) {
+  const std::uint64_t term = mastership.master->term();
+  merges_.unseen += 1;
+  lineage_.unseen(term, result.version,
+                  job == nullptr ? std::vector<std::uint64_t>{}
+                                 : mastership.checker->shards_of(*job, result.rejected));
 }
 
 // The record as this master has written it, or nothing.

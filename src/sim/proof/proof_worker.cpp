@@ -53,10 +53,11 @@ void ProofWorker::attach(EventQueue& queue, WorkerNode& node, const std::string&
   node_ = &node;
   platform_ = std::make_unique<ProcessPlatform>(
       queue, node.process(), ProcessPlatform::Setting{.name = name, .seed = random_.next()});
-  client_ = std::make_shared<StoreClient>(setting_.server, *platform_, random_.next(),
-                                          setting_.scenario.exchange_time);
+  clients_ = std::make_unique<StoreClients>(setting_.servers, *platform_, random_,
+                                            setting_.scenario.exchange_time);
   const auto open_store = [this](const StoreAddress&, const std::string& job) {
-    return Result<std::shared_ptr<ParameterStore>>(std::make_shared<ChunkedStore>(client_, job));
+    return Result<std::shared_ptr<ParameterStore>>(
+        std::make_shared<ChunkedStore>(clients_->map(), job));
   };
   job_ = std::make_unique<JobWorker>(
       make_trainer(parts()), open_store,

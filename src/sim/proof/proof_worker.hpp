@@ -11,7 +11,7 @@
 
 #include "sim/process_platform.hpp"
 #include "sim/proof/proof_scenario.hpp"
-#include "sim/proof_store.hpp"
+#include "sim/proof_servers.hpp"
 #include "sim/proof/quadratic_learner.hpp"
 #include "sim/world.hpp"
 #include "train/job/job_worker.hpp"
@@ -25,7 +25,7 @@ class ProofWorker : public WorkerWork {
   struct Setting {
     const Scenario& scenario;
     const Quadratic& problem;
-    StoreServer& server;
+    StoreServers& servers;
     std::uint64_t seed = 0;
     double slowness = 1.0;
     std::function<Result<std::unique_ptr<Backend>>()> make_backend = {};
@@ -54,7 +54,7 @@ class ProofWorker : public WorkerWork {
   std::uint64_t progress() const override;
 
   // Faults.
-  StoreClient& client() { return *client_; }
+  StoreClients& clients() { return *clients_; }
   bool at_work() const { return run_.has_value(); }  // has an order that is not reported
   void stall_until(Instant end, const FaultMark& mark);
   void spoil_next(bool only_contribution, const FaultMark& mark);
@@ -71,7 +71,7 @@ class ProofWorker : public WorkerWork {
   std::optional<TrainMessage> beginning_;  // the order of a run that has seen no weights yet
   std::uint64_t term_ = 0, worker_ = 0;   // of the last welcome
   std::unique_ptr<ProcessPlatform> platform_;
-  std::shared_ptr<StoreClient> client_;
+  std::unique_ptr<StoreClients> clients_;
   std::unique_ptr<JobWorker> job_;
 };
 

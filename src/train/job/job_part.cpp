@@ -10,9 +10,11 @@
 
 namespace speedo {
 
-JobPart::JobPart(const TrainerParts& parts, OpenStore open_store, WelcomedStore::Options options)
+JobPart::JobPart(const TrainerParts& parts, OpenStore open_store, WelcomedStore::Options options,
+                 MergerConfig merging)
     : parts_(parts),
       options_(std::move(options)),
+      merging_(std::move(merging)),
       welcomed_(std::move(open_store), options_),
       opening_(*options_.platform, "job") {}
 
@@ -46,11 +48,13 @@ Result<Digest> JobPart::prepare_now(const WelcomeMessage& welcome,
   store_->fence(welcome.term);
   clip_ = {welcome.part - 1, store_->parts()};
   const Digest model = record.layout.digest();
+  MergerConfig config = merging_;
+  config.stages = job.stages;
+  config.publish_interval = record.publish_interval;
+  config.term = welcome.term;
+  config.platform = options_.platform;
   PartSetup setup{.clip = clip_,
-                  .config = {.stages = job.stages,
-                             .publish_interval = record.publish_interval,
-                             .term = welcome.term,
-                             .platform = options_.platform},
+                  .config = std::move(config),
                   .layout = std::move(record.layout),
                   .solver = std::move(solver),
                   .store = store_,

@@ -20,7 +20,9 @@ namespace speedo {
 class JobPart : public WorkerWork {
  public:
   // `answer`: takes what is to be said to the master, on the part's thread; not before prepare().
-  JobPart(const TrainerParts& parts, OpenStore open_store, WelcomedStore::Options options);
+  // `merging`: what of it is this process' own, threads and ahead_bytes_min; the rest is the job's.
+  JobPart(const TrainerParts& parts, OpenStore open_store, WelcomedStore::Options options,
+          MergerConfig merging = {});
   ~JobPart() override;
   void answer_to(PartSink answer) { answer_ = std::move(answer); }
 
@@ -40,6 +42,7 @@ class JobPart : public WorkerWork {
 
   const TrainerParts parts_;
   const WelcomedStore::Options options_;
+  const MergerConfig merging_;
   WelcomedStore welcomed_;
   PartSink answer_;
   std::atomic<bool> ending_{false};

@@ -7,6 +7,7 @@
 #include "base/log.hpp"
 #include "core/prototxt.hpp"
 #include "train/job/job_solver.hpp"
+#include "train/parts/clipped_store.hpp"
 
 namespace speedo {
 namespace {
@@ -25,10 +26,28 @@ JobStart start_anew(const MasterOptions& options, JobNets& nets) {
   return start;
 }
 
+// Of a job in parts: one of the servers has lost its own, and others may have copies. Histories are
+// the parts' own care.
+Result<Checkpoint> joined_from_copies(const ParameterLayout& layout, ParameterStore& store) {
+  Checkpoint found;
+  found.weights.resize(static_cast<std::size_t>(layout.element_count()));
+  const std::shared_ptr<ParameterStore> all(&store, [](auto*) {});
+  SPEEDO_ASSIGN(const RecordInfo info, read_all_parts(all, layout, found.weights));
+  found.version = Version{info.version};
+  found.session = info.state;
+  return found;
+}
+
 Result<Checkpoint> stored(const MasterOptions& options, const MasterConfig& config, JobNets& nets,
-                          RecordStore& store) {
+                          ParameterStore& store) {
   const bool with_histories = wants_histories(updates_of(options.session.stages));
-  SPEEDO_ASSIGN(Checkpoint found, read_checkpoint(store, nets.layout(), with_histories));
+  auto read = read_checkpoint(store, nets.layout(), with_histories);
+  const bool is_damaged = !read && read.error().code == ErrorCode::kCorrupt;
+  if (is_damaged && options.merger.in_parts && store.parts() > 1) {
+    auto joined = joined_from_copies(nets.layout(), store);
+    if (joined) read = std::move(joined);
+  }
+  SPEEDO_ASSIGN(Checkpoint found, std::move(read));
   SPEEDO_TRY(check_state(options, config, found.session));
   return found;
 }
@@ -37,6 +56,13 @@ Error nothing_there(const MasterOptions& options, const Error& error) {
   return Error{ErrorCode::kNotFound,
                fmt::format("nothing to resume in the store under job '{}' ({}): check --redis and "
                            "--job, leave --resume out to start anew, or give --resume=FILE",
+                           options.job, error.message)};
+}
+
+Error damaged_there(const MasterOptions& options, const Error& error) {
+  return Error{ErrorCode::kCorrupt,
+               fmt::format("what the store has of job '{}' is damaged, and no files of it were "
+                           "found ({}): give --resume=FILE, or leave --resume out to start anew",
                            options.job, error.message)};
 }
 
@@ -76,7 +102,7 @@ Result<bool> prefers_store(const std::string& store_state, MasterSession::Origin
 
 // What is damaged, or another job's, only counts as missing if there are files.
 Result<JobStart> newest(const MasterOptions& options, const MasterConfig& config, JobNets& nets,
-                        RecordStore& store) {
+                        ParameterStore& store) {
   auto in_store = stored(options, config, nets, store);
   const bool has_files = options.initial_weights != nullptr;
   if (!in_store) {
@@ -84,6 +110,7 @@ Result<JobStart> newest(const MasterOptions& options, const MasterConfig& config
     const bool passed_over =
         error.code == ErrorCode::kNotFound ||
         (has_files && (error.code == ErrorCode::kCorrupt || error.code == ErrorCode::kMismatch));
+    if (error.code == ErrorCode::kCorrupt && !passed_over) return damaged_there(options, error);
     if (!passed_over) return error;
     const char* const instead = has_files ? "going on from the files" : "starting anew";
     if (error.code == ErrorCode::kNotFound) {
@@ -126,7 +153,7 @@ std::optional<TrainingId> training_in(RecordStore& store) {
 }
 
 Result<JobStart> find_start(const MasterOptions& options, const MasterConfig& config,
-                            JobNets& nets, RecordStore& store) {
+                            JobNets& nets, ParameterStore& store) {
   if (options.resume == MasterOptions::Resume::kNo) {
     SPEEDO_TRY(check_state(options, config, options.initial_session));
     return start_anew(options, nets);

@@ -4,7 +4,7 @@
 
 #include <speedo/base/result.hpp>
 #include <speedo/store/blob_store.hpp>
-#include <speedo/store/record_store.hpp>
+#include <speedo/store/parameter_store.hpp>
 #include <speedo/train/checkpoint.hpp>
 #include <speedo/train/master_session.hpp>
 
@@ -30,6 +30,6 @@ std::optional<TrainingId> training_in(RecordStore& store);
 // kNotFound if there is nothing to resume; kMismatch, kCorrupt for what cannot be gone on from;
 // those of the store.
 Result<JobStart> find_start(const MasterOptions& options, const MasterConfig& config,
-                            JobNets& nets, RecordStore& store);
+                            JobNets& nets, ParameterStore& store);
 
 }  // namespace speedo

@@ -1,9 +1,12 @@
 #include "train/parts/clipped_store.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <speedo/base/assert.hpp>
 #include <speedo/store/layout.hpp>
+
+#include "base/log.hpp"
 
 namespace speedo {
 
@@ -163,5 +166,40 @@ Result<void> ClippedStore::erase(std::string_view key, std::uint64_t element_cou
 }
 
 Result<void> ClippedStore::clear_contributions() { return store_->clear_contributions(); }
+
+Result<RecordInfo> read_part(ClippedStore& store, NeighborCopies* copies, std::size_t part,
+                             const Digest& model, std::span<float> values) {
+  auto read = get(store, weights_key(), model, values);
+  const bool is_lost = !read && (read.error().code == ErrorCode::kNotFound ||
+                                 read.error().code == ErrorCode::kCorrupt);
+  if (!is_lost || copies == nullptr) return read;
+  SPEEDO_ASSIGN(const auto manifest, store.read(weights_key()));
+  SPEEDO_TRY(copies->get_weights(*manifest, values));
+  SPEEDO_WARN("server {} has lost its part of the weights: version {} comes from the copy on the "
+              "next one",
+              part + 1, manifest->info().version);
+  return manifest->info();
+}
+
+Result<RecordInfo> read_all_parts(const std::shared_ptr<ParameterStore>& store,
+                                  const ParameterLayout& layout, std::span<float> values) {
+  const auto count = static_cast<std::uint64_t>(layout.element_count());
+  std::optional<RecordInfo> whole;
+  for (std::size_t part = 0; part < std::min(store->parts(), chunk_count(count)); ++part) {
+    const PartClip clip{part, store->parts()};
+    const Digest model = clip_layout(layout, clip).digest();
+    ClippedStore clipped(store, clip, {layout.digest(), model, count}, 0, nullptr);
+    NeighborCopies copies(store, clip);
+    std::vector<float> of_part(clipped_count(count, clip));
+    SPEEDO_ASSIGN(const RecordInfo info, read_part(clipped, &copies, part, model, of_part));
+    if (whole && (whole->version != info.version || whole->term != info.term)) {
+      return Error{ErrorCode::kNotFound, "the weights were replaced while they were read"};
+    }
+    whole = info;
+    put_back(of_part, clip, values);
+  }
+  if (!whole) return Error{ErrorCode::kNotFound, "the model has no weights"};
+  return *whole;
+}
 
 }  // namespace speedo

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -65,5 +66,15 @@ class ClippedStore : public RecordStore {
   std::optional<std::uint64_t> version_;
   std::uint32_t slot_ = 0;
 };
+
+// The newest weights of a part into `values`, which have its size. What its server has lost comes
+// from the copy on the next one. `copies`: null: there are none. Errors: those of get().
+Result<RecordInfo> read_part(ClippedStore& store, NeighborCopies* copies, std::size_t part,
+                             const Digest& model, std::span<float> values);
+
+// The newest weights of a job that is merged in parts, likewise, as a whole. Error kNotFound, too,
+// if they are replaced meanwhile. Blocking.
+Result<RecordInfo> read_all_parts(const std::shared_ptr<ParameterStore>& store,
+                                  const ParameterLayout& layout, std::span<float> values);
 
 }  // namespace speedo

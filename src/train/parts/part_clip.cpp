@@ -12,12 +12,12 @@ namespace speedo {
 std::uint64_t clipped_count(std::uint64_t element_count, PartClip clip) {
   const std::size_t chunks = chunks_of_part(element_count, clip.part, clip.parts);
   if (chunks == 0) return 0;
-  return std::uint64_t{chunks - 1} * kChunkElements +
+  return std::uint64_t{chunks - 1} * chunk_length() +
          chunk_elements(element_count, clip.whole_chunk(chunks - 1));
 }
 
 ParameterLayout clip_layout(const ParameterLayout& whole, PartClip clip) {
-  const auto length = static_cast<std::int64_t>(kChunkElements);
+  const auto length = static_cast<std::int64_t>(chunk_length());
   ParameterLayout clipped;
   for (const ParameterSlot& slot : whole.slots()) {
     const std::int64_t end = slot.offset + slot.count();

@@ -100,18 +100,6 @@ void PartMerger::do_order(const part_order::Open& order) {
   }
 }
 
-// What its server has lost lies on the next one.
-Result<RecordInfo> PartMerger::read_weights(const Digest& model, std::span<float> values) {
-  auto read = get(*store_, weights_key(), model, values);
-  if (read || !copies_ || !is_lost(read.error())) return read;
-  SPEEDO_ASSIGN(const auto manifest, store_->read(weights_key()));
-  SPEEDO_TRY(copies_->get_weights(*manifest, values));
-  SPEEDO_WARN("server {} has lost its part of the weights: version {} comes from the copy on the "
-              "next one",
-              setup_.clip.part + 1, manifest->info().version);
-  return manifest->info();
-}
-
 Result<std::vector<float>> PartMerger::read_checkpoint(const std::string& key, Version newest) {
   SPEEDO_ASSIGN(const auto reader, setup_.store->read(key));
   std::vector<float> values(reader->info().element_count);
@@ -164,7 +152,8 @@ Result<void> PartMerger::open(const part_order::Open& order) {
                    .weights = std::vector<float>(clipped_count(whole_count, setup_.clip)),
                    .histories = {},
                    .session = {}};
-  SPEEDO_ASSIGN(const RecordInfo read, read_weights(clipped.digest(), start.weights));
+  SPEEDO_ASSIGN(const RecordInfo read, read_part(*store_, copies_.get(), setup_.clip.part,
+                                                 clipped.digest(), start.weights));
   if (read.version != order.from.value) {
     return Error{ErrorCode::kMismatch,
                  fmt::format("the store has version {} of the weights, not {}", read.version,

@@ -58,7 +58,6 @@ class PartMerger {
   void do_order(const part_order::Close& order);
   void do_order(const part_order::Decide& /*decided where it came in*/) {}
   Result<void> open(const part_order::Open& order);
-  Result<RecordInfo> read_weights(const Digest& model, std::span<float> values);
   Result<std::vector<std::vector<float>>> read_histories(Version newest);
   Result<std::vector<float>> read_checkpoint(const std::string& key, Version newest);
   Result<void> merge(const part_order::Merge& order);

@@ -66,7 +66,7 @@ class StepMerge : public ChunkMerge {
  private:
   template <class Visit>
   void for_sources(std::size_t chunk, const Visit& visit) const {
-    const std::size_t begin = chunk * kChunkElements;
+    const std::size_t begin = chunk * chunk_length();
     const std::size_t length = chunk_elements(frame_.contribution.count(), chunk);
     const auto each = [&](const Piece& piece, std::size_t index, std::size_t first,
                           std::size_t count) {

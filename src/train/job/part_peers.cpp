@@ -1,4 +1,4 @@
-#include "actors/part_peers.hpp"
+#include "train/job/part_peers.hpp"
 
 #include <mutex>
 #include <string_view>
@@ -11,11 +11,11 @@
 
 namespace speedo {
 
-// Orders go by the actor, as all that a master sends. An answer without a sink was not asked for.
+// Orders go by the shell, as all that a master sends. An answer without a sink was not asked for.
 class PartPeers::Link : public PartLink {
  public:
-  Link(caf::actor peer, std::function<void(PartTold)> notice)
-      : peer_(std::move(peer)), notice_(std::move(notice)) {}
+  Link(PeerId peer, std::function<void(PartTold)> notice)
+      : peer_(peer), notice_(std::move(notice)) {}
 
   void tell(const PartOrder& order) override { notice_({peer_, order, {}}); }
   void dismiss(const std::string& reason) override { notice_({peer_, std::nullopt, reason}); }
@@ -31,7 +31,7 @@ class PartPeers::Link : public PartLink {
   }
 
  private:
-  const caf::actor peer_;
+  const PeerId peer_;
   const std::function<void(PartTold)> notice_;
   std::mutex mutex_;
   PartSink sink_;                    // guarded by mutex_
@@ -55,19 +55,19 @@ std::optional<std::uint64_t> PartPeers::choose(const HelloMessage& message,
   }
   for (std::uint64_t part = 1; part <= parts; ++part) {
     bool is_taken = false;
-    for (const auto& [address, peer] : peers_) is_taken = is_taken || peer.part == part;
+    for (const auto& [id, peer] : peers_) is_taken = is_taken || peer.part == part;
     if (!is_taken) return part;
   }
   return std::nullopt;
 }
 
-bool PartPeers::greet(const caf::actor& actor, const HelloMessage& message,
+void PartPeers::greet(PeerId id, const HelloMessage& message,
                       const MasterWork::PartTerms* terms) {
+  // Whoever greets again has forgotten what it was told before.
+  lose(id, "it has come again");
   const auto refuse = [&](ErrorCode code, const std::string& reason) {
     SPEEDO_WARN("refused: {}", reason);
-    ways_.refuse(actor, {static_cast<std::uint32_t>(code), reason});
-    peers_.erase(actor.address());
-    return false;
+    ways_.refuse(id, {static_cast<std::uint32_t>(code), reason});
   };
   const std::string name = clip_text(message.name);
   if (message.protocol != kProtocolVersion) {
@@ -82,7 +82,6 @@ bool PartPeers::greet(const caf::actor& actor, const HelloMessage& message,
                               "that --shards, or leave out --shard here",
                               name));
   }
-  peers_.erase(actor.address());
   const auto part = choose(message, terms->parts);
   if (!part) {
     return refuse(ErrorCode::kMismatch,
@@ -90,30 +89,30 @@ bool PartPeers::greet(const caf::actor& actor, const HelloMessage& message,
                               "each with one merger",
                               name, clip_text(message.device), terms->parts));
   }
-  peers_[actor.address()] = {.actor = actor, .name = name, .part = *part, .link = {}, .reader = {}};
+  peers_[id] = {.name = name, .part = *part, .link = {}, .reader = {}};
   WelcomeMessage welcome = terms->welcome;
   welcome.worker = ++greeted_;
   welcome.part = *part;
-  ways_.welcome(actor, welcome);
-  return true;
+  ways_.welcome(id, welcome);
 }
 
 // It asks again until it gets an order.
-void PartPeers::take(const caf::actor_addr& from, const ReadyMessage& message,
+void PartPeers::take(PeerId from, const ReadyMessage& message,
                      const MasterWork::PartTerms& terms) {
   Peer& peer = peers_.at(from);
   if (peer.link) return;
   if (message.model_high != terms.welcome.model_high ||
       message.model_low != terms.welcome.model_low) {
-    ways_.refuse(peer.actor, {static_cast<std::uint32_t>(ErrorCode::kMismatch),
-                              "the store has the layout of another model"});
+    peers_.erase(from);
+    ways_.refuse(from, {static_cast<std::uint32_t>(ErrorCode::kMismatch),
+                        "the store has the layout of another model"});
     return;
   }
-  peer.link = std::make_shared<Link>(peer.actor, ways_.notice);
+  peer.link = std::make_shared<Link>(from, ways_.notice);
   terms.desk->offer({.part = peer.part - 1, .name = peer.name, .link = peer.link});
 }
 
-void PartPeers::take(const caf::actor_addr& from, const PartAnswerMessage& message) {
+void PartPeers::take(PeerId from, const PartAnswerMessage& message) {
   const auto found = peers_.find(from);
   // Before it was ready it answers an earlier master.
   if (found == peers_.end() || !found->second.link) return;
@@ -127,11 +126,11 @@ void PartPeers::take(const caf::actor_addr& from, const PartAnswerMessage& messa
 }
 
 void PartPeers::send(const PartTold& told) {
-  const auto found = peers_.find(told.peer.address());
+  const auto found = peers_.find(told.peer);
   if (found == peers_.end()) return;
   if (!told.order) {
-    ways_.refuse(told.peer, {static_cast<std::uint32_t>(ErrorCode::kRefused), told.dismissal});
     peers_.erase(found);
+    ways_.refuse(told.peer, {static_cast<std::uint32_t>(ErrorCode::kRefused), told.dismissal});
     return;
   }
   for (PartOrderMessage& message : to_messages(*told.order)) {
@@ -139,11 +138,12 @@ void PartPeers::send(const PartTold& told) {
   }
 }
 
-void PartPeers::lose(const caf::actor_addr& address, const std::string& reason) {
-  const auto found = peers_.find(address);
-  if (found == peers_.end()) return;
+bool PartPeers::lose(PeerId id, const std::string& reason) {
+  const auto found = peers_.find(id);
+  if (found == peers_.end()) return false;
   if (found->second.link) found->second.link->take(part_answer::Lost{reason});
   peers_.erase(found);
+  return true;
 }
 
 }  // namespace speedo
