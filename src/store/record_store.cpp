@@ -8,6 +8,7 @@
 #include <speedo/base/assert.hpp>
 
 #include "store/chunk_range.hpp"
+#include "store/read_once.hpp"
 
 namespace speedo {
 namespace {
@@ -15,8 +16,8 @@ namespace {
 // Pauses between readings of a record that is overwritten or was lost: a writer needs a moment.
 constexpr std::chrono::milliseconds kReopenPause{5};
 
-Result<RecordInfo> get_once(RecordStore& store, std::string_view key, const Digest& model,
-                            std::span<float> values, bool& overwritten) {
+Result<RecordInfo> try_get(RecordStore& store, std::string_view key, const Digest& model,
+                           std::span<float> values, bool& overwritten) {
   SPEEDO_ASSIGN(const std::unique_ptr<RecordReader> reader, store.read(key));
   const RecordInfo& info = reader->info();
   if (info.model != model) {
@@ -63,10 +64,16 @@ Result<RecordInfo> get(RecordStore& store, std::string_view key, const Digest& m
                        std::span<float> values) {
   for (int attempt = 1;; ++attempt) {
     bool overwritten = false;
-    auto info = get_once(store, key, model, values, overwritten);
+    auto info = try_get(store, key, model, values, overwritten);
     if (info || !overwritten || attempt >= kStoreAttemptsMax) return info;
     std::this_thread::sleep_for(kReopenPause * (attempt - 1));
   }
+}
+
+Result<RecordInfo> get_once(RecordStore& store, std::string_view key, const Digest& model,
+                            std::span<float> values) {
+  bool overwritten = false;
+  return try_get(store, key, model, values, overwritten);
 }
 
 std::string weights_key() { return "weights"; }

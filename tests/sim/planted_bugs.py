@@ -150,10 +150,6 @@ BUGS = [
         "  SPEEDO_ASSIGN(const auto copy, store_->read(name));\n"
         "  const bool is_it = copy->info().element_count == wanted.element_count;\n",
         "weights"),
-    Bug("part merged by the newest manifest, whoever asked", "src/train/parts/part_merger.cpp",
-        "  if (!engine_ || version_ != order.base) {",
-        "  if (!engine_) {",
-        "weights"),
     Bug("pause without an end", "src/train/session/master_session.cpp",
         "  if (change == WorkerShortage::Change::kGoesOn) work_.go_on();\n",
         "  static_cast<void>(change);\n",

@@ -15,6 +15,7 @@
 #include "speedo.pb.h"
 #include "store/chunked_store.hpp"
 #include "store/mastership.hpp"
+#include "store/read_once.hpp"
 #include "train/parts/clipped_store.hpp"
 
 namespace speedo::sim {
@@ -401,7 +402,7 @@ bool ProofCluster::has_lost_part() {
   std::vector<float> values(problem_.size());
   const ParameterLayout& layout = problem_.layout();
   if (scenario_.shard_copies) return !read_all_parts(store, layout, values);
-  return !get(*store, weights_key(), layout.digest(), values);
+  return !get_once(*store, weights_key(), layout.digest(), values);
 }
 
 void ProofCluster::replace_master_soon() {

@@ -9,6 +9,7 @@
 #include "sim/proof/proof_cluster.hpp"
 #include "store/chunked_store.hpp"
 #include "store/mastership.hpp"
+#include "store/read_once.hpp"
 
 namespace speedo::sim {
 namespace {
@@ -48,7 +49,7 @@ void ProofCluster::watch_contribution(const KvOperation& operation) {
   const RecordInfo info = (*reader)->info();
   std::vector<float> values(info.element_count);
   const auto damaged = damaged_.extract(prefix + name);
-  if (!get(store, name, info.model, values)) {
+  if (!get_once(store, name, info.model, values)) {
     lineage_.may_be_lost(RunId{info.version});
     if (damaged) spoilt_[info.version] = damaged.mapped();
     return;
@@ -246,7 +247,7 @@ std::optional<Merger::Copy> ProofCluster::read_copy(RecordStore& store, const st
   if (!reader || (*reader)->info().term != term) return std::nullopt;
   const RecordInfo& info = (*reader)->info();
   std::vector<float> record(info.element_count);
-  if (!get(store, key, info.model, record)) return std::nullopt;
+  if (!get_once(store, key, info.model, record)) return std::nullopt;
   Merger::Copy copy{Version{info.version}, {}, {}, info.state};
   const auto count = static_cast<std::ptrdiff_t>(problem_.size());
   copy.weights.assign(record.begin(), record.begin() + count);

@@ -7,6 +7,7 @@
 #include <speedo/store/layout.hpp>
 
 #include "base/log.hpp"
+#include "store/read_once.hpp"
 
 namespace speedo {
 
@@ -169,7 +170,7 @@ Result<void> ClippedStore::clear_contributions() { return store_->clear_contribu
 
 Result<RecordInfo> read_part(ClippedStore& store, NeighborCopies* copies, std::size_t part,
                              const Digest& model, std::span<float> values) {
-  auto read = get(store, weights_key(), model, values);
+  auto read = get_once(store, weights_key(), model, values);
   const bool is_lost = !read && (read.error().code == ErrorCode::kNotFound ||
                                  read.error().code == ErrorCode::kCorrupt);
   if (!is_lost || copies == nullptr) return read;

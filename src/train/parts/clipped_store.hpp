@@ -68,7 +68,7 @@ class ClippedStore : public RecordStore {
 };
 
 // The newest weights of a part into `values`, which have its size. What its server has lost comes
-// from the copy on the next one. `copies`: null: there are none. Errors: those of get().
+// from the copy on the next one. `copies`: null: there are none. Errors: those of get_once().
 Result<RecordInfo> read_part(ClippedStore& store, NeighborCopies* copies, std::size_t part,
                              const Digest& model, std::span<float> values);
 

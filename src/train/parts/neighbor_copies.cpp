@@ -6,6 +6,8 @@
 
 #include <speedo/base/assert.hpp>
 
+#include "store/read_once.hpp"
+
 namespace speedo {
 namespace {
 
@@ -69,7 +71,7 @@ Result<void> NeighborCopies::get_weights(const RecordReader& manifest, std::span
                  fmt::format("the copy of part {} on the next server is not of version {}",
                              clip_.part + 1, wanted.version)};
   }
-  SPEEDO_TRY(get(*store_, name, wanted.model, values));
+  SPEEDO_TRY(get_once(*store_, name, wanted.model, values));
   return {};
 }
 

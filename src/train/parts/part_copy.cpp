@@ -7,6 +7,8 @@
 
 #include <speedo/store/part_store.hpp>
 
+#include "store/read_once.hpp"
+
 namespace speedo {
 namespace {
 
@@ -46,7 +48,7 @@ Result<part_answer::Copied> get_copy(RecordStore& store, std::size_t part, std::
                  "the copy of part " + std::to_string(part) + " in the store is another one"};
   }
   std::vector<float> values(info.element_count);
-  SPEEDO_TRY(get(store, copy_key(part), info.model, values));
+  SPEEDO_TRY(get_once(store, copy_key(part), info.model, values));
   const auto length = static_cast<std::ptrdiff_t>(part_count);
   for (auto from = values.begin(); from != values.end(); from += length) {
     if (from == values.begin()) {

@@ -10,10 +10,13 @@
 
 #include "base/log.hpp"
 #include "base/trace.hpp"
+#include "store/read_once.hpp"
 #include "train/merger_looks.hpp"
 
 namespace speedo {
 namespace {
+
+constexpr std::chrono::milliseconds kReadAgainPause{5};
 
 // Of a record that was there once.
 bool is_lost(const Error& error) {
@@ -103,7 +106,13 @@ void PartMerger::do_order(const part_order::Open& order) {
 Result<std::vector<float>> PartMerger::read_checkpoint(const std::string& key, Version newest) {
   SPEEDO_ASSIGN(const auto reader, setup_.store->read(key));
   std::vector<float> values(reader->info().element_count);
-  SPEEDO_ASSIGN(const RecordInfo read, get(*setup_.store, key, reader->info().model, values));
+  auto got = get_once(*setup_.store, key, reader->info().model, values);
+  if (!got && got.error().code == ErrorCode::kNotFound) {
+    // Overwritten by a merger that is thought to be gone, or lost.
+    platform_.sleep(kReadAgainPause);
+    got = get_once(*setup_.store, key, reader->info().model, values);
+  }
+  SPEEDO_ASSIGN(const RecordInfo read, got);
   if (read.version < newest.value) {
     SPEEDO_INFO("part {}: solver histories of version {} beside weights of version {}",
                 setup_.clip.part + 1, read.version, newest.value);
