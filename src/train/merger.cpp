@@ -101,7 +101,8 @@ class ThreadedMerger : public Merger {
     const Instant published = std::min<Instant>(engine_->publish_behind(), kMergerLookInterval);
     const Instant now = platform_.clock().now();
     if (now - idle_since_ >= kMergerLookInterval) {
-      engine_->restore_lost_weights();
+      const auto restored = engine_->restore_lost_weights();
+      set_waits_because(restored ? std::nullopt : std::optional(restored.error()));
       idle_since_ = platform_.clock().now();
     }
     if (!engine_->expects()) return published;

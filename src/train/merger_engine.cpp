@@ -286,15 +286,15 @@ void MergerEngine::finish_checkpoint() {
   }
 }
 
-void MergerEngine::restore_lost_weights() {
-  if (!stage_ || superseded_ || (publication_ && publication_->is_under_way())) return;
+Result<void> MergerEngine::restore_lost_weights() {
+  if (!stage_ || superseded_ || (publication_ && publication_->is_under_way())) return {};
   const std::uint64_t known = publication_ ? publication_->version() : version_.value;
   const auto reader = past_shared_memory().read(weights_key());
   if (reader && (*reader)->info().version >= known) {
     const auto whole = (*reader)->is_whole();
-    if (!whole || *whole) return;
+    if (!whole || *whole) return {};
   } else if (!reader && is_transient(reader.error().code)) {
-    return;
+    return {};
   }
   forget_expected();
   SPEEDO_WARN("the store has lost the weights of version {}: publishing them again", known);
@@ -302,6 +302,7 @@ void MergerEngine::restore_lost_weights() {
   if (!done) SPEEDO_WARN("{}", done.error().message);
   checkpoint_.make_due();
   write_checkpoint(false);
+  return {};
 }
 
 }  // namespace speedo

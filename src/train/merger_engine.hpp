@@ -44,7 +44,8 @@ class MergerEngine : public MergerWork {
   Result<Version> enter_stage(std::uint32_t stage, const std::string& state) override;
   Result<Merger::Copy> take_copy() override;
   Merger::Copy copy();
-  void restore_lost_weights() override;
+  // Never fails: the weights are in memory.
+  Result<void> restore_lost_weights() override;
   // Whether the merge under way goes on with what was merged ahead of its order.
   bool begun_ahead() const { return begun_ahead_; }
 

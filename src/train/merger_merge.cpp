@@ -100,7 +100,7 @@ Result<MergeResult> MergerEngine::merge_party(const MergeJob& job) {
     contributions.erase(contributions.begin() + static_cast<std::ptrdiff_t>(*fault));
   }
   // A store that lost a contribution may have lost the weights, too.
-  if (!result.rejected.empty()) restore_lost_weights();
+  if (!result.rejected.empty()) SPEEDO_TRY(restore_lost_weights());
   result.version = version_;
   return result;
 }

@@ -32,8 +32,9 @@ class MergerWork {
   virtual void close() = 0;
   virtual Result<Version> enter_stage(std::uint32_t stage, const std::string& state) = 0;
   virtual Result<Merger::Copy> take_copy() = 0;
-  // Publishes again if the store has lost the weights. Says so in the log.
-  virtual void restore_lost_weights() = 0;
+  // Publishes again if the store has lost the weights. Says so in the log. Error: they are lost for
+  // good; not of a store that is away.
+  virtual Result<void> restore_lost_weights() = 0;
 };
 
 // A merger whose work is made, done and destroyed on a thread of its own: some devices belong to

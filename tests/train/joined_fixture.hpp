@@ -51,6 +51,16 @@ class Elsewhere : public PartLink {
     const std::lock_guard lock(mutex_);
     dies_before_ = answers_ + number;
   }
+  // With all it knows; calls `before` it is known.
+  void die(const std::function<void()>& before) {
+    {
+      const std::lock_guard lock(mutex_);
+      gone_ = true;
+    }
+    merger_.reset();
+    before();
+    sink_(part_answer::Lost{"killed"});
+  }
   bool is_gone() {
     const std::lock_guard lock(mutex_);
     return gone_;

@@ -2,9 +2,12 @@
 // makes of them, whoever dies in between.
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <speedo/base/random.hpp>
@@ -268,6 +271,38 @@ TEST_CASE("weights of a part that its server has lost come from the copy on the 
 
   joined.servers[(server + 1) % 3]->set_image({});
   REQUIRE_FALSE(read_all_parts(joined.store, fixture.layout, found));
+}
+
+TEST_CASE("weights of a part that nobody has any more are said to be lost, also while nobody merges",
+          "[merger]") {
+  const MergerConfig config = with_term({});
+  Joined joined(config, kJoinedCount, 3);
+  MergerFixture& fixture = *joined.fixture;
+  const auto elsewhere = joined.offer(1, config);
+  for (const std::uint64_t run : {1, 2}) {
+    const auto delta = fixture.padded(random_floats(kJoinedCount, 0.01F, run));
+    require(put(*joined.store, contribution_key(7, 0), fixture.info(0, run), delta));
+    fixture.merge_or_fail({{0, run}}, false, run);
+  }
+  REQUIRE(elsewhere->orders() > 1);
+  REQUIRE_FALSE(fixture.merger->waits_because());
+
+  elsewhere->die([&] {
+    // Its own server, and the copy's.
+    for (const std::size_t server : {1, 2}) joined.servers[server]->set_image({});
+  });
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  std::optional<Error> lost;
+  while (!(lost = fixture.merger->waits_because()) &&
+         std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  REQUIRE(lost.has_value());
+  REQUIRE(lost->code == ErrorCode::kCorrupt);
+  REQUIRE(lost->message.find("--resume=FILE") != std::string::npos);
+  const auto merged = fixture.merge({{0, 3}}, false, 3);
+  REQUIRE_FALSE(merged);
+  REQUIRE(merged.error().code == ErrorCode::kCorrupt);
 }
 
 TEST_CASE("what needs the whole is not merged in parts", "[merger]") {

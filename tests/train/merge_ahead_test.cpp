@@ -260,7 +260,7 @@ TEST_CASE("weights that the store lost are published in the middle of a merge ah
   ahead.put(1, 4);
   REQUIRE(merge_what_is_there(*ahead.engine) > 0);
   require(ahead.store->erase(weights_key()));
-  ahead.engine->restore_lost_weights();
+  require(ahead.engine->restore_lost_weights());
   ahead.finish_round();
   CHECK(ahead.merge().rejected.empty());
   plain.train_plainly(10, 1);

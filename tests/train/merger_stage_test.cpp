@@ -348,7 +348,7 @@ TEST_CASE("a master that was superseded writes nothing more", "[merger]") {
   // The new master empties the store, and nothing would keep the old one from filling it again.
   store.fence(0);
   require(store.clear());
-  fixture.engine->restore_lost_weights();
+  require(fixture.engine->restore_lost_weights());
   fixture.engine->write_checkpoint(false);
   REQUIRE(code_of(fixture.merge(0, "next")) == ErrorCode::kSuperseded);
   REQUIRE(code_of(fixture.engine->enter_stage(0, "next")) == ErrorCode::kSuperseded);

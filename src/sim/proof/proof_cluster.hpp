@@ -88,7 +88,7 @@ class ProofCluster : private Observer {
   void watch_torn(Mastership& mastership);
   void watch_unseen(Mastership& mastership, const master_command::StartMerge* job,
                     const MergeResult& result);
-  std::optional<Merger::Copy> read_copy(RecordStore& store, const std::string& key,
+  std::optional<Merger::Copy> read_copy(ParameterStore& store, const std::string& key,
                                         std::uint64_t term) const;
   void watch_granted(Mastership& mastership, std::uint64_t term);
   void watch_published(const Mastership& mastership, Version version);

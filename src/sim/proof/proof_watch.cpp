@@ -10,6 +10,7 @@
 #include "store/chunked_store.hpp"
 #include "store/mastership.hpp"
 #include "store/read_once.hpp"
+#include "train/parts/clipped_store.hpp"
 
 namespace speedo::sim {
 namespace {
@@ -212,12 +213,19 @@ void ProofCluster::watch_torn(Mastership& mastership) {
       continue;
     }
     MergeResult result{.version = now->version};
+    bool may_be_lost = false;
     for (const auto& each : job->contributions) {
       const std::string name = contribution_key(term, each.worker.value);
       const auto contribution = read_copy(store, name, 0);
       const bool whole = memory_.contribution(name, each.run.value) ||
                          (contribution && contribution->version.value == each.run.value);
       if (!whole || !lineage_.is_finite(each.run)) result.rejected.push_back(each.worker);
+      may_be_lost = may_be_lost || !whole;
+    }
+    // What was merged may be gone since then, too.
+    if (may_be_lost && mastership.store_incarnation != servers_.incarnation()) {
+      watch_unseen(mastership, job, {.version = now->version});
+      continue;
     }
     const auto shards = mastership.checker->shards_of(*job, result.rejected);
     lineage_.merged({.term = term,
@@ -241,13 +249,19 @@ void ProofCluster::watch_unseen(Mastership& mastership, const master_command::St
 }
 
 // The record as this master has written it, or nothing.
-std::optional<Merger::Copy> ProofCluster::read_copy(RecordStore& store, const std::string& key,
+std::optional<Merger::Copy> ProofCluster::read_copy(ParameterStore& store, const std::string& key,
                                                     std::uint64_t term) const {
   const auto reader = store.read(key);
   if (!reader || (*reader)->info().term != term) return std::nullopt;
   const RecordInfo& info = (*reader)->info();
   std::vector<float> record(info.element_count);
-  if (!get_once(store, key, info.model, record)) return std::nullopt;
+  // A part that its server has lost may be gone on from by its copy.
+  const std::shared_ptr<ParameterStore> shared(&store, [](auto*) {});
+  const bool is_read =
+      get_once(store, key, info.model, record) ||
+      (key == weights_key() && store.parts() > 1 && record.size() == problem_.size() &&
+       read_all_parts(shared, problem_.layout(), record));
+  if (!is_read) return std::nullopt;
   Merger::Copy copy{Version{info.version}, {}, {}, info.state};
   const auto count = static_cast<std::ptrdiff_t>(problem_.size());
   copy.weights.assign(record.begin(), record.begin() + count);

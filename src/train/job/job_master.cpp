@@ -187,10 +187,13 @@ void JobMaster::watch(Instant now, std::function<void(Result<void>)> seen) {
   watched_at_ = now;
   housekeeping_.post([this, seen = std::move(seen)] {
     auto looked = look_after_store();
-    // What time does not mend is for those to say who meet it at their work.
-    const bool is_away = !looked && is_transient(looked.error().code);
-    if (!looked && !is_away && looked.error().code != ErrorCode::kSuperseded) looked = {};
-    store_away_ = is_away;
+    // What time does not mend is for those to say who meet it at their work. Of weights that are lost
+    // for good only the merger knows: nobody can work.
+    const bool is_met = !looked && !is_transient(looked.error().code) &&
+                        looked.error().code != ErrorCode::kSuperseded;
+    if (is_met) looked = {};
+    if (const auto waits = merger_->waits_because(); looked && waits) looked = *waits;
+    store_away_ = !looked && is_transient(looked.error().code);
     if (looked) erasing_.post([this] { erase_records_of_gone(); });
     watching_ = false;
     seen(std::move(looked));
@@ -205,9 +208,7 @@ Result<void> JobMaster::look_after_store() {
     SPEEDO_WARN("the store has lost the job; publishing it again: {}", job.error().message);
     SPEEDO_TRY(put_job());
   }
-  SPEEDO_TRY(store_->put_blob(probe_key(), ""));
-  if (const auto error = merger_->waits_because()) return *error;
-  return {};
+  return store_->put_blob(probe_key(), "");
 }
 
 void JobMaster::erase_worker(WorkerId worker) {

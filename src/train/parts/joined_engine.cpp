@@ -153,7 +153,11 @@ Result<void> JoinedEngine::open_closed() {
     opened = open(closed, version_, state_);
     // A server may lose what it has at any moment of it.
   } while (!opened && opened.error().code == ErrorCode::kNotFound && ++attempts < kOpenAttempts);
-  return opened;
+  if (opened || opened.error().code != ErrorCode::kNotFound) return opened;
+  return Error{ErrorCode::kCorrupt,
+               fmt::format("a part of the weights of version {} is lost, neither its server nor the "
+                           "next one has it any more ({}): go on from files with --resume=FILE",
+                           version_.value, opened.error().message)};
 }
 
 // It may be lost with the server that it lies on.
@@ -254,10 +258,12 @@ Result<Merger::Copy> JoinedEngine::take_copy() {
 }
 
 // Each part looks after its own chunks.
-void JoinedEngine::restore_lost_weights() {
-  if (!stage_ || superseded_ || !start_.weights.empty()) return;
+Result<void> JoinedEngine::restore_lost_weights() {
+  if (!stage_ || superseded_ || !start_.weights.empty()) return {};
   restore_manifest().ignore("the next merge says so, if it cannot either");
-  open_closed().ignore("likewise");
+  auto opened = open_closed();
+  if (!opened && opened.error().code == ErrorCode::kCorrupt) return opened;
+  return {};
 }
 
 Result<std::unique_ptr<Merger>> make_joined_merger(const PartSetup& setup, Checkpoint start,

@@ -34,7 +34,7 @@ class JoinedEngine : public MergerWork {
   void close() override {}
   Result<Version> enter_stage(std::uint32_t stage, const std::string& state) override;
   Result<Merger::Copy> take_copy() override;
-  void restore_lost_weights() override;
+  Result<void> restore_lost_weights() override;
 
  private:
   JoinedEngine(PartSetup setup, Checkpoint start, std::shared_ptr<PartDesk> desk);
