@@ -32,7 +32,7 @@ struct SimulateFlags {
   std::string strategy, workers;
   std::optional<std::string> seeds, replay;
   int threads = 0;
-  bool trace = false, json = false;
+  bool trace = false, json = false, in_parts = false;
 };
 
 bool is_traced(const SimulateFlags& flags) { return flags.trace || flags.replay; }
@@ -60,6 +60,7 @@ SimulateFlags simulate_flags(const OptionValues& values) {
   values.get("replay", flags.replay);
   values.get("threads", flags.threads);
   values.get("trace", flags.trace);
+  values.get("in-parts", flags.in_parts);
   values.get("json", flags.json);
   return flags;
 }
@@ -86,6 +87,7 @@ Result<sim::Campaign> make_campaign(const SimulateFlags& flags) {
   SPEEDO_ASSIGN(campaign.names, parse_schedule_names(flags.strategy));
   SPEEDO_ASSIGN(const NumberRange workers, parse_worker_range(flags.workers));
   campaign.workers = {workers.first, workers.last};
+  campaign.in_parts = flags.in_parts;
   NumberRange seeds;
   if (!flags.replay) {
     SPEEDO_ASSIGN(seeds, parse_seeds(flags.seeds.value_or(kSeeds)));
@@ -114,7 +116,7 @@ sim::ProofParts make_parts(bool trace) {
 // How to see a violation again: its seed is to follow.
 std::string replay_of(const SimulateFlags& flags) {
   return "speedo simulate --strategy " + flags.strategy + " --workers " + flags.workers +
-         " --replay";
+         (flags.in_parts ? " --in-parts" : "") + " --replay";
 }
 
 void print(const sim::CampaignFinding& found, const SimulateFlags& flags) {
@@ -150,7 +152,7 @@ void print(const sim::CampaignResult& result, const SimulateFlags& flags) {
                 static_cast<unsigned long long>(result.seeds),
                 static_cast<unsigned long long>(result.events), result.violations.size());
   }
-  for (const sim::FaultKind kind : idle_kinds(result.faults)) {
+  for (const sim::FaultKind kind : idle_kinds(result.faults, result.in_parts)) {
     const sim::FaultCount& count = result.faults[static_cast<std::size_t>(kind)];
     std::fprintf(stderr, "error: %s\n", describe_idle(kind, count).c_str());
   }
@@ -177,7 +179,8 @@ Result<int> prove(const SimulateFlags& flags) {
   const bool traced = is_traced(flags);
   if (flags.replay) {
     const auto scenario =
-        sim::draw_scenario(campaign.first_seed, campaign.names, campaign.workers);
+        sim::draw_scenario(campaign.first_seed, campaign.names, campaign.workers,
+                           campaign.in_parts);
     std::printf("seed=%llu strategy=%s: %s\n",
                 static_cast<unsigned long long>(campaign.first_seed), scenario.strategy.c_str(),
                 to_string(scenario).c_str());

@@ -52,7 +52,7 @@ std::string to_json(const sim::CampaignResult& result, const std::string& replay
                                 {"effects", count.effects}});
   }
   object["without_effect"] = Json::array();
-  for (const sim::FaultKind kind : idle_kinds(result.faults)) {
+  for (const sim::FaultKind kind : idle_kinds(result.faults, result.in_parts)) {
     object["without_effect"].push_back(to_string(kind));
   }
   object["violations"] = Json::array();
@@ -63,7 +63,7 @@ std::string to_json(const sim::CampaignResult& result, const std::string& replay
 }
 
 int exit_code_of(const sim::CampaignResult& result) {
-  return result.violations.empty() && idle_kinds(result.faults).empty() ? 0 : 1;
+  return result.violations.empty() && idle_kinds(result.faults, result.in_parts).empty() ? 0 : 1;
 }
 
 }  // namespace speedo

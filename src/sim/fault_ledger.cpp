@@ -12,13 +12,15 @@ void add(const FaultTable& from, FaultTable& to) {
   }
 }
 
-std::vector<FaultKind> idle_kinds(const FaultTable& table) {
+std::vector<FaultKind> idle_kinds(const FaultTable& table, bool in_parts) {
   std::uint64_t drawn = 0;
   for (const FaultCount& count : table) drawn += count.drawn;
   // Each kind is drawn as often as any other, in the mean.
   const bool draws_enough = drawn >= kDrawnForVerdict * table.size();
   std::vector<FaultKind> kinds;
-  for (std::size_t i = 0; i < table.size(); ++i) {
+  const auto kinds_wanted =
+      in_parts ? table.size() : static_cast<std::size_t>(kFirstShardFault);
+  for (std::size_t i = 0; i < kinds_wanted; ++i) {
     const bool never_drawn = table[i].drawn == 0 && draws_enough;
     const bool idle = table[i].strikes == 0 || table[i].effects == 0;
     if (never_drawn || (idle && table[i].drawn >= kDrawnForVerdict)) {

@@ -26,7 +26,8 @@ void add(const FaultTable& from, FaultTable& to);
 inline constexpr std::uint64_t kDrawnForVerdict = 50;
 // Kinds that were drawn often and never struck, or struck and were never felt, or were never drawn
 // where others were often enough: what such a campaign says of them is worth nothing.
-std::vector<FaultKind> idle_kinds(const FaultTable& table);
+// Without `in_parts` only of those that befall every job.
+std::vector<FaultKind> idle_kinds(const FaultTable& table, bool in_parts = true);
 // "fault 'KIND' was drawn N times and ...", or "... was never drawn ...".
 std::string describe_idle(FaultKind kind, const FaultCount& count);
 

@@ -40,7 +40,8 @@ void ChunkAheadReader::look(std::span<const std::size_t> chunks) {
 
 bool ChunkAheadReader::is_answered() const {
   return std::ranges::all_of(looks_, [](const Look& look) {
-    return std::ranges::all_of(look.slots, [](const KvPtr& each) { return !each || each->is_done(); });
+    return std::ranges::all_of(look.slots,
+                               [](const KvPtr& each) { return !each || each->is_done(); });
   });
 }
 

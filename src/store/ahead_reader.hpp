@@ -12,8 +12,8 @@
 
 namespace speedo {
 
-// Reads chunks of a record whose manifest is not there yet. In which slot those of a server lie shows
-// with the first one that is there.
+// Reads chunks of a record whose manifest is not there yet. In which slot those of a server lie
+// shows with the first one that is there.
 class ChunkAheadReader : public AheadReader {
  public:
   ChunkAheadReader(std::shared_ptr<StoreShared> shared, std::string_view key,

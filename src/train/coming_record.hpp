@@ -16,8 +16,8 @@ namespace speedo {
 // Thread safety: one thread at a time.
 class ComingRecord {
  public:
-  // `target`: of record.element_count floats; belongs to this from allow() on, chunk by chunk, until
-  // it is destroyed. `now`: it is expected since then.
+  // `target`: of record.element_count floats; belongs to this from allow() on, chunk by chunk,
+  // until it is destroyed. `now`: it is expected since then.
   ComingRecord(std::unique_ptr<AheadReader> reader, const AheadRecord& record,
                std::span<float> target, Instant now);
 

@@ -20,8 +20,8 @@ class IncomingChunks {
   // A chunk has come. May be empty.
   using Arrived = std::function<void(std::size_t offset, std::size_t count)>;
 
-  // `target` belongs to this until it is destroyed. `coming`: what was read ahead of the record, into
-  // the same target; null: nothing.
+  // `target` belongs to this until it is destroyed. `coming`: what was read ahead of the record,
+  // into the same target; null: nothing.
   IncomingChunks(std::unique_ptr<RecordReader> reader, std::span<float> target, Arrived arrived,
                  std::unique_ptr<ComingRecord> coming = nullptr);
 

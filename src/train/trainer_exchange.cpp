@@ -18,8 +18,8 @@ namespace {
 // while they were read: then newer ones come within seconds.
 constexpr std::chrono::milliseconds kWeightsPoll{20};
 
-// The chunks that elements [offset, offset + count) lie in: the first, and behind the last. Requires:
-// count > 0.
+// The chunks that elements [offset, offset + count) lie in: the first, and behind the last.
+// Requires: count > 0.
 std::pair<std::size_t, std::size_t> chunks_of(std::size_t offset, std::size_t count) {
   return {offset / chunk_length(), (offset + count - 1) / chunk_length() + 1};
 }

@@ -102,8 +102,8 @@ class Merger {
   // Errors: those of the store, where the merger's memory has not all of it.
   virtual void copy(std::function<void(Result<Copy>)> done) = 0;
   // A merge and the entering of a stage wait for a store that fails with transient errors, be it
-  // only to write. While one does: the error of its last attempt. Also that the weights are lost for
-  // good, to whoever looks after them between merges: kCorrupt.
+  // only to write. While one does: the error of its last attempt. Also that the weights are lost
+  // for good, where that shows between merges: kCorrupt.
   virtual std::optional<Error> waits_because() = 0;
   // From here on they do not wait, and end with the store's error.
   virtual void stop_waiting() = 0;

@@ -15,6 +15,7 @@ struct Campaign {
   WorkerCounts workers;
   std::uint64_t first_seed = 1, last_seed = 1;  // both included
   int threads = 1;
+  bool in_parts = false;  // see draw_scenario()
 };
 
 struct CampaignFinding {
@@ -24,6 +25,7 @@ struct CampaignFinding {
 
 struct CampaignResult {
   std::uint64_t seeds = 0, events = 0;
+  bool in_parts = false;
   MergeCounts merges;
   FaultTable faults{};                      // of all seeds; see idle_kinds()
   std::vector<CampaignFinding> violations;  // in the order of seeds

@@ -257,11 +257,13 @@ std::optional<Merger::Copy> ProofCluster::read_copy(ParameterStore& store, const
   std::vector<float> record(info.element_count);
   // A part that its server has lost may be gone on from by its copy.
   const std::shared_ptr<ParameterStore> shared(&store, [](auto*) {});
-  const bool is_read =
-      get_once(store, key, info.model, record) ||
-      (key == weights_key() && store.parts() > 1 && record.size() == problem_.size() &&
-       read_all_parts(shared, problem_.layout(), record));
-  if (!is_read) return std::nullopt;
+  const bool is_read = get_once(store, key, info.model, record).has_value();
+  const bool has_copies = key == weights_key() && store.parts() > 1 && scenario_.shard_copies;
+  if (!is_read && !has_copies) return std::nullopt;
+  if (!is_read) {
+    const auto read = read_all_parts(shared, problem_.layout(), record);
+    if (!read || read->version != info.version) return std::nullopt;
+  }
   Merger::Copy copy{Version{info.version}, {}, {}, info.state};
   const auto count = static_cast<std::ptrdiff_t>(problem_.size());
   copy.weights.assign(record.begin(), record.begin() + count);

@@ -187,8 +187,8 @@ void JobMaster::watch(Instant now, std::function<void(Result<void>)> seen) {
   watched_at_ = now;
   housekeeping_.post([this, seen = std::move(seen)] {
     auto looked = look_after_store();
-    // What time does not mend is for those to say who meet it at their work. Of weights that are lost
-    // for good only the merger knows: nobody can work.
+    // What time does not mend is for those to say who meet it at their work. Of weights that are
+    // lost for good only the merger knows: nobody can work.
     const bool is_met = !looked && !is_transient(looked.error().code) &&
                         looked.error().code != ErrorCode::kSuperseded;
     if (is_met) looked = {};

@@ -155,8 +155,8 @@ Result<void> JoinedEngine::open_closed() {
   } while (!opened && opened.error().code == ErrorCode::kNotFound && ++attempts < kOpenAttempts);
   if (opened || opened.error().code != ErrorCode::kNotFound) return opened;
   return Error{ErrorCode::kCorrupt,
-               fmt::format("a part of the weights of version {} is lost, neither its server nor the "
-                           "next one has it any more ({}): go on from files with --resume=FILE",
+               fmt::format("a part of the weights of version {} is lost, neither its server nor "
+                           "the next one has it any more ({}): go on from files with --resume=FILE",
                            version_.value, opened.error().message)};
 }
 
