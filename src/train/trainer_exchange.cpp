@@ -146,7 +146,8 @@ Result<RecordInfo> RecordExchange::begin_record(std::string_view key, std::uint6
 
 bool RecordExchange::were_here(std::size_t offset, std::size_t count) const {
   SPEEDO_ASSERT(incoming_ != nullptr && offset + count <= incoming_->count());
-  return all_chunks(offset, count, [this](std::size_t chunk) { return incoming_->was_here(chunk); });
+  return all_chunks(offset, count,
+                    [this](std::size_t chunk) { return incoming_->was_here(chunk); });
 }
 
 void RecordExchange::expect(std::string_view key, const AheadRecord& record,

@@ -72,7 +72,8 @@ class GradientUpdate : public WorkerUpdate {
     if (!parts_.host.is_direct()) return;
     const AheadRecord next{
         .version = version, .term = parts_.term, .element_count = parts_.count()};
-    parts_.exchange.expect(weights_key(), next, parts_.host.landing(parts_.learner.weights()), true);
+    const std::span<float> target = parts_.host.landing(parts_.learner.weights());
+    parts_.exchange.expect(weights_key(), next, target, true);
   }
 
   std::shared_ptr<SharedMemory> home() const override {

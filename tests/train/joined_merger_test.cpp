@@ -273,7 +273,7 @@ TEST_CASE("weights of a part that its server has lost come from the copy on the 
   REQUIRE_FALSE(read_all_parts(joined.store, fixture.layout, found));
 }
 
-TEST_CASE("weights of a part that nobody has any more are said to be lost, also while nobody merges",
+TEST_CASE("weights of a part that nobody has any more are said to be lost, also between merges",
           "[merger]") {
   const MergerConfig config = with_term({});
   Joined joined(config, kJoinedCount, 3);

@@ -79,8 +79,8 @@ TEST_CASE("a worker's own weights of an earlier run are none") {
   CHECK(info.error().code == ErrorCode::kNotFound);
 }
 
-// The newest weights, written chunk by chunk, while a worker with its contribution under way expects
-// them.
+// The newest weights, written chunk by chunk, while a worker with its contribution under way
+// expects them.
 struct Expected : Exchanged {
   static constexpr std::size_t kFloats = 2 * kChunkElements + 8;
   static constexpr float kUntouched = -1.0F;
@@ -88,9 +88,10 @@ struct Expected : Exchanged {
 
   Expected() {
     target.assign(kFloats, kUntouched);
-    exchange.begin_contribution(1, kOrdered, kFloats, [this](std::size_t offset, std::size_t count) {
+    const auto form = [this](std::size_t offset, std::size_t count) {
       return std::span(gradients).subspan(offset, count);
-    });
+    };
+    exchange.begin_contribution(1, kOrdered, kFloats, form);
     exchange.expect(weights_key(), {.version = kNext, .term = 0, .element_count = kFloats}, target,
                     true);
   }
@@ -121,7 +122,7 @@ struct Expected : Exchanged {
   std::vector<float> gradients = std::vector<float>(kFloats);
 };
 
-TEST_CASE("expected weights are read while they are written, once the worker is through with them") {
+TEST_CASE("expected weights are read while they are written, where the worker is done with them") {
   Expected worker;
   const std::vector<float> values(Expected::kFloats, 3.0F);
   const auto writer = worker.begin();
