@@ -13,14 +13,13 @@ void add(const FaultTable& from, FaultTable& to) {
 }
 
 std::vector<FaultKind> idle_kinds(const FaultTable& table, bool in_parts) {
+  const std::size_t wanted = in_parts ? table.size() : static_cast<std::size_t>(kFirstShardFault);
   std::uint64_t drawn = 0;
-  for (const FaultCount& count : table) drawn += count.drawn;
+  for (std::size_t i = 0; i < wanted; ++i) drawn += table[i].drawn;
   // Each kind is drawn as often as any other, in the mean.
-  const bool draws_enough = drawn >= kDrawnForVerdict * table.size();
+  const bool draws_enough = drawn >= kDrawnForVerdict * wanted;
   std::vector<FaultKind> kinds;
-  const auto kinds_wanted =
-      in_parts ? table.size() : static_cast<std::size_t>(kFirstShardFault);
-  for (std::size_t i = 0; i < kinds_wanted; ++i) {
+  for (std::size_t i = 0; i < wanted; ++i) {
     const bool never_drawn = table[i].drawn == 0 && draws_enough;
     const bool idle = table[i].strikes == 0 || table[i].effects == 0;
     if (never_drawn || (idle && table[i].drawn >= kDrawnForVerdict)) {

@@ -78,9 +78,7 @@ void StoreServer::execute(const KvPtr& operation) {
 // In the middle: of a chunk that is a value, of a manifest what follows its checksum.
 void StoreServer::damage(const std::string& key) {
   const auto damaged = std::exchange(damaged_, nullptr);
-  auto read = std::make_shared<KvOperation>();
-  read->kind = KvOperation::Kind::kGetWhole;
-  read->key = key;
+  const KvPtr read = get_whole(key);
   map_.submit(read);
   if (read->error || read->text.empty()) return;
   auto write = std::make_shared<KvOperation>();

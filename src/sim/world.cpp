@@ -75,16 +75,9 @@ void World::accept(WorkerNode& worker, std::uint64_t attempt, MasterNode& master
 }
 
 // What is said to a merger of a part, and by it, is no session's, which stand what others cannot.
-void World::carry_to_master(const LinkPtr& link, std::function<void()> arrive) {
-  const NodeId from = link->worker->id(), to = link->master->id();
-  if (link->worker->merges_part()) {
-    return network_.carry_in_order(from, to, kMessageBytes, std::move(arrive));
-  }
-  network_.carry(from, to, kMessageBytes, std::move(arrive));
-}
-
-void World::carry_to_worker(const LinkPtr& link, std::function<void()> arrive) {
-  const NodeId from = link->master->id(), to = link->worker->id();
+void World::carry(const LinkPtr& link, bool to_master, std::function<void()> arrive) {
+  const NodeId worker = link->worker->id(), master = link->master->id();
+  const NodeId from = to_master ? worker : master, to = to_master ? master : worker;
   if (link->worker->merges_part()) {
     return network_.carry_in_order(from, to, kMessageBytes, std::move(arrive));
   }
@@ -93,7 +86,7 @@ void World::carry_to_worker(const LinkPtr& link, std::function<void()> arrive) {
 
 void World::to_master(const LinkPtr& link, MasterEvent event) {
   if (!link || !link->open_at_worker) return;
-  carry_to_master(link, [link, event = std::move(event)] {
+  carry(link, true, [link, event = std::move(event)] {
     link->master->process().here([link, event] {
       if (link->open_at_master) link->master->hear(link->id, event);
     });
@@ -102,7 +95,7 @@ void World::to_master(const LinkPtr& link, MasterEvent event) {
 
 void World::to_master(const LinkPtr& link, PartAnswerMessage message) {
   if (!link || !link->open_at_worker) return;
-  carry_to_master(link, [link, message = std::move(message)] {
+  carry(link, true, [link, message = std::move(message)] {
     link->master->process().here([link, message] {
       if (link->open_at_master) link->master->hear(link->id, message);
     });
@@ -112,7 +105,7 @@ void World::to_master(const LinkPtr& link, PartAnswerMessage message) {
 void World::to_worker(PeerId peer, WorkerEvent event) {
   const auto found = links_.find(peer.value);
   if (found == links_.end() || !found->second->open_at_master) return;
-  carry_to_worker(found->second, [link = found->second, event = std::move(event)] {
+  carry(found->second, false, [link = found->second, event = std::move(event)] {
     link->worker->process().here([link, event] {
       const bool current = link->worker->link_ == link && link->open_at_worker;
       if (current) link->worker->take(event);
@@ -123,7 +116,7 @@ void World::to_worker(PeerId peer, WorkerEvent event) {
 void World::to_worker(PeerId peer, PartOrderMessage message) {
   const auto found = links_.find(peer.value);
   if (found == links_.end() || !found->second->open_at_master) return;
-  carry_to_worker(found->second, [link = found->second, message = std::move(message)] {
+  carry(found->second, false, [link = found->second, message = std::move(message)] {
     link->worker->process().here([link, message] {
       const bool current = link->worker->link_ == link && link->open_at_worker;
       if (current) link->worker->hear(message);

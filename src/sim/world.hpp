@@ -97,8 +97,7 @@ class World {
   // Of a worker that merges a part.
   void to_master(const LinkPtr& link, PartAnswerMessage message);
   void to_worker(PeerId peer, PartOrderMessage message);
-  void carry_to_master(const LinkPtr& link, std::function<void()> arrive);
-  void carry_to_worker(const LinkPtr& link, std::function<void()> arrive);
+  void carry(const LinkPtr& link, bool to_master, std::function<void()> arrive);
   void close_at_master(const LinkPtr& link, const std::string& reason, bool tell_peer);
   void close_at_worker(const LinkPtr& link, const std::string& reason, bool tell_peer);
   void forget_at_master(PeerId peer);

@@ -16,6 +16,19 @@ KvPtr fetch_head(KeyValue& map, std::string key) {
   return operation;
 }
 
+Result<bool> all_heads(std::span<const KvPtr> looks,
+                       const std::function<bool(std::size_t, const ChunkHead&)>& fit) {
+  bool has_all = true;
+  for (std::size_t i = 0; i < looks.size(); ++i) {
+    if (!looks[i]) continue;
+    looks[i]->wait();
+    if (looks[i]->error && looks[i]->error->code != ErrorCode::kNotFound) return *looks[i]->error;
+    const auto head = decode_chunk_head(looks[i]->text);
+    has_all = has_all && head && fit(i, *head);
+  }
+  return has_all;
+}
+
 // What is encoded may have any size, and is short.
 KvPtr fetch_chunk(KeyValue& map, std::string key, const ExpectedChunk& expected) {
   auto operation = std::make_shared<KvOperation>();

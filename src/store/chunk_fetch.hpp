@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,6 +25,10 @@ struct ExpectedChunk {
 
 // Asks for what is there of a chunk's head, in `text`.
 KvPtr fetch_head(KeyValue& map, std::string key);
+// Waits for such, null for none: whether all are there, and fit(index, head). Errors: those of the
+// map, but for kNotFound.
+Result<bool> all_heads(std::span<const KvPtr> looks,
+                       const std::function<bool(std::size_t, const ChunkHead&)>& fit);
 // Asks for the chunk under `key`; the target belongs to the operation until it is done.
 KvPtr fetch_chunk(KeyValue& map, std::string key, const ExpectedChunk& expected);
 // Waits for it; its values are in the target then. Errors: those of the map; kNotFound if it is

@@ -29,17 +29,10 @@ Result<bool> ChunkReader::is_whole() {
     looks[chunk] = fetch_head(
         *shared_->map, names_.chunk(manifest_.info.term, manifest_.slot_of(chunk), chunk));
   }
-  bool is_whole = true;
-  for (std::size_t chunk = 0; chunk < looks.size(); ++chunk) {
-    if (!looks[chunk]) continue;
-    const KvOperation& look = *looks[chunk];
-    look.wait();
-    if (look.error && look.error->code != ErrorCode::kNotFound) return *look.error;
-    const auto head = decode_chunk_head(look.text);
-    is_whole = is_whole && head && head->version == manifest_.info.version &&
-               head->checksum == manifest_.chunks[chunk].checksum;
-  }
-  return is_whole;
+  return all_heads(looks, [this](std::size_t chunk, const ChunkHead& head) {
+    return head.version == manifest_.info.version &&
+           head.checksum == manifest_.chunks[chunk].checksum;
+  });
 }
 
 void ChunkReader::request(std::size_t chunk, std::span<float> target) {

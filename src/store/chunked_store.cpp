@@ -21,13 +21,6 @@ namespace {
 // Keys that one operation erases: the server does nothing else meanwhile.
 constexpr std::size_t kEraseBatch = 1000;
 
-KvPtr get_whole(std::string key) {
-  auto operation = std::make_shared<KvOperation>();
-  operation->kind = KvOperation::Kind::kGetWhole;
-  operation->key = std::move(key);
-  return operation;
-}
-
 // The most chunks that this program has put into a copy of a record.
 std::size_t known_chunks(StoreShared& shared, std::string_view key) {
   const std::lock_guard lock(shared.mutex);
@@ -311,14 +304,9 @@ Result<bool> ChunkedStore::has_part(std::string_view key, const RecordInfo& info
     looks.push_back(
         fetch_head(*shared_->map, names.chunk(shared_->term, where.slot, chunk)));
   }
-  bool has_all = true;
-  for (const KvPtr& look : looks) {
-    look->wait();
-    if (look->error && look->error->code != ErrorCode::kNotFound) return *look->error;
-    const auto head = decode_chunk_head(look->text);
-    has_all = has_all && head && head->version == info.version;
-  }
-  return has_all;
+  return all_heads(looks, [&info](std::size_t, const ChunkHead& head) {
+    return head.version == info.version;
+  });
 }
 
 void ChunkedStore::erase_copies(std::string_view key, std::uint64_t element_count, Copies copies) {

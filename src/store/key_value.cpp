@@ -22,6 +22,13 @@ void abandon(std::span<const KvPtr> operations) {
   }
 }
 
+KvPtr get_whole(std::string key) {
+  auto operation = std::make_shared<KvOperation>();
+  operation->kind = KvOperation::Kind::kGetWhole;
+  operation->key = std::move(key);
+  return operation;
+}
+
 Result<void> execute(KeyValue& map, const KvPtr& operation) {
   map.submit(operation);
   operation->wait();

@@ -111,6 +111,9 @@ void abandon(std::span<const KvPtr> operations);
 // These keys in groups of one server each, in the order of the servers; none is empty.
 std::vector<std::vector<std::string>> by_part(const KeyValue& map, std::vector<std::string> keys);
 
+// The reading of a value, to be submitted.
+KvPtr get_whole(std::string key);
+
 // Submits and waits.
 Result<void> execute(KeyValue& map, const KvPtr& operation);
 

@@ -1,7 +1,6 @@
 #include <speedo/train/trainer.hpp>
 
 #include <atomic>
-#include <chrono>
 #include <utility>
 
 #include "train/job/job_thread.hpp"
@@ -10,14 +9,11 @@
 namespace speedo {
 namespace {
 
-// There is nothing to do before one is prepared.
-constexpr std::chrono::hours kNoJob{1};
-
 class ThreadTrainer : public Trainer {
  public:
   explicit ThreadTrainer(TrainerParts parts)
       : parts_(std::move(parts)), thread_(*parts_.platform, "trainer", [this] {
-          return engine_ ? engine_->wait_ahead() : Instant{kNoJob};
+          return engine_ ? engine_->wait_ahead() : TrainerEngine::kNothingExpected;
         }) {}
 
   ~ThreadTrainer() override {

@@ -32,7 +32,6 @@ namespace {
 // Whoever was sent so often to the version after the one that it began from, is in a round: what
 // comes next will be read.
 constexpr int kRoundsToExpect = 2;
-constexpr std::chrono::hours kNothingExpected{1};
 
 std::uint64_t whole_microseconds(std::chrono::nanoseconds time) {
   return static_cast<std::uint64_t>(

@@ -36,6 +36,8 @@ class TrainerEngine {
   // While no run is under way: goes on with what the next one needs; how soon it is worth while
   // again.
   Instant wait_ahead();
+  // How soon, where there is nothing to go on with.
+  static constexpr Instant kNothingExpected = std::chrono::hours(1);
 
   // `cancelled` is asked between steps and between chunks.
   Result<RunReport> run(const TrainMessage& order, std::function<bool()> cancelled);

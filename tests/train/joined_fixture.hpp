@@ -142,4 +142,12 @@ inline void same_contribution(MergerFixture& a, MergerFixture& b, std::uint64_t 
   require(put(*b.store, contribution_key(7, worker), b.info(worker, run), values));
 }
 
+// Of one worker, of a master of term 7.
+inline MergeResult merge_delta(Joined& joined, std::uint64_t run) {
+  MergerFixture& fixture = *joined.fixture;
+  const auto delta = fixture.padded(random_floats(kJoinedCount, 0.01F, run));
+  require(put(*joined.store, contribution_key(7, 0), fixture.info(0, run), delta));
+  return fixture.merge_or_fail({{0, run}}, false);
+}
+
 }  // namespace speedo::test

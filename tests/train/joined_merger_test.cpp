@@ -141,9 +141,7 @@ TEST_CASE("a part that its server has lost comes back from its merger", "[merger
   const MergerConfig config = with_term({});
   Joined joined(config, kJoinedCount, 3);
   MergerFixture& fixture = *joined.fixture;
-  const auto delta = fixture.padded(random_floats(kJoinedCount, 0.01F, 1));
-  require(put(*joined.store, contribution_key(7, 0), fixture.info(0, 1), delta));
-  fixture.merge_or_fail({{0, 1}}, false);
+  merge_delta(joined, 1);
   const auto before = fixture.stored(1);
   joined.servers[server]->set_image({});
   REQUIRE_FALSE(joined.servers[server]->image().size() > 0);
@@ -153,8 +151,7 @@ TEST_CASE("a part that its server has lost comes back from its merger", "[merger
     REQUIRE(std::chrono::steady_clock::now() < deadline);
   }
   REQUIRE((found == before));
-  require(put(*joined.store, contribution_key(7, 0), fixture.info(0, 2), delta));
-  REQUIRE(fixture.merge_or_fail({{0, 2}}, false).version == fixture.after(2));
+  REQUIRE(merge_delta(joined, 2).version == fixture.after(2));
 }
 
 TEST_CASE("contributions and weights that a server has lost: none is merged, the weights come back",
@@ -192,14 +189,10 @@ TEST_CASE("parts leave nothing of former mergers and versions behind", "[merger]
   Joined joined(config, kJoinedCount, 2);
   for (std::uint64_t run = 1; run <= 6; ++run) {
     joined.offer(run % 2, config);
-    const auto delta = joined.fixture->padded(random_floats(kJoinedCount, 0.01F, run));
-    require(put(*joined.store, contribution_key(7, 0), joined.fixture->info(0, run), delta));
-    joined.fixture->merge_or_fail({{0, run}}, false);
+    merge_delta(joined, run);
   }
   for (std::uint64_t run = 7; run <= 12; ++run) {
-    const auto delta = joined.fixture->padded(random_floats(kJoinedCount, 0.01F, run));
-    require(put(*joined.store, contribution_key(7, 0), joined.fixture->info(0, run), delta));
-    joined.fixture->merge_or_fail({{0, run}}, false);
+    merge_delta(joined, run);
   }
   std::size_t chunks = 0;
   for (const auto& server : joined.servers) {
@@ -246,9 +239,7 @@ TEST_CASE("weights of a part that its server has lost come from the copy on the 
   const MergerConfig config = with_term({});
   Joined joined(config, kJoinedCount, 3);
   MergerFixture& fixture = *joined.fixture;
-  const auto delta = fixture.padded(random_floats(kJoinedCount, 0.01F, 1));
-  require(put(*joined.store, contribution_key(7, 0), fixture.info(0, 1), delta));
-  fixture.merge_or_fail({{0, 1}}, false);
+  merge_delta(joined, 1);
   const auto before = fixture.stored(1);
   fixture.merger.reset();
   std::vector<float> found(before.size());
@@ -280,9 +271,7 @@ TEST_CASE("weights of a part that nobody has any more are said to be lost, also 
   MergerFixture& fixture = *joined.fixture;
   const auto elsewhere = joined.offer(1, config);
   for (const std::uint64_t run : {1, 2}) {
-    const auto delta = fixture.padded(random_floats(kJoinedCount, 0.01F, run));
-    require(put(*joined.store, contribution_key(7, 0), fixture.info(0, run), delta));
-    fixture.merge_or_fail({{0, run}}, false, run);
+    merge_delta(joined, run);
   }
   REQUIRE(elsewhere->orders() > 1);
   REQUIRE_FALSE(fixture.merger->waits_because());

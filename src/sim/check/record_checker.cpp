@@ -78,9 +78,7 @@ void RecordChecker::done(const KvOperation& operation) {
 }
 
 KvPtr RecordChecker::read(const std::string& key) const {
-  auto operation = std::make_shared<KvOperation>();
-  operation->kind = KvOperation::Kind::kGetWhole;
-  operation->key = key;
+  const KvPtr operation = get_whole(key);
   map_.submit(operation);
   return operation;
 }

@@ -75,9 +75,7 @@ std::optional<TrainingId> StartChecker::noted() const {
 
 std::optional<StartChecker::Stored> StartChecker::stored(const std::string& name) const {
   const std::string key = RecordKeys(setting_.job, name).manifest();
-  auto operation = std::make_shared<KvOperation>();
-  operation->kind = KvOperation::Kind::kGetWhole;
-  operation->key = key;
+  const KvPtr operation = get_whole(key);
   setting_.map.submit(operation);
   if (operation->error || !setting_.records.is_whole(key)) return std::nullopt;
   const auto manifest = decode_manifest(operation->text);

@@ -37,9 +37,7 @@ void StoreChecker::restarted(bool has_weights) {
 }
 
 std::optional<StoreChecker::Seen> StoreChecker::read(const std::string& manifest_key) {
-  auto operation = std::make_shared<KvOperation>();
-  operation->kind = KvOperation::Kind::kGetWhole;
-  operation->key = manifest_key;
+  const KvPtr operation = get_whole(manifest_key);
   map_.submit(operation);
   if (operation->error) return std::nullopt;
   const auto manifest = decode_manifest(operation->text);

@@ -98,14 +98,23 @@ void draw_problem(Random& random, Scenario& scenario) {
   scenario.publish_interval = random.below(3);
 }
 
-Fault draw_fault(Random& random, const Scenario& scenario) {
+// Of the kinds from `first` on, before `end`; what its kind makes of `extra` is the caller's.
+Fault draw_fault_of(Random& random, const Scenario& scenario, std::uint64_t first,
+                    std::uint64_t end) {
   Fault fault;
   fault.when = Instant{static_cast<Instant::rep>(
       random.below(static_cast<std::uint64_t>(scenario.faults_end.count())))};
-  fault.kind = static_cast<FaultKind>(random.below(static_cast<std::uint64_t>(kFirstShardFault)));
+  fault.kind = static_cast<FaultKind>(first + random.below(end - first));
   fault.target = random.below(1U << 20U);
   fault.length = draw_time(random, milliseconds(10), seconds(12));
   fault.extra = random.below(2);
+  return fault;
+}
+
+constexpr auto kShardFaults = static_cast<std::uint64_t>(kFirstShardFault);
+
+Fault draw_fault(Random& random, const Scenario& scenario) {
+  Fault fault = draw_fault_of(random, scenario, 0, kShardFaults);
   switch (fault.kind) {
     case FaultKind::kFlapWorker: fault.extra = 2 + random.below(6); break;
     case FaultKind::kCutWorker: fault.extra = 1 + random.below(3); break;
@@ -176,14 +185,7 @@ void draw_replicas(Random& random, Scenario& scenario) {
 }
 
 Fault draw_shard_fault(Random& random, const Scenario& scenario) {
-  constexpr auto kFirst = static_cast<std::uint64_t>(kFirstShardFault);
-  Fault fault;
-  fault.when = Instant{static_cast<Instant::rep>(
-      random.below(static_cast<std::uint64_t>(scenario.faults_end.count())))};
-  fault.kind = static_cast<FaultKind>(kFirst + random.below(kFaultKinds - kFirst));
-  fault.target = random.below(1U << 20U);
-  fault.length = draw_time(random, milliseconds(10), seconds(12));
-  fault.extra = random.below(2);
+  Fault fault = draw_fault_of(random, scenario, kShardFaults, kFaultKinds);
   switch (fault.kind) {
     case FaultKind::kCutShard: fault.extra = 1 + random.below(3); break;
     case FaultKind::kKillShardInMerge:

@@ -255,12 +255,11 @@ std::optional<Merger::Copy> ProofCluster::read_copy(ParameterStore& store, const
   if (!reader || (*reader)->info().term != term) return std::nullopt;
   const RecordInfo& info = (*reader)->info();
   std::vector<float> record(info.element_count);
-  // A part that its server has lost may be gone on from by its copy.
-  const std::shared_ptr<ParameterStore> shared(&store, [](auto*) {});
-  const bool is_read = get_once(store, key, info.model, record).has_value();
-  const bool has_copies = key == weights_key() && store.parts() > 1 && scenario_.shard_copies;
-  if (!is_read && !has_copies) return std::nullopt;
-  if (!is_read) {
+  if (!get_once(store, key, info.model, record)) {
+    // A part that its server has lost may be gone on from by its copy.
+    const bool has_copies = key == weights_key() && store.parts() > 1 && scenario_.shard_copies;
+    if (!has_copies) return std::nullopt;
+    const std::shared_ptr<ParameterStore> shared(&store, [](auto*) {});
     const auto read = read_all_parts(shared, problem_.layout(), record);
     if (!read || read->version != info.version) return std::nullopt;
   }

@@ -21,24 +21,34 @@ struct MergeWatch {
   std::function<void()> on_failed = {};
 };
 
-// The real merger, watched: answers wait for the copy that is taken right after them.
-class WatchedMerger : public Merger {
+// The real merger, of which a watcher changes merges and stages alone.
+class ThroughMerger : public Merger {
  public:
-  WatchedMerger(std::unique_ptr<Merger> merger, MergeWatch watch)
-      : watch_(std::move(watch)), merger_(std::move(merger)) {}
-
-  void merge(MergeJob job,
-             std::function<void(Result<MergeResult>)> done) override;
+  explicit ThroughMerger(std::unique_ptr<Merger> merger) : merger_(std::move(merger)) {}
   void expect(MergeJob job) override { merger_->expect(std::move(job)); }
-  void enter_stage(std::uint32_t stage, std::string state,
-                   std::function<void(Result<Version>)> done) override;
   void copy(std::function<void(Result<Copy>)> done) override { merger_->copy(std::move(done)); }
   std::optional<Error> waits_because() override { return merger_->waits_because(); }
   void stop_waiting() override { merger_->stop_waiting(); }
 
+ protected:
+  // Whoever watches ends it first: its thread uses the watch.
+  std::unique_ptr<Merger> merger_;
+};
+
+// The real merger, watched: answers wait for the copy that is taken right after them.
+class WatchedMerger : public ThroughMerger {
+ public:
+  WatchedMerger(std::unique_ptr<Merger> merger, MergeWatch watch)
+      : ThroughMerger(std::move(merger)), watch_(std::move(watch)) {}
+  ~WatchedMerger() override { merger_.reset(); }
+
+  void merge(MergeJob job,
+             std::function<void(Result<MergeResult>)> done) override;
+  void enter_stage(std::uint32_t stage, std::string state,
+                   std::function<void(Result<Version>)> done) override;
+
  private:
   const MergeWatch watch_;
-  const std::unique_ptr<Merger> merger_;  // last: its thread uses the watch
 };
 
 }  // namespace speedo::sim

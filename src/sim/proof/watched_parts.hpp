@@ -8,6 +8,8 @@
 
 #include <speedo/train/merger.hpp>
 
+#include "sim/proof/watched_merger.hpp"
+
 namespace speedo::sim {
 
 // As MergeWatch, of merges by parts. What they came to is in the store and nowhere else as a whole,
@@ -21,18 +23,15 @@ struct PartsWatch {
 
 // The real merger by parts, watched. A copy would ask every part: the beginning of what is ordered
 // is told by the end of what was ordered before.
-class WatchedParts : public Merger {
+class WatchedParts : public ThroughMerger {
  public:
   WatchedParts(std::unique_ptr<Merger> merger, PartsWatch watch)
-      : watch_(std::move(watch)), merger_(std::move(merger)) {}
+      : ThroughMerger(std::move(merger)), watch_(std::move(watch)) {}
+  ~WatchedParts() override { merger_.reset(); }
 
   void merge(MergeJob job, std::function<void(Result<MergeResult>)> done) override;
-  void expect(MergeJob job) override { merger_->expect(std::move(job)); }
   void enter_stage(std::uint32_t stage, std::string state,
                    std::function<void(Result<Version>)> done) override;
-  void copy(std::function<void(Result<Copy>)> done) override { merger_->copy(std::move(done)); }
-  std::optional<Error> waits_because() override { return merger_->waits_because(); }
-  void stop_waiting() override { merger_->stop_waiting(); }
 
  private:
   // Null: the entering of a stage.
@@ -41,8 +40,7 @@ class WatchedParts : public Merger {
   void ended();
 
   const PartsWatch watch_;
-  std::deque<Order> orders_;              // not done yet
-  const std::unique_ptr<Merger> merger_;  // last: its thread uses the others
+  std::deque<Order> orders_;  // not done yet
 };
 
 }  // namespace speedo::sim

@@ -26,12 +26,6 @@ std::uint16_t slot_of(const KvOperation& operation) {
   return key_slot(operation.master->term_key);
 }
 
-std::vector<RedisAddress> addresses_of(const std::vector<RedisOptions>& nodes) {
-  std::vector<RedisAddress> all;
-  for (const RedisOptions& each : nodes) all.push_back(each.address);
-  return all;
-}
-
 }  // namespace
 
 Result<std::shared_ptr<ClusterKeyValue>> ClusterKeyValue::open(

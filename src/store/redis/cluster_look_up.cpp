@@ -47,8 +47,8 @@ Result<SlotMap> ask_each(const RedisOptions& options, std::span<const RedisAddre
 // Whether the node gives slots away or takes them over: "[SLOT->-NODE]", "[SLOT-<-NODE]".
 bool has_open_slots(RedisSession& session) {
   const auto nodes = session.command({"CLUSTER", "NODES"});
-  if (!nodes || (*nodes)->str == nullptr) return false;
-  const std::string_view text((*nodes)->str, (*nodes)->len);
+  if (!nodes) return false;
+  const std::string_view text = text_of(**nodes);
   return text.find("->-") != std::string_view::npos || text.find("-<-") != std::string_view::npos;
 }
 
@@ -69,6 +69,12 @@ Result<bool> scan_each(const RedisOptions& options, const SlotMap& slots, std::s
 bool never() { return false; }
 
 }  // namespace
+
+std::vector<RedisAddress> addresses_of(const std::vector<RedisOptions>& nodes) {
+  std::vector<RedisAddress> all;
+  for (const RedisOptions& each : nodes) all.push_back(each.address);
+  return all;
+}
 
 RedisOptions at_node(RedisOptions options, const RedisAddress& address) {
   options.address = address;

@@ -14,6 +14,7 @@
 
 namespace speedo {
 
+std::vector<RedisAddress> addresses_of(const std::vector<RedisOptions>& nodes);
 // `options` for the node at `address`.
 RedisOptions at_node(RedisOptions options, const RedisAddress& address);
 

@@ -10,14 +10,13 @@ namespace speedo {
 namespace {
 
 // Empty if the server does not know the command, or does not allow it.
-Result<std::string> text_of(RedisSession& session, const std::vector<std::string>& words) {
+Result<std::string> text_of_answer(RedisSession& session, const std::vector<std::string>& words) {
   const auto answer = session.command(words);
   if (!answer) {
     if (is_transient(answer.error().code)) return answer.error();
     return std::string();
   }
-  if ((*answer)->str == nullptr) return std::string();
-  return std::string((*answer)->str, (*answer)->len);
+  return std::string(text_of(**answer));
 }
 
 }  // namespace
@@ -32,6 +31,12 @@ std::string info_value(std::string_view info, std::string_view name) {
     at = end + 1;
   }
   return "";
+}
+
+Result<int> cluster_size(RedisSession& session) {
+  if (session.mode() != kClusterMode) return 0;
+  SPEEDO_ASSIGN(const std::string info, text_of_answer(session, {"CLUSTER", "INFO"}));
+  return parse_number<int>(info_value(info, "cluster_size")).value_or(1);
 }
 
 Result<void> check_eviction(RedisSession& session) {
@@ -51,9 +56,7 @@ Result<void> check_eviction(RedisSession& session) {
 }
 
 Result<void> check_is_alone(RedisSession& session) {
-  if (session.mode() != kClusterMode) return {};
-  SPEEDO_ASSIGN(const std::string info, text_of(session, {"CLUSTER", "INFO"}));
-  const int primaries = parse_number<int>(info_value(info, "cluster_size")).value_or(1);
+  SPEEDO_ASSIGN(const int primaries, cluster_size(session));
   if (primaries <= 1) return {};
   return Error{ErrorCode::kConfig,
                "Redis at " + session.where() + " is a node of a Redis Cluster of " +
@@ -62,7 +65,7 @@ Result<void> check_is_alone(RedisSession& session) {
 }
 
 Result<void> check_cluster_state(RedisSession& session) {
-  SPEEDO_ASSIGN(const std::string info, text_of(session, {"CLUSTER", "INFO"}));
+  SPEEDO_ASSIGN(const std::string info, text_of_answer(session, {"CLUSTER", "INFO"}));
   const std::string state = info_value(info, "cluster_state");
   if (state.empty() || state == "ok") return {};
   return Error{ErrorCode::kUnavailable,

@@ -12,6 +12,10 @@ namespace speedo {
 // The value in a line "NAME:VALUE" of an answer to INFO or CLUSTER INFO; empty if there is none.
 std::string info_value(std::string_view info, std::string_view name);
 
+// Primaries of the Redis Cluster that the server is a node of, 1 if it does not say; 0: of none.
+// Errors: those of the connection.
+Result<int> cluster_size(RedisSession& session);
+
 // Each asks the server what it is and says what is wrong with that: kConfig. Servers that do not
 // let us ask are trusted. Other errors: those of the connection.
 

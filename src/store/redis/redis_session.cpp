@@ -126,6 +126,11 @@ Result<void> unless_transient(const Error& error) {
 
 }  // namespace
 
+std::string_view text_of(const redisReply& reply) {
+  const bool is_text = reply.type == REDIS_REPLY_STRING || reply.type == REDIS_REPLY_STATUS;
+  return is_text ? std::string_view(reply.str, reply.len) : std::string_view();
+}
+
 void RedisSession::Free::operator()(redisReply* reply) const { freeReplyObject(reply); }
 void RedisSession::Free::operator()(redisContext* context) const { redisFree(context); }
 
@@ -164,7 +169,7 @@ Result<void> RedisSession::identify_server() {
   SPEEDO_TRY(command({"PING"}));
   if (auto info = command({"INFO", "server"})) {
     if ((*info)->str != nullptr) {
-      const std::string_view text((*info)->str, (*info)->len);
+      const std::string_view text = text_of(**info);
       server_ = digest_of(info_value(text, "run_id")).low;
       mode_ = info_value(text, "redis_mode");
     }

@@ -21,6 +21,9 @@ namespace speedo {
 // See RedisSession::mode().
 inline constexpr std::string_view kClusterMode = "cluster";
 
+// A reply's text; nothing of one that is no string or status.
+std::string_view text_of(const redisReply& reply);
+
 // A connection as its server knows it. Ids begin anew with each incarnation of a server; the name
 // is drawn, and so tells whether an id is still this connection's.
 struct RedisClient {

@@ -16,11 +16,6 @@ bool is_same(const RedisAddress& a, const RedisAddress& b) {
   return a.host == b.host && a.port == b.port;
 }
 
-std::string_view text_of(const redisReply& reply) {
-  const bool is_text = reply.type == REDIS_REPLY_STRING || reply.type == REDIS_REPLY_STATUS;
-  return is_text ? std::string_view(reply.str, reply.len) : std::string_view();
-}
-
 // What else a node says of itself: names and values in turn.
 std::string_view metadata_of(const redisReply& node, std::string_view name) {
   if (node.elements < 4 || node.element[3]->type != REDIS_REPLY_ARRAY) return {};

@@ -112,7 +112,7 @@ class ReplicaUpdate : public WorkerUpdate {
     const auto slots = parts_.learner.layout().slots();
     for (const PackedGradient::Piece& piece : expected_->pieces()) {
       if (!piece.factors || !parts_.exchange.has_come(piece.offset, piece.count)) continue;
-      const std::size_t slot = slot_at(piece.arena);
+      const std::size_t slot = piece.factors->slot;
       if (formed_[slot] != Formed::kNot) continue;
       const TraceSpan span("form gradient");
       const Bucket part{slots[slot].offset, slots[slot].count()};
@@ -182,20 +182,13 @@ class ReplicaUpdate : public WorkerUpdate {
     std::vector<Formed> formed = std::exchange(formed_, {});
     for (const PackedGradient::Piece& piece : expected_->pieces()) {
       if (!piece.factors || formed.empty()) continue;
-      const std::size_t slot = slot_at(piece.arena);
+      const std::size_t slot = piece.factors->slot;
       const bool counts = formed[slot] != Formed::kNot &&
                           parts_.exchange.were_here(piece.offset, piece.count);
       if (!counts) continue;
       SPEEDO_TRY(apply({slots[slot].offset, slots[slot].count()}, formed[slot]));
     }
     return {};
-  }
-
-  std::size_t slot_at(const Bucket& arena) const {
-    const auto slots = parts_.learner.layout().slots();
-    const auto found = std::ranges::find(slots, arena.offset, &ParameterSlot::offset);
-    SPEEDO_ASSERT(found != slots.end());
-    return static_cast<std::size_t>(found - slots.begin());
   }
 
   // `formed`: of its gradient.
