@@ -32,7 +32,7 @@ struct SimulateFlags {
   std::string strategy, workers;
   std::optional<std::string> seeds, replay;
   int threads = 0;
-  bool trace = false, json = false, in_parts = false;
+  bool trace = false, json = false;
 };
 
 bool is_traced(const SimulateFlags& flags) { return flags.trace || flags.replay; }
@@ -60,7 +60,6 @@ SimulateFlags simulate_flags(const OptionValues& values) {
   values.get("replay", flags.replay);
   values.get("threads", flags.threads);
   values.get("trace", flags.trace);
-  values.get("in-parts", flags.in_parts);
   values.get("json", flags.json);
   return flags;
 }
@@ -87,7 +86,6 @@ Result<sim::Campaign> make_campaign(const SimulateFlags& flags) {
   SPEEDO_ASSIGN(campaign.names, parse_schedule_names(flags.strategy));
   SPEEDO_ASSIGN(const NumberRange workers, parse_worker_range(flags.workers));
   campaign.workers = {workers.first, workers.last};
-  campaign.in_parts = flags.in_parts;
   NumberRange seeds;
   if (!flags.replay) {
     SPEEDO_ASSIGN(seeds, parse_seeds(flags.seeds.value_or(kSeeds)));
@@ -116,7 +114,7 @@ sim::ProofParts make_parts(bool trace) {
 // How to see a violation again: its seed is to follow.
 std::string replay_of(const SimulateFlags& flags) {
   return "speedo simulate --strategy " + flags.strategy + " --workers " + flags.workers +
-         (flags.in_parts ? " --in-parts" : "") + " --replay";
+         " --replay";
 }
 
 void print(const sim::CampaignFinding& found, const SimulateFlags& flags) {
@@ -179,8 +177,7 @@ Result<int> prove(const SimulateFlags& flags) {
   const bool traced = is_traced(flags);
   if (flags.replay) {
     const auto scenario =
-        sim::draw_scenario(campaign.first_seed, campaign.names, campaign.workers,
-                           campaign.in_parts);
+        sim::draw_scenario(campaign.first_seed, campaign.names, campaign.workers);
     std::printf("seed=%llu strategy=%s: %s\n",
                 static_cast<unsigned long long>(campaign.first_seed), scenario.strategy.c_str(),
                 to_string(scenario).c_str());

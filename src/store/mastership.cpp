@@ -134,6 +134,12 @@ Result<MasterAnswer> decode_answer(std::string_view text) {
   return answer;
 }
 
+bool took_effect(const KvOperation& operation) {
+  if (!operation.master) return true;
+  const auto answer = decode_answer(operation.text);
+  return answer && answer->kind == MasterAnswer::Kind::kDone;
+}
+
 Result<void> execute_as_master(KeyValue& map, const std::string& job, const std::string& what,
                                const KvPtr& operation) {
   SPEEDO_TRY(execute(map, operation));

@@ -39,6 +39,8 @@ class MergerEngine : public MergerWork {
   bool expects() const override { return expected_.has_value(); }
   bool merge_ahead() override;
   void write_checkpoint(bool may_go_on) override;
+  // One is written after the next merge, however few there were since the last.
+  void want_checkpoint() { checkpoint_.make_due(); }
   Instant publish_behind() override;
   void close() override;
   Result<Version> enter_stage(std::uint32_t stage, const std::string& state) override;

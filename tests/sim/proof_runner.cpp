@@ -21,7 +21,6 @@ int main(int count, char** arguments) {
   campaign.first_seed = *first;
   campaign.last_seed = *first + *seeds - 1;
   campaign.threads = 2;
-  campaign.in_parts = true;
   const auto result = speedo::sim::run_campaign(campaign, speedo::sim::real_parts());
   for (const speedo::sim::CampaignFinding& found : result.violations) {
     std::printf("%s\t%llu\t%s\n", found.result.check.c_str(),

@@ -20,7 +20,7 @@ TEST_CASE("a seed draws a valid job, within the range of workers, and always the
   std::set<std::uint64_t> workers;
   std::set<std::string> strategies;
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
-    const Scenario scenario = draw_scenario(seed, scenario_names(), {3, 20}, true);
+    const Scenario scenario = draw_scenario(seed, scenario_names(), {3, 20});
     CHECK(scenario.workers >= 3);
     CHECK(scenario.workers <= 20);
     workers.insert(scenario.workers);
@@ -29,7 +29,7 @@ TEST_CASE("a seed draws a valid job, within the range of workers, and always the
     CHECK(scenario.config.workers_start <= scenario.workers);
     CHECK(scenario.config.workers_min <= scenario.config.workers_start);
     CHECK(std::ranges::is_sorted(scenario.faults, {}, &Fault::when));
-    CHECK(to_string(scenario) == to_string(draw_scenario(seed, scenario_names(), {3, 20}, true)));
+    CHECK(to_string(scenario) == to_string(draw_scenario(seed, scenario_names(), {3, 20})));
   }
   CHECK(workers.size() == 18);
   CHECK(strategies.size() == scenario_names().size());
@@ -41,7 +41,7 @@ TEST_CASE("every kind of fault and of update is drawn by some seed") {
   std::set<UpdaterState> updaters;
   bool staleness = false, by_speed = false;
   for (std::uint64_t seed = 0; seed < 600; ++seed) {
-    const Scenario scenario = draw_scenario(seed, scenario_names(), {2, 64}, true);
+    const Scenario scenario = draw_scenario(seed, scenario_names(), {2, 64});
     for (const Fault& fault : scenario.faults) faults.insert(fault.kind);
     for (const Schedule& stage : scenario.config.stages) {
       kinds.insert(stage.update.kind);
@@ -61,7 +61,7 @@ TEST_CASE("some jobs are merged in parts, each of which has chunks") {
   int in_parts = 0, without_copies = 0, without_shard = 0;
   std::set<std::size_t> servers;
   for (std::uint64_t seed = 0; seed < 600; ++seed) {
-    const Scenario scenario = draw_scenario(seed, scenario_names(), {2, 64}, true);
+    const Scenario scenario = draw_scenario(seed, scenario_names(), {2, 64});
     const bool has_shard_fault = std::ranges::any_of(
         scenario.faults, [](const Fault& fault) { return fault.kind >= kFirstShardFault; });
     if (scenario.has_shard.empty()) {

@@ -14,12 +14,6 @@ namespace {
 // An answer may be lost on its way; this often in a row is no chance any more.
 constexpr int kRefusalsMax = 2;
 
-bool took_effect(const KvOperation& operation) {
-  if (!operation.master) return true;
-  const auto answer = decode_answer(operation.text);
-  return answer && answer->kind == MasterAnswer::Kind::kDone;
-}
-
 // A chunk that only manifests of this term or of an earlier one can name: see store/layout.hpp.
 bool is_old_chunk(const std::string& key, std::uint64_t term) {
   const std::size_t fence = key.rfind(":t");

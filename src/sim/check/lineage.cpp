@@ -42,34 +42,48 @@ void Lineage::begin(std::uint64_t term, const Checkpoint& start) {
   Branch branch;
   branch.state.weights = start.weights;
   branch.state.histories = start.histories;
-  const bool fresh = start.version.value == 0 && start.weights == start_;
-  bool known = fresh;
-  const bool by_file = start.version.value == 0;  // a snapshot has weights and no version
-  // Without noise different masters can come to equal weights: the newest is meant.
-  for (auto each = published_.rbegin(); each != published_.rend(); ++each) {
-    const auto& [key, state] = *each;
-    const bool may_be = by_file || key.second == start.version.value;
-    const bool is_it = state.weights == start.weights || (!by_file && state.weights.empty());
-    if (known || !may_be || !is_it) continue;
-    const bool histories = start.histories.empty() || state.histories.empty() ||
-                           start.histories == state.histories;
-    if (!histories) continue;
-    known = true;
-    const Branch& parent = branches_.at(key.first);
-    for (std::size_t i = 0; i < state.shards; ++i) {
-      branch.log.push_back(parent.log[i]);
-      if (parent.merged.contains(parent.log[i])) branch.merged.insert(parent.log[i]);
-    }
-    branch.consumed = parent.consumed;
+  const bool anew = start.version.value == 0 && start.session.empty() && start.weights == start_;
+  if (!anew) {
+    const auto origin = origin_of(start);
+    violations_.expect(Check::kStart, origin != published_.end(),
+                       "a master goes on from weights that nobody published");
+    if (origin != published_.end()) go_on_from(*origin, branch);
   }
-  violations_.expect(Check::kStart, known, "a master goes on from weights that nobody published");
   branch.state.shards = branch.log.size();
   branches_[term] = std::move(branch);
 }
 
+// Without noise, or where no codec lets a change pass, many versions have equal weights: the one
+// with this session's state is meant, and if its state was not seen, the newest.
+Lineage::Published::const_iterator Lineage::origin_of(const Checkpoint& start) const {
+  auto origin = published_.end();
+  const bool by_file = start.version.value == 0;  // a snapshot has weights and no version
+  for (auto each = published_.begin(); each != published_.end(); ++each) {
+    const auto& [key, state] = *each;
+    const bool may_be = by_file || key.second == start.version.value;
+    const bool is_it = state.weights == start.weights || (!by_file && state.weights.empty());
+    const bool histories = start.histories.empty() || state.histories.empty() ||
+                           start.histories == state.histories;
+    if (!may_be || !is_it || !histories) continue;
+    const bool is_better = origin == published_.end() || state.session == start.session ||
+                           origin->second.session != start.session;
+    if (is_better) origin = each;
+  }
+  return origin;
+}
+
+void Lineage::go_on_from(const Published::value_type& origin, Branch& branch) const {
+  const Branch& parent = branches_.at(origin.first.first);
+  for (std::size_t i = 0; i < origin.second.shards; ++i) {
+    branch.log.push_back(parent.log[i]);
+    if (parent.merged.contains(parent.log[i])) branch.merged.insert(parent.log[i]);
+  }
+  branch.consumed = parent.consumed;
+}
+
 void Lineage::remember(std::uint64_t term, Version version, const Merger::Copy& now) {
   Branch& branch = branches_[term];
-  branch.state = State{now.weights, now.histories, branch.log.size()};
+  branch.state = State{now.weights, now.histories, now.state, branch.log.size()};
   published_[{term, version.value}] = branch.state;
 }
 
@@ -95,7 +109,7 @@ void Lineage::unseen(std::uint64_t term, Version version, std::span<const std::u
     branch.log.push_back(shard);
   }
   branch.unseen = 2;
-  published_[{term, version.value}] = State{{}, {}, branch.log.size()};
+  published_[{term, version.value}] = State{{}, {}, {}, branch.log.size()};
 }
 
 bool Lineage::knows(std::uint64_t term, Version version) const {
@@ -271,8 +285,12 @@ std::vector<std::vector<Lineage::Values>> Lineage::older_histories() const {
   constexpr std::uint64_t kUnderWay = 3;  // versions: written, asked for, and their answers lost
   const std::uint64_t oldest = std::max<std::uint64_t>(1, parts_->interval) + kUnderWay;
   std::vector<std::vector<Values>> older;
+  std::uint64_t merges = 0;
+  std::size_t shards = 0;  // a master that begins publishes what was there already
   for (auto each = published_.rbegin(); each != published_.rend(); ++each) {
-    if (older.size() > oldest && !lost_data_) return older;
+    merges += each->second.shards != shards ? 1 : 0;
+    shards = each->second.shards;
+    if (merges > oldest + 1 && !lost_data_) return older;
     older.push_back(each->second.histories);
   }
   older.emplace_back();

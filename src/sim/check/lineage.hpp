@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <speedo/train/checkpoint.hpp>
@@ -77,6 +78,7 @@ class Lineage {
   struct State {
     Values weights;
     std::vector<Values> histories;
+    std::string session;           // its state, as the version carries it; empty: not seen
     std::size_t shards = 0;        // of the log of its branch, that are part of it
   };
   // The shards used by one master and, before it, by those whose work it goes on with.
@@ -87,7 +89,10 @@ class Lineage {
     int unseen = 0;  // versions, from the next on, whose weights are taken as they are
   };
   using Key = std::pair<std::uint64_t, std::uint64_t>;  // term, version
+  using Published = std::map<Key, State>;
 
+  Published::const_iterator origin_of(const Checkpoint& start) const;
+  void go_on_from(const Published::value_type& origin, Branch& branch) const;
   std::vector<const Values*> accepted(const Merge& merge);
   void check_rejected(const Merge& merge,
                       const MergeJob::Contribution& each);
@@ -109,7 +114,7 @@ class Lineage {
   Violations& violations_;
   std::map<std::uint64_t, Values> contributions_;  // by run: unique in a job
   std::set<std::uint64_t> merged_runs_, lost_;
-  std::map<Key, State> published_;
+  Published published_;
   std::map<std::uint64_t, Branch> branches_;       // by term
 };
 

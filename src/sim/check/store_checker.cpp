@@ -8,6 +8,7 @@
 #include <speedo/store/record_store.hpp>
 
 #include "speedo.pb.h"
+#include "store/mastership.hpp"
 #include "store/record_codec.hpp"
 
 namespace speedo::sim {
@@ -52,7 +53,7 @@ std::optional<StoreChecker::Seen> StoreChecker::read(const std::string& manifest
 }
 
 void StoreChecker::done(const KvOperation& operation) {
-  if (operation.kind != KvOperation::Kind::kSet) return;
+  if (operation.kind != KvOperation::Kind::kSet || !took_effect(operation)) return;
   if (operation.key != checkpoint_manifest_ && operation.key != weights_manifest_) return;
   const std::optional<Seen> now = read(operation.key);
   if (!now) return;

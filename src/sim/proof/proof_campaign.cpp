@@ -40,7 +40,6 @@ CampaignResult run_campaign(const Campaign& campaign, const ProofParts& parts,
                             const std::function<void(std::uint64_t, std::uint64_t)>& on_seed,
                             const std::function<bool()>& stop) {
   CampaignResult all;
-  all.in_parts = campaign.in_parts;
   std::atomic<std::uint64_t> next{0};
   const std::uint64_t count = campaign.last_seed - campaign.first_seed + 1;
   std::mutex mutex;
@@ -49,11 +48,11 @@ CampaignResult run_campaign(const Campaign& campaign, const ProofParts& parts,
       const std::uint64_t index = next.fetch_add(1);
       if (index >= count) return;
       Scenario scenario =
-          draw_scenario(campaign.first_seed + index, campaign.names, campaign.workers,
-                        campaign.in_parts);
+          draw_scenario(campaign.first_seed + index, campaign.names, campaign.workers);
       ProofResult result = prove(scenario, parts);
       const std::lock_guard lock(mutex);
       all.seeds += 1;
+      all.in_parts = all.in_parts || !scenario.has_shard.empty();
       all.events += result.events;
       all.merges += result.merges;
       add(result.faults, all.faults);

@@ -15,7 +15,6 @@ struct Campaign {
   WorkerCounts workers;
   std::uint64_t first_seed = 1, last_seed = 1;  // both included
   int threads = 1;
-  bool in_parts = false;  // see draw_scenario()
 };
 
 struct CampaignFinding {
@@ -25,7 +24,7 @@ struct CampaignFinding {
 
 struct CampaignResult {
   std::uint64_t seeds = 0, events = 0;
-  bool in_parts = false;
+  bool in_parts = false;                    // any of the jobs were to be merged in parts
   MergeCounts merges;
   FaultTable faults{};                      // of all seeds; see idle_kinds()
   std::vector<CampaignFinding> violations;  // in the order of seeds

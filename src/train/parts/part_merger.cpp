@@ -103,7 +103,8 @@ void PartMerger::do_order(const part_order::Open& order) {
   }
 }
 
-Result<std::vector<float>> PartMerger::read_checkpoint(const std::string& key, Version newest) {
+Result<std::vector<float>> PartMerger::read_checkpoint(const std::string& key, Version newest,
+                                                       std::uint64_t& age) {
   SPEEDO_ASSIGN(const auto reader, setup_.store->read(key));
   std::vector<float> values(reader->info().element_count);
   auto got = get_once(*setup_.store, key, reader->info().model, values);
@@ -113,20 +114,24 @@ Result<std::vector<float>> PartMerger::read_checkpoint(const std::string& key, V
     got = get_once(*setup_.store, key, reader->info().model, values);
   }
   SPEEDO_ASSIGN(const RecordInfo read, got);
-  if (read.version < newest.value) {
+  age = newest.value - std::min(newest.value, read.version);
+  if (age > 0) {
     SPEEDO_INFO("part {}: solver histories of version {} beside weights of version {}",
                 setup_.clip.part + 1, read.version, newest.value);
   }
   return values;
 }
 
-// The part's checkpoint may be older than its weights, as merges go on while it is written.
-Result<std::vector<std::vector<float>>> PartMerger::read_histories(Version newest) {
+// The part's checkpoint may be older than its weights, as merges go on while it is written: by
+// `age` versions, all of them if there is none.
+Result<std::vector<std::vector<float>>> PartMerger::read_histories(Version newest,
+                                                                   std::uint64_t& age) {
   std::vector<std::vector<float>> histories;
+  age = newest.value;
   if (!wants_histories(setup_.config.stages)) return histories;
-  auto values = read_checkpoint(part_key(setup_.clip.part, checkpoint_key()), newest);
+  auto values = read_checkpoint(part_key(setup_.clip.part, checkpoint_key()), newest, age);
   if (!values && is_lost(values.error()) && copies_) {
-    values = read_checkpoint(copies_->checkpoint_key(), newest);
+    values = read_checkpoint(copies_->checkpoint_key(), newest, age);
   }
   if (!values && values.error().code == ErrorCode::kNotFound) {
     SPEEDO_INFO("part {}: no solver histories in the store: they begin at zero",
@@ -168,7 +173,8 @@ Result<void> PartMerger::open(const part_order::Open& order) {
                  fmt::format("the store has version {} of the weights, not {}", read.version,
                              order.from.value)};
   }
-  SPEEDO_ASSIGN(start.histories, read_histories(order.from));
+  std::uint64_t age = 0;
+  SPEEDO_ASSIGN(start.histories, read_histories(order.from, age));
   MergerConfig config = setup_.config;
   config.all_or_none = true;
   config.shared = nullptr;
@@ -179,6 +185,8 @@ Result<void> PartMerger::open(const part_order::Open& order) {
                                               records, setup_.make_backend));
   await_vote(order.id);
   SPEEDO_TRY(engine_->enter_stage(order.stage, {}));
+  // Or they would be still older for the next to open this part.
+  if (age > 0) engine_->want_checkpoint();
   return {};
 }
 
