@@ -1,9 +1,12 @@
 // Losses: values, normalizers and weights that Caffe defines.
 
+#include <algorithm>
 #include <cmath>
-#include <limits>
+
+#include <google/protobuf/text_format.h>
 
 #include <speedo/backend/backend.hpp>
+#include <speedo/core/net.hpp>
 
 #include "core/blob_proto.hpp"
 #include "core/weight_file.hpp"
@@ -133,8 +136,31 @@ TEST_CASE("contrastive losses of similar, near and far pairs, of both versions")
   for (std::size_t i = 0; i < first.size(); ++i) CHECK(second[i] == -first[i]);
 }
 
-// A net's layer finds the file beside the prototxt; here from the working directory, by its whole
-// path.
+TEST_CASE("a net finds the matrix of an infogain loss beside its prototxt") {
+  const TempDir folder;
+  caffe::BlobProto blob;
+  std::ranges::fill(set_shape_and_data({2, 2}, blob), 1.0F);
+  REQUIRE(write_blob_file(folder / "infogain_H", blob).has_value());
+  caffe::NetParameter message;
+  REQUIRE(google::protobuf::TextFormat::ParseFromString(
+      "layer { name: 'in' type: 'Input' top: 'x' top: 'y' input_param { shape { dim: 3 dim: 2 } "
+      "shape { dim: 3 } } } layer { name: 'loss' type: 'InfogainLoss' bottom: 'x' bottom: 'y' "
+      "infogain_loss_param { source: 'infogain_H' } }",
+      &message));
+  const auto backend = test::make_backend(1);
+  NetOptions options;
+  options.backend = backend.get();
+  options.base = folder.path();
+  const auto net = Net::create(message, options);
+  INFO((net ? std::string() : net.error().message));
+  REQUIRE(net.has_value());
+  const auto loss = (*net)->forward();
+  REQUIRE(loss.has_value());
+  CHECK(*loss == Approx(2.0 * std::log(2.0)));
+  options.base = "/";
+  CHECK(Net::create(message, options).error().code == ErrorCode::kNotFound);
+}
+
 TEST_CASE("the matrix of an infogain loss comes from a file") {
   const TempDir folder;
   const auto write = [&](const Shape& shape, const std::vector<float>& values) {
