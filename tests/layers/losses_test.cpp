@@ -192,6 +192,13 @@ TEST_CASE("the matrix of an infogain loss comes from a file") {
   write({3, 3}, std::vector<float>(9, 1.0F));
   CHECK(refused().message.find("needs 2 x 2 elements for 2 classes, it has 9") !=
         std::string::npos);
+  // A shape that claims more than there is takes no memory for it.
+  caffe::BlobProto claims;
+  claims.mutable_shape()->add_dim(2147483647);
+  claims.add_data(1.0F);
+  REQUIRE(write_blob_file(folder / "H", claims).has_value());
+  CHECK(refused().message.find("its shape is 2147483647 (2147483647), but it holds 1 values") !=
+        std::string::npos);
   std::filesystem::remove(folder / "H");
   CHECK(refused().code == ErrorCode::kNotFound);
   CHECK(refused().message.find("layer 'it' (InfogainLoss): matrix") == 0);

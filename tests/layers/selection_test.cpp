@@ -120,6 +120,25 @@ TEST_CASE("Tile repeats along its axis") {
   REQUIRE(it.top_values(0) == std::vector<float>{1, 2, 1, 2, 3, 4, 3, 4});
 }
 
+TEST_CASE("Tile: any count of tiles, also of nothing") {
+  const int tiles = GENERATE(1, 3, 5, 8);
+  LayerFixture it("type: 'Tile' tile_param { tiles: " + std::to_string(tiles) + " }",
+                  test::make_backend(2));
+  REQUIRE(it.build({{2, 3}}, 1).has_value());
+  it.set_bottom(0, counted(6));
+  REQUIRE(it.forward().has_value());
+  std::vector<float> expected;
+  for (std::size_t i = 0; i < 6 * static_cast<std::size_t>(tiles); ++i) {
+    const std::size_t row = i / (3 * static_cast<std::size_t>(tiles));
+    expected.push_back(static_cast<float>(3 * row + i % 3));
+  }
+  REQUIRE(it.top_values(0) == expected);
+  LayerFixture empty("type: 'Tile' tile_param { tiles: 2147483647 }", test::make_backend(1));
+  REQUIRE(empty.build({{2, 0}}, 1).has_value());
+  REQUIRE(empty.forward().has_value());
+  empty.backward();
+}
+
 TEST_CASE("Embed looks up rows, and says which number is none") {
   LayerFixture it("type: 'Embed' embed_param { num_output: 2 input_dim: 3 }",
                   test::make_backend(1));

@@ -32,11 +32,11 @@ Result<void> EmbedLayer::reshape(Tensors bottoms, Tensors tops) {
   auto top = Shape::create(std::move(dims));
   if (!top) return error(top.error().message);
   tops[0]->reshape(*top);
-  numbers_.resize(static_cast<std::size_t>(bottoms[0]->count()));
   return {};
 }
 
 Result<void> EmbedLayer::forward(Tensors bottoms, Tensors tops) {
+  numbers_.resize(static_cast<std::size_t>(bottoms[0]->count()));
   backend().device().download(numbers_, bottoms[0]->data());
   rows_.clear();
   for (const float number : numbers_) {

@@ -1,5 +1,6 @@
 #include "core/layers/infogain_loss.hpp"
 
+#include <algorithm>
 #include <cfloat>
 
 #include <fmt/format.h>
@@ -30,11 +31,16 @@ Result<void> InfogainLossLayer::read_matrix() {
   const auto path = resolve_path(source, context().feed_options.base);
   const auto blob = read_blob_file(path);
   if (!blob) return error("matrix: " + blob.error().message, blob.error().code);
-  const auto shape = shape_of(*blob);
-  if (!shape) return error(fmt::format("matrix {}: {}", source, shape.error().message));
-  matrix_.resize(static_cast<std::size_t>(shape->count()));
+  // Room for what is stored, and not for what a damaged shape claims.
+  matrix_.resize(static_cast<std::size_t>(std::max(blob->data_size(), blob->double_data_size())));
   const auto read = read_values(*blob, matrix_);
   if (!read) return error(fmt::format("matrix {}: {}", source, read.error().message));
+  const auto shape = shape_of(*blob);
+  if (!shape) return error(fmt::format("matrix {}: {}", source, shape.error().message));
+  if (shape->count() != static_cast<std::int64_t>(matrix_.size())) {
+    return error(fmt::format("matrix {}: its shape is {}, but it holds {} values", source,
+                             to_string(*shape), matrix_.size()));
+  }
   return {};
 }
 
@@ -53,9 +59,6 @@ Result<void> InfogainLossLayer::reshape(Tensors bottoms, Tensors tops) {
   const bool has_bottom = bottoms.size() > 2;
   SPEEDO_TRY(
       check_matrix(has_bottom ? bottoms[2]->count() : static_cast<std::int64_t>(matrix_.size())));
-  if (has_bottom) matrix_.resize(static_cast<std::size_t>(bottoms[2]->count()));
-  labels_.resize(static_cast<std::size_t>(bottoms[1]->count()));
-  values_.resize(static_cast<std::size_t>(scores.count()));
   logarithm_.reshape(scores);
   probability_.reshape(scores);
   tops[0]->reshape({});
@@ -117,7 +120,12 @@ Result<void> InfogainLossLayer::forward(Tensors bottoms, Tensors tops) {
   constexpr UnaryOp kAtLeastLeast{UnaryKind::kClip, 1e-20F, FLT_MAX};  // Caffe's kLOG_THRESHOLD
   constexpr UnaryOp kLogarithm{UnaryKind::kLog, 1.0F, 0.0F, 1.0F};
   Device& device = backend().device();
-  if (bottoms.size() > 2) device.download(matrix_, bottoms[2]->data());
+  labels_.resize(static_cast<std::size_t>(bottoms[1]->count()));
+  values_.resize(static_cast<std::size_t>(bottoms[0]->count()));
+  if (bottoms.size() > 2) {
+    matrix_.resize(static_cast<std::size_t>(bottoms[2]->count()));
+    device.download(matrix_, bottoms[2]->data());
+  }
   device.download(labels_, bottoms[1]->data());
   const std::int64_t count = logarithm_.count();
   backend().softmax_forward(shape_, bottoms[0]->data(), probability_.data());

@@ -22,12 +22,12 @@ Result<void> MultinomialLossLayer::reshape(Tensors bottoms, Tensors tops) {
   SPEEDO_TRY(check_some(bottoms));
   SPEEDO_TRY(check_label_count(bottoms, items_));
   classes_ = bottoms[0]->shape().count(1);
-  values_.resize(static_cast<std::size_t>(bottoms[0]->count()));
-  labels_.resize(static_cast<std::size_t>(items_));
   return {};
 }
 
 Result<void> MultinomialLossLayer::forward(Tensors bottoms, Tensors tops) {
+  values_.resize(static_cast<std::size_t>(bottoms[0]->count()));
+  labels_.resize(static_cast<std::size_t>(items_));
   backend().device().download(values_, bottoms[0]->data());
   backend().device().download(labels_, bottoms[1]->data());
   places_.clear();
