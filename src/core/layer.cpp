@@ -59,6 +59,11 @@ Result<void> Layer::setup(const LayerContext& context, Tensors bottoms, Tensors 
   return {};
 }
 
+Result<void> Layer::give_arrays(std::span<const float> /*data*/,
+                                std::span<const float> /*labels*/) {
+  return error("takes no arrays; only a MemoryData layer does");
+}
+
 void Layer::bind_parameters(std::vector<Tensor*> parameters, std::vector<bool> needs_grad) {
   SPEEDO_ASSERT(parameters.size() == requests_.size());
   SPEEDO_ASSERT(needs_grad.size() == requests_.size());

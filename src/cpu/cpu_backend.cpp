@@ -8,6 +8,7 @@
 #include <speedo/backend/host_device.hpp>
 
 #include "cpu/convolution/convolution.hpp"
+#include "cpu/convolution/im2col.hpp"
 #include "cpu/elementwise/channels.hpp"
 #include "cpu/elementwise/elementwise.hpp"
 #include "cpu/gemm/gemm.hpp"
@@ -16,8 +17,11 @@
 #include "cpu/lrn/lrn.hpp"
 #include "cpu/memory.hpp"
 #include "cpu/norm/batch_norm.hpp"
+#include "cpu/norm/row_norm.hpp"
 #include "cpu/pooling/pooling.hpp"
+#include "cpu/pooling/pooling_stochastic.hpp"
 #include "cpu/reorder/reorder.hpp"
+#include "cpu/softmax/losses.hpp"
 #include "cpu/softmax/softmax.hpp"
 #include "cpu/thread_pool.hpp"
 
@@ -107,6 +111,39 @@ class CpuBackend final : public Backend {
     });
   }
 
+  void reduce_rows(ReduceOp op, const RowsShape& shape, float scale, const float* x,
+                   float* y) override {
+    cpu::reduce_rows(pool_, op, shape, scale, x, y);
+  }
+  void normalize_rows(const RowNorm& norm, const float* x, float* y, float* deviation) override {
+    cpu::normalize_rows(pool_, norm, x, y, deviation);
+  }
+  void normalize_rows_backward(const RowNorm& norm, const float* y, const float* deviation,
+                               const float* y_grad, float* x_grad) override {
+    cpu::normalize_rows_backward(pool_, norm, {y, deviation, y_grad, x_grad});
+  }
+  void unfold(const ConvolutionShape& shape, const float* src, float* matrices) override {
+    cpu::unfold(pool_, shape, src, matrices);
+  }
+  void fold(const ConvolutionShape& shape, const float* matrices, float* src) override {
+    cpu::fold(pool_, shape, matrices, src);
+  }
+  void sample_windows(const PoolingShape& shape, std::uint64_t seed, const float* src, float* dst,
+                      float* winners) override {
+    cpu::sample_windows(pool_, shape, seed, src, dst, winners);
+  }
+  void sample_windows_backward(const PoolingShape& shape, const float* winners,
+                               const float* dst_grad, float* src_grad) override {
+    cpu::sample_windows_backward(pool_, shape, winners, dst_grad, src_grad);
+  }
+  void weigh_windows(const PoolingShape& shape, const float* src, float* dst) override {
+    cpu::weigh_windows(pool_, shape, src, dst);
+  }
+  void weigh_windows_backward(const PoolingShape& shape, const float* src, const float* dst,
+                              const float* dst_grad, float* src_grad) override {
+    cpu::weigh_windows_backward(pool_, shape, src, dst, dst_grad, src_grad);
+  }
+
   LayoutKind preferred_layout(std::span<const ConvolutionShape> convolutions) const override {
     return cpu::preferred_layout(convolutions, context_);
   }
@@ -152,14 +189,32 @@ class CpuBackend final : public Backend {
       cpu::softmax_backward(shape, first, last, y, y_grad, x_grad);
     });
   }
-  SoftmaxLoss softmax_loss(SoftmaxShape shape, const float* probability, const float* labels,
-                           std::optional<int> ignored) override {
+  LabelLoss softmax_loss(SoftmaxShape shape, const float* probability, const float* labels,
+                         std::optional<int> ignored) override {
     return cpu::softmax_loss(shape, probability, labels, ignored);
   }
   void softmax_loss_backward(SoftmaxShape shape, const float* probability, const float* labels,
                              std::optional<int> ignored, float scale, float* grad) override {
     split_rows(shape, [&](std::int64_t first, std::int64_t last) {
       cpu::softmax_loss_backward(shape, first, last, {probability, labels, ignored}, scale, grad);
+    });
+  }
+
+  LabelLoss hinge_loss(const HingeShape& shape, const float* scores, const float* labels) override {
+    return cpu::hinge_loss(pool_, shape, scores, labels);
+  }
+  void hinge_loss_backward(const HingeShape& shape, const float* scores, const float* labels,
+                           float scale, float* grad) override {
+    cpu::hinge_loss_backward(pool_, shape, scores, labels, scale, grad);
+  }
+  SigmoidLoss sigmoid_loss(std::int64_t n, const float* x, const float* target,
+                           std::optional<int> ignored) override {
+    return cpu::sigmoid_loss(pool_, n, {x, target, ignored});
+  }
+  void sigmoid_loss_backward(std::int64_t n, const float* x, const float* target,
+                             std::optional<int> ignored, float scale, float* grad) override {
+    split(n, [&](std::int64_t at, std::int64_t count) {
+      cpu::sigmoid_loss_backward(count, {x + at, target + at, ignored}, scale, grad + at);
     });
   }
 

@@ -20,6 +20,11 @@ constexpr auto kWithin = LrnShape::Region::kWithin;
 void run_families(LayerBench& bench) {
   bench.vectors("vectors/64k", 1 << 16);
   bench.vectors("vectors/8M", 1 << 23);
+  bench.rows("rows/channels", 32 * 64, 56 * 56);
+  bench.rows("rows/features", 4096, 64);
+  bench.other_losses("losses/classes", 64, 1000);
+  bench.other_losses("losses/pixels", 8, 1 << 18);
+  bench.unfold("unfold/3x3", {8, 64, 56, 0, 3, 1, 1});
 }
 
 void run_small_nets(LayerBench& bench) {

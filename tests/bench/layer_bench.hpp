@@ -63,6 +63,12 @@ class LayerBench {
   void dropout(const std::string& name, std::int64_t count);
   void concat(const std::string& name, std::int64_t batch, const std::vector<std::int64_t>& parts);
   void softmax_loss(const std::string& name, std::int64_t batch, std::int64_t classes);
+  // Hinge loss and cross-entropy of sigmoids.
+  void other_losses(const std::string& name, std::int64_t batch, std::int64_t classes);
+  // Sums of rows, and their normalization.
+  void rows(const std::string& name, std::int64_t rows, std::int64_t columns);
+  // Windows of square images as matrices, and back.
+  void unfold(const std::string& name, const ConvolutionSizes& sizes);
   void sgd(const std::string& name, std::int64_t count);
 
  private:

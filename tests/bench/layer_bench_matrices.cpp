@@ -136,6 +136,63 @@ void LayerBench::softmax_loss(const std::string& name, std::int64_t batch, std::
   free_arrays();
 }
 
+void LayerBench::other_losses(const std::string& name, std::int64_t batch, std::int64_t classes) {
+  if (!wanted(name)) return;
+  const Backend::HingeShape shape{batch, classes, true};
+  const std::int64_t count = batch * classes;
+  float* x = array(count);
+  float* target = array(count);
+  float* grad = array(count);
+  float* labels = array(batch);
+  std::fill(labels, labels + batch, 3.0F);
+  const auto floats = static_cast<double>(count);
+  bytes(name, "", "hinge forward", floats, "", [&] { backend_->hinge_loss(shape, x, labels); });
+  bytes(name, "", "hinge backward", 2 * floats, "",
+        [&] { backend_->hinge_loss_backward(shape, x, labels, 1.0F, grad); });
+  bytes(name, "", "sigmoid forward", 2 * floats, "",
+        [&] { backend_->sigmoid_loss(count, x, target, -1); });
+  bytes(name, "", "sigmoid backward", 3 * floats, "",
+        [&] { backend_->sigmoid_loss_backward(count, x, target, -1, 1.0F, grad); });
+  free_arrays();
+}
+
+void LayerBench::rows(const std::string& name, std::int64_t rows, std::int64_t columns) {
+  if (!wanted(name)) return;
+  const Backend::RowNorm norm{{rows, columns}, 1e-9F};
+  float* x = array(rows * columns);
+  float* y = array(rows * columns);
+  float* deviation = array(rows);
+  const double floats = product({rows, columns});
+  bytes(name, "", "sum", floats, "",
+        [&] { backend_->reduce_rows(ReduceOp::kSum, norm.shape, 1.0F, x, deviation); });
+  bytes(name, "", "forward", 2 * floats, "",
+        [&] { backend_->normalize_rows(norm, x, y, deviation); });
+  bytes(name, "", "backward", 3 * floats, "",
+        [&] { backend_->normalize_rows_backward(norm, y, deviation, x, x); });
+  free_arrays();
+}
+
+void LayerBench::unfold(const std::string& name, const ConvolutionSizes& sizes) {
+  if (!wanted(name)) return;
+  ConvolutionShape shape;
+  shape.batch = sizes.batch, shape.channels = sizes.channels;
+  shape.src_size = {sizes.size, sizes.size};
+  shape.kernel = {sizes.kernel, sizes.kernel};
+  shape.stride = {sizes.stride, sizes.stride};
+  shape.pad = {sizes.pad, sizes.pad};
+  shape.dilation = {1, 1};
+  const std::int64_t dst = (sizes.size + 2 * sizes.pad - sizes.kernel) / sizes.stride + 1;
+  shape.dst_size = {dst, dst};
+  const std::int64_t src_count = sizes.batch * sizes.channels * sizes.size * sizes.size;
+  const std::int64_t count = sizes.batch * sizes.channels * sizes.kernel * sizes.kernel * dst * dst;
+  float* src = array(src_count);
+  float* matrices = array(count);
+  const auto floats = static_cast<double>(src_count + count);
+  bytes(name, "", "unfold", floats, "", [&] { backend_->unfold(shape, src, matrices); });
+  bytes(name, "", "fold", floats, "", [&] { backend_->fold(shape, matrices, src); });
+  free_arrays();
+}
+
 void LayerBench::sgd(const std::string& name, std::int64_t count) {
   if (!wanted(name)) return;
   float* weights = array(count);

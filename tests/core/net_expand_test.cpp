@@ -227,8 +227,8 @@ TEST_CASE("SPP refuses what it cannot pool") {
   const std::string image = "dim: 1 dim: 1 dim: 4 dim: 6";
   CHECK(message(image, "").find("pyramid_height from 1") != std::string::npos);
   CHECK(message(image, "pyramid_height: 4").find("8 x 8 windows") != std::string::npos);
-  CHECK(message(image, "pyramid_height: 1 pool: STOCHASTIC").find("STOCHASTIC") !=
-        std::string::npos);
+  CHECK(message("dim: 1 dim: 1 dim: 5 dim: 6", "pyramid_height: 2 pool: STOCHASTIC")
+            .find("STOCHASTIC takes no padding") != std::string::npos);
   CHECK(message("dim: 1 dim: 4", "pyramid_height: 1").find("4 axes") != std::string::npos);
 }
 

@@ -5,6 +5,8 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -127,6 +129,35 @@ Result<Phase> phase_of(const Hdf5Reader& expected) {
   return phase == "TRAIN" ? Phase::kTrain : Phase::kTest;
 }
 
+// What Caffe took its batches from, one after another, which must outlive the net's passes.
+struct GivenArrays {
+  std::vector<float> data, labels;
+};
+
+Result<void> append(const Hdf5Reader& expected, const std::string& dataset,
+                    std::vector<float>& values) {
+  SPEEDO_ASSIGN(const std::vector<float> more, expected.read_floats(dataset));
+  values.insert(values.end(), more.begin(), more.end());
+  return {};
+}
+
+// A MemoryData layer is given the batches up to the first that comes again.
+Result<GivenArrays> give_arrays(const caffe::LayerParameter& layer, std::int64_t batches,
+                                const Hdf5Reader& expected, Net& net) {
+  GivenArrays arrays;
+  std::vector<float> first;
+  SPEEDO_TRY(append(expected, "batch/0/" + layer.top(0), first));
+  for (std::int64_t b = 0; b < batches; ++b) {
+    const std::string group = fmt::format("batch/{}/", b);
+    SPEEDO_ASSIGN(const std::vector<float> batch, expected.read_floats(group + layer.top(0)));
+    if (b > 0 && batch == first) break;
+    SPEEDO_TRY(append(expected, group + layer.top(0), arrays.data));
+    SPEEDO_TRY(append(expected, group + layer.top(1), arrays.labels));
+  }
+  SPEEDO_TRY(net.give_arrays(layer.name(), arrays.data, arrays.labels));
+  return arrays;
+}
+
 }  // namespace
 
 Result<Comparison> run_dataset_case(const fs::path& path, const World& world) {
@@ -143,6 +174,12 @@ Result<Comparison> run_dataset_case(const fs::path& path, const World& world) {
   if (random) {
     SPEEDO_TRY(check_crops(message, *net, count, world, comparison));
     return comparison;
+  }
+  std::vector<GivenArrays> given;
+  for (const caffe::LayerParameter& layer : message.layer()) {
+    if (layer.type() != "MemoryData") continue;
+    SPEEDO_ASSIGN(GivenArrays arrays, give_arrays(layer, count, expected, *net));
+    given.push_back(std::move(arrays));
   }
   for (std::int64_t b = 0; b < count; ++b) {
     SPEEDO_TRY(net->forward());

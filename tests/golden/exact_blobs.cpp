@@ -12,7 +12,7 @@ const std::set<std::string>& moving_types() {
   static const std::set<std::string> types{
       "Input", "Split",   "Concat", "Slice",   "Flatten", "Reshape",      "Crop",
       "Tile",  "ArgMax",  "Filter", "Silence", "Im2col",  "BatchReindex", "Threshold",
-      "Data",  "HDF5Data"};
+      "Data",  "HDF5Data", "MemoryData"};
   return types;
 }
 
@@ -23,8 +23,10 @@ bool is_max_pooling(const caffe::LayerParameter* layer) {
 
 bool draws(const Net& net, const caffe::LayerParameter* layer) {
   if (layer == nullptr) return false;
-  return layer->type() == "DummyData" ||
-         (layer->type() == "Dropout" && net.phase() == Phase::kTrain);
+  if (layer->type() == "DummyData") return true;
+  const bool may_draw = layer->type() == "Dropout" ||
+                        layer->pooling_param().pool() == caffe::PoolingParameter::STOCHASTIC;
+  return may_draw && net.phase() == Phase::kTrain;
 }
 
 void set_member(std::set<std::string>& set, const std::string& name, bool member) {

@@ -115,5 +115,48 @@ TEST_CASE("gradient: Eltwise") {
                {.bottoms = {{2, 3}, {2, 3}, {2, 3}}, .spacing = 0.05F});
 }
 
+TEST_CASE("gradient: Reduction") {
+  const auto operation = GENERATE(as<std::string>(), "SUM", "ASUM", "SUMSQ", "MEAN");
+  const auto options = GENERATE(as<std::string>(), "", "axis: 1", "axis: -1 coeff: -2.5");
+  check_on_all("type: 'Reduction' reduction_param { operation: " + operation + " " + options + " }",
+               {.bottoms = {{3, 2, 5}}, .kink_range = 0.02F});
+}
+
+TEST_CASE("gradient: Tile, Crop, Im2col") {
+  const auto axis = GENERATE(as<std::string>(), "0", "1", "-1");
+  check_on_all("type: 'Tile' tile_param { tiles: 3 axis: " + axis + " }", {.bottoms = {{2, 3, 4}}});
+  check_on_all("type: 'Crop' crop_param { offset: 1 }", {.bottoms = {{2, 3, 5, 6}, {1, 1, 3, 4}}});
+  check_on_all("type: 'Crop' crop_param { axis: -3 offset: 0 offset: 2 offset: 1 }",
+               {.bottoms = {{2, 3, 5, 6}, {1, 2, 3, 4}}});
+  check_on_all("type: 'Crop' crop_param { axis: 0 offset: 2 }", {.bottoms = {{5}, {3}}});
+  check_on_all("type: 'Im2col' convolution_param { kernel_size: 3 stride: 2 pad: 1 }",
+               {.bottoms = {{2, 2, 5, 4}}});
+  check_on_all("type: 'Im2col' convolution_param { kernel_size: 2 dilation: 2 axis: -2 }",
+               {.bottoms = {{2, 2, 2, 5}}});
+}
+
+TEST_CASE("gradient: MVN") {
+  const auto options =
+      GENERATE(as<std::string>(), "", "across_channels: true", "normalize_variance: false",
+               "normalize_variance: false across_channels: true");
+  check_on_all("type: 'MVN' mvn_param { " + options + " }", {.bottoms = {{2, 3, 4, 3}}});
+}
+
+TEST_CASE("gradient: Embed") {
+  const auto options = GENERATE(as<std::string>(), "", "bias_term: false");
+  check_on_all("type: 'Embed' embed_param { num_output: 3 input_dim: 5 " + options + " }",
+               {.bottoms = {{4, 2}}, .label_bottom = 0, .classes = 5});
+}
+
+TEST_CASE("gradient: Parameter") {
+  check_on_all("type: 'Parameter' parameter_param { shape { dim: 2 dim: 3 } }", {});
+}
+
+TEST_CASE("gradient: stochastic Pooling") {
+  const std::string text =
+      "type: 'Pooling' pooling_param { pool: STOCHASTIC kernel_size: 3 stride: 2 }";
+  check_on_all(text, {.bottoms = {{2, 2, 5, 6}}, .low = 0.5F, .high = 2.0F, .phase = Phase::kTest});
+}
+
 }  // namespace
 }  // namespace speedo

@@ -72,7 +72,8 @@ class Drawer {
         &Drawer::lrn,           &Drawer::batch_norm,  &Drawer::batch_norm,  &Drawer::scale,
         &Drawer::bias,          &Drawer::activation,  &Drawer::activation,  &Drawer::join,
         &Drawer::join,          &Drawer::concat,      &Drawer::slice,       &Drawer::inner_product,
-        &Drawer::inner_product, &Drawer::flatten,     &Drawer::softmax,     &Drawer::dropout};
+        &Drawer::inner_product, &Drawer::flatten,     &Drawer::softmax,     &Drawer::dropout,
+        &Drawer::mvn,           &Drawer::tile,        &Drawer::crop,        &Drawer::im2col};
     const std::size_t any = draw_.below(blobs_.size());
     const std::size_t at = draw_.chance(0.7F) ? blobs_.size() - 1 : any;
     const std::size_t step = draw_.below(kSteps.size());
@@ -260,6 +261,65 @@ class Drawer {
     return true;
   }
 
+  // As with batch_norm(), of rows with few values the deviation may be near zero.
+  bool mvn(const Blob& bottom) {
+    const bool across = draw_.chance(0.3F);
+    const std::int64_t items = across ? bottom.dims[0] : bottom.dims[0] * bottom.dims[1];
+    if (bottom.dims.size() != 4 || count_of(bottom.dims) / items < 8) return false;
+    append_or_cover("MVN", bottom,
+                    fmt::format("mvn_param {{ across_channels: {} normalize_variance: {} }}",
+                                across, draw_.chance(0.7F)),
+                    false);
+    return true;
+  }
+
+  bool tile(const Blob& bottom) {
+    const auto axis = draw_.below(bottom.dims.size());
+    const std::int64_t tiles = draw_.between(1, 3);
+    Sizes dims = bottom.dims;
+    dims[axis] *= tiles;
+    if (axis == 0 || count_of(dims) > kElementsMax) return false;
+    append("Tile", {bottom.name}, dims,
+           fmt::format("tile_param {{ axis: {} tiles: {} }}", axis, tiles), true);
+    return true;
+  }
+
+  // To the size of an input made for it.
+  bool crop(const Blob& bottom) {
+    Sizes dims = bottom.dims;
+    std::string offsets;
+    for (std::size_t i = 1; i < dims.size(); ++i) {
+      const std::int64_t offset = draw_.between(0, dims[i] - 1);
+      dims[i] = draw_.between(1, dims[i] - offset);
+      offsets += fmt::format(" offset: {}", offset);
+    }
+    const std::string size = next_name();
+    input(size, dims);
+    const std::string top = fmt::format("b{}", ++blob_count_);
+    layer("Crop", {bottom.name, size}, top, fmt::format("crop_param {{ axis: 1{} }}", offsets));
+    note_read(bottom.name);
+    blobs_.push_back({top, dims, false, true});
+    return true;
+  }
+
+  bool im2col(const Blob& bottom) {
+    if (bottom.dims.size() < 3) return false;
+    const std::int64_t kernel = draw_.between(1, 3), stride = draw_.between(1, 2);
+    const std::int64_t pad = draw_.between(0, 1);
+    Sizes dims = bottom.dims;
+    for (std::size_t i = 2; i < dims.size(); ++i) {
+      if (dims[i] + 2 * pad < kernel) return false;
+      dims[i] = (dims[i] + 2 * pad - kernel) / stride + 1;
+      dims[1] *= kernel;
+    }
+    if (count_of(dims) > kElementsMax) return false;
+    append("Im2col", {bottom.name}, dims,
+           fmt::format("convolution_param {{ kernel_size: {} stride: {} pad: {} }}", kernel, stride,
+                       pad),
+           true);
+    return true;
+  }
+
   // Every blob that nothing has read gets a loss, or stays an output if there is a loss already.
   void end() {
     std::vector<Blob> open;
@@ -279,15 +339,26 @@ class Drawer {
     const bool is_softmax = may_be_softmax && draw_.chance(0.4F);
     Sizes dims = bottom.dims;
     if (is_softmax) dims.erase(dims.begin() + 1);
+    std::string type = "SoftmaxWithLoss", options;
+    if (is_softmax) {
+      options = draw_.pick<std::string>(
+          {"", "loss_param { ignore_label: 0 }", "loss_param { normalization: BATCH_SIZE }"});
+    } else {
+      type = draw_.pick<std::string>(
+          {"EuclideanLoss", "EuclideanLoss", "SigmoidCrossEntropyLoss", "Reduction"});
+    }
+    if (type == "Reduction") {
+      // A sum or one of squares would leave a normalization before it nothing but rounding.
+      options = draw_.pick<std::string>({"reduction_param { operation: ASUM }",
+                                         "reduction_param { axis: 1 operation: ASUM coeff: 2 }"});
+      layer(type, {bottom.name}, name, options + " loss_weight: 0.5");
+      return;
+    }
     input("target_" + name, dims);
-    const std::string options =
-        is_softmax ? draw_.pick<std::string>({"", "loss_param { ignore_label: 0 }",
-                                              "loss_param { normalization: BATCH_SIZE }"})
-                   : "";
     text_ += fmt::format(
         "layer {{ name: '{0}' type: '{1}' bottom: '{2}' bottom: 'target_{0}' top: '{0}' {3} {4} "
         "}}\n",
-        name, is_softmax ? "SoftmaxWithLoss" : "EuclideanLoss", bottom.name, options, weight);
+        name, type, bottom.name, options, weight);
   }
 
   // Now and then a name for the weights of two layers that are to have the same.

@@ -174,6 +174,39 @@ class DeferredBackend final : public Backend {
     queue(&Backend::copy_rows, rows, columns, source, source_stride, target, target_stride);
   }
 
+  void reduce_rows(ReduceOp op, const RowsShape& shape, float scale, const float* x,
+                   float* y) override {
+    queue(&Backend::reduce_rows, op, shape, scale, x, y);
+  }
+  void normalize_rows(const RowNorm& norm, const float* x, float* y, float* deviation) override {
+    queue(&Backend::normalize_rows, norm, x, y, deviation);
+  }
+  void normalize_rows_backward(const RowNorm& norm, const float* y, const float* deviation,
+                               const float* y_grad, float* x_grad) override {
+    queue(&Backend::normalize_rows_backward, norm, y, deviation, y_grad, x_grad);
+  }
+  void unfold(const ConvolutionShape& shape, const float* src, float* matrices) override {
+    queue(&Backend::unfold, shape, src, matrices);
+  }
+  void fold(const ConvolutionShape& shape, const float* matrices, float* src) override {
+    queue(&Backend::fold, shape, matrices, src);
+  }
+  void sample_windows(const PoolingShape& shape, std::uint64_t seed, const float* src, float* dst,
+                      float* winners) override {
+    queue(&Backend::sample_windows, shape, seed, src, dst, winners);
+  }
+  void sample_windows_backward(const PoolingShape& shape, const float* winners,
+                               const float* dst_grad, float* src_grad) override {
+    queue(&Backend::sample_windows_backward, shape, winners, dst_grad, src_grad);
+  }
+  void weigh_windows(const PoolingShape& shape, const float* src, float* dst) override {
+    queue(&Backend::weigh_windows, shape, src, dst);
+  }
+  void weigh_windows_backward(const PoolingShape& shape, const float* src, const float* dst,
+                              const float* dst_grad, float* src_grad) override {
+    queue(&Backend::weigh_windows_backward, shape, src, dst, dst_grad, src_grad);
+  }
+
   LayoutKind preferred_layout(std::span<const ConvolutionShape> convolutions) const override {
     return inner_->preferred_layout(convolutions);
   }
@@ -211,13 +244,28 @@ class DeferredBackend final : public Backend {
                         float* x_grad) override {
     queue(&Backend::softmax_backward, shape, y, y_grad, x_grad);
   }
-  SoftmaxLoss softmax_loss(SoftmaxShape shape, const float* probability, const float* labels,
-                           std::optional<int> ignored) override {
-    return calls_.value<SoftmaxLoss>(&Backend::softmax_loss, shape, probability, labels, ignored);
+  LabelLoss softmax_loss(SoftmaxShape shape, const float* probability, const float* labels,
+                         std::optional<int> ignored) override {
+    return calls_.value<LabelLoss>(&Backend::softmax_loss, shape, probability, labels, ignored);
   }
   void softmax_loss_backward(SoftmaxShape shape, const float* probability, const float* labels,
                              std::optional<int> ignored, float scale, float* grad) override {
     queue(&Backend::softmax_loss_backward, shape, probability, labels, ignored, scale, grad);
+  }
+  LabelLoss hinge_loss(const HingeShape& shape, const float* scores, const float* labels) override {
+    return calls_.value<LabelLoss>(&Backend::hinge_loss, shape, scores, labels);
+  }
+  void hinge_loss_backward(const HingeShape& shape, const float* scores, const float* labels,
+                           float scale, float* grad) override {
+    queue(&Backend::hinge_loss_backward, shape, scores, labels, scale, grad);
+  }
+  SigmoidLoss sigmoid_loss(std::int64_t n, const float* x, const float* target,
+                           std::optional<int> ignored) override {
+    return calls_.value<SigmoidLoss>(&Backend::sigmoid_loss, n, x, target, ignored);
+  }
+  void sigmoid_loss_backward(std::int64_t n, const float* x, const float* target,
+                             std::optional<int> ignored, float scale, float* grad) override {
+    queue(&Backend::sigmoid_loss_backward, n, x, target, ignored, scale, grad);
   }
   void sgd_update(std::int64_t n, const SgdStep& step, const float* weights, float* history,
                   float* grad) override {

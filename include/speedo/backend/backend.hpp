@@ -106,6 +106,46 @@ class Backend {
   virtual void copy_rows(std::int64_t rows, std::int64_t columns, const float* source,
                          std::int64_t source_stride, float* target, std::int64_t target_stride) = 0;
 
+  // Matrices whose rows follow each other without gaps.
+  struct RowsShape {
+    std::int64_t rows, columns;
+  };
+  // y[r] = scale times what reduce() makes of row r. Requires: kSum, kAbsSum or kSquareSum.
+  virtual void reduce_rows(ReduceOp op, const RowsShape& shape, float scale, const float* x,
+                           float* y) = 0;
+
+  // Takes each row's mean away: y = (x - mean) / deviation, where deviation[r] is the root of the
+  // row's variance (divided by the count) plus epsilon, or 1 without an epsilon. y may equal x.
+  struct RowNorm {
+    RowsShape shape;
+    std::optional<float> epsilon;
+  };
+  virtual void normalize_rows(const RowNorm& norm, const float* x, float* y, float* deviation) = 0;
+  // x_grad = (y_grad - mean(y_grad) - y mean(y_grad y)) / deviation, as Caffe has it, which is
+  // exact for an epsilon of 0; without one y_grad - mean(y_grad). x_grad may equal y_grad.
+  virtual void normalize_rows_backward(const RowNorm& norm, const float* y, const float* deviation,
+                                       const float* y_grad, float* x_grad) = 0;
+
+  // The windows of a convolution as one matrix a sample: row (channel, kernel position), column =
+  // output position, 0 in the padding. All plain; outputs, groups and activation do not matter.
+  virtual void unfold(const ConvolutionShape& shape, const float* src, float* matrices) = 0;
+  // src = the sum, for each of its elements, of the matrices' elements that unfold() takes from it.
+  virtual void fold(const ConvolutionShape& shape, const float* matrices, float* src) = 0;
+
+  // Stochastic pooling (Zeiler and Fergus 2013) of plain images; of the shape, method and trains do
+  // not matter. Of each window, the first element at which the running sum in row order reaches u
+  // times the sum; the last, if none does. For output i, u is mix64(seed + i) >> 40 scaled to
+  // [0, 1). Negative values have no meaning. `winners`: the index within the plane of each.
+  virtual void sample_windows(const PoolingShape& shape, std::uint64_t seed, const float* src,
+                              float* dst, float* winners) = 0;
+  // Overwrites src_grad.
+  virtual void sample_windows_backward(const PoolingShape& shape, const float* winners,
+                                       const float* dst_grad, float* src_grad) = 0;
+  // What sample_windows() gives on average: sum of x^2 / (FLT_MIN + sum of x) of each window.
+  virtual void weigh_windows(const PoolingShape& shape, const float* src, float* dst) = 0;
+  virtual void weigh_windows_backward(const PoolingShape& shape, const float* src, const float* dst,
+                                      const float* dst_grad, float* src_grad) = 0;
+
   // Layouts. What suits all these convolutions of a net best; kPlain where nothing else is offered.
   virtual LayoutKind preferred_layout(std::span<const ConvolutionShape> convolutions) const = 0;
   // Whether such a convolution may read a plain src though its dst is not plain.
@@ -142,20 +182,50 @@ class Backend {
   virtual void softmax_backward(SoftmaxShape shape, const float* y, const float* y_grad,
                                 float* x_grad) = 0;
 
-  // Softmax cross-entropy on probabilities. `labels`: outer x inner. Waits for the result.
-  struct SoftmaxLoss {
-    double sum = 0.0;             // of -log(max(p[label], FLT_MIN)) over labels not ignored
-    std::int64_t valid = 0;       // how many those are
-    std::int64_t bad_index = -1;  // first label outside 0..classes-1, else -1 (then sum is void)
+  // A loss that needs integer labels.
+  struct LabelLoss {
+    double sum = 0.0;        // over labels not ignored
+    std::int64_t valid = 0;  // how many those are
+    std::int64_t bad_index =
+        -1;  // first label outside 0..classes-1, else -1 (otherwise sum is void)
     float bad_label = 0.0F;
   };
-  virtual SoftmaxLoss softmax_loss(SoftmaxShape shape, const float* probability,
-                                   const float* labels, std::optional<int> ignored) = 0;
+  // Softmax cross-entropy on probabilities: the sum of -log(max(p[label], FLT_MIN)). `labels`:
+  // outer x inner. Waits for the result.
+  virtual LabelLoss softmax_loss(SoftmaxShape shape, const float* probability, const float* labels,
+                                 std::optional<int> ignored) = 0;
   // grad = scale * (probability - onehot(label)), 0 where the label is ignored. Requires: labels
   // that softmax_loss() found no fault with.
   virtual void softmax_loss_backward(SoftmaxShape shape, const float* probability,
                                      const float* labels, std::optional<int> ignored, float scale,
                                      float* grad) = 0;
+
+  // Hinge loss of rows of scores against one label each: the sum of m, or of m^2 if `squares`,
+  // where m = max(0, 1 - s x) and s is 1 for the label's class, -1 for the others. Waits for the
+  // result.
+  struct HingeShape {
+    std::int64_t rows, classes;
+    bool squares;
+  };
+  virtual LabelLoss hinge_loss(const HingeShape& shape, const float* scores,
+                               const float* labels) = 0;
+  // grad = -s scale where m > 0, else 0; if `squares`, -2 s m scale. Requires: labels that
+  // hinge_loss() found no fault with.
+  virtual void hinge_loss_backward(const HingeShape& shape, const float* scores,
+                                   const float* labels, float scale, float* grad) = 0;
+
+  // Cross-entropy of the sigmoids s of scores x against targets t, as they are: the sum of
+  // -t log(s) - (1 - t) log(1 - s) over those whose target, cut to a whole number, is not ignored.
+  // Waits for the result.
+  struct SigmoidLoss {
+    double sum = 0.0;
+    std::int64_t valid = 0;  // how many were not ignored
+  };
+  virtual SigmoidLoss sigmoid_loss(std::int64_t n, const float* x, const float* target,
+                                   std::optional<int> ignored) = 0;
+  // grad = scale (s - t), 0 where the target is ignored.
+  virtual void sigmoid_loss_backward(std::int64_t n, const float* x, const float* target,
+                                     std::optional<int> ignored, float scale, float* grad) = 0;
 
   // Turns the gradient into the update in place, momentum SGD as in Caffe:
   // g = scale g + l2 w + l1 sign(w); h = momentum h + rate g; g = sign h.

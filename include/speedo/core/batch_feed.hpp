@@ -27,6 +27,11 @@ struct BatchSpan {
   std::uint64_t first = 0;
   std::uint64_t count = UINT64_MAX;
   std::uint64_t next = 0;  // only used to read ahead
+
+  // The batch of a step, which are counted from 0.
+  std::uint64_t at(std::uint64_t step) const {
+    return step < count ? first + step : next + (step - count);
+  }
 };
 
 // Batches in host memory for the tops of one data layer, transformed and ready.

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -185,6 +186,9 @@ class Layer {
 
   // Data layers: what to read next. Others ignore it.
   virtual void set_batch_span(const BatchSpan& /*span*/) {}
+
+  // See Net::give_arrays(). Layers that are not made for it refuse.
+  virtual Result<void> give_arrays(std::span<const float> data, std::span<const float> labels);
 
   // Layers that write: what forward() passes wrote is complete. No pass follows.
   virtual Result<void> finish() { return {}; }

@@ -106,6 +106,12 @@ class Net {
   // Batches read by the following forward passes; also seeds their randomness.
   void set_batch_span(const BatchSpan& span);
 
+  // Gives a MemoryData layer its items, one after another, and a label for each: the following
+  // passes begin with the first batch of them. They are not copied, and stay as they are while
+  // passes are run. Errors: kConfig, if there is no such layer, or no whole number of batches.
+  Result<void> give_arrays(const std::string& layer, std::span<const float> data,
+                           std::span<const float> labels);
+
   // Completes what layers with sinks (HDF5Output) wrote. Without it they leave nothing behind; no
   // forward() may follow. Error: kCannotWrite, of the first that failed; the others are completed.
   Result<void> finish();

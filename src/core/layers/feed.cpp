@@ -35,13 +35,8 @@ Result<void> FeedLayer::reshape(Tensors, Tensors tops) {
   return {};
 }
 
-// The batch of a step: the span's own, then those from `next` on.
-std::uint64_t FeedLayer::batch_at(std::uint64_t step) const {
-  return step < span_.count ? span_.first + step : span_.next + (step - span_.count);
-}
-
 void FeedLayer::read_ahead() {
-  for (std::uint64_t i = 0; i < kPrefetchBatches; ++i) feed_->will_need(batch_at(step_ + i));
+  for (std::uint64_t i = 0; i < kPrefetchBatches; ++i) feed_->will_need(span_.at(step_ + i));
 }
 
 void FeedLayer::set_batch_span(const BatchSpan& span) {
@@ -51,7 +46,7 @@ void FeedLayer::set_batch_span(const BatchSpan& span) {
 }
 
 Result<void> FeedLayer::forward(Tensors, Tensors tops) {
-  auto values = feed_->read(batch_at(step_));
+  auto values = feed_->read(span_.at(step_));
   if (!values) return error(values.error().message, values.error().code);
   ++step_;
   read_ahead();

@@ -21,7 +21,6 @@ class FeedLayer : public Layer {
   void set_batch_span(const BatchSpan& span) override;
 
  private:
-  std::uint64_t batch_at(std::uint64_t step) const;
   void read_ahead();
 
   std::unique_ptr<BatchFeed> feed_;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <speedo/base/assert.hpp>
+
 #include "caffe.pb.h"
 #include "core/layers/window_options.hpp"
 
@@ -40,9 +42,7 @@ Result<void> PoolingLayer::setup(const LayerContext& context, Tensors bottoms, T
 Result<void> PoolingLayer::read_options(bool has_two_tops) {
   const auto& options = parameter_message().pooling_param();
   const auto bad = [](std::string what) { return Error{ErrorCode::kConfig, std::move(what)}; };
-  if (options.pool() == caffe::PoolingParameter::STOCHASTIC) {
-    return Error{ErrorCode::kUnsupported, "pool: STOCHASTIC is not supported; use MAX or AVE"};
-  }
+  is_stochastic_ = options.pool() == caffe::PoolingParameter::STOCHASTIC;
   const bool is_max = options.pool() == caffe::PoolingParameter::MAX;
   if (has_two_tops && !is_max) return bad("only pool: MAX has a second top, the mask");
   shape_.method = is_max ? PoolingShape::Method::kMax : PoolingShape::Method::kAverage;
@@ -52,6 +52,12 @@ Result<void> PoolingLayer::read_options(bool has_two_tops) {
   const std::int64_t pad_h = window.pad[0], pad_w = window.pad[1];
   if (options.global_pooling() && (pad_h != 0 || pad_w != 0 || stride_h != 1 || stride_w != 1)) {
     return bad("global_pooling works with pad 0 and stride 1 only");
+  }
+  if (is_stochastic_ && (pad_h != 0 || pad_w != 0)) {
+    return bad(
+        fmt::format("pool: STOCHASTIC takes no padding, pad is {} x {}; use MAX or AVE, or "
+                    "leave pad out",
+                    pad_h, pad_w));
   }
   if (pad_h >= kernel_h || pad_w >= kernel_w) {
     return bad(fmt::format("pad {} x {} must be smaller than the kernel {} x {}", pad_h, pad_w,
@@ -95,25 +101,54 @@ Result<void> PoolingLayer::reshape(Tensors bottoms, Tensors tops) {
   if (!top_shape) return error(top_shape.error().message);
   for (Tensor* top : tops) top->reshape(*top_shape);
   has_mask_ = tops.size() > 1;
+  if (is_stochastic_) return reshape_stochastic(*top_shape);
   reads_ = backend().backward_reads(shape_);
+  return {};
+}
+
+// Which element a window took is kept as a float.
+Result<void> PoolingLayer::reshape_stochastic(const Shape& top) {
+  constexpr std::int64_t kPlaneMax = std::int64_t{1} << 24U;
+  if (shape_.src_h * shape_.src_w > kPlaneMax) {
+    return error(fmt::format("pool: STOCHASTIC takes images of at most {} elements, they have {}",
+                             kPlaneMax, shape_.src_h * shape_.src_w));
+  }
+  reads_ = {.src = !samples(), .dst = !samples()};
+  winners_.reshape(samples() ? top : Shape{0});
   return {};
 }
 
 // Indices within a plane are a matter of plain order.
 LayoutRule PoolingLayer::layout_rule() const {
-  return has_mask_ ? LayoutRule::kPlain : LayoutRule::kNative;
+  return has_mask_ || is_stochastic_ ? LayoutRule::kPlain : LayoutRule::kNative;
 }
 
 Result<void> PoolingLayer::prepare(Tensors bottoms, Tensors /*tops*/, bool trains) {
   shape_.layout = bottoms[0]->layout();
   shape_.trains = trains;
+  if (is_stochastic_) return allocate(winners_);
   auto made = backend().make_pooling(shape_);
   if (!made) return error(made.error().message, made.error().code);
   operation_ = std::move(*made);
   return context().plan_only ? Result<void>() : operation_->take_memory();
 }
 
+OperationInfo PoolingLayer::info() const {
+  return is_stochastic_ ? OperationInfo{} : operation_->info();
+}
+
+// Training draws an element of each window, testing takes what that gives on average.
+void PoolingLayer::forward_stochastic(const float* src, float* dst) {
+  if (!samples()) return backend().weigh_windows(shape_, src, dst);
+  SPEEDO_ASSERT(context().random != nullptr);
+  backend().sample_windows(shape_, context().random->next(), src, dst, winners_.data());
+}
+
 Result<void> PoolingLayer::forward(Tensors bottoms, Tensors tops) {
+  if (is_stochastic_) {
+    forward_stochastic(bottoms[0]->data(), tops[0]->data());
+    return {};
+  }
   operation_->forward(bottoms[0]->data(), tops[0]->data(),
                       tops.size() > 1 ? tops[1]->data() : nullptr);
   return {};
@@ -121,6 +156,15 @@ Result<void> PoolingLayer::forward(Tensors bottoms, Tensors tops) {
 
 void PoolingLayer::backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) {
   if (!propagate[0]) return;
+  if (is_stochastic_ && samples()) {
+    backend().sample_windows_backward(shape_, winners_.data(), tops[0]->grad(), bottoms[0]->grad());
+    return;
+  }
+  if (is_stochastic_) {
+    backend().weigh_windows_backward(shape_, bottoms[0]->data(), tops[0]->data(), tops[0]->grad(),
+                                     bottoms[0]->grad());
+    return;
+  }
   operation_->backward(bottoms[0]->data(), tops[0]->data(), tops[0]->grad(), bottoms[0]->grad());
 }
 

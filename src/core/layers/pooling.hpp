@@ -3,10 +3,12 @@
 #include <speedo/backend/backend.hpp>
 #include <speedo/core/layer.hpp>
 
+#include "core/layers/support.hpp"
+
 namespace speedo {
 
-// Maximum or mean over windows of an N x C x H x W bottom. With MAX, the optional top 1 is the
-// index within its plane of each maximum.
+// Maximum or mean over windows of an N x C x H x W bottom, or an element of each window that is
+// drawn (STOCHASTIC). With MAX, the optional top 1 is the index within its plane of each maximum.
 class PoolingLayer final : public Layer {
  public:
   using Layer::Layer;
@@ -20,16 +22,22 @@ class PoolingLayer final : public Layer {
   bool backward_reads_top(int top) const override {
     return top == 0 && reads_.dst;
   }
-  OperationInfo info() const override { return operation_->info(); }
+  OperationInfo info() const override;
+  std::int64_t workspace_bytes() const override { return bytes_of(winners_); }
   Result<void> forward(Tensors bottoms, Tensors tops) override;
   void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;
 
  private:
   Result<void> read_options(bool has_two_tops);
+  Result<void> reshape_stochastic(const Shape& top);
+  void forward_stochastic(const float* src, float* dst);
+  // Whether stochastic pooling draws.
+  bool samples() const { return context().phase == Phase::kTrain; }
 
   PoolingShape shape_;
   BackwardReads reads_;
-  bool has_mask_ = false;
+  bool has_mask_ = false, is_stochastic_ = false;
+  Tensor winners_{Shape{0}};  // of stochastic pooling
   std::unique_ptr<Pooling> operation_;
 };
 

@@ -14,33 +14,46 @@
 #include "caffe.pb.h"
 #include "core/layers/abs_val.hpp"
 #include "core/layers/accuracy.hpp"
+#include "core/layers/arg_max.hpp"
 #include "core/layers/batch_norm.hpp"
 #include "core/layers/batch_reindex.hpp"
 #include "core/layers/bias.hpp"
 #include "core/layers/bnll.hpp"
 #include "core/layers/clip.hpp"
 #include "core/layers/concat.hpp"
+#include "core/layers/contrastive_loss.hpp"
 #include "core/layers/convolution.hpp"
+#include "core/layers/crop.hpp"
 #include "core/layers/dropout.hpp"
 #include "core/layers/dummy_data.hpp"
 #include "core/layers/eltwise.hpp"
 #include "core/layers/elu.hpp"
+#include "core/layers/embed.hpp"
 #include "core/layers/euclidean_loss.hpp"
 #include "core/layers/exp.hpp"
 #include "core/layers/feed.hpp"
 #include "core/layers/filter.hpp"
 #include "core/layers/flatten.hpp"
+#include "core/layers/hinge_loss.hpp"
+#include "core/layers/im2col.hpp"
+#include "core/layers/infogain_loss.hpp"
 #include "core/layers/inner_product.hpp"
 #include "core/layers/input.hpp"
 #include "core/layers/log.hpp"
 #include "core/layers/lrn.hpp"
+#include "core/layers/memory_data.hpp"
+#include "core/layers/multinomial_loss.hpp"
+#include "core/layers/mvn.hpp"
+#include "core/layers/parameter.hpp"
 #include "core/layers/pooling.hpp"
 #include "core/layers/power.hpp"
 #include "core/layers/prelu.hpp"
+#include "core/layers/reduction.hpp"
 #include "core/layers/relu.hpp"
 #include "core/layers/reshape.hpp"
 #include "core/layers/scale.hpp"
 #include "core/layers/sigmoid.hpp"
+#include "core/layers/sigmoid_loss.hpp"
 #include "core/layers/silence.hpp"
 #include "core/layers/sink.hpp"
 #include "core/layers/slice.hpp"
@@ -51,6 +64,7 @@
 #include "core/layers/swish.hpp"
 #include "core/layers/tanh.hpp"
 #include "core/layers/threshold.hpp"
+#include "core/layers/tile.hpp"
 #include "core/suggest.hpp"
 
 namespace speedo {
@@ -69,35 +83,48 @@ struct Entry {
 constexpr auto kLayers = std::to_array<Entry>({
     {"AbsVal", make<AbsValLayer>},
     {"Accuracy", make<AccuracyLayer>},
+    {"ArgMax", make<ArgMaxLayer>},
     {"BNLL", make<BnllLayer>},
     {"BatchNorm", make<BatchNormLayer>},
     {"BatchReindex", make<BatchReindexLayer>},
     {"Bias", make<BiasLayer>},
     {"Clip", make<ClipLayer>},
     {"Concat", make<ConcatLayer>},
+    {"ContrastiveLoss", make<ContrastiveLossLayer>},
     {"Convolution", make<ConvolutionLayer>},
+    {"Crop", make<CropLayer>},
     {"Data", make<FeedLayer>},
     {"Dropout", make<DropoutLayer>},
     {"DummyData", make<DummyDataLayer>},
     {"ELU", make<EluLayer>},
     {"Eltwise", make<EltwiseLayer>},
+    {"Embed", make<EmbedLayer>},
     {"EuclideanLoss", make<EuclideanLossLayer>},
     {"Exp", make<ExpLayer>},
     {"Filter", make<FilterLayer>},
     {"Flatten", make<FlattenLayer>},
     {"HDF5Data", make<FeedLayer>},
     {"HDF5Output", make<SinkLayer>},
+    {"HingeLoss", make<HingeLossLayer>},
+    {"Im2col", make<Im2colLayer>},
+    {"InfogainLoss", make<InfogainLossLayer>},
     {"InnerProduct", make<InnerProductLayer>},
     {"Input", make<InputLayer>},
     {"LRN", make<LrnLayer>},
     {"Log", make<LogLayer>},
+    {"MVN", make<MvnLayer>},
+    {"MemoryData", make<MemoryDataLayer>},
+    {"MultinomialLogisticLoss", make<MultinomialLossLayer>},
     {"PReLU", make<PreluLayer>},
+    {"Parameter", make<ParameterLayer>},
     {"Pooling", make<PoolingLayer>},
     {"Power", make<PowerLayer>},
     {"ReLU", make<ReluLayer>},
+    {"Reduction", make<ReductionLayer>},
     {"Reshape", make<ReshapeLayer>},
     {"Scale", make<ScaleLayer>},
     {"Sigmoid", make<SigmoidLayer>},
+    {"SigmoidCrossEntropyLoss", make<SigmoidLossLayer>},
     {"Silence", make<SilenceLayer>},
     {"Slice", make<SliceLayer>},
     {"Softmax", make<SoftmaxLayer>},
@@ -106,6 +133,7 @@ constexpr auto kLayers = std::to_array<Entry>({
     {"Swish", make<SwishLayer>},
     {"TanH", make<TanhLayer>},
     {"Threshold", make<ThresholdLayer>},
+    {"Tile", make<TileLayer>},
 });
 
 struct ExpandedEntry {
@@ -120,27 +148,8 @@ constexpr auto kExpanded = std::to_array<ExpandedEntry>({
 });
 
 // Types of Caffe's that are in neither.
-constexpr auto kNotBuilt = std::to_array<std::string_view>({"ArgMax",
-                                                            "ContrastiveLoss",
-                                                            "Crop",
-                                                            "Deconvolution",
-                                                            "Embed",
-                                                            "HingeLoss",
-                                                            "Im2col",
-                                                            "ImageData",
-                                                            "InfogainLoss",
-                                                            "LSTM",
-                                                            "LSTMUnit",
-                                                            "MVN",
-                                                            "MemoryData",
-                                                            "MultinomialLogisticLoss",
-                                                            "Parameter",
-                                                            "Python",
-                                                            "RNN",
-                                                            "Reduction",
-                                                            "SigmoidCrossEntropyLoss",
-                                                            "Tile",
-                                                            "WindowData"});
+constexpr auto kNotBuilt = std::to_array<std::string_view>(
+    {"Deconvolution", "ImageData", "LSTM", "LSTMUnit", "RNN", "WindowData"});
 
 }  // namespace
 
@@ -166,6 +175,12 @@ Result<void> check_layer_type(const caffe::LayerParameter& parameter) {
   const std::string& type = parameter.type();
   const auto known = layer_types();
   if (std::find(known.begin(), known.end(), type) != known.end()) return {};
+  if (type == "Python") {
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("layer '{}': layer type Python runs code of the module '{}', which "
+                             "this program cannot; put layers of other types in its place",
+                             parameter.name(), parameter.python_param().module())};
+  }
   if (std::find(kNotBuilt.begin(), kNotBuilt.end(), type) != kNotBuilt.end()) {
     return Error{
         ErrorCode::kUnsupported,

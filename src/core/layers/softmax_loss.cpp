@@ -1,11 +1,10 @@
 #include "core/layers/softmax_loss.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "caffe.pb.h"
 #include "core/layers/bad_label.hpp"
+#include "core/layers/loss_layer.hpp"
 #include "core/layers/support.hpp"
 
 namespace speedo {
@@ -34,29 +33,16 @@ Result<void> SoftmaxWithLossLayer::prepare(Tensors /*bottoms*/, Tensors /*tops*/
   return shares_top_ ? Result<void>() : allocate(probability_);
 }
 
-// Division by zero labels would turn a fully ignored batch into NaN, so the count is at least 1.
 double SoftmaxWithLossLayer::normalizer() const {
-  const auto& options = parameter_message().loss_param();
-  auto mode = options.normalization();
-  if (!options.has_normalization() && options.has_normalize()) {
-    mode = options.normalize() ? caffe::LossParameter::VALID : caffe::LossParameter::BATCH_SIZE;
-  }
-  std::int64_t count = 1;
-  if (mode == caffe::LossParameter::FULL) count = shape_.outer * shape_.inner;
-  if (mode == caffe::LossParameter::VALID) count = valid_count_;
-  if (mode == caffe::LossParameter::BATCH_SIZE) count = shape_.outer;
-  return static_cast<double>(std::max<std::int64_t>(1, count));
-}
-
-std::optional<int> SoftmaxWithLossLayer::ignored_label() const {
-  const auto& options = parameter_message().loss_param();
-  return options.has_ignore_label() ? std::optional<int>(options.ignore_label()) : std::nullopt;
+  return loss_normalizer(parameter_message().loss_param(), DefaultNormalization::kValid,
+                         {shape_.outer, shape_.inner, valid_count_});
 }
 
 Result<void> SoftmaxWithLossLayer::forward(Tensors bottoms, Tensors tops) {
   backend().softmax_forward(shape_, bottoms[0]->data(), probability_.data());
-  const Backend::SoftmaxLoss loss =
-      backend().softmax_loss(shape_, probability_.data(), bottoms[1]->data(), ignored_label());
+  const auto ignored = ignored_label(parameter_message().loss_param());
+  const Backend::LabelLoss loss =
+      backend().softmax_loss(shape_, probability_.data(), bottoms[1]->data(), ignored);
   if (loss.bad_index >= 0) {
     return error(describe_bad_label(loss.bad_label, loss.bad_index, shape_.classes),
                  ErrorCode::kData);
@@ -70,7 +56,8 @@ void SoftmaxWithLossLayer::backward(Tensors tops, const std::vector<bool>& propa
                                     Tensors bottoms) {
   if (!propagate[0]) return;
   const double weight = get_value(backend(), tops[0]->grad());
-  backend().softmax_loss_backward(shape_, probability_.data(), bottoms[1]->data(), ignored_label(),
+  const auto ignored = ignored_label(parameter_message().loss_param());
+  backend().softmax_loss_backward(shape_, probability_.data(), bottoms[1]->data(), ignored,
                                   static_cast<float>(weight / normalizer()), bottoms[0]->grad());
 }
 

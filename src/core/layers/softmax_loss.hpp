@@ -1,7 +1,5 @@
 #pragma once
 
-#include <optional>
-
 #include <speedo/backend/backend.hpp>
 #include <speedo/core/layer.hpp>
 
@@ -29,7 +27,6 @@ class SoftmaxWithLossLayer final : public Layer {
   void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;
 
  private:
-  std::optional<int> ignored_label() const;
   double normalizer() const;
 
   Backend::SoftmaxShape shape_{};

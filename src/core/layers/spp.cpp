@@ -33,9 +33,6 @@ Result<void> check_spp(const caffe::LayerParameter& layer, std::span<const Shape
     return bad(
         fmt::format("spp_param needs a pyramid_height from 1 to {}, not {}", kLevelsMax, levels));
   }
-  if (layer.spp_param().pool() == caffe::SPPParameter::STOCHASTIC) {
-    return Error{ErrorCode::kUnsupported, "pool: STOCHASTIC is not supported; use MAX or AVE"};
-  }
   const Shape& image = bottoms[0];
   if (image.axes() != 4 || image[2] < 1 || image[3] < 1) {
     return bad(fmt::format("needs a bottom of 4 axes (N x C x H x W) with pixels, not {}",
@@ -51,6 +48,18 @@ Result<void> check_spp(const caffe::LayerParameter& layer, std::span<const Shape
   return {};
 }
 
+caffe::PoolingParameter::PoolMethod pool_method(caffe::SPPParameter::PoolMethod method) {
+  switch (method) {
+    case caffe::SPPParameter::AVE:
+      return caffe::PoolingParameter::AVE;
+    case caffe::SPPParameter::STOCHASTIC:
+      return caffe::PoolingParameter::STOCHASTIC;
+    case caffe::SPPParameter::MAX:
+      break;
+  }
+  return caffe::PoolingParameter::MAX;
+}
+
 caffe::LayerParameter& add_pooling(const caffe::LayerParameter& layer, const Shape& image,
                                    std::uint32_t level, caffe::NetParameter& graph) {
   caffe::LayerParameter& pool = *graph.add_layer();
@@ -61,9 +70,7 @@ caffe::LayerParameter& add_pooling(const caffe::LayerParameter& layer, const Sha
   const Windows rows = windows_of(image[2], std::int64_t{1} << level);
   const Windows columns = windows_of(image[3], std::int64_t{1} << level);
   caffe::PoolingParameter& windows = *pool.mutable_pooling_param();
-  windows.set_pool(layer.spp_param().pool() == caffe::SPPParameter::MAX
-                       ? caffe::PoolingParameter::MAX
-                       : caffe::PoolingParameter::AVE);
+  windows.set_pool(pool_method(layer.spp_param().pool()));
   windows.set_kernel_h(static_cast<std::uint32_t>(rows.size));
   windows.set_kernel_w(static_cast<std::uint32_t>(columns.size));
   windows.set_stride_h(windows.kernel_h());

@@ -2,11 +2,14 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include <speedo/backend/backend.hpp>
 #include <speedo/base/assert.hpp>
 
 #include "base/trace.hpp"
 #include "core/net/net_impl.hpp"
+#include "core/suggest.hpp"
 
 namespace speedo {
 namespace {
@@ -191,6 +194,17 @@ void Net::set_batch_span(const BatchSpan& span) {
   for (const auto& layer : impl_->layers) {
     layer->set_batch_span(span);
   }
+}
+
+Result<void> Net::give_arrays(const std::string& layer, std::span<const float> data,
+                              std::span<const float> labels) {
+  std::vector<std::string> names;
+  for (const auto& one : impl_->layers) {
+    if (one->name() == layer) return one->give_arrays(data, labels);
+    names.push_back(one->name());
+  }
+  return config_error(
+      fmt::format("there is no layer '{}' to give arrays to{}", layer, did_you_mean(layer, names)));
 }
 
 Result<void> Net::finish() {

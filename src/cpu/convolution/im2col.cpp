@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include <speedo/base/limits.hpp>
-
 
 namespace speedo::cpu {
 namespace {
@@ -77,14 +77,18 @@ void unfold_plane(const Plane& p, const float* src, float* dst) {
   zero(dst + p.last_y * p.dst_w, (p.dst_h - p.last_y) * p.dst_w);
 }
 
-void fold_plane(const Plane& p, float* dst, float* src) {
+// `Element`: float where dst may be changed, else const float.
+template <class Element>
+void fold_plane(const Plane& p, Element* dst, float* src) {
   if (is_empty(p)) return;
-  if (is_shift(p)) {
-    zero_row_ends(p, dst);
-    const std::int64_t begin = p.first_y * p.dst_w + p.first_x;
-    const std::int64_t end = (p.last_y - 1) * p.dst_w + p.last_x;
-    add_strided(end - begin, 1, dst + begin, src + begin + p.origin_y * p.src_w + p.origin_x);
-    return;
+  if constexpr (!std::is_const_v<Element>) {
+    if (is_shift(p)) {
+      zero_row_ends(p, dst);
+      const std::int64_t begin = p.first_y * p.dst_w + p.first_x;
+      const std::int64_t end = (p.last_y - 1) * p.dst_w + p.last_x;
+      add_strided(end - begin, 1, dst + begin, src + begin + p.origin_y * p.src_w + p.origin_x);
+      return;
+    }
   }
   for (std::int64_t y = p.first_y; y < p.last_y; ++y) {
     float* row =
@@ -154,6 +158,12 @@ void Im2col::fold(float* matrix, std::int64_t pitch, float* src) const {
   });
 }
 
+void Im2col::fold(const float* matrix, std::int64_t pitch, float* src) const {
+  for_each_row([&](std::int64_t channel, const Reach* reaches, std::int64_t row) {
+    fold_from(0, reaches, matrix + row * pitch, src + channel * src_plane_);
+  });
+}
+
 void Im2col::unfold_from(std::size_t axis, const Reach* reaches, const float* src,
                          float* dst) const {
   const Axis& a = axes_[axis];
@@ -176,7 +186,8 @@ void Im2col::unfold_from(std::size_t axis, const Reach* reaches, const float* sr
   }
 }
 
-void Im2col::fold_from(std::size_t axis, const Reach* reaches, float* dst, float* src) const {
+template <class Element>
+void Im2col::fold_from(std::size_t axis, const Reach* reaches, Element* dst, float* src) const {
   const Axis& a = axes_[axis];
   const Reach& r = reaches[axis];
   if (axis + 2 == axes_.size()) {
@@ -191,6 +202,39 @@ void Im2col::fold_from(std::size_t axis, const Reach* reaches, float* dst, float
     fold_from(axis + 1, reaches, dst + o * dst_stride_[axis],
               src + (o * a.stride + r.origin) * src_stride_[axis]);
   }
+}
+
+namespace {
+
+// Of one sample's channels.
+ConvolutionShape without_groups(const ConvolutionShape& shape) {
+  ConvolutionShape one = shape;
+  one.groups = 1;
+  return one;
+}
+
+}  // namespace
+
+void unfold(ThreadPool& pool, const ConvolutionShape& shape, const float* src, float* matrices) {
+  const Im2col windows(without_groups(shape));
+  const std::int64_t matrix = windows.rows() * windows.columns();
+  pool.split(shape.batch, 1, [&](std::int64_t first, std::int64_t last, int) {
+    for (std::int64_t n = first; n < last; ++n) {
+      windows.unfold(src + n * windows.src_count(), matrices + n * matrix, windows.columns());
+    }
+  });
+}
+
+void fold(ThreadPool& pool, const ConvolutionShape& shape, const float* matrices, float* src) {
+  const Im2col windows(without_groups(shape));
+  const std::int64_t matrix = windows.rows() * windows.columns();
+  pool.split(shape.batch, 1, [&](std::int64_t first, std::int64_t last, int) {
+    for (std::int64_t n = first; n < last; ++n) {
+      float* const target = src + n * windows.src_count();
+      zero(target, windows.src_count());
+      windows.fold(matrices + n * matrix, windows.columns(), target);
+    }
+  });
 }
 
 }  // namespace speedo::cpu

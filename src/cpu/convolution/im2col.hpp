@@ -5,6 +5,8 @@
 
 #include <speedo/backend/operations.hpp>
 
+#include "cpu/thread_pool.hpp"
+
 namespace speedo::cpu {
 
 // The windows of a convolution as a matrix: row (channel, kernel position), column = output
@@ -27,6 +29,8 @@ class Im2col {
   void unfold(const float* src, float* matrix, std::int64_t pitch) const;
   // Adds each element to the place it came from. The matrix is left changed.
   void fold(float* matrix, std::int64_t pitch, float* src) const;
+  // Likewise, and leaves it as it is, for which it may take longer.
+  void fold(const float* matrix, std::int64_t pitch, float* src) const;
 
  private:
   // One axis; and, for one kernel position, the outputs [first, last) whose element lies inside.
@@ -41,12 +45,17 @@ class Im2col {
   void for_each_row(const Visit& visit) const;
   Reach reach(const Axis& axis, std::int64_t kernel_index) const;
   void unfold_from(std::size_t axis, const Reach* reach, const float* src, float* dst) const;
-  void fold_from(std::size_t axis, const Reach* reach, float* dst, float* src) const;
+  template <class Element>
+  void fold_from(std::size_t axis, const Reach* reach, Element* dst, float* src) const;
 
   std::vector<Axis> axes_;                             // at least two
   std::vector<std::int64_t> src_stride_, dst_stride_;  // elements per step along each axis
   std::int64_t channels_ = 0, rows_ = 0, src_plane_ = 1, dst_plane_ = 1;
   bool identity_ = false;
 };
+
+// As in Backend.
+void unfold(ThreadPool& pool, const ConvolutionShape& shape, const float* src, float* matrices);
+void fold(ThreadPool& pool, const ConvolutionShape& shape, const float* matrices, float* src);
 
 }  // namespace speedo::cpu

@@ -38,6 +38,8 @@ void sgd_step(std::int64_t n, const SgdStep& step, float* weights, float* histor
 // Divided over the pool's threads. The same result with any number of them.
 
 double reduce(ThreadPool& pool, ReduceOp op, std::int64_t n, const float* x, const float* y);
+void reduce_rows(ThreadPool& pool, ReduceOp op, const Backend::RowsShape& shape, float scale,
+                 const float* x, float* y);
 // Adds the sum of each column.
 void sum_rows(ThreadPool& pool, std::int64_t rows, std::int64_t columns, const float* x,
               float* sum);

@@ -3,6 +3,7 @@
 #include "cpu/elementwise/elementwise.hpp"
 
 #include "cpu/support/simd.hpp"
+#include "cpu/support/sum_parts.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/elementwise/elementwise_sums.cpp"
 #include <hwy/foreach_target.h>
@@ -118,26 +119,21 @@ HWY_EXPORT(sum_wide_kernel);
 HWY_EXPORT(sum_squares_kernel);
 HWY_EXPORT(sum_columns_kernel);
 
-// Arrays are summed in this many parts at most, however many threads there are.
-constexpr std::int64_t kParts = 256;
+// Elements of a part of a sum, and of a row that is summed in parts.
 constexpr std::int64_t kPartMin = 16384;
+constexpr std::int64_t kLongRow = 4 * kPartMin;
 // Matrix elements and columns that make it worth waking another thread.
 constexpr std::int64_t kGrain = 16384;
 constexpr std::int64_t kColumnGrain = 64;
 
-template <class SumPart>
-double sum_parts(ThreadPool& pool, std::int64_t n, const SumPart& sum_part) {
-  const std::int64_t length = std::max(kPartMin, (n + kParts - 1) / kParts);
-  const std::int64_t parts = (n + length - 1) / length;
-  double sums[kParts];
-  pool.split(parts, 1, [&](std::int64_t first, std::int64_t last, int) {
-    for (std::int64_t i = first; i < last; ++i) {
-      sums[i] = sum_part(i * length, std::min(length, n - i * length));
-    }
-  });
-  double total = 0.0;
-  for (std::int64_t i = 0; i < parts; ++i) total += sums[i];
-  return total;
+using SumKernel = double (*)(std::int64_t, const float*);
+
+// Of an operation on one array that adds up.
+SumKernel sum_kernel_of(ReduceOp op) {
+  if (op == ReduceOp::kAbsSum) return HWY_DYNAMIC_DISPATCH(sum_abs_kernel);
+  if (op == ReduceOp::kSquareSum) return HWY_DYNAMIC_DISPATCH(sum_squares_kernel);
+  if (op == ReduceOp::kAllFinite) return HWY_DYNAMIC_DISPATCH(finite_kernel);
+  return HWY_DYNAMIC_DISPATCH(sum_wide_kernel);
 }
 
 }  // namespace
@@ -145,25 +141,36 @@ double sum_parts(ThreadPool& pool, std::int64_t n, const SumPart& sum_part) {
 float sum(std::int64_t n, const float* x) { return HWY_DYNAMIC_DISPATCH(sum_kernel)(n, x); }
 
 double reduce(ThreadPool& pool, ReduceOp op, std::int64_t n, const float* x, const float* y) {
-  const auto sum_up = [&](double (*kernel)(std::int64_t, const float*)) {
-    return sum_parts(pool, n,
-                     [&](std::int64_t at, std::int64_t count) { return kernel(count, x + at); });
-  };
-  switch (op) {
-    case ReduceOp::kSum:
-      return sum_up(HWY_DYNAMIC_DISPATCH(sum_wide_kernel));
-    case ReduceOp::kAbsSum:
-      return sum_up(HWY_DYNAMIC_DISPATCH(sum_abs_kernel));
-    case ReduceOp::kSquareSum:
-      return sum_up(HWY_DYNAMIC_DISPATCH(sum_squares_kernel));
-    case ReduceOp::kDot:
-      return sum_parts(pool, n, [&](std::int64_t at, std::int64_t count) {
-        return HWY_DYNAMIC_DISPATCH(dot_kernel)(count, x + at, y + at);
-      });
-    case ReduceOp::kAllFinite:
-      return sum_up(HWY_DYNAMIC_DISPATCH(finite_kernel)) == 0.0 ? 1.0 : 0.0;
+  if (op == ReduceOp::kDot) {
+    return sum_parts<double>(pool, n, kPartMin, [&](std::int64_t at, std::int64_t count) {
+      return HWY_DYNAMIC_DISPATCH(dot_kernel)(count, x + at, y + at);
+    });
   }
-  return 0.0;
+  const SumKernel kernel = sum_kernel_of(op);
+  const auto sum = sum_parts<double>(pool, n, kPartMin, [&](std::int64_t at, std::int64_t count) {
+    return kernel(count, x + at);
+  });
+  if (op == ReduceOp::kAllFinite) return sum == 0.0 ? 1.0 : 0.0;
+  return sum;
+}
+
+void reduce_rows(ThreadPool& pool, ReduceOp op, const Backend::RowsShape& shape, float scale,
+                 const float* x, float* y) {
+  const std::int64_t columns = shape.columns;
+  const auto scaled = [scale](double sum) {
+    return static_cast<float>(static_cast<double>(scale) * sum);
+  };
+  if (columns >= kLongRow) {
+    for (std::int64_t r = 0; r < shape.rows; ++r) {
+      y[r] = scaled(reduce(pool, op, columns, x + r * columns, nullptr));
+    }
+    return;
+  }
+  const SumKernel kernel = sum_kernel_of(op);
+  const std::int64_t grain = std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, columns));
+  pool.split(shape.rows, grain, [&](std::int64_t first, std::int64_t last, int) {
+    for (std::int64_t r = first; r < last; ++r) y[r] = scaled(kernel(columns, x + r * columns));
+  });
 }
 
 void sum_rows(ThreadPool& pool, std::int64_t rows, std::int64_t columns, const float* x,

@@ -26,8 +26,7 @@ struct Constants {
 
 HWY_INLINE V32 softplus(V32 x) {
   const F32 d;
-  const V32 tail = hn::Log1p(d, exponential(d, hn::Neg(hn::Abs(x))));
-  return hn::Add(hn::Max(x, hn::Zero(d)), hn::IfThenElse(hn::Eq(x, x), tail, x));
+  return hn::Add(hn::Max(x, hn::Zero(d)), log_of_one_and_exponential(d, x));
 }
 
 // e^x - 1, for x <= 0.

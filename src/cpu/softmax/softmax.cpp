@@ -141,9 +141,9 @@ void softmax_backward(Backend::SoftmaxShape shape, std::int64_t first, std::int6
   }
 }
 
-Backend::SoftmaxLoss softmax_loss(Backend::SoftmaxShape shape, const float* probability,
-                                  const float* labels, std::optional<int> ignored) {
-  Backend::SoftmaxLoss loss;
+Backend::LabelLoss softmax_loss(Backend::SoftmaxShape shape, const float* probability,
+                                const float* labels, std::optional<int> ignored) {
+  Backend::LabelLoss loss;
   for (std::int64_t i = 0; i < shape.outer * shape.inner; ++i) {
     if (is_ignored(labels[i], ignored)) continue;
     const std::int64_t label = label_index(labels[i], shape.classes);

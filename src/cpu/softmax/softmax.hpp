@@ -15,8 +15,8 @@ void softmax_forward(Backend::SoftmaxShape shape, std::int64_t first, std::int64
 void softmax_backward(Backend::SoftmaxShape shape, std::int64_t first, std::int64_t last,
                       const float* y, const float* y_grad, float* x_grad);
 
-Backend::SoftmaxLoss softmax_loss(Backend::SoftmaxShape shape, const float* probability,
-                                  const float* labels, std::optional<int> ignored);
+Backend::LabelLoss softmax_loss(Backend::SoftmaxShape shape, const float* probability,
+                                const float* labels, std::optional<int> ignored);
 
 // What the loss is computed of.
 struct LabelledRows {

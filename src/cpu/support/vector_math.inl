@@ -73,6 +73,13 @@ HWY_INLINE V logarithm(D d, V x) {
   return hn::IfThenElse(hn::Eq(x, x), y, x);
 }
 
+// log(1 + e^-|x|) to a few units in the last place; NaN stays NaN.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V log_of_one_and_exponential(D d, V x) {
+  const V tail = hn::Log1p(d, exponential(d, hn::Neg(hn::Abs(x))));
+  return hn::IfThenElse(hn::Eq(x, x), tail, x);
+}
+
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V sigmoid(D d, V x) {
   return one_over(hn::Add(hn::Set(d, 1.0F), exponential(d, hn::Neg(x))));

@@ -16,6 +16,8 @@
 #include "support/reference/reference_elements.hpp"
 #include "support/reference/reference_layout.hpp"
 #include "support/reference/reference_operations.hpp"
+#include "support/reference/reference_rows.hpp"
+#include "support/reference/reference_windows.hpp"
 
 namespace speedo {
 namespace {
@@ -114,6 +116,39 @@ class ReferenceBackend final : public Backend {
     }
   }
 
+  void reduce_rows(ReduceOp op, const RowsShape& shape, float scale, const float* x,
+                   float* y) override {
+    reference_reduce_rows(op, shape, scale, x, y);
+  }
+  void normalize_rows(const RowNorm& norm, const float* x, float* y, float* deviation) override {
+    reference_normalize_rows(norm, x, y, deviation);
+  }
+  void normalize_rows_backward(const RowNorm& norm, const float* y, const float* deviation,
+                               const float* y_grad, float* x_grad) override {
+    reference_normalize_rows_backward(norm, y, deviation, y_grad, x_grad);
+  }
+  void unfold(const ConvolutionShape& shape, const float* src, float* matrices) override {
+    reference_unfold(shape, src, matrices);
+  }
+  void fold(const ConvolutionShape& shape, const float* matrices, float* src) override {
+    reference_fold(shape, matrices, src);
+  }
+  void sample_windows(const PoolingShape& shape, std::uint64_t seed, const float* src, float* dst,
+                      float* winners) override {
+    reference_sample_windows(shape, seed, src, dst, winners);
+  }
+  void sample_windows_backward(const PoolingShape& shape, const float* winners,
+                               const float* dst_grad, float* src_grad) override {
+    reference_sample_windows_backward(shape, winners, dst_grad, src_grad);
+  }
+  void weigh_windows(const PoolingShape& shape, const float* src, float* dst) override {
+    reference_weigh_windows(shape, src, dst);
+  }
+  void weigh_windows_backward(const PoolingShape& shape, const float* src, const float* dst,
+                              const float* dst_grad, float* src_grad) override {
+    reference_weigh_windows_backward(shape, src, dst, dst_grad, src_grad);
+  }
+
   LayoutKind preferred_layout(std::span<const ConvolutionShape> /*shapes*/) const override {
     return preferred_;
   }
@@ -200,9 +235,9 @@ class ReferenceBackend final : public Backend {
       }
     });
   }
-  SoftmaxLoss softmax_loss(SoftmaxShape s, const float* probability, const float* labels,
-                           std::optional<int> ignored) override {
-    SoftmaxLoss loss;
+  LabelLoss softmax_loss(SoftmaxShape s, const float* probability, const float* labels,
+                         std::optional<int> ignored) override {
+    LabelLoss loss;
     for (std::int64_t i = 0; i < s.outer * s.inner; ++i) {
       const auto label = static_cast<std::int64_t>(labels[i]);
       if (ignored && label == *ignored) continue;
@@ -227,6 +262,22 @@ class ReferenceBackend final : public Backend {
         grad[at] = ignored && label == *ignored ? 0.0F : static_cast<float>(scale * error);
       }
     }
+  }
+
+  LabelLoss hinge_loss(const HingeShape& shape, const float* scores, const float* labels) override {
+    return reference_hinge_loss(shape, scores, labels);
+  }
+  void hinge_loss_backward(const HingeShape& shape, const float* scores, const float* labels,
+                           float scale, float* grad) override {
+    reference_hinge_loss_backward(shape, scores, labels, scale, grad);
+  }
+  SigmoidLoss sigmoid_loss(std::int64_t n, const float* x, const float* target,
+                           std::optional<int> ignored) override {
+    return reference_sigmoid_loss(n, x, target, ignored);
+  }
+  void sigmoid_loss_backward(std::int64_t n, const float* x, const float* target,
+                             std::optional<int> ignored, float scale, float* grad) override {
+    reference_sigmoid_loss_backward(n, x, target, ignored, scale, grad);
   }
 
   void sgd_update(std::int64_t n, const SgdStep& s, const float* weights, float* history,

@@ -4,29 +4,15 @@
 #include <cfloat>
 #include <cmath>
 #include <functional>
-#include <numeric>
 
 #include "support/reference/reference_elements.hpp"
 #include "support/reference/reference_layout.hpp"
+#include "support/reference/reference_position.hpp"
 
 namespace speedo {
 namespace {
 
-std::int64_t product(const std::vector<std::int64_t>& sizes) {
-  return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
-}
-
 std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
-
-// The position of a row-major index.
-std::vector<std::int64_t> position(std::int64_t index, const std::vector<std::int64_t>& sizes) {
-  std::vector<std::int64_t> result(sizes.size());
-  for (std::size_t i = sizes.size(); i-- > 0;) {
-    result[i] = index % sizes[i];
-    index /= sizes[i];
-  }
-  return result;
-}
 
 class ReferenceConvolution final : public Convolution {
  public:
