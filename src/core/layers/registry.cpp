@@ -34,11 +34,14 @@
 #include "core/layers/input.hpp"
 #include "core/layers/log.hpp"
 #include "core/layers/lrn.hpp"
+#include "core/layers/lstm.hpp"
+#include "core/layers/lstm_unit.hpp"
 #include "core/layers/pooling.hpp"
 #include "core/layers/power.hpp"
 #include "core/layers/prelu.hpp"
 #include "core/layers/relu.hpp"
 #include "core/layers/reshape.hpp"
+#include "core/layers/rnn.hpp"
 #include "core/layers/scale.hpp"
 #include "core/layers/sigmoid.hpp"
 #include "core/layers/silence.hpp"
@@ -77,6 +80,7 @@ constexpr auto kLayers = std::to_array<Entry>({
     {"Concat", make<ConcatLayer>},
     {"Convolution", make<ConvolutionLayer>},
     {"Data", make<FeedLayer>},
+    {"Deconvolution", make<ConvolutionLayer>},
     {"Dropout", make<DropoutLayer>},
     {"DummyData", make<DummyDataLayer>},
     {"ELU", make<EluLayer>},
@@ -90,12 +94,15 @@ constexpr auto kLayers = std::to_array<Entry>({
     {"InnerProduct", make<InnerProductLayer>},
     {"Input", make<InputLayer>},
     {"LRN", make<LrnLayer>},
+    {"LSTM", make<LstmLayer>},
+    {"LSTMUnit", make<LstmUnitLayer>},
     {"Log", make<LogLayer>},
     {"PReLU", make<PreluLayer>},
     {"Pooling", make<PoolingLayer>},
     {"Power", make<PowerLayer>},
     {"ReLU", make<ReluLayer>},
     {"Reshape", make<ReshapeLayer>},
+    {"RNN", make<RnnLayer>},
     {"Scale", make<ScaleLayer>},
     {"Sigmoid", make<SigmoidLayer>},
     {"Silence", make<SilenceLayer>},
@@ -123,20 +130,16 @@ constexpr auto kExpanded = std::to_array<ExpandedEntry>({
 constexpr auto kNotBuilt = std::to_array<std::string_view>({"ArgMax",
                                                             "ContrastiveLoss",
                                                             "Crop",
-                                                            "Deconvolution",
                                                             "Embed",
                                                             "HingeLoss",
                                                             "Im2col",
                                                             "ImageData",
                                                             "InfogainLoss",
-                                                            "LSTM",
-                                                            "LSTMUnit",
                                                             "MVN",
                                                             "MemoryData",
                                                             "MultinomialLogisticLoss",
                                                             "Parameter",
                                                             "Python",
-                                                            "RNN",
                                                             "Reduction",
                                                             "SigmoidCrossEntropyLoss",
                                                             "Tile",
