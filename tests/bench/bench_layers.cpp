@@ -52,6 +52,14 @@ void run_transposed(LayerBench& bench) {
   bench.convolution("fcn/wide_upscore2", {4, 64, 32, 64, 4, 2, 1, 64, true});
 }
 
+// One time step's product, and that of all steps at once.
+void run_recurrent(LayerBench& bench) {
+  bench.inner_product("words/step", 32, 512, 2048);
+  bench.inner_product("words/steps", 640, 512, 2048);
+  bench.inner_product("lrcn/step", 24, 256, 1024);
+  bench.inner_product("lrcn/steps", 384, 4096, 1024);
+}
+
 void run_alexnet(LayerBench& bench) {
   bench.convolution("alexnet/conv1", {32, 3, 227, 96, 11, 4});
   bench.convolution("alexnet/conv2", {32, 96, 27, 256, 5, 1, 2, 2});
@@ -140,6 +148,7 @@ int main(int argc, char** argv) {
   speedo::bench::run_families(bench);
   speedo::bench::run_small_nets(bench);
   speedo::bench::run_transposed(bench);
+  speedo::bench::run_recurrent(bench);
   speedo::bench::run_alexnet(bench);
   speedo::bench::run_googlenet(bench);
   speedo::bench::run_resnet50(bench);
