@@ -20,6 +20,7 @@
 #include "cpu/norm/row_norm.hpp"
 #include "cpu/pooling/pooling.hpp"
 #include "cpu/pooling/pooling_stochastic.hpp"
+#include "cpu/recurrent/lstm.hpp"
 #include "cpu/reorder/reorder.hpp"
 #include "cpu/softmax/losses.hpp"
 #include "cpu/softmax/softmax.hpp"
@@ -170,6 +171,13 @@ class CpuBackend final : public Backend {
   void prelu_backward(const ChannelView& view, const float* slope, const float* x,
                       const float* y_grad, float* x_grad, float* slope_grad) override {
     cpu::prelu_backward(pool_, view, {slope, x, y_grad, x_grad, slope_grad});
+  }
+
+  void lstm_forward(const LstmShape& shape, const LstmForward& step) override {
+    cpu::lstm_forward(pool_, shape, step);
+  }
+  void lstm_backward(const LstmShape& shape, const LstmBackward& step) override {
+    cpu::lstm_backward(pool_, shape, step);
   }
 
   void dropout_mask(std::int64_t n, float ratio, std::uint64_t seed, float* mask) override {

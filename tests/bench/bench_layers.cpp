@@ -46,6 +46,25 @@ void run_small_nets(LayerBench& bench) {
   bench.softmax_loss("cifar10/loss", 100, 10);
 }
 
+void run_transposed(LayerBench& bench) {
+  bench.convolution("dcgan/deconv1", {64, 100, 1, 512, 4, 1, 0, 1, true});
+  bench.convolution("dcgan/deconv2", {64, 512, 4, 256, 4, 2, 1, 1, true});
+  bench.convolution("dcgan/deconv4", {64, 128, 16, 64, 4, 2, 1, 1, true});
+  bench.convolution("dcgan/deconv5", {64, 64, 32, 3, 4, 2, 1, 1, true});
+  bench.convolution("fcn/upscore2", {1, 21, 16, 21, 4, 2, 0, 21, true});
+  bench.convolution("fcn/upscore8", {1, 21, 70, 21, 16, 8, 0, 21, true});
+  bench.convolution("fcn/upscore32", {1, 21, 16, 21, 64, 32, 0, 21, true});
+  bench.convolution("fcn/wide_upscore2", {4, 64, 32, 64, 4, 2, 1, 64, true});
+}
+
+// One time step's product, and that of all steps at once.
+void run_recurrent(LayerBench& bench) {
+  bench.inner_product("words/step", 32, 512, 2048);
+  bench.inner_product("words/steps", 640, 512, 2048);
+  bench.inner_product("lrcn/step", 24, 256, 1024);
+  bench.inner_product("lrcn/steps", 384, 4096, 1024);
+}
+
 void run_alexnet(LayerBench& bench) {
   bench.convolution("alexnet/conv1", {32, 3, 227, 96, 11, 4});
   bench.convolution("alexnet/conv2", {32, 96, 27, 256, 5, 1, 2, 2});
@@ -133,6 +152,8 @@ int main(int argc, char** argv) {
   bench.print_head();
   speedo::bench::run_families(bench);
   speedo::bench::run_small_nets(bench);
+  speedo::bench::run_transposed(bench);
+  speedo::bench::run_recurrent(bench);
   speedo::bench::run_alexnet(bench);
   speedo::bench::run_googlenet(bench);
   speedo::bench::run_resnet50(bench);

@@ -1,7 +1,8 @@
 """The nets that are measured, and how: shared by compare_torch.py, compare_caffe.py, torch_step.py.
 
 A net is its example's training prototxt with the Data layers replaced by one batch in memory: noise
-for the images (an Input layer, which `speedo time` fills), one label for all.
+for the images (an Input layer, which `speedo time` fills), one label for all. Those of nets/ have such
+a batch themselves.
 """
 import ctypes
 import json
@@ -16,11 +17,12 @@ import time
 from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+NETS_FOLDER = pathlib.Path(__file__).resolve().parent / "nets"
 LABEL = 3
 
 
 class BenchNet(NamedTuple):
-    prototxt: str  # below examples/
+    prototxt: str  # below examples/, or of nets/
     batch: int
     image: tuple  # channels, height, width
     steps: int  # measured steps a turn
@@ -36,6 +38,14 @@ NETS = {
     "resnet50": BenchNet("imagenet/resnet50_train_val.prototxt", 16, (3, 224, 224), 3),
     "vgg16": BenchNet("imagenet/vgg16_train_val.prototxt", 8, (3, 224, 224), 2),
 }
+# Not among those that are measured unless they are named. The batch of sequences is all their steps.
+OWN_NETS = {
+    "lrcn": BenchNet("lrcn.prototxt", 16 * 24, (4096,), 20),
+    "words": BenchNet("words.prototxt", 20 * 32, (512,), 10),
+    "segmentation": BenchNet("segmentation.prototxt", 4, (3, 128, 128), 10),
+    "dcgan": BenchNet("dcgan.prototxt", 16, (100, 1, 1), 10),
+}
+EVERY_NET = {**NETS, **OWN_NETS}
 
 
 class Message:
@@ -93,6 +103,8 @@ def parse(text):
 
 def timing_prototxt(name, batch=None):
     """The text of a net that needs no files, with its own batch or another."""
+    if name in OWN_NETS:
+        return (NETS_FOLDER / OWN_NETS[name].prototxt).read_text()
     net = NETS[name]
     batch = batch or net.batch
     shape = " ".join(f"dim: {size}" for size in (batch, *net.image))

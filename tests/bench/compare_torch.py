@@ -23,7 +23,7 @@ import sys
 import tempfile
 
 import bench_nets
-from bench_nets import NETS, median
+from bench_nets import EVERY_NET, NETS, median
 
 STEP = pathlib.Path(__file__).resolve().parent / "torch_step.py"
 TRIAL_STEPS = 2
@@ -61,7 +61,7 @@ def best_flags(prototxt, threads):
 def compare(name, prototxt, options):
     """Milliseconds a step and peak bytes of both, and PyTorch's version and flags."""
     flags = best_flags(prototxt, options.threads)
-    steps = NETS[name].steps
+    steps = EVERY_NET[name].steps
     here, there = [], []
     for _ in range(options.rounds):
         here.append(bench_nets.speedo_time(options.build, prototxt, options.threads, steps,
@@ -76,7 +76,7 @@ def compare(name, prototxt, options):
 
 
 def row(name, found):
-    batch = NETS[name].batch
+    batch = EVERY_NET[name].batch
     mib = 1 << 20
     return [name, f"{batch}", f"{found['here_ms']:.1f}", f"{found['there_ms']:.1f}",
             f"{batch * 1e3 / found['here_ms']:.1f}", f"{batch * 1e3 / found['there_ms']:.1f}",
@@ -88,16 +88,16 @@ def row(name, found):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("nets", nargs="*", metavar="NET", help=f"of {', '.join(NETS)}; default all")
+    parser.add_argument("nets", nargs="*", metavar="NET", help=f"of {', '.join(EVERY_NET)}; default: {', '.join(NETS)}")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--build", default=str(bench_nets.ROOT / "build"))
     parser.add_argument("--json", action="store_true", help="print the last line only")
     parser.add_argument("--memory", action="store_true", help="compare peak memory too")
     options = parser.parse_args()
-    unknown = [name for name in options.nets if name not in NETS]
+    unknown = [name for name in options.nets if name not in EVERY_NET]
     if unknown:
-        bench_nets.fail(f"no net '{unknown[0]}'; there are {', '.join(NETS)}")
+        bench_nets.fail(f"no net '{unknown[0]}'; there are {', '.join(EVERY_NET)}")
     if not 1 <= options.threads <= len(os.sched_getaffinity(0)):
         bench_nets.fail(f"--threads {options.threads}: this machine gives this process "
                         f"{len(os.sched_getaffinity(0))} processors")

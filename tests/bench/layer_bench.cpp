@@ -141,16 +141,19 @@ Made LayerBench::take(Result<Made> made, const std::string& name, const std::str
 
 void LayerBench::convolution(const std::string& name, const ConvolutionSizes& sizes) {
   if (!wanted(name)) return;
-  const auto& [batch, channels, size, outputs, kernel, stride, pad, groups] = sizes;
-  const std::int64_t dst = (size + 2 * pad - kernel) / stride + 1;
+  const auto& [batch, channels, size, outputs, kernel, stride, pad, groups, transposed] = sizes;
+  const std::int64_t dst = transposed ? (size - 1) * stride + kernel - 2 * pad
+                                      : (size + 2 * pad - kernel) / stride + 1;
+  const std::int64_t windows = transposed ? size : dst;
   const std::int64_t weight_count = outputs * channels / groups * kernel * kernel;
-  const double work = 2.0 * product({weight_count, batch, dst, dst});
+  const double work = 2.0 * product({weight_count, batch, windows, windows});
   for (const LayoutKind kind : kinds_) {
     ConvolutionShape shape;
     shape.batch = batch, shape.channels = channels, shape.outputs = outputs, shape.groups = groups;
     shape.src_size = {size, size}, shape.dst_size = {dst, dst}, shape.kernel = {kernel, kernel};
     shape.stride = {stride, stride}, shape.pad = {pad, pad}, shape.dilation = {1, 1};
     shape.dst_layout = layout_of(kind, outputs);
+    shape.transposed = transposed;
     if (!backend_->convolves_plain(shape)) shape.src_layout = layout_of(kind, channels);
     std::string layout = name_of(kind);
     if (shape.src_layout.is_plain() && !shape.dst_layout.is_plain()) layout = "plain > " + layout;

@@ -26,6 +26,7 @@ inline double product(std::initializer_list<std::int64_t> factors) {
 // Of square images: `size` is the side of what goes in.
 struct ConvolutionSizes {
   std::int64_t batch, channels, size, outputs, kernel, stride = 1, pad = 0, groups = 1;
+  bool transposed = false;
 };
 struct PoolingSizes {
   std::int64_t batch, channels, size, dst, kernel, stride, pad = 0;

@@ -31,15 +31,26 @@ def lrn_within(x, size, alpha, beta):
     return x * (1 + alpha * F.avg_pool2d(x * x, size, 1, (size - 1) // 2)).pow(-beta)
 
 
-class PrototxtNet(nn.Module):
-    """A Caffe net as operations on named blobs, made while a batch of one passes through."""
+class Sequences(nn.Module):
+    """nn.LSTM over steps x streams x values, without its states. `cont` is 1 in the nets measured."""
 
-    def __init__(self, message, image):
+    def __init__(self, inputs, cells):
+        super().__init__()
+        self.lstm = nn.LSTM(inputs, cells)
+
+    def forward(self, x, _cont):
+        return self.lstm(x)[0]
+
+
+class PrototxtNet(nn.Module):
+    """A Caffe net as operations on named blobs, made while a batch of `data` passes through."""
+
+    def __init__(self, message, data, label):
         super().__init__()
         self.parts = nn.ModuleList()
         self.operations = []  # (function of the bottoms, bottoms, top, loss weight)
         layers = [layer for layer in message.all("layer") if self.trains(layer)]
-        shapes = {"data": torch.zeros(1, *image), "label": torch.zeros(1, dtype=torch.long)}
+        shapes = {"data": data, "label": label, "cont": None}
         merged = None
         for layer, after in zip(layers, layers[1:] + [None]):
             if layer is merged or layer.text("type") in ("Input", "DummyData"):
@@ -53,6 +64,8 @@ class PrototxtNet(nn.Module):
             function = getattr(self, "make_" + layer.text("type"))(layer, inputs)
             if isinstance(function, nn.Module):
                 self.parts.append(function)
+            if isinstance(function, nn.Module) and is_frozen(layer):
+                function.requires_grad_(False)
             is_loss = layer.text("type") == "SoftmaxWithLoss"
             weight = float(layer.get("loss_weight", 1)) if is_loss else 0.0
             self.operations.append((function, bottoms, top, weight))
@@ -69,7 +82,7 @@ class PrototxtNet(nn.Module):
 
     # Blobs are let go after their last reader, as they would be in handwritten code.
     def forward(self, data, label):
-        blobs, loss = {"data": data, "label": label}, 0.0
+        blobs, loss = {"data": data, "label": label, "cont": None}, 0.0
         for index, (function, bottoms, top, weight) in enumerate(self.operations):
             inputs = [blobs[name] for name in bottoms]
             for name in bottoms:
@@ -90,7 +103,20 @@ class PrototxtNet(nn.Module):
                          number(options, "pad"), groups=number(options, "group", 1),
                          bias=options.get("bias_term", "true") == "true")
 
+    def make_Deconvolution(self, layer, inputs):
+        options = layer.get("convolution_param")
+        return nn.ConvTranspose2d(inputs[0].shape[1], number(options, "num_output"),
+                                  number(options, "kernel_size"), number(options, "stride", 1),
+                                  number(options, "pad"), groups=number(options, "group", 1),
+                                  bias=options.get("bias_term", "true") == "true")
+
+    def make_LSTM(self, layer, inputs):
+        return Sequences(inputs[0].shape[2], number(layer.get("recurrent_param"), "num_output"))
+
     def make_InnerProduct(self, layer, inputs):
+        if number(layer.get("inner_product_param"), "axis", 1) == 2:
+            return nn.Linear(inputs[0].shape[2],
+                             number(layer.get("inner_product_param"), "num_output"))
         linear = nn.Linear(inputs[0].flatten(1).shape[1],
                            number(layer.get("inner_product_param"), "num_output"))
         return nn.Sequential(nn.Flatten(), linear)
@@ -128,8 +154,27 @@ class PrototxtNet(nn.Module):
     def make_Concat(self, _layer, _):
         return lambda *inputs: torch.cat(inputs, 1)
 
-    def make_SoftmaxWithLoss(self, _layer, _):
+    def make_SoftmaxWithLoss(self, layer, inputs):
+        if number(layer.get("softmax_param", bench_nets.Message()), "axis", 1) == 2:
+            return lambda x, label: F.cross_entropy(x.flatten(0, 1), label.flatten())
+        if inputs[1].dim() > 1:
+            return F.cross_entropy
         return lambda x, label: F.cross_entropy(x.flatten(1), label)
+
+
+def is_frozen(layer):
+    """Whether no parameter is to be trained, as in FCN's upsampling."""
+    rates = [float(param.get("lr_mult", 1)) for param in layer.all("param")]
+    return bool(rates) and not any(rates)
+
+
+def label_of(message, batch):
+    """The labels of the net's DummyData layer, whose last filler they have."""
+    source = next(layer for layer in message.all("layer") if "label" in layer.texts("top") and
+                  layer.text("type") == "DummyData").get("dummy_data_param")
+    shape = [int(size) for size in source.get("shape").all("dim")]
+    value = int(source.get("data_filler").get("value", bench_nets.LABEL))
+    return torch.full(shape if len(shape) > 1 else [batch], value, dtype=torch.long)
 
 
 def peak_bytes():
@@ -159,9 +204,14 @@ def prepare(options):
     shape = [int(size) for size in source.get("input_param").get("shape").all("dim")]
     memory_format = {"nchw": torch.contiguous_format,
                      "channels_last": torch.channels_last}[options.format]
-    net = PrototxtNet(message, shape[1:]).train().to(memory_format=memory_format)
-    data = torch.randn(shape).to(memory_format=memory_format)
-    label = torch.full((shape[0],), bench_nets.LABEL, dtype=torch.long)
+    label = label_of(message, shape[0])
+    # Images are independent, so one is enough to make the net.
+    few = [1, *shape[1:]] if len(shape) == 4 else shape
+    net = PrototxtNet(message, torch.zeros(few), label[:few[0]]).train()
+    net = net.to(memory_format=memory_format)
+    data = torch.randn(shape)
+    if len(shape) == 4:
+        data = data.to(memory_format=memory_format)
     fused = {"fused": True} if options.fused else {}
     optimizer = torch.optim.SGD(net.parameters(), lr=options.rate, momentum=0.9, weight_decay=5e-4,
                                 **fused)

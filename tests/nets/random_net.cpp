@@ -69,6 +69,7 @@ class Drawer {
     static const std::vector<Step> kSteps{
         &Drawer::convolution,   &Drawer::convolution, &Drawer::convolution, &Drawer::convolution,
         &Drawer::convolution,   &Drawer::convolution, &Drawer::pooling,     &Drawer::pooling,
+        &Drawer::deconvolution, &Drawer::deconvolution,
         &Drawer::lrn,           &Drawer::batch_norm,  &Drawer::batch_norm,  &Drawer::scale,
         &Drawer::bias,          &Drawer::activation,  &Drawer::activation,  &Drawer::join,
         &Drawer::join,          &Drawer::concat,      &Drawer::slice,       &Drawer::inner_product,
@@ -87,6 +88,13 @@ class Drawer {
     const auto drawn = draw_convolution(draw_, bottom.dims, kProductsMax);
     if (!drawn || count_of(drawn->dims) > kElementsMax) return false;
     append("Convolution", {bottom.name}, drawn->dims, drawn->options, true);
+    return true;
+  }
+
+  bool deconvolution(const Blob& bottom) {
+    const auto drawn = draw_deconvolution(draw_, bottom.dims, kProductsMax);
+    if (!drawn || count_of(drawn->dims) > kElementsMax) return false;
+    append("Deconvolution", {bottom.name}, drawn->dims, drawn->options, true);
     return true;
   }
 

@@ -78,6 +78,14 @@ Geometry draw_geometry(Draw& draw, const Sizes& bottom) {
   return g;
 }
 
+std::string options_text(Draw& draw, const Geometry& g) {
+  return fmt::format(
+      "convolution_param {{ num_output: {} group: {} kernel_size: [{}] stride: [{}] pad: [{}] "
+      "dilation: [{}] bias_term: {} }}",
+      g.outputs, g.groups, fmt::join(g.kernel, ", "), fmt::join(g.stride, ", "),
+      fmt::join(g.pad, ", "), fmt::join(g.dilation, ", "), draw.chance(0.6F));
+}
+
 std::optional<Windows> make_windows(Draw& draw, const Sizes& bottom, const Geometry& g,
                                     std::int64_t products_max) {
   Windows windows;
@@ -90,11 +98,7 @@ std::optional<Windows> make_windows(Draw& draw, const Sizes& bottom, const Geome
   }
   const std::int64_t products = count_of(windows.dims) * bottom[1] / g.groups * count_of(g.kernel);
   if (products > products_max) return std::nullopt;
-  windows.options = fmt::format(
-      "convolution_param {{ num_output: {} group: {} kernel_size: [{}] stride: [{}] pad: [{}] "
-      "dilation: [{}] bias_term: {} }}",
-      g.outputs, g.groups, fmt::join(g.kernel, ", "), fmt::join(g.stride, ", "),
-      fmt::join(g.pad, ", "), fmt::join(g.dilation, ", "), draw.chance(0.6F));
+  windows.options = options_text(draw, g);
   return windows;
 }
 
@@ -136,6 +140,29 @@ std::optional<Windows> draw_convolution(Draw& draw, const Sizes& bottom,
                                         std::int64_t products_max) {
   if (bottom.size() < 3) return std::nullopt;
   return make_windows(draw, bottom, draw_geometry(draw, bottom), products_max);
+}
+
+std::optional<Windows> draw_deconvolution(Draw& draw, const Sizes& bottom,
+                                          std::int64_t products_max) {
+  if (bottom.size() < 3) return std::nullopt;
+  Geometry g = general(draw, {bottom.begin() + 2, bottom.end()});
+  g.outputs = draw.channels();
+  if (draw.chance(0.4F)) {
+    g.outputs = g.groups = bottom[1];
+  } else if (draw.chance(0.3F)) {
+    divide_channels(draw, bottom[1], g);
+  }
+  Windows windows{{}, {bottom[0], g.outputs}};
+  for (std::size_t i = 0; i < g.kernel.size(); ++i) {
+    const std::int64_t extent = g.dilation[i] * (g.kernel[i] - 1) + 1;
+    const std::int64_t size = g.stride[i] * (bottom[i + 2] - 1) + extent - 2 * g.pad[i];
+    if (size < 1) return std::nullopt;
+    windows.dims.push_back(size);
+  }
+  const std::int64_t products = count_of(bottom) * g.outputs / g.groups * count_of(g.kernel);
+  if (products > products_max) return std::nullopt;
+  windows.options = options_text(draw, g);
+  return windows;
 }
 
 std::optional<Windows> draw_same_size_convolution(Draw& draw, const Sizes& bottom,

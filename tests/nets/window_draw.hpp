@@ -41,6 +41,9 @@ struct Windows {
 // its image, 3x3 as Winograd's method takes it, by channel. None if what was drawn does not fit,
 // or takes more than `products_max` products.
 std::optional<Windows> draw_convolution(Draw& draw, const Sizes& bottom, std::int64_t products_max);
+// A transposed one, of each channel by itself or general.
+std::optional<Windows> draw_deconvolution(Draw& draw, const Sizes& bottom,
+                                          std::int64_t products_max);
 // One with stride 1 whose top has the bottom's images' size.
 std::optional<Windows> draw_same_size_convolution(Draw& draw, const Sizes& bottom,
                                                   std::int64_t products_max);

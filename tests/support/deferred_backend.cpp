@@ -49,6 +49,13 @@ class DeferredCalls {
     return {real(g.src),   real(g.dst),      real(g.dst_grad),   real(g.mean),     real(g.variance),
             real(g.gamma), real(g.src_grad), real(g.gamma_grad), real(g.beta_grad)};
   }
+  LstmForward real(const LstmForward& s) {
+    return {real(s.cont), real(s.c_before), real(s.sums), real(s.gates), real(s.c), real(s.h)};
+  }
+  LstmBackward real(const LstmBackward& s) {
+    return {real(s.c_before), real(s.gates),         real(s.c),        real(s.c_grad),
+            real(s.h_grad),   real(s.c_before_grad), real(s.sums_grad)};
+  }
   template <class Value>
   const Value& real(const Value& value) {
     return value;
@@ -232,6 +239,12 @@ class DeferredBackend final : public Backend {
   void prelu_backward(const ChannelView& view, const float* slope, const float* x,
                       const float* y_grad, float* x_grad, float* slope_grad) override {
     queue(&Backend::prelu_backward, view, slope, x, y_grad, x_grad, slope_grad);
+  }
+  void lstm_forward(const LstmShape& shape, const LstmForward& step) override {
+    queue(&Backend::lstm_forward, shape, step);
+  }
+  void lstm_backward(const LstmShape& shape, const LstmBackward& step) override {
+    queue(&Backend::lstm_backward, shape, step);
   }
   void dropout_mask(std::int64_t n, float ratio, std::uint64_t seed, float* mask) override {
     queue(&Backend::dropout_mask, n, ratio, seed, mask);

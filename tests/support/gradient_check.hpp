@@ -21,6 +21,8 @@ struct GradientCheck {
   float spacing = 0.0F;
   // Values of a bottom that holds labels instead: integers in [0, classes).
   int label_bottom = -1, classes = 0;
+  // Bottoms from this one on get zeros for a gradient, whatever the tops make of them; -1: none.
+  int cut_bottoms = -1;
   Phase phase = Phase::kTrain;
 };
 

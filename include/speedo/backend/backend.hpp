@@ -10,6 +10,7 @@
 #include <speedo/backend/binary_op.hpp>
 #include <speedo/backend/device.hpp>
 #include <speedo/backend/layout.hpp>
+#include <speedo/backend/lstm_step.hpp>
 #include <speedo/backend/operations.hpp>
 #include <speedo/backend/reduce_op.hpp>
 #include <speedo/backend/unary_op.hpp>
@@ -168,6 +169,10 @@ class Backend {
   // x_grad may equal y_grad, or be null; slope_grad[c] += ..., or null.
   virtual void prelu_backward(const ChannelView& view, const float* slope, const float* x,
                               const float* y_grad, float* x_grad, float* slope_grad) = 0;
+
+  // One time step; arrays and formulas are in lstm_step.hpp.
+  virtual void lstm_forward(const LstmShape& shape, const LstmForward& step) = 0;
+  virtual void lstm_backward(const LstmShape& shape, const LstmBackward& step) = 0;
 
   // Dropout. Element i is kept when mix64(seed + i) >> 40 scaled to [0, 1) is >= ratio, so masks
   // are the same on every device. Kept elements get `scale` = 1/(1-ratio); mask receives scale or

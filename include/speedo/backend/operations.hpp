@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <speedo/backend/layout.hpp>
@@ -43,11 +44,25 @@ struct ConvolutionShape {
       dilation;  // one per spatial axis
   // src may be plain though dst is not, where Backend::convolves_plain() says so.
   Layout src_layout, dst_layout;
+  // Caffe's Deconvolution: forward() is what backward_data() is of mirrored(), and the other way
+  // round. weights: channels x outputs/groups x kernel... .
+  bool transposed = false;
   // Applied to dst before it is stored; one that Backend::fuses(). backward_...() get the gradient
   // by dst before the activation, as an in-place layer leaves it.
   std::optional<UnaryOp> activation;
   bool trains = true;  // whether the backward functions will be called
 };
+
+// The same weights between the same arrays, of which each takes the other's part; transposed if
+// `shape` is not. It has no activation.
+inline ConvolutionShape mirrored(ConvolutionShape shape) {
+  std::swap(shape.channels, shape.outputs);
+  std::swap(shape.src_size, shape.dst_size);
+  std::swap(shape.src_layout, shape.dst_layout);
+  shape.transposed = !shape.transposed;
+  shape.activation.reset();
+  return shape;
+}
 
 class Convolution : public Operation {
  public:

@@ -15,6 +15,7 @@ Result<void> ConvolutionLayer::setup(const LayerContext& context, Tensors bottom
   auto axis = bottom.canonical_axis(options.axis());
   if (!axis) return error(axis.error().message);
   axis_ = *axis;
+  shape_.transposed = type() == "Deconvolution";
   has_bias_ = options.bias_term();
   shape_.channels = bottom[axis_];
   shape_.outputs = options.num_output();
@@ -34,6 +35,7 @@ Result<void> ConvolutionLayer::setup(const LayerContext& context, Tensors bottom
   shape_.dilation = std::move(geometry->dilation);
 
   std::vector<std::int64_t> dims{shape_.outputs, shape_.channels / shape_.groups};
+  if (shape_.transposed) dims = {shape_.channels, shape_.outputs / shape_.groups};
   dims.insert(dims.end(), shape_.kernel.begin(), shape_.kernel.end());
   auto weights = Shape::create(std::move(dims));
   if (!weights) return error(weights.error().message);
@@ -42,21 +44,36 @@ Result<void> ConvolutionLayer::setup(const LayerContext& context, Tensors bottom
   return {};
 }
 
+Result<std::int64_t> ConvolutionLayer::output_size(std::size_t axis, std::int64_t size) const {
+  const auto bad = [](std::string what) { return Error{ErrorCode::kConfig, std::move(what)}; };
+  const std::int64_t pad = 2 * shape_.pad[axis], stride = shape_.stride[axis];
+  const std::int64_t extent = shape_.dilation[axis] * (shape_.kernel[axis] - 1) + 1;
+  if (!shape_.transposed) {
+    if (extent <= size + pad) return (size + pad - extent) / stride + 1;
+    return bad(fmt::format("kernel extent {} is larger than the padded input {}; use a smaller "
+                           "kernel or more padding",
+                           extent, size + pad));
+  }
+  if (size == 0) return bad("the input has size 0; it needs at least 1");
+  const std::int64_t covered = stride * (size - 1) + extent;
+  if (covered > pad) return covered - pad;
+  return bad(fmt::format("pad {} on both sides leaves nothing of the {} that the kernels cover; "
+                         "use less padding",
+                         shape_.pad[axis], covered));
+}
+
 Result<void> ConvolutionLayer::compute_output_size(const Shape& bottom) {
   shape_.src_size.clear();
   shape_.dst_size.clear();
   for (std::size_t i = 0; i < shape_.kernel.size(); ++i) {
     const std::int64_t size = bottom[axis_ + 1 + static_cast<int>(i)];
-    const std::int64_t padded = size + 2 * shape_.pad[i];
-    const std::int64_t extent = shape_.dilation[i] * (shape_.kernel[i] - 1) + 1;
-    if (extent > padded) {
-      return error(fmt::format(
-          "kernel extent {} is larger than the padded input {} (spatial axis {} of {}); "
-          "use a smaller kernel or more padding",
-          extent, padded, i, to_string(bottom)));
+    const auto made = output_size(i, size);
+    if (!made) {
+      return error(
+          fmt::format("spatial axis {} of {}: {}", i, to_string(bottom), made.error().message));
     }
     shape_.src_size.push_back(size);
-    shape_.dst_size.push_back((padded - extent) / shape_.stride[i] + 1);
+    shape_.dst_size.push_back(*made);
   }
   return {};
 }
@@ -87,9 +104,12 @@ Result<void> ConvolutionLayer::reshape(Tensors bottoms, Tensors tops) {
   return {};
 }
 
-// Layouts speak of axis 1.
+// Layouts speak of axis 1. Upsampling, each channel by itself, is fast in all of them, and what
+// follows is mostly plain.
 LayoutRule ConvolutionLayer::layout_rule() const {
-  return axis_ == 1 ? LayoutRule::kNative : LayoutRule::kPlain;
+  if (axis_ != 1) return LayoutRule::kPlain;
+  const bool by_channel = shape_.groups == shape_.channels && shape_.groups == shape_.outputs;
+  return shape_.transposed && by_channel ? LayoutRule::kSame : LayoutRule::kNative;
 }
 
 const ConvolutionShape* ConvolutionLayer::convolution_shape() const {

@@ -10,6 +10,8 @@ namespace speedo {
 // Cross-correlation over any number of spatial axes, those after `axis`, with stride, padding,
 // dilation and groups. The same weights are applied to each bottom, and each makes one top.
 // Weights: outputs x channels/groups x kernel...; bias: outputs.
+// Of the type Deconvolution it makes of each element of its bottom a kernel in its top, as a
+// convolution's gradient does. Weights: channels x outputs/groups x kernel... .
 class ConvolutionLayer final : public Layer {
  public:
   using Layer::Layer;
@@ -28,6 +30,8 @@ class ConvolutionLayer final : public Layer {
   void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;
 
  private:
+  // Error: without the layer's name.
+  Result<std::int64_t> output_size(std::size_t axis, std::int64_t size) const;
   Result<void> compute_output_size(const Shape& bottom);
 
   int axis_ = 1;

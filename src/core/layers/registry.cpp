@@ -41,6 +41,8 @@
 #include "core/layers/input.hpp"
 #include "core/layers/log.hpp"
 #include "core/layers/lrn.hpp"
+#include "core/layers/lstm.hpp"
+#include "core/layers/lstm_unit.hpp"
 #include "core/layers/memory_data.hpp"
 #include "core/layers/multinomial_loss.hpp"
 #include "core/layers/mvn.hpp"
@@ -51,6 +53,7 @@
 #include "core/layers/reduction.hpp"
 #include "core/layers/relu.hpp"
 #include "core/layers/reshape.hpp"
+#include "core/layers/rnn.hpp"
 #include "core/layers/scale.hpp"
 #include "core/layers/sigmoid.hpp"
 #include "core/layers/sigmoid_loss.hpp"
@@ -94,6 +97,7 @@ constexpr auto kLayers = std::to_array<Entry>({
     {"Convolution", make<ConvolutionLayer>},
     {"Crop", make<CropLayer>},
     {"Data", make<FeedLayer>},
+    {"Deconvolution", make<ConvolutionLayer>},
     {"Dropout", make<DropoutLayer>},
     {"DummyData", make<DummyDataLayer>},
     {"ELU", make<EluLayer>},
@@ -111,6 +115,8 @@ constexpr auto kLayers = std::to_array<Entry>({
     {"InnerProduct", make<InnerProductLayer>},
     {"Input", make<InputLayer>},
     {"LRN", make<LrnLayer>},
+    {"LSTM", make<LstmLayer>},
+    {"LSTMUnit", make<LstmUnitLayer>},
     {"Log", make<LogLayer>},
     {"MVN", make<MvnLayer>},
     {"MemoryData", make<MemoryDataLayer>},
@@ -122,6 +128,7 @@ constexpr auto kLayers = std::to_array<Entry>({
     {"ReLU", make<ReluLayer>},
     {"Reduction", make<ReductionLayer>},
     {"Reshape", make<ReshapeLayer>},
+    {"RNN", make<RnnLayer>},
     {"Scale", make<ScaleLayer>},
     {"Sigmoid", make<SigmoidLayer>},
     {"SigmoidCrossEntropyLoss", make<SigmoidLossLayer>},
@@ -148,8 +155,7 @@ constexpr auto kExpanded = std::to_array<ExpandedEntry>({
 });
 
 // Types of Caffe's that are in neither.
-constexpr auto kNotBuilt = std::to_array<std::string_view>(
-    {"Deconvolution", "ImageData", "LSTM", "LSTMUnit", "RNN", "WindowData"});
+constexpr auto kNotBuilt = std::to_array<std::string_view>({"ImageData", "WindowData"});
 
 }  // namespace
 

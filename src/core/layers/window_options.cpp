@@ -85,6 +85,7 @@ Result<std::vector<std::int64_t>> per_axis(const WindowRule& rule, const GivenOp
     return std::vector<std::int64_t>{option.h.value_or(0), option.w.value_or(0)};
   }
   if (option.values.empty()) {
+    if (spatial_axes == 0) return std::vector<std::int64_t>();
     if (rule.fallback >= rule.minimum) return std::vector<std::int64_t>(axes, rule.fallback);
     return option_error(
         fmt::format("{0} is missing; give {0}, or {1}_h and {1}_w", rule.name, rule.pair_name));

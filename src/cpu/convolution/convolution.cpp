@@ -5,9 +5,11 @@
 
 #include <speedo/base/assert.hpp>
 
-#include "cpu/convolution/convolution_single_channel.hpp"
-#include "cpu/convolution/convolution_im2col.hpp"
+#include "cpu/convolution/convolution_by_channel.hpp"
 #include "cpu/convolution/convolution_few_channels.hpp"
+#include "cpu/convolution/convolution_im2col.hpp"
+#include "cpu/convolution/convolution_single_channel.hpp"
+#include "cpu/elementwise/channels.hpp"
 #include "cpu/isa.hpp"
 #include "cpu/onednn/onednn.hpp"
 
@@ -19,16 +21,29 @@ namespace {
 constexpr double kWasteMax = 1.25;
 
 double flops(const ConvolutionShape& shape) {
+  const auto& windows = shape.transposed ? shape.src_size : shape.dst_size;
   return 2.0 * static_cast<double>(shape.batch * weight_count(shape)) *
-         static_cast<double>(count_of(shape.dst_size));
+         static_cast<double>(count_of(windows));
+}
+
+// Kernels know convolutions that are not transposed: what they are asked for, for `shape`.
+ConvolutionShape kernel_shape(const ConvolutionShape& shape) {
+  return shape.transposed ? mirrored(shape) : shape;
+}
+ConvolutionPass kernel_pass(const ConvolutionShape& shape, ConvolutionPass pass) {
+  if (!shape.transposed || pass == ConvolutionPass::kBackwardWeights) return pass;
+  return pass == ConvolutionPass::kForward ? ConvolutionPass::kBackwardData
+                                           : ConvolutionPass::kForward;
 }
 
 class ChosenConvolution final : public Convolution {
  public:
-  ChosenConvolution(const ConvolutionShape& shape, const Context& context) : shape_(shape) {
-    for (const ConvolutionPass pass : kConvolutionPasses) {
-      if (pass != ConvolutionPass::kForward && !shape.trains) break;
-      ConvolutionKernels*& chosen = by_pass_[static_cast<std::size_t>(pass)];
+  ChosenConvolution(const ConvolutionShape& shape, const Context& context)
+      : asked_(shape), shape_(kernel_shape(shape)), pool_(context.pool) {
+    for (const ConvolutionPass asked : kConvolutionPasses) {
+      if (asked != ConvolutionPass::kForward && !shape.trains) break;
+      const ConvolutionPass pass = kernel_pass(shape, asked);
+      ConvolutionKernels*& chosen = by_pass_[static_cast<std::size_t>(asked)];
       chosen = &choose(pass, context);
       if (chosen->reserve(pass)) continue;
       chosen = &im2col(context);
@@ -38,12 +53,12 @@ class ChosenConvolution final : public Convolution {
 
   OperationInfo info() const override {
     OperationInfo info;
-    info.forward_flops = flops(shape_);
-    info.backward_flops = 2.0 * flops(shape_);
+    info.forward_flops = flops(asked_);
+    info.backward_flops = 2.0 * flops(asked_);
     std::vector<std::string> names;
     for (const ConvolutionPass pass : kConvolutionPasses) {
       const ConvolutionKernels* kernels = by_pass_[static_cast<std::size_t>(pass)];
-      if (kernels != nullptr) names.push_back(kernels->name(pass));
+      if (kernels != nullptr) names.push_back(kernels->name(kernel_pass(asked_, pass)));
     }
     info.kernel = names.front();
     if (std::all_of(names.begin(), names.end(),
@@ -55,18 +70,36 @@ class ChosenConvolution final : public Convolution {
   }
 
   void forward(const float* src, const float* weights, const float* bias, float* dst) override {
-    of(ConvolutionPass::kForward).forward(src, weights, bias, dst);
+    ConvolutionKernels& kernels = of(ConvolutionPass::kForward);
+    if (!asked_.transposed) return kernels.forward(src, weights, bias, dst);
+    kernels.backward_data(src, weights, dst);
+    if (bias == nullptr && !asked_.activation) return;
+    scale_channels(pool_, {dst_array(asked_), asked_.dst_layout},
+                   {nullptr, bias, asked_.activation}, dst, dst);
   }
   void backward_data(const float* dst_grad, const float* weights, float* src_grad) override {
-    of(ConvolutionPass::kBackwardData).backward_data(dst_grad, weights, src_grad);
+    ConvolutionKernels& kernels = of(ConvolutionPass::kBackwardData);
+    if (!asked_.transposed) return kernels.backward_data(dst_grad, weights, src_grad);
+    kernels.forward(dst_grad, weights, nullptr, src_grad);
   }
   void backward_weights(const float* src, const float* dst_grad, float* weights_grad,
                         float* bias_grad) override {
-    of(ConvolutionPass::kBackwardWeights).backward_weights(src, dst_grad, weights_grad, bias_grad);
+    ConvolutionKernels& kernels = of(ConvolutionPass::kBackwardWeights);
+    if (!asked_.transposed) {
+      return kernels.backward_weights(src, dst_grad, weights_grad, bias_grad);
+    }
+    if (weights_grad != nullptr) kernels.backward_weights(dst_grad, src, weights_grad, nullptr);
+    if (bias_grad == nullptr) return;
+    sum_channels(pool_, {dst_array(asked_), asked_.dst_layout}, nullptr, dst_grad, nullptr,
+                 bias_grad);
   }
 
  private:
   ConvolutionKernels& choose(ConvolutionPass pass, const Context& context) {
+    if (by_channel_serves(shape_, context)) {
+      if (by_channel_ == nullptr) by_channel_ = make_by_channel_kernels(shape_, context);
+      return *by_channel_;
+    }
     if (single_channel_serves(shape_, pass, context)) {
       if (single_channel_ == nullptr)
         single_channel_ = make_single_channel_kernels(shape_, context);
@@ -95,8 +128,9 @@ class ChosenConvolution final : public Convolution {
     return *kernels;
   }
 
-  ConvolutionShape shape_;
-  std::unique_ptr<ConvolutionKernels> single_channel_, few_channels_, onednn_, im2col_;
+  ConvolutionShape asked_, shape_;  // as it was asked for, and as kernels know it
+  ThreadPool& pool_;
+  std::unique_ptr<ConvolutionKernels> by_channel_, single_channel_, few_channels_, onednn_, im2col_;
   std::array<ConvolutionKernels*, kConvolutionPasses.size()> by_pass_{};
 };
 
@@ -130,7 +164,8 @@ bool is_served(const std::vector<ConvolutionShape>& convolutions, const Context&
   double served = 0.0, all = 0.0;
   for (const ConvolutionShape& shape : convolutions) {
     all += flops(shape);
-    if (onednn_serves(shape, ConvolutionPass::kForward, context)) served += flops(shape);
+    const ConvolutionPass pass = kernel_pass(shape, ConvolutionPass::kForward);
+    if (onednn_serves(kernel_shape(shape), pass, context)) served += flops(shape);
   }
   return served > all / 2;
 }
@@ -157,7 +192,7 @@ LayoutKind preferred_layout(std::span<const ConvolutionShape> convolutions,
 }
 
 bool convolves_plain(const ConvolutionShape& shape, const Context& context) {
-  return shape.src_layout.is_plain() &&
+  return shape.src_layout.is_plain() && !shape.transposed &&
          onednn_serves(shape, ConvolutionPass::kForward, context) &&
          (!shape.trains || onednn_serves(shape, ConvolutionPass::kBackwardWeights, context));
 }

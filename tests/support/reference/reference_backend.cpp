@@ -15,6 +15,7 @@
 
 #include "support/reference/reference_elements.hpp"
 #include "support/reference/reference_layout.hpp"
+#include "support/reference/reference_lstm.hpp"
 #include "support/reference/reference_operations.hpp"
 #include "support/reference/reference_rows.hpp"
 #include "support/reference/reference_windows.hpp"
@@ -196,6 +197,13 @@ class ReferenceBackend final : public Backend {
       if (slope_grad != nullptr) slope_grad[c] += static_cast<float>(sum);
     });
     if (x_grad != nullptr) clear_padding(view, x_grad);
+  }
+
+  void lstm_forward(const LstmShape& shape, const LstmForward& step) override {
+    reference_lstm_forward(shape, step);
+  }
+  void lstm_backward(const LstmShape& shape, const LstmBackward& step) override {
+    reference_lstm_backward(shape, step);
   }
 
   void dropout_mask(std::int64_t n, float ratio, std::uint64_t seed, float* mask) override {

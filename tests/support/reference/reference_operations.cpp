@@ -52,8 +52,8 @@ class ReferenceConvolution final : public Convolution {
     const std::vector<float> x = read_plain(src_shape(), shape_.src_layout, src);
     const std::vector<float> dy = read_plain(dst_shape(), shape_.dst_layout, dst_grad);
     if (weights_grad != nullptr) {
-      const std::int64_t rows = shape_.channels / shape_.groups * product(shape_.kernel);
-      std::vector<double> sums(at(shape_.outputs * rows), 0.0);
+      const std::int64_t count = shape_.outputs * (shape_.channels / shape_.groups);
+      std::vector<double> sums(at(count * product(shape_.kernel)), 0.0);
       for_each_term([&](std::int64_t s, std::int64_t w, std::int64_t d) {
         sums[at(w)] += static_cast<double>(dy[at(d)]) * x[at(s)];
       });
@@ -75,37 +75,46 @@ class ReferenceConvolution final : public Convolution {
     return shape_.batch * shape_.outputs * product(shape_.dst_size);
   }
 
+  using Visit = std::function<void(std::int64_t, std::int64_t, std::int64_t)>;
+
   // The input index for one output position and kernel position, or -1 in the padding.
-  std::int64_t src_index(const std::vector<std::int64_t>& output,
-                         const std::vector<std::int64_t>& kernel) const {
+  static std::int64_t src_index(const ConvolutionShape& shape,
+                                const std::vector<std::int64_t>& output,
+                                const std::vector<std::int64_t>& kernel) {
     std::int64_t index = 0;
     for (std::size_t i = 0; i < output.size(); ++i) {
       const std::int64_t x =
-          output[i] * shape_.stride[i] - shape_.pad[i] + kernel[i] * shape_.dilation[i];
-      if (x < 0 || x >= shape_.src_size[i]) return -1;
-      index = index * shape_.src_size[i] + x;
+          output[i] * shape.stride[i] - shape.pad[i] + kernel[i] * shape.dilation[i];
+      if (x < 0 || x >= shape.src_size[i]) return -1;
+      index = index * shape.src_size[i] + x;
     }
     return index;
   }
 
   // Calls visit(input index, weight index, output index) for every product of the definition.
-  void for_each_term(
-      const std::function<void(std::int64_t, std::int64_t, std::int64_t)>& visit) const {
-    const std::int64_t src_plane = product(shape_.src_size);
-    const std::int64_t dst_plane = product(shape_.dst_size);
-    const std::int64_t kernel_plane = product(shape_.kernel);
-    const std::int64_t inputs = shape_.channels / shape_.groups;
-    const std::int64_t outputs = shape_.outputs / shape_.groups;
-    for (std::int64_t d = 0; d < dst_count(); ++d) {
-      const std::int64_t o = d / dst_plane % shape_.outputs;
-      const std::int64_t b = d / dst_plane / shape_.outputs;
-      const auto output = position(d % dst_plane, shape_.dst_size);
+  void for_each_term(const Visit& visit) const {
+    if (!shape_.transposed) return terms_of(shape_, visit);
+    terms_of(mirrored(shape_), [&](std::int64_t d, std::int64_t w, std::int64_t s) {
+      visit(s, w, d);
+    });
+  }
+
+  static void terms_of(const ConvolutionShape& shape, const Visit& visit) {
+    const std::int64_t src_plane = product(shape.src_size);
+    const std::int64_t dst_plane = product(shape.dst_size);
+    const std::int64_t kernel_plane = product(shape.kernel);
+    const std::int64_t inputs = shape.channels / shape.groups;
+    const std::int64_t outputs = shape.outputs / shape.groups;
+    for (std::int64_t d = 0; d < shape.batch * shape.outputs * dst_plane; ++d) {
+      const std::int64_t o = d / dst_plane % shape.outputs;
+      const std::int64_t b = d / dst_plane / shape.outputs;
+      const auto output = position(d % dst_plane, shape.dst_size);
       for (std::int64_t k = 0; k < kernel_plane; ++k) {
-        const std::int64_t s = src_index(output, position(k, shape_.kernel));
+        const std::int64_t s = src_index(shape, output, position(k, shape.kernel));
         if (s < 0) continue;
         for (std::int64_t c = 0; c < inputs; ++c) {
           const std::int64_t channel = o / outputs * inputs + c;
-          visit((b * shape_.channels + channel) * src_plane + s,
+          visit((b * shape.channels + channel) * src_plane + s,
                 (o * inputs + c) * kernel_plane + k, d);
         }
       }
