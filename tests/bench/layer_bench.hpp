@@ -64,6 +64,8 @@ class LayerBench {
   void concat(const std::string& name, std::int64_t batch, const std::vector<std::int64_t>& parts);
   void softmax_loss(const std::string& name, std::int64_t batch, std::int64_t classes);
   void sgd(const std::string& name, std::int64_t count);
+  // The rules of AdaptiveKind.
+  void adaptive(const std::string& name, std::int64_t count);
 
  private:
   using Call = std::function<void()>;

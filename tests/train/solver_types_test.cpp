@@ -144,8 +144,8 @@ TEST_CASE("every type learns in a cluster, as the workers' rule and as the maste
   for (const float weight : cluster.weights()) REQUIRE(std::isfinite(weight));
 }
 
-// Adam's first step has the size of the rate in every element, which biases have twice; a correction
-// for histories that hold more updates than they do would make it 3.16 times as large.
+// Adam's first step has the size of the rate in every element, which biases have twice; a
+// correction for histories that hold more updates than they do would make it 3.16 times as large.
 TEST_CASE("Adam on a worker counts the updates of its own history") {
   const char* const adam = "type: \"Adam\" base_lr: 0.01 momentum: 0.9 weight_decay: 0 ";
   const std::string text =
