@@ -8,6 +8,8 @@
 #include <span>
 #include <string_view>
 
+#include <speedo/core/update_rule.hpp>
+
 #include "base/log.hpp"
 
 namespace speedo {
@@ -196,7 +198,18 @@ Result<void> check_owner(const FoundRecord& found, const CheckpointOwner& owner)
                                            "': give --job " + record.job() +
                                            " to go on with that one"};
   }
-  return {};
+  if (owner.solver_type.empty()) return {};
+  return check_solver_type(found, owner.solver_type);
+}
+
+Result<void> check_solver_type(const FoundRecord& found, const std::string& type) {
+  const std::string& written = found.record.solver_type();
+  if (written.empty() || UpdateRule::have_same_histories(written, type)) return {};
+  return Error{ErrorCode::kMismatch,
+               fmt::format("checkpoint '{3}' is of a solver of type \"{0}\", and this one's is "
+                           "\"{1}\": histories of one are not those of the other; set type: "
+                           "\"{0}\", or begin new ones with --weights {2}",
+                           written, type, found.record.model().name(), found.path.string())};
 }
 
 bool is_finite(const caffe::NetParameter& model) {

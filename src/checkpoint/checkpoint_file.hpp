@@ -64,11 +64,14 @@ Result<std::filesystem::path> find_part(const std::filesystem::path& folder,
 struct CheckpointOwner {
   std::string job;
   Digest model;
+  std::string solver_type = {};  // whose histories are gone on with; empty: they are not
 };
 Digest model_of(const record::CheckpointFile& record);
 TrainingId training_of(const record::CheckpointFile& record);
 // Error: kMismatch.
 Result<void> check_owner(const FoundRecord& found, const CheckpointOwner& owner);
+// Whether a solver of this type goes on with the checkpoint's histories. Error: kMismatch.
+Result<void> check_solver_type(const FoundRecord& found, const std::string& type);
 
 bool is_finite(const caffe::NetParameter& model);
 bool is_finite(const caffe::SolverState& state);

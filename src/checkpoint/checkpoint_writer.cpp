@@ -86,6 +86,7 @@ Result<void> CheckpointWriter::write(const SnapshotParts& parts) {
   record.set_iteration(iteration);
   record.set_session(parts.session);
   if (solver_.random_seed() >= 0) record.set_random_seed(solver_.random_seed());
+  record.set_solver_type(solver_.type());
   record.set_finite(true);
   if (!is_finite(parts.model) || !is_finite(parts.state)) {
     return Error{ErrorCode::kNotFinite,

@@ -130,6 +130,18 @@ std::optional<SavedCheckpoint> newest_of_job(const std::string& prefix,
   return newest_checkpoint(prefix, owner, stored ? stored : noted, files);
 }
 
+Result<void> check_state_type(const std::string& state_file, const std::string& solver_type,
+                              CheckpointFiles& files) {
+  const fs::path state(state_file);
+  const std::string name = state.filename().string();
+  const std::size_t stem = name.rfind(".solverstate");
+  if (stem == std::string::npos) return {};
+  const fs::path path = state.parent_path() / (name.substr(0, stem) + ".speedo");
+  auto record = read_record(path, files);
+  if (!record || record->state().name() != name) return {};
+  return check_solver_type({path, std::move(*record)}, solver_type);
+}
+
 void go_on_from(SavedCheckpoint saved, MasterOptions& options) {
   options.session.start_iteration = saved.record.iteration();
   options.session.training = training_of(saved.record);

@@ -41,6 +41,11 @@ std::optional<SavedCheckpoint> newest_of_job(const std::string& prefix,
                                              const std::optional<TrainingId>& stored,
                                              CheckpointFiles& files = disk_files());
 
+// Whether a solver of this type can go on with a .solverstate. Caffe's file does not say what type
+// it is of; the record of its checkpoint does, if it lies beside it. Error: kMismatch.
+Result<void> check_state_type(const std::string& state_file, const std::string& solver_type,
+                              CheckpointFiles& files = disk_files());
+
 // What a master is told that goes on from it, its solver's seed apart.
 void go_on_from(SavedCheckpoint saved, MasterOptions& options);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -11,6 +12,7 @@
 
 #include "base/log.hpp"
 #include "caffe.pb.h"
+#include "core/adaptive_rule.hpp"
 #include "core/blob_proto.hpp"
 #include "core/nesterov_rule.hpp"
 #include "core/sgd_rule.hpp"
@@ -22,14 +24,20 @@ using Make = Result<std::unique_ptr<UpdateRule>> (*)(const caffe::SolverParamete
                                                      const ParameterLayout&, Backend&);
 struct Entry {
   std::string_view type;
-  Make make;  // null: one of Caffe's solvers that has no rule here yet
+  Make make;
   std::size_t histories;
+  unsigned squares = 0;  // bit i: history i is of squares
+  Result<void> (*check)(const caffe::SolverParameter&) = nullptr;  // of its own fields
 };
+constexpr unsigned kFirst = 1U, kSecond = 2U;
 // A rule is one file with a create() and one line here.
 constexpr std::array kRules{
-    Entry{"SGD", &SgdRule::create, 1}, Entry{"Nesterov", &NesterovRule::create, 1},
-    Entry{"AdaGrad", nullptr, 1},      Entry{"RMSProp", nullptr, 1},
-    Entry{"AdaDelta", nullptr, 2},     Entry{"Adam", nullptr, 2},
+    Entry{"SGD", &SgdRule::create, 1},
+    Entry{"Nesterov", &NesterovRule::create, 1},
+    Entry{"AdaGrad", &AdaptiveRule::create, 1, kFirst, &AdaptiveRule::check_fields},
+    Entry{"RMSProp", &AdaptiveRule::create, 1, kFirst, &AdaptiveRule::check_fields},
+    Entry{"AdaDelta", &AdaptiveRule::create, 2, kFirst | kSecond, &AdaptiveRule::check_fields},
+    Entry{"Adam", &AdaptiveRule::create, 2, kSecond, &AdaptiveRule::check_fields},
 };
 static_assert(std::ranges::all_of(kRules, [](const Entry& rule) {
   return rule.histories <= UpdateRule::kHistoriesMax;
@@ -58,18 +66,16 @@ Result<void> check_rule_fields(const caffe::SolverParameter& solver) {
   return {};
 }
 
-Result<const Entry*> find_rule(std::string_view type) {
+Result<const Entry*> find_rule(const caffe::SolverParameter& solver) {
+  SPEEDO_TRY(check_rule_fields(solver));
   std::string known;
   for (const Entry& entry : kRules) {
-    if (entry.make != nullptr) known.append(known.empty() ? "" : ", ").append(entry.type);
+    known.append(known.empty() ? "" : ", ").append(entry.type);
+    if (entry.type != solver.type()) continue;
+    if (entry.check != nullptr) SPEEDO_TRY(entry.check(solver));
+    return &entry;
   }
-  for (const Entry& entry : kRules) {
-    if (entry.type != type) continue;
-    if (entry.make != nullptr) return &entry;
-    return Error{ErrorCode::kUnsupported,
-                 fmt::format("solver: type \"{}\" is not built yet; use {}", type, known)};
-  }
-  return config_error(fmt::format("solver: unknown type \"{}\"; use {}", type, known));
+  return config_error(fmt::format("solver: unknown type \"{}\"; use {}", solver.type(), known));
 }
 
 Result<std::vector<float>> history_values(const caffe::BlobProto& blob,
@@ -84,22 +90,57 @@ Result<std::vector<float>> history_values(const caffe::BlobProto& blob,
                            blob.data_size() + blob.double_data_size(), to_string(slot.shape))};
 }
 
+// Whether values are squares, but for what rounding may have done to them. Those of another solver
+// type, momentum above all, are about as often negative as not.
+bool are_squares(std::span<const std::vector<float>> blobs) {
+  constexpr double kNegativePartMax = 0.25;
+  double negative = 0.0, all = 0.0;
+  for (const std::vector<float>& blob : blobs) {
+    for (const float value : blob) {
+      if (value < 0.0F) negative -= double{value};
+      all += std::fabs(double{value});
+    }
+  }
+  return !(negative > kNegativePartMax * all);
+}
+
+Result<void> check_squares(const caffe::SolverParameter& solver,
+                           std::span<const std::vector<float>> blobs) {
+  SPEEDO_ASSIGN(const Entry* const entry, find_rule(solver));
+  const std::size_t slots = blobs.size() / entry->histories;
+  for (std::size_t i = 0; i < entry->histories; ++i) {
+    const bool is_sound = ((entry->squares >> i) & 1U) == 0 ||
+                          are_squares(blobs.subspan(i * slots, slots));
+    if (is_sound) continue;
+    return Error{ErrorCode::kMismatch,
+                 fmt::format("solver state: history {} of a solver of type \"{}\" is of squares, "
+                             "but this one is negative: it is the state of another solver type; "
+                             "use that type, or begin new histories with --weights",
+                             i + 1, solver.type())};
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<UpdateRule>> UpdateRule::create(const caffe::SolverParameter& solver,
                                                        const ParameterLayout& layout,
                                                        Backend& backend) {
-  SPEEDO_TRY(check_rule_fields(solver));
-  SPEEDO_ASSIGN(const Entry* const entry, find_rule(solver.type()));
+  SPEEDO_ASSIGN(const Entry* const entry, find_rule(solver));
   SPEEDO_ASSIGN(std::unique_ptr<UpdateRule> rule, entry->make(solver, layout, backend));
   SPEEDO_ASSERT(rule->histories().size() == entry->histories);
   return rule;
 }
 
 Result<std::size_t> UpdateRule::history_count(const caffe::SolverParameter& solver) {
-  SPEEDO_TRY(check_rule_fields(solver));
-  SPEEDO_ASSIGN(const Entry* const entry, find_rule(solver.type()));
+  SPEEDO_ASSIGN(const Entry* const entry, find_rule(solver));
   return entry->histories;
+}
+
+// Both of the first two keep Caffe's momentum.
+bool UpdateRule::have_same_histories(std::string_view type, std::string_view other) {
+  const auto is_momentum = [](std::string_view one) { return one == "SGD" || one == "Nesterov"; };
+  return type == other || (is_momentum(type) && is_momentum(other));
 }
 
 UpdateRule::UpdateRule(const caffe::SolverParameter& solver, const ParameterLayout& layout,
@@ -165,7 +206,7 @@ void UpdateRule::update_part(const SgdStep& step, const Bucket& part, float* wei
 float UpdateRule::rate(std::int64_t iteration) const {
   const Result<float> rate = learning_rate(*solver_, iteration);
   SPEEDO_ASSERT(rate.has_value());
-  return *rate * rate_scale_;
+  return *rate * rate_scale_ * rate_correction(updates_held_.value_or(iteration));
 }
 
 void UpdateRule::scale_rate(float scale) {
@@ -242,6 +283,7 @@ Result<std::int64_t> UpdateRule::load(const caffe::SolverState& state) {
     SPEEDO_ASSIGN(values[i], history_values(state.history(static_cast<int>(i)),
                                             slots[i % slots.size()]));
   }
+  SPEEDO_TRY(check_squares(*solver_, values));
   for (std::size_t i = 0; i < expected; ++i) {
     backend_.device().upload(arenas[i / slots.size()]->data() + slots[i % slots.size()].offset,
                              values[i]);

@@ -238,6 +238,18 @@ class CpuBackend final : public Backend {
       cpu::sgd_step(count, step, weights + at, history + at, grad + at);
     });
   }
+  void adaptive_update(std::int64_t n, const AdaptiveStep& step, const float* weights,
+                       AdaptiveHistories histories, float* grad) override {
+    split(n, [&](std::int64_t at, std::int64_t count) {
+      cpu::adaptive_update(count, step, weights + at, cpu::advanced(histories, at), grad + at);
+    });
+  }
+  void adaptive_step(std::int64_t n, const AdaptiveStep& step, float* weights,
+                     AdaptiveHistories histories, float* grad) override {
+    split(n, [&](std::int64_t at, std::int64_t count) {
+      cpu::adaptive_step(count, step, weights + at, cpu::advanced(histories, at), grad + at);
+    });
+  }
 
   // Kernels that lack one apply it to what is still in the cache; a normalization's backward pass
   // knows the ReLU alone.

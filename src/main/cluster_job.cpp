@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <speedo/core/solver.hpp>
+#include <speedo/core/update_rule.hpp>
 
 #include "base/log.hpp"
 #include "checkpoint/resume.hpp"
@@ -28,7 +29,8 @@ namespace {
 constexpr std::int64_t kStallTimeouts = 10;  // --worker-timeouts that a computation may stand still
 constexpr float kEamsgdMomentum = 0.9F;
 
-Result<void> set_start(const ClusterFlags& flags, MasterOptions& options) {
+Result<void> set_start(const ClusterFlags& flags, const caffe::SolverParameter& solver,
+                       MasterOptions& options) {
   if (flags.start_iter) {
     options.session.start_iteration = static_cast<std::uint64_t>(*flags.start_iter);
   }
@@ -41,9 +43,11 @@ Result<void> set_start(const ClusterFlags& flags, MasterOptions& options) {
   } else if (!flags.snapshot.empty()) {
     SPEEDO_ASSIGN(SavedState saved, read_saved_state(flags.snapshot));
     options.session.start_iteration = static_cast<std::uint64_t>(saved.state.iter());
-    if (!master_keeps_history(options.session.stages) && saved.state.history_size() > 0) {
-      SPEEDO_WARN("The momentum in '{}' is not used: with full updates each worker keeps its own; "
-                  "--gradient-only or --save-updater average go on exactly",
+    if (master_keeps_history(options.session.stages)) {
+      SPEEDO_TRY(check_state_type(flags.snapshot, solver.type()));
+    } else if (saved.state.history_size() > 0) {
+      SPEEDO_WARN("The solver history in '{}' is not used: with full updates each worker keeps its "
+                  "own; --gradient-only or --save-updater average go on exactly",
                   flags.snapshot);
     }
     options.initial_weights = std::make_shared<caffe::NetParameter>(std::move(saved.model));
@@ -177,6 +181,17 @@ Result<void> give_eamsgd_momentum(const std::vector<Schedule>& stages,
   return {};
 }
 
+// A stage may give the solver what its type refuses: a momentum, for one. What is wrong with the
+// solver itself is found with its nets.
+Result<void> check_rules(const std::vector<Schedule>& stages,
+                         const caffe::SolverParameter& solver) {
+  if (!UpdateRule::history_count(solver)) return {};
+  for (const Schedule& stage : stages) {
+    SPEEDO_TRY(UpdateRule::history_count(solver_of(solver, stage.update)));
+  }
+  return {};
+}
+
 // The fingerprint of the job's net.
 Result<Digest> model_of(const JobSpec& spec, const TrainerParts& parts) {
   JobNetsOptions options;
@@ -247,6 +262,7 @@ Result<ClusterJob> make_cluster_job(const ClusterFlags& flags) {
         job.solver);
   apply(flags.state, job.solver);
   SPEEDO_TRY(give_eamsgd_momentum(options.session.stages, job.solver));
+  SPEEDO_TRY(check_rules(options.session.stages, job.solver));
   SPEEDO_ASSIGN(const std::filesystem::path base, inline_nets(job.solver, file.base));
   if (flags.batch) SPEEDO_TRY(set_effective_batch(*flags.batch, job.solver));
   if (flags.deterministic && job.solver.random_seed() < 0) {
@@ -265,7 +281,7 @@ Result<ClusterJob> make_cluster_job(const ClusterFlags& flags) {
   SPEEDO_TRY(set_parts(flags, redis, job.solver, options));
   options.take_over = flags.take_over;
   options.merger.publish_interval = flags.publish_interval.value_or(0);
-  SPEEDO_TRY(set_start(flags, options));
+  SPEEDO_TRY(set_start(flags, job.solver, options));
   SPEEDO_TRY(set_session(flags, job.solver, options.session));
   SPEEDO_TRY(set_spec(flags, job.solver, base, options.spec));
   return job;
@@ -290,7 +306,8 @@ Result<void> set_resume(const ClusterFlags& flags, const TrainerParts& parts,
     return {};
   }
   SPEEDO_ASSIGN(const Digest model, model_of(job_spec(options), parts));
-  const CheckpointOwner owner{options.job, model};
+  CheckpointOwner owner{options.job, model};
+  if (master_keeps_history(options.session.stages)) owner.solver_type = job.solver.type();
   if (!takes_newest) {
     SPEEDO_ASSIGN(SavedCheckpoint saved, load_checkpoint(flags.resume, owner));
     SPEEDO_INFO("Resuming from {}, iteration {}", flags.resume, saved.record.iteration());

@@ -14,6 +14,7 @@
 #include "checkpoint/snapshot_room.hpp"
 #include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
+#include "cli/report/curve_file.hpp"
 #include "cli/report/curves.hpp"
 #include "cli/grace_period.hpp"
 #include "cli/make_schedule.hpp"
@@ -228,7 +229,9 @@ Result<int> master_program(const std::vector<std::string>& arguments,
   SPEEDO_TRY(checkpoints.check_writable());
   announce_stages(job);
 
-  MasterReporter reporter(job.solver, job.options.session.stages, steady_clock());
+  SPEEDO_ASSIGN(const std::unique_ptr<CurveFile> curve,
+                CurveFile::create(curve_options(flags.curve, job.solver)));
+  MasterReporter reporter(job.solver, job.options.session.stages, steady_clock(), curve.get());
   SPEEDO_ASSIGN(const std::unique_ptr<Curves> curves, Curves::create(flags.tensorboard));
   JobStatus last;
   const Training training{flags, job, reporter, checkpoints, *curves, page.get(), last};

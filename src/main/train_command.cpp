@@ -1,9 +1,11 @@
+#include <limits>
 #include <memory>
 #include <optional>
 
 #include <speedo/backend/backend.hpp>
 #include <speedo/base/clock.hpp>
 #include <speedo/core/solver.hpp>
+#include <speedo/core/update_rule.hpp>
 #include <speedo/train/training_id.hpp>
 
 #include "base/log.hpp"
@@ -19,6 +21,7 @@
 #include "cli/flags/signal_flags.hpp"
 #include "cli/signals.hpp"
 #include "cli/solver_file.hpp"
+#include "cli/report/curve_file.hpp"
 #include "cli/report/curves.hpp"
 #include "cli/report/train_reporter.hpp"
 #include "core/weight_sources.hpp"
@@ -42,6 +45,7 @@ struct TrainFlags {
   ComputeFlags compute;
   LogFlags log;
   std::string tensorboard;  // a folder; empty: none
+  std::string curve;        // a file; empty: none
   std::string trace;        // a file; empty: none
   bool force = false, json = false;
 };
@@ -66,6 +70,7 @@ TrainFlags train_flags(const OptionValues& values) {
   flags.compute = compute_flags(values);
   flags.log = log_flags(values);
   values.get("tensorboard", flags.tensorboard);
+  values.get("curve", flags.curve);
   values.get("trace-file", flags.trace);
   values.get("force", flags.force);
   values.get("json", flags.json);
@@ -86,6 +91,7 @@ Result<TrainingId> set_start(const TrainFlags& flags, const caffe::SolverParamet
   }
   if (!flags.snapshot.empty()) {
     SPEEDO_INFO("Resuming from {}", flags.snapshot);
+    SPEEDO_TRY(check_state_type(flags.snapshot, message.type()));
     SPEEDO_ASSIGN(const SavedState state, read_saved_state(flags.snapshot));
     SPEEDO_TRY(solver.restore(state.state, state.model));
     return TrainingId{};
@@ -144,13 +150,32 @@ Result<SolverFile> read_solver(const TrainFlags& flags) {
   return file;
 }
 
-void add_tests(const Solver& solver, Curves& curves) {
-  curves.add_tests(static_cast<std::uint64_t>(solver.tested_iteration()), solver.last_scores());
-}
+// The curves that a training draws, in both forms.
+struct Drawing {
+  const caffe::SolverParameter& solver;
+  Curves& curves;
+  CurveFile& file;
+
+  void add(const Solver& running, std::int64_t iteration, float loss) const {
+    const auto at = static_cast<std::uint64_t>(iteration);
+    curves.add(at, {{"loss", loss}});
+    if (!file.is_due(at)) return;
+    const auto rate = learning_rate(solver, iteration);
+    file.add({.iteration = at,
+              .loss = running.smoothed_loss(),
+              .rate = rate ? *rate : std::numeric_limits<float>::quiet_NaN()});
+  }
+  void add_tests(const Solver& running) const {
+    const auto at = static_cast<std::uint64_t>(running.tested_iteration());
+    curves.add_tests(at, running.last_scores());
+    const TestScores& first = running.last_scores().front();
+    file.add_test(at, first.accuracy, first.loss);
+  }
+};
 
 // `solver` is set once it is there, before it runs.
-Solver::Hooks make_hooks(TrainCheckpoints& checkpoints, TrainReporter& reporter, Curves& curves,
-                         const Solver* const& solver) {
+Solver::Hooks make_hooks(TrainCheckpoints& checkpoints, TrainReporter& reporter,
+                         const Drawing& drawing, const Solver* const& solver) {
   Solver::Hooks hooks;
   hooks.snapshot = [&](std::int64_t iteration, const caffe::NetParameter& model,
                        caffe::SolverState& state) {
@@ -159,8 +184,8 @@ Solver::Hooks make_hooks(TrainCheckpoints& checkpoints, TrainReporter& reporter,
   hooks.poll = requested_action;
   hooks.progress = [&](std::int64_t iteration, float loss) {
     reporter.update(iteration, loss);
-    curves.add(static_cast<std::uint64_t>(iteration), {{"loss", loss}});
-    if (checkpoints.look_at_tests(*solver)) add_tests(*solver, curves);
+    if (checkpoints.look_at_tests(*solver)) drawing.add_tests(*solver);
+    drawing.add(*solver, iteration, loss);
   };
   return hooks;
 }
@@ -177,12 +202,14 @@ Result<void> check_room(const TrainFlags& flags, const caffe::SolverParameter& s
 }
 
 // To the last iteration, and what follows it.
-Result<void> train_to_end(TrainCheckpoints& checkpoints, TrainReporter& reporter, Curves& curves,
-                          std::int64_t images_per_iteration, Solver& solver) {
+Result<void> train_to_end(TrainCheckpoints& checkpoints, TrainReporter& reporter,
+                          const Drawing& drawing, std::int64_t images_per_iteration,
+                          Solver& solver) {
   SPEEDO_INFO("Starting Optimization");
   reporter.start(solver.iteration(), images_per_iteration);
+  drawing.file.begin(static_cast<std::uint64_t>(solver.iteration()));
   SPEEDO_TRY(solver.solve());
-  if (checkpoints.look_at_tests(solver)) add_tests(solver, curves);
+  if (checkpoints.look_at_tests(solver)) drawing.add_tests(solver);
   if (auto failure = checkpoints.failure_at(solver.iteration())) return *std::move(failure);
   SPEEDO_INFO("Optimization Done.");
   return {};
@@ -210,19 +237,23 @@ Result<int> train(const TrainFlags& flags) {
   SPEEDO_ASSIGN(const MemoryForecast memory,
                 admit_training(file.solver, options, {.force = flags.force}));
   SPEEDO_ASSIGN(const std::unique_ptr<Curves> curves, Curves::create(flags.tensorboard));
+  SPEEDO_ASSIGN(const std::unique_ptr<CurveFile> curve,
+                CurveFile::create(curve_options(flags.curve, file.solver)));
+  const Drawing drawing{file.solver, *curves, *curve};
   SPEEDO_ASSIGN(const std::unique_ptr<Trace> trace, Trace::start(flags.trace, "speedo train"));
   TrainReporter reporter(file.solver.max_iter(), steady_clock());
   const Solver* running = nullptr;
   SPEEDO_ASSIGN(
       const std::unique_ptr<Solver> solver,
-      Solver::create(file.solver, options, make_hooks(checkpoints, reporter, *curves, running)));
+      Solver::create(file.solver, options, make_hooks(checkpoints, reporter, drawing, running)));
   running = solver.get();
-  checkpoints.set_owner({job_name(solver->net().name()), solver->net().layout().digest()});
+  checkpoints.set_owner({job_name(solver->net().name()), solver->net().layout().digest(),
+                         file.solver.type()});
   SPEEDO_ASSIGN(const TrainingId training, set_start(flags, file.solver, checkpoints, *solver));
   SPEEDO_TRY(check_room(flags, file.solver, memory.weight_bytes, solver->iteration()));
   SPEEDO_TRY(checkpoints.begin(training));
 
-  SPEEDO_TRY(train_to_end(checkpoints, reporter, *curves,
+  SPEEDO_TRY(train_to_end(checkpoints, reporter, drawing,
                           images_per_pass(solver->net()) * file.solver.iter_size(), *solver));
   Report report = reporter.report(*solver, checkpoints.last_model());
   report.predicted_memory_bytes = static_cast<std::uint64_t>(memory.total_bytes());

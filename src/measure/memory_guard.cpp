@@ -28,7 +28,7 @@ std::int64_t record_bytes(const MemoryForecast& forecast, const std::vector<Upda
   return forecast.weight_bytes + (longer ? forecast.history_bytes : 0);
 }
 
-// What a worker keeps of the weights that a run began with, to form the difference.
+// What a worker keeps of the weights that a run began with, to form the difference, or reads.
 std::int64_t exchange_bytes(const MemoryForecast& forecast,
                             const std::vector<UpdateSpec>& stages) {
   std::int64_t most = 0;
@@ -37,9 +37,24 @@ std::int64_t exchange_bytes(const MemoryForecast& forecast,
       most = std::max(most, forecast.weight_bytes + forecast.history_bytes);
     } else if (stage.kind == UpdateKind::kFullDelta && stage.steps_per_run > 1) {
       most = std::max(most, forecast.weight_bytes);
+    } else if (stage.replicated) {
+      // A step, and a record of weights and histories while a replica reads one.
+      most = std::max(most, 2 * forecast.weight_bytes + forecast.history_bytes);
     }
   }
   return most;
+}
+
+bool has_rule_of_master(const UpdateSpec& stage) {
+  return stage.kind == UpdateKind::kGradientOnly;
+}
+
+// What the master has where the rule is its own, beside its nets' histories: the mean gradient, the
+// rule's histories and what a merge is taken back with, a checkpoint on its way to the store, and
+// the histories of a copy.
+std::int64_t rule_bytes(const MemoryForecast& forecast, const std::vector<UpdateSpec>& stages) {
+  if (std::none_of(stages.begin(), stages.end(), has_rule_of_master)) return 0;
+  return 2 * forecast.weight_bytes + 4 * forecast.history_bytes;
 }
 
 // Of one trainer: it runs no tests and writes no snapshots.
@@ -102,7 +117,8 @@ Result<MemoryForecast> forecast_master(const caffe::SolverParameter& solver,
                                        const SolverOptions& options,
                                        const std::vector<UpdateSpec>& stages) {
   SPEEDO_ASSIGN(MemoryForecast forecast, forecast_training(solver, options));
-  forecast.exchange_bytes = kMasterArrays * record_bytes(forecast, stages);
+  forecast.exchange_bytes =
+      kMasterArrays * record_bytes(forecast, stages) + rule_bytes(forecast, stages);
   return forecast;
 }
 

@@ -1,6 +1,6 @@
 // From what is measured to the description of this machine:
 //   step_seconds[t]    one trainer with t threads, nothing else, an exchange that takes no time
-//   buckets, update    of one trainer of one thread: calibrate_buckets
+//   buckets, update    of one trainer of one thread: calibrate_buckets; histories: the solver's
 //   sharing[n]         speed of each of n trainers of one thread, over that of one alone, by the
 //                      time that they are on processors: other programs disturb it less
 //   mixed              with as many trainers as cores that exchange: what all that they do takes of
@@ -24,11 +24,14 @@
 
 #include <fmt/format.h>
 
+#include <speedo/core/update_rule.hpp>
+
 #include "measure/calibrate_buckets.hpp"
 #include "measure/calibrate_exchange.hpp"
 #include "measure/calibrate_steps.hpp"
 #include "sim/plan/plan.hpp"
 #include "train/job/job_nets.hpp"
+#include "train/job/job_solver.hpp"
 
 namespace speedo {
 
@@ -163,6 +166,8 @@ Result<void> Calibrator::measure_buckets() {
   net.buckets = std::move(times.buckets);
   net.update = times.update;
   net.clips = times.clips;
+  SPEEDO_ASSIGN(const caffe::SolverParameter solver, parse_solver(options_.job));
+  SPEEDO_ASSIGN(net.histories, UpdateRule::history_count(solver));
   note("buckets", static_cast<double>(net.buckets.size()), "");
   note("the update rule's part of a step", net.update * 100.0, "%");
   return {};

@@ -323,6 +323,7 @@ void TrainerEngine::clear_histories() {
   for (Arena* history : rule_->histories()) {
     learner_->backend().fill(history->size(), 0.0F, history->data());
   }
+  updates_held_ = 0;
 }
 
 void TrainerEngine::begin_steps(const TrainMessage& order) {
@@ -331,6 +332,10 @@ void TrainerEngine::begin_steps(const TrainMessage& order) {
   mend_histories(order);
   rule_->scale_rate(std::bit_cast<float>(order.lr_scale_bits));
   if (spec().updater == UpdaterState::kReset) clear_histories();
+  // What is averaged began with the job, and an iteration is a round of such runs.
+  if (averages_histories(spec())) {
+    updates_held_ = static_cast<std::int64_t>(order.iteration * spec().steps_per_run);
+  }
 }
 
 // Of the first step's first pass.
@@ -383,7 +388,9 @@ Result<float> TrainerEngine::compute_step(const TrainMessage& order, std::uint32
   hooks.weights_needed = need_weights(step);
   SPEEDO_ASSIGN(const float loss, learner_->accumulate_gradients(passes_of(order), hooks));
   if (std::isfinite(loss)) step_on({0, learner_->layout().element_count()}, order, step);
-  return is_finite_ ? loss : std::numeric_limits<float>::quiet_NaN();
+  if (!is_finite_) return std::numeric_limits<float>::quiet_NaN();
+  if (std::isfinite(loss)) ++updates_held_;
+  return loss;
 }
 
 // The last step's buckets go out as they become final, unless its rule has to see all of them
@@ -407,7 +414,10 @@ Result<float> TrainerEngine::compute_last_step(const TrainMessage& order, std::u
   }
   SPEEDO_ASSIGN(const float loss, learner_->accumulate_gradients(passes_of(order), hooks));
   if (waits && std::isfinite(loss)) take({0, learner_->layout().element_count()});
-  if (is_finite_) return loss;
+  if (is_finite_) {
+    if (std::isfinite(loss)) ++updates_held_;
+    return loss;
+  }
   if (!waits && rule_in_use()) forget_histories("a step broke off whose gradient is not finite");
   return std::numeric_limits<float>::quiet_NaN();
 }
@@ -435,6 +445,7 @@ void TrainerEngine::apply_rule(const Bucket& bucket, const TrainMessage& order,
   float* const gradients = learner_->gradients().data();
   float* const weights = learner_->weights().data();
   const auto iteration = static_cast<std::int64_t>(order.iteration + step);
+  rule_->set_updates_held(updates_held_);
   const bool is_last = step + 1 == spec().steps_per_run;
   if (!is_last || update_->applies_last_update()) {
     rule_->update(iteration, bucket, weights, gradients);

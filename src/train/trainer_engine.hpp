@@ -86,6 +86,7 @@ class TrainerEngine {
   std::unique_ptr<RecordExchange> exchange_;
   std::unique_ptr<UpdateRule> rule_;  // null until a stage uses one; keeps its histories then
   UpdateSpec rule_spec_;              // what it was made for
+  std::int64_t updates_held_ = 0;     // by its histories: this worker's own, unless averaged
   bool shares_memory_ = false;
   std::uint64_t ahead_bytes_min_ = 0;
   std::vector<std::shared_ptr<WorkerMemory>> earlier_memories_;  // of incarnations before this one

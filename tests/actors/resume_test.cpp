@@ -282,6 +282,29 @@ TEST_CASE("nothing to resume, and another net's weights, are named errors") {
   }
 }
 
+TEST_CASE("histories of another solver type are a named error, those of the same kind are not") {
+  const auto resumed_as = [](const std::string& fields) {
+    auto job = std::make_unique<Deterministic>(5);
+    job->memory = store_after(3);
+    std::string& solver = job->options.spec.solver_text;
+    const std::string momentum = "momentum: 0.9";
+    solver.replace(solver.find(momentum), momentum.size(), fields);
+    job->options.resume = Resume::kStore;
+    return job;
+  };
+  const auto other = resumed_as("type: \"AdaGrad\"");
+  const std::uint64_t version = other->stored_version();
+  const auto refused = other->start_master().get();
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kMismatch);
+  for (const char* word : {"\"SGD\"", "\"AdaGrad\"", "'job'", "--weights"}) {
+    INFO(refused.error().message);
+    CHECK(refused.error().message.find(word) != std::string::npos);
+  }
+  CHECK(other->stored_version() == version);
+  CHECK(resumed_as("type: \"Nesterov\" momentum: 0.9")->run().iteration == 5);
+}
+
 TEST_CASE("weights that an earlier SpeeDO left are refused with what to do, and stay until then") {
   for (const Resume resume : {Resume::kStore, Resume::kNewest, Resume::kNo}) {
     Deterministic next(5);

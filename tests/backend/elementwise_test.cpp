@@ -15,6 +15,34 @@ const std::vector<std::int64_t> kSizes{0, 1, 7, 16, 17, 63, 1000, 40009};
 
 constexpr double kRounding = 1e-6;
 
+// Two steps of a rule, of which the second finds histories.
+std::vector<float> adaptive_results(Workbench& bench, AdaptiveKind kind, std::int64_t n,
+                                    bool applies) {
+  const bool has_second = kind == AdaptiveKind::kAdaDelta || kind == AdaptiveKind::kAdam;
+  float* first = bench.put(test_values(n, 0.1F, 1.0F, 4));
+  float* second = has_second ? bench.put(test_values(n, 0.1F, 1.0F, 5)) : nullptr;
+  auto start = test_values(n, -1.0F, 1.0F, 9);
+  if (!start.empty()) start[0] = 0.0F;  // its L1 part is zero
+  float* weights = bench.put(start);
+  const SgdStep base{0.01F, 0.9F, 0.5F, 0.0005F, 0.001F, applies ? 1.0F : -1.0F};
+  const AdaptiveStep step{kind, base, 0.95F, 1e-3F};
+  std::vector<float> result;
+  for (const int seed : {6, 7}) {
+    float* grad = bench.put(test_values(n, -2.0F, 2.0F, seed));
+    if (applies) {
+      bench.backend().adaptive_step(n, step, weights, {first, second}, grad);
+    } else {
+      bench.backend().adaptive_update(n, step, weights, {first, second}, grad);
+    }
+    result = join(std::move(result), bench.get(grad, n));
+  }
+  for (const float* more : {static_cast<const float*>(first), static_cast<const float*>(second),
+                            static_cast<const float*>(weights)}) {
+    if (more != nullptr) result = join(std::move(result), bench.get(more, n));
+  }
+  return result;
+}
+
 TEST_CASE("elementwise operations agree with the reference") {
   const std::int64_t n = GENERATE(from_range(kSizes));
   const auto a = test_values(n, -2.0F, 2.0F, 1);
@@ -141,6 +169,36 @@ TEST_CASE("elementwise operations agree with the reference") {
       }
       return result;
     });
+  }
+  SECTION("adaptive_update and adaptive_step") {
+    const bool applies = GENERATE(false, true);
+    for (const AdaptiveKind kind : {AdaptiveKind::kAdaGrad, AdaptiveKind::kRmsProp,
+                                    AdaptiveKind::kAdaDelta, AdaptiveKind::kAdam}) {
+      require_conforming_vectors(kRounding, [&](Workbench& bench) {
+        return adaptive_results(bench, kind, n, applies);
+      });
+    }
+  }
+}
+
+TEST_CASE("squares stay finite and are never negative, whatever comes in") {
+  Workbench bench(test::make_backend(1));
+  const std::vector<float> gradients{3e20F, -3e20F, 0.0F, 1.0F};
+  const auto n = static_cast<std::int64_t>(gradients.size());
+  for (const AdaptiveKind kind : {AdaptiveKind::kAdaGrad, AdaptiveKind::kRmsProp,
+                                  AdaptiveKind::kAdaDelta, AdaptiveKind::kAdam}) {
+    float* first = bench.put({-1.0F, -1.0F, -1.0F, -5.0F});
+    float* second = bench.put({-1.0F, -1.0F, -1.0F, -5.0F});
+    float* weights = bench.put(std::vector<float>(gradients.size()));
+    float* grad = bench.put(gradients);
+    const AdaptiveStep step{kind, {.rate = 0.1F, .momentum = 0.9F}, 0.9F, 1e-8F};
+    bench.backend().adaptive_step(n, step, weights, {first, second}, grad);
+    CAPTURE(static_cast<int>(kind));
+    for (const float* array : {first, second, weights, grad}) {
+      for (const float value : bench.get(array, n)) REQUIRE(std::isfinite(value));
+    }
+    const float* squares = kind == AdaptiveKind::kAdam ? second : first;
+    for (const float value : bench.get(squares, n)) REQUIRE(value >= 0.0F);
   }
 }
 

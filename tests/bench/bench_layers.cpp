@@ -83,6 +83,7 @@ void run_alexnet(LayerBench& bench) {
   bench.dropout("alexnet/drop6", 32 * 4096);
   bench.softmax_loss("alexnet/loss", 32, 1000);
   bench.sgd("alexnet/update", 60965224);
+  bench.adaptive("alexnet/update", 60965224);
 }
 
 void run_googlenet(LayerBench& bench) {

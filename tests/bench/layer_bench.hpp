@@ -71,6 +71,8 @@ class LayerBench {
   // Windows of square images as matrices, and back.
   void unfold(const std::string& name, const ConvolutionSizes& sizes);
   void sgd(const std::string& name, std::int64_t count);
+  // The rules of AdaptiveKind.
+  void adaptive(const std::string& name, std::int64_t count);
 
  private:
   using Call = std::function<void()>;

@@ -206,4 +206,22 @@ void LayerBench::sgd(const std::string& name, std::int64_t count) {
   free_arrays();
 }
 
+void LayerBench::adaptive(const std::string& name, std::int64_t count) {
+  if (!wanted(name)) return;
+  float* weights = array(count);
+  const AdaptiveHistories histories{array(count), array(count)};
+  float* gradients = array(count);
+  const std::pair<const char*, AdaptiveKind> rules[] = {{"AdaGrad", AdaptiveKind::kAdaGrad},
+                                                        {"RMSProp", AdaptiveKind::kRmsProp},
+                                                        {"AdaDelta", AdaptiveKind::kAdaDelta},
+                                                        {"Adam", AdaptiveKind::kAdam}};
+  for (const auto& [type, kind] : rules) {
+    const bool has_second = kind == AdaptiveKind::kAdaDelta || kind == AdaptiveKind::kAdam;
+    const AdaptiveStep step{kind, {.rate = 1e-9F, .momentum = 0.9F, .l2 = 5e-4F}, 0.999F, 1e-8F};
+    bytes(name, "", type, (has_second ? 8.0 : 6.0) * static_cast<double>(count), "",
+          [&] { backend_->adaptive_step(count, step, weights, histories, gradients); });
+  }
+  free_arrays();
+}
+
 }  // namespace speedo::bench

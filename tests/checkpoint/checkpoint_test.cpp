@@ -164,6 +164,45 @@ TEST_CASE("A checkpoint may be moved with its files") {
   CHECK(load_checkpoint((other / "net_iter_10.speedo").string(), kOwner));
 }
 
+TEST_CASE("A checkpoint's histories are those of its solver's type") {
+  Place place;
+  place.solver.set_type("Adam");
+  CheckpointWriter writer = place.writer();
+  write(writer, 10);
+  const std::string record = place.file(10, ".speedo").string();
+  const auto owner = [](const std::string& type) {
+    return CheckpointOwner{kOwner.job, kOwner.model, type};
+  };
+  CHECK(load_checkpoint(record, owner("Adam")));
+  CHECK(load_checkpoint(record, owner("")));  // whose histories nobody asks for
+  const auto refused = load_checkpoint(record, owner("AdaDelta"));
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kMismatch);
+  for (const char* word : {"\"Adam\"", "\"AdaDelta\"", "net_iter_10.speedo", "--weights"}) {
+    INFO(refused.error().message);
+    CHECK(refused.error().message.find(word) != std::string::npos);
+  }
+  CHECK_FALSE(newest_checkpoint(place.prefix(), owner("SGD"), std::nullopt));
+  // Caffe's state file alone, with the record beside it.
+  const std::string state = place.file(10, ".solverstate").string();
+  CHECK(check_state_type(state, "Adam"));
+  const auto state_refused = check_state_type(state, "RMSProp");
+  REQUIRE_FALSE(state_refused);
+  CHECK(state_refused.error().code == ErrorCode::kMismatch);
+  // SGD and Nesterov keep the same.
+  place.solver.set_type("SGD");
+  CheckpointWriter momentum = place.writer();
+  write(momentum, 20);
+  CHECK(check_state_type(place.file(20, ".solverstate").string(), "Nesterov"));
+  // Nothing beside it, or nothing that says: it may be of any.
+  CHECK(check_state_type(place.file(30, ".solverstate").string(), "Adam"));
+  auto old = read_record(record);
+  REQUIRE(old);
+  old->clear_solver_type();
+  REQUIRE(write_record(record, *old));
+  CHECK(load_checkpoint(record, owner("AdaDelta")));
+}
+
 TEST_CASE("A checkpoint of something else, or a damaged one, is refused with the reason") {
   const Place place;
   CheckpointWriter writer = place.writer();

@@ -127,6 +127,17 @@ TEST_CASE("eamsgd trains with Nesterov's momentum") {
   CHECK(refused.error().message.find("Adam") != std::string::npos);
 }
 
+TEST_CASE("What a stage gives the solver has to suit its type") {
+  Files files("max_iter: 100 type: \"RMSProp\" base_lr: 0.1 lr_policy: \"fixed\"");
+  CHECK(make_cluster_job(files.flags));
+  files.flags.hybrid = "=maxIter 10 =sync == =maxIter 90 =momentum 0.5";
+  const auto refused = make_cluster_job(files.flags);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kConfig);
+  CHECK(refused.error().message.find("RMSProp") != std::string::npos);
+  CHECK(refused.error().message.find("momentum") != std::string::npos);
+}
+
 TEST_CASE("Checkpoint files: the flag's interval, else the solver's; the best needs tests") {
   Files files("max_iter: 100 test_iter: 2 test_interval: 20 snapshot: 30");
   files.flags.snapshot_interval = 50;

@@ -4,8 +4,11 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
+#include <vector>
 
 #include "caffe.pb.h"
+#include "data/model_files.hpp"
 #include "main/command_support.hpp"
 #include "support/event_records.hpp"
 
@@ -86,6 +89,55 @@ TEST_CASE("HDF5 snapshots are resumed as well") {
   INFO(resumed.errors);
   REQUIRE(resumed.exit_code == 0);
   CHECK(resumed.json()["merges"] == 20);
+}
+
+// The parameters of a model file. Two HDF5 files of the same values may differ in their times.
+std::vector<std::string> parameters_in(const std::string& file) {
+  const auto model = read_model(file);
+  REQUIRE(model);
+  std::vector<std::string> blobs;
+  for (const caffe::LayerParameter& layer : model->layer()) {
+    for (const caffe::BlobProto& blob : layer.blobs()) blobs.push_back(blob.SerializeAsString());
+  }
+  REQUIRE(blobs.size() == 4);
+  return blobs;
+}
+
+TEST_CASE("Adam and AdaDelta go on from their state files, and from no other type's") {
+  Context place;
+  const char* model = "snap_iter_40.caffemodel";
+  for (const std::string type : {"Adam", "AdaDelta"}) {
+    for (const std::string end : {"", ".h5"}) {
+      INFO(type << end);
+      const std::string fields = "max_iter: 40 snapshot: 20 type: \"" + type + "\"" +
+                                 (end.empty() ? "" : " snapshot_format: HDF5");
+      const std::string solver = place.write_solver(fields);
+      REQUIRE(place.run({"speedo", "train", "-solver", solver}).exit_code == 0);
+      const std::vector<std::string> unbroken = parameters_in(place.file(model + end));
+      fs::remove(place.file(model + end));
+      const std::string state = place.file("snap_iter_20.solverstate" + end);
+      const Outcome resumed =
+          place.run({"speedo", "train", "--solver", solver, "--snapshot", state});
+      INFO(resumed.errors);
+      REQUIRE(resumed.exit_code == 0);
+      CHECK((parameters_in(place.file(model + end)) == unbroken));
+    }
+  }
+  const std::string adam = place.write_solver("max_iter: 40 type: \"Adam\"", "adam.prototxt");
+  const std::string sgd = place.write_solver("max_iter: 40", "sgd.prototxt");
+  const std::string state = place.file("snap_iter_20.solverstate.h5");
+  const auto refused = [&](const std::string& solver, const std::string& flag,
+                           const std::string& file, const std::string& word) {
+    const Outcome outcome = place.run({"speedo", "train", "--solver", solver, flag + "=" + file});
+    INFO(outcome.errors);
+    CHECK(outcome.exit_code == 78);
+    CHECK(outcome.error_line().find(word) != std::string::npos);
+  };
+  refused(adam, "--snapshot", state, "\"AdaDelta\"");
+  refused(sgd, "--resume", place.file("snap_iter_20.speedo"), "\"AdaDelta\"");
+  // Caffe's files say nothing of a type; how many histories there are does.
+  fs::remove(place.file("snap_iter_20.speedo"));
+  refused(sgd, "--snapshot", state, "8 history blobs");
 }
 
 // The last iteration that the log names.
@@ -268,6 +320,60 @@ TEST_CASE("--tensorboard leaves the curves of a training, of one process and of 
   const std::map<std::string, int> many = tags_of("many");
   CHECK(many.at("train/loss") >= 1);
   CHECK(many.at("test/accuracy") >= 1);
+}
+
+// The iterations of a curve's lines with a loss, and of those of tests.
+struct CurveLines {
+  std::vector<int> losses, tests;
+};
+CurveLines curve_in(const std::string& text) {
+  CurveLines found;
+  std::istringstream lines(text);
+  std::string line;
+  REQUIRE(std::getline(lines, line));
+  CHECK(line == "iteration,seconds,loss,accuracy,test_loss,rate,workers,staleness");
+  double seconds = 0.0;
+  while (std::getline(lines, line)) {
+    std::vector<std::string> fields;
+    std::istringstream row(line + ",");
+    for (std::string field; std::getline(row, field, ',');) fields.push_back(field);
+    REQUIRE(fields.size() == 8);
+    CHECK(std::stod(fields[1]) >= seconds);
+    seconds = std::stod(fields[1]);
+    (fields[2].empty() ? found.tests : found.losses).push_back(std::stoi(fields[0]));
+    CHECK(fields[2].empty() != fields[3].empty());
+  }
+  return found;
+}
+
+TEST_CASE("--curve leaves one table of a training, through a resume, and of a cluster") {
+  Context place;
+  const std::string solver = place.write_solver("max_iter: 40 snapshot: 10");
+  const std::string curve = place.file("curve.csv");
+  const auto train = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"speedo", "train", "--solver", solver, "--curve", curve});
+    const Outcome outcome = place.run(flags);
+    INFO(outcome.errors);
+    REQUIRE(outcome.exit_code == 0);
+  };
+  train({"--max-iter", "25"});
+  const CurveLines first = curve_in(place.read("curve.csv"));
+  CHECK(first.losses == std::vector<int>{10, 20, 25});
+  train({"--snapshot", place.file("snap_iter_20.solverstate")});
+  const CurveLines whole = curve_in(place.read("curve.csv"));
+  CHECK(whole.losses == std::vector<int>{10, 20, 30, 40});
+  CHECK(whole.tests == std::vector<int>{0, 20, 40});
+  CHECK(place.run({"speedo", "train", "--solver", solver, "--curve", solver}).exit_code == 65);
+
+  const Outcome cluster =
+      place.run({"speedo", "run", "--solver", place.write_solver("max_iter: 40", "c.prototxt"),
+                 "--workers", "2", "--sync", "--curve", place.file("many.csv")});
+  INFO(cluster.errors);
+  REQUIRE(cluster.exit_code == 0);
+  const CurveLines many = curve_in(place.read("many.csv"));
+  REQUIRE_FALSE(many.losses.empty());
+  CHECK(many.losses.back() == 40);
+  CHECK(many.tests.back() == 40);
 }
 
 }  // namespace

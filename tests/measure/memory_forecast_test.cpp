@@ -72,6 +72,25 @@ TEST_CASE("A forecast has weights, gradients, history, blobs, and a snapshot if 
   CHECK(plain.total_bytes() == sum);
 }
 
+TEST_CASE("A solver with two histories takes one more, as a worker and as the master") {
+  for (const char* type : {"SGD", "AdaGrad", "AdaDelta", "Adam"}) {
+    INFO(type);
+    const std::string fields = std::string("type: '") + type + "'";
+    const std::int64_t histories = type[0] == 'S' || type[3] == 'G' ? 1 : 2;
+    const MemoryForecast forecast = forecast_of(fields);
+    CHECK(forecast.history_bytes == histories * forecast.weight_bytes);
+    CHECK(forecast.snapshot_bytes == (1 + 2 * histories) * forecast.weight_bytes);
+    MasterOptions deltas, gradients;
+    gradients.session.stages[0].update.kind = UpdateKind::kGradientOnly;
+    const TrainerParts parts = trainer_parts({.threads = 1});
+    const caffe::SolverParameter solver = solver_of(fields);
+    const std::int64_t without = admit_master(deltas, solver, parts, {}).value();
+    const std::int64_t with = admit_master(gradients, solver, parts, {}).value();
+    // But for what the process takes meanwhile.
+    CHECK(with - without >= (2 + 4 * histories) * forecast.weight_bytes);
+  }
+}
+
 TEST_CASE("Larger batches, and tests, take more") {
   const MemoryForecast small = forecast_of("");
   CHECK(forecast_of("", 80).blob_bytes > 5 * small.blob_bytes);

@@ -45,6 +45,7 @@ class DeferredCalls {
   float* real(float* array) { return device_.real(array); }
   ZipArrays real(const ZipArrays& a) { return {real(a.x), real(a.y), real(a.z), real(a.winners)}; }
   ChannelScale real(const ChannelScale& s) { return {real(s.gamma), real(s.beta), s.activation}; }
+  AdaptiveHistories real(const AdaptiveHistories& h) { return {real(h.first), real(h.second)}; }
   BatchNormGradient real(const BatchNormGradient& g) {
     return {real(g.src),   real(g.dst),      real(g.dst_grad),   real(g.mean),     real(g.variance),
             real(g.gamma), real(g.src_grad), real(g.gamma_grad), real(g.beta_grad)};
@@ -287,6 +288,14 @@ class DeferredBackend final : public Backend {
   void sgd_step(std::int64_t n, const SgdStep& step, float* weights, float* history,
                 float* grad) override {
     queue(&Backend::sgd_step, n, step, weights, history, grad);
+  }
+  void adaptive_update(std::int64_t n, const AdaptiveStep& step, const float* weights,
+                       AdaptiveHistories histories, float* grad) override {
+    queue(&Backend::adaptive_update, n, step, weights, histories, grad);
+  }
+  void adaptive_step(std::int64_t n, const AdaptiveStep& step, float* weights,
+                     AdaptiveHistories histories, float* grad) override {
+    queue(&Backend::adaptive_step, n, step, weights, histories, grad);
   }
 
   bool fuses(Producer producer, const UnaryOp& activation) const override {

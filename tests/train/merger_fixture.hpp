@@ -40,6 +40,32 @@ inline std::vector<float> random_floats(std::size_t count, float range, std::uin
   return values;
 }
 
+// What fixtures that are made while it lives have as their solver's type, instead of SGD.
+class FixtureSolver {
+ public:
+  explicit FixtureSolver(std::string type) { current() = std::move(type); }
+  ~FixtureSolver() { current() = "SGD"; }
+  FixtureSolver(const FixtureSolver&) = delete;
+  FixtureSolver& operator=(const FixtureSolver&) = delete;
+
+  static void fill(caffe::SolverParameter& solver) {
+    const std::string& type = current();
+    solver.set_type(type);
+    solver.set_base_lr(0.1F);
+    solver.set_lr_policy("fixed");
+    if (type != "AdaGrad" && type != "RMSProp") solver.set_momentum(0.9F);
+    solver.set_weight_decay(0.01F);
+  }
+
+ private:
+  static std::string& current() {
+    static std::string type = "SGD";
+    return type;
+  }
+};
+inline constexpr const char* kSolverTypes[] = {"SGD",     "Nesterov", "AdaGrad",
+                                               "RMSProp", "AdaDelta", "Adam"};
+
 inline MergerConfig config_of(const UpdateSpec& update) { return {.stages = {update}}; }
 
 // A merger, the store it works on, and workers made of random numbers.
@@ -67,10 +93,7 @@ struct MergerFixture {
     elements = static_cast<std::size_t>(layout.element_count());
     parameters = count;
     start = from != nullptr ? from->weights : padded(random_floats(count, 1.0F, 1));
-    solver.set_base_lr(0.1F);
-    solver.set_lr_policy("fixed");
-    solver.set_momentum(0.9F);
-    solver.set_weight_decay(0.01F);
+    FixtureSolver::fill(solver);
     Checkpoint begin;
     if (from != nullptr) begin = *from;
     begin.weights = start;

@@ -14,21 +14,12 @@
 #include <speedo/backend/operations.hpp>
 #include <speedo/backend/reduce_op.hpp>
 #include <speedo/backend/unary_op.hpp>
+#include <speedo/backend/update_step.hpp>
 #include <speedo/base/result.hpp>
 
 namespace speedo {
 
 enum class Op { kNone, kTranspose };
-
-// One parameter range's view of an SGD step; see Backend::sgd_update.
-struct SgdStep {
-  float rate = 0.0F;  // learning rate x lr_mult
-  float momentum = 0.0F;
-  float scale = 1.0F;  // applied to the gradient first: clip factor / iter_size
-  float l2 = 0.0F;     // added: l2 x weight
-  float l1 = 0.0F;     // added: l1 x sign(weight), sign(0) = 0
-  float sign = 1.0F;   // of the update that sgd_update() leaves: 1 or -1
-};
 
 // What scale_channels() does to each channel: y = activation(gamma[c] x + beta[c]).
 struct ChannelScale {
@@ -239,6 +230,11 @@ class Backend {
   // sgd_update(), then weights -= grad. Requires: sign is 1.
   virtual void sgd_step(std::int64_t n, const SgdStep& step, float* weights, float* history,
                         float* grad) = 0;
+  // The same of the rules of update_step.hpp.
+  virtual void adaptive_update(std::int64_t n, const AdaptiveStep& step, const float* weights,
+                               AdaptiveHistories histories, float* grad) = 0;
+  virtual void adaptive_step(std::int64_t n, const AdaptiveStep& step, float* weights,
+                             AdaptiveHistories histories, float* grad) = 0;
 
   // Whether such an operation can have the activation, a batch normalization also in its backward
   // pass. zip() and scale_channels() can have any.

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include <speedo/base/result.hpp>
@@ -32,12 +34,14 @@ std::int32_t current_step(const caffe::SolverParameter& solver, std::int64_t ite
 // Thread safety: one thread at a time.
 class UpdateRule {
  public:
-  // Error: kConfig for bad solver fields, kUnsupported for a type not built yet, kFull.
+  // Error: kConfig for bad solver fields, also those that Caffe refuses with the type; kFull.
   static Result<std::unique_ptr<UpdateRule>> create(const caffe::SolverParameter& solver,
                                                     const ParameterLayout& layout,
                                                     Backend& backend);
   // How many histories a rule of this solver has. Errors: those of create(), kFull aside.
   static Result<std::size_t> history_count(const caffe::SolverParameter& solver);
+  // Whether solvers of these types keep the same histories, so that one goes on from the other's.
+  static bool have_same_histories(std::string_view type, std::string_view other);
   static constexpr std::size_t kHistoriesMax = 2;  // of any solver
   virtual ~UpdateRule();
   UpdateRule(const UpdateRule&) = delete;
@@ -68,12 +72,17 @@ class UpdateRule {
 
   // From here on the policy's rate is multiplied with this. Requires: finite, not negative.
   void scale_rate(float scale);
+  // How many updates the histories hold when the next one is made, which Adam's correction of its
+  // rate depends on. Unless it is given, as many as the iteration: as in Caffe, whose histories
+  // begin at zero with iteration 0.
+  void set_updates_held(std::int64_t updates) { updates_held_ = updates; }
 
   // History arenas, in Caffe's order of blocks (SGD: one).
   virtual std::vector<Arena*> histories() = 0;
 
   // Caffe's SolverState: iteration (updates done so far), history blobs, current_step. load()
-  // returns the iteration; on an error (kMismatch, naming the parameter) the history is unchanged.
+  // returns the iteration; on an error (kMismatch, naming the parameter, or that it is of another
+  // solver type) the history is unchanged.
   void save(caffe::SolverState& state, std::int64_t iteration);
   Result<std::int64_t> load(const caffe::SolverState& state);
 
@@ -84,6 +93,8 @@ class UpdateRule {
                             float* gradients) = 0;
   virtual void update_part(const SgdStep& step, const Bucket& part, float* weights,
                            float* gradients);
+  // What the rate is multiplied with when the histories hold so many updates.
+  virtual float rate_correction(std::int64_t /*updates*/) const { return 1.0F; }
 
   UpdateRule(const caffe::SolverParameter& solver, const ParameterLayout& layout,
              Backend& backend);
@@ -98,7 +109,7 @@ class UpdateRule {
   // What the summed gradient is multiplied with before anything else: Caffe's clip factor, found on
   // the sum, divided by iter_size.
   float gradient_scale(const Bucket& bucket, const float* gradients) const;
-  // The policy's rate, scaled. Requires: the solver passed the checks of create().
+  // The policy's rate, scaled and corrected. Requires: the solver passed the checks of create().
   float rate(std::int64_t iteration) const;
   // What to do with a parameter's gradient: gradient_scale() and rate() of the iteration given,
   // weight_decay x decay_mult as the coefficient of the weight or of its sign. Its own sign is 1.
@@ -108,6 +119,7 @@ class UpdateRule {
   ParameterLayout layout_;
   Backend& backend_;
   float rate_scale_ = 1.0F;
+  std::optional<std::int64_t> updates_held_;
 };
 
 }  // namespace speedo

@@ -196,6 +196,7 @@ ClusterFlags cluster_flags(const OptionValues& values) {
   values.get("json", flags.json);
   values.get("dry-run", flags.dry_run);
   values.get("tensorboard", flags.tensorboard);
+  values.get("curve", flags.curve);
   values.get("trace-file", flags.trace);
   values.get("metrics-addr", flags.metrics_addr);
   values.get("sleep-after-finish", flags.sleep_after_finish);

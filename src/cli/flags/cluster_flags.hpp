@@ -62,6 +62,7 @@ struct ClusterFlags {
   bool json = false;
   bool dry_run = false;
   std::string tensorboard;   // a folder; empty: none
+  std::string curve;         // a file; empty: none
   std::string trace;         // a file; empty: none
   std::string metrics_addr;  // empty: nothing is served
   StateFlags state;  // of the train net

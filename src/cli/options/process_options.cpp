@@ -159,6 +159,12 @@ constexpr Option kProcessOptions[] = {
      .programs = kTrainers,
      .group = kOtherGroup,
      .sentence = "Write curves of losses and scores there, which TensorBoard shows"},
+    {.name = "curve",
+     .type = text("FILE.csv"),
+     .programs = kTrainers,
+     .group = kOtherGroup,
+     .sentence = "Write the training's curve there as a table: loss, accuracy, rate, workers and "
+                 "staleness; a training that is resumed goes on in it"},
     {.name = "metrics-addr",
      .type = text("HOST:PORT"),
      .programs = kClusters,

@@ -60,8 +60,9 @@ constexpr std::string_view kTimeNotes =
 
 constexpr std::string_view kNetNotes =
     "Shapes follow from the data, so the sources that the net names must be there.\n"
-    "Memory is that of a process with this net alone, in training with momentum (SGD); it\n"
-    "depends on the threads. Snapshots come on top of it.\n\n"
+    "Memory is that of a process with this net alone, in training with one history, as SGD's\n"
+    "(Adam and AdaDelta have two, each as large as the weights); it depends on the threads.\n"
+    "Snapshots come on top of it.\n\n"
     "Example:\n"
     "  speedo net --model examples/mnist/lenet.prototxt --phase TEST --json";
 

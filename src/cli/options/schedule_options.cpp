@@ -84,7 +84,8 @@ constexpr Option kScheduleOptions[] = {
      .type = on_off(),
      .programs = kClustersAndStages,
      .group = kWhatGroup,
-     .sentence = "Workers send gradients; the master applies momentum, decay and learning rate"},
+     .sentence = "Workers send gradients; the master applies the solver's rule, decay and "
+                 "learning rate"},
     {.name = "communication-period",
      .old_names = "train average-every",
      .type = whole(1),
@@ -112,8 +113,9 @@ constexpr Option kScheduleOptions[] = {
      .otherwise = "keep; averaging average",
      .programs = kClustersAndStages,
      .group = kWhatGroup,
-     .sentence = "Solver history (momentum) of full updates: each worker may keep its own (keep), "
-                 "average it with the weights (average), or reset it before each run"},
+     .sentence = "Solver history (momentum, Adam's means) of full updates: each worker may keep "
+                 "its own (keep), average it with the weights (average), or reset it before each "
+                 "run"},
     {.name = "factor",
      .type = number(),
      .otherwise = "1",

@@ -1,6 +1,7 @@
 #include "cli/report/master_reporter.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include <speedo/base/assert.hpp>
@@ -27,8 +28,13 @@ double phase_seconds(std::uint64_t microseconds) {
 }  // namespace
 
 MasterReporter::MasterReporter(const caffe::SolverParameter& solver, std::vector<Schedule> stages,
-                               const Clock& clock)
-    : solver_(solver), stages_(std::move(stages)), clock_(clock), born_(clock.now()) {
+                               const Clock& clock, CurveFile* curve)
+    : solver_(solver),
+      stages_(std::move(stages)),
+      clock_(clock),
+      born_(clock.now()),
+      curve_(curve),
+      smoothed_(static_cast<std::size_t>(std::max(1, solver.average_loss()))) {
   SPEEDO_ASSERT(!stages_.empty());
 }
 
@@ -36,12 +42,20 @@ void MasterReporter::on_progress(const MasterProgress& progress,
                                  const std::vector<TestScores>* scores) {
   const std::lock_guard lock(mutex_);
   log_start(scores != nullptr || progress.training);
+  if (curve_ != nullptr) curve_->begin(progress.iteration);
   if (scores != nullptr) {
     log_tests(progress.iteration, *scores);
+    if (curve_ != nullptr && !scores->empty()) {
+      curve_->add_test(progress.iteration, scores->front().accuracy, scores->front().loss);
+    }
     tested_iteration_ = progress.iteration;
     return;
   }
-  if (!first_) first_ = progress;
+  if (!first_) {
+    first_ = progress;
+    staleness_drawn_ = progress.staleness_sum;
+    contributions_drawn_ = progress.contributions;
+  }
   const Instant now = clock_.now();
   workers_most_ = std::max(workers_most_, progress.workers_alive);
   if (!meter_.started() && progress.training) {
@@ -52,7 +66,9 @@ void MasterReporter::on_progress(const MasterProgress& progress,
   if (meter_.started() && progress.iteration > iteration_) {
     if (!seconds_to_first_merge_) seconds_to_first_merge_ = seconds_between(born_, now);
     meter_.update(now, progress.iteration, progress.samples);
+    smoothed_.add(progress.last_loss);
     log_iteration(progress, now);
+    add_to_curve(progress);
     iteration_ = progress.iteration;
   }
   show_live(progress, now);
@@ -83,13 +99,28 @@ void MasterReporter::log_iteration(const MasterProgress& progress, Instant now) 
        .iterations_done = static_cast<std::int64_t>(progress.iteration - displayed_iteration_),
        .seconds = static_cast<float>(seconds_between(displayed_at_, now)),
        .display = solver_.display(),
-       .loss = progress.last_loss});
+       .loss = smoothed_.value()});
   log_outputs("Train", {{"loss", progress.last_loss, 1.0F}});
   if (const auto now_used = rate(progress)) {
     SPEEDO_INFO("Iteration {}, lr = {:g}", progress.iteration, *now_used);
   }
   displayed_iteration_ = progress.iteration;
   displayed_at_ = now;
+}
+
+void MasterReporter::add_to_curve(const MasterProgress& progress) {
+  if (curve_ == nullptr || !curve_->is_due(progress.iteration)) return;
+  const std::uint64_t contributions = progress.contributions - contributions_drawn_;
+  const double staleness = progress.staleness_sum - staleness_drawn_;
+  const auto used = rate(progress);
+  curve_->add({.iteration = progress.iteration,
+               .loss = smoothed_.value(),
+               .rate = used ? *used : std::numeric_limits<float>::quiet_NaN(),
+               .workers = progress.workers_alive,
+               .staleness = contributions == 0 ? 0.0
+                                               : staleness / static_cast<double>(contributions)});
+  contributions_drawn_ = progress.contributions;
+  staleness_drawn_ = progress.staleness_sum;
 }
 
 Result<float> MasterReporter::rate(const MasterProgress& progress) const {

@@ -110,43 +110,6 @@ HWY_FLATTEN void dropout_mask_kernel(std::int64_t n, float ratio, std::uint64_t 
   }
 }
 
-// Calls store(place, access, weight, update) for each vector, after the history has been advanced.
-template <class Store>
-HWY_INLINE void advance_history(std::int64_t n, const SgdStep& step, const float* weights,
-                                float* history, const float* grad, const Store& store) {
-  const F32 d;
-  const auto zero = hn::Zero(d);
-  const auto scale = hn::Set(d, step.scale), l1 = hn::Set(d, step.l1), l2 = hn::Set(d, step.l2);
-  const auto rate = hn::Set(d, step.rate), momentum = hn::Set(d, step.momentum);
-  for_each_vector(d, n, [&](std::int64_t i, auto access) {
-    const auto w = access.load(d, weights + i);
-    const auto signed_l1 = hn::Xor(l1, hn::And(hn::SignBit(d), w));
-    const auto sign_l1 = hn::IfThenZeroElse(hn::Eq(w, zero), signed_l1);
-    auto g = hn::MulAdd(scale, access.load(d, grad + i), hn::MulAdd(l2, w, sign_l1));
-    g = hn::MulAdd(momentum, access.load(d, history + i), hn::Mul(rate, g));
-    access.store(g, d, history + i);
-    store(i, access, w, g);
-  });
-}
-
-HWY_FLATTEN void sgd_update_kernel(std::int64_t n, const SgdStep& step, const float* weights,
-                                   float* history, float* grad) {
-  const auto sign = hn::Set(F32(), step.sign);
-  advance_history(n, step, weights, history, grad,
-                  [&](std::int64_t i, auto access, auto /*weight*/, auto update) {
-                    access.store(hn::Mul(sign, update), F32(), grad + i);
-                  });
-}
-
-HWY_FLATTEN void sgd_step_kernel(std::int64_t n, const SgdStep& step, float* weights,
-                                 float* history, float* grad) {
-  advance_history(n, step, weights, history, grad,
-                  [&](std::int64_t i, auto access, auto weight, auto update) {
-                    access.store(update, F32(), grad + i);
-                    access.store(hn::Sub(weight, update), F32(), weights + i);
-                  });
-}
-
 }  // namespace
 }  // namespace speedo::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -158,8 +121,6 @@ namespace {
 HWY_EXPORT(zip_kernel);
 HWY_EXPORT(fill_kernel);
 HWY_EXPORT(dropout_mask_kernel);
-HWY_EXPORT(sgd_update_kernel);
-HWY_EXPORT(sgd_step_kernel);
 
 // Results that are still in the first-level cache when the activation takes them.
 constexpr std::int64_t kChunk = 2048;
@@ -183,13 +144,6 @@ void zip(const BinaryOp& op, std::int64_t n, const ZipArrays& arrays) {
 void fill(std::int64_t n, float value, float* y) { HWY_DYNAMIC_DISPATCH(fill_kernel)(n, value, y); }
 void dropout_mask(std::int64_t n, float ratio, std::uint64_t seed, float* mask) {
   HWY_DYNAMIC_DISPATCH(dropout_mask_kernel)(n, ratio, seed, mask);
-}
-void sgd_update(std::int64_t n, const SgdStep& step, const float* weights, float* history,
-                float* grad) {
-  HWY_DYNAMIC_DISPATCH(sgd_update_kernel)(n, step, weights, history, grad);
-}
-void sgd_step(std::int64_t n, const SgdStep& step, float* weights, float* history, float* grad) {
-  HWY_DYNAMIC_DISPATCH(sgd_step_kernel)(n, step, weights, history, grad);
 }
 
 }  // namespace speedo::cpu

@@ -34,6 +34,14 @@ void dropout_mask(std::int64_t n, float ratio, std::uint64_t seed, float* mask);
 void sgd_update(std::int64_t n, const SgdStep& step, const float* weights, float* history,
                 float* grad);
 void sgd_step(std::int64_t n, const SgdStep& step, float* weights, float* history, float* grad);
+void adaptive_update(std::int64_t n, const AdaptiveStep& step, const float* weights,
+                     AdaptiveHistories histories, float* grad);
+void adaptive_step(std::int64_t n, const AdaptiveStep& step, float* weights,
+                   AdaptiveHistories histories, float* grad);
+// The same histories from element `by` on.
+inline AdaptiveHistories advanced(AdaptiveHistories histories, std::int64_t by) {
+  return {histories.first + by, histories.second == nullptr ? nullptr : histories.second + by};
+}
 
 // Divided over the pool's threads. The same result with any number of them.
 

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <speedo/core/update_rule.hpp>
+
 #include "base/log.hpp"
 #include "core/prototxt.hpp"
 #include "train/job/job_solver.hpp"
@@ -38,6 +40,24 @@ Result<Checkpoint> joined_from_copies(const ParameterLayout& layout, ParameterSt
   return found;
 }
 
+// Histories of another solver type mean something else, even where there are as many.
+Result<void> check_histories(const MasterOptions& options, const JobNets& nets,
+                             BlobStore& store) {
+  if (!wants_histories(updates_of(options.session.stages))) return {};
+  const auto record = store.get_blob(job_key());
+  if (!record) return {};
+  const auto before = decode_job(*record);
+  if (!before || !wants_histories(before->stages)) return {};
+  const auto solver = parse_solver(*before);
+  const std::string& type = nets.solver().type();
+  if (!solver || UpdateRule::have_same_histories(solver->type(), type)) return {};
+  return Error{ErrorCode::kMismatch,
+               fmt::format("the store has job '{2}' of a solver of type \"{0}\", and this one's is "
+                           "\"{1}\": histories of one are not those of the other; set type: "
+                           "\"{0}\", or start a new training from a .caffemodel with --weights",
+                           solver->type(), type, options.job)};
+}
+
 Result<Checkpoint> stored(const MasterOptions& options, const MasterConfig& config, JobNets& nets,
                           ParameterStore& store) {
   const bool with_histories = wants_histories(updates_of(options.session.stages));
@@ -49,6 +69,7 @@ Result<Checkpoint> stored(const MasterOptions& options, const MasterConfig& conf
   }
   SPEEDO_ASSIGN(Checkpoint found, std::move(read));
   SPEEDO_TRY(check_state(options, config, found.session));
+  SPEEDO_TRY(check_histories(options, nets, store));
   return found;
 }
 

@@ -291,8 +291,7 @@ class ReferenceBackend final : public Backend {
   void sgd_update(std::int64_t n, const SgdStep& s, const float* weights, float* history,
                   float* grad) override {
     for (std::int64_t i = 0; i < n; ++i) {
-      const double sign = weights[i] > 0.0F ? 1.0 : (weights[i] < 0.0F ? -1.0 : 0.0);
-      const double g = double{s.scale} * grad[i] + double{s.l2} * weights[i] + s.l1 * sign;
+      const double g = reference_gradient(s, weights[i], grad[i]);
       history[i] = static_cast<float>(double{s.momentum} * history[i] + s.rate * g);
       grad[i] = s.sign * history[i];
     }
@@ -300,6 +299,15 @@ class ReferenceBackend final : public Backend {
   void sgd_step(std::int64_t n, const SgdStep& s, float* weights, float* history,
                 float* grad) override {
     sgd_update(n, s, weights, history, grad);
+    for (std::int64_t i = 0; i < n; ++i) weights[i] -= grad[i];
+  }
+  void adaptive_update(std::int64_t n, const AdaptiveStep& step, const float* weights,
+                       AdaptiveHistories histories, float* grad) override {
+    reference_adaptive(n, step, weights, histories, grad);
+  }
+  void adaptive_step(std::int64_t n, const AdaptiveStep& step, float* weights,
+                     AdaptiveHistories histories, float* grad) override {
+    reference_adaptive(n, step, weights, histories, grad);
     for (std::int64_t i = 0; i < n; ++i) weights[i] -= grad[i];
   }
 

@@ -1,6 +1,7 @@
 #include "support/reference/reference_elements.hpp"
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 
 namespace speedo {
@@ -9,7 +10,50 @@ namespace {
 
 double logistic(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 
+float as_square(double value) {
+  return static_cast<float>(std::clamp(value, 0.0, double{FLT_MAX}));
+}
+
+// The update without its rate.
+double adaptive_direction(const AdaptiveStep& step, double g, float& first, float* second) {
+  const double d = step.squares_decay, m = step.base.momentum, delta = step.delta;
+  switch (step.kind) {
+    case AdaptiveKind::kAdaGrad:
+      first = as_square(first + g * g);
+      return g / (std::sqrt(double{first}) + delta);
+    case AdaptiveKind::kRmsProp:
+      first = as_square(d * first + (1.0 - d) * g * g);
+      return g / (std::sqrt(double{first}) + delta);
+    case AdaptiveKind::kAdaDelta: {
+      first = as_square(d * first + (1.0 - d) * g * g);
+      const double u = g * std::sqrt((as_square(*second) + delta) / (first + delta));
+      *second = as_square(d * as_square(*second) + (1.0 - d) * u * u);
+      return u;
+    }
+    case AdaptiveKind::kAdam:
+      first = static_cast<float>(m * first + (1.0 - m) * g);
+      *second = as_square(d * *second + (1.0 - d) * g * g);
+      return first / (std::sqrt(double{*second}) + delta);
+  }
+  return NAN;
+}
+
 }  // namespace
+
+double reference_gradient(const SgdStep& step, float weight, float gradient) {
+  const double sign = weight > 0.0F ? 1.0 : (weight < 0.0F ? -1.0 : 0.0);
+  return double{step.scale} * gradient + double{step.l2} * weight + step.l1 * sign;
+}
+
+void reference_adaptive(std::int64_t n, const AdaptiveStep& step, const float* weights,
+                        AdaptiveHistories histories, float* grad) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double g = reference_gradient(step.base, weights[i], grad[i]);
+    float* const second = histories.second == nullptr ? nullptr : histories.second + i;
+    const double direction = adaptive_direction(step, g, histories.first[i], second);
+    grad[i] = static_cast<float>(step.base.sign * step.base.rate * direction);
+  }
+}
 
 bool is_rounded_by_no_device(const UnaryOp& op) {
   const bool is_product = op.kind == UnaryKind::kPower && op.c == 1.0F && op.b == 0.0F;

@@ -5,6 +5,7 @@
 #include <speedo/backend/binary_op.hpp>
 #include <speedo/backend/reduce_op.hpp>
 #include <speedo/backend/unary_op.hpp>
+#include <speedo/backend/update_step.hpp>
 
 namespace speedo {
 
@@ -20,5 +21,11 @@ float reference_value(const BinaryOp& op, double x, double y);
 
 // As ReduceOp says.
 double reference_reduction(ReduceOp op, std::int64_t n, const float* x, const float* y);
+
+// The gradient of an update rule's step: scaled, with decay.
+double reference_gradient(const SgdStep& step, float weight, float gradient);
+// As AdaptiveKind says; leaves the update, with its sign, where the gradient was.
+void reference_adaptive(std::int64_t n, const AdaptiveStep& step, const float* weights,
+                        AdaptiveHistories histories, float* grad);
 
 }  // namespace speedo
