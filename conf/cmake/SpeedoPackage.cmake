@@ -39,8 +39,9 @@ set(CPACK_DEBIAN_PROGRAMS_PACKAGE_CONTROL_EXTRA
   ${PROJECT_SOURCE_DIR}/conf/debian/prerm ${PROJECT_SOURCE_DIR}/conf/debian/postrm)
 
 # What the libraries need of others, besides Threads.
-set(needs libfmt-dev libhdf5-dev libhiredis-dev libhwy-dev libjpeg62-turbo-dev liblmdb-dev
-  libopenblas0 libpng-dev libprotobuf-dev libspdlog-dev libxxhash-dev pkg-config zlib1g-dev)
+set(needs libfmt-dev libhdf5-dev libhiredis-dev libhwy-dev libjpeg62-turbo-dev libleveldb-dev
+  liblmdb-dev libopenblas0 libpng-dev libprotobuf-dev libspdlog-dev libtiff-dev libwebp-dev libxxhash-dev
+  pkg-config zlib1g-dev)
 if(SPEEDO_ONEDNN)
   list(APPEND needs libdnnl-dev)
 endif()

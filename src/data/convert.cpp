@@ -2,28 +2,50 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
+#include <speedo/base/assert.hpp>
 
+#include "caffe.pb.h"
 #include "data/dataset_writer.hpp"
+#include "data/datum.hpp"
 
 namespace speedo {
 
 namespace {
 
-Result<std::unique_ptr<DatasetWriter>> make_writer(const ConvertOptions& options) {
-  switch (options.format) {
-    case RecordFormat::kLmdb:
-      return make_lmdb_writer(options);
-    case RecordFormat::kDatumfile:
-      return make_datumfile_writer(options);
-    case RecordFormat::kHdf5:
-      break;
+// Records become Datums.
+class DatumWriter : public DatasetWriter {
+ public:
+  explicit DatumWriter(std::unique_ptr<DatabaseWriter> database) : database_(std::move(database)) {}
+  Result<void> add(const std::string& key, const Record& record) override {
+    std::string value;
+    encode_datum(record, datum_, value);
+    return database_->put(key, std::move(value));
   }
-  return make_hdf5_dataset_writer(options);
+  Result<void> commit() override { return database_->commit(); }
+
+ private:
+  std::unique_ptr<DatabaseWriter> database_;
+  caffe::Datum datum_;
+};
+
+Result<std::unique_ptr<DatasetWriter>> make_writer(const ConvertOptions& options) {
+  if (options.format == RecordFormat::kHdf5) return make_hdf5_dataset_writer(options);
+  SPEEDO_ASSIGN(std::unique_ptr<DatabaseWriter> database, make_database_writer(options));
+  return std::unique_ptr<DatasetWriter>(std::make_unique<DatumWriter>(std::move(database)));
 }
 
 }  // namespace
+
+Result<std::unique_ptr<DatabaseWriter>> make_database_writer(const ConvertOptions& options) {
+  SPEEDO_ASSERT(options.format != RecordFormat::kHdf5);
+  if (options.format == RecordFormat::kLmdb) return make_lmdb_writer(options);
+  if (options.format == RecordFormat::kLevelDb) return make_leveldb_writer(options);
+  return make_datumfile_writer(options);
+}
 
 Result<void> convert(DataSource& source, const ConvertOptions& options) {
   SPEEDO_ASSIGN(const std::unique_ptr<DatasetWriter> writer, make_writer(options));

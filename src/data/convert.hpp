@@ -9,11 +9,11 @@
 
 namespace speedo {
 
-enum class RecordFormat { kLmdb, kDatumfile, kHdf5 };
+enum class RecordFormat { kLmdb, kLevelDb, kDatumfile, kHdf5 };
 
 struct ConvertOptions {
-  // LMDB: a folder. Datumfile: a file. HDF5: the list that a prototxt names; the data lie beside
-  // it, in NAME_0.h5, NAME_1.h5, ...
+  // LMDB and LevelDB: a folder. Datumfile: a file. HDF5: the list that a prototxt names; the data
+  // lie beside it, in NAME_0.h5, NAME_1.h5, ...
   std::filesystem::path output;
   RecordFormat format = RecordFormat::kLmdb;
   bool force = false;  // replace what is there, if it is data of this format

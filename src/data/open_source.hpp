@@ -22,7 +22,7 @@ struct SourceOptions {
 };
 
 // Opens a data set by name (src/data/README.md lists the forms). MNIST and CIFAR files are known by
-// their content, whatever the kind says. Errors: kNotFound, kData, kUnsupported (LevelDB).
+// their content, whatever the kind says. Errors: kNotFound, kData, kUnsupported.
 Result<std::unique_ptr<DataSource>> open_source(const std::string& name,
                                                 const SourceOptions& options);
 

@@ -101,6 +101,7 @@ Result<void> write(DataSource& source, std::vector<std::int64_t> records, const 
   ConvertOptions options;
   options.output = output;
   options.format = flags.backend == "hdf5"        ? RecordFormat::kHdf5
+                   : flags.backend == "leveldb"   ? RecordFormat::kLevelDb
                    : flags.backend == "datumfile" ? RecordFormat::kDatumfile
                                                   : RecordFormat::kLmdb;
   options.force = flags.force;

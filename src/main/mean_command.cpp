@@ -33,6 +33,7 @@ Result<int> mean_command(const CommandLine& line) {
   }
   SourceOptions options;
   if (backend == "lmdb") options.kind = SourceKind::kLmdb;
+  if (backend == "leveldb") options.kind = SourceKind::kLevelDb;
   if (backend == "datumfile") options.kind = SourceKind::kDatumfile;
   SPEEDO_ASSIGN(const std::unique_ptr<DataSource> source, open_source(input, options));
   RecordProgress progress(source->size());

@@ -30,6 +30,7 @@ const std::vector<Dependency>& dependencies() {
       {"oneapi/dnnl", "oneDNN", {"src/cpu/onednn"}},
       {"hwy/", "Highway", {"src/cpu", "tests/backend", "tests/bench"}},
       {"lmdb.h", "LMDB", {"src/data", "tests/data"}},
+      {"leveldb/", "LevelDB", {"src/data/leveldb", "tests/data"}},
       {"hdf5.h", "HDF5", {"src/data", "tests/data"}},
       {"png.h", "libpng", {"src/data", "tests/data"}},
       {"jpeglib.h", "libjpeg", {"src/data", "tests/data"}},
