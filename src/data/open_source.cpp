@@ -86,6 +86,13 @@ Result<std::unique_ptr<DataSource>> open_file(const path& where, const SourceOpt
 
 }  // namespace
 
+std::optional<SourceKind> source_kind_named(const std::string& backend) {
+  if (backend == "lmdb") return SourceKind::kLmdb;
+  if (backend == "leveldb") return SourceKind::kLevelDb;
+  if (backend == "datumfile") return SourceKind::kDatumfile;
+  return std::nullopt;
+}
+
 Result<std::unique_ptr<DataSource>> open_source(const std::string& name,
                                                 const SourceOptions& options) {
   const path where = resolve_path(name, options.base);

@@ -87,6 +87,7 @@ constexpr auto kLayers = std::to_array<Entry>({
     {"Flatten", make<FlattenLayer>},
     {"HDF5Data", make<FeedLayer>},
     {"HDF5Output", make<SinkLayer>},
+    {"ImageData", make<FeedLayer>},
     {"InnerProduct", make<InnerProductLayer>},
     {"Input", make<InputLayer>},
     {"LRN", make<LrnLayer>},
@@ -106,6 +107,7 @@ constexpr auto kLayers = std::to_array<Entry>({
     {"Swish", make<SwishLayer>},
     {"TanH", make<TanhLayer>},
     {"Threshold", make<ThresholdLayer>},
+    {"WindowData", make<FeedLayer>},
 });
 
 struct ExpandedEntry {
@@ -127,7 +129,6 @@ constexpr auto kNotBuilt = std::to_array<std::string_view>({"ArgMax",
                                                             "Embed",
                                                             "HingeLoss",
                                                             "Im2col",
-                                                            "ImageData",
                                                             "InfogainLoss",
                                                             "LSTM",
                                                             "LSTMUnit",
@@ -139,8 +140,7 @@ constexpr auto kNotBuilt = std::to_array<std::string_view>({"ArgMax",
                                                             "RNN",
                                                             "Reduction",
                                                             "SigmoidCrossEntropyLoss",
-                                                            "Tile",
-                                                            "WindowData"});
+                                                            "Tile"});
 
 }  // namespace
 

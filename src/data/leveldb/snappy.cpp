@@ -27,9 +27,11 @@ std::uint64_t little_number(std::span<const std::byte> bytes) {
 bool copy_back(std::uint64_t offset, std::uint64_t count, std::size_t bytes_max,
                std::vector<std::byte>& unpacked) {
   if (offset == 0 || offset > unpacked.size()) return false;
-  count = std::min<std::uint64_t>(count, bytes_max - unpacked.size());
-  std::size_t from = unpacked.size() - static_cast<std::size_t>(offset);
-  for (; count > 0; --count) unpacked.push_back(unpacked[from++]);
+  const std::size_t end = unpacked.size();
+  unpacked.resize(
+      end + static_cast<std::size_t>(std::min<std::uint64_t>(count, bytes_max - unpacked.size())));
+  const std::size_t back = static_cast<std::size_t>(offset);
+  for (std::size_t i = end; i < unpacked.size(); ++i) unpacked[i] = unpacked[i - back];
   return true;
 }
 
