@@ -23,8 +23,10 @@ set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SHLIBDEPS ON)
 # Started and loaded by the programs, and so not seen by dpkg-shlibdeps.
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_DEPENDS "redis-server, libopenblas0")
-# What one script of the examples is written in.
-set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SUGGESTS python3)
+# What one script of the examples is written in, and what `speedo draw_net` draws with.
+set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SUGGESTS "python3, graphviz")
+# They have a program /usr/bin/caffe, too.
+set(CPACK_DEBIAN_PROGRAMS_PACKAGE_CONFLICTS "caffe-tools-cpu, caffe-tools-cuda")
 set(CPACK_COMPONENT_PROGRAMS_DESCRIPTION
 "distributed training of Caffe nets
 SpeeDO trains convolutional nets that are described as Caffe's, on one machine
@@ -39,8 +41,9 @@ set(CPACK_DEBIAN_PROGRAMS_PACKAGE_CONTROL_EXTRA
   ${PROJECT_SOURCE_DIR}/conf/debian/prerm ${PROJECT_SOURCE_DIR}/conf/debian/postrm)
 
 # What the libraries need of others, besides Threads.
-set(needs libfmt-dev libhdf5-dev libhiredis-dev libhwy-dev libjpeg62-turbo-dev liblmdb-dev
-  libopenblas0 libpng-dev libprotobuf-dev libspdlog-dev libxxhash-dev pkg-config zlib1g-dev)
+set(needs libfmt-dev libhdf5-dev libhiredis-dev libhwy-dev libjpeg62-turbo-dev libleveldb-dev
+  liblmdb-dev libopenblas0 libpng-dev libprotobuf-dev libspdlog-dev libtiff-dev libwebp-dev libxxhash-dev
+  pkg-config zlib1g-dev)
 if(SPEEDO_ONEDNN)
   list(APPEND needs libdnnl-dev)
 endif()

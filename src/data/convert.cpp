@@ -2,40 +2,78 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
+#include <speedo/base/assert.hpp>
 
+#include "caffe.pb.h"
+#include "data/bad_records.hpp"
 #include "data/dataset_writer.hpp"
+#include "data/datum.hpp"
 
 namespace speedo {
 
 namespace {
 
-Result<std::unique_ptr<DatasetWriter>> make_writer(const ConvertOptions& options) {
-  switch (options.format) {
-    case RecordFormat::kLmdb:
-      return make_lmdb_writer(options);
-    case RecordFormat::kDatumfile:
-      return make_datumfile_writer(options);
-    case RecordFormat::kHdf5:
-      break;
+// Records become Datums.
+class DatumWriter : public DatasetWriter {
+ public:
+  explicit DatumWriter(std::unique_ptr<DatabaseWriter> database) : database_(std::move(database)) {}
+  Result<void> add(const std::string& key, const Record& record) override {
+    std::string value;
+    encode_datum(record, datum_, value);
+    return database_->put(key, std::move(value));
   }
-  return make_hdf5_dataset_writer(options);
+  Result<void> commit() override { return database_->commit(); }
+
+ private:
+  std::unique_ptr<DatabaseWriter> database_;
+  caffe::Datum datum_;
+};
+
+Result<std::unique_ptr<DatasetWriter>> make_writer(const ConvertOptions& options) {
+  if (options.format == RecordFormat::kHdf5) return make_hdf5_dataset_writer(options);
+  SPEEDO_ASSIGN(std::unique_ptr<DatabaseWriter> database, make_database_writer(options));
+  return std::unique_ptr<DatasetWriter>(std::make_unique<DatumWriter>(std::move(database)));
 }
 
 }  // namespace
 
-Result<void> convert(DataSource& source, const ConvertOptions& options) {
+RecordFormat record_format_named(const std::string& backend) {
+  if (backend == "leveldb") return RecordFormat::kLevelDb;
+  if (backend == "datumfile") return RecordFormat::kDatumfile;
+  return backend == "hdf5" ? RecordFormat::kHdf5 : RecordFormat::kLmdb;
+}
+
+Result<std::unique_ptr<DatabaseWriter>> make_database_writer(const ConvertOptions& options) {
+  SPEEDO_ASSERT(options.format != RecordFormat::kHdf5);
+  if (options.format == RecordFormat::kLmdb) return make_lmdb_writer(options);
+  if (options.format == RecordFormat::kLevelDb) return make_leveldb_writer(options);
+  return make_datumfile_writer(options);
+}
+
+Result<std::int64_t> convert(DataSource& source, const ConvertOptions& options) {
   SPEEDO_ASSIGN(const std::unique_ptr<DatasetWriter> writer, make_writer(options));
   // Caffe's eight digits; more where the keys would not sort by number any longer.
   const std::size_t digits = std::max<std::size_t>(8, std::to_string(source.size() - 1).size());
+  BadRecords bad(options.on_bad_record, nullptr);
   Record record;
-  for (std::int64_t index = 0; index < source.size(); ++index) {
-    SPEEDO_TRY(source.read(index, record));
-    SPEEDO_TRY(writer->add(fmt::format("{:0{}}", index, digits), record));
+  std::int64_t written = 0;
+  for (std::int64_t index = 0, missed = 0; index < source.size(); ++index) {
+    auto read = source.read(index, record);
+    const auto in_a_row = static_cast<std::uint64_t>(missed);
+    if (!read && !bad.pass_over(static_cast<std::uint64_t>(index), read.error(), in_a_row)) {
+      return std::move(read).error();
+    }
+    missed = read ? 0 : missed + 1;
+    if (read) SPEEDO_TRY(writer->add(fmt::format("{:0{}}", written++, digits), record));
     if (options.progress) options.progress(index + 1, source.size());
   }
-  return writer->commit();
+  if (written == 0) return Error{ErrorCode::kData, "no record could be read"};
+  SPEEDO_TRY(writer->commit());
+  return written;
 }
 
 }  // namespace speedo

@@ -3,27 +3,35 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <string>
 
 #include <speedo/base/result.hpp>
 #include <speedo/data/data_source.hpp>
 
+#include "data/prefetch_feed.hpp"
+
 namespace speedo {
 
-enum class RecordFormat { kLmdb, kDatumfile, kHdf5 };
+enum class RecordFormat { kLmdb, kLevelDb, kDatumfile, kHdf5 };
+
+// By the name that commands give a backend: leveldb, datumfile or hdf5; else LMDB.
+RecordFormat record_format_named(const std::string& backend);
 
 struct ConvertOptions {
-  // LMDB: a folder. Datumfile: a file. HDF5: the list that a prototxt names; the data lie beside
-  // it, in NAME_0.h5, NAME_1.h5, ...
+  // LMDB and LevelDB: a folder. Datumfile: a file. HDF5: the list that a prototxt names; the data
+  // lie beside it, in NAME_0.h5, NAME_1.h5, ...
   std::filesystem::path output;
   RecordFormat format = RecordFormat::kLmdb;
+  OnBadRecord on_bad_record = OnBadRecord::kAbort;
   bool force = false;  // replace what is there, if it is data of this format
   std::int64_t hdf5_file_bytes_max = std::int64_t{1} << 30U;
   std::function<void(std::int64_t done, std::int64_t total)> progress = {};  // may be empty
 };
 
-// Writes all records of a source, keyed by number, as Caffe's own converters do. The output appears
+// Writes all records of a source, keyed by number, as Caffe's own converters do, and returns how
+// many there were. Records left out leave no number free. The output appears
 // when it is complete; a failure leaves nothing behind but, for HDF5, parts already completed.
 // Errors: kCannotWrite, also when the output exists already; those of the source.
-Result<void> convert(DataSource& source, const ConvertOptions& options);
+Result<std::int64_t> convert(DataSource& source, const ConvertOptions& options);
 
 }  // namespace speedo

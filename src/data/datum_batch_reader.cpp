@@ -22,7 +22,12 @@ constexpr std::int64_t kRecordCopies = 3;
 
 DatumBatchReader::DatumBatchReader(std::unique_ptr<DataSource> source, Transformer transformer,
                                    const Options& options)
-    : source_(std::move(source)), transformer_(std::move(transformer)), options_(options) {}
+    : source_(std::move(source)),
+      transformer_(std::move(transformer)),
+      options_(options),
+      bad_records_(options.on_bad_record, options.meter) {
+  if (options.shuffle) order_.emplace(record_count(), options.seed);
+}
 
 Result<std::unique_ptr<BatchReader>> DatumBatchReader::create(std::unique_ptr<DataSource> source,
                                                               Transformer transformer,
@@ -30,7 +35,7 @@ Result<std::unique_ptr<BatchReader>> DatumBatchReader::create(std::unique_ptr<Da
   std::unique_ptr<DatumBatchReader> reader(
       new DatumBatchReader(std::move(source), std::move(transformer), options));
   Record record;
-  SPEEDO_TRY(reader->source_->read(0, record));
+  SPEEDO_TRY(reader->read_record(0, record));
   reader->first_dims_ = {record.channels, record.height, record.width};
   SPEEDO_ASSIGN(reader->output_dims_, reader->transformer_.output_dims(reader->first_dims_));
   const std::size_t record_bytes = record.bytes.size() + sizeof(float) * record.floats.size();
@@ -42,6 +47,26 @@ Result<std::unique_ptr<BatchReader>> DatumBatchReader::create(std::unique_ptr<Da
   reader->shapes_.push_back(std::move(images));
   if (options.with_labels) reader->shapes_.push_back(Shape{options.batch_size});
   return std::unique_ptr<BatchReader>(std::move(reader));
+}
+
+// The source's record that is record `i` of a batch.
+std::uint64_t DatumBatchReader::index_of(std::uint64_t batch, std::uint64_t i) {
+  const auto batch_size = static_cast<std::uint64_t>(options_.batch_size);
+  const std::uint64_t place =
+      record_at(batch, batch_size, options_.first_record + i, record_count());
+  if (!order_) return place;
+  const std::uint64_t position = batch * batch_size + options_.first_record + i;
+  return (*order_->of(position / record_count()))[place];
+}
+
+Result<void> DatumBatchReader::read_record(std::uint64_t index, Record& record) {
+  for (std::uint64_t missed = 0;; ++missed) {
+    const std::uint64_t tried = (index + missed) % record_count();
+    auto read = source_->read(static_cast<std::int64_t>(tried), record);
+    if (read) return {};
+    const bool all = missed + 1 == record_count();
+    if (all || !bad_records_.pass_over(tried, read.error(), missed)) return read;
+  }
 }
 
 // Images of several sizes are fine as long as the crop makes one size of them.
@@ -71,9 +96,8 @@ Result<void> DatumBatchReader::read(std::uint64_t batch, std::int64_t part, Tops
   const auto first = static_cast<std::uint64_t>(part * part_records_);
   const std::uint64_t end = std::min(first + static_cast<std::uint64_t>(part_records_), batch_size);
   for (std::uint64_t i = first; i < end; ++i) {
-    const std::uint64_t index =
-        record_at(batch, batch_size, options_.first_record + i, record_count());
-    SPEEDO_TRY(source_->read(static_cast<std::int64_t>(index), *record));
+    const std::uint64_t index = index_of(batch, i);
+    SPEEDO_TRY(read_record(index, *record));
     SPEEDO_TRY(check_dims(*record, index));
     // By the place in the stream, so that neither the batch size nor who reads before it changes
     // what a record becomes.

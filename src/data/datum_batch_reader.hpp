@@ -2,25 +2,31 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <speedo/data/data_source.hpp>
 
+#include "data/bad_records.hpp"
 #include "data/batch_reader.hpp"
-#include "data/scratch_pool.hpp"
+#include "data/epoch_order.hpp"
 #include "data/image/transformer.hpp"
+#include "data/scratch_pool.hpp"
 
 namespace speedo {
 
-// The stream of a Data layer: records of a source in order, from `first_record` on, transformed.
-// Tops: images, and labels if two are asked for.
+// The stream of a Data or ImageData layer: records of a source in order, or in an order drawn for
+// each epoch, from `first_record` on, transformed. Tops: images, and labels if two are asked for.
 class DatumBatchReader : public BatchReader {
  public:
   struct Options {
     std::int64_t batch_size = 1;
     bool with_labels = true;
     std::uint64_t first_record = 0;  // of the source, at the stream's record 0
-    std::uint64_t seed = 0;          // of mirrors and crops
+    std::uint64_t seed = 0;          // of mirrors, crops and orders
+    bool shuffle = false;
+    OnBadRecord on_bad_record = OnBadRecord::kAbort;
+    std::shared_ptr<FeedMeter> meter = {};  // null: nothing is counted
   };
   // Reads record 0, which fixes the shape. Errors: kData; kConfig if the transformation does not
   // fit.
@@ -42,6 +48,9 @@ class DatumBatchReader : public BatchReader {
   DatumBatchReader(std::unique_ptr<DataSource> source, Transformer transformer,
                    const Options& options);
   Result<void> check_dims(const Record& record, std::uint64_t index) const;
+  std::uint64_t index_of(std::uint64_t batch, std::uint64_t i);
+  // The record, or with OnBadRecord::kSkip the first one behind it that can be read.
+  Result<void> read_record(std::uint64_t index, Record& record);
 
   std::unique_ptr<DataSource> source_;
   Transformer transformer_;
@@ -50,6 +59,8 @@ class DatumBatchReader : public BatchReader {
   std::vector<Shape> shapes_;
   std::int64_t part_records_ = 1, scratch_bytes_ = 0;
   ScratchPool<Record> records_;
+  BadRecords bad_records_;
+  std::optional<EpochOrder> order_;
 };
 
 }  // namespace speedo

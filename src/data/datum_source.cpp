@@ -1,10 +1,13 @@
 #include "data/datum_source.hpp"
 
+#include <algorithm>
 #include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 #include <speedo/base/assert.hpp>
+
+#include "data/record_key.hpp"
 
 namespace speedo {
 
@@ -39,12 +42,9 @@ Result<std::unique_ptr<DataSource>> DatumSource::open_datumfile(const std::files
 }
 
 std::string DatumSource::key_of(const RecordExtent& extent) const {
-  std::string key(std::min<std::size_t>(extent.key_bytes, 64), '\0');
+  std::string key(std::min<std::size_t>(extent.key_bytes, kShownKeyBytes), '\0');
   if (!file_.read(extent.key_offset, std::as_writable_bytes(std::span(key)))) return "?";
-  for (char& letter : key) {
-    if (letter < ' ' || letter > '~') letter = '?';
-  }
-  return key;
+  return printable_key(key);
 }
 
 Result<void> DatumSource::read(std::int64_t index, Record& record) {

@@ -7,9 +7,7 @@
 #include <speedo/base/limits.hpp>
 #include <speedo/base/temporary.hpp>
 
-#include "caffe.pb.h"
 #include "data/dataset_writer.hpp"
-#include "data/datum.hpp"
 
 namespace speedo {
 
@@ -21,26 +19,25 @@ void append_little32(std::string& text, std::size_t value) {
   }
 }
 
-class DatumfileWriter : public DatasetWriter {
+class DatumfileWriter : public DatabaseWriter {
  public:
   DatumfileWriter(std::filesystem::path target, Temporary temporary)
       : target_(std::move(target)),
         temporary_(std::move(temporary)),
         stream_(temporary_.path(), std::ios::binary) {}
 
-  Result<void> add(const std::string& key, const Record& record) override {
-    encode_datum(record, datum_, value_);
-    if (value_.size() + key.size() + 8 > kDatumfileRecordBytesMax) {
+  Result<void> put(const std::string& key, std::string value) override {
+    if (value.size() + key.size() + 8 > kDatumfileRecordBytesMax) {
       return Error{ErrorCode::kCannotWrite,
                    fmt::format("record {} has {} bytes, a datumfile takes {} at most", key,
-                               value_.size(), kDatumfileRecordBytesMax)};
+                               value.size(), kDatumfileRecordBytesMax)};
     }
     std::string bytes;
-    append_little32(bytes, key.size() + value_.size() + 8);
+    append_little32(bytes, key.size() + value.size() + 8);
     append_little32(bytes, key.size());
     bytes += key;
-    append_little32(bytes, value_.size());
-    bytes += value_;
+    append_little32(bytes, value.size());
+    bytes += value;
     stream_.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     return check();
   }
@@ -61,13 +58,11 @@ class DatumfileWriter : public DatasetWriter {
   std::filesystem::path target_;
   Temporary temporary_;
   std::ofstream stream_;
-  caffe::Datum datum_;
-  std::string value_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<DatasetWriter>> make_datumfile_writer(const ConvertOptions& options) {
+Result<std::unique_ptr<DatabaseWriter>> make_datumfile_writer(const ConvertOptions& options) {
   std::error_code code;
   if (std::filesystem::is_directory(options.output, code)) {
     return Error{ErrorCode::kCannotWrite,
@@ -83,7 +78,7 @@ Result<std::unique_ptr<DatasetWriter>> make_datumfile_writer(const ConvertOption
     return Error{ErrorCode::kCannotWrite,
                  fmt::format("cannot write '{}': {}", options.output.string(), code.message())};
   }
-  return std::unique_ptr<DatasetWriter>(
+  return std::unique_ptr<DatabaseWriter>(
       std::make_unique<DatumfileWriter>(options.output, std::move(*temporary)));
 }
 

@@ -1,18 +1,16 @@
-#include <algorithm>
 #include <memory>
 #include <optional>
+#include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <lmdb.h>
-#include <speedo/base/folder.hpp>
 #include <speedo/base/temporary.hpp>
 
-#include "caffe.pb.h"
 #include "data/dataset_writer.hpp"
-#include "data/datum.hpp"
+#include "data/folder_target.hpp"
 
 namespace speedo {
 
@@ -32,18 +30,17 @@ using Transaction = std::unique_ptr<MDB_txn, AbortTransaction>;
 
 MDB_val value_of(std::string& text) { return {text.size(), text.data()}; }
 
-class LmdbWriter : public DatasetWriter {
+class LmdbWriter : public DatabaseWriter {
  public:
-  LmdbWriter(std::filesystem::path target, bool force)
-      : target_(std::move(target)), force_(force) {}
+  LmdbWriter(FolderTarget target, bool force) : target_(std::move(target)), force_(force) {}
 
   Result<void> open() {
     std::error_code code;
-    auto temporary = Temporary::path_beside(target_, code);
+    auto temporary = Temporary::path_beside(target_.path, code);
     if (temporary) temporary_.emplace(std::move(*temporary));
     if (!temporary_ || !std::filesystem::create_directory(temporary_->path(), code)) {
-      return Error{ErrorCode::kCannotWrite,
-                   fmt::format("cannot create folder '{}': {}", target_.string(), code.message())};
+      return Error{ErrorCode::kCannotWrite, fmt::format("cannot create folder '{}': {}",
+                                                        target_.path.string(), code.message())};
     }
     MDB_env* environment = nullptr;
     SPEEDO_TRY(check(mdb_env_create(&environment)));
@@ -54,9 +51,8 @@ class LmdbWriter : public DatasetWriter {
     return check(mdb_env_open(environment, temporary_->path().c_str(), kFlags, 0644));
   }
 
-  Result<void> add(const std::string& key, const Record& record) override {
-    pending_.emplace_back(key, std::string());
-    encode_datum(record, datum_, pending_.back().second);
+  Result<void> put(const std::string& key, std::string value) override {
+    pending_.emplace_back(key, std::move(value));
     return pending_.size() < kRecordsPerTransaction ? Result<void>() : flush();
   }
 
@@ -64,15 +60,15 @@ class LmdbWriter : public DatasetWriter {
     SPEEDO_TRY(flush());
     SPEEDO_TRY(check(mdb_env_sync(environment_.get(), 1)));
     environment_.reset();
-    if (force_) SPEEDO_TRY(remove_old());
+    if (force_) SPEEDO_TRY(remove_old(target_));
     return temporary_->put_in_place();
   }
 
  private:
   Result<void> check(int code) const {
     if (code == MDB_SUCCESS) return {};
-    return Error{ErrorCode::kCannotWrite,
-                 fmt::format("cannot write LMDB '{}': {}", target_.string(), mdb_strerror(code))};
+    return Error{ErrorCode::kCannotWrite, fmt::format("cannot write LMDB '{}': {}",
+                                                      target_.path.string(), mdb_strerror(code))};
   }
 
   // One transaction; a map that has become too small is doubled, and all is put again.
@@ -103,54 +99,24 @@ class LmdbWriter : public DatasetWriter {
     return mdb_txn_commit(transaction.release());
   }
 
-  // Takes away a database, and only that: a folder with anything else in it stays.
-  Result<void> remove_old() {
-    std::error_code code;
-    if (!std::filesystem::exists(target_, code)) return {};
-    std::filesystem::remove(target_ / "data.mdb", code);
-    std::filesystem::remove(target_ / "lock.mdb", code);
-    if (std::filesystem::remove(target_, code)) return {};
-    return Error{ErrorCode::kCannotWrite,
-                 fmt::format("'{}' cannot be replaced: {}; remove it yourself", target_.string(),
-                             code.message())};
-  }
-
-  std::filesystem::path target_;
+  FolderTarget target_;
   bool force_;
   std::optional<Temporary> temporary_;
   std::size_t map_bytes_ = kFirstMapBytes;
   Environment environment_;  // behind the temporary: closed before that is removed
   std::vector<std::pair<std::string, std::string>> pending_;
-  caffe::Datum datum_;
 };
 
-// With force, the folder must be a database and nothing else, which is known before work begins.
-Result<void> check_target(const std::filesystem::path& target, bool force) {
-  std::error_code code;
-  if (!std::filesystem::exists(target, code)) return {};
-  if (!force) {
-    return Error{ErrorCode::kCannotWrite,
-                 fmt::format("'{}' exists already; remove it or use --force", target.string())};
-  }
-  bool only_lmdb = std::filesystem::is_directory(target, code);
-  if (only_lmdb) {
-    SPEEDO_ASSIGN(const std::vector<std::filesystem::path> files, list_folder(target));
-    only_lmdb = std::all_of(files.begin(), files.end(),
-                            [](const auto& file) { return file.extension() == ".mdb"; });
-  }
-  if (only_lmdb) return {};
-  return Error{ErrorCode::kCannotWrite,
-               fmt::format("'{}' is not an LMDB folder and is not replaced, even by force",
-                           target.string())};
-}
+bool is_lmdb_file(const std::filesystem::path& file) { return file.extension() == ".mdb"; }
 
 }  // namespace
 
-Result<std::unique_ptr<DatasetWriter>> make_lmdb_writer(const ConvertOptions& options) {
-  SPEEDO_TRY(check_target(options.output, options.force));
-  auto writer = std::make_unique<LmdbWriter>(options.output, options.force);
+Result<std::unique_ptr<DatabaseWriter>> make_lmdb_writer(const ConvertOptions& options) {
+  FolderTarget target{options.output, "an LMDB", is_lmdb_file};
+  SPEEDO_TRY(check_target(target, options.force));
+  auto writer = std::make_unique<LmdbWriter>(std::move(target), options.force);
   SPEEDO_TRY(writer->open());
-  return std::unique_ptr<DatasetWriter>(std::move(writer));
+  return std::unique_ptr<DatabaseWriter>(std::move(writer));
 }
 
 }  // namespace speedo

@@ -9,6 +9,7 @@
 
 #include "data/datum_source.hpp"
 #include "data/image/image_files.hpp"
+#include "data/leveldb/leveldb_source.hpp"
 
 namespace speedo {
 
@@ -40,30 +41,29 @@ Result<std::vector<path>> training_batches(const path& folder) {
   return files;
 }
 
-Error unsupported_leveldb(const path& where) {
-  return Error{
-      ErrorCode::kUnsupported,
-      fmt::format("'{}' would be a LevelDB database, which cannot be read yet: make an LMDB "
-                  "or datumfile from the original data (speedo convert) and set backend: "
-                  "LMDB or DATUMFILE",
-                  where.string())};
+// A prototxt that names another database than there is was written for other data.
+Result<void> check_kind(const path& where, const SourceOptions& options, SourceKind kind,
+                        const char* name) {
+  if (!options.kind || options.kind == kind) return {};
+  return Error{ErrorCode::kConfig, fmt::format("'{0}' is a database of kind {1}: set backend: {1}",
+                                               where.string(), name)};
 }
 
 Result<std::unique_ptr<DataSource>> open_folder(const path& where, const SourceOptions& options) {
   if (is_file(where / "data.mdb")) {
-    if (!options.kind || options.kind == SourceKind::kLmdb) {
-      return DatumSource::open_lmdb(where, options.color);
-    }
-    return Error{ErrorCode::kConfig,
-                 fmt::format("'{}' is an LMDB database: set backend: LMDB", where.string())};
+    SPEEDO_TRY(check_kind(where, options, SourceKind::kLmdb, "LMDB"));
+    return DatumSource::open_lmdb(where, options.color);
   }
-  if (is_file(where / "CURRENT")) return unsupported_leveldb(where);
+  if (is_file(where / "CURRENT")) {
+    SPEEDO_TRY(check_kind(where, options, SourceKind::kLevelDb, "LEVELDB"));
+    return LeveldbSource::open(where, options.color);
+  }
   SPEEDO_ASSIGN(const std::vector<path> files, training_batches(where));
   if (!files.empty()) return open_cifar(files);
   return Error{
       ErrorCode::kData,
-      fmt::format("'{}' is a folder, but holds neither data.mdb (LMDB) nor data_batch_*.bin "
-                  "(CIFAR-10)",
+      fmt::format("'{}' is a folder, but holds neither data.mdb (LMDB), CURRENT (LevelDB) nor "
+                  "data_batch_*.bin (CIFAR-10)",
                   where.string())};
 }
 
@@ -73,7 +73,10 @@ Result<std::unique_ptr<DataSource>> open_file(const path& where, const SourceOpt
   if (where.extension() == ".mdb" || options.kind == SourceKind::kLmdb) {
     return DatumSource::open_lmdb(where, options.color);
   }
-  if (options.kind == SourceKind::kLevelDb) return unsupported_leveldb(where);
+  if (options.kind == SourceKind::kLevelDb) {
+    return Error{ErrorCode::kData,
+                 fmt::format("'{}' is a file, but a LevelDB database is a folder", where.string())};
+  }
   if (where.filename().string().find("-ubyte") != std::string::npos) {
     return open_idx(where, idx_labels_beside(where));
   }
@@ -82,6 +85,13 @@ Result<std::unique_ptr<DataSource>> open_file(const path& where, const SourceOpt
 }
 
 }  // namespace
+
+std::optional<SourceKind> source_kind_named(const std::string& backend) {
+  if (backend == "lmdb") return SourceKind::kLmdb;
+  if (backend == "leveldb") return SourceKind::kLevelDb;
+  if (backend == "datumfile") return SourceKind::kDatumfile;
+  return std::nullopt;
+}
 
 Result<std::unique_ptr<DataSource>> open_source(const std::string& name,
                                                 const SourceOptions& options) {

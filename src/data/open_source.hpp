@@ -15,6 +15,9 @@ namespace speedo {
 // What a prototxt says about the kind of its source.
 enum class SourceKind { kLmdb, kLevelDb, kDatumfile };
 
+// By the name that commands give a backend: lmdb, leveldb or datumfile; nothing for another.
+std::optional<SourceKind> source_kind_named(const std::string& backend);
+
 struct SourceOptions {
   std::optional<SourceKind> kind = {};     // empty: what the files look like
   ImageColor color = ImageColor::kNative;  // of encoded images
@@ -22,7 +25,7 @@ struct SourceOptions {
 };
 
 // Opens a data set by name (src/data/README.md lists the forms). MNIST and CIFAR files are known by
-// their content, whatever the kind says. Errors: kNotFound, kData, kUnsupported (LevelDB).
+// their content, whatever the kind says. Errors: kNotFound, kData, kUnsupported.
 Result<std::unique_ptr<DataSource>> open_source(const std::string& name,
                                                 const SourceOptions& options);
 

@@ -17,8 +17,11 @@ namespace speedo {
 
 // Counts for all feeds of a factory.
 struct FeedMeter {
-  std::atomic<std::int64_t> waited_ns{0}, host_bytes{0};
+  std::atomic<std::int64_t> waited_ns{0}, host_bytes{0}, skipped_records{0};
 };
+
+// What becomes of a record that cannot be read.
+enum class OnBadRecord { kAbort, kSkip };
 
 // Lets threads of its own run a reader ahead of the consumer.
 //

@@ -14,7 +14,7 @@ void print_help(std::FILE* out) {
   std::fprintf(out, "%s: distributed training of Caffe nets\n\nusage: speedo COMMAND [FLAGS]\n\n",
                version().c_str());
   for (const CommandEntry& command : commands()) {
-    std::fprintf(out, "  %-12s%s\n", command.name, command.summary);
+    std::fprintf(out, "  %-27s%s\n", command.name, command.summary);
   }
   std::fprintf(
       out,
@@ -26,7 +26,7 @@ void print_help(std::FILE* out) {
 
 const CommandEntry* find(const std::string& name) {
   for (const CommandEntry& command : commands()) {
-    if (name == command.name) return &command;
+    if (squash(name) == squash(command.name)) return &command;
   }
   return nullptr;
 }
@@ -52,6 +52,19 @@ const std::vector<CommandEntry>& commands() {
       {"net", "show the shapes, parameters and memory of a net", net_command},
       {"convert", "make a database of MNIST, CIFAR or CSV files", convert_command},
       {"mean", "compute the mean image of a database", mean_command},
+      {"convert_imageset", "make a database of a list of images", convert_imageset_command},
+      {"compute_image_mean", "compute and print the mean of a database",
+       compute_image_mean_command},
+      {"upgrade_net_proto_text", "bring a net prototxt to the newest form",
+       upgrade_net_proto_text_command},
+      {"upgrade_net_proto_binary", "bring a .caffemodel to the newest form",
+       upgrade_net_proto_binary_command},
+      {"upgrade_solver_proto_text", "bring a solver prototxt to the newest form",
+       upgrade_solver_proto_text_command},
+      {"extract_features", "write what a net's blobs hold into databases",
+       extract_features_command},
+      {"parse_log", "make tables of a log", parse_log_command},
+      {"draw_net", "draw a net as a graph", draw_net_command},
       {"simulate", "prove the schedules under faults, or plan a cluster", simulate_command},
       {"doctor", "find what is wrong before hours are lost", doctor_command},
       {"status", "show how a running job stands, once or live", status_command},

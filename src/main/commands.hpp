@@ -26,6 +26,14 @@ Result<int> time_command(const CommandLine& line);
 Result<int> net_command(const CommandLine& line);
 Result<int> convert_command(const CommandLine& line);
 Result<int> mean_command(const CommandLine& line);
+Result<int> convert_imageset_command(const CommandLine& line);
+Result<int> compute_image_mean_command(const CommandLine& line);
+Result<int> upgrade_net_proto_text_command(const CommandLine& line);
+Result<int> upgrade_net_proto_binary_command(const CommandLine& line);
+Result<int> upgrade_solver_proto_text_command(const CommandLine& line);
+Result<int> extract_features_command(const CommandLine& line);
+Result<int> parse_log_command(const CommandLine& line);
+Result<int> draw_net_command(const CommandLine& line);
 Result<int> simulate_command(const CommandLine& line);
 Result<int> doctor_command(const CommandLine& line);
 Result<int> status_command(const CommandLine& line);
@@ -39,6 +47,10 @@ struct CommandEntry {
   CommandFunction function;
 };
 const std::vector<CommandEntry>& commands();
+
+// `caffe ARGUMENTS...`: the commands and flags of Caffe's own program, by those above. Returns the
+// exit code.
+int caffe_main(const std::vector<std::string>& arguments, const ProcessSecrets& secrets);
 
 // `speedo ARGUMENTS...`: finds the command, runs it, reports its error. Returns the exit code.
 int speedo_main(const std::vector<std::string>& arguments, const ProcessSecrets& secrets);

@@ -28,7 +28,7 @@ struct ConvertFlags {
   std::string kind;
   std::vector<std::string> paths;  // inputs, then the output
   std::string backend;
-  bool force = false;
+  bool force = false, skip_bad_records = false;
   std::string test_output;
   SplitOptions split;
   std::string shape, label, delimiter;
@@ -41,6 +41,9 @@ ConvertFlags convert_flags(const OptionValues& values) {
   values.get("paths", flags.paths);
   values.get("backend", flags.backend);
   values.get("force", flags.force);
+  std::string on_bad_record;
+  values.get("on-bad-record", on_bad_record);
+  flags.skip_bad_records = on_bad_record == "skip";
   values.get("test-output", flags.test_output);
   values.get("first", flags.split.first);
   values.get("count", flags.split.count);
@@ -100,14 +103,13 @@ Result<void> write(DataSource& source, std::vector<std::int64_t> records, const 
   RecordProgress progress(subset.size());
   ConvertOptions options;
   options.output = output;
-  options.format = flags.backend == "hdf5"        ? RecordFormat::kHdf5
-                   : flags.backend == "datumfile" ? RecordFormat::kDatumfile
-                                                  : RecordFormat::kLmdb;
+  options.format = record_format_named(flags.backend);
   options.force = flags.force;
   options.progress = [&](std::int64_t done, std::int64_t) { progress.update(done); };
-  SPEEDO_TRY(convert(subset, options));
+  options.on_bad_record = flags.skip_bad_records ? OnBadRecord::kSkip : OnBadRecord::kAbort;
+  SPEEDO_ASSIGN(const std::int64_t written, convert(subset, options));
   progress.finish();
-  SPEEDO_INFO("Wrote {} records to {}", subset.size(), output);
+  SPEEDO_INFO("Wrote {} records to {}", written, output);
   return {};
 }
 

@@ -31,10 +31,8 @@ Result<int> mean_command(const CommandLine& line) {
     return Error{ErrorCode::kCannotWrite,
                  "'" + output + "' exists already; remove it or use --force"};
   }
-  SourceOptions options;
-  if (backend == "lmdb") options.kind = SourceKind::kLmdb;
-  if (backend == "datumfile") options.kind = SourceKind::kDatumfile;
-  SPEEDO_ASSIGN(const std::unique_ptr<DataSource> source, open_source(input, options));
+  SPEEDO_ASSIGN(const std::unique_ptr<DataSource> source,
+                open_source(input, {.kind = source_kind_named(backend)}));
   RecordProgress progress(source->size());
   SPEEDO_ASSIGN(const caffe::BlobProto mean,
                 compute_mean(*source, [&](std::int64_t done) { progress.update(done); }));

@@ -54,8 +54,9 @@ TrainerParts trainer_parts(const ComputeOptions& options) {
     return choose_kernels(job, precision);
   };
   // What computes waits for what decodes, or the other way round: either may use every core.
-  parts.make_feeds = [threads = options.threads > 0 ? options.threads : default_threads()] {
-    return make_feed_factory(threads);
+  parts.make_feeds = [threads = options.threads > 0 ? options.threads : default_threads(),
+                      skip = options.skip_bad_records] {
+    return make_feed_factory(threads, skip ? OnBadRecord::kSkip : OnBadRecord::kAbort);
   };
   return parts;
 }

@@ -131,6 +131,7 @@ Result<int> test_command(const CommandLine& line) {
   SPEEDO_TRY(net->finish());
   log_means(scores);
   Report report = report_of(scores, meter);
+  report.skipped_records = static_cast<std::uint64_t>(feeds->totals().skipped_records);
   add_peak_memory(report);
   print(report, flags.json);
   return 0;

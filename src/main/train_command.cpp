@@ -256,6 +256,7 @@ Result<int> train(const TrainFlags& flags) {
   SPEEDO_TRY(train_to_end(checkpoints, reporter, drawing,
                           images_per_pass(solver->net()) * file.solver.iter_size(), *solver));
   Report report = reporter.report(*solver, checkpoints.last_model());
+  report.skipped_records = static_cast<std::uint64_t>(feeds->totals().skipped_records);
   report.predicted_memory_bytes = static_cast<std::uint64_t>(memory.total_bytes());
   add_peak_memory(report);
   if (const std::string phases = phases_text(report); !phases.empty()) SPEEDO_INFO("{}", phases);

@@ -79,6 +79,7 @@ TEST_CASE("converters replace nothing unless forced, and only data of their own 
   const TempDir folder;
   MemorySource source(numbered_records(3));
   const std::map<RecordFormat, std::string> names{{RecordFormat::kLmdb, "lmdb"},
+                                                  {RecordFormat::kLevelDb, "leveldb"},
                                                   {RecordFormat::kDatumfile, "file"},
                                                   {RecordFormat::kHdf5, "list.txt"}};
   for (const auto& [format, name] : names) {
@@ -90,7 +91,8 @@ TEST_CASE("converters replace nothing unless forced, and only data of their own 
   }
   std::filesystem::create_directory(folder / "precious");
   write_bytes(folder / "precious" / "thesis.txt", "x");
-  for (const auto format : {RecordFormat::kLmdb, RecordFormat::kDatumfile}) {
+  for (const auto format :
+       {RecordFormat::kLmdb, RecordFormat::kLevelDb, RecordFormat::kDatumfile}) {
     check_error(convert(source, {.output = folder / "precious", .format = format, .force = true}),
                 ErrorCode::kCannotWrite, "precious");
   }
@@ -99,7 +101,8 @@ TEST_CASE("converters replace nothing unless forced, and only data of their own 
 
 TEST_CASE("a failure in the middle leaves nothing behind") {
   const TempDir folder;
-  for (const auto format : {RecordFormat::kLmdb, RecordFormat::kDatumfile, RecordFormat::kHdf5}) {
+  for (const auto format : {RecordFormat::kLmdb, RecordFormat::kLevelDb, RecordFormat::kDatumfile,
+                            RecordFormat::kHdf5}) {
     FailingSource source(numbered_records(20), 15);
     CHECK_FALSE(convert(source, {.output = folder / "d", .format = format}));
     CHECK(entries(folder) == 0);

@@ -141,8 +141,8 @@ TEST_CASE("bad fields of data layers are refused") {
   check_error(open_feed(data_layer(folder / "d", 0)), ErrorCode::kConfig, "batch_size is 0");
   check_error(open_feed(data_layer(folder / "d", 2000000000)), ErrorCode::kConfig, "2000000000");
   check_error(open_feed(data_layer(folder / "none", 1)), ErrorCode::kNotFound, "none");
-  check_error(open_feed(data_layer(folder / "d", 1, "backend: LEVELDB")), ErrorCode::kUnsupported,
-              "LevelDB");
+  check_error(open_feed(data_layer(folder / "d", 1, "backend: LEVELDB")), ErrorCode::kData,
+              "a LevelDB database is a folder");
   check_error(open_feed(data_layer(folder / "d", 1, "backend: LMDB")), ErrorCode::kData,
               "not an LMDB header");
   check_error(open_feed(data_layer(folder / "d", 1, "backend: DATUMFILE",

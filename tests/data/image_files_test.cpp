@@ -161,7 +161,8 @@ TEST_CASE("a source that cannot be told or read is a named error") {
   check_error(open_source(folder.path().string(), {}), ErrorCode::kData, "neither data.mdb");
   std::filesystem::create_directory(folder / "ldb");
   write_bytes(folder / "ldb" / "CURRENT", "MANIFEST-000001\n");
-  check_error(open_source((folder / "ldb").string(), {}), ErrorCode::kUnsupported, "LevelDB");
+  check_error(open_source((folder / "ldb").string(), {}), ErrorCode::kNotFound,
+              "MANIFEST-000001");
   write_numbered(folder / "lmdb", RecordFormat::kLmdb, 3);
   check_error(open_source((folder / "lmdb").string(), {.kind = SourceKind::kDatumfile}),
               ErrorCode::kConfig, "backend: LMDB");

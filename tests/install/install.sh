@@ -12,7 +12,7 @@ fail() { echo "$*" >&2; exit 1; }
 cmake --install "$build" --prefix "$prefix" >"$place/log"
 
 version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$build/CMakeCache.txt")
-for program in speedo speedo-master speedo-worker; do
+for program in speedo speedo-master speedo-worker caffe; do
   [ "$("$prefix/bin/$program" --version)" = "speedo $version" ] || fail "$program: no version $version"
 done
 

@@ -268,7 +268,7 @@ def known_flags(bin_folder):
     words = set()
     programs = [["speedo-master"], ["speedo-worker"]]
     listed = subprocess.run([bin_folder / "speedo", "--help"], capture_output=True, text=True).stdout
-    programs += [["speedo", name] for name in re.findall(r"^  ([a-z]+)  ", listed, re.M)]
+    programs += [["speedo", name] for name in re.findall(r"^  ([a-z_]+)  ", listed, re.M)]
     programs.append(["speedo", "simulate", "--cluster", "x"])
     for program in programs:
         shown = subprocess.run([bin_folder / program[0], *program[1:], "--help"], capture_output=True, text=True)

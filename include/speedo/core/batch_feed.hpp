@@ -61,6 +61,7 @@ struct FeedOptions {
 struct FeedTotals {
   std::chrono::nanoseconds waited{0};  // time that read() had to wait for batches not ready yet
   std::int64_t host_bytes = 0;         // what batches take in a steady state, of feeds alive
+  std::int64_t skipped_records = 0;    // that could not be read, each counted once a feed
 };
 
 // Opens the data that a data layer names. The core sees only this seam, so it is declared here;

@@ -50,6 +50,9 @@ ComputeFlags compute_flags(const OptionValues& values) {
   values.get("threads", flags.threads);
   values.get("cpu-isa", flags.isa);
   values.get("precision", flags.precision);
+  std::string on_bad_record;
+  values.get("on-bad-record", on_bad_record);
+  flags.skip_bad_records = on_bad_record == "skip";
   return flags;
 }
 
@@ -57,6 +60,7 @@ Result<ComputeOptions> settle(const ComputeFlags& flags) {
   SPEEDO_TRY(flags.pinned ? pin_kernels(flags) : limit_isa(flags.isa));
   ComputeOptions options;
   options.threads = flags.threads > 0 ? flags.threads : default_threads();
+  options.skip_bad_records = flags.skip_bad_records;
   if (flags.precision == "bf16") options.precision = CpuPrecision::kBfloat16;
   SPEEDO_TRY(check_precision(flags, options));
   return options;
@@ -73,6 +77,7 @@ std::vector<std::string> to_arguments(const ComputeFlags& flags) {
   std::vector<std::string> arguments;
   if (!flags.isa.empty()) arguments.push_back("--cpu-isa=" + flags.isa);
   if (flags.precision != "f32") arguments.push_back("--precision=" + flags.precision);
+  if (flags.skip_bad_records) arguments.emplace_back("--on-bad-record=skip");
   return arguments;
 }
 

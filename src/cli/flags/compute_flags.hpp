@@ -11,11 +11,12 @@
 
 namespace speedo {
 
-// What computing may use: --threads, --cpu-isa and --precision.
+// What computing may use, --threads, --cpu-isa and --precision, and --on-bad-record.
 struct ComputeFlags {
   int threads = 0;  // 0: not given
   std::string isa;  // empty: the best that the machine has
   std::string precision = "f32";
+  bool skip_bad_records = false;
   bool pinned = false;  // --deterministic: kernels that give every machine the same bits
 };
 

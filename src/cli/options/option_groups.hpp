@@ -12,6 +12,7 @@ std::span<const Option> schedule_options();  // when and how results are merged
 std::span<const Option> cluster_options();   // workers, network, store, time-outs
 std::span<const Option> net_options();       // of the commands for one net
 std::span<const Option> data_options();      // of the commands for data
+std::span<const Option> tool_options();      // of the commands named as Caffe's tools
 std::span<const Option> simulate_options();  // of `speedo simulate`
 std::span<const Option> process_options();   // of every program: computing, logging, configuration
 
@@ -23,6 +24,11 @@ inline constexpr Programs kTrainers{Program::kMaster, Program::kRun, Program::kT
                                     Program::kLaunch};
 inline constexpr Programs kLasting{Program::kMaster, Program::kRun, Program::kWorker,
                                    Program::kLaunch};
+
+inline constexpr Programs kTools{Program::kConvertImageset,   Program::kComputeImageMean,
+                                 Program::kUpgradeNetText,    Program::kUpgradeNetBinary,
+                                 Program::kUpgradeSolverText, Program::kExtractFeatures,
+                                 Program::kParseLog,          Program::kDrawNet};
 
 // Groups of the help that several parts have.
 inline constexpr std::string_view kSolverGroup = "Solver (override the prototxt)";

@@ -8,8 +8,10 @@ namespace speedo {
 namespace {
 
 constexpr Programs kSharing{Program::kRun, Program::kWorker};
-constexpr Programs kUndivided{Program::kMaster, Program::kTrain, Program::kTest, Program::kTime,
-                             Program::kNet,    Program::kPlan,  Program::kDoctor};
+constexpr Programs kOneNet{Program::kTrain, Program::kTest, Program::kTime, Program::kNet,
+                           Program::kExtractFeatures};
+constexpr Programs kUndivided =
+    kOneNet | Programs{Program::kMaster, Program::kPlan, Program::kDoctor};
 constexpr Programs kComputing = kSharing | kUndivided | Programs{Program::kLaunch};
 constexpr Programs kConverting{Program::kConvert, Program::kMean};
 constexpr Programs kAsking{Program::kConfig, Program::kCompletion, Program::kManual,
@@ -17,11 +19,12 @@ constexpr Programs kAsking{Program::kConfig, Program::kCompletion, Program::kMan
 constexpr Programs kPrinting =
     kTrainers | Programs{Program::kTest, Program::kTime, Program::kProof, Program::kPlan};
 constexpr Programs kAllPrograms =
-    kComputing | kConverting | kAsking | Programs{Program::kProof};
+    kComputing | kConverting | kTools | kAsking | Programs{Program::kProof};
 
 constexpr std::string_view kProgramWords =
-    "run launch train test time net convert mean simulate plan doctor status config completion "
-    "manual master worker";
+    "run launch train test time net convert mean convert_imageset compute_image_mean "
+    "upgrade_net_proto_text upgrade_net_proto_binary upgrade_solver_proto_text extract_features "
+    "parse_log draw_net simulate plan doctor status config completion manual master worker";
 
 constexpr Option kProcessOptions[] = {
     {.name = "program",
@@ -29,7 +32,7 @@ constexpr Option kProcessOptions[] = {
      .programs = {Program::kConfig},
      .sentence =
          "Whose options: run, launch, train, test, time, net, convert, mean, simulate, plan, "
-         "master or worker, and flags of it",
+         "master, worker or one of Caffe's tools, and flags of it",
      .place = OptionPlace::kArgument},
     {.name = "template",
      .type = on_off(),
@@ -78,6 +81,13 @@ constexpr Option kProcessOptions[] = {
      .programs = kComputing,
      .group = kComputingGroup,
      .sentence = "f32, or bf16: convolutions multiply in bfloat16; weights and sums stay float32"},
+    {.name = "on-bad-record",
+     .type = one_of("skip abort"),
+     .value = "abort",
+     .programs = kComputing | Programs{Program::kConvert},
+     .group = kComputingGroup,
+     .sentence = "A record of the data that cannot be read: skip takes the next in its place, "
+                 "counts and reports it, abort ends with its error"},
     {.name = "force",
      .type = on_off(),
      .programs = kTrainers | Programs{Program::kWorker},

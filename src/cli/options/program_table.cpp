@@ -78,6 +78,48 @@ constexpr std::string_view kMeanNotes =
     "Example:\n"
     "  speedo mean examples/cifar10/cifar10_train_lmdb examples/cifar10/mean.binaryproto";
 
+constexpr std::string_view kConvertImagesetNotes =
+    "The label is behind a line's last blank. Keys are the place in the list, of eight digits,\n"
+    "and the name. Flags are Caffe's, also as --nogray; images are read and decoded in parallel.\n"
+    "PNG, JPEG, WebP, TIFF, BMP and PNM can be read.\n\n"
+    "Example:\n"
+    "  speedo convert_imageset --resize_height=256 --resize_width=256 --shuffle images/ \\\n"
+    "      train.txt train_lmdb";
+
+constexpr std::string_view kComputeImageMeanNotes =
+    "Prints the mean of each channel. Without an output nothing is written.\n\n"
+    "Example:\n"
+    "  speedo compute_image_mean -backend lmdb train_lmdb mean.binaryproto";
+
+constexpr std::string_view kUpgradeNetTextNotes =
+    "Example:\n"
+    "  speedo upgrade_net_proto_text old_train_val.prototxt train_val.prototxt";
+
+constexpr std::string_view kUpgradeNetBinaryNotes =
+    "Example:\n"
+    "  speedo upgrade_net_proto_binary old.caffemodel new.caffemodel";
+
+constexpr std::string_view kUpgradeSolverTextNotes =
+    "Example:\n"
+    "  speedo upgrade_solver_proto_text old_solver.prototxt solver.prototxt";
+
+constexpr std::string_view kExtractFeaturesNotes =
+    "Each image's values become a Datum of floats, keyed by the image's number in ten digits.\n"
+    "Names of blobs, and of databases, are separated by commas.\n\n"
+    "Example:\n"
+    "  speedo extract_features net.caffemodel net.prototxt fc7,prob fc7_lmdb,prob_lmdb 10 lmdb";
+
+constexpr std::string_view kParseLogNotes =
+    "Columns are NumIters, Seconds, LearningRate and the net's outputs, as parse_log.py has them.\n"
+    "Dates may have years (glog 0.6) or not.\n\n"
+    "Example:\n"
+    "  speedo parse_log train.log tables";
+
+constexpr std::string_view kDrawNetNotes =
+    "Examples:\n"
+    "  speedo draw_net examples/mnist/lenet_train_test.prototxt lenet.svg --phase TRAIN\n"
+    "  speedo draw_net net.prototxt net.dot --rankdir TB";
+
 constexpr std::string_view kProofNotes =
     "Ends with 1 if something that must hold did not, or if a kind of fault that was drawn often\n"
     "never had an effect.\n\n"
@@ -170,6 +212,21 @@ const std::vector<ProgramEntry>& program_table() {
       {Program::kConvert, "speedo convert", "convert",
        "Make a database of MNIST (idx), CIFAR or CSV files, or of another database", kConvertNotes},
       {Program::kMean, "speedo mean", "mean", "Compute the mean image of a data set", kMeanNotes},
+      {Program::kConvertImageset, "speedo convert_imageset", "convert_imageset",
+       "Make a database of a list of images, as Caffe's tool does", kConvertImagesetNotes},
+      {Program::kComputeImageMean, "speedo compute_image_mean", "compute_image_mean",
+       "Compute the mean image of a data set, as Caffe's tool does", kComputeImageMeanNotes},
+      {Program::kUpgradeNetText, "speedo upgrade_net_proto_text", "upgrade_net_proto_text",
+       "Bring a net prototxt to the newest form", kUpgradeNetTextNotes},
+      {Program::kUpgradeNetBinary, "speedo upgrade_net_proto_binary", "upgrade_net_proto_binary",
+       "Bring a .caffemodel to the newest form", kUpgradeNetBinaryNotes},
+      {Program::kUpgradeSolverText, "speedo upgrade_solver_proto_text", "upgrade_solver_proto_text",
+       "Bring a solver prototxt to the newest form", kUpgradeSolverTextNotes},
+      {Program::kExtractFeatures, "speedo extract_features", "extract_features",
+       "Write what blobs of a net hold for each image into databases", kExtractFeaturesNotes},
+      {Program::kParseLog, "speedo parse_log", "parse_log",
+       "Make tables of the displays and tests in a log", kParseLogNotes},
+      {Program::kDrawNet, "speedo draw_net", "draw_net", "Draw a net as a graph", kDrawNetNotes},
       {Program::kProof, "speedo simulate", "simulate",
        "Simulate clusters: prove the schedules under faults, or plan a cluster", kProofNotes},
       {Program::kPlan, "speedo simulate", "plan", "What each schedule would do on a cluster",

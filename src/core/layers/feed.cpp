@@ -12,7 +12,9 @@ namespace speedo {
 
 LayerArity FeedLayer::arity() const {
   LayerArity arity{.bottoms_min = 0, .bottoms_max = 0, .tops_min = 1, .tops_max = -1};
-  if (type() == "Data") arity.tops_max = 2;
+  const bool images = type() == "ImageData" || type() == "WindowData";
+  if (images) arity.tops_min = 2;
+  if (images || type() == "Data") arity.tops_max = 2;
   return arity;
 }
 

@@ -111,6 +111,7 @@ constexpr auto kLayers = std::to_array<Entry>({
     {"HDF5Output", make<SinkLayer>},
     {"HingeLoss", make<HingeLossLayer>},
     {"Im2col", make<Im2colLayer>},
+    {"ImageData", make<FeedLayer>},
     {"InfogainLoss", make<InfogainLossLayer>},
     {"InnerProduct", make<InnerProductLayer>},
     {"Input", make<InputLayer>},
@@ -141,6 +142,7 @@ constexpr auto kLayers = std::to_array<Entry>({
     {"TanH", make<TanhLayer>},
     {"Threshold", make<ThresholdLayer>},
     {"Tile", make<TileLayer>},
+    {"WindowData", make<FeedLayer>},
 });
 
 struct ExpandedEntry {
@@ -153,9 +155,6 @@ struct ExpandedEntry {
 constexpr auto kExpanded = std::to_array<ExpandedEntry>({
     {"SPP", expand_spp},
 });
-
-// Types of Caffe's that are in neither.
-constexpr auto kNotBuilt = std::to_array<std::string_view>({"ImageData", "WindowData"});
 
 }  // namespace
 
@@ -186,11 +185,6 @@ Result<void> check_layer_type(const caffe::LayerParameter& parameter) {
                  fmt::format("layer '{}': layer type Python runs code of the module '{}', which "
                              "this program cannot; put layers of other types in its place",
                              parameter.name(), parameter.python_param().module())};
-  }
-  if (std::find(kNotBuilt.begin(), kNotBuilt.end(), type) != kNotBuilt.end()) {
-    return Error{
-        ErrorCode::kUnsupported,
-        fmt::format("layer '{}': layer type {} is not supported yet", parameter.name(), type)};
   }
   if (type.empty()) {
     return Error{ErrorCode::kConfig, fmt::format("layer '{}': it has no type", parameter.name())};

@@ -11,9 +11,11 @@ namespace speedo {
 // What an encoded image becomes: the channels it has, or always three (blue, green, red), or one.
 enum class ImageColor { kNative, kColor, kGray };
 
-// Decompresses a PNG or JPEG file into planar bytes, blue first, as Caffe does through OpenCV. An
+// Decompresses a PNG, JPEG, WebP, TIFF, BMP or PNM file into planar bytes, blue first, as Caffe
+// does through OpenCV: 16 bits become the upper 8, alpha is left out unless color is kNative. An
 // image of more than kBlobElementsMax values, or of more than the file's bytes can hold, is refused
-// before memory is taken for it.
+// before memory is taken for it. Errors: kData, kUnsupported; the caller puts the file's name
+// before the message.
 Result<void> decode_image(std::span<const std::byte> file, ImageColor color, Record& record);
 
 }  // namespace speedo

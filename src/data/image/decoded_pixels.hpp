@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <speedo/base/result.hpp>
+
+#include "data/image/encoded_image.hpp"
+
+namespace speedo {
+
+// An image as its decoder leaves it: rows of interleaved pixels.
+struct DecodedPixels {
+  std::vector<std::uint8_t> values;
+  std::int64_t channels = 0;  // 1: gray, 3: blue, green, red, 4: and alpha
+  std::int64_t height = 0, width = 0;
+
+  // Makes room for an image of these sizes.
+  void resize(std::int64_t channel_count, std::int64_t rows, std::int64_t columns) {
+    channels = channel_count;
+    height = rows;
+    width = columns;
+    values.resize(static_cast<std::size_t>(channels * height * width));
+  }
+  std::uint8_t* row(std::int64_t y) { return values.data() + y * width * channels; }
+};
+
+// What the header of an image announces, before memory is taken for it.
+struct AnnouncedImage {
+  std::uint64_t height = 0, width = 0;
+  std::uint64_t packed = 0;    // bytes that the file must hold at least, unpacked
+  std::uint64_t capacity = 0;  // the most that its bytes can unpack to
+  std::uint64_t file_bytes = 0;
+};
+
+Error bad_image(const std::string& what);
+
+// Error kData: the image has no pixels, too many, more than its bytes can hold or than memory.
+Result<void> check_image(const AnnouncedImage& image);
+
+// One for each format. `color` is a wish: one that the decoder can do at once, it does; what is
+// left is done by decode_image(). Errors: kData for damaged files, kUnsupported for kinds of the
+// format that are not read.
+Result<void> decode_png(std::span<const std::byte> file, ImageColor color, DecodedPixels& pixels);
+Result<void> decode_jpeg(std::span<const std::byte> file, ImageColor color, DecodedPixels& pixels);
+Result<void> decode_webp(std::span<const std::byte> file, DecodedPixels& pixels);
+Result<void> decode_tiff(std::span<const std::byte> file, DecodedPixels& pixels);
+Result<void> decode_bmp(std::span<const std::byte> file, DecodedPixels& pixels);
+Result<void> decode_pnm(std::span<const std::byte> file, DecodedPixels& pixels);
+
+}  // namespace speedo

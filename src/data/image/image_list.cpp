@@ -1,0 +1,101 @@
+#include "data/image/image_list.hpp"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include <fmt/format.h>
+#include <speedo/base/assert.hpp>
+#include <speedo/base/file.hpp>
+
+#include "base/parse_number.hpp"
+#include "data/image/resize.hpp"
+
+namespace speedo {
+
+namespace {
+
+constexpr std::size_t kListTextBytesMax = std::size_t{2} << 30U;
+constexpr std::size_t kImageFileBytesMax = std::size_t{256} << 20U;
+constexpr std::size_t kImageNameBytesMax = 4096;  // the system's limit for a path
+constexpr std::string_view kBlanks = " \t\r";
+
+}  // namespace
+
+std::string ImageList::place_at(std::size_t offset) const {
+  const auto line =
+      1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(offset), '\n');
+  return fmt::format("image list '{}' line {}", path_, line);
+}
+
+Result<void> ImageList::add_line(std::size_t offset, std::size_t end) {
+  const std::string_view whole = std::string_view(text_).substr(offset, end - offset);
+  const std::size_t last = whole.find_last_not_of(kBlanks);
+  if (last == std::string_view::npos) return {};
+  const std::string_view line = whole.substr(0, last + 1);
+  const std::size_t blank = line.find_last_of(kBlanks);
+  std::string_view name = line;
+  Entry entry;
+  entry.offset = offset;
+  if (blank != std::string_view::npos && line.find_first_not_of(kBlanks) < blank) {
+    const auto label = parse_number<std::int32_t>(line.substr(blank + 1));
+    if (!label) {
+      return Error{ErrorCode::kData,
+                   fmt::format("{} has the label '{}', not a whole number: lines are FILE LABEL",
+                               place_at(offset), line.substr(blank + 1))};
+    }
+    entry.label = *label;
+    name = line.substr(0, line.find_last_not_of(kBlanks, blank) + 1);
+  }
+  if (name.size() > kImageNameBytesMax || name.find('\0') != std::string_view::npos) {
+    return Error{
+        ErrorCode::kData,
+        fmt::format("{} names no file: it is not a text of lines FILE LABEL", place_at(offset))};
+  }
+  entry.bytes = static_cast<std::uint32_t>(name.size());
+  entries_.push_back(entry);
+  return {};
+}
+
+Result<ImageList> ImageList::read(const std::filesystem::path& path) {
+  SPEEDO_ASSIGN(std::string text, read_file(path, kListTextBytesMax));
+  ImageList list(path.string(), std::move(text));
+  for (std::size_t offset = 0; offset < list.text_.size();) {
+    const std::size_t end = std::min(list.text_.find('\n', offset), list.text_.size());
+    SPEEDO_TRY(list.add_line(offset, end));
+    offset = end + 1;
+  }
+  if (!list.entries_.empty()) return list;
+  return Error{ErrorCode::kData, fmt::format("image list '{}' names no image: it needs a line "
+                                             "'FILE LABEL' for each",
+                                             path.string())};
+}
+
+std::string_view ImageList::name(std::int64_t index) const {
+  return std::string_view(text_).substr(entry(index).offset, entry(index).bytes);
+}
+
+std::string ImageList::place(std::int64_t index) const { return place_at(entry(index).offset); }
+
+Result<std::string> ImageListSource::read_image_file(std::int64_t index) const {
+  SPEEDO_ASSERT(index >= 0 && index < size());
+  const std::string name = options_.root + std::string(list_.name(index));
+  auto file = read_file(resolve_path(name, options_.base), kImageFileBytesMax);
+  if (file) return file;
+  return Error{file.error().code, fmt::format("{}: {}", list_.place(index), file.error().message)};
+}
+
+Result<void> ImageListSource::read(std::int64_t index, Record& record) {
+  SPEEDO_ASSIGN(const std::string file, read_image_file(index));
+  if (auto decoded = decode_image(std::as_bytes(std::span(file)), options_.color, record);
+      !decoded) {
+    return Error{decoded.error().code,
+                 fmt::format("{}: '{}{}' {}", list_.place(index), options_.root, list_.name(index),
+                             decoded.error().message)};
+  }
+  record.label = list_.label(index);
+  if (options_.height > 0) resize_image(record, options_.height, options_.width);
+  return {};
+}
+
+}  // namespace speedo

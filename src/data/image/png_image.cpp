@@ -1,0 +1,113 @@
+#include <csetjmp>
+#include <cstring>
+#include <vector>
+
+#include <fmt/format.h>
+#include <png.h>
+
+#include "data/claimed_size.hpp"
+#include "data/image/decoded_pixels.hpp"
+
+namespace speedo {
+
+namespace {
+
+// What a PNG's decoder works with. libpng leaves its functions by a long jump where it meets an
+// error, so all that owns memory lies here, with the caller.
+struct PngWork {
+  std::span<const std::byte> left;
+  std::jmp_buf back;
+  char text[128] = {};
+  png_structp decoder = nullptr;
+  png_infop info = nullptr;
+  std::vector<png_bytep> rows;
+  Result<void> checked;
+
+  ~PngWork() { png_destroy_read_struct(&decoder, &info, nullptr); }
+};
+
+[[noreturn]] void leave_png(png_structp decoder, png_const_charp message) {
+  auto* work = static_cast<PngWork*>(png_get_error_ptr(decoder));
+  std::strncpy(work->text, message, sizeof(work->text) - 1);
+  std::longjmp(work->back, 1);
+}
+
+void pass_over(png_structp, png_const_charp) {}
+
+void read_bytes(png_structp decoder, png_bytep target, png_size_t count) {
+  auto* work = static_cast<PngWork*>(png_get_io_ptr(decoder));
+  if (count > work->left.size()) png_error(decoder, "it ends too early");
+  std::memcpy(target, work->left.data(), count);
+  work->left = work->left.subspan(count);
+}
+
+// Pixels of eight bits: gray, or blue, green, red, perhaps with alpha behind.
+void ask_for_bytes(PngWork& work) {
+  png_structp decoder = work.decoder;
+  const int kind = png_get_color_type(decoder, work.info);
+  const bool clear = png_get_valid(decoder, work.info, PNG_INFO_tRNS) != 0;
+  png_set_strip_16(decoder);
+  png_set_expand(decoder);
+  if (clear) png_set_tRNS_to_alpha(decoder);
+  const bool alpha = clear || (kind & PNG_COLOR_MASK_ALPHA) != 0;
+  if (alpha && (kind & PNG_COLOR_MASK_COLOR) == 0) png_set_gray_to_rgb(decoder);
+  png_set_bgr(decoder);
+  png_set_interlace_handling(decoder);
+}
+
+[[gnu::noinline]] void decompress(PngWork& work, std::size_t file_bytes, DecodedPixels& pixels) {
+  png_set_read_fn(work.decoder, &work, read_bytes);
+  png_read_info(work.decoder, work.info);
+  const std::uint64_t height = png_get_image_height(work.decoder, work.info);
+  work.checked = check_image({height, png_get_image_width(work.decoder, work.info),
+                              height * png_get_rowbytes(work.decoder, work.info),
+                              saturating_product(file_bytes, kDeflateRatioMax), file_bytes});
+  if (!work.checked) return;
+  ask_for_bytes(work);
+  png_read_update_info(work.decoder, work.info);
+  pixels.resize(png_get_channels(work.decoder, work.info), static_cast<std::int64_t>(height),
+                png_get_image_width(work.decoder, work.info));
+  for (std::int64_t y = 0; y < pixels.height; ++y) work.rows.push_back(pixels.row(y));
+  png_read_image(work.decoder, work.rows.data());
+  png_read_end(work.decoder, nullptr);
+}
+
+// Whether libpng met no error. Its long jump ends here, so no variable of this function may change
+// behind setjmp().
+bool run_png(PngWork& work, std::size_t file_bytes, DecodedPixels& pixels) {
+  if (setjmp(work.back) != 0) return false;
+  decompress(work, file_bytes, pixels);
+  return true;
+}
+
+// As libpng does for OpenCV, with its weights of 0.299 and 0.587, cut and not rounded; a gamma that
+// the file names is passed over, as it is where colors stay.
+void to_png_gray(DecodedPixels& pixels) {
+  constexpr std::uint32_t kBlue = 3737, kGreen = 19234, kRed = 9797;
+  const auto channels = static_cast<std::size_t>(pixels.channels);
+  const std::size_t count = pixels.values.size() / channels;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint8_t* color = pixels.values.data() + i * channels;
+    pixels.values[i] =
+        static_cast<std::uint8_t>((kBlue * color[0] + kGreen * color[1] + kRed * color[2]) >> 15U);
+  }
+  pixels.resize(1, pixels.height, pixels.width);
+}
+
+}  // namespace
+
+Result<void> decode_png(std::span<const std::byte> file, ImageColor color, DecodedPixels& pixels) {
+  PngWork work;
+  work.left = file;
+  work.decoder = png_create_read_struct(PNG_LIBPNG_VER_STRING, &work, leave_png, pass_over);
+  if (work.decoder != nullptr) work.info = png_create_info_struct(work.decoder);
+  if (work.info == nullptr) return bad_image("libpng cannot read: no memory");
+  if (!run_png(work, file.size(), pixels)) {
+    return bad_image(fmt::format("is a damaged PNG ({})", work.text));
+  }
+  SPEEDO_TRY(work.checked);
+  if (color == ImageColor::kGray && pixels.channels > 1) to_png_gray(pixels);
+  return {};
+}
+
+}  // namespace speedo

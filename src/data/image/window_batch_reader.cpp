@@ -1,0 +1,281 @@
+#include "data/image/window_batch_reader.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <speedo/base/assert.hpp>
+#include <speedo/base/file.hpp>
+
+#include "caffe.pb.h"
+#include "data/claimed_size.hpp"
+#include "data/image/encoded_image.hpp"
+#include "data/image/mean.hpp"
+#include "data/image/resize.hpp"
+
+namespace speedo {
+
+namespace {
+
+constexpr std::size_t kWindowImageBytesMax = std::size_t{256} << 20U;
+
+Error bad_window_field(std::string what) { return {ErrorCode::kConfig, std::move(what)}; }
+
+// A side of a window: which of the image's pixels it takes, and where they lie in the square.
+struct Side {
+  std::int64_t first = 0, last = 0;  // of the image
+  std::int64_t pad = 0, size = 0;    // of the square: left free before them, and taken by them
+};
+
+// A side grown around its middle by the context that is to be seen, cut where the image ends.
+Side grown_side(float middle, float half, const WindowShape& shape, std::int64_t image_size,
+                bool mirror) {
+  const auto crop = static_cast<float>(shape.crop);
+  const float context = crop / (crop - 2.0F * static_cast<float>(shape.context_pad));
+  Side side;
+  side.first = std::llround(middle - half * context);
+  side.last = std::llround(middle + half * context);
+  const std::int64_t whole = side.last - side.first + 1;
+  const std::int64_t before = std::max<std::int64_t>(0, -side.first);
+  const std::int64_t behind = std::max<std::int64_t>(0, side.last - image_size + 1);
+  side.first += before;
+  side.last -= behind;
+  const float scale = crop / static_cast<float>(whole);
+  const auto scaled = [scale](std::int64_t pixels) {
+    return static_cast<std::int64_t>(std::llround(static_cast<float>(pixels) * scale));
+  };
+  side.size = scaled(side.last - side.first + 1);
+  side.pad = scaled(mirror ? behind : before);
+  side.size = std::min(side.size, shape.crop - side.pad);
+  return side;
+}
+
+struct Sides {
+  Side across, down;
+};
+
+Sides sides_of(const ImageWindow& window, const WindowShape& shape, const Record& image,
+               bool mirror) {
+  if (shape.context_pad == 0 && !shape.square) {
+    return {{window.x1, window.x2, 0, shape.crop}, {window.y1, window.y2, 0, shape.crop}};
+  }
+  float half_width = static_cast<float>(std::int64_t{window.x2} - window.x1 + 1) / 2.0F;
+  float half_height = static_cast<float>(std::int64_t{window.y2} - window.y1 + 1) / 2.0F;
+  const float middle_x = static_cast<float>(window.x1) + half_width;
+  const float middle_y = static_cast<float>(window.y1) + half_height;
+  if (shape.square) half_width = half_height = std::max(half_width, half_height);
+  return {grown_side(middle_x, half_width, shape, image.width, mirror),
+          grown_side(middle_y, half_height, shape, image.height, false)};
+}
+
+bool lies_in(const Side& side, std::int64_t image_size) {
+  return side.first >= 0 && side.first <= side.last && side.last < image_size && side.size > 0;
+}
+
+void cut(const Record& image, const Sides& sides, Record& window) {
+  window.channels = image.channels;
+  window.height = sides.down.last - sides.down.first + 1;
+  window.width = sides.across.last - sides.across.first + 1;
+  window.bytes.resize(static_cast<std::size_t>(window.count()));
+  std::uint8_t* target = window.bytes.data();
+  for (std::int64_t c = 0; c < image.channels; ++c) {
+    for (std::int64_t y = sides.down.first; y <= sides.down.last; ++y) {
+      const std::uint8_t* row = image.bytes.data() + (c * image.height + y) * image.width;
+      target = std::copy_n(row + sides.across.first, window.width, target);
+    }
+  }
+}
+
+// Into the square, whose free pixels stay 0.
+void place(const Record& window, const Sides& sides, bool mirror, const WindowShape& shape,
+           std::span<float> target) {
+  std::fill(target.begin(), target.end(), 0.0F);
+  const std::int64_t mean_left = (shape.mean_width - shape.crop) / 2;
+  const std::int64_t mean_top = mean_left;
+  for (std::int64_t c = 0; c < window.channels; ++c) {
+    for (std::int64_t y = 0; y < window.height; ++y) {
+      const std::uint8_t* row = window.bytes.data() + (c * window.height + y) * window.width;
+      const std::int64_t down = y + sides.down.pad;
+      for (std::int64_t x = 0; x < window.width; ++x) {
+        const std::int64_t along = x + sides.across.pad;
+        float mean = 0.0F;
+        if (!shape.mean_image.empty()) {
+          const std::int64_t at =
+              (c * shape.mean_height + down + mean_top) * shape.mean_width + along + mean_left;
+          mean = shape.mean_image[static_cast<std::size_t>(at)];
+        } else if (!shape.mean_values.empty()) {
+          mean = shape.mean_values[shape.mean_values.size() == 1 ? 0 : static_cast<std::size_t>(c)];
+        }
+        const float pixel = row[mirror ? window.width - 1 - x : x];
+        target[static_cast<std::size_t>((c * shape.crop + down) * shape.crop + along)] =
+            (pixel - mean) * shape.scale;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Result<WindowShape> window_shape(const caffe::WindowDataParameter& window,
+                                 const caffe::TransformationParameter& transform,
+                                 const std::filesystem::path& base) {
+  WindowShape shape;
+  shape.crop = transform.crop_size();
+  shape.context_pad = window.context_pad();
+  shape.square = window.crop_mode() == "square";
+  shape.mirror = transform.mirror();
+  shape.scale = transform.scale();
+  shape.mean_values.assign(transform.mean_value().begin(), transform.mean_value().end());
+  if (shape.crop < 1) return bad_window_field("WindowData needs transform_param { crop_size }");
+  if (!shape.square && window.crop_mode() != "warp") {
+    return bad_window_field(
+        fmt::format("crop_mode is '{}', but must be warp or square", window.crop_mode()));
+  }
+  if (2 * shape.context_pad >= shape.crop) {
+    return bad_window_field(fmt::format("context_pad {} leaves nothing of crop_size {}",
+                                        shape.context_pad, shape.crop));
+  }
+  if (!(window.fg_fraction() >= 0.0F && window.fg_fraction() <= 1.0F)) {
+    return bad_window_field("fg_fraction must be between 0 and 1");
+  }
+  if (!transform.has_mean_file()) return shape;
+  if (!shape.mean_values.empty()) {
+    return bad_window_field("mean_file and mean_value exclude each other");
+  }
+  SPEEDO_ASSIGN(MeanImage mean, read_mean(resolve_path(transform.mean_file(), base)));
+  shape.mean_height = mean.dims.height;
+  shape.mean_width = mean.dims.width;
+  if (shape.mean_height != shape.mean_width || shape.mean_width < shape.crop) {
+    return bad_window_field(
+        fmt::format("the mean file is of {}x{} pixels, but a square of {} at "
+                    "least is needed",
+                    shape.mean_height, shape.mean_width, shape.crop));
+  }
+  shape.mean_image = std::move(mean.values);
+  return shape;
+}
+
+WindowBatchReader::WindowBatchReader(WindowFile file, const WindowShape& shape,
+                                     const Options& options)
+    : file_(std::move(file)),
+      shape_(shape),
+      options_(options),
+      bad_records_(options.on_bad_record, options.meter) {}
+
+Result<void> WindowBatchReader::check() const {
+  const bool lacks_foreground = options_.foreground > 0 && file_.foreground.empty();
+  if (lacks_foreground || (options_.foreground < options_.batch_size && file_.background.empty())) {
+    return Error{ErrorCode::kData,
+                 fmt::format("window file '{}' has no {} windows, which fg_fraction asks for: look "
+                             "at fg_threshold and bg_threshold",
+                             file_.path, lacks_foreground ? "foreground" : "background")};
+  }
+  const auto means = static_cast<std::int64_t>(shape_.mean_values.size());
+  const auto mean_values = file_.channels * shape_.mean_height * shape_.mean_width;
+  if ((means > 1 && means != file_.channels) ||
+      mean_values != static_cast<std::int64_t>(shape_.mean_image.size())) {
+    return bad_window_field(
+        fmt::format("the mean is not of the images' {} channels", file_.channels));
+  }
+  if (!options_.cache_images) return {};
+  std::uint64_t bytes = 0;
+  for (const std::string& image : file_.images) {
+    std::error_code code;
+    const auto size =
+        std::filesystem::file_size(resolve_path(options_.root + image, options_.base), code);
+    if (!code) bytes += size;
+  }
+  return check_memory("cache_images, with the files of '" + file_.path + "',", bytes,
+                      process_memory());
+}
+
+Result<std::unique_ptr<BatchReader>> WindowBatchReader::create(WindowFile file,
+                                                               const WindowShape& shape,
+                                                               const Options& options) {
+  std::unique_ptr<WindowBatchReader> reader(new WindowBatchReader(std::move(file), shape, options));
+  SPEEDO_TRY(reader->check());
+  SPEEDO_ASSIGN(Shape windows, Shape::create({options.batch_size, reader->file_.channels,
+                                              shape.crop, shape.crop}));
+  reader->shapes_ = {std::move(windows), Shape{options.batch_size}};
+  return std::unique_ptr<BatchReader>(std::move(reader));
+}
+
+std::int64_t WindowBatchReader::scratch_bytes() const {
+  constexpr std::int64_t kImagePixels = 500 * 375;  // what photographs of such data sets have
+  return kImagePixels * file_.channels + shapes_[0].count(1);
+}
+
+Result<std::shared_ptr<const std::string>> WindowBatchReader::image_file(std::uint32_t image) {
+  if (options_.cache_images) {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = cached_.find(image); found != cached_.end()) return found->second;
+  }
+  SPEEDO_ASSIGN(std::string bytes,
+                read_file(resolve_path(options_.root + file_.images[image], options_.base),
+                          kWindowImageBytesMax));
+  auto file = std::make_shared<const std::string>(std::move(bytes));
+  if (options_.cache_images) {
+    const std::lock_guard lock(mutex_);
+    cached_.emplace(image, file);
+  }
+  return file;
+}
+
+Result<void> WindowBatchReader::read_image(std::uint32_t image, Record& record) {
+  auto file = image_file(image);
+  if (!file) {
+    return Error{file.error().code,
+                 fmt::format("window file '{}': {}", file_.path, file.error().message)};
+  }
+  const ImageColor color = file_.channels == 1 ? ImageColor::kGray : ImageColor::kColor;
+  if (auto decoded = decode_image(std::as_bytes(std::span(**file)), color, record); !decoded) {
+    return Error{decoded.error().code,
+                 fmt::format("window file '{}': '{}{}' {}", file_.path, options_.root,
+                             file_.images[image], decoded.error().message)};
+  }
+  return {};
+}
+
+Result<void> WindowBatchReader::draw(const ImageWindow& window, bool mirror, Desk& desk,
+                                     std::span<float> target) {
+  SPEEDO_TRY(read_image(window.image, desk.image));
+  const Sides sides = sides_of(window, shape_, desk.image, mirror);
+  if (!lies_in(sides.across, desk.image.width) || !lies_in(sides.down, desk.image.height)) {
+    return Error{ErrorCode::kData,
+                 fmt::format("window file '{}': the window {} {} {} {} does not lie in '{}', which "
+                             "is {} wide and {} high",
+                             file_.path, window.x1, window.y1, window.x2, window.y2,
+                             file_.images[window.image], desk.image.width, desk.image.height)};
+  }
+  cut(desk.image, sides, desk.window);
+  resize_image(desk.window, sides.down.size, sides.across.size);
+  place(desk.window, sides, mirror, shape_, target);
+  return {};
+}
+
+Result<void> WindowBatchReader::read(std::uint64_t batch, std::int64_t part, Tops& tops) {
+  SPEEDO_ASSERT(part >= 0 && part < options_.batch_size);
+  const auto desk = desks_.take();
+  const bool foreground = part >= options_.batch_size - options_.foreground;
+  const std::vector<ImageWindow>& windows = foreground ? file_.foreground : file_.background;
+  const auto place_in_batch = static_cast<std::size_t>(part);
+  const auto values = static_cast<std::size_t>(shapes_[0].count(1));
+  Random random = Random::derive(options_.seed, {batch, static_cast<std::uint64_t>(part)});
+  for (std::uint64_t missed = 0;; ++missed) {
+    const std::uint64_t index = random.below(windows.size());
+    const ImageWindow& window = windows[static_cast<std::size_t>(index)];
+    const bool mirror = shape_.mirror && random.below(2) == 1;
+    auto drawn =
+        draw(window, mirror, *desk, std::span(tops[0]).subspan(place_in_batch * values, values));
+    if (drawn) {
+      tops[1][place_in_batch] = static_cast<float>(window.label);
+      return {};
+    }
+    const std::uint64_t record = foreground ? file_.background.size() + index : index;
+    if (!bad_records_.pass_over(record, drawn.error(), missed)) return drawn;
+  }
+}
+
+}  // namespace speedo

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <speedo/data/data_source.hpp>
+
+#include "data/datum.hpp"
+#include "data/leveldb/leveldb_index.hpp"
+#include "data/random_file.hpp"
+#include "data/scratch_pool.hpp"
+
+namespace speedo {
+
+// The Datums of a LevelDB database, in the order of their keys. Nothing is locked or written: any
+// number of processes may read one at once, as long as nobody writes it.
+class LeveldbSource : public DataSource {
+ public:
+  // Errors: kData, also for an empty database; kUnsupported.
+  static Result<std::unique_ptr<DataSource>> open(const std::filesystem::path& folder,
+                                                  ImageColor color);
+
+  std::int64_t size() const override { return static_cast<std::int64_t>(index_.records.size()); }
+  Result<void> read(std::int64_t index, Record& record) override;
+
+ private:
+  LeveldbSource(std::filesystem::path folder, LeveldbIndex index, ImageColor color);
+
+  // What one thread reads with, and the block that it read last: small records share one.
+  struct Desk {
+    explicit Desk(ImageColor color) : decoder(color) {}
+    DatumDecoder decoder;
+    std::vector<std::byte> packed, block;
+    const LeveldbRecord* in_block = nullptr;  // a record of `block`
+  };
+  struct OpenFile {
+    std::uint32_t index;
+    std::shared_ptr<const RandomFile> file;
+  };
+  Result<std::shared_ptr<const RandomFile>> open_file(std::uint32_t index);
+  // Where the record's value lies in the desk's block.
+  Result<std::span<const std::byte>> value_of(const LeveldbRecord& record, Desk& desk);
+
+  const std::filesystem::path folder_;
+  const LeveldbIndex index_;
+  const ImageColor color_;
+  ScratchPool<Desk> desks_;
+  std::mutex mutex_;
+  std::list<OpenFile> open_;  // most recently used first; guarded by mutex_
+};
+
+}  // namespace speedo

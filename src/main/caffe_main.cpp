@@ -1,0 +1,174 @@
+// `caffe`: what Caffe's program takes, for the commands of `speedo`. gflags takes flags before the
+// command as well as behind it, and each command passes over those of the others.
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/arguments.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/flags/caffe_flags.hpp"
+#include "cli/options/read_options.hpp"
+#include "main/commands.hpp"
+
+namespace speedo {
+
+namespace {
+
+constexpr const char* kUsage =
+    "usage: caffe <command> <args>\n"
+    "\n"
+    "commands:\n"
+    "  train           train or finetune a model\n"
+    "  test            score a model\n"
+    "  device_query    show GPU diagnostic information\n"
+    "  time            benchmark model execution time\n"
+    "\n"
+    "flags, with one dash or two, their value behind '=' or as the next argument:\n"
+    "  -solver, -model, -weights, -snapshot   files to work with\n"
+    "  -iterations     batches to run (test, time)\n"
+    "  -phase          TRAIN or TEST (time)\n"
+    "  -level, -stage  which layers belong to the net\n"
+    "  -sigint_effect, -sighup_effect   snapshot, stop or none (train)\n"
+    "  -gpu            accepted: this build has no CUDA and computes on the CPU\n"
+    "\n"
+    "`caffe train --help` and the like list what else the command takes: it is `speedo train`.\n";
+
+// Flags of Caffe's program, squashed. All take a value.
+constexpr std::array<std::string_view, 11> kCaffeFlags = {
+    "gpu",          "iterations", "level",  "model", "phase",  "sighupeffect",
+    "siginteffect", "snapshot",   "solver", "stage", "weights"};
+
+struct CaffeCommand {
+  const char* name;
+  Program program;
+  CommandFunction function;
+};
+
+constexpr CaffeCommand kCaffeCommands[] = {{"train", Program::kTrain, train_command},
+                                           {"test", Program::kTest, test_command},
+                                           {"time", Program::kTime, time_command}};
+
+// A command line taken apart.
+struct CaffeLine {
+  std::vector<std::string> words;               // without a flag: the command
+  std::vector<std::vector<std::string>> flags;  // each with its value, if that is an argument
+};
+
+bool is_caffes(const std::string& name) {
+  return std::find(kCaffeFlags.begin(), kCaffeFlags.end(), name) != kCaffeFlags.end();
+}
+
+// Of any of the commands: which one it is is not known yet.
+bool takes_value(const std::string& name) {
+  if (is_caffes(name)) return true;
+  for (const CaffeCommand& command : kCaffeCommands) {
+    const Option* option = find_option(name, command.program);
+    if (option == nullptr) continue;
+    return option->type.kind != ValueKind::kSwitch && option->type.kind != ValueKind::kOptionalText;
+  }
+  return false;
+}
+
+std::string name_of(const std::string& flag) { return squash(flag.substr(0, flag.find('='))); }
+
+// Whether a command knows the flag, or all do.
+bool is_known(const std::string& name) {
+  if (is_caffes(name) || name == "help" || name == "h" || name == "version") return true;
+  return std::any_of(std::begin(kCaffeCommands), std::end(kCaffeCommands),
+                     [&](const auto& each) { return find_option(name, each.program) != nullptr; });
+}
+
+CaffeLine take_apart(const std::vector<std::string>& arguments) {
+  CaffeLine line;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    if (!looks_like_flag(argument)) {
+      line.words.push_back(argument);
+      continue;
+    }
+    const GlogFlag glog = glog_flag(argument);
+    std::vector<std::string> flag = {argument};
+    const bool wants_next =
+        glog.is_one ? glog.takes_next
+                    : argument.find('=') == std::string::npos && takes_value(name_of(argument));
+    if (wants_next && i + 1 < arguments.size()) flag.push_back(arguments[++i]);
+    if (!glog.is_one) line.flags.push_back(std::move(flag));
+  }
+  return line;
+}
+
+// What the command takes of the line: not what Caffe has for other commands.
+std::vector<std::string> arguments_for(const CaffeCommand& command, const CaffeLine& line) {
+  std::vector<std::string> arguments;
+  for (const std::vector<std::string>& flag : line.flags) {
+    const std::string name = name_of(flag.front());
+    if (name == "gpu") {
+      std::fputs("caffe: -gpu: this build has no CUDA; computing on the CPU\n", stderr);
+      continue;
+    }
+    if (is_caffes(name) && find_option(name, command.program) == nullptr) continue;
+    arguments.insert(arguments.end(), flag.begin(), flag.end());
+  }
+  return from_gflags(arguments, command.program);
+}
+
+Result<int> query_devices() {
+  return Error{ErrorCode::kUnsupported,
+               "this build has no CUDA: there are no GPUs to query, and nets are computed on the "
+               "CPU"};
+}
+
+Error no_command(const std::string& name) {
+  std::vector<std::string> names = {"device_query"};
+  for (const CaffeCommand& command : kCaffeCommands) names.emplace_back(command.name);
+  const std::string near = nearest(name, names);
+  return usage_error("unknown action: " + name +
+                     (near.empty() ? "" : ", did you mean " + near + "?") +
+                     " (caffe --help lists the commands)");
+}
+
+// Flags alone: help or version, or a command that was left out.
+Result<int> without_command(const CaffeLine& line) {
+  const std::string first = line.flags.empty() ? "" : name_of(line.flags.front().front());
+  if (first == "version") {
+    std::printf("%s\n", version().c_str());
+    return 0;
+  }
+  const bool asked = first == "help" || first == "h";
+  std::fputs(kUsage, asked ? stdout : stderr);
+  if (asked) return 0;
+  return usage_error("a command is missing: train, test, time or device_query");
+}
+
+Result<int> run_caffe(const std::vector<std::string>& arguments, const ProcessSecrets& secrets) {
+  const CaffeLine line = take_apart(arguments);
+  if (line.words.empty()) return without_command(line);
+  const std::string& name = line.words.front();
+  // What stands behind a flag that is not known may be its value: the command names the flag.
+  const bool all_known = std::all_of(line.flags.begin(), line.flags.end(), [](const auto& flag) {
+    return is_known(name_of(flag.front()));
+  });
+  if (line.words.size() > 1 && all_known) {
+    return usage_error("'" + line.words[1] + "' stands behind the command '" + name +
+                       "', which takes flags alone");
+  }
+  if (name == "device_query") return query_devices();
+  for (const CaffeCommand& command : kCaffeCommands) {
+    if (name == command.name) return command.function({arguments_for(command, line), secrets});
+  }
+  return no_command(name);
+}
+
+}  // namespace
+
+int caffe_main(const std::vector<std::string>& arguments, const ProcessSecrets& secrets) {
+  const auto code = run_caffe(arguments, secrets);
+  return code ? *code : report_failure("caffe", code.error());
+}
+
+}  // namespace speedo

@@ -1,0 +1,97 @@
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <speedo/cpu/cpu_options.hpp>
+
+#include "base/log.hpp"
+#include "base/random_bits.hpp"
+#include "cli/flags/caffe_flags.hpp"
+#include "cli/options/read_options.hpp"
+#include "cli/report/console.hpp"
+#include "cli/report/record_progress.hpp"
+#include "data/image/convert_images.hpp"
+#include "main/commands.hpp"
+
+namespace speedo {
+
+namespace {
+
+struct ImagesetFlags {
+  std::string list;
+  bool shuffle = false;
+  std::optional<std::uint64_t> seed;
+  ConvertImagesOptions options;
+};
+
+ImagesetFlags imageset_flags(const OptionValues& values) {
+  ImagesetFlags flags;
+  ConvertImagesOptions& options = flags.options;
+  std::string database, backend, on_bad_record;
+  bool gray = false;
+  values.get("root-folder", options.images.root);
+  values.get("list", flags.list);
+  values.get("database", database);
+  values.get("gray", gray);
+  values.get("shuffle", flags.shuffle);
+  values.get("seed", flags.seed);
+  values.get("resize-width", options.images.width);
+  values.get("resize-height", options.images.height);
+  values.get("check-size", options.check_size);
+  values.get("encoded", options.encoded);
+  values.get("encode-type", options.encoding);
+  values.get("on-bad-record", on_bad_record);
+  values.get("threads", options.threads);
+  values.get("backend", backend);
+  values.get("force", options.output.force);
+  options.images.color = gray ? ImageColor::kGray : ImageColor::kColor;
+  options.encoded = options.encoded || !options.encoding.empty();
+  options.output.output = database;
+  options.output.format = record_format_named(backend);
+  options.output.on_bad_record = on_bad_record == "skip" ? OnBadRecord::kSkip : OnBadRecord::kAbort;
+  return flags;
+}
+
+Result<void> check(const ImagesetFlags& flags) {
+  const ImageListOptions& images = flags.options.images;
+  if ((images.height > 0) != (images.width > 0)) {
+    return usage_error("--resize-width and --resize-height belong together: give both, or neither");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<int> convert_imageset_command(const CommandLine& line) {
+  OptionValues values(Program::kConvertImageset);
+  SPEEDO_ASSIGN(const Parsed parsed,
+                read_options(from_gflags(line.arguments, values.program()), values));
+  if (parsed == Parsed::kDone) return 0;
+  ImagesetFlags flags = imageset_flags(values);
+  SPEEDO_TRY(check(flags));
+
+  set_up_console(false);
+  ConvertImagesOptions& options = flags.options;
+  if (!values.given("threads")) options.threads = default_threads();
+  SPEEDO_ASSIGN(ImageList list, ImageList::read(flags.list));
+  if (flags.shuffle) {
+    options.shuffle_seed = flags.seed ? *flags.seed : random_bits() % kCountMax;
+    SPEEDO_INFO("Shuffling data, with --seed {}", *options.shuffle_seed);
+  }
+  SPEEDO_INFO("A total of {} images.", list.size());
+  constexpr std::int64_t kToldEach = 1000;
+  RecordProgress progress(list.size());
+  options.output.progress = [&](std::int64_t done, std::int64_t) {
+    progress.update(done);
+    if (done % kToldEach == 0) SPEEDO_INFO("Processed {} files.", done);
+  };
+  SPEEDO_ASSIGN(const ConvertedImages converted, convert_images(std::move(list), options));
+  progress.finish();
+  const std::int64_t all = converted.written + converted.skipped;
+  if (all % kToldEach != 0) SPEEDO_INFO("Processed {} files.", all);
+  SPEEDO_INFO("Wrote {} records to {}", converted.written, options.output.output.string());
+  if (converted.skipped > 0) SPEEDO_WARN("{} images could not be read", converted.skipped);
+  return 0;
+}
+
+}  // namespace speedo

@@ -1,0 +1,70 @@
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <system_error>
+
+#include <speedo/base/file.hpp>
+
+#include "cli/flags/caffe_flags.hpp"
+#include "cli/options/read_options.hpp"
+#include "main/commands.hpp"
+#include "tools/log_tables.hpp"
+
+namespace speedo {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct LogTableFlags {
+  std::string log, folder, delimiter;
+  bool verbose = false;
+};
+
+// Of dates that have none: the year in which the log was last written to.
+int year_of(const fs::path& file) {
+  std::error_code code;
+  const auto written = fs::last_write_time(file, code);
+  const auto days = std::chrono::floor<std::chrono::days>(
+      code ? std::chrono::system_clock::now()
+           : std::chrono::time_point_cast<std::chrono::system_clock::duration>(
+                 std::chrono::file_clock::to_sys(written)));
+  return static_cast<int>(std::chrono::year_month_day(days).year());
+}
+
+Result<void> write_table(const LogTableFlags& flags, const LogTable& table, const char* ending) {
+  const fs::path path = fs::path(flags.folder) / (fs::path(flags.log).filename().string() + ending);
+  if (table.rows.empty()) {
+    if (flags.verbose) std::printf("Not writing %s; no lines to write\n", path.c_str());
+    return {};
+  }
+  const std::string text = to_csv(table, flags.delimiter[0]);
+  SPEEDO_TRY(write_file_atomically(path, std::as_bytes(std::span(text))));
+  if (flags.verbose) std::printf("Wrote %s\n", path.c_str());
+  return {};
+}
+
+}  // namespace
+
+Result<int> parse_log_command(const CommandLine& line) {
+  OptionValues values(Program::kParseLog);
+  SPEEDO_ASSIGN(const Parsed parsed,
+                read_options(from_gflags(line.arguments, values.program()), values));
+  if (parsed == Parsed::kDone) return 0;
+  LogTableFlags flags;
+  values.get("log", flags.log);
+  values.get("folder", flags.folder);
+  values.get("delimiter", flags.delimiter);
+  values.get("verbose", flags.verbose);
+  if (flags.delimiter.size() != 1) return usage_error("--delimiter takes one character");
+
+  SPEEDO_ASSIGN(const std::string text, read_file(flags.log));
+  SPEEDO_ASSIGN(const LogTables tables, read_log_tables(text, flags.log, year_of(flags.log)));
+  SPEEDO_TRY(write_table(flags, tables.train, ".train"));
+  SPEEDO_TRY(write_table(flags, tables.test, ".test"));
+  return 0;
+}
+
+}  // namespace speedo

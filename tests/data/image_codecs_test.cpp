@@ -1,0 +1,206 @@
+// Each format's files become the same pixels; damaged and boastful ones are errors.
+
+#include <cstdio>
+
+#include <tiffio.h>
+#include <webp/encode.h>
+
+#include <png.h>
+#include <speedo/base/random.hpp>
+
+#include "data/image/encoded_image.hpp"
+#include "data_support.hpp"
+#include "jpeg_support.hpp"
+#include "support/random_seed.hpp"
+
+namespace speedo {
+namespace {
+
+// Two rows of three pixels: red, green, blue.
+const std::vector<std::uint8_t> kPixels = {10, 20,  30,  40,  50,  60,  70,  80,  90,
+                                           11, 121, 131, 141, 151, 161, 171, 181, 255};
+// The same as planes, blue first.
+const std::vector<std::uint8_t> kPlanes = {30,  60,  90,  131, 161, 255, 20, 50,  80,
+                                           121, 151, 181, 10,  40,  70,  11, 141, 171};
+
+Result<void> decode_bytes(const std::string& file, ImageColor color, Record& record) {
+  return decode_image(std::as_bytes(std::span(file)), color, record);
+}
+
+Record decoded(const std::string& file, ImageColor color = ImageColor::kNative) {
+  Record record;
+  const auto result = decode_bytes(file, color, record);
+  if (!result) FAIL(result.error().message);
+  return record;
+}
+
+std::string little(std::uint32_t value, int bytes) {
+  std::string text;
+  for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i) & 0xFFU);
+  return text;
+}
+
+std::string bmp_header(std::int32_t height, unsigned bits, std::uint32_t data_at) {
+  return "BM" + little(0, 4) + little(0, 4) + little(data_at, 4) + little(40, 4) + little(3, 4) +
+         little(static_cast<std::uint32_t>(height), 4) + little(1, 2) + little(bits, 2) +
+         std::string(24, '\0');
+}
+
+// `up`: the first row is the lowest, as usual.
+std::string bmp_of(bool up) {
+  std::string file = bmp_header(up ? 2 : -2, 24, 54);
+  for (int y = 0; y < 2; ++y) {
+    const int row = up ? 1 - y : y;
+    for (int x = 0; x < 3; ++x) {
+      for (int c = 2; c >= 0; --c) {
+        file += static_cast<char>(kPixels[static_cast<std::size_t>((row * 3 + x) * 3 + c)]);
+      }
+    }
+    file += std::string(3, '\0');
+  }
+  return file;
+}
+
+std::string text_of_bytes(const std::vector<std::uint8_t>& values) {
+  return {values.begin(), values.end()};
+}
+
+std::string webp_of() {
+  std::uint8_t* memory = nullptr;
+  const std::size_t bytes = WebPEncodeLosslessRGB(kPixels.data(), 3, 2, 9, &memory);
+  REQUIRE(bytes > 0);
+  std::string file(reinterpret_cast<char*>(memory), bytes);
+  WebPFree(memory);
+  return file;
+}
+
+std::string tiff_of(const TempDir& folder, std::uint16_t packing) {
+  const std::string path = (folder / "a.tif").string();
+  TIFF* tiff = TIFFOpen(path.c_str(), "w");
+  REQUIRE(tiff != nullptr);
+  TIFFSetField(tiff, TIFFTAG_IMAGEWIDTH, 3);
+  TIFFSetField(tiff, TIFFTAG_IMAGELENGTH, 2);
+  TIFFSetField(tiff, TIFFTAG_BITSPERSAMPLE, 8);
+  TIFFSetField(tiff, TIFFTAG_SAMPLESPERPIXEL, 3);
+  TIFFSetField(tiff, TIFFTAG_PHOTOMETRIC, PHOTOMETRIC_RGB);
+  TIFFSetField(tiff, TIFFTAG_PLANARCONFIG, PLANARCONFIG_CONTIG);
+  TIFFSetField(tiff, TIFFTAG_COMPRESSION, packing);
+  std::vector<std::uint8_t> pixels = kPixels;
+  for (std::uint32_t y = 0; y < 2; ++y) TIFFWriteScanline(tiff, pixels.data() + 9 * y, y, 0);
+  TIFFClose(tiff);
+  return read_bytes(path);
+}
+
+TEST_CASE("BMP, PNM, WebP and TIFF become planes, blue first") {
+  const TempDir folder;
+  const std::string text =
+      "P3 # red, green, blue\n3 2\n255\n10 20 30 40 50 60 70 80 90\n"
+      "11 121 131 141 151 161 171 181 255\n";
+  for (const std::string& file :
+       {bmp_of(true), bmp_of(false), "P6 3 2 255\n" + text_of_bytes(kPixels), text, webp_of(),
+        tiff_of(folder, COMPRESSION_NONE), tiff_of(folder, COMPRESSION_LZW),
+        tiff_of(folder, COMPRESSION_ADOBE_DEFLATE)}) {
+    const Record record = decoded(file);
+    CHECK(record.channels == 3);
+    CHECK(record.height == 2);
+    CHECK(record.width == 3);
+    CHECK(record.bytes == kPlanes);
+    CHECK(decoded(file, ImageColor::kGray).channels == 1);
+  }
+}
+
+TEST_CASE("gray and bit maps stay gray; 16 bits lose the lower ones") {
+  const Record gray = decoded("P5 2 2 15\n" + std::string("\x00\x05\x0a\x0f", 4));
+  CHECK(gray.channels == 1);
+  CHECK(gray.bytes == std::vector<std::uint8_t>{0, 85, 170, 255});
+  const Record wide = decoded("P5 1 2 65535\n" + std::string("\x12\x34\xff\x00", 4));
+  CHECK(wide.bytes == std::vector<std::uint8_t>{0x12, 0xff});
+  const Record bits = decoded("P4 10 1\n" + std::string("\x80\x40", 2));
+  CHECK(bits.bytes == std::vector<std::uint8_t>{0, 255, 255, 255, 255, 255, 255, 255, 255, 0});
+  CHECK(decoded("P1 3 1\n101").bytes == std::vector<std::uint8_t>{0, 255, 0});
+  // A palette of two grays, one bit a pixel.
+  std::string palette = bmp_header(1, 1, 62) + std::string("\x10\x10\x10\0\xf0\xf0\xf0\0", 8);
+  palette[46] = 2;
+  const Record named = decoded(palette + std::string("\xa0\0\0\0", 4));
+  CHECK(named.channels == 1);
+  CHECK(named.bytes == std::vector<std::uint8_t>{0xf0, 0x10, 0xf0});
+}
+
+// A PNG of 3 x 2 pixels of 16 bits with a gamma, or with alpha.
+std::string png_file(int kind, int bits, const std::vector<std::uint8_t>& pixels, int channels) {
+  std::string file;
+  png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
+  png_infop info = png_create_info_struct(png);
+  png_set_write_fn(
+      png, &file,
+      [](png_structp writer, png_bytep bytes, png_size_t count) {
+        static_cast<std::string*>(png_get_io_ptr(writer))
+            ->append(reinterpret_cast<char*>(bytes), count);
+      },
+      nullptr);
+  png_set_IHDR(png, info, 3, 2, bits, kind, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
+               PNG_FILTER_TYPE_DEFAULT);
+  png_set_gAMA(png, info, 1.0);
+  png_write_info(png, info);
+  std::vector<std::uint8_t> copy = pixels;
+  const std::size_t row_bytes = static_cast<std::size_t>(3 * channels * bits / 8);
+  for (std::size_t y = 0; y < 2; ++y) png_write_row(png, copy.data() + y * row_bytes);
+  png_write_end(png, nullptr);
+  png_destroy_write_struct(&png, &info);
+  return file;
+}
+
+TEST_CASE("a PNG's gamma is not applied, 16 bits become the upper 8, alpha goes unless native") {
+  std::vector<std::uint8_t> wide;
+  for (const std::uint8_t value : kPixels) {
+    wide.push_back(value);
+    wide.push_back(0xAB);
+  }
+  CHECK(decoded(png_file(PNG_COLOR_TYPE_RGB, 16, wide, 3)).bytes == kPlanes);
+  std::vector<std::uint8_t> clear;
+  for (std::size_t i = 0; i < kPixels.size(); i += 3) {
+    clear.insert(clear.end(), {kPixels[i], kPixels[i + 1], kPixels[i + 2], 7});
+  }
+  const std::string file = png_file(PNG_COLOR_TYPE_RGB_ALPHA, 8, clear, 4);
+  CHECK(decoded(file).channels == 4);
+  CHECK(decoded(file).bytes[18] == 7);
+  CHECK(decoded(file, ImageColor::kColor).bytes == kPlanes);
+}
+
+TEST_CASE("a damaged image of any format is an error, never a fault") {
+  const TempDir folder;
+  Random random(test::fresh_seed());
+  Record record;
+  const std::string jpeg = make_jpeg(16, 3, std::vector<std::uint8_t>(48, 99), [](auto&) {});
+  for (const std::string& whole :
+       {bmp_of(true), "P6 3 2 255\n" + text_of_bytes(kPixels), webp_of(), jpeg,
+        tiff_of(folder, COMPRESSION_LZW), png_file(PNG_COLOR_TYPE_RGB, 8, kPixels, 3)}) {
+    for (std::size_t cut = 0; cut < whole.size(); ++cut) {
+      decode_bytes(whole.substr(0, cut), ImageColor::kColor, record)
+          .ignore("it may be an end mark");
+    }
+    CHECK_FALSE(decode_bytes(whole.substr(0, whole.size() / 2), ImageColor::kColor, record));
+    for (int i = 0; i < 400; ++i) {
+      std::string changed = whole;
+      changed[static_cast<std::size_t>(random.below(changed.size()))] =
+          static_cast<char>(random.below(256));
+      decode_bytes(changed, ImageColor::kColor, record).ignore("the change may be harmless");
+    }
+  }
+}
+
+TEST_CASE("images that announce more than their bytes can hold are refused") {
+  Record record;
+  std::string bomb = bmp_of(true);
+  bomb.replace(18, 8, little(30000, 4) + little(30000, 4));
+  check_error(decode_bytes(bomb, ImageColor::kColor, record), ErrorCode::kData, "30000x30000");
+  check_error(decode_bytes("P6 40000 40000 255\nxxx", ImageColor::kColor, record), ErrorCode::kData,
+              "40000x40000");
+  check_error(decode_bytes("P6 2000 2000 255\nxxx", ImageColor::kColor, record), ErrorCode::kData,
+              "cut off");
+  check_error(decode_bytes("GIF89a", ImageColor::kColor, record), ErrorCode::kUnsupported,
+              "neither PNG, JPEG, WebP, TIFF, BMP nor PNM");
+}
+
+}  // namespace
+}  // namespace speedo
