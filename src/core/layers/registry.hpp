@@ -11,7 +11,7 @@
 namespace speedo {
 
 // Whether there is such a type. Errors: kConfig for one that does not exist, naming the known ones;
-// kUnsupported for one of Caffe's that is not built yet.
+// kUnsupported for Python, which runs code of its own.
 Result<void> check_layer_type(const caffe::LayerParameter& parameter);
 
 // The layer that the message's type names. Errors: check_layer_type()'s.
