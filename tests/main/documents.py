@@ -247,7 +247,7 @@ BLOCKS = {
     ("examples/imagenet/README.md", "examples/imagenet/imagenet_train_lmdb"): flags_only("names of files"),
     ("examples/library/README.md", "cmake -S examples/library"): elsewhere("tests/install/install.sh"),
     ("examples/mnist/README.md", "examples/mnist/get_data.sh"): flags_only("fetches MNIST"),
-    ("examples/sequences/README.md", "examples/sequences/get_data.sh"): elsewhere("examples/quickstart.sh"),
+    ("examples/sequences/README.md", "examples/sequences/get_data.sh"): flags_only("fetches the digits"),
     ("examples/sequences/README.md", "build/bin/speedo run"): run_it(says="accuracy"),
     ("src/cli/from-speedo.md", "speedo-master"): elsewhere("tests/main/container_entry_test.cpp"),
     ("src/local/launch.md", "speedo launch"): elsewhere("tests/local/launch.sh"),

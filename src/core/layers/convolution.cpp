@@ -105,11 +105,12 @@ Result<void> ConvolutionLayer::reshape(Tensors bottoms, Tensors tops) {
 }
 
 // Layouts speak of axis 1. Upsampling, each channel by itself, is fast in all of them, and what
-// follows is mostly plain.
+// follows is mostly plain; but the gradient by its weights is fast in plain order alone.
 LayoutRule ConvolutionLayer::layout_rule() const {
   if (axis_ != 1) return LayoutRule::kPlain;
   const bool by_channel = shape_.groups == shape_.channels && shape_.groups == shape_.outputs;
-  return shape_.transposed && by_channel ? LayoutRule::kSame : LayoutRule::kNative;
+  if (!shape_.transposed || !by_channel) return LayoutRule::kNative;
+  return parameter_needs_grad(0) ? LayoutRule::kPlain : LayoutRule::kSame;
 }
 
 const ConvolutionShape* ConvolutionLayer::convolution_shape() const {
