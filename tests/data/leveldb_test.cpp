@@ -160,12 +160,11 @@ TEST_CASE("LevelDB: missing, empty and foreign databases are named errors") {
   write_mixed(folder / "d");
   check_error(open_source((folder / "d").string(), {.kind = SourceKind::kLmdb}), ErrorCode::kConfig,
               "backend: LEVELDB");
+  // All of them: some may be left of a compaction, and no part of the database.
   for (const auto& [name, bytes] : contents(folder / "d")) {
-    if (!name.ends_with(".ldb")) continue;
-    fs::remove(folder / "d" / name);
-    check_error(open_leveldb(folder / "d"), ErrorCode::kData, "lacks its file " + name);
-    break;
+    if (name.ends_with(".ldb")) fs::remove(folder / "d" / name);
   }
+  check_error(open_leveldb(folder / "d"), ErrorCode::kData, "lacks its file 0000");
 }
 
 // What is read of a changed database is an error, or what was there before.
