@@ -28,7 +28,7 @@ struct FeatureFlags {
   std::vector<std::string> blobs, databases;
   int batches = 0;
   ConvertOptions output;
-  std::string device;
+  std::string device, device_id;
 };
 
 FeatureFlags feature_flags(const OptionValues& values) {
@@ -41,6 +41,7 @@ FeatureFlags feature_flags(const OptionValues& values) {
   values.get("batches", flags.batches);
   values.get("backend", backend);
   values.get("device", flags.device);
+  values.get("device-id", flags.device_id);
   values.get("force", flags.output.force);
   flags.blobs = split_at_commas(blobs);
   flags.databases = split_at_commas(databases);
@@ -109,7 +110,9 @@ Result<int> extract_features_command(const CommandLine& line) {
 
   set_up_console(false);
   install_signal_handlers(SignalEffect::kStop, SignalEffect::kStop);
-  if (flags.device == "GPU") SPEEDO_WARN("this build has no CUDA: computing on the CPU");
+  if (flags.device == "GPU") {
+    SPEEDO_WARN("GPU {}: this build has no CUDA; computing on the CPU", flags.device_id);
+  }
   SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags.compute));
   const TrainerParts parts = trainer_parts(compute);
   SPEEDO_ASSIGN(const std::unique_ptr<Backend> backend, parts.make_backend());

@@ -22,13 +22,13 @@ struct UpgradeFiles {
   std::string input, output;
 };
 
-Result<void> write_text(const std::string& file, const std::string& text) {
+Result<void> write_upgraded(const std::string& file, const std::string& text) {
   return write_file_atomically(file, std::as_bytes(std::span(text)));
 }
 
 Result<void> upgrade_net_text(const UpgradeFiles& files) {
   SPEEDO_ASSIGN(const caffe::NetParameter net, read_net_prototxt(files.input));
-  SPEEDO_TRY(write_text(files.output, to_prototxt(net)));
+  SPEEDO_TRY(write_upgraded(files.output, to_prototxt(net)));
   SPEEDO_INFO("Wrote upgraded NetParameter text proto to {}", files.output);
   return {};
 }
@@ -45,7 +45,7 @@ Result<void> upgrade_solver_text(const UpgradeFiles& files) {
   caffe::SolverParameter solver;
   SPEEDO_TRY(parse_prototxt(text, files.input, solver));
   SPEEDO_TRY(upgrade_solver(solver));
-  SPEEDO_TRY(write_text(files.output, to_prototxt(solver)));
+  SPEEDO_TRY(write_upgraded(files.output, to_prototxt(solver)));
   SPEEDO_INFO("Wrote upgraded SolverParameter text proto to {}", files.output);
   return {};
 }

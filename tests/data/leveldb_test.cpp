@@ -62,6 +62,7 @@ void write_mixed(const fs::path& folder) {
   for (std::int64_t i = 0; i < 60; ++i) {
     const Record record = i % 3 == 0 ? numbered_record(i, 3, 80, 80) : numbered_record(i);
     REQUIRE(database->Put({}, std::to_string(1000 + i), datum_text(record)).ok());
+    if (i == 44) database->CompactRange(nullptr, nullptr);  // what is there goes into tables
   }
 }
 
@@ -160,12 +161,11 @@ TEST_CASE("LevelDB: missing, empty and foreign databases are named errors") {
   write_mixed(folder / "d");
   check_error(open_source((folder / "d").string(), {.kind = SourceKind::kLmdb}), ErrorCode::kConfig,
               "backend: LEVELDB");
+  // All of them: some may be left of a compaction, and no part of the database.
   for (const auto& [name, bytes] : contents(folder / "d")) {
-    if (!name.ends_with(".ldb")) continue;
-    fs::remove(folder / "d" / name);
-    check_error(open_leveldb(folder / "d"), ErrorCode::kData, "lacks its file " + name);
-    break;
+    if (name.ends_with(".ldb")) fs::remove(folder / "d" / name);
   }
+  check_error(open_leveldb(folder / "d"), ErrorCode::kData, "lacks its file 0000");
 }
 
 // What is read of a changed database is an error, or what was there before.

@@ -47,6 +47,8 @@ class DatumMaker {
     MadeDatum made;
     if (!options_.encoded) {
       encode_datum(record, datum, made.value);
+      datum.set_encoded(false);  // written down, as Caffe's tool does
+      datum.SerializeToString(&made.value);
       made.data_bytes = record.bytes.size();
       return made;
     }
