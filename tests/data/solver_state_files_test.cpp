@@ -9,6 +9,7 @@
 #include <speedo/core/update_rule.hpp>
 #include <speedo/cpu/cpu_backend.hpp>
 
+#include "core/prototxt.hpp"
 #include "data/model_files.hpp"
 #include "data_support.hpp"
 
