@@ -52,6 +52,13 @@ class LmdbWriter : public DatabaseWriter {
   }
 
   Result<void> put(const std::string& key, std::string value) override {
+    const auto most = static_cast<std::size_t>(mdb_env_get_maxkeysize(environment_.get()));
+    if (key.size() > most) {
+      return Error{ErrorCode::kCannotWrite,
+                   fmt::format("key '{}...' has {} bytes, an LMDB takes {} at most: shorten the "
+                               "image's name, or choose another backend",
+                               key.substr(0, 64), key.size(), most)};
+    }
     pending_.emplace_back(key, std::move(value));
     return pending_.size() < kRecordsPerTransaction ? Result<void>() : flush();
   }
@@ -107,7 +114,9 @@ class LmdbWriter : public DatabaseWriter {
   std::vector<std::pair<std::string, std::string>> pending_;
 };
 
-bool is_lmdb_file(const std::filesystem::path& file) { return file.extension() == ".mdb"; }
+bool is_lmdb_file(const std::filesystem::path& file) {
+  return file.filename() == "data.mdb" || file.filename() == "lock.mdb";
+}
 
 }  // namespace
 

@@ -29,7 +29,8 @@ RandomFile::~RandomFile() {
 }
 
 Result<RandomFile> RandomFile::open(const std::filesystem::path& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // A named pipe would be waited for; it is refused below.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
     const ErrorCode code = errno == ENOENT   ? ErrorCode::kNotFound
                            : errno == EACCES ? ErrorCode::kRefused

@@ -35,7 +35,13 @@ Error failed(const fs::path& output, const std::string& said) {
 }  // namespace
 
 Result<void> draw_picture(const std::string& graph, const fs::path& output) {
-  std::string folder = (fs::temp_directory_path() / "speedo-graph-XXXXXX").string();
+  std::error_code code;
+  const fs::path temporary = fs::temp_directory_path(code);
+  if (code) {
+    return Error{ErrorCode::kCannotWrite, "no folder for temporary files (TMPDIR): " +
+                                              code.message()};
+  }
+  std::string folder = (temporary / "speedo-graph-XXXXXX").string();
   if (::mkdtemp(folder.data()) == nullptr) {
     return Error{ErrorCode::kCannotWrite, fmt::format("cannot make the temporary folder '{}': {}",
                                                       folder, std::strerror(errno))};

@@ -389,7 +389,7 @@ Result<float> TrainerEngine::compute_step(const TrainMessage& order, std::uint32
   SPEEDO_ASSIGN(const float loss, learner_->accumulate_gradients(passes_of(order), hooks));
   if (std::isfinite(loss)) step_on({0, learner_->layout().element_count()}, order, step);
   if (!is_finite_) return std::numeric_limits<float>::quiet_NaN();
-  if (std::isfinite(loss)) ++updates_held_;
+  if (rule_in_use() && std::isfinite(loss)) ++updates_held_;
   return loss;
 }
 
@@ -415,7 +415,7 @@ Result<float> TrainerEngine::compute_last_step(const TrainMessage& order, std::u
   SPEEDO_ASSIGN(const float loss, learner_->accumulate_gradients(passes_of(order), hooks));
   if (waits && std::isfinite(loss)) take({0, learner_->layout().element_count()});
   if (is_finite_) {
-    if (std::isfinite(loss)) ++updates_held_;
+    if (rule_in_use() && std::isfinite(loss)) ++updates_held_;
     return loss;
   }
   if (!waits && rule_in_use()) forget_histories("a step broke off whose gradient is not finite");

@@ -167,5 +167,25 @@ TEST_CASE("normalization over windows of any size runs") {
           test_backend(), options);
 }
 
+// They need what they gave for their own backward pass.
+TEST_CASE("a recurrent layer's gradients are the same whether a layer behind it works in place") {
+  const std::string type = GENERATE(as<std::string>(), "RNN", "LSTM");
+  const std::string behind = GENERATE(as<std::string>(), "ReLU", "Sigmoid", "Scale", "Dropout");
+  CAPTURE(type, behind);
+  const auto run = [&](const std::string& top) {
+    const std::string text =
+        input("x", "dim: 3 dim: 2 dim: 4") + input("cont", "dim: 3 dim: 2") +
+        "layer { name: 'r' type: '" + type + "' bottom: 'x' bottom: 'cont' top: 'r' " +
+        "recurrent_param { num_output: 3 weight_filler { type: 'xavier' } } }\n" +
+        "layer { name: 'behind' type: '" + behind + "' bottom: 'r' top: '" + top + "' }\n" +
+        input("y", "dim: 3 dim: 2 dim: 3") +
+        "layer { name: 'loss' type: 'EuclideanLoss' bottom: '" + top + "' bottom: 'y' }\n";
+    return run_net(text, test_backend(), net_options(Phase::kTrain), 1);
+  };
+  const NetRun beside = run("a"), in_place = run("r");
+  CHECK(beside.losses == in_place.losses);
+  check_close("parameters' gradients", beside.parameter_gradients, in_place.parameter_gradients);
+}
+
 }  // namespace
 }  // namespace speedo

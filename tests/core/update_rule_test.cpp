@@ -79,7 +79,7 @@ void check_against_definition(RuleFixture& f) {
     const std::vector<double> weights = f.copy(f.weights);
     for (std::size_t i = 0; i < w.size(); ++i) {
       INFO("iteration " << iteration << " element " << i);
-      REQUIRE(weights[i] == Approx(w[i]).margin(4e-6));
+      REQUIRE(weights[i] == Approx(w[i]).margin(2e-5));
     }
   }
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <google/protobuf/text_format.h>
 
@@ -134,6 +135,8 @@ TEST_CASE("contrastive losses of similar, near and far pairs, of both versions")
   CHECK(first[3] == Approx(legacy ? -1.0 : -1.0 / 1.0001));
   CHECK(std::vector<float>(first.begin() + 4, first.end()) == std::vector<float>(4, 0.0F));
   for (std::size_t i = 0; i < first.size(); ++i) CHECK(second[i] == -first[i]);
+  it.set_bottom(0, {3, 4, std::numeric_limits<float>::quiet_NaN(), 1, 5, 5, 1, 1});
+  CHECK(std::isnan(loss_of(it)));
 }
 
 TEST_CASE("a net finds the matrix of an infogain loss beside its prototxt") {

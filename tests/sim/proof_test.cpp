@@ -1,5 +1,6 @@
 // The real sessions, strategies, merger and store, through hundreds of simulated disasters.
 
+#include <initializer_list>
 #include <set>
 #include <string>
 #include <vector>
@@ -61,8 +62,9 @@ TEST_CASE("seeds that once did not hold, or were judged wrongly, do") {
   // The store goes back a second; weights of after that have no histories there when their master
   // dies; the store loses all while a new master reads what it goes on from; it goes back to
   // weights of an earlier stage, of another size; a master goes on from files whose weights are
-  // still those of the start.
-  for (const std::uint64_t seed : {2496790015U, 3364U, 8736U, 871U}) {
+  // still those of the start, or from files with histories of parts.
+  for (const std::uint64_t seed : std::initializer_list<std::uint64_t>{2496790015U, 3364U, 8736U,
+                                                                       871U, 694438938444458392U}) {
     CHECK(run_proof(draw_scenario(seed, scenario_names(), {2, 64}), real_parts()).violation == "");
   }
 }

@@ -55,12 +55,12 @@ ContrastiveLossLayer::PairLoss ContrastiveLossLayer::pair_loss(float similar, fl
   const auto& options = parameter_message().contrastive_loss_param();
   const double margin = options.margin(), squared = square;
   if (std::fabs(similar) >= 1.0F) return {squared, 1.0};
+  // Both written so that a NaN is a loss.
   if (options.legacy_version()) {
-    return margin > squared ? PairLoss{margin - squared, -1.0} : PairLoss{0.0, 0.0};
+    return margin <= squared ? PairLoss{0.0, 0.0} : PairLoss{margin - squared, -1.0};
   }
   const double distance = std::sqrt(squared);
   const double rest = margin - distance;
-  // Written so that a NaN is a loss.
   if (rest <= 0.0) return {0.0, 0.0};
   return {rest * rest, -rest / (distance + kDistanceMin)};
 }

@@ -10,6 +10,7 @@ class RnnLayer final : public RecurrentLayer {
  public:
   using RecurrentLayer::RecurrentLayer;
   bool backward_reads_top(int top) const override { return top == 0; }
+  bool keeps_top() const override { return true; }
 
  protected:
   int sums_per_cell() const override { return 1; }

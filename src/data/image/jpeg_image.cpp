@@ -14,8 +14,12 @@ namespace speedo {
 
 namespace {
 
+// More than any encoder writes; each costs a pass over the whole image, for a few bytes.
+constexpr int kScansMax = 500;
+
 struct JpegErrors {
   jpeg_error_mgr manager;
+  jpeg_progress_mgr progress{};
   std::jmp_buf back;
   char text[JMSG_LENGTH_MAX];
 };
@@ -23,6 +27,13 @@ struct JpegErrors {
 void leave_jpeg(j_common_ptr decoder) {
   auto* errors = reinterpret_cast<JpegErrors*>(decoder->err);
   decoder->err->format_message(decoder, errors->text);
+  std::longjmp(errors->back, 1);
+}
+
+void limit_scans(j_common_ptr decoder) {
+  if (reinterpret_cast<j_decompress_ptr>(decoder)->input_scan_number <= kScansMax) return;
+  auto* errors = reinterpret_cast<JpegErrors*>(decoder->err);
+  std::snprintf(errors->text, sizeof(errors->text), "it has more than %d scans", kScansMax);
   std::longjmp(errors->back, 1);
 }
 
@@ -62,6 +73,8 @@ struct JpegResult {
 [[gnu::noinline]] void decompress(std::span<const std::byte> file, ImageColor color,
                                   jpeg_decompress_struct& decoder, JpegResult& result) {
   jpeg_create_decompress(&decoder);
+  decoder.progress = &reinterpret_cast<JpegErrors*>(decoder.err)->progress;
+  decoder.progress->progress_monitor = limit_scans;
   jpeg_mem_src(&decoder, reinterpret_cast<const unsigned char*>(file.data()), file.size());
   jpeg_read_header(&decoder, TRUE);
   decoder.out_color_space = wanted_space(decoder, color);

@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include "data/claimed_size.hpp"
 #include "data/leveldb/byte_cursor.hpp"
 #include "data/leveldb/leveldb_block.hpp"
 #include "data/leveldb/leveldb_folder.hpp"
@@ -49,19 +50,27 @@ class Indexer {
   Result<void> add_block(const RandomFile& file, BlockPlace place);
   Result<void> add_entry(const RandomFile& file, std::string_view key, LeveldbRecord record);
   Result<void> add_batch(const RandomFile& file, const LeveldbLog& log);
-  void keep(std::string_view key, std::uint64_t stamp, LeveldbRecord record);
+  Result<void> keep(std::string_view key, std::uint64_t stamp, LeveldbRecord record);
 
   LeveldbIndex index_;
   std::vector<Found> found_;
   std::vector<std::byte> packed_, block_;
 };
 
-void Indexer::keep(std::string_view key, std::uint64_t stamp, LeveldbRecord record) {
+// Keys share what they begin with, so few bytes can stand for many.
+Result<void> Indexer::keep(std::string_view key, std::uint64_t stamp, LeveldbRecord record) {
+  const std::uint64_t taken = index_.keys.size() + key.size() +
+                              (found_.size() + 1) * (sizeof(Found) + sizeof(LeveldbRecord));
+  if (taken > static_cast<std::uint64_t>(process_memory().bytes)) {
+    SPEEDO_TRY(check_memory(
+        fmt::format("the list of keys in LevelDB file '{}'", index_.files.back().string()), taken));
+  }
   record.file = static_cast<std::uint32_t>(index_.files.size() - 1);
   record.key_offset = index_.keys.size();
   record.key_bytes = static_cast<std::uint32_t>(key.size());
   index_.keys += key;
   found_.push_back({record, stamp});
+  return {};
 }
 
 // `key` still has its stamp behind it.
@@ -71,8 +80,7 @@ Result<void> Indexer::add_entry(const RandomFile& file, std::string_view key,
   const std::string_view stamp_bytes = key.substr(key.size() - kStampBytes);
   const std::uint64_t stamp = little64(reinterpret_cast<const std::byte*>(stamp_bytes.data()));
   if ((stamp & 0xFFU) > kValue) return damaged(file, "has a record of an unknown kind");
-  keep(key.substr(0, key.size() - kStampBytes), stamp, record);
-  return {};
+  return keep(key.substr(0, key.size() - kStampBytes), stamp, record);
 }
 
 Result<void> Indexer::add_block(const RandomFile& file, BlockPlace place) {
@@ -116,10 +124,12 @@ Result<void> Indexer::add_table(const LeveldbTableFile& table) {
   std::vector<std::byte> index;
   SPEEDO_TRY(read_block(file, *index_place, packed_, index));
   BlockEntries blocks(index);
+  std::uint64_t end = 0;
   while (blocks.next()) {
     const auto place = parse_block_place(blocks.entry().value);
-    if (!place) return damaged(file, "has a bad list of blocks");
+    if (!place || place->offset < end) return damaged(file, "has a bad list of blocks");
     SPEEDO_TRY(add_block(file, *place));
+    end = place->offset + place->bytes;  // within the file, as it was read
   }
   if (blocks.damaged()) return damaged(file, "has a bad list of blocks");
   return {};
@@ -146,7 +156,8 @@ Result<void> Indexer::add_batch(const RandomFile& file, const LeveldbLog& log) {
       record.within = place.bytes;
       record.value_bytes = static_cast<std::uint32_t>(value.size());
     }
-    keep({reinterpret_cast<const char*>(key.data()), key.size()}, sequence << 8U | kind, record);
+    SPEEDO_TRY(keep({reinterpret_cast<const char*>(key.data()), key.size()},
+                    sequence << 8U | kind, record));
   }
   if (left > 0 || !cursor.left().empty()) {
     return damaged(file, "has a record that does not hold what it announces");

@@ -85,6 +85,7 @@ Result<LeveldbLog::Fragment> LeveldbLog::read_fragment() {
 Result<bool> LeveldbLog::next() {
   record_.clear();
   fragments_.clear();
+  ends_.clear();
   const std::uint64_t start = offset_;
   for (;;) {
     SPEEDO_ASSIGN(const Fragment fragment, read_fragment());
@@ -97,20 +98,18 @@ Result<bool> LeveldbLog::next() {
       return damaged(start, "has fragments in an impossible order");
     }
     fragments_.push_back(fragment.place);
+    ends_.push_back(record_.size());
     if (fragment.type == kWhole || fragment.type == kLast) return true;
   }
 }
 
 LogPlace LeveldbLog::place_of(std::size_t position) const {
-  for (const LogFragment& fragment : fragments_) {
-    if (position <= fragment.bytes) {
-      const auto skipped = static_cast<std::uint32_t>(position);
-      return {fragment.offset + skipped, fragment.bytes - skipped};
-    }
-    position -= fragment.bytes;
-  }
-  SPEEDO_ASSERT(false);
-  return {};
+  const auto end = std::lower_bound(ends_.begin(), ends_.end(), position);
+  SPEEDO_ASSERT(end != ends_.end());
+  const LogFragment& fragment = fragments_[static_cast<std::size_t>(end - ends_.begin())];
+  const std::size_t start = *end - fragment.bytes;
+  const auto skipped = static_cast<std::uint32_t>(position - start);
+  return {fragment.offset + skipped, fragment.bytes - skipped};
 }
 
 Result<void> read_log_bytes(const RandomFile& file, LogPlace place, std::span<std::byte> target) {

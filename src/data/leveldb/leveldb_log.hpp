@@ -42,6 +42,7 @@ class LeveldbLog {
   std::uint64_t offset_ = 0;  // of what was not read yet
   std::vector<std::byte> record_;
   std::vector<LogFragment> fragments_;
+  std::vector<std::size_t> ends_;  // of each of them in the record
 };
 
 // Bytes of a record that begin at `place`, however many fragments they lie in. Error: kData.

@@ -9,6 +9,7 @@
 #include <leveldb/write_batch.h>
 #include <speedo/base/temporary.hpp>
 
+#include "base/parse_number.hpp"
 #include "data/dataset_writer.hpp"
 #include "data/folder_target.hpp"
 
@@ -22,8 +23,10 @@ constexpr std::size_t kTableBlockBytes = 65536;  // as in Caffe's databases
 
 bool is_leveldb_file(const std::filesystem::path& file) {
   const std::string name = file.filename().string(), ending = file.extension().string();
+  const bool is_numbered = parse_number<std::uint64_t>(file.stem().string()).has_value();
   return name == "CURRENT" || name == "LOCK" || name == "LOG" || name == "LOG.old" ||
-         name.starts_with("MANIFEST-") || ending == ".ldb" || ending == ".sst" || ending == ".log";
+         name.starts_with("MANIFEST-") ||
+         (is_numbered && (ending == ".ldb" || ending == ".sst" || ending == ".log"));
 }
 
 class LeveldbWriter : public DatabaseWriter {

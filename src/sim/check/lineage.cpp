@@ -42,13 +42,14 @@ void Lineage::begin(std::uint64_t term, const Checkpoint& start) {
   Branch branch;
   branch.state.weights = start.weights;
   branch.state.histories = start.histories;
-  const bool anew = start.version.value == 0 && start.session.empty() && start.weights == start_;
-  if (!anew) {
-    const auto origin = origin_of(start);
-    violations_.expect(Check::kStart, origin != published_.end(),
-                       "a master goes on from weights that nobody published");
-    if (origin != published_.end()) go_on_from(*origin, branch);
-  }
+  const auto origin = start.session.empty() ? published_.end() : origin_of(start);
+  const bool is_found = origin != published_.end();
+  // Also with what a master has put that merged nothing.
+  const bool anew = start.version.value == 0 && start.weights == start_ &&
+                    (!is_found || origin->second.session != start.session);
+  violations_.expect(Check::kStart, anew || is_found,
+                     "a master goes on from weights that nobody published");
+  if (!anew && is_found) go_on_from(*origin, branch);
   branch.state.shards = branch.log.size();
   branches_[term] = std::move(branch);
 }
@@ -62,7 +63,8 @@ Lineage::Published::const_iterator Lineage::origin_of(const Checkpoint& start) c
     const auto& [key, state] = *each;
     const bool may_be = by_file || key.second == start.version.value;
     const bool is_it = state.weights == start.weights || (!by_file && state.weights.empty());
-    const bool histories = start.histories.empty() || state.histories.empty() ||
+    // Those of parts are not known to the bit, as nobody shows them.
+    const bool histories = parts_ || start.histories.empty() || state.histories.empty() ||
                            start.histories == state.histories;
     if (!may_be || !is_it || !histories) continue;
     const bool is_better = origin == published_.end() || state.session == start.session ||
