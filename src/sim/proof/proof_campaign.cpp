@@ -48,7 +48,8 @@ CampaignResult run_campaign(const Campaign& campaign, const ProofParts& parts,
       const std::uint64_t index = next.fetch_add(1);
       if (index >= count) return;
       Scenario scenario =
-          draw_scenario(campaign.first_seed + index, campaign.names, campaign.workers);
+          draw_scenario(campaign.first_seed + index, campaign.names, campaign.workers,
+                        campaign.in_parts);
       ProofResult result = prove(scenario, parts);
       const std::lock_guard lock(mutex);
       all.seeds += 1;

@@ -15,6 +15,7 @@ struct Campaign {
   WorkerCounts workers;
   std::uint64_t first_seed = 1, last_seed = 1;  // both included
   int threads = 1;
+  bool in_parts = true;  // see draw_scenario()
 };
 
 struct CampaignFinding {

@@ -219,7 +219,7 @@ void draw_shards(Random& random, Scenario& scenario) {
 }
 
 Scenario draw_scenario(std::uint64_t seed, const std::vector<std::string>& names,
-                       WorkerCounts workers) {
+                       WorkerCounts workers, bool in_parts) {
   SPEEDO_ASSERT(!names.empty());
   Random random = Random::derive(seed, {kStream});
   Scenario scenario;
@@ -239,7 +239,7 @@ Scenario draw_scenario(std::uint64_t seed, const std::vector<std::string>& names
   Random replicas = Random::derive(seed, {kReplicaStream});
   draw_replicas(replicas, scenario);
   Random shards = Random::derive(seed, {kShardStream});
-  draw_shards(shards, scenario);
+  if (in_parts) draw_shards(shards, scenario);
   return scenario;
 }
 

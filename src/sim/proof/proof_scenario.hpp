@@ -51,8 +51,9 @@ struct WorkerCounts {
   std::uint64_t min = 2, max = 64;
 };
 // Requires: `names` are of scenario_names(), at least one; the seed chooses among them.
+// `in_parts`: a part of the jobs that can be are merged in parts.
 Scenario draw_scenario(std::uint64_t seed, const std::vector<std::string>& names,
-                       WorkerCounts workers);
+                       WorkerCounts workers, bool in_parts = true);
 
 // One line for people.
 std::string to_string(const Scenario& scenario);
