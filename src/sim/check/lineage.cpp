@@ -42,11 +42,12 @@ void Lineage::begin(std::uint64_t term, const Checkpoint& start) {
   Branch branch;
   branch.state.weights = start.weights;
   branch.state.histories = start.histories;
-  const auto origin = start.session.empty() ? published_.end() : origin_of(start);
+  const auto origin = origin_of(start);
   const bool is_found = origin != published_.end();
+  const bool is_known = is_found && !start.session.empty() &&
+                        origin->second.session == start.session;
   // Also with what a master has put that merged nothing.
-  const bool anew = start.version.value == 0 && start.weights == start_ &&
-                    (!is_found || origin->second.session != start.session);
+  const bool anew = start.version.value == 0 && start.weights == start_ && !is_known;
   violations_.expect(Check::kStart, anew || is_found,
                      "a master goes on from weights that nobody published");
   if (!anew && is_found) go_on_from(*origin, branch);
