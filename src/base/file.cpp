@@ -88,6 +88,10 @@ Result<void> write_file_atomically(const std::filesystem::path& path,
   return temporary->put_in_place();
 }
 
+Result<void> write_file_atomically(const std::filesystem::path& path, std::string_view text) {
+  return write_file_atomically(path, std::as_bytes(std::span(text)));
+}
+
 Result<void> check_prefix_writable(const std::string& prefix) {
   std::error_code code;
   if (Temporary::file_beside(prefix, code)) return {};

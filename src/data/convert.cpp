@@ -11,7 +11,7 @@
 #include "caffe.pb.h"
 #include "data/bad_records.hpp"
 #include "data/dataset_writer.hpp"
-#include "data/datum.hpp"
+#include "data/datum/datum.hpp"
 
 namespace speedo {
 

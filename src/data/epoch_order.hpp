@@ -1,10 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <vector>
+
+#include "data/recently_used.hpp"
 
 namespace speedo {
 
@@ -20,13 +21,13 @@ class EpochOrder {
   std::shared_ptr<const std::vector<std::uint32_t>> of(std::uint64_t epoch);
 
  private:
-  struct Kept {
-    std::uint64_t epoch;
-    std::shared_ptr<const std::vector<std::uint32_t>> order;
-  };
+  using Order = std::shared_ptr<const std::vector<std::uint32_t>>;
+  // Threads that read ahead work on both sides of an epoch's end.
+  static constexpr std::size_t kKeptEpochs = 3;
+
   const std::uint64_t record_count_, seed_;
   std::mutex mutex_;
-  std::list<Kept> kept_;  // most recently used first; guarded by mutex_
+  RecentlyUsed<std::uint64_t, Order> kept_{kKeptEpochs};  // by epoch; guarded by mutex_
 };
 
 }  // namespace speedo

@@ -2,12 +2,30 @@
 
 #include <algorithm>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <speedo/base/folder.hpp>
 
 namespace speedo {
+
+namespace {
+
+Result<void> remove_old(const FolderTarget& target) {
+  std::error_code code;
+  if (!std::filesystem::exists(target.path, code)) return {};
+  SPEEDO_ASSIGN(const std::vector<std::filesystem::path> files, list_folder(target.path));
+  for (const std::filesystem::path& file : files) {
+    if (target.is_ours(file)) std::filesystem::remove(file, code);
+  }
+  if (std::filesystem::remove(target.path, code)) return {};
+  return Error{ErrorCode::kCannotWrite,
+               fmt::format("'{}' cannot be replaced: {}; remove it yourself", target.path.string(),
+                           code.message())};
+}
+
+}  // namespace
 
 Result<void> check_target(const FolderTarget& target, bool force) {
   std::error_code code;
@@ -28,17 +46,17 @@ Result<void> check_target(const FolderTarget& target, bool force) {
                            target.path.string(), target.kind)};
 }
 
-Result<void> remove_old(const FolderTarget& target) {
+Result<Temporary> folder_beside(const FolderTarget& target) {
   std::error_code code;
-  if (!std::filesystem::exists(target.path, code)) return {};
-  SPEEDO_ASSIGN(const std::vector<std::filesystem::path> files, list_folder(target.path));
-  for (const std::filesystem::path& file : files) {
-    if (target.is_ours(file)) std::filesystem::remove(file, code);
-  }
-  if (std::filesystem::remove(target.path, code)) return {};
+  auto made = Temporary::path_beside(target.path, code);
+  if (made) return *std::move(made);
   return Error{ErrorCode::kCannotWrite,
-               fmt::format("'{}' cannot be replaced: {}; remove it yourself", target.path.string(),
-                           code.message())};
+               fmt::format("cannot create folder '{}': {}", target.path.string(), code.message())};
+}
+
+Result<void> replace_target(const FolderTarget& target, bool force, Temporary& made) {
+  if (force) SPEEDO_TRY(remove_old(target));
+  return made.put_in_place();
 }
 
 }  // namespace speedo

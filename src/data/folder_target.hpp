@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include <speedo/base/result.hpp>
+#include <speedo/base/temporary.hpp>
 
 namespace speedo {
 
@@ -17,8 +18,11 @@ struct FolderTarget {
 // Error: kCannotWrite.
 Result<void> check_target(const FolderTarget& target, bool force);
 
-// Takes away a database, and only that: a folder with anything else in it stays. Error:
-// kCannotWrite.
-Result<void> remove_old(const FolderTarget& target);
+// Where to write what becomes the target. Error: kCannotWrite.
+Result<Temporary> folder_beside(const FolderTarget& target);
+
+// With force, takes away a database before, and only that: a folder with anything else in it stays.
+// Error: kCannotWrite.
+Result<void> replace_target(const FolderTarget& target, bool force, Temporary& made);
 
 }  // namespace speedo

@@ -7,7 +7,7 @@
 #include <speedo/base/file.hpp>
 #include <speedo/base/folder.hpp>
 
-#include "data/datum_source.hpp"
+#include "data/datum/datum_source.hpp"
 #include "data/image/image_files.hpp"
 #include "data/leveldb/leveldb_source.hpp"
 

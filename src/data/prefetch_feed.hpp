@@ -22,6 +22,9 @@ struct FeedMeter {
 
 // What becomes of a record that cannot be read.
 enum class OnBadRecord { kAbort, kSkip };
+constexpr OnBadRecord bad_record_policy(bool skip) {
+  return skip ? OnBadRecord::kSkip : OnBadRecord::kAbort;
+}
 
 // Lets threads of its own run a reader ahead of the consumer.
 //

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <speedo/base/random.hpp>
 
+#include "data/permute.hpp"
+
 namespace speedo {
 
 namespace {
@@ -25,12 +27,7 @@ Result<std::vector<std::int64_t>> taken(std::int64_t size, const SplitOptions& o
   }
   std::vector<std::int64_t> indices(static_cast<std::size_t>(count));
   std::iota(indices.begin(), indices.end(), options.first);
-  if (options.shuffle_seed) {
-    Random random(*options.shuffle_seed);
-    for (std::size_t left = indices.size(); left > 1; --left) {
-      std::swap(indices[left - 1], indices[static_cast<std::size_t>(random.below(left))]);
-    }
-  }
+  if (options.shuffle_seed) shuffle(indices, Random(*options.shuffle_seed));
   return indices;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/log.hpp"
 #include "base/parse_number.hpp"
+#include "cli/flags/compute_flags.hpp"
 #include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
 #include "cli/net_inputs.hpp"
@@ -41,9 +42,7 @@ ConvertFlags convert_flags(const OptionValues& values) {
   values.get("paths", flags.paths);
   values.get("backend", flags.backend);
   values.get("force", flags.force);
-  std::string on_bad_record;
-  values.get("on-bad-record", on_bad_record);
-  flags.skip_bad_records = on_bad_record == "skip";
+  flags.skip_bad_records = skips_bad_records(values);
   values.get("test-output", flags.test_output);
   values.get("first", flags.split.first);
   values.get("count", flags.split.count);
@@ -106,7 +105,7 @@ Result<void> write(DataSource& source, std::vector<std::int64_t> records, const 
   options.format = record_format_named(flags.backend);
   options.force = flags.force;
   options.progress = [&](std::int64_t done, std::int64_t) { progress.update(done); };
-  options.on_bad_record = flags.skip_bad_records ? OnBadRecord::kSkip : OnBadRecord::kAbort;
+  options.on_bad_record = bad_record_policy(flags.skip_bad_records);
   SPEEDO_ASSIGN(const std::int64_t written, convert(subset, options));
   progress.finish();
   SPEEDO_INFO("Wrote {} records to {}", written, output);

@@ -7,6 +7,7 @@
 #include "base/log.hpp"
 #include "base/random_bits.hpp"
 #include "cli/flags/caffe_flags.hpp"
+#include "cli/flags/compute_flags.hpp"
 #include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
 #include "cli/report/record_progress.hpp"
@@ -27,7 +28,7 @@ struct ImagesetFlags {
 ImagesetFlags imageset_flags(const OptionValues& values) {
   ImagesetFlags flags;
   ConvertImagesOptions& options = flags.options;
-  std::string database, backend, on_bad_record;
+  std::string database, backend;
   bool gray = false;
   values.get("root-folder", options.images.root);
   values.get("list", flags.list);
@@ -40,7 +41,6 @@ ImagesetFlags imageset_flags(const OptionValues& values) {
   values.get("check-size", options.check_size);
   values.get("encoded", options.encoded);
   values.get("encode-type", options.encoding);
-  values.get("on-bad-record", on_bad_record);
   values.get("threads", options.threads);
   values.get("backend", backend);
   values.get("force", options.output.force);
@@ -48,7 +48,7 @@ ImagesetFlags imageset_flags(const OptionValues& values) {
   options.encoded = options.encoded || !options.encoding.empty();
   options.output.output = database;
   options.output.format = record_format_named(backend);
-  options.output.on_bad_record = on_bad_record == "skip" ? OnBadRecord::kSkip : OnBadRecord::kAbort;
+  options.output.on_bad_record = bad_record_policy(skips_bad_records(values));
   return flags;
 }
 

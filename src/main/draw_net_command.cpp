@@ -1,5 +1,4 @@
 #include <filesystem>
-#include <span>
 #include <string>
 
 #include <speedo/base/file.hpp>
@@ -40,7 +39,7 @@ Result<int> draw_net_command(const CommandLine& line) {
   const std::string graph = net_graph(net, options);
   SPEEDO_INFO("Drawing net to {}", output);
   if (ending == ".dot" || ending == ".gv") {
-    SPEEDO_TRY(write_file_atomically(output, std::as_bytes(std::span(graph))));
+    SPEEDO_TRY(write_file_atomically(output, graph));
   } else {
     SPEEDO_TRY(draw_picture(graph, output));
   }

@@ -2,7 +2,6 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <span>
 
 #include <speedo/base/file.hpp>
 
@@ -17,7 +16,7 @@ namespace {
 
 Result<int> write_manual(const std::filesystem::path& folder) {
   for (const ManualPage& page : manual_pages()) {
-    SPEEDO_TRY(write_file_atomically(folder / page.file, std::as_bytes(std::span(page.text))));
+    SPEEDO_TRY(write_file_atomically(folder / page.file, page.text));
   }
   return 0;
 }

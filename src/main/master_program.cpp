@@ -40,7 +40,7 @@ namespace {
 // Written whole or not at all: whoever polls for the file may read it once it exists.
 Result<void> write_address(const std::string& file, const std::string& address) {
   const std::string line = address + "\n";
-  return write_file_atomically(file, std::as_bytes(std::span(line)));
+  return write_file_atomically(file, line);
 }
 
 void announce(const ClusterFlags& flags, const std::string& address, bool with_password) {

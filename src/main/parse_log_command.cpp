@@ -1,7 +1,6 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <span>
 #include <string>
 #include <system_error>
 
@@ -41,7 +40,7 @@ Result<void> write_table(const LogTableFlags& flags, const LogTable& table, cons
     return {};
   }
   const std::string text = to_csv(table, flags.delimiter[0]);
-  SPEEDO_TRY(write_file_atomically(path, std::as_bytes(std::span(text))));
+  SPEEDO_TRY(write_file_atomically(path, text));
   if (flags.verbose) std::printf("Wrote %s\n", path.c_str());
   return {};
 }

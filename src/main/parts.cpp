@@ -56,7 +56,7 @@ TrainerParts trainer_parts(const ComputeOptions& options) {
   // What computes waits for what decodes, or the other way round: either may use every core.
   parts.make_feeds = [threads = options.threads > 0 ? options.threads : default_threads(),
                       skip = options.skip_bad_records] {
-    return make_feed_factory(threads, skip ? OnBadRecord::kSkip : OnBadRecord::kAbort);
+    return make_feed_factory(threads, bad_record_policy(skip));
   };
   return parts;
 }

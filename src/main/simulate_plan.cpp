@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <limits>
 #include <optional>
-#include <span>
 
 #include <fmt/format.h>
 
@@ -37,10 +36,6 @@ constexpr std::uint64_t kTestsOfTraining = 30;
 // A schedule that needs more merges than this many times one worker's is not fast.
 constexpr std::uint64_t kPatience = 4;
 
-Result<void> write_text(const std::string& file, const std::string& text) {
-  return write_file_atomically(file, std::as_bytes(std::span(text)));
-}
-
 // A job as a master would send it, with a seed that every plan shares.
 Result<JobSpec> job_of(const std::string& path, std::uint64_t seed) {
   SPEEDO_ASSIGN(SolverFile file, load_solver(path));
@@ -65,8 +60,9 @@ Result<sim::ClusterCosts> calibrated(const PlanFlags& flags, const ComputeOption
   SPEEDO_ASSIGN(const Calibration calibration, calibrate(options));
   measured = to_text(calibration);
   if (!flags.write.empty()) {
-    SPEEDO_TRY(write_text(flags.write, to_toml(calibration.cluster, "Measured by " + version() +
-                                                                        " simulate --calibrate")));
+    SPEEDO_TRY(write_file_atomically(
+        flags.write,
+        to_toml(calibration.cluster, "Measured by " + version() + " simulate --calibrate")));
     SPEEDO_INFO("The description is in {}", flags.write);
   }
   return calibration.cluster;
@@ -270,7 +266,7 @@ Result<int> simulate_plan(const std::vector<std::string>& arguments) {
   }
   PlanCommand command(flags, compute, std::move(schedules), std::move(workers));
   SPEEDO_ASSIGN(const PlanReport report, command.run(cluster));
-  if (!flags.svg.empty()) SPEEDO_TRY(write_text(flags.svg, to_svg(report)));
+  if (!flags.svg.empty()) SPEEDO_TRY(write_file_atomically(flags.svg, to_svg(report)));
   print(flags, measured, to_json(report), to_table(report));
   return 0;
 }

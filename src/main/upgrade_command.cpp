@@ -1,6 +1,5 @@
 // `speedo upgrade_net_proto_text`, `upgrade_net_proto_binary` and `upgrade_solver_proto_text`.
 
-#include <span>
 #include <string>
 
 #include <speedo/base/file.hpp>
@@ -22,13 +21,9 @@ struct UpgradeFiles {
   std::string input, output;
 };
 
-Result<void> write_upgraded(const std::string& file, const std::string& text) {
-  return write_file_atomically(file, std::as_bytes(std::span(text)));
-}
-
 Result<void> upgrade_net_text(const UpgradeFiles& files) {
   SPEEDO_ASSIGN(const caffe::NetParameter net, read_net_prototxt(files.input));
-  SPEEDO_TRY(write_upgraded(files.output, to_prototxt(net)));
+  SPEEDO_TRY(write_file_atomically(files.output, to_prototxt(net)));
   SPEEDO_INFO("Wrote upgraded NetParameter text proto to {}", files.output);
   return {};
 }
@@ -45,7 +40,7 @@ Result<void> upgrade_solver_text(const UpgradeFiles& files) {
   caffe::SolverParameter solver;
   SPEEDO_TRY(parse_prototxt(text, files.input, solver));
   SPEEDO_TRY(upgrade_solver(solver));
-  SPEEDO_TRY(write_upgraded(files.output, to_prototxt(solver)));
+  SPEEDO_TRY(write_file_atomically(files.output, to_prototxt(solver)));
   SPEEDO_INFO("Wrote upgraded SolverParameter text proto to {}", files.output);
   return {};
 }

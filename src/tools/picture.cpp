@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
-#include <span>
 
 #include <fmt/format.h>
 #include <speedo/base/file.hpp>
@@ -48,7 +47,7 @@ Result<void> draw_picture(const std::string& graph, const fs::path& output) {
   }
   SPEEDO_ASSIGN(Guardian guardian, Guardian::create(folder));
   const fs::path text = fs::path(folder) / "graph.dot", said = fs::path(folder) / "said";
-  SPEEDO_TRY(write_file_atomically(text, std::as_bytes(std::span(graph))));
+  SPEEDO_TRY(write_file_atomically(text, graph));
   Children children(std::move(guardian));
   ChildCommand command;
   command.arguments = {"dot", "-T" + output.extension().string().substr(1),

@@ -1,26 +1,14 @@
 // Whole families of convolutions that have kernels of their own, the CPU backend against the
 // reference: what a kernel does for one count of channels or samples says little about the next.
 
-#include <cmath>
-#include <numeric>
-
 #include "backend/conformance.hpp"
+#include "backend/convolution_shapes.hpp"
 #include "support/catch.hpp"
 
 namespace speedo {
 namespace {
 
 constexpr double kTolerance = 3e-6;
-
-std::int64_t product_of(const std::vector<std::int64_t>& sizes) {
-  return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
-}
-
-// Values about as large as one of them, however many terms each sums up.
-std::vector<float> over_root(std::int64_t terms, std::vector<float> values) {
-  for (float& value : values) value /= std::sqrt(static_cast<float>(terms));
-  return values;
-}
 
 // The results of all three passes.
 std::vector<float> compute(Workbench& bench, const ConvolutionShape& shape) {
@@ -46,15 +34,12 @@ std::vector<float> compute(Workbench& bench, const ConvolutionShape& shape) {
       over_root(summed, join(bench.get(weights, weight_count), bench.get(bias, shape.outputs))));
 }
 
-void require_conforming_in_all_layouts(ConvolutionShape shape) {
-  for (const LayoutKind kind : {LayoutKind::kPlain, LayoutKind::kBlocked8, LayoutKind::kBlocked16,
-                                LayoutKind::kChannelsLast}) {
-    shape.src_layout = layout_of(kind, shape.channels);
-    shape.dst_layout = layout_of(kind, shape.outputs);
+void require_conforming_in_all_layouts(const ConvolutionShape& given) {
+  in_all_layouts(given, [](const ConvolutionShape& shape, LayoutKind) {
     CAPTURE(shape.batch, shape.channels, shape.outputs, shape.src_size, shape.kernel, shape.stride,
             shape.src_layout.block, shape.dst_layout.block);
     require_conforming(kTolerance, [&](Workbench& bench) { return compute(bench, shape); });
-  }
+  });
 }
 
 TEST_CASE("kernels of one element take every so many positions, whatever the channels") {

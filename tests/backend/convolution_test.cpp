@@ -8,6 +8,7 @@
 #include <speedo/cpu/cpu_backend.hpp>
 
 #include "backend/conformance.hpp"
+#include "backend/convolution_shapes.hpp"
 #include "cpu/isa.hpp"
 #include "support/catch.hpp"
 #include "support/kernels.hpp"
@@ -18,24 +19,16 @@
 namespace speedo {
 namespace {
 
-using Sizes = std::vector<std::int64_t>;
-
 ConvolutionShape make_shape(Sizes batch_channels_outputs_groups, Sizes src, Sizes kernel,
                             Sizes stride, Sizes pad, Sizes dilation) {
-  ConvolutionShape shape;
-  shape.batch = batch_channels_outputs_groups[0];
-  shape.channels = batch_channels_outputs_groups[1];
-  shape.outputs = batch_channels_outputs_groups[2];
-  shape.groups = batch_channels_outputs_groups[3];
-  for (std::size_t i = 0; i < src.size(); ++i) {
-    const std::int64_t extent = dilation[i] * (kernel[i] - 1) + 1;
-    shape.dst_size.push_back((src[i] + 2 * pad[i] - extent) / stride[i] + 1);
+  ConvolutionShape shape = shape_without_output(std::move(batch_channels_outputs_groups),
+                                                std::move(src), std::move(kernel),
+                                                std::move(stride), std::move(pad),
+                                                std::move(dilation));
+  for (std::size_t i = 0; i < shape.kernel.size(); ++i) {
+    const std::int64_t extent = shape.dilation[i] * (shape.kernel[i] - 1) + 1;
+    shape.dst_size.push_back((shape.src_size[i] + 2 * shape.pad[i] - extent) / shape.stride[i] + 1);
   }
-  shape.src_size = std::move(src);
-  shape.kernel = std::move(kernel);
-  shape.stride = std::move(stride);
-  shape.pad = std::move(pad);
-  shape.dilation = std::move(dilation);
   return shape;
 }
 

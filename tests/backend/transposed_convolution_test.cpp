@@ -1,11 +1,11 @@
 // Transposed convolutions, Caffe's Deconvolution, the CPU backend against the reference.
 
-#include <cmath>
-#include <numeric>
+#include <algorithm>
 
 #include <speedo/base/random.hpp>
 
 #include "backend/conformance.hpp"
+#include "backend/convolution_shapes.hpp"
 #include "support/catch.hpp"
 #include "support/kernels.hpp"
 #include "support/random_seed.hpp"
@@ -13,13 +13,6 @@
 namespace speedo {
 namespace {
 
-using Sizes = std::vector<std::int64_t>;
-
-std::int64_t product_of(const Sizes& sizes) {
-  return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
-}
-
-// All but dst_size, which follows.
 ConvolutionShape completed(ConvolutionShape shape) {
   shape.transposed = true;
   shape.dst_size.clear();
@@ -33,17 +26,9 @@ ConvolutionShape completed(ConvolutionShape shape) {
 
 ConvolutionShape make_shape(Sizes batch_channels_outputs_groups, Sizes src, Sizes kernel,
                             Sizes stride, Sizes pad, Sizes dilation) {
-  ConvolutionShape shape;
-  shape.batch = batch_channels_outputs_groups[0];
-  shape.channels = batch_channels_outputs_groups[1];
-  shape.outputs = batch_channels_outputs_groups[2];
-  shape.groups = batch_channels_outputs_groups[3];
-  shape.src_size = std::move(src);
-  shape.kernel = std::move(kernel);
-  shape.stride = std::move(stride);
-  shape.pad = std::move(pad);
-  shape.dilation = std::move(dilation);
-  return completed(std::move(shape));
+  return completed(shape_without_output(std::move(batch_channels_outputs_groups), std::move(src),
+                                        std::move(kernel), std::move(stride), std::move(pad),
+                                        std::move(dilation)));
 }
 
 std::vector<ConvolutionShape> known_shapes() {
@@ -105,12 +90,6 @@ ConvolutionShape random_shape(Random& random) {
   return completed(std::move(shape));
 }
 
-// Values about as large as one of them, however many terms each sums up.
-std::vector<float> over_root(std::int64_t terms, std::vector<float> values) {
-  for (float& value : values) value /= std::sqrt(static_cast<float>(terms));
-  return values;
-}
-
 // What the passes give; without bias it has no parameters' gradients but the weights'.
 std::vector<float> compute(Workbench& bench, const ConvolutionShape& shape, bool with_bias) {
   const ArrayShape src{shape.batch, shape.channels, product_of(shape.src_size)};
@@ -138,18 +117,15 @@ std::vector<float> compute(Workbench& bench, const ConvolutionShape& shape, bool
   return join(results, over_root(shape.batch * dst.spatial, bench.get(bias, shape.outputs)));
 }
 
-void require_conforming_in_all_layouts(ConvolutionShape shape) {
-  for (const LayoutKind kind : {LayoutKind::kPlain, LayoutKind::kBlocked8, LayoutKind::kBlocked16,
-                                LayoutKind::kChannelsLast}) {
-    shape.src_layout = layout_of(kind, shape.channels);
-    shape.dst_layout = layout_of(kind, shape.outputs);
+void require_conforming_in_all_layouts(const ConvolutionShape& given) {
+  in_all_layouts(given, [](const ConvolutionShape& shape, LayoutKind kind) {
     CAPTURE(shape.batch, shape.channels, shape.outputs, shape.groups, shape.src_size,
             shape.dst_size, shape.kernel, shape.stride, shape.pad, shape.dilation,
             shape.src_layout.block, shape.dst_layout.block);
     const bool with_bias = kind != LayoutKind::kBlocked8;
     require_conforming_vectors(
         3e-6, [&](Workbench& bench) { return compute(bench, shape, with_bias); });
-  }
+  });
 }
 
 TEST_CASE("transposed convolutions agree with the reference in every layout") {

@@ -58,6 +58,17 @@ inline std::vector<Record> numbered_records(std::int64_t count, std::int64_t cha
   return records;
 }
 
+// 2500 numbered records, in their order.
+inline void check_numbered(DataSource& source) {
+  REQUIRE(source.size() == 2500);
+  Record record;
+  for (const std::int64_t index : {0, 999, 1000, 2499}) {
+    REQUIRE(source.read(index, record));
+    CHECK(record.label == index);
+    CHECK(record.bytes == numbered_record(index).bytes);
+  }
+}
+
 // Writes numbered records in the format asked for.
 inline void write_numbered(const std::filesystem::path& path, RecordFormat format,
                            std::int64_t count) {

@@ -1,4 +1,4 @@
-#include "data/datum_source.hpp"
+#include "data/datum/datum_source.hpp"
 #include "data/open_source.hpp"
 #include "data_support.hpp"
 #include "datumfile_support.hpp"

@@ -13,6 +13,8 @@
 #include "support/catch.hpp"
 #include "support/random_seed.hpp"
 
+#include <speedo/train/master_session.hpp>
+
 namespace speedo::test {
 namespace {
 
@@ -131,6 +133,22 @@ std::shared_ptr<ParameterStore> Cluster::store() {
     servers.back().credentials.password = Secret(password_);
   }
   return open_redis_store(servers, kJob).value();
+}
+
+std::uint64_t Cluster::stored_iteration() {
+  const auto weights = store()->read(weights_key());
+  if (!weights) return 0;
+  const auto origin = MasterSession::origin_of((*weights)->info().state);
+  REQUIRE(origin);
+  return origin->iteration;
+}
+
+bool Cluster::gets_beyond(std::uint64_t iteration) {
+  for (int i = 0; i < 6000; ++i) {
+    if (stored_iteration() > iteration) return true;
+    test::sleep_ms(10);
+  }
+  return false;
 }
 
 std::optional<std::uint64_t> Cluster::counted() {

@@ -64,6 +64,10 @@ class Cluster {
   // Waits until the store's weights have more than `iterations`.
   bool counts_beyond(std::uint64_t iterations,
                      std::chrono::milliseconds patience = std::chrono::seconds{120});
+  // The iteration of the stored weights, as their session says; 0 if there are none.
+  std::uint64_t stored_iteration();
+  // Waits for a minute at most until that is more.
+  bool gets_beyond(std::uint64_t iteration);
   // Keys in the store of contributions and local weights.
   std::size_t worker_keys();
 

@@ -11,7 +11,6 @@
 #include "support/free_port.hpp"
 
 #include <speedo/base/random.hpp>
-#include <speedo/train/master_session.hpp>
 
 #include "cluster.hpp"
 
@@ -75,22 +74,6 @@ AdamLeft train_alone(const Cluster& cluster, std::uint64_t iterations) {
   return left_by(cluster, iterations);
 }
 
-std::uint64_t iteration_in_store(Cluster& cluster) {
-  const auto weights = cluster.store()->read(weights_key());
-  if (!weights) return 0;
-  const auto origin = MasterSession::origin_of((*weights)->info().state);
-  REQUIRE(origin);
-  return origin->iteration;
-}
-
-void wait_beyond(Cluster& cluster, std::uint64_t iteration) {
-  for (int i = 0; i < 6000; ++i) {
-    if (iteration_in_store(cluster) > iteration) return;
-    test::sleep_ms(10);
-  }
-  FAIL("training does not get beyond iteration " << iteration);
-}
-
 void require_adam_end(Process& master, std::uint64_t iterations) {
   const auto code = master.wait(std::chrono::seconds{120});
   INFO(master.errors());
@@ -111,7 +94,7 @@ TEST_CASE("Adam by the master, a worker killed, another one late: the weights of
   Process& master = cluster.start_master(flags);
   const std::string address = cluster.address();
   for (int i = 0; i < 3; ++i) cluster.start_worker(address);
-  wait_beyond(cluster, random.below(kAdamIterations / 4));
+  REQUIRE(cluster.gets_beyond(random.below(kAdamIterations / 4)));
   cluster.workers().front().signal(SIGKILL);
   CHECK(cluster.workers().front().wait() == 128 + SIGKILL);
   cluster.start_worker(address);
@@ -131,7 +114,7 @@ TEST_CASE("Adam by a master that dies, and by its successor: the weights of one 
   if (replicated) flags = test::joined(flags, {"--replicated", "--no-factors"});
   Process& first = cluster.start_master(flags);
   cluster.start_worker(cluster.address(), {"--workers", "2"});
-  wait_beyond(cluster, 20 + random.below(kAdamIterations / 2));
+  REQUIRE(cluster.gets_beyond(20 + random.below(kAdamIterations / 2)));
   first.signal(SIGKILL);
   CHECK(first.wait() == 128 + SIGKILL);
   Process& second = cluster.start_master(test::joined(flags, Arguments{"--resume"}));

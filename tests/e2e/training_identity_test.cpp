@@ -9,7 +9,6 @@
 #include "support/free_port.hpp"
 
 #include <speedo/base/random.hpp>
-#include <speedo/train/master_session.hpp>
 
 #include "cluster.hpp"
 
@@ -34,23 +33,6 @@ const RepeatedJob kRepeatedJobs[] = {
 };
 // What happens between the master's death and its successor.
 enum class Between { kNothing, kStoreEmptied, kOtherJobs };
-
-// The iteration of the weights in the store.
-std::uint64_t stored_iteration(Cluster& cluster) {
-  const auto weights = cluster.store()->read(weights_key());
-  if (!weights) return 0;
-  const auto origin = MasterSession::origin_of((*weights)->info().state);
-  REQUIRE(origin);
-  return origin->iteration;
-}
-
-bool gets_beyond(Cluster& cluster, std::uint64_t iteration) {
-  for (int i = 0; i < 6000; ++i) {
-    if (stored_iteration(cluster) > iteration) return true;
-    test::sleep_ms(10);
-  }
-  return false;
-}
 
 void require_success(Process& process) {
   const auto code = process.wait(std::chrono::seconds{120});
@@ -87,11 +69,11 @@ void try_job(const RepeatedJob& job, Between between, Random& random) {
   Process& second = cluster.start_master(flags);
   Process& workers = cluster.start_worker(cluster.address(), {"--workers", "2"});
   REQUIRE(second.says("training starts"));
-  REQUIRE(gets_beyond(cluster, kInterval + random.below(job.iterations / 2)));
-  const std::uint64_t before = stored_iteration(cluster);
+  REQUIRE(cluster.gets_beyond(kInterval + random.below(job.iterations / 2)));
+  const std::uint64_t before = cluster.stored_iteration();
   second.signal(SIGKILL);
   REQUIRE(second.wait() == 128 + SIGKILL);
-  const std::uint64_t died_at = stored_iteration(cluster);
+  const std::uint64_t died_at = cluster.stored_iteration();
   if (between == Between::kStoreEmptied) cluster.redis().restart();  // without its data
   Process& third = cluster.start_master(test::joined(flags, Arguments{"--resume=auto"}));
   require_success(third);

@@ -142,6 +142,17 @@ inline void same_contribution(MergerFixture& a, MergerFixture& b, std::uint64_t 
   require(put(*b.store, contribution_key(7, worker), b.info(worker, run), values));
 }
 
+// Two workers' contributions, merged by both, to the same weights.
+inline void merge_alike(Joined& joined, MergerFixture& plain, std::uint64_t run) {
+  for (std::uint64_t worker = 0; worker < 2; ++worker) {
+    same_contribution(*joined.fixture, plain, worker, run);
+  }
+  const MergerFixture::Runs runs = {{0, run}, {1, run}};
+  joined.fixture->merge_or_fail(runs, true, run);
+  plain.merge_or_fail(runs, true, run);
+  REQUIRE((joined.fixture->stored(run) == plain.stored(run)));
+}
+
 // Of one worker, of a master of term 7.
 inline MergeResult merge_delta(Joined& joined, std::uint64_t run) {
   MergerFixture& fixture = *joined.fixture;

@@ -120,13 +120,7 @@ TEST_CASE("mergers elsewhere come, go and are replaced, and nothing shows it", "
       mergers[0]->die_before_answer(dies_before);
     }
     if (run == 6) mergers.push_back(joined.offer(2, config));
-    for (std::uint64_t worker = 0; worker < 2; ++worker) {
-      same_contribution(*joined.fixture, plain, worker, run);
-    }
-    const MergerFixture::Runs runs = {{0, run}, {1, run}};
-    joined.fixture->merge_or_fail(runs, true, run);
-    plain.merge_or_fail(runs, true, run);
-    REQUIRE((joined.fixture->stored(run) == plain.stored(run)));
+    merge_alike(joined, plain, run);
   }
   REQUIRE(mergers[0]->is_gone());
   REQUIRE(mergers[1]->orders() > 4);

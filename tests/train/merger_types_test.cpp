@@ -88,13 +88,7 @@ TEST_CASE("every type's parts merge what one merger merges, bit by bit", "[merge
       // A merger comes and begins with the part's histories, and is killed with all it knows.
       if (run == 2) elsewhere = joined.offer(1, config);
       if (run == 4) elsewhere->die_before_answer(1);
-      for (std::uint64_t worker = 0; worker < 2; ++worker) {
-        same_contribution(*joined.fixture, plain, worker, run);
-      }
-      const MergerFixture::Runs runs = {{0, run}, {1, run}};
-      joined.fixture->merge_or_fail(runs, true, run);
-      plain.merge_or_fail(runs, true, run);
-      REQUIRE((joined.fixture->stored(run) == plain.stored(run)));
+      merge_alike(joined, plain, run);
     }
     REQUIRE(elsewhere->is_gone());
     require_same_copy(joined.fixture->copy(), plain.copy());

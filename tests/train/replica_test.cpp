@@ -145,20 +145,7 @@ TEST_CASE("the store has weights and histories for a master after this one") {
 
 TEST_CASE("every so many versions all replicas' weights are compared, and are the same") {
   TrainerCluster cluster(job_of(solver(), {kReplicated}), 3);
-  std::optional<WeightsCheck> masters;
-  int compared = 0;
-  while (cluster.version().value < 2 * kReplicaCheckInterval + 2) {
-    std::vector<std::size_t> all;
-    for (const RunReport& report : cluster.train_all()) {
-      all.push_back(all.size());
-      if (!report.check) continue;
-      REQUIRE(masters);
-      CHECK(*report.check == *masters);
-      ++compared;
-    }
-    masters = cluster.merge(all, true).check;
-  }
-  CHECK(compared == 6);
+  CHECK(count_equal_digests(cluster, 2 * kReplicaCheckInterval + 2) == 6);
 }
 
 }  // namespace

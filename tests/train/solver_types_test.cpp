@@ -85,20 +85,7 @@ TEST_CASE("every type: the digests of all replicas are compared, and are the sam
   const std::string type = GENERATE(from_range(std::begin(kTypedSolvers), std::end(kTypedSolvers)));
   CAPTURE(type);
   TrainerCluster cluster(typed_job(typed_solver(type), kRuleOfReplicas), 2);
-  std::optional<WeightsCheck> masters;
-  int compared = 0;
-  while (cluster.version().value < kReplicaCheckInterval + 2) {
-    std::vector<std::size_t> all;
-    for (const RunReport& report : cluster.train_all()) {
-      all.push_back(all.size());
-      if (!report.check) continue;
-      REQUIRE(masters);
-      CHECK(*report.check == *masters);
-      ++compared;
-    }
-    masters = cluster.merge(all, true).check;
-  }
-  CHECK(compared == 2);
+  CHECK(count_equal_digests(cluster, kReplicaCheckInterval + 2) == 2);
 }
 
 TEST_CASE("every type: a job resumed at any merge is the uninterrupted one, bit for bit") {

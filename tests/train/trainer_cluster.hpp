@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -296,6 +297,25 @@ inline std::vector<float> train_alone(const std::string& solver_text, int iterat
   std::vector<float> weights(static_cast<std::size_t>(arena.size()));
   backend->device().download(weights, arena.data());
   return weights;
+}
+
+// Rounds before version `end`: every digest that a worker reports must be the master's. Returns how
+// many there were.
+inline int count_equal_digests(TrainerCluster& cluster, std::uint64_t end) {
+  std::optional<WeightsCheck> masters;
+  int compared = 0;
+  while (cluster.version().value < end) {
+    std::vector<std::size_t> all;
+    for (const RunReport& report : cluster.train_all()) {
+      all.push_back(all.size());
+      if (!report.check) continue;
+      REQUIRE(masters);
+      CHECK(*report.check == *masters);
+      ++compared;
+    }
+    masters = cluster.merge(all, true).check;
+  }
+  return compared;
 }
 
 }  // namespace speedo::test

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <speedo/base/result.hpp>
 
@@ -18,6 +19,7 @@ Result<std::string> read_file(const std::filesystem::path& path,
 // at any moment `path` is the old file or the new one. Error: kCannotWrite.
 Result<void> write_file_atomically(const std::filesystem::path& path,
                                    std::span<const std::byte> bytes);
+Result<void> write_file_atomically(const std::filesystem::path& path, std::string_view text);
 
 // Checks, by writing and removing a probe file, that files with this prefix can be written. The
 // folder must exist. Error: kCannotWrite, naming the folder and the remedy.

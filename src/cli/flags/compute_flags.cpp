@@ -50,10 +50,14 @@ ComputeFlags compute_flags(const OptionValues& values) {
   values.get("threads", flags.threads);
   values.get("cpu-isa", flags.isa);
   values.get("precision", flags.precision);
+  flags.skip_bad_records = skips_bad_records(values);
+  return flags;
+}
+
+bool skips_bad_records(const OptionValues& values) {
   std::string on_bad_record;
   values.get("on-bad-record", on_bad_record);
-  flags.skip_bad_records = on_bad_record == "skip";
-  return flags;
+  return on_bad_record == "skip";
 }
 
 Result<ComputeOptions> settle(const ComputeFlags& flags) {

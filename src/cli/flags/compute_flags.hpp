@@ -22,6 +22,9 @@ struct ComputeFlags {
 
 ComputeFlags compute_flags(const OptionValues& values);
 
+// --on-bad-record, of whichever program.
+bool skips_bad_records(const OptionValues& values);
+
 // Limits the kernels of this process as the flags say, and returns what its backends are made of.
 // To be called before there is one. Error: kUsage, naming what the machine lacks.
 Result<ComputeOptions> settle(const ComputeFlags& flags);

@@ -7,18 +7,17 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <span>
 
 #include <fmt/format.h>
 
 #include <speedo/base/file.hpp>
 
 #include "base/log.hpp"
+#include "base/parse_number.hpp"
 
 namespace speedo {
 
@@ -38,12 +37,6 @@ struct Line {
   bool is_test;
 };
 
-template <class Number>
-bool parse(std::string_view text, Number& number) {
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return code == std::errc() && end == text.data() + text.size();
-}
-
 // Nothing: it is no line of a curve.
 std::optional<Line> parse_line(std::string_view text) {
   std::string_view fields[kColumns];
@@ -54,9 +47,10 @@ std::optional<Line> parse_line(std::string_view text) {
     fields[i] = text.substr(0, comma);
     if (!is_last) text.remove_prefix(comma + 1);
   }
-  Line line{0, 0.0, fields[2].empty()};
-  if (!parse(fields[0], line.iteration) || !parse(fields[1], line.seconds)) return std::nullopt;
-  return line;
+  const auto iteration = parse_number<std::uint64_t>(fields[0]);
+  const auto seconds = parse_number<double>(fields[1]);
+  if (!iteration || !seconds) return std::nullopt;
+  return Line{*iteration, *seconds, fields[2].empty()};
 }
 
 std::string number_or_nothing(float value) {
@@ -123,8 +117,7 @@ void CurveFile::begin(std::uint64_t iteration) {
   bytes_ = static_cast<std::int64_t>(kept.size());
   // A new file even where nothing changes: a master that this one has replaced, and that does not
   // know it yet, then writes to the old one, which nobody sees.
-  const auto written =
-      write_file_atomically(options_.path, std::as_bytes(std::span(kept.data(), kept.size())));
+  const auto written = write_file_atomically(options_.path, kept);
   if (!written) return give_up(written.error().message);
   ::close(file_);
   file_ = ::open(options_.path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);

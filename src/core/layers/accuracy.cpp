@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <speedo/backend/backend.hpp>
+#include <speedo/backend/labels.hpp>
 
 #include "caffe.pb.h"
 #include "core/layers/bad_label.hpp"
@@ -20,8 +21,7 @@ Result<void> AccuracyLayer::reshape(Tensors bottoms, Tensors tops) {
   classes_ = scores[*axis];
   inner_ = scores.count(*axis + 1);
   if (labels.count() != outer_ * inner_) {
-    return error(fmt::format("scores of shape {} need {} labels, the label bottom has {}",
-                             to_string(scores), outer_ * inner_, labels.count()));
+    return error(describe_label_count(scores, outer_ * inner_, labels.count()));
   }
   if (options.top_k() < 1 || options.top_k() > classes_) {
     return error(fmt::format("top_k is {}, it must be 1 to {}, the number of classes",
@@ -55,13 +55,9 @@ Result<void> AccuracyLayer::forward(Tensors bottoms, Tensors tops) {
   for (std::size_t i = 0; i < labels_.size(); ++i) {
     const float value = labels_[i];
     if (options.has_ignore_label() && value == static_cast<float>(options.ignore_label())) continue;
-    // Written so that a NaN is refused too.
-    if (!(value > -1.0F && value < static_cast<float>(classes_))) {
-      return error(describe_bad_label(value, static_cast<std::int64_t>(i), classes_),
-                   ErrorCode::kData);
-    }
-    const auto label = static_cast<std::int64_t>(value);
     const auto index = static_cast<std::int64_t>(i);
+    const std::int64_t label = label_index(value, classes_);
+    if (label < 0) return error(describe_bad_label(value, index, classes_), ErrorCode::kData);
     const bool hit = is_hit(index / inner_, index % inner_, label);
     class_hits_[static_cast<std::size_t>(label)] += hit ? 1.0F : 0.0F;
     class_counts_[static_cast<std::size_t>(label)] += 1.0F;

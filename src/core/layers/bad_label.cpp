@@ -16,4 +16,9 @@ std::string describe_bad_label(float label, std::int64_t index, std::int64_t cla
   return text + "correct the labels (those to be passed over: ignore_label)";
 }
 
+std::string describe_label_count(const Shape& scores, std::int64_t needed, std::int64_t found) {
+  return fmt::format("scores of shape {} need {} labels, the label bottom has {}",
+                     to_string(scores), needed, found);
+}
+
 }  // namespace speedo

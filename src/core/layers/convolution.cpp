@@ -29,10 +29,7 @@ Result<void> ConvolutionLayer::setup(const LayerContext& context, Tensors bottom
   }
   auto geometry = read_window_options(options, bottom.axes() - axis_ - 1);
   if (!geometry) return error(geometry.error().message);
-  shape_.kernel = std::move(geometry->kernel);
-  shape_.stride = std::move(geometry->stride);
-  shape_.pad = std::move(geometry->pad);
-  shape_.dilation = std::move(geometry->dilation);
+  put_windows(*std::move(geometry), shape_);
 
   std::vector<std::int64_t> dims{shape_.outputs, shape_.channels / shape_.groups};
   if (shape_.transposed) dims = {shape_.channels, shape_.outputs / shape_.groups};
@@ -45,17 +42,12 @@ Result<void> ConvolutionLayer::setup(const LayerContext& context, Tensors bottom
 }
 
 Result<std::int64_t> ConvolutionLayer::output_size(std::size_t axis, std::int64_t size) const {
+  if (!shape_.transposed) return window_count(shape_, axis, size);
   const auto bad = [](std::string what) { return Error{ErrorCode::kConfig, std::move(what)}; };
-  const std::int64_t pad = 2 * shape_.pad[axis], stride = shape_.stride[axis];
-  const std::int64_t extent = shape_.dilation[axis] * (shape_.kernel[axis] - 1) + 1;
-  if (!shape_.transposed) {
-    if (extent <= size + pad) return (size + pad - extent) / stride + 1;
-    return bad(fmt::format("kernel extent {} is larger than the padded input {}; use a smaller "
-                           "kernel or more padding",
-                           extent, size + pad));
-  }
   if (size == 0) return bad("the input has size 0; it needs at least 1");
-  const std::int64_t covered = stride * (size - 1) + extent;
+  const std::int64_t extent = shape_.dilation[axis] * (shape_.kernel[axis] - 1) + 1;
+  const std::int64_t covered = shape_.stride[axis] * (size - 1) + extent;
+  const std::int64_t pad = 2 * shape_.pad[axis];
   if (covered > pad) return covered - pad;
   return bad(fmt::format("pad {} on both sides leaves nothing of the {} that the kernels cover; "
                          "use less padding",

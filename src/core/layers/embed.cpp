@@ -1,11 +1,11 @@
 #include "core/layers/embed.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <speedo/backend/backend.hpp>
+#include <speedo/backend/labels.hpp>
 
 #include "caffe.pb.h"
 
@@ -40,15 +40,13 @@ Result<void> EmbedLayer::forward(Tensors bottoms, Tensors tops) {
   backend().device().download(numbers_, bottoms[0]->data());
   rows_.clear();
   for (const float number : numbers_) {
-    // Written so that a NaN is refused too.
-    if (!(number > -1.0F && number < static_cast<float>(inputs_))) {
+    rows_.push_back(label_index(number, inputs_));
+    if (rows_.back() < 0) {
       return error(fmt::format("number {:g} at index {} is outside 0..{}: set input_dim to more, "
                                "or correct the data",
-                               number, rows_.size(), inputs_ - 1),
+                               number, rows_.size() - 1, inputs_ - 1),
                    ErrorCode::kData);
     }
-    // A float may be rounded up to a count that has more digits than it.
-    rows_.push_back(std::min(static_cast<std::int64_t>(number), inputs_ - 1));
   }
   const float* const weights = parameter(0).data();
   float* target = tops[0]->data();

@@ -22,10 +22,7 @@ Result<void> Im2colLayer::setup(const LayerContext& context, Tensors bottoms, Te
   }
   auto geometry = read_window_options(options, bottom.axes() - axis_ - 1);
   if (!geometry) return error(geometry.error().message);
-  shape_.kernel = std::move(geometry->kernel);
-  shape_.stride = std::move(geometry->stride);
-  shape_.pad = std::move(geometry->pad);
-  shape_.dilation = std::move(geometry->dilation);
+  put_windows(*std::move(geometry), shape_);
   return {};
 }
 
@@ -34,15 +31,12 @@ Result<void> Im2colLayer::compute_output_size(const Shape& bottom) {
   shape_.src_size.assign(spatial, bottom.dims().end());
   shape_.dst_size.clear();
   for (std::size_t i = 0; i < shape_.kernel.size(); ++i) {
-    const std::int64_t padded = shape_.src_size[i] + 2 * shape_.pad[i];
-    const std::int64_t extent = shape_.dilation[i] * (shape_.kernel[i] - 1) + 1;
-    if (extent > padded) {
+    const auto count = window_count(shape_, i, shape_.src_size[i]);
+    if (!count) {
       return error(
-          fmt::format("kernel extent {} is larger than the padded input {} (spatial axis "
-                      "{} of {}); use a smaller kernel or more padding",
-                      extent, padded, i, to_string(bottom)));
+          fmt::format("spatial axis {} of {}: {}", i, to_string(bottom), count.error().message));
     }
-    shape_.dst_size.push_back((padded - extent) / shape_.stride[i] + 1);
+    shape_.dst_size.push_back(*count);
   }
   return {};
 }

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <speedo/backend/labels.hpp>
 #include <speedo/base/file.hpp>
 
 #include "caffe.pb.h"
@@ -51,33 +52,16 @@ Result<void> InfogainLossLayer::check_matrix(std::int64_t count) const {
 }
 
 Result<void> InfogainLossLayer::reshape(Tensors bottoms, Tensors tops) {
-  const Shape& scores = bottoms[0]->shape();
-  auto axis = scores.canonical_axis(parameter_message().infogain_loss_param().axis());
-  if (!axis) return error(axis.error().message);
-  shape_ = {scores.count(0, *axis), scores[*axis], scores.count(*axis + 1)};
-  SPEEDO_TRY(check_label_count(bottoms, shape_.outer * shape_.inner));
-  const bool has_bottom = bottoms.size() > 2;
   SPEEDO_TRY(
-      check_matrix(has_bottom ? bottoms[2]->count() : static_cast<std::int64_t>(matrix_.size())));
-  logarithm_.reshape(scores);
-  probability_.reshape(scores);
-  tops[0]->reshape({});
-  shares_top_ = tops.size() > 1;
-  if (shares_top_) {
-    tops[1]->reshape(scores);
-    probability_.share_data(*tops[1]);
-  }
-  return {};
+      reshape_classes(parameter_message().infogain_loss_param().axis(), bottoms, tops));
+  logarithm_.reshape(bottoms[0]->shape());
+  const bool has_bottom = bottoms.size() > 2;
+  return check_matrix(has_bottom ? bottoms[2]->count() : static_cast<std::int64_t>(matrix_.size()));
 }
 
-Result<void> InfogainLossLayer::prepare(Tensors /*bottoms*/, Tensors /*tops*/, bool /*trains*/) {
-  if (!shares_top_) SPEEDO_TRY(allocate(probability_));
+Result<void> InfogainLossLayer::prepare(Tensors bottoms, Tensors tops, bool trains) {
+  SPEEDO_TRY(ClassLossLayer::prepare(bottoms, tops, trains));
   return allocate(logarithm_);
-}
-
-double InfogainLossLayer::normalizer() const {
-  return loss_normalizer(parameter_message().loss_param(), DefaultNormalization::kValid,
-                         {shape_.outer, shape_.inner, valid_count_});
 }
 
 template <class Visit>
@@ -91,11 +75,11 @@ Result<void> InfogainLossLayer::for_each_label(const Visit& visit) const {
       visit(std::int64_t{-1}, start);
       continue;
     }
-    // Written so that a NaN is refused too.
-    if (!(labels_[i] > -1.0F && labels_[i] < static_cast<float>(shape_.classes))) {
+    const std::int64_t label = label_index(labels_[i], shape_.classes);
+    if (label < 0) {
       return error(describe_bad_label(labels_[i], index, shape_.classes), ErrorCode::kData);
     }
-    visit(static_cast<std::int64_t>(labels_[i]), start);
+    visit(label, start);
   }
   return {};
 }

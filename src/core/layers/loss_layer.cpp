@@ -1,11 +1,11 @@
 #include "core/layers/loss_layer.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
 
 #include "caffe.pb.h"
+#include "core/layers/bad_label.hpp"
 
 namespace speedo {
 
@@ -29,8 +29,7 @@ Result<void> LossLayer::check_some(Tensors bottoms) const {
 
 Result<void> LossLayer::check_label_count(Tensors bottoms, std::int64_t items) const {
   if (bottoms[1]->count() == items) return {};
-  return error(fmt::format("scores of shape {} need {} labels, the label bottom has {}",
-                           to_string(bottoms[0]->shape()), items, bottoms[1]->count()));
+  return error(describe_label_count(bottoms[0]->shape(), items, bottoms[1]->count()));
 }
 
 double loss_normalizer(const caffe::LossParameter& options, DefaultNormalization otherwise,
@@ -52,10 +51,6 @@ double loss_normalizer(const caffe::LossParameter& options, DefaultNormalization
 
 std::optional<int> ignored_label(const caffe::LossParameter& options) {
   return options.has_ignore_label() ? std::optional<int>(options.ignore_label()) : std::nullopt;
-}
-
-bool is_ignored(float label, std::optional<int> ignored) {
-  return ignored && std::trunc(label) == static_cast<float>(*ignored);
 }
 
 }  // namespace speedo

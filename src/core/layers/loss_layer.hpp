@@ -49,7 +49,4 @@ double loss_normalizer(const caffe::LossParameter& options, DefaultNormalization
 
 std::optional<int> ignored_label(const caffe::LossParameter& options);
 
-// Caffe cuts labels to whole numbers before it compares them.
-bool is_ignored(float label, std::optional<int> ignored);
-
 }  // namespace speedo

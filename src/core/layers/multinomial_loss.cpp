@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <speedo/backend/backend.hpp>
+#include <speedo/backend/labels.hpp>
 
 #include "core/layers/bad_label.hpp"
 #include "core/layers/support.hpp"
@@ -34,13 +35,12 @@ Result<void> MultinomialLossLayer::forward(Tensors bottoms, Tensors tops) {
   chosen_.clear();
   double sum = 0.0;
   for (std::size_t i = 0; i < labels_.size(); ++i) {
-    // Written so that a NaN is refused too.
-    if (!(labels_[i] > -1.0F && labels_[i] < static_cast<float>(classes_))) {
+    const std::int64_t label = label_index(labels_[i], classes_);
+    if (label < 0) {
       return error(describe_bad_label(labels_[i], static_cast<std::int64_t>(i), classes_),
                    ErrorCode::kData);
     }
-    places_.push_back(i * static_cast<std::size_t>(classes_) +
-                      static_cast<std::size_t>(std::max(0.0F, labels_[i])));
+    places_.push_back(i * static_cast<std::size_t>(classes_) + static_cast<std::size_t>(label));
     const float probability = values_[places_.back()];
     // A NaN stays one.
     chosen_.push_back(probability < kProbabilityMin ? kProbabilityMin : probability);

@@ -1,41 +1,12 @@
 #include "core/layers/softmax_loss.hpp"
 
-#include <fmt/format.h>
-
 #include "caffe.pb.h"
 #include "core/layers/bad_label.hpp"
-#include "core/layers/loss_layer.hpp"
-#include "core/layers/support.hpp"
 
 namespace speedo {
 
 Result<void> SoftmaxWithLossLayer::reshape(Tensors bottoms, Tensors tops) {
-  const Shape& scores = bottoms[0]->shape();
-  const Shape& labels = bottoms[1]->shape();
-  auto axis = scores.canonical_axis(parameter_message().softmax_param().axis());
-  if (!axis) return error(axis.error().message);
-  shape_ = {scores.count(0, *axis), scores[*axis], scores.count(*axis + 1)};
-  if (labels.count() != shape_.outer * shape_.inner) {
-    return error(fmt::format("scores of shape {} need {} labels, the label bottom has {}",
-                             to_string(scores), shape_.outer * shape_.inner, labels.count()));
-  }
-  probability_.reshape(scores);
-  tops[0]->reshape({});
-  shares_top_ = tops.size() > 1;
-  if (shares_top_) {
-    tops[1]->reshape(scores);
-    probability_.share_data(*tops[1]);
-  }
-  return {};
-}
-
-Result<void> SoftmaxWithLossLayer::prepare(Tensors /*bottoms*/, Tensors /*tops*/, bool /*trains*/) {
-  return shares_top_ ? Result<void>() : allocate(probability_);
-}
-
-double SoftmaxWithLossLayer::normalizer() const {
-  return loss_normalizer(parameter_message().loss_param(), DefaultNormalization::kValid,
-                         {shape_.outer, shape_.inner, valid_count_});
+  return reshape_classes(parameter_message().softmax_param().axis(), bottoms, tops);
 }
 
 Result<void> SoftmaxWithLossLayer::forward(Tensors bottoms, Tensors tops) {

@@ -143,6 +143,24 @@ Result<WindowGeometry> read_window_options(const caffe::ConvolutionParameter& op
   return geometry;
 }
 
+void put_windows(WindowGeometry geometry, ConvolutionShape& shape) {
+  shape.kernel = std::move(geometry.kernel);
+  shape.stride = std::move(geometry.stride);
+  shape.pad = std::move(geometry.pad);
+  shape.dilation = std::move(geometry.dilation);
+}
+
+Result<std::int64_t> window_count(const ConvolutionShape& shape, std::size_t axis,
+                                  std::int64_t size) {
+  const std::int64_t padded = size + 2 * shape.pad[axis];
+  const std::int64_t extent = shape.dilation[axis] * (shape.kernel[axis] - 1) + 1;
+  if (extent <= padded) return (padded - extent) / shape.stride[axis] + 1;
+  return option_error(
+      fmt::format("kernel extent {} is larger than the padded input {}; use a smaller kernel or "
+                  "more padding",
+                  extent, padded));
+}
+
 Result<WindowGeometry> read_window_options(const caffe::PoolingParameter& options) {
   const bool any_kernel =
       options.has_kernel_size() || options.has_kernel_h() || options.has_kernel_w();

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include <speedo/backend/operations.hpp>
 #include <speedo/base/result.hpp>
 
 namespace caffe {
@@ -25,6 +26,14 @@ struct WindowGeometry {
 // Here one of _h and _w may be left out, and is 0.
 Result<WindowGeometry> read_window_options(const caffe::ConvolutionParameter& options,
                                            int spatial_axes);
+
+// Into an operation's shape.
+void put_windows(WindowGeometry geometry, ConvolutionShape& shape);
+
+// How many windows of `shape` fit along a spatial axis of `size` elements. Error: kConfig, without
+// names.
+Result<std::int64_t> window_count(const ConvolutionShape& shape, std::size_t axis,
+                                  std::int64_t size);
 
 // Two axes. _h and _w come together; with global_pooling there is no kernel but 1, which stands for
 // the image's size.

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include <speedo/backend/labels.hpp>
+
 #include "cpu/support/simd.hpp"
 #include "cpu/support/sum_parts.hpp"
 #undef HWY_TARGET_INCLUDE
@@ -77,7 +79,7 @@ Backend::LabelLoss hinge_loss(ThreadPool& pool, const Backend::HingeShape& shape
                               const float* scores, const float* labels) {
   Backend::LabelLoss loss;
   for (std::int64_t r = 0; r < shape.rows; ++r) {
-    if (labels[r] > -1.0F && labels[r] < static_cast<float>(shape.classes)) continue;
+    if (label_index(labels[r], shape.classes) >= 0) continue;
     loss.bad_index = r;
     loss.bad_label = labels[r];
     return loss;
@@ -87,7 +89,8 @@ Backend::LabelLoss hinge_loss(ThreadPool& pool, const Backend::HingeShape& shape
       pool, shape.rows, row_grain(shape), [&](std::int64_t first, std::int64_t count) {
         double sum = 0.0;
         for (std::int64_t r = first; r < first + count; ++r) {
-          sum += row_loss(shape, scores + r * shape.classes, static_cast<std::int64_t>(labels[r]));
+          sum += row_loss(shape, scores + r * shape.classes,
+                          label_index(labels[r], shape.classes));
         }
         return sum;
       });
@@ -101,7 +104,7 @@ void hinge_loss_backward(ThreadPool& pool, const Backend::HingeShape& shape, con
     HWY_DYNAMIC_DISPATCH(slopes_kernel)
     (end - begin, shape.squares, scale, scores + begin, grad + begin);
     for (std::int64_t r = first; r < last; ++r) {
-      const std::int64_t at = r * shape.classes + static_cast<std::int64_t>(labels[r]);
+      const std::int64_t at = r * shape.classes + label_index(labels[r], shape.classes);
       const float m = margin_of_label(scores[at]);
       const float slope = shape.squares ? 2.0F * m : (m > 0.0F ? 1.0F : 0.0F);
       grad[at] = -slope * scale;

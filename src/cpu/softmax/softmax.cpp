@@ -4,6 +4,8 @@
 #include <cfloat>
 #include <cmath>
 
+#include <speedo/backend/labels.hpp>
+
 #include "cpu/elementwise/elementwise.hpp"
 #include "cpu/support/simd.hpp"
 #undef HWY_TARGET_INCLUDE
@@ -103,16 +105,6 @@ HWY_EXPORT(forward_row_kernel);
 HWY_EXPORT(backward_row_kernel);
 HWY_EXPORT(forward_tile_kernel);
 HWY_EXPORT(backward_tile_kernel);
-
-// The integer a label stands for (Caffe truncates), or -1 if it is not one of the classes.
-std::int64_t label_index(float value, std::int64_t classes) {
-  if (!(value > -1.0F && value < static_cast<float>(classes))) return -1;
-  return static_cast<std::int64_t>(value);
-}
-
-bool is_ignored(float value, std::optional<int> ignored) {
-  return ignored && std::trunc(value) == static_cast<float>(*ignored);
-}
 
 }  // namespace
 

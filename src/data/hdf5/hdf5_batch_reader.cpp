@@ -1,7 +1,6 @@
 #include "data/hdf5/hdf5_batch_reader.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <span>
 #include <sstream>
 #include <system_error>
@@ -11,9 +10,9 @@
 #include <speedo/base/assert.hpp>
 #include <speedo/base/file.hpp>
 #include <speedo/base/limits.hpp>
-#include <speedo/base/random.hpp>
 
 #include "data/claimed_size.hpp"
+#include "data/permute.hpp"
 
 namespace speedo {
 
@@ -22,9 +21,6 @@ namespace {
 // A file whose tops take no more than this is kept in memory, as Caffe keeps every file; of a
 // larger one only the wanted rows are read.
 constexpr std::int64_t kKeptValuesMax = std::int64_t{16} << 20U;
-
-// Files kept open at once: a stream that jumps between shards comes back to the same ones.
-constexpr std::size_t kOpenFilesMax = 4;
 
 constexpr std::size_t kListBytesMax = std::size_t{16} << 20U;
 
@@ -35,15 +31,6 @@ std::filesystem::path find_listed(const std::string& name, const std::filesystem
   std::error_code code;
   const std::filesystem::path found = resolve_path(name, base);
   return std::filesystem::exists(found, code) ? found : resolve_path(name, list.parent_path());
-}
-
-template <class Index>
-void permute(std::vector<Index>& order, std::size_t count, Random random) {
-  order.resize(count);
-  std::iota(order.begin(), order.end(), Index{0});
-  for (std::size_t left = count; left > 1; --left) {
-    std::swap(order[left - 1], order[static_cast<std::size_t>(random.below(left))]);
-  }
 }
 
 }  // namespace
@@ -110,11 +97,7 @@ Result<void> Hdf5BatchReader::inspect(std::size_t file) {
 }
 
 Result<Hdf5BatchReader::OpenFile*> Hdf5BatchReader::open(std::size_t file) {
-  for (auto place = open_.begin(); place != open_.end(); ++place) {
-    if (place->index != file) continue;
-    open_.splice(open_.begin(), open_, place);
-    return &open_.front();
-  }
+  if (OpenFile* const found = open_.find(file)) return found;
   SPEEDO_ASSIGN(Hdf5Reader reader, Hdf5Reader::open(files_[file]));
   std::int64_t row_values = 0;
   for (const Shape& shape : shapes_) row_values += shape.count(1);
@@ -131,9 +114,7 @@ Result<Hdf5BatchReader::OpenFile*> Hdf5BatchReader::open(std::size_t file) {
       }
     }
   }
-  open_.push_front(OpenFile{file, std::move(reader), std::move(tops)});
-  if (open_.size() > kOpenFilesMax) open_.pop_back();
-  return &open_.front();
+  return &open_.keep(file, OpenFile{std::move(reader), std::move(tops)});
 }
 
 void Hdf5BatchReader::shuffle_epoch(std::uint64_t epoch) {

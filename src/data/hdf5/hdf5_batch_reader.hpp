@@ -2,13 +2,13 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <list>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "data/batch_reader.hpp"
 #include "data/hdf5/hdf5_file.hpp"
+#include "data/recently_used.hpp"
 
 namespace speedo {
 
@@ -42,10 +42,11 @@ class Hdf5BatchReader : public BatchReader {
  private:
   // A file that is open, with what of it is small enough to keep in memory.
   struct OpenFile {
-    std::size_t index;
     Hdf5Reader reader;
     std::vector<std::vector<float>> tops;  // empty: read from the file
   };
+  // A stream that jumps between shards comes back to the same ones.
+  static constexpr std::size_t kOpenFilesMax = 4;
   struct Place {
     std::size_t file;
     std::int64_t row;
@@ -64,7 +65,7 @@ class Hdf5BatchReader : public BatchReader {
   std::vector<std::int64_t> file_rows_;
   std::uint64_t row_count_ = 0, first_row_ = 0;
   std::vector<Shape> shapes_;
-  std::list<OpenFile> open_;  // most recently used first
+  RecentlyUsed<std::size_t, OpenFile> open_{kOpenFilesMax};  // by file
 
   // The permutations of the epoch and file that were used last.
   std::uint64_t file_epoch_ = UINT64_MAX, row_epoch_ = UINT64_MAX;

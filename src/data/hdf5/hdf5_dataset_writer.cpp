@@ -1,5 +1,4 @@
 #include <optional>
-#include <span>
 #include <system_error>
 #include <vector>
 
@@ -42,7 +41,7 @@ class Hdf5DatasetWriter : public DatasetWriter {
     SPEEDO_TRY(finish_part());
     std::string list;
     for (const std::filesystem::path& part : parts_) list += part.string() + "\n";
-    return write_file_atomically(options_.output, std::as_bytes(std::span(list)));
+    return write_file_atomically(options_.output, list);
   }
 
  private:

@@ -16,9 +16,10 @@
 #include "caffe.pb.h"
 #include "data/bad_records.hpp"
 #include "data/dataset_writer.hpp"
-#include "data/datum.hpp"
+#include "data/datum/datum.hpp"
 #include "data/image/image_encoder.hpp"
 #include "data/image/image_name.hpp"
+#include "data/permute.hpp"
 
 namespace speedo {
 
@@ -91,11 +92,7 @@ class DatumMaker {
 std::vector<std::int64_t> order_of(std::int64_t size, std::optional<std::uint64_t> seed) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(size));
   std::iota(order.begin(), order.end(), std::int64_t{0});
-  if (!seed) return order;
-  Random random(*seed);
-  for (std::size_t left = order.size(); left > 1; --left) {
-    std::swap(order[left - 1], order[static_cast<std::size_t>(random.below(left))]);
-  }
+  if (seed) shuffle(order, Random(*seed));
   return order;
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include <fmt/format.h>
+#include <speedo/base/file.hpp>
 #include <speedo/base/limits.hpp>
 
 #include "data/claimed_size.hpp"
@@ -98,6 +99,18 @@ Result<void> decode_image(std::span<const std::byte> file, ImageColor color, Rec
   set_planes(pixels, channels, record);
   if (color == ImageColor::kGray && !gray) to_gray(record);
   return {};
+}
+
+Result<std::string> read_image_file(const std::string& name, const std::filesystem::path& base) {
+  constexpr std::size_t kImageFileBytesMax = std::size_t{256} << 20U;
+  return read_file(resolve_path(name, base), kImageFileBytesMax);
+}
+
+Result<void> decode_image_file(const std::string& name, std::string_view file, ImageColor color,
+                               Record& record) {
+  auto decoded = decode_image(std::as_bytes(std::span(file)), color, record);
+  if (decoded) return {};
+  return Error{decoded.error().code, fmt::format("'{}' {}", name, decoded.error().message)};
 }
 
 }  // namespace speedo

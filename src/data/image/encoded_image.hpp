@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <span>
+#include <string>
+#include <string_view>
 
 #include <speedo/base/result.hpp>
 #include <speedo/data/data_source.hpp>
@@ -17,5 +20,12 @@ enum class ImageColor { kNative, kColor, kGray };
 // before memory is taken for it. Errors: kData, kUnsupported; the caller puts the file's name
 // before the message.
 Result<void> decode_image(std::span<const std::byte> file, ImageColor color, Record& record);
+
+// A file that a list of images names; see resolve_path(). Errors: those of read_file().
+Result<std::string> read_image_file(const std::string& name, const std::filesystem::path& base);
+
+// decode_image() of what it holds. Errors begin with its name.
+Result<void> decode_image_file(const std::string& name, std::string_view file, ImageColor color,
+                               Record& record);
 
 }  // namespace speedo

@@ -16,7 +16,6 @@ namespace speedo {
 namespace {
 
 constexpr std::size_t kListTextBytesMax = std::size_t{2} << 30U;
-constexpr std::size_t kImageFileBytesMax = std::size_t{256} << 20U;
 constexpr std::size_t kImageNameBytesMax = 4096;  // the system's limit for a path
 constexpr std::string_view kBlanks = " \t\r";
 
@@ -77,22 +76,21 @@ std::string_view ImageList::name(std::int64_t index) const {
 
 std::string ImageList::place(std::int64_t index) const { return place_at(entry(index).offset); }
 
+Error ImageListSource::error_at(std::int64_t index, const Error& error) const {
+  return {error.code, fmt::format("{}: {}", list_.place(index), error.message)};
+}
+
 Result<std::string> ImageListSource::read_image_file(std::int64_t index) const {
   SPEEDO_ASSERT(index >= 0 && index < size());
-  const std::string name = options_.root + std::string(list_.name(index));
-  auto file = read_file(resolve_path(name, options_.base), kImageFileBytesMax);
-  if (file) return file;
-  return Error{file.error().code, fmt::format("{}: {}", list_.place(index), file.error().message)};
+  auto file = speedo::read_image_file(file_name(index), options_.base);
+  if (!file) return error_at(index, file.error());
+  return file;
 }
 
 Result<void> ImageListSource::read(std::int64_t index, Record& record) {
   SPEEDO_ASSIGN(const std::string file, read_image_file(index));
-  if (auto decoded = decode_image(std::as_bytes(std::span(file)), options_.color, record);
-      !decoded) {
-    return Error{decoded.error().code,
-                 fmt::format("{}: '{}{}' {}", list_.place(index), options_.root, list_.name(index),
-                             decoded.error().message)};
-  }
+  const auto decoded = decode_image_file(file_name(index), file, options_.color, record);
+  if (!decoded) return error_at(index, decoded.error());
   record.label = list_.label(index);
   if (options_.height > 0) resize_image(record, options_.height, options_.width);
   return {};

@@ -64,6 +64,11 @@ class ImageListSource : public DataSource {
   Result<std::string> read_image_file(std::int64_t index) const;
 
  private:
+  std::string file_name(std::int64_t index) const {
+    return options_.root + std::string(list_.name(index));
+  }
+  Error error_at(std::int64_t index, const Error& error) const;
+
   ImageList list_;
   ImageListOptions options_;
 };

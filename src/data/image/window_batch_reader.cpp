@@ -19,8 +19,6 @@ namespace speedo {
 
 namespace {
 
-constexpr std::size_t kWindowImageBytesMax = std::size_t{256} << 20U;
-
 Error bad_window_field(std::string what) { return {ErrorCode::kConfig, std::move(what)}; }
 
 // A side of a window: which of the image's pixels it takes, and where they lie in the square.
@@ -213,8 +211,7 @@ Result<std::shared_ptr<const std::string>> WindowBatchReader::image_file(std::ui
     if (const auto found = cached_.find(image); found != cached_.end()) return found->second;
   }
   SPEEDO_ASSIGN(std::string bytes,
-                read_file(resolve_path(options_.root + file_.images[image], options_.base),
-                          kWindowImageBytesMax));
+                read_image_file(options_.root + file_.images[image], options_.base));
   auto file = std::make_shared<const std::string>(std::move(bytes));
   if (options_.cache_images) {
     const std::lock_guard lock(mutex_);
@@ -224,18 +221,14 @@ Result<std::shared_ptr<const std::string>> WindowBatchReader::image_file(std::ui
 }
 
 Result<void> WindowBatchReader::read_image(std::uint32_t image, Record& record) {
-  auto file = image_file(image);
-  if (!file) {
-    return Error{file.error().code,
-                 fmt::format("window file '{}': {}", file_.path, file.error().message)};
-  }
   const ImageColor color = file_.channels == 1 ? ImageColor::kGray : ImageColor::kColor;
-  if (auto decoded = decode_image(std::as_bytes(std::span(**file)), color, record); !decoded) {
-    return Error{decoded.error().code,
-                 fmt::format("window file '{}': '{}{}' {}", file_.path, options_.root,
-                             file_.images[image], decoded.error().message)};
-  }
-  return {};
+  const auto read = [&]() -> Result<void> {
+    SPEEDO_ASSIGN(const std::shared_ptr<const std::string> file, image_file(image));
+    return decode_image_file(options_.root + file_.images[image], *file, color, record);
+  }();
+  if (read) return {};
+  return Error{read.error().code,
+               fmt::format("window file '{}': {}", file_.path, read.error().message)};
 }
 
 Result<void> WindowBatchReader::draw(const ImageWindow& window, bool mirror, Desk& desk,

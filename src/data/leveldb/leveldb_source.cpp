@@ -8,16 +8,9 @@
 
 #include "data/leveldb/leveldb_block.hpp"
 #include "data/leveldb/leveldb_log.hpp"
-#include "data/record_key.hpp"
+#include "data/datum/record_key.hpp"
 
 namespace speedo {
-
-namespace {
-
-// A database of ImageNet's size has tables by the ten thousand; a process may open a thousand.
-constexpr std::size_t kOpenTablesMax = 64;
-
-}  // namespace
 
 LeveldbSource::LeveldbSource(std::filesystem::path folder, LeveldbIndex index, ImageColor color)
     : folder_(std::move(folder)), index_(std::move(index)), color_(color) {}
@@ -32,18 +25,11 @@ Result<std::unique_ptr<DataSource>> LeveldbSource::open(const std::filesystem::p
   return std::unique_ptr<DataSource>(new LeveldbSource(folder, std::move(index), color));
 }
 
-Result<std::shared_ptr<const RandomFile>> LeveldbSource::open_file(std::uint32_t index) {
+Result<LeveldbSource::OpenFile> LeveldbSource::open_file(std::uint32_t index) {
   const std::lock_guard lock(mutex_);
-  for (auto place = open_.begin(); place != open_.end(); ++place) {
-    if (place->index != index) continue;
-    open_.splice(open_.begin(), open_, place);
-    return open_.front().file;
-  }
+  if (const OpenFile* const found = open_.find(index)) return *found;
   SPEEDO_ASSIGN(RandomFile opened, RandomFile::open(index_.files[index]));
-  auto file = std::make_shared<const RandomFile>(std::move(opened));
-  open_.push_front({index, file});
-  if (open_.size() > kOpenTablesMax) open_.pop_back();
-  return file;
+  return open_.keep(index, std::make_shared<const RandomFile>(std::move(opened)));
 }
 
 Result<std::span<const std::byte>> LeveldbSource::value_of(const LeveldbRecord& record,
@@ -52,7 +38,7 @@ Result<std::span<const std::byte>> LeveldbSource::value_of(const LeveldbRecord& 
                      desk.in_block->file == record.file && desk.in_block->offset == record.offset;
   if (!there) {
     desk.in_block = nullptr;
-    SPEEDO_ASSIGN(const std::shared_ptr<const RandomFile> file, open_file(record.file));
+    SPEEDO_ASSIGN(const OpenFile file, open_file(record.file));
     if (record.block_bytes == 0) {
       desk.block.resize(record.value_bytes);
       SPEEDO_TRY(read_log_bytes(*file, {record.offset, record.within}, desk.block));

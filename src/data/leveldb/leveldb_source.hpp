@@ -2,16 +2,16 @@
 
 #include <cstddef>
 #include <filesystem>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 #include <speedo/data/data_source.hpp>
 
-#include "data/datum.hpp"
+#include "data/datum/datum.hpp"
 #include "data/leveldb/leveldb_index.hpp"
 #include "data/random_file.hpp"
+#include "data/recently_used.hpp"
 #include "data/scratch_pool.hpp"
 
 namespace speedo {
@@ -37,11 +37,11 @@ class LeveldbSource : public DataSource {
     std::vector<std::byte> packed, block;
     const LeveldbRecord* in_block = nullptr;  // a record of `block`
   };
-  struct OpenFile {
-    std::uint32_t index;
-    std::shared_ptr<const RandomFile> file;
-  };
-  Result<std::shared_ptr<const RandomFile>> open_file(std::uint32_t index);
+  // A database of ImageNet's size has tables by the ten thousand; a process may open a thousand.
+  static constexpr std::size_t kOpenTablesMax = 64;
+  using OpenFile = std::shared_ptr<const RandomFile>;
+
+  Result<OpenFile> open_file(std::uint32_t index);
   // Where the record's value lies in the desk's block.
   Result<std::span<const std::byte>> value_of(const LeveldbRecord& record, Desk& desk);
 
@@ -50,7 +50,7 @@ class LeveldbSource : public DataSource {
   const ImageColor color_;
   ScratchPool<Desk> desks_;
   std::mutex mutex_;
-  std::list<OpenFile> open_;  // most recently used first; guarded by mutex_
+  RecentlyUsed<std::uint32_t, OpenFile> open_{kOpenTablesMax};  // by index; guarded by mutex_
 };
 
 }  // namespace speedo

@@ -1,13 +1,11 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 #include <leveldb/db.h>
 #include <leveldb/write_batch.h>
-#include <speedo/base/temporary.hpp>
 
 #include "base/parse_number.hpp"
 #include "data/dataset_writer.hpp"
@@ -34,13 +32,8 @@ class LeveldbWriter : public DatabaseWriter {
   LeveldbWriter(FolderTarget target, bool force) : target_(std::move(target)), force_(force) {}
 
   Result<void> open() {
-    std::error_code code;
-    auto temporary = Temporary::path_beside(target_.path, code);
-    if (!temporary) {
-      return Error{ErrorCode::kCannotWrite, fmt::format("cannot create folder '{}': {}",
-                                                        target_.path.string(), code.message())};
-    }
-    temporary_.emplace(std::move(*temporary));
+    SPEEDO_ASSIGN(Temporary made, folder_beside(target_));
+    temporary_.emplace(std::move(made));
     leveldb::Options options;
     options.create_if_missing = true;
     options.error_if_exists = true;
@@ -63,8 +56,7 @@ class LeveldbWriter : public DatabaseWriter {
     options.sync = true;
     SPEEDO_TRY(check(database_->Write(options, &batch_)));
     database_.reset();
-    if (force_) SPEEDO_TRY(remove_old(target_));
-    return temporary_->put_in_place();
+    return replace_target(target_, force_, *temporary_);
   }
 
  private:

@@ -103,8 +103,7 @@ void PartMerger::do_order(const part_order::Open& order) {
   }
 }
 
-Result<std::vector<float>> PartMerger::read_checkpoint(const std::string& key, Version newest,
-                                                       std::uint64_t& age) {
+Result<PartMerger::PartCheckpoint> PartMerger::read_checkpoint(const std::string& key) {
   SPEEDO_ASSIGN(const auto reader, setup_.store->read(key));
   std::vector<float> values(reader->info().element_count);
   auto got = get_once(*setup_.store, key, reader->info().model, values);
@@ -114,40 +113,36 @@ Result<std::vector<float>> PartMerger::read_checkpoint(const std::string& key, V
     got = get_once(*setup_.store, key, reader->info().model, values);
   }
   SPEEDO_ASSIGN(const RecordInfo read, got);
-  age = newest.value - std::min(newest.value, read.version);
-  if (age > 0) {
-    SPEEDO_INFO("part {}: solver histories of version {} beside weights of version {}",
-                setup_.clip.part + 1, read.version, newest.value);
-  }
-  return values;
+  return PartCheckpoint{Version{read.version}, std::move(values)};
 }
 
-// The part's checkpoint may be older than its weights, as merges go on while it is written: by
-// `age` versions, all of them if there is none.
-Result<std::vector<std::vector<float>>> PartMerger::read_histories(Version newest,
-                                                                   std::uint64_t& age) {
-  std::vector<std::vector<float>> histories;
-  age = newest.value;
-  if (!wants_histories(setup_.config.stages)) return histories;
-  auto values = read_checkpoint(part_key(setup_.clip.part, checkpoint_key()), newest, age);
-  if (!values && is_lost(values.error()) && copies_) {
-    values = read_checkpoint(copies_->checkpoint_key(), newest, age);
+// Nothing: there is none, or none is needed.
+Result<std::optional<PartMerger::PartCheckpoint>> PartMerger::newest_checkpoint() {
+  if (!wants_histories(setup_.config.stages)) return std::optional<PartCheckpoint>();
+  auto checkpoint = read_checkpoint(part_key(setup_.clip.part, checkpoint_key()));
+  if (!checkpoint && is_lost(checkpoint.error()) && copies_) {
+    checkpoint = read_checkpoint(copies_->checkpoint_key());
   }
-  if (!values && values.error().code == ErrorCode::kNotFound) {
-    SPEEDO_INFO("part {}: no solver histories in the store: they begin at zero",
-                setup_.clip.part + 1);
-    return histories;
-  }
-  if (!values) return values.error();
+  if (checkpoint) return std::optional(*std::move(checkpoint));
+  if (checkpoint.error().code != ErrorCode::kNotFound) return checkpoint.error();
+  SPEEDO_INFO("part {}: no solver histories in the store: they begin at zero",
+              setup_.clip.part + 1);
+  return std::optional<PartCheckpoint>();
+}
+
+Result<std::vector<std::vector<float>>> PartMerger::histories_in(
+    const PartCheckpoint& checkpoint) const {
+  const std::vector<float>& values = checkpoint.values;
   const std::size_t part = clipped_count(
       static_cast<std::uint64_t>(setup_.layout.element_count()), setup_.clip);
-  if (part == 0 || values->size() % part != 0 || values->empty()) {
+  if (part == 0 || values.size() % part != 0 || values.empty()) {
     return Error{ErrorCode::kMismatch,
                  fmt::format("the checkpoint of part {} has {} floats, the part {}",
-                             setup_.clip.part + 1, values->size(), part)};
+                             setup_.clip.part + 1, values.size(), part)};
   }
-  for (std::size_t at = part; at < values->size(); at += part) {
-    const auto first = values->begin() + static_cast<std::ptrdiff_t>(at);
+  std::vector<std::vector<float>> histories;
+  for (std::size_t at = part; at < values.size(); at += part) {
+    const auto first = values.begin() + static_cast<std::ptrdiff_t>(at);
     histories.emplace_back(first, first + static_cast<std::ptrdiff_t>(part));
   }
   return histories;
@@ -173,8 +168,16 @@ Result<void> PartMerger::open(const part_order::Open& order) {
                  fmt::format("the store has version {} of the weights, not {}", read.version,
                              order.from.value)};
   }
-  std::uint64_t age = 0;
-  SPEEDO_ASSIGN(start.histories, read_histories(order.from, age));
+  // It may be older than the weights, as merges go on while it is written.
+  SPEEDO_ASSIGN(const std::optional<PartCheckpoint> checkpoint, newest_checkpoint());
+  const bool is_old = !checkpoint || checkpoint->version < order.from;
+  if (checkpoint) {
+    SPEEDO_ASSIGN(start.histories, histories_in(*checkpoint));
+    if (is_old) {
+      SPEEDO_INFO("part {}: solver histories of version {} beside weights of version {}",
+                  setup_.clip.part + 1, checkpoint->version.value, order.from.value);
+    }
+  }
   MergerConfig config = setup_.config;
   config.all_or_none = true;
   config.shared = nullptr;
@@ -186,7 +189,7 @@ Result<void> PartMerger::open(const part_order::Open& order) {
   await_vote(order.id);
   SPEEDO_TRY(engine_->enter_stage(order.stage, {}));
   // Or they would be still older for the next to open this part.
-  if (age > 0) engine_->want_checkpoint();
+  if (is_old) engine_->want_checkpoint();
   return {};
 }
 

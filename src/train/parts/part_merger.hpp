@@ -58,9 +58,13 @@ class PartMerger {
   void do_order(const part_order::Close& order);
   void do_order(const part_order::Decide& /*decided where it came in*/) {}
   Result<void> open(const part_order::Open& order);
-  Result<std::vector<std::vector<float>>> read_histories(Version newest, std::uint64_t& age);
-  Result<std::vector<float>> read_checkpoint(const std::string& key, Version newest,
-                                             std::uint64_t& age);
+  struct PartCheckpoint {
+    Version version;
+    std::vector<float> values;  // the part's weights, and its histories
+  };
+  Result<PartCheckpoint> read_checkpoint(const std::string& key);
+  Result<std::optional<PartCheckpoint>> newest_checkpoint();
+  Result<std::vector<std::vector<float>>> histories_in(const PartCheckpoint& checkpoint) const;
   Result<void> merge(const part_order::Merge& order);
   // While the order is under way, what is put is answered, and counts if it is decided so.
   void await_vote(std::uint64_t id);

@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 #include <lmdb.h>
-#include <speedo/base/temporary.hpp>
 
 #include "data/dataset_writer.hpp"
 #include "data/folder_target.hpp"
@@ -35,10 +34,10 @@ class LmdbWriter : public DatabaseWriter {
   LmdbWriter(FolderTarget target, bool force) : target_(std::move(target)), force_(force) {}
 
   Result<void> open() {
+    SPEEDO_ASSIGN(Temporary made, folder_beside(target_));
+    temporary_.emplace(std::move(made));
     std::error_code code;
-    auto temporary = Temporary::path_beside(target_.path, code);
-    if (temporary) temporary_.emplace(std::move(*temporary));
-    if (!temporary_ || !std::filesystem::create_directory(temporary_->path(), code)) {
+    if (!std::filesystem::create_directory(temporary_->path(), code)) {
       return Error{ErrorCode::kCannotWrite, fmt::format("cannot create folder '{}': {}",
                                                         target_.path.string(), code.message())};
     }
@@ -55,8 +54,8 @@ class LmdbWriter : public DatabaseWriter {
     const auto most = static_cast<std::size_t>(mdb_env_get_maxkeysize(environment_.get()));
     if (key.size() > most) {
       return Error{ErrorCode::kCannotWrite,
-                   fmt::format("key '{}...' has {} bytes, an LMDB takes {} at most: shorten the "
-                               "image's name, or choose another backend",
+                   fmt::format("key '{}...' has {} bytes, an LMDB takes {} at most: shorten it, or "
+                               "choose another backend",
                                key.substr(0, 64), key.size(), most)};
     }
     pending_.emplace_back(key, std::move(value));
@@ -67,8 +66,7 @@ class LmdbWriter : public DatabaseWriter {
     SPEEDO_TRY(flush());
     SPEEDO_TRY(check(mdb_env_sync(environment_.get(), 1)));
     environment_.reset();
-    if (force_) SPEEDO_TRY(remove_old(target_));
-    return temporary_->put_in_place();
+    return replace_target(target_, force_, *temporary_);
   }
 
  private:

@@ -15,7 +15,7 @@
 //
 // LMDB itself trusts these numbers and faults on a damaged or shortened file; here each is checked.
 
-#include "data/record_index.hpp"
+#include "data/datum/record_index.hpp"
 
 #include <algorithm>
 #include <array>

@@ -8,8 +8,8 @@
 
 #include <speedo/data/data_source.hpp>
 
-#include "data/datum.hpp"
-#include "data/record_index.hpp"
+#include "data/datum/datum.hpp"
+#include "data/datum/record_index.hpp"
 #include "data/scratch_pool.hpp"
 
 namespace speedo {

@@ -1,4 +1,4 @@
-#include "data/datum.hpp"
+#include "data/datum/datum.hpp"
 
 #include <fmt/format.h>
 #include <speedo/base/assert.hpp>

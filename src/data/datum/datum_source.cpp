@@ -1,4 +1,4 @@
-#include "data/datum_source.hpp"
+#include "data/datum/datum_source.hpp"
 
 #include <algorithm>
 #include <system_error>
@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <speedo/base/assert.hpp>
 
-#include "data/record_key.hpp"
+#include "data/datum/record_key.hpp"
 
 namespace speedo {
 

@@ -5,7 +5,7 @@
 // record_size = key_size + value_size + 8 is written but, as in SpeeDO, only checked against the
 // limit. Up to three bytes left where a record could begin are the end of the data.
 
-#include "data/record_index.hpp"
+#include "data/datum/record_index.hpp"
 
 #include <array>
 

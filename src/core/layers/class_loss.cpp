@@ -1,0 +1,32 @@
+#include "core/layers/class_loss.hpp"
+
+#include "caffe.pb.h"
+
+namespace speedo {
+
+Result<void> ClassLossLayer::reshape_classes(int axis, Tensors bottoms, Tensors tops) {
+  const Shape& scores = bottoms[0]->shape();
+  const auto classes = scores.canonical_axis(axis);
+  if (!classes) return error(classes.error().message);
+  shape_ = {scores.count(0, *classes), scores[*classes], scores.count(*classes + 1)};
+  SPEEDO_TRY(check_label_count(bottoms, shape_.outer * shape_.inner));
+  probability_.reshape(scores);
+  tops[0]->reshape({});
+  shares_top_ = tops.size() > 1;
+  if (shares_top_) {
+    tops[1]->reshape(scores);
+    probability_.share_data(*tops[1]);
+  }
+  return {};
+}
+
+Result<void> ClassLossLayer::prepare(Tensors /*bottoms*/, Tensors /*tops*/, bool /*trains*/) {
+  return shares_top_ ? Result<void>() : allocate(probability_);
+}
+
+double ClassLossLayer::normalizer() const {
+  return loss_normalizer(parameter_message().loss_param(), DefaultNormalization::kValid,
+                         {shape_.outer, shape_.inner, valid_count_});
+}
+
+}  // namespace speedo
