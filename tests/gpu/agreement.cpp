@@ -1,7 +1,11 @@
 #include "gpu/agreement.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <cstring>
 #include <limits>
+#include <string>
 
 #include <speedo/base/random.hpp>
 
@@ -39,16 +43,29 @@ void require_near(double tolerance, const std::vector<float>& got,
 
 Trial::Trial() : reference_(make_reference_backend()) {}
 
-Trial::Trial(std::int64_t blocks_max, std::int64_t shift) : shift_(shift) {
-  auto queue = Queue::make(driver_, driver_.create_stream());
+Trial::Trial(const TrialOptions& options)
+    : driver_(std::make_unique<test::RecordingDriver>(
+          log_, test::RecordingOptions{.seed = options.backwards ? 1U : 0U})),
+      stream_(driver_->create_stream()),
+      shift_(options.shift) {
+  auto queue = Queue::make(*driver_, stream_);
   REQUIRE(queue.has_value());
   queue_ = std::make_unique<Queue>(std::move(*queue));
-  queue_->blocks_max = blocks_max;
+  queue_->blocks_max = options.blocks_max;
 }
 
 Trial::~Trial() {
   queue_.reset();
-  for (void* memory : taken_) driver_.free(memory);
+  for (void* memory : taken_) {
+    if (driver_) {
+      driver_->free(memory);
+    } else {
+      std::free(memory);
+    }
+  }
+  if (driver_) driver_->destroy(stream_);
+  driver_.reset();
+  CHECK(log_->violations() == std::vector<std::string>());
 }
 
 void Trial::run(const std::function<void(Backend&)>& on_reference,
@@ -58,17 +75,29 @@ void Trial::run(const std::function<void(Backend&)>& on_reference,
 }
 
 void* Trial::take(std::size_t bytes) {
-  const auto memory = driver_.allocate(bytes);
-  REQUIRE(memory.has_value());
-  taken_.push_back(*memory);
-  return *memory;
+  if (driver_) {
+    const auto memory = driver_->allocate(bytes);
+    REQUIRE(memory.has_value());
+    taken_.push_back(*memory);
+  } else {
+    taken_.push_back(std::malloc(bytes));
+  }
+  return taken_.back();
 }
 
 float* Trial::put(const std::vector<float>& values) {
+  // Nothing for an array of nothing.
   const auto shift = static_cast<std::size_t>(shift_);
+  const std::size_t bytes = values.size() * sizeof(float);
   float* const first =
-      static_cast<float*>(take((values.size() + shift + 1) * sizeof(float))) + shift;
-  std::copy(values.begin(), values.end(), first);
+      static_cast<float*>(take(std::max<std::size_t>(bytes + shift * sizeof(float), 1))) + shift;
+  if (bytes == 0) return first;
+  if (driver_) {
+    driver_->copy(stream_, first, values.data(), bytes);
+    driver_->synchronize(stream_);
+  } else {
+    std::memcpy(first, values.data(), bytes);
+  }
   return first;
 }
 
@@ -77,8 +106,12 @@ float* Trial::blank(std::int64_t count) {
       std::vector<float>(static_cast<std::size_t>(count), std::numeric_limits<float>::quiet_NaN()));
 }
 
-std::vector<float> Trial::get(const float* from, std::int64_t count) const {
-  return {from, from + count};
+std::vector<float> Trial::get(const float* from, std::int64_t count) {
+  if (!driver_ || count == 0) return {from, from + count};
+  std::vector<float> values(static_cast<std::size_t>(count));
+  driver_->copy(stream_, values.data(), from, values.size() * sizeof(float));
+  driver_->synchronize(stream_);
+  return values;
 }
 
 float* Trial::put_array(const ArrayShape& shape, Layout layout, const std::vector<float>& plain) {
@@ -91,10 +124,9 @@ float* Trial::blank_array(const ArrayShape& shape, Layout layout) {
   return blank(shape.storage_count(layout));
 }
 
-std::vector<float> Trial::get_array(const ArrayShape& shape, Layout layout,
-                                    const float* from) const {
-  std::vector<float> plain = read_plain(shape, layout, from);
+std::vector<float> Trial::get_array(const ArrayShape& shape, Layout layout, const float* from) {
   const std::vector<float> values = get(from, shape.storage_count(layout));
+  std::vector<float> plain = read_plain(shape, layout, values.data());
   std::vector<float> cleared(values.size());
   write_plain(shape, layout, plain.data(), cleared.data());
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -107,12 +139,14 @@ std::vector<float> Trial::get_array(const ArrayShape& shape, Layout layout,
 void require_agreement(double tolerance, const std::function<std::vector<float>(Trial&)>& run) {
   Trial reference;
   const std::vector<float> expected = run(reference);
-  for (const std::int64_t blocks : {16384, 2}) {
-    for (const std::int64_t shift : {0, 1}) {
-      INFO("at most " << blocks << " blocks, arrays moved by " << shift);
-      Trial trial(blocks, shift);
-      require_near(tolerance, run(trial), expected);
-    }
+  for (const TrialOptions& options : {TrialOptions{},
+                                      {.blocks_max = 2, .backwards = true},
+                                      {.shift = 1, .backwards = true},
+                                      {.blocks_max = 2, .shift = 1}}) {
+    INFO("at most " << options.blocks_max << " blocks, arrays moved by " << options.shift
+                    << (options.backwards ? ", backwards" : ""));
+    Trial trial(options);
+    require_near(tolerance, run(trial), expected);
   }
 }
 
