@@ -53,7 +53,7 @@ const std::vector<Dependency>& dependencies() {
       {"fmt/",
        "fmt",
        {"actors", "src/base", "src/checkpoint", "src/cli", "src/core", "src/cpu", "src/data",
-        "src/doctor", "src/local", "src/main", "src/measure", "src/monitor", "src/sim", "src/tools",
+        "src/doctor", "src/gpu", "src/local", "src/main", "src/measure", "src/monitor", "src/sim", "src/tools",
         "src/train", "tests"}},
       {"google/protobuf/", "Protocol Buffers", {"src/core", "tests"}},
       // The messages made from proto/: Caffe's are what nets and solvers are described by.

@@ -128,7 +128,8 @@ RecordingDriver::EventState* RecordingDriver::alive(gpu::EventHandle event, cons
 
 gpu::StreamHandle RecordingDriver::create_stream() {
   const std::lock_guard lock(mutex_);
-  streams_.emplace_back().index = streams_.size() - 1;
+  const std::size_t index = streams_.size();
+  streams_.emplace_back().index = index;
   return reinterpret_cast<gpu::StreamHandle>(&streams_.back());
 }
 
