@@ -19,13 +19,29 @@ struct TrialOptions {
   bool backwards = false;  // from the last block and thread to the first
 };
 
+// A driver that runs kernels on the host, and a queue of it.
+class KernelRig {
+ public:
+  explicit KernelRig(const TrialOptions& options);
+  ~KernelRig();
+  KernelRig(const KernelRig&) = delete;
+  KernelRig& operator=(const KernelRig&) = delete;
+
+  std::shared_ptr<test::CallLog> log = std::make_shared<test::CallLog>();
+  test::RecordingDriver driver;
+  StreamHandle stream;
+  std::unique_ptr<Queue> queue;
+  int trials = 0;  // that it was used for
+};
+
 // One side of a comparison: the reference backend, or a queue whose kernels run on the host. It has
 // memory for a test's arrays.
 class Trial {
  public:
   // The reference.
   Trial();
-  explicit Trial(const TrialOptions& options);
+  // `rig` outlives it.
+  Trial(KernelRig& rig, const TrialOptions& options);
   // Requires that no fault was found with what was queued.
   ~Trial();
   Trial(const Trial&) = delete;
@@ -34,7 +50,6 @@ class Trial {
   // Calls one of both.
   void run(const std::function<void(Backend&)>& on_reference,
            const std::function<void(Queue&)>& on_queue);
-  Queue* queue() { return queue_.get(); }
 
   float* put(const std::vector<float>& values);
   // NaNs: what is not written, or read though it should not be, shows.
@@ -47,7 +62,7 @@ class Trial {
   }
   template <class Value>
   Value value(const Value* from) {
-    return queue_ ? queue_->read<Value>(from) : *from;
+    return rig_ == nullptr ? *from : rig_->queue->read<Value>(from);
   }
 
   // The same of plain values in any layout; the padding that is got is required to be zero.
@@ -58,11 +73,8 @@ class Trial {
  private:
   void* take(std::size_t bytes);
 
-  std::shared_ptr<test::CallLog> log_ = std::make_shared<test::CallLog>();
   std::unique_ptr<Backend> reference_;
-  std::unique_ptr<test::RecordingDriver> driver_;
-  std::unique_ptr<Queue> queue_;
-  StreamHandle stream_ = nullptr;
+  KernelRig* rig_ = nullptr;
   std::int64_t shift_ = 0;
   std::vector<void*> taken_;
 };
