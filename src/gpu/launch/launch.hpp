@@ -24,7 +24,8 @@ constexpr int threads_max() {
 
 #if defined(__CUDACC__)
 template <typename Kernel>
-__global__ void __launch_bounds__(threads_max<Kernel>()) run_kernel(const Kernel kernel) {
+__global__ void __launch_bounds__(threads_max<Kernel>()) run_kernel(
+    const __grid_constant__ Kernel kernel) {
   extern __shared__ __align__(16) std::byte shared[];
   const Lane lane{static_cast<std::int64_t>(blockIdx.x), static_cast<std::int64_t>(gridDim.x),
                   static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x), shared};

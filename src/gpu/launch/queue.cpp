@@ -24,6 +24,7 @@ Queue::~Queue() {
 Queue::Queue(Queue&& other) noexcept
     : driver(other.driver),
       stream(other.stream),
+      blocks_max(other.blocks_max),
       scratch_(std::exchange(other.scratch_, nullptr)),
       pinned_(std::exchange(other.pinned_, nullptr)) {}
 

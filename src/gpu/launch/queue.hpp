@@ -44,6 +44,8 @@ class Queue {
 
   Driver& driver;
   const StreamHandle stream;
+  // At most; tests take fewer, so that each thread gets several elements.
+  std::int64_t blocks_max = 16384;
 
  private:
   Queue(Driver& the_driver, StreamHandle the_stream) : driver(the_driver), stream(the_stream) {}
@@ -57,11 +59,15 @@ class Queue {
 
 // Threads enough for n elements, each of which may get several: see Lane::first(). The same on
 // every device, so that sums have the same order. Requires: n > 0.
-inline Grid grid_for(std::int64_t n, std::int64_t elements_per_thread = 1) {
-  constexpr std::int64_t kThreads = 256, kBlocksMax = 16384;
+inline Grid grid_for(std::int64_t n, std::int64_t elements_per_thread = 1,
+                     std::int64_t blocks_max = 16384) {
+  constexpr std::int64_t kThreads = 256;
   const std::int64_t wanted =
       (n + kThreads * elements_per_thread - 1) / (kThreads * elements_per_thread);
-  return {wanted < kBlocksMax ? wanted : kBlocksMax, static_cast<int>(kThreads)};
+  return {wanted < blocks_max ? wanted : blocks_max, static_cast<int>(kThreads)};
+}
+inline Grid grid_for(const Queue& queue, std::int64_t n, std::int64_t elements_per_thread = 1) {
+  return grid_for(n, elements_per_thread, queue.blocks_max);
 }
 
 }  // namespace speedo::gpu

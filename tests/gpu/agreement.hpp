@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include <speedo/backend/backend.hpp>
+
+#include "gpu/immediate_driver.hpp"
+#include "gpu/launch/queue.hpp"
+
+namespace speedo::gpu {
+
+// One side of a comparison: the reference backend, or a queue whose kernels run on the host. It has
+// memory for a test's arrays.
+class Trial {
+ public:
+  // The reference.
+  Trial();
+  // Kernels in grids of so few blocks, on arrays that begin so many floats behind an aligned place.
+  Trial(std::int64_t blocks_max, std::int64_t shift);
+  ~Trial();
+  Trial(const Trial&) = delete;
+  Trial& operator=(const Trial&) = delete;
+
+  // Calls one of both.
+  void run(const std::function<void(Backend&)>& on_reference,
+           const std::function<void(Queue&)>& on_queue);
+
+  float* put(const std::vector<float>& values);
+  // NaNs: what is not written, or read though it should not be, shows.
+  float* blank(std::int64_t count);
+  std::vector<float> get(const float* from, std::int64_t count) const;
+  // A number that a kernel writes.
+  template <class Value>
+  Value* number() {
+    return static_cast<Value*>(take(sizeof(Value)));
+  }
+
+  // The same of plain values in any layout; the padding that is got is required to be zero.
+  float* put_array(const ArrayShape& shape, Layout layout, const std::vector<float>& plain);
+  float* blank_array(const ArrayShape& shape, Layout layout);
+  std::vector<float> get_array(const ArrayShape& shape, Layout layout, const float* from) const;
+
+ private:
+  void* take(std::size_t bytes);
+
+  ImmediateDriver driver_;
+  std::unique_ptr<Backend> reference_;
+  std::unique_ptr<Queue> queue_;
+  std::int64_t shift_ = 0;
+  std::vector<void*> taken_;
+};
+
+// Runs it on the reference, and with kernels in grids of many blocks and of two, on arrays aligned
+// and not; requires sum (a - b)^2 <= tolerance sum b^2 over what it returns. Tolerance 0: equal.
+void require_agreement(double tolerance, const std::function<std::vector<float>(Trial&)>& run);
+
+inline constexpr double kClose = 1e-6;
+inline constexpr double kTight = 1e-12;  // rounding of floats
+
+std::vector<float> drawn(std::int64_t count, float low = -1.0F, float high = 1.0F,
+                         std::uint64_t seed = 1);
+inline std::vector<float> drawn(const ArrayShape& shape, float low = -1.0F, float high = 1.0F,
+                                std::uint64_t seed = 1) {
+  return drawn(shape.storage_count({}), low, high, seed);
+}
+
+// Counts around the sizes of fours, of blocks, and of a grid of two blocks.
+std::vector<std::int64_t> odd_counts();
+// The layouts that an array of so many channels can have.
+std::vector<Layout> all_layouts(std::int64_t channels);
+
+std::vector<float> joined(std::vector<float> first, const std::vector<float>& second);
+
+}  // namespace speedo::gpu
