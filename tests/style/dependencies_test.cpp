@@ -174,6 +174,7 @@ const std::map<std::string, std::set<std::string>>& rooms_below() {
       {"codec", {"base"}},
       {"core", {"backend", "base"}},
       {"cpu", {"backend", "base", "core"}},
+      {"gpu", {"backend", "base"}},
       {"data", {"base", "core"}},
       {"store", {"base", "codec"}},
       {"train", {"backend", "base", "codec", "core", "store"}},

@@ -47,7 +47,8 @@ struct KernelEntry {
   const char* name = nullptr;
   const void* device = nullptr;  // a __global__ function; null where built without CUDA
   void (*host)(const Grid&, const void* kernel) = nullptr;
-  std::size_t bytes = 0;         // of the struct
+  std::size_t bytes = 0;  // of the struct
+  int threads_max = 256;  // of a block
 };
 
 }  // namespace speedo::gpu

@@ -3,17 +3,27 @@
 #include <cstddef>
 #include <vector>
 
-#include "gpu/driver/driver.hpp"
 #include "gpu/launch/kernel.hpp"
+#include "gpu/launch/queue.hpp"
 
 // Included by sources that define kernels (.cu), which are compiled by nvcc, or as C++ where there
 // is no CUDA.
 namespace speedo::gpu {
 namespace detail {
 
+// The largest block: the compiler leaves each thread registers accordingly.
+template <typename Kernel>
+constexpr int threads_max() {
+  if constexpr (requires { Kernel::kThreadsMax; }) {
+    return Kernel::kThreadsMax;
+  } else {
+    return 256;
+  }
+}
+
 #if defined(__CUDACC__)
 template <typename Kernel>
-__global__ void run_kernel(const Kernel kernel) {
+__global__ void __launch_bounds__(threads_max<Kernel>()) run_kernel(const Kernel kernel) {
   extern __shared__ __align__(16) std::byte shared[];
   const Lane lane{static_cast<std::int64_t>(blockIdx.x), static_cast<std::int64_t>(gridDim.x),
                   static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x), shared};
@@ -48,12 +58,15 @@ const void* device_function() {
 
 }  // namespace detail
 
-// Queues the kernel on the stream. Kernel::kName names it to people.
+// Queues the kernel. Kernel::kName names it to people; Kernel::kThreadsMax, where blocks are larger
+// than 256 threads, says how large.
 template <IsKernel Kernel>
-void launch(Driver& driver, StreamHandle stream, const Grid& grid, const Kernel& kernel) {
+void launch(Queue& queue, const Grid& grid, const Kernel& kernel) {
+  static_assert(sizeof(Kernel) <= 4096, "CUDA takes no more arguments");
   static const KernelEntry entry{Kernel::kName, detail::device_function<Kernel>(),
-                                 &detail::run_on_host<Kernel>, sizeof(Kernel)};
-  driver.launch(stream, entry, grid, &kernel);
+                                 &detail::run_on_host<Kernel>, sizeof(Kernel),
+                                 detail::threads_max<Kernel>()};
+  queue.driver.launch(queue.stream, entry, grid, &kernel);
 }
 
 }  // namespace speedo::gpu
