@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "gpu/support/shared_library.hpp"
+#include "gpu/library/shared_library.hpp"
 
 namespace speedo::gpu {
 namespace {

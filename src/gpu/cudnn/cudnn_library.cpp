@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "gpu/cudnn/cudnn_functions.hpp"
-#include "gpu/support/shared_library.hpp"
+#include "gpu/library/shared_library.hpp"
 
 namespace speedo::gpu {
 namespace {

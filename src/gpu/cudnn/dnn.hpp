@@ -9,8 +9,8 @@
 #include <speedo/base/result.hpp>
 
 #include "gpu/convolution/convolution_pass.hpp"
-#include "gpu/support/arithmetic.hpp"
-#include "gpu/support/workspace.hpp"
+#include "gpu/library/arithmetic.hpp"
+#include "gpu/library/workspace.hpp"
 
 namespace speedo::gpu {
 

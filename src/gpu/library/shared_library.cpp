@@ -1,4 +1,4 @@
-#include "gpu/support/shared_library.hpp"
+#include "gpu/library/shared_library.hpp"
 
 namespace speedo::gpu {
 

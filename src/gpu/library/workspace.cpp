@@ -1,4 +1,4 @@
-#include "gpu/support/workspace.hpp"
+#include "gpu/library/workspace.hpp"
 
 #include <algorithm>
 
