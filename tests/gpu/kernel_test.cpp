@@ -47,9 +47,17 @@ TEST_CASE("phases of a block see what the phase before left in shared memory") {
   std::vector<double> sums(static_cast<std::size_t>(blocks), -1.0);
   const Grid grid{blocks, 64, 64 * sizeof(double)};
   const BlockSums kernel{n, x.data(), sums.data(), grid.threads};
-  detail::run_on_host<BlockSums>(grid, &kernel);
+  const auto order = GENERATE(HostOrder::kUp, HostOrder::kDown);
+  CHECK(detail::run_on_host<BlockSums>(grid, &kernel, order));
   const auto count = static_cast<double>(n);
   CHECK(std::accumulate(sums.begin(), sums.end(), 0.0) == count * (count + 1.0) / 2.0);
+}
+
+TEST_CASE("a kernel that writes behind its shared memory is found") {
+  std::vector<double> x(1, 1.0), sums(1);
+  const BlockSums kernel{1, x.data(), sums.data(), 64};
+  CHECK_FALSE(
+      detail::run_on_host<BlockSums>({1, 64, 63 * sizeof(double)}, &kernel, HostOrder::kUp));
 }
 
 TEST_CASE("grids have a thread for each element, or threads take several") {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -35,16 +36,32 @@ __global__ void __launch_bounds__(threads_max<Kernel>()) run_kernel(const Kernel
 }
 #endif
 
+// A block's shared memory holds NaNs at first, and a zone behind it that nobody may write.
 template <typename Kernel>
-void run_on_host(const Grid& grid, const void* arguments) {
+bool run_on_host(const Grid& grid, const void* arguments, HostOrder order) {
+  constexpr std::size_t kZone = 256;
+  constexpr std::byte kUnset{0xff};
   const Kernel& kernel = *static_cast<const Kernel*>(arguments);
-  std::vector<std::max_align_t> shared(grid.shared_bytes / sizeof(std::max_align_t) + 1);
-  Lane lane{0, grid.blocks, 0, grid.threads, reinterpret_cast<std::byte*>(shared.data())};
-  for (lane.block = 0; lane.block < grid.blocks; ++lane.block) {
+  std::vector<std::max_align_t> storage((grid.shared_bytes + kZone) / sizeof(std::max_align_t) + 1);
+  std::byte* const shared = reinterpret_cast<std::byte*>(storage.data());
+  const auto place = [order](std::int64_t i, std::int64_t n) {
+    return order == HostOrder::kUp ? i : n - 1 - i;
+  };
+  bool is_within = true;
+  for (std::int64_t b = 0; b < grid.blocks; ++b) {
+    std::fill_n(shared, grid.shared_bytes + kZone, kUnset);
+    Lane lane{place(b, grid.blocks), grid.blocks, 0, grid.threads, shared};
     for (int phase = 0; phase < kernel.phases(); ++phase) {
-      for (lane.thread = 0; lane.thread < grid.threads; ++lane.thread) kernel.run(phase, lane);
+      for (int t = 0; t < grid.threads; ++t) {
+        lane.thread = static_cast<int>(place(t, grid.threads));
+        kernel.run(phase, lane);
+      }
     }
+    is_within =
+        is_within && std::all_of(shared + grid.shared_bytes, shared + grid.shared_bytes + kZone,
+                                 [](std::byte each) { return each == kUnset; });
   }
+  return is_within;
 }
 
 template <typename Kernel>
