@@ -35,7 +35,7 @@ class ImmediateDriver final : public Driver {
   }
   void launch(StreamHandle, const KernelEntry& entry, const Grid& grid,
               const void* kernel) override {
-    entry.host(grid, kernel);
+    entry.host(grid, kernel, HostOrder::kUp);
   }
   Result<void> check() override { return {}; }
 };
