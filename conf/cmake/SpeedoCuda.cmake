@@ -27,8 +27,12 @@ elseif(SPEEDO_CUDA)
 endif()
 if(SPEEDO_HAS_CUDA)
   set(CMAKE_CUDA_STANDARD 20)
-  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
   set(CMAKE_CUDA_EXTENSIONS OFF)
+  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+    # CMake before 3.26 does not know that nvcc has it.
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+    set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+  endif()
   # The program starts where there is neither CUDA nor a driver.
   set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
   message(STATUS "GPUs: CUDA ${CMAKE_CUDA_COMPILER_VERSION}, ${CMAKE_CUDA_ARCHITECTURES}")
