@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "gpu/driver/driver.hpp"
 
@@ -37,7 +38,13 @@ class ImmediateDriver final : public Driver {
               const void* kernel) override {
     entry.host(grid, kernel);
   }
-  Result<void> check() override { return {}; }
+  void fail(Error error) override {
+    if (check_) check_ = std::move(error);
+  }
+  Result<void> check() override { return check_; }
+
+ private:
+  Result<void> check_;
 };
 
 }  // namespace speedo::gpu
