@@ -36,7 +36,7 @@ class ImmediateDriver final : public Driver {
   }
   void launch(StreamHandle, const KernelEntry& entry, const Grid& grid,
               const void* kernel) override {
-    entry.host(grid, kernel);
+    entry.host(grid, kernel, HostOrder::kUp);
   }
   void fail(Error error) override {
     if (check_) check_ = std::move(error);
