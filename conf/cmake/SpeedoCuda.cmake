@@ -43,6 +43,25 @@ else()
   message(STATUS "GPUs: none (${absent})")
 endif()
 
+# The headers of the libraries that compute products and convolutions. They are loaded when the first
+# GPU backend is made; their doubles are tried wherever the headers are.
+set(SPEEDO_HAS_CUDA_LIBRARIES FALSE)
+if(SPEEDO_CUDA)
+  set(hints ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES} /usr/local/cuda/include)
+  find_path(SPEEDO_CUBLASLT_INCLUDE cublasLt.h HINTS ${hints})
+  find_path(SPEEDO_CUDNN_INCLUDE cudnn.h HINTS ${hints})
+  if(SPEEDO_CUBLASLT_INCLUDE AND SPEEDO_CUDNN_INCLUDE)
+    set(SPEEDO_HAS_CUDA_LIBRARIES TRUE)
+  elseif(SPEEDO_HAS_CUDA)
+    message(STATUS "GPUs: no cublasLt.h or no cudnn.h, so that nothing can be computed there")
+  endif()
+endif()
+add_library(speedo_cuda_library_headers INTERFACE)
+if(SPEEDO_HAS_CUDA_LIBRARIES)
+  target_include_directories(speedo_cuda_library_headers SYSTEM INTERFACE
+    ${SPEEDO_CUBLASLT_INCLUDE} ${SPEEDO_CUDNN_INCLUDE})
+endif()
+
 # speedo_kernels(TARGET): its sources .cu are kernels. Products and sums are rounded apart, as the
 # host does it, so that what is tried there is what a device computes; loops over memory do not wait
 # for arithmetic.

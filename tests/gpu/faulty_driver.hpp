@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 
 #include "gpu/driver/driver.hpp"
 
@@ -74,6 +75,7 @@ class FaultyDriver final : public gpu::Driver {
     }
     inner_.launch(stream, entry, grid, kernel);
   }
+  void fail(Error error) override { inner_.fail(std::move(error)); }
   Result<void> check() override { return inner_.check(); }
 
  private:

@@ -29,6 +29,7 @@ const std::vector<Dependency>& dependencies() {
       {"omp.h", "oneDNN", {"src/cpu/onednn"}},
       {"oneapi/dnnl", "oneDNN", {"src/cpu/onednn"}},
       {"hwy/", "Highway", {"src/cpu", "tests/backend", "tests/bench"}},
+      {"cuda_runtime_api.h", "CUDA", {"src/gpu/driver"}},
       {"lmdb.h", "LMDB", {"src/data", "tests/data"}},
       {"leveldb/", "LevelDB", {"src/data/leveldb", "tests/data"}},
       {"hdf5.h", "HDF5", {"src/data", "tests/data"}},

@@ -37,6 +37,12 @@ struct BlasOperands {
   float* d = nullptr;
 };
 
+struct BlasOptions {
+  Arithmetic arithmetic = Arithmetic::kFloat32;
+  // What NVIDIA advises for Hopper; earlier devices use less.
+  std::size_t workspace_bytes_max = std::size_t{32} << 20U;
+};
+
 // The matrix products of one device. Thread safety: one thread at a time.
 class Blas {
  public:

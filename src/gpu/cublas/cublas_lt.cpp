@@ -13,9 +13,6 @@
 namespace speedo::gpu {
 namespace {
 
-// What NVIDIA advises for Hopper; earlier devices use less.
-constexpr std::size_t kBlasWorkspaceBytes = std::size_t{32} << 20U;
-
 // Algorithms may load from addresses of at most this alignment at a time.
 constexpr std::uint32_t kAlignmentMax = 256;
 
@@ -44,8 +41,8 @@ cublasComputeType_t compute_type(Arithmetic arithmetic) {
 
 class CublasLt final : public Blas {
  public:
-  CublasLt(const CublasLtFunctions& functions, cublasLtHandle_t handle, Arithmetic arithmetic)
-      : lt_(functions), handle_(handle), arithmetic_(arithmetic) {}
+  CublasLt(const CublasLtFunctions& functions, cublasLtHandle_t handle, const BlasOptions& options)
+      : lt_(functions), handle_(handle), options_(options) {}
   ~CublasLt() override {
     for (auto& [key, plan] : plans_) destroy(plan);
     lt_.destroy(handle_);
@@ -53,7 +50,7 @@ class CublasLt final : public Blas {
   CublasLt(const CublasLt&) = delete;
   CublasLt& operator=(const CublasLt&) = delete;
 
-  std::size_t workspace_bytes() const override { return kBlasWorkspaceBytes; }
+  std::size_t workspace_bytes() const override { return options_.workspace_bytes_max; }
   std::int64_t plans() const override { return static_cast<std::int64_t>(plans_.size()); }
 
   Result<void> multiply(StreamHandle stream, const BlasProducts& products,
@@ -101,7 +98,7 @@ class CublasLt final : public Blas {
     const BlasProducts& all = key.products;
     const auto flag = [](bool transposed) { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
     SPEEDO_TRY(said("cublasLtMatmulDescCreate",
-                    lt_.create_task(&plan.task, compute_type(arithmetic_), CUDA_R_32F)));
+                    lt_.create_task(&plan.task, compute_type(options_.arithmetic), CUDA_R_32F)));
     SPEEDO_TRY(set_task(plan, CUBLASLT_MATMUL_DESC_TRANSA, flag(all.a.transposed)));
     SPEEDO_TRY(set_task(plan, CUBLASLT_MATMUL_DESC_TRANSB, flag(all.b.transposed)));
     SPEEDO_TRY(make_layout(plan.a, all.a, {all.m, all.k}, all.count));
@@ -156,7 +153,7 @@ class CublasLt final : public Blas {
                   lt_.set_preference(preference, name, &value, sizeof value));
     };
     const auto [a, b, d] = key.alignments;
-    SPEEDO_TRY(set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{kBlasWorkspaceBytes}));
+    SPEEDO_TRY(set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{options_.workspace_bytes_max}));
     SPEEDO_TRY(set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, a));
     SPEEDO_TRY(set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, b));
     SPEEDO_TRY(set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, d));
@@ -172,14 +169,14 @@ class CublasLt final : public Blas {
 
   CublasLtFunctions lt_;
   cublasLtHandle_t handle_;
-  Arithmetic arithmetic_;
+  BlasOptions options_;
   std::map<PlanKey, Plan> plans_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<Blas>> make_cublas_lt(const CublasLtFunctions& functions,
-                                             Arithmetic arithmetic) {
+                                             const BlasOptions& options) {
   // Major * 10000 + minor * 100 + patch.
   const int version = static_cast<int>(functions.get_version());
   SPEEDO_TRY(check_version("cuBLASLt",
@@ -191,7 +188,7 @@ Result<std::unique_ptr<Blas>> make_cublas_lt(const CublasLtFunctions& functions,
     return Error{ErrorCode::kInternal,
                  fmt::format("cublasLtCreate: {}", functions.get_status_name(status))};
   }
-  return std::unique_ptr<Blas>(std::make_unique<CublasLt>(functions, handle, arithmetic));
+  return std::unique_ptr<Blas>(std::make_unique<CublasLt>(functions, handle, options));
 }
 
 }  // namespace speedo::gpu

@@ -36,6 +36,6 @@ Result<CublasLtFunctions> load_cublas_lt();
 
 // Products by cuBLASLt on the current device. Errors: kMismatch; kInternal, what the library says.
 Result<std::unique_ptr<Blas>> make_cublas_lt(const CublasLtFunctions& functions,
-                                             Arithmetic arithmetic);
+                                             const BlasOptions& options);
 
 }  // namespace speedo::gpu

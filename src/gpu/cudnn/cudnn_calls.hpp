@@ -4,8 +4,8 @@
 
 namespace speedo::gpu {
 
-// The functions of each pass under the same names: rank() orders algorithms by heuristics, attempt()
-// by trying them, size() says how much working memory one takes, run() runs it.
+// The functions of each pass under the same names: rank() orders algorithms by heuristics,
+// attempt() by trying them, size() says how much working memory one takes, run() runs it.
 
 struct CudnnCall {
   const CudnnFunctions& dnn;

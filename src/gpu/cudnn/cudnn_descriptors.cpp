@@ -13,7 +13,7 @@ namespace {
 
 using Sizes = std::vector<std::int64_t>;
 
-constexpr std::size_t kAxesMin = 2;
+constexpr std::size_t kAxesMin = 2, kAxesMax = 3;
 
 // With more axes in front, which change nothing, if there are too few.
 std::vector<int> padded_axes(const Sizes& sizes, int neutral) {
@@ -70,6 +70,9 @@ CudnnDescriptors::~CudnnDescriptors() {
 
 Result<void> CudnnDescriptors::describe(const ConvolutionShape& shape) {
   SPEEDO_ASSERT(!shape.transposed);
+  if (shape.kernel.size() > kAxesMax) {
+    return Error{ErrorCode::kUnsupported, "cuDNN convolves at most three axes"};
+  }
   if (!has_int_sizes(shape)) {
     return Error{ErrorCode::kUnsupported, "cuDNN counts elements up to 2147483647"};
   }

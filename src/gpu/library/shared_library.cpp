@@ -14,8 +14,8 @@ Result<SharedLibrary> SharedLibrary::load(std::string name, std::string remedy) 
 Result<void> check_version(const std::string& library, LibraryVersion here, LibraryVersion built) {
   if (here.major == built.major) return {};
   return Error{ErrorCode::kMismatch,
-               fmt::format("{} {}.{}.{} is here, and this program was built for {}.{}.{}: install a "
-                           "version {}, or build it with the one that is here",
+               fmt::format("{} {}.{}.{} is here, and this program was built for {}.{}.{}: install "
+                           "a version {}, or build it with the one that is here",
                            library, here.major, here.minor, here.patch, built.major, built.minor,
                            built.patch, built.major)};
 }

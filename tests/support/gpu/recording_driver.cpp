@@ -374,6 +374,11 @@ Result<void> RecordingDriver::check() {
   return {};
 }
 
+void RecordingDriver::fail(Error error) {
+  const std::lock_guard lock(mutex_);
+  if (!broken_) broken_ = std::move(error);
+}
+
 void RecordingDriver::break_down(Error error) {
   const std::lock_guard lock(mutex_);
   broken_ = std::move(error);

@@ -59,6 +59,7 @@ class RecordingDriver final : public gpu::Driver {
   void zero(gpu::StreamHandle stream, void* target, std::size_t bytes) override;
   void launch(gpu::StreamHandle stream, const gpu::KernelEntry& entry, const gpu::Grid& grid,
               const void* kernel) override;
+  void fail(Error error) override;
   Result<void> check() override;
 
   // A call of a library on arrays, queued: `work` follows them when it runs.
