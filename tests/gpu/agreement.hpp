@@ -7,10 +7,32 @@
 
 #include <speedo/backend/backend.hpp>
 
-#include "gpu/immediate_driver.hpp"
 #include "gpu/launch/queue.hpp"
+#include "support/gpu/recording_driver.hpp"
 
 namespace speedo::gpu {
+
+// How kernels are run on the host.
+struct TrialOptions {
+  std::int64_t blocks_max = 16384;
+  std::int64_t shift = 0;  // floats by which arrays begin behind an aligned place
+  bool backwards = false;  // from the last block and thread to the first
+};
+
+// A driver that runs kernels on the host, and a queue of it.
+class KernelRig {
+ public:
+  explicit KernelRig(const TrialOptions& options);
+  ~KernelRig();
+  KernelRig(const KernelRig&) = delete;
+  KernelRig& operator=(const KernelRig&) = delete;
+
+  std::shared_ptr<test::CallLog> log = std::make_shared<test::CallLog>();
+  test::RecordingDriver driver;
+  StreamHandle stream;
+  std::unique_ptr<Queue> queue;
+  int trials = 0;  // that it was used for
+};
 
 // One side of a comparison: the reference backend, or a queue whose kernels run on the host. It has
 // memory for a test's arrays.
@@ -18,8 +40,9 @@ class Trial {
  public:
   // The reference.
   Trial();
-  // Kernels in grids of so few blocks, on arrays that begin so many floats behind an aligned place.
-  Trial(std::int64_t blocks_max, std::int64_t shift);
+  // `rig` outlives it.
+  Trial(KernelRig& rig, const TrialOptions& options);
+  // Requires that no fault was found with what was queued.
   ~Trial();
   Trial(const Trial&) = delete;
   Trial& operator=(const Trial&) = delete;
@@ -31,30 +54,34 @@ class Trial {
   float* put(const std::vector<float>& values);
   // NaNs: what is not written, or read though it should not be, shows.
   float* blank(std::int64_t count);
-  std::vector<float> get(const float* from, std::int64_t count) const;
-  // A number that a kernel writes.
+  std::vector<float> get(const float* from, std::int64_t count);
+  // A value that a kernel writes.
   template <class Value>
-  Value* number() {
+  Value* place() {
     return static_cast<Value*>(take(sizeof(Value)));
+  }
+  template <class Value>
+  Value value(const Value* from) {
+    return rig_ == nullptr ? *from : rig_->queue->read<Value>(from);
   }
 
   // The same of plain values in any layout; the padding that is got is required to be zero.
   float* put_array(const ArrayShape& shape, Layout layout, const std::vector<float>& plain);
   float* blank_array(const ArrayShape& shape, Layout layout);
-  std::vector<float> get_array(const ArrayShape& shape, Layout layout, const float* from) const;
+  std::vector<float> get_array(const ArrayShape& shape, Layout layout, const float* from);
 
  private:
   void* take(std::size_t bytes);
 
-  ImmediateDriver driver_;
   std::unique_ptr<Backend> reference_;
-  std::unique_ptr<Queue> queue_;
+  KernelRig* rig_ = nullptr;
   std::int64_t shift_ = 0;
   std::vector<void*> taken_;
 };
 
-// Runs it on the reference, and with kernels in grids of many blocks and of two, on arrays aligned
-// and not; requires sum (a - b)^2 <= tolerance sum b^2 over what it returns. Tolerance 0: equal.
+// Runs it on the reference, and with kernels in grids of many blocks and of two, forwards and
+// backwards, on arrays aligned and not; requires sum (a - b)^2 <= tolerance sum b^2 over what it
+// returns. Tolerance 0: equal.
 void require_agreement(double tolerance, const std::function<std::vector<float>(Trial&)>& run);
 
 inline constexpr double kClose = 1e-6;

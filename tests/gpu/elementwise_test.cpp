@@ -144,10 +144,10 @@ TEST_CASE("sums agree, and see what is not finite") {
   require_agreement(kTight, [&](Trial& trial) {
     const float* first = trial.put(x);
     const float* second = op == ReduceOp::kDot ? trial.put(drawn(n, -1.0F, 2.0F, 2)) : nullptr;
-    double* result = trial.number<double>();
+    double* result = trial.place<double>();
     trial.run([&](Backend& backend) { *result = backend.reduce(op, n, first, second); },
               [&](Queue& queue) { reduce(queue, op, n, first, second, result); });
-    return std::vector<float>{static_cast<float>(*result)};
+    return std::vector<float>{static_cast<float>(trial.value(result))};
   });
 }
 
@@ -206,8 +206,9 @@ TEST_CASE("momentum SGD agrees") {
   CAPTURE(n, l1, steps);
   const SgdStep step{0.1F, 0.9F, 0.5F, 5e-4F, l1, steps ? 1.0F : -1.0F};
   require_agreement(kTight, [&](Trial& trial) {
-    float* weights = trial.put(drawn(n, -1, 1, 1));
-    if (n > 1) weights[1] = 0.0F;
+    auto values = drawn(n, -1, 1, 1);
+    if (n > 1) values[1] = 0.0F;
+    float* weights = trial.put(values);
     float* history = trial.put(drawn(n, -1, 1, 2));
     float* grad = trial.put(drawn(n, -1, 1, 3));
     trial.run(
