@@ -1,4 +1,5 @@
-// Matrix products by cuBLASLt: what it is told against the reference backend, plans, memory, faults.
+// Matrix products by cuBLASLt: what it is told against the reference backend, plans, memory,
+// planted faults.
 
 #include <cstdint>
 #include <vector>

@@ -75,6 +75,7 @@ class FaultyDriver final : public gpu::Driver {
     }
     inner_.launch(stream, entry, grid, kernel);
   }
+  void bind_thread() override { inner_.bind_thread(); }
   void fail(Error error) override { inner_.fail(std::move(error)); }
   Result<void> check() override { return inner_.check(); }
 

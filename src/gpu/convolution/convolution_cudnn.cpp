@@ -16,6 +16,7 @@ class CudnnKernels final : public ConvolutionKernels {
       : shape_(shape), context_(context) {}
 
   Result<void> reserve(ConvolutionPass pass) override {
+    driver().bind_thread();
     SPEEDO_ASSIGN(passes_[index(pass)], context_.dnn.plan(shape_, pass));
     context_.products.workspace.reserve(of(pass).workspace_bytes());
     return {};
@@ -47,6 +48,7 @@ class CudnnKernels final : public ConvolutionKernels {
 
   // Nothing after an error, which the driver keeps.
   std::optional<WorkMemory> memory_of(const DnnPass& pass) {
+    driver().bind_thread();
     auto memory = context_.products.workspace.take(pass.workspace_bytes());
     if (memory) return *memory;
     driver().fail(std::move(memory).error());

@@ -153,7 +153,8 @@ class CublasLt final : public Blas {
                   lt_.set_preference(preference, name, &value, sizeof value));
     };
     const auto [a, b, d] = key.alignments;
-    SPEEDO_TRY(set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{options_.workspace_bytes_max}));
+    SPEEDO_TRY(set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                   std::uint64_t{options_.workspace_bytes_max}));
     SPEEDO_TRY(set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, a));
     SPEEDO_TRY(set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, b));
     SPEEDO_TRY(set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, d));

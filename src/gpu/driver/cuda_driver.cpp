@@ -102,6 +102,8 @@ class CudaDriver final : public Driver {
          entry.name);
   }
 
+  void bind_thread() override { use(); }
+
   void fail(Error error) override {
     {
       const std::lock_guard lock(mutex_);

@@ -51,6 +51,9 @@ class Driver {
   virtual void launch(StreamHandle stream, const KernelEntry& entry, const Grid& grid,
                       const void* kernel) = 0;
 
+  // Makes the device that of the calling thread, as its own calls do, for those of a library.
+  virtual void bind_thread() = 0;
+
   // An error of what is queued, as a library says it, or a lack of memory in an operation that
   // cannot say so itself. The first one is kept, as if it were CUDA's.
   virtual void fail(Error error) = 0;

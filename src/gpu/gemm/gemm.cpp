@@ -49,6 +49,7 @@ void gemm(const GemmContext& context, const Backend::Gemm& product, const GemmBa
   Driver& driver = context.queue.driver;
   const auto memory = context.workspace.take(context.blas.workspace_bytes());
   if (!memory) return driver.fail(memory.error());
+  driver.bind_thread();
   const BlasOperands operands{product.alpha, b, a, product.beta, c};
   auto queued = context.blas.multiply(context.queue.stream, column_major(product, batch), operands,
                                       *memory);

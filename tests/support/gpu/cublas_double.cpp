@@ -253,11 +253,11 @@ cublasStatus_t set_preference_attribute(cublasLtMatmulPreference_t handle,
   return is_right ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 
-cublasStatus_t get_heuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t task,
-                             cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
-                             cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-                             cublasLtMatmulPreference_t preference, int wanted,
-                             cublasLtMatmulHeuristicResult_t* results, int* count) {
+constexpr auto get_heuristic = [](
+    cublasLtHandle_t handle, cublasLtMatmulDesc_t task, cublasLtMatrixLayout_t a,
+    cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+    cublasLtMatmulPreference_t preference, int wanted, cublasLtMatmulHeuristicResult_t* results,
+    int* count) -> cublasStatus_t {
   CublasDouble::State& state = cublas();
   const LtPreference* const limits =
       state.preferences.find(preference, "cublasLtMatmulAlgoGetHeuristic");
@@ -277,14 +277,14 @@ cublasStatus_t get_heuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t task,
   results[0].state = CUBLAS_STATUS_SUCCESS;
   *count = 1;
   return CUBLAS_STATUS_SUCCESS;
-}
+};
 
-cublasStatus_t queue_product(cublasLtHandle_t handle, cublasLtMatmulDesc_t task, const void* alpha,
-                             const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
-                             cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,
-                             cublasLtMatrixLayout_t c_layout, void* d,
-                             cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* algorithm,
-                             void* work, std::size_t work_bytes, cudaStream_t stream) {
+constexpr auto queue_product = [](
+    cublasLtHandle_t handle, cublasLtMatmulDesc_t task, const void* alpha, const void* a,
+    cublasLtMatrixLayout_t a_layout, const void* b, cublasLtMatrixLayout_t b_layout,
+    const void* beta, const void* c, cublasLtMatrixLayout_t c_layout, void* d,
+    cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* algorithm, void* work,
+    std::size_t work_bytes, cudaStream_t stream) -> cublasStatus_t {
   CublasDouble::State& state = cublas();
   const auto all = state.problem_of(task, {a_layout, b_layout, c_layout, d_layout});
   if (state.handles.find(handle, "cublasLtMatmul") == nullptr || !all) {
@@ -309,7 +309,7 @@ cublasStatus_t queue_product(cublasLtHandle_t handle, cublasLtMatmulDesc_t task,
                       static_cast<float*>(d)};
   state.queue(found, on, {work, work_bytes}, stream);
   return CUBLAS_STATUS_SUCCESS;
-}
+};
 
 template <class Set, class Handle>
 cublasStatus_t lt_destroyed(Set& set, Handle handle, const char* call) {

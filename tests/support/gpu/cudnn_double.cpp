@@ -47,9 +47,9 @@ cudnnStatus_t set_filter(cudnnFilterDescriptor_t handle, cudnnDataType_t type,
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t set_convolution(cudnnConvolutionDescriptor_t handle, int count, const int* pad,
-                              const int* stride, const int* dilation, cudnnConvolutionMode_t mode,
-                              cudnnDataType_t type) {
+constexpr auto set_convolution = [](
+    cudnnConvolutionDescriptor_t handle, int count, const int* pad, const int* stride,
+    const int* dilation, cudnnConvolutionMode_t mode, cudnnDataType_t type) -> cudnnStatus_t {
   CudnnTask* const task = cudnn().tasks.find(handle, "cudnnSetConvolutionNdDescriptor");
   if (task == nullptr || mode != CUDNN_CROSS_CORRELATION || type != CUDNN_DATA_FLOAT || count < 2 ||
       count > 3) {
@@ -57,13 +57,14 @@ cudnnStatus_t set_convolution(cudnnConvolutionDescriptor_t handle, int count, co
   }
   task->windows = {{pad, pad + count}, {stride, stride + count}, {dilation, dilation + count}};
   return CUDNN_STATUS_SUCCESS;
-}
+};
 
-cudnnStatus_t forward(cudnnHandle_t handle, const void* alpha, cudnnTensorDescriptor_t src_name,
-                      const void* src, cudnnFilterDescriptor_t weights_name, const void* weights,
-                      cudnnConvolutionDescriptor_t windows, cudnnConvolutionFwdAlgo_t algorithm,
-                      void* work, std::size_t work_bytes, const void* beta,
-                      cudnnTensorDescriptor_t dst_name, void* dst) {
+constexpr auto forward = [](
+    cudnnHandle_t handle, const void* alpha, cudnnTensorDescriptor_t src_name, const void* src,
+    cudnnFilterDescriptor_t weights_name, const void* weights,
+    cudnnConvolutionDescriptor_t windows, cudnnConvolutionFwdAlgo_t algorithm, void* work,
+    std::size_t work_bytes, const void* beta, cudnnTensorDescriptor_t dst_name, void* dst)
+    -> cudnnStatus_t {
   const double scale = number(alpha), kept = number(beta);
   const CudnnDouble::State::Names names{handle, src_name, weights_name, windows, dst_name};
   const auto all = cudnn().problem_of(names);
@@ -75,7 +76,7 @@ cudnnStatus_t forward(cudnnHandle_t handle, const void* alpha, cudnnTensorDescri
         convolve(problem, static_cast<const float*>(src), static_cast<const float*>(weights),
                  scale, kept, static_cast<float*>(dst));
       });
-}
+};
 
 void rectify(const CudnnProblem& all, const float* bias, float* dst) {
   const std::int64_t channels = all.dst.dims[1];
@@ -99,13 +100,14 @@ void rectify(const CudnnProblem& all, const float* bias, float* dst) {
 }
 
 // Groups it does not do, so that somebody must.
-cudnnStatus_t forward_with_activation(
-    cudnnHandle_t handle, const void* alpha, cudnnTensorDescriptor_t src_name, const void* src,
+constexpr auto forward_with_activation = [](
+     cudnnHandle_t handle, const void* alpha, cudnnTensorDescriptor_t src_name, const void* src,
     cudnnFilterDescriptor_t weights_name, const void* weights,
     cudnnConvolutionDescriptor_t windows, cudnnConvolutionFwdAlgo_t algorithm, void* work,
     std::size_t work_bytes, const void* beta, cudnnTensorDescriptor_t z_name, const void*,
     cudnnTensorDescriptor_t bias_name, const void* bias, cudnnActivationDescriptor_t activation,
-    cudnnTensorDescriptor_t dst_name, void* dst) {
+    cudnnTensorDescriptor_t dst_name, void* dst)
+    -> cudnnStatus_t {
   const double scale = number(alpha);
   CudnnDouble::State& state = cudnn();
   const CudnnDouble::State::Names names{handle, src_name, weights_name, windows, dst_name};
@@ -135,15 +137,14 @@ cudnnStatus_t forward_with_activation(
                                 static_cast<const float*>(weights), scale, 0.0, values);
                        rectify(problem, static_cast<const float*>(bias), values);
                      });
-}
+};
 
-cudnnStatus_t backward_data(cudnnHandle_t handle, const void* alpha,
-                            cudnnFilterDescriptor_t weights_name, const void* weights,
-                            cudnnTensorDescriptor_t dst_name, const void* dst,
-                            cudnnConvolutionDescriptor_t windows,
-                            cudnnConvolutionBwdDataAlgo_t algorithm, void* work,
-                            std::size_t work_bytes, const void* beta,
-                            cudnnTensorDescriptor_t src_name, void* src) {
+constexpr auto backward_data = [](
+    cudnnHandle_t handle, const void* alpha, cudnnFilterDescriptor_t weights_name,
+    const void* weights, cudnnTensorDescriptor_t dst_name, const void* dst,
+    cudnnConvolutionDescriptor_t windows, cudnnConvolutionBwdDataAlgo_t algorithm, void* work,
+    std::size_t work_bytes, const void* beta, cudnnTensorDescriptor_t src_name, void* src)
+    -> cudnnStatus_t {
   const double scale = number(alpha), kept = number(beta);
   const CudnnDouble::State::Names names{handle, src_name, weights_name, windows, dst_name};
   const auto all = cudnn().problem_of(names);
@@ -155,15 +156,13 @@ cudnnStatus_t backward_data(cudnnHandle_t handle, const void* alpha,
         convolve_back(problem, static_cast<const float*>(dst), static_cast<const float*>(weights),
                       scale, kept, static_cast<float*>(src));
       });
-}
+};
 
-cudnnStatus_t backward_weights(cudnnHandle_t handle, const void* alpha,
-                               cudnnTensorDescriptor_t src_name, const void* src,
-                               cudnnTensorDescriptor_t dst_name, const void* dst,
-                               cudnnConvolutionDescriptor_t windows,
-                               cudnnConvolutionBwdFilterAlgo_t algorithm, void* work,
-                               std::size_t work_bytes, const void* beta,
-                               cudnnFilterDescriptor_t weights_name, void* weights) {
+constexpr auto backward_weights = [](
+    cudnnHandle_t handle, const void* alpha, cudnnTensorDescriptor_t src_name, const void* src,
+    cudnnTensorDescriptor_t dst_name, const void* dst, cudnnConvolutionDescriptor_t windows,
+    cudnnConvolutionBwdFilterAlgo_t algorithm, void* work, std::size_t work_bytes,
+    const void* beta, cudnnFilterDescriptor_t weights_name, void* weights) -> cudnnStatus_t {
   const double scale = number(alpha), kept = number(beta);
   const CudnnDouble::State::Names names{handle, src_name, weights_name, windows, dst_name};
   const auto all = cudnn().problem_of(names);
@@ -176,7 +175,7 @@ cudnnStatus_t backward_weights(cudnnHandle_t handle, const void* alpha,
                              static_cast<const float*>(dst), scale, kept,
                              static_cast<float*>(weights));
       });
-}
+};
 
 void fill_descriptors(gpu::CudnnFunctions& table) {
   table.create_tensor = [](cudnnTensorDescriptor_t* made) {

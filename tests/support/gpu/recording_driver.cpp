@@ -350,6 +350,7 @@ void RecordingDriver::queue_call(gpu::StreamHandle stream, std::string name,
   const std::lock_guard lock(mutex_);
   StreamState* const found = alive(stream, name.c_str());
   if (found == nullptr || broken_) return;
+  if (!bound_.contains(std::this_thread::get_id())) report(name + " on a thread without a device");
   Piece piece;
   piece.name = std::move(name);
   piece.is_kernel = true;
@@ -372,6 +373,11 @@ Result<void> RecordingDriver::check() {
   const std::lock_guard lock(mutex_);
   if (broken_) return *broken_;
   return {};
+}
+
+void RecordingDriver::bind_thread() {
+  const std::lock_guard lock(mutex_);
+  bound_.insert(std::this_thread::get_id());
 }
 
 void RecordingDriver::fail(Error error) {

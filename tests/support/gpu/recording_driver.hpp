@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gpu/driver/driver.hpp"
@@ -35,6 +36,7 @@ struct RecordingOptions {
 // - copies and kernels that name memory that is not there, or leave it;
 // - grids that a device would not take, shared memory that is left;
 // - accesses of two streams without an order between them, one of which writes;
+// - calls of libraries on threads that were not bound to the device;
 // - host memory that changes between the call and the copy; poison that is copied to the host.
 // Addresses of device memory cannot be followed by host code. Thread safety: as Driver.
 class RecordingDriver final : public gpu::Driver {
@@ -59,6 +61,7 @@ class RecordingDriver final : public gpu::Driver {
   void zero(gpu::StreamHandle stream, void* target, std::size_t bytes) override;
   void launch(gpu::StreamHandle stream, const gpu::KernelEntry& entry, const gpu::Grid& grid,
               const void* kernel) override;
+  void bind_thread() override;
   void fail(Error error) override;
   Result<void> check() override;
 
@@ -141,6 +144,7 @@ class RecordingDriver final : public gpu::Driver {
   std::set<std::string> reported_;
   std::uint64_t draws_ = 0;
   std::size_t used_bytes_ = 0;
+  std::set<std::thread::id> bound_;
   std::int64_t launches_ = 0;
   std::optional<Error> broken_;
 };
