@@ -41,7 +41,7 @@ std::vector<PoolingShape> pooling_shapes() {
 std::unique_ptr<Pooling> made_pooling(Trial& trial, const PoolingShape& shape) {
   std::unique_ptr<Pooling> pooling;
   trial.run([&](Backend& backend) { pooling = backend.make_pooling(shape).value(); },
-            [&](Queue& queue) { pooling = make_pooling(queue, trial.device(), shape); });
+            [&](Queue& queue) { pooling = make_pooling(queue, trial.device(), shape).value(); });
   return pooling;
 }
 
