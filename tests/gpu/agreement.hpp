@@ -7,6 +7,7 @@
 
 #include <speedo/backend/backend.hpp>
 
+#include "gpu/gpu_device.hpp"
 #include "gpu/launch/queue.hpp"
 #include "support/gpu/recording_driver.hpp"
 
@@ -19,7 +20,7 @@ struct TrialOptions {
   bool backwards = false;  // from the last block and thread to the first
 };
 
-// A driver that runs kernels on the host, and a queue of it.
+// A driver that runs kernels on the host, a device and a queue of it.
 class KernelRig {
  public:
   explicit KernelRig(const TrialOptions& options);
@@ -29,7 +30,8 @@ class KernelRig {
 
   std::shared_ptr<test::CallLog> log = std::make_shared<test::CallLog>();
   test::RecordingDriver driver;
-  StreamHandle stream;
+  std::unique_ptr<GpuDevice> device;
+  StreamHandle stream = nullptr;  // the device's, which it computes on
   std::unique_ptr<Queue> queue;
   int trials = 0;  // that it was used for
 };
@@ -50,6 +52,8 @@ class Trial {
   // Calls one of both.
   void run(const std::function<void(Backend&)>& on_reference,
            const std::function<void(Queue&)>& on_queue);
+  // Of a queue's side.
+  Device& device() { return *rig_->device; }
 
   float* put(const std::vector<float>& values);
   // NaNs: what is not written, or read though it should not be, shows.
@@ -79,8 +83,8 @@ class Trial {
   std::vector<void*> taken_;
 };
 
-// Runs it on the reference, and with kernels in grids of many blocks and of two, forwards and
-// backwards, on arrays aligned and not; requires sum (a - b)^2 <= tolerance sum b^2 over what it
+// Runs it on the reference, and with kernels: in grids of many blocks, of two and backwards, and of
+// two on arrays that are not aligned; requires sum (a - b)^2 <= tolerance sum b^2 over what it
 // returns. Tolerance 0: equal.
 void require_agreement(double tolerance, const std::function<std::vector<float>(Trial&)>& run);
 

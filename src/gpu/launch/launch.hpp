@@ -84,7 +84,12 @@ void launch(Queue& queue, const Grid& grid, const Kernel& kernel) {
   static const KernelEntry entry{Kernel::kName, detail::device_function<Kernel>(),
                                  &detail::run_on_host<Kernel>, sizeof(Kernel),
                                  detail::threads_max<Kernel>()};
-  queue.driver.launch(queue.stream, entry, grid, &kernel);
+  Kernel arguments = kernel;
+#if defined(__GNUC__) && !defined(__clang__)
+  // What lies between members is left from other work, and might be taken for addresses.
+  __builtin_clear_padding(&arguments);
+#endif
+  queue.driver.launch(queue.stream, entry, grid, &arguments);
 }
 
 }  // namespace speedo::gpu

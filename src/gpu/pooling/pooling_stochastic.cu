@@ -18,7 +18,7 @@ struct WindowPlanes {
 
   SPEEDO_HOST_DEVICE double sum(const float* plane, std::int64_t output) const {
     double sum = 0.0;
-    windows.for_each_source(output, [&](std::int64_t place) {
+    windows.for_each_source(output, [&](std::int64_t place, std::int64_t /*tap*/) {
       sum += static_cast<double>(plane[place]);
       return true;
     });
@@ -44,7 +44,7 @@ struct SampleKernel {
       const double wanted = static_cast<double>(bits) / 16777216.0 * planes.sum(plane, output);
       double running = 0.0;
       std::int64_t winner = 0;
-      planes.windows.for_each_source(output, [&](std::int64_t place) {
+      planes.windows.for_each_source(output, [&](std::int64_t place, std::int64_t /*tap*/) {
         running += static_cast<double>(plane[place]);
         winner = place;
         return running < wanted;
@@ -67,12 +67,13 @@ struct WeighKernel {
       const std::int64_t index = planes.dst_plane.quotient(i);
       const float* const plane = src + index * planes.src_plane.value();
       double sum = static_cast<double>(FLT_MIN), squares = 0.0;
-      planes.windows.for_each_source(planes.dst_plane.remainder(i), [&](std::int64_t place) {
-        const auto value = static_cast<double>(plane[place]);
-        sum += value;
-        squares += value * value;
-        return true;
-      });
+      planes.windows.for_each_source(planes.dst_plane.remainder(i),
+                                     [&](std::int64_t place, std::int64_t /*tap*/) {
+                                       const auto value = static_cast<double>(plane[place]);
+                                       sum += value;
+                                       squares += value * value;
+                                       return true;
+                                     });
       dst[i] = static_cast<float>(squares / sum);
     }
   }
@@ -93,7 +94,7 @@ struct WindowGradientKernel {
                          first = index * planes.src_plane.value();
       const std::int64_t outputs = index * planes.dst_plane.value();
       double sum = 0.0;
-      planes.windows.for_each_output(i - first, [&](std::int64_t output) {
+      planes.windows.for_each_output(i - first, [&](std::int64_t output, std::int64_t /*tap*/) {
         sum += share(planes, first, i - first, outputs, output);
       });
       src_grad[i] = static_cast<float>(sum);
@@ -153,7 +154,8 @@ template <class Share>
 void queue_gradient(Queue& queue, const PoolingShape& shape, const Share& share, float* src_grad) {
   if (!has_windows(shape)) return;
   const WindowPlanes planes = planes_of(shape);
-  launch(queue, grid_for(planes.src_count), WindowGradientKernel<Share>{planes, share, src_grad});
+  launch(queue, grid_for(queue, planes.src_count),
+         WindowGradientKernel<Share>{planes, share, src_grad});
 }
 
 }  // namespace
@@ -162,7 +164,7 @@ void sample_windows(Queue& queue, const PoolingShape& shape, std::uint64_t seed,
                     float* dst, float* winners) {
   if (!has_windows(shape)) return;
   const WindowPlanes planes = planes_of(shape);
-  launch(queue, grid_for(planes.dst_count), SampleKernel{planes, seed, src, dst, winners});
+  launch(queue, grid_for(queue, planes.dst_count), SampleKernel{planes, seed, src, dst, winners});
 }
 
 void sample_windows_backward(Queue& queue, const PoolingShape& shape, const float* winners,
@@ -173,7 +175,7 @@ void sample_windows_backward(Queue& queue, const PoolingShape& shape, const floa
 void weigh_windows(Queue& queue, const PoolingShape& shape, const float* src, float* dst) {
   if (!has_windows(shape)) return;
   const WindowPlanes planes = planes_of(shape);
-  launch(queue, grid_for(planes.dst_count), WeighKernel{planes, src, dst});
+  launch(queue, grid_for(queue, planes.dst_count), WeighKernel{planes, src, dst});
 }
 
 void weigh_windows_backward(Queue& queue, const PoolingShape& shape, const float* src,
