@@ -1,17 +1,25 @@
 #include "support/kernels.hpp"
 
+#include <cstdio>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <speedo/cpu/cpu_backend.hpp>
 
 #include "cpu/isa.hpp"
 #include "support/deferred_backend.hpp"
+#include "support/gpu/gpu_double.hpp"
 
 namespace speedo::test {
 namespace {
 
 KernelChoice chosen;
+
+const std::shared_ptr<CallLog>& call_log() {
+  static const auto log = std::make_shared<CallLog>();
+  return log;
+}
 
 }  // namespace
 
@@ -29,8 +37,19 @@ Result<void> keep_to(const KernelChoice& choice) {
 const KernelChoice& kernel_choice() { return chosen; }
 
 std::unique_ptr<Backend> make_backend(int threads) {
+  if (chosen.gpu_double) return make_gpu_double(*chosen.gpu_double);
   std::unique_ptr<Backend> backend = make_cpu_backend(threads);
   return chosen.deferred ? make_deferred_backend(std::move(backend)) : std::move(backend);
+}
+
+std::unique_ptr<Backend> make_gpu_double(std::uint64_t seed) {
+  return make_gpu_double(call_log(), {.seed = seed});
+}
+
+bool no_call_was_wrong() {
+  const std::vector<std::string> violations = call_log()->violations();
+  for (const std::string& each : violations) std::printf("wrong call: %s\n", each.c_str());
+  return violations.empty();
 }
 
 }  // namespace speedo::test
