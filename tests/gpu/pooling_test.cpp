@@ -4,6 +4,7 @@
 
 #include "gpu/agreement.hpp"
 #include "gpu/pooling/pooling_stochastic.hpp"
+#include "gpu/pooling/pooling_windows.hpp"
 #include "support/catch.hpp"
 
 namespace speedo::gpu {
@@ -17,31 +18,45 @@ std::int64_t outputs_of(std::int64_t size, std::int64_t kernel, std::int64_t str
   return std::max<std::int64_t>(count, 1);
 }
 
-PoolingShape pooling_shape(std::int64_t batch, std::int64_t channels, std::int64_t h,
-                           std::int64_t w, std::int64_t kernel_h, std::int64_t kernel_w,
+struct Square {
+  std::int64_t h, w;
+};
+
+PoolingShape pooling_shape(std::int64_t batch, std::int64_t channels, Square image, Square kernel,
                            std::int64_t stride, std::int64_t pad) {
   PoolingShape shape;
   shape.batch = batch, shape.channels = channels;
-  shape.src_h = h, shape.src_w = w, shape.kernel_h = kernel_h, shape.kernel_w = kernel_w;
+  shape.src_h = image.h, shape.src_w = image.w;
+  shape.kernel_h = kernel.h, shape.kernel_w = kernel.w;
   shape.stride_h = shape.stride_w = stride;
   shape.pad_h = shape.pad_w = pad;
-  shape.dst_h = outputs_of(h, kernel_h, stride, pad);
-  shape.dst_w = outputs_of(w, kernel_w, stride, pad);
+  shape.dst_h = outputs_of(image.h, kernel.h, stride, pad);
+  shape.dst_w = outputs_of(image.w, kernel.w, stride, pad);
   return shape;
 }
 
 std::vector<PoolingShape> pooling_shapes() {
-  return {pooling_shape(2, 3, 8, 8, 2, 2, 2, 0),  pooling_shape(1, 20, 9, 7, 3, 3, 2, 0),
-          pooling_shape(2, 5, 7, 10, 3, 3, 2, 1), pooling_shape(1, 16, 6, 6, 3, 2, 1, 1),
-          pooling_shape(3, 10, 7, 7, 7, 7, 1, 0), pooling_shape(1, 2, 20, 20, 17, 17, 3, 0),
-          pooling_shape(1, 3, 5, 4, 2, 2, 3, 0),  pooling_shape(2, 1, 1, 1, 1, 1, 1, 0),
-          pooling_shape(1, 1, 40, 41, 3, 3, 1, 1)};
+  return {pooling_shape(2, 3, {8, 8}, {2, 2}, 2, 0),  pooling_shape(1, 20, {9, 7}, {3, 3}, 2, 0),
+          pooling_shape(2, 5, {7, 10}, {3, 3}, 2, 1), pooling_shape(1, 16, {6, 6}, {3, 2}, 1, 1),
+          pooling_shape(3, 10, {7, 7}, {7, 7}, 1, 0), pooling_shape(1, 2, {20, 20}, {17, 17}, 3, 0),
+          pooling_shape(1, 3, {5, 4}, {2, 2}, 3, 0),  pooling_shape(2, 1, {1, 1}, {1, 1}, 1, 0),
+          pooling_shape(1, 1, {40, 41}, {3, 3}, 1, 1)};
+}
+
+TEST_CASE("planes that kernels cannot count are an error") {
+  const PoolingShape large = pooling_shape(1, 1, {1 << 16, 1 << 14}, {2, 2}, 2, 0);
+  CHECK(PoolingWindows::have_room_for(pooling_shape(1, 1, {1 << 14, 1 << 14}, {2, 2}, 2, 0)));
+  CHECK_FALSE(PoolingWindows::have_room_for(large));
+  KernelRig rig({});
+  const auto made = make_pooling(*rig.queue, *rig.device, large);
+  REQUIRE_FALSE(made.has_value());
+  CHECK(made.error().code == ErrorCode::kFull);
 }
 
 std::unique_ptr<Pooling> made_pooling(Trial& trial, const PoolingShape& shape) {
   std::unique_ptr<Pooling> pooling;
   trial.run([&](Backend& backend) { pooling = backend.make_pooling(shape).value(); },
-            [&](Queue& queue) { pooling = make_pooling(queue, trial.device(), shape); });
+            [&](Queue& queue) { pooling = make_pooling(queue, trial.device(), shape).value(); });
   return pooling;
 }
 

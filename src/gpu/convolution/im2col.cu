@@ -1,83 +1,97 @@
 #include "gpu/convolution/im2col.hpp"
 
 #include <speedo/base/assert.hpp>
+#include <speedo/base/limits.hpp>
 
 #include "gpu/convolution/convolution_pass.hpp"
 #include "gpu/launch/launch.hpp"
+#include "gpu/support/divisor.hpp"
 
 namespace speedo::gpu {
 namespace {
 
-constexpr int kWindowAxesMax = 8;
+constexpr int kWindowAxesMax = kBlobAxesMax - 2;
 
 // One axis of the windows.
 struct WindowAxis {
-  std::int64_t src, dst, kernel, stride, pad, dilation;
+  Divisor src, dst, kernel, stride;
+  std::int64_t pad, dilation;
 };
 
-struct Windows {
-  WindowAxis axes[kWindowAxesMax];
-  int count;
-  std::int64_t planes, src_plane, dst_plane, taps;  // planes: of all samples and channels
+// Planes: of all samples and channels. A tap is a place within a window.
+struct WindowMatrices {
+  std::int64_t planes;
+  Divisor src_plane, dst_plane, taps;
+  int axes;
+  WindowAxis axis[kWindowAxesMax];
+
+  // The element of a plane at a window's tap; -1: in the padding.
+  SPEEDO_HOST_DEVICE std::int64_t element_of(std::int64_t window, std::int64_t tap) const {
+    std::int64_t element = 0, step = 1;
+    for (int i = axes; i-- > 0;) {
+      const WindowAxis& a = axis[i];
+      const std::int64_t next_window = a.dst.quotient(window), next_tap = a.kernel.quotient(tap);
+      const std::int64_t x = (window - next_window * a.dst.value()) * a.stride.value() - a.pad +
+                             (tap - next_tap * a.kernel.value()) * a.dilation;
+      if (x < 0 || x >= a.src.value()) return -1;
+      element += x * step;
+      step *= a.src.value();
+      window = next_window;
+      tap = next_tap;
+    }
+    return element;
+  }
+  // The window that has an element of a plane as its tap; -1: none.
+  SPEEDO_HOST_DEVICE std::int64_t window_of(std::int64_t element, std::int64_t tap) const {
+    std::int64_t window = 0, step = 1;
+    for (int i = axes; i-- > 0;) {
+      const WindowAxis& a = axis[i];
+      const std::int64_t next_element = a.src.quotient(element), next_tap = a.kernel.quotient(tap);
+      const std::int64_t x = element - next_element * a.src.value() + a.pad -
+                             (tap - next_tap * a.kernel.value()) * a.dilation;
+      if (x < 0) return -1;
+      const std::int64_t at = a.stride.quotient(x);
+      if (at * a.stride.value() != x || at >= a.dst.value()) return -1;
+      window += at * step;
+      step *= a.dst.value();
+      element = next_element;
+      tap = next_tap;
+    }
+    return window;
+  }
 };
 
-Windows windows_of(const ConvolutionShape& shape) {
+// Requires: no size is 0.
+WindowMatrices matrices_of(const ConvolutionShape& shape) {
   SPEEDO_ASSERT(shape.kernel.size() <= kWindowAxesMax);
-  Windows all{{}, static_cast<int>(shape.kernel.size()), shape.batch * shape.channels,
-              count_of(shape.src_size), count_of(shape.dst_size), count_of(shape.kernel)};
+  WindowMatrices all{shape.batch * shape.channels,          Divisor(count_of(shape.src_size)),
+                     Divisor(count_of(shape.dst_size)),     Divisor(count_of(shape.kernel)),
+                     static_cast<int>(shape.kernel.size()), {}};
   for (std::size_t i = 0; i < shape.kernel.size(); ++i) {
-    all.axes[i] = {shape.src_size[i], shape.dst_size[i], shape.kernel[i],
-                   shape.stride[i],   shape.pad[i],      shape.dilation[i]};
+    all.axis[i] = {Divisor(shape.src_size[i]),
+                   Divisor(shape.dst_size[i]),
+                   Divisor(shape.kernel[i]),
+                   Divisor(shape.stride[i]),
+                   shape.pad[i],
+                   shape.dilation[i]};
   }
   return all;
 }
 
-// The element of src at a window's place; -1: in the padding.
-SPEEDO_HOST_DEVICE inline std::int64_t look(const Windows& all, std::int64_t tap,
-                                            std::int64_t window) {
-  std::int64_t place = 0, step = 1;
-  for (int i = all.count; i-- > 0;) {
-    const WindowAxis& axis = all.axes[i];
-    const std::int64_t x = window % axis.dst * axis.stride - axis.pad +
-                           tap % axis.kernel * axis.dilation;
-    if (x < 0 || x >= axis.src) return -1;
-    place += x * step;
-    step *= axis.src;
-    tap /= axis.kernel;
-    window /= axis.dst;
-  }
-  return place;
-}
-
-// The window that has an element of src as its tap; -1: none.
-SPEEDO_HOST_DEVICE inline std::int64_t window_of(const Windows& all, std::int64_t tap,
-                                                 std::int64_t element) {
-  std::int64_t place = 0, step = 1;
-  for (int i = all.count; i-- > 0;) {
-    const WindowAxis& axis = all.axes[i];
-    const std::int64_t x = element % axis.src + axis.pad - tap % axis.kernel * axis.dilation;
-    if (x < 0 || x % axis.stride != 0 || x / axis.stride >= axis.dst) return -1;
-    place += x / axis.stride * step;
-    step *= axis.dst;
-    tap /= axis.kernel;
-    element /= axis.src;
-  }
-  return place;
-}
-
 struct UnfoldKernel {
   static constexpr const char* kName = "unfold";
-  Windows all;
+  WindowMatrices all;
+  std::int64_t n;
   const float* src;
   float* matrices;
 
   SPEEDO_HOST_DEVICE int phases() const { return 1; }
   SPEEDO_HOST_DEVICE void run(int /*phase*/, const Lane& lane) const {
-    const std::int64_t n = all.planes * all.taps * all.dst_plane;
     for (std::int64_t i = lane.first(); i < n; i += lane.stride()) {
-      const std::int64_t row = i / all.dst_plane;
-      const std::int64_t place = look(all, row % all.taps, i % all.dst_plane);
-      matrices[i] = place < 0 ? 0.0F : src[row / all.taps * all.src_plane + place];
+      const std::int64_t row = all.dst_plane.quotient(i), plane = all.taps.quotient(row);
+      const std::int64_t element =
+          all.element_of(i - row * all.dst_plane.value(), row - plane * all.taps.value());
+      matrices[i] = element < 0 ? 0.0F : src[plane * all.src_plane.value() + element];
     }
   }
 };
@@ -85,19 +99,21 @@ struct UnfoldKernel {
 // Each thread sums up what is of one element, in the order of the taps.
 struct FoldKernel {
   static constexpr const char* kName = "fold";
-  Windows all;
+  WindowMatrices all;
+  std::int64_t n;
   const float* matrices;
   float* src;
 
   SPEEDO_HOST_DEVICE int phases() const { return 1; }
   SPEEDO_HOST_DEVICE void run(int /*phase*/, const Lane& lane) const {
-    const std::int64_t n = all.planes * all.src_plane;
     for (std::int64_t i = lane.first(); i < n; i += lane.stride()) {
-      const float* const rows = matrices + i / all.src_plane * all.taps * all.dst_plane;
+      const std::int64_t plane = all.src_plane.quotient(i);
+      const std::int64_t element = i - plane * all.src_plane.value();
+      const float* row = matrices + plane * all.taps.value() * all.dst_plane.value();
       float sum = 0.0F;
-      for (std::int64_t tap = 0; tap < all.taps; ++tap) {
-        const std::int64_t window = window_of(all, tap, i % all.src_plane);
-        if (window >= 0) sum += rows[tap * all.dst_plane + window];
+      for (std::int64_t tap = 0; tap < all.taps.value(); ++tap, row += all.dst_plane.value()) {
+        const std::int64_t window = all.window_of(element, tap);
+        if (window >= 0) sum += row[window];
       }
       src[i] = sum;
     }
@@ -107,15 +123,16 @@ struct FoldKernel {
 }  // namespace
 
 void unfold(Queue& queue, const ConvolutionShape& shape, const float* src, float* matrices) {
-  const UnfoldKernel kernel{windows_of(shape), src, matrices};
-  const std::int64_t n = kernel.all.planes * kernel.all.taps * kernel.all.dst_plane;
-  if (n > 0) launch(queue, grid_for(n), kernel);
+  const std::int64_t n =
+      shape.batch * shape.channels * count_of(shape.kernel) * count_of(shape.dst_size);
+  if (n == 0) return;
+  launch(queue, grid_for(queue, n), UnfoldKernel{matrices_of(shape), n, src, matrices});
 }
 
 void fold(Queue& queue, const ConvolutionShape& shape, const float* matrices, float* src) {
-  const FoldKernel kernel{windows_of(shape), matrices, src};
-  const std::int64_t n = kernel.all.planes * kernel.all.src_plane;
-  if (n > 0) launch(queue, grid_for(n), kernel);
+  const std::int64_t n = shape.batch * shape.channels * count_of(shape.src_size);
+  if (n == 0) return;
+  launch(queue, grid_for(queue, n), FoldKernel{matrices_of(shape), n, matrices, src});
 }
 
 }  // namespace speedo::gpu

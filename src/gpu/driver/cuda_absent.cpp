@@ -8,7 +8,7 @@ namespace speedo {
 
 Result<std::vector<GpuDescription>> gpu_devices() {
   return Error{ErrorCode::kUnsupported,
-               "this program was built without CUDA: leave the GPU out to compute on the CPU, or "
+               "this program was built without NVIDIA's CUDA: leave the GPU out to compute on the CPU, or "
                "build it where nvcc is"};
 }
 

@@ -24,8 +24,7 @@ class QueuedBatchNorm final : public BatchNorm {
                float* variance, float* dst) override {
     SPEEDO_ASSERT(!shape_.is_fixed);
     if (is_empty()) return;
-    norm_statistics(queue_, shape_, src, {mean, variance, gamma, beta}, mean, variance,
-                    coefficients());
+    norm_statistics(queue_, shape_, src, {gamma, beta}, {mean, variance}, coefficients());
     norm_forward(queue_, shape_, mean, coefficients(), src, dst);
   }
 
@@ -33,7 +32,7 @@ class QueuedBatchNorm final : public BatchNorm {
                      const float* beta, float* dst) override {
     SPEEDO_ASSERT(shape_.is_fixed);
     if (is_empty()) return;
-    norm_fixed_statistics(queue_, shape_, {mean, variance, gamma, beta}, coefficients());
+    norm_fixed_statistics(queue_, shape_, variance, {gamma, beta}, coefficients());
     norm_forward(queue_, shape_, mean, coefficients(), src, dst);
   }
 

@@ -44,7 +44,7 @@ struct MomentTerms {
   }
 };
 
-SPEEDO_HOST_DEVICE void set_factor(const NormStatistics& from, float epsilon,
+SPEEDO_HOST_DEVICE void set_factor(const NormParameters& from, float epsilon,
                                    const NormCoefficients& to, std::int64_t c, float variance) {
   const double scale = from.gamma == nullptr ? 1.0 : static_cast<double>(from.gamma[c]);
   to.factor[c] = static_cast<float>(scale / spread_of(variance, epsilon));
@@ -54,33 +54,34 @@ SPEEDO_HOST_DEVICE void set_factor(const NormStatistics& from, float epsilon,
 struct FinishMoments {
   static constexpr const char* kName = "norm_finish_moments";
   ChannelOrigin origin;
-  NormStatistics from;
-  float* mean;
-  float* variance;
+  NormParameters from;
+  NormStatistics statistics;
   NormCoefficients to;
   double count;
   float epsilon;
 
   SPEEDO_HOST_DEVICE void operator()(std::int64_t c, double sum, double squares) const {
     const double apart = squares - sum * (sum / count);
-    mean[c] = static_cast<float>(static_cast<double>(origin(c)) + sum / count);
+    statistics.mean[c] = static_cast<float>(static_cast<double>(origin(c)) + sum / count);
     // Not by a comparison that would hide a NaN.
-    variance[c] = static_cast<float>((apart < 0.0 ? 0.0 : apart) / count);
-    set_factor(from, epsilon, to, c, variance[c]);
+    const auto variance = static_cast<float>((apart < 0.0 ? 0.0 : apart) / count);
+    statistics.variance[c] = variance;
+    set_factor(from, epsilon, to, c, variance);
   }
 };
 
 struct FixedStatisticsKernel {
   static constexpr const char* kName = "norm_fixed_statistics";
   std::int64_t channels;
-  NormStatistics from;
+  const float* variance;
+  NormParameters from;
   NormCoefficients to;
   float epsilon;
 
   SPEEDO_HOST_DEVICE int phases() const { return 1; }
   SPEEDO_HOST_DEVICE void run(int /*phase*/, const Lane& lane) const {
     for (std::int64_t c = lane.first(); c < channels; c += lane.stride()) {
-      set_factor(from, epsilon, to, c, from.variance[c]);
+      set_factor(from, epsilon, to, c, variance[c]);
     }
   }
 };
@@ -195,18 +196,18 @@ struct NormBackwardKernel {
 }  // namespace
 
 void norm_statistics(Queue& queue, const BatchNormShape& shape, const float* src,
-                     const NormStatistics& from, float* mean, float* variance,
-                     const NormCoefficients& to) {
+                     const NormParameters& from, const NormStatistics& to,
+                     const NormCoefficients& coefficients) {
   const ChannelOrigin origin{src, shape.layout.block, shape.spatial * shape.layout.block};
   const auto count = static_cast<double>(shape.batch * shape.spatial);
   sum_over_channels(queue, {array_of(shape), shape.layout}, MomentTerms{origin},
-                    FinishMoments{origin, from, mean, variance, to, count, shape.epsilon});
+                    FinishMoments{origin, from, to, coefficients, count, shape.epsilon});
 }
 
-void norm_fixed_statistics(Queue& queue, const BatchNormShape& shape, const NormStatistics& from,
-                           const NormCoefficients& to) {
+void norm_fixed_statistics(Queue& queue, const BatchNormShape& shape, const float* variance,
+                           const NormParameters& from, const NormCoefficients& coefficients) {
   launch(queue, grid_for(queue, shape.channels),
-         FixedStatisticsKernel{shape.channels, from, to, shape.epsilon});
+         FixedStatisticsKernel{shape.channels, variance, from, coefficients, shape.epsilon});
 }
 
 void norm_forward(Queue& queue, const BatchNormShape& shape, const float* mean,

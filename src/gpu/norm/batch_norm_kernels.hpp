@@ -16,20 +16,23 @@ struct NormCoefficients {
   float* spread;
 };
 
-struct NormStatistics {
-  const float* mean;
-  const float* variance;
+struct NormParameters {
   const float* gamma;  // null: 1
   const float* beta;   // null: 0
 };
 
-// Stores the statistics of src in mean and variance, and the factor and the offset.
+struct NormStatistics {
+  float* mean;
+  float* variance;
+};
+
+// Stores the statistics of src, and the factor and the offset.
 void norm_statistics(Queue& queue, const BatchNormShape& shape, const float* src,
-                     const NormStatistics& from, float* mean, float* variance,
-                     const NormCoefficients& to);
-// The factor and the offset of statistics that are given.
-void norm_fixed_statistics(Queue& queue, const BatchNormShape& shape, const NormStatistics& from,
-                           const NormCoefficients& to);
+                     const NormParameters& from, const NormStatistics& to,
+                     const NormCoefficients& coefficients);
+// The factor and the offset of a variance that is given.
+void norm_fixed_statistics(Queue& queue, const BatchNormShape& shape, const float* variance,
+                           const NormParameters& from, const NormCoefficients& coefficients);
 void norm_forward(Queue& queue, const BatchNormShape& shape, const float* mean,
                   const NormCoefficients& by, const float* src, float* dst);
 

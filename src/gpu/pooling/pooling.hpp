@@ -12,6 +12,8 @@ namespace speedo::gpu {
 BackwardReads pooling_reads(const PoolingShape& shape);
 
 // `queue` and `device`, in whose memory it keeps where maxima were, outlive it.
-std::unique_ptr<Pooling> make_pooling(Queue& queue, Device& device, const PoolingShape& shape);
+// Error: kFull.
+Result<std::unique_ptr<Pooling>> make_pooling(Queue& queue, Device& device,
+                                              const PoolingShape& shape);
 
 }  // namespace speedo::gpu

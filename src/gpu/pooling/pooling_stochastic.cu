@@ -16,9 +16,9 @@ struct WindowPlanes {
   Divisor src_plane, dst_plane;
   PoolingWindows windows;
 
-  SPEEDO_HOST_DEVICE double sum(const float* plane, std::int64_t output) const {
+  SPEEDO_HOST_DEVICE double sum(const float* plane, int output) const {
     double sum = 0.0;
-    windows.for_each_source(output, [&](std::int64_t place, std::int64_t /*tap*/) {
+    windows.for_each_source(output, [&](int place, int /*tap*/) {
       sum += static_cast<double>(plane[place]);
       return true;
     });
@@ -38,13 +38,13 @@ struct SampleKernel {
   SPEEDO_HOST_DEVICE void run(int /*phase*/, const Lane& lane) const {
     for (std::int64_t i = lane.first(); i < planes.dst_count; i += lane.stride()) {
       const std::int64_t index = planes.dst_plane.quotient(i);
-      const std::int64_t output = i - index * planes.dst_plane.value();
+      const auto output = static_cast<int>(i - index * planes.dst_plane.value());
       const float* const plane = src + index * planes.src_plane.value();
       const std::uint64_t bits = mix64(seed + static_cast<std::uint64_t>(i)) >> 40U;
       const double wanted = static_cast<double>(bits) / 16777216.0 * planes.sum(plane, output);
       double running = 0.0;
-      std::int64_t winner = 0;
-      planes.windows.for_each_source(output, [&](std::int64_t place, std::int64_t /*tap*/) {
+      int winner = 0;
+      planes.windows.for_each_source(output, [&](int place, int /*tap*/) {
         running += static_cast<double>(plane[place]);
         winner = place;
         return running < wanted;
@@ -67,8 +67,8 @@ struct WeighKernel {
       const std::int64_t index = planes.dst_plane.quotient(i);
       const float* const plane = src + index * planes.src_plane.value();
       double sum = static_cast<double>(FLT_MIN), squares = 0.0;
-      planes.windows.for_each_source(planes.dst_plane.remainder(i),
-                                     [&](std::int64_t place, std::int64_t /*tap*/) {
+      planes.windows.for_each_source(static_cast<int>(i - index * planes.dst_plane.value()),
+                                     [&](int place, int /*tap*/) {
                                        const auto value = static_cast<double>(plane[place]);
                                        sum += value;
                                        squares += value * value;
@@ -90,12 +90,13 @@ struct WindowGradientKernel {
   SPEEDO_HOST_DEVICE int phases() const { return 1; }
   SPEEDO_HOST_DEVICE void run(int /*phase*/, const Lane& lane) const {
     for (std::int64_t i = lane.first(); i < planes.src_count; i += lane.stride()) {
-      const std::int64_t index = planes.src_plane.quotient(i),
-                         first = index * planes.src_plane.value();
+      const std::int64_t index = planes.src_plane.quotient(i);
+      const std::int64_t first = index * planes.src_plane.value();
+      const auto place = static_cast<int>(i - first);
       const std::int64_t outputs = index * planes.dst_plane.value();
       double sum = 0.0;
-      planes.windows.for_each_output(i - first, [&](std::int64_t output, std::int64_t /*tap*/) {
-        sum += share(planes, first, i - first, outputs, output);
+      planes.windows.for_each_output(place, [&](int output, int /*tap*/) {
+        sum += share(planes, first, place, outputs, output);
       });
       src_grad[i] = static_cast<float>(sum);
     }
@@ -108,11 +109,9 @@ struct SampledShare {
   const float* dst_grad;
 
   SPEEDO_HOST_DEVICE double operator()(const WindowPlanes& /*planes*/, std::int64_t /*first*/,
-                                       std::int64_t place, std::int64_t outputs,
-                                       std::int64_t output) const {
+                                       int place, std::int64_t outputs, int output) const {
     const std::int64_t at = outputs + output;
-    return static_cast<std::int64_t>(winners[at]) == place ? static_cast<double>(dst_grad[at])
-                                                           : 0.0;
+    return static_cast<int>(winners[at]) == place ? static_cast<double>(dst_grad[at]) : 0.0;
   }
 };
 
@@ -122,9 +121,8 @@ struct WeighedShare {
   const float* dst;
   const float* dst_grad;
 
-  SPEEDO_HOST_DEVICE double operator()(const WindowPlanes& planes, std::int64_t first,
-                                       std::int64_t place, std::int64_t outputs,
-                                       std::int64_t output) const {
+  SPEEDO_HOST_DEVICE double operator()(const WindowPlanes& planes, std::int64_t first, int place,
+                                       std::int64_t outputs, int output) const {
     const std::int64_t at = outputs + output;
     const double sum = static_cast<double>(FLT_MIN) + planes.sum(src + first, output);
     const double value = static_cast<double>(src[first + place]);

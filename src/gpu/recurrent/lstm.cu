@@ -70,13 +70,13 @@ struct LstmBackwardKernel {
 void lstm_forward(Queue& queue, const LstmShape& shape, const LstmForward& step) {
   const std::int64_t n = shape.streams * shape.cells;
   if (n == 0) return;
-  launch(queue, grid_for(n), LstmForwardKernel{n, Divisor(shape.cells), step});
+  launch(queue, grid_for(queue, n), LstmForwardKernel{n, Divisor(shape.cells), step});
 }
 
 void lstm_backward(Queue& queue, const LstmShape& shape, const LstmBackward& step) {
   const std::int64_t n = shape.streams * shape.cells;
   if (n == 0) return;
-  launch(queue, grid_for(n), LstmBackwardKernel{n, Divisor(shape.cells), step});
+  launch(queue, grid_for(queue, n), LstmBackwardKernel{n, Divisor(shape.cells), step});
 }
 
 }  // namespace speedo::gpu
