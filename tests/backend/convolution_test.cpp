@@ -366,7 +366,7 @@ TEST_CASE("a convolution says what it is made of") {
   REQUIRE(!info.kernel.empty());
 }
 
-TEST_CASE("channels that fill vectors badly have kernels of their own") {
+TEST_CASE("channels that fill vectors badly have kernels of their own", "[cpu]") {
   auto shape = make_shape({2, 5, 34, 1}, {9, 9}, {5, 5}, {1, 1}, {0, 0}, {1, 1});
   shape.src_layout = layout_of(LayoutKind::kChannelsLast, shape.channels);
   shape.dst_layout = layout_of(LayoutKind::kChannelsLast, shape.outputs);

@@ -13,6 +13,7 @@
 #include "support/catch.hpp"
 #include "support/deferred_backend.hpp"
 #include "support/device_values.hpp"
+#include "support/kernels.hpp"
 #include "support/reference/reference_backend.hpp"
 
 namespace speedo {
@@ -23,8 +24,9 @@ using test::values_at;
 constexpr std::int64_t kFloats = 100;
 
 std::unique_ptr<Backend> any_backend() {
-  const auto name = GENERATE(as<std::string>(), "cpu", "reference", "deferred");
+  const auto name = GENERATE(as<std::string>(), "cpu", "reference", "deferred", "gpu");
   CAPTURE(name);
+  if (name == "gpu") return test::make_gpu_double(GENERATE(0, 1, 2));
   if (name == "reference") return make_reference_backend();
   auto cpu = make_cpu_backend(2);
   return name == "deferred" ? make_deferred_backend(std::move(cpu)) : std::move(cpu);

@@ -16,7 +16,7 @@ struct SourceFile {
   bool in(std::string_view folder) const;      // path starts with "folder/"
   bool has_suffix(std::string_view suffix) const;
   bool is_header() const { return has_suffix(".hpp"); }
-  bool is_source() const { return has_suffix(".cpp"); }
+  bool is_source() const { return has_suffix(".cpp") || has_suffix(".cu"); }
   bool is_code() const { return is_header() || is_source(); }
   std::string stem() const;                    // file name without folder and last extension
   std::vector<std::string> includes() const;   // what stands between <> or ""

@@ -10,7 +10,7 @@ namespace speedo {
 // How labels are read, which are floats in every net: Caffe cuts them to whole numbers.
 
 // The class that a label names; -1 if it is none of `classes`, also for a NaN.
-inline std::int64_t label_index(float label, std::int64_t classes) {
+constexpr std::int64_t label_index(float label, std::int64_t classes) {
   if (!(label > -1.0F && label < static_cast<float>(classes))) return -1;
   // A float may be rounded up to a count that has more digits than it.
   return std::min(static_cast<std::int64_t>(label), classes - 1);

@@ -42,12 +42,18 @@ struct Lane {
 template <typename Kernel>
 concept IsKernel = std::is_trivially_copyable_v<Kernel>;
 
+// In which order the host runs blocks and the threads of a phase: whoever relies on one is found by
+// the other.
+enum class HostOrder { kUp, kDown };
+
 // What a driver launches: the same kernel, for the device and for the host.
 struct KernelEntry {
   const char* name = nullptr;
   const void* device = nullptr;  // a __global__ function; null where built without CUDA
-  void (*host)(const Grid&, const void* kernel) = nullptr;
-  std::size_t bytes = 0;         // of the struct
+  // False: it wrote beyond its shared memory.
+  bool (*host)(const Grid&, const void* kernel, HostOrder) = nullptr;
+  std::size_t bytes = 0;  // of the struct
+  int threads_max = 256;  // of a block
 };
 
 }  // namespace speedo::gpu

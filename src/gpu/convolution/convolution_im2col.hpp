@@ -1,0 +1,14 @@
+#pragma once
+
+#include <memory>
+
+#include "gpu/convolution/convolution.hpp"
+#include "gpu/convolution/convolution_kernels.hpp"
+
+namespace speedo::gpu {
+
+// Any convolution of plain arrays, by im2col and matrix products, a few samples at a time.
+std::unique_ptr<ConvolutionKernels> make_im2col_kernels(const ConvolutionShape& shape,
+                                                        const ConvolutionContext& context);
+
+}  // namespace speedo::gpu

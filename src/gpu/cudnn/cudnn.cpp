@@ -1,0 +1,246 @@
+// Convolutions by cuDNN's functions of one operation each ("legacy"): an algorithm is a number and
+// its working memory a size, which can be checked without a device, and they take any layout of
+// strides. Its graphs would add engines compiled at run time, and fusions with what is around.
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "gpu/cudnn/cudnn_calls.hpp"
+#include "gpu/library/shared_library.hpp"
+
+namespace speedo::gpu {
+namespace {
+
+// How a pass is computed.
+struct DnnChoice {
+  int algorithm = 0;
+  cudnnMathType_t math = CUDNN_DEFAULT_MATH;
+  std::size_t workspace_bytes = 0;
+  bool weights_last = false;
+};
+
+// A shape and a pass, as numbers.
+using DnnKey = std::vector<std::int64_t>;
+
+DnnKey key_of(const ConvolutionShape& shape, ConvolutionPass pass) {
+  DnnKey key{static_cast<std::int64_t>(pass), shape.batch, shape.channels, shape.outputs,
+             shape.groups, shape.src_layout.block, shape.dst_layout.block};
+  for (const auto* sizes : {&shape.src_size, &shape.dst_size, &shape.kernel, &shape.stride,
+                            &shape.pad, &shape.dilation}) {
+    key.insert(key.end(), sizes->begin(), sizes->end());
+  }
+  return key;
+}
+
+const char* name_of(cudnnConvolutionFwdAlgo_t algorithm) {
+  switch (algorithm) {
+    case CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM: return "implicit gemm";
+    case CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM: return "implicit precomputed gemm";
+    case CUDNN_CONVOLUTION_FWD_ALGO_GEMM: return "gemm";
+    case CUDNN_CONVOLUTION_FWD_ALGO_DIRECT: return "direct";
+    case CUDNN_CONVOLUTION_FWD_ALGO_FFT: return "fft";
+    case CUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING: return "fft in tiles";
+    case CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD: return "winograd";
+    case CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED: return "winograd in steps";
+    case CUDNN_CONVOLUTION_FWD_ALGO_COUNT: break;
+  }
+  return "unknown";
+}
+
+const char* name_of(cudnnConvolutionBwdDataAlgo_t algorithm) {
+  switch (algorithm) {
+    case CUDNN_CONVOLUTION_BWD_DATA_ALGO_0: return "data 0";
+    case CUDNN_CONVOLUTION_BWD_DATA_ALGO_1: return "data 1";
+    case CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT: return "fft";
+    case CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT_TILING: return "fft in tiles";
+    case CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD: return "winograd";
+    case CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD_NONFUSED: return "winograd in steps";
+    case CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT: break;
+  }
+  return "unknown";
+}
+
+const char* name_of(cudnnConvolutionBwdFilterAlgo_t algorithm) {
+  switch (algorithm) {
+    case CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0: return "weights 0";
+    case CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1: return "weights 1";
+    case CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT: return "fft";
+    case CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3: return "weights 3";
+    case CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD: return "winograd";
+    case CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED: return "winograd in steps";
+    case CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT_TILING: return "fft in tiles";
+    case CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT: break;
+  }
+  return "unknown";
+}
+
+// What the passes of one device share.
+struct CudnnContext {
+  CudnnFunctions dnn;
+  cudnnHandle_t handle = nullptr;
+  DnnOptions options;
+};
+
+template <class Calls>
+class CudnnPass final : public DnnPass {
+ public:
+  CudnnPass(const CudnnContext& context, std::unique_ptr<CudnnDescriptors> of,
+            const DnnChoice& choice, Layout weight_layout)
+      : context_(context),
+        of_(std::move(of)),
+        algorithm_(static_cast<typename Calls::Algorithm>(choice.algorithm)),
+        workspace_bytes_(choice.workspace_bytes),
+        weight_layout_(weight_layout) {}
+
+  std::string name() const override { return fmt::format("cudnn {}", name_of(algorithm_)); }
+  std::size_t workspace_bytes() const override { return workspace_bytes_; }
+  Layout weight_layout() const override { return weight_layout_; }
+
+  Result<void> run(const DnnArrays& arrays, WorkMemory memory) override {
+    return cudnn_said(context_.dnn, name().c_str(), Calls::run(call(), algorithm_, arrays, memory));
+  }
+
+  Result<bool> run_with_relu(const DnnArrays& arrays, const float* bias,
+                             WorkMemory memory) override {
+    if constexpr (Calls::kPass != ConvolutionPass::kForward) {
+      return false;
+    } else {
+      float* dst = const_cast<float*>(arrays.dst);
+      const cudnnStatus_t status = context_.dnn.forward_with_activation(
+          context_.handle, &kCudnnOne, of_->src, arrays.src, of_->weights, arrays.weights,
+          of_->convolution, algorithm_, memory.data, memory.bytes, &kCudnnZero, of_->dst, dst,
+          of_->bias, bias, of_->relu, of_->dst, dst);
+      if (CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED) return false;
+      SPEEDO_TRY(cudnn_said(context_.dnn, "cudnnConvolutionBiasActivationForward", status));
+      return true;
+    }
+  }
+
+ private:
+  CudnnCall call() const { return {context_.dnn, context_.handle, *of_}; }
+
+  const CudnnContext& context_;
+  std::unique_ptr<CudnnDescriptors> of_;
+  typename Calls::Algorithm algorithm_;
+  std::size_t workspace_bytes_;
+  Layout weight_layout_;
+};
+
+class Cudnn final : public Dnn {
+ public:
+  explicit Cudnn(CudnnContext context) : context_(std::move(context)) {}
+  ~Cudnn() override { context_.dnn.destroy(context_.handle); }
+  Cudnn(const Cudnn&) = delete;
+  Cudnn& operator=(const Cudnn&) = delete;
+
+  Result<std::unique_ptr<DnnPass>> plan(const ConvolutionShape& shape,
+                                        ConvolutionPass pass) override {
+    switch (pass) {
+      case ConvolutionPass::kForward: return plan_pass<CudnnForward>(shape);
+      case ConvolutionPass::kBackwardData: return plan_pass<CudnnBackwardData>(shape);
+      case ConvolutionPass::kBackwardWeights: break;
+    }
+    return plan_pass<CudnnBackwardWeights>(shape);
+  }
+
+  std::int64_t searches() const override { return static_cast<std::int64_t>(choices_.size()); }
+
+ private:
+  template <class Calls>
+  Result<std::unique_ptr<DnnPass>> plan_pass(const ConvolutionShape& shape) {
+    const DnnKey key = key_of(shape, Calls::kPass);
+    auto found = choices_.find(key);
+    if (found == choices_.end()) {
+      SPEEDO_ASSIGN(const DnnChoice choice, choose<Calls>(shape));
+      found = choices_.emplace(key, choice).first;
+    }
+    const DnnChoice& choice = found->second;
+    auto of = std::make_unique<CudnnDescriptors>(context_.dnn);
+    SPEEDO_TRY(of->describe(shape, choice.weights_last));
+    SPEEDO_TRY(of->set_math(choice.math));
+    const Layout weights = choice.weights_last ? Layout{shape.channels / shape.groups} : Layout{};
+    return std::unique_ptr<DnnPass>(
+        std::make_unique<CudnnPass<Calls>>(context_, std::move(of), choice, weights));
+  }
+
+  // With channels last in all three arrays, if two of them have it and there is such an algorithm.
+  template <class Calls>
+  Result<DnnChoice> choose(const ConvolutionShape& shape) {
+    if (is_channels_last(shape)) {
+      auto choice = search<Calls>(shape, true);
+      if (choice || choice.error().code != ErrorCode::kUnsupported) return choice;
+    }
+    return search<Calls>(shape, false);
+  }
+
+  static bool is_channels_last(const ConvolutionShape& shape) {
+    const bool is_plain = shape.src_layout.is_plain() && shape.dst_layout.is_plain();
+    return !is_plain && shape.src_layout.block == shape.channels &&
+           shape.dst_layout.block == shape.outputs;
+  }
+
+  // In float32 proper no kernel may round its operands.
+  bool is_exact() const { return context_.options.arithmetic == Arithmetic::kFloat32; }
+
+  template <class Calls>
+  Result<DnnChoice> search(const ConvolutionShape& shape, bool weights_last) {
+    CudnnDescriptors of(context_.dnn);
+    SPEEDO_TRY(of.describe(shape, weights_last));
+    const CudnnCall call{context_.dnn, context_.handle, of};
+    SPEEDO_TRY(of.set_math(is_exact() ? CUDNN_FMA_MATH : CUDNN_DEFAULT_MATH));
+    for (const auto& result : ranked<Calls>(call)) {
+      const bool is_sure = result.determinism == CUDNN_DETERMINISTIC;
+      if (result.status != CUDNN_STATUS_SUCCESS) continue;
+      if (context_.options.is_deterministic && !is_sure) continue;
+      DnnChoice choice{static_cast<int>(result.algo),
+                       is_exact() ? CUDNN_FMA_MATH : result.mathType, 0,
+                       weights_last};
+      SPEEDO_TRY(of.set_math(choice.math));
+      if (Calls::size(call, result.algo, &choice.workspace_bytes) != CUDNN_STATUS_SUCCESS) continue;
+      if (choice.workspace_bytes <= context_.options.workspace_bytes_max) return choice;
+    }
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("cuDNN has no algorithm for this convolution within {} MiB",
+                             context_.options.workspace_bytes_max >> 20U)};
+  }
+
+  // Algorithms, the best first: as measured, then as heuristics have them, as trials need memory.
+  template <class Calls>
+  std::vector<typename Calls::Performance> ranked(const CudnnCall& call) const {
+    std::vector<typename Calls::Performance> all;
+    const auto add = [&](const auto& order) {
+      std::vector<typename Calls::Performance> results(Calls::kAlgorithms);
+      int count = 0;
+      if (order(call, &count, results.data()) != CUDNN_STATUS_SUCCESS) return;
+      all.insert(all.end(), results.begin(), results.begin() + std::min(count, Calls::kAlgorithms));
+    };
+    if (context_.options.measures && !context_.options.is_deterministic) add(Calls::attempt);
+    add(Calls::rank);
+    return all;
+  }
+
+  CudnnContext context_;
+  std::map<DnnKey, DnnChoice> choices_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Dnn>> make_cudnn(const CudnnFunctions& functions, StreamHandle stream,
+                                        const DnnOptions& options) {
+  // Major * 10000 + minor * 100 + patch.
+  const int version = static_cast<int>(functions.get_version());
+  SPEEDO_TRY(check_version("cuDNN", {version / 10000, version / 100 % 100, version % 100},
+                           {CUDNN_MAJOR, CUDNN_MINOR, CUDNN_PATCHLEVEL}));
+  CudnnContext context{functions, nullptr, options};
+  SPEEDO_TRY(cudnn_said(functions, "cudnnCreate", functions.create(&context.handle)));
+  const cudnnHandle_t handle = context.handle;
+  std::unique_ptr<Dnn> made = std::make_unique<Cudnn>(std::move(context));
+  SPEEDO_TRY(cudnn_said(functions, "cudnnSetStream", functions.set_stream(handle, stream)));
+  return made;
+}
+
+}  // namespace speedo::gpu

@@ -1,0 +1,206 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include <speedo/backend/layout.hpp>
+
+#include "gpu/launch/launch.hpp"
+#include "gpu/support/fold.hpp"
+
+namespace speedo::gpu {
+
+// Two sums over each channel of an array, in doubles, in the same order on every device.
+//
+// A block of threads sums a piece of a tile: its columns are neighbouring channels, its rows the
+// channels' elements in order. Neighbouring threads take neighbouring columns, and then rows. Where
+// tiles have several pieces, a second kernel adds those up.
+
+inline constexpr int kSumThreads = 256;
+inline constexpr std::size_t kSumSharedBytes = 2 * kSumThreads * sizeof(double);
+
+// Columns that a block of threads stands for, of so many neighbours: a power of two, 32 at most.
+inline int tile_width(std::int64_t neighbours) {
+  int width = 1;
+  while (width < 32 && width < neighbours) width *= 2;
+  return width;
+}
+
+struct ChannelTiles {
+  std::int64_t batch, channels, spatial, block, blocks, tiles;  // tiles: of each block of channels
+  std::int64_t pieces, piece_rows;
+  int width;
+
+  ChannelTiles(const ArrayShape& shape, Layout layout)
+      : batch(shape.batch),
+        channels(shape.channels),
+        spatial(shape.spatial),
+        // Where a channel has one position, the plain order has the channels last.
+        block(layout.is_plain() && shape.spatial == 1 ? shape.channels : layout.block),
+        blocks((channels + block - 1) / block),
+        tiles(0),
+        pieces(1),
+        piece_rows(rows()),
+        width(tile_width(block)) {
+    constexpr std::int64_t kBlocks = 1024, kRowsPerThread = 8;
+    constexpr std::int64_t kSumsMax =
+        static_cast<std::int64_t>(Queue::kScratchBytes / (2 * sizeof(double)));
+    tiles = (block + width - 1) / width;
+    const std::int64_t wanted = (kBlocks + blocks * tiles - 1) / (blocks * tiles);
+    const std::int64_t useful = rows() * width / (kSumThreads * kRowsPerThread);
+    const std::int64_t most = std::max<std::int64_t>(
+        1, std::min({wanted, useful, kSumsMax / std::max<std::int64_t>(1, channels)}));
+    piece_rows = (rows() + most - 1) / most;
+    if (piece_rows > 0) pieces = (rows() + piece_rows - 1) / piece_rows;
+  }
+
+  SPEEDO_HOST_DEVICE std::int64_t rows() const { return batch * spatial; }
+  std::int64_t grid_blocks() const { return blocks * tiles * pieces; }
+};
+
+// Every so many rows of a tile's column; the row's sample and position are carried along, without a
+// division for each.
+struct RowWalk {
+  std::int64_t at;  // the row's element
+  std::int64_t near, far;
+  int position, positions, spatial;
+
+  SPEEDO_HOST_DEVICE RowWalk(const ChannelTiles& tiles, std::int64_t row, std::int64_t step,
+                             std::int64_t k, std::int64_t within)
+      : spatial(static_cast<int>(tiles.spatial)) {
+    const std::int64_t sample = tiles.blocks * tiles.spatial * tiles.block;
+    const std::int64_t n = row / tiles.spatial, p = row - n * tiles.spatial;
+    const std::int64_t samples = step / tiles.spatial, rest = step - samples * tiles.spatial;
+    at = n * sample + (k * tiles.spatial + p) * tiles.block + within;
+    near = samples * sample + rest * tiles.block;
+    far = near + sample - tiles.spatial * tiles.block;
+    position = static_cast<int>(p);
+    positions = static_cast<int>(rest);
+  }
+  SPEEDO_HOST_DEVICE void advance() {
+    const bool wraps = position >= spatial - positions;
+    position += wraps ? positions - spatial : positions;
+    at += wraps ? far : near;
+  }
+};
+
+// Terms: load(index of an element, channel) gives what add(that, channel, first sum, second sum)
+// makes terms of.
+// Finish: operator()(channel, first sum, second sum) does what they are for.
+template <class Terms, class Finish>
+struct ChannelSumKernel {
+  static constexpr const char* kName = Terms::kName;
+  ChannelTiles tiles;
+  Terms terms;
+  Finish finish;
+  double* sums;  // of each piece and channel, the first ones and then the second ones
+
+  SPEEDO_HOST_DEVICE int height() const { return kSumThreads / tiles.width; }
+  SPEEDO_HOST_DEVICE int phases() const { return 1 + fold_phases(height()); }
+  SPEEDO_HOST_DEVICE void run(int phase, const Lane& lane) const {
+    const int column = lane.thread % tiles.width, row = lane.thread / tiles.width;
+    const std::int64_t piece = lane.block % tiles.pieces, tile = lane.block / tiles.pieces;
+    const std::int64_t k = tile / tiles.tiles;
+    const std::int64_t within = tile % tiles.tiles * tiles.width + column;
+    const std::int64_t channel = k * tiles.block + within;
+    const bool is_used = within < tiles.block && channel < tiles.channels;
+    auto* const first = reinterpret_cast<double*>(lane.shared);
+    double* const second = first + kSumThreads;
+    if (phase == 0) {
+      double a = 0.0, b = 0.0;
+      if (is_used) add_rows(piece, row, k, within, a, b);
+      first[lane.thread] = a;
+      second[lane.thread] = b;
+    } else {
+      fold(phase - 1, height(), row, tiles.width, first + column, Plus());
+      fold(phase - 1, height(), row, tiles.width, second + column, Plus());
+    }
+    if (phase < phases() - 1 || row != 0 || !is_used) return;
+    if (tiles.pieces == 1) {
+      finish(channel, first[column], second[column]);
+    } else {
+      sums[piece * tiles.channels + channel] = first[column];
+      sums[(tiles.pieces + piece) * tiles.channels + channel] = second[column];
+    }
+  }
+
+ private:
+  // Several elements are under way at a time: memory answers late.
+  SPEEDO_HOST_DEVICE void add_rows(std::int64_t piece, std::int64_t row, std::int64_t k,
+                                   std::int64_t within, double& a, double& b) const {
+    std::int64_t end = (piece + 1) * tiles.piece_rows;
+    if (end > tiles.rows()) end = tiles.rows();
+    const std::int64_t first = piece * tiles.piece_rows + row, step = height();
+    if (first >= end) return;
+    const std::int64_t channel = k * tiles.block + within;
+    RowWalk walk(tiles, first, step, k, within);
+    std::int64_t left = (end - first + step - 1) / step;
+    for (; left >= 4; left -= 4) {
+      const auto one = terms.load(walk.at, channel);
+      walk.advance();
+      const auto two = terms.load(walk.at, channel);
+      walk.advance();
+      const auto three = terms.load(walk.at, channel);
+      walk.advance();
+      const auto four = terms.load(walk.at, channel);
+      walk.advance();
+      terms.add(one, channel, a, b);
+      terms.add(two, channel, a, b);
+      terms.add(three, channel, a, b);
+      terms.add(four, channel, a, b);
+    }
+    for (; left > 0; --left, walk.advance()) {
+      terms.add(terms.load(walk.at, channel), channel, a, b);
+    }
+  }
+};
+
+template <class Finish>
+struct PieceSumKernel {
+  static constexpr const char* kName = Finish::kName;
+  std::int64_t pieces, channels;
+  int width;
+  const double* sums;
+  Finish finish;
+
+  SPEEDO_HOST_DEVICE int height() const { return kSumThreads / width; }
+  SPEEDO_HOST_DEVICE int phases() const { return 1 + fold_phases(height()); }
+  SPEEDO_HOST_DEVICE void run(int phase, const Lane& lane) const {
+    const int column = lane.thread % width, row = lane.thread / width;
+    const std::int64_t channel = lane.block * width + column;
+    auto* const first = reinterpret_cast<double*>(lane.shared);
+    double* const second = first + kSumThreads;
+    if (phase == 0) {
+      double a = 0.0, b = 0.0;
+      for (std::int64_t i = row; i < pieces && channel < channels; i += height()) {
+        a += sums[i * channels + channel];
+        b += sums[(pieces + i) * channels + channel];
+      }
+      first[lane.thread] = a;
+      second[lane.thread] = b;
+    } else {
+      fold(phase - 1, height(), row, width, first + column, Plus());
+      fold(phase - 1, height(), row, width, second + column, Plus());
+    }
+    if (phase < phases() - 1 || row != 0 || channel >= channels) return;
+    finish(channel, first[column], second[column]);
+  }
+};
+
+// Sums up the terms of each channel and finishes them. Uses the scratch.
+template <class Terms, class Finish>
+void sum_over_channels(Queue& queue, const ChannelView& view, const Terms& terms,
+                       const Finish& finish) {
+  if (view.shape.channels == 0) return;
+  const ChannelTiles tiles(view.shape, view.layout);
+  auto* const sums =
+      tiles.pieces == 1 ? nullptr : queue.scratch<double>(2 * tiles.pieces * tiles.channels);
+  launch(queue, Grid{tiles.grid_blocks(), kSumThreads, kSumSharedBytes},
+         ChannelSumKernel<Terms, Finish>{tiles, terms, finish, sums});
+  if (tiles.pieces == 1) return;
+  const int width = tile_width(tiles.channels);
+  launch(queue, Grid{(tiles.channels + width - 1) / width, kSumThreads, kSumSharedBytes},
+         PieceSumKernel<Finish>{tiles.pieces, tiles.channels, width, sums, finish});
+}
+
+}  // namespace speedo::gpu

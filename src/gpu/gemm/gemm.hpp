@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+
+#include <speedo/backend/backend.hpp>
+
+#include "gpu/cublas/blas.hpp"
+#include "gpu/launch/queue.hpp"
+#include "gpu/library/workspace.hpp"
+
+namespace speedo::gpu {
+
+// What products are computed with. The workspace has Blas::workspace_bytes() reserved.
+struct GemmContext {
+  Queue& queue;
+  Blas& blas;
+  Workspace& workspace;
+};
+
+// Several products of the same kind: elements between the matrices of one and those of the next; 0
+// is the same matrix again.
+struct GemmBatch {
+  std::int64_t count = 1, a_step = 0, b_step = 0, c_step = 0;
+};
+
+// As Backend::gemm(), queued. What fails, fails the driver.
+void gemm(const GemmContext& context, const Backend::Gemm& product, const float* a, const float* b,
+          float* c);
+void gemm(const GemmContext& context, const Backend::Gemm& product, const GemmBatch& batch,
+          const float* a, const float* b, float* c);
+
+}  // namespace speedo::gpu

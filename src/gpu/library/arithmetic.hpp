@@ -1,0 +1,9 @@
+#pragma once
+
+namespace speedo::gpu {
+
+// In what precision products are computed; what is stored, and sums, are float32. kTf32 rounds
+// operands to 10 binary digits, kBfloat16 to 7 where a library can do it.
+enum class Arithmetic { kFloat32, kTf32, kBfloat16 };
+
+}  // namespace speedo::gpu

@@ -1,0 +1,263 @@
+// With s = k + w (sum of the squares of an element's neighbours, itself among them), where w is
+// alpha / size or alpha / size^2:
+//
+//   dst = src s^-beta
+//   src_grad = dst_grad s^-beta - 2 beta w src (sum over the neighbours of dst_grad src
+//   s^(-beta-1))
+//
+// since an element is a neighbour of its neighbours. The backward pass makes the terms of that sum
+// first, for all elements.
+
+#include "gpu/lrn/lrn.hpp"
+
+#include <cmath>
+
+#include "gpu/launch/launch.hpp"
+#include "gpu/support/divisor.hpp"
+
+namespace speedo::gpu {
+namespace {
+
+struct LrnPlace {
+  std::int64_t i;  // of the element in the array; -1: there is none
+  std::int64_t sample, channel, position;
+  std::int64_t origin;  // the element of the channel's position 0
+};
+
+// The elements of an array, in an order in which neighbouring threads need the same neighbours: as
+// they lie; of a plain array and channels, a few positions of one channel after the other.
+class LrnElements {
+ public:
+  LrnElements(const ArrayShape& shape, Layout layout, bool by_channel)
+      : channels_(shape.channels),
+        spatial_(shape.spatial),
+        area_(shape.spatial * layout.block),
+        block_(layout.block),
+        blocks_(layout.channels(shape.channels) / layout.block),
+        tiles_((shape.spatial + kTile - 1) / kTile),
+        is_tiled_(by_channel && layout.is_plain() && shape.spatial >= kTile),
+        steps_(is_tiled_ ? shape.batch * shape.channels * tiles_.value() * kTile
+                         : shape.storage_count(layout)) {}
+
+  SPEEDO_HOST_DEVICE std::int64_t channels() const { return channels_; }
+  SPEEDO_HOST_DEVICE std::int64_t block() const { return block_.value(); }
+  std::int64_t steps() const { return steps_; }
+
+  // Calls body(place) for the lane's elements, and makes the padding of `target` zero.
+  template <class Body>
+  SPEEDO_HOST_DEVICE void for_each(const Lane& lane, float* target, const Body& body) const {
+    for (std::int64_t step = lane.first(); step < steps_; step += lane.stride()) {
+      const LrnPlace place = is_tiled_ ? tiled(step) : as_it_lies(step);
+      if (place.i < 0) continue;
+      if (place.channel < channels_) {
+        body(place);
+      } else {
+        target[place.i] = 0.0F;
+      }
+    }
+  }
+
+  // The sum of term(i) over channels [first, last) at a place.
+  template <class Term>
+  SPEEDO_HOST_DEVICE float sum_channels(const LrnPlace& place, std::int64_t first,
+                                        std::int64_t last, const Term& term) const {
+    const std::int64_t k = block_.quotient(first), b = block_.value();
+    std::int64_t room = b - (first - k * b);  // channels to the end of the block
+    std::int64_t i =
+        ((place.sample * blocks_.value() + k) * spatial_ + place.position) * b + b - room;
+    float sum = 0.0F;
+    for (std::int64_t c = first; c < last; ++c) {
+      sum += term(i);
+      const bool wraps = --room == 0;
+      i += wraps ? (spatial_ - 1) * b + 1 : 1;
+      if (wraps) room = b;
+    }
+    return sum;
+  }
+
+ private:
+  static constexpr std::int64_t kTile = 32;
+
+  SPEEDO_HOST_DEVICE LrnPlace as_it_lies(std::int64_t i) const {
+    const std::int64_t n = area_.quotient(i), within = i - n * area_.value();
+    const std::int64_t position = block_.quotient(within), b = block_.value();
+    const std::int64_t sample = blocks_.quotient(n), c = within - position * b;
+    return {i, sample, (n - sample * blocks_.value()) * b + c, position, n * area_.value() + c};
+  }
+  SPEEDO_HOST_DEVICE LrnPlace tiled(std::int64_t step) const {
+    const std::int64_t line = step / kTile, tile = blocks_.quotient(line);
+    const std::int64_t sample = tiles_.quotient(tile), c = line - tile * channels_;
+    const std::int64_t position = (tile - sample * tiles_.value()) * kTile + step % kTile;
+    const std::int64_t origin = (sample * channels_ + c) * spatial_;
+    return {position < spatial_ ? origin + position : -1, sample, c, position, origin};
+  }
+
+  std::int64_t channels_, spatial_;
+  Divisor area_, block_, blocks_;  // blocks: of a plain array the channels
+  Divisor tiles_;
+  bool is_tiled_;
+  std::int64_t steps_;
+};
+
+// s^-beta.
+SPEEDO_HOST_DEVICE inline float power_below(float scale, float beta) {
+  if (beta == 0.75F) {
+    const float root = std::sqrt(scale);
+    return 1.0F / (root * std::sqrt(root));
+  }
+  if (beta == 0.5F) return 1.0F / std::sqrt(scale);
+  return beta == 1.0F ? 1.0F / scale : std::pow(scale, -beta);
+}
+
+struct LrnTerms {
+  LrnElements elements;
+  bool is_within;
+  std::int64_t reach;  // half the size
+  std::int64_t h;
+  Divisor w;
+  float k, weight, beta;
+
+  // The sum of term(i) over the neighbours of a place.
+  template <class Term>
+  SPEEDO_HOST_DEVICE float sum(const LrnPlace& place, const Term& term) const {
+    return is_within ? sum_within(place, term) : sum_across(place, term);
+  }
+  SPEEDO_HOST_DEVICE float scale(const LrnPlace& place, const float* src) const {
+    return k + weight * sum(place, [&](std::int64_t i) { return src[i] * src[i]; });
+  }
+
+ private:
+  template <class Term>
+  SPEEDO_HOST_DEVICE float sum_across(const LrnPlace& place, const Term& term) const {
+    const std::int64_t c = place.channel, end = c + reach + 1;
+    return elements.sum_channels(place, c > reach ? c - reach : 0,
+                                 end < elements.channels() ? end : elements.channels(), term);
+  }
+  template <class Term>
+  SPEEDO_HOST_DEVICE float sum_within(const LrnPlace& place, const Term& term) const {
+    const std::int64_t y = w.quotient(place.position), x = place.position - y * w.value();
+    const std::int64_t last_y = y + reach < h ? y + reach : h - 1;
+    const std::int64_t last_x = x + reach < w.value() ? x + reach : w.value() - 1;
+    float sum = 0.0F;
+    for (std::int64_t j = y > reach ? y - reach : 0; j <= last_y; ++j) {
+      const std::int64_t row = place.origin + j * w.value() * elements.block();
+      for (std::int64_t i = x > reach ? x - reach : 0; i <= last_x; ++i) {
+        sum += term(row + i * elements.block());
+      }
+    }
+    return sum;
+  }
+};
+
+struct LrnForwardKernel {
+  static constexpr const char* kName = "lrn_forward";
+  LrnTerms terms;
+  const float* src;
+  float* dst;
+
+  SPEEDO_HOST_DEVICE int phases() const { return 1; }
+  SPEEDO_HOST_DEVICE void run(int /*phase*/, const Lane& lane) const {
+    terms.elements.for_each(lane, dst, [&](const LrnPlace& place) {
+      dst[place.i] = src[place.i] * power_below(terms.scale(place, src), terms.beta);
+    });
+  }
+};
+
+struct LrnRatioKernel {
+  static constexpr const char* kName = "lrn_ratios";
+  LrnTerms terms;
+  const float* src;
+  const float* dst_grad;
+  float* ratios;    // dst_grad src s^(-beta-1)
+  float* src_grad;  // dst_grad s^-beta
+
+  SPEEDO_HOST_DEVICE int phases() const { return 1; }
+  SPEEDO_HOST_DEVICE void run(int /*phase*/, const Lane& lane) const {
+    terms.elements.for_each(lane, src_grad, [&](const LrnPlace& place) {
+      const float scale = terms.scale(place, src);
+      const float grad = dst_grad[place.i] * power_below(scale, terms.beta);
+      src_grad[place.i] = grad;
+      ratios[place.i] = grad * src[place.i] / scale;
+    });
+  }
+};
+
+struct LrnBackwardKernel {
+  static constexpr const char* kName = "lrn_backward";
+  LrnTerms terms;
+  const float* src;
+  const float* ratios;
+  float* src_grad;
+
+  SPEEDO_HOST_DEVICE int phases() const { return 1; }
+  SPEEDO_HOST_DEVICE void run(int /*phase*/, const Lane& lane) const {
+    terms.elements.for_each(lane, src_grad, [&](const LrnPlace& place) {
+      const float sum = terms.sum(place, [&](std::int64_t i) { return ratios[i]; });
+      src_grad[place.i] -= 2.0F * terms.beta * terms.weight * src[place.i] * sum;
+    });
+  }
+};
+
+ArrayShape array_of(const LrnShape& shape) {
+  return {shape.batch, shape.channels, shape.h * shape.w};
+}
+
+LrnTerms terms_of(const LrnShape& shape) {
+  const bool is_within = shape.region == LrnShape::Region::kWithin;
+  const auto size = static_cast<float>(shape.size);
+  return {LrnElements(array_of(shape), shape.layout, !is_within),
+          is_within,
+          (shape.size - 1) / 2,
+          shape.h,
+          Divisor(shape.w),
+          is_within ? 1.0F : shape.k,
+          shape.alpha / (is_within ? size * size : size),
+          shape.beta};
+}
+
+class QueuedLrn final : public Lrn {
+ public:
+  QueuedLrn(Queue& queue, Workspace& workspace, const LrnShape& shape)
+      : queue_(queue), workspace_(workspace), shape_(shape) {
+    if (shape.trains) workspace_.reserve(bytes());
+  }
+
+  OperationInfo info() const override { return {.kernel = "cuda"}; }
+
+  void forward(const float* src, float* dst) override {
+    if (bytes() == 0) return;
+    const LrnTerms terms = terms_of(shape_);
+    launch(queue_, grid_for(queue_, terms.elements.steps()), LrnForwardKernel{terms, src, dst});
+  }
+
+  void backward(const float* src, const float* /*dst*/, const float* dst_grad,
+                float* src_grad) override {
+    if (bytes() == 0) return;
+    const LrnTerms terms = terms_of(shape_);
+    const auto memory = workspace_.take(bytes());
+    if (!memory) return queue_.driver.fail(memory.error());
+    auto* const ratios = static_cast<float*>(memory->data);
+    const Grid grid = grid_for(queue_, terms.elements.steps());
+    launch(queue_, grid, LrnRatioKernel{terms, src, dst_grad, ratios, src_grad});
+    launch(queue_, grid, LrnBackwardKernel{terms, src, ratios, src_grad});
+  }
+
+ private:
+  std::size_t bytes() const {
+    return static_cast<std::size_t>(array_of(shape_).storage_count(shape_.layout)) * sizeof(float);
+  }
+
+  Queue& queue_;
+  Workspace& workspace_;
+  const LrnShape shape_;
+};
+
+}  // namespace
+
+BackwardReads lrn_reads(const LrnShape&) { return {.src = true}; }
+
+std::unique_ptr<Lrn> make_lrn(Queue& queue, Workspace& workspace, const LrnShape& shape) {
+  return std::make_unique<QueuedLrn>(queue, workspace, shape);
+}
+
+}  // namespace speedo::gpu

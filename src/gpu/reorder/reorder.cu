@@ -1,0 +1,106 @@
+// Neighbouring threads read neighbours, and write neighbours, through a tile in shared memory: side
+// by side lie positions in the plain order, channels in all others.
+
+#include "gpu/reorder/reorder.hpp"
+
+#include "gpu/elementwise/elementwise.hpp"
+#include "gpu/launch/launch.hpp"
+#include "gpu/support/divisor.hpp"
+
+namespace speedo::gpu {
+namespace {
+
+constexpr int kTileThreads = 256, kTileFloats = 1024, kTileSide = 32;
+
+// Of an array of a layout: of how many channels there is a place, and where an element lies.
+struct LayoutPlaces {
+  std::int64_t channels, spatial, blocks;
+  Divisor block;
+
+  LayoutPlaces(const ArrayShape& shape, Layout layout)
+      : channels(layout.channels(shape.channels)),
+        spatial(shape.spatial),
+        blocks(channels / layout.block),
+        block(layout.block) {}
+  SPEEDO_HOST_DEVICE std::int64_t at(std::int64_t sample, std::int64_t c, std::int64_t p) const {
+    const std::int64_t k = block.quotient(c), b = block.value();
+    return ((sample * blocks + k) * spatial + p) * b + c - k * b;
+  }
+};
+
+struct ReorderKernel {
+  static constexpr const char* kName = "reorder";
+  std::int64_t channels;  // without padding
+  LayoutPlaces from, to;
+  int positions_log, channels_log;  // of a tile's sides, which are powers of two
+  Divisor position_tiles, channel_tiles;
+  const float* source;
+  float* target;
+
+  SPEEDO_HOST_DEVICE int phases() const { return 2; }
+  SPEEDO_HOST_DEVICE void run(int phase, const Lane& lane) const {
+    auto* const tile = reinterpret_cast<float*>(lane.shared);
+    const std::int64_t rest = position_tiles.quotient(lane.block);
+    const std::int64_t sample = channel_tiles.quotient(rest);
+    const std::int64_t first_p = (lane.block - rest * position_tiles.value()) << positions_log;
+    const std::int64_t first_c = (rest - sample * channel_tiles.value()) << channels_log;
+    const bool by_position = (phase == 0 ? from : to).block.value() == 1;
+    for (int e = lane.thread; e < kTileFloats; e += kTileThreads) {
+      const int positions = 1 << positions_log;
+      const int p = by_position ? e & (positions - 1) : e >> channels_log;
+      const int c = by_position ? e >> positions_log : e & ((1 << channels_log) - 1);
+      float& value = tile[c * (positions + 1) + p];
+      if (first_p + p >= to.spatial) continue;
+      if (phase == 0) {
+        const bool is_there = first_c + c < channels;
+        value = is_there ? source[from.at(sample, first_c + c, first_p + p)] : 0.0F;
+      } else if (first_c + c < to.channels) {
+        target[to.at(sample, first_c + c, first_p + p)] = value;
+      }
+    }
+  }
+};
+
+int log_of(int side) {
+  int log = 0;
+  while ((1 << log) < side) ++log;
+  return log;
+}
+// The logarithm of the power of two that so many elements need, of a side at most.
+int side_log(std::int64_t count) {
+  int side = 1;
+  while (side < kTileSide && side < count) side *= 2;
+  return log_of(side);
+}
+
+}  // namespace
+
+void reorder(Queue& queue, const ArrayShape& shape, const float* source, Layout from, float* target,
+             Layout to) {
+  const std::int64_t n = shape.storage_count(to);
+  if (n == 0) return;
+  const bool is_alike =
+      shape.spatial == 1 && !from.is_padded(shape.channels) && !to.is_padded(shape.channels);
+  if (from == to || is_alike) return copy(queue, n, source, target);
+  // A tile is as long as its other side is short.
+  int positions_log = side_log(shape.spatial), channels_log = log_of(kTileFloats) - positions_log;
+  if (shape.channels < kTileSide) {
+    channels_log = side_log(to.channels(shape.channels));
+    positions_log = log_of(kTileFloats) - channels_log;
+  }
+  const auto tiles = [](std::int64_t count, int log) {
+    return (count + (std::int64_t{1} << log) - 1) >> log;
+  };
+  const std::int64_t position_tiles = tiles(shape.spatial, positions_log);
+  const std::int64_t channel_tiles = tiles(to.channels(shape.channels), channels_log);
+  const auto rows = static_cast<std::size_t>(1 << channels_log);
+  const auto row = static_cast<std::size_t>((1 << positions_log) + 1);
+  launch(
+      queue,
+      Grid{shape.batch * position_tiles * channel_tiles, kTileThreads, rows * row * sizeof(float)},
+      ReorderKernel{shape.channels, LayoutPlaces(shape, from), LayoutPlaces(shape, to),
+                    positions_log, channels_log, Divisor(position_tiles), Divisor(channel_tiles),
+                    source, target});
+}
+
+}  // namespace speedo::gpu

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <speedo/backend/layout.hpp>
+
+#include "gpu/launch/queue.hpp"
+
+namespace speedo::gpu {
+
+// As Backend::reorder(), queued.
+void reorder(Queue& queue, const ArrayShape& shape, const float* source, Layout from, float* target,
+             Layout to);
+
+}  // namespace speedo::gpu

@@ -1,0 +1,111 @@
+// Arithmetic per channel in every layout: kernels on the host against the reference.
+
+#include "gpu/elementwise/channels.hpp"
+
+#include "gpu/agreement.hpp"
+#include "support/catch.hpp"
+
+namespace speedo::gpu {
+namespace {
+
+std::vector<ArrayShape> channel_shapes() {
+  return {{1, 1, 1},   {2, 3, 5},     {3, 16, 48}, {64, 500, 1}, {2, 20, 36},  {5, 37, 11},
+          {1, 130, 8}, {2, 1, 40009}, {0, 4, 3},   {2, 24, 300}, {300, 3, 49}, {3, 40, 1}};
+}
+
+TEST_CASE("channels are scaled, shifted and activated as in the reference") {
+  const ArrayShape shape = GENERATE(from_range(channel_shapes()));
+  const Layout layout = GENERATE_COPY(from_range(all_layouts(shape.channels)));
+  const int given = GENERATE(0, 1, 2, 3);
+  CAPTURE(shape.batch, shape.channels, shape.spatial, layout.block, given);
+  require_agreement(kTight, [&](Trial& trial) {
+    const float* gamma = (given & 1) != 0 ? trial.put(drawn(shape.channels, -2, 2, 3)) : nullptr;
+    const float* beta = (given & 2) != 0 ? trial.put(drawn(shape.channels, -1, 1, 4)) : nullptr;
+    const ChannelScale scale{gamma, beta, UnaryOp{UnaryKind::kRelu, 0.125F}};
+    const float* x = trial.put_array(shape, layout, drawn(shape));
+    float* y = trial.blank_array(shape, layout);
+    float* in_place = trial.put_array(shape, layout, drawn(shape));
+    trial.run(
+        [&](Backend& backend) {
+          backend.scale_channels({shape, layout}, scale, x, y);
+          backend.scale_channels({shape, layout}, {gamma, beta}, in_place, in_place);
+        },
+        [&](Queue& queue) {
+          scale_channels(queue, {shape, layout}, scale, x, y);
+          scale_channels(queue, {shape, layout}, {gamma, beta}, in_place, in_place);
+        });
+    return joined(trial.get_array(shape, layout, y), trial.get_array(shape, layout, in_place));
+  });
+}
+
+TEST_CASE("channels are summed as in the reference") {
+  const ArrayShape shape = GENERATE(from_range(channel_shapes()));
+  const Layout layout = GENERATE_COPY(from_range(all_layouts(shape.channels)));
+  const int wanted = GENERATE(1, 2, 3);
+  CAPTURE(shape.batch, shape.channels, shape.spatial, layout.block, wanted);
+  require_agreement(kTight, [&](Trial& trial) {
+    const bool gamma = (wanted & 1) != 0, beta = (wanted & 2) != 0;
+    const float* x = gamma ? trial.put_array(shape, layout, drawn(shape, -1, 1)) : nullptr;
+    const float* y_grad = trial.put_array(shape, layout, drawn(shape, -1, 2, 2));
+    const auto before = drawn(shape.channels, -1, 1, 4);
+    float* gamma_grad = gamma ? trial.put(before) : nullptr;
+    float* beta_grad = beta ? trial.put(before) : nullptr;
+    trial.run(
+        [&](Backend& backend) {
+          backend.sum_channels({shape, layout}, x, y_grad, gamma_grad, beta_grad);
+        },
+        [&](Queue& queue) {
+          sum_channels(queue, {shape, layout}, x, y_grad, gamma_grad, beta_grad);
+        });
+    const auto empty = std::vector<float>();
+    return joined(gamma ? trial.get(gamma_grad, shape.channels) : empty,
+                  beta ? trial.get(beta_grad, shape.channels) : empty);
+  });
+}
+
+TEST_CASE("more channels than the scratch has sums for") {
+  const std::int64_t channels = 300'001;
+  const ArrayShape shape{2, channels, 1};
+  require_agreement(kTight, [&](Trial& trial) {
+    const float* y_grad = trial.put(drawn(shape));
+    float* beta_grad = trial.put(drawn(channels));
+    trial.run(
+        [&](Backend& backend) {
+          backend.sum_channels({shape, {}}, nullptr, y_grad, nullptr, beta_grad);
+        },
+        [&](Queue& queue) {
+          sum_channels(queue, {shape, {}}, nullptr, y_grad, nullptr, beta_grad);
+        });
+    return trial.get(beta_grad, channels);
+  });
+}
+
+TEST_CASE("PReLU agrees with the reference") {
+  const ArrayShape shape = GENERATE(from_range(channel_shapes()));
+  const Layout layout = GENERATE_COPY(from_range(all_layouts(shape.channels)));
+  CAPTURE(shape.batch, shape.channels, shape.spatial, layout.block);
+  const ChannelView view{shape, layout};
+  require_agreement(kTight, [&](Trial& trial) {
+    const float* slope = trial.put(drawn(shape.channels, -0.5F, 0.5F, 3));
+    const float* x = trial.put_array(shape, layout, drawn(shape));
+    float* y = trial.blank_array(shape, layout);
+    float* grad = trial.put_array(shape, layout, drawn(shape, 0, 1, 2));
+    float* slope_grad = trial.put(drawn(shape.channels));
+    trial.run(
+        [&](Backend& backend) {
+          backend.prelu_forward(view, slope, x, y);
+          backend.prelu_backward(view, slope, x, grad, nullptr, slope_grad);
+          backend.prelu_backward(view, slope, x, grad, grad, slope_grad);
+        },
+        [&](Queue& queue) {
+          prelu_forward(queue, view, slope, x, y);
+          prelu_backward(queue, view, {slope, x, grad, nullptr, slope_grad});
+          prelu_backward(queue, view, {slope, x, grad, grad, slope_grad});
+        });
+    return joined(joined(trial.get_array(shape, layout, y), trial.get_array(shape, layout, grad)),
+                  trial.get(slope_grad, shape.channels));
+  });
+}
+
+}  // namespace
+}  // namespace speedo::gpu

@@ -1,0 +1,163 @@
+// Response normalization, recurrent steps, layouts and windows: kernels on the host against the
+// reference.
+
+#include "gpu/agreement.hpp"
+#include "gpu/convolution/im2col.hpp"
+#include "gpu/lrn/lrn.hpp"
+#include "gpu/recurrent/lstm.hpp"
+#include "gpu/reorder/reorder.hpp"
+#include "support/catch.hpp"
+
+namespace speedo::gpu {
+namespace {
+
+using Region = LrnShape::Region;
+
+std::vector<LrnShape> lrn_shapes() {
+  const auto across = Region::kAcross, within = Region::kWithin;
+  return {
+      {across, 2, 7, 5, 7, 3, 0.5F, 0.75F, 1.0F, {}},
+      {across, 3, 16, 3, 43, 5, 1e-4F, 0.75F, 1.0F, {}},
+      {across, 1, 5, 15, 20, 7, 2.0F, 0.5F, 2.0F, {}},
+      {across, 2, 3, 8, 8, 9, 1.0F, 1.3F, 0.5F, {}},
+      {across, 2, 37, 5, 3, 5, 1.0F, 1.0F, 3.0F, {}},
+      {across, 1, 50, 1, 1, 401, 3.0F, 0.75F, 1e-3F, {}},
+      {within, 2, 3, 5, 7, 3, 5e-5F, 0.75F, 1.0F, {}},
+      {within, 2, 19, 8, 9, 3, 2.0F, 0.75F, 1.0F, {}},
+      {within, 1, 5, 3, 2, 101, 1e3F, 0.5F, 1.0F, {}},
+      {within, 1, 2, 40, 33, 3, 1.0F, 0.3F, 1.0F, {}},
+  };
+}
+
+TEST_CASE("response normalization agrees with the reference in every layout") {
+  LrnShape shape = GENERATE(from_range(lrn_shapes()));
+  shape.layout = GENERATE_COPY(from_range(all_layouts(shape.channels)));
+  const ArrayShape array{shape.batch, shape.channels, shape.h * shape.w};
+  CAPTURE(shape.channels, shape.h, shape.w, shape.size, shape.beta, shape.layout.block);
+  require_agreement(kTight, [&](Trial& trial) {
+    const float* src = trial.put_array(array, shape.layout, drawn(array, -3, 3));
+    const float* dst_grad = trial.put_array(array, shape.layout, drawn(array, -1, 1, 2));
+    float* dst = trial.blank_array(array, shape.layout);
+    float* src_grad = trial.blank_array(array, shape.layout);
+    trial.run(
+        [&](Backend& backend) {
+          const auto lrn = backend.make_lrn(shape).value();
+          lrn->forward(src, dst);
+          lrn->backward(src, dst, dst_grad, src_grad);
+        },
+        [&](Queue& queue) {
+          Workspace workspace(queue.driver, queue.stream);
+          const auto lrn = make_lrn(queue, workspace, shape);
+          lrn->forward(src, dst);
+          lrn->backward(src, nullptr, dst_grad, src_grad);
+        });
+    return joined(trial.get_array(array, shape.layout, dst),
+                  trial.get_array(array, shape.layout, src_grad));
+  });
+}
+
+TEST_CASE("copies between layouts agree with the reference") {
+  const ArrayShape shape = GENERATE(
+      ArrayShape{1, 1, 1}, ArrayShape{2, 3, 5}, ArrayShape{3, 16, 49}, ArrayShape{2, 37, 33},
+      ArrayShape{5, 100, 1}, ArrayShape{1, 3, 1100}, ArrayShape{0, 4, 3}, ArrayShape{2, 70, 3});
+  const Layout from = GENERATE_COPY(from_range(all_layouts(shape.channels)));
+  const Layout to = GENERATE_COPY(from_range(all_layouts(shape.channels)));
+  CAPTURE(shape.batch, shape.channels, shape.spatial, from.block, to.block);
+  require_agreement(0.0, [&](Trial& trial) {
+    const float* source = trial.put_array(shape, from, drawn(shape));
+    float* target = trial.blank_array(shape, to);
+    trial.run([&](Backend& backend) { backend.reorder(shape, source, from, target, to); },
+              [&](Queue& queue) { reorder(queue, shape, source, from, target, to); });
+    return trial.get_array(shape, to, target);
+  });
+}
+
+TEST_CASE("steps of long short-term memory agree with the reference") {
+  const LstmShape shape =
+      GENERATE(LstmShape{1, 1}, LstmShape{3, 7}, LstmShape{5, 256}, LstmShape{0, 4});
+  const bool in_place = GENERATE(false, true);
+  CAPTURE(shape.streams, shape.cells, in_place);
+  const std::int64_t cells = shape.streams * shape.cells;
+  require_agreement(kTight, [&](Trial& trial) {
+    auto cont = drawn(shape.streams, 0.5F, 1.0F, 1);
+    if (!cont.empty()) cont[0] = 0.0F;
+    float* sums = trial.put(drawn(4 * cells, -3, 3, 2));
+    const LstmForward forward{trial.put(cont),
+                              trial.put(drawn(cells, -1, 1, 3)),
+                              sums,
+                              in_place ? sums : trial.blank(4 * cells),
+                              trial.blank(cells),
+                              trial.blank(cells)};
+    float* c_grad = trial.put(drawn(cells, -1, 1, 4));
+    const LstmBackward backward{forward.c_before,
+                                forward.gates,
+                                forward.c,
+                                in_place ? c_grad : nullptr,
+                                trial.put(drawn(cells, -1, 1, 5)),
+                                c_grad,
+                                in_place ? forward.gates : trial.blank(4 * cells)};
+    trial.run(
+        [&](Backend& backend) {
+          backend.lstm_forward(shape, forward);
+          backend.lstm_backward(shape, backward);
+        },
+        [&](Queue& queue) {
+          lstm_forward(queue, shape, forward);
+          lstm_backward(queue, shape, backward);
+        });
+    const auto values = joined(trial.get(forward.c, cells), trial.get(forward.h, cells));
+    return joined(joined(values, trial.get(c_grad, cells)),
+                  trial.get(backward.sums_grad, 4 * cells));
+  });
+}
+
+struct WindowSample {
+  std::vector<std::int64_t> src, kernel, stride, pad, dilation;
+};
+
+TEST_CASE("windows are written as matrices, and summed up again") {
+  using Sizes = std::vector<std::int64_t>;
+  const WindowSample sample = GENERATE(
+      values<WindowSample>({{{5, 6}, {3, 2}, {2, 1}, {1, 0}, {1, 2}},
+                            {{7}, {3}, {2}, {2}, {1}},
+                            {{4, 3, 5}, {2, 1, 3}, {1, 2, 2}, {1, 0, 1}, {1, 1, 1}},
+                            {{}, {}, {}, {}, {}},
+                            {{20, 20}, {5, 5}, {1, 1}, {2, 2}, {1, 1}},
+                            {Sizes(10, 2), Sizes(10, 1), Sizes(10, 1), Sizes(10, 0), Sizes(10, 1)},
+                            {{1, 1, 2, 1, 1, 3, 1, 1, 2},
+                             {1, 1, 2, 1, 1, 2, 1, 1, 1},
+                             Sizes(9, 1),
+                             Sizes(9, 0),
+                             Sizes(9, 1)}}));
+  ConvolutionShape shape;
+  shape.batch = 2, shape.channels = shape.outputs = 3;
+  shape.src_size = sample.src, shape.kernel = sample.kernel, shape.stride = sample.stride;
+  shape.pad = sample.pad, shape.dilation = sample.dilation;
+  std::int64_t src_count = 6, matrix_count = 6;
+  for (std::size_t i = 0; i < sample.src.size(); ++i) {
+    const std::int64_t extent = sample.dilation[i] * (sample.kernel[i] - 1) + 1;
+    shape.dst_size.push_back((sample.src[i] + 2 * sample.pad[i] - extent) / sample.stride[i] + 1);
+    src_count *= sample.src[i];
+    matrix_count *= sample.kernel[i] * shape.dst_size[i];
+  }
+  CAPTURE(sample.src, sample.kernel);
+  require_agreement(kTight, [&](Trial& trial) {
+    const float* src = trial.put(drawn(src_count));
+    float* matrices = trial.blank(matrix_count);
+    const float* others = trial.put(drawn(matrix_count, -1, 1, 2));
+    float* sums = trial.blank(src_count);
+    trial.run(
+        [&](Backend& backend) {
+          backend.unfold(shape, src, matrices);
+          backend.fold(shape, others, sums);
+        },
+        [&](Queue& queue) {
+          unfold(queue, shape, src, matrices);
+          fold(queue, shape, others, sums);
+        });
+    return joined(trial.get(matrices, matrix_count), trial.get(sums, src_count));
+  });
+}
+
+}  // namespace
+}  // namespace speedo::gpu

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace speedo::test {
+
+// A convolution as cuDNN's descriptors say it.
+struct CudnnTensor {
+  std::vector<int> dims, strides;  // batch, channels, axes
+
+  std::int64_t extent() const;  // from the first element to behind the last
+};
+struct CudnnWindows {
+  std::vector<int> pad, stride, dilation;
+  int groups = 1;
+  int digits = 23;  // of the operands, after the first
+};
+struct CudnnProblem {
+  CudnnTensor src, dst;
+  std::vector<int> weights;  // outputs, channels of a group, axes
+  bool weights_last = false;  // in memory their channels come last
+  CudnnWindows windows;
+
+  std::int64_t weight_count() const;
+};
+
+// By plain loops, sums in double.
+void convolve(const CudnnProblem& all, const float* src, const float* weights, double scale,
+              double kept, float* dst);
+void convolve_back(const CudnnProblem& all, const float* dst, const float* weights, double scale,
+                   double kept, float* src);
+void convolve_for_weights(const CudnnProblem& all, const float* src, const float* dst, double scale,
+                          double kept, float* weights);
+
+}  // namespace speedo::test

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace speedo::test {
+
+// Memory in which nobody gets lost: each block has zones before and behind it that nobody may
+// write, blocks are never given out twice, and what was not written yet is poison.
+class WatchedMemory {
+ public:
+  struct Block {
+    std::byte* data = nullptr;
+    std::size_t bytes = 0;
+    bool is_alive = true;
+    bool was_damaged = false;  // a zone of it, as was reported
+
+    std::string name() const;
+  };
+
+  // What poison is as a word: a quiet NaN with a mark of its own, which arithmetic carries on.
+  static constexpr unsigned kPoison = 0x7fe1deadU;
+
+  // `guarded`: no one can follow an address of it but between open() and close().
+  explicit WatchedMemory(bool guarded);
+  ~WatchedMemory();
+  WatchedMemory(const WatchedMemory&) = delete;
+  WatchedMemory& operator=(const WatchedMemory&) = delete;
+
+  // 256-byte aligned, poison. Requires: bytes > 0, and no more than 16 GiB in all.
+  Block& allocate(std::size_t bytes);
+  // Its addresses stay known, and cannot be followed any more.
+  void release(Block& block);
+  // The block that an address is of, its zones included, dead or alive; null: none.
+  Block* find(const void* address);
+  bool has(const void* address) const;
+  const std::map<const std::byte*, Block>& blocks() const { return blocks_; }
+
+  void open();
+  void close();
+  // Whether its zones are as they were. Requires: it can be followed now.
+  static bool is_intact(const Block& block);
+
+ private:
+  void protect(int rights);
+
+  const bool guarded_;
+  int open_ = 0;
+  std::byte* addresses_ = nullptr;  // that are given out one after the other
+  std::size_t used_ = 0;
+  std::map<const std::byte*, Block> blocks_;  // by where their pages begin
+};
+
+// Overwrites memory with poison.
+void spoil(void* memory, std::size_t bytes);
+// The first word of poison, by its place in bytes, if there is one.
+std::optional<std::size_t> find_poison(const void* memory, std::size_t bytes);
+
+}  // namespace speedo::test
