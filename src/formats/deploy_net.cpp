@@ -33,7 +33,9 @@ bool is_one_of(const std::string& type, std::initializer_list<const char*> types
   return std::find(types.begin(), types.end(), type) != types.end();
 }
 
+// Also a Python layer without bottoms, as some nets read their images with.
 bool reads_data(const caffe::LayerParameter& layer) {
+  if (layer.type() == "Python") return layer.bottom_size() == 0;
   return is_one_of(layer.type(),
                    {"Data", "ImageData", "WindowData", "HDF5Data", "MemoryData", "DummyData"});
 }

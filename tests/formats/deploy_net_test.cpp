@@ -53,6 +53,15 @@ TEST_CASE("a training net without data, labels and losses, with probabilities") 
   CHECK(net.layer(3).loss_weight_size() == 0);
 }
 
+TEST_CASE("a Python layer that reads data is one of them; another stays, to be refused by name") {
+  const caffe::NetParameter net = deployed(R"(
+    layer { name: "data" type: "Python" top: "data" top: "label" }
+    layer { name: "crop" type: "Python" bottom: "data" top: "crop" }
+    layer { name: "loss" type: "SoftmaxWithLoss" bottom: "crop" bottom: "label" })",
+                                           {.shapes = {{"data", {1, 3, 5, 5}}}});
+  CHECK(layers_of(net) == Layers{"data:Input", "crop:Python", "prob:Softmax"});
+}
+
 TEST_CASE("a shape that is not known is an error that tells the option") {
   const auto net = deploy_net(net_from(kTrainVal), {});
   REQUIRE_FALSE(net.has_value());
