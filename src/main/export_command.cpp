@@ -116,14 +116,14 @@ Result<Exported> build(const ExportFlags& flags) {
 }
 
 // What other programs must know to use the net.
-void tell_ends(const Net& net) {
+void tell_ends(const Net& net, const std::vector<std::string>& wanted) {
   for (const Net::LayerView& view : net.layers()) {
     if (view.layer->type() != "Input") continue;
     for (std::size_t i = 0; i < view.tops.size(); ++i) {
       SPEEDO_INFO("Input {}: {}", view.top_names[i], to_string(view.tops[i]->shape()));
     }
   }
-  for (const std::string& name : net.output_names()) {
+  for (const std::string& name : wanted.empty() ? net.output_names() : wanted) {
     SPEEDO_INFO("Output {}: {}", name, to_string(net.blob(name)->shape()));
   }
 }
@@ -138,7 +138,7 @@ Result<void> export_deploy(const ExportFlags& flags) {
   SPEEDO_ASSIGN(const Exported exported, build(flags));
   SPEEDO_TRY(write_file_atomically(flags.output, to_prototxt(exported.deployed)));
   SPEEDO_INFO("Wrote the net to {}", flags.output);
-  tell_ends(*exported.net);
+  tell_ends(*exported.net, flags.request.options.outputs);
   if (flags.weights.empty()) return {};
   const fs::path weights = fs::path(flags.output).replace_extension(".caffemodel");
   SPEEDO_TRY(write_caffemodel(weights, model_of(exported)));
@@ -148,9 +148,11 @@ Result<void> export_deploy(const ExportFlags& flags) {
 
 Result<void> export_onnx(const ExportFlags& flags) {
   SPEEDO_ASSIGN(const Exported exported, build(flags));
-  SPEEDO_TRY(write_onnx(flags.output, *exported.net, metadata_of(flags, exported.net->name())));
+  SPEEDO_TRY(write_onnx(flags.output, *exported.net,
+                        {.metadata = metadata_of(flags, exported.net->name()),
+                         .outputs = flags.request.options.outputs}));
   SPEEDO_INFO("Wrote the net to {}", flags.output);
-  tell_ends(*exported.net);
+  tell_ends(*exported.net, flags.request.options.outputs);
   return {};
 }
 

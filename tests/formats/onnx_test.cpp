@@ -15,11 +15,12 @@
 namespace speedo {
 namespace {
 
-onnx::ModelProto model_of(const std::string& text) {
+onnx::ModelProto model_of(const std::string& text, const std::vector<std::string>& outputs = {}) {
   const auto net = make_net(text, net_options(Phase::kTest));
   const TempDir folder;
   const std::filesystem::path path = folder / "net.onnx";
-  const auto written = write_onnx(path, *net, {{"iteration", "7"}});
+  const auto written =
+      write_onnx(path, *net, {.metadata = {{"iteration", "7"}}, .outputs = outputs});
   if (!written) FAIL(written.error().message);
   onnx::ModelProto model;
   REQUIRE(model.ParseFromString(*read_file(path)));
@@ -171,6 +172,18 @@ TEST_CASE("outputs have their blobs' names, also those that no node makes by its
   std::set<std::string> outputs;
   for (const onnx::ValueInfoProto& output : model.graph().output()) outputs.insert(output.name());
   CHECK(outputs == std::set<std::string>{"y", "p"});
+}
+
+TEST_CASE("outputs may be blobs that layers read, each once") {
+  const onnx::ModelProto model = model_of(R"(
+    layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 } } }
+    layer { name: 'a' type: 'TanH' bottom: 'x' top: 'a' }
+    layer { name: 'b' type: 'TanH' bottom: 'a' top: 'b' })",
+                                          {"a", "b"});
+  check_order(model.graph(), {});
+  REQUIRE(model.graph().output_size() == 2);
+  CHECK(model.graph().output(0).name() == "a");
+  CHECK(model.graph().output(1).name() == "b");
 }
 
 TEST_CASE("what ONNX cannot say is an error that names the layer") {

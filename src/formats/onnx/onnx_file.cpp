@@ -38,7 +38,7 @@ class NetWriter {
     }
   }
 
-  Result<void> write() {
+  Result<void> write(const Names& outputs) {
     graph_.set_name(net_.name().empty() ? "net" : net_.name());
     for (std::size_t i = 0; i < net_.layers().size(); ++i) {
       const Net::LayerView& view = net_.layers()[i];
@@ -51,7 +51,7 @@ class NetWriter {
         SPEEDO_TRY(write_layer(i));
       }
     }
-    declare_outputs();
+    declare_outputs(outputs);
     return {};
   }
 
@@ -98,9 +98,9 @@ class NetWriter {
     return builder_.rename(value, name) ? name : value;
   }
 
-  void declare_outputs() {
+  void declare_outputs(const Names& outputs) {
     builder_.begin_layer("outputs");
-    for (const std::string& blob : net_.output_names()) {
+    for (const std::string& blob : outputs) {
       std::string value = values_.at(blob);
       // Not made by a node under its own name: another blob's value, an input or a constant.
       if (value != blob && value.rfind(blob + "@", 0) != 0) {
@@ -125,25 +125,25 @@ class NetWriter {
 }  // namespace
 }  // namespace onnx_export
 
-Result<onnx::ModelProto> to_onnx(const Net& net,
-                                 const std::map<std::string, std::string>& metadata) {
+Result<onnx::ModelProto> to_onnx(const Net& net, const OnnxOptions& options) {
   onnx::ModelProto model;
   model.set_ir_version(onnx_export::kIrVersion);
   model.add_opset_import()->set_version(onnx_export::kOpset);
   model.mutable_opset_import(0)->set_domain("");
   model.set_producer_name("SpeeDO");
-  for (const auto& [key, value] : metadata) {
+  for (const auto& [key, value] : options.metadata) {
     onnx::StringStringEntryProto& entry = *model.add_metadata_props();
     entry.set_key(key);
     entry.set_value(value);
   }
-  SPEEDO_TRY(onnx_export::NetWriter(net, *model.mutable_graph()).write());
+  SPEEDO_TRY(onnx_export::NetWriter(net, *model.mutable_graph())
+                 .write(options.outputs.empty() ? net.output_names() : options.outputs));
   return model;
 }
 
 Result<void> write_onnx(const std::filesystem::path& path, const Net& net,
-                        const std::map<std::string, std::string>& metadata) {
-  SPEEDO_ASSIGN(const onnx::ModelProto model, to_onnx(net, metadata));
+                        const OnnxOptions& options) {
+  SPEEDO_ASSIGN(const onnx::ModelProto model, to_onnx(net, options));
   if (model.ByteSizeLong() > kProtobufBytesMax) {
     return Error{ErrorCode::kCannotWrite,
                  fmt::format("{}: {} bytes are more than a file of ONNX can hold (2 GiB)",
