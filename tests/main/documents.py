@@ -248,6 +248,7 @@ BLOCKS = {
     ("examples/features/README.md", "examples/features/get_data.sh"): flags_only("fetches the digits"),
     ("examples/finetuning/README.md", "examples/finetuning/get_data.sh"): flags_only("fetches the digits"),
     ("examples/imagenet/README.md", "build/bin/speedo train"): flags_only("needs ImageNet, trains for days"),
+    ("examples/imagenet/README.md", "examples/imagenet/prepare_folder.sh"): flags_only("needs images of the reader's"),
     ("examples/imagenet/README.md", "examples/imagenet/small_set.py"): flags_only("fetches CIFAR-10, trains for hours"),
     ("examples/imagenet/README.md", "build/bin/speedo time"): flags_only("takes minutes"),
     ("examples/imagenet/README.md", "examples/imagenet/imagenet_train_lmdb"): flags_only("names of files"),
