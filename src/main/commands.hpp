@@ -35,6 +35,8 @@ Result<int> extract_features_command(const CommandLine& line);
 Result<int> device_query_command(const CommandLine& line);
 Result<int> parse_log_command(const CommandLine& line);
 Result<int> draw_net_command(const CommandLine& line);
+Result<int> export_command(const CommandLine& line);
+Result<int> import_command(const CommandLine& line);
 Result<int> simulate_command(const CommandLine& line);
 Result<int> doctor_command(const CommandLine& line);
 Result<int> status_command(const CommandLine& line);

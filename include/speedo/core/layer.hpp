@@ -102,6 +102,7 @@ class Layer {
 
   const std::string& name() const { return name_; }
   const std::string& type() const { return type_; }
+  const caffe::LayerParameter& parameter_message() const { return *message_; }
 
   virtual LayerArity arity() const { return {}; }
   // Loss layers: Caffe's weight of top `index` when the prototxt gives none.
@@ -199,7 +200,6 @@ class Layer {
   const std::vector<Tensor*>& parameters() const { return parameters_; }
 
  protected:
-  const caffe::LayerParameter& parameter_message() const { return *message_; }
   Backend& backend() const { return *context_.backend; }
   const LayerContext& context() const { return context_; }
   void request_parameter(Shape shape, const caffe::FillerParameter* filler);

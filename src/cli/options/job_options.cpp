@@ -13,7 +13,8 @@ constexpr std::string_view kStartGroup = "Start from";
 constexpr std::string_view kCheckpointsGroup = "Checkpoints";
 
 constexpr Programs kStateful =
-    kTrainers | Programs{Program::kTest, Program::kTime, Program::kNet, Program::kDoctor};
+    kTrainers | Programs{Program::kTest,   Program::kTime,   Program::kNet,
+                         Program::kDoctor, Program::kExport, Program::kImport};
 
 constexpr Option kJobOptions[] = {
     {.name = "solver",

@@ -13,7 +13,7 @@ std::vector<Option> all_options() {
   std::vector<Option> all;
   for (const auto options :
        {job_options(), schedule_options(), cluster_options(), net_options(), data_options(),
-        tool_options(), simulate_options(), process_options()}) {
+        tool_options(), format_options(), simulate_options(), process_options()}) {
     all.insert(all.end(), options.begin(), options.end());
   }
   return all;

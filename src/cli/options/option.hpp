@@ -29,6 +29,8 @@ enum class Program : std::uint8_t {
   kExtractFeatures,
   kParseLog,
   kDrawNet,
+  kExport,
+  kImport,
   kProof,
   kPlan,
   kDoctor,

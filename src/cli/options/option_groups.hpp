@@ -13,6 +13,7 @@ std::span<const Option> cluster_options();   // workers, network, store, time-ou
 std::span<const Option> net_options();       // of the commands for one net
 std::span<const Option> data_options();      // of the commands for data
 std::span<const Option> tool_options();      // of the commands named as Caffe's tools
+std::span<const Option> format_options();    // of export and import
 std::span<const Option> simulate_options();  // of `speedo simulate`
 std::span<const Option> process_options();   // of every program: computing, logging, configuration
 

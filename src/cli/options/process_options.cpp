@@ -22,12 +22,14 @@ constexpr Programs kAsking{Program::kConfig, Program::kCompletion, Program::kMan
 constexpr Programs kPrinting =
     kTrainers | Programs{Program::kTest, Program::kTime, Program::kProof, Program::kPlan};
 constexpr Programs kAllPrograms =
-    kComputing | kConverting | kTools | kAsking | Programs{Program::kProof};
+    kComputing | kConverting | kTools | kAsking |
+    Programs{Program::kProof, Program::kExport, Program::kImport};
 
 constexpr std::string_view kProgramWords =
     "run launch train test time device_query net convert mean convert_imageset compute_image_mean "
     "upgrade_net_proto_text upgrade_net_proto_binary upgrade_solver_proto_text extract_features "
-    "parse_log draw_net simulate plan doctor status config completion manual master worker";
+    "parse_log draw_net export import simulate plan doctor status config completion manual master "
+    "worker";
 
 constexpr Option kProcessOptions[] = {
     {.name = "program",

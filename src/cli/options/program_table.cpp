@@ -120,6 +120,26 @@ constexpr std::string_view kDrawNetNotes =
     "  speedo draw_net examples/mnist/lenet_train_test.prototxt lenet.svg --phase TRAIN\n"
     "  speedo draw_net net.prototxt net.dot --rankdir TB";
 
+constexpr std::string_view kExportNotes =
+    "deploy: the TEST net without data, losses and labels as a prototxt, and beside it, as\n"
+    ".caffemodel, its weights. onnx: the same net with weights, opset 17. safetensors, h5: the\n"
+    "weights by name; --model is not needed, but names them by their layers' types. The shape of\n"
+    "the input is what the TEST data layer reads, unless --shape and --batch say otherwise. Means\n"
+    "and scales of data layers are no part of what is written.\n\n"
+    "Examples:\n"
+    "  speedo export --format onnx --model lenet_train_test.prototxt \\\n"
+    "      --weights lenet_iter_10000.caffemodel --shape 1,1,28,28 --output lenet.onnx\n"
+    "  speedo export --format deploy --model train_val.prototxt --weights net.caffemodel \\\n"
+    "      --batch 10 --output deploy.prototxt\n"
+    "  speedo export --format safetensors --weights net.caffemodel --output net.safetensors";
+
+constexpr std::string_view kImportNotes =
+    "Tensors are taken by name: LAYER.weight, LAYER.bias and the like, as export writes them, or\n"
+    "LAYER.0, LAYER.1; as F32, F16, BF16 or F64. Each parameter of the net must be there in its\n"
+    "shape, and nothing else.\n\n"
+    "Example:\n"
+    "  speedo import --model deploy.prototxt --weights net.safetensors --output net.caffemodel";
+
 constexpr std::string_view kProofNotes =
     "Ends with 1 if something that must hold did not, or if a kind of fault that was drawn often\n"
     "never had an effect.\n\n"
@@ -232,6 +252,11 @@ const std::vector<ProgramEntry>& program_table() {
       {Program::kParseLog, "speedo parse_log", "parse_log",
        "Make tables of the displays and tests in a log", kParseLogNotes},
       {Program::kDrawNet, "speedo draw_net", "draw_net", "Draw a net as a graph", kDrawNetNotes},
+      {Program::kExport, "speedo export", "export",
+       "Write a trained net for other programs: ONNX, safetensors, deploy.prototxt, HDF5",
+       kExportNotes},
+      {Program::kImport, "speedo import", "import",
+       "Make a .caffemodel of the weights in a safetensors file", kImportNotes},
       {Program::kProof, "speedo simulate", "simulate",
        "Simulate clusters: prove the schedules under faults, or plan a cluster", kProofNotes},
       {Program::kPlan, "speedo simulate", "plan", "What each schedule would do on a cluster",

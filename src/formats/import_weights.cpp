@@ -1,0 +1,82 @@
+#include "formats/import_weights.hpp"
+
+#include <map>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/blob_proto.hpp"
+#include "formats/weight_names.hpp"
+
+namespace speedo {
+
+namespace {
+
+using TensorsLeft = std::map<std::string, const StoredTensor*>;
+
+// The tensor of a layer's parameter, taken out of those that are left; null: none.
+Result<const StoredTensor*> take(const caffe::LayerParameter& layer, int index, TensorsLeft& left) {
+  const std::string names[] = {weight_name(layer, index, layer.blobs_size()),
+                               numbered_weight_name(layer.name(), index)};
+  const StoredTensor* found = nullptr;
+  for (const std::string& name : names) {
+    const auto place = left.find(name);
+    if (place == left.end()) continue;
+    if (found != nullptr) {
+      return Error{ErrorCode::kMismatch,
+                   fmt::format("layer '{}' ({}): parameter {} is there twice, as '{}' and as '{}'",
+                               layer.name(), layer.type(), index, found->name, name)};
+    }
+    found = place->second;
+    left.erase(place);
+  }
+  return found;
+}
+
+Result<void> read_blob(const SafetensorsFile& file, const StoredTensor& tensor,
+                       const caffe::LayerParameter& layer, caffe::BlobProto& blob) {
+  SPEEDO_ASSIGN(const Shape wanted, shape_of(blob));
+  if (tensor.shape != wanted) {
+    return Error{ErrorCode::kMismatch,
+                 fmt::format("{}: tensor '{}' has the shape {}, layer '{}' ({}) needs {}",
+                             file.name(), tensor.name, to_string(tensor.shape), layer.name(),
+                             layer.type(), to_string(wanted))};
+  }
+  return file.read(tensor, set_shape_and_data(wanted, blob));
+}
+
+bool is_owner(const ParameterLayout& layout, const std::string& layer, int index) {
+  for (const ParameterSlot& slot : layout.slots()) {
+    if (slot.layer == layer && slot.index == index) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<ImportGaps> import_weights(const SafetensorsFile& file, Net& net) {
+  TensorsLeft left;
+  for (const StoredTensor& tensor : file.tensors()) left.emplace(tensor.name, &tensor);
+  caffe::NetParameter model;
+  net.to_proto(model, false);
+  ImportGaps gaps;
+  // An owner's value stands where a layer that shares it has none.
+  for (caffe::LayerParameter& layer : *model.mutable_layer()) {
+    for (int i = 0; i < layer.blobs_size(); ++i) {
+      SPEEDO_ASSIGN(const StoredTensor* const tensor, take(layer, i, left));
+      if (tensor != nullptr) {
+        SPEEDO_TRY(read_blob(file, *tensor, layer, *layer.mutable_blobs(i)));
+      } else if (is_owner(net.layout(), layer.name(), i)) {
+        gaps.missing.push_back(weight_name(layer, i, layer.blobs_size()));
+      } else {
+        layer.mutable_blobs(i)->Clear();
+      }
+    }
+  }
+  for (const auto& [name, tensor] : left) gaps.surplus.push_back(name);
+  SPEEDO_TRY(net.copy_weights_from(model));
+  return gaps;
+}
+
+}  // namespace speedo

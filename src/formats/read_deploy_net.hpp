@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include <speedo/core/net.hpp>
+
+#include "formats/deploy_net.hpp"
+
+namespace speedo {
+
+struct DeployRequest {
+  std::filesystem::path model;  // prototxt
+  DeployOptions options;        // its shapes come from what follows
+  // "N,C,H,W" of the only input, or "BLOB=N,C,H,W;..."; empty: as the net or its data have them.
+  std::string shapes;
+  std::optional<std::int64_t> batch;  // first extent of every input, whatever else says
+};
+
+// A prototxt's net as deploy_net() makes it. Where a data layer's shape is asked for and not given,
+// its source is opened as the TEST net of `net_options` opens it. Errors: kConfig, kUsage for bad
+// `shapes`; those of the data.
+Result<caffe::NetParameter> read_deploy_net(const DeployRequest& request,
+                                            const NetOptions& net_options);
+
+}  // namespace speedo

@@ -1,0 +1,102 @@
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <speedo/backend/backend.hpp>
+
+#include "base/log.hpp"
+#include "cli/net_inputs.hpp"
+#include "cli/options/read_options.hpp"
+#include "cli/report/console.hpp"
+#include "data/model_files.hpp"
+#include "formats/import_weights.hpp"
+#include "formats/read_deploy_net.hpp"
+#include "main/commands.hpp"
+#include "main/parts.hpp"
+
+namespace speedo {
+
+namespace {
+
+struct ImportFlags {
+  std::string weights, output;
+  DeployRequest request;
+  bool partial = false;
+};
+
+ImportFlags import_flags(const OptionValues& values) {
+  ImportFlags flags;
+  std::string model;
+  values.get("model", model);
+  values.get("weights", flags.weights);
+  values.get("output", flags.output);
+  values.get("shape", flags.request.shapes);
+  values.get("partial", flags.partial);
+  flags.request.model = model;
+  const StateFlags state = state_flags(values);
+  flags.request.options.state.set_level(state.level);
+  for (const std::string& stage : split_at_commas(state.stage)) {
+    flags.request.options.state.add_stage(stage);
+  }
+  return flags;
+}
+
+// Gaps are told of where they are allowed, and else are what is wrong.
+Result<void> judge(const ImportGaps& gaps, const ImportFlags& flags) {
+  std::string what;
+  if (!gaps.missing.empty()) {
+    what += fmt::format("it lacks {}", fmt::join(gaps.missing, ", "));
+  }
+  if (!gaps.surplus.empty()) {
+    what +=
+        fmt::format("{}the net has no {}", what.empty() ? "" : "; ", fmt::join(gaps.surplus, ", "));
+  }
+  if (what.empty()) return {};
+  if (flags.partial) {
+    SPEEDO_WARN("{}: {}", flags.weights, what);
+    return {};
+  }
+  return Error{ErrorCode::kMismatch,
+               fmt::format("{}: {}; --partial takes what is there", flags.weights, what)};
+}
+
+}  // namespace
+
+Result<int> import_command(const CommandLine& line) {
+  OptionValues values(Program::kImport);
+  SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
+  if (parsed == Parsed::kDone) return 0;
+  const ImportFlags flags = import_flags(values);
+
+  set_up_console(false);
+  SPEEDO_ASSIGN(const SafetensorsFile file, SafetensorsFile::open(flags.weights));
+  const TrainerParts parts = trainer_parts();
+  SPEEDO_ASSIGN(const std::unique_ptr<Backend> backend, parts.make_backend());
+  const std::unique_ptr<FeedFactory> feeds = parts.make_feeds();
+  NetOptions options;
+  options.backend = backend.get();
+  options.feeds = feeds.get();
+  options.base = flags.request.model.parent_path();
+  SPEEDO_ASSIGN(const caffe::NetParameter deployed, read_deploy_net(flags.request, options));
+  options.phase = Phase::kTest;
+  options.trains = false;
+  SPEEDO_ASSIGN(const std::unique_ptr<Net> net, Net::create(deployed, options));
+  SPEEDO_ASSIGN(const ImportGaps gaps, import_weights(file, *net));
+  SPEEDO_TRY(judge(gaps, flags));
+  if (gaps.missing.size() == net->layout().slots().size()) {
+    return Error{ErrorCode::kMismatch,
+                 fmt::format("{}: none of its tensors is a parameter of the net", flags.weights)};
+  }
+  caffe::NetParameter weights;
+  net->to_proto(weights, false);
+  const bool as_hdf5 = flags.output.ends_with(".h5");
+  SPEEDO_TRY(
+      write_model(flags.output, with_weights(deployed, weights),
+                  as_hdf5 ? caffe::SolverParameter::HDF5 : caffe::SolverParameter::BINARYPROTO));
+  SPEEDO_INFO("Wrote the weights to {}", flags.output);
+  return 0;
+}
+
+}  // namespace speedo

@@ -1,0 +1,233 @@
+#include "formats/safetensors_file.hpp"
+
+#include <cstring>
+#include <fstream>
+#include <limits>
+
+#include <speedo/base/random.hpp>
+
+#include "core/net_support.hpp"
+#include "formats/import_weights.hpp"
+#include "formats/weight_names.hpp"
+#include "support/random_seed.hpp"
+#include "support/temp_dir.hpp"
+
+namespace speedo {
+namespace {
+
+std::string with_length(const std::string& header, const std::string& data) {
+  std::uint64_t length = header.size();
+  std::string bytes(sizeof length, '\0');
+  std::memcpy(bytes.data(), &length, sizeof length);
+  return bytes + header + data;
+}
+
+class Folder {
+ public:
+  std::string write(const std::string& bytes) {
+    const std::string path = (dir_.path() / "file.safetensors").string();
+    std::ofstream(path, std::ios::binary) << bytes;
+    return path;
+  }
+  std::string path() const { return (dir_.path() / "file.safetensors").string(); }
+
+ private:
+  TempDir dir_;
+};
+
+std::string error_of(const std::string& header, std::size_t data_bytes) {
+  Folder folder;
+  const std::string path = folder.write(with_length(header, std::string(data_bytes, 'x')));
+  const auto file = SafetensorsFile::open(path);
+  REQUIRE_FALSE(file.has_value());
+  CHECK(file.error().code == ErrorCode::kData);
+  CHECK(file.error().message.starts_with(path + ": "));
+  return file.error().message.substr(path.size() + 2);
+}
+
+TEST_CASE("names of weights") {
+  caffe::LayerParameter layer;
+  layer.set_name("a");
+  layer.set_type("Convolution");
+  CHECK(weight_name(layer, 0, 2) == "a.weight");
+  CHECK(weight_name(layer, 1, 2) == "a.bias");
+  CHECK(weight_name(layer, 2, 3) == "a.2");
+  layer.set_type("LSTM");
+  CHECK(weight_name(layer, 2, 3) == "a.weight_h");
+  CHECK(weight_name(layer, 2, 4) == "a.weight_static");
+  layer.set_type("RNN");
+  CHECK(weight_name(layer, 5, 6) == "a.bias_o");
+  CHECK(weight_name(layer, 4, 5) == "a.bias_o");
+  layer.set_type("Scale");
+  layer.add_bottom("x");
+  CHECK(weight_name(layer, 0, 1) == "a.weight");
+  layer.add_bottom("factor");
+  CHECK(weight_name(layer, 0, 1) == "a.bias");
+}
+
+TEST_CASE("every type of float is read, all else refused") {
+  Folder folder;
+  const std::string data(
+      "\x00\x3c\x00\xc0\x01\x00\x00\x7c"   // F16: 1, -2, 2^-24, infinity
+      "\x80\x3f"                           // BF16: 1
+      "\x00\x00\x00\x40"                   // F32: 2
+      "\x00\x00\x00\x00\x00\x00\x08\x40",  // F64: 3
+      22);
+  const std::string path = folder.write(with_length(
+      R"({"__metadata__":{"a":"b"},"d":{"dtype":"F64","shape":[1],"data_offsets":[14,22]},)"
+      R"("h":{"dtype":"F16","shape":[2,2],"data_offsets":[0,8]},)"
+      R"("b":{"dtype":"BF16","shape":[],"data_offsets":[8,10]},)"
+      R"("f":{"dtype":"F32","shape":[1,1],"data_offsets":[10,14]}})",
+      data));
+  const auto file = SafetensorsFile::open(path);
+  if (!file) FAIL(file.error().message);
+  CHECK(file->metadata().at("a") == "b");
+  std::vector<float> all;
+  for (const StoredTensor& tensor : file->tensors()) {
+    std::vector<float> values(static_cast<std::size_t>(tensor.shape.count()));
+    REQUIRE(file->read(tensor, values));
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  const float infinity = std::numeric_limits<float>::infinity();
+  CHECK(all == std::vector<float>{1.0F, -2.0F, 0x1p-24F, infinity, 1.0F, 2.0F, 3.0F});
+}
+
+TEST_CASE("a header that lies is refused, with the tensor's name") {
+  const auto one = [](const std::string& type, const std::string& shape, const std::string& at) {
+    return R"({"a":{"dtype":")" + type + R"(","shape":)" + shape + R"(,"data_offsets":)" + at +
+           "}}";
+  };
+  CHECK(error_of(one("I64", "[1]", "[0,8]"), 8).find("dtype I64 is not read") != std::string::npos);
+  CHECK(error_of(one("F32", "[2]", "[0,4]"), 4).starts_with("tensor 'a': its shape 2 (2) of F32"));
+  CHECK(error_of(one("F32", "[2]", "[8,0]"), 8).starts_with("tensor 'a': its shape"));
+  CHECK(error_of(one("F32", "[2]", "[0,8]"), 4).find("ends at byte 8, the file has 4") !=
+        std::string::npos);
+  CHECK(error_of(one("F32", "[1]", "[0,4]"), 8) == "4 bytes of data are no tensor's");
+  CHECK(error_of(one("F32", "[1]", "[4,8]"), 8).find("begins at byte 4") != std::string::npos);
+  CHECK(error_of(one("F32", "[-1]", "[0,4]"), 4).find("-1 is negative") != std::string::npos);
+  CHECK(error_of(one("F32", "[1.5]", "[0,4]"), 4).find("1.5 is no whole number") !=
+        std::string::npos);
+  // A product beyond 64 bits, and one that is none.
+  CHECK(error_of(one("F32", "[4294967296,4294967296,4294967296]", "[0,4]"), 4)
+            .starts_with("tensor 'a': "));
+  CHECK(error_of(one("F32", "[18446744073709551615]", "[0,4]"), 4).starts_with("tensor 'a': "));
+  CHECK(error_of(one("F32", "[[[[1]]]]", "[0,4]"), 4).find("a list has no meaning here") !=
+        std::string::npos);
+  CHECK(error_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+                 R"("b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+                 4)
+            .starts_with("tensor 'b': its data begins at byte 0"));
+  CHECK(error_of(R"({"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},)"
+                 R"("a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}})",
+                 0) == "tensor 'a': is there twice");
+  CHECK(error_of(R"({"a":{"dtype":"F32","dtype":"F32"}})", 0) ==
+        "tensor 'a': dtype is there twice");
+  CHECK(error_of(R"({"a":{"dtype":"F32"}})", 0).find("needs dtype, shape") != std::string::npos);
+  CHECK(error_of(R"({"a":{"kind":"F32"}})", 0) == "tensor 'a': kind is not known");
+  CHECK(error_of("[1]", 0) == "the header is no JSON object");
+  CHECK(error_of("{\"a\":", 0).find("of the header is no JSON") != std::string::npos);
+  // A million levels.
+  CHECK_FALSE(error_of(R"({"a":{"shape":)" + std::string(1000000, '['), 0).empty());
+}
+
+TEST_CASE("a file that is cut short or no such file is refused") {
+  Folder folder;
+  const auto refused = [&](const std::string& bytes) {
+    const auto file = SafetensorsFile::open(folder.write(bytes));
+    return !file.has_value() && file.error().code == ErrorCode::kData;
+  };
+  CHECK(refused(""));
+  CHECK(refused("1234567"));
+  CHECK(refused(std::string(8, '\xff') + "{}"));
+  CHECK(refused(with_length("{}", "").substr(0, 9)));
+  CHECK_FALSE(refused(with_length("{}", "")));
+  const auto missing = SafetensorsFile::open(folder.path() + ".not");
+  REQUIRE_FALSE(missing.has_value());
+  CHECK(missing.error().code == ErrorCode::kNotFound);
+}
+
+TEST_CASE("whatever a file's bytes are, it is read or refused") {
+  const std::string good = with_length(
+      R"({"__metadata__":{"a":"b"},"d":{"dtype":"F64","shape":[2],"data_offsets":[0,16]},)"
+      R"("h":{"dtype":"F16","shape":[2,2],"data_offsets":[16,24]}})",
+      std::string(24, '\1'));
+  Folder folder;
+  Random random(test::fresh_seed());
+  int refused = 0;
+  for (int i = 0; i < 1000; ++i) {
+    std::string bytes = good;
+    for (std::uint64_t change = 1 + random.below(3); change > 0; --change) {
+      bytes[random.below(bytes.size())] = static_cast<char>(random.below(256));
+    }
+    if (random.below(4) == 0) bytes.resize(random.below(bytes.size() + 20));
+    const auto file = SafetensorsFile::open(folder.write(bytes));
+    if (!file) {
+      CHECK(file.error().code == ErrorCode::kData);
+      ++refused;
+      continue;
+    }
+    for (const StoredTensor& tensor : file->tensors()) {
+      std::vector<float> values(static_cast<std::size_t>(tensor.shape.count()));
+      CHECK(file->read(tensor, values));
+    }
+  }
+  CHECK(refused > 100);
+}
+
+constexpr const char* kShared = R"(
+  layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }
+  layer { name: "a" type: "InnerProduct" bottom: "x" top: "a"
+          param { name: "w" } param { name: "b" }
+          inner_product_param { num_output: 3 weight_filler { type: "uniform" min: 0.1 } } }
+  layer { name: "s" type: "InnerProduct" bottom: "a" top: "s"
+          param { name: "w" } param { name: "b" }
+          inner_product_param { num_output: 3 } }
+  layer { name: "n" type: "BatchNorm" bottom: "s" top: "s" })";
+
+TEST_CASE("weights come back as they were written, shared ones from one of their layers") {
+  Folder folder;
+  const auto net = make_net(kShared, net_options(Phase::kTest));
+  caffe::NetParameter model;
+  net->to_proto(model, false);
+  REQUIRE(write_safetensors(folder.path(), model, {{"net", "shared"}}));
+  const auto file = SafetensorsFile::open(folder.path());
+  if (!file) FAIL(file.error().message);
+  CHECK(file->tensors().size() == 7);
+  CHECK(file->metadata().at("net") == "shared");
+
+  NetOptions other = net_options(Phase::kTest);
+  other.seed = 77;
+  const auto target = make_net(kShared, other);
+  const auto gaps = import_weights(*file, *target);
+  if (!gaps) FAIL(gaps.error().message);
+  CHECK(gaps->missing.empty());
+  CHECK(gaps->surplus.empty());
+  caffe::NetParameter again;
+  target->to_proto(again, false);
+  CHECK(again.SerializeAsString() == model.SerializeAsString());
+}
+
+TEST_CASE("what a file and a net have not in common is named") {
+  Folder folder;
+  const auto net = make_net(kShared, net_options(Phase::kTest));
+  const std::string path =
+      folder.write(with_length(R"({"a.0":{"dtype":"F32","shape":[3,3],"data_offsets":[0,36]},)"
+                               R"("z.weight":{"dtype":"F32","shape":[1],"data_offsets":[36,40]}})",
+                               std::string(40, '\0')));
+  const auto gaps = import_weights(*SafetensorsFile::open(path), *net);
+  if (!gaps) FAIL(gaps.error().message);
+  CHECK(gaps->missing ==
+        std::vector<std::string>{"a.bias", "n.mean_sum", "n.variance_sum", "n.weight"});
+  CHECK(gaps->surplus == std::vector<std::string>{"z.weight"});
+
+  const std::string wrong = folder.write(with_length(
+      R"({"a.weight":{"dtype":"F32","shape":[9],"data_offsets":[0,36]}})", std::string(36, '\0')));
+  const auto refused = import_weights(*SafetensorsFile::open(wrong), *net);
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error().code == ErrorCode::kMismatch);
+  CHECK(refused.error().message.find("tensor 'a.weight' has the shape 9 (9), layer 'a' "
+                                     "(InnerProduct) needs 3 3 (9)") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace speedo
