@@ -40,6 +40,11 @@ Result<void> choose_kernels(const JobSpec& job, CpuPrecision precision) {
   return pin_cpu_kernels();
 }
 
+int parts_of_loops(const ComputeOptions& options) {
+  if (are_cpu_kernels_pinned()) return kPinnedParts;
+  return options.parts > options.threads ? options.parts : 0;
+}
+
 }  // namespace
 
 TrainerParts trainer_parts(const ComputeOptions& options) {
@@ -48,7 +53,7 @@ TrainerParts trainer_parts(const ComputeOptions& options) {
     lower_priority(options.nice);
     return make_cpu_backend(CpuOptions{.threads = options.threads,
                                        .precision = options.precision,
-                                       .parts = are_cpu_kernels_pinned() ? kPinnedParts : 0});
+                                       .parts = parts_of_loops(options)});
   };
   parts.choose_kernels = [precision = options.precision](const JobSpec& job) {
     return choose_kernels(job, precision);

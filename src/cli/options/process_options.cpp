@@ -8,8 +8,9 @@ namespace speedo {
 namespace {
 
 constexpr Programs kSharing{Program::kRun, Program::kWorker};
-constexpr Programs kOneNet{Program::kTrain, Program::kTest, Program::kTime, Program::kNet,
-                           Program::kExtractFeatures};
+constexpr Programs kNetReaders{Program::kExtractFeatures, Program::kClassify};
+constexpr Programs kOneNet =
+    kNetReaders | Programs{Program::kTrain, Program::kTest, Program::kTime, Program::kNet};
 constexpr Programs kUndivided =
     kOneNet | Programs{Program::kMaster, Program::kPlan, Program::kDoctor};
 constexpr Programs kComputing = kSharing | kUndivided | Programs{Program::kLaunch};
@@ -24,7 +25,8 @@ constexpr Programs kAllPrograms =
 constexpr std::string_view kProgramWords =
     "run launch train test time net convert mean convert_imageset compute_image_mean "
     "upgrade_net_proto_text upgrade_net_proto_binary upgrade_solver_proto_text extract_features "
-    "parse_log draw_net simulate plan doctor status config completion manual master worker";
+    "classify parse_log plot_log draw_net simulate plan doctor status config completion manual "
+    "master worker";
 
 constexpr Option kProcessOptions[] = {
     {.name = "program",
@@ -200,7 +202,8 @@ constexpr Option kProcessOptions[] = {
      .sentence = "Print the result as one JSON object on standard output"},
     {.name = "json",
      .type = on_off(),
-     .programs = {Program::kNet, Program::kConfig, Program::kDoctor, Program::kStatus},
+     .programs = {Program::kNet, Program::kConfig, Program::kDoctor, Program::kStatus,
+                  Program::kClassify},
      .group = kOtherGroup,
      .sentence = "Print one JSON object instead of a table"},
     {.name = "debug",
