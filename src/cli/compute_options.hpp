@@ -18,6 +18,7 @@ inline constexpr int kGpuMax = 63;
 // What the backends of a process are made of.
 struct ComputeOptions {
   int threads = 0;  // of each backend; 0: as many as the process may use
+  int parts = 0;    // that loops are divided into; 0, or fewer than threads: one a thread
   CpuPrecision precision = CpuPrecision::kFloat32;
   // The nice value of the threads that compute, over the process's own, 0..kComputeNiceMax. So the
   // exchange, which needs a core for moments only, gets it at once though every core computes.

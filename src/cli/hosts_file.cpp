@@ -15,6 +15,7 @@
 #include "base/parse_number.hpp"
 #include "cli/arguments.hpp"
 #include "cli/exit_code.hpp"
+#include "cli/quoted_words.hpp"
 
 namespace speedo {
 namespace {
@@ -33,29 +34,6 @@ const std::map<std::string, std::string>& other_names() {
 
 // What is wrong with a line; nothing if it is right.
 using Fault = std::optional<std::string>;
-
-// The words of a line without its comment. Double quotes keep blanks and '#' together.
-Fault split(const std::string& line, Words& words) {
-  std::string word;
-  bool is_quoted = false, has_word = false;
-  for (const char c : line) {
-    if (c == '"') {
-      is_quoted = !is_quoted;
-      has_word = true;
-    } else if (!is_quoted && c == '#') {
-      break;
-    } else if (!is_quoted && std::isspace(static_cast<unsigned char>(c)) != 0) {
-      if (has_word) words.push_back(std::exchange(word, {}));
-      has_word = false;
-    } else {
-      word += c;
-      has_word = true;
-    }
-  }
-  if (is_quoted) return "a double quote has no end";
-  if (has_word) words.push_back(word);
-  return std::nullopt;
-}
 
 // "user@host:port", "user@[::1]:port". A name that begins with a dash would be an option of ssh.
 Fault read_name(const std::string& word, Host& host) {
@@ -123,7 +101,7 @@ Fault read_setting(const std::string& word, Host& host) {
 
 Fault read_line(const std::string& line, std::optional<Host>& host) {
   Words words;
-  if (const Fault fault = split(line, words)) return fault;
+  if (const Fault fault = split_quoted_words(line, words)) return fault;
   if (words.empty()) return std::nullopt;
   host.emplace();
   if (const Fault fault = read_name(words[0], *host)) return fault;

@@ -75,4 +75,11 @@ std::vector<std::string> split_at_commas(const std::string& text) {
   return parts;
 }
 
+std::vector<std::string> split_at_blanks(const std::string& text) {
+  std::vector<std::string> words;
+  std::istringstream stream(text);
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
 }  // namespace speedo

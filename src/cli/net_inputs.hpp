@@ -51,5 +51,6 @@ Result<Phase> parse_phase(const std::string& text, Phase otherwise);
 std::int64_t images_per_pass(const Net& net);
 
 std::vector<std::string> split_at_commas(const std::string& text);
+std::vector<std::string> split_at_blanks(const std::string& text);
 
 }  // namespace speedo

@@ -104,9 +104,9 @@ Result<std::vector<Schedule>> make_stages(const ClusterFlags& flags) {
     SPEEDO_TRY(check_stage(flags, schedule, ""));
     stages.push_back(std::move(schedule));
   }
-  if (flags.shard_by == "speed" && std::none_of(stages.begin(), stages.end(), in_rounds)) {
+  if (flags.shard_by != "equal" && std::none_of(stages.begin(), stages.end(), in_rounds)) {
     return usage_error(
-        "--shard-by speed gives faster workers more of a round, but " +
+        "--shard-by " + flags.shard_by + " gives some workers more of a round, but " +
         stages.front().strategy.name +
         " has no rounds (faster workers train more anyway): use --sync, or leave it out");
   }

@@ -382,7 +382,7 @@ Result<std::unique_ptr<Solver>> Solver::create(const caffe::SolverParameter& sol
   impl->hooks = std::move(hooks);
   impl->feeds = options.feeds;
   impl->test_at_end = options.test_at_end;
-  SPEEDO_INFO("Initializing solver from parameters: \n{}", solver.DebugString());
+  SPEEDO_INFO("Initializing solver from parameters: \n{}", message_text(solver));
   SPEEDO_TRY(check_intervals(solver));
   settle_seed(impl->param);
   SPEEDO_ASSIGN(impl->nets, create_nets(impl->param, options));
@@ -405,6 +405,7 @@ std::int64_t Solver::tested_iteration() const { return impl_->tested_iteration; 
 
 Result<void> Solver::restore(const caffe::SolverState& state, const caffe::NetParameter& model) {
   SPEEDO_TRY(impl_->nets.train->copy_weights_from(model));
+  SPEEDO_INFO("SGDSolver: restoring history");
   SPEEDO_ASSIGN(impl_->iteration, impl_->rule->load(state));
   return {};
 }

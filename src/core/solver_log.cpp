@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstddef>
 
+#include <google/protobuf/message.h>
+
 #include "base/log.hpp"
 
 namespace speedo {
@@ -42,6 +44,12 @@ void for_each_shown(const std::vector<TestScores::Score>& scores, const OutputLi
       lines.leave_out(scores[i].name, before + 1 - kLinesPerOutputMax);
     }
   }
+}
+
+std::string message_text(const google::protobuf::Message& message) {
+  std::string text = message.DebugString();
+  if (text.ends_with('\n')) text.pop_back();
+  return text;
 }
 
 std::string number_text(float value) {

@@ -8,6 +8,10 @@
 
 #include <speedo/core/solver.hpp>
 
+namespace google::protobuf {
+class Message;
+}
+
 // The lines of Caffe's log that its tools read (parse_log.py, plot_training_log.py): same words,
 // same number format, so they are built in one place.
 namespace speedo {
@@ -34,6 +38,9 @@ struct OutputLines {
 };
 // Goes through `scores` in their order. The index counts what is left out, too.
 void for_each_shown(const std::vector<TestScores::Score>& scores, const OutputLines& lines);
+
+// A message over several lines, without the end of the last one.
+std::string message_text(const google::protobuf::Message& message);
 
 // As "{:g}", for lines that Caffe's parsers read: they take "-nan" and "-inf" for numbers and fail.
 // A NaN is "nan", whatever its sign bit; minus infinity is "-1e999", which every parser reads so.

@@ -127,6 +127,7 @@ Result<std::unique_ptr<Net>> build(NetSource source, const caffe::NetState& stat
   net_options.sinks = options.sinks;
   net_options.base = source.base;
   net_options.plan_only = options.plan_only;
+  net_options.logs_set_up = options.logs_set_up && !options.plan_only;
   return Net::create(source.net, net_options);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
 #include <speedo/base/random.hpp>
@@ -29,6 +30,25 @@ Result<std::vector<std::int64_t>> taken(std::int64_t size, const SplitOptions& o
   std::iota(indices.begin(), indices.end(), options.first);
   if (options.shuffle_seed) shuffle(indices, Random(*options.shuffle_seed));
   return indices;
+}
+
+constexpr double kSameShare = 1e-9;  // of a record
+
+// `total` in proportion to the ratios: shares rounded down, and what is left over to those that
+// lost most by that; of equal ones to the first.
+std::vector<std::int64_t> apportioned(std::int64_t total, const std::vector<double>& ratios) {
+  const double sum = std::accumulate(ratios.begin(), ratios.end(), 0.0);
+  std::vector<std::int64_t> counts;
+  std::vector<std::pair<double, std::size_t>> lost;  // negative, to sort the largest first
+  for (const double ratio : ratios) {
+    const double share = static_cast<double>(total) * (ratio / sum);
+    counts.push_back(static_cast<std::int64_t>(share + kSameShare));
+    lost.emplace_back(static_cast<double>(counts.back()) - share, lost.size());
+  }
+  std::sort(lost.begin(), lost.end());
+  std::int64_t left = total - std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+  for (std::size_t i = 0; left > 0; ++i, --left) ++counts[lost[i % lost.size()].second];
+  return counts;
 }
 
 }  // namespace
@@ -62,6 +82,37 @@ Result<Split> split_records(std::int64_t size, const SplitOptions& options) {
                                  count, split.train.size(), split.test.size()));
   }
   return split;
+}
+
+// The next record goes to the part that is furthest behind its share of those that were dealt, this
+// one included, and not full; of equal ones to the first.
+Result<std::vector<std::vector<std::int64_t>>> deal_records(
+    const std::vector<std::int64_t>& records, const std::vector<double>& ratios) {
+  const std::vector<std::int64_t> counts =
+      apportioned(static_cast<std::int64_t>(records.size()), ratios);
+  const auto empty = std::find(counts.begin(), counts.end(), 0);
+  if (empty != counts.end()) {
+    return bad_split(fmt::format("part {} of {} would have none of the {} records",
+                                 empty - counts.begin(), counts.size(), records.size()));
+  }
+  std::vector<std::vector<std::int64_t>> parts(ratios.size());
+  double dealt = 0.0;
+  for (const std::int64_t record : records) {
+    dealt += 1.0;
+    std::size_t next = parts.size();
+    double most = 0.0;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const auto size = static_cast<double>(parts[i].size());
+      const auto count = static_cast<double>(counts[i]);
+      if (size == count) continue;
+      const double behind = dealt * count / static_cast<double>(records.size()) - size;
+      if (next < parts.size() && behind <= most + kSameShare) continue;
+      most = behind;
+      next = i;
+    }
+    parts[next].push_back(record);
+  }
+  return parts;
 }
 
 }  // namespace speedo

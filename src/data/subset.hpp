@@ -47,4 +47,10 @@ struct Split {
 // Error: kUsage for contradictory numbers, or if a part would stay empty.
 Result<Split> split_records(std::int64_t size, const SplitOptions& options);
 
+// Deals records out to parts in proportion to their `ratios`, one after another, so that each part
+// is like the whole however the records are sorted. Each part gets its share, rounded down or up.
+// Requires: ratios above 0 and finite. Error: kUsage if a part would stay empty.
+Result<std::vector<std::vector<std::int64_t>>> deal_records(
+    const std::vector<std::int64_t>& records, const std::vector<double>& ratios);
+
 }  // namespace speedo

@@ -1,10 +1,7 @@
 #include "local/host_check.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <map>
 
@@ -15,6 +12,7 @@
 #include "cli/signals.hpp"
 #include "local/children.hpp"
 #include "local/local_cluster.hpp"
+#include "local/temporary_folder.hpp"
 
 namespace speedo {
 
@@ -25,8 +23,7 @@ namespace {
 constexpr std::chrono::seconds kHostPatience{20};  // ssh's own for a connection is 10 s
 constexpr std::chrono::milliseconds kHostPoll{100};
 
-// What ssh says with, when it is ssh that fails.
-constexpr int kSshFailed = 255;
+// What a shell ends with.
 constexpr int kNoProgram = 127;
 constexpr int kNotExecutable = 126;
 constexpr int kNoFolder = 73;
@@ -63,16 +60,12 @@ HostState judged(const Host& host, const ChildEnd& end, const fs::path& log,
 
 Result<std::vector<HostState>> check_hosts(const RemoteShell& shell, const std::vector<Host>& hosts,
                                            const std::string& version) {
-  std::string folder = "/tmp/speedo-hosts-XXXXXX";
-  if (::mkdtemp(folder.data()) == nullptr) {
-    return Error{ErrorCode::kCannotWrite,
-                 "cannot make the temporary folder '" + folder + "': " + std::strerror(errno)};
-  }
+  SPEEDO_ASSIGN(const fs::path folder, make_temporary_folder("speedo-hosts"));
   SPEEDO_ASSIGN(Guardian guardian, Guardian::create(folder));
   Children children(std::move(guardian));
   std::vector<HostState> states(hosts.size());
   std::map<pid_t, std::size_t> asked;
-  const auto log_of = [&](std::size_t i) { return fs::path(folder) / std::to_string(i); };
+  const auto log_of = [&](std::size_t i) { return folder / std::to_string(i); };
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     ChildCommand command = remote_version(shell, hosts[i]);
     command.output = log_of(i);

@@ -1,12 +1,9 @@
 #include "local/local_cluster.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <optional>
 #include <thread>
@@ -25,6 +22,7 @@
 #include "cli/signals.hpp"
 #include "local/children.hpp"
 #include "local/private_redis.hpp"
+#include "local/temporary_folder.hpp"
 
 namespace speedo {
 
@@ -53,17 +51,6 @@ bool poll_until(Done done) {
     std::this_thread::sleep_for(kStartPollInterval);
   }
   return true;
-}
-
-Result<fs::path> make_temporary_folder() {
-  std::error_code code;
-  std::string pattern = (fs::temp_directory_path(code) / "speedo-run-XXXXXX").string();
-  if (code || pattern.size() > kSocketPathMax) pattern = "/tmp/speedo-run-XXXXXX";
-  if (::mkdtemp(pattern.data()) == nullptr) {
-    return Error{ErrorCode::kCannotWrite,
-                 "cannot make the temporary folder '" + pattern + "': " + std::strerror(errno)};
-  }
-  return fs::path(pattern);
 }
 
 std::string all_ended(std::uint64_t workers) {
@@ -405,7 +392,7 @@ Result<int> run_local_cluster(const LocalClusterOptions& options) {
                        "': " + code.message()};
     }
   }
-  SPEEDO_ASSIGN(const fs::path folder, make_temporary_folder());
+  SPEEDO_ASSIGN(const fs::path folder, make_temporary_folder("speedo-run", kSocketPathMax));
   auto guardian = Guardian::create(folder);
   if (!guardian) {
     std::error_code code;

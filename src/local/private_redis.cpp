@@ -1,9 +1,6 @@
 #include "local/private_redis.hpp"
 
-#include <cerrno>
 #include <chrono>
-#include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <utility>
 
@@ -11,6 +8,7 @@
 #include <speedo/store/redis_store.hpp>
 
 #include "local/local_cluster.hpp"
+#include "local/temporary_folder.hpp"
 
 namespace speedo {
 
@@ -20,6 +18,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kRedisPollInterval{5};
 constexpr std::chrono::seconds kRedisStartPatience{20};
+constexpr std::size_t kSocketFolderMax = 80;  // sun_path holds 108 bytes
 
 }  // namespace
 
@@ -57,18 +56,14 @@ PrivateRedis::PrivateRedis(fs::path folder, Guardian guardian)
       children_(std::move(guardian)) {}
 
 Result<std::unique_ptr<PrivateRedis>> PrivateRedis::start() {
-  std::string pattern = "/tmp/speedo-redis-XXXXXX";
-  if (::mkdtemp(pattern.data()) == nullptr) {
-    return Error{ErrorCode::kCannotWrite,
-                 "cannot make the temporary folder '" + pattern + "': " + std::strerror(errno)};
-  }
-  auto guardian = Guardian::create(pattern);
+  SPEEDO_ASSIGN(const fs::path folder, make_temporary_folder("speedo-redis", kSocketFolderMax));
+  auto guardian = Guardian::create(folder);
   if (!guardian) {
     std::error_code code;
-    fs::remove_all(pattern, code);
+    fs::remove_all(folder, code);
     return std::move(guardian).error();
   }
-  std::unique_ptr<PrivateRedis> redis(new PrivateRedis(pattern, std::move(*guardian)));
+  std::unique_ptr<PrivateRedis> redis(new PrivateRedis(folder, std::move(*guardian)));
   SPEEDO_TRY(redis->launch());
   return redis;
 }

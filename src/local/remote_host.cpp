@@ -70,7 +70,14 @@ std::string shell_quoted(const std::string& text) {
 }
 
 ChildCommand remote_version(const RemoteShell& shell, const Host& host) {
-  return remote(shell, host, kRunThere, {host.folder, host.program, "--version"});
+  return remote_program(shell, host, {host.program, "--version"});
+}
+
+ChildCommand remote_program(const RemoteShell& shell, const Host& host,
+                            const std::vector<std::string>& words) {
+  std::vector<std::string> arguments = {host.folder};
+  arguments.insert(arguments.end(), words.begin(), words.end());
+  return remote(shell, host, kRunThere, arguments);
 }
 
 ChildCommand remote_workers(const RemoteShell& shell, const Host& host,

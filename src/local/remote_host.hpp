@@ -16,6 +16,9 @@ struct RemoteShell {
   std::vector<std::string> options;  // in front of ours
 };
 
+// What ssh ends with when it is ssh that fails.
+inline constexpr int kSshFailed = 255;
+
 // "node1", "node1:2222": without the user.
 std::string label(const Host& host);
 
@@ -24,6 +27,10 @@ std::string shell_quoted(const std::string& text);
 
 // Prints the version of the program that workers are to be of, from the folder where they work.
 ChildCommand remote_version(const RemoteShell& shell, const Host& host);
+
+// Runs the words, a program first, in the folder where the host works; its output is ours.
+ChildCommand remote_program(const RemoteShell& shell, const Host& host,
+                            const std::vector<std::string>& words);
 
 // Starts workers there. They end when this end of the connection does, whatever ends it. The
 // credentials go through ssh's standard input into the environment of the workers alone.

@@ -12,6 +12,7 @@
 #include "base/log.hpp"
 #include "checkpoint/resume.hpp"
 #include "checkpoint/snapshot.hpp"
+#include "cli/flags/shard_by.hpp"
 #include "cli/options/read_options.hpp"
 #include "cli/solver_file.hpp"
 #include "cli/stages.hpp"
@@ -114,10 +115,13 @@ Result<void> set_session(const ClusterFlags& flags, const caffe::SolverParameter
   session.workers_max = workers.max;
   SPEEDO_TRY(set_iterations(flags, solver, session));
   SPEEDO_TRY(set_intervals(flags, solver, session));
-  session.shard_by_speed = flags.shard_by == "speed";
-  if (session.shard_by_speed && any_replicated(session.stages)) {
-    return usage_error("--shard-by speed gives workers batches of different sizes, and with "
-                       "--replicated all have the same: leave one of them out");
+  SPEEDO_ASSIGN(const ShardBy by, parse_shard_by(flags.shard_by));
+  session.shard_by_speed = by.speed;
+  session.shard_ratios = by.ratios;
+  if (!by.is_equal() && any_replicated(session.stages)) {
+    return usage_error("--shard-by " + flags.shard_by +
+                       " gives workers batches of different sizes, and with --replicated all have "
+                       "the same: leave one of them out");
   }
   session.first_shard = shards_used(session.stages, session.start_iteration, workers.start);
   session.join_timeout = std::chrono::seconds(flags.join_timeout_s);
@@ -340,6 +344,7 @@ std::vector<std::string> worker_flags(const ClusterFlags& flags, int compute_nic
   if (!flags.emulate_compute.empty()) {
     arguments.push_back("--emulate-compute=" + flags.emulate_compute);
   }
+  if (!flags.data_map.empty()) arguments.push_back("--data-map=" + flags.data_map);
   if (!flags.trace.empty()) arguments.push_back("--trace-file=" + flags.trace);
   arguments.emplace_back(kNoConfig);
   for (std::string& flag : to_arguments(flags.log)) arguments.push_back(std::move(flag));

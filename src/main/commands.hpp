@@ -34,6 +34,8 @@ Result<int> upgrade_solver_proto_text_command(const CommandLine& line);
 Result<int> extract_features_command(const CommandLine& line);
 Result<int> device_query_command(const CommandLine& line);
 Result<int> parse_log_command(const CommandLine& line);
+Result<int> classify_command(const CommandLine& line);
+Result<int> plot_log_command(const CommandLine& line);
 Result<int> draw_net_command(const CommandLine& line);
 Result<int> export_command(const CommandLine& line);
 Result<int> import_command(const CommandLine& line);

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -5,12 +7,14 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "base/log.hpp"
 #include "base/parse_number.hpp"
 #include "cli/flags/compute_flags.hpp"
+#include "cli/net_inputs.hpp"
 #include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
-#include "cli/net_inputs.hpp"
 #include "cli/report/record_progress.hpp"
 #include "data/convert.hpp"
 #include "data/csv.hpp"
@@ -32,6 +36,7 @@ struct ConvertFlags {
   bool force = false, skip_bad_records = false;
   std::string test_output;
   SplitOptions split;
+  std::string parts;
   std::string shape, label, delimiter;
   CsvOptions csv;
 };
@@ -50,6 +55,7 @@ ConvertFlags convert_flags(const OptionValues& values) {
   values.get("train-count", flags.split.train_count);
   values.get("test-every", flags.split.test_every);
   values.get("test-fraction", flags.split.test_fraction);
+  values.get("parts", flags.parts);
   values.get("shape", flags.shape);
   values.get("label", flags.label);
   values.get("delimiter", flags.delimiter);
@@ -77,6 +83,36 @@ Result<ImageDims> parse_shape(const std::string& text) {
   dims.height = sizes[1];
   dims.width = sizes[2];
   return dims;
+}
+
+// "3": three equal parts. "2,1.5,1": as large as these are to each other. Empty: one part.
+Result<std::vector<double>> parse_parts(const std::string& text) {
+  constexpr std::int64_t kPartsMax = 10000;
+  if (text.empty()) return std::vector<double>{};
+  std::vector<double> ratios;
+  if (const auto count = parse_number<std::int64_t>(text)) {
+    if (*count >= 1 && *count <= kPartsMax) ratios.assign(static_cast<std::size_t>(*count), 1.0);
+  } else {
+    for (const std::string& part : split_at_commas(text)) {
+      const auto ratio = parse_number<double>(part);
+      const bool is_good = ratio && *ratio > 0.0 && std::isfinite(*ratio);
+      ratios.push_back(is_good ? *ratio : 0.0);
+    }
+  }
+  const bool all_good = std::all_of(ratios.begin(), ratios.end(), [](double r) { return r > 0.0; });
+  if (!ratios.empty() && all_good) return ratios;
+  return usage_error(
+      fmt::format("--parts takes a number of parts from 1 to {}, or their ratios "
+                  "above 0 with commas between them, not '{}'",
+                  kPartsMax, text));
+}
+
+// "train_lmdb" becomes "train_lmdb_2", "train.datumfile" "train_2.datumfile".
+std::string part_name(const std::string& output, std::size_t number) {
+  const fs::path path(output);
+  return (path.parent_path() /
+          fmt::format("{}_{}{}", path.stem().string(), number, path.extension().string()))
+      .string();
 }
 
 Result<std::unique_ptr<DataSource>> open_input(const ConvertFlags& flags,
@@ -112,6 +148,18 @@ Result<void> write(DataSource& source, std::vector<std::int64_t> records, const 
   return {};
 }
 
+Result<void> write_parts(DataSource& source, std::vector<std::int64_t> records,
+                         const ConvertFlags& flags) {
+  SPEEDO_ASSIGN(const std::vector<double> ratios, parse_parts(flags.parts));
+  const std::string& output = flags.paths.back();
+  if (ratios.empty()) return write(source, std::move(records), output, flags);
+  SPEEDO_ASSIGN(auto parts, deal_records(records, ratios));
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    SPEEDO_TRY(write(source, std::move(parts[i]), part_name(output, i), flags));
+  }
+  return {};
+}
+
 Result<void> check(const ConvertFlags& flags) {
   if (flags.paths.size() < 2) {
     return usage_error(
@@ -140,7 +188,7 @@ Result<int> convert_command(const CommandLine& line) {
   const std::vector<fs::path> inputs(flags.paths.begin(), flags.paths.end() - 1);
   SPEEDO_ASSIGN(const std::unique_ptr<DataSource> source, open_input(flags, inputs));
   SPEEDO_ASSIGN(Split split, split_records(source->size(), flags.split));
-  SPEEDO_TRY(write(*source, std::move(split.train), flags.paths.back(), flags));
+  SPEEDO_TRY(write_parts(*source, std::move(split.train), flags));
   if (!flags.test_output.empty()) {
     SPEEDO_TRY(write(*source, std::move(split.test), flags.test_output, flags));
   }

@@ -1,20 +1,20 @@
 #include <algorithm>
 #include <filesystem>
-#include <sstream>
 #include <utility>
 
 #include "actors/reachable_address.hpp"
 #include "base/log.hpp"
 #include "base/trace.hpp"
 #include "cli/flags/cluster_flags.hpp"
+#include "cli/flags/speedo_flags.hpp"
 #include "cli/hosts_file.hpp"
+#include "cli/net_inputs.hpp"
 #include "cli/options/option_parser.hpp"
 #include "cli/options/read_options.hpp"
 #include "cli/password_source.hpp"
 #include "cli/report/console.hpp"
 #include "cli/signals.hpp"
 #include "cli/solver_file.hpp"
-#include "cli/flags/speedo_flags.hpp"
 #include "doctor/doctor_report.hpp"
 #include "local/host_check.hpp"
 #include "local/local_cluster.hpp"
@@ -43,8 +43,7 @@ LaunchFlags launch_flags(const OptionValues& values) {
   values.get("ssh", flags.shell.program);
   std::string options;
   values.get("ssh-options", options);
-  std::istringstream words(options);
-  for (std::string word; words >> word;) flags.shell.options.push_back(word);
+  flags.shell.options = split_at_blanks(options);
   values.get("max-restarts", flags.max_restarts);
   values.get("compute-nice", flags.compute_nice);
   return flags;

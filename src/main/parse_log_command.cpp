@@ -1,8 +1,6 @@
-#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <string>
-#include <system_error>
 
 #include <speedo/base/file.hpp>
 
@@ -21,17 +19,6 @@ struct LogTableFlags {
   std::string log, folder, delimiter;
   bool verbose = false;
 };
-
-// Of dates that have none: the year in which the log was last written to.
-int year_of(const fs::path& file) {
-  std::error_code code;
-  const auto written = fs::last_write_time(file, code);
-  const auto days = std::chrono::floor<std::chrono::days>(
-      code ? std::chrono::system_clock::now()
-           : std::chrono::time_point_cast<std::chrono::system_clock::duration>(
-                 std::chrono::file_clock::to_sys(written)));
-  return static_cast<int>(std::chrono::year_month_day(days).year());
-}
 
 Result<void> write_table(const LogTableFlags& flags, const LogTable& table, const char* ending) {
   const fs::path path = fs::path(flags.folder) / (fs::path(flags.log).filename().string() + ending);
@@ -60,7 +47,8 @@ Result<int> parse_log_command(const CommandLine& line) {
   if (flags.delimiter.size() != 1) return usage_error("--delimiter takes one character");
 
   SPEEDO_ASSIGN(const std::string text, read_file(flags.log));
-  SPEEDO_ASSIGN(const LogTables tables, read_log_tables(text, flags.log, year_of(flags.log)));
+  SPEEDO_ASSIGN(const LogTables tables,
+                read_log_tables(text, flags.log, year_last_written(flags.log)));
   SPEEDO_TRY(write_table(flags, tables.train, ".train"));
   SPEEDO_TRY(write_table(flags, tables.test, ".test"));
   return 0;

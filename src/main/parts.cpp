@@ -34,6 +34,11 @@ void end_with_gpu(const Error& fault) {
   end_at_once(fault.message + "; this process ends\n", kGpuFaultExit);
 }
 
+int parts_of_loops(const ComputeOptions& options) {
+  if (are_cpu_kernels_pinned()) return kPinnedParts;
+  return options.parts > options.threads ? options.parts : 0;
+}
+
 Result<std::unique_ptr<Backend>> make_backend(const ComputeOptions& options) {
   if (options.gpu) {
     GpuOptions gpu = *options.gpu;
@@ -43,7 +48,7 @@ Result<std::unique_ptr<Backend>> make_backend(const ComputeOptions& options) {
   }
   return make_cpu_backend(CpuOptions{.threads = options.threads,
                                      .precision = options.precision,
-                                     .parts = are_cpu_kernels_pinned() ? kPinnedParts : 0});
+                                     .parts = parts_of_loops(options)});
 }
 
 // The kernels of a deterministic job are the same on all machines, not the best of each.

@@ -1,15 +1,18 @@
+#include <cstdio>
+#include <memory>
+#include <utility>
 
 #include <speedo/backend/backend.hpp>
 #include <speedo/base/clock.hpp>
 #include <speedo/core/solver.hpp>
 
 #include "base/log.hpp"
-#include "cli/options/read_options.hpp"
 #include "cli/flags/compute_flags.hpp"
-#include "cli/report/console.hpp"
-#include "cli/report/live_status.hpp"
 #include "cli/flags/log_flags.hpp"
 #include "cli/net_inputs.hpp"
+#include "cli/options/read_options.hpp"
+#include "cli/report/console.hpp"
+#include "cli/report/live_status.hpp"
 #include "cli/report/rate_meter.hpp"
 #include "cli/report/report.hpp"
 #include "cli/signals.hpp"
@@ -17,6 +20,7 @@
 #include "core/solver_log.hpp"
 #include "main/commands.hpp"
 #include "main/parts.hpp"
+#include "main/test_evaluation.hpp"
 
 namespace speedo {
 
@@ -24,6 +28,7 @@ namespace {
 
 struct TestFlags {
   NetFlags net;
+  EvaluationFlags evaluation;
   ComputeFlags compute;
   int iterations = 0;
   LogFlags log;
@@ -33,6 +38,7 @@ struct TestFlags {
 TestFlags test_flags(const OptionValues& values) {
   TestFlags flags;
   flags.net = net_flags(values);
+  flags.evaluation = evaluation_flags(values);
   flags.compute = compute_flags(values);
   values.get("iterations", flags.iterations);
   flags.log = log_flags(values);
@@ -64,31 +70,51 @@ void log_means(const TestScores& scores) {
   for_each_shown(scores.scores, {show, log_left_out});
 }
 
-// Runs the batches, a line for each as it is done.
-Result<TestScores> score(Net& net, int iterations, RateMeter& meter) {
-  const auto images = static_cast<std::uint64_t>(images_per_pass(net));
-  int batch = 0;
-  meter.start(steady_clock().now(), 0, 0);
-  const auto before_each = [&] {
-    if (batch > 0) {
-      log_batch(batch - 1, net);
-      const auto done = static_cast<std::uint64_t>(batch);
-      meter.update(steady_clock().now(), done, done * images);
-      LiveStatus status{
-          done,  static_cast<std::uint64_t>(iterations), meter.recent().iterations_per_second,
-          false, meter.recent().images_per_second,       {},
-          {}};
-      show_live_line(format_live_status(status, terminal_width(), has_colour()));
-    }
-    ++batch;
-    return stop_requested().has_value();
-  };
-  SPEEDO_ASSIGN(TestScores scores, run_test(net, iterations, before_each));
-  if (scores.passes == iterations) log_batch(iterations - 1, net);
-  const auto passes = static_cast<std::uint64_t>(scores.passes);
-  meter.update(steady_clock().now(), passes, passes * images);
-  return scores;
-}
+// The batches of a test, one after another.
+class TestRun {
+ public:
+  // `evaluation` may be null.
+  TestRun(Net& net, int iterations, TestEvaluation* evaluation)
+      : net_(net), iterations_(iterations), evaluation_(evaluation) {}
+
+  // A line for each batch as it is done.
+  Result<TestScores> run() {
+    meter_.start(steady_clock().now(), 0, 0);
+    const auto before_each = [this] {
+      end_batch();
+      return stop_requested().has_value() || !evaluated_;
+    };
+    SPEEDO_ASSIGN(TestScores scores, run_test(net_, iterations_, before_each));
+    if (scores.passes == iterations_) end_batch();
+    SPEEDO_TRY(std::move(evaluated_));
+    return scores;
+  }
+
+  const RateMeter& meter() const { return meter_; }
+
+ private:
+  // Of the batch that ran last, if there was one; begins the next.
+  void end_batch() {
+    if (++batch_ == 0) return;
+    log_batch(batch_ - 1, net_);
+    if (evaluation_ != nullptr) evaluated_ = evaluation_->add_batch(net_, batch_ - 1);
+    const auto done = static_cast<std::uint64_t>(batch_);
+    meter_.update(steady_clock().now(), done, done * images_);
+    const LiveStatus status{
+        done,  static_cast<std::uint64_t>(iterations_), meter_.recent().iterations_per_second,
+        false, meter_.recent().images_per_second,       {},
+        {}};
+    show_live_line(format_live_status(status, terminal_width(), has_colour()));
+  }
+
+  Net& net_;
+  const int iterations_;
+  TestEvaluation* const evaluation_;
+  const std::uint64_t images_ = static_cast<std::uint64_t>(images_per_pass(net_));
+  RateMeter meter_;
+  Result<void> evaluated_;
+  int batch_ = -1;  // that are done
+};
 
 Report report_of(const TestScores& scores, const RateMeter& meter) {
   Report report;
@@ -123,14 +149,24 @@ Result<int> test_command(const CommandLine& line) {
   options.feeds = feeds.get();
   options.sinks = sinks.get();
   options.trains = false;
+  options.logs_set_up = true;
+  SPEEDO_ASSIGN(const std::unique_ptr<TestEvaluation> evaluation,
+                TestEvaluation::create(flags.evaluation, flags.net));
+  if (evaluation != nullptr) options.kept_blobs = evaluation->kept_blobs();
   SPEEDO_ASSIGN(const std::unique_ptr<Net> net, build_net(flags.net, Phase::kTest, options));
+  if (evaluation != nullptr) SPEEDO_TRY(evaluation->begin(*net));
   SPEEDO_INFO("Running for {} iterations.", flags.iterations);
-  RateMeter meter;
-  SPEEDO_ASSIGN(const TestScores scores, score(*net, flags.iterations, meter));
+  TestRun run(*net, flags.iterations, evaluation.get());
+  SPEEDO_ASSIGN(const TestScores scores, run.run());
   if (scores.passes == 0) return Error{ErrorCode::kUnavailable, "stopped before the first batch"};
   SPEEDO_TRY(net->finish());
   log_means(scores);
-  Report report = report_of(scores, meter);
+  if (evaluation != nullptr) {
+    SPEEDO_TRY(evaluation->finish());
+    clear_live_line();
+    if (!flags.json) std::fputs(evaluation->text().c_str(), stdout);
+  }
+  Report report = report_of(scores, run.meter());
   report.skipped_records = static_cast<std::uint64_t>(feeds->totals().skipped_records);
   add_peak_memory(report);
   print(report, flags.json);

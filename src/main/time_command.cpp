@@ -132,6 +132,7 @@ Result<Subject> make_training(const TimeFlags& flags, const TimedWorld& world) {
 Result<Subject> make_subject(const TimeFlags& flags, Phase phase, const TimedWorld& world) {
   if (flags.train) return make_training(flags, world);
   NetOptions options;
+  options.logs_set_up = true;
   options.backend = world.backend.get();
   options.feeds = world.feeds.get();
   options.sinks = world.sinks.get();

@@ -233,6 +233,7 @@ Result<int> train(const TrainFlags& flags) {
                               .feeds = feeds.get(),
                               .sinks = sinks.get(),
                               .base = file.base,
+                              .logs_set_up = true,
                               .test_at_end = true};
   SPEEDO_ASSIGN(const MemoryForecast memory,
                 admit_training(file.solver, options, {.force = flags.force}));

@@ -9,27 +9,29 @@
 
 #include "actors/node.hpp"
 #include "base/log.hpp"
-#include "base/trace.hpp"
 #include "base/network_interfaces.hpp"
-#include "base/process_name.hpp"
 #include "base/parse_number.hpp"
+#include "base/process_name.hpp"
+#include "base/trace.hpp"
+#include "cli/data_map.hpp"
 #include "cli/emulated_compute.hpp"
 #include "cli/flags/cluster_flags.hpp"
-#include "cli/options/read_options.hpp"
 #include "cli/flags/compute_flags.hpp"
-#include "cli/report/console.hpp"
-#include "cli/grace_period.hpp"
 #include "cli/flags/log_flags.hpp"
+#include "cli/flags/speedo_flags.hpp"
+#include "cli/grace_period.hpp"
+#include "cli/options/read_options.hpp"
 #include "cli/password_source.hpp"
+#include "cli/report/console.hpp"
 #include "cli/signals.hpp"
 #include "cli/traffic_rate.hpp"
-#include "cli/flags/speedo_flags.hpp"
 #include "local/core_shares.hpp"
 #include "main/examine.hpp"
 #include "main/node_programs.hpp"
 #include "main/parts.hpp"
 #include "measure/memory_guard.hpp"
 #include "store/shared/memory_door.hpp"
+#include "train/learner.hpp"
 
 namespace speedo {
 
@@ -42,7 +44,7 @@ struct WorkerFlags {
   std::uint16_t port = 0;
   int compute_nice = 0;
   bool no_shared_memory = false;
-  std::string emulate_compute, shard, max_rate, iface;
+  std::string emulate_compute, shard, max_rate, iface, data_map;
   ComputeFlags compute;
   bool force = false;
   std::int64_t connect_timeout_s = 0, store_timeout_s = 0, grace_period_s = 0;
@@ -70,6 +72,7 @@ WorkerFlags worker_flags(const OptionValues& values) {
   values.get("no-shared-memory", flags.no_shared_memory);
   values.get("emulate-compute", flags.emulate_compute);
   values.get("shard", flags.shard);
+  values.get("data-map", flags.data_map);
   flags.compute = compute_flags(values);
   values.get("force", flags.force);
   values.get("connect-timeout", flags.connect_timeout_s);
@@ -96,6 +99,32 @@ void emulate(const EmulatedCompute& compute, TrainerParts& parts, WorkerConfig& 
     return make_emulated_learner(parts, compute, options);
   };
   session.device = kEmulatedDevice;
+}
+
+// Each worker of this process reads its own source, from the beginning and alone.
+Result<void> map_data(const WorkerFlags& flags, TrainerParts& parts) {
+  if (flags.data_map.empty()) return {};
+  if (!flags.emulate_compute.empty() || !flags.shard.empty()) {
+    return usage_error(
+        "--data-map is for workers that read data: leave out --emulate-compute and "
+        "--shard, or the map");
+  }
+  SPEEDO_ASSIGN(const DataMap map, read_data_map(flags.data_map));
+  SPEEDO_ASSIGN(const std::string source,
+                mapped_source(map, flags.host.empty() ? host_name() : flags.host));
+  SPEEDO_INFO("Training data: {}", source);
+  parts.make_learner = [parts,
+                        source](const LearnerOptions& options) -> Result<std::unique_ptr<Learner>> {
+    if (!options.job.offset_shards) {
+      return config_error(
+          "--data-map: the master deals out the batches of one source for all; with --shard offset "
+          "it lets each worker read on alone");
+    }
+    caffe::SolverParameter solver = options.solver;
+    SPEEDO_TRY(set_train_source(source, solver));
+    return make_net_learner(parts, {options.job, solver, 0.0, options.progress});
+  };
+  return {};
 }
 
 // The device of a worker that merges a part; see kPartDevice.
@@ -178,6 +207,7 @@ Result<int> worker_program(const std::vector<std::string>& arguments,
   if (parts.shares_memory) options.find_door = find_memory_door;
   parts.admit = make_memory_guard(flags.count, {.force = flags.force});
   if (emulated) emulate(*emulated, parts, options.session);
+  SPEEDO_TRY(map_data(flags, parts));
   SPEEDO_TRY(set_part(flags, options));
   auto done = run_worker(options, {stop_requested}, parts, store_opener(terms));
   SPEEDO_DEBUG("Memory at the peak: {}", format_bytes(peak_resident_bytes()));

@@ -1,10 +1,11 @@
 #include "measure/simulate_plan_chart.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
+
+#include "cli/report/svg.hpp"
 
 namespace speedo {
 
@@ -14,12 +15,6 @@ constexpr double kWidth = 760.0, kHeight = 460.0;
 constexpr double kLeft = 64.0, kRight = 200.0, kTop = 64.0, kBottom = 56.0;
 constexpr double kLegendStep = 20.0;
 
-// Bright on dark pages, strong enough on light ones; lines beyond them repeat with dashes. Each has
-// a marker as well, for those who do not see the difference.
-constexpr std::array<const char*, 7> kColours = {"#4477aa", "#ee6677", "#228833", "#b8960c",
-                                                 "#aa3377", "#2aa5c4", "#e0701a"};
-constexpr std::array<const char*, 3> kDashes = {"", "7 4", "2 4"};
-
 struct Point {
   double workers, speed_up;
 };
@@ -27,20 +22,6 @@ struct Line {
   std::string name;
   std::vector<Point> points;
 };
-
-std::string escaped(const std::string& text) {
-  std::string safe;
-  for (const char c : text) {
-    switch (c) {
-      case '&': safe += "&amp;"; break;
-      case '<': safe += "&lt;"; break;
-      case '>': safe += "&gt;"; break;
-      case '"': safe += "&quot;"; break;
-      default: safe += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-  }
-  return safe;
-}
 
 std::vector<Line> lines_of(const PlanReport& report) {
   std::vector<Line> lines;
@@ -53,16 +34,6 @@ std::vector<Line> lines_of(const PlanReport& report) {
     }
   }
   return lines;
-}
-
-// The smallest of 1, 2, 5, 10, ... that cuts [0, max] into at most `parts`.
-double step_of(double max, double parts) {
-  const double raw = std::max(max / parts, 1e-9);
-  const double power = std::pow(10.0, std::floor(std::log10(raw)));
-  for (const double factor : {1.0, 2.0, 5.0}) {
-    if (factor * power >= raw * (1.0 - 1e-9)) return factor * power;
-  }
-  return 10.0 * power;
 }
 
 class Chart {
@@ -78,7 +49,7 @@ class Chart {
     for (const Line& line : lines_) {
       for (const Point& point : line.points) highest = std::max(highest, point.speed_up);
     }
-    y_step_ = step_of(highest * 1.05, 6.0);
+    y_step_ = axis_step(highest * 1.05, 6.0);
     y_max_ = std::ceil(highest * 1.05 / y_step_) * y_step_;
     // A legend of many schedules makes the picture higher, not the letters smaller.
     height_ = std::max(kHeight, kTop + kBottom +
@@ -106,7 +77,7 @@ class Chart {
 
   void text(double at_x, double at_y, const char* classes, const std::string& words) {
     svg_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"{}\">{}</text>\n", at_x, at_y,
-                        classes, escaped(words));
+                        classes, markup_escaped(words));
   }
 
   void rule(double x1, double y1, double x2, double y2, const char* classes) {
@@ -134,7 +105,7 @@ class Chart {
         ".ideal {{ stroke: #6b737b; }} }}\n"
         "</style>\n"
         "<rect class=\"page\" width=\"100%\" height=\"100%\"/>\n",
-        kWidth, height_, escaped(title()));
+        kWidth, height_, markup_escaped(title()));
     text(kLeft, 28.0, "ink head", title());
     text(kLeft, 48.0, "soft",
          report_.baseline ? fmt::format("time to loss {:.4g}, against one worker without a cluster",
@@ -171,16 +142,10 @@ class Chart {
     if (end > 1.0) rule(x(1.0), y(1.0), x(end), y(end), "ideal");
   }
 
-  std::string stroke(std::size_t index) const {
-    const char* dash = kDashes[index / kColours.size() % kDashes.size()];
-    std::string style = fmt::format("stroke=\"{}\"", kColours[index % kColours.size()]);
-    if (*dash != '\0') style += fmt::format(" stroke-dasharray=\"{}\"", dash);
-    return style;
-  }
-
-  // Circle, square, diamond, triangle in turn.
+  // Circle, square, diamond, triangle in turn, for those who do not tell the colours apart.
   void marker(std::size_t index, double at_x, double at_y) {
-    const std::string fill = fmt::format("fill=\"{}\"", kColours[index % kColours.size()]);
+    const std::string fill =
+        fmt::format("fill=\"{}\"", kChartColours[index % kChartColours.size()]);
     switch (index % 4) {
       case 0:
         svg_ += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" {}/>\n", at_x, at_y, fill);
@@ -206,7 +171,7 @@ class Chart {
       path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", x(point.workers),
                           y(point.speed_up));
     }
-    svg_ += fmt::format("<path class=\"line\" d=\"{}\" {}/>\n", path, stroke(index));
+    svg_ += fmt::format("<path class=\"line\" d=\"{}\" {}/>\n", path, chart_stroke(index));
     for (const Point& point : points) marker(index, x(point.workers), y(point.speed_up));
   }
 
@@ -226,7 +191,7 @@ class Chart {
     for (const std::size_t index : order) {
       top += kLegendStep;
       svg_ += fmt::format("<path class=\"line\" d=\"M{:.1f} {:.1f}h26\" {}/>\n", left, top,
-                          stroke(index));
+                          chart_stroke(index));
       marker(index, left + 13.0, top);
       const std::vector<Point>& points = lines_[index].points;
       const std::string value =

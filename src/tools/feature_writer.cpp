@@ -36,6 +36,8 @@ int size_of(const Shape& shape, int axis) {
 
 }  // namespace
 
+std::string feature_key(std::int64_t image) { return fmt::format("{:010}", image); }
+
 FeatureWriter::FeatureWriter(std::string blob, std::unique_ptr<DatabaseWriter> database)
     : blob_(std::move(blob)), database_(std::move(database)) {}
 FeatureWriter::FeatureWriter(FeatureWriter&&) noexcept = default;
@@ -45,6 +47,12 @@ Result<FeatureWriter> FeatureWriter::create(const Net& net, const std::string& b
                                             const ConvertOptions& output) {
   SPEEDO_ASSIGN([[maybe_unused]] const Tensor* const found, feature_blob(net, blob));
   SPEEDO_ASSIGN(std::unique_ptr<DatabaseWriter> database, make_database_writer(output));
+  return FeatureWriter(blob, std::move(database));
+}
+
+Result<FeatureWriter> FeatureWriter::create(const Net& net, const std::string& blob,
+                                            std::unique_ptr<DatabaseWriter> database) {
+  SPEEDO_ASSIGN([[maybe_unused]] const Tensor* const found, feature_blob(net, blob));
   return FeatureWriter(blob, std::move(database));
 }
 
@@ -61,7 +69,7 @@ Result<void> FeatureWriter::add_batch(const Net& net) {
     const auto features = std::span(values).subspan(static_cast<std::size_t>(image) * row, row);
     datum.mutable_float_data()->Clear();
     datum.mutable_float_data()->Add(features.begin(), features.end());
-    SPEEDO_TRY(database_->put(fmt::format("{:010}", count_++), datum.SerializeAsString()));
+    SPEEDO_TRY(database_->put(feature_key(count_++), datum.SerializeAsString()));
   }
   return {};
 }

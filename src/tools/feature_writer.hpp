@@ -13,13 +13,19 @@ namespace speedo {
 
 class DatabaseWriter;
 
+// The key of an image's features: its number in ten digits.
+std::string feature_key(std::int64_t image);
+
 // Puts what one blob holds for each image of a batch into a database, as Caffe's extract_features
-// does: float Datums of channels, height and width, keyed by the image's number in ten digits.
+// does: float Datums of channels, height and width, with feature_key().
 class FeatureWriter {
  public:
   // Errors: kConfig if the net has no such blob, or one that is no images; kCannotWrite.
   static Result<FeatureWriter> create(const Net& net, const std::string& blob,
                                       const ConvertOptions& output);
+  // The same, into a database that is there.
+  static Result<FeatureWriter> create(const Net& net, const std::string& blob,
+                                      std::unique_ptr<DatabaseWriter> database);
   FeatureWriter(FeatureWriter&&) noexcept;
   FeatureWriter& operator=(FeatureWriter&&) = delete;
   ~FeatureWriter();

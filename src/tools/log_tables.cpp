@@ -14,6 +14,7 @@
 #include <limits>
 #include <optional>
 #include <string_view>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -167,6 +168,25 @@ class TableBuilder {
   std::vector<std::pair<std::string, double>> row_;
 };
 
+// A number of the lines that show an iteration.
+struct DisplayedNumber {
+  std::string_view mark, column;
+};
+struct LogMoment {
+  double iteration, seconds;
+};
+void add_number(std::string_view line, const DisplayedNumber& number, LogMoment moment,
+                LogTable& table) {
+  const std::size_t at = line.find(number.mark);
+  if (at == std::string_view::npos || line.find("Iteration ") == std::string_view::npos) return;
+  const auto value = leading_number(line.substr(at + number.mark.size()));
+  if (!value) return;
+  const std::string column(number.column);
+  if (table.columns.empty()) table.columns = {"NumIters", "Seconds", column};
+  table.rows.push_back(
+      {{"NumIters", moment.iteration}, {"Seconds", moment.seconds}, {column, *value}});
+}
+
 // As Python's repr() writes a float: the fewest digits that give the number again.
 std::string python_number(double value) {
   if (std::isnan(value)) return "nan";
@@ -185,6 +205,7 @@ std::string python_number(double value) {
 
 Result<LogTables> read_log_tables(const std::string& text, const std::string& name, int year) {
   TableBuilder train("Train net output #"), test("Test net output #");
+  LogTable losses, rates;
   std::optional<LogDate> start, last;
   double iteration = -1.0, learning_rate = std::numeric_limits<double>::quiet_NaN();
   for (std::size_t at = 0; at < text.size();) {
@@ -208,12 +229,24 @@ Result<LogTables> read_log_tables(const std::string& text, const std::string& na
     }
     train.add(line, iteration, seconds, learning_rate);
     test.add(line, iteration, seconds, learning_rate);
+    add_number(line, {.mark = ", loss = ", .column = "loss"}, {iteration, seconds}, losses);
+    add_number(line, {.mark = ", lr = ", .column = kLearningRate}, {iteration, seconds}, rates);
   }
-  if (start) return LogTables{train.finish(), test.finish()};
+  if (start) return LogTables{train.finish(), test.finish(), losses, rates};
   return Error{ErrorCode::kData,
                fmt::format("'{}' has no line with a date and \"Solving\", with which the log of a "
                            "training begins",
                            name)};
+}
+
+int year_last_written(const std::filesystem::path& file) {
+  std::error_code code;
+  const auto written = std::filesystem::last_write_time(file, code);
+  const auto days = std::chrono::floor<std::chrono::days>(
+      code ? std::chrono::system_clock::now()
+           : std::chrono::time_point_cast<std::chrono::system_clock::duration>(
+                 std::chrono::file_clock::to_sys(written)));
+  return static_cast<int>(std::chrono::year_month_day(days).year());
 }
 
 std::string to_csv(const LogTable& table, char delimiter) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,9 @@ struct LogTable {
 
 struct LogTables {
   LogTable train, test;
+  // What parse_log.py leaves out: NumIters, Seconds and `loss` of each line with the mean loss, and
+  // NumIters, Seconds and LearningRate of each line with a rate.
+  LogTable losses, rates;
 };
 
 // What a log of Caffe's form, with years in its dates or without, tells of a training: a row for
@@ -23,6 +27,9 @@ struct LogTables {
 // "Solving", and LearningRate, which the first row has of the second one. `name` stands for the
 // file in errors; `year` is that of dates without one. Error: kData if no training begins in it.
 Result<LogTables> read_log_tables(const std::string& text, const std::string& name, int year);
+
+// For dates without one: the year in which the file was last written to, or this year.
+int year_last_written(const std::filesystem::path& file);
 
 // A line for each row below the columns' names, as Python writes them; empty for an empty table.
 std::string to_csv(const LogTable& table, char delimiter);

@@ -138,6 +138,12 @@ TEST_CASE("Membership, time-outs and checkpoints") {
   CHECK(refused({"--keep-best"}).find("--keep-snapshots") != std::string::npos);
   CHECK(refused({"--shard-by", "speed"}).find("rounds") != std::string::npos);
   CHECK(accepted({"--shard-by", "speed", "--sync"}).shard_by == "speed");
+  CHECK(accepted({"--shard-by", "worker0=2.5,node1=8", "--sync"}).shard_by.starts_with("worker0"));
+  for (const char* bad : {"slow", "a=0.5", "a=9", "a=x", "=2", "a=2,a=3", ","}) {
+    CHECK(refused({"--sync", "--shard-by", bad}).find("NAME=R") != std::string::npos);
+  }
+  CHECK(refused({"--sync", "--shard-by", "a=2", "--deterministic"}).find("--deterministic") !=
+        std::string::npos);
   CHECK(refused({"--sync", "--shard-by", "speed", "--shard", "offset"}).find("--shard offset") !=
         std::string::npos);
 }

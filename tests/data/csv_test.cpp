@@ -1,6 +1,8 @@
 #include "data/csv.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 
 #include "data/subset.hpp"
 #include "data_support.hpp"
@@ -80,6 +82,34 @@ TEST_CASE("a shuffled split is a permutation fixed by its seed") {
   all.insert(all.end(), one->test.begin(), one->test.end());
   std::sort(all.begin(), all.end());
   for (std::int64_t i = 0; i < 100; ++i) REQUIRE(all[static_cast<std::size_t>(i)] == i);
+}
+
+TEST_CASE("records are dealt out by ratios, spread evenly, and none is lost") {
+  using Parts = std::vector<std::vector<std::int64_t>>;
+  CHECK(*deal_records({0, 1, 2, 3, 4, 5}, {1, 1, 1}) == Parts{{0, 3}, {1, 4}, {2, 5}});
+  CHECK(*deal_records({9, 8, 7, 6}, {1}) == Parts{{9, 8, 7, 6}});
+  CHECK(*deal_records({0, 1, 2, 3, 4}, {3, 2}) == Parts{{0, 2, 4}, {1, 3}});
+  std::vector<std::int64_t> records(1000);
+  std::iota(records.begin(), records.end(), 0);
+  const std::vector<double> ratios = {2, 1.5, 1, 0.3, 0.01};
+  const auto parts = deal_records(records, ratios);
+  REQUIRE(parts);
+  std::vector<std::int64_t> all;
+  for (std::size_t i = 0; i < ratios.size(); ++i) {
+    const std::vector<std::int64_t>& part = (*parts)[i];
+    const double share = 1000.0 * ratios[i] / 4.81;
+    CHECK(static_cast<double>(part.size()) >= std::floor(share));
+    CHECK(static_cast<double>(part.size()) <= std::ceil(share));
+    CHECK(std::is_sorted(part.begin(), part.end()));
+    // As many of the first half as of the second.
+    const auto early = std::count_if(part.begin(), part.end(), [](auto r) { return r < 500; });
+    CHECK(std::abs(2 * early - static_cast<std::int64_t>(part.size())) <= 4);
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  std::sort(all.begin(), all.end());
+  CHECK(all == records);
+  check_error(deal_records({1, 2}, {1, 1, 1}), ErrorCode::kUsage, "part 2 of 3");
+  check_error(deal_records(records, {1, 1e-300}), ErrorCode::kUsage, "part 1 of 2");
 }
 
 TEST_CASE("splits that make no sense are refused") {

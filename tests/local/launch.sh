@@ -153,6 +153,21 @@ deaths_are_noticed() {
   return 0
 }
 
+# Features that the hosts extract, each in its folder, are those of one process here.
+features_are_extracted_there() {
+  local model=$work/snap_iter_60.caffemodel speedo=$bin/speedo
+  write_job 60
+  "$speedo" train -solver "$work/solver.prototxt" 2>"$work/log"
+  local net=$work/net.prototxt
+  sed -n '/^net_param { /,$p' "$work/solver.prototxt" | sed -e 's/^net_param { //' -e '$s/ }$//' >"$net"
+  "$speedo" extract_features "$model" "$net" ip "$work/here" 12 datumfile 2>"$work/log"
+  ip netns exec "$id-head" "$speedo" extract_features "$model" "$net" ip "$work/there" 12 datumfile \
+    --hosts "$work/hosts" --ssh-options \
+    "-F /dev/null -i $work/key -o UserKnownHostsFile=$work/known_hosts" 2>"$work/log" ||
+    fail "extract_features --hosts ends with $?"
+  cmp "$work/here" "$work/there" || fail "features of other machines differ"
+}
+
 find_sshd
 make_network
 start_sshd
@@ -164,5 +179,6 @@ END
 eventually 100 "sshd listens" ip netns exec "$id-head" bash -c ': </dev/tcp/10.77.0.3/22'
 hosts_are_tried
 hosts_that_do_not_answer
+features_are_extracted_there
 deaths_are_noticed
-echo "launched over ssh: tried, trained, killed, cut, stopped"
+echo "launched over ssh: tried, trained, extracted, killed, cut, stopped"

@@ -269,7 +269,8 @@ FOREIGN = {"--nodes"}
 
 # Where a flag in the text is one of SpeeDO's.
 PAGES_FOR_USERS = {"README.md", "src/core/from-caffe.md", "src/train/when-things-die.md", "src/local/launch.md",
-                   "src/cpu/threads-and-memory.md", "src/store/redis/network.md", ".github/CHANGELOG.md"}
+                   "src/cpu/threads-and-memory.md", "src/store/redis/network.md", "src/data/data-of-each-worker.md",
+                   ".github/CHANGELOG.md"}
 
 
 def known_flags(bin_folder):

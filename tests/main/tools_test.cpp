@@ -276,6 +276,66 @@ TEST_CASE("parse_log makes the tables that Caffe's script makes") {
   CHECK(place.run({"speedo", "parse_log", other, place.folder().string()}).exit_code == 65);
 }
 
+TEST_CASE("convert writes several parts in one call, by number or ratio") {
+  Context place;
+  write_images(place, 9);
+  REQUIRE(place.run(convert_line(place, "all")).exit_code == 0);
+  const auto parts = [&](const std::string& how, const std::string& output) {
+    return place.run({"speedo", "convert", "db", place.file("all"), place.file(output),
+                      "--backend=datumfile", "--parts", how});
+  };
+  REQUIRE(parts("3", "equal.datumfile").exit_code == 0);
+  for (int i = 0; i < 3; ++i) {
+    CHECK(labels_in(place.file("equal_" + std::to_string(i) + ".datumfile")) ==
+          std::vector<std::int64_t>(3, i));
+  }
+  REQUIRE(parts("2,1", "ratio").exit_code == 0);
+  CHECK(source_at(place.file("ratio_0"))->size() == 6);
+  CHECK(source_at(place.file("ratio_1"))->size() == 3);
+  CHECK_FALSE(fs::exists(place.file("ratio")));
+  for (const char* bad : {"0", "x", "1,0", "1,-1", "1,nan", "10", "1,,x"}) {
+    INFO(bad);
+    CHECK(parts(bad, "none").exit_code == 2);
+  }
+  CHECK_FALSE(fs::exists(place.file("none_0")));
+}
+
+TEST_CASE("plot_log draws several logs as SVG, and as PNG where rsvg-convert is") {
+  Context place;
+  std::vector<std::string> line = {"speedo", "plot_log", "6", place.file("loss.svg")};
+  for (const char* rate : {"0.05", "0.01"}) {
+    const Outcome trained =
+        place.run({"speedo", "train", "-solver", place.write_solver(), "--lr", rate});
+    REQUIRE(trained.exit_code == 0);
+    line.push_back(place.write(std::string("rate ") + rate + ".log", trained.errors));
+  }
+  const Outcome drawn = place.run(line);
+  INFO(drawn.errors);
+  REQUIRE(drawn.exit_code == 0);
+  const std::string svg = place.read("loss.svg");
+  CHECK(svg.find(">Train loss vs. Iters</text>") != std::string::npos);
+  CHECK(svg.find(">rate 0.05.log</text>") != std::string::npos);
+  CHECK(svg.find(">rate 0.01.log</text>") != std::string::npos);
+  line[2] = "0";
+  line[3] = place.file("accuracy.png");
+  const Outcome png = place.run(line);
+  if (png.exit_code == 0) {
+    CHECK(place.read("accuracy.png").starts_with("\x89PNG"));
+  } else {
+    CHECK(png.exit_code == 65);
+    CHECK(png.error_line().find("package librsvg2-bin") != std::string::npos);
+  }
+  line[3] = place.file("accuracy.gif");
+  CHECK(place.run(line).exit_code == 2);
+  line[2] = "8";
+  CHECK(place.run(line).exit_code == 2);
+  line[2] = "1";
+  line[3] = place.file("x.svg");
+  line.back() = place.write("other.log", "nothing\n");
+  CHECK(place.run(line).exit_code == 65);
+  CHECK_FALSE(fs::exists(place.file("x.svg")));
+}
+
 TEST_CASE("draw_net writes a graph, and a picture where Graphviz is") {
   Context place;
   const std::string net = place.write_net();

@@ -53,6 +53,25 @@ TEST_CASE("in rounds a faster worker gets more shards, the slowest one, up to th
   CHECK(master.trains[5].shard + 2 <= master.trains[5].next_shard);
 }
 
+TEST_CASE("in rounds workers get shards by the user's ratios, whole ones that come to them") {
+  MasterConfig config = config_for(3, 1000);
+  config.shard_ratios = {{"host5", 2.5}, {"host6", 1.25}};
+  MasterDriver master(config, "sync");
+  for (std::uint64_t i = 0; i < 3; ++i) master.join(5 + i, i);
+  std::vector<std::uint64_t> sums(3);
+  for (std::uint64_t i = 0; i < 41; ++i) {
+    // The first round and the shards reserved for the second are alike.
+    const std::vector<std::uint64_t> now = shards(master);
+    for (std::size_t w = 0; w < 3 && i > 0; ++w) sums[w] += now[w];
+    round(master, i, {100, 100, 100});
+  }
+  CHECK(sums == std::vector<std::uint64_t>{100, 50, 40});
+  MasterDriver async(config, "async");
+  async.join(5, 0);
+  async.join(6, 1);
+  CHECK(async.trains[5].shards == 1);
+}
+
 TEST_CASE("contributions count for their shards, so that the mean is that over samples") {
   MasterDriver master(by_speed(2), "sync");
   master.join(5, 0);

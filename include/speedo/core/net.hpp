@@ -50,6 +50,7 @@ struct NetOptions {
   // Nothing is allocated: the net can tell its shapes and memory(), but not be run.
   bool plan_only = false;
   bool trains = true;    // false: backward() will not be called
+  bool logs_set_up = false;  // Caffe's lines of how the net is built: its layers, shapes, memory
   bool shares_gradients = false;  // their arena is one that other processes can be given
   bool may_fuse = true;  // layers may do the work of in-place layers after them
   // By layer type: graphs of the caller's own, beside or instead of those that the registry knows.

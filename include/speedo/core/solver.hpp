@@ -49,6 +49,7 @@ struct SolverOptions {
   double start_fraction = 0.0;
   bool plan_only = false;    // see NetOptions; nothing is logged then
   bool shares_gradients = false;  // see NetOptions; the train net's
+  bool logs_set_up = false;       // see NetOptions; of all nets
   bool test_at_end = false;  // solve() tests its last weights even if test_interval says no
 };
 

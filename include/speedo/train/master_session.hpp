@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,6 +45,9 @@ struct MasterConfig {
   // A store that is out of reach for so long ends training; 0: at once.
   std::chrono::seconds store_timeout{0};
   bool shard_by_speed = false;              // in rounds a faster worker trains more shards
+  // In rounds, by the name of a worker or its host: so many shards, 1 or more and on average, for
+  // each of a worker that is not named. Requires: empty if shard_by_speed.
+  std::map<std::string, double> shard_ratios;
   std::vector<Schedule> stages = {Schedule{}};  // one after another, repeated; at least one
   Digest model;
   StoreAddress store;                   // sent to workers, as job is; at most kTextMax bytes each

@@ -4,6 +4,7 @@
 
 #include "base/network_interfaces.hpp"
 #include "cli/emulated_compute.hpp"
+#include "cli/flags/shard_by.hpp"
 #include "cli/flags/speedo_flags.hpp"
 #include "cli/stages.hpp"
 
@@ -19,6 +20,7 @@ void read_job(const OptionValues& values, ClusterFlags& flags) {
   values.get("deterministic", flags.deterministic);
   values.get("shard", flags.shard);
   values.get("shard-by", flags.shard_by);
+  values.get("data-map", flags.data_map);
   values.get("start-iter", flags.start_iter);
   values.get("batch", flags.batch);
   values.get("seed", flags.seed);
@@ -109,18 +111,23 @@ Result<void> check_deterministic(const ClusterFlags& flags) {
         "--shard offset depends on the order in which workers join, so --deterministic "
         "contradicts it");
   }
-  if (flags.shard_by == "speed") {
-    return usage_error(
-        "--shard-by speed depends on measured times, so --deterministic contradicts it");
+  if (flags.shard_by != "equal") {
+    return usage_error("--shard-by " + flags.shard_by +
+                       " depends on measured times or on names, so --deterministic contradicts it");
   }
   return {};
 }
 
 Result<void> check_shards(const ClusterFlags& flags) {
-  if (flags.shard == "offset" && flags.shard_by == "speed") {
+  SPEEDO_ASSIGN(const ShardBy by, parse_shard_by(flags.shard_by));
+  if (flags.shard == "offset" && !by.is_equal()) {
+    return usage_error("--shard-by " + flags.shard_by +
+                       " gives out shares of the data, but with --shard offset each worker reads "
+                       "on alone: leave one out");
+  }
+  if (!flags.data_map.empty() && flags.shard != "offset") {
     return usage_error(
-        "--shard-by speed gives out shares of the data, but with --shard offset each "
-        "worker reads on alone: leave one out");
+        "--data-map gives each worker data of its own, which it reads alone: add --shard offset");
   }
   return {};
 }

@@ -43,6 +43,7 @@ struct ClusterFlags {
   std::string max_rate;  // of kMaster; empty: no limit
   std::string iface;     // of kMaster; empty: none
   bool no_shared_memory = false;
+  std::string data_map;         // of kRun and launches; empty: all workers read the net's source
   std::string emulate_compute;  // of kRun; empty: workers compute
   std::string key_name;
   std::string host, bind;  // bind_address() tells what they come to

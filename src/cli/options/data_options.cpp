@@ -98,6 +98,14 @@ constexpr Option kDataOptions[] = {
      .group = kRecordsGroup,
      .sentence = "That part: the last fraction"},
 
+    {.name = "parts",
+     .type = text("N|R,R,..."),
+     .otherwise = "one output",
+     .programs = kConverts,
+     .group = kRecordsGroup,
+     .sentence = "Write OUTPUT_0, OUTPUT_1, ...: N equal parts, or parts of these ratios, records "
+                 "dealt out one after another"},
+
     {.name = "shape",
      .type = text("C,H,W"),
      .otherwise = "one channel a value",

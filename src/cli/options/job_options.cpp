@@ -146,11 +146,21 @@ constexpr Option kJobOptions[] = {
      .sentence = "disjoint: each record of an epoch once, whoever trains it; offset: worker k of N "
                  "reads on alone from k/N of the data"},
     {.name = "shard-by",
-     .type = one_of("equal speed"),
+     .type = text("WORD", "equal speed"),
      .value = "equal",
      .programs = kClusters,
      .group = kDataGroup,
-     .sentence = "In rounds: equal shares for all, or more for a faster worker (speed)"},
+     .sentence = "In rounds: equal shares for all, more for a faster worker (speed), or as much as "
+                 "NAME=R,... says, by worker or host: 2.5 is five shares in two rounds, where a "
+                 "worker that is not named has one in each"},
+
+    {.name = "data-map",
+     .type = file(),
+     .otherwise = "all read what the net names",
+     .programs = {Program::kRun, Program::kLaunch, Program::kWorker},
+     .group = kDataGroup,
+     .sentence = "A line WORKER SOURCE for each worker, by its name, or * for all others: what it "
+                 "trains on; needs --shard offset"},
 
     // With a value only behind '=': SpeeDO's --resume has none.
     {.name = "resume",

@@ -7,6 +7,7 @@ namespace speedo {
 namespace {
 
 constexpr std::string_view kNetGroup = "Net";
+constexpr std::string_view kEvaluationGroup = "Evaluation";
 
 constexpr Option kNetOptions[] = {
     {.name = "model",
@@ -40,6 +41,37 @@ constexpr Option kNetOptions[] = {
      .programs = {Program::kTest},
      .group = kNetGroup,
      .sentence = "Batches to score"},
+    {.name = "top-k",
+     .type = text("K,..."),
+     .otherwise = "1,5, as far as there are classes",
+     .programs = {Program::kTest},
+     .group = kEvaluationGroup,
+     .sentence = "Evaluate: shares of samples whose class is among the K best answers"},
+    {.name = "labels",
+     .type = file(),
+     .otherwise = "classes have numbers",
+     .programs = {Program::kTest},
+     .group = kEvaluationGroup,
+     .sentence = "Evaluate with these names of classes, one a line"},
+    {.name = "report-json",
+     .type = file(),
+     .otherwise = "none",
+     .programs = {Program::kTest},
+     .group = kEvaluationGroup,
+     .sentence = "Evaluate and write a report as JSON: precision, recall and F1 of each class, "
+                 "confusion, calibration"},
+    {.name = "report-html",
+     .type = file(),
+     .otherwise = "none",
+     .programs = {Program::kTest},
+     .group = kEvaluationGroup,
+     .sentence = "Evaluate and write a report as one page with curves"},
+    {.name = "scores",
+     .type = text("BLOB,BLOB"),
+     .otherwise = "what the first Accuracy, else SoftmaxWithLoss layer reads",
+     .programs = {Program::kTest},
+     .group = kEvaluationGroup,
+     .sentence = "Evaluate these blobs: a score for each class, and labels"},
     {.name = "training-steps",
      .old_names = "train",
      .type = on_off(),

@@ -28,6 +28,8 @@ enum class Program : std::uint8_t {
   kUpgradeSolverText,
   kExtractFeatures,
   kParseLog,
+  kPlotLog,
+  kClassify,
   kDrawNet,
   kExport,
   kImport,

@@ -29,7 +29,8 @@ inline constexpr Programs kLasting{Program::kMaster, Program::kRun, Program::kWo
 inline constexpr Programs kTools{Program::kConvertImageset,   Program::kComputeImageMean,
                                  Program::kUpgradeNetText,    Program::kUpgradeNetBinary,
                                  Program::kUpgradeSolverText, Program::kExtractFeatures,
-                                 Program::kParseLog,          Program::kDrawNet};
+                                 Program::kParseLog,          Program::kPlotLog,
+                                 Program::kDrawNet,           Program::kClassify};
 
 // Groups of the help that several parts have.
 inline constexpr std::string_view kSolverGroup = "Solver (override the prototxt)";

@@ -8,8 +8,9 @@ namespace speedo {
 namespace {
 
 constexpr Programs kSharing{Program::kRun, Program::kWorker};
-constexpr Programs kOneNet{Program::kTrain, Program::kTest, Program::kTime, Program::kNet,
-                           Program::kExtractFeatures};
+constexpr Programs kNetReaders{Program::kExtractFeatures, Program::kClassify};
+constexpr Programs kOneNet =
+    kNetReaders | Programs{Program::kTrain, Program::kTest, Program::kTime, Program::kNet};
 constexpr Programs kUndivided =
     kOneNet | Programs{Program::kMaster, Program::kPlan, Program::kDoctor};
 constexpr Programs kComputing = kSharing | kUndivided | Programs{Program::kLaunch};
@@ -28,8 +29,8 @@ constexpr Programs kAllPrograms =
 constexpr std::string_view kProgramWords =
     "run launch train test time device_query net convert mean convert_imageset compute_image_mean "
     "upgrade_net_proto_text upgrade_net_proto_binary upgrade_solver_proto_text extract_features "
-    "parse_log draw_net export import simulate plan doctor status config completion manual master "
-    "worker";
+    "classify parse_log plot_log draw_net export import simulate plan doctor status config completion "
+    "manual master worker";
 
 constexpr Option kProcessOptions[] = {
     {.name = "program",
@@ -214,7 +215,7 @@ constexpr Option kProcessOptions[] = {
     {.name = "json",
      .type = on_off(),
      .programs = {Program::kNet, Program::kConfig, Program::kDoctor, Program::kStatus,
-                  Program::kDeviceQuery},
+                  Program::kClassify, Program::kDeviceQuery},
      .group = kOtherGroup,
      .sentence = "Print one JSON object instead of a table"},
     {.name = "debug",

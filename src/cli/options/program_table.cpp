@@ -72,6 +72,7 @@ constexpr std::string_view kConvertNotes =
     "Examples:\n"
     "  speedo convert idx train-images-idx3-ubyte train-labels-idx1-ubyte mnist_train_lmdb\n"
     "  speedo convert csv digits.csv.gz train_lmdb --shape 1,8,8 --count 1500\n"
+    "  speedo convert db mnist_train_lmdb shards/mnist_lmdb --parts 2,1.5,1\n"
     "  speedo convert db mnist_train_lmdb mnist_train.datumfile --backend datumfile";
 
 constexpr std::string_view kMeanNotes =
@@ -105,15 +106,44 @@ constexpr std::string_view kUpgradeSolverTextNotes =
 
 constexpr std::string_view kExtractFeaturesNotes =
     "Each image's values become a Datum of floats, keyed by the image's number in ten digits.\n"
-    "Names of blobs, and of databases, are separated by commas.\n\n"
-    "Example:\n"
-    "  speedo extract_features net.caffemodel net.prototxt fc7,prob fc7_lmdb,prob_lmdb 10 lmdb";
+    "Names of blobs, and of databases, are separated by commas. Workers compute ranges of "
+    "batches;\n"
+    "one that dies is replaced, and machines with the same kernels (--cpu-isa) give the same "
+    "bytes.\n"
+    "\n"
+    "Examples:\n"
+    "  speedo extract_features net.caffemodel net.prototxt fc7,prob fc7_lmdb,prob_lmdb 10 lmdb\n"
+    "  speedo extract_features net.caffemodel net.prototxt fc7 fc7_lmdb 10000 lmdb --workers 3";
+
+constexpr std::string_view kClassifyNotes =
+    "Takes what Caffe's classification takes: a deploy net with one Input and one output. An "
+    "image\n"
+    "gets the channels that the net wants, blue first, and is stretched to its size; each "
+    "channel's\n"
+    "mean is subtracted. The mean is a mean.binaryproto, numbers with commas between them, or "
+    "none.\n"
+    "\n"
+    "Examples:\n"
+    "  speedo classify deploy.prototxt net.caffemodel mean.binaryproto words.txt cat.jpg\n"
+    "  speedo classify deploy.prototxt net.caffemodel 104,117,123 words.txt *.jpg --top 3 --json";
 
 constexpr std::string_view kParseLogNotes =
     "Columns are NumIters, Seconds, LearningRate and the net's outputs, as parse_log.py has them.\n"
     "Dates may have years (glog 0.6) or not.\n\n"
     "Example:\n"
     "  speedo parse_log train.log tables";
+
+constexpr std::string_view kPlotLogNotes =
+    "Charts, as Caffe's plot_training_log.py numbers them:\n"
+    "  0  test accuracy by iterations        1  test accuracy by seconds\n"
+    "  2  test loss by iterations            3  test loss by seconds\n"
+    "  4  learning rate by iterations        5  learning rate by seconds\n"
+    "  6  training loss by iterations        7  training loss by seconds\n"
+    "A curve for each log, of Caffe or of speedo. PNG needs rsvg-convert (package "
+    "librsvg2-bin).\n\n"
+    "Examples:\n"
+    "  speedo plot_log 6 loss.svg train.log\n"
+    "  speedo plot_log 0 accuracy.png sync.log async.log";
 
 constexpr std::string_view kDrawNetNotes =
     "Examples:\n"
@@ -249,8 +279,12 @@ const std::vector<ProgramEntry>& program_table() {
        "Bring a solver prototxt to the newest form", kUpgradeSolverTextNotes},
       {Program::kExtractFeatures, "speedo extract_features", "extract_features",
        "Write what blobs of a net hold for each image into databases", kExtractFeaturesNotes},
+      {Program::kClassify, "speedo classify", "classify", "Name the best classes of images",
+       kClassifyNotes},
       {Program::kParseLog, "speedo parse_log", "parse_log",
        "Make tables of the displays and tests in a log", kParseLogNotes},
+      {Program::kPlotLog, "speedo plot_log", "plot_log", "Draw curves of the trainings in logs",
+       kPlotLogNotes},
       {Program::kDrawNet, "speedo draw_net", "draw_net", "Draw a net as a graph", kDrawNetNotes},
       {Program::kExport, "speedo export", "export",
        "Write a trained net for other programs: ONNX, safetensors, deploy.prototxt, HDF5",

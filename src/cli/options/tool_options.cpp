@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::string_view kImagesGroup = "Images";
 constexpr std::string_view kDatabaseGroup = "Database";
+constexpr std::string_view kSpreadGroup = "Workers";
 constexpr std::string_view kResultGroup = "Result";
 constexpr Programs kImageSets{Program::kConvertImageset};
 constexpr Programs kImageMeans{Program::kComputeImageMean};
@@ -15,6 +16,8 @@ constexpr Programs kUpgrades{Program::kUpgradeNetText, Program::kUpgradeNetBinar
                              Program::kUpgradeSolverText};
 constexpr Programs kFeatures{Program::kExtractFeatures};
 constexpr Programs kLogs{Program::kParseLog};
+constexpr Programs kClassifiers{Program::kClassify};
+constexpr Programs kPlots{Program::kPlotLog};
 constexpr Programs kDrawings{Program::kDrawNet};
 
 constexpr Option argument(std::string_view name, ValueType type, Programs programs,
@@ -124,6 +127,58 @@ constexpr Option kToolOptions[] = {
              "CPU; GPU computes on the CPU, too, unless --gpu names one", false),
     argument("device-id", text("N"), kFeatures, "Accepted, without effect", false),
 
+    {.name = "workers",
+     .type = whole(1, 1024),
+     .unit = "processes",
+     .value = "1",
+     .programs = kFeatures,
+     .group = kSpreadGroup,
+     .sentence = "Processes that extract, of this machine; the databases are those of one"},
+    {.name = "hosts",
+     .type = file(),
+     .otherwise = "this machine",
+     .programs = kFeatures,
+     .group = kSpreadGroup,
+     .sentence = "Machines that extract, by ssh, one a line: [user@]host[:port] [workers=N] "
+                 "[threads=N] [folder=PATH] [program=PATH]"},
+    {.name = "part",
+     .type = text("FIRST:COUNT"),
+     .otherwise = "all",
+     .programs = kFeatures,
+     .group = kSpreadGroup,
+     .sentence = "What a worker does: these batches, as records on standard output"},
+    {.name = "loop-parts",
+     .type = whole(0, 1024),
+     .value = "0",
+     .programs = kFeatures,
+     .group = kSpreadGroup,
+     .sentence = "Parts that loops are divided into: as many give the same bits with any number "
+                 "of threads; 0: one a thread"},
+
+    argument("model", file(), kClassifiers, "Deploy prototxt"),
+    argument("weights", file(), kClassifiers, ".caffemodel to use"),
+    argument("mean", text("FILE|V,..."), kClassifiers, "Mean of the channels; none: nothing"),
+    argument("labels", file(), kClassifiers, "Names of the classes, one a line"),
+    {.name = "images",
+     .type = file(),
+     .programs = kClassifiers,
+     .sentence = "Images",
+     .required = true,
+     .place = OptionPlace::kArguments},
+    {.name = "top",
+     .type = whole(1),
+     .unit = "classes",
+     .value = "5",
+     .programs = kClassifiers,
+     .group = kResultGroup,
+     .sentence = "Classes to name, the best first"},
+    {.name = "scale",
+     .type = number(),
+     .value = "1",
+     .programs = kClassifiers,
+     .group = kImagesGroup,
+     .sentence = "Pixels are multiplied by it, once the mean is subtracted"},
+
     argument("log", file(), kLogs, "Log of a training"),
     argument("folder", file(), kLogs, "Where the tables LOG.train and LOG.test go"),
     {.name = "delimiter",
@@ -137,6 +192,21 @@ constexpr Option kToolOptions[] = {
      .programs = kLogs,
      .group = kResultGroup,
      .sentence = "Print the names of the tables"},
+
+    argument("chart-type", whole(0, 7), kPlots, "What to draw: a number from the list below"),
+    argument("picture", file(), kPlots, "File to write; .svg or .png says what it becomes"),
+    {.name = "logs",
+     .type = file(),
+     .programs = kPlots,
+     .sentence = "Logs of trainings",
+     .required = true,
+     .place = OptionPlace::kArguments},
+    {.name = "output",
+     .type = text("NAME"),
+     .otherwise = "the first that is named after it",
+     .programs = kPlots,
+     .group = kResultGroup,
+     .sentence = "Output of the net to draw as test accuracy or test loss"},
 
     argument("input", file(), kDrawings, "Net prototxt"),
     argument("output", file(), kDrawings,

@@ -12,6 +12,7 @@
 #include "core/net/layer_traits.hpp"
 #include "core/net/net_filter.hpp"
 #include "core/net/net_impl.hpp"
+#include "core/net/net_log.hpp"
 #include "core/net/net_split.hpp"
 #include "core/suggest.hpp"
 #include "core/upgrade/upgrade.hpp"
@@ -30,7 +31,9 @@ caffe::NetState state_of(const caffe::NetParameter& parameter, const NetOptions&
   state.set_phase(options.phase == Phase::kTrain ? caffe::TRAIN : caffe::TEST);
   state.set_level(options.level);
   for (const std::string& stage : options.stages) {
-    state.add_stage(stage);
+    const bool is_known =
+        std::find(state.stage().begin(), state.stage().end(), stage) != state.stage().end();
+    if (!is_known) state.add_stage(stage);
   }
   return state;
 }
@@ -73,11 +76,13 @@ Result<void> Net::Impl::build(const caffe::NetParameter& parameter) {
   caffe::NetParameter net = parameter;
   SPEEDO_TRY(upgrade_net(net));
   const caffe::NetState state = state_of(net, options);
-  SPEEDO_TRY(filter_layers(state, net));
+  const RuleUnmet unmet = options.logs_set_up ? RuleUnmet(log_rule_unmet) : RuleUnmet();
+  SPEEDO_TRY(filter_layers(state, unmet, net));
   if (net.layer_size() == 0) {
     return Error{ErrorCode::kConfig, fmt::format("net '{}' has no layers in phase {}", net.name(),
                                                  caffe::Phase_Name(state.phase()))};
   }
+  if (options.logs_set_up) log_parameters(state, net);
   SPEEDO_TRY(insert_splits(net));
   name = net.name();
   is_forced = net.force_backward();
@@ -88,12 +93,12 @@ Result<void> Net::Impl::build(const caffe::NetParameter& parameter) {
     if (!message.has_phase()) {
       message.set_phase(state.phase());
     }
-    if (find_expansion(message.type()) != nullptr) {
-      SPEEDO_TRY(expand_layer(message));
-      continue;
-    }
-    SPEEDO_TRY(add_layer(message));
-    messages.push_back(std::move(message));
+    if (options.logs_set_up) log_creation(message);
+    const std::size_t first = built.size();
+    const bool is_expanded = find_expansion(message.type()) != nullptr;
+    SPEEDO_TRY(is_expanded ? expand_layer(message) : add_layer(message));
+    if (options.logs_set_up) log_set_up(message, first);
+    if (!is_expanded) messages.push_back(std::move(message));
   }
   SPEEDO_TRY(choose_backward());
   collect_outputs();
@@ -112,7 +117,9 @@ Result<void> Net::Impl::build(const caffe::NetParameter& parameter) {
   for (Expansion& expansion : expansions) {
     expansion.message.clear_blobs();
   }
-  return plan();
+  SPEEDO_TRY(plan());
+  if (options.logs_set_up) log_end_of_set_up();
+  return {};
 }
 
 Result<void> Net::Impl::add_layer(caffe::LayerParameter& message) {

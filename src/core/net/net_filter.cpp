@@ -8,25 +8,45 @@
 namespace speedo {
 namespace {
 
-bool meets(const caffe::NetState& state, const caffe::NetStateRule& rule) {
+// What keeps a state from meeting a rule, in the words of Caffe's log; empty if it meets it.
+std::string unmet_part(const caffe::NetState& state, const caffe::NetStateRule& rule) {
   const auto in_state = [&state](const std::string& stage) {
     return std::find(state.stage().begin(), state.stage().end(), stage) != state.stage().end();
   };
   if (rule.has_phase() && rule.phase() != state.phase()) {
-    return false;
+    return fmt::format("phase ({}) differed from the phase ({})", static_cast<int>(state.phase()),
+                       static_cast<int>(rule.phase()));
   }
   if (rule.has_min_level() && state.level() < rule.min_level()) {
-    return false;
+    return fmt::format("level ({}) is above the min_level ({})", state.level(), rule.min_level());
   }
   if (rule.has_max_level() && state.level() > rule.max_level()) {
-    return false;
+    return fmt::format("level ({}) is above the max_level ({})", state.level(), rule.max_level());
   }
-  return std::all_of(rule.stage().begin(), rule.stage().end(), in_state) &&
-         std::none_of(rule.not_stage().begin(), rule.not_stage().end(), in_state);
+  for (const std::string& stage : rule.stage()) {
+    if (!in_state(stage)) return fmt::format("did not contain stage '{}'", stage);
+  }
+  for (const std::string& stage : rule.not_stage()) {
+    if (in_state(stage)) return fmt::format("contained a not_stage '{}'", stage);
+  }
+  return "";
 }
 
-bool is_included(const caffe::NetState& state, const caffe::LayerParameter& layer) {
-  const auto met = [&state](const caffe::NetStateRule& rule) { return meets(state, rule); };
+bool meets(const caffe::NetState& state, const caffe::NetStateRule& rule, const RuleUnmet& unmet,
+           const std::string& layer) {
+  const std::string part = unmet_part(state, rule);
+  if (part.empty()) return true;
+  if (unmet) {
+    unmet(fmt::format("The NetState {} specified by a rule in layer {}", part, layer));
+  }
+  return false;
+}
+
+bool is_included(const caffe::NetState& state, const caffe::LayerParameter& layer,
+                 const RuleUnmet& unmet) {
+  const auto met = [&](const caffe::NetStateRule& rule) {
+    return meets(state, rule, unmet, layer.name());
+  };
   if (layer.include_size() > 0) {
     return std::any_of(layer.include().begin(), layer.include().end(), met);
   }
@@ -35,7 +55,8 @@ bool is_included(const caffe::NetState& state, const caffe::LayerParameter& laye
 
 }  // namespace
 
-Result<void> filter_layers(const caffe::NetState& state, caffe::NetParameter& net) {
+Result<void> filter_layers(const caffe::NetState& state, const RuleUnmet& unmet,
+                           caffe::NetParameter& net) {
   auto& layers = *net.mutable_layer();
   for (const caffe::LayerParameter& layer : layers) {
     if (layer.include_size() > 0 && layer.exclude_size() > 0) {
@@ -46,7 +67,7 @@ Result<void> filter_layers(const caffe::NetState& state, caffe::NetParameter& ne
   }
   const auto end = std::remove_if(
       layers.begin(), layers.end(),
-      [&state](const caffe::LayerParameter& layer) { return !is_included(state, layer); });
+      [&](const caffe::LayerParameter& layer) { return !is_included(state, layer, unmet); });
   layers.erase(end, layers.end());
   return {};
 }

@@ -108,6 +108,10 @@ struct Net::Impl {
   Result<void> choose_backward();
   void collect_outputs();
 
+  // net_log.cpp: Caffe's lines, those of layers as each of them is done.
+  void log_set_up(const caffe::LayerParameter& message, std::size_t first);
+  void log_end_of_set_up() const;
+
   // net_plan.cpp: from shapes to a net that can run, by the plans of core/plan; again after shapes
   // changed.
   Result<void> plan();
@@ -157,6 +161,7 @@ struct Net::Impl {
   NetOptions options;
   std::string name;
   bool is_forced = false;
+  std::int64_t logged_elements = 0;  // of all tops of the layers that have been logged
   // As the prototxt has it.
   std::vector<caffe::LayerParameter> messages;  // of layers
   std::vector<Expansion> expansions;            // in net order

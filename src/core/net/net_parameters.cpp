@@ -11,6 +11,7 @@
 #include "core/fillers.hpp"
 #include "core/net/layer_traits.hpp"
 #include "core/net/net_impl.hpp"
+#include "core/net/net_log.hpp"
 
 namespace speedo {
 namespace {
@@ -137,6 +138,7 @@ Result<std::size_t> Net::Impl::place_parameter(std::size_t layer, int index) {
   }
   const std::size_t slot = known->second;
   ParameterSlot& owner = parameters->layout.slot(slot);
+  if (options.logs_set_up) log_sharing(spec.name(), owner);
   SPEEDO_TRY(check_shardd_shape(message, spec, shape, owner));
   if (owner.is_statistic != request.is_statistic) {
     return layer_error(message, fmt::format("parameter '{}' is learned here or in layer '{}' and "

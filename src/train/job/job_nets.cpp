@@ -76,8 +76,10 @@ Result<void> ThreadJobNets::build_here(const TrainerParts& parts, const JobNetsO
   if (parts.choose_kernels) SPEEDO_TRY(parts.choose_kernels(options.job));
   SPEEDO_ASSIGN(backend_, parts.make_backend());
   feeds_ = parts.make_feeds();
-  const SolverOptions where{
-      .backend = backend_.get(), .feeds = feeds_.get(), .base = options.job.base};
+  const SolverOptions where{.backend = backend_.get(),
+                            .feeds = feeds_.get(),
+                            .base = options.job.base,
+                            .logs_set_up = true};
   SPEEDO_ASSIGN(nets_, create_nets(options.with_tests ? solver_ : without_tests(solver_), where));
   layout_ = nets_.train->layout();
   if (solver_.iter_size() <= 1) factor_shapes_ = nets_.train->factor_shapes();

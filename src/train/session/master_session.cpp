@@ -54,6 +54,7 @@ MasterSession::Impl::Impl(MasterConfig config, StrategyFactory make)
       store_absence_(config_.store_timeout),
       leases_(config_.first_shard),
       runs_(config_.first_run),
+      ratios_(config_.shard_ratios),
       tally_(config_.start_iteration, config_.first_version),
       stages_(config_.stages, config_.start_iteration),
       jobs_(test_interval(), config_.snapshot_interval) {
@@ -194,6 +195,7 @@ void MasterSession::Impl::remove(WorkerId id, Departure departure, const std::st
   const Membership::Member member = members_.remove(id, departure, clock_.now(), out_);
   figures_.gone(id, why, clock_.now());
   leases_.give_back(id);
+  ratios_.remove(id);
   if (runs_.remove(id)) work_.worker_is_gone(id);
   if (!member.ready) return;
   update_pause();

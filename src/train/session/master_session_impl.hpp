@@ -9,7 +9,6 @@
 #include <speedo/train/master_session.hpp>
 
 #include "train/session/awake_clock.hpp"
-#include "train/session/shard_leases.hpp"
 #include "train/session/divergence.hpp"
 #include "train/session/ending.hpp"
 #include "train/session/job_figures.hpp"
@@ -17,6 +16,8 @@
 #include "train/session/merge_tally.hpp"
 #include "train/session/runs.hpp"
 #include "train/session/session_commands.hpp"
+#include "train/session/shard_leases.hpp"
+#include "train/session/shard_ratios.hpp"
 #include "train/session/stage_switch.hpp"
 #include "train/session/store_absence.hpp"
 #include "train/session/tests_and_snapshots.hpp"
@@ -101,7 +102,7 @@ struct MasterSession::Impl {
   void pump();
   bool busy() const { return work_.is_merging() || stages_.is_entering(); }
   void send_trains();
-  std::uint64_t shards_for(WorkerId worker) const;
+  std::uint64_t shards_for(WorkerId worker);
   void start_merge();
   void expect_merge();
   master_command::StartMerge merge_command(MergeId id, const MergeOrder& merge) const;
@@ -133,6 +134,7 @@ struct MasterSession::Impl {
   StoreAbsence store_absence_;
   ShardLeases leases_;
   Runs runs_;
+  ShardRatios ratios_;
   WorkQueue work_;
   MergeTally tally_;
   JobFigures figures_;

@@ -131,9 +131,10 @@ void MasterSession::Impl::send_trains() {
   }
 }
 
-std::uint64_t MasterSession::Impl::shards_for(WorkerId worker) const {
-  const bool by_speed = config_.shard_by_speed && stages_.trains_in_rounds();
-  return by_speed ? runs_.shards_by_speed(worker) : 1;
+std::uint64_t MasterSession::Impl::shards_for(WorkerId worker) {
+  if (!stages_.trains_in_rounds()) return 1;
+  if (!ratios_.is_empty()) return ratios_.next(worker, members_.find(worker)->name);
+  return config_.shard_by_speed ? runs_.shards_by_speed(worker) : 1;
 }
 
 void MasterSession::Impl::start_merge() {

@@ -1,0 +1,49 @@
+#include "cli/report/svg.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace speedo {
+
+std::string chart_stroke(std::size_t line) {
+  const char* dash = kChartDashes[line / kChartColours.size() % kChartDashes.size()];
+  std::string style = fmt::format("stroke=\"{}\"", kChartColours[line % kChartColours.size()]);
+  if (*dash != '\0') style += fmt::format(" stroke-dasharray=\"{}\"", dash);
+  return style;
+}
+
+std::string markup_escaped(const std::string& text) {
+  std::string safe;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        safe += "&amp;";
+        break;
+      case '<':
+        safe += "&lt;";
+        break;
+      case '>':
+        safe += "&gt;";
+        break;
+      case '"':
+        safe += "&quot;";
+        break;
+      default:
+        safe += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    }
+  }
+  return safe;
+}
+
+double axis_step(double extent, double parts) {
+  const double raw = std::max(extent / parts, 1e-30);
+  const double power = std::pow(10.0, std::floor(std::log10(raw)));
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (factor * power >= raw * (1.0 - 1e-9)) return factor * power;
+  }
+  return 10.0 * power;
+}
+
+}  // namespace speedo
