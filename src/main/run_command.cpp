@@ -95,6 +95,14 @@ void warn_of_crowd(std::size_t workers) {
               workers, processors, processors == 1 ? "" : "s");
 }
 
+ChildCommand joining(const std::vector<std::string>& arguments, const MasterPlace& master) {
+  ChildCommand command;
+  command.arguments = arguments;
+  command.arguments.push_back("--master=" + master.address);
+  command.arguments.push_back("--token-file=" + master.token_file.string());
+  return command;
+}
+
 // `processors`: that it runs on; empty: any.
 WorkerProcess worker_process(const RunFlags& flags, std::uint64_t number, int threads,
                              const std::vector<int>& processors) {
@@ -104,10 +112,8 @@ WorkerProcess worker_process(const RunFlags& flags, std::uint64_t number, int th
   for (std::string& flag : worker_flags(flags.cluster, flags.compute_nice)) {
     arguments.push_back(std::move(flag));
   }
-  return {name, [arguments, processors](const std::string& master) {
-            ChildCommand command;
-            command.arguments = arguments;
-            command.arguments.push_back("--master=" + master);
+  return {name, [arguments, processors](const MasterPlace& master) -> Result<ChildCommand> {
+            ChildCommand command = joining(arguments, master);
             command.processors = processors;
             return command;
           }};
@@ -122,13 +128,9 @@ WorkerProcess shard_process(const RunFlags& flags, std::uint64_t number) {
   arguments.emplace_back(kNoConfig);
   for (std::string& flag : to_arguments(flags.cluster.log)) arguments.push_back(std::move(flag));
   return {.name = name,
-          .command =
-              [arguments](const std::string& master) {
-                ChildCommand command;
-                command.arguments = arguments;
-                command.arguments.push_back("--master=" + master);
-                return command;
-              },
+          .command = [arguments](const MasterPlace& master) -> Result<ChildCommand> {
+            return joining(arguments, master);
+          },
           .trains = false};
 }
 

@@ -183,6 +183,16 @@ constexpr std::string_view kConfigNotes =
     "  SPEEDO_THREADS=2 speedo config master --json\n"
     "  speedo config --template > speedo.toml";
 
+constexpr std::string_view kTokenNotes =
+    "Whoever has the file may join the cluster, watch it, or pass for its master: copy it by scp\n"
+    "or as a secret of the cluster's manager, never on a command line. To change it, put a new\n"
+    "token above the old one in the master's file, give the new one to all workers, take the old\n"
+    "one away.\n"
+    "\n"
+    "Example:\n"
+    "  speedo token create job.token\n"
+    "  speedo-master --bind 10.0.0.1 --token-file job.token --solver S.prototxt";
+
 constexpr std::string_view kCompletionNotes =
     "Examples:\n"
     "  source <(speedo completion bash)\n"
@@ -236,6 +246,8 @@ const std::vector<ProgramEntry>& program_table() {
        kDoctorNotes},
       {Program::kStatus, "speedo status", "status",
        "Show how a job stands: its master's progress and all its workers", kStatusNotes},
+      {Program::kToken, "speedo token", "token",
+       "Make the secret that a master and its workers share", kTokenNotes},
       {Program::kConfig, "speedo config", "config",
        "Show a program's options and where each value comes from", kConfigNotes},
       {Program::kCompletion, "speedo completion", "completion",

@@ -137,6 +137,15 @@ constexpr Option kToolOptions[] = {
      .group = kResultGroup,
      .sentence = "Print the names of the tables"},
 
+    {.name = "action",
+     .type = one_of("create"),
+     .programs = {Program::kToken},
+     .sentence = "create",
+     .required = true,
+     .place = OptionPlace::kArgument},
+    argument("file", file(), {Program::kToken},
+             "File to write, for this user alone; it must not exist"),
+
     argument("input", file(), kDrawings, "Net prototxt"),
     argument("output", file(), kDrawings,
              "File to write: .dot is the graph as text, .svg, .png and .pdf are drawn by Graphviz"),
