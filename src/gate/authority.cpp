@@ -218,7 +218,7 @@ Result<void> create_authority(const fs::path& folder) {
 
 Result<void> issue_certificate(const fs::path& folder, const CertificateOrder& order) {
   SPEEDO_TRY(check_name(order.name));
-  SPEEDO_ASSERT(order.days >= 1 && order.days <= kCertificateDaysMax);
+  SPEEDO_ASSERT(order.days >= 0 && order.days <= kCertificateDaysMax);
   SPEEDO_ASSIGN(const std::string names, alternative_names(order));
   SPEEDO_ASSIGN(const Authority authority, read_authority(folder));
   const KeyPair key = draw_key();

@@ -24,8 +24,8 @@ Result<void> create_authority(const std::filesystem::path& folder);
 struct CertificateOrder {
   std::string name;                // also of its files
   GateRole role = GateRole::kWorker;
-  std::vector<std::string> hosts;  // names and addresses that a master is called by
-  int days = 365;                  // 1 to kCertificateDaysMax
+  std::vector<std::string> hosts = {};  // names and addresses that a master is called by
+  int days = 365;                  // up to kCertificateDaysMax; 0: it is over at once
 };
 // Errors: kUsage for a name that is none; kNotFound, kConfig without an authority; kCannotWrite,
 // also if there is one of that name.

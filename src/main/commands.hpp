@@ -38,6 +38,7 @@ Result<int> simulate_command(const CommandLine& line);
 Result<int> doctor_command(const CommandLine& line);
 Result<int> status_command(const CommandLine& line);
 Result<int> token_command(const CommandLine& line);
+Result<int> cert_command(const CommandLine& line);
 Result<int> config_command(const CommandLine& line);
 Result<int> completion_command(const CommandLine& line);
 Result<int> manual_command(const CommandLine& line);

@@ -43,9 +43,9 @@ Result<void> write_address(const std::string& file, const std::string& address) 
   return write_file_atomically(file, line);
 }
 
-// What others must give to be let in.
+// What others must give to be let in; the token's file is where it is on this machine.
 std::string proof_flags(const GateFlags& gate) {
-  if (!gate.token_file.empty()) return " --token-file FILE";
+  if (!gate.token_file.empty()) return " --token-file " + gate.token_file;
   return gate.any() ? " --tls-cert FILE --tls-key FILE --tls-ca FILE" : "";
 }
 

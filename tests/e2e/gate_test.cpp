@@ -144,6 +144,41 @@ TEST_CASE("a token file that is none is named before anything is tried") {
   CHECK(ends(token_file(cluster, "three", kToken + "\n" + kToken + "\n" + kToken)) == 64);
 }
 
+TEST_CASE("workers with a certificate train; one that is revoked meanwhile does not come in") {
+  Cluster cluster(1000000);
+  const std::string folder = cluster.file("authority").string();
+  int logs = 0;
+  const auto cert = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {test::program("speedo"), "cert"});
+    Process process(words, cluster.file("cert" + std::to_string(logs++)));
+    INFO(process.errors());
+    CHECK(process.wait() == 0);
+  };
+  const auto flags = [&](const std::string& name) {
+    return std::vector<std::string>{"--tls-cert", folder + "/" + name + ".pem", "--tls-key",
+                                    folder + "/" + name + ".key", "--tls-ca", folder + "/ca.pem"};
+  };
+  cert({"init", folder});
+  cert({"issue", folder, "head", "--role", "master"});
+  for (const char* name : {"node1", "node2"}) cert({"issue", folder, name});
+  Process& master = cluster.start_master(test::joined({"--workers", "1"}, flags("head")));
+  const std::string address = cluster.address();
+  Process& worker = cluster.start_worker(address, flags("node1"));
+  REQUIRE(cluster.counts_beyond(5));
+  check_refused(cluster, address, flags("head"), "not for a worker");
+  check_refused(cluster, address, {"--token-file", token_file(cluster, "token", kToken)},
+                "another proof");
+  cert({"revoke", folder, "node2"});
+  REQUIRE(master.says("were read again"));
+  check_refused(cluster, address, flags("node2"), "certificate");
+  master.signal(SIGTERM);
+  CHECK(master.wait() == 0);
+  CHECK(worker.wait() == 0);
+  Process& impostor = cluster.start_master(test::joined({"--workers", "1"}, flags("node1")));
+  CHECK(impostor.wait() == 77);
+  CHECK(impostor.errors().find("not for a master") != std::string::npos);
+}
+
 TEST_CASE("strangers and idle connections leave a master alone, and a worker comes in") {
   Cluster cluster(1000000);
   const std::string file = token_file(cluster, "token", kToken);

@@ -35,6 +35,7 @@ enum class Program : std::uint8_t {
   kLaunch,
   kStatus,
   kToken,
+  kCert,
   kConfig,
   kCompletion,
   kManual,

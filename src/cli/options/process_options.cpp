@@ -15,7 +15,7 @@ constexpr Programs kUndivided =
 constexpr Programs kComputing = kSharing | kUndivided | Programs{Program::kLaunch};
 constexpr Programs kConverting{Program::kConvert, Program::kMean};
 constexpr Programs kAsking{Program::kConfig, Program::kCompletion, Program::kManual,
-                           Program::kStatus, Program::kToken};
+                           Program::kStatus, Program::kToken, Program::kCert};
 constexpr Programs kPrinting =
     kTrainers | Programs{Program::kTest, Program::kTime, Program::kProof, Program::kPlan};
 constexpr Programs kAllPrograms =
@@ -24,7 +24,7 @@ constexpr Programs kAllPrograms =
 constexpr std::string_view kProgramWords =
     "run launch train test time net convert mean convert_imageset compute_image_mean "
     "upgrade_net_proto_text upgrade_net_proto_binary upgrade_solver_proto_text extract_features "
-    "parse_log draw_net simulate plan doctor status token config completion manual master worker";
+    "parse_log draw_net simulate plan doctor status token cert config completion manual master worker";
 
 constexpr Option kProcessOptions[] = {
     {.name = "program",
