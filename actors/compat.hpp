@@ -3,7 +3,9 @@
 // The way in to CAF for the other files of this folder, and the place for what differs between its
 // versions. This is CAF 0.17.
 #include <chrono>
+#include <cstdint>
 #include <exception>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -11,6 +13,7 @@
 #include "caf/all.hpp"
 #include "caf/io/all.hpp"
 #include "caf/io/basp_broker.hpp"
+#include "caf/io/network/default_multiplexer.hpp"
 
 #include <speedo/train/messages.hpp>
 
@@ -57,20 +60,50 @@ inline void load_modules(caf::actor_system_config& config) {
   config.add_message_types<caf::id_block::speedo>();
 }
 
-// The request that makes the network module connect; answered with node, actor and interfaces.
-using ConnectAtom = caf::connect_atom;
+// What two nodes of this program's protocol call it.
+inline std::string application_name() { return "speedo/" + std::to_string(kProtocolVersion); }
+
+// What a message's type is called where it travels.
+template <WireMessage M>
+std::string wire_name() {
+  return caf::type_name<M>::value;
+}
 
 // CAF's own actor for all connections of a system: without it nothing can be reached.
 inline caf::actor network_broker(caf::actor_system& system) {
   return system.middleman().named_broker<caf::io::basp_broker>(caf::atom("BASP"));
 }
 
-inline std::string render(const caf::actor_system& system, const caf::error& error) {
-  return system.render(error);
+// Nobody listens at it: CAF wants a port for whom it publishes.
+inline constexpr std::uint16_t kNominalPort = 1;
+
+// One connection of CAF's over a socket, which is CAF's from here on.
+inline caf::io::scribe_ptr scribe_of(caf::actor_system& system, int socket) {
+  return dynamic_cast<caf::io::network::default_multiplexer&>(system.middleman().backend())
+      .new_scribe(socket);
 }
 
-inline bool other_application(const caf::error& error) {
-  return error == caf::sec::incompatible_application_ids;
+// Serves `whom` to the peer at the other end of `socket`.
+inline void serve(caf::actor_system& system, int socket, const caf::actor& whom) {
+  caf::anon_send(network_broker(system), caf::publish_atom::value, scribe_of(system, socket),
+                 kNominalPort, caf::actor_cast<caf::strong_actor_ptr>(whom),
+                 std::set<std::string>{});
+}
+
+// Finds whom the peer at the other end of `socket` serves. Blocking.
+template <class Found, class Failed>
+void reach(caf::actor_system& system, int socket, std::chrono::milliseconds patience, Found found,
+           Failed failed) {
+  caf::scoped_actor self{system};
+  self->request(network_broker(system), caf::duration{patience}, caf::connect_atom::value,
+                scribe_of(system, socket), kNominalPort)
+      .receive([&](const caf::node_id&, const caf::strong_actor_ptr& whom,
+                   const std::set<std::string>&) { found(whom); },
+               [&](caf::error& error) { failed(error); });
+}
+
+inline std::string render(const caf::actor_system& system, const caf::error& error) {
+  return system.render(error);
 }
 
 template <class Self, class Message>

@@ -12,6 +12,7 @@
 #include "actors/actor_end.hpp"
 #include "actors/master_actor.hpp"
 #include "actors/node.hpp"
+#include "actors/node_actors.hpp"
 #include "actors/reachable_address.hpp"
 #include "actors/system.hpp"
 #include "actors/transport.hpp"
@@ -65,9 +66,18 @@ void say_where(const MasterOptions& options, MasterRun& made) {
 
 }  // namespace
 
-Result<MasterProgress> run_master(const MasterOptions& given, const MasterHooks& hooks,
-                                  const TrainerParts& parts, const OpenStore& open_store) {
+Result<MasterProgress> run_master(const MasterOptions& options, const MasterHooks& hooks,
+                                  const TrainerParts& parts, const OpenStore& open_store,
+                                  const MasterGate& gate) {
+  return run_master_seen({options, hooks, parts, open_store, gate}, {});
+}
+
+Result<MasterProgress> run_master_seen(const MasterNode& node, const ActorSeen& seen) {
+  const auto& [given, hooks, parts, open_store, guarded] = node;
   SPEEDO_ASSIGN(const MasterOptions options, complete(given));
+  // It outlives the system, whose last words go out through it.
+  SPEEDO_ASSIGN(const std::unique_ptr<Gate> gate,
+                open_gate(GateRole::kMaster, guarded.files, guarded.warns));
   // The port first: a master that cannot listen must not touch the store, where another's job may
   // lie. Workers that connect before it is ready wait in the actor's mailbox.
   ActorConfig config(silence_allowed(options.session));
@@ -87,7 +97,9 @@ Result<MasterProgress> run_master(const MasterOptions& given, const MasterHooks&
       .on_status = hooks.on_status,
       .on_end = end.last_word()});
   end.watch(actor);
-  SPEEDO_ASSIGN(const std::uint16_t port, publish(system, actor, options.bind, options.port));
+  if (seen) seen(actor);
+  SPEEDO_ASSIGN(const std::unique_ptr<Publication> published,
+                Publication::create(system, *gate, actor, options.bind, options.port));
   end.watch_need("the network", compat::network_broker(system));
   const auto lost = [actor](Error error) {
     caf::anon_send(actor, MasterNotice{master_event::StoreLost{std::move(error)}, {}});
@@ -99,7 +111,7 @@ Result<MasterProgress> run_master(const MasterOptions& given, const MasterHooks&
   SPEEDO_ASSIGN(MasterRun made, std::move(prepared));
   say_where(options, made);
   if (hooks.on_listening) {
-    hooks.on_listening(speedo_address(advertised_host(options), port));
+    hooks.on_listening(speedo_address(advertised_host(options), published->port()));
   }
   caf::anon_send(actor, BeginMessage{&made.session(), &made.job(),
                                      made.has_orphans() ? steady_clock().now() + kReunionTime

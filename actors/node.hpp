@@ -14,6 +14,7 @@
 #include <speedo/train/trainer.hpp>
 #include <speedo/train/worker_session.hpp>
 
+#include "gate/credentials.hpp"
 #include "store/shared/memory_exchange.hpp"
 #include "train/job/master_options.hpp"
 #include "train/job/open_store.hpp"
@@ -25,9 +26,15 @@ namespace speedo {
 // Runs until training is over or stopped. Blocking. Claims the job in the store first; while
 // another master holds it, waits for the end of its lease, and fails if it is renewed. Errors:
 // kUnavailable (also a port in use), kRefused, kConfig, kData, kNotFinite, kSuperseded (another
-// master holds the job, or has taken it over), kNotFound (nothing to resume).
+// master holds the job, or has taken it over), kNotFound (nothing to resume); those of
+// GateCredentials::load().
+struct MasterGate {
+  GateFiles files;
+  bool warns = false;  // every minute, that the port is open to everybody
+};
 Result<MasterProgress> run_master(const MasterOptions& options, const MasterHooks& hooks,
-                                  const TrainerParts& parts, const OpenStore& open_store);
+                                  const TrainerParts& parts, const OpenStore& open_store,
+                                  const MasterGate& gate = {});
 
 struct WorkerOptions {
   std::string master;               // as parse_address takes it
@@ -38,6 +45,7 @@ struct WorkerOptions {
   WorkerConfig session;             // name is filled in
   FindDoor find_door = nullptr;     // see JobWorker::Options
   bool merges_part = false;         // of the weights, instead of training; then count is 1
+  GateFiles gate = {};              // what proves to the master who comes
 };
 
 struct WorkerHooks {
@@ -51,7 +59,12 @@ Result<void> run_worker(const WorkerOptions& options, const WorkerHooks& hooks,
 struct Address {
   std::string host;
   std::uint16_t port = 0;
+  bool operator==(const Address&) const = default;
 };
 Result<Address> parse_address(const std::string& text);
+
+// Whether a master lets us in at the address. Blocking, for seconds. Errors: those of Gate::call()
+// and GateCredentials::load().
+Result<void> probe_master(const Address& address, const GateFiles& files);
 
 }  // namespace speedo

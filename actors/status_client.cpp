@@ -27,24 +27,35 @@ Error stopped_error(const std::string& reason) {
 }  // namespace
 
 struct StatusClient::Impl {
-  Impl(Address master_in, std::function<std::optional<std::string>()> poll_stop_in)
-      : address(std::move(master_in)), poll_stop(std::move(poll_stop_in)) {}
+  Impl(Address master_in, std::unique_ptr<Gate> gate_in,
+       std::function<std::optional<std::string>()> poll_stop_in)
+      : address(std::move(master_in)),
+        poll_stop(std::move(poll_stop_in)),
+        gate(std::move(gate_in)) {}
 
   Result<void> connect();
   Result<JobStatus> receive();
 
   const Address address;
   const std::function<std::optional<std::string>()> poll_stop;
+  const std::unique_ptr<Gate> gate;
   ActorConfig config;
   caf::actor_system system{config};
-  Connector connector{system};
+  Connector connector{system, *gate};
   caf::scoped_actor self{system};
   caf::actor master;  // null while there is no connection
 };
 
-StatusClient::StatusClient(Address master, std::function<std::optional<std::string>()> poll_stop) {
+StatusClient::StatusClient(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+StatusClient::StatusClient(StatusClient&&) noexcept = default;
+
+Result<StatusClient> StatusClient::create(Address master, const GateFiles& files,
+                                          std::function<std::optional<std::string>()> poll_stop) {
+  SPEEDO_ASSIGN(std::unique_ptr<Gate> gate, open_gate(GateRole::kWatcher, files));
   try_threads();
-  impl_ = std::make_unique<Impl>(std::move(master), std::move(poll_stop));
+  return StatusClient(
+      std::make_unique<Impl>(std::move(master), std::move(gate), std::move(poll_stop)));
 }
 
 StatusClient::~StatusClient() = default;

@@ -6,8 +6,6 @@
 #include <thread>
 #include <vector>
 
-#include <fmt/format.h>
-
 namespace speedo {
 namespace {
 
@@ -29,7 +27,7 @@ ActorConfig::ActorConfig(std::chrono::milliseconds silence) {
   set("middleman.heartbeat-interval", caf::timespan{kHeartbeatInterval});
   set("middleman.connection-timeout", caf::timespan{silence});
   set("middleman.app-identifiers",
-      std::vector<std::string>{fmt::format("speedo/{}", kProtocolVersion)});
+      std::vector<std::string>{compat::application_name()});
   // Control messages are tiny: decode them where they arrive, in order.
   set("middleman.workers", std::size_t{0});
 }

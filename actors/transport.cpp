@@ -1,8 +1,8 @@
 #include "actors/transport.hpp"
 
 #include <exception>
-#include <set>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -11,13 +11,51 @@
 #include "actors/listen_probe.hpp"
 
 namespace speedo {
+namespace {
 
-Result<std::uint16_t> publish(caf::actor_system& system, const caf::actor& whom,
-                              const std::string& bind, std::uint16_t port) {
-  // With `reuse`, connections of an ended master that linger in the kernel do not block the port.
-  const auto published = system.middleman().publish(whom, port, bind.c_str(), true);
-  if (published) return *published;
-  return why_not_listening(bind, port);
+// What one kind of node says to another, and nothing else.
+std::vector<std::string> messages_between(GateRole from, GateRole to) {
+  using compat::wire_name;
+  if (to == GateRole::kMaster && from == GateRole::kWorker) {
+    return {wire_name<HelloMessage>(),   wire_name<ReadyMessage>(), wire_name<BeatMessage>(),
+            wire_name<TrainedMessage>(), wire_name<LeaveMessage>(),
+            wire_name<PartAnswerMessage>()};
+  }
+  if (to == GateRole::kMaster && from == GateRole::kWatcher) {
+    return {wire_name<StatusRequestMessage>()};
+  }
+  if (to == GateRole::kWatcher && from == GateRole::kMaster) {
+    return {wire_name<JobStatusMessage>(), wire_name<WorkerStatusMessage>()};
+  }
+  if (to == GateRole::kWorker && from == GateRole::kMaster) {
+    return {wire_name<WelcomeMessage>(), wire_name<RefusedMessage>(), wire_name<TrainMessage>(),
+            wire_name<StopMessage>(), wire_name<PartOrderMessage>()};
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Gate>> open_gate(GateRole role, const GateFiles& files, bool warns) {
+  return Gate::create(
+      {.role = role,
+       .files = files,
+       .protocol = kProtocolVersion,
+       .application = compat::application_name(),
+       .messages = [role](GateRole peer) { return messages_between(peer, role); },
+       .warns = warns});
+}
+
+Result<std::unique_ptr<Publication>> Publication::create(caf::actor_system& system, Gate& gate,
+                                                         const caf::actor& whom,
+                                                         const std::string& bind,
+                                                         std::uint16_t port) {
+  // CAF knows published actors by a port; here it stands for nothing but this actor.
+  const auto listening = gate.listen(bind, port, [&system, whom](auto caf_end) {
+    compat::serve(system, caf_end->release(), whom);
+  });
+  if (!listening) return why_not_listening(bind, port);
+  return std::unique_ptr<Publication>(new Publication(gate, *listening));
 }
 
 void Connector::connect(Address address, std::function<void(Result<caf::actor>)> done) {
@@ -28,35 +66,41 @@ void Connector::connect(Address address, std::function<void(Result<caf::actor>)>
 
 // Whatever goes wrong, whoever asked hears of it.
 Result<caf::actor> Connector::connect_now(const Address& address) {
+  if (standing_ && *standing_->alive && standing_->address == address) return standing_->found;
+  standing_.reset();
   try {
-    SPEEDO_ASSIGN(const Address found_at, probe_endpoint(address, stop_, tools_));
-    return ask_network(address, found_at);
+    SPEEDO_ASSIGN(GateCall call, gate_.call(address.host, address.port, stop_, tools_));
+    const auto alive = call.alive;
+    SPEEDO_ASSIGN(const caf::actor found, ask_network(address, std::move(call)));
+    standing_ = Standing{address, alive, found};
+    return found;
   } catch (const std::exception& exception) {
     return Error{ErrorCode::kInternal, fmt::format("connecting to {}:{} failed: {}", address.host,
                                                    address.port, exception.what())};
   }
 }
 
-Result<caf::actor> Connector::ask_network(const Address& address, const Address& found_at) {
+Result<caf::actor> Connector::ask_network(const Address& address, GateCall call) {
   Result<caf::actor> result = Error{ErrorCode::kUnavailable, "no answer"};
-  caf::scoped_actor self{system_};
-  self->request(system_.middleman().actor_handle(), caf::duration{kConnectionTimeout},
-                compat::ConnectAtom::value, found_at.host, found_at.port)
-      .receive(
-          [&](const caf::node_id&, const caf::strong_actor_ptr& found,
-              const std::set<std::string>&) {
-            if (found) result = caf::actor_cast<caf::actor>(found);
-          },
-          [&](caf::error& error) {
-            const bool other = compat::other_application(error);
-            result =
-                Error{other ? ErrorCode::kMismatch : ErrorCode::kUnavailable,
-                      fmt::format("master {}:{}: {}", address.host, address.port,
-                                  other ? "another version of SpeeDO; use the same version for "
-                                          "master and workers"
-                                        : compat::render(system_, error))};
-          });
+  compat::reach(
+      system_, call.caf->release(), kConnectionTimeout,
+      [&](const caf::strong_actor_ptr& found) {
+        if (found) result = caf::actor_cast<caf::actor>(found);
+      },
+      [&](const caf::error& error) {
+        result = Error{ErrorCode::kUnavailable,
+                       fmt::format("master {}:{}: {}", address.host, address.port,
+                                   compat::render(system_, error))};
+      });
   return result;
+}
+
+Result<void> probe_master(const Address& address, const GateFiles& files) {
+  SPEEDO_ASSIGN(const std::unique_ptr<Gate> gate, open_gate(GateRole::kWatcher, files));
+  const std::atomic<bool> never{false};
+  const auto called = gate->call(address.host, address.port, never);
+  if (!called) return called.error();
+  return {};
 }
 
 }  // namespace speedo

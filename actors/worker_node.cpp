@@ -7,6 +7,7 @@
 
 #include "actors/actor_end.hpp"
 #include "actors/node.hpp"
+#include "actors/node_actors.hpp"
 #include "actors/system.hpp"
 #include "actors/transport.hpp"
 #include "actors/worker_actor.hpp"
@@ -65,11 +66,18 @@ WorkerConfig member_config(const WorkerOptions& options, std::uint64_t index) {
 
 Result<void> run_worker(const WorkerOptions& options, const WorkerHooks& hooks,
                         const TrainerParts& parts, const OpenStore& open_store) {
+  return run_worker_seen({options, hooks, parts, open_store}, {});
+}
+
+Result<void> run_worker_seen(const WorkerNode& node, const ActorSeen& seen) {
+  const auto& [options, hooks, parts, open_store] = node;
   SPEEDO_ASSIGN(const Address address, parse_address(options.master));
+  // It outlives the system, whose last words go out through it.
+  SPEEDO_ASSIGN(const std::unique_ptr<Gate> gate, open_gate(GateRole::kWorker, options.gate));
   ActorConfig config;
   try_threads();
   caf::actor_system system{config};
-  Connector connector(system);
+  Connector connector(system, *gate);
   std::atomic<bool> one_is_broken{false};  // A process that loses a worker ends: the others leave.
   std::list<Member> members;
   for (std::uint64_t index = 0; index < options.count; ++index) {
@@ -87,6 +95,7 @@ Result<void> run_worker(const WorkerOptions& options, const WorkerHooks& hooks,
             .on_end = member.end.last_word(),
             .part = member.part});
     member.end.watch(actor, [&] { one_is_broken = true; });
+    if (seen) seen(actor);
     member.end.watch_need("the network", compat::network_broker(system));
   }
   std::optional<Error> first;

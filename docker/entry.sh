@@ -4,7 +4,7 @@
 set -euo pipefail
 
 readonly speedo_port=56126 redis_port=6379
-readonly secret=/run/secrets/redis_password
+readonly secret=/run/secrets/redis_password token=/run/secrets/speedo_token
 redis_conf=$(dirname "$0")/../conf/redis.conf
 if [ -f /etc/speedo/redis.conf ]; then redis_conf=/etc/speedo/redis.conf; fi
 
@@ -74,8 +74,12 @@ with_port() {
   esac
 }
 
-# find_secret: names the file with Redis' password, unless something else gives it.
+# find_secret: names the files with Redis' password and the master's token, unless something else
+# gives them.
 find_secret() {
+  if [ -z "${SPEEDO_TOKEN_FILE:-}${SPEEDO_TLS_CERT:-}" ] && [ -e "$token" ]; then
+    export SPEEDO_TOKEN_FILE=$token
+  fi
   if [ -z "${SPEEDO_REDIS_PASSWORD:-}${SPEEDO_REDIS_PASSWORD_FILE:-}" ] && [ -e "$secret" ]; then
     export SPEEDO_REDIS_PASSWORD_FILE=$secret
   fi
@@ -155,8 +159,10 @@ master() {
     set -- --redis "$(with_port "$address" "$redis_port")" "$@"
   fi
   given port >/dev/null || set -- --port "$speedo_port" "$@"
-  # Whoever starts a master for workers elsewhere trusts the network between them.
-  given insecure >/dev/null || set -- --insecure "$@"
+  # Without a token whoever starts a master for workers elsewhere trusts the network between them.
+  if ! given token-file >/dev/null && ! given tls-cert >/dev/null; then
+    given insecure >/dev/null || set -- --insecure "$@"
+  fi
   given solver >/dev/null || set -- --solver solver.prototxt "$@"
   exec speedo-master --host "$address" --workers "$workers" "$@"
 }

@@ -20,7 +20,7 @@ readonly addresses=(10.77.0.1 10.77.0.2 10.77.0.3 10.77.0.4)
 id=speedo-$$
 work=$(mktemp -d /var/tmp/speedo-try-XXXXXX)
 password=$(head -c 24 /dev/urandom | base64)
-compose=(env DATA="$work/data" PASSWORD_FILE="$work/redis.password"
+compose=(env DATA="$work/data" PASSWORD_FILE="$work/redis.password" TOKEN_FILE="$work/job.token"
   docker-compose -f docker/compose.yaml)
 declare -A root container_of starter
 

@@ -90,23 +90,25 @@ Result<int> open_for_child(const std::filesystem::path& path) {
                "cannot write '" + path.string() + "': " + std::strerror(errno)};
 }
 
-// A pipe with the line in it: its ends. Requires: the line fits into a pipe.
+// A pipe with the lines in it: its ends. Requires: they fit into a pipe.
 struct InputPipe {
   int reads = -1, writes = -1;
 };
-Result<InputPipe> make_input(const std::optional<Secret>& line) {
+Result<InputPipe> make_input(const std::vector<Secret>& lines) {
   InputPipe made;
-  if (!line) return made;
+  if (lines.empty()) return made;
   int ends[2] = {-1, -1};
   if (::pipe2(ends, O_CLOEXEC) != 0) {
     return Error{ErrorCode::kUnavailable, std::string("no pipe: ") + std::strerror(errno)};
   }
   made = {ends[0], ends[1]};
-  const std::string_view text = line->reveal();
-  const bool written =
-      ::write(made.writes, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-      ::write(made.writes, "\n", 1) == 1;
-  SPEEDO_ASSERT(written);
+  for (const Secret& line : lines) {
+    const std::string_view text = line.reveal();
+    const bool written =
+        ::write(made.writes, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+        ::write(made.writes, "\n", 1) == 1;
+    SPEEDO_ASSERT(written);
+  }
   return made;
 }
 

@@ -24,9 +24,9 @@ struct ChildCommand {
   std::filesystem::path output;  // for standard output and error; empty: ours
   std::filesystem::path result = {};  // for standard output alone; empty: like the other
   std::vector<int> processors = {};   // that it may run on; empty: ours
-  // A line for its standard input, which stays open until the child or this process ends; none: it
+  // Lines for its standard input, which stays open until the child or this process ends; none: it
   // reads nothing.
-  std::optional<Secret> input = std::nullopt;
+  std::vector<Secret> input = {};
 };
 
 // How a child ended.

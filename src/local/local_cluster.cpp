@@ -20,6 +20,7 @@
 #include "cli/process_secrets.hpp"
 #include "cli/report/report.hpp"
 #include "cli/signals.hpp"
+#include "gate/token_file.hpp"
 #include "local/children.hpp"
 #include "local/private_redis.hpp"
 #include "local/temporary_folder.hpp"
@@ -107,7 +108,7 @@ class LocalCluster {
   pid_t master_ = 0;
   std::vector<pid_t> redis_;
   std::vector<RedisPlace> places_;
-  std::string address_;
+  MasterPlace place_;
   std::vector<Worker> workers_;  // alive
   std::vector<Worker> waiting_;  // to be started again
   std::uint64_t restarts_ = 0;
@@ -119,6 +120,11 @@ class LocalCluster {
 };
 
 Result<int> LocalCluster::run() {
+  place_.token_file = options_.token_file;
+  if (place_.token_file.empty()) {
+    place_.token_file = folder_ / "token";
+    SPEEDO_TRY(create_token_file(place_.token_file));
+  }
   SPEEDO_TRY(start_redis());
   SPEEDO_TRY(start_master());
   if (!master_exit_code_) {
@@ -162,7 +168,8 @@ Result<void> LocalCluster::start_redis_at(const RedisPlace& place) {
 Result<void> LocalCluster::start_master() {
   const fs::path address_file = folder_ / "address";
   ChildCommand command;
-  command.arguments = {own_program("speedo-master"), "--address-file=" + address_file.string()};
+  command.arguments = {own_program("speedo-master"), "--address-file=" + address_file.string(),
+                       "--token-file=" + place_.token_file.string()};
   std::string uris;
   for (const RedisPlace& place : places_) uris += (uris.empty() ? "" : ",") + place.uri;
   command.arguments.push_back("--redis=" + uris);
@@ -181,7 +188,7 @@ Result<void> LocalCluster::start_master() {
     if (stop_requested()) stop_master();
     if (auto end = children_.wait(kStartPollInterval)) handle_end(*end);
   }
-  address_ = last_line(address_file);
+  place_.address = last_line(address_file);
   return {};
 }
 
@@ -204,7 +211,7 @@ Result<void> LocalCluster::start_worker(Worker worker) {
   worker.log = log_dir_ / (worker.restarts == 0
                                ? process.name + ".log"
                                : fmt::format("{}.restart{}.log", process.name, worker.restarts));
-  ChildCommand command = process.command(address_);
+  SPEEDO_ASSIGN(ChildCommand command, process.command(place_));
   command.output = worker.log;
   SPEEDO_ASSIGN(worker.pid, children_.start(command));
   workers_.push_back(std::move(worker));

@@ -13,11 +13,17 @@
 
 namespace speedo {
 
+// What the processes of a cluster need to find its master and to be let in.
+struct MasterPlace {
+  std::string address;
+  std::filesystem::path token_file;  // of this machine
+};
+
 // A worker of a cluster: a process of this machine, be it one that speaks with another machine.
 struct WorkerProcess {
   std::string name;  // in the log, and of its own log file
-  // What starts it, given the master's address; its output goes to that file.
-  std::function<ChildCommand(const std::string& master)> command;
+  // What starts it, given its master; its output goes to that file. Errors: its own.
+  std::function<Result<ChildCommand>(const MasterPlace& master)> command;
   bool trains = true;  // else it merges a shard: training goes on without it
 };
 
@@ -27,6 +33,7 @@ struct LocalClusterOptions {
   // folder that ends with the cluster. User and password are the first's.
   std::function<Result<std::vector<RedisPlace>>(const std::filesystem::path& folder)> redis;
   std::vector<WorkerProcess> workers;     // at least one
+  std::filesystem::path token_file;  // of the cluster; empty: one of its own is drawn
   std::uint64_t max_restarts = 0;  // of each worker
   std::uint64_t predicted_memory_bytes = 0;  // of a worker; 0: unknown
   std::string snapshot_prefix, job;          // of the master's checkpoint files

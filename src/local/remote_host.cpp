@@ -10,23 +10,27 @@ constexpr const char* kRunThere = R"(folder=$1; shift
 [ -z "$folder" ] || cd -- "$folder" || exit 73
 exec "$@")";
 
-// Its arguments: folder, user of Redis, program, arguments; its first line of input: Redis'
-// password. What follows is the end of input, when the connection ends: then the workers are asked
-// to leave. Only the workers have the password in their environment.
+// Its arguments: folder, user of Redis, program, arguments; its lines of input: Redis' password,
+// the cluster's token. What follows is the end of input, when the connection ends: then the workers
+// are asked to leave. Only the workers have the password, in their environment, and the token, in a
+// pipe.
 constexpr const char* kWorkThere = R"(IFS= read -r password
+IFS= read -r token
 folder=$1 user=$2; shift 2
 [ -z "$folder" ] || cd -- "$folder" || exit 73
 [ -z "$user" ] || export SPEEDO_REDIS_USERNAME="$user"
-exec 3<&0 </dev/null
+exec 3<&0 </dev/null 4<<END
+$token
+END
 if [ -n "$password" ]; then
-  SPEEDO_REDIS_PASSWORD=$password "$@" 3<&- &
+  SPEEDO_REDIS_PASSWORD=$password "$@" --token-file=/dev/fd/4 3<&- &
 else
-  "$@" 3<&- &
+  "$@" --token-file=/dev/fd/4 3<&- &
 fi
 workers=$!
 { cat <&3; kill -TERM "$workers"; } >/dev/null 2>&1 &
 watcher=$!
-exec 3<&-
+exec 3<&- 4<&-
 wait "$workers"
 code=$?
 kill "$watcher" 2>/dev/null
@@ -82,14 +86,14 @@ ChildCommand remote_program(const RemoteShell& shell, const Host& host,
 
 ChildCommand remote_workers(const RemoteShell& shell, const Host& host,
                             const std::vector<std::string>& flags,
-                            const RedisCredentials& credentials) {
-  std::vector<std::string> words = {host.folder, credentials.user, host.program,
+                            const RemoteSecrets& secrets) {
+  std::vector<std::string> words = {host.folder, secrets.redis.user, host.program,
                                     "--host=" + label(host),
                                     "--workers=" + std::to_string(host.workers)};
   if (host.threads != 0) words.push_back("--threads=" + std::to_string(host.threads));
   words.insert(words.end(), flags.begin(), flags.end());
   ChildCommand command = remote(shell, host, kWorkThere, words);
-  command.input = credentials.password;
+  command.input = {secrets.redis.password, secrets.token};
   return command;
 }
 

@@ -32,11 +32,17 @@ ChildCommand remote_version(const RemoteShell& shell, const Host& host);
 ChildCommand remote_program(const RemoteShell& shell, const Host& host,
                             const std::vector<std::string>& words);
 
-// Starts workers there. They end when this end of the connection does, whatever ends it. The
-// credentials go through ssh's standard input into the environment of the workers alone.
+// What workers there are given, through ssh's standard input: Redis' password into the environment
+// of the workers alone, the token into a pipe that they read.
+struct RemoteSecrets {
+  RedisCredentials redis;
+  Secret token;  // of the master
+};
+
+// Starts workers there. They end when this end of the connection does, whatever ends it.
 // `flags`: of speedo-worker, but for those that the host has.
 ChildCommand remote_workers(const RemoteShell& shell, const Host& host,
                             const std::vector<std::string>& flags,
-                            const RedisCredentials& credentials);
+                            const RemoteSecrets& secrets);
 
 }  // namespace speedo

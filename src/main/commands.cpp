@@ -74,6 +74,8 @@ const std::vector<CommandEntry>& commands() {
       {"simulate", "prove the schedules under faults, or plan a cluster", simulate_command},
       {"doctor", "find what is wrong before hours are lost", doctor_command},
       {"status", "show how a running job stands, once or live", status_command},
+      {"token", "make the secret that a master and its workers share", token_command},
+      {"cert", "make certificates for master and workers, and revoke them", cert_command},
       {"config", "show a program's options and where each value comes from", config_command},
       {"completion", "print what completes command lines in bash or zsh", completion_command},
       {"manual", "print a page of the manual, or write all", manual_command},

@@ -5,6 +5,7 @@
 #include "cli/worker_range.hpp"
 #include "main/commands.hpp"
 #include "main/examine.hpp"
+#include "main/parts.hpp"
 
 namespace speedo {
 
@@ -20,6 +21,9 @@ Result<int> doctor_command(const CommandLine& line) {
   values.get("redis", examination.redis);
   values.get("redis-password-file", password_file);
   values.get("master", examination.master);
+  const GateFlags gate = gate_flags(values);
+  SPEEDO_TRY(check(gate));
+  examination.gate = gate_files(gate);
   values.get("bind", listening.bind);
   values.get("host", listening.host);
   values.get("port", listening.port);

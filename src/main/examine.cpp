@@ -1,10 +1,8 @@
 #include "main/examine.hpp"
 
-#include <atomic>
 #include <cstdio>
 #include <memory>
 
-#include "actors/endpoint_probe.hpp"
 #include "actors/node.hpp"
 #include "actors/reachable_address.hpp"
 #include "base/log.hpp"
@@ -48,13 +46,14 @@ Result<JobNeed> examine_job(const Examination& examination, Findings& findings) 
   return need;
 }
 
-Finding examine_master(const std::string& text) {
+Finding examine_master(const std::string& text, const GateFiles& gate) {
   const char* remedy = "start it first, or give the address that it prints (speedo://HOST:PORT)";
   const auto address = parse_address(text);
   if (!address) return {"master", Health::kProblem, address.error().message, remedy};
-  const std::atomic<bool> never{false};
-  if (const auto probed = probe_endpoint(*address, never); !probed) {
-    return {"master", Health::kProblem, probed.error().message, remedy};
+  if (const auto probed = probe_master(*address, gate); !probed) {
+    const bool refused = probed.error().code == ErrorCode::kRefused;
+    return {"master", Health::kProblem, probed.error().message,
+            refused ? "give it what the master was started with" : remedy};
   }
   return {"master", Health::kOk, "one answers at " + text};
 }
@@ -99,7 +98,9 @@ Result<int> examine(const Examination& examination) {
     }
     append(check_store(servers, need.weight_bytes * records), findings);
   }
-  if (!examination.master.empty()) append({examine_master(examination.master)}, findings);
+  if (!examination.master.empty()) {
+    append({examine_master(examination.master, examination.gate)}, findings);
+  }
   std::fputs((examination.json ? to_json(findings) : to_text(findings)).c_str(), stdout);
   return has_problem(findings) ? 1 : 0;
 }

@@ -9,6 +9,7 @@
 
 #include "cli/flags/compute_flags.hpp"
 #include "cli/net_inputs.hpp"
+#include "gate/credentials.hpp"
 
 namespace speedo {
 
@@ -22,6 +23,7 @@ struct Examination {
   RedisCredentials credentials;
   std::string source;    // that Redis is reached from; empty: as the system's routes say
   std::string master;    // address of one that a worker is to join; empty: none
+  GateFiles gate;        // what proves to it who comes
   struct Listening {
     std::string bind, host;  // host: told to workers; empty: bind
     std::uint16_t port = 0;

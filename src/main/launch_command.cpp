@@ -16,6 +16,7 @@
 #include "cli/signals.hpp"
 #include "cli/solver_file.hpp"
 #include "doctor/doctor_report.hpp"
+#include "gate/token_file.hpp"
 #include "local/host_check.hpp"
 #include "local/local_cluster.hpp"
 #include "local/remote_host.hpp"
@@ -122,7 +123,8 @@ std::vector<std::string> master_flags(const OptionValues& values, const std::str
   std::vector<std::string> arguments = values.arguments_for(Program::kMaster);
   std::erase_if(arguments, [](const std::string& flag) {
     return flag.starts_with("--redis=") || flag.starts_with("--redis-password-file=") ||
-           flag.starts_with("--host=");
+           flag.starts_with("--host=") || flag.starts_with("--token-file=") ||
+           flag.starts_with("--insecure");
   });
   arguments.push_back("--host=" + address);
   arguments.push_back("--workers=" + std::to_string(workers));
@@ -132,10 +134,13 @@ std::vector<std::string> master_flags(const OptionValues& values, const std::str
 
 WorkerProcess worker_process(const LaunchFlags& flags, const Host& host,
                              const RedisCredentials& credentials) {
-  return {label(host), [flags, host, credentials](const std::string& master) {
+  return {label(host),
+          [flags, host, credentials](const MasterPlace& master) -> Result<ChildCommand> {
             std::vector<std::string> arguments = worker_flags(flags.cluster, flags.compute_nice);
-            arguments.push_back("--master=" + master);
-            return remote_workers(flags.shell, host, arguments, credentials);
+            arguments.push_back("--master=" + master.address);
+            SPEEDO_ASSIGN(const std::vector<Secret> tokens, read_token_file(master.token_file));
+            return remote_workers(flags.shell, host, arguments,
+                                  {.redis = credentials, .token = tokens.front()});
           }};
 }
 
@@ -154,7 +159,9 @@ Result<int> launch_command(const CommandLine& line) {
   SPEEDO_ASSIGN(const std::string address, own_address(flags.cluster, listed));
   flags.cluster.host = address;
   flags.cluster.workers = std::to_string(workers_of(listed));
-  SPEEDO_TRY(check(flags.cluster, ClusterRole::kMaster));
+  ClusterFlags checked = flags.cluster;
+  checked.insecure = checked.gate.token_file.empty();  // else it has a token of its own
+  SPEEDO_TRY(check(checked, ClusterRole::kMaster));
   SPEEDO_ASSIGN(const SolverFile file, read_job_files(flags.cluster));
   const bool has_redis = values.given("redis");
   SPEEDO_ASSIGN(RedisCredentials credentials,
@@ -175,6 +182,7 @@ Result<int> launch_command(const CommandLine& line) {
                                         : shared_redis(folder, address, credentials.password));
     return std::vector<RedisPlace>{std::move(place)};
   };
+  options.token_file = flags.cluster.gate.token_file;
   options.max_restarts = flags.max_restarts;
   options.json = flags.cluster.json;
   options.log_dir = flags.log_dir;

@@ -43,11 +43,21 @@ Result<void> write_address(const std::string& file, const std::string& address) 
   return write_file_atomically(file, line);
 }
 
+// What others must give to be let in; the token's file is where it is on this machine.
+std::string proof_flags(const GateFlags& gate) {
+  if (!gate.token_file.empty()) return " --token-file " + gate.token_file;
+  return gate.any() ? " --tls-cert FILE --tls-key FILE --tls-ca FILE" : "";
+}
+
 void announce(const ClusterFlags& flags, const std::string& address, bool with_password) {
   SPEEDO_INFO("Master listens at {}", address);
-  SPEEDO_INFO("Add workers with: speedo-worker --master {}{}", address,
+  SPEEDO_INFO("Add workers with: speedo-worker --master {}{}{}", address, proof_flags(flags.gate),
               with_password ? " --redis-password-file FILE" : "");
-  SPEEDO_INFO("See how it goes with: speedo status --master {}", address);
+  SPEEDO_INFO("See how it goes with: speedo status --master {}{}", address,
+              proof_flags(flags.gate));
+  if (is_open_to_others(flags)) {
+    SPEEDO_WARN("--insecure: whoever reaches that address can join, and read along");
+  }
   if (flags.address_file.empty()) return;
   if (auto written = write_address(flags.address_file, address); !written) {
     SPEEDO_ERROR("{}", written.error().message);
@@ -236,7 +246,8 @@ Result<int> master_program(const std::vector<std::string>& arguments,
   JobStatus last;
   const Training training{flags, job, reporter, checkpoints, *curves, page.get(), last};
   const MasterHooks hooks = make_hooks(training, !credentials.password.empty());
-  const auto ended = run_master(job.options, hooks, parts, open_store);
+  const MasterGate gate{.files = gate_files(flags.gate), .warns = is_open_to_others(flags)};
+  const auto ended = run_master(job.options, hooks, parts, open_store, gate);
   for (const std::string& line : phase_lines(last)) SPEEDO_INFO("{}", line);
   if (!ended) return with_way_on(ended.error(), job);
   Report report = reporter.report(*ended, checkpoints.last_model());

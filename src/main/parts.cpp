@@ -102,4 +102,11 @@ OpenStore store_opener(const StoreTerms& terms) {
   };
 }
 
+GateFiles gate_files(const GateFlags& flags) {
+  return {.token = flags.token_file,
+          .certificates = {.certificate = flags.tls_cert,
+                           .key = flags.tls_key,
+                           .authority = flags.tls_ca}};
+}
+
 }  // namespace speedo

@@ -9,6 +9,8 @@
 #include <speedo/train/trainer.hpp>
 
 #include "cli/compute_options.hpp"
+#include "cli/flags/gate_flags.hpp"
+#include "gate/credentials.hpp"
 #include "train/job/open_store.hpp"
 
 // The implementations behind the interfaces: the only place that picks them.
@@ -30,5 +32,7 @@ struct StoreTerms {
 // Opens the job's store on the Redis server at an address; without credentials on one that asks for
 // none. Errors: as open_redis_store.
 OpenStore store_opener(const StoreTerms& terms = {});
+
+GateFiles gate_files(const GateFlags& flags);
 
 }  // namespace speedo

@@ -104,6 +104,14 @@ std::optional<int> gpu_in_turn(const ComputeFlags& compute, std::uint64_t number
   return devices ? static_cast<int>(number % devices->size()) : 0;
 }
 
+ChildCommand joining(const std::vector<std::string>& arguments, const MasterPlace& master) {
+  ChildCommand command;
+  command.arguments = arguments;
+  command.arguments.push_back("--master=" + master.address);
+  command.arguments.push_back("--token-file=" + master.token_file.string());
+  return command;
+}
+
 // `processors`: that it runs on; empty: any.
 WorkerProcess worker_process(const RunFlags& flags, std::uint64_t number, int threads,
                              const std::vector<int>& processors) {
@@ -116,10 +124,8 @@ WorkerProcess worker_process(const RunFlags& flags, std::uint64_t number, int th
   if (const std::optional<int> gpu = gpu_in_turn(flags.cluster.compute, number)) {
     arguments.push_back(fmt::format("--gpu={}", *gpu));
   }
-  return {name, [arguments, processors](const std::string& master) {
-            ChildCommand command;
-            command.arguments = arguments;
-            command.arguments.push_back("--master=" + master);
+  return {name, [arguments, processors](const MasterPlace& master) -> Result<ChildCommand> {
+            ChildCommand command = joining(arguments, master);
             command.processors = processors;
             return command;
           }};
@@ -134,13 +140,9 @@ WorkerProcess shard_process(const RunFlags& flags, std::uint64_t number) {
   arguments.emplace_back(kNoConfig);
   for (std::string& flag : to_arguments(flags.cluster.log)) arguments.push_back(std::move(flag));
   return {.name = name,
-          .command =
-              [arguments](const std::string& master) {
-                ChildCommand command;
-                command.arguments = arguments;
-                command.arguments.push_back("--master=" + master);
-                return command;
-              },
+          .command = [arguments](const MasterPlace& master) -> Result<ChildCommand> {
+            return joining(arguments, master);
+          },
           .trains = false};
 }
 

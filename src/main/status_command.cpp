@@ -14,6 +14,7 @@
 #include "cli/report/console.hpp"
 #include "cli/signals.hpp"
 #include "main/commands.hpp"
+#include "main/parts.hpp"
 #include "monitor/status_json.hpp"
 #include "monitor/status_screen.hpp"
 
@@ -74,10 +75,13 @@ Result<int> status_command(const CommandLine& line) {
   values.get("master", master);
   values.get("watch", is_watching);
   values.get("json", json);
+  const GateFlags gate = gate_flags(values);
+  SPEEDO_TRY(check(gate));
   SPEEDO_ASSIGN(const Address address, parse_address(master));
   set_up_console(false);
   install_signal_handlers(SignalEffect::kStop, SignalEffect::kStop);
-  StatusClient client(address, stop_requested);
+  SPEEDO_ASSIGN(StatusClient client,
+                StatusClient::create(address, gate_files(gate), stop_requested));
   if (is_watching) return watch(client, json);
   SPEEDO_ASSIGN(const JobStatus status, client.ask());
   json ? print_json(status) : print_status(status);

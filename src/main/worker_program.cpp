@@ -17,6 +17,7 @@
 #include "cli/emulated_compute.hpp"
 #include "cli/flags/cluster_flags.hpp"
 #include "cli/flags/compute_flags.hpp"
+#include "cli/flags/gate_flags.hpp"
 #include "cli/flags/log_flags.hpp"
 #include "cli/flags/speedo_flags.hpp"
 #include "cli/grace_period.hpp"
@@ -49,6 +50,7 @@ struct WorkerFlags {
   bool force = false;
   std::int64_t connect_timeout_s = 0, store_timeout_s = 0, grace_period_s = 0;
   LogFlags log;
+  GateFlags gate;
 };
 
 // That Redis is reached from; empty: as the system's routes say.
@@ -79,6 +81,7 @@ WorkerFlags worker_flags(const OptionValues& values) {
   values.get("store-timeout", flags.store_timeout_s);
   values.get("grace-period", flags.grace_period_s);
   flags.log = log_flags(values);
+  flags.gate = gate_flags(values);
   values.get("dry-run", flags.dry_run);
   values.get("trace-file", flags.trace);
   return flags;
@@ -162,6 +165,7 @@ Result<int> worker_program(const std::vector<std::string>& arguments,
   const WorkerFlags flags = worker_flags(values);
   SPEEDO_TRY(check_device(flags.compute));
   SPEEDO_TRY(parse_address(flags.master));
+  SPEEDO_TRY(check(flags.gate));
   if (!flags.redis.empty()) SPEEDO_TRY(parse_redis_addresses(flags.redis));
   std::optional<EmulatedCompute> emulated;
   if (!flags.emulate_compute.empty()) {
@@ -174,6 +178,7 @@ Result<int> worker_program(const std::vector<std::string>& arguments,
     examination.workers = flags.count;
     examination.redis = flags.redis;
     examination.master = flags.master;
+    examination.gate = gate_files(flags.gate);
     SPEEDO_ASSIGN(examination.source, source_of(flags));
     SPEEDO_ASSIGN(examination.credentials, redis_credentials(flags.redis_password_file, secrets));
     examination.compute = flags.compute;
@@ -195,6 +200,7 @@ Result<int> worker_program(const std::vector<std::string>& arguments,
   const auto pid = static_cast<std::uint64_t>(::getpid());
   WorkerOptions options;
   options.master = flags.master;
+  options.gate = gate_files(flags.gate);
   options.store_override = StoreAddress(flags.redis);
   options.store_timeout = std::chrono::seconds(flags.store_timeout_s);
   options.count = flags.count;

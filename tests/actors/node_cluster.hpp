@@ -14,7 +14,7 @@
 
 #include "support/catch.hpp"
 
-#include "actors/node.hpp"
+#include "actors/node_actors.hpp"
 #include "store/chunked_store.hpp"
 #include "store/memory_key_value.hpp"
 #include "train/trainer_cluster.hpp"
@@ -66,9 +66,24 @@ struct NodeCluster {
   }
 
   std::future<Result<MasterProgress>> start_master() {
-    return std::async(std::launch::async, [this] {
-      return run_master(options, hooks, cpu_parts(), open_store());
+    return start_master_with(open_store(), cpu_parts());
+  }
+  std::future<Result<MasterProgress>> start_master_with(OpenStore open_with,
+                                                        TrainerParts parts) {
+    return std::async(std::launch::async, [=, this] {
+      return run_master_seen({options, hooks, parts, open_with, gate},
+                             [this](const caf::actor& actor) {
+                               const std::lock_guard lock(mutex);
+                               master_actor = actor.address();
+                             });
     });
+  }
+  // Makes the master's actor exit, as nobody outside its process can. Requires: it lives.
+  void end_master(const caf::error& reason) {
+    const std::lock_guard lock(mutex);
+    const auto actor = caf::actor_cast<caf::actor>(master_actor);
+    REQUIRE(actor);
+    caf::anon_send(actor, caf::exit_msg{actor.address(), reason});
   }
   std::future<Result<void>> start_worker(const std::string& master, std::uint64_t count = 1,
                                          StopSwitch* stop = nullptr, OpenStore open_with = {}) {
@@ -77,7 +92,8 @@ struct NodeCluster {
                                  .store_override = {},
                                  .count = count,
                                  .name_prefix = "test",
-                                 .session = {.name = {}, .device = "cpu", .master = {}}};
+                                 .session = {.name = {}, .device = "cpu", .master = {}},
+                                 .gate = gate.files};
       const WorkerHooks worker_hooks{
           .poll_stop = [stop]() { return stop ? stop->poll() : std::nullopt; }};
       return run_worker(worker, worker_hooks, cpu_parts(), open_with ? open_with : open_store());
@@ -110,11 +126,13 @@ struct NodeCluster {
 
   MasterOptions options;
   MasterHooks hooks;
+  MasterGate gate;  // of workers, too
   StopSwitch master_stop;
   std::promise<std::string> address;
   std::shared_ptr<MemoryKeyValue> memory = std::make_shared<MemoryKeyValue>();
   std::atomic<std::uint64_t> first_iteration{UINT64_MAX}, iteration{0}, alive{0};
   std::mutex mutex;
+  caf::actor_addr master_actor;  // guarded by mutex
   std::vector<std::int64_t> snapshots;
   caffe::NetParameter last_model;
   caffe::SolverState last_state;

@@ -19,7 +19,6 @@ namespace {
 using Cluster = test::NodeCluster;
 using test::Mood;
 using test::StopSwitch;
-using test::Stranger;
 
 // One whose stores are as willing as the test wants: the master's, or all.
 struct UnwillingCluster : Cluster {
@@ -32,8 +31,7 @@ struct UnwillingCluster : Cluster {
   }
   std::future<Result<MasterProgress>> start_unwilling(
       const TrainerParts& parts = test::cpu_parts()) {
-    return std::async(std::launch::async,
-                      [=, this] { return run_master(options, hooks, parts, unwilling()); });
+    return start_master_with(unwilling(), parts);
   }
 
   test::SharedMood mood = std::make_shared<std::atomic<Mood>>(Mood::kWilling);
@@ -84,8 +82,7 @@ TEST_CASE("a master that is made to exit while it trains is gone; another goes o
   StopSwitch leave;
   auto worker = first.start_worker(first.master_address(), 1, &leave);
   REQUIRE(first.wait_for([&] { return first.iteration > 3; }));
-  Stranger stranger;
-  stranger.end(stranger.reach(first.options.port), reason);
+  first.end_master(reason);
   require_gone(first, master, first.options.port);
   CHECK(first.snapshots.empty());
 
@@ -106,8 +103,7 @@ TEST_CASE("a master that is made to exit before its first worker came is gone") 
   Cluster cluster;
   auto master = cluster.start_master();
   const std::uint16_t port = port_of(cluster);
-  Stranger stranger;
-  stranger.end(stranger.reach(port), caf::make_error(caf::exit_reason::kill));
+  cluster.end_master(caf::make_error(caf::exit_reason::kill));
   require_gone(cluster, master, port);
 }
 
@@ -121,9 +117,7 @@ TEST_CASE("a master that is made to exit while it waits for another's lease wait
   REQUIRE(cluster.open()->claim_master(claim));
   auto master = cluster.start_master();
   REQUIRE(cluster.wait_for([&] { return !test::nobody_listens(cluster.options.port); }));
-  Stranger stranger;
-  stranger.end(stranger.reach(cluster.options.port),
-               caf::make_error(caf::exit_reason::user_shutdown));
+  cluster.end_master(caf::make_error(caf::exit_reason::user_shutdown));
   const auto refused = result_of(master);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == ErrorCode::kInternal);
@@ -147,8 +141,7 @@ TEST_CASE("a master that is made to exit while a snapshot is written is gone onc
   StopSwitch leave;
   auto worker = cluster.start_worker(address, 1, &leave);
   begun.get_future().get();
-  Stranger stranger;
-  stranger.end(stranger.reach(port), caf::make_error(caf::exit_reason::kill));
+  cluster.end_master(caf::make_error(caf::exit_reason::kill));
   may_go_on.set_value();
   require_gone(cluster, master, port);
   leave.set();
@@ -164,9 +157,7 @@ TEST_CASE("a master that is made to exit while its store answers nothing is gone
   auto worker = cluster.start_worker(address, 1, &leave);
   REQUIRE(cluster.wait_for([&] { return cluster.iteration > 3; }));
   *cluster.mood = Mood::kSilent;
-  Stranger stranger;
-  stranger.end(stranger.reach(parse_address(address)->port),
-               caf::make_error(caf::exit_reason::kill));
+  cluster.end_master(caf::make_error(caf::exit_reason::kill));
   const auto progress = result_of(master);
   REQUIRE_FALSE(progress);
   CHECK(progress.error().code == ErrorCode::kInternal);
@@ -193,8 +184,7 @@ TEST_CASE("a master that is made to exit while it waits for its first publicatio
   };
   auto master = cluster.start_unwilling(parts);
   REQUIRE(cluster.wait_for([&] { return *cluster.mood == Mood::kReadsOnly; }));
-  Stranger stranger;
-  stranger.end(stranger.reach(cluster.options.port), caf::make_error(caf::exit_reason::kill));
+  cluster.end_master(caf::make_error(caf::exit_reason::kill));
   const auto progress = result_of(master);
   REQUIRE_FALSE(progress);
   CHECK(progress.error().code == ErrorCode::kInternal);
@@ -225,14 +215,18 @@ TEST_CASE("a store that writes nothing for --store-timeout ends training, with a
 
 TEST_CASE("a process of workers one of which is made to exit ends as a whole") {
   const auto reason = GENERATE(caf::exit_reason::kill, caf::exit_reason::user_shutdown);
-  Stranger stranger;
+  const test::ReservedPort nobody;
   Cluster cluster;
-  std::atomic<bool> ended_one{false};
-  const std::uint16_t port = stranger.pretend_master([&](const caf::actor& worker) {
-    if (!ended_one.exchange(true)) caf::anon_send_exit(worker, reason);
-  });
-  auto workers = cluster.start_worker("127.0.0.1:" + std::to_string(port), 3);
-  const auto ended = result_of(workers);
+  const WorkerOptions options{.master = nobody.address(),
+                              .store_override = {},
+                              .count = 3,
+                              .name_prefix = "test",
+                              .session = {.name = {}, .device = "cpu", .master = {}}};
+  int seen = 0;
+  const auto ended = run_worker_seen(
+      {options, {}, test::cpu_parts(), cluster.open_store()}, [&](const caf::actor& worker) {
+        if (++seen == 2) caf::anon_send_exit(worker, reason);
+      });
   REQUIRE_FALSE(ended);
   CHECK(ended.error().code == ErrorCode::kInternal);
   INFO(ended.error().message);

@@ -7,7 +7,9 @@
 namespace speedo::test {
 namespace {
 
-std::optional<std::string> never() { return std::nullopt; }
+StatusClient client_of(const Address& master) {
+  return StatusClient::create(master, {}, [] { return std::optional<std::string>(); }).value();
+}
 
 TEST_CASE("Whoever asks a master is told of its workers, and disturbs nothing") {
   NodeCluster cluster;
@@ -15,7 +17,7 @@ TEST_CASE("Whoever asks a master is told of its workers, and disturbs nothing") 
   cluster.options.session.workers_start = 2;
   auto master = cluster.start_master();
   const std::string address = cluster.master_address();
-  StatusClient client(parse_address(address).value(), never);
+  StatusClient client = client_of(parse_address(address).value());
   auto status = client.ask();
   REQUIRE(status);
   CHECK(status->workers.empty());
@@ -53,7 +55,7 @@ TEST_CASE("Whoever asks a master is told of its workers, and disturbs nothing") 
 
 TEST_CASE("Where no master is, the error says what is there") {
   const ReservedPort nobody;
-  StatusClient client({"127.0.0.1", nobody.port()}, never);
+  StatusClient client = client_of({"127.0.0.1", nobody.port()});
   const auto status = client.ask();
   REQUIRE_FALSE(status);
   CHECK(status.error().code == ErrorCode::kUnavailable);
@@ -63,8 +65,9 @@ TEST_CASE("Where no master is, the error says what is there") {
 TEST_CASE("A request to stop ends the waiting for an answer") {
   ReservedPort silent;
   silent.listen();
-  StatusClient client({"127.0.0.1", silent.port()},
-                      [] { return std::optional<std::string>("ask"); });
+  StatusClient client = StatusClient::create({"127.0.0.1", silent.port()}, {}, [] {
+                          return std::optional<std::string>("ask");
+                        }).value();
   const auto status = client.ask();
   REQUIRE_FALSE(status);
   CHECK(status.error().message.find("ask") != std::string::npos);

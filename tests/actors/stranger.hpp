@@ -1,10 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <string>
+#include <future>
+#include <memory>
 #include <utility>
-#include <vector>
 
 #include <arpa/inet.h>
 #include <sys/socket.h>
@@ -12,7 +11,6 @@
 
 #include "support/catch.hpp"
 
-#include "actors/actor_base.hpp"
 #include "actors/node.hpp"
 #include "actors/system.hpp"
 #include "actors/transport.hpp"
@@ -39,60 +37,39 @@ inline bool nobody_listens(std::uint16_t port) {
   return descriptor < 0;
 }
 
-class PretendedMaster : public ActorBase {
- public:
-  PretendedMaster(caf::actor_config& config, std::function<void(const caf::actor&)> on_hello)
-      : ActorBase(config), on_hello_(std::move(on_hello)) {}
-
- protected:
-  caf::behavior make_behavior() override {
-    return {[this](const HelloMessage&) {
-      on_hello_(caf::actor_cast<caf::actor>(current_sender()));
-    }};
-  }
-
- private:
-  const std::function<void(const caf::actor&)> on_hello_;
-};
-
-// Somebody who speaks CAF's protocol and has no business with the job.
+// Somebody who is let in as a worker and has no business with the job.
 class Stranger {
  public:
-  Stranger() : system_(config_), self_(system_) {}
+  explicit Stranger(const GateFiles& files = {})
+      : gate_(open_gate(GateRole::kWorker, files).value()), system_(config_),
+        connector_(system_, *gate_), self_(system_) {}
 
   // The actor behind a port; a test that finds none fails.
   caf::actor reach(std::uint16_t port) {
-    const auto found = system_.middleman().remote_actor("127.0.0.1", port);
+    std::promise<Result<caf::actor>> promise;
+    connector_.connect({"127.0.0.1", port},
+                       [&](Result<caf::actor> actor) { promise.set_value(std::move(actor)); });
+    const auto found = promise.get_future().get();
     REQUIRE(found);
     return *found;
   }
-  // Returns when the actor has ended.
-  void end(const caf::actor& actor, const caf::error& reason) {
+  // Sends a message that none of its kind may send: how the connection ends.
+  template <class... Parts>
+  caf::error send_until_cut(std::uint16_t port, Parts... parts) {
+    const caf::actor actor = reach(port);
     self_->monitor(actor);
-    self_->send(actor, caf::exit_msg{self_->address(), reason});
-    self_->receive([](const caf::down_msg&) {});
-  }
-
-  // A master that welcomes nobody: it does something with each worker that connects. Gives its
-  // port.
-  std::uint16_t pretend_master(std::function<void(const caf::actor& worker)> on_hello) {
-    const auto master = system_.spawn<PretendedMaster>(std::move(on_hello));
-    masters_.push_back(master);
-    const auto port = publish(system_, master, "127.0.0.1", 0);
-    REQUIRE(port);
-    return *port;
-  }
-  ~Stranger() {
-    for (const caf::actor& master : masters_) {
-      caf::anon_send_exit(master, caf::exit_reason::user_shutdown);
-    }
+    self_->send(actor, parts...);
+    caf::error reason;
+    self_->receive([&](const caf::down_msg& message) { reason = message.reason; });
+    return reason;
   }
 
  private:
+  const std::unique_ptr<Gate> gate_;
   ActorConfig config_;
   caf::actor_system system_;
+  Connector connector_;
   caf::scoped_actor self_;
-  std::vector<caf::actor> masters_;
 };
 
 }  // namespace speedo::test

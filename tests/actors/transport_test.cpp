@@ -18,13 +18,14 @@ const Address kSomewhere{.host = "somewhere.invalid", .port = 1};
 }  // namespace
 
 TEST_CASE("a connector can go while a name is being resolved; who asked is told") {
+  const auto gate = open_gate(GateRole::kWorker, {}).value();
   ActorConfig config;
   caf::actor_system system{config};
   test::SlowLookUp slow;
   std::promise<Result<caf::actor>> done;
   {
     std::optional<Connector> connector;
-    connector.emplace(system, ProbeTools{.look_up = slow.function()});
+    connector.emplace(system, *gate, CallTools{.look_up = slow.function()});
     connector->connect(kSomewhere,
                        [&](Result<caf::actor> found) { done.set_value(std::move(found)); });
     slow.asked.get_future().get();
@@ -40,9 +41,10 @@ TEST_CASE("a look-up that throws is an error, and the connector goes on") {
   const LookUp broken = [](const std::string&, int) -> Result<HostAddresses> {
     throw std::runtime_error("no room");
   };
+  const auto gate = open_gate(GateRole::kWorker, {}).value();
   ActorConfig config;
   caf::actor_system system{config};
-  Connector connector(system, ProbeTools{.look_up = broken});
+  Connector connector(system, *gate, CallTools{.look_up = broken});
   for (int i = 0; i < 2; ++i) {
     std::promise<Result<caf::actor>> done;
     connector.connect(kSomewhere,

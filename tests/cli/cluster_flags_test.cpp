@@ -196,8 +196,15 @@ TEST_CASE("Values out of range are refused, naming flag and value") {
   }
 }
 
-TEST_CASE("An address that others reach needs --insecure") {
-  CHECK(refused({"--bind", "0.0.0.0"}).find("not yet authenticated") != std::string::npos);
+TEST_CASE("An address that others reach needs a token, certificates or --insecure") {
+  CHECK(refused({"--bind", "0.0.0.0"}).find("--token-file") != std::string::npos);
+  CHECK(accepted({"--bind", "0.0.0.0", "--token-file", "t"}).gate.token_file == "t");
+  CHECK(accepted({"--bind", "0.0.0.0", "--tls-cert", "c", "--tls-key", "k", "--tls-ca", "a"})
+            .gate.any());
+  CHECK(refused({"--tls-cert", "c", "--tls-key", "k"}).find("belong together") !=
+        std::string::npos);
+  CHECK(refused({"--token-file", "t", "--tls-ca", "a"}).find("two ways") != std::string::npos);
+  CHECK(refused({"--token-file", "t", "--insecure"}).find("--insecure") != std::string::npos);
   CHECK(accepted({"--bind", "0.0.0.0", "--insecure"}).bind == "0.0.0.0");
   CHECK(accepted({"--bind", "127.0.0.2"}).bind == "127.0.0.2");
   CHECK(accepted({"--bind", "localhost"}).bind == "localhost");

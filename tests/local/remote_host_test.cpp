@@ -47,7 +47,8 @@ struct FarMachine {
     return folder / "scratch";
   }
   pid_t start(const std::vector<std::string>& flags, const RedisCredentials& credentials = {}) {
-    ChildCommand command = remote_workers(shell, host, flags, credentials);
+    ChildCommand command =
+        remote_workers(shell, host, flags, {.redis = credentials, .token = Secret("to'ken $x")});
     command.output = folder / "log";
     const auto pid = children.start(command);
     REQUIRE(pid);
@@ -66,9 +67,10 @@ struct FarMachine {
   Children children;
 };
 
-TEST_CASE("A worker elsewhere gets its words as they are, and the password in its environment") {
+TEST_CASE("A worker elsewhere gets its words as they are, its secrets by environment and pipe") {
   FarMachine machine("for word; do echo \"[$word]\"; done\npwd\n"
-                  "echo \"$SPEEDO_REDIS_USERNAME/$SPEEDO_REDIS_PASSWORD\"\n"
+                  "echo \"$SPEEDO_REDIS_USERNAME/$SPEEDO_REDIS_PASSWORD\"\ncat /dev/fd/4\n"
+                  "env | grep -c 'to.ken'\n"
                   "tr '\\0' ' ' </proc/$PPID/cmdline >parent\nexit 65\n");
   const RedisCredentials credentials{.user = "ann", .password = Secret("pass'word $x")};
   machine.start({"--job=a b", "it's", "$(touch bad)", "back\\slash", ""}, credentials);
@@ -77,9 +79,11 @@ TEST_CASE("A worker elsewhere gets its words as they are, and the password in it
   CHECK(end->exit_code == 65);
   CHECK(content_of(machine.folder / "log") ==
         "[--host=node1:2222]\n[--workers=1]\n[--job=a b]\n[it's]\n[$(touch bad)]\n[back\\slash]\n"
-        "[]\n" + machine.host.folder + "\nann/pass'word $x\n");
-  CHECK(content_of(fs::path(machine.host.folder) / "parent").find("pass'word") ==
-        std::string::npos);
+        "[]\n[--token-file=/dev/fd/4]\n" + machine.host.folder +
+            "\nann/pass'word $x\nto'ken $x\n0\n");
+  for (const char* secret : {"pass'word", "to'ken"}) {
+    CHECK(content_of(fs::path(machine.host.folder) / "parent").find(secret) == std::string::npos);
+  }
   CHECK_FALSE(machine.has("bad"));
 }
 

@@ -175,7 +175,7 @@ def stop(process):
 
 
 def several_machines(place, block):
-    """Its four commands: the password, Redis, the master, two workers, all on this machine."""
+    """Its five commands: password, token, Redis, the master, two workers, all on this machine."""
     redis, control = free_port(), free_port()
     words = {"10.0.0.1": "127.0.0.1", "S.prototxt": DIGITS, "--redis 127.0.0.1": f"--redis 127.0.0.1:{redis}",
              "--bind 127.0.0.1": f"--bind 127.0.0.1 --port {control}", ":PORT": f":{control}",
@@ -183,8 +183,9 @@ def several_machines(place, block):
     commands = commands_of(block)
     for old, new in words.items():
         commands = [command.replace(old, new) for command in commands]
-    password, server, master, worker = commands
+    password, token, server, master, worker = commands
     place.run(password)
+    place.run(token)
     started = [place.start(server)]
     try:
         wait_for_port(redis)

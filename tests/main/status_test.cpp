@@ -30,20 +30,31 @@ struct Running {
   explicit Running(Context& place, const std::vector<std::string>& flags = {})
       : cluster(place.start(command(place, flags))) {
     REQUIRE(cluster.says("Iteration 20 ("));
-    address = said(cluster, "See how it goes with: speedo status --master ");
+    const std::string all = said(cluster, "See how it goes with: speedo status --master ");
+    const std::string token = " --token-file ";
+    const std::size_t end = all.find(token);
+    REQUIRE(end != std::string::npos);
+    address = all.substr(0, end);
+    token_file = all.substr(end + token.size());
   }
   static std::vector<std::string> command(Context& place, const std::vector<std::string>& flags) {
-    std::vector<std::string> words = {
+    std::vector<std::string> all = {
         "speedo", "run", "--solver", place.write_solver("max_iter: 100000000"), "--workers", "3",
         "--sync", "--max-restarts", "5"};
-    words.insert(words.end(), flags.begin(), flags.end());
-    return words;
+    all.insert(all.end(), flags.begin(), flags.end());
+    return all;
   }
   json status(Context& place) const {
-    return place.run({"speedo", "status", "--master", address, "--json"}).json();
+    return place.run(words({"--json"})).json();
+  }
+  std::vector<std::string> words(const std::vector<std::string>& flags) const {
+    std::vector<std::string> all = {"speedo", "status",       "--master",
+                                    address,  "--token-file", token_file};
+    all.insert(all.end(), flags.begin(), flags.end());
+    return all;
   }
   Process cluster;
-  std::string address;
+  std::string address, token_file;
 };
 
 // Of "worker0/123/0".
@@ -63,13 +74,13 @@ TEST_CASE("status shows a job, and --watch a worker that dies and returns") {
   CHECK(before["iteration"].get<int>() >= 20);
   CHECK(before["schedule"] == "sync");
   REQUIRE(before["workers"].size() == 3);
-  const Outcome table = place.run({"speedo", "status", "--master", job.address});
+  const Outcome table = place.run(job.words({}));
   CHECK(table.exit_code == 0);
   CHECK(table.output.find("iteration ") != std::string::npos);
   CHECK(table.output.find("3 workers") != std::string::npos);
   CHECK(table.output.find('\x1b') == std::string::npos);
 
-  Process watch = place.start({"speedo", "status", "--master", job.address, "--watch", "--json"});
+  Process watch = place.start(job.words({"--watch", "--json"}));
   ::kill(pid_in(before["workers"][1]["name"]), SIGKILL);
   bool has_gone = false, has_returned = false;
   for (int i = 0; i < 600 && !has_returned; ++i) {

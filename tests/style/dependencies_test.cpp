@@ -25,6 +25,7 @@ const std::vector<Dependency>& dependencies() {
   static const std::vector<Dependency> all = {
       {"caf/", "CAF", {"actors", "tests/actors"}},
       {"hiredis", "hiredis", {"src/store/redis"}},
+      {"openssl/", "OpenSSL", {"src/gate"}},
       {"cblas", "OpenBLAS", {"src/cpu/gemm"}},
       {"omp.h", "oneDNN", {"src/cpu/onednn"}},
       {"oneapi/dnnl", "oneDNN", {"src/cpu/onednn"}},
@@ -57,7 +58,7 @@ const std::vector<Dependency>& dependencies() {
       {"fmt/",
        "fmt",
        {"actors", "src/base", "src/checkpoint", "src/cli", "src/core", "src/cpu", "src/data",
-        "src/doctor", "src/formats", "src/gpu", "src/local", "src/main", "src/measure",
+        "src/doctor", "src/formats", "src/gate", "src/gpu", "src/local", "src/main", "src/measure",
         "src/monitor", "src/sim", "src/tools", "src/train", "tests"}},
       {"google/protobuf/", "Protocol Buffers", {"src/core", "tests"}},
       // The messages made from proto/: Caffe's are what nets and solvers are described by.
@@ -184,11 +185,12 @@ const std::map<std::string, std::set<std::string>>& rooms_below() {
       {"store", {"base", "codec"}},
       {"train", {"backend", "base", "codec", "core", "store"}},
       {"strategies", {"base", "codec", "train"}},
-      {"actors", {"backend", "base", "core", "store", "train"}},
+      {"gate", {"base"}},
+      {"actors", {"backend", "base", "core", "gate", "store", "train"}},
       {"sim", {"backend", "base", "checkpoint", "codec", "core", "data", "store", "train"}},
       {"checkpoint", {"base", "core", "data", "train"}},
       {"cli", {"base", "checkpoint", "codec", "core", "cpu", "data", "gpu", "store", "train"}},
-      {"local", {"base", "checkpoint", "cli", "store"}},
+      {"local", {"base", "checkpoint", "cli", "gate", "store"}},
       {"monitor", {"base", "cli", "train"}},
       {"measure", {"backend", "base", "cli", "codec", "core", "local", "sim", "store", "train"}},
       {"doctor", {"backend", "base", "checkpoint", "cli", "core", "cpu", "measure", "store"}},
@@ -196,7 +198,7 @@ const std::map<std::string, std::set<std::string>>& rooms_below() {
       {"formats", {"backend", "base", "core", "data"}},
       {"main",
        {"actors", "backend", "base", "checkpoint", "cli", "core", "cpu", "data", "doctor",
-        "formats", "gpu", "local", "measure", "monitor", "sim", "store", "tools", "train"}},
+        "formats", "gate", "gpu", "local", "measure", "monitor", "sim", "store", "tools", "train"}},
   };
   return all;
 }

@@ -22,6 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "conf/kubernetes"
 SECRET, SECRET_KEY = "speedo-redis", "redis_password"
 PASSWORD = "/run/secrets/redis_password"
+TOKEN_SECRET, TOKEN_KEY, TOKEN = "speedo-token", "speedo_token", "/run/secrets/speedo_token"
 USER = 10001
 GRACE = {"speedo-master": 25, "speedo-worker": 25, "speedo-redis": 0}
 OF_THE_USER = {"speedo-data"}  # claims that the README asks for
@@ -56,6 +57,10 @@ def check_pod(where, name, pod):
     secret = volumes[mounts[PASSWORD]["name"]]["secret"]
     check(secret["secretName"] == SECRET and mounts[PASSWORD]["subPath"] == SECRET_KEY,
           f"{where}: another secret")
+    if name != "speedo-redis":
+        token = volumes[mounts[TOKEN]["name"]]["secret"]
+        check(token["secretName"] == TOKEN_SECRET and mounts[TOKEN]["subPath"] == TOKEN_KEY,
+              f"{where}: another token")
     ports = {port["name"] for port in container.get("ports", [])}
     for kind in ("startupProbe", "readinessProbe", "livenessProbe"):
         probe = container.get(kind, {})

@@ -46,6 +46,7 @@ void read_network(const OptionValues& values, ClusterFlags& flags) {
   values.get("port", flags.port);
   values.get("host", flags.host);
   values.get("insecure", flags.insecure);
+  flags.gate = gate_flags(values);
   values.get("address-file", flags.address_file);
   values.get("join-timeout", flags.join_timeout_s);
   values.get("below-min-timeout", flags.below_min_timeout_s);
@@ -133,12 +134,19 @@ Result<void> check_shards(const ClusterFlags& flags) {
 }
 
 Result<void> check_network(const ClusterFlags& flags) {
+  SPEEDO_TRY(check(flags.gate));
+  if (flags.insecure && flags.gate.any()) {
+    return usage_error("--insecure lets everybody in, and " +
+                       std::string(flags.gate.token_file.empty() ? "--tls-cert" : "--token-file") +
+                       " does not: give one of them");
+  }
   const std::string bind = bind_address(flags);
-  if (is_loopback(bind) || flags.insecure) return {};
+  if (is_loopback(bind) || flags.insecure || flags.gate.any()) return {};
   return usage_error(
       (flags.bind.empty() ? "--host " : "--bind ") + bind +
-      ": the port is not yet authenticated, so whoever reaches it can join or crash the "
-      "master; add --insecure if only trusted hosts can" +
+      ": others reach this address, and nothing says who of them may join: add --token-file FILE "
+      "(speedo token create FILE makes one, which workers are given, too), or --insecure if all "
+      "of them are trusted" +
       (flags.bind.empty() ? ", or --bind with the address to listen on" : ""));
 }
 
@@ -175,6 +183,10 @@ Result<std::string> settle_interface(ClusterFlags& flags) {
   SPEEDO_ASSIGN(flags.host, choose_address(flags.iface, all));
   flags.bind = flags.host;
   return flags.host;
+}
+
+bool is_open_to_others(const ClusterFlags& flags) {
+  return !flags.gate.any() && !is_loopback(bind_address(flags));
 }
 
 bool is_loopback(const std::string& address) {

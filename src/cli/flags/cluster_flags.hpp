@@ -9,6 +9,7 @@
 #include "checkpoint/resume.hpp"
 #include "checkpoint/rotation.hpp"
 #include "cli/flags/compute_flags.hpp"
+#include "cli/flags/gate_flags.hpp"
 #include "cli/flags/log_flags.hpp"
 #include "cli/net_inputs.hpp"
 #include "cli/flags/schedule_flags.hpp"
@@ -49,6 +50,7 @@ struct ClusterFlags {
   std::string host, bind;  // bind_address() tells what they come to
   std::uint16_t port = 0;
   bool insecure = false;
+  GateFlags gate;  // of kMaster
   std::string address_file;
 
   std::int64_t join_timeout_s = 0, below_min_timeout_s = 0, worker_timeout_s = 0;
@@ -88,6 +90,9 @@ std::string bind_address(const ClusterFlags& flags);
 // Makes bind and host the address that --iface means, and returns it; without --iface empty.
 // Errors: kUsage, also for one beside --bind or --host; those of choose_address().
 Result<std::string> settle_interface(ClusterFlags& flags);
+
+// Whether others than this machine may reach a port that lets everybody in, and are meant to.
+bool is_open_to_others(const ClusterFlags& flags);
 
 // Whether only this machine reaches what listens at `address`, by its text alone.
 bool is_loopback(const std::string& address);

@@ -16,17 +16,12 @@ struct LaterFlag {
   const char* remedy;
 };
 
-constexpr std::array<LaterFlag, 11> kLaterFlags{{
+constexpr std::array<LaterFlag, 7> kLaterFlags{{
     {"hdfs", "--hdfs", "the HDFS store", "built: Redis, --redis HOST[:PORT]"},
     {"runid", "--run-id", "a name for one run", "--job NAME names the job"},
     {"loglevel", "--log-level", "a choice of log levels", "--debug logs more"},
-    {"tlscert", "--tls-cert", "TLS", "keep to a network that you trust, with --insecure"},
-    {"tlskey", "--tls-key", "TLS", "keep to a network that you trust, with --insecure"},
-    {"tlsca", "--tls-ca", "TLS", "keep to a network that you trust, with --insecure"},
-    {"tokenfile", "--token-file", "admission by a token",
-     "keep to a network that you trust, with --insecure"},
     {"maxmessagebytes", "--max-message-bytes", "a limit for messages",
-     "keep to a network that you trust, with --insecure"},
+     "none is longer than 4096 bytes: who sends one is cut off"},
     {"heartbeatinterval", "--heartbeat-interval", "a choice of the heartbeat's interval",
      "--worker-timeout says when a worker counts as dead"},
     {"maxstaleness", "--max-staleness", "a limit for stale contributions",

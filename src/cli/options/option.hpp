@@ -39,6 +39,8 @@ enum class Program : std::uint8_t {
   kLaunch,
   kStatus,
   kDeviceQuery,
+  kToken,
+  kCert,
   kConfig,
   kCompletion,
   kManual,

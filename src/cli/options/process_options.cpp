@@ -19,7 +19,8 @@ constexpr Programs kOnDevices{Program::kRun,  Program::kWorker, Program::kLaunch
                               Program::kExtractFeatures};
 constexpr Programs kConverting{Program::kConvert, Program::kMean};
 constexpr Programs kAsking{Program::kConfig, Program::kCompletion, Program::kManual,
-                           Program::kStatus, Program::kDeviceQuery};
+                           Program::kStatus, Program::kDeviceQuery, Program::kToken,
+                           Program::kCert};
 constexpr Programs kPrinting =
     kTrainers | Programs{Program::kTest, Program::kTime, Program::kProof, Program::kPlan};
 constexpr Programs kAllPrograms =
@@ -29,8 +30,8 @@ constexpr Programs kAllPrograms =
 constexpr std::string_view kProgramWords =
     "run launch train test time device_query net convert mean convert_imageset compute_image_mean "
     "upgrade_net_proto_text upgrade_net_proto_binary upgrade_solver_proto_text extract_features "
-    "classify parse_log plot_log draw_net export import simulate plan doctor status config completion "
-    "manual master worker";
+    "classify parse_log plot_log draw_net export import simulate plan doctor status token cert config "
+    "completion manual master worker";
 
 constexpr Option kProcessOptions[] = {
     {.name = "program",

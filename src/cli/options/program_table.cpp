@@ -238,6 +238,27 @@ constexpr std::string_view kConfigNotes =
     "  SPEEDO_THREADS=2 speedo config master --json\n"
     "  speedo config --template > speedo.toml";
 
+constexpr std::string_view kTokenNotes =
+    "Whoever has the file may join the cluster, watch it, or pass for its master: copy it by scp\n"
+    "or as a secret of the cluster's manager, never on a command line. To change it, put a new\n"
+    "token above the old one in the master's file, give the new one to all workers, take the old\n"
+    "one away.\n"
+    "\n"
+    "Example:\n"
+    "  speedo token create job.token\n"
+    "  speedo-master --bind 10.0.0.1 --token-file job.token --solver S.prototxt";
+
+constexpr std::string_view kCertNotes =
+    "FOLDER holds the authority: ca.pem, which every machine of the cluster has (--tls-ca), and\n"
+    "ca.key, which no other needs. NAME.pem and NAME.key are a machine's --tls-cert and --tls-key.\n"
+    "revoke writes ca.pem anew, with NAME in it: from then on who has that ca.pem refuses NAME.\n"
+    "\n"
+    "Examples:\n"
+    "  speedo cert init authority\n"
+    "  speedo cert issue authority head --role master --names head.example.org,10.0.0.1\n"
+    "  speedo cert issue authority node1 --role worker\n"
+    "  speedo cert revoke authority node1";
+
 constexpr std::string_view kCompletionNotes =
     "Examples:\n"
     "  source <(speedo completion bash)\n"
@@ -302,6 +323,10 @@ const std::vector<ProgramEntry>& program_table() {
        "List the GPUs that nets can be computed on", kDeviceQueryNotes},
       {Program::kStatus, "speedo status", "status",
        "Show how a job stands: its master's progress and all its workers", kStatusNotes},
+      {Program::kToken, "speedo token", "token",
+       "Make the secret that a master and its workers share", kTokenNotes},
+      {Program::kCert, "speedo cert", "cert",
+       "Make a certificate authority for a cluster, and certificates of it", kCertNotes},
       {Program::kConfig, "speedo config", "config",
        "Show a program's options and where each value comes from", kConfigNotes},
       {Program::kCompletion, "speedo completion", "completion",

@@ -1,0 +1,257 @@
+#include "gate/authority.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <memory>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <openssl/bio.h>
+#include <openssl/ec.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+#include <unistd.h>
+
+#include <speedo/base/assert.hpp>
+#include <speedo/base/file.hpp>
+
+#include "base/descriptor.hpp"
+#include "gate/certificate.hpp"
+#include "gate/key_material.hpp"
+
+namespace speedo {
+namespace {
+
+namespace fs = std::filesystem;
+
+using KeyPair = std::shared_ptr<EVP_PKEY>;
+using MadeCertificate = std::shared_ptr<X509>;
+using RevocationList = std::shared_ptr<X509_CRL>;
+using Bio = std::unique_ptr<BIO, decltype(&::BIO_free_all)>;
+
+constexpr std::size_t kNameLettersMax = 64;
+constexpr std::size_t kSerialBytes = 16;
+constexpr long kDaySeconds = 86400;
+
+// Certificates are valid from a day before they were made: clocks differ.
+constexpr long kBackdatedSeconds = kDaySeconds;
+
+KeyPair draw_key() {
+  KeyPair key(EVP_EC_gen("P-256"), ::EVP_PKEY_free);
+  SPEEDO_ASSERT(key != nullptr);
+  return key;
+}
+
+Bio memory_bio() { return {::BIO_new(::BIO_s_mem()), ::BIO_free_all}; }
+
+std::string text_of(const Bio& memory) {
+  char* text = nullptr;
+  const long size = ::BIO_get_mem_data(memory.get(), &text);
+  return std::string(text, static_cast<std::size_t>(size));
+}
+
+std::string pem_of(const X509* certificate) {
+  const Bio memory = memory_bio();
+  ::PEM_write_bio_X509(memory.get(), certificate);
+  return text_of(memory);
+}
+
+// A file that must not exist, for this user alone if it is secret.
+Result<void> write_new(const fs::path& path, const std::string& text, mode_t mode) {
+  const Descriptor file(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
+  const bool written =
+      file.get() >= 0 &&
+      ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  if (written) return {};
+  return Error{ErrorCode::kCannotWrite,
+               fmt::format("cannot write '{}': {}", path.string(), std::strerror(errno))};
+}
+
+Result<void> write_key(const fs::path& path, const KeyPair& key) {
+  const Bio memory = memory_bio();
+  ::PEM_write_bio_PrivateKey(memory.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr);
+  std::string text = text_of(memory);
+  auto written = write_new(path, text, 0600);
+  wipe(text);
+  return written;
+}
+
+Result<KeyPair> read_key(const fs::path& path) {
+  const Bio file(::BIO_new_file(path.c_str(), "r"), ::BIO_free_all);
+  KeyPair key(file ? ::PEM_read_bio_PrivateKey(file.get(), nullptr, nullptr, nullptr) : nullptr,
+              ::EVP_PKEY_free);
+  ::ERR_clear_error();
+  if (key) return key;
+  return Error{ErrorCode::kNotFound,
+               fmt::format("'{}' is no private key: was the authority made here (speedo cert "
+                           "init)?",
+                           path.string())};
+}
+
+void add_extension(X509* certificate, X509* issuer, int kind, const std::string& value) {
+  X509V3_CTX context;
+  X509V3_set_ctx_nodb(&context);
+  X509V3_set_ctx(&context, issuer, certificate, nullptr, nullptr, 0);
+  X509_EXTENSION* const extension = ::X509V3_EXT_conf_nid(nullptr, &context, kind, value.c_str());
+  SPEEDO_ASSERT(extension != nullptr);
+  ::X509_add_ext(certificate, extension, -1);
+  ::X509_EXTENSION_free(extension);
+}
+
+// Without extensions and signature.
+Result<MadeCertificate> blank_certificate(const std::string& name, const KeyPair& key, int days) {
+  MadeCertificate made(::X509_new(), ::X509_free);
+  SPEEDO_ASSIGN(std::string serial, random_bytes(kSerialBytes));
+  serial[0] = static_cast<char>((serial[0] & 0x7F) | 0x40);  // a positive number of all its bytes
+  const std::unique_ptr<BIGNUM, decltype(&::BN_free)> number(
+      ::BN_bin2bn(reinterpret_cast<const unsigned char*>(serial.data()), kSerialBytes, nullptr),
+      ::BN_free);
+  ::BN_to_ASN1_INTEGER(number.get(), ::X509_get_serialNumber(made.get()));
+  ::X509_set_version(made.get(), X509_VERSION_3);
+  ::X509_gmtime_adj(X509_getm_notBefore(made.get()), -kBackdatedSeconds);
+  ::X509_gmtime_adj(X509_getm_notAfter(made.get()), days * kDaySeconds);
+  ::X509_set_pubkey(made.get(), key.get());
+  ::X509_NAME_add_entry_by_txt(::X509_get_subject_name(made.get()), "CN", MBSTRING_ASC,
+                               reinterpret_cast<const unsigned char*>(name.data()),
+                               static_cast<int>(name.size()), -1, 0);
+  return made;
+}
+
+struct Authority {
+  MadeCertificate certificate;
+  KeyPair key;
+  RevocationList revoked;
+};
+
+Result<Authority> read_authority(const fs::path& folder) {
+  const fs::path path = folder / kAuthorityFile;
+  SPEEDO_ASSIGN(const std::vector<Certificate> all, read_certificates(path));
+  Authority authority;
+  authority.certificate = MadeCertificate(::X509_dup(all.front().get()), ::X509_free);
+  SPEEDO_ASSIGN(authority.key, read_key(folder / "ca.key"));
+  const Bio file(::BIO_new_file(path.c_str(), "r"), ::BIO_free_all);
+  authority.revoked = RevocationList(
+      file ? ::PEM_read_bio_X509_CRL(file.get(), nullptr, nullptr, nullptr) : nullptr,
+      ::X509_CRL_free);
+  ::ERR_clear_error();
+  if (authority.revoked) return authority;
+  return Error{ErrorCode::kConfig,
+               fmt::format("'{}' has no list of revoked certificates", path.string())};
+}
+
+// Signs the list anew, as of now, and gives the text of ca.pem.
+std::string sealed(const Authority& authority) {
+  X509_CRL* const list = authority.revoked.get();
+  const std::unique_ptr<ASN1_TIME, decltype(&::ASN1_TIME_free)> now(
+      ::X509_gmtime_adj(nullptr, -kBackdatedSeconds), ::ASN1_TIME_free);
+  ::X509_CRL_set1_lastUpdate(list, now.get());
+  ::X509_CRL_sort(list);
+  const int signature = ::X509_CRL_sign(list, authority.key.get(), ::EVP_sha256());
+  SPEEDO_ASSERT(signature > 0);
+  const Bio memory = memory_bio();
+  ::PEM_write_bio_X509_CRL(memory.get(), list);
+  return pem_of(authority.certificate.get()) + text_of(memory);
+}
+
+Result<void> check_name(const std::string& name) {
+  const bool plain = std::all_of(name.begin(), name.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
+  });
+  if (plain && !name.empty() && name[0] != '.' && name.size() <= kNameLettersMax && name != "ca") {
+    return {};
+  }
+  return usage_error(fmt::format("'{}' is no name for a certificate: letters, digits, '-', '_' and "
+                                 "'.', at most {}, not \"ca\"",
+                                 name, kNameLettersMax));
+}
+
+bool is_address(const std::string& host) {
+  ASN1_OCTET_STRING* const address = ::a2i_IPADDRESS(host.c_str());
+  const bool found = address != nullptr;
+  ::ASN1_OCTET_STRING_free(address);
+  ::ERR_clear_error();
+  return found;
+}
+
+Result<std::string> alternative_names(const CertificateOrder& order) {
+  std::string names = fmt::format("URI:{}{}", kRoleScheme, name_of(order.role));
+  for (const std::string& host : order.hosts) {
+    const bool plain = !host.empty() && host.find_first_of(" ,;\t\n") == std::string::npos;
+    if (!plain) return usage_error("'" + host + "' is neither a name nor an address");
+    names += fmt::format(",{}:{}", is_address(host) ? "IP" : "DNS", host);
+  }
+  return names;
+}
+
+}  // namespace
+
+Result<void> create_authority(const fs::path& folder) {
+  std::error_code code;
+  fs::create_directories(folder, code);
+  if (code) {
+    return Error{ErrorCode::kCannotWrite,
+                 fmt::format("cannot make the folder '{}': {}", folder.string(), code.message())};
+  }
+  Authority authority;
+  authority.key = draw_key();
+  SPEEDO_ASSIGN(authority.certificate,
+                blank_certificate("SpeeDO authority", authority.key, kAuthorityDays));
+  X509* const own = authority.certificate.get();
+  ::X509_set_issuer_name(own, ::X509_get_subject_name(own));
+  add_extension(own, own, NID_basic_constraints, "critical,CA:TRUE,pathlen:0");
+  add_extension(own, own, NID_key_usage, "critical,keyCertSign,cRLSign");
+  add_extension(own, own, NID_subject_key_identifier, "hash");
+  const int signature = ::X509_sign(own, authority.key.get(), ::EVP_sha256());
+  SPEEDO_ASSERT(signature > 0);
+  authority.revoked = RevocationList(::X509_CRL_new(), ::X509_CRL_free);
+  ::X509_CRL_set_version(authority.revoked.get(), X509_CRL_VERSION_2);
+  ::X509_CRL_set_issuer_name(authority.revoked.get(), ::X509_get_subject_name(own));
+  SPEEDO_TRY(write_key(folder / "ca.key", authority.key));
+  return write_new(folder / kAuthorityFile, sealed(authority), 0644);
+}
+
+Result<void> issue_certificate(const fs::path& folder, const CertificateOrder& order) {
+  SPEEDO_TRY(check_name(order.name));
+  SPEEDO_ASSERT(order.days >= 0 && order.days <= kCertificateDaysMax);
+  SPEEDO_ASSIGN(const std::string names, alternative_names(order));
+  SPEEDO_ASSIGN(const Authority authority, read_authority(folder));
+  const KeyPair key = draw_key();
+  SPEEDO_ASSIGN(const MadeCertificate made, blank_certificate(order.name, key, order.days));
+  X509* const issuer = authority.certificate.get();
+  ::X509_set_issuer_name(made.get(), ::X509_get_subject_name(issuer));
+  add_extension(made.get(), issuer, NID_basic_constraints, "critical,CA:FALSE");
+  add_extension(made.get(), issuer, NID_key_usage, "critical,digitalSignature");
+  add_extension(made.get(), issuer, NID_ext_key_usage,
+                order.role == GateRole::kMaster ? "serverAuth" : "clientAuth");
+  add_extension(made.get(), issuer, NID_authority_key_identifier, "keyid");
+  add_extension(made.get(), issuer, NID_subject_alt_name, names);
+  const int signature = ::X509_sign(made.get(), authority.key.get(), ::EVP_sha256());
+  SPEEDO_ASSERT(signature > 0);
+  SPEEDO_TRY(write_key(folder / (order.name + ".key"), key));
+  return write_new(folder / (order.name + ".pem"), pem_of(made.get()), 0644);
+}
+
+Result<void> revoke_certificate(const fs::path& folder, const std::string& name) {
+  SPEEDO_TRY(check_name(name));
+  SPEEDO_ASSIGN(const Authority authority, read_authority(folder));
+  SPEEDO_ASSIGN(const std::vector<Certificate> named, read_certificates(folder / (name + ".pem")));
+  X509_REVOKED* known = nullptr;
+  if (::X509_CRL_get0_by_cert(authority.revoked.get(), &known, named.front().get()) == 1) {
+    return usage_error("the certificate '" + name + "' is revoked already");
+  }
+  X509_REVOKED* const entry = ::X509_REVOKED_new();
+  const std::unique_ptr<ASN1_TIME, decltype(&::ASN1_TIME_free)> now(::X509_gmtime_adj(nullptr, 0),
+                                                                    ::ASN1_TIME_free);
+  ::X509_REVOKED_set_serialNumber(entry, ::X509_get_serialNumber(named.front().get()));
+  ::X509_REVOKED_set_revocationDate(entry, now.get());
+  ::X509_CRL_add0_revoked(authority.revoked.get(), entry);
+  return write_file_atomically(folder / kAuthorityFile, sealed(authority));
+}
+
+}  // namespace speedo

@@ -1,0 +1,132 @@
+// Gate::call(): the side that connects, as far as it waits.
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <fmt/format.h>
+
+#include <speedo/base/limits.hpp>
+
+#include "gate/gate_loop.hpp"
+
+namespace speedo {
+namespace {
+
+constexpr std::chrono::milliseconds kPollSlice{50};
+// Of one call: a refusal is believed the second time, as bytes may be changed on their way; and a
+// busy gate may have closed a connection to make room.
+constexpr int kAttemptsMax = 4;
+
+struct CallTarget {
+  const std::string& host;
+  std::uint16_t port;
+  const std::atomic<bool>& stop;
+  const Clock& clock;
+  Instant deadline;
+
+  Error error(const std::string& what, ErrorCode code = ErrorCode::kUnavailable) const {
+    return Error{code, fmt::format("master {}:{}: {}", host, port, what)};
+  }
+  Error silent() const {
+    return error("no answer; is the address right, does a firewall block it?");
+  }
+
+  // Waits until the socket is ready for `events`.
+  Result<void> wait(int socket, short events) const {
+    pollfd entry{.fd = socket, .events = events, .revents = 0};
+    while (!stop && clock.now() < deadline) {
+      if (::poll(&entry, 1, static_cast<int>(kPollSlice.count())) > 0) return {};
+    }
+    return silent();
+  }
+};
+
+Result<void> connect_socket(const CallTarget& target, int socket, const addrinfo& address) {
+  if (::connect(socket, address.ai_addr, address.ai_addrlen) == 0) return {};
+  int fault = errno;
+  if (fault == EINPROGRESS) {
+    SPEEDO_TRY(target.wait(socket, POLLOUT));
+    socklen_t size = sizeof(fault);
+    ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &fault, &size);
+  }
+  if (fault == 0) return {};
+  if (fault == ECONNREFUSED) return target.error("nobody listens; is speedo-master running there?");
+  return target.error(std::strerror(fault));
+}
+
+// Until the other gate has let us in.
+Result<void> go_in(const CallTarget& target, GateConnection& connection) {
+  GateLink& link = connection.link();
+  while (link.state() == GateLink::State::kAdmission) {
+    const auto events = static_cast<short>(connection.network_interest());
+    SPEEDO_TRY(target.wait(connection.network(), events));
+    connection.service(target.clock.now());
+  }
+  if (link.was_admitted()) return {};
+  return target.error(link.fault()->message, link.fault()->code);
+}
+
+bool is_final(ErrorCode code) {
+  return code == ErrorCode::kRefused || code == ErrorCode::kMismatch;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<GateConnection>> Gate::Loop::connect(const std::string& host,
+                                                            std::uint16_t port,
+                                                            const addrinfo& address,
+                                                            const CallLimits& limits) {
+  const CallTarget target{host, port, limits.stop, limits.clock, limits.deadline};
+  auto socket = std::make_unique<Descriptor>(::socket(
+      address.ai_family, address.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, address.ai_protocol));
+  if (socket->get() < 0) return target.error(std::strerror(errno));
+  SPEEDO_TRY(connect_socket(target, socket->get(), address));
+  send_at_once(socket->get());
+  SPEEDO_ASSIGN(auto admission,
+                Admission::call(credentials(), {.protocol = options_.protocol,
+                                                .role = options_.role,
+                                                .host = host}));
+  const Instant now = limits.clock.now();
+  auto connection = std::make_unique<GateConnection>(
+      std::move(socket), GateLink(std::move(admission), "", rules_of(true), now),
+      PeerAddress{fmt::format("{}:{}", host, port), host});
+  SPEEDO_TRY(go_in(target, *connection));
+  return connection;
+}
+
+Result<GateCall> Gate::call(const std::string& host, std::uint16_t port,
+                            const std::atomic<bool>& stop, const CallTools& tools) {
+  auto found = look_up_until([&] { return stop.load(); }, tools.look_up, host, port);
+  if (!found) {
+    return Error{found.error().code,
+                 fmt::format("master {}:{}: {}", host, port, found.error().message)};
+  }
+  const Loop::CallLimits limits{stop, *tools.clock, tools.clock->now() + kConnectionTimeout};
+  Error last{ErrorCode::kUnavailable,
+             fmt::format("master {}:{}: no address of that host can be used", host, port)};
+  for (const addrinfo* each = found->get(); each != nullptr; each = each->ai_next) {
+    int finals = 0;
+    for (int attempt = 0; attempt < kAttemptsMax && finals < 2; ++attempt) {
+      auto made = loop_->connect(host, port, *each, limits);
+      if (made) {
+        SPEEDO_ASSIGN(SocketPair pair, make_socket_pair());
+        (*made)->give_local(std::move(pair.gate));
+        auto alive = loop_->adopt(std::move(*made));
+        return GateCall{std::move(pair.caf), std::move(alive)};
+      }
+      last = made.error();
+      if (is_final(last.code)) ++finals;
+      if (!is_final(last.code) && finals == 0) break;
+    }
+    if (finals == 2) return last;
+  }
+  return last;
+}
+
+}  // namespace speedo

@@ -1,0 +1,101 @@
+#include "gate/gate_connection.hpp"
+
+#include <array>
+#include <cerrno>
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+namespace speedo {
+namespace {
+
+constexpr std::size_t kReadBytes = 16384;
+constexpr int kReadsAtOnce = 4;  // then others have their turn
+
+enum class ReadEnd { kMore, kNothing, kOver };
+
+// Calls `take` with what one read gives.
+template <class Take>
+ReadEnd read_some(int socket, Take take) {
+  std::array<char, kReadBytes> piece;
+  const ssize_t got = ::recv(socket, piece.data(), piece.size(), 0);
+  if (got > 0) {
+    take(std::string_view(piece.data(), static_cast<std::size_t>(got)));
+    return static_cast<std::size_t>(got) == piece.size() ? ReadEnd::kMore : ReadEnd::kNothing;
+  }
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return ReadEnd::kNothing;
+  return ReadEnd::kOver;
+}
+
+}  // namespace
+
+bool GateConnection::write_some(int socket, std::string& buffer) {
+  while (!buffer.empty()) {
+    const ssize_t sent = ::send(socket, buffer.data(), buffer.size(), MSG_NOSIGNAL);
+    if (sent > 0) {
+      buffer.erase(0, static_cast<std::size_t>(sent));
+      continue;
+    }
+    return errno == EAGAIN || errno == EINTR;
+  }
+  return true;
+}
+
+bool GateConnection::read_network(Instant now) {
+  if (network_gone_ || link_.to_local().size() >= kGateBufferBytes) return false;
+  const ReadEnd end = read_some(
+      network(), [&](std::string_view bytes) { link_.from_network(bytes, now); });
+  if (end == ReadEnd::kOver) {
+    network_gone_ = true;
+    link_.network_ended(now);
+  }
+  return end == ReadEnd::kMore;
+}
+
+bool GateConnection::read_local(Instant now) {
+  if (!has_local() || link_.state() != GateLink::State::kOpen) return false;
+  if (link_.to_network().size() >= kGateBufferBytes) return false;
+  const ReadEnd end =
+      read_some(local(), [&](std::string_view bytes) { link_.from_local(bytes, now); });
+  if (end == ReadEnd::kOver) link_.local_ended(now);
+  return end == ReadEnd::kMore;
+}
+
+bool GateConnection::service(Instant now) {
+  link_.pass_time(now);
+  for (int i = 0; i < kReadsAtOnce && read_network(now); ++i) {
+  }
+  for (int i = 0; i < kReadsAtOnce && read_local(now); ++i) {
+  }
+  // CAF's own end may be closed already; then there is nobody to tell.
+  if (has_local() && !link_.was_cut()) write_some(local(), link_.to_local());
+  if (link_.state() == GateLink::State::kEnded) return true;
+  if (!write_some(network(), link_.to_network())) {
+    network_gone_ = true;
+    link_.network_ended(now);
+    return true;
+  }
+  // What the peer has sent and nobody reads would make the system reset the connection, and with it
+  // what the peer has not read yet: it is waited for.
+  if (link_.state() == GateLink::State::kFarewell && link_.to_network().empty() && !said_all_) {
+    said_all_ = true;
+    ::shutdown(network(), SHUT_WR);
+  }
+  return network_gone_;
+}
+
+std::uint32_t GateConnection::network_interest() {
+  std::uint32_t interest = link_.to_network().empty() ? 0U : std::uint32_t{EPOLLOUT};
+  if (link_.to_local().size() < kGateBufferBytes) interest |= EPOLLIN;
+  return interest;
+}
+
+std::uint32_t GateConnection::local_interest() {
+  std::uint32_t interest = link_.to_local().empty() ? 0U : std::uint32_t{EPOLLOUT};
+  const bool reads = link_.state() == GateLink::State::kOpen &&
+                     link_.to_network().size() < kGateBufferBytes;
+  if (reads) interest |= EPOLLIN;
+  return interest;
+}
+
+}  // namespace speedo

@@ -1,0 +1,231 @@
+#include "gate/gate_loop.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <future>
+#include <optional>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include <speedo/base/assert.hpp>
+#include <speedo/base/thread_name.hpp>
+
+#include "base/log.hpp"
+
+namespace speedo {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr milliseconds kLookInterval{100};
+constexpr seconds kReloadInterval{1};
+constexpr seconds kWarningInterval{60};
+
+// In the epoll instance: two places for each member, from its number on, and two of the loop's own.
+constexpr std::uint64_t kWakePlace = 0, kListenerPlace = 1;
+
+std::unique_ptr<Descriptor> open_reserve() {
+  return std::make_unique<Descriptor>(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Gate::Loop>> Gate::Loop::create(GateOptions options) {
+  FileStamps stamps(options.files);  // of before, so that no change is missed
+  SPEEDO_ASSIGN(auto credentials, GateCredentials::load(options.files, options.role));
+  std::unique_ptr<Loop> loop(new Loop(std::move(options), std::move(credentials)));
+  loop->stamps_ = std::move(stamps);
+  SPEEDO_TRY(loop->open());
+  return loop;
+}
+
+Gate::Loop::Loop(GateOptions options, std::shared_ptr<const GateCredentials> credentials)
+    : options_(std::move(options)),
+      credentials_(std::move(credentials)),
+      limits_(limits_here()) {}
+
+Result<void> Gate::Loop::open() {
+  epoll_ = std::make_unique<Descriptor>(::epoll_create1(EPOLL_CLOEXEC));
+  wake_ = std::make_unique<Descriptor>(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  reserve_ = open_reserve();
+  if (epoll_->get() < 0 || wake_->get() < 0 || reserve_->get() < 0) {
+    return Error{ErrorCode::kFull, std::string("no descriptor left for connections: ") +
+                                       std::strerror(errno)};
+  }
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = kWakePlace;
+  ::epoll_ctl(epoll_->get(), EPOLL_CTL_ADD, wake_->get(), &event);
+  warned_ = steady_clock().now();
+  thread_ = std::thread([this] {
+    name_thread("gate");
+    run();
+  });
+  return {};
+}
+
+Gate::Loop::~Loop() {
+  if (!thread_.joinable()) return;
+  post([this] { ends_at_ = steady_clock().now() + kGateFarewell; });
+  thread_.join();
+  if (counts_.turned_away() > 0) SPEEDO_INFO("Gate: {}", to_text(counts_));
+}
+
+std::shared_ptr<const GateCredentials> Gate::Loop::credentials() const {
+  const std::lock_guard lock(mutex_);
+  return credentials_;
+}
+
+GateCounts Gate::Loop::counts() const {
+  const std::lock_guard lock(mutex_);
+  return counts_;
+}
+
+GateLink::RulesOf Gate::Loop::rules_of(bool from_server) const {
+  return [this, from_server](const AdmittedPeer& peer) {
+    return BaspRules{.from_server = from_server,
+                     .application = options_.application,
+                     .messages = options_.messages(peer.role)};
+  };
+}
+
+void Gate::Loop::post(std::function<void()> work) {
+  {
+    const std::lock_guard lock(mutex_);
+    posted_.push_back(std::move(work));
+  }
+  const std::uint64_t one = 1;
+  (void)!::write(wake_->get(), &one, sizeof(one));
+}
+
+void Gate::Loop::do_posted() {
+  std::uint64_t count = 0;
+  (void)!::read(wake_->get(), &count, sizeof(count));
+  std::vector<std::function<void()>> works;
+  {
+    const std::lock_guard lock(mutex_);
+    works.swap(posted_);
+  }
+  for (const auto& work : works) work();
+}
+
+void Gate::Loop::listen(ListeningSocket socket, Arrive arrive) {
+  // A std::function can only hold what can be copied.
+  const auto held = std::make_shared<ListeningSocket>(std::move(socket));
+  post([this, held, arrive = std::move(arrive)] {
+    SPEEDO_ASSERT(listener_ == nullptr);
+    listener_ = std::move(held->socket);
+    arrive_ = arrive;
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.u64 = kListenerPlace;
+    ::epoll_ctl(epoll_->get(), EPOLL_CTL_ADD, listener_->get(), &event);
+  });
+}
+
+void Gate::Loop::stop_listening() {
+  std::promise<void> done;
+  post([this, &done] {
+    listener_.reset();
+    arrive_ = nullptr;
+    // Those that were not let in yet never will be.
+    std::erase_if(members_, [](const auto& member) {
+      return member.second.came && !member.second.connection->has_local();
+    });
+    done.set_value();
+  });
+  done.get_future().get();
+}
+
+std::shared_ptr<const std::atomic<bool>> Gate::Loop::adopt(
+    std::unique_ptr<GateConnection> connection) {
+  const auto member = std::make_shared<Member>();
+  member->connection = std::move(connection);
+  const auto alive = std::make_shared<std::atomic<bool>>(true);
+  member->alive = alive;
+  post([this, member] { enter(std::move(*member), steady_clock().now()); });
+  return alive;
+}
+
+// Until the end, and then until what is to be said has left.
+void Gate::Loop::run() {
+  std::array<epoll_event, 64> events;
+  while (true) {
+    const Instant before = steady_clock().now();
+    if (ends_at_ && (members_.empty() || before >= *ends_at_)) break;
+    const int found = ::epoll_wait(epoll_->get(), events.data(), static_cast<int>(events.size()),
+                                   patience(before));
+    const Instant now = steady_clock().now();
+    for (int i = 0; i < found; ++i) {
+      const std::uint64_t place = events[static_cast<std::size_t>(i)].data.u64;
+      if (place == kWakePlace) {
+        do_posted();
+      } else if (place == kListenerPlace) {
+        accept_some(now);
+      } else {
+        service(place / 2, now);
+      }
+    }
+    look_around(now);
+  }
+  members_.clear();
+}
+
+// In milliseconds; -1: until something happens.
+int Gate::Loop::patience(Instant now) const {
+  const auto waits = [](const auto& member) {
+    return member.second.connection->link().deadline().has_value();
+  };
+  if (ends_at_ || accepts_again_ || std::any_of(members_.begin(), members_.end(), waits)) {
+    return static_cast<int>(kLookInterval.count());
+  }
+  (void)now;
+  const bool has_files = credentials()->mode() != GateMode::kOpen;
+  return has_files || options_.warns ? 1000 : -1;
+}
+
+void Gate::Loop::look_around(Instant now) {
+  if (now - looked_around_ < kLookInterval && !ends_at_) return;
+  looked_around_ = now;
+  std::vector<std::uint64_t> due;
+  for (auto& [id, member] : members_) {
+    const auto deadline = member.connection->link().deadline();
+    if (deadline && now >= *deadline) due.push_back(id);
+  }
+  for (const std::uint64_t id : due) service(id, now);
+  if (accepts_again_ && now >= *accepts_again_) {
+    accepts_again_.reset();
+    if (listener_) accept_some(now);
+  }
+  reload(now);
+  if (options_.warns && now - warned_ >= kWarningInterval) {
+    warned_ = now;
+    SPEEDO_WARN("--insecure: whoever reaches the master's port can join, and read along");
+  }
+}
+
+void Gate::Loop::reload(Instant now) {
+  if (now - reloaded_ < kReloadInterval || credentials()->mode() == GateMode::kOpen) return;
+  reloaded_ = now;
+  FileStamps stamps(options_.files);
+  if (stamps == stamps_) return;
+  stamps_ = std::move(stamps);
+  auto loaded = GateCredentials::load(options_.files, options_.role);
+  if (!loaded) {
+    SPEEDO_ERROR("Gate: the credentials have changed and cannot be used, so the old ones stay: {}",
+                 loaded.error().message);
+    return;
+  }
+  SPEEDO_INFO("Gate: the credentials have changed and were read again");
+  const std::lock_guard lock(mutex_);
+  credentials_ = std::move(loaded).value();
+}
+
+}  // namespace speedo

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "gate/gate.hpp"
+#include "gate/gate_connection.hpp"
+#include "gate/gate_limits.hpp"
+
+namespace speedo {
+
+// The thread of a gate: all its sockets, by epoll.
+class Gate::Loop {
+ public:
+  static Result<std::unique_ptr<Loop>> create(GateOptions options);
+  ~Loop();
+
+  const GateOptions& options() const { return options_; }
+  std::shared_ptr<const GateCredentials> credentials() const;
+  GateLink::RulesOf rules_of(bool from_server) const;
+  GateCounts counts() const;
+
+  void listen(ListeningSocket socket, Arrive arrive);
+  void stop_listening();
+  // Connects and is let in. Blocking, on the caller's thread. Errors: as Gate::call().
+  struct CallLimits {
+    const std::atomic<bool>& stop;
+    const Clock& clock;
+    Instant deadline;
+  };
+  Result<std::unique_ptr<GateConnection>> connect(const std::string& host, std::uint16_t port,
+                                                  const addrinfo& address,
+                                                  const CallLimits& limits);
+  // A connection that this side made, open, with its end for the loop.
+  std::shared_ptr<const std::atomic<bool>> adopt(std::unique_ptr<GateConnection> connection);
+
+ private:
+  // Of one connection, beside the connection itself.
+  struct Member {
+    std::unique_ptr<GateConnection> connection;
+    std::shared_ptr<std::atomic<bool>> alive;
+    bool came = false;  // to the port, in contrast to one that was called
+    bool let_in = false;
+    bool end_noted = false;
+    // What epoll knows of its sockets; nothing yet.
+    std::optional<std::uint32_t> network_interest, local_interest;
+  };
+  using Members = std::map<std::uint64_t, Member>;
+
+  Loop(GateOptions options, std::shared_ptr<const GateCredentials> credentials);
+  Result<void> open();
+
+  // From any thread: done on the loop's.
+  void post(std::function<void()> work);
+  void run();
+  void do_posted();
+  int patience(Instant now) const;
+  void look_around(Instant now);
+  void reload(Instant now);
+
+  void accept_some(Instant now);
+  bool accept_one(Instant now);
+  void shed_one(Instant now);
+  void make_room(const std::string& host, Instant now);
+  bool displace(const std::function<bool(const Member&)>& is_one, std::size_t most, Instant now);
+  void welcome(std::unique_ptr<Descriptor> socket, PeerAddress address, Instant now);
+
+  void enter(Member member, Instant now);
+  void service(std::uint64_t id, Instant now);
+  void watch(std::uint64_t id, Member& member);
+  void admit(Member& member, Instant now);
+  void note_end(Member& member, Instant now);
+  void note(std::uint64_t GateCounts::* count, const Member& member, std::string_view why,
+            Instant now);
+
+  const GateOptions options_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<const GateCredentials> credentials_;  // guarded by mutex_
+  std::vector<std::function<void()>> posted_;           // guarded by mutex_
+  GateCounts counts_;                                   // guarded by mutex_
+  std::unique_ptr<Descriptor> epoll_, wake_, reserve_;
+  const GateLimits limits_;
+
+  // Of the loop's thread.
+  std::unique_ptr<Descriptor> listener_;
+  Arrive arrive_;
+  Members members_;
+  std::uint64_t next_id_ = 1;
+  AuditPacer pacer_;
+  FileStamps stamps_;
+  Instant looked_around_{}, reloaded_{}, warned_{};
+  std::optional<Instant> accepts_again_;  // after a shortage
+  std::optional<Instant> ends_at_;
+  std::thread thread_;
+};
+
+}  // namespace speedo

@@ -1,0 +1,86 @@
+#include "gate/gate_socket.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
+#include <fmt/format.h>
+
+namespace speedo {
+namespace {
+
+constexpr int kBacklog = 512;
+
+std::uint16_t bound_port(int socket) {
+  sockaddr_storage bound{};
+  socklen_t size = sizeof(bound);
+  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&bound), &size) != 0) return 0;
+  if (bound.ss_family == AF_INET6) {
+    return ntohs(reinterpret_cast<const sockaddr_in6*>(&bound)->sin6_port);
+  }
+  return ntohs(reinterpret_cast<const sockaddr_in*>(&bound)->sin_port);
+}
+
+}  // namespace
+
+Result<ListeningSocket> listen_at(const std::string& bind, std::uint16_t port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  const int code = ::getaddrinfo(bind.empty() ? nullptr : bind.c_str(),
+                                 std::to_string(port).c_str(), &hints, &found);
+  if (code != 0) {
+    return Error{ErrorCode::kUnavailable,
+                 fmt::format("cannot listen on {}: {}", bind, ::gai_strerror(code))};
+  }
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, ::freeaddrinfo);
+  for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
+    auto socket = std::make_unique<Descriptor>(
+        ::socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (socket->get() < 0) continue;
+    // Connections of an ended master that linger in the kernel do not block the port.
+    const int on = 1;
+    ::setsockopt(socket->get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (::bind(socket->get(), each->ai_addr, each->ai_addrlen) != 0) continue;
+    if (::listen(socket->get(), kBacklog) != 0) continue;
+    const std::uint16_t bound = bound_port(socket->get());
+    return ListeningSocket{std::move(socket), bound};
+  }
+  return Error{ErrorCode::kUnavailable,
+               fmt::format("cannot listen on {}:{}: {}", bind, port, std::strerror(errno))};
+}
+
+void send_at_once(int socket) {
+  const int on = 1;
+  ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+Result<SocketPair> make_socket_pair() {
+  int ends[2] = {-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) {
+    return Error{ErrorCode::kFull,
+                 fmt::format("no socket for another connection: {}", std::strerror(errno))};
+  }
+  return SocketPair{std::make_unique<Descriptor>(ends[0]), std::make_unique<Descriptor>(ends[1])};
+}
+
+PeerAddress address_of(const sockaddr_storage& address) {
+  char text[INET6_ADDRSTRLEN] = {};
+  if (address.ss_family == AF_INET6) {
+    const auto& ipv6 = reinterpret_cast<const sockaddr_in6&>(address);
+    ::inet_ntop(AF_INET6, &ipv6.sin6_addr, text, sizeof(text));
+    return {fmt::format("[{}]:{}", text, ntohs(ipv6.sin6_port)), text};
+  }
+  const auto& ipv4 = reinterpret_cast<const sockaddr_in&>(address);
+  ::inet_ntop(AF_INET, &ipv4.sin_addr, text, sizeof(text));
+  return {fmt::format("{}:{}", text, ntohs(ipv4.sin_port)), text};
+}
+
+}  // namespace speedo

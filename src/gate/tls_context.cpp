@@ -1,0 +1,133 @@
+#include "gate/tls_context.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <sys/stat.h>
+
+#include "gate/certificate.hpp"
+#include "gate/key_material.hpp"
+
+namespace speedo {
+namespace {
+
+constexpr const char* kCipherSuite = "TLS_AES_256_GCM_SHA384";
+constexpr unsigned char kSessionContext[] = {'g', 'a', 't', 'e'};
+constexpr const char* kGroups = "X25519:P-256";
+
+Error tls_fault(const std::string& what) {
+  const char* const reason = ::ERR_reason_error_string(::ERR_peek_last_error());
+  ::ERR_clear_error();
+  return {ErrorCode::kInternal, fmt::format("{}: {}", what, reason ? reason : "unknown reason")};
+}
+
+Result<TlsContext> bare_context(GateSide side) {
+  TlsContext context(
+      ::SSL_CTX_new(side == GateSide::kListens ? ::TLS_server_method() : ::TLS_client_method()),
+      ::SSL_CTX_free);
+  const bool made = context != nullptr &&
+                    ::SSL_CTX_set_min_proto_version(context.get(), TLS1_3_VERSION) == 1 &&
+                    ::SSL_CTX_set_max_proto_version(context.get(), TLS1_3_VERSION) == 1 &&
+                    ::SSL_CTX_set_ciphersuites(context.get(), kCipherSuite) == 1 &&
+                    ::SSL_CTX_set1_groups_list(context.get(), kGroups) == 1 &&
+                    ::SSL_CTX_set_num_tickets(context.get(), 0) == 1;
+  if (!made) return tls_fault("TLS cannot be set up");
+  ::SSL_CTX_set_options(context.get(), SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
+  // Nothing is sent but what is protected and checked.
+  ::SSL_CTX_clear_options(context.get(), SSL_OP_ENABLE_MIDDLEBOX_COMPAT);
+  // An external key counts as a session, and who listens has a name for what sessions are for.
+  if (side == GateSide::kListens) {
+    ::SSL_CTX_set_session_id_context(context.get(), kSessionContext, sizeof(kSessionContext));
+  }
+  ::SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
+  ::SSL_CTX_set_mode(context.get(), SSL_MODE_RELEASE_BUFFERS);
+  return context;
+}
+
+Error certificate_file_error(const std::filesystem::path& path, const char* what) {
+  const int reason = errno;
+  ::ERR_clear_error();
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 && errno == ENOENT) {
+    return {ErrorCode::kNotFound, fmt::format("the {} file '{}' is missing", what, path.string())};
+  }
+  const bool refused = reason == EACCES || reason == EPERM;
+  return {refused ? ErrorCode::kRefused : ErrorCode::kConfig,
+          fmt::format("'{}' is no {} that can be read (PEM)", path.string(), what)};
+}
+
+Result<void> check_key_mode(const std::filesystem::path& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return certificate_file_error(path, "private key");
+  if (!S_ISREG(status.st_mode) || (status.st_mode & (S_IROTH | S_IWOTH | S_IWGRP)) == 0) return {};
+  return Error{ErrorCode::kRefused,
+               fmt::format("the private key file '{}' can be read or changed by other users: "
+                           "chmod 600 {}",
+                           path.string(), path.string())};
+}
+
+// Lists of revoked certificates lie in the file of the authorities, if there are any.
+void check_revocation(SSL_CTX* context, const CertificateFiles& files) {
+  X509_STORE* const store = ::SSL_CTX_get_cert_store(context);
+  X509_LOOKUP* const lookup = ::X509_STORE_add_lookup(store, ::X509_LOOKUP_file());
+  const int lists =
+      ::X509_load_crl_file(lookup, files.authority.c_str(), X509_FILETYPE_PEM);
+  ::ERR_clear_error();
+  if (lists > 0) ::X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK);
+}
+
+}  // namespace
+
+Result<TlsContext> token_context(GateSide side) {
+  SPEEDO_ASSIGN(TlsContext context, bare_context(side));
+  // There is no certificate, and no authority: one who has not the key cannot show anything else.
+  ::SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
+  return context;
+}
+
+Result<TlsContext> certificate_context(GateSide side, const CertificateFiles& files) {
+  SPEEDO_ASSIGN(TlsContext context, bare_context(side));
+  SPEEDO_TRY(check_key_mode(files.key));
+  SSL_CTX* const raw = context.get();
+  if (::SSL_CTX_use_certificate_chain_file(raw, files.certificate.c_str()) != 1) {
+    return certificate_file_error(files.certificate, "certificate");
+  }
+  if (::SSL_CTX_use_PrivateKey_file(raw, files.key.c_str(), SSL_FILETYPE_PEM) != 1) {
+    return certificate_file_error(files.key, "private key of the certificate");
+  }
+  if (::SSL_CTX_load_verify_file(raw, files.authority.c_str()) != 1) {
+    return certificate_file_error(files.authority, "authority's certificate");
+  }
+  check_revocation(raw, files);
+  ::SSL_CTX_set_verify(raw, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  return context;
+}
+
+Result<std::vector<std::string>> authority_marks(const CertificateFiles& files, GateRole role) {
+  SPEEDO_ASSIGN(const std::vector<Certificate> own, read_certificates(files.certificate));
+  SPEEDO_ASSIGN(const std::vector<Certificate> authorities, read_certificates(files.authority));
+  SPEEDO_TRY(own.front().check_fit(role, files.certificate.string()));
+  std::vector<std::string> marks;
+  bool known = false;
+  for (const Certificate& authority : authorities) {
+    std::string mark = sha256(authority.bytes());
+    if (!known && own.back().is_issued_by(authority)) {
+      marks.insert(marks.begin(), std::move(mark));
+      known = true;
+    } else {
+      marks.push_back(std::move(mark));
+    }
+  }
+  if (known) return marks;
+  return Error{ErrorCode::kRefused,
+               fmt::format("the certificate '{}' is of another authority than those in '{}'",
+                           files.certificate.string(), files.authority.string())};
+}
+
+}  // namespace speedo

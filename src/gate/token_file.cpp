@@ -1,0 +1,147 @@
+#include "gate/token_file.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/descriptor.hpp"
+#include "gate/key_material.hpp"
+
+namespace speedo {
+namespace {
+
+constexpr mode_t kNotForOthers = S_IROTH | S_IWOTH | S_IWGRP;
+constexpr const char* kMakeOne = "make one with: speedo token create FILE";
+
+Error token_error(ErrorCode code, const std::filesystem::path& path, const std::string& what) {
+  return {code, fmt::format("the token file '{}' {}", path.string(), what)};
+}
+
+Error token_unreadable(const std::filesystem::path& path, int reason) {
+  if (reason == ENOENT || reason == ENOTDIR) {
+    return token_error(ErrorCode::kNotFound, path, fmt::format("is missing; {}", kMakeOne));
+  }
+  const bool refused = reason == EACCES || reason == EPERM;
+  return token_error(refused ? ErrorCode::kRefused : ErrorCode::kConfig, path,
+                     fmt::format("cannot be read: {}{}", std::strerror(reason),
+                                 refused ? "; make its owner the user that runs this" : ""));
+}
+
+Result<std::size_t> read_token_bytes(int descriptor, std::span<char> memory,
+                                     const std::filesystem::path& path) {
+  std::size_t size = 0;
+  while (size < memory.size()) {
+    const ssize_t got = ::read(descriptor, memory.data() + size, memory.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return token_unreadable(path, errno);
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  return size;
+}
+
+Result<void> check_token(std::string_view token, const std::filesystem::path& path) {
+  const bool plain = std::all_of(token.begin(), token.end(), [](char c) {
+    return c > ' ' && static_cast<unsigned char>(c) < 0x7F;
+  });
+  if (!plain) {
+    return token_error(ErrorCode::kConfig, path,
+                       fmt::format("holds something else than a token; {}", kMakeOne));
+  }
+  if (token.size() >= kTokenLettersMin && token.size() <= kTokenLettersMax) return {};
+  return token_error(ErrorCode::kConfig, path,
+                     fmt::format("has a token of {} characters, which is too {}: {} to {}; {}",
+                                 token.size(), token.size() < kTokenLettersMin ? "short" : "long",
+                                 kTokenLettersMin, kTokenLettersMax, kMakeOne));
+}
+
+Result<std::vector<Secret>> split_tokens(std::string_view text,
+                                         const std::filesystem::path& path) {
+  std::vector<Secret> tokens;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.empty() && text.empty()) break;
+    SPEEDO_TRY(check_token(line, path));
+    tokens.emplace_back(line);
+  }
+  if (tokens.empty()) {
+    return token_error(ErrorCode::kConfig, path, fmt::format("is empty; {}", kMakeOne));
+  }
+  if (tokens.size() > kTokensMax) {
+    return token_error(ErrorCode::kConfig, path,
+                       fmt::format("has {} tokens; at most {}: the one to use, and under it the "
+                                   "one that it replaces",
+                                   tokens.size(), kTokensMax));
+  }
+  return tokens;
+}
+
+}  // namespace
+
+Result<Secret> draw_token() {
+  static constexpr std::string_view kLetters =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  // Six bits of each byte: a few letters more than 256 bits need.
+  SPEEDO_ASSIGN(std::string random, random_bytes(kTokenLettersMin));
+  auto token = Secret::filled_by([&](std::span<char> memory) -> Result<std::size_t> {
+    for (std::size_t i = 0; i < random.size(); ++i) {
+      memory[i] = kLetters[static_cast<unsigned char>(random[i]) % kLetters.size()];
+    }
+    return random.size();
+  });
+  wipe(random);
+  return token;
+}
+
+Result<void> create_token_file(const std::filesystem::path& path) {
+  SPEEDO_ASSIGN(const Secret token, draw_token());
+  const Descriptor file(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (file.get() < 0) {
+    return Error{ErrorCode::kCannotWrite,
+                 fmt::format("cannot create '{}': {}{}", path.string(), std::strerror(errno),
+                             errno == EEXIST ? "; a token is not written over another" : "")};
+  }
+  for (const std::string_view part : {token.reveal(), std::string_view("\n")}) {
+    if (::write(file.get(), part.data(), part.size()) == static_cast<ssize_t>(part.size())) {
+      continue;
+    }
+    return Error{ErrorCode::kCannotWrite,
+                 fmt::format("cannot write '{}': {}", path.string(), std::strerror(errno))};
+  }
+  return {};
+}
+
+Result<std::vector<Secret>> read_token_file(const std::filesystem::path& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) return token_unreadable(path, errno);
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) return token_unreadable(path, errno);
+  if (S_ISREG(status.st_mode) && (status.st_mode & kNotForOthers) != 0) {
+    return token_error(ErrorCode::kRefused, path,
+                       fmt::format("can be read or changed by other users: chmod 600 {}",
+                                   path.string()));
+  }
+  // In memory that is kept out of core dumps, until it is divided.
+  std::vector<Secret> tokens;
+  const auto whole = Secret::filled_by([&](std::span<char> memory) -> Result<std::size_t> {
+    SPEEDO_ASSIGN(const std::size_t size, read_token_bytes(file.get(), memory, path));
+    SPEEDO_ASSIGN(tokens, split_tokens(std::string_view(memory.data(), size), path));
+    return size;
+  });
+  if (!whole) return whole.error();
+  return tokens;
+}
+
+}  // namespace speedo

@@ -1,0 +1,189 @@
+// Certificates: an authority of the cluster's own, and who is let in by what.
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include <sys/stat.h>
+
+#include "gate/authority.hpp"
+#include "gate/certificate.hpp"
+#include "gate/tls_channel.hpp"
+#include "support/catch.hpp"
+#include "support/temp_dir.hpp"
+
+#include "admission_sides.hpp"
+
+namespace speedo {
+namespace {
+
+using test::Sides;
+
+// An authority with a master's and two workers' certificates.
+struct Office {
+  Office() {
+    REQUIRE(create_authority(folder.path()));
+    issue({.name = "head", .role = GateRole::kMaster, .hosts = {"127.0.0.1", "head.example.org"}});
+    issue({.name = "node1"});
+    issue({.name = "node2"});
+  }
+  void issue(const CertificateOrder& order) const {
+    REQUIRE(issue_certificate(folder.path(), order));
+  }
+  GateFiles files(const std::string& name) const {
+    return {.token = {},
+            .certificates = {.certificate = folder / (name + ".pem"),
+                             .key = folder / (name + ".key"),
+                             .authority = folder / "ca.pem"}};
+  }
+  test::Credentials load(const std::string& name, GateRole role) const {
+    auto loaded = GateCredentials::load(files(name), role);
+    REQUIRE(loaded);
+    return *loaded;
+  }
+  Error refusal(const std::string& name, GateRole role) const {
+    const auto loaded = GateCredentials::load(files(name), role);
+    REQUIRE_FALSE(loaded);
+    CHECK(loaded.error().message.find(name) != std::string::npos);
+    return loaded.error();
+  }
+
+  TempDir folder;
+};
+
+Error ended(const Admission& side) {
+  REQUIRE(side.step() == Admission::Step::kEnded);
+  INFO(side.error().message);
+  CHECK(side.error().code == ErrorCode::kRefused);
+  return side.error();
+}
+
+}  // namespace
+
+TEST_CASE("a worker's certificate is let in by a master's, and the other way, in any pieces") {
+  const Office office;
+  const auto head = office.load("head", GateRole::kMaster);
+  const auto node = office.load("node1", GateRole::kWorker);
+  for (const std::size_t piece : {1, 7, 100000}) {
+    Sides sides(head, node);
+    sides.run(piece);
+    REQUIRE(sides.both_in());
+    CHECK(sides.listener->peer().name == "node1");
+    CHECK(sides.caller->peer().name == "head");
+  }
+}
+
+TEST_CASE("keys are for their user alone, and nothing is written over") {
+  const Office office;
+  for (const char* key : {"ca.key", "head.key", "node1.key"}) {
+    struct stat status {};
+    REQUIRE(::stat((office.folder / key).c_str(), &status) == 0);
+    CHECK((status.st_mode & 0777) == 0600);
+  }
+  CHECK(create_authority(office.folder.path()).error().code == ErrorCode::kCannotWrite);
+  CHECK(issue_certificate(office.folder.path(), {.name = "node1"}).error().code ==
+        ErrorCode::kCannotWrite);
+  for (const char* name : {"", "ca", "../x", ".x", "a b", "a/b"}) {
+    CHECK(issue_certificate(office.folder.path(), {.name = name}).error().code ==
+          ErrorCode::kUsage);
+  }
+  TempDir elsewhere;
+  CHECK_FALSE(issue_certificate(elsewhere.path(), {.name = "node1"}));
+}
+
+TEST_CASE("a certificate that does not fit is named when it is loaded") {
+  const Office office;
+  CHECK(office.refusal("node1", GateRole::kMaster).message.find("for a worker, not for a master") !=
+        std::string::npos);
+  CHECK(office.refusal("head", GateRole::kWorker).code == ErrorCode::kRefused);
+  CHECK(office.refusal("nobody", GateRole::kWorker).code == ErrorCode::kNotFound);
+  ::chmod((office.folder / "node1.key").c_str(), 0644);
+  CHECK(office.refusal("node1", GateRole::kWorker).message.find("chmod 600") !=
+        std::string::npos);
+  const Office other;
+  GateFiles mixed = office.files("node2");
+  mixed.certificates.authority = other.folder / "ca.pem";
+  const auto loaded = GateCredentials::load(mixed, GateRole::kWorker);
+  REQUIRE_FALSE(loaded);
+  CHECK(loaded.error().message.find("another authority") != std::string::npos);
+  mixed = office.files("node2");
+  mixed.certificates.key = office.folder / "head.key";
+  CHECK_FALSE(GateCredentials::load(mixed, GateRole::kWorker));
+}
+
+TEST_CASE("a certificate whose time is over is refused by its owner and by its peer") {
+  const Office office;
+  office.issue({.name = "old", .days = 0});
+  const Error own = office.refusal("old", GateRole::kWorker);
+  CHECK(own.code == ErrorCode::kRefused);
+  CHECK(own.message.find("expired") != std::string::npos);
+  // A master's own check is that of its own role: here one lets itself be called with it.
+  const CertificateFiles files = office.files("old").certificates;
+  const auto context = certificate_context(GateSide::kCalls, files);
+  REQUIRE(context);
+  const auto calls = make_tls_channel(GateSide::kCalls, *context, {}).value();
+  const auto head = office.load("head", GateRole::kMaster);
+  const auto listens = head->make_channel(GateSide::kListens, 0, "", "").value();
+  std::string to_head, to_old, plain;
+  REQUIRE(calls->begin(to_head));
+  Result<void> heard, refused;
+  for (int i = 0; i < 4 && heard && refused; ++i) {
+    heard = listens->receive(std::exchange(to_head, {}), plain, to_old);
+    refused = calls->receive(std::exchange(to_old, {}), plain, to_head);
+  }
+  REQUIRE_FALSE(heard);
+  CHECK(heard.error().message.find("expired") != std::string::npos);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kRefused);
+}
+
+TEST_CASE("a certificate of another authority gets no further than the preamble") {
+  const Office office, other;
+  Sides sides(office.load("head", GateRole::kMaster), other.load("node1", GateRole::kWorker));
+  sides.run();
+  CHECK(sides.listener->refusal() == Refusal::kUnknownKey);
+  ended(*sides.caller);
+}
+
+TEST_CASE("a worker's certificate does not pass for a master's") {
+  const Office office;
+  // The worker listens: nobody else would let it.
+  Sides sides(office.load("node1", GateRole::kWorker), office.load("node2", GateRole::kWorker));
+  sides.run();
+  CHECK(ended(*sides.caller).message.find("purpose") != std::string::npos);
+}
+
+TEST_CASE("a master's certificate is for the names that it is called by") {
+  const Office office;
+  const Certificate head =
+      read_certificates(office.folder / "head.pem").value().front();
+  CHECK(head.stands_for("127.0.0.1"));
+  CHECK(head.stands_for("head.example.org"));
+  CHECK_FALSE(head.stands_for("other.example.org"));
+  CHECK_FALSE(head.stands_for("10.0.0.1"));
+  office.issue({.name = "far", .role = GateRole::kMaster, .hosts = {"10.0.0.1"}});
+  Sides sides(office.load("far", GateRole::kMaster), office.load("node1", GateRole::kWorker));
+  sides.run();
+  CHECK(ended(*sides.caller).message.find("127.0.0.1") != std::string::npos);
+}
+
+TEST_CASE("a revoked certificate is refused by who has the new list, others stay") {
+  const Office office;
+  const auto node = office.load("node1", GateRole::kWorker);
+  REQUIRE(revoke_certificate(office.folder.path(), "node1"));
+  CHECK(revoke_certificate(office.folder.path(), "node1").error().code == ErrorCode::kUsage);
+  CHECK(revoke_certificate(office.folder.path(), "nobody").error().code == ErrorCode::kNotFound);
+  const auto head = office.load("head", GateRole::kMaster);
+  Sides revoked(head, node);
+  revoked.run();
+  CHECK(ended(*revoked.listener).message.find("revoked") != std::string::npos);
+  CHECK(ended(*revoked.caller).message.find("revoked") != std::string::npos);
+  Sides good(head, office.load("node2", GateRole::kWorker));
+  good.run();
+  CHECK(good.both_in());
+  REQUIRE(revoke_certificate(office.folder.path(), "node2"));
+  Sides both(office.load("head", GateRole::kMaster), node);
+  both.run();
+  CHECK_FALSE(both.both_in());
+}
+
+}  // namespace speedo

@@ -1,0 +1,305 @@
+// Gates with real sockets, and what comes to their port.
+#include "gate/gate.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <fstream>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <speedo/base/limits.hpp>
+
+#include "support/catch.hpp"
+#include "support/free_port.hpp"
+#include "support/manual_clock.hpp"
+
+#include "admission_sides.hpp"
+#include "basp_bytes.hpp"
+
+namespace speedo {
+namespace {
+
+using std::chrono::milliseconds;
+
+const std::atomic<bool> kNoStop{false};
+
+GateOptions options_of(GateRole role, const GateFiles& files) {
+  return {.role = role,
+          .files = files,
+          .protocol = test::kSpoken,
+          .application = test::kCafApplication,
+          .messages = [](GateRole) {
+            return std::vector<std::string>{"speedo::HelloMessage"};
+          }};
+}
+
+// What comes of the other end within a minute, up to so many bytes.
+std::string read_from(int socket, std::size_t bytes) {
+  std::string all;
+  while (all.size() < bytes) {
+    pollfd entry{.fd = socket, .events = POLLIN, .revents = 0};
+    if (::poll(&entry, 1, 60000) <= 0) break;
+    char piece[4096];
+    const ssize_t got = ::recv(socket, piece, std::min(sizeof(piece), bytes - all.size()), 0);
+    if (got <= 0) break;
+    all.append(piece, static_cast<std::size_t>(got));
+  }
+  return all;
+}
+void write_to(int socket, const std::string& bytes) {
+  REQUIRE(::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+          static_cast<ssize_t>(bytes.size()));
+}
+
+// A gate that listens, and what it hands to CAF.
+class Port {
+ public:
+  explicit Port(const GateFiles& files)
+      : gate_(Gate::create(options_of(GateRole::kMaster, files)).value()) {
+    port_ = gate_->listen("127.0.0.1", 0, [this](std::unique_ptr<Descriptor> caf) {
+      const std::lock_guard lock(mutex_);
+      arrived_.push_back(std::move(caf));
+      changed_.notify_all();
+    }).value();
+  }
+  ~Port() {
+    gate_->stop_listening();
+    arrived_.clear();
+  }
+
+  std::uint16_t number() const { return port_; }
+  Gate& gate() { return *gate_; }
+  int arrived(std::size_t which) {
+    std::unique_lock lock(mutex_);
+    REQUIRE(changed_.wait_for(lock, std::chrono::minutes{1},
+                              [&] { return arrived_.size() > which; }));
+    return arrived_[which]->get();
+  }
+  std::size_t arrivals() {
+    const std::lock_guard lock(mutex_);
+    return arrived_.size();
+  }
+  template <class Done>
+  bool counts_until(Done done) {
+    for (int i = 0; i < 6000 && !done(gate_->counts()); ++i) {
+      std::this_thread::sleep_for(milliseconds{10});
+    }
+    return done(gate_->counts());
+  }
+
+  // A plain connection to it.
+  std::unique_ptr<Descriptor> knock() const {
+    auto socket = std::make_unique<Descriptor>(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(port_);
+    const int done =
+        ::connect(socket->get(), reinterpret_cast<sockaddr*>(&address), sizeof(address));
+    REQUIRE(done == 0);
+    return socket;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::unique_ptr<Descriptor>> arrived_;
+  std::unique_ptr<Gate> gate_;
+  std::uint16_t port_ = 0;
+};
+
+std::unique_ptr<Gate> caller_of(const GateFiles& files) {
+  return Gate::create(options_of(GateRole::kWorker, files)).value();
+}
+
+// That two of CAF's ends speak with each other.
+void check_talk(int server, int client) {
+  const std::string greeting = test::server_handshake('m', test::kCafApplication);
+  write_to(server, greeting);
+  REQUIRE(read_from(client, greeting.size()) == greeting);
+  const std::string words =
+      test::client_handshake('w') + test::direct_message("@<>+speedo::HelloMessage", "words");
+  write_to(client, words);
+  REQUIRE(read_from(server, words.size()) == words);
+}
+
+Error refusal_of(const GateFiles& listens, const GateFiles& calls) {
+  Port port(listens);
+  const auto called = caller_of(calls)->call("127.0.0.1", port.number(), kNoStop);
+  REQUIRE_FALSE(called);
+  CHECK(port.arrivals() == 0);
+  CHECK(port.gate().counts().admitted == 0);
+  return called.error();
+}
+
+}  // namespace
+
+TEST_CASE("CAF speaks with CAF through two gates, under a token and without") {
+  const test::TokenFolder tokens;
+  for (const GateFiles& files : {tokens.files("a"), GateFiles{}}) {
+    Port port(files);
+    const auto gate = caller_of(files);
+    auto first = gate->call("127.0.0.1", port.number(), kNoStop);
+    REQUIRE(first);
+    check_talk(port.arrived(0), first->caf->get());
+    auto second = gate->call("localhost", port.number(), kNoStop);
+    REQUIRE(second);
+    check_talk(port.arrived(1), second->caf->get());
+    CHECK(*first->alive);
+    first->caf.reset();  // CAF has enough
+    CHECK(read_from(port.arrived(0), 1).empty());
+    for (int i = 0; i < 6000 && *first->alive; ++i) std::this_thread::sleep_for(milliseconds{10});
+    CHECK_FALSE(*first->alive);
+    CHECK(port.gate().counts().admitted == 2);
+  }
+}
+
+TEST_CASE("more than any buffer holds arrives whole, though one side reads slowly") {
+  const test::TokenFolder tokens;
+  Port port(tokens.files("a"));
+  const auto gate = caller_of(tokens.files("a"));
+  auto call = gate->call("127.0.0.1", port.number(), kNoStop);
+  REQUIRE(call);
+  check_talk(port.arrived(0), call->caf->get());
+  std::string one = test::direct_message("@<>+speedo::HelloMessage", std::string(4000, 'x'));
+  const std::size_t count = 2000;
+  std::thread writer([&] {
+    for (std::size_t i = 0; i < count; ++i) {
+      std::string_view left = one;
+      while (!left.empty()) {
+        const ssize_t sent = ::send(call->caf->get(), left.data(), left.size(), MSG_NOSIGNAL);
+        if (sent > 0) left.remove_prefix(static_cast<std::size_t>(sent));
+        if (sent < 0) std::this_thread::sleep_for(milliseconds{1});
+      }
+    }
+  });
+  std::this_thread::sleep_for(milliseconds{100});
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (read_from(port.arrived(0), one.size()) != one) ++wrong;
+  }
+  writer.join();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("who has another token, or none, is refused, and CAF hears nothing of it") {
+  const test::TokenFolder tokens;
+  CHECK(refusal_of(tokens.files("a"), tokens.files("b")).code == ErrorCode::kRefused);
+  CHECK(refusal_of(tokens.files("a"), {}).code == ErrorCode::kRefused);
+  CHECK(refusal_of({}, tokens.files("a")).code == ErrorCode::kRefused);
+}
+
+TEST_CASE("what is called and is no gate is named") {
+  const test::TokenFolder tokens;
+  const auto gate = caller_of(tokens.files("a"));
+  const auto error_at = [&](const std::string& host, std::uint16_t port, CallTools tools = {}) {
+    const auto called = gate->call(host, port, kNoStop, tools);
+    REQUIRE_FALSE(called);
+    CHECK(called.error().code == ErrorCode::kUnavailable);
+    return called.error().message;
+  };
+  test::ReservedPort silent;
+  CHECK(error_at("127.0.0.1", silent.port()).find("is speedo-master running") !=
+        std::string::npos);
+  CHECK(error_at("no-such-host.invalid", 1).find("cannot resolve") != std::string::npos);
+  // One that takes connections and says nothing; each look at the clock finds a second gone.
+  silent.listen();
+  class HurryingClock : public Clock {
+   public:
+    Instant now() const override { return std::chrono::seconds{++looks_}; }
+
+   private:
+    mutable std::atomic<int> looks_{0};
+  };
+  const HurryingClock clock;
+  CHECK(error_at("127.0.0.1", silent.port(), {.clock = &clock, .look_up = ask_system})
+            .find("no answer") != std::string::npos);
+  const std::atomic<bool> stopped{true};
+  CHECK_FALSE(gate->call("127.0.0.1", silent.port(), stopped));
+}
+
+TEST_CASE("hostile bytes at the port are counted, and a real peer comes in all the same") {
+  const test::TokenFolder tokens;
+  Port port(tokens.files("a"));
+  std::vector<std::string> corpus = {
+      "GET /index.html HTTP/1.1\r\nHost: localhost\r\n\r\nand more than sixty-four bytes of it",
+      "SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u3\r\n and more than sixty-four bytes of it, too",
+      std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11) + std::string(600, '\x5a'),
+      std::string(100, '\0'),
+      std::string(100, '\xff'),
+      test::client_handshake('w') + test::direct_message("@<>+@exit_msg"),
+      test::basp({.operation = 3}, std::string(200, '\xff')),
+      "SpeeDO\r\n" + std::string(56, '\0'),
+      "SpeeDO\r\n" + std::string(56, '\xff'),
+      std::string(200000, 'x')};
+  for (const std::string& bytes : corpus) {
+    const auto socket = port.knock();
+    (void)!::send(socket->get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    CHECK(read_from(socket->get(), 100).size() <= kGreetingBytes + 1);
+  }
+  const std::uint64_t count = corpus.size();
+  CHECK(port.counts_until([&](const GateCounts& all) { return all.turned_away() == count; }));
+  CHECK(port.arrivals() == 0);
+  CHECK(caller_of(tokens.files("a"))->call("127.0.0.1", port.number(), kNoStop));
+}
+
+TEST_CASE("idle connections without end do not keep a real peer out") {
+  const test::TokenFolder tokens;
+  Port port(tokens.files("a"));
+  std::vector<std::unique_ptr<Descriptor>> idle;
+  for (int i = 0; i < 200; ++i) {
+    idle.push_back(port.knock());
+    (void)!::send(idle.back()->get(), "S", 1, MSG_NOSIGNAL);
+  }
+  const auto gate = caller_of(tokens.files("a"));
+  const auto call = gate->call("127.0.0.1", port.number(), kNoStop);
+  REQUIRE(call);
+  check_talk(port.arrived(0), call->caf->get());
+  CHECK(port.counts_until([](const GateCounts& all) { return all.displaced >= 184; }));
+}
+
+TEST_CASE("a peer that is let in and says what it may not is cut") {
+  const test::TokenFolder tokens;
+  Port port(tokens.files("a"));
+  const auto gate = caller_of(tokens.files("a"));
+  auto call = gate->call("127.0.0.1", port.number(), kNoStop);
+  REQUIRE(call);
+  check_talk(port.arrived(0), call->caf->get());
+  write_to(call->caf->get(), test::direct_message("@<>+@exit_msg"));
+  CHECK(read_from(port.arrived(0), 1).empty());
+  CHECK(read_from(call->caf->get(), 1).empty());
+  CHECK(port.counts_until([](const GateCounts& all) { return all.cut == 1; }));
+}
+
+TEST_CASE("a token that is changed in its file counts from then on; one that is damaged does not") {
+  const test::TokenFolder tokens;
+  const GateFiles files = tokens.files("a");
+  Port port(files);
+  const auto standing = caller_of(tokens.files("a"));
+  const auto call = standing->call("127.0.0.1", port.number(), kNoStop);
+  REQUIRE(call);
+  const auto changed = caller_of(tokens.files("b"));
+  std::ofstream(files.token) << std::string(43, 'b') << "\n";
+  bool in = false;
+  for (int i = 0; i < 600 && !in; ++i) {
+    in = changed->call("127.0.0.1", port.number(), kNoStop).has_value();
+    if (!in) std::this_thread::sleep_for(milliseconds{50});
+  }
+  CHECK(in);
+  check_talk(port.arrived(0), call->caf->get());
+  std::ofstream(files.token) << "short\n";
+  std::this_thread::sleep_for(milliseconds{1200});
+  CHECK(changed->call("127.0.0.1", port.number(), kNoStop));
+}
+
+}  // namespace speedo
