@@ -60,10 +60,10 @@ class Programs {
   }
 
  private:
-  static constexpr std::uint32_t bit(Program program) {
-    return std::uint32_t{1} << static_cast<std::uint8_t>(program);
+  static constexpr std::uint64_t bit(Program program) {
+    return std::uint64_t{1} << static_cast<std::uint8_t>(program);
   }
-  std::uint32_t bits_ = 0;
+  std::uint64_t bits_ = 0;
 };
 
 enum class ValueKind : std::uint8_t {
