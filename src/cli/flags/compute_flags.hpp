@@ -30,11 +30,12 @@ ComputeFlags compute_flags(const OptionValues& values);
 bool skips_bad_records(const OptionValues& values);
 
 // Limits the kernels of this process as the flags say, and returns what its backends are made of.
-// To be called before there is one. Errors: kUsage, naming what the machine lacks; as gpu_devices().
+// To be called before there is one. Errors: kUsage, naming what the machine lacks; as
+// gpu_devices().
 Result<ComputeOptions> settle(const ComputeFlags& flags);
 
-// The number of the GPU that the flags ask for; none: the CPU. Error: kUsage, if --device is neither
-// cpu nor a GPU, or another one than --gpu.
+// The number of the GPU that the flags ask for; none: the CPU. Error: kUsage, if --device is
+// neither cpu nor a GPU, or another one than --gpu.
 Result<std::optional<int>> gpu_of(const ComputeFlags& flags);
 
 // Whether gpu_of() has nothing against the flags.

@@ -58,7 +58,34 @@ struct ChannelTiles {
   std::int64_t grid_blocks() const { return blocks * tiles * pieces; }
 };
 
-// Terms: operator()(index of an element, channel, first sum, second sum) adds to the sums.
+// Every so many rows of a tile's column; the row's sample and position are carried along, without a
+// division for each.
+struct RowWalk {
+  std::int64_t at;  // the row's element
+  std::int64_t near, far;
+  int position, positions, spatial;
+
+  SPEEDO_HOST_DEVICE RowWalk(const ChannelTiles& tiles, std::int64_t row, std::int64_t step,
+                             std::int64_t k, std::int64_t within)
+      : spatial(static_cast<int>(tiles.spatial)) {
+    const std::int64_t sample = tiles.blocks * tiles.spatial * tiles.block;
+    const std::int64_t n = row / tiles.spatial, p = row - n * tiles.spatial;
+    const std::int64_t samples = step / tiles.spatial, rest = step - samples * tiles.spatial;
+    at = n * sample + (k * tiles.spatial + p) * tiles.block + within;
+    near = samples * sample + rest * tiles.block;
+    far = near + sample - tiles.spatial * tiles.block;
+    position = static_cast<int>(p);
+    positions = static_cast<int>(rest);
+  }
+  SPEEDO_HOST_DEVICE void advance() {
+    const bool wraps = position >= spatial - positions;
+    position += wraps ? positions - spatial : positions;
+    at += wraps ? far : near;
+  }
+};
+
+// Terms: load(index of an element, channel) gives what add(that, channel, first sum, second sum)
+// makes terms of.
 // Finish: operator()(channel, first sum, second sum) does what they are for.
 template <class Terms, class Finish>
 struct ChannelSumKernel {
@@ -98,27 +125,32 @@ struct ChannelSumKernel {
   }
 
  private:
+  // Several elements are under way at a time: memory answers late.
   SPEEDO_HOST_DEVICE void add_rows(std::int64_t piece, std::int64_t row, std::int64_t k,
                                    std::int64_t within, double& a, double& b) const {
-    const std::int64_t channel = k * tiles.block + within, step = height();
-    std::int64_t r = piece * tiles.piece_rows + row;
     std::int64_t end = (piece + 1) * tiles.piece_rows;
     if (end > tiles.rows()) end = tiles.rows();
-    if (r >= end) return;
-    // The row's sample and position are carried along, without a division for each.
-    const std::int64_t samples = step / tiles.spatial, positions = step % tiles.spatial;
-    const std::int64_t sample = tiles.blocks * tiles.spatial * tiles.block;
-    const std::int64_t n = r / tiles.spatial;
-    std::int64_t p = r % tiles.spatial;
-    std::int64_t at = n * sample + (k * tiles.spatial + p) * tiles.block + within;
-    const std::int64_t near = samples * sample + positions * tiles.block;
-    const std::int64_t far = near + sample - tiles.spatial * tiles.block;
-    for (; r < end; r += step) {
-      terms(at, channel, a, b);
-      p += positions;
-      const bool wraps = p >= tiles.spatial;
-      if (wraps) p -= tiles.spatial;
-      at += wraps ? far : near;
+    const std::int64_t first = piece * tiles.piece_rows + row, step = height();
+    if (first >= end) return;
+    const std::int64_t channel = k * tiles.block + within;
+    RowWalk walk(tiles, first, step, k, within);
+    std::int64_t left = (end - first + step - 1) / step;
+    for (; left >= 4; left -= 4) {
+      const auto one = terms.load(walk.at, channel);
+      walk.advance();
+      const auto two = terms.load(walk.at, channel);
+      walk.advance();
+      const auto three = terms.load(walk.at, channel);
+      walk.advance();
+      const auto four = terms.load(walk.at, channel);
+      walk.advance();
+      terms.add(one, channel, a, b);
+      terms.add(two, channel, a, b);
+      terms.add(three, channel, a, b);
+      terms.add(four, channel, a, b);
+    }
+    for (; left > 0; --left, walk.advance()) {
+      terms.add(terms.load(walk.at, channel), channel, a, b);
     }
   }
 };

@@ -50,16 +50,23 @@ struct PreluKernel {
   }
 };
 
+struct TwoFloats {
+  float x, grad;
+};
+
 struct ScaleTerms {
   static constexpr const char* kName = "sum_channels";
   const float* x;  // null: no first sum
   const float* y_grad;
 
-  SPEEDO_HOST_DEVICE void operator()(std::int64_t at, std::int64_t /*c*/, double& product,
-                                     double& sum) const {
-    const auto grad = static_cast<double>(y_grad[at]);
+  SPEEDO_HOST_DEVICE TwoFloats load(std::int64_t at, std::int64_t /*c*/) const {
+    return {x == nullptr ? 0.0F : x[at], y_grad[at]};
+  }
+  SPEEDO_HOST_DEVICE void add(TwoFloats of, std::int64_t /*c*/, double& product,
+                              double& sum) const {
+    const auto grad = static_cast<double>(of.grad);
     sum += grad;
-    if (x != nullptr) product += grad * static_cast<double>(x[at]);
+    if (x != nullptr) product += grad * static_cast<double>(of.x);
   }
 };
 
@@ -68,10 +75,12 @@ struct SlopeTerms {
   const float* x;
   const float* y_grad;
 
-  SPEEDO_HOST_DEVICE void operator()(std::int64_t at, std::int64_t /*c*/, double& product,
-                                     double& /*unused*/) const {
-    const float v = x[at];
-    if (!(v > 0.0F)) product += static_cast<double>(y_grad[at]) * static_cast<double>(v);
+  SPEEDO_HOST_DEVICE TwoFloats load(std::int64_t at, std::int64_t /*c*/) const {
+    return {x[at], y_grad[at]};
+  }
+  SPEEDO_HOST_DEVICE void add(TwoFloats of, std::int64_t /*c*/, double& product,
+                              double& /*unused*/) const {
+    if (!(of.x > 0.0F)) product += static_cast<double>(of.grad) * static_cast<double>(of.x);
   }
 };
 

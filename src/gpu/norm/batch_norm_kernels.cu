@@ -36,9 +36,11 @@ struct MomentTerms {
   static constexpr const char* kName = "norm_moments";
   ChannelOrigin origin;
 
-  SPEEDO_HOST_DEVICE void operator()(std::int64_t at, std::int64_t c, double& sum,
-                                     double& squares) const {
-    const double difference = static_cast<double>(origin.src[at]) - static_cast<double>(origin(c));
+  SPEEDO_HOST_DEVICE float load(std::int64_t at, std::int64_t /*c*/) const {
+    return origin.src[at];
+  }
+  SPEEDO_HOST_DEVICE void add(float x, std::int64_t c, double& sum, double& squares) const {
+    const double difference = static_cast<double>(x) - static_cast<double>(origin(c));
     sum += difference;
     squares += difference * difference;
   }
@@ -135,13 +137,17 @@ struct NormGradientTerms {
   const float* dst;  // read by `through` alone
   const float* dst_grad;
 
-  SPEEDO_HOST_DEVICE void operator()(std::int64_t at, std::int64_t c, double& sum,
-                                     double& product) const {
-    const float x = src == nullptr ? 0.0F : src[at];
-    const float y = through.by_dst ? dst[at] : 0.0F;
-    const auto grad = static_cast<double>(through(c, x, y, dst_grad[at]));
+  struct Values {
+    float x, y, grad;
+  };
+  SPEEDO_HOST_DEVICE Values load(std::int64_t at, std::int64_t /*c*/) const {
+    return {src == nullptr ? 0.0F : src[at], through.by_dst ? dst[at] : 0.0F, dst_grad[at]};
+  }
+  SPEEDO_HOST_DEVICE void add(const Values& of, std::int64_t c, double& sum,
+                              double& product) const {
+    const auto grad = static_cast<double>(through(c, of.x, of.y, of.grad));
     sum += grad;
-    if (src != nullptr) product += grad * static_cast<double>(x - through.mean[c]);
+    if (src != nullptr) product += grad * static_cast<double>(of.x - through.mean[c]);
   }
 };
 
