@@ -1,6 +1,9 @@
 #pragma once
 
+#include <optional>
+
 #include <speedo/cpu/cpu_options.hpp>
+#include <speedo/gpu/gpu_options.hpp>
 
 namespace speedo {
 
@@ -9,6 +12,9 @@ inline constexpr int kComputeNiceMax = 19;
 // milliseconds for one.
 inline constexpr int kLocalComputeNice = 5;
 
+// Far more than a machine has.
+inline constexpr int kGpuMax = 63;
+
 // What the backends of a process are made of.
 struct ComputeOptions {
   int threads = 0;  // of each backend; 0: as many as the process may use
@@ -16,6 +22,7 @@ struct ComputeOptions {
   // The nice value of the threads that compute, over the process's own, 0..kComputeNiceMax. So the
   // exchange, which needs a core for moments only, gets it at once though every core computes.
   int nice = 0;
+  std::optional<GpuOptions> gpu;  // none: the CPU
   bool skip_bad_records = false;  // take the next record in place of one that cannot be read
 };
 

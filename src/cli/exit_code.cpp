@@ -68,9 +68,12 @@ ErrorCode error_code_of_exit(int code) {
 }
 
 void end_at_once(std::string_view line, ErrorCode code) {
-  const int status = exit_code(code);
-  if (::write(STDERR_FILENO, line.data(), line.size()) < 0) ::_exit(status);
-  ::_exit(status);
+  end_at_once(line, exit_code(code));
+}
+
+void end_at_once(std::string_view line, int exit_code) {
+  if (::write(STDERR_FILENO, line.data(), line.size()) < 0) ::_exit(exit_code);
+  ::_exit(exit_code);
 }
 
 int report_failure(const char* program, const Error& error) {

@@ -20,6 +20,11 @@ ErrorCode error_code_of_exit(int exit_code);
 // Ends the process with this line on standard error and the code, without destructors. Allocates
 // nothing.
 [[noreturn]] void end_at_once(std::string_view line, ErrorCode code);
+[[noreturn]] void end_at_once(std::string_view line, int exit_code);
+
+// Of a process whose GPU failed in the middle: what it computed since its last exchange is lost,
+// and another one can go on.
+inline constexpr int kGpuFaultExit = 71;
 
 // "PROGRAM: MESSAGE" on standard error, on one line, and the exit code.
 int report_failure(const char* program, const Error& error);

@@ -32,6 +32,7 @@ Result<std::unique_ptr<Backend>> make_gpu_backend(const GpuOptions& options) {
   SPEEDO_ASSIGN(const gpu::CublasLtFunctions cublas, gpu::load_cublas_lt());
   SPEEDO_ASSIGN(const gpu::CudnnFunctions cudnn, gpu::load_cudnn());
   const gpu::Arithmetic arithmetic = arithmetic_of(options.precision);
+  parts.arithmetic = arithmetic;
   parts.make_blas = [=](gpu::StreamHandle) {
     return gpu::make_cublas_lt(cublas, {.arithmetic = arithmetic});
   };

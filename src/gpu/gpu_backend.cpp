@@ -29,6 +29,7 @@ class GpuBackend final : public Backend {
   GpuBackend(GpuParts& parts, std::unique_ptr<GpuDevice> device, Queue queue, Buffer results,
              std::unique_ptr<Blas> blas, std::unique_ptr<Dnn> dnn)
       : name_(std::move(parts.name)),
+        arithmetic_(parts.arithmetic),
         driver_(std::move(parts.driver)),
         device_(std::move(device)),
         queue_(std::move(queue)),
@@ -105,8 +106,8 @@ class GpuBackend final : public Backend {
     gpu::weigh_windows_backward(queue_, shape, src, dst, dst_grad, src_grad);
   }
 
-  LayoutKind preferred_layout(std::span<const ConvolutionShape>) const override {
-    return LayoutKind::kPlain;
+  LayoutKind preferred_layout(std::span<const ConvolutionShape> convolutions) const override {
+    return gpu::preferred_layout(convolutions, arithmetic_);
   }
   bool convolves_plain(const ConvolutionShape&) const override { return false; }
   void reorder(const ArrayShape& shape, const float* source, Layout from, float* target,
@@ -233,6 +234,7 @@ class GpuBackend final : public Backend {
   }
 
   const std::string name_;
+  const Arithmetic arithmetic_;
   const std::unique_ptr<Driver> driver_;
   const std::unique_ptr<GpuDevice> device_;
   Queue queue_;

@@ -19,6 +19,7 @@ struct GpuParts {
   // Products and convolutions on the stream of operations; the driver outlives them.
   std::function<Result<std::unique_ptr<Blas>>(StreamHandle)> make_blas;
   std::function<Result<std::unique_ptr<Dnn>>(StreamHandle)> make_dnn;
+  Arithmetic arithmetic = Arithmetic::kFloat32;  // of products and convolutions
   GpuDevice::Limits limits = {};
   std::string name = "gpu";
 };

@@ -26,7 +26,8 @@ GpuDevice::GpuDevice(Driver& driver, const Limits& limits)
 
 Result<std::unique_ptr<GpuDevice>> GpuDevice::make(Driver& driver, const Limits& limits) {
   std::unique_ptr<GpuDevice> device(new GpuDevice(driver, limits));
-  SPEEDO_ASSIGN(device->staging_, Staging::make(driver, device->events_, device->compute_.handle));
+  SPEEDO_ASSIGN(device->staging_, Staging::make(driver, device->events_, device->compute_.handle,
+                                                limits.staging_slot_bytes));
   SPEEDO_TRY(driver.check());
   return device;
 }

@@ -16,10 +16,11 @@ namespace speedo::gpu {
 // One GPU's memory and order, by the calls of a Driver.
 class GpuDevice final : public Device {
  public:
-  // How many bytes may lie unused; see BlockCache.
   struct Limits {
+    // How many bytes may lie unused; see BlockCache.
     std::size_t kept_bytes = std::size_t{1} << 30U;
     std::size_t kept_pinned_bytes = std::size_t{1} << 28U;
+    std::size_t staging_slot_bytes = std::size_t{1} << 20U;
   };
   // `driver` outlives it. Error: kFull, or what the driver says.
   static Result<std::unique_ptr<GpuDevice>> make(Driver& driver, const Limits& limits);

@@ -5,9 +5,12 @@
 #include <array>
 #include <cstdio>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <speedo/gpu/gpu_devices.hpp>
 
 #include "cli/arguments.hpp"
 #include "cli/exit_code.hpp"
@@ -34,7 +37,8 @@ constexpr const char* kUsage =
     "  -phase          TRAIN or TEST (time)\n"
     "  -level, -stage  which layers belong to the net\n"
     "  -sigint_effect, -sighup_effect   snapshot, stop or none (train)\n"
-    "  -gpu            accepted: this build has no CUDA and computes on the CPU\n"
+    "  -gpu            the number of the GPU to compute on; of several the first, all is 0.\n"
+    "                  Without a GPU that can be used: says so, and computes on the CPU\n"
     "\n"
     "`caffe train --help` and the like list what else the command takes: it is `speedo train`.\n";
 
@@ -102,25 +106,36 @@ CaffeLine take_apart(const std::vector<std::string>& arguments) {
   return line;
 }
 
+// Caffe's scripts name a GPU whatever the machine has.
+std::optional<std::string> usable_gpu(const std::vector<std::string>& flag) {
+  std::string wanted = flag.size() > 1 ? flag.back() : flag.front();
+  wanted = wanted.substr(wanted.rfind('=') + 1);
+  const std::string first = wanted == "all" ? "0" : wanted.substr(0, wanted.find(','));
+  if (const auto devices = gpu_devices(); !devices) {
+    std::fprintf(stderr, "caffe: -gpu %s: %s; computing on the CPU\n", wanted.c_str(),
+                 devices.error().message.c_str());
+    return std::nullopt;
+  }
+  if (first != wanted) {
+    std::fprintf(stderr, "caffe: -gpu %s: computing on GPU %s alone\n", wanted.c_str(),
+                 first.c_str());
+  }
+  return first;
+}
+
 // What the command takes of the line: not what Caffe has for other commands.
 std::vector<std::string> arguments_for(const CaffeCommand& command, const CaffeLine& line) {
   std::vector<std::string> arguments;
   for (const std::vector<std::string>& flag : line.flags) {
     const std::string name = name_of(flag.front());
     if (name == "gpu") {
-      std::fputs("caffe: -gpu: this build has no CUDA; computing on the CPU\n", stderr);
+      if (const auto gpu = usable_gpu(flag)) arguments.push_back("--gpu=" + *gpu);
       continue;
     }
     if (is_caffes(name) && find_option(name, command.program) == nullptr) continue;
     arguments.insert(arguments.end(), flag.begin(), flag.end());
   }
   return from_gflags(arguments, command.program);
-}
-
-Result<int> query_devices() {
-  return Error{ErrorCode::kUnsupported,
-               "this build has no CUDA: there are no GPUs to query, and nets are computed on the "
-               "CPU"};
 }
 
 Error no_command(const std::string& name) {
@@ -157,7 +172,7 @@ Result<int> run_caffe(const std::vector<std::string>& arguments, const ProcessSe
     return usage_error("'" + line.words[1] + "' stands behind the command '" + name +
                        "', which takes flags alone");
   }
-  if (name == "device_query") return query_devices();
+  if (name == "device_query") return device_query_command({{}, secrets});
   for (const CaffeCommand& command : kCaffeCommands) {
     if (name == command.name) return command.function({arguments_for(command, line), secrets});
   }

@@ -49,6 +49,7 @@ const std::vector<CommandEntry>& commands() {
       {"train", "train or fine-tune in one process", train_command},
       {"test", "score a model", test_command},
       {"time", "measure a net, layer by layer", time_command},
+      {"device_query", "list the GPUs that nets can be computed on", device_query_command},
       {"net", "show the shapes, parameters and memory of a net", net_command},
       {"convert", "make a database of MNIST, CIFAR or CSV files", convert_command},
       {"mean", "compute the mean image of a database", mean_command},

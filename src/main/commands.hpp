@@ -32,6 +32,7 @@ Result<int> upgrade_net_proto_text_command(const CommandLine& line);
 Result<int> upgrade_net_proto_binary_command(const CommandLine& line);
 Result<int> upgrade_solver_proto_text_command(const CommandLine& line);
 Result<int> extract_features_command(const CommandLine& line);
+Result<int> device_query_command(const CommandLine& line);
 Result<int> parse_log_command(const CommandLine& line);
 Result<int> draw_net_command(const CommandLine& line);
 Result<int> simulate_command(const CommandLine& line);

@@ -110,8 +110,8 @@ Result<int> extract_features_command(const CommandLine& line) {
 
   set_up_console(false);
   install_signal_handlers(SignalEffect::kStop, SignalEffect::kStop);
-  if (flags.device == "GPU") {
-    SPEEDO_WARN("GPU {}: this build has no CUDA; computing on the CPU", flags.device_id);
+  if (flags.device == "GPU" && !flags.compute.gpu) {
+    SPEEDO_WARN("GPU {}: --gpu N computes on one; computing on the CPU", flags.device_id);
   }
   SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags.compute));
   const TrainerParts parts = trainer_parts(compute);

@@ -7,8 +7,10 @@
 #include <cstring>
 
 #include <speedo/cpu/cpu_backend.hpp>
+#include <speedo/gpu/gpu_backend.hpp>
 
 #include "base/log.hpp"
+#include "cli/exit_code.hpp"
 #include "cpu/isa.hpp"
 #include "data/feed_factory.hpp"
 #include "data/sink_factory.hpp"
@@ -25,6 +27,23 @@ void lower_priority(int nice) {
   if (::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), process + nice) != 0) {
     SPEEDO_WARN("the compute threads keep their priority: {}", std::strerror(errno));
   }
+}
+
+// Whoever watches this process starts another.
+void end_with_gpu(const Error& fault) {
+  end_at_once(fault.message + "; this process ends\n", kGpuFaultExit);
+}
+
+Result<std::unique_ptr<Backend>> make_backend(const ComputeOptions& options) {
+  if (options.gpu) {
+    GpuOptions gpu = *options.gpu;
+    gpu.deterministic = gpu.deterministic || are_cpu_kernels_pinned();
+    gpu.on_fault = end_with_gpu;
+    return make_gpu_backend(gpu);
+  }
+  return make_cpu_backend(CpuOptions{.threads = options.threads,
+                                     .precision = options.precision,
+                                     .parts = are_cpu_kernels_pinned() ? kPinnedParts : 0});
 }
 
 // The kernels of a deterministic job are the same on all machines, not the best of each.
@@ -46,9 +65,7 @@ TrainerParts trainer_parts(const ComputeOptions& options) {
   TrainerParts parts;
   parts.make_backend = [options]() -> Result<std::unique_ptr<Backend>> {
     lower_priority(options.nice);
-    return make_cpu_backend(CpuOptions{.threads = options.threads,
-                                       .precision = options.precision,
-                                       .parts = are_cpu_kernels_pinned() ? kPinnedParts : 0});
+    return make_backend(options);
   };
   parts.choose_kernels = [precision = options.precision](const JobSpec& job) {
     return choose_kernels(job, precision);

@@ -1,7 +1,9 @@
 #include <numeric>
+#include <optional>
 #include <set>
 
 #include <speedo/core/solver.hpp>
+#include <speedo/gpu/gpu_devices.hpp>
 #include <speedo/train/merger.hpp>
 
 #include "base/log.hpp"
@@ -95,6 +97,13 @@ void warn_of_crowd(std::size_t workers) {
               workers, processors, processors == 1 ? "" : "s");
 }
 
+// Where no GPU is named, workers take them in turn.
+std::optional<int> gpu_in_turn(const ComputeFlags& compute, std::uint64_t number) {
+  if (compute.gpu || compute.device != "gpu") return std::nullopt;
+  const auto devices = gpu_devices();
+  return devices ? static_cast<int>(number % devices->size()) : 0;
+}
+
 // `processors`: that it runs on; empty: any.
 WorkerProcess worker_process(const RunFlags& flags, std::uint64_t number, int threads,
                              const std::vector<int>& processors) {
@@ -103,6 +112,9 @@ WorkerProcess worker_process(const RunFlags& flags, std::uint64_t number, int th
                                         "--threads=" + std::to_string(threads)};
   for (std::string& flag : worker_flags(flags.cluster, flags.compute_nice)) {
     arguments.push_back(std::move(flag));
+  }
+  if (const std::optional<int> gpu = gpu_in_turn(flags.cluster.compute, number)) {
+    arguments.push_back(fmt::format("--gpu={}", *gpu));
   }
   return {name, [arguments, processors](const std::string& master) {
             ChildCommand command;

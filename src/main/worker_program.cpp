@@ -36,7 +36,7 @@ namespace speedo {
 namespace {
 
 struct WorkerFlags {
-  std::string master, redis, redis_password_file, host, device, trace;
+  std::string master, redis, redis_password_file, host, trace;
   bool dry_run = false;
   std::uint64_t count = 0;
   std::uint16_t port = 0;
@@ -64,7 +64,6 @@ WorkerFlags worker_flags(const OptionValues& values) {
   values.get("max-rate", flags.max_rate);
   values.get("iface", flags.iface);
   values.get("host", flags.host);
-  values.get("device", flags.device);
   values.get("workers", flags.count);
   values.get("port", flags.port);
   values.get("compute-nice", flags.compute_nice);
@@ -132,9 +131,7 @@ Result<int> worker_program(const std::vector<std::string>& arguments,
   SPEEDO_ASSIGN(const Parsed parsed, read_options(arguments, values));
   if (parsed == Parsed::kDone) return 0;
   const WorkerFlags flags = worker_flags(values);
-  if (flags.device != "cpu") {
-    return Error{ErrorCode::kUsage, "--device " + flags.device + ": only cpu is built so far"};
-  }
+  SPEEDO_TRY(check_device(flags.compute));
   SPEEDO_TRY(parse_address(flags.master));
   if (!flags.redis.empty()) SPEEDO_TRY(parse_redis_addresses(flags.redis));
   std::optional<EmulatedCompute> emulated;
@@ -173,7 +170,7 @@ Result<int> worker_program(const std::vector<std::string>& arguments,
   options.store_timeout = std::chrono::seconds(flags.store_timeout_s);
   options.count = flags.count;
   options.name_prefix = (flags.host.empty() ? host_name() : flags.host) + "/" + std::to_string(pid);
-  options.session.device = flags.device;
+  options.session.device = compute.gpu ? fmt::format("gpu:{}", compute.gpu->index) : "cpu";
   options.session.seed = pid;
   options.session.connect_timeout = std::chrono::seconds(flags.connect_timeout_s);
   TrainerParts parts = trainer_parts(compute);

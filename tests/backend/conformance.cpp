@@ -43,7 +43,7 @@ struct Variant {
 // is kept to one of those takes one count of threads, and leaves lesser instructions to others.
 bool is_kept() {
   const test::KernelChoice& choice = test::kernel_choice();
-  if (choice.gpu_double) return true;
+  if (choice.gpu || choice.gpu_double) return true;
   return !test::is_long() && (!choice.isa.empty() || choice.deferred);
 }
 

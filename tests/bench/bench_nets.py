@@ -120,12 +120,15 @@ def timing_prototxt(name, batch=None):
     return message.write()
 
 
-def write_nets(names, folder):
-    """Writes NAME.prototxt for each into `folder`; returns their paths by name."""
+def write_nets(names, folder, batches=None):
+    """Writes NAME.prototxt for each into `folder`; returns their paths by name.
+
+    `batches`: by name, of those that have another one.
+    """
     paths = {}
     for name in names:
         paths[name] = pathlib.Path(folder) / f"{name}.prototxt"
-        paths[name].write_text(timing_prototxt(name))
+        paths[name].write_text(timing_prototxt(name, (batches or {}).get(name)))
     return paths
 
 

@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
-"""Times training steps of a net in PyTorch on the CPU: forward, backward, SGD.
+"""Times training steps of a net in PyTorch on the CPU or a GPU: forward, backward, SGD.
 
     tests/bench/torch_step.py NET.prototxt [--threads T] [--steps N] [--format nchw|channels_last]
                               [--fused] [--rate R]
+                              [--gpu N [--precision f32|tf32|bf16] [--compile MODE]]
 
 The net is built from the prototxt that SpeeDO gets (bench_nets.py writes it), layer by layer, so
 that both compute the same: Caffe's ceil-mode pooling, LRN of both kinds, groups, dropout, loss
 weights. BatchNorm with the Scale after it is one torch.nn.BatchNorm2d. ReLUs are in place where the
 prototxt's are. Prints one JSON object: PyTorch's version, milliseconds of each step, the process's
-peak memory.
+peak memory, or of a GPU's memory the peak that PyTorch's tensors took.
+
+On a GPU steps follow one another without waiting; cuDNN tries its algorithms first; bf16 is
+autocast; --compile is torch.compile's mode ("reduce-overhead": with CUDA graphs).
 """
 import argparse
 import json
@@ -196,6 +200,32 @@ def measure(net, optimizer, data, label, steps, warm_up):
     return times
 
 
+def set_precision(precision):
+    """How a GPU multiplies float32."""
+    is_rounded = precision != "f32"
+    torch.backends.cuda.matmul.allow_tf32 = is_rounded
+    torch.backends.cudnn.allow_tf32 = is_rounded
+    torch.backends.cudnn.benchmark = True
+
+
+def measure_gpu(net, optimizer, data, label, options):
+    """Milliseconds between the ends of steps, by the GPU's clock."""
+    autocast = torch.autocast("cuda", torch.bfloat16, enabled=options.precision == "bf16")
+    ends = [torch.cuda.Event(enable_timing=True) for _ in range(options.steps + 1)]
+    for index in range(-options.warm_up, options.steps + 1):
+        if index >= 0:
+            ends[index].record()
+        if index == options.steps:
+            break
+        optimizer.zero_grad(set_to_none=True)
+        with autocast:
+            loss = net(data, label)
+        loss.backward()
+        optimizer.step()
+    torch.cuda.synchronize()
+    return [before.elapsed_time(after) for before, after in zip(ends, ends[1:])]
+
+
 def prepare(options):
     """The net, its optimizer and one batch, as the program's options have them."""
     torch.manual_seed(0)
@@ -212,6 +242,10 @@ def prepare(options):
     data = torch.randn(shape)
     if len(shape) == 4:
         data = data.to(memory_format=memory_format)
+    if options.gpu is not None:
+        set_precision(options.precision)
+        place = torch.device("cuda", options.gpu)
+        net, data, label = net.to(place), data.to(place), label.to(place)
     fused = {"fused": True} if options.fused else {}
     optimizer = torch.optim.SGD(net.parameters(), lr=options.rate, momentum=0.9, weight_decay=5e-4,
                                 **fused)
@@ -227,12 +261,21 @@ def main():
     parser.add_argument("--format", choices=["nchw", "channels_last"], default="nchw")
     parser.add_argument("--fused", action="store_true", help="SGD's fused form, where torch has it")
     parser.add_argument("--rate", type=float, default=1e-4)
+    parser.add_argument("--gpu", type=int, help="its number; default: the CPU")
+    parser.add_argument("--precision", choices=["f32", "tf32", "bf16"], default="f32")
+    parser.add_argument("--compile", metavar="MODE", help="torch.compile's")
     options = parser.parse_args()
 
     torch.set_num_threads(options.threads)
     net, optimizer, data, label = prepare(options)
-    times = measure(net, optimizer, data, label, options.steps, options.warm_up)
-    print(json.dumps({"torch": torch.__version__, "step_ms": times, "peak_bytes": peak_bytes()}))
+    if options.gpu is None:
+        times = measure(net, optimizer, data, label, options.steps, options.warm_up)
+        peak = peak_bytes()
+    else:
+        run = torch.compile(net, mode=options.compile) if options.compile else net
+        times = measure_gpu(run, optimizer, data, label, options)
+        peak = torch.cuda.max_memory_allocated()
+    print(json.dumps({"torch": torch.__version__, "step_ms": times, "peak_bytes": peak}))
 
 
 if __name__ == "__main__":

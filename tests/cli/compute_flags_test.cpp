@@ -51,7 +51,7 @@ TEST_CASE("Threads that are fewer than the workers are refused, but only those t
 
 TEST_CASE("Instruction sets and precisions have names") {
   CHECK(compute_refusal({"--cpu-isa", "sse"}).find("portable, avx2, avx512") != std::string::npos);
-  CHECK(compute_refusal({"--precision", "fp8"}).find("f32, bf16") != std::string::npos);
+  CHECK(compute_refusal({"--precision", "fp8"}).find("f32, tf32, bf16") != std::string::npos);
   const ComputeFlags flags = read_compute({"--cpu-isa=avx2", "--precision", "bf16"}).value();
   CHECK(to_arguments(flags) == std::vector<std::string>{"--cpu-isa=avx2", "--precision=bf16"});
   CHECK(to_arguments(ComputeFlags{}).empty());
@@ -68,6 +68,35 @@ TEST_CASE("bf16 is refused by name where the processor does not have it") {
     CHECK(settled.error().code == ErrorCode::kUsage);
     CHECK(settled.error().message.find("--precision bf16: ") == 0);
   }
+}
+
+TEST_CASE("--gpu and --device name one GPU, or contradict each other") {
+  ComputeFlags flags;
+  CHECK(gpu_of(flags).value() == std::nullopt);
+  flags.device = "gpu";
+  CHECK(gpu_of(flags).value() == 0);
+  flags.device = "gpu:3";
+  CHECK(gpu_of(flags).value() == 3);
+  CHECK(to_arguments(flags) == std::vector<std::string>{"--device=gpu:3"});
+  flags.gpu = 3;
+  CHECK(gpu_of(flags).value() == 3);
+  flags.gpu = 2;
+  CHECK(gpu_of(flags).error().message.find("contradicts --gpu 2") != std::string::npos);
+  flags.device = "gpu";
+  CHECK(gpu_of(flags).value() == 2);
+  for (const char* bad : {"gpu:", "gpu:-1", "gpu:64", "gpu:x", "cuda", "", "gpu:0,1"}) {
+    flags.device = bad;
+    INFO(bad);
+    CHECK(gpu_of(flags).error().message.find("gpu:0 to gpu:63") != std::string::npos);
+  }
+}
+
+TEST_CASE("A GPU that is not there is an error that says why") {
+  const ComputeFlags flags = read_compute({"--gpu", "63"}).value();
+  const auto settled = settle(flags);
+  REQUIRE_FALSE(settled);
+  CHECK(settled.error().message.find("GPU 63: ") == 0);
+  CHECK(compute_refusal({"--gpu", "all"}).find("--gpu") != std::string::npos);
 }
 
 TEST_CASE("What computes is described in a few words") {

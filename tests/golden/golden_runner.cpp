@@ -36,7 +36,7 @@ constexpr int kSkipped = test::kSkippedExitCode;
 constexpr unsigned kCaseSeconds = 120;
 
 struct Options {
-  std::string backend = "cpu";
+  std::string backend = "cpu", device = "cpu";
   test::KernelChoice kernels;
   int threads = 1;
   int must_pass = 1;
@@ -50,13 +50,19 @@ std::unique_ptr<Backend> make_backend(const Options& options) {
 
 // Prints the case's line and returns its verdict.
 int run_here(const Case& one, const Options& options) {
+  if (options.kernels.gpu) {
+    const auto kept = test::keep_to(options.kernels);
+    if (!kept) return kSkipped;
+  }
   // Caffe's paths start at the working directory.
   std::error_code error;
   std::filesystem::current_path(one.directory, error);
-  const std::unique_ptr<Backend> backend = make_backend(options);
+  std::unique_ptr<Backend> backend = make_backend(options);
   const std::unique_ptr<FeedFactory> feeds = make_feed_factory(options.threads);
   const std::unique_ptr<SinkFactory> sinks = make_sink_factory();
   const Result<Comparison> result = one.run(one.path, {backend.get(), feeds.get(), sinks.get()});
+  backend.reset();
+  if (!test::no_call_was_wrong()) return kFailed;
   if (result && result->passed()) {
     std::printf("pass %s (%s)\n", one.name.c_str(), result->summary().c_str());
     return kPassed;
@@ -115,6 +121,18 @@ int run(const Options& options) {
   return failed == 0 ? kPassed : kFailed;
 }
 
+// A process that has looked at a GPU can leave none to those that it forks: another one looks.
+bool can_keep_to(const test::KernelChoice& kernels) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto kept = test::keep_to(kernels);
+    if (!kept) std::fprintf(stderr, "golden_runner: skipped: %s\n", kept.error().message.c_str());
+    _exit(kept ? 0 : kSkipped);
+  }
+  int status = 0;
+  return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
 int main(int argc, char** argv) {
   Options options;
   CLI::App app("Compares this program with numbers that Caffe computed");
@@ -129,6 +147,9 @@ int main(int argc, char** argv) {
   app.add_flag("--no-onednn", options.kernels.no_onednn, "Compute as a build without oneDNN");
   app.add_flag("--deferred", options.kernels.deferred,
                "cpu: on a device that does nothing before it is waited for");
+  app.add_option("--device", options.device, "cpu, gpu, or gpu-double: the GPU's without a GPU")
+      ->check(CLI::IsMember({"cpu", "gpu", "gpu-double"}))
+      ->capture_default_str();
   app.add_option("--must-pass", options.must_pass, "Fail if fewer cases pass; skipped ones do not")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
@@ -138,10 +159,10 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  if (const auto kept = test::keep_to(options.kernels); !kept) {
-    std::fprintf(stderr, "golden_runner: skipped: %s\n", kept.error().message.c_str());
-    return kSkipped;
-  }
+  if (options.device == "gpu") options.kernels.gpu = 0;
+  if (options.device == "gpu-double") options.kernels.gpu_double = 0;
+  if (!can_keep_to(options.kernels)) return kSkipped;
+  if (!options.kernels.gpu && !test::keep_to(options.kernels)) return kSkipped;
   test::fresh_seed();  // one for all cases, which run in processes of their own
   return run(options);
 }

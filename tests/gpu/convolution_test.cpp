@@ -283,6 +283,29 @@ TEST_CASE("what cuDNN has no algorithm for is computed by matrix products") {
   CHECK(bench.violations().empty());
 }
 
+TEST_CASE("weights are put in order where all arrays have channels last") {
+  const bool is_last = GENERATE(true, false);
+  const bool plain_src = GENERATE(true, false);
+  ConvolutionShape shape = small_shape();
+  if (is_last) {
+    shape = with_layouts(shape, plain_src ? LayoutKind::kPlain : LayoutKind::kChannelsLast,
+                         LayoutKind::kChannelsLast);
+  }
+  LibraryBench bench;
+  for (const ConvolutionPass pass : kConvolutionPasses) {
+    auto plan = bench.dnn().plan(shape, pass);
+    REQUIRE(plan.has_value());
+    CHECK((*plan)->weight_layout() == (is_last && !plain_src ? Layout{4} : Layout{}));
+  }
+}
+
+TEST_CASE("rounded operands want channels last, and float32 plain arrays") {
+  const std::vector<ConvolutionShape> shapes = {small_shape()};
+  CHECK(preferred_layout(shapes, Arithmetic::kFloat32) == LayoutKind::kPlain);
+  CHECK(preferred_layout(shapes, Arithmetic::kTf32) == LayoutKind::kChannelsLast);
+  CHECK(preferred_layout({{known_shapes().back()}}, Arithmetic::kTf32) == LayoutKind::kPlain);
+}
+
 TEST_CASE("blocks of channels are refused") {
   LibraryBench bench;
   ConvolutionShape shape = small_shape(16);

@@ -84,7 +84,8 @@ Buffer made(Result<Buffer> buffer) {
 
 // What a training does to a device: the weights come in beside the computing, the result goes out.
 std::vector<float> train(Driver& driver, KernelFault fault) {
-  auto opened = GpuDevice::make(driver, {.kept_bytes = 0, .kept_pinned_bytes = 0});
+  auto opened = GpuDevice::make(
+      driver, {.kept_bytes = 0, .kept_pinned_bytes = 0, .staging_slot_bytes = 4096});
   REQUIRE(opened.has_value());
   GpuDevice& device = **opened;
   auto queue = Queue::make(driver, device.compute_handle());

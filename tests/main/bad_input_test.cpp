@@ -227,7 +227,8 @@ TEST_CASE("Bad usage") {
   fails({"train", "-solver"}, {"--solver"});
   fails({"train", "-solver", solver, "-snapshot", "a.solverstate", "-weights", "b.caffemodel"},
         {"contradict"});
-  fails({"train", "-solver", solver, "-gpu", "0"}, {"not built yet"});
+  fails({"train", "-solver", solver, "-gpu", "64"}, {"--gpu", "63"});
+  fails({"train", "-solver", solver, "--precision", "tf32"}, {"only GPUs"});
   fails({"train", "-solver", solver, "-sigint_effect", "dance"}, {"dance"});
   fails({"test", "-model", "m"}, {"--weights"});
   fails({"time", "-model", place.file("net.prototxt"), "-phase", "NONE"}, {"NONE"});

@@ -304,7 +304,7 @@ TEST_CASE("caffe: Caffe's commands and flags, before the command as well as behi
                                    "-iterations", "7", "-logtostderr=1", "-log_dir", "/nowhere"});
   INFO(train.errors);
   REQUIRE(train.exit_code == 0);
-  CHECK(train.errors.find("no CUDA") != std::string::npos);
+  CHECK(train.errors.find("caffe: -gpu 0,1: ") != std::string::npos);
   CHECK(train.errors.find("Iteration 30 (") != std::string::npos);
   const std::string model = place.file("snap_iter_40.caffemodel");
   REQUIRE(fs::exists(model));
@@ -325,8 +325,10 @@ TEST_CASE("caffe: Caffe's commands and flags, before the command as well as behi
 TEST_CASE("caffe: errors have exit codes that are not 0, and the usage tells the commands") {
   Context place;
   const Outcome query = place.run({"caffe", "device_query", "-gpu", "0"});
-  CHECK(query.exit_code == 64);
-  CHECK(query.error_line().find("no CUDA") != std::string::npos);
+  // By what is missing here: CUDA in this build, a driver, or nothing.
+  const bool has_gpu = query.exit_code == 0;
+  CHECK((has_gpu || query.exit_code == 64 || query.exit_code == 65));
+  CHECK((has_gpu ? query.output : query.error_line()).find("NVIDIA") != std::string::npos);
   CHECK(place.run({"caffe", "train"}).exit_code == 2);
   CHECK(place.run({"caffe", "train", "-solver", "none.prototxt"}).exit_code == 64);
   CHECK(place.run({"caffe", "test", "-model", place.write_net(), "-weights", "none.caffemodel"})

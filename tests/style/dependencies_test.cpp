@@ -185,15 +185,15 @@ const std::map<std::string, std::set<std::string>>& rooms_below() {
       {"actors", {"backend", "base", "core", "store", "train"}},
       {"sim", {"backend", "base", "checkpoint", "codec", "core", "data", "store", "train"}},
       {"checkpoint", {"base", "core", "data", "train"}},
-      {"cli", {"base", "checkpoint", "codec", "core", "cpu", "data", "store", "train"}},
+      {"cli", {"base", "checkpoint", "codec", "core", "cpu", "data", "gpu", "store", "train"}},
       {"local", {"base", "checkpoint", "cli", "store"}},
       {"monitor", {"base", "cli", "train"}},
       {"measure", {"backend", "base", "cli", "codec", "core", "local", "sim", "store", "train"}},
       {"doctor", {"backend", "base", "checkpoint", "cli", "core", "cpu", "measure", "store"}},
       {"tools", {"base", "core", "data", "local"}},
       {"main",
-       {"actors", "backend", "base", "checkpoint", "cli", "core", "cpu", "data", "doctor", "local",
-        "measure", "monitor", "sim", "store", "tools", "train"}},
+       {"actors", "backend", "base", "checkpoint", "cli", "core", "cpu", "data", "doctor", "gpu",
+        "local", "measure", "monitor", "sim", "store", "tools", "train"}},
   };
   return all;
 }

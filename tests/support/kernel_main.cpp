@@ -1,8 +1,8 @@
 // The main function of test programs that run under every choice of kernels, and of the device that
 // runs them:
 //   PROGRAM [--cpu-isa portable|avx2|avx512] [--no-onednn] [--deferred] [--shared-memory]
-//     [--gpu-double SEED] [Catch2's arguments]
-// Exit code 77, skipped, where the machine lacks the instructions; 1 also when the GPU's double
+//     [--gpu N] [--gpu-double SEED] [Catch2's arguments]
+// Exit code 77, skipped, where the machine lacks the instructions, or the GPU; 1 also when the GPU's double
 // found a wrong call.
 
 #include <algorithm>
@@ -25,6 +25,8 @@ int main(int argc, char** argv) {
       choice.deferred = true;
     } else if (argument == "--shared-memory") {
       choice.shared_memory = true;
+    } else if (argument == "--gpu" && i + 1 < argc) {
+      choice.gpu = std::atoi(argv[++i]);
     } else if (argument == "--gpu-double" && i + 1 < argc) {
       choice.gpu_double = std::strtoull(argv[++i], nullptr, 10);
     } else if (argument == "--cpu-isa" && i + 1 < argc) {

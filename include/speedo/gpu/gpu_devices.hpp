@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -32,9 +31,5 @@ struct CudaVersions {
   std::string built, driver;
 };
 CudaVersions cuda_versions();
-
-// What to do when a GPU fails in the middle: its memory is lost, and it computes nothing more for
-// this process. Called once, on the thread that saw it.
-using GpuFaultHandler = std::function<void(const Error&)>;
 
 }  // namespace speedo

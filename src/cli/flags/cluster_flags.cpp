@@ -190,7 +190,6 @@ ClusterFlags cluster_flags(const OptionValues& values) {
   flags.state = state_flags(values);
   flags.log = log_flags(values);
   flags.signals = signal_flags(values);
-  values.get("device", flags.device);
   values.get("cpu-db-actor", flags.cpu_db_actor);
   values.get("force", flags.force);
   values.get("json", flags.json);
@@ -212,9 +211,7 @@ Result<void> check(const ClusterFlags& flags, ClusterRole role) {
   SPEEDO_TRY(check_deterministic(flags));
   SPEEDO_TRY(make_stages(flags));
   if (role == ClusterRole::kMaster) SPEEDO_TRY(parse_redis_addresses(flags.redis));
-  if (flags.device != "cpu") {
-    return usage_error("--device " + flags.device + ": only cpu is built so far");
-  }
+  SPEEDO_TRY(check_device(flags.compute));
   if (!flags.sleep_after_finish.empty()) SPEEDO_TRY(sleep_time(flags.sleep_after_finish));
   return check_network(flags);
 }

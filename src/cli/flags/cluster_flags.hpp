@@ -56,7 +56,6 @@ struct ClusterFlags {
 
   ComputeFlags compute;  // with kRun of all its processes
 
-  std::string device;
   bool cpu_db_actor = false;
   bool force = false;  // although memory is predicted not to suffice
   bool json = false;

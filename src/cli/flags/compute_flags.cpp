@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <speedo/cpu/cpu_backend.hpp>
+#include <speedo/gpu/gpu_devices.hpp>
 
 #include "base/log.hpp"
 #include "cpu/isa.hpp"
@@ -22,7 +23,7 @@ Result<void> limit_isa(const std::string& wanted) {
 }
 
 Result<void> pin_kernels(const ComputeFlags& flags) {
-  if (flags.precision != "f32") {
+  if (flags.precision != "f32" && !flags.gpu && flags.device == "cpu") {
     return Error{ErrorCode::kUsage,
                  "--precision " + flags.precision +
                      " computes what not every machine can, so --deterministic contradicts it: "
@@ -33,6 +34,37 @@ Result<void> pin_kernels(const ComputeFlags& flags) {
                 flags.isa);
   }
   return pin_cpu_kernels();
+}
+
+// That of the machine's GPUs, which is there.
+Result<GpuDescription> find_gpu(int index) {
+  auto devices = gpu_devices();
+  const std::string asked = fmt::format("GPU {}: ", index);
+  if (!devices) return Error{devices.error().code, asked + devices.error().message};
+  const auto count = static_cast<int>(devices->size());
+  if (index < count) return (*devices)[static_cast<std::size_t>(index)];
+  return Error{ErrorCode::kNotFound,
+               fmt::format("{}this machine has {} GPU{}, numbered from 0", asked, count,
+                           count == 1 ? "" : "s")};
+}
+
+GpuPrecision gpu_precision(const std::string& word) {
+  if (word == "tf32") return GpuPrecision::kTf32;
+  return word == "bf16" ? GpuPrecision::kBfloat16 : GpuPrecision::kFloat32;
+}
+
+Result<void> settle_gpu(const ComputeFlags& flags, int index, ComputeOptions& options) {
+  SPEEDO_ASSIGN(const GpuDescription device, find_gpu(index));
+  const GpuPrecision precision = gpu_precision(flags.precision);
+  constexpr int kAmpere = 8;  // that has tensor cores for both
+  if (precision != GpuPrecision::kFloat32 && device.major < kAmpere) {
+    return usage_error(fmt::format("--precision {}: GPU {} ({}) has compute capability {}.{}, and "
+                                   "8.0 is needed",
+                                   flags.precision, index, device.name, device.major,
+                                   device.minor));
+  }
+  options.gpu = GpuOptions{.index = index, .precision = precision, .deterministic = flags.pinned};
+  return {};
 }
 
 // A backend finds out whether the machine has what a precision needs.
@@ -50,6 +82,9 @@ ComputeFlags compute_flags(const OptionValues& values) {
   values.get("threads", flags.threads);
   values.get("cpu-isa", flags.isa);
   values.get("precision", flags.precision);
+  values.get("gpu", flags.gpu);
+  // Of extract_features `device` is another one.
+  if (values.program() != Program::kExtractFeatures) values.get("device", flags.device);
   flags.skip_bad_records = skips_bad_records(values);
   return flags;
 }
@@ -65,9 +100,41 @@ Result<ComputeOptions> settle(const ComputeFlags& flags) {
   ComputeOptions options;
   options.threads = flags.threads > 0 ? flags.threads : default_threads();
   options.skip_bad_records = flags.skip_bad_records;
+  SPEEDO_ASSIGN(const std::optional<int> gpu, gpu_of(flags));
+  if (gpu) {
+    SPEEDO_TRY(settle_gpu(flags, *gpu, options));
+    return options;
+  }
+  if (flags.precision == "tf32") return usage_error("--precision tf32: only GPUs have it");
   if (flags.precision == "bf16") options.precision = CpuPrecision::kBfloat16;
   SPEEDO_TRY(check_precision(flags, options));
   return options;
+}
+
+Result<std::optional<int>> gpu_of(const ComputeFlags& flags) {
+  constexpr std::string_view kGpu = "gpu";
+  const std::string_view device = flags.device;
+  if (device == "cpu") return flags.gpu;
+  std::optional<int> index = flags.gpu.value_or(0);
+  if (device != kGpu) {
+    index.reset();
+    if (device.starts_with("gpu:")) index = parse_number<int>(flags.device.substr(kGpu.size() + 1));
+  }
+  if (!index || *index < 0 || *index > kGpuMax) {
+    return usage_error(fmt::format("--device {}: it can be cpu, gpu, or gpu:0 to gpu:{}",
+                                   flags.device, kGpuMax));
+  }
+  if (flags.gpu && *flags.gpu != *index) {
+    return usage_error(
+        fmt::format("--device {} contradicts --gpu {}: give one", flags.device, *flags.gpu));
+  }
+  return index;
+}
+
+Result<void> check_device(const ComputeFlags& flags) {
+  auto gpu = gpu_of(flags);
+  if (!gpu) return gpu.error();
+  return {};
 }
 
 Result<void> check_thread_count(const ComputeFlags& flags, std::uint64_t workers) {
@@ -81,11 +148,20 @@ std::vector<std::string> to_arguments(const ComputeFlags& flags) {
   std::vector<std::string> arguments;
   if (!flags.isa.empty()) arguments.push_back("--cpu-isa=" + flags.isa);
   if (flags.precision != "f32") arguments.push_back("--precision=" + flags.precision);
+  if (flags.gpu) arguments.push_back(fmt::format("--gpu={}", *flags.gpu));
+  if (flags.device != "cpu") arguments.push_back("--device=" + flags.device);
   if (flags.skip_bad_records) arguments.emplace_back("--on-bad-record=skip");
   return arguments;
 }
 
 std::string describe(const ComputeOptions& options) {
+  if (options.gpu) {
+    const GpuPrecision precision = options.gpu->precision;
+    return fmt::format("GPU {}, {}", options.gpu->index,
+                       precision == GpuPrecision::kFloat32 ? "float32"
+                       : precision == GpuPrecision::kTf32  ? "tf32"
+                                                           : "bfloat16");
+  }
   return fmt::format("{} thread{}, {} kernels, {}", options.threads,
                      options.threads == 1 ? "" : "s",
                      are_cpu_kernels_pinned() ? "deterministic" : name(cpu_isa()),

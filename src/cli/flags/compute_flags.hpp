@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,11 +12,14 @@
 
 namespace speedo {
 
-// What computing may use, --threads, --cpu-isa and --precision, and --on-bad-record.
+// What computing may use, --threads, --cpu-isa, --precision, --gpu and --device, and
+// --on-bad-record.
 struct ComputeFlags {
   int threads = 0;  // 0: not given
   std::string isa;  // empty: the best that the machine has
   std::string precision = "f32";
+  std::optional<int> gpu;
+  std::string device = "cpu";  // or gpu, or gpu:N
   bool skip_bad_records = false;
   bool pinned = false;  // --deterministic: kernels that give every machine the same bits
 };
@@ -26,8 +30,16 @@ ComputeFlags compute_flags(const OptionValues& values);
 bool skips_bad_records(const OptionValues& values);
 
 // Limits the kernels of this process as the flags say, and returns what its backends are made of.
-// To be called before there is one. Error: kUsage, naming what the machine lacks.
+// To be called before there is one. Errors: kUsage, naming what the machine lacks; as
+// gpu_devices().
 Result<ComputeOptions> settle(const ComputeFlags& flags);
+
+// The number of the GPU that the flags ask for; none: the CPU. Error: kUsage, if --device is
+// neither cpu nor a GPU, or another one than --gpu.
+Result<std::optional<int>> gpu_of(const ComputeFlags& flags);
+
+// Whether gpu_of() has nothing against the flags.
+Result<void> check_device(const ComputeFlags& flags);
 
 // Refuses a --threads that is less than one for each of `workers`. Error: kUsage.
 Result<void> check_thread_count(const ComputeFlags& flags, std::uint64_t workers);

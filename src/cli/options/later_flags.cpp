@@ -16,9 +16,8 @@ struct LaterFlag {
   const char* remedy;
 };
 
-constexpr std::array<LaterFlag, 12> kLaterFlags{{
+constexpr std::array<LaterFlag, 11> kLaterFlags{{
     {"hdfs", "--hdfs", "the HDFS store", "built: Redis, --redis HOST[:PORT]"},
-    {"gpu", "--gpu", "computing on GPUs", "leave the flag out to compute on the CPU"},
     {"runid", "--run-id", "a name for one run", "--job NAME names the job"},
     {"loglevel", "--log-level", "a choice of log levels", "--debug logs more"},
     {"tlscert", "--tls-cert", "TLS", "keep to a network that you trust, with --insecure"},

@@ -34,6 +34,7 @@ enum class Program : std::uint8_t {
   kDoctor,
   kLaunch,
   kStatus,
+  kDeviceQuery,
   kConfig,
   kCompletion,
   kManual,

@@ -13,16 +13,19 @@ constexpr Programs kOneNet{Program::kTrain, Program::kTest, Program::kTime, Prog
 constexpr Programs kUndivided =
     kOneNet | Programs{Program::kMaster, Program::kPlan, Program::kDoctor};
 constexpr Programs kComputing = kSharing | kUndivided | Programs{Program::kLaunch};
+constexpr Programs kOnDevices{Program::kRun,  Program::kWorker, Program::kLaunch,
+                              Program::kTrain, Program::kTest,   Program::kTime,
+                              Program::kExtractFeatures};
 constexpr Programs kConverting{Program::kConvert, Program::kMean};
 constexpr Programs kAsking{Program::kConfig, Program::kCompletion, Program::kManual,
-                           Program::kStatus};
+                           Program::kStatus, Program::kDeviceQuery};
 constexpr Programs kPrinting =
     kTrainers | Programs{Program::kTest, Program::kTime, Program::kProof, Program::kPlan};
 constexpr Programs kAllPrograms =
     kComputing | kConverting | kTools | kAsking | Programs{Program::kProof};
 
 constexpr std::string_view kProgramWords =
-    "run launch train test time net convert mean convert_imageset compute_image_mean "
+    "run launch train test time device_query net convert mean convert_imageset compute_image_mean "
     "upgrade_net_proto_text upgrade_net_proto_binary upgrade_solver_proto_text extract_features "
     "parse_log draw_net simulate plan doctor status config completion manual master worker";
 
@@ -76,11 +79,18 @@ constexpr Option kProcessOptions[] = {
      .group = kComputingGroup,
      .sentence = "Use no kernels above these: portable, avx2 or avx512"},
     {.name = "precision",
-     .type = one_of("f32 bf16"),
+     .type = one_of("f32 tf32 bf16"),
      .value = "f32",
      .programs = kComputing,
      .group = kComputingGroup,
-     .sentence = "f32, or bf16: convolutions multiply in bfloat16; weights and sums stay float32"},
+     .sentence = "What products multiply in: f32, tf32 (GPUs alone) or bf16; weights and sums stay "
+                 "float32"},
+    {.name = "gpu",
+     .type = whole(0, kGpuMax),
+     .otherwise = "compute on the CPU",
+     .programs = kOnDevices,
+     .group = kComputingGroup,
+     .sentence = "Compute on the GPU of this number, which speedo device_query lists"},
     {.name = "on-bad-record",
      .type = one_of("skip abort"),
      .value = "abort",
@@ -127,11 +137,12 @@ constexpr Option kProcessOptions[] = {
                  "percent, and send numbers that mean nothing, of the net's size; never beside "
                  "workers that compute"},
     {.name = "device",
-     .type = text("WORD", "cpu"),
+     .type = text("WORD", "cpu gpu"),
      .value = "cpu",
      .programs = kLasting,
      .group = kComputingGroup,
-     .sentence = "cpu"},
+     .sentence = "What workers compute on: cpu, gpu:N, the GPU of that number, or gpu: those of speedo "
+                 "run take the machine's GPUs in turn, others take the first"},
     {.name = "cpu-db-actor",
      .type = on_off(),
      .programs = kClusters,
@@ -200,7 +211,8 @@ constexpr Option kProcessOptions[] = {
      .sentence = "Print the result as one JSON object on standard output"},
     {.name = "json",
      .type = on_off(),
-     .programs = {Program::kNet, Program::kConfig, Program::kDoctor, Program::kStatus},
+     .programs = {Program::kNet, Program::kConfig, Program::kDoctor, Program::kStatus,
+                  Program::kDeviceQuery},
      .group = kOtherGroup,
      .sentence = "Print one JSON object instead of a table"},
     {.name = "debug",

@@ -12,7 +12,7 @@ constexpr std::string_view kMasterNotes =
     "Flags may be written with one or two dashes, as --max-iter, --max_iter or --maxIter.\n"
     "SIGINT or SIGTERM: end with a snapshot; the second one ends at once. SIGHUP: write a\n"
     "snapshot and go on.\n"
-    "Not built yet, and said so: --hdfs, --gpu, --token-file, --tls-cert, --on-nan and others.\n\n"
+    "Not built yet, and said so: --hdfs, --token-file, --tls-cert, --on-nan and others.\n\n"
     "Examples:\n"
     "  speedo-master --solver examples/mnist/lenet_solver.prototxt --workers 2 --sync\n"
     "  speedo-master --solver S.prototxt --workers 2:8 --strategy easgd --train 10 --resume=auto\n"
@@ -165,6 +165,11 @@ constexpr std::string_view kLaunchNotes =
     "  speedo launch --hosts hosts.txt --require all --ssh-options '-i key' --host 10.0.0.1 \\\n"
     "                --insecure --solver S.prototxt --max-restarts 3";
 
+constexpr std::string_view kDeviceQueryNotes =
+    "Says why if there is none that can be used: no driver, one that is too old, no GPU.\n\n"
+    "Example:\n"
+    "  speedo device_query";
+
 constexpr std::string_view kStatusNotes =
     "SEEN is the time since a worker was heard of, STALE how many merges lay between the reading\n"
     "of its weights and the merge of its last contribution, DROPPED its contributions that were\n"
@@ -234,6 +239,8 @@ const std::vector<ProgramEntry>& program_table() {
       {Program::kDoctor, "speedo doctor", "doctor",
        "Find what is wrong with machine, network, store and job before hours are lost",
        kDoctorNotes},
+      {Program::kDeviceQuery, "speedo device_query", "device_query",
+       "List the GPUs that nets can be computed on", kDeviceQueryNotes},
       {Program::kStatus, "speedo status", "status",
        "Show how a job stands: its master's progress and all its workers", kStatusNotes},
       {Program::kConfig, "speedo config", "config",

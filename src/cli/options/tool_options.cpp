@@ -120,7 +120,8 @@ constexpr Option kToolOptions[] = {
     argument("databases", text("PATH,..."), kFeatures, "Database to write for each blob"),
     argument("batches", whole(1), kFeatures, "Mini-batches to run"),
     argument("backend", one_of("lmdb leveldb datumfile"), kFeatures, "lmdb, leveldb or datumfile"),
-    argument("device", text("WORD"), kFeatures, "CPU; GPU computes on the CPU, too", false),
+    argument("device", text("WORD"), kFeatures,
+             "CPU; GPU computes on the CPU, too, unless --gpu names one", false),
     argument("device-id", text("N"), kFeatures, "Accepted, without effect", false),
 
     argument("log", file(), kLogs, "Log of a training"),

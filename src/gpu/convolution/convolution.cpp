@@ -15,6 +15,9 @@
 namespace speedo::gpu {
 namespace {
 
+// Others are computed by matrix products, which know plain arrays only.
+constexpr std::size_t kCudnnAxesMax = 3;
+
 double flops_of(const ConvolutionShape& shape) {
   const auto& windows = shape.transposed ? shape.src_size : shape.dst_size;
   return 2.0 * static_cast<double>(shape.batch * weight_count(shape)) *
@@ -116,6 +119,15 @@ class ChosenConvolution final : public Convolution {
 };
 
 }  // namespace
+
+LayoutKind preferred_layout(std::span<const ConvolutionShape> convolutions,
+                            Arithmetic arithmetic) {
+  const bool are_known = std::all_of(
+      convolutions.begin(), convolutions.end(),
+      [](const ConvolutionShape& shape) { return shape.kernel.size() <= kCudnnAxesMax; });
+  if (arithmetic == Arithmetic::kFloat32 || !are_known) return LayoutKind::kPlain;
+  return LayoutKind::kChannelsLast;
+}
 
 Result<std::unique_ptr<Convolution>> make_convolution(const ConvolutionShape& shape,
                                                       const ConvolutionContext& context) {

@@ -20,6 +20,7 @@ struct DnnChoice {
   int algorithm = 0;
   cudnnMathType_t math = CUDNN_DEFAULT_MATH;
   std::size_t workspace_bytes = 0;
+  bool weights_last = false;
 };
 
 // A shape and a pass, as numbers.
@@ -88,14 +89,16 @@ template <class Calls>
 class CudnnPass final : public DnnPass {
  public:
   CudnnPass(const CudnnContext& context, std::unique_ptr<CudnnDescriptors> of,
-            const DnnChoice& choice)
+            const DnnChoice& choice, Layout weight_layout)
       : context_(context),
         of_(std::move(of)),
         algorithm_(static_cast<typename Calls::Algorithm>(choice.algorithm)),
-        workspace_bytes_(choice.workspace_bytes) {}
+        workspace_bytes_(choice.workspace_bytes),
+        weight_layout_(weight_layout) {}
 
   std::string name() const override { return fmt::format("cudnn {}", name_of(algorithm_)); }
   std::size_t workspace_bytes() const override { return workspace_bytes_; }
+  Layout weight_layout() const override { return weight_layout_; }
 
   Result<void> run(const DnnArrays& arrays, WorkMemory memory) override {
     return cudnn_said(context_.dnn, name().c_str(), Calls::run(call(), algorithm_, arrays, memory));
@@ -124,6 +127,7 @@ class CudnnPass final : public DnnPass {
   std::unique_ptr<CudnnDescriptors> of_;
   typename Calls::Algorithm algorithm_;
   std::size_t workspace_bytes_;
+  Layout weight_layout_;
 };
 
 class Cudnn final : public Dnn {
@@ -148,24 +152,44 @@ class Cudnn final : public Dnn {
  private:
   template <class Calls>
   Result<std::unique_ptr<DnnPass>> plan_pass(const ConvolutionShape& shape) {
-    auto of = std::make_unique<CudnnDescriptors>(context_.dnn);
-    SPEEDO_TRY(of->describe(shape));
     const DnnKey key = key_of(shape, Calls::kPass);
     auto found = choices_.find(key);
     if (found == choices_.end()) {
-      SPEEDO_ASSIGN(const DnnChoice choice, search<Calls>(*of));
+      SPEEDO_ASSIGN(const DnnChoice choice, choose<Calls>(shape));
       found = choices_.emplace(key, choice).first;
     }
-    SPEEDO_TRY(of->set_math(found->second.math));
+    const DnnChoice& choice = found->second;
+    auto of = std::make_unique<CudnnDescriptors>(context_.dnn);
+    SPEEDO_TRY(of->describe(shape, choice.weights_last));
+    SPEEDO_TRY(of->set_math(choice.math));
+    const Layout weights = choice.weights_last ? Layout{shape.channels / shape.groups} : Layout{};
     return std::unique_ptr<DnnPass>(
-        std::make_unique<CudnnPass<Calls>>(context_, std::move(of), found->second));
+        std::make_unique<CudnnPass<Calls>>(context_, std::move(of), choice, weights));
+  }
+
+  // With channels last in all three arrays, if two of them have it and there is such an algorithm.
+  template <class Calls>
+  Result<DnnChoice> choose(const ConvolutionShape& shape) {
+    if (is_channels_last(shape)) {
+      auto choice = search<Calls>(shape, true);
+      if (choice || choice.error().code != ErrorCode::kUnsupported) return choice;
+    }
+    return search<Calls>(shape, false);
+  }
+
+  static bool is_channels_last(const ConvolutionShape& shape) {
+    const bool is_plain = shape.src_layout.is_plain() && shape.dst_layout.is_plain();
+    return !is_plain && shape.src_layout.block == shape.channels &&
+           shape.dst_layout.block == shape.outputs;
   }
 
   // In float32 proper no kernel may round its operands.
   bool is_exact() const { return context_.options.arithmetic == Arithmetic::kFloat32; }
 
   template <class Calls>
-  Result<DnnChoice> search(CudnnDescriptors& of) {
+  Result<DnnChoice> search(const ConvolutionShape& shape, bool weights_last) {
+    CudnnDescriptors of(context_.dnn);
+    SPEEDO_TRY(of.describe(shape, weights_last));
     const CudnnCall call{context_.dnn, context_.handle, of};
     SPEEDO_TRY(of.set_math(is_exact() ? CUDNN_FMA_MATH : CUDNN_DEFAULT_MATH));
     for (const auto& result : ranked<Calls>(call)) {
@@ -173,7 +197,8 @@ class Cudnn final : public Dnn {
       if (result.status != CUDNN_STATUS_SUCCESS) continue;
       if (context_.options.is_deterministic && !is_sure) continue;
       DnnChoice choice{static_cast<int>(result.algo),
-                       is_exact() ? CUDNN_FMA_MATH : result.mathType, 0};
+                       is_exact() ? CUDNN_FMA_MATH : result.mathType, 0,
+                       weights_last};
       SPEEDO_TRY(of.set_math(choice.math));
       if (Calls::size(call, result.algo, &choice.workspace_bytes) != CUDNN_STATUS_SUCCESS) continue;
       if (choice.workspace_bytes <= context_.options.workspace_bytes_max) return choice;

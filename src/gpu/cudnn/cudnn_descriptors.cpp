@@ -68,8 +68,9 @@ CudnnDescriptors::~CudnnDescriptors() {
   if (relu != nullptr) dnn_.destroy_activation(relu);
 }
 
-Result<void> CudnnDescriptors::describe(const ConvolutionShape& shape) {
+Result<void> CudnnDescriptors::describe(const ConvolutionShape& shape, bool weights_last) {
   SPEEDO_ASSERT(!shape.transposed);
+  weights_last_ = weights_last;
   if (shape.kernel.size() > kAxesMax) {
     return Error{ErrorCode::kUnsupported, "cuDNN convolves at most three axes"};
   }
@@ -93,7 +94,8 @@ Result<void> CudnnDescriptors::set_math(cudnnMathType_t math) {
 Result<void> CudnnDescriptors::describe_tensor(cudnnTensorDescriptor_t& tensor,
                                                const ArrayShape& array, const Sizes& sizes,
                                                Layout layout) {
-  const bool channels_last = !layout.is_plain();
+  // A single channel lies as it does in both orders, and is described as the others are.
+  const bool channels_last = !layout.is_plain() || (weights_last_ && array.channels == 1);
   if (channels_last && layout.block != array.channels) {
     return Error{ErrorCode::kUnsupported,
                  fmt::format("cuDNN knows no blocks of {} channels", layout.block)};
@@ -111,7 +113,8 @@ Result<void> CudnnDescriptors::describe_weights(const ConvolutionShape& shape) {
       with_axes(shape.outputs, shape.channels / shape.groups, shape.kernel);
   SPEEDO_TRY(cudnn_said(dnn_, "cudnnCreateFilterDescriptor", dnn_.create_filter(&weights)));
   return cudnn_said(dnn_, "cudnnSetFilterNdDescriptor",
-                    dnn_.set_filter(weights, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW,
+                    dnn_.set_filter(weights, CUDNN_DATA_FLOAT,
+                                    weights_last_ ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW,
                                     static_cast<int>(dims.size()), dims.data()));
 }
 

@@ -20,9 +20,10 @@ class CudnnDescriptors {
   CudnnDescriptors(const CudnnDescriptors&) = delete;
   CudnnDescriptors& operator=(const CudnnDescriptors&) = delete;
 
-  // Requires: not transposed; called once. Errors: kUnsupported if a size or a layout is not among
-  // those that it knows; kInternal, what the library says.
-  Result<void> describe(const ConvolutionShape& shape);
+  // `weights_last`: the weights of each output have their channels last. Requires: not transposed;
+  // called once. Errors: kUnsupported if a size or a layout is not among those that it knows;
+  // kInternal, what the library says.
+  Result<void> describe(const ConvolutionShape& shape, bool weights_last);
   Result<void> set_math(cudnnMathType_t math);
 
   cudnnTensorDescriptor_t src = nullptr, dst = nullptr, bias = nullptr;
@@ -37,6 +38,7 @@ class CudnnDescriptors {
   Result<void> describe_windows(const ConvolutionShape& shape);
 
   const CudnnFunctions& dnn_;
+  bool weights_last_ = false;
 };
 
 }  // namespace speedo::gpu

@@ -24,8 +24,8 @@ struct DnnOptions {
   std::size_t workspace_bytes_max = std::size_t{512} << 20U;  // of one pass
 };
 
-// The arrays of a pass; what it computes is written, the other two are read. Backward by the
-// weights adds to them.
+// The arrays of a pass, in the layouts of the shape and weight_layout(); what it computes is
+// written, the other two are read. Backward by the weights adds to them.
 struct DnnArrays {
   const float* src = nullptr;
   const float* weights = nullptr;
@@ -38,6 +38,8 @@ class DnnPass {
   virtual ~DnnPass() = default;
   virtual std::string name() const = 0;
   virtual std::size_t workspace_bytes() const = 0;
+  // How the weights of each output lie: plain, or channels last.
+  virtual Layout weight_layout() const = 0;
   // `memory`: of workspace_bytes(). Error: kInternal, what the library says.
   virtual Result<void> run(const DnnArrays& arrays, WorkMemory memory) = 0;
   // A forward pass with bias and rectification in one. False if the algorithm cannot do it, and

@@ -5,6 +5,7 @@
 
 #include <speedo/base/result.hpp>
 #include <speedo/gpu/gpu_devices.hpp>
+#include <speedo/gpu/gpu_options.hpp>
 
 #include "gpu/driver/driver.hpp"
 

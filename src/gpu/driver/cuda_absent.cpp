@@ -8,8 +8,8 @@ namespace speedo {
 
 Result<std::vector<GpuDescription>> gpu_devices() {
   return Error{ErrorCode::kUnsupported,
-               "this program was built without CUDA: leave the GPU out to compute on the CPU, or "
-               "build it where nvcc is"};
+               "this program was built without NVIDIA's CUDA: leave the GPU out to compute on the "
+               "CPU, or build it where nvcc is"};
 }
 
 CudaVersions cuda_versions() { return {}; }

@@ -15,9 +15,9 @@ namespace speedo::gpu {
 // host goes on when its own memory is done with. Thread safety: one thread at a time.
 class Staging {
  public:
-  // Error: kFull.
+  // `slot_bytes`: of each slot. Error: kFull.
   static Result<std::unique_ptr<Staging>> make(Driver& driver, EventPool& events,
-                                               StreamHandle stream);
+                                               StreamHandle stream, std::size_t slot_bytes);
   ~Staging();
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
@@ -29,15 +29,14 @@ class Staging {
   void download(void* target, const void* source, std::size_t bytes);
 
  private:
-  static constexpr std::size_t kSlotBytes = std::size_t{1} << 20U;
   static constexpr std::size_t kSlots = 8;
   struct Slot {
     std::byte* memory = nullptr;
     EventPool::Mark used_until;
   };
 
-  Staging(Driver& driver, EventPool& events, StreamHandle stream)
-      : driver_(driver), events_(events), stream_(stream) {}
+  Staging(Driver& driver, EventPool& events, StreamHandle stream, std::size_t slot_bytes)
+      : driver_(driver), events_(events), stream_(stream), slot_bytes_(slot_bytes) {}
   // The one that was used the longest ago, free.
   Slot& next_slot();
   void wait_for(const Slot& slot);
@@ -45,6 +44,7 @@ class Staging {
   Driver& driver_;
   EventPool& events_;
   const StreamHandle stream_;
+  const std::size_t slot_bytes_;
   std::byte* memory_ = nullptr;
   std::array<Slot, kSlots> slots_;
   std::size_t next_ = 0;

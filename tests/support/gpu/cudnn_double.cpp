@@ -40,11 +40,12 @@ cudnnStatus_t set_tensor(cudnnTensorDescriptor_t handle, cudnnDataType_t type, i
 cudnnStatus_t set_filter(cudnnFilterDescriptor_t handle, cudnnDataType_t type,
                          cudnnTensorFormat_t format, int count, const int* dims) {
   auto* const filter = cudnn().filters.find(handle, "cudnnSetFilterNdDescriptor");
-  if (filter == nullptr || type != CUDNN_DATA_FLOAT || format != CUDNN_TENSOR_NCHW || count < 4) {
+  if (filter == nullptr || type != CUDNN_DATA_FLOAT || count < 4) {
     return CUDNN_STATUS_BAD_PARAM;
   }
-  filter->assign(dims, dims + count);
-  return CUDNN_STATUS_SUCCESS;
+  *filter = {{dims, dims + count}, format == CUDNN_TENSOR_NHWC};
+  const bool is_known = filter->is_last || format == CUDNN_TENSOR_NCHW;
+  return is_known ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED;
 }
 
 constexpr auto set_convolution = [](

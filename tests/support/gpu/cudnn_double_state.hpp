@@ -16,6 +16,11 @@
 
 namespace speedo::test {
 
+struct CudnnFilter {
+  std::vector<int> dims;
+  bool is_last = false;
+};
+
 struct CudnnTask {
   CudnnWindows windows;
   cudnnMathType_t math = CUDNN_DEFAULT_MATH;
@@ -77,13 +82,13 @@ class CudnnDouble::State {
     const auto* const handle = handles.find(names.handle, "convolution");
     const CudnnTensor* const src = tensors.find(names.src, "convolution");
     const CudnnTensor* const dst = tensors.find(names.dst, "convolution");
-    const std::vector<int>* const weights = filters.find(names.weights, "convolution");
+    const CudnnFilter* const weights = filters.find(names.weights, "convolution");
     const CudnnTask* const task = tasks.find(names.windows, "convolution");
     if (handle == nullptr || src == nullptr || dst == nullptr || weights == nullptr ||
         task == nullptr) {
       return std::nullopt;
     }
-    CudnnProblem all{*src, *dst, *weights, task->windows};
+    CudnnProblem all{*src, *dst, weights->dims, weights->is_last, task->windows};
     if (task->math != CUDNN_FMA_MATH) all.windows.digits = 10;
     if (!fits(all)) return std::nullopt;
     return all;
@@ -98,6 +103,10 @@ class CudnnDouble::State {
         all.dst.dims[1] != all.weights[0] || all.weights[0] % groups != 0 ||
         all.src.dims[0] != all.dst.dims[0]) {
       report("descriptors of other axes, channels, groups or samples");
+      return false;
+    }
+    if (all.weights_last && (all.src.strides[1] != 1 || all.dst.strides[1] != 1)) {
+      report("weights have their channels last, and not all arrays have");
       return false;
     }
     for (std::size_t i = 0; i < axes; ++i) {
@@ -184,7 +193,7 @@ class CudnnDouble::State {
   RecordingDriver& driver;
   HandleSet<cudnnHandle_t, gpu::StreamHandle> handles{driver.log(), "cudnn handle"};
   HandleSet<cudnnTensorDescriptor_t, CudnnTensor> tensors{driver.log(), "tensor descriptor"};
-  HandleSet<cudnnFilterDescriptor_t, std::vector<int>> filters{driver.log(), "filter descriptor"};
+  HandleSet<cudnnFilterDescriptor_t, CudnnFilter> filters{driver.log(), "filter descriptor"};
   HandleSet<cudnnConvolutionDescriptor_t, CudnnTask> tasks{driver.log(), "windows descriptor"};
   HandleSet<cudnnActivationDescriptor_t, cudnnActivationMode_t> activations{
       driver.log(), "activation descriptor"};

@@ -59,7 +59,9 @@ void for_each_product(const CudnnProblem& all, const Visit& visit) {
           const std::int64_t dst_place = place_of(all.dst, n, o, dst);
           for (int c = 0; c < channels; ++c) {
             visit(place_of(all.src, n, o / outputs * channels + c, src),
-                  (std::int64_t{o} * channels + c) * taps + t, dst_place);
+                  all.weights_last ? (o * taps + t) * channels + c
+                                   : (std::int64_t{o} * channels + c) * taps + t,
+                  dst_place);
           }
         }
       }

@@ -19,6 +19,7 @@ struct CudnnWindows {
 struct CudnnProblem {
   CudnnTensor src, dst;
   std::vector<int> weights;  // outputs, channels of a group, axes
+  bool weights_last = false;  // in memory their channels come last
   CudnnWindows windows;
 
   std::int64_t weight_count() const;

@@ -21,7 +21,7 @@ std::unique_ptr<Backend> make_gpu_double(std::shared_ptr<CallLog> log,
   parts.make_dnn = [&recording](gpu::StreamHandle stream) -> Result<std::unique_ptr<gpu::Dnn>> {
     return make_plain_dnn(recording, stream);
   };
-  parts.limits = {.kept_bytes = 0, .kept_pinned_bytes = 0};
+  parts.limits = {.kept_bytes = 0, .kept_pinned_bytes = 0, .staging_slot_bytes = 65536};
   parts.name = "gpu double";
   auto backend = gpu::make_gpu_backend(std::move(parts));
   SPEEDO_ASSERT(backend.has_value());

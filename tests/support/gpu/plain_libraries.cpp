@@ -63,6 +63,7 @@ class PlainPass final : public gpu::DnnPass {
       : driver_(driver), stream_(stream), pass_(pass), convolution_(std::move(convolution)) {}
   std::string name() const override { return "plain"; }
   std::size_t workspace_bytes() const override { return kWorkspace; }
+  Layout weight_layout() const override { return {}; }
   Result<void> run(const DnnArrays& arrays, WorkMemory memory) override {
     if (memory.bytes < kWorkspace) driver_.log().report("convolution: too little working memory");
     driver_.queue_call(

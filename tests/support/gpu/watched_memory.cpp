@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -34,9 +35,14 @@ bool is_zone(const std::byte* first, const std::byte* last) {
 void spoil(void* memory, std::size_t bytes) {
   auto* const first = static_cast<std::byte*>(memory);
   constexpr std::uint32_t kWord = WatchedMemory::kPoison;
-  for (std::size_t at = 0; at < bytes; at += sizeof(kWord)) {
-    std::memcpy(first + at, &kWord, bytes - at < sizeof(kWord) ? bytes - at : sizeof(kWord));
+  const std::size_t words = bytes / sizeof(kWord);
+  if (reinterpret_cast<std::uintptr_t>(memory) % alignof(std::uint32_t) == 0) {
+    std::fill_n(static_cast<std::uint32_t*>(memory), words, kWord);
+  } else {
+    for (std::size_t i = 0; i < words; ++i)
+      std::memcpy(first + i * sizeof(kWord), &kWord, sizeof(kWord));
   }
+  std::memcpy(first + words * sizeof(kWord), &kWord, bytes % sizeof(kWord));
 }
 
 std::optional<std::size_t> find_poison(const void* memory, std::size_t bytes) {

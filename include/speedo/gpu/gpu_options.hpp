@@ -1,0 +1,26 @@
+#pragma once
+
+#include <functional>
+
+#include <speedo/base/result.hpp>
+
+namespace speedo {
+
+// In what precision products are computed; what is stored, and sums, are float32. kTf32 rounds
+// operands to 10 binary digits, kBfloat16 to 7.
+enum class GpuPrecision { kFloat32, kTf32, kBfloat16 };
+
+// What to do when a GPU fails in the middle: its memory is lost, and it computes nothing more for
+// this process. Called once, on the thread that saw it.
+using GpuFaultHandler = std::function<void(const Error&)>;
+
+struct GpuOptions {
+  int index = 0;  // as CUDA numbers the GPUs of this machine
+  GpuPrecision precision = GpuPrecision::kFloat32;
+  // The same bits in every run on the same kind of GPU: libraries take only algorithms that promise
+  // it. Our own kernels always do.
+  bool deterministic = false;
+  GpuFaultHandler on_fault = {};  // empty: what returns a Result says it
+};
+
+}  // namespace speedo
