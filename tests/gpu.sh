@@ -12,8 +12,8 @@ set -euo pipefail
 
 limit=600
 megabytes_max=60
-programs=(bin/speedo tests/test_gpu tests/test_backend tests/test_layers tests/golden_runner
-  tests/gpu_bench)
+programs=(bin/speedo tests/test_gpu tests/test_gpu_libraries tests/test_backend tests/test_layers
+  tests/golden_runner tests/gpu_bench)
 
 pack() {
   local root build to=$1
@@ -21,7 +21,7 @@ pack() {
   build=$root/build
   cmake --preset release -S "$root" >/dev/null
   cmake --build "$build" -j "$(nproc)" \
-    --target speedo test_gpu test_backend test_layers golden_runner gpu_bench
+    --target speedo test_gpu test_gpu_libraries test_backend test_layers golden_runner gpu_bench
   mkdir -p "$to/build/bin" "$to/build/tests" "$to/build/lib" "$to/tests/golden" "$to/tests/bench"
   local program net
   for program in "${programs[@]}"; do
@@ -96,6 +96,7 @@ run() {
     exit 77
   fi
   part kernels_on_host tests/test_gpu
+  part libraries_on_host tests/test_gpu_libraries
   part backend tests/test_backend --gpu 0 --filenames-as-tags '~[cpu]' '~[#cpu_limits_test]' \
     '~[#memory_test]' '~[#parts_test]' '~[#onednn_failure_test]' '~[#deferred_device_test]'
   part layers tests/test_layers --gpu 0
@@ -108,8 +109,12 @@ run() {
   else
     echo "compute-sanitizer: skipped (it is not here)" | tee -a "$tables/summary.txt"
   fi
+  local net
+  part bench python3 ../tests/bench/compare_torch_gpu.py --alone --rounds 1
   if python3 -c 'import torch' 2>/dev/null; then
-    part compare_torch python3 ../tests/bench/compare_torch_gpu.py
+    for net in lenet cifar10_full alexnet googlenet resnet50 vgg16; do
+      part "compare_torch_$net" python3 ../tests/bench/compare_torch_gpu.py --rounds 2 "$net"
+    done
   else
     echo "compare_torch: skipped (python3 finds no torch)" | tee -a "$tables/summary.txt"
   fi

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include <speedo/base/result.hpp>
@@ -12,7 +13,7 @@ namespace speedo {
 // Thread safety: one thread at a time, but for read(), where takes_threads() says so.
 class BatchReader {
  public:
-  using Tops = std::vector<std::vector<float>>;
+  using Tops = std::vector<std::span<float>>;
 
   virtual ~BatchReader() = default;
   virtual const std::vector<Shape>& shapes() const = 0;  // one per top

@@ -102,7 +102,7 @@ Result<void> DatumBatchReader::read(std::uint64_t batch, std::int64_t part, Tops
     // By the place in the stream, so that neither the batch size nor who reads before it changes
     // what a record becomes.
     Random random = Random::derive(options_.seed, {batch * batch_size + i});
-    transformer_.apply(*record, random, std::span(tops[0]).subspan(i * values, values));
+    transformer_.apply(*record, random, tops[0].subspan(i * values, values));
     if (options_.with_labels) tops[1][i] = static_cast<float>(record->label);
   }
   return {};

@@ -196,7 +196,7 @@ class Factory : public FeedFactory {
     SPEEDO_ASSIGN(std::unique_ptr<BatchReader> reader,
                   open_reader(layer, options, {on_bad_record_, meter_}));
     return std::unique_ptr<BatchFeed>(
-        std::make_unique<PrefetchFeed>(std::move(reader), meter_, threads_));
+        std::make_unique<PrefetchFeed>(std::move(reader), meter_, threads_, options.pinned_by));
   }
   FeedTotals totals() const override {
     return {std::chrono::nanoseconds(meter_->waited_ns.load()), meter_->host_bytes.load(),

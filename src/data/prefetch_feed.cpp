@@ -1,7 +1,10 @@
 #include "data/prefetch_feed.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include <speedo/base/assert.hpp>
 #include <speedo/base/clock.hpp>
@@ -21,15 +24,26 @@ std::int64_t useful_threads(const BatchReader& reader, int wanted) {
   return std::min<std::int64_t>(wanted, kPrefetchBatches * reader.part_count());
 }
 
+// Ordinary memory is zero-filled too, as some readers leave places out.
+Result<Buffer> batch_memory(Device* pinned_by, std::size_t bytes) {
+  if (pinned_by != nullptr) return pinned_by->allocate_pinned(bytes);
+  void* memory = std::calloc(1, std::max<std::size_t>(bytes, 1));
+  if (memory == nullptr) {
+    return Error{ErrorCode::kFull, fmt::format("no memory for a batch of {} bytes", bytes)};
+  }
+  return Buffer(memory, bytes, [](void* gone) { std::free(gone); });
+}
+
 }  // namespace
 
 // Beside the batches read ahead, one slot is with the consumer, who gives it back for the next
 // batch whatever the others hold, and one may be an abandoned batch that is still being read.
 PrefetchFeed::PrefetchFeed(std::unique_ptr<BatchReader> reader, std::shared_ptr<FeedMeter> meter,
-                           int threads)
+                           int threads, Device* pinned_by)
     : reader_(std::move(reader)),
       meter_(std::move(meter)),
       part_count_(reader_->part_count()),
+      pinned_by_(pinned_by),
       slots_(kPrefetchBatches + 2) {
   const std::int64_t count = useful_threads(*reader_, threads);
   threads_.reserve(static_cast<std::size_t>(count));
@@ -73,13 +87,13 @@ PrefetchFeed::Slot* PrefetchFeed::first_unread() {
   return first;
 }
 
-// Null if there is no room. A slot gets its memory when it is first used: batches can be large, and
-// not all slots may be needed.
-PrefetchFeed::Slot* PrefetchFeed::ask(std::uint64_t batch) {
+// Null if all slots are taken. Error: kFull. A slot gets its memory when it is first used: batches
+// can be large, and not all slots may be needed.
+Result<PrefetchFeed::Slot*> PrefetchFeed::ask(std::uint64_t batch) {
   for (Slot& slot : slots_) {
     if (slot.state != State::kFree) continue;
     SPEEDO_ASSERT(slot.readers == 0);
-    fit(slot.tops);
+    SPEEDO_TRY(fit(slot));
     slot.state = State::kAsked;
     slot.abandoned = false;
     slot.batch = batch;
@@ -114,7 +128,9 @@ void PrefetchFeed::will_need(std::uint64_t batch) {
     const bool busy = slot.state != State::kFree && slot.state != State::kConsumed;
     if (busy && !slot.abandoned) ++ahead;
   }
-  if (find(batch) == nullptr && ahead < kPrefetchBatches) ask(batch);
+  if (find(batch) != nullptr || ahead >= kPrefetchBatches) return;
+  // A lack of memory shows when the batch is read.
+  static_cast<void>(ask(batch).has_value());
 }
 
 Result<std::vector<std::span<const float>>> PrefetchFeed::read(std::uint64_t batch) {
@@ -124,7 +140,9 @@ Result<std::vector<std::span<const float>>> PrefetchFeed::read(std::uint64_t bat
   }
   Slot* slot = find(batch);
   give_up_before(slot != nullptr ? slot->ticket : next_ticket_);
-  if (slot == nullptr) slot = ask(batch);
+  if (slot == nullptr) {
+    SPEEDO_ASSIGN(slot, ask(batch));
+  }
   SPEEDO_ASSERT(slot != nullptr);
   wait_for(*slot, lock);
   slot->state = State::kConsumed;
@@ -140,11 +158,25 @@ void PrefetchFeed::wait_for(const Slot& slot, std::unique_lock<std::mutex>& lock
   if (meter_) meter_->waited_ns += (steady_clock().now() - start).count();
 }
 
-void PrefetchFeed::fit(BatchReader::Tops& tops) const {
-  if (!tops.empty()) return;
+bool PrefetchFeed::is_ready(std::uint64_t batch) {
+  const std::lock_guard lock(mutex_);
+  const Slot* slot = find(batch);
+  return slot != nullptr && slot->state == State::kReady;
+}
+
+Result<void> PrefetchFeed::fit(Slot& slot) const {
+  if (!slot.tops.empty()) return {};
+  std::vector<Buffer> memory;
+  BatchReader::Tops tops;
   for (const Shape& shape : reader_->shapes()) {
-    tops.emplace_back(static_cast<std::size_t>(shape.count()));
+    const auto floats = static_cast<std::size_t>(shape.count());
+    SPEEDO_ASSIGN(Buffer top, batch_memory(pinned_by_, floats * sizeof(float)));
+    memory.push_back(std::move(top));
+    tops.emplace_back(memory.back().as_floats(), floats);
   }
+  slot.memory = std::move(memory);
+  slot.tops = std::move(tops);
+  return {};
 }
 
 void PrefetchFeed::run() {

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include <speedo/backend/device.hpp>
 #include <speedo/core/batch_feed.hpp>
 
 #include "data/batch_reader.hpp"
@@ -34,16 +35,19 @@ constexpr OnBadRecord bad_record_policy(bool skip) {
 // predictions that did not come true, and are given up.
 class PrefetchFeed : public BatchFeed {
  public:
-  // `meter` null: nothing is counted. Of `threads` there are no more than the reader takes and
-  // the batches read ahead have parts. Requires: threads >= 1.
+  // `meter` null: nothing is counted. Of `threads` there are no more than the reader takes and the
+  // batches read ahead have parts. `pinned_by` null: batches lie in ordinary memory. Requires:
+  // threads >= 1; the device outlives the feed.
   explicit PrefetchFeed(std::unique_ptr<BatchReader> reader,
-                        std::shared_ptr<FeedMeter> meter = nullptr, int threads = 1);
+                        std::shared_ptr<FeedMeter> meter = nullptr, int threads = 1,
+                        Device* pinned_by = nullptr);
   ~PrefetchFeed() override;
 
   const std::vector<Shape>& shapes() const override { return reader_->shapes(); }
   std::uint64_t record_count() const override { return reader_->record_count(); }
   Result<std::vector<std::span<const float>>> read(std::uint64_t batch) override;
   void will_need(std::uint64_t batch) override;
+  bool is_ready(std::uint64_t batch) override;
 
  private:
   enum class State { kFree, kAsked, kReady, kConsumed };
@@ -55,6 +59,7 @@ class PrefetchFeed : public BatchFeed {
     std::uint64_t ticket = 0;    // order of asking
     std::int64_t next_part = 0;  // those before it were given to threads
     int readers = 0;             // threads that have a part
+    std::vector<Buffer> memory;  // of the tops
     BatchReader::Tops tops;
     std::int64_t failed_part = 0;
     std::optional<Error> error;  // of the first part that failed
@@ -64,15 +69,16 @@ class PrefetchFeed : public BatchFeed {
   void finish(Slot& slot, std::int64_t part, Result<void> outcome);
   void wait_for(const Slot& slot, std::unique_lock<std::mutex>& lock);
   std::int64_t steady_bytes() const;
-  void fit(BatchReader::Tops& tops) const;
+  Result<void> fit(Slot& slot) const;
   Slot* find(std::uint64_t batch);
   Slot* first_unread();
-  Slot* ask(std::uint64_t batch);
+  Result<Slot*> ask(std::uint64_t batch);
   void give_up_before(std::uint64_t ticket);
 
   std::unique_ptr<BatchReader> reader_;
   const std::shared_ptr<FeedMeter> meter_;
   const std::int64_t part_count_;
+  Device* const pinned_by_;
   std::mutex mutex_;
   std::condition_variable asked_;  // for the threads; or they shall stop
   std::condition_variable read_;   // for the consumer: a slot became ready

@@ -2,12 +2,14 @@
 """Training steps of whole nets on a GPU beside PyTorch, in turns in one run.
 
     tests/bench/compare_torch_gpu.py [--gpu N] [--precisions f32,tf32,bf16] [--rounds N]
-                                     [--seconds S] [--build DIR] [--no-compile] [--json] [NET...]
+                                     [--seconds S] [--build DIR] [--no-compile | --alone] [--json]
+                                     [NET...]
 
 A step is forward, backward and SGD with momentum and weight decay, on noise. Both programs get the
 same prototxt (bench_nets.py, torch_step.py, gpu_bench.cpp). PyTorch is the one that this python3
 finds, with the best of its settings for each net and precision, which is found by trying: NCHW or
-channels last; as it is, or by torch.compile with CUDA graphs; SGD's fused form or the other.
+channels last, SGD's fused form or the other; and with the best of these, torch.compile with CUDA
+graphs, or as it is. --alone leaves PyTorch out.
 Float32 is without TF32 on both sides, bf16 is autocast there. Each round runs one process of each
 program; figures are medians over the rounds of the median step.
 
@@ -48,13 +50,18 @@ def torch_step(prototxt, options, precision, steps, flags):
 def best_flags(prototxt, options, precision):
     """The flags of torch_step.py that give the shortest step, and that step's milliseconds."""
     formats = [["--format", "nchw"], ["--format", "channels_last"]]
-    modes = [[]] if options.no_compile else [[], ["--compile", "reduce-overhead"]]
     found = {}
-    for trial in itertools.product(formats, modes, [[], ["--fused"]]):
-        flags = tuple(itertools.chain(*trial))
+
+    def attempt(flags):
         said = torch_step(prototxt, options, precision, TRIAL_STEPS, flags)
         if said is not None:
             found[flags] = median(said["step_ms"])
+
+    for trial in itertools.product(formats, [[], ["--fused"]]):
+        attempt(tuple(itertools.chain(*trial)))
+    # Compiling takes up to minutes.
+    if found and not options.no_compile:
+        attempt(min(found, key=found.get) + ("--compile", "reduce-overhead"))
     if not found:
         bench_nets.fail(f"PyTorch runs no step of {prototxt} in {precision}: try "
                         f"'{sys.executable} {STEP} {prototxt} --gpu {options.gpu}'")
@@ -68,29 +75,38 @@ def gpu_bench(program, prototxt, options, precision):
 
 def compare(program, prototxt, options, precision):
     """Milliseconds a step and MiB of both, the device, PyTorch's version and flags."""
-    flags, step_ms = best_flags(prototxt, options, precision)
-    steps = max(TRIAL_STEPS, min(500, int(1e3 * options.seconds / step_ms)))
+    flags, step_ms = ((), 0.0) if options.alone else best_flags(prototxt, options, precision)
     here, there = [], []
     for _ in range(options.rounds):
         here.append(gpu_bench(program, prototxt, options, precision))
+        if options.alone:
+            continue
+        steps = max(TRIAL_STEPS, min(500, int(1e3 * options.seconds / step_ms)))
         there.append(torch_step(prototxt, options, precision, steps, flags))
     if None in there:
         bench_nets.fail(f"PyTorch failed in a step of {prototxt} that it had run before")
-    return {"here_ms": median(run["nets"][0]["step_ms"] for run in here),
-            "there_ms": median(median(run["step_ms"]) for run in there),
-            "here_mib": here[0]["nets"][0]["planned_mib"],
-            "there_mib": max(run["peak_bytes"] for run in there) >> 20,
-            "tflops": median(run["nets"][0]["flops_per_second"] for run in here) * 1e-12,
-            "device": here[0]["device"], "torch": there[0]["torch"],
-            "flags": " ".join(flags).replace("--", "")}
+    found = {"here_ms": median(run["nets"][0]["step_ms"] for run in here),
+             "here_mib": here[0]["nets"][0]["planned_mib"],
+             "tflops": median(run["nets"][0]["flops_per_second"] for run in here) * 1e-12,
+             "device": here[0]["device"], "torch": "", "flags": " ".join(flags).replace("--", "")}
+    if there:
+        found["there_ms"] = median(median(run["step_ms"]) for run in there)
+        found["there_mib"] = max(run["peak_bytes"] for run in there) >> 20
+        found["torch"] = there[0]["torch"]
+    return found
 
 
 def row(name, precision, found):
-    batch = BATCHES[name]
-    return [name, precision, f"{batch}", f"{found['here_ms']:.2f}", f"{found['there_ms']:.2f}",
-            f"{batch * 1e3 / found['here_ms']:.0f}", f"{batch * 1e3 / found['there_ms']:.0f}",
-            f"**{found['there_ms'] / found['here_ms']:.2f}**", f"{found['tflops']:.1f}",
-            f"{found['here_mib']}", f"{found['there_mib']}", found["flags"]]
+    per_second = BATCHES[name] * 1e3
+    cells = [name, precision, f"{BATCHES[name]}", f"{found['here_ms']:.2f}", "",
+             f"{per_second / found['here_ms']:.0f}", "", "", f"{found['tflops']:.1f}",
+             f"{found['here_mib']}", "", found["flags"]]
+    if found["torch"]:
+        cells[4] = f"{found['there_ms']:.2f}"
+        cells[6] = f"{per_second / found['there_ms']:.0f}"
+        cells[7] = f"**{found['there_ms'] / found['here_ms']:.2f}**"
+        cells[10] = f"{found['there_mib']}"
+    return cells
 
 
 def read_options():
@@ -103,6 +119,7 @@ def read_options():
     parser.add_argument("--seconds", type=float, default=2.0, help="of steps, a round and program")
     parser.add_argument("--build", default=str(bench_nets.ROOT / "build"))
     parser.add_argument("--no-compile", action="store_true", help="without torch.compile, which takes minutes")
+    parser.add_argument("--alone", action="store_true", help="without PyTorch")
     parser.add_argument("--json", action="store_true", help="print the last line only")
     options = parser.parse_args()
     options.precisions = options.precisions.split(",")
@@ -129,7 +146,8 @@ def check_torch():
 def main():
     options = read_options()
     program = bench_nets.built(options.build, "tests/gpu_bench")
-    check_torch()
+    if not options.alone:
+        check_torch()
 
     def say(text):
         print(text, flush=True, file=sys.stderr if options.json else sys.stdout)
@@ -145,8 +163,10 @@ def main():
         for name, precision in itertools.product(paths, options.precisions):
             found = compare(program, paths[name], options, precision)
             device, version = found["device"], found["torch"]
-            ratios.setdefault(name, {})[precision] = round(found["there_ms"] / found["here_ms"], 3)
-            peaks.setdefault(name, {})[precision] = [found["here_mib"], found["there_mib"]]
+            peaks.setdefault(name, {})[precision] = [found["here_mib"], found.get("there_mib")]
+            if found["torch"]:
+                ratio = round(found["there_ms"] / found["here_ms"], 3)
+                ratios.setdefault(name, {})[precision] = ratio
             say("| " + " | ".join(row(name, precision, found)) + " |")
     print(json.dumps({"device": device, "torch": version, "ratios": ratios, "peak_mib": peaks}))
 

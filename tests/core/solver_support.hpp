@@ -33,6 +33,8 @@ class GeneratedFeed final : public BatchFeed {
   const std::vector<Shape>& shapes() const override { return shapes_; }
   std::uint64_t record_count() const override { return kRecords; }
   void will_need(std::uint64_t /*batch*/) override {}
+  // Each has to be waited for.
+  bool is_ready(std::uint64_t /*batch*/) override { return false; }
 
   Result<std::vector<std::span<const float>>> read(std::uint64_t batch) override {
     ++*reads_;

@@ -204,9 +204,10 @@ TEST_CASE("HDF5: data larger than the memory are read by rows") {
   const auto reader = Hdf5BatchReader::create(options);
   REQUIRE(reader);
   CHECK((*reader)->record_count() == rows);
-  BatchReader::Tops tops(1, std::vector<float>(row, 1.0F));
+  std::vector<float> top(row, 1.0F);
+  BatchReader::Tops tops{top};
   REQUIRE((*reader)->read(7, 0, tops));
-  CHECK(tops[0] == std::vector<float>(row));
+  CHECK(top == std::vector<float>(row));
   check_error(read_model(folder / "d.h5"), ErrorCode::kData, "d.h5");
 }
 

@@ -1,10 +1,14 @@
 #include "data/prefetch_feed.hpp"
 
+#include <chrono>
 #include <condition_variable>
+#include <list>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <thread>
 
+#include <speedo/backend/host_device.hpp>
 #include <speedo/base/limits.hpp>
 #include <speedo/base/random.hpp>
 
@@ -184,6 +188,61 @@ TEST_CASE("a feed may be dropped while it reads ahead") {
     for (std::uint64_t batch = 20; batch < 23; ++batch) fixture.feed.will_need(batch);
     if (round % 2 == 0) fixture.check_reads(20);
   }
+}
+
+TEST_CASE("a batch is ready when reading it would not wait") {
+  Fixture fixture;
+  CHECK(!fixture.feed.is_ready(5));
+  fixture.feed.will_need(5);
+  for (int i = 0; i < 10000 && !fixture.feed.is_ready(5); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  CHECK(fixture.feed.is_ready(5));
+  CHECK(!fixture.feed.is_ready(6));
+  fixture.check_reads(5);
+  CHECK(!fixture.feed.is_ready(5));
+}
+
+// Has room for so many arrays.
+class SmallDevice final : public HostDevice {
+ public:
+  explicit SmallDevice(int room) : room_(room) {}
+  Result<Buffer> allocate(std::size_t bytes) override {
+    if (room_-- <= 0) return Error{ErrorCode::kFull, "no room for more"};
+    arrays.emplace_back(bytes / sizeof(float));
+    return Buffer(arrays.back().data(), bytes, [](void*) {});
+  }
+  void upload(float*, std::span<const float>) override {}
+  void download(std::span<float>, const float*) override {}
+  std::list<std::vector<float>> arrays;
+
+ private:
+  int room_;
+};
+
+TEST_CASE("batches lie in pinned memory of the device that is named") {
+  SmallDevice device(2);
+  Reads reads;
+  PrefetchFeed feed(std::make_unique<CountingReader>(reads), nullptr, 1, &device);
+  for (const std::uint64_t batch : {3U, 4U}) {
+    const auto tops = feed.read(batch);
+    REQUIRE(tops);
+    CHECK((*tops)[0].data() == device.arrays.front().data());
+    CHECK((*tops)[1].data() == device.arrays.back().data());
+    CHECK(device.arrays.front() == std::vector<float>(6, static_cast<float>(batch)));
+    feed.will_need(batch + 1);  // for which there is no room
+  }
+  CHECK(reads.count() == 2);
+}
+
+TEST_CASE("a lack of memory for a batch is an error of reading it") {
+  SmallDevice device(1);
+  Reads reads;
+  PrefetchFeed feed(std::make_unique<CountingReader>(reads), nullptr, 1, &device);
+  feed.will_need(3);
+  const auto tops = feed.read(3);
+  REQUIRE(!tops);
+  CHECK(tops.error().code == ErrorCode::kFull);
 }
 
 }  // namespace

@@ -29,10 +29,11 @@ std::unique_ptr<BatchReader> worker_reader(std::uint64_t first_record = 0) {
 
 // Adds the labels of a batch to what was seen.
 void train(BatchReader& reader, std::uint64_t batch, std::map<float, int>& seen) {
-  BatchReader::Tops tops;
+  std::vector<std::vector<float>> memory;
   for (const Shape& shape : reader.shapes()) {
-    tops.emplace_back(static_cast<std::size_t>(shape.count()));
+    memory.emplace_back(static_cast<std::size_t>(shape.count()));
   }
+  BatchReader::Tops tops(memory.begin(), memory.end());
   REQUIRE(reader.read(batch, 0, tops));
   for (const float label : tops[1]) ++seen[label];
 }

@@ -181,7 +181,7 @@ const std::map<std::string, std::set<std::string>>& rooms_below() {
       {"core", {"backend", "base"}},
       {"cpu", {"backend", "base", "core"}},
       {"gpu", {"backend", "base"}},
-      {"data", {"base", "core"}},
+      {"data", {"backend", "base", "core"}},
       {"store", {"base", "codec"}},
       {"train", {"backend", "base", "codec", "core", "store"}},
       {"strategies", {"base", "codec", "train"}},

@@ -2,8 +2,8 @@
 // runs them:
 //   PROGRAM [--cpu-isa portable|avx2|avx512] [--no-onednn] [--deferred] [--shared-memory]
 //     [--gpu N] [--gpu-double SEED] [Catch2's arguments]
-// Exit code 77, skipped, where the machine lacks the instructions, or the GPU; 1 also when the GPU's double
-// found a wrong call.
+// Exit code 77, skipped, where the machine lacks the instructions or the GPU; 1 also when the
+// double found a wrong call.
 
 #include <algorithm>
 #include <cstdio>

@@ -17,6 +17,8 @@ class LayerParameter;
 
 namespace speedo {
 
+class Device;
+
 // Which batches a net reads next: `first` .. first+count-1, then it goes on at `next`, `next`+1,
 // ... Batches are numbered along one endless stream: batch b of a data layer holds the stream's
 // records b*batch_size .. (b+1)*batch_size-1, and record r of the stream is record r mod size of
@@ -47,6 +49,8 @@ class BatchFeed {
   // Asks for a batch to be read ahead. Not an error: a batch that is never read; requests beyond
   // the queue (kPrefetchBatches) are dropped.
   virtual void will_need(std::uint64_t batch) = 0;
+  // Whether read(batch) would not have to wait.
+  virtual bool is_ready(std::uint64_t /*batch*/) { return true; }
 };
 
 struct FeedOptions {
@@ -55,6 +59,9 @@ struct FeedOptions {
   std::filesystem::path base;          // folder of the prototxt, for relative paths
   double start_fraction = 0.0;         // SpeeDO's offset mode: worker k of N starts at k/N
   int top_count = 0;
+  // If not null, batches lie in its pinned memory, from where they can be copied without the host;
+  // outlives the feed.
+  Device* pinned_by = nullptr;
 };
 
 // What the feeds of a factory have come to, all together.

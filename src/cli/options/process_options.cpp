@@ -145,8 +145,8 @@ constexpr Option kProcessOptions[] = {
      .value = "cpu",
      .programs = kLasting,
      .group = kComputingGroup,
-     .sentence = "What workers compute on: cpu, gpu:N, the GPU of that number, or gpu: those of speedo "
-                 "run take the machine's GPUs in turn, others take the first"},
+     .sentence = "What workers compute on: cpu, gpu:N, the GPU of that number, or gpu: those of "
+                 "speedo run take the machine's GPUs in turn, others take the first"},
     {.name = "cpu-db-actor",
      .type = on_off(),
      .programs = kClusters,

@@ -9,6 +9,11 @@
 #include "caffe.pb.h"
 
 namespace speedo {
+namespace {
+
+bool has_own_memory(Backend& backend) { return backend.device().memory() == MemoryKind::kDevice; }
+
+}  // namespace
 
 LayerArity FeedLayer::arity() const {
   LayerArity arity{.bottoms_min = 0, .bottoms_max = 0, .tops_min = 1, .tops_max = -1};
@@ -18,6 +23,10 @@ LayerArity FeedLayer::arity() const {
   return arity;
 }
 
+FeedLayer::~FeedLayer() {
+  if (!slots_.empty()) backend().device().wait(there_);
+}
+
 Result<void> FeedLayer::setup(const LayerContext& layer_context, Tensors bottoms, Tensors tops) {
   SPEEDO_TRY(Layer::setup(layer_context, bottoms, tops));
   if (context().feeds == nullptr)
@@ -25,6 +34,7 @@ Result<void> FeedLayer::setup(const LayerContext& layer_context, Tensors bottoms
   FeedOptions options = context().feed_options;
   options.phase = context().phase;
   options.top_count = static_cast<int>(tops.size());
+  if (has_own_memory(backend())) options.pinned_by = &backend().device();
   auto feed = context().feeds->open(parameter_message(), options);
   if (!feed) return error(feed.error().message, feed.error().code);
   feed_ = std::move(feed).value();
@@ -37,8 +47,28 @@ Result<void> FeedLayer::reshape(Tensors, Tensors tops) {
   return {};
 }
 
+Result<void> FeedLayer::prepare(Tensors, Tensors tops, bool) {
+  if (!has_own_memory(backend())) return {};
+  slots_.resize(tops.size());
+  for (std::size_t i = 0; i < tops.size(); ++i) {
+    slots_[i].reshape(tops[i]->shape());
+    SPEEDO_TRY(allocate(slots_[i]));
+  }
+  return {};
+}
+
+std::int64_t FeedLayer::workspace_bytes() const {
+  std::int64_t floats = 0;
+  for (const Tensor& slot : slots_) floats += slot.count();
+  return floats * static_cast<std::int64_t>(sizeof(float));
+}
+
 void FeedLayer::read_ahead() {
-  for (std::uint64_t i = 0; i < kPrefetchBatches; ++i) feed_->will_need(span_.at(step_ + i));
+  const std::uint64_t count = kPrefetchBatches + (staged_ ? 1 : 0);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t batch = span_.at(step_ + i);
+    if (staged_ != batch) feed_->will_need(batch);
+  }
 }
 
 void FeedLayer::set_batch_span(const BatchSpan& span) {
@@ -48,6 +78,7 @@ void FeedLayer::set_batch_span(const BatchSpan& span) {
 }
 
 Result<void> FeedLayer::forward(Tensors, Tensors tops) {
+  if (!slots_.empty()) return forward_staged(tops);
   auto values = feed_->read(span_.at(step_));
   if (!values) return error(values.error().message, values.error().code);
   ++step_;
@@ -55,6 +86,40 @@ Result<void> FeedLayer::forward(Tensors, Tensors tops) {
   for (std::size_t i = 0; i < tops.size(); ++i) {
     backend().device().upload(tops[i]->data(), (*values)[i]);
   }
+  return {};
+}
+
+Result<void> FeedLayer::forward_staged(Tensors tops) {
+  const std::uint64_t batch = span_.at(step_);
+  if (staged_ != batch) SPEEDO_TRY(stage(batch));
+  Device& device = backend().device();
+  device.wait(device.compute(), there_);
+  for (std::size_t i = 0; i < tops.size(); ++i) {
+    backend().copy(tops[i]->count(), slots_[i].data(), tops[i]->data());
+  }
+  copied_ = device.record(device.compute());
+  staged_.reset();
+  ++step_;
+  // One that cannot be read is an error of the pass that needs it.
+  const std::uint64_t next = span_.at(step_);
+  if (feed_->is_ready(next)) stage(next).ignore("it is read again when it is needed");
+  read_ahead();
+  return {};
+}
+
+// The memory that the feed gave is free, and its next one valid, when it has been copied.
+Result<void> FeedLayer::stage(std::uint64_t batch) {
+  Device& device = backend().device();
+  device.wait(there_);
+  staged_.reset();
+  auto values = feed_->read(batch);
+  if (!values) return error(values.error().message, values.error().code);
+  device.wait(device.transfer(), copied_);
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    device.queue_upload(device.transfer(), slots_[i].data(), (*values)[i]);
+  }
+  there_ = device.record(device.transfer());
+  staged_ = batch;
   return {};
 }
 

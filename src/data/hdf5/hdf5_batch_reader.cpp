@@ -156,8 +156,8 @@ Result<void> Hdf5BatchReader::read(std::uint64_t batch, std::int64_t part, Tops&
     for (std::size_t top = 0; top < tops.size(); ++top) {
       const std::int64_t row_values = shapes_[top].count(1);
       const std::span<float> target =
-          std::span(tops[top]).subspan(static_cast<std::size_t>(done * row_values),
-                                       static_cast<std::size_t>(count * row_values));
+          tops[top].subspan(static_cast<std::size_t>(done * row_values),
+                            static_cast<std::size_t>(count * row_values));
       if (file->tops.empty()) {
         SPEEDO_TRY(file->reader.read_rows(options_.datasets[top], place.row, count, target));
       } else {

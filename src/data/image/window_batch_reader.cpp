@@ -261,7 +261,7 @@ Result<void> WindowBatchReader::read(std::uint64_t batch, std::int64_t part, Top
     const ImageWindow& window = windows[static_cast<std::size_t>(index)];
     const bool mirror = shape_.mirror && random.below(2) == 1;
     auto drawn =
-        draw(window, mirror, *desk, std::span(tops[0]).subspan(place_in_batch * values, values));
+        draw(window, mirror, *desk, tops[0].subspan(place_in_batch * values, values));
     if (drawn) {
       tops[1][place_in_batch] = static_cast<float>(window.label);
       return {};

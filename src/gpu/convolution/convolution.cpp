@@ -15,7 +15,7 @@
 namespace speedo::gpu {
 namespace {
 
-// Others are computed by matrix products, which know plain arrays only.
+// Others are computed by matrix products, which copy arrays that are not plain.
 constexpr std::size_t kCudnnAxesMax = 3;
 
 double flops_of(const ConvolutionShape& shape) {

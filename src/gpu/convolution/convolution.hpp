@@ -21,8 +21,7 @@ struct ConvolutionContext {
 // that multiply such numbers read them so, and cuDNN would copy plain arrays in each pass.
 LayoutKind preferred_layout(std::span<const ConvolutionShape> convolutions, Arithmetic arithmetic);
 
-// As Backend::make_convolution(). Arrays are plain or channels last. Errors: kUnsupported, of other
-// layouts; kInternal, what the library says.
+// As Backend::make_convolution(). Error: kInternal, what the library says.
 Result<std::unique_ptr<Convolution>> make_convolution(const ConvolutionShape& shape,
                                                       const ConvolutionContext& context);
 

@@ -7,7 +7,8 @@
 
 namespace speedo::gpu {
 
-// Any convolution of plain arrays, by im2col and matrix products, a few samples at a time.
+// Any convolution, by im2col and matrix products, a few samples at a time; arrays that are not
+// plain pass through copies.
 std::unique_ptr<ConvolutionKernels> make_im2col_kernels(const ConvolutionShape& shape,
                                                         const ConvolutionContext& context);
 

@@ -101,7 +101,9 @@ class CudnnPass final : public DnnPass {
   Layout weight_layout() const override { return weight_layout_; }
 
   Result<void> run(const DnnArrays& arrays, WorkMemory memory) override {
-    return cudnn_said(context_.dnn, name().c_str(), Calls::run(call(), algorithm_, arrays, memory));
+    const cudnnStatus_t status = Calls::run(call(), algorithm_, arrays, memory);
+    if (status == CUDNN_STATUS_SUCCESS) return {};
+    return cudnn_said(context_.dnn, name().c_str(), status);
   }
 
   Result<bool> run_with_relu(const DnnArrays& arrays, const float* bias,

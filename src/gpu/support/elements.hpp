@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include <speedo/base/assert.hpp>
+
 #include "gpu/launch/kernel.hpp"
 
 namespace speedo::gpu {
@@ -40,10 +42,18 @@ struct FourAt {
   std::int64_t i;  // of the first
 
   SPEEDO_HOST_DEVICE Floats4 load(const float* from) const {
+    require_aligned(from + i);
     return *reinterpret_cast<const Floats4*>(from + i);
   }
   SPEEDO_HOST_DEVICE void store(float* to, Floats4 value) const {
+    require_aligned(to + i);
     *reinterpret_cast<Floats4*>(to + i) = value;
+  }
+  // A device stops at what the host would not mind.
+  SPEEDO_HOST_DEVICE static void require_aligned([[maybe_unused]] const float* place) {
+#if !defined(__CUDA_ARCH__)
+    SPEEDO_ASSERT(reinterpret_cast<std::uintptr_t>(place) % sizeof(Floats4) == 0);
+#endif
   }
   template <class F>
   SPEEDO_HOST_DEVICE Floats4 make(const F& f) const {
