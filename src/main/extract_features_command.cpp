@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include <speedo/backend/backend.hpp>
 
 #include "base/log.hpp"
@@ -14,6 +12,7 @@
 #include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
 #include "cli/signals.hpp"
+#include "data/dataset_writer.hpp"
 #include "main/commands.hpp"
 #include "main/extract_features_flags.hpp"
 #include "main/parts.hpp"
