@@ -24,7 +24,7 @@ set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SHLIBDEPS ON)
 # Started and loaded by the programs, and so not seen by dpkg-shlibdeps.
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_DEPENDS "redis-server, libopenblas0")
 # What one script of the examples is written in, and what `speedo draw_net` draws with.
-set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SUGGESTS "python3, graphviz")
+set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SUGGESTS "python3, graphviz, librsvg2-bin")
 # They have a program /usr/bin/caffe, too.
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_CONFLICTS "caffe-tools-cpu, caffe-tools-cuda")
 set(CPACK_COMPONENT_PROGRAMS_DESCRIPTION

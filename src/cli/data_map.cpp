@@ -82,7 +82,7 @@ Result<void> set_train_source(const std::string& source, caffe::SolverParameter&
   if (net == nullptr) return config_error("the job has no train net to give a source to");
   caffe::NetState state = solver.train_state();
   state.set_phase(caffe::TRAIN);
-  SPEEDO_TRY(filter_layers(state, {}, *net));
+  SPEEDO_TRY(filter_layers(state, *net));
   std::vector<std::string*> sources;
   for (caffe::LayerParameter& layer : *net->mutable_layer()) {
     std::string* const place = source_in(layer);

@@ -1,10 +1,9 @@
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include <speedo/backend/backend.hpp>
 
@@ -13,6 +12,7 @@
 #include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
 #include "cli/signals.hpp"
+#include "data/dataset_writer.hpp"
 #include "main/commands.hpp"
 #include "main/extract_features_flags.hpp"
 #include "main/parts.hpp"
@@ -88,7 +88,9 @@ Result<void> extract_part(const FeatureFlags& flags, Net& net) {
 
 Result<void> extract_here(const FeatureFlags& flags) {
   SPEEDO_ASSIGN(ComputeOptions compute, settle(flags.compute));
+  // More threads than parts would divide loops otherwise than the one process did.
   compute.parts = flags.loop_parts;
+  if (compute.parts > 0) compute.threads = std::min(compute.threads, compute.parts);
   const TrainerParts parts = trainer_parts(compute);
   SPEEDO_ASSIGN(const std::unique_ptr<Backend> backend, parts.make_backend());
   const std::unique_ptr<FeedFactory> feeds = parts.make_feeds();

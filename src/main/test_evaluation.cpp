@@ -1,7 +1,13 @@
 #include "main/test_evaluation.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <iterator>
 #include <utility>
+
+#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -32,6 +38,16 @@ Result<std::vector<int>> parse_top_k(const std::string& text) {
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());
   return all;
+}
+
+// Before hours of testing.
+Result<void> check_report_folder(const std::string& report) {
+  if (report.empty()) return {};
+  const std::filesystem::path parent = std::filesystem::path(report).parent_path();
+  const std::string folder = parent.empty() ? "." : parent.string();
+  if (::access(folder.c_str(), W_OK | X_OK) == 0) return {};
+  return Error{ErrorCode::kCannotWrite, fmt::format("cannot write '{}': folder '{}': {}", report,
+                                                    folder, std::strerror(errno))};
 }
 
 caffe::NetState test_state(const NetFlags& flags, const caffe::NetParameter& net) {
@@ -66,6 +82,8 @@ Result<std::unique_ptr<TestEvaluation>> TestEvaluation::create(const EvaluationF
                                                                const NetFlags& net) {
   if (!flags.is_wanted()) return std::unique_ptr<TestEvaluation>();
   SPEEDO_ASSIGN(std::vector<int> top_k, parse_top_k(flags.top_k));
+  SPEEDO_TRY(check_report_folder(flags.report_json));
+  SPEEDO_TRY(check_report_folder(flags.report_html));
   auto message = read_net_prototxt(net.model);
   if (!message) {
     Error error = std::move(message).error();

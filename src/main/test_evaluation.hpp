@@ -25,7 +25,7 @@ EvaluationFlags evaluation_flags(const OptionValues& values);
 class TestEvaluation {
  public:
   // What the flags ask for of the net in phase TEST; null if they ask for nothing. Errors: kUsage;
-  // those of find_scored_blobs().
+  // kCannotWrite for a report's folder; those of find_scored_blobs().
   static Result<std::unique_ptr<TestEvaluation>> create(const EvaluationFlags& flags,
                                                         const NetFlags& net);
 

@@ -176,9 +176,9 @@ void forget_peak_memory() {
 
 Result<void> benchmark(StepTimer& timer, int iterations) {
   SPEEDO_INFO("Performing Forward");
-  SPEEDO_INFO("Performing Backward");
   SPEEDO_ASSIGN(const float loss, timer.warm_up());
   SPEEDO_INFO("Initial loss: {:g}", loss);
+  SPEEDO_INFO("Performing Backward");  // Caffe's order; warm_up() has done both.
   SPEEDO_INFO("*** Benchmark begins ***");
   SPEEDO_INFO("Testing for {} iterations.", iterations);
   while (timer.steps().size() < static_cast<std::size_t>(iterations) && !stop_requested()) {

@@ -51,7 +51,7 @@ Result<ScoredBlobs> named_blobs(const caffe::NetParameter& net, const std::strin
 Result<ScoredBlobs> find_scored_blobs(const caffe::NetParameter& net, const caffe::NetState& state,
                                       const std::string& named) {
   caffe::NetParameter filtered = net;
-  SPEEDO_TRY(filter_layers(state, {}, filtered));
+  SPEEDO_TRY(filter_layers(state, filtered));
   ScoredBlobs blobs;
   if (!named.empty()) {
     SPEEDO_ASSIGN(blobs, named_blobs(filtered, named));

@@ -145,6 +145,29 @@ TEST_CASE("include and exclude rules decide by phase, level and stage", "[filter
   CHECK_FALSE(in("exclude { phase: TRAIN } exclude { stage: 'a' }", "phase: TEST stage: 'a'"));
 }
 
+TEST_CASE("each rule that is not met is told of, as Caffe's log does", "[filter]") {
+  caffe::NetParameter net = net_message(
+      "layer { name: 'a' include { phase: TRAIN } include { min_level: 3 } include { max_level: 1 "
+      "} }"
+      "layer { name: 'b' include { stage: 'x' } }"
+      "layer { name: 'c' include { not_stage: 'y' } include { phase: TEST } }");
+  caffe::NetState state;
+  state.set_level(2);
+  state.add_stage("y");
+  std::vector<std::string> why;
+  const auto note = [&](const std::string& sentence) { why.push_back(sentence); };
+  REQUIRE(filter_layers(state, net, note).has_value());
+  CHECK(why ==
+        std::vector<std::string>{
+            "The NetState phase (1) differed from the phase (0) specified by a rule in layer a",
+            "The NetState level (2) is above the min_level (3) specified by a rule in layer a",
+            "The NetState level (2) is above the max_level (1) specified by a rule in layer a",
+            "The NetState did not contain stage 'x' specified by a rule in layer b",
+            "The NetState contained a not_stage 'y' specified by a rule in layer c"});
+  REQUIRE(net.layer_size() == 1);
+  CHECK(net.layer(0).name() == "c");
+}
+
 TEST_CASE("a layer with both kinds of rules is refused", "[filter]") {
   caffe::NetParameter net =
       net_message("layer { name: 'x' include { phase: TRAIN } exclude { phase: TEST } }");

@@ -91,8 +91,8 @@ TEST_CASE("what an evaluation cannot be made of is told before the first batch")
   refused("--scores ip2,nothing", 64, "no blob 'nothing'");
   refused("--scores ip2", 2, "SCORES,LABELS");
   refused("--scores ip2,data", 64, "there must be a label");
-  const Outcome unwritable = net.test("--report-html none/report.html");
-  CHECK(unwritable.exit_code == 73);
+  refused("--report-html none/report.html", 73, "none/report.html");
+  refused("--report-json none/report.json", 73, "none/report.json");
 }
 
 }  // namespace

@@ -134,6 +134,7 @@ constexpr const char* kManyOutputs = R"(name: "many"
           inner_product_param { num_output: 3 axis: 2 weight_filler { type: "xavier" } } }
   layer { name: "accuracy" type: "Accuracy" bottom: "a" bottom: "label" top: "accuracy"
           top: "per_class" include { phase: TEST } accuracy_param { axis: 2 } }
+  layer { name: "quiet" type: "EuclideanLoss" bottom: "a" bottom: "b" }
   layer { name: "loss_a" type: "SoftmaxWithLoss" bottom: "a" bottom: "label" top: "loss_a"
           softmax_param { axis: 2 } }
   layer { name: "loss_b" type: "SoftmaxWithLoss" bottom: "b" bottom: "label" top: "loss_b"
@@ -157,6 +158,7 @@ TEST_CASE("The log of a net with several outputs has them all, and an LSTM as on
   CHECK(lstm == LoggedLayer{"lstm", {"data", "cont"}, {"lstm"}, {"4 2 5 (40)"}, {}, 384});
   const LoggedLayer& loss = nets[0].layers.back();
   CHECK(loss.loss_weights == std::vector<double>{0.3});
+  CHECK(trained.errors.find("] quiet -> (automatic)\n") != std::string::npos);
   CHECK(trained.errors.find("Sharing parameters 'w' owned by layer 'a', param index 0") !=
         std::string::npos);
 

@@ -106,23 +106,17 @@ constexpr std::string_view kUpgradeSolverTextNotes =
 
 constexpr std::string_view kExtractFeaturesNotes =
     "Each image's values become a Datum of floats, keyed by the image's number in ten digits.\n"
-    "Names of blobs, and of databases, are separated by commas. Workers compute ranges of "
-    "batches;\n"
-    "one that dies is replaced, and machines with the same kernels (--cpu-isa) give the same "
-    "bytes.\n"
-    "\n"
+    "Names of blobs, and of databases, are separated by commas. Workers compute ranges of\n"
+    "batches, and give the bytes that one process with as many --threads would. What a worker\n"
+    "that died had to do is done again. With machines of several kinds give --cpu-isa.\n\n"
     "Examples:\n"
     "  speedo extract_features net.caffemodel net.prototxt fc7,prob fc7_lmdb,prob_lmdb 10 lmdb\n"
     "  speedo extract_features net.caffemodel net.prototxt fc7 fc7_lmdb 10000 lmdb --workers 3";
 
 constexpr std::string_view kClassifyNotes =
-    "Takes what Caffe's classification takes: a deploy net with one Input and one output. An "
-    "image\n"
-    "gets the channels that the net wants, blue first, and is stretched to its size; each "
-    "channel's\n"
-    "mean is subtracted. The mean is a mean.binaryproto, numbers with commas between them, or "
-    "none.\n"
-    "\n"
+    "Takes what Caffe's classification takes: a deploy net with one Input and one output. Images\n"
+    "get the channels that the net wants, blue first, and are stretched to its size; the mean of\n"
+    "each channel is subtracted: that of a mean.binaryproto, numbers with commas, or none.\n\n"
     "Examples:\n"
     "  speedo classify deploy.prototxt net.caffemodel mean.binaryproto words.txt cat.jpg\n"
     "  speedo classify deploy.prototxt net.caffemodel 104,117,123 words.txt *.jpg --top 3 --json";
@@ -139,8 +133,7 @@ constexpr std::string_view kPlotLogNotes =
     "  2  test loss by iterations            3  test loss by seconds\n"
     "  4  learning rate by iterations        5  learning rate by seconds\n"
     "  6  training loss by iterations        7  training loss by seconds\n"
-    "A curve for each log, of Caffe or of speedo. PNG needs rsvg-convert (package "
-    "librsvg2-bin).\n\n"
+    "A curve for each log, of Caffe or of speedo. PNG needs rsvg-convert (librsvg2-bin).\n\n"
     "Examples:\n"
     "  speedo plot_log 6 loss.svg train.log\n"
     "  speedo plot_log 0 accuracy.png sync.log async.log";

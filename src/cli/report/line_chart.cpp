@@ -13,7 +13,7 @@ namespace speedo {
 namespace {
 
 constexpr double kPictureWidth = 760.0, kPlotHeight = 340.0;
-constexpr double kPlotLeft = 76.0, kPlotRight = 24.0, kPlotTop = 44.0, kBelowPlot = 52.0;
+constexpr double kPlotLeft = 84.0, kPlotRight = 24.0, kPlotTop = 44.0, kBelowPlot = 52.0;
 constexpr double kLegendRow = 20.0, kLetterWidth = 7.4;
 constexpr double kParts = 7.0;          // of an axis, at most
 constexpr std::size_t kMarkedMax = 40;  // points of a line that has a mark at each

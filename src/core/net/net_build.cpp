@@ -77,7 +77,7 @@ Result<void> Net::Impl::build(const caffe::NetParameter& parameter) {
   SPEEDO_TRY(upgrade_net(net));
   const caffe::NetState state = state_of(net, options);
   const RuleUnmet unmet = options.logs_set_up ? RuleUnmet(log_rule_unmet) : RuleUnmet();
-  SPEEDO_TRY(filter_layers(state, unmet, net));
+  SPEEDO_TRY(filter_layers(state, net, unmet));
   if (net.layer_size() == 0) {
     return Error{ErrorCode::kConfig, fmt::format("net '{}' has no layers in phase {}", net.name(),
                                                  caffe::Phase_Name(state.phase()))};

@@ -55,8 +55,8 @@ bool is_included(const caffe::NetState& state, const caffe::LayerParameter& laye
 
 }  // namespace
 
-Result<void> filter_layers(const caffe::NetState& state, const RuleUnmet& unmet,
-                           caffe::NetParameter& net) {
+Result<void> filter_layers(const caffe::NetState& state, caffe::NetParameter& net,
+                           const RuleUnmet& unmet) {
   auto& layers = *net.mutable_layer();
   for (const caffe::LayerParameter& layer : layers) {
     if (layer.include_size() > 0 && layer.exclude_size() > 0) {

@@ -14,7 +14,7 @@ using RuleUnmet = std::function<void(const std::string& why)>;
 
 // Removes the layers whose include and exclude rules keep them out of a net in this state. Error:
 // kConfig for a layer that has both kinds of rules.
-Result<void> filter_layers(const caffe::NetState& state, const RuleUnmet& unmet,
-                           caffe::NetParameter& net);
+Result<void> filter_layers(const caffe::NetState& state, caffe::NetParameter& net,
+                           const RuleUnmet& unmet = {});
 
 }  // namespace speedo

@@ -56,7 +56,7 @@ void Net::Impl::log_set_up(const caffe::LayerParameter& message, std::size_t fir
   if (!is_expanded) {
     tops = built[first].top_names;
     for (auto i = static_cast<std::size_t>(message.top_size()); i < tops.size(); ++i) {
-      SPEEDO_INFO("{} -> {}", message.name(), tops[i]);
+      SPEEDO_INFO("{} -> (automatic)", message.name());
     }
   }
   SPEEDO_INFO("Setting up {}", message.name());
