@@ -8,6 +8,7 @@
 
 #include "base/parse_number.hpp"
 #include "core/prototxt.hpp"
+#include "data/claimed_size.hpp"
 
 namespace speedo {
 
@@ -117,6 +118,27 @@ Result<caffe::NetParameter> read_deploy_net(const DeployRequest& request,
   DeployOptions options = request.options;
   SPEEDO_ASSIGN(options.shapes, shapes_of_inputs(*net, request, net_options));
   return deploy_net(*net, options);
+}
+
+Result<std::unique_ptr<Net>> build_deploy_net(const caffe::NetParameter& deployed,
+                                              NetOptions options) {
+  // In the net, as a message, and in the file.
+  constexpr std::int64_t kCopiesOfWeights = 3;
+  options.phase = Phase::kTest;
+  options.trains = false;
+  options.plan_only = true;
+  Net::Memory memory;
+  {
+    SPEEDO_ASSIGN(const std::unique_ptr<Net> planned, Net::create(deployed, options));
+    memory = planned->memory();
+  }
+  const std::int64_t bytes = memory.blob_bytes + memory.workspace_bytes + memory.scratch_bytes +
+                             kCopiesOfWeights * memory.parameter_bytes;
+  const auto fits = check_memory("the net", static_cast<std::uint64_t>(bytes));
+  if (!fits)
+    return config_error(fits.error().message + "; a smaller --shape or --batch takes less");
+  options.plan_only = false;
+  return Net::create(deployed, options);
 }
 
 }  // namespace speedo

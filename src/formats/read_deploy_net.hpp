@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -24,5 +25,10 @@ struct DeployRequest {
 // `shapes`; those of the data.
 Result<caffe::NetParameter> read_deploy_net(const DeployRequest& request,
                                             const NetOptions& net_options);
+
+// Builds it in the TEST phase, to be given weights, after a look at the memory that it takes.
+// Errors: kConfig, also if that is more than there is; kFull.
+Result<std::unique_ptr<Net>> build_deploy_net(const caffe::NetParameter& deployed,
+                                              NetOptions options);
 
 }  // namespace speedo

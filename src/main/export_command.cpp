@@ -107,11 +107,15 @@ Result<Exported> build(const ExportFlags& flags) {
   options.feeds = exported.feeds.get();
   options.base = flags.request.model.parent_path();
   SPEEDO_ASSIGN(exported.deployed, read_deploy_net(flags.request, options));
-  options.phase = Phase::kTest;
-  options.trains = false;
-  options.plan_only = flags.weights.empty();
-  SPEEDO_ASSIGN(exported.net, Net::create(exported.deployed, options));
-  if (!flags.weights.empty()) SPEEDO_TRY(load_weights(flags.weights, *exported.net));
+  if (flags.weights.empty()) {
+    options.phase = Phase::kTest;
+    options.trains = false;
+    options.plan_only = true;
+    SPEEDO_ASSIGN(exported.net, Net::create(exported.deployed, options));
+    return exported;
+  }
+  SPEEDO_ASSIGN(exported.net, build_deploy_net(exported.deployed, options));
+  SPEEDO_TRY(load_weights(flags.weights, *exported.net));
   return exported;
 }
 

@@ -80,9 +80,7 @@ Result<int> import_command(const CommandLine& line) {
   options.feeds = feeds.get();
   options.base = flags.request.model.parent_path();
   SPEEDO_ASSIGN(const caffe::NetParameter deployed, read_deploy_net(flags.request, options));
-  options.phase = Phase::kTest;
-  options.trains = false;
-  SPEEDO_ASSIGN(const std::unique_ptr<Net> net, Net::create(deployed, options));
+  SPEEDO_ASSIGN(const std::unique_ptr<Net> net, build_deploy_net(deployed, options));
   SPEEDO_ASSIGN(const ImportGaps gaps, import_weights(file, *net));
   SPEEDO_TRY(judge(gaps, flags));
   if (gaps.missing.size() == net->layout().slots().size()) {
