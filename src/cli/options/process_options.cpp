@@ -24,7 +24,8 @@ constexpr Programs kAllPrograms =
 constexpr std::string_view kProgramWords =
     "run launch train test time net convert mean convert_imageset compute_image_mean "
     "upgrade_net_proto_text upgrade_net_proto_binary upgrade_solver_proto_text extract_features "
-    "parse_log draw_net simulate plan doctor status token cert config completion manual master worker";
+    "parse_log draw_net simulate plan doctor status token cert config completion manual master "
+    "worker";
 
 constexpr Option kProcessOptions[] = {
     {.name = "program",
