@@ -47,7 +47,7 @@ bool GateConnection::read_network(Instant now) {
       network(), [&](std::string_view bytes) { link_.from_network(bytes, now); });
   if (end == ReadEnd::kOver) {
     network_gone_ = true;
-    link_.network_ended(now);
+    link_.network_ended();
   }
   return end == ReadEnd::kMore;
 }
@@ -72,7 +72,7 @@ bool GateConnection::service(Instant now) {
   if (link_.state() == GateLink::State::kEnded) return true;
   if (!write_some(network(), link_.to_network())) {
     network_gone_ = true;
-    link_.network_ended(now);
+    link_.network_ended();
     return true;
   }
   // What the peer has sent and nobody reads would make the system reset the connection, and with it

@@ -71,12 +71,11 @@ void GateLink::from_local(std::string_view bytes, Instant now) {
   }
 }
 
-void GateLink::network_ended(Instant now) {
+void GateLink::network_ended() {
   if (state_ == State::kAdmission) {
     admission_->end();
     fault_ = admission_->error();
   }
-  (void)now;
   to_network_.clear();
   state_ = State::kEnded;
 }

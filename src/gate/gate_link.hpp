@@ -41,7 +41,7 @@ class GateLink {
   GateLink(std::unique_ptr<Admission> admission, std::string first, RulesOf rules_of, Instant now);
 
   void from_network(std::string_view bytes, Instant now);
-  void network_ended(Instant now);
+  void network_ended();
   void from_local(std::string_view bytes, Instant now);  // Requires: kOpen
   void local_ended(Instant now);
   // At deadline() or later.

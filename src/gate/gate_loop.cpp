@@ -161,7 +161,7 @@ void Gate::Loop::run() {
     const Instant before = steady_clock().now();
     if (ends_at_ && (members_.empty() || before >= *ends_at_)) break;
     const int found = ::epoll_wait(epoll_->get(), events.data(), static_cast<int>(events.size()),
-                                   patience(before));
+                                   patience());
     const Instant now = steady_clock().now();
     for (int i = 0; i < found; ++i) {
       const std::uint64_t place = events[static_cast<std::size_t>(i)].data.u64;
@@ -179,14 +179,13 @@ void Gate::Loop::run() {
 }
 
 // In milliseconds; -1: until something happens.
-int Gate::Loop::patience(Instant now) const {
+int Gate::Loop::patience() const {
   const auto waits = [](const auto& member) {
     return member.second.connection->link().deadline().has_value();
   };
   if (ends_at_ || accepts_again_ || std::any_of(members_.begin(), members_.end(), waits)) {
     return static_cast<int>(kLookInterval.count());
   }
-  (void)now;
   const bool has_files = credentials()->mode() != GateMode::kOpen;
   return has_files || options_.warns ? 1000 : -1;
 }

@@ -63,7 +63,7 @@ class Gate::Loop {
   void post(std::function<void()> work);
   void run();
   void do_posted();
-  int patience(Instant now) const;
+  int patience() const;
   void look_around(Instant now);
   void reload(Instant now);
 
@@ -77,7 +77,7 @@ class Gate::Loop {
   void enter(Member member, Instant now);
   void service(std::uint64_t id, Instant now);
   void watch(std::uint64_t id, Member& member);
-  void admit(Member& member, Instant now);
+  void admit(Member& member);
   void note_end(Member& member, Instant now);
   void note(std::uint64_t GateCounts::* count, const Member& member, std::string_view why,
             Instant now);

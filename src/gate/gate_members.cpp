@@ -127,7 +127,7 @@ void Gate::Loop::service(std::uint64_t id, Instant now) {
   Member& member = found->second;
   bool over = member.connection->service(now);
   if (member.came && !member.let_in && member.connection->link().was_admitted()) {
-    admit(member, now);
+    admit(member);
     over = member.connection->service(now);
   }
   note_end(member, now);
@@ -137,12 +137,12 @@ void Gate::Loop::service(std::uint64_t id, Instant now) {
 }
 
 // Gives a peer that was let in a connection with CAF.
-void Gate::Loop::admit(Member& member, Instant now) {
+void Gate::Loop::admit(Member& member) {
   member.let_in = true;
   auto pair = make_socket_pair();
   if (!pair) {
     SPEEDO_ERROR("Gate: {}", pair.error().message);
-    member.connection->link().network_ended(now);
+    member.connection->link().network_ended();
     return;
   }
   const GateLink& link = member.connection->link();

@@ -208,7 +208,7 @@ TEST_CASE("An address that others reach needs a token, certificates or --insecur
   CHECK(accepted({"--bind", "0.0.0.0", "--insecure"}).bind == "0.0.0.0");
   CHECK(accepted({"--bind", "127.0.0.2"}).bind == "127.0.0.2");
   CHECK(accepted({"--bind", "localhost"}).bind == "localhost");
-  CHECK(refused({"--host", "10.0.0.1"}).find("--host 10.0.0.1: the port is not yet") == 0);
+  CHECK(refused({"--host", "10.0.0.1"}).find("--host 10.0.0.1: others reach this") == 0);
   CHECK(refused({"--host", "10.0.0.1"}).find("--bind") != std::string::npos);
   CHECK(bind_address(accepted({"--host", "10.0.0.1", "--insecure"})) == "10.0.0.1");
   CHECK(bind_address(accepted({"--host", "10.0.0.1", "--bind", "127.0.0.1"})) == "127.0.0.1");

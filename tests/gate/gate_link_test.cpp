@@ -87,7 +87,7 @@ TEST_CASE("what CAF says arrives at the other CAF, both ways, and ends with it")
   CHECK(links.caller.state() == State::kFarewell);
   CHECK_FALSE(links.caller.fault());
   links.exchange();
-  links.listener.network_ended(links.now);
+  links.listener.network_ended();
   CHECK(links.listener.state() == State::kEnded);
   CHECK_FALSE(links.listener.fault());
 }

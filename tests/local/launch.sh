@@ -104,10 +104,10 @@ hosts_are_tried() {
 hosts_that_do_not_answer() {
   cat "$work/hosts" >"$work/more_hosts"
   echo "10.77.0.9" >>"$work/more_hosts"
-  result 69 --hosts "$work/more_hosts" --solver "$work/solver.prototxt" --insecure --require all
+  result 69 --hosts "$work/more_hosts" --solver "$work/solver.prototxt" --require all
   nobody_works || fail "--require all has started workers"
   in_log "10.77.0.9" || fail "the error does not name the host"
-  result 0 --hosts "$work/more_hosts" --solver "$work/solver.prototxt" --insecure --sync --json
+  result 0 --hosts "$work/more_hosts" --solver "$work/solver.prototxt" --sync --json
   grep -q '"workers":3' "$work/result" || fail "not all workers took part: $(cat "$work/result")"
   grep -q '"accuracy":1.0' "$work/result" || fail "not trained: $(cat "$work/result")"
 }
@@ -115,13 +115,15 @@ hosts_that_do_not_answer() {
 # restarted COUNT: so many workers were started again.
 restarted() { [ "$(grep -c "started again (pid" "$work/log")" -ge "$1" ]; }
 
-# The password that was drawn is in no command line, no log, and no environment but the workers' own.
-password_is_kept() {
-  local password place
-  password=$(cat "$TMPDIR"/speedo-run-*/redis.password)
-  [ "${#password}" -ge 32 ] || fail "no password was drawn"
-  for place in /proc/[0-9]*/cmdline /proc/[0-9]*/environ "$work"/log "$TMPDIR"/speedo-run-*/*.log; do
-    if grep -qaF -- "$password" "$place" 2>/dev/null; then fail "the password is in $place"; fi
+# What was drawn is in no command line, no log, and no environment but the workers' own.
+secrets_are_kept() {
+  local name secret place
+  for name in redis.password token; do
+    secret=$(cat "$TMPDIR"/speedo-run-*/"$name")
+    [ "${#secret}" -ge 32 ] || fail "no $name was drawn"
+    for place in /proc/[0-9]*/cmdline /proc/[0-9]*/environ "$work"/log "$TMPDIR"/speedo-run-*/*.log; do
+      if grep -qaF -- "$secret" "$place" 2>/dev/null; then fail "the $name is in $place"; fi
+    done
   done
 }
 
@@ -130,11 +132,11 @@ deaths_are_noticed() {
   local before ssh
   write_job 100000000
   rm "$work/log"  # of an earlier training
-  launch --hosts "$work/hosts" --solver "$work/solver.prototxt" --insecure --sync --max-restarts 5 \
+  launch --hosts "$work/hosts" --solver "$work/solver.prototxt" --sync --max-restarts 5 \
     >"$work/result" &
   launched=$!
   eventually 100 "training goes on" in_log "Iteration 20"
-  password_is_kept
+  secrets_are_kept
   workers_on node1 | xargs kill -KILL
   eventually 100 "a worker that was killed is started again" restarted 1
   eventually 100 "it works" works_on node1

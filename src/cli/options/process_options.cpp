@@ -30,8 +30,8 @@ constexpr Programs kAllPrograms =
 constexpr std::string_view kProgramWords =
     "run launch train test time device_query net convert mean convert_imageset compute_image_mean "
     "upgrade_net_proto_text upgrade_net_proto_binary upgrade_solver_proto_text extract_features "
-    "classify parse_log plot_log draw_net export import simulate plan doctor status token cert config "
-    "completion manual master worker";
+    "classify parse_log plot_log draw_net export import simulate plan doctor status token cert "
+    "config completion manual master worker";
 
 constexpr Option kProcessOptions[] = {
     {.name = "program",

@@ -242,9 +242,10 @@ constexpr std::string_view kTokenNotes =
     "  speedo-master --bind 10.0.0.1 --token-file job.token --solver S.prototxt";
 
 constexpr std::string_view kCertNotes =
-    "FOLDER holds the authority: ca.pem, which every machine of the cluster has (--tls-ca), and\n"
-    "ca.key, which no other needs. NAME.pem and NAME.key are a machine's --tls-cert and --tls-key.\n"
-    "revoke writes ca.pem anew, with NAME in it: from then on who has that ca.pem refuses NAME.\n"
+    "The folder holds the authority: ca.pem, which every machine of the cluster has (--tls-ca),\n"
+    "and ca.key, which no other needs. NAME.pem and NAME.key are a machine's --tls-cert and\n"
+    "--tls-key. revoke writes ca.pem anew, with NAME in it: from then on who has that ca.pem\n"
+    "refuses NAME.\n"
     "\n"
     "Examples:\n"
     "  speedo cert init authority\n"
