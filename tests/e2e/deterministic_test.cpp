@@ -22,9 +22,9 @@ namespace {
 
 using test::Process;
 
-// Enough that two deaths fall into it, though in shared memory a round takes a millisecond and the
-// store has a version each second.
-constexpr std::uint64_t kIterations = 4000;
+// Enough that two deaths fall into it. In shared memory a round takes a millisecond, and the store
+// has a version each second.
+constexpr std::uint64_t kIterations = 1200, kIterationsInMemory = 4000;
 constexpr int kRecords = 512;
 constexpr int kRecordBytes = 1 + 3 * 32 * 32;  // CIFAR-10's format
 
@@ -36,7 +36,8 @@ std::string bytes_of(const std::filesystem::path& file) {
 // A job with everything that chance has a part in: order, crops, mirroring, dropout.
 class Job {
  public:
-  Job(const std::string& rule, bool shares_memory) : rule_(rule), shares_memory_(shares_memory) {
+  Job(const std::string& rule, std::uint64_t iterations, bool shares_memory)
+      : rule_(rule), iterations_(iterations), shares_memory_(shares_memory) {
     Random random(11);
     std::ofstream data(folder_ / "data.bin", std::ios::binary);
     for (int record = 0; record < kRecords; ++record) {
@@ -46,7 +47,7 @@ class Job {
     std::ofstream(folder_ / "solver.prototxt")
         << R"(base_lr: 0.01 lr_policy: "step" gamma: 0.5 stepsize: 150 momentum: 0.9
               weight_decay: 0.001 random_seed: 5 display: 0 max_iter: )"
-        << kIterations << " snapshot_prefix: \"" << (folder_ / "snap").string() << "\"\n"
+        << iterations << " snapshot_prefix: \"" << (folder_ / "snap").string() << "\"\n"
         << R"(net_param { name: "bits"
             layer { name: "data" type: "Data" top: "data" top: "label"
                     data_param { source: "data.bin" batch_size: 8 }
@@ -97,7 +98,7 @@ class Job {
     return false;
   }
   std::string snapshot(const char* ending) const {
-    return bytes_of(folder_ / ("snap_iter_" + std::to_string(kIterations) + ending));
+    return bytes_of(folder_ / ("snap_iter_" + std::to_string(iterations_) + ending));
   }
   // What follows the model's name, which is another in each folder.
   std::string histories() const {
@@ -107,6 +108,7 @@ class Job {
 
  private:
   const std::string rule_;
+  const std::uint64_t iterations_;
   const bool shares_memory_;
   TempDir folder_;
   test::RedisServer redis_;
@@ -121,7 +123,8 @@ TEST_CASE("a deterministic job whose master is killed has the bits of one that r
           "one in shared memory, one through Redis, one by replicas") {
   for (const std::string rule : {"gradient", "average", "replicated"}) {
     const bool in_memory = rule == "gradient";
-    Job whole(rule == "replicated" ? "gradient" : rule, !in_memory);
+    const std::uint64_t iterations = in_memory ? kIterationsInMemory : kIterations;
+    Job whole(rule == "replicated" ? "gradient" : rule, iterations, !in_memory);
     Process& alone = whole.start_master(false);
     whole.start_workers();
     const auto code = alone.wait(std::chrono::seconds{120});
@@ -131,7 +134,7 @@ TEST_CASE("a deterministic job whose master is killed has the bits of one that r
     for (int round = 0; round < test::rounds(1); ++round) {
       Random random = Random::derive(test::seed(), {5, static_cast<std::uint64_t>(round)});
       CAPTURE(test::seed(), rule, round);
-      Job job(rule, in_memory);
+      Job job(rule, iterations, in_memory);
       Process* master = &job.start_master(false);
       job.start_workers();
       for (int death = 0; death < 2; ++death) {

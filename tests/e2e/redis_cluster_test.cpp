@@ -58,9 +58,12 @@ TEST_CASE("slots of a Redis Cluster move while a job trains on it") {
         const std::size_t home = nodes.first_owner(slot), other = (home + 1) % 3;
         nodes.move(slot, back ? other : home, back ? home : other);
       }
+      // Else slots could be back before the master asks for anything that lies in them.
+      const bool has_noticed = master.says("slots are elsewhere now, on 3 primaries");
+      INFO(master.errors());
+      REQUIRE(has_noticed);
     }
     test::require_ending(cluster, master, {iterations, 2, 0});
-    CHECK(master.errors().find("slots are elsewhere now, on 3 primaries") != std::string::npos);
     CHECK(cluster.worker_keys() == 0);
   }
 }

@@ -197,7 +197,7 @@ void ClusterKeyValue::handle(Refused& refused) {
   ++(task.asks ? counts_.asked : counts_.moved);
   if (!task.asks) {
     slots_.set(redirect->slot, redirect->node);
-    is_stale_ = true;
+    is_stale_ = has_moved_ = true;
     hint_ = redirect->node;
   }
   send_to(std::move(task), redirect->node,
@@ -267,7 +267,7 @@ void ClusterKeyValue::take_slots(SlotMap slots) {
   ++counts_.learned;
   std::set<std::string> primaries;
   for (const RedisAddress& each : slots.primaries()) primaries.insert(to_string(each));
-  if (!(slots == slots_)) {
+  if (std::exchange(has_moved_, false) || !(slots == slots_)) {
     SPEEDO_INFO("Redis Cluster {}: slots are elsewhere now, on {} primaries", where_,
                 primaries.size());
   }

@@ -88,6 +88,7 @@ class ClusterKeyValue : public KeyValue {
   // The thread's own.
   std::multimap<Clock::time_point, RedisTask> waiting_;  // until when
   bool is_stale_ = false;                                // the slots are to be learned
+  bool has_moved_ = false;                               // a slot, since they were learned
   std::optional<RedisAddress> hint_;                     // who knows them best
   std::optional<RedisAddress> broken_;                   // who is asked last
   Clock::time_point learn_at_{};                         // not earlier

@@ -65,7 +65,8 @@ Result<Checkpoint> stored(const MasterOptions& options, const MasterConfig& conf
   const bool is_damaged = !read && read.error().code == ErrorCode::kCorrupt;
   if (is_damaged && options.merger.in_parts && store.parts() > 1) {
     auto joined = joined_from_copies(nets.layout(), store);
-    if (joined) read = std::move(joined);
+    // Copies that could not be read now are not known to be gone.
+    if (joined || is_transient(joined.error().code)) read = std::move(joined);
   }
   SPEEDO_ASSIGN(Checkpoint found, std::move(read));
   SPEEDO_TRY(check_state(options, config, found.session));
