@@ -125,6 +125,7 @@ void TrainerEngine::connect() {
       RecordExchange::Options{.store = incarnation_.store,
                               .model = model_,
                               .worker = incarnation_.worker,
+                              .term = incarnation_.term,
                               .contribution = incarnation_.contribution,
                               .codec = codec_,
                               .platform = platform_},

@@ -61,6 +61,10 @@ Result<std::unique_ptr<RecordReader>> RecordExchange::open(std::string_view key,
   SPEEDO_ASSIGN(std::unique_ptr<RecordReader> reader, open_any(key, version));
   const RecordInfo& info = reader->info();
   if (info.element_count != count) {
+    // Another stage's weights come before word of the master that began it.
+    if (info.term > options_.term) {
+      return Error{ErrorCode::kUnavailable, fmt::format("record '{}' is a later master's", key)};
+    }
     return Error{ErrorCode::kMismatch, fmt::format("record '{}' has {} floats, expected {}", key,
                                                    info.element_count, count)};
   }

@@ -41,6 +41,7 @@ class RecordExchange {
     std::shared_ptr<RecordStore> store;
     Digest model;
     WorkerId worker;
+    std::uint64_t term = 0;    // of the master that it works for
     std::string contribution;  // key
     TrainerCodec& codec;       // of contributions
     Platform& platform;

@@ -184,7 +184,7 @@ class RandomParts {
 
 TEST_CASE("parts with faults from seeds end with what was merged, bit by bit", "[merger]") {
   Strikes strikes;
-  const std::uint64_t seeds = is_long() ? 1000 : 24;
+  const std::uint64_t seeds = is_long() ? 1000 : 10;
   for (std::uint64_t i = 0; i < seeds; ++i) {
     const std::uint64_t seed = varied(i);
     CAPTURE(seed);

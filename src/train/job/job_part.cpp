@@ -37,7 +37,8 @@ Result<Digest> JobPart::prepare_now(const WelcomeMessage& welcome,
   SPEEDO_ASSIGN(const JobSpec job, decode_job(bytes));
   if (parts_.choose_kernels) SPEEDO_TRY(parts_.choose_kernels(job));
   store_ = welcomed_.store();
-  SPEEDO_ASSIGN(const std::string parts_bytes, store_->get_blob(parts_key()));
+  SPEEDO_ASSIGN(const std::string parts_bytes,
+                welcomed_.wait_for_record(parts_key(), welcome, stale));
   SPEEDO_ASSIGN(PartRecord record, decode_parts(parts_bytes));
   SPEEDO_ASSIGN(caffe::SolverParameter solver, parse_solver(job));
   if (welcome.part == 0 || welcome.part > store_->parts()) {

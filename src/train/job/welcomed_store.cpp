@@ -24,11 +24,17 @@ WelcomedStore::WelcomedStore(OpenStore open_store, Options options)
 
 Result<std::string> WelcomedStore::wait_for_job(const WelcomeMessage& welcome,
                                                 const Stale& stale) {
+  return wait_for_record(job_key(), welcome, stale);
+}
+
+Result<std::string> WelcomedStore::wait_for_record(std::string_view key,
+                                                   const WelcomeMessage& welcome,
+                                                   const Stale& stale) {
   const Clock& clock = options_.platform->clock();
   const Instant start = clock.now();
   Instant next_note = start;
   while (true) {
-    auto bytes = read_job(welcome);
+    auto bytes = read_record(key, welcome);
     if (bytes) return bytes;
     const bool is_missing = bytes.error().code == ErrorCode::kNotFound;
     if (!is_missing && !is_transient(bytes.error().code)) return bytes;
@@ -45,9 +51,10 @@ Result<std::string> WelcomedStore::wait_for_job(const WelcomeMessage& welcome,
   }
 }
 
-Result<std::string> WelcomedStore::read_job(const WelcomeMessage& welcome) {
+Result<std::string> WelcomedStore::read_record(std::string_view key,
+                                               const WelcomeMessage& welcome) {
   SPEEDO_ASSIGN(const std::shared_ptr<ParameterStore> store, store_of(welcome));
-  auto bytes = store->get_blob(job_key());
+  auto bytes = store->get_blob(key);
   if (bytes) return bytes;
   const bool is_missing = bytes.error().code == ErrorCode::kNotFound;
   return Error{bytes.error().code,

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include <speedo/base/platform.hpp>
 #include <speedo/base/result.hpp>
@@ -31,13 +32,16 @@ class WelcomedStore {
   // job that is not there: it may have been lost with the store's data, and the master, which
   // restores it soon, may be out of the store's reach.
   Result<std::string> wait_for_job(const WelcomeMessage& welcome, const Stale& stale);
+  // The same of another record that the master writes with the job's.
+  Result<std::string> wait_for_record(std::string_view key, const WelcomeMessage& welcome,
+                                      const Stale& stale);
   // Of the last welcome; null if none was opened.
   std::shared_ptr<ParameterStore> store();
   // Whether the job is over, as far as that store knows; see is_job_over().
   bool is_over(std::uint64_t term);
 
  private:
-  Result<std::string> read_job(const WelcomeMessage& welcome);
+  Result<std::string> read_record(std::string_view key, const WelcomeMessage& welcome);
   Result<std::shared_ptr<ParameterStore>> store_of(const WelcomeMessage& welcome);
 
   const OpenStore open_store_;
