@@ -21,12 +21,11 @@ ChunkReader::ChunkReader(std::shared_ptr<StoreShared> shared, std::string_view k
 ChunkReader::~ChunkReader() { abandon(chunks_); }
 
 // All chunks, since what a server lacks that was replaced by a copy of itself, or has read its log
-// up to a point, is what it took last. A single server has taken the chunks before their manifest;
-// of several, each chunk may have another writer, and the manifest may be written again.
+// up to a point, is what it took last. The manifest's own server has taken its chunks before it.
 Result<bool> ChunkReader::is_whole() {
-  if (shared_->map->parts() == 1) return true;
   std::vector<KvPtr> looks(chunks_.size());
   for (std::size_t chunk = 0; chunk < looks.size(); ++chunk) {
+    if (manifest_.chunks[chunk].server == 0) continue;
     looks[chunk] = fetch_head(
         *shared_->map, names_.chunk(manifest_.info.term, manifest_.slot_of(chunk), chunk));
   }

@@ -270,8 +270,8 @@ std::unique_ptr<PartWriter> ChunkedStore::write_part(std::string_view key, const
   return std::make_unique<ChunkPartWriter>(shared_, key, info, where);
 }
 
-Result<void> ChunkedStore::put_parts(std::string_view key, const RecordInfo& info,
-                                     std::span<const WrittenPart> parts) {
+RecordManifest ChunkedStore::manifest_of(const RecordInfo& info,
+                                         std::span<const WrittenPart> parts) const {
   const std::size_t servers = shared_->map->parts();
   SPEEDO_ASSERT(parts.size() == servers && info.codec == CodecKind::kNone);
   RecordManifest manifest;
@@ -290,8 +290,25 @@ Result<void> ChunkedStore::put_parts(std::string_view key, const RecordInfo& inf
                                .bytes = static_cast<std::uint32_t>(bytes),
                                .server = static_cast<std::uint32_t>(server)});
   }
-  SPEEDO_TRY(put_manifest(*shared_, key, manifest));
+  return manifest;
+}
+
+Result<void> ChunkedStore::put_parts(std::string_view key, const RecordInfo& info,
+                                     std::span<const WrittenPart> parts) {
+  SPEEDO_TRY(put_manifest(*shared_, key, manifest_of(info, parts)));
   return {};
+}
+
+Result<bool> ChunkedStore::has_put_parts(std::string_view key, const RecordInfo& info,
+                                         std::span<const WrittenPart> parts) {
+  const auto there = read_manifest(*shared_, key);
+  if (!there) {
+    if (there.error().code == ErrorCode::kNotFound) return false;
+    return there.error();
+  }
+  const RecordManifest put = manifest_of(info, parts);
+  return there->info.version == put.info.version && there->info.term == put.info.term &&
+         there->slots == put.slots && there->chunks == put.chunks;
 }
 
 // All its chunks: a server that was replaced by a copy lacks what the copy had not taken yet.

@@ -75,6 +75,8 @@ class ChunkedStore : public ParameterStore {
                                          RecordPart where) override;
   Result<void> put_parts(std::string_view key, const RecordInfo& info,
                          std::span<const WrittenPart> parts) override;
+  Result<bool> has_put_parts(std::string_view key, const RecordInfo& info,
+                             std::span<const WrittenPart> parts) override;
   Result<bool> has_part(std::string_view key, const RecordInfo& info, RecordPart where) override;
   void erase_copies(std::string_view key, std::uint64_t element_count, Copies copies) override;
 
@@ -85,6 +87,7 @@ class ChunkedStore : public ParameterStore {
  private:
   Result<std::unique_ptr<RecordReader>> open(std::string_view key, const KvOperation& manifest);
   Result<void> erase_listed(const std::string& prefix, const std::string& what);
+  RecordManifest manifest_of(const RecordInfo& info, std::span<const WrittenPart> parts) const;
 
   std::shared_ptr<StoreShared> shared_;
 };

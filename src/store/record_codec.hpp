@@ -47,6 +47,7 @@ struct ManifestChunk {
   std::uint64_t checksum = 0;
   std::uint32_t bytes = 0;   // of its values, as encoded
   std::uint32_t server = 0;  // that holds it
+  bool operator==(const ManifestChunk&) const = default;
 };
 struct RecordManifest {
   RecordInfo info;

@@ -76,6 +76,14 @@ TEST_CASE("parts put by several programs are one record, once its manifest is th
   mixed[0] = write_part_of(*store, third, 3, {0, 7});
   require(store->put_parts("weights", info_of(3, count), mixed));
   require_stored(*store, third);
+  CHECK(*store->has_put_parts("weights", info_of(3, count), mixed));
+  CHECK_FALSE(*store->has_put_parts("weights", info_of(4, count), mixed));
+  auto elsewhere = mixed;
+  elsewhere[0].slot = 8;
+  CHECK_FALSE(*store->has_put_parts("weights", info_of(3, count), elsewhere));
+  elsewhere = mixed;
+  elsewhere[0].checksums[0] += 1;
+  CHECK_FALSE(*store->has_put_parts("weights", info_of(3, count), elsewhere));
   // And a whole put follows parts.
   require(put(*store, "weights", info_of(4, count), first));
   require_stored(*store, first);

@@ -65,6 +65,10 @@ class PartStore {
   // Fenced as a RecordWriter's finish(). Requires: each part has a checksum for each of its chunks.
   virtual Result<void> put_parts(std::string_view key, const RecordInfo& info,
                                  std::span<const WrittenPart> parts) = 0;
+  // Whether what is visible is what put_parts() has made of these: a server may come back with an
+  // older manifest, of the same version even, whose parts are elsewhere. Errors: those of the store.
+  virtual Result<bool> has_put_parts(std::string_view key, const RecordInfo& info,
+                                     std::span<const WrittenPart> parts) = 0;
   // False if the part's server came back without it. Errors: those of the store.
   virtual Result<bool> has_part(std::string_view key, const RecordInfo& info,
                                 RecordPart where) = 0;

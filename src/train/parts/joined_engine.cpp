@@ -104,11 +104,14 @@ Result<void> JoinedEngine::put_start(const std::string& state) {
   return put(*store_, weights_key(), info_of(version_, state), start_.weights);
 }
 
+std::vector<WrittenPart> JoinedEngine::of_all_servers(std::vector<WrittenPart> written) const {
+  written.resize(store_->parts());  // servers that a short record has nothing on
+  return written;
+}
+
 Result<void> JoinedEngine::put_manifest(Version version, const std::string& state,
                                         const std::vector<WrittenPart>& written) {
-  std::vector<WrittenPart> all = written;
-  all.resize(store_->parts());  // servers that a short record has nothing on
-  auto put = store_->put_parts(weights_key(), info_of(version, state), all);
+  auto put = store_->put_parts(weights_key(), info_of(version, state), of_all_servers(written));
   if (!put && put.error().code == ErrorCode::kSuperseded) superseded_ = put.error();
   return put;
 }
@@ -160,11 +163,13 @@ Result<void> JoinedEngine::open_closed() {
                            version_.value, opened.error().message)};
 }
 
-// It may be lost with the server that it lies on.
+// It may be lost with the server that it lies on, which may be back with one whose parts are where
+// they lay before they were opened again.
 Result<void> JoinedEngine::restore_manifest() {
-  const auto reader = store_->read(weights_key());
-  if (reader && (*reader)->info().version >= version_.value) return {};
-  if (!reader && is_transient(reader.error().code)) return reader.error();
+  const auto has_it = store_->has_put_parts(weights_key(), info_of(version_, {}),
+                                            of_all_servers(written_));
+  if (has_it && *has_it) return {};
+  if (!has_it && is_transient(has_it.error().code)) return has_it.error();
   SPEEDO_WARN("the store has lost the manifest of version {}: publishing it again", version_.value);
   return put_manifest(version_, state_, written_);
 }

@@ -44,6 +44,7 @@ class JoinedEngine : public MergerWork {
   Result<void> open_closed();
   Result<void> restore_manifest();
   Result<void> open(std::span<const std::size_t> parts, Version version, const std::string& state);
+  std::vector<WrittenPart> of_all_servers(std::vector<WrittenPart> written) const;
   Result<void> put_manifest(Version version, const std::string& state,
                             const std::vector<WrittenPart>& written);
 
