@@ -66,7 +66,7 @@ class PartStore {
   virtual Result<void> put_parts(std::string_view key, const RecordInfo& info,
                                  std::span<const WrittenPart> parts) = 0;
   // Whether what is visible is what put_parts() has made of these: a server may come back with an
-  // older manifest, of the same version even, whose parts are elsewhere. Errors: those of the store.
+  // older manifest, of the same version even, whose parts are elsewhere. Errors: the store's.
   virtual Result<bool> has_put_parts(std::string_view key, const RecordInfo& info,
                                      std::span<const WrittenPart> parts) = 0;
   // False if the part's server came back without it. Errors: those of the store.
