@@ -23,7 +23,7 @@ struct ComputeOptions {
   // The nice value of the threads that compute, over the process's own, 0..kComputeNiceMax. So the
   // exchange, which needs a core for moments only, gets it at once though every core computes.
   int nice = 0;
-  std::optional<GpuOptions> gpu;  // none: the CPU
+  std::optional<GpuOptions> gpu = std::nullopt;  // none: the CPU
   bool skip_bad_records = false;  // take the next record in place of one that cannot be read
 };
 

@@ -197,7 +197,7 @@ Result<std::vector<caffe::LayerParameter>> layers_of(const caffe::NetParameter& 
   caffe::NetState state = options.state;
   state.set_phase(caffe::TEST);
   for (const std::string& stage : net.state().stage()) state.add_stage(stage);
-  SPEEDO_TRY(filter_layers(state, {}, test));
+  SPEEDO_TRY(filter_layers(state, test));
   const std::vector<Step> steps = steps_of(test);
   SPEEDO_TRY(check_outputs(steps, options.outputs));
   return needed_layers(steps, options.outputs);

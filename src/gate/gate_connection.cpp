@@ -1,5 +1,6 @@
 #include "gate/gate_connection.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -57,8 +58,28 @@ bool GateConnection::read_local(Instant now) {
   if (link_.to_network().size() >= kGateBufferBytes) return false;
   const ReadEnd end =
       read_some(local(), [&](std::string_view bytes) { link_.from_local(bytes, now); });
-  if (end == ReadEnd::kOver) link_.local_ended(now);
+  if (end == ReadEnd::kOver) {
+    link_.local_ended(now);
+    local_.reset();  // epoll would tell of its end again and again
+  }
   return end == ReadEnd::kMore;
+}
+
+bool GateConnection::is_stalled(std::size_t before, Instant now) {
+  const std::size_t left = link_.to_network().size();
+  if (left < kGateBufferBytes) {
+    stalled_at_.reset();
+    return false;
+  }
+  if (!stalled_at_ || left < before) stalled_at_ = now;
+  return now - *stalled_at_ >= kGateStall;
+}
+
+std::optional<Instant> GateConnection::deadline() const {
+  const auto of_link = link_.deadline();
+  if (!stalled_at_) return of_link;
+  const Instant of_stall = *stalled_at_ + kGateStall;
+  return of_link ? std::min(*of_link, of_stall) : of_stall;
 }
 
 bool GateConnection::service(Instant now) {
@@ -70,7 +91,8 @@ bool GateConnection::service(Instant now) {
   // CAF's own end may be closed already; then there is nobody to tell.
   if (has_local() && !link_.was_cut()) write_some(local(), link_.to_local());
   if (link_.state() == GateLink::State::kEnded) return true;
-  if (!write_some(network(), link_.to_network())) {
+  const std::size_t before = link_.to_network().size();
+  if (!write_some(network(), link_.to_network()) || is_stalled(before, now)) {
     network_gone_ = true;
     link_.network_ended();
     return true;

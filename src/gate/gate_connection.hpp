@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/descriptor.hpp"
@@ -29,12 +30,17 @@ class GateConnection {
   std::uint32_t network_interest();
   std::uint32_t local_interest();
 
+  // When service() is due though nothing happens.
+  std::optional<Instant> deadline() const;
+
   GateLink& link() { return link_; }
   const PeerAddress& address() const { return address_; }
 
  private:
   bool read_network(Instant now);
   bool read_local(Instant now);
+  // Whether the peer takes nothing of a full buffer, for too long.
+  bool is_stalled(std::size_t before, Instant now);
   // Writes from the front of `buffer`; false if the other side is gone.
   static bool write_some(int socket, std::string& buffer);
 
@@ -44,6 +50,7 @@ class GateConnection {
   const PeerAddress address_;
   bool said_all_ = false;  // nothing more is sent to the network
   bool network_gone_ = false;
+  std::optional<Instant> stalled_at_;  // what is to be sent is at its limit, and stays there
 };
 
 }  // namespace speedo

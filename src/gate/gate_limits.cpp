@@ -23,9 +23,10 @@ FileStamps::FileStamps(const GateFiles& files) {
        {files.token, files.certificates.certificate, files.certificates.key,
         files.certificates.authority}) {
     struct stat status {};
-    const bool there = !path.empty() && ::stat(path.c_str(), &status) == 0;
+    const bool there =
+        !path.empty() && ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
     stamps_.push_back(there ? fmt::format("{} {} {} {}", status.st_ino, status.st_size,
-                                          status.st_mtim.tv_sec, status.st_mtim.tv_nsec)
+                                          status.st_ctim.tv_sec, status.st_ctim.tv_nsec)
                             : "none");
   }
 }

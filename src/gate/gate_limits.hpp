@@ -20,7 +20,7 @@ struct GateLimits {
 // Less where this process may have few descriptors: an eighth and a fourth of them.
 GateLimits limits_here();
 
-// When files were last changed, as far as it can be seen.
+// When files were last changed, in what they say or in who may read it. Pipes are read once.
 class FileStamps {
  public:
   FileStamps() = default;

@@ -137,7 +137,7 @@ void Gate::Loop::stop_listening() {
     arrive_ = nullptr;
     // Those that were not let in yet never will be.
     std::erase_if(members_, [](const auto& member) {
-      return member.second.came && !member.second.connection->has_local();
+      return member.second.came && !member.second.let_in;
     });
     done.set_value();
   });
@@ -181,7 +181,7 @@ void Gate::Loop::run() {
 // In milliseconds; -1: until something happens.
 int Gate::Loop::patience() const {
   const auto waits = [](const auto& member) {
-    return member.second.connection->link().deadline().has_value();
+    return member.second.connection->deadline().has_value();
   };
   if (ends_at_ || accepts_again_ || std::any_of(members_.begin(), members_.end(), waits)) {
     return static_cast<int>(kLookInterval.count());
@@ -195,7 +195,7 @@ void Gate::Loop::look_around(Instant now) {
   looked_around_ = now;
   std::vector<std::uint64_t> due;
   for (auto& [id, member] : members_) {
-    const auto deadline = member.connection->link().deadline();
+    const auto deadline = member.connection->deadline();
     if (deadline && now >= *deadline) due.push_back(id);
   }
   for (const std::uint64_t id : due) service(id, now);
@@ -215,13 +215,17 @@ void Gate::Loop::reload(Instant now) {
   reloaded_ = now;
   FileStamps stamps(options_.files);
   if (stamps == stamps_) return;
-  stamps_ = std::move(stamps);
   auto loaded = GateCredentials::load(options_.files, options_.role);
   if (!loaded) {
+    // Tried again: what was in the way may go while the files stay as they are.
+    if (refused_ == stamps) return;
+    refused_ = std::move(stamps);
     SPEEDO_ERROR("Gate: the credentials have changed and cannot be used, so the old ones stay: {}",
                  loaded.error().message);
     return;
   }
+  stamps_ = std::move(stamps);
+  refused_.reset();
   SPEEDO_INFO("Gate: the credentials have changed and were read again");
   const std::lock_guard lock(mutex_);
   credentials_ = std::move(loaded).value();

@@ -96,7 +96,8 @@ class Gate::Loop {
   Members members_;
   std::uint64_t next_id_ = 1;
   AuditPacer pacer_;
-  FileStamps stamps_;
+  FileStamps stamps_;                   // of what was read
+  std::optional<FileStamps> refused_;   // of what could not be, and was said
   Instant looked_around_{}, reloaded_{}, warned_{};
   std::optional<Instant> accepts_again_;  // after a shortage
   std::optional<Instant> ends_at_;

@@ -96,6 +96,7 @@ class TlsChannel final : public Channel {
   BIO* in_ = nullptr;   // owned by ssl_, as the next
   BIO* out_ = nullptr;
   bool ready_ = false, failed_ = false;
+  bool over_ = false;  // the peer has said that nothing follows
 };
 
 void TlsChannel::drain(std::string& out) {
@@ -142,6 +143,10 @@ Result<void> TlsChannel::shake(std::string& out) {
 Result<void> TlsChannel::receive(std::string_view network, std::string& plain,
                                  std::string& out) {
   SPEEDO_ASSERT(!failed_);
+  if (over_ && !network.empty()) {
+    failed_ = true;
+    return Error{ErrorCode::kCorrupt, "goes on after it has ended the channel"};
+  }
   if (!network.empty()) {
     const int taken = ::BIO_write(in_, network.data(), static_cast<int>(network.size()));
     SPEEDO_ASSERT(taken == static_cast<int>(network.size()));
@@ -157,7 +162,8 @@ Result<void> TlsChannel::receive(std::string_view network, std::string& plain,
       continue;
     }
     const int why = ::SSL_get_error(ssl_.get(), got);
-    if (why != SSL_ERROR_WANT_READ && why != SSL_ERROR_ZERO_RETURN) return fail(out);
+    over_ = why == SSL_ERROR_ZERO_RETURN;
+    if (why != SSL_ERROR_WANT_READ && !over_) return fail(out);
     drain(out);
     return {};
   }

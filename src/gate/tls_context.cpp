@@ -95,6 +95,8 @@ Result<TlsContext> certificate_context(GateSide side, const CertificateFiles& fi
   SPEEDO_ASSIGN(TlsContext context, bare_context(side));
   SPEEDO_TRY(check_key_mode(files.key));
   SSL_CTX* const raw = context.get();
+  // A key that is encrypted cannot be used: nobody may be there who could be asked for the words.
+  ::SSL_CTX_set_default_passwd_cb(raw, [](char*, int, int, void*) { return 0; });
   if (::SSL_CTX_use_certificate_chain_file(raw, files.certificate.c_str()) != 1) {
     return certificate_file_error(files.certificate, "certificate");
   }

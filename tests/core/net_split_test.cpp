@@ -97,7 +97,7 @@ void check_against_caffe(const std::filesystem::path& folder) {
   REQUIRE(caffes.has_value());
   caffe::NetState state;
   state.set_phase(caffes->layer(0).phase());
-  REQUIRE(filter_layers(state, {}, *net).has_value());
+  REQUIRE(filter_layers(state, *net).has_value());
   REQUIRE(insert_splits(*net).has_value());
   CHECK(wiring_of(*net) == wiring_of(*caffes));
 }
@@ -121,7 +121,7 @@ std::vector<std::string> kept(const std::string& rules, const std::string& state
   caffe::NetParameter net = net_message("layer { name: 'x' " + rules + " }");
   caffe::NetState state;
   REQUIRE(parse_prototxt(state_text, "state", state).has_value());
-  REQUIRE(filter_layers(state, {}, net).has_value());
+  REQUIRE(filter_layers(state, net).has_value());
   return wiring_of(net);
 }
 
@@ -171,7 +171,7 @@ TEST_CASE("each rule that is not met is told of, as Caffe's log does", "[filter]
 TEST_CASE("a layer with both kinds of rules is refused", "[filter]") {
   caffe::NetParameter net =
       net_message("layer { name: 'x' include { phase: TRAIN } exclude { phase: TEST } }");
-  CHECK_FALSE(filter_layers(caffe::NetState(), {}, net).has_value());
+  CHECK_FALSE(filter_layers(caffe::NetState(), net).has_value());
 }
 
 }  // namespace

@@ -84,6 +84,7 @@ Result<void> BatchNormLayer::prepare(Tensors bottoms, Tensors tops, bool trains)
   shape.trains = trains;
   shape.trains_gamma = scale_ != nullptr && scale_->trains_scale();
   SPEEDO_ASSIGN(operation_, backend().make_batch_norm(shape));
+  if (!context().plan_only) SPEEDO_TRY(operation_->take_memory());
   reads_ = backend().backward_reads(shape);
   for (Tensor* statistic : {&mean_, &variance_}) {
     statistic->reshape({channels_});

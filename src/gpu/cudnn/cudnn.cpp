@@ -116,7 +116,11 @@ class CudnnPass final : public DnnPass {
           context_.handle, &kCudnnOne, of_->src, arrays.src, of_->weights, arrays.weights,
           of_->convolution, algorithm_, memory.data, memory.bytes, &kCudnnZero, of_->dst, dst,
           of_->bias, bias, of_->relu, of_->dst, dst);
-      if (CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED) return false;
+      // What is wrong with the arrays themselves, the plain call that follows says as well.
+      const int category = CUDNN_STATUS_CATEGORY(status);
+      const bool cannot =
+          category == CUDNN_STATUS_NOT_SUPPORTED || category == CUDNN_STATUS_BAD_PARAM;
+      if (cannot) return false;
       SPEEDO_TRY(cudnn_said(context_.dnn, "cudnnConvolutionBiasActivationForward", status));
       return true;
     }

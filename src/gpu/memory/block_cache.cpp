@@ -13,6 +13,7 @@ namespace speedo::gpu {
 namespace {
 
 constexpr std::size_t kSmallestBlock = 512;
+constexpr std::size_t kLargeStep = std::size_t{2} << 20U;
 // Sums of what is in use stay in range.
 constexpr std::size_t kLargestBlock = SIZE_MAX / 4;
 
@@ -31,11 +32,12 @@ BlockCache::~BlockCache() {
   SPEEDO_ASSERT(used_.empty());
 }
 
-// Four sizes between two powers of two: at most a quarter of a block is waste.
+// Four sizes between two powers of two, so that few blocks are of use to one request alone; large
+// ones, where that would be much waste, in steps of the pages that devices have.
 std::size_t BlockCache::block_bytes(std::size_t bytes) const {
   if (kept_max_ == 0) return bytes;
   if (bytes <= kSmallestBlock) return kSmallestBlock;
-  const std::size_t step = std::bit_ceil(bytes) / 8;
+  const std::size_t step = std::min(std::bit_ceil(bytes) / 8, kLargeStep);
   return (bytes + step - 1) / step * step;
 }
 
