@@ -153,7 +153,6 @@ Result<BaspFilter::Fate> BaspFilter::judge_handshake(const Header& header,
     if (node == peer_node_) return Fate::kLeaveOut;
     return basp_error("a second handshake, of another node");
   }
-  if (is_node(own_node_) && node == own_node_) return basp_error("a handshake of our own node");
   peer_node_ = node;
   return Fate::kPass;
 }
