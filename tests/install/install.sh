@@ -33,7 +33,7 @@ for file in share/doc/speedo/LICENSE share/doc/speedo/README.md share/speedo/con
   [ -f "$prefix/$file" ] || fail "$file is not installed"
 done
 # What examples fetched and trained where the sources are stays there.
-if find "$prefix" -size +16M | grep .; then fail "large files are installed"; fi
+if find "$prefix" -size +32M | grep .; then fail "large files are installed"; fi
 
 for program in master worker; do
   unit=$prefix/lib/systemd/system/speedo-$program.service

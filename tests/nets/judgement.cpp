@@ -6,7 +6,7 @@ namespace speedo::nets {
 namespace {
 
 // Rounding in float, against that of data by a millionth and sums in double.
-constexpr double kNoiseFactor = 8.0;
+constexpr double kNoiseFactor = 12.0;
 // An array that moves by this share of its largest value says nothing: what should be 0, as the
 // gradient of a bias before a BatchNorm, is the rounding of a sum that cancels.
 constexpr double kNothingButNoise = 0.5;
