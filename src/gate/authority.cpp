@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <ctime>
 #include <memory>
@@ -198,10 +199,15 @@ Result<void> create_authority(const fs::path& folder) {
     return Error{ErrorCode::kCannotWrite,
                  fmt::format("cannot make the folder '{}': {}", folder.string(), code.message())};
   }
+  // Lists of what was revoked are found by their authority's name: no two have the same.
+  std::uint64_t mark = 0;
+  SPEEDO_ASSIGN(const std::string drawn, random_bytes(sizeof(mark)));
+  std::memcpy(&mark, drawn.data(), sizeof(mark));
   Authority authority;
   authority.key = draw_key();
   SPEEDO_ASSIGN(authority.certificate,
-                blank_certificate("SpeeDO authority", authority.key, kAuthorityDays));
+                blank_certificate(fmt::format("SpeeDO authority {:016x}", mark), authority.key,
+                                  kAuthorityDays));
   X509* const own = authority.certificate.get();
   ::X509_set_issuer_name(own, ::X509_get_subject_name(own));
   add_extension(own, own, NID_basic_constraints, "critical,CA:TRUE,pathlen:0");

@@ -158,7 +158,7 @@ Result<BaspFilter::Fate> BaspFilter::judge_handshake(const Header& header,
 }
 
 Result<BaspFilter::Fate> BaspFilter::judge_message(const Header& header,
-                                                   std::string_view payload) const {
+                                                   std::string_view payload) {
   if (header.data != kAsynchronous) return basp_error("a request, or an answer to one");
   if (!payload.starts_with(kMessageStart)) return basp_error("a message that was forwarded");
   payload.remove_prefix(kMessageStart.size());
@@ -173,7 +173,11 @@ Result<BaspFilter::Fate> BaspFilter::judge_message(const Header& header,
       type->starts_with(kTypeStart) &&
       std::find(rules_.messages.begin(), rules_.messages.end(), type->substr(kTypeStart.size())) !=
           rules_.messages.end();
-  if (allowed) return Fate::kPass;
+  if (allowed) {
+    sources_.insert(header.source);
+    if (sources_.size() <= kActorsMax) return Fate::kPass;
+    return basp_error(fmt::format("messages from more than {} actors", kActorsMax));
+  }
   const bool printable = std::all_of(type->begin(), type->end(),
                                      [](char c) { return c > ' ' && c < 0x7F; });
   return basp_error(fmt::format("a message of type '{}'", printable ? *type : "?"));

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,7 +28,8 @@ struct BaspRules {
 //   16 source actor (8), 24 destination actor (8)
 // Let through, each only whole and at most kMessageBytesMax long:
 //   0 server's handshake, 1 client's handshake   at first; of one application, no interfaces
-//   2 direct message    to a number, not a name; asynchronous; of one of the rules' types
+//   2 direct message    to a number, not a name; asynchronous; of one of the rules' types; from
+//                       kActorsMax actors at most, since CAF keeps something of each
 //   4 monitor, 5 down   from the node of the handshake to ours
 //   6 heartbeat         a bare header
 // Left out: a client's handshake that is sent again, as CAF does; CAF's question for its spawn
@@ -51,6 +53,8 @@ class BaspFilter {
 
   static constexpr std::size_t kHeaderBytes = 32;
   static constexpr std::size_t kNodeBytes = 32;
+  // Of a process with many workers: each is one, and each watches the master.
+  static constexpr std::size_t kActorsMax = 16384;
 
  private:
   struct Header;
@@ -60,12 +64,13 @@ class BaspFilter {
   Result<void> check_header(const Header& header) const;
   Result<Fate> judge(const Header& header, std::string_view payload);
   Result<Fate> judge_handshake(const Header& header, std::string_view payload);
-  Result<Fate> judge_message(const Header& header, std::string_view payload) const;
+  Result<Fate> judge_message(const Header& header, std::string_view payload);
   Result<Fate> judge_note(const Header& header, std::string_view payload) const;
 
   const BaspRules rules_;
   std::string peer_node_, own_node_;
   std::string held_;  // a message that is not whole yet
+  std::set<std::uint64_t> sources_;
   std::uint64_t left_out_ = 0;
 };
 

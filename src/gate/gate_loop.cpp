@@ -28,9 +28,6 @@ constexpr milliseconds kLookInterval{100};
 constexpr seconds kReloadInterval{1};
 constexpr seconds kWarningInterval{60};
 
-// In the epoll instance: two places for each member, from its number on, and two of the loop's own.
-constexpr std::uint64_t kWakePlace = 0, kListenerPlace = 1;
-
 std::unique_ptr<Descriptor> open_reserve() {
   return std::make_unique<Descriptor>(::open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
@@ -199,10 +196,7 @@ void Gate::Loop::look_around(Instant now) {
     if (deadline && now >= *deadline) due.push_back(id);
   }
   for (const std::uint64_t id : due) service(id, now);
-  if (accepts_again_ && now >= *accepts_again_) {
-    accepts_again_.reset();
-    if (listener_) accept_some(now);
-  }
+  if (accepts_again_ && now >= *accepts_again_) accept_again(now);
   reload(now);
   if (options_.warns && now - warned_ >= kWarningInterval) {
     warned_ = now;

@@ -55,6 +55,8 @@ class Gate::Loop {
     std::optional<std::uint32_t> network_interest, local_interest;
   };
   using Members = std::map<std::uint64_t, Member>;
+  // In the epoll instance: two places for each member, from its number on, and two of the loop's.
+  static constexpr std::uint64_t kWakePlace = 0, kListenerPlace = 1;
 
   Loop(GateOptions options, std::shared_ptr<const GateCredentials> credentials);
   Result<void> open();
@@ -70,6 +72,9 @@ class Gate::Loop {
   void accept_some(Instant now);
   bool accept_one(Instant now);
   void shed_one(Instant now);
+  void rest_from_accepting(Instant now);
+  void accept_again(Instant now);
+  void watch_listener();
   void make_room(const std::string& host, Instant now);
   bool displace(const std::function<bool(const Member&)>& is_one, std::size_t most, Instant now);
   void welcome(std::unique_ptr<Descriptor> socket, PeerAddress address, Instant now);

@@ -41,11 +41,33 @@ bool Gate::Loop::accept_one(Instant now) {
     return true;
   }
   if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
+  if (errno == EINTR || errno == ECONNABORTED) return true;
   if (errno == EMFILE || errno == ENFILE) {
     shed_one(now);
-    return false;
+  } else {
+    rest_from_accepting(now);
   }
-  return errno == EINTR || errno == ECONNABORTED;
+  return false;
+}
+
+// For a moment, since epoll would tell of the waiting connection again and again.
+void Gate::Loop::rest_from_accepting(Instant now) {
+  accepts_again_ = now + kShortageTime;
+  watch_listener();
+}
+
+void Gate::Loop::accept_again(Instant now) {
+  accepts_again_.reset();
+  if (!listener_) return;
+  watch_listener();
+  accept_some(now);
+}
+
+void Gate::Loop::watch_listener() {
+  epoll_event event{};
+  event.events = accepts_again_ ? 0U : std::uint32_t{EPOLLIN};
+  event.data.u64 = kListenerPlace;
+  ::epoll_ctl(epoll_->get(), EPOLL_CTL_MOD, listener_->get(), &event);
 }
 
 // Where descriptors are short, a connection that nobody takes would wake the loop for ever: it is
@@ -56,7 +78,8 @@ void Gate::Loop::shed_one(Instant now) {
   const int accepted = ::accept4(listener_->get(), nullptr, nullptr, SOCK_CLOEXEC);
   if (accepted >= 0) ::close(accepted);
   reserve_ = std::make_unique<Descriptor>(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  accepts_again_ = now + kShortageTime;
+  // Another thread may have taken the place meanwhile.
+  if (accepted < 0) rest_from_accepting(now);
   const std::lock_guard lock(mutex_);
   counts_.connections += accepted >= 0 ? 1U : 0U;
   counts_.displaced += accepted >= 0 ? 1U : 0U;

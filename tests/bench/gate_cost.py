@@ -88,8 +88,9 @@ def main():
           "master's CPU a merge, open, us | token, us |\n|---|---|---|---|---|---|---|---|", flush=True)
     for name, case in cases.items():
         found = {"open": [], "token": []}
-        for _ in range(options.rounds):
-            for gate, figures in found.items():
+        for number in range(options.rounds):
+            turn = list(found.items())
+            for gate, figures in turn if number % 2 == 0 else reversed(turn):
                 with tempfile.TemporaryDirectory() as folder:
                     figures.append(measure(options, case, gate, pathlib.Path(folder)))
 

@@ -56,6 +56,7 @@ Cluster::Cluster(std::uint64_t iterations, const Options& options)
     : other_redis_(options.redis),
       password_(options.password),
       user_info_(options.user_info),
+      gate_(options.own_proof ? DrawnGate::none() : DrawnGate::make(folder_.path())),
       shared_memory_(options.shared_memory),
       rows_(options.rows) {
   RedisServer::Options redis;
@@ -78,6 +79,7 @@ Process& Cluster::start_master(const std::vector<std::string>& extra,
                                    redis_addresses(),
                                    "--address-file", file("address").string(), "--json"};
   if (!shared_memory_) command.emplace_back("--no-shared-memory");
+  command = joined(std::move(command), gate_.master_flags());
   command.insert(command.end(), extra.begin(), extra.end());
   std::filesystem::remove(file("address"));
   masters_.emplace_back(std::move(command), log("master"), environment);
@@ -108,6 +110,7 @@ std::string Cluster::address() {
 Process& Cluster::start_worker(const std::string& master, const std::vector<std::string>& extra,
                                const std::vector<std::string>& environment) {
   std::vector<std::string> command{program("speedo-worker"), "--master", master};
+  command = joined(std::move(command), gate_.worker_flags());
   command.insert(command.end(), extra.begin(), extra.end());
   workers_.emplace_back(std::move(command), log("worker"), environment);
   return workers_.back();

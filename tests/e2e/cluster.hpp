@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "drawn_gate.hpp"
 #include "support/long_runs.hpp"
 #include "support/process.hpp"
 #include "support/redis_server.hpp"
@@ -42,6 +43,7 @@ class Cluster {
     std::string redis = {};        // others than these, which the test has, as --redis takes them
     std::uint64_t rows = 64;       // of the weights, 64 a row: 4096 of them are a chunk
     std::string user_info = {};    // before the host in the master's --redis: "USER:PASSWORD@"
+    bool own_proof = false;        // the test says what is shown at the gate; else it is drawn
   };
   explicit Cluster(std::uint64_t iterations) : Cluster(iterations, Options{}) {}
   Cluster(std::uint64_t iterations, const Options& options);
@@ -85,6 +87,7 @@ class Cluster {
 
   std::vector<std::unique_ptr<RedisServer>> redis_;
   const std::string other_redis_, password_, user_info_;
+  const DrawnGate gate_;
   const bool shared_memory_;
   const std::uint64_t rows_;
   std::list<Process> masters_, workers_;

@@ -28,6 +28,7 @@ using test::MemoryPart;
 using test::Process;
 using test::Texts;
 
+const Cluster::Options kOwnProof{.own_proof = true};
 const std::string kToken = "Qk9-gate-token-" + std::string(40, 'z');
 const std::string kOtherToken = "Wj3-other-token-" + std::string(40, 'y');
 
@@ -92,7 +93,7 @@ void check_refused(Cluster& cluster, const std::string& master,
 }  // namespace
 
 TEST_CASE("workers with the token train, others are told with 77, and nobody sees it") {
-  Cluster cluster(1000000);
+  Cluster cluster(1000000, kOwnProof);
   const std::string file = token_file(cluster, "token", kToken);
   Process& master = cluster.start_master({"--workers", "1", "--token-file", file});
   const std::string address = cluster.address();
@@ -127,7 +128,7 @@ TEST_CASE("workers with the token train, others are told with 77, and nobody see
 }
 
 TEST_CASE("a token file that is none is named before anything is tried") {
-  Cluster cluster(10);
+  Cluster cluster(10, kOwnProof);
   const test::ReservedPort nobody;
   const auto ends = [&](const std::string& file) {
     Process& worker = cluster.start_worker(nobody.address(), {"--token-file", file});
@@ -145,7 +146,7 @@ TEST_CASE("a token file that is none is named before anything is tried") {
 }
 
 TEST_CASE("workers with a certificate train; one that is revoked meanwhile does not come in") {
-  Cluster cluster(1000000);
+  Cluster cluster(1000000, kOwnProof);
   const std::string folder = cluster.file("authority").string();
   int logs = 0;
   const auto cert = [&](std::vector<std::string> words) {
@@ -180,7 +181,7 @@ TEST_CASE("workers with a certificate train; one that is revoked meanwhile does 
 }
 
 TEST_CASE("strangers and idle connections leave a master alone, and a worker comes in") {
-  Cluster cluster(1000000);
+  Cluster cluster(1000000, kOwnProof);
   const std::string file = token_file(cluster, "token", kToken);
   // Its limit is inherited from here.
   rlimit before{};

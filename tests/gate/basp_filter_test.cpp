@@ -108,6 +108,25 @@ TEST_CASE("what a peer may not say cuts it") {
   CHECK(is_cut(test::basp({.operation = 2, .data = test::kBaspAsync}, "")));
 }
 
+TEST_CASE("a peer has as many actors as a process can have, and no more") {
+  BaspFilter filter = filter_of();
+  std::string out;
+  const auto says = [&](std::uint64_t source) {
+    out.clear();
+    return filter.pass(test::basp({.operation = 2, .data = test::kBaspAsync, .source = source},
+                                  test::basp_content("@<>+speedo::HelloMessage")),
+                       out);
+  };
+  REQUIRE(filter.pass(test::client_handshake('w'), out));
+  for (std::uint64_t source = 1; source <= BaspFilter::kActorsMax; ++source) {
+    REQUIRE(says(source));
+  }
+  REQUIRE(says(1));
+  CHECK_FALSE(out.empty());
+  CHECK_FALSE(says(BaspFilter::kActorsMax + 1));
+  CHECK(out.empty());
+}
+
 TEST_CASE("every field of a message that is wrong cuts it") {
   const std::string content = test::basp_content("@<>+speedo::HelloMessage");
   for (const std::uint8_t flags : {1, 2, 4, 128, 255}) {

@@ -1,5 +1,7 @@
 // Certificates: an authority of the cluster's own, and who is let in by what.
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -142,6 +144,34 @@ TEST_CASE("a certificate of another authority gets no further than the preamble"
   sides.run();
   CHECK(sides.listener->refusal() == Refusal::kUnknownKey);
   ended(*sides.caller);
+}
+
+TEST_CASE("while an authority is being changed, certificates of both are let in") {
+  const Office before, after;
+  TempDir folder;
+  const auto text_of = [](const Office& office) {
+    std::ifstream file(office.folder / "ca.pem");
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  std::ofstream(folder / "both.pem") << text_of(after) << text_of(before);
+  const auto load = [&](const Office& office, const std::string& name, GateRole role) {
+    GateFiles files = office.files(name);
+    files.certificates.authority = folder / "both.pem";
+    return GateCredentials::load(files, role).value();
+  };
+  for (const Office* of_head : {&before, &after}) {
+    const auto head = load(*of_head, "head", GateRole::kMaster);
+    for (const Office* of_node : {&before, &after}) {
+      Sides sides(head, load(*of_node, "node1", GateRole::kWorker));
+      sides.run(100000);
+      CHECK(sides.both_in());
+    }
+  }
+  REQUIRE(revoke_certificate(before.folder.path(), "node2"));
+  std::ofstream(folder / "both.pem") << text_of(after) << text_of(before);
+  Sides sides(load(after, "head", GateRole::kMaster), load(before, "node2", GateRole::kWorker));
+  sides.run(100000);
+  CHECK(ended(*sides.listener).message.find("revoked") != std::string::npos);
 }
 
 TEST_CASE("a worker's certificate does not pass for a master's") {
