@@ -45,11 +45,6 @@ Result<SolverFile> load_solver(const std::string& path) {
   return SolverFile{std::move(solver), std::filesystem::path(path).parent_path()};
 }
 
-void warn_of_gpu_mode(const caffe::SolverParameter& solver, const std::string& path) {
-  if (solver.solver_mode() != caffe::SolverParameter::GPU || !solver.has_solver_mode()) return;
-  SPEEDO_WARN("'{}' asks for solver_mode GPU, which is not built yet: computing on the CPU", path);
-}
-
 void apply(const SolverOverrides& overrides, caffe::SolverParameter& solver) {
   if (overrides.max_iter) solver.set_max_iter(static_cast<std::int32_t>(*overrides.max_iter));
   if (overrides.seed) solver.set_random_seed(*overrides.seed);

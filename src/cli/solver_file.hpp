@@ -18,8 +18,6 @@ struct SolverFile {
 };
 // Error: kConfig, also for a file that does not exist.
 Result<SolverFile> load_solver(const std::string& path);
-// A solver that asks for a GPU is computed on the CPU.
-void warn_of_gpu_mode(const caffe::SolverParameter& solver, const std::string& path);
 
 // Values that flags put in place of the prototxt's.
 struct SolverOverrides {

@@ -256,7 +256,6 @@ Result<ClusterJob> make_cluster_job(const ClusterFlags& flags) {
   SPEEDO_ASSIGN(options.session.stages, make_stages(flags));
   SPEEDO_ASSIGN(SolverFile file, load_solver(flags.solver));
   job.solver = std::move(file.solver);
-  warn_of_gpu_mode(job.solver, flags.solver);
   const ScheduleFlags& values = flags.schedule;
   apply({.max_iter = values.max_iter,
          .seed = flags.seed,

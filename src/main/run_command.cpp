@@ -3,13 +3,13 @@
 #include <set>
 
 #include <speedo/core/solver.hpp>
-#include <speedo/gpu/gpu_devices.hpp>
 #include <speedo/train/merger.hpp>
 
 #include "base/log.hpp"
 #include "base/trace.hpp"
 #include "checkpoint/snapshot.hpp"
 #include "cli/flags/cluster_flags.hpp"
+#include "cli/flags/gpu_choice.hpp"
 #include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
 #include "cli/signals.hpp"
@@ -31,6 +31,7 @@ namespace {
 struct RunFlags {
   ClusterFlags cluster;
   std::string log_dir, pin;
+  std::vector<int> gpus;  // that workers take in turn; empty: as the flags of computing say
   std::uint64_t max_restarts = 0;
   int compute_nice = 0;
 };
@@ -45,9 +46,34 @@ RunFlags run_flags(const OptionValues& values) {
   return flags;
 }
 
+// One worker for each of --gpus, unless --workers says how many there are.
+Result<void> choose_gpus(const OptionValues& values, RunFlags& flags) {
+  ComputeFlags& compute = flags.cluster.compute;
+  std::string named;
+  values.get("gpus", named);
+  if (named.empty()) return {};
+  if (compute.device_given) {
+    return usage_error("--gpus contradicts --gpu and --device: give one of them");
+  }
+  SPEEDO_ASSIGN(flags.gpus, parse_gpus(named, gpu_devices()));
+  compute.gpu = flags.gpus.front();  // stands for all where flags are checked
+  if (!values.given("workers")) flags.cluster.workers = std::to_string(flags.gpus.size());
+  return {};
+}
+
+// What is said of GPUs without naming one: workers take them all in turn.
+void take_gpus_in_turn(const SolverFile& file, RunFlags& flags) {
+  ComputeFlags& compute = flags.cluster.compute;
+  if (!flags.gpus.empty()) return;
+  follow_solver_mode_in_turn(file.solver, flags.cluster.solver, compute);
+  if (compute.device != "gpu" || compute.gpu) return;
+  if (const auto all = parse_gpus("all", gpu_devices())) flags.gpus = *all;
+}
+
 // What the master gets of the flags here. Its threads are its own.
-std::vector<std::string> master_flags(const OptionValues& values) {
+std::vector<std::string> master_flags(const RunFlags& flags, const OptionValues& values) {
   std::vector<std::string> arguments = values.arguments_for(Program::kMaster);
+  if (!values.given("workers")) arguments.push_back("--workers=" + flags.cluster.workers);
   std::erase_if(arguments, [](const std::string& flag) { return flag.starts_with("--threads="); });
   arguments.push_back("--threads=" + std::to_string(kMasterThreads));
   arguments.emplace_back(kNoConfig);
@@ -97,13 +123,6 @@ void warn_of_crowd(std::size_t workers) {
               workers, processors, processors == 1 ? "" : "s");
 }
 
-// Where no GPU is named, workers take them in turn.
-std::optional<int> gpu_in_turn(const ComputeFlags& compute, std::uint64_t number) {
-  if (compute.gpu || compute.device != "gpu") return std::nullopt;
-  const auto devices = gpu_devices();
-  return devices ? static_cast<int>(number % devices->size()) : 0;
-}
-
 ChildCommand joining(const std::vector<std::string>& arguments, const MasterPlace& master) {
   ChildCommand command;
   command.arguments = arguments;
@@ -118,11 +137,10 @@ WorkerProcess worker_process(const RunFlags& flags, std::uint64_t number, int th
   const std::string name = worker_name(number);
   std::vector<std::string> arguments = {own_program("speedo-worker"), "--host=" + name,
                                         "--threads=" + std::to_string(threads)};
-  for (std::string& flag : worker_flags(flags.cluster, flags.compute_nice)) {
+  ClusterFlags own = flags.cluster;
+  if (!flags.gpus.empty()) own.compute.gpu = flags.gpus[number % flags.gpus.size()];
+  for (std::string& flag : worker_flags(own, flags.compute_nice)) {
     arguments.push_back(std::move(flag));
-  }
-  if (const std::optional<int> gpu = gpu_in_turn(flags.cluster.compute, number)) {
-    arguments.push_back(fmt::format("--gpu={}", *gpu));
   }
   return {name, [arguments, processors](const MasterPlace& master) -> Result<ChildCommand> {
             ChildCommand command = joining(arguments, master);
@@ -169,7 +187,7 @@ Result<LocalClusterOptions> cluster_options(const RunFlags& flags, const OptionV
   options.max_restarts = flags.max_restarts;
   options.json = flags.cluster.json;
   options.log_dir = flags.log_dir;
-  options.master_flags = master_flags(values);
+  options.master_flags = master_flags(flags, values);
   return options;
 }
 
@@ -201,7 +219,8 @@ Result<int> run_command(const CommandLine& line) {
   OptionValues values(Program::kRun);
   SPEEDO_ASSIGN(const Parsed parsed, read_options(fold_speedo(line.arguments), values));
   if (parsed == Parsed::kDone) return 0;
-  const RunFlags flags = run_flags(values);
+  RunFlags flags = run_flags(values);
+  SPEEDO_TRY(choose_gpus(values, flags));
   SPEEDO_TRY(check(flags.cluster, ClusterRole::kRun));
   SPEEDO_ASSIGN(const WorkerRange workers, parse_workers(flags.cluster.workers));
   SPEEDO_TRY(check_groups(flags.cluster, workers.expected()));
@@ -217,6 +236,7 @@ Result<int> run_command(const CommandLine& line) {
     return examine(examination);
   }
   SPEEDO_ASSIGN(const SolverFile file, read_job_files(flags.cluster));
+  take_gpus_in_turn(file, flags);
   SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags.cluster));
   SPEEDO_ASSIGN(const std::vector<int> threads, threads_of(flags.cluster, compute.threads));
   SPEEDO_ASSIGN(LocalClusterOptions options, cluster_options(flags, values, threads));

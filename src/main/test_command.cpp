@@ -142,7 +142,7 @@ Result<int> test_command(const CommandLine& line) {
   SPEEDO_ASSIGN(const std::unique_ptr<Backend> backend, parts.make_backend());
   const std::unique_ptr<FeedFactory> feeds = parts.make_feeds();
   const std::unique_ptr<SinkFactory> sinks = make_sinks();
-  SPEEDO_INFO("Use CPU.");
+  SPEEDO_INFO("{}", caffe_sentence(compute));
   SPEEDO_INFO("Computing with {}", describe(compute));
   NetOptions options;
   options.backend = backend.get();

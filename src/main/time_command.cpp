@@ -14,6 +14,7 @@
 #include "base/memory_limit.hpp"
 #include "cli/options/read_options.hpp"
 #include "cli/flags/compute_flags.hpp"
+#include "cli/flags/gpu_choice.hpp"
 #include "cli/report/console.hpp"
 #include "cli/flags/log_flags.hpp"
 #include "cli/net_inputs.hpp"
@@ -85,7 +86,6 @@ Result<SolverFile> read_solver(const TimeFlags& flags) {
   file.solver = default_solver();
   if (!flags.solver.empty()) {
     SPEEDO_ASSIGN(file, load_solver(flags.solver));
-    warn_of_gpu_mode(file.solver, flags.solver);
   }
   caffe::SolverParameter& solver = file.solver;
   if (!flags.net.model.empty()) {
@@ -194,11 +194,17 @@ Result<void> benchmark(StepTimer& timer, int iterations) {
 }
 
 Result<TimeReport> measure(const TimeFlags& flags, Phase phase) {
-  SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags.compute));
+  ComputeFlags devices = flags.compute;
+  if (!flags.solver.empty()) {
+    SPEEDO_ASSIGN(const SolverFile file, load_solver(flags.solver));
+    follow_solver_mode(file.solver, flags.solver, devices);
+  }
+  SPEEDO_ASSIGN(const ComputeOptions compute, settle(devices));
   const TrainerParts parts = trainer_parts(compute);
   SPEEDO_ASSIGN(std::unique_ptr<Backend> backend, parts.make_backend());
   const TimedWorld world{std::move(backend), parts.make_feeds(), make_sinks()};
-  SPEEDO_INFO("Use CPU: {}.", describe(compute));
+  SPEEDO_INFO("{}", caffe_sentence(compute));
+  SPEEDO_INFO("Computing with {}", describe(compute));
   SPEEDO_ASSIGN(const double sgemm_gflops, measure_gemm_rate(*world.backend));
   forget_peak_memory();
 

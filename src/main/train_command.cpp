@@ -15,6 +15,7 @@
 #include "cli/flags/cluster_flags.hpp"
 #include "cli/options/read_options.hpp"
 #include "cli/flags/compute_flags.hpp"
+#include "cli/flags/gpu_choice.hpp"
 #include "cli/report/console.hpp"
 #include "cli/flags/log_flags.hpp"
 #include "cli/net_inputs.hpp"
@@ -128,7 +129,6 @@ Result<std::string> job_name_of(const SolverFile& file) {
 // The solver that the flags and the prototxt come to.
 Result<SolverFile> read_solver(const TrainFlags& flags) {
   SPEEDO_ASSIGN(SolverFile file, load_solver(flags.solver));
-  warn_of_gpu_mode(file.solver, flags.solver);
   apply(flags.overrides, file.solver);
   apply(flags.state, file.solver);
   if (!file.solver.has_max_iter()) {
@@ -222,12 +222,15 @@ Result<int> train(const TrainFlags& flags) {
   SPEEDO_TRY(checkpoints.check_writable());
   install_signal_handlers(flags.signals);
 
-  SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags.compute));
+  ComputeFlags devices = flags.compute;
+  follow_solver_mode(file.solver, flags.solver, devices);
+  SPEEDO_ASSIGN(const ComputeOptions compute, settle(devices));
   const TrainerParts parts = trainer_parts(compute);
   SPEEDO_ASSIGN(const std::unique_ptr<Backend> backend, parts.make_backend());
   const std::unique_ptr<FeedFactory> feeds = parts.make_feeds();
   const std::unique_ptr<SinkFactory> sinks = make_sinks();
-  SPEEDO_INFO("Use CPU.");
+  SPEEDO_INFO("{}", compute.gpu ? fmt::format("Using GPUs {}", compute.gpu->index)
+                                : caffe_sentence(compute));
   SPEEDO_INFO("Computing with {}", describe(compute));
   const SolverOptions options{.backend = backend.get(),
                               .feeds = feeds.get(),

@@ -16,7 +16,7 @@ using test::Process;
 using test::Stranger;
 
 TEST_CASE("one that is let in and says what it may not is cut, and training goes on") {
-  Cluster cluster(1000000);
+  Cluster cluster(1000000, {.own_proof = true});  // none: the stranger has none
   const test::ReservedPort reserved;
   Process& master = cluster.start_master({"--workers", "1", "--port", reserved.text()});
   Process& worker = cluster.start_worker(cluster.address());

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 
-std::string content_of(const fs::path& path) {
+std::string remote_text(const fs::path& path) {
   std::ifstream stream(path);
   return {std::istreambuf_iterator<char>(stream), {}};
 }
@@ -77,12 +77,12 @@ TEST_CASE("A worker elsewhere gets its words as they are, its secrets by environ
   const auto end = machine.end();
   REQUIRE(end);
   CHECK(end->exit_code == 65);
-  CHECK(content_of(machine.folder / "log") ==
+  CHECK(remote_text(machine.folder / "log") ==
         "[--host=node1:2222]\n[--workers=1]\n[--job=a b]\n[it's]\n[$(touch bad)]\n[back\\slash]\n"
         "[]\n[--token-file=/dev/fd/4]\n" + machine.host.folder +
             "\nann/pass'word $x\nto'ken $x\n0\n");
   for (const char* secret : {"pass'word", "to'ken"}) {
-    CHECK(content_of(fs::path(machine.host.folder) / "parent").find(secret) == std::string::npos);
+    CHECK(remote_text(fs::path(machine.host.folder) / "parent").find(secret) == std::string::npos);
   }
   CHECK_FALSE(machine.has("bad"));
 }
@@ -92,7 +92,7 @@ TEST_CASE("Without a password there is none in the environment") {
   machine.host.threads = 3;
   machine.start({});
   REQUIRE(machine.end());
-  CHECK(content_of(machine.folder / "log") == "none none\n");
+  CHECK(remote_text(machine.folder / "log") == "none none\n");
 }
 
 TEST_CASE("A worker is asked to leave when the connection ends, whatever ends it") {

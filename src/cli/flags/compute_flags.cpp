@@ -84,7 +84,11 @@ ComputeFlags compute_flags(const OptionValues& values) {
   values.get("precision", flags.precision);
   values.get("gpu", flags.gpu);
   // Of extract_features `device` is another one.
-  if (values.program() != Program::kExtractFeatures) values.get("device", flags.device);
+  flags.device_given = flags.gpu.has_value();
+  if (values.program() != Program::kExtractFeatures) {
+    values.get("device", flags.device);
+    flags.device_given = flags.device_given || values.given("device");
+  }
   flags.skip_bad_records = skips_bad_records(values);
   return flags;
 }
@@ -152,6 +156,11 @@ std::vector<std::string> to_arguments(const ComputeFlags& flags) {
   if (flags.device != "cpu") arguments.push_back("--device=" + flags.device);
   if (flags.skip_bad_records) arguments.emplace_back("--on-bad-record=skip");
   return arguments;
+}
+
+std::string caffe_sentence(const ComputeOptions& options) {
+  if (!options.gpu) return "Use CPU.";
+  return fmt::format("Use GPU with device ID {}", options.gpu->index);
 }
 
 std::string describe(const ComputeOptions& options) {

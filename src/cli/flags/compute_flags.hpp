@@ -20,6 +20,7 @@ struct ComputeFlags {
   std::string precision = "f32";
   std::optional<int> gpu;
   std::string device = "cpu";  // or gpu, or gpu:N
+  bool device_given = false;   // by --gpu or --device
   bool skip_bad_records = false;
   bool pinned = false;  // --deterministic: kernels that give every machine the same bits
 };
@@ -46,6 +47,9 @@ Result<void> check_thread_count(const ComputeFlags& flags, std::uint64_t workers
 
 // The flags as arguments for another process, without --threads.
 std::vector<std::string> to_arguments(const ComputeFlags& flags);
+
+// "Use CPU." or "Use GPU with device ID 0", as Caffe says it when it tests and measures.
+std::string caffe_sentence(const ComputeOptions& options);
 
 // "2 threads, avx512 kernels, float32", for the log.
 std::string describe(const ComputeOptions& options);

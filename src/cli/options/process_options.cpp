@@ -95,6 +95,13 @@ constexpr Option kProcessOptions[] = {
      .programs = kOnDevices,
      .group = kComputingGroup,
      .sentence = "Compute on the GPU of this number, which speedo device_query lists"},
+    {.name = "gpus",
+     .type = text("N,...|all"),
+     .otherwise = "as --gpu and --device say",
+     .programs = {Program::kRun},
+     .group = kComputingGroup,
+     .sentence = "Compute on these GPUs: workers take them in turn; without --workers there is one "
+                 "for each"},
     {.name = "on-bad-record",
      .type = one_of("skip abort"),
      .value = "abort",

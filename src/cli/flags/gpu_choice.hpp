@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <speedo/base/result.hpp>
+#include <speedo/gpu/gpu_devices.hpp>
+
+#include "caffe.pb.h"
+#include "cli/flags/compute_flags.hpp"
+
+namespace speedo {
+
+// What gpu_devices() gives.
+using GpusHere = Result<std::vector<GpuDescription>>;
+
+// The GPU that a solver prototxt asks for by solver_mode and device_id. Requires: it asks for one.
+// Errors: as gpu_devices(); kNotFound if there is none of that number.
+Result<int> gpu_of_solver(const caffe::SolverParameter& solver, const GpusHere& here);
+
+// Caffe's solver_mode: GPU. Where no flag says what to compute on, sets that of the solver; where
+// that cannot be used, the flags stay as they are, and a warning says why.
+void follow_solver_mode(const caffe::SolverParameter& solver, const std::string& path,
+                        ComputeFlags& flags);
+// The same for the workers of one machine, which take its GPUs in turn.
+void follow_solver_mode_in_turn(const caffe::SolverParameter& solver, const std::string& path,
+                                ComputeFlags& flags);
+
+// What --gpus names, "all" or numbers with commas between them: the k-th worker of a machine
+// computes on the k-th of them, and with more workers than GPUs they begin anew. Errors: kUsage for
+// what is no such list, or names one twice; as gpu_of_solver().
+Result<std::vector<int>> parse_gpus(const std::string& text, const GpusHere& here);
+
+}  // namespace speedo
