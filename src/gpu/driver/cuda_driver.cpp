@@ -22,10 +22,11 @@ class CudaDriver final : public Driver {
   CudaDriver(int index, GpuFaultHandler on_fault) : index_(index), on_fault_(std::move(on_fault)) {}
 
   Result<void> start() {
-    use();
+    // Before it is made that of a thread, since flags count for what is initialised with them.
     // Threads that wait leave the processors to those that compute.
     hold(cudaInitDevice(index_, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid),
          "cudaInitDevice");
+    use();
     return check();
   }
 
