@@ -33,6 +33,7 @@ using std::chrono::milliseconds;
 namespace {
 
 constexpr milliseconds kStartPollInterval{2};  // while something starts
+constexpr milliseconds kLookInterval{1000};   // while a worker is missing at the start
 constexpr milliseconds kWatchInterval{
     100};  // while training runs; the end of a child comes at once
 constexpr std::chrono::seconds kStartPatience{20};
@@ -96,6 +97,7 @@ class LocalCluster {
   void handle_end(const ChildEnd& end);
   void handle_worker_end(Worker worker, const ChildEnd& end);
   std::string plan_restart(Worker worker, const ChildEnd& end);
+  void look_whether_it_begins();
   void print_result() const;
   void stop_master();
   void drain_workers();
@@ -115,6 +117,9 @@ class LocalCluster {
   std::uint64_t peak_memory_bytes_ = 0;  // of the largest worker that has ended
   std::optional<int> master_exit_code_;
   std::optional<Error> failure_;
+  // Of the last worker that ended and is not started again, while training may not have begun.
+  std::optional<Error> lost_;
+  Instant next_look_{};
   bool can_go_on_ = false;  // from a checkpoint file, after such a failure
   bool stopping_ = false;
 };
@@ -246,7 +251,25 @@ void LocalCluster::watch() {
     if (const int signal = take_snapshot_signal()) children_.send(master_, signal);
     restart_due_workers();
     if (auto end = children_.wait(kWatchInterval)) handle_end(*end);
+    if (lost_) look_whether_it_begins();
   }
+}
+
+// Too few workers to begin with would be waited for without end.
+void LocalCluster::look_whether_it_begins() {
+  const Instant now = steady_clock().now();
+  if (stopping_ || master_exit_code_ || now < next_look_) return;
+  next_look_ = now + kLookInterval;
+  const std::uint64_t left = count_training(workers_) + count_training(waiting_);
+  const auto begun = left < options_.needed_workers ? options_.has_begun(place_) : true;
+  if (!begun) return;
+  if (!*begun) {
+    failure_ = Error{lost_->code,
+                     fmt::format("training waits for {} workers, and no more than {} can come: {}",
+                                 options_.needed_workers, left, lost_->message)};
+    stop_master();
+  }
+  lost_.reset();
 }
 
 void LocalCluster::handle_end(const ChildEnd& end) {
@@ -316,11 +339,17 @@ void LocalCluster::handle_worker_end(Worker worker, const ChildEnd& end) {
   SPEEDO_WARN("Worker process {} (pid {}) ended: {}; {} of {} go on{}{}",
               options_.workers[worker.number].name, worker.pid, to_string(end),
               count_training(workers_), training, plan, said);
-  if (count_training(workers_) + count_training(waiting_) > 0 || failure_) return;
+  if (failure_) return;
   const ErrorCode code =
       end.signal == 0 ? error_code_of_exit(end.exit_code) : ErrorCode::kUnavailable;
-  failure_ = Error{code, all_ended(training) + to_string(end) +
-                             (quote.empty() ? "" : ": " + quote)};
+  const std::string how = to_string(end) + (quote.empty() ? "" : ": " + quote);
+  if (count_training(workers_) + count_training(waiting_) > 0) {
+    if (options_.has_begun) {
+      lost_ = Error{code, options_.workers[worker.number].name + " ended with " + how};
+    }
+    return;
+  }
+  failure_ = Error{code, all_ended(training) + how};
   stop_master();
 }
 

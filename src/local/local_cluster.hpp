@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,10 @@ struct LocalClusterOptions {
   std::vector<WorkerProcess> workers;     // at least one
   std::filesystem::path token_file;  // of the cluster; empty: one of its own is drawn
   std::uint64_t max_restarts = 0;  // of each worker
+  // Workers without which training does not begin, and what says whether it has (nothing: unknown).
+  // If fewer are left before, and will not come back, the cluster ends.
+  std::uint64_t needed_workers = 1;
+  std::function<std::optional<bool>(const MasterPlace& master)> has_begun = {};
   std::uint64_t predicted_memory_bytes = 0;  // of a worker; 0: unknown
   std::string snapshot_prefix, job;          // of the master's checkpoint files
   bool json = false;               // what the master prints as its result

@@ -23,6 +23,7 @@
 #include "local/shared_redis.hpp"
 #include "main/cluster_job.hpp"
 #include "main/commands.hpp"
+#include "main/job_begun.hpp"
 
 namespace speedo {
 namespace {
@@ -183,6 +184,8 @@ Result<int> launch_command(const CommandLine& line) {
     return std::vector<RedisPlace>{std::move(place)};
   };
   options.token_file = flags.cluster.gate.token_file;
+  options.needed_workers = workers_of(hosts);
+  options.has_begun = ask_whether_begun();
   options.max_restarts = flags.max_restarts;
   options.json = flags.cluster.json;
   options.log_dir = flags.log_dir;

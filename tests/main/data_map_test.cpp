@@ -60,7 +60,7 @@ TEST_CASE("Workers train on the parts that a data map gives them") {
       place.write("map.txt", "worker0 " + place.file("part_0.datumfile") + "\nworker1 " +
                                  place.file("part_1.datumfile") + "\n");
   const std::vector<std::string> flags = {
-      "--data-map", map, "--shard", "offset", "--log-dir", place.file(""), "--join-timeout", "5"};
+      "--data-map", map, "--shard", "offset", "--log-dir", place.file("")};
   const Outcome trained = data.run(flags);
   INFO(trained.errors);
   REQUIRE(trained.exit_code == 0);
@@ -71,9 +71,13 @@ TEST_CASE("Workers train on the parts that a data map gives them") {
           std::string::npos);
   }
 
-  // A worker reads its part alone: one that is broken is its own, and is named.
+  // A worker reads its part alone: one that is broken is its own, and is named. Training, which
+  // waits for all, ends.
   place.write("part_1.datumfile", "no datums");
-  CHECK(data.run(flags).exit_code != 0);
+  const Outcome refused = data.run(flags);
+  CHECK(refused.exit_code == 65);
+  CHECK(refused.error_line().find("waits for 2 workers") != std::string::npos);
+  CHECK(refused.error_line().find("part_1.datumfile'") != std::string::npos);
   CHECK(place.read("worker1.log").find("part_1.datumfile'") != std::string::npos);
   CHECK(place.read("worker0.log").find("part_0.datumfile'") == std::string::npos);
 }
@@ -84,8 +88,7 @@ TEST_CASE("A data map that does not fit the job is refused") {
   const Outcome dealt = data.run({"--data-map", map});
   CHECK(dealt.exit_code == 2);
   CHECK(dealt.error_line().find("--shard offset") != std::string::npos);
-  const Outcome incomplete =
-      data.run({"--data-map", map, "--shard", "offset", "--join-timeout", "5"});
+  const Outcome incomplete = data.run({"--data-map", map, "--shard", "offset"});
   CHECK(incomplete.exit_code != 0);
   CHECK(incomplete.errors.find("no source for 'worker1'") != std::string::npos);
 }
