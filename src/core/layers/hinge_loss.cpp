@@ -19,7 +19,8 @@ Result<void> HingeLossLayer::reshape(Tensors bottoms, Tensors tops) {
 Result<void> HingeLossLayer::forward(Tensors bottoms, Tensors tops) {
   const auto loss = backend().hinge_loss(shape_, bottoms[0]->data(), bottoms[1]->data());
   if (loss.bad_index >= 0) {
-    return error(describe_bad_label(loss.bad_label, loss.bad_index, shape_.classes),
+    return error(describe_bad_label(loss.bad_label, loss.bad_index, shape_.classes,
+                                    LabelsIgnored::kNever),
                  ErrorCode::kData);
   }
   const double value = loss.sum / static_cast<double>(shape_.rows);

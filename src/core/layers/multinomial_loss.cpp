@@ -37,7 +37,8 @@ Result<void> MultinomialLossLayer::forward(Tensors bottoms, Tensors tops) {
   for (std::size_t i = 0; i < labels_.size(); ++i) {
     const std::int64_t label = label_index(labels_[i], classes_);
     if (label < 0) {
-      return error(describe_bad_label(labels_[i], static_cast<std::int64_t>(i), classes_),
+      return error(describe_bad_label(labels_[i], static_cast<std::int64_t>(i), classes_,
+                                      LabelsIgnored::kNever),
                    ErrorCode::kData);
     }
     places_.push_back(i * static_cast<std::size_t>(classes_) + static_cast<std::size_t>(label));
