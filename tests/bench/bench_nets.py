@@ -4,12 +4,10 @@ A net is its example's training prototxt with the Data layers replaced by one ba
 for the images (an Input layer, which `speedo time` fills), one label for all. Those of nets/ have such
 a batch themselves.
 """
-import ctypes
 import json
 import os
 import pathlib
 import re
-import signal
 import statistics
 import subprocess
 import sys
@@ -17,6 +15,9 @@ import time
 from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+from job_processes import end_with_parent  # noqa: E402, F401 (for those that start programs)
+
 NETS_FOLDER = pathlib.Path(__file__).resolve().parent / "nets"
 LABEL = 3
 
@@ -130,12 +131,6 @@ def write_nets(names, folder, batches=None):
         paths[name] = pathlib.Path(folder) / f"{name}.prototxt"
         paths[name].write_text(timing_prototxt(name, (batches or {}).get(name)))
     return paths
-
-
-def end_with_parent():
-    """For Popen's preexec_fn: the kernel ends the program when the one that started it ends."""
-    pr_set_pdeathsig = 1
-    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
 
 
 def fail(message):

@@ -9,17 +9,18 @@ the time stamps of its log, merges from the version in the store, asked for ever
 
 import argparse
 import os
+import pathlib
 import random
-import re
 import shutil
 import signal
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from job_processes import Node, Redis, Watcher, free_port  # noqa: E402
 
 SOLVER = """
 base_lr: 0.01 lr_policy: "fixed" display: 0 random_seed: 3 max_iter: 100000000
@@ -35,148 +36,7 @@ net_param { name: "faults"
           inner_product_param { num_output: 8 weight_filler { type: "xavier" } } }
   layer { name: "loss" type: "EuclideanLoss" bottom: "ip2" bottom: "target" top: "loss" } }
 """
-WEIGHTS = b"speedo:{faults}:weights:m"
 WORKER_TIMEOUT = 2
-PATIENCE = 60
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def version_of(manifest):
-    """The version field of a stored manifest: see proto/speedo.proto and store/layout.hpp."""
-    at, fields = 16, {}
-    while at < len(manifest):
-        tag = manifest[at]
-        at += 1
-        number, kind = tag >> 3, tag & 7
-        if kind == 1:
-            value, at = manifest[at:at + 8], at + 8
-        else:
-            value, shift = 0, 0
-            while True:
-                byte = manifest[at]
-                at += 1
-                value |= (byte & 127) << shift
-                shift += 7
-                if byte < 128:
-                    break
-            if kind == 2:
-                at += value
-        fields[number] = value
-    return fields.get(3, 0)
-
-
-class Redis:
-    def __init__(self, folder):
-        self.folder, self.port, self.process = folder, free_port(), None
-        self.start()
-
-    def start(self):
-        self.process = subprocess.Popen(
-            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "",
-             "--appendonly", "no", "--dir", self.folder],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        while not self.answers():
-            time.sleep(0.001)
-
-    def answers(self):
-        try:
-            with socket.create_connection(("127.0.0.1", self.port), 1) as link:
-                link.sendall(b"PING\r\n")
-                return link.recv(16).startswith(b"+PONG")
-        except OSError:
-            return False
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-
-
-class Watcher(threading.Thread):
-    """Asks for the weights' version all the time; keeps when each version was first seen."""
-
-    def __init__(self, port):
-        super().__init__(daemon=True)
-        self.port, self.seen, self.stopping = port, [], False
-        self.start()
-
-    def run(self):
-        link, rest = None, b""
-        while not self.stopping:
-            try:
-                if link is None:
-                    link, rest = socket.create_connection(("127.0.0.1", self.port), 1), b""
-                link.sendall(b"*2\r\n$3\r\nGET\r\n$%d\r\n%s\r\n" % (len(WEIGHTS), WEIGHTS))
-                while b"\r\n" not in rest:
-                    rest += self.receive(link)
-                head, rest = rest.split(b"\r\n", 1)
-                size = int(head[1:])
-                if size >= 0:
-                    while len(rest) < size + 2:
-                        rest += self.receive(link)
-                    version, rest = version_of(rest[:size]), rest[size + 2:]
-                    if not self.seen or self.seen[-1][1] != version:
-                        self.seen.append((time.time(), version))
-            except OSError:
-                link = None
-            time.sleep(0.001)
-
-    @staticmethod
-    def receive(link):
-        data = link.recv(65536)
-        if not data:
-            raise OSError("closed")
-        return data
-
-    def version(self):
-        return self.seen[-1][1] if self.seen else 0
-
-    def first_after(self, moment, above=0):
-        """When the first version was seen that is newer than `moment` and above `above`."""
-        deadline = time.time() + PATIENCE
-        at = 0
-        while time.time() < deadline:
-            for when, version in self.seen[at:]:
-                at += 1
-                if when > moment and version > above:
-                    return when
-            time.sleep(0.002)
-        sys.exit("fault_times: no merge for a minute")
-
-
-class Node:
-    def __init__(self, command, log):
-        self.log = log
-        with open(log, "wb") as errors:
-            self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
-
-    def kill(self, number=signal.SIGKILL):
-        self.process.send_signal(number)
-
-    def wait(self):
-        return self.process.wait()
-
-    def says(self, text, after=0.0):
-        """The time stamp of the first line from then on that contains `text`."""
-        deadline = time.time() + PATIENCE
-        while time.time() < deadline:
-            with open(self.log, errors="replace") as lines:
-                for line in lines:
-                    if text in line and line.endswith("\n") and stamp(line) >= after:
-                        return stamp(line)
-            time.sleep(0.002)
-        sys.exit(f"fault_times: '{text}' is not in {self.log}:\n{open(self.log).read()[-3000:]}")
-
-
-def stamp(line):
-    found = re.match(r"\w(\d{8} \d\d:\d\d:\d\d)\.(\d{6}) ", line)
-    if not found:
-        return 0.0
-    return time.mktime(time.strptime(found[1], "%Y%m%d %H:%M:%S")) + int(found[2]) / 1e6
 
 
 class Cluster:
@@ -190,7 +50,7 @@ class Cluster:
         self.master = self.start_master()
         self.workers = [self.start_worker() for _ in range(workers)]
         self.master.says("training starts")
-        self.watcher = Watcher(self.redis.port)
+        self.watcher = Watcher(self.redis, "faults")
 
     def start(self, program, arguments, before=()):
         log = os.path.join(self.folder, f"log{len(self.nodes)}")

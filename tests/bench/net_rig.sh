@@ -8,15 +8,16 @@
 #   net_rig.sh down           ends what runs in the nodes and removes them; nothing stays
 #   net_rig.sh down --force   the same with a rig that another process built and may still use
 #
-# There is one rig on a machine. It belongs to the process that called `up`, and whoever comes after the end of
-# that process removes it. Nodes see the same files, but for /dev/shm; the rate counts whole frames, of
+# There is one rig on a machine, and one more for each number in SPEEDO_RIG. It belongs to the process that called
+# `up`, and whoever comes after the end of that process removes it. Nodes see the same files, but for /dev/shm; the rate counts whole frames, of
 # which 95 % are TCP's payload. Programs of node K find eth0 and lo, no other node's /dev/shm, no unix socket
 # without a file of another node (through which processes of one machine share memory), no host.
 #
 # Exit codes: 2 usage, 69 no such rig or node, 75 another's rig stands, 77 no root or no namespaces here.
 set -euo pipefail
 
-readonly id=speedo-rig state=/run/speedo-rig subnet=10.79.0 nodes_max=64
+readonly id=speedo-${SPEEDO_RIG:+$SPEEDO_RIG-}rig subnet=10.79.0 nodes_max=64
+readonly state=/run/$id
 
 stop() {
   local code=$1
@@ -201,6 +202,7 @@ bytes() {
   done
 }
 
+if ! [[ ${SPEEDO_RIG:-0} =~ ^[0-9]+$ ]]; then stop 2 "SPEEDO_RIG is a number, not '$SPEEDO_RIG'"; fi
 case ${1:-} in
   up) up "${@:2}" ;;
   in) run_in "${@:2}" ;;

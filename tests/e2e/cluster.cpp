@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <thread>
 
 #include "support/catch.hpp"
@@ -23,17 +24,6 @@ constexpr std::uint64_t kInputs = 64;  // of the layer: a row of its weights
 
 // base_lr / 4: the change of every weight by one run.
 constexpr float kStep = 0.0009765625F;
-
-constexpr const char* kNet = R"(
-    base_lr: 0.00390625 lr_policy: "fixed" momentum: 0 weight_decay: 0 display: 100 random_seed: 3
-    net_param { name: "count"
-      layer { name: "data" type: "DummyData" top: "data"
-              dummy_data_param { shape { dim: 16 dim: 64 }
-                                 data_filler { type: "constant" value: 0.015625 } } }
-      layer { name: "sum" type: "InnerProduct" bottom: "data" top: "sum" loss_weight: 1
-              inner_product_param { num_output: ROWS bias_term: false
-                                    weight_filler { type: "constant" value: 0 } } } }
-)";
 
 // Lines that a command prints.
 std::size_t count_lines(const std::string& command) {
@@ -65,8 +55,10 @@ Cluster::Cluster(std::uint64_t iterations, const Options& options)
   redis.extra = options.redis_lines;
   const int servers = other_redis_.empty() ? options.servers : 0;
   for (int i = 0; i < servers; ++i) redis_.push_back(std::make_unique<RedisServer>(redis));
-  std::string net = kNet;
-  net.replace(net.find("ROWS"), 4, std::to_string(rows_));
+  std::ifstream shared("tests/support/counting_solver.prototxt");
+  std::string net{std::istreambuf_iterator<char>(shared), {}};
+  REQUIRE_FALSE(net.empty());
+  net.replace(net.rfind("ROWS"), 4, std::to_string(rows_));
   std::ofstream(file("solver.prototxt"))
       << net << "max_iter: " << iterations << " snapshot_prefix: \"" << file("snap").string()
       << "\" " << options.solver << "\n";

@@ -1,0 +1,136 @@
+"""Rows whose fault is Redis': it restarts, hangs, drops connections, is full, is flushed."""
+import signal
+import time
+
+from job import require
+from job_processes import COUNTED
+from trial import scenario
+
+
+def restarted(trial, append_only):
+    job = trial.job(append_only=append_only)
+    for _ in range(2):
+        trial.pause()
+        last = job.watcher.version()
+        job.redis.kill()
+        trial.struck += 1
+        last = max(last, job.watcher.version())
+        trial.pause(0.2, 1.5)
+        job.redis.start()
+        answers = time.time()
+        trial.recover.append(job.watcher.first_after(answers, last) - answers)
+        job.merges_on(10)
+    trial.finish(job)
+
+
+@scenario(9, "Redis killed and restarted, AOF off", short=True)
+def restarted_empty(trial):
+    restarted(trial, False)
+
+
+@scenario(9, "Redis killed and restarted, AOF on")
+def restarted_with_data(trial):
+    restarted(trial, True)
+
+
+@scenario(9, "Redis away for longer, master alive")
+def away(trial):
+    job = trial.job()
+    job.redis.kill()
+    trial.struck += 1
+    time.sleep(20)
+    last = job.watcher.version()
+    job.redis.start()
+    answers = time.time()
+    trial.recover.append(job.watcher.first_after(answers, last) - answers)
+    job.merges_on(10)
+    trial.finish(job)
+
+
+@scenario(10, "CLIENT KILL of all connections each 100 ms")
+def killed_connections(trial):
+    job = trial.job(flags=())
+    with job.redis.link() as link:
+        for _ in range(40):
+            killed = link.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+            trial.struck += killed
+            time.sleep(0.1)
+    trial.recover.append(job.merges_on(10))
+    trial.finish(job)
+
+
+@scenario(10, "CLIENT PAUSE for a second, of all and of writes")
+def paused(trial):
+    job = trial.job()
+    for what in ("ALL", "WRITE"):
+        start = time.time()
+        job.redis.ask("CLIENT", "PAUSE", "1000", what)
+        trial.struck += 1
+        time.sleep(1)
+        trial.recover.append(job.watcher.first_after(start + 1) - start - 1)
+        job.merges_on()
+    trial.finish(job)
+
+
+@scenario(11, "Redis hangs (SIGSTOP) for 8 s")
+def hangs(trial):
+    job = trial.job()
+    job.redis.process.send_signal(signal.SIGSTOP)
+    trial.struck += 1
+    start = time.time()
+    try:
+        trial.detect.append(job.master.says("Redis", start, 30) - start)
+        time.sleep(8)
+    finally:
+        job.redis.process.send_signal(signal.SIGCONT)
+    woken = time.time()
+    trial.recover.append(job.watcher.first_after(woken) - woken)
+    job.merges_on(10)
+    trial.finish(job)
+
+
+@scenario(13, "Redis full (maxmemory), then room again")
+def full(trial):
+    job = trial.job()
+    start = time.time()
+    job.redis.ask("CONFIG", "SET", "maxmemory", "1mb")
+    trial.struck += 1
+    trial.detect.append(job.master.says("OOM", start) - start)
+    trial.pause(1, 3)
+    require(job.master.process.poll() is None, "the master ended")
+    freed = time.time()
+    job.redis.ask("CONFIG", "SET", "maxmemory", "0")
+    trial.recover.append(job.watcher.first_after(freed) - freed)
+    job.merges_on(10)
+    trial.finish(job)
+
+
+@scenario(35, "FLUSHALL while training")
+def flushed(trial):
+    job = trial.job()
+    for _ in range(3):
+        trial.pause()
+        last, start = job.watcher.version(), time.time()
+        job.redis.ask("FLUSHALL")
+        trial.struck += 1
+        trial.recover.append(job.watcher.first_after(start, last) - start)
+        job.merges_on(10)
+    trial.finish(job)
+
+
+@scenario(35, "keys deleted and overwritten by others")
+def changed(trial):
+    job = trial.job()
+    for _ in range(6):
+        trial.pause(0.05, 0.2)
+        keys = [key for key in job.redis.ask("KEYS", f"speedo:{{{COUNTED}}}:*") if b"/" not in key]
+        last, start = job.watcher.version(), time.time()
+        key = trial.random.choice(sorted(keys))
+        if trial.random.random() < 0.5:
+            job.redis.ask("DEL", key)
+        else:
+            job.redis.ask("SET", key, trial.random.randbytes(200))
+        trial.struck += 1
+        trial.recover.append(job.watcher.first_after(start, last) - start)
+        job.merges_on(5)
+    trial.finish(job)

@@ -1,0 +1,158 @@
+"""What a row's scenario works with, and the table of all scenarios."""
+import pathlib
+import random
+import statistics
+import subprocess
+import time
+from dataclasses import dataclass, field
+
+from job import Job, Leaks, Options, Wrong, require
+from job_processes import NoSign
+from place import CannotRun
+
+SCENARIOS = []
+
+
+@dataclass(frozen=True)
+class Scenario:
+    row: int  # of the fault matrix
+    name: str
+    run: object  # called with a Trial
+    short: bool  # seconds; part of the ordinary tests
+    minutes: bool  # takes minutes
+
+
+def scenario(row, name, short=False, minutes=False):
+    """Of the function below: one line of the table."""
+    def add(run):
+        SCENARIOS.append(Scenario(row, name, run, short, minutes))
+        return run
+    return add
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Of the whole run."""
+    binaries: pathlib.Path
+    build: pathlib.Path
+    seed: int
+    minutes: float  # of row 36
+    sweep: int  # bytes between two cuts of row 2; kills between two of row 29
+    joins: int  # of row 5
+
+
+@dataclass
+class Trial:
+    """One repetition of a scenario: its place and random numbers, and what it measured."""
+    place: object
+    settings: Settings
+    random: random.Random
+    folder: pathlib.Path
+    detect: list = field(default_factory=list)  # seconds
+    recover: list = field(default_factory=list)  # seconds
+    lost: int = 0  # iterations
+    gap: float = None  # of accuracy, percentage points
+    struck: int = 0  # faults that took place
+    leaks: Leaks = field(default_factory=Leaks)
+    notes: list = field(default_factory=list)
+    jobs: list = field(default_factory=list)
+    closing: list = field(default_factory=list)  # called at the end
+
+    def job(self, start=True, **options):
+        folder = self.folder / f"job{len(self.jobs)}"
+        job = Job(self.place, folder, self.settings.binaries, Options(**options))
+        self.jobs.append(job)
+        return job.start() if start else job
+
+    def pause(self, least=0.05, most=0.5):
+        time.sleep(self.random.uniform(least, most))
+
+    def finish(self, job, may_be_killed=()):
+        left = job.finish(may_be_killed)
+        for name in ("fds", "keys", "files", "segments"):
+            setattr(self.leaks, name, getattr(self.leaks, name) + getattr(left, name))
+        require(not left.any(), f"left behind: {left}; files: {job.left_files()}")
+
+    def close(self):
+        for job in self.jobs:
+            job.close()
+        for end in self.closing:
+            end()
+
+    def by_ctest(self, pattern, least=1):
+        """Runs the tests of that name: the fault is struck, and judged, by them."""
+        command = ["ctest", "--test-dir", str(self.settings.build), "-R", pattern,
+                   "--no-tests=error", "--output-on-failure"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if "Could not find" in done.stdout + done.stderr or "Not Run" in done.stdout:
+            raise CannotRun(f"ctest -R '{pattern}' has tests that are not built")
+        require(done.returncode == 0, f"ctest -R '{pattern}':\n{done.stdout[-3000:]}")
+        passed = done.stdout.count(" Passed ")
+        require(passed >= least, f"ctest -R '{pattern}': {passed} tests passed, not {least}")
+        self.struck += passed
+        self.notes.append(f"by `ctest -R '{pattern}'`")
+
+
+@dataclass
+class Line:
+    """What all repetitions of a scenario gave."""
+    scenario: Scenario
+    trials: list = field(default_factory=list)
+    failure: str = None
+    why_not: str = None
+
+    def verdict(self):
+        if self.why_not:
+            return "cannot run"
+        return "FAILED" if self.failure else "passed"
+
+
+def repeat(one, place, settings, times):
+    line = Line(one)
+    for repetition in range(times):
+        seed = f"{settings.seed}/{one.name}/{repetition}"
+        folder = pathlib.Path(place.folder) / f"{SCENARIOS.index(one)}-{repetition}"
+        trial = Trial(place, settings, random.Random(seed), folder)
+        line.trials.append(trial)
+        try:
+            one.run(trial)
+            require(trial.struck > 0, "the fault did not strike")
+        except CannotRun as reason:
+            line.why_not = str(reason)
+        except (Wrong, NoSign, OSError, ValueError, subprocess.SubprocessError) as error:
+            line.failure = f"repetition {repetition}: {type(error).__name__}: {error}"
+        finally:
+            trial.close()
+        if line.failure or line.why_not:
+            break
+    return line
+
+
+HEADER = """\
+| # | fault | repeated | struck | detect, s | recover, s | lost | gap, pp | fds, keys, files, segments left | |
+|---|---|---|---|---|---|---|---|---|---|"""
+
+
+def seconds(values):
+    """Median and maximum."""
+    if not values:
+        return "-"
+    return f"{statistics.median(values):.2f} / {max(values):.2f}"
+
+
+def table_line(line):
+    """Of the table of the fault matrix, B.3."""
+    trials = line.trials
+    gaps = [trial.gap for trial in trials if trial.gap is not None]
+    leaks = [sum(getattr(trial.leaks, name) for trial in trials)
+             for name in ("fds", "keys", "files", "segments")]
+    notes = "; ".join(dict.fromkeys(note for trial in trials for note in trial.notes))
+    cells = [line.scenario.row, line.scenario.name, len(trials), sum(t.struck for t in trials),
+             seconds([value for trial in trials for value in trial.detect]),
+             seconds([value for trial in trials for value in trial.recover]),
+             sum(trial.lost for trial in trials),
+             f"{max(gaps):.2f}" if gaps else "-", ", ".join(map(str, leaks)),
+             line.verdict() + (f"; {notes}" if notes else "")]
+    if line.why_not:
+        cells[2:-1] = ["-"] * len(cells[2:-1])
+    return "| " + " | ".join(map(str, cells)) + " |"
