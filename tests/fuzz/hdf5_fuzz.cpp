@@ -1,0 +1,63 @@
+// HDF5 files: the library is known to fault on damaged ones, so each is read in a process of its
+// own, with little time. Those that end before are told: that is no fault of ours unless an
+// assertion or a sanitizer names a source of ours.
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <speedo/base/assert.hpp>
+
+#include "data/hdf5/hdf5_file.hpp"
+#include "data/model_files.hpp"
+#include "fuzz/fuzz_target.hpp"
+#include "fuzz/memory_file.hpp"
+
+namespace speedo::fuzz {
+namespace {
+
+constexpr unsigned kSeconds = 10;
+
+void read_datasets(const std::filesystem::path& path) {
+  const auto file = Hdf5Reader::open(path);
+  if (!file) return;
+  for (const char* name : {"data", "label"}) {
+    if (!file->is_dataset(name) || !file->dims(name) || !file->check_size(name)) continue;
+    static_cast<void>(file->read_floats(name));
+  }
+  const auto children = file->children("/");
+  if (!children) return;
+  for (const std::string& each : *children) static_cast<void>(file->has(each));
+}
+
+// How a process that reads the file ends.
+int status_of_reader(const MemoryFile& file) {
+  const pid_t reader = ::fork();
+  SPEEDO_ASSERT(reader >= 0);
+  if (reader == 0) {
+    ::alarm(kSeconds);
+    read_datasets(file.path());
+    static_cast<void>(read_model(file.path()));
+    static_cast<void>(read_solver_state(file.path()));
+    ::_exit(0);
+  }
+  int status = 0;
+  SPEEDO_ASSERT(::waitpid(reader, &status, 0) == reader);
+  return status;
+}
+
+SPEEDO_FUZZ_TARGET(hdf5)(Bytes bytes) {
+  const int status = status_of_reader(MemoryFile(bytes));
+#ifdef SPEEDO_LIBFUZZER
+  static int ended = 0;
+  if (status != 0) std::fprintf(stderr, "HDF5 reader %d ended: %#x\n", ++ended, status);
+#else
+  SPEEDO_ASSERT(status == 0);  // a file whose reader ends does not belong into the corpus
+#endif
+}
+
+}  // namespace
+}  // namespace speedo::fuzz

@@ -1,0 +1,58 @@
+// Files of names, a line each: groups and hosts of a cluster, data of workers, images, windows,
+// classes, tokens.
+#include <sys/stat.h>
+
+#include "caffe.pb.h"
+#include "cli/data_map.hpp"
+#include "cli/group_file.hpp"
+#include "cli/hosts_file.hpp"
+#include "data/image/image_list.hpp"
+#include "data/image/window_file.hpp"
+#include "fuzz/fuzz_input.hpp"
+#include "fuzz/fuzz_target.hpp"
+#include "fuzz/memory_file.hpp"
+#include "gate/token_file.hpp"
+#include "tools/class_labels.hpp"
+
+namespace speedo::fuzz {
+namespace {
+
+void read_images(const std::string& path) {
+  const auto list = ImageList::read(path);
+  if (!list) return;
+  for (std::int64_t i = 0; i < list->size(); ++i) {
+    SPEEDO_ASSERT(!list->name(i).empty());
+    static_cast<void>(list->place(i));
+  }
+}
+
+void read_windows(const std::string& path) {
+  const auto windows = WindowFile::read(path, caffe::WindowDataParameter());
+  if (!windows) return;
+  for (const auto* side : {&windows->foreground, &windows->background}) {
+    for (const ImageWindow& each : *side) SPEEDO_ASSERT(each.image < windows->images.size());
+  }
+}
+
+SPEEDO_FUZZ_TARGET(lists)(Bytes bytes) {
+  Input input(bytes);
+  const unsigned which = input.byte() % 7U;
+  const MemoryFile file(input.left());
+  const std::string path = file.path();
+  if (which == 0) static_cast<void>(read_group_file(path));
+  if (which == 1) static_cast<void>(read_hosts_file(path));
+  if (which == 2) {
+    const auto map = read_data_map(path);
+    if (map) static_cast<void>(mapped_source(*map, "worker0"));
+  }
+  if (which == 3) read_images(path);
+  if (which == 4) read_windows(path);
+  if (which == 5) static_cast<void>(read_class_labels(path, 2));
+  if (which == 6) {
+    SPEEDO_ASSERT(::fchmod(file.descriptor(), 0600) == 0);
+    static_cast<void>(read_token_file(path));
+  }
+}
+
+}  // namespace
+}  // namespace speedo::fuzz

@@ -1,0 +1,16 @@
+// data.mdb, as our own reader takes it apart.
+#include "data/datum/datum_source.hpp"
+#include "fuzz/fuzz_target.hpp"
+#include "fuzz/memory_file.hpp"
+#include "fuzz/read_records.hpp"
+
+namespace speedo::fuzz {
+namespace {
+
+SPEEDO_FUZZ_TARGET(lmdb)(Bytes bytes) {
+  const MemoryFile file(bytes);
+  read_records(DatumSource::open_lmdb(file.path(), ImageColor::kNative));
+}
+
+}  // namespace
+}  // namespace speedo::fuzz
