@@ -26,7 +26,7 @@ set(doc ${CMAKE_INSTALL_DATADIR}/doc/speedo)
 install(FILES LICENSE README.md DESTINATION ${doc} COMPONENT programs)
 
 # As in the source tree: the paths in prototxts begin above examples/.
-install(FILES conf/speedo.toml conf/redis.conf conf/hybrid.toml conf/groups.txt
+install(FILES conf/speedo.toml conf/redis.conf conf/redis-acl.conf conf/hybrid.toml conf/groups.txt
         DESTINATION ${share}/conf COMPONENT programs)
 install(FILES conf/packages/install.sh DESTINATION ${share}/conf/packages COMPONENT programs)
 install(DIRECTORY examples DESTINATION ${share} COMPONENT programs USE_SOURCE_PERMISSIONS

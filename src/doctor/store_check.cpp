@@ -11,8 +11,6 @@ namespace speedo {
 
 namespace {
 
-// The oldest that the tests run with.
-constexpr int kMajorMin = 5;
 // Of a server's memory that its allocator and its clients' buffers take beside the values.
 constexpr double kOverhead = 1.1;
 
@@ -31,9 +29,9 @@ Finding judge_version(const RedisFacts& facts) {
     return {"redis version", Health::kWarning, "the server does not say its version",
             "let its user ask for it: ACL SETUSER NAME +info"};
   }
-  if (*number >= kMajorMin) return {"redis version", Health::kOk, facts.version};
+  if (*number >= kRedisMajorMin) return {"redis version", Health::kOk, facts.version};
   return {"redis version", Health::kProblem, facts.version,
-          fmt::format("use Redis {} or newer", kMajorMin)};
+          fmt::format("use Redis {} or newer", kRedisMajorMin)};
 }
 
 Finding judge_policy(const RedisFacts& facts) {

@@ -45,13 +45,14 @@ std::string program(const std::string& name) {
 Cluster::Cluster(std::uint64_t iterations, const Options& options)
     : other_redis_(options.redis),
       password_(options.password),
+      user_(options.user),
       user_info_(options.user_info),
       gate_(options.own_proof ? DrawnGate::none() : DrawnGate::make(folder_.path())),
       shared_memory_(options.shared_memory),
       rows_(options.rows) {
   RedisServer::Options redis;
   redis.append_only = options.append_only;
-  redis.password = options.password;
+  if (options.user.empty()) redis.password = options.password;
   redis.extra = options.redis_lines;
   const int servers = other_redis_.empty() ? options.servers : 0;
   for (int i = 0; i < servers; ++i) redis_.push_back(std::make_unique<RedisServer>(redis));
@@ -122,12 +123,20 @@ nlohmann::json Cluster::result(const Process& master) {
 
 std::shared_ptr<ParameterStore> Cluster::store() {
   std::vector<RedisOptions> servers;
-  for (const auto& each : redis_) servers.push_back(parse_redis_uri(each->tcp_uri()).value());
+  for (const auto& each : redis_) {
+    servers.push_back(seen_at(parse_redis_uri(each->tcp_uri()).value()));
+  }
   for (const RedisAddress& node : nodes()) {
-    servers.emplace_back().address = node;
-    servers.back().credentials.password = Secret(password_);
+    RedisOptions server;
+    server.address = node;
+    servers.push_back(seen_at(std::move(server)));
   }
   return open_redis_store(servers, kJob).value();
+}
+
+RedisOptions Cluster::seen_at(RedisOptions server) const {
+  server.credentials = {.user = user_, .password = Secret(password_)};
+  return server;
 }
 
 std::uint64_t Cluster::stored_iteration() {
@@ -179,7 +188,8 @@ std::size_t Cluster::worker_keys() {
   std::vector<int> ports;
   for (const auto& each : redis_) ports.push_back(each->port());
   for (const RedisAddress& node : nodes()) ports.push_back(node.port);
-  const std::string auth = password_.empty() ? "" : " --no-auth-warning -a " + password_;
+  const std::string auth = password_.empty() ? "" : " --no-auth-warning -a " + password_ +
+                                                 (user_.empty() ? "" : " --user " + user_);
   for (const int port : ports) {
     keys += count_lines("redis-cli -p " + std::to_string(port) + auth + " --scan --pattern '*:" +
                         contribution_key_prefix() + "*'");

@@ -37,6 +37,7 @@ class Cluster {
     bool append_only = false;  // Redis keeps its data when it dies
     std::string solver = {};   // more fields of the solver
     std::string password = {};     // of Redis
+    std::string user = {};         // of that password, to look at the keys; empty: the default one
     std::string redis_lines = {};  // more lines of redis.conf
     bool shared_memory = false;    // where it is not, each merge is in the store at once
     int servers = 1;               // Redis servers that the job is spread over
@@ -86,7 +87,9 @@ class Cluster {
   std::vector<RedisAddress> nodes() const;  // that are not ours
 
   std::vector<std::unique_ptr<RedisServer>> redis_;
-  const std::string other_redis_, password_, user_info_;
+  RedisOptions seen_at(RedisOptions server) const;
+
+  const std::string other_redis_, password_, user_, user_info_;
   const DrawnGate gate_;
   const bool shared_memory_;
   const std::uint64_t rows_;

@@ -1,5 +1,6 @@
 // Passwords and users, with real servers.
 
+#include "store/redis/redis_error.hpp"
 #include "store/store_under_test.hpp"
 
 namespace speedo::test {
@@ -55,6 +56,24 @@ TEST_CASE("an answer to AUTH that repeats the password is not shown", "[redis]")
     REQUIRE(code_of(store) == ErrorCode::kRefused);
     REQUIRE_THAT(store.error().message, Catch::Contains(place) && !Catch::Contains("hush"));
   }
+}
+
+TEST_CASE("what an access control list forbids is named, with user and key", "[redis]") {
+  RedisServer server({"", false, "user half on nopass ~speedo:* +@all -setex -scan -eval"});
+  const auto store = try_open("redis://half@127.0.0.1:" + std::to_string(server.port()));
+  require(store);
+  const std::string key = contribution_key(1, 2);
+  const auto put_record = put(**store, key, info_of(1, 4), pattern(4, 1));
+  REQUIRE(code_of(put_record) == ErrorCode::kRefused);
+  REQUIRE_THAT(put_record.error().message, Catch::Contains("forbids user 'half' setex") &&
+                                        Catch::Contains("conf/redis-acl.conf"));
+  const auto cleared = (*store)->clear();
+  REQUIRE(code_of(cleared) == ErrorCode::kRefused);
+  REQUIRE_THAT(cleared.error().message, Catch::Contains("forbids user 'half' scan"));
+  const RedisAsking asking{"half", "SETEX", "speedo:{a}:x"};
+  REQUIRE_THAT(redis_error("NOPERM this user has no permissions to access one of the keys used as "
+                           "arguments", "h:1", asking).message,
+               Catch::Contains("forbids user 'half' SETEX on the key 'speedo:{a}:x'"));
 }
 
 TEST_CASE("a connection that is made again authenticates again", "[redis]") {

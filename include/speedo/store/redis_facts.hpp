@@ -10,6 +10,9 @@
 
 namespace speedo {
 
+// The oldest version that is used: the tests run with it.
+inline constexpr int kRedisMajorMin = 5;
+
 // What a Redis server says of itself. Empty or nothing: it does not say, or may not.
 struct RedisFacts {
   std::string version;               // "7.0.15"

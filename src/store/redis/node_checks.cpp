@@ -1,8 +1,8 @@
 #include "store/redis/node_checks.hpp"
 
-#include <hiredis/hiredis.h>
-
 #include <algorithm>
+
+#include <speedo/store/redis_facts.hpp>
 
 #include "base/parse_number.hpp"
 
@@ -17,6 +17,25 @@ Result<std::string> text_of_answer(RedisSession& session, const std::vector<std:
     return std::string();
   }
   return std::string(text_of(**answer));
+}
+
+Result<void> check_version(const RedisSession& session) {
+  const std::string& version = session.version();
+  const auto major = parse_number<int>(version.substr(0, version.find('.')));
+  if (!major || *major >= kRedisMajorMin) return {};
+  return Error{ErrorCode::kConfig, "Redis at " + session.where() + " has version " + version +
+                                       ": use Redis " + std::to_string(kRedisMajorMin) +
+                                       " or newer"};
+}
+
+Result<void> check_policy(RedisSession& session) {
+  SPEEDO_ASSIGN(const std::string info, text_of_answer(session, {"INFO", "memory"}));
+  const std::string policy = info_value(info, "maxmemory_policy");
+  if (policy.empty() || policy == "noeviction") return {};
+  return Error{ErrorCode::kConfig,
+               "Redis at " + session.where() + " has maxmemory-policy " + policy +
+                   ", which throws weights away when memory is short: CONFIG SET "
+                   "maxmemory-policy noeviction"};
 }
 
 }  // namespace
@@ -39,20 +58,9 @@ Result<int> cluster_size(RedisSession& session) {
   return parse_number<int>(info_value(info, "cluster_size")).value_or(1);
 }
 
-Result<void> check_eviction(RedisSession& session) {
-  auto answer = session.command({"CONFIG", "GET", "maxmemory-policy"});
-  if (!answer) {
-    if (is_transient(answer.error().code)) return answer.error();
-    return {};
-  }
-  const redisReply& reply = **answer;
-  if (reply.type != REDIS_REPLY_ARRAY || reply.elements != 2) return {};
-  const std::string policy(reply.element[1]->str, reply.element[1]->len);
-  if (policy == "noeviction") return {};
-  return Error{ErrorCode::kConfig,
-               "Redis at " + session.where() + " has maxmemory-policy " + policy +
-                   ", which throws weights away when memory is short: CONFIG SET "
-                   "maxmemory-policy noeviction"};
+Result<void> check_fitness(RedisSession& session) {
+  SPEEDO_TRY(check_version(session));
+  return check_policy(session);
 }
 
 Result<void> check_is_alone(RedisSession& session) {

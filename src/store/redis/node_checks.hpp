@@ -19,8 +19,9 @@ Result<int> cluster_size(RedisSession& session);
 // Each asks the server what it is and says what is wrong with that: kConfig. Servers that do not
 // let us ask are trusted. Other errors: those of the connection.
 
-// Weights that the server may throw away would be lost without a word.
-Result<void> check_eviction(RedisSession& session);
+// An older version than the tests run with; a policy by which weights that the server throws away
+// would be lost without a word.
+Result<void> check_fitness(RedisSession& session);
 // A node of a Redis Cluster with other primaries has no place for all keys of a job. Its reply to
 // most of them would be MOVED.
 Result<void> check_is_alone(RedisSession& session);

@@ -345,7 +345,13 @@ bool RedisConnection::take_asking_reply(const ReplyReader::Reply& reply) {
 std::optional<Error> RedisConnection::error_in(const ReplyReader::Reply& reply,
                                                KvOperation& operation) {
   using Kind = ReplyReader::Kind;
-  if (reply.kind == Kind::kError) return redis_error(reply.text, where_);
+  if (reply.kind == Kind::kError) {
+    const std::string_view key = !operation.key.empty() || operation.keys.empty()
+                                     ? std::string_view(operation.key)
+                                     : operation.keys.front();
+    return redis_error(reply.text, where_,
+                       {options_.credentials.user, command_of(operation), key});
+  }
   if (reply.kind == Kind::kNil) {
     return Error{ErrorCode::kNotFound, "Redis at " + where_ + ": no key '" + operation.key + "'"};
   }

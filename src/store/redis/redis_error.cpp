@@ -1,6 +1,7 @@
 #include "store/redis/redis_error.hpp"
 
 #include <array>
+#include <cctype>
 
 namespace speedo {
 namespace {
@@ -24,9 +25,6 @@ constexpr std::array kKnownReplies = {
                "the server has no password: give none"},
     KnownReply{"ERR wrong number of arguments for 'auth'", ErrorCode::kRefused,
                "this server knows no users: give a password only"},
-    KnownReply{"NOPERM", ErrorCode::kRefused,
-               "allow this user the keys ~speedo:* and the commands +@read +@write +@connection "
-               "+eval +info, in a Redis Cluster +cluster too (ACL SETUSER)"},
     KnownReply{"DENIED", ErrorCode::kRefused,
                "set a password (requirepass) or bind the server to a trusted network"},
     KnownReply{"OOM", ErrorCode::kFull,
@@ -63,11 +61,52 @@ std::string_view cause_of(std::string_view reply) {
   return at == std::string_view::npos ? reply : reply.substr(at + kCause.size());
 }
 
+// Of the server's access control lists. What a script may not do is no NOPERM before Redis 7.2.
+bool is_permission(std::string_view cause) {
+  return cause.starts_with("NOPERM") || cause.find("NOPERM ACL") != std::string_view::npos ||
+         cause.starts_with("ERR The user executing the script can't");
+}
+
+// "config|get" of "... to run the 'config|get' command"; empty: the server names none.
+std::string_view quoted_command(std::string_view cause) {
+  constexpr std::string_view kBefore = "to run the '";
+  const std::size_t at = cause.find(kBefore);
+  if (at == std::string_view::npos) return {};
+  const std::string_view rest = cause.substr(at + kBefore.size());
+  return rest.substr(0, rest.find('\''));
+}
+
+std::string permission_remedy(std::string_view cause, const RedisAsking& asking) {
+  const std::string user(asking.user.empty() ? "default" : asking.user);
+  const bool is_key = cause.find("one of the keys") != std::string_view::npos;
+  const bool in_script = cause.find("script") != std::string_view::npos;
+  const std::string_view named = quoted_command(cause);
+  std::string what(named.empty() ? asking.command : named);
+  std::string missing;
+  if (is_key) {
+    missing = "~speedo:*";
+    if (!asking.key.empty()) what += " on the key '" + std::string(asking.key) + "'";
+  } else if (in_script) {
+    missing = "+get +set +setex +unlink +del +pttl";
+    what = "a command of a master's script (" + what + ")";
+  } else {
+    missing = "+";
+    for (const unsigned char c : what) missing += static_cast<char>(std::tolower(c));
+  }
+  return "its access control list forbids user '" + user + "' " + what + ": ACL SETUSER " + user +
+         " " + missing +
+         " (conf/redis-acl.conf says what master and worker need), or name another user with "
+         "redis://USER@HOST";
+}
+
 }  // namespace
 
-Error redis_error(std::string_view reply, const std::string& where) {
+Error redis_error(std::string_view reply, const std::string& where, const RedisAsking& asking) {
   const std::string text = "Redis at " + where + " answered '" + std::string(reply) + "'";
   const std::string_view cause = cause_of(reply);
+  if (is_permission(cause)) {
+    return Error{ErrorCode::kRefused, text + ": " + permission_remedy(cause, asking)};
+  }
   for (const KnownReply& known : kKnownReplies) {
     if (cause.starts_with(known.begins)) {
       return Error{known.code, text + ": " + std::string(known.remedy)};

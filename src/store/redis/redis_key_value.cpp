@@ -40,7 +40,7 @@ Result<std::shared_ptr<RedisKeyValue>> RedisKeyValue::open(const RedisOptions& o
   const auto opened = with_retries(options, [&]() -> Result<void> {
     SPEEDO_ASSIGN(session, RedisSession::connect(options, std::nullopt));
     SPEEDO_TRY(check_is_alone(*session));
-    return check_eviction(*session);
+    return check_fitness(*session);
   });
   SPEEDO_TRY(opened);
   return std::shared_ptr<RedisKeyValue>(new RedisKeyValue(options, std::move(session)));

@@ -87,6 +87,20 @@ std::string erase_front(const KvOperation& operation) {
 
 }  // namespace
 
+std::string_view command_of(const KvOperation& operation) {
+  if (operation.master) return "EVAL";
+  switch (operation.kind) {
+    case KvOperation::Kind::kSet:
+      return operation.expiry_seconds == 0 ? "SET" : "SETEX";
+    case KvOperation::Kind::kGetStart:
+      return "GETRANGE";
+    case KvOperation::Kind::kErase:
+      return "UNLINK";
+    default:
+      return "GET";
+  }
+}
+
 RedisRequest::RedisRequest(KvPtr operation, bool asks) : operation_(std::move(operation)) {
   switch (operation_->kind) {
     case KvOperation::Kind::kSet:

@@ -5,11 +5,15 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "store/key_value.hpp"
 
 namespace speedo {
+
+// The command that an operation goes out as: "SETEX"; of a master "EVAL".
+std::string_view command_of(const KvOperation& operation);
 
 // One operation as Redis' protocol on its way out. Only the command's words are copied; the body of
 // a value goes out from where it lies.

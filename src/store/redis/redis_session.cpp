@@ -172,6 +172,7 @@ Result<void> RedisSession::identify_server() {
       const std::string_view text = text_of(**info);
       server_ = digest_of(info_value(text, "run_id")).low;
       mode_ = info_value(text, "redis_mode");
+      version_ = info_value(text, "redis_version");
     }
   } else if (is_transient(info.error().code)) {
     return info.error();
@@ -195,7 +196,7 @@ Result<void> RedisSession::check_node() {
     const std::string id = info_value({(*info)->str, (*info)->len}, "master_replid");
     server_ = digest_of(std::to_string(server_) + id).low;
   }
-  return check_eviction(*this);
+  return check_fitness(*this);
 }
 
 // Servers that know no names, and users who may not give one, stay unnamed: then nobody can tell
@@ -252,7 +253,8 @@ Result<RedisSession::Reply> RedisSession::command(const std::vector<std::string>
       context_.get(), static_cast<int>(texts.size()), texts.data(), lengths.data())));
   if (!reply) return connection_error();
   if (reply->type == REDIS_REPLY_ERROR) {
-    return redis_error(std::string_view(reply->str, reply->len), where_);
+    return redis_error(std::string_view(reply->str, reply->len), where_,
+                       {options_.credentials.user, arguments.front(), {}});
   }
   return reply;
 }

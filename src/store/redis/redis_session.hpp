@@ -69,6 +69,7 @@ class RedisSession {
   std::uint64_t server() const { return server_; }
   // "standalone", kClusterMode or "sentinel"; empty: it does not say.
   const std::string& mode() const { return mode_; }
+  const std::string& version() const { return version_; }  // "7.0.15"; empty: it does not say
   const std::string& where() const { return where_; }
   // Ourselves there; none if the server does not say.
   const std::optional<RedisClient>& client() const { return client_; }
@@ -86,7 +87,7 @@ class RedisSession {
   const RedisOptions options_;
   const std::string where_;
   std::uint64_t server_ = 0;
-  std::string mode_;
+  std::string mode_, version_;
   std::optional<RedisClient> client_;
 };
 
