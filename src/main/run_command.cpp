@@ -216,6 +216,8 @@ Result<int> run_command(const CommandLine& line) {
     examination.json = flags.cluster.json;
     return examine(examination);
   }
+  SPEEDO_ASSIGN(const std::unique_ptr<OutputRoot> outputs,
+                confine_outputs(flags.cluster.output_root));
   SPEEDO_ASSIGN(const SolverFile file, read_job_files(flags.cluster));
   SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags.cluster));
   SPEEDO_ASSIGN(const std::vector<int> threads, threads_of(flags.cluster, compute.threads));
