@@ -2,19 +2,23 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <optional>
-#include <sstream>
 #include <system_error>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <speedo/base/folder.hpp>
 #include <speedo/base/temporary.hpp>
 
+#include "base/input_roots.hpp"
+#include "base/output_root.hpp"
+
 namespace speedo {
 
 namespace {
+
+constexpr std::size_t kReadBlock = 4096;  // behind the end that a file is said to have
 
 Error cannot_write(const std::filesystem::path& path, const std::string& why) {
   return Error{ErrorCode::kCannotWrite, "cannot write '" + path.string() + "': " + why};
@@ -57,26 +61,32 @@ const char* remedy_for(int reason) {
 }  // namespace
 
 Result<std::string> read_file(const std::filesystem::path& path, std::size_t bytes_max) {
-  std::error_code code;
-  if (!std::filesystem::exists(path, code)) {
-    if (code == std::errc::permission_denied) return cannot_read(path, EACCES);
+  auto file = open_input(path);
+  if (!file && file.error().code == ErrorCode::kNotFound) {
     return Error{ErrorCode::kNotFound, "file '" + path.string() + "' does not exist"};
   }
-  if (!std::filesystem::is_regular_file(path, code)) {
+  if (!file) return std::move(file).error();
+  struct stat status {};
+  if (::fstat(file->get(), &status) != 0 || !S_ISREG(status.st_mode)) {
     return Error{ErrorCode::kData, "'" + path.string() + "' is not a regular file"};
   }
-  if (std::filesystem::file_size(path, code) > bytes_max) {
-    return Error{ErrorCode::kData, "file '" + path.string() + "' is longer than the limit of " +
-                                       std::to_string(bytes_max) + " bytes"};
+  const Error too_long{ErrorCode::kData, "file '" + path.string() + "' is longer than the limit of " +
+                                             std::to_string(bytes_max) + " bytes"};
+  if (static_cast<std::uint64_t>(status.st_size) > bytes_max) return too_long;
+  std::string content(static_cast<std::size_t>(status.st_size), '\0');
+  std::size_t filled = 0;
+  // What a file of the system holds its size does not tell.
+  while (true) {
+    if (filled == content.size()) content.resize(filled + kReadBlock);
+    const ssize_t count = ::read(file->get(), content.data() + filled, content.size() - filled);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return cannot_read(path, errno);
+    if (count == 0) break;
+    filled += static_cast<std::size_t>(count);
+    if (filled > bytes_max) return too_long;
   }
-  errno = 0;
-  std::ifstream stream(path, std::ios::binary);
-  std::ostringstream content;
-  content << stream.rdbuf();
-  if (!stream.is_open() || stream.bad()) {
-    return cannot_read(path, errno);
-  }
-  return std::move(content).str();
+  content.resize(filled);
+  return content;
 }
 
 Result<void> write_file_atomically(const std::filesystem::path& path,
@@ -93,6 +103,7 @@ Result<void> write_file_atomically(const std::filesystem::path& path, std::strin
 }
 
 Result<void> check_prefix_writable(const std::string& prefix) {
+  SPEEDO_TRY(check_output(prefix));
   std::error_code code;
   if (Temporary::file_beside(prefix, code)) return {};
   std::error_code ignored;
@@ -106,7 +117,9 @@ Result<void> check_prefix_writable(const std::string& prefix) {
 
 std::filesystem::path resolve_path(const std::string& path, const std::filesystem::path& base) {
   std::error_code code;
-  if (std::filesystem::path(path).is_absolute() || std::filesystem::exists(path, code)) return path;
+  if (std::filesystem::path(path).is_absolute()) return path;
+  if (std::filesystem::path found = find_in_roots(path); !found.empty()) return found;
+  if (std::filesystem::exists(path, code)) return path;
   const std::filesystem::path beside = base / path;
   if (std::filesystem::exists(beside, code)) return beside;
   return path;

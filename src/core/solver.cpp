@@ -19,6 +19,7 @@
 #include "caffe.pb.h"
 #include "core/debug_info.hpp"
 #include "core/kept_statistics.hpp"
+#include "core/non_finite.hpp"
 #include "core/net/net_outputs.hpp"
 #include "core/smoothed_loss.hpp"
 #include "core/solver_log.hpp"
@@ -85,6 +86,7 @@ struct Solver::Impl {
   Instant displayed_at{};
   Times times;
   int non_finite_in_a_row = 0;
+  int non_finite_max = kNonFiniteRunsMax;
   bool stopped = false;
   bool in_last_test = false;
   bool snapshot_wanted = false;  // a signal asked for the one that follows the last test
@@ -95,6 +97,7 @@ struct Solver::Impl {
   Result<void> iterate();
   std::chrono::nanoseconds waited() const;
   Result<float> pass_over_data();
+  Result<std::string> find_non_finite();
   Result<bool> accept_loss(float loss);
   void show_progress(float loss);
   void show_rate() const;
@@ -165,6 +168,16 @@ Result<float> Solver::Impl::pass_over_data() {
   return loss;
 }
 
+// What was not finite first in this iteration. The gradients are still there, its passes run again.
+Result<std::string> Solver::Impl::find_non_finite() {
+  read_from(iteration);
+  SPEEDO_ASSIGN(std::string found, find_non_finite_values(*nets.train, param.iter_size()));
+  statistics->restore();
+  read_from(iteration + 1);
+  const Bucket all{0, nets.train->layout().element_count()};
+  return found.empty() ? find_non_finite_gradients(*nets.train, all) : found;
+}
+
 // Whether an iteration with this loss may change the weights.
 Result<bool> Solver::Impl::accept_loss(float loss) {
   if (std::isfinite(loss)) {
@@ -172,11 +185,13 @@ Result<bool> Solver::Impl::accept_loss(float loss) {
     return true;
   }
   ++non_finite_in_a_row;
-  SPEEDO_WARN("Iteration {}: the loss is {}; its gradient is dropped ({} of {} in a row)",
-              iteration, number_text(loss), non_finite_in_a_row, kNonFiniteRunsMax);
-  if (non_finite_in_a_row < kNonFiniteRunsMax) return false;
-  return diverged(fmt::format("iteration {}: the loss was not finite {} times in a row", iteration,
-                              kNonFiniteRunsMax));
+  SPEEDO_ASSIGN(const std::string found, find_non_finite());
+  const std::string first = found.empty() ? "" : ", first not finite is " + found;
+  SPEEDO_WARN("Iteration {}: the loss is {}{}; its gradient is dropped ({} of {} in a row)",
+              iteration, number_text(loss), first, non_finite_in_a_row, non_finite_max);
+  if (non_finite_in_a_row < non_finite_max) return false;
+  return diverged(fmt::format("iteration {}: the loss was not finite {} times in a row{}",
+                              iteration, non_finite_max, first));
 }
 
 void Solver::Impl::show_progress(float loss) {
@@ -232,7 +247,7 @@ Result<bool> Solver::Impl::gives_finite_loss(std::int64_t at, int batches) {
 Result<void> Solver::Impl::refuse_diverged() {
   if (iteration == first_iteration || iteration == sound_iteration) return {};
   const bool updated = non_finite_in_a_row == 0;
-  const int batches = updated ? 1 : std::max(1, kNonFiniteRunsMax - non_finite_in_a_row);
+  const int batches = updated ? 1 : std::max(1, non_finite_max - non_finite_in_a_row);
   SPEEDO_ASSIGN(const bool sound, gives_finite_loss(updated ? iteration - 1 : iteration, batches));
   if (sound) {
     sound_iteration = iteration;
@@ -382,6 +397,7 @@ Result<std::unique_ptr<Solver>> Solver::create(const caffe::SolverParameter& sol
   impl->hooks = std::move(hooks);
   impl->feeds = options.feeds;
   impl->test_at_end = options.test_at_end;
+  impl->non_finite_max = options.non_finite_max;
   SPEEDO_INFO("Initializing solver from parameters: \n{}", message_text(solver));
   SPEEDO_TRY(check_intervals(solver));
   settle_seed(impl->param);

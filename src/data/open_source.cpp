@@ -7,6 +7,7 @@
 #include <speedo/base/file.hpp>
 #include <speedo/base/folder.hpp>
 
+#include "base/input_roots.hpp"
 #include "data/datum/datum_source.hpp"
 #include "data/image/image_files.hpp"
 #include "data/leveldb/leveldb_source.hpp"
@@ -95,7 +96,9 @@ std::optional<SourceKind> source_kind_named(const std::string& backend) {
 
 Result<std::unique_ptr<DataSource>> open_source(const std::string& name,
                                                 const SourceOptions& options) {
+  if (name.find("://") != std::string::npos) SPEEDO_TRY(check_input_address(name));
   const path where = resolve_path(name, options.base);
+  SPEEDO_TRY(check_input(where));
   std::error_code code;
   if (std::filesystem::is_directory(where, code)) return open_folder(where, options);
   if (is_file(where)) return open_file(where, options);
@@ -108,8 +111,9 @@ Result<std::unique_ptr<DataSource>> open_source(const std::string& name,
   }
   if (name.find(',') != std::string::npos) return open_cifar(split_list(name, options.base));
   return Error{ErrorCode::kNotFound,
-               fmt::format("data source '{}' does not exist (looked from '{}' and from '{}')", name,
-                           std::filesystem::current_path(code).string(), options.base.string())};
+               fmt::format("data source '{}' does not exist (looked from '{}' and from '{}'{})", name,
+                           std::filesystem::current_path(code).string(), options.base.string(),
+                           also_looked_in())};
 }
 
 }  // namespace speedo

@@ -4,10 +4,11 @@
 #include <cstring>
 #include <utility>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/input_roots.hpp"
 
 namespace speedo {
 
@@ -29,20 +30,12 @@ RandomFile::~RandomFile() {
 }
 
 Result<RandomFile> RandomFile::open(const std::filesystem::path& path) {
-  // A named pipe would be waited for; it is refused below.
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) {
-    const ErrorCode code = errno == ENOENT   ? ErrorCode::kNotFound
-                           : errno == EACCES ? ErrorCode::kRefused
-                                             : ErrorCode::kData;
-    return Error{code, fmt::format("cannot open '{}': {}", path.string(), std::strerror(errno))};
-  }
+  SPEEDO_ASSIGN(Descriptor file, open_input(path));
   struct stat status {};
-  if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
-    ::close(fd);
+  if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
     return Error{ErrorCode::kData, fmt::format("'{}' is not a regular file", path.string())};
   }
-  return RandomFile(fd, path.string(), static_cast<std::uint64_t>(status.st_size));
+  return RandomFile(file.release(), path.string(), static_cast<std::uint64_t>(status.st_size));
 }
 
 Result<void> RandomFile::read(std::uint64_t offset, std::span<std::byte> target) const {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/output_root.hpp"
 #include "caffe.pb.h"
 #include "data/hdf5/hdf5_batch_sink.hpp"
 
@@ -21,6 +22,7 @@ class FileSinkFactory : public SinkFactory {
       return Error{ErrorCode::kConfig, fmt::format("layer type {} writes no file", layer.type())};
     }
     if (name.empty()) return Error{ErrorCode::kConfig, "hdf5_output_param has no file_name"};
+    SPEEDO_TRY(check_output(name));
     SPEEDO_ASSIGN(PathClaim claim, PathClaim::take(open_, name));
     return Hdf5BatchSink::create(name, std::move(claim), shapes);
   }

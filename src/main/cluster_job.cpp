@@ -130,6 +130,7 @@ Result<void> set_session(const ClusterFlags& flags, const caffe::SolverParameter
   session.stall_timeout = std::chrono::seconds(
       flags.stall_timeout_s.value_or(kStallTimeouts * flags.worker_timeout_s));
   session.store_timeout = std::chrono::seconds(flags.store_timeout_s);
+  session.non_finite_max = flags.non_finite.max;
   return {};
 }
 
@@ -164,6 +165,31 @@ Result<void> set_parts(const ClusterFlags& flags, const std::vector<RedisAddress
   SPEEDO_TRY(check_parts(updates_of(options.session.stages), solver));
   options.merger.in_parts = true;
   options.merger.part_copies = !flags.no_shard_copies;
+  return {};
+}
+
+// The norm of a contribution tells something only of one that is a whole update.
+Result<void> set_norm_limits(const ClusterFlags& flags, MasterOptions& options) {
+  options.merger.clip_norm = flags.clip_contributions;
+  options.merger.outlier_factor = flags.robust;
+  if (flags.clip_contributions == 0.0 && flags.robust == 0.0) return {};
+  const std::string flag = flags.robust > 0.0 ? "--robust" : "--clip-contributions";
+  if (flags.robust > 0.0 && flags.robust <= 1.0) {
+    return usage_error(fmt::format("--robust {:g} would leave out half of what is usual: give more "
+                                   "than 1, 5 for example", flags.robust));
+  }
+  if (flags.shards > 0) {
+    return usage_error(flag + " needs whole contributions, and with --shards nobody reads one: "
+                              "leave one of them out");
+  }
+  for (const Schedule& stage : options.session.stages) {
+    const UpdateSpec& update = stage.update;
+    const bool is_whole = update.kind == UpdateKind::kFullDelta ||
+                          (update.kind == UpdateKind::kGradientOnly && !update.replicated);
+    if (is_whole) continue;
+    return usage_error(flag + " is for updates and gradients: with elastic averaging or "
+                              "--replicated, contributions have another norm; leave it out");
+  }
   return {};
 }
 
@@ -284,6 +310,7 @@ Result<ClusterJob> make_cluster_job(const ClusterFlags& flags) {
   SPEEDO_TRY(set_parts(flags, redis, job.solver, options));
   options.take_over = flags.take_over;
   options.merger.publish_interval = flags.publish_interval.value_or(0);
+  SPEEDO_TRY(set_norm_limits(flags, options));
   SPEEDO_TRY(set_start(flags, job.solver, options));
   SPEEDO_TRY(set_session(flags, job.solver, options.session));
   SPEEDO_TRY(set_spec(flags, job.solver, base, options.spec));
@@ -344,6 +371,8 @@ std::vector<std::string> worker_flags(const ClusterFlags& flags, int compute_nic
     arguments.push_back("--emulate-compute=" + flags.emulate_compute);
   }
   if (!flags.data_map.empty()) arguments.push_back("--data-map=" + flags.data_map);
+  // Who starts workers so has named the net, too.
+  arguments.push_back("--data-root=" + (flags.data_root.empty() ? "/" : flags.data_root));
   if (!flags.trace.empty()) arguments.push_back("--trace-file=" + flags.trace);
   arguments.emplace_back(kNoConfig);
   for (std::string& flag : to_arguments(flags.log)) arguments.push_back(std::move(flag));

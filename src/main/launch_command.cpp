@@ -24,6 +24,7 @@
 #include "main/cluster_job.hpp"
 #include "main/commands.hpp"
 #include "main/job_begun.hpp"
+#include "main/parts.hpp"
 
 namespace speedo {
 namespace {
@@ -163,6 +164,8 @@ Result<int> launch_command(const CommandLine& line) {
   ClusterFlags checked = flags.cluster;
   checked.insecure = checked.gate.token_file.empty();  // else it has a token of its own
   SPEEDO_TRY(check(checked, ClusterRole::kMaster));
+  SPEEDO_ASSIGN(const std::unique_ptr<OutputRoot> outputs,
+                confine_outputs(flags.cluster.output_root));
   SPEEDO_ASSIGN(const SolverFile file, read_job_files(flags.cluster));
   const bool has_redis = values.given("redis");
   SPEEDO_ASSIGN(RedisCredentials credentials,

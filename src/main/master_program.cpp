@@ -217,6 +217,7 @@ Result<int> master_program(const std::vector<std::string>& arguments,
   if (flags.dry_run) return examine_master_flags(flags, values.given("redis"), secrets);
   install_signal_handlers(flags.signals);
   note_what_has_no_effect(flags);
+  SPEEDO_ASSIGN(const std::unique_ptr<OutputRoot> outputs, confine_outputs(flags.output_root));
   SPEEDO_ASSIGN(const std::unique_ptr<JobPage> page, JobPage::open(flags.metrics_addr));
   SPEEDO_ASSIGN(const std::unique_ptr<Trace> trace, Trace::start(flags.trace, "speedo-master"));
   SPEEDO_ASSIGN(const std::unique_ptr<PrivateRedis> redis,

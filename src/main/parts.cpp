@@ -85,6 +85,11 @@ TrainerParts trainer_parts(const ComputeOptions& options) {
 
 std::unique_ptr<SinkFactory> make_sinks() { return make_sink_factory(); }
 
+Result<std::unique_ptr<OutputRoot>> confine_outputs(const std::string& folder) {
+  if (folder.empty()) return std::unique_ptr<OutputRoot>();
+  return OutputRoot::confine(folder);
+}
+
 OpenStore store_opener(const StoreTerms& terms) {
   return [terms](const StoreAddress& address,
                        const std::string& job) -> Result<std::shared_ptr<ParameterStore>> {

@@ -8,6 +8,7 @@
 #include <speedo/store/redis_store.hpp>
 #include <speedo/train/trainer.hpp>
 
+#include "base/output_root.hpp"
 #include "cli/compute_options.hpp"
 #include "cli/flags/gate_flags.hpp"
 #include "gate/credentials.hpp"
@@ -21,6 +22,9 @@ TrainerParts trainer_parts(const ComputeOptions& options = {});
 // Where nets of this process may write. A job's nets have none: a net that came over the network
 // names no file to be written.
 std::unique_ptr<SinkFactory> make_sinks();
+
+// --output-root: null if it is empty. Errors: as OutputRoot::confine().
+Result<std::unique_ptr<OutputRoot>> confine_outputs(const std::string& folder);
 
 // How stores are reached. As a RedisOptions has it; the limit is of all of them together.
 struct StoreTerms {

@@ -236,6 +236,8 @@ Result<int> run_command(const CommandLine& line) {
     examination.json = flags.cluster.json;
     return examine(examination);
   }
+  SPEEDO_ASSIGN(const std::unique_ptr<OutputRoot> outputs,
+                confine_outputs(flags.cluster.output_root));
   SPEEDO_ASSIGN(const SolverFile file, read_job_files(flags.cluster));
   take_gpus_in_turn(file, flags);
   SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags.cluster));

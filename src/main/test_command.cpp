@@ -31,6 +31,7 @@ struct TestFlags {
   EvaluationFlags evaluation;
   ComputeFlags compute;
   int iterations = 0;
+  std::string output_root;  // empty: anywhere
   LogFlags log;
   bool json = false;
 };
@@ -41,6 +42,7 @@ TestFlags test_flags(const OptionValues& values) {
   flags.evaluation = evaluation_flags(values);
   flags.compute = compute_flags(values);
   values.get("iterations", flags.iterations);
+  values.get("output-root", flags.output_root);
   flags.log = log_flags(values);
   values.get("json", flags.json);
   return flags;
@@ -141,6 +143,7 @@ Result<int> test_command(const CommandLine& line) {
   const TrainerParts parts = trainer_parts(compute);
   SPEEDO_ASSIGN(const std::unique_ptr<Backend> backend, parts.make_backend());
   const std::unique_ptr<FeedFactory> feeds = parts.make_feeds();
+  SPEEDO_ASSIGN(const std::unique_ptr<OutputRoot> outputs, confine_outputs(flags.output_root));
   const std::unique_ptr<SinkFactory> sinks = make_sinks();
   SPEEDO_INFO("{}", caffe_sentence(compute));
   SPEEDO_INFO("Computing with {}", describe(compute));

@@ -43,6 +43,8 @@ struct TrainFlags {
   SolverOverrides overrides;
   std::optional<std::int64_t> batch;
   RotationRules rotation;
+  NonFiniteFlags non_finite;
+  std::string output_root;  // empty: anywhere
   ComputeFlags compute;
   LogFlags log;
   std::string tensorboard;  // a folder; empty: none
@@ -68,6 +70,8 @@ TrainFlags train_flags(const OptionValues& values) {
   values.get("seed", flags.overrides.seed);
   values.get("batch", flags.batch);
   flags.rotation = rotation_flags(values);
+  flags.non_finite = non_finite_flags(values);
+  values.get("output-root", flags.output_root);
   flags.compute = compute_flags(values);
   flags.log = log_flags(values);
   values.get("tensorboard", flags.tensorboard);
@@ -216,6 +220,7 @@ Result<void> train_to_end(TrainCheckpoints& checkpoints, TrainReporter& reporter
 }
 
 Result<int> train(const TrainFlags& flags) {
+  SPEEDO_ASSIGN(const std::unique_ptr<OutputRoot> outputs, confine_outputs(flags.output_root));
   SPEEDO_ASSIGN(const SolverFile file, read_solver(flags));
   TrainCheckpoints checkpoints(file.solver, flags.rotation,
                                [] { return stop_requested().has_value(); });
@@ -237,7 +242,8 @@ Result<int> train(const TrainFlags& flags) {
                               .sinks = sinks.get(),
                               .base = file.base,
                               .logs_set_up = true,
-                              .test_at_end = true};
+                              .test_at_end = true,
+                              .non_finite_max = static_cast<int>(flags.non_finite.max)};
   SPEEDO_ASSIGN(const MemoryForecast memory,
                 admit_training(file.solver, options, {.force = flags.force}));
   SPEEDO_ASSIGN(const std::unique_ptr<Curves> curves, Curves::create(flags.tensorboard));

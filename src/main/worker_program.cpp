@@ -1,13 +1,17 @@
 #include <cstdint>
+#include <filesystem>
+#include <memory>
 #include <optional>
 
 #include <unistd.h>
 
 #include <fmt/format.h>
 
+#include <speedo/base/folder.hpp>
 #include <speedo/store/layout.hpp>
 
 #include "actors/node.hpp"
+#include "base/input_roots.hpp"
 #include "base/log.hpp"
 #include "base/network_interfaces.hpp"
 #include "base/parse_number.hpp"
@@ -21,6 +25,7 @@
 #include "cli/flags/log_flags.hpp"
 #include "cli/flags/speedo_flags.hpp"
 #include "cli/grace_period.hpp"
+#include "cli/net_inputs.hpp"
 #include "cli/options/read_options.hpp"
 #include "cli/password_source.hpp"
 #include "cli/report/console.hpp"
@@ -45,7 +50,7 @@ struct WorkerFlags {
   std::uint16_t port = 0;
   int compute_nice = 0;
   bool no_shared_memory = false;
-  std::string emulate_compute, shard, max_rate, iface, data_map;
+  std::string emulate_compute, shard, max_rate, iface, data_map, data_root;
   ComputeFlags compute;
   bool force = false;
   std::int64_t connect_timeout_s = 0, store_timeout_s = 0, grace_period_s = 0;
@@ -75,6 +80,7 @@ WorkerFlags worker_flags(const OptionValues& values) {
   values.get("emulate-compute", flags.emulate_compute);
   values.get("shard", flags.shard);
   values.get("data-map", flags.data_map);
+  values.get("data-root", flags.data_root);
   flags.compute = compute_flags(values);
   values.get("force", flags.force);
   values.get("connect-timeout", flags.connect_timeout_s);
@@ -104,6 +110,10 @@ void emulate(const EmulatedCompute& compute, TrainerParts& parts, WorkerConfig& 
   session.device = kEmulatedDevice;
 }
 
+std::string own_name(const WorkerFlags& flags) {
+  return flags.host.empty() ? host_name() : flags.host;
+}
+
 // Each worker of this process reads its own source, from the beginning and alone.
 Result<void> map_data(const WorkerFlags& flags, TrainerParts& parts) {
   if (flags.data_map.empty()) return {};
@@ -114,7 +124,7 @@ Result<void> map_data(const WorkerFlags& flags, TrainerParts& parts) {
   }
   SPEEDO_ASSIGN(const DataMap map, read_data_map(flags.data_map));
   SPEEDO_ASSIGN(const std::string source,
-                mapped_source(map, flags.host.empty() ? host_name() : flags.host));
+                mapped_source(map, own_name(flags)));
   SPEEDO_INFO("Training data: {}", source);
   parts.make_learner = [parts,
                         source](const LearnerOptions& options) -> Result<std::unique_ptr<Learner>> {
@@ -128,6 +138,33 @@ Result<void> map_data(const WorkerFlags& flags, TrainerParts& parts) {
     return make_net_learner(parts, {options.job, solver, 0.0, options.progress});
   };
   return {};
+}
+
+// What the map gives this worker, or, of files, where they and those beside them lie.
+Result<std::vector<std::filesystem::path>> mapped_folders(const WorkerFlags& flags) {
+  std::vector<std::filesystem::path> folders;
+  if (flags.data_map.empty()) return folders;
+  SPEEDO_ASSIGN(const DataMap map, read_data_map(flags.data_map));
+  SPEEDO_ASSIGN(const std::string source, mapped_source(map, own_name(flags)));
+  std::error_code code;
+  for (const std::filesystem::path path : split_at_commas(source)) {
+    if (!std::filesystem::exists(path, code)) continue;  // Opening it tells.
+    folders.push_back(std::filesystem::is_directory(path, code) ? path : folder_of(path));
+  }
+  return folders;
+}
+
+// What nets of the master may name. Null: every file.
+Result<std::unique_ptr<InputRoots>> confine_inputs(const WorkerFlags& flags) {
+  InputRoots::Limits limits;
+  for (const std::string& folder : split_at_commas(flags.data_root)) {
+    if (folder == "/") return std::unique_ptr<InputRoots>();
+    limits.folders.emplace_back(folder);
+  }
+  if (limits.folders.empty()) limits.folders.emplace_back(".");
+  SPEEDO_ASSIGN(const std::vector<std::filesystem::path> mapped, mapped_folders(flags));
+  limits.folders.insert(limits.folders.end(), mapped.begin(), mapped.end());
+  return InputRoots::confine(limits);
 }
 
 // The device of a worker that merges a part; see kPartDevice.
@@ -204,7 +241,7 @@ Result<int> worker_program(const std::vector<std::string>& arguments,
   options.store_override = StoreAddress(flags.redis);
   options.store_timeout = std::chrono::seconds(flags.store_timeout_s);
   options.count = flags.count;
-  options.name_prefix = (flags.host.empty() ? host_name() : flags.host) + "/" + std::to_string(pid);
+  options.name_prefix = own_name(flags) + "/" + std::to_string(pid);
   options.session.device = compute.gpu ? fmt::format("gpu:{}", compute.gpu->index) : "cpu";
   options.session.seed = pid;
   options.session.connect_timeout = std::chrono::seconds(flags.connect_timeout_s);
@@ -215,6 +252,7 @@ Result<int> worker_program(const std::vector<std::string>& arguments,
   if (emulated) emulate(*emulated, parts, options.session);
   SPEEDO_TRY(map_data(flags, parts));
   SPEEDO_TRY(set_part(flags, options));
+  SPEEDO_ASSIGN(const std::unique_ptr<InputRoots> roots, confine_inputs(flags));
   auto done = run_worker(options, {stop_requested}, parts, store_opener(terms));
   SPEEDO_DEBUG("Memory at the peak: {}", format_bytes(peak_resident_bytes()));
   SPEEDO_TRY(done);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <speedo/backend/backend.hpp>
@@ -48,6 +49,12 @@ class Learner {
   // Puts into gradients() the sum of so many passes' gradients; the mean of their losses. Whether
   // the gradients are finite is the caller's to see. Errors: kData; those of the hooks.
   virtual Result<float> accumulate_gradients(int passes, const Hooks& hooks) = 0;
+  // What was not finite first, for people: of the values in the passes of the last
+  // accumulate_gradients(), which are run again; the gradients of a range, as they are. "": nothing
+  // is found. Requires: the weights are as they were; then set_batch_span() comes first. Errors:
+  // kData.
+  virtual Result<std::string> find_non_finite_values() { return std::string(); }
+  virtual std::string find_non_finite_gradients(const Bucket& /*range*/) { return {}; }
   virtual std::uint64_t batch_size() const = 0;  // samples of a pass; 0: not known
   // How long passes have waited for data so far.
   virtual std::chrono::nanoseconds data_waited() const = 0;

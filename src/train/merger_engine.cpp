@@ -43,6 +43,7 @@ MergerEngine::MergerEngine(const MergerConfig& config, const ParameterLayout& la
       version_(start.version),
       state_(std::move(start.session)),
       pass_(config.threads),
+      norm_filter_(config.outlier_factor),
       checkpoint_(config.publish_interval, weight_count_) {
   SPEEDO_ASSERT(store_ != nullptr && !config_.stages.empty());
   SPEEDO_ASSERT(!config_.shared || config_.shared == store_);
@@ -126,6 +127,7 @@ Result<Version> MergerEngine::enter_stage(std::uint32_t stage, const std::string
   forget_expected();
   finish_checkpoint();
   finish_publication();
+  norm_filter_.clear();
   const UpdateSpec& update = config_.stages[stage];
   const caffe::SolverParameter solver = solver_of(solver_, update);
   const std::span<const float> now = weights();

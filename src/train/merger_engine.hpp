@@ -11,6 +11,7 @@
 
 #include "caffe.pb.h"
 #include "train/chunk_merge.hpp"
+#include "train/contribution_norms.hpp"
 #include "train/merge_ahead.hpp"
 #include "train/merger_checkpoint.hpp"
 #include "train/merger_pass.hpp"
@@ -99,8 +100,17 @@ class MergerEngine : public MergerWork {
   Result<void> check(const RecordInfo& info, const Contribution& contribution) const;
   Result<Fault> try_merge(const Participants& participants, const MergeJob& job,
                           bool goes_on);
+  std::vector<Contribution> leave_out(std::size_t fault, std::vector<Contribution> contributions,
+                                      MergeResult& result) const;
+  std::string name_of_place(std::uint64_t element) const;
   std::unique_ptr<ChunkMerge> make_chunk_merge(const MergeJob& job,
                                                std::span<const Contribution> contributions);
+  // merger_admit.cpp
+  bool looks_at_norms() const;
+  Result<Fault> take_norms(const Participants& participants, std::vector<double>& norms);
+  Result<std::vector<Contribution>> admit(std::vector<Contribution> contributions,
+                                          MergeResult& result, std::vector<double>& norms);
+
   void forget_expected();
   bool is_refused(const MergeResult& result) const {
     return config_.all_or_none && !result.rejected.empty();
@@ -131,6 +141,7 @@ class MergerEngine : public MergerWork {
   std::optional<Error> superseded_;   // another master has the job: nothing is written any more
   bool store_failed_ = false;         // at the last merge or publication
   MergerPass pass_;
+  NormFilter norm_filter_;
   MergerCheckpoint checkpoint_;
   std::optional<MergerPublication> publication_;  // with shared memory, or a replica
   bool is_published_with_merge_ = false;          // the last merge that was begun

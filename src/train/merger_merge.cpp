@@ -9,6 +9,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include <speedo/base/assert.hpp>
 
 #include "base/log.hpp"
@@ -80,6 +82,10 @@ Result<MergeResult> MergerEngine::merge(const MergeJob& job) {
 Result<MergeResult> MergerEngine::merge_party(const MergeJob& job) {
   MergeResult result{.version = version_};
   std::vector<Contribution> contributions = job.contributions;
+  std::vector<double> norms;
+  if (looks_at_norms()) {
+    SPEEDO_ASSIGN(contributions, admit(std::move(contributions), result, norms));
+  }
   while (true) {
     SPEEDO_ASSIGN(const Participants participants, open(contributions, result.rejected));
     if (participants.contributions.empty() || is_refused(result)) break;
@@ -91,18 +97,38 @@ Result<MergeResult> MergerEngine::merge_party(const MergeJob& job) {
       advance(job);
       break;
     }
-    const WorkerId worker = participants.contributions[*fault].worker;
-    SPEEDO_WARN("contribution of worker {} is not merged: missing, damaged or not finite",
-                worker.value);
-    result.rejected.push_back(worker);
+    contributions = leave_out(*fault, participants.contributions, result);
     if (is_refused(result)) break;
-    contributions = participants.contributions;
-    contributions.erase(contributions.begin() + static_cast<std::ptrdiff_t>(*fault));
   }
   // A store that lost a contribution may have lost the weights, too.
   if (!result.rejected.empty()) SPEEDO_TRY(restore_lost_weights());
+  for (const double norm : norms) norm_filter_.keep(norm);
   result.version = version_;
   return result;
+}
+
+// What is left without the one at fault in the pass before.
+std::vector<MergeJob::Contribution> MergerEngine::leave_out(
+    std::size_t fault, std::vector<Contribution> contributions, MergeResult& result) const {
+  const WorkerId worker = contributions[fault].worker;
+  const std::optional<std::uint64_t> place = pass_.fault_place();
+  SPEEDO_WARN("contribution of worker {} is not merged: {}", worker.value,
+              place ? "it is not finite in " + name_of_place(*place) : "it is missing or damaged");
+  result.rejected.push_back(worker);
+  if (place) result.not_finite.push_back(worker);
+  contributions.erase(contributions.begin() + static_cast<std::ptrdiff_t>(fault));
+  return contributions;
+}
+
+// Of a record: the weights, and behind them histories.
+std::string MergerEngine::name_of_place(std::uint64_t element) const {
+  if (replica_) return "a gradient or a factor";
+  const auto place = static_cast<std::int64_t>(element % std::max<std::size_t>(weight_count_, 1));
+  for (const ParameterSlot& slot : layout_.slots()) {
+    if (place >= slot.offset + slot.count()) continue;
+    return fmt::format("layer '{}' (parameter {})", slot.layer, slot.index);
+  }
+  return "its padding";
 }
 
 void MergerEngine::advance(const MergeJob& job) {
@@ -202,7 +228,8 @@ void MergerEngine::expect(const MergeJob& job) {
   SPEEDO_ASSERT(stage_ == job.stage && !job.contributions.empty());
   ahead_.reset();
   expected_.reset();
-  if (superseded_ || contribution_count() * sizeof(float) < config_.ahead_bytes_min) return;
+  const bool is_short = contribution_count() * sizeof(float) < config_.ahead_bytes_min;
+  if (superseded_ || is_short || looks_at_norms()) return;
   expected_ = job;
 }
 

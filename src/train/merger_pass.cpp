@@ -1,6 +1,7 @@
 #include "train/merger_pass.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <speedo/base/assert.hpp>
 
@@ -113,10 +114,22 @@ class MergerPass::Run {
     return Fault();
   }
 
+  // Of a sum that overflows, though its parts are finite, the chunk's first element.
+  std::uint64_t place_of_fault(std::size_t place) {
+    const Slot& slot = slot_of(place);
+    const std::span<const float> part = slot.parts[*slot.fault];
+    const auto bad = std::ranges::find_if_not(part, [](float value) { return std::isfinite(value); });
+    const auto within = bad == part.end() ? 0 : bad - part.begin();
+    return std::uint64_t{task_.chunks[place]} * chunk_length() + static_cast<std::uint64_t>(within);
+  }
+
   // What was merged is what its writers still mean, or the contribution that it is not.
   Fault check(std::size_t place) {
     const Slot& slot = slot_of(place);
-    if (slot.fault) return slot.fault;
+    if (slot.fault) {
+      pass_.fault_place_ = place_of_fault(place);
+      return slot.fault;
+    }
     for (std::size_t i = 0; i < task_.sources.size(); ++i) {
       if (is_in_place(slot, i) && !task_.sources[i]->confirm(task_.chunks[place])) return i;
     }
@@ -145,6 +158,7 @@ class MergerPass::Run {
 Result<ChunkMerge::Fault> MergerPass::run(const Task& task, ChunkMerge& merge) {
   SPEEDO_ASSERT(!task.sources.empty());
   prepare(task.sources.size(), task.element_count);
+  fault_place_.reset();
   Run pass(*this, task, merge);
   return pass.go();
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -32,6 +33,9 @@ class MergerPass {
   // `merge`), or none: all went well. Errors: transient ones. Unless all went well, the sources are
   // destroyed before the next pass.
   Result<ChunkMerge::Fault> run(const Task& task, ChunkMerge& merge);
+  // Where in its contribution the last run's fault is: the first element that is not finite, or
+  // none, of a contribution that is missing or corrupt.
+  std::optional<std::uint64_t> fault_place() const { return fault_place_; }
 
  private:
   // A place for one chunk of each contribution, and where it lies: there, or where its writer has
@@ -48,6 +52,7 @@ class MergerPass {
   std::vector<float> memory_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::size_t slot_count_ = 0;  // of slots_, those in use
+  std::optional<std::uint64_t> fault_place_;
   MergerPool helpers_;
   MergerPool inline_;  // short records are merged where they arrive: waking a thread takes longer
 };

@@ -5,6 +5,7 @@
 #include <speedo/core/solver.hpp>
 
 #include "core/kept_statistics.hpp"
+#include "core/non_finite.hpp"
 #include "train/learner.hpp"
 
 namespace speedo {
@@ -26,9 +27,15 @@ class NetLearner : public Learner {
   Backend& backend() override { return *parts_.backend; }
   Arena& weights() override { return net_.weights(); }
   Arena& gradients() override { return net_.gradients(); }
-  void set_batch_span(const BatchSpan& span) override { net_.set_batch_span(span); }
+  void set_batch_span(const BatchSpan& span) override {
+    net_.set_batch_span(span);
+    span_ = span;
+    last_passes_ = 0;
+  }
   Result<float> accumulate_gradients(int passes, const Hooks& hooks) override {
     SPEEDO_ASSERT(passes > 0);
+    span_.first += static_cast<std::uint64_t>(last_passes_);
+    last_passes_ = passes;
     net_.clear_gradients();
     float loss = 0.0F;
     for (int pass = 0; pass < passes; ++pass) {
@@ -42,6 +49,13 @@ class NetLearner : public Learner {
     }
     net_.on_gradient_ready(nullptr);
     return loss / static_cast<float>(passes);
+  }
+  Result<std::string> find_non_finite_values() override {
+    net_.set_batch_span({.first = span_.first});
+    return speedo::find_non_finite_values(net_, last_passes_);
+  }
+  std::string find_non_finite_gradients(const Bucket& range) override {
+    return speedo::find_non_finite_gradients(net_, range);
   }
   std::chrono::nanoseconds data_waited() const override { return parts_.feeds->totals().waited; }
   std::chrono::nanoseconds gone_forward() const override { return gone_forward_; }
@@ -70,6 +84,8 @@ class NetLearner : public Learner {
   const Parts parts_;
   Net& net_;
   KeptStatistics statistics_;
+  BatchSpan span_{};     // of the last passes
+  int last_passes_ = 0;
   std::chrono::nanoseconds gone_forward_{0};
 };
 

@@ -240,7 +240,8 @@ Result<RunReport> TrainerEngine::run(const TrainMessage& order,
                    .samples = learner_->batch_size() * batches_per_shard() * order.shards,
                    .phases = with_wait(clock),
                    .traffic = exchange_->traffic() - traffic,
-                   .check = update_->weights_check()};
+                   .check = update_->weights_check(),
+                   .fault = std::isfinite(loss) ? std::string() : fault_};
 }
 
 void TrainerEngine::note_version(const TrainMessage& order) {
@@ -277,6 +278,7 @@ Result<void> TrainerEngine::contribute(const TrainMessage& order, std::uint64_t&
       contributed_ = order.run;
     } else {
       loss = std::numeric_limits<float>::quiet_NaN();
+      fault_ = "the contribution: " + committed.error().message;
     }
   }
   diverged_ = !std::isfinite(loss);
@@ -374,7 +376,11 @@ Result<float> TrainerEngine::compute(const TrainMessage& order, std::uint64_t ba
     SPEEDO_ASSIGN(const float loss,
                   is_last ? compute_last_step(order, base) : compute_step(order, step));
     loss_sum += loss;
-    if (!std::isfinite(loss)) break;
+    if (std::isfinite(loss)) continue;
+    if (is_finite_) {
+      SPEEDO_ASSIGN(fault_, learner_->find_non_finite_values());
+    }
+    break;
   }
   return static_cast<float>(loss_sum / spec().steps_per_run);
 }
@@ -431,6 +437,7 @@ void TrainerEngine::step_on(const Bucket& bucket, const TrainMessage& order, std
   float* const part = gradients + bucket.offset;
   if (!backend.all_finite(bucket.count, part)) {
     is_finite_ = false;
+    fault_ = learner_->find_non_finite_gradients(bucket);
     return;
   }
   if (order.shards > 1) {

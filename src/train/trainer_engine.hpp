@@ -100,6 +100,7 @@ class TrainerEngine {
   bool diverged_ = false;                     // it came to nothing finite
   bool weights_are_gone_ = false;             // while they were read
   bool is_finite_ = true;                     // every bucket of the step under way so far
+  std::string fault_;                         // what was not finite first, if something was
 };
 
 }  // namespace speedo

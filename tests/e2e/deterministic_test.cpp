@@ -81,7 +81,8 @@ class Job {
   void start_workers() {
     for (int i = 0; i < 2; ++i) {
       processes_.emplace_back(std::vector<std::string>{test::program("speedo-worker"), "--master",
-                                                       port_.address()},
+                                                       port_.address(), "--data-root",
+                                                       folder_.path().string()},
                               folder_ / ("log" + std::to_string(logs_++)));
     }
   }

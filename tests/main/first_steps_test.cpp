@@ -65,7 +65,7 @@ TEST_CASE("Flags that are not built yet are not unknown") {
   Context place;
   const std::string solver = place.write_solver();
   for (const char* flag :
-       {"--on-nan", "--max-message-bytes", "--log-level"}) {
+       {"--run-id", "--max-message-bytes", "--log-level"}) {
     INFO(flag);
     for (const char* program : {"speedo-master", "speedo-worker"}) {
       expect(place.run({program, flag, "x"}), 2, {flag, "not built yet"});

@@ -241,6 +241,51 @@ TEST_CASE("contributions that a store lost all at once count as one sign of dive
   CHECK(master.session.progress().rejected == kWorkers * kNonFiniteRunsMax);
 }
 
+TEST_CASE("the first run that is not finite ends training that is to be aborted, and is named") {
+  MasterConfig config = config_for(2, 100);
+  config.non_finite_max = 1;
+  SECTION("by its worker") {
+    MasterDriver master(config);
+    master.join(5, 0);
+    master.join(6, 1);
+    master.on(master_event::Trained{
+        {5}, {0, 0, std::bit_cast<std::uint32_t>(std::nanf("")), 0, 10, {}, {}, kNoVersion, 0,
+              "blob 'ip1' of layer 'ip1'"}});
+    REQUIRE(master.session.finished());
+    CHECK(master.error->code == ErrorCode::kNotFinite);
+    CHECK(master.error->message.find("--on-nan says abort") != std::string::npos);
+    CHECK(master.error->message.find("blob 'ip1' of layer 'ip1'") != std::string::npos);
+    CHECK(master.error->message.find("host5") != std::string::npos);
+  }
+  SECTION("by the merger; what the store lost is another matter") {
+    MasterDriver master(config, "sync");
+    master.join(5, 0);
+    master.join(6, 1);
+    master.trained(5, 0, 0);
+    master.trained(6, 1, 1);
+    master.merged(0, 1, {{1}});
+    REQUIRE_FALSE(master.session.finished());
+    master.trained(5, 0, master.trains.at(5).run);
+    master.trained(6, 1, master.trains.at(6).run);
+    master.on(master_event::Merged{{1}, {2}, {{1}}, std::nullopt, {{1}}, {}});
+    REQUIRE(master.session.finished());
+    CHECK(master.error->message.find("worker 1") != std::string::npos);
+  }
+}
+
+TEST_CASE("contributions that were too large are counted, and are no divergence") {
+  MasterConfig config = config_for(1, 100);
+  config.non_finite_max = 1;
+  MasterDriver master(config);
+  master.join(5, 0);
+  for (std::uint64_t run = 0; run < 2 * kNonFiniteRunsMax; ++run) {
+    master.trained(5, 0, run);
+    master.on(master_event::Merged{{run}, {0}, {{0}}, std::nullopt, {}, {{0}}});
+  }
+  CHECK_FALSE(master.session.finished());
+  CHECK(master.session.progress().rejected == 2 * kNonFiniteRunsMax);
+}
+
 TEST_CASE("a rejected contribution in a mean leaves the iteration to the others") {
   MasterDriver master(config_for(2, 100), "sync");
   master.join(5, 0);

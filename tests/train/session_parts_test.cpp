@@ -29,7 +29,7 @@ TEST_CASE("time does not pass while the process sleeps, and never goes back") {
 }
 
 TEST_CASE("runs in a row without a finite loss are a divergence, until one is merged") {
-  Divergence divergence;
+  Divergence divergence(kNonFiniteRunsMax);
   for (int i = 0; i + 1 < kNonFiniteRunsMax; ++i) divergence.not_finite();
   CHECK(!divergence.is_certain());
   divergence.merged();
@@ -39,7 +39,7 @@ TEST_CASE("runs in a row without a finite loss are a divergence, until one is me
 }
 
 TEST_CASE("contributions that one loss of the store took count once") {
-  Divergence divergence;
+  Divergence divergence(kNonFiniteRunsMax);
   const std::vector<RunId> lost = {{3}, {4}, {5}};
   divergence.rejected(lost, {8});
   CHECK(divergence.in_row() == 1);
@@ -47,6 +47,20 @@ TEST_CASE("contributions that one loss of the store took count once") {
   CHECK(divergence.in_row() == 1);
   divergence.rejected(std::vector<RunId>{{8}}, {9});
   CHECK(divergence.in_row() == 2);
+}
+
+TEST_CASE("as many runs that are not finite as were allowed are a divergence; lost ones are not") {
+  Divergence divergence(2);
+  divergence.not_finite();
+  CHECK(!divergence.is_certain());
+  const std::vector<RunId> lost = {{3}};
+  divergence.rejected(lost, {8});
+  CHECK(divergence.in_row() == 2);
+  CHECK(!divergence.is_certain());
+  divergence.not_finite();
+  CHECK(divergence.is_certain());
+  divergence.merged();
+  CHECK(!divergence.is_certain());
 }
 
 TEST_CASE("a merge is one iteration, and staleness counts the versions since the base") {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <speedo/base/limits.hpp>
 #include <speedo/base/result.hpp>
 #include <speedo/core/net.hpp>
 #include <speedo/core/update_rule.hpp>
@@ -51,6 +52,7 @@ struct SolverOptions {
   bool shares_gradients = false;  // see NetOptions; the train net's
   bool logs_set_up = false;       // see NetOptions; of all nets
   bool test_at_end = false;  // solve() tests its last weights even if test_interval says no
+  int non_finite_max = kNonFiniteRunsMax;  // see Solver
 };
 
 // Gives a solver without random_seed (or with a negative one) a seed of its own, and logs it, so
@@ -77,10 +79,11 @@ Result<SolverNets> create_nets(const caffe::SolverParameter& solver, const Solve
 // Caffe's training loop in one process. Iteration i reads the batches i*iter_size and following, so
 // a restored run goes on with the data (and the random draws) that an unbroken one would have had.
 //
-// An iteration whose loss is NaN or infinite does not change the weights; kNonFiniteRunsMax of them
-// in a row end the training, and so do fewer of them at its end. No snapshot is written of weights
-// that are not finite or give no finite loss, nor of the last ones if their test has no finite one:
-// training has diverged, and ends.
+// An iteration whose loss is NaN or infinite does not change the weights, and the layer and blob
+// that were not finite first are named; SolverOptions::non_finite_max of them in a row end the
+// training, and so do fewer of them at its end. No snapshot is written of weights that are not
+// finite or give no finite loss, nor of the last ones if their test has no finite one: training has
+// diverged, and ends.
 // Thread safety: one thread at a time.
 class Solver {
  public:
@@ -113,7 +116,7 @@ class Solver {
   // solver is then to be thrown away.
   Result<void> restore(const caffe::SolverState& state, const caffe::NetParameter& model);
   // `count` iterations: tests, display lines, updates and snapshots where due. Errors: kNotFinite
-  // when the loss is NaN or infinite kNonFiniteRunsMax times in a row; kData; kCannotWrite.
+  // when the loss is NaN or infinite non_finite_max times in a row; kData; kCannotWrite.
   Result<void> step(std::int64_t count);
   // Caffe's Solve(): from the current iteration to max_iter, final snapshot, loss and test. Errors:
   // those of step(); kNotFinite if the last loss, or one of the last test, is NaN or infinite.

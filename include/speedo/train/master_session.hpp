@@ -13,6 +13,7 @@
 #include <speedo/base/clock.hpp>
 #include <speedo/base/digest.hpp>
 #include <speedo/base/ids.hpp>
+#include <speedo/base/limits.hpp>
 #include <speedo/base/result.hpp>
 #include <speedo/store/store_address.hpp>
 #include <speedo/train/job_status.hpp>
@@ -44,6 +45,8 @@ struct MasterConfig {
   std::chrono::seconds stall_timeout{0};    // so is one whose run makes no progress; 0: never
   // A store that is out of reach for so long ends training; 0: at once.
   std::chrono::seconds store_timeout{0};
+  // So many runs in a row without a finite loss and contribution end training (--on-nan).
+  std::uint64_t non_finite_max = kNonFiniteRunsMax;
   bool shard_by_speed = false;              // in rounds a faster worker trains more shards
   // In rounds, by the name of a worker or its host: so many shards, 1 or more and on average, for
   // each of a worker that is not named. Requires: empty if shard_by_speed.
@@ -80,6 +83,8 @@ struct Merged {
   Version version;
   std::vector<WorkerId> rejected;
   std::optional<WeightsCheck> check = std::nullopt;  // of replicated updates, the newest
+  // Of `rejected`: not finite; or finite, and too large to be merged.
+  std::vector<WorkerId> not_finite = {}, outliers = {};
 };
 struct MergeFailed { MergeId merge; Error error; };         // store gone for good: training ends
 struct StageEntered { Version version; };                   // answer to EnterStage

@@ -46,6 +46,11 @@ struct MergerConfig {
   std::shared_ptr<SharedStore> shared = nullptr;
   // A merge with a contribution at fault is not made; the result names it.
   bool all_or_none = false;
+  // Contributions are looked at whole before they are merged, which reads each twice: one of a
+  // larger 2-norm than this is scaled down to it, and one of more than `outlier_factor` times the
+  // median of the last ones' is left out. 0: neither. Only with kFullDelta and kGradientOnly that
+  // are not replicated, and not of a part of the weights.
+  double clip_norm = 0.0, outlier_factor = 0.0;
   // Of replicated updates: what workers may contribute as factors, and how many workers there are
   // to be, which decides what is cheaper.
   std::vector<FactorShape> factor_shapes = {};
@@ -56,6 +61,8 @@ struct MergeResult {
   Version version;
   std::vector<WorkerId> rejected = {};  // not finite, missing, corrupt, of another model or run
   bool begun_ahead = false;             // of its order, see Merger::expect()
+  // Those of them that were there, whole, and not finite; and those that were too large.
+  std::vector<WorkerId> not_finite = {}, outliers = {};
   // Of replicated updates, the newest that there is.
   std::optional<WeightsCheck> check = std::nullopt;
 };

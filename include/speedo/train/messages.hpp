@@ -16,7 +16,7 @@
 // Each message encodes to less than kMessageBytesMax; senders truncate texts to kTextMax.
 namespace speedo {
 
-inline constexpr std::uint32_t kProtocolVersion = 8;
+inline constexpr std::uint32_t kProtocolVersion = 9;
 
 inline constexpr std::uint64_t kNoRun = UINT64_MAX;
 inline constexpr std::uint64_t kNoVersion = UINT64_MAX;
@@ -116,10 +116,12 @@ struct TrainedMessage {
   Traffic traffic = {};
   // A WeightsCheck of a replica; kNoVersion: none.
   std::uint64_t checked_version = kNoVersion, weights_digest = 0;
+  std::string fault = {};  // loss not finite: the layer and blob that were not first
   auto fields() {
     return std::tie(worker, run, loss_bits, base_version, samples, phases.data_us,
                     phases.forward_us, phases.backward_us, phases.exchange_us, phases.wait_us,
-                    traffic.pushed_bytes, traffic.pulled_bytes, checked_version, weights_digest);
+                    traffic.pushed_bytes, traffic.pulled_bytes, checked_version, weights_digest,
+                    fault);
   }
 };
 

@@ -33,6 +33,7 @@ struct RunReport {
   PhaseTimes phases = {};
   Traffic traffic = {};
   std::optional<WeightsCheck> check = std::nullopt;  // of a replica, now and then
+  std::string fault = {};  // of a loss that is not finite: see TrainedMessage
 };
 
 namespace worker_event {

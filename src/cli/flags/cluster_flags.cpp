@@ -21,6 +21,7 @@ void read_job(const OptionValues& values, ClusterFlags& flags) {
   values.get("shard", flags.shard);
   values.get("shard-by", flags.shard_by);
   values.get("data-map", flags.data_map);
+  values.get("data-root", flags.data_root);
   values.get("start-iter", flags.start_iter);
   values.get("batch", flags.batch);
   values.get("seed", flags.seed);
@@ -30,6 +31,10 @@ void read_job(const OptionValues& values, ClusterFlags& flags) {
   values.get("weights", flags.weights);
   values.get("publish-interval", flags.publish_interval);
   values.get("snapshot-interval", flags.snapshot_interval);
+  values.get("output-root", flags.output_root);
+  values.get("clip-contributions", flags.clip_contributions);
+  values.get("robust", flags.robust);
+  flags.non_finite = non_finite_flags(values);
   values.get("job", flags.key_name);
 }
 

@@ -11,6 +11,7 @@
 #include "cli/flags/compute_flags.hpp"
 #include "cli/flags/gate_flags.hpp"
 #include "cli/flags/log_flags.hpp"
+#include "cli/flags/non_finite_flags.hpp"
 #include "cli/net_inputs.hpp"
 #include "cli/flags/schedule_flags.hpp"
 #include "cli/flags/signal_flags.hpp"
@@ -36,7 +37,11 @@ struct ClusterFlags {
   bool take_over = false;
   std::string snapshot, weights;
 
+  NonFiniteFlags non_finite;
+  double clip_contributions = 0.0, robust = 0.0;  // 0: no
+
   std::optional<std::uint64_t> publish_interval, snapshot_interval;
+  std::string output_root;  // empty: anywhere
   RotationRules rotation;
 
   std::string redis = "127.0.0.1:6379";  // an address, see take_secrets()
@@ -44,6 +49,7 @@ struct ClusterFlags {
   std::string max_rate;  // of kMaster; empty: no limit
   std::string iface;     // of kMaster; empty: none
   bool no_shared_memory = false;
+  std::string data_root;        // of launches; empty: that of kRun, /
   std::string data_map;         // of kRun and launches; empty: all workers read the net's source
   std::string emulate_compute;  // of kRun; empty: workers compute
   std::string key_name;

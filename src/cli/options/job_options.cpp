@@ -11,6 +11,7 @@ constexpr std::string_view kStateGroup = "Net state";
 constexpr std::string_view kDataGroup = "Data";
 constexpr std::string_view kStartGroup = "Start from";
 constexpr std::string_view kCheckpointsGroup = "Checkpoints";
+constexpr std::string_view kSoundnessGroup = "Values that are not finite, or too large";
 
 constexpr Programs kStateful =
     kTrainers | Programs{Program::kTest,   Program::kTime,   Program::kNet,
@@ -162,6 +163,50 @@ constexpr Option kJobOptions[] = {
      .sentence = "A line WORKER SOURCE for each worker, by its name, or * for all others: what it "
                  "trains on; needs --shard offset"},
 
+    {.name = "data-root",
+     .type = text("FOLDER,..."),
+     .otherwise = "the folder that it is started in, and what --data-map names",
+     .programs = {Program::kWorker},
+     .group = kDataGroup,
+     .sentence = "Folders below which the master's net may name data; symbolic links that lead out "
+                 "are refused. / lets it name every file that this user may read"},
+    {.name = "data-root",
+     .type = text("FOLDER,..."),
+     .value = "/",
+     .programs = {Program::kLaunch},
+     .group = kDataGroup,
+     .sentence = "The workers' --data-root: the net is the one that is named here"},
+
+    {.name = "on-nan",
+     .type = one_of("skip abort"),
+     .value = "skip",
+     .programs = kTrainers,
+     .group = kSoundnessGroup,
+     .sentence = "A loss, gradient or contribution that is not finite, whose layer is named: skip "
+                 "leaves it out and counts it, abort ends training"},
+    {.name = "nan-max",
+     .type = whole(1),
+     .unit = "runs",
+     .value = "10",
+     .programs = kTrainers,
+     .group = kSoundnessGroup,
+     .sentence = "With skip: so many in a row end training all the same"},
+    {.name = "clip-contributions",
+     .type = amount(),
+     .otherwise = "as they are",
+     .programs = kClusters,
+     .group = kSoundnessGroup,
+     .sentence = "Scale a contribution whose 2-norm is larger down to this; the master reads each "
+                 "twice then"},
+    {.name = "robust",
+     .type = amount(),
+     .otherwise = "all are merged",
+     .programs = kClusters,
+     .group = kSoundnessGroup,
+     .sentence = "Leave out a contribution whose 2-norm is more than so many times the median of "
+                 "the last 64; the master reads each twice then. No help against those of a usual "
+                 "norm and a wrong direction"},
+
     // With a value only behind '=': SpeeDO's --resume has none.
     {.name = "resume",
      .type = optional_text("[=auto|=FILE]", "store"),
@@ -218,6 +263,12 @@ constexpr Option kJobOptions[] = {
      .programs = {Program::kTrain},
      .group = kCheckpointsGroup,
      .sentence = "Iterations between snapshots; 0: at the end only"},
+    {.name = "output-root",
+     .type = file(),
+     .otherwise = "wherever solver and net say",
+     .programs = kTrainers | Programs{Program::kTest},
+     .group = kCheckpointsGroup,
+     .sentence = "Folder below which snapshot_prefix and HDF5Output layers may write"},
     {.name = "keep-snapshots",
      .type = whole(1),
      .unit = "checkpoints",

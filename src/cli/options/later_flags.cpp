@@ -16,7 +16,7 @@ struct LaterFlag {
   const char* remedy;
 };
 
-constexpr std::array<LaterFlag, 7> kLaterFlags{{
+constexpr std::array<LaterFlag, 6> kLaterFlags{{
     {"hdfs", "--hdfs", "the HDFS store", "built: Redis, --redis HOST[:PORT]"},
     {"runid", "--run-id", "a name for one run", "--job NAME names the job"},
     {"loglevel", "--log-level", "a choice of log levels", "--debug logs more"},
@@ -26,8 +26,6 @@ constexpr std::array<LaterFlag, 7> kLaterFlags{{
      "--worker-timeout says when a worker counts as dead"},
     {"maxstaleness", "--max-staleness", "a limit for stale contributions",
      "--staleness or --weedout bound it"},
-    {"onnan", "--on-nan", "a choice for losses that are not finite",
-     "they are left out, and ten in a row end training"},
 }};
 
 }  // namespace

@@ -13,7 +13,7 @@ constexpr std::string_view kMasterNotes =
     "Flags may be written with one or two dashes, as --max-iter, --max_iter or --maxIter.\n"
     "SIGINT or SIGTERM: end with a snapshot; the second one ends at once. SIGHUP: write a\n"
     "snapshot and go on.\n"
-    "Not built yet, and said so: --hdfs, --on-nan and others.\n\n"
+    "Not built yet, and said so: --hdfs, --run-id and others.\n\n"
     "Examples:\n"
     "  speedo-master --solver examples/mnist/lenet_solver.prototxt --workers 2 --sync\n"
     "  speedo-master --solver S.prototxt --workers 2:8 --strategy easgd --train 10 --resume=auto\n"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include <speedo/base/assert.hpp>
 #include <speedo/base/limits.hpp>
 
+#include "base/input_roots.hpp"
 #include "data/claimed_size.hpp"
 #include "data/hdf5/hdf5_handle.hpp"
 
@@ -26,6 +28,13 @@ bool exists(hid_t file, const std::string& path) {
     if (H5Lexists(file, part.c_str(), H5P_DEFAULT) <= 0) return false;
     if (end == std::string::npos) return true;
   }
+}
+
+// Links into other files, which the library would open. In a process that has confined its inputs
+// once it never follows them again.
+void refuse_external_links() {
+  [[maybe_unused]] static const bool done =
+      H5open() >= 0 && H5Lunregister(H5L_TYPE_EXTERNAL) >= 0;
 }
 
 herr_t collect_name(hid_t, const char* name, const H5L_info_t*, void* names) {
@@ -123,8 +132,17 @@ Result<Hdf5Reader> Hdf5Reader::open(const std::filesystem::path& path) {
     return Error{ErrorCode::kRefused,
                  fmt::format("HDF5 file '{}' may not be read: permission denied", path.string())};
   }
+  // The library opens by name: where files are confined, by the name of what was opened for it.
+  SPEEDO_TRY(check_input(path));
   const Hdf5Lock lock;
-  const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
+  std::string name = path.string();
+  std::optional<Descriptor> opened;
+  if (are_inputs_confined()) {
+    refuse_external_links();
+    SPEEDO_ASSIGN(opened, open_input(path));
+    name = fmt::format("/proc/self/fd/{}", opened->get());
+  }
+  const hid_t file = H5Fopen(name.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
   if (file < 0) {
     return Error{ErrorCode::kData,
                  fmt::format("'{}' is not a readable HDF5 file (empty, truncated or of another "

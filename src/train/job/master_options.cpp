@@ -21,6 +21,8 @@ MergerConfig merger_config(const MasterOptions& options, Platform& platform) {
           .ahead_bytes_min = options.merger.ahead_bytes_min,
           .threads = options.merger.threads,
           .platform = &platform,
+          .clip_norm = options.merger.clip_norm,
+          .outlier_factor = options.merger.outlier_factor,
           .expected_workers = options.spec.expected_workers};
 }
 

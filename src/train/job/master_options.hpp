@@ -31,6 +31,7 @@ struct MergerTuning {
   std::uint64_t publish_interval = MergerConfig{}.publish_interval;
   std::uint64_t ahead_bytes_min = MergerConfig{}.ahead_bytes_min;
   int threads = MergerConfig{}.threads;
+  double clip_norm = 0.0, outlier_factor = 0.0;
   // In parts, one a server of the store; whoever offers to merge one may. Shares no memory.
   bool in_parts = false;
   bool part_copies = true;  // each part also on the server after its own

@@ -9,7 +9,8 @@ namespace speedo {
 
 MasterEvent event_of_merge(MergeId merge, const Result<MergeResult>& result) {
   if (!result) return master_event::MergeFailed{merge, result.error()};
-  return master_event::Merged{merge, result->version, result->rejected, result->check};
+  return master_event::Merged{merge,         result->version,    result->rejected,
+                              result->check, result->not_finite, result->outliers};
 }
 
 MasterEvent event_of_stage(const Result<Version>& version) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -9,15 +10,20 @@
 
 namespace speedo {
 
-// How many runs in a row had no finite loss and contribution: from kNonFiniteRunsMax on training
-// has diverged.
+// How many runs in a row came to nothing: from `max` on without a finite loss and contribution, or
+// kNonFiniteRunsMax on if the store lost some of them, training has diverged.
 class Divergence {
  public:
-  void merged() { in_row_ = 0; }
-  void not_finite() { in_row_ += 1; }
-  // Contributions of these runs were left out of a merge; `next` is the number of the next run. A
-  // store that lost its data takes with it the contributions of all runs then under way: runs that
-  // were ordered before the last rejection that counted are no further sign of divergence.
+  explicit Divergence(std::uint64_t max) : max_(max) {}
+  void merged() { in_row_ = not_finite_ = 0; }
+  void not_finite() {
+    in_row_ += 1;
+    not_finite_ += 1;
+  }
+  // Contributions of these runs were left out of a merge, missing or damaged; `next` is the number
+  // of the next run. A store that lost its data takes with it the contributions of all runs then
+  // under way: runs that were ordered before the last rejection that counted are no further sign of
+  // divergence.
   void rejected(std::span<const RunId> runs, RunId next) {
     for (const RunId run : runs) {
       if (run < counted_before_) continue;
@@ -26,10 +32,13 @@ class Divergence {
     }
   }
   std::uint64_t in_row() const { return in_row_; }
-  bool is_certain() const { return in_row_ >= kNonFiniteRunsMax; }
+  bool is_certain() const {
+    return not_finite_ >= max_ || in_row_ >= std::max<std::uint64_t>(max_, kNonFiniteRunsMax);
+  }
 
  private:
-  std::uint64_t in_row_ = 0;
+  std::uint64_t max_;
+  std::uint64_t in_row_ = 0, not_finite_ = 0;
   RunId counted_before_{0};
 };
 

@@ -56,6 +56,7 @@ MasterSession::Impl::Impl(MasterConfig config, StrategyFactory make)
       runs_(config_.first_run),
       ratios_(config_.shard_ratios),
       tally_(config_.start_iteration, config_.first_version),
+      divergence_(config_.non_finite_max),
       stages_(config_.stages, config_.start_iteration),
       jobs_(test_interval(), config_.snapshot_interval) {
   strategy_ = make_(schedule().strategy).value();

@@ -92,10 +92,14 @@ void MasterSession::Impl::handle(const master_event::StopRequested& event) {
 
 void MasterSession::Impl::end_if_diverged() {
   if (!open() || !divergence_.is_certain()) return;
+  const std::string runs = config_.non_finite_max == 1
+                               ? "a run was not finite, and --on-nan says abort"
+                               : fmt::format("training diverged: {} runs in a row without a finite "
+                                             "loss and contribution",
+                                             divergence_.in_row());
   const std::string reason = fmt::format(
-      "training diverged: {} runs in a row without a finite loss and contribution at iteration {}; "
-      "lower base_lr, set clip_gradients or check the data",
-      divergence_.in_row(), iteration());
+      "{}, at iteration {} ({}); lower base_lr, set clip_gradients or check the data", runs,
+      iteration(), fault_);
   begin_end({reason, Error{ErrorCode::kNotFinite, reason}, false, false});
 }
 

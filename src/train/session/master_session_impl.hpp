@@ -59,6 +59,7 @@ struct MasterSession::Impl {
   void handle(const master_event::Beat& event);
   void handle(const master_event::PeerLost& event);
   void handle(const master_event::Merged& event);
+  void leave_out(const MergeOrder& merge, const master_event::Merged& event);
   void handle(const master_event::MergeFailed& event);
   void handle(const master_event::StageEntered& event);
   void handle(const master_event::StageFailed& event);
@@ -139,6 +140,7 @@ struct MasterSession::Impl {
   MergeTally tally_;
   JobFigures figures_;
   Divergence divergence_;
+  std::string fault_;  // of the last run that was not finite: what, of which worker
   StageSwitch stages_;
   TestsAndSnapshots jobs_;
   std::optional<Ending> ending_;

@@ -10,6 +10,14 @@
 
 namespace speedo {
 
+namespace {
+
+bool is_among(const std::vector<WorkerId>& workers, WorkerId worker) {
+  return std::ranges::find(workers, worker) != workers.end();
+}
+
+}  // namespace
+
 void MasterSession::Impl::handle(const master_event::Trained& event) {
   const TrainedMessage& message = event.message;
   const RunId run{message.run};
@@ -22,8 +30,10 @@ void MasterSession::Impl::handle(const master_event::Trained& event) {
   const ShardRange data = leases_.report(*id);
   const float loss = std::bit_cast<float>(message.loss_bits);
   if (!std::isfinite(loss)) {
-    out_.note(true, "worker {} reports loss {} at iteration {}; its contribution is left out",
-              members_.find(*id)->name, loss, iteration());
+    const std::string first =
+        message.fault.empty() ? "" : ", first not finite is " + clip_text(message.fault);
+    fault_ = fmt::format("worker {} reports loss {}{}", members_.find(*id)->name, loss, first);
+    out_.note(true, "{} at iteration {}; its contribution is left out", fault_, iteration());
     leases_.use_up(data);
     tally_.rejected(1);
     figures_.dropped(*id);
@@ -183,19 +193,11 @@ void MasterSession::Impl::handle(const master_event::Merged& event) {
   const MergeOrder merge = work_.end_merge(event.merge);
   weights_check_ = event.check;
   std::vector<Contribution> merged;
-  std::vector<RunId> rejected;
   for (const Contribution& each : merge.contributions) {
     leases_.use_up(each.data);
-    if (std::ranges::find(event.rejected, each.worker) == event.rejected.end()) {
-      merged.push_back(each);
-      runs_.merged(each.worker, each.run, weight_of(each, merge));
-      continue;
-    }
-    rejected.push_back(each.run);
-    figures_.dropped(each.worker);
-    out_.note(true,
-              "the contribution of worker {} (run {}) is not finite, missing or corrupt; left out",
-              each.worker.value, each.run.value);
+    if (is_among(event.rejected, each.worker)) continue;
+    merged.push_back(each);
+    runs_.merged(each.worker, each.run, weight_of(each, merge));
   }
   if (!merged.empty()) {
     SPEEDO_ASSERT(!open() || !jobs_.holds_weights());  // else the merge would have waited
@@ -204,8 +206,7 @@ void MasterSession::Impl::handle(const master_event::Merged& event) {
     tally_.merged(merged, event.version);
     jobs_.reach(iteration());
   }
-  tally_.rejected(rejected.size());
-  divergence_.rejected(rejected, runs_.next());
+  leave_out(merge, event);
   end_if_diverged();
   if (!open()) return;
   if (iteration() >= config_.max_iteration) {
@@ -215,6 +216,32 @@ void MasterSession::Impl::handle(const master_event::Merged& event) {
   if (!stages_.is_training() || !stages_.is_over(iteration())) return;
   stages_.drain(iteration());
   work_.drop_trains();
+}
+
+// What the merger has rejected. Contributions that were too large are no sign of divergence.
+void MasterSession::Impl::leave_out(const MergeOrder& merge, const master_event::Merged& event) {
+  std::vector<RunId> lost;
+  for (const Contribution& each : merge.contributions) {
+    if (!is_among(event.rejected, each.worker)) continue;
+    tally_.rejected(1);
+    figures_.dropped(each.worker);
+    const bool is_outlier = is_among(event.outliers, each.worker);
+    const bool is_not_finite = is_among(event.not_finite, each.worker);
+    const char* const what = is_outlier      ? "far larger than those before"
+                             : is_not_finite ? "not finite"
+                                             : "not finite, missing or corrupt";
+    const std::string line = fmt::format("the contribution of worker {} (run {}) is {}",
+                                         each.worker.value, each.run.value, what);
+    out_.note(true, "{}; left out", line);
+    if (is_outlier) continue;
+    fault_ = line;
+    if (is_not_finite) {
+      divergence_.not_finite();
+    } else {
+      lost.push_back(each.run);
+    }
+  }
+  divergence_.rejected(lost, runs_.next());
 }
 
 void MasterSession::Impl::handle(const master_event::MergeFailed& event) {

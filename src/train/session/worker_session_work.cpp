@@ -25,7 +25,7 @@ void WorkerSession::Impl::handle(const worker_event::RunDone& event) {
   out_.emplace_back(worker_command::SendTrained{
       {id_->value, report.run.value, std::bit_cast<std::uint32_t>(report.loss),
        report.base.value, report.samples, report.phases, report.traffic, check.version.value,
-       check.digest}});
+       check.digest, clip_text(report.fault)}});
 }
 
 // With the store out of reach this incarnation is over, since its contribution may be there or not;

@@ -1,0 +1,109 @@
+#include "base/input_roots.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+
+#include <speedo/base/assert.hpp>
+
+#include "base/beneath.hpp"
+
+namespace speedo {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+
+struct OpenRoots {
+  std::vector<Root> folders;
+  std::vector<std::string> addresses;
+};
+
+std::atomic<OpenRoots*> input_roots = nullptr;
+
+Error not_within(const OpenRoots& roots, const fs::path& path, const fs::path& real) {
+  const std::string place = real == path ? "" : ", which is '" + real.string() + "',";
+  return {ErrorCode::kData, "'" + path.string() + "'" + place + " is outside of --data-root " +
+                                names_of(roots.folders) +
+                                ": a net that came from a master may name nothing else; add the "
+                                "folder that holds the data to --data-root"};
+}
+
+Error cannot_open(const fs::path& path, int reason) {
+  const ErrorCode code = reason == ENOENT                      ? ErrorCode::kNotFound
+                         : reason == EACCES || reason == EPERM ? ErrorCode::kRefused
+                                                               : ErrorCode::kData;
+  return {code, "cannot open '" + path.string() + "': " + std::strerror(reason)};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<InputRoots>> InputRoots::confine(const Limits& limits) {
+  SPEEDO_ASSERT(!are_inputs_confined() && !limits.folders.empty());
+  auto roots = std::make_unique<OpenRoots>();
+  roots->addresses = limits.addresses;
+  for (const fs::path& folder : limits.folders) {
+    SPEEDO_ASSIGN(Root root, open_root(folder));
+    roots->folders.push_back(std::move(root));
+  }
+  input_roots = roots.release();
+  return std::unique_ptr<InputRoots>(new InputRoots());
+}
+
+InputRoots::~InputRoots() { delete input_roots.exchange(nullptr); }
+
+bool are_inputs_confined() { return input_roots.load() != nullptr; }
+
+Result<Descriptor> open_input(const fs::path& path) {
+  const OpenRoots* const roots = input_roots.load();
+  fs::path real;
+  const int fd = roots == nullptr ? ::open(path.c_str(), kFlags)
+                                  : open_beneath(roots->folders, path, kFlags, real);
+  if (fd >= 0) return Descriptor(fd);
+  const int reason = errno;
+  if (roots != nullptr && reason == EXDEV) return not_within(*roots, path, real);
+  return cannot_open(path, reason);
+}
+
+Result<void> check_input(const fs::path& path) {
+  const OpenRoots* const roots = input_roots.load();
+  if (roots == nullptr) return {};
+  fs::path real;
+  const Descriptor found(open_beneath(roots->folders, path, O_PATH | O_CLOEXEC, real));
+  if (found.get() < 0 && errno == EXDEV) return not_within(*roots, path, real);
+  return {};
+}
+
+Result<void> check_input_address(const std::string& address) {
+  const OpenRoots* const roots = input_roots.load();
+  const auto begins = [&](const std::string& each) { return address.starts_with(each); };
+  if (roots == nullptr || std::ranges::any_of(roots->addresses, begins)) return {};
+  return Error{ErrorCode::kData, "'" + address +
+                                     "': a net that came from a master may name no address that "
+                                     "this worker was not told to read from"};
+}
+
+fs::path find_in_roots(const fs::path& path) {
+  const OpenRoots* const roots = input_roots.load();
+  if (roots == nullptr || path.is_absolute()) return {};
+  std::error_code code;
+  for (const Root& root : roots->folders) {
+    if (fs::exists(root.path / path, code)) return root.path / path;
+  }
+  return {};
+}
+
+std::string also_looked_in() {
+  const OpenRoots* const roots = input_roots.load();
+  return roots == nullptr ? "" : ", below --data-root " + names_of(roots->folders);
+}
+
+}  // namespace speedo

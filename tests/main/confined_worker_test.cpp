@@ -1,0 +1,117 @@
+// What a net from a master may name on a worker, and where snapshots may go.
+
+#include <csignal>
+#include <filesystem>
+
+#include "main/command_support.hpp"
+#include "support/redis_server.hpp"
+
+namespace speedo::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A job whose data lie in data/, and a second folder beside it.
+struct ConfinedJob {
+  ConfinedJob() {
+    fs::create_directory(place.file("data"));
+    fs::create_directory(place.file("elsewhere"));
+    std::string table;
+    for (int i = 0; i < 20; ++i) table += std::to_string(i) + "," + std::to_string(i % 2) + "\n";
+    const Outcome made =
+        place.run({"speedo", "convert", "csv", place.write("table.csv", table),
+                   place.file("data/records.bin"), "--backend", "datumfile"});
+    INFO(made.errors);
+    REQUIRE(made.exit_code == 0);
+    place.write("net.prototxt", R"(layer { name: "data" type: "Data" top: "data" top: "label"
+        data_param { source: ")" +
+                                    place.file("data/records.bin") +
+                                    R"(" backend: DATUMFILE batch_size: 5 } }
+      layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+              inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
+      layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" })");
+    solver = place.write("solver.prototxt",
+                         "net: \"" + place.file("net.prototxt") +
+                             "\" base_lr: 0.001 lr_policy: \"fixed\" max_iter: 3 random_seed: 1 "
+                             "snapshot_prefix: \"" +
+                             place.file("data/snap") + "\"");
+  }
+  // One worker, with these flags, of a master that ends with it.
+  Outcome work(const std::vector<std::string>& flags) {
+    RedisServer redis;
+    Process master = place.start({"speedo-master", "--solver", solver, "--redis", redis.tcp_uri(),
+                                  "--address-file", place.file("address"), "--join-timeout", "30"});
+    REQUIRE(master.says("Add workers with: "));
+    std::vector<std::string> command = {"speedo-worker", "--master", place.read("address")};
+    command.back().erase(command.back().find_last_not_of('\n') + 1);
+    command.insert(command.end(), flags.begin(), flags.end());
+    Outcome worked = place.run(command);
+    if (worked.exit_code != 0) master.signal(SIGTERM);
+    Context::finish(master);
+    return worked;
+  }
+  Context place;
+  std::string solver;
+};
+
+TEST_CASE("A worker reads what the master's net names below its data root alone") {
+  ConfinedJob job;
+  const std::string source = job.place.file("data/records.bin");
+  for (const std::vector<std::string>& flags :
+       {std::vector<std::string>{}, {"--data-root", job.place.file("elsewhere")}}) {
+    const Outcome refused = job.work(flags);
+    INFO(refused.errors);
+    CHECK(refused.exit_code == 65);
+    CHECK(refused.error_line().find("'" + source + "'") != std::string::npos);
+    const std::string root = flags.empty() ? fs::current_path().string() : flags[1];
+    CHECK(refused.error_line().find("--data-root '" + root + "'") != std::string::npos);
+  }
+  for (const std::string& root :
+       {job.place.file("data"), job.place.file("elsewhere") + "," + job.place.file("data"),
+        std::string("/")}) {
+    const Outcome worked = job.work({"--data-root", root});
+    INFO(worked.errors);
+    CHECK(worked.exit_code == 0);
+  }
+  const Outcome absent = job.work({"--data-root", job.place.file("absent")});
+  CHECK(absent.exit_code == 65);
+  CHECK(absent.error_line().find("absent") != std::string::npos);
+}
+
+TEST_CASE("Snapshots and what layers write go below the output root alone") {
+  ConfinedJob job;
+  Context& place = job.place;
+  for (const char* command : {"train", "run"}) {
+    const Outcome refused = place.run(
+        {"speedo", command, "-solver", job.solver, "--output-root", place.file("elsewhere")});
+    INFO(refused.errors);
+    CHECK(refused.exit_code == 73);
+    CHECK(refused.error_line().find("--output-root '" + place.file("elsewhere") + "'") !=
+          std::string::npos);
+    CHECK(refused.error_line().find(place.file("data/snap")) != std::string::npos);
+    const Outcome written = place.run(
+        {"speedo", command, "-solver", job.solver, "--output-root", place.file("data")});
+    INFO(written.errors);
+    CHECK(written.exit_code == 0);
+  }
+  place.write("writes.prototxt", R"(
+      layer { name: "in" type: "DummyData" top: "x" top: "y"
+              dummy_data_param { shape { dim: 2 dim: 3 } shape { dim: 2 } } }
+      layer { name: "out" type: "HDF5Output" bottom: "x" bottom: "y"
+              hdf5_output_param { file_name: ")" +
+                                     place.file("data/out.h5") + "\" } }");
+  const std::vector<std::string> test = {"speedo", "test", "--model",
+                                         place.file("writes.prototxt"), "--iterations", "1",
+                                         "--output-root"};
+  for (const auto& [root, code] : {std::pair("elsewhere", 73), std::pair("data", 0)}) {
+    std::vector<std::string> command = test;
+    command.push_back(place.file(root));
+    const Outcome outcome = place.run(command);
+    INFO(outcome.errors);
+    CHECK(outcome.exit_code == code);
+    CHECK(fs::exists(place.file("data/out.h5")) == (code == 0));
+  }
+}
+
+}  // namespace
+}  // namespace speedo::test
