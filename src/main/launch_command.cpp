@@ -23,6 +23,7 @@
 #include "local/shared_redis.hpp"
 #include "main/cluster_job.hpp"
 #include "main/commands.hpp"
+#include "main/remote_access.hpp"
 
 namespace speedo {
 namespace {
@@ -151,6 +152,7 @@ Result<int> launch_command(const CommandLine& line) {
   OptionValues values(Program::kLaunch);
   SPEEDO_ASSIGN(const Parsed parsed, read_options(fold_speedo(line.arguments), values));
   if (parsed == Parsed::kDone) return 0;
+  allow_remote_files(values);
   LaunchFlags flags = launch_flags(values);
   SPEEDO_ASSIGN(const std::vector<Host> listed, read_hosts_file(flags.hosts));
   set_up_console(flags.cluster.log);

@@ -22,6 +22,7 @@
 #include "main/commands.hpp"
 #include "main/examine.hpp"
 #include "main/parts.hpp"
+#include "main/remote_access.hpp"
 #include "measure/memory_guard.hpp"
 
 namespace speedo {
@@ -201,6 +202,7 @@ Result<int> run_command(const CommandLine& line) {
   OptionValues values(Program::kRun);
   SPEEDO_ASSIGN(const Parsed parsed, read_options(fold_speedo(line.arguments), values));
   if (parsed == Parsed::kDone) return 0;
+  allow_remote_files(values);
   const RunFlags flags = run_flags(values);
   SPEEDO_TRY(check(flags.cluster, ClusterRole::kRun));
   SPEEDO_ASSIGN(const WorkerRange workers, parse_workers(flags.cluster.workers));

@@ -30,6 +30,7 @@
 #include "main/examine.hpp"
 #include "main/node_programs.hpp"
 #include "main/parts.hpp"
+#include "main/remote_access.hpp"
 #include "measure/memory_guard.hpp"
 #include "store/shared/memory_door.hpp"
 #include "train/learner.hpp"
@@ -162,6 +163,7 @@ Result<int> worker_program(const std::vector<std::string>& arguments,
   OptionValues values(Program::kWorker);
   SPEEDO_ASSIGN(const Parsed parsed, read_options(arguments, values));
   if (parsed == Parsed::kDone) return 0;
+  allow_remote_files(values);
   const WorkerFlags flags = worker_flags(values);
   SPEEDO_TRY(check_device(flags.compute));
   SPEEDO_TRY(parse_address(flags.master));

@@ -1,0 +1,21 @@
+#include "remote/retries.hpp"
+
+#include <algorithm>
+
+namespace speedo {
+
+std::optional<std::chrono::milliseconds> Retries::after(const Error& error, std::uint64_t bytes,
+                                                        std::chrono::milliseconds asked) {
+  if (error.code == ErrorCode::kCorrupt) {
+    if (++broken_promises_ >= terms_.broken_promises_max) return std::nullopt;
+  } else if (!is_transient(error.code)) {
+    return std::nullopt;
+  }
+  if (bytes >= terms_.progress_bytes) failures_ = 0;
+  if (++failures_ >= terms_.attempts_max) return std::nullopt;
+  auto wait = terms_.backoff_first;
+  for (int doubled = 1; doubled < failures_ && wait < terms_.backoff_max; ++doubled) wait *= 2;
+  return std::max(std::min(wait, terms_.backoff_max), std::min(asked, terms_.retry_after_max));
+}
+
+}  // namespace speedo
