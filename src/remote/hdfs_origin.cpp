@@ -34,11 +34,11 @@ class HdfsOrigin : public Origin {
 
   const RemoteUri& uri() const override { return uri_; }
 
-  Result<FileFacts> look(HttpClient& client, HttpAnswer& answer) const override {
+  Result<FileFacts> look(HttpClient& client, RemoteAnswer& answer) const override {
     std::string body;
     SPEEDO_TRY(
         client.perform({.url = url_ + "op=GETFILESTATUS", .shown = uri_.shown()}, answer,
-                       [&](const HttpAnswer&, std::span<const std::byte> piece) -> Result<void> {
+                       [&](const RemoteAnswer&, std::span<const std::byte> piece) -> Result<void> {
                          body.append(reinterpret_cast<const char*>(piece.data()), piece.size());
                          if (body.size() > kStatusBytesMax) return no_sense("is too long");
                          return {};
@@ -52,7 +52,7 @@ class HdfsOrigin : public Origin {
             .shown = uri_.shown()};
   }
 
-  Result<void> check(const HttpAnswer& answer, ByteSpan span, const FileFacts&) const override {
+  Result<void> check(const RemoteAnswer& answer, ByteSpan span, const FileFacts&) const override {
     if (answer.status == 200 && answer.length().value_or(span.bytes()) == span.bytes()) return {};
     return Error{
         ErrorCode::kCorrupt,

@@ -59,16 +59,16 @@ std::string authority_of(const RemoteTerms& terms) {
 
 }  // namespace
 
-std::string HttpAnswer::header(const std::string& name) const {
+std::string RemoteAnswer::header(const std::string& name) const {
   const auto found = headers.find(name);
   return found == headers.end() ? std::string() : found->second;
 }
 
-std::optional<std::uint64_t> HttpAnswer::length() const {
+std::optional<std::uint64_t> RemoteAnswer::length() const {
   return parse_number<std::uint64_t>(header("content-length"));
 }
 
-std::chrono::milliseconds HttpAnswer::retry_after() const {
+std::chrono::milliseconds RemoteAnswer::retry_after() const {
   constexpr std::int64_t kSecondsMax = 3600;
   const auto seconds = parse_number<std::int64_t>(header("retry-after"));
   return std::chrono::seconds(std::clamp<std::int64_t>(seconds.value_or(0), 0, kSecondsMax));
@@ -77,7 +77,7 @@ std::chrono::milliseconds HttpAnswer::retry_after() const {
 // What libcurl calls while a request runs.
 class HttpClient::Exchange {
  public:
-  Exchange(const RemoteTerms& terms, HttpAnswer& answer, const TakeBody& take)
+  Exchange(const RemoteTerms& terms, RemoteAnswer& answer, const TakeBody& take)
       : terms_(terms), answer_(answer), take_(take) {}
 
   static std::size_t on_header(char* text, std::size_t, std::size_t bytes, void* self) {
@@ -136,7 +136,7 @@ class HttpClient::Exchange {
   }
 
   const RemoteTerms& terms_;
-  HttpAnswer& answer_;
+  RemoteAnswer& answer_;
   const TakeBody& take_;
   std::size_t header_bytes_ = 0;
   std::optional<Error> failure_;
@@ -229,7 +229,7 @@ Result<std::unique_ptr<HttpClient>> HttpClient::create(const RemoteTerms& terms)
 
 HttpClient::~HttpClient() { curl_easy_cleanup(handle_); }
 
-Result<void> HttpClient::perform(const HttpRequest& request, HttpAnswer& answer,
+Result<void> HttpClient::perform(const HttpRequest& request, RemoteAnswer& answer,
                                  const TakeBody& take) {
   answer = {};
   auto* const curl = static_cast<CURL*>(handle_);

@@ -36,7 +36,7 @@ struct HttpRequest {
 };
 
 // What an answer says before its body; after redirects, the last one's.
-struct HttpAnswer {
+struct RemoteAnswer {
   int status = 0;
   std::map<std::string, std::string> headers = {};  // by names in small letters
   std::string error_body = {};  // of an answer that is no success, its beginning
@@ -53,7 +53,7 @@ class HttpClient {
  public:
   // A piece of a successful answer's body. An error ends the transfer and is perform()'s.
   using TakeBody =
-      std::function<Result<void>(const HttpAnswer& answer, std::span<const std::byte> piece)>;
+      std::function<Result<void>(const RemoteAnswer& answer, std::span<const std::byte> piece)>;
 
   // The terms must outlive it.
   static Result<std::unique_ptr<HttpClient>> create(const RemoteTerms& terms);
@@ -63,7 +63,7 @@ class HttpClient {
   // five, and never from https to http. Errors: kUnavailable, kTimeout (a retry can help; `answer`
   // tells what had come); kRefused if the server's certificate is not one, or for a redirect;
   // kCorrupt for what is not HTTP; those of `take`.
-  Result<void> perform(const HttpRequest& request, HttpAnswer& answer, const TakeBody& take = {});
+  Result<void> perform(const HttpRequest& request, RemoteAnswer& answer, const TakeBody& take = {});
 
  private:
   class Exchange;

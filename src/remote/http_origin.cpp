@@ -28,7 +28,7 @@ class HttpOrigin : public Origin {
 
   const RemoteUri& uri() const override { return uri_; }
 
-  Result<FileFacts> look(HttpClient& client, HttpAnswer& answer) const override {
+  Result<FileFacts> look(HttpClient& client, RemoteAnswer& answer) const override {
     HttpRequest head = plain_request();
     head.only_head = true;
     SPEEDO_TRY(client.perform(head, answer));
@@ -47,7 +47,7 @@ class HttpOrigin : public Origin {
     return request;
   }
 
-  Result<void> check(const HttpAnswer& answer, ByteSpan span,
+  Result<void> check(const RemoteAnswer& answer, ByteSpan span,
                      const FileFacts& facts) const override {
     return check_range(uri_, answer, span, facts);
   }
@@ -55,11 +55,11 @@ class HttpOrigin : public Origin {
  private:
   HttpRequest plain_request() const { return {.url = uri_.text(), .shown = uri_.shown()}; }
 
-  Result<FileFacts> look_at_byte(HttpClient& client, HttpAnswer& answer) const {
+  Result<FileFacts> look_at_byte(HttpClient& client, RemoteAnswer& answer) const {
     HttpRequest byte = plain_request();
     byte.range = "0-0";
     const Error enough{ErrorCode::kInternal, ""};  // ends a transfer of more than the byte
-    auto done = client.perform(byte, answer, [&](const HttpAnswer& got, auto) -> Result<void> {
+    auto done = client.perform(byte, answer, [&](const RemoteAnswer& got, auto) -> Result<void> {
       if (got.status == kPartialContent) return {};
       return enough;
     });
@@ -84,7 +84,7 @@ class HttpOrigin : public Origin {
 };
 
 // What a server that refuses a request wants.
-std::string remedy_for(const RemoteUri& uri, const HttpAnswer& answer) {
+std::string remedy_for(const RemoteUri& uri, const RemoteAnswer& answer) {
   if (uri.scheme == UriScheme::kS3) {
     return "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or ~/.aws/credentials, must be of one who "
            "may read it; S3 also answers so for a key that does not exist";
@@ -113,7 +113,7 @@ std::unique_ptr<Origin> make_http_origin(const RemoteUri& uri) {
   return std::make_unique<HttpOrigin>(uri);
 }
 
-Error status_error(const RemoteUri& uri, const HttpAnswer& answer) {
+Error status_error(const RemoteUri& uri, const RemoteAnswer& answer) {
   const auto error = [&](ErrorCode code, const std::string& what) {
     return Error{code, fmt::format("'{}': {} (the server answers {}{})", uri.shown(), what,
                                    answer.status, reason_in(answer.error_body))};
@@ -143,12 +143,12 @@ Error status_error(const RemoteUri& uri, const HttpAnswer& answer) {
 
 std::string range_text(ByteSpan span) { return fmt::format("{}-{}", span.begin, span.end - 1); }
 
-std::string version_of(const HttpAnswer& answer) {
+std::string version_of(const RemoteAnswer& answer) {
   const std::string tag = answer.header("etag");
   return tag.empty() ? answer.header("last-modified") : tag;
 }
 
-Result<void> check_range(const RemoteUri& uri, const HttpAnswer& answer, ByteSpan span,
+Result<void> check_range(const RemoteUri& uri, const RemoteAnswer& answer, ByteSpan span,
                          const FileFacts& facts) {
   if (version_of(answer) != facts.version) {
     return Error{ErrorCode::kUnavailable,

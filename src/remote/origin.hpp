@@ -34,14 +34,14 @@ class Origin {
 
   // Asks the server about the file. Errors: those of HttpClient::perform(); kNotFound, kRefused,
   // kData by the answer's status; kCorrupt for an answer that makes no sense. `answer` is the last.
-  virtual Result<FileFacts> look(HttpClient& client, HttpAnswer& answer) const = 0;
+  virtual Result<FileFacts> look(HttpClient& client, RemoteAnswer& answer) const = 0;
 
   // The request for a span, or for the whole file if the server has no ranges.
   virtual HttpRequest request(ByteSpan span, const FileFacts& facts) const = 0;
 
   // Whether a successful answer is what was asked for. Errors: kCorrupt for other bytes than those
   // of the span; kUnavailable if they are of another version of the file.
-  virtual Result<void> check(const HttpAnswer& answer, ByteSpan span,
+  virtual Result<void> check(const RemoteAnswer& answer, ByteSpan span,
                              const FileFacts& facts) const = 0;
 };
 
@@ -51,17 +51,17 @@ std::unique_ptr<Origin> make_s3_origin(const RemoteUri& uri, const AwsSettings& 
 std::unique_ptr<Origin> make_hdfs_origin(const RemoteUri& uri, const std::string& user);
 
 // What an answer that is no success means. Requires: !answer.is_success().
-Error status_error(const RemoteUri& uri, const HttpAnswer& answer);
+Error status_error(const RemoteUri& uri, const RemoteAnswer& answer);
 
 // "100-199": the span as a request has it. Requires: it is not empty.
 std::string range_text(ByteSpan span);
 
 // How one range of HTTP is answered: 206 with the very range, of the version of the facts, or 200
 // with the whole file if the server has no ranges.
-Result<void> check_range(const RemoteUri& uri, const HttpAnswer& answer, ByteSpan span,
+Result<void> check_range(const RemoteUri& uri, const RemoteAnswer& answer, ByteSpan span,
                          const FileFacts& facts);
 
 // ETag, else Last-Modified.
-std::string version_of(const HttpAnswer& answer);
+std::string version_of(const RemoteAnswer& answer);
 
 }  // namespace speedo

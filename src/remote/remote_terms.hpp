@@ -16,8 +16,8 @@ struct RemoteTerms {
   std::int64_t stalled_bytes_a_second = 1024;
   std::chrono::seconds stalled_for{30};
   // Attempts in a row that bring nothing on, and the waits between them: some 20 s in all, as a
-  // server needs that starts again. An attempt that brought less than `progress_bytes` brought
-  // nothing on.
+  // server needs that starts again. An attempt that brought less than `progress_bytes`, and
+  // less than a 64th of what was wanted, brought nothing on.
   int attempts_max = 8;
   std::chrono::milliseconds backoff_first{200};
   std::chrono::milliseconds backoff_max{5000};

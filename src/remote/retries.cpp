@@ -4,6 +4,18 @@
 
 namespace speedo {
 
+namespace {
+
+// A small file may come in as many attempts as a large one.
+constexpr std::uint64_t kAttemptsThatBringOn = 64;
+
+}  // namespace
+
+Retries::Retries(const RemoteTerms& terms, std::uint64_t bytes)
+    : terms_(terms),
+      progress_bytes_(std::clamp<std::uint64_t>(
+          bytes / kAttemptsThatBringOn, 1, std::max<std::uint64_t>(terms.progress_bytes, 1))) {}
+
 std::optional<std::chrono::milliseconds> Retries::after(const Error& error, std::uint64_t bytes,
                                                         std::chrono::milliseconds asked) {
   if (error.code == ErrorCode::kCorrupt) {
@@ -11,7 +23,7 @@ std::optional<std::chrono::milliseconds> Retries::after(const Error& error, std:
   } else if (!is_transient(error.code)) {
     return std::nullopt;
   }
-  if (bytes >= terms_.progress_bytes) failures_ = 0;
+  if (bytes >= progress_bytes_) failures_ = 0;
   if (++failures_ >= terms_.attempts_max) return std::nullopt;
   auto wait = terms_.backoff_first;
   for (int doubled = 1; doubled < failures_ && wait < terms_.backoff_max; ++doubled) wait *= 2;

@@ -25,7 +25,7 @@ std::string url_of(const RemoteUri& uri, const AwsSettings& settings) {
 
 // The ETag of an object that was put in one piece, and not encrypted with a key of its own, is its
 // MD5.
-bool is_md5(const std::string& tag, const HttpAnswer& answer) {
+bool is_md5(const std::string& tag, const RemoteAnswer& answer) {
   const std::string encryption = answer.header("x-amz-server-side-encryption");
   return tag.size() == kMd5Digits &&
          tag.find_first_not_of("0123456789abcdef") == std::string::npos &&
@@ -34,7 +34,7 @@ bool is_md5(const std::string& tag, const HttpAnswer& answer) {
 }
 
 // A digest of several parts' digests ends in "-N" and is passed over.
-std::vector<PromisedDigest> promises_in(const HttpAnswer& answer) {
+std::vector<PromisedDigest> promises_in(const RemoteAnswer& answer) {
   std::vector<PromisedDigest> digests;
   for (const auto& [kind, name] : {std::pair(DigestKind::kSha256, "x-amz-checksum-sha256"),
                                    std::pair(DigestKind::kSha1, "x-amz-checksum-sha1")}) {
@@ -55,7 +55,7 @@ class S3Origin : public Origin {
 
   const RemoteUri& uri() const override { return uri_; }
 
-  Result<FileFacts> look(HttpClient& client, HttpAnswer& answer) const override {
+  Result<FileFacts> look(HttpClient& client, RemoteAnswer& answer) const override {
     HttpRequest head = plain_request();
     head.only_head = true;
     head.headers.emplace_back("x-amz-checksum-mode: ENABLED");
@@ -78,7 +78,7 @@ class S3Origin : public Origin {
     return request;
   }
 
-  Result<void> check(const HttpAnswer& answer, ByteSpan span,
+  Result<void> check(const RemoteAnswer& answer, ByteSpan span,
                      const FileFacts& facts) const override {
     return check_range(uri_, answer, span, facts);
   }

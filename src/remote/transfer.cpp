@@ -35,7 +35,7 @@ class ArrivingSpan {
 
   std::uint64_t bytes() const { return bytes_; }
 
-  Result<void> take(const HttpAnswer& answer, std::span<const std::byte> piece,
+  Result<void> take(const RemoteAnswer& answer, std::span<const std::byte> piece,
                     const PartialFile& file) {
     if (bytes_ == 0) SPEEDO_TRY(begin(answer));
     if (piece.size() > wanted_.bytes() - bytes_) {
@@ -62,7 +62,7 @@ class ArrivingSpan {
   }
 
  private:
-  Result<void> begin(const HttpAnswer& answer) {
+  Result<void> begin(const RemoteAnswer& answer) {
     SPEEDO_TRY(origin_.check(answer, wanted_, facts_));
     if (auto md5 = digest_in_base64(DigestKind::kMd5, answer.header("content-md5"))) {
       promised_ = *std::move(md5);
@@ -128,9 +128,9 @@ class Transfer {
   Result<void> bring(HttpClient& client, std::size_t part) {
     const ByteSpan whole = file_.parts().span(part);
     ByteSpan missing = whole;
-    Retries retries(terms_);
+    Retries retries(terms_, whole.bytes());
     while (missing.bytes() > 0) {
-      HttpAnswer answer;
+      RemoteAnswer answer;
       const std::uint64_t before = missing.begin;
       auto done = attempt(client, answer, missing);
       if (done) break;
@@ -144,10 +144,10 @@ class Transfer {
   }
 
   // Moves the beginning of `missing` behind what came.
-  Result<void> attempt(HttpClient& client, HttpAnswer& answer, ByteSpan& missing) {
+  Result<void> attempt(HttpClient& client, RemoteAnswer& answer, ByteSpan& missing) {
     ArrivingSpan arriving(origin_, facts_, missing);
     auto done = client.perform(origin_.request(missing, facts_), answer,
-                               [&](const HttpAnswer& got, std::span<const std::byte> piece) {
+                               [&](const RemoteAnswer& got, std::span<const std::byte> piece) {
                                  auto taken = arriving.take(got, piece, file_);
                                  if (taken) report(piece.size());
                                  return taken;
@@ -203,7 +203,7 @@ Result<FileFacts> look_up(const Origin& origin, const RemoteTerms& terms, Client
   SPEEDO_ASSIGN(std::unique_ptr<HttpClient> client, clients.take());
   Retries retries(terms);
   for (;;) {
-    HttpAnswer answer;
+    RemoteAnswer answer;
     auto facts = origin.look(*client, answer);
     if (facts) {
       clients.put_back(std::move(client));

@@ -119,13 +119,16 @@ TEST_CASE("Attempts that bring nothing on end, and those that do not go on") {
                           .backoff_max = milliseconds{300},
                           .progress_bytes = 1000};
   const Error cut{ErrorCode::kUnavailable, ""}, lie{ErrorCode::kCorrupt, ""};
-  Retries idle(terms);
+  Retries idle(terms, 1000000);
   CHECK(idle.after(cut, 0) == milliseconds{100});
   CHECK(idle.after(cut, 999) == milliseconds{200});
   CHECK(idle.after(cut, 0, milliseconds{5000}) == milliseconds{5000});
   CHECK(!idle.after(cut, 0));
-  Retries slow(terms);
+  Retries slow(terms, 1000000);
   for (int i = 0; i < 100; ++i) CHECK(slow.after(cut, 1000) == milliseconds{100});
+  Retries small(terms, 6400);
+  for (int i = 0; i < 100; ++i) CHECK(small.after(cut, 100) == milliseconds{100});
+  CHECK(small.after(cut, 99) == milliseconds{200});
   Retries lied_to(terms);
   CHECK(lied_to.after(lie, 1000000));
   CHECK(lied_to.after(lie, 1000000));
