@@ -118,7 +118,9 @@ Result<std::unique_ptr<Descriptor>> FileCache::lock(const Entry& entry,
                                "signal",
                                entry.shown)};
     }
-    if (!std::exchange(waits, true)) SPEEDO_DEBUG("'{}' is being fetched already", entry.shown);
+    if (!std::exchange(waits, true)) {
+      SPEEDO_INFO("Waiting for '{}', which is being fetched already", entry.shown);
+    }
     std::this_thread::sleep_for(kLook);
   }
   return lock;
