@@ -23,6 +23,8 @@ set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SHLIBDEPS ON)
 # Started and loaded by the programs, and so not seen by dpkg-shlibdeps.
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_DEPENDS "redis-server, libopenblas0")
+# Authorities, for data at https:// and s3:// URIs.
+set(CPACK_DEBIAN_PROGRAMS_PACKAGE_RECOMMENDS "ca-certificates")
 # What one script of the examples is written in, and what `speedo draw_net` draws with.
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SUGGESTS "python3, graphviz, librsvg2-bin")
 # They have a program /usr/bin/caffe, too.

@@ -37,6 +37,19 @@ Error not_within(const OpenRoots& roots, const fs::path& path, const fs::path& r
                                 "folder that holds the data to --data-root"};
 }
 
+// Of addresses. What climbs, in letters or as %2e, is nowhere below.
+bool is_at_or_below(std::string_view address, std::string_view root) {
+  if (root.ends_with('/')) root.remove_suffix(1);
+  if (!address.starts_with(root)) return false;
+  const std::string_view rest = address.substr(root.size());
+  const bool at_boundary = rest.empty() || rest[0] == '/' || rest[0] == '?' || rest[0] == '#';
+  const bool climbs = rest.find("..") != std::string_view::npos ||
+                      rest.find('\\') != std::string_view::npos ||
+                      rest.find("%2e") != std::string_view::npos ||
+                      rest.find("%2E") != std::string_view::npos;
+  return at_boundary && !climbs;
+}
+
 Error cannot_open(const fs::path& path, int reason) {
   const ErrorCode code = reason == ENOENT                      ? ErrorCode::kNotFound
                          : reason == EACCES || reason == EPERM ? ErrorCode::kRefused
@@ -84,11 +97,12 @@ Result<void> check_input(const fs::path& path) {
 
 Result<void> check_input_address(const std::string& address) {
   const OpenRoots* const roots = input_roots.load();
-  const auto begins = [&](const std::string& each) { return address.starts_with(each); };
-  if (roots == nullptr || std::ranges::any_of(roots->addresses, begins)) return {};
+  const auto holds = [&](const std::string& each) { return is_at_or_below(address, each); };
+  if (roots == nullptr || std::ranges::any_of(roots->addresses, holds)) return {};
   return Error{ErrorCode::kData, "'" + address +
                                      "': a net that came from a master may name no address that "
-                                     "this worker was not told to read from"};
+                                     "this worker was not told to read from: add it, or what it "
+                                     "begins with, to --data-root"};
 }
 
 fs::path find_in_roots(const fs::path& path) {

@@ -18,7 +18,7 @@ namespace speedo {
 // other thread reads.
 class InputRoots {
  public:
-  // Of the folders, with what they hold; of addresses ("s3://bucket/part") those that begin so.
+  // Of the folders, with what they hold; of addresses ("s3://bucket/part") these and what is below.
   struct Limits {
     std::vector<std::filesystem::path> folders;
     std::vector<std::string> addresses = {};

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <speedo/base/file.hpp>
+#include <speedo/base/remote_files.hpp>
 
 #include "cli/exit_code.hpp"
 #include "cli/quoted_words.hpp"
@@ -41,7 +42,8 @@ std::string* source_in(caffe::LayerParameter& layer) {
 }  // namespace
 
 Result<DataMap> read_data_map(const std::string& path) {
-  auto content = read_file(path, kMapBytesMax);
+  const auto file = find_file(path, {});
+  auto content = file ? read_file(*file, kMapBytesMax) : Result<std::string>(file.error());
   if (!content) {
     return Error{unless_refused(content.error().code, ErrorCode::kConfig),
                  "--data-map: " + content.error().message};

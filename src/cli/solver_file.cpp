@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <speedo/base/file.hpp>
+#include <speedo/base/remote_files.hpp>
 #include <speedo/core/solver.hpp>
 
 #include "base/log.hpp"
@@ -41,7 +42,8 @@ bool ends_with_any(const std::string& text, std::initializer_list<const char*> e
 }  // namespace
 
 Result<SolverFile> load_solver(const std::string& path) {
-  SPEEDO_ASSIGN(caffe::SolverParameter solver, read_solver_prototxt(path));
+  SPEEDO_ASSIGN(const std::filesystem::path file, find_file(path, {}));
+  SPEEDO_ASSIGN(caffe::SolverParameter solver, read_solver_prototxt(file));
   return SolverFile{std::move(solver), std::filesystem::path(path).parent_path()};
 }
 
@@ -87,7 +89,8 @@ Result<caffe::NetParameter> read_weights(const std::string& files) {
                                           ": a solver state is given with --snapshot, which finds "
                                           "its weights by itself"};
     }
-    SPEEDO_ASSIGN(caffe::NetParameter net, read_model(name));
+    SPEEDO_ASSIGN(const std::filesystem::path file, find_file(name, {}));
+    SPEEDO_ASSIGN(caffe::NetParameter net, read_model(file));
     for (caffe::LayerParameter& layer : *net.mutable_layer()) *all.add_layer() = std::move(layer);
     if (all.name().empty()) all.set_name(net.name());
   }

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <speedo/base/file.hpp>
+#include <speedo/base/remote_files.hpp>
 
 #include "base/log.hpp"
 #include "base/random_bits.hpp"
@@ -27,8 +27,9 @@ struct NetSource {
 
 Result<NetSource> read_source(const std::string& field, const std::string& file,
                               const fs::path& base) {
-  const fs::path path = resolve_path(file, base);
-  NetSource source{{}, field + " file: " + file, path.parent_path()};
+  const fs::path place = resolve_name(file, base);
+  SPEEDO_ASSIGN(const fs::path path, find_file(place.string(), base));
+  NetSource source{{}, field + " file: " + file, place.parent_path()};
   SPEEDO_ASSIGN(source.net, read_net_prototxt(path));
   return source;
 }

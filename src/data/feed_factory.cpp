@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 #include <speedo/base/digest.hpp>
-#include <speedo/base/file.hpp>
 #include <speedo/base/limits.hpp>
 #include <speedo/base/random.hpp>
+#include <speedo/base/remote_files.hpp>
 
 #include "caffe.pb.h"
 #include "data/datum_batch_reader.hpp"
@@ -106,6 +106,13 @@ ReaderResult open_records(const caffe::LayerParameter& layer, const FeedOptions&
   return DatumBatchReader::create(std::move(source), std::move(transformer), reader);
 }
 
+// What stands before the names of a list: a list at a URI has its files beside it.
+std::string root_beside(const std::string& list, const std::string& root,
+                        const std::filesystem::path& base) {
+  const std::string place = resolve_name(list, base);
+  return is_uri(place) ? uri_beside(place, root) : root;
+}
+
 Result<void> check_new_size(const caffe::ImageDataParameter& data) {
   const std::uint64_t height = data.new_height(), width = data.new_width();
   if ((height > 0) != (width > 0)) {
@@ -125,10 +132,11 @@ ReaderResult open_images(const caffe::LayerParameter& layer, const FeedOptions& 
   SPEEDO_TRY(check_new_size(data));
   SPEEDO_ASSIGN(Transformer transformer,
                 Transformer::create(layer.transform_param(), options.phase, options.base));
-  SPEEDO_ASSIGN(ImageList list, ImageList::read(resolve_path(data.source(), options.base)));
+  SPEEDO_ASSIGN(const std::filesystem::path file, find_file(data.source(), options.base));
+  SPEEDO_ASSIGN(ImageList list, ImageList::read(file));
   auto source = std::make_unique<ImageListSource>(
       std::move(list),
-      ImageListOptions{.root = data.root_folder(),
+      ImageListOptions{.root = root_beside(data.source(), data.root_folder(), options.base),
                        .base = options.base,
                        .color = data.is_color() ? ImageColor::kColor : ImageColor::kGray,
                        .height = data.new_height(),
@@ -146,12 +154,13 @@ ReaderResult open_windows(const caffe::LayerParameter& layer, const FeedOptions&
   if (data.source().empty()) return bad_field("window_data_param has no source");
   SPEEDO_TRY(check_batch_size(data.batch_size()));
   SPEEDO_ASSIGN(const WindowShape shape, window_shape(data, layer.transform_param(), options.base));
-  SPEEDO_ASSIGN(WindowFile file, WindowFile::read(resolve_path(data.source(), options.base), data));
+  SPEEDO_ASSIGN(const std::filesystem::path found, find_file(data.source(), options.base));
+  SPEEDO_ASSIGN(WindowFile file, WindowFile::read(found, data));
   WindowBatchReader::Options reader;
   reader.batch_size = data.batch_size();
   reader.foreground =
       static_cast<std::int64_t>(static_cast<float>(data.batch_size()) * data.fg_fraction());
-  reader.root = data.root_folder();
+  reader.root = root_beside(data.source(), data.root_folder(), options.base);
   reader.base = options.base;
   reader.cache_images = data.cache_images();
   reader.seed = layer_seed(layer, options.seed);
@@ -168,7 +177,9 @@ ReaderResult open_hdf5(const caffe::LayerParameter& layer, const FeedOptions& op
     return bad_field("HDF5 data are not transformed: remove transform_param");
   }
   Hdf5BatchReader::Options reader;
-  reader.list = resolve_path(data.source(), options.base);
+  SPEEDO_ASSIGN(reader.list, find_file(data.source(), options.base));
+  const std::string place = resolve_name(data.source(), options.base);
+  if (is_uri(place)) reader.list_uri = place;
   reader.base = options.base;
   reader.datasets.assign(layer.top().begin(), layer.top().end());
   reader.batch_size = data.batch_size();

@@ -1,16 +1,20 @@
 #include "data/open_source.hpp"
 
+#include <algorithm>
+#include <initializer_list>
 #include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
 #include <speedo/base/file.hpp>
 #include <speedo/base/folder.hpp>
+#include <speedo/base/remote_files.hpp>
 
 #include "base/input_roots.hpp"
 #include "data/datum/datum_source.hpp"
 #include "data/image/image_files.hpp"
 #include "data/leveldb/leveldb_source.hpp"
+#include "data/leveldb/remote_leveldb.hpp"
 
 namespace speedo {
 
@@ -85,7 +89,72 @@ Result<std::unique_ptr<DataSource>> open_file(const path& where, const SourceOpt
   return DatumSource::open_datumfile(where, options.color);
 }
 
+bool is_archive(const std::string& name) {
+  return std::ranges::any_of(std::initializer_list<const char*>{".tar", ".tgz", ".tar.gz", ".zip"},
+                             [&](const char* ending) { return name.ends_with(ending); });
+}
+
+std::string in_uri_folder(const std::string& folder, const std::string& name) {
+  return folder + (folder.ends_with('/') ? "" : "/") + name;
+}
+
+// Whether the URI may be that of a folder with an LMDB: a file is only asked for if there is none.
+bool may_be_lmdb_folder(const std::string& uri, const SourceOptions& options) {
+  const bool other_kind = options.kind && options.kind != SourceKind::kLmdb;
+  const bool is_file_name = uri.ends_with(".mdb") || uri.ends_with(".bin") ||
+                            uri.ends_with(".gz") || uri.find("-ubyte") != std::string::npos;
+  return !other_kind && !is_file_name && uri.find_first_of("?#") == std::string::npos;
+}
+
+Result<std::unique_ptr<DataSource>> open_remote_file(const std::string& uri,
+                                                     const SourceOptions& options) {
+  SPEEDO_ASSIGN(const path where, find_file(uri, {}));
+  if (!looks_like_idx_images(where)) return open_file(where, options);
+  SPEEDO_ASSIGN(const path labels, find_idx_labels(uri));
+  return open_idx(where, labels);
+}
+
+// Files are known by what is in them, as local ones are; a folder by the file that it must have.
+Result<std::unique_ptr<DataSource>> open_remote(const std::string& uri,
+                                                const SourceOptions& options) {
+  if (is_archive(uri)) {
+    return Error{ErrorCode::kUnsupported,
+                 "a data source at a URI is an archive: unpack it on the server, and name the "
+                 "folder of the LMDB or LevelDB, or the file"};
+  }
+  const std::vector<path> parts = split_list(uri, {});
+  const auto is_batch = [](const path& part) {
+    return is_uri(part.string()) && part.extension() == ".bin";
+  };
+  if (parts.size() > 1 && std::ranges::all_of(parts, is_batch)) {
+    std::vector<path> files;
+    for (const path& part : parts) {
+      SPEEDO_ASSIGN(path file, find_file(part.string(), {}));
+      files.push_back(std::move(file));
+    }
+    return open_cifar(files);
+  }
+  if (options.kind == SourceKind::kLevelDb) {
+    SPEEDO_ASSIGN(const path folder, fetch_leveldb(uri));
+    return LeveldbSource::open(folder, options.color);
+  }
+  if (!may_be_lmdb_folder(uri, options)) return open_remote_file(uri, options);
+  const auto file = find_file(in_uri_folder(uri, "data.mdb"), {});
+  if (file) return DatumSource::open_lmdb(*file, options.color);
+  // S3 and HDFS refuse what is not there to one who may not list.
+  const bool is_no_folder =
+      (file.error().code == ErrorCode::kNotFound || file.error().code == ErrorCode::kRefused) &&
+      options.kind != SourceKind::kLmdb && !uri.ends_with('/');
+  if (!is_no_folder) return file.error();
+  return open_remote_file(uri, options);
+}
+
 }  // namespace
+
+Result<path> find_idx_labels(const std::string& images) {
+  if (!is_uri(images)) return idx_labels_beside(images);
+  return find_file(uri_beside(images, idx_labels_beside(images).filename().string()), {});
+}
 
 std::optional<SourceKind> source_kind_named(const std::string& backend) {
   if (backend == "lmdb") return SourceKind::kLmdb;
@@ -96,8 +165,9 @@ std::optional<SourceKind> source_kind_named(const std::string& backend) {
 
 Result<std::unique_ptr<DataSource>> open_source(const std::string& name,
                                                 const SourceOptions& options) {
-  if (name.find("://") != std::string::npos) SPEEDO_TRY(check_input_address(name));
-  const path where = resolve_path(name, options.base);
+  const std::string resolved = resolve_name(name, options.base);
+  if (is_uri(resolved)) return open_remote(resolved, options);
+  const path where = resolved;
   SPEEDO_TRY(check_input(where));
   std::error_code code;
   if (std::filesystem::is_directory(where, code)) return open_folder(where, options);

@@ -29,4 +29,8 @@ struct SourceOptions {
 Result<std::unique_ptr<DataSource>> open_source(const std::string& name,
                                                 const SourceOptions& options);
 
+// The labels beside an idx file of images, which may be at a URI, as they then are. Errors: those
+// of find_file().
+Result<std::filesystem::path> find_idx_labels(const std::string& images);
+
 }  // namespace speedo

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <speedo/base/remote_files.hpp>
 
 #include "base/log.hpp"
 #include "base/parse_number.hpp"
@@ -22,6 +23,7 @@
 #include "data/open_source.hpp"
 #include "data/subset.hpp"
 #include "main/commands.hpp"
+#include "main/remote_access.hpp"
 
 namespace speedo {
 
@@ -117,19 +119,33 @@ std::string part_name(const std::string& output, std::size_t number) {
 
 Result<std::unique_ptr<DataSource>> open_input(const ConvertFlags& flags,
                                                const std::vector<fs::path>& inputs) {
-  if (flags.kind == "cifar") return open_cifar(inputs);
-  if (flags.kind == "idx") {
-    if (inputs.size() > 2) return usage_error("convert idx takes IMAGES LABELS OUTPUT");
-    return open_idx(inputs[0], inputs.size() == 2 ? inputs[1] : idx_labels_beside(inputs[0]));
+  if (flags.kind == "idx" && inputs.size() > 2) {
+    return usage_error("convert idx takes IMAGES LABELS OUTPUT");
   }
-  if (inputs.size() != 1) return usage_error("convert " + flags.kind + " takes FILE OUTPUT");
+  const bool takes_one = flags.kind != "cifar" && flags.kind != "idx";
+  if (takes_one && inputs.size() != 1) {
+    return usage_error("convert " + flags.kind + " takes FILE OUTPUT");
+  }
   if (flags.kind == "db") return open_source(inputs[0].string(), {});
+  std::vector<fs::path> files;
+  for (const fs::path& input : inputs) {
+    SPEEDO_ASSIGN(fs::path file, find_file(input.string(), {}));
+    files.push_back(std::move(file));
+  }
+  if (flags.kind == "cifar") return open_cifar(files);
+  if (flags.kind == "idx") {
+    if (files.size() == 1) {
+      SPEEDO_ASSIGN(fs::path labels, find_idx_labels(inputs[0].string()));
+      files.push_back(std::move(labels));
+    }
+    return open_idx(files[0], files[1]);
+  }
   CsvOptions csv = flags.csv;
   SPEEDO_ASSIGN(csv.dims, parse_shape(flags.shape));
   if (flags.delimiter.size() != 1) return usage_error("--delimiter takes one character");
   csv.delimiter = flags.delimiter[0];
   csv.label_first = flags.label == "first";
-  return open_csv(inputs[0], csv);
+  return open_csv(files[0], csv);
 }
 
 Result<void> write(DataSource& source, std::vector<std::int64_t> records, const std::string& output,
@@ -181,6 +197,7 @@ Result<int> convert_command(const CommandLine& line) {
   OptionValues values(Program::kConvert);
   SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
+  allow_remote_files(values);
   const ConvertFlags flags = convert_flags(values);
   SPEEDO_TRY(check(flags));
 

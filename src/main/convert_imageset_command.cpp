@@ -2,6 +2,7 @@
 #include <optional>
 #include <string>
 
+#include <speedo/base/remote_files.hpp>
 #include <speedo/cpu/cpu_options.hpp>
 
 #include "base/log.hpp"
@@ -13,6 +14,7 @@
 #include "cli/report/record_progress.hpp"
 #include "data/image/convert_images.hpp"
 #include "main/commands.hpp"
+#include "main/remote_access.hpp"
 
 namespace speedo {
 
@@ -67,13 +69,15 @@ Result<int> convert_imageset_command(const CommandLine& line) {
   SPEEDO_ASSIGN(const Parsed parsed,
                 read_options(from_gflags(line.arguments, values.program()), values));
   if (parsed == Parsed::kDone) return 0;
+  allow_remote_files(values);
   ImagesetFlags flags = imageset_flags(values);
   SPEEDO_TRY(check(flags));
 
   set_up_console(false);
   ConvertImagesOptions& options = flags.options;
   if (!values.given("threads")) options.threads = default_threads();
-  SPEEDO_ASSIGN(ImageList list, ImageList::read(flags.list));
+  SPEEDO_ASSIGN(const std::filesystem::path file, find_file(flags.list, {}));
+  SPEEDO_ASSIGN(ImageList list, ImageList::read(file));
   if (flags.shuffle) {
     options.shuffle_seed = flags.seed ? *flags.seed : random_bits() % kCountMax;
     SPEEDO_INFO("Shuffling data, with --seed {}", *options.shuffle_seed);

@@ -6,6 +6,7 @@
 #include "main/commands.hpp"
 #include "main/examine.hpp"
 #include "main/parts.hpp"
+#include "main/remote_access.hpp"
 
 namespace speedo {
 
@@ -13,6 +14,7 @@ Result<int> doctor_command(const CommandLine& line) {
   OptionValues values(Program::kDoctor);
   SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
+  allow_remote_files(values);
   Examination examination;
   std::string workers, password_file;
   Examination::Listening listening;

@@ -23,6 +23,7 @@
 #include "formats/safetensors_file.hpp"
 #include "main/commands.hpp"
 #include "main/parts.hpp"
+#include "main/remote_access.hpp"
 
 namespace speedo {
 
@@ -184,6 +185,7 @@ Result<int> export_command(const CommandLine& line) {
   OptionValues values(Program::kExport);
   SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
+  allow_remote_files(values);
   const ExportFlags flags = export_flags(values);
   SPEEDO_TRY(check(flags));
   set_up_console(false);

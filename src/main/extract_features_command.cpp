@@ -18,6 +18,7 @@
 #include "main/parts.hpp"
 #include "tools/feature_stream.hpp"
 #include "tools/feature_writer.hpp"
+#include "main/remote_access.hpp"
 
 namespace speedo {
 
@@ -113,6 +114,7 @@ Result<int> extract_features_command(const CommandLine& line) {
   SPEEDO_ASSIGN(const Parsed parsed,
                 read_options(from_gflags(line.arguments, values.program()), values));
   if (parsed == Parsed::kDone) return 0;
+  allow_remote_files(values);
   SPEEDO_ASSIGN(const FeatureFlags flags, feature_flags(values));
 
   set_up_console(false);

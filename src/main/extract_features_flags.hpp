@@ -8,6 +8,7 @@
 #include <speedo/base/result.hpp>
 
 #include "cli/flags/compute_flags.hpp"
+#include "cli/flags/remote_flags.hpp"
 #include "cli/net_inputs.hpp"
 #include "cli/options/option_values.hpp"
 #include "data/convert.hpp"
@@ -19,6 +20,7 @@ namespace speedo {
 struct FeatureFlags {
   NetFlags net;
   ComputeFlags compute;
+  RemoteFlags remote;
   std::vector<std::string> blobs, databases;
   std::int64_t batches = 0;
   ConvertOptions output;

@@ -42,6 +42,7 @@ std::vector<std::string> part_arguments(const FeatureFlags& flags, const std::st
                                     fmt::format("--loop-parts={}", loop_parts),
                                     kNoConfig};
   for (std::string& word : to_arguments(flags.compute)) words.push_back(std::move(word));
+  for (std::string& word : to_arguments(flags.remote)) words.push_back(std::move(word));
   return words;
 }
 
@@ -154,6 +155,7 @@ Result<FeatureFlags> feature_flags(const OptionValues& values) {
   std::string blobs, databases, part, ssh_options;
   flags.net = net_flags(values);
   flags.compute = compute_flags(values);
+  flags.remote = remote_flags(values);
   values.get("blobs", blobs);
   values.get("databases", databases);
   values.get("batches", flags.batches);

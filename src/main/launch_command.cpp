@@ -25,6 +25,7 @@
 #include "main/commands.hpp"
 #include "main/job_begun.hpp"
 #include "main/parts.hpp"
+#include "main/remote_access.hpp"
 
 namespace speedo {
 namespace {
@@ -153,6 +154,7 @@ Result<int> launch_command(const CommandLine& line) {
   OptionValues values(Program::kLaunch);
   SPEEDO_ASSIGN(const Parsed parsed, read_options(fold_speedo(line.arguments), values));
   if (parsed == Parsed::kDone) return 0;
+  allow_remote_files(values);
   LaunchFlags flags = launch_flags(values);
   SPEEDO_ASSIGN(const std::vector<Host> listed, read_hosts_file(flags.hosts));
   set_up_console(flags.cluster.log);

@@ -29,6 +29,7 @@
 #include "main/job_page.hpp"
 #include "main/node_programs.hpp"
 #include "main/parts.hpp"
+#include "main/remote_access.hpp"
 #include "measure/memory_guard.hpp"
 #include "monitor/status_text.hpp"
 #include "store/shared/memory_door.hpp"
@@ -209,6 +210,7 @@ Result<int> master_program(const std::vector<std::string>& arguments,
   OptionValues values(Program::kMaster);
   SPEEDO_ASSIGN(const Parsed parsed, read_options(fold_speedo(arguments), values));
   if (parsed == Parsed::kDone) return 0;
+  allow_remote_files(values);
   ClusterFlags flags = cluster_flags(values);
   SPEEDO_ASSIGN(const std::string source, settle_interface(flags));
   SPEEDO_TRY(check(flags, ClusterRole::kMaster));

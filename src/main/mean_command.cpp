@@ -11,6 +11,7 @@
 #include "data/image/mean.hpp"
 #include "data/open_source.hpp"
 #include "main/commands.hpp"
+#include "main/remote_access.hpp"
 
 namespace speedo {
 
@@ -18,6 +19,7 @@ Result<int> mean_command(const CommandLine& line) {
   OptionValues values(Program::kMean);
   SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
+  allow_remote_files(values);
   std::string input, output, backend;
   bool force = false;
   values.get("input", input);

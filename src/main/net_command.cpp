@@ -15,6 +15,7 @@
 #include "cli/net_inputs.hpp"
 #include "main/commands.hpp"
 #include "main/parts.hpp"
+#include "main/remote_access.hpp"
 #include "measure/exchange_plan.hpp"
 #include "measure/memory_forecast.hpp"
 
@@ -162,6 +163,7 @@ Result<int> net_command(const CommandLine& line) {
   OptionValues values(Program::kNet);
   SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
+  allow_remote_files(values);
   const ShowFlags flags = show_flags(values);
   SPEEDO_ASSIGN(const Phase phase, parse_phase(flags.phase, Phase::kTrain));
   if (flags.exchange && phase != Phase::kTrain) {

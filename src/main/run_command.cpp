@@ -23,6 +23,7 @@
 #include "main/examine.hpp"
 #include "main/job_begun.hpp"
 #include "main/parts.hpp"
+#include "main/remote_access.hpp"
 #include "measure/memory_guard.hpp"
 
 namespace speedo {
@@ -220,6 +221,7 @@ Result<int> run_command(const CommandLine& line) {
   OptionValues values(Program::kRun);
   SPEEDO_ASSIGN(const Parsed parsed, read_options(fold_speedo(line.arguments), values));
   if (parsed == Parsed::kDone) return 0;
+  allow_remote_files(values);
   RunFlags flags = run_flags(values);
   SPEEDO_TRY(choose_gpus(values, flags));
   SPEEDO_TRY(check(flags.cluster, ClusterRole::kRun));

@@ -17,6 +17,7 @@
 #include "cli/solver_file.hpp"
 #include "core/prototxt.hpp"
 #include "main/parts.hpp"
+#include "main/remote_access.hpp"
 #include "measure/simulate_calibrate.hpp"
 #include "measure/simulate_plan_chart.hpp"
 #include "measure/simulate_plan_file.hpp"
@@ -242,6 +243,7 @@ Result<int> simulate_plan(const std::vector<std::string>& arguments) {
   OptionValues values(Program::kPlan);
   SPEEDO_ASSIGN(const Parsed parsed, read_options(arguments, values));
   if (parsed == Parsed::kDone) return 0;
+  allow_remote_files(values);
   const PlanFlags flags = plan_flags(values);
   SPEEDO_TRY(check(flags));
   SPEEDO_ASSIGN(std::vector<sim::PlanSchedule> schedules,

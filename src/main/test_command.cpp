@@ -20,6 +20,7 @@
 #include "core/solver_log.hpp"
 #include "main/commands.hpp"
 #include "main/parts.hpp"
+#include "main/remote_access.hpp"
 #include "main/test_evaluation.hpp"
 
 namespace speedo {
@@ -135,6 +136,7 @@ Result<int> test_command(const CommandLine& line) {
   OptionValues values(Program::kTest);
   SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
+  allow_remote_files(values);
   const TestFlags flags = test_flags(values);
 
   set_up_console(flags.log);

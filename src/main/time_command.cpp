@@ -22,6 +22,7 @@
 #include "cli/solver_file.hpp"
 #include "main/commands.hpp"
 #include "main/parts.hpp"
+#include "main/remote_access.hpp"
 #include "measure/gemm_rate.hpp"
 #include "measure/step_timer.hpp"
 #include "measure/time_report.hpp"
@@ -229,6 +230,7 @@ Result<int> time_command(const CommandLine& line) {
   OptionValues values(Program::kTime);
   SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
+  allow_remote_files(values);
   TimeFlags flags = time_flags(values);
   SPEEDO_ASSIGN(const Phase phase, check(flags));
 

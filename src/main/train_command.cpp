@@ -29,6 +29,7 @@
 #include "main/cluster_job.hpp"
 #include "main/commands.hpp"
 #include "main/parts.hpp"
+#include "main/remote_access.hpp"
 #include "measure/memory_guard.hpp"
 
 namespace speedo {
@@ -297,6 +298,7 @@ Result<int> train_command(const CommandLine& line) {
   OptionValues values(Program::kTrain);
   SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
+  allow_remote_files(values);
   const TrainFlags flags = train_flags(values);
   SPEEDO_TRY(check(flags));
   set_up_console(flags.log);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
+#include <speedo/base/remote_files.hpp>
 
 #include <speedo/base/folder.hpp>
 #include <speedo/store/layout.hpp>
@@ -35,6 +36,7 @@
 #include "main/examine.hpp"
 #include "main/node_programs.hpp"
 #include "main/parts.hpp"
+#include "main/remote_access.hpp"
 #include "measure/memory_guard.hpp"
 #include "store/shared/memory_door.hpp"
 #include "train/learner.hpp"
@@ -140,30 +142,51 @@ Result<void> map_data(const WorkerFlags& flags, TrainerParts& parts) {
   return {};
 }
 
-// What the map gives this worker, or, of files, where they and those beside them lie.
-Result<std::vector<std::filesystem::path>> mapped_folders(const WorkerFlags& flags) {
-  std::vector<std::filesystem::path> folders;
-  if (flags.data_map.empty()) return folders;
+// Adds what the map gives this worker; of files, where they and those beside them lie.
+Result<void> add_mapped(const WorkerFlags& flags, InputRoots::Limits& limits) {
+  if (flags.data_map.empty()) return {};
   SPEEDO_ASSIGN(const DataMap map, read_data_map(flags.data_map));
   SPEEDO_ASSIGN(const std::string source, mapped_source(map, own_name(flags)));
   std::error_code code;
-  for (const std::filesystem::path path : split_at_commas(source)) {
-    if (!std::filesystem::exists(path, code)) continue;  // Opening it tells.
-    folders.push_back(std::filesystem::is_directory(path, code) ? path : folder_of(path));
+  for (const std::string& name : split_at_commas(source)) {
+    const std::filesystem::path path = name;
+    if (is_uri(name)) {
+      limits.addresses.push_back(name);
+    } else if (std::filesystem::exists(path, code)) {  // Else opening it tells.
+      limits.folders.push_back(std::filesystem::is_directory(path, code) ? path : folder_of(path));
+    }
   }
-  return folders;
+  return {};
 }
 
-// What nets of the master may name. Null: every file.
-Result<std::unique_ptr<InputRoots>> confine_inputs(const WorkerFlags& flags) {
+// Copies of what is fetched are read, too.
+Result<void> add_cache(const std::filesystem::path& cache, InputRoots::Limits& limits) {
+  if (limits.addresses.empty() || cache.empty()) return {};
+  std::error_code code;
+  std::filesystem::create_directories(cache, code);
+  if (code) {
+    return Error{ErrorCode::kCannotWrite,
+                 fmt::format("--data-cache '{}': {}", cache.string(), code.message())};
+  }
+  limits.folders.push_back(cache);
+  return {};
+}
+
+// What nets of the master may name. Null: everything.
+Result<std::unique_ptr<InputRoots>> confine_inputs(const WorkerFlags& flags,
+                                                   const std::filesystem::path& cache) {
   InputRoots::Limits limits;
-  for (const std::string& folder : split_at_commas(flags.data_root)) {
-    if (folder == "/") return std::unique_ptr<InputRoots>();
-    limits.folders.emplace_back(folder);
+  for (const std::string& name : split_at_commas(flags.data_root)) {
+    if (name == "/") return std::unique_ptr<InputRoots>();
+    if (is_uri(name)) {
+      limits.addresses.push_back(name);
+    } else {
+      limits.folders.emplace_back(name);
+    }
   }
   if (limits.folders.empty()) limits.folders.emplace_back(".");
-  SPEEDO_ASSIGN(const std::vector<std::filesystem::path> mapped, mapped_folders(flags));
-  limits.folders.insert(limits.folders.end(), mapped.begin(), mapped.end());
+  SPEEDO_TRY(add_mapped(flags, limits));
+  SPEEDO_TRY(add_cache(cache, limits));
   return InputRoots::confine(limits);
 }
 
@@ -199,6 +222,7 @@ Result<int> worker_program(const std::vector<std::string>& arguments,
   OptionValues values(Program::kWorker);
   SPEEDO_ASSIGN(const Parsed parsed, read_options(arguments, values));
   if (parsed == Parsed::kDone) return 0;
+  allow_remote_files(values);
   const WorkerFlags flags = worker_flags(values);
   SPEEDO_TRY(check_device(flags.compute));
   SPEEDO_TRY(parse_address(flags.master));
@@ -252,7 +276,7 @@ Result<int> worker_program(const std::vector<std::string>& arguments,
   if (emulated) emulate(*emulated, parts, options.session);
   SPEEDO_TRY(map_data(flags, parts));
   SPEEDO_TRY(set_part(flags, options));
-  SPEEDO_ASSIGN(const std::unique_ptr<InputRoots> roots, confine_inputs(flags));
+  SPEEDO_ASSIGN(const std::unique_ptr<InputRoots> roots, confine_inputs(flags, remote_cache_folder(values)));
   auto done = run_worker(options, {stop_requested}, parts, store_opener(terms));
   SPEEDO_DEBUG("Memory at the peak: {}", format_bytes(peak_resident_bytes()));
   SPEEDO_TRY(done);

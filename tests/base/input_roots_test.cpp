@@ -123,8 +123,14 @@ TEST_CASE("An address is read from if the worker was told so") {
   const Tree tree;
   CHECK(check_input_address("s3://any/where"));
   const auto roots = tree.confine({{tree.at("root")}, {"s3://bucket/part/"}});
-  CHECK(check_input_address("s3://bucket/part/1"));
-  for (const char* address : {"s3://bucket/other", "file:///etc/passwd", "http://169.254.169.254/"}) {
+  for (const char* address : {"s3://bucket/part/1", "s3://bucket/part", "s3://bucket/part?list"}) {
+    CHECK(check_input_address(address));
+  }
+  for (const char* address :
+       {"s3://bucket/other", "s3://bucket/party", "s3://bucket/part.evil/1",
+        "s3://bucket/part/../other", "s3://bucket/part/%2e%2E/other", "s3://bucket/part/..\\other",
+        "file:///etc/passwd", "http://169.254.169.254/"}) {
+    CAPTURE(address);
     CHECK(check_input_address(address).error().code == ErrorCode::kData);
   }
 }

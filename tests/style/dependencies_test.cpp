@@ -25,7 +25,8 @@ const std::vector<Dependency>& dependencies() {
   static const std::vector<Dependency> all = {
       {"caf/", "CAF", {"actors", "tests/actors"}},
       {"hiredis", "hiredis", {"src/store/redis"}},
-      {"openssl/", "OpenSSL", {"src/gate"}},
+      {"openssl/", "OpenSSL", {"src/gate", "src/remote"}},
+      {"curl/", "libcurl", {"src/remote"}},
       {"cblas", "OpenBLAS", {"src/cpu/gemm"}},
       {"omp.h", "oneDNN", {"src/cpu/onednn"}},
       {"oneapi/dnnl", "oneDNN", {"src/cpu/onednn"}},
@@ -49,7 +50,7 @@ const std::vector<Dependency>& dependencies() {
       {"nlohmann/",
        "nlohmann/json",
        {"src/cli", "src/doctor", "src/formats", "src/main", "src/measure", "src/monitor",
-        "src/tools", "tests"}},
+        "src/remote", "src/tools", "tests"}},
       {"toml++/", "toml++", {"src/cli", "src/measure"}},
       {"catch2/", "Catch2", {"tests/support"}},
       {"rapidcheck", "rapidcheck", {"tests"}},
@@ -59,7 +60,7 @@ const std::vector<Dependency>& dependencies() {
        "fmt",
        {"actors", "src/base", "src/checkpoint", "src/cli", "src/core", "src/cpu", "src/data",
         "src/doctor", "src/formats", "src/gate", "src/gpu", "src/local", "src/main", "src/measure",
-        "src/monitor", "src/sim", "src/tools", "src/train", "tests"}},
+        "src/monitor", "src/remote", "src/sim", "src/tools", "src/train", "tests"}},
       {"google/protobuf/", "Protocol Buffers", {"src/core", "tests"}},
       // The messages made from proto/: Caffe's are what nets and solvers are described by.
       {"caffe.pb.h",
@@ -186,6 +187,7 @@ const std::map<std::string, std::set<std::string>>& rooms_below() {
       {"train", {"backend", "base", "codec", "core", "store"}},
       {"strategies", {"base", "codec", "train"}},
       {"gate", {"base"}},
+      {"remote", {"base"}},
       {"actors", {"backend", "base", "core", "gate", "store", "train"}},
       {"sim", {"backend", "base", "checkpoint", "codec", "core", "data", "store", "train"}},
       {"checkpoint", {"base", "core", "data", "train"}},
@@ -198,7 +200,8 @@ const std::map<std::string, std::set<std::string>>& rooms_below() {
       {"formats", {"backend", "base", "core", "data"}},
       {"main",
        {"actors", "backend", "base", "checkpoint", "cli", "core", "cpu", "data", "doctor",
-        "formats", "gate", "gpu", "local", "measure", "monitor", "sim", "store", "tools", "train"}},
+        "formats", "gate", "gpu", "local", "measure", "monitor", "remote", "sim", "store", "tools",
+        "train"}},
   };
   return all;
 }

@@ -12,6 +12,7 @@
 #include "cli/flags/gate_flags.hpp"
 #include "cli/flags/log_flags.hpp"
 #include "cli/flags/non_finite_flags.hpp"
+#include "cli/flags/remote_flags.hpp"
 #include "cli/net_inputs.hpp"
 #include "cli/flags/schedule_flags.hpp"
 #include "cli/flags/signal_flags.hpp"
@@ -75,6 +76,7 @@ struct ClusterFlags {
   std::string metrics_addr;  // empty: nothing is served
   StateFlags state;  // of the train net
   LogFlags log;
+  RemoteFlags remote;
   SignalFlags signals;
   std::string sleep_after_finish;  // empty: no; else as sleep_time() takes it
 };

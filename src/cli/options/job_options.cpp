@@ -164,14 +164,15 @@ constexpr Option kJobOptions[] = {
                  "trains on; needs --shard offset"},
 
     {.name = "data-root",
-     .type = text("FOLDER,..."),
+     .type = text("FOLDER|URI,..."),
      .otherwise = "the folder that it is started in, and what --data-map names",
      .programs = {Program::kWorker},
      .group = kDataGroup,
-     .sentence = "Folders below which the master's net may name data; symbolic links that lead out "
-                 "are refused. / lets it name every file that this user may read"},
+     .sentence = "Folders and URIs below which the master's net may name data; symbolic links that "
+                 "lead out are refused. / lets it name every file that this user may read, and "
+                 "every URI"},
     {.name = "data-root",
-     .type = text("FOLDER,..."),
+     .type = text("FOLDER|URI,..."),
      .value = "/",
      .programs = {Program::kLaunch},
      .group = kDataGroup,

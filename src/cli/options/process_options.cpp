@@ -27,6 +27,10 @@ constexpr Programs kAllPrograms =
     kComputing | kConverting | kTools | kAsking |
     Programs{Program::kProof, Program::kExport, Program::kImport};
 
+constexpr Programs kReadsFiles =
+    kComputing | kConverting |
+    Programs{Program::kComputeImageMean, Program::kConvertImageset, Program::kExport};
+
 constexpr std::string_view kProgramWords =
     "run launch train test time device_query net convert mean convert_imageset compute_image_mean "
     "upgrade_net_proto_text upgrade_net_proto_binary upgrade_solver_proto_text extract_features "
@@ -109,6 +113,19 @@ constexpr Option kProcessOptions[] = {
      .group = kComputingGroup,
      .sentence = "A record of the data that cannot be read: skip takes the next in its place, "
                  "counts and reports it, abort ends with its error"},
+    {.name = "data-cache",
+     .type = text("FOLDER"),
+     .otherwise = "$XDG_CACHE_HOME/speedo, else ~/.cache/speedo",
+     .programs = kReadsFiles,
+     .group = kOtherGroup,
+     .sentence = "Keep copies of files at http://, https://, s3:// and hdfs:// URIs there, for all "
+                 "processes of this user"},
+    {.name = "data-ca",
+     .type = file(),
+     .otherwise = "CURL_CA_BUNDLE or SSL_CERT_FILE, else the system's",
+     .programs = kReadsFiles,
+     .group = kOtherGroup,
+     .sentence = "Certificates (PEM) of the authorities that vouch for https:// and s3:// servers"},
     {.name = "force",
      .type = on_off(),
      .programs = kTrainers | Programs{Program::kWorker},

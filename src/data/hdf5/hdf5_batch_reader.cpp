@@ -10,6 +10,7 @@
 #include <speedo/base/assert.hpp>
 #include <speedo/base/file.hpp>
 #include <speedo/base/limits.hpp>
+#include <speedo/base/remote_files.hpp>
 
 #include "data/claimed_size.hpp"
 #include "data/permute.hpp"
@@ -25,12 +26,14 @@ constexpr std::int64_t kKeptValuesMax = std::int64_t{16} << 20U;
 constexpr std::size_t kListBytesMax = std::size_t{16} << 20U;
 
 // First place for relative names is the working directory, as in Caffe; then the prototxt's folder,
-// then the list's own.
-std::filesystem::path find_listed(const std::string& name, const std::filesystem::path& base,
-                                  const std::filesystem::path& list) {
+// then the list's own. What a list at a URI names lies beside it.
+Result<std::filesystem::path> find_listed(const std::string& name,
+                                          const Hdf5BatchReader::Options& options) {
+  if (!options.list_uri.empty()) return find_file(uri_beside(options.list_uri, name), {});
+  SPEEDO_ASSIGN(std::filesystem::path found, find_file(name, options.base));
   std::error_code code;
-  const std::filesystem::path found = resolve_path(name, base);
-  return std::filesystem::exists(found, code) ? found : resolve_path(name, list.parent_path());
+  if (is_uri(name) || std::filesystem::exists(found, code)) return found;
+  return resolve_path(name, options.list.parent_path());
 }
 
 }  // namespace
@@ -40,7 +43,8 @@ Result<std::unique_ptr<BatchReader>> Hdf5BatchReader::create(const Options& opti
   std::unique_ptr<Hdf5BatchReader> reader(new Hdf5BatchReader(options));
   std::istringstream words(text);
   for (std::string name; words >> name;) {
-    reader->files_.push_back(find_listed(name, options.base, options.list));
+    SPEEDO_ASSIGN(std::filesystem::path file, find_listed(name, options));
+    reader->files_.push_back(std::move(file));
   }
   if (reader->files_.empty()) {
     return Error{ErrorCode::kData,

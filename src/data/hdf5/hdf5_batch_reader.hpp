@@ -20,6 +20,7 @@ class Hdf5BatchReader : public BatchReader {
  public:
   struct Options {
     std::filesystem::path list;         // file with the names of the HDF5 files
+    std::string list_uri = {};          // where it comes from; empty: it is a local file
     std::filesystem::path base;         // second place to look for relative names
     std::vector<std::string> datasets;  // one a top
     std::int64_t batch_size = 1;

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 #include <speedo/base/file.hpp>
+#include <speedo/base/remote_files.hpp>
 #include <speedo/base/limits.hpp>
 
 #include "data/claimed_size.hpp"
@@ -103,7 +104,8 @@ Result<void> decode_image(std::span<const std::byte> file, ImageColor color, Rec
 
 Result<std::string> read_image_file(const std::string& name, const std::filesystem::path& base) {
   constexpr std::size_t kImageFileBytesMax = std::size_t{256} << 20U;
-  return read_file(resolve_path(name, base), kImageFileBytesMax);
+  SPEEDO_ASSIGN(const std::filesystem::path file, find_file(name, base));
+  return read_file(file, kImageFileBytesMax);
 }
 
 Result<void> decode_image_file(const std::string& name, std::string_view file, ImageColor color,

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 #include <speedo/base/assert.hpp>
-#include <speedo/base/file.hpp>
+#include <speedo/base/remote_files.hpp>
 
 #include "caffe.pb.h"
 #include "data/claimed_size.hpp"
@@ -142,7 +142,8 @@ Result<WindowShape> window_shape(const caffe::WindowDataParameter& window,
   if (!shape.mean_values.empty()) {
     return bad_window_field("mean_file and mean_value exclude each other");
   }
-  SPEEDO_ASSIGN(MeanImage mean, read_mean(resolve_path(transform.mean_file(), base)));
+  SPEEDO_ASSIGN(const std::filesystem::path file, find_file(transform.mean_file(), base));
+  SPEEDO_ASSIGN(MeanImage mean, read_mean(file));
   shape.mean_height = mean.dims.height;
   shape.mean_width = mean.dims.width;
   if (shape.mean_height != shape.mean_width || shape.mean_width < shape.crop) {
@@ -180,9 +181,9 @@ Result<void> WindowBatchReader::check() const {
   if (!options_.cache_images) return {};
   std::uint64_t bytes = 0;
   for (const std::string& image : file_.images) {
+    const auto found = find_file(options_.root + image, options_.base);
     std::error_code code;
-    const auto size =
-        std::filesystem::file_size(resolve_path(options_.root + image, options_.base), code);
+    const auto size = found ? std::filesystem::file_size(*found, code) : 0;
     if (!code) bytes += size;
   }
   return check_memory("cache_images, with the files of '" + file_.path + "',", bytes,

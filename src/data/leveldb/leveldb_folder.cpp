@@ -30,19 +30,12 @@ namespace fs = std::filesystem;
 constexpr std::size_t kCurrentBytesMax = 4096;
 constexpr std::string_view kComparator = "leveldb.BytewiseComparator";
 
-// What the edits of a MANIFEST come to.
-struct Version {
-  std::map<std::uint64_t, std::uint64_t> tables;  // number, bytes
-  std::uint64_t log = 0, previous_log = 0;
-  std::string comparator{kComparator};
-};
-
 std::string text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 // False for a tag that is not known.
-bool apply_field(std::uint64_t tag, ByteCursor& cursor, Version& version) {
+bool apply_field(std::uint64_t tag, ByteCursor& cursor, LeveldbVersion& version) {
   switch (tag) {
     case 1:
       version.comparator = text_of(cursor.piece());
@@ -78,10 +71,13 @@ bool apply_field(std::uint64_t tag, ByteCursor& cursor, Version& version) {
   }
 }
 
-Result<Version> read_manifest(const fs::path& path) {
+}  // namespace
+
+Result<LeveldbVersion> read_leveldb_manifest(const fs::path& path) {
   SPEEDO_ASSIGN(const RandomFile file, RandomFile::open(path));
   LeveldbLog log(file);
-  Version version;
+  LeveldbVersion version;
+  version.comparator = kComparator;
   for (;;) {
     SPEEDO_ASSIGN(const bool more, log.next());
     if (!more) break;
@@ -102,8 +98,7 @@ Result<Version> read_manifest(const fs::path& path) {
                            path.string(), version.comparator)};
 }
 
-Result<fs::path> manifest_of(const fs::path& folder) {
-  const fs::path current = folder / "CURRENT";
+Result<std::string> leveldb_manifest_name(const fs::path& current) {
   SPEEDO_ASSIGN(std::string name, read_file(current, kCurrentBytesMax));
   while (!name.empty() && (name.back() == '\n' || name.back() == '\r')) name.pop_back();
   if (!name.starts_with("MANIFEST-") || name.find('/') != std::string::npos) {
@@ -112,8 +107,10 @@ Result<fs::path> manifest_of(const fs::path& folder) {
                              "folder, or convert the data again",
                              current.string())};
   }
-  return folder / name;
+  return name;
 }
+
+namespace {
 
 Result<fs::path> table_path(const fs::path& folder, std::uint64_t number) {
   std::error_code code;
@@ -130,8 +127,8 @@ Result<fs::path> table_path(const fs::path& folder, std::uint64_t number) {
 }  // namespace
 
 Result<LeveldbFolder> read_leveldb_folder(const fs::path& folder) {
-  SPEEDO_ASSIGN(const fs::path manifest, manifest_of(folder));
-  SPEEDO_ASSIGN(const Version version, read_manifest(manifest));
+  SPEEDO_ASSIGN(const std::string manifest, leveldb_manifest_name(folder / "CURRENT"));
+  SPEEDO_ASSIGN(const LeveldbVersion version, read_leveldb_manifest(folder / manifest));
   LeveldbFolder result;
   for (const auto& [number, bytes] : version.tables) {
     SPEEDO_ASSIGN(fs::path path, table_path(folder, number));

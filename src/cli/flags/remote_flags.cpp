@@ -1,0 +1,19 @@
+#include "cli/flags/remote_flags.hpp"
+
+namespace speedo {
+
+RemoteFlags remote_flags(const OptionValues& values) {
+  RemoteFlags flags;
+  values.get("data-cache", flags.cache);
+  values.get("data-ca", flags.authority);
+  return flags;
+}
+
+std::vector<std::string> to_arguments(const RemoteFlags& flags) {
+  std::vector<std::string> arguments;
+  if (!flags.cache.empty()) arguments.push_back("--data-cache=" + flags.cache);
+  if (!flags.authority.empty()) arguments.push_back("--data-ca=" + flags.authority);
+  return arguments;
+}
+
+}  // namespace speedo

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/options/option_values.hpp"
+
+namespace speedo {
+
+// How files at URIs are fetched: --data-cache, --data-ca.
+struct RemoteFlags {
+  std::string cache;      // a folder; empty: the user's
+  std::string authority;  // a file of certificates; empty: the system's
+};
+
+RemoteFlags remote_flags(const OptionValues& values);
+
+// The flags as another of our programs takes them.
+std::vector<std::string> to_arguments(const RemoteFlags& flags);
+
+}  // namespace speedo
