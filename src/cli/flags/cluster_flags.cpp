@@ -30,6 +30,7 @@ void read_job(const OptionValues& values, ClusterFlags& flags) {
   values.get("weights", flags.weights);
   values.get("publish-interval", flags.publish_interval);
   values.get("snapshot-interval", flags.snapshot_interval);
+  values.get("snapshot-workers", flags.snapshot_workers);
   values.get("job", flags.key_name);
 }
 

@@ -37,6 +37,7 @@ struct ClusterFlags {
   std::string snapshot, weights;
 
   std::optional<std::uint64_t> publish_interval, snapshot_interval;
+  bool snapshot_workers = false;
   RotationRules rotation;
 
   std::string redis = "127.0.0.1:6379";  // an address, see take_secrets()

@@ -218,6 +218,12 @@ constexpr Option kJobOptions[] = {
      .programs = {Program::kTrain},
      .group = kCheckpointsGroup,
      .sentence = "Iterations between snapshots; 0: at the end only"},
+    {.name = "snapshot-workers",
+     .type = on_off(),
+     .programs = kClusters,
+     .group = kCheckpointsGroup,
+     .sentence = "Checkpoint files hold what each worker has alone (histories of full deltas, "
+                 "weights of elastic kinds), one file a worker; --resume=auto and =FILE take it"},
     {.name = "keep-snapshots",
      .type = whole(1),
      .unit = "checkpoints",
