@@ -46,6 +46,8 @@ CAF_ADD_TYPE_ID(speedo, (speedo::JobStatusMessage))
 CAF_ADD_TYPE_ID(speedo, (speedo::WorkerStatusMessage))
 CAF_ADD_TYPE_ID(speedo, (speedo::PartOrderMessage))
 CAF_ADD_TYPE_ID(speedo, (speedo::PartAnswerMessage))
+CAF_ADD_TYPE_ID(speedo, (speedo::SaveStateMessage))
+CAF_ADD_TYPE_ID(speedo, (speedo::StateSavedMessage))
 CAF_END_TYPE_ID_BLOCK(speedo)
 
 // SPEEDO_LOCAL_MESSAGE(type): may be sent within the process only. It has no wire format; a peer

@@ -68,6 +68,9 @@ caf::behavior MasterActor::working() {
       },
       [this](const PartTold& told) { parts_.send(told); },
       [this](const TrainedMessage& message) { take_from_peer<master_event::Trained>(message); },
+      [this](const StateSavedMessage& message) {
+        take_from_peer<master_event::StateSaved>(message);
+      },
       [this](const LeaveMessage& message) { take_from_peer<master_event::Leave>(message); },
       [this](const BeatMessage& message) { take_from_peer<master_event::Beat>(message); },
       [this](const StatusRequestMessage& message) { answer_status(message); },
@@ -228,6 +231,10 @@ void MasterActor::execute(const master_command::SendStop& command) {
   send_to(command.peer, command.message);
 }
 
+void MasterActor::execute(const master_command::SendSaveState& command) {
+  send_to(command.peer, command.message);
+}
+
 void MasterActor::execute(const master_command::StartMerge& command) {
   const MergeId merge = command.merge;
   work_->merge(command, [notify = notifier<MasterEvent>(caf::actor{this}),
@@ -262,8 +269,16 @@ void MasterActor::execute(const master_command::StartSnapshot& command) {
   });
 }
 
+void MasterActor::execute(const master_command::FinishSnapshot& command) {
+  work_->finish_snapshot(command);
+}
+
 void MasterActor::execute(const master_command::EraseWorker& command) {
   work_->erase_worker(command.worker);
+}
+
+void MasterActor::execute(const master_command::EraseSeat& command) {
+  work_->erase_seat(command.seat);
 }
 
 void MasterActor::execute(const master_command::StopWaitingForStore& /*command*/) {

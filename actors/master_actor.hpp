@@ -68,7 +68,10 @@ class MasterActor : public ActorBase {
   void execute(const master_command::EnterStage& command);
   void execute(const master_command::StartTest& command);
   void execute(const master_command::StartSnapshot& command);
+  void execute(const master_command::FinishSnapshot& command);
+  void execute(const master_command::SendSaveState& command);
   void execute(const master_command::EraseWorker& command);
+  void execute(const master_command::EraseSeat& command);
   void execute(const master_command::StopWaitingForStore& command);
   void execute(const master_command::Note& command);
   void execute(const master_command::Finish& command);

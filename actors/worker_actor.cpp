@@ -46,6 +46,9 @@ caf::behavior WorkerActor::make_behavior() {
       [this](const TrainMessage& message) {
         take_from_master<worker_event::TrainOrdered>(message);
       },
+      [this](const SaveStateMessage& message) {
+        take_from_master<worker_event::SaveOrdered>(message);
+      },
       [this](const StopMessage& message) { take_from_master<worker_event::Stop>(message); },
       [this](const PartOrderMessage& message) { take_order(message); },
       [this](const PartNotice& notice) {
@@ -141,6 +144,10 @@ void WorkerActor::execute(const worker_command::SendLeave& command) {
   said_goodbye_ = true;
 }
 
+void WorkerActor::execute(const worker_command::SendStateSaved& command) {
+  send_to_master(command.message);
+}
+
 void WorkerActor::execute(const worker_command::SendBeat& command) {
   send_to_master(command.message);
 }
@@ -155,6 +162,13 @@ void WorkerActor::execute(const worker_command::StartRun& command) {
   const RunId run{command.order.run};
   work_.run(command.order, [self = caf::actor{this}, run](Result<RunReport> report) {
     caf::anon_send(self, WorkerNotice{event_of_run(run, report)});
+  });
+}
+
+void WorkerActor::execute(const worker_command::SaveState& command) {
+  const SaveStateMessage order = command.order;
+  work_.save_state(order, [self = caf::actor{this}, order](Result<void> saved) {
+    caf::anon_send(self, WorkerNotice{event_of_state(order, saved)});
   });
 }
 

@@ -57,6 +57,8 @@ class WorkerActor : public ActorBase {
   void execute(const worker_command::SendBeat& command);
   void execute(const worker_command::PrepareJob& command);
   void execute(const worker_command::StartRun& command);
+  void execute(const worker_command::SendStateSaved& command);
+  void execute(const worker_command::SaveState& command);
   void execute(const worker_command::LookForEnd& command);
   void execute(const worker_command::CancelRun& command);
   void execute(const worker_command::Note& command);

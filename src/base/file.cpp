@@ -5,12 +5,14 @@
 #include <optional>
 #include <system_error>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <speedo/base/folder.hpp>
 #include <speedo/base/temporary.hpp>
 
+#include "base/descriptor.hpp"
 #include "base/input_roots.hpp"
 #include "base/output_root.hpp"
 
@@ -38,6 +40,19 @@ Error cannot_read(const std::filesystem::path& path, int reason) {
   const bool refused = reason == EACCES || reason == EPERM;
   return Error{refused ? ErrorCode::kRefused : ErrorCode::kData,
                "cannot read '" + path.string() + "': " + std::strerror(reason)};
+}
+
+// A device, a pipe or a socket: nothing that another file could take the place of.
+bool is_special(const std::filesystem::path& path) {
+  std::error_code code;
+  const std::filesystem::file_status status = std::filesystem::status(path, code);
+  return std::filesystem::exists(status) && std::filesystem::is_other(status);
+}
+
+Result<void> write_through(const std::filesystem::path& path, std::span<const std::byte> bytes) {
+  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (file.get() >= 0 && write_all(file.get(), bytes)) return {};
+  return cannot_write(path, std::strerror(errno));
 }
 
 // What helps against a folder that takes no new file.
@@ -91,6 +106,7 @@ Result<std::string> read_file(const std::filesystem::path& path, std::size_t byt
 
 Result<void> write_file_atomically(const std::filesystem::path& path,
                                    std::span<const std::byte> bytes) {
+  if (is_special(path)) return write_through(path, bytes);
   std::error_code code;
   std::optional<Temporary> temporary = Temporary::file_beside(path, code);
   if (!temporary) return cannot_write(path, code.message());

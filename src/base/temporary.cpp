@@ -178,6 +178,13 @@ void Temporary::sweep(const fs::path& beginning) {
 
 Result<void> Temporary::put_in_place() {
   SPEEDO_ASSERT(!made_.empty());
+  std::error_code code;
+  if (const auto there = fs::status(target_, code); fs::exists(there) && fs::is_other(there)) {
+    discard();
+    return Error{ErrorCode::kCannotWrite, "cannot write '" + target_.string() +
+                                              "': it is a device, a pipe or a socket, and no file "
+                                              "takes its place"};
+  }
   if (!sync_tree(path_) || ::rename(path_.c_str(), target_.c_str()) != 0) {
     const Error error{ErrorCode::kCannotWrite,
                       "cannot write '" + target_.string() + "': " + std::strerror(errno)};

@@ -52,8 +52,9 @@ bool is_complete(const record::CheckpointFile& record) {
   const auto is_name = [](const std::string& name) {
     return !name.empty() && name.find('/') == std::string::npos && name != "." && name != "..";
   };
-  return record.has_iteration() && record.has_job() && is_name(record.model().name()) &&
-         is_name(record.state().name());
+  const auto parts = parts_of(record);
+  return record.has_iteration() && record.has_job() &&
+         std::ranges::all_of(parts, [&](const auto* part) { return is_name(part->name()); });
 }
 
 Result<record::CheckpointFile> parse_record(const fs::path& path, std::string_view bytes) {
@@ -107,6 +108,10 @@ Result<void> check_part(const fs::path& file, const record::CheckpointFile::Part
 
 fs::path record_path(const std::string& prefix, std::uint64_t iteration) {
   return prefix + kInfix + std::to_string(iteration) + kSuffix;
+}
+
+std::string state_path(const std::string& prefix, std::uint64_t iteration, int seat) {
+  return prefix + kInfix + std::to_string(iteration) + ".worker" + std::to_string(seat);
 }
 
 Result<record::CheckpointFile> read_record(const fs::path& path, CheckpointFiles& files) {
@@ -171,6 +176,12 @@ Result<fs::path> find_part(const fs::path& folder, const record::CheckpointFile:
   const fs::path replacement = file.string() + kNewSuffix;
   if (check_part(replacement, part, files)) return replacement;
   return std::move(checked).error();
+}
+
+std::vector<const record::CheckpointFile::Part*> parts_of(const record::CheckpointFile& record) {
+  std::vector<const record::CheckpointFile::Part*> parts{&record.model(), &record.state()};
+  for (const record::CheckpointFile::Part& worker : record.worker()) parts.push_back(&worker);
+  return parts;
 }
 
 Digest model_of(const record::CheckpointFile& record) {

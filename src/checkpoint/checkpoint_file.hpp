@@ -17,7 +17,8 @@ namespace speedo {
 
 // A checkpoint in files is three of them: PREFIX_iter_N.caffemodel and .solverstate, as Caffe
 // writes them, and PREFIX_iter_N.speedo, written last, the record that makes them one: it holds the
-// state of the session and names the other two with their sizes and checksums. The record:
+// state of the session and names the other two with their sizes and checksums. With them may go
+// states of workers, PREFIX_iter_N.worker0 and so on (train/states/worker_state.hpp). The record:
 //
 //   8 bytes  "SPEEDO\1\n"
 //   8 bytes  XXH3 of what follows, little-endian
@@ -25,6 +26,9 @@ namespace speedo {
 
 // PREFIX_iter_N.speedo.
 std::filesystem::path record_path(const std::string& prefix, std::uint64_t iteration);
+
+// PREFIX_iter_N.workerK.
+std::string state_path(const std::string& prefix, std::uint64_t iteration, int seat);
 
 // Errors: kNotFound; kCorrupt, naming what is wrong.
 Result<record::CheckpointFile> read_record(const std::filesystem::path& path,
@@ -59,6 +63,9 @@ Result<record::CheckpointFile::Part> describe_part(const std::filesystem::path& 
 Result<std::filesystem::path> find_part(const std::filesystem::path& folder,
                                         const record::CheckpointFile::Part& part,
                                         CheckpointFiles& files = disk_files());
+
+// All files that a record names.
+std::vector<const record::CheckpointFile::Part*> parts_of(const record::CheckpointFile& record);
 
 // What a checkpoint must belong to.
 struct CheckpointOwner {

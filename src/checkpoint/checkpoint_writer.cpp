@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <utility>
 
 #include "base/log.hpp"
@@ -18,7 +19,7 @@ std::string file_name(const std::string& path) {
 // The renames that a crash may have left undone.
 Result<void> finish_replacement(const std::filesystem::path& folder,
                                 const record::CheckpointFile& record, CheckpointFiles& files) {
-  for (const auto* part : {&record.model(), &record.state()}) {
+  for (const auto* part : parts_of(record)) {
     const std::filesystem::path name = folder / part->name();
     const auto file = find_part(folder, *part, files);
     if (file && *file != name) SPEEDO_TRY(files.rename(*file, name));
@@ -118,10 +119,35 @@ Result<void> CheckpointWriter::write_files(const SnapshotParts& parts,
                 describe_part(names.model + suffix, file_name(names.model), disk_));
   SPEEDO_ASSIGN(*record.mutable_state(),
                 describe_part(names.state + suffix, file_name(names.state), disk_));
+  SPEEDO_TRY(write_states(parts, suffix, record));
   SPEEDO_TRY(write_record(path, record, disk_));
   if (suffix.empty()) return {};
-  SPEEDO_TRY(disk_.rename(names.model + suffix, names.model));
-  return disk_.rename(names.state + suffix, names.state);
+  for (const auto* part : parts_of(record)) {
+    const std::string name = (path.parent_path() / part->name()).string();
+    SPEEDO_TRY(disk_.rename(name + suffix, name));
+  }
+  return {};
+}
+
+// One after the other: together they may be larger than memory. One that the store has lost is left
+// out, and the rest goes on.
+Result<void> CheckpointWriter::write_states(const SnapshotParts& parts, const std::string& suffix,
+                                            record::CheckpointFile& record) {
+  for (const WorkerId worker : parts.workers) {
+    auto state = parts.state_of(worker);
+    if (!state) {
+      SPEEDO_WARN("the snapshot of iteration {} is without the state of worker {}: {}",
+                  parts.iteration, worker.value, state.error().message);
+      continue;
+    }
+    state->head.set_training_high(training_.high);
+    state->head.set_training_low(training_.low);
+    const std::string name = state_path(prefix_, record.iteration(), record.worker_size());
+    const std::string bytes = to_file_bytes(*state);
+    SPEEDO_TRY(disk_.write(name + suffix, std::as_bytes(std::span(bytes))));
+    SPEEDO_ASSIGN(*record.add_worker(), describe_part(name + suffix, file_name(name), disk_));
+  }
+  return {};
 }
 
 Result<void> CheckpointWriter::write_or_rescue(const SnapshotParts& parts) {

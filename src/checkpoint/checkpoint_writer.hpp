@@ -49,6 +49,8 @@ class CheckpointWriter {
     float accuracy, loss;  // NaN: unknown
   };
   Result<void> write_files(const SnapshotParts& parts, record::CheckpointFile& record);
+  Result<void> write_states(const SnapshotParts& parts, const std::string& suffix,
+                            record::CheckpointFile& record);
   // Apart from this writer's own checkpoints, but of the same training.
   Result<void> write_elsewhere(const std::string& prefix, const SnapshotParts& parts) const;
   void put_score(const Score& score, record::CheckpointFile& record) const;

@@ -10,12 +10,40 @@
 
 #include "base/log.hpp"
 #include "checkpoint/training_file.hpp"
+#include "train/note_text.hpp"
 
 namespace speedo {
 
 namespace fs = std::filesystem;
 
 namespace {
+
+constexpr std::size_t kStateBytesMax = std::size_t{1} << 34U;  // of a worker
+
+// Each is looked at now, and read when it is wanted.
+Result<SavedStates> find_states(const FoundRecord& found, CheckpointFiles& files) {
+  std::vector<fs::path> paths;
+  for (const record::CheckpointFile::Part& part : found.record.worker()) {
+    SPEEDO_ASSIGN(fs::path path, find_part(found.path.parent_path(), part, files));
+    paths.push_back(std::move(path));
+  }
+  const TrainingId training = training_of(found.record);
+  const std::uint64_t iteration = found.record.iteration();
+  const std::size_t count = paths.size();
+  return SavedStates{count, [paths = std::move(paths), training, iteration,
+                             &files](std::size_t k) -> Result<StateOfWorker> {
+    const std::string name = paths[k].string();
+    SPEEDO_ASSIGN(const std::string bytes, files.read(paths[k], kStateBytesMax));
+    SPEEDO_ASSIGN(StateOfWorker state, parse_state_file(bytes, name));
+    const TrainingId own{state.head.training_high(), state.head.training_low()};
+    if (own == training && state.head.iteration() == iteration) return state;
+    return Error{ErrorCode::kMismatch,
+                 fmt::format("'{}' is of iteration {} of training {}, its checkpoint of iteration "
+                             "{} of training {}",
+                             name, state.head.iteration(), short_name(own), iteration,
+                             short_name(training))};
+  }};
+}
 
 Result<SavedCheckpoint> load(FoundRecord found, const CheckpointOwner& owner,
                              CheckpointFiles& files) {
@@ -31,6 +59,7 @@ Result<SavedCheckpoint> load(FoundRecord found, const CheckpointOwner& owner,
                                        "' holds weights that are not finite: training had "
                                        "diverged; go on from an earlier one"};
   }
+  SPEEDO_ASSIGN(saved.workers, find_states(found, files));
   saved.record = std::move(found.record);
   return saved;
 }
@@ -148,6 +177,12 @@ void go_on_from(SavedCheckpoint saved, MasterOptions& options) {
   options.initial_session = saved.record.session();
   options.initial_weights = std::make_shared<caffe::NetParameter>(std::move(saved.model));
   options.initial_state = std::make_shared<caffe::SolverState>(std::move(saved.state));
+  if (options.session.snapshot_workers) {
+    options.initial_states = std::move(saved.workers);
+  } else if (saved.workers.count != 0) {
+    SPEEDO_INFO("the checkpoint has the states of {}, which begin anew without --snapshot-workers",
+                count_workers(saved.workers.count));
+  }
 }
 
 std::optional<FoundRecord> newest_record(const std::string& prefix, const std::string& job) {

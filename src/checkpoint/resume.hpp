@@ -19,10 +19,12 @@ struct SavedCheckpoint {
   record::CheckpointFile record;
   caffe::NetParameter model;
   caffe::SolverState state;
+  SavedStates workers;  // that it has the states of; read when they are wanted
 };
 
-// The checkpoint of a .speedo file. Errors: kNotFound; kCorrupt for a truncated or damaged file;
-// kMismatch for one of another net or job; kData for weights that are not finite.
+// The checkpoint of a .speedo file. Errors: kNotFound; kCorrupt for a truncated or damaged file,
+// one of a worker's state included; kMismatch for one of another net or job; kData for weights that
+// are not finite.
 Result<SavedCheckpoint> load_checkpoint(const std::string& file, const CheckpointOwner& owner,
                                         CheckpointFiles& files = disk_files());
 
@@ -46,7 +48,8 @@ std::optional<SavedCheckpoint> newest_of_job(const std::string& prefix,
 Result<void> check_state_type(const std::string& state_file, const std::string& solver_type,
                               CheckpointFiles& files = disk_files());
 
-// What a master is told that goes on from it, its solver's seed apart.
+// What a master is told that goes on from it, its solver's seed apart. The states of workers are
+// taken if its snapshots are to have them.
 void go_on_from(SavedCheckpoint saved, MasterOptions& options);
 
 // The newest checkpoint file of the job's last training with this prefix; of any training of the

@@ -15,8 +15,9 @@ namespace {
 
 bool is_whole(const FoundRecord& found, CheckpointFiles& files) {
   const fs::path folder = found.path.parent_path();
-  return find_part(folder, found.record.model(), files) &&
-         find_part(folder, found.record.state(), files);
+  return std::ranges::all_of(parts_of(found.record), [&](const auto* part) {
+    return find_part(folder, *part, files).has_value();
+  });
 }
 
 // Higher is better; empty for what was not tested.
@@ -44,7 +45,7 @@ void remove_file(const fs::path& file, CheckpointFiles& files) {
 
 void remove_checkpoint(const FoundRecord& found, CheckpointFiles& files) {
   const fs::path folder = found.path.parent_path();
-  for (const auto* part : {&found.record.model(), &found.record.state()}) {
+  for (const auto* part : parts_of(found.record)) {
     if (auto file = find_part(folder, *part, files)) {
       remove_file(*file, files);
     } else if (files.size(folder / part->name())) {

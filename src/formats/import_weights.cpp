@@ -1,7 +1,10 @@
 #include "formats/import_weights.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -43,7 +46,14 @@ Result<void> read_blob(const SafetensorsFile& file, const StoredTensor& tensor,
                              file.name(), tensor.name, to_string(tensor.shape), layer.name(),
                              layer.type(), to_string(wanted))};
   }
-  return file.read(tensor, set_shape_and_data(wanted, blob));
+  const std::span<float> values = set_shape_and_data(wanted, blob);
+  SPEEDO_TRY(file.read(tensor, values));
+  if (std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); })) {
+    return {};
+  }
+  return Error{ErrorCode::kData,
+               fmt::format("{}: tensor '{}' has values that are NaN or infinite as float32",
+                           file.name(), tensor.name)};
 }
 
 bool is_owner(const ParameterLayout& layout, const std::string& layer, int index) {

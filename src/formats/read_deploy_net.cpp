@@ -29,6 +29,7 @@ Result<Shape> parse_shape(const std::string& text) {
     }
     dims.push_back(*dim);
   }
+  if (dims.empty()) return usage_error("--shape has a shape without numbers: '" + text + "'");
   auto shape = Shape::create(std::move(dims));
   if (!shape) return usage_error("--shape: " + shape.error().message);
   return shape;

@@ -82,6 +82,11 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
 
   bool key(string_t& text) override {
     if (depth_ == 1) {
+      if (!is_sound_name(text)) {
+        name_ = fmt::format("number {}", names_.size() + 1);
+        return fail(fmt::format("its name has control characters, or more than {} bytes",
+                                kNameBytesMax));
+      }
       name_ = std::move(text);
       if (!names_.insert(name_).second) return fail("is there twice");
       return true;
@@ -122,6 +127,13 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
  private:
   using Numbers = std::vector<std::uint64_t>;
   static constexpr std::size_t kNumbersMax = 64;
+  static constexpr std::size_t kNameBytesMax = 4096;
+
+  // Names go into messages.
+  static bool is_sound_name(const std::string& name) {
+    const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
+    return name.size() <= kNameBytesMax && std::none_of(name.begin(), name.end(), is_control);
+  }
 
   bool fail(const std::string& what) {
     error_ =

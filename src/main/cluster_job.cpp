@@ -96,6 +96,7 @@ Result<void> set_intervals(const ClusterFlags& flags, const caffe::SolverParamet
   session.snapshot_interval = flags.snapshot_interval.value_or(
       static_cast<std::uint64_t>(std::max(0, solver.snapshot())));
   session.snapshot_at_end = solver.snapshot_after_train();
+  session.snapshot_workers = flags.snapshot_workers;
   if (!flags.rotation.keep_best) return {};
   if (session.test_interval == 0 || session.snapshot_interval == 0 ||
       session.snapshot_interval % session.test_interval != 0) {

@@ -43,15 +43,22 @@ ImportFlags import_flags(const OptionValues& values) {
   return flags;
 }
 
+// The first of them: a file may lack thousands.
+std::string listed(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 10;
+  if (names.size() <= kShown) return fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("{} and {} more", fmt::join(names.begin(), names.begin() + kShown, ", "),
+                     names.size() - kShown);
+}
+
 // Gaps are told of where they are allowed, and else are what is wrong.
 Result<void> judge(const ImportGaps& gaps, const ImportFlags& flags) {
   std::string what;
   if (!gaps.missing.empty()) {
-    what += fmt::format("it lacks {}", fmt::join(gaps.missing, ", "));
+    what += "it lacks " + listed(gaps.missing);
   }
   if (!gaps.surplus.empty()) {
-    what +=
-        fmt::format("{}the net has no {}", what.empty() ? "" : "; ", fmt::join(gaps.surplus, ", "));
+    what += (what.empty() ? "the net has no " : "; the net has no ") + listed(gaps.surplus);
   }
   if (what.empty()) return {};
   if (flags.partial) {

@@ -8,6 +8,7 @@
 
 #include "actors/node.hpp"
 #include "base/log.hpp"
+#include "base/memory_limit.hpp"
 #include "base/trace.hpp"
 #include "checkpoint/checkpoint_writer.hpp"
 #include "checkpoint/resume.hpp"
@@ -33,6 +34,7 @@
 #include "measure/memory_guard.hpp"
 #include "monitor/status_text.hpp"
 #include "store/shared/memory_door.hpp"
+#include "train/note_text.hpp"
 
 namespace speedo {
 
@@ -93,14 +95,32 @@ void stay(std::optional<std::chrono::seconds> time) {
   }
 }
 
+// What the workers' states add to a checkpoint, with as many workers as training starts with.
+Result<std::int64_t> state_bytes(const ClusterJob& job, std::int64_t weight_bytes) {
+  const MasterConfig& session = job.options.session;
+  if (!session.snapshot_workers) return 0;
+  SPEEDO_ASSIGN(const std::uint64_t arrays,
+                arrays_of_a_worker(updates_of(session.stages), job.solver));
+  if (arrays == 0) {
+    SPEEDO_INFO("--snapshot-workers: in this job workers have nothing alone");
+  }
+  const std::int64_t each = static_cast<std::int64_t>(arrays) * weight_bytes;
+  const std::int64_t all = static_cast<std::int64_t>(session.workers_start) * each;
+  SPEEDO_INFO("The states of workers take {} each, with {} {} of a snapshot, and as much in the "
+              "store while it is written",
+              format_bytes(each), count_workers(session.workers_start), format_bytes(all));
+  return all;
+}
+
 // The room that the job's checkpoints need.
 Result<void> check_room(const ClusterFlags& flags, const ClusterJob& job,
                         std::int64_t weight_bytes) {
   const MasterConfig& session = job.options.session;
   SPEEDO_ASSIGN(const std::int64_t bytes, snapshot_bytes(weight_bytes, job.solver));
+  SPEEDO_ASSIGN(const std::int64_t states, state_bytes(job, weight_bytes));
   return check_snapshot_room(
       job.solver.snapshot_prefix(),
-      {.bytes = bytes,
+      {.bytes = bytes + states,
        .count = snapshots_left(static_cast<std::int64_t>(session.start_iteration),
                                static_cast<std::int64_t>(session.max_iteration),
                                static_cast<std::int64_t>(session.snapshot_interval),

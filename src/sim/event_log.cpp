@@ -24,6 +24,9 @@ Line line(const master_event::Trained& e) {
 Line line(const master_event::Leave& e) {
   return {"Leave", e.peer.value, e.message.worker, e.message.code};
 }
+Line line(const master_event::StateSaved& e) {
+  return {"StateSaved", e.message.worker, e.message.iteration, e.message.code};
+}
 Line line(const master_event::Beat& e) {
   return {"Beat", e.message.worker, e.message.run, e.message.progress};
 }
@@ -64,6 +67,9 @@ Line line(const master_command::SendTrain& c) {
   return {"SendTrain", c.peer.value, c.message.run, c.message.version, c.message.shard};
 }
 Line line(const master_command::SendStop& c) { return {"SendStop", c.peer.value}; }
+Line line(const master_command::SendSaveState& c) {
+  return {"SendSaveState", c.peer.value, c.message.iteration, c.message.merged_run};
+}
 Line line(const master_command::StartMerge& c) {
   const auto& first = c.contributions.front();
   return {"StartMerge", c.iteration, c.contributions.size(), first.worker.value, first.run.value};
@@ -74,7 +80,11 @@ Line line(const master_command::ExpectMerge& c) {
 Line line(const master_command::EnterStage& c) { return {"EnterStage", c.stage}; }
 Line line(const master_command::StartTest& c) { return {"StartTest", c.iteration}; }
 Line line(const master_command::StartSnapshot& c) { return {"StartSnapshot", c.iteration}; }
+Line line(const master_command::FinishSnapshot& c) {
+  return {"FinishSnapshot", c.iteration, c.workers.size()};
+}
 Line line(const master_command::EraseWorker& c) { return {"EraseWorker", c.worker.value}; }
+Line line(const master_command::EraseSeat& c) { return {"EraseSeat", c.seat}; }
 Line line(const master_command::StopWaitingForStore&) { return {"StopWaitingForStore"}; }
 Line line(const master_command::Note& c) { return {"Note", c.warning}; }
 Line line(const master_command::Finish& c) {
@@ -102,6 +112,12 @@ Line line(const worker_event::RunDone& e) {
 Line line(const worker_event::RunFailed& e) {
   return {"RunFailed", e.run.value, static_cast<std::uint64_t>(e.error.code)};
 }
+Line line(const worker_event::SaveOrdered& e) {
+  return {"SaveOrdered", e.message.worker, e.message.iteration};
+}
+Line line(const worker_event::StateSaved& e) {
+  return {"StateSaved", e.order.worker, e.order.iteration, e.error.has_value()};
+}
 Line line(const worker_event::Stop&) { return {"Stop"}; }
 Line line(const worker_event::EndLookedFor& e) { return {"EndLookedFor", e.job_is_over}; }
 Line line(const worker_event::StopRequested&) { return {"StopRequested"}; }
@@ -117,6 +133,12 @@ Line line(const worker_command::SendTrained& c) {
 }
 Line line(const worker_command::SendLeave& c) {
   return {"SendLeave", c.message.worker, c.message.code};
+}
+Line line(const worker_command::SendStateSaved& c) {
+  return {"SendStateSaved", c.message.worker, c.message.iteration, c.message.code};
+}
+Line line(const worker_command::SaveState& c) {
+  return {"SaveState", c.order.worker, c.order.iteration};
 }
 Line line(const worker_command::SendBeat& c) {
   return {"SendBeat", c.message.worker, c.message.run, c.message.progress};

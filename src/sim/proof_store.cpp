@@ -21,7 +21,9 @@ Error unreachable() { return {ErrorCode::kUnavailable, "the store does not answe
 bool is_contribution(const KvOperation& operation) {
   return operation.kind == KvOperation::Kind::kSet &&
          operation.key.find(':' + contribution_key_prefix()) != std::string::npos &&
-         operation.key.find("/local:") == std::string::npos;
+         operation.key.find("/local:") == std::string::npos &&
+         operation.key.find("/state:") == std::string::npos &&
+         operation.key.find("/seat/") == std::string::npos;
 }
 
 }  // namespace

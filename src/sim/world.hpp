@@ -154,7 +154,10 @@ class MasterNode {
   void execute(const master_command::EnterStage& command);
   void execute(const master_command::StartTest& command);
   void execute(const master_command::StartSnapshot& command);
+  void execute(const master_command::FinishSnapshot& command);
+  void execute(const master_command::SendSaveState& command);
   void execute(const master_command::EraseWorker& command);
+  void execute(const master_command::EraseSeat& command);
   void execute(const master_command::StopWaitingForStore& command);
   void execute(const master_command::Note& command);
   void execute(const master_command::Finish& command);
@@ -204,6 +207,8 @@ class WorkerNode {
   void execute(const worker_command::SendBeat& command);
   void execute(const worker_command::PrepareJob& command);
   void execute(const worker_command::StartRun& command);
+  void execute(const worker_command::SendStateSaved& command);
+  void execute(const worker_command::SaveState& command);
   void execute(const worker_command::LookForEnd& command);
   void execute(const worker_command::CancelRun& command);
   void execute(const worker_command::Note& command);

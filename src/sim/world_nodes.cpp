@@ -122,6 +122,10 @@ void MasterNode::execute(const master_command::SendStop& command) {
   world_.to_worker(command.peer, worker_event::Stop{command.message});
 }
 
+void MasterNode::execute(const master_command::SendSaveState& command) {
+  world_.to_worker(command.peer, worker_event::SaveOrdered{command.message});
+}
+
 void MasterNode::execute(const master_command::StartMerge& command) {
   work_->merge(command, [this, merge = command.merge](const Result<MergeResult>& result) {
     soon(event_of_merge(merge, result));
@@ -152,8 +156,16 @@ void MasterNode::execute(const master_command::StartSnapshot& command) {
   });
 }
 
+void MasterNode::execute(const master_command::FinishSnapshot& command) {
+  work_->finish_snapshot(command);
+}
+
 void MasterNode::execute(const master_command::EraseWorker& command) {
   work_->erase_worker(command.worker);
+}
+
+void MasterNode::execute(const master_command::EraseSeat& command) {
+  work_->erase_seat(command.seat);
 }
 
 void MasterNode::execute(const master_command::StopWaitingForStore& /*command*/) {
@@ -231,6 +243,10 @@ void WorkerNode::execute(const worker_command::SendLeave& command) {
   send<master_event::Leave>(command.message);
 }
 
+void WorkerNode::execute(const worker_command::SendStateSaved& command) {
+  send<master_event::StateSaved>(command.message);
+}
+
 void WorkerNode::execute(const worker_command::SendBeat& command) {
   send<master_event::Beat>(command.message);
 }
@@ -245,6 +261,13 @@ void WorkerNode::execute(const worker_command::StartRun& command) {
   const RunId run{command.order.run};
   work_.run(command.order, [this, run](const Result<RunReport>& report) {
     soon(event_of_run(run, report));
+  });
+}
+
+void WorkerNode::execute(const worker_command::SaveState& command) {
+  const SaveStateMessage order = command.order;
+  work_.save_state(order, [this, order](const Result<void>& saved) {
+    soon(event_of_state(order, saved));
   });
 }
 

@@ -62,6 +62,11 @@ Result<std::vector<float>> read_channel_means(const std::string& text) {
        first += static_cast<std::ptrdiff_t>(pixels)) {
     const double sum = std::accumulate(first, first + static_cast<std::ptrdiff_t>(pixels), 0.0);
     means.push_back(static_cast<float>(sum / static_cast<double>(pixels)));
+    if (!std::isfinite(means.back())) {
+      return Error{ErrorCode::kData,
+                   fmt::format("mean file '{}': the mean of channel {} is not finite", text,
+                               means.size() - 1)};
+    }
   }
   return means;
 }

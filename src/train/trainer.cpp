@@ -43,6 +43,15 @@ class ThreadTrainer : public Trainer {
     });
   }
 
+  void save_state(SaveStateMessage order, std::function<void(Result<void>)> done) override {
+    thread_.post([this, order, done = std::move(done)] {
+      if (!engine_) {
+        return done(Error{ErrorCode::kUnavailable, "trainer: no job is prepared"});
+      }
+      done(engine_->save_state(order));
+    });
+  }
+
   void cancel() override { generation_.fetch_add(1); }
 
   std::uint64_t progress() const override { return progress_.load(std::memory_order_relaxed); }

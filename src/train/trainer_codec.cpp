@@ -31,7 +31,24 @@ bool TrainerCodec::enter_stage(const UpdateSpec& update, std::size_t count) {
 }
 
 void TrainerCodec::begin_run(std::uint64_t merged_run) {
-  if (committed_ == merged_run) std::swap(residual_, next_);
+  settle(merged_run);
+  committed_.reset();
+}
+
+void TrainerCodec::settle(std::uint64_t merged_run) {
+  if (committed_ != merged_run) return;
+  std::swap(residual_, next_);
+  committed_.reset();
+}
+
+void TrainerCodec::copy_residual(std::span<float> target) const {
+  SPEEDO_ASSERT(residual_.empty() || residual_.size() == target.size());
+  std::ranges::copy(residual_, target.begin());
+}
+
+void TrainerCodec::take_residual(std::span<const float> residual) {
+  residual_.assign(residual.begin(), residual.end());
+  next_.assign(residual.size(), 0.0F);
   committed_.reset();
 }
 

@@ -25,6 +25,9 @@ class TrainerCodec {
 
   // A run begins, and the one before was merged if it is `merged_run`.
   void begin_run(std::uint64_t merged_run);
+  // That run, if it was the last, was merged: what it left out is left out for good. begin_run()
+  // may come later.
+  void settle(std::uint64_t merged_run);
   // Codes a chunk of the run's contribution, with what was left out of it before. The bytes stay
   // until the next begin_run(), or this chunk's next encode(). Error: kNotFinite.
   Result<std::span<const std::byte>> encode(std::size_t chunk, std::span<const float> values);
@@ -33,6 +36,10 @@ class TrainerCodec {
   // Every chunk went through one of the two, and others can see them.
   void committed(std::uint64_t run) { committed_ = run; }
 
+  // What was left out so far: all of it, zeros if nothing was ever left out. Requires: a whole
+  // contribution's length, or nothing if none is carried.
+  void copy_residual(std::span<float> target) const;
+  void take_residual(std::span<const float> residual);
   // What was left out so far, as its Euclidean norm.
   double residual_norm() const;
 

@@ -30,15 +30,28 @@ class ElasticUpdate : public WorkerUpdate {
   explicit ElasticUpdate(const WorkerParts& parts) : parts_(parts) {}
 
   Result<std::uint64_t> begin(const TrainMessage& order) override {
-    const std::optional<std::uint64_t> contributed = std::exchange(contributed_, std::nullopt);
+    const Result<void> settled =
+        settle(order.merged_run, std::bit_cast<float>(order.merged_weight_bits));
+    contributed_.reset();
+    SPEEDO_TRY(settled);
     if (!has_weights_) return begin_at_centre(order);
-    if (contributed && order.merged_run == *contributed) {
-      has_weights_ = false;  // Should the step fail.
-      SPEEDO_ASSIGN(has_weights_,
-                    take_step(*contributed, std::bit_cast<float>(order.merged_weight_bits)));
-      if (!has_weights_) return begin_at_centre(order);
-    }
     return order.version;
+  }
+
+  Result<void> settle(std::uint64_t merged_run, float weight) override {
+    if (!has_weights_ || contributed_ != merged_run) return {};
+    contributed_.reset();
+    has_weights_ = false;  // Should the step fail.
+    SPEEDO_ASSIGN(has_weights_, take_step(merged_run, weight));
+    return {};
+  }
+
+  bool has_own_weights() const override { return has_weights_; }
+
+  void take_own_weights() override {
+    has_weights_ = true;
+    contributed_.reset();
+    term_ = parts_.term;
   }
 
   void add(const Bucket& bucket) override { parts_.add(bucket); }

@@ -211,6 +211,7 @@ Result<RunReport> TrainerEngine::run(const TrainMessage& order,
   SPEEDO_TRY(check_order(order, incarnation_.job));
   exchange_->allow_cancel(std::move(cancelled));
   if (ended_at_ && is_tracing()) trace_span("wait for order", *ended_at_, steady_clock().now());
+  if (order.seat != kNoSeat) SPEEDO_TRY(take_seat(order));
   if (stage_ != order.stage) SPEEDO_TRY(enter_stage(order.stage));
   note_version(order);
   exchange_->abandon();  // what a run that failed has left

@@ -14,6 +14,7 @@
 #include "store/shared/memory_exchange.hpp"
 #include "train/learner.hpp"
 #include "train/run_clock.hpp"
+#include "train/states/worker_state.hpp"
 #include "train/trainer_host_view.hpp"
 #include "train/trainer_exchange.hpp"
 #include "train/trainer_update.hpp"
@@ -42,6 +43,9 @@ class TrainerEngine {
   // `cancelled` is asked between steps and between chunks.
   Result<RunReport> run(const TrainMessage& order, std::function<bool()> cancelled);
 
+  // See Trainer::save_state(). Not during a run.
+  Result<void> save_state(const SaveStateMessage& order);
+
   // Says in the log what the codec has left out and nobody will send any more.
   ~TrainerEngine();
 
@@ -69,6 +73,10 @@ class TrainerEngine {
   void apply_rule(const Bucket& bucket, const TrainMessage& order, std::uint32_t step);
   Result<std::unique_ptr<WorkerUpdate>> make_update(const UpdateSpec& update);
   Result<void> contribute(const TrainMessage& order, std::uint64_t& base, float& loss);
+  record::WorkerState state_head() const;  // without what only the snapshot knows
+  Result<void> take_seat(const TrainMessage& order);
+  bool fits(const record::WorkerState& head) const;
+  void load(StateOfWorker& state);
   void forget_histories(const char* why);
   void clear_histories();
   PhaseTimes with_wait(const RunClock& clock);

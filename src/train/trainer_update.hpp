@@ -73,6 +73,12 @@ class WorkerUpdate {
   // The worker waits for its next order, and what was expected may have come: does a piece of what
   // that run will have to do. False: there is nothing to do.
   virtual bool work_ahead() { return false; }
+  // The run before, if it is this one, was merged with this weight: what follows from that for the
+  // worker is done now. begin() may come later. Errors: those of the store.
+  virtual Result<void> settle(std::uint64_t /*merged_run*/, float /*weight*/) { return {}; }
+  // Whether the learner's weights are the worker's own from run to run, and that they are now.
+  virtual bool has_own_weights() const { return false; }
+  virtual void take_own_weights() {}
   // The run came to nothing finite, and is not committed; its weights are void.
   virtual void diverged() {}
 };

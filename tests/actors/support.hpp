@@ -87,6 +87,10 @@ class ScriptedMasterWork : public MasterWork {
   void snapshot(std::uint64_t iteration, std::function<void(Result<void>)> done) override {
     snapshots.push_back({iteration, std::move(done)});
   }
+  void finish_snapshot(const master_command::FinishSnapshot& command) override {
+    finished_snapshots.push_back(command);
+  }
+  void erase_seat(std::uint64_t /*seat*/) override {}
   void stop_tests() override { tests_stopped = true; }
   void watch(Instant /*now*/, std::function<void(Result<void>)> /*seen*/) override {}
   void erase_worker(WorkerId worker) override { erased.push_back(worker); }
@@ -96,6 +100,7 @@ class ScriptedMasterWork : public MasterWork {
   std::vector<std::pair<std::uint32_t, std::function<void(Result<Version>)>>> stages;
   std::vector<std::function<void(Result<Scores>)>> tests;
   std::vector<SnapshotOrder> snapshots;
+  std::vector<master_command::FinishSnapshot> finished_snapshots;
   std::vector<WorkerId> erased;
   bool tests_stopped = false;
   bool stopped_waiting = false;
@@ -109,6 +114,10 @@ class ScriptedWorkerWork : public WorkerWork {
   void run(const TrainMessage& order, std::function<void(Result<RunReport>)> done) override {
     runs.emplace_back(order, std::move(done));
   }
+  void save_state(const SaveStateMessage& order,
+                  std::function<void(Result<void>)> done) override {
+    saves.emplace_back(order, std::move(done));
+  }
   void look_for_end(std::uint64_t term, std::function<void(bool)> done) override {
     looks.emplace_back(term, std::move(done));
   }
@@ -117,6 +126,7 @@ class ScriptedWorkerWork : public WorkerWork {
 
   std::vector<std::pair<WelcomeMessage, std::function<void(Result<Digest>)>>> prepares;
   std::vector<std::pair<TrainMessage, std::function<void(Result<RunReport>)>>> runs;
+  std::vector<std::pair<SaveStateMessage, std::function<void(Result<void>)>>> saves;
   std::vector<std::pair<std::uint64_t, std::function<void(bool)>>> looks;
   int cancels = 0;
   std::uint64_t layers = 0;  // what progress() says

@@ -1,7 +1,14 @@
 #include <speedo/base/file.hpp>
 
+#include <filesystem>
 #include <fstream>
 #include <string>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <speedo/base/temporary.hpp>
 
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
@@ -74,4 +81,31 @@ TEST_CASE("A relative path is tried from the working directory, then from the pr
 }
 
 }  // namespace
+TEST_CASE("a device or a pipe is written into, and stays what it is") {
+  const TempDir folder;
+  const auto pipe = folder / "pipe", link = folder / "link";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  std::filesystem::create_symlink(pipe, link);
+  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  REQUIRE(reader >= 0);
+  for (const auto& path : {pipe, link}) {
+    REQUIRE(write_file_atomically(path, bytes_of("x")));
+    char read = 0;
+    CHECK(::read(reader, &read, 1) == 1);
+    CHECK(read == 'x');
+  }
+  ::close(reader);
+  CHECK(std::filesystem::is_fifo(pipe));
+  CHECK(std::filesystem::is_symlink(link));
+  const auto full = write_file_atomically("/dev/full", bytes_of("x"));
+  REQUIRE_FALSE(full);
+  CHECK(full.error().code == ErrorCode::kCannotWrite);
+  CHECK(std::filesystem::is_character_file("/dev/full"));
+  std::error_code code;
+  auto temporary = Temporary::file_beside(pipe, code);
+  REQUIRE(temporary);
+  CHECK_FALSE(temporary->put_in_place());
+  CHECK(std::filesystem::is_fifo(pipe));
+}
+
 }  // namespace speedo

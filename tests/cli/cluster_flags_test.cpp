@@ -125,7 +125,7 @@ TEST_CASE("Membership, time-outs and checkpoints") {
   const ClusterFlags flags =
       accepted({"--workers", "2:4", "--below-min-timeout", "60", "--worker-timeout", "5",
                 "--stall-timeout", "70", "--publish-interval", "10", "--snapshot-interval", "100",
-                "--keep-snapshots", "3", "--keep-best", "--take-over"});
+                "--keep-snapshots", "3", "--keep-best", "--take-over", "--snapshot-workers"});
   CHECK(flags.below_min_timeout_s == 60);
   CHECK(flags.worker_timeout_s == 5);
   CHECK(flags.stall_timeout_s == 70);
@@ -133,6 +133,8 @@ TEST_CASE("Membership, time-outs and checkpoints") {
   CHECK(flags.snapshot_interval == 100);
   CHECK(flags.rotation.keep == 3);
   CHECK(flags.rotation.keep_best);
+  CHECK(flags.snapshot_workers);
+  CHECK_FALSE(accepted({}).snapshot_workers);
   CHECK(flags.take_over);
   CHECK(accepted({}).worker_timeout_s == 10);
   CHECK(refused({"--keep-best"}).find("--keep-snapshots") != std::string::npos);

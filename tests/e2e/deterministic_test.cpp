@@ -70,21 +70,27 @@ class Job {
     if (rule_ == "gradient" || rule_ == "replicated") {
       command.emplace_back("--gradient-only");
       if (rule_ == "replicated") command.insert(command.end(), {"--replicated", "--no-factors"});
+    } else if (rule_ == "states") {
+      command.insert(command.end(),
+                     {"--train", "2", "--snapshot-workers", "--snapshot-interval", "40"});
     } else {
       command.insert(command.end(), {"--train", "3", "--save-updater", "average"});
     }
-    if (resume) command.emplace_back("--resume");
+    if (resume) command.emplace_back(rule_ == "states" ? "--resume=auto" : "--resume");
     if (!shares_memory_) command.emplace_back("--no-shared-memory");
     processes_.emplace_back(std::move(command), folder_ / ("log" + std::to_string(logs_++)));
     return processes_.back();
   }
-  void start_workers() {
+  std::vector<Process*> start_workers() {
+    std::vector<Process*> workers;
     for (int i = 0; i < 2; ++i) {
       processes_.emplace_back(std::vector<std::string>{test::program("speedo-worker"), "--master",
                                                        port_.address(), "--data-root",
                                                        folder_.path().string()},
                               folder_ / ("log" + std::to_string(logs_++)));
+      workers.push_back(&processes_.back());
     }
+    return workers;
   }
   std::uint64_t version() {
     const auto store = open_redis_store(parse_redis_uri(redis_.tcp_uri()).value(), "bits").value();
@@ -152,6 +158,47 @@ TEST_CASE("a deterministic job whose master is killed has the bits of one that r
       const bool same_histories = job.histories() == whole.histories();
       CHECK(same_histories);
     }
+  }
+}
+
+// A master alone dies, then everybody.
+TEST_CASE("full deltas keep their momentum on the workers: with --snapshot-workers a job whose "
+          "processes are killed has the bits of one that ran through") {
+  constexpr std::uint64_t kMerges = 400;
+  Job whole("states", kMerges, false);
+  Process& alone = whole.start_master(false);
+  whole.start_workers();
+  const auto code = alone.wait(std::chrono::seconds{120});
+  INFO("undisturbed: " << alone.errors());
+  REQUIRE(code == 0);
+  Random random = Random::derive(test::seed(), {6});
+  CAPTURE(test::seed());
+  Job job("states", kMerges, false);
+  Process* master = &job.start_master(false);
+  std::vector<Process*> workers = job.start_workers();
+  for (const bool all : {false, true}) {
+    REQUIRE(job.version_beyond(60 + random.below(100)));
+    master->signal(SIGKILL);
+    master->wait();
+    if (all) {
+      for (Process* worker : workers) {
+        worker->signal(SIGKILL);
+        worker->wait();
+      }
+    }
+    master = &job.start_master(true);
+    if (all) job.start_workers();
+    REQUIRE(master->says("training starts"));
+    CHECK(master->says("the states of 2 workers; going on from the files"));
+  }
+  const auto end = master->wait(std::chrono::seconds{120});
+  INFO("resumed: " << master->errors());
+  REQUIRE(end == 0);
+  const bool same_weights = job.snapshot(".caffemodel") == whole.snapshot(".caffemodel");
+  CHECK(same_weights);
+  for (const char* state : {".worker0", ".worker1"}) {
+    CAPTURE(state);
+    CHECK_FALSE(whole.snapshot(state).empty());
   }
 }
 

@@ -124,6 +124,9 @@ TEST_CASE("a header that lies is refused, with the tensor's name") {
         "tensor 'a': dtype is there twice");
   CHECK(error_of(R"({"a":{"dtype":"F32"}})", 0).find("needs dtype, shape") != std::string::npos);
   CHECK(error_of(R"({"a":{"kind":"F32"}})", 0) == "tensor 'a': kind is not known");
+  CHECK(error_of(R"({"a\u001b[31m":{}})", 0).find("'number 1': its name has control") !=
+        std::string::npos);
+  CHECK(error_of("{\"" + std::string(5000, 'x') + "\":{}}", 0).size() < 100);
   CHECK(error_of("[1]", 0) == "the header is no JSON object");
   CHECK(error_of("{\"a\":", 0).find("of the header is no JSON") != std::string::npos);
   // A million levels.
@@ -227,6 +230,18 @@ TEST_CASE("what a file and a net have not in common is named") {
   CHECK(refused.error().code == ErrorCode::kMismatch);
   CHECK(refused.error().message.find("tensor 'a.weight' has the shape 9 (9), layer 'a' "
                                      "(InnerProduct) needs 3 3 (9)") != std::string::npos);
+}
+
+TEST_CASE("weights that are not finite are refused, with the tensor's name") {
+  Folder folder;
+  const auto net = make_net(kShared, net_options(Phase::kTest));
+  const std::string path = folder.write(
+      with_length(R"({"a.weight":{"dtype":"F32","shape":[3,3],"data_offsets":[0,36]}})",
+                  std::string(32, '\0') + "\xff\xff\xff\x7f"));
+  const auto refused = import_weights(*SafetensorsFile::open(path), *net);
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error().code == ErrorCode::kData);
+  CHECK(refused.error().message.find("'a.weight' has values that are NaN") != std::string::npos);
 }
 
 }  // namespace

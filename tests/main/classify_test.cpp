@@ -147,6 +147,14 @@ TEST_CASE("classify names what is bad") {
     CHECK(outcome.error_line().find(words) != std::string::npos);
   };
   const std::string red = place.file("red.ppm");
+  caffe::BlobProto infinite;
+  infinite.mutable_shape()->add_dim(3);
+  infinite.mutable_shape()->add_dim(1);
+  infinite.mutable_shape()->add_dim(1);
+  for (const float value : {1.0F, HUGE_VALF, 1.0F}) infinite.add_data(value);
+  place.write("infinite.binaryproto", infinite.SerializeAsString());
+  refused(pictures.classify(place.file("infinite.binaryproto"), {red}), 65,
+          "the mean of channel 1 is not finite");
   place.write("broken.ppm", "P6 2 2 255\nxx");
   refused(pictures.classify("none", {place.file("broken.ppm")}), 65, "broken.ppm");
   refused(pictures.classify("none", {place.file("missing.ppm")}), 65, "missing.ppm");

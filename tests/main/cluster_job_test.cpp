@@ -71,6 +71,7 @@ TEST_CASE("Workers get the solver with its net inside, and the folder its data m
   CHECK(job.options.session.stall_timeout == std::chrono::seconds(100));
   CHECK(job.options.session.max_iteration == 100);
   CHECK(job.options.session.snapshot_interval == 30);
+  CHECK_FALSE(job.options.session.snapshot_workers);
   CHECK(job.options.job == "a_net_1");
 }
 

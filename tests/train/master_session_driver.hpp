@@ -50,6 +50,19 @@ inline std::string to_text(const master_command::Finish& c) {
   if (!c.error) return "finish";
   return fmt::format("finish code {}", static_cast<int>(c.error->code));
 }
+inline std::string to_text(const master_command::FinishSnapshot& c) {
+  std::string text = fmt::format("states {}:", c.iteration);
+  for (const WorkerId worker : c.workers) text += fmt::format(" {}", worker.value);
+  return text;
+}
+inline std::string to_text(const master_command::SendSaveState& c) {
+  std::string text = fmt::format("save {} it {}", c.peer.value, c.message.iteration);
+  if (c.message.merged_run != kNoRun) text += fmt::format(" merged {}", c.message.merged_run);
+  return text;
+}
+inline std::string to_text(const master_command::EraseSeat& c) {
+  return fmt::format("erase seat {}", c.seat);
+}
 inline std::string to_text(const master_command::EraseWorker&) { return {}; }
 inline std::string to_text(const master_command::StopWaitingForStore&) { return {}; }
 inline std::string to_text(const master_command::Note&) { return {}; }
@@ -148,6 +161,10 @@ struct MasterDriver {
   }
   std::string snapshot_done(std::uint64_t iteration) {
     return on(master_event::SnapshotDone{iteration});
+  }
+  std::string saved(std::uint64_t peer, std::uint64_t worker, std::uint64_t iteration,
+                    std::uint32_t code = 0) {
+    return on(master_event::StateSaved{{peer}, {worker, iteration, code, code ? "why" : ""}});
   }
   bool noted(const std::string& part) const {
     for (const std::string& note : notes) {

@@ -1,4 +1,5 @@
 // A job that goes on from a checkpoint is the job that was never interrupted, bit for bit.
+#include <algorithm>
 #include <cmath>
 #include <memory>
 
@@ -60,6 +61,95 @@ TEST_CASE("a job resumed at any merge is the uninterrupted one, bit for bit") {
     REQUIRE(after.model() == model);
     rounds(after, kRounds - at);
     require_same(after.copy(), whole.copy());
+  }
+}
+
+TEST_CASE("with its workers' states a job is the uninterrupted one, bit for bit, at any merge") {
+  const UpdateSpec coded{.codec = {.kind = CodecKind::kBf16}};
+  const UpdateSpec update = GENERATE_COPY(
+      UpdateSpec{}, UpdateSpec{.steps_per_run = 2}, coded,
+      UpdateSpec{.kind = UpdateKind::kElastic, .steps_per_run = 2, .moving_rate = 0.3F},
+      UpdateSpec{.kind = UpdateKind::kElasticMaster, .moving_rate = 0.25F});
+  const std::string type = GENERATE("SGD", "Adam");
+  JobSpec job = job_of({update});
+  job.solver_text += " type: \"" + type + "\"" + (type == "Adam" ? " momentum2: 0.99" : "");
+  CAPTURE(static_cast<int>(update.kind), update.steps_per_run, type);
+  TrainerCluster whole(job, 3);
+  rounds(whole, kRounds);
+  for (int at = 1; at <= kRounds; at += 2) {
+    CAPTURE(at);
+    const auto store = make_memory_store();
+    SavedStates states;
+    {
+      TrainerCluster before(job, 3, {.store = store});
+      rounds(before, at);
+      states = before.save_states();
+      rounds(before, 2);  // Nobody who gave its state has become another.
+      if (at + 2 == kRounds) require_same(before.copy(), whole.copy());
+    }
+    TrainerCluster copied(job, 3);
+    rounds(copied, at);
+    const Merger::Copy now = copied.copy();
+    const Checkpoint start{now.version, now.weights, now.histories, now.state};
+    TrainerCluster after(job, 3, {.from = &start});
+    after.deal(states, 3);
+    rounds(after, kRounds - at);
+    REQUIRE(after.weights() == whole.weights());
+    REQUIRE(after.copy().state == whole.copy().state);
+  }
+}
+
+TEST_CASE("a job that goes on without its workers' states is another one") {
+  const UpdateSpec update =
+      GENERATE(UpdateSpec{}, UpdateSpec{.kind = UpdateKind::kElastic, .moving_rate = 0.3F});
+  const JobSpec job = job_of({update});
+  TrainerCluster whole(job, 2);
+  rounds(whole, 3);
+  const Merger::Copy middle = whole.copy();
+  rounds(whole, 3);
+  const Checkpoint start{middle.version, middle.weights, middle.histories, middle.state};
+  TrainerCluster after(job, 2, {.from = &start});
+  rounds(after, 3);
+  CHECK(after.weights() != whole.weights());
+}
+
+TEST_CASE("on one worker more or less a job goes on from means, or begins at the centre") {
+  const JobSpec job =
+      job_of({{.kind = UpdateKind::kElastic, .steps_per_run = 2, .moving_rate = 0.3F}});
+  TrainerCluster before(job, 3);
+  rounds(before, 4);
+  const SavedStates states = before.save_states();
+  const Merger::Copy now = before.copy();
+  const Checkpoint start{now.version, now.weights, now.histories, now.state};
+  for (const std::uint64_t workers : {2, 4}) {
+    TrainerCluster after(job, workers, {.from = &start});
+    after.deal(states, seats_for(states.count, workers));
+    rounds(after, 3);
+    CHECK(std::ranges::all_of(after.losses(), [](float loss) { return std::isfinite(loss); }));
+  }
+}
+
+TEST_CASE("a seat without a state, or with one of another solver, leaves its worker as it is") {
+  const JobSpec job = job_of({{}});
+  TrainerCluster plain(job, 1);
+  rounds(plain, 2);
+  JobSpec other = job;
+  other.solver_text += " type: \"Adam\"";
+  for (const bool is_there : {false, true}) {
+    const auto store = make_memory_store();
+    TrainerCluster cluster(job, 1, {.store = store});
+    if (is_there) {
+      TrainerCluster adam(other, 1);
+      rounds(adam, 1);
+      auto state = test::value_of(adam.save_states().read(0));
+      REQUIRE(put_state(*store, seat_key(0, 0), state));
+    }
+    TrainMessage order = cluster.order(0);
+    order.seat = 0;
+    cluster.train(0, order);
+    cluster.merge({0}, false);
+    rounds(cluster, 1);
+    CHECK(cluster.weights() == plain.weights());
   }
 }
 

@@ -25,6 +25,7 @@
 #include "support/kernels.hpp"
 #include "train/job/job_nets.hpp"
 #include "train/job/job_solver.hpp"
+#include "train/states/saved_states.hpp"
 
 namespace speedo::test {
 
@@ -107,7 +108,7 @@ class TrainerCluster {
       : TrainerCluster(std::move(spec), workers, Options{}) {}
 
   void add_worker() {
-    workers_.push_back({make_trainer(parts_), {}, kNoRun, 1.0F});
+    workers_.push_back({make_trainer(parts_), {}});
     prepare(workers_.size() - 1);
   }
 
@@ -142,7 +143,8 @@ class TrainerCluster {
             .next_shard = run + workers_.size(),
             .stage = stage_,
             .merged_run = workers_[worker].merged_run,
-            .merged_weight_bits = std::bit_cast<std::uint32_t>(workers_[worker].merged_weight)};
+            .merged_weight_bits = std::bit_cast<std::uint32_t>(workers_[worker].merged_weight),
+            .seat = std::exchange(workers_[worker].seat, kNoSeat)};
   }
 
   // One run of one worker.
@@ -216,6 +218,30 @@ class TrainerCluster {
     }
   }
 
+  // What every worker has alone, as a snapshot of this moment has it.
+  SavedStates save_states() {
+    std::vector<StateOfWorker> states;
+    for (std::size_t worker = 0; worker < workers_.size(); ++worker) {
+      const Worker& each = workers_[worker];
+      const SaveStateMessage order{.worker = worker,
+                                   .iteration = iteration_,
+                                   .merged_run = each.merged_run,
+                                   .merged_weight_bits =
+                                       std::bit_cast<std::uint32_t>(each.merged_weight)};
+      const auto saved =
+          await<Result<void>>([&](auto done) { trainer(worker).save_state(order, done); });
+      if (!saved) FAIL(saved.error().message);
+      states.push_back(value_of(get_state(*store_, state_key(0, worker), model())));
+    }
+    return {states.size(), [states](std::size_t k) { return Result<StateOfWorker>(states[k]); }};
+  }
+  // The first workers take them with their first orders.
+  void deal(const SavedStates& states, std::uint64_t seats) {
+    const StateOwner owner{model(), value_of(parse_solver(job_)).type(), job_.stages};
+    REQUIRE(deal_states(states, seats, 0, owner, *store_));
+    for (std::uint64_t seat = 0; seat < seats; ++seat) workers_[seat].seat = seat;
+  }
+
   Merger::Copy copy() {
     return value_of(await<Result<Merger::Copy>>([&](auto done) { merger_->copy(done); }));
   }
@@ -254,6 +280,7 @@ class TrainerCluster {
     RunId run;  // the last
     std::uint64_t merged_run = kNoRun;
     float merged_weight = 1.0F;
+    std::uint64_t seat = kNoSeat;
   };
 
   std::future<RunReport> start(std::size_t worker, TrainMessage message) {

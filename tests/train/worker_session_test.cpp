@@ -33,6 +33,12 @@ std::string to_text(const worker_command::PrepareJob& c) { return "prepare " + c
 std::string to_text(const worker_command::StartRun& c) {
   return fmt::format("run {} of {}", c.order.run, c.worker.value);
 }
+std::string to_text(const worker_command::SendStateSaved& c) {
+  return "saved " + std::to_string(c.message.iteration) + " code " + std::to_string(c.message.code);
+}
+std::string to_text(const worker_command::SaveState& c) {
+  return "save " + std::to_string(c.order.iteration);
+}
 std::string to_text(const worker_command::LookForEnd& c) {
   return fmt::format("look {}", c.term);
 }

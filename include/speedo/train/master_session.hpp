@@ -39,6 +39,8 @@ struct MasterConfig {
   bool test_at_start = false;
   std::uint64_t snapshot_interval = 0;  // merges between snapshots; 0: only at the end
   bool snapshot_at_end = true;
+  bool snapshot_workers = false;  // snapshots hold what each worker has alone, see src/train/states
+  std::uint64_t seats = 0;        // states of such a snapshot that wait in the store for workers
   std::chrono::seconds join_timeout{0};       // --join-timeout; 0: wait for ever
   std::chrono::seconds below_min_timeout{0};  // a pause ends training after so long; 0: never
   std::chrono::seconds worker_timeout{0};   // a worker not heard of for so long is dead; 0: never
@@ -73,6 +75,7 @@ struct Hello { PeerId peer; HelloMessage message; };
 struct Ready { PeerId peer; ReadyMessage message; };
 struct Trained { PeerId peer; TrainedMessage message; };
 struct Leave { PeerId peer; LeaveMessage message; };
+struct StateSaved { PeerId peer; StateSavedMessage message; };
 struct Beat { PeerId peer; BeatMessage message; };
 struct PeerLost { PeerId peer; std::string reason; };       // connection gone
 // The merge is in memory and published. `rejected`: workers whose contribution was not finite,
@@ -111,7 +114,8 @@ struct Tick { Instant now; };                               // at least once a s
 }  // namespace master_event
 using MasterEvent =
     std::variant<master_event::Hello, master_event::Ready, master_event::Trained,
-                 master_event::Leave, master_event::Beat, master_event::PeerLost,
+                 master_event::Leave, master_event::StateSaved, master_event::Beat,
+                 master_event::PeerLost,
                  master_event::Merged, master_event::MergeFailed, master_event::StageEntered,
                  master_event::StageFailed, master_event::Tested, master_event::TestFailed,
                  master_event::SnapshotDone, master_event::SnapshotFailed,
@@ -124,6 +128,7 @@ struct SendWelcome { PeerId peer; WelcomeMessage message; };
 struct SendRefused { PeerId peer; RefusedMessage message; };  // then close the connection
 struct SendTrain { PeerId peer; TrainMessage message; };
 struct SendStop { PeerId peer; StopMessage message; };
+struct SendSaveState { PeerId peer; SaveStateMessage message; };
 using StartMerge = MergeJob;
 // In rounds: the merge that will be ordered if all goes well, without its id and state, as soon as
 // its contributions are being made. Nothing is promised: another one, or none, may follow.
@@ -139,8 +144,16 @@ struct EnterStage {
 // the same kind falls due before.
 struct StartTest { std::uint64_t iteration; };
 struct StartSnapshot { std::uint64_t iteration; };
+// With MasterConfig::snapshot_workers each StartSnapshot is followed by one of these, and is not
+// answered before: whose states are in the store by now, in the order of their seats.
+struct FinishSnapshot {
+  std::uint64_t iteration;
+  std::vector<WorkerId> workers;
+};
 // Nothing more will be read of what this worker, who is gone, has in the store: erase it.
 struct EraseWorker { WorkerId worker; };
+// The state at this seat was taken: erase it.
+struct EraseSeat { std::uint64_t seat; };
 // Training ends: a store that is out of reach is waited for no longer, and what is under way there
 // comes to its end soon, done or failed.
 struct StopWaitingForStore {};
@@ -152,9 +165,11 @@ struct Finish { std::optional<Error> error; };
 }  // namespace master_command
 using MasterCommand =
     std::variant<master_command::SendWelcome, master_command::SendRefused,
-                 master_command::SendTrain, master_command::SendStop, master_command::StartMerge,
+                 master_command::SendTrain, master_command::SendStop,
+                 master_command::SendSaveState, master_command::StartMerge,
                  master_command::ExpectMerge, master_command::EnterStage, master_command::StartTest,
-                 master_command::StartSnapshot, master_command::EraseWorker,
+                 master_command::StartSnapshot, master_command::FinishSnapshot,
+                 master_command::EraseWorker, master_command::EraseSeat,
                  master_command::StopWaitingForStore, master_command::Note,
                  master_command::Finish>;
 using MasterCommands = std::vector<MasterCommand>;

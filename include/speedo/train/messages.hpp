@@ -20,6 +20,7 @@ inline constexpr std::uint32_t kProtocolVersion = 9;
 
 inline constexpr std::uint64_t kNoRun = UINT64_MAX;
 inline constexpr std::uint64_t kNoVersion = UINT64_MAX;
+inline constexpr std::uint64_t kNoSeat = UINT64_MAX;
 
 // The device of workers that only take the time of computing (src/train/emulated_learner.hpp).
 inline constexpr const char* kEmulatedDevice = "emulated";
@@ -90,10 +91,32 @@ struct TrainMessage {
   // half of the step then, and only then, times the weight it was merged with (a float's bits).
   std::uint64_t merged_run = kNoRun;
   std::uint32_t merged_weight_bits = 0x3F800000;
+  // Of the worker's first run, if a snapshot has a state for it: the seat that it lies at, see
+  // src/train/states. Else kNoSeat.
+  std::uint64_t seat = kNoSeat;
   auto fields() {
     return std::tie(run, iteration, version, shard, next_shard, shards, stage,
-                    lr_scale_bits, merged_run, merged_weight_bits);
+                    lr_scale_bits, merged_run, merged_weight_bits, seat);
   }
+};
+
+// master -> worker: put into the store what is yours alone, for the snapshot of this iteration, as
+// soon as no run is under way. The worker's last run that was merged by then, as in TrainMessage.
+struct SaveStateMessage {
+  std::uint64_t worker = 0;
+  std::uint64_t iteration = 0;
+  std::uint64_t merged_run = kNoRun;
+  std::uint32_t merged_weight_bits = 0x3F800000;
+  auto fields() { return std::tie(worker, iteration, merged_run, merged_weight_bits); }
+};
+
+// worker -> master: it is there, whole; or why not, by an ErrorCode other than 0.
+struct StateSavedMessage {
+  std::uint64_t worker = 0;
+  std::uint64_t iteration = 0;
+  std::uint32_t code = 0;
+  std::string reason;
+  auto fields() { return std::tie(worker, iteration, code, reason); }
 };
 
 // worker -> master, every kBeatInterval: alive. `progress` grows while the run computes or

@@ -97,6 +97,9 @@ class Trainer {
   // One run of the prepared job. A loss that is not finite is reported like any other, but nothing
   // is contributed then. Errors: kData; those of the store; kUnavailable if nothing is prepared.
   virtual void run(TrainMessage order, std::function<void(Result<RunReport>)> done) = 0;
+  // Puts what this worker has alone into the store, as state_key() of src/train/states names it.
+  // Errors: kUnavailable if nothing is prepared; kNotFinite; those of the store.
+  virtual void save_state(SaveStateMessage order, std::function<void(Result<void>)> done) = 0;
   // Makes all runs ordered so far end as soon as possible; their callbacks get kUnavailable.
   virtual void cancel() = 0;
   // Grows with every layer computed and every chunk moved. Never blocks.

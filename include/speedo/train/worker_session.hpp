@@ -47,6 +47,8 @@ struct JobFailed { Error error; };          // store, net or data cannot be used
 struct TrainOrdered { TrainMessage message; };
 struct RunDone { RunReport report; };       // the contribution is in the store
 struct RunFailed { RunId run; Error error; };
+struct SaveOrdered { SaveStateMessage message; };
+struct StateSaved { SaveStateMessage order; std::optional<Error> error; };
 struct Stop { StopMessage message; };       // from the master
 struct StopRequested { std::string reason; };  // signal
 struct EndLookedFor { bool job_is_over; };  // false: not, or the store cannot say
@@ -57,8 +59,9 @@ using WorkerEvent =
     std::variant<worker_event::Connected, worker_event::ConnectFailed, worker_event::MasterLost,
                  worker_event::Welcome, worker_event::Refused, worker_event::JobPrepared,
                  worker_event::JobFailed, worker_event::TrainOrdered, worker_event::RunDone,
-                 worker_event::RunFailed, worker_event::Stop, worker_event::StopRequested,
-                 worker_event::EndLookedFor, worker_event::Tick>;
+                 worker_event::RunFailed, worker_event::SaveOrdered, worker_event::StateSaved,
+                 worker_event::Stop, worker_event::StopRequested, worker_event::EndLookedFor,
+                 worker_event::Tick>;
 
 namespace worker_command {
 // Drops the connection there may be, without MasterLost for it. One answer: Connected,
@@ -68,11 +71,14 @@ struct SendHello { HelloMessage message; };
 struct SendReady { ReadyMessage message; };
 struct SendTrained { TrainedMessage message; };
 struct SendLeave { LeaveMessage message; };
+struct SendStateSaved { StateSavedMessage message; };
 struct SendBeat { BeatMessage message; };
 // Each is answered exactly once, in order: JobPrepared or JobFailed. The net that a former
 // PrepareJob built for the same job and model may serve again.
 struct PrepareJob { WelcomeMessage welcome; };
 struct StartRun { TrainMessage order; WorkerId worker; };  // answer: RunDone or RunFailed
+// After the run under way, if one is. One answer: StateSaved.
+struct SaveState { SaveStateMessage order; };
 // Whether the job that a master of this term admitted to is over. One answer: EndLookedFor.
 struct LookForEnd { std::uint64_t term; };
 struct CancelRun {};                         // its answer no longer matters
@@ -82,7 +88,8 @@ struct Exit { std::optional<Error> error; };
 using WorkerCommand =
     std::variant<worker_command::Connect, worker_command::SendHello, worker_command::SendReady,
                  worker_command::SendTrained, worker_command::SendLeave, worker_command::SendBeat,
-                 worker_command::PrepareJob, worker_command::StartRun, worker_command::LookForEnd,
+                 worker_command::SendStateSaved, worker_command::PrepareJob,
+                 worker_command::StartRun, worker_command::SaveState, worker_command::LookForEnd,
                  worker_command::CancelRun, worker_command::Note, worker_command::Exit>;
 using WorkerCommands = std::vector<WorkerCommand>;
 

@@ -35,6 +35,7 @@ void read_job(const OptionValues& values, ClusterFlags& flags) {
   values.get("clip-contributions", flags.clip_contributions);
   values.get("robust", flags.robust);
   flags.non_finite = non_finite_flags(values);
+  values.get("snapshot-workers", flags.snapshot_workers);
   values.get("job", flags.key_name);
 }
 

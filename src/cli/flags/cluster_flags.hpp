@@ -43,6 +43,7 @@ struct ClusterFlags {
 
   std::optional<std::uint64_t> publish_interval, snapshot_interval;
   std::string output_root;  // empty: anywhere
+  bool snapshot_workers = false;
   RotationRules rotation;
 
   std::string redis = "127.0.0.1:6379";  // an address, see take_secrets()

@@ -270,6 +270,12 @@ constexpr Option kJobOptions[] = {
      .programs = kTrainers | Programs{Program::kTest},
      .group = kCheckpointsGroup,
      .sentence = "Folder below which snapshot_prefix and HDF5Output layers may write"},
+    {.name = "snapshot-workers",
+     .type = on_off(),
+     .programs = kClusters,
+     .group = kCheckpointsGroup,
+     .sentence = "Checkpoint files hold what each worker has alone (histories of full deltas, "
+                 "weights of elastic kinds), one file a worker; --resume=auto and =FILE take it"},
     {.name = "keep-snapshots",
      .type = whole(1),
      .unit = "checkpoints",

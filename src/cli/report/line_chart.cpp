@@ -27,8 +27,9 @@ bool is_finite(const ChartPoint& point) {
 // As an axis of whole steps: from the last one below `range` to the first one above.
 struct Axis {
   explicit Axis(ChartRange range, bool is_given) {
+    constexpr double kExtentMin = 1e-150;  // a part of less is no number
     double extent = range.max - range.min;
-    if (!(extent > 0.0)) {
+    if (!(extent > kExtentMin)) {
       extent = std::max(std::abs(range.max), 1.0);
       range = {range.min - extent / 2.0, range.max + extent / 2.0};
     }

@@ -211,6 +211,7 @@ void SessionChecker::obey(const master_command::SendTrain& c) {
   Incarnation& incarnation = found->second;
   check_train(incarnation, c.message);
   check_merged_run(incarnation, c.message);
+  check_seat(c.message.seat);
   next_run_ += 1;
   incarnation.run = c.message.run;
   began_ = true;
@@ -350,6 +351,53 @@ void SessionChecker::obey(const master_command::StartSnapshot& c) {
   expect(kJobs, !saving_, "two snapshots at once");
   expect(kJobs, c.iteration == iteration_ && !merging_, "a snapshot of other weights");
   saving_ = true;
+  has_states_ = false;
+}
+
+// Of who was asked, those who said so, in order. What is said twice, or of nobody, counts once.
+void SessionChecker::obey(const master_command::FinishSnapshot& c) {
+  expect(kJobs, config_.snapshot_workers && saving_ && !has_states_,
+         "states of no snapshot, or twice");
+  has_states_ = true;
+  for (std::size_t i = 0; i < c.workers.size(); ++i) {
+    expect(kJobs, states_.contains(c.workers[i].value), "a state that nobody saved");
+    expect(kJobs, i == 0 || c.workers[i - 1] < c.workers[i], "states out of order");
+  }
+}
+
+void SessionChecker::obey(const master_command::SendSaveState& c) {
+  expect(kJobs, config_.snapshot_workers && c.message.iteration == iteration_ && !merging_,
+         "a state of other weights is asked for");
+  const auto found = incarnations_.find(c.peer.value);
+  expect(kMessages, found != incarnations_.end() && found->second.worker == c.message.worker,
+         "a state is asked of nobody");
+  const bool is_told = c.message.merged_run != kNoRun;
+  const auto merged = merged_of_.find(c.message.worker);
+  expect(kMessages, !is_told || (merged != merged_of_.end() &&
+                                 merged->second == c.message.merged_run),
+         "another run is said to be merged than the worker's last");
+  asked_.insert(c.message.worker);
+}
+
+void SessionChecker::note(const master_event::StateSaved& e) {
+  if (e.message.code == 0 && asked_.contains(e.message.worker)) states_.insert(e.message.worker);
+}
+
+void SessionChecker::end_snapshot() {
+  expect(kJobs, !config_.snapshot_workers || has_states_, "a snapshot that waited for no states");
+  saving_ = false;
+}
+
+void SessionChecker::check_seat(std::uint64_t seat) {
+  if (seat == kNoSeat) return;
+  expect(kOrders, seat < config_.seats, "a state that there is not");
+  expect(kOrders, !erased_seats_.contains(seat), "a state is given that was taken");
+  given_seats_.insert(seat);
+}
+
+void SessionChecker::obey(const master_command::EraseSeat& c) {
+  expect(kErasure, given_seats_.contains(c.seat), "a state is erased that nobody took");
+  expect(kErasure, erased_seats_.insert(c.seat).second, "a state erased twice");
 }
 
 void SessionChecker::obey(const master_command::Note& c) {

@@ -81,9 +81,11 @@ class SessionChecker {
   void note(const master_event::StageFailed&) { entering_ = false; }
   void note(const master_event::Tested&) { testing_ = false; }
   void note(const master_event::TestFailed&) { testing_ = false; }
-  void note(const master_event::SnapshotDone&) { saving_ = false; }
+  void note(const master_event::SnapshotDone&) { end_snapshot(); }
   void note(const master_event::SnapshotRequested&) {}
   void note(const master_event::SnapshotFailed&) { saving_ = false; }
+  void note(const master_event::StateSaved& e);
+  void end_snapshot();
   void note(const master_event::StoreLost&) { asked_to_stop_ = true; }
   void note(const master_event::StopRequested&) { asked_to_stop_ = true; }
 
@@ -96,7 +98,10 @@ class SessionChecker {
   void obey(const master_command::EnterStage& c);
   void obey(const master_command::StartTest& c);
   void obey(const master_command::StartSnapshot& c);
+  void obey(const master_command::FinishSnapshot& c);
+  void obey(const master_command::SendSaveState& c);
   void obey(const master_command::EraseWorker& c);
+  void obey(const master_command::EraseSeat& c);
   void obey(const master_command::StopWaitingForStore&) {}
   void obey(const master_command::Note& c);
   void obey(const master_command::Finish& c);
@@ -107,6 +112,7 @@ class SessionChecker {
   void check_merged_run(const Incarnation& incarnation, const TrainMessage& order) const;
   void check_weight(const master_command::StartMerge::Contribution& each,
                     const Contribution& contribution, std::uint32_t stage) const;
+  void check_seat(std::uint64_t seat);
   void check_tests() const;
   void check_parked() const;
 
@@ -127,6 +133,9 @@ class SessionChecker {
   std::map<std::uint64_t, std::uint64_t> merged_of_;     // worker: its last merged run
   std::optional<WeightsCheck> weights_check_;
   std::vector<std::uint64_t> merging_runs_;
+  std::set<std::uint64_t> given_seats_, erased_seats_;
+  std::set<std::uint64_t> asked_, states_;  // workers
+  bool has_states_ = false;  // FinishSnapshot was said
   bool merging_ = false, entering_ = false, testing_ = false, saving_ = false, began_ = false;
   bool stopping_ = false, asked_to_stop_ = false, finished_ = false;
   bool may_act_ = true;  // not if the event just seen is to be ignored

@@ -23,7 +23,7 @@ std::optional<StartPlace> place_of(const std::string& state) {
   record::Session session;
   if (!session.ParseFromString(state) || !session.has_term()) return std::nullopt;
   return StartPlace{
-      {session.training_high(), session.training_low()}, session.term(), session.iteration()};
+      {session.training_high(), session.training_low()}, session.term(), session.iteration(), 0};
 }
 
 void take_newer(const std::optional<StartPlace>& place, std::optional<StartPlace>& newest) {
@@ -100,7 +100,8 @@ std::optional<StartChecker::Place> StartChecker::chose(
     const std::optional<TrainingId>& stored_training,
     const std::optional<SavedCheckpoint>& chosen) {
   const std::optional<TrainingId> training = stored_training ? stored_training : noted();
-  const std::optional<Place> place = chosen ? place_of(chosen->record.session()) : std::nullopt;
+  std::optional<Place> place = chosen ? place_of(chosen->record.session()) : std::nullopt;
+  if (place && setting_.wants_states) place->states = chosen->workers.count;
   const std::optional<Place> newest = newest_file(training);
   if (place && training && place->training != *training) {
     violations_.report(Check::kStart,
@@ -127,7 +128,9 @@ void StartChecker::wrote(const std::string& state) { written_ = place_of(state);
 
 void StartChecker::begins(const std::string& state, const std::optional<Place>& files) {
   std::optional<Place> newest = newest_stored();
-  if (!newest || (files && files->training == newest->training)) take_newer(files, newest);
+  const bool is_its = files && (!newest || files->training == newest->training);
+  if (is_its && files->states != 0) newest = files;
+  if (is_its) take_newer(files, newest);
   if (!newest) return;
   const auto begun = place_of(state);
   if (begun && begun->training == newest->training && !begun->is_before(*newest)) return;

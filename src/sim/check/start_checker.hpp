@@ -24,6 +24,7 @@ class StartChecker {
     const RecordChecker& records;
     std::string job, prefix;     // of the snapshots
     std::uint64_t elements = 0;  // of the weights
+    bool wants_states = false;   // of workers: files that have them are gone on from
   };
   StartChecker(Setting setting, Violations& violations)
       : setting_(std::move(setting)), violations_(violations) {}
@@ -32,6 +33,7 @@ class StartChecker {
   struct Place {
     TrainingId training;
     std::uint64_t term = 0, iteration = 0;
+    std::size_t states = 0;  // of workers that go with it, if they are wanted
     bool is_before(const Place& other) const {
       return std::pair(term, iteration) < std::pair(other.term, other.iteration);
     }

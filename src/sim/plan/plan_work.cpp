@@ -54,6 +54,17 @@ void PlanWorkerWork::prepare(const WelcomeMessage& welcome,
   parts_.queue.after(Instant{0}, [this, done = std::move(done)] { done(net_.model()); });
 }
 
+void PlanMasterWork::finish_snapshot(const master_command::FinishSnapshot& /*command*/) {
+  SPEEDO_ASSERT(false);
+}
+
+void PlanMasterWork::erase_seat(std::uint64_t /*seat*/) { SPEEDO_ASSERT(false); }
+
+void PlanWorkerWork::save_state(const SaveStateMessage& /*order*/,
+                                std::function<void(Result<void>)> /*done*/) {
+  SPEEDO_ASSERT(false);
+}
+
 void PlanWorkerWork::look_for_end(std::uint64_t /*term*/, std::function<void(bool)> done) {
   parts_.queue.after(Instant{0}, [done = std::move(done)] { done(false); });
 }

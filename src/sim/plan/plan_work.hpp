@@ -53,6 +53,9 @@ class PlanMasterWork : public MasterWork {
   void stop_tests() override {}
   void watch(Instant /*now*/, std::function<void(Result<void>)> /*seen*/) override {}
   void erase_worker(WorkerId /*worker*/) override {}
+  // A plan's snapshots have no states.
+  void finish_snapshot(const master_command::FinishSnapshot& command) override;
+  void erase_seat(std::uint64_t seat) override;
   void stop_waiting() override {}
 
   Instant busy() const { return merger_.busy(); }
@@ -70,6 +73,7 @@ class PlanWorkerWork : public WorkerWork {
   void prepare(const WelcomeMessage& welcome, std::function<void(Result<Digest>)> done) override;
   // The net's run happens when the weights that it is computed from are known.
   void run(const TrainMessage& order, std::function<void(Result<RunReport>)> done) override;
+  void save_state(const SaveStateMessage& order, std::function<void(Result<void>)> done) override;
   // A plan's master does not vanish.
   void look_for_end(std::uint64_t term, std::function<void(bool)> done) override;
   void cancel() override {}

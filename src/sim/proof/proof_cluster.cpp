@@ -67,7 +67,8 @@ ProofCluster::ProofCluster(const Scenario& scenario, const ProofParts& parts)
                       .records = record_checker_,
                       .job = scenario.config.job,
                       .prefix = kSnapshotPrefix,
-                      .elements = problem_.size()},
+                      .elements = problem_.size(),
+                      .wants_states = scenario.config.snapshot_workers},
                      violations_) {
   network_.attach(world_.queue());
   network_.latency = scenario.latency;

@@ -24,6 +24,7 @@ constexpr std::chrono::seconds kPatientStoreTimeout{600};
 constexpr std::uint64_t kStream = 0x5EED;  // tells this generator's stream from others of the seed
 constexpr std::uint64_t kReplicaStream = 0x5EEE;
 constexpr std::uint64_t kShardStream = 0x5EEF;
+constexpr std::uint64_t kStateStream = 0x5EF0;
 
 // A time in [low, high], small ones as likely as large ones.
 Instant draw_time(Random& random, Instant low, Instant high) {
@@ -218,6 +219,12 @@ void draw_shards(Random& random, Scenario& scenario) {
   std::ranges::stable_sort(scenario.faults, {}, &Fault::when);
 }
 
+// A third of the jobs that write snapshots while they train.
+void draw_states(Random& random, Scenario& scenario) {
+  MasterConfig& config = scenario.config;
+  config.snapshot_workers = random.below(3) == 0 && config.snapshot_interval != 0;
+}
+
 Scenario draw_scenario(std::uint64_t seed, const std::vector<std::string>& names,
                        WorkerCounts workers, bool in_parts) {
   SPEEDO_ASSERT(!names.empty());
@@ -240,6 +247,8 @@ Scenario draw_scenario(std::uint64_t seed, const std::vector<std::string>& names
   draw_replicas(replicas, scenario);
   Random shards = Random::derive(seed, {kShardStream});
   if (in_parts) draw_shards(shards, scenario);
+  Random states = Random::derive(seed, {kStateStream});
+  draw_states(states, scenario);
   return scenario;
 }
 
@@ -263,6 +272,7 @@ std::string to_string(const Scenario& scenario) {
                         std::ranges::count(scenario.has_shard, true), scenario.chunk_elements,
                         scenario.shard_copies ? "" : ", no copies");
   }
+  if (config.snapshot_workers) text += ", states of workers in snapshots";
   for (const Schedule& stage : config.stages) text += "; " + describe(stage);
   return text;
 }

@@ -59,6 +59,10 @@ void ProofShard::run(const TrainMessage& order, std::function<void(Result<RunRep
   job_->run(order, std::move(done));
 }
 
+void ProofShard::save_state(const SaveStateMessage& order, std::function<void(Result<void>)> done) {
+  job_->save_state(order, std::move(done));
+}
+
 void ProofShard::look_for_end(std::uint64_t term, std::function<void(bool)> done) {
   job_->look_for_end(term, std::move(done));
 }

@@ -41,7 +41,8 @@ void ProofCluster::watch_contribution(const KvOperation& operation) {
   const std::string& key = operation.key;
   const bool is_one = operation.kind == KvOperation::Kind::kSet &&
                       key.starts_with(prefix + contribution_key_prefix()) && key.ends_with(":m") &&
-                      key.find("/local:") == std::string::npos && !key.ends_with("/step:m");
+                      key.find("/local:") == std::string::npos && !key.ends_with("/step:m") &&
+                      !key.ends_with("/state:m") && key.find("/seat/") == std::string::npos;
   if (!is_one) return;
   ChunkedStore store(servers_.shared_map(), scenario_.config.job);
   const std::string name = key.substr(prefix.size(), key.size() - prefix.size() - 2);
@@ -123,6 +124,8 @@ void ProofCluster::watch_start(Mastership& mastership, const Merger::Copy& start
   config.term = config.first_run = master.term();
   config.first_version = Version{start.version.value + 1};
   config.model = problem_.layout().digest();
+  const auto& files = master.chosen_files();
+  config.seats = files ? files->states : 0;  // at most
   mastership.checker =
       std::make_unique<SessionChecker>(config, start.state, lineage_, violations_);
 }

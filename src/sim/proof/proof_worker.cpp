@@ -85,6 +85,11 @@ void ProofWorker::run(const TrainMessage& order, std::function<void(Result<RunRe
   });
 }
 
+void ProofWorker::save_state(const SaveStateMessage& order,
+                             std::function<void(Result<void>)> done) {
+  job_->save_state(order, std::move(done));
+}
+
 void ProofWorker::look_for_end(std::uint64_t term, std::function<void(bool)> done) {
   job_->look_for_end(term, std::move(done));
 }

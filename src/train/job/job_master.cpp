@@ -63,6 +63,8 @@ JobMaster::JobMaster(const MasterOptions& options, Platform& platform,
       write_snapshot_(std::move(write_snapshot)),
       job_record_(encode(job_spec(options))),
       term_(options.session.term),
+      seats_(options.session.seats),
+      snapshot_workers_(options.session.snapshot_workers),
       nets_(std::move(nets)),
       erasing_(platform, "erasing"),
       housekeeping_(platform, "housekeeping") {}
@@ -166,19 +168,80 @@ void JobMaster::test(std::function<void(Result<std::vector<TestScores>>)> done) 
   });
 }
 
+// A copy that fails leaves no snapshot open: what is said of its workers then is of no more use.
 void JobMaster::snapshot(std::uint64_t iteration, std::function<void(Result<void>)> done) {
-  merger_->copy([this, iteration, done = std::move(done)](Result<Merger::Copy> copy) {
-    if (!copy) return done(copy.error());
-    const auto write = [this](std::int64_t number, const caffe::NetParameter& model,
-                              caffe::SolverState& state, const std::string& session) {
-      return write_snapshot_(SnapshotParts{.iteration = number,
-                                           .model = model,
-                                           .state = state,
-                                           .session = session,
-                                           .model_digest = nets_->layout().digest()});
-    };
-    nets_->snapshot(iteration, std::make_shared<const Merger::Copy>(std::move(*copy)), write, done);
+  {
+    const std::lock_guard lock(mutex_);
+    open_snapshot_ = OpenSnapshot{iteration, std::move(done)};
+    if (!snapshot_workers_) open_snapshot_->workers.emplace();
+  }
+  merger_->copy([this](Result<Merger::Copy> copy) {
+    if (!copy) {
+      std::unique_lock lock(mutex_);
+      const auto failed = std::exchange(open_snapshot_, std::nullopt)->done;
+      lock.unlock();
+      return failed(copy.error());
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      open_snapshot_->copy = std::make_shared<const Merger::Copy>(std::move(*copy));
+    }
+    write_if_complete();
   });
+}
+
+void JobMaster::finish_snapshot(const master_command::FinishSnapshot& command) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!open_snapshot_ || open_snapshot_->iteration != command.iteration) return;
+    open_snapshot_->workers = command.workers;
+  }
+  write_if_complete();
+}
+
+void JobMaster::write_if_complete() {
+  std::unique_lock lock(mutex_);
+  if (!open_snapshot_ || !open_snapshot_->copy || !open_snapshot_->workers) return;
+  OpenSnapshot snapshot = *std::exchange(open_snapshot_, std::nullopt);
+  lock.unlock();
+  write_files(std::move(snapshot));
+}
+
+// States are erased once they are in files: one that could not be written is tried again.
+void JobMaster::write_files(OpenSnapshot snapshot) {
+  const std::vector<WorkerId> workers = std::move(*snapshot.workers);
+  const auto write = [this, workers](std::int64_t number, const caffe::NetParameter& model,
+                                     caffe::SolverState& state,
+                                     const std::string& session) -> Result<void> {
+    const auto iteration = static_cast<std::uint64_t>(number);
+    SPEEDO_TRY(write_snapshot_(SnapshotParts{
+        .iteration = number,
+        .model = model,
+        .state = state,
+        .session = session,
+        .model_digest = nets_->layout().digest(),
+        .workers = workers,
+        .state_of = [this, iteration](WorkerId worker) { return state_of(worker, iteration); }}));
+    for (const WorkerId worker : workers) {
+      store_->erase(state_key(term_, worker.value)).ignore("it goes at the end");
+    }
+    return {};
+  };
+  nets_->snapshot(snapshot.iteration, snapshot.copy, write, snapshot.done);
+}
+
+Result<StateOfWorker> JobMaster::state_of(WorkerId worker, std::uint64_t iteration) const {
+  const std::string key = state_key(term_, worker.value);
+  SPEEDO_ASSIGN(StateOfWorker state, get_state(*store_, key, nets_->layout().digest()));
+  const record::WorkerState& head = state.head;
+  if (head.iteration() == iteration && head.worker() == worker.value && head.term() == term_) {
+    return state;
+  }
+  return Error{ErrorCode::kMismatch,
+               fmt::format("the state of worker {} in the store is of worker {}, iteration {}, "
+                           "term {} instead of iteration {}, term {}",
+                           worker.value, head.worker(), head.iteration(), head.term(), iteration,
+                           term_)};
 }
 
 void JobMaster::watch(Instant now, std::function<void(Result<void>)> seen) {
@@ -219,6 +282,11 @@ void JobMaster::erase_worker(WorkerId worker) {
   erasing_.post([this] { erase_records_of_gone(); });
 }
 
+void JobMaster::erase_seat(std::uint64_t seat) {
+  erasing_.post(
+      [this, seat] { store_->erase(seat_key(term_, seat)).ignore("it goes at the end"); });
+}
+
 // From a store that is away once it is back: watch() comes to that.
 void JobMaster::erase_records_of_gone() {
   while (!store_away_) {
@@ -244,11 +312,15 @@ void JobMaster::erase_records_of_gone() {
 
 Result<void> JobMaster::erase_records(std::uint64_t worker) {
   SPEEDO_TRY(records()->erase(contribution_key(term_, worker), contribution_elements_));
+  if (snapshot_workers_) SPEEDO_TRY(store_->erase(state_key(term_, worker)));
   return store_->erase(local_key(term_, worker));
 }
 
 void JobMaster::erase_workers(std::uint64_t first, std::uint64_t end) {
   records()->erase(step_key(term_)).ignore("it expires");
+  for (std::uint64_t seat = 0; seat < seats_; ++seat) {
+    store_->erase(seat_key(term_, seat)).ignore("it expires");
+  }
   for (std::uint64_t worker = first; worker < end; ++worker) {
     const Result<void> erased = erase_records(worker);
     if (erased) continue;

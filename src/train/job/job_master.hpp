@@ -57,9 +57,11 @@ class JobMaster : public MasterWork {
                    std::function<void(Result<Version>)> done) override;
   void test(std::function<void(Result<std::vector<TestScores>>)> done) override;
   void snapshot(std::uint64_t iteration, std::function<void(Result<void>)> done) override;
+  void finish_snapshot(const master_command::FinishSnapshot& command) override;
   void stop_tests() override { nets_->stop_tests(); }
   void watch(Instant now, std::function<void(Result<void>)> seen) override;
   void erase_worker(WorkerId worker) override;
+  void erase_seat(std::uint64_t seat) override;
   const PartTerms* part_terms() const override { return parts_ ? &*parts_ : nullptr; }
   void stop_waiting() override;
 
@@ -76,6 +78,16 @@ class JobMaster : public MasterWork {
   Result<std::unique_ptr<Merger>> make_job_merger(const MasterOptions& options,
                                                   const TrainerParts& parts, Checkpoint start);
   Result<void> put_job();
+  // A snapshot that waits for its copy of the weights, or for word of the workers' states.
+  struct OpenSnapshot {
+    std::uint64_t iteration = 0;
+    std::function<void(Result<void>)> done;
+    std::shared_ptr<const Merger::Copy> copy = nullptr;
+    std::optional<std::vector<WorkerId>> workers = std::nullopt;
+  };
+  void write_if_complete();
+  void write_files(OpenSnapshot snapshot);
+  Result<StateOfWorker> state_of(WorkerId worker, std::uint64_t iteration) const;
   Result<void> look_after_store();
   void erase_records_of_gone();
   Result<void> erase_records(std::uint64_t worker);
@@ -88,12 +100,14 @@ class JobMaster : public MasterWork {
   const std::string job_record_;
   std::optional<PartTerms> parts_;
   std::string parts_record_;               // empty: not in parts
-  const std::uint64_t term_;
+  const std::uint64_t term_, seats_;
+  const bool snapshot_workers_;
   std::uint64_t contribution_elements_ = 0;  // of the longest stage
   std::optional<Instant> watched_at_;
   std::atomic<bool> watching_{false};
   std::atomic<bool> store_away_{false};  // as the last operation of either housekeeper found it
   std::mutex mutex_;
+  std::optional<OpenSnapshot> open_snapshot_;  // guarded by mutex_
   std::deque<std::uint64_t> gone_;  // workers whose records are to be erased; guarded by mutex_
   // These four have threads, whose work uses what stands above them.
   const std::unique_ptr<JobNets> nets_;

@@ -81,6 +81,11 @@ void JobPart::run(const TrainMessage& /*order*/, std::function<void(Result<RunRe
   done(Error{ErrorCode::kInternal, "the merger of a shard trains nothing"});
 }
 
+void JobPart::save_state(const SaveStateMessage& /*order*/,
+                         std::function<void(Result<void>)> done) {
+  done(Error{ErrorCode::kInternal, "the merger of a shard has no state of a worker"});
+}
+
 void JobPart::look_for_end(std::uint64_t term, std::function<void(bool)> done) {
   opening_.post(
       [this, term, done = std::move(done)] { done(!ending_ && welcomed_.is_over(term)); });

@@ -27,7 +27,8 @@ class JobPart : public WorkerWork {
   void answer_to(PartSink answer) { answer_ = std::move(answer); }
 
   void prepare(const WelcomeMessage& welcome, std::function<void(Result<Digest>)> done) override;
-  // It is never told to train.
+  // It is never told to train, and has nothing alone.
+  void save_state(const SaveStateMessage& order, std::function<void(Result<void>)> done) override;
   void run(const TrainMessage& order, std::function<void(Result<RunReport>)> done) override;
   void look_for_end(std::uint64_t term, std::function<void(bool)> done) override;
   // Of a master that is gone, nothing is awaited any more.

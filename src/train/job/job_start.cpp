@@ -9,6 +9,7 @@
 #include "base/log.hpp"
 #include "core/prototxt.hpp"
 #include "train/job/job_solver.hpp"
+#include "train/note_text.hpp"
 #include "train/parts/clipped_store.hpp"
 
 namespace speedo {
@@ -122,6 +123,21 @@ Result<bool> prefers_store(const std::string& store_state, MasterSession::Origin
   return !files_are_newer;
 }
 
+// With --snapshot-workers, files that have the workers' states are gone on from although the store
+// has newer weights: nobody has the states that belong to those.
+bool prefers_states(const MasterOptions& options, const MasterSession::Origin& files,
+                    const std::string& store_state) {
+  if (!options.session.snapshot_workers || options.initial_states.count == 0) return false;
+  const auto store = origin_of(store_state);
+  if (!store || store->training != files.training) return false;
+  SPEEDO_INFO("--resume=auto: training {} has iteration {} in the store and {} in the files, with "
+              "the states of {}; going on from the files (without --snapshot-workers from the "
+              "newer ones)",
+              short_name(files.training), store->iteration, files.iteration,
+              count_workers(options.initial_states.count));
+  return true;
+}
+
 // What is damaged, or another job's, only counts as missing if there are files.
 Result<JobStart> newest(const MasterOptions& options, const MasterConfig& config, JobNets& nets,
                         ParameterStore& store) {
@@ -145,6 +161,7 @@ Result<JobStart> newest(const MasterOptions& options, const MasterConfig& config
   if (has_files) {
     SPEEDO_TRY(check_state(options, config, options.initial_session));
     SPEEDO_ASSIGN(const MasterSession::Origin files, origin_of_files(options, config));
+    if (prefers_states(options, files, in_store->session)) return start_anew(options, nets);
     SPEEDO_ASSIGN(const bool from_store, prefers_store(in_store->session, files));
     if (!from_store) return start_anew(options, nets);
   }

@@ -58,6 +58,10 @@ void JobWorker::run(const TrainMessage& order, std::function<void(Result<RunRepo
   trainer_->run(order, std::move(done));
 }
 
+void JobWorker::save_state(const SaveStateMessage& order, std::function<void(Result<void>)> done) {
+  trainer_->save_state(order, std::move(done));
+}
+
 void JobWorker::cancel() { trainer_->cancel(); }
 
 }  // namespace speedo

@@ -29,6 +29,7 @@ class JobWorker : public WorkerWork {
 
   void prepare(const WelcomeMessage& welcome, std::function<void(Result<Digest>)> done) override;
   void run(const TrainMessage& order, std::function<void(Result<RunReport>)> done) override;
+  void save_state(const SaveStateMessage& order, std::function<void(Result<void>)> done) override;
   void look_for_end(std::uint64_t term, std::function<void(bool)> done) override;
   void cancel() override;
   std::uint64_t progress() const override { return trainer_->progress(); }

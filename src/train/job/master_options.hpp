@@ -16,6 +16,8 @@
 #include <speedo/train/trainer.hpp>
 #include <speedo/train/training_id.hpp>
 
+#include "train/states/saved_states.hpp"
+
 namespace speedo {
 
 // What workers are told of a job beside its stages; see JobSpec.
@@ -52,6 +54,7 @@ struct MasterOptions {
   std::shared_ptr<caffe::NetParameter> initial_weights;
   std::shared_ptr<caffe::SolverState> initial_state;   // histories
   std::string initial_session;      // MasterSession::save() of a checkpoint file; empty: none
+  SavedStates initial_states;       // of workers, of the same file
   // kStore: go on from the store, kNotFound if it has nothing. kNewest: from the store or, if they
   // are newer and of the same training or the store has nothing, from the initial_... above; from
   // the start if neither is there.
@@ -74,6 +77,9 @@ struct SnapshotParts {
   caffe::SolverState& state;
   const std::string& session;       // MasterSession::save() as of this iteration
   Digest model_digest;
+  // Workers whose states go with it, in the order of their seats, and each of the states.
+  std::vector<WorkerId> workers = {};
+  std::function<Result<StateOfWorker>(WorkerId worker)> state_of = nullptr;
 };
 
 struct MasterHooks {

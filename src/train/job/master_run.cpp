@@ -7,7 +7,9 @@
 #include <speedo/base/assert.hpp>
 #include <speedo/base/limits.hpp>
 
+#include "base/log.hpp"
 #include "train/job/job_start.hpp"
+#include "train/note_text.hpp"
 
 namespace speedo {
 namespace {
@@ -48,6 +50,20 @@ Result<std::unique_ptr<MasterLease>> claim(const MasterOptions& options, MasterR
   return lease;
 }
 
+// What the checkpoint has of workers, for those of this master.
+Result<void> deal_states(const MasterOptions& options, const JobNets& nets, RecordStore& store) {
+  const MasterConfig& config = options.session;
+  const SavedStates& states = options.initial_states;
+  if (states.count == 0) return {};
+  SPEEDO_INFO("The states of {} go to the first {} that train{}", count_workers(states.count),
+              config.seats, config.seats < states.count ? ", each the mean of its share" : "");
+  return speedo::deal_states(states, config.seats, config.term,
+                             {.model = nets.layout().digest(),
+                              .solver_type = nets.solver().type(),
+                              .stages = updates_of(config.stages)},
+                             store);
+}
+
 // An earlier master of the job did not end as it should.
 bool had_another_master(BlobStore& store) {
   return store.get_blob(job_key()).has_value() && !store.get_blob(ended_key()).has_value();
@@ -77,6 +93,8 @@ Result<JobStart> MasterRun::begin_session(MasterOptions& options, const Parts& p
   const std::string& state = start.checkpoint.session;
   config.first_version = Version{start.checkpoint.version.value + 1};
   if (start.from_store) config.training = {};
+  if (start.from_store || !config.snapshot_workers) options.initial_states = {};
+  config.seats = seats_for(options.initial_states.count, config.workers_start);
   resumed_ = start.from_store || !state.empty() || config.training.is_known();
   while (!config.training.is_known()) {
     config.training = {platform.random_bits(), platform.random_bits()};
@@ -125,6 +143,7 @@ Result<MasterRun> MasterRun::prepare(MasterOptions options, Parts parts) {
   if (made.memory_.door) config.memory = made.memory_.door->address();
   SPEEDO_ASSIGN(JobStart start, made.begin_session(options, parts, *store, *nets));
   made.first_worker_ = made.session_->progress().worker_ids;
+  SPEEDO_TRY(deal_states(options, *nets, *store));
   auto write = hooks.snapshot;
   if (!write) write = [](const SnapshotParts&) -> Result<void> { return {}; };
   SPEEDO_ASSIGN(made.job_, JobMaster::create(options, parts.parts, std::move(nets),

@@ -32,6 +32,8 @@ class MasterWork {
   // Both of these see the weights as of the merges ordered before.
   virtual void test(std::function<void(Result<std::vector<TestScores>>)> done) = 0;
   virtual void snapshot(std::uint64_t iteration, std::function<void(Result<void>)> done) = 0;
+  // Of a job whose snapshots hold the workers' states: it is written once this is said.
+  virtual void finish_snapshot(const master_command::FinishSnapshot& command) = 0;
   // Tests under way or to come end at once, with kUnavailable: a snapshot is all that is wanted
   // now.
   virtual void stop_tests() = 0;
@@ -42,6 +44,8 @@ class MasterWork {
   // Removes what this worker has in the store: nothing of it will be read any more. From a store
   // that is away, once it is back.
   virtual void erase_worker(WorkerId worker) = 0;
+  // The same of a state at a seat, see src/train/states; what cannot be erased now goes at the end.
+  virtual void erase_seat(std::uint64_t seat) = 0;
   // Where mergers of parts that run elsewhere offer themselves, and what they are welcomed with but
   // for the part. Null: the job is not merged in parts.
   struct PartTerms {

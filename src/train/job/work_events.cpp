@@ -47,4 +47,9 @@ WorkerEvent event_of_run(RunId run, const Result<RunReport>& report) {
   return worker_event::RunDone{*report};
 }
 
+WorkerEvent event_of_state(const SaveStateMessage& order, const Result<void>& saved) {
+  if (saved) return worker_event::StateSaved{order, std::nullopt};
+  return worker_event::StateSaved{order, saved.error()};
+}
+
 }  // namespace speedo

@@ -21,6 +21,7 @@ MasterEvent event_of_snapshot(std::uint64_t iteration, const Result<void>& writt
 MasterEvent event_of_watch(const Result<void>& seen);
 
 WorkerEvent event_of_preparation(const Result<Digest>& model);
+WorkerEvent event_of_state(const SaveStateMessage& order, const Result<void>& saved);
 WorkerEvent event_of_run(RunId run, const Result<RunReport>& report);
 
 }  // namespace speedo

@@ -18,6 +18,9 @@ class WorkerWork {
   virtual void prepare(const WelcomeMessage& welcome,
                        std::function<void(Result<Digest>)> done) = 0;
   virtual void run(const TrainMessage& order, std::function<void(Result<RunReport>)> done) = 0;
+  // See Trainer::save_state(); after the runs ordered before.
+  virtual void save_state(const SaveStateMessage& order,
+                          std::function<void(Result<void>)> done) = 0;
   // Whether the job is over, as far as the store of the last prepare() knows; see is_job_over().
   virtual void look_for_end(std::uint64_t term, std::function<void(bool)> done) = 0;
   // Runs ordered so far end as soon as possible, with kUnavailable.

@@ -58,7 +58,8 @@ MasterSession::Impl::Impl(MasterConfig config, StrategyFactory make)
       tally_(config_.start_iteration, config_.first_version),
       divergence_(config_.non_finite_max),
       stages_(config_.stages, config_.start_iteration),
-      jobs_(test_interval(), config_.snapshot_interval) {
+      jobs_(test_interval(), config_.snapshot_interval),
+      seats_(config_.seats) {
   strategy_ = make_(schedule().strategy).value();
   show_progress();
 }
@@ -74,6 +75,7 @@ MasterCommands MasterSession::Impl::on(const MasterEvent& event) {
   pump();
   erase_records_of_gone();
   end_if_complete();
+  finish_snapshot();
   check_invariants();
   show_progress();
   return out_.take();
@@ -162,6 +164,7 @@ void MasterSession::Impl::handle(const master_event::Leave& event) {
 
 void MasterSession::Impl::handle(const master_event::PeerLost& event) {
   const auto id = members_.at(event.peer);
+  if (id && !open()) states_.gone(*id, out_);
   if (!id || !open()) return;
   out_.note(true, "worker {} is gone: {}", members_.find(*id)->name, event.reason);
   remove(*id, Departure::kFlap, event.reason);
@@ -196,6 +199,8 @@ void MasterSession::Impl::remove(WorkerId id, Departure departure, const std::st
   const Membership::Member member = members_.remove(id, departure, clock_.now(), out_);
   figures_.gone(id, why, clock_.now());
   leases_.give_back(id);
+  seats_.gone(id);
+  states_.gone(id, out_);
   ratios_.remove(id);
   if (runs_.remove(id)) work_.worker_is_gone(id);
   if (!member.ready) return;
@@ -215,6 +220,7 @@ void MasterSession::Impl::handle(const master_event::Tick& event) {
     out_.note(false, "this master slept for {} s; that time counts against nobody",
               whole_seconds(*slept));
   }
+  states_.tick(clock_.now(), out_);
   watch_workers();
   watch_store();
   watch_shortage();

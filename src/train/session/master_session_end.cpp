@@ -1,5 +1,7 @@
 // The master's session: tests and snapshots, the store, the end.
 
+#include <utility>
+
 #include <speedo/base/assert.hpp>
 
 #include "train/note_text.hpp"
@@ -8,9 +10,11 @@
 namespace speedo {
 
 void MasterSession::Impl::start_due_jobs() {
-  jobs_.start_due({iteration(), divergence_.in_row() == 0,
-                   ending_ ? ending_->last_test(iteration()) : std::nullopt},
-                  out_);
+  const bool saves =
+      jobs_.start_due({iteration(), divergence_.in_row() == 0,
+                       ending_ ? ending_->last_test(iteration()) : std::nullopt},
+                      out_);
+  if (saves && config_.snapshot_workers) ask_for_states();
 }
 
 // Whether a job was of the iteration at which training ended.
@@ -83,6 +87,7 @@ void MasterSession::Impl::watch_store() {
 
 void MasterSession::Impl::handle(const master_event::StopRequested& event) {
   if (!open()) {
+    states_.break_off(out_);
     ending_->hurry(clock_.now(), jobs_);
     return ending_->retry(iteration(), clock_.now(), jobs_);
   }
@@ -141,18 +146,30 @@ void MasterSession::Impl::begin_end(Ending::Plan plan) {
   }
   ending_.emplace(std::move(plan));
   ending_->announce(out_);
-  for (const auto& [id, member] : members_.all()) ending_->send_away(member.peer, out_);
+  if (!gathers_at_end()) {
+    states_.break_off(out_);
+    send_all_away();
+  }
   out_.add(master_command::StopWaitingForStore{});
+}
+
+void MasterSession::Impl::send_all_away() {
+  if (std::exchange(workers_are_sent_away_, true)) return;
+  for (const auto& [id, member] : members_.all()) ending_->send_away(member.peer, out_);
 }
 
 // A master that begins at the end may be there for the last snapshot alone.
 void MasterSession::Impl::end_if_complete() {
   if (phase_ != Phase::kFinishing || busy()) return;
+  if (gathers_at_end()) ask_for_states();
+  if (!gathers_at_end() || states_.is_over()) send_all_away();
   const std::uint64_t first = tally_.first_iteration();
   ending_->request({iteration(), iteration() > first || first >= config_.max_iteration}, jobs_,
                    out_);
   start_due_jobs();
   if (!ending_->is_complete(jobs_)) return;
+  states_.break_off(out_);
+  send_all_away();
   phase_ = Phase::kFinished;
   out_.add(master_command::Finish{ending_->plan().error});
 }

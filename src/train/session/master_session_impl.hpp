@@ -19,6 +19,8 @@
 #include "train/session/shard_leases.hpp"
 #include "train/session/shard_ratios.hpp"
 #include "train/session/stage_switch.hpp"
+#include "train/session/state_gathering.hpp"
+#include "train/session/state_seats.hpp"
 #include "train/session/store_absence.hpp"
 #include "train/session/tests_and_snapshots.hpp"
 #include "train/session/work_queue.hpp"
@@ -34,7 +36,8 @@ namespace speedo {
 // Invariant: there is an ending_ exactly from kFinishing on, unless this master was superseded.
 //
 // Sources: master_session.cpp (dispatch, workers, time), _work (runs, merges, stages), _end (tests,
-// snapshots, the store, the end), _state (save and restore), _status (for those who watch).
+// snapshots, the store, the end), _states (of workers, for snapshots), _state (save and restore),
+// _status (for those who watch).
 struct MasterSession::Impl {
  public:
   Impl(MasterConfig config, StrategyFactory make);
@@ -56,6 +59,7 @@ struct MasterSession::Impl {
   void handle(const master_event::Ready& event);
   void handle(const master_event::Trained& event);
   void handle(const master_event::Leave& event);
+  void handle(const master_event::StateSaved& event);
   void handle(const master_event::Beat& event);
   void handle(const master_event::PeerLost& event);
   void handle(const master_event::Merged& event);
@@ -102,6 +106,7 @@ struct MasterSession::Impl {
   void order(const Train& command);
   void pump();
   bool busy() const { return work_.is_merging() || stages_.is_entering(); }
+  bool asks_before_trains();
   void send_trains();
   std::uint64_t shards_for(WorkerId worker);
   void start_merge();
@@ -116,6 +121,10 @@ struct MasterSession::Impl {
 
   // Tests, snapshots, the end.
   void start_due_jobs();
+  void ask_for_states();
+  bool gathers_at_end() const;
+  void finish_snapshot();
+  void send_all_away();
   void end_if_diverged();
   void fail(const Error& error);  // the store is gone
   void end_superseded(const Error& error);
@@ -143,6 +152,9 @@ struct MasterSession::Impl {
   std::string fault_;  // of the last run that was not finite: what, of which worker
   StageSwitch stages_;
   TestsAndSnapshots jobs_;
+  StateGathering states_;
+  StateSeats seats_;
+  bool workers_are_sent_away_ = false;  // at the end
   std::optional<Ending> ending_;
   // All that a round's merge depends on, as of the one that was last said to be expected: a run
   // begins by the next one's number, and ends by their count.

@@ -25,6 +25,7 @@ void MasterSession::Impl::handle(const master_event::Trained& event) {
   if (!id || !runs_.is_under_way(*id, run)) return ignore(event.peer, "report");
   if (is_astray(message)) return part_from(*id, message.checked_version);
   runs_.finish(*id, message);
+  if (const auto seat = seats_.reported(*id)) out_.add(master_command::EraseSeat{*seat});
   members_.finished_run(*id);
   figures_.reported(*id, message, clock_.now());
   const ShardRange data = leases_.report(*id);
@@ -102,6 +103,7 @@ void MasterSession::Impl::pump() {
     if (head == WorkQueue::Head::kNothing) {
       if (!drained() || !enter_next_stage()) break;
     } else if (head == WorkQueue::Head::kTrain) {
+      if (asks_before_trains()) return;
       send_trains();
     } else {
       start_due_jobs();
@@ -112,6 +114,14 @@ void MasterSession::Impl::pump() {
   if (busy()) return;
   start_due_jobs();
   expect_merge();
+}
+
+// States are of the weights that the snapshot has: workers are asked for them before they are sent
+// on. True: the snapshot before is still being made.
+bool MasterSession::Impl::asks_before_trains() {
+  if (!config_.snapshot_workers) return false;
+  start_due_jobs();
+  return jobs_.snapshot_is_due();
 }
 
 // All Trains at the head start together, so that their shards of the data are dealt in order.
@@ -129,6 +139,7 @@ void MasterSession::Impl::send_trains() {
   for (std::size_t i = 0; i < orders.size(); ++i) {
     const WorkerId id = orders[i].worker;
     SPEEDO_ASSERT(members_.find(id)->ready);
+    const std::uint64_t seat = runs_.was_ordered(id) ? kNoSeat : seats_.give(id);
     const Runs::Order order = runs_.start(id, clock_.now());
     const float scale = stages_.rate_scale(iteration(), members_.ready_count());
     figures_.ordered(id, iteration());
@@ -137,7 +148,7 @@ void MasterSession::Impl::send_trains() {
         {order.run.value, iteration(), tally_.newest().value, leases[i].current.first,
          leases[i].next, leases[i].current.count, stages_.index(),
          std::bit_cast<std::uint32_t>(scale), order.merged_run,
-         std::bit_cast<std::uint32_t>(order.merged_weight)}});
+         std::bit_cast<std::uint32_t>(order.merged_weight), seat}});
   }
 }
 

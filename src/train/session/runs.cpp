@@ -31,6 +31,12 @@ Runs::Order Runs::start(WorkerId id, Instant now) {
           std::exchange(worker.merged_weight, 1.0F)};
 }
 
+Runs::Order Runs::last_merged(WorkerId id) const {
+  const auto found = workers_.find(id);
+  if (found == workers_.end()) return {};
+  return {{}, found->second.merged_run, found->second.merged_weight};
+}
+
 bool Runs::is_under_way(WorkerId worker, RunId run) const {
   const auto found = workers_.find(worker);
   return found != workers_.end() && found->second.run == run;

@@ -32,6 +32,8 @@ class Runs {
 
   // Requires: no run of the worker is under way.
   Order start(WorkerId worker, Instant now);
+  // The contribution that the worker's next order will tell of, if one was merged; without a run.
+  Order last_merged(WorkerId worker) const;
   bool is_under_way(WorkerId worker, RunId run) const;
   bool is_busy(WorkerId worker) const;
   bool any_under_way() const { return count_under_way() > 0; }

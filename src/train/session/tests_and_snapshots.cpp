@@ -16,7 +16,7 @@ void TestsAndSnapshots::reach(std::uint64_t iteration) {
   snapshots_.reach(iteration);
 }
 
-void TestsAndSnapshots::start_due(const Moment& moment, SessionCommands& out) {
+bool TestsAndSnapshots::start_due(const Moment& moment, SessionCommands& out) {
   if (moment.finite && std::exchange(snapshot_wished_, false)) {
     snapshots_.request(moment.iteration);
   }
@@ -26,8 +26,12 @@ void TestsAndSnapshots::start_due(const Moment& moment, SessionCommands& out) {
              *diverged_at_);
   }
   if (const auto at = tests_.start()) out.add(master_command::StartTest{*at});
-  if (moment.last_test && !tests_.is_done(*moment.last_test)) return;
-  if (const auto at = snapshots_.start()) out.add(master_command::StartSnapshot{*at});
+  if (moment.last_test && !tests_.is_done(*moment.last_test)) return false;
+  const auto at = snapshots_.start();
+  if (!at) return false;
+  unfinished_snapshot_ = at;
+  out.add(master_command::StartSnapshot{*at});
+  return true;
 }
 
 void TestsAndSnapshots::tested(const master_event::Tested& event) {

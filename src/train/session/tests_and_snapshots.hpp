@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include <speedo/train/master_session.hpp>
 
@@ -37,10 +38,15 @@ class TestsAndSnapshots {
     bool finite = true;                      // the losses of the last runs
     std::optional<std::uint64_t> last_test;  // snapshots wait until this iteration is tested
   };
-  // Starts what is due and can be started. Requires: no merge is under way.
-  void start_due(const Moment& moment, SessionCommands& out);
+  // Starts what is due and can be started; whether a snapshot was. Requires: no merge is under way.
+  bool start_due(const Moment& moment, SessionCommands& out);
   // One that is due waits for another under way: the weights must stay as they are.
   bool holds_weights() const { return tests_.due() || snapshots_.due(); }
+  bool snapshot_is_due() const { return snapshots_.due(); }
+  // The snapshot that was started last, once.
+  std::optional<std::uint64_t> take_unfinished_snapshot() {
+    return std::exchange(unfinished_snapshot_, std::nullopt);
+  }
   bool test_is_open() const { return tests_.due() || tests_.under_way(); }
   bool snapshot_is_open() const { return snapshots_.due() || snapshots_.under_way(); }
 
@@ -48,7 +54,10 @@ class TestsAndSnapshots {
   // They return the iteration that was under way.
   std::optional<std::uint64_t> test_failed() { return tests_.failed(); }
   void snapshot_done() { snapshots_.done(); }
-  std::optional<std::uint64_t> snapshot_failed() { return snapshots_.failed(); }
+  std::optional<std::uint64_t> snapshot_failed() {
+    unfinished_snapshot_.reset();
+    return snapshots_.failed();
+  }
 
   // The last test of this iteration had no finite loss.
   bool has_diverged(std::uint64_t iteration) const { return diverged_at_ == iteration; }
@@ -58,6 +67,7 @@ class TestsAndSnapshots {
  private:
   PeriodicJob tests_, snapshots_;
   bool snapshot_wished_ = false;
+  std::optional<std::uint64_t> unfinished_snapshot_;  // started, and FinishSnapshot not said
   std::optional<std::uint64_t> diverged_at_;  // the last iteration whose test had no finite loss
   std::optional<float> accuracy_, loss_;      // of the last test
 };

@@ -39,6 +39,8 @@ struct WorkerSession::Impl {
   void handle(const worker_event::TrainOrdered& event);
   void handle(const worker_event::RunDone& event);
   void handle(const worker_event::RunFailed& event);
+  void handle(const worker_event::SaveOrdered& event);
+  void handle(const worker_event::StateSaved& event);
   void handle(const worker_event::Stop& event);
   void handle(const worker_event::StopRequested& event);
   void handle(const worker_event::EndLookedFor& event);

@@ -28,6 +28,22 @@ void WorkerSession::Impl::handle(const worker_event::RunDone& event) {
        check.digest, clip_text(report.fault)}});
 }
 
+// Its answer goes to the incarnation that was asked.
+void WorkerSession::Impl::handle(const worker_event::SaveOrdered& event) {
+  if (state_ != State::kReady || event.message.worker != id_->value) return;
+  out_.emplace_back(worker_command::SaveState{event.message});
+}
+
+void WorkerSession::Impl::handle(const worker_event::StateSaved& event) {
+  if (!id_ || event.order.worker != id_->value) return;
+  StateSavedMessage answer{id_->value, event.order.iteration, 0, {}};
+  if (event.error) {
+    answer.code = static_cast<std::uint32_t>(event.error->code);
+    answer.reason = clip_text(event.error->message);
+  }
+  out_.emplace_back(worker_command::SendStateSaved{std::move(answer)});
+}
+
 // With the store out of reach this incarnation is over, since its contribution may be there or not;
 // the next one starts clean. Bad data stay bad.
 void WorkerSession::Impl::handle(const worker_event::RunFailed& event) {

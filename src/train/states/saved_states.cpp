@@ -1,0 +1,90 @@
+#include "train/states/saved_states.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <speedo/core/update_rule.hpp>
+
+#include "base/log.hpp"
+#include "train/job/job_solver.hpp"
+
+namespace speedo {
+namespace {
+
+// The states of one seat; of some that are not alike, those that are as the first is.
+Result<std::vector<StateOfWorker>> read_share(const SavedStates& states, std::uint64_t seat,
+                                            std::uint64_t seats, const StateOwner& owner) {
+  std::vector<StateOfWorker> share;
+  for (const std::size_t each : states_at(seat, seats, states.count)) {
+    SPEEDO_ASSIGN(StateOfWorker state, states.read(each));
+    SPEEDO_TRY(check_owner(state.head, owner));
+    if (share.empty() || are_alike(share.front().head, state.head)) {
+      share.push_back(std::move(state));
+    } else {
+      SPEEDO_WARN("the state of worker {} is left out of the mean for seat {}: it is of another "
+                  "form than that of worker {}",
+                  state.head.worker(), seat, share.front().head.worker());
+    }
+  }
+  return share;
+}
+
+}  // namespace
+
+Result<void> check_owner(const record::WorkerState& head, const StateOwner& owner) {
+  const Digest model{head.model_high(), head.model_low()};
+  if (model != owner.model) {
+    return Error{ErrorCode::kMismatch,
+                 fmt::format("the state of worker {} is of model {}, this net is {}: leave "
+                             "--snapshot-workers out to go on without the workers' states",
+                             head.worker(), to_string(model), to_string(owner.model))};
+  }
+  if (!UpdateRule::have_same_histories(head.solver_type(), owner.solver_type)) {
+    return Error{ErrorCode::kMismatch,
+                 fmt::format("the state of worker {} is of a solver of type \"{}\", and this one's "
+                             "is \"{}\": histories of one are not those of the other; set that "
+                             "type, or leave --snapshot-workers out",
+                             head.worker(), head.solver_type(), owner.solver_type)};
+  }
+  const bool has_stage = head.stage() < owner.stages.size();
+  if (!has_stage || static_cast<std::uint32_t>(owner.stages[head.stage()].kind) != head.kind()) {
+    return Error{ErrorCode::kMismatch,
+                 fmt::format("the state of worker {} is of stage {}, which {}: use the schedule "
+                             "that it was written with, or leave --snapshot-workers out",
+                             head.worker(), head.stage() + 1,
+                             has_stage ? "contributes something else in this job"
+                                       : "this job does not have")};
+  }
+  return {};
+}
+
+Result<std::uint64_t> arrays_of_a_worker(const std::vector<UpdateSpec>& stages,
+                                         const caffe::SolverParameter& solver) {
+  std::uint64_t most = 0;
+  for (const UpdateSpec& stage : stages) {
+    SPEEDO_ASSIGN(const std::size_t histories,
+                  UpdateRule::history_count(solver_of(solver, stage)));
+    std::uint64_t arrays = is_elastic(stage.kind) ? 1 : 0;
+    if (keeps_own_histories(stage)) arrays += histories;
+    if (carries_residual(stage)) arrays += averages_histories(stage) ? 1 + histories : 1;
+    most = std::max(most, arrays);
+  }
+  return most;
+}
+
+std::uint64_t seats_for(std::size_t states, std::uint64_t workers) {
+  return std::min<std::uint64_t>(states, workers);
+}
+
+Result<void> deal_states(const SavedStates& states, std::uint64_t seats, std::uint64_t term,
+                         const StateOwner& owner, RecordStore& store) {
+  for (std::uint64_t seat = 0; seat < seats; ++seat) {
+    SPEEDO_ASSIGN(std::vector<StateOfWorker> share, read_share(states, seat, seats, owner));
+    SPEEDO_TRY(put_state(store, seat_key(term, seat), mean_of(std::move(share))));
+  }
+  return {};
+}
+
+}  // namespace speedo

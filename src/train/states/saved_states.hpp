@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <speedo/base/result.hpp>
+#include <speedo/store/record_store.hpp>
+#include <speedo/train/update.hpp>
+
+#include "train/states/worker_state.hpp"
+
+namespace caffe {
+class SolverParameter;
+}  // namespace caffe
+
+namespace speedo {
+
+// The workers' states that a checkpoint has, in the order of their seats. They are read one at a
+// time: together they may be larger than memory.
+struct SavedStates {
+  std::size_t count = 0;
+  std::function<Result<StateOfWorker>(std::size_t)> read;
+};
+
+// What the states must be of.
+struct StateOwner {
+  Digest model;
+  std::string solver_type;
+  std::vector<UpdateSpec> stages;
+};
+// Error: kMismatch, naming both sides.
+Result<void> check_owner(const record::WorkerState& head, const StateOwner& owner);
+
+// Arrays of the weights' length that a worker of such stages has alone, in the stage where it has
+// the most; 0: nothing. Errors: those of UpdateRule::history_count().
+Result<std::uint64_t> arrays_of_a_worker(const std::vector<UpdateSpec>& stages,
+                                         const caffe::SolverParameter& solver);
+
+// How many seats a job that starts with so many workers has for so many states.
+std::uint64_t seats_for(std::size_t states, std::uint64_t workers);
+
+// Puts the states where the workers of a master of this term find them. With fewer seats than
+// states each has the mean of its share (states_at()); whoever finds no seat begins as the paper's
+// Algorithm 1 does: at the centre, with histories of zeros. Errors: those of reading them, of
+// check_owner(), and of the store.
+Result<void> deal_states(const SavedStates& states, std::uint64_t seats, std::uint64_t term,
+                         const StateOwner& owner, RecordStore& store);
+
+}  // namespace speedo

@@ -1,0 +1,110 @@
+// What a worker has alone: given to a snapshot, and taken from one.
+
+#include <span>
+#include <utility>
+
+#include <speedo/backend/backend.hpp>
+#include <speedo/base/assert.hpp>
+#include <speedo/train/merge.hpp>
+
+#include "base/log.hpp"
+#include "train/states/worker_state.hpp"
+#include "train/trainer_engine.hpp"
+
+namespace speedo {
+
+record::WorkerState TrainerEngine::state_head() const {
+  const auto arena = static_cast<std::uint64_t>(learner_->layout().element_count());
+  record::WorkerState head;
+  head.set_model_high(model_.high);
+  head.set_model_low(model_.low);
+  head.set_solver_type(solver_.type());
+  head.set_stage(*stage_);
+  head.set_kind(static_cast<std::uint32_t>(spec().kind));
+  if (update_->has_own_weights()) head.set_weights(arena);
+  if (keeps_own_histories(spec())) head.set_histories(arena * rule_->histories().size());
+  if (carries_residual(spec())) head.set_residual(update_->contribution_count());
+  head.set_updates_held(updates_held_);
+  head.set_shards_done(shards_done_);
+  return head;
+}
+
+Result<void> TrainerEngine::save_state(const SaveStateMessage& order) {
+  if (!stage_) return Error{ErrorCode::kUnavailable, "it has not trained yet"};
+  codec_.settle(order.merged_run);
+  SPEEDO_TRY(update_->settle(order.merged_run, std::bit_cast<float>(order.merged_weight_bits)));
+  StateOfWorker state{state_head(), {}};
+  state.head.set_iteration(order.iteration);
+  state.head.set_worker(incarnation_.worker.value);
+  state.head.set_term(incarnation_.term);
+  state.values.resize(static_cast<std::size_t>(state.head.weights() + state.head.histories() +
+                                               state.head.residual()));
+  Device& device = learner_->backend().device();
+  if (state.head.weights() != 0) device.download(state.weights(), learner_->weights().data());
+  std::span<float> histories = state.histories();
+  for (const Arena* history : histories.empty() ? std::vector<Arena*>{} : rule_->histories()) {
+    const auto count = static_cast<std::size_t>(history->size());
+    device.download(histories.first(count), history->data());
+    histories = histories.subspan(count);
+  }
+  codec_.copy_residual(state.residual());
+  if (!all_finite(state.values)) {
+    return Error{ErrorCode::kNotFinite, "its own weights or histories are not finite"};
+  }
+  return put_state(*incarnation_.store, state_key(incarnation_.term, incarnation_.worker.value),
+                   state);
+}
+
+// One that is lost or of something else is no reason not to train: the worker begins as it is.
+Result<void> TrainerEngine::take_seat(const TrainMessage& order) {
+  auto state = get_state(*incarnation_.store, seat_key(incarnation_.term, order.seat), model_);
+  if (!state && is_transient(state.error().code)) return state.error();
+  if (!state) {
+    SPEEDO_WARN("this worker begins without the state at seat {}: {}", order.seat,
+                state.error().message);
+    return {};
+  }
+  const record::WorkerState& head = state->head;
+  const bool has_stage = head.stage() < incarnation_.job.stages.size();
+  if (has_stage && stage_ != head.stage()) SPEEDO_TRY(enter_stage(head.stage()));
+  if (!has_stage || !fits(head)) {
+    SPEEDO_WARN("this worker begins without the state at seat {}, which is of another job or "
+                "solver: stage {}, a solver of type \"{}\", {} floats",
+                order.seat, head.stage(), head.solver_type(), state->values.size());
+    return {};
+  }
+  load(*state);
+  SPEEDO_INFO("goes on with the state of worker {} at iteration {} (seat {})", head.worker(),
+              head.iteration(), order.seat);
+  return {};
+}
+
+bool TrainerEngine::fits(const record::WorkerState& head) const {
+  const auto arena = static_cast<std::uint64_t>(learner_->layout().element_count());
+  const record::WorkerState own = state_head();
+  return head.kind() == own.kind() && head.histories() == own.histories() &&
+         (head.weights() == 0 || (head.weights() == arena && is_elastic(spec().kind))) &&
+         head.residual() == own.residual() &&
+         UpdateRule::have_same_histories(head.solver_type(), own.solver_type());
+}
+
+void TrainerEngine::load(StateOfWorker& state) {
+  Device& device = learner_->backend().device();
+  if (state.head.weights() != 0) {
+    device.upload(learner_->weights().data(), state.weights());
+    update_->take_own_weights();
+  }
+  std::span<float> histories = state.histories();
+  for (Arena* history : histories.empty() ? std::vector<Arena*>{} : rule_->histories()) {
+    const auto count = static_cast<std::size_t>(history->size());
+    device.upload(history->data(), histories.first(count));
+    histories = histories.subspan(count);
+  }
+  codec_.take_residual(state.residual());
+  updates_held_ = state.head.updates_held();
+  shards_done_ = state.head.shards_done();
+  contributed_.reset();
+  diverged_ = false;
+}
+
+}  // namespace speedo

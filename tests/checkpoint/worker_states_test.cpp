@@ -1,0 +1,117 @@
+// Checkpoints that have the states of workers.
+
+#include <filesystem>
+#include <fstream>
+
+#include "checkpoint/checkpoint_writer.hpp"
+#include "checkpoint/resume.hpp"
+#include "support/catch.hpp"
+#include "support/temp_dir.hpp"
+
+namespace speedo {
+namespace {
+
+namespace fs = std::filesystem;
+
+const CheckpointOwner kOwner{"job", Digest{1, 2}};
+const TrainingId kTraining{5, 6};
+
+struct Place {
+  TempDir folder;
+  caffe::SolverParameter solver;
+  std::unique_ptr<CheckpointWriter> writer;
+
+  explicit Place(RotationRules rules = {}) {
+    solver.set_snapshot_prefix((folder / "net").string());
+    writer = std::make_unique<CheckpointWriter>(solver, "job", rules);
+    REQUIRE(writer->begin(kTraining));
+  }
+  fs::path file(std::uint64_t iteration, const std::string& end) const {
+    return folder / ("net_iter_" + std::to_string(iteration) + end);
+  }
+  // The state of worker 13 is lost.
+  void write(std::uint64_t iteration, const std::vector<WorkerId>& workers) const {
+    caffe::NetParameter net;
+    net.add_layer()->set_name("ip");
+    net.mutable_layer(0)->add_blobs()->add_data(1.0F);
+    caffe::SolverState state;
+    state.set_iter(static_cast<std::int32_t>(iteration));
+    const auto state_of = [iteration](WorkerId worker) -> Result<StateOfWorker> {
+      if (worker.value == 13) return Error{ErrorCode::kNotFound, "it is lost"};
+      StateOfWorker made;
+      made.head.set_iteration(iteration);
+      made.head.set_worker(worker.value);
+      made.head.set_histories(2);
+      made.values = {static_cast<float>(worker.value), static_cast<float>(iteration)};
+      return made;
+    };
+    REQUIRE(writer->write({static_cast<std::int64_t>(iteration), net, state, "session",
+                           kOwner.model, workers, state_of}));
+  }
+  Result<SavedCheckpoint> load(std::uint64_t iteration) const {
+    return load_checkpoint(file(iteration, ".speedo").string(), kOwner);
+  }
+};
+
+void require_states(const Place& place, std::uint64_t iteration, const std::vector<float>& of) {
+  const auto saved = place.load(iteration);
+  if (!saved) FAIL(saved.error().message);
+  REQUIRE(saved->workers.count == of.size());
+  for (std::size_t k = 0; k < of.size(); ++k) {
+    const auto state = saved->workers.read(k);
+    if (!state) FAIL(state.error().message);
+    CHECK(state->values == std::vector<float>{of[k], static_cast<float>(iteration)});
+  }
+}
+
+}  // namespace
+
+TEST_CASE("states come back in the order of their seats; one that is lost is left out") {
+  const Place place;
+  place.write(10, {{4}, {13}, {9}});
+  require_states(place, 10, {4.0F, 9.0F});
+  place.write(10, {{5}});  // The same iteration again.
+  require_states(place, 10, {5.0F});
+}
+
+TEST_CASE("a state that is cut off, changed, gone or another's is named; auto goes further back") {
+  const Place place;
+  place.write(10, {{1}, {2}});
+  place.write(20, {{1}, {2}});
+  const fs::path file = place.file(20, ".worker1");
+  REQUIRE(fs::exists(file));
+  SECTION("cut off") { fs::resize_file(file, fs::file_size(file) - 1); }
+  SECTION("changed") { std::ofstream(file, std::ios::in | std::ios::binary) << "x"; }
+  SECTION("gone") { fs::remove(file); }
+  SECTION("another's") { fs::copy_file(place.file(10, ".worker1"), file,
+                                       fs::copy_options::overwrite_existing); }
+  const auto refused = place.load(20);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message.find(file.string()) != std::string::npos);
+  const auto newest = newest_checkpoint(place.solver.snapshot_prefix(), kOwner, kTraining);
+  REQUIRE(newest);
+  CHECK(newest->record.iteration() == 10);
+}
+
+TEST_CASE("states go with their checkpoint") {
+  const Place place({.keep = 1});
+  place.write(10, {{1}});
+  place.write(20, {{1}});
+  CHECK_FALSE(fs::exists(place.file(10, ".worker0")));
+  CHECK(fs::exists(place.file(20, ".worker0")));
+}
+
+TEST_CASE("a master takes the states only if its own snapshots are to have them") {
+  const Place place;
+  place.write(10, {{1}, {2}});
+  for (const bool wanted : {false, true}) {
+    MasterOptions options;
+    options.session.snapshot_workers = wanted;
+    auto saved = place.load(10);
+    REQUIRE(saved);
+    go_on_from(std::move(*saved), options);
+    CHECK(options.initial_states.count == (wanted ? 2U : 0U));
+  }
+}
+
+}  // namespace speedo

@@ -1,0 +1,131 @@
+// What workers have alone, on its way into snapshots and out of them.
+
+#include "support/catch.hpp"
+
+#include "master_session_driver.hpp"
+#include "train/session/state_gathering.hpp"
+
+namespace speedo {
+namespace {
+
+MasterConfig gathering(std::uint64_t max_iteration) {
+  MasterConfig config = config_for(2, max_iteration);
+  config.snapshot_interval = 1;
+  config.snapshot_workers = true;
+  return config;
+}
+
+// Both train, and what they have made is merged.
+std::string round(MasterDriver& master, std::uint64_t number) {
+  CHECK(master.trained(5, 0, 2 * number).empty());
+  master.trained(6, 1, 2 * number + 1);
+  return master.merged(number, number + 1);
+}
+
+}  // namespace
+
+TEST_CASE("states are asked for before anybody is sent on, and the snapshot waits for them") {
+  MasterDriver master(gathering(9), "sync");
+  master.join(5, 0);
+  master.join(6, 1);
+  CHECK(round(master, 0) ==
+        "snapshot 1; save 5 it 1 merged 0; save 6 it 1 merged 1; train 5 run 2 it 1 v 1 data 2/4; "
+        "train 6 run 3 it 1 v 1 data 3/5");
+  CHECK(master.saved(6, 1, 1).empty());
+  CHECK(master.saved(6, 1, 1).empty());
+  CHECK(master.saved(5, 0, 7).empty());  // of another snapshot
+  CHECK(master.saved(6, 0, 1).empty());  // in another's name
+  CHECK(master.saved(5, 0, 1) == "states 1: 0 1");
+  // The next snapshot is due while this one is being written: nobody is sent on before it can be
+  // asked.
+  CHECK(round(master, 1).empty());
+  CHECK(master.snapshot_done(1) ==
+        "snapshot 2; save 5 it 2 merged 2; save 6 it 2 merged 3; train 5 run 4 it 2 v 2 data 4/6; "
+        "train 6 run 5 it 2 v 2 data 5/7");
+}
+
+TEST_CASE("who fails, goes or does not answer is left out, and named") {
+  MasterDriver master(gathering(9), "sync");
+  master.tick(0);
+  master.join(5, 0);
+  master.join(6, 1);
+  round(master, 0);
+  SECTION("it fails") {
+    master.saved(5, 0, 1, static_cast<std::uint32_t>(ErrorCode::kNotFinite));
+    CHECK(master.noted("without the state of worker host5/1/0: why"));
+    CHECK(master.saved(6, 1, 1) == "states 1: 1");
+  }
+  SECTION("it goes") {
+    master.saved(6, 1, 1);
+    CHECK(master.lost(5).find("states 1: 1") != std::string::npos);
+    CHECK(master.noted("without the state of worker host5/1/0: it is gone"));
+  }
+  SECTION("it does not answer") {
+    const int patience = static_cast<int>(StateGathering::kPatience.count());
+    master.saved(5, 0, 1);
+    CHECK(master.tick(patience - 1).empty());
+    CHECK(master.tick(patience) == "states 1: 0");
+    CHECK(master.noted("without the state of worker host6/1/0: it has not answered within 60 s"));
+    CHECK(master.saved(6, 1, 1).empty());
+  }
+}
+
+TEST_CASE("at the end workers are sent away once their states are there") {
+  MasterConfig config = gathering(1);
+  config.test_interval = 1;
+  MasterDriver master(config, "sync");
+  master.join(5, 0);
+  master.join(6, 1);
+  CHECK(round(master, 0) == "test 1; save 5 it 1 merged 0; save 6 it 1 merged 1");
+  CHECK(master.saved(5, 0, 1).empty());
+  CHECK(master.lost(6) == "stop 5; stop 6");
+  CHECK(master.tested(1) == "snapshot 1; states 1: 0");
+  CHECK(master.snapshot_done(1) == "finish");
+}
+
+TEST_CASE("a second signal waits for no states; a stop without a snapshot asks for none") {
+  MasterConfig config = gathering(9);
+  config.snapshot_interval = 0;
+  MasterDriver master(config, "sync");
+  master.join(5, 0);
+  master.join(6, 1);
+  round(master, 0);
+  SECTION("with") {
+    // Their runs under way have told them what was merged.
+    CHECK(master.on(master_event::StopRequested{"SIGTERM"}) ==
+          "save 5 it 1; save 6 it 1; snapshot 1");
+    CHECK(master.on(master_event::StopRequested{"SIGTERM"}) == "stop 5; stop 6; states 1:");
+    CHECK(master.snapshot_done(1) == "finish");
+  }
+  SECTION("without") {
+    MasterConfig none = config;
+    none.snapshot_at_end = false;
+    MasterDriver other(none, "sync");
+    other.join(5, 0);
+    other.join(6, 1);
+    round(other, 0);
+    CHECK(other.on(master_event::StopRequested{"SIGTERM", false}) == "stop 5; stop 6; finish");
+  }
+}
+
+TEST_CASE("the k-th worker takes state k with its first order; one that dies leaves it to others") {
+  MasterConfig config = config_for(2, 9);
+  config.seats = 2;
+  MasterDriver master(config, "sync");
+  master.join(5, 0);
+  master.join(6, 1);
+  CHECK(master.trains.at(5).seat == 0);
+  CHECK(master.trains.at(6).seat == 1);
+  CHECK(master.trained(5, 0, 0) == "erase seat 0");
+  master.lost(6);
+  master.merged(0, 1);
+  CHECK(master.trains.at(5).seat == kNoSeat);
+  master.join(7, 2);
+  master.trained(5, 0, 2);
+  master.merged(1, 2);
+  CHECK(master.trains.at(7).seat == 1);
+  CHECK(master.trains.at(5).seat == kNoSeat);
+  CHECK(master.trained(7, 2, master.trains.at(7).run) == "erase seat 1");
+}
+
+}  // namespace speedo

@@ -1,0 +1,150 @@
+// A worker's state in files, and states dealt out to other workers.
+
+#include <cmath>
+#include <limits>
+
+#include "support/catch.hpp"
+
+#include <speedo/store/memory_store.hpp>
+
+#include "train/states/saved_states.hpp"
+
+namespace speedo {
+namespace {
+
+const Digest kModel{3, 4};
+
+// Of a net with two weights.
+StateOfWorker state_of(std::uint64_t worker, float value) {
+  StateOfWorker state;
+  state.head.set_model_high(kModel.high);
+  state.head.set_model_low(kModel.low);
+  state.head.set_iteration(7);
+  state.head.set_worker(worker);
+  state.head.set_term(2);
+  state.head.set_solver_type("SGD");
+  state.head.set_kind(static_cast<std::uint32_t>(UpdateKind::kElastic));
+  state.head.set_weights(2);
+  state.head.set_histories(2);
+  state.head.set_updates_held(static_cast<std::int64_t>(10 * value));
+  state.values = {value, -value, 2 * value, 0.5F};
+  return state;
+}
+
+SavedStates saved(const std::vector<StateOfWorker>& states) {
+  return {states.size(), [states](std::size_t k) { return Result<StateOfWorker>(states[k]); }};
+}
+
+const StateOwner kOwner{kModel, "SGD", {UpdateSpec{.kind = UpdateKind::kElastic}}};
+
+std::vector<float> values_at(RecordStore& store, std::uint64_t seat) {
+  auto state = get_state(store, seat_key(5, seat), kModel);
+  if (!state) FAIL(state.error().message);
+  return state->values;
+}
+
+std::string refused(const StateOfWorker& state, const StateOwner& owner) {
+  const auto checked = check_owner(state.head, owner);
+  REQUIRE_FALSE(checked);
+  CHECK(checked.error().code == ErrorCode::kMismatch);
+  return checked.error().message;
+}
+
+}  // namespace
+
+TEST_CASE("a state's file gives the state back; damaged anywhere it is refused by its name") {
+  const StateOfWorker state = state_of(1, 3.0F);
+  const std::string bytes = to_file_bytes(state);
+  auto read = parse_state_file(bytes, "f");
+  REQUIRE(read);
+  CHECK(read->values == state.values);
+  CHECK(read->head.SerializeAsString() == state.head.SerializeAsString());
+  CHECK(read->weights()[1] == -3.0F);
+  CHECK(read->histories()[0] == 6.0F);
+  CHECK(read->residual().empty());
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    const auto cut = parse_state_file(std::string_view(bytes).substr(0, size), "the file");
+    REQUIRE_FALSE(cut);
+    CHECK(cut.error().code == ErrorCode::kCorrupt);
+    CHECK(cut.error().message.find("'the file'") != std::string::npos);
+  }
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    std::string changed = bytes;
+    changed[i] = static_cast<char>(changed[i] ^ 0x10);
+    CHECK_FALSE(parse_state_file(changed, "f"));
+  }
+}
+
+TEST_CASE("a state whose head lies, or whose numbers are not finite, is refused") {
+  StateOfWorker state = state_of(1, 3.0F);
+  SECTION("too many") { state.head.set_residual(1); }
+  SECTION("too few") { state.head.set_weights(1); }
+  SECTION("so many that their sum fits again") {
+    state.head.set_weights(std::uint64_t{1} << 63U);
+    state.head.set_histories(std::uint64_t{1} << 63U);
+    state.head.set_residual(4);
+  }
+  SECTION("infinite") { state.values[2] = std::numeric_limits<float>::infinity(); }
+  const auto read = parse_state_file(to_file_bytes(state), "f");
+  REQUIRE_FALSE(read);
+  CHECK(read.error().code == ErrorCode::kCorrupt);
+}
+
+TEST_CASE("as many seats as states: each gets its own, bit for bit") {
+  const auto store = make_memory_store();
+  REQUIRE(deal_states(saved({state_of(4, 0.1F), state_of(9, 0.7F)}), 2, 5, kOwner, *store));
+  CHECK(values_at(*store, 0) == state_of(4, 0.1F).values);
+  CHECK(values_at(*store, 1) == state_of(9, 0.7F).values);
+}
+
+TEST_CASE("fewer seats than states: means of even shares, which leave the mean of all as it was") {
+  const auto store = make_memory_store();
+  const auto states = saved({state_of(0, 1.0F), state_of(1, 2.0F), state_of(2, 3.0F),
+                             state_of(3, 6.0F)});
+  CHECK(seats_for(states.count, 2) == 2);
+  CHECK(seats_for(states.count, 9) == 4);
+  REQUIRE(deal_states(states, 2, 5, kOwner, *store));
+  CHECK(values_at(*store, 0) == std::vector<float>{2.0F, -2.0F, 4.0F, 0.5F});
+  CHECK(values_at(*store, 1) == std::vector<float>{4.0F, -4.0F, 8.0F, 0.5F});
+  const auto first = get_state(*store, seat_key(5, 0), kModel);
+  CHECK(first->head.updates_held() == 20);
+}
+
+TEST_CASE("a state of a worker that had no weights yet is left out of a mean") {
+  const auto store = make_memory_store();
+  StateOfWorker fresh = state_of(2, 100.0F);
+  fresh.head.set_weights(0);
+  fresh.values = {0.0F, 0.0F};
+  REQUIRE(deal_states(saved({state_of(0, 1.0F), state_of(1, 3.0F), fresh}), 1, 5, kOwner, *store));
+  CHECK(values_at(*store, 0) == std::vector<float>{2.0F, -2.0F, 4.0F, 0.5F});
+}
+
+TEST_CASE("states of another net, solver or schedule are refused, and the remedy is named") {
+  const StateOfWorker state = state_of(1, 1.0F);
+  REQUIRE(check_owner(state.head, kOwner));
+  StateOwner other = kOwner;
+  other.model = {3, 5};
+  CHECK(refused(state, other).find("of model") != std::string::npos);
+  other = kOwner;
+  other.solver_type = "AdaDelta";
+  CHECK(refused(state, other).find("\"AdaDelta\"") != std::string::npos);
+  other = kOwner;
+  other.stages = {UpdateSpec{}};
+  CHECK(refused(state, other).find("contributes something else") != std::string::npos);
+  StateOfWorker later = state;
+  later.head.set_stage(1);
+  CHECK(refused(later, kOwner).find("does not have") != std::string::npos);
+}
+
+TEST_CASE("a state in the store is refused by a worker of another net, and missing is not found") {
+  const auto store = make_memory_store();
+  REQUIRE(put_state(*store, state_key(2, 1), state_of(1, 1.0F)));
+  const auto other = get_state(*store, state_key(2, 1), {9, 9});
+  REQUIRE_FALSE(other);
+  CHECK(other.error().code == ErrorCode::kMismatch);
+  const auto missing = get_state(*store, state_key(2, 2), kModel);
+  REQUIRE_FALSE(missing);
+  CHECK(missing.error().code == ErrorCode::kNotFound);
+}
+
+}  // namespace speedo
