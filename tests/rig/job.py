@@ -1,4 +1,4 @@
-"""One job of real processes in a place's nodes: Redis in node 1, masters in 2 and 3, workers behind."""
+"""One job of real processes in a place's nodes: Redis in 1, masters in 2 and 3, workers behind."""
 import json
 import os
 import pathlib
@@ -28,19 +28,30 @@ def require(condition, what):
         raise Wrong(what)
 
 
+def resident(pid):
+    """Bytes of memory that the process has."""
+    with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 @dataclass
 class Options:
     """What a job is, where it is not the usual."""
     workers: int = 3
+    asked: str = ""  # --workers, if that is not their number
     flags: tuple = ("--sync",)  # of the master
     worker_flags: tuple = ()
     master_before: tuple = ()  # before the master's command
+    first_worker_before: tuple = ()  # before that of the first worker
     append_only: bool = False  # Redis keeps its data when it dies
     redis_lines: tuple = ()  # more arguments of redis-server
+    net: str = ""  # a solver's text, in place of the net that counts
     rows: int = 16  # of the counting net: 64 weights each
     solver: str = ""  # more fields of it
+    quiet: bool = False  # no lines of progress in the logs
     redis_via: object = None  # a Proxy in the workers' node, which then are all in one
     master_via: object = None  # the same
+    wire: object = None  # a Wire that all of them use
     timeout: int = WORKER_TIMEOUT
 
 
@@ -58,17 +69,18 @@ class Leaks:
 
 @dataclass
 class Job:
-    """Started by start(); finish() ends it and looks at all that it should have left, and no more."""
+    """start() starts it; finish() ends it and looks at what it should have left, and no more."""
     place: object
     folder: pathlib.Path
     binaries: pathlib.Path
     options: Options = field(default_factory=Options)
 
     def __post_init__(self):
-        os.makedirs(self.folder)
-        self.snapshots = self.folder / "snapshots"
+        self.snapshots, self.temporary = self.folder / "snapshots", self.folder / "temporary"
+        os.makedirs(self.temporary)
         self.nodes, self.workers, self.master, self.fds = [], [], None, None
-        self.master_address = self.place.address(MASTER)  # that workers are told
+        self.net = self.options.wire or self.place
+        self.master_address = self.net.address(MASTER)  # that workers are told
         self.watcher = None
         self.password, self.token = self.folder / "password", self.folder / "token"
         self.password.write_text(f"{PASSWORD}\n")
@@ -81,14 +93,20 @@ class Job:
                            PASSWORD)
 
     def redis_arguments(self):
-        asked = ["--bind", "127.0.0.1", self.place.address(REDIS)]
+        asked = ["--bind", "127.0.0.1", self.net.address(REDIS)]
         if self.options.append_only:
             asked += ["--appendonly", "yes", "--appendfsync", "everysec"]
         return [*asked, *self.options.redis_lines]
 
     def write_solver(self):
         os.makedirs(self.snapshots, exist_ok=True)
+        if self.options.net:
+            prefix = f'snapshot_prefix: "{self.snapshots}/s"'
+            self.solver.write_text(f"{self.options.net} {prefix} {self.options.solver}\n")
+            return
         net = COUNTING.read_text().replace("num_output: ROWS", f"num_output: {self.options.rows}")
+        if self.options.quiet:
+            net = net.replace("display: 100", "display: 0")
         self.solver.write_text(f'{net} max_iter: 100000000 snapshot_prefix: "{self.snapshots}/s" '
                                f"{self.options.solver}\n")
 
@@ -99,14 +117,16 @@ class Job:
         for _ in range(self.options.workers):
             self.start_worker()
         self.master.says("training starts")
-        self.watcher = Watcher(self.redis, COUNTED, 0.004)
-        self.merges_on(20)
+        self.all_alive(0)
+        self.watcher = Watcher(self.redis, "LeNet" if self.options.net else COUNTED, 0.004)
+        self.merges_on(5 if self.options.net else 20)
         self.fds = self.open_fds()
         return self
 
     def launch(self, node, command, before=()):
         started = Node([*self.place.command(node), *before, *map(str, command)],
-                       str(self.folder / f"log{len(self.nodes)}"))
+                       str(self.folder / f"log{len(self.nodes)}"),
+                       {**os.environ, "TMPDIR": str(self.temporary)})
         self.nodes.append(started)
         return started
 
@@ -117,14 +137,17 @@ class Job:
 
     def master_command(self, extra=()):
         return [self.binaries / "speedo-master", "--no-config", "--solver", self.solver,
-                "--redis", f"{self.place.address(REDIS)}:{self.redis.port}",
+                "--redis", f"{self.net.address(REDIS)}:{self.redis.port}",
                 "--redis-password-file", self.password, "--token-file", self.token,
                 "--bind", self.master_address, "--port", self.port, "--json",
-                "--worker-timeout", self.options.timeout, "--workers", self.options.workers,
+                "--worker-timeout", self.options.timeout,
+                "--workers", self.options.asked or self.options.workers,
                 "--no-shared-memory", "--threads", 1, *self.options.flags, *extra]
 
     def worker_node(self, index):
         shared = self.options.redis_via or self.options.master_via
+        if self.options.wire:
+            return FIRST_WORKER + index % 2
         return FIRST_WORKER if shared else FIRST_WORKER + index % 4
 
     def start_worker(self, extra=(), before=(), index=None):
@@ -137,6 +160,8 @@ class Job:
                     f"{self.master_address}:{self.port}"]
         if self.options.redis_via:
             command += ["--redis", self.options.redis_via.address()]
+        if not self.workers:
+            before = before or self.options.first_worker_before
         worker = self.launch(self.worker_node(index), command, before)
         self.workers.append(worker)
         return worker
@@ -218,11 +243,12 @@ class Job:
         return len(keys)
 
     def left_files(self):
-        """What is neither a whole checkpoint's nor this rig's."""
-        if not self.snapshots.exists():
-            return []
-        whole = (".caffemodel", ".solverstate", ".speedo", ".training")
-        return [each for each in self.snapshots.iterdir() if each.suffix not in whole]
+        """Temporary ones, and beside snapshots what is no whole checkpoint's."""
+        left = list(self.temporary.iterdir())
+        if self.snapshots.exists():
+            whole = (".caffemodel", ".solverstate", ".speedo", ".training")
+            left += [each for each in self.snapshots.iterdir() if each.suffix not in whole]
+        return left
 
     def segments(self):
         if self.place.why_not:

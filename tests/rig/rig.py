@@ -13,7 +13,11 @@ import sys
 
 from place import ROOT, Place
 from trial import HEADER, SCENARIOS, Settings, repeat, table_line
-import rows_master  # noqa: F401 (each adds its scenarios)
+import rows_files  # noqa: F401 (each adds its scenarios)
+import rows_lower_tests  # noqa: F401
+import rows_master  # noqa: F401
+import rows_network  # noqa: F401
+import rows_several  # noqa: F401
 import rows_store  # noqa: F401
 import rows_workers  # noqa: F401
 
@@ -34,9 +38,12 @@ def options_of(arguments):
     parser.add_argument("--minutes", type=float, default=1, help="of row 36, the soak")
     parser.add_argument("--sweep", type=int, default=97, metavar="BYTES",
                         help="between two cuts of row 2; 1: at every byte of a contribution")
+    parser.add_argument("--kills", type=int, default=9, metavar="CALLS",
+                        help="between two kills of row 29; 1: at every call of a snapshot")
     parser.add_argument("--joins", type=int, default=20, help="of row 5")
     options = parser.parse_args(arguments)
-    if options.repeat < 1 or options.sweep < 1 or options.joins < 1 or options.minutes <= 0:
+    counts = (options.repeat, options.sweep, options.kills, options.joins)
+    if min(counts) < 1 or options.minutes <= 0:
         parser.error("numbers are above 0")
     return options
 
@@ -61,10 +68,11 @@ def main():
         return 0
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10**6)
     settings = Settings(options.build.resolve() / "bin", options.build.resolve(), seed,
-                        options.minutes, options.sweep, options.joins)
+                        options.minutes, options.sweep, options.kills, options.joins)
     commit = subprocess.run(["git", "-c", "safe.directory=*", "-C", ROOT, "describe", "--always",
                              "--dirty"], capture_output=True, text=True, check=False).stdout
-    print(f"seed {seed}, commit {commit.strip() or 'unknown'}, {load_now()}\n\n{HEADER}", flush=True)
+    print(f"seed {seed}, commit {commit.strip() or 'unknown'}, {load_now()}\n")
+    print(HEADER, flush=True)
     lines = []
     with Place() as place:
         for each in scenarios:

@@ -118,7 +118,7 @@ def told_to_end(trial, number):
     require(left == (0, []), f"left behind: {left}")
 
 
-@scenario(30, "SIGTERM to worker and master", short=True)
+@scenario(30, "SIGTERM to worker and master")
 def terminated(trial):
     told_to_end(trial, signal.SIGTERM)
 
@@ -164,7 +164,7 @@ def told_twice(trial):
         job.redis.process.send_signal(signal.SIGCONT)
 
 
-@scenario(32, "port in use", short=True)
+@scenario(32, "port in use")
 def port_taken(trial):
     job = trial.job(workers=1)
     command = [*trial.place.command(MASTER), *map(str, job.master_command(("--job", "other")))]

@@ -1,6 +1,7 @@
 """What a row's scenario works with, and the table of all scenarios."""
 import pathlib
 import random
+import re
 import statistics
 import subprocess
 import time
@@ -8,7 +9,7 @@ from dataclasses import dataclass, field
 
 from job import Job, Leaks, Options, Wrong, require
 from job_processes import NoSign
-from place import CannotRun
+from place import ROOT, CannotRun
 
 SCENARIOS = []
 
@@ -37,7 +38,8 @@ class Settings:
     build: pathlib.Path
     seed: int
     minutes: float  # of row 36
-    sweep: int  # bytes between two cuts of row 2; kills between two of row 29
+    sweep: int  # bytes between two cuts of row 2
+    kills: int  # system calls between two kills of row 29
     joins: int  # of row 5
 
 
@@ -79,18 +81,19 @@ class Trial:
         for end in self.closing:
             end()
 
-    def by_ctest(self, pattern, least=1):
-        """Runs the tests of that name: the fault is struck, and judged, by them."""
-        command = ["ctest", "--test-dir", str(self.settings.build), "-R", pattern,
-                   "--no-tests=error", "--output-on-failure"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if "Could not find" in done.stdout + done.stderr or "Not Run" in done.stdout:
-            raise CannotRun(f"ctest -R '{pattern}' has tests that are not built")
-        require(done.returncode == 0, f"ctest -R '{pattern}':\n{done.stdout[-3000:]}")
-        passed = done.stdout.count(" Passed ")
-        require(passed >= least, f"ctest -R '{pattern}': {passed} tests passed, not {least}")
-        self.struck += passed
-        self.notes.append(f"by `ctest -R '{pattern}'`")
+    def by_cases(self, program, *cases):
+        """Runs these cases of a test program: the fault is struck, and judged, by them."""
+        path = self.settings.build / "tests" / program
+        if not path.exists():
+            raise CannotRun(f"'{path}' is not built")
+        done = subprocess.run([path, ",".join(case.replace(",", "\\,") for case in cases)],
+                              capture_output=True, text=True, check=False, cwd=ROOT)
+        require(done.returncode == 0, f"{program}: {done.stdout[-3000:]}")
+        passed = re.search(r"in (\d+) test cases?\)", done.stdout)
+        require(passed, f"{program} says nothing of passed cases: {done.stdout[-500:]}")
+        require(int(passed[1]) >= len(cases), f"{program}: {passed[1]} of {len(cases)} cases ran")
+        self.struck += int(passed[1])
+        self.notes.append(f"{passed[1]} cases of `{program}`")
 
 
 @dataclass
@@ -129,7 +132,7 @@ def repeat(one, place, settings, times):
 
 
 HEADER = """\
-| # | fault | repeated | struck | detect, s | recover, s | lost | gap, pp | fds, keys, files, segments left | |
+| # | fault | repeated | struck | detect, s | recover, s | lost | gap, pp | left behind | |
 |---|---|---|---|---|---|---|---|---|---|"""
 
 

@@ -215,11 +215,11 @@ class Watcher(threading.Thread):
 class Node:
     """A program whose standard error is a log."""
 
-    def __init__(self, command, log):
+    def __init__(self, command, log, environment=None):
         self.log, self.output = log, f"{log}.out"
         with open(log, "wb") as errors, open(self.output, "wb") as output:
             self.process = subprocess.Popen(command, stdout=output, stderr=errors,
-                                            preexec_fn=end_with_parent)
+                                            preexec_fn=end_with_parent, env=environment)
 
     def kill(self, number=signal.SIGKILL):
         self.process.send_signal(number)
