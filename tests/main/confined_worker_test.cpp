@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "main/command_support.hpp"
+#include "remote/remote_server.hpp"
 #include "support/redis_server.hpp"
 
 namespace speedo::test {
@@ -23,18 +24,20 @@ struct ConfinedJob {
                    place.file("data/records.bin"), "--backend", "datumfile"});
     INFO(made.errors);
     REQUIRE(made.exit_code == 0);
-    place.write("net.prototxt", R"(layer { name: "data" type: "Data" top: "data" top: "label"
-        data_param { source: ")" +
-                                    place.file("data/records.bin") +
-                                    R"(" backend: DATUMFILE batch_size: 5 } }
-      layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
-              inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
-      layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" })");
+    read_from(place.file("data/records.bin"));
     solver = place.write("solver.prototxt",
                          "net: \"" + place.file("net.prototxt") +
                              "\" base_lr: 0.001 lr_policy: \"fixed\" max_iter: 3 random_seed: 1 "
                              "snapshot_prefix: \"" +
                              place.file("data/snap") + "\"");
+  }
+  void read_from(const std::string& source) {
+    place.write("net.prototxt", R"(layer { name: "data" type: "Data" top: "data" top: "label"
+        data_param { source: ")" + source +
+                                    R"(" backend: DATUMFILE batch_size: 5 } }
+      layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+              inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
+      layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" })");
   }
   // One worker, with these flags, of a master that ends with it.
   Outcome work(const std::vector<std::string>& flags) {
@@ -76,6 +79,23 @@ TEST_CASE("A worker reads what the master's net names below its data root alone"
   const Outcome absent = job.work({"--data-root", job.place.file("absent")});
   CHECK(absent.exit_code == 65);
   CHECK(absent.error_line().find("absent") != std::string::npos);
+}
+
+TEST_CASE("A worker asks for the URIs that it was told of alone") {
+  ConfinedJob job;
+  RemoteServer server;
+  server.put("data/records.bin", job.place.read("data/records.bin"));
+  job.read_from(server.uri("data/records.bin"));
+  const std::string cache = job.place.file("cache");
+  for (const std::string& root : {job.place.file("data"), server.uri("dat")}) {
+    const Outcome refused = job.work({"--data-root", root, "--data-cache", cache});
+    INFO(refused.errors);
+    CHECK(refused.exit_code == 65);
+    CHECK(refused.error_line().find("to --data-root") != std::string::npos);
+  }
+  const Outcome worked = job.work({"--data-root", server.uri("data"), "--data-cache", cache});
+  INFO(worked.errors);
+  CHECK(worked.exit_code == 0);
 }
 
 TEST_CASE("Snapshots and what layers write go below the output root alone") {
