@@ -46,8 +46,9 @@ std::size_t address_in(std::string_view argument, bool after_flag) {
     const std::size_t equals = argument.find('=');
     return equals == std::string_view::npos ? equals : equals + 1;
   }
-  for (const std::string_view scheme : {"redis://", "rediss://", "redis-cluster://",
-                                        "unix://"}) {
+  for (const std::string_view scheme :
+       {"redis://", "rediss://", "redis-cluster://", "rediss-cluster://", "redis-sentinel://",
+        "rediss-sentinel://", "unix://"}) {
     const std::size_t at = argument.find(scheme);
     if (at != std::string_view::npos) return at;
   }

@@ -43,6 +43,14 @@ Finding judge_policy(const RedisFacts& facts) {
           "the weights"};
 }
 
+Finding judge_access(const RedisFacts& facts) {
+  if (!facts.is_open) {
+    return {"redis access", Health::kOk, "this machine alone, or those who have a password"};
+  }
+  return {"redis access", Health::kProblem, "a network reaches it, and it asks for no password",
+          "set one (requirepass, or conf/redis-acl.conf) and give --redis-password-file FILE"};
+}
+
 Finding judge_memory(const RedisFacts& facts, std::int64_t needed_bytes) {
   const bool is_limited = facts.memory_max > 0;
   const std::int64_t most = is_limited ? facts.memory_max : facts.machine_memory;
@@ -115,7 +123,8 @@ void keep_worst(Finding finding, Findings& findings) {
 }  // namespace
 
 Findings judge_redis(const RedisFacts& facts, std::int64_t needed_bytes) {
-  return {judge_version(facts), judge_policy(facts), judge_memory(facts, needed_bytes),
+  return {judge_version(facts), judge_access(facts), judge_policy(facts),
+          judge_memory(facts, needed_bytes),
           judge_persistence(facts)};
 }
 

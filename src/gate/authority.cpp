@@ -181,11 +181,13 @@ bool is_address(const std::string& host) {
 }
 
 Result<std::string> alternative_names(const CertificateOrder& order) {
-  std::string names = fmt::format("URI:{}{}", kRoleScheme, name_of(order.role));
+  std::string names;
+  if (!order.is_server) names = fmt::format("URI:{}{}", kRoleScheme, name_of(order.role));
   for (const std::string& host : order.hosts) {
     const bool plain = !host.empty() && host.find_first_of(" ,;\t\n") == std::string::npos;
     if (!plain) return usage_error("'" + host + "' is neither a name nor an address");
-    names += fmt::format(",{}:{}", is_address(host) ? "IP" : "DNS", host);
+    if (!names.empty()) names += ',';
+    names += fmt::format("{}:{}", is_address(host) ? "IP" : "DNS", host);
   }
   return names;
 }
@@ -234,9 +236,10 @@ Result<void> issue_certificate(const fs::path& folder, const CertificateOrder& o
   add_extension(made.get(), issuer, NID_basic_constraints, "critical,CA:FALSE");
   add_extension(made.get(), issuer, NID_key_usage, "critical,digitalSignature");
   add_extension(made.get(), issuer, NID_ext_key_usage,
-                order.role == GateRole::kMaster ? "serverAuth" : "clientAuth");
+                order.is_server || order.role == GateRole::kMaster ? "serverAuth,clientAuth"
+                                                                   : "clientAuth");
   add_extension(made.get(), issuer, NID_authority_key_identifier, "keyid");
-  add_extension(made.get(), issuer, NID_subject_alt_name, names);
+  if (!names.empty()) add_extension(made.get(), issuer, NID_subject_alt_name, names);
   const int signature = ::X509_sign(made.get(), authority.key.get(), ::EVP_sha256());
   SPEEDO_ASSERT(signature > 0);
   SPEEDO_TRY(write_key(folder / (order.name + ".key"), key));

@@ -24,7 +24,8 @@ Result<void> create_authority(const std::filesystem::path& folder);
 struct CertificateOrder {
   std::string name;                // also of its files
   GateRole role = GateRole::kWorker;
-  std::vector<std::string> hosts = {};  // names and addresses that a master is called by
+  bool is_server = false;  // of another server, such as Redis: no role, it passes for nobody here
+  std::vector<std::string> hosts = {};  // names and addresses that master or server is called by
   int days = 365;                  // up to kCertificateDaysMax; 0: it is over at once
 };
 // Errors: kUsage for a name that is none; kNotFound, kConfig without an authority; kCannotWrite,

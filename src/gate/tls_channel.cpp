@@ -224,6 +224,7 @@ Result<std::unique_ptr<Channel>> make_tls_channel(GateSide side, const TlsContex
   } else {
     if (has_key) ::SSL_set_psk_use_session_callback(ssl, use_external_key);
     ::SSL_set_connect_state(ssl);
+    if (!terms.server_name.empty()) SSL_set_tlsext_host_name(ssl, terms.server_name.c_str());
   }
   return std::unique_ptr<Channel>(std::make_unique<TlsChannel>(ssl, terms));
 }

@@ -13,6 +13,7 @@ namespace speedo {
 struct TlsTerms {
   std::string external_key;  // kExternalKeyBytes; empty: certificates
   std::string host;          // that was called, to be found in the certificate; empty: any
+  std::string server_name;   // what a server of many names is asked for, in clear; empty: nothing
 };
 inline constexpr std::size_t kExternalKeyBytes = 48;
 

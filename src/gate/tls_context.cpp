@@ -20,6 +20,11 @@ namespace {
 constexpr const char* kCipherSuite = "TLS_AES_256_GCM_SHA384";
 constexpr unsigned char kSessionContext[] = {'g', 'a', 't', 'e'};
 constexpr const char* kGroups = "X25519:P-256";
+// Of servers that others have made.
+constexpr const char* kCallerSuites =
+    "TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256";
+constexpr const char* kCallerCiphers = "ECDHE+AESGCM:ECDHE+CHACHA20";
+constexpr const char* kCallerGroups = "X25519:P-256:P-384";
 
 Error tls_fault(const std::string& what) {
   const char* const reason = ::ERR_reason_error_string(::ERR_peek_last_error());
@@ -82,6 +87,27 @@ void check_revocation(SSL_CTX* context, const CertificateFiles& files) {
   if (lists > 0) ::X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK);
 }
 
+Result<void> use_own(SSL_CTX* context, const CertificateFiles& files) {
+  SPEEDO_TRY(check_key_mode(files.key));
+  // A key that is encrypted cannot be used: nobody may be there who could be asked for the words.
+  ::SSL_CTX_set_default_passwd_cb(context, [](char*, int, int, void*) { return 0; });
+  if (::SSL_CTX_use_certificate_chain_file(context, files.certificate.c_str()) != 1) {
+    return certificate_file_error(files.certificate, "certificate");
+  }
+  if (::SSL_CTX_use_PrivateKey_file(context, files.key.c_str(), SSL_FILETYPE_PEM) != 1) {
+    return certificate_file_error(files.key, "private key of the certificate");
+  }
+  return {};
+}
+
+Result<void> use_authority(SSL_CTX* context, const CertificateFiles& files) {
+  if (::SSL_CTX_load_verify_file(context, files.authority.c_str()) != 1) {
+    return certificate_file_error(files.authority, "authority's certificate");
+  }
+  check_revocation(context, files);
+  return {};
+}
+
 }  // namespace
 
 Result<TlsContext> token_context(GateSide side) {
@@ -93,21 +119,28 @@ Result<TlsContext> token_context(GateSide side) {
 
 Result<TlsContext> certificate_context(GateSide side, const CertificateFiles& files) {
   SPEEDO_ASSIGN(TlsContext context, bare_context(side));
-  SPEEDO_TRY(check_key_mode(files.key));
   SSL_CTX* const raw = context.get();
-  // A key that is encrypted cannot be used: nobody may be there who could be asked for the words.
-  ::SSL_CTX_set_default_passwd_cb(raw, [](char*, int, int, void*) { return 0; });
-  if (::SSL_CTX_use_certificate_chain_file(raw, files.certificate.c_str()) != 1) {
-    return certificate_file_error(files.certificate, "certificate");
-  }
-  if (::SSL_CTX_use_PrivateKey_file(raw, files.key.c_str(), SSL_FILETYPE_PEM) != 1) {
-    return certificate_file_error(files.key, "private key of the certificate");
-  }
-  if (::SSL_CTX_load_verify_file(raw, files.authority.c_str()) != 1) {
-    return certificate_file_error(files.authority, "authority's certificate");
-  }
-  check_revocation(raw, files);
+  SPEEDO_TRY(use_own(raw, files));
+  SPEEDO_TRY(use_authority(raw, files));
   ::SSL_CTX_set_verify(raw, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  return context;
+}
+
+Result<TlsContext> caller_context(const CertificateFiles& files) {
+  SPEEDO_ASSIGN(TlsContext context, bare_context(GateSide::kCalls));
+  SSL_CTX* const raw = context.get();
+  const bool made = ::SSL_CTX_set_min_proto_version(raw, TLS1_2_VERSION) == 1 &&
+                    ::SSL_CTX_set_ciphersuites(raw, kCallerSuites) == 1 &&
+                    ::SSL_CTX_set_cipher_list(raw, kCallerCiphers) == 1 &&
+                    ::SSL_CTX_set1_groups_list(raw, kCallerGroups) == 1;
+  if (!made) return tls_fault("TLS cannot be set up");
+  if (!files.certificate.empty()) SPEEDO_TRY(use_own(raw, files));
+  if (!files.authority.empty()) {
+    SPEEDO_TRY(use_authority(raw, files));
+  } else if (::SSL_CTX_set_default_verify_paths(raw) != 1) {
+    return tls_fault("the system's authorities cannot be read");
+  }
+  ::SSL_CTX_set_verify(raw, SSL_VERIFY_PEER, nullptr);
   return context;
 }
 

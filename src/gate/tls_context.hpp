@@ -33,6 +33,11 @@ struct CertificateFiles {
 // kConfig, kRefused for a key that others may read.
 Result<TlsContext> certificate_context(GateSide side, const CertificateFiles& files);
 
+// For one that calls a server that is no gate: TLS 1.2 or 1.3. The server must show a certificate
+// of one of the authorities, of the system's where no file is named. Its own certificate and key
+// only where they are named. Errors: as above.
+Result<TlsContext> caller_context(const CertificateFiles& files);
+
 // A text for each authority of the file that both sides derive alike, that of our own certificate
 // first. Errors: as above; kRefused if our certificate is of none of them, expired, or is not for
 // `role`, each with what is wrong.

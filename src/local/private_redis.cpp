@@ -45,7 +45,11 @@ RedisPlace private_redis(const fs::path& folder, const std::string& name) {
   command.output = folder / (name + ".log");
   RedisPlace redis;
   redis.command = std::move(command);
-  redis.answers = [socket] { return is_somebody_at(RedisAddress{.unix_path = socket}); };
+  redis.answers = [socket] {
+    RedisAddress address;
+    address.unix_path = socket;
+    return is_somebody_at(address);
+  };
   redis.uri = "unix://" + socket;
   return redis;
 }

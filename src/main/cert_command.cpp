@@ -30,8 +30,9 @@ CertFlags cert_flags(const OptionValues& values) {
 
 CertificateOrder order_of(const CertFlags& flags) {
   CertificateOrder order{.name = flags.certificate, .days = flags.days};
-  if (flags.role != "master") return order;
+  if (flags.role == "worker") return order;
   order.role = GateRole::kMaster;
+  order.is_server = flags.role != "master";
   std::istringstream names(flags.names);
   for (std::string name; std::getline(names, name, ',');) order.hosts.push_back(name);
   return order;
@@ -58,7 +59,8 @@ Result<int> cert_command(const CommandLine& line) {
   }
   if (flags.action == "issue") {
     SPEEDO_TRY(issue_certificate(flags.folder, order_of(flags)));
-    SPEEDO_INFO("Issued {}.pem and {}.key, for a {}", place, place, flags.role);
+    SPEEDO_INFO("Issued {}.pem and {}.key, for {}", place, place,
+                flags.role == "redis" ? "Redis" : "a " + flags.role);
     return 0;
   }
   SPEEDO_TRY(revoke_certificate(flags.folder, flags.certificate));

@@ -1,4 +1,5 @@
 #include "cli/flags/cluster_flags.hpp"
+#include "cli/flags/redis_tls_flags.hpp"
 #include "cli/options/read_options.hpp"
 #include "cli/password_source.hpp"
 #include "cli/report/console.hpp"
@@ -26,6 +27,7 @@ Result<int> doctor_command(const CommandLine& line) {
   const GateFlags gate = gate_flags(values);
   SPEEDO_TRY(check(gate));
   examination.gate = gate_files(gate);
+  SPEEDO_ASSIGN(examination.redis_tls, redis_tls_files(values));
   values.get("bind", listening.bind);
   values.get("host", listening.host);
   values.get("port", listening.port);

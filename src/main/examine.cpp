@@ -95,6 +95,7 @@ Result<int> examine(const Examination& examination) {
       server.address = address;
       server.credentials = examination.credentials;
       server.source = examination.source;
+      server.tls = examination.redis_tls;
     }
     append(check_store(servers, need.weight_bytes * records), findings);
   }

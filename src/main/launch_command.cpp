@@ -6,6 +6,7 @@
 #include "base/log.hpp"
 #include "base/trace.hpp"
 #include "cli/flags/cluster_flags.hpp"
+#include "cli/flags/redis_tls_flags.hpp"
 #include "cli/flags/speedo_flags.hpp"
 #include "cli/hosts_file.hpp"
 #include "cli/net_inputs.hpp"
@@ -140,6 +141,9 @@ WorkerProcess worker_process(const LaunchFlags& flags, const Host& host,
   return {label(host),
           [flags, host, credentials](const MasterPlace& master) -> Result<ChildCommand> {
             std::vector<std::string> arguments = worker_flags(flags.cluster, flags.compute_nice);
+            for (std::string& flag : to_arguments(flags.cluster.redis_tls)) {
+              arguments.push_back(std::move(flag));
+            }
             arguments.push_back("--master=" + master.address);
             SPEEDO_ASSIGN(const std::vector<Secret> tokens, read_token_file(master.token_file));
             return remote_workers(flags.shell, host, arguments,
@@ -161,6 +165,7 @@ Result<int> launch_command(const CommandLine& line) {
   if (flags.cluster.dry_run) return try_hosts(flags, listed);
 
   SPEEDO_ASSIGN(const std::string address, own_address(flags.cluster, listed));
+  SPEEDO_ASSIGN(flags.cluster.redis_tls, redis_tls_files(values));
   flags.cluster.host = address;
   flags.cluster.workers = std::to_string(workers_of(listed));
   ClusterFlags checked = flags.cluster;

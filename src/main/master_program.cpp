@@ -13,6 +13,7 @@
 #include "checkpoint/checkpoint_writer.hpp"
 #include "checkpoint/resume.hpp"
 #include "checkpoint/snapshot_room.hpp"
+#include "cli/flags/redis_tls_flags.hpp"
 #include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
 #include "cli/report/curve_file.hpp"
@@ -136,6 +137,7 @@ Result<int> examine_master_flags(const ClusterFlags& flags, bool names_redis,
   if (names_redis) examination.redis = flags.redis;
   SPEEDO_ASSIGN(examination.credentials, redis_credentials(flags.redis_password_file, secrets));
   SPEEDO_ASSIGN(const WorkerRange workers, worker_range(flags));
+  examination.redis_tls = flags.redis_tls;
   if (!flags.iface.empty()) examination.source = flags.host;
   examination.workers = workers.expected();
   examination.trains_here = false;
@@ -233,6 +235,7 @@ Result<int> master_program(const std::vector<std::string>& arguments,
   allow_remote_files(values);
   ClusterFlags flags = cluster_flags(values);
   SPEEDO_ASSIGN(const std::string source, settle_interface(flags));
+  SPEEDO_ASSIGN(flags.redis_tls, redis_tls_files(values));
   SPEEDO_TRY(check(flags, ClusterRole::kMaster));
 
   set_up_console(flags.log);
@@ -250,7 +253,11 @@ Result<int> master_program(const std::vector<std::string>& arguments,
                 redis ? Result<RedisCredentials>(RedisCredentials{})
                       : redis_credentials(flags.redis_password_file, secrets));
   SPEEDO_ASSIGN(const std::shared_ptr<TrafficLimit> limit, traffic_limit(flags.max_rate));
-  const OpenStore open_store = store_opener({credentials, limit, redis ? "" : source});
+  const OpenStore open_store = store_opener({.credentials = credentials,
+                                             .limit = limit,
+                                             .source = redis ? "" : source,
+                                             .tls = flags.redis_tls,
+                                             .may_be_open = flags.insecure});
   SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags));
   TrainerParts parts = trainer_parts(compute);
   if (!flags.no_shared_memory) parts.open_door = open_memory_door;

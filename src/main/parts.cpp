@@ -102,6 +102,8 @@ OpenStore store_opener(const StoreTerms& terms) {
       server.credentials = terms.credentials;
       server.limit = terms.limit;
       server.source = terms.source;
+      server.tls = terms.tls;
+      server.may_be_open = terms.may_be_open;
     }
     return open_redis_store(servers, job);
   };

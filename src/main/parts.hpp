@@ -31,6 +31,8 @@ struct StoreTerms {
   RedisCredentials credentials = {};
   std::shared_ptr<TrafficLimit> limit = nullptr;
   std::string source = {};
+  RedisTlsFiles tls = {};
+  bool may_be_open = false;
 };
 
 // Opens the job's store on the Redis server at an address; without credentials on one that asks for

@@ -24,6 +24,7 @@
 #include "cli/flags/compute_flags.hpp"
 #include "cli/flags/gate_flags.hpp"
 #include "cli/flags/log_flags.hpp"
+#include "cli/flags/redis_tls_flags.hpp"
 #include "cli/flags/speedo_flags.hpp"
 #include "cli/grace_period.hpp"
 #include "cli/net_inputs.hpp"
@@ -227,6 +228,7 @@ Result<int> worker_program(const std::vector<std::string>& arguments,
   SPEEDO_TRY(check_device(flags.compute));
   SPEEDO_TRY(parse_address(flags.master));
   SPEEDO_TRY(check(flags.gate));
+  SPEEDO_ASSIGN(const RedisTlsFiles redis_tls, redis_tls_files(values));
   if (!flags.redis.empty()) SPEEDO_TRY(parse_redis_addresses(flags.redis));
   std::optional<EmulatedCompute> emulated;
   if (!flags.emulate_compute.empty()) {
@@ -241,6 +243,7 @@ Result<int> worker_program(const std::vector<std::string>& arguments,
     examination.master = flags.master;
     examination.gate = gate_files(flags.gate);
     SPEEDO_ASSIGN(examination.source, source_of(flags));
+    examination.redis_tls = redis_tls;
     SPEEDO_ASSIGN(examination.credentials, redis_credentials(flags.redis_password_file, secrets));
     examination.compute = flags.compute;
     return examine(examination);
@@ -251,7 +254,8 @@ Result<int> worker_program(const std::vector<std::string>& arguments,
                 Trace::start(flags.trace, "speedo-worker " + flags.host));
   SPEEDO_ASSIGN(const RedisCredentials credentials,
                 redis_credentials(flags.redis_password_file, secrets));
-  StoreTerms terms{.credentials = credentials};
+  // The master has looked at whom it lets in.
+  StoreTerms terms{.credentials = credentials, .tls = redis_tls, .may_be_open = true};
   SPEEDO_ASSIGN(terms.limit, traffic_limit(flags.max_rate));
   SPEEDO_ASSIGN(terms.source, source_of(flags));
   SPEEDO_ASSIGN(const ComputeOptions compute, compute_options(flags));

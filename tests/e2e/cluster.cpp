@@ -48,6 +48,7 @@ Cluster::Cluster(std::uint64_t iterations, const Options& options)
       user_(options.user),
       user_info_(options.user_info),
       gate_(options.own_proof ? DrawnGate::none() : DrawnGate::make(folder_.path())),
+      tls_(options.tls),
       shared_memory_(options.shared_memory),
       rows_(options.rows) {
   RedisServer::Options redis;
@@ -136,6 +137,7 @@ std::shared_ptr<ParameterStore> Cluster::store() {
 
 RedisOptions Cluster::seen_at(RedisOptions server) const {
   server.credentials = {.user = user_, .password = Secret(password_)};
+  server.tls = tls_;
   return server;
 }
 

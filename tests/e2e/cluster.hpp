@@ -42,6 +42,7 @@ class Cluster {
     bool shared_memory = false;    // where it is not, each merge is in the store at once
     int servers = 1;               // Redis servers that the job is spread over
     std::string redis = {};        // others than these, which the test has, as --redis takes them
+    RedisTlsFiles tls = {};        // with that
     std::uint64_t rows = 64;       // of the weights, 64 a row: 4096 of them are a chunk
     std::string user_info = {};    // before the host in the master's --redis: "USER:PASSWORD@"
     bool own_proof = false;        // the test says what is shown at the gate; else it is drawn
@@ -91,6 +92,7 @@ class Cluster {
 
   const std::string other_redis_, password_, user_, user_info_;
   const DrawnGate gate_;
+  const RedisTlsFiles tls_;
   const bool shared_memory_;
   const std::uint64_t rows_;
   std::list<Process> masters_, workers_;

@@ -169,7 +169,7 @@ TEST_CASE("an address of a cluster names some of its nodes", "[store][cluster]")
        {"redis-cluster://", "redis-cluster://one/2", "redis-cluster://one,",
         "one,redis-cluster://b",
         "redis-cluster://one,redis://two", "redis-cluster://one,unix:///r.sock",
-        "redis-cluster://one,one", "rediss-cluster://one", "redis-cluster://one:1,two/1"}) {
+        "redis-cluster://one,one", "rediss-cluster://one/2", "redis-cluster://one:1,two/1"}) {
     CAPTURE(wrong);
     CHECK(code_of(parse_redis_addresses(wrong)) == ErrorCode::kUsage);
   }

@@ -159,7 +159,7 @@ TEST_CASE("addresses of several servers are one list, without what opens them",
   CHECK(StoreAddress(to_string(*three)).text() == to_string(*three));
   CHECK(StoreAddress("redis://u:p,w@one:1").text() == "redis://one:1");
   for (const char* text : {"", ",", "one,", ",one", "one,,two", "one:1,one:1", "one,two:x",
-                           "a,rediss://b"}) {
+                           "a,rediss://b/x"}) {
     CAPTURE(text);
     CHECK(code_of(parse_redis_addresses(text)) == ErrorCode::kUsage);
   }

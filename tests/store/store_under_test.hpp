@@ -22,6 +22,7 @@
 #include "support/manual_clock.hpp"
 #include "support/redis_cluster.hpp"
 #include "support/redis_server.hpp"
+#include "support/redis_tls.hpp"
 
 namespace speedo::test {
 
@@ -75,7 +76,7 @@ inline bool has_key(const RedisOptions& options, const std::string& key) {
 inline const std::vector<std::string>& store_kinds() {
   static const std::vector<std::string> kinds = {"memory", "tcp", "unix", "password",
                                                  "two in memory", "three servers",
-                                                 "cluster"};
+                                                 "cluster", "tls"};
   return kinds;
 }
 
@@ -124,10 +125,14 @@ class StoreUnderTest {
     }
     RedisServer::Options options;
     if (kind == "password") options.password = "se:cret@%1";
+    if (kind == "tls") options.extra = tls_.emplace().lines();
     server_.emplace(options);
     if (kind == "password") {
       options_ = quick_options("127.0.0.1:" + std::to_string(server_->port()));
       options_.credentials.password = Secret(options.password);
+    } else if (kind == "tls") {
+      options_ = quick_options(tls_->address());
+      options_.tls = tls_->files();
     } else {
       options_ = quick_options(kind == "unix" ? server_->unix_uri() : server_->tcp_uri());
     }
@@ -175,6 +180,7 @@ class StoreUnderTest {
     return all;
   }
 
+  std::optional<RedisTls> tls_;
   std::optional<RedisServer> server_;
   std::vector<std::unique_ptr<RedisServer>> others_;  // behind the first
   std::vector<RedisOptions> cluster_;  // its nodes; empty: it is none

@@ -183,7 +183,7 @@ const std::map<std::string, std::set<std::string>>& rooms_below() {
       {"cpu", {"backend", "base", "core"}},
       {"gpu", {"backend", "base"}},
       {"data", {"backend", "base", "core"}},
-      {"store", {"base", "codec"}},
+      {"store", {"base", "codec", "gate"}},
       {"train", {"backend", "base", "codec", "core", "store"}},
       {"strategies", {"base", "codec", "train"}},
       {"gate", {"base"}},

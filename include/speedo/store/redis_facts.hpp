@@ -20,6 +20,7 @@ struct RedisFacts {
   std::int64_t memory_max = 0;       // bytes; 0: as much as its machine has
   std::int64_t memory_used = 0;
   std::int64_t machine_memory = 0;   // 0: unknown
+  bool is_open = false;              // a network reaches it, and it lets in whoever comes
   bool is_replica = false;           // which takes no writes
   bool is_loading = false;           // its data from disk; it answers nothing else until then
   int cluster_primaries = 0;         // of the Redis Cluster that it is a node of; 0: of none

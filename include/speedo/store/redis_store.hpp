@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -15,6 +16,12 @@ namespace speedo {
 
 class TrafficLimit;
 
+// Where a Redis Sentinel is.
+struct RedisSentinel {
+  std::string host;
+  int port = 26379;
+};
+
 // Where a Redis server is, and which of its databases is meant.
 struct RedisAddress {
   std::string host = "127.0.0.1";
@@ -23,6 +30,17 @@ struct RedisAddress {
   int db = 0;
   // A node of a Redis Cluster, which names the others: then `db` is 0, and there is no path.
   bool is_cluster = false;
+  bool is_tls = false;  // rediss://: it speaks TLS alone
+  // Not empty: the server is the primary that these Sentinels know as `primary`, wherever that is;
+  // host and port are not used.
+  std::vector<RedisSentinel> sentinels;
+  std::string primary;
+};
+
+// For TLS: by whose certificates (PEM) the server's is judged, lists of revoked ones among them, by
+// the system's if none is named; and the own certificate, which a server may ask for, with its key.
+struct RedisTlsFiles {
+  std::filesystem::path authority, certificate, key;
 };
 
 // What opens it. Without a user the password is that of the default user (requirepass).
@@ -34,6 +52,9 @@ struct RedisCredentials {
 struct RedisOptions {
   RedisAddress address;
   RedisCredentials credentials;
+  RedisTlsFiles tls = {};
+  // Also one that a network reaches and that lets in whoever comes.
+  bool may_be_open = false;
   int connections = 2;  // so that the server has work while one of them waits
   int attempts_max = kStoreAttemptsMax;
   std::chrono::milliseconds connect_timeout = kStoreConnectTimeout;
@@ -46,7 +67,9 @@ struct RedisOptions {
 };
 
 // [USER[:PASSWORD]@] and HOST, HOST:PORT or [IPV6]:PORT; the same behind redis://, with a [/DB] at
-// the end; or unix://[USER[:PASSWORD]@]/PATH[?db=N]; or redis-cluster:// as redis://, without /DB.
+// the end; or unix://[USER[:PASSWORD]@]/PATH[?db=N]; or redis-cluster:// as redis://, without /DB;
+// or redis-sentinel:// with HOST[:PORT][,HOST[:PORT]]... of Sentinels and /PRIMARY, the name of
+// what they watch. With rediss:// and the like the same by TLS.
 // User and password are percent-encoded. No error repeats them. Error: kUsage.
 Result<RedisAddress> parse_redis_address(std::string_view address);  // passes over user, password
 Result<RedisCredentials> parse_redis_user_info(std::string_view user_info);
@@ -62,8 +85,9 @@ bool is_somebody_at(const RedisAddress& address);
 // Connects, checks that the server may be written and does not evict keys. Connections that break
 // later are made again; see ParameterStore for what is retried.
 // Errors: kUnavailable, kTimeout, kRefused (password, permission), kUsage (bad job name), kConfig
-// (an evicting maxmemory-policy, a database that does not exist, a node of a Redis Cluster that was
-// given as a server of its own, or the other way round).
+// (an evicting maxmemory-policy, an old version, a database that does not exist, a node of a Redis
+// Cluster that was given as a server of its own, or the other way round); kRefused also for one
+// that a network reaches and that asks for no password, unless it may_be_open.
 Result<std::shared_ptr<ParameterStore>> open_redis_store(const RedisOptions& options,
                                                          const std::string& job);
 // The same of a job that is spread over several servers (store/layout.hpp): records by chunks, all

@@ -5,6 +5,7 @@
 #include <string>
 
 #include <speedo/base/result.hpp>
+#include <speedo/store/redis_store.hpp>
 
 #include "checkpoint/resume.hpp"
 #include "checkpoint/rotation.hpp"
@@ -48,6 +49,7 @@ struct ClusterFlags {
 
   std::string redis = "127.0.0.1:6379";  // an address, see take_secrets()
   std::string redis_password_file;
+  RedisTlsFiles redis_tls;
   std::string max_rate;  // of kMaster; empty: no limit
   std::string iface;     // of kMaster; empty: none
   bool no_shared_memory = false;

@@ -94,7 +94,7 @@ constexpr Option kClusterOptions[] = {
      .sentence = "HOST[:PORT], redis://[USER@]HOST[:PORT][/DB] or unix://[USER@]/PATH; several, "
                  "with commas between them: weights and contributions are spread over them. A "
                  "Redis Cluster: redis-cluster://[USER@]HOST[:PORT], and more of its nodes after "
-                 "commas"},
+                 "commas. By TLS: rediss:// and rediss-cluster://"},
     {.name = "redis",
      .type = text("ADDRESS"),
      .otherwise = "a private one at --host, with a password drawn for it",
@@ -150,6 +150,25 @@ constexpr Option kClusterOptions[] = {
      .sentence = "File with Redis' password (chmod 600), its only line; instead of "
                  "SPEEDO_REDIS_PASSWORD in the environment. The user, if it is not the default "
                  "one: --redis redis://USER@HOST or SPEEDO_REDIS_USERNAME"},
+    {.name = "redis-tls-ca",
+     .type = file(),
+     .otherwise = "the system's",
+     .programs = {Program::kMaster, Program::kWorker, Program::kDoctor, Program::kLaunch},
+     .group = kNetworkGroup,
+     .sentence = "With rediss://: certificates of the authorities that Redis' must be of (PEM), "
+                 "and lists of revoked ones. It must be for the host in --redis"},
+    {.name = "redis-tls-cert",
+     .type = file(),
+     .otherwise = "none",
+     .programs = {Program::kMaster, Program::kWorker, Program::kDoctor, Program::kLaunch},
+     .group = kNetworkGroup,
+     .sentence = "Certificate (PEM) for a Redis that asks for one (tls-auth-clients)"},
+    {.name = "redis-tls-key",
+     .type = file(),
+     .otherwise = "none",
+     .programs = {Program::kMaster, Program::kWorker, Program::kDoctor, Program::kLaunch},
+     .group = kNetworkGroup,
+     .sentence = "Private key of --redis-tls-cert (PEM), for this user alone"},
     {.name = "iface",
      .type = text("NAME|NETWORK"),
      .otherwise = "as --bind and --host say",
@@ -214,7 +233,8 @@ constexpr Option kClusterOptions[] = {
      .programs = {Program::kMaster},
      .group = kNetworkGroup,
      .sentence = "Let in whoever reaches the port, and send all in clear: without it an address "
-                 "that others reach needs --token-file or certificates"},
+                 "that others reach needs --token-file or certificates. And use a Redis that a "
+                 "network reaches though it asks for no password"},
     {.name = "insecure",
      .type = on_off(),
      .programs = {Program::kLaunch},

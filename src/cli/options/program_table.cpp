@@ -252,6 +252,7 @@ constexpr std::string_view kCertNotes =
     "  speedo cert init authority\n"
     "  speedo cert issue authority head --role master --names head.example.org,10.0.0.1\n"
     "  speedo cert issue authority node1 --role worker\n"
+    "  speedo cert issue authority redis --role redis --names redis.example.org,10.0.0.5\n"
     "  speedo cert revoke authority node1";
 
 constexpr std::string_view kCompletionNotes =

@@ -10,6 +10,7 @@
 #include "base/log.hpp"
 #include "store/redis/cluster_look_up.hpp"
 #include "store/redis/key_slot.hpp"
+#include "store/redis/node_checks.hpp"
 #include "store/redis/redis_retry.hpp"
 
 namespace speedo {
@@ -43,6 +44,7 @@ Result<std::shared_ptr<ClusterKeyValue>> ClusterKeyValue::open(
         return Error{session.error().code, session.error().message + " (a primary of the cluster " +
                                                to_string(given) + ")"};
       }
+      SPEEDO_TRY(check_is_guarded(at_node(nodes.front(), primary), **session));
       sessions.push_back(std::move(*session));
     }
     return {};

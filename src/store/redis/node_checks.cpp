@@ -63,6 +63,31 @@ Result<void> check_fitness(RedisSession& session) {
   return check_policy(session);
 }
 
+Result<bool> lets_in_strangers(const RedisOptions& options, const RedisSession& session) {
+  if (session.is_local()) return false;
+  RedisOptions stranger = options;
+  stranger.credentials = {};
+  stranger.tls.certificate.clear();
+  stranger.tls.key.clear();
+  stranger.address = session.address();
+  stranger.address.is_cluster = false;
+  const auto let_in = RedisSession::connect(stranger, std::nullopt);
+  if (let_in) return true;
+  if (is_transient(let_in.error().code)) return let_in.error();
+  return false;
+}
+
+Result<void> check_is_guarded(const RedisOptions& options, const RedisSession& session) {
+  if (options.may_be_open) return {};
+  SPEEDO_ASSIGN(const bool is_open, lets_in_strangers(options, session));
+  if (!is_open) return {};
+  return Error{ErrorCode::kRefused,
+               "Redis at " + session.where() + " asks for no password, and more than this machine "
+                   "reaches it: set one (requirepass, or conf/redis-acl.conf) and give "
+                   "--redis-password-file FILE, or --insecure if all there may read and change "
+                   "everything"};
+}
+
 Result<void> check_is_alone(RedisSession& session) {
   SPEEDO_ASSIGN(const int primaries, cluster_size(session));
   if (primaries <= 1) return {};

@@ -22,6 +22,11 @@ Result<int> cluster_size(RedisSession& session);
 // An older version than the tests run with; a policy by which weights that the server throws away
 // would be lost without a word.
 Result<void> check_fitness(RedisSession& session);
+// Whoever reaches a server that asks for no password reads and changes everything: kRefused, unless
+// only this machine reaches it, or options.may_be_open. `session`: with it, by these options.
+Result<void> check_is_guarded(const RedisOptions& options, const RedisSession& session);
+// The same as an answer, whatever the options allow.
+Result<bool> lets_in_strangers(const RedisOptions& options, const RedisSession& session);
 // A node of a Redis Cluster with other primaries has no place for all keys of a job. Its reply to
 // most of them would be MOVED.
 Result<void> check_is_alone(RedisSession& session);

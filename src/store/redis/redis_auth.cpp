@@ -1,12 +1,10 @@
 #include "store/redis/redis_auth.hpp"
 
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <array>
-#include <cerrno>
-#include <cstring>
+#include <chrono>
 #include <span>
 #include <string_view>
 
@@ -21,20 +19,8 @@ constexpr std::size_t kAnswerBytesMax = 2048;
 
 iovec vector_of(std::string_view text) { return {const_cast<char*>(text.data()), text.size()}; }
 
-// Takes `sent` bytes off the front.
-void advance(msghdr& message, std::size_t sent) {
-  while (message.msg_iovlen > 0 && sent >= message.msg_iov->iov_len) {
-    sent -= message.msg_iov->iov_len;
-    ++message.msg_iov;
-    --message.msg_iovlen;
-  }
-  if (message.msg_iovlen == 0) return;
-  message.msg_iov->iov_base = static_cast<char*>(message.msg_iov->iov_base) + sent;
-  message.msg_iov->iov_len -= sent;
-}
-
-// Gives up without a word: why a server took no more it says in its answer, or by closing.
-void send_auth(int socket, const RedisCredentials& credentials) {
+Result<void> send_auth(RedisWire& wire, const RedisCredentials& credentials,
+                       std::chrono::milliseconds patience) {
   const auto length_of = [](std::string_view text) {
     return "$" + std::to_string(text.size()) + std::string(kLineEnd);
   };
@@ -46,33 +32,16 @@ void send_auth(int socket, const RedisCredentials& credentials) {
   }
   words += length_of(password);
   std::array<iovec, 3> vectors{vector_of(words), vector_of(password), vector_of(kLineEnd)};
-  msghdr message{};
-  message.msg_iov = vectors.data();
-  message.msg_iovlen = vectors.size();
-  while (message.msg_iovlen > 0) {
-    const ssize_t sent = ::sendmsg(socket, &message, MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent <= 0) return;
-    advance(message, static_cast<std::size_t>(sent));
-  }
+  return send_all(wire, vectors, patience);
 }
 
 // One line, without its end, written to `answer`.
-Result<std::string_view> receive_line(int socket, std::span<char> answer,
-                                      const std::string& where) {
+Result<std::string_view> receive_line(RedisWire& wire, std::span<char> answer,
+                                      std::chrono::milliseconds patience) {
   std::size_t size = 0;
   while (size < answer.size()) {
-    const ssize_t got = ::recv(socket, answer.data() + size, answer.size() - size, 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && (errno == EAGAIN || errno == ETIMEDOUT)) {
-      return Error{ErrorCode::kTimeout, "Redis at " + where + ": no answer to AUTH in time"};
-    }
-    if (got <= 0) {
-      return Error{ErrorCode::kUnavailable,
-                   "Redis at " + where + ": the server closed the connection before AUTH" +
-                       (got < 0 ? std::string(": ") + std::strerror(errno) : std::string())};
-    }
-    size += static_cast<std::size_t>(got);
+    SPEEDO_ASSIGN(const std::size_t got, await_bytes(wire, answer.subspan(size), patience));
+    size += got;
     const std::string_view text(answer.data(), size);
     if (const std::size_t end = text.find(kLineEnd); end != std::string_view::npos) {
       return text.substr(0, end);
@@ -97,15 +66,16 @@ Error refusal(std::string_view answer, const RedisCredentials& credentials,
 
 }  // namespace
 
-Result<void> authenticate(int socket, const RedisCredentials& credentials,
-                          const std::string& where) {
+Result<void> authenticate(RedisWire& wire, const RedisOptions& options, const std::string& where) {
+  const RedisCredentials& credentials = options.credentials;
   if (credentials.user.empty() && credentials.password.empty()) return {};
-  send_auth(socket, credentials);
+  const auto sent = send_auth(wire, credentials, options.connect_timeout);
   std::array<char, kAnswerBytesMax> answer{};
-  const auto line = receive_line(socket, answer, where);
+  const auto line =
+      sent ? receive_line(wire, answer, options.connect_timeout) : sent.error();
   Result<void> done;
   if (!line) {
-    done = line.error();
+    done = Error{line.error().code, "Redis at " + where + ": AUTH: " + line.error().message};
   } else if (!line->starts_with('+')) {
     done = refusal(line->substr(line->starts_with('-') ? 1 : 0), credentials, where);
   }

@@ -5,14 +5,15 @@
 #include <speedo/base/result.hpp>
 #include <speedo/store/redis_store.hpp>
 
+#include "store/redis/redis_wire.hpp"
+
 namespace speedo {
 
-// Sends AUTH on a connected socket that blocks, with time-outs, and waits for the answer; does
-// nothing without credentials. hiredis would copy the password into buffers that it frees as they
-// are: here it goes out from where it lies, and the answer, which may repeat it, is wiped.
+// Sends AUTH and waits for the answer, connect_timeout at most; does nothing without credentials.
+// hiredis would copy the password into buffers that it frees as they are: here it goes out from
+// where it lies, and the answer, which may repeat it, is wiped.
 // `where`: the server, for errors. Errors: kRefused, kUnavailable, kTimeout, and what an answer to
 // any command can mean (redis_error).
-Result<void> authenticate(int socket, const RedisCredentials& credentials,
-                          const std::string& where);
+Result<void> authenticate(RedisWire& wire, const RedisOptions& options, const std::string& where);
 
 }  // namespace speedo

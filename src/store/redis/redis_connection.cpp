@@ -2,13 +2,10 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 
 #include <speedo/base/assert.hpp>
 #include <speedo/base/thread_name.hpp>
@@ -117,10 +114,11 @@ void RedisConnection::wait_for_socket() {
   if (session_) {
     if (in_flight_.empty()) held_until_ = {};
     const auto [held_out, held_in] = held_until_;
-    const bool sends = !sending_.empty() && held_out == Clock::time_point{};
+    const bool has_more = !sending_.empty() || session_->wire().owes();
+    const bool sends = has_more && held_out == Clock::time_point{};
     const bool receives = held_in == Clock::time_point{};
     const short events = static_cast<short>((receives ? POLLIN : 0) | (sends ? POLLOUT : 0));
-    polled[count++] = {session_->socket(), events, 0};
+    polled[count++] = {session_->wire().socket(), events, 0};
     for (const Clock::time_point held : held_until_) {
       if (held != Clock::time_point{}) until = std::min(until, held);
     }
@@ -223,36 +221,31 @@ std::size_t RedisConnection::allowed(TrafficLimit::Way way, std::span<iovec>& ve
   return may;
 }
 
-void RedisConnection::used(TrafficLimit::Way way, std::size_t allowed, ssize_t moved) {
-  const auto done = static_cast<std::size_t>(std::max<ssize_t>(moved, 0));
+void RedisConnection::used(TrafficLimit::Way way, std::size_t allowed, std::size_t done) {
   if (options_.limit && done < allowed) options_.limit->give_back(way, allowed - done);
 }
 
 bool RedisConnection::send_some() {
-  if (sending_.empty()) return false;
+  if (sending_.empty() && !session_->wire().owes()) return false;
   vectors_.clear();
   for (std::size_t i = 0; i < std::min(sending_.size(), kGatherMax); ++i) {
     sending_[i].append_to(vectors_);
   }
   std::span<iovec> vectors(vectors_);
-  const std::size_t may = allowed(TrafficLimit::Way::kOut, vectors);
-  if (may == 0) return false;
-  msghdr message{};
-  message.msg_iov = vectors.data();
-  message.msg_iovlen = vectors.size();
-  const ssize_t sent = sendmsg(session_->socket(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  const std::size_t may = vectors.empty() ? 0 : allowed(TrafficLimit::Way::kOut, vectors);
+  if (may == 0 && !sending_.empty()) return false;
+  const auto taken = session_->wire().send(vectors);
+  const std::size_t sent = taken ? taken->value_or(0) : 0;
   used(TrafficLimit::Way::kOut, may, sent);
-  if (sent < 0) {
-    if (errno == EAGAIN || errno == EINTR) return false;
-    // The server may have said why before it closed: receive_some() finds that, or the end.
-    if (errno == EPIPE || errno == ECONNRESET) {
-      sending_.clear();
-      return false;
-    }
-    connection_failed(broken(ErrorCode::kUnavailable, std::strerror(errno)));
+  if (!taken) {
+    connection_failed(broken(taken.error().code, taken.error().message));
     return false;
   }
-  std::size_t left = static_cast<std::size_t>(sent);
+  if (!taken->has_value()) {
+    sending_.clear();
+    return false;
+  }
+  std::size_t left = sent;
   while (!sending_.empty()) {
     left = sending_.front().sent(left);
     if (!sending_.front().complete()) break;
@@ -265,19 +258,14 @@ bool RedisConnection::receive_some() {
   std::span<iovec> into = replies_.receive_into();
   const std::size_t may = allowed(TrafficLimit::Way::kIn, into);
   if (may == 0) return false;
-  msghdr message{};
-  message.msg_iov = into.data();
-  message.msg_iovlen = into.size();
-  const ssize_t received = recvmsg(session_->socket(), &message, MSG_DONTWAIT);
-  used(TrafficLimit::Way::kIn, may, received);
-  if (received < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  if (received <= 0) {
-    const std::string why =
-        received == 0 ? "the server closed the connection" : std::string(std::strerror(errno));
-    connection_failed(broken(ErrorCode::kUnavailable, why));
+  const auto received = session_->wire().receive(into);
+  used(TrafficLimit::Way::kIn, may, received ? *received : 0);
+  if (!received) {
+    connection_failed(broken(received.error().code, received.error().message));
     return false;
   }
-  replies_.received(static_cast<std::size_t>(received));
+  if (*received == 0) return false;
+  replies_.received(*received);
   return take_replies();
 }
 

@@ -73,7 +73,7 @@ class RedisConnection {
   bool send_some();
   bool receive_some();
   std::size_t allowed(TrafficLimit::Way way, std::span<iovec>& vectors);
-  void used(TrafficLimit::Way way, std::size_t allowed, ssize_t moved);
+  void used(TrafficLimit::Way way, std::size_t allowed, std::size_t done);
   bool take_replies();
   bool take_reply(const ReplyReader::Reply& reply);
   bool take_asking_reply(const ReplyReader::Reply& reply);

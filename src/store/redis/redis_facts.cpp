@@ -42,6 +42,7 @@ Result<RedisFacts> ask_redis(const RedisOptions& options) {
   facts.is_loading = info_value(info, "loading") == "1";
   facts.appends = info_value(info, "aof_enabled") == "1";
   facts.saves = saves_of(*session);
+  SPEEDO_ASSIGN(facts.is_open, lets_in_strangers(options, *session));
   const auto primaries = cluster_size(*session);
   facts.cluster_primaries = primaries ? *primaries : 1;
   return facts;

@@ -39,6 +39,7 @@ Result<std::shared_ptr<RedisKeyValue>> RedisKeyValue::open(const RedisOptions& o
   std::unique_ptr<RedisSession> session;
   const auto opened = with_retries(options, [&]() -> Result<void> {
     SPEEDO_ASSIGN(session, RedisSession::connect(options, std::nullopt));
+    SPEEDO_TRY(check_is_guarded(options, *session));
     SPEEDO_TRY(check_is_alone(*session));
     return check_fitness(*session);
   });

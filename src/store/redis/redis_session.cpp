@@ -1,52 +1,29 @@
 #include "store/redis/redis_session.hpp"
 
 #include <hiredis/hiredis.h>
-#include <signal.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 
-#include <cerrno>
-#include <cstring>
+#include <array>
+#include <span>
 #include <utility>
 
+#include <speedo/base/assert.hpp>
 #include <speedo/base/clock.hpp>
 #include <speedo/base/digest.hpp>
 
 #include "base/random_bits.hpp"
-#include "store/redis/bound_socket.hpp"
 #include "store/redis/node_checks.hpp"
 #include "store/redis/redis_auth.hpp"
 #include "store/redis/redis_error.hpp"
+#include "store/redis/sentinel_look_up.hpp"
+#include "store/redis/server_socket.hpp"
+#include "store/redis/tls_wire.hpp"
 
 namespace speedo {
 namespace {
 
-timeval to_timeval(std::chrono::milliseconds duration) {
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(duration);
-  const auto rest = std::chrono::duration_cast<std::chrono::microseconds>(duration - seconds);
-  return timeval{static_cast<time_t>(seconds.count()), static_cast<suseconds_t>(rest.count())};
-}
-
-// hiredis writes without MSG_NOSIGNAL: a server that has gone would end the program.
-class SigpipeBlocked {
- public:
-  SigpipeBlocked() {
-    sigemptyset(&sigpipe_);
-    sigaddset(&sigpipe_, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &sigpipe_, &before_);
-  }
-  ~SigpipeBlocked() {
-    const timespec no_wait{};
-    while (sigtimedwait(&sigpipe_, nullptr, &no_wait) == SIGPIPE) {
-    }
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  SigpipeBlocked(const SigpipeBlocked&) = delete;
-  SigpipeBlocked& operator=(const SigpipeBlocked&) = delete;
-
- private:
-  sigset_t sigpipe_, before_;
-};
+constexpr std::size_t kReplyPieceBytes = 4096;
 
 std::string draw_name() { return "speedo-" + std::to_string(random_bits()); }
 
@@ -70,40 +47,51 @@ Result<std::vector<std::string>> hosts_of(const RedisAddress& at, const LookUp& 
 }
 
 // With the first of the host's addresses that accepts; with the error of the last, if none does.
-Result<RedisSession::Context> connect_to_host(const RedisOptions& options,
-                                              const RedisSession::Names& names) {
+Result<int> connect_to_host(const RedisOptions& options, const RedisSession::Names& names) {
   const Instant end = steady_clock().now() + options.connect_timeout;
   const auto stop = [&] { return names.stop() || steady_clock().now() >= end; };
   SPEEDO_ASSIGN(const std::vector<std::string> hosts,
                 hosts_of(options.address, names.look_up, stop));
-  const timeval timeout = to_timeval(options.connect_timeout);
-  RedisSession::Context context;
-  Result<void> failed;
+  Result<int> socket = at_server({ErrorCode::kUnavailable, "no address of this name can be used"},
+                                 options.address);
   for (const std::string& host : hosts) {
-    context.reset();
-    if (options.source.empty()) {
-      context.reset(redisConnectWithTimeout(host.c_str(), options.address.port, timeout));
-    } else {
-      auto fd = connect_from(options.source, host, options.address.port, options.connect_timeout);
-      if (fd) context.reset(redisConnectFd(*fd));
-      failed = fd ? Result<void>() : Result<void>(at_server(fd.error(), options.address));
-      if (!fd && !stop()) continue;
-    }
-    if (!context || context->err == 0 || stop()) break;
+    socket = connect_tcp(options.source, host, options.address.port, options.connect_timeout);
+    if (socket) break;
+    socket = at_server(socket.error(), options.address);
+    if (stop()) break;
   }
-  if (!context) SPEEDO_TRY(failed);
-  return context;
+  return socket;
 }
 
-Result<RedisSession::Context> dial(const RedisOptions& options, const RedisSession::Names& names) {
+Result<int> dial(const RedisOptions& options, const RedisSession::Names& names) {
   const std::string& path = options.address.unix_path;
   if (path.empty()) return connect_to_host(options, names);
-  return RedisSession::Context(
-      redisConnectUnixWithTimeout(path.c_str(), to_timeval(options.connect_timeout)));
+  auto socket = connect_unix(path, options.connect_timeout);
+  if (!socket) return at_server(socket.error(), options.address);
+  return socket;
 }
 
-bool has_timed_out(const redisContext& context) {
-  return context.err == REDIS_ERR_IO && (errno == EAGAIN || errno == ETIMEDOUT);
+// Of an attempt to agree on TLS.
+Error at_tls_server(const Error& error, const RedisAddress& at) {
+  if (error.code == ErrorCode::kTimeout) {
+    return at_server({error.code, "no answer in time: is the server overloaded or stopped, or is "
+                                  "this not its port for TLS (tls-port)?"},
+                     at);
+  }
+  if (error.code != ErrorCode::kUnavailable) return at_server(error, at);
+  return at_server({error.code, error.message +
+                                    ": is this the server's port for TLS (tls-port), and does it "
+                                    "ask for a certificate (--redis-tls-cert)?"},
+                   at);
+}
+
+Result<std::unique_ptr<RedisWire>> open_wire(const RedisOptions& options,
+                                             const RedisSession::Names& names) {
+  SPEEDO_ASSIGN(const int socket, dial(options, names));
+  if (!options.address.is_tls) return open_clear_wire(socket);
+  auto wire = open_tls_wire(socket, options.tls, options.address.host, options.connect_timeout);
+  if (!wire) return at_tls_server(wire.error(), options.address);
+  return wire;
 }
 
 // Whether the answer to CLIENT LIST has a line of this client, by id and name.
@@ -132,34 +120,49 @@ std::string_view text_of(const redisReply& reply) {
 }
 
 void RedisSession::Free::operator()(redisReply* reply) const { freeReplyObject(reply); }
-void RedisSession::Free::operator()(redisContext* context) const { redisFree(context); }
+void RedisSession::Free::operator()(redisReader* reader) const { redisReaderFree(reader); }
 
-RedisSession::RedisSession(Context context, const RedisOptions& options)
-    : context_(std::move(context)), options_(options), where_(to_string(options.address)) {}
+RedisSession::RedisSession(std::unique_ptr<RedisWire> wire, const RedisOptions& options)
+    : wire_(std::move(wire)),
+      reader_(redisReaderCreate()),
+      options_(options),
+      where_(to_string(options.address)),
+      patience_(options.connect_timeout) {
+  SPEEDO_ASSERT(reader_ != nullptr);
+}
 
-int RedisSession::socket() const { return context_->fd; }
+bool RedisSession::is_local() const {
+  sockaddr_storage peer{};
+  socklen_t size = sizeof(peer);
+  if (::getpeername(wire_->socket(), reinterpret_cast<sockaddr*>(&peer), &size) != 0) return false;
+  if (peer.ss_family == AF_UNIX) return true;
+  constexpr std::uint32_t kLoopbackNetwork = 127;
+  if (peer.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(peer);
+    return ntohl(v4.sin_addr.s_addr) >> 24U == kLoopbackNetwork;
+  }
+  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(peer);
+  return IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr);
+}
 
 Result<std::unique_ptr<RedisSession>> RedisSession::connect(const RedisOptions& options,
                                                             const std::optional<RedisClient>& stale,
                                                             const Names& names) {
-  const SigpipeBlocked blocked;
-  SPEEDO_ASSIGN(Context context, dial(options, names));
-  std::unique_ptr<RedisSession> session(new RedisSession(std::move(context), options));
+  if (!options.address.sentinels.empty()) return connect_to_primary(options, stale, names);
+  SPEEDO_ASSIGN(std::unique_ptr<RedisWire> wire, open_wire(options, names));
+  std::unique_ptr<RedisSession> session(new RedisSession(std::move(wire), options));
   SPEEDO_TRY(session->open(stale));
   return session;
 }
 
 Result<void> RedisSession::open(const std::optional<RedisClient>& stale) {
-  if (!context_ || context_->err != 0) return connection_error();
-  redisSetTimeout(context_.get(), to_timeval(options_.connect_timeout));
-  const RedisAddress& at = options_.address;
-  if (at.unix_path.empty()) redisEnableKeepAlive(context_.get());
-  SPEEDO_TRY(authenticate(context_->fd, options_.credentials, where_));
-  if (at.db != 0) SPEEDO_TRY(command({"SELECT", std::to_string(at.db)}));
+  const int db = options_.address.db;
+  SPEEDO_TRY(authenticate(*wire_, options_, where_));
+  if (db != 0) SPEEDO_TRY(command({"SELECT", std::to_string(db)}));
   SPEEDO_TRY(identify_server());
   SPEEDO_TRY(identify_client());
   if (stale) SPEEDO_TRY(close_on_server(*stale));
-  redisSetTimeout(context_.get(), to_timeval(options_.command_timeout));
+  patience_ = options_.command_timeout;
   return {};
 }
 
@@ -177,24 +180,31 @@ Result<void> RedisSession::identify_server() {
   } else if (is_transient(info.error().code)) {
     return info.error();
   }
+  const bool may_be_replaced = options_.address.is_cluster || !options_.address.primary.empty();
+  if (may_be_replaced) SPEEDO_TRY(identify_data());
   return options_.address.is_cluster ? check_node() : Result<void>();
 }
 
-// Nobody chose this server: the cluster names it. A primary that was replaced and comes back as a
+// A primary that was replaced and comes back as a
 // replica takes over the other's data, so when it becomes the primary again it is another
 // incarnation, though it has not restarted: its replication id tells.
-Result<void> RedisSession::check_node() {
-  if (!mode_.empty() && mode_ != kClusterMode) {
-    return Error{ErrorCode::kConfig, "Redis at " + where_ +
-                                         " is no node of a Redis Cluster (cluster-enabled no): "
-                                         "give redis://" + where_ + ", or nodes of the cluster"};
-  }
+Result<void> RedisSession::identify_data() {
   const auto info = command({"INFO", "replication"});
   if (!info) {
     SPEEDO_TRY(unless_transient(info.error()));
   } else if (server_ != 0 && (*info)->str != nullptr) {
     const std::string id = info_value({(*info)->str, (*info)->len}, "master_replid");
     server_ = digest_of(std::to_string(server_) + id).low;
+  }
+  return {};
+}
+
+// Nobody chose this server: the cluster names it.
+Result<void> RedisSession::check_node() {
+  if (!mode_.empty() && mode_ != kClusterMode) {
+    return Error{ErrorCode::kConfig, "Redis at " + where_ +
+                                         " is no node of a Redis Cluster (cluster-enabled no): "
+                                         "give redis://" + where_ + ", or nodes of the cluster"};
   }
   return check_fitness(*this);
 }
@@ -224,47 +234,49 @@ Result<void> RedisSession::close_on_server(const RedisClient& stale) {
   return killed ? Result<void>() : unless_transient(killed.error());
 }
 
-Error RedisSession::connection_error() const {
-  const std::string start = "Redis at " + where_ + ": ";
-  if (!context_) return Error{ErrorCode::kFull, start + "no memory to connect"};
-  if (has_timed_out(*context_)) {
-    return Error{ErrorCode::kTimeout, start +
-                                          "no answer in time: is the server overloaded, "
-                                          "stopped or behind a firewall?"};
-  }
-  std::string reason = context_->errstr;
-  for (char& c : reason) {
-    if (c == '\n' || c == '\r') c = ' ';
-  }
-  return Error{ErrorCode::kUnavailable,
-               start + reason + ": start redis-server there or give another address"};
-}
-
 Result<RedisSession::Reply> RedisSession::command(const std::vector<std::string>& arguments) {
-  const SigpipeBlocked blocked;
   std::vector<const char*> texts;
   std::vector<std::size_t> lengths;
   for (const std::string& argument : arguments) {
     texts.push_back(argument.data());
     lengths.push_back(argument.size());
   }
-  errno = 0;
-  Reply reply(static_cast<redisReply*>(redisCommandArgv(
-      context_.get(), static_cast<int>(texts.size()), texts.data(), lengths.data())));
-  if (!reply) return connection_error();
-  if (reply->type == REDIS_REPLY_ERROR) {
-    return redis_error(std::string_view(reply->str, reply->len), where_,
+  char* formatted = nullptr;
+  const int size = redisFormatCommandArgv(&formatted, static_cast<int>(texts.size()), texts.data(),
+                                          lengths.data());
+  SPEEDO_ASSERT(size > 0);
+  const std::unique_ptr<char, void (*)(char*)> owned(formatted, redisFreeCommand);
+  iovec vector{formatted, static_cast<std::size_t>(size)};
+  const auto sent = send_all(*wire_, std::span(&vector, 1), patience_);
+  auto reply = sent ? receive_reply() : Result<Reply>(sent.error());
+  if (!reply) return at_server(reply.error(), options_.address);
+  if ((*reply)->type == REDIS_REPLY_ERROR) {
+    return redis_error({(*reply)->str, (*reply)->len}, where_,
                        {options_.credentials.user, arguments.front(), {}});
   }
   return reply;
 }
 
+Result<RedisSession::Reply> RedisSession::receive_reply() {
+  std::array<char, kReplyPieceBytes> piece{};
+  while (true) {
+    void* reply = nullptr;
+    if (redisReaderGetReply(reader_.get(), &reply) != REDIS_OK) {
+      return Error{ErrorCode::kUnavailable, "the answer is not Redis' protocol"};
+    }
+    if (reply != nullptr) return Reply(static_cast<redisReply*>(reply));
+    SPEEDO_ASSIGN(const std::size_t size, await_bytes(*wire_, piece, patience_));
+    redisReaderFeed(reader_.get(), piece.data(), size);
+  }
+}
+
 bool is_somebody_at(const RedisAddress& address) {
   RedisOptions options;
   options.address = address;
-  const auto context = dial(options, {});
-  if (!context || !*context) return false;
-  return (*context)->err == 0 || has_timed_out(**context);
+  const auto socket = dial(options, {});
+  if (!socket) return socket.error().code == ErrorCode::kTimeout;
+  const Descriptor closed(*socket);
+  return true;
 }
 
 }  // namespace speedo

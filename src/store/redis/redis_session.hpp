@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,8 +13,9 @@
 #include <speedo/store/redis_store.hpp>
 
 #include "base/name_lookup.hpp"
+#include "store/redis/redis_wire.hpp"
 
-struct redisContext;
+struct redisReader;
 struct redisReply;
 
 namespace speedo {
@@ -31,17 +33,17 @@ struct RedisClient {
   std::string name;
 };
 
-// One authenticated connection, through hiredis: connecting and small commands that are waited for.
+// One authenticated connection: connecting and small commands that are waited for. hiredis writes
+// and reads the protocol.
 // After any error of a command the session is out of step: destroy it.
 // Thread safety: one thread at a time.
 class RedisSession {
  public:
   struct Free {
     void operator()(redisReply* reply) const;
-    void operator()(redisContext* context) const;
+    void operator()(redisReader* reader) const;
   };
   using Reply = std::unique_ptr<redisReply, Free>;
-  using Context = std::unique_ptr<redisContext, Free>;
 
   // How a host's name becomes an address, for connect_timeout at most.
   struct Names {
@@ -51,7 +53,7 @@ class RedisSession {
   // Connects, sends AUTH and SELECT where asked for, and learns which server it is. `stale`: an
   // earlier connection of ours. If this server still has it, it is closed there first, so that what
   // it may have under way cannot take effect later. If the address is_cluster, the server must be a
-  // node of a cluster that does not evict keys (kConfig).
+  // node of a cluster that does not evict keys (kConfig); if it names Sentinels, their primary.
   static Result<std::unique_ptr<RedisSession>> connect(const RedisOptions& options,
                                                        const std::optional<RedisClient>& stale,
                                                        const Names& names);
@@ -63,7 +65,7 @@ class RedisSession {
   // An error reply is an Error, see redis_error().
   Result<Reply> command(const std::vector<std::string>& arguments);
 
-  int socket() const;
+  RedisWire& wire() { return *wire_; }
   // Changes when the server restarts; a cluster's node also has another one after each time that it
   // became a primary. 0: it does not say.
   std::uint64_t server() const { return server_; }
@@ -71,21 +73,27 @@ class RedisSession {
   const std::string& mode() const { return mode_; }
   const std::string& version() const { return version_; }  // "7.0.15"; empty: it does not say
   const std::string& where() const { return where_; }
+  const RedisAddress& address() const { return options_.address; }  // also if a Sentinel named it
+  // Reached by way of this machine's loopback, or by a unix socket.
+  bool is_local() const;
   // Ourselves there; none if the server does not say.
   const std::optional<RedisClient>& client() const { return client_; }
 
  private:
-  RedisSession(Context context, const RedisOptions& options);
+  RedisSession(std::unique_ptr<RedisWire> wire, const RedisOptions& options);
   Result<void> open(const std::optional<RedisClient>& stale);
   Result<void> identify_server();
+  Result<void> identify_data();
   Result<void> check_node();
   Result<void> identify_client();
   Result<void> close_on_server(const RedisClient& stale);
-  Error connection_error() const;
+  Result<Reply> receive_reply();
 
-  const Context context_;
+  const std::unique_ptr<RedisWire> wire_;
+  const std::unique_ptr<redisReader, Free> reader_;
   const RedisOptions options_;
   const std::string where_;
+  std::chrono::milliseconds patience_;  // with each wait for the server
   std::uint64_t server_ = 0;
   std::string mode_, version_;
   std::optional<RedisClient> client_;

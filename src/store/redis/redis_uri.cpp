@@ -17,13 +17,29 @@ namespace {
 
 constexpr int kPortMax = 65535;
 constexpr int kDatabaseMax = 1 << 20;
+constexpr std::string_view kTlsScheme = "rediss://";
 constexpr std::string_view kClusterScheme = "redis-cluster://";
+constexpr std::string_view kTlsClusterScheme = "rediss-cluster://";
+
+constexpr std::string_view kSentinelScheme = "redis-sentinel://";
+constexpr std::string_view kTlsSentinelScheme = "rediss-sentinel://";
+
+bool is_sentinel_scheme(std::string_view scheme) {
+  return scheme == kSentinelScheme || scheme == kTlsSentinelScheme;
+}
+
+bool is_cluster_scheme(std::string_view scheme) {
+  return scheme == kClusterScheme || scheme == kTlsClusterScheme;
+}
+
 
 Error bad_uri(std::string_view uri, const std::string& what) {
   return Error{ErrorCode::kUsage, "Redis address '" + redacted(uri) + "': " + what +
                                       "; use HOST, HOST:PORT, redis://[USER@]HOST[:PORT][/DB], "
                                       "unix://[USER@]/PATH[?db=N] or "
-                                      "redis-cluster://[USER@]HOST[:PORT][,HOST[:PORT]]..."};
+                                      "redis-cluster://[USER@]HOST[:PORT][,HOST[:PORT]]... or "
+                                      "redis-sentinel://[USER@]HOST[:PORT][,HOST[:PORT]].../NAME; "
+                                      "by TLS they begin with rediss"};
 }
 
 // Writes the decoded text to `out`, which has room for all of `text`, and returns its length.
@@ -112,23 +128,58 @@ std::optional<const char*> parse_node(std::string_view place, RedisAddress& addr
   return take_host(place, address);
 }
 
+std::string host_and_port(const RedisAddress& address) {
+  const bool v6 = address.host.find(':') != std::string::npos;
+  return (v6 ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
+}
+
+std::optional<const char*> parse_sentinels(std::string_view place, RedisAddress& address) {
+  const std::size_t slash = place.find('/');
+  if (slash == std::string_view::npos || slash + 1 == place.size()) {
+    return "no '/' and name of what the Sentinels watch behind them";
+  }
+  address.primary = place.substr(slash + 1);
+  if (address.primary.find_first_of(" \t/?#@,") != std::string::npos) return "not a primary's name";
+  place = place.substr(0, slash);
+  while (true) {
+    const std::size_t comma = place.find(',');
+    RedisAddress sentinel;
+    sentinel.port = RedisSentinel().port;
+    if (const auto fault = take_host(place.substr(0, comma), sentinel)) return fault;
+    address.sentinels.push_back({sentinel.host, sentinel.port});
+    if (comma == std::string_view::npos) break;
+    place.remove_prefix(comma + 1);
+  }
+  address.host = address.sentinels.front().host;
+  address.port = address.sentinels.front().port;
+  return std::nullopt;
+}
+
+std::string sentinels_of(const RedisAddress& address) {
+  std::string text(address.is_tls ? kTlsSentinelScheme : kSentinelScheme);
+  for (const RedisSentinel& each : address.sentinels) {
+    RedisAddress at;
+    at.host = each.host;
+    at.port = each.port;
+    text += (text.ends_with('/') ? "" : ",") + host_and_port(at);
+  }
+  return text + "/" + address.primary;
+}
+
 }  // namespace
 
 Result<RedisAddress> parse_redis_address(std::string_view text) {
   const AddressParts parts = split_address(text);
-  if (parts.scheme == "rediss://" || parts.scheme == "rediss-cluster://") {
-    return Error{ErrorCode::kUsage,
-                 "Redis over TLS (rediss://) is not built yet: run stunnel on this host with "
-                 "'accept = 127.0.0.1:6379' and 'connect' set to the server, and give "
-                 "redis://127.0.0.1:6379"};
-  }
   RedisAddress address;
+  address.is_tls = parts.scheme.starts_with("rediss");
   std::optional<const char*> fault;
   if (parts.scheme == "unix://") {
     fault = parse_unix(parts.place, address);
-  } else if (parts.scheme == "redis://") {
+  } else if (parts.scheme == "redis://" || parts.scheme == kTlsScheme) {
     fault = parse_tcp(parts.place, address);
-  } else if (parts.scheme == kClusterScheme) {
+  } else if (is_sentinel_scheme(parts.scheme)) {
+    fault = parse_sentinels(parts.place, address);
+  } else if (is_cluster_scheme(parts.scheme)) {
     fault = parse_node(parts.place, address);
   } else if (parts.scheme.empty()) {
     fault = take_host(parts.place, address);
@@ -160,7 +211,11 @@ Result<RedisCredentials> parse_redis_user_info(std::string_view user_info) {
 // A path of a socket with a comma in it cannot be one of several. Of a cluster's nodes the first
 // has the scheme, for all of them.
 Result<std::vector<RedisAddress>> parse_redis_addresses(std::string_view text) {
-  const bool is_cluster = text.starts_with(kClusterScheme);
+  if (is_sentinel_scheme(split_address(text).scheme)) {
+    SPEEDO_ASSIGN(RedisAddress watched, parse_redis_address(text));
+    return std::vector{std::move(watched)};
+  }
+  const bool is_cluster = is_cluster_scheme(split_address(text).scheme);
   std::vector<RedisAddress> all;
   std::set<std::string> known;
   while (true) {
@@ -168,16 +223,20 @@ Result<std::vector<RedisAddress>> parse_redis_addresses(std::string_view text) {
     const std::string_view each = text.substr(0, comma);
     const bool has_scheme = !split_address(each).scheme.empty();
     if (is_cluster && !all.empty() && has_scheme) {
-      return bad_uri(each, "it follows redis-cluster://, after which there are nodes of that "
+      return bad_uri(each, "it follows a Redis Cluster, after which there are nodes of that "
                            "cluster alone, without a scheme");
     }
     SPEEDO_ASSIGN(RedisAddress address, parse_redis_address(each));
+    if (!address.sentinels.empty()) {
+      return bad_uri(each, "what Sentinels watch is no server among others: give it alone");
+    }
     if (address.is_cluster && !is_cluster) {
       return bad_uri(each, "a Redis Cluster is no server among others: give it alone, or the "
                            "others alone");
     }
     if (is_cluster && !all.empty()) {
       if (const auto fault = parse_node(each, address)) return bad_uri(each, *fault);
+      address.is_tls = all.front().is_tls;
     }
     if (!known.insert(to_string(address)).second) {
       return usage_error("--redis names " + to_string(address) +
@@ -196,9 +255,11 @@ Result<std::vector<RedisAddress>> parse_redis_addresses(std::string_view text) {
 
 std::string to_string(const std::vector<RedisAddress>& addresses) {
   std::string text;
-  if (!addresses.empty() && addresses.front().is_cluster) text = kClusterScheme;
+  const bool is_cluster = !addresses.empty() && addresses.front().is_cluster;
+  if (is_cluster) text = addresses.front().is_tls ? kTlsClusterScheme : kClusterScheme;
   for (std::size_t i = 0; i < addresses.size(); ++i) {
-    text += (i == 0 ? "" : ",") + to_string(addresses[i]);
+    if (i > 0) text += ',';
+    text += is_cluster ? host_and_port(addresses[i]) : to_string(addresses[i]);
   }
   return text;
 }
@@ -220,10 +281,11 @@ std::string to_string(const RedisAddress& address) {
   if (!address.unix_path.empty()) {
     return "unix://" + address.unix_path + (address.db == 0 ? "" : "?db=" + db);
   }
-  const bool v6 = address.host.find(':') != std::string::npos;
-  const std::string place =
-      (v6 ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
-  return address.db == 0 ? place : "redis://" + place + "/" + db;
+  if (!address.sentinels.empty()) return sentinels_of(address);
+  const std::string place = host_and_port(address);
+  if (address.db == 0 && (!address.is_tls || address.is_cluster)) return place;
+  return (address.is_tls ? "rediss://" : "redis://") + place +
+         (address.db == 0 ? "" : "/" + db);
 }
 
 }  // namespace speedo

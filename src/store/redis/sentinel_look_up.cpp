@@ -1,0 +1,103 @@
+#include "store/redis/sentinel_look_up.hpp"
+
+#include <hiredis/hiredis.h>
+
+#include <string>
+#include <utility>
+
+#include "base/parse_number.hpp"
+
+namespace speedo {
+namespace {
+
+constexpr std::string_view kPrimaryRole = "master";
+
+RedisOptions options_of(const RedisOptions& options, const RedisSentinel& sentinel) {
+  RedisOptions asked = options;
+  asked.address = RedisAddress();
+  asked.address.host = sentinel.host;
+  asked.address.port = sentinel.port;
+  asked.address.is_tls = options.address.is_tls;
+  return asked;
+}
+
+// Most Sentinels ask for no password, and refuse one then.
+Result<std::unique_ptr<RedisSession>> open_sentinel(const RedisOptions& asked,
+                                                    const RedisSession::Names& names) {
+  RedisOptions stranger = asked;
+  stranger.credentials = {};
+  auto session = RedisSession::connect(stranger, std::nullopt, names);
+  const bool is_refused = !session && session.error().code == ErrorCode::kRefused;
+  if (!is_refused || asked.credentials.password.empty()) return session;
+  return RedisSession::connect(asked, std::nullopt, names);
+}
+
+Result<RedisAddress> ask_sentinel(const RedisOptions& options, const RedisSentinel& sentinel,
+                                  const RedisSession::Names& names) {
+  const std::string& primary = options.address.primary;
+  SPEEDO_ASSIGN(const std::unique_ptr<RedisSession> session,
+                open_sentinel(options_of(options, sentinel), names));
+  SPEEDO_ASSIGN(const RedisSession::Reply reply,
+                session->command({"SENTINEL", "GET-MASTER-ADDR-BY-NAME", primary}));
+  const bool is_known = reply->type == REDIS_REPLY_ARRAY && reply->elements == 2;
+  const auto port = is_known ? parse_number<int>(text_of(*reply->element[1])) : std::nullopt;
+  if (!port) {
+    return Error{ErrorCode::kConfig, "the Sentinel at " + session->where() +
+                                         " watches no primary named '" + primary +
+                                         "': see redis-cli -p PORT SENTINEL MASTERS"};
+  }
+  RedisAddress address;
+  address.host = text_of(*reply->element[0]);
+  address.port = *port;
+  address.db = options.address.db;
+  address.is_tls = options.address.is_tls;
+  address.primary = primary;
+  return address;
+}
+
+// Sentinels may be behind, and a server may not know yet what it is to be. Who may not ask finds
+// out when it writes.
+Result<void> check_role(RedisSession& session) {
+  const auto role = session.command({"ROLE"});
+  if (!role) {
+    if (is_transient(role.error().code)) return role.error();
+    return {};
+  }
+  const redisReply& reply = **role;
+  const bool is_primary = reply.type != REDIS_REPLY_ARRAY || reply.elements == 0 ||
+                          text_of(*reply.element[0]) == kPrimaryRole;
+  if (is_primary) return {};
+  return Error{ErrorCode::kUnavailable, "Redis at " + session.where() +
+                                            ", which a Sentinel names, is a replica: wait for the "
+                                            "failover"};
+}
+
+Result<std::unique_ptr<RedisSession>> connect_by(const RedisSentinel& sentinel,
+                                                 const RedisOptions& options,
+                                                 const std::optional<RedisClient>& stale,
+                                                 const RedisSession::Names& names) {
+  RedisOptions found = options;
+  SPEEDO_ASSIGN(found.address, ask_sentinel(options, sentinel, names));
+  SPEEDO_ASSIGN(std::unique_ptr<RedisSession> session,
+                RedisSession::connect(found, stale, names));
+  SPEEDO_TRY(check_role(*session));
+  return session;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RedisSession>> connect_to_primary(const RedisOptions& options,
+                                                         const std::optional<RedisClient>& stale,
+                                                         const RedisSession::Names& names) {
+  std::optional<Error> failed;
+  for (const RedisSentinel& sentinel : options.address.sentinels) {
+    auto session = connect_by(sentinel, options, stale, names);
+    if (session) return session;
+    // One that a retry may mend says more than one that knows nothing.
+    if (!failed || !is_transient(failed->code)) failed = session.error();
+    if (names.stop()) break;
+  }
+  return failed.value_or(Error{ErrorCode::kInternal, "no Sentinel is named"});
+}
+
+}  // namespace speedo

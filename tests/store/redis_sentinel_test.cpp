@@ -1,0 +1,88 @@
+// Servers that Sentinels watch: who the primary is, and who it is after a failover.
+
+#include <string>
+
+#include "store/store_under_test.hpp"
+#include "support/redis_sentinel.hpp"
+
+namespace speedo::test {
+namespace {
+
+RedisOptions watched(const std::string& address) {
+  RedisOptions options = patient(address);
+  options.command_timeout = std::chrono::milliseconds(500);
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("addresses of Sentinels", "[redis]") {
+  const auto one = parse_redis_addresses("redis-sentinel://me@one,[::1]:7,two:26380/shelf.1");
+  require(one);
+  REQUIRE(one->size() == 1);
+  const RedisAddress& address = one->front();
+  CHECK(address.primary == "shelf.1");
+  REQUIRE(address.sentinels.size() == 3);
+  CHECK(address.sentinels[0].port == 26379);
+  CHECK(address.sentinels[1].host == "::1");
+  const std::string text = "redis-sentinel://one:26379,[::1]:7,two:26380/shelf.1";
+  CHECK(to_string(*one) == text);
+  CHECK(to_string(parse_redis_addresses(text).value()) == text);
+  CHECK(parse_redis_address("rediss-sentinel://one/a")->is_tls);
+  CHECK(StoreAddress(text).text() == text);
+  for (const char* wrong : {"redis-sentinel://", "redis-sentinel://one", "redis-sentinel://one/",
+                            "redis-sentinel:///a", "redis-sentinel://one,/a",
+                            "redis-sentinel://one:x/a", "redis-sentinel://one/a/b",
+                            "redis-sentinel://one/a,two", "one,redis-sentinel://two/a"}) {
+    CAPTURE(wrong);
+    CHECK(code_of(parse_redis_addresses(wrong)) == ErrorCode::kUsage);
+  }
+}
+
+TEST_CASE("the store is on the primary that a Sentinel names, before and after failovers",
+          "[redis]") {
+  RedisSentinelGroup group;
+  const std::string sentinel = "127.0.0.1:" + std::to_string(group.port());
+  const ReservedPort nobody;
+  const auto store = open(watched("redis-sentinel://" + nobody.address() + "," + sentinel + "/" +
+                                  RedisSentinelGroup::kWatched));
+  require(put(*store, weights_key(), info_of(1, 100000), pattern(100000, 1)));
+  CHECK(RedisSentinelGroup::ask(group.primary().port(), "DBSIZE") != "0\n");
+
+  // What is written before the old primary knows that it is a replica is lost.
+  const int before = group.primary_port();
+  REQUIRE(RedisSentinelGroup::ask(group.port(), "SENTINEL FAILOVER shelf") == "OK\n");
+  while (group.primary_port() == before ||
+         !RedisSentinelGroup::ask(before, "ROLE").starts_with("slave")) {
+  }
+  require(put(*store, weights_key(), info_of(2, 100000), pattern(100000, 2)));
+  std::vector<float> read(100000);
+  require(get(*store, weights_key(), kModel, read));
+  CHECK((read == pattern(100000, 2)));
+  const std::string role = RedisSentinelGroup::ask(group.replica().port(), "ROLE");
+  CHECK(role.starts_with("master"));
+
+  const auto another = open(watched(group.address()));
+  require(get(*another, weights_key(), kModel, read));
+  CHECK((read == pattern(100000, 2)));
+}
+
+TEST_CASE("Sentinels that know no such primary, or are away", "[redis]") {
+  RedisSentinelGroup group;
+  const std::string sentinel = "redis-sentinel://127.0.0.1:" + std::to_string(group.port());
+  const auto unknown = open_redis_store(quick_options(sentinel + "/other"), "test");
+  REQUIRE(code_of(unknown) == ErrorCode::kConfig);
+  CHECK_THAT(unknown.error().message, Catch::Contains("'other'"));
+  const ReservedPort nobody;
+  RedisOptions options = quick_options("redis-sentinel://" + nobody.address() + "/shelf");
+  options.attempts_max = 2;
+  CHECK(code_of(open_redis_store(options, "test")) == ErrorCode::kUnavailable);
+  // A server that is no Sentinel.
+  const auto server = open_redis_store(
+      quick_options("redis-sentinel://127.0.0.1:" + std::to_string(group.primary().port()) +
+                    "/shelf"),
+      "test");
+  CHECK_FALSE(server.has_value());
+}
+
+}  // namespace speedo::test
