@@ -20,6 +20,17 @@ std::span<float> make_room(std::int64_t count, google::protobuf::RepeatedField<f
   return {values.mutable_data(), static_cast<std::size_t>(count)};
 }
 
+int stored_count(const caffe::BlobProto& blob) {
+  return blob.double_data_size() > 0 ? blob.double_data_size() : blob.data_size();
+}
+
+Result<void> check_count(const caffe::BlobProto& blob, std::int64_t count) {
+  const int stored = stored_count(blob);
+  if (stored == count) return {};
+  return Error{ErrorCode::kData,
+               fmt::format("stored array holds {} values where its shape needs {}", stored, count)};
+}
+
 void set_shape(const Shape& shape, caffe::BlobProto& blob) {
   blob.mutable_shape()->clear_dim();
   for (const std::int64_t dim : shape.dims()) {
@@ -41,6 +52,12 @@ Result<Shape> shape_of(const caffe::BlobProto& blob) {
   return shape;
 }
 
+Result<Shape> filled_shape_of(const caffe::BlobProto& blob) {
+  SPEEDO_ASSIGN(Shape shape, shape_of(blob));
+  SPEEDO_TRY(check_count(blob, shape.count()));
+  return shape;
+}
+
 bool fits(const caffe::BlobProto& blob, const Shape& shape) {
   const auto stored = shape_of(blob);
   if (!stored) {
@@ -53,12 +70,7 @@ bool fits(const caffe::BlobProto& blob, const Shape& shape) {
 }
 
 Result<void> read_values(const caffe::BlobProto& blob, std::span<float> target) {
-  const int stored = blob.double_data_size() > 0 ? blob.double_data_size() : blob.data_size();
-  if (static_cast<std::size_t>(stored) != target.size()) {
-    return Error{ErrorCode::kData,
-                 fmt::format("stored array holds {} values where its shape needs {}", stored,
-                             target.size())};
-  }
+  SPEEDO_TRY(check_count(blob, static_cast<std::int64_t>(target.size())));
   if (blob.double_data_size() > 0) {
     std::transform(blob.double_data().begin(), blob.double_data().end(), target.begin(),
                    [](double value) { return static_cast<float>(value); });

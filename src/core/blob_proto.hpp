@@ -12,6 +12,9 @@ namespace speedo {
 
 // Shape of a stored array; old files give num, channels, height, width. Error: kData.
 Result<Shape> shape_of(const caffe::BlobProto& blob);
+// The same of an array that has all its values: to be asked before memory is taken for as many as a
+// damaged shape may claim. Error: kData if they are more or fewer.
+Result<Shape> filled_shape_of(const caffe::BlobProto& blob);
 
 // Whether the stored array fits a parameter of `shape`: equal dims, or for an old file equal to
 // `shape` after leading ones.

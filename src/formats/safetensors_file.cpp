@@ -96,7 +96,7 @@ Result<std::vector<NamedBlob>> named_blobs(const caffe::NetParameter& model) {
                                  "layers names of their own",
                                  tensor.name)};
       }
-      SPEEDO_ASSIGN(tensor.shape, shape_of(layer.blobs(i)));
+      SPEEDO_ASSIGN(tensor.shape, filled_shape_of(layer.blobs(i)));
       tensor.begin = end;
       end += static_cast<std::uint64_t>(tensor.shape.count()) * sizeof(float);
       tensor.end = end;

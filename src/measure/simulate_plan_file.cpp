@@ -8,14 +8,11 @@
 
 #include <fmt/format.h>
 
-// The same in every source that includes it: the library's functions differ with it.
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
-
 #include <speedo/base/file.hpp>
 
 #include "cli/arguments.hpp"
 #include "cli/exit_code.hpp"
+#include "cli/options/toml.hpp"
 
 namespace speedo {
 

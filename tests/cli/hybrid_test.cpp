@@ -160,6 +160,9 @@ TEST_CASE("A malformed TOML file is refused with line and column") {
   const std::vector<std::pair<std::string, Words>> cases = {
       {"[[stage]]\nmax-iter = = 3\n", {"h.toml:2:12: "}},
       {"[[stage]\n", {"h.toml:1:"}},
+      {"[[\x01stage]]\n", {"h.toml:1:3: "}},
+      {"[?]\n", {"h.toml:1:2: "}},
+      {"[[stage\x99]]\n", {"h.toml:1:"}},
       {"[[stage]]\nmax-iter = 3\nsnyc = true\n", {"h.toml:3:1: ", "did you mean --sync"}},
       {"[[stage]]\n  drop = 'x'\n", {"h.toml:2:3: ", "--weedout", "'x'"}},
       {"[[stage]]\ndrop = true\n", {"h.toml:2:1: ", "takes a whole number"}},

@@ -137,6 +137,9 @@ TEST_CASE("a mean file that holds something else is refused") {
   for (const int extent : {1, 1, 2, 2}) blob.mutable_shape()->add_dim(extent);
   blob.add_data(1);
   check_error(create(blob), ErrorCode::kData, "mean");
+  // No memory is taken for the 8 GiB that it claims.
+  for (const int axis : {2, 3}) blob.mutable_shape()->set_dim(axis, 46340);
+  check_error(create(blob), ErrorCode::kData, "holds 1 values where its shape needs 2147395600");
   write_bytes(folder / "mean", "");
   check_error(Transformer::create(transform_from("mean_file: '" + (folder / "mean").string() + "'"),
                                   Phase::kTest, {}),

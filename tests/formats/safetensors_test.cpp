@@ -210,6 +210,21 @@ TEST_CASE("weights come back as they were written, shared ones from one of their
   CHECK(again.SerializeAsString() == model.SerializeAsString());
 }
 
+TEST_CASE("no memory is taken for what a damaged model claims") {
+  Folder folder;
+  caffe::NetParameter model;
+  caffe::LayerParameter& layer = *model.add_layer();
+  layer.set_name("ip");
+  for (int i = 0; i < 64; ++i) {
+    caffe::BlobProto& blob = *layer.add_blobs();
+    for (const int extent : {46340, 46340}) blob.mutable_shape()->add_dim(extent);
+    blob.add_data(1.0F);
+  }
+  const auto written = write_safetensors(folder.path(), model, {});
+  REQUIRE_FALSE(written);
+  CHECK(written.error().code == ErrorCode::kData);
+}
+
 TEST_CASE("what a file and a net have not in common is named") {
   Folder folder;
   const auto net = make_net(kShared, net_options(Phase::kTest));

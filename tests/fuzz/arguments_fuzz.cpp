@@ -1,11 +1,10 @@
-// Texts of command lines and of what workers are told: addresses, URIs, codecs, ranges, stages.
+// Texts of command lines and of what workers are told: addresses, URIs, codecs, ranges.
 #include <speedo/base/assert.hpp>
 #include <speedo/codec/codec.hpp>
 #include <speedo/store/redis_store.hpp>
 #include <speedo/store/store_address.hpp>
 
 #include "actors/node.hpp"
-#include "cli/hybrid.hpp"
 #include "cli/worker_range.hpp"
 #include "fuzz/fuzz_input.hpp"
 #include "fuzz/fuzz_target.hpp"
@@ -29,7 +28,7 @@ void read_redis(const std::string& text) {
 
 SPEEDO_FUZZ_TARGET(arguments)(Bytes bytes) {
   Input input(bytes);
-  const unsigned which = input.byte() % 5U;
+  const unsigned which = input.byte() % 4U;
   const std::string text = input.text();
   if (which == 0) read_redis(text);
   if (which == 1) static_cast<void>(parse_address(text));
@@ -38,7 +37,6 @@ SPEEDO_FUZZ_TARGET(arguments)(Bytes bytes) {
     if (spec) SPEEDO_ASSERT(is_codec_sound(*spec) && *parse_codec(to_string(*spec)) == *spec);
   }
   if (which == 3) static_cast<void>(parse_workers(text));
-  if (which == 4) static_cast<void>(parse_hybrid(text));
 }
 
 }  // namespace

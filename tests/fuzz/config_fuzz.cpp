@@ -1,4 +1,4 @@
-// TOML: configuration files, of any program, and the stages of a hybrid.
+// Configuration files of any program, and the stages of a hybrid, as TOML and as one argument.
 #include "cli/hybrid.hpp"
 #include "cli/options/config_file.hpp"
 #include "fuzz/fuzz_input.hpp"
@@ -10,7 +10,11 @@ namespace {
 
 SPEEDO_FUZZ_TARGET(config)(Bytes bytes) {
   Input input(bytes);
-  const unsigned which = input.byte() % 5U;
+  const unsigned which = input.byte() % 6U;
+  if (which == 5) {
+    static_cast<void>(parse_hybrid(input.text()));
+    return;
+  }
   const MemoryFile file(input.left());
   if (which == 4) {
     static_cast<void>(read_hybrid_file(file.path()));

@@ -20,6 +20,9 @@ struct Target {
 // Those of this program, in no order.
 std::vector<Target>& targets();
 
+// From now on neither the program's log nor Protocol Buffers' says anything.
+void be_silent();
+
 struct AddedTarget {
   AddedTarget(const char* name, void (*run)(Bytes)) { targets().push_back({name, run}); }
 };
@@ -33,6 +36,10 @@ struct AddedTarget {
   static void fuzz_##name(::speedo::fuzz::Bytes input);                               \
   extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) { \
     fuzz_##name(std::as_bytes(std::span(data, size)));                                \
+    return 0;                                                                         \
+  }                                                                                   \
+  extern "C" int LLVMFuzzerInitialize(int*, char***) {                                \
+    ::speedo::fuzz::be_silent();                                                      \
     return 0;                                                                         \
   }                                                                                   \
   static void fuzz_##name

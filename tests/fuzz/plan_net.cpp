@@ -6,12 +6,27 @@
 #include "support/reference/reference_backend.hpp"
 
 namespace speedo::fuzz {
+namespace {
+
+// Generated data takes memory for a batch, whatever that is.
+class SmallFeeds : public test::GeneratedFeeds {
+ public:
+  Result<std::unique_ptr<BatchFeed>> open(const caffe::LayerParameter& layer,
+                                          const FeedOptions& options) override {
+    constexpr std::uint32_t kBatchMax = 4096;
+    const std::uint32_t batch = layer.data_param().batch_size();
+    if (batch > 0 && batch <= kBatchMax) return GeneratedFeeds::open(layer, options);
+    return Error{ErrorCode::kConfig, "no batch to generate"};
+  }
+};
+
+}  // namespace
 
 void plan_net(const caffe::NetParameter& net, unsigned flags) {
   constexpr int kLayersMax = 64;
   if (net.layer_size() > kLayersMax) return;
   static const std::unique_ptr<Backend> backend = make_reference_backend();
-  test::GeneratedFeeds feeds;
+  SmallFeeds feeds;
   NetOptions options;
   options.phase = (flags & 1U) != 0 ? Phase::kTest : Phase::kTrain;
   options.trains = (flags & 2U) == 0;

@@ -10,7 +10,6 @@
 #include <speedo/base/file.hpp>
 #include <speedo/base/folder.hpp>
 
-#include "base/log.hpp"
 #include "fuzz/fuzz_target.hpp"
 #include "fuzz/seeds.hpp"
 #include "support/catch.hpp"
@@ -41,7 +40,7 @@ std::vector<std::filesystem::path> corpus_of(const Target& target) {
 }  // namespace
 
 TEST_CASE("every file of every corpus is taken or refused") {
-  set_log_level(LogLevel::kNothing);
+  be_silent();
   std::size_t count = 0;
   for (const Target& target : targets()) {
     for (const std::filesystem::path& file : corpus_of(target)) {
@@ -56,7 +55,7 @@ TEST_CASE("every file of every corpus is taken or refused") {
 }
 
 TEST_CASE("what our own writers make now is taken or refused") {
-  set_log_level(LogLevel::kNothing);
+  be_silent();
   // A folder to write it to, for a corpus to begin with.
   if (const char* folder = std::getenv("SPEEDO_FUZZ_SEEDS")) write_seeds(folder);
   for (const Seed& seed : all_seeds()) {
@@ -80,7 +79,7 @@ TEST_CASE("every corpus has a target, and a target its corpus") {
 }
 
 TEST_CASE("every target takes nothing, and what is much like nothing") {
-  set_log_level(LogLevel::kNothing);
+  be_silent();
   for (const Target& target : targets()) {
     CAPTURE(target.name);
     target.run({});

@@ -39,6 +39,7 @@ cmake --preset fuzz >build-fuzz.log || { cat build-fuzz.log; exit 1; }
 rm build-fuzz.log
 cmake --build build-fuzz -j "$jobs" --target "${targets[@]/#/fuzz_}"
 
+export TMPDIR=/dev/shm
 limits=(-rss_limit_mb=1024 -malloc_limit_mb=256 -timeout=20)
 export ASAN_OPTIONS=allocator_may_return_null=0 UBSAN_OPTIONS=print_stacktrace=1
 
@@ -46,7 +47,7 @@ export ASAN_OPTIONS=allocator_may_return_null=0 UBSAN_OPTIONS=print_stacktrace=1
 longest() {
   case "$1" in
     lmdb | hdf5) echo 16384 ;;
-    leveldb | image_files) echo 8192 ;;
+    leveldb | image_files | prototxt) echo 8192 ;;
     *) echo 4096 ;;
   esac
 }
@@ -56,25 +57,33 @@ number() {
   grep -oE "(stat::)?$1: +[0-9]+" "$2" | tail -n 1 | grep -oE '[0-9]+$' || echo 0
 }
 
-found=0
-printf '%-12s %12s %8s %8s %8s %8s\n' target executions seconds edges files crashes
+# tolerance TARGET: HDF5's library ends on some files, which is no fault of ours; what it ends on is
+# kept, for a look at the stacks in the log.
+tolerance() {
+  if [ "$1" = hdf5 ]; then
+    echo "-fork=1 -ignore_crashes=1 -ignore_ooms=1 -ignore_timeouts=1"
+  fi
+}
+
+found=0 TIMEFORMAT=%U
+printf '%-12s %12s %12s %8s %8s %8s\n' target executions cpu_seconds edges files crashes
 for target in "${targets[@]}"; do
   program=build-fuzz/fuzz/fuzz_$target
   corpus=tests/fuzz/corpus/$target work=build-fuzz/corpus/$target
   crashes=build-fuzz/crashes/$target log=build-fuzz/fuzz/$target.log
   mkdir -p "$corpus" "$work" "$crashes"
-  before=$SECONDS status=0
-  "$program" "$work" "$corpus" "${limits[@]}" -max_total_time="$seconds" \
-    -max_len="$(longest "$target")" -artifact_prefix="$crashes/" -print_final_stats=1 \
-    >"$log" 2>&1 || status=$?
-  took=$((SECONDS - before))
+  status=0
+  read -ra options <<<"$(tolerance "$target")"
+  { time "$program" "$work" "$corpus" "${options[@]}" "${limits[@]}" \
+    -max_total_time="$seconds" -max_len="$(longest "$target")" -artifact_prefix="$crashes/" \
+    -print_final_stats=1 >"$log" 2>&1 || status=$?; } 2>"$log.time"
   # What reaches edges that nothing in the repository does. Counts of passes are not looked at:
   # each would be a file.
   "$program" -merge=1 -use_counters=0 "${limits[@]}" -max_len="$(longest "$target")" \
     "$corpus" "$work" >>"$log" 2>&1 || status=$?
   crashed=$(find "$crashes" -type f | wc -l)
-  printf '%-12s %12s %8s %8s %8s %8s\n' "$target" "$(number number_of_executed_units "$log")" \
-    "$took" "$(number cov "$log")" "$(find "$corpus" -type f | wc -l)" "$crashed"
+  printf '%-12s %12s %12s %8s %8s %8s\n' "$target" "$(number number_of_executed_units "$log")" \
+    "$(cat "$log.time")" "$(number cov "$log")" "$(find "$corpus" -type f | wc -l)" "$crashed"
   if [ "$status" -ne 0 ] || [ "$crashed" -ne 0 ]; then
     found=1
     echo "  see $log and $crashes" >&2

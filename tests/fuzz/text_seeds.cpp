@@ -20,7 +20,7 @@ void add_arguments(std::vector<Seed>& seeds) {
     seeds.push_back({"arguments", byte_text(2) + text});
   }
   for (const char* text : {"3", "2:8"}) seeds.push_back({"arguments", byte_text(3) + text});
-  seeds.push_back({"arguments", byte_text(4) + "=maxIter 100 =sync == =drop 3 =staleness \"2\""});
+  seeds.push_back({"config", byte_text(5) + "=maxIter 100 =sync == =drop 3 =staleness \"2\""});
 }
 
 void add_lists(std::vector<Seed>& seeds) {

@@ -50,7 +50,7 @@ TEST_CASE("bad addresses name the fault and no password", "[redis]") {
         "http://me:secret@host", "redis://u:%zzsecret@host", "redis://u:secret@",
         "redis://host:1?password=secret", "u:secret@host:x", "redis://:secret@host/x",
         "unix://relative", "unix://:secret@relative", "unix:///a?password=secret", "[::1", "a b",
-        "redis://[::1]7000", "host:6379:1"}) {
+        "redis://[::1]7000", "host:6379:1", "[[]", "a]b:1"}) {
     CAPTURE(uri);
     const auto options = parse_redis_uri(uri);
     REQUIRE(code_of(options) == ErrorCode::kUsage);

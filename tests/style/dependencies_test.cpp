@@ -51,7 +51,7 @@ const std::vector<Dependency>& dependencies() {
        "nlohmann/json",
        {"src/cli", "src/doctor", "src/formats", "src/main", "src/measure", "src/monitor",
         "src/remote", "src/tools", "tests"}},
-      {"toml++/", "toml++", {"src/cli", "src/measure"}},
+      {"toml++/", "toml++", {"src/cli/options"}},
       {"catch2/", "Catch2", {"tests/support"}},
       {"rapidcheck", "rapidcheck", {"tests"}},
       {"spdlog/", "spdlog", {"src/base"}},

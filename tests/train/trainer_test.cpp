@@ -69,6 +69,18 @@ TEST_CASE("a damaged job is refused") {
   job = small_job();
   job.expected_workers = 0;
   CHECK_FALSE(decode_job(encode(job)));
+  for (float UpdateSpec::* number :
+       {&UpdateSpec::moving_rate, &UpdateSpec::factor, &UpdateSpec::skip}) {
+    job = small_job();
+    job.stages[0].*number = std::numeric_limits<float>::quiet_NaN();
+    CHECK_FALSE(decode_job(encode(job)));
+  }
+  for (std::optional<float> UpdateSpec::* number :
+       {&UpdateSpec::base_lr, &UpdateSpec::momentum, &UpdateSpec::weight_decay}) {
+    job = small_job();
+    job.stages[0].*number = std::numeric_limits<float>::infinity();
+    CHECK_FALSE(decode_job(encode(job)));
+  }
   job = small_job();
   job.stages[0].kind = static_cast<UpdateKind>(9);
   const auto unknown = decode_job(encode(job));

@@ -3,12 +3,10 @@
 #include <string>
 #include <vector>
 
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
-
 #include <speedo/base/result.hpp>
 
 #include "cli/options/option.hpp"
+#include "cli/options/toml.hpp"
 
 namespace speedo {
 

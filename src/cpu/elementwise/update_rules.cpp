@@ -115,7 +115,8 @@ HWY_INLINE void ada_delta(std::int64_t n, const AdaptiveStep& step, const Arrays
                           const Store& store) {
   const F32 d;
   const auto rate = hn::Set(d, step.base.rate), delta = hn::Set(d, step.delta);
-  const auto [gradients, updates] = arrays.histories;
+  float* const gradients = arrays.histories.first;
+  float* const updates = arrays.histories.second;
   const float decay = step.squares_decay;
   for_each_gradient(
       n, step.base, arrays.weights, arrays.grad, [&](std::int64_t i, auto access, auto w, auto g) {
@@ -135,7 +136,8 @@ HWY_INLINE void adam(std::int64_t n, const AdaptiveStep& step, const Arrays& arr
   const auto rate = hn::Set(d, step.base.rate), delta = hn::Set(d, step.delta);
   const auto momentum = hn::Set(d, step.base.momentum);
   const auto rest = hn::Set(d, 1.0F - step.base.momentum);
-  const auto [means, squares] = arrays.histories;
+  float* const means = arrays.histories.first;
+  float* const squares = arrays.histories.second;
   for_each_gradient(
       n, step.base, arrays.weights, arrays.grad, [&](std::int64_t i, auto access, auto w, auto g) {
         const auto a = hn::MulAdd(momentum, access.load(d, means + i), hn::Mul(rest, g));

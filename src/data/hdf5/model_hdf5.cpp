@@ -134,7 +134,7 @@ Result<std::vector<float>> values_of(const caffe::BlobProto& blob, const Shape& 
 }
 
 Result<void> write_blob(Hdf5Writer& file, const std::string& path, const caffe::BlobProto& blob) {
-  SPEEDO_ASSIGN(const Shape shape, shape_of(blob));
+  SPEEDO_ASSIGN(const Shape shape, filled_shape_of(blob));
   SPEEDO_ASSIGN(const std::vector<float> values, values_of(blob, shape));
   return file.add_floats(path, dims_of(shape), values);
 }

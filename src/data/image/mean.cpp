@@ -31,14 +31,15 @@ void add(const Values& values, std::vector<double>& sums) {
 
 Result<MeanImage> read_mean(const std::filesystem::path& path) {
   SPEEDO_ASSIGN(const caffe::BlobProto blob, read_blob_file(path));
-  SPEEDO_ASSIGN(const Shape shape, shape_of(blob));
-  MeanImage mean;
-  SPEEDO_ASSIGN(mean.dims, image_dims(shape, path));
-  mean.values.resize(static_cast<std::size_t>(shape.count()));
-  if (auto filled = read_values(blob, mean.values); !filled) {
+  const Result<Shape> shape = filled_shape_of(blob);
+  if (!shape) {
     return Error{ErrorCode::kData,
-                 fmt::format("mean file '{}': {}", path.string(), filled.error().message)};
+                 fmt::format("mean file '{}': {}", path.string(), shape.error().message)};
   }
+  MeanImage mean;
+  SPEEDO_ASSIGN(mean.dims, image_dims(*shape, path));
+  mean.values.resize(static_cast<std::size_t>(shape->count()));
+  SPEEDO_TRY(read_values(blob, mean.values));
   return mean;
 }
 

@@ -19,6 +19,7 @@ EventPool::Mark EventPool::record(StreamHandle stream) {
   driver_.record(event, stream);
   // One allocation: the owner's count and the handle lie together.
   struct Owned {
+    Owned(EventPool& owner, EventHandle taken) : pool(owner), event(taken) {}
     EventPool& pool;
     EventHandle event;
     ~Owned() {
@@ -26,7 +27,7 @@ EventPool::Mark EventPool::record(StreamHandle stream) {
       pool.free_.push_back(event);
     }
   };
-  const std::shared_ptr<Owned> owned(std::make_unique<Owned>(*this, event));
+  const auto owned = std::make_shared<Owned>(*this, event);
   return {owned, &owned->event};
 }
 

@@ -83,7 +83,7 @@ std::optional<const char*> take_host(std::string_view text, RedisAddress& addres
     }
   }
   if (address.host.empty()) return "no host";
-  if (address.host.find_first_of(" \t/?#@") != std::string::npos) return "not a host name";
+  if (address.host.find_first_of(" \t/?#@[]") != std::string::npos) return "not a host name";
   if (port.empty()) return std::nullopt;
   const auto number = parse_number<int>(port);
   if (!number || *number < 1 || *number > kPortMax)

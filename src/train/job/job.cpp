@@ -1,6 +1,8 @@
 #include <speedo/train/trainer.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "speedo.pb.h"
 
@@ -31,10 +33,17 @@ CodecSpec codec_of(const record::Update& message) {
           .percent = message.percent()};
 }
 
+bool are_finite(const record::Update& message) {
+  const float numbers[] = {message.moving_rate(), message.factor(),   message.skip(),
+                           message.base_lr(),     message.momentum(), message.weight_decay()};
+  return std::all_of(std::begin(numbers), std::end(numbers),
+                     [](float number) { return std::isfinite(number); });
+}
+
 bool is_known(const record::Update& message) {
   return message.kind() <= static_cast<std::uint32_t>(UpdateKind::kElasticMaster) &&
          message.updater() <= static_cast<std::uint32_t>(UpdaterState::kReset) &&
-         message.steps_per_run() > 0 && std::isfinite(message.moving_rate()) &&
+         message.steps_per_run() > 0 && are_finite(message) &&
          codec_kind(message.codec()) && is_codec_sound(codec_of(message));
 }
 
