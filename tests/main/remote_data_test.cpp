@@ -151,11 +151,14 @@ TEST_CASE("Workers of a cluster fetch a file once for all of them") {
   data.place.write("net.prototxt", std::regex_replace(data.place.read("net.prototxt"),
                                                       std::regex("digits_lmdb\" backend: LMDB"),
                                                       "digits_leveldb\" backend: LEVELDB"));
+  const int before = server.gets();
   const Outcome trained = data.run({"speedo", "run", "-solver", data.place.file("solver.prototxt"),
                                     "--workers", "2", "--sync", "--data-map", map, "--shard",
                                     "offset", "--data-cache", data.place.file("cache/here")});
   INFO(trained.errors);
   CHECK(trained.exit_code == 0);
+  const int gets = server.gets() - before;
+  CHECK(gets == 3);  // CURRENT, MANIFEST and the log, for the master and both workers
   CHECK(fs::exists(data.place.file("cache/here/files")));
   CHECK(!data.weights().empty());
 }

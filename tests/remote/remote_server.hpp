@@ -65,6 +65,11 @@ class RemoteServer {
     const int asked = number("/_requests", "HEAD") + number("/_requests", "GET");
     return asked - asking_;
   }
+  // GET alone, likewise.
+  int gets() const {
+    const int asked = number("/_requests", "GET");
+    return asked - asking_;
+  }
 
  private:
   std::vector<std::string> command(const std::vector<std::string>& arguments) const {
