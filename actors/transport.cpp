@@ -19,7 +19,7 @@ std::vector<std::string> messages_between(GateRole from, GateRole to) {
   if (to == GateRole::kMaster && from == GateRole::kWorker) {
     return {wire_name<HelloMessage>(),   wire_name<ReadyMessage>(), wire_name<BeatMessage>(),
             wire_name<TrainedMessage>(), wire_name<LeaveMessage>(),
-            wire_name<PartAnswerMessage>()};
+            wire_name<PartAnswerMessage>(), wire_name<StateSavedMessage>()};
   }
   if (to == GateRole::kMaster && from == GateRole::kWatcher) {
     return {wire_name<StatusRequestMessage>()};
@@ -29,7 +29,7 @@ std::vector<std::string> messages_between(GateRole from, GateRole to) {
   }
   if (to == GateRole::kWorker && from == GateRole::kMaster) {
     return {wire_name<WelcomeMessage>(), wire_name<RefusedMessage>(), wire_name<TrainMessage>(),
-            wire_name<StopMessage>(), wire_name<PartOrderMessage>()};
+            wire_name<StopMessage>(), wire_name<PartOrderMessage>(), wire_name<SaveStateMessage>()};
   }
   return {};
 }

@@ -22,34 +22,39 @@ Result<std::vector<HybridStage>> hybrid_stages(const ClusterFlags& flags) {
   return flags.hybrid.empty() ? read_hybrid_file(flags.hybrid_file) : parse_hybrid(flags.hybrid);
 }
 
-Result<void> check_deterministic(const Schedule& schedule, const std::string& place) {
+// `keeps_states`: what workers have alone is in checkpoints, too.
+Result<void> check_deterministic(const Schedule& schedule, const std::string& place,
+                                 bool keeps_states) {
   const std::string why = at(place) + "--deterministic: ";
   if (!in_rounds(schedule)) {
     return usage_error(why + "what " + schedule.strategy.name +
                        " merges depends on who reports first: use --sync or --strategy averaging");
   }
+  if (keeps_states) return {};
   const UpdateSpec& update = schedule.update;
   if (is_elastic(update.kind)) {
     return usage_error(why +
-                       "elastic workers keep weights of their own, which no checkpoint holds: use "
-                       "--gradient-only or --strategy averaging");
+                       "elastic workers keep weights of their own, which no checkpoint holds: add "
+                       "--snapshot-workers, or use --gradient-only or --strategy averaging");
   }
   if (update.kind == UpdateKind::kFullDelta && update.updater == UpdaterState::kKeep) {
     return usage_error(why +
                        "with full updates each worker keeps a momentum of its own, which no "
-                       "checkpoint holds: add --gradient-only, --save-updater average or reset");
+                       "checkpoint holds: add --snapshot-workers, --gradient-only, or "
+                       "--save-updater average or reset");
   }
   if (carries_residual(update)) {
     return usage_error(why + "what --codec " + to_string(update.codec) +
-                       " leaves out each worker keeps, and no checkpoint holds it: leave the codec "
-                       "out");
+                       " leaves out each worker keeps, and no checkpoint holds it: add "
+                       "--snapshot-workers, or leave the codec out");
   }
   return {};
 }
 
 Result<void> check_stage(const ClusterFlags& flags, const Schedule& schedule,
                          const std::string& place) {
-  if (flags.deterministic) SPEEDO_TRY(check_deterministic(schedule, place));
+  if (flags.deterministic) SPEEDO_TRY(check_deterministic(schedule, place,
+                                                     flags.snapshot_workers));
   return {};
 }
 

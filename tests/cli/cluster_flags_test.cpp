@@ -119,6 +119,8 @@ TEST_CASE("--deterministic needs rounds, fixed workers and no state on the worke
   CHECK(workers({"--sync", "--gradient-only", "--workers", "3"}).min == 3);
   CHECK(workers({"--strategy", "averaging", "--workers", "3"}).max == 3);
   CHECK(workers({"--sync", "--save-updater", "reset", "--workers", "2:2"}).min == 2);
+  CHECK(workers({"--sync", "--snapshot-workers", "--workers", "2"}).min == 2);
+  CHECK(why({"--snapshot-workers"}).find("async") != std::string::npos);
 }
 
 TEST_CASE("Membership, time-outs and checkpoints") {

@@ -66,17 +66,18 @@ class Job {
     std::vector<std::string> command{
         test::program("speedo-master"), "--solver", (folder_ / "solver.prototxt").string(),
         "--redis", redis_.tcp_uri(), "--port", port_.text(), "--workers", "2", "--deterministic",
-        "--strategy", "sync", "--json"};
+        "--strategy", rule_ == "elastic" ? "sync-easgd" : "sync", "--json"};
     if (rule_ == "gradient" || rule_ == "replicated") {
       command.emplace_back("--gradient-only");
       if (rule_ == "replicated") command.insert(command.end(), {"--replicated", "--no-factors"});
-    } else if (rule_ == "states") {
+    } else if (keeps_states()) {
       command.insert(command.end(),
                      {"--train", "2", "--snapshot-workers", "--snapshot-interval", "40"});
+      if (rule_ == "elastic") command.insert(command.end(), {"--moving-rate", "0.2"});
     } else {
       command.insert(command.end(), {"--train", "3", "--save-updater", "average"});
     }
-    if (resume) command.emplace_back(rule_ == "states" ? "--resume=auto" : "--resume");
+    if (resume) command.emplace_back(keeps_states() ? "--resume=auto" : "--resume");
     if (!shares_memory_) command.emplace_back("--no-shared-memory");
     processes_.emplace_back(std::move(command), folder_ / ("log" + std::to_string(logs_++)));
     return processes_.back();
@@ -114,6 +115,8 @@ class Job {
   }
 
  private:
+  bool keeps_states() const { return rule_ == "states" || rule_ == "elastic"; }
+
   const std::string rule_;
   const std::uint64_t iterations_;
   const bool shares_memory_;
@@ -162,44 +165,46 @@ TEST_CASE("a deterministic job whose master is killed has the bits of one that r
 }
 
 // A master alone dies, then everybody.
-TEST_CASE("full deltas keep their momentum on the workers: with --snapshot-workers a job whose "
-          "processes are killed has the bits of one that ran through") {
+TEST_CASE("what workers have alone, momentum and elastic weights, goes on with --snapshot-workers: "
+          "a job whose processes are killed has the bits of one that ran through") {
   constexpr std::uint64_t kMerges = 400;
-  Job whole("states", kMerges, false);
+  const std::string rule = GENERATE("states", "elastic");
+  Job whole(rule, kMerges, false);
   Process& alone = whole.start_master(false);
   whole.start_workers();
   const auto code = alone.wait(std::chrono::seconds{120});
   INFO("undisturbed: " << alone.errors());
   REQUIRE(code == 0);
   Random random = Random::derive(test::seed(), {6});
-  CAPTURE(test::seed());
-  Job job("states", kMerges, false);
+  CAPTURE(test::seed(), rule);
+  Job job(rule, kMerges, false);
   Process* master = &job.start_master(false);
   std::vector<Process*> workers = job.start_workers();
   for (const bool all : {false, true}) {
-    REQUIRE(job.version_beyond(60 + random.below(100)));
+    // The snapshot of iteration 40 is whole before that of 80 begins.
+    REQUIRE(job.version_beyond(90 + random.below(100)));
     master->signal(SIGKILL);
     master->wait();
-    if (all) {
-      for (Process* worker : workers) {
-        worker->signal(SIGKILL);
-        worker->wait();
-      }
+    for (Process* worker : all ? workers : std::vector<Process*>{}) {
+      worker->signal(SIGKILL);
+      worker->wait();
     }
     master = &job.start_master(true);
     if (all) job.start_workers();
-    REQUIRE(master->says("training starts"));
+    const bool starts = master->says("training starts", std::chrono::seconds{30});
+    INFO("after a death: " << master->errors());
+    REQUIRE(starts);
     CHECK(master->says("the states of 2 workers; going on from the files"));
   }
   const auto end = master->wait(std::chrono::seconds{120});
   INFO("resumed: " << master->errors());
   REQUIRE(end == 0);
+  for (const char* file : {".caffemodel", ".worker0", ".worker1"}) {
+    CAPTURE(file);
+    CHECK_FALSE(whole.snapshot(file).empty());
+  }
   const bool same_weights = job.snapshot(".caffemodel") == whole.snapshot(".caffemodel");
   CHECK(same_weights);
-  for (const char* state : {".worker0", ".worker1"}) {
-    CAPTURE(state);
-    CHECK_FALSE(whole.snapshot(state).empty());
-  }
 }
 
 }  // namespace speedo

@@ -108,6 +108,16 @@ TEST_CASE("a second signal waits for no states; a stop without a snapshot asks f
   }
 }
 
+TEST_CASE("a master that begins at the end leaves the states that its checkpoint has alone") {
+  for (const std::uint64_t seats : {0, 2}) {
+    MasterConfig config = gathering(40);
+    config.start_iteration = 40;
+    config.seats = seats;
+    MasterDriver master(config);
+    CHECK(master.tick(0) == (seats == 0 ? "snapshot 40; states 40:" : "finish"));
+  }
+}
+
 TEST_CASE("the k-th worker takes state k with its first order; one that dies leaves it to others") {
   MasterConfig config = config_for(2, 9);
   config.seats = 2;

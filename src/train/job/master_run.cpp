@@ -93,6 +93,10 @@ Result<JobStart> MasterRun::begin_session(MasterOptions& options, const Parts& p
   const std::string& state = start.checkpoint.session;
   config.first_version = Version{start.checkpoint.version.value + 1};
   if (start.from_store) config.training = {};
+  if (start.from_store && config.snapshot_workers) {
+    SPEEDO_WARN("going on from the store, which has no states of workers: what each had alone "
+                "begins anew (see --snapshot-workers)");
+  }
   if (start.from_store || !config.snapshot_workers) options.initial_states = {};
   config.seats = seats_for(options.initial_states.count, config.workers_start);
   resumed_ = start.from_store || !state.empty() || config.training.is_known();

@@ -158,14 +158,15 @@ void MasterSession::Impl::send_all_away() {
   for (const auto& [id, member] : members_.all()) ending_->send_away(member.peer, out_);
 }
 
-// A master that begins at the end may be there for the last snapshot alone.
+// A master that begins at the end may be there for the last snapshot alone. One with states of
+// workers is there already, and would lose them.
 void MasterSession::Impl::end_if_complete() {
   if (phase_ != Phase::kFinishing || busy()) return;
   if (gathers_at_end()) ask_for_states();
   if (!gathers_at_end() || states_.is_over()) send_all_away();
   const std::uint64_t first = tally_.first_iteration();
-  ending_->request({iteration(), iteration() > first || first >= config_.max_iteration}, jobs_,
-                   out_);
+  const bool is_missing = first >= config_.max_iteration && config_.seats == 0;
+  ending_->request({iteration(), iteration() > first || is_missing}, jobs_, out_);
   start_due_jobs();
   if (!ending_->is_complete(jobs_)) return;
   states_.break_off(out_);
