@@ -21,11 +21,11 @@ ChunkReader::ChunkReader(std::shared_ptr<StoreShared> shared, std::string_view k
 ChunkReader::~ChunkReader() { abandon(chunks_); }
 
 // All chunks, since what a server lacks that was replaced by a copy of itself, or has read its log
-// up to a point, is what it took last. The manifest's own server has taken its chunks before it.
+// up to a point, is what it took last. On the manifest's own server, which has taken its chunks
+// before it, others may have removed or overwritten one.
 Result<bool> ChunkReader::is_whole() {
   std::vector<KvPtr> looks(chunks_.size());
   for (std::size_t chunk = 0; chunk < looks.size(); ++chunk) {
-    if (manifest_.chunks[chunk].server == 0) continue;
     looks[chunk] = fetch_head(
         *shared_->map, names_.chunk(manifest_.info.term, manifest_.slot_of(chunk), chunk));
   }

@@ -32,6 +32,7 @@ namespace {
 // Whoever was sent so often to the version after the one that it began from, is in a round: what
 // comes next will be read.
 constexpr int kRoundsToExpect = 2;
+constexpr std::chrono::milliseconds kDamagedWeightsPoll{20};
 
 std::uint64_t whole_microseconds(std::chrono::nanoseconds time) {
   return static_cast<std::uint64_t>(
@@ -232,6 +233,7 @@ Result<RunReport> TrainerEngine::run(const TrainMessage& order,
     computed = compute(order, base);
   }
   SPEEDO_ASSIGN(float loss, std::move(computed));
+  damaged_since_.reset();
   clock.steps_end();
   shards_done_ += order.shards;
   SPEEDO_TRY(contribute(order, base, loss));
@@ -302,9 +304,19 @@ Result<std::uint64_t> TrainerEngine::begin_update(const TrainMessage& order) {
   const TraceSpan span("read weights");
   while (true) {
     auto base = update_->begin(order);
-    const bool are_gone = !base && base.error().code == ErrorCode::kNotFound;
-    if (!are_gone || exchange_->is_cancelled()) return base;
+    if (base || !come_again(base.error()) || exchange_->is_cancelled()) return base;
   }
+}
+
+// Whether weights that cannot be read for this reason will be there again. What others wrote in
+// their place the master replaces once it has looked, within seconds.
+bool TrainerEngine::come_again(const Error& error) {
+  if (error.code != ErrorCode::kCorrupt) return error.code == ErrorCode::kNotFound;
+  const Instant now = platform_.clock().now();
+  if (!damaged_since_) damaged_since_ = now;
+  if (now - *damaged_since_ > kStoreCommandTimeout) return false;
+  platform_.sleep(kDamagedWeightsPoll);
+  return true;
 }
 
 // A gradient that overflows goes into the momentum as well, and whatever this worker made of it
@@ -347,7 +359,7 @@ std::function<Result<void>(const Bucket&)> TrainerEngine::need_weights(std::uint
   if (step != 0) return nullptr;
   return [this](const Bucket& bucket) {
     auto here = update_->need_weights(bucket);
-    weights_are_gone_ = !here && here.error().code == ErrorCode::kNotFound;
+    weights_are_gone_ = !here && come_again(here.error());
     return here;
   };
 }

@@ -80,6 +80,7 @@ class TrainerEngine {
   void forget_histories(const char* why);
   void clear_histories();
   PhaseTimes with_wait(const RunClock& clock);
+  bool come_again(const Error& error);
   std::uint64_t batches_per_shard() const;
   const UpdateSpec& spec() const { return incarnation_.job.stages[*stage_]; }
 
@@ -107,6 +108,7 @@ class TrainerEngine {
   std::optional<std::uint64_t> contributed_;  // the run before this one, if it did
   bool diverged_ = false;                     // it came to nothing finite
   bool weights_are_gone_ = false;             // while they were read
+  std::optional<Instant> damaged_since_;      // the weights in the store, as this run sees them
   bool is_finite_ = true;                     // every bucket of the step under way so far
   std::string fault_;                         // what was not finite first, if something was
 };

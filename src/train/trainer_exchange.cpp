@@ -90,7 +90,8 @@ Result<RecordInfo> RecordExchange::read(std::string_view key, std::span<float> t
   return incoming.info();
 }
 
-// `attempt` reads the newest weights; kNotFound: they are gone, or too old.
+// `attempt` reads the newest weights; kNotFound: they are gone, or too old; kCorrupt: others wrote
+// there. The master, which looks for that, writes them again.
 Result<RecordInfo> RecordExchange::wait_for_weights(
     std::uint64_t version, const std::function<Result<RecordInfo>()>& attempt,
     Instant patience) const {
@@ -99,8 +100,10 @@ Result<RecordInfo> RecordExchange::wait_for_weights(
   while (true) {
     if (is_cancelled()) return cancelled_error();
     auto info = attempt();
-    if (info || info.error().code != ErrorCode::kNotFound) return info;
+    const bool is_damaged = !info && info.error().code == ErrorCode::kCorrupt;
+    if (info || (info.error().code != ErrorCode::kNotFound && !is_damaged)) return info;
     if (clock.now() > deadline) {
+      if (is_damaged) return info;
       return Error{ErrorCode::kUnavailable,
                    fmt::format("store: weights version {} did not appear; was the store emptied?",
                                version)};

@@ -25,11 +25,15 @@ sys.path.insert(0, str(ROOT / "tests" / "bench"))
 from bench_nets import load_now  # noqa: E402
 
 
+MINUTES_SHARE = 6
+
+
 def options_of(arguments):
     parser = argparse.ArgumentParser(prog="tests/rig/run.sh", description=__doc__.split("\n")[0])
     parser.add_argument("rows", nargs="*", type=int, metavar="ROW",
                         help="rows of the fault matrix; without: all")
-    parser.add_argument("--repeat", type=int, default=1, metavar="N")
+    parser.add_argument("--repeat", type=int, default=1, metavar="N",
+                        help=f"what takes minutes is repeated N / {MINUTES_SHARE} times")
     parser.add_argument("--seed", type=int, help="without: a fresh one, which is printed")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", metavar="DIR")
     parser.add_argument("--short", action="store_true", help="only what takes seconds")
@@ -76,7 +80,8 @@ def main():
     lines = []
     with Place() as place:
         for each in scenarios:
-            lines.append(repeat(each, place, settings, options.repeat))
+            times = -(-options.repeat // MINUTES_SHARE) if each.minutes else options.repeat
+            lines.append(repeat(each, place, settings, times))
             print(table_line(lines[-1]), flush=True)
     print(f"\nat the end {load_now()}")
     for line in lines:

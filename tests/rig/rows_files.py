@@ -124,7 +124,7 @@ def snapshot_calls(job):
     return [(name, calls[:at].count(name) + 1) for at, name in enumerate(calls)]
 
 
-@scenario(29, "master SIGKILL at each system call of a snapshot")
+@scenario(29, "master SIGKILL at each system call of a snapshot", minutes=True)
 def killed_in_snapshot(trial):
     job = trial.job(quiet=True)
     require(snapshot_now(job), "no snapshot without a fault")
@@ -205,7 +205,7 @@ def clock_jumps(trial):
     trial.finish(job)
 
 
-@scenario(4, "a worker with 10 % of a processor")
+@scenario(4, "a worker with 10 % of a processor", minutes=True)
 def slow_worker(trial):
     group = trial.place.group("cpu", cpu_cfs_period_us=100000, cpu_cfs_quota_us=10000)
     rates = {}

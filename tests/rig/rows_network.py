@@ -94,7 +94,7 @@ def bad_network(trial, seconds, **faults):
     trial.finish(job)
 
 
-@scenario(16, "200 ms +- 50, 5 % loss, 10 Mbit/s, doubled, damaged, out of order")
+@scenario(16, "200 ms +- 50, 5 % loss, 10 Mbit/s, doubled, damaged, out of order", minutes=True)
 def slow_and_lossy(trial):
     bad_network(trial, trial.settings.minutes * 60, delay=0.2, jitter=0.05, loss=0.05,
                 double=0.01, damage=0.01, rate=1.25e6)
@@ -158,7 +158,7 @@ def garbage(trial):
     trial.place.inside(STRANGER, send)
     trial.recover.append(job.merges_on(10))
     trial.notes.append(f"memory {(resident(job.master.process.pid) - before) / 2**20:+.1f} MiB, "
-                       f"{job.master.text().count('refused')} lines of refusal")
+                       f"{job.master.text().count('Gate: ')} lines of the gate")
     trial.finish(job)
 
 

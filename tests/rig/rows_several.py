@@ -11,7 +11,7 @@ STRATEGIES = ("sync", "async", "partial-sync", "ssp", "weedout", "grouping", "ea
               "averaging")
 
 
-@scenario(6, "two of three workers die at once, below MIN, each schedule")
+@scenario(6, "two of three workers die at once, below MIN, each schedule", minutes=True)
 def double_fault(trial):
     for strategy in STRATEGIES:
         job = trial.job(flags=("--strategy", strategy), asked="2:3")

@@ -33,7 +33,7 @@ def restarted_with_data(trial):
     restarted(trial, True)
 
 
-@scenario(9, "Redis away for longer, master alive")
+@scenario(9, "Redis away for longer, master alive", minutes=True)
 def away(trial):
     job = trial.job()
     job.redis.kill()

@@ -183,7 +183,7 @@ TEST_CASE("a full server refuses a master's writes by name", "[redis][fence]") {
        {put(*store, weights_key(), info_of(2, values.size()), values),
         put(*store, weights_key(), info_of(2, 0), {}), store->put_blob("job", "more"),
         claimed ? Result<void>() : Result<void>(claimed.error())}) {
-    REQUIRE(code_of(refused) == ErrorCode::kFull);
+    REQUIRE(code_of(refused) == ErrorCode::kUnavailable);
     REQUIRE_THAT(refused.error().message, Catch::Contains("maxmemory"));
   }
   std::vector<float> target(values.size());

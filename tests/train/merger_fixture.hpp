@@ -144,11 +144,16 @@ struct MergerFixture {
     value->key = "speedo:{m}:" + contribution_key(0, worker) + ":s0:c3";
     require(execute(*map, value));
     value->text[value->text.size() / 2] ^= 1;
-    auto damaged = std::make_shared<KvOperation>();
-    damaged->kind = KvOperation::Kind::kSet;
-    damaged->key = value->key;
-    damaged->head = value->text;
-    require(execute(*map, damaged));
+    overwrite(value->key, value->text);
+  }
+
+  // What another program does that writes under a key of the job.
+  void overwrite(const std::string& key, const std::string& bytes) {
+    auto operation = std::make_shared<KvOperation>();
+    operation->kind = KvOperation::Kind::kSet;
+    operation->key = key;
+    operation->head = bytes;
+    require(execute(*map, operation));
   }
 
   MergeJob job(const Runs& runs, bool mean, std::uint64_t iteration = 0) const {

@@ -146,6 +146,33 @@ TEST_CASE("weights that the store lost are published again", "[merger]") {
   REQUIRE(fixture.stored(1) == fixture.copy().weights);
 }
 
+TEST_CASE("weights that others wrote over are published again", "[merger]") {
+  MergerFixture fixture({}, 1000);
+  fixture.contribute(0, 1, 0.01F);
+  fixture.merge_or_fail({{0, 1}}, false);
+  const std::string manifest = "speedo:{m}:" + weights_key() + ":m";
+  const auto keys = fixture.map->list("speedo:{m}:" + weights_key() + ":").value();
+  for (const std::string& key : keys) {
+    INFO(key);
+    fixture.overwrite(key, "of another program");
+  }
+  const auto is_whole = [&] {
+    const auto reader = fixture.store->read(weights_key());
+    return reader && (*reader)->is_whole().value();
+  };
+  CHECK_FALSE(is_whole());
+  while (!is_whole()) std::this_thread::yield();
+  CHECK(fixture.stored(1) == fixture.copy().weights);
+  // One chunk alone, which no manifest misses.
+  const auto now = fixture.map->list("speedo:{m}:" + weights_key() + ":").value();
+  for (const std::string& key : now) {
+    if (key != manifest) fixture.overwrite(key, "of another program");
+  }
+  CHECK_FALSE(is_whole());
+  while (!is_whole()) std::this_thread::yield();
+  CHECK(fixture.stored(1) == fixture.copy().weights);
+}
+
 TEST_CASE("gradients go through the solver's rule", "[merger]") {
   MergerFixture fixture(config_of({.kind = UpdateKind::kGradientOnly}), kManyChunks);
   std::vector<double> w(fixture.start.begin(), fixture.start.end()), history(w.size(), 0.0);

@@ -13,6 +13,8 @@
 #include <speedo/store/memory_store.hpp>
 
 #include "store/chunk_range.hpp"
+#include "store/chunked_store.hpp"
+#include "store/memory_key_value.hpp"
 #include "train/trainer_exchange.hpp"
 
 namespace speedo {
@@ -23,7 +25,8 @@ constexpr std::uint64_t kOrdered = 7;
 constexpr std::size_t kCount = 8;
 
 struct Exchanged {
-  std::shared_ptr<RecordStore> store = make_memory_store();
+  std::shared_ptr<MemoryKeyValue> map = std::make_shared<MemoryKeyValue>();
+  std::shared_ptr<RecordStore> store = std::make_shared<ChunkedStore>(map, "m");
   std::atomic<std::uint64_t> progress{0};
   TrainerCodec codec;
   RecordExchange exchange{
@@ -52,6 +55,25 @@ struct Exchanged {
 TEST_CASE("weights of an earlier stage, to which a store fell back, are waited out") {
   Exchanged worker;
   worker.put_weights(kOrdered - 1, 2 * kCount);
+  worker.cancel_after_one_look();
+  const auto info = worker.exchange.begin_weights(kOrdered, worker.target, {});
+  REQUIRE_FALSE(info);
+  CHECK(info.error().code == ErrorCode::kUnavailable);  // cancelled while it waited
+
+  worker.exchange.allow_cancel({});
+  worker.put_weights(kOrdered, kCount);
+  CHECK(worker.exchange.begin_weights(kOrdered, worker.target, {}).value().version == kOrdered);
+}
+
+TEST_CASE("weights that another program wrote over are waited out") {
+  Exchanged worker;
+  auto foreign = std::make_shared<KvOperation>();
+  foreign->kind = KvOperation::Kind::kSet;
+  foreign->key = "speedo:{m}:" + weights_key() + ":m";
+  foreign->head = "of another program";
+  worker.map->submit(foreign);
+  foreign->wait();
+  REQUIRE_FALSE(foreign->error);
   worker.cancel_after_one_look();
   const auto info = worker.exchange.begin_weights(kOrdered, worker.target, {});
   REQUIRE_FALSE(info);

@@ -108,8 +108,8 @@ class ChunkSource {
 class RecordReader : public ChunkSource {
  public:
   virtual const RecordInfo& info() const = 0;
-  // False if a server that holds a part of it came back without its data. Errors: those of the
-  // store.
+  // False if chunks of it are gone or replaced: a server came back without its data, or others
+  // wrote there. Errors: those of the store.
   virtual Result<bool> is_whole() { return true; }
 };
 

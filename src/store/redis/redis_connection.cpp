@@ -311,6 +311,8 @@ bool RedisConnection::take_reply(const ReplyReader::Reply& reply) {
     }
   }
   if (error && error->code != ErrorCode::kNotFound) count_redis_error(error->code);
+  // There may be room again: whoever waits for a server that is away waits for that, too.
+  if (error && error->code == ErrorCode::kFull) error->code = ErrorCode::kUnavailable;
   if (entry.no_asking) error = std::move(entry.no_asking);
   done_with_front(std::move(error));
   return true;
