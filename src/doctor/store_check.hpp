@@ -18,8 +18,8 @@ Findings check_redis(const RedisOptions& options, std::int64_t needed_bytes);
 // `needed_bytes`: on all of them together. Requires: one or more.
 Findings check_store(const std::vector<RedisOptions>& servers, std::int64_t needed_bytes);
 
-// "redis version", "redis policy", "redis memory" (whether a job that stores so much has room; 0:
-// not known), "redis persistence".
+// "redis version", "redis access" (whether it lets in whoever comes), "redis policy",
+// "redis memory" (whether a job that stores so much has room; 0: not known), "redis persistence".
 Findings judge_redis(const RedisFacts& facts, std::int64_t needed_bytes);
 
 }  // namespace speedo
