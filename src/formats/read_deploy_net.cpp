@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <speedo/base/remote_files.hpp>
 
 #include "base/parse_number.hpp"
 #include "core/prototxt.hpp"
@@ -110,7 +111,8 @@ Result<Shapes> shapes_of_inputs(const caffe::NetParameter& net, const DeployRequ
 
 Result<caffe::NetParameter> read_deploy_net(const DeployRequest& request,
                                             const NetOptions& net_options) {
-  auto net = read_net_prototxt(request.model);
+  SPEEDO_ASSIGN(const std::filesystem::path file, find_file(request.model, {}));
+  auto net = read_net_prototxt(file);
   if (!net) {
     Error error = std::move(net).error();
     if (error.code == ErrorCode::kNotFound) error.code = ErrorCode::kConfig;

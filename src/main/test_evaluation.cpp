@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <speedo/base/file.hpp>
+#include <speedo/base/remote_files.hpp>
 
 #include "base/parse_number.hpp"
 #include "caffe.pb.h"
@@ -84,7 +85,8 @@ Result<std::unique_ptr<TestEvaluation>> TestEvaluation::create(const EvaluationF
   SPEEDO_ASSIGN(std::vector<int> top_k, parse_top_k(flags.top_k));
   SPEEDO_TRY(check_report_folder(flags.report_json));
   SPEEDO_TRY(check_report_folder(flags.report_html));
-  auto message = read_net_prototxt(net.model);
+  SPEEDO_ASSIGN(const std::filesystem::path file, find_file(net.model, {}));
+  auto message = read_net_prototxt(file);
   if (!message) {
     Error error = std::move(message).error();
     if (error.code == ErrorCode::kNotFound) error.code = ErrorCode::kConfig;
