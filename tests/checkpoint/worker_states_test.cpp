@@ -13,18 +13,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const CheckpointOwner kOwner{"job", Digest{1, 2}};
-const TrainingId kTraining{5, 6};
+const CheckpointOwner kStatesOwner{"job", Digest{1, 2}};
+const TrainingId kStatesTraining{5, 6};
 
-struct Place {
+struct StatesPlace {
   TempDir folder;
   caffe::SolverParameter solver;
   std::unique_ptr<CheckpointWriter> writer;
 
-  explicit Place(RotationRules rules = {}) {
+  explicit StatesPlace(RotationRules rules = {}) {
     solver.set_snapshot_prefix((folder / "net").string());
     writer = std::make_unique<CheckpointWriter>(solver, "job", rules);
-    REQUIRE(writer->begin(kTraining));
+    REQUIRE(writer->begin(kStatesTraining));
   }
   fs::path file(std::uint64_t iteration, const std::string& end) const {
     return folder / ("net_iter_" + std::to_string(iteration) + end);
@@ -46,14 +46,15 @@ struct Place {
       return made;
     };
     REQUIRE(writer->write({static_cast<std::int64_t>(iteration), net, state, "session",
-                           kOwner.model, workers, state_of}));
+                           kStatesOwner.model, workers, state_of}));
   }
   Result<SavedCheckpoint> load(std::uint64_t iteration) const {
-    return load_checkpoint(file(iteration, ".speedo").string(), kOwner);
+    return load_checkpoint(file(iteration, ".speedo").string(), kStatesOwner);
   }
 };
 
-void require_states(const Place& place, std::uint64_t iteration, const std::vector<float>& of) {
+void require_states(const StatesPlace& place, std::uint64_t iteration,
+                    const std::vector<float>& of) {
   const auto saved = place.load(iteration);
   if (!saved) FAIL(saved.error().message);
   REQUIRE(saved->workers.count == of.size());
@@ -67,7 +68,7 @@ void require_states(const Place& place, std::uint64_t iteration, const std::vect
 }  // namespace
 
 TEST_CASE("states come back in the order of their seats; one that is lost is left out") {
-  const Place place;
+  const StatesPlace place;
   place.write(10, {{4}, {13}, {9}});
   require_states(place, 10, {4.0F, 9.0F});
   place.write(10, {{5}});  // The same iteration again.
@@ -75,7 +76,7 @@ TEST_CASE("states come back in the order of their seats; one that is lost is lef
 }
 
 TEST_CASE("a state that is cut off, changed, gone or another's is named; auto goes further back") {
-  const Place place;
+  const StatesPlace place;
   place.write(10, {{1}, {2}});
   place.write(20, {{1}, {2}});
   const fs::path file = place.file(20, ".worker1");
@@ -88,13 +89,14 @@ TEST_CASE("a state that is cut off, changed, gone or another's is named; auto go
   const auto refused = place.load(20);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message.find(file.string()) != std::string::npos);
-  const auto newest = newest_checkpoint(place.solver.snapshot_prefix(), kOwner, kTraining);
+  const auto newest =
+      newest_checkpoint(place.solver.snapshot_prefix(), kStatesOwner, kStatesTraining);
   REQUIRE(newest);
   CHECK(newest->record.iteration() == 10);
 }
 
 TEST_CASE("states go with their checkpoint") {
-  const Place place({.keep = 1});
+  const StatesPlace place({.keep = 1});
   place.write(10, {{1}});
   place.write(20, {{1}});
   CHECK_FALSE(fs::exists(place.file(10, ".worker0")));
@@ -102,7 +104,7 @@ TEST_CASE("states go with their checkpoint") {
 }
 
 TEST_CASE("a master takes the states only if its own snapshots are to have them") {
-  const Place place;
+  const StatesPlace place;
   place.write(10, {{1}, {2}});
   for (const bool wanted : {false, true}) {
     MasterOptions options;

@@ -8,7 +8,7 @@
 namespace speedo {
 namespace {
 
-MasterConfig gathering(std::uint64_t max_iteration) {
+MasterConfig gathering_config(std::uint64_t max_iteration) {
   MasterConfig config = config_for(2, max_iteration);
   config.snapshot_interval = 1;
   config.snapshot_workers = true;
@@ -16,7 +16,7 @@ MasterConfig gathering(std::uint64_t max_iteration) {
 }
 
 // Both train, and what they have made is merged.
-std::string round(MasterDriver& master, std::uint64_t number) {
+std::string gathered_round(MasterDriver& master, std::uint64_t number) {
   CHECK(master.trained(5, 0, 2 * number).empty());
   master.trained(6, 1, 2 * number + 1);
   return master.merged(number, number + 1);
@@ -25,10 +25,10 @@ std::string round(MasterDriver& master, std::uint64_t number) {
 }  // namespace
 
 TEST_CASE("states are asked for before anybody is sent on, and the snapshot waits for them") {
-  MasterDriver master(gathering(9), "sync");
+  MasterDriver master(gathering_config(9), "sync");
   master.join(5, 0);
   master.join(6, 1);
-  CHECK(round(master, 0) ==
+  CHECK(gathered_round(master, 0) ==
         "snapshot 1; save 5 it 1 merged 0; save 6 it 1 merged 1; train 5 run 2 it 1 v 1 data 2/4; "
         "train 6 run 3 it 1 v 1 data 3/5");
   CHECK(master.saved(6, 1, 1).empty());
@@ -38,18 +38,18 @@ TEST_CASE("states are asked for before anybody is sent on, and the snapshot wait
   CHECK(master.saved(5, 0, 1) == "states 1: 0 1");
   // The next snapshot is due while this one is being written: nobody is sent on before it can be
   // asked.
-  CHECK(round(master, 1).empty());
+  CHECK(gathered_round(master, 1).empty());
   CHECK(master.snapshot_done(1) ==
         "snapshot 2; save 5 it 2 merged 2; save 6 it 2 merged 3; train 5 run 4 it 2 v 2 data 4/6; "
         "train 6 run 5 it 2 v 2 data 5/7");
 }
 
 TEST_CASE("who fails, goes or does not answer is left out, and named") {
-  MasterDriver master(gathering(9), "sync");
+  MasterDriver master(gathering_config(9), "sync");
   master.tick(0);
   master.join(5, 0);
   master.join(6, 1);
-  round(master, 0);
+  gathered_round(master, 0);
   SECTION("it fails") {
     master.saved(5, 0, 1, static_cast<std::uint32_t>(ErrorCode::kNotFinite));
     CHECK(master.noted("without the state of worker host5/1/0: why"));
@@ -71,12 +71,12 @@ TEST_CASE("who fails, goes or does not answer is left out, and named") {
 }
 
 TEST_CASE("at the end workers are sent away once their states are there") {
-  MasterConfig config = gathering(1);
+  MasterConfig config = gathering_config(1);
   config.test_interval = 1;
   MasterDriver master(config, "sync");
   master.join(5, 0);
   master.join(6, 1);
-  CHECK(round(master, 0) == "test 1; save 5 it 1 merged 0; save 6 it 1 merged 1");
+  CHECK(gathered_round(master, 0) == "test 1; save 5 it 1 merged 0; save 6 it 1 merged 1");
   CHECK(master.saved(5, 0, 1).empty());
   CHECK(master.lost(6) == "stop 5; stop 6");
   CHECK(master.tested(1) == "snapshot 1; states 1: 0");
@@ -84,12 +84,12 @@ TEST_CASE("at the end workers are sent away once their states are there") {
 }
 
 TEST_CASE("a second signal waits for no states; a stop without a snapshot asks for none") {
-  MasterConfig config = gathering(9);
+  MasterConfig config = gathering_config(9);
   config.snapshot_interval = 0;
   MasterDriver master(config, "sync");
   master.join(5, 0);
   master.join(6, 1);
-  round(master, 0);
+  gathered_round(master, 0);
   SECTION("with") {
     // Their runs under way have told them what was merged.
     CHECK(master.on(master_event::StopRequested{"SIGTERM"}) ==
@@ -103,14 +103,14 @@ TEST_CASE("a second signal waits for no states; a stop without a snapshot asks f
     MasterDriver other(none, "sync");
     other.join(5, 0);
     other.join(6, 1);
-    round(other, 0);
+    gathered_round(other, 0);
     CHECK(other.on(master_event::StopRequested{"SIGTERM", false}) == "stop 5; stop 6; finish");
   }
 }
 
 TEST_CASE("a master that begins at the end leaves the states that its checkpoint has alone") {
   for (const std::uint64_t seats : {0, 2}) {
-    MasterConfig config = gathering(40);
+    MasterConfig config = gathering_config(40);
     config.start_iteration = 40;
     config.seats = seats;
     MasterDriver master(config);

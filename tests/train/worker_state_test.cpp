@@ -12,13 +12,13 @@
 namespace speedo {
 namespace {
 
-const Digest kModel{3, 4};
+const Digest kStateModel{3, 4};
 
 // Of a net with two weights.
-StateOfWorker state_of(std::uint64_t worker, float value) {
+StateOfWorker made_state(std::uint64_t worker, float value) {
   StateOfWorker state;
-  state.head.set_model_high(kModel.high);
-  state.head.set_model_low(kModel.low);
+  state.head.set_model_high(kStateModel.high);
+  state.head.set_model_low(kStateModel.low);
   state.head.set_iteration(7);
   state.head.set_worker(worker);
   state.head.set_term(2);
@@ -31,19 +31,19 @@ StateOfWorker state_of(std::uint64_t worker, float value) {
   return state;
 }
 
-SavedStates saved(const std::vector<StateOfWorker>& states) {
+SavedStates saved_of(const std::vector<StateOfWorker>& states) {
   return {states.size(), [states](std::size_t k) { return Result<StateOfWorker>(states[k]); }};
 }
 
-const StateOwner kOwner{kModel, "SGD", {UpdateSpec{.kind = UpdateKind::kElastic}}};
+const StateOwner kStateOwner{kStateModel, "SGD", {UpdateSpec{.kind = UpdateKind::kElastic}}};
 
-std::vector<float> values_at(RecordStore& store, std::uint64_t seat) {
-  auto state = get_state(store, seat_key(5, seat), kModel);
+std::vector<float> values_at_seat(RecordStore& store, std::uint64_t seat) {
+  auto state = get_state(store, seat_key(5, seat), kStateModel);
   if (!state) FAIL(state.error().message);
   return state->values;
 }
 
-std::string refused(const StateOfWorker& state, const StateOwner& owner) {
+std::string owner_refusal(const StateOfWorker& state, const StateOwner& owner) {
   const auto checked = check_owner(state.head, owner);
   REQUIRE_FALSE(checked);
   CHECK(checked.error().code == ErrorCode::kMismatch);
@@ -53,7 +53,7 @@ std::string refused(const StateOfWorker& state, const StateOwner& owner) {
 }  // namespace
 
 TEST_CASE("a state's file gives the state back; damaged anywhere it is refused by its name") {
-  const StateOfWorker state = state_of(1, 3.0F);
+  const StateOfWorker state = made_state(1, 3.0F);
   const std::string bytes = to_file_bytes(state);
   auto read = parse_state_file(bytes, "f");
   REQUIRE(read);
@@ -76,7 +76,7 @@ TEST_CASE("a state's file gives the state back; damaged anywhere it is refused b
 }
 
 TEST_CASE("a state whose head lies, or whose numbers are not finite, is refused") {
-  StateOfWorker state = state_of(1, 3.0F);
+  StateOfWorker state = made_state(1, 3.0F);
   SECTION("too many") { state.head.set_residual(1); }
   SECTION("too few") { state.head.set_weights(1); }
   SECTION("so many that their sum fits again") {
@@ -92,57 +92,59 @@ TEST_CASE("a state whose head lies, or whose numbers are not finite, is refused"
 
 TEST_CASE("as many seats as states: each gets its own, bit for bit") {
   const auto store = make_memory_store();
-  REQUIRE(deal_states(saved({state_of(4, 0.1F), state_of(9, 0.7F)}), 2, 5, kOwner, *store));
-  CHECK(values_at(*store, 0) == state_of(4, 0.1F).values);
-  CHECK(values_at(*store, 1) == state_of(9, 0.7F).values);
+  const auto states = saved_of({made_state(4, 0.1F), made_state(9, 0.7F)});
+  REQUIRE(deal_states(states, 2, 5, kStateOwner, *store));
+  CHECK(values_at_seat(*store, 0) == made_state(4, 0.1F).values);
+  CHECK(values_at_seat(*store, 1) == made_state(9, 0.7F).values);
 }
 
 TEST_CASE("fewer seats than states: means of even shares, which leave the mean of all as it was") {
   const auto store = make_memory_store();
-  const auto states = saved({state_of(0, 1.0F), state_of(1, 2.0F), state_of(2, 3.0F),
-                             state_of(3, 6.0F)});
+  const auto states = saved_of({made_state(0, 1.0F), made_state(1, 2.0F), made_state(2, 3.0F),
+                             made_state(3, 6.0F)});
   CHECK(seats_for(states.count, 2) == 2);
   CHECK(seats_for(states.count, 9) == 4);
-  REQUIRE(deal_states(states, 2, 5, kOwner, *store));
-  CHECK(values_at(*store, 0) == std::vector<float>{2.0F, -2.0F, 4.0F, 0.5F});
-  CHECK(values_at(*store, 1) == std::vector<float>{4.0F, -4.0F, 8.0F, 0.5F});
-  const auto first = get_state(*store, seat_key(5, 0), kModel);
+  REQUIRE(deal_states(states, 2, 5, kStateOwner, *store));
+  CHECK(values_at_seat(*store, 0) == std::vector<float>{2.0F, -2.0F, 4.0F, 0.5F});
+  CHECK(values_at_seat(*store, 1) == std::vector<float>{4.0F, -4.0F, 8.0F, 0.5F});
+  const auto first = get_state(*store, seat_key(5, 0), kStateModel);
   CHECK(first->head.updates_held() == 20);
 }
 
 TEST_CASE("a state of a worker that had no weights yet is left out of a mean") {
   const auto store = make_memory_store();
-  StateOfWorker fresh = state_of(2, 100.0F);
+  StateOfWorker fresh = made_state(2, 100.0F);
   fresh.head.set_weights(0);
   fresh.values = {0.0F, 0.0F};
-  REQUIRE(deal_states(saved({state_of(0, 1.0F), state_of(1, 3.0F), fresh}), 1, 5, kOwner, *store));
-  CHECK(values_at(*store, 0) == std::vector<float>{2.0F, -2.0F, 4.0F, 0.5F});
+  const auto states = saved_of({made_state(0, 1.0F), made_state(1, 3.0F), fresh});
+  REQUIRE(deal_states(states, 1, 5, kStateOwner, *store));
+  CHECK(values_at_seat(*store, 0) == std::vector<float>{2.0F, -2.0F, 4.0F, 0.5F});
 }
 
 TEST_CASE("states of another net, solver or schedule are refused, and the remedy is named") {
-  const StateOfWorker state = state_of(1, 1.0F);
-  REQUIRE(check_owner(state.head, kOwner));
-  StateOwner other = kOwner;
+  const StateOfWorker state = made_state(1, 1.0F);
+  REQUIRE(check_owner(state.head, kStateOwner));
+  StateOwner other = kStateOwner;
   other.model = {3, 5};
-  CHECK(refused(state, other).find("of model") != std::string::npos);
-  other = kOwner;
+  CHECK(owner_refusal(state, other).find("of model") != std::string::npos);
+  other = kStateOwner;
   other.solver_type = "AdaDelta";
-  CHECK(refused(state, other).find("\"AdaDelta\"") != std::string::npos);
-  other = kOwner;
+  CHECK(owner_refusal(state, other).find("\"AdaDelta\"") != std::string::npos);
+  other = kStateOwner;
   other.stages = {UpdateSpec{}};
-  CHECK(refused(state, other).find("contributes something else") != std::string::npos);
+  CHECK(owner_refusal(state, other).find("contributes something else") != std::string::npos);
   StateOfWorker later = state;
   later.head.set_stage(1);
-  CHECK(refused(later, kOwner).find("does not have") != std::string::npos);
+  CHECK(owner_refusal(later, kStateOwner).find("does not have") != std::string::npos);
 }
 
 TEST_CASE("a state in the store is refused by a worker of another net, and missing is not found") {
   const auto store = make_memory_store();
-  REQUIRE(put_state(*store, state_key(2, 1), state_of(1, 1.0F)));
+  REQUIRE(put_state(*store, state_key(2, 1), made_state(1, 1.0F)));
   const auto other = get_state(*store, state_key(2, 1), {9, 9});
   REQUIRE_FALSE(other);
   CHECK(other.error().code == ErrorCode::kMismatch);
-  const auto missing = get_state(*store, state_key(2, 2), kModel);
+  const auto missing = get_state(*store, state_key(2, 2), kStateModel);
   REQUIRE_FALSE(missing);
   CHECK(missing.error().code == ErrorCode::kNotFound);
 }
