@@ -6,7 +6,7 @@ from trial import scenario
 KEEPS = "every schedule keeps its promises under faults, and reaches its end"
 
 
-@scenario(6, "all pairs of faults, all schedules, in the simulator")
+@scenario(6, "all pairs of faults, all schedules, in the simulator", minutes=True)
 def simulated_pairs(trial):
     trial.by_cases("test_sim", KEEPS, "seeds that nobody has tried hold as well")
 
@@ -29,7 +29,7 @@ def refusals(trial):
                    "a hung server is kTimeout after the attempts that were allowed")
 
 
-@scenario(17, "messages doubled, late, out of order, in the simulator")
+@scenario(17, "messages doubled, late, out of order, in the simulator", minutes=True)
 def simulated_messages(trial):
     trial.by_cases("test_sim", KEEPS)
 
