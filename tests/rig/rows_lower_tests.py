@@ -6,7 +6,7 @@ from trial import scenario
 KEEPS = "every schedule keeps its promises under faults, and reaches its end"
 
 
-@scenario(6, "all pairs of faults, all schedules, in the simulator")
+@scenario(6, "several faults, as drawn, all schedules, in the simulator", minutes=True)
 def simulated_pairs(trial):
     trial.by_cases("test_sim", KEEPS, "seeds that nobody has tried hold as well")
 
@@ -22,14 +22,14 @@ def evicting(trial):
                    "a full server refuses the new record and keeps the old")
 
 
-@scenario(14, "NOAUTH, NOPERM, LOADING, MISCONF, READONLY, a foreign database")
+@scenario(14, "refusals by name: NOAUTH, NOPERM, READONLY, no database, silence")
 def refusals(trial):
     trial.by_cases("store_test", "passwords and users of Redis", "a user with few rights",
                    "a replica is not written to", "a database that does not exist",
                    "a hung server is kTimeout after the attempts that were allowed")
 
 
-@scenario(17, "messages doubled, late, out of order, in the simulator")
+@scenario(17, "messages doubled, late, out of order, in the simulator", minutes=True)
 def simulated_messages(trial):
     trial.by_cases("test_sim", KEEPS)
 

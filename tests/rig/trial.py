@@ -93,7 +93,7 @@ class Trial:
         require(passed, f"{program} says nothing of passed cases: {done.stdout[-500:]}")
         require(int(passed[1]) >= len(cases), f"{program}: {passed[1]} of {len(cases)} cases ran")
         self.struck += int(passed[1])
-        self.notes.append(f"{passed[1]} cases of `{program}`")
+        self.notes.append(f"{passed[1]} of the cases of `{program}`")
 
 
 @dataclass
