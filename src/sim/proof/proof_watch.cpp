@@ -101,7 +101,10 @@ void ProofCluster::watch_granted(Mastership& mastership, std::uint64_t term) {
   if (another_lives) mastership.rival.felt();
   newest_term_ = std::max(newest_term_, term);
   mastership.store_incarnation = servers_.incarnation();
-  if (mastership.starts_anew) store_checker_.restarted(false);
+  // Files with states of workers are gone on from although the store has newer weights.
+  const auto& chosen = mastership.master->chosen_files();
+  const bool goes_back = chosen && chosen->states != 0;
+  if (mastership.starts_anew || goes_back) store_checker_.restarted(false);
   store_checker_.granted(term);
   record_checker_.granted(term);
   world_.give_name(master.node());
