@@ -124,7 +124,8 @@ TEST_CASE("An address is read from if the worker was told so") {
   CHECK(check_input_address("s3://any/where"));
   const auto roots = tree.confine({{tree.at("root")}, {"s3://bucket/part/"}});
   CHECK(check_input_address("s3://bucket/part/1"));
-  for (const char* address : {"s3://bucket/other", "file:///etc/passwd", "http://169.254.169.254/"}) {
+  for (const char* address :
+       {"s3://bucket/other", "file:///etc/passwd", "http://169.254.169.254/"}) {
     CHECK(check_input_address(address).error().code == ErrorCode::kData);
   }
 }
