@@ -85,7 +85,8 @@ Result<std::string> read_file(const std::filesystem::path& path, std::size_t byt
   if (::fstat(file->get(), &status) != 0 || !S_ISREG(status.st_mode)) {
     return Error{ErrorCode::kData, "'" + path.string() + "' is not a regular file"};
   }
-  const Error too_long{ErrorCode::kData, "file '" + path.string() + "' is longer than the limit of " +
+  const Error too_long{ErrorCode::kData, "file '" + path.string() +
+                                             "' is longer than the limit of " +
                                              std::to_string(bytes_max) + " bytes"};
   if (static_cast<std::uint64_t>(status.st_size) > bytes_max) return too_long;
   std::string content(static_cast<std::size_t>(status.st_size), '\0');

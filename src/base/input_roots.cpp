@@ -16,20 +16,20 @@
 
 namespace speedo {
 
+struct InputRoots::Open {
+  std::vector<Root> folders;
+  std::vector<std::string> addresses;
+};
+
 namespace {
 
 namespace fs = std::filesystem;
 
 constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
 
-struct OpenRoots {
-  std::vector<Root> folders;
-  std::vector<std::string> addresses;
-};
+std::atomic<const InputRoots::Open*> input_roots = nullptr;
 
-std::atomic<OpenRoots*> input_roots = nullptr;
-
-Error not_within(const OpenRoots& roots, const fs::path& path, const fs::path& real) {
+Error not_within(const InputRoots::Open& roots, const fs::path& path, const fs::path& real) {
   const std::string place = real == path ? "" : ", which is '" + real.string() + "',";
   return {ErrorCode::kData, "'" + path.string() + "'" + place + " is outside of --data-root " +
                                 names_of(roots.folders) +
@@ -61,22 +61,25 @@ Error cannot_open(const fs::path& path, int reason) {
 
 Result<std::unique_ptr<InputRoots>> InputRoots::confine(const Limits& limits) {
   SPEEDO_ASSERT(!are_inputs_confined() && !limits.folders.empty());
-  auto roots = std::make_unique<OpenRoots>();
-  roots->addresses = limits.addresses;
+  auto open = std::make_unique<Open>();
+  open->addresses = limits.addresses;
   for (const fs::path& folder : limits.folders) {
     SPEEDO_ASSIGN(Root root, open_root(folder));
-    roots->folders.push_back(std::move(root));
+    open->folders.push_back(std::move(root));
   }
-  input_roots = roots.release();
-  return std::unique_ptr<InputRoots>(new InputRoots());
+  return std::unique_ptr<InputRoots>(new InputRoots(std::move(open)));
 }
 
-InputRoots::~InputRoots() { delete input_roots.exchange(nullptr); }
+InputRoots::InputRoots(std::unique_ptr<Open> open) : open_(std::move(open)) {
+  input_roots = open_.get();
+}
+
+InputRoots::~InputRoots() { input_roots = nullptr; }
 
 bool are_inputs_confined() { return input_roots.load() != nullptr; }
 
 Result<Descriptor> open_input(const fs::path& path) {
-  const OpenRoots* const roots = input_roots.load();
+  const InputRoots::Open* const roots = input_roots.load();
   fs::path real;
   const int fd = roots == nullptr ? ::open(path.c_str(), kFlags)
                                   : open_beneath(roots->folders, path, kFlags, real);
@@ -87,7 +90,7 @@ Result<Descriptor> open_input(const fs::path& path) {
 }
 
 Result<void> check_input(const fs::path& path) {
-  const OpenRoots* const roots = input_roots.load();
+  const InputRoots::Open* const roots = input_roots.load();
   if (roots == nullptr) return {};
   fs::path real;
   const Descriptor found(open_beneath(roots->folders, path, O_PATH | O_CLOEXEC, real));
@@ -96,7 +99,7 @@ Result<void> check_input(const fs::path& path) {
 }
 
 Result<void> check_input_address(const std::string& address) {
-  const OpenRoots* const roots = input_roots.load();
+  const InputRoots::Open* const roots = input_roots.load();
   const auto holds = [&](const std::string& each) { return is_at_or_below(address, each); };
   if (roots == nullptr || std::ranges::any_of(roots->addresses, holds)) return {};
   return Error{ErrorCode::kData, "'" + address +
@@ -106,7 +109,7 @@ Result<void> check_input_address(const std::string& address) {
 }
 
 fs::path find_in_roots(const fs::path& path) {
-  const OpenRoots* const roots = input_roots.load();
+  const InputRoots::Open* const roots = input_roots.load();
   if (roots == nullptr || path.is_absolute()) return {};
   std::error_code code;
   for (const Root& root : roots->folders) {
@@ -116,7 +119,7 @@ fs::path find_in_roots(const fs::path& path) {
 }
 
 std::string also_looked_in() {
-  const OpenRoots* const roots = input_roots.load();
+  const InputRoots::Open* const roots = input_roots.load();
   return roots == nullptr ? "" : ", below --data-root " + names_of(roots->folders);
 }
 

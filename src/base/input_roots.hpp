@@ -29,8 +29,11 @@ class InputRoots {
   InputRoots(const InputRoots&) = delete;
   InputRoots& operator=(const InputRoots&) = delete;
 
+  struct Open;  // what is confined to, opened
+
  private:
-  InputRoots() = default;
+  explicit InputRoots(std::unique_ptr<Open> open);
+  const std::unique_ptr<Open> open_;
 };
 
 bool are_inputs_confined();

@@ -16,18 +16,21 @@ namespace speedo {
 
 namespace {
 
-std::atomic<Root*> output_root = nullptr;
+std::atomic<const Root*> output_root = nullptr;
 
 }  // namespace
 
 Result<std::unique_ptr<OutputRoot>> OutputRoot::confine(const std::filesystem::path& folder) {
   SPEEDO_ASSERT(output_root.load() == nullptr);
   SPEEDO_ASSIGN(Root root, open_root(folder));
-  output_root = std::make_unique<Root>(std::move(root)).release();
-  return std::unique_ptr<OutputRoot>(new OutputRoot());
+  return std::unique_ptr<OutputRoot>(new OutputRoot(std::make_unique<Root>(std::move(root))));
 }
 
-OutputRoot::~OutputRoot() { delete output_root.exchange(nullptr); }
+OutputRoot::OutputRoot(std::unique_ptr<Root> root) : root_(std::move(root)) {
+  output_root = root_.get();
+}
+
+OutputRoot::~OutputRoot() { output_root = nullptr; }
 
 Result<void> check_output(const std::filesystem::path& file) {
   const Root* const root = output_root.load();

@@ -7,6 +7,8 @@
 
 namespace speedo {
 
+struct Root;
+
 // Below which folder a process writes what solver and net name: snapshots, and files of layers.
 // While it lives, check_output() refuses others. Thread safety: made and destroyed while no other
 // thread writes.
@@ -19,7 +21,8 @@ class OutputRoot {
   OutputRoot& operator=(const OutputRoot&) = delete;
 
  private:
-  OutputRoot() = default;
+  explicit OutputRoot(std::unique_ptr<Root> root);
+  const std::unique_ptr<Root> root_;
 };
 
 // Of a file that is to be written in its folder. Error: kCannotWrite if that lies outside of the

@@ -190,8 +190,10 @@ Result<bool> Solver::Impl::accept_loss(float loss) {
   SPEEDO_WARN("Iteration {}: the loss is {}{}; its gradient is dropped ({} of {} in a row)",
               iteration, number_text(loss), first, non_finite_in_a_row, non_finite_max);
   if (non_finite_in_a_row < non_finite_max) return false;
-  return diverged(fmt::format("iteration {}: the loss was not finite {} times in a row{}",
-                              iteration, non_finite_max, first));
+  const std::string often =
+      non_finite_max == 1 ? "" : fmt::format(" {} times in a row", non_finite_max);
+  return diverged(
+      fmt::format("iteration {}: the loss was not finite{}{}", iteration, often, first));
 }
 
 void Solver::Impl::show_progress(float loss) {

@@ -181,9 +181,9 @@ Result<std::unique_ptr<DataSource>> open_source(const std::string& name,
   }
   if (name.find(',') != std::string::npos) return open_cifar(split_list(name, options.base));
   return Error{ErrorCode::kNotFound,
-               fmt::format("data source '{}' does not exist (looked from '{}' and from '{}'{})", name,
-                           std::filesystem::current_path(code).string(), options.base.string(),
-                           also_looked_in())};
+               fmt::format("data source '{}' does not exist (looked from '{}' and from '{}'{})",
+                           name, std::filesystem::current_path(code).string(),
+                           options.base.string(), also_looked_in())};
 }
 
 }  // namespace speedo

@@ -64,7 +64,9 @@ ChunkMerge::Fault NormSums::merge(std::size_t chunk, Parts parts) {
 
 double NormSums::norm(std::size_t contribution) const {
   double sum = 0.0;
-  for (std::size_t at = contribution; at < squares_.size(); at += contributions_) sum += squares_[at];
+  for (std::size_t at = contribution; at < squares_.size(); at += contributions_) {
+    sum += squares_[at];
+  }
   return std::sqrt(sum);
 }
 

@@ -118,7 +118,8 @@ class MergerPass::Run {
   std::uint64_t place_of_fault(std::size_t place) {
     const Slot& slot = slot_of(place);
     const std::span<const float> part = slot.parts[*slot.fault];
-    const auto bad = std::ranges::find_if_not(part, [](float value) { return std::isfinite(value); });
+    const auto is_finite = [](float value) { return std::isfinite(value); };
+    const auto bad = std::ranges::find_if_not(part, is_finite);
     const auto within = bad == part.end() ? 0 : bad - part.begin();
     return std::uint64_t{task_.chunks[place]} * chunk_length() + static_cast<std::uint64_t>(within);
   }

@@ -286,6 +286,8 @@ Result<void> TrainerEngine::contribute(const TrainMessage& order, std::uint64_t&
   }
   diverged_ = !std::isfinite(loss);
   if (!diverged_) return {};
+  SPEEDO_WARN("run {}: nothing is contributed, the loss is {}{}", order.run, loss,
+              fault_.empty() ? "" : ", first not finite is " + fault_);
   update_->diverged();
   exchange_->abandon();
   return {};
@@ -380,6 +382,7 @@ void TrainerEngine::point_feeds(const TrainMessage& order) {
 }
 
 Result<float> TrainerEngine::compute(const TrainMessage& order, std::uint64_t base) {
+  fault_.clear();
   double loss_sum = 0.0;
   for (std::uint32_t step = 0; step < spec().steps_per_run; ++step) {
     if (exchange_->is_cancelled()) {

@@ -43,10 +43,13 @@ struct ConfinedJob {
   Outcome work(const std::vector<std::string>& flags) {
     RedisServer redis;
     Process master = place.start({"speedo-master", "--solver", solver, "--redis", redis.tcp_uri(),
-                                  "--address-file", place.file("address"), "--join-timeout", "30"});
-    REQUIRE(master.says("Add workers with: "));
-    std::vector<std::string> command = {"speedo-worker", "--master", place.read("address")};
-    command.back().erase(command.back().find_last_not_of('\n') + 1);
+                                  "--join-timeout", "30"});
+    const std::string line = "Add workers with: speedo-worker --master ";
+    REQUIRE(master.says(line));
+    const std::string log = master.errors();
+    const std::size_t begin = log.find(line) + line.size();
+    std::vector<std::string> command = {"speedo-worker", "--master",
+                                        log.substr(begin, log.find_first_of(" \n", begin) - begin)};
     command.insert(command.end(), flags.begin(), flags.end());
     Outcome worked = place.run(command);
     if (worked.exit_code != 0) master.signal(SIGTERM);
@@ -116,13 +119,16 @@ TEST_CASE("Snapshots and what layers write go below the output root alone") {
   }
   place.write("writes.prototxt", R"(
       layer { name: "in" type: "DummyData" top: "x" top: "y"
-              dummy_data_param { shape { dim: 2 dim: 3 } shape { dim: 2 } } }
-      layer { name: "out" type: "HDF5Output" bottom: "x" bottom: "y"
+              dummy_data_param { shape { dim: 2 dim: 1 } shape { dim: 2 } } }
+      layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
+              inner_product_param { num_output: 2 } }
+      layer { name: "out" type: "HDF5Output" bottom: "ip" bottom: "y"
               hdf5_output_param { file_name: ")" +
                                      place.file("data/out.h5") + "\" } }");
   const std::vector<std::string> test = {"speedo", "test", "--model",
-                                         place.file("writes.prototxt"), "--iterations", "1",
-                                         "--output-root"};
+                                         place.file("writes.prototxt"), "--weights",
+                                         place.file("data/snap_iter_3.caffemodel"),
+                                         "--iterations", "1", "--output-root"};
   for (const auto& [root, code] : {std::pair("elsewhere", 73), std::pair("data", 0)}) {
     std::vector<std::string> command = test;
     command.push_back(place.file(root));

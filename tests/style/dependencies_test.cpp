@@ -96,6 +96,7 @@ bool is_system(const std::string& include) {
       "string.h", "termios.h", "ucontext.h", "unistd.h"};
   const bool is_standard = include.find_first_of("./") == std::string::npos;
   const bool in_folder = include.starts_with("sys/") || include.starts_with("net/") ||
+                         include.starts_with("linux/") ||
                          include.starts_with("netinet/") || include.starts_with("arpa/") ||
                          include.starts_with("sanitizer/");
   return is_standard || in_folder || headers.count(include) > 0;

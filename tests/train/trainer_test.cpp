@@ -178,6 +178,7 @@ TEST_CASE("a loss that is not finite is reported, and nothing is contributed") {
   const auto report = run(cluster.trainer(0), TrainMessage{.run = 1});
   REQUIRE(report);
   CHECK_FALSE(std::isfinite(report->loss));
+  CHECK(report->fault.starts_with("the weights of layer '"));
   CHECK_FALSE(cluster.store()->read(contribution_key(0, 0)));
 }
 
