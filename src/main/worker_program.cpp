@@ -280,7 +280,8 @@ Result<int> worker_program(const std::vector<std::string>& arguments,
   if (emulated) emulate(*emulated, parts, options.session);
   SPEEDO_TRY(map_data(flags, parts));
   SPEEDO_TRY(set_part(flags, options));
-  SPEEDO_ASSIGN(const std::unique_ptr<InputRoots> roots, confine_inputs(flags, remote_cache_folder(values)));
+  SPEEDO_ASSIGN(const std::unique_ptr<InputRoots> roots,
+                confine_inputs(flags, remote_cache_folder(values)));
   auto done = run_worker(options, {stop_requested}, parts, store_opener(terms));
   SPEEDO_DEBUG("Memory at the peak: {}", format_bytes(peak_resident_bytes()));
   SPEEDO_TRY(done);

@@ -32,8 +32,8 @@ bool is_uri(std::string_view name);
 std::string resolve_name(const std::string& name, const std::filesystem::path& base);
 
 // The file that a user names, by resolve_name(); of a URI the local copy. Errors: those of
-// RemoteFiles::fetch(); kUnsupported for a URI if the process has no remote files; kData for one that
-// a worker was not told to read from (base/input_roots.hpp).
+// RemoteFiles::fetch(); kUnsupported for a URI if the process has no remote files; kData for one
+// that a worker was not told to read from (base/input_roots.hpp).
 Result<std::filesystem::path> find_file(const std::string& name, const std::filesystem::path& base);
 
 // What `name` means in a list that lies at a URI: a path is relative to that of the list, except
