@@ -12,7 +12,7 @@
 
 #include "cli/arguments.hpp"
 #include "cli/exit_code.hpp"
-#include "cli/options/toml.hpp"
+#include "cli/options/toml_parse.hpp"
 
 namespace speedo {
 
@@ -348,11 +348,7 @@ Result<void> read_parts(const std::string& file, const toml::table& root, Keys& 
 }  // namespace
 
 Result<ClusterCosts> parse_cluster(const std::string& text, const std::string& file) {
-  toml::parse_result parsed = toml::parse(text, file);
-  if (!parsed) {
-    return at(file, parsed.error().source().begin, std::string(parsed.error().description()));
-  }
-  const toml::table& root = parsed.table();
+  SPEEDO_ASSIGN(const toml::table root, parse_toml(text, file));
   ClusterCosts cluster;
   Keys top(file, root, "the description");
   top.text("title", cluster.title);

@@ -81,16 +81,7 @@ Result<toml::table> read_toml_file(const std::string& path, const std::string& n
     return Error{unless_refused(content.error().code, ErrorCode::kConfig),
                  name + ": " + content.error().message};
   }
-  toml::parse_result parsed = toml::parse(*content, path);
-  if (!parsed) {
-    return Error{ErrorCode::kConfig, place_of(path, parsed.error().source().begin) + ": " +
-                                         std::string(parsed.error().description())};
-  }
-  return std::move(parsed).table();
-}
-
-std::string place_of(const std::string& path, const toml::source_position& at) {
-  return fmt::format("{}:{}:{}", path, at.line, at.column);
+  return parse_toml(*content, path);
 }
 
 std::vector<TomlEntry> entries_of(const toml::table& table, const std::string& path) {

@@ -6,16 +6,13 @@
 #include <speedo/base/result.hpp>
 
 #include "cli/options/option.hpp"
-#include "cli/options/toml.hpp"
+#include "cli/options/toml_parse.hpp"
 
 namespace speedo {
 
 // Error: kConfig for what is no TOML, with line and column; for a file that cannot be read, that of
 // reading. `name` stands before it ("--hybrid-file stages.toml").
 Result<toml::table> read_toml_file(const std::string& path, const std::string& name);
-
-// "FILE:LINE:COLUMN".
-std::string place_of(const std::string& path, const toml::source_position& at);
 
 // The table's keys with their values as they were written: a table is sorted by name.
 struct TomlEntry {
