@@ -96,9 +96,11 @@ TEST_CASE("gradients are not applied when they cannot be published", "[merger][r
   while (filler->put_blob("fill" + std::to_string(std::rand()), std::string(1 << 20, 'x'))) {
   }
   const Merger::Copy before = fixture.copy();
+  fixture.merger->stop_waiting();  // for room
   const auto result = fixture.merge({{0, 1}, {1, 1}}, true, 0);
   REQUIRE_FALSE(result.has_value());
-  REQUIRE(result.error().code == ErrorCode::kFull);
+  REQUIRE(result.error().code == ErrorCode::kUnavailable);
+  REQUIRE_THAT(result.error().message, Catch::Contains("maxmemory"));
   const Merger::Copy after = fixture.copy();
   REQUIRE(after.version == before.version);
   REQUIRE(after.weights == before.weights);
