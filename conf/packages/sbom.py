@@ -8,6 +8,7 @@ conf/packages/build.txt whose headers and static libraries are compiled in. The 
 same machine give the same bytes; SOURCE_DATE_EPOCH, if it is set, is its time."""
 
 import datetime
+import functools
 import hashlib
 import json
 import os
@@ -40,6 +41,7 @@ def shared_libraries(program):
     return set(re.findall(r"(/\S+) \(0x", listed)) | {match[1] for match in loaded if match}
 
 
+@functools.cache
 def package_of(library):
     """The package that has the file, under any of its names."""
     real = os.path.realpath(library)

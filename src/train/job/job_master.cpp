@@ -312,7 +312,10 @@ void JobMaster::erase_records_of_gone() {
 
 Result<void> JobMaster::erase_records(std::uint64_t worker) {
   SPEEDO_TRY(records()->erase(contribution_key(term_, worker), contribution_elements_));
-  if (snapshot_workers_) SPEEDO_TRY(store_->erase(state_key(term_, worker)));
+  if (snapshot_workers_) {
+    const std::uint64_t longest = kStateArraysMax * nets_->layout().element_count();
+    SPEEDO_TRY(store_->erase(state_key(term_, worker), longest));
+  }
   return store_->erase(local_key(term_, worker));
 }
 

@@ -45,6 +45,9 @@ struct StateOfWorker {
 // Its solver's histories are its own from run to run, and in its state.
 bool keeps_own_histories(const UpdateSpec& spec);
 
+// Arrays of the model's size in a state, at most: weights, two histories, a codec's residual.
+inline constexpr std::uint64_t kStateArraysMax = 4;
+
 // Keys of its record: as a worker of a master of this term puts it there, and as a later master
 // puts it where a worker finds it.
 std::string state_key(std::uint64_t term, std::uint64_t worker);
