@@ -29,13 +29,16 @@ bool is_in(const fs::path& path, const fs::path& root) {
 }
 
 Error no_root(const fs::path& path, int reason) {
-  const ErrorCode code = reason == ENOENT                       ? ErrorCode::kNotFound
-                         : reason == EACCES || reason == EPERM ? ErrorCode::kRefused
-                                                               : ErrorCode::kData;
-  return {code, "folder '" + path.string() + "' cannot be opened: " + std::strerror(reason)};
+  return {code_of_file_error(reason),
+          "folder '" + path.string() + "' cannot be opened: " + std::strerror(reason)};
 }
 
 }  // namespace
+
+ErrorCode code_of_file_error(int reason) {
+  if (reason == ENOENT) return ErrorCode::kNotFound;
+  return reason == EACCES || reason == EPERM ? ErrorCode::kRefused : ErrorCode::kData;
+}
 
 Result<Root> open_root(const fs::path& path) {
   std::error_code code;

@@ -11,6 +11,9 @@
 
 namespace speedo {
 
+// Why a file cannot be opened or read, by errno: kNotFound, kRefused (no permission), else kData.
+ErrorCode code_of_file_error(int reason);
+
 // A folder below which files may be opened.
 struct Root {
   std::filesystem::path path;  // without symbolic links

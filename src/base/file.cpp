@@ -12,6 +12,7 @@
 #include <speedo/base/folder.hpp>
 #include <speedo/base/temporary.hpp>
 
+#include "base/beneath.hpp"
 #include "base/descriptor.hpp"
 #include "base/input_roots.hpp"
 #include "base/output_root.hpp"
@@ -37,8 +38,7 @@ bool write_all(int fd, std::span<const std::byte> bytes) {
 }
 
 Error cannot_read(const std::filesystem::path& path, int reason) {
-  const bool refused = reason == EACCES || reason == EPERM;
-  return Error{refused ? ErrorCode::kRefused : ErrorCode::kData,
+  return Error{code_of_file_error(reason),
                "cannot read '" + path.string() + "': " + std::strerror(reason)};
 }
 

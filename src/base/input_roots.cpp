@@ -51,10 +51,8 @@ bool is_at_or_below(std::string_view address, std::string_view root) {
 }
 
 Error cannot_open(const fs::path& path, int reason) {
-  const ErrorCode code = reason == ENOENT                      ? ErrorCode::kNotFound
-                         : reason == EACCES || reason == EPERM ? ErrorCode::kRefused
-                                                               : ErrorCode::kData;
-  return {code, "cannot open '" + path.string() + "': " + std::strerror(reason)};
+  return {code_of_file_error(reason),
+          "cannot open '" + path.string() + "': " + std::strerror(reason)};
 }
 
 }  // namespace

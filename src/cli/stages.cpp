@@ -53,9 +53,8 @@ Result<void> check_deterministic(const Schedule& schedule, const std::string& pl
 
 Result<void> check_stage(const ClusterFlags& flags, const Schedule& schedule,
                          const std::string& place) {
-  if (flags.deterministic) SPEEDO_TRY(check_deterministic(schedule, place,
-                                                     flags.snapshot_workers));
-  return {};
+  if (!flags.deterministic) return {};
+  return check_deterministic(schedule, place, flags.snapshot_workers);
 }
 
 Result<Schedule> make_stage(const ClusterFlags& flags, const HybridStage& stage,

@@ -16,9 +16,9 @@
 #include "main/commands.hpp"
 #include "main/extract_features_flags.hpp"
 #include "main/parts.hpp"
+#include "main/remote_access.hpp"
 #include "tools/feature_stream.hpp"
 #include "tools/feature_writer.hpp"
-#include "main/remote_access.hpp"
 
 namespace speedo {
 

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -113,8 +114,8 @@ struct TimedWorld {
   std::unique_ptr<SinkFactory> sinks;
 };
 
-Result<Subject> make_training(const TimeFlags& flags, const TimedWorld& world) {
-  SPEEDO_ASSIGN(const SolverFile file, read_solver(flags));
+Result<Subject> make_training(const TimeFlags& flags, const SolverFile& file,
+                              const TimedWorld& world) {
   SolverOptions options;
   options.backend = world.backend.get();
   options.feeds = world.feeds.get();
@@ -130,8 +131,7 @@ Result<Subject> make_training(const TimeFlags& flags, const TimedWorld& world) {
   return subject;
 }
 
-Result<Subject> make_subject(const TimeFlags& flags, Phase phase, const TimedWorld& world) {
-  if (flags.train) return make_training(flags, world);
+Result<Subject> make_timed_net(const TimeFlags& flags, Phase phase, const TimedWorld& world) {
   NetOptions options;
   options.logs_set_up = true;
   options.backend = world.backend.get();
@@ -196,9 +196,10 @@ Result<void> benchmark(StepTimer& timer, int iterations) {
 
 Result<TimeReport> measure(const TimeFlags& flags, Phase phase) {
   ComputeFlags devices = flags.compute;
-  if (!flags.solver.empty()) {
-    SPEEDO_ASSIGN(const SolverFile file, load_solver(flags.solver));
-    follow_solver_mode(file.solver, flags.solver, devices);
+  std::optional<SolverFile> training;
+  if (flags.train) {
+    SPEEDO_ASSIGN(training, read_solver(flags));
+    follow_solver_mode(training->solver, flags.solver, devices);
   }
   SPEEDO_ASSIGN(const ComputeOptions compute, settle(devices));
   const TrainerParts parts = trainer_parts(compute);
@@ -209,7 +210,8 @@ Result<TimeReport> measure(const TimeFlags& flags, Phase phase) {
   SPEEDO_ASSIGN(const double sgemm_gflops, measure_gemm_rate(*world.backend));
   forget_peak_memory();
 
-  SPEEDO_ASSIGN(const Subject subject, make_subject(flags, phase, world));
+  SPEEDO_ASSIGN(const Subject subject, training ? make_training(flags, *training, world)
+                                                : make_timed_net(flags, phase, world));
   fill_inputs(*subject.net);
   subject.net->set_batch_span({});
   StepTimer timer(*subject.net, {world.feeds.get(), subject.rule.get(), subject.passes});

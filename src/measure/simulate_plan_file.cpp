@@ -22,7 +22,7 @@ using sim::MachineCosts;
 namespace {
 
 Error at(const std::string& file, const toml::source_position& place, const std::string& what) {
-  return {ErrorCode::kConfig, fmt::format("{}:{}:{}: {}", file, place.line, place.column, what)};
+  return {ErrorCode::kConfig, place_of(file, place) + ": " + what};
 }
 
 // The keys of one table. Every key is asked for once; the first fault is kept.

@@ -15,7 +15,9 @@ std::string drawn_name() {
   return std::array{"open", "token", "certificates"}[fresh_seed() % 3];
 }
 
-void make_with_speedo(const Arguments& words, const std::filesystem::path& log) {
+}  // namespace
+
+void run_speedo(const Arguments& words, const std::filesystem::path& log) {
   Process process(joined({program("speedo")}, words), log);
   INFO(process.errors());
   REQUIRE(process.wait() == 0);
@@ -26,20 +28,18 @@ Arguments certificate_flags(const std::string& authority, const std::string& nam
           authority + "/" + name + ".key", "--tls-ca", authority + "/ca.pem"};
 }
 
-}  // namespace
-
 DrawnGate DrawnGate::make(const std::filesystem::path& folder) {
   const std::string name = drawn_name();
   DrawnGate gate;
   if (name == "token") {
     const std::string file = (folder / "gate.token").string();
-    make_with_speedo({"token", "create", file}, folder / "gate");
+    run_speedo({"token", "create", file}, folder / "gate");
     gate.master_flags_ = gate.worker_flags_ = {"--token-file", file};
   } else if (name == "certificates") {
     const std::string authority = (folder / "gate.authority").string();
-    make_with_speedo({"cert", "init", authority}, folder / "gate");
-    make_with_speedo({"cert", "issue", authority, "head", "--role", "master"}, folder / "gate");
-    make_with_speedo({"cert", "issue", authority, "node"}, folder / "gate");
+    run_speedo({"cert", "init", authority}, folder / "gate");
+    run_speedo({"cert", "issue", authority, "head", "--role", "master"}, folder / "gate");
+    run_speedo({"cert", "issue", authority, "node"}, folder / "gate");
     gate.master_flags_ = certificate_flags(authority, "head");
     gate.worker_flags_ = certificate_flags(authority, "node");
   } else if (name != "open") {

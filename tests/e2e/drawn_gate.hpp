@@ -22,4 +22,10 @@ class DrawnGate {
   std::vector<std::string> master_flags_, worker_flags_;
 };
 
+// Runs `speedo WORDS`, which must succeed; its output goes beside `log`.
+void run_speedo(const std::vector<std::string>& words, const std::filesystem::path& log);
+
+// What shows a certificate that `speedo cert` made in the folder `authority`.
+std::vector<std::string> certificate_flags(const std::string& authority, const std::string& name);
+
 }  // namespace speedo::test

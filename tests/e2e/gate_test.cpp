@@ -148,17 +148,11 @@ TEST_CASE("a token file that is none is named before anything is tried") {
 TEST_CASE("workers with a certificate train; one that is revoked meanwhile does not come in") {
   Cluster cluster(1000000, kOwnProof);
   const std::string folder = cluster.file("authority").string();
-  int logs = 0;
   const auto cert = [&](std::vector<std::string> words) {
-    words.insert(words.begin(), {test::program("speedo"), "cert"});
-    Process process(words, cluster.file("cert" + std::to_string(logs++)));
-    INFO(process.errors());
-    CHECK(process.wait() == 0);
+    words.insert(words.begin(), "cert");
+    test::run_speedo(words, cluster.file("cert"));
   };
-  const auto flags = [&](const std::string& name) {
-    return std::vector<std::string>{"--tls-cert", folder + "/" + name + ".pem", "--tls-key",
-                                    folder + "/" + name + ".key", "--tls-ca", folder + "/ca.pem"};
-  };
+  const auto flags = [&](const std::string& name) { return test::certificate_flags(folder, name); };
   cert({"init", folder});
   cert({"issue", folder, "head", "--role", "master"});
   for (const char* name : {"node1", "node2"}) cert({"issue", folder, name});

@@ -1,5 +1,4 @@
-"""Rows that tests below the rig prove, and those that nothing here can."""
-from place import CannotRun
+"""Rows that tests below the rig prove."""
 from trial import scenario
 
 
@@ -13,7 +12,7 @@ def simulated_pairs(trial):
 
 @scenario(12, "failover by Sentinel")
 def failover(trial):
-    raise CannotRun("the programs do not ask Sentinel yet")
+    trial.by_cases("test_e2e", "a primary that Sentinels watch dies while a job trains on it")
 
 
 @scenario(13, "a Redis that evicts")
@@ -62,7 +61,8 @@ def not_finite(trial):
 
 @scenario(22, "a worker that sends false gradients")
 def poisoned(trial):
-    raise CannotRun("out of what is promised; no filter is built")
+    trial.by_cases("test_merger", "a contribution of a larger norm is scaled down to the limit",
+                   "a contribution far larger than those before is left out, and named as one")
 
 
 @scenario(25, "hostile prototxt")

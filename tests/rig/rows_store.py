@@ -18,8 +18,7 @@ def restarted(trial, append_only):
         trial.pause(0.2, 1.5)
         job.redis.start()
         answers = time.time()
-        trial.recover.append(job.watcher.first_after(answers, last) - answers)
-        job.merges_on(10)
+        trial.goes_on(job, answers, last)
     trial.finish(job)
 
 
@@ -42,8 +41,7 @@ def away(trial):
     last = job.watcher.version()
     job.redis.start()
     answers = time.time()
-    trial.recover.append(job.watcher.first_after(answers, last) - answers)
-    job.merges_on(10)
+    trial.goes_on(job, answers, last)
     trial.finish(job)
 
 
@@ -84,8 +82,7 @@ def hangs(trial):
     finally:
         job.redis.process.send_signal(signal.SIGCONT)
     woken = time.time()
-    trial.recover.append(job.watcher.first_after(woken) - woken)
-    job.merges_on(10)
+    trial.goes_on(job, woken)
     trial.finish(job)
 
 
@@ -100,8 +97,7 @@ def full(trial):
     require(job.master.process.poll() is None, "the master ended")
     freed = time.time()
     job.redis.ask("CONFIG", "SET", "maxmemory", "0")
-    trial.recover.append(job.watcher.first_after(freed) - freed)
-    job.merges_on(10)
+    trial.goes_on(job, freed)
     trial.finish(job)
 
 
@@ -113,8 +109,7 @@ def flushed(trial):
         last, start = job.watcher.version(), time.time()
         job.redis.ask("FLUSHALL")
         trial.struck += 1
-        trial.recover.append(job.watcher.first_after(start, last) - start)
-        job.merges_on(10)
+        trial.goes_on(job, start, last)
     trial.finish(job)
 
 
@@ -131,6 +126,5 @@ def changed(trial):
         else:
             job.redis.ask("SET", key, trial.random.randbytes(200))
         trial.struck += 1
-        trial.recover.append(job.watcher.first_after(start, last) - start)
-        job.merges_on(5)
+        trial.goes_on(job, start, last, merges=5)
     trial.finish(job)

@@ -69,6 +69,11 @@ class Trial:
     def pause(self, least=0.05, most=0.5):
         time.sleep(self.random.uniform(least, most))
 
+    def goes_on(self, job, since, above=0, merges=10):
+        """Measures from `since` to the next merge, of a version above; then more must follow."""
+        self.recover.append(job.watcher.first_after(since, above) - since)
+        job.merges_on(merges)
+
     def finish(self, job, may_be_killed=()):
         left = job.finish(may_be_killed)
         for name in ("fds", "keys", "files", "segments"):

@@ -50,19 +50,23 @@ struct Exchanged {
   void cancel_after_one_look() {
     exchange.allow_cancel([looks = 0]() mutable { return looks++ > 0; });
   }
+  // What is there is not the weights; it is waited for them, and they are read once they are there.
+  void check_waits_for_weights() {
+    cancel_after_one_look();
+    const auto info = exchange.begin_weights(kOrdered, target, {});
+    REQUIRE_FALSE(info);
+    CHECK(info.error().code == ErrorCode::kUnavailable);  // cancelled while it waited
+
+    exchange.allow_cancel({});
+    put_weights(kOrdered, kCount);
+    CHECK(exchange.begin_weights(kOrdered, target, {}).value().version == kOrdered);
+  }
 };
 
 TEST_CASE("weights of an earlier stage, to which a store fell back, are waited out") {
   Exchanged worker;
   worker.put_weights(kOrdered - 1, 2 * kCount);
-  worker.cancel_after_one_look();
-  const auto info = worker.exchange.begin_weights(kOrdered, worker.target, {});
-  REQUIRE_FALSE(info);
-  CHECK(info.error().code == ErrorCode::kUnavailable);  // cancelled while it waited
-
-  worker.exchange.allow_cancel({});
-  worker.put_weights(kOrdered, kCount);
-  CHECK(worker.exchange.begin_weights(kOrdered, worker.target, {}).value().version == kOrdered);
+  worker.check_waits_for_weights();
 }
 
 TEST_CASE("weights that another program wrote over are waited out") {
@@ -74,14 +78,7 @@ TEST_CASE("weights that another program wrote over are waited out") {
   worker.map->submit(foreign);
   foreign->wait();
   REQUIRE_FALSE(foreign->error);
-  worker.cancel_after_one_look();
-  const auto info = worker.exchange.begin_weights(kOrdered, worker.target, {});
-  REQUIRE_FALSE(info);
-  CHECK(info.error().code == ErrorCode::kUnavailable);  // cancelled while it waited
-
-  worker.exchange.allow_cancel({});
-  worker.put_weights(kOrdered, kCount);
-  CHECK(worker.exchange.begin_weights(kOrdered, worker.target, {}).value().version == kOrdered);
+  worker.check_waits_for_weights();
 }
 
 TEST_CASE("weights as new as ordered, but of another size, are refused") {
