@@ -105,10 +105,13 @@ class TlsChannel final : public Channel {
 };
 
 void TlsChannel::drain(std::string& out) {
-  char* bytes = nullptr;
-  const long size = ::BIO_get_mem_data(out_, &bytes);
-  if (size > 0) out.append(bytes, static_cast<std::size_t>(size));
-  (void)BIO_reset(out_);
+  const int size = BIO_pending(out_);
+  if (size <= 0) return;
+  const std::size_t before = out.size();
+  out.resize(before + static_cast<std::size_t>(size));
+  // Not BIO_reset(), which sets all that the buffer ever held to 0.
+  const int taken = ::BIO_read(out_, out.data() + before, size);
+  SPEEDO_ASSERT(taken == size);
 }
 
 // Of the error that OpenSSL has noted.

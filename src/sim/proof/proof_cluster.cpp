@@ -381,7 +381,7 @@ void ProofCluster::watch_end(ProofMaster& master, const std::optional<Error>& er
   const bool superseded = error->code == ErrorCode::kSuperseded;
   const bool late = world_.queue().now() > scenario_.faults_end + kPatience;
   const bool is_lost = error->code == ErrorCode::kNotFound || error->code == ErrorCode::kCorrupt;
-  if (is_lost && has_lost_part()) {
+  if (is_lost && (part_is_lost_ || record_checker_.may_have_lost_data()) && misses_part()) {
     // As whoever is told so decides: the next master begins anew, or with files.
     log_.add("weights given up");
     weights_given_up_ = true;
@@ -395,8 +395,8 @@ void ProofCluster::watch_end(ProofMaster& master, const std::optional<Error>& er
 
 // A server that loses its data loses its part, unless the next one has a copy of it, or its merger
 // is there to put it back.
-bool ProofCluster::has_lost_part() {
-  if (shards_.empty() || !record_checker_.may_have_lost_data()) return false;
+bool ProofCluster::misses_part() {
+  if (shards_.empty()) return false;
   const auto store =
       std::make_shared<ChunkedStore>(servers_.shared_map(), scenario_.config.job);
   if (!store->read(weights_key())) return true;

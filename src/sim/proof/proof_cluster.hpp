@@ -98,7 +98,7 @@ class ProofCluster : private Observer {
   void watch_rejected(const master_command::StartMerge& job, const MergeResult& result);
   bool is_stale(const Mastership& mastership) const;
   void watch_end(ProofMaster& master, const std::optional<Error>& error);
-  bool has_lost_part();
+  bool misses_part();
   void replace_master_soon();
   void ensure_master();
   void stand_still(ProofMaster& master, Instant time);
@@ -171,6 +171,8 @@ class ProofCluster : private Observer {
   std::map<Owner, std::uint64_t> newest_runs_;            // of which contributions were made
   std::uint64_t newest_term_ = 0, handled_ = 0;
   MergeCounts merges_;
+  // When the store last lost data, and still when weights were last published.
+  bool part_is_lost_ = false;
   bool weights_given_up_ = false;  // by whoever starts masters
   bool ends_undisturbed_ = false;  // no fault since its master said that it is over
   std::optional<ProofMaster*> finished_;  // without an error

@@ -32,7 +32,8 @@ void ProofCluster::watch_lost_data(std::size_t server) {
   lineage_.all_may_be_lost();
   lease_checker_.store_lost_data(server);
   record_checker_.store_lost_data();
-  store_checker_.restarted(!has_lost_part());
+  part_is_lost_ = misses_part();
+  store_checker_.restarted(!part_is_lost_);
 }
 
 // What a worker has put is known by its manifest, which comes last.
@@ -166,6 +167,7 @@ bool ProofCluster::are_in_memory(const master_command::StartMerge& job, std::uin
 }
 
 void ProofCluster::watch_published(const Mastership& mastership, Version version) {
+  if (part_is_lost_) part_is_lost_ = misses_part();
   if (is_stale(mastership) || record_checker_.may_have_lost_data()) return;
   store_checker_.published(mastership.master->term(), version.value);
 }
