@@ -64,10 +64,11 @@ TEST_CASE("seeds that once did not hold, or were judged wrongly, do") {
   // weights of an earlier stage, of another size; a master goes on from files whose weights are
   // still those of the start, or from files with histories of parts; the copies of a lost part
   // cannot be read for a moment; a worker of a replaced master reads weights of a later stage; the
-  // parts' record is lost between two reads; a server comes back with an older manifest.
+  // parts' record is lost between two reads; a server comes back with an older manifest; states of
+  // an earlier snapshot are erased while a worker puts those of the last.
   for (const std::uint64_t seed : std::initializer_list<std::uint64_t>{
            2496790015U, 3364U, 8736U, 871U, 694438938444458392U, 100426U, 101173U, 102833U,
-           102464U}) {
+           102464U, 300030U}) {
     CHECK(run_proof(draw_scenario(seed, scenario_names(), {2, 64}), real_parts()).violation == "");
   }
 }

@@ -83,6 +83,27 @@ TEST_CASE("at the end workers are sent away once their states are there") {
   CHECK(master.snapshot_done(1) == "finish");
 }
 
+TEST_CASE("at the end states are asked for once those of an earlier snapshot are in files") {
+  MasterDriver master(gathering_config(2), "sync");
+  master.join(5, 0);
+  master.join(6, 1);
+  gathered_round(master, 0);
+  master.saved(5, 0, 1);
+  CHECK(gathered_round(master, 1).empty());
+  SECTION("the states are there, and not the files") {
+    CHECK(master.saved(6, 1, 1) == "states 1: 0 1");
+    CHECK(master.snapshot_done(1) == "snapshot 2; save 5 it 2 merged 2; save 6 it 2 merged 3");
+    master.saved(5, 0, 2);
+    CHECK(master.saved(6, 1, 2) == "stop 5; stop 6; states 2: 0 1");
+    CHECK(master.snapshot_done(2) == "finish");
+  }
+  SECTION("a signal comes, and nobody is waited for") {
+    CHECK(master.on(master_event::StopRequested{"SIGTERM"}) == "stop 5; stop 6; states 1: 0");
+    CHECK(master.snapshot_done(1) == "snapshot 2; states 2:");
+    CHECK(master.snapshot_done(2) == "finish");
+  }
+}
+
 TEST_CASE("a second signal waits for no states; a stop without a snapshot asks for none") {
   MasterConfig config = gathering_config(9);
   config.snapshot_interval = 0;

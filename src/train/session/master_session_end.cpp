@@ -88,6 +88,7 @@ void MasterSession::Impl::watch_store() {
 void MasterSession::Impl::handle(const master_event::StopRequested& event) {
   if (!open()) {
     states_.break_off(out_);
+    send_all_away();
     ending_->hurry(clock_.now(), jobs_);
     return ending_->retry(iteration(), clock_.now(), jobs_);
   }
@@ -162,8 +163,10 @@ void MasterSession::Impl::send_all_away() {
 // workers is there already, and would lose them.
 void MasterSession::Impl::end_if_complete() {
   if (phase_ != Phase::kFinishing || busy()) return;
-  if (gathers_at_end()) ask_for_states();
-  if (!gathers_at_end() || states_.is_over()) send_all_away();
+  // Until an earlier snapshot is written, its states lie where the last ones will.
+  if (gathers_at_end() && !jobs_.snapshot_is_under_way()) ask_for_states();
+  const bool has_all = states_.is_of(iteration()) && states_.is_over();
+  if (!gathers_at_end() || has_all) send_all_away();
   const std::uint64_t first = tally_.first_iteration();
   const bool is_missing = first >= config_.max_iteration && config_.seats == 0;
   ending_->request({iteration(), iteration() > first || is_missing}, jobs_, out_);

@@ -43,6 +43,7 @@ class TestsAndSnapshots {
   // One that is due waits for another under way: the weights must stay as they are.
   bool holds_weights() const { return tests_.due() || snapshots_.due(); }
   bool snapshot_is_due() const { return snapshots_.due(); }
+  bool snapshot_is_under_way() const { return snapshots_.under_way(); }
   // The snapshot that was started last, once.
   std::optional<std::uint64_t> take_unfinished_snapshot() {
     return std::exchange(unfinished_snapshot_, std::nullopt);
