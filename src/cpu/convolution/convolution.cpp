@@ -109,7 +109,7 @@ class ChosenConvolution final : public Convolution {
       if (few_channels_ == nullptr) few_channels_ = make_few_channels_kernels(shape_, context);
       return *few_channels_;
     }
-    if (onednn_serves(shape_, pass, context)) {
+    if (!im2col_excels(shape_, pass) && onednn_serves(shape_, pass, context)) {
       if (onednn_ == nullptr) onednn_ = make_onednn_kernels(shape_, context);
       return *onednn_;
     }

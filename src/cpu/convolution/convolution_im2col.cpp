@@ -5,6 +5,7 @@
 #include "cpu/convolution/im2col.hpp"
 #include "cpu/elementwise/elementwise.hpp"
 #include "cpu/gemm/gemm.hpp"
+#include "cpu/isa.hpp"
 #include "cpu/reorder/reorder.hpp"
 
 namespace speedo::cpu {
@@ -13,6 +14,11 @@ namespace {
 // A product of fewer columns than this mostly reads its weights, so samples are joined up to it.
 // From 49 columns on joining gained nothing, and past 500 it lost a fifth to the caches.
 constexpr std::int64_t kColumnsWanted = 64;
+
+// Where im2col_excels(): 1.2 to 2.7 times as fast, from 2 MiB of weights on and up to 14 x 14
+// positions.
+constexpr std::int64_t kLargeWeights = 1 << 19;
+constexpr std::int64_t kFewPositions = 14 * 14;
 
 class Im2colKernels final : public ConvolutionKernels {
  public:
@@ -223,6 +229,12 @@ class Im2colKernels final : public ConvolutionKernels {
 };
 
 }  // namespace
+
+bool im2col_excels(const ConvolutionShape& shape, ConvolutionPass pass) {
+  return pass == ConvolutionPass::kBackwardWeights && cpu_isa() == CpuIsa::kAvx2 &&
+         weight_count(shape) / shape.groups >= kLargeWeights &&
+         count_of(shape.dst_size) <= kFewPositions;
+}
 
 std::unique_ptr<ConvolutionKernels> make_im2col_kernels(const ConvolutionShape& shape,
                                                         const Context& context) {
