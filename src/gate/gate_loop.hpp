@@ -51,8 +51,8 @@ class Gate::Loop {
     bool came = false;  // to the port, in contrast to one that was called
     bool let_in = false;
     bool end_noted = false;
-    // What epoll knows of its sockets; nothing yet.
-    std::optional<std::uint32_t> network_interest, local_interest;
+    // What epoll waits for at its sockets; 0: it does not know the socket.
+    std::uint32_t network_interest = 0, local_interest = 0;
   };
   using Members = std::map<std::uint64_t, Member>;
   // In the epoll instance: two places for each member, from its number on, and two of the loop's.

@@ -180,15 +180,17 @@ void Gate::Loop::admit(Member& member) {
   arrive_(std::move(pair->caf));
 }
 
-// Tells epoll what to wait for, where that has changed.
+// Tells epoll what to wait for, where that has changed. Of a socket that nothing is wanted of it
+// would tell the end again and again.
 void Gate::Loop::watch(std::uint64_t id, Member& member) {
   const auto set = [this](int socket, std::uint64_t place, std::uint32_t wanted,
-                          std::optional<std::uint32_t>& known) {
+                          std::uint32_t& known) {
     if (known == wanted) return;
     epoll_event event{};
     event.events = wanted;
     event.data.u64 = place;
-    ::epoll_ctl(epoll_->get(), known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, socket, &event);
+    const int operation = wanted == 0 ? EPOLL_CTL_DEL : known == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
+    ::epoll_ctl(epoll_->get(), operation, socket, &event);
     known = wanted;
   };
   GateConnection& connection = *member.connection;

@@ -151,7 +151,7 @@ std::string version_of(const RemoteAnswer& answer) {
 Result<void> check_range(const RemoteUri& uri, const RemoteAnswer& answer, ByteSpan span,
                          const FileFacts& facts) {
   if (version_of(answer) != facts.version) {
-    return Error{ErrorCode::kUnavailable,
+    return Error{ErrorCode::kMismatch,
                  fmt::format("'{}': the file has changed meanwhile", uri.shown())};
   }
   if (answer.status == kPartialContent) {

@@ -40,7 +40,7 @@ class Origin {
   virtual HttpRequest request(ByteSpan span, const FileFacts& facts) const = 0;
 
   // Whether a successful answer is what was asked for. Errors: kCorrupt for other bytes than those
-  // of the span; kUnavailable if they are of another version of the file.
+  // of the span; kMismatch if they are of another version of the file.
   virtual Result<void> check(const RemoteAnswer& answer, ByteSpan span,
                              const FileFacts& facts) const = 0;
 };

@@ -24,7 +24,7 @@ struct RemoteTerms {
   // What a busy server may ask for with Retry-After.
   std::chrono::milliseconds retry_after_max{30000};
   std::uint64_t progress_bytes = 65536;
-  // Answers that break their promise: a proxy may do so once.
+  // Answers that break their promise, or are of another version: a proxy may do so once.
   int broken_promises_max = 3;
   // Times that a file may be another one when its transfer ends than when it began.
   int changes_max = 3;

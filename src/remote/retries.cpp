@@ -18,7 +18,7 @@ Retries::Retries(const RemoteTerms& terms, std::uint64_t bytes)
 
 std::optional<std::chrono::milliseconds> Retries::after(const Error& error, std::uint64_t bytes,
                                                         std::chrono::milliseconds asked) {
-  if (error.code == ErrorCode::kCorrupt) {
+  if (error.code == ErrorCode::kCorrupt || error.code == ErrorCode::kMismatch) {
     if (++broken_promises_ >= terms_.broken_promises_max) return std::nullopt;
   } else if (!is_transient(error.code)) {
     return std::nullopt;

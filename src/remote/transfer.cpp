@@ -134,8 +134,9 @@ class Transfer {
       const std::uint64_t before = missing.begin;
       auto done = attempt(client, answer, missing);
       if (done) break;
+      // Without ranges it can only be had from its beginning: then nothing was brought on.
+      if (!facts_.has_ranges) missing = whole;
       const auto wait = retries.after(done.error(), missing.begin - before, answer.retry_after());
-      if (!facts_.has_ranges) missing = whole;  // It can only be had from its beginning.
       if (!wait || has_failed() || !wait_unless_stopped(terms_, *wait)) return done;
       SPEEDO_INFO("{}; asking again after {} ms", done.error().message, wait->count());
     }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <ctime>
 #include <fstream>
 #include <mutex>
 #include <string>
@@ -84,6 +85,11 @@ class Port {
     REQUIRE(changed_.wait_for(lock, std::chrono::minutes{1},
                               [&] { return arrived_.size() > which; }));
     return arrived_[which]->get();
+  }
+  // Closes CAF's end of it.
+  void end(std::size_t which) {
+    const std::lock_guard lock(mutex_);
+    arrived_[which].reset();
   }
   std::size_t arrivals() {
     const std::lock_guard lock(mutex_);
@@ -190,6 +196,29 @@ TEST_CASE("more than any buffer holds arrives whole, though one side reads slowl
   }
   writer.join();
   CHECK(wrong == 0);
+}
+
+TEST_CASE("a gate waits for a peer that reads nothing, though CAF has ended, and does not spin") {
+  Port port({});
+  const auto gate = caller_of({});
+  const auto call = gate->call("127.0.0.1", port.number(), kNoStop);
+  REQUIRE(call);
+  check_talk(port.arrived(0), call->caf->get());
+  const std::string one = test::direct_message("@<>+speedo::HelloMessage", std::string(4000, 'x'));
+  // Until every buffer on the way is full.
+  std::size_t place = 0;
+  for (int full = 0; full < 20;) {
+    const ssize_t sent = ::send(port.arrived(0), one.data() + place, one.size() - place,
+                                MSG_NOSIGNAL | MSG_DONTWAIT);
+    full = sent > 0 ? 0 : full + 1;
+    if (sent > 0) place = (place + static_cast<std::size_t>(sent)) % one.size();
+    if (sent <= 0) std::this_thread::sleep_for(milliseconds{10});
+  }
+  port.end(0);
+  const std::clock_t before = std::clock();
+  std::this_thread::sleep_for(std::chrono::seconds{1});
+  // Of the processor; a loop that spins takes what of it is to be had.
+  CHECK(std::clock() - before < CLOCKS_PER_SEC / 50);
 }
 
 TEST_CASE("who has another token, or none, is refused, and CAF hears nothing of it") {

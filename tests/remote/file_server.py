@@ -27,7 +27,7 @@ import urllib.parse
 KEY_ID, SECRET, TOKEN = 'KEYOFTESTS', 'a secret/of+tests', 'a token/of+tests='
 FAULTS = {'noranges', 'cut', 'short', 'long', 'other', 'othermd5', 'range', 'total', 'stall', 'busy',
           'status', 'redirect', 'loop', 'changes', 'nolength', 'headers', 'garbage', 'huge', 'basic',
-          'nohead', 'drip', 'toomuch'}
+          'nohead', 'drip', 'toomuch', 'cutwhole', 'replaced'}
 
 lock = threading.Lock()
 struck, requests, seen = collections.Counter(), collections.Counter(), collections.Counter()
@@ -173,7 +173,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def answer_badly(self, fault, argument, path):
         if self.command == 'HEAD' and fault not in ('nohead', 'status', 'huge', 'headers', 'garbage',
                                                     'redirect', 'loop', 'basic', 'changes', 'busy',
-                                                    'nolength', 'noranges'):
+                                                    'nolength', 'noranges', 'cutwhole', 'replaced'):
             return self.answer_file(path)
         getattr(self, 'do_' + fault)(argument, path)
 
@@ -198,6 +198,23 @@ class Handler(http.server.BaseHTTPRequestHandler):
             strike('cut')
         self.send(206, body[:int(argument)], Content_Length=str(len(body)), **headers)
         self.hang_up()
+
+    def do_cutwhole(self, argument, path):
+        """Without ranges, so that there is no going on."""
+        body = self.content(path)
+        if self.command == 'GET':
+            strike('cutwhole')
+            body = body[:int(argument)]
+        self.send(200, body, Content_Length=str(len(self.content(path))), ETag='"1"')
+        self.hang_up()
+
+    def do_replaced(self, _, path):
+        """By another file of its size, once a piece of the old one has been sent."""
+        with lock:
+            is_old = struck['replaced'] == 0
+        if is_old and self.command == 'GET':
+            strike('replaced')
+        self.answer_file(path + ('.old' if is_old else ''))
 
     def do_short(self, _, path):
         strike('short')

@@ -3,8 +3,11 @@
 // the file.
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 #include <vector>
+
+#include <speedo/base/clock.hpp>
 
 #include "remote/remote_server.hpp"
 #include "support/catch.hpp"
@@ -35,6 +38,32 @@ TEST_CASE("A server that breaks off is asked for the rest") {
   REQUIRE(file);
   CHECK((bytes_of(*file) == random_bytes(kBytes)));
   CHECK(server.struck("cut") >= 7);
+}
+
+TEST_CASE("A server without ranges that breaks off each time is given up") {
+  const RemoteServer server;
+  RemoteCache cache;
+  server.put("file", random_bytes(kBytes));
+  const Instant end = steady_clock().now() + std::chrono::seconds{20};
+  cache.terms.stopped = [end] { return steady_clock().now() >= end; };
+  const auto file = cache.fetch(server.uri("cutwhole=100000/file"));
+  REQUIRE(!file);
+  CHECK(file.error().code == ErrorCode::kUnavailable);
+  CHECK(server.struck("cutwhole") == cache.terms.attempts_max);
+  CHECK(!holds_whole_file(cache.folder()));
+}
+
+TEST_CASE("A file that is replaced while it is fetched is fetched anew") {
+  const RemoteServer server;
+  RemoteCache cache;
+  cache.terms.connections = 1;
+  server.put("file", random_bytes(kBytes));
+  server.put("file.old", std::string(kBytes, 'o'));
+  const auto file = cache.fetch(server.uri("replaced/file"));
+  CAPTURE(file ? "" : file.error().message);
+  REQUIRE(file);
+  CHECK((bytes_of(*file) == random_bytes(kBytes)));
+  CHECK(server.struck("replaced") == 1);
 }
 
 TEST_CASE("Bytes that are not those of their Content-MD5 are asked for again") {

@@ -133,6 +133,9 @@ TEST_CASE("Attempts that bring nothing on end, and those that do not go on") {
   CHECK(lied_to.after(lie, 1000000));
   CHECK(lied_to.after(lie, 1000000));
   CHECK(!lied_to.after(lie, 1000000));
+  Retries replaced(terms);
+  for (int i = 0; i < 2; ++i) CHECK(replaced.after({ErrorCode::kMismatch, ""}, 0));
+  CHECK(!replaced.after({ErrorCode::kMismatch, ""}, 0));
   CHECK(!Retries(terms).after({ErrorCode::kNotFound, ""}, 0));
   CHECK(!Retries(terms).after({ErrorCode::kRefused, ""}, 0));
 }

@@ -47,7 +47,8 @@ TEST_CASE("users and passwords in addresses", "[redis]") {
 TEST_CASE("bad addresses name the fault and no password", "[redis]") {
   for (const char* uri :
        {"", ":6379", "host:", "host:0", "host:65536", "host:x", "http://host", "redis://host/x",
-        "http://me:secret@host", "redis://u:%zzsecret@host", "redis://u:secret@",
+        "http://me:secret@host", "redis://u:%zzsecret@host", "redis://u:%-1secret@host",
+        "redis://u:secret@",
         "redis://host:1?password=secret", "u:secret@host:x", "redis://:secret@host/x",
         "unix://relative", "unix://:secret@relative", "unix:///a?password=secret", "[::1", "a b",
         "redis://[::1]7000", "host:6379:1", "[[]", "a]b:1"}) {

@@ -50,7 +50,7 @@ Result<std::size_t> percent_decode(std::string_view text, char* out) {
       out[size++] = text[i];
       continue;
     }
-    int byte = 0;
+    unsigned byte = 0;
     const char* const first = text.data() + i + 1;
     const bool two = i + 2 < text.size();
     if (!two || std::from_chars(first, first + 2, byte, 16).ptr != first + 2) {
