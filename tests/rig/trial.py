@@ -41,6 +41,8 @@ class Settings:
     sweep: int  # bytes between two cuts of row 2
     kills: int  # system calls between two kills of row 29
     joins: int  # of row 5
+    deaths: int  # of row 1
+    cuts: int  # of row 10
 
 
 @dataclass
