@@ -119,7 +119,7 @@ class Job:
             self.start_worker()
         self.master.says("training starts")
         self.all_alive(0)
-        self.watcher = Watcher(self.redis, "LeNet" if self.options.net else COUNTED, 0.004)
+        self.watcher = Watcher(self.redis, self.name(), 0.004)
         self.merges_on(5 if self.options.net else 20)
         self.fds = self.open_fds()
         return self
@@ -243,15 +243,18 @@ class Job:
                     f"a worker ended with {code}: {worker.text()[-1000:]}")
         merged, count = self.result()["iterations"], self.counted()
         require(merged == count, f"{merged} iterations, but the weights hold {count}")
-        leaks.keys = self.left_keys()
+        leaks.keys = len(self.left_keys())
         leaks.files = len(self.left_files())
         leaks.segments = self.segments()
         return leaks
 
     def left_keys(self):
-        """Keys of contributions and of workers' own weights."""
-        keys = self.redis.ask("KEYS", "*:worker/*")
-        return len(keys)
+        """Of contributions and of workers' own weights. Whose name a flipped bit has made another
+        job's, nobody can know; they expire."""
+        return self.redis.ask("KEYS", f"speedo:{{{self.name()}}}:worker/*")
+
+    def name(self):
+        return "LeNet" if self.options.net else COUNTED
 
     def left_files(self):
         """Temporary ones, and beside snapshots what is no whole checkpoint's."""
