@@ -8,7 +8,7 @@ import subprocess
 import time
 
 from job import KILLED, require
-from job_processes import end_with_parent
+from job_processes import PATIENCE, end_with_parent
 from place import CannotRun, within
 from trial import scenario
 
@@ -146,8 +146,11 @@ def killed_at(trial, job, moment):
     The snapshots before may have had more calls: then it is killed once this one is whole."""
     before = checkpoints(job)
     tracer = attach(job, "-e", f"inject={moment}")
+    job.merges_on(1)  # an iteration that has a snapshot gets no other
+    start = time.time()
     job.master.kill(signal.SIGHUP)
     while job.master.process.poll() is None and checkpoints(job) == before:
+        require(time.time() < start + PATIENCE, "neither a snapshot nor the kill in it comes")
         time.sleep(0.01)
     try:
         job.master.wait(0.5)
