@@ -178,7 +178,7 @@ void WorkerActor::execute(const worker_command::LookForEnd& command) {
   });
 }
 
-void WorkerActor::execute(const worker_command::CancelRun& /*command*/) { work_.cancel(); }
+void WorkerActor::execute(const worker_command::CancelRun& /*command*/) { work_.withdraw(); }
 
 void WorkerActor::execute(const worker_command::Note& command) {
   if (command.warning) {

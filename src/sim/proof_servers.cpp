@@ -98,6 +98,12 @@ bool StoreClients::is_connected() const {
   return std::ranges::all_of(clients_, [](const auto& each) { return each->is_connected(); });
 }
 
+std::uint64_t StoreClients::failures() const {
+  std::uint64_t sum = 0;
+  for (const auto& each : clients_) sum += each->failures();
+  return sum;
+}
+
 void StoreClients::set_faults(const StoreClient::Faults& faults) {
   for (const auto& each : clients_) each->set_faults(faults);
 }

@@ -54,6 +54,7 @@ class StoreClients {
   void disconnect(const FaultMark& mark);
   void connect();
   bool is_connected() const;
+  std::uint64_t failures() const;  // see StoreClient, of all of them
   void set_faults(const StoreClient::Faults& faults);
   // At an operation on any server; see StoreClient.
   void strike_at_operation(std::uint64_t count, StoreClient::Strike strike);

@@ -108,6 +108,8 @@ class StoreClient : public KeyValue {
   };
   void set_strike(std::shared_ptr<StrikePlan> plan) { strike_ = std::move(plan); }
   bool is_connected() const { return !partition_; }
+  // Operations so far that did not get through, or whose answer did not.
+  std::uint64_t failures() const { return failures_; }
   // Called after each operation of this client that the server has executed.
   std::function<void(const KvOperation&)> on_executed;
 
@@ -120,6 +122,7 @@ class StoreClient : public KeyValue {
   bool is_struck_next(const KvOperation& operation) const;
   bool strike_now(const KvOperation& operation);
   void execute_at_server(const KvPtr& operation);
+  void fail(const KvPtr& operation);
   bool alive() const { return platform_.process().alive(); }
 
   StoreServer& server_;
@@ -128,6 +131,7 @@ class StoreClient : public KeyValue {
   const Instant mean_time_;
   std::optional<Instant> used_at_;
   bool stops_waiting_ = false;
+  std::uint64_t failures_ = 0;
   std::optional<FaultMark> partition_;
   Faults faults_;
   std::shared_ptr<StrikePlan> strike_;

@@ -276,7 +276,7 @@ void WorkerNode::execute(const worker_command::LookForEnd& command) {
                      [this](bool is_over) { soon(worker_event::EndLookedFor{is_over}); });
 }
 
-void WorkerNode::execute(const worker_command::CancelRun& /*command*/) { work_.cancel(); }
+void WorkerNode::execute(const worker_command::CancelRun& /*command*/) { work_.withdraw(); }
 
 void WorkerNode::execute(const worker_command::Note& /*command*/) {}
 

@@ -54,6 +54,13 @@ class ThreadTrainer : public Trainer {
 
   void cancel() override { generation_.fetch_add(1); }
 
+  void withdraw() override {
+    cancel();
+    thread_.post([this] {
+      if (engine_) engine_->withdraw();
+    });
+  }
+
   std::uint64_t progress() const override { return progress_.load(std::memory_order_relaxed); }
 
  private:

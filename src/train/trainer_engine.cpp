@@ -247,6 +247,16 @@ Result<RunReport> TrainerEngine::run(const TrainMessage& order,
                    .fault = std::isfinite(loss) ? std::string() : fault_};
 }
 
+// A put that a master did not wait for may end after whoever erases it has done so.
+void TrainerEngine::withdraw() {
+  exchange_->abandon();
+  const std::uint64_t count = update_ ? update_->contribution_count() : 0;
+  const auto erased = incarnation_.store->erase(incarnation_.contribution, count);
+  if (erased) return;
+  SPEEDO_WARN("the contribution of a run that was given up may stay in the store until the "
+              "training ends: {}", erased.error().message);
+}
+
 void TrainerEngine::note_version(const TrainMessage& order) {
   const bool follows = base_ && *base_ + 1 == order.version;
   rounds_ = follows ? std::min(rounds_ + 1, kRoundsToExpect) : 0;

@@ -43,6 +43,9 @@ class TrainerEngine {
   // `cancelled` is asked between steps and between chunks.
   Result<RunReport> run(const TrainMessage& order, std::function<bool()> cancelled);
 
+  // Erases what the run before this has put. Not during a run.
+  void withdraw();
+
   // See Trainer::save_state(). Not during a run.
   Result<void> save_state(const SaveStateMessage& order);
 

@@ -56,9 +56,9 @@ struct MasterAtWork {
     return test::await<Result<void>>([&](auto seen) { work->watch(now, std::move(seen)); });
   }
   // As a worker leaves it behind.
-  void contribute(std::uint64_t worker) {
+  void contribute(std::uint64_t worker, std::uint64_t term = kTerm) {
     ChunkedStore store_of_worker(memory, "job");
-    REQUIRE(put(store_of_worker, contribution_key(kTerm, worker), RecordInfo{},
+    REQUIRE(put(store_of_worker, contribution_key(term, worker), RecordInfo{},
                 std::vector<float>(elements)));
   }
   std::size_t worker_keys() {
@@ -195,6 +195,17 @@ TEST_CASE("what could not be erased is erased once the store is back") {
   *master.mood = Mood::kWilling;
   CHECK(master.look());
   master.wait_until_erased();
+}
+
+TEST_CASE("at the end all that workers have put is erased, under earlier masters too") {
+  MasterAtWork master;
+  master.begin_or_fail();
+  master.contribute(1);
+  master.contribute(2, kTerm - 1);
+  REQUIRE(put(*master.store, local_key(kTerm, 1), RecordInfo{}, std::vector<float>(8)));
+  master.work->erase_contributions();
+  CHECK(master.worker_keys() == 0);
+  CHECK(master.store->read(weights_key()));
 }
 
 TEST_CASE("erasing keeps nobody from looking after the store") {

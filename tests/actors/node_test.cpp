@@ -116,6 +116,64 @@ TEST_CASE("contributions are gone after the job, the weights stay and can be res
   CHECK(again.stored_version() > info.version + 9);
 }
 
+// Holds a worker's first contribution back, ready to become visible, until the test lets it go.
+class LateMap : public KeyValue {
+ public:
+  LateMap(std::shared_ptr<KeyValue> map, std::shared_future<void> gone)
+      : map_(std::move(map)), gone_(std::move(gone)) {}
+
+  void submit(KvPtr operation) override {
+    const bool is_contribution = operation->kind == KvOperation::Kind::kSet;
+    if (is_contribution && operation->key.ends_with(":m")) {
+      holds_ = true;
+      gone_.wait();
+    }
+    map_->submit(std::move(operation));
+  }
+  Result<std::vector<std::string>> list(std::string_view prefix) override {
+    return map_->list(prefix);
+  }
+  void stop_waiting() override {}
+  bool holds() const { return holds_; }
+
+ private:
+  const std::shared_ptr<KeyValue> map_;
+  const std::shared_future<void> gone_;
+  std::atomic<bool> holds_{false};
+};
+
+TEST_CASE("a contribution that is put after the master has cleaned up does not stay") {
+  Cluster cluster;
+  std::promise<void> gone;
+  const auto late = std::make_shared<LateMap>(cluster.memory, gone.get_future().share());
+  const OpenStore open_late = [late](const StoreAddress&, const std::string& job) {
+    return Result<std::shared_ptr<ParameterStore>>(std::make_shared<ChunkedStore>(late, job));
+  };
+  auto master = cluster.start_master();
+  const std::string address = cluster.master_address();
+  auto slow = cluster.start_worker(address, 1, nullptr, open_late);
+  REQUIRE(cluster.wait_for([&] { return late->holds(); }));
+  auto quick = cluster.start_worker(address);
+  REQUIRE(master.get());
+  REQUIRE(quick.get());
+  gone.set_value();
+  REQUIRE(slow.get());
+  const auto left = cluster.memory->list(job_prefix("job") + contribution_key_prefix());
+  CHECK(*left == std::vector<std::string>());
+}
+
+TEST_CASE("what workers of an earlier master put late is gone after the job") {
+  Cluster cluster;
+  auto master = cluster.start_master();
+  const std::string address = cluster.master_address();
+  REQUIRE(put(*cluster.open(), contribution_key(0, 7), RecordInfo{}, std::vector<float>(9)));
+  auto worker = cluster.start_worker(address);
+  REQUIRE(master.get());
+  REQUIRE(worker.get());
+  const auto left = cluster.memory->list(job_prefix("job") + contribution_key_prefix());
+  CHECK(*left == std::vector<std::string>());
+}
+
 TEST_CASE("workers may be there before the master, and come late") {
   Cluster cluster;
   const test::ReservedPort reserved;

@@ -122,13 +122,14 @@ class ScriptedWorkerWork : public WorkerWork {
     looks.emplace_back(term, std::move(done));
   }
   void cancel() override { cancels += 1; }
+  void withdraw() override { withdrawals += 1; }
   std::uint64_t progress() const override { return layers; }
 
   std::vector<std::pair<WelcomeMessage, std::function<void(Result<Digest>)>>> prepares;
   std::vector<std::pair<TrainMessage, std::function<void(Result<RunReport>)>>> runs;
   std::vector<std::pair<SaveStateMessage, std::function<void(Result<void>)>>> saves;
   std::vector<std::pair<std::uint64_t, std::function<void(bool)>>> looks;
-  int cancels = 0;
+  int cancels = 0, withdrawals = 0;
   std::uint64_t layers = 0;  // what progress() says
 };
 

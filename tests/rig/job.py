@@ -37,7 +37,8 @@ def resident(pid):
 @dataclass
 class Options:
     """What a job is, where it is not the usual."""
-    workers: int = 3
+    workers: int = 3  # processes
+    members: int = 1  # workers of each
     asked: str = ""  # --workers, if that is not their number
     flags: tuple = ("--sync",)  # of the master
     worker_flags: tuple = ()
@@ -118,7 +119,7 @@ class Job:
             self.start_worker()
         self.master.says("training starts")
         self.all_alive(0)
-        self.watcher = Watcher(self.redis, "LeNet" if self.options.net else COUNTED, 0.004)
+        self.watcher = Watcher(self.redis, self.name(), 0.004)
         self.merges_on(5 if self.options.net else 20)
         self.fds = self.open_fds()
         return self
@@ -141,8 +142,12 @@ class Job:
                 "--redis-password-file", self.password, "--token-file", self.token,
                 "--bind", self.master_address, "--port", self.port, "--json",
                 "--worker-timeout", self.options.timeout,
-                "--workers", self.options.asked or self.options.workers,
+                "--workers", self.options.asked or self.count(),
                 "--no-shared-memory", "--threads", 1, *self.options.flags, *extra]
+
+    def count(self):
+        """Of all workers."""
+        return self.options.workers * self.options.members
 
     def worker_node(self, index):
         shared = self.options.redis_via or self.options.master_via
@@ -153,8 +158,8 @@ class Job:
     def start_worker(self, extra=(), before=(), index=None):
         index = len(self.workers) if index is None else index
         command = [self.binaries / "speedo-worker", "--no-config", "--token-file", self.token,
-                   "--redis-password-file", self.password, "--no-shared-memory", "--threads", 1,
-                   *self.options.worker_flags, *extra]
+                   "--redis-password-file", self.password, "--no-shared-memory",
+                   *self.members_of_a_worker(), *self.options.worker_flags, *extra]
         via = self.options.master_via
         command += ["--master", via.address() if via else
                     f"{self.master_address}:{self.port}"]
@@ -165,6 +170,12 @@ class Job:
         worker = self.launch(self.worker_node(index), command, before)
         self.workers.append(worker)
         return worker
+
+    def members_of_a_worker(self):
+        """More than there are processors are forced upon them: they hardly compute."""
+        if self.options.members == 1:
+            return ["--threads", 1]
+        return ["--workers", self.options.members, "--force"]
 
     def replace_worker(self, gone):
         """A new worker in the place of one that ended."""
@@ -188,7 +199,7 @@ class Job:
         return time.time() - start
 
     def all_alive(self, after):
-        return self.master.says(f"{self.options.workers} alive", after)
+        return self.master.says(f"{self.count()} alive", after)
 
     def open_fds(self):
         """Of the master, without its connections to Redis: it opens them when it needs them, and
@@ -232,15 +243,18 @@ class Job:
                     f"a worker ended with {code}: {worker.text()[-1000:]}")
         merged, count = self.result()["iterations"], self.counted()
         require(merged == count, f"{merged} iterations, but the weights hold {count}")
-        leaks.keys = self.left_keys()
+        leaks.keys = len(self.left_keys())
         leaks.files = len(self.left_files())
         leaks.segments = self.segments()
         return leaks
 
     def left_keys(self):
-        """Keys of contributions and of workers' own weights."""
-        keys = self.redis.ask("KEYS", "*:worker/*")
-        return len(keys)
+        """Of contributions and of workers' own weights. Whose name a flipped bit has made another
+        job's, nobody can know; they expire."""
+        return self.redis.ask("KEYS", f"speedo:{{{self.name()}}}:worker/*")
+
+    def name(self):
+        return "LeNet" if self.options.net else COUNTED
 
     def left_files(self):
         """Temporary ones, and beside snapshots what is no whole checkpoint's."""

@@ -4,16 +4,26 @@ import random
 import socket
 import struct
 import threading
+from dataclasses import dataclass
 
 PIECE = 65536
 UP, DOWN = 0, 1  # from the one who connected, and to it
+
+
+@dataclass
+class Strike:
+    """A fault that is armed."""
+    left: int  # bytes that pass before it
+    pattern: object = None  # of bytes, compiled, with which counting begins; None: it has begun
+    link: object = None  # whose bytes count; None: those of all
 
 
 class Proxy:
     """Listens on the loopback of a node; faults are set by any thread, and count what they struck.
 
     A cut or a flip is armed with the number of bytes that pass before it, and strikes once, in the
-    connection that carries that byte; another one is armed after it.
+    connection that carries that byte; another one is armed after it. With a pattern of bytes, it is
+    those of one connection from there on that are counted.
     """
 
     def __init__(self, place, node, target):
@@ -21,7 +31,8 @@ class Proxy:
         self.delay = self.jitter = 0.0  # seconds
         self.rate = 0  # bytes a second, each connection and way; 0: any
         self.frozen = False  # nothing passes, no connection ends
-        self.armed = {}  # (kind, way): bytes still to pass
+        self.armed = {}  # (kind, way): Strike
+        self.tap = None  # a bytearray: gets what passes up
         self.on_cut = None
         self.struck = {"cut": 0, "flip": 0}
         self.passed = [0, 0]
@@ -63,8 +74,10 @@ class Proxy:
             while data := await reader.read(PIECE):
                 while self.frozen:
                     await asyncio.sleep(0.02)
-                data = self.flipped(data, way)
-                data, is_cut = self.until_cut(data, way)
+                if self.tap is not None and way == UP:
+                    self.tap += data
+                data = self.flipped(data, way, both)
+                data, is_cut = self.until_cut(data, way, both)
                 await self.wait(data)
                 writer.write(data)
                 await writer.drain()
@@ -86,37 +99,44 @@ class Proxy:
         if pause > 0:
             await asyncio.sleep(pause)
 
-    def flipped(self, data, way):
-        at = self.count_down("flip", way, len(data))
+    def flipped(self, data, way, link):
+        at = self.count_down("flip", way, data, link)
         if at is None:
             return data
         damaged = bytearray(data)
         damaged[at] ^= 1 << self.draw.randrange(8)
         return bytes(damaged)
 
-    def until_cut(self, data, way):
-        at = self.count_down("cut", way, len(data))
+    def until_cut(self, data, way, link):
+        at = self.count_down("cut", way, data, link)
         if at is None:
             return data, False
         if self.on_cut:
             self.on_cut()
         return data[:at], True
 
-    def count_down(self, kind, way, size):
-        """Where in the next `size` bytes the fault strikes; None: not there."""
-        left = self.armed.get((kind, way))
-        if left is None:
+    def count_down(self, kind, way, data, link):
+        """Where in `data` the fault strikes; None: not there."""
+        strike = self.armed.get((kind, way))
+        if strike is None or strike.link not in (None, link):
             return None
-        if left >= size:
-            self.armed[kind, way] = left - size
+        at = strike.left
+        if strike.pattern:
+            found = strike.pattern.search(data)
+            if not found:
+                return None
+            strike.pattern, strike.link = None, link
+            at += found.start()
+        if at >= len(data):
+            strike.left = at - len(data)
             return None
         del self.armed[kind, way]
         self.struck[kind] += 1
-        return left
+        return at
 
-    def strike(self, kind, way, after):
-        """Arms a cut or a flip after so many bytes more."""
-        self.armed[kind, way] = after
+    def strike(self, kind, way, after, pattern=None):
+        """Arms a cut or a flip after so many bytes more, or after the next `pattern` begins."""
+        self.armed[kind, way] = Strike(after, pattern)
 
     def close(self):
         self.loop.call_soon_threadsafe(self.loop.stop)

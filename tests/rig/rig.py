@@ -45,8 +45,11 @@ def options_of(arguments):
     parser.add_argument("--kills", type=int, default=9, metavar="CALLS",
                         help="between two kills of row 29; 1: at every call of a snapshot")
     parser.add_argument("--joins", type=int, default=20, help="of row 5")
+    parser.add_argument("--deaths", type=int, default=3, help="of row 1")
+    parser.add_argument("--cuts", type=int, default=200, help="of row 10")
     options = parser.parse_args(arguments)
-    counts = (options.repeat, options.sweep, options.kills, options.joins)
+    counts = (options.repeat, options.sweep, options.kills, options.joins, options.deaths,
+              options.cuts)
     if min(counts) < 1 or options.minutes <= 0:
         parser.error("numbers are above 0")
     return options
@@ -72,7 +75,8 @@ def main():
         return 0
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10**6)
     settings = Settings(options.build.resolve() / "bin", options.build.resolve(), seed,
-                        options.minutes, options.sweep, options.kills, options.joins)
+                        options.minutes, options.sweep, options.kills, options.joins,
+                        options.deaths, options.cuts)
     commit = subprocess.run(["git", "-c", "safe.directory=*", "-C", ROOT, "describe", "--always",
                              "--dirty"], capture_output=True, text=True, check=False).stdout
     print(f"seed {seed}, commit {commit.strip() or 'unknown'}, {load_now()}\n")

@@ -8,13 +8,15 @@ import subprocess
 import time
 
 from job import KILLED, require
-from job_processes import end_with_parent
+from job_processes import PATIENCE, end_with_parent
 from place import CannotRun, within
 from trial import scenario
 
-# What writes a snapshot makes these calls, and at that time nothing else in the master does.
-# Between any two of them files change once at most.
-SNAPSHOT_CALLS = "openat,newfstatat,getdents64,flock,fcntl,fsync,rename,close,unlink"
+# The thread of a master that writes snapshots, and the calls of it that neither files nor others
+# can tell from none.
+SNAPSHOT_THREAD = "nets"
+SNAPSHOT_CALLS = ("!futex,mmap,munmap,mremap,brk,madvise,mprotect,sched_yield,clock_nanosleep,"
+                  "restart_syscall")
 FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
 
 
@@ -73,15 +75,16 @@ def disk_full(trial):
 
 
 def attach(job, *what, log="/dev/null"):
-    """strace at the master, which does `what` to its system calls from now on."""
+    """strace at the thread of the master that writes snapshots; does `what` to its calls."""
     need("strace", "strace")
-    process = job.master.process.pid
-    tracer = subprocess.Popen(["strace", "-f", "-qq", "-o", log, "-e", f"trace={SNAPSHOT_CALLS}",
-                               *what, "-p", str(process)], stdout=subprocess.DEVNULL,
+    tasks = pathlib.Path(f"/proc/{job.master.process.pid}/task")
+    found = [task for task in tasks.iterdir()
+             if (task / "comm").read_text().strip() == SNAPSHOT_THREAD]
+    require(len(found) == 1, f"{len(found)} threads of the master write snapshots")
+    tracer = subprocess.Popen(["strace", "-qq", "-o", log, "-e", f"trace={SNAPSHOT_CALLS}", *what,
+                               "-p", found[0].name], stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL, preexec_fn=end_with_parent)
-    tasks = pathlib.Path(f"/proc/{process}/task")
-    while not all(f"TracerPid:\t{tracer.pid}\n" in (task / "status").read_text()
-                  for task in tasks.iterdir()):
+    while f"TracerPid:\t{tracer.pid}\n" not in (found[0] / "status").read_text():
         require(tracer.poll() is None, "strace cannot attach")
         time.sleep(0.005)
     return tracer
@@ -118,10 +121,8 @@ def snapshot_calls(job):
     require(snapshot_now(job), "no snapshot while its calls are listed")
     time.sleep(0.3)
     detach(tracer)
-    by_thread = {}
-    for thread, name in re.findall(r"^(\d+) +(\w+)\(", log.read_text(), re.MULTILINE):
-        by_thread.setdefault(thread, []).append(name)
-    calls = max(by_thread.values(), key=len)
+    calls = re.findall(r"^(\w+)\(", log.read_text(), re.MULTILINE)
+    require(calls, "a snapshot makes no calls")
     return [(name, calls[:at].count(name) + 1) for at, name in enumerate(calls)]
 
 
@@ -134,7 +135,8 @@ def killed_in_snapshot(trial):
     chosen = calls[first::trial.settings.kills]
     for name, ordinal in chosen:
         killed_at(trial, job, f"{name}:signal=KILL:when={ordinal}")
-    trial.notes.append(f"each {trial.settings.kills}. of {len(calls)} calls")
+    which = "each" if trial.settings.kills == 1 else f"each {trial.settings.kills}."
+    trial.notes.append(f"{which} of {len(calls)} calls")
     trial.finish(job)
 
 
@@ -144,8 +146,11 @@ def killed_at(trial, job, moment):
     The snapshots before may have had more calls: then it is killed once this one is whole."""
     before = checkpoints(job)
     tracer = attach(job, "-e", f"inject={moment}")
+    job.merges_on(1)  # an iteration that has a snapshot gets no other
+    start = time.time()
     job.master.kill(signal.SIGHUP)
     while job.master.process.poll() is None and checkpoints(job) == before:
+        require(time.time() < start + PATIENCE, "neither a snapshot nor the kill in it comes")
         time.sleep(0.01)
     try:
         job.master.wait(0.5)

@@ -115,7 +115,7 @@ def told_to_end(trial, number):
     for worker in job.workers:
         require(worker.wait(30) == 0, f"a worker ended with {worker.process.returncode}")
     left = job.left_keys(), job.left_files()
-    require(left == (0, []), f"left behind: {left}")
+    require(left == ([], []), f"left behind: {left}")
 
 
 @scenario(30, "SIGTERM to worker and master")

@@ -1,5 +1,6 @@
 """Rows of several faults at once or one after another, and what faults cost in accuracy."""
 import signal
+import statistics
 import time
 
 import lenet
@@ -40,7 +41,7 @@ def end(trial, job, strategy):
 
 
 def kill_worker(trial, job):
-    victim, start = trial.random.choice(job.workers), time.time()
+    victim, start = trial.random.choice(job.workers[1:]), time.time()
     victim.kill()
     job.replace_worker(victim)
     job.all_alive(start)
@@ -88,27 +89,57 @@ FAULTS = (kill_worker, freeze_worker, kill_master, restart_redis, cut_connection
           flush)
 
 
+class Memory:
+    """Resident memory of processes, seen now and then, and how fast it grows."""
+
+    def __init__(self, **nodes):
+        self.nodes, self.start = nodes, time.time()
+        self.seen = {name: [] for name in nodes}
+        self.look()
+
+    def look(self):
+        for name, node in self.nodes.items():
+            self.seen[name].append(((time.time() - self.start) / 3600,
+                                    resident(node.process.pid) / 2**20))
+
+    def slope(self, name):
+        """MiB an hour, by least squares."""
+        hours, sizes = zip(*self.seen[name])
+        return statistics.linear_regression(hours, sizes).slope
+
+    def __str__(self):
+        return ", ".join(f"{name} {seen[0][1]:.2f} to {seen[-1][1]:.2f} MiB, "
+                         f"{self.slope(name):+.2f} MiB/h" for name, seen in self.seen.items())
+
+
+def one_fault(trial, job, faults, counts):
+    fault, before = trial.random.choice(faults), time.time()
+    fault(trial, job)
+    trial.struck += 1
+    counts[fault.__name__] = counts.get(fault.__name__, 0) + 1
+    job.merges_on(20)
+    trial.recover.append(time.time() - before)
+    trial.pause(0.1, 1)
+
+
 @scenario(36, "soak: a mix of faults, one after another", minutes=True)
 def soak(trial):
-    job = trial.job()
-    start, counts = time.time(), {}
-    first, worst = resident(job.master.process.pid), 0.0
-    while time.time() < start + 60 * trial.settings.minutes:
-        fault = trial.random.choice(FAULTS)
-        before = time.time()
-        fault(trial, job)
-        trial.struck += 1
-        counts[fault.__name__] = counts.get(fault.__name__, 0) + 1
-        job.merges_on(20)
-        trial.recover.append(time.time() - before)
-        if fault is kill_master:
-            job.fds = job.open_fds()
-            first = resident(job.master.process.pid)
-        worst = max(worst, resident(job.master.process.pid) - first)
-        trial.pause(0.1, 1)
+    """Masters die in its first third; then one stays, and the first worker with it all the time, so
+    that it is seen how their memory grows."""
+    job, counts = trial.job(), {}
+    start, seconds = time.time(), 60 * trial.settings.minutes
+    while time.time() < start + seconds / 3:
+        one_fault(trial, job, FAULTS, counts)
+    job.fds = job.open_fds()
+    lasting = [fault for fault in FAULTS if fault is not kill_master]
+    memory = Memory(master=job.master, worker=job.workers[0])
+    while time.time() < start + seconds:
+        one_fault(trial, job, lasting, counts)
+        memory.look()
     trial.notes.append(f"{trial.settings.minutes:g} minutes: " +
                        ", ".join(f"{count} {name}" for name, count in sorted(counts.items())) +
-                       f"; a master's memory grew by {worst / 2**20:.1f} MiB at most")
+                       f"; memory in the last two thirds: {memory}; "
+                       f"{job.watcher.version()} versions")
     trial.finish(job)
 
 

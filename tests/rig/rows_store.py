@@ -2,7 +2,7 @@
 import signal
 import time
 
-from job import require
+from job import REDIS, require
 from job_processes import COUNTED
 from trial import scenario
 
@@ -54,6 +54,22 @@ def killed_connections(trial):
             trial.struck += killed
             time.sleep(0.1)
     trial.recover.append(job.merges_on(10))
+    trial.finish(job)
+
+
+@scenario(10, "connections to Redis cut as fast as they are made", minutes=True)
+def cut_without_end(trial):
+    job = trial.job(workers=2, members=8, flags=())
+    address = f"{job.net.address(REDIS)}:{job.redis.port}"  # none of the rig's come there
+    with job.redis.link() as link:
+        while trial.struck < trial.settings.cuts:
+            goal, last = min(trial.struck + 1000, trial.settings.cuts), job.watcher.version()
+            while trial.struck < goal:
+                trial.struck += link.ask("CLIENT", "KILL", "LADDR", address)
+                time.sleep(trial.random.uniform(0, 0.04))
+            start = time.time()
+            trial.recover.append(job.watcher.first_after(start, last) - start)
+    job.merges_on(10)
     trial.finish(job)
 
 

@@ -1,4 +1,5 @@
 """Rows whose fault is a worker's: it dies, freezes, leaves, comes back."""
+import re
 import signal
 import time
 
@@ -11,8 +12,8 @@ from trial import scenario
 def killed(trial):
     job = trial.job()
     dead = []
-    for _ in range(3):
-        trial.pause()
+    for _ in range(trial.settings.deaths):
+        trial.pause(0.01, 0.5)
         victim = trial.random.choice(job.workers)
         start = time.time()
         victim.kill()
@@ -36,10 +37,10 @@ def proxied(trial, target, **options):
     return job.start(), proxy
 
 
-def cut_at(trial, job, proxy, after):
+def cut_at(trial, job, proxy, after, way=None, pattern=None):
     """Cuts the connection whose bytes come after so many more, and waits for merges again."""
     struck, start = proxy.struck["cut"], time.time()
-    proxy.strike("cut", trial.random.choice([UP, DOWN]), after)
+    proxy.strike("cut", trial.random.choice([UP, DOWN]) if way is None else way, after, pattern)
     while proxy.struck["cut"] == struck:
         require(time.time() < start + 30, f"nothing passed the proxy to be cut after {after} bytes")
         time.sleep(0.001)
@@ -59,6 +60,34 @@ def cut_from_redis(trial):
                        trial.settings.sweep):
         cut_at(trial, job, proxy, after)
     trial.notes.append(f"every {trial.settings.sweep} bytes of {contribution}")
+    trial.finish(job)
+
+
+# How a worker tells Redis a contribution: its only chunk, and then its manifest.
+CHUNK = re.compile(rb"\*4\r\n\$5\r\nSETEX\r\n\$\d+\r\nspeedo:\{\w+\}:worker/[\d/]+:s\d+:c0\r\n")
+MANIFEST = re.compile(rb"\*4\r\n\$5\r\nSETEX\r\n\$\d+\r\nspeedo:\{\w+\}:worker/[\d/]+:m\r\n"
+                      rb"\$\d+\r\n\d+\r\n\$(\d+)\r\n")
+
+
+def contribution_bytes(job, proxy):
+    """From the first byte of its chunk's order to the last one of its manifest's."""
+    proxy.tap = bytearray()
+    job.merges_on(20)
+    passed, proxy.tap = bytes(proxy.tap), None
+    chunk = CHUNK.search(passed)
+    require(chunk, "no contribution passes the proxy")
+    manifest = MANIFEST.search(passed, chunk.end())
+    require(manifest, "no manifest of a contribution passes the proxy")
+    return manifest.end() + int(manifest[1]) + len(b"\r\n") - chunk.start()
+
+
+@scenario(2, "contribution cut at a byte of its own")
+def contribution_cut(trial):
+    job, proxy = proxied(trial, "redis_via", workers=1, flags=())
+    step, size = trial.settings.sweep, contribution_bytes(job, proxy)
+    for after in range(trial.random.randrange(step), size, step):
+        cut_at(trial, job, proxy, after, UP, CHUNK)
+    trial.notes.append(f"{'each byte' if step == 1 else f'every {step} bytes'} of {size}")
     trial.finish(job)
 
 
@@ -140,4 +169,25 @@ def flapping(trial):
                 f"a worker that left ended with {ended}")
         job.replace_worker(victim)
         trial.recover.append(job.all_alive(start) - start)
+    trial.finish(job)
+
+
+MEMBERS = 50  # workers of a process
+
+
+@scenario(5, "processes of many workers leave and rejoin", minutes=True)
+def flapping_processes(trial):
+    job = trial.job(workers=2, members=MEMBERS, flags=(), timeout=20)
+    for _ in range(-(-trial.settings.joins // MEMBERS)):
+        victim, start = job.workers[-1], time.time()
+        number = trial.random.choice([signal.SIGTERM, signal.SIGKILL])
+        victim.kill(number)
+        ended = victim.wait(60)
+        require(ended == (0 if number == signal.SIGTERM else -number),
+                f"workers that left ended with {ended}")
+        trial.struck += MEMBERS
+        job.replace_worker(victim)
+        trial.recover.append(job.all_alive(start) - start)
+        job.merges_on(2 * MEMBERS)
+    trial.notes.append(f"processes of {MEMBERS} workers")
     trial.finish(job)

@@ -41,6 +41,8 @@ class Settings:
     sweep: int  # bytes between two cuts of row 2
     kills: int  # system calls between two kills of row 29
     joins: int  # of row 5
+    deaths: int  # of row 1
+    cuts: int  # of row 10
 
 
 @dataclass
@@ -78,7 +80,8 @@ class Trial:
         left = job.finish(may_be_killed)
         for name in ("fds", "keys", "files", "segments"):
             setattr(self.leaks, name, getattr(self.leaks, name) + getattr(left, name))
-        require(not left.any(), f"left behind: {left}; files: {job.left_files()}")
+        require(not left.any(), f"left behind: {left}; files: {job.left_files()}; keys: "
+                                f"{job.left_keys()}")
 
     def close(self):
         for job in self.jobs:

@@ -96,17 +96,33 @@ TEST_CASE("what a worker that is gone has left is found, unless it came late") {
   late.checker.told_to_erase(kTerm, kWorker);
   late.contribute();
   late.checker.check_erased(kTerm, kWorker);
-  late.checker.check_end(kTerm);
   CHECK(late.found() == "");
 }
 
-TEST_CASE("what is left behind at the end is found") {
+TEST_CASE("what is left behind at the end is found, whosever it is, unless it came after the end") {
+  CheckedServer store;
+  store.checker.told_to_erase(kTerm, kWorker);
+  store.contribute();
+  store.checker.granted(kTerm + 1);
+  store.checker.master_ends(kTerm + 1);
+  store.checker.check_end();
+  CHECK(store.found().ends_with("is left behind at the end"));
+  CHECK(std::string(store.violations.check()) == "erasure");
+
+  CheckedServer late;
+  late.checker.master_ends(kTerm);
+  late.contribute();
+  late.checker.check_end();
+  CHECK(late.found() == "");
+}
+
+TEST_CASE("what is there of a contribution that was withdrawn is found") {
   CheckedServer store;
   store.contribute();
-  store.checker.check_end(kTerm + 1);
+  store.checker.withdrawn(contribution_key(kTerm, kWorker - 1));
   CHECK(store.found() == "");
-  store.checker.check_end(kTerm);
-  CHECK(store.found().ends_with("is left behind at the end"));
+  store.checker.withdrawn(contribution_key(kTerm, kWorker));
+  CHECK(store.found().ends_with("of a run that was given up is not erased"));
 }
 
 }  // namespace

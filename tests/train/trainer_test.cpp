@@ -224,6 +224,16 @@ TEST_CASE("a cancelled run ends at once, even one that waits for weights") {
   CHECK(run(cluster.trainer(0), TrainMessage{.run = 2}));  // The trainer is as good as before.
 }
 
+TEST_CASE("what a run has put that nobody will hear of is erased, before anything else is done") {
+  if (test::kernel_choice().shared_memory) SPEEDO_SKIP("nothing is put into the store");
+  test::TrainerCluster cluster(small_job(), 1);
+  REQUIRE(run(cluster.trainer(0), TrainMessage{.run = 1}));
+  REQUIRE(cluster.store()->read(contribution_key(0, 0)));
+  cluster.trainer(0).withdraw();
+  cluster.prepare(0);
+  CHECK_FALSE(cluster.store()->read(contribution_key(0, 0)));
+}
+
 TEST_CASE("an order that is not for the job is refused") {
   test::TrainerCluster cluster(small_job(), 1);
   const float infinite = std::numeric_limits<float>::infinity();

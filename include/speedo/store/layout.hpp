@@ -64,7 +64,9 @@ inline constexpr std::uint32_t kRecordSlots = 3;
 inline constexpr std::uint32_t kContributionSlots = 2;
 // What workers and master hand each other is counted on for as long as a run, a round or a pause
 // of the whole job may last, and the server's clock goes on while all of them sleep. So whoever
-// knows that nobody will read it erases it; what an abandoned job leaves vanishes after this time.
+// knows that nobody will read it erases it: a worker what it has put of a run that was given up, a
+// master what workers that are gone have left, and at its end all of it. What an abandoned job
+// leaves vanishes after this time, and what a killed worker had on its way when its job ended.
 inline constexpr std::uint32_t kContributionExpirySeconds = 7 * 24 * 3600;
 
 inline constexpr std::size_t kChunkHeadBytes = 32;

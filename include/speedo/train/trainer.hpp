@@ -102,6 +102,9 @@ class Trainer {
   virtual void save_state(SaveStateMessage order, std::function<void(Result<void>)> done) = 0;
   // Makes all runs ordered so far end as soon as possible; their callbacks get kUnavailable.
   virtual void cancel() = 0;
+  // The same of a run that nobody will hear of: what it has put into the store is erased, before
+  // anything that is ordered later.
+  virtual void withdraw() = 0;
   // Grows with every layer computed and every chunk moved. Never blocks.
   virtual std::uint64_t progress() const = 0;
 };

@@ -81,7 +81,7 @@ struct StartRun { TrainMessage order; WorkerId worker; };  // answer: RunDone or
 struct SaveState { SaveStateMessage order; };
 // Whether the job that a master of this term admitted to is over. One answer: EndLookedFor.
 struct LookForEnd { std::uint64_t term; };
-struct CancelRun {};                         // its answer no longer matters
+struct CancelRun {};  // nobody hears of it, nor of what it has put: that is erased
 struct Note { bool warning; std::string text; };
 struct Exit { std::optional<Error> error; };
 }  // namespace worker_command

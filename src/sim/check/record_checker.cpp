@@ -70,6 +70,7 @@ void RecordChecker::done(const KvOperation& operation) {
   const bool is_late = owner && (gone_.contains(*owner) || ended_terms_.contains(owner->first) ||
                                  owner->first < newest_term_);
   if (is_late) late_.insert(*owner);
+  if (owner && ended_terms_.contains(newest_term_)) after_end_.insert(*owner);
   const bool is_manifest = operation.key.ends_with(kManifestEnd);
   // What comes late may have been erased in part.
   if (!is_manifest || is_late || may_have_lost_data() || is_whole(operation.key)) return;
@@ -130,14 +131,25 @@ void RecordChecker::check_erased(std::uint64_t term, std::uint64_t worker) {
   }
 }
 
-void RecordChecker::check_end(std::uint64_t term) {
+void RecordChecker::withdrawn(std::string_view contribution) {
   if (may_have_lost_data()) return;
-  const std::string prefix =
-      job_prefix(job_) + contribution_key_prefix() + std::to_string(term) + '/';
-  const auto keys = map_.list(prefix);
+  const auto keys = map_.list(job_prefix(job_) + std::string(contribution) + ':');
+  if (keys->empty()) return;
+  violations_.report(Check::kErasure,
+                     fmt::format("'{}' of a run that was given up is not erased", keys->front()));
+}
+
+void RecordChecker::master_ends(std::uint64_t term) {
+  ended_terms_.insert(term);
+  if (term == newest_term_) after_end_.clear();
+}
+
+void RecordChecker::check_end() {
+  if (may_have_lost_data()) return;
+  const auto keys = map_.list(job_prefix(job_) + contribution_key_prefix());
   for (const std::string& key : *keys) {
     const auto owner = owner_of(key);
-    if (owner && late_.contains(*owner)) continue;
+    if (owner && after_end_.contains(*owner)) continue;
     return violations_.report(Check::kErasure, fmt::format("'{}' is left behind at the end", key));
   }
 }

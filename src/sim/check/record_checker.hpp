@@ -35,10 +35,12 @@ class RecordChecker {
   // A master has told to erase what this worker has put; it had time enough once erased() is asked.
   void told_to_erase(std::uint64_t term, std::uint64_t worker) { gone_.insert({term, worker}); }
   void check_erased(std::uint64_t term, std::uint64_t worker);
+  // Its worker has erased this contribution, and puts it no more.
+  void withdrawn(std::string_view contribution);
   // The last master is gone, and its workers.
-  void check_end(std::uint64_t term);
-  // It erases what its workers have put.
-  void master_ends(std::uint64_t term) { ended_terms_.insert(term); }
+  void check_end();
+  // It erases what workers have put, its own and those of masters before.
+  void master_ends(std::uint64_t term);
   void granted(std::uint64_t term) { newest_term_ = std::max(newest_term_, term); }
 
  private:
@@ -56,6 +58,7 @@ class RecordChecker {
   std::optional<Instant> lost_data_at_;
   std::set<Owner> gone_, late_;  // late: put after that, or back
   std::set<std::uint64_t> ended_terms_;
+  std::set<Owner> after_end_;  // have put since the newest master began to end
   std::set<std::string> named_;  // chunks, by the newest manifest of the weights
   std::uint64_t newest_term_ = 0;
 };

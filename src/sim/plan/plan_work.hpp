@@ -77,6 +77,7 @@ class PlanWorkerWork : public WorkerWork {
   // A plan's master does not vanish.
   void look_for_end(std::uint64_t term, std::function<void(bool)> done) override;
   void cancel() override {}
+  void withdraw() override {}
   std::uint64_t progress() const override { return progress_; }
 
  private:

@@ -178,6 +178,7 @@ ProofWorker::Setting ProofCluster::worker_setting(std::size_t place) {
     lineage_.check_base(term, order, weights);
     watch_overwriting(place);
   };
+  setting.on_withdrawn = [this](const std::string& key) { record_checker_.withdrawn(key); };
   if (scenario_.shares_memory.empty() || !scenario_.shares_memory[place]) return setting;
   setting.find_door = [this, place](const std::string& door) {
     return memory_.find(door, [this, place](const std::string& key) {
@@ -482,7 +483,7 @@ void ProofCluster::check_end() {
                                    start, problem_.distance(weights)));
   }
   world_.queue().run_until(world_.queue().now() + kEndTime);
-  if (ends_undisturbed_) record_checker_.check_end(master.term());
+  if (ends_undisturbed_) record_checker_.check_end();
 }
 
 ProofResult run_proof(const Scenario& scenario, const ProofParts& parts) {

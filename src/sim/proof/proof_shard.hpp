@@ -42,6 +42,7 @@ class ProofShard : public WorkerWork {
   void save_state(const SaveStateMessage& order, std::function<void(Result<void>)> done) override;
   void look_for_end(std::uint64_t term, std::function<void(bool)> done) override;
   void cancel() override;
+  void withdraw() override { cancel(); }
   std::uint64_t progress() const override { return 0; }
 
   // Faults.

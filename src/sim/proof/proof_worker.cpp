@@ -71,7 +71,18 @@ void ProofWorker::prepare(const WelcomeMessage& welcome,
                           std::function<void(Result<Digest>)> done) {
   term_ = welcome.term;
   worker_ = welcome.worker;
-  job_->prepare(welcome, std::move(done));
+  job_->prepare(welcome, [this, done = std::move(done)](Result<Digest> model) {
+    if (model) tell_withdrawn();
+    done(std::move(model));
+  });
+}
+
+// A preparation that succeeds is done after all that was ordered before.
+void ProofWorker::tell_withdrawn() {
+  for (const Withdrawal& each : std::exchange(withdrawals_, {})) {
+    const bool was_answered = clients_->failures() == each.failures;
+    if (was_answered && setting_.on_withdrawn) setting_.on_withdrawn(each.key);
+  }
 }
 
 void ProofWorker::run(const TrainMessage& order, std::function<void(Result<RunReport>)> done) {
@@ -98,6 +109,13 @@ void ProofWorker::cancel() {
   run_.reset();
   beginning_.reset();
   job_->cancel();
+}
+
+void ProofWorker::withdraw() {
+  run_.reset();
+  beginning_.reset();
+  withdrawals_.push_back({contribution_key(term_, worker_), clients_->failures()});
+  job_->withdraw();
 }
 
 void ProofWorker::stall_until(Instant end, const FaultMark& mark) {

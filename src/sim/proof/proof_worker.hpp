@@ -38,6 +38,8 @@ class ProofWorker : public WorkerWork {
     FindDoor find_door = {};
     // A run came to its end; its contribution is `key`'s, if it came to anything.
     std::function<void(const std::string& key, std::uint64_t run)> on_trained = {};
+    // It has erased what runs that it was to withdraw had put under `key`; the store answered it.
+    std::function<void(const std::string& key)> on_withdrawn = {};
   };
   explicit ProofWorker(Setting setting);
   ~ProofWorker() override;
@@ -52,6 +54,7 @@ class ProofWorker : public WorkerWork {
   void save_state(const SaveStateMessage& order, std::function<void(Result<void>)> done) override;
   void look_for_end(std::uint64_t term, std::function<void(bool)> done) override;
   void cancel() override;
+  void withdraw() override;
   std::uint64_t progress() const override;
 
   // Faults.
@@ -62,6 +65,7 @@ class ProofWorker : public WorkerWork {
 
  private:
   TrainerParts parts();
+  void tell_withdrawn();
 
   const Setting setting_;
   Random random_;
@@ -71,6 +75,11 @@ class ProofWorker : public WorkerWork {
   std::optional<std::uint64_t> run_;
   std::optional<TrainMessage> beginning_;  // the order of a run that has seen no weights yet
   std::uint64_t term_ = 0, worker_ = 0;   // of the last welcome
+  struct Withdrawal {
+    std::string key;
+    std::uint64_t failures;  // of its clients before
+  };
+  std::vector<Withdrawal> withdrawals_;  // since the last preparation
   std::unique_ptr<ProcessPlatform> platform_;
   std::unique_ptr<StoreClients> clients_;
   std::unique_ptr<JobWorker> job_;

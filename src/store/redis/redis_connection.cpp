@@ -22,6 +22,10 @@ namespace {
 constexpr std::size_t kOperationBytes = 256;
 // Requests gathered into one system call.
 constexpr std::size_t kGatherMax = 8;
+// How often a refusal of the same request, or of connections, is not believed.
+constexpr int kDoubtsMax = 2;
+
+Error unheard(const Error& refusal) { return {ErrorCode::kUnavailable, refusal.message}; }
 
 BulkSink sink_of(KvOperation& operation) {
   const bool is_text = operation.kind == KvOperation::Kind::kGetWhole ||
@@ -161,9 +165,12 @@ void RedisConnection::try_connect() {
   auto session =
       RedisSession::connect(options_, stale_, {.look_up = extras_.look_up, .stop = stop});
   if (!session) {
-    connection_failed(session.error());
+    const bool was_let_in = server_ != 0;
+    connection_failed(was_let_in && doubts(session.error(), doubts_) ? unheard(session.error())
+                                                                     : session.error());
     return;
   }
+  doubts_ = 0;
   session_ = std::move(*session);
   stale_.reset();
   incarnations_->fetch_add(1);
@@ -276,7 +283,7 @@ bool RedisConnection::take_replies() {
     const BulkSink sink = in_flight_.empty() ? BulkSink{} : sink_of(in_flight_.front().operation());
     auto reply = replies_.next(sink);
     if (!reply) {
-      connection_failed(broken(ErrorCode::kInternal, reply.error().message));
+      connection_failed(broken(ErrorCode::kUnavailable, reply.error().message));
       return false;
     }
     if (!reply->has_value()) return true;
@@ -305,8 +312,9 @@ bool RedisConnection::take_reply(const ReplyReader::Reply& reply) {
       give_back(refused, {*error, options_.address, redirect});
       return true;
     }
-    if (half_sent || is_transient(error->code)) {
-      connection_failed(*error);
+    const bool is_doubtful = error->code == ErrorCode::kInternal && doubts(*error, entry.doubts);
+    if (half_sent || is_doubtful || is_transient(error->code)) {
+      connection_failed(is_doubtful ? unheard(*error) : *error);
       return false;
     }
   }
@@ -315,6 +323,14 @@ bool RedisConnection::take_reply(const ReplyReader::Reply& reply) {
   if (error && error->code == ErrorCode::kFull) error->code = ErrorCode::kUnavailable;
   if (entry.no_asking) error = std::move(entry.no_asking);
   done_with_front(std::move(error));
+  return true;
+}
+
+// A refusal may be the answer to what became of a request on its way: only what a server says each
+// time is believed. On a cluster others ask again.
+bool RedisConnection::doubts(const Error& error, int& so_far) const {
+  if (is_transient(error.code) || extras_.give_back || so_far == kDoubtsMax) return false;
+  so_far += 1;
   return true;
 }
 

@@ -60,6 +60,7 @@ class RedisConnection {
     std::size_t bytes = 0;
     bool awaits_asking = false;       // the next reply is ASKING's
     std::optional<Error> no_asking;   // ASKING was refused: the error of the whole
+    int doubts = 0;                   // refusals that were not believed
     KvOperation& operation() const { return *task.operation; }
   };
 
@@ -77,6 +78,7 @@ class RedisConnection {
   bool take_replies();
   bool take_reply(const ReplyReader::Reply& reply);
   bool take_asking_reply(const ReplyReader::Reply& reply);
+  bool doubts(const Error& error, int& so_far) const;
   std::optional<Error> error_in(const ReplyReader::Reply& reply, KvOperation& operation);
   void done_with_front(std::optional<Error> error);
   void connection_failed(Error error);
@@ -115,6 +117,7 @@ class RedisConnection {
   std::array<Clock::time_point, 2> held_until_{};
   Clock::time_point last_progress_{};
   int failures_ = 0;  // in a row
+  int doubts_ = 0;    // connections in a row whose refusal was not believed
   Clock::time_point first_failure_{};  // of those
   std::optional<Error> given_up_;      // for good
   Clock::time_point warned_at_{};

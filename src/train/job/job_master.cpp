@@ -63,7 +63,6 @@ JobMaster::JobMaster(const MasterOptions& options, Platform& platform,
       write_snapshot_(std::move(write_snapshot)),
       job_record_(encode(job_spec(options))),
       term_(options.session.term),
-      seats_(options.session.seats),
       snapshot_workers_(options.session.snapshot_workers),
       nets_(std::move(nets)),
       erasing_(platform, "erasing"),
@@ -319,17 +318,12 @@ Result<void> JobMaster::erase_records(std::uint64_t worker) {
   return store_->erase(local_key(term_, worker));
 }
 
-void JobMaster::erase_workers(std::uint64_t first, std::uint64_t end) {
-  records()->erase(step_key(term_)).ignore("it expires");
-  for (std::uint64_t seat = 0; seat < seats_; ++seat) {
-    store_->erase(seat_key(term_, seat)).ignore("it expires");
-  }
-  for (std::uint64_t worker = first; worker < end; ++worker) {
-    const Result<void> erased = erase_records(worker);
-    if (erased) continue;
-    SPEEDO_WARN("contributions stay in the store until they expire: {}", erased.error().message);
-    return;
-  }
+// The first one asks less of a store that may be away than a list of all does.
+void JobMaster::erase_contributions() {
+  Result<void> erased = records()->erase(step_key(term_));
+  if (erased) erased = records()->clear_contributions();
+  if (erased) return;
+  SPEEDO_WARN("contributions stay in the store until they expire: {}", erased.error().message);
 }
 
 void JobMaster::put_end() {

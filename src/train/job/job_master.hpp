@@ -65,9 +65,9 @@ class JobMaster : public MasterWork {
   const PartTerms* part_terms() const override { return parts_ ? &*parts_ : nullptr; }
   void stop_waiting() override;
 
-  // Removes what belongs to this master's workers from number `first` up to `end`. Weights and job
+  // Removes what workers have put, of whichever master, and what they were handed. Weights and job
   // stay, for a resumed run.
-  void erase_workers(std::uint64_t first, std::uint64_t end);
+  void erase_contributions();
   // Tells workers that are away, and a later master, that the job is over.
   void put_end();
 
@@ -100,7 +100,7 @@ class JobMaster : public MasterWork {
   const std::string job_record_;
   std::optional<PartTerms> parts_;
   std::string parts_record_;               // empty: not in parts
-  const std::uint64_t term_, seats_;
+  const std::uint64_t term_;
   const bool snapshot_workers_;
   std::uint64_t contribution_elements_ = 0;  // of the longest stage
   std::optional<Instant> watched_at_;

@@ -33,6 +33,7 @@ class JobPart : public WorkerWork {
   void look_for_end(std::uint64_t term, std::function<void(bool)> done) override;
   // Of a master that is gone, nothing is awaited any more.
   void cancel() override;
+  void withdraw() override { cancel(); }
   std::uint64_t progress() const override { return 0; }
   // Of the master whose welcome was prepared last.
   void take(PartOrder order);

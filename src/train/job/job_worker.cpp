@@ -64,4 +64,6 @@ void JobWorker::save_state(const SaveStateMessage& order, std::function<void(Res
 
 void JobWorker::cancel() { trainer_->cancel(); }
 
+void JobWorker::withdraw() { trainer_->withdraw(); }
+
 }  // namespace speedo

@@ -32,6 +32,7 @@ class JobWorker : public WorkerWork {
   void save_state(const SaveStateMessage& order, std::function<void(Result<void>)> done) override;
   void look_for_end(std::uint64_t term, std::function<void(bool)> done) override;
   void cancel() override;
+  void withdraw() override;
   std::uint64_t progress() const override { return trainer_->progress(); }
 
  private:

@@ -146,7 +146,6 @@ Result<MasterRun> MasterRun::prepare(MasterOptions options, Parts parts) {
   if (is_shared) made.memory_ = share_memory(parts.parts, store, config.term);
   if (made.memory_.door) config.memory = made.memory_.door->address();
   SPEEDO_ASSIGN(JobStart start, made.begin_session(options, parts, *store, *nets));
-  made.first_worker_ = made.session_->progress().worker_ids;
   SPEEDO_TRY(deal_states(options, *nets, *store));
   auto write = hooks.snapshot;
   if (!write) write = [](const SnapshotParts&) -> Result<void> { return {}; };
@@ -165,7 +164,7 @@ void MasterRun::end(const std::optional<Error>& error, bool broken) {
   stop_waiting();
   const bool superseded = error && error->code == ErrorCode::kSuperseded;
   if (superseded || broken) return;
-  job_->erase_workers(first_worker_, session_->progress().worker_ids);
+  job_->erase_contributions();
   if (!another_follows(error)) job_->put_end();
 }
 

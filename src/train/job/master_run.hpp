@@ -66,7 +66,6 @@ class MasterRun {
   std::unique_ptr<MasterSession> session_;
   bool resumed_ = false;
   bool has_orphans_ = false;
-  std::uint64_t first_worker_ = 0;
 };
 
 }  // namespace speedo

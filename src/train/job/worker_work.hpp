@@ -25,6 +25,8 @@ class WorkerWork {
   virtual void look_for_end(std::uint64_t term, std::function<void(bool)> done) = 0;
   // Runs ordered so far end as soon as possible, with kUnavailable.
   virtual void cancel() = 0;
+  // The same, and nobody hears of them: what they have put into the store is erased.
+  virtual void withdraw() = 0;
   // Of the run under way: grows as long as it gets on. From any thread.
   virtual std::uint64_t progress() const = 0;
 };
