@@ -21,6 +21,7 @@ class AdaptiveRule final : public UpdateRule {
   static Result<void> check_fields(const caffe::SolverParameter& solver);
 
   std::vector<Arena*> histories() override;
+  bool can_be_guarded() const override { return true; }
 
  private:
   AdaptiveRule(const caffe::SolverParameter& solver, const ParameterLayout& layout,

@@ -16,6 +16,7 @@ class SgdRule final : public UpdateRule {
                                                     Backend& backend);
 
   std::vector<Arena*> histories() override { return {&history_}; }
+  bool can_be_guarded() const override { return true; }
 
  private:
   void compute_part(const SgdStep& step, const Bucket& part, const float* weights,

@@ -1,8 +1,6 @@
 // Caffe's training loop: the order of actions is part of the contract, as logs, snapshots and tests
 // of both programs are compared line by line.
 
-#include <speedo/core/solver.hpp>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -12,121 +10,37 @@
 #include <speedo/backend/backend.hpp>
 #include <speedo/base/assert.hpp>
 #include <speedo/base/clock.hpp>
-#include <speedo/base/limits.hpp>
 
 #include "base/log.hpp"
 #include "base/trace.hpp"
-#include "caffe.pb.h"
 #include "core/debug_info.hpp"
-#include "core/kept_statistics.hpp"
-#include "core/non_finite.hpp"
 #include "core/net/net_outputs.hpp"
-#include "core/smoothed_loss.hpp"
+#include "core/non_finite.hpp"
+#include "core/solver_checks.hpp"
+#include "core/solver_impl.hpp"
 #include "core/solver_log.hpp"
 
 namespace speedo {
-namespace {
-
-using Action = Solver::Hooks::Action;
-
-// True every `interval` iterations; an interval of 0 means never.
-bool due(std::int64_t iteration, std::int64_t interval) {
-  return interval > 0 && iteration % interval == 0;
-}
-
-Error diverged(const std::string& what) {
-  return {ErrorCode::kNotFinite, what + "; lower base_lr or set clip_gradients in the solver"};
-}
-
-Error data_at_fault(std::int64_t iteration, int losses) {
-  return {ErrorCode::kNotFinite,
-          fmt::format("training ends at iteration {} with {} losses that are not finite; they did "
-                      "not change the weights, which give a finite one for other data: look for "
-                      "values in the data that are not finite or far too large",
-                      iteration, losses)};
-}
-
-Result<void> check_intervals(const caffe::SolverParameter& solver) {
-  const std::pair<const char*, std::int64_t> fields[] = {{"display", solver.display()},
-                                                         {"snapshot", solver.snapshot()},
-                                                         {"test_interval", solver.test_interval()},
-                                                         {"max_iter", solver.max_iter()}};
-  for (const auto& [name, value] : fields) {
-    if (value < 0) {
-      return Error{ErrorCode::kConfig,
-                   fmt::format("solver: {} is {}; it must not be negative", name, value)};
-    }
-  }
-  if (solver.average_loss() < 1) {
-    return Error{ErrorCode::kConfig, fmt::format("solver: average_loss is {}; it must be 1 or more",
-                                                 solver.average_loss())};
-  }
-  return {};
-}
-
-}  // namespace
-
-struct Solver::Impl {
-  caffe::SolverParameter param;
-  Hooks hooks;
-  FeedFactory* feeds = nullptr;  // may be null
-  bool test_at_end = false;      // even if it is not due then
-  SolverNets nets;
-  std::unique_ptr<UpdateRule> rule;
-  std::unique_ptr<KeptStatistics> statistics;  // as the iteration found them
-  std::vector<TestScores> last_scores;
-  SmoothedLoss smoothed{1};
-  std::int64_t iteration = 0;
-  std::int64_t first_iteration = 0;  // of this stretch
-  std::int64_t last_iteration = -1;  // of solve(): what follows it is finish()'s
-  std::int64_t last_snapshot = -1;
-  std::int64_t sound_iteration = -1;  // whose weights are known to give a finite loss
-  std::int64_t tested_iteration = -1;
-  std::int64_t displayed_iteration = 0;
-  Instant displayed_at{};
-  Times times;
-  int non_finite_in_a_row = 0;
-  int non_finite_max = kNonFiniteRunsMax;
-  bool stopped = false;
-  bool in_last_test = false;
-  bool snapshot_wanted = false;  // a signal asked for the one that follows the last test
-
-  bool display_due() const { return due(iteration, param.display()); }
-
-  void start(std::int64_t at);
-  Result<void> iterate();
-  std::chrono::nanoseconds waited() const;
-  Result<float> pass_over_data();
-  Result<std::string> find_non_finite();
-  Result<bool> accept_loss(float loss);
-  void show_progress(float loss);
-  void show_rate() const;
-  void update();
-  void read_from(std::int64_t at);
-  Result<bool> gives_finite_loss(std::int64_t at, int batches);
-  Result<void> refuse_diverged();
-  Result<void> snapshot();
-  Result<void> poll();
-  Result<void> test_if_due();
-  Result<std::vector<TestScores>> test_all();
-  Result<bool> test(std::size_t index, TestScores& scores);
-  void log_test(const TestScores& scores) const;
-  bool last_test_due() const;
-  Result<std::vector<TestScores>> test_last();
-  Result<void> write_last_snapshot(const Result<std::vector<TestScores>>& tested);
-  Result<void> show_last_loss();
-  Result<void> finish();
-};
 
 // Begins a stretch of iterations: its first batch, its loss window, its clock.
 void Solver::Impl::start(std::int64_t at) {
   stopped = false;
   first_iteration = at;
   sound_iteration = -1;
+  loud_iteration = -1;
   smoothed = SmoothedLoss(static_cast<std::size_t>(param.average_loss()));
   read_from(at);
   displayed_iteration = at;
   displayed_at = steady_clock().now();
+}
+
+Result<void> Solver::Impl::run_until(std::int64_t end) {
+  bool went_back = true;
+  while (went_back) {
+    while (iteration < end && !stopped) SPEEDO_TRY(iterate());
+    SPEEDO_ASSIGN(went_back, settle());
+  }
+  return {};
 }
 
 // The next forward pass is the first of this iteration.
@@ -136,16 +50,20 @@ void Solver::Impl::read_from(std::int64_t at) {
 }
 
 Result<void> Solver::Impl::iterate() {
+  if (is_quiet()) return iterate_quietly();
+  SPEEDO_ASSIGN(const bool went_back, settle());
+  if (went_back) return {};
   SPEEDO_TRY(test_if_due());
   if (stopped) return {};
   statistics->keep();
-  SPEEDO_ASSIGN(const float loss, pass_over_data());
-  if (!std::isfinite(loss)) statistics->restore();
+  SPEEDO_ASSIGN(const Pass pass, pass_over_data());
+  const float loss = pass.loss;
+  if (!std::isfinite(loss) || pass.is_skipped) statistics->restore();
   SPEEDO_ASSIGN(const bool accepted, accept_loss(loss));
   if (accepted) smoothed.add(loss);
   if (display_due()) show_progress(accepted ? smoothed.value() : loss);
   show_rate();
-  if (accepted) update();
+  if (accepted && !pass.is_skipped) update();
   ++iteration;
   if (hooks.progress) hooks.progress(iteration, loss);
   if (due(iteration, param.snapshot()) && iteration != last_iteration) SPEEDO_TRY(snapshot());
@@ -156,16 +74,34 @@ std::chrono::nanoseconds Solver::Impl::waited() const {
   return feeds == nullptr ? std::chrono::nanoseconds(0) : feeds->totals().waited;
 }
 
-Result<float> Solver::Impl::pass_over_data() {
+Result<Solver::Impl::Pass> Solver::Impl::pass_over_data() {
   const bool debug = param.debug_info() && display_due();
+  if (scale) nets.train->set_gradient_scale(scale->value());
   const Instant start = steady_clock().now();
   const std::chrono::nanoseconds waited_before = waited();
-  auto loss = debug ? accumulate_with_debug_info(*nets.train, param.iter_size())
-                    : accumulate_gradients(*nets.train, param.iter_size());
+  Result<Accumulated> passed = debug ? pass_with_debug_info()
+                                     : run_passes(*nets.train, param.iter_size());
   const std::chrono::nanoseconds data_wait = waited() - waited_before;
   times.data_wait += data_wait;
   times.compute += steady_clock().now() - start - data_wait;
-  return loss;
+  SPEEDO_TRY(passed);
+  const bool is_finite = std::isfinite(passed->loss);
+  if (passed->has_finite_gradients) {
+    if (scale && is_finite) scale->succeed();
+    return Pass{passed->loss, false};
+  }
+  if (!scale || !is_finite || !scale->overflow()) {
+    return Pass{std::numeric_limits<float>::quiet_NaN(), false};
+  }
+  SPEEDO_INFO("Iteration {}: a gradient is beyond float16; it is dropped, and the loss scale is "
+              "{:g} from here on",
+              iteration, scale->value());
+  return Pass{passed->loss, true};
+}
+
+Result<Accumulated> Solver::Impl::pass_with_debug_info() {
+  SPEEDO_ASSIGN(const float loss, accumulate_with_debug_info(*nets.train, param.iter_size()));
+  return Accumulated{loss, true};
 }
 
 // What was not finite first in this iteration. The gradients are still there, its passes run again.
@@ -281,6 +217,7 @@ Result<void> Solver::Impl::snapshot() {
 Result<void> Solver::Impl::poll() {
   if (!hooks.poll) return {};
   const Action action = hooks.poll();
+  if (action != Action::kContinue) SPEEDO_TRY(settle());
   if (action == Action::kStop || action == Action::kSnapshotAndStop) stopped = true;
   if (action == Action::kSnapshot && (in_last_test || iteration == last_iteration)) {
     snapshot_wanted = true;
@@ -388,6 +325,24 @@ Result<void> Solver::Impl::finish() {
   return {};
 }
 
+Result<Accumulated> run_passes(Net& net, int iter_size) {
+  SPEEDO_ASSERT(iter_size > 0);
+  net.clear_gradients();
+  float loss = 0.0F;
+  for (int pass = 0; pass < iter_size; ++pass) {
+    SPEEDO_ASSIGN(const float pass_loss, net.forward());
+    loss += pass_loss;
+    net.backward();
+  }
+  net.unscale_gradients();
+  return Accumulated{loss / static_cast<float>(iter_size), net.has_finite_gradients()};
+}
+
+Result<float> accumulate_gradients(Net& net, int iter_size) {
+  SPEEDO_ASSIGN(const Accumulated passes, run_passes(net, iter_size));
+  return passes.has_finite_gradients ? passes.loss : std::numeric_limits<float>::quiet_NaN();
+}
+
 Solver::Solver(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Solver::~Solver() = default;
 
@@ -407,6 +362,11 @@ Result<std::unique_ptr<Solver>> Solver::create(const caffe::SolverParameter& sol
   SPEEDO_ASSIGN(impl->rule,
                 UpdateRule::create(impl->param, impl->nets.train->layout(), *options.backend));
   impl->statistics = std::make_unique<KeptStatistics>(*impl->nets.train);
+  if (options.backend->has_narrow_range()) impl->scale.emplace();
+  SPEEDO_ASSIGN(impl->quiet, QuietSteps::create({.net = *impl->nets.train,
+                                                 .rule = *impl->rule,
+                                                 .statistics = *impl->statistics,
+                                                 .passes = impl->param.iter_size()}));
   SPEEDO_INFO("Solver scaffolding done.");
   impl->start(0);
   return std::unique_ptr<Solver>(new Solver(std::move(impl)));
@@ -430,9 +390,7 @@ Result<void> Solver::restore(const caffe::SolverState& state, const caffe::NetPa
 
 Result<void> Solver::step(std::int64_t count) {
   impl_->start(impl_->iteration);
-  const std::int64_t end = impl_->iteration + count;
-  while (impl_->iteration < end && !impl_->stopped) SPEEDO_TRY(impl_->iterate());
-  return {};
+  return impl_->run_until(impl_->iteration + count);
 }
 
 Result<void> Solver::solve() {
@@ -450,19 +408,6 @@ Result<void> Solver::solve() {
 Result<std::vector<TestScores>> Solver::test_all() {
   impl_->stopped = false;
   return impl_->test_all();
-}
-
-Result<float> accumulate_gradients(Net& net, int iter_size) {
-  SPEEDO_ASSERT(iter_size > 0);
-  net.clear_gradients();
-  float loss = 0.0F;
-  for (int pass = 0; pass < iter_size; ++pass) {
-    SPEEDO_ASSIGN(const float pass_loss, net.forward());
-    loss += pass_loss;
-    net.backward();
-  }
-  if (!net.has_finite_gradients()) return std::numeric_limits<float>::quiet_NaN();
-  return loss / static_cast<float>(iter_size);
 }
 
 }  // namespace speedo

@@ -197,6 +197,17 @@ void UpdateRule::update(std::int64_t iteration, const Bucket& bucket, float* wei
   }
 }
 
+void UpdateRule::update_guarded(const float* guard, float* weights, float* gradients) {
+  SPEEDO_ASSERT(can_be_guarded() && !needs_whole_gradient());
+  const float scale = 1.0F / static_cast<float>(solver_->iter_size());
+  for (const ParameterSlot& slot : layout_.slots()) {
+    if (slot.is_statistic || slot.count() == 0) continue;
+    SgdStep step = step_of(slot, scale, 1.0F);
+    step.guard = guard;
+    update_part(step, {slot.offset, slot.count()}, weights, gradients);
+  }
+}
+
 void UpdateRule::update_part(const SgdStep& step, const Bucket& part, float* weights,
                              float* gradients) {
   compute_part(step, part, weights, gradients);

@@ -20,6 +20,8 @@ gpu::Arithmetic arithmetic_of(GpuPrecision precision) {
       return gpu::Arithmetic::kTf32;
     case GpuPrecision::kBfloat16:
       return gpu::Arithmetic::kBfloat16;
+    case GpuPrecision::kFloat16:
+      return gpu::Arithmetic::kFloat16;
   }
   return gpu::Arithmetic::kFloat32;
 }
@@ -33,6 +35,7 @@ Result<std::unique_ptr<Backend>> make_gpu_backend(const GpuOptions& options) {
   SPEEDO_ASSIGN(const gpu::CudnnFunctions cudnn, gpu::load_cudnn());
   const gpu::Arithmetic arithmetic = arithmetic_of(options.precision);
   parts.arithmetic = arithmetic;
+  parts.has_graphs = options.graphs;
   parts.make_blas = [=](gpu::StreamHandle) {
     return gpu::make_cublas_lt(cublas, {.arithmetic = arithmetic});
   };

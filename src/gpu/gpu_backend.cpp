@@ -18,6 +18,8 @@
 #include "gpu/reorder/reorder.hpp"
 #include "gpu/softmax/losses.hpp"
 #include "gpu/softmax/softmax.hpp"
+#include "gpu/steps/device_steps.hpp"
+#include "gpu/steps/step_recorder.hpp"
 
 namespace speedo::gpu {
 namespace {
@@ -26,11 +28,13 @@ constexpr std::size_t kResultBytes = 256;
 
 class GpuBackend final : public Backend {
  public:
-  GpuBackend(GpuParts& parts, std::unique_ptr<GpuDevice> device, Queue queue, Buffer results,
+  GpuBackend(GpuParts& parts, std::unique_ptr<StepRecorder> driver,
+             std::unique_ptr<GpuDevice> device, Queue queue, Buffer results,
              std::unique_ptr<Blas> blas, std::unique_ptr<Dnn> dnn)
       : name_(std::move(parts.name)),
         arithmetic_(parts.arithmetic),
-        driver_(std::move(parts.driver)),
+        has_graphs_(parts.has_graphs),
+        driver_(std::move(driver)),
         device_(std::move(device)),
         queue_(std::move(queue)),
         results_(std::move(results)),
@@ -157,7 +161,8 @@ class GpuBackend final : public Backend {
   }
   void softmax_loss_backward(SoftmaxShape shape, const float* probability, const float* labels,
                              std::optional<int> ignored, float scale, float* grad) override {
-    gpu::softmax_loss_backward(queue_, shape, probability, {labels, ignored}, scale, grad);
+    gpu::softmax_loss_backward(queue_, shape, probability, {labels, ignored}, LossScale{scale},
+                               grad);
   }
 
   LabelLoss hinge_loss(const HingeShape& shape, const float* scores, const float* labels) override {
@@ -176,7 +181,7 @@ class GpuBackend final : public Backend {
   }
   void sigmoid_loss_backward(std::int64_t n, const float* x, const float* target,
                              std::optional<int> ignored, float scale, float* grad) override {
-    gpu::sigmoid_loss_backward(queue_, n, x, {target, ignored}, scale, grad);
+    gpu::sigmoid_loss_backward(queue_, n, x, {target, ignored}, LossScale{scale}, grad);
   }
 
   void sgd_update(std::int64_t n, const SgdStep& step, const float* weights, float* history,
@@ -218,6 +223,10 @@ class GpuBackend final : public Backend {
   Result<std::unique_ptr<BatchNorm>> make_batch_norm(const BatchNormShape& shape) override {
     return gpu::make_batch_norm(queue_, *device_, shape);
   }
+  bool has_narrow_range() const override { return arithmetic_ == Arithmetic::kFloat16; }
+  Result<std::unique_ptr<DeviceSteps>> make_device_steps() override {
+    return gpu::make_device_steps(queue_, *device_, *driver_, has_graphs_);
+  }
   std::int64_t scratch_bytes() const override { return workspace_.bytes(); }
   Result<void> provide_scratch() override { return workspace_.provide(); }
 
@@ -235,7 +244,8 @@ class GpuBackend final : public Backend {
 
   const std::string name_;
   const Arithmetic arithmetic_;
-  const std::unique_ptr<Driver> driver_;
+  const bool has_graphs_;
+  const std::unique_ptr<StepRecorder> driver_;
   const std::unique_ptr<GpuDevice> device_;
   Queue queue_;
   Buffer results_;
@@ -248,15 +258,16 @@ class GpuBackend final : public Backend {
 }  // namespace
 
 Result<std::unique_ptr<Backend>> make_gpu_backend(GpuParts parts) {
-  SPEEDO_ASSIGN(std::unique_ptr<GpuDevice> device, GpuDevice::make(*parts.driver, parts.limits));
+  SPEEDO_ASSIGN(std::unique_ptr<StepRecorder> driver, StepRecorder::make(std::move(parts.driver)));
+  SPEEDO_ASSIGN(std::unique_ptr<GpuDevice> device, GpuDevice::make(*driver, parts.limits));
   const StreamHandle stream = device->compute_handle();
-  SPEEDO_ASSIGN(Queue queue, Queue::make(*parts.driver, stream));
+  SPEEDO_ASSIGN(Queue queue, Queue::make(*driver, stream));
   SPEEDO_ASSIGN(Buffer results, device->allocate(kResultBytes));
   SPEEDO_ASSIGN(std::unique_ptr<Blas> blas, parts.make_blas(stream));
   SPEEDO_ASSIGN(std::unique_ptr<Dnn> dnn, parts.make_dnn(stream));
-  return std::unique_ptr<Backend>(std::make_unique<GpuBackend>(parts, std::move(device),
-                                                               std::move(queue), std::move(results),
-                                                               std::move(blas), std::move(dnn)));
+  return std::unique_ptr<Backend>(std::make_unique<GpuBackend>(
+      parts, std::move(driver), std::move(device), std::move(queue), std::move(results),
+      std::move(blas), std::move(dnn)));
 }
 
 }  // namespace speedo::gpu

@@ -21,6 +21,7 @@ struct GpuParts {
   std::function<Result<std::unique_ptr<Dnn>>(StreamHandle)> make_dnn;
   Arithmetic arithmetic = Arithmetic::kFloat32;  // of products and convolutions
   GpuDevice::Limits limits = {};
+  bool has_graphs = true;  // whether steps may be recorded
   std::string name = "gpu";
 };
 

@@ -57,7 +57,10 @@ Result<Buffer> GpuDevice::allocate(std::size_t bytes) {
   SPEEDO_ASSIGN(void* const memory, device_blocks_.take(bytes));
   driver_.zero(clearing_.handle, memory, bytes);
   driver_.synchronize(clearing_.handle);
-  return Buffer(memory, bytes, [this](void* gone) { device_blocks_.give_back(gone); });
+  return Buffer(memory, bytes, [this](void* gone) {
+    ++returned_;
+    device_blocks_.give_back(gone);
+  });
 }
 
 Result<Buffer> GpuDevice::allocate_pinned(std::size_t bytes) {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 
@@ -42,6 +44,8 @@ class GpuDevice final : public Device {
   void synchronize() override;
 
   StreamHandle compute_handle() const { return compute_.handle; }
+  // How many buffers of the device's memory were given back so far. Any thread.
+  std::uint64_t returned() const { return returned_; }
   // Bytes of buffers, and of what lies unused.
   BlockCache::Usage usage() const { return device_blocks_.usage(); }
 
@@ -57,6 +61,7 @@ class GpuDevice final : public Device {
   Driver& driver_;
   GpuStream compute_, transfer_;
   GpuStream clearing_;  // of memory that is new, beside whatever is computed
+  std::atomic<std::uint64_t> returned_{0};
   EventPool events_;
   BlockCache device_blocks_, pinned_blocks_;
   std::unique_ptr<Staging> staging_;

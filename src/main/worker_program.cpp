@@ -98,6 +98,7 @@ WorkerFlags worker_flags(const OptionValues& values) {
 
 // Of each worker. They are equal, so that the same workers give the same bits.
 Result<ComputeOptions> compute_options(const WorkerFlags& flags) {
+  SPEEDO_TRY(check_worker_precision(flags.compute));
   SPEEDO_ASSIGN(ComputeOptions options, settle(flags.compute));
   SPEEDO_TRY(check_thread_count(flags.compute, flags.count));
   options.threads = share_threads(options.threads, flags.count, true).front();

@@ -16,9 +16,11 @@
 #include <speedo/core/bucket.hpp>
 #include <speedo/core/factor_shape.hpp>
 #include <speedo/core/parameter_arena.hpp>
+#include <speedo/core/update_rule.hpp>
 #include <speedo/train/trainer.hpp>
 
 #include "caffe.pb.h"
+#include "core/quiet_steps.hpp"
 
 namespace speedo {
 
@@ -55,6 +57,12 @@ class Learner {
   // kData.
   virtual Result<std::string> find_non_finite_values() { return std::string(); }
   virtual std::string find_non_finite_gradients(const Bucket& /*range*/) { return {}; }
+  // Steps of so many passes by this rule that wait for no loss, where the learner has any. The rule
+  // and the learner outlive them. Error: kFull.
+  virtual Result<std::unique_ptr<QuietSteps>> make_quiet_steps(UpdateRule& /*rule*/,
+                                                               int /*passes*/) {
+    return std::unique_ptr<QuietSteps>();
+  }
   virtual std::uint64_t batch_size() const = 0;  // samples of a pass; 0: not known
   // How long passes have waited for data so far.
   virtual std::chrono::nanoseconds data_waited() const = 0;
@@ -67,6 +75,9 @@ class Learner {
   virtual void put_statistics_change_into_gradients() = 0;
   // Makes them what they were when they were remembered.
   virtual void restore_statistics() {}
+
+  // Makes them what they were before the first quiet step whose loss was not finite.
+  virtual void restore_step_statistics() {}
 
   // See Net. None: its gradients have no factors.
   virtual std::vector<FactorShape> factor_shapes() const { return {}; }

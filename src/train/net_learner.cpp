@@ -21,7 +21,10 @@ class NetLearner : public Learner {
     SolverNets nets;
   };
   explicit NetLearner(Parts parts)
-      : parts_(std::move(parts)), net_(*parts_.nets.train), statistics_(net_) {}
+      : parts_(std::move(parts)),
+        net_(*parts_.nets.train),
+        statistics_(net_),
+        step_statistics_(net_) {}
 
   const ParameterLayout& layout() const override { return net_.layout(); }
   Backend& backend() override { return *parts_.backend; }
@@ -65,6 +68,11 @@ class NetLearner : public Learner {
   }
 
   void restore_statistics() override { statistics_.restore(); }
+  Result<std::unique_ptr<QuietSteps>> make_quiet_steps(UpdateRule& rule, int passes) override {
+    return QuietSteps::create(
+        {.net = net_, .rule = rule, .statistics = step_statistics_, .passes = passes});
+  }
+  void restore_step_statistics() override { step_statistics_.restore(); }
   std::vector<FactorShape> factor_shapes() const override { return net_.factor_shapes(); }
   void leave_factors(std::span<const FactorShape> shapes) override { net_.leave_factors(shapes); }
 
@@ -83,7 +91,8 @@ class NetLearner : public Learner {
 
   const Parts parts_;
   Net& net_;
-  KeptStatistics statistics_;
+  KeptStatistics statistics_;       // as the run found them
+  KeptStatistics step_statistics_;  // as a quiet step did
   BatchSpan span_{};     // of the last passes
   int last_passes_ = 0;
   std::chrono::nanoseconds gone_forward_{0};

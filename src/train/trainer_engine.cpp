@@ -152,6 +152,8 @@ Result<void> TrainerEngine::make_rule(const UpdateSpec& update) {
   SPEEDO_ASSIGN(std::unique_ptr<UpdateRule> rule,
                 UpdateRule::create(solver_of(solver_, update), learner_->layout(),
                                    learner_->backend()));
+  quiet_.reset();
+  may_be_quiet_ = true;
   if (rule_) {
     const std::vector<Arena*> old = rule_->histories(), carried = rule->histories();
     for (std::size_t i = 0; i < old.size(); ++i) std::swap(*old[i], *carried[i]);
@@ -189,6 +191,7 @@ Result<void> TrainerEngine::enter_stage(std::uint32_t stage) {
   const UpdateSpec& update = incarnation_.job.stages[stage];
   update_.reset();
   stage_.reset();
+  quiet_.reset();  // the layers may leave other gradients
   const bool has_rule = rule_ && rule_spec_.base_lr == update.base_lr &&
                         rule_spec_.momentum == update.momentum &&
                         rule_spec_.weight_decay == update.weight_decay;
@@ -355,7 +358,7 @@ void TrainerEngine::clear_histories() {
 }
 
 void TrainerEngine::begin_steps(const TrainMessage& order) {
-  point_feeds(order);
+  learner_->set_batch_span(batch_span(order));
   if (!rule_) return;
   mend_histories(order);
   rule_->scale_rate(std::bit_cast<float>(order.lr_scale_bits));
@@ -382,26 +385,42 @@ std::uint64_t TrainerEngine::batches_per_shard() const {
 }
 
 // A worker with a shard of its own counts its own runs; otherwise the master deals out the stream.
-void TrainerEngine::point_feeds(const TrainMessage& order) {
+BatchSpan TrainerEngine::batch_span(const TrainMessage& order) const {
   const std::uint64_t batches = batches_per_shard();
   const bool own = incarnation_.job.offset_shards;
   const std::uint64_t shard = own ? shards_done_ : order.shard;
   const std::uint64_t next = own ? shards_done_ + order.shards : order.next_shard;
-  learner_->set_batch_span(BatchSpan{
-      .first = shard * batches, .count = order.shards * batches, .next = next * batches});
+  return {.first = shard * batches, .count = order.shards * batches, .next = next * batches};
 }
 
 Result<float> TrainerEngine::compute(const TrainMessage& order, std::uint64_t base) {
   fault_.clear();
   double loss_sum = 0.0;
-  for (std::uint32_t step = 0; step < spec().steps_per_run; ++step) {
+  SPEEDO_TRY(make_quiet_steps(order));
+  for (std::uint32_t step = 0; step < spec().steps_per_run;) {
     if (exchange_->is_cancelled()) {
+      settle_steps(order, step, loss_sum);
       return Error{ErrorCode::kUnavailable, "run cancelled"};
     }
+    if (is_quiet(step)) {
+      auto queued = queue_step(order, step);
+      if (queued && !quiet_->is_due()) {
+        ++step;
+        continue;
+      }
+      const std::uint32_t next = queued ? step + 1 : step;
+      step = settle_steps(order, next, loss_sum);
+      if (step == next) SPEEDO_TRY(std::move(queued));
+      continue;
+    }
+    const std::uint32_t now = step;
+    step = settle_steps(order, now, loss_sum);
+    if (step != now) continue;
     const bool is_last = step + 1 == spec().steps_per_run;
     SPEEDO_ASSIGN(const float loss,
                   is_last ? compute_last_step(order, base) : compute_step(order, step));
     loss_sum += loss;
+    ++step;
     if (std::isfinite(loss)) continue;
     if (is_finite_) {
       SPEEDO_ASSIGN(fault_, learner_->find_non_finite_values());

@@ -63,7 +63,7 @@ class TrainerEngine {
   Result<std::uint64_t> begin_update(const TrainMessage& order);
   void begin_steps(const TrainMessage& order);
   void mend_histories(const TrainMessage& order);
-  void point_feeds(const TrainMessage& order);
+  BatchSpan batch_span(const TrainMessage& order) const;
   void note_version(const TrainMessage& order);
   void begin_contribution(const TrainMessage& order, std::uint64_t base);
   Result<float> compute(const TrainMessage& order, std::uint64_t base);
@@ -71,6 +71,11 @@ class TrainerEngine {
   Result<float> compute_last_step(const TrainMessage& order, std::uint64_t base);
   std::function<Result<void>(const Bucket&)> need_weights(std::uint32_t step);
   bool rule_in_use() const { return spec().kind != UpdateKind::kGradientOnly; }
+  // trainer_engine_quiet.cpp: steps between the first and the last that wait for no loss.
+  Result<void> make_quiet_steps(const TrainMessage& order);
+  bool is_quiet(std::uint32_t step) const;
+  Result<void> queue_step(const TrainMessage& order, std::uint32_t step);
+  std::uint32_t settle_steps(const TrainMessage& order, std::uint32_t step, double& loss_sum);
   int passes_of(const TrainMessage& order) const;
   void step_on(const Bucket& bucket, const TrainMessage& order, std::uint32_t step);
   void apply_rule(const Bucket& bucket, const TrainMessage& order, std::uint32_t step);
@@ -98,6 +103,10 @@ class TrainerEngine {
   std::unique_ptr<RecordExchange> exchange_;
   std::unique_ptr<UpdateRule> rule_;  // null until a stage uses one; keeps its histories then
   UpdateSpec rule_spec_;              // what it was made for
+  std::unique_ptr<QuietSteps> quiet_;  // of the rule; null: every step waits for its loss
+  bool may_be_quiet_ = true;           // until the rule turns out to have none
+  bool is_run_quiet_ = false;          // the run's steps are those of quiet_
+  std::uint32_t loud_step_ = 0;        // of the run: the one whose loss was not finite
   std::int64_t updates_held_ = 0;     // by its histories: this worker's own, unless averaged
   bool shares_memory_ = false;
   std::uint64_t ahead_bytes_min_ = 0;

@@ -1,7 +1,7 @@
 // Training steps of nets on a GPU: images a second, as the product makes them (forward, backward,
 // the look for infinities, SGD with momentum and weight decay), on noise.
 //
-//   gpu_bench [--gpu N | --cpu] [--precision f32,tf32,bf16] [--deterministic] [--seconds S]
+//   gpu_bench [--gpu N | --cpu] [--precision f32,tf32,bf16,fp16] [--deterministic] [--seconds S]
 //             NET.prototxt...
 //
 // The nets read Input and DummyData layers, as bench_nets.py writes them; --cpu tries the program
@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <set>
@@ -31,6 +32,8 @@
 #include <speedo/gpu/gpu_backend.hpp>
 
 #include "caffe.pb.h"
+#include "core/kept_statistics.hpp"
+#include "core/quiet_steps.hpp"
 
 namespace speedo::bench {
 namespace {
@@ -75,7 +78,8 @@ GpuPrecision precision_of(const std::string& word) {
   if (word == "f32") return GpuPrecision::kFloat32;
   if (word == "tf32") return GpuPrecision::kTf32;
   if (word == "bf16") return GpuPrecision::kBfloat16;
-  end_with("--precision takes f32, tf32 and bf16, not '" + word + "'", 2);
+  if (word == "fp16") return GpuPrecision::kFloat16;
+  end_with("--precision takes f32, tf32, bf16 and fp16, not '" + word + "'", 2);
 }
 
 GpuBenchFlags read_flags(const std::vector<std::string>& words) {
@@ -158,35 +162,63 @@ double milliseconds_between(Instant start, Instant end) {
   return std::chrono::duration<double, std::milli>(end - start).count();
 }
 
+// Training as the product does it: steps that wait for no loss where there are such, else one by
+// one.
+class Training {
+ public:
+  Training(Net& net, Backend& backend)
+      : net_(net),
+        rule_(expect(UpdateRule::create(bench_solver(), net.layout(), backend))),
+        statistics_(net),
+        quiet_(expect(QuietSteps::create(
+            {.net = net, .rule = *rule_, .statistics = statistics_, .passes = 1}))) {}
+
+  // How many steps run() makes.
+  std::int64_t steps() const { return quiet_ == nullptr ? 1 : kQuietSteps; }
+  void run() {
+    if (quiet_ == nullptr) {
+      expect(accumulate_gradients(net_, 1));
+      rule_->update(iteration_++, net_.weights().data(), net_.gradients().data());
+      return;
+    }
+    for (std::int64_t i = 0; i < kQuietSteps; ++i) expect(quiet_->queue(iteration_++));
+    if (std::ssize(quiet_->read()) != kQuietSteps) end_with("a loss is not finite", 1);
+  }
+
+ private:
+  static constexpr std::int64_t kQuietSteps = 20;
+  Net& net_;
+  const std::unique_ptr<UpdateRule> rule_;
+  KeptStatistics statistics_;
+  const std::unique_ptr<QuietSteps> quiet_;
+  std::int64_t iteration_ = 0;
+};
+
 // Steps follow one another as in training, so that the host is ahead of the device where it can be.
 NetTimes measure(Backend& backend, const std::filesystem::path& prototxt, double seconds) {
   NetOptions options;
   options.backend = &backend;
   options.seed = 1;
   const auto net = expect(read_net(prototxt, std::move(options)));
-  const auto rule = expect(UpdateRule::create(bench_solver(), net->layout(), backend));
+  Training training(*net, backend);
   expect(backend.provide_scratch());
   fill_inputs(*net);
-  std::int64_t iteration = 0;
-  const auto step = [&] {
-    expect(accumulate_gradients(*net, 1));
-    rule->update(iteration++, net->weights().data(), net->gradients().data());
-  };
-  for (int i = 0; i < kWarmUpSteps; ++i) step();
+  for (int i = 0; i < kWarmUpSteps; ++i) training.run();
   backend.device().synchronize();
   std::vector<double> times;
   const Instant start = steady_clock().now();
   Instant last = start;
   while (static_cast<int>(times.size()) < kStepsMax) {
-    step();
+    training.run();
     const Instant now = steady_clock().now();
-    times.push_back(milliseconds_between(last, now));
+    times.push_back(milliseconds_between(last, now) / static_cast<double>(training.steps()));
     last = now;
     const bool is_enough = static_cast<int>(times.size()) >= kStepsMin;
     if (is_enough && milliseconds_between(start, now) > 1e3 * seconds) break;
   }
   backend.device().synchronize();
-  times.back() += milliseconds_between(last, steady_clock().now());
+  times.back() += milliseconds_between(last, steady_clock().now()) /
+                  static_cast<double>(training.steps());
   std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2),
                    times.end());
   NetTimes found;

@@ -133,7 +133,7 @@ TEST_CASE("a product that wants more working memory than there is takes what the
 TEST_CASE("operands are rounded as the precision says, and never in float32") {
   const auto [arithmetic, low, high] = GENERATE(table<Arithmetic, double, double>(
       {{Arithmetic::kFloat32, 0.0, 1e-13}, {Arithmetic::kTf32, 1e-9, 1e-6},
-       {Arithmetic::kBfloat16, 1e-7, 1e-4}}));
+       {Arithmetic::kBfloat16, 1e-7, 1e-4}, {Arithmetic::kFloat16, 1e-9, 1e-6}}));
   LibraryBench bench({.dnn = {.arithmetic = arithmetic}});
   const Backend::Gemm product{Op::kNone, Op::kNone, {16, 16, 64}, 1.0F, 0.0F};
   const Operands operands(product.shape);

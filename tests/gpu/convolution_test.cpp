@@ -322,10 +322,11 @@ TEST_CASE("what cuDNN has no algorithm for is computed in any layout") {
   CHECK(bench.violations().empty());
 }
 
-TEST_CASE("operands are rounded in TF32 alone, which is off by default") {
-  const bool is_rounded = GENERATE(false, true);
-  LibraryBench bench(
-      {.dnn = {.arithmetic = is_rounded ? Arithmetic::kTf32 : Arithmetic::kFloat32}});
+TEST_CASE("operands are rounded where it was asked for, which is off by default") {
+  const Arithmetic arithmetic =
+      GENERATE(Arithmetic::kFloat32, Arithmetic::kTf32, Arithmetic::kFloat16);
+  const bool is_rounded = arithmetic != Arithmetic::kFloat32;
+  LibraryBench bench({.dnn = {.arithmetic = arithmetic}});
   const ConvolutionArrays arrays(small_shape());
   const double error =
       squared_error(library_passes(bench, small_shape(), arrays, true).dst,

@@ -21,6 +21,10 @@ enum class DriverFault {
   kCopiesTooLittle,  // four bytes less
   kNoZero,           // memory is not cleared
   kDeadStream,       // work is queued on a stream that was destroyed
+  kSkipsGraphs,      // graphs are not launched
+  kRepeatsGraphs,    // graphs are launched twice
+  kKeepsGraphs,      // graphs are not destroyed
+  kDeadGraph,        // a graph is destroyed before it is launched
 };
 
 // Another driver, called with a fault: what a backend with that fault would call.
@@ -74,6 +78,19 @@ class FaultyDriver final : public gpu::Driver {
       inner_.destroy(stream);
     }
     inner_.launch(stream, entry, grid, kernel);
+  }
+  void begin_capture(gpu::StreamHandle stream) override { inner_.begin_capture(stream); }
+  gpu::GraphHandle end_capture(gpu::StreamHandle stream) override {
+    return inner_.end_capture(stream);
+  }
+  void launch(gpu::StreamHandle stream, gpu::GraphHandle graph) override {
+    if (fault_ == DriverFault::kSkipsGraphs) return;
+    if (fault_ == DriverFault::kDeadGraph) inner_.destroy(graph);
+    inner_.launch(stream, graph);
+    if (fault_ == DriverFault::kRepeatsGraphs) inner_.launch(stream, graph);
+  }
+  void destroy(gpu::GraphHandle graph) override {
+    if (fault_ != DriverFault::kKeepsGraphs) inner_.destroy(graph);
   }
   void bind_thread() override { inner_.bind_thread(); }
   void fail(Error error) override { inner_.fail(std::move(error)); }

@@ -70,7 +70,8 @@ TEST_CASE("cuDNN takes the descriptors of convolutions, plain and channels last"
   expected.resize(2 + std::max<std::size_t>(2, shape.kernel.size()) - shape.kernel.size(), 1);
   expected.insert(expected.end(), shape.dst_size.begin(), shape.dst_size.end());
   CHECK(output_of(descriptors, expected.size() - 2) == expected);
-  for (const cudnnMathType_t math : {CUDNN_FMA_MATH, CUDNN_DEFAULT_MATH, CUDNN_TENSOR_OP_MATH}) {
+  for (const cudnnMathType_t math : {CUDNN_FMA_MATH, CUDNN_DEFAULT_MATH, CUDNN_TENSOR_OP_MATH,
+                                     CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION}) {
     CHECK(descriptors.set_math(math).has_value());
   }
 }

@@ -75,7 +75,7 @@ TEST_CASE("softmax losses agree with the reference") {
         },
         [&](Queue& queue) {
           softmax_loss(queue, shape, p, {labels, ignored}, result);
-          softmax_loss_backward(queue, shape, p, {labels, ignored}, 0.25F, grad);
+          softmax_loss_backward(queue, shape, p, {labels, ignored}, LossScale{0.25F}, grad);
           numbers = numbers_of(queue.read<LossSums>(result));
         });
     return joined(numbers, trial.get(grad, n));
@@ -157,7 +157,7 @@ TEST_CASE("losses of sigmoids agree with the reference") {
         },
         [&](Queue& queue) {
           sigmoid_loss(queue, n, x, {given, ignored}, result);
-          sigmoid_loss_backward(queue, n, x, {given, ignored}, 0.5F, grad);
+          sigmoid_loss_backward(queue, n, x, {given, ignored}, LossScale{0.5F}, grad);
           numbers = numbers_of(queue.read<LossSums>(result));
         });
     return joined(numbers, trial.get(grad, n));

@@ -9,6 +9,7 @@
 
 #include <speedo/backend/binary_op.hpp>
 #include <speedo/backend/device.hpp>
+#include <speedo/backend/device_steps.hpp>
 #include <speedo/backend/layout.hpp>
 #include <speedo/backend/lstm_step.hpp>
 #include <speedo/backend/operations.hpp>
@@ -248,6 +249,15 @@ class Backend {
   virtual Result<std::unique_ptr<Pooling>> make_pooling(const PoolingShape& shape) = 0;
   virtual Result<std::unique_ptr<Lrn>> make_lrn(const LrnShape& shape) = 0;
   virtual Result<std::unique_ptr<BatchNorm>> make_batch_norm(const BatchNormShape& shape) = 0;
+
+  // Whether products round what they multiply to a range as narrow as float16's, so that losses
+  // have to be scaled.
+  virtual bool has_narrow_range() const { return false; }
+
+  // Null where the host computes itself, or has to wait for each number. Error: kFull.
+  virtual Result<std::unique_ptr<DeviceSteps>> make_device_steps() {
+    return std::unique_ptr<DeviceSteps>();
+  }
 
   // Scratch memory that the operations made so far share. It is only counted until it is provided,
   // or the first of them runs.

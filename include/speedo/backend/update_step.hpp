@@ -10,6 +10,10 @@ struct SgdStep {
   float l2 = 0.0F;     // added: l2 x weight
   float l1 = 0.0F;     // added: l1 x sign(weight), sign(0) = 0
   float sign = 1.0F;   // of the update that sgd_update() leaves: 1 or -1
+  // Null, or two floats of the device (DeviceSteps::guard()), where a backend has those: what
+  // `rate` is multiplied with first, and whether weights and histories stay as they are, unless it
+  // is 0.
+  const float* guard = nullptr;
 };
 
 // Rules that divide each element's gradient by the size of those before it, as Caffe has them.

@@ -27,6 +27,7 @@ class LayerParameter;
 namespace speedo {
 
 class Backend;
+class DeviceSteps;
 
 // What a layer may know of the world around it. Outlives the layer.
 struct LayerContext {
@@ -176,6 +177,18 @@ class Layer {
   virtual Result<void> forward(Tensors bottoms, Tensors tops) = 0;
   // propagate[i]: whether bottom i needs its gradient.
   virtual void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) = 0;
+
+  // The same on a device that computes beside the host: they wait for it no more than they must. A
+  // loss leaves its numbers there, and is NaN where forward() would find a fault with a label.
+  virtual Result<void> queue_forward(DeviceSteps& /*steps*/, Tensors bottoms, Tensors tops) {
+    return forward(bottoms, tops);
+  }
+  virtual void queue_backward(DeviceSteps& /*steps*/, Tensors tops,
+                              const std::vector<bool>& propagate, Tensors bottoms) {
+    backward(tops, propagate, bottoms);
+  }
+  // Whether forward() is the host's work above all: it brings data.
+  virtual bool brings_data() const { return false; }
 
   // Of the first parameter, if its gradient of one pass is such a product and its factors have
   // room in its place; the slot is the net's to name. Valid after reshape().

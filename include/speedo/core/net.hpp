@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <speedo/backend/device.hpp>
+#include <speedo/base/random.hpp>
 #include <speedo/base/result.hpp>
 #include <speedo/core/batch_feed.hpp>
 #include <speedo/core/batch_sink.hpp>
@@ -28,6 +29,7 @@ class NetParameter;
 namespace speedo {
 
 class Backend;
+class DeviceSteps;
 
 struct NetOptions {
   Phase phase = Phase::kTrain;
@@ -76,6 +78,24 @@ class Net {
   // several). Adds to parameter gradients (clear_gradients() resets them).
   void backward();
   void clear_gradients();
+  // backward() multiplies the gradients by the loss with this from here on, so that all others are
+  // too large by it, until unscale_gradients() is called. Requires: above 0, and finite.
+  void set_gradient_scale(float scale);
+  float gradient_scale() const;
+  void unscale_gradients();  // the parameters'
+  // The same passes on a device that computes beside the host, whose losses go to `steps`. A pass
+  // is queue_sources(), which reads its data, queue_forward() and queue_backward(). Hooks are not
+  // called. Requires: no queue_obstacle(). Errors: kData.
+  Result<void> queue_sources(DeviceSteps& steps);
+  Result<void> queue_forward(DeviceSteps& steps);
+  void queue_backward(DeviceSteps& steps);
+  // What stands against them; empty: nothing. And what against a recording of the last two.
+  std::string queue_obstacle() const;
+  std::string recording_obstacle() const;
+  // What the layers of the pass under way draw from; after queue_sources(), what they will.
+  Random pass_random() const;
+  void set_pass_random(const Random& random);
+
   // Whether no gradient of a parameter is infinite or NaN. The loss alone does not tell: some
   // kernels' max(NaN, 0) is 0.
   bool has_finite_gradients() const;

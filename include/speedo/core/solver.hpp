@@ -139,6 +139,14 @@ class Solver {
   std::unique_ptr<Impl> impl_;
 };
 
+// What iter_size passes have left: the mean loss, and whether all gradients are finite.
+struct Accumulated {
+  float loss = 0.0F;
+  bool has_finite_gradients = true;
+};
+// iter_size forward and backward passes, gradients summed in the net's arena (cleared first), and
+// unscaled.
+Result<Accumulated> run_passes(Net& net, int iter_size);
 // iter_size forward and backward passes, gradients summed in the net's arena (cleared first).
 // Returns the mean loss, or NaN if a gradient is not finite.
 Result<float> accumulate_gradients(Net& net, int iter_size);

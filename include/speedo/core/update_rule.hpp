@@ -70,6 +70,14 @@ class UpdateRule {
     update(iteration, whole(), weights, gradients);
   }
 
+  // update() of the whole arena on a backend with DeviceSteps, guarded by theirs, which have rate()
+  // of the iteration. Statistics stay as they are. Requires: can_be_guarded().
+  void update_guarded(const float* guard, float* weights, float* gradients);
+  // Whether the rule's weights and histories can be; its gradients need not be.
+  virtual bool can_be_guarded() const { return false; }
+  // The policy's rate, scaled and corrected. Requires: the solver passed the checks of create().
+  float rate(std::int64_t iteration) const;
+
   // From here on the policy's rate is multiplied with this. Requires: finite, not negative.
   void scale_rate(float scale);
   // How many updates the histories hold when the next one is made, which Adam's correction of its
@@ -109,8 +117,6 @@ class UpdateRule {
   // What the summed gradient is multiplied with before anything else: Caffe's clip factor, found on
   // the sum, divided by iter_size.
   float gradient_scale(const Bucket& bucket, const float* gradients) const;
-  // The policy's rate, scaled and corrected. Requires: the solver passed the checks of create().
-  float rate(std::int64_t iteration) const;
   // What to do with a parameter's gradient: gradient_scale() and rate() of the iteration given,
   // weight_decay x decay_mult as the coefficient of the weight or of its sign. Its own sign is 1.
   SgdStep step_of(const ParameterSlot& slot, float gradient_scale, float rate) const;

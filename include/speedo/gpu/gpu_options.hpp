@@ -7,8 +7,8 @@
 namespace speedo {
 
 // In what precision products are computed; what is stored, and sums, are float32. kTf32 rounds
-// operands to 10 binary digits, kBfloat16 to 7.
-enum class GpuPrecision { kFloat32, kTf32, kBfloat16 };
+// operands to 10 binary digits, kBfloat16 to 7, kFloat16 to 10 and to a range up to 65504.
+enum class GpuPrecision { kFloat32, kTf32, kBfloat16, kFloat16 };
 
 // What to do when a GPU fails in the middle: its memory is lost, and it computes nothing more for
 // this process. Called once, on the thread that saw it.
@@ -20,6 +20,7 @@ struct GpuOptions {
   // The same bits in every run on the same kind of GPU: libraries take only algorithms that promise
   // it. Our own kernels always do.
   bool deterministic = false;
+  bool graphs = true;  // whether training steps may be recorded and replayed as CUDA graphs
   GpuFaultHandler on_fault = {};  // empty: what returns a Result says it
 };
 

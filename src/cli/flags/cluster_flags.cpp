@@ -201,6 +201,7 @@ bool is_loopback(const std::string& address) {
 
 Result<ComputeOptions> settle(const ClusterFlags& flags) {
   ComputeFlags compute = flags.compute;
+  SPEEDO_TRY(check_worker_precision(compute));
   compute.pinned = flags.deterministic;
   return settle(compute);
 }

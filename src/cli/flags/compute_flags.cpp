@@ -50,20 +50,36 @@ Result<GpuDescription> find_gpu(int index) {
 
 GpuPrecision gpu_precision(const std::string& word) {
   if (word == "tf32") return GpuPrecision::kTf32;
+  if (word == "fp16") return GpuPrecision::kFloat16;
   return word == "bf16" ? GpuPrecision::kBfloat16 : GpuPrecision::kFloat32;
+}
+
+const char* name_of(GpuPrecision precision) {
+  switch (precision) {
+    case GpuPrecision::kFloat32: break;
+    case GpuPrecision::kTf32: return "tf32";
+    case GpuPrecision::kBfloat16: return "bfloat16";
+    case GpuPrecision::kFloat16: return "float16";
+  }
+  return "float32";
 }
 
 Result<void> settle_gpu(const ComputeFlags& flags, int index, ComputeOptions& options) {
   SPEEDO_ASSIGN(const GpuDescription device, find_gpu(index));
   const GpuPrecision precision = gpu_precision(flags.precision);
-  constexpr int kAmpere = 8;  // that has tensor cores for both
-  if (precision != GpuPrecision::kFloat32 && device.major < kAmpere) {
+  constexpr int kAmpere = 8;  // that has tensor cores for tf32 and bf16; all have them for fp16
+  const bool is_anywhere =
+      precision == GpuPrecision::kFloat32 || precision == GpuPrecision::kFloat16;
+  if (!is_anywhere && device.major < kAmpere) {
     return usage_error(fmt::format("--precision {}: GPU {} ({}) has compute capability {}.{}, and "
                                    "8.0 is needed",
                                    flags.precision, index, device.name, device.major,
                                    device.minor));
   }
-  options.gpu = GpuOptions{.index = index, .precision = precision, .deterministic = flags.pinned};
+  options.gpu = GpuOptions{.index = index,
+                           .precision = precision,
+                           .deterministic = flags.pinned,
+                           .graphs = flags.graphs};
   return {};
 }
 
@@ -83,6 +99,9 @@ ComputeFlags compute_flags(const OptionValues& values) {
   values.get("cpu-isa", flags.isa);
   values.get("precision", flags.precision);
   values.get("gpu", flags.gpu);
+  std::string graphs = "on";
+  values.get("cuda-graphs", graphs);
+  flags.graphs = graphs == "on";
   // Of extract_features `device` is another one.
   flags.device_given = flags.gpu.has_value();
   if (values.program() != Program::kExtractFeatures) {
@@ -109,7 +128,9 @@ Result<ComputeOptions> settle(const ComputeFlags& flags) {
     SPEEDO_TRY(settle_gpu(flags, *gpu, options));
     return options;
   }
-  if (flags.precision == "tf32") return usage_error("--precision tf32: only GPUs have it");
+  if (flags.precision == "tf32" || flags.precision == "fp16") {
+    return usage_error(fmt::format("--precision {}: only GPUs have it", flags.precision));
+  }
   if (flags.precision == "bf16") options.precision = CpuPrecision::kBfloat16;
   SPEEDO_TRY(check_precision(flags, options));
   return options;
@@ -141,6 +162,11 @@ Result<void> check_device(const ComputeFlags& flags) {
   return {};
 }
 
+Result<void> check_worker_precision(const ComputeFlags& flags) {
+  if (flags.precision != "fp16") return {};
+  return usage_error("--precision fp16: workers cannot have it; use bf16 or tf32");
+}
+
 Result<void> check_thread_count(const ComputeFlags& flags, std::uint64_t workers) {
   if (flags.threads == 0 || static_cast<std::uint64_t>(flags.threads) >= workers) return {};
   return Error{ErrorCode::kUsage,
@@ -154,6 +180,7 @@ std::vector<std::string> to_arguments(const ComputeFlags& flags) {
   if (flags.precision != "f32") arguments.push_back("--precision=" + flags.precision);
   if (flags.gpu) arguments.push_back(fmt::format("--gpu={}", *flags.gpu));
   if (flags.device != "cpu") arguments.push_back("--device=" + flags.device);
+  if (!flags.graphs) arguments.emplace_back("--cuda-graphs=off");
   if (flags.skip_bad_records) arguments.emplace_back("--on-bad-record=skip");
   return arguments;
 }
@@ -165,11 +192,7 @@ std::string caffe_sentence(const ComputeOptions& options) {
 
 std::string describe(const ComputeOptions& options) {
   if (options.gpu) {
-    const GpuPrecision precision = options.gpu->precision;
-    return fmt::format("GPU {}, {}", options.gpu->index,
-                       precision == GpuPrecision::kFloat32 ? "float32"
-                       : precision == GpuPrecision::kTf32  ? "tf32"
-                                                           : "bfloat16");
+    return fmt::format("GPU {}, {}", options.gpu->index, name_of(options.gpu->precision));
   }
   return fmt::format("{} thread{}, {} kernels, {}", options.threads,
                      options.threads == 1 ? "" : "s",

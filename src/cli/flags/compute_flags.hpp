@@ -12,8 +12,8 @@
 
 namespace speedo {
 
-// What computing may use, --threads, --cpu-isa, --precision, --gpu and --device, and
-// --on-bad-record.
+// What computing may use, --threads, --cpu-isa, --precision, --gpu, --device and
+// --cuda-graphs, and --on-bad-record.
 struct ComputeFlags {
   int threads = 0;  // 0: not given
   std::string isa;  // empty: the best that the machine has
@@ -21,6 +21,7 @@ struct ComputeFlags {
   std::optional<int> gpu;
   std::string device = "cpu";  // or gpu, or gpu:N
   bool device_given = false;   // by --gpu or --device
+  bool graphs = true;          // --cuda-graphs
   bool skip_bad_records = false;
   bool pinned = false;  // --deterministic: kernels that give every machine the same bits
 };
@@ -41,6 +42,10 @@ Result<std::optional<int>> gpu_of(const ComputeFlags& flags);
 
 // Whether gpu_of() has nothing against the flags.
 Result<void> check_device(const ComputeFlags& flags);
+
+// Refuses a --precision that workers do not have: what one of them drops as beyond float16's range,
+// a round would lose. Error: kUsage.
+Result<void> check_worker_precision(const ComputeFlags& flags);
 
 // Refuses a --threads that is less than one for each of `workers`. Error: kUsage.
 Result<void> check_thread_count(const ComputeFlags& flags, std::uint64_t workers);

@@ -87,12 +87,12 @@ constexpr Option kProcessOptions[] = {
      .group = kComputingGroup,
      .sentence = "Use no kernels above these: portable, avx2 or avx512"},
     {.name = "precision",
-     .type = one_of("f32 tf32 bf16"),
+     .type = one_of("f32 tf32 bf16 fp16"),
      .value = "f32",
      .programs = kComputing,
      .group = kComputingGroup,
-     .sentence = "What products multiply in: f32, tf32 (GPUs alone) or bf16; weights and sums stay "
-                 "float32"},
+     .sentence = "What products multiply in: f32, bf16, or on GPUs alone tf32 or fp16 (no workers; "
+                 "losses are scaled); weights and sums stay float32"},
     {.name = "gpu",
      .type = whole(0, kGpuMax),
      .otherwise = "compute on the CPU",
@@ -106,6 +106,13 @@ constexpr Option kProcessOptions[] = {
      .group = kComputingGroup,
      .sentence = "Compute on these GPUs: workers take them in turn; without --workers there is one "
                  "for each"},
+    {.name = "cuda-graphs",
+     .type = one_of("on off"),
+     .value = "on",
+     .programs = kOnDevices,
+     .group = kComputingGroup,
+     .sentence = "On a GPU, record a training step that nobody looks at and replay it at once, "
+                 "where it can be; off: queue each of its operations"},
     {.name = "on-bad-record",
      .type = one_of("skip abort"),
      .value = "abort",

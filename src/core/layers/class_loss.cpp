@@ -21,7 +21,20 @@ Result<void> ClassLossLayer::reshape_classes(int axis, Tensors bottoms, Tensors 
 }
 
 Result<void> ClassLossLayer::prepare(Tensors /*bottoms*/, Tensors /*tops*/, bool /*trains*/) {
+  if (has_own_memory(backend())) {
+    sums_.reshape({QueuedLoss::kSumsFloats});
+    SPEEDO_TRY(allocate(sums_));
+  }
   return shares_top_ ? Result<void>() : allocate(probability_);
+}
+
+QueuedLoss ClassLossLayer::queued_loss(Tensors tops) {
+  return {.value = tops[0]->data(),
+          .sums = sums_.data(),
+          .weight = tops[0]->grad(),
+          .normalizer =
+              fixed_normalizer(parameter_message().loss_param(), DefaultNormalization::kValid,
+                               {.outer = shape_.outer, .inner = shape_.inner})};
 }
 
 double ClassLossLayer::normalizer() const {

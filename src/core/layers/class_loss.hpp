@@ -15,7 +15,9 @@ class ClassLossLayer : public LossLayer {
   using LossLayer::LossLayer;
   Result<void> prepare(Tensors bottoms, Tensors tops, bool trains) override;
   bool backward_reads_top(int top) const override { return top == 1; }
-  std::int64_t workspace_bytes() const override { return shares_top_ ? 0 : bytes_of(probability_); }
+  std::int64_t workspace_bytes() const override {
+    return bytes_of(sums_) + (shares_top_ ? 0 : bytes_of(probability_));
+  }
 
  protected:
   // Along this axis of bottom 0. Error: kConfig.
@@ -23,12 +25,16 @@ class ClassLossLayer : public LossLayer {
   // Of the last forward(), which sets `valid_count_`.
   double normalizer() const;
 
+  // For DeviceSteps.
+  QueuedLoss queued_loss(Tensors tops);
+
   Backend::SoftmaxShape shape_{};
   Tensor probability_;
   std::int64_t valid_count_ = 0;
 
  private:
   bool shares_top_ = false;  // top 1 holds the probabilities
+  Tensor sums_{Shape{0}};    // of a loss that stays on a device with memory of its own
 };
 
 }  // namespace speedo

@@ -17,11 +17,19 @@ class EuclideanLossLayer final : public Layer {
   Result<void> prepare(Tensors bottoms, Tensors tops, bool trains) override;
   bool backward_reads_bottom(int) const override { return false; }
   bool backward_reads_top(int) const override { return false; }
-  std::int64_t workspace_bytes() const override { return bytes_of(difference_); }
+  std::int64_t workspace_bytes() const override {
+    return bytes_of(difference_) + bytes_of(sums_);
+  }
   Result<void> forward(Tensors bottoms, Tensors tops) override;
   void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;
+  Result<void> queue_forward(DeviceSteps& steps, Tensors bottoms, Tensors tops) override;
+  void queue_backward(DeviceSteps& steps, Tensors tops, const std::vector<bool>& propagate,
+                      Tensors bottoms) override;
 
  private:
+  void subtract(Tensors bottoms);
+
+  Tensor sums_{Shape{0}};  // of a loss that stays on a device with memory of its own
   Tensor difference_{Shape{0}};
 };
 

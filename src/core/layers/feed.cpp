@@ -7,14 +7,9 @@
 #include <speedo/base/limits.hpp>
 
 #include "caffe.pb.h"
+#include "core/layers/support.hpp"
 
 namespace speedo {
-namespace {
-
-bool has_own_memory(Backend& backend) { return backend.device().memory() == MemoryKind::kDevice; }
-
-}  // namespace
-
 LayerArity FeedLayer::arity() const {
   LayerArity arity{.bottoms_min = 0, .bottoms_max = 0, .tops_min = 1, .tops_max = -1};
   const bool images = type() == "ImageData" || type() == "WindowData";

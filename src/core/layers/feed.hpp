@@ -26,6 +26,7 @@ class FeedLayer : public Layer {
   std::int64_t workspace_bytes() const override;
   Result<void> forward(Tensors bottoms, Tensors tops) override;
   void backward(Tensors, const std::vector<bool>&, Tensors) override {}
+  bool brings_data() const override { return true; }
   void set_batch_span(const BatchSpan& span) override;
 
  private:

@@ -32,8 +32,8 @@ Result<void> LossLayer::check_label_count(Tensors bottoms, std::int64_t items) c
   return error(describe_label_count(bottoms[0]->shape(), items, bottoms[1]->count()));
 }
 
-double loss_normalizer(const caffe::LossParameter& options, DefaultNormalization otherwise,
-                       const LossCounts& counts) {
+std::optional<double> fixed_normalizer(const caffe::LossParameter& options,
+                                       DefaultNormalization otherwise, const LossCounts& counts) {
   auto mode = options.normalization();
   if (!options.has_normalization()) {
     mode = otherwise == DefaultNormalization::kValid ? caffe::LossParameter::VALID
@@ -42,11 +42,17 @@ double loss_normalizer(const caffe::LossParameter& options, DefaultNormalization
       mode = options.normalize() ? caffe::LossParameter::VALID : caffe::LossParameter::BATCH_SIZE;
     }
   }
+  if (mode == caffe::LossParameter::VALID) return std::nullopt;
   std::int64_t count = 1;
   if (mode == caffe::LossParameter::FULL) count = counts.outer * counts.inner;
-  if (mode == caffe::LossParameter::VALID) count = counts.valid;
   if (mode == caffe::LossParameter::BATCH_SIZE) count = counts.outer;
   return static_cast<double>(std::max<std::int64_t>(1, count));
+}
+
+double loss_normalizer(const caffe::LossParameter& options, DefaultNormalization otherwise,
+                       const LossCounts& counts) {
+  return fixed_normalizer(options, otherwise, counts)
+      .value_or(static_cast<double>(std::max<std::int64_t>(1, counts.valid)));
 }
 
 std::optional<int> ignored_label(const caffe::LossParameter& options) {

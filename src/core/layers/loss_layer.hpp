@@ -47,6 +47,10 @@ enum class DefaultNormalization { kValid, kBatchSize };
 double loss_normalizer(const caffe::LossParameter& options, DefaultNormalization otherwise,
                        const LossCounts& counts);
 
+// The same before anything was counted; nothing: it is the count of those that were not ignored.
+std::optional<double> fixed_normalizer(const caffe::LossParameter& options,
+                                       DefaultNormalization otherwise, const LossCounts& counts);
+
 std::optional<int> ignored_label(const caffe::LossParameter& options);
 
 }  // namespace speedo

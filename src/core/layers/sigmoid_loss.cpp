@@ -37,4 +37,34 @@ void SigmoidLossLayer::backward(Tensors tops, const std::vector<bool>& propagate
                                   bottoms[0]->grad());
 }
 
+Result<void> SigmoidLossLayer::prepare(Tensors /*bottoms*/, Tensors /*tops*/, bool /*trains*/) {
+  if (!has_own_memory(backend())) return {};
+  sums_.reshape({QueuedLoss::kSumsFloats});
+  return allocate(sums_);
+}
+
+DeviceSteps::Labelled SigmoidLossLayer::labelled(Tensors bottoms) const {
+  return {bottoms[0]->data(), bottoms[1]->data(), ignored_label(parameter_message().loss_param())};
+}
+
+QueuedLoss SigmoidLossLayer::queued_loss(Tensors tops) {
+  return {.value = tops[0]->data(),
+          .sums = sums_.data(),
+          .weight = tops[0]->grad(),
+          .normalizer = fixed_normalizer(parameter_message().loss_param(),
+                                         DefaultNormalization::kBatchSize, counts_)};
+}
+
+Result<void> SigmoidLossLayer::queue_forward(DeviceSteps& steps, Tensors bottoms, Tensors tops) {
+  steps.sigmoid_loss(bottoms[0]->count(), labelled(bottoms), queued_loss(tops));
+  return {};
+}
+
+void SigmoidLossLayer::queue_backward(DeviceSteps& steps, Tensors tops,
+                                      const std::vector<bool>& propagate, Tensors bottoms) {
+  if (!propagate[0]) return;
+  steps.sigmoid_loss_backward(bottoms[0]->count(), labelled(bottoms), queued_loss(tops),
+                              bottoms[0]->grad());
+}
+
 }  // namespace speedo

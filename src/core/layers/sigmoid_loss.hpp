@@ -1,6 +1,10 @@
 #pragma once
 
+#include <speedo/backend/device_steps.hpp>
+#include <speedo/core/tensor.hpp>
+
 #include "core/layers/loss_layer.hpp"
+#include "core/layers/support.hpp"
 
 namespace speedo {
 
@@ -12,9 +16,18 @@ class SigmoidLossLayer final : public LossLayer {
   using LossLayer::LossLayer;
   Result<void> reshape(Tensors bottoms, Tensors tops) override;
   Result<void> forward(Tensors bottoms, Tensors tops) override;
+  Result<void> prepare(Tensors bottoms, Tensors tops, bool trains) override;
+  std::int64_t workspace_bytes() const override { return bytes_of(sums_); }
   void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;
+  Result<void> queue_forward(DeviceSteps& steps, Tensors bottoms, Tensors tops) override;
+  void queue_backward(DeviceSteps& steps, Tensors tops, const std::vector<bool>& propagate,
+                      Tensors bottoms) override;
 
  private:
+  DeviceSteps::Labelled labelled(Tensors bottoms) const;
+  QueuedLoss queued_loss(Tensors tops);
+
+  Tensor sums_{Shape{0}};  // of a loss that stays on a device with memory of its own
   LossCounts counts_;  // `valid` of the last forward()
 };
 

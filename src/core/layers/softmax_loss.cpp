@@ -32,4 +32,23 @@ void SoftmaxWithLossLayer::backward(Tensors tops, const std::vector<bool>& propa
                                   static_cast<float>(weight / normalizer()), bottoms[0]->grad());
 }
 
+DeviceSteps::Labelled SoftmaxWithLossLayer::labelled(Tensors bottoms) const {
+  return {probability_.data(), bottoms[1]->data(), ignored_label(parameter_message().loss_param())};
+}
+
+Result<void> SoftmaxWithLossLayer::queue_forward(DeviceSteps& steps, Tensors bottoms,
+                                                 Tensors tops) {
+  backend().softmax_forward(shape_, bottoms[0]->data(), probability_.data());
+  steps.softmax_loss({shape_.outer, shape_.classes, shape_.inner}, labelled(bottoms),
+                     queued_loss(tops));
+  return {};
+}
+
+void SoftmaxWithLossLayer::queue_backward(DeviceSteps& steps, Tensors tops,
+                                          const std::vector<bool>& propagate, Tensors bottoms) {
+  if (!propagate[0]) return;
+  steps.softmax_loss_backward({shape_.outer, shape_.classes, shape_.inner}, labelled(bottoms),
+                              queued_loss(tops), bottoms[0]->grad());
+}
+
 }  // namespace speedo

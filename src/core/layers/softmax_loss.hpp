@@ -13,6 +13,12 @@ class SoftmaxWithLossLayer final : public ClassLossLayer {
   bool backward_reads_bottom(int bottom) const override { return bottom == 1; }
   Result<void> forward(Tensors bottoms, Tensors tops) override;
   void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;
+  Result<void> queue_forward(DeviceSteps& steps, Tensors bottoms, Tensors tops) override;
+  void queue_backward(DeviceSteps& steps, Tensors tops, const std::vector<bool>& propagate,
+                      Tensors bottoms) override;
+
+ private:
+  DeviceSteps::Labelled labelled(Tensors bottoms) const;
 };
 
 }  // namespace speedo

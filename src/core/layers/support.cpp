@@ -26,6 +26,8 @@ std::int64_t bytes_of(const Tensor& tensor) {
   return tensor.storage_count() * static_cast<std::int64_t>(sizeof(float));
 }
 
+bool has_own_memory(Backend& backend) { return backend.device().memory() == MemoryKind::kDevice; }
+
 void put_value(Backend& backend, float value, float* target) {
   backend.device().upload(target, std::span<const float>(&value, 1));
 }

@@ -30,6 +30,9 @@ std::int64_t rows_along(const Tensor& whole, int axis);
 // What a tensor's values take.
 std::int64_t bytes_of(const Tensor& tensor);
 
+// Whether the device has memory of its own, beside the host's.
+bool has_own_memory(Backend& backend);
+
 // One value from host to device and back. The second waits for the device.
 void put_value(Backend& backend, float value, float* target);
 float get_value(Backend& backend, const float* source);

@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::uint64_t kForwardStream = 3;
 
-// Bad data are found where they are used, far from the layer that brought them.
+}  // namespace
+
 Error with_sources(Error error, const std::vector<caffe::LayerParameter>& layers) {
   if (error.code != ErrorCode::kData) return error;
   for (const caffe::LayerParameter& layer : layers) {
@@ -27,8 +28,6 @@ Error with_sources(Error error, const std::vector<caffe::LayerParameter>& layers
   }
   return error;
 }
-
-}  // namespace
 
 std::uint64_t BatchCursor::take() {
   if (taken_ == span_.count) {
@@ -69,14 +68,14 @@ Result<float> Net::Impl::weighted_loss(std::size_t node) {
   return static_cast<float>(loss);
 }
 
-// The gradient of the loss by each of its terms is the term's weight.
+// The gradient of the loss by each of its terms is the term's weight, scaled.
 void Net::Impl::begin_backward() {
   for (std::size_t node = 0; node < views.size(); ++node) {
     for (std::size_t i = 0; i < views[node].tops.size(); ++i) {
       const float weight = planned.nodes[node].loss_weights[i];
       if (weight != 0.0F) {
         Tensor& top = *views[node].tops[i];
-        options.backend->fill(top.count(), weight, top.grad());
+        options.backend->fill(top.count(), gradient_scale * weight, top.grad());
       }
     }
   }
@@ -176,6 +175,20 @@ void Net::backward() {
 void Net::clear_gradients() {
   Arena& arena = impl_->parameters->gradients;
   impl_->options.backend->fill(arena.size(), 0.0F, arena.data());
+}
+
+void Net::set_gradient_scale(float scale) {
+  SPEEDO_ASSERT(scale > 0.0F);
+  impl_->gradient_scale = scale;
+}
+
+float Net::gradient_scale() const { return impl_->gradient_scale; }
+
+void Net::unscale_gradients() {
+  if (impl_->gradient_scale == 1.0F) return;
+  Arena& arena = impl_->parameters->gradients;
+  const float scale = 1.0F / impl_->gradient_scale;
+  impl_->options.backend->axpby(arena.size(), scale, arena.data(), 0.0F, arena.data());
 }
 
 bool Net::has_finite_gradients() const {

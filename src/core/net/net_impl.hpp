@@ -152,6 +152,12 @@ struct Net::Impl {
   void begin_backward();
   Result<float> weighted_loss(std::size_t node);
   void report_gradients(std::size_t node);
+
+  // net_queue.cpp: passes on a device that computes beside the host.
+  std::size_t source_count() const;
+  Result<void> queue_forward(DeviceSteps& steps, std::size_t node);
+  void queue_terms(DeviceSteps& steps, std::size_t node);
+
   Result<void> ask_for_weights(std::size_t node);
   Bucket bucket_of(SlotRange range) const;
   void count_layer() {
@@ -189,6 +195,7 @@ struct Net::Impl {
   std::vector<SlotUse> slot_uses;
   std::unordered_map<std::string, std::size_t> slot_of_name;
 
+  float gradient_scale = 1.0F;
   Random random;
   BatchCursor cursor{BatchSpan{}};
   GradientReady gradient_ready;
@@ -196,6 +203,8 @@ struct Net::Impl {
   std::atomic<std::uint64_t>* layer_counter = nullptr;
 };
 
+// Bad data are found where they are used, far from the layer that brought them.
+Error with_sources(Error error, const std::vector<caffe::LayerParameter>& layers);
 // "layer 'NAME' (TYPE): what".
 Error layer_error(const caffe::LayerParameter& message, const std::string& what,
                   ErrorCode code = ErrorCode::kConfig);

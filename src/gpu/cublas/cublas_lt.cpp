@@ -35,6 +35,7 @@ cublasComputeType_t compute_type(Arithmetic arithmetic) {
     case Arithmetic::kFloat32: break;
     case Arithmetic::kTf32: return CUBLAS_COMPUTE_32F_FAST_TF32;
     case Arithmetic::kBfloat16: return CUBLAS_COMPUTE_32F_FAST_16BF;
+    case Arithmetic::kFloat16: return CUBLAS_COMPUTE_32F_FAST_16F;
   }
   return CUBLAS_COMPUTE_32F;
 }

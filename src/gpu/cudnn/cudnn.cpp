@@ -189,15 +189,20 @@ class Cudnn final : public Dnn {
            shape.dst_layout.block == shape.outputs;
   }
 
-  // In float32 proper no kernel may round its operands.
+  // In float32 proper no kernel may round its operands. Rounding to float16 has to be allowed.
   bool is_exact() const { return context_.options.arithmetic == Arithmetic::kFloat32; }
+  cudnnMathType_t wanted_math() const {
+    if (is_exact()) return CUDNN_FMA_MATH;
+    const bool is_half = context_.options.arithmetic == Arithmetic::kFloat16;
+    return is_half ? CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION : CUDNN_DEFAULT_MATH;
+  }
 
   template <class Calls>
   Result<DnnChoice> search(const ConvolutionShape& shape, bool weights_last) {
     CudnnDescriptors of(context_.dnn);
     SPEEDO_TRY(of.describe(shape, weights_last));
     const CudnnCall call{context_.dnn, context_.handle, of};
-    SPEEDO_TRY(of.set_math(is_exact() ? CUDNN_FMA_MATH : CUDNN_DEFAULT_MATH));
+    SPEEDO_TRY(of.set_math(wanted_math()));
     for (const auto& result : ranked<Calls>(call)) {
       const bool is_sure = result.determinism == CUDNN_DETERMINISTIC;
       if (result.status != CUDNN_STATUS_SUCCESS) continue;

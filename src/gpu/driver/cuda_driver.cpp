@@ -103,6 +103,37 @@ class CudaDriver final : public Driver {
          entry.name);
   }
 
+  // Of the calling thread alone: others may allocate meanwhile.
+  void begin_capture(StreamHandle stream) override {
+    if (!use()) return;
+    captures() = true;
+    capture_failed_ = false;
+    hold(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
+         "cudaStreamBeginCapture");
+  }
+  GraphHandle end_capture(StreamHandle stream) override {
+    if (!use()) return nullptr;
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t made = nullptr;
+    hold(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
+    if (graph != nullptr) {
+      if (!capture_failed_) hold(cudaGraphInstantiate(&made, graph, 0), "cudaGraphInstantiate");
+      hold(cudaGraphDestroy(graph), "cudaGraphDestroy");
+    }
+    captures() = false;
+    if (!capture_failed_) return made;
+    // That of the capture, which the next call would hand on.
+    static_cast<void>(cudaGetLastError());
+    if (made != nullptr) destroy(made);
+    return nullptr;
+  }
+  void launch(StreamHandle stream, GraphHandle graph) override {
+    if (use()) hold(cudaGraphLaunch(graph, stream), "cudaGraphLaunch");
+  }
+  void destroy(GraphHandle graph) override {
+    if (use()) hold(cudaGraphExecDestroy(graph), "cudaGraphExecDestroy");
+  }
+
   void bind_thread() override { use(); }
 
   void fail(Error error) override {
@@ -147,8 +178,18 @@ class CudaDriver final : public Driver {
     return check().error();
   }
 
+  // Whether the thread captures: what fails then ends the capture, not the GPU.
+  static bool& captures() {
+    thread_local bool is_capturing = false;
+    return is_capturing;
+  }
+
   void hold(cudaError_t status, const char* call) {
     if (status == cudaSuccess) return;
+    if (captures()) {
+      capture_failed_ = true;
+      return;
+    }
     fail({ErrorCode::kInternal, fmt::format("GPU {} has failed: {} says \"{}\" ({})", index_, call,
                                             cudaGetErrorString(status), cudaGetErrorName(status))});
   }
@@ -156,6 +197,7 @@ class CudaDriver final : public Driver {
   const int index_;
   const GpuFaultHandler on_fault_;
   std::atomic<bool> has_failed_{false};
+  bool capture_failed_ = false;
   std::mutex mutex_;  // of fault_
   std::optional<Error> fault_;
 };

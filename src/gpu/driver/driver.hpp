@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 #include <speedo/base/result.hpp>
@@ -9,12 +10,14 @@
 
 struct CUstream_st;
 struct CUevent_st;
+struct CUgraphExec_st;
 
 namespace speedo::gpu {
 
 // CUDA's own handles, so that headers need no toolkit.
 using StreamHandle = CUstream_st*;
 using EventHandle = CUevent_st*;
+using GraphHandle = CUgraphExec_st*;
 
 // The calls of the CUDA runtime that the backend makes, of one device. Two implementations: CUDA's,
 // and the tests' recording double, which runs kernels on the host.
@@ -50,6 +53,19 @@ class Driver {
   virtual void zero(StreamHandle stream, void* target, std::size_t bytes) = 0;
   virtual void launch(StreamHandle stream, const KernelEntry& entry, const Grid& grid,
                       const void* kernel) = 0;
+
+  // From begin_capture() to end_capture(), both on one thread, what is queued on the stream is not
+  // done but becomes a graph, which may be launched any number of times, each after the one before.
+  // Requires of that thread: meanwhile it waits for nothing, makes, records and asks no event,
+  // allocates and frees nothing, queues nothing elsewhere, and copies within the device alone.
+  // Null: an error.
+  virtual void begin_capture(StreamHandle stream) = 0;
+  virtual GraphHandle end_capture(StreamHandle stream) = 0;
+  virtual void launch(StreamHandle stream, GraphHandle graph) = 0;
+  virtual void destroy(GraphHandle graph) = 0;
+  // Where the device finds a number that is this one now, and another one when what is being
+  // recorded is queued again; null: nothing is recorded.
+  virtual const std::uint64_t* vary(std::uint64_t /*value*/) { return nullptr; }
 
   // Makes the device that of the calling thread, as its own calls do, for those of a library.
   virtual void bind_thread() = 0;

@@ -53,6 +53,7 @@ struct CopyRowsKernel {
 struct DropoutKernel {
   static constexpr const char* kName = "dropout_mask";
   std::int64_t n;
+  const std::uint64_t* seed_at;  // null: the seed
   std::uint64_t seed, kept_from;  // of 24 bits
   float scale;
   float* mask;
@@ -60,9 +61,10 @@ struct DropoutKernel {
 
   SPEEDO_HOST_DEVICE int phases() const { return 1; }
   SPEEDO_HOST_DEVICE void run(int /*phase*/, const Lane& lane) const {
+    const std::uint64_t first = seed_at == nullptr ? seed : *seed_at;
     for_each_element(lane, n, by_fours, [&](auto at) {
       at.store(mask, at.make([&](std::int64_t i) {
-        const std::uint64_t bits = mix64(seed + static_cast<std::uint64_t>(i)) >> 40U;
+        const std::uint64_t bits = mix64(first + static_cast<std::uint64_t>(i)) >> 40U;
         return bits >= kept_from ? scale : 0.0F;
       }));
     });
@@ -94,7 +96,8 @@ void dropout_mask(Queue& queue, std::int64_t n, float ratio, std::uint64_t seed,
   if (n == 0) return;
   const auto kept_from = static_cast<std::uint64_t>(std::ceil(ratio * 16777216.0F));
   launch(queue, grid_for(queue, n, 4),
-         DropoutKernel{n, seed, kept_from, 1.0F / (1.0F - ratio), mask, are_aligned(mask)});
+         DropoutKernel{n, queue.driver.vary(seed), seed, kept_from, 1.0F / (1.0F - ratio), mask,
+                       are_aligned(mask)});
 }
 
 }  // namespace speedo::gpu

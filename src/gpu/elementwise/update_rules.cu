@@ -19,6 +19,14 @@ struct UpdateArrays {
   float* stepped;  // the weights, or null
 };
 
+SPEEDO_HOST_DEVICE bool is_halted(const SgdStep& step) {
+  return step.guard != nullptr && step.guard[1] != 0.0F;
+}
+
+SPEEDO_HOST_DEVICE float rate_of(const SgdStep& step) {
+  return step.guard == nullptr ? step.rate : step.guard[0] * step.rate;
+}
+
 SPEEDO_HOST_DEVICE float decayed(const SgdStep& step, float weight, float grad) {
   const float l1 = weight > 0.0F ? step.l1 : (weight < 0.0F ? -step.l1 : 0.0F);
   return step.scale * grad + (step.l2 * weight + l1);
@@ -43,11 +51,13 @@ struct SgdKernel {
 
   SPEEDO_HOST_DEVICE int phases() const { return 1; }
   SPEEDO_HOST_DEVICE void run(int /*phase*/, const Lane& lane) const {
+    if (is_halted(step)) return;
+    const float rate = rate_of(step);
     for_each_element(lane, n, by_fours, [&](auto at) {
       const auto weight = at.load(arrays.weights);
       const auto update =
           each([&](float w, float g,
-                   float h) { return step.momentum * h + step.rate * decayed(step, w, g); },
+                   float h) { return step.momentum * h + rate * decayed(step, w, g); },
                weight, at.load(arrays.grad), at.load(history));
       at.store(history, update);
       leave(at, arrays, step.sign, weight, update);
@@ -69,6 +79,8 @@ struct AdaptiveKernel {
 
   SPEEDO_HOST_DEVICE int phases() const { return 1; }
   SPEEDO_HOST_DEVICE void run(int /*phase*/, const Lane& lane) const {
+    if (is_halted(step.base)) return;
+    const float rate = rate_of(step.base);
     const bool has_second =
         step.kind == AdaptiveKind::kAdaDelta || step.kind == AdaptiveKind::kAdam;
     for_each_element(lane, n, by_fours, [&](auto at) {
@@ -80,7 +92,7 @@ struct AdaptiveKernel {
       at.store(histories.first, first);
       if (!has_second) {
         const auto update = each(
-            [&](float a, float v) { return step.base.rate * (v / (std::sqrt(a) + step.delta)); },
+            [&](float a, float v) { return rate * (v / (std::sqrt(a) + step.delta)); },
             first, g);
         leave(at, arrays, step.base.sign, weight, update);
         return;
@@ -90,7 +102,7 @@ struct AdaptiveKernel {
           each([&](float a, float b, float v) { return direction_of(a, b, v); }, first, before, g);
       at.store(histories.second, each([&](float b, float v, float u) { return second_of(b, v, u); },
                                       before, g, direction));
-      const auto update = each([&](float u) { return step.base.rate * u; }, direction);
+      const auto update = each([&](float u) { return rate * u; }, direction);
       leave(at, arrays, step.base.sign, weight, update);
     });
   }

@@ -29,6 +29,7 @@ struct WindowPlanes {
 struct SampleKernel {
   static constexpr const char* kName = "sample_windows";
   WindowPlanes planes;
+  const std::uint64_t* seed_at;  // null: the seed
   std::uint64_t seed;
   const float* src;
   float* dst;
@@ -36,11 +37,12 @@ struct SampleKernel {
 
   SPEEDO_HOST_DEVICE int phases() const { return 1; }
   SPEEDO_HOST_DEVICE void run(int /*phase*/, const Lane& lane) const {
+    const std::uint64_t first = seed_at == nullptr ? seed : *seed_at;
     for (std::int64_t i = lane.first(); i < planes.dst_count; i += lane.stride()) {
       const std::int64_t index = planes.dst_plane.quotient(i);
       const auto output = static_cast<int>(i - index * planes.dst_plane.value());
       const float* const plane = src + index * planes.src_plane.value();
-      const std::uint64_t bits = mix64(seed + static_cast<std::uint64_t>(i)) >> 40U;
+      const std::uint64_t bits = mix64(first + static_cast<std::uint64_t>(i)) >> 40U;
       const double wanted = static_cast<double>(bits) / 16777216.0 * planes.sum(plane, output);
       double running = 0.0;
       int winner = 0;
@@ -162,7 +164,8 @@ void sample_windows(Queue& queue, const PoolingShape& shape, std::uint64_t seed,
                     float* dst, float* winners) {
   if (!has_windows(shape)) return;
   const WindowPlanes planes = planes_of(shape);
-  launch(queue, grid_for(queue, planes.dst_count), SampleKernel{planes, seed, src, dst, winners});
+  launch(queue, grid_for(queue, planes.dst_count),
+         SampleKernel{planes, queue.driver.vary(seed), seed, src, dst, winners});
 }
 
 void sample_windows_backward(Queue& queue, const PoolingShape& shape, const float* winners,

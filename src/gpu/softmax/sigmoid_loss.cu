@@ -33,13 +33,14 @@ struct SigmoidLossBackwardKernel {
   const float* x;
   const float* targets;
   IgnoredLabel ignored;
-  float scale;
+  LossScale scale;
   float* grad;
 
   SPEEDO_HOST_DEVICE int phases() const { return 1; }
   SPEEDO_HOST_DEVICE void run(int /*phase*/, const Lane& lane) const {
+    const float factor = scale();
     for (std::int64_t i = lane.first(); i < n; i += lane.stride()) {
-      grad[i] = ignored(targets[i]) ? 0.0F : scale * (sigmoid(x[i]) - targets[i]);
+      grad[i] = ignored(targets[i]) ? 0.0F : factor * (sigmoid(x[i]) - targets[i]);
     }
   }
 };
@@ -53,7 +54,7 @@ void sigmoid_loss(Queue& queue, std::int64_t n, const float* x, const LossLabels
 }
 
 void sigmoid_loss_backward(Queue& queue, std::int64_t n, const float* x, const LossLabels& targets,
-                           float scale, float* grad) {
+                           const LossScale& scale, float* grad) {
   if (n == 0) return;
   launch(
       queue, grid_for(queue, n),

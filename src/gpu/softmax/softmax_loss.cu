@@ -38,22 +38,41 @@ struct SoftmaxLossBackwardKernel {
   const float* probability;
   const float* labels;
   IgnoredLabel ignored;
-  float scale;
+  LossScale scale;
   float* grad;
 
   SPEEDO_HOST_DEVICE int phases() const { return 1; }
   SPEEDO_HOST_DEVICE void run(int /*phase*/, const Lane& lane) const {
+    const float factor = scale();
     for (std::int64_t i = lane.first(); i < n; i += lane.stride()) {
       const std::int64_t line = inner.quotient(i), outer = classes.quotient(line);
       const std::int64_t k = line - outer * classes.value();
       const float label = labels[outer * inner.value() + i - line * inner.value()];
       const float wanted = label_index(label, classes.value()) == k ? 1.0F : 0.0F;
-      grad[i] = ignored(label) ? 0.0F : scale * (probability[i] - wanted);
+      grad[i] = ignored(label) ? 0.0F : factor * (probability[i] - wanted);
     }
   }
 };
 
+struct MeanLossKernel {
+  static constexpr const char* kName = "mean_loss";
+  const LossSums* sums;
+  double normalizer;
+  float* value;
+
+  SPEEDO_HOST_DEVICE int phases() const { return 1; }
+  SPEEDO_HOST_DEVICE void run(int /*phase*/, const Lane& lane) const {
+    if (lane.thread != 0) return;
+    const double mean = sums->sum / LossScale::divisor(normalizer, *sums);
+    *value = sums->bad_index >= 0 ? NAN : static_cast<float>(mean);
+  }
+};
+
 }  // namespace
+
+void mean_loss(Queue& queue, const LossSums* sums, double normalizer, float* value) {
+  launch(queue, Grid{1, 32}, MeanLossKernel{sums, normalizer, value});
+}
 
 void softmax_loss(Queue& queue, Backend::SoftmaxShape shape, const float* probability,
                   const LossLabels& labels, LossSums* result) {
@@ -64,7 +83,7 @@ void softmax_loss(Queue& queue, Backend::SoftmaxShape shape, const float* probab
 }
 
 void softmax_loss_backward(Queue& queue, Backend::SoftmaxShape shape, const float* probability,
-                           const LossLabels& labels, float scale, float* grad) {
+                           const LossLabels& labels, const LossScale& scale, float* grad) {
   const std::int64_t n = shape.outer * shape.classes * shape.inner;
   if (n == 0) return;
   launch(queue, grid_for(queue, n),

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -7,7 +8,8 @@
 
 namespace speedo::test {
 
-// What doubles of CUDA's libraries found wrong with the calls that they were given. Any thread.
+// What doubles of CUDA and its libraries found wrong with the calls that they were given, and how
+// often some were made. Any thread.
 class CallLog {
  public:
   void report(std::string violation) {
@@ -17,6 +19,24 @@ class CallLog {
   std::vector<std::string> violations() const {
     const std::lock_guard lock(mutex_);
     return violations_;
+  }
+  // How often graphs were launched, and a kernel of that name queued by itself or in a recording.
+  void count_graph() {
+    const std::lock_guard lock(mutex_);
+    ++graphs_;
+  }
+  int graphs() const {
+    const std::lock_guard lock(mutex_);
+    return graphs_;
+  }
+  void count_kernel(const char* name) {
+    const std::lock_guard lock(mutex_);
+    ++kernels_[name];
+  }
+  int kernels(const std::string& name) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = kernels_.find(name);
+    return found == kernels_.end() ? 0 : found->second;
   }
   // Whether one of them has the word.
   bool has(const std::string& word) const {
@@ -29,6 +49,8 @@ class CallLog {
  private:
   mutable std::mutex mutex_;
   std::vector<std::string> violations_;
+  int graphs_ = 0;
+  std::map<std::string, int> kernels_;
 };
 
 }  // namespace speedo::test

@@ -40,9 +40,10 @@ struct LtTask {
   cublasOperation_t a_op = CUBLAS_OP_N, b_op = CUBLAS_OP_N;
 
   bool operator==(const LtTask&) const = default;
-  int digits() const {
-    if (compute == CUBLAS_COMPUTE_32F_FAST_TF32) return 10;
-    return compute == CUBLAS_COMPUTE_32F_FAST_16BF ? 7 : 23;
+  Rounding rounding() const {
+    if (compute == CUBLAS_COMPUTE_32F_FAST_TF32) return {.digits = 10};
+    if (compute == CUBLAS_COMPUTE_32F_FAST_16F) return {.is_half = true};
+    return {.digits = compute == CUBLAS_COMPUTE_32F_FAST_16BF ? 7 : 23};
   }
 };
 
@@ -80,7 +81,7 @@ void multiply_plainly(const LtProblem& all, const LtOperands& on) {
   const std::int64_t a_inner = all.task.a_op == CUBLAS_OP_N ? all.a.stride : 1;
   const std::int64_t b_inner = all.task.b_op == CUBLAS_OP_N ? 1 : all.b.stride;
   const std::int64_t b_column = all.task.b_op == CUBLAS_OP_N ? all.b.stride : 1;
-  const int digits = all.task.digits();
+  const Rounding rounding = all.task.rounding();
   for (std::int64_t p = 0; p < all.d.count; ++p) {
     for (std::int64_t column = 0; column < static_cast<std::int64_t>(all.d.columns); ++column) {
       for (std::int64_t row = 0; row < static_cast<std::int64_t>(all.d.rows); ++row) {
@@ -88,7 +89,7 @@ void multiply_plainly(const LtProblem& all, const LtOperands& on) {
         const float* b = on.b + p * all.b.step + column * b_column;
         double sum = 0.0;
         for (std::int64_t i = 0; i < k; ++i) {
-          sum += double{shortened(a[i * a_inner], digits)} * shortened(b[i * b_inner], digits);
+          sum += double{rounding(a[i * a_inner])} * rounding(b[i * b_inner]);
         }
         float& d = on.d[p * all.d.step + column * all.d.stride + row];
         const double before = on.beta == 0.0F ? 0.0 : double{on.beta} * d;

@@ -89,7 +89,10 @@ class CudnnDouble::State {
       return std::nullopt;
     }
     CudnnProblem all{*src, *dst, weights->dims, weights->is_last, task->windows};
-    if (task->math != CUDNN_FMA_MATH) all.windows.digits = 10;
+    if (task->math != CUDNN_FMA_MATH) all.windows.rounding = {.digits = 10};
+    if (task->math == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION) {
+      all.windows.rounding = {.is_half = true};
+    }
     if (!fits(all)) return std::nullopt;
     return all;
   }
@@ -136,7 +139,8 @@ class CudnnDouble::State {
       result.memory = method ? method->bytes : 0;
       result.determinism =
           method && method->is_sure ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC;
-      result.mathType = task->math == CUDNN_FMA_MATH ? CUDNN_FMA_MATH : CUDNN_TENSOR_OP_MATH;
+      result.mathType =
+          task->math == CUDNN_DEFAULT_MATH ? CUDNN_TENSOR_OP_MATH : task->math;
       results[(*count)++] = result;
     }
     return CUDNN_STATUS_SUCCESS;

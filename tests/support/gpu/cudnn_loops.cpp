@@ -2,7 +2,6 @@
 
 #include <functional>
 
-#include "support/gpu/short_floats.hpp"
 
 namespace speedo::test {
 namespace {
@@ -97,10 +96,10 @@ std::int64_t CudnnProblem::weight_count() const { return count_from(weights, 0);
 void convolve(const CudnnProblem& all, const float* src, const float* weights, double scale,
               double kept, float* dst) {
   std::vector<double> sums(static_cast<std::size_t>(all.dst.extent()));
-  const int digits = all.windows.digits;
+  const Rounding& rounding = all.windows.rounding;
   for_each_product(all, [&](std::int64_t s, std::int64_t w, std::int64_t d) {
     sums[static_cast<std::size_t>(d)] +=
-        double{shortened(src[s], digits)} * shortened(weights[w], digits);
+        double{rounding(src[s])} * rounding(weights[w]);
   });
   store(all.dst, sums, scale, kept, dst);
 }
@@ -108,10 +107,10 @@ void convolve(const CudnnProblem& all, const float* src, const float* weights, d
 void convolve_back(const CudnnProblem& all, const float* dst, const float* weights, double scale,
                    double kept, float* src) {
   std::vector<double> sums(static_cast<std::size_t>(all.src.extent()));
-  const int digits = all.windows.digits;
+  const Rounding& rounding = all.windows.rounding;
   for_each_product(all, [&](std::int64_t s, std::int64_t w, std::int64_t d) {
     sums[static_cast<std::size_t>(s)] +=
-        double{shortened(dst[d], digits)} * shortened(weights[w], digits);
+        double{rounding(dst[d])} * rounding(weights[w]);
   });
   store(all.src, sums, scale, kept, src);
 }
@@ -119,10 +118,10 @@ void convolve_back(const CudnnProblem& all, const float* dst, const float* weigh
 void convolve_for_weights(const CudnnProblem& all, const float* src, const float* dst, double scale,
                           double kept, float* weights) {
   std::vector<double> sums(static_cast<std::size_t>(all.weight_count()));
-  const int digits = all.windows.digits;
+  const Rounding& rounding = all.windows.rounding;
   for_each_product(all, [&](std::int64_t s, std::int64_t w, std::int64_t d) {
     sums[static_cast<std::size_t>(w)] +=
-        double{shortened(src[s], digits)} * shortened(dst[d], digits);
+        double{rounding(src[s])} * rounding(dst[d]);
   });
   for (std::size_t i = 0; i < sums.size(); ++i) {
     const double before = kept == 0.0 ? 0.0 : kept * weights[i];

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "support/gpu/short_floats.hpp"
+
 namespace speedo::test {
 
 // A convolution as cuDNN's descriptors say it.
@@ -14,7 +16,7 @@ struct CudnnTensor {
 struct CudnnWindows {
   std::vector<int> pad, stride, dilation;
   int groups = 1;
-  int digits = 23;  // of the operands, after the first
+  Rounding rounding = {};  // of the operands
 };
 struct CudnnProblem {
   CudnnTensor src, dst;

@@ -8,15 +8,18 @@
 #include "support/gpu/plain_libraries.hpp"
 
 namespace speedo::test {
+namespace {
 
-std::unique_ptr<Backend> make_gpu_double(std::shared_ptr<CallLog> log,
-                                         const RecordingOptions& options) {
+std::unique_ptr<Backend> make_double(std::shared_ptr<CallLog> log, const RecordingOptions& options,
+                                     gpu::Arithmetic arithmetic) {
   auto driver = std::make_unique<RecordingDriver>(std::move(log), options);
   RecordingDriver& recording = *driver;
   gpu::GpuParts parts;
   parts.driver = std::move(driver);
-  parts.make_blas = [&recording](gpu::StreamHandle) -> Result<std::unique_ptr<gpu::Blas>> {
-    return make_plain_blas(recording);
+  parts.arithmetic = arithmetic;
+  const Rounding rounding{.is_half = arithmetic == gpu::Arithmetic::kFloat16};
+  parts.make_blas = [=, &recording](gpu::StreamHandle) -> Result<std::unique_ptr<gpu::Blas>> {
+    return make_plain_blas(recording, rounding);
   };
   parts.make_dnn = [&recording](gpu::StreamHandle stream) -> Result<std::unique_ptr<gpu::Dnn>> {
     return make_plain_dnn(recording, stream);
@@ -26,6 +29,17 @@ std::unique_ptr<Backend> make_gpu_double(std::shared_ptr<CallLog> log,
   auto backend = gpu::make_gpu_backend(std::move(parts));
   SPEEDO_ASSERT(backend.has_value());
   return std::move(*backend);
+}
+
+}  // namespace
+
+std::unique_ptr<Backend> make_gpu_double(std::shared_ptr<CallLog> log,
+                                         const RecordingOptions& options) {
+  return make_double(std::move(log), options, gpu::Arithmetic::kFloat32);
+}
+
+std::unique_ptr<Backend> make_half_gpu_double(std::shared_ptr<CallLog> log) {
+  return make_double(std::move(log), {}, gpu::Arithmetic::kFloat16);
 }
 
 }  // namespace speedo::test

@@ -21,14 +21,15 @@ const float* element(const BlasMatrix& matrix, const float* first, std::int64_t 
   return first + index * matrix.step + column * matrix.stride + row;
 }
 
-void multiply_plainly(const BlasProducts& shape, const BlasOperands& on) {
+void multiply_plainly(const BlasProducts& shape, const BlasOperands& on,
+                      const Rounding& rounding) {
   for (std::int64_t index = 0; index < shape.count; ++index) {
     for (std::int64_t j = 0; j < shape.n; ++j) {
       for (std::int64_t i = 0; i < shape.m; ++i) {
         double sum = 0.0;
         for (std::int64_t k = 0; k < shape.k; ++k) {
-          sum +=
-              double{*element(shape.a, on.a, index, i, k)} * *element(shape.b, on.b, index, k, j);
+          sum += double{rounding(*element(shape.a, on.a, index, i, k))} *
+                 rounding(*element(shape.b, on.b, index, k, j));
         }
         float& d = *const_cast<float*>(element(shape.d, on.d, index, i, j));
         const double before = on.beta == 0.0F ? 0.0 : double{on.beta} * d;
@@ -40,13 +41,14 @@ void multiply_plainly(const BlasProducts& shape, const BlasOperands& on) {
 
 class PlainBlas final : public gpu::Blas {
  public:
-  explicit PlainBlas(RecordingDriver& driver) : driver_(driver) {}
+  PlainBlas(RecordingDriver& driver, const Rounding& rounding)
+      : driver_(driver), rounding_(rounding) {}
   std::size_t workspace_bytes() const override { return kWorkspace; }
   Result<void> multiply(gpu::StreamHandle stream, const BlasProducts& products,
                         const BlasOperands& operands, WorkMemory memory) override {
     if (memory.bytes < kWorkspace) driver_.log().report("product: too little working memory");
     driver_.queue_call(stream, "product", {operands.a, operands.b, operands.d, memory.data},
-                       [=] { multiply_plainly(products, operands); });
+                       [=, rounding = rounding_] { multiply_plainly(products, operands, rounding); });
     return {};
   }
   std::int64_t plans() const override { return 0; }
@@ -54,6 +56,7 @@ class PlainBlas final : public gpu::Blas {
  private:
   static constexpr std::size_t kWorkspace = 1024;
   RecordingDriver& driver_;
+  const Rounding rounding_;
 };
 
 class PlainPass final : public gpu::DnnPass {
@@ -119,8 +122,8 @@ class PlainDnn final : public gpu::Dnn {
 
 }  // namespace
 
-std::unique_ptr<gpu::Blas> make_plain_blas(RecordingDriver& driver) {
-  return std::make_unique<PlainBlas>(driver);
+std::unique_ptr<gpu::Blas> make_plain_blas(RecordingDriver& driver, const Rounding& rounding) {
+  return std::make_unique<PlainBlas>(driver, rounding);
 }
 
 std::unique_ptr<gpu::Dnn> make_plain_dnn(RecordingDriver& driver, gpu::StreamHandle stream) {

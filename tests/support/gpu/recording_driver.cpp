@@ -39,6 +39,10 @@ RecordingDriver::~RecordingDriver() {
   for (const EventState& event : events_) {
     if (event.is_alive) report("an event was never destroyed");
   }
+  for (const GraphState& graph : graphs_) {
+    if (graph.is_alive) report("a graph was never destroyed");
+  }
+  if (captured_ != nullptr) report("a capture was never ended");
 }
 
 // The same fault of a loop is said once.
@@ -50,6 +54,7 @@ void RecordingDriver::report(std::string violation) {
 
 Result<void*> RecordingDriver::allocate(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
+  not_while_capturing("allocate");
   if (broken_) return *broken_;
   if (bytes == 0) report("allocates no bytes");
   if (bytes > options_.capacity || used_bytes_ > options_.capacity - bytes) {
@@ -61,6 +66,7 @@ Result<void*> RecordingDriver::allocate(std::size_t bytes) {
 
 Result<void*> RecordingDriver::allocate_pinned(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
+  not_while_capturing("allocate_pinned");
   if (broken_) return *broken_;
   if (bytes > options_.capacity) {
     return Error{ErrorCode::kFull, fmt::format("no room on the host for {} bytes", bytes)};
@@ -73,6 +79,7 @@ void RecordingDriver::free_pinned(void* memory) { free_from(pinned_, memory, "fr
 
 void RecordingDriver::free_from(WatchedMemory& memory, void* address, const char* call) {
   const std::lock_guard lock(mutex_);
+  not_while_capturing(call);
   WatchedMemory::Block* const block = memory.find(address);
   if (block == nullptr || block->data != address) {
     report(fmt::format("{}: nothing was allocated there", call));
@@ -156,6 +163,7 @@ void RecordingDriver::record(gpu::EventHandle event, gpu::StreamHandle stream) {
   EventState* const what = alive(event, "record");
   StreamState* const where = alive(stream, "record");
   if (what == nullptr || where == nullptr || broken_) return;
+  not_captured(*where, "record", false);
   Piece piece;
   piece.name = "record";
   piece.records = what;
@@ -168,6 +176,7 @@ void RecordingDriver::wait(gpu::StreamHandle stream, gpu::EventHandle event) {
   EventState* const what = alive(event, "wait");
   StreamState* const where = alive(stream, "wait");
   if (what == nullptr || where == nullptr || broken_) return;
+  not_captured(*where, "wait", false);
   if (what->recorded == 0) {
     report("wait: the event was never recorded");
     return;
@@ -181,6 +190,7 @@ void RecordingDriver::wait(gpu::StreamHandle stream, gpu::EventHandle event) {
 
 bool RecordingDriver::is_done(gpu::EventHandle event) {
   const std::lock_guard lock(mutex_);
+  not_while_capturing("is_done");
   EventState* const found = alive(event, "is_done");
   if (found == nullptr || broken_) return true;
   if (found->recorded == 0) report("is_done: the event was never recorded");
@@ -197,6 +207,7 @@ bool RecordingDriver::is_done(gpu::EventHandle event) {
 
 void RecordingDriver::synchronize(gpu::EventHandle event) {
   const std::lock_guard lock(mutex_);
+  not_while_capturing("synchronize");
   EventState* const found = alive(event, "synchronize");
   if (found == nullptr || broken_) return;
   if (found->recorded == 0) {
@@ -212,6 +223,7 @@ void RecordingDriver::synchronize(gpu::EventHandle event) {
 
 void RecordingDriver::synchronize(gpu::StreamHandle stream) {
   const std::lock_guard lock(mutex_);
+  not_while_capturing("synchronize");
   StreamState* const found = alive(stream, "synchronize");
   if (found == nullptr || broken_) return;
   run_until(*found, [=] { return found->pieces.empty(); });
@@ -221,6 +233,10 @@ void RecordingDriver::synchronize(gpu::StreamHandle stream) {
 // Work.
 
 void RecordingDriver::push(StreamState& stream, Piece piece) {
+  if (&stream == captured_) {
+    capture_.push_back(std::move(piece));
+    return;
+  }
   piece.queued_at = host_;
   stream.pieces.push_back(std::move(piece));
 }
@@ -270,6 +286,7 @@ void RecordingDriver::copy(gpu::StreamHandle stream, void* target, const void* s
   const std::lock_guard lock(mutex_);
   StreamState* const found = alive(stream, "copy");
   if (found == nullptr || broken_) return;
+  not_captured(*found, "copy", device_.has(target) && device_.has(source));
   Piece piece;
   piece.name = "copy";
   bool is_right = true;
@@ -287,6 +304,7 @@ void RecordingDriver::zero(gpu::StreamHandle stream, void* target, std::size_t b
   const std::lock_guard lock(mutex_);
   StreamState* const found = alive(stream, "zero");
   if (found == nullptr || broken_) return;
+  not_captured(*found, "zero", true);
   Piece piece;
   piece.name = "zero";
   if (!device_.has(target)) report("zero: not memory of the device");
@@ -312,7 +330,9 @@ void RecordingDriver::launch(gpu::StreamHandle stream, const gpu::KernelEntry& e
   const std::lock_guard lock(mutex_);
   StreamState* const found = alive(stream, entry.name);
   if (found == nullptr || broken_) return;
+  not_captured(*found, entry.name, true);
   ++launches_;
+  log_->count_kernel(entry.name);
   constexpr std::int64_t kBlocksMax = (std::int64_t{1} << 31U) - 1;
   constexpr std::size_t kSharedMax = 48 * 1024;
   if (grid.blocks < 1 || grid.blocks > kBlocksMax || grid.threads < 32 || grid.threads > 1024 ||
@@ -350,6 +370,7 @@ void RecordingDriver::queue_call(gpu::StreamHandle stream, std::string name,
   const std::lock_guard lock(mutex_);
   StreamState* const found = alive(stream, name.c_str());
   if (found == nullptr || broken_) return;
+  not_captured(*found, name.c_str(), true);
   if (!bound_.contains(std::this_thread::get_id())) report(name + " on a thread without a device");
   Piece piece;
   piece.name = std::move(name);

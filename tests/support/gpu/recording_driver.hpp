@@ -26,6 +26,8 @@ struct RecordingOptions {
   // order of the streams; odd ones run kernels from their last block and thread to the first.
   std::uint64_t seed = 0;
   std::size_t capacity = std::size_t{1} << 32U;  // bytes of the device's memory
+  bool captures_fail = false;                    // as where CUDA cannot record a call
+  bool keeps_history = false;                    // see RecordingDriver::history()
 };
 
 // A device without a device: kernels run on the host, in memory of the host, when somebody waits.
@@ -36,6 +38,8 @@ struct RecordingOptions {
 // - copies and kernels that name memory that is not there, or leave it;
 // - grids that a device would not take, shared memory that is left;
 // - accesses of two streams without an order between them, one of which writes;
+// - what a stream that is captured cannot hold: waits, memory taken or given back, events, copies
+//   from and to the host, work elsewhere or of another thread; graphs that name memory that went;
 // - calls of libraries on threads that were not bound to the device;
 // - host memory that changes between the call and the copy; poison that is copied to the host.
 // Addresses of device memory cannot be followed by host code. Thread safety: as Driver.
@@ -61,6 +65,10 @@ class RecordingDriver final : public gpu::Driver {
   void zero(gpu::StreamHandle stream, void* target, std::size_t bytes) override;
   void launch(gpu::StreamHandle stream, const gpu::KernelEntry& entry, const gpu::Grid& grid,
               const void* kernel) override;
+  void begin_capture(gpu::StreamHandle stream) override;
+  gpu::GraphHandle end_capture(gpu::StreamHandle stream) override;
+  void launch(gpu::StreamHandle stream, gpu::GraphHandle graph) override;
+  void destroy(gpu::GraphHandle graph) override;
   void bind_thread() override;
   void fail(Error error) override;
   Result<void> check() override;
@@ -73,6 +81,9 @@ class RecordingDriver final : public gpu::Driver {
   CallLog& log() { return *log_; }
   std::size_t used_bytes() const { return used_bytes_; }
   std::int64_t launches() const { return launches_; }
+  std::int64_t graph_launches() const { return graph_launches_; }
+  // What was done so far, by name, in that order.
+  const std::vector<std::string>& history() const { return history_; }
 
  private:
   using Clock = std::vector<std::uint64_t>;  // of each stream, how many pieces came before
@@ -110,7 +121,16 @@ class RecordingDriver final : public gpu::Driver {
     Clock clock;
   };
 
+  // A stream's work as it was captured, to be queued again.
+  struct GraphState {
+    bool is_alive = true;
+    std::vector<Piece> pieces;
+  };
+
   void report(std::string violation);
+  // Of a call that the thread may not make while it captures.
+  void not_while_capturing(const char* call);
+  void not_captured(const StreamState& stream, const char* call, bool may_be_captured);
   StreamState* alive(gpu::StreamHandle stream, const char* call);
   EventState* alive(gpu::EventHandle event, const char* call);
   void free_from(WatchedMemory& memory, void* address, const char* call);
@@ -145,7 +165,13 @@ class RecordingDriver final : public gpu::Driver {
   std::uint64_t draws_ = 0;
   std::size_t used_bytes_ = 0;
   std::set<std::thread::id> bound_;
-  std::int64_t launches_ = 0;
+  std::int64_t launches_ = 0, graph_launches_ = 0;
+  std::list<GraphState> graphs_;
+  StreamState* captured_ = nullptr;  // the stream that is, by a thread
+  std::thread::id capturing_;
+  std::vector<Piece> capture_;
+  bool capture_is_sound_ = true;
+  std::vector<std::string> history_;
   std::optional<Error> broken_;
 };
 

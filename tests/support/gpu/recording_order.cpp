@@ -75,6 +75,7 @@ void RecordingDriver::run_until(StreamState& stream, const std::function<bool()>
 void RecordingDriver::run_front(StreamState& stream) {
   Piece piece = std::move(stream.pieces.front());
   stream.pieces.pop_front();
+  if (options_.keeps_history) history_.push_back(piece.name);
   if (stream.clock.size() <= stream.index) stream.clock.resize(stream.index + 1);
   merge(stream.clock, piece.queued_at);
   if (piece.waits_for != nullptr) merge(stream.clock, piece.waits_for->clocks[piece.generation]);

@@ -15,4 +15,23 @@ inline float shortened(float value, int digits) {
   return std::bit_cast<float>((bits + half) & ~(2U * half - 1U));
 }
 
+// As float16 has it: 10 digits and, below 2^-14, the multiples of 2^-24; beyond 65504 an infinity.
+inline float as_half(float value) {
+  constexpr float kLeastNormal = 0x1p-14F, kStep = 0x1p-24F, kMost = 65504.0F;
+  if (!std::isfinite(value)) return value;
+  if (std::fabs(value) < kLeastNormal) return std::nearbyint(value / kStep) * kStep;
+  const float rounded = shortened(value, 10);
+  return std::fabs(rounded) > kMost ? std::copysign(HUGE_VALF, value) : rounded;
+}
+
+// What a library does to operands.
+struct Rounding {
+  int digits = 23;
+  bool is_half = false;
+
+  float operator()(float value) const {
+    return is_half ? as_half(value) : shortened(value, digits);
+  }
+};
+
 }  // namespace speedo::test
