@@ -1,6 +1,7 @@
 // `speedo simulate`: with --cluster or --calibrate a planner (simulate_plan.cpp), else the proof:
 // thousands of simulated disasters, and what must hold in each.
 
+#include "main/program_options.hpp"
 #include "main/simulate_command.hpp"
 
 #include <algorithm>
@@ -15,7 +16,6 @@
 #include "base/log.hpp"
 #include "base/parse_number.hpp"
 #include "cli/arguments.hpp"
-#include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
 #include "cli/signals.hpp"
 #include "main/commands.hpp"
@@ -246,7 +246,7 @@ Result<std::vector<std::string>> parse_schedule_names(const std::string& text) {
 Result<int> simulate_command(const CommandLine& line) {
   if (asks_for_plan(line.arguments)) return simulate_plan(line.arguments);
   OptionValues values(Program::kProof);
-  SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
+  SPEEDO_ASSIGN(const Parsed parsed, read_program_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
   const SimulateFlags flags = simulate_flags(values);
   SPEEDO_TRY(check(flags));
