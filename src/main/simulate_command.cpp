@@ -1,7 +1,6 @@
 // `speedo simulate`: with --cluster or --calibrate a planner (simulate_plan.cpp), else the proof:
 // thousands of simulated disasters, and what must hold in each.
 
-#include "main/program_options.hpp"
 #include "main/simulate_command.hpp"
 
 #include <algorithm>
@@ -19,6 +18,7 @@
 #include "cli/report/console.hpp"
 #include "cli/signals.hpp"
 #include "main/commands.hpp"
+#include "main/program_options.hpp"
 #include "main/simulate_plan.hpp"
 #include "measure/simulate_proof_report.hpp"
 #include "sim/proof/proof_campaign.hpp"

@@ -16,8 +16,8 @@
 #include "caffe.pb.h"
 #include "core/prototxt.hpp"
 #include "data/hdf5/hdf5_file.hpp"
+#include "data/hdf5_attributes.hpp"
 #include "golden/golden_case.hpp"
-#include "golden/hdf5_attributes.hpp"
 #include "support/temp_dir.hpp"
 
 namespace speedo::golden {

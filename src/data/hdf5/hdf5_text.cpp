@@ -1,6 +1,6 @@
 // element := LENGTH(4) ADDRESS(a) INDEX(4)           in the place of the dataset's value
 // heap    := "GCOL" 1 0 0 0 SIZE(s) object*          at that address, of SIZE bytes together
-// object  := INDEX(2) USES(2) 0 0 0 0 BYTES(s) byte*    up to a multiple of 8; INDEX 0: free from here
+// object  := INDEX(2) USES(2) 0 0 0 0 BYTES(s) byte*  up to a multiple of 8; INDEX 0: free space
 //
 // All numbers are little-endian; a and s are the file's sizes of addresses and lengths, and
 // addresses count from behind the user block. HDF5 File Format Specification 3.0, III.E and

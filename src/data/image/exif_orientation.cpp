@@ -1,7 +1,7 @@
 // marker    := "Exif" 0 0 tiff
 // tiff      := ("II" | "MM") 42(2) OFFSET(4)          the offset, within tiff, of the directory
 // directory := COUNT(2) entry*                        numbers little-endian (II) or big-endian (MM)
-// entry     := TAG(2) TYPE(2) COUNT(4) VALUE(4)       of type SHORT (3): the value's first two bytes
+// entry     := TAG(2) TYPE(2) COUNT(4) VALUE(4)       a SHORT's are the first two bytes of it
 
 #include "data/image/exif_orientation.hpp"
 
@@ -16,9 +16,7 @@ namespace speedo {
 
 namespace {
 
-using namespace std::string_view_literals;
-
-constexpr std::string_view kExif = "Exif\0\0"sv;
+constexpr std::string_view kExif("Exif\0\0", 6), kLittle("II*\0", 4), kBig("MM\0*", 4);
 constexpr std::size_t kEntryBytes = 12;
 constexpr std::uint32_t kOrientationTag = 0x0112;
 
@@ -82,7 +80,7 @@ void swap_rows(DecodedPixels& pixels) {
 std::optional<int> exif_orientation(std::span<const std::byte> marker) {
   if (!has_head(marker, kExif)) return std::nullopt;
   const std::span<const std::byte> tiff = marker.subspan(kExif.size());
-  if (!has_head(tiff, "II*\0"sv) && !has_head(tiff, "MM\0*"sv)) return std::nullopt;
+  if (!has_head(tiff, kLittle) && !has_head(tiff, kBig)) return std::nullopt;
   const TiffNumbers numbers(tiff);
   std::size_t entry = numbers.at(4, 4);
   const std::uint32_t count = numbers.at(entry, 2);

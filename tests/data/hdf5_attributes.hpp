@@ -6,7 +6,7 @@
 
 #include "data/hdf5/hdf5_file.hpp"
 
-namespace speedo::golden {
+namespace speedo {
 
 // Attributes of the root of a case's file, which the library reads without a limit: nothing but
 // these files, which are ours, has any that are read.
@@ -15,4 +15,4 @@ bool has_attribute(const Hdf5Reader& file, const std::string& name);
 Result<double> number_attribute(const Hdf5Reader& file, const std::string& name);
 Result<std::string> string_attribute(const Hdf5Reader& file, const std::string& name);
 
-}  // namespace speedo::golden
+}  // namespace speedo

@@ -1,4 +1,4 @@
-#include "golden/hdf5_attributes.hpp"
+#include "data/hdf5_attributes.hpp"
 
 #include <cstring>
 
@@ -7,7 +7,7 @@
 
 #include "data/hdf5/hdf5_handle.hpp"
 
-namespace speedo::golden {
+namespace speedo {
 namespace {
 
 Error no_attribute(const Hdf5Reader& file, const std::string& name, const char* kind) {
@@ -71,4 +71,4 @@ Result<std::string> string_attribute(const Hdf5Reader& file, const std::string& 
   return text;
 }
 
-}  // namespace speedo::golden
+}  // namespace speedo
