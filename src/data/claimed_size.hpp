@@ -29,7 +29,7 @@ inline constexpr std::uint64_t kHarmlessBytes = std::uint64_t{16} << 20U;
 // from the disk.
 inline constexpr std::uint64_t kUnpackedBytesMax = std::uint64_t{2} << 30U;
 
-// The text of an HDF5 string or attribute: names of files, which the system limits to 4 KiB.
+// The text of an HDF5 string: names of files, which the system limits to 4 KiB.
 inline constexpr std::uint64_t kHdf5TextBytesMax = std::uint64_t{1} << 20U;
 
 // Groups of an HDF5 model that are looked into: links can lead to the same one again and again.

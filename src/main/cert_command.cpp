@@ -3,10 +3,10 @@
 #include <sstream>
 
 #include "base/log.hpp"
-#include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
 #include "gate/authority.hpp"
 #include "main/commands.hpp"
+#include "main/program_options.hpp"
 
 namespace speedo {
 
@@ -42,7 +42,7 @@ CertificateOrder order_of(const CertFlags& flags) {
 
 Result<int> cert_command(const CommandLine& line) {
   OptionValues values(Program::kCert);
-  SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
+  SPEEDO_ASSIGN(const Parsed parsed, read_program_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
   const CertFlags flags = cert_flags(values);
   set_up_console(false);

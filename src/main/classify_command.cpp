@@ -11,13 +11,12 @@
 #include "cli/flags/caffe_flags.hpp"
 #include "cli/flags/compute_flags.hpp"
 #include "cli/net_inputs.hpp"
-#include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
 #include "main/commands.hpp"
 #include "main/parts.hpp"
+#include "main/program_options.hpp"
 #include "tools/class_labels.hpp"
 #include "tools/image_classifier.hpp"
-#include "main/remote_access.hpp"
 
 namespace speedo {
 
@@ -99,9 +98,8 @@ Result<void> classify(const ClassifyFlags& flags, Net& net) {
 Result<int> classify_command(const CommandLine& line) {
   OptionValues values(Program::kClassify);
   SPEEDO_ASSIGN(const Parsed parsed,
-                read_options(from_gflags(line.arguments, values.program()), values));
+                read_program_options(from_gflags(line.arguments, values.program()), values));
   if (parsed == Parsed::kDone) return 0;
-  allow_remote_files(values);
   const ClassifyFlags flags = classify_flags(values);
 
   set_up_console(false);

@@ -4,14 +4,13 @@
 #include "base/log.hpp"
 #include "caffe.pb.h"
 #include "cli/flags/caffe_flags.hpp"
-#include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
 #include "cli/report/record_progress.hpp"
 #include "core/weight_file.hpp"
 #include "data/image/mean.hpp"
 #include "data/open_source.hpp"
 #include "main/commands.hpp"
-#include "main/remote_access.hpp"
+#include "main/program_options.hpp"
 
 namespace speedo {
 
@@ -32,9 +31,8 @@ void log_channels(const caffe::BlobProto& mean) {
 Result<int> compute_image_mean_command(const CommandLine& line) {
   OptionValues values(Program::kComputeImageMean);
   SPEEDO_ASSIGN(const Parsed parsed,
-                read_options(from_gflags(line.arguments, values.program()), values));
+                read_program_options(from_gflags(line.arguments, values.program()), values));
   if (parsed == Parsed::kDone) return 0;
-  allow_remote_files(values);
   std::string input, output, backend;
   values.get("input", input);
   values.get("output", output);

@@ -14,7 +14,6 @@
 #include "base/parse_number.hpp"
 #include "cli/flags/compute_flags.hpp"
 #include "cli/net_inputs.hpp"
-#include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
 #include "cli/report/record_progress.hpp"
 #include "data/convert.hpp"
@@ -23,7 +22,7 @@
 #include "data/open_source.hpp"
 #include "data/subset.hpp"
 #include "main/commands.hpp"
-#include "main/remote_access.hpp"
+#include "main/program_options.hpp"
 
 namespace speedo {
 
@@ -195,9 +194,8 @@ Result<void> check(const ConvertFlags& flags) {
 
 Result<int> convert_command(const CommandLine& line) {
   OptionValues values(Program::kConvert);
-  SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
+  SPEEDO_ASSIGN(const Parsed parsed, read_program_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
-  allow_remote_files(values);
   const ConvertFlags flags = convert_flags(values);
   SPEEDO_TRY(check(flags));
 

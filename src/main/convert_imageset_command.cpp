@@ -9,12 +9,11 @@
 #include "base/random_bits.hpp"
 #include "cli/flags/caffe_flags.hpp"
 #include "cli/flags/compute_flags.hpp"
-#include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
 #include "cli/report/record_progress.hpp"
 #include "data/image/convert_images.hpp"
 #include "main/commands.hpp"
-#include "main/remote_access.hpp"
+#include "main/program_options.hpp"
 
 namespace speedo {
 
@@ -67,9 +66,8 @@ Result<void> check(const ImagesetFlags& flags) {
 Result<int> convert_imageset_command(const CommandLine& line) {
   OptionValues values(Program::kConvertImageset);
   SPEEDO_ASSIGN(const Parsed parsed,
-                read_options(from_gflags(line.arguments, values.program()), values));
+                read_program_options(from_gflags(line.arguments, values.program()), values));
   if (parsed == Parsed::kDone) return 0;
-  allow_remote_files(values);
   ImagesetFlags flags = imageset_flags(values);
   SPEEDO_TRY(check(flags));
 

@@ -5,9 +5,9 @@
 
 #include <speedo/gpu/gpu_devices.hpp>
 
-#include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
 #include "main/commands.hpp"
+#include "main/program_options.hpp"
 
 namespace speedo {
 namespace {
@@ -50,7 +50,7 @@ void print_json(const std::vector<GpuDescription>& devices) {
 
 Result<int> device_query_command(const CommandLine& line) {
   OptionValues values(Program::kDeviceQuery);
-  SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
+  SPEEDO_ASSIGN(const Parsed parsed, read_program_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
   bool json = false;
   values.get("json", json);

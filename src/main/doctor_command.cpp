@@ -1,21 +1,19 @@
 #include "cli/flags/cluster_flags.hpp"
 #include "cli/flags/redis_tls_flags.hpp"
-#include "cli/options/read_options.hpp"
 #include "cli/password_source.hpp"
 #include "cli/report/console.hpp"
 #include "cli/worker_range.hpp"
 #include "main/commands.hpp"
 #include "main/examine.hpp"
 #include "main/parts.hpp"
-#include "main/remote_access.hpp"
+#include "main/program_options.hpp"
 
 namespace speedo {
 
 Result<int> doctor_command(const CommandLine& line) {
   OptionValues values(Program::kDoctor);
-  SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
+  SPEEDO_ASSIGN(const Parsed parsed, read_program_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
-  allow_remote_files(values);
   Examination examination;
   std::string workers, password_file;
   Examination::Listening listening;

@@ -5,10 +5,10 @@
 
 #include "base/log.hpp"
 #include "cli/flags/caffe_flags.hpp"
-#include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
 #include "core/prototxt.hpp"
 #include "main/commands.hpp"
+#include "main/program_options.hpp"
 #include "tools/net_graph.hpp"
 #include "tools/picture.hpp"
 
@@ -17,7 +17,7 @@ namespace speedo {
 Result<int> draw_net_command(const CommandLine& line) {
   OptionValues values(Program::kDrawNet);
   SPEEDO_ASSIGN(const Parsed parsed,
-                read_options(from_gflags(line.arguments, values.program()), values));
+                read_program_options(from_gflags(line.arguments, values.program()), values));
   if (parsed == Parsed::kDone) return 0;
   std::string input, output, phase;
   NetGraphOptions options;

@@ -12,7 +12,6 @@
 
 #include "base/log.hpp"
 #include "cli/net_inputs.hpp"
-#include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
 #include "cli/solver_file.hpp"
 #include "core/prototxt.hpp"
@@ -23,7 +22,7 @@
 #include "formats/safetensors_file.hpp"
 #include "main/commands.hpp"
 #include "main/parts.hpp"
-#include "main/remote_access.hpp"
+#include "main/program_options.hpp"
 
 namespace speedo {
 
@@ -183,9 +182,8 @@ Result<void> export_weights(const ExportFlags& flags) {
 
 Result<int> export_command(const CommandLine& line) {
   OptionValues values(Program::kExport);
-  SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
+  SPEEDO_ASSIGN(const Parsed parsed, read_program_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
-  allow_remote_files(values);
   const ExportFlags flags = export_flags(values);
   SPEEDO_TRY(check(flags));
   set_up_console(false);

@@ -9,14 +9,13 @@
 
 #include "base/log.hpp"
 #include "cli/flags/caffe_flags.hpp"
-#include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
 #include "cli/signals.hpp"
 #include "data/dataset_writer.hpp"
 #include "main/commands.hpp"
 #include "main/extract_features_flags.hpp"
 #include "main/parts.hpp"
-#include "main/remote_access.hpp"
+#include "main/program_options.hpp"
 #include "tools/feature_stream.hpp"
 #include "tools/feature_writer.hpp"
 
@@ -112,9 +111,8 @@ Result<void> extract_here(const FeatureFlags& flags) {
 Result<int> extract_features_command(const CommandLine& line) {
   OptionValues values(Program::kExtractFeatures);
   SPEEDO_ASSIGN(const Parsed parsed,
-                read_options(from_gflags(line.arguments, values.program()), values));
+                read_program_options(from_gflags(line.arguments, values.program()), values));
   if (parsed == Parsed::kDone) return 0;
-  allow_remote_files(values);
   SPEEDO_ASSIGN(const FeatureFlags flags, feature_flags(values));
 
   set_up_console(false);

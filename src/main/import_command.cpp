@@ -8,13 +8,13 @@
 
 #include "base/log.hpp"
 #include "cli/net_inputs.hpp"
-#include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
 #include "data/model_files.hpp"
 #include "formats/import_weights.hpp"
 #include "formats/read_deploy_net.hpp"
 #include "main/commands.hpp"
 #include "main/parts.hpp"
+#include "main/program_options.hpp"
 
 namespace speedo {
 
@@ -73,7 +73,7 @@ Result<void> judge(const ImportGaps& gaps, const ImportFlags& flags) {
 
 Result<int> import_command(const CommandLine& line) {
   OptionValues values(Program::kImport);
-  SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
+  SPEEDO_ASSIGN(const Parsed parsed, read_program_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
   const ImportFlags flags = import_flags(values);
 

@@ -26,7 +26,7 @@
 #include "main/commands.hpp"
 #include "main/job_begun.hpp"
 #include "main/parts.hpp"
-#include "main/remote_access.hpp"
+#include "main/program_options.hpp"
 
 namespace speedo {
 namespace {
@@ -156,9 +156,8 @@ WorkerProcess worker_process(const LaunchFlags& flags, const Host& host,
 Result<int> launch_command(const CommandLine& line) {
   SPEEDO_TRY(refuse_speedo_flags(line.arguments, SpeedoProgram::kMaster));
   OptionValues values(Program::kLaunch);
-  SPEEDO_ASSIGN(const Parsed parsed, read_options(fold_speedo(line.arguments), values));
+  SPEEDO_ASSIGN(const Parsed parsed, read_program_options(fold_speedo(line.arguments), values));
   if (parsed == Parsed::kDone) return 0;
-  allow_remote_files(values);
   LaunchFlags flags = launch_flags(values);
   SPEEDO_ASSIGN(const std::vector<Host> listed, read_hosts_file(flags.hosts));
   set_up_console(flags.cluster.log);

@@ -7,8 +7,8 @@
 
 #include "cli/manual/completion.hpp"
 #include "cli/manual/manual_page.hpp"
-#include "cli/options/read_options.hpp"
 #include "main/commands.hpp"
+#include "main/program_options.hpp"
 
 namespace speedo {
 
@@ -25,7 +25,7 @@ Result<int> write_manual(const std::filesystem::path& folder) {
 
 Result<int> manual_command(const CommandLine& line) {
   OptionValues values(Program::kManual);
-  SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
+  SPEEDO_ASSIGN(const Parsed parsed, read_program_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
   std::string page, folder;
   values.get("page", page);
@@ -43,7 +43,7 @@ Result<int> manual_command(const CommandLine& line) {
 
 Result<int> completion_command(const CommandLine& line) {
   OptionValues values(Program::kCompletion);
-  SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
+  SPEEDO_ASSIGN(const Parsed parsed, read_program_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
   std::string shell;
   values.get("shell", shell);

@@ -14,7 +14,6 @@
 #include "checkpoint/resume.hpp"
 #include "checkpoint/snapshot_room.hpp"
 #include "cli/flags/redis_tls_flags.hpp"
-#include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
 #include "cli/report/curve_file.hpp"
 #include "cli/report/curves.hpp"
@@ -31,7 +30,7 @@
 #include "main/job_page.hpp"
 #include "main/node_programs.hpp"
 #include "main/parts.hpp"
-#include "main/remote_access.hpp"
+#include "main/program_options.hpp"
 #include "measure/memory_guard.hpp"
 #include "monitor/status_text.hpp"
 #include "store/shared/memory_door.hpp"
@@ -230,9 +229,8 @@ Result<int> master_program(const std::vector<std::string>& arguments,
                            const ProcessSecrets& secrets) {
   SPEEDO_TRY(refuse_speedo_flags(arguments, SpeedoProgram::kMaster));
   OptionValues values(Program::kMaster);
-  SPEEDO_ASSIGN(const Parsed parsed, read_options(fold_speedo(arguments), values));
+  SPEEDO_ASSIGN(const Parsed parsed, read_program_options(fold_speedo(arguments), values));
   if (parsed == Parsed::kDone) return 0;
-  allow_remote_files(values);
   ClusterFlags flags = cluster_flags(values);
   SPEEDO_ASSIGN(const std::string source, settle_interface(flags));
   SPEEDO_ASSIGN(flags.redis_tls, redis_tls_files(values));

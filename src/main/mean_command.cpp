@@ -4,22 +4,20 @@
 
 #include "base/log.hpp"
 #include "caffe.pb.h"
-#include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
 #include "cli/report/record_progress.hpp"
 #include "core/weight_file.hpp"
 #include "data/image/mean.hpp"
 #include "data/open_source.hpp"
 #include "main/commands.hpp"
-#include "main/remote_access.hpp"
+#include "main/program_options.hpp"
 
 namespace speedo {
 
 Result<int> mean_command(const CommandLine& line) {
   OptionValues values(Program::kMean);
-  SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
+  SPEEDO_ASSIGN(const Parsed parsed, read_program_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
-  allow_remote_files(values);
   std::string input, output, backend;
   bool force = false;
   values.get("input", input);

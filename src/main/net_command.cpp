@@ -10,12 +10,11 @@
 #include <speedo/backend/backend.hpp>
 
 #include "base/log.hpp"
-#include "cli/options/read_options.hpp"
 #include "cli/flags/compute_flags.hpp"
 #include "cli/net_inputs.hpp"
 #include "main/commands.hpp"
 #include "main/parts.hpp"
-#include "main/remote_access.hpp"
+#include "main/program_options.hpp"
 #include "measure/exchange_plan.hpp"
 #include "measure/memory_forecast.hpp"
 
@@ -161,9 +160,8 @@ Result<MemoryForecast> forecast_of(const ShowFlags& flags, Phase phase, const Tr
 
 Result<int> net_command(const CommandLine& line) {
   OptionValues values(Program::kNet);
-  SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
+  SPEEDO_ASSIGN(const Parsed parsed, read_program_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
-  allow_remote_files(values);
   const ShowFlags flags = show_flags(values);
   SPEEDO_ASSIGN(const Phase phase, parse_phase(flags.phase, Phase::kTrain));
   if (flags.exchange && phase != Phase::kTrain) {

@@ -5,8 +5,8 @@
 #include <speedo/base/file.hpp>
 
 #include "cli/flags/caffe_flags.hpp"
-#include "cli/options/read_options.hpp"
 #include "main/commands.hpp"
+#include "main/program_options.hpp"
 #include "tools/log_tables.hpp"
 
 namespace speedo {
@@ -37,7 +37,7 @@ Result<void> write_table(const LogTableFlags& flags, const LogTable& table, cons
 Result<int> parse_log_command(const CommandLine& line) {
   OptionValues values(Program::kParseLog);
   SPEEDO_ASSIGN(const Parsed parsed,
-                read_options(from_gflags(line.arguments, values.program()), values));
+                read_program_options(from_gflags(line.arguments, values.program()), values));
   if (parsed == Parsed::kDone) return 0;
   LogTableFlags flags;
   values.get("log", flags.log);

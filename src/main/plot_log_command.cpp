@@ -5,9 +5,9 @@
 
 #include "base/log.hpp"
 #include "cli/flags/caffe_flags.hpp"
-#include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
 #include "main/commands.hpp"
+#include "main/program_options.hpp"
 #include "tools/log_plot.hpp"
 #include "tools/log_tables.hpp"
 #include "tools/picture.hpp"
@@ -17,7 +17,7 @@ namespace speedo {
 Result<int> plot_log_command(const CommandLine& line) {
   OptionValues values(Program::kPlotLog);
   SPEEDO_ASSIGN(const Parsed parsed,
-                read_options(from_gflags(line.arguments, values.program()), values));
+                read_program_options(from_gflags(line.arguments, values.program()), values));
   if (parsed == Parsed::kDone) return 0;
   LogPlotOptions options;
   std::string output;

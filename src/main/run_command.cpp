@@ -23,7 +23,7 @@
 #include "main/examine.hpp"
 #include "main/job_begun.hpp"
 #include "main/parts.hpp"
-#include "main/remote_access.hpp"
+#include "main/program_options.hpp"
 #include "measure/memory_guard.hpp"
 
 namespace speedo {
@@ -219,9 +219,8 @@ Result<void> check_groups(const ClusterFlags& flags, std::uint64_t workers) {
 Result<int> run_command(const CommandLine& line) {
   SPEEDO_TRY(refuse_speedo_flags(line.arguments, SpeedoProgram::kMaster));
   OptionValues values(Program::kRun);
-  SPEEDO_ASSIGN(const Parsed parsed, read_options(fold_speedo(line.arguments), values));
+  SPEEDO_ASSIGN(const Parsed parsed, read_program_options(fold_speedo(line.arguments), values));
   if (parsed == Parsed::kDone) return 0;
-  allow_remote_files(values);
   RunFlags flags = run_flags(values);
   SPEEDO_TRY(choose_gpus(values, flags));
   SPEEDO_TRY(check(flags.cluster, ClusterRole::kRun));

@@ -15,10 +15,10 @@
 #include "base/log.hpp"
 #include "base/parse_number.hpp"
 #include "cli/arguments.hpp"
-#include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
 #include "cli/signals.hpp"
 #include "main/commands.hpp"
+#include "main/program_options.hpp"
 #include "main/simulate_plan.hpp"
 #include "measure/simulate_proof_report.hpp"
 #include "sim/proof/proof_campaign.hpp"
@@ -246,7 +246,7 @@ Result<std::vector<std::string>> parse_schedule_names(const std::string& text) {
 Result<int> simulate_command(const CommandLine& line) {
   if (asks_for_plan(line.arguments)) return simulate_plan(line.arguments);
   OptionValues values(Program::kProof);
-  SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
+  SPEEDO_ASSIGN(const Parsed parsed, read_program_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
   const SimulateFlags flags = simulate_flags(values);
   SPEEDO_TRY(check(flags));

@@ -11,13 +11,12 @@
 #include <speedo/core/solver.hpp>
 
 #include "base/log.hpp"
-#include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
 #include "cli/flags/simulate_plan_flags.hpp"
 #include "cli/solver_file.hpp"
 #include "core/prototxt.hpp"
 #include "main/parts.hpp"
-#include "main/remote_access.hpp"
+#include "main/program_options.hpp"
 #include "measure/simulate_calibrate.hpp"
 #include "measure/simulate_plan_chart.hpp"
 #include "measure/simulate_plan_file.hpp"
@@ -241,9 +240,8 @@ void print(const PlanFlags& flags, const std::string& measured, const std::strin
 
 Result<int> simulate_plan(const std::vector<std::string>& arguments) {
   OptionValues values(Program::kPlan);
-  SPEEDO_ASSIGN(const Parsed parsed, read_options(arguments, values));
+  SPEEDO_ASSIGN(const Parsed parsed, read_program_options(arguments, values));
   if (parsed == Parsed::kDone) return 0;
-  allow_remote_files(values);
   const PlanFlags flags = plan_flags(values);
   SPEEDO_TRY(check(flags));
   SPEEDO_ASSIGN(std::vector<sim::PlanSchedule> schedules,

@@ -10,11 +10,11 @@
 
 #include "actors/node.hpp"
 #include "actors/status_client.hpp"
-#include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
 #include "cli/signals.hpp"
 #include "main/commands.hpp"
 #include "main/parts.hpp"
+#include "main/program_options.hpp"
 #include "monitor/status_json.hpp"
 #include "monitor/status_screen.hpp"
 
@@ -68,7 +68,7 @@ Result<int> watch(StatusClient& client, bool json) {
 
 Result<int> status_command(const CommandLine& line) {
   OptionValues values(Program::kStatus);
-  SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
+  SPEEDO_ASSIGN(const Parsed parsed, read_program_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
   std::string master;
   bool is_watching = false, json = false;

@@ -10,7 +10,6 @@
 #include "cli/flags/compute_flags.hpp"
 #include "cli/flags/log_flags.hpp"
 #include "cli/net_inputs.hpp"
-#include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
 #include "cli/report/live_status.hpp"
 #include "cli/report/rate_meter.hpp"
@@ -20,7 +19,7 @@
 #include "core/solver_log.hpp"
 #include "main/commands.hpp"
 #include "main/parts.hpp"
-#include "main/remote_access.hpp"
+#include "main/program_options.hpp"
 #include "main/test_evaluation.hpp"
 
 namespace speedo {
@@ -134,9 +133,8 @@ Report report_of(const TestScores& scores, const RateMeter& meter) {
 
 Result<int> test_command(const CommandLine& line) {
   OptionValues values(Program::kTest);
-  SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
+  SPEEDO_ASSIGN(const Parsed parsed, read_program_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
-  allow_remote_files(values);
   const TestFlags flags = test_flags(values);
 
   set_up_console(flags.log);

@@ -13,7 +13,6 @@
 
 #include "base/log.hpp"
 #include "base/memory_limit.hpp"
-#include "cli/options/read_options.hpp"
 #include "cli/flags/compute_flags.hpp"
 #include "cli/flags/gpu_choice.hpp"
 #include "cli/report/console.hpp"
@@ -23,7 +22,7 @@
 #include "cli/solver_file.hpp"
 #include "main/commands.hpp"
 #include "main/parts.hpp"
-#include "main/remote_access.hpp"
+#include "main/program_options.hpp"
 #include "measure/gemm_rate.hpp"
 #include "measure/step_timer.hpp"
 #include "measure/time_report.hpp"
@@ -230,9 +229,8 @@ Result<TimeReport> measure(const TimeFlags& flags, Phase phase) {
 
 Result<int> time_command(const CommandLine& line) {
   OptionValues values(Program::kTime);
-  SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
+  SPEEDO_ASSIGN(const Parsed parsed, read_program_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
-  allow_remote_files(values);
   TimeFlags flags = time_flags(values);
   SPEEDO_ASSIGN(const Phase phase, check(flags));
 

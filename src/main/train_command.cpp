@@ -13,7 +13,6 @@
 #include "checkpoint/snapshot_room.hpp"
 #include "checkpoint/train_checkpoints.hpp"
 #include "cli/flags/cluster_flags.hpp"
-#include "cli/options/read_options.hpp"
 #include "cli/flags/compute_flags.hpp"
 #include "cli/flags/gpu_choice.hpp"
 #include "cli/report/console.hpp"
@@ -29,7 +28,7 @@
 #include "main/cluster_job.hpp"
 #include "main/commands.hpp"
 #include "main/parts.hpp"
-#include "main/remote_access.hpp"
+#include "main/program_options.hpp"
 #include "measure/memory_guard.hpp"
 
 namespace speedo {
@@ -296,9 +295,8 @@ Result<void> check(const TrainFlags& flags) {
 
 Result<int> train_command(const CommandLine& line) {
   OptionValues values(Program::kTrain);
-  SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
+  SPEEDO_ASSIGN(const Parsed parsed, read_program_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
-  allow_remote_files(values);
   const TrainFlags flags = train_flags(values);
   SPEEDO_TRY(check(flags));
   set_up_console(flags.log);

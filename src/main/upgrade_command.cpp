@@ -6,12 +6,12 @@
 
 #include "base/log.hpp"
 #include "cli/flags/caffe_flags.hpp"
-#include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
 #include "core/prototxt.hpp"
 #include "core/upgrade/upgrade.hpp"
 #include "core/weight_file.hpp"
 #include "main/commands.hpp"
+#include "main/program_options.hpp"
 
 namespace speedo {
 
@@ -48,7 +48,8 @@ Result<void> upgrade_solver_text(const UpgradeFiles& files) {
 Result<int> upgrade(const CommandLine& line, Program program,
                     Result<void> (*function)(const UpgradeFiles&)) {
   OptionValues values(program);
-  SPEEDO_ASSIGN(const Parsed parsed, read_options(from_gflags(line.arguments, program), values));
+  SPEEDO_ASSIGN(const Parsed parsed,
+                read_program_options(from_gflags(line.arguments, program), values));
   if (parsed == Parsed::kDone) return 0;
   UpgradeFiles files;
   values.get("input", files.input);

@@ -28,7 +28,6 @@
 #include "cli/flags/speedo_flags.hpp"
 #include "cli/grace_period.hpp"
 #include "cli/net_inputs.hpp"
-#include "cli/options/read_options.hpp"
 #include "cli/password_source.hpp"
 #include "cli/report/console.hpp"
 #include "cli/signals.hpp"
@@ -37,6 +36,7 @@
 #include "main/examine.hpp"
 #include "main/node_programs.hpp"
 #include "main/parts.hpp"
+#include "main/program_options.hpp"
 #include "main/remote_access.hpp"
 #include "measure/memory_guard.hpp"
 #include "store/shared/memory_door.hpp"
@@ -222,9 +222,8 @@ Result<int> worker_program(const std::vector<std::string>& arguments,
                            const ProcessSecrets& secrets) {
   SPEEDO_TRY(refuse_speedo_flags(arguments, SpeedoProgram::kWorker));
   OptionValues values(Program::kWorker);
-  SPEEDO_ASSIGN(const Parsed parsed, read_options(arguments, values));
+  SPEEDO_ASSIGN(const Parsed parsed, read_program_options(arguments, values));
   if (parsed == Parsed::kDone) return 0;
-  allow_remote_files(values);
   const WorkerFlags flags = worker_flags(values);
   SPEEDO_TRY(check_device(flags.compute));
   SPEEDO_TRY(parse_address(flags.master));

@@ -268,6 +268,93 @@ TEST_CASE("HDF5: groups that contain themselves, or each other many times, are a
   check_error(read_model(folder / "m.h5"), ErrorCode::kData, "m.h5");
 }
 
+// A dataset of one string of variable length.
+void add_text(hid_t file, const std::string& path, const std::string& text,
+              H5D_layout_t layout = H5D_CONTIGUOUS) {
+  const hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR);
+  H5Tset_size(type, H5T_VARIABLE);
+  const hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
+  H5Pset_layout(creation, layout);
+  const hid_t data =
+      H5Dcreate2(file, path.c_str(), type, space, H5P_DEFAULT, creation, H5P_DEFAULT);
+  const char* const value = text.c_str();
+  REQUIRE(H5Dwrite(data, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, &value) >= 0);
+  H5Dclose(data);
+  H5Pclose(creation);
+  H5Sclose(space);
+  H5Tclose(type);
+}
+
+Result<std::string> text_in(const fs::path& path, const std::string& dataset = "/text") {
+  SPEEDO_ASSIGN(const Hdf5Reader file, Hdf5Reader::open(path));
+  return file.read_string(dataset);
+}
+
+TEST_CASE("HDF5: strings of variable length are read as they are, up to a megabyte") {
+  const TempDir folder;
+  const fs::path path = folder / "t.h5";
+  const std::string long_one(kHdf5TextBytesMax, 'x');
+  write_hdf5(path, {}, [&](hid_t file) {
+    add_text(file, "/text", "net_iter_100.caffemodel.h5");
+    add_text(file, "/empty", "");
+    for (int i = 0; i < 300; ++i) {
+      add_text(file, "/n" + std::to_string(i), std::string(static_cast<std::size_t>(i), 'a'));
+    }
+    add_text(file, "/most", long_one);
+    add_text(file, "/more", long_one + "x");
+    add_text(file, "/compact", "abc", H5D_COMPACT);
+  });
+  CHECK(text_in(path).value() == "net_iter_100.caffemodel.h5");
+  CHECK(text_in(path, "/empty").value().empty());
+  for (int i = 0; i < 300; ++i) {
+    CAPTURE(i);
+    REQUIRE(text_in(path, "/n" + std::to_string(i)).value() ==
+            std::string(static_cast<std::size_t>(i), 'a'));
+  }
+  CHECK((text_in(path, "/most").value() == long_one));
+  check_error(text_in(path, "/more"), ErrorCode::kData, "1048577 bytes, more than 1048576");
+  check_error(text_in(path, "/compact"), ErrorCode::kData, "fixed length");
+}
+
+TEST_CASE("HDF5: a string of variable length that lies about its size takes no memory") {
+  const TempDir folder;
+  const fs::path path = folder / "t.h5";
+  const std::string word = "a-word-of-its-own";
+  write_hdf5(path, {}, [&](hid_t file) { add_text(file, "/text", word); });
+  const std::string sound = read_bytes(path);
+  const std::size_t text_at = sound.find(word), heap_at = sound.find("GCOL");
+  REQUIRE(text_at != std::string::npos);
+  REQUIRE(heap_at != std::string::npos);
+  const auto little = [](std::uint64_t number, std::size_t count) {
+    std::string bytes;
+    for (std::size_t i = 0; i < count; ++i) bytes += static_cast<char>(number >> (8 * i));
+    return bytes;
+  };
+  const std::string element = little(word.size(), 4) + little(heap_at, 8) + little(1, 4);
+  const std::size_t element_at = sound.find(element);
+  REQUIRE(element_at != std::string::npos);
+  const auto with = [&](std::size_t at, const std::string& bytes) {
+    std::string changed = sound;
+    changed.replace(at, bytes.size(), bytes);
+    write_bytes(path, changed);
+    return text_in(path);
+  };
+  CHECK(with(0, sound.substr(0, 1)).value() == word);
+  // A length of gigabytes, or beyond its object; an object beyond its heap; a heap beyond the file.
+  check_error(with(element_at, little(0xfffffff0U, 4)), ErrorCode::kData, "4294967280 bytes");
+  check_error(with(element_at, little(word.size() + 1, 4)), ErrorCode::kData, "damaged");
+  check_error(with(text_at - 8, little(std::uint64_t{1} << 40U, 8)), ErrorCode::kData, "damaged");
+  check_error(with(text_at - 8, little(UINT64_MAX, 8)), ErrorCode::kData, "damaged");
+  check_error(with(element_at + 4, little(sound.size(), 8)), ErrorCode::kData, "damaged");
+  check_error(with(element_at + 4, little(UINT64_MAX, 8)), ErrorCode::kData, "damaged");
+  check_error(with(element_at + 4, little(heap_at + 1, 8)), ErrorCode::kData, "damaged");
+  check_error(with(element_at + 12, little(2, 4)), ErrorCode::kData, "damaged");
+  check_error(with(heap_at + 8, little(20, 8)), ErrorCode::kData, "damaged");
+  // An object that is larger than the string: the library would write all of it.
+  CHECK(with(element_at, little(3, 4)).value() == word.substr(0, 3));
+  CHECK(with(element_at, little(0, 4)).value().empty());
+}
+
 TEST_CASE("HDF5: an iteration that counts no steps is refused") {
   const TempDir folder;
   const auto write = [&](std::int64_t iteration, std::int64_t step) {

@@ -77,6 +77,117 @@ TEST_CASE("a JPEG becomes planes, blue first") {
   CHECK(record.channels == 3);
 }
 
+// The file with an EXIF marker that says how it is turned.
+std::string with_orientation(const std::string& jpeg, std::uint8_t orientation, bool is_big) {
+  const auto number = [&](unsigned value, int bytes) {
+    std::string text;
+    for (int i = 0; i < bytes; ++i) {
+      text += static_cast<char>(value >> (8 * (is_big ? bytes - 1 - i : i)));
+    }
+    return text;
+  };
+  const auto entry = [&](unsigned tag, unsigned type, unsigned value) {
+    const std::string text = number(value, type == 3 ? 2 : 4);
+    return number(tag, 2) + number(type, 2) + number(1, 4) + text + std::string(4 - text.size(), 0);
+  };
+  const std::string content = std::string("Exif\0\0", 6) + (is_big ? "MM" : "II") + number(42, 2) +
+                              number(8, 4) + number(2, 2) + entry(0x0100, 4, 16) +
+                              entry(0x0112, 3, orientation) + number(0, 4);
+  const std::size_t size = content.size() + 2;
+  std::string marker = "\xFF\xE1";
+  marker += static_cast<char>(size >> 8U);
+  marker += static_cast<char>(size);
+  return jpeg.substr(0, 2) + marker + content + jpeg.substr(2);
+}
+
+// A JPEG of 8 rows of 16 pixels that differ.
+std::string jpeg_of_slopes(int channels) {
+  std::vector<std::uint8_t> pixels;
+  for (int y = 0; y < 8; ++y) {
+    for (int x = 0; x < 16; ++x) {
+      for (int c = 0; c < channels; ++c) {
+        pixels.push_back(static_cast<std::uint8_t>(20 + 20 * y + 3 * x + 10 * c));
+      }
+    }
+  }
+  return make_jpeg(16, channels, pixels, [](jpeg_compress_struct& encoder) {
+    encoder.image_height = 8;
+    jpeg_set_quality(&encoder, 100, TRUE);
+  });
+}
+
+// By the words of EXIF: on which side of the image that is seen the file's first row is, and its
+// first column.
+enum class Side { kTop, kBottom, kLeft, kRight };
+
+// Where of that image, of so many rows and columns, the file's pixel (row, column) is.
+std::int64_t place_seen(Side first_row, Side first_column, const Record& seen, std::int64_t row,
+                        std::int64_t column) {
+  std::int64_t y = 0, x = 0;
+  for (const auto& [side, distance] : {std::pair(first_row, row), {first_column, column}}) {
+    if (side == Side::kTop) y = distance;
+    if (side == Side::kBottom) y = seen.height - 1 - distance;
+    if (side == Side::kLeft) x = distance;
+    if (side == Side::kRight) x = seen.width - 1 - distance;
+  }
+  return y * seen.width + x;
+}
+
+TEST_CASE("a JPEG that a camera has marked as turned is turned upright, as OpenCV does") {
+  const std::vector<std::pair<Side, Side>> sides = {
+      {Side::kTop, Side::kLeft},  {Side::kTop, Side::kRight},    {Side::kBottom, Side::kRight},
+      {Side::kBottom, Side::kLeft}, {Side::kLeft, Side::kTop},   {Side::kRight, Side::kTop},
+      {Side::kRight, Side::kBottom}, {Side::kLeft, Side::kBottom}};
+  const int channels = GENERATE(1, 3);
+  const bool is_big = GENERATE(false, true);
+  const ImageColor color = GENERATE(ImageColor::kColor, ImageColor::kGray);
+  const std::string plain = jpeg_of_slopes(channels);
+  Record stored, seen;
+  REQUIRE(decode(plain, color, stored));
+  REQUIRE(stored.height == 8);
+  for (std::uint8_t orientation = 1; orientation <= 8; ++orientation) {
+    CAPTURE(channels, is_big, static_cast<int>(orientation));
+    const auto& [first_row, first_column] = sides[orientation - 1U];
+    REQUIRE(decode(with_orientation(plain, orientation, is_big), color, seen));
+    CHECK(seen.height == (orientation < 5 ? 8 : 16));
+    CHECK(seen.width == (orientation < 5 ? 16 : 8));
+    REQUIRE(seen.bytes.size() == stored.bytes.size());
+    int wrong = 0;
+    for (std::int64_t i = 0; i < std::ssize(stored.bytes); ++i) {
+      const std::int64_t plane = i / 128, row = i % 128 / 16, column = i % 16;
+      const std::int64_t place =
+          plane * 128 + place_seen(first_row, first_column, seen, row, column);
+      wrong += seen.bytes[static_cast<std::size_t>(place)] !=
+               stored.bytes[static_cast<std::size_t>(i)];
+    }
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("an orientation that does not exist, or that nobody asks for, changes nothing") {
+  const std::string plain = jpeg_of_slopes(3);
+  Record stored, seen;
+  REQUIRE(decode(plain, ImageColor::kColor, stored));
+  for (const int none : {0, 9, 255}) {
+    const auto orientation = static_cast<std::uint8_t>(none);
+    REQUIRE(decode(with_orientation(plain, orientation, false), ImageColor::kColor, seen));
+    CHECK((seen.bytes == stored.bytes));
+  }
+  // As with OpenCV's IMREAD_UNCHANGED, by which Caffe reads encoded datums.
+  REQUIRE(decode(with_orientation(plain, 6, false), ImageColor::kNative, seen));
+  CHECK((seen.bytes == stored.bytes));
+  // A directory that ends early, or says that it lies elsewhere.
+  const std::string marked = with_orientation(plain, 6, false);
+  for (std::size_t at = 12; at < 50; ++at) {
+    for (const char byte : {'\0', '\x7f', '\xff'}) {
+      std::string changed = marked;
+      changed[at] = byte;
+      REQUIRE(decode(changed, ImageColor::kColor, seen));
+      REQUIRE(seen.bytes.size() == stored.bytes.size());
+    }
+  }
+}
+
 TEST_CASE("images cut at any byte are errors") {
   Record record;
   for (const std::string& file :

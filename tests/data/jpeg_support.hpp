@@ -12,7 +12,8 @@
 namespace speedo {
 
 // A JPEG of side x side pixels of `channels` values each, 1 or 3. `pixels` are those of all rows,
-// or of one that all are like. `set_up` may change how libjpeg is to compress them.
+// or of one that all are like. `set_up` may change how libjpeg is to compress them, and how many
+// rows there are.
 inline std::string make_jpeg(unsigned side, int channels, std::vector<std::uint8_t> pixels,
                              const std::function<void(jpeg_compress_struct&)>& set_up) {
   jpeg_compress_struct encoder{};
@@ -30,7 +31,7 @@ inline std::string make_jpeg(unsigned side, int channels, std::vector<std::uint8
   jpeg_start_compress(&encoder, TRUE);
   const std::size_t row_bytes = std::size_t{side} * static_cast<std::size_t>(channels);
   const bool equal = pixels.size() == row_bytes;
-  while (encoder.next_scanline < side) {
+  while (encoder.next_scanline < encoder.image_height) {
     JSAMPROW row = pixels.data() + (equal ? 0 : encoder.next_scanline * row_bytes);
     jpeg_write_scanlines(&encoder, &row, 1);
   }

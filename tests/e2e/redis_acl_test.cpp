@@ -13,6 +13,7 @@
 #include "support/catch.hpp"
 
 #include "cluster.hpp"
+#include "support/redis_sentinel.hpp"
 
 namespace speedo {
 namespace {
@@ -22,6 +23,8 @@ using test::Process;
 
 constexpr const char* kMasterPassword = "master's-own";
 constexpr const char* kWorkerPassword = "worker's-own";
+constexpr const char* kReplicaPassword = "replica's-own";
+constexpr const char* kSentinelPassword = "sentinel's-own";
 constexpr const char* kTester = "user tester on >look ~* &* +@all\n";
 
 // The file's lines, with passwords instead of the places for their hashes; `without`: a permission
@@ -36,6 +39,8 @@ std::string users(const std::string& without = {}) {
   };
   put("#MASTER_SHA256", std::string("\">") + kMasterPassword + "\"");
   put("#WORKER_SHA256", std::string("\">") + kWorkerPassword + "\"");
+  put("#REPLICA_SHA256", std::string("\">") + kReplicaPassword + "\"");
+  put("#SENTINEL_SHA256", std::string("\">") + kSentinelPassword + "\"");
   if (!without.empty()) put(" " + without, "");
   return text;
 }
@@ -113,6 +118,46 @@ TEST_CASE("what merges a part is a user as the master is") {
   }
 }
 
+TEST_CASE("replica and Sentinel are users too, before and after a failover, of a job's primary") {
+  constexpr std::uint64_t kIterations = 400;
+  const std::string watched = test::RedisSentinelGroup::kWatched;
+  test::RedisSentinelGroup group(
+      {.servers = users() + kTester + "masteruser speedo-replica\nmasterauth \"" +
+                  kReplicaPassword + "\"\n",
+       .sentinel = "sentinel auth-user " + watched + " speedo-sentinel\nsentinel auth-pass " +
+                   watched + " \"" + kSentinelPassword + "\"\n"});
+  Cluster::Options options;
+  options.user = "tester";
+  options.password = "look";
+  options.redis = "redis-sentinel://speedo-master@127.0.0.1:" + std::to_string(group.port()) +
+                  "/" + watched;
+  Cluster cluster(kIterations, options);
+  Process& master = cluster.start_master(
+      test::joined({"--workers", "1"}, password_file(cluster, kMasterPassword)));
+  start_worker(cluster, cluster.address());
+  REQUIRE(cluster.counts_beyond(50));
+  group.primary().kill();
+  test::require_ending(cluster, master, {kIterations, 1, 0});
+  const int promoted = group.replica().port();
+  CHECK(group.primary_port() == promoted);
+
+  // The old primary follows the new one when it is back, as the Sentinel tells it.
+  group.primary().start();
+  const auto role = [&] {
+    return answer(group.primary().port(), "tester", "look", "ROLE");
+  };
+  for (int i = 0; i < 1000 && role().find("\nconnected\n") == std::string::npos; ++i) {
+    test::sleep_ms(20);
+  }
+  CHECK_THAT(role(), Catch::StartsWith("slave") && Catch::Contains("\nconnected\n"));
+  // A worker that connects anew asks in vain for the list of clients, which is not for it.
+  for (const int port : {promoted, group.primary().port()}) {
+    CHECK_THAT(answer(port, "tester", "look", "ACL LOG"),
+               !Catch::Contains("speedo-replica") && !Catch::Contains("speedo-sentinel") &&
+                   !Catch::Contains("speedo-master"));
+  }
+}
+
 TEST_CASE("the users of conf/redis-acl.conf may not do what their role has no use for") {
   test::RedisServer server({.extra = users() + kTester});
   for (const char* words :
@@ -138,6 +183,16 @@ TEST_CASE("the users of conf/redis-acl.conf may not do what their role has no us
   CHECK_THAT(answer(server.port(), "speedo-worker", kWorkerPassword,
                     "SETEX 'speedo:{job}:worker/1/2:m' 9 x"),
              Catch::Contains("OK"));
+  for (const char* words :
+       {"FLUSHALL", "CONFIG GET maxmemory", "CONFIG SET maxmemory 1", "ACL LIST", "SHUTDOWN",
+        "GET 'speedo:{job}/lease'", "SET 'speedo:{job}/lease' 1", "SCAN 0", "MONITOR",
+        "PUBLISH a b", "EVAL 'return 1' 0", "SUBSCRIBE a"}) {
+    CAPTURE(words);
+    CHECK_THAT(answer(server.port(), "speedo-replica", kReplicaPassword, words),
+               Catch::Contains("NOPERM"));
+    CHECK_THAT(answer(server.port(), "speedo-sentinel", kSentinelPassword, words),
+               Catch::Contains("NOPERM"));
+  }
   CHECK_THAT(answer(server.port(), "default", "", "PING"), !Catch::Contains("PONG"));
 }
 

@@ -16,6 +16,7 @@
 #include "caffe.pb.h"
 #include "core/prototxt.hpp"
 #include "data/hdf5/hdf5_file.hpp"
+#include "data/hdf5_attributes.hpp"
 #include "golden/golden_case.hpp"
 #include "support/temp_dir.hpp"
 
@@ -124,8 +125,8 @@ Result<void> compare_batch(const Net& net, const Hdf5Reader& expected, const std
 }
 
 Result<Phase> phase_of(const Hdf5Reader& expected) {
-  if (!expected.has_attribute("/", "phase")) return Phase::kTest;
-  SPEEDO_ASSIGN(const std::string phase, expected.string_attribute("/", "phase"));
+  if (!has_attribute(expected, "phase")) return Phase::kTest;
+  SPEEDO_ASSIGN(const std::string phase, string_attribute(expected, "phase"));
   return phase == "TRAIN" ? Phase::kTrain : Phase::kTest;
 }
 
@@ -169,8 +170,8 @@ Result<Comparison> run_dataset_case(const fs::path& path, const World& world) {
   SPEEDO_ASSIGN(const std::vector<std::string> batches, expected.children("batch"));
   const auto count = static_cast<std::int64_t>(batches.size());
   Comparison comparison;
-  const bool random = expected.has_attribute("/", "rng_dependent") &&
-                      expected.number_attribute("/", "rng_dependent").value() != 0.0;
+  const bool random = has_attribute(expected, "rng_dependent") &&
+                      number_attribute(expected, "rng_dependent").value() != 0.0;
   if (random) {
     SPEEDO_TRY(check_crops(message, *net, count, world, comparison));
     return comparison;

@@ -18,6 +18,7 @@
 #include "core/layers/registry.hpp"
 #include "core/prototxt.hpp"
 #include "data/hdf5/hdf5_file.hpp"
+#include "data/hdf5_attributes.hpp"
 #include "data/model_files.hpp"
 #include "golden/exact_blobs.hpp"
 #include "golden/golden_case.hpp"
@@ -67,7 +68,7 @@ struct NetCase {
 };
 
 Result<nlohmann::json> json_attribute(const Hdf5Reader& io, const std::string& name) {
-  SPEEDO_ASSIGN(const std::string text, io.string_attribute("/", name));
+  SPEEDO_ASSIGN(const std::string text, string_attribute(io, name));
   nlohmann::json value = nlohmann::json::parse(text, nullptr, false);
   if (value.is_discarded()) return Error{ErrorCode::kData, "attribute " + name + " is not JSON"};
   return value;
@@ -78,9 +79,9 @@ Result<NetCase> open(const fs::path& folder, const World& world) {
   NetCase one{folder, std::move(io), {}, false, {}, Run::kAllShown, {}, nullptr, {}, {}};
   SPEEDO_ASSIGN(one.message, read_net_prototxt(folder / "net.prototxt"));
   SPEEDO_TRY(check_layer_types(one.message));
-  SPEEDO_ASSIGN(const double random, one.io.number_attribute("/", "rng_dependent"));
+  SPEEDO_ASSIGN(const double random, number_attribute(one.io, "rng_dependent"));
   one.random = random != 0.0;
-  SPEEDO_ASSIGN(const std::string phase, one.io.string_attribute("/", "phase"));
+  SPEEDO_ASSIGN(const std::string phase, string_attribute(one.io, "phase"));
   one.options.phase = phase == "TRAIN" ? Phase::kTrain : Phase::kTest;
   one.options.backend = world.backend;
   one.options.feeds = world.feeds;
@@ -288,7 +289,7 @@ Result<void> check_forward(NetCase& one) {
                        kinds.exact.contains(name) ? kExact : kTolerance));
   }
   if (!one.random && one.run != Run::kTrained) {
-    SPEEDO_ASSIGN(const double reference, one.io.number_attribute("/", "loss"));
+    SPEEDO_ASSIGN(const double reference, number_attribute(one.io, "loss"));
     const auto expected = static_cast<float>(reference);
     one.comparison.values(one.label("loss"), {&loss, 1}, {&expected, 1});
   }
@@ -322,7 +323,7 @@ Result<void> compare_gradients(NetCase& one) {
 }
 
 Result<void> check_backward(NetCase& one) {
-  SPEEDO_ASSIGN(const double backward, one.io.number_attribute("/", "backward"));
+  SPEEDO_ASSIGN(const double backward, number_attribute(one.io, "backward"));
   if (backward == 0.0) return {};
   one.net->clear_gradients();
   if (one.run != Run::kTrained) SPEEDO_TRY(upload(one, "top_diff", true));
@@ -376,7 +377,7 @@ std::vector<float> download(Backend& backend, const float* source, std::int64_t 
 
 Result<Comparison> run_net_case(const fs::path& path, const World& world) {
   SPEEDO_ASSIGN(NetCase one, open(path, world));
-  SPEEDO_ASSIGN(const double backward, one.io.number_attribute("/", "backward"));
+  SPEEDO_ASSIGN(const double backward, number_attribute(one.io, "backward"));
   std::vector<Run> runs{Run::kAllShown, Run::kOutputsShown};
   // Without gradients from outside the second run is as trained.
   if (backward != 0.0 && one.io.has("top_diff")) runs.push_back(Run::kTrained);

@@ -21,18 +21,28 @@ namespace speedo::test {
 class RedisSentinelGroup {
  public:
   static constexpr const char* kWatched = "shelf";
+  struct Lines {
+    std::string servers = {};   // of primary's and replica's redis.conf
+    std::string sentinel = {};  // of sentinel.conf, after it was told what to watch
+  };
 
-  RedisSentinelGroup() : replica_({.extra = quick_ + replica_of(primary_)}) {
+  RedisSentinelGroup() : RedisSentinelGroup(Lines{}) {}
+  explicit RedisSentinelGroup(const Lines& lines)
+      : server_lines_("repl-diskless-sync-delay 0\n" + lines.servers),
+        replica_({.extra = server_lines_ + replica_of(primary_)}) {
     const std::string conf = (folder_ / "sentinel.conf").string();
     std::ofstream(conf) << "bind 127.0.0.1\nport " << port_.port() << "\ndir "
                         << folder_.path().string() << "\nsentinel monitor " << kWatched
                         << " 127.0.0.1 " << primary_.port()
                         << " 1\nsentinel down-after-milliseconds " << kWatched
-                        << " 1000\nsentinel failover-timeout " << kWatched << " 4000\n";
+                        << " 1000\nsentinel failover-timeout " << kWatched << " 4000\n"
+                        << lines.sentinel;
     const std::vector<std::string> command = {"/usr/bin/env", "redis-server", conf, "--sentinel"};
     sentinel_ = std::make_unique<Process>(command, folder_ / "sentinel");
-    wait_for("SENTINEL REPLICAS shelf", "master-link-status\nok");
+    await_replica();
   }
+  // Until the Sentinel says that a replica follows the primary.
+  void await_replica() const { wait_for("SENTINEL REPLICAS shelf", "master-link-status\nok"); }
 
   std::string address() const {
     return "redis-sentinel://127.0.0.1:" + std::to_string(port_.port()) + "/" + kWatched;
@@ -67,10 +77,10 @@ class RedisSentinelGroup {
     FAIL("the Sentinel does not say " << answer << ": " << ask(port_.port(), words));
   }
 
-  const std::string quick_ = "repl-diskless-sync-delay 0\n";
+  const std::string server_lines_;
   const TempDir folder_;
   const ReservedPort port_;
-  RedisServer primary_{{.extra = quick_}};
+  RedisServer primary_{{.extra = server_lines_}};
   RedisServer replica_;
   std::unique_ptr<Process> sentinel_;
 };

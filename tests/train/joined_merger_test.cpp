@@ -100,6 +100,8 @@ TEST_CASE("a contribution at fault in one part is left out in all", "[merger]") 
   for (const WorkerId worker : result.rejected) rejected.push_back(worker.value);
   std::ranges::sort(rejected);
   REQUIRE(rejected == std::vector<std::uint64_t>{1, 5});
+  // The other one was not there.
+  REQUIRE(result.not_finite == std::vector<WorkerId>{WorkerId{1}});
   std::vector<float> expected = fixture.start;
   for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += good[i];
   REQUIRE((fixture.stored(1) == expected));

@@ -74,8 +74,11 @@ TEST_CASE("answers of mergers of parts arrive as they were sent, in pieces too")
   CHECK(std::get<part_answer::Written>(through(PartAnswer(written))) == written);
   written.part.checksums.assign(2 * kNumbersMax, ~std::uint64_t{0});
   CHECK(std::get<part_answer::Written>(through(PartAnswer(written), 2)) == written);
-  const part_answer::Rejected rejected{2, {WorkerId{3}, WorkerId{1}}};
+  const part_answer::Rejected rejected{2, {WorkerId{1}, WorkerId{3}, WorkerId{7}}, {WorkerId{1}}};
   CHECK(std::get<part_answer::Rejected>(through(PartAnswer(rejected))) == rejected);
+  PartAnswerMessage too_many = to_messages(PartAnswer(rejected)).front();
+  too_many.slot = 4;
+  CHECK_FALSE(PartAnswerReader().take(too_many).has_value());
   const auto failed = std::get<part_answer::Failed>(
       through(PartAnswer(part_answer::Failed{3, {ErrorCode::kFull, "no\nroom"}})));
   CHECK(failed.id == 3);

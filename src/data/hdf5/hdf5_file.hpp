@@ -40,11 +40,8 @@ class Hdf5Reader {
                          std::span<float> target) const;
   Result<std::vector<float>> read_floats(const std::string& dataset) const;  // all of it
   Result<std::int64_t> read_integer(const std::string& dataset) const;       // one value
+  // One of fixed or of variable length, up to its first NUL.
   Result<std::string> read_string(const std::string& dataset) const;
-
-  bool has_attribute(const std::string& object, const std::string& name) const;
-  Result<double> number_attribute(const std::string& object, const std::string& name) const;
-  Result<std::string> string_attribute(const std::string& object, const std::string& name) const;
 
  private:
   Hdf5Reader(std::int64_t file, std::string file_name);

@@ -15,6 +15,7 @@
 #include "base/input_roots.hpp"
 #include "data/claimed_size.hpp"
 #include "data/hdf5/hdf5_handle.hpp"
+#include "data/hdf5/hdf5_text.hpp"
 
 namespace speedo {
 
@@ -40,24 +41,6 @@ void refuse_external_links() {
 herr_t collect_name(hid_t, const char* name, const H5L_info_t*, void* names) {
   static_cast<std::vector<std::string>*>(names)->emplace_back(name);
   return 0;
-}
-
-// Reads a string value, fixed or variable length, through `read(memory type, buffer)`.
-template <class Read>
-bool read_text(hid_t type, const Read& read, std::string& text) {
-  if (H5Tget_class(type) != H5T_STRING) return false;
-  if (H5Tis_variable_str(type) > 0) {
-    char* value = nullptr;
-    if (read(type, &value) < 0 || value == nullptr) return false;
-    text = value;
-    H5free_memory(value);
-    return true;
-  }
-  if (H5Tget_size(type) > kHdf5TextBytesMax) return false;
-  text.assign(H5Tget_size(type), '\0');
-  if (read(type, text.data()) < 0) return false;
-  text.resize(std::strlen(text.c_str()));
-  return true;
 }
 
 // Of the filters that a dataset's chunks went through. What one has packed, another one packs no
@@ -296,52 +279,25 @@ Result<std::string> Hdf5Reader::read_string(const std::string& dataset) const {
   SPEEDO_TRY(check_size(dataset));
   const Hdf5Handle space(H5Dget_space(data.get()), H5Sclose);
   const Hdf5Handle type(H5Dget_type(data.get()), H5Tclose);
-  std::string text;
-  const auto read = [&](hid_t memory, void* buffer) {
-    return H5Dread(data.get(), memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, buffer);
-  };
-  if (H5Sget_simple_extent_npoints(space.get()) != 1 || !read_text(type.get(), read, text)) {
-    return fault(dataset, "is not a single readable string");
+  const bool is_text = H5Tget_class(type.get()) == H5T_STRING;
+  if (!is_text || H5Sget_simple_extent_npoints(space.get()) != 1) {
+    return fault(dataset, "is not a single string");
   }
-  return text;
-}
-
-bool Hdf5Reader::has_attribute(const std::string& object, const std::string& name) const {
-  const Hdf5Lock lock;
-  return exists(file_, object) &&
-         H5Aexists_by_name(file_, object.c_str(), name.c_str(), H5P_DEFAULT) > 0;
-}
-
-Result<double> Hdf5Reader::number_attribute(const std::string& object,
-                                            const std::string& name) const {
-  const Hdf5Lock lock;
-  if (!has_attribute(object, name)) return fault(object, "has no attribute '" + name + "'");
-  const Hdf5Handle attribute(
-      H5Aopen_by_name(file_, object.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
-  const Hdf5Handle space(H5Aget_space(attribute.get()), H5Sclose);
-  double value = 0.0;
-  if (H5Sget_simple_extent_npoints(space.get()) != 1 ||
-      H5Aread(attribute.get(), H5T_NATIVE_DOUBLE, &value) < 0) {
-    return fault(object, "has an attribute '" + name + "' that is not a number");
+  if (H5Tis_variable_str(type.get()) > 0) {
+    auto text = read_variable_text(file_, data.get());
+    if (!text) return fault(dataset, text.error().message);
+    return text;
   }
-  return value;
-}
-
-Result<std::string> Hdf5Reader::string_attribute(const std::string& object,
-                                                 const std::string& name) const {
-  const Hdf5Lock lock;
-  if (!has_attribute(object, name)) return fault(object, "has no attribute '" + name + "'");
-  const Hdf5Handle attribute(
-      H5Aopen_by_name(file_, object.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
-  const Hdf5Handle type(H5Aget_type(attribute.get()), H5Tclose);
-  const Hdf5Handle space(H5Aget_space(attribute.get()), H5Sclose);
-  std::string text;
-  const auto read = [&](hid_t memory, void* buffer) {
-    return H5Aread(attribute.get(), memory, buffer);
-  };
-  if (H5Sget_simple_extent_npoints(space.get()) != 1 || !read_text(type.get(), read, text)) {
-    return fault(object, "has an attribute '" + name + "' that is not a string");
+  const std::size_t bytes = H5Tget_size(type.get());
+  if (bytes > kHdf5TextBytesMax) {
+    return fault(dataset, fmt::format("is a string of {} bytes, more than {}", bytes,
+                                      kHdf5TextBytesMax));
   }
+  std::string text(bytes, '\0');
+  if (H5Dread(data.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, text.data()) < 0) {
+    return fault(dataset, "is not a readable string");
+  }
+  text.resize(std::strlen(text.c_str()));
   return text;
 }
 

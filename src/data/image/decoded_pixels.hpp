@@ -17,6 +17,7 @@ struct DecodedPixels {
   std::vector<std::uint8_t> values;
   std::int64_t channels = 0;  // 1: gray, 3: blue, green, red, 4: and alpha
   std::int64_t height = 0, width = 0;
+  int orientation = 1;  // how the file says that they are to be seen (exif_orientation.hpp)
 
   // Makes room for an image of these sizes.
   void resize(std::int64_t channel_count, std::int64_t rows, std::int64_t columns) {

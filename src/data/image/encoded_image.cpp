@@ -12,6 +12,7 @@
 
 #include "data/claimed_size.hpp"
 #include "data/image/decoded_pixels.hpp"
+#include "data/image/exif_orientation.hpp"
 
 namespace speedo {
 
@@ -93,6 +94,7 @@ Result<void> decode_image(std::span<const std::byte> file, ImageColor color, Rec
   record.floats.clear();
   DecodedPixels pixels;
   SPEEDO_TRY(decode(file, color, pixels));
+  if (color != ImageColor::kNative) turn_upright(pixels);
   const bool gray = pixels.channels == 1;
   const std::int64_t channels = color == ImageColor::kNative         ? pixels.channels
                                 : color == ImageColor::kGray && gray ? 1

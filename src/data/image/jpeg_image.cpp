@@ -9,6 +9,7 @@
 
 #include "data/claimed_size.hpp"
 #include "data/image/decoded_pixels.hpp"
+#include "data/image/exif_orientation.hpp"
 
 namespace speedo {
 
@@ -16,6 +17,9 @@ namespace {
 
 // More than any encoder writes; each costs a pass over the whole image, for a few bytes.
 constexpr int kScansMax = 500;
+
+constexpr int kExifMarker = JPEG_APP0 + 1;
+constexpr unsigned kMarkerBytesMax = 0xFFFF;
 
 struct JpegErrors {
   jpeg_error_mgr manager;
@@ -63,6 +67,16 @@ J_COLOR_SPACE wanted_space(const jpeg_decompress_struct& decoder, ImageColor col
   return gray ? JCS_GRAYSCALE : JCS_EXT_BGR;
 }
 
+int orientation_in(const jpeg_decompress_struct& decoder) {
+  for (const jpeg_marker_struct* each = decoder.marker_list; each != nullptr; each = each->next) {
+    if (each->marker != kExifMarker) continue;
+    const auto orientation =
+        exif_orientation(std::as_bytes(std::span(each->data, each->data_length)));
+    if (orientation) return *orientation;
+  }
+  return 1;
+}
+
 struct JpegResult {
   DecodedPixels& pixels;
   Result<void> checked;
@@ -76,7 +90,9 @@ struct JpegResult {
   decoder.progress = &reinterpret_cast<JpegErrors*>(decoder.err)->progress;
   decoder.progress->progress_monitor = limit_scans;
   jpeg_mem_src(&decoder, reinterpret_cast<const unsigned char*>(file.data()), file.size());
+  jpeg_save_markers(&decoder, kExifMarker, kMarkerBytesMax);
   jpeg_read_header(&decoder, TRUE);
+  result.pixels.orientation = orientation_in(decoder);
   decoder.out_color_space = wanted_space(decoder, color);
   result.checked = check_jpeg(decoder, file.size());
   if (!result.checked) return;

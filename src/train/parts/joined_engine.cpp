@@ -223,6 +223,8 @@ Result<MergeResult> JoinedEngine::merge(const MergeJob& job) {
     seats_.decide(order.id, false);
     if (round.lost) continue;
     if (round.error) return *round.error;
+    result.not_finite.insert(result.not_finite.end(), round.not_finite.begin(),
+                             round.not_finite.end());
     for (const WorkerId worker : round.rejected) {
       result.rejected.push_back(worker);
       std::erase_if(order.job.contributions,

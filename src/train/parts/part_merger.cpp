@@ -210,7 +210,9 @@ Result<void> PartMerger::merge(const part_order::Merge& order) {
   const TraceSpan span("merge");
   await_vote(order.id);
   SPEEDO_ASSIGN(const MergeResult result, engine_->merge(order.job));
-  if (!result.rejected.empty()) sink_(part_answer::Rejected{order.id, result.rejected});
+  if (!result.rejected.empty()) {
+    sink_(part_answer::Rejected{order.id, result.rejected, result.not_finite});
+  }
   version_ = result.version;
   return {};
 }

@@ -140,7 +140,12 @@ struct AnswerMessages {
     PartAnswerMessage message;
     message.kind = kRejected;
     message.id = answer.id;
-    for (const WorkerId worker : answer.workers) numbers.push_back(worker.value);
+    // Those that are not finite first: `slot` counts them.
+    message.slot = static_cast<std::uint32_t>(answer.not_finite.size());
+    for (const WorkerId worker : answer.not_finite) numbers.push_back(worker.value);
+    for (const WorkerId worker : answer.workers) {
+      if (std::ranges::count(answer.not_finite, worker) == 0) numbers.push_back(worker.value);
+    }
     return message;
   }
   PartAnswerMessage operator()(const part_answer::Failed& answer) {
@@ -202,8 +207,9 @@ Result<PartAnswer> answer_of(const PartAnswerMessage& message,
           .begun_ahead = (message.flags & kAheadFlag) != 0});
     case kRejected: {
       part_answer::Rejected rejected{.id = message.id, .workers = {}};
+      if (numbers.empty() || message.slot > numbers.size()) return not_ours();
       for (const std::uint64_t worker : numbers) rejected.workers.push_back(WorkerId{worker});
-      if (rejected.workers.empty()) return not_ours();
+      rejected.not_finite.assign(rejected.workers.begin(), rejected.workers.begin() + message.slot);
       return PartAnswer(std::move(rejected));
     }
     case kFailed:

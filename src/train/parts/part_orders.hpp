@@ -75,10 +75,12 @@ struct Written {
   bool operator==(const Written&) const = default;
 };
 
-// Contributions at fault; nothing was merged.
+// Contributions at fault; nothing was merged. Of the workers, those whose contribution was there,
+// whole, and not finite in this part.
 struct Rejected {
   std::uint64_t id = 0;
   std::vector<WorkerId> workers;
+  std::vector<WorkerId> not_finite = {};
   bool operator==(const Rejected&) const = default;
 };
 

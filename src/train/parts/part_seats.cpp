@@ -52,6 +52,12 @@ std::uint64_t id_of(const PartOrder& order) {
       order);
 }
 
+void add_new(const std::vector<WorkerId>& workers, std::vector<WorkerId>& all) {
+  for (const WorkerId worker : workers) {
+    if (std::ranges::find(all, worker) == all.end()) all.push_back(worker);
+  }
+}
+
 }  // namespace
 
 PartSeats::PartSeats(PartSetup setup, std::shared_ptr<PartDesk> desk)
@@ -199,11 +205,8 @@ void PartSeats::take(std::size_t part, PartAnswer answer, PartRound& round) {
     const auto got = take_copy(part, std::move(*copied), round);
     if (!got) round.error = got.error();
   } else if (const auto* const rejected = std::get_if<part_answer::Rejected>(&answer)) {
-    for (const WorkerId worker : rejected->workers) {
-      if (std::ranges::find(round.rejected, worker) == round.rejected.end()) {
-        round.rejected.push_back(worker);
-      }
-    }
+    add_new(rejected->workers, round.rejected);
+    add_new(rejected->not_finite, round.not_finite);
   } else if (const auto* const failed = std::get_if<part_answer::Failed>(&answer)) {
     // One that was open and is not where it should be begins anew.
     const bool is_astray = seats_[part].is_open && failed->error.code == ErrorCode::kMismatch;

@@ -23,6 +23,7 @@ struct PartRound {
   std::vector<WrittenPart> written;  // by part; those that did not are empty
   std::vector<part_answer::Copied> copied;
   std::vector<WorkerId> rejected;    // in their order, each once
+  std::vector<WorkerId> not_finite;  // those of them that are so in some part
   std::optional<Error> error;        // of one that failed
   bool lost = false;                 // a merger is gone: what was ordered is to be ordered anew
   bool begun_ahead = true;           // by all
