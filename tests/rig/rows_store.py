@@ -59,7 +59,7 @@ def killed_connections(trial):
 
 @scenario(10, "connections to Redis cut as fast as they are made", minutes=True)
 def cut_without_end(trial):
-    job = trial.job(workers=2, members=8, flags=())
+    job = trial.job(workers=2, members=50, flags=(), timeout=20)
     address = f"{job.net.address(REDIS)}:{job.redis.port}"  # none of the rig's come there
     with job.redis.link() as link:
         while trial.struck < trial.settings.cuts:

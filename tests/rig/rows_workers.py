@@ -10,10 +10,10 @@ from trial import scenario
 
 @scenario(1, "worker SIGKILL while computing", short=True)
 def killed(trial):
-    job = trial.job()
+    job = trial.job(timeout=10)  # so that it is the kill that is noticed, on a busy machine too
     dead = []
     for _ in range(trial.settings.deaths):
-        trial.pause(0.01, 0.5)
+        trial.pause(0.01, 0.2)
         victim = trial.random.choice(job.workers)
         start = time.time()
         victim.kill()

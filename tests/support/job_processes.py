@@ -9,6 +9,7 @@ import threading
 import time
 
 PATIENCE = 60
+MANIFEST = b"SPEEDOM"  # what manifests begin with; what others wrote there does not
 CHUNK_HEAD = 32  # bytes before a chunk's values: include/speedo/store/layout.hpp
 COUNTED = "count"  # the job of counting_solver.prototxt
 COUNTED_STEP = 0.00390625 / 4  # by which one contribution changes each of its weights
@@ -187,8 +188,9 @@ class Watcher(threading.Thread):
             try:
                 link = link or self.redis.link(1)
                 manifest = link.ask("GET", self.key)
-                version = manifest_fields(manifest).get(3, 0) if manifest else 0
-                if manifest and (not self.seen or self.seen[-1][1] != version):
+                is_ours = bool(manifest) and manifest.startswith(MANIFEST)
+                version = manifest_fields(manifest).get(3, 0) if is_ours else 0
+                if is_ours and (not self.seen or self.seen[-1][1] != version):
                     self.seen.append((time.time(), version))
             except OSError:
                 if link:
