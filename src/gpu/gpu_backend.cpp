@@ -26,11 +26,15 @@ namespace {
 
 constexpr std::size_t kResultBytes = 256;
 
+struct Libraries {
+  std::unique_ptr<Blas> blas;
+  std::unique_ptr<Dnn> dnn;
+};
+
 class GpuBackend final : public Backend {
  public:
   GpuBackend(GpuParts& parts, std::unique_ptr<StepRecorder> driver,
-             std::unique_ptr<GpuDevice> device, Queue queue, Buffer results,
-             std::unique_ptr<Blas> blas, std::unique_ptr<Dnn> dnn)
+             std::unique_ptr<GpuDevice> device, Queue queue, Buffer results, Libraries libraries)
       : name_(std::move(parts.name)),
         arithmetic_(parts.arithmetic),
         has_graphs_(parts.has_graphs),
@@ -38,8 +42,8 @@ class GpuBackend final : public Backend {
         device_(std::move(device)),
         queue_(std::move(queue)),
         results_(std::move(results)),
-        blas_(std::move(blas)),
-        dnn_(std::move(dnn)),
+        blas_(std::move(libraries.blas)),
+        dnn_(std::move(libraries.dnn)),
         workspace_(*driver_, device_->compute_handle()),
         products_{queue_, *blas_, workspace_} {
     workspace_.reserve(blas_->workspace_bytes());
@@ -263,11 +267,12 @@ Result<std::unique_ptr<Backend>> make_gpu_backend(GpuParts parts) {
   const StreamHandle stream = device->compute_handle();
   SPEEDO_ASSIGN(Queue queue, Queue::make(*driver, stream));
   SPEEDO_ASSIGN(Buffer results, device->allocate(kResultBytes));
-  SPEEDO_ASSIGN(std::unique_ptr<Blas> blas, parts.make_blas(stream));
-  SPEEDO_ASSIGN(std::unique_ptr<Dnn> dnn, parts.make_dnn(stream));
-  return std::unique_ptr<Backend>(std::make_unique<GpuBackend>(
-      parts, std::move(driver), std::move(device), std::move(queue), std::move(results),
-      std::move(blas), std::move(dnn)));
+  Libraries libraries;
+  SPEEDO_ASSIGN(libraries.blas, parts.make_blas(stream));
+  SPEEDO_ASSIGN(libraries.dnn, parts.make_dnn(stream));
+  return std::unique_ptr<Backend>(
+      std::make_unique<GpuBackend>(parts, std::move(driver), std::move(device), std::move(queue),
+                                   std::move(results), std::move(libraries)));
 }
 
 }  // namespace speedo::gpu

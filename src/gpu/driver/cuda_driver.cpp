@@ -106,13 +106,14 @@ class CudaDriver final : public Driver {
   // Of the calling thread alone: others may allocate meanwhile.
   void begin_capture(StreamHandle stream) override {
     if (!use()) return;
-    captures() = true;
-    capture_failed_ = false;
     hold(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
          "cudaStreamBeginCapture");
+    captures() = true;
+    capture_failed_ = false;
   }
   GraphHandle end_capture(StreamHandle stream) override {
-    if (!use()) return nullptr;
+    captures() = captures() && use();
+    if (!captures()) return nullptr;
     cudaGraph_t graph = nullptr;
     cudaGraphExec_t made = nullptr;
     hold(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");

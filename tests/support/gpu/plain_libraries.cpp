@@ -47,8 +47,8 @@ class PlainBlas final : public gpu::Blas {
   Result<void> multiply(gpu::StreamHandle stream, const BlasProducts& products,
                         const BlasOperands& operands, WorkMemory memory) override {
     if (memory.bytes < kWorkspace) driver_.log().report("product: too little working memory");
-    driver_.queue_call(stream, "product", {operands.a, operands.b, operands.d, memory.data},
-                       [=, rounding = rounding_] { multiply_plainly(products, operands, rounding); });
+    const auto work = [=, rounding = rounding_] { multiply_plainly(products, operands, rounding); };
+    driver_.queue_call(stream, "product", {operands.a, operands.b, operands.d, memory.data}, work);
     return {};
   }
   std::int64_t plans() const override { return 0; }
