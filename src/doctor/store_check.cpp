@@ -48,7 +48,8 @@ Finding judge_access(const RedisFacts& facts) {
     return {"redis access", Health::kOk, "this machine alone, or those who have a password"};
   }
   return {"redis access", Health::kProblem, "a network reaches it, and it asks for no password",
-          "set one (requirepass, or conf/redis-acl.conf) and give --redis-password-file FILE"};
+          "set one (requirepass, or conf/redis-acl.conf) and give --redis-password-file FILE, or "
+          "start the master with --insecure-redis"};
 }
 
 Finding judge_memory(const RedisFacts& facts, std::int64_t needed_bytes) {

@@ -255,7 +255,7 @@ Result<int> master_program(const std::vector<std::string>& arguments,
                                              .limit = limit,
                                              .source = redis ? "" : source,
                                              .tls = flags.redis_tls,
-                                             .may_be_open = flags.insecure});
+                                             .may_be_open = flags.insecure_redis});
   SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags));
   TrainerParts parts = trainer_parts(compute);
   if (!flags.no_shared_memory) parts.open_door = open_memory_door;
