@@ -128,7 +128,7 @@ std::vector<std::string> master_flags(const OptionValues& values, const std::str
   std::erase_if(arguments, [](const std::string& flag) {
     return flag.starts_with("--redis=") || flag.starts_with("--redis-password-file=") ||
            flag.starts_with("--host=") || flag.starts_with("--token-file=") ||
-           flag.starts_with("--insecure");
+           flag == "--insecure";
   });
   arguments.push_back("--host=" + address);
   arguments.push_back("--workers=" + std::to_string(workers));

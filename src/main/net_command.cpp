@@ -17,6 +17,7 @@
 #include "main/program_options.hpp"
 #include "measure/exchange_plan.hpp"
 #include "measure/memory_forecast.hpp"
+#include "measure/state_forecast.hpp"
 
 namespace speedo {
 
@@ -60,7 +61,8 @@ std::vector<std::string> as_written(const Net& net, std::vector<std::string> nam
 }
 
 // `memory` is the peak of the phase that is shown.
-nlohmann::ordered_json describe(const Net& net, const std::vector<Peak>& peaks) {
+nlohmann::ordered_json describe(const Net& net, const std::vector<Peak>& peaks,
+                                const StateForecast& states) {
   nlohmann::ordered_json object;
   object["name"] = net.name();
   object["blobs"] = nlohmann::ordered_json::object();
@@ -92,6 +94,7 @@ nlohmann::ordered_json describe(const Net& net, const std::vector<Peak>& peaks) 
     object["peak"][key] = peak.forecast ? to_json(*peak.forecast) : nlohmann::ordered_json();
     if (peak.phase == net.phase()) object["memory"] = object["peak"][key];
   }
+  object["worker_state"] = to_json(states);
   object["fingerprint"] = to_string(net.layout().digest());
   return object;
 }
@@ -111,7 +114,7 @@ std::int64_t parameter_count(const Layer& layer) {
   return count;
 }
 
-void print_table(const Net& net, const std::vector<Peak>& peaks) {
+void print_table(const Net& net, const std::vector<Peak>& peaks, const StateForecast& states) {
   std::string text = fmt::format("{}\n{:<24}{:<18}{:>12}  {}\n", net.name(), "layer", "type",
                                  "parameters", "tops");
   for (const Net::LayerView& view : net.layers()) {
@@ -125,6 +128,7 @@ void print_table(const Net& net, const std::vector<Peak>& peaks) {
                         peak.forecast ? to_text(*peak.forecast)
                                       : "unknown: " + peak.forecast.error().message);
   }
+  text += to_text(states);
   std::fputs(text.c_str(), stdout);
 }
 
@@ -179,14 +183,15 @@ Result<int> net_command(const CommandLine& line) {
   peaks.push_back({other, forecast_of(flags, other, parts)});
   SPEEDO_ASSIGN(const Planned planned, plan(flags, phase, parts));
   peaks.push_back({phase, planned.forecast});
+  SPEEDO_ASSIGN(const StateForecast states, forecast_states(planned.forecast.weight_bytes));
   std::optional<ExchangePlan> exchange;
   if (flags.exchange) exchange = plan_exchange(*planned.net, *flags.exchange);
   if (flags.json) {
-    nlohmann::ordered_json object = describe(*planned.net, peaks);
+    nlohmann::ordered_json object = describe(*planned.net, peaks, states);
     if (exchange) object["exchange"] = to_json(*exchange);
     std::printf("%s\n", object.dump().c_str());
   } else {
-    print_table(*planned.net, peaks);
+    print_table(*planned.net, peaks, states);
     if (exchange) std::fputs(to_text(*exchange).c_str(), stdout);
   }
   return 0;

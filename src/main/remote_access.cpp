@@ -17,6 +17,7 @@ void allow_remote_files(const OptionValues& values) {
   static std::unique_ptr<RemoteFiles> files;  // the process's, to its end
   const RemoteFlags flags = remote_flags(values);
   RemoteTerms terms;
+  terms.cache_bytes_max = flags.cache_bytes_max;
   terms.authority_file = flags.authority;
   terms.stopped = [] { return stop_requested().has_value(); };
   files = make_remote_file_cache(remote_cache_folder(values), terms);

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <system_error>
 
 #include <fcntl.h>
@@ -22,7 +23,7 @@ namespace speedo {
 namespace {
 
 constexpr std::size_t kPartsRecordBytesMax = std::size_t{16} << 20U;
-constexpr std::string_view kPartLine = "part ";
+constexpr std::string_view kForm = "speedo-parts 1", kPartLine = "part ";
 constexpr mode_t kOwnerOnly = 0600;
 
 Error cannot_keep(const std::filesystem::path& path, int reason) {
@@ -45,7 +46,7 @@ Result<void> write_at(int file, const std::filesystem::path& path, std::uint64_t
 
 std::string record_head(const PartialFile::Place& place, const FileFacts& facts,
                         std::uint64_t part_bytes) {
-  return fmt::format("speedo-parts 1\nkey {}\nversion {}\nbytes {}\npart-bytes {}\n", place.key,
+  return fmt::format("{}\nkey {}\nversion {}\nbytes {}\npart-bytes {}\n", kForm, place.key,
                      facts.version, facts.bytes, part_bytes);
 }
 
@@ -113,6 +114,12 @@ void PartialFile::remove() const {
   std::error_code ignored;
   std::filesystem::remove(place_.record, ignored);
   std::filesystem::remove(place_.bytes, ignored);
+}
+
+bool is_parts_record(const std::filesystem::path& path) {
+  std::ifstream stream(path);
+  std::string line;
+  return std::getline(stream, line) && line == kForm;
 }
 
 }  // namespace speedo

@@ -50,4 +50,7 @@ class PartialFile {
   ByteParts parts_;
 };
 
+// Whether the file at `path` is the record of one.
+bool is_parts_record(const std::filesystem::path& path);
+
 }  // namespace speedo

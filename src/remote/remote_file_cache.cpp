@@ -31,6 +31,7 @@ class RemoteFileCache : public RemoteFiles {
     SPEEDO_ASSIGN(const FileCache::Entry entry, cache->entry(uri));
     if (was_seen(text, entry)) return entry.file;
     SPEEDO_ASSIGN(const std::unique_ptr<Descriptor> lock, cache->lock(entry, terms_.stopped));
+    SPEEDO_TRY(cache->use(entry, terms_.stopped));
     SPEEDO_TRY(bring_up_to_date(*cache, entry, uri));
     const std::lock_guard guard(mutex_);
     seen_.insert(text);
@@ -47,8 +48,8 @@ class RemoteFileCache : public RemoteFiles {
             "remote files need a cache: give a folder with --data-cache, as "
             "neither XDG_CACHE_HOME nor HOME is set");
       }
-      SPEEDO_ASSIGN(FileCache opened, FileCache::open(folder_));
-      cache_ = std::move(opened);
+      SPEEDO_ASSIGN(FileCache opened, FileCache::open(folder_, terms_.cache_bytes_max));
+      cache_.emplace(std::move(opened));
     }
     return &*cache_;
   }
@@ -102,14 +103,21 @@ class RemoteFileCache : public RemoteFiles {
     }
   }
 
+  // As long as its bytes count from the moment on in which there was room for them.
+  Result<std::unique_ptr<PartialFile>> begin_file(const FileCache& cache,
+                                                  const FileCache::Entry& entry,
+                                                  const FileFacts& facts) {
+    SPEEDO_ASSIGN(const std::unique_ptr<Descriptor> room,
+                  cache.make_room(entry, facts.bytes, terms_.stopped));
+    return PartialFile::open({entry.partial, entry.parts, entry.key}, facts,
+                             part_bytes_of(facts, terms_));
+  }
+
   // Error: kMismatch if the file is another one afterwards than before.
   Result<void> fetch_anew(const FileCache& cache, const FileCache::Entry& entry,
                           const Origin& origin, const FileFacts& facts) {
     const Instant start = steady_clock().now();
-    SPEEDO_TRY(cache.check_room(entry.shown, facts.bytes));
-    SPEEDO_ASSIGN(const std::unique_ptr<PartialFile> file,
-                  PartialFile::open({entry.partial, entry.parts, entry.key}, facts,
-                                    part_bytes_of(facts, terms_)));
+    SPEEDO_ASSIGN(const std::unique_ptr<PartialFile> file, begin_file(cache, entry, facts));
     const std::uint64_t had = file->parts().bytes_there();
     if (had > 0) {
       SPEEDO_INFO("'{}': {} of {} have come before", entry.shown,

@@ -35,6 +35,9 @@ struct RemoteTerms {
   // Between two lines about a long transfer.
   std::chrono::seconds progress_interval{5};
 
+  // What the files of the cache may take together; 0: no limit.
+  std::uint64_t cache_bytes_max = 0;
+
   // Certificates that servers are checked against; empty: the system's.
   std::string authority_file = {};
   // Whether the process is asked to end; empty: never. Called on every thread that transfers.

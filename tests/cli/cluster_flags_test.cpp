@@ -208,7 +208,13 @@ TEST_CASE("An address that others reach needs a token, certificates or --insecur
   CHECK(refused({"--tls-cert", "c", "--tls-key", "k"}).find("belong together") !=
         std::string::npos);
   CHECK(refused({"--token-file", "t", "--tls-ca", "a"}).find("two ways") != std::string::npos);
-  CHECK(refused({"--token-file", "t", "--insecure"}).find("--insecure") != std::string::npos);
+  CHECK(refused({"--token-file", "t", "--insecure"}).find("--insecure-redis") != std::string::npos);
+  CHECK(accepted({"--bind", "0.0.0.0", "--insecure"}).insecure_redis);
+  const ClusterFlags open_redis = accepted({"--token-file", "t", "--insecure-redis"});
+  CHECK((open_redis.insecure_redis && !open_redis.insecure));
+  CHECK_FALSE(accepted({}).insecure_redis);
+  CHECK(refused({"--bind", "0.0.0.0", "--insecure-redis"}).find("--token-file") !=
+        std::string::npos);
   CHECK(accepted({"--bind", "0.0.0.0", "--insecure"}).bind == "0.0.0.0");
   CHECK(accepted({"--bind", "127.0.0.2"}).bind == "127.0.0.2");
   CHECK(accepted({"--bind", "localhost"}).bind == "localhost");

@@ -2,6 +2,7 @@
 #include <fstream>
 
 #include "cli/options/config_file.hpp"
+#include "cli/flags/remote_flags.hpp"
 #include "cli/options/read_options.hpp"
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
@@ -72,6 +73,32 @@ TEST_CASE("A flag goes before a variable, that before a file, and that before th
   CHECK(all.value("weight-decay") == "-");
   CHECK(all.values.given("momentum"));
   CHECK_FALSE(all.values.given("worker-timeout"));
+}
+
+TEST_CASE("A size is bytes, or has a unit, wherever it stands") {
+  for (const auto& [text, bytes] : std::vector<std::pair<std::string, std::string>>{
+           {"0", "0"}, {"1234", "1234"}, {"20GB", "20000000000"}, {"1.5GB", "1500000000"},
+           {"500kB", "500000"}, {"2TiB", "2199023255552"}, {"64MiB", "67108864"}}) {
+    CAPTURE(text);
+    CHECK(read_all({"--data-cache-limit", text}, {}, "").value("data-cache-limit") == bytes);
+    CHECK(read_all({}, {}, "data_cache_limit = \"" + text + "\"\n").value("data-cache-limit") ==
+          bytes);
+  }
+  CHECK(read_all({}, {}, "data_cache_limit = 5000\n").value("data-cache-limit") == "5000");
+  for (const std::string wrong : {"GB", "-1GB", "20 GB", "20gb", "nanGB", "infGB", "1e300TB"}) {
+    CAPTURE(wrong);
+    CHECK(why_refused({}, {{"SPEEDO_DATA_CACHE_LIMIT", wrong}}, "", ErrorCode::kUsage)
+              .find("as in 20GB") != std::string::npos);
+  }
+}
+
+TEST_CASE("What is said of files at URIs is said to the programs that are started") {
+  OptionValues values(Program::kRun);
+  REQUIRE(read_some_options({"--data-cache=f", "--data-cache-limit=20GB", "--data-ca=c"}, values,
+                            Environment{}));
+  CHECK(to_arguments(remote_flags(values)) ==
+        Words{"--data-cache=f", "--data-cache-limit=20000000000", "--data-ca=c"});
+  CHECK(to_arguments(RemoteFlags{}).empty());
 }
 
 TEST_CASE("A program's table goes before the top of a file, and is not for the others") {

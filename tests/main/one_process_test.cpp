@@ -249,6 +249,33 @@ TEST_CASE("speedo time: each layer forward and backward") {
   }
 }
 
+TEST_CASE("speedo net tells how large a worker's state is that --snapshot-workers writes") {
+  Context place;
+  const auto object =
+      place.run({"speedo", "net", "--model", place.write_net(), "--json"}).json()["worker_state"];
+  const std::string solver = place.write_solver("max_iter: 2 snapshot: 2");
+  const auto written = [&](const std::vector<std::string>& flags) {
+    std::vector<std::string> command = {"speedo", "run", "-solver", solver, "--workers", "1",
+                                        "--snapshot-workers"};
+    command.insert(command.end(), flags.begin(), flags.end());
+    const Outcome run = place.run(command);
+    INFO(run.errors);
+    REQUIRE(run.exit_code == 0);
+    return static_cast<std::int64_t>(
+        std::filesystem::file_size(place.file("snap_iter_2.worker0")));
+  };
+  // A head beside the numbers.
+  const auto check = [](std::int64_t bytes, const nlohmann::json& told) {
+    CHECK(bytes > told.get<std::int64_t>());
+    CHECK(bytes < told.get<std::int64_t>() + 400);
+  };
+  CHECK(object["SGD"]["full_delta_bytes"].get<int>() >= 276 * 4);
+  check(written({}), object["SGD"]["full_delta_bytes"]);
+  check(written({"--strategy", "easgd", "--moving-rate", "0.5"}), object["SGD"]["elastic_bytes"]);
+  const Outcome text = place.run({"speedo", "net", "--model", place.write_net()});
+  CHECK(text.output.find("A worker's state, with --snapshot-workers:") != std::string::npos);
+}
+
 TEST_CASE("speedo net: shapes, parameters and memory of a phase") {
   Context place;
   const std::string model = place.write_net();

@@ -38,7 +38,7 @@ TEST_CASE("a Redis that a network reaches must ask for a password", "[redis]") {
   REQUIRE(code_of(refused) == ErrorCode::kRefused);
   CHECK_THAT(refused.error().message, Catch::Contains(*address) &&
                                           Catch::Contains("asks for no password") &&
-                                          Catch::Contains("--insecure"));
+                                          Catch::Contains("--insecure-redis"));
   const auto facts = ask_redis(options);
   require(facts);
   CHECK(facts->is_open);

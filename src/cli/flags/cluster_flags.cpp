@@ -52,6 +52,8 @@ void read_network(const OptionValues& values, ClusterFlags& flags) {
   values.get("port", flags.port);
   values.get("host", flags.host);
   values.get("insecure", flags.insecure);
+  values.get("insecure-redis", flags.insecure_redis);
+  flags.insecure_redis = flags.insecure_redis || flags.insecure;
   flags.gate = gate_flags(values);
   values.get("address-file", flags.address_file);
   values.get("join-timeout", flags.join_timeout_s);
@@ -144,7 +146,8 @@ Result<void> check_network(const ClusterFlags& flags) {
   if (flags.insecure && flags.gate.any()) {
     return usage_error("--insecure lets everybody in, and " +
                        std::string(flags.gate.token_file.empty() ? "--tls-cert" : "--token-file") +
-                       " does not: give one of them");
+                       " does not: give one of them. For a Redis that asks for no password give "
+                       "--insecure-redis");
   }
   const std::string bind = bind_address(flags);
   if (is_loopback(bind) || flags.insecure || flags.gate.any()) return {};

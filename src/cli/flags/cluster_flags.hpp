@@ -59,7 +59,8 @@ struct ClusterFlags {
   std::string key_name;
   std::string host, bind;  // bind_address() tells what they come to
   std::uint16_t port = 0;
-  bool insecure = false;
+  bool insecure = false;        // of the gate
+  bool insecure_redis = false;  // --insecure or --insecure-redis
   GateFlags gate;  // of kMaster
   std::string address_file;
 

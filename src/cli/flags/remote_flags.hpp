@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -7,10 +8,11 @@
 
 namespace speedo {
 
-// How files at URIs are fetched: --data-cache, --data-ca.
+// How files at URIs are fetched: --data-cache, --data-cache-limit, --data-ca.
 struct RemoteFlags {
-  std::string cache;      // a folder; empty: the user's
-  std::string authority;  // a file of certificates; empty: the system's
+  std::string cache;                  // a folder; empty: the user's
+  std::uint64_t cache_bytes_max = 0;  // 0: no limit
+  std::string authority;              // a file of certificates; empty: the system's
 };
 
 RemoteFlags remote_flags(const OptionValues& values);

@@ -65,6 +65,7 @@ std::string example(const Option& option) {
     case ValueKind::kAmount: return option.value.empty() ? "0.5" : std::string(option.value);
     case ValueKind::kSeconds:
       return option.value.empty() ? quoted("90s") : std::string(option.value);
+    case ValueKind::kBytes: return quoted("20GB");
     case ValueKind::kWord:
       return quoted(option.value.empty() ? words_of(type.words).front() : option.value);
     case ValueKind::kOptionalText: return quoted("auto");

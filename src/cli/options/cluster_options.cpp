@@ -233,13 +233,18 @@ constexpr Option kClusterOptions[] = {
      .programs = {Program::kMaster},
      .group = kNetworkGroup,
      .sentence = "Let in whoever reaches the port, and send all in clear: without it an address "
-                 "that others reach needs --token-file or certificates. And use a Redis that a "
-                 "network reaches though it asks for no password"},
+                 "that others reach needs --token-file or certificates. And as --insecure-redis"},
     {.name = "insecure",
      .type = on_off(),
      .programs = {Program::kLaunch},
      .group = kNetworkGroup,
      .sentence = "Without effect: master and workers have a token in any case"},
+    {.name = "insecure-redis",
+     .type = on_off(),
+     .programs = {Program::kMaster, Program::kLaunch},
+     .group = kNetworkGroup,
+     .sentence = "Use a Redis that a network reaches though it asks for no password: whoever "
+                 "reaches it reads and changes everything"},
     {.name = "token-file",
      .type = file(),
      .otherwise = "none: --bind must be an address of this machine alone, or --insecure",

@@ -73,6 +73,7 @@ enum class ValueKind : std::uint8_t {
   kNumber,        // finite
   kAmount,        // finite and at least 0
   kSeconds,       // whole seconds from `min`, also written 90s, 5m or 2h
+  kBytes,         // bytes, also written 500MB, 1.5GB or 20GiB
   kWord,          // one of `words`
   kFile,          // a path
   kText,          // anything
@@ -100,6 +101,7 @@ constexpr ValueType amount() { return {.kind = ValueKind::kAmount, .label = "X"}
 constexpr ValueType seconds(std::int64_t min) {
   return {.kind = ValueKind::kSeconds, .label = "SECONDS", .min = min, .max = kCountMax};
 }
+constexpr ValueType bytes() { return {.kind = ValueKind::kBytes, .label = "SIZE"}; }
 constexpr ValueType one_of(std::string_view words) {
   return {.kind = ValueKind::kWord, .label = "WORD", .words = words};
 }
@@ -152,7 +154,7 @@ std::string describe(const Option& option);
 // What is wrong with `text` as the option's value, behind the name of what gives it ("takes a whole
 // number from 1 to 5, not '0'"); nothing if it is right.
 std::optional<std::string> value_error(const Option& option, const std::string& text);
-// The value as a program reads it: seconds without their unit. Requires: it is right.
+// The value as a program reads it: seconds and bytes without their unit. Requires: it is right.
 std::string canonical_value(const Option& option, const std::string& text);
 
 // A switch's text; nothing if it is neither.

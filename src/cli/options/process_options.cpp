@@ -127,6 +127,13 @@ constexpr Option kProcessOptions[] = {
      .group = kOtherGroup,
      .sentence = "Keep copies of files at http://, https://, s3:// and hdfs:// URIs there, for all "
                  "processes of this user"},
+    {.name = "data-cache-limit",
+     .type = bytes(),
+     .otherwise = "none",
+     .programs = kReadsFiles,
+     .group = kOtherGroup,
+     .sentence = "What these copies may take together, as 20GB: those that no process uses leave "
+                 "for new ones, the one first that was asked for longest ago"},
     {.name = "data-ca",
      .type = file(),
      .otherwise = "CURL_CA_BUNDLE or SSL_CERT_FILE, else the system's",

@@ -24,6 +24,7 @@ const char* wanted_toml(ValueKind kind) {
     case ValueKind::kNumber:
     case ValueKind::kAmount: return "a number";
     case ValueKind::kSeconds: return "a number of seconds, or a text as \"90s\", \"5m\", \"2h\"";
+    case ValueKind::kBytes: return "a number of bytes, or a text as \"500MB\", \"20GiB\"";
     case ValueKind::kWord:
     case ValueKind::kFile:
     case ValueKind::kText: return "a text";
@@ -34,7 +35,8 @@ const char* wanted_toml(ValueKind kind) {
 
 bool is_textual(ValueKind kind) {
   return kind == ValueKind::kWord || kind == ValueKind::kFile || kind == ValueKind::kText ||
-         kind == ValueKind::kOptionalText || kind == ValueKind::kSeconds;
+         kind == ValueKind::kOptionalText || kind == ValueKind::kSeconds ||
+         kind == ValueKind::kBytes;
 }
 
 bool is_numeric(ValueKind kind) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -60,6 +61,40 @@ Refusal check_seconds(const ValueType& type, const std::string& text) {
          but_not(text);
 }
 
+struct ByteUnit {
+  std::string_view name;
+  double bytes;
+};
+constexpr std::array<ByteUnit, 8> kByteUnits{{{"kB", 1e3},
+                                              {"MB", 1e6},
+                                              {"GB", 1e9},
+                                              {"TB", 1e12},
+                                              {"KiB", 1024.0},
+                                              {"MiB", 1048576.0},
+                                              {"GiB", 1073741824.0},
+                                              {"TiB", 1099511627776.0}}};
+
+// "0", "500MB", "1.5GB", "20GiB".
+std::optional<std::int64_t> parse_bytes(std::string_view text) {
+  constexpr double kBytesMax = 9e18;
+  double factor = 1.0;
+  for (const ByteUnit& unit : kByteUnits) {
+    if (!text.ends_with(unit.name)) continue;
+    factor = unit.bytes;
+    text.remove_suffix(unit.name.size());
+    break;
+  }
+  const auto value = parse_number<double>(text);
+  if (!value || !(*value >= 0.0) || *value * factor > kBytesMax) return std::nullopt;
+  return static_cast<std::int64_t>(*value * factor);
+}
+
+Refusal check_bytes(const std::string& text) {
+  if (parse_bytes(text)) return std::nullopt;
+  return "takes a number of bytes, or one with its unit, kB, MB, GB, TB, KiB, MiB, GiB or TiB, as "
+         "in 20GB" + but_not(text);
+}
+
 }  // namespace
 
 std::optional<bool> parse_switch(std::string_view text) {
@@ -86,6 +121,7 @@ std::optional<std::string> value_error(const Option& option, const std::string& 
     case ValueKind::kNumber: return check_number(text, -HUGE_VAL, "a number");
     case ValueKind::kAmount: return check_number(text, 0.0, "a number from 0");
     case ValueKind::kSeconds: return check_seconds(type, text);
+    case ValueKind::kBytes: return check_bytes(text);
     case ValueKind::kWord: return check_word(type.words, text);
     case ValueKind::kFile:
     case ValueKind::kText:
@@ -97,6 +133,7 @@ std::optional<std::string> value_error(const Option& option, const std::string& 
 std::string canonical_value(const Option& option, const std::string& text) {
   SPEEDO_ASSERT(!value_error(option, text));
   if (option.type.kind == ValueKind::kSeconds) return std::to_string(*parse_seconds(text));
+  if (option.type.kind == ValueKind::kBytes) return std::to_string(*parse_bytes(text));
   if (option.type.kind == ValueKind::kSwitch) return *parse_switch(text) ? "true" : "false";
   return text;
 }

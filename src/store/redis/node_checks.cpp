@@ -84,8 +84,8 @@ Result<void> check_is_guarded(const RedisOptions& options, const RedisSession& s
   return Error{ErrorCode::kRefused,
                "Redis at " + session.where() + " asks for no password, and more than this machine "
                    "reaches it: set one (requirepass, or conf/redis-acl.conf) and give "
-                   "--redis-password-file FILE, or --insecure if all there may read and change "
-                   "everything"};
+                   "--redis-password-file FILE, or --insecure-redis if all there may read and "
+                   "change everything"};
 }
 
 Result<void> check_is_alone(RedisSession& session) {
