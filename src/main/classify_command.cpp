@@ -17,6 +17,7 @@
 #include "main/parts.hpp"
 #include "tools/class_labels.hpp"
 #include "tools/image_classifier.hpp"
+#include "main/parser_access.hpp"
 #include "main/remote_access.hpp"
 
 namespace speedo {
@@ -102,6 +103,7 @@ Result<int> classify_command(const CommandLine& line) {
                 read_options(from_gflags(line.arguments, values.program()), values));
   if (parsed == Parsed::kDone) return 0;
   allow_remote_files(values);
+  employ_parsers(values);
   const ClassifyFlags flags = classify_flags(values);
 
   set_up_console(false);

@@ -11,6 +11,7 @@
 #include "data/image/mean.hpp"
 #include "data/open_source.hpp"
 #include "main/commands.hpp"
+#include "main/parser_access.hpp"
 #include "main/remote_access.hpp"
 
 namespace speedo {
@@ -35,6 +36,7 @@ Result<int> compute_image_mean_command(const CommandLine& line) {
                 read_options(from_gflags(line.arguments, values.program()), values));
   if (parsed == Parsed::kDone) return 0;
   allow_remote_files(values);
+  employ_parsers(values);
   std::string input, output, backend;
   values.get("input", input);
   values.get("output", output);

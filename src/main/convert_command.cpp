@@ -23,6 +23,7 @@
 #include "data/open_source.hpp"
 #include "data/subset.hpp"
 #include "main/commands.hpp"
+#include "main/parser_access.hpp"
 #include "main/remote_access.hpp"
 
 namespace speedo {
@@ -198,6 +199,7 @@ Result<int> convert_command(const CommandLine& line) {
   SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
   allow_remote_files(values);
+  employ_parsers(values);
   const ConvertFlags flags = convert_flags(values);
   SPEEDO_TRY(check(flags));
 

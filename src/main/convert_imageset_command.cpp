@@ -14,6 +14,7 @@
 #include "cli/report/record_progress.hpp"
 #include "data/image/convert_images.hpp"
 #include "main/commands.hpp"
+#include "main/parser_access.hpp"
 #include "main/remote_access.hpp"
 
 namespace speedo {
@@ -70,6 +71,7 @@ Result<int> convert_imageset_command(const CommandLine& line) {
                 read_options(from_gflags(line.arguments, values.program()), values));
   if (parsed == Parsed::kDone) return 0;
   allow_remote_files(values);
+  employ_parsers(values);
   ImagesetFlags flags = imageset_flags(values);
   SPEEDO_TRY(check(flags));
 

@@ -6,6 +6,7 @@
 #include "cli/worker_range.hpp"
 #include "main/commands.hpp"
 #include "main/examine.hpp"
+#include "main/parser_access.hpp"
 #include "main/parts.hpp"
 #include "main/remote_access.hpp"
 
@@ -16,6 +17,7 @@ Result<int> doctor_command(const CommandLine& line) {
   SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
   allow_remote_files(values);
+  employ_parsers(values);
   Examination examination;
   std::string workers, password_file;
   Examination::Listening listening;

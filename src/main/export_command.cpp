@@ -22,6 +22,7 @@
 #include "formats/read_deploy_net.hpp"
 #include "formats/safetensors_file.hpp"
 #include "main/commands.hpp"
+#include "main/parser_access.hpp"
 #include "main/parts.hpp"
 #include "main/remote_access.hpp"
 
@@ -186,6 +187,7 @@ Result<int> export_command(const CommandLine& line) {
   SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
   allow_remote_files(values);
+  employ_parsers(values);
   const ExportFlags flags = export_flags(values);
   SPEEDO_TRY(check(flags));
   set_up_console(false);

@@ -15,6 +15,7 @@
 #include "data/dataset_writer.hpp"
 #include "main/commands.hpp"
 #include "main/extract_features_flags.hpp"
+#include "main/parser_access.hpp"
 #include "main/parts.hpp"
 #include "main/remote_access.hpp"
 #include "tools/feature_stream.hpp"
@@ -115,6 +116,7 @@ Result<int> extract_features_command(const CommandLine& line) {
                 read_options(from_gflags(line.arguments, values.program()), values));
   if (parsed == Parsed::kDone) return 0;
   allow_remote_files(values);
+  employ_parsers(values);
   SPEEDO_ASSIGN(const FeatureFlags flags, feature_flags(values));
 
   set_up_console(false);

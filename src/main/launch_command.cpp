@@ -25,6 +25,7 @@
 #include "main/cluster_job.hpp"
 #include "main/commands.hpp"
 #include "main/job_begun.hpp"
+#include "main/parser_access.hpp"
 #include "main/parts.hpp"
 #include "main/remote_access.hpp"
 
@@ -159,6 +160,7 @@ Result<int> launch_command(const CommandLine& line) {
   SPEEDO_ASSIGN(const Parsed parsed, read_options(fold_speedo(line.arguments), values));
   if (parsed == Parsed::kDone) return 0;
   allow_remote_files(values);
+  employ_parsers(values);
   LaunchFlags flags = launch_flags(values);
   SPEEDO_ASSIGN(const std::vector<Host> listed, read_hosts_file(flags.hosts));
   set_up_console(flags.cluster.log);

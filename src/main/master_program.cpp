@@ -30,6 +30,7 @@
 #include "main/examine.hpp"
 #include "main/job_page.hpp"
 #include "main/node_programs.hpp"
+#include "main/parser_access.hpp"
 #include "main/parts.hpp"
 #include "main/remote_access.hpp"
 #include "measure/memory_guard.hpp"
@@ -233,6 +234,7 @@ Result<int> master_program(const std::vector<std::string>& arguments,
   SPEEDO_ASSIGN(const Parsed parsed, read_options(fold_speedo(arguments), values));
   if (parsed == Parsed::kDone) return 0;
   allow_remote_files(values);
+  employ_parsers(values);
   ClusterFlags flags = cluster_flags(values);
   SPEEDO_ASSIGN(const std::string source, settle_interface(flags));
   SPEEDO_ASSIGN(flags.redis_tls, redis_tls_files(values));

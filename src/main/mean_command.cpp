@@ -11,6 +11,7 @@
 #include "data/image/mean.hpp"
 #include "data/open_source.hpp"
 #include "main/commands.hpp"
+#include "main/parser_access.hpp"
 #include "main/remote_access.hpp"
 
 namespace speedo {
@@ -20,6 +21,7 @@ Result<int> mean_command(const CommandLine& line) {
   SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
   allow_remote_files(values);
+  employ_parsers(values);
   std::string input, output, backend;
   bool force = false;
   values.get("input", input);

@@ -14,6 +14,7 @@
 #include "cli/flags/compute_flags.hpp"
 #include "cli/net_inputs.hpp"
 #include "main/commands.hpp"
+#include "main/parser_access.hpp"
 #include "main/parts.hpp"
 #include "main/remote_access.hpp"
 #include "measure/exchange_plan.hpp"
@@ -164,6 +165,7 @@ Result<int> net_command(const CommandLine& line) {
   SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
   allow_remote_files(values);
+  employ_parsers(values);
   const ShowFlags flags = show_flags(values);
   SPEEDO_ASSIGN(const Phase phase, parse_phase(flags.phase, Phase::kTrain));
   if (flags.exchange && phase != Phase::kTrain) {

@@ -22,6 +22,7 @@
 #include "main/commands.hpp"
 #include "main/examine.hpp"
 #include "main/job_begun.hpp"
+#include "main/parser_access.hpp"
 #include "main/parts.hpp"
 #include "main/remote_access.hpp"
 #include "measure/memory_guard.hpp"
@@ -222,6 +223,7 @@ Result<int> run_command(const CommandLine& line) {
   SPEEDO_ASSIGN(const Parsed parsed, read_options(fold_speedo(line.arguments), values));
   if (parsed == Parsed::kDone) return 0;
   allow_remote_files(values);
+  employ_parsers(values);
   RunFlags flags = run_flags(values);
   SPEEDO_TRY(choose_gpus(values, flags));
   SPEEDO_TRY(check(flags.cluster, ClusterRole::kRun));

@@ -16,6 +16,7 @@
 #include "cli/flags/simulate_plan_flags.hpp"
 #include "cli/solver_file.hpp"
 #include "core/prototxt.hpp"
+#include "main/parser_access.hpp"
 #include "main/parts.hpp"
 #include "main/remote_access.hpp"
 #include "measure/simulate_calibrate.hpp"
@@ -244,6 +245,7 @@ Result<int> simulate_plan(const std::vector<std::string>& arguments) {
   SPEEDO_ASSIGN(const Parsed parsed, read_options(arguments, values));
   if (parsed == Parsed::kDone) return 0;
   allow_remote_files(values);
+  employ_parsers(values);
   const PlanFlags flags = plan_flags(values);
   SPEEDO_TRY(check(flags));
   SPEEDO_ASSIGN(std::vector<sim::PlanSchedule> schedules,

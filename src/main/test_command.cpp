@@ -18,7 +18,9 @@
 #include "cli/signals.hpp"
 #include "core/net/net_outputs.hpp"
 #include "core/solver_log.hpp"
+#include "data/parser/parser_processes.hpp"
 #include "main/commands.hpp"
+#include "main/parser_access.hpp"
 #include "main/parts.hpp"
 #include "main/remote_access.hpp"
 #include "main/test_evaluation.hpp"
@@ -137,6 +139,7 @@ Result<int> test_command(const CommandLine& line) {
   SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
   allow_remote_files(values);
+  employ_parsers(values);
   const TestFlags flags = test_flags(values);
 
   set_up_console(flags.log);
@@ -173,6 +176,7 @@ Result<int> test_command(const CommandLine& line) {
   }
   Report report = report_of(scores, run.meter());
   report.skipped_records = static_cast<std::uint64_t>(feeds->totals().skipped_records);
+  report.parser_deaths = static_cast<std::uint64_t>(parser_totals().died);
   add_peak_memory(report);
   print(report, flags.json);
   return 0;

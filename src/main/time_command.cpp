@@ -22,6 +22,7 @@
 #include "cli/signals.hpp"
 #include "cli/solver_file.hpp"
 #include "main/commands.hpp"
+#include "main/parser_access.hpp"
 #include "main/parts.hpp"
 #include "main/remote_access.hpp"
 #include "measure/gemm_rate.hpp"
@@ -233,6 +234,7 @@ Result<int> time_command(const CommandLine& line) {
   SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
   allow_remote_files(values);
+  employ_parsers(values);
   TimeFlags flags = time_flags(values);
   SPEEDO_ASSIGN(const Phase phase, check(flags));
 

@@ -26,8 +26,10 @@
 #include "cli/report/curves.hpp"
 #include "cli/report/train_reporter.hpp"
 #include "core/weight_sources.hpp"
+#include "data/parser/parser_processes.hpp"
 #include "main/cluster_job.hpp"
 #include "main/commands.hpp"
+#include "main/parser_access.hpp"
 #include "main/parts.hpp"
 #include "main/remote_access.hpp"
 #include "measure/memory_guard.hpp"
@@ -268,6 +270,7 @@ Result<int> train(const TrainFlags& flags) {
                           images_per_pass(solver->net()) * file.solver.iter_size(), *solver));
   Report report = reporter.report(*solver, checkpoints.last_model());
   report.skipped_records = static_cast<std::uint64_t>(feeds->totals().skipped_records);
+  report.parser_deaths = static_cast<std::uint64_t>(parser_totals().died);
   report.predicted_memory_bytes = static_cast<std::uint64_t>(memory.total_bytes());
   add_peak_memory(report);
   if (const std::string phases = phases_text(report); !phases.empty()) SPEEDO_INFO("{}", phases);
@@ -299,6 +302,7 @@ Result<int> train_command(const CommandLine& line) {
   SPEEDO_ASSIGN(const Parsed parsed, read_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
   allow_remote_files(values);
+  employ_parsers(values);
   const TrainFlags flags = train_flags(values);
   SPEEDO_TRY(check(flags));
   set_up_console(flags.log);
