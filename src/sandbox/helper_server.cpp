@@ -7,8 +7,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <exception>
-#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -51,17 +49,6 @@ AnswerMessage answer_of(const Result<HelperAnswer>& answer, std::span<std::byte>
   return {.numbers = answer->numbers, .output_bytes = answer->output_bytes};
 }
 
-Result<HelperAnswer> guarded_serve(HelperServer& server, HelperTask& task,
-                                   std::span<std::byte> output) {
-  try {
-    return server.serve(task, output);
-  } catch (const std::bad_alloc&) {
-    return Error{ErrorCode::kFull, "no memory"};
-  } catch (const std::exception& thrown) {
-    return Error{ErrorCode::kData, std::string("cannot be read: ") + thrown.what()};
-  }
-}
-
 // Whether the other side is still there.
 bool serve_one(HelperServer& server, const SharedWindow& window) {
   TaskMessage message;
@@ -75,7 +62,7 @@ bool serve_one(HelperServer& server, const SharedWindow& window) {
                   .numbers = message.numbers,
                   .input = all.first(static_cast<std::size_t>(message.input_bytes)),
                   .file = file.release()};
-  AnswerMessage answer = answer_of(guarded_serve(server, task, output), output);
+  AnswerMessage answer = answer_of(server.serve(task, output), output);
   if (task.file >= 0) ::close(task.file);
   return send_bytes(kHelperSocket, bytes_of(answer));
 }

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -37,11 +38,16 @@ std::size_t count_variables() {
   return count;
 }
 
-void take_memory(std::int64_t bytes) {
+bool take_memory(std::int64_t bytes) {
   std::vector<std::vector<char>> pieces;
-  for (std::int64_t taken = 0; taken < bytes; taken += static_cast<std::int64_t>(kPieceBytes)) {
-    pieces.emplace_back(kPieceBytes, 'x');
+  try {
+    for (std::int64_t taken = 0; taken < bytes; taken += static_cast<std::int64_t>(kPieceBytes)) {
+      pieces.emplace_back(kPieceBytes, 'x');
+    }
+  } catch (const std::bad_alloc&) {
+    return false;
   }
+  return true;
 }
 
 void execute() {
@@ -108,7 +114,7 @@ class DeedServer : public HelperServer {
       case Deed::kFail:
         return Error{ErrorCode::kInternal, "bad \x1b[2J thing\n\xc2\x9b!"};
       case Deed::kTakeMemory:
-        take_memory(task.numbers[0]);
+        if (!take_memory(task.numbers[0])) return Error{ErrorCode::kFull, "no memory"};
         return HelperAnswer{};
       case Deed::kLie:
         return HelperAnswer{{}, SIZE_MAX};

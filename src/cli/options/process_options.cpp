@@ -141,8 +141,8 @@ constexpr Option kProcessOptions[] = {
      .value = "2048",
      .programs = kReadsFiles,
      .group = kOtherGroup,
-     .sentence = "Memory that each of these processes may take; an image, with its file, may have "
-                 "half of it"},
+     .sentence = "MiB of memory that each of these processes may take; an image, with its file, "
+                 "may have half"},
     {.name = "force",
      .type = on_off(),
      .programs = kTrainers | Programs{Program::kWorker},
