@@ -21,7 +21,7 @@ namespace speedo {
 
 namespace {
 
-constexpr int kUsageExit = 64, kEndExit = 0, kFailedExit = 71;
+constexpr int kUsageExit = 2, kEndExit = 0, kFailedExit = 71;
 
 struct HelperArguments {
   Confinement confinement;

@@ -21,8 +21,8 @@ class HelperServer {
   virtual ~HelperServer() = default;
   // What needs files or the system, done before the process is confined.
   virtual void prepare() {}
-  // `task.file` is closed behind the call, unless it is taken and -1 left. Throws nothing; kFull: it
-  // lacks memory, and another helper may do for the next task.
+  // `task.file` is closed behind the call, unless it is taken and -1 left. Throws nothing. Error
+  // kFull: it lacks memory, and another helper is to do the next task.
   virtual Result<HelperAnswer> serve(HelperTask& task, std::span<std::byte> output) = 0;
 };
 

@@ -24,7 +24,7 @@ double median(std::vector<double> values) {
 }
 
 // Of this process and of those that it waited for.
-double cpu_seconds() {
+double cpu_seconds_with_children() {
   double sum = 0.0;
   for (const int whose : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
     rusage usage{};
@@ -38,7 +38,7 @@ double cpu_seconds() {
 
 // The parsers' start, and their end, are in the processor's time.
 DecodeTimes decode(const ImageFile& file, int threads, ParserUse use) {
-  const double begin = cpu_seconds();
+  const double begin = cpu_seconds_with_children();
   auto parsers = std::make_unique<ParserProcesses>(ParserOptions{.use = use});
   const double found = read_all(file, threads).records_per_second;
   if ((parsers->totals().started > 0) != (use == ParserUse::kOn)) {
@@ -47,7 +47,8 @@ DecodeTimes decode(const ImageFile& file, int threads, ParserUse use) {
   }
   parsers.reset();
   constexpr double kPasses = 2.0;  // of read_all()
-  return {found, 1e6 * (cpu_seconds() - begin) / (kPasses * static_cast<double>(file.records))};
+  return {found, 1e6 * (cpu_seconds_with_children() - begin) /
+                     (kPasses * static_cast<double>(file.records))};
 }
 
 // Of one side, or there to here.

@@ -114,7 +114,7 @@ TEST_CASE("Workers of a cluster read in parsers, and a limit that is too low is 
   INFO(cluster.errors);
   REQUIRE(cluster.exit_code == 0);
   CHECK(cluster.json()["iterations"] == 6);
-  CHECK(job.place.run(job.train("low", 1, {"--parser-memory=63"})).exit_code == 64);
+  CHECK(job.place.run(job.train("low", 1, {"--parser-memory=63"})).exit_code == 2);
 }
 
 }  // namespace
