@@ -22,14 +22,17 @@ function(speedo_install_library name)
           ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} INCLUDES DESTINATION include)
 endfunction()
 
-# speedo_program(NAME SOURCES ... LINK ...): an executable in bin/.
+# speedo_program(NAME SOURCES ... LINK ... [FOLDER f]): an executable in bin/, installed there or in f.
 function(speedo_program name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "FOLDER" "SOURCES;LINK" ${ARGN})
+  if(NOT ARG_FOLDER)
+    set(ARG_FOLDER ${CMAKE_INSTALL_BINDIR})
+  endif()
   add_executable(${name} ${ARG_SOURCES})
   speedo_harden(${name})
   target_link_libraries(${name} PRIVATE speedo_warnings ${ARG_LINK})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
-  install(TARGETS ${name} COMPONENT programs RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(TARGETS ${name} COMPONENT programs RUNTIME DESTINATION ${ARG_FOLDER})
 endfunction()
 
 # speedo_ctest(NAME LABEL l... TIMEOUT s COMMAND ...): one test of ctest's, run in the project's

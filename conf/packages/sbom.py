@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes a CycloneDX 1.5 bill of materials of programs, as JSON on standard output:
 
-    conf/packages/sbom.py build/bin/speedo build/bin/speedo-master build/bin/speedo-worker
+    conf/packages/sbom.py build/bin/speedo build/bin/speedo-master build/bin/speedo-worker build/bin/speedo-parser
 
 Its components are the Debian packages of the shared libraries that the programs load, and those of
 conf/packages/build.txt whose headers and static libraries are compiled in. The same programs on the

@@ -378,6 +378,7 @@ std::vector<std::string> worker_flags(const ClusterFlags& flags, int compute_nic
   arguments.emplace_back(kNoConfig);
   for (std::string& flag : to_arguments(flags.log)) arguments.push_back(std::move(flag));
   for (std::string& flag : to_arguments(flags.remote)) arguments.push_back(std::move(flag));
+  for (std::string& flag : to_arguments(flags.parser)) arguments.push_back(std::move(flag));
   return arguments;
 }
 

@@ -8,6 +8,7 @@
 #include <speedo/base/result.hpp>
 
 #include "cli/flags/compute_flags.hpp"
+#include "cli/flags/parser_flags.hpp"
 #include "cli/flags/remote_flags.hpp"
 #include "cli/net_inputs.hpp"
 #include "cli/options/option_values.hpp"
@@ -21,6 +22,7 @@ struct FeatureFlags {
   NetFlags net;
   ComputeFlags compute;
   RemoteFlags remote;
+  ParserFlags parser;
   std::vector<std::string> blobs, databases;
   std::int64_t batches = 0;
   ConvertOptions output;

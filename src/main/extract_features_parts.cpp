@@ -43,6 +43,7 @@ std::vector<std::string> part_arguments(const FeatureFlags& flags, const std::st
                                     kNoConfig};
   for (std::string& word : to_arguments(flags.compute)) words.push_back(std::move(word));
   for (std::string& word : to_arguments(flags.remote)) words.push_back(std::move(word));
+  for (std::string& word : to_arguments(flags.parser)) words.push_back(std::move(word));
   return words;
 }
 
@@ -156,6 +157,7 @@ Result<FeatureFlags> feature_flags(const OptionValues& values) {
   flags.net = net_flags(values);
   flags.compute = compute_flags(values);
   flags.remote = remote_flags(values);
+  flags.parser = parser_flags(values);
   values.get("blobs", blobs);
   values.get("databases", databases);
   values.get("batches", flags.batches);

@@ -17,6 +17,7 @@
 #include "cli/signals.hpp"
 #include "core/net/net_outputs.hpp"
 #include "core/solver_log.hpp"
+#include "data/parser/parser_processes.hpp"
 #include "main/commands.hpp"
 #include "main/parts.hpp"
 #include "main/program_options.hpp"
@@ -171,6 +172,7 @@ Result<int> test_command(const CommandLine& line) {
   }
   Report report = report_of(scores, run.meter());
   report.skipped_records = static_cast<std::uint64_t>(feeds->totals().skipped_records);
+  report.parser_deaths = static_cast<std::uint64_t>(parser_totals().died);
   add_peak_memory(report);
   print(report, flags.json);
   return 0;

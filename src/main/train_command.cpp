@@ -25,6 +25,7 @@
 #include "cli/report/curves.hpp"
 #include "cli/report/train_reporter.hpp"
 #include "core/weight_sources.hpp"
+#include "data/parser/parser_processes.hpp"
 #include "main/cluster_job.hpp"
 #include "main/commands.hpp"
 #include "main/parts.hpp"
@@ -267,6 +268,7 @@ Result<int> train(const TrainFlags& flags) {
                           images_per_pass(solver->net()) * file.solver.iter_size(), *solver));
   Report report = reporter.report(*solver, checkpoints.last_model());
   report.skipped_records = static_cast<std::uint64_t>(feeds->totals().skipped_records);
+  report.parser_deaths = static_cast<std::uint64_t>(parser_totals().died);
   report.predicted_memory_bytes = static_cast<std::uint64_t>(memory.total_bytes());
   add_peak_memory(report);
   if (const std::string phases = phases_text(report); !phases.empty()) SPEEDO_INFO("{}", phases);

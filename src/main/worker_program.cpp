@@ -32,6 +32,7 @@
 #include "cli/report/console.hpp"
 #include "cli/signals.hpp"
 #include "cli/traffic_rate.hpp"
+#include "data/parser/parser_processes.hpp"
 #include "local/core_shares.hpp"
 #include "main/examine.hpp"
 #include "main/node_programs.hpp"
@@ -283,6 +284,9 @@ Result<int> worker_program(const std::vector<std::string>& arguments,
   SPEEDO_ASSIGN(const std::unique_ptr<InputRoots> roots,
                 confine_inputs(flags, remote_cache_folder(values)));
   auto done = run_worker(options, {stop_requested}, parts, store_opener(terms));
+  if (const HelperTotals parsers = parser_totals(); parsers.died > 0) {
+    SPEEDO_WARN("{} of {} parser processes ended early", parsers.died, parsers.started);
+  }
   SPEEDO_DEBUG("Memory at the peak: {}", format_bytes(peak_resident_bytes()));
   SPEEDO_TRY(done);
   return 0;

@@ -29,6 +29,7 @@ TEST_CASE("The JSON report has all its keys, null where nothing is known") {
                           "stage",
                           "term",
                           "restarts",
+                          "parser_deaths",
                           "data_wait_seconds",
                           "compute_seconds",
                           "exchange_seconds",

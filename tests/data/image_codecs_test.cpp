@@ -1,24 +1,16 @@
 // Each format's files become the same pixels; damaged and boastful ones are errors.
 
-#include <cstdio>
-
-#include <tiffio.h>
-#include <webp/encode.h>
-
-#include <png.h>
 #include <speedo/base/random.hpp>
 
 #include "data/image/encoded_image.hpp"
 #include "data_support.hpp"
+#include "image_support.hpp"
 #include "jpeg_support.hpp"
 #include "support/random_seed.hpp"
 
 namespace speedo {
 namespace {
 
-// Two rows of three pixels: red, green, blue.
-const std::vector<std::uint8_t> kPixels = {10, 20,  30,  40,  50,  60,  70,  80,  90,
-                                           11, 121, 131, 141, 151, 161, 171, 181, 255};
 // The same as planes, blue first.
 const std::vector<std::uint8_t> kPlanes = {30,  60,  90,  131, 161, 255, 20, 50,  80,
                                            121, 151, 181, 10,  40,  70,  11, 141, 171};
@@ -65,32 +57,6 @@ std::string text_of_bytes(const std::vector<std::uint8_t>& values) {
   return {values.begin(), values.end()};
 }
 
-std::string webp_of() {
-  std::uint8_t* memory = nullptr;
-  const std::size_t bytes = WebPEncodeLosslessRGB(kPixels.data(), 3, 2, 9, &memory);
-  REQUIRE(bytes > 0);
-  std::string file(reinterpret_cast<char*>(memory), bytes);
-  WebPFree(memory);
-  return file;
-}
-
-std::string tiff_of(const TempDir& folder, std::uint16_t packing) {
-  const std::string path = (folder / "a.tif").string();
-  TIFF* tiff = TIFFOpen(path.c_str(), "w");
-  REQUIRE(tiff != nullptr);
-  TIFFSetField(tiff, TIFFTAG_IMAGEWIDTH, 3);
-  TIFFSetField(tiff, TIFFTAG_IMAGELENGTH, 2);
-  TIFFSetField(tiff, TIFFTAG_BITSPERSAMPLE, 8);
-  TIFFSetField(tiff, TIFFTAG_SAMPLESPERPIXEL, 3);
-  TIFFSetField(tiff, TIFFTAG_PHOTOMETRIC, PHOTOMETRIC_RGB);
-  TIFFSetField(tiff, TIFFTAG_PLANARCONFIG, PLANARCONFIG_CONTIG);
-  TIFFSetField(tiff, TIFFTAG_COMPRESSION, packing);
-  std::vector<std::uint8_t> pixels = kPixels;
-  for (std::uint32_t y = 0; y < 2; ++y) TIFFWriteScanline(tiff, pixels.data() + 9 * y, y, 0);
-  TIFFClose(tiff);
-  return read_bytes(path);
-}
-
 TEST_CASE("BMP, PNM, WebP and TIFF become planes, blue first") {
   const TempDir folder;
   const std::string text =
@@ -124,30 +90,6 @@ TEST_CASE("gray and bit maps stay gray; 16 bits lose the lower ones") {
   const Record named = decoded(palette + std::string("\xa0\0\0\0", 4));
   CHECK(named.channels == 1);
   CHECK(named.bytes == std::vector<std::uint8_t>{0xf0, 0x10, 0xf0});
-}
-
-// A PNG of 3 x 2 pixels of 16 bits with a gamma, or with alpha.
-std::string png_file(int kind, int bits, const std::vector<std::uint8_t>& pixels, int channels) {
-  std::string file;
-  png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
-  png_infop info = png_create_info_struct(png);
-  png_set_write_fn(
-      png, &file,
-      [](png_structp writer, png_bytep bytes, png_size_t count) {
-        static_cast<std::string*>(png_get_io_ptr(writer))
-            ->append(reinterpret_cast<char*>(bytes), count);
-      },
-      nullptr);
-  png_set_IHDR(png, info, 3, 2, bits, kind, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
-               PNG_FILTER_TYPE_DEFAULT);
-  png_set_gAMA(png, info, 1.0);
-  png_write_info(png, info);
-  std::vector<std::uint8_t> copy = pixels;
-  const std::size_t row_bytes = static_cast<std::size_t>(3 * channels * bits / 8);
-  for (std::size_t y = 0; y < 2; ++y) png_write_row(png, copy.data() + y * row_bytes);
-  png_write_end(png, nullptr);
-  png_destroy_write_struct(&png, &info);
-  return file;
 }
 
 TEST_CASE("a PNG's gamma is not applied, 16 bits become the upper 8, alpha goes unless native") {

@@ -17,7 +17,7 @@ trap 'rm -rf "$place"' EXIT
 has() { grep -qE -- "$2" "$place/told" || fail "$1: $3"; }
 lacks() { if grep -E -- "$2" "$place/told"; then fail "$1: $3"; fi; }
 
-for program in speedo speedo-master speedo-worker; do
+for program in speedo speedo-master speedo-worker speedo-parser; do
   file=$build/bin/$program
   readelf -W --file-header --program-headers --dynamic --dyn-syms "$file" >"$place/told"
   has "$program" 'Type: +DYN' "is not position-independent"

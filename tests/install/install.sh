@@ -16,6 +16,16 @@ for program in speedo speedo-master speedo-worker caffe; do
   [ "$("$prefix/bin/$program" --version)" = "speedo $version" ] || fail "$program: no version $version"
 done
 
+# What the others start to read images in, where they look for it.
+parser=$prefix/libexec/speedo/speedo-parser
+if "$parser" 2>"$place/errors"; then fail "$parser does nothing by itself"; fi
+grep -q 'to read images and HDF5 files' "$place/errors"
+printf '\x89PNG' >"$place/bad.png"
+echo 'bad.png 1' >"$place/list"
+if "$prefix/bin/speedo" convert_imageset --on-bad-record abort --parser-process on "$place/" "$place/list" \
+  "$place/set" 2>"$place/errors"; then fail "a bad image is no error"; fi
+grep -q 'is a damaged PNG' "$place/errors" || { cat "$place/errors"; fail "speedo does not find speedo-parser"; }
+
 mkdir "$place/man"
 "$prefix/bin/speedo" manual --folder "$place/man"
 [ -f "$place/man/speedo-run.1" ] || fail "no page of speedo run"

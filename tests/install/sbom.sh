@@ -2,7 +2,7 @@
 # The bill of materials names every library that the programs load, as dpkg knows it.
 #   tests/install/sbom.sh BUILD
 set -euo pipefail
-programs=("$1/bin/speedo" "$1/bin/speedo-master" "$1/bin/speedo-worker")
+programs=("$1/bin/speedo" "$1/bin/speedo-master" "$1/bin/speedo-worker" "$1/bin/speedo-parser")
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 

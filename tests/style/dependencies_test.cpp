@@ -93,7 +93,7 @@ bool is_system(const std::string& include) {
   static const std::set<std::string> headers = {
       "cxxabi.h", "dlfcn.h",   "execinfo.h", "fcntl.h", "ifaddrs.h", "malloc.h",
       "netdb.h",  "poll.h",    "pthread.h",  "pty.h",   "sched.h",   "signal.h",
-      "string.h", "termios.h", "ucontext.h", "unistd.h"};
+      "spawn.h",  "string.h", "termios.h", "ucontext.h", "unistd.h"};
   const bool is_standard = include.find_first_of("./") == std::string::npos;
   const bool in_folder = include.starts_with("sys/") || include.starts_with("net/") ||
                          include.starts_with("linux/") ||
@@ -183,7 +183,8 @@ const std::map<std::string, std::set<std::string>>& rooms_below() {
       {"core", {"backend", "base"}},
       {"cpu", {"backend", "base", "core"}},
       {"gpu", {"backend", "base"}},
-      {"data", {"backend", "base", "core"}},
+      {"sandbox", {"base"}},
+      {"data", {"backend", "base", "core", "sandbox"}},
       {"store", {"base", "codec", "gate"}},
       {"train", {"backend", "base", "codec", "core", "store"}},
       {"strategies", {"base", "codec", "train"}},

@@ -219,6 +219,7 @@ ClusterFlags cluster_flags(const OptionValues& values) {
   flags.state = state_flags(values);
   flags.log = log_flags(values);
   flags.remote = remote_flags(values);
+  flags.parser = parser_flags(values);
   flags.signals = signal_flags(values);
   values.get("cpu-db-actor", flags.cpu_db_actor);
   values.get("force", flags.force);

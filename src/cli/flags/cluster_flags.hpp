@@ -13,6 +13,7 @@
 #include "cli/flags/gate_flags.hpp"
 #include "cli/flags/log_flags.hpp"
 #include "cli/flags/non_finite_flags.hpp"
+#include "cli/flags/parser_flags.hpp"
 #include "cli/flags/remote_flags.hpp"
 #include "cli/net_inputs.hpp"
 #include "cli/flags/schedule_flags.hpp"
@@ -81,6 +82,7 @@ struct ClusterFlags {
   StateFlags state;  // of the train net
   LogFlags log;
   RemoteFlags remote;
+  ParserFlags parser;
   SignalFlags signals;
   std::string sleep_after_finish;  // empty: no; else as sleep_time() takes it
 };

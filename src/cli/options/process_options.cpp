@@ -2,6 +2,7 @@
 
 #include "cli/compute_options.hpp"
 #include "cli/options/option_groups.hpp"
+#include "data/parser/parser_processes.hpp"
 
 namespace speedo {
 
@@ -140,6 +141,22 @@ constexpr Option kProcessOptions[] = {
      .programs = kReadsFiles,
      .group = kOtherGroup,
      .sentence = "Certificates (PEM) of the authorities that vouch for https:// and s3:// servers"},
+    {.name = "parser-process",
+     .type = one_of("auto on off"),
+     .value = "auto",
+     .programs = kReadsFiles,
+     .group = kOtherGroup,
+     .sentence = "Decode PNG, JPEG, WebP and TIFF and read HDF5 in processes that can do nothing "
+                 "else: on, off, or auto: in this one, with a warning, where none can be started"},
+    {.name = "parser-memory",
+     .type = whole(static_cast<std::int64_t>(kParserMiBMin),
+                   static_cast<std::int64_t>(kParserMiBMax)),
+     .unit = "MiB",
+     .value = "2048",
+     .programs = kReadsFiles,
+     .group = kOtherGroup,
+     .sentence = "MiB of memory that each of these processes may take; an image, with its file, "
+                 "may have half"},
     {.name = "force",
      .type = on_off(),
      .programs = kTrainers | Programs{Program::kWorker},

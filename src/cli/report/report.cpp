@@ -50,6 +50,7 @@ std::string to_json(const Report& report) {
   object["term"] = value(report.term);
   object["restarts"] = value(report.restarts);
   object["skipped_records"] = value(report.skipped_records);
+  object["parser_deaths"] = value(report.parser_deaths);
   object["data_wait_seconds"] = value(report.data_wait_seconds);
   object["compute_seconds"] = value(report.compute_seconds);
   object["exchange_seconds"] = value(report.exchange_seconds);
@@ -91,6 +92,9 @@ std::string to_text(const Report& report) {
   if (report.discarded.value_or(0) > 0) add(fmt::format("{} dropped", *report.discarded));
   if (report.skipped_records.value_or(0) > 0) {
     add(fmt::format("{} bad records left out", *report.skipped_records));
+  }
+  if (report.parser_deaths.value_or(0) > 0) {
+    add(fmt::format("{} parser processes ended early", *report.parser_deaths));
   }
   if (!report.snapshot.empty()) add("model in " + report.snapshot);
   return line;

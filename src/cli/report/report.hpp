@@ -29,6 +29,7 @@ struct Report {
   std::optional<std::uint64_t> term;            // of the master
   std::optional<std::uint64_t> restarts;         // of workers, by `speedo run`
   std::optional<std::uint64_t> skipped_records;  // bad ones, with --on-bad-record skip
+  std::optional<std::uint64_t> parser_deaths;    // parser processes that ended early
   // Where the steps' time went, of all workers together.
   std::optional<double> data_wait_seconds, compute_seconds, exchange_seconds;
   // Of computing, and between runs; of a cluster's workers.

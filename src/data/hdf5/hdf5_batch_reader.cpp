@@ -72,7 +72,10 @@ Result<void> Hdf5BatchReader::inspect(std::size_t file) {
       return Error{ErrorCode::kData, fmt::format("HDF5 file '{}': dataset '{}' {}",
                                                  files_[file].string(), name, what)};
     };
-    if (!reader.is_dataset(name)) return fault("does not exist; each top needs one of its name");
+    if (!reader.is_dataset(name)) {
+      SPEEDO_TRY(reader.status());
+      return fault("does not exist; each top needs one of its name");
+    }
     SPEEDO_ASSIGN(std::vector<std::int64_t> dims, reader.dims(name));
     if (dims.empty()) return fault("is a single value, not rows");
     SPEEDO_TRY(reader.check_size(name));

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,10 +13,13 @@
 
 namespace speedo {
 
+class Hdf5Access;
+
 // The only door to the HDF5 library. Paths inside a file are separated by '/'.
 //
 // Thread safety: the library is one big shared state, so every call here takes one lock; one object
-// may be used by one thread at a time.
+// may be used by one thread at a time. While there are ParserProcesses, files are read in one of
+// them each.
 
 // An open file for reading. Errors: kNotFound if it does not exist, kRefused if it may not be read,
 // kData naming file and dataset for everything else.
@@ -26,8 +31,12 @@ class Hdf5Reader {
   ~Hdf5Reader();
 
   const std::string& file_name() const { return file_name_; }
-  bool has(const std::string& path) const;  // a group or dataset of this name exists
+  // A group or dataset of this name exists; see status().
+  bool has(const std::string& path) const;
   bool is_dataset(const std::string& path) const;
+  // Whether all that returned a bool so far could be found out: false is also said of a file that
+  // ends who reads it. Error: kData.
+  Result<void> status() const;
   Result<std::vector<std::string>> children(const std::string& group) const;  // sorted by name
 
   Result<std::vector<std::int64_t>> dims(const std::string& dataset) const;
@@ -44,11 +53,12 @@ class Hdf5Reader {
   Result<std::string> read_string(const std::string& dataset) const;
 
  private:
-  Hdf5Reader(std::int64_t file, std::string file_name);
-  Error fault(const std::string& object, const std::string& what) const;
+  Hdf5Reader(std::unique_ptr<Hdf5Access> access, std::string file_name);
+  bool answer(Result<bool> asked) const;
 
-  std::int64_t file_ = -1;
+  std::unique_ptr<Hdf5Access> access_;
   std::string file_name_;
+  mutable std::optional<Error> failure_;
 };
 
 // A file being written beside its final name: commit() puts it in place in one step, so that nobody

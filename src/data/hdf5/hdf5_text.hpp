@@ -13,7 +13,8 @@ namespace speedo {
 // room for. So it is read without it, up to kHdf5TextBytesMax.
 //
 // Errors: kData, where the message goes on after the dataset's name. Requires: Hdf5Lock is held;
-// `file` was opened by H5Fopen(), and the dataset has one element of this type.
+// `file` was opened by the library's own driver or hdf5_descriptor, and the dataset has one element
+// of this type.
 Result<std::string> read_variable_text(hid_t file, hid_t dataset);
 
 }  // namespace speedo

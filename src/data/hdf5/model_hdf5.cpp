@@ -181,12 +181,14 @@ bool owned_elsewhere(const caffe::LayerParameter& layer, int index, std::set<std
 Result<caffe::NetParameter> read_model_hdf5(const std::filesystem::path& path) {
   SPEEDO_ASSIGN(const Hdf5Reader file, Hdf5Reader::open(path));
   if (!file.has("/data") || file.is_dataset("/data")) {
+    SPEEDO_TRY(file.status());
     return Error{
         ErrorCode::kData,
         fmt::format("HDF5 file '{}' holds no weights: it has no group '/data'", path.string())};
   }
   ModelReader reader(file);
   SPEEDO_TRY(reader.read("/data", "", 0));
+  SPEEDO_TRY(file.status());
   return reader.take();
 }
 
@@ -225,6 +227,7 @@ Result<caffe::SolverState> read_solver_state_hdf5(const std::filesystem::path& p
   for (std::size_t index = 0; index < names.size(); ++index) {
     const std::string place = fmt::format("/history/{}", index);
     if (!file.is_dataset(place)) {
+      SPEEDO_TRY(file.status());
       return Error{ErrorCode::kData,
                    fmt::format("HDF5 file '{}': '{}' is missing, though there are "
                                "{} histories",
@@ -232,6 +235,7 @@ Result<caffe::SolverState> read_solver_state_hdf5(const std::filesystem::path& p
     }
     SPEEDO_TRY(read_blob(file, place, false, *state.add_history()));
   }
+  SPEEDO_TRY(file.status());
   return state;
 }
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <speedo/base/file.hpp>
@@ -13,6 +15,8 @@
 #include "data/claimed_size.hpp"
 #include "data/image/decoded_pixels.hpp"
 #include "data/image/exif_orientation.hpp"
+#include "data/image/image_task.hpp"
+#include "data/parser/parser_processes.hpp"
 
 namespace speedo {
 
@@ -53,23 +57,18 @@ bool begins_with(std::span<const std::byte> file, std::string_view magic) {
   return file.size() >= magic.size() && std::memcmp(file.data(), magic.data(), magic.size()) == 0;
 }
 
-Result<void> decode(std::span<const std::byte> file, ImageColor color, DecodedPixels& pixels) {
-  if (begins_with(file, "\x89PNG")) return decode_png(file, color, pixels);
-  if (begins_with(file, "\xFF\xD8\xFF")) return decode_jpeg(file, color, pixels);
-  if (begins_with(file, "RIFF") && file.size() >= 12 && begins_with(file.subspan(8), "WEBP")) {
-    return decode_webp(file, pixels);
-  }
-  if (begins_with(file, {"II*\0", 4}) || begins_with(file, {"MM\0*", 4})) {
-    return decode_tiff(file, pixels);
-  }
-  if (begins_with(file, "BM")) return decode_bmp(file, pixels);
-  if (file.size() >= 2 && file[0] == std::byte{'P'} && file[1] >= std::byte{'1'} &&
-      file[1] <= std::byte{'6'}) {
-    return decode_pnm(file, pixels);
-  }
-  return Error{ErrorCode::kUnsupported,
-               "holds an encoded image that is neither PNG, JPEG, WebP, TIFF, BMP nor PNM; convert "
-               "it to one of these"};
+bool is_webp(std::span<const std::byte> file) {
+  return begins_with(file, "RIFF") && file.size() >= 12 && begins_with(file.subspan(8), "WEBP");
+}
+
+bool is_tiff(std::span<const std::byte> file) {
+  return begins_with(file, {"II*\0", 4}) || begins_with(file, {"MM\0*", 4});
+}
+
+// The other formats' readers are ours.
+bool is_read_by_library(std::span<const std::byte> file) {
+  return begins_with(file, "\x89PNG") || begins_with(file, "\xFF\xD8\xFF") || is_webp(file) ||
+         is_tiff(file);
 }
 
 }  // namespace
@@ -90,10 +89,32 @@ Result<void> check_image(const AnnouncedImage& image) {
   return check_memory(subject, image.height * image.width * kChannelsMax);
 }
 
+Result<void> decode_pixels(std::span<const std::byte> file, ImageColor color,
+                           DecodedPixels& pixels) {
+  if (begins_with(file, "\x89PNG")) return decode_png(file, color, pixels);
+  if (begins_with(file, "\xFF\xD8\xFF")) return decode_jpeg(file, color, pixels);
+  if (is_webp(file)) return decode_webp(file, pixels);
+  if (is_tiff(file)) return decode_tiff(file, pixels);
+  if (begins_with(file, "BM")) return decode_bmp(file, pixels);
+  if (file.size() >= 2 && file[0] == std::byte{'P'} && file[1] >= std::byte{'1'} &&
+      file[1] <= std::byte{'6'}) {
+    return decode_pnm(file, pixels);
+  }
+  return Error{ErrorCode::kUnsupported,
+               "holds an encoded image that is neither PNG, JPEG, WebP, TIFF, BMP nor PNM; convert "
+               "it to one of these"};
+}
+
 Result<void> decode_image(std::span<const std::byte> file, ImageColor color, Record& record) {
   record.floats.clear();
+  std::optional<HelperLoan> parser;  // which has the pixels
+  if (is_read_by_library(file)) {
+    SPEEDO_ASSIGN(auto taken, take_parser());
+    if (taken) parser.emplace(*std::move(taken));
+  }
   DecodedPixels pixels;
-  SPEEDO_TRY(decode(file, color, pixels));
+  SPEEDO_TRY(parser ? decode_in_helper(*parser, file, color, pixels)
+                    : decode_pixels(file, color, pixels));
   if (color != ImageColor::kNative) turn_upright(pixels);
   const bool gray = pixels.channels == 1;
   const std::int64_t channels = color == ImageColor::kNative         ? pixels.channels

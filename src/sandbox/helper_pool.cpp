@@ -1,0 +1,95 @@
+#include "sandbox/helper_pool.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "base/log.hpp"
+
+namespace speedo {
+
+namespace {
+
+constexpr std::int64_t kToldMax = 10;
+
+// Some may die of bad luck or of one bad record; a row of them must not keep the machine busy with
+// starting others.
+constexpr std::int64_t kInRowWithoutWait = 4;
+constexpr std::chrono::milliseconds kWaitFirst{5}, kWaitMax{250};
+
+std::chrono::milliseconds wait_after(std::int64_t died_in_row) {
+  const std::int64_t doublings = std::min<std::int64_t>(died_in_row - kInRowWithoutWait, 8);
+  if (doublings < 0) return std::chrono::milliseconds(0);
+  return std::min(kWaitFirst * (1 << doublings), kWaitMax);
+}
+
+}  // namespace
+
+Result<HelperLoan> HelperPool::take() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      std::unique_ptr<HelperProcess> helper = std::move(idle_.back());
+      idle_.pop_back();
+      return HelperLoan(*this, std::move(helper));
+    }
+  }
+  SPEEDO_ASSIGN(std::unique_ptr<HelperProcess> helper, start());
+  return HelperLoan(*this, std::move(helper));
+}
+
+Result<std::unique_ptr<HelperProcess>> HelperPool::start() {
+  std::this_thread::sleep_for(wait_after(died_in_row_.load()));
+  auto helper = HelperProcess::start(options_, starter_);
+  if (helper) ++started_;
+  return helper;
+}
+
+void HelperPool::give_back(std::unique_ptr<HelperProcess> helper) {
+  helper->shrink();
+  const std::lock_guard lock(mutex_);
+  idle_.push_back(std::move(helper));
+}
+
+void HelperPool::note_end(const HelperEnd& end) {
+  ++died_in_row_;
+  const std::int64_t died = ++died_;
+  if (died <= kToldMax) {
+    SPEEDO_WARN("A parser process ended ({}); another one takes its place", to_string(end));
+  }
+  if (died == kToldMax) SPEEDO_WARN("Further ends of parser processes are only counted");
+}
+
+HelperLoan::~HelperLoan() {
+  if (helper_ != nullptr) pool_->give_back(std::move(helper_));
+}
+
+Result<HelperReply> HelperLoan::run(const HelperTask& task, const HelperTask* first) {
+  // Ends that the task may be to blame for, and all. A kernel without memory ends helpers, too.
+  constexpr int kDeathsMax = 3, kEndsMax = 10;
+  int deaths = 0;
+  std::optional<HelperEnd> last;
+  for (int ends = 0; ends < kEndsMax && deaths < kDeathsMax; ++ends) {
+    std::optional<HelperOutcome> outcome;
+    if (helper_ == nullptr) {
+      SPEEDO_ASSIGN(helper_, pool_->start());
+      if (first != nullptr) outcome = helper_->run(*first);
+    }
+    if (!outcome || outcome->reply) outcome = helper_->run(task);
+    if (!outcome->end) {
+      pool_->died_in_row_ = 0;
+      if (outcome->lacked_memory) helper_.reset();
+      return std::move(outcome->reply);
+    }
+    last = outcome->end;
+    helper_.reset();
+    pool_->note_end(*last);
+    if (!last->untouched) ++deaths;
+  }
+  return Error{ErrorCode::kData, std::string(task.subject) + " ends the process that reads it (" +
+                                     to_string(*last) + "), and others in its place"};
+}
+
+}  // namespace speedo

@@ -1,0 +1,181 @@
+#include "sandbox/helper_process.hpp"
+
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include <speedo/base/assert.hpp>
+
+#include "sandbox/helper_message.hpp"
+
+namespace speedo {
+
+namespace {
+
+constexpr std::size_t kMessageTextBytesMax = 4096;
+
+// What stays of the window between tasks.
+constexpr std::size_t kKeptBytes = std::size_t{16} << 20U;
+
+bool is_control(unsigned char letter, unsigned char before) {
+  const bool second_set = before == 0xc2 && letter >= 0x80 && letter < 0xa0;  // as UTF-8
+  return letter < 0x20 || letter == 0x7f || second_set;
+}
+
+// What a helper says is shown to people: no control characters, so that it cannot move a cursor.
+std::string shown(std::span<const std::byte> output) {
+  std::string text;
+  unsigned char before = 0;
+  for (const std::byte each : output.first(std::min(output.size(), kMessageTextBytesMax))) {
+    const auto letter = std::to_integer<unsigned char>(each);
+    text += is_control(letter, before) ? '?' : static_cast<char>(letter);
+    before = letter;
+  }
+  return text;
+}
+
+// Only what is about the input: it may not end a training for another reason.
+HelperOutcome refused(const AnswerMessage& answer, const HelperTask& task,
+                      std::span<const std::byte> output) {
+  const auto is = [&](ErrorCode code) {
+    return answer.code == static_cast<std::uint32_t>(code) + 1;
+  };
+  if (is(ErrorCode::kFull)) {
+    return {Error{ErrorCode::kData, std::string(task.subject) +
+                                        " needs more memory than a parser process may have: raise "
+                                        "--parser-memory"},
+            std::nullopt, true};
+  }
+  const ErrorCode code = is(ErrorCode::kUnsupported) ? ErrorCode::kUnsupported : ErrorCode::kData;
+  return {Error{code, shown(output)}, std::nullopt};
+}
+
+void limit_waiting(int socket, std::chrono::milliseconds patience) {
+  const timeval time{patience.count() / 1000, patience.count() % 1000 * 1000};
+  ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time));
+}
+
+HelperOutcome ended(const HelperEnd& end) {
+  return {Error{ErrorCode::kUnavailable, "the helper process ended: " + to_string(end)}, end};
+}
+
+}  // namespace
+
+std::string to_string(const HelperEnd& end) {
+  if (end.too_slow) return "no answer in time";
+  if (end.signal == SIGSYS) return "SIGSYS: it wanted more than to compute";
+  if (end.signal == 0) return "exit code " + std::to_string(end.exit_code);
+  const char* const name = ::sigabbrev_np(end.signal);
+  return name == nullptr ? "signal " + std::to_string(end.signal) : std::string("SIG") + name;
+}
+
+HelperProcess::HelperProcess(SharedWindow window, Descriptor socket)
+    : window_(std::move(window)), socket_(std::move(socket)) {}
+
+Result<std::unique_ptr<HelperProcess>> HelperProcess::start(const HelperOptions& options,
+                                                            HelperStarter& starter) {
+  const auto half = static_cast<std::size_t>(options.memory_bytes / 2);
+  SPEEDO_ASSIGN(SharedWindow window, SharedWindow::create(half));
+  int ends[2] = {-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    return Error{ErrorCode::kUnavailable,
+                 std::string("no socket for a helper process: ") + std::strerror(errno)};
+  }
+  Descriptor theirs(ends[1]);
+  std::unique_ptr<HelperProcess> helper(new HelperProcess(std::move(window), Descriptor(ends[0])));
+  SPEEDO_ASSIGN(helper->pid_, starter.start({.program = options.program,
+                                             .memory_bytes = half,
+                                             .window_bytes = half,
+                                             .socket = theirs.get(),
+                                             .window = helper->window_.descriptor()}));
+  theirs = Descriptor(-1);  // else its end would not show
+  limit_waiting(helper->socket_.get(), options.patience);
+  SPEEDO_TRY(helper->wait_until_ready());
+  return helper;
+}
+
+HelperProcess::~HelperProcess() {
+  if (pid_ > 0) end();
+}
+
+Result<void> HelperProcess::wait_until_ready() {
+  AnswerMessage ready;
+  const Received received = receive_bytes(socket_.get(), bytes_of(ready));
+  if (received == Received::kMessage && ready.code == 0) return {};
+  const std::size_t bytes = std::min<std::size_t>(ready.output_bytes, kMessageTextBytesMax);
+  std::string why = received == Received::kMessage ? shown(window_.bytes().first(bytes)) : "";
+  if (received != Received::kMessage) {
+    HelperEnd how = end();
+    how.too_slow = received == Received::kTimeout;
+    why = to_string(how);
+  }
+  return Error{ErrorCode::kUnavailable, "a helper process does not start: " + why};
+}
+
+// The end of a helper that is gone, or that shall be.
+HelperEnd HelperProcess::end() {
+  int status = 0;
+  pid_t gone = ::waitpid(pid_, &status, WNOHANG);
+  if (gone == 0) {
+    // It may have hung up and gone on.
+    ::kill(pid_, SIGKILL);
+    do {
+      gone = ::waitpid(pid_, &status, 0);
+    } while (gone < 0 && errno == EINTR);
+  }
+  HelperEnd how;
+  if (gone == pid_ && WIFSIGNALED(status)) how.signal = WTERMSIG(status);
+  if (gone == pid_ && WIFEXITED(status)) how.exit_code = WEXITSTATUS(status);
+  pid_ = -1;
+  return how;
+}
+
+HelperOutcome HelperProcess::run(const HelperTask& task) {
+  SPEEDO_ASSERT(pid_ > 0);
+  const std::span<std::byte> all = window_.bytes();
+  const std::size_t behind = output_offset(task.input.size());
+  if (behind >= all.size()) {
+    return {Error{ErrorCode::kData,
+                  std::string(task.subject) + " has " + std::to_string(task.input.size()) +
+                      " bytes, more than a parser process takes: raise --parser-memory"},
+            std::nullopt};
+  }
+  if (!task.input.empty()) std::memcpy(all.data(), task.input.data(), task.input.size());
+  TaskMessage message{.kind = task.kind, .numbers = task.numbers, .input_bytes = task.input.size()};
+  if (!send_bytes(socket_.get(), bytes_of(message), task.file)) {
+    HelperEnd how = end();
+    how.untouched = true;
+    return ended(how);
+  }
+  HelperOutcome outcome = receive(task, all.subspan(behind));
+  const std::size_t output = outcome.reply ? outcome.reply->output.size() : 0;
+  used_ = std::max(used_, behind + output);
+  return outcome;
+}
+
+HelperOutcome HelperProcess::receive(const HelperTask& task, std::span<std::byte> output) {
+  AnswerMessage answer;
+  const Received received = receive_bytes(socket_.get(), bytes_of(answer));
+  if (received != Received::kMessage || answer.output_bytes > output.size()) {
+    HelperEnd how = end();
+    how.too_slow = received == Received::kTimeout;
+    return ended(how);
+  }
+  const std::span<std::byte> filled = output.first(static_cast<std::size_t>(answer.output_bytes));
+  if (answer.code != 0) return refused(answer, task, filled);
+  return {HelperReply{answer.numbers, filled}, std::nullopt};
+}
+
+void HelperProcess::shrink() {
+  if (used_ <= kKeptBytes) return;
+  window_.trim(kKeptBytes);
+  used_ = kKeptBytes;
+}
+
+}  // namespace speedo

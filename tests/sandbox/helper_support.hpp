@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "sandbox/deeds.hpp"
+#include "sandbox/helper_process.hpp"
+#include "support/catch.hpp"
+
+namespace speedo::test {
+
+inline const std::string kHelperName = "deed_helper";
+
+inline HelperOptions helper_options() {
+  return {.program = SPEEDO_DEED_HELPER, .memory_bytes = std::uint64_t{64} << 20U};
+}
+
+inline HelperTask deed(Deed what, std::int64_t number = 0, const std::string& input = "") {
+  return {.kind = static_cast<std::uint32_t>(what),
+          .numbers = {number},
+          .input = std::as_bytes(std::span(input)),
+          .subject = "the deed"};
+}
+
+inline std::string text_of(const HelperReply& reply) {
+  return {reinterpret_cast<const char*>(reply.output.data()), reply.output.size()};
+}
+
+}  // namespace speedo::test
