@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
-#include <tuple>
 
 #include <hdf5.h>
 #include <speedo/base/random.hpp>

@@ -108,18 +108,4 @@ Result<std::string> Hdf5Reader::read_string(const std::string& dataset) const {
   return access_->read_string(dataset);
 }
 
-bool Hdf5Reader::has_attribute(const std::string& object, const std::string& name) const {
-  return answer(access_->has_attribute(object, name));
-}
-
-Result<double> Hdf5Reader::number_attribute(const std::string& object,
-                                            const std::string& name) const {
-  return access_->number_attribute(object, name);
-}
-
-Result<std::string> Hdf5Reader::string_attribute(const std::string& object,
-                                                 const std::string& name) const {
-  return access_->string_attribute(object, name);
-}
-
 }  // namespace speedo

@@ -19,8 +19,8 @@ class DecodedPixels {
  public:
   DecodedPixels() = default;
   explicit DecodedPixels(std::span<std::uint8_t> room) : room_(room) {}
-  DecodedPixels(const DecodedPixels&) = delete;
-  DecodedPixels& operator=(const DecodedPixels&) = delete;
+  DecodedPixels(DecodedPixels&&) = default;
+  DecodedPixels& operator=(DecodedPixels&&) = default;
 
   std::span<std::uint8_t> values;
   std::int64_t channels = 0;  // 1: gray, 3: blue, green, red, 4: and alpha
