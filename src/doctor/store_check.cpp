@@ -6,13 +6,11 @@
 
 #include "base/memory_limit.hpp"
 #include "base/parse_number.hpp"
+#include "doctor/store_room.hpp"
 
 namespace speedo {
 
 namespace {
-
-// Of a server's memory that its allocator and its clients' buffers take beside the values.
-constexpr double kOverhead = 1.1;
 
 const char* remedy_for(ErrorCode code) {
   if (code == ErrorCode::kRefused) {
@@ -53,11 +51,11 @@ Finding judge_access(const RedisFacts& facts) {
 }
 
 Finding judge_memory(const RedisFacts& facts, std::int64_t needed_bytes) {
-  const bool is_limited = facts.memory_max > 0;
-  const std::int64_t most = is_limited ? facts.memory_max : facts.machine_memory;
-  const std::int64_t free = std::max<std::int64_t>(0, most - facts.memory_used);
-  const auto needed = static_cast<std::int64_t>(static_cast<double>(needed_bytes) * kOverhead);
-  std::string what = fmt::format("{} in use, {} {}", format_bytes(facts.memory_used),
+  const bool is_limited = facts.memory.max > 0;
+  const std::int64_t most = is_limited ? facts.memory.max : facts.memory.machine;
+  const std::int64_t free = std::max<std::int64_t>(0, most - facts.memory.used);
+  const auto needed = static_cast<std::int64_t>(static_cast<double>(needed_bytes) * kRedisOverhead);
+  std::string what = fmt::format("{} in use, {} {}", format_bytes(facts.memory.used),
                                  is_limited ? "maxmemory" : "its machine has",
                                  most > 0 ? format_bytes(most) : "an unknown amount");
   if (needed_bytes > 0) what += fmt::format("; the job stores {}", format_bytes(needed));

@@ -31,6 +31,7 @@
 #include "main/node_programs.hpp"
 #include "main/parts.hpp"
 #include "main/program_options.hpp"
+#include "main/store_room.hpp"
 #include "measure/memory_guard.hpp"
 #include "monitor/status_text.hpp"
 #include "store/shared/memory_door.hpp"
@@ -113,8 +114,8 @@ Result<std::int64_t> state_bytes(const ClusterJob& job, std::int64_t weight_byte
 }
 
 // The room that the job's checkpoints need.
-Result<void> check_room(const ClusterFlags& flags, const ClusterJob& job,
-                        std::int64_t weight_bytes) {
+Result<void> check_snapshots(const ClusterFlags& flags, const ClusterJob& job,
+                             std::int64_t weight_bytes) {
   const MasterConfig& session = job.options.session;
   SPEEDO_ASSIGN(const std::int64_t bytes, snapshot_bytes(weight_bytes, job.solver));
   SPEEDO_ASSIGN(const std::int64_t states, state_bytes(job, weight_bytes));
@@ -159,6 +160,7 @@ Error with_way_on(Error error, const ClusterJob& job) {
 // What the hooks of a training use; they outlive it.
 struct Training {
   const ClusterFlags& flags;
+  const StoreTerms& terms;
   const ClusterJob& job;
   MasterReporter& reporter;
   CheckpointWriter& checkpoints;
@@ -179,8 +181,9 @@ void add_progress(const MasterProgress& progress, Curves& curves) {
 
 MasterHooks make_hooks(const Training& all, bool with_password) {
   MasterHooks hooks;
-  hooks.admit = [all](std::int64_t weight_bytes) {
-    return check_room(all.flags, all.job, weight_bytes);
+  hooks.admit = [all](std::int64_t weight_bytes) -> Result<void> {
+    SPEEDO_TRY(check_store_room(all.job, all.terms, weight_bytes, all.flags.force));
+    return check_snapshots(all.flags, all.job, weight_bytes);
   };
   hooks.on_listening = [all, with_password](const std::string& address) {
     announce(all.flags, address, with_password);
@@ -251,11 +254,12 @@ Result<int> master_program(const std::vector<std::string>& arguments,
                 redis ? Result<RedisCredentials>(RedisCredentials{})
                       : redis_credentials(flags.redis_password_file, secrets));
   SPEEDO_ASSIGN(const std::shared_ptr<TrafficLimit> limit, traffic_limit(flags.max_rate));
-  const OpenStore open_store = store_opener({.credentials = credentials,
-                                             .limit = limit,
-                                             .source = redis ? "" : source,
-                                             .tls = flags.redis_tls,
-                                             .may_be_open = flags.insecure_redis});
+  const StoreTerms terms{.credentials = credentials,
+                         .limit = limit,
+                         .source = redis ? "" : source,
+                         .tls = flags.redis_tls,
+                         .may_be_open = flags.insecure_redis};
+  const OpenStore open_store = store_opener(terms);
   SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags));
   TrainerParts parts = trainer_parts(compute);
   if (!flags.no_shared_memory) parts.open_door = open_memory_door;
@@ -272,7 +276,7 @@ Result<int> master_program(const std::vector<std::string>& arguments,
   MasterReporter reporter(job.solver, job.options.session.stages, steady_clock(), curve.get());
   SPEEDO_ASSIGN(const std::unique_ptr<Curves> curves, Curves::create(flags.tensorboard));
   JobStatus last;
-  const Training training{flags, job, reporter, checkpoints, *curves, page.get(), last};
+  const Training training{flags, terms, job, reporter, checkpoints, *curves, page.get(), last};
   const MasterHooks hooks = make_hooks(training, !credentials.password.empty());
   const MasterGate gate{.files = gate_files(flags.gate), .warns = is_open_to_others(flags)};
   const auto ended = run_master(job.options, hooks, parts, open_store, gate);

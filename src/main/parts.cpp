@@ -90,21 +90,26 @@ Result<std::unique_ptr<OutputRoot>> confine_outputs(const std::string& folder) {
   return OutputRoot::confine(folder);
 }
 
+Result<std::vector<RedisOptions>> redis_servers(const StoreAddress& address,
+                                                const StoreTerms& terms) {
+  SPEEDO_ASSIGN(const std::vector<RedisAddress> addresses, parse_redis_addresses(address.text()));
+  std::vector<RedisOptions> servers;
+  for (const RedisAddress& each : addresses) {
+    RedisOptions& server = servers.emplace_back();
+    server.address = each;
+    server.credentials = terms.credentials;
+    server.limit = terms.limit;
+    server.source = terms.source;
+    server.tls = terms.tls;
+    server.may_be_open = terms.may_be_open;
+  }
+  return servers;
+}
+
 OpenStore store_opener(const StoreTerms& terms) {
   return [terms](const StoreAddress& address,
-                       const std::string& job) -> Result<std::shared_ptr<ParameterStore>> {
-    SPEEDO_ASSIGN(const std::vector<RedisAddress> addresses,
-                  parse_redis_addresses(address.text()));
-    std::vector<RedisOptions> servers;
-    for (const RedisAddress& each : addresses) {
-      RedisOptions& server = servers.emplace_back();
-      server.address = each;
-      server.credentials = terms.credentials;
-      server.limit = terms.limit;
-      server.source = terms.source;
-      server.tls = terms.tls;
-      server.may_be_open = terms.may_be_open;
-    }
+                 const std::string& job) -> Result<std::shared_ptr<ParameterStore>> {
+    SPEEDO_ASSIGN(const std::vector<RedisOptions> servers, redis_servers(address, terms));
     return open_redis_store(servers, job);
   };
 }

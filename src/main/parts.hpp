@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <speedo/base/result.hpp>
 #include <speedo/core/batch_sink.hpp>
@@ -34,6 +35,10 @@ struct StoreTerms {
   RedisTlsFiles tls = {};
   bool may_be_open = false;
 };
+
+// The servers at an address, as these terms reach them. Error: kUsage.
+Result<std::vector<RedisOptions>> redis_servers(const StoreAddress& address,
+                                                const StoreTerms& terms);
 
 // Opens the job's store on the Redis server at an address; without credentials on one that asks for
 // none. Errors: as open_redis_store.

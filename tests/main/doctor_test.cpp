@@ -1,6 +1,7 @@
 // Faults planted in machine, network, store and job, each found by the check that is named for it.
 
 #include <sys/mount.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -100,6 +101,62 @@ TEST_CASE("Redis: away, closed, evicting, too small, saving, a replica") {
   CHECK(on("redis persistence", saving).health == "warning");
   const RedisServer replica({.extra = "replicaof 127.0.0.1 1\n"});
   check_problem(on("redis", replica), "replica");
+}
+
+// What a master of a net with 1.1 MB of weights says of a server; killed once it listens.
+struct MasterSays {
+  MasterSays(const RedisServer& server, const Words& flags, const Words& environment = {}) {
+    Words command = {"speedo-master", "--solver",
+                     place.write("wide_solver.prototxt",
+                                 "max_iter: 3 base_lr: 0.1 lr_policy: \"fixed\" net: \"" +
+                                     place.write_net("wide.prototxt", 16384) +
+                                     "\" snapshot_prefix: \"" + place.file("wide") + "\"\n"),
+                     "--redis", address_of(server)};
+    command.insert(command.end(), flags.begin(), flags.end());
+    Process master = place.start(command, environment);
+    if (master.says("Add workers with: ")) master.signal(SIGKILL);
+    exit_code = Context::finish(master).exit_code;
+    log = master.errors();
+  }
+  bool says(const std::string& text) const { return log.find(text) != std::string::npos; }
+
+  Context place;
+  int exit_code = -1;
+  std::string log;
+};
+
+TEST_CASE("A master compares what its job stores with the memory of its Redis") {
+  const RedisServer small({.extra = "maxmemory 2mb\nmaxmemory-policy noeviction\n"});
+  const MasterSays refused(small, {"--workers", "2"});
+  INFO(refused.log);
+  CHECK(refused.exit_code == 64);
+  CHECK(refused.says("maxmemory 2.0 MiB"));
+  CHECK(refused.says("the job stores 2.3 MiB there"));
+  CHECK(refused.says("--force"));
+
+  const RedisServer tight({.extra = "maxmemory 5mb\nmaxmemory-policy noeviction\n"});
+  const MasterSays warned(tight, {"--workers", "8"});
+  INFO(warned.log);
+  CHECK(warned.exit_code == 128 + SIGKILL);
+  CHECK(warned.says("maxmemory 5.0 MiB"));
+  CHECK(warned.says("up to 12 MiB: raise maxmemory"));
+
+  const RedisServer ample;
+  const MasterSays content(ample, {"--workers", "2"});
+  INFO(content.log);
+  CHECK(content.exit_code == 128 + SIGKILL);
+  CHECK(content.says("its machine has "));
+  CHECK_FALSE(content.says("raise maxmemory"));
+}
+
+TEST_CASE("A Redis that does not tell its memory is not said to have too little") {
+  const RedisServer server(
+      {.extra = "maxmemory 5mb\nuser default off\nuser me on >word ~* &* +@all -info\n"});
+  const MasterSays master(server, {"--workers", "8"},
+                          {"SPEEDO_REDIS_USERNAME=me", "SPEEDO_REDIS_PASSWORD=word"});
+  INFO(master.log);
+  CHECK(master.says("its memory was not checked: it may not be asked for it"));
+  CHECK_FALSE(master.says("the job stores"));
 }
 
 TEST_CASE("A Redis Cluster: well, evicting on one node, in part, none, not named as one") {

@@ -18,6 +18,12 @@ std::int64_t info_number(std::string_view info, std::string_view name) {
   return parse_number<std::int64_t>(info_value(info, name)).value_or(0);
 }
 
+RedisMemory memory_in(std::string_view info) {
+  return {.max = info_number(info, "maxmemory"),
+          .used = info_number(info, "used_memory"),
+          .machine = info_number(info, "total_system_memory")};
+}
+
 // A user of the access control lists may be kept from it.
 std::optional<std::string> saves_of(RedisSession& session) {
   const auto reply = session.command({"CONFIG", "GET", "save"});
@@ -35,9 +41,7 @@ Result<RedisFacts> ask_redis(const RedisOptions& options) {
   RedisFacts facts;
   facts.version = info_value(info, "redis_version");
   facts.policy = info_value(info, "maxmemory_policy");
-  facts.memory_max = info_number(info, "maxmemory");
-  facts.memory_used = info_number(info, "used_memory");
-  facts.machine_memory = info_number(info, "total_system_memory");
+  facts.memory = memory_in(info);
   facts.is_replica = info_value(info, "role") == "slave";
   facts.is_loading = info_value(info, "loading") == "1";
   facts.appends = info_value(info, "aof_enabled") == "1";
@@ -46,6 +50,15 @@ Result<RedisFacts> ask_redis(const RedisOptions& options) {
   const auto primaries = cluster_size(*session);
   facts.cluster_primaries = primaries ? *primaries : 1;
   return facts;
+}
+
+Result<std::optional<RedisMemory>> ask_redis_memory(const RedisOptions& options) {
+  SPEEDO_ASSIGN(const std::unique_ptr<RedisSession> session,
+                RedisSession::connect(options, std::nullopt));
+  const auto reply = session->command({"INFO", "memory"});
+  if (reply) return std::optional(memory_in(text_of(**reply)));
+  if (reply.error().code == ErrorCode::kRefused) return std::optional<RedisMemory>();
+  return reply.error();
 }
 
 Result<std::vector<RedisAddress>> ask_primaries(const std::vector<RedisOptions>& nodes) {
