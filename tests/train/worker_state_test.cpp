@@ -121,6 +121,20 @@ TEST_CASE("a state of a worker that had no weights yet is left out of a mean") {
   CHECK(values_at_seat(*store, 0) == std::vector<float>{2.0F, -2.0F, 4.0F, 0.5F});
 }
 
+TEST_CASE("a stage without a codec still has what the codec of the stage before has left out") {
+  const UpdateSpec plain{.kind = UpdateKind::kGradientOnly};
+  UpdateSpec coded = plain;
+  coded.codec.kind = CodecKind::kOneBit;
+  const UpdateSpec delta{.kind = UpdateKind::kFullDelta};
+  const UpdateSpec elastic{.kind = UpdateKind::kElastic};
+  CHECK(may_hold_residual({coded, plain, plain}, 2));
+  CHECK(may_hold_residual({plain, coded}, 1));
+  CHECK_FALSE(may_hold_residual({plain, coded}, 0));
+  CHECK_FALSE(may_hold_residual({coded, delta}, 1));
+  CHECK_FALSE(may_hold_residual({coded, delta, plain}, 2));
+  CHECK_FALSE(may_hold_residual({coded, elastic}, 1));
+}
+
 TEST_CASE("states of another net, solver or schedule are refused, and the remedy is named") {
   const StateOfWorker state = made_state(1, 1.0F);
   REQUIRE(check_owner(state.head, kStateOwner));

@@ -23,7 +23,9 @@ record::WorkerState TrainerEngine::state_head() const {
   head.set_kind(static_cast<std::uint32_t>(spec().kind));
   if (update_->has_own_weights()) head.set_weights(arena);
   if (keeps_own_histories(spec())) head.set_histories(arena * rule_->histories().size());
-  if (carries_residual(spec())) head.set_residual(update_->contribution_count());
+  if (may_hold_residual(incarnation_.job.stages, *stage_)) {
+    head.set_residual(update_->contribution_count());
+  }
   head.set_updates_held(updates_held_);
   head.set_shards_done(shards_done_);
   return head;

@@ -51,6 +51,15 @@ bool keeps_own_histories(const UpdateSpec& spec) {
   return spec.kind != UpdateKind::kGradientOnly && spec.updater == UpdaterState::kKeep;
 }
 
+bool may_hold_residual(const std::vector<UpdateSpec>& stages, std::size_t stage) {
+  const UpdateKind kind = stages[stage].kind;
+  if (is_elastic(kind)) return false;
+  for (std::size_t i = stage + 1; i > 0 && stages[i - 1].kind == kind; --i) {
+    if (carries_residual(stages[i - 1])) return true;
+  }
+  return false;
+}
+
 std::string state_key(std::uint64_t term, std::uint64_t worker) {
   return contribution_key(term, worker) + "/state";
 }

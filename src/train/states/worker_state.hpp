@@ -45,6 +45,10 @@ struct StateOfWorker {
 // Its solver's histories are its own from run to run, and in its state.
 bool keeps_own_histories(const UpdateSpec& spec);
 
+// Whether something that a codec left out may be waiting in this stage: its own leaves it, or one
+// before it did, with which it contributes the same.
+bool may_hold_residual(const std::vector<UpdateSpec>& stages, std::size_t stage);
+
 // Arrays of the model's size in a state, at most: weights, two histories, a codec's residual.
 inline constexpr std::uint64_t kStateArraysMax = 4;
 
