@@ -26,8 +26,8 @@ using test::DriverFault;
 using test::FaultyDriver;
 using test::RecordingDriver;
 
-constexpr std::int64_t kLength = 300;
-constexpr std::size_t kBytes = kLength * sizeof(float);
+constexpr std::int64_t kRecorderLength = 300;
+constexpr std::size_t kRecorderBytes = kRecorderLength * sizeof(float);
 
 // x grows by one and is masked anew in every step; y is what it was before.
 class RecorderRig {
@@ -44,10 +44,10 @@ class RecorderRig {
     REQUIRE(opened.has_value());
     queue = std::make_unique<Queue>(std::move(*opened));
     for (float** array : {&x, &y, &mask, &spare}) {
-      *array = static_cast<float*>(*recorder->allocate(kBytes));
-      fill(*queue, kLength, 0.0F, *array);
+      *array = static_cast<float*>(*recorder->allocate(kRecorderBytes));
+      fill(*queue, kRecorderLength, 0.0F, *array);
     }
-    pinned = static_cast<float*>(*recorder->allocate_pinned(kBytes));
+    pinned = static_cast<float*>(*recorder->allocate_pinned(kRecorderBytes));
     event = recorder->create_event();
     recorder->record(event, stream);
     recorder->synchronize(stream);
@@ -72,15 +72,15 @@ class RecorderRig {
   }
 
   void step(std::uint64_t seed) {
-    copy(*queue, kLength, x, y);
-    map(*queue, affine(1.0F, 1.0F), kLength, x, x);
-    dropout_mask(*queue, kLength, 0.5F, seed, mask);
+    copy(*queue, kRecorderLength, x, y);
+    map(*queue, affine(1.0F, 1.0F), kRecorderLength, x, x);
+    dropout_mask(*queue, kRecorderLength, 0.5F, seed, mask);
   }
   std::vector<float> values(const float* array) {
-    std::vector<float> host(kLength);
-    driver.copy(stream, pinned, array, kBytes);
+    std::vector<float> host(kRecorderLength);
+    driver.copy(stream, pinned, array, kRecorderBytes);
     driver.synchronize(stream);
-    std::copy_n(pinned, kLength, host.begin());
+    std::copy_n(pinned, kRecorderLength, host.begin());
     return host;
   }
   std::string violations() const {
@@ -108,7 +108,7 @@ std::vector<float> mask_of(std::uint64_t seed) {
   return rig.values(rig.mask);
 }
 
-std::vector<float> filled(float value) { return std::vector<float>(kLength, value); }
+std::vector<float> filled(float value) { return std::vector<float>(kRecorderLength, value); }
 
 // Whether three steps, the first recorded and two replayed, left what they should.
 bool replays_rightly(RecorderRig& rig) {
@@ -180,9 +180,9 @@ TEST_CASE("what no graph can hold ends a recording, and all is done as without o
       {"makes an event",
        [](RecorderRig& rig) { rig.recorder->destroy(rig.recorder->create_event()); }},
       {"from or to the host",
-       [](RecorderRig& rig) { rig.recorder->copy(rig.stream, rig.pinned, rig.y, kBytes); }},
+       [](RecorderRig& rig) { rig.recorder->copy(rig.stream, rig.pinned, rig.y, kRecorderBytes); }},
       {"another stream",
-       [](RecorderRig& rig) { rig.recorder->zero(rig.other, rig.spare, kBytes); }},
+       [](RecorderRig& rig) { rig.recorder->zero(rig.other, rig.spare, kRecorderBytes); }},
       {"random numbers",
        [](RecorderRig& rig) {
          for (std::size_t i = 0; i < StepRecorder::kNumbersMax; ++i) rig.step(i);
@@ -305,12 +305,12 @@ TEST_CASE("wrong calls while a stream is captured are reported") {
     const EventHandle event = driver.create_event();
     driver.record(event, stream);
     driver.synchronize(stream);
-    void* const memory = *driver.allocate(kBytes);
-    void* const pinned = *driver.allocate_pinned(kBytes);
-    std::vector<float> pageable(kLength);
+    void* const memory = *driver.allocate(kRecorderBytes);
+    void* const pinned = *driver.allocate_pinned(kRecorderBytes);
+    std::vector<float> pageable(kRecorderLength);
     const auto captured = [&](const std::function<void()>& call) {
       driver.begin_capture(stream);
-      driver.zero(stream, memory, kBytes);
+      driver.zero(stream, memory, kRecorderBytes);
       call();
       const GraphHandle graph = driver.end_capture(stream);
       if (graph != nullptr) driver.destroy(graph);
@@ -324,8 +324,8 @@ TEST_CASE("wrong calls while a stream is captured are reported") {
     CHECK(log->has("free: not while"));
     CHECK_FALSE(captured([&] { driver.is_done(event); }));
     CHECK(log->has("is_done: not while"));
-    CHECK_FALSE(captured([&] { driver.copy(stream, memory, pageable.data(), kBytes); }));
-    CHECK_FALSE(captured([&] { driver.copy(stream, memory, pinned, kBytes); }));
+    CHECK_FALSE(captured([&] { driver.copy(stream, memory, pageable.data(), kRecorderBytes); }));
+    CHECK_FALSE(captured([&] { driver.copy(stream, memory, pinned, kRecorderBytes); }));
     CHECK(log->has("copy: no graph can hold it"));
     CHECK_FALSE(captured([&] { driver.record(event, stream); }));
     CHECK(log->has("record: no graph can hold it"));
@@ -335,7 +335,7 @@ TEST_CASE("wrong calls while a stream is captured are reported") {
     CHECK(log->has("zero: another thread uses a stream that is captured"));
 
     driver.begin_capture(stream);
-    driver.zero(stream, memory, kBytes);
+    driver.zero(stream, memory, kRecorderBytes);
     const GraphHandle graph = driver.end_capture(stream);
     driver.synchronize(other);
     driver.free(memory);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kWeights = 1000;
 
-caffe::SolverParameter solver_of(const std::string& type) {
+caffe::SolverParameter typed_solver(const std::string& type) {
   caffe::SolverParameter solver;
   solver.set_type(type);
   solver.set_base_lr(0.1F);
@@ -23,7 +23,7 @@ caffe::SolverParameter solver_of(const std::string& type) {
 StoreNeed need_of(StoredJob job, const std::string& type = "SGD") {
   job.weight_bytes = kWeights;
   job.workers = 3;
-  const auto need = store_need(job, solver_of(type));
+  const auto need = store_need(job, typed_solver(type));
   INFO((need ? "" : need.error().message));
   REQUIRE(need);
   return *need;
@@ -48,7 +48,7 @@ TEST_CASE("A job's store holds two versions of the weights, histories, and contr
   CHECK(need_of({.stages = {delta}, .part_copies = true}).least == 2 * 2 * kWeights);
   CHECK(need_of({.stages = {delta}, .part_copies = true}).all == (2 * 2 + 3) * kWeights);
   CHECK(need_of({.stages = {delta}, .worker_states = true}).all == (2 + 3 * 2) * kWeights);
-  CHECK_FALSE(store_need({.stages = {delta}}, solver_of("Unheard")));
+  CHECK_FALSE(store_need({.stages = {delta}}, typed_solver("Unheard")));
 }
 
 }  // namespace
