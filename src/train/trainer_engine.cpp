@@ -51,10 +51,9 @@ Result<void> check_job(const JobSpec& job) {
   for (const UpdateSpec& stage : job.stages) {
     SPEEDO_ASSERT(stage.steps_per_run > 0);
     if (stage.kind == UpdateKind::kGradientOnly && stage.steps_per_run != 1) {
-      return Error{
-          ErrorCode::kConfig,
-          fmt::format("gradient only: a run has one step, the job says {}; use --train 1",
-                      stage.steps_per_run)};
+      return Error{ErrorCode::kConfig,
+                   fmt::format("gradient only: a run has one step, the job says {}; use --train 1",
+                               stage.steps_per_run)};
     }
   }
   return {};
