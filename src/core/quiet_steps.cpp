@@ -30,7 +30,7 @@ Result<std::unique_ptr<QuietSteps>> QuietSteps::create(const Parts& parts) {
   SPEEDO_ASSIGN(std::unique_ptr<DeviceSteps> steps, parts.net.backend().make_device_steps());
   if (steps == nullptr) return std::unique_ptr<QuietSteps>();
   if (const std::string obstacle = obstacle_of(parts); !obstacle.empty()) {
-    SPEEDO_INFO("Every iteration waits for its loss: {}", obstacle);
+    SPEEDO_DEBUG("Every iteration waits for its loss: {}", obstacle);
     return std::unique_ptr<QuietSteps>();
   }
   SPEEDO_TRY(parts.statistics.keep_on_device(*steps));
@@ -49,7 +49,7 @@ QuietSteps::~QuietSteps() { parts_.statistics.keep_on_host(); }
 
 void QuietSteps::give_up_recording(const std::string& why) {
   recording_ = Recording::kCannotBe;
-  SPEEDO_INFO("No CUDA graph of the training step: {}", why);
+  SPEEDO_DEBUG("No CUDA graph of the training step: {}", why);
 }
 
 bool QuietSteps::is_due() const {
@@ -124,7 +124,7 @@ Result<void> QuietSteps::record() {
   }
   if (recorded.obstacle.empty()) {
     recording_ = Recording::kIsThere;
-    SPEEDO_INFO("Training steps between two looks are replayed as one CUDA graph");
+    SPEEDO_DEBUG("Training steps between two looks are replayed as one CUDA graph");
   } else {
     give_up_recording(recorded.obstacle);
   }

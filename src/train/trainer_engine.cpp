@@ -35,8 +35,7 @@ constexpr int kRoundsToExpect = 2;
 constexpr std::chrono::milliseconds kDamagedWeightsPoll{20};
 
 std::uint64_t whole_microseconds(std::chrono::nanoseconds time) {
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::microseconds>(time).count());
+  return static_cast<std::uint64_t>(std::chrono::floor<std::chrono::microseconds>(time).count());
 }
 
 // With shards of their own, workers begin at different places of the data.
@@ -249,15 +248,7 @@ Result<RunReport> TrainerEngine::run(const TrainMessage& order,
                    .fault = std::isfinite(loss) ? std::string() : fault_};
 }
 
-// A put that a master did not wait for may end after whoever erases it has done so.
-void TrainerEngine::withdraw() {
-  exchange_->abandon();
-  const std::uint64_t count = update_ ? update_->contribution_count() : 0;
-  const auto erased = incarnation_.store->erase(incarnation_.contribution, count);
-  if (erased) return;
-  SPEEDO_WARN("the contribution of a run that was given up may stay in the store until the "
-              "training ends: {}", erased.error().message);
-}
+void TrainerEngine::withdraw() { exchange_->withdraw(update_ ? update_->contribution_count() : 0); }
 
 void TrainerEngine::note_version(const TrainMessage& order) {
   const bool follows = base_ && *base_ + 1 == order.version;

@@ -9,6 +9,7 @@
 #include <speedo/base/assert.hpp>
 #include <speedo/base/limits.hpp>
 
+#include "base/log.hpp"
 #include "store/chunk_range.hpp"
 
 namespace speedo {
@@ -353,6 +354,14 @@ void RecordExchange::abandon() {
   if (outgoing_) outgoing_->writer.reset();
   incoming_.reset();
   outgoing_.reset();
+}
+
+void RecordExchange::withdraw(std::size_t count) {
+  abandon();
+  const auto erased = options_.store->erase(options_.contribution, count);
+  if (erased) return;
+  SPEEDO_WARN("the contribution of a run that was given up may stay in the store until the "
+              "training ends: {}", erased.error().message);
 }
 
 }  // namespace speedo

@@ -114,6 +114,9 @@ class RecordExchange {
   // What was begun, either way, is not wanted: the memory behind it is free again. What is expected
   // stays so.
   void abandon();
+  // Also erases the contribution, of `count` elements: a put that a master did not wait for may end
+  // after whoever erases it has done so.
+  void withdraw(std::size_t count);
 
  private:
   Result<RecordInfo> wait_for_weights(std::uint64_t version,

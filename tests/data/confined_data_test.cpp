@@ -1,5 +1,6 @@
 // Data sets that a net names, with everything that they name in turn, where inputs are confined.
 
+#include <cstdlib>
 #include <hdf5.h>
 
 #include <filesystem>
@@ -74,7 +75,8 @@ TEST_CASE("HDF5 files are read below the roots, and lead to no other file") {
   {
     const auto open = Hdf5Reader::open(folder / "root/good");
     REQUIRE(open);
-    CHECK(open->read_floats("away"));
+    // Parsers follow none.
+    CHECK(open->read_floats("away").has_value() == (std::getenv("SPEEDO_TEST_PARSERS") == nullptr));
   }
   const auto roots = InputRoots::confine({{folder / "root"}});
   REQUIRE(roots);

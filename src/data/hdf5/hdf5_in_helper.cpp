@@ -44,6 +44,11 @@ class Hdf5InHelper : public Hdf5Access {
                 .file = file_.get()};
   }
 
+  // The helper may have the file open until it is given another.
+  ~Hdf5InHelper() override { ::flock(file_.get(), LOCK_UN); }
+  Hdf5InHelper(const Hdf5InHelper&) = delete;
+  Hdf5InHelper& operator=(const Hdf5InHelper&) = delete;
+
   Result<void> open() {
     subject_ = fmt::format("HDF5 file '{}'", name_);
     opening_.subject = subject_;

@@ -9,8 +9,8 @@ namespace {
 // Whether they are what a decoder makes, of exactly so many bytes.
 bool is_image(const HelperNumbers& numbers, std::size_t bytes) {
   const auto [channels, height, width, orientation] = numbers;
+  if (orientation != static_cast<int>(orientation)) return false;
   if (channels != 1 && channels != 3 && channels != 4) return false;
-  if (orientation < 1 || orientation > 8) return false;
   std::int64_t count = 0;
   return height > 0 && width > 0 && !__builtin_mul_overflow(height, width, &count) &&
          !__builtin_mul_overflow(count, channels, &count) &&
