@@ -41,10 +41,14 @@ Result<HelperLoan> HelperPool::take() {
 }
 
 Result<std::unique_ptr<HelperProcess>> HelperPool::start() {
-  std::this_thread::sleep_for(wait_after(died_in_row_.load()));
-  auto helper = HelperProcess::start(options_, starter_);
-  if (helper) ++started_;
-  return helper;
+  // One may be ended before it has said that it is there.
+  constexpr int kStartsMax = 3;
+  for (int starts = 1;; ++starts) {
+    std::this_thread::sleep_for(wait_after(died_in_row_.load()));
+    auto helper = HelperProcess::start(options_, starter_);
+    if (helper) ++started_;
+    if (helper || starts == kStartsMax) return helper;
+  }
 }
 
 void HelperPool::give_back(std::unique_ptr<HelperProcess> helper) {
