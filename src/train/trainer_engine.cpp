@@ -195,9 +195,9 @@ Result<void> TrainerEngine::enter_stage(std::uint32_t stage) {
                         rule_spec_.weight_decay == update.weight_decay;
   if (update.kind != UpdateKind::kGradientOnly && !has_rule) SPEEDO_TRY(make_rule(update));
   SPEEDO_ASSIGN(update_, make_update(update));
-  if (!codec_.enter_stage(update, update_->contribution_count())) {
-    SPEEDO_WARN("stage {}: what a codec left out of the stage before is lost, contributions are of "
-                "another kind now", stage);
+  const bool may_hold = may_hold_residual(incarnation_.job.stages, stage);
+  if (!codec_.enter_stage(update, update_->contribution_count(), may_hold)) {
+    SPEEDO_WARN("stage {}: what a codec left out before is lost, as it does not suit this", stage);
   }
   if (incarnation_.memory) {
     incarnation_.memory->share(

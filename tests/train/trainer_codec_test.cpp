@@ -139,7 +139,12 @@ TEST_CASE("what was left out is kept for contributions of the same kind", "[code
   CHECK(codec.residual_norm() == norm);
   CHECK(codec.enter_stage({}, kCodedCount));
   CHECK(codec.residual_norm() == norm);
-  CHECK_FALSE(codec.enter_stage(coded("int8", UpdateKind::kGradientOnly), kCodedCount));
+  SECTION("contributions are of another kind") {
+    CHECK_FALSE(codec.enter_stage(coded("int8", UpdateKind::kGradientOnly), kCodedCount));
+  }
+  SECTION("the stage is not one that follows") {
+    CHECK_FALSE(codec.enter_stage({}, kCodedCount, false));
+  }
   CHECK(codec.residual_norm() == 0.0);
 }
 
