@@ -20,7 +20,8 @@ SPEEDO_MULTIVERSION void add_to(const float* source, float* target, std::size_t 
 }  // namespace
 
 bool TrainerCodec::enter_stage(const UpdateSpec& update, std::size_t count, bool may_hold) {
-  const bool fits = may_hold && count == count_ && update.kind == spec_.kind && !is_elastic(update.kind);
+  const bool fits =
+      may_hold && count == count_ && update.kind == spec_.kind && !is_elastic(update.kind);
   const bool forgets = !fits && residual_norm() > 0.0;
   spec_ = update;
   count_ = count;
