@@ -97,7 +97,7 @@ TEST_CASE("samples that threads cannot share out evenly") {
   }
 }
 
-TEST_CASE("weights that no cache holds, over few positions") {
+TEST_CASE("weights that no cache holds, over few positions", "[cpu]") {
   require_conforming_in_all_layouts(convolution_shape(5, 256, 232, {4, 4}, {3, 3}, 1));
   ConvolutionShape up = convolution_shape(3, 272, 264, {6, 6}, {3, 3}, 1);
   up.transposed = true;
