@@ -7,31 +7,24 @@
 #include <utility>
 
 #include "base/parse_number.hpp"
+#include "cli/options/number_unit.hpp"
 
 namespace speedo {
 namespace {
 
-struct Unit {
-  std::string_view name;
-  double bytes;
-};
-constexpr std::array<Unit, 6> kUnits{{{"kbit", 1e3 / 8},
-                                      {"Mbit", 1e6 / 8},
-                                      {"Gbit", 1e9 / 8},
-                                      {"kB", 1e3},
-                                      {"MB", 1e6},
-                                      {"GB", 1e9}}};
+constexpr std::array<NumberUnit, 6> kRateUnits{{{"kbit", 1e3 / 8},
+                                                {"Mbit", 1e6 / 8},
+                                                {"Gbit", 1e9 / 8},
+                                                {"kB", 1e3},
+                                                {"MB", 1e6},
+                                                {"GB", 1e9}}};
 
 std::optional<double> rate_of(std::string_view text) {
   if (text.ends_with("/s")) text.remove_suffix(2);
-  for (const Unit& unit : kUnits) {
-    if (!text.ends_with(unit.name)) continue;
-    text.remove_suffix(unit.name.size());
-    const auto number = parse_number<double>(text);
-    if (!number || !std::isfinite(*number)) return std::nullopt;
-    return *number * unit.bytes;
-  }
-  return std::nullopt;
+  const auto factor = take_unit(text, kRateUnits);
+  const auto number = parse_number<double>(text);
+  if (!factor || !number || !std::isfinite(*number)) return std::nullopt;
+  return *number * *factor;
 }
 
 }  // namespace

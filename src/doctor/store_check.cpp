@@ -51,12 +51,10 @@ Finding judge_access(const RedisFacts& facts) {
 }
 
 Finding judge_memory(const RedisFacts& facts, std::int64_t needed_bytes) {
-  const bool is_limited = facts.memory.max > 0;
-  const std::int64_t most = is_limited ? facts.memory.max : facts.memory.machine;
+  const auto [most, name] = limit_of(facts.memory);
   const std::int64_t free = std::max<std::int64_t>(0, most - facts.memory.used);
-  const auto needed = static_cast<std::int64_t>(static_cast<double>(needed_bytes) * kRedisOverhead);
-  std::string what = fmt::format("{} in use, {} {}", format_bytes(facts.memory.used),
-                                 is_limited ? "maxmemory" : "its machine has",
+  const std::int64_t needed = redis_bytes(needed_bytes);
+  std::string what = fmt::format("{} in use, {} {}", format_bytes(facts.memory.used), name,
                                  most > 0 ? format_bytes(most) : "an unknown amount");
   if (needed_bytes > 0) what += fmt::format("; the job stores {}", format_bytes(needed));
   if (most == 0 || needed <= free) return {"redis memory", Health::kOk, what};

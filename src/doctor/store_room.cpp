@@ -28,19 +28,24 @@ Finding check_one(const RedisOptions& server, const StoreNeed& need) {
 
 }  // namespace
 
+std::int64_t redis_bytes(std::int64_t values) {
+  constexpr double kOverhead = 1.1;
+  return static_cast<std::int64_t>(static_cast<double>(values) * kOverhead);
+}
+
+RedisLimit limit_of(const RedisMemory& memory) {
+  if (memory.max > 0) return {memory.max, "maxmemory"};
+  return {memory.machine, "its machine has"};
+}
+
 Finding judge_room(const RedisMemory& memory, const StoreNeed& need) {
-  const bool is_limited = memory.max > 0;
-  const std::int64_t most = is_limited ? memory.max : memory.machine;
+  const auto [most, name] = limit_of(memory);
   if (most == 0) return not_checked("it does not say how much it may have");
-  const auto with_overhead = [](std::int64_t bytes) {
-    return static_cast<std::int64_t>(static_cast<double>(bytes) * kRedisOverhead);
-  };
-  const std::int64_t least = with_overhead(need.least), all = with_overhead(need.all);
+  const std::int64_t least = redis_bytes(need.least), all = redis_bytes(need.all);
   const std::string what = fmt::format(
       "{} {}, of which {} are in use; the job stores {} there, and with what its workers send by "
       "way of it up to {}",
-      is_limited ? "maxmemory" : "its machine has", format_bytes(most), format_bytes(memory.used),
-      format_bytes(least), format_bytes(all));
+      name, format_bytes(most), format_bytes(memory.used), format_bytes(least), format_bytes(all));
   const char* remedy =
       "raise maxmemory, use a server with more memory or several (--redis A,B), or fewer workers";
   if (least > most) return {kCheck, Health::kProblem, what, remedy};

@@ -11,8 +11,16 @@
 
 namespace speedo {
 
-// Of a server's memory that its allocator and its clients' buffers take beside the values.
-inline constexpr double kRedisOverhead = 1.1;
+// What values of so many bytes take of a server's memory, with its allocator's and its clients'
+// buffers'.
+std::int64_t redis_bytes(std::int64_t values);
+
+// The most memory that a server may have, and what says so; 0: it is unknown.
+struct RedisLimit {
+  std::int64_t most = 0;
+  const char* name = "";  // "maxmemory", "its machine has"
+};
+RedisLimit limit_of(const RedisMemory& memory);
 
 // "redis memory": whether a server has room for a job's need. A problem: even when it is empty it
 // has not for the least. A warning: not for all, beside what it holds, which may be what an earlier

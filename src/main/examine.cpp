@@ -86,17 +86,12 @@ Result<int> examine(const Examination& examination) {
                                : Findings{check_host("")},
          findings);
   if (!examination.redis.empty()) {
-    SPEEDO_ASSIGN(const std::vector<RedisAddress> addresses,
-                  parse_redis_addresses(examination.redis));
+    SPEEDO_ASSIGN(const std::vector<RedisOptions> servers,
+                  redis_servers(StoreAddress(examination.redis),
+                                {.credentials = examination.credentials,
+                                 .source = examination.source,
+                                 .tls = examination.redis_tls}));
     const auto records = kStoredRecords + static_cast<std::int64_t>(examination.workers);
-    std::vector<RedisOptions> servers;
-    for (const RedisAddress& address : addresses) {
-      RedisOptions& server = servers.emplace_back();
-      server.address = address;
-      server.credentials = examination.credentials;
-      server.source = examination.source;
-      server.tls = examination.redis_tls;
-    }
     append(check_store(servers, need.weight_bytes * records), findings);
   }
   if (!examination.master.empty()) {

@@ -21,7 +21,7 @@ class TrainerCodec {
   // From here on contributions are of this kind, of `count` floats. What was left out so far stays
   // if it is of the same kind and the stage may hold any (may_hold_residual(); a worker may have
   // missed stages, or go back), else it is forgotten: false if there was any.
-  bool enter_stage(const UpdateSpec& update, std::size_t count, bool may_hold = true);
+  bool enter_stage(const UpdateSpec& update, std::size_t count, bool may_hold);
   CodecKind kind() const { return spec_.codec.kind; }
 
   // A run begins, and the one before was merged if it is `merged_run`.

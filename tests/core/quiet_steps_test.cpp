@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/loss_scale.hpp"
+#include "core/dynamic_loss_scale.hpp"
 #include "core/solver_support.hpp"
 #include "support/gpu/gpu_double.hpp"
 
@@ -168,21 +168,21 @@ TEST_CASE("gradients beyond float16 are dropped, and the losses scaled less, unt
 }
 
 TEST_CASE("a loss scale is halved by what overflows and doubled by many that do not", "[solver]") {
-  LossScale scale;
-  CHECK(scale.value() == LossScale::kFirst);
+  DynamicLossScale scale;
+  CHECK(scale.value() == DynamicLossScale::kFirst);
   CHECK(scale.overflow());
-  CHECK(scale.value() == LossScale::kFirst / 2.0F);
-  for (std::int64_t i = 1; i < LossScale::kGrowsAfter; ++i) scale.succeed();
+  CHECK(scale.value() == DynamicLossScale::kFirst / 2.0F);
+  for (std::int64_t i = 1; i < DynamicLossScale::kGrowsAfter; ++i) scale.succeed();
   CHECK(scale.until_growth() == 1);
-  CHECK(scale.value() == LossScale::kFirst / 2.0F);
+  CHECK(scale.value() == DynamicLossScale::kFirst / 2.0F);
   scale.succeed();
-  CHECK(scale.value() == LossScale::kFirst);
-  CHECK(scale.until_growth() == LossScale::kGrowsAfter);
+  CHECK(scale.value() == DynamicLossScale::kFirst);
+  CHECK(scale.until_growth() == DynamicLossScale::kGrowsAfter);
   while (scale.value() > 1.0F) REQUIRE(scale.overflow());
   CHECK_FALSE(scale.overflow());
   CHECK(scale.value() == 1.0F);
-  for (std::int64_t i = 0; i < 40 * LossScale::kGrowsAfter; ++i) scale.succeed();
-  CHECK(scale.value() == LossScale::kMost);
+  for (std::int64_t i = 0; i < 40 * DynamicLossScale::kGrowsAfter; ++i) scale.succeed();
+  CHECK(scale.value() == DynamicLossScale::kMost);
 }
 
 TEST_CASE("a label that is no class ends a quiet training with the words of others", "[solver]") {

@@ -70,7 +70,7 @@ TEST_CASE("merged contributions, with the rest, are what the worker has computed
   CAPTURE(name);
   Random random(test::varied(1));
   TrainerCodec codec;
-  REQUIRE(codec.enter_stage(coded(name), kCodedCount));
+  REQUIRE(codec.enter_stage(coded(name), kCodedCount, true));
   Account account;
   std::uint64_t merged_run = kNoRun;
   constexpr std::uint64_t kRuns = 24;
@@ -111,7 +111,7 @@ TEST_CASE("merged contributions, with the rest, are what the worker has computed
 TEST_CASE("a contribution that no codec can write leaves the rest as it was", "[codec]") {
   Random random(test::varied(2));
   TrainerCodec codec;
-  codec.enter_stage(coded("int8"), kCodedCount);
+  codec.enter_stage(coded("int8"), kCodedCount, true);
   codec.begin_run(kNoRun);
   sent(codec, random_values(random));
   codec.committed(1);
@@ -128,19 +128,19 @@ TEST_CASE("a contribution that no codec can write leaves the rest as it was", "[
 TEST_CASE("what was left out is kept for contributions of the same kind", "[codec]") {
   Random random(test::varied(3));
   TrainerCodec codec;
-  REQUIRE(codec.enter_stage(coded("onebit"), kCodedCount));
+  REQUIRE(codec.enter_stage(coded("onebit"), kCodedCount, true));
   codec.begin_run(kNoRun);
   sent(codec, random_values(random));
   codec.committed(1);
   codec.begin_run(1);
   const double norm = codec.residual_norm();
   REQUIRE(norm > 0.0);
-  CHECK(codec.enter_stage(coded("int8"), kCodedCount));
+  CHECK(codec.enter_stage(coded("int8"), kCodedCount, true));
   CHECK(codec.residual_norm() == norm);
-  CHECK(codec.enter_stage({}, kCodedCount));
+  CHECK(codec.enter_stage({}, kCodedCount, true));
   CHECK(codec.residual_norm() == norm);
   SECTION("contributions are of another kind") {
-    CHECK_FALSE(codec.enter_stage(coded("int8", UpdateKind::kGradientOnly), kCodedCount));
+    CHECK_FALSE(codec.enter_stage(coded("int8", UpdateKind::kGradientOnly), kCodedCount, true));
   }
   SECTION("the stage is not one that follows") {
     CHECK_FALSE(codec.enter_stage({}, kCodedCount, false));
@@ -154,7 +154,7 @@ TEST_CASE("what is formed on weights becomes what was sent of it", "[codec]") {
   CAPTURE(name);
   Random random(test::varied(4));
   TrainerCodec codec;
-  codec.enter_stage(coded(name, UpdateKind::kElastic), kCodedCount);
+  codec.enter_stage(coded(name, UpdateKind::kElastic), kCodedCount, true);
   std::shared_ptr<RecordStore> store = make_memory_store();
   std::atomic<std::uint64_t> progress{0};
   RecordExchange exchange({.store = store,

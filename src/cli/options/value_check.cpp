@@ -8,6 +8,7 @@
 #include <speedo/cpu/cpu_options.hpp>
 
 #include "base/parse_number.hpp"
+#include "cli/options/number_unit.hpp"
 #include "cli/options/option.hpp"
 
 namespace speedo {
@@ -61,29 +62,19 @@ Refusal check_seconds(const ValueType& type, const std::string& text) {
          but_not(text);
 }
 
-struct ByteUnit {
-  std::string_view name;
-  double bytes;
-};
-constexpr std::array<ByteUnit, 8> kByteUnits{{{"kB", 1e3},
-                                              {"MB", 1e6},
-                                              {"GB", 1e9},
-                                              {"TB", 1e12},
-                                              {"KiB", 1024.0},
-                                              {"MiB", 1048576.0},
-                                              {"GiB", 1073741824.0},
-                                              {"TiB", 1099511627776.0}}};
+constexpr std::array<NumberUnit, 8> kByteUnits{{{"kB", 1e3},
+                                                {"MB", 1e6},
+                                                {"GB", 1e9},
+                                                {"TB", 1e12},
+                                                {"KiB", 1024.0},
+                                                {"MiB", 1048576.0},
+                                                {"GiB", 1073741824.0},
+                                                {"TiB", 1099511627776.0}}};
 
 // "0", "500MB", "1.5GB", "20GiB".
 std::optional<std::int64_t> parse_bytes(std::string_view text) {
   constexpr double kBytesMax = 9e18;
-  double factor = 1.0;
-  for (const ByteUnit& unit : kByteUnits) {
-    if (!text.ends_with(unit.name)) continue;
-    factor = unit.bytes;
-    text.remove_suffix(unit.name.size());
-    break;
-  }
+  const double factor = take_unit(text, kByteUnits).value_or(1.0);
   const auto value = parse_number<double>(text);
   if (!value || !(*value >= 0.0) || *value * factor > kBytesMax) return std::nullopt;
   return static_cast<std::int64_t>(*value * factor);

@@ -57,18 +57,25 @@ bool begins_with(std::span<const std::byte> file, std::string_view magic) {
   return file.size() >= magic.size() && std::memcmp(file.data(), magic.data(), magic.size()) == 0;
 }
 
-bool is_webp(std::span<const std::byte> file) {
-  return begins_with(file, "RIFF") && file.size() >= 12 && begins_with(file.subspan(8), "WEBP");
-}
+enum class ImageFormat { kPng, kJpeg, kWebp, kTiff, kBmp, kPnm, kNone };
 
-bool is_tiff(std::span<const std::byte> file) {
-  return begins_with(file, {"II*\0", 4}) || begins_with(file, {"MM\0*", 4});
+ImageFormat format_of(std::span<const std::byte> file) {
+  if (begins_with(file, "\x89PNG")) return ImageFormat::kPng;
+  if (begins_with(file, "\xFF\xD8\xFF")) return ImageFormat::kJpeg;
+  if (begins_with(file, "RIFF") && file.size() >= 12 && begins_with(file.subspan(8), "WEBP")) {
+    return ImageFormat::kWebp;
+  }
+  if (begins_with(file, {"II*\0", 4}) || begins_with(file, {"MM\0*", 4})) return ImageFormat::kTiff;
+  if (begins_with(file, "BM")) return ImageFormat::kBmp;
+  const bool is_pnm = file.size() >= 2 && file[0] == std::byte{'P'} && file[1] >= std::byte{'1'} &&
+                      file[1] <= std::byte{'6'};
+  return is_pnm ? ImageFormat::kPnm : ImageFormat::kNone;
 }
 
 // The other formats' readers are ours.
-bool is_read_by_library(std::span<const std::byte> file) {
-  return begins_with(file, "\x89PNG") || begins_with(file, "\xFF\xD8\xFF") || is_webp(file) ||
-         is_tiff(file);
+bool is_read_by_library(ImageFormat format) {
+  return format == ImageFormat::kPng || format == ImageFormat::kJpeg ||
+         format == ImageFormat::kWebp || format == ImageFormat::kTiff;
 }
 
 }  // namespace
@@ -91,14 +98,14 @@ Result<void> check_image(const AnnouncedImage& image) {
 
 Result<void> decode_pixels(std::span<const std::byte> file, ImageColor color,
                            DecodedPixels& pixels) {
-  if (begins_with(file, "\x89PNG")) return decode_png(file, color, pixels);
-  if (begins_with(file, "\xFF\xD8\xFF")) return decode_jpeg(file, color, pixels);
-  if (is_webp(file)) return decode_webp(file, pixels);
-  if (is_tiff(file)) return decode_tiff(file, pixels);
-  if (begins_with(file, "BM")) return decode_bmp(file, pixels);
-  if (file.size() >= 2 && file[0] == std::byte{'P'} && file[1] >= std::byte{'1'} &&
-      file[1] <= std::byte{'6'}) {
-    return decode_pnm(file, pixels);
+  switch (format_of(file)) {
+    case ImageFormat::kPng: return decode_png(file, color, pixels);
+    case ImageFormat::kJpeg: return decode_jpeg(file, color, pixels);
+    case ImageFormat::kWebp: return decode_webp(file, pixels);
+    case ImageFormat::kTiff: return decode_tiff(file, pixels);
+    case ImageFormat::kBmp: return decode_bmp(file, pixels);
+    case ImageFormat::kPnm: return decode_pnm(file, pixels);
+    case ImageFormat::kNone: break;
   }
   return Error{ErrorCode::kUnsupported,
                "holds an encoded image that is neither PNG, JPEG, WebP, TIFF, BMP nor PNM; convert "
@@ -108,7 +115,7 @@ Result<void> decode_pixels(std::span<const std::byte> file, ImageColor color,
 Result<void> decode_image(std::span<const std::byte> file, ImageColor color, Record& record) {
   record.floats.clear();
   std::optional<HelperLoan> parser;  // which has the pixels
-  if (is_read_by_library(file)) {
+  if (is_read_by_library(format_of(file))) {
     SPEEDO_ASSIGN(auto taken, take_parser());
     if (taken) parser.emplace(*std::move(taken));
   }

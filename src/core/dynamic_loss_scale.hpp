@@ -9,7 +9,7 @@ namespace speedo {
 // that small ones do not vanish: as large as can be. It is halved when a gradient is beyond that
 // range, and doubled after so many steps in a row in which none was. A power of two: it changes no
 // digit.
-class LossScale {
+class DynamicLossScale {
  public:
   static constexpr float kFirst = 65536.0F, kMost = 16777216.0F;
   static constexpr std::int64_t kGrowsAfter = 2000;
