@@ -149,7 +149,7 @@ TEST_CASE("statistics keep their digits when the mean is far from zero") {
   }
 }
 
-TEST_CASE("statistics are the same with any number of threads") {
+TEST_CASE("statistics are the same with any number of threads", "[cpu]") {
   BatchNormShape shape = GENERATE(from_range(norm_shapes()));
   const ArrayShape array{shape.batch, shape.channels, shape.spatial};
   for (const Layout layout : layouts_of(shape.channels)) {

@@ -35,7 +35,7 @@ TEST_CASE("sums over channels lose less than a float's last place of their terms
     beta[c].add(double{y_grad[i]});
   }
   for (const Layout layout : layouts_of(channels)) {
-    for (const int threads : {1, 2}) {
+    for (const int threads : thread_counts()) {
       CAPTURE(channels, spatial, batch, layout.block, threads);
       Workbench bench(test::make_backend(threads));
       float* gamma_grad = bench.put(std::vector<float>(gamma.size(), 0.0F));

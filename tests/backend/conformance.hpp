@@ -33,9 +33,12 @@ class Workbench {
 // The layouts that an array of so many channels can have.
 std::vector<Layout> layouts_of(std::int64_t channels);
 
-// Runs `run` on the reference backend and on the CPU backend with 1, 2 and 3 threads (2 alone under
-// --cpu-isa and --deferred, long runs apart), and requires max|a - b| <= tolerance x max|reference|
-// of what it returns. Tolerance 0: exactly equal.
+// The counts of threads that are tried: 1, 2 and 3; 2 alone on GPUs and their doubles, and, long runs
+// apart, under --cpu-isa and --deferred.
+std::vector<int> thread_counts();
+
+// Runs `run` on the reference backend and on the chosen backend with each of thread_counts(), and
+// requires max|a - b| <= tolerance x max|reference| of what it returns. Tolerance 0: exactly equal.
 using Run = std::function<std::vector<float>(Workbench&)>;
 void require_conforming(double tolerance, const Run& run);
 // Likewise, and, where all counts of threads are tried, also with each lesser instruction set that

@@ -295,7 +295,7 @@ std::vector<ConvolutionShape> shapes_of_few_samples() {
           make_shape({1, 100, 136, 1}, {5, 5}, {3, 3}, {2, 2}, {1, 1}, {1, 1})};
 }
 
-TEST_CASE("threads divide channels where there are few samples") {
+TEST_CASE("threads divide channels where there are few samples", "[cpu]") {
   ConvolutionShape shape = GENERATE(from_range(shapes_of_few_samples()));
   const auto kind = GENERATE(LayoutKind::kBlocked8, LayoutKind::kBlocked16,
                              LayoutKind::kChannelsLast);
@@ -332,7 +332,7 @@ TEST_CASE("the same thread count gives the same bits") {
     }
     return bench.get(weights, arrays.weight_count);
   };
-  for (const int threads : {1, 2, 3}) REQUIRE(train(threads) == train(threads));
+  for (const int threads : thread_counts()) REQUIRE(train(threads) == train(threads));
 }
 
 TEST_CASE("operations of one backend share scratch memory without harm") {

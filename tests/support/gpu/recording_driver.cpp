@@ -99,14 +99,11 @@ void RecordingDriver::free_from(WatchedMemory& memory, void* address, const char
       }
     }
   }
-  device_.open();
-  if (!WatchedMemory::is_intact(*block) && !block->was_damaged) {
-    report(fmt::format("{}: somebody wrote beyond {}", call, block->name()));
-  }
-  device_.close();
   if (&memory == &device_) used_bytes_ -= block->bytes;
   past_.erase(block);
-  memory.release(*block);
+  if (!memory.release(*block) && !block->was_damaged) {
+    report(fmt::format("{}: somebody wrote beyond {}", call, block->name()));
+  }
 }
 
 // Streams and events.

@@ -62,14 +62,17 @@ RecordingDriver::StreamState* RecordingDriver::draw(StreamState& wanted) {
 }
 
 void RecordingDriver::run_until(StreamState& stream, const std::function<bool()>& is_over) {
+  // Once for all that runs: what a page may be used for is dear to change.
+  device_.open();
   while (!is_over()) {
     StreamState* const next = draw(stream);
     if (next == nullptr) {
       report("the host waits for what never happens");
-      return;
+      break;
     }
     run_front(*next);
   }
+  device_.close();
 }
 
 void RecordingDriver::run_front(StreamState& stream) {

@@ -85,11 +85,14 @@ WatchedMemory::Block& WatchedMemory::allocate(std::size_t bytes) {
   return block;
 }
 
-void WatchedMemory::release(Block& block) {
+bool WatchedMemory::release(Block& block) {
   block.is_alive = false;
   std::byte* const pages = block.data - kZoneBytes;
+  if (guarded_ && open_ == 0) mprotect(pages, pages_of(block.bytes), PROT_READ);
+  const bool was_intact = is_intact(block);
   madvise(pages, pages_of(block.bytes), MADV_DONTNEED);
   mprotect(pages, pages_of(block.bytes), PROT_NONE);
+  return was_intact;
 }
 
 bool WatchedMemory::has(const void* address) const {

@@ -31,8 +31,8 @@ class WatchedMemory {
 
   // 256-byte aligned, poison. Requires: bytes > 0, and no more than 16 GiB in all.
   Block& allocate(std::size_t bytes);
-  // Its addresses stay known, and cannot be followed any more.
-  void release(Block& block);
+  // Its addresses stay known, and cannot be followed any more. Whether its zones were as they were.
+  bool release(Block& block);
   // The block that an address is of, its zones included, dead or alive; null: none.
   Block* find(const void* address);
   bool has(const void* address) const;
