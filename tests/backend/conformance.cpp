@@ -86,9 +86,8 @@ void require_close(double tolerance, double magnitude, const std::vector<float>&
   REQUIRE(worst <= test::tolerated(tolerance) * measure_of(magnitude));
 }
 
-void require_variants(double tolerance, const Run& run, const std::vector<Variant>& variants) {
-  Workbench reference(make_reference_backend());
-  const std::vector<float> expected = run(reference);
+void require_variants(double tolerance, const Run& run, const std::vector<Variant>& variants,
+                      const std::vector<float>& expected) {
   double magnitude = 0.0;
   bool is_finite = true;
   for (const float value : expected) {
@@ -103,6 +102,11 @@ void require_variants(double tolerance, const Run& run, const std::vector<Varian
     Workbench bench(test::make_backend(variant.threads));
     require_close(tolerance, magnitude, run(bench), expected);
   }
+}
+
+std::vector<float> on_reference(const Run& run) {
+  Workbench reference(make_reference_backend());
+  return run(reference);
 }
 
 }  // namespace
@@ -164,10 +168,14 @@ std::vector<float> join(std::vector<float> first, const std::vector<float>& seco
 }
 
 void require_conforming(double tolerance, const Run& run) {
-  require_variants(tolerance, run, thread_variants());
+  require_variants(tolerance, run, thread_variants(), on_reference(run));
+}
+void require_conforming(double tolerance, const Run& run, Expected& expected) {
+  if (!expected) expected = on_reference(run);
+  require_variants(tolerance, run, thread_variants(), *expected);
 }
 void require_conforming_vectors(double tolerance, const Run& run) {
-  require_variants(tolerance, run, vector_variants());
+  require_variants(tolerance, run, vector_variants(), on_reference(run));
 }
 
 ConvolutionShape convolution_shape(std::int64_t batch, std::int64_t channels, std::int64_t outputs,

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <speedo/backend/backend.hpp>
@@ -41,6 +42,9 @@ std::vector<int> thread_counts();
 // requires max|a - b| <= tolerance x max|reference| of what it returns. Tolerance 0: exactly equal.
 using Run = std::function<std::vector<float>(Workbench&)>;
 void require_conforming(double tolerance, const Run& run);
+// What the reference backend gave the first of several runs that are all to give the same.
+using Expected = std::optional<std::vector<float>>;
+void require_conforming(double tolerance, const Run& run, Expected& expected);
 // Likewise, and, where all counts of threads are tried, also with each lesser instruction set that
 // our vector kernels are compiled for.
 void require_conforming_vectors(double tolerance, const Run& run);

@@ -195,6 +195,7 @@ bool RecordingDriver::is_done(gpu::EventHandle event) {
     // It is done some time, whether anybody waits or not.
     if (StreamState* const stream = stream_that_records(*found, found->recorded)) {
       if (StreamState* const next = runnable_for(*stream)) run_front(*next);
+      device_.close();
     }
     return false;
   }

@@ -62,8 +62,6 @@ RecordingDriver::StreamState* RecordingDriver::draw(StreamState& wanted) {
 }
 
 void RecordingDriver::run_until(StreamState& stream, const std::function<bool()>& is_over) {
-  // Once for all that runs: what a page may be used for is dear to change.
-  device_.open();
   while (!is_over()) {
     StreamState* const next = draw(stream);
     if (next == nullptr) {
@@ -88,14 +86,13 @@ void RecordingDriver::run_front(StreamState& stream) {
     piece.records->done = std::max(piece.records->done, piece.generation);
   }
   if (!piece.work) return;
-  device_.open();
+  for (const Access& access : piece.accesses) device_.open(*access.block);
   if (piece.is_kernel) {
     run_kernel(stream, piece);
   } else {
     for (const Access& access : piece.accesses) note(stream, piece, access);
     piece.work();
   }
-  device_.close();
 }
 
 // What a kernel reads begins at its arguments; what it writes is what has changed.

@@ -30,6 +30,10 @@ bool is_zone(const std::byte* first, const std::byte* last) {
   return true;
 }
 
+void allow(const WatchedMemory::Block& block, int rights) {
+  SPEEDO_ASSERT(mprotect(block.data - kZoneBytes, pages_of(block.bytes), rights) == 0);
+}
+
 }  // namespace
 
 void spoil(void* memory, std::size_t bytes) {
@@ -81,17 +85,18 @@ WatchedMemory::Block& WatchedMemory::allocate(std::size_t bytes) {
   block.bytes = bytes;
   spoil(block.data, bytes);
   std::memset(block.data + bytes, static_cast<int>(kZoneByte), length - kZoneBytes - bytes);
-  if (guarded_ && open_ == 0) mprotect(pages, length, PROT_NONE);
+  if (guarded_) allow(block, PROT_NONE);
   return block;
 }
 
 bool WatchedMemory::release(Block& block) {
   block.is_alive = false;
   std::byte* const pages = block.data - kZoneBytes;
-  if (guarded_ && open_ == 0) mprotect(pages, pages_of(block.bytes), PROT_READ);
+  SPEEDO_ASSERT(!block.is_open);
+  if (guarded_) allow(block, PROT_READ);
   const bool was_intact = is_intact(block);
   madvise(pages, pages_of(block.bytes), MADV_DONTNEED);
-  mprotect(pages, pages_of(block.bytes), PROT_NONE);
+  allow(block, PROT_NONE);
   return was_intact;
 }
 
@@ -105,19 +110,19 @@ WatchedMemory::Block* WatchedMemory::find(const void* address) {
   return &std::prev(blocks_.upper_bound(static_cast<const std::byte*>(address)))->second;
 }
 
-void WatchedMemory::open() {
-  if (guarded_ && open_++ == 0) protect(PROT_READ | PROT_WRITE);
+void WatchedMemory::open(Block& block) {
+  if (!guarded_ || block.is_open || !has(block.data)) return;
+  allow(block, PROT_READ | PROT_WRITE);
+  block.is_open = true;
+  open_.push_back(&block);
 }
 
 void WatchedMemory::close() {
-  if (guarded_ && --open_ == 0) protect(PROT_NONE);
-}
-
-void WatchedMemory::protect(int rights) {
-  for (const auto& [pages, block] : blocks_) {
-    if (!block.is_alive) continue;
-    SPEEDO_ASSERT(mprotect(block.data - kZoneBytes, pages_of(block.bytes), rights) == 0);
+  for (Block* const block : open_) {
+    allow(*block, PROT_NONE);
+    block->is_open = false;
   }
+  open_.clear();
 }
 
 bool WatchedMemory::is_intact(const Block& block) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace speedo::test {
 
@@ -15,6 +16,7 @@ class WatchedMemory {
     std::byte* data = nullptr;
     std::size_t bytes = 0;
     bool is_alive = true;
+    bool is_open = false;
     bool was_damaged = false;  // a zone of it, as was reported
 
     std::string name() const;
@@ -23,7 +25,7 @@ class WatchedMemory {
   // What poison is as a word: a quiet NaN with a mark of its own, which arithmetic carries on.
   static constexpr unsigned kPoison = 0x7fe1deadU;
 
-  // `guarded`: no one can follow an address of it but between open() and close().
+  // `guarded`: no one can follow an address of a block but between open() and close().
   explicit WatchedMemory(bool guarded);
   ~WatchedMemory();
   WatchedMemory(const WatchedMemory&) = delete;
@@ -38,16 +40,16 @@ class WatchedMemory {
   bool has(const void* address) const;
   const std::map<const std::byte*, Block>& blocks() const { return blocks_; }
 
-  void open();
+  // Does nothing to blocks of others.
+  void open(Block& block);
+  // All blocks that are open.
   void close();
   // Whether its zones are as they were. Requires: it can be followed now.
   static bool is_intact(const Block& block);
 
  private:
-  void protect(int rights);
-
   const bool guarded_;
-  int open_ = 0;
+  std::vector<Block*> open_;
   std::byte* addresses_ = nullptr;  // that are given out one after the other
   std::size_t used_ = 0;
   std::map<const std::byte*, Block> blocks_;  // by where their pages begin
