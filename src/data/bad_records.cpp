@@ -20,7 +20,7 @@ bool is_of_record(ErrorCode code) {
 }  // namespace
 
 BadRecords::~BadRecords() {
-  if (!bad_.empty()) SPEEDO_WARN("Left out {} records that could not be read", bad_.size());
+  if (!bad_.empty()) SPEEDO_WARN("Left out {} {} that could not be read", bad_.size(), what_);
 }
 
 bool BadRecords::pass_over(std::uint64_t index, const Error& error, std::uint64_t missed) {
@@ -31,7 +31,7 @@ bool BadRecords::pass_over(std::uint64_t index, const Error& error, std::uint64_
   if (!bad_.insert(index).second) return true;
   if (meter_) ++meter_->skipped_records;
   if (bad_.size() <= kToldMax) SPEEDO_WARN("Left out: {}", error.message);
-  if (bad_.size() == kToldMax) SPEEDO_WARN("Further records that are left out are only counted");
+  if (bad_.size() == kToldMax) SPEEDO_WARN("Further {} that are left out are only counted", what_);
   return true;
 }
 

@@ -17,9 +17,9 @@ namespace speedo {
 // Thread safety: pass_over() may be called from any thread.
 class BadRecords {
  public:
-  // `meter` may be null.
-  BadRecords(OnBadRecord policy, std::shared_ptr<FeedMeter> meter)
-      : policy_(policy), meter_(std::move(meter)) {}
+  // `meter` may be null. `what` they are called, of more than one.
+  BadRecords(OnBadRecord policy, std::shared_ptr<FeedMeter> meter, std::string what = "records")
+      : policy_(policy), meter_(std::move(meter)), what_(std::move(what)) {}
   BadRecords(const BadRecords&) = delete;
   BadRecords& operator=(const BadRecords&) = delete;
   ~BadRecords();
@@ -31,6 +31,7 @@ class BadRecords {
  private:
   const OnBadRecord policy_;
   const std::shared_ptr<FeedMeter> meter_;
+  const std::string what_;
   std::mutex mutex_;
   std::set<std::uint64_t> bad_;  // guarded by mutex_
 };

@@ -169,7 +169,8 @@ ReaderResult open_windows(const caffe::LayerParameter& layer, const FeedOptions&
   return WindowBatchReader::create(std::move(file), shape, reader);
 }
 
-ReaderResult open_hdf5(const caffe::LayerParameter& layer, const FeedOptions& options) {
+ReaderResult open_hdf5(const caffe::LayerParameter& layer, const FeedOptions& options,
+                       const FactoryOptions& factory) {
   const caffe::HDF5DataParameter& data = layer.hdf5_data_param();
   if (data.source().empty()) return bad_field("hdf5_data_param has no source");
   SPEEDO_TRY(check_batch_size(data.batch_size()));
@@ -186,6 +187,8 @@ ReaderResult open_hdf5(const caffe::LayerParameter& layer, const FeedOptions& op
   reader.shuffle = data.shuffle();
   reader.seed = layer_seed(layer, options.seed);
   reader.start_fraction = options.start_fraction;
+  reader.on_bad_record = factory.on_bad_record;
+  reader.meter = factory.meter;
   return Hdf5BatchReader::create(reader);
 }
 
@@ -194,7 +197,7 @@ ReaderResult open_reader(const caffe::LayerParameter& layer, const FeedOptions& 
   if (layer.type() == "Data") return open_records(layer, options, factory);
   if (layer.type() == "ImageData") return open_images(layer, options, factory);
   if (layer.type() == "WindowData") return open_windows(layer, options, factory);
-  if (layer.type() == "HDF5Data") return open_hdf5(layer, options);
+  if (layer.type() == "HDF5Data") return open_hdf5(layer, options, factory);
   return bad_field(fmt::format("layer type {} reads no data source", layer.type()));
 }
 

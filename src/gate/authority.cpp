@@ -2,26 +2,23 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <ctime>
 #include <memory>
 #include <utility>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <openssl/bio.h>
 #include <openssl/ec.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
-#include <unistd.h>
 
 #include <speedo/base/assert.hpp>
 #include <speedo/base/file.hpp>
 
-#include "base/descriptor.hpp"
+#include "base/new_file.hpp"
 #include "gate/certificate.hpp"
 #include "gate/key_material.hpp"
 
@@ -62,24 +59,18 @@ std::string pem_of(const X509* certificate) {
   return text_of(memory);
 }
 
-// A file that must not exist, for this user alone if it is secret.
-Result<void> write_new(const fs::path& path, const std::string& text, mode_t mode) {
-  const Descriptor file(
-      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
-  const bool written =
-      file.get() >= 0 &&
-      ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  if (written) return {};
-  return Error{ErrorCode::kCannotWrite,
-               fmt::format("cannot write '{}': {}", path.string(), std::strerror(errno))};
-}
-
-Result<void> write_key(const fs::path& path, const KeyPair& key) {
+// Both files, or neither. Neither may exist.
+Result<void> write_pair(const fs::path& key_path, const KeyPair& key, const fs::path& path,
+                        const std::string& certificate) {
   const Bio memory = memory_bio();
   ::PEM_write_bio_PrivateKey(memory.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr);
   std::string text = text_of(memory);
-  auto written = write_new(path, text, 0600);
+  const auto key_written = write_new_file(key_path, {text}, 0600);
   wipe(text);
+  SPEEDO_TRY(key_written);
+  auto written = write_new_file(path, {certificate}, 0644);
+  std::error_code ignored;
+  if (!written) fs::remove(key_path, ignored);
   return written;
 }
 
@@ -220,8 +211,7 @@ Result<void> create_authority(const fs::path& folder) {
   authority.revoked = RevocationList(::X509_CRL_new(), ::X509_CRL_free);
   ::X509_CRL_set_version(authority.revoked.get(), X509_CRL_VERSION_2);
   ::X509_CRL_set_issuer_name(authority.revoked.get(), ::X509_get_subject_name(own));
-  SPEEDO_TRY(write_key(folder / "ca.key", authority.key));
-  return write_new(folder / kAuthorityFile, sealed(authority), 0644);
+  return write_pair(folder / "ca.key", authority.key, folder / kAuthorityFile, sealed(authority));
 }
 
 Result<void> issue_certificate(const fs::path& folder, const CertificateOrder& order) {
@@ -242,8 +232,8 @@ Result<void> issue_certificate(const fs::path& folder, const CertificateOrder& o
   if (!names.empty()) add_extension(made.get(), issuer, NID_subject_alt_name, names);
   const int signature = ::X509_sign(made.get(), authority.key.get(), ::EVP_sha256());
   SPEEDO_ASSERT(signature > 0);
-  SPEEDO_TRY(write_key(folder / (order.name + ".key"), key));
-  return write_new(folder / (order.name + ".pem"), pem_of(made.get()), 0644);
+  return write_pair(folder / (order.name + ".key"), key, folder / (order.name + ".pem"),
+                    pem_of(made.get()));
 }
 
 Result<void> revoke_certificate(const fs::path& folder, const std::string& name) {

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "base/descriptor.hpp"
+#include "base/new_file.hpp"
 #include "gate/key_material.hpp"
 
 namespace speedo {
@@ -106,21 +107,7 @@ Result<Secret> draw_token() {
 
 Result<void> create_token_file(const std::filesystem::path& path) {
   SPEEDO_ASSIGN(const Secret token, draw_token());
-  const Descriptor file(
-      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (file.get() < 0) {
-    return Error{ErrorCode::kCannotWrite,
-                 fmt::format("cannot create '{}': {}{}", path.string(), std::strerror(errno),
-                             errno == EEXIST ? "; a token is not written over another" : "")};
-  }
-  for (const std::string_view part : {token.reveal(), std::string_view("\n")}) {
-    if (::write(file.get(), part.data(), part.size()) == static_cast<ssize_t>(part.size())) {
-      continue;
-    }
-    return Error{ErrorCode::kCannotWrite,
-                 fmt::format("cannot write '{}': {}", path.string(), std::strerror(errno))};
-  }
-  return {};
+  return write_new_file(path, {token.reveal(), "\n"}, 0600);
 }
 
 Result<std::vector<Secret>> read_token_file(const std::filesystem::path& path) {

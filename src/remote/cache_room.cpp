@@ -46,6 +46,11 @@ bool is_folder_name(const std::string& name) {
                      [](unsigned char letter) { return std::isxdigit(letter) != 0; });
 }
 
+bool is_there(const fs::path& path) {
+  std::error_code code;
+  return fs::symlink_status(path, code).type() != fs::file_type::not_found;
+}
+
 // What the record is of; nothing if it is none, or the file is another one.
 std::optional<HeldFile> held_by(const fs::path& cache, const fs::path& record) {
   const bool is_whole = record.extension() == ".file";
@@ -68,6 +73,29 @@ std::optional<HeldFile> held_by(const fs::path& cache, const fs::path& record) {
   return held;
 }
 
+// What a process left that was ended before it wrote the record, or behind its removal: a file
+// beside whose lock there is none. It is of no use to anybody, so it goes first. While a process
+// lives that is at such a point, it holds the lock, or that of the room.
+void add_leavings(const fs::path& cache, const fs::path& lock, std::vector<HeldFile>& all) {
+  if (lock.extension() != ".lock") return;
+  const fs::path folder = lock.parent_path().filename(), name = lock.stem();
+  const auto add = [&](const char* kind, const fs::path& record) {
+    const fs::path file = cache / kind / folder / name;
+    const auto stamp = stamp_of(file);
+    if (!stamp) return;
+    all.push_back({.entry = cache_entry_name(folder.string(), name.string()),
+                   .file = file,
+                   .record = record,
+                   .lock = lock,
+                   .bytes = stamp->bytes,
+                   .used_ns = 0});
+  };
+  const std::string beginning = (lock.parent_path() / name).string();
+  const fs::path record = beginning + ".file", parts = beginning + ".parts";
+  if (!is_there(record)) add("files", record);
+  if (!is_there(parts) || (stamp_of(parts) && !is_parts_record(parts))) add("partial", parts);
+}
+
 Result<std::vector<HeldFile>> list_held(const fs::path& cache) {
   std::vector<HeldFile> all;
   std::error_code code;
@@ -81,6 +109,7 @@ Result<std::vector<HeldFile>> list_held(const fs::path& cache) {
     SPEEDO_ASSIGN(const std::vector<fs::path> records, list_folder(folder));
     for (const fs::path& record : records) {
       if (auto held = held_by(cache, record)) all.push_back(std::move(*held));
+      add_leavings(cache, record, all);
     }
   }
   return all;

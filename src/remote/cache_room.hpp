@@ -17,7 +17,8 @@ std::string cache_entry_name(std::string_view folder, std::string_view file);
 
 // How much the files of a cache take, and the removal of what nobody uses where that is too much:
 // what was asked for longest ago goes first. Touched is what has a record of the cache, and is as
-// the record says; other files in its folder are neither counted nor removed.
+// the record says, and what a process that was killed left beside a lock of the cache before it
+// wrote the record; other files in its folder are neither counted nor removed.
 //
 // The file of the lock has the sum as it was last counted and what has come since then, so that
 // files are listed only where that comes to the limit. It may say too much, never too little.

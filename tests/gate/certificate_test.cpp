@@ -11,6 +11,7 @@
 #include "gate/certificate.hpp"
 #include "gate/tls_channel.hpp"
 #include "support/catch.hpp"
+#include "support/file_size_limit.hpp"
 #include "support/temp_dir.hpp"
 
 #include "admission_sides.hpp"
@@ -90,6 +91,28 @@ TEST_CASE("keys are for their user alone, and nothing is written over") {
   }
   TempDir elsewhere;
   CHECK_FALSE(issue_certificate(elsewhere.path(), {.name = "node1"}));
+}
+
+TEST_CASE("an authority or a certificate that a full disk cuts short leaves no file") {
+  TempDir folder;
+  REQUIRE(create_authority(folder.path()));
+  REQUIRE(issue_certificate(folder.path(), {.name = "first"}));
+  const auto key_bytes = std::filesystem::file_size(folder / "first.key");
+  REQUIRE(key_bytes < std::filesystem::file_size(folder / "first.pem"));
+  // Too small for the key, then for the certificate behind it.
+  for (const auto limit : {key_bytes / 2, key_bytes}) {
+    const TempDir empty;
+    {
+      const test::FileSizeLimit full(limit);
+      CHECK(issue_certificate(folder.path(), {.name = "next"}).error().code ==
+            ErrorCode::kCannotWrite);
+      CHECK(create_authority(empty.path()).error().code == ErrorCode::kCannotWrite);
+    }
+    CHECK_FALSE(std::filesystem::exists(folder / "next.key"));
+    CHECK_FALSE(std::filesystem::exists(folder / "next.pem"));
+    CHECK(std::filesystem::is_empty(empty.path()));
+  }
+  CHECK(issue_certificate(folder.path(), {.name = "next"}));
 }
 
 TEST_CASE("a certificate that does not fit is named when it is loaded") {

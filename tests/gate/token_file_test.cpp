@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "support/catch.hpp"
+#include "support/file_size_limit.hpp"
 #include "support/temp_dir.hpp"
 
 namespace speedo {
@@ -50,6 +51,18 @@ TEST_CASE("a token that is made is read, is for its user alone, and is another e
   const auto again = create_token_file(folder / "a");
   REQUIRE_FALSE(again);
   CHECK(again.error().code == ErrorCode::kCannotWrite);
+}
+
+TEST_CASE("a token that a full disk cuts short leaves no file, and can be made when there is room") {
+  const TempDir folder;
+  {
+    const test::FileSizeLimit full(20);
+    const auto made = create_token_file(folder / "token");
+    REQUIRE_FALSE(made);
+    CHECK(made.error().code == ErrorCode::kCannotWrite);
+  }
+  CHECK(std::filesystem::is_empty(folder.path()));
+  CHECK(create_token_file(folder / "token"));
 }
 
 TEST_CASE("a file may have the token to use and the one that it replaces") {

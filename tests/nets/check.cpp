@@ -42,16 +42,22 @@ bool is_gradient(const std::string& name) { return name.starts_with("gradient");
 
 class Reference {
  public:
-  Reference(const caffe::NetParameter& net, Data data, Arrays arrays)
-      : net_(net), data_(data), arrays_(std::move(arrays)) {}
+  Reference(const caffe::NetParameter& net, Data data, Expected expected)
+      : net_(net), data_(data), expected_(std::move(expected)) {}
 
-  const Arrays& arrays() const { return arrays_; }
+  const Arrays& arrays() const { return expected_.arrays; }
+
+  // 0 of what is no parameter's gradient.
+  double summed(const std::string& name) const {
+    const auto found = expected_.summed.find(name);
+    return found == expected_.summed.end() ? 0.0 : found->second;
+  }
 
   // The scale that an array's rounding has: sums that cancel (a bias before a BatchNorm) are left
   // with that of their terms.
   double largest_gradient() const {
     double result = 0.0;
-    for (const auto& [name, values] : arrays_) {
+    for (const auto& [name, values] : arrays()) {
       if (is_gradient(name)) result = std::max(result, largest(values));
     }
     return result;
@@ -62,7 +68,7 @@ class Reference {
     if (moved_.empty()) move();
     double result = 0.0;
     for (const Arrays& moved : moved_) {
-      result = std::max(result, largest_difference(moved.at(name), arrays_.at(name)));
+      result = std::max(result, largest_difference(moved.at(name), arrays().at(name)));
     }
     return result;
   }
@@ -71,13 +77,13 @@ class Reference {
   void move() {
     for (data_.jitter = 1; data_.jitter <= kJitters; ++data_.jitter) {
       auto moved = compute_reference(net_, data_);
-      if (moved) moved_.push_back(std::move(*moved));
+      if (moved) moved_.push_back(std::move(moved->arrays));
     }
   }
 
   const caffe::NetParameter& net_;
   Data data_;
-  Arrays arrays_;
+  Expected expected_;
   std::vector<Arrays> moved_;
 };
 
@@ -95,6 +101,7 @@ Verdict compare(const Arrays& got, Reference& reference) {
     if (judge(difference) == Kind::kRight) continue;
     difference.noise = reference.noise(name);
     if (is_gradient(name)) difference.largest_gradient = reference.largest_gradient();
+    difference.summed = reference.summed(name);
     const Kind kind = judge(difference);
     if (kind == Kind::kRight) continue;
     const double scale = difference.scale;

@@ -1,5 +1,6 @@
 #include "nets/computed.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <set>
@@ -128,7 +129,35 @@ void set_inputs(Net& net, const Data& data, std::uint64_t pass) {
 struct Run {
   std::unique_ptr<Net> net;
   std::vector<float> losses;
+  std::vector<double> summed;  // by slot, as Expected says; of nets that keep their blobs
 };
+
+std::string parameter_gradient(const ParameterSlot& slot) {
+  return fmt::format("gradient of parameter {}/{}", slot.layer, slot.index);
+}
+
+// Values of a layer's top that one value of a parameter's gradient is the sum over: weights have
+// the outputs as an axis, a bias or a factor takes a share of the top.
+std::int64_t summands(const ParameterSlot& slot, std::int64_t top_count) {
+  return top_count / (slot.shape.axes() < 2 ? slot.count() : slot.shape[0]);
+}
+
+// What the backward pass added to Run::summed.
+void add_summed(const Net& net, std::vector<double>& summed) {
+  const auto slots = net.layout().slots();
+  summed.resize(slots.size());
+  const std::set<std::string> reached = test::reached_by_backward(net);
+  for (const Net::LayerView& view : net.layers()) {
+    if (view.slots.empty() || !reached.contains(view.top_names[0])) continue;
+    const std::vector<float> flow = view.tops[0]->gradients(net.backend());
+    float largest = 0.0F;
+    for (const float gradient : flow) largest = std::max(largest, std::fabs(gradient));
+    for (const std::size_t slot : view.slots) {
+      const std::int64_t count = summands(slots[slot], static_cast<std::int64_t>(flow.size()));
+      summed[slot] += static_cast<double>(count) * double{largest};
+    }
+  }
+}
 
 Result<Run> run(const caffe::NetParameter& message, NetOptions options, const Data& data) {
   const bool is_test = message.has_state() && message.state().phase() == caffe::TEST;
@@ -142,7 +171,9 @@ Result<Run> run(const caffe::NetParameter& message, NetOptions options, const Da
     set_inputs(net, data, pass);
     SPEEDO_ASSIGN(const float loss, net.forward());
     done.losses.push_back(loss);
-    if (options.trains) net.backward();
+    if (!options.trains) continue;
+    net.backward();
+    if (options.keep_blobs) add_summed(net, done.summed);
   }
   return done;
 }
@@ -155,8 +186,8 @@ Arrays parameters_of(Run& done, bool with_gradients) {
     const Arena& arena = slot.is_statistic ? net.weights() : net.gradients();
     std::vector<float> values(static_cast<std::size_t>(slot.count()));
     net.backend().device().download(values, arena.data() + slot.offset);
-    const char* what = slot.is_statistic ? "statistic" : "gradient of parameter";
-    arrays[fmt::format("{} {}/{}", what, slot.layer, slot.index)] = std::move(values);
+    arrays[slot.is_statistic ? fmt::format("statistic {}/{}", slot.layer, slot.index)
+                             : parameter_gradient(slot)] = std::move(values);
   }
   return arrays;
 }
@@ -192,7 +223,7 @@ Result<Arrays> compute(const caffe::NetParameter& message, Backend& backend, Pur
   return arrays;
 }
 
-Result<Arrays> compute_reference(const caffe::NetParameter& message, const Data& data) {
+Result<Expected> compute_reference(const caffe::NetParameter& message, const Data& data) {
   const auto rounding = static_cast<std::uint64_t>(data.jitter);
   const auto backend = make_reference_backend(LayoutKind::kPlain, nullptr, rounding);
   const Unfolded unfolded = unfold(message);
@@ -201,7 +232,12 @@ Result<Arrays> compute_reference(const caffe::NetParameter& message, const Data&
   options.keep_blobs = true;
   options.may_fuse = false;
   SPEEDO_ASSIGN(Run done, run(unfolded.net, options, data));
-  Arrays arrays = parameters_of(done, true);
+  Expected expected{parameters_of(done, true), {}};
+  const auto slots = done.net->layout().slots();
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    expected.summed[parameter_gradient(slots[i])] = done.summed[i];
+  }
+  Arrays& arrays = expected.arrays;
   const std::set<std::string> reached = test::reached_by_backward(*done.net);
   for (const auto& [name, last] : unfolded.last) {
     arrays["values of " + name] = done.net->blob(last)->values(*backend);
@@ -209,7 +245,7 @@ Result<Arrays> compute_reference(const caffe::NetParameter& message, const Data&
     if (!reached.contains(first)) continue;
     arrays["gradient of " + name] = done.net->blob(first)->gradients(*backend);
   }
-  return arrays;
+  return expected;
 }
 
 }  // namespace speedo::nets

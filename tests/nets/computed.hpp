@@ -40,8 +40,15 @@ enum class Purpose {
 Result<Arrays> compute(const caffe::NetParameter& net, Backend& backend, Purpose purpose,
                        const Data& data);
 
+struct Expected {
+  Arrays arrays;
+  // Of each "gradient of parameter": the magnitudes of the gradients that one of its values sums,
+  // in both passes. Each of them is rounded, which is left where the sum cancels.
+  std::map<std::string, double> summed;
+};
+
 // Of every blob, by the reference backend's loops, without anything that a net does to be
 // faster: no layer works in place, none does another's work.
-Result<Arrays> compute_reference(const caffe::NetParameter& net, const Data& data);
+Result<Expected> compute_reference(const caffe::NetParameter& net, const Data& data);
 
 }  // namespace speedo::nets

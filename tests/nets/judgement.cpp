@@ -1,6 +1,7 @@
 #include "nets/judgement.hpp"
 
 #include <algorithm>
+#include <cfloat>
 
 namespace speedo::nets {
 namespace {
@@ -16,11 +17,16 @@ constexpr double kNothingButNoise = 0.5;
 // not be off by more than it: that is a fault that strikes nothing else.
 constexpr double kShareOfItsOwn = 1e-3;
 
+// What rounding leaves of the terms, whether data move them or not: each is rounded by up to half
+// a unit in its last place, and may be to the same side where all are alike; so is the sum.
+double rounding_of_terms(const Difference& it) { return double{FLT_EPSILON} * it.summed; }
+
 // How large the rounding of sums that cancel may be.
 double left_of_sums(const Difference& it) {
   const double of_net = kTolerance * it.largest_gradient;
   const double of_its_own = kShareOfItsOwn * it.scale;
-  return it.noise >= of_its_own ? of_net : std::min(of_net, of_its_own);
+  const double of_sums = it.noise >= of_its_own ? of_net : std::min(of_net, of_its_own);
+  return std::max(of_sums, rounding_of_terms(it));
 }
 
 }  // namespace
@@ -28,7 +34,8 @@ double left_of_sums(const Difference& it) {
 Kind judge(const Difference& it) {
   if (it.error <= kTolerance * it.scale) return Kind::kRight;
   if (it.error > std::max(kNoiseFactor * it.noise, left_of_sums(it))) return Kind::kWrong;
-  return it.noise >= kNothingButNoise * it.scale ? Kind::kRight : Kind::kSensitive;
+  const double moves = std::max(it.noise, rounding_of_terms(it));
+  return moves >= kNothingButNoise * it.scale ? Kind::kRight : Kind::kSensitive;
 }
 
 }  // namespace speedo::nets

@@ -9,7 +9,7 @@ inline constexpr double kTolerance = 1e-5;
 enum class Kind {
   kRight,      // within the tolerance everywhere
   kSensitive,  // not so, but as the reference itself moves when its data move by a millionth, or
-               // in a gradient that is nothing beside the net's others
+               // in a gradient that is nothing beside the net's others or its own terms
   kWrong,
 };
 
@@ -19,6 +19,7 @@ struct Difference {
   double scale = 0.0;             // the reference's largest value
   double noise = 0.0;             // how far the reference's values move with their data
   double largest_gradient = 0.0;  // of the net's arrays; 0 if this one is no gradient
+  double summed = 0.0;            // magnitudes of the gradients that a value of the array sums
 };
 Kind judge(const Difference& difference);
 

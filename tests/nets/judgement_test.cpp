@@ -34,4 +34,25 @@ TEST_CASE("a gradient that is the rounding of a sum says nothing up to the net's
   CHECK(judge(fault) == Kind::kWrong);
 }
 
+TEST_CASE("a gradient whose terms cancel whatever the data are says nothing up to their rounding") {
+  // 3200 terms of 1, as an ASUM leaves behind an MVN without variance.
+  const Difference cancelled{.error = 1.5e-4,
+                             .scale = 2e-5,
+                             .noise = 0.0,
+                             .largest_gradient = 1.0,
+                             .summed = 3200.0};
+  CHECK(judge(cancelled) == Kind::kRight);
+  Difference fault = cancelled;
+  fault.error = 4e-4;
+  CHECK(judge(fault) == Kind::kWrong);
+  Difference few_terms = cancelled;
+  few_terms.summed = 320.0;
+  CHECK(judge(few_terms) == Kind::kWrong);
+  Difference not_cancelled = cancelled;
+  not_cancelled.scale = 10.0;
+  CHECK(judge(not_cancelled) == Kind::kSensitive);
+  not_cancelled.error = 4e-4;
+  CHECK(judge(not_cancelled) == Kind::kWrong);
+}
+
 }  // namespace speedo::nets

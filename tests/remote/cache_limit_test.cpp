@@ -217,6 +217,33 @@ TEST_CASE("What has come of a file that nobody waits for any more leaves like th
   CHECK(held(cache) == "ab");
 }
 
+TEST_CASE("What a process left that was killed before it wrote the record counts, and leaves first") {
+  const RemoteServer server;
+  put(server, "abc");
+  RemoteCache cache;
+  const auto a = fetch_anew(cache, server, 'a');
+  REQUIRE(a);
+  REQUIRE(fetch_anew(cache, server, 'b'));
+  const fs::path folder = a->parent_path().filename();
+  const fs::path records = cache.folder() / "records" / folder;
+  // As it is between the file's way into its place and its record; of another one, as it is before
+  // the first line of the parts' record; and a file of the user's, which no lock is beside.
+  REQUIRE(fs::remove(records / "b.file"));
+  const fs::path begun = cache.folder() / "partial" / folder / "begun";
+  test::write_bytes(begun, content('p'));
+  test::write_bytes(records / "begun.parts", "");
+  test::write_bytes(records / "begun.lock", "");
+  const fs::path mine = a->parent_path() / "mine";
+  test::write_bytes(mine, content('m'));
+  cache.terms.cache_bytes_max = 2 * kFileBytes + 10;
+  REQUIRE(fetch_anew(cache, server, 'c'));
+  CHECK(held(cache) == "acm");
+  CHECK(!fs::exists(begun));
+  for (const char* record : {"begun.parts", "begun.lock", "b.lock"}) {
+    CHECK(!fs::exists(records / record));
+  }
+}
+
 TEST_CASE("Processes that fetch at once keep what they use, and the limit") {
   const RemoteServer server;
   const std::string letters = "abcdefghijkl";

@@ -90,6 +90,23 @@ TEST_CASE("a state whose head lies, or whose numbers are not finite, is refused"
   CHECK(read.error().code == ErrorCode::kCorrupt);
 }
 
+TEST_CASE("a state whose histories hold a count of updates that cannot be is refused where it is read") {
+  const auto store = make_memory_store();
+  for (const std::int64_t updates : {std::int64_t{-1}, std::numeric_limits<std::int64_t>::max()}) {
+    StateOfWorker state = made_state(1, 3.0F);
+    state.head.set_updates_held(updates);
+    const auto read = parse_state_file(to_file_bytes(state), "the file");
+    REQUIRE_FALSE(read);
+    CHECK(read.error().code == ErrorCode::kCorrupt);
+    CHECK(read.error().message.find("'the file'") != std::string::npos);
+    CHECK(read.error().message.find(std::to_string(updates) + " updates") != std::string::npos);
+    REQUIRE(put_state(*store, state_key(2, 1), state));
+    const auto got = get_state(*store, state_key(2, 1), kStateModel);
+    REQUIRE_FALSE(got);
+    CHECK(got.error().code == ErrorCode::kCorrupt);
+  }
+}
+
 TEST_CASE("as many seats as states: each gets its own, bit for bit") {
   const auto store = make_memory_store();
   const auto states = saved_of({made_state(4, 0.1F), made_state(9, 0.7F)});

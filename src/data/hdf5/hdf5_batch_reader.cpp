@@ -1,6 +1,8 @@
 #include "data/hdf5/hdf5_batch_reader.hpp"
 
 #include <algorithm>
+#include <numeric>
+#include <optional>
 #include <span>
 #include <sstream>
 #include <system_error>
@@ -38,21 +40,15 @@ Result<std::filesystem::path> find_listed(const std::string& name,
 
 }  // namespace
 
+Hdf5BatchReader::Hdf5BatchReader(const Options& options)
+    : options_(options),
+      bad_files_(options.on_bad_record, options.meter, "HDF5 files"),
+      bad_rows_(options.on_bad_record, options.meter) {}
+
 Result<std::unique_ptr<BatchReader>> Hdf5BatchReader::create(const Options& options) {
   SPEEDO_ASSIGN(const std::string text, read_file(options.list, kListBytesMax));
   std::unique_ptr<Hdf5BatchReader> reader(new Hdf5BatchReader(options));
-  std::istringstream words(text);
-  for (std::string name; words >> name;) {
-    SPEEDO_ASSIGN(std::filesystem::path file, find_listed(name, options));
-    reader->files_.push_back(std::move(file));
-  }
-  if (reader->files_.empty()) {
-    return Error{ErrorCode::kData,
-                 fmt::format("HDF5 list '{}' names no file", options.list.string())};
-  }
-  for (std::size_t file = 0; file < reader->files_.size(); ++file) {
-    SPEEDO_TRY(reader->inspect(file));
-  }
+  SPEEDO_TRY(reader->add_files(text));
   if (reader->row_count_ == 0) {
     return Error{ErrorCode::kData,
                  fmt::format("the files of HDF5 list '{}' hold no rows", options.list.string())};
@@ -62,15 +58,47 @@ Result<std::unique_ptr<BatchReader>> Hdf5BatchReader::create(const Options& opti
   return std::unique_ptr<BatchReader>(std::move(reader));
 }
 
+Result<void> Hdf5BatchReader::add_files(const std::string& list) {
+  std::istringstream words(list);
+  std::uint64_t tried = 0, missed = 0;
+  std::optional<Error> last;
+  for (std::string name; words >> name; ++tried) {
+    auto added = add_file(name);
+    if (added) {
+      missed = 0;
+      continue;
+    }
+    if (!bad_files_.pass_over(tried, added.error(), missed++)) return added;
+    last = std::move(added).error();
+  }
+  if (!files_.empty()) return {};
+  if (!last) {
+    return Error{ErrorCode::kData,
+                 fmt::format("HDF5 list '{}' names no file", options_.list.string())};
+  }
+  return Error{last->code, fmt::format("none of the {} files of HDF5 list '{}' can be read; of the "
+                                       "last: {}",
+                                       tried, options_.list.string(), last->message)};
+}
+
+Result<void> Hdf5BatchReader::add_file(const std::string& name) {
+  SPEEDO_ASSIGN(std::filesystem::path file, find_listed(name, options_));
+  SPEEDO_ASSIGN(const std::int64_t rows, inspect(file));
+  files_.push_back(std::move(file));
+  file_rows_.push_back(rows);
+  row_count_ += static_cast<std::uint64_t>(rows);
+  return {};
+}
+
 // Counts the rows of a file and checks its datasets against each other and against the first file.
-Result<void> Hdf5BatchReader::inspect(std::size_t file) {
-  SPEEDO_ASSIGN(const Hdf5Reader reader, Hdf5Reader::open(files_[file]));
+Result<std::int64_t> Hdf5BatchReader::inspect(const std::filesystem::path& path) {
+  SPEEDO_ASSIGN(const Hdf5Reader reader, Hdf5Reader::open(path));
   std::int64_t rows = -1;
-  for (std::size_t top = 0; top < options_.datasets.size(); ++top) {
-    const std::string& name = options_.datasets[top];
+  std::vector<Shape> shapes;
+  for (const std::string& name : options_.datasets) {
     const auto fault = [&](const std::string& what) {
-      return Error{ErrorCode::kData, fmt::format("HDF5 file '{}': dataset '{}' {}",
-                                                 files_[file].string(), name, what)};
+      return Error{ErrorCode::kData,
+                   fmt::format("HDF5 file '{}': dataset '{}' {}", path.string(), name, what)};
     };
     if (!reader.is_dataset(name)) {
       SPEEDO_TRY(reader.status());
@@ -87,20 +115,33 @@ Result<void> Hdf5BatchReader::inspect(std::size_t file) {
     dims[0] = options_.batch_size;
     auto shape = Shape::create(std::move(dims));
     if (!shape) return fault("has an impossible shape: " + shape.error().message);
-    if (shapes_.size() == top) shapes_.push_back(*shape);
-    if (shapes_[top] != *shape) {
+    if (!shapes_.empty() && shapes_[shapes.size()] != *shape) {
       return fault(fmt::format("gives batches of {}, but the first file gives {}",
-                               to_string(*shape), to_string(shapes_[top])));
+                               to_string(*shape), to_string(shapes_[shapes.size()])));
     }
+    shapes.push_back(std::move(shape).value());
   }
   if (options_.shuffle) {
     SPEEDO_TRY(check_memory(
-        fmt::format("the order of the {} rows of HDF5 file '{}'", rows, files_[file].string()),
+        fmt::format("the order of the {} rows of HDF5 file '{}'", rows, path.string()),
         saturating_product(static_cast<std::uint64_t>(rows), sizeof(rows))));
   }
-  file_rows_.push_back(rows);
-  row_count_ += static_cast<std::uint64_t>(rows);
-  return {};
+  shapes_ = std::move(shapes);
+  return rows;
+}
+
+Result<std::vector<std::vector<float>>> Hdf5BatchReader::read_whole(const Hdf5Reader& reader,
+                                                                    std::int64_t rows) const {
+  std::vector<std::vector<float>> tops;
+  for (std::size_t top = 0; top < shapes_.size(); ++top) {
+    SPEEDO_ASSIGN(std::vector<float> values, reader.read_floats(options_.datasets[top]));
+    if (static_cast<std::int64_t>(values.size()) != rows * shapes_[top].count(1)) {
+      return Error{ErrorCode::kData, fmt::format("HDF5 file '{}' changed while it was in use",
+                                                 reader.file_name())};
+    }
+    tops.push_back(std::move(values));
+  }
+  return tops;
 }
 
 Result<Hdf5BatchReader::OpenFile*> Hdf5BatchReader::open(std::size_t file) {
@@ -110,16 +151,10 @@ Result<Hdf5BatchReader::OpenFile*> Hdf5BatchReader::open(std::size_t file) {
   for (const Shape& shape : shapes_) row_values += shape.count(1);
   std::vector<std::vector<float>> tops;
   if (row_values <= kKeptValuesMax / std::max<std::int64_t>(file_rows_[file], 1)) {
-    for (const std::string& name : options_.datasets) {
-      SPEEDO_ASSIGN(std::vector<float> values, reader.read_floats(name));
-      tops.push_back(std::move(values));
-    }
-    for (std::size_t top = 0; top < tops.size(); ++top) {
-      if (static_cast<std::int64_t>(tops[top].size()) != file_rows_[file] * shapes_[top].count(1)) {
-        return Error{ErrorCode::kData, fmt::format("HDF5 file '{}' changed while it was in use",
-                                                   files_[file].string())};
-      }
-    }
+    auto whole = read_whole(reader, file_rows_[file]);
+    // Of a file with rows that cannot be read, the others are read one by one.
+    if (!whole && options_.on_bad_record == OnBadRecord::kAbort) return std::move(whole).error();
+    if (whole) tops = std::move(whole).value();
   }
   return &open_.keep(file, OpenFile{std::move(reader), std::move(tops)});
 }
@@ -153,24 +188,50 @@ Hdf5BatchReader::Place Hdf5BatchReader::locate(std::uint64_t position) {
   return {file, row_order_[static_cast<std::size_t>(row)], 1};
 }
 
+// Into the tops' rows from `target` on.
+Result<void> Hdf5BatchReader::read_run(const Place& place, std::int64_t count, std::int64_t target,
+                                       Tops& tops) {
+  SPEEDO_ASSIGN(OpenFile* const file, open(place.file));
+  for (std::size_t top = 0; top < tops.size(); ++top) {
+    const std::int64_t row_values = shapes_[top].count(1);
+    const std::span<float> values =
+        tops[top].subspan(static_cast<std::size_t>(target * row_values),
+                          static_cast<std::size_t>(count * row_values));
+    if (file->tops.empty()) {
+      SPEEDO_TRY(file->reader.read_rows(options_.datasets[top], place.row, count, values));
+    } else {
+      std::copy_n(file->tops[top].begin() + place.row * row_values, values.size(), values.begin());
+    }
+  }
+  return {};
+}
+
+// The row at that position of the stream, or the next one that can be read.
+Result<void> Hdf5BatchReader::read_good_row(std::uint64_t position, std::int64_t target,
+                                            Tops& tops) {
+  for (std::uint64_t missed = 0;; ++missed) {
+    const Place place = locate(position + missed);
+    auto read = read_run(place, 1, target, tops);
+    if (read) return {};
+    const auto before = file_rows_.begin() + static_cast<std::ptrdiff_t>(place.file);
+    const auto row = static_cast<std::uint64_t>(
+        std::accumulate(file_rows_.begin(), before, place.row));
+    const bool all = missed + 1 == row_count_;
+    if (all || !bad_rows_.pass_over(row, read.error(), missed)) return read;
+  }
+}
+
 Result<void> Hdf5BatchReader::read(std::uint64_t batch, std::int64_t part, Tops& tops) {
   SPEEDO_ASSERT(part == 0);
   const std::uint64_t start = batch * static_cast<std::uint64_t>(options_.batch_size) + first_row_;
   for (std::int64_t done = 0; done < options_.batch_size;) {
-    const Place place = locate(start + static_cast<std::uint64_t>(done));
+    const std::uint64_t position = start + static_cast<std::uint64_t>(done);
+    const Place place = locate(position);
     const std::int64_t count = std::min(place.run, options_.batch_size - done);
-    SPEEDO_ASSIGN(OpenFile* const file, open(place.file));
-    for (std::size_t top = 0; top < tops.size(); ++top) {
-      const std::int64_t row_values = shapes_[top].count(1);
-      const std::span<float> target =
-          tops[top].subspan(static_cast<std::size_t>(done * row_values),
-                            static_cast<std::size_t>(count * row_values));
-      if (file->tops.empty()) {
-        SPEEDO_TRY(file->reader.read_rows(options_.datasets[top], place.row, count, target));
-      } else {
-        std::copy_n(file->tops[top].begin() + place.row * row_values, target.size(),
-                    target.begin());
-      }
+    const auto read = read_run(place, count, done, tops);
+    if (!read && options_.on_bad_record == OnBadRecord::kAbort) return read;
+    for (std::int64_t i = 0; !read && i < count; ++i) {
+      SPEEDO_TRY(read_good_row(position + static_cast<std::uint64_t>(i), done + i, tops));
     }
     done += count;
   }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "data/bad_records.hpp"
 #include "data/batch_reader.hpp"
 #include "data/hdf5/hdf5_file.hpp"
 #include "data/recently_used.hpp"
@@ -16,6 +17,10 @@ namespace speedo {
 //
 // Shuffled, each epoch visits the files in an order of its own and each file's rows likewise, as
 // Caffe does: rows of one file stay together, so files far larger than memory can be read.
+//
+// Where bad records are skipped, a file that cannot be opened, or whose datasets do not fit
+// together, is left out as one record; of other files single rows that cannot be read are, as those
+// of a damaged chunk.
 class Hdf5BatchReader : public BatchReader {
  public:
   struct Options {
@@ -27,6 +32,8 @@ class Hdf5BatchReader : public BatchReader {
     bool shuffle = false;
     std::uint64_t seed = 0;
     double start_fraction = 0.0;  // of all rows, at the stream's row 0
+    OnBadRecord on_bad_record = OnBadRecord::kAbort;
+    std::shared_ptr<FeedMeter> meter = {};
   };
   // Opens every file once to count rows and compare shapes. Errors: kNotFound, kData, naming file
   // and dataset.
@@ -54,14 +61,21 @@ class Hdf5BatchReader : public BatchReader {
     std::int64_t run;  // rows of the stream from here on that lie one after the other
   };
 
-  explicit Hdf5BatchReader(const Options& options) : options_(options) {}
-  Result<void> inspect(std::size_t file);
+  explicit Hdf5BatchReader(const Options& options);
+  Result<void> add_files(const std::string& list);
+  Result<void> add_file(const std::string& name);
+  Result<std::int64_t> inspect(const std::filesystem::path& path);
+  Result<std::vector<std::vector<float>>> read_whole(const Hdf5Reader& reader,
+                                                     std::int64_t rows) const;
   Result<OpenFile*> open(std::size_t file);
   Place locate(std::uint64_t position);
+  Result<void> read_run(const Place& place, std::int64_t count, std::int64_t target, Tops& tops);
+  Result<void> read_good_row(std::uint64_t position, std::int64_t target, Tops& tops);
   void shuffle_epoch(std::uint64_t epoch);
   void shuffle_rows(std::uint64_t epoch, std::size_t file);
 
   Options options_;
+  BadRecords bad_files_, bad_rows_;
   std::vector<std::filesystem::path> files_;
   std::vector<std::int64_t> file_rows_;
   std::uint64_t row_count_ = 0, first_row_ = 0;

@@ -19,6 +19,8 @@ static_assert(std::endian::native == std::endian::little, "files hold floats as 
 
 constexpr std::string_view kMagic = "SPEEDOW1";
 constexpr std::size_t kPrefixBytes = 24;
+// No worker lives to make so many, and the sum over the states of a mean fits its type.
+constexpr std::int64_t kUpdatesHeldMax = std::int64_t{1} << 48U;
 
 template <class Number>
 void append(std::string& bytes, Number number) {
@@ -41,8 +43,16 @@ bool counts_fit(const record::WorkerState& head, std::uint64_t floats) {
          head.weights() + head.histories() + head.residual() == floats;
 }
 
-Error damaged(const std::string& name, const char* what) {
+Error damaged(const std::string& name, std::string_view what) {
   return {ErrorCode::kCorrupt, fmt::format("the worker's state '{}' {}", name, what)};
+}
+
+Result<void> check_head(const record::WorkerState& head, std::uint64_t floats,
+                        const std::string& name) {
+  if (!counts_fit(head, floats)) return damaged(name, "has a head that does not fit its numbers");
+  const std::int64_t updates = head.updates_held();
+  if (updates >= 0 && updates <= kUpdatesHeldMax) return {};
+  return damaged(name, fmt::format("has a damaged head: its histories hold {} updates", updates));
 }
 
 }  // namespace
@@ -83,9 +93,8 @@ Result<StateOfWorker> get_state(RecordStore& store, const std::string& key, cons
   SPEEDO_ASSIGN(const std::unique_ptr<RecordReader> reader, store.read(key));
   const RecordInfo& info = reader->info();
   StateOfWorker state;
-  if (!state.head.ParseFromString(info.state) || !counts_fit(state.head, info.element_count)) {
-    return damaged(key, "has a head that does not fit its numbers");
-  }
+  if (!state.head.ParseFromString(info.state)) return damaged(key, "has a damaged head");
+  SPEEDO_TRY(check_head(state.head, info.element_count, key));
   if (info.model != model) {
     return Error{ErrorCode::kMismatch,
                  fmt::format("the worker's state '{}' is of model {}, this net is {}", key,
@@ -130,9 +139,8 @@ Result<StateOfWorker> parse_state_file(std::string_view bytes, const std::string
     return damaged(name, "has a damaged head");
   }
   rest.remove_prefix(static_cast<std::size_t>(head_bytes));
-  if (rest.size() % sizeof(float) != 0 || !counts_fit(state.head, rest.size() / sizeof(float))) {
-    return damaged(name, "has a head that does not fit its numbers");
-  }
+  if (rest.size() % sizeof(float) != 0) return damaged(name, "has a part of a number at its end");
+  SPEEDO_TRY(check_head(state.head, rest.size() / sizeof(float), name));
   state.values.resize(rest.size() / sizeof(float));
   if (!rest.empty()) std::memcpy(state.values.data(), rest.data(), rest.size());
   if (!all_finite(state.values)) return damaged(name, "has numbers that are NaN or infinite");
