@@ -1,13 +1,18 @@
-# speedo_library(NAME [INSTALL] SOURCES ... PUBLIC ... PRIVATE ...): one room, one library. INSTALL: it
-# implements contracts of include/speedo, for others' programs too: speedo_core is their speedo::core.
+# speedo_library(NAME [INSTALL] [LIGHT] SOURCES ... PUBLIC ... PRIVATE ...): one room, one library.
+# INSTALL: it implements contracts of include/speedo, for others' programs too: speedo_core is their
+# speedo::core. LIGHT: it waits for people, files and other programs, and is compiled quickly rather
+# than well, in two thirds of the time.
 function(speedo_library name)
-  cmake_parse_arguments(ARG "INSTALL" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ARG "INSTALL;LIGHT" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   target_include_directories(${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
   speedo_harden(${name})
   target_link_libraries(${name}
     PUBLIC ${ARG_PUBLIC} PRIVATE $<BUILD_INTERFACE:speedo_warnings> ${ARG_PRIVATE})
+  if(ARG_LIGHT)
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endif()
   if(ARG_INSTALL)
     speedo_install_library(${name})
   endif()
@@ -72,15 +77,17 @@ function(speedo_kernel_tests name)
   endforeach()
 endfunction()
 
-# speedo_test(NAME [KERNELS | DEFERRED | BY_FILE] [WAITS] LABEL l... TIMEOUT s SEEDS n... SOURCES ... LINK ...):
+# speedo_test(NAME [KERNELS | DEFERRED | BY_FILE] [WAITS | ASKS_LITTLE] LABEL l... TIMEOUT s SEEDS n...
+#   SOURCES ... LINK ...):
 # a Catch2 program that is one ctest test; with KERNELS one for every choice of kernels, with DEFERRED
 # two, told by support/kernel_main.cpp; with BY_FILE one for the cases of each NAME_test.cpp of its
-# folder; and one for each kept seed of its values (support/random_seed.hpp). WAITS: see above. Those
+# folder; and one for each kept seed of its values (support/random_seed.hpp). WAITS: see above; such a
+# program, and one that ASKS_LITTLE of the processor, is not optimised. Those
 # with the label "sanitize" are what the target sanitize_tests builds; a sanitizer makes them several
 # times as slow, and sees a fresh seed only.
 function(speedo_test name)
-  cmake_parse_arguments(ARG "KERNELS;DEFERRED;BY_FILE;WAITS" "TIMEOUT" "LABEL;SEEDS;SOURCES;LINK"
-                        ${ARGN})
+  cmake_parse_arguments(ARG "KERNELS;DEFERRED;BY_FILE;WAITS;ASKS_LITTLE" "TIMEOUT"
+                        "LABEL;SEEDS;SOURCES;LINK" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
@@ -115,9 +122,12 @@ function(speedo_test name)
     set(main speedo_test_main)
     speedo_ctest(${name} ${test})
   endif()
-  target_link_libraries(${name} PRIVATE speedo_warnings ${main} ${ARG_LINK})
-  if(ARG_WAITS)
-    target_compile_options(${name} PRIVATE ${SPEEDO_NOT_OPTIMISED})
+  target_link_libraries(${name} PRIVATE speedo_warnings ${main} ${ARG_LINK} fmt::fmt)
+  if(ARG_WAITS OR ARG_ASKS_LITTLE)
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O0>)
+    speedo_precompile(speedo_test_headers_unoptimised ${name})
+  else()
+    speedo_precompile(speedo_test_headers ${name})
   endif()
   list(REMOVE_ITEM ARG_LABEL sanitize)
   foreach(seed ${ARG_SEEDS})
