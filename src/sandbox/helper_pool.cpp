@@ -71,7 +71,7 @@ HelperLoan::~HelperLoan() {
 }
 
 void HelperLoan::run_all(std::span<const HelperTask> tasks, const TakeReply& take) {
-  std::size_t alone_until = 0;  // those before it were in a group that a helper died of
+  std::size_t alone_until = 0;  // those before it are not given to a group
   for (std::size_t done = 0; done < tasks.size();) {
     const std::size_t size = group_size(tasks.subspan(done));
     if (done < alone_until || size == 1 || helper_ == nullptr) {
@@ -80,13 +80,13 @@ void HelperLoan::run_all(std::span<const HelperTask> tasks, const TakeReply& tak
       continue;
     }
     const std::size_t taken = run_group(tasks.subspan(done, size), take, done);
-    if (taken == 0) alone_until = done + size;
     done += taken;
+    // What comes next may have failed among others, or be what the helper died of.
+    if (taken < size) alone_until = helper_ == nullptr ? done + size : done + 1;
   }
 }
 
-// How many of its tasks have their replies; `first` is the index of its first one. None: the helper
-// died.
+// How many of its tasks have their replies; `first` is the index of its first one.
 std::size_t HelperLoan::run_group(std::span<const HelperTask> group, const TakeReply& take,
                                   std::size_t first) {
   GroupOutcome outcome = helper_->run_group(group);

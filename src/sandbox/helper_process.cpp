@@ -207,8 +207,7 @@ GroupOutcome HelperProcess::receive(std::span<const HelperTask> group, WindowPla
     fits = output.has_value();
     if (!fits) break;
     if (answers[i].code != 0) {
-      // Behind others it is to be tried again.
-      if (i == 0) outcome = refused(answers[i], group[i], *output);
+      if (group.size() == 1) outcome = refused(answers[i], group[i], *output);
       break;
     }
     outcome.replies.emplace_back(HelperReply{answers[i].numbers, *output});

@@ -49,8 +49,8 @@ struct HelperOutcome {
 
 // What became of a group.
 struct GroupOutcome {
-  // To the first tasks, as HelperOutcome's: one at least. A task that fails, or that finds no room
-  // behind the others' output, is not among them unless it is the first.
+  // To the first tasks, as HelperOutcome's. One that fails among others may lack the room that they
+  // take, so an error is that of a task alone: in a group of several the replies end before it.
   std::vector<Result<HelperReply>> replies = {};
   std::optional<HelperEnd> end = {};  // it has ended, and there are no replies
   bool lacked_memory = false;

@@ -50,15 +50,14 @@ AnswerMessage answer_of(const Result<HelperAnswer>& answer, std::span<std::byte>
   return {.numbers = answer->numbers, .output_bytes = answer->output_bytes};
 }
 
-// The answers to the first tasks of a group, behind whose inputs the places lie. One that fails
-// behind others is left for a group where it comes first: it may have lacked the room they took.
+// The answers to the first tasks of a group, behind whose inputs the places lie. They end with one
+// that fails, which is done again alone: it may have lacked the room that the others take.
 std::span<AnswerMessage> answer_group(HelperServer& server, std::span<HelperTask> group,
                                       WindowPlaces places, std::span<AnswerMessage> room) {
   std::size_t answered = 0, bytes = 0;
   for (HelperTask& task : group) {
     const std::span<std::byte> output = places.rest();
     const auto answer = server.serve(task, output);
-    if (!answer && answered > 0) break;
     room[answered] = answer_of(answer, output);
     bytes += room[answered].output_bytes;
     const auto placed = places.take(room[answered++].output_bytes);

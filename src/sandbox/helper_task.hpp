@@ -20,8 +20,8 @@ struct HelperTask {
   std::string_view subject = {};  // what errors begin with that are not the helper's own
 };
 
-// The most tasks that are handed over together, and the bytes of input and output behind which no
-// other one follows: what a helper has in hand stays small.
+// The most tasks that are handed over together, the most bytes of their inputs, and the bytes of
+// output behind which a helper stops: what it has in hand stays small.
 inline constexpr std::size_t kGroupTasksMax = 32;
 inline constexpr std::size_t kGroupInputBytes = std::size_t{1} << 20U;
 inline constexpr std::size_t kGroupOutputBytes = std::size_t{4} << 20U;
