@@ -15,6 +15,15 @@ namespace {
 // of one.
 constexpr std::int64_t kPartValues = std::int64_t{32} << 10U;
 
+// Records that are read together, so that an exchange with a parser process is for several: as
+// many as that, as lie in a core's cache, and as leave a batch parts for that many threads.
+constexpr std::int64_t kGroupRecords = 16, kGroupValues = std::int64_t{512} << 10U, kGroupParts = 8;
+
+std::int64_t group_records(std::int64_t record_values, std::int64_t batch_size) {
+  return std::max<std::int64_t>(
+      std::min({kGroupRecords, kGroupValues / record_values, batch_size / kGroupParts}), 1);
+}
+
 // A record lies in memory as the file has it, as its message, and as pixels.
 constexpr std::int64_t kRecordCopies = 3;
 
@@ -35,15 +44,17 @@ Result<std::unique_ptr<BatchReader>> DatumBatchReader::create(std::unique_ptr<Da
   std::unique_ptr<DatumBatchReader> reader(
       new DatumBatchReader(std::move(source), std::move(transformer), options));
   Record record;
-  SPEEDO_TRY(reader->read_record(0, record));
+  SPEEDO_TRY(reader->or_next(0, reader->source_->read(0, record), record));
   reader->first_dims_ = {record.channels, record.height, record.width};
   SPEEDO_ASSIGN(reader->output_dims_, reader->transformer_.output_dims(reader->first_dims_));
   const std::size_t record_bytes = record.bytes.size() + sizeof(float) * record.floats.size();
-  reader->scratch_bytes_ = kRecordCopies * static_cast<std::int64_t>(record_bytes);
   const ImageDims& dims = reader->output_dims_;
   SPEEDO_ASSIGN(Shape images,
                 Shape::create({options.batch_size, dims.channels, dims.height, dims.width}));
-  reader->part_records_ = std::max<std::int64_t>(kPartValues / images.count(1), 1);
+  reader->group_records_ = group_records(images.count(1), options.batch_size);
+  reader->part_records_ = std::max(kPartValues / images.count(1), reader->group_records_);
+  reader->scratch_bytes_ =
+      reader->group_records_ * kRecordCopies * static_cast<std::int64_t>(record_bytes);
   reader->shapes_.push_back(std::move(images));
   if (options.with_labels) reader->shapes_.push_back(Shape{options.batch_size});
   return std::unique_ptr<BatchReader>(std::move(reader));
@@ -59,14 +70,14 @@ std::uint64_t DatumBatchReader::index_of(std::uint64_t batch, std::uint64_t i) {
   return (*order_->of(position / record_count()))[place];
 }
 
-Result<void> DatumBatchReader::read_record(std::uint64_t index, Record& record) {
-  for (std::uint64_t missed = 0;; ++missed) {
-    const std::uint64_t tried = (index + missed) % record_count();
-    auto read = source_->read(static_cast<std::int64_t>(tried), record);
-    if (read) return {};
+Result<void> DatumBatchReader::or_next(std::uint64_t index, Result<void> outcome, Record& record) {
+  for (std::uint64_t missed = 0; !outcome; ++missed) {
     const bool all = missed + 1 == record_count();
-    if (all || !bad_records_.pass_over(tried, read.error(), missed)) return read;
+    const std::uint64_t tried = (index + missed) % record_count();
+    if (all || !bad_records_.pass_over(tried, outcome.error(), missed)) return outcome;
+    outcome = source_->read(static_cast<std::int64_t>((tried + 1) % record_count()), record);
   }
+  return {};
 }
 
 // Images of several sizes are fine as long as the crop makes one size of them.
@@ -90,20 +101,39 @@ std::int64_t DatumBatchReader::part_count() const {
 
 Result<void> DatumBatchReader::read(std::uint64_t batch, std::int64_t part, Tops& tops) {
   SPEEDO_ASSERT(part >= 0 && part < part_count());
-  const auto record = records_.take();
+  const auto desk = desks_.take();
   const auto batch_size = static_cast<std::uint64_t>(options_.batch_size);
-  const auto values = static_cast<std::size_t>(shapes_[0].count(1));
   const auto first = static_cast<std::uint64_t>(part * part_records_);
   const std::uint64_t end = std::min(first + static_cast<std::uint64_t>(part_records_), batch_size);
+  const auto step = static_cast<std::uint64_t>(group_records_);
+  for (std::uint64_t i = first; i < end; i += step) {
+    SPEEDO_TRY(read_group(batch, i, std::min(i + step, end), *desk, tops));
+  }
+  return {};
+}
+
+Result<void> DatumBatchReader::read_group(std::uint64_t batch, std::uint64_t first,
+                                          std::uint64_t end, Desk& desk, Tops& tops) {
+  desk.records.resize(static_cast<std::size_t>(group_records_));
+  desk.reads.clear();
   for (std::uint64_t i = first; i < end; ++i) {
-    const std::uint64_t index = index_of(batch, i);
-    SPEEDO_TRY(read_record(index, *record));
-    SPEEDO_TRY(check_dims(*record, index));
+    desk.reads.push_back(
+        {static_cast<std::int64_t>(index_of(batch, i)), &desk.records[i - first]});
+  }
+  source_->read_group(desk.reads);
+  const auto values = static_cast<std::size_t>(shapes_[0].count(1));
+  const std::uint64_t batch_begin = batch * static_cast<std::uint64_t>(options_.batch_size);
+  for (std::uint64_t i = first; i < end; ++i) {
+    RecordRead& read = desk.reads[i - first];
+    Record& record = *read.record;
+    const auto index = static_cast<std::uint64_t>(read.index);
+    SPEEDO_TRY(or_next(index, std::move(read.outcome), record));
+    SPEEDO_TRY(check_dims(record, index));
     // By the place in the stream, so that neither the batch size nor who reads before it changes
     // what a record becomes.
-    Random random = Random::derive(options_.seed, {batch * batch_size + i});
-    transformer_.apply(*record, random, tops[0].subspan(i * values, values));
-    if (options_.with_labels) tops[1][i] = static_cast<float>(record->label);
+    Random random = Random::derive(options_.seed, {batch_begin + i});
+    transformer_.apply(record, random, tops[0].subspan(i * values, values));
+    if (options_.with_labels) tops[1][i] = static_cast<float>(record.label);
   }
   return {};
 }

@@ -38,7 +38,8 @@ class DatumBatchReader : public BatchReader {
   std::uint64_t record_count() const override {
     return static_cast<std::uint64_t>(source_->size());
   }
-  // A part is as many records as are worth a thread's turn: large images one by one.
+  // A part is as many records as are worth a thread's turn, and an exchange with a parser process:
+  // large images one by one.
   std::int64_t part_count() const override;
   bool takes_threads() const override { return true; }
   std::int64_t scratch_bytes() const override { return scratch_bytes_; }
@@ -49,16 +50,25 @@ class DatumBatchReader : public BatchReader {
                    const Options& options);
   Result<void> check_dims(const Record& record, std::uint64_t index) const;
   std::uint64_t index_of(std::uint64_t batch, std::uint64_t i);
-  // The record, or with OnBadRecord::kSkip the first one behind it that can be read.
-  Result<void> read_record(std::uint64_t index, Record& record);
+  // What one thread reads a group of records into.
+  struct Desk {
+    std::vector<Record> records;
+    std::vector<RecordRead> reads;
+  };
+  // Records `first` to `end` of a batch.
+  Result<void> read_group(std::uint64_t batch, std::uint64_t first, std::uint64_t end, Desk& desk,
+                          Tops& tops);
+  // A record that was read with this outcome, or with OnBadRecord::kSkip the first one behind it
+  // that can be read.
+  Result<void> or_next(std::uint64_t index, Result<void> outcome, Record& record);
 
   std::unique_ptr<DataSource> source_;
   Transformer transformer_;
   Options options_;
   ImageDims first_dims_, output_dims_;
   std::vector<Shape> shapes_;
-  std::int64_t part_records_ = 1, scratch_bytes_ = 0;
-  ScratchPool<Record> records_;
+  std::int64_t part_records_ = 1, group_records_ = 1, scratch_bytes_ = 0;
+  ScratchPool<Desk> desks_;
   BadRecords bad_records_;
   std::optional<EpochOrder> order_;
 };

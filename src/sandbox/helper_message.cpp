@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -10,7 +11,8 @@ namespace speedo {
 
 namespace {
 
-constexpr std::size_t kPageBytes = 4096;
+// A cache line, so that what one side writes does not disturb what lies beside it.
+constexpr std::size_t kPlaceBytes = 64;
 
 // Room for the one descriptor that a message can carry.
 union FileRoom {
@@ -28,8 +30,13 @@ int file_in(msghdr& message) {
 
 }  // namespace
 
-std::size_t output_offset(std::size_t input_bytes) {
-  return (input_bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+std::optional<std::span<std::byte>> WindowPlaces::take(std::uint64_t bytes) {
+  if (bytes > rest_.size()) return std::nullopt;
+  const auto count = static_cast<std::size_t>(bytes);
+  const std::span<std::byte> taken = rest_.first(count);
+  const std::size_t padding = (kPlaceBytes - count % kPlaceBytes) % kPlaceBytes;
+  rest_ = rest_.subspan(std::min(count + padding, rest_.size()));
+  return taken;
 }
 
 bool send_bytes(int socket, std::span<const std::byte> message, int file) {
@@ -54,25 +61,26 @@ bool send_bytes(int socket, std::span<const std::byte> message, int file) {
   return sent == static_cast<ssize_t>(message.size());
 }
 
-Received receive_bytes(int socket, std::span<std::byte> message, Descriptor* file) {
-  iovec part{message.data(), message.size()};
+ReceivedBytes receive_bytes(int socket, std::span<std::byte> room, Descriptor* file) {
+  iovec part{room.data(), room.size()};
   msghdr header{};
   header.msg_iov = &part;
   header.msg_iovlen = 1;
-  FileRoom room{};
+  FileRoom file_room{};
   if (file != nullptr) {
-    header.msg_control = room.bytes;
-    header.msg_controllen = sizeof(room.bytes);
+    header.msg_control = file_room.bytes;
+    header.msg_controllen = sizeof(file_room.bytes);
   }
   ssize_t got = 0;
   do {
     got = ::recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
   } while (got < 0 && errno == EINTR);
   if (file != nullptr && got >= 0) *file = Descriptor(file_in(header));
-  if (got == static_cast<ssize_t>(message.size()) && (header.msg_flags & MSG_TRUNC) == 0) {
-    return Received::kMessage;
+  if (got > 0 && (header.msg_flags & MSG_TRUNC) == 0) {
+    return {Received::kMessage, static_cast<std::size_t>(got)};
   }
-  return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? Received::kTimeout : Received::kEnd;
+  const bool late = got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+  return {late ? Received::kTimeout : Received::kEnd, 0};
 }
 
 }  // namespace speedo

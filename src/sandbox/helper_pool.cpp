@@ -70,6 +70,38 @@ HelperLoan::~HelperLoan() {
   if (helper_ != nullptr) pool_->give_back(std::move(helper_));
 }
 
+void HelperLoan::run_all(std::span<const HelperTask> tasks, const TakeReply& take) {
+  std::size_t alone_until = 0;  // those before it are not given to a group
+  for (std::size_t done = 0; done < tasks.size();) {
+    const std::size_t size = group_size(tasks.subspan(done));
+    if (done < alone_until || size == 1 || helper_ == nullptr) {
+      take(done, run(tasks[done]));
+      ++done;
+      continue;
+    }
+    const std::size_t taken = run_group(tasks.subspan(done, size), take, done);
+    done += taken;
+    // What comes next may have failed among others, or be what the helper died of.
+    if (taken < size) alone_until = helper_ == nullptr ? done + size : done + 1;
+  }
+}
+
+// How many of its tasks have their replies; `first` is the index of its first one.
+std::size_t HelperLoan::run_group(std::span<const HelperTask> group, const TakeReply& take,
+                                  std::size_t first) {
+  GroupOutcome outcome = helper_->run_group(group);
+  if (outcome.end) {
+    helper_.reset();
+    pool_->note_end(*outcome.end);
+    return 0;
+  }
+  pool_->died_in_row_ = 0;
+  const std::size_t count = outcome.replies.size();
+  for (std::size_t i = 0; i < count; ++i) take(first + i, std::move(outcome.replies[i]));
+  if (outcome.lacked_memory) helper_.reset();
+  return count;
+}
+
 Result<HelperReply> HelperLoan::run(const HelperTask& task, const HelperTask* first) {
   // Ends that the task may be to blame for, and all. A kernel without memory ends helpers, too.
   constexpr int kDeathsMax = 3, kEndsMax = 10;

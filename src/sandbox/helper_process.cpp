@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -41,19 +42,20 @@ std::string shown(std::span<const std::byte> output) {
 }
 
 // Only what is about the input: it may not end a training for another reason.
-HelperOutcome refused(const AnswerMessage& answer, const HelperTask& task,
-                      std::span<const std::byte> output) {
+GroupOutcome refused(const AnswerMessage& answer, const HelperTask& task,
+                     std::span<const std::byte> output) {
   const auto is = [&](ErrorCode code) {
     return answer.code == static_cast<std::uint32_t>(code) + 1;
   };
   if (is(ErrorCode::kFull)) {
-    return {Error{ErrorCode::kData, std::string(task.subject) +
-                                        " needs more memory than a parser process may have: raise "
-                                        "--parser-memory"},
-            std::nullopt, true};
+    return {.replies = {Error{ErrorCode::kData,
+                              std::string(task.subject) +
+                                  " needs more memory than a parser process may have: raise "
+                                  "--parser-memory"}},
+            .lacked_memory = true};
   }
   const ErrorCode code = is(ErrorCode::kUnsupported) ? ErrorCode::kUnsupported : ErrorCode::kData;
-  return {Error{code, shown(output)}, std::nullopt};
+  return {.replies = {Error{code, shown(output)}}};
 }
 
 void limit_waiting(int socket, std::chrono::milliseconds patience) {
@@ -61,11 +63,43 @@ void limit_waiting(int socket, std::chrono::milliseconds patience) {
   ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time));
 }
 
-HelperOutcome ended(const HelperEnd& end) {
-  return {Error{ErrorCode::kUnavailable, "the helper process ended: " + to_string(end)}, end};
+Error too_large(const HelperTask& task) {
+  return Error{ErrorCode::kData,
+               std::string(task.subject) + " has " + std::to_string(task.input.size()) +
+                   " bytes, more than a parser process takes: raise --parser-memory"};
+}
+
+using TaskMessages = std::array<TaskMessage, kGroupTasksMax>;
+
+// The group's first tasks that the window holds, and has room for an output behind.
+std::span<TaskMessage> place_inputs(std::span<const HelperTask> group, WindowPlaces& places,
+                                    TaskMessages& messages) {
+  std::size_t placed = 0;
+  for (const HelperTask& task : group) {
+    WindowPlaces behind = places;
+    const auto place = behind.take(task.input.size());
+    if (!place || behind.rest().empty()) break;
+    if (!task.input.empty()) std::memcpy(place->data(), task.input.data(), task.input.size());
+    messages[placed++] = {
+        .kind = task.kind, .numbers = task.numbers, .input_bytes = task.input.size()};
+    places = behind;
+  }
+  return std::span(messages).first(placed);
 }
 
 }  // namespace
+
+std::size_t group_size(std::span<const HelperTask> tasks) {
+  SPEEDO_ASSERT(!tasks.empty());
+  std::size_t count = 0, bytes = 0;
+  for (const HelperTask& task : tasks.first(std::min(tasks.size(), kGroupTasksMax))) {
+    bytes += task.input.size();
+    if (count > 0 && (task.file >= 0 || bytes > kGroupInputBytes)) break;
+    ++count;
+    if (task.file >= 0) break;
+  }
+  return count;
+}
 
 std::string to_string(const HelperEnd& end) {
   if (end.too_slow) return "no answer in time";
@@ -106,7 +140,7 @@ HelperProcess::~HelperProcess() {
 
 Result<void> HelperProcess::wait_until_ready() {
   AnswerMessage ready;
-  const Received received = receive_bytes(socket_.get(), bytes_of(ready));
+  const Received received = receive_messages<AnswerMessage>(socket_.get(), {&ready, 1}).what;
   if (received == Received::kMessage && ready.code == 0) return {};
   const std::size_t bytes = std::min<std::size_t>(ready.output_bytes, kMessageTextBytesMax);
   std::string why = received == Received::kMessage ? shown(window_.bytes().first(bytes)) : "";
@@ -137,39 +171,52 @@ HelperEnd HelperProcess::end() {
 }
 
 HelperOutcome HelperProcess::run(const HelperTask& task) {
-  SPEEDO_ASSERT(pid_ > 0);
-  const std::span<std::byte> all = window_.bytes();
-  const std::size_t behind = output_offset(task.input.size());
-  if (behind >= all.size()) {
-    return {Error{ErrorCode::kData,
-                  std::string(task.subject) + " has " + std::to_string(task.input.size()) +
-                      " bytes, more than a parser process takes: raise --parser-memory"},
-            std::nullopt};
+  GroupOutcome outcome = run_group(std::span(&task, 1));
+  if (outcome.end) {
+    return {Error{ErrorCode::kUnavailable,
+                  "the helper process ended: " + to_string(*outcome.end)},
+            outcome.end};
   }
-  if (!task.input.empty()) std::memcpy(all.data(), task.input.data(), task.input.size());
-  TaskMessage message{.kind = task.kind, .numbers = task.numbers, .input_bytes = task.input.size()};
-  if (!send_bytes(socket_.get(), bytes_of(message), task.file)) {
-    HelperEnd how = end();
-    how.untouched = true;
-    return ended(how);
-  }
-  HelperOutcome outcome = receive(task, all.subspan(behind));
-  const std::size_t output = outcome.reply ? outcome.reply->output.size() : 0;
-  used_ = std::max(used_, behind + output);
-  return outcome;
+  return {std::move(outcome.replies.front()), std::nullopt, outcome.lacked_memory};
 }
 
-HelperOutcome HelperProcess::receive(const HelperTask& task, std::span<std::byte> output) {
-  AnswerMessage answer;
-  const Received received = receive_bytes(socket_.get(), bytes_of(answer));
-  if (received != Received::kMessage || answer.output_bytes > output.size()) {
+GroupOutcome HelperProcess::run_group(std::span<const HelperTask> group) {
+  SPEEDO_ASSERT(pid_ > 0 && group_size(group) == group.size());
+  WindowPlaces places(window_.bytes());
+  TaskMessages room;
+  const std::span<TaskMessage> messages = place_inputs(group, places, room);
+  if (messages.empty()) return {.replies = {too_large(group.front())}};
+  if (!send_bytes(socket_.get(), bytes_of(messages), group.front().file)) {
     HelperEnd how = end();
-    how.too_slow = received == Received::kTimeout;
-    return ended(how);
+    how.untouched = true;
+    return {.end = how};
   }
-  const std::span<std::byte> filled = output.first(static_cast<std::size_t>(answer.output_bytes));
-  if (answer.code != 0) return refused(answer, task, filled);
-  return {HelperReply{answer.numbers, filled}, std::nullopt};
+  return receive(group.first(messages.size()), places);
+}
+
+// All that is believed is copied out of the socket first, and sizes give places that lie in the
+// window or are none.
+GroupOutcome HelperProcess::receive(std::span<const HelperTask> group, WindowPlaces places) {
+  std::array<AnswerMessage, kGroupTasksMax> room;
+  const std::span<AnswerMessage> answers = std::span(room).first(group.size());
+  const ReceivedMessages received = receive_messages(socket_.get(), answers);
+  GroupOutcome outcome;
+  bool fits = received.what == Received::kMessage;
+  for (std::size_t i = 0; fits && i < received.count; ++i) {
+    const auto output = places.take(answers[i].output_bytes);
+    fits = output.has_value();
+    if (!fits) break;
+    if (answers[i].code != 0) {
+      if (group.size() == 1) outcome = refused(answers[i], group[i], *output);
+      break;
+    }
+    outcome.replies.emplace_back(HelperReply{answers[i].numbers, *output});
+  }
+  used_ = std::max(used_, window_.bytes().size() - places.rest().size());
+  if (fits) return outcome;
+  HelperEnd how = end();
+  how.too_slow = received.what == Received::kTimeout;
+  return {.end = how};
 }
 
 void HelperProcess::shrink() {

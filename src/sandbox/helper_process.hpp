@@ -5,13 +5,16 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include <sys/types.h>
 
 #include <speedo/base/result.hpp>
 
 #include "base/descriptor.hpp"
+#include "sandbox/helper_message.hpp"
 #include "sandbox/helper_starter.hpp"
 #include "sandbox/helper_task.hpp"
 #include "sandbox/shared_window.hpp"
@@ -44,6 +47,19 @@ struct HelperOutcome {
   bool lacked_memory = false;
 };
 
+// What became of a group.
+struct GroupOutcome {
+  // To the first tasks, as HelperOutcome's. One that fails among others may lack the room that they
+  // take, so an error is that of a task alone: in a group of several the replies end before it.
+  std::vector<Result<HelperReply>> replies = {};
+  std::optional<HelperEnd> end = {};  // it has ended, and there are no replies
+  bool lacked_memory = false;
+};
+
+// How many of the tasks, from the first on, may be handed over together; one at least. A task that
+// brings a file is alone. Requires: there is one.
+std::size_t group_size(std::span<const HelperTask> tasks);
+
 // A process that computes for this one and can do nothing else (confinement.hpp).
 // Thread safety: one thread at a time.
 class HelperProcess {
@@ -57,6 +73,8 @@ class HelperProcess {
 
   // Requires: no run() before has told of its end.
   HelperOutcome run(const HelperTask& task);
+  // Requires, too: group_size() of them is all.
+  GroupOutcome run_group(std::span<const HelperTask> group);
   // The most that input and output may have together.
   std::size_t window_bytes() const { return window_.bytes().size(); }
   // Gives back the memory of a large task.
@@ -65,7 +83,7 @@ class HelperProcess {
  private:
   HelperProcess(SharedWindow window, Descriptor socket);
   Result<void> wait_until_ready();
-  HelperOutcome receive(const HelperTask& task, std::span<std::byte> output);
+  GroupOutcome receive(std::span<const HelperTask> group, WindowPlaces places);
   HelperEnd end();
 
   SharedWindow window_;

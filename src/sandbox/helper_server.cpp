@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -49,22 +50,42 @@ AnswerMessage answer_of(const Result<HelperAnswer>& answer, std::span<std::byte>
   return {.numbers = answer->numbers, .output_bytes = answer->output_bytes};
 }
 
+// The answers to the first tasks of a group, behind whose inputs the places lie. They end with one
+// that fails, which is done again alone: it may have lacked the room that the others take.
+std::span<AnswerMessage> answer_group(HelperServer& server, std::span<HelperTask> group,
+                                      WindowPlaces places, std::span<AnswerMessage> room) {
+  std::size_t answered = 0, bytes = 0;
+  for (HelperTask& task : group) {
+    const std::span<std::byte> output = places.rest();
+    const auto answer = server.serve(task, output);
+    room[answered] = answer_of(answer, output);
+    bytes += room[answered].output_bytes;
+    const auto placed = places.take(room[answered++].output_bytes);
+    if (!placed || !answer || bytes > kGroupOutputBytes || places.rest().empty()) break;
+  }
+  return room.first(answered);
+}
+
 // Whether the other side is still there.
 bool serve_one(HelperServer& server, const SharedWindow& window) {
-  TaskMessage message;
+  std::array<TaskMessage, kGroupTasksMax> messages;
   Descriptor file(-1);
-  if (receive_bytes(kHelperSocket, bytes_of(message), &file) != Received::kMessage) return false;
-  const std::span<std::byte> all = window.bytes();
-  const std::size_t behind = output_offset(static_cast<std::size_t>(message.input_bytes));
-  if (behind >= all.size()) return false;
-  const std::span<std::byte> output = all.subspan(behind);
-  HelperTask task{.kind = message.kind,
-                  .numbers = message.numbers,
-                  .input = all.first(static_cast<std::size_t>(message.input_bytes)),
-                  .file = file.release()};
-  AnswerMessage answer = answer_of(server.serve(task, output), output);
-  if (task.file >= 0) ::close(task.file);
-  return send_bytes(kHelperSocket, bytes_of(answer));
+  const ReceivedMessages received = receive_messages<TaskMessage>(kHelperSocket, messages, &file);
+  if (received.what != Received::kMessage) return false;
+  std::array<HelperTask, kGroupTasksMax> tasks;
+  WindowPlaces places(window.bytes());
+  for (std::size_t i = 0; i < received.count; ++i) {
+    const auto input = places.take(messages[i].input_bytes);
+    if (!input) return false;
+    tasks[i] = {.kind = messages[i].kind, .numbers = messages[i].numbers, .input = *input};
+  }
+  if (places.rest().empty()) return false;
+  tasks[0].file = file.release();
+  std::array<AnswerMessage, kGroupTasksMax> room;
+  const std::span<AnswerMessage> answers =
+      answer_group(server, std::span(tasks).first(received.count), places, room);
+  if (tasks[0].file >= 0) ::close(tasks[0].file);
+  return send_bytes(kHelperSocket, bytes_of(answers));
 }
 
 void close_all_behind(int last) {
@@ -79,7 +100,7 @@ int serve_all(const HelperArguments& arguments, HelperServer& server) {
   const auto confined = confine_process(arguments.confinement);
   AnswerMessage ready;
   if (!confined) ready = answer_of(confined.error(), window->bytes());
-  if (!send_bytes(kHelperSocket, bytes_of(ready)) || !confined) return kFailedExit;
+  if (!send_bytes(kHelperSocket, bytes_of(std::span(&ready, 1))) || !confined) return kFailedExit;
   while (serve_one(server, *window)) {
   }
   return kEndExit;

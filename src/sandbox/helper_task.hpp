@@ -20,8 +20,15 @@ struct HelperTask {
   std::string_view subject = {};  // what errors begin with that are not the helper's own
 };
 
+// The most tasks that are handed over together, the most bytes of their inputs, and the bytes of
+// output behind which a helper stops: what it has in hand stays small.
+inline constexpr std::size_t kGroupTasksMax = 32;
+inline constexpr std::size_t kGroupInputBytes = std::size_t{1} << 20U;
+inline constexpr std::size_t kGroupOutputBytes = std::size_t{4} << 20U;
+
 // In the process that asked. The bytes lie in memory that the helper may go on writing to: what is
-// to be checked must be copied first. Valid until the helper's next task.
+// to be checked must be copied first. Valid until the helper's next
+// task or group.
 struct HelperReply {
   HelperNumbers numbers{};
   std::span<std::byte> output;

@@ -82,7 +82,7 @@ caffe::Datum png_datum(int side, Random& random) {
   return datum;
 }
 
-DecodeTimes read_all(const ImageFile& file, int threads) {
+DecodeTimes read_all(const ImageFile& file, int threads, int passes) {
   caffe::LayerParameter layer;
   google::protobuf::TextFormat::ParseFromString(
       "name: 'data' type: 'Data' top: 'data' top: 'label' data_param { source: '" +
@@ -97,7 +97,8 @@ DecodeTimes read_all(const ImageFile& file, int threads) {
   Instant begin{0};
   double cpu_begin = 0.0;
   // The first round fills memory and caches.
-  for (std::uint64_t batch = 0; batch < 2 * batches; ++batch) {
+  const std::uint64_t measured = batches * static_cast<std::uint64_t>(passes);
+  for (std::uint64_t batch = 0; batch < batches + measured; ++batch) {
     if (batch == batches) {
       begin = steady_clock().now();
       cpu_begin = cpu_seconds();
@@ -105,7 +106,7 @@ DecodeTimes read_all(const ImageFile& file, int threads) {
     for (std::uint64_t i = 0; i < kPrefetchBatches; ++i) (*feed)->will_need(batch + i);
     if (auto read = (*feed)->read(batch); !read) fail(read.error());
   }
-  const auto records = static_cast<double>(batches) * file.batch_size;
+  const auto records = static_cast<double>(measured) * file.batch_size;
   const double seconds = std::chrono::duration<double>(steady_clock().now() - begin).count();
   return {records / seconds, 1e6 * (cpu_seconds() - cpu_begin) / records};
 }

@@ -40,8 +40,8 @@ void write_images(const ImageFile& file, Make make) {
   }
 }
 
-// A pass over the file by a feed of so many threads, behind one that fills memory and caches. CPU
+// Passes over the file by a feed of so many threads, behind one that fills memory and caches. CPU
 // time is that of this process, and of those that it waited for. An error ends the program.
-DecodeTimes read_all(const ImageFile& file, int threads);
+DecodeTimes read_all(const ImageFile& file, int threads, int passes = 1);
 
 }  // namespace speedo::bench

@@ -5,13 +5,16 @@
 
 Both in turns, in one run. Case small: images of 64 x 64 and a net of two convolutions (LeNet's), where decoding is a
 large part of the work; case large: images of 256 x 256, cropped to 227 x 227, and CaffeNet's first convolution with a
-classifier on it. Images a second are the program's own; medians of the rounds, and of the ratios within a round.
+classifier on it. Images a second are the program's own; the processors' time, of all its processes and from start to
+end, is by image. Medians of the rounds, and of the ratios within a round: where others use the machine, those of the
+processors' time say more.
 """
 import argparse
 import json
 import math
 import pathlib
 import random
+import resource
 import statistics
 import subprocess
 import tempfile
@@ -70,7 +73,15 @@ def write_solver(folder, case):
         "random_seed: 1 snapshot_after_train: false\n")
 
 
+def cpu_seconds():
+    """Of the processes that ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def measure(options, folder, use, iterations):
+    """Images a second, and seconds of processors."""
+    begin = cpu_seconds()
     ended = subprocess.run(
         [bench_nets.built(options.build, "bin/speedo"), "train", "--solver", folder / "solver.prototxt", "--max-iter",
          str(iterations), "--threads", str(options.threads), "--parser-process", use, "--json"],
@@ -78,7 +89,11 @@ def measure(options, folder, use, iterations):
     report = json.loads(ended.stdout.splitlines()[-1])
     if report["parser_deaths"] != 0:
         raise SystemExit("parser processes died")
-    return report["images_per_second"]
+    return report["images_per_second"], cpu_seconds() - begin
+
+
+def shown(values):
+    return f"{statistics.median(values):.3f} ({min(values):.3f} to {max(values):.3f})"
 
 
 def compare(options, name):
@@ -87,15 +102,17 @@ def compare(options, name):
         folder = pathlib.Path(place)
         write_data(options.build, folder, case)
         write_solver(folder, case)
-        speed = measure(options, folder, "off", 20)
+        speed, _ = measure(options, folder, "off", 20)
         iterations = max(20, int(options.seconds * speed / case["batch"]))
         here, there = [], []
         for number in range(options.rounds):
             for use in (("off", "on") if number % 2 == 0 else ("on", "off")):
                 (here if use == "off" else there).append(measure(options, folder, use, iterations))
-        ratios = [b / a for a, b in zip(here, there)]
-        print(f"| {name} | {options.threads} | {statistics.median(here):.0f} | {statistics.median(there):.0f} | "
-              f"{statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f}) |", flush=True)
+        cells = [name, options.threads]
+        for what, unit in ((0, 1), (1, 1e6 / (iterations * case["batch"]))):
+            cells += [f"{unit * statistics.median(each[what] for each in side):.0f}" for side in (here, there)]
+            cells.append(shown([b[what] / a[what] for a, b in zip(here, there)]))
+        print("| " + " | ".join(str(cell) for cell in cells) + " |", flush=True)
 
 
 def main():
@@ -106,7 +123,8 @@ def main():
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("cases", nargs="*", metavar="CASE", default=list(CASES))
     options = parser.parse_args()
-    print("| images | threads | here, images/s | in parsers | ratio |\n|---|---|---|---|---|")
+    print("| images | threads | here, images/s | in parsers | ratio | here, CPU us an image | in parsers | ratio |\n"
+          "|---|---|---|---|---|---|---|---|")
     for name in options.cases:
         compare(options, name)
 

@@ -49,13 +49,16 @@ std::vector<std::string> all_kinds() {
           tiff_of(folder, COMPRESSION_ADOBE_DEFLATE)};
 }
 
+std::string text_of(const Record& record) {
+  return std::to_string(record.channels) + "x" + std::to_string(record.height) + "x" +
+         std::to_string(record.width) + ":" + std::string(record.bytes.begin(), record.bytes.end());
+}
+
 // What decoding came to, as one text.
 std::string outcome_of(const std::string& file, ImageColor color) {
   Record record;
   const auto decoded = decode_image(std::as_bytes(std::span(file)), color, record);
-  if (!decoded) return decoded.error().message;
-  return std::to_string(record.channels) + "x" + std::to_string(record.height) + "x" +
-         std::to_string(record.width) + ":" + std::string(record.bytes.begin(), record.bytes.end());
+  return decoded ? text_of(record) : decoded.error().message;
 }
 
 std::vector<std::string> outcomes_of(const std::vector<std::string>& files) {
@@ -64,6 +67,22 @@ std::vector<std::string> outcomes_of(const std::vector<std::string>& files) {
     for (const ImageColor color : {ImageColor::kNative, ImageColor::kColor, ImageColor::kGray}) {
       outcomes.push_back(outcome_of(file, color));
     }
+  }
+  return outcomes;
+}
+
+std::vector<std::string> outcomes_together(const std::vector<std::string>& files,
+                                           ImageColor color) {
+  std::vector<Record> records(files.size());
+  std::vector<ImageDecoding> images;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    images.push_back({std::as_bytes(std::span(files[i])), &records[i]});
+  }
+  decode_images(images, color);
+  std::vector<std::string> outcomes;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    outcomes.push_back(images[i].outcome ? text_of(records[i])
+                                         : images[i].outcome.error().message);
   }
   return outcomes;
 }
@@ -86,6 +105,18 @@ TEST_CASE("parsers: every kind of image becomes the same bytes, or the same erro
   for (std::size_t i = 0; i < here.size(); ++i) {
     INFO("file " << i / 3);
     CHECK((here[i] == there[i]));
+  }
+  // Good, damaged and those that need no parser, in groups.
+  files.insert(files.begin() + 5, "P5 1 1 255\nx");
+  std::size_t color = 0;
+  for (const ImageColor each : {ImageColor::kNative, ImageColor::kColor, ImageColor::kGray}) {
+    std::vector<std::string> together = outcomes_together(files, each);
+    together.erase(together.begin() + 5);
+    for (std::size_t i = 0; i < together.size(); ++i) {
+      INFO("file " << i);
+      CHECK((together[i] == here[3 * i + color]));
+    }
+    ++color;
   }
   CHECK(parsers.totals().started == 1);
   CHECK(parsers.totals().died == 0);
@@ -177,6 +208,41 @@ TEST_CASE("parsers: a record that ends them is a bad record, named with its plac
   CHECK(std::count(values.begin(), values.end(), 5.0F) == 0);
   CHECK(factory->totals().skipped_records == 1);
   CHECK(parsers.totals().died > died);
+}
+
+TEST_CASE("parsers: images that together need more room than there is are decoded all the same") {
+  std::vector<std::string> files;
+  for (const unsigned side : {8U, 1500U, 2000U, 8U, 1000U, 2500U, 9U, 2000U, 2000U, 8U, 7U}) {
+    files.push_back(jpeg_of(side, side % 500 == 0 ? 1 : 3));
+  }
+  const std::vector<std::string> here = outcomes_together(files, ImageColor::kNative);
+  const ParserProcesses parsers(parser_options(kParserMiBMin));
+  CHECK((outcomes_together(files, ImageColor::kNative) == here));
+  CHECK(parsers.totals().started == 1);
+  CHECK(parsers.totals().died == 0);
+}
+
+TEST_CASE("parsers: of records read together only the one that ends them is left out") {
+  const TempDir folder;
+  constexpr int kImages = 64, kBad = 13;
+  constexpr std::uint64_t kBatches = 3;
+  const auto whole = [&] {
+    const auto factory = make_feed_factory(2, OnBadRecord::kSkip);
+    const auto feed = open_list(*factory, folder, kImages);
+    if (!feed) FAIL(feed.error().message);
+    const std::vector<float> values = values_of(**feed, kBatches);
+    CHECK(factory->totals().skipped_records == 1);
+    return values;
+  };
+  write_list(folder, kImages);
+  write_bytes(folder / (std::to_string(kBad) + ".jpg"), "\xFF\xD8\xFF no image");
+  const std::vector<float> here = whole();
+  write_list(folder, kImages, kBad);
+  const ParserProcesses parsers(brittle_options());
+  CHECK((whole() == here));
+  // Read once in each batch: the group's end, and three of its own.
+  CHECK(parsers.totals().died % 4 == 0);
+  CHECK(parsers.totals().died >= 4 * static_cast<std::int64_t>(kBatches));
 }
 
 TEST_CASE("parsers: batches are the same while others kill the processes that make them") {

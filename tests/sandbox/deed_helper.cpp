@@ -11,12 +11,14 @@
 #include <csignal>
 #include <cstring>
 #include <new>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <speedo/base/clock.hpp>
 
 #include "sandbox/deeds.hpp"
+#include "sandbox/helper_message.hpp"
 #include "sandbox/helper_server.hpp"
 #include "sandbox/helper_start.hpp"
 #include "support/child_processes.hpp"
@@ -89,6 +91,35 @@ void overstep(Deed deed) {
   }
 }
 
+// As it is, instead of what a helper would say.
+void say(std::span<const AnswerMessage> answers, std::size_t bytes) {
+  send_bytes(kHelperSocket, std::as_bytes(answers).first(bytes));
+  work(3600000);
+}
+
+void answer_wrongly(Deed deed, std::size_t room) {
+  constexpr std::size_t kOne = sizeof(AnswerMessage);
+  AnswerMessage answers[kGroupTasksMax] = {};
+  switch (deed) {
+    case Deed::kAnswerMany:
+      return say(answers, kGroupTasksMax * kOne);
+    case Deed::kAnswerEmpty:
+      return say(answers, 0);
+    case Deed::kAnswerPart:
+      return say(answers, kOne / 2);
+    case Deed::kAnswerHuge:
+      answers[0].output_bytes = answers[1].output_bytes = room / 4 * 3;
+      return say(answers, 2 * kOne);
+    case Deed::kAnswerWrap:
+      answers[0].output_bytes = 64;
+      answers[1].output_bytes = UINT64_MAX - 63;
+      return say(answers, 2 * kOne);
+    default:
+      answers[1].code = static_cast<std::uint32_t>(ErrorCode::kFull) + 1;
+      return say(answers, 3 * kOne);
+  }
+}
+
 class DeedServer : public HelperServer {
  public:
   void prepare() override {
@@ -102,6 +133,7 @@ class DeedServer : public HelperServer {
         work(task.numbers[0]);
         [[fallthrough]];
       case Deed::kReverse:
+        if (task.input.size() > output.size()) return Error{ErrorCode::kFull, "no room"};
         std::reverse_copy(task.input.begin(), task.input.end(), output.begin());
         return HelperAnswer{task.numbers, task.input.size()};
       case Deed::kTell:
@@ -111,6 +143,12 @@ class DeedServer : public HelperServer {
         const ssize_t got = ::pread(task.file, output.data(), output.size(), 0);
         return HelperAnswer{{}, static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
       }
+      case Deed::kFill: {
+        const auto bytes = static_cast<std::size_t>(task.numbers[0]);
+        if (bytes > output.size()) return Error{ErrorCode::kFull, "no room"};
+        std::fill_n(output.begin(), bytes, std::byte{'f'});
+        return HelperAnswer{{}, bytes};
+      }
       case Deed::kFail:
         return Error{ErrorCode::kInternal, "bad \x1b[2J thing\n\xc2\x9b!"};
       case Deed::kTakeMemory:
@@ -118,6 +156,14 @@ class DeedServer : public HelperServer {
         return HelperAnswer{};
       case Deed::kLie:
         return HelperAnswer{{}, SIZE_MAX};
+      case Deed::kAnswerMany:
+      case Deed::kAnswerEmpty:
+      case Deed::kAnswerPart:
+      case Deed::kAnswerHuge:
+      case Deed::kAnswerWrap:
+      case Deed::kAnswerError:
+        answer_wrongly(static_cast<Deed>(task.kind), output.size());
+        return HelperAnswer{};
       case Deed::kCrash:
         ::raise(SIGSEGV);
         return HelperAnswer{};

@@ -14,12 +14,6 @@
 namespace speedo::test {
 namespace {
 
-HelperLoan taken(HelperPool& pool) {
-  auto loan = pool.take();
-  if (!loan) FAIL(loan.error().message);
-  return std::move(*loan);
-}
-
 TEST_CASE("as many helpers as are used at once, and they are used again") {
   HelperPool pool(helper_options());
   {

@@ -13,13 +13,6 @@
 namespace speedo::test {
 namespace {
 
-std::unique_ptr<HelperProcess> started(HelperStarter& starter,
-                                       const HelperOptions& options = helper_options()) {
-  auto helper = HelperProcess::start(options, starter);
-  if (!helper) FAIL(helper.error().message);
-  return std::move(*helper);
-}
-
 TEST_CASE("a helper answers task after task, of any size that fits") {
   HelperStarter starter;
   const auto helper = started(starter);

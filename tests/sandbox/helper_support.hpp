@@ -1,10 +1,13 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "sandbox/deeds.hpp"
+#include "sandbox/helper_pool.hpp"
 #include "sandbox/helper_process.hpp"
 #include "support/catch.hpp"
 
@@ -21,6 +24,19 @@ inline HelperTask deed(Deed what, std::int64_t number = 0, const std::string& in
           .numbers = {number},
           .input = std::as_bytes(std::span(input)),
           .subject = "the deed"};
+}
+
+inline HelperLoan taken(HelperPool& pool) {
+  auto loan = pool.take();
+  if (!loan) FAIL(loan.error().message);
+  return std::move(*loan);
+}
+
+inline std::unique_ptr<HelperProcess> started(HelperStarter& starter,
+                                              const HelperOptions& options = helper_options()) {
+  auto helper = HelperProcess::start(options, starter);
+  if (!helper) FAIL(helper.error().message);
+  return std::move(*helper);
 }
 
 inline std::string text_of(const HelperReply& reply) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,13 @@ struct Record {
   std::int64_t count() const { return channels * height * width; }
 };
 
+// A record that is wanted, and what came of it.
+struct RecordRead {
+  std::int64_t index = 0;
+  Record* record = nullptr;
+  Result<void> outcome = {};
+};
+
 // A data set with random access. Which record comes next is the caller's arithmetic.
 // Thread safety: read() may be called from several threads at once, each with a record of its own.
 class DataSource {
@@ -28,6 +36,11 @@ class DataSource {
   // Record `index`, reusing the record's memory. Requires: 0 <= index < size(). Error: kData with
   // file, index and key.
   virtual Result<void> read(std::int64_t index, Record& record) = 0;
+  // read() of each. A source overrides it where several together cost less. Requires: each has a
+  // record of its own.
+  virtual void read_group(std::span<RecordRead> reads) {
+    for (RecordRead& each : reads) each.outcome = read(each.index, *each.record);
+  }
 };
 
 }  // namespace speedo

@@ -1,5 +1,7 @@
 #include "data/datum/datum.hpp"
 
+#include <utility>
+
 #include <fmt/format.h>
 #include <speedo/base/assert.hpp>
 #include <speedo/base/limits.hpp>
@@ -29,6 +31,12 @@ DatumDecoder::DatumDecoder(ImageColor color)
 DatumDecoder::~DatumDecoder() = default;
 
 Result<void> DatumDecoder::decode(std::span<const std::byte> bytes, Record& record) {
+  SPEEDO_ASSIGN(const LeftImage image, unpack(bytes, record));
+  return image ? decode_image(*image, color_, record) : Result<void>();
+}
+
+Result<DatumDecoder::LeftImage> DatumDecoder::unpack(std::span<const std::byte> bytes,
+                                                     Record& record) {
   if (bytes.size() > kDatumfileRecordBytesMax ||
       !datum_->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return Error{ErrorCode::kData, fmt::format("is not a Datum ({} bytes)", bytes.size())};
@@ -36,7 +44,7 @@ Result<void> DatumDecoder::decode(std::span<const std::byte> bytes, Record& reco
   record.label = datum_->label();
   record.floats.clear();
   const std::string& data = datum_->data();
-  if (datum_->encoded()) return decode_image(std::as_bytes(std::span(data)), color_, record);
+  if (datum_->encoded()) return LeftImage(std::as_bytes(std::span(data)));
   SPEEDO_ASSIGN(const std::int64_t count, value_count(*datum_));
   record.channels = datum_->channels();
   record.height = datum_->height();
@@ -52,7 +60,33 @@ Result<void> DatumDecoder::decode(std::span<const std::byte> bytes, Record& reco
                              data.size(), datum_->float_data_size(), record.channels, record.height,
                              record.width, count)};
   }
-  return {};
+  return LeftImage();
+}
+
+void DatumGroup::add(std::span<const std::byte> bytes, RecordRead& read) {
+  if (images_.size() == decoders_.size()) {
+    decoders_.push_back(std::make_unique<DatumDecoder>(color_));
+  }
+  auto image = decoders_[images_.size()]->unpack(bytes, *read.record);
+  if (!image) {
+    read.outcome = std::move(image).error();
+    failed_.push_back(&read);
+  } else if (*image) {
+    images_.push_back({**image, read.record});
+    reads_.push_back(&read);
+  }
+}
+
+std::vector<RecordRead*> DatumGroup::decode() {
+  decode_images(images_, color_);
+  for (std::size_t i = 0; i < images_.size(); ++i) {
+    if (images_[i].outcome) continue;
+    reads_[i]->outcome = std::move(images_[i].outcome);
+    failed_.push_back(reads_[i]);
+  }
+  images_.clear();
+  reads_.clear();
+  return std::exchange(failed_, {});
 }
 
 void encode_datum(const Record& record, caffe::Datum& datum, std::string& bytes) {

@@ -48,16 +48,27 @@ std::string DatumSource::key_of(const RecordExtent& extent) const {
 }
 
 Result<void> DatumSource::read(std::int64_t index, Record& record) {
-  SPEEDO_ASSERT(index >= 0 && index < size());
-  const RecordExtent& extent = records_[static_cast<std::size_t>(index)];
+  RecordRead wanted{index, &record};
+  read_group(std::span(&wanted, 1));
+  return std::move(wanted.outcome);
+}
+
+void DatumSource::read_group(std::span<RecordRead> reads) {
   const auto desk = desks_.take(color_);
-  desk->value.resize(extent.value_bytes);
-  SPEEDO_TRY(file_.read(extent.value_offset, desk->value));
-  if (auto decoded = desk->decoder.decode(desk->value, record); !decoded) {
-    return Error{decoded.error().code, fmt::format("'{}': record {} (key '{}') {}", file_.name(),
-                                                   index, key_of(extent), decoded.error().message)};
+  for (RecordRead& each : reads) {
+    SPEEDO_ASSERT(each.index >= 0 && each.index < size());
+    const RecordExtent& extent = records_[static_cast<std::size_t>(each.index)];
+    desk->value.resize(extent.value_bytes);
+    each.outcome = file_.read(extent.value_offset, desk->value);
+    if (each.outcome) desk->group.add(desk->value, each);
   }
-  return {};
+  for (RecordRead* failed : desk->group.decode()) {
+    const Error& error = failed->outcome.error();
+    const RecordExtent& extent = records_[static_cast<std::size_t>(failed->index)];
+    failed->outcome =
+        Error{error.code, fmt::format("'{}': record {} (key '{}') {}", file_.name(), failed->index,
+                                      key_of(extent), error.message)};
+  }
 }
 
 }  // namespace speedo

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ class DatumSource : public DataSource {
 
   std::int64_t size() const override { return static_cast<std::int64_t>(records_.size()); }
   Result<void> read(std::int64_t index, Record& record) override;
+  void read_group(std::span<RecordRead> reads) override;
 
  private:
   DatumSource(RandomFile file, std::vector<RecordExtent> records, ImageColor color);
@@ -35,8 +37,8 @@ class DatumSource : public DataSource {
 
   // What one thread decodes with.
   struct Desk {
-    explicit Desk(ImageColor color) : decoder(color) {}
-    DatumDecoder decoder;
+    explicit Desk(ImageColor color) : group(color) {}
+    DatumGroup group;
     std::vector<std::byte> value;
   };
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <speedo/base/file.hpp>
@@ -78,6 +78,46 @@ bool is_read_by_library(ImageFormat format) {
          format == ImageFormat::kWebp || format == ImageFormat::kTiff;
 }
 
+// What the color wants of the pixels that the file holds.
+void make_record(DecodedPixels& pixels, ImageColor color, Record& record) {
+  if (color != ImageColor::kNative) turn_upright(pixels);
+  const bool gray = pixels.channels == 1;
+  const std::int64_t channels = color == ImageColor::kNative         ? pixels.channels
+                                : color == ImageColor::kGray && gray ? 1
+                                                                     : 3;
+  set_planes(pixels, channels, record);
+  if (color == ImageColor::kGray && !gray) to_gray(record);
+}
+
+Result<void> decode_here(std::span<const std::byte> file, ImageColor color, Record& record) {
+  DecodedPixels pixels;
+  SPEEDO_TRY(decode_pixels(file, color, pixels));
+  make_record(pixels, color, record);
+  return {};
+}
+
+// Of what libraries read, by a parser if there are any.
+void decode_by_libraries(std::span<ImageDecoding* const> images, ImageColor color) {
+  auto parser = take_parser();
+  if (!parser || !*parser) {
+    for (ImageDecoding* image : images) {
+      image->outcome = parser ? decode_here(image->file, color, *image->record)
+                              : Result<void>(parser.error());
+    }
+    return;
+  }
+  std::vector<std::span<const std::byte>> files;
+  for (const ImageDecoding* image : images) files.push_back(image->file);
+  const auto take = [&](std::size_t index, Result<DecodedPixels> pixels) {
+    if (pixels) {
+      make_record(*pixels, color, *images[index]->record);
+    } else {
+      images[index]->outcome = std::move(pixels).error();
+    }
+  };
+  decode_in_helper(**parser, files, color, take);
+}
+
 }  // namespace
 
 Error bad_image(const std::string& what) {
@@ -113,23 +153,22 @@ Result<void> decode_pixels(std::span<const std::byte> file, ImageColor color,
 }
 
 Result<void> decode_image(std::span<const std::byte> file, ImageColor color, Record& record) {
-  record.floats.clear();
-  std::optional<HelperLoan> parser;  // which has the pixels
-  if (is_read_by_library(format_of(file))) {
-    SPEEDO_ASSIGN(auto taken, take_parser());
-    if (taken) parser.emplace(*std::move(taken));
+  ImageDecoding image{file, &record};
+  decode_images(std::span(&image, 1), color);
+  return std::move(image.outcome);
+}
+
+void decode_images(std::span<ImageDecoding> images, ImageColor color) {
+  std::vector<ImageDecoding*> by_libraries;
+  for (ImageDecoding& image : images) {
+    image.record->floats.clear();
+    if (is_read_by_library(format_of(image.file))) {
+      by_libraries.push_back(&image);
+    } else {
+      image.outcome = decode_here(image.file, color, *image.record);
+    }
   }
-  DecodedPixels pixels;
-  SPEEDO_TRY(parser ? decode_in_helper(*parser, file, color, pixels)
-                    : decode_pixels(file, color, pixels));
-  if (color != ImageColor::kNative) turn_upright(pixels);
-  const bool gray = pixels.channels == 1;
-  const std::int64_t channels = color == ImageColor::kNative         ? pixels.channels
-                                : color == ImageColor::kGray && gray ? 1
-                                                                     : 3;
-  set_planes(pixels, channels, record);
-  if (color == ImageColor::kGray && !gray) to_gray(record);
-  return {};
+  if (!by_libraries.empty()) decode_by_libraries(by_libraries, color);
 }
 
 Result<std::string> read_image_file(const std::string& name, const std::filesystem::path& base) {
@@ -140,8 +179,11 @@ Result<std::string> read_image_file(const std::string& name, const std::filesyst
 
 Result<void> decode_image_file(const std::string& name, std::string_view file, ImageColor color,
                                Record& record) {
-  auto decoded = decode_image(std::as_bytes(std::span(file)), color, record);
-  if (decoded) return {};
+  return named_decoding(name, decode_image(std::as_bytes(std::span(file)), color, record));
+}
+
+Result<void> named_decoding(const std::string& name, Result<void> decoded) {
+  if (decoded) return decoded;
   return Error{decoded.error().code, fmt::format("'{}' {}", name, decoded.error().message)};
 }
 

@@ -23,11 +23,22 @@ enum class ImageColor { kNative, kColor, kGray };
 // message.
 Result<void> decode_image(std::span<const std::byte> file, ImageColor color, Record& record);
 
+// An image that is to be decoded, the record that it becomes, and what came of it.
+struct ImageDecoding {
+  std::span<const std::byte> file;
+  Record* record = nullptr;
+  Result<void> outcome = {};
+};
+// decode_image() of each, which a parser process is given together.
+void decode_images(std::span<ImageDecoding> images, ImageColor color);
+
 // A file that a list of images names; see resolve_path(). Errors: those of read_file().
 Result<std::string> read_image_file(const std::string& name, const std::filesystem::path& base);
 
 // decode_image() of what it holds. Errors begin with its name.
 Result<void> decode_image_file(const std::string& name, std::string_view file, ImageColor color,
                                Record& record);
+// What decoding a file came to: an error begins with the file's name.
+Result<void> named_decoding(const std::string& name, Result<void> decoded);
 
 }  // namespace speedo

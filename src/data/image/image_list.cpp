@@ -88,9 +88,37 @@ Result<std::string> ImageListSource::read_image_file(std::int64_t index) const {
 }
 
 Result<void> ImageListSource::read(std::int64_t index, Record& record) {
-  SPEEDO_ASSIGN(const std::string file, read_image_file(index));
-  const auto decoded = decode_image_file(file_name(index), file, options_.color, record);
-  if (!decoded) return error_at(index, decoded.error());
+  RecordRead wanted{index, &record};
+  read_group(std::span(&wanted, 1));
+  return std::move(wanted.outcome);
+}
+
+void ImageListSource::read_group(std::span<RecordRead> reads) {
+  std::vector<std::string> files(reads.size());
+  std::vector<ImageDecoding> images;
+  std::vector<RecordRead*> decoded;
+  for (std::size_t i = 0; i < reads.size(); ++i) {
+    auto file = read_image_file(reads[i].index);
+    if (!file) {
+      reads[i].outcome = std::move(file).error();
+      continue;
+    }
+    files[i] = *std::move(file);
+    images.push_back({std::as_bytes(std::span(files[i])), reads[i].record});
+    decoded.push_back(&reads[i]);
+  }
+  decode_images(images, options_.color);
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    RecordRead& read = *decoded[i];
+    read.outcome = finish(read.index, std::move(images[i].outcome), *read.record);
+  }
+}
+
+// What is left to do with a decoded image.
+Result<void> ImageListSource::finish(std::int64_t index, Result<void> decoded,
+                                     Record& record) const {
+  const auto named = named_decoding(file_name(index), std::move(decoded));
+  if (!named) return error_at(index, named.error());
   record.label = list_.label(index);
   if (options_.height > 0) resize_image(record, options_.height, options_.width);
   return {};

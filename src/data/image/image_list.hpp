@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,6 +60,7 @@ class ImageListSource : public DataSource {
   const ImageList& list() const { return list_; }
   std::int64_t size() const override { return list_.size(); }
   Result<void> read(std::int64_t index, Record& record) override;
+  void read_group(std::span<RecordRead> reads) override;
 
   // The bytes of an image's file. Errors as those of read().
   Result<std::string> read_image_file(std::int64_t index) const;
@@ -68,6 +70,7 @@ class ImageListSource : public DataSource {
     return options_.root + std::string(list_.name(index));
   }
   Error error_at(std::int64_t index, const Error& error) const;
+  Result<void> finish(std::int64_t index, Result<void> decoded, Record& record) const;
 
   ImageList list_;
   ImageListOptions options_;

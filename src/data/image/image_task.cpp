@@ -1,5 +1,8 @@
 #include "data/image/image_task.hpp"
 
+#include <utility>
+#include <vector>
+
 #include <fmt/format.h>
 
 namespace speedo {
@@ -21,23 +24,35 @@ std::span<std::uint8_t> as_pixels(std::span<std::byte> bytes) {
   return {reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size()};
 }
 
-}  // namespace
-
-Result<void> decode_in_helper(HelperLoan& helper, std::span<const std::byte> file, ImageColor color,
-                              DecodedPixels& pixels) {
-  SPEEDO_ASSIGN(const HelperReply reply, helper.run({.kind = kImageTask,
-                                                     .numbers = {static_cast<std::int64_t>(color)},
-                                                     .input = file,
-                                                     .subject = "holds an encoded image that"}));
-  if (!is_image(reply.numbers, reply.output.size())) {
+Result<DecodedPixels> pixels_of(Result<HelperReply> reply) {
+  if (!reply) return std::move(reply).error();
+  if (!is_image(reply->numbers, reply->output.size())) {
     return bad_image("its decoder makes no image of");
   }
-  pixels.channels = reply.numbers[0];
-  pixels.height = reply.numbers[1];
-  pixels.width = reply.numbers[2];
-  pixels.orientation = static_cast<int>(reply.numbers[3]);
-  pixels.values = as_pixels(reply.output);
-  return {};
+  DecodedPixels pixels;
+  pixels.channels = reply->numbers[0];
+  pixels.height = reply->numbers[1];
+  pixels.width = reply->numbers[2];
+  pixels.orientation = static_cast<int>(reply->numbers[3]);
+  pixels.values = as_pixels(reply->output);
+  return pixels;
+}
+
+}  // namespace
+
+void decode_in_helper(HelperLoan& helper, std::span<const std::span<const std::byte>> files,
+                      ImageColor color, const TakePixels& take) {
+  std::vector<HelperTask> tasks;
+  tasks.reserve(files.size());
+  for (const std::span<const std::byte> file : files) {
+    tasks.push_back({.kind = kImageTask,
+                     .numbers = {static_cast<std::int64_t>(color)},
+                     .input = file,
+                     .subject = "holds an encoded image that"});
+  }
+  helper.run_all(tasks, [&](std::size_t index, Result<HelperReply> reply) {
+    take(index, pixels_of(std::move(reply)));
+  });
 }
 
 Result<HelperAnswer> serve_image(const HelperTask& task, std::span<std::byte> output) {

@@ -55,21 +55,33 @@ Result<std::span<const std::byte>> LeveldbSource::value_of(const LeveldbRecord& 
 }
 
 Result<void> LeveldbSource::read(std::int64_t index, Record& record) {
-  SPEEDO_ASSERT(index >= 0 && index < size());
-  const LeveldbRecord& place = index_.records[static_cast<std::size_t>(index)];
+  RecordRead wanted{index, &record};
+  read_group(std::span(&wanted, 1));
+  return std::move(wanted.outcome);
+}
+
+void LeveldbSource::read_group(std::span<RecordRead> reads) {
   const auto desk = desks_.take(color_);
-  auto value = value_of(place, *desk);
-  if (!value) {
-    return Error{value.error().code,
-                 fmt::format("record {} (key '{}'): {}", index, printable_key(index_.key_of(place)),
-                             value.error().message)};
+  const auto name_of = [&](const RecordRead& read) {
+    const LeveldbRecord& place = index_.records[static_cast<std::size_t>(read.index)];
+    return fmt::format("record {} (key '{}')", read.index, printable_key(index_.key_of(place)));
+  };
+  for (RecordRead& each : reads) {
+    SPEEDO_ASSERT(each.index >= 0 && each.index < size());
+    auto value = value_of(index_.records[static_cast<std::size_t>(each.index)], *desk);
+    if (value) {
+      each.outcome = {};
+      desk->group.add(*value, each);
+    } else {
+      each.outcome = Error{value.error().code,
+                           fmt::format("{}: {}", name_of(each), value.error().message)};
+    }
   }
-  if (auto decoded = desk->decoder.decode(*value, record); !decoded) {
-    return Error{decoded.error().code,
-                 fmt::format("'{}': record {} (key '{}') {}", folder_.string(), index,
-                             printable_key(index_.key_of(place)), decoded.error().message)};
+  for (RecordRead* failed : desk->group.decode()) {
+    const Error& error = failed->outcome.error();
+    failed->outcome = Error{error.code, fmt::format("'{}': {} {}", folder_.string(),
+                                                    name_of(*failed), error.message)};
   }
-  return {};
 }
 
 }  // namespace speedo

@@ -26,14 +26,15 @@ class LeveldbSource : public DataSource {
 
   std::int64_t size() const override { return static_cast<std::int64_t>(index_.records.size()); }
   Result<void> read(std::int64_t index, Record& record) override;
+  void read_group(std::span<RecordRead> reads) override;
 
  private:
   LeveldbSource(std::filesystem::path folder, LeveldbIndex index, ImageColor color);
 
   // What one thread reads with, and the block that it read last: small records share one.
   struct Desk {
-    explicit Desk(ImageColor color) : decoder(color) {}
-    DatumDecoder decoder;
+    explicit Desk(ImageColor color) : group(color) {}
+    DatumGroup group;
     std::vector<std::byte> packed, block;
     const LeveldbRecord* in_block = nullptr;  // a record of `block`
   };
