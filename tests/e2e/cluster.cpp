@@ -252,7 +252,13 @@ std::uint64_t resumed_from(const Process& master) {
   return resumed_from_or_zero(text);
 }
 
-int rounds(int few) { return is_long() ? 20 : few; }
+std::vector<int> rounds(int few) {
+  constexpr int kAll = 20;
+  std::vector<int> result;
+  const int first = is_long() ? 0 : static_cast<int>(seed() % kAll), count = is_long() ? kAll : few;
+  for (int i = 0; i < count; ++i) result.push_back((first + i) % kAll);
+  return result;
+}
 
 std::uint64_t seed() { return varied(20261121); }
 

@@ -118,8 +118,9 @@ std::uint64_t resumed_from(const Process& master);
 // The same of its log's text; 0 if it began anew.
 std::uint64_t resumed_from_or_zero(const std::string& text);
 
-// Rounds of a test that is repeated at random moments: a few, or twenty if is_long().
-int rounds(int few);
+// The rounds of a test that is repeated at random moments: all twenty if is_long(), else a few of
+// them that follow each other, from one that is drawn.
+std::vector<int> rounds(int few);
 // Of the random moments (support/random_seed.hpp).
 std::uint64_t seed();
 

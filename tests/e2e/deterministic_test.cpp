@@ -141,7 +141,7 @@ TEST_CASE("a deterministic job whose master is killed has the bits of one that r
     INFO("undisturbed: " << alone.errors());
     REQUIRE(code == 0);
     REQUIRE_FALSE(whole.snapshot(".caffemodel").empty());
-    for (int round = 0; round < test::rounds(1); ++round) {
+    for (const int round : test::rounds(1)) {
       Random random = Random::derive(test::seed(), {5, static_cast<std::uint64_t>(round)});
       CAPTURE(test::seed(), rule, round);
       Job job(rule, iterations, in_memory);

@@ -39,7 +39,7 @@ std::uint64_t iteration_after(const Process& master, const std::string& text) {
 }  // namespace
 
 TEST_CASE("kill -9 of one of three workers at a random moment") {
-  for (int round = 0; round < test::rounds(2); ++round) {
+  for (const int round : test::rounds(1)) {
     Random random = Random::derive(test::seed(), {6, static_cast<std::uint64_t>(round)});
     const bool sync = round % 2 == 1;
     const std::uint64_t iterations = sync ? 1500 : 8000;
@@ -66,7 +66,7 @@ TEST_CASE("kill -9 of one of three workers at a random moment") {
 }
 
 TEST_CASE("a worker is stopped at a random moment and continued: a new incarnation, counted once") {
-  for (int round = 0; round < test::rounds(2); ++round) {
+  for (const int round : test::rounds(1)) {
     Random random = Random::derive(test::seed(), {7, static_cast<std::uint64_t>(round)});
     const bool sync = round % 2 == 0;
     CAPTURE(test::seed(), round, sync);
@@ -128,7 +128,7 @@ TEST_CASE("a master's own sleep, longer than --worker-timeout, is nobody's fault
 }
 
 TEST_CASE("workers of a host that come and go all the time are kept out; the others go on") {
-  for (int round = 0; round < test::rounds(1); ++round) {
+  for (const int round : test::rounds(1)) {
     Random random = Random::derive(test::seed(), {8, static_cast<std::uint64_t>(round)});
     CAPTURE(test::seed(), round);
     const bool sync = round % 2 == 0;

@@ -37,7 +37,7 @@ Arguments two_workers(bool sync) {
 
 TEST_CASE("slots of a Redis Cluster move while a job trains on it") {
   RedisCluster nodes;
-  for (int round = 0; round < test::rounds(1); ++round) {
+  for (const int round : test::rounds(1)) {
     Random random = Random::derive(test::seed(), {27, static_cast<std::uint64_t>(round)});
     const bool sync = random.below(2) == 0;
     const std::uint64_t iterations = sync ? 300 : 600;
@@ -94,7 +94,7 @@ TEST_CASE("a job on a Redis Cluster with a password is merged in sixteen parts")
 }
 
 TEST_CASE("a primary of a Redis Cluster dies while a job trains on it, and its replica goes on") {
-  for (int round = 0; round < test::rounds(1); ++round) {
+  for (const int round : test::rounds(1)) {
     Random random = Random::derive(test::seed(), {28, static_cast<std::uint64_t>(round)});
     const bool sync = random.below(2) == 0;
     const std::uint64_t iterations = sync ? 300 : 600;

@@ -20,7 +20,7 @@ using test::RedisSentinelGroup;
 
 // The replica is behind by what the primary wrote while it stood still: versions go back.
 TEST_CASE("a primary that Sentinels watch dies while a job trains on it") {
-  for (int round = 0; round < test::rounds(1); ++round) {
+  for (const int round : test::rounds(1)) {
     Random random = Random::derive(test::seed(), {29, static_cast<std::uint64_t>(round)});
     const bool sync = random.below(2) == 0;
     const std::uint64_t iterations = sync ? 300 : 600;

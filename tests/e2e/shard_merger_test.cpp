@@ -69,7 +69,7 @@ std::size_t comings(const Process& master) {
 }  // namespace
 
 TEST_CASE("mergers of shards die at random moments, others take their places") {
-  for (int round = 0; round < test::rounds(2); ++round) {
+  for (const int round : test::rounds(1)) {
     Random random = Random::derive(test::seed(), {23, static_cast<std::uint64_t>(round)});
     const bool sync = random.below(2) == 0;
     const std::uint64_t iterations = sync ? 600 : 1500;
@@ -95,7 +95,7 @@ TEST_CASE("mergers of shards die at random moments, others take their places") {
 }
 
 TEST_CASE("the server of a shard dies with all it holds, alone or together with its merger") {
-  for (int round = 0; round < test::rounds(2); ++round) {
+  for (const int round : test::rounds(1)) {
     const bool together = round % 2 == 1;
     Random random = Random::derive(test::seed(), {24, static_cast<std::uint64_t>(round)});
     const bool sync = random.below(2) == 0;
@@ -123,7 +123,7 @@ TEST_CASE("the server of a shard dies with all it holds, alone or together with 
 }
 
 TEST_CASE("the master of a job in shards dies, its mergers serve the next") {
-  for (int round = 0; round < test::rounds(1); ++round) {
+  for (const int round : test::rounds(1)) {
     Random random = Random::derive(test::seed(), {25, static_cast<std::uint64_t>(round)});
     const bool sync = random.below(2) == 0;
     const std::uint64_t iterations = sync ? 600 : 1500;

@@ -31,7 +31,7 @@ Cluster::Options spread(bool append_only, bool shared_memory) {
 }  // namespace
 
 TEST_CASE("any of several redis-servers dies, with its data or without") {
-  for (int round = 0; round < test::rounds(2); ++round) {
+  for (const int round : test::rounds(1)) {
     Random random = Random::derive(test::seed(), {19, static_cast<std::uint64_t>(round)});
     const bool sync = random.below(2) == 0, shared_memory = random.below(2) == 0;
     const bool keeps_data = random.below(2) == 0;
@@ -59,7 +59,7 @@ TEST_CASE("any of several redis-servers dies, with its data or without") {
 }
 
 TEST_CASE("worker and master of a job on several redis-servers die, and it goes on") {
-  for (int round = 0; round < test::rounds(1); ++round) {
+  for (const int round : test::rounds(1)) {
     Random random = Random::derive(test::seed(), {20, static_cast<std::uint64_t>(round)});
     const bool sync = random.below(2) == 0;
     const std::uint64_t iterations = sync ? 600 : 2000;

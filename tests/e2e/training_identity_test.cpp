@@ -90,8 +90,7 @@ void try_job(const RepeatedJob& job, Between between, Random& random) {
 // In each round every job meets one of the three; in three rounds all.
 TEST_CASE("a training resumed after an earlier one over the same files goes on from where it was") {
   constexpr Between kAll[] = {Between::kNothing, Between::kStoreEmptied, Between::kOtherJobs};
-  const int rounds = test::is_long() ? 3 * test::rounds(1) : 1;
-  for (int round = 0; round < rounds; ++round) {
+  for (const int round : test::rounds(1)) {
     for (std::size_t i = 0; i < std::size(kRepeatedJobs); ++i) {
       const Between between = kAll[(i + static_cast<std::size_t>(round)) % std::size(kAll)];
       CAPTURE(test::seed(), round, kRepeatedJobs[i].name, static_cast<int>(between));
