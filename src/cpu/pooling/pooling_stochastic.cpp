@@ -8,7 +8,7 @@
 namespace speedo::cpu {
 namespace {
 
-constexpr std::int64_t kPlanes = 4;  // per part of the work
+constexpr std::int64_t kPlanesOfPart = 4;  // per part of the work
 
 // What of a window lies in the image.
 struct Window {
@@ -50,7 +50,7 @@ double sum_of(const PoolingShape& s, const Window& w, const float* plane) {
 // Calls body(plane, first source element, first result) for each plane.
 template <class Body>
 void for_each_plane(ThreadPool& pool, const PoolingShape& s, const Body& body) {
-  pool.split(s.batch * s.channels, kPlanes, [&](std::int64_t first, std::int64_t last, int) {
+  pool.split(s.batch * s.channels, kPlanesOfPart, [&](std::int64_t first, std::int64_t last, int) {
     for (std::int64_t plane = first; plane < last; ++plane) {
       body(plane * s.src_h * s.src_w, plane * s.dst_h * s.dst_w);
     }
