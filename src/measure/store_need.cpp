@@ -20,8 +20,9 @@ struct StoredArrays {
   std::int64_t of_master = 0, of_worker = 0;
 };
 
-Result<StoredArrays> arrays_of(const UpdateSpec& stage, const StoredJob& job,
+Result<StoredArrays> arrays_of(const StoredJob& job, std::size_t number,
                                const caffe::SolverParameter& solver) {
+  const UpdateSpec& stage = job.stages[number];
   SPEEDO_ASSIGN(const std::size_t count, UpdateRule::history_count(solver_of(solver, stage)));
   const auto histories = static_cast<std::int64_t>(count);
   const std::int64_t record = 1 + (averages_histories(stage) ? histories : 0);
@@ -33,7 +34,7 @@ Result<StoredArrays> arrays_of(const UpdateSpec& stage, const StoredJob& job,
   // The worker's own weights, which the master writes back.
   if (stage.kind == UpdateKind::kElasticMaster) arrays.of_worker += 1;
   if (job.worker_states) {
-    SPEEDO_ASSIGN(const std::uint64_t states, arrays_of_a_worker({stage}, solver));
+    SPEEDO_ASSIGN(const std::uint64_t states, arrays_in_stage(job.stages, number, solver));
     arrays.of_worker += static_cast<std::int64_t>(states);
   }
   return arrays;
@@ -43,8 +44,8 @@ Result<StoredArrays> arrays_of(const UpdateSpec& stage, const StoredJob& job,
 
 Result<StoreNeed> store_need(const StoredJob& job, const caffe::SolverParameter& solver) {
   StoreNeed need;
-  for (const UpdateSpec& stage : job.stages) {
-    SPEEDO_ASSIGN(const StoredArrays arrays, arrays_of(stage, job, solver));
+  for (std::size_t number = 0; number < job.stages.size(); ++number) {
+    SPEEDO_ASSIGN(const StoredArrays arrays, arrays_of(job, number, solver));
     const std::int64_t least = arrays.of_master * job.weight_bytes;
     const auto workers = static_cast<std::int64_t>(job.workers);
     need.least = std::max(need.least, least);

@@ -18,6 +18,7 @@
 #include "data/random_file.hpp"
 #include "data_support.hpp"
 #include "jpeg_support.hpp"
+#include "png_support.hpp"
 
 namespace speedo {
 namespace {
@@ -384,14 +385,6 @@ TEST_CASE("HDF5: an iteration that counts no steps is refused") {
     REQUIRE(write_solver_state(folder / "s", state, caffe::SolverParameter::BINARYPROTO));
     check_error(read_solver_state(folder / "s"), ErrorCode::kData, "count no steps");
   }
-}
-
-std::string png_chunk(const std::string& kind, const std::string& content) {
-  const std::string body = kind + content;
-  const auto sum =
-      crc32(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size()));
-  return big32_text(static_cast<std::uint32_t>(content.size())) + body +
-         big32_text(static_cast<std::uint32_t>(sum));
 }
 
 // A PNG of zeros that holds `rows` of the rows it announces.

@@ -53,7 +53,7 @@ TEST_CASE("a token that is made is read, is for its user alone, and is another e
   CHECK(again.error().code == ErrorCode::kCannotWrite);
 }
 
-TEST_CASE("a token that a full disk cuts short leaves no file, and can be made when there is room") {
+TEST_CASE("a token that a full disk cuts short leaves no file, and another can be made") {
   const TempDir folder;
   {
     const test::FileSizeLimit full(20);

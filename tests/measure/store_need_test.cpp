@@ -51,5 +51,18 @@ TEST_CASE("A job's store holds two versions of the weights, histories, and contr
   CHECK_FALSE(store_need({.stages = {delta}}, typed_solver("Unheard")));
 }
 
+TEST_CASE("What an earlier stage's codec has left out is in the workers' states of later ones") {
+  UpdateSpec coded, plain;
+  coded.codec.kind = CodecKind::kOneBit;
+  // The master keeps most in the later stage, for its replicas.
+  coded.kind = plain.kind = UpdateKind::kGradientOnly;
+  plain.replicated = true;
+  CHECK(need_of({.stages = {plain}, .worker_states = true}).all == (2 + 2 + 2 + 3) * kWeights);
+  CHECK(need_of({.stages = {coded, plain}, .worker_states = true}).all ==
+        (2 + 2 + 2 + 3 * 2) * kWeights);
+  CHECK(need_of({.stages = {plain, coded}, .worker_states = true}).all ==
+        (2 + 2 + 3 * 2) * kWeights);
+}
+
 }  // namespace
 }  // namespace speedo

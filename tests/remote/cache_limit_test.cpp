@@ -217,7 +217,7 @@ TEST_CASE("What has come of a file that nobody waits for any more leaves like th
   CHECK(held(cache) == "ab");
 }
 
-TEST_CASE("What a process left that was killed before it wrote the record counts, and leaves first") {
+TEST_CASE("What a process left that was killed before it wrote the record leaves first") {
   const RemoteServer server;
   put(server, "abc");
   RemoteCache cache;

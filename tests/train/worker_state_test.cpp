@@ -90,7 +90,7 @@ TEST_CASE("a state whose head lies, or whose numbers are not finite, is refused"
   CHECK(read.error().code == ErrorCode::kCorrupt);
 }
 
-TEST_CASE("a state whose histories hold a count of updates that cannot be is refused where it is read") {
+TEST_CASE("a state whose count of updates cannot be is refused where it is read") {
   const auto store = make_memory_store();
   for (const std::int64_t updates : {std::int64_t{-1}, std::numeric_limits<std::int64_t>::max()}) {
     StateOfWorker state = made_state(1, 3.0F);

@@ -21,10 +21,7 @@ Result<void> ClassLossLayer::reshape_classes(int axis, Tensors bottoms, Tensors 
 }
 
 Result<void> ClassLossLayer::prepare(Tensors /*bottoms*/, Tensors /*tops*/, bool /*trains*/) {
-  if (has_own_memory(backend())) {
-    sums_.reshape({QueuedLoss::kSumsFloats});
-    SPEEDO_TRY(allocate(sums_));
-  }
+  SPEEDO_TRY(sums_.prepare(backend(), [this](Tensor& sums) { return allocate(sums); }));
   return shares_top_ ? Result<void>() : allocate(probability_);
 }
 

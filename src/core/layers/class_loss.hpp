@@ -3,6 +3,7 @@
 #include <speedo/backend/backend.hpp>
 
 #include "core/layers/loss_layer.hpp"
+#include "core/layers/loss_sums.hpp"
 #include "core/layers/support.hpp"
 
 namespace speedo {
@@ -16,7 +17,7 @@ class ClassLossLayer : public LossLayer {
   Result<void> prepare(Tensors bottoms, Tensors tops, bool trains) override;
   bool backward_reads_top(int top) const override { return top == 1; }
   std::int64_t workspace_bytes() const override {
-    return bytes_of(sums_) + (shares_top_ ? 0 : bytes_of(probability_));
+    return sums_.bytes() + (shares_top_ ? 0 : bytes_of(probability_));
   }
 
  protected:
@@ -34,7 +35,7 @@ class ClassLossLayer : public LossLayer {
 
  private:
   bool shares_top_ = false;  // top 1 holds the probabilities
-  Tensor sums_{Shape{0}};    // of a loss that stays on a device with memory of its own
+  LossSums sums_;
 };
 
 }  // namespace speedo

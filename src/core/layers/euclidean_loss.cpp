@@ -24,10 +24,7 @@ Result<void> EuclideanLossLayer::reshape(Tensors bottoms, Tensors tops) {
 }
 
 Result<void> EuclideanLossLayer::prepare(Tensors /*bottoms*/, Tensors /*tops*/, bool /*trains*/) {
-  if (has_own_memory(backend())) {
-    sums_.reshape({QueuedLoss::kSumsFloats});
-    SPEEDO_TRY(allocate(sums_));
-  }
+  SPEEDO_TRY(sums_.prepare(backend(), [this](Tensor& sums) { return allocate(sums); }));
   return allocate(difference_);
 }
 

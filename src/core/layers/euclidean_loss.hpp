@@ -2,6 +2,7 @@
 
 #include <speedo/core/layer.hpp>
 
+#include "core/layers/loss_sums.hpp"
 #include "core/layers/support.hpp"
 
 namespace speedo {
@@ -18,7 +19,7 @@ class EuclideanLossLayer final : public Layer {
   bool backward_reads_bottom(int) const override { return false; }
   bool backward_reads_top(int) const override { return false; }
   std::int64_t workspace_bytes() const override {
-    return bytes_of(difference_) + bytes_of(sums_);
+    return bytes_of(difference_) + sums_.bytes();
   }
   Result<void> forward(Tensors bottoms, Tensors tops) override;
   void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;
@@ -29,7 +30,7 @@ class EuclideanLossLayer final : public Layer {
  private:
   void subtract(Tensors bottoms);
 
-  Tensor sums_{Shape{0}};  // of a loss that stays on a device with memory of its own
+  LossSums sums_;
   Tensor difference_{Shape{0}};
 };
 

@@ -38,9 +38,7 @@ void SigmoidLossLayer::backward(Tensors tops, const std::vector<bool>& propagate
 }
 
 Result<void> SigmoidLossLayer::prepare(Tensors /*bottoms*/, Tensors /*tops*/, bool /*trains*/) {
-  if (!has_own_memory(backend())) return {};
-  sums_.reshape({QueuedLoss::kSumsFloats});
-  return allocate(sums_);
+  return sums_.prepare(backend(), [this](Tensor& sums) { return allocate(sums); });
 }
 
 DeviceSteps::Labelled SigmoidLossLayer::labelled(Tensors bottoms) const {

@@ -1,10 +1,9 @@
 #pragma once
 
 #include <speedo/backend/device_steps.hpp>
-#include <speedo/core/tensor.hpp>
 
 #include "core/layers/loss_layer.hpp"
-#include "core/layers/support.hpp"
+#include "core/layers/loss_sums.hpp"
 
 namespace speedo {
 
@@ -17,7 +16,7 @@ class SigmoidLossLayer final : public LossLayer {
   Result<void> reshape(Tensors bottoms, Tensors tops) override;
   Result<void> forward(Tensors bottoms, Tensors tops) override;
   Result<void> prepare(Tensors bottoms, Tensors tops, bool trains) override;
-  std::int64_t workspace_bytes() const override { return bytes_of(sums_); }
+  std::int64_t workspace_bytes() const override { return sums_.bytes(); }
   void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;
   Result<void> queue_forward(DeviceSteps& steps, Tensors bottoms, Tensors tops) override;
   void queue_backward(DeviceSteps& steps, Tensors tops, const std::vector<bool>& propagate,
@@ -27,7 +26,7 @@ class SigmoidLossLayer final : public LossLayer {
   DeviceSteps::Labelled labelled(Tensors bottoms) const;
   QueuedLoss queued_loss(Tensors tops);
 
-  Tensor sums_{Shape{0}};  // of a loss that stays on a device with memory of its own
+  LossSums sums_;
   LossCounts counts_;  // `valid` of the last forward()
 };
 

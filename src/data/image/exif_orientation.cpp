@@ -79,7 +79,10 @@ void swap_rows(DecodedPixels& pixels) {
 
 std::optional<int> exif_orientation(std::span<const std::byte> marker) {
   if (!has_head(marker, kExif)) return std::nullopt;
-  const std::span<const std::byte> tiff = marker.subspan(kExif.size());
+  return tiff_orientation(marker.subspan(kExif.size()));
+}
+
+std::optional<int> tiff_orientation(std::span<const std::byte> tiff) {
   if (!has_head(tiff, kLittle) && !has_head(tiff, kBig)) return std::nullopt;
   const TiffNumbers numbers(tiff);
   std::size_t entry = numbers.at(4, 4);

@@ -16,6 +16,8 @@ namespace speedo {
 
 // What a JPEG's APP1 marker says: nothing if it holds no EXIF, or that no orientation.
 std::optional<int> exif_orientation(std::span<const std::byte> marker);
+// The same of the EXIF alone, a TIFF header and what follows, as a PNG's eXIf chunk has it.
+std::optional<int> tiff_orientation(std::span<const std::byte> tiff);
 
 // Turns and mirrors the pixels as their orientation says, which is 1 afterwards; one that does not
 // exist changes nothing.

@@ -7,6 +7,7 @@
 
 #include "data/claimed_size.hpp"
 #include "data/image/decoded_pixels.hpp"
+#include "data/image/exif_orientation.hpp"
 
 namespace speedo {
 
@@ -19,11 +20,11 @@ struct PngWork {
   std::jmp_buf back;
   char text[128] = {};
   png_structp decoder = nullptr;
-  png_infop info = nullptr;
+  png_infop info = nullptr, end_info = nullptr;  // what stands before the pixels, and behind them
   std::vector<png_bytep> rows;
   Result<void> checked;
 
-  ~PngWork() { png_destroy_read_struct(&decoder, &info, nullptr); }
+  ~PngWork() { png_destroy_read_struct(&decoder, &info, &end_info); }
 };
 
 [[noreturn]] void leave_png(png_structp decoder, png_const_charp message) {
@@ -55,6 +56,17 @@ void ask_for_bytes(PngWork& work) {
   png_set_interlace_handling(decoder);
 }
 
+// The EXIF may stand before the pixels or behind them; the first is taken, as OpenCV does.
+int orientation_in(const PngWork& work) {
+  for (const png_infop info : {work.info, work.end_info}) {
+    png_uint_32 count = 0;
+    png_bytep exif = nullptr;
+    if (png_get_eXIf_1(work.decoder, info, &count, &exif) == 0) continue;
+    return tiff_orientation(std::as_bytes(std::span(exif, count))).value_or(1);
+  }
+  return 1;
+}
+
 [[gnu::noinline]] void decompress(PngWork& work, std::size_t file_bytes, DecodedPixels& pixels) {
   png_set_read_fn(work.decoder, &work, read_bytes);
   png_read_info(work.decoder, work.info);
@@ -69,7 +81,8 @@ void ask_for_bytes(PngWork& work) {
                 png_get_image_width(work.decoder, work.info));
   for (std::int64_t y = 0; y < pixels.height; ++y) work.rows.push_back(pixels.row(y));
   png_read_image(work.decoder, work.rows.data());
-  png_read_end(work.decoder, nullptr);
+  png_read_end(work.decoder, work.end_info);
+  pixels.orientation = orientation_in(work);
 }
 
 // Whether libpng met no error. Its long jump ends here, so no variable of this function may change
@@ -101,7 +114,8 @@ Result<void> decode_png(std::span<const std::byte> file, ImageColor color, Decod
   work.left = file;
   work.decoder = png_create_read_struct(PNG_LIBPNG_VER_STRING, &work, leave_png, pass_over);
   if (work.decoder != nullptr) work.info = png_create_info_struct(work.decoder);
-  if (work.info == nullptr) return bad_image("libpng cannot read: no memory");
+  if (work.info != nullptr) work.end_info = png_create_info_struct(work.decoder);
+  if (work.end_info == nullptr) return bad_image("libpng cannot read: no memory");
   if (!run_png(work, file.size(), pixels)) {
     return bad_image(fmt::format("is a damaged PNG ({})", work.text));
   }

@@ -60,16 +60,21 @@ Result<void> check_owner(const record::WorkerState& head, const StateOwner& owne
   return {};
 }
 
+Result<std::uint64_t> arrays_in_stage(const std::vector<UpdateSpec>& stages, std::size_t number,
+                                      const caffe::SolverParameter& solver) {
+  const UpdateSpec& stage = stages[number];
+  SPEEDO_ASSIGN(const std::size_t histories, UpdateRule::history_count(solver_of(solver, stage)));
+  std::uint64_t arrays = is_elastic(stage.kind) ? 1 : 0;
+  if (keeps_own_histories(stage)) arrays += histories;
+  if (may_hold_residual(stages, number)) arrays += averages_histories(stage) ? 1 + histories : 1;
+  return arrays;
+}
+
 Result<std::uint64_t> arrays_of_a_worker(const std::vector<UpdateSpec>& stages,
                                          const caffe::SolverParameter& solver) {
   std::uint64_t most = 0;
   for (std::size_t number = 0; number < stages.size(); ++number) {
-    const UpdateSpec& stage = stages[number];
-    SPEEDO_ASSIGN(const std::size_t histories,
-                  UpdateRule::history_count(solver_of(solver, stage)));
-    std::uint64_t arrays = is_elastic(stage.kind) ? 1 : 0;
-    if (keeps_own_histories(stage)) arrays += histories;
-    if (may_hold_residual(stages, number)) arrays += averages_histories(stage) ? 1 + histories : 1;
+    SPEEDO_ASSIGN(const std::uint64_t arrays, arrays_in_stage(stages, number, solver));
     most = std::max(most, arrays);
   }
   return most;

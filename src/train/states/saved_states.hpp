@@ -34,8 +34,12 @@ struct StateOwner {
 // Error: kMismatch, naming both sides.
 Result<void> check_owner(const record::WorkerState& head, const StateOwner& owner);
 
-// Arrays of the weights' length that a worker of such stages has alone, in the stage where it has
-// the most; 0: nothing. Errors: those of UpdateRule::history_count().
+// Arrays of the weights' length that a worker has alone in the stage of this number, counted from
+// 0, with what the codecs of stages before it may have left. Errors: those of
+// UpdateRule::history_count().
+Result<std::uint64_t> arrays_in_stage(const std::vector<UpdateSpec>& stages, std::size_t number,
+                                      const caffe::SolverParameter& solver);
+// The same in the stage where it has the most; 0: nothing.
 Result<std::uint64_t> arrays_of_a_worker(const std::vector<UpdateSpec>& stages,
                                          const caffe::SolverParameter& solver);
 
