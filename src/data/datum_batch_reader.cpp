@@ -17,7 +17,7 @@ constexpr std::int64_t kPartValues = std::int64_t{32} << 10U;
 
 // Records that are read together, so that an exchange with a parser process is for several: as
 // many as that, as lie in a core's cache, and as leave a batch parts for that many threads.
-constexpr std::int64_t kGroupRecords = 16, kGroupValues = std::int64_t{512} << 10U, kGroupParts = 8;
+constexpr std::int64_t kGroupRecords = 16, kGroupValues = std::int64_t{128} << 10U, kGroupParts = 8;
 
 std::int64_t group_records(std::int64_t record_values, std::int64_t batch_size) {
   return std::max<std::int64_t>(

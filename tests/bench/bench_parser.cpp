@@ -4,16 +4,18 @@
 //
 //   bench_parser [threads] [rounds] [part of a name]
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "bench/decode_files.hpp"
 #include "data/parser/parser_processes.hpp"
+#include "support/child_processes.hpp"
 #include "support/temp_dir.hpp"
 
 namespace speedo::bench {
@@ -24,31 +26,34 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Of this process and of those that it waited for.
-double cpu_seconds_with_children() {
+// Of this process, and of its parsers as long as they are there.
+double cpu_seconds_with_parsers() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
   double sum = 0.0;
-  for (const int whose : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
-    rusage usage{};
-    ::getrusage(whose, &usage);
-    for (const timeval& time : {usage.ru_utime, usage.ru_stime}) {
-      sum += static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-    }
+  for (const timeval& time : {usage.ru_utime, usage.ru_stime}) {
+    sum += static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  }
+  for (const pid_t parser : test::children_of(::getpid(), "speedo-parser")) {
+    double nanoseconds = 0.0;
+    std::ifstream("/proc/" + std::to_string(parser) + "/schedstat") >> nanoseconds;
+    sum += 1e-9 * nanoseconds;
   }
   return sum;
 }
 
-// The parsers' start, and their end, are in the processor's time.
+// The parsers have been started before.
 DecodeTimes decode(const ImageFile& file, int threads, ParserUse use) {
-  const double begin = cpu_seconds_with_children();
-  auto parsers = std::make_unique<ParserProcesses>(ParserOptions{.use = use});
-  constexpr int kPasses = 4;  // so that the parsers' start weighs little
+  const ParserProcesses parsers(ParserOptions{.use = use});
+  read_all(file, threads);
+  const double begin = cpu_seconds_with_parsers();
+  constexpr int kPasses = 3;
   const double found = read_all(file, threads, kPasses).records_per_second;
-  if ((parsers->totals().started > 0) != (use == ParserUse::kOn)) {
+  if ((parsers.totals().started > 0) != (use == ParserUse::kOn)) {
     std::fprintf(stderr, "the images were not decoded where they should be\n");
     std::exit(EXIT_FAILURE);
   }
-  parsers.reset();
-  return {found, 1e6 * (cpu_seconds_with_children() - begin) /
+  return {found, 1e6 * (cpu_seconds_with_parsers() - begin) /
                      ((1.0 + kPasses) * static_cast<double>(file.records))};
 }
 
