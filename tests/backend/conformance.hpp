@@ -34,8 +34,8 @@ class Workbench {
 // The layouts that an array of so many channels can have.
 std::vector<Layout> layouts_of(std::int64_t channels);
 
-// The counts of threads that are tried: 1, 2 and 3; 2 alone on GPUs and their doubles, and, long runs
-// apart, under --cpu-isa and --deferred.
+// The counts of threads that are tried: 1, 2 and 3; 2 alone on GPUs and their doubles, and, but for
+// long runs, under --cpu-isa and --deferred.
 std::vector<int> thread_counts();
 
 // Runs `run` on the reference backend and on the chosen backend with each of thread_counts(), and
