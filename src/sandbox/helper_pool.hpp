@@ -64,8 +64,8 @@ class HelperLoan {
   // helper says, or that it dies; kUnavailable, kNotFound: no other can be started.
   Result<HelperReply> run(const HelperTask& task, const HelperTask* first = nullptr);
   // run() of each, handed over in groups. `take` has the replies one by one, in the tasks' order;
-  // each is valid until it returns, and its task's input is needed as long. Each task of a group that
-  // a helper dies of is done alone, and that one death is held against none of them.
+  // each is valid until it returns, and its task's input is needed as long. Each task of a group
+  // that a helper dies of is done alone, and that one death is held against none of them.
   using TakeReply = std::function<void(std::size_t index, Result<HelperReply> reply)>;
   void run_all(std::span<const HelperTask> tasks, const TakeReply& take);
   std::size_t window_bytes() const { return window_bytes_; }
