@@ -63,9 +63,9 @@ class HelperLoan {
   // null; if the third one dies, too, the task is what kills. Errors: kData, kUnsupported: as the
   // helper says, or that it dies; kUnavailable, kNotFound: no other can be started.
   Result<HelperReply> run(const HelperTask& task, const HelperTask* first = nullptr);
-  // run() of each, handed over in groups. `take` has the replies one by one, in the tasks' order;
-  // each is valid until it returns, and so is its task's input needed. Of a group that a helper dies
-  // of each task is done alone, and that one death is held against none of them.
+  // run() of each, handed over in groups. `take` has the replies one by one, in the order of tasks;
+  // each is valid until it returns. Where a helper dies of a group, each of its tasks is done
+  // alone, and that death is held against none of them.
   using TakeReply = std::function<void(std::size_t index, Result<HelperReply> reply)>;
   void run_all(std::span<const HelperTask> tasks, const TakeReply& take);
   std::size_t window_bytes() const { return window_bytes_; }

@@ -28,7 +28,7 @@ class DatumDecoder {
   // Checks that C x H x W equals the number of values; PNG and JPEG data are decompressed. The
   // error's message says what is wrong; the caller puts file and record before it.
   Result<void> decode(std::span<const std::byte> bytes, Record& record);
-  // decode(), but for an image: that is left to decode_image(). It is kept here until the next call.
+  // decode(), but for an image: that is left to decode_image(), and kept here until the next call.
   using LeftImage = std::optional<std::span<const std::byte>>;
   Result<LeftImage> unpack(std::span<const std::byte> bytes, Record& record);
 

@@ -17,9 +17,9 @@ namespace speedo {
 // output are interleaved pixels of as many channels, rows and columns as the answer's numbers say.
 inline constexpr std::uint32_t kImageTask = 1;
 
-// decode_pixels() of each file by the helper. `take` has the pixels one by one, in the files' order.
-// They lie in memory that the helper can still write to: any values are as good as others. Valid
-// until it returns. Errors: also as HelperLoan::run().
+// decode_pixels() of each file by the helper. `take` has the pixels one by one, in the order of the
+// files. They lie in memory that the helper can still write to: any values are as good as others.
+// Valid until it returns. Errors: also as HelperLoan::run().
 using TakePixels = std::function<void(std::size_t index, Result<DecodedPixels> pixels)>;
 void decode_in_helper(HelperLoan& helper, std::span<const std::span<const std::byte>> files,
                       ImageColor color, const TakePixels& take);
