@@ -81,8 +81,8 @@ if(SPEEDO_HAS_CUDA_LIBRARIES)
 endif()
 
 # speedo_group_kernels(TARGET): its sources .cu are compiled together, as CMake does it with others: nvcc
-# reads the headers once for each architecture and twice for the host. Of elementwise/'s six, 20 s
-# are left of 46 (tests/bench/RESULTS.md).
+# reads the headers once for each architecture, and for the host. A third of the time is left
+# (tests/bench/RESULTS.md). Names in their unnamed namespaces must not collide.
 function(speedo_group_kernels target)
   get_target_property(sources ${target} SOURCES)
   set(kernels ${sources})

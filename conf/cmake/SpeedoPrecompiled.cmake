@@ -1,7 +1,7 @@
-# Headers of libraries that most sources include, parsed once for each set of flags. A unit saves 2 to
-# 3 s of 6 to 15 (tests/bench/RESULTS.md); a set costs two units' saving. Headers of ours are not
-# among them: whoever changes one would wait for all. Sources include what they use all the same:
-# SPEEDO_UNITY=OFF, as in the preset debug, compiles each without.
+# Headers of libraries that most sources include, parsed once for each set of flags. A unit saves 1 to
+# 2 s of 5 to 25; a set costs 10 s, and 15 units or more share each (tests/bench/RESULTS.md). Headers
+# of ours are not among them: whoever changes one would wait for all. Sources include what they use
+# all the same: SPEEDO_UNITY=OFF, as in the preset debug, compiles each without.
 set(is_default OFF)
 if(SPEEDO_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT SPEEDO_SANITIZE)
   set(is_default ON)
