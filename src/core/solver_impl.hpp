@@ -12,8 +12,8 @@
 #include <speedo/core/solver.hpp>
 
 #include "caffe.pb.h"
-#include "core/kept_statistics.hpp"
 #include "core/dynamic_loss_scale.hpp"
+#include "core/kept_statistics.hpp"
 #include "core/quiet_steps.hpp"
 #include "core/smoothed_loss.hpp"
 
@@ -29,7 +29,7 @@ struct Solver::Impl {
   std::unique_ptr<UpdateRule> rule;
   std::unique_ptr<KeptStatistics> statistics;  // as the iteration found them
   std::unique_ptr<QuietSteps> quiet;           // null: every iteration waits for its loss
-  std::optional<DynamicLossScale> scale;              // where gradients have a narrow range
+  std::optional<DynamicLossScale> scale;       // where gradients have a narrow range
   std::vector<TestScores> last_scores;
   SmoothedLoss smoothed{1};
   std::int64_t iteration = 0;

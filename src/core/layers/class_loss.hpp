@@ -3,7 +3,7 @@
 #include <speedo/backend/backend.hpp>
 
 #include "core/layers/loss_layer.hpp"
-#include "core/layers/loss_sums.hpp"
+#include "core/layers/queued_loss_sums.hpp"
 #include "core/layers/support.hpp"
 
 namespace speedo {
@@ -35,7 +35,7 @@ class ClassLossLayer : public LossLayer {
 
  private:
   bool shares_top_ = false;  // top 1 holds the probabilities
-  LossSums sums_;
+  QueuedLossSums sums_;
 };
 
 }  // namespace speedo

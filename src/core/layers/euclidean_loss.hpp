@@ -2,7 +2,7 @@
 
 #include <speedo/core/layer.hpp>
 
-#include "core/layers/loss_sums.hpp"
+#include "core/layers/queued_loss_sums.hpp"
 #include "core/layers/support.hpp"
 
 namespace speedo {
@@ -30,7 +30,7 @@ class EuclideanLossLayer final : public Layer {
  private:
   void subtract(Tensors bottoms);
 
-  LossSums sums_;
+  QueuedLossSums sums_;
   Tensor difference_{Shape{0}};
 };
 

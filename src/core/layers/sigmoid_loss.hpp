@@ -3,7 +3,7 @@
 #include <speedo/backend/device_steps.hpp>
 
 #include "core/layers/loss_layer.hpp"
-#include "core/layers/loss_sums.hpp"
+#include "core/layers/queued_loss_sums.hpp"
 
 namespace speedo {
 
@@ -26,7 +26,7 @@ class SigmoidLossLayer final : public LossLayer {
   DeviceSteps::Labelled labelled(Tensors bottoms) const;
   QueuedLoss queued_loss(Tensors tops);
 
-  LossSums sums_;
+  QueuedLossSums sums_;
   LossCounts counts_;  // `valid` of the last forward()
 };
 

@@ -11,7 +11,7 @@ namespace speedo {
 class Backend;
 
 // QueuedLoss::sums of a layer's loss that stays on a device with memory of its own.
-class LossSums {
+class QueuedLossSums {
  public:
   // For a layer's prepare(), with its allocate(); on other devices nothing is needed. Error:
   // allocate()'s.
