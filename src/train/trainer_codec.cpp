@@ -7,6 +7,7 @@
 #include <speedo/base/assert.hpp>
 #include <speedo/store/record_store.hpp>
 
+#include "base/log.hpp"
 #include "base/simd.hpp"
 #include "store/chunk_range.hpp"
 
@@ -17,18 +18,39 @@ SPEEDO_MULTIVERSION void add_to(const float* source, float* target, std::size_t 
   for (std::size_t i = 0; i < count; ++i) target[i] += source[i];
 }
 
+// Returns the Euclidean norm of what goes beyond `most`.
+double cut(std::span<float> values, float most) {
+  double sum = 0.0;
+  for (float& value : values) {
+    const float kept = std::clamp(value, -most, most);
+    sum += static_cast<double>(value - kept) * (value - kept);
+    value = kept;
+  }
+  return std::sqrt(sum);
+}
+
 }  // namespace
 
-bool TrainerCodec::enter_stage(const UpdateSpec& update, std::size_t count, bool may_hold) {
+double TrainerCodec::enter_stage(const UpdateSpec& update, std::size_t count, bool may_hold) {
   const bool fits =
       may_hold && count == count_ && update.kind == spec_.kind && !is_elastic(update.kind);
-  const bool forgets = !fits && residual_norm() > 0.0;
+  double forgotten = 0.0;
+  if (!fits) {
+    forgotten = residual_norm();
+    residual_ = next_ = {};
+  } else if (spec_.codec.kind == CodecKind::kThreshold && update.codec != spec_.codec) {
+    forgotten = cut(residual_, kThresholdsToKeep * spec_.codec.threshold);
+  }
+  if (forgotten > 0.0) {
+    SPEEDO_WARN("a stage begins that cannot send all that codecs have left out before: updates of "
+                "norm {:.3g} are dropped",
+                forgotten);
+  }
   spec_ = update;
   count_ = count;
   committed_.reset();
   bytes_.clear();
-  if (!fits) residual_ = next_ = {};
-  return !forgets;
+  return forgotten;
 }
 
 void TrainerCodec::begin_run(std::uint64_t merged_run) {

@@ -18,10 +18,15 @@ namespace speedo {
 // Thread safety: one thread at a time.
 class TrainerCodec {
  public:
+  // Of kThreshold, in multiples of T: what one element may take along into another codec, which
+  // would bring at once what T was too small for. Deeplearning4j's bound of all residuals.
+  static constexpr float kThresholdsToKeep = 5.0F;
+
   // From here on contributions are of this kind, of `count` floats. What was left out so far stays
   // if it is of the same kind and the stage may hold any (may_hold_residual(); a worker may have
-  // missed stages, or go back), else it is forgotten: false if there was any.
-  bool enter_stage(const UpdateSpec& update, std::size_t count, bool may_hold);
+  // missed stages, or go back), else it is forgotten. Returns the Euclidean norm of what was, and
+  // says it in the log. Requires: the last run is settled, or counts as not merged.
+  double enter_stage(const UpdateSpec& update, std::size_t count, bool may_hold);
   CodecKind kind() const { return spec_.codec.kind; }
 
   // A run begins, and the one before was merged if it is `merged_run`.

@@ -195,10 +195,8 @@ Result<void> TrainerEngine::enter_stage(std::uint32_t stage) {
                         rule_spec_.weight_decay == update.weight_decay;
   if (update.kind != UpdateKind::kGradientOnly && !has_rule) SPEEDO_TRY(make_rule(update));
   SPEEDO_ASSIGN(update_, make_update(update));
-  const bool may_hold = may_hold_residual(incarnation_.job.stages, stage);
-  if (!codec_.enter_stage(update, update_->contribution_count(), may_hold)) {
-    SPEEDO_WARN("stage {}: what a codec left out before is lost, as it does not suit this", stage);
-  }
+  codec_.enter_stage(update, update_->contribution_count(),
+                     may_hold_residual(incarnation_.job.stages, stage));
   if (incarnation_.memory) {
     incarnation_.memory->share(
         {.slots = 1, .element_count = update_->contribution_count(), .model = model_},
@@ -214,6 +212,7 @@ Result<RunReport> TrainerEngine::run(const TrainMessage& order,
   exchange_->allow_cancel(std::move(cancelled));
   if (ended_at_ && is_tracing()) trace_span("wait for order", *ended_at_, steady_clock().now());
   if (order.seat != kNoSeat) SPEEDO_TRY(take_seat(order));
+  codec_.settle(order.merged_run);
   if (stage_ != order.stage) SPEEDO_TRY(enter_stage(order.stage));
   note_version(order);
   exchange_->abandon();  // what a run that failed has left

@@ -108,8 +108,8 @@ struct Joined {
     store->fence(config.term);
     fixture = std::make_unique<MergerFixture>(config, count, store, from, desk);
   }
-  // A merger elsewhere, which has a store of its own.
-  std::shared_ptr<Elsewhere> offer(std::size_t part, const MergerConfig& config) {
+  // Of a merger elsewhere, which has a store of its own.
+  PartSetup setup_of(std::size_t part, const MergerConfig& config) {
     PartSetup setup{.clip = {part, servers.size()},
                     .config = config,
                     .layout = fixture->layout,
@@ -119,7 +119,10 @@ struct Joined {
                       return Result<std::unique_ptr<Backend>>(test::make_backend(0));
                     }};
     setup.store->fence(config.term);
-    auto merger = std::make_shared<Elsewhere>(std::move(setup));
+    return setup;
+  }
+  std::shared_ptr<Elsewhere> offer(std::size_t part, const MergerConfig& config) {
+    auto merger = std::make_shared<Elsewhere>(setup_of(part, config));
     desk->offer({part, "elsewhere", merger});
     return merger;
   }

@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include <speedo/base/random.hpp>
@@ -288,6 +291,23 @@ TEST_CASE("weights of a part that nobody has any more are said to be lost, also 
   const auto merged = fixture.merge({{0, 3}}, false, 3);
   REQUIRE_FALSE(merged);
   REQUIRE(merged.error().code == ErrorCode::kCorrupt);
+}
+
+TEST_CASE("a master is told that a newer one has its weights, when it opens a part", "[merger]") {
+  const MergerConfig config = with_term({.kind = UpdateKind::kFullDelta});
+  MergerConfig newer = config;
+  newer.term += 1;
+  Joined joined(newer, kJoinedCount, 2);
+  const std::uint64_t theirs = (*joined.store->read(weights_key()))->info().version;
+  Elsewhere late(joined.setup_of(1, config));
+  std::promise<PartAnswer> answered;
+  late.answer_to([&](PartAnswer answer) { answered.set_value(std::move(answer)); });
+  late.tell(part_order::Open{
+      .id = 1, .from = {theirs - 1}, .version = {theirs}, .stage = 0, .first_slot = 0});
+  const PartAnswer answer = answered.get_future().get();
+  const auto* const failed = std::get_if<part_answer::Failed>(&answer);
+  REQUIRE(failed != nullptr);
+  CHECK(failed->error.code == ErrorCode::kSuperseded);
 }
 
 TEST_CASE("what needs the whole is not merged in parts", "[merger]") {

@@ -141,6 +141,9 @@ struct MasterDriver {
                      std::vector<WorkerId> rejected = {}) {
     return on(master_event::Merged{{merge}, {version}, std::move(rejected)});
   }
+  std::string leave(std::uint64_t peer, std::uint64_t worker) {
+    return on(master_event::Leave{{peer}, {worker, 0, "why"}});
+  }
   std::string lost(std::uint64_t peer) { return on(master_event::PeerLost{{peer}, "reset"}); }
   std::string one_tick(int seconds) {
     now = seconds;

@@ -97,6 +97,14 @@ TEST_CASE("at the end states are asked for once those of an earlier snapshot are
     CHECK(master.saved(6, 1, 2) == "stop 5; stop 6; states 2: 0 1");
     CHECK(master.snapshot_done(2) == "finish");
   }
+  SECTION("a worker goes before it can be asked") {
+    master.saved(6, 1, 1);
+    const bool says_so = GENERATE(true, false);
+    CHECK((says_so ? master.leave(6, 1) : master.lost(6)).empty());
+    CHECK(master.snapshot_done(1) == "snapshot 2; save 5 it 2 merged 2");
+    CHECK(master.saved(5, 0, 2) == "stop 5; stop 6; states 2: 0");
+    CHECK(master.snapshot_done(2) == "finish");
+  }
   SECTION("a signal comes, and nobody is waited for") {
     CHECK(master.on(master_event::StopRequested{"SIGTERM"}) == "stop 5; stop 6; states 1: 0");
     CHECK(master.snapshot_done(1) == "snapshot 2; states 2:");

@@ -70,7 +70,7 @@ TEST_CASE("merged contributions, with the rest, are what the worker has computed
   CAPTURE(name);
   Random random(test::varied(1));
   TrainerCodec codec;
-  REQUIRE(codec.enter_stage(coded(name), kCodedCount, true));
+  REQUIRE(codec.enter_stage(coded(name), kCodedCount, true) == 0.0);
   Account account;
   std::uint64_t merged_run = kNoRun;
   constexpr std::uint64_t kRuns = 24;
@@ -128,24 +128,56 @@ TEST_CASE("a contribution that no codec can write leaves the rest as it was", "[
 TEST_CASE("what was left out is kept for contributions of the same kind", "[codec]") {
   Random random(test::varied(3));
   TrainerCodec codec;
-  REQUIRE(codec.enter_stage(coded("onebit"), kCodedCount, true));
+  REQUIRE(codec.enter_stage(coded("onebit"), kCodedCount, true) == 0.0);
   codec.begin_run(kNoRun);
   sent(codec, random_values(random));
   codec.committed(1);
   codec.begin_run(1);
   const double norm = codec.residual_norm();
   REQUIRE(norm > 0.0);
-  CHECK(codec.enter_stage(coded("int8"), kCodedCount, true));
+  CHECK(codec.enter_stage(coded("int8"), kCodedCount, true) == 0.0);
   CHECK(codec.residual_norm() == norm);
-  CHECK(codec.enter_stage({}, kCodedCount, true));
+  CHECK(codec.enter_stage({}, kCodedCount, true) == 0.0);
   CHECK(codec.residual_norm() == norm);
   SECTION("contributions are of another kind") {
-    CHECK_FALSE(codec.enter_stage(coded("int8", UpdateKind::kGradientOnly), kCodedCount, true));
+    CHECK(codec.enter_stage(coded("int8", UpdateKind::kGradientOnly), kCodedCount, true) == norm);
   }
   SECTION("the stage is not one that follows") {
-    CHECK_FALSE(codec.enter_stage({}, kCodedCount, false));
+    CHECK(codec.enter_stage({}, kCodedCount, false) == norm);
   }
   CHECK(codec.residual_norm() == 0.0);
+}
+
+// The threshold sends 0.01 of 1 in each run, and holds back the rest.
+TEST_CASE("what a threshold holds back does not come at once with another codec", "[codec]") {
+  TrainerCodec codec;
+  codec.enter_stage(coded("threshold:0.01"), kCodedCount, true);
+  const std::vector<float> values(kCodedCount, 1.0F);
+  for (std::uint64_t run = 1; run <= 3; ++run) {
+    codec.begin_run(run - 1);
+    sent(codec, values);
+    codec.committed(run);
+  }
+  codec.settle(3);
+  const double held = std::sqrt(static_cast<double>(kCodedCount));
+  CHECK(codec.residual_norm() == Approx(3 * 0.99 * held).epsilon(1e-4));
+  const std::string next = GENERATE("onebit", "none", "threshold:0.1");
+  CAPTURE(next);
+  CHECK(codec.enter_stage(coded(next), kCodedCount, true) ==
+        Approx((3 * 0.99 - 0.05) * held).epsilon(1e-4));
+  CHECK(codec.residual_norm() == Approx(0.05 * held).epsilon(1e-4));
+}
+
+TEST_CASE("a threshold goes on with all that it has held back", "[codec]") {
+  TrainerCodec codec;
+  codec.enter_stage(coded("threshold:0.01"), kCodedCount, true);
+  codec.begin_run(kNoRun);
+  sent(codec, std::vector<float>(kCodedCount, 1.0F));
+  codec.committed(1);
+  codec.settle(1);
+  const double norm = codec.residual_norm();
+  CHECK(codec.enter_stage(coded("threshold:0.01"), kCodedCount, true) == 0.0);
+  CHECK(codec.residual_norm() == norm);
 }
 
 // The worker takes the half of the step that the centre takes.
@@ -183,6 +215,24 @@ TEST_CASE("what is formed on weights becomes what was sent of it", "[codec]") {
   CHECK(formed != centre);
   CHECK(codec.residual_norm() == 0.0);
   CHECK(exchange.traffic().pushed_bytes < kCodedCount * sizeof(float));
+}
+
+// A snapshot between the two stages says what was merged before the next order does.
+TEST_CASE("what the last run of a stage leaves out comes in the next stage, once", "[codec]") {
+  const std::string solver = test::generated_solver(
+      16, "base_lr: 0.05 lr_policy: \"fixed\" max_iter: 100 display: 0 random_seed: 5", false);
+  std::vector<std::vector<float>> weights;
+  for (const bool saves : {false, true}) {
+    test::TrainerCluster cluster(
+        {.solver_text = solver, .base = {}, .stages = {coded("topk:5"), coded("none")}}, 1);
+    cluster.round();
+    cluster.round();
+    if (saves) cluster.save_states();
+    cluster.enter_stage(1);
+    cluster.round();
+    weights.push_back(cluster.weights());
+  }
+  CHECK(test::relative_difference(weights[0], weights[1]) < 1e-6);
 }
 
 TEST_CASE("a cluster learns with every codec", "[codec]") {

@@ -133,6 +133,7 @@ Result<void> JoinedEngine::open(std::span<const std::size_t> parts, Version vers
     put = put_manifest(version, state, written);
   } else {
     put = round.error.value_or(Error{ErrorCode::kUnavailable, "the merger of a part is gone"});
+    if (put.error().code == ErrorCode::kSuperseded) superseded_ = put.error();
   }
   seats_.decide(order.id, put.has_value());
   if (!put) {

@@ -163,6 +163,11 @@ Result<void> PartMerger::open(const part_order::Open& order) {
                    .session = {}};
   SPEEDO_ASSIGN(const RecordInfo read, read_part(*store_, copies_.get(), setup_.clip.part,
                                                  clipped.digest(), start.weights));
+  if (read.term > setup_.config.term) {
+    return Error{ErrorCode::kSuperseded,
+                 fmt::format("the weights in the store are those of a newer master, version {}",
+                             read.version)};
+  }
   if (read.version != order.from.value) {
     return Error{ErrorCode::kMismatch,
                  fmt::format("the store has version {} of the weights, not {}", read.version,

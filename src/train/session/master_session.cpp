@@ -142,6 +142,11 @@ void MasterSession::Impl::start_training() {
 }
 
 void MasterSession::Impl::handle(const master_event::Leave& event) {
+  if (!open()) {
+    const auto leaver = members_.at(event.peer);
+    if (leaver && leaver->value == event.message.worker) gone_at_end(*leaver);
+    return;
+  }
   const auto id = sender(event.peer, event.message.worker);
   if (!id) return ignore(event.peer, "leave message");
   const Membership::Member& member = *members_.find(*id);
@@ -164,10 +169,17 @@ void MasterSession::Impl::handle(const master_event::Leave& event) {
 
 void MasterSession::Impl::handle(const master_event::PeerLost& event) {
   const auto id = members_.at(event.peer);
-  if (id && !open()) states_.gone(*id, out_);
-  if (!id || !open()) return;
+  if (!id) return;
+  if (!open()) return gone_at_end(*id);
   out_.note(true, "worker {} is gone: {}", members_.find(*id)->name, event.reason);
   remove(*id, Departure::kFlap, event.reason);
+}
+
+// The last snapshot does not wait for it.
+void MasterSession::Impl::gone_at_end(WorkerId id) {
+  SPEEDO_ASSERT(!open());
+  members_.gone_at_end(id);
+  states_.gone(id, out_);
 }
 
 void MasterSession::Impl::handle(const master_event::Beat& event) {

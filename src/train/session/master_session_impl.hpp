@@ -89,6 +89,7 @@ struct MasterSession::Impl {
   std::optional<WorkerId> sender(PeerId peer, std::uint64_t claimed);
   void ignore(PeerId peer, std::string_view what);
   void remove(WorkerId id, Departure departure, const std::string& why);
+  void gone_at_end(WorkerId id);
   void declare_dead(WorkerId id, const std::string& reason);
   void watch_workers();
   void start_training();

@@ -15,7 +15,7 @@ void MasterSession::Impl::ask_for_states() {
   if (states_.is_of(iteration())) return;
   std::map<WorkerId, std::string> asked;
   for (const auto& [id, member] : members_.all()) {
-    if (workers_are_sent_away_ || !runs_.was_ordered(id)) continue;
+    if (workers_are_sent_away_ || member.gone || !runs_.was_ordered(id)) continue;
     const Runs::Order last = runs_.last_merged(id);
     out_.add(master_command::SendSaveState{
         member.peer,

@@ -30,6 +30,7 @@ class Membership {
     bool ready = false;
     bool known = false;     // to the strategy of this stage; implies ready
     bool finished = false;  // any run
+    bool gone = false;      // since training ended: it keeps its place, and is asked for nothing
     Instant heard{0};       // time of the last message
   };
   enum class Departure { kFlap, kExcused };  // whether it counts against the host
@@ -51,6 +52,7 @@ class Membership {
   // Requires: not ready.
   bool make_ready(WorkerId id, const ReadyMessage& message, SessionCommands& out);
   void finished_run(WorkerId id);
+  void gone_at_end(WorkerId id) { members_.at(id).gone = true; }
   // Returns what is known of it.
   Member remove(WorkerId id, Departure departure, Instant now, SessionCommands& out);
 
