@@ -10,13 +10,6 @@
 #include "core/layers/support.hpp"
 
 namespace speedo {
-namespace {
-
-// From so many steps on it pays to turn the hidden values' weights over once: products with them
-// as they lie, which are sums along both rows, take twice as long.
-constexpr std::int64_t kStepsToTurn = 4;
-
-}  // namespace
 
 LayerArity RecurrentLayer::arity() const {
   const bool exposes = parameter_message().recurrent_param().expose_hidden();
@@ -115,7 +108,6 @@ Result<void> RecurrentLayer::reshape(Tensors bottoms, Tensors tops) {
   SPEEDO_TRY(shape_memory(sums_, {steps_, streams_, width_}));
   SPEEDO_TRY(shape_memory(conted_, {steps_, streams_, cells_}));
   SPEEDO_TRY(shape_memory(constants_, {has_static_ ? streams_ : 0, width_}));
-  turned_.reshape({steps_ >= kStepsToTurn ? cells_ : 0, width_});
   // Where the number of streams changes they keep the memory that they have, as in Caffe.
   carried_.resize(exposes_ ? 0 : static_cast<std::size_t>(state_count()));
   for (Tensor& state : carried_) state.reshape({1, streams_, cells_});
@@ -124,7 +116,7 @@ Result<void> RecurrentLayer::reshape(Tensors bottoms, Tensors tops) {
 
 std::vector<Tensor*> RecurrentLayer::own_memory() {
   std::vector<Tensor*> all = unit_memory();
-  for (Tensor* own : {&sums_, &conted_, &constants_, &turned_, &h_grad_, &conted_grad_}) {
+  for (Tensor* own : {&sums_, &conted_, &constants_, &h_grad_, &conted_grad_}) {
     all.push_back(own);
   }
   for (Tensor& state : carried_) all.push_back(&state);
@@ -198,17 +190,8 @@ void RecurrentLayer::multiply_streams(const float* cont, const float* from, floa
   backend().scale_channels({{1, streams_, cells_}, {}}, {cont, nullptr}, from, to);
 }
 
-// An array of channels last is the transpose of its plain order.
-RecurrentLayer::HiddenWeights RecurrentLayer::turn_hidden_weights() {
-  const float* weights = parameter(hidden_weights()).data();
-  if (steps_ < kStepsToTurn) return {weights, true};
-  backend().reorder({1, width_, cells_}, weights, {}, turned_.data(), {width_});
-  return {turned_.data(), false};
-}
-
 Result<void> RecurrentLayer::forward(Tensors bottoms, Tensors tops) {
   multiply_x(bottoms);
-  const HiddenWeights weights = turn_hidden_weights();
   for (int i = 1; i < state_count(); ++i) {
     backend().copy(step_count(), state_before(i, bottoms), state(i, -1, tops));
   }
@@ -218,12 +201,8 @@ Result<void> RecurrentLayer::forward(Tensors bottoms, Tensors tops) {
     float* const conted = conted_.data() + t * step_count();
     multiply_streams(cont, h_before, conted);
     add_constants(t);
-    backend().gemm({Op::kNone,
-                    weights.is_transposed ? Op::kTranspose : Op::kNone,
-                    {streams_, width_, cells_},
-                    1.0F,
-                    1.0F},
-                   conted, weights.values, sums(t));
+    backend().gemm({Op::kNone, Op::kTranspose, {streams_, width_, cells_}, 1.0F, 1.0F}, conted,
+                   parameter(hidden_weights()).data(), sums(t));
     step_forward(t, cont, tops);
     h_before = state(0, t, tops);
   }

@@ -69,11 +69,6 @@ class RecurrentLayer : public Layer {
   static constexpr int kX = 0, kCont = 1, kStatic = 2;              // bottoms
   static constexpr int kWeights = 0, kBias = 1, kStaticWeights = 2;  // parameters
 
-  struct HiddenWeights {
-    const float* values;
-    bool is_transposed;  // width x cells
-  };
-
   Result<void> read_sizes(Tensors bottoms);
   Result<void> check_bottoms(Tensors bottoms) const;
   int first_exposed() const { return has_static_ ? 3 : 2; }
@@ -81,7 +76,6 @@ class RecurrentLayer : public Layer {
   std::vector<Tensor*> own_memory();
   const float* state_before(int index, Tensors bottoms);
   void keep_states(Tensors tops);
-  HiddenWeights turn_hidden_weights();
   void multiply_x(Tensors bottoms);
   void add_constants(std::int64_t t);
   void multiply_streams(const float* cont, const float* from, float* to);
@@ -94,7 +88,6 @@ class RecurrentLayer : public Layer {
   Tensor sums_;       // of all steps; in their place what the unit makes of them, their gradients
   Tensor conted_;     // hidden values before each step, 0 where a sequence begins
   Tensor constants_;  // sums of what is for all steps; in their place their gradients
-  Tensor turned_;     // weights of the hidden values, cells x width
   Tensor h_grad_, conted_grad_;  // of one step
   std::vector<Tensor> carried_;  // states from pass to pass, if they are not exposed
   std::int64_t workspace_bytes_ = 0;

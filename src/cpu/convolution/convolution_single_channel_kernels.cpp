@@ -17,10 +17,13 @@ namespace speedo::cpu::HWY_NAMESPACE {
 namespace {
 
 constexpr int kVectorsMax = 4;  // of output channels
-// Sums held in registers, of the 32 or 16 that there are.
-constexpr int kSums = HWY_TARGET <= HWY_AVX3 ? 24 : 12;
-// Enough sums at once to hide an addition's latency with two vectors; divides 5 x 5.
-constexpr int kTaps = 5;
+constexpr int kRegisters = HWY_TARGET <= HWY_AVX3 ? 32 : 16;
+constexpr int kSums = kRegisters / 4 * 3;  // held in them
+// Taps that V vectors of channels are added to at once: with five, enough sums to hide an addition's
+// latency with two vectors, and they divide 5 x 5; fewer where registers would not do for these, V
+// and a tap's value.
+template <int V>
+constexpr int kTaps = std::min(5, (kRegisters - V - 1) / V);
 // Rows that are read for one group of taps after another while they are in the first cache.
 constexpr std::int64_t kRowBytes = 16 << 10;
 
@@ -151,10 +154,10 @@ HWY_FLATTEN void weights_rows(const SingleChannelShape& shape, const float* src,
     const float* from = src + y * s.stride_y * s.src_width;
     const float* grad = dst_grad + y * row_floats;
     std::int64_t tap = 0;
-    for (; tap + kTaps <= s.taps(); tap += kTaps) {
-      std::int64_t offsets[kTaps];
-      for (int t = 0; t < kTaps; ++t) offsets[t] = s.src_offset(tap + t);
-      add_taps<V, kTaps>(s, rows, offsets, from, grad, sums + tap * width);
+    for (; tap + kTaps<V> <= s.taps(); tap += kTaps<V>) {
+      std::int64_t offsets[kTaps<V>];
+      for (int t = 0; t < kTaps<V>; ++t) offsets[t] = s.src_offset(tap + t);
+      add_taps<V, kTaps<V>>(s, rows, offsets, from, grad, sums + tap * width);
     }
     for (; tap < s.taps(); ++tap) {
       const std::int64_t offset = s.src_offset(tap);

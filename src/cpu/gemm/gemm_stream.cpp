@@ -37,32 +37,29 @@ HWY_INLINE void update(Access access, D d, hn::Vec<D> sum, float alpha, float be
   access.store(value, d, c);
 }
 
-// Calls body(first row, integral_constant of rows) for all rows, `most` at a time.
-template <class Body>
-HWY_INLINE void for_row_tiles(std::int64_t count, std::int64_t most, const Body& body) {
+// Calls body(first row, integral_constant of rows) for all rows, `most` at a time or evenly fewer.
+template <int most, class Body>
+HWY_INLINE void for_row_tiles(std::int64_t count, const Body& body) {
+  static_assert(1 <= most && most <= 6);
   const std::int64_t tiles = (count + most - 1) / most;
-  const std::int64_t each = (count + tiles - 1) / tiles;
-  for (std::int64_t i = 0; i < count; i += each) {
-    switch (std::min(each, count - i)) {
-      case 1:
-        body(i, std::integral_constant<int, 1>());
-        break;
-      case 2:
-        body(i, std::integral_constant<int, 2>());
-        break;
-      case 3:
-        body(i, std::integral_constant<int, 3>());
-        break;
-      case 4:
-        body(i, std::integral_constant<int, 4>());
-        break;
-      case 5:
-        body(i, std::integral_constant<int, 5>());
-        break;
-      default:
-        body(i, std::integral_constant<int, 6>());
-        break;
-    }
+  const auto tile = [&](std::int64_t i, std::int64_t rows) HWY_ATTR {
+    const auto is = [&](auto size) HWY_ATTR {
+      if constexpr (size <= most) {
+        if (rows == size) body(i, size);
+      }
+    };
+    is(std::integral_constant<int, 1>());
+    is(std::integral_constant<int, 2>());
+    is(std::integral_constant<int, 3>());
+    is(std::integral_constant<int, 4>());
+    is(std::integral_constant<int, 5>());
+    is(std::integral_constant<int, 6>());
+  };
+  std::int64_t i = 0;
+  for (std::int64_t t = 0; t < tiles; ++t) {
+    const std::int64_t rows = (count - i + tiles - t - 1) / (tiles - t);
+    tile(i, rows);
+    i += rows;
   }
 }
 
@@ -71,7 +68,7 @@ HWY_INLINE void for_row_tiles(std::int64_t count, std::int64_t most, const Body&
 // Rows of B (columns of C) that one step works on, and how many terms. These pieces of B stay in
 // the first cache while the rows of A pass, which come from the second.
 constexpr std::int64_t kDots = 4, kDotTerms = 1024;
-constexpr std::int64_t kDotRows = kManyRegisters ? kRows : kRows / 2;
+constexpr int kDotRows = kManyRegisters ? kRows : kRows / 2;
 
 // c[j] = beta c[j] + alpha (sum of the lanes of v[j]).
 HWY_INLINE void update_one(V v, float alpha, float beta, float* c) {
@@ -120,14 +117,15 @@ HWY_INLINE void dot_tile(std::int64_t terms, GemmMatrix a, GemmMatrix b, Ahead a
     for (V& sum : row) sum = hn::Zero(d);
   }
   for_each_vector(d, terms, [&](std::int64_t p, auto access) HWY_ATTR {
-    V bs[dots];
-    for (int j = 0; j < dots; ++j) bs[j] = access.load(d, b.data + j * b.stride + p);
+    V as[rows];
+    for (int i = 0; i < rows; ++i) as[i] = access.load(d, a.data + i * a.stride + p);
     for (int j = 0; j < ahead_rows; ++j) {
       __builtin_prefetch(ahead.rows + j * ahead.stride + p, 0, 2);
     }
-    for (int i = 0; i < rows; ++i) {
-      const V as = access.load(d, a.data + i * a.stride + p);
-      for (int j = 0; j < dots; ++j) sums[i][j] = hn::MulAdd(as, bs[j], sums[i][j]);
+    // The sums and one row's values take all registers that there are without AVX-512.
+    for (int j = 0; j < dots; ++j) {
+      const V bs = access.load(d, b.data + j * b.stride + p);
+      for (int i = 0; i < rows; ++i) sums[i][j] = hn::MulAdd(as[i], bs, sums[i][j]);
     }
   });
 }
@@ -139,7 +137,7 @@ HWY_INLINE void dot_columns(const Product& x, std::int64_t j, std::int64_t first
   const float beta = first == 0 ? x.beta : 1.0F;
   const GemmMatrix b{x.b.data + j * x.b.stride + first, x.b.stride};
   Ahead ahead{b.data + kDots * b.stride, b.stride};
-  for_row_tiles(x.shape.m, kDotRows, [&](std::int64_t i, auto rows) HWY_ATTR {
+  for_row_tiles<kDotRows>(x.shape.m, [&](std::int64_t i, auto rows) HWY_ATTR {
     V sums[rows][kDots];
     dot_tile<rows, kDots, ahead_rows>(terms, {x.a.data + i * x.a.stride + first, x.a.stride}, b,
                                       ahead, sums);
@@ -154,7 +152,7 @@ HWY_INLINE void dot_columns(const Product& x, std::int64_t j, std::int64_t first
 HWY_INLINE void dot_column(const Product& x, std::int64_t j, std::int64_t first,
                            std::int64_t terms) {
   const float beta = first == 0 ? x.beta : 1.0F;
-  for_row_tiles(x.shape.m, kDotRows, [&](std::int64_t i, auto rows) HWY_ATTR {
+  for_row_tiles<kDotRows>(x.shape.m, [&](std::int64_t i, auto rows) HWY_ATTR {
     V sums[rows][1];
     dot_tile<rows, 1, 0>(terms, {x.a.data + i * x.a.stride + first, x.a.stride},
                          {x.b.data + j * x.b.stride + first, x.b.stride}, {}, sums);
@@ -228,7 +226,7 @@ HWY_INLINE void sum_panel(const Product& x, Factors a, std::int64_t first, std::
                           std::int64_t term, std::int64_t terms) {
   const std::int64_t width = lanes(F32());
   const float beta = term == 0 ? x.beta : 1.0F;
-  for_row_tiles(x.shape.m, kRows, [&](std::int64_t i, auto rows) HWY_ATTR {
+  for_row_tiles<kRows>(x.shape.m, [&](std::int64_t i, auto rows) HWY_ATTR {
     const Factors from{a.data + i * a.row_step + term * a.term_step, a.row_step, a.term_step};
     const auto columns = [&](std::int64_t j, auto vectors, auto access) HWY_ATTR {
       sum_tile<rows, vectors>(access, terms, from, {x.b.data + term * x.b.stride + j, x.b.stride},
