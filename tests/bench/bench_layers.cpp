@@ -59,6 +59,8 @@ void run_transposed(LayerBench& bench) {
 
 // One time step's product, and that of all steps at once.
 void run_recurrent(LayerBench& bench) {
+  bench.inner_product("autoencoder/encode1", 100, 784, 1000);
+  bench.inner_product("autoencoder/encode2", 100, 1000, 500);
   bench.inner_product("words/step", 32, 512, 2048);
   bench.inner_product("words/steps", 640, 512, 2048);
   bench.inner_product("lrcn/step", 24, 256, 1024);

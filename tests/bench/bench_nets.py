@@ -39,14 +39,19 @@ NETS = {
     "resnet50": BenchNet("imagenet/resnet50_train_val.prototxt", 16, (3, 224, 224), 3),
     "vgg16": BenchNet("imagenet/vgg16_train_val.prototxt", 8, (3, 224, 224), 2),
 }
-# Not among those that are measured unless they are named. The batch of sequences is all their steps.
+# Not among those that are measured unless they are named, as are the next ones.
+MORE_NETS = {
+    "autoencoder": BenchNet("autoencoder/mnist_autoencoder_train_test.prototxt", 100, (1, 28, 28),
+                            60),
+}
+# The batch of sequences is all their steps.
 OWN_NETS = {
     "lrcn": BenchNet("lrcn.prototxt", 16 * 24, (4096,), 20),
     "words": BenchNet("words.prototxt", 20 * 32, (512,), 10),
     "segmentation": BenchNet("segmentation.prototxt", 4, (3, 128, 128), 10),
     "dcgan": BenchNet("dcgan.prototxt", 16, (100, 1, 1), 10),
 }
-EVERY_NET = {**NETS, **OWN_NETS}
+EVERY_NET = {**NETS, **MORE_NETS, **OWN_NETS}
 
 
 class Message:
@@ -106,7 +111,7 @@ def timing_prototxt(name, batch=None):
     """The text of a net that needs no files, with its own batch or another."""
     if name in OWN_NETS:
         return (NETS_FOLDER / OWN_NETS[name].prototxt).read_text()
-    net = NETS[name]
+    net = EVERY_NET[name]
     batch = batch or net.batch
     shape = " ".join(f"dim: {size}" for size in (batch, *net.image))
     inputs = parse(f'''

@@ -35,6 +35,9 @@ def lrn_within(x, size, alpha, beta):
     return x * (1 + alpha * F.avg_pool2d(x * x, size, 1, (size - 1) // 2)).pow(-beta)
 
 
+LOSSES = ("SoftmaxWithLoss", "SigmoidCrossEntropyLoss", "EuclideanLoss")
+
+
 class Sequences(nn.Module):
     """nn.LSTM over steps x streams x values, without its states. `cont` is 1 in the nets measured."""
 
@@ -70,7 +73,7 @@ class PrototxtNet(nn.Module):
                 self.parts.append(function)
             if isinstance(function, nn.Module) and is_frozen(layer):
                 function.requires_grad_(False)
-            is_loss = layer.text("type") == "SoftmaxWithLoss"
+            is_loss = layer.text("type") in LOSSES
             weight = float(layer.get("loss_weight", 1)) if is_loss else 0.0
             self.operations.append((function, bottoms, top, weight))
             with torch.no_grad():
@@ -157,6 +160,19 @@ class PrototxtNet(nn.Module):
 
     def make_Concat(self, _layer, _):
         return lambda *inputs: torch.cat(inputs, 1)
+
+    def make_Flatten(self, _layer, _):
+        return lambda x: x.flatten(1)
+
+    def make_Sigmoid(self, _layer, _):
+        return torch.sigmoid
+
+    def make_SigmoidCrossEntropyLoss(self, _layer, _):
+        return lambda x, target: F.binary_cross_entropy_with_logits(
+            x, target, reduction="sum") / len(x)
+
+    def make_EuclideanLoss(self, _layer, _):
+        return lambda x, target: F.mse_loss(x, target, reduction="sum") / (2 * len(x))
 
     def make_SoftmaxWithLoss(self, layer, inputs):
         if number(layer.get("softmax_param", bench_nets.Message()), "axis", 1) == 2:

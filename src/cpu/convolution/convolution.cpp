@@ -9,6 +9,7 @@
 #include "cpu/convolution/convolution_few_channels.hpp"
 #include "cpu/convolution/convolution_im2col.hpp"
 #include "cpu/convolution/convolution_single_channel.hpp"
+#include "cpu/convolution/convolution_whole_image.hpp"
 #include "cpu/elementwise/channels.hpp"
 #include "cpu/isa.hpp"
 #include "cpu/onednn/onednn.hpp"
@@ -100,6 +101,10 @@ class ChosenConvolution final : public Convolution {
       if (by_channel_ == nullptr) by_channel_ = make_by_channel_kernels(shape_, context);
       return *by_channel_;
     }
+    if (whole_image_serves(shape_, context)) {
+      if (whole_image_ == nullptr) whole_image_ = make_whole_image_kernels(shape_, context);
+      return *whole_image_;
+    }
     if (single_channel_serves(shape_, pass, context)) {
       if (single_channel_ == nullptr)
         single_channel_ = make_single_channel_kernels(shape_, context);
@@ -130,7 +135,8 @@ class ChosenConvolution final : public Convolution {
 
   ConvolutionShape asked_, shape_;  // as it was asked for, and as kernels know it
   ThreadPool& pool_;
-  std::unique_ptr<ConvolutionKernels> by_channel_, single_channel_, few_channels_, onednn_, im2col_;
+  std::unique_ptr<ConvolutionKernels> by_channel_, whole_image_, single_channel_, few_channels_,
+      onednn_, im2col_;
   std::array<ConvolutionKernels*, kConvolutionPasses.size()> by_pass_{};
 };
 
