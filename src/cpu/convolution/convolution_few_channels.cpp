@@ -16,8 +16,11 @@ namespace {
 // positions are many, so that the sums are read and written seldom.
 constexpr std::int64_t kScatterBytes = 32 << 10;
 constexpr std::int64_t kGatherBytes = 128 << 10;
-// Vectors filled so much better than along the channels make up for the columns.
-constexpr double kGainMin = 1.2;
+// Vectors filled so much better than along the channels make up for the columns: measured.
+double gain_min(ConvolutionPass pass) {
+  if (cpu_isa() == CpuIsa::kAvx512) return 1.2;
+  return pass == ConvolutionPass::kBackwardData ? 1.1 : 1.05;
+}
 
 // Lanes computed for each one that counts.
 double waste(std::int64_t count, std::int64_t multiple) {
@@ -163,7 +166,7 @@ bool few_channels_serves(const ConvolutionShape& shape, ConvolutionPass pass,
       pass == ConvolutionPass::kBackwardData ? shape.channels : shape.outputs;
   const std::int64_t columns = shape.channels * count_of(shape.kernel);
   const std::int64_t lanes = cpu_isa() == CpuIsa::kAvx512 ? 16 : 8;
-  return waste(along, lanes) > kGainMin * waste(columns + 1, few_channels_panel());
+  return waste(along, lanes) > gain_min(pass) * waste(columns + 1, few_channels_panel());
 }
 
 std::unique_ptr<ConvolutionKernels> make_few_channels_kernels(const ConvolutionShape& shape,
