@@ -72,7 +72,7 @@ Result<MasterProgress> run_master(const MasterOptions& options, const MasterHook
   return run_master_seen({options, hooks, parts, open_store, gate}, {});
 }
 
-Result<MasterProgress> run_master_seen(const MasterNode& node, const ActorSeen& seen) {
+Result<MasterProgress> run_master_seen(const MasterArguments& node, const ActorSeen& seen) {
   const auto& [given, hooks, parts, open_store, guarded] = node;
   SPEEDO_ASSIGN(const MasterOptions options, complete(given));
   // It outlives the system, whose last words go out through it.

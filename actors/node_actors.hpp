@@ -12,21 +12,21 @@ namespace speedo {
 using ActorSeen = std::function<void(const caf::actor& actor)>;
 
 // The arguments of run_master() and run_worker().
-struct MasterNode {
+struct MasterArguments {
   const MasterOptions& options;
   const MasterHooks& hooks;
   const TrainerParts& parts;
   const OpenStore& open_store;
   const MasterGate& gate;
 };
-Result<MasterProgress> run_master_seen(const MasterNode& node, const ActorSeen& seen);
+Result<MasterProgress> run_master_seen(const MasterArguments& node, const ActorSeen& seen);
 
-struct WorkerNode {
+struct WorkerArguments {
   const WorkerOptions& options;
   const WorkerHooks& hooks;
   const TrainerParts& parts;
   const OpenStore& open_store;
 };
-Result<void> run_worker_seen(const WorkerNode& node, const ActorSeen& seen);
+Result<void> run_worker_seen(const WorkerArguments& node, const ActorSeen& seen);
 
 }  // namespace speedo

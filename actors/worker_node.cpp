@@ -69,7 +69,7 @@ Result<void> run_worker(const WorkerOptions& options, const WorkerHooks& hooks,
   return run_worker_seen({options, hooks, parts, open_store}, {});
 }
 
-Result<void> run_worker_seen(const WorkerNode& node, const ActorSeen& seen) {
+Result<void> run_worker_seen(const WorkerArguments& node, const ActorSeen& seen) {
   const auto& [options, hooks, parts, open_store] = node;
   SPEEDO_ASSIGN(const Address address, parse_address(options.master));
   // It outlives the system, whose last words go out through it.

@@ -119,6 +119,20 @@ Result<void> write_file_atomically(const std::filesystem::path& path, std::strin
   return write_file_atomically(path, std::as_bytes(std::span(text)));
 }
 
+Result<void> write_new_file(const std::filesystem::path& path,
+                            std::initializer_list<std::string_view> parts,
+                            std::filesystem::perms mode) {
+  std::error_code code;
+  std::optional<Temporary> temporary = Temporary::file_beside(path, code, mode);
+  if (!temporary) return cannot_write(path, code.message());
+  for (const std::string_view part : parts) {
+    if (!write_all(temporary->descriptor(), std::as_bytes(std::span(part)))) {
+      return cannot_write(path, std::strerror(errno));
+    }
+  }
+  return temporary->put_in_new_place();
+}
+
 Result<void> check_prefix_writable(const std::string& prefix) {
   SPEEDO_TRY(check_output(prefix));
   std::error_code code;

@@ -2,7 +2,9 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -83,8 +85,9 @@ void remove_stale(const fs::path& target) {
   }
 }
 
-int make_file(const fs::path& path) {
-  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+int make_file(const fs::path& path, fs::perms mode) {
+  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                static_cast<mode_t>(mode));
 }
 
 int make_folder(const fs::path& path) {
@@ -95,7 +98,7 @@ int make_folder(const fs::path& path) {
 }
 
 // Makes and locks a new name; returns its descriptor, or -1.
-int make(const fs::path& target, int (*create)(const fs::path&), fs::path& made,
+int make(const fs::path& target, const std::function<int(const fs::path&)>& create, fs::path& made,
          std::error_code& code) {
   for (int draw = 0; draw < kDrawsMax; ++draw) {
     made = draw_name(target, code);
@@ -129,6 +132,12 @@ bool sync_tree(const fs::path& path) {
   return sync_path(path);
 }
 
+// Some file systems, as NFS, rename only over what is there, but can give a file a second name.
+int rename_to_new(const char* from, const char* to) {
+  if (::renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
+  return errno == EINVAL || errno == ENOSYS ? ::link(from, to) : -1;
+}
+
 }  // namespace
 
 Temporary::Temporary(fs::path target, fs::path made, fs::path path, int descriptor)
@@ -151,10 +160,12 @@ void Temporary::discard() {
   if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
 }
 
-std::optional<Temporary> Temporary::file_beside(const fs::path& target, std::error_code& code) {
+std::optional<Temporary> Temporary::file_beside(const fs::path& target, std::error_code& code,
+                                                fs::perms mode) {
   remove_stale(target);
   fs::path made;
-  const int fd = make(target, make_file, made, code);
+  const int fd =
+      make(target, [mode](const fs::path& path) { return make_file(path, mode); }, made, code);
   if (fd < 0) return std::nullopt;
   return Temporary(target, made, made, fd);
 }
@@ -185,9 +196,22 @@ Result<void> Temporary::put_in_place() {
                                               "': it is a device, a pipe or a socket, and no file "
                                               "takes its place"};
   }
-  if (!sync_tree(path_) || ::rename(path_.c_str(), target_.c_str()) != 0) {
-    const Error error{ErrorCode::kCannotWrite,
-                      "cannot write '" + target_.string() + "': " + std::strerror(errno)};
+  return placed_by(&::rename);
+}
+
+Result<void> Temporary::put_in_new_place() {
+  SPEEDO_ASSERT(!made_.empty());
+  return placed_by(&rename_to_new);
+}
+
+Result<void> Temporary::placed_by(int (*name)(const char* from, const char* to)) {
+  if (!sync_tree(path_) || name(path_.c_str(), target_.c_str()) != 0) {
+    const int reason = errno;
+    const bool is_taken = reason == EEXIST && name != &::rename;
+    const Error error{
+        ErrorCode::kCannotWrite,
+        "cannot write '" + target_.string() +
+            "': " + (is_taken ? "it exists, and is not written over" : std::strerror(reason))};
     discard();
     return error;
   }

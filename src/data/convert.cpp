@@ -12,6 +12,7 @@
 #include "data/bad_records.hpp"
 #include "data/dataset_writer.hpp"
 #include "data/datum/datum.hpp"
+#include "data/record_group.hpp"
 
 namespace speedo {
 
@@ -59,16 +60,18 @@ Result<std::int64_t> convert(DataSource& source, const ConvertOptions& options) 
   // Caffe's eight digits; more where the keys would not sort by number any longer.
   const std::size_t digits = std::max<std::size_t>(8, std::to_string(source.size() - 1).size());
   BadRecords bad(options.on_bad_record, nullptr);
-  Record record;
+  GroupedRecords records(source);
   std::int64_t written = 0;
   for (std::int64_t index = 0, missed = 0; index < source.size(); ++index) {
-    auto read = source.read(index, record);
+    RecordRead& read = records.next();
+    const bool is_good = read.outcome.has_value();
     const auto in_a_row = static_cast<std::uint64_t>(missed);
-    if (!read && !bad.pass_over(static_cast<std::uint64_t>(index), read.error(), in_a_row)) {
-      return std::move(read).error();
+    if (!is_good &&
+        !bad.pass_over(static_cast<std::uint64_t>(index), read.outcome.error(), in_a_row)) {
+      return std::move(read.outcome).error();
     }
-    missed = read ? 0 : missed + 1;
-    if (read) SPEEDO_TRY(writer->add(fmt::format("{:0{}}", written++, digits), record));
+    missed = is_good ? 0 : missed + 1;
+    if (is_good) SPEEDO_TRY(writer->add(fmt::format("{:0{}}", written++, digits), *read.record));
     if (options.progress) options.progress(index + 1, source.size());
   }
   if (written == 0) return Error{ErrorCode::kData, "no record could be read"};

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <speedo/base/assert.hpp>
 
+#include "data/record_group.hpp"
+
 namespace speedo {
 
 namespace {
@@ -14,15 +16,6 @@ namespace {
 // Values of a part: decoding them takes 30 microseconds at least, and threads meet for a fraction
 // of one.
 constexpr std::int64_t kPartValues = std::int64_t{32} << 10U;
-
-// Records that are read together, so that an exchange with a parser process is for several: as
-// many as that, as lie in a core's cache, and as leave a batch parts for that many threads.
-constexpr std::int64_t kGroupRecords = 16, kGroupValues = std::int64_t{128} << 10U, kGroupParts = 8;
-
-std::int64_t group_records(std::int64_t record_values, std::int64_t batch_size) {
-  return std::max<std::int64_t>(
-      std::min({kGroupRecords, kGroupValues / record_values, batch_size / kGroupParts}), 1);
-}
 
 // A record lies in memory as the file has it, as its message, and as pixels.
 constexpr std::int64_t kRecordCopies = 3;
@@ -51,7 +44,7 @@ Result<std::unique_ptr<BatchReader>> DatumBatchReader::create(std::unique_ptr<Da
   const ImageDims& dims = reader->output_dims_;
   SPEEDO_ASSIGN(Shape images,
                 Shape::create({options.batch_size, dims.channels, dims.height, dims.width}));
-  reader->group_records_ = group_records(images.count(1), options.batch_size);
+  reader->group_records_ = records_together(images.count(1), options.batch_size);
   reader->part_records_ = std::max(kPartValues / images.count(1), reader->group_records_);
   reader->scratch_bytes_ =
       reader->group_records_ * kRecordCopies * static_cast<std::int64_t>(record_bytes);

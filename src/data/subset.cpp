@@ -53,6 +53,13 @@ std::vector<std::int64_t> apportioned(std::int64_t total, const std::vector<doub
 
 }  // namespace
 
+void SubsetSource::read_group(std::span<RecordRead> reads) {
+  std::vector<RecordRead> there(reads.begin(), reads.end());
+  for (RecordRead& read : there) read.index = indices_[static_cast<std::size_t>(read.index)];
+  source_.read_group(there);
+  for (std::size_t i = 0; i < reads.size(); ++i) reads[i].outcome = std::move(there[i].outcome);
+}
+
 Result<Split> split_records(std::int64_t size, const SplitOptions& options) {
   SPEEDO_ASSIGN(const std::vector<std::int64_t> indices, taken(size, options));
   const auto count = static_cast<std::int64_t>(indices.size());

@@ -22,6 +22,7 @@ class SubsetSource : public DataSource {
   Result<void> read(std::int64_t index, Record& record) override {
     return source_.read(indices_[static_cast<std::size_t>(index)], record);
   }
+  void read_group(std::span<RecordRead> reads) override;
 
  private:
   DataSource& source_;

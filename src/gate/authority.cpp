@@ -18,7 +18,6 @@
 #include <speedo/base/assert.hpp>
 #include <speedo/base/file.hpp>
 
-#include "base/new_file.hpp"
 #include "gate/certificate.hpp"
 #include "gate/key_material.hpp"
 
@@ -65,10 +64,10 @@ Result<void> write_pair(const fs::path& key_path, const KeyPair& key, const fs::
   const Bio memory = memory_bio();
   ::PEM_write_bio_PrivateKey(memory.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr);
   std::string text = text_of(memory);
-  const auto key_written = write_new_file(key_path, {text}, 0600);
+  const auto key_written = write_new_file(key_path, {text}, fs::perms{0600});
   wipe(text);
   SPEEDO_TRY(key_written);
-  auto written = write_new_file(path, {certificate}, 0644);
+  auto written = write_new_file(path, {certificate}, fs::perms{0644});
   std::error_code ignored;
   if (!written) fs::remove(key_path, ignored);
   return written;

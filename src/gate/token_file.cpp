@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
+#include <speedo/base/file.hpp>
 
 #include "base/descriptor.hpp"
-#include "base/new_file.hpp"
 #include "gate/key_material.hpp"
 
 namespace speedo {
@@ -107,7 +107,7 @@ Result<Secret> draw_token() {
 
 Result<void> create_token_file(const std::filesystem::path& path) {
   SPEEDO_ASSIGN(const Secret token, draw_token());
-  return write_new_file(path, {token.reveal(), "\n"}, 0600);
+  return write_new_file(path, {token.reveal(), "\n"}, std::filesystem::perms{0600});
 }
 
 Result<std::vector<Secret>> read_token_file(const std::filesystem::path& path) {

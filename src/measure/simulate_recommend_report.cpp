@@ -48,7 +48,7 @@ std::string schedule_flags(const Candidate& candidate) {
 
 // Each server's, with a port of its own where several are on one machine.
 std::vector<std::string> server_addresses(const ClusterCosts& cluster) {
-  const std::vector<sim::Host> hosts = sim::hosts_of(cluster);
+  const std::vector<sim::ClusterHost> hosts = sim::hosts_of(cluster);
   std::map<std::size_t, int> ports;
   std::vector<std::string> addresses;
   for (const std::size_t host : sim::server_hosts(cluster)) {
@@ -66,7 +66,7 @@ std::string joined(const std::vector<std::string>& words, const char* between) {
 
 std::string workers_line(const ClusterCosts& cluster, const std::vector<std::size_t>& places,
                          const std::string& flags) {
-  const std::vector<sim::Host> hosts = sim::hosts_of(cluster);
+  const std::vector<sim::ClusterHost> hosts = sim::hosts_of(cluster);
   std::vector<std::string> names;
   for (std::size_t host = 0; host < hosts.size(); ++host) {
     const auto count = std::ranges::count(places, host);

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/text_of.hpp"
 #include "remote/origin.hpp"
 
 namespace speedo {
@@ -39,7 +40,7 @@ class HdfsOrigin : public Origin {
     SPEEDO_TRY(
         client.perform({.url = url_ + "op=GETFILESTATUS", .shown = uri_.shown()}, answer,
                        [&](const RemoteAnswer&, std::span<const std::byte> piece) -> Result<void> {
-                         body.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+                         body += text_of(piece);
                          if (body.size() > kStatusBytesMax) return no_sense("is too long");
                          return {};
                        }));

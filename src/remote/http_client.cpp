@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/parse_number.hpp"
+#include "base/text_of.hpp"
 
 namespace speedo {
 
@@ -123,8 +124,7 @@ class HttpClient::Exchange {
   bool add_body(std::span<const std::byte> piece) {
     if (!answer_.is_success()) {
       const std::size_t room = kErrorBodyBytesMax - answer_.error_body.size();
-      answer_.error_body.append(reinterpret_cast<const char*>(piece.data()),
-                                std::min(room, piece.size()));
+      answer_.error_body += text_of(piece).substr(0, room);
       // The rest is not worth its transfer: what ends it is no failure.
       return answer_.error_body.size() < kErrorBodyBytesMax;
     }

@@ -1,5 +1,7 @@
 #include "sim/simulated_disk.hpp"
 
+#include "base/text_of.hpp"
+
 namespace speedo::sim {
 namespace {
 
@@ -66,10 +68,7 @@ void ProcessFiles::change(const std::function<void()>& action) {
 
 Result<void> ProcessFiles::write(const std::filesystem::path& file,
                                  std::span<const std::byte> bytes) {
-  change([&] {
-    disk_.files_[file] = {
-        std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), true, {}};
-  });
+  change([&] { disk_.files_[file] = {std::string(text_of(bytes)), true, {}}; });
   return {};
 }
 

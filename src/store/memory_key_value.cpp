@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/text_of.hpp"
+
 namespace speedo {
 
 void MemoryKeyValue::submit(KvPtr operation) {
@@ -74,7 +76,7 @@ void MemoryKeyValue::set(KvOperation& operation) {
   std::string value;
   value.reserve(operation.head.size() + operation.body.size());
   value.append(operation.head);
-  value.append(reinterpret_cast<const char*>(operation.body.data()), operation.body.size());
+  value.append(text_of(operation.body));
   const std::lock_guard lock(mutex_);
   if (!may_write(operation)) return;
   store(operation.key, std::move(value), std::chrono::seconds(operation.expiry_seconds));

@@ -8,13 +8,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <speedo/base/folder.hpp>
 #include <speedo/base/temporary.hpp>
 
 #include "support/catch.hpp"
+#include "support/file_size_limit.hpp"
 #include "support/temp_dir.hpp"
 
 namespace speedo {
 namespace {
+
+constexpr std::filesystem::perms kOwnerOnly{0600};
 
 std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text.data(), text.size()));
@@ -106,6 +110,40 @@ TEST_CASE("a device or a pipe is written into, and stays what it is") {
   REQUIRE(temporary);
   CHECK_FALSE(temporary->put_in_place());
   CHECK(std::filesystem::is_fifo(pipe));
+}
+
+TEST_CASE("A new file has its parts and its mode, and is not written over") {
+  const TempDir folder;
+  REQUIRE(write_new_file(folder / "secret", {"one", " and ", "two"}, kOwnerOnly));
+  CHECK(read_file(folder / "secret").value() == "one and two");
+  struct stat status {};
+  REQUIRE(::stat((folder / "secret").c_str(), &status) == 0);
+  CHECK((status.st_mode & 0777) == 0600);
+  std::filesystem::create_symlink("nowhere", folder / "link");
+  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  for (const char* name : {"secret", "link", "pipe"}) {
+    const auto again = write_new_file(folder / name, {"other"}, kOwnerOnly);
+    REQUIRE_FALSE(again);
+    CHECK(again.error().code == ErrorCode::kCannotWrite);
+    CHECK(again.error().message.find("it exists") != std::string::npos);
+  }
+  CHECK(read_file(folder / "secret").value() == "one and two");
+  CHECK(std::filesystem::is_symlink(folder / "link"));
+  CHECK(list_folder(folder.path())->size() == 3);
+}
+
+TEST_CASE("Of a new file that a full disk cuts short nothing is left") {
+  const TempDir folder;
+  {
+    const test::FileSizeLimit full(4);
+    const auto written = write_new_file(folder / "secret", {"one", "two"}, kOwnerOnly);
+    REQUIRE_FALSE(written);
+    CHECK(written.error().code == ErrorCode::kCannotWrite);
+    CHECK(written.error().message.find("secret") != std::string::npos);
+  }
+  CHECK(std::filesystem::is_empty(folder.path()));
+  CHECK(write_new_file(folder / "no such folder/x", {"one"}, kOwnerOnly).error().code ==
+        ErrorCode::kCannotWrite);
 }
 
 }  // namespace speedo

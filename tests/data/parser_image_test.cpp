@@ -147,20 +147,6 @@ TEST_CASE("parsers: images that need more memory than a parser has are refused b
 }
 #endif
 
-// A list of images of 40 x 40 pixels, each of its own gray, of which one may be brittle.
-void write_list(const TempDir& folder, int count, int brittle = -1) {
-  std::string list;
-  for (int i = 0; i < count; ++i) {
-    const std::string name = std::to_string(i) + ".jpg";
-    std::string file =
-        make_jpeg(40, 1, std::vector<std::uint8_t>(40, static_cast<std::uint8_t>(i)), [](auto&) {});
-    if (i == brittle) file += kBrittle;
-    write_bytes(folder / name, file);
-    list += name + " " + std::to_string(i) + "\n";
-  }
-  write_bytes(folder / "list.txt", list);
-}
-
 auto open_list(FeedFactory& factory, const TempDir& folder, int batch_size) {
   return factory.open(
       layer_from("name: 'data' type: 'ImageData' image_data_param { is_color: false source: "
@@ -189,7 +175,7 @@ std::vector<float> values_of(BatchFeed& feed, std::uint64_t batches, bool distur
 
 TEST_CASE("parsers: a record that ends them is a bad record, named with its place") {
   const TempDir folder;
-  write_list(folder, 8, 5);
+  write_gray_list(folder, 8, 5);
   const ParserProcesses parsers(brittle_options());
   {
     const auto factory = make_feed_factory(2);
@@ -234,10 +220,10 @@ TEST_CASE("parsers: of records read together only the one that ends them is left
     CHECK(factory->totals().skipped_records == 1);
     return values;
   };
-  write_list(folder, kImages);
+  write_gray_list(folder, kImages);
   write_bytes(folder / (std::to_string(kBad) + ".jpg"), "\xFF\xD8\xFF no image");
   const std::vector<float> here = whole();
-  write_list(folder, kImages, kBad);
+  write_gray_list(folder, kImages, kBad);
   const ParserProcesses parsers(brittle_options());
   CHECK((whole() == here));
   // Read once in each batch: the group's end, and three of its own.
@@ -249,7 +235,7 @@ TEST_CASE("parsers: batches are the same while others kill the processes that ma
   const TempDir folder;
   constexpr int kImages = 64;
   constexpr std::uint64_t kBatches = 120;
-  write_list(folder, kImages);
+  write_gray_list(folder, kImages);
   const auto whole = [&](bool disturbed) {
     const auto factory = make_feed_factory(3);
     const auto feed = open_list(*factory, folder, 16);

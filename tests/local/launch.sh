@@ -19,7 +19,7 @@ readonly work id=sl$$ names=(head node1 node2) subnet=10.77.0
 # shellcheck source=tests/local/namespaces.sh
 source "$(dirname "$0")/namespaces.sh"
 export TMPDIR=$work/tmp
-mkdir "$TMPDIR" "$work/a folder"
+mkdir "$TMPDIR" "$work/a folder" "$work/home"
 launched=
 
 clean_up() {
@@ -43,10 +43,11 @@ find_sshd() {
   sshd=$work/unpacked/usr/sbin/sshd
 }
 
-# The hosts' sshd: keys of this test's own, nobody else gets in; the user that it wants in their view alone.
+# The hosts' sshd: keys of this test's own, nobody else gets in; the user that it wants in their view alone, and
+# an empty home there for who logs in, whose own start files may do anything.
 start_sshd() {
   local name
-  cat /etc/passwd >"$work/passwd"
+  awk -F : -v OFS=: -v home="$work/home" '$1 == "root" { $6 = home } { print }' /etc/passwd >"$work/passwd"
   grep -q ^sshd: /etc/passwd || echo "sshd:x:$((60000 + $$ % 5000)):65534::/run/sshd:/usr/sbin/nologin" >>"$work/passwd"
   ssh-keygen -q -t ed25519 -N '' -f "$work/host_key"
   ssh-keygen -q -t ed25519 -N '' -f "$work/key"

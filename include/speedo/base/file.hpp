@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +21,12 @@ Result<std::string> read_file(const std::filesystem::path& path,
 Result<void> write_file_atomically(const std::filesystem::path& path,
                                    std::span<const std::byte> bytes);
 Result<void> write_file_atomically(const std::filesystem::path& path, std::string_view text);
+
+// Writes the parts, one after the other, to a file that must not exist: at any moment there is the
+// whole file with that mode (less the process's umask), or none. Error: kCannotWrite.
+Result<void> write_new_file(const std::filesystem::path& path,
+                            std::initializer_list<std::string_view> parts,
+                            std::filesystem::perms mode);
 
 // Checks, by writing and removing a probe file, that files with this prefix can be written. The
 // folder must exist. Error: kCannotWrite, naming the folder and the remedy.

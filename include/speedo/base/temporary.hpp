@@ -17,9 +17,11 @@ namespace speedo {
 // this user and can be locked is nobody's any more.
 class Temporary {
  public:
-  // An empty file, open for writing. On failure `code` tells why.
-  static std::optional<Temporary> file_beside(const std::filesystem::path& target,
-                                              std::error_code& code);
+  // An empty file, open for writing, that has `mode` from the start (less the process's umask). On
+  // failure `code` tells why.
+  static std::optional<Temporary> file_beside(
+      const std::filesystem::path& target, std::error_code& code,
+      std::filesystem::perms mode = std::filesystem::perms{0644});
   // For libraries that write to a path: nothing yet, in a folder that only this user may enter.
   static std::optional<Temporary> path_beside(const std::filesystem::path& target,
                                               std::error_code& code);
@@ -36,10 +38,13 @@ class Temporary {
   // path may be a folder of files, which are synced too; its target must not be a folder that has
   // content. Requires: called once. Error: kCannotWrite.
   Result<void> put_in_place();
+  // The same of a file whose target must not exist, and is never replaced.
+  Result<void> put_in_new_place();
 
  private:
   Temporary(std::filesystem::path target, std::filesystem::path made, std::filesystem::path path,
             int descriptor);
+  Result<void> placed_by(int (*name)(const char* from, const char* to));
   void discard();
 
   std::filesystem::path target_;

@@ -124,7 +124,7 @@ class VectorBatchNorm final : public BatchNorm {
     return values[static_cast<std::size_t>(c)];
   }
   // Of block k.
-  NormCoefficients coefficients(std::int64_t k) {
+  ChannelAffine coefficients(std::int64_t k) {
     const std::int64_t c = k * matrices_.block;
     return {&at(mean_, c), &at(factor_, c), &at(offset_, c)};
   }

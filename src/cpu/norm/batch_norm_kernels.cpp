@@ -154,7 +154,7 @@ HWY_INLINE V normalized(V difference, V factor, V offset) {
   return hn::MulAdd(difference, factor, offset);
 }
 
-HWY_FLATTEN void forward_kernel(const NormRows& rows, const NormCoefficients& k, const float* x,
+HWY_FLATTEN void forward_kernel(const NormRows& rows, const ChannelAffine& k, const float* x,
                                 float* y) {
   const NormRows r = rows;
   for_each_with_coefficients(r, [&](auto d, std::int64_t i, auto access, auto coefficient) {
@@ -190,7 +190,7 @@ struct GradientSums {
   hn::Vec<D> sum, product;
 };
 
-// NormCoefficients of the channels of a vector.
+// ChannelAffine of the channels of a vector.
 template <class D>
 struct VectorCoefficients {
   hn::Vec<D> mean, factor, offset;
@@ -215,7 +215,7 @@ HWY_INLINE GradientSums<D> chunk_gradient_sums(D d, const NormRows& r,
   return {hn::Add(even, odd), hn::Add(products_even, products_odd)};
 }
 
-HWY_FLATTEN void gradient_sums_kernel(const NormRows& rows, const NormCoefficients& k,
+HWY_FLATTEN void gradient_sums_kernel(const NormRows& rows, const ChannelAffine& k,
                                       const NormArrays& arrays, double* sums, double* products) {
   const NormRows r = rows;
   const NormArrays from = arrays;
@@ -253,7 +253,7 @@ HWY_FLATTEN void gradient_sums_kernel(const NormRows& rows, const NormCoefficien
   }
 }
 
-HWY_FLATTEN void backward_kernel(const NormRows& rows, const NormCoefficients& k,
+HWY_FLATTEN void backward_kernel(const NormRows& rows, const ChannelAffine& k,
                                  const NormGradient& gradient, const NormArrays& arrays,
                                  float* x_grad) {
   const NormRows r = rows;
@@ -292,14 +292,14 @@ void norm_merge(std::int64_t block, double n, const NormMoments& more, double* m
                 double* squares) {
   HWY_DYNAMIC_DISPATCH(merge_kernel)(block, n, more, mean, squares);
 }
-void norm_forward(const NormRows& r, const NormCoefficients& k, const float* x, float* y) {
+void norm_forward(const NormRows& r, const ChannelAffine& k, const float* x, float* y) {
   HWY_DYNAMIC_DISPATCH(forward_kernel)(r, k, x, y);
 }
-void norm_gradient_sums(const NormRows& r, const NormCoefficients& k, const NormArrays& from,
+void norm_gradient_sums(const NormRows& r, const ChannelAffine& k, const NormArrays& from,
                         double* sums, double* products) {
   HWY_DYNAMIC_DISPATCH(gradient_sums_kernel)(r, k, from, sums, products);
 }
-void norm_backward(const NormRows& r, const NormCoefficients& k, const NormGradient& gradient,
+void norm_backward(const NormRows& r, const ChannelAffine& k, const NormGradient& gradient,
                    const NormArrays& from, float* x_grad) {
   HWY_DYNAMIC_DISPATCH(backward_kernel)(r, k, gradient, from, x_grad);
 }

@@ -25,24 +25,24 @@ void norm_merge(std::int64_t block, double n, const NormMoments& more, double* m
 
 // y = relu(factor (x - mean) + offset), the coefficients of each channel. Arrays may be read 15
 // floats beyond their end.
-struct NormCoefficients {
+struct ChannelAffine {
   const float *mean, *factor, *offset;
 };
-void norm_forward(const NormRows& r, const NormCoefficients& k, const float* x, float* y);
+void norm_forward(const NormRows& r, const ChannelAffine& k, const float* x, float* y);
 
 // Writes each channel's sums of g and of g (x - mean), where g is y_grad before the ReLU. What that
 // let through is told by y, or if y is null computed again from x: cheaper than reading y.
 struct NormArrays {
   const float *x, *y, *y_grad;
 };
-void norm_gradient_sums(const NormRows& r, const NormCoefficients& k, const NormArrays& from,
+void norm_gradient_sums(const NormRows& r, const ChannelAffine& k, const NormArrays& from,
                         double* sums, double* products);
 
 // x_grad = factor g + slope (x - mean) + shift.
 struct NormGradient {
   const float *slope, *shift;
 };
-void norm_backward(const NormRows& r, const NormCoefficients& k, const NormGradient& gradient,
+void norm_backward(const NormRows& r, const ChannelAffine& k, const NormGradient& gradient,
                    const NormArrays& from, float* x_grad);
 
 }  // namespace speedo::cpu

@@ -17,15 +17,12 @@
 
 #include "base/descriptor.hpp"
 #include "base/input_roots.hpp"
+#include "base/text_of.hpp"
 #include "data/hdf5/hdf5_task.hpp"
 
 namespace speedo {
 
 namespace {
-
-std::string text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 // As the library does with files that it opens itself: one that somebody writes is not read.
 bool is_being_written(int file) {
@@ -134,7 +131,7 @@ class Hdf5InHelper : public Hdf5Access {
 
   Result<std::string> text(Hdf5Task kind, const std::string& object) {
     SPEEDO_ASSIGN(const HelperReply reply, run(kind, object));
-    return text_of(reply.output);
+    return std::string(text_of(reply.output));
   }
 
   Result<void> read_part(const std::string& dataset, std::int64_t first, std::int64_t rows,

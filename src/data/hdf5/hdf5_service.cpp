@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/text_of.hpp"
 #include "data/hdf5/hdf5_descriptor.hpp"
 #include "data/hdf5/hdf5_handle.hpp"
 #include "data/hdf5/hdf5_library.hpp"
@@ -13,10 +14,6 @@
 namespace speedo {
 
 namespace {
-
-std::string name_in(std::span<const std::byte> input) {
-  return {reinterpret_cast<const char*>(input.data()), input.size()};
-}
 
 Result<HelperAnswer> number(std::int64_t value) { return HelperAnswer{{value}, 0}; }
 
@@ -72,7 +69,7 @@ Result<HelperAnswer> Hdf5Service::open(HelperTask& task) {
   file_.reset();
   SPEEDO_ASSIGN(file_, Hdf5Library::open_descriptor(Descriptor(std::exchange(task.file, -1)),
                                                     static_cast<std::uint64_t>(task.numbers[0]),
-                                                    name_in(task.input)));
+                                                    std::string(text_of(task.input))));
   return HelperAnswer{};
 }
 
@@ -80,7 +77,7 @@ Result<HelperAnswer> Hdf5Service::serve(HelperTask& task, std::span<std::byte> o
   const auto kind = static_cast<Hdf5Task>(task.kind);
   if (kind == Hdf5Task::kOpen) return open(task);
   if (file_ == nullptr) return Error{ErrorCode::kData, "no HDF5 file is open"};
-  const std::string object = name_in(task.input);
+  const std::string object(text_of(task.input));
   switch (kind) {
     case Hdf5Task::kHas:
       return yes_or_no(file_->has(object));

@@ -20,6 +20,7 @@
 #include "data/image/image_encoder.hpp"
 #include "data/image/image_name.hpp"
 #include "data/permute.hpp"
+#include "data/record_group.hpp"
 
 namespace speedo {
 
@@ -41,9 +42,10 @@ class DatumMaker {
   DatumMaker(ImageListSource& source, const ConvertImagesOptions& options)
       : source_(source), options_(options) {}
 
-  Result<MadeDatum> make(std::int64_t index) const {
-    Record record;
-    SPEEDO_TRY(source_.read(index, record));
+  // What the image becomes that was read.
+  Result<MadeDatum> make(RecordRead read) const {
+    SPEEDO_TRY(std::move(read.outcome));
+    const Record& record = *read.record;
     caffe::Datum datum;
     MadeDatum made;
     if (!options_.encoded) {
@@ -53,7 +55,7 @@ class DatumMaker {
       made.data_bytes = record.bytes.size();
       return made;
     }
-    SPEEDO_TRY(set_file(index, record, datum));
+    SPEEDO_TRY(set_file(read.index, record, datum));
     datum.set_label(static_cast<int>(record.label));
     datum.set_encoded(true);
     datum.SerializeToString(&made.value);
@@ -98,25 +100,53 @@ std::vector<std::int64_t> order_of(std::int64_t size, std::optional<std::uint64_
 
 using Outcomes = std::vector<Result<MadeDatum>>;
 
-// Makes those of `indices`, each by the thread that comes to it first.
-Outcomes make_all(const DatumMaker& maker, std::span<const std::int64_t> indices, int threads) {
-  Outcomes outcomes(indices.size(), Result<MadeDatum>(MadeDatum{}));
-  std::atomic<std::size_t> next{0};
-  const auto work = [&] {
-    for (std::size_t i = next++; i < indices.size(); i = next++) {
-      outcomes[i] = maker.make(indices[i]);
+// The images of a stretch of the list, which threads make together.
+class Stretch {
+ public:
+  Stretch(const DatumMaker& maker, ImageListSource& source, std::span<const std::int64_t> indices)
+      : maker_(maker),
+        source_(source),
+        indices_(indices),
+        outcomes_(indices.size(), Result<MadeDatum>(MadeDatum{})) {}
+
+  // A thread's part: group after group of those that nobody has, each as large as the last one's
+  // images suggest.
+  void work() {
+    std::vector<Record> records;
+    std::vector<RecordRead> reads;
+    std::size_t together = 1;
+    for (std::size_t first = next_.fetch_add(together); first < indices_.size();
+         first = next_.fetch_add(together)) {
+      const std::size_t count = std::min(together, indices_.size() - first);
+      records.resize(count);
+      reads.clear();
+      for (std::size_t i = 0; i < count; ++i) reads.push_back({indices_[first + i], &records[i]});
+      source_.read_group(reads);
+      for (std::size_t i = 0; i < count; ++i) outcomes_[first + i] = maker_.make(reads[i]);
+      together = static_cast<std::size_t>(records_together(records.front().count()));
     }
-  };
+  }
+  Outcomes take_outcomes() { return std::move(outcomes_); }
+
+ private:
+  const DatumMaker& maker_;
+  ImageListSource& source_;
+  const std::span<const std::int64_t> indices_;
+  Outcomes outcomes_;  // each of one thread
+  std::atomic<std::size_t> next_{0};
+};
+
+Outcomes make_all(Stretch& stretch, int threads) {
   std::vector<std::thread> helpers;
   for (int i = 1; i < threads; ++i) {
-    helpers.emplace_back([&work] {
+    helpers.emplace_back([&stretch] {
       name_thread("decode");
-      work();
+      stretch.work();
     });
   }
-  work();
+  stretch.work();
   for (std::thread& helper : helpers) helper.join();
-  return outcomes;
+  return stretch.take_outcomes();
 }
 
 // Puts images into the database, in order.
@@ -182,7 +212,8 @@ Result<ConvertedImages> convert_images(ImageList list, const ConvertImagesOption
   const std::size_t chunk = kImagesPerThread * static_cast<std::size_t>(options.threads);
   for (std::size_t done = 0; done < order.size();) {
     const auto indices = std::span(order).subspan(done, std::min(chunk, order.size() - done));
-    Outcomes outcomes = make_all(maker, indices, options.threads);
+    Stretch stretch(maker, source, indices);
+    Outcomes outcomes = make_all(stretch, options.threads);
     for (std::size_t i = 0; i < indices.size(); ++i) {
       SPEEDO_TRY(writer.add(indices[i], std::move(outcomes[i])));
       ++done;

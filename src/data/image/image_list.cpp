@@ -10,6 +10,7 @@
 
 #include "base/parse_number.hpp"
 #include "data/image/resize.hpp"
+#include "data/record_group.hpp"
 
 namespace speedo {
 
@@ -94,24 +95,33 @@ Result<void> ImageListSource::read(std::int64_t index, Record& record) {
 }
 
 void ImageListSource::read_group(std::span<RecordRead> reads) {
+  for (std::size_t done = 0; done < reads.size();) done += read_first(reads.subspan(done));
+}
+
+// Of the first of them, one at least, whose files are small together. Returns how many.
+std::size_t ImageListSource::read_first(std::span<RecordRead> reads) {
   std::vector<std::string> files(reads.size());
   std::vector<ImageDecoding> images;
   std::vector<RecordRead*> decoded;
-  for (std::size_t i = 0; i < reads.size(); ++i) {
-    auto file = read_image_file(reads[i].index);
+  std::size_t count = 0;
+  for (std::size_t bytes = 0; count < reads.size() && bytes < kGroupFileBytes; ++count) {
+    RecordRead& read = reads[count];
+    auto file = read_image_file(read.index);
     if (!file) {
-      reads[i].outcome = std::move(file).error();
+      read.outcome = std::move(file).error();
       continue;
     }
-    files[i] = *std::move(file);
-    images.push_back({std::as_bytes(std::span(files[i])), reads[i].record});
-    decoded.push_back(&reads[i]);
+    bytes += file->size();
+    files[count] = *std::move(file);
+    images.push_back({std::as_bytes(std::span(files[count])), read.record});
+    decoded.push_back(&read);
   }
   decode_images(images, options_.color);
   for (std::size_t i = 0; i < images.size(); ++i) {
     RecordRead& read = *decoded[i];
     read.outcome = finish(read.index, std::move(images[i].outcome), *read.record);
   }
+  return count;
 }
 
 // What is left to do with a decoded image.

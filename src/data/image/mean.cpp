@@ -5,6 +5,7 @@
 #include "caffe.pb.h"
 #include "core/blob_proto.hpp"
 #include "core/weight_file.hpp"
+#include "data/record_group.hpp"
 
 namespace speedo {
 
@@ -45,12 +46,17 @@ Result<MeanImage> read_mean(const std::filesystem::path& path) {
 
 Result<caffe::BlobProto> compute_mean(DataSource& source,
                                       const std::function<void(std::int64_t)>& progress) {
-  Record record;
-  SPEEDO_TRY(source.read(0, record));
-  const ImageDims dims{record.channels, record.height, record.width};
-  std::vector<double> sums(static_cast<std::size_t>(record.count()), 0.0);
+  GroupedRecords records(source);
+  ImageDims dims;
+  std::vector<double> sums;
   for (std::int64_t index = 0; index < source.size(); ++index) {
-    SPEEDO_TRY(source.read(index, record));
+    RecordRead& read = records.next();
+    SPEEDO_TRY(std::move(read.outcome));
+    const Record& record = *read.record;
+    if (index == 0) {
+      dims = {record.channels, record.height, record.width};
+      sums.assign(static_cast<std::size_t>(record.count()), 0.0);
+    }
     if (dims != ImageDims{record.channels, record.height, record.width}) {
       return Error{
           ErrorCode::kData,

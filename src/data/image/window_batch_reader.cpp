@@ -14,6 +14,7 @@
 #include "data/image/encoded_image.hpp"
 #include "data/image/mean.hpp"
 #include "data/image/resize.hpp"
+#include "data/record_group.hpp"
 
 namespace speedo {
 
@@ -87,8 +88,8 @@ void cut(const Record& image, const Sides& sides, Record& window) {
 }
 
 // Into the square, whose free pixels stay 0.
-void place(const Record& window, const Sides& sides, bool mirror, const WindowShape& shape,
-           std::span<float> target) {
+void put(const Record& window, const Sides& sides, bool mirror, const WindowShape& shape,
+         std::span<float> target) {
   std::fill(target.begin(), target.end(), 0.0F);
   const std::int64_t mean_left = (shape.mean_width - shape.crop) / 2;
   const std::int64_t mean_top = mean_left;
@@ -197,13 +198,14 @@ Result<std::unique_ptr<BatchReader>> WindowBatchReader::create(WindowFile file,
   SPEEDO_TRY(reader->check());
   SPEEDO_ASSIGN(Shape windows, Shape::create({options.batch_size, reader->file_.channels,
                                               shape.crop, shape.crop}));
+  reader->part_windows_ = records_together(windows.count(1), options.batch_size);
   reader->shapes_ = {std::move(windows), Shape{options.batch_size}};
   return std::unique_ptr<BatchReader>(std::move(reader));
 }
 
 std::int64_t WindowBatchReader::scratch_bytes() const {
   constexpr std::int64_t kImagePixels = 500 * 375;  // what photographs of such data sets have
-  return kImagePixels * file_.channels + shapes_[0].count(1);
+  return part_windows_ * kImagePixels * file_.channels + shapes_[0].count(1);
 }
 
 Result<std::shared_ptr<const std::string>> WindowBatchReader::image_file(std::uint32_t image) {
@@ -221,55 +223,97 @@ Result<std::shared_ptr<const std::string>> WindowBatchReader::image_file(std::ui
   return file;
 }
 
-Result<void> WindowBatchReader::read_image(std::uint32_t image, Record& record) {
-  const ImageColor color = file_.channels == 1 ? ImageColor::kGray : ImageColor::kColor;
-  const auto read = [&]() -> Result<void> {
-    SPEEDO_ASSIGN(const std::shared_ptr<const std::string> file, image_file(image));
-    return decode_image_file(options_.root + file_.images[image], *file, color, record);
-  }();
-  if (read) return {};
-  return Error{read.error().code,
-               fmt::format("window file '{}': {}", file_.path, read.error().message)};
+// Which window comes next in its place, and how: the same again for the same seed and place.
+void WindowBatchReader::draw(Place& place) const {
+  const auto& windows = place.is_foreground ? file_.foreground : file_.background;
+  const std::uint64_t index = place.random.below(windows.size());
+  place.window = &windows[static_cast<std::size_t>(index)];
+  place.record = place.is_foreground ? file_.background.size() + index : index;
+  place.mirror = shape_.mirror && place.random.below(2) == 1;
 }
 
-Result<void> WindowBatchReader::draw(const ImageWindow& window, bool mirror, Desk& desk,
-                                     std::span<float> target) {
-  SPEEDO_TRY(read_image(window.image, desk.image));
-  const Sides sides = sides_of(window, shape_, desk.image, mirror);
-  if (!lies_in(sides.across, desk.image.width) || !lies_in(sides.down, desk.image.height)) {
+void WindowBatchReader::read_images(std::span<Place> places) {
+  for (std::size_t done = 0; done < places.size();) done += read_first(places.subspan(done));
+}
+
+// Of the first of them, one at least, whose files are small together. Returns how many.
+std::size_t WindowBatchReader::read_first(std::span<Place> places) {
+  std::vector<ImageDecoding> images;
+  std::vector<Place*> decoded;
+  std::size_t count = 0;
+  for (std::size_t bytes = 0; count < places.size() && bytes < kGroupFileBytes; ++count) {
+    Place& place = places[count];
+    auto file = image_file(place.window->image);
+    place.outcome = file ? Result<void>() : Result<void>(file.error());
+    if (!file) continue;
+    place.file = *std::move(file);
+    bytes += place.file->size();
+    images.push_back({std::as_bytes(std::span(*place.file)), &place.image});
+    decoded.push_back(&place);
+  }
+  decode_images(images, file_.channels == 1 ? ImageColor::kGray : ImageColor::kColor);
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    Place& place = *decoded[i];
+    place.outcome = named_decoding(options_.root + file_.images[place.window->image],
+                                   std::move(images[i].outcome));
+    place.file.reset();
+  }
+  return count;
+}
+
+// From its image, if that could be read.
+Result<void> WindowBatchReader::fill(Place& place, Record& window, std::span<float> target) {
+  if (!place.outcome) {
+    const Error& error = place.outcome.error();
+    return Error{error.code, fmt::format("window file '{}': {}", file_.path, error.message)};
+  }
+  const ImageWindow& of = *place.window;
+  const Sides sides = sides_of(of, shape_, place.image, place.mirror);
+  if (!lies_in(sides.across, place.image.width) || !lies_in(sides.down, place.image.height)) {
     return Error{ErrorCode::kData,
                  fmt::format("window file '{}': the window {} {} {} {} does not lie in '{}', which "
                              "is {} wide and {} high",
-                             file_.path, window.x1, window.y1, window.x2, window.y2,
-                             file_.images[window.image], desk.image.width, desk.image.height)};
+                             file_.path, of.x1, of.y1, of.x2, of.y2, file_.images[of.image],
+                             place.image.width, place.image.height)};
   }
-  cut(desk.image, sides, desk.window);
-  resize_image(desk.window, sides.down.size, sides.across.size);
-  place(desk.window, sides, mirror, shape_, target);
+  cut(place.image, sides, window);
+  resize_image(window, sides.down.size, sides.across.size);
+  put(window, sides, place.mirror, shape_, target);
   return {};
 }
 
-Result<void> WindowBatchReader::read(std::uint64_t batch, std::int64_t part, Tops& tops) {
-  SPEEDO_ASSERT(part >= 0 && part < options_.batch_size);
-  const auto desk = desks_.take();
-  const bool foreground = part >= options_.batch_size - options_.foreground;
-  const std::vector<ImageWindow>& windows = foreground ? file_.foreground : file_.background;
-  const auto place_in_batch = static_cast<std::size_t>(part);
-  const auto values = static_cast<std::size_t>(shapes_[0].count(1));
-  Random random = Random::derive(options_.seed, {batch, static_cast<std::uint64_t>(part)});
+Result<void> WindowBatchReader::fill_or_next(Place& place, Record& window,
+                                             std::span<float> target) {
   for (std::uint64_t missed = 0;; ++missed) {
-    const std::uint64_t index = random.below(windows.size());
-    const ImageWindow& window = windows[static_cast<std::size_t>(index)];
-    const bool mirror = shape_.mirror && random.below(2) == 1;
-    auto drawn =
-        draw(window, mirror, *desk, tops[0].subspan(place_in_batch * values, values));
-    if (drawn) {
-      tops[1][place_in_batch] = static_cast<float>(window.label);
-      return {};
-    }
-    const std::uint64_t record = foreground ? file_.background.size() + index : index;
-    if (!bad_records_.pass_over(record, drawn.error(), missed)) return drawn;
+    auto filled = fill(place, window, target);
+    if (filled || !bad_records_.pass_over(place.record, filled.error(), missed)) return filled;
+    draw(place);
+    read_images(std::span(&place, 1));
   }
+}
+
+Result<void> WindowBatchReader::read(std::uint64_t batch, std::int64_t part, Tops& tops) {
+  SPEEDO_ASSERT(part >= 0 && part < part_count());
+  const auto desk = desks_.take();
+  const std::int64_t first = part * part_windows_;
+  const std::int64_t end = std::min(first + part_windows_, options_.batch_size);
+  std::vector<Place>& places = desk->places;
+  places.resize(static_cast<std::size_t>(end - first), Place{.random = Random(0)});
+  for (std::int64_t i = first; i < end; ++i) {
+    Place& place = places[static_cast<std::size_t>(i - first)];
+    place.random = Random::derive(options_.seed, {batch, static_cast<std::uint64_t>(i)});
+    place.is_foreground = i >= options_.batch_size - options_.foreground;
+    draw(place);
+  }
+  read_images(places);
+  const auto values = static_cast<std::size_t>(shapes_[0].count(1));
+  for (std::int64_t i = first; i < end; ++i) {
+    Place& place = places[static_cast<std::size_t>(i - first)];
+    const auto at = static_cast<std::size_t>(i);
+    SPEEDO_TRY(fill_or_next(place, desk->window, tops[0].subspan(at * values, values)));
+    tops[1][at] = static_cast<float>(place.window->label);
+  }
+  return {};
 }
 
 }  // namespace speedo

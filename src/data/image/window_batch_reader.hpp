@@ -63,25 +63,41 @@ class WindowBatchReader : public BatchReader {
   std::uint64_t record_count() const override {
     return file_.foreground.size() + file_.background.size();
   }
-  std::int64_t part_count() const override { return options_.batch_size; }
+  std::int64_t part_count() const override { return (options_.batch_size - 1) / part_windows_ + 1; }
   bool takes_threads() const override { return true; }
   std::int64_t scratch_bytes() const override;
   Result<void> read(std::uint64_t batch, std::int64_t part, Tops& tops) override;
 
  private:
+  // A place of a batch, and the window that is to be there.
+  struct Place {
+    Random random;
+    bool is_foreground = false;
+    std::uint64_t record = 0;
+    const ImageWindow* window = nullptr;
+    bool mirror = false;
+    std::shared_ptr<const std::string> file = {};  // of the image, while it is read
+    Record image = {};
+    Result<void> outcome = {};  // of reading the image
+  };
   struct Desk {
-    Record image, window;
+    std::vector<Place> places;
+    Record window;
   };
   WindowBatchReader(WindowFile file, const WindowShape& shape, const Options& options);
   Result<void> check() const;
-  Result<void> draw(const ImageWindow& window, bool mirror, Desk& desk, std::span<float> target);
-  Result<void> read_image(std::uint32_t image, Record& record);
+  void draw(Place& place) const;
+  void read_images(std::span<Place> places);
+  std::size_t read_first(std::span<Place> places);
+  Result<void> fill(Place& place, Record& window, std::span<float> target);
+  Result<void> fill_or_next(Place& place, Record& window, std::span<float> target);
   Result<std::shared_ptr<const std::string>> image_file(std::uint32_t image);
 
   WindowFile file_;
   WindowShape shape_;
   Options options_;
   std::vector<Shape> shapes_;
+  std::int64_t part_windows_ = 1;  // whose images are read together
   ScratchPool<Desk> desks_;
   BadRecords bad_records_;
   std::mutex mutex_;

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text_of.hpp"
 #include "data/claimed_size.hpp"
 #include "data/leveldb/byte_cursor.hpp"
 #include "data/leveldb/crc32c.hpp"
@@ -116,7 +117,7 @@ bool BlockEntries::next() {
     return false;
   }
   entry_.key.resize(static_cast<std::size_t>(shared));
-  entry_.key.append(reinterpret_cast<const char*>(key.data()), key.size());
+  entry_.key += text_of(key);
   entry_.value_offset = static_cast<std::size_t>(entry_.value.data() - block_.data());
   return true;
 }
@@ -154,7 +155,7 @@ Result<std::optional<LoneEntry>> peek_lone_entry(const RandomFile& file, BlockPl
   const bool lone = !cursor.failed() && shared == 0 && entry.value_bytes < bytes &&
                     entry.value_offset + entry.value_bytes + 2 * kRestartBytes == bytes;
   if (!lone) return Peeked();
-  entry.key.assign(reinterpret_cast<const char*>(key.data()), key.size());
+  entry.key = text_of(key);
   return Peeked(std::move(entry));
 }
 

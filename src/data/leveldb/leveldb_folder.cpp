@@ -18,6 +18,7 @@
 #include <speedo/base/folder.hpp>
 
 #include "base/parse_number.hpp"
+#include "base/text_of.hpp"
 #include "data/leveldb/byte_cursor.hpp"
 #include "data/leveldb/leveldb_log.hpp"
 
@@ -29,10 +30,6 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kCurrentBytesMax = 4096;
 constexpr std::string_view kComparator = "leveldb.BytewiseComparator";
-
-std::string text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 // False for a tag that is not known.
 bool apply_field(std::uint64_t tag, ByteCursor& cursor, LeveldbVersion& version) {

@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text_of.hpp"
 #include "data/claimed_size.hpp"
 #include "data/leveldb/byte_cursor.hpp"
 #include "data/leveldb/leveldb_block.hpp"
@@ -156,8 +157,7 @@ Result<void> Indexer::add_batch(const RandomFile& file, const LeveldbLog& log) {
       record.within = place.bytes;
       record.value_bytes = static_cast<std::uint32_t>(value.size());
     }
-    SPEEDO_TRY(keep({reinterpret_cast<const char*>(key.data()), key.size()},
-                    sequence << 8U | kind, record));
+    SPEEDO_TRY(keep(text_of(key), sequence << 8U | kind, record));
   }
   if (left > 0 || !cursor.left().empty()) {
     return damaged(file, "has a record that does not hold what it announces");

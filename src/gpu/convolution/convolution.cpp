@@ -50,7 +50,7 @@ class ChosenConvolution final : public Convolution {
     info.backward_flops = 2.0 * flops_of(asked_);
     std::vector<std::string> names;
     for (const ConvolutionPass pass : kConvolutionPasses) {
-      const ConvolutionKernels* kernels = by_pass_[static_cast<std::size_t>(pass)];
+      const ConvolutionEngine* kernels = by_pass_[static_cast<std::size_t>(pass)];
       if (kernels != nullptr) names.push_back(kernels->name(kernel_pass(asked_, pass)));
     }
     const bool is_one = std::all_of(names.begin(), names.end(), [&](const std::string& name) {
@@ -62,21 +62,21 @@ class ChosenConvolution final : public Convolution {
   }
 
   void forward(const float* src, const float* weights, const float* bias, float* dst) override {
-    ConvolutionKernels& kernels = of(ConvolutionPass::kForward);
+    ConvolutionEngine& kernels = of(ConvolutionPass::kForward);
     if (!asked_.transposed) return kernels.forward(src, weights, bias, dst);
     kernels.backward_data(src, weights, dst);
     if (bias == nullptr && !asked_.activation) return;
     scale_channels(queue(), dst_view(), {nullptr, bias, asked_.activation}, dst, dst);
   }
   void backward_data(const float* dst_grad, const float* weights, float* src_grad) override {
-    ConvolutionKernels& kernels = of(ConvolutionPass::kBackwardData);
+    ConvolutionEngine& kernels = of(ConvolutionPass::kBackwardData);
     if (!asked_.transposed) return kernels.backward_data(dst_grad, weights, src_grad);
     kernels.forward(dst_grad, weights, nullptr, src_grad);
   }
   void backward_weights(const float* src, const float* dst_grad, float* weights_grad,
                         float* bias_grad) override {
     if (weights_grad != nullptr) {
-      ConvolutionKernels& kernels = of(ConvolutionPass::kBackwardWeights);
+      ConvolutionEngine& kernels = of(ConvolutionPass::kBackwardWeights);
       if (asked_.transposed) std::swap(src, dst_grad);
       kernels.backward_weights(src, dst_grad, weights_grad);
       if (asked_.transposed) std::swap(src, dst_grad);
@@ -89,14 +89,14 @@ class ChosenConvolution final : public Convolution {
   // By cuDNN where it can, and by matrix products where it cannot.
   Result<void> choose(ConvolutionPass asked) {
     const ConvolutionPass pass = kernel_pass(asked_, asked);
-    ConvolutionKernels*& chosen = by_pass_[static_cast<std::size_t>(asked)];
+    ConvolutionEngine*& chosen = by_pass_[static_cast<std::size_t>(asked)];
     if (!is_empty()) {
-      if (cudnn_ == nullptr) cudnn_ = make_cudnn_kernels(shape_, context_);
+      if (cudnn_ == nullptr) cudnn_ = make_cudnn_engine(shape_, context_);
       chosen = cudnn_.get();
       auto served = chosen->reserve(pass);
       if (served || served.error().code != ErrorCode::kUnsupported) return served;
     }
-    if (im2col_ == nullptr) im2col_ = make_im2col_kernels(shape_, context_);
+    if (im2col_ == nullptr) im2col_ = make_im2col_engine(shape_, context_);
     chosen = im2col_.get();
     return chosen->reserve(pass);
   }
@@ -104,8 +104,8 @@ class ChosenConvolution final : public Convolution {
   bool is_empty() const {
     return shape_.batch == 0 || count_of(shape_.src_size) == 0 || count_of(shape_.dst_size) == 0;
   }
-  ConvolutionKernels& of(ConvolutionPass pass) {
-    ConvolutionKernels* kernels = by_pass_[static_cast<std::size_t>(pass)];
+  ConvolutionEngine& of(ConvolutionPass pass) {
+    ConvolutionEngine* kernels = by_pass_[static_cast<std::size_t>(pass)];
     SPEEDO_ASSERT(kernels != nullptr);
     return *kernels;
   }
@@ -114,8 +114,8 @@ class ChosenConvolution final : public Convolution {
 
   ConvolutionShape asked_, shape_;  // as it was asked for, and as kernels know it
   ConvolutionContext context_;
-  std::unique_ptr<ConvolutionKernels> cudnn_, im2col_;
-  std::array<ConvolutionKernels*, kConvolutionPasses.size()> by_pass_{};
+  std::unique_ptr<ConvolutionEngine> cudnn_, im2col_;
+  std::array<ConvolutionEngine*, kConvolutionPasses.size()> by_pass_{};
 };
 
 }  // namespace

@@ -15,9 +15,9 @@ namespace {
 
 constexpr std::int64_t kWeightAlignment = 256;
 
-class CudnnKernels final : public ConvolutionKernels {
+class CudnnEngine final : public ConvolutionEngine {
  public:
-  CudnnKernels(const ConvolutionShape& shape, const ConvolutionContext& context)
+  CudnnEngine(const ConvolutionShape& shape, const ConvolutionContext& context)
       : shape_(shape), context_(context) {}
 
   Result<void> reserve(ConvolutionPass pass) override {
@@ -123,9 +123,9 @@ class CudnnKernels final : public ConvolutionKernels {
 
 }  // namespace
 
-std::unique_ptr<ConvolutionKernels> make_cudnn_kernels(const ConvolutionShape& shape,
-                                                       const ConvolutionContext& context) {
-  return std::make_unique<CudnnKernels>(shape, context);
+std::unique_ptr<ConvolutionEngine> make_cudnn_engine(const ConvolutionShape& shape,
+                                                     const ConvolutionContext& context) {
+  return std::make_unique<CudnnEngine>(shape, context);
 }
 
 }  // namespace speedo::gpu

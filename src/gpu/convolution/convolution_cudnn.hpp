@@ -3,12 +3,12 @@
 #include <memory>
 
 #include "gpu/convolution/convolution.hpp"
-#include "gpu/convolution/convolution_kernels.hpp"
+#include "gpu/convolution/convolution_engine.hpp"
 
 namespace speedo::gpu {
 
 // Convolutions by cuDNN.
-std::unique_ptr<ConvolutionKernels> make_cudnn_kernels(const ConvolutionShape& shape,
-                                                       const ConvolutionContext& context);
+std::unique_ptr<ConvolutionEngine> make_cudnn_engine(const ConvolutionShape& shape,
+                                                     const ConvolutionContext& context);
 
 }  // namespace speedo::gpu

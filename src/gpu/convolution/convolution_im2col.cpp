@@ -17,9 +17,9 @@ constexpr std::int64_t kMatrixBytesWanted = std::int64_t{64} << 20U;
 constexpr std::int64_t kMatrixAlignment = 256;
 constexpr std::int64_t kFloatBytes = sizeof(float);
 
-class Im2colKernels final : public ConvolutionKernels {
+class Im2colEngine final : public ConvolutionEngine {
  public:
-  Im2colKernels(const ConvolutionShape& shape, const ConvolutionContext& context)
+  Im2colEngine(const ConvolutionShape& shape, const ConvolutionContext& context)
       : shape_(shape),
         products_(context.products),
         rows_(shape.channels / shape.groups * count_of(shape.kernel)),
@@ -168,9 +168,9 @@ class Im2colKernels final : public ConvolutionKernels {
 
 }  // namespace
 
-std::unique_ptr<ConvolutionKernels> make_im2col_kernels(const ConvolutionShape& shape,
-                                                        const ConvolutionContext& context) {
-  return std::make_unique<Im2colKernels>(shape, context);
+std::unique_ptr<ConvolutionEngine> make_im2col_engine(const ConvolutionShape& shape,
+                                                      const ConvolutionContext& context) {
+  return std::make_unique<Im2colEngine>(shape, context);
 }
 
 }  // namespace speedo::gpu

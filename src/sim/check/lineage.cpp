@@ -151,7 +151,7 @@ void Lineage::consumed(std::uint64_t term, std::uint64_t shard) {
   branches_[term].consumed.insert(shard);
 }
 
-void Lineage::merged(const Merge& merge) {
+void Lineage::merged(const PublishedMerge& merge) {
   Branch& branch = branches_[merge.term];
   if (const auto known = published_.find({merge.term, merge.now.version.value});
       known != published_.end()) {
@@ -196,7 +196,7 @@ void Lineage::merged(const Merge& merge) {
 }
 
 // Of the contributions, those that were not rejected, in their order.
-std::vector<const Lineage::Values*> Lineage::accepted(const Merge& merge) {
+std::vector<const Lineage::Values*> Lineage::accepted(const PublishedMerge& merge) {
   std::vector<const Values*> parts;
   for (const auto& each : merge.job.contributions) {
     const auto found = contributions_.find(each.run.value);
@@ -218,8 +218,7 @@ std::vector<const Lineage::Values*> Lineage::accepted(const Merge& merge) {
   return parts;
 }
 
-void Lineage::check_rejected(const Merge& merge,
-                             const MergeJob::Contribution& each) {
+void Lineage::check_rejected(const PublishedMerge& merge, const MergeJob::Contribution& each) {
   if (!is_finite(each.run) || merge.may_reject || lost_.contains(each.run.value)) return;
   violations_.report(
       Check::kRejection,
@@ -227,7 +226,7 @@ void Lineage::check_rejected(const Merge& merge,
 }
 
 // The formulas of update.hpp, in double.
-Lineage::State Lineage::expected(const State& before, const Merge& merge,
+Lineage::State Lineage::expected(const State& before, const PublishedMerge& merge,
                                  const std::vector<const Values*>& parts) {
   const UpdateSpec& spec = stages_[merge.job.stage];
   const bool averages = spec.updater == UpdaterState::kAverage;
@@ -301,7 +300,7 @@ std::vector<std::vector<Lineage::Values>> Lineage::older_histories() const {
 }
 
 // Of a part whose weights are not what its newest histories lead to, with older ones.
-Lineage::State Lineage::expected_by_parts(const Branch& branch, const Merge& merge,
+Lineage::State Lineage::expected_by_parts(const Branch& branch, const PublishedMerge& merge,
                                           const std::vector<const Values*>& parts) {
   State wanted = expected(branch.state, merge, parts);
   if (stages_[merge.job.stage].kind != UpdateKind::kGradientOnly) return wanted;

@@ -43,7 +43,7 @@ class Lineage {
   // A master begins at this checkpoint.
   void begin(std::uint64_t term, const Checkpoint& start);
   // It published this: `merge` is done, and `now` what it is at.
-  struct Merge {
+  struct PublishedMerge {
     std::uint64_t term = 0;
     const MergeJob& job;
     const MergeResult& result;
@@ -52,7 +52,7 @@ class Lineage {
     bool may_reject = false;      // what its workers put may have been erased
     std::span<const std::uint64_t> shards;  // of the data, that went into it
   };
-  void merged(const Merge& merge);
+  void merged(const PublishedMerge& merge);
   void entered_stage(std::uint64_t term, const Merger::Copy& now);
   // The same of what nobody could read: the next version is taken as it is, and the one after it,
   // which histories that were not seen lead to.
@@ -93,11 +93,11 @@ class Lineage {
 
   Published::const_iterator origin_of(const Checkpoint& start) const;
   void go_on_from(const Published::value_type& origin, Branch& branch) const;
-  std::vector<const Values*> accepted(const Merge& merge);
-  void check_rejected(const Merge& merge,
-                      const MergeJob::Contribution& each);
-  State expected(const State& before, const Merge& merge, const std::vector<const Values*>& parts);
-  State expected_by_parts(const Branch& branch, const Merge& merge,
+  std::vector<const Values*> accepted(const PublishedMerge& merge);
+  void check_rejected(const PublishedMerge& merge, const MergeJob::Contribution& each);
+  State expected(const State& before, const PublishedMerge& merge,
+                 const std::vector<const Values*>& parts);
+  State expected_by_parts(const Branch& branch, const PublishedMerge& merge,
                           const std::vector<const Values*>& parts);
   std::vector<std::vector<Values>> older_histories() const;
   bool fits(const Values& found, const Values& wanted, std::size_t part) const;

@@ -161,8 +161,8 @@ Result<void> check(const ClusterCosts& cluster) {
   return check_exchange(cluster);
 }
 
-std::vector<Host> hosts_of(const ClusterCosts& cluster) {
-  std::vector<Host> hosts;
+std::vector<ClusterHost> hosts_of(const ClusterCosts& cluster) {
+  std::vector<ClusterHost> hosts;
   for (std::size_t kind = 0; kind < cluster.machines.size(); ++kind) {
     const MachineCosts& machine = cluster.machines[kind];
     for (std::uint64_t i = 0; i < machine.count; ++i) {
@@ -185,7 +185,7 @@ std::size_t host_of(const ClusterCosts& cluster, const std::string& machine) {
 
 Result<std::vector<std::size_t>> place_workers(const ClusterCosts& cluster,
                                                std::uint64_t workers) {
-  const std::vector<Host> hosts = hosts_of(cluster);
+  const std::vector<ClusterHost> hosts = hosts_of(cluster);
   std::vector<std::size_t> places;
   for (std::uint64_t layer = 1; places.size() < workers; ++layer) {
     const std::size_t before = places.size();

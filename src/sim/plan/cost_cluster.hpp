@@ -131,11 +131,11 @@ struct ClusterCosts {
 Result<void> check(const ClusterCosts& cluster);
 
 // One machine of those described, numbered over all kinds and counts.
-struct Host {
+struct ClusterHost {
   std::size_t kind = 0;          // index of ClusterCosts::machines
   std::string name;              // NAME, or NAME-k of several
 };
-std::vector<Host> hosts_of(const ClusterCosts& cluster);
+std::vector<ClusterHost> hosts_of(const ClusterCosts& cluster);
 // The first host of that kind. Requires: there is one.
 std::size_t host_of(const ClusterCosts& cluster, const std::string& machine);
 

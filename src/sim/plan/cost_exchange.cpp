@@ -67,7 +67,8 @@ double usual_ratio(const CodecSpec& spec) {
   return static_cast<double>(values.size() * sizeof(float)) / static_cast<double>(*size);
 }
 
-std::string list_of(const std::vector<Host>& hosts, const std::vector<std::size_t>& servers) {
+std::string list_of(const std::vector<ClusterHost>& hosts,
+                    const std::vector<std::size_t>& servers) {
   constexpr std::size_t kNamedMax = 4;
   std::string text;
   for (std::size_t i = 0; i < servers.size() && i < kNamedMax; ++i) {
@@ -116,7 +117,7 @@ std::vector<std::size_t> server_hosts(const ClusterCosts& cluster) {
   if (count == 1 && cluster.store.shards == 0) {
     return {host_of(cluster, cluster.store.machine)};
   }
-  const std::vector<Host> hosts = hosts_of(cluster);
+  const std::vector<ClusterHost> hosts = hosts_of(cluster);
   std::vector<std::size_t> places;
   for (std::size_t host = 0; host < hosts.size(); ++host) {
     const std::vector<std::string>& names = cluster.store.machines;
@@ -169,7 +170,7 @@ bool shares_memory(const ClusterCosts& cluster) {
 }
 
 std::string describe_exchange(const ClusterCosts& cluster) {
-  const std::vector<Host> hosts = hosts_of(cluster);
+  const std::vector<ClusterHost> hosts = hosts_of(cluster);
   const std::vector<std::size_t> servers = server_hosts(cluster);
   const std::string where = list_of(hosts, servers);
   std::string text;

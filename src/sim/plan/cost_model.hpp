@@ -118,7 +118,7 @@ class CostModel {
 
   EventQueue& queue_;
   const ClusterCosts cluster_;
-  const std::vector<Host> hosts_;
+  const std::vector<ClusterHost> hosts_;
   const std::vector<std::size_t> worker_hosts_;
   std::vector<std::uint64_t> worker_threads_;
   const std::vector<std::size_t> server_hosts_;

@@ -121,7 +121,7 @@ Planner::Planner(const ClusterCosts& cluster, const PlanOptions& options,
   watch_.attach(world_.queue());
   network_.attach(world_.queue(), costs_);
   watch_.on_start = [this] { network_.begin_costs(); };
-  const std::vector<Host> hosts = hosts_of(cluster);
+  const std::vector<ClusterHost> hosts = hosts_of(cluster);
   master_ = &world_.start_master();
   world_.give_name(*master_);
   for (std::size_t place = 0; place < places.size(); ++place) {

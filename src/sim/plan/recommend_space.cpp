@@ -175,7 +175,7 @@ class RunBound {
   }
 
   const ClusterCosts& cluster_;
-  const std::vector<Host> hosts_;
+  const std::vector<ClusterHost> hosts_;
   const std::vector<std::size_t>& places_;
   const std::vector<std::size_t> servers_;
   const std::vector<double> shares_;
@@ -258,7 +258,7 @@ double images_bound(const ClusterCosts& cluster, const Candidate& candidate) {
   const auto schedule = schedule_for(candidate);
   const auto places = place_workers(used, candidate.workers);
   if (!schedule || !places) return 0.0;
-  const std::vector<Host> hosts = hosts_of(used);
+  const std::vector<ClusterHost> hosts = hosts_of(used);
   const double rule = candidate.gradient_only ? 1.0 - used.net.update : 1.0;
   const double steps = schedule->update.steps_per_run;
   double spread = 0.0;

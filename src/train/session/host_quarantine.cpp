@@ -11,7 +11,7 @@ std::string host_of(std::string_view worker_name) {
 }
 
 std::optional<Instant> HostQuarantine::gone(const std::string& host, Instant now) {
-  Host& entry = hosts_[host];
+  Departures& entry = hosts_[host];
   if (entry.until > now) return std::nullopt;
   entry.gone += 1;
   if (entry.gone < kQuarantineAfter) return std::nullopt;

@@ -25,11 +25,11 @@ class HostQuarantine {
   Instant left(const std::string& host, Instant now) const;
 
  private:
-  struct Host {
+  struct Departures {
     int gone = 0;
     Instant wait{0}, until{0};
   };
-  std::map<std::string, Host> hosts_;
+  std::map<std::string, Departures> hosts_;
 };
 
 }  // namespace speedo

@@ -10,9 +10,9 @@ namespace speedo::gpu {
 
 // One way to compute some passes of a convolution that is not transposed; contracts of the passes
 // as in Convolution, but that backward_weights() knows no bias, which is summed elsewhere.
-class ConvolutionKernels {
+class ConvolutionEngine {
  public:
-  virtual ~ConvolutionKernels() = default;
+  virtual ~ConvolutionEngine() = default;
   // Called once for each pass that these kernels shall serve, before it is used: plans it, and
   // counts the working memory. Error: kUnsupported: other kernels are to serve the pass.
   virtual Result<void> reserve(ConvolutionPass pass) = 0;
