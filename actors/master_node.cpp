@@ -35,11 +35,14 @@ std::string advertised_host(const MasterOptions& options) {
 
 // Within this time all workers that lost their master have noticed and connected to the new one. It
 // is there for the last of them even if the job turns out to be over.
-constexpr std::chrono::milliseconds kReunionTime = kConnectionTimeout + kReconnectLost;
+std::chrono::milliseconds reunion_time(const MasterConfig& config) {
+  return std::max(std::chrono::milliseconds(silence_ms_of(config)), kConnectionTimeout) +
+         kReconnectLost;
+}
 
-// CAF's own time-out must not be quicker than --worker-timeout: the session notices missing beats,
-// and knows better whose fault they are.
-std::chrono::milliseconds silence_allowed(const MasterConfig& config) {
+// The gate must not be quicker than --worker-timeout: the session notices missing beats, and knows
+// better whose fault they are.
+std::chrono::milliseconds silence_borne(const MasterConfig& config) {
   if (config.worker_timeout.count() == 0) return std::chrono::milliseconds{0};
   return std::max<std::chrono::milliseconds>(kConnectionTimeout, 2 * config.worker_timeout);
 }
@@ -80,7 +83,8 @@ Result<MasterProgress> run_master_seen(const MasterArguments& node, const ActorS
                 open_gate(GateRole::kMaster, guarded.files, guarded.warns));
   // The port first: a master that cannot listen must not touch the store, where another's job may
   // lie. Workers that connect before it is ready wait in the actor's mailbox.
-  ActorConfig config(silence_allowed(options.session));
+  gate->bear_silence(silence_borne(options.session));
+  ActorConfig config;
   try_threads();
   caf::actor_system system{config};
   ActorEnd end("the master");
@@ -114,8 +118,9 @@ Result<MasterProgress> run_master_seen(const MasterArguments& node, const ActorS
     hooks.on_listening(speedo_address(advertised_host(options), published->port()));
   }
   caf::anon_send(actor, BeginMessage{&made.session(), &made.job(),
-                                     made.has_orphans() ? steady_clock().now() + kReunionTime
-                                                               : Instant{0}});
+                                     made.has_orphans()
+                                         ? steady_clock().now() + reunion_time(options.session)
+                                         : Instant{0}});
   const std::optional<Error> error = end.wait();
   // One that broke off told its workers nothing.
   made.end(error, end.broken());

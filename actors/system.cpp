@@ -1,10 +1,13 @@
 #include "actors/system.hpp"
 
+#include <chrono>
 #include <future>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <speedo/base/limits.hpp>
 
 namespace speedo {
 namespace {
@@ -12,10 +15,12 @@ namespace {
 constexpr std::size_t kSchedulerThreads = 2;
 // Those, and those of its clock, its network and two actors of its own.
 constexpr std::size_t kSystemThreads = kSchedulerThreads + 4;
+// The gate minds silent connections: how long they may be so is known after CAF has begun.
+constexpr std::chrono::hours kNever{24 * 365};
 
 }  // namespace
 
-ActorConfig::ActorConfig(std::chrono::milliseconds silence) {
+ActorConfig::ActorConfig() {
   compat::load_modules(*this);
   // Actors only pass on decisions; the cores are for the trainers. The default policy polls when
   // idle and wakes up to 10 ms late, this one waits on a condition.
@@ -23,9 +28,9 @@ ActorConfig::ActorConfig(std::chrono::milliseconds silence) {
   set("scheduler.max-threads", kSchedulerThreads);
   set("logger.verbosity", caf::atom("quiet"));
   set("logger.console", caf::atom("none"));
-  // Off by default in CAF 0.17: a frozen peer would never be noticed.
+  // Off by default in CAF 0.17: by its beats the other side's gate knows that this one is there.
   set("middleman.heartbeat-interval", caf::timespan{kHeartbeatInterval});
-  set("middleman.connection-timeout", caf::timespan{silence});
+  set("middleman.connection-timeout", caf::timespan{kNever});
   set("middleman.app-identifiers",
       std::vector<std::string>{compat::application_name()});
   // Control messages are tiny: decode them where they arrive, in order.

@@ -1,9 +1,5 @@
 #pragma once
 
-#include <chrono>
-
-#include <speedo/base/limits.hpp>
-
 #include "actors/compat.hpp"
 
 namespace speedo {
@@ -12,8 +8,7 @@ namespace speedo {
 // off.
 class ActorConfig : public caf::actor_system_config {
  public:
-  // A connection that brings nothing for `silence` is given up.
-  explicit ActorConfig(std::chrono::milliseconds silence = kConnectionTimeout);
+  ActorConfig();
 };
 
 // To call before an actor system is made: one that does not get a thread ends the process without

@@ -43,7 +43,8 @@ Result<std::unique_ptr<Gate>> open_gate(GateRole role, const GateFiles& files, b
        .protocol = kProtocolVersion,
        .application = compat::application_name(),
        .messages = [role](GateRole peer) { return messages_between(peer, role); },
-       .warns = warns});
+       .warns = warns,
+       .silence = kConnectionTimeout});
 }
 
 Result<std::unique_ptr<Publication>> Publication::create(caf::actor_system& system, Gate& gate,

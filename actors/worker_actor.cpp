@@ -153,6 +153,7 @@ void WorkerActor::execute(const worker_command::SendBeat& command) {
 }
 
 void WorkerActor::execute(const worker_command::PrepareJob& command) {
+  hooks_.bear_silence(std::chrono::milliseconds(command.welcome.silence_ms));
   work_.prepare(command.welcome, [self = caf::actor{this}](Result<Digest> model) {
     caf::anon_send(self, WorkerNotice{event_of_preparation(model)});
   });

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -22,6 +23,8 @@ struct WorkerActorHooks {
   // Starts an attempt to reach the master; `done` may be called on any thread.
   std::function<void(std::function<void(Result<caf::actor>)> done)> connect;
   std::function<std::optional<std::string>()> poll_stop;
+  // The master says how long it may be silent before the connection is given up; 0: for ever.
+  std::function<void(std::chrono::milliseconds silence)> bear_silence;
   // Once, when it is over: the actor's last act but to quit. Not if something else ends it.
   std::function<void(std::optional<Error>)> on_end;
   JobPart* part = nullptr;  // the work, where it merges a part instead of training

@@ -92,6 +92,7 @@ Result<void> run_worker_seen(const WorkerArguments& node, const ActorSeen& seen)
               if (one_is_broken) return "another worker of its process broke off";
               return hooks.poll_stop ? hooks.poll_stop() : std::nullopt;
             },
+            .bear_silence = [&](auto silence) { gate->bear_silence(silence); },
             .on_end = member.end.last_word(),
             .part = member.part});
     member.end.watch(actor, [&] { one_is_broken = true; });

@@ -25,6 +25,8 @@ Result<std::uint16_t> Gate::listen(const std::string& bind, std::uint16_t port, 
 
 void Gate::stop_listening() { loop_->stop_listening(); }
 
+void Gate::bear_silence(std::chrono::milliseconds silence) { loop_->bear_silence(silence); }
+
 GateCounts Gate::counts() const { return loop_->counts(); }
 
 }  // namespace speedo

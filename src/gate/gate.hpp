@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -27,6 +28,8 @@ struct GateOptions {
   std::function<std::vector<std::string>(GateRole peer)> messages;
   // Say every minute that the port is open to everybody.
   bool warns = false;
+  // See Gate::bear_silence().
+  std::chrono::milliseconds silence{0};
 };
 
 // A connection that was made: CAF's end of it, and whether it still stands.
@@ -71,6 +74,10 @@ class Gate {
   // only of a peer that says so twice.
   Result<GateCall> call(const std::string& host, std::uint16_t port, const std::atomic<bool>& stop,
                         const CallTools& tools = {});
+
+  // Of all connections: a peer that was let in and says nothing for so long is given up, with a
+  // line in the log; 0: none is. A process that was stopped meanwhile first hears what has come.
+  void bear_silence(std::chrono::milliseconds silence);
 
   GateCounts counts() const;
 

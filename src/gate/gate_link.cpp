@@ -21,6 +21,7 @@ GateLink::GateLink(std::unique_ptr<Admission> admission, std::string first, Rule
       deadline_(now + kAdmissionPatience) {}
 
 void GateLink::from_network(std::string_view bytes, Instant now) {
+  if (!bytes.empty()) heard_ = now;
   if (state_ == State::kAdmission) return admit(bytes, now);
   if (state_ != State::kOpen) return;
   std::string plain;

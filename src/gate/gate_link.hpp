@@ -48,6 +48,10 @@ class GateLink {
   void local_ended(Instant now);
   // At deadline() or later.
   void pass_time(Instant now);
+  // Whether a peer that was let in has said nothing for so long.
+  bool is_silent(Instant now, std::chrono::milliseconds silence) const {
+    return state_ == State::kOpen && now - heard_ >= silence;
+  }
 
   std::string& to_network() { return to_network_; }
   std::string& to_local() { return to_local_; }
@@ -77,6 +81,7 @@ class GateLink {
   std::string to_network_, to_local_;
   std::string own_head_;  // the first bytes of CAF here, until they name our node
   std::optional<Instant> deadline_;
+  Instant heard_{0};  // when something came last
   std::optional<Error> fault_;
   bool cut_ = false;
 };

@@ -46,6 +46,7 @@ Result<std::unique_ptr<Gate::Loop>> Gate::Loop::create(GateOptions options) {
 Gate::Loop::Loop(GateOptions options, std::shared_ptr<const GateCredentials> credentials)
     : options_(std::move(options)),
       credentials_(std::move(credentials)),
+      silence_(options_.silence),
       limits_(limits_here()) {}
 
 Result<void> Gate::Loop::open() {
@@ -100,6 +101,11 @@ void Gate::Loop::post(std::function<void()> work) {
   }
   const std::uint64_t one = 1;
   (void)!::write(wake_->get(), &one, sizeof(one));
+}
+
+void Gate::Loop::bear_silence(milliseconds silence) {
+  silence_ = silence;
+  post([] {});  // the loop may be waiting for ever
 }
 
 void Gate::Loop::do_posted() {
@@ -184,7 +190,8 @@ int Gate::Loop::patience() const {
     return static_cast<int>(kLookInterval.count());
   }
   const bool has_files = credentials()->mode() != GateMode::kOpen;
-  return has_files || options_.warns ? 1000 : -1;
+  const bool minds_silence = silence_.load().count() != 0;
+  return has_files || options_.warns || minds_silence ? 1000 : -1;
 }
 
 void Gate::Loop::look_around(Instant now) {
@@ -196,11 +203,35 @@ void Gate::Loop::look_around(Instant now) {
     if (deadline && now >= *deadline) due.push_back(id);
   }
   for (const std::uint64_t id : due) service(id, now);
+  end_silent(now);
   if (accepts_again_ && now >= *accepts_again_) accept_again(now);
   reload(now);
   if (options_.warns && now - warned_ >= kWarningInterval) {
     warned_ = now;
     SPEEDO_WARN("--insecure: whoever reaches the master's port can join, and read along");
+  }
+}
+
+// What has come by now counts: this process may have been stopped, or busy.
+void Gate::Loop::end_silent(Instant now) {
+  const milliseconds silence = silence_;
+  if (silence.count() == 0) return;
+  const auto is_silent = [&](const auto& each) {
+    return each.second.connection->link().is_silent(now, silence);
+  };
+  std::vector<std::uint64_t> silent;
+  for (const auto& each : members_) {
+    if (is_silent(each)) silent.push_back(each.first);
+  }
+  for (const std::uint64_t id : silent) {
+    service(id, now);
+    const auto found = members_.find(id);
+    if (found == members_.end() || !is_silent(*found)) continue;
+    SPEEDO_WARN("Gate: {} has said nothing for {} s and is given up",
+                found->second.connection->address().text,
+                static_cast<double>(silence.count()) / 1000);
+    if (found->second.alive) *found->second.alive = false;
+    members_.erase(found);
   }
 }
 

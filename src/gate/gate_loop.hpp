@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -29,6 +30,7 @@ class Gate::Loop {
   GateLink::RulesOf rules_of(bool from_server) const;
   GateCounts counts() const;
 
+  void bear_silence(std::chrono::milliseconds silence);
   void listen(ListeningSocket socket, Arrive arrive);
   void stop_listening();
   // Connects and is let in. Blocking, on the caller's thread. Errors: as Gate::call().
@@ -67,6 +69,7 @@ class Gate::Loop {
   void do_posted();
   int patience() const;
   void look_around(Instant now);
+  void end_silent(Instant now);
   void reload(Instant now);
 
   void accept_some(Instant now);
@@ -91,6 +94,7 @@ class Gate::Loop {
   mutable std::mutex mutex_;
   std::shared_ptr<const GateCredentials> credentials_;  // guarded by mutex_
   std::vector<std::function<void()>> posted_;           // guarded by mutex_
+  std::atomic<std::chrono::milliseconds> silence_;
   GateCounts counts_;                                   // guarded by mutex_
   std::unique_ptr<Descriptor> epoll_, wake_, reserve_;
   const GateLimits limits_;

@@ -77,7 +77,7 @@ TEST_CASE("every message arrives as it was sent") {
   constexpr std::uint64_t kAll = std::numeric_limits<std::uint64_t>::max();
   const std::string text(kTextMax, '\xff');
   require_same(HelloMessage{0xffffffffU, text, "cpu", kAll, 1});
-  require_same(WelcomeMessage{kAll, text, text, kAll, 1, kAll, text, kAll});
+  require_same(WelcomeMessage{kAll, text, text, kAll, 1, kAll, text, kAll, kAll});
   require_same(RefusedMessage{7, text});
   require_same(ReadyMessage{1, kAll, 0});
   require_same(TrainMessage{kAll, 2, 3, 4, kAll, 6, 7, 0x7fc00000U, kNoRun});

@@ -151,6 +151,16 @@ TEST_CASE("a worker that is asked to stop says goodbye") {
   CHECK_FALSE(worker.end.wait());
 }
 
+TEST_CASE("a worker bears the silence that its master asks for") {
+  Worker worker;
+  test::Peer master(worker.quiet);
+  worker.connected(master.handle());
+  CHECK_FALSE(worker.silence);
+  master.tell(worker.actor,
+              WelcomeMessage{.worker = 1, .store = "store", .job = "job", .silence_ms = 60000});
+  CHECK(worker.silence == std::chrono::minutes{1});
+}
+
 TEST_CASE("a job that cannot be prepared ends the worker with its error") {
   Worker worker;
   test::Peer master(worker.quiet);

@@ -23,6 +23,7 @@ struct Worker {
         WorkerConfig{.name = "h/1/0", .device = "cpu", .master = "h:1"}, work,
         WorkerActorHooks{.connect = [this](auto done) { connects.push_back(std::move(done)); },
                          .poll_stop = [this] { return stop; },
+                         .bear_silence = [this](auto borne) { silence = borne; },
                          .on_end = end.last_word(),
                          .clock = &quiet.clock});
     end.watch(actor);
@@ -65,6 +66,7 @@ struct Worker {
   ScriptedWorkerWork work;
   std::vector<std::function<void(Result<caf::actor>)>> connects;
   std::optional<std::string> stop;
+  std::optional<std::chrono::milliseconds> silence;  // that the worker was told to bear
   ActorEnd end{"the worker"};
   caf::actor actor;
 };

@@ -133,6 +133,24 @@ TEST_CASE("each step of an admission has its time, and no more") {
   }
 }
 
+TEST_CASE("a peer that was let in is silent from its last byte on") {
+  constexpr milliseconds kBorne{700};
+  const test::TokenFolder tokens;
+  Links links(tokens.credentials("a"));
+  links.now += 2 * kBorne;
+  CHECK_FALSE(links.listener.is_silent(links.now, kBorne));
+  links.greet();
+  links.now += kBorne - milliseconds{1};
+  CHECK_FALSE(links.listener.is_silent(links.now, kBorne));
+  links.caller.from_local(test::heartbeat(), links.now);
+  links.exchange();
+  links.now += kBorne - milliseconds{1};
+  CHECK_FALSE(links.listener.is_silent(links.now, kBorne));
+  CHECK(links.caller.is_silent(links.now, kBorne));
+  links.now += milliseconds{1};
+  CHECK(links.listener.is_silent(links.now, kBorne));
+}
+
 TEST_CASE("a peer that says what it may not is cut, and nothing of it reaches CAF") {
   const test::TokenFolder tokens;
   Links links(tokens.credentials("a"));

@@ -221,6 +221,23 @@ TEST_CASE("a gate waits for a peer that reads nothing, though CAF has ended, and
   CHECK(std::clock() - before < CLOCKS_PER_SEC / 50);
 }
 
+TEST_CASE("who is silent for longer than is borne is given up, and nobody else") {
+  Port port({});
+  const auto patient = caller_of({}), gate = caller_of({});
+  const auto stays = patient->call("127.0.0.1", port.number(), kNoStop);
+  const auto goes = gate->call("127.0.0.1", port.number(), kNoStop);
+  REQUIRE(stays);
+  REQUIRE(goes);
+  check_talk(port.arrived(0), stays->caf->get());
+  check_talk(port.arrived(1), goes->caf->get());
+  patient->bear_silence(std::chrono::minutes{10});
+  gate->bear_silence(milliseconds{1});
+  CHECK(read_from(goes->caf->get(), 1).empty());
+  CHECK(read_from(port.arrived(1), 1).empty());
+  CHECK_FALSE(*goes->alive);
+  CHECK(*stays->alive);
+}
+
 TEST_CASE("who has another token, or none, is refused, and CAF hears nothing of it") {
   const test::TokenFolder tokens;
   CHECK(refusal_of(tokens.files("a"), tokens.files("b")).code == ErrorCode::kRefused);

@@ -6,6 +6,7 @@ import signal
 import stat
 import subprocess
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 
 from place import ROOT
@@ -15,6 +16,7 @@ REDIS, MASTER, OTHER_MASTER, FIRST_WORKER = 1, 2, 3, 4
 WORKER_TIMEOUT = 2
 PASSWORD = "rig"
 REDIS_LINKS_MAX = 6  # of a master
+EVENT_FD, GATE_EVENTS = "anon_inode:[eventfd]", 1
 COUNTING = ROOT / "tests" / "support" / "counting_solver.prototxt"
 KILLED = -signal.SIGKILL
 
@@ -79,7 +81,8 @@ class Job:
     def __post_init__(self):
         self.snapshots, self.temporary = self.folder / "snapshots", self.folder / "temporary"
         os.makedirs(self.temporary)
-        self.nodes, self.workers, self.master, self.fds = [], [], None, None
+        self.nodes, self.workers, self.master = [], [], None
+        self.fds, self.left_fds = None, {}
         self.net = self.options.wire or self.place
         self.master_address = self.net.address(MASTER)  # that workers are told
         self.watcher = None
@@ -202,8 +205,9 @@ class Job:
         return self.master.says(f"{self.count()} alive", after)
 
     def open_fds(self):
-        """Of the master, without its connections to Redis: it opens them when it needs them, and
-        keeps them."""
+        """Of the master, how many of each kind or file, without its connections to Redis and the
+        descriptor that wakes each one's thread: it opens them when it needs them, and keeps
+        them."""
         process = pathlib.Path(f"/proc/{self.master.process.pid}")
         links = set()
         for line in (process / "net" / "tcp").read_text().splitlines()[1:]:
@@ -212,16 +216,20 @@ class Job:
                 links.add(f"socket:[{fields[9]}]")
         opened = [os.readlink(each) for each in (process / "fd").iterdir()]
         to_redis = [each for each in opened if each in links]
-        require(len(to_redis) <= REDIS_LINKS_MAX, f"{len(to_redis)} connections to Redis")
-        return len(opened) - len(to_redis)
+        wakes = opened.count(EVENT_FD)
+        require(len(to_redis) <= REDIS_LINKS_MAX and wakes <= REDIS_LINKS_MAX + GATE_EVENTS,
+                f"{len(to_redis)} connections to Redis, {wakes} descriptors of events")
+        return Counter(each if each.startswith("/") else each.partition(":")[0]
+                       for each in opened if each not in links and each != EVENT_FD)
 
     def leaked_fds(self):
         """More than before the faults; those of a connection that just ended go within seconds."""
         for _ in range(50):
-            more = self.open_fds() - self.fds
+            more = self.open_fds().total() - self.fds.total()
             if more <= 0:
                 return 0
             time.sleep(0.1)
+        self.left_fds = dict(self.open_fds() - self.fds)
         return more
 
     def result(self):

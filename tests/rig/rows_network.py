@@ -71,6 +71,14 @@ def master_from_redis(trial):
     trial.finish(job)
 
 
+def nobody_died(job):
+    deaths = [line for line in job.master.text().splitlines()
+              if "is gone" in line or "not been heard of" in line]
+    ends = [line for worker in job.workers for line in worker.text().splitlines()
+            if "connection lost" in line or "has said nothing" in line]
+    require(not deaths, f"{len(deaths)} false deaths: {deaths[:3]}; workers: {ends[:4]}")
+
+
 def bad_network(trial, seconds, **faults):
     """Merges a second while packets suffer; nobody is taken for dead."""
     nodes = [REDIS, MASTER, *range(FIRST_WORKER, FIRST_WORKER + 2)]
@@ -87,9 +95,7 @@ def bad_network(trial, seconds, **faults):
     trial.notes.append(f"{merges / (time.time() - start):.1f} merges/s; packets " + ", ".join(
         f"{count} {what}" for what, count in wire.struck.items() if count))
     trial.struck += sum(wire.struck.values()) + (wire.passed if faults.get("delay") else 0)
-    deaths = [line for line in job.master.text().splitlines()
-              if "is gone" in line or "not been heard of" in line]
-    require(not deaths, f"{len(deaths)} false deaths: {deaths[:3]}")
+    nobody_died(job)
     wire.all_ways(delay=0.0, jitter=0.0, loss=0.0, double=0.0, damage=0.0, rate=0.0)
     job.merges_on(20)
     trial.finish(job)
@@ -99,6 +105,24 @@ def bad_network(trial, seconds, **faults):
 def slow_and_lossy(trial):
     bad_network(trial, trial.settings.minutes * 60, delay=0.2, jitter=0.05, loss=0.05,
                 double=0.01, damage=0.01, rate=1.25e6)
+
+
+@scenario(16, "nothing passes for less than --worker-timeout, and nobody is taken for dead")
+def outage(trial):
+    wire = Wire(trial.place, [REDIS, MASTER, *range(FIRST_WORKER, FIRST_WORKER + 2)], 0)
+    trial.closing.append(wire.close)
+    job = trial.job(workers=2, flags=(), timeout=10, wire=wire)
+    links = [(MASTER, FIRST_WORKER), (FIRST_WORKER, MASTER)]
+    for source, target in links:
+        wire.set_way(source, target, cut=True)
+    time.sleep(trial.random.uniform(6.5, 7.5))
+    for source, target in links:
+        wire.set_way(source, target, cut=False)
+    trial.struck += wire.struck["cut"]
+    job.merges_on(20)
+    time.sleep(job.options.timeout)  # until a silence that went on would have been noticed
+    nobody_died(job)
+    trial.finish(job)
 
 
 @scenario(16, "packets doubled, damaged and out of order")

@@ -80,8 +80,8 @@ class Trial:
         left = job.finish(may_be_killed)
         for name in ("fds", "keys", "files", "segments"):
             setattr(self.leaks, name, getattr(self.leaks, name) + getattr(left, name))
-        require(not left.any(), f"left behind: {left}; files: {job.left_files()}; keys: "
-                                f"{job.left_keys()}")
+        require(not left.any(), f"left behind: {left}; descriptors: {job.left_fds}; files: "
+                                f"{job.left_files()}; keys: {job.left_keys()}")
 
     def close(self):
         for job in self.jobs:

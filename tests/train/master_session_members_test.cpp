@@ -1,3 +1,6 @@
+#include <chrono>
+#include <utility>
+
 #include "support/catch.hpp"
 
 #include "master_session_driver.hpp"
@@ -31,6 +34,19 @@ TEST_CASE("the welcome says where the job lies and which model it is, and nothin
   CHECK(message.term == 77);
   CHECK(session.progress().term == 77);
   CHECK(session.progress().worker_ids == 1);
+}
+
+TEST_CASE("workers are told to bear as much silence as the master does, and never less than 5 s") {
+  for (const auto& [timeout_s, silence_ms] :
+       {std::pair{0, 0U}, std::pair{2, 5000U}, std::pair{60, 60000U}}) {
+    MasterConfig config = config_for(1, 100);
+    config.worker_timeout = std::chrono::seconds{timeout_s};
+    MasterSession session(config);
+    const auto welcomed =
+        session.on(master_event::Hello{{7}, {kProtocolVersion, "w", "cpu", 1, 2}});
+    REQUIRE(welcomed.size() == 1);
+    CHECK(std::get<master_command::SendWelcome>(welcomed[0]).message.silence_ms == silence_ms);
+  }
 }
 
 TEST_CASE("another protocol is refused, naming both") {

@@ -430,7 +430,7 @@ TEST_CASE("a worker that has lost its master asks whether the job is over, once 
   worker.on(worker_event::ConnectFailed{"refused"});
   CHECK(worker.looks.size() == 2);
   SECTION("it is") {
-    CHECK(worker.on(worker_event::EndLookedFor{true}) == "exit");
+    CHECK(worker.on(worker_event::EndLookedFor{true}) == "cancel; exit");
     CHECK(!worker.error);
   }
   SECTION("it was, but another master has admitted it since") {
@@ -438,6 +438,22 @@ TEST_CASE("a worker that has lost its master asks whether the job is over, once 
     worker.connected();
     CHECK(worker.on(worker_event::EndLookedFor{true}).empty());
     CHECK(worker.welcome(1) == "prepare job");
+  }
+}
+
+TEST_CASE("what was contributed and not merged is taken back once the job is over") {
+  WorkerDriver worker;
+  worker.join();
+  worker.order(0);
+  worker.done(0);
+  CHECK(worker.on(worker_event::MasterLost{"reset"}).find("cancel") == std::string::npos);
+  SECTION("by what the store says") {
+    CHECK(worker.on(worker_event::EndLookedFor{true}) == "cancel; exit");
+  }
+  SECTION("by what the master says whom it reaches again") {
+    worker.wait();
+    worker.connected();
+    CHECK(worker.on(worker_event::Stop{{"over"}}) == "cancel; exit");
   }
 }
 

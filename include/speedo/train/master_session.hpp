@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -67,7 +69,17 @@ struct MasterConfig {
   std::uint64_t first_run = 0;
   // Shards of the data stream that an earlier run of the job has used up.
   std::uint64_t first_shard = 0;
+
 };
+
+// How long this master may be silent before its workers give the connection up, for the Welcome;
+// 0: for ever. Not less than it bears of them: else a link so bad that --worker-timeout was raised
+// for it would still end at the workers.
+inline std::uint64_t silence_ms_of(const MasterConfig& config) {
+  if (config.worker_timeout.count() == 0) return 0;
+  const std::chrono::milliseconds silence = config.worker_timeout;
+  return static_cast<std::uint64_t>(std::max(silence, kConnectionTimeout).count());
+}
 
 // What happened, as the shell tells it.
 namespace master_event {

@@ -16,7 +16,7 @@
 // Each message encodes to less than kMessageBytesMax; senders truncate texts to kTextMax.
 namespace speedo {
 
-inline constexpr std::uint32_t kProtocolVersion = 9;
+inline constexpr std::uint32_t kProtocolVersion = 10;
 
 inline constexpr std::uint64_t kNoRun = UINT64_MAX;
 inline constexpr std::uint64_t kNoVersion = UINT64_MAX;
@@ -59,7 +59,11 @@ struct WelcomeMessage {
   std::uint64_t term = 0;       // of the master; part of the worker's contribution key
   std::string memory = {};      // where workers of its machine share memory with it; "": nowhere
   std::uint64_t part = 0;       // kPartDevice: which one, counted from 1
-  auto fields() { return std::tie(worker, store, job, model_high, model_low, term, memory, part); }
+  // A connection on which the master is silent for so long is given up; 0: never.
+  std::uint64_t silence_ms = 0;
+  auto fields() {
+    return std::tie(worker, store, job, model_high, model_low, term, memory, part, silence_ms);
+  }
 };
 
 // master -> worker: not admitted, or put out. `code` is an ErrorCode. The worker ends with the

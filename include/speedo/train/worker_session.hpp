@@ -81,7 +81,9 @@ struct StartRun { TrainMessage order; WorkerId worker; };  // answer: RunDone or
 struct SaveState { SaveStateMessage order; };
 // Whether the job that a master of this term admitted to is over. One answer: EndLookedFor.
 struct LookForEnd { std::uint64_t term; };
-struct CancelRun {};  // nobody hears of it, nor of what it has put: that is erased
+// Of the run under way, or of the last one: nobody hears of it, nor of what it has put: that is
+// erased.
+struct CancelRun {};
 struct Note { bool warning; std::string text; };
 struct Exit { std::optional<Error> error; };
 }  // namespace worker_command

@@ -99,7 +99,8 @@ Result<std::unique_ptr<Merger>> JobMaster::make_job_merger(const MasterOptions& 
                                  .job = session.job,
                                  .model_high = session.model.high,
                                  .model_low = session.model.low,
-                                 .term = session.term}};
+                                 .term = session.term,
+                                 .silence_ms = silence_ms_of(session)}};
   const bool has_copies = options.merger.part_copies;
   parts_record_ = encode(PartRecord{nets_->layout(), config.publish_interval, has_copies});
   return make_joined_merger({.clip = {},

@@ -94,9 +94,14 @@ void Membership::admit(const master_event::Hello& event, Instant now, SessionCom
   peers_[event.peer] = id;
   SPEEDO_ASSERT(peers_.size() == members_.size());
   out.add(master_command::SendWelcome{event.peer,
-                                      {id.value, config_.store.text(), config_.job,
-                                       config_.model.high, config_.model.low, config_.term,
-                                       config_.memory}});
+                                      {.worker = id.value,
+                                       .store = config_.store.text(),
+                                       .job = config_.job,
+                                       .model_high = config_.model.high,
+                                       .model_low = config_.model.low,
+                                       .term = config_.term,
+                                       .memory = config_.memory,
+                                       .silence_ms = silence_ms_of(config_)}});
 }
 
 bool Membership::make_ready(WorkerId id, const ReadyMessage& message, SessionCommands& out) {

@@ -104,6 +104,7 @@ void WorkerSession::Impl::handle(const worker_event::EndLookedFor& event) {
   looking_for_end_ = false;
   if (!event.job_is_over || greeted()) return;
   note(false, "the store says that the job is over");
+  take_back();
   exit(std::nullopt);
 }
 

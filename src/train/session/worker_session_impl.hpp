@@ -58,6 +58,7 @@ struct WorkerSession::Impl {
   void send_ready();
   bool last_preparation();
   void cancel_run();
+  void take_back();
   void end_incarnation();
   void leave(std::uint32_t code, const std::string& reason);
   void exit(std::optional<Error> error);

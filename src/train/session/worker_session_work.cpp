@@ -56,6 +56,7 @@ void WorkerSession::Impl::handle(const worker_event::RunFailed& event) {
 
 void WorkerSession::Impl::handle(const worker_event::Stop& event) {
   note(false, "the master says stop: {}", event.message.reason);
+  if (!id_) take_back();  // else what was reported may still be merged
   exit(std::nullopt);
 }
 
@@ -73,6 +74,12 @@ void WorkerSession::Impl::cancel_run() {
   if (!run_) return;
   run_.reset();
   out_.emplace_back(worker_command::CancelRun{});
+}
+
+// The job is over. What an incarnation that was given up has contributed nobody has merged, and who
+// ended the job may have cleaned up before it was there.
+void WorkerSession::Impl::take_back() {
+  if (term_) out_.emplace_back(worker_command::CancelRun{});
 }
 
 void WorkerSession::Impl::end_incarnation() {
