@@ -69,7 +69,6 @@ struct MasterConfig {
   std::uint64_t first_run = 0;
   // Shards of the data stream that an earlier run of the job has used up.
   std::uint64_t first_shard = 0;
-
 };
 
 // How long this master may be silent before its workers give the connection up, for the Welcome;
