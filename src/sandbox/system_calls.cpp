@@ -38,6 +38,8 @@ constexpr long kAllowed[] = {
 #ifdef SPEEDO_SANITIZED
     // The undefined-behaviour sanitizer writes what it is to look at into one: is it memory at all?
     SYS_pipe2,
+    // The address sanitizer does at each exception and longjmp().
+    SYS_sigaltstack,
 #endif
 };
 
