@@ -19,6 +19,13 @@ namespace speedo {
 
 namespace {
 
+// Not where a sanitizer has taken terabytes of them.
+#ifdef SPEEDO_SANITIZED
+constexpr bool kLimitsAddresses = false;
+#else
+constexpr bool kLimitsAddresses = true;
+#endif
+
 // Of the whole process, as the kernel counts RLIMIT_AS.
 std::uint64_t address_space_bytes() {
   std::FILE* const file = std::fopen("/proc/self/statm", "re");
@@ -38,14 +45,10 @@ bool limit(__rlimit_resource what, std::uint64_t most) {
   return ::setrlimit(what, &limits) == 0;
 }
 
-// Not where a sanitizer has taken terabytes of addresses.
-bool limit_memory([[maybe_unused]] std::uint64_t more) {
-#ifdef SPEEDO_SANITIZED
-  return true;
-#else
+bool limit_memory(std::uint64_t more) {
+  if (!kLimitsAddresses) return true;
   const std::uint64_t now = address_space_bytes();
   return now > 0 && limit(RLIMIT_AS, now + more);
-#endif
 }
 
 // Where the kernel has none of it, it ends the largest process first.

@@ -34,7 +34,14 @@ constexpr long kAllowed[] = {
     // time, chance, and what the C library asks for when it waits, sorts or gives up
     SYS_clock_gettime, SYS_gettimeofday, SYS_getrandom, SYS_futex, SYS_sched_yield, SYS_sysinfo,
     SYS_getpid, SYS_gettid, SYS_tgkill, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_restart_syscall,
-    SYS_exit, SYS_exit_group};
+    SYS_exit, SYS_exit_group,
+#ifdef SPEEDO_SANITIZED
+    // The undefined-behaviour sanitizer writes what it is to look at into one: is it memory at all?
+    SYS_pipe2,
+    // The address sanitizer does at each exception and longjmp().
+    SYS_sigaltstack,
+#endif
+};
 
 // Allowed unless their third argument asks for memory that can be run.
 constexpr long kMemoryProtecting[] = {SYS_mmap, SYS_mprotect};

@@ -23,6 +23,8 @@ class BrittleParser : public ParserServer {
 }  // namespace speedo::test
 
 int main(int argc, char** argv) {
+  // A sanitizer's handler would want more than a parser may.
+  std::signal(SIGSEGV, SIG_DFL);
   speedo::test::BrittleParser server;
   return speedo::run_helper(argc, argv, server);
 }

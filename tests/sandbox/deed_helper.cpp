@@ -188,6 +188,8 @@ class DeedServer : public HelperServer {
 }  // namespace speedo::test
 
 int main(int argc, char** argv) {
+  // A sanitizer's handler would want more than a helper may.
+  std::signal(SIGSEGV, SIG_DFL);
   speedo::test::DeedServer server;
   return speedo::run_helper(argc, argv, server);
 }

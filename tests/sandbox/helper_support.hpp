@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "sandbox/deeds.hpp"
@@ -19,7 +20,8 @@ inline HelperOptions helper_options() {
   return {.program = SPEEDO_DEED_HELPER, .memory_bytes = std::uint64_t{64} << 20U};
 }
 
-inline HelperTask deed(Deed what, std::int64_t number = 0, const std::string& input = "") {
+// The input is not copied: it outlives the task.
+inline HelperTask deed(Deed what, std::int64_t number = 0, std::string_view input = "") {
   return {.kind = static_cast<std::uint32_t>(what),
           .numbers = {number},
           .input = std::as_bytes(std::span(input)),

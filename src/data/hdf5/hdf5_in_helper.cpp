@@ -73,6 +73,8 @@ class Hdf5InHelper : public Hdf5Access {
     SPEEDO_ASSIGN(const HelperReply reply, run(Hdf5Task::kDims, dataset));
     std::vector<std::int64_t> extents(reply.output.size() / sizeof(std::int64_t));
     if (extents.size() > kBlobAxesMax) return hdf5_fault(name_, dataset, "has no simple shape");
+    // A scalar has none.
+    if (extents.empty()) return extents;
     std::memcpy(extents.data(), reply.output.data(), extents.size() * sizeof(std::int64_t));
     std::int64_t count = 1;
     for (const std::int64_t extent : extents) {
