@@ -24,6 +24,7 @@
 #include "cli/signals.hpp"
 #include "cli/traffic_rate.hpp"
 #include "cli/flags/speedo_flags.hpp"
+#include "data/parser/parser_processes.hpp"
 #include "local/stand_in_redis.hpp"
 #include "main/cluster_job.hpp"
 #include "main/examine.hpp"
@@ -283,6 +284,7 @@ Result<int> master_program(const std::vector<std::string>& arguments,
   for (const std::string& line : phase_lines(last)) SPEEDO_INFO("{}", line);
   if (!ended) return with_way_on(ended.error(), job);
   Report report = reporter.report(*ended, checkpoints.last_model());
+  *report.parser_deaths += static_cast<std::uint64_t>(parser_totals().died);  // its own, of tests
   if (memory > 0) report.predicted_memory_bytes = static_cast<std::uint64_t>(memory);
   SPEEDO_TRY(tell(std::move(report), flags));
   return 0;

@@ -13,6 +13,7 @@
 #include "cli/exit_code.hpp"
 #include "cpu/isa.hpp"
 #include "data/feed_factory.hpp"
+#include "data/parser/parser_processes.hpp"
 #include "data/sink_factory.hpp"
 
 namespace speedo {
@@ -80,6 +81,7 @@ TrainerParts trainer_parts(const ComputeOptions& options) {
                       skip = options.skip_bad_records] {
     return make_feed_factory(threads, bad_record_policy(skip));
   };
+  parts.take_parser_deaths = [] { return static_cast<std::uint64_t>(take_parser_deaths()); };
   return parts;
 }
 

@@ -121,6 +121,10 @@ void add_workers(Families& all, const JobStatus& job) {
               job.progress.traffic.pushed_bytes);
   add_counter(all, "speedo_pull_bytes_total", "Bytes of weights that workers read.",
               job.progress.traffic.pulled_bytes);
+  add_counter(all, "speedo_skipped_records_total", "Bad records that workers left out.",
+              job.progress.read_faults.skipped_records);
+  add_counter(all, "speedo_parser_deaths_total", "Parser processes of workers that ended early.",
+              job.progress.read_faults.parser_deaths);
   Family phases(all, MetricType::Counter, "speedo_phase_seconds_total",
                 "Where the workers' time went, all together.");
   const PhaseTimes& times = job.progress.phases;

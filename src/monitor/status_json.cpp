@@ -43,6 +43,8 @@ Json worker_json(const WorkerStatus& row) {
                  {"pulled_bytes", row.traffic.pulled_bytes},
                  {"last_seen_seconds", static_cast<double>(row.silent_ms) / 1e3},
                  {"dropped", row.dropped},
+                 {"skipped_records", row.read_faults.skipped_records},
+                 {"parser_deaths", row.read_faults.parser_deaths},
                  {"phase_seconds", phases_json(row.phases)}};
   object["gone_why"] = row.gone_why.empty() ? Json(nullptr) : Json(row.gone_why);
   return object;
@@ -73,6 +75,8 @@ std::string status_json(const JobStatus& status) {
                  {"rejected", progress.rejected},
                  {"discarded", progress.discarded},
                  {"samples", progress.samples},
+                 {"skipped_records", progress.read_faults.skipped_records},
+                 {"parser_deaths", progress.read_faults.parser_deaths},
                  {"loss", merged ? number(progress.last_loss) : Json(nullptr)},
                  {"accuracy", number(progress.accuracy)},
                  {"test_loss", number(progress.test_loss)},

@@ -60,6 +60,7 @@ void HelperPool::give_back(std::unique_ptr<HelperProcess> helper) {
 void HelperPool::note_end(const HelperEnd& end) {
   ++died_in_row_;
   const std::int64_t died = ++died_;
+  ++untaken_deaths_;
   if (died <= kToldMax) {
     SPEEDO_WARN("A parser process ended ({}); another one takes its place", to_string(end));
   }

@@ -37,6 +37,8 @@ class HelperPool {
   // One that nobody else has. Errors: as HelperProcess::start().
   Result<HelperLoan> take();
   HelperTotals totals() const { return {started_.load(), died_.load()}; }
+  // Of those that died, how many there were since somebody asked last.
+  std::int64_t take_deaths() { return untaken_deaths_.exchange(0); }
 
  private:
   friend class HelperLoan;
@@ -46,7 +48,7 @@ class HelperPool {
 
   const HelperOptions options_;
   HelperStarter starter_;  // outlives those that it started
-  std::atomic<std::int64_t> started_{0}, died_{0}, died_in_row_{0};
+  std::atomic<std::int64_t> started_{0}, died_{0}, died_in_row_{0}, untaken_deaths_{0};
   std::mutex mutex_;
   std::vector<std::unique_ptr<HelperProcess>> idle_;  // guarded by mutex_
 };

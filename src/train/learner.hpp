@@ -66,6 +66,8 @@ class Learner {
   virtual std::uint64_t batch_size() const = 0;  // samples of a pass; 0: not known
   // How long passes have waited for data so far.
   virtual std::chrono::nanoseconds data_waited() const = 0;
+  // What its data had to be forgiven since somebody asked last.
+  virtual ReadFaults take_read_faults() { return {}; }
   // How long they have gone forward so far, with what they waited for meanwhile.
   virtual std::chrono::nanoseconds gone_forward() const = 0;
 

@@ -19,6 +19,7 @@ class NetLearner : public Learner {
     std::unique_ptr<Backend> backend;
     std::unique_ptr<FeedFactory> feeds;
     SolverNets nets;
+    std::function<std::uint64_t()> take_parser_deaths;  // may be empty
   };
   explicit NetLearner(Parts parts)
       : parts_(std::move(parts)),
@@ -61,6 +62,12 @@ class NetLearner : public Learner {
     return speedo::find_non_finite_gradients(net_, range);
   }
   std::chrono::nanoseconds data_waited() const override { return parts_.feeds->totals().waited; }
+  ReadFaults take_read_faults() override {
+    const std::int64_t skipped = parts_.feeds->totals().skipped_records;
+    const std::int64_t before = std::exchange(skipped_told_, skipped);
+    return {.skipped_records = static_cast<std::uint64_t>(skipped - before),
+            .parser_deaths = parts_.take_parser_deaths ? parts_.take_parser_deaths() : 0};
+  }
   std::chrono::nanoseconds gone_forward() const override { return gone_forward_; }
   void keep_statistics() override { statistics_.keep(); }
   void put_statistics_change_into_gradients() override {
@@ -96,6 +103,7 @@ class NetLearner : public Learner {
   BatchSpan span_{};     // of the last passes
   int last_passes_ = 0;
   std::chrono::nanoseconds gone_forward_{0};
+  std::int64_t skipped_told_ = 0;
 };
 
 }  // namespace
@@ -111,7 +119,11 @@ std::uint64_t batch_size_of(const Net& net) {
 
 Result<std::unique_ptr<Learner>> make_net_learner(const TrainerParts& parts,
                                                   const LearnerOptions& options) {
-  NetLearner::Parts made{.clock = parts.platform->clock(), .backend = {}, .feeds = {}, .nets = {}};
+  NetLearner::Parts made{.clock = parts.platform->clock(),
+                         .backend = {},
+                         .feeds = {},
+                         .nets = {},
+                         .take_parser_deaths = parts.take_parser_deaths};
   if (parts.choose_kernels) SPEEDO_TRY(parts.choose_kernels(options.job));
   SPEEDO_ASSIGN(made.backend, parts.make_backend());
   made.feeds = parts.make_feeds();

@@ -57,6 +57,7 @@ JobStatusMessage job_message(const JobStatus& status) {
   message.staleness_sum_bits = bits(progress.staleness_sum);
   message.merges_rate_bits = bits(status.merges_per_second);
   message.images_rate_bits = bits(status.images_per_second);
+  message.read_faults = progress.read_faults;
   message.rows = status.workers.size();
   return message;
 }
@@ -90,6 +91,7 @@ JobStatus job_of(const JobStatusMessage& message) {
   progress.staleness_sum = rate(message.staleness_sum_bits);
   status.merges_per_second = rate(message.merges_rate_bits);
   status.images_per_second = rate(message.images_rate_bits);
+  progress.read_faults = message.read_faults;
   return status;
 }
 
@@ -110,6 +112,7 @@ WorkerStatusMessage worker_message(const WorkerStatus& row) {
   message.bytes_rate_bits = bits(row.bytes_per_second);
   message.phases = row.phases;
   message.traffic = row.traffic;
+  message.read_faults = row.read_faults;
   return message;
 }
 
@@ -145,6 +148,7 @@ void StatusAssembly::add(const WorkerStatusMessage& message) {
   row.bytes_per_second = rate(message.bytes_rate_bits);
   row.phases = message.phases;
   row.traffic = message.traffic;
+  row.read_faults = message.read_faults;
 }
 
 std::optional<JobStatus> StatusAssembly::take() {

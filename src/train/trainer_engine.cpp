@@ -15,7 +15,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-
 #include <speedo/base/assert.hpp>
 #include <speedo/base/limits.hpp>
 
@@ -244,7 +243,8 @@ Result<RunReport> TrainerEngine::run(const TrainMessage& order,
                    .phases = with_wait(clock),
                    .traffic = exchange_->traffic() - traffic,
                    .check = update_->weights_check(),
-                   .fault = std::isfinite(loss) ? std::string() : fault_};
+                   .fault = std::isfinite(loss) ? std::string() : fault_,
+                   .read_faults = learner_->take_read_faults()};
 }
 
 void TrainerEngine::withdraw() { exchange_->withdraw(update_ ? update_->contribution_count() : 0); }

@@ -83,7 +83,7 @@ TEST_CASE("every message arrives as it was sent") {
   require_same(TrainMessage{kAll, 2, 3, 4, kAll, 6, 7, 0x7fc00000U, kNoRun});
   require_same(BeatMessage{kAll, kNoRun, 3});
   require_same(TrainedMessage{kAll, kAll, 0x7f800000U, kAll, kAll, {kAll, kAll, kAll, kAll, kAll},
-                              {kAll, kAll}, kAll, kAll});
+                              {kAll, kAll}, kAll, kAll, text, {kAll, kAll}});
   require_same(LeaveMessage{kAll, 9, std::string("a\0b", 3)});
   require_same(StopMessage{text});
   const std::vector<std::uint64_t> numbers(kNumbersMax, kAll);

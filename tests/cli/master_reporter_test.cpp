@@ -16,6 +16,7 @@ MasterProgress progress_at(std::uint64_t merges) {
   progress.training = true;
   progress.last_loss = 0.5F;
   progress.phases = {10000 * merges, 40000 * merges, 60000 * merges, 30000 * merges, 1000 * merges};
+  progress.read_faults = {3, 2};
   return progress;
 }
 
@@ -36,6 +37,8 @@ TEST_CASE("A resumed job reports what this master merged, not what earlier ones 
   CHECK(report.backward_seconds == Approx(7.8));
   CHECK(report.exchange_seconds == Approx(3.9));
   CHECK(report.wait_seconds == Approx(0.13));
+  CHECK(report.skipped_records == 3);
+  CHECK(report.parser_deaths == 2);
   const MasterReporter idle(caffe::SolverParameter(), std::vector<Schedule>(1), steady_clock());
   const Report nothing = idle.report(MasterProgress{}, "");
   CHECK_FALSE(nothing.loss);

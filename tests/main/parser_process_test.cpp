@@ -41,6 +41,18 @@ struct EncodedJob {
               inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
       layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" })");
   }
+  // One of the files, not the first, which is no longer one.
+  void damage_one() {
+    const std::string file = "db/data.mdb", magic = "\x89PNG";
+    std::string bytes = place.read(file);
+    std::size_t at = std::string::npos;
+    for (int i = 0; i < 7; ++i) {
+      at = bytes.find(magic, at + 1);
+      REQUIRE(at != std::string::npos);
+    }
+    constexpr std::size_t kWidthOffset = 16;
+    place.write(file, bytes.replace(at + kWidthOffset, 4, 4, '\0'));
+  }
   // Whose weights lie behind it in NAME.caffemodel.
   std::vector<std::string> train(const std::string& name, int iterations,
                                  const std::vector<std::string>& flags) const {
@@ -105,15 +117,33 @@ TEST_CASE("Parsers end with their program, also when that is killed") {
   }
 }
 
-TEST_CASE("Workers of a cluster read in parsers, and a limit that is too low is refused") {
+TEST_CASE("The workers of a cluster tell of their parsers' ends and of the records they left out") {
   EncodedJob job;
-  std::vector<std::string> command = job.train("cluster", 6, {"--parser-process=on"});
+  job.damage_one();
+  constexpr int kIterations = 1000, kWorkers = 2;
+  std::vector<std::string> command = job.train(
+      "cluster", kIterations, {"--parser-process=on", "--threads=2", "--on-bad-record=skip"});
   command[1] = "run";
-  command.insert(command.end(), {"--workers", "2", "--sync"});
-  const Outcome cluster = job.place.run(command);
+  command.insert(command.end(), {"--workers", std::to_string(kWorkers), "--sync"});
+  Process process = job.place.start(command);
+  REQUIRE(process.says("Iteration " + std::to_string(kDisplay)));
+  std::size_t struck = 0;
+  for (const pid_t worker : children_of(process.id(), "speedo-worker")) {
+    for (const pid_t parser : children_of(worker, kParser)) {
+      if (::kill(parser, SIGKILL) == 0) ++struck;
+    }
+  }
+  const Outcome cluster = Context::finish(process);
   INFO(cluster.errors);
   REQUIRE(cluster.exit_code == 0);
-  CHECK(cluster.json()["iterations"] == 6);
+  CHECK(cluster.json()["iterations"] == kIterations);
+  CHECK(struck > 0);
+  CHECK(cluster.json()["parser_deaths"] == struck);
+  CHECK(cluster.json()["skipped_records"] == kWorkers);
+}
+
+TEST_CASE("A limit of a parser's memory that is too low is refused") {
+  EncodedJob job;
   CHECK(job.place.run(job.train("low", 1, {"--parser-memory=63"})).exit_code == 2);
 }
 

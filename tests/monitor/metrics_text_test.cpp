@@ -23,6 +23,7 @@ TEST_CASE("Every family has its values, and histograms add up") {
         "speedo_gradients_rejected_total{reason=\"schedule\"} 3", "speedo_loss 0.25",
         "speedo_workers{state=\"training\"} 1", "speedo_workers{state=\"waiting\"} 0",
         "speedo_push_bytes_total 1000", "speedo_pull_bytes_total 2000",
+        "speedo_skipped_records_total 7", "speedo_parser_deaths_total 4",
         "speedo_phase_seconds_total{phase=\"backward\"} 4", "speedo_gradient_staleness_count 2",
         "speedo_gradient_staleness_sum 5", "speedo_gradient_staleness_bucket{le=\"4\"} 1",
         "speedo_gradient_staleness_bucket{le=\"6\"} 2",

@@ -30,6 +30,7 @@ inline JobStatus some_status() {
   progress.workers_alive = 1;
   progress.phases = {1000000, 2000000, 4000000, 2000000, 1000000};
   progress.traffic = {1000, 2000};
+  progress.read_faults = {7, 4};
   status.staleness.add(0);
   status.staleness.add(5);
   status.run_seconds.add(0.02);
@@ -44,6 +45,7 @@ inline JobStatus some_status() {
   row.bytes_per_second = 12.9e6;
   row.silent_ms = 300;
   row.phases = {100, 200, 400, 200, 100};
+  row.read_faults = {5, 1};
   status.workers.push_back(row);
   row.worker = {1};
   row.name = "b/1/0";

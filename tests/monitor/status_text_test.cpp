@@ -51,6 +51,7 @@ TEST_CASE("Eighty columns show each worker's figures, a wide terminal its phases
   CHECK(wide.find("12MiB") != std::string::npos);
   CHECK(wide.find("b/1/0 has been gone for 1:23: its connection broke") != std::string::npos);
   CHECK(wide.find("staleness 0.25") != std::string::npos);
+  CHECK(wide.find("bad records 7  parsers ended 4") != std::string::npos);
   CHECK(wide.find("ETA 0:50") != std::string::npos);
   CHECK(wide.find('\x1b') == std::string::npos);
   CHECK(status_text(test::some_status(), 160, true).find("\x1b[1m") != std::string::npos);

@@ -73,8 +73,12 @@ TEST_CASE("What runs report is added up for each worker, and counted by size") {
   let_pass(master, 0, 0);
   master.join(5, 0);
   master.join(6, 1);
-  master.on(master_event::Trained{{5}, {0, 0, 0, 0, 10, {1, 20000, 30000, 40000, 5}, {100, 200}}});
-  master.on(master_event::Trained{{6}, {1, 1, 0, 0, 10, {0, 0, 7000, 0, 0}, {}}});
+  master_event::Trained first{{5}, {0, 0, 0, 0, 10, {1, 20000, 30000, 40000, 5}, {100, 200}}};
+  first.message.read_faults = {3, 1};
+  master.on(first);
+  master_event::Trained second{{6}, {1, 1, 0, 0, 10, {0, 0, 7000, 0, 0}, {}}};
+  second.message.read_faults = {2, 0};
+  master.on(second);
   master.merged(0, 1);
   const JobStatus status = master.session.status();
   CHECK(status.workers[0].phases == PhaseTimes{1, 20000, 30000, 40000, 5});
@@ -83,6 +87,9 @@ TEST_CASE("What runs report is added up for each worker, and counted by size") {
   CHECK(status.workers[0].samples == 10);
   CHECK(status.workers[1].phases.backward_us == 7000);
   CHECK(status.progress.phases.backward_us == 37000);
+  CHECK(status.workers[0].read_faults == ReadFaults{3, 1});
+  CHECK(status.workers[1].read_faults == ReadFaults{2, 0});
+  CHECK(status.progress.read_faults == ReadFaults{5, 1});
   CHECK(status.run_seconds.counts()[1] == 1);  // up to 10 ms
   CHECK(status.run_seconds.counts()[4] == 1);  // up to 100 ms
   CHECK(status.run_seconds.sum() == Approx(0.097001));

@@ -23,6 +23,7 @@ WorkerStatus some_worker(std::uint64_t number) {
   row.bytes_per_second = 17.5;
   row.phases = {1, 2, 3, 4, 5};
   row.traffic = {6, 7};
+  row.read_faults = {8, 9};
   return row;
 }
 
@@ -45,6 +46,7 @@ JobStatus some_status() {
   status.progress.accuracy = 0.75F;
   status.progress.staleness_sum = 33.0;
   status.progress.stage = 1;
+  status.progress.read_faults = {4, 5};
   status.progress.training = true;
   status.workers = {some_worker(0), some_worker(1)};
   status.workers[1].state = WorkerState::kGone;
@@ -83,6 +85,7 @@ TEST_CASE("A status arrives as it was, once all its rows are there") {
   CHECK(arrived->progress.accuracy == 0.75F);
   CHECK_FALSE(arrived->progress.test_loss);
   CHECK(arrived->progress.staleness_sum == 33.0);
+  CHECK(arrived->progress.read_faults == ReadFaults{4, 5});
   CHECK(arrived->progress.training);
   CHECK_FALSE(arrived->progress.paused);
 }

@@ -134,11 +134,13 @@ TEST_CASE("a loss that is not finite is reported as it is") {
   worker.join();
   worker.order(0);
   const auto commands = worker.session.on(worker_event::RunDone{
-      {{0}, -std::numeric_limits<float>::infinity(), {0}, 1, {2, 3, 4, 5, 6}, {7, 8}}});
+      {{0}, -std::numeric_limits<float>::infinity(), {0}, 1, {2, 3, 4, 5, 6}, {7, 8}, {}, {},
+       {9, 10}}});
   const auto& message = std::get<worker_command::SendTrained>(commands.at(0)).message;
   CHECK(message.loss_bits == 0xFF800000U);
   CHECK(message.phases == PhaseTimes{2, 3, 4, 5, 6});
   CHECK(message.traffic == Traffic{7, 8});
+  CHECK(message.read_faults == ReadFaults{9, 10});
 }
 
 TEST_CASE("without a master a worker waits longer each time, up to the maximum, and says so") {

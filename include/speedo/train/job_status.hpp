@@ -11,6 +11,7 @@
 
 #include <speedo/base/ids.hpp>
 #include <speedo/train/phase_times.hpp>
+#include <speedo/train/read_faults.hpp>
 
 // A job as it is at one moment, for those who watch it. Plain data.
 namespace speedo {
@@ -27,6 +28,7 @@ struct MasterProgress {
   // Of the runs that workers reported to this master, on their own clocks.
   PhaseTimes phases;
   Traffic traffic;
+  ReadFaults read_faults;
   std::uint64_t workers_alive = 0;
   std::uint64_t workers_joined = 0;     // in all
   std::uint64_t worker_ids = 0;         // given so far, by earlier masters too: those below
@@ -64,6 +66,7 @@ struct WorkerStatus {
   double bytes_per_second = 0.0;   // to and from the store, lately
   PhaseTimes phases;
   Traffic traffic;
+  ReadFaults read_faults;
   bool operator==(const WorkerStatus&) const = default;
 };
 

@@ -10,6 +10,7 @@
 #include <speedo/base/limits.hpp>
 #include <speedo/base/result.hpp>
 #include <speedo/train/phase_times.hpp>
+#include <speedo/train/read_faults.hpp>
 
 // Everything that master and worker say to each other, as plain data. Never weights, never
 // floating-point fields (CAF 0.17.6 damages them): losses travel as bit patterns.
@@ -144,11 +145,12 @@ struct TrainedMessage {
   // A WeightsCheck of a replica; kNoVersion: none.
   std::uint64_t checked_version = kNoVersion, weights_digest = 0;
   std::string fault = {};  // loss not finite: the layer and blob that were not first
+  ReadFaults read_faults = {};  // since the report before, of a run that came to nothing, too
   auto fields() {
     return std::tie(worker, run, loss_bits, base_version, samples, phases.data_us,
                     phases.forward_us, phases.backward_us, phases.exchange_us, phases.wait_us,
                     traffic.pushed_bytes, traffic.pulled_bytes, checked_version, weights_digest,
-                    fault);
+                    fault, read_faults.skipped_records, read_faults.parser_deaths);
   }
 };
 
@@ -211,12 +213,14 @@ struct JobStatusMessage {
   std::uint32_t loss_bits = 0, accuracy_bits = 0, test_loss_bits = 0;  // of floats; NaN: unknown
   std::uint64_t staleness_sum_bits = 0;
   std::uint64_t merges_rate_bits = 0, images_rate_bits = 0;
+  ReadFaults read_faults = {};
   std::uint64_t rows = 0;            // WorkerStatusMessages that follow
   auto fields() {
     return std::tie(job, training, schedule, flags, iteration, max_iteration, merges,
                     contributions, rejected, discarded, samples, term, workers_alive, workers_min,
                     stage, stages, uptime_ms, loss_bits, accuracy_bits, test_loss_bits,
-                    staleness_sum_bits, merges_rate_bits, images_rate_bits, rows);
+                    staleness_sum_bits, merges_rate_bits, images_rate_bits,
+                    read_faults.skipped_records, read_faults.parser_deaths, rows);
   }
 };
 
@@ -228,11 +232,13 @@ struct WorkerStatusMessage {
   std::uint64_t images_rate_bits = 0, bytes_rate_bits = 0;
   PhaseTimes phases = {};
   Traffic traffic = {};
+  ReadFaults read_faults = {};
   auto fields() {
     return std::tie(worker, name, device, gone_why, state, iteration, runs, samples, dropped,
                     staleness, silent_ms, images_rate_bits, bytes_rate_bits, phases.data_us,
                     phases.forward_us, phases.backward_us, phases.exchange_us, phases.wait_us,
-                    traffic.pushed_bytes, traffic.pulled_bytes);
+                    traffic.pushed_bytes, traffic.pulled_bytes, read_faults.skipped_records,
+                    read_faults.parser_deaths);
   }
 };
 

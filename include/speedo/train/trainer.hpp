@@ -46,6 +46,9 @@ Result<JobSpec> decode_job(const std::string& bytes);
 struct TrainerParts {
   std::function<Result<std::unique_ptr<Backend>>()> make_backend;
   std::function<std::unique_ptr<FeedFactory>()> make_feeds;
+  // The process' parsers that ended early, but for those that somebody took already. Any thread.
+  // Null: there are none.
+  std::function<std::uint64_t()> take_parser_deaths = nullptr;
   // Asked before a trainer builds a solver's nets; an error refuses the job. Null: all are taken.
   std::function<Result<void>(const JobSpec& job, const caffe::SolverParameter& solver,
                              const SolverOptions& options)>

@@ -34,6 +34,7 @@ struct RunReport {
   Traffic traffic = {};
   std::optional<WeightsCheck> check = std::nullopt;  // of a replica, now and then
   std::string fault = {};  // of a loss that is not finite: see TrainedMessage
+  ReadFaults read_faults = {};  // since the report before
 };
 
 namespace worker_event {

@@ -180,6 +180,8 @@ Report MasterReporter::report(const MasterProgress& last, const std::string& sna
   report.backward_seconds = phase_seconds(phases.backward_us);
   report.exchange_seconds = phase_seconds(phases.exchange_us);
   report.wait_seconds = phase_seconds(phases.wait_us);
+  report.skipped_records = last.read_faults.skipped_records;
+  report.parser_deaths = last.read_faults.parser_deaths;
   report.stage = last.stage % stages_.size() + 1;
   report.term = last.term;
   report.seconds_to_first_merge = seconds_to_first_merge_;

@@ -28,7 +28,8 @@ struct Report {
   std::optional<std::uint64_t> stage;            // of the schedule at the end, from 1
   std::optional<std::uint64_t> term;            // of the master
   std::optional<std::uint64_t> restarts;         // of workers, by `speedo run`
-  std::optional<std::uint64_t> skipped_records;  // bad ones, with --on-bad-record skip
+  // Bad ones, with --on-bad-record skip; by a cluster's workers, each by each that came upon it.
+  std::optional<std::uint64_t> skipped_records;
   std::optional<std::uint64_t> parser_deaths;    // parser processes that ended early
   // Where the steps' time went, of all workers together.
   std::optional<double> data_wait_seconds, compute_seconds, exchange_seconds;

@@ -74,4 +74,9 @@ HelperTotals parser_totals() {
   return parsers == nullptr ? HelperTotals{} : parsers->totals();
 }
 
+std::int64_t take_parser_deaths() {
+  ParserProcesses* const parsers = employed.load();
+  return parsers == nullptr ? 0 : parsers->take_deaths();
+}
+
 }  // namespace speedo

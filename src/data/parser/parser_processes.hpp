@@ -41,6 +41,7 @@ class ParserProcesses {
   ~ParserProcesses();
 
   HelperTotals totals() const { return pool_.totals(); }
+  std::int64_t take_deaths() { return pool_.take_deaths(); }
 
  private:
   friend Result<std::optional<HelperLoan>> take_parser();
@@ -58,5 +59,7 @@ Result<std::optional<HelperLoan>> take_parser();
 
 // Of the processes that there are; zeros if there are none.
 HelperTotals parser_totals();
+// HelperPool::take_deaths() of theirs. Any thread.
+std::int64_t take_parser_deaths();
 
 }  // namespace speedo

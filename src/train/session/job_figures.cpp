@@ -49,6 +49,7 @@ void JobFigures::reported(WorkerId id, const TrainedMessage& message, Instant no
   worker.status.samples += message.samples;
   worker.status.phases += message.phases;
   worker.status.traffic += message.traffic;
+  worker.status.read_faults += message.read_faults;
   worker.images.add(now, message.samples);
   worker.bytes.add(now, message.traffic.pushed_bytes + message.traffic.pulled_bytes);
   seen_.run_seconds.add(static_cast<double>(message.phases.run_us()) / 1e6);

@@ -81,6 +81,7 @@ void Runs::finish(WorkerId id, const TrainedMessage& message) {
   measure_speed(worker, message);
   phases_ += message.phases;
   traffic_ += message.traffic;
+  read_faults_ += message.read_faults;
 }
 
 void Runs::merged(WorkerId id, RunId run, float weight) {
@@ -123,6 +124,7 @@ std::uint64_t Runs::shards_by_speed(WorkerId id) const {
 void Runs::show(MasterProgress& progress) const {
   progress.phases = phases_;
   progress.traffic = traffic_;
+  progress.read_faults = read_faults_;
 }
 
 }  // namespace speedo

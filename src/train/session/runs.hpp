@@ -76,6 +76,7 @@ class Runs {
   std::uint64_t next_;
   PhaseTimes phases_;  // of all reported runs
   Traffic traffic_;
+  ReadFaults read_faults_;
 };
 
 }  // namespace speedo

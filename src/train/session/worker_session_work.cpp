@@ -25,7 +25,7 @@ void WorkerSession::Impl::handle(const worker_event::RunDone& event) {
   out_.emplace_back(worker_command::SendTrained{
       {id_->value, report.run.value, std::bit_cast<std::uint32_t>(report.loss),
        report.base.value, report.samples, report.phases, report.traffic, check.version.value,
-       check.digest, clip_text(report.fault)}});
+       check.digest, clip_text(report.fault), report.read_faults}});
 }
 
 // Its answer goes to the incarnation that was asked.
