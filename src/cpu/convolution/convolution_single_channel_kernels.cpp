@@ -20,8 +20,8 @@ constexpr int kVectorsMax = 4;  // of output channels
 constexpr int kRegisters = HWY_TARGET <= HWY_AVX3 ? 32 : 16;
 constexpr int kSums = kRegisters / 4 * 3;  // held in them
 // Taps that V vectors of channels are added to at once: with five, enough sums to hide an
-// addition's latency with two vectors, and they divide 5 x 5; fewer where registers would not do for
-// these, V and a tap's value.
+// addition's latency with two vectors, and they divide 5 x 5; fewer where registers would not do
+// for these, V and a tap's value.
 template <int V>
 constexpr int kTaps = std::min(5, (kRegisters - V - 1) / V);
 // Rows that are read for one group of taps after another while they are in the first cache.
