@@ -85,12 +85,13 @@ void StoreChecker::judge(const Seen& now) {
   }
   const bool forgot = granted_ < newest_ && last_.term < newest_;
   granted_ = std::max(granted_, now.term);
-  if (now.term == last_.term) {
+  const bool puts_back = unsure_ == now.term && now.version + 1 == last_.version;
+  if (now.term == last_.term && !puts_back) {
     violations_.expect(Check::kPublication, now.version > last_.version,
                        "published versions go back");
     violations_.expect(Check::kPublication, now.iteration >= last_.iteration,
                        "iterations go back within one master");
-  } else if (!forgot) {
+  } else if (now.term != last_.term && !forgot) {
     const std::uint64_t reached =
         std::min(last_.iteration, went_back_to_.value_or(last_.iteration));
     if (!keeps_up(now.iteration, reached)) {

@@ -22,6 +22,8 @@ class StoreChecker {
   void done(const KvOperation& operation);
   // A master says that it has published this version.
   void published(std::uint64_t term, std::uint64_t version);
+  // It may have published a version all the same: an answer was lost. It puts the one before back.
+  void merge_failed(std::uint64_t term) { unsure_ = term; }
 
  private:
   struct Seen {
@@ -41,6 +43,7 @@ class StoreChecker {
   std::optional<std::uint64_t> went_back_to_;
   std::uint64_t granted_ = 0;  // the highest term that the store knows
   std::uint64_t newest_ = 0;   // the highest ever granted
+  std::optional<std::uint64_t> unsure_;  // the term of the last master whose merge failed
 };
 
 }  // namespace speedo::sim

@@ -111,7 +111,7 @@ void ProofCluster::before(const MasterNode& node, const MasterEvent& event) {
   if (trained != nullptr && !std::isfinite(std::bit_cast<float>(trained->message.loss_bits))) {
     feel(spoilt_, trained->message.run);
   }
-  if (Mastership* found = mastership_of(node)) found->checker->before(event);
+  if (Mastership* found = mastership_of(node)) watch_event(*found, event);
 }
 
 void ProofCluster::after(const MasterNode& node, const MasterEvent& /*event*/,
@@ -382,11 +382,14 @@ void ProofCluster::watch_end(ProofMaster& master, const std::optional<Error>& er
   const bool superseded = error->code == ErrorCode::kSuperseded;
   const bool late = world_.queue().now() > scenario_.faults_end + kPatience;
   const bool is_lost = error->code == ErrorCode::kNotFound || error->code == ErrorCode::kCorrupt;
-  if (is_lost && (part_is_lost_ || record_checker_.may_have_lost_data()) && misses_part()) {
+  const bool excused = is_lost && (part_is_lost_ || record_checker_.may_have_lost_data());
+  // Its successor may be at work already, with weights that are whole.
+  const bool replaced = master.term() < newest_term_;
+  if (excused && misses_part()) {
     // As whoever is told so decides: the next master begins anew, or with files.
     log_.add("weights given up");
     weights_given_up_ = true;
-  } else if (!superseded && (late || !is_transient(error->code))) {
+  } else if (!superseded && !(excused && replaced) && (late || !is_transient(error->code))) {
     violations_.report(Check::kProcesses,
                        fmt::format("a master ends with an error: {}", error->message));
   }

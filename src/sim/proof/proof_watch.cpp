@@ -102,9 +102,11 @@ void ProofCluster::watch_granted(Mastership& mastership, std::uint64_t term) {
   if (another_lives) mastership.rival.felt();
   newest_term_ = std::max(newest_term_, term);
   mastership.store_incarnation = servers_.incarnation();
-  // Files with states of workers are gone on from although the store has newer weights.
+  // Files with states of workers are gone on from although the store has newer weights, and any
+  // files if it has them no longer as a whole, though a manifest may have been put back.
   const auto& chosen = mastership.master->chosen_files();
-  const bool goes_back = chosen && chosen->states != 0;
+  const bool is_lost = part_is_lost_ && misses_part();
+  const bool goes_back = is_lost || (chosen && chosen->states != 0);
   if (mastership.starts_anew || goes_back) store_checker_.restarted(false);
   store_checker_.granted(term);
   record_checker_.granted(term);
@@ -170,6 +172,12 @@ void ProofCluster::watch_published(const Mastership& mastership, Version version
   if (part_is_lost_) part_is_lost_ = misses_part();
   if (is_stale(mastership) || record_checker_.may_have_lost_data()) return;
   store_checker_.published(mastership.master->term(), version.value);
+}
+
+void ProofCluster::watch_event(Mastership& mastership, const MasterEvent& event) {
+  const bool failed = std::holds_alternative<master_event::MergeFailed>(event);
+  if (failed) store_checker_.merge_failed(mastership.master->term());
+  mastership.checker->before(event);
 }
 
 void ProofCluster::watch_command(Mastership& mastership, const MasterCommand& command) {
