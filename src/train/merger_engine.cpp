@@ -205,8 +205,12 @@ Instant MergerEngine::publish_behind() {
   if (!publication_ || !stage_ || superseded_) return kNoPublication;
   if (publication_->is_sent()) finish_publication();
   if (checkpoint_.is_sent()) finish_checkpoint();
-  const bool is_being_written = ahead_ && is_published_with_merge_;
-  if (!is_being_written && publication_->is_due(version_.value)) begin_publication();
+  if (publication_->is_due(version_.value)) {
+    // Who is to contribute through the store reads these weights first: a merge ahead that is being
+    // written there would wait for it for ever.
+    if (ahead_ && is_published_with_merge_) forget_expected();
+    begin_publication();
+  }
   return publication_->next_look();
 }
 
