@@ -211,11 +211,10 @@ Result<RunReport> TrainerEngine::run(const TrainMessage& order,
   exchange_->allow_cancel(std::move(cancelled));
   if (ended_at_ && is_tracing()) trace_span("wait for order", *ended_at_, steady_clock().now());
   if (order.seat != kNoSeat) SPEEDO_TRY(take_seat(order));
-  codec_.settle(order.merged_run);
-  if (stage_ != order.stage) SPEEDO_TRY(enter_stage(order.stage));
-  note_version(order);
   exchange_->abandon();  // what a run that failed has left
   codec_.begin_run(order.merged_run);
+  if (stage_ != order.stage) SPEEDO_TRY(enter_stage(order.stage));
+  note_version(order);
   // What earlier incarnations have contributed from the same memory may still be merged until now.
   for (const auto& memory : std::exchange(earlier_memories_, {})) memory->withdraw();
   if (incarnation_.memory) incarnation_.memory->begin_run(order.run);
