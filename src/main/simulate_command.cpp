@@ -107,7 +107,13 @@ Result<sim::Campaign> make_campaign(const SimulateFlags& flags) {
 sim::ProofParts make_parts(bool trace) {
   sim::ProofParts parts;
   parts.make_backend = []() -> Result<std::unique_ptr<Backend>> { return make_cpu_backend(1); };
-  if (trace) parts.trace = [](const std::string& line) { std::printf("%s\n", line.c_str()); };
+  if (trace) {
+    parts.trace = [](const std::string& line) {
+      std::printf("%s\n", line.c_str());
+      // Between lines that are logged meanwhile.
+      std::fflush(stdout);
+    };
+  }
   return parts;
 }
 
@@ -252,7 +258,7 @@ Result<int> simulate_command(const CommandLine& line) {
   SPEEDO_TRY(check(flags));
   set_up_console(false);
   // What the simulated processes log is about faults that were meant.
-  set_log_level(LogLevel::kNothing);
+  if (!is_traced(flags)) set_log_level(LogLevel::kNothing);
   install_signal_handlers(SignalEffect::kStop, SignalEffect::kStop);
   return prove(flags);
 }

@@ -135,6 +135,19 @@ TEST_CASE("mergers elsewhere come, go and are replaced, and nothing shows it", "
   REQUIRE((joined.fixture->copy().histories == plain.copy().histories));
 }
 
+TEST_CASE("a merger that goes while it opens its part is replaced, not waited for", "[merger]") {
+  const MergerConfig config = with_term({.kind = UpdateKind::kFullDelta});
+  Joined joined(config, kJoinedCount, 3);
+  MergerFixture plain(config, kJoinedCount);
+  merge_alike(joined, plain, 1);
+  const auto merger = joined.offer(1, config);
+  merger->die_before_answer(1);
+  joined.fixture->merger->stop_waiting();
+  merge_alike(joined, plain, 2);
+  REQUIRE(merger->is_gone());
+  REQUIRE(merger->orders() == 1);
+}
+
 TEST_CASE("a part that its server has lost comes back from its merger", "[merger]") {
   const std::size_t server = GENERATE(0, 1, 2);
   const MergerConfig config = with_term({});

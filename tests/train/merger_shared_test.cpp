@@ -174,6 +174,31 @@ TEST_CASE("with all workers in memory the store follows behind, and has all in t
   REQUIRE((stored == last));
 }
 
+TEST_CASE("a merge ahead does not keep weights from a worker that comes through the store",
+          "[merger][shared]") {
+  SharedFixture shared({}, kManyChunks, memory_store());
+  shared.join(0);
+  const auto contribute = [&](std::uint64_t worker, std::uint64_t run) {
+    shared.contribute(worker, run,
+                      shared.fixture.padded(
+                          random_floats(shared.fixture.parameters, 0.01F, 100 * worker + run)));
+  };
+  std::uint64_t run = 0;
+  Version version;
+  // Until the store is behind, which it is unless this thread was held up.
+  do {
+    contribute(0, ++run);
+    version = shared.fixture.merge_or_fail({{0, run}}, false).version;
+  } while (run < 20 || shared.stored_version() == version.value);
+  // Worker 1 begins with what is in the store then.
+  const MergerFixture::Runs runs = {{0, run + 1}, {1, run + 1}};
+  shared.fixture.merger->expect(shared.fixture.job(runs, true));
+  contribute(0, run + 1);
+  REQUIRE(comes_true([&] { return shared.stored_version() == version.value; }));
+  contribute(1, run + 1);
+  REQUIRE(shared.fixture.merge_or_fail(runs, true).rejected.empty());
+}
+
 TEST_CASE("a contribution that is formed anew before it is merged is rejected",
           "[merger][shared]") {
   SharedFixture shared({}, kManyChunks, memory_store());

@@ -39,13 +39,13 @@ constexpr Option kSimulateOptions[] = {
      .type = text("SEED"),
      .programs = kProofs,
      .group = kProofGroup,
-     .sentence = "Simulate this seed alone and print all that happens (--trace is implied); "
-                 "--strategy and --workers as they were"},
+     .sentence = "Simulate this seed alone and print all that happens and is logged (--trace is "
+                 "implied); --strategy and --workers as they were"},
     {.name = "trace",
      .type = on_off(),
      .programs = kProofs,
      .group = kProofGroup,
-     .sentence = "Print all that happens, of every seed"},
+     .sentence = "Print all that happens and is logged, of every seed"},
     {.name = "threads",
      .type = whole(1, 1024),
      .otherwise = "as many as there are processors",

@@ -255,9 +255,9 @@ void JobMaster::watch(Instant now, std::function<void(Result<void>)> seen) {
     const bool is_met = !looked && !is_transient(looked.error().code) &&
                         looked.error().code != ErrorCode::kSuperseded;
     if (is_met) looked = {};
-    if (const auto waits = merger_->waits_because(); looked && waits) looked = *waits;
     store_away_ = !looked && is_transient(looked.error().code);
     if (looked) erasing_.post([this] { erase_records_of_gone(); });
+    if (const auto waits = merger_->waits_because(); looked && waits) looked = *waits;
     watching_ = false;
     seen(std::move(looked));
   });

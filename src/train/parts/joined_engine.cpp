@@ -116,8 +116,8 @@ Result<void> JoinedEngine::put_manifest(Version version, const std::string& stat
   return put;
 }
 
-// As `version`, which is the next or this one.
-Result<void> JoinedEngine::open(std::span<const std::size_t> parts, Version version,
+// As `version`, which is the next or this one. False: a merger is gone, and they are still closed.
+Result<bool> JoinedEngine::open(std::span<const std::size_t> parts, Version version,
                                 const std::string& state) {
   const part_order::Open order{.id = seats_.next_id(),
                                .from = version_,
@@ -131,37 +131,42 @@ Result<void> JoinedEngine::open(std::span<const std::size_t> parts, Version vers
   Result<void> put;
   if (round.is_done()) {
     put = put_manifest(version, state, written);
-  } else {
-    put = round.error.value_or(Error{ErrorCode::kUnavailable, "the merger of a part is gone"});
+  } else if (round.error) {
+    put = *round.error;
     if (put.error().code == ErrorCode::kSuperseded) superseded_ = put.error();
   }
-  seats_.decide(order.id, put.has_value());
-  if (!put) {
+  const bool is_open = round.is_done() && put;
+  seats_.decide(order.id, is_open);
+  if (!is_open) {
     seats_.close(parts);
-    return put;
+    SPEEDO_TRY(put);
+    SPEEDO_ASSERT(round.lost);
+    return false;
   }
   written_ = std::move(written);
   version_ = version;
   state_ = state;
   seats_.settle(parts, *store_);
-  return {};
+  return true;
 }
 
 Result<void> JoinedEngine::open_closed() {
-  const std::vector<std::size_t> closed = seats_.closed_parts();
-  if (closed.empty()) return {};
-  Result<void> opened;
-  int attempts = 0;
-  do {
+  int misses = 0;
+  while (true) {
+    const std::vector<std::size_t> closed = seats_.closed_parts();
+    if (closed.empty()) return {};
     SPEEDO_TRY(restore_manifest());
-    opened = open(closed, version_, state_);
+    const auto opened = open(closed, version_, state_);
+    if (opened) continue;
+    if (opened.error().code != ErrorCode::kNotFound) return opened.error();
     // A server may lose what it has at any moment of it.
-  } while (!opened && opened.error().code == ErrorCode::kNotFound && ++attempts < kOpenAttempts);
-  if (opened || opened.error().code != ErrorCode::kNotFound) return opened;
-  return Error{ErrorCode::kCorrupt,
-               fmt::format("a part of the weights of version {} is lost, neither its server nor "
-                           "the next one has it any more ({}): go on from files with --resume=FILE",
-                           version_.value, opened.error().message)};
+    if (++misses < kOpenAttempts) continue;
+    return Error{ErrorCode::kCorrupt,
+                 fmt::format("a part of the weights of version {} is lost, neither its server nor "
+                             "the next one has it any more ({}): go on from files with "
+                             "--resume=FILE",
+                             version_.value, opened.error().message)};
+  }
 }
 
 // It may be lost with the server that it lies on, which may be back with one whose parts are where
@@ -188,7 +193,9 @@ Result<Version> JoinedEngine::enter_stage(std::uint32_t stage, const std::string
   const auto before = std::exchange(stage_, stage);
   seats_.close_all();
   const std::vector<std::size_t> all = seats_.closed_parts();
-  if (auto opened = open(all, Version{version_.value + 1}, state); !opened) {
+  auto opened = open(all, Version{version_.value + 1}, state);
+  while (opened && !*opened) opened = open(all, Version{version_.value + 1}, state);
+  if (!opened) {
     stage_ = before;
     return opened.error();
   }
