@@ -58,7 +58,7 @@ std::string StoreServers::name_of(std::size_t server, const std::string& key) co
 
 void StoreServers::tell(std::size_t server, const KvOperation& operation,
                         const std::function<void(std::size_t, const KvOperation&)>& whom) const {
-  if (!whom) return;
+  if (!whom || operation.is_read()) return;
   if (server == 0) return whom(server, operation);
   KvOperation named;
   named.kind = operation.kind;

@@ -29,8 +29,8 @@ class StoreServers {
   // Of a key on a server: what the job's readers call it.
   std::string name_of(std::size_t server, const std::string& key) const;
 
-  // Called after each operation that took effect, before anything is damaged; its keys are as the
-  // job's readers name them.
+  // Called after each operation that changed something, before anything is damaged; its keys are as
+  // the job's readers name them.
   std::function<void(std::size_t server, const KvOperation&)> on_done;
   std::function<void(std::size_t server, bool lost_data)> on_restart;
 
@@ -61,6 +61,7 @@ class StoreClients {
   // At the next setting of this key, named as the job's readers do.
   void strike_at_set(const std::string& key, StoreClient::Strike strike);
   void cancel_strike();
+  // Called after each operation of theirs that changed something.
   std::function<void(std::size_t server, const KvOperation&)> on_executed;
 
  private:
