@@ -323,6 +323,37 @@ TEST_CASE("a master is told that a newer one has its weights, when it opens a pa
   CHECK(failed->error.code == ErrorCode::kSuperseded);
 }
 
+TEST_CASE("parts of a master that was superseded write nothing more", "[merger]") {
+  Joined joined(with_term({.kind = UpdateKind::kFullDelta}), kJoinedCount, 2);
+  merge_delta(joined, 1);
+  const auto contribute = [&](std::uint64_t run) {
+    const std::vector<float> delta(joined.fixture->elements, 0.01F);
+    require(put(*joined.store, contribution_key(7, 0), joined.fixture->info(0, run), delta));
+  };
+  contribute(2);
+  MasterClaim claim;
+  claim.holder = "new 2 2";
+  claim.time = std::chrono::minutes(1);
+  claim.force = true;
+  std::uint64_t term = 0;
+  while (term <= 7) {
+    const auto answer = joined.store->claim_master(claim);
+    require(answer);
+    term = answer->term;
+  }
+  auto merged = joined.fixture->merge({{0, 2}}, false);
+  REQUIRE_FALSE(merged);
+  CHECK(merged.error().code == ErrorCode::kSuperseded);
+  // The new master empties the store, and nothing would keep the old one from filling it again.
+  joined.store->fence(0);
+  require(joined.store->clear());
+  contribute(3);
+  merged = joined.fixture->merge({{0, 3}}, false);
+  REQUIRE_FALSE(merged);
+  CHECK(merged.error().code == ErrorCode::kSuperseded);
+  CHECK_FALSE(joined.store->read(weights_key()));
+}
+
 TEST_CASE("what needs the whole is not merged in parts", "[merger]") {
   caffe::SolverParameter solver;
   REQUIRE(check_parts({UpdateSpec{}}, solver));

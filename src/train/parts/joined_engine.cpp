@@ -109,11 +109,16 @@ std::vector<WrittenPart> JoinedEngine::of_all_servers(std::vector<WrittenPart> w
   return written;
 }
 
+// Once the store or a part says that another master has the job, nothing is written any more.
+Result<void> JoinedEngine::note(Result<void> done) {
+  if (!done && done.error().code == ErrorCode::kSuperseded) superseded_ = done.error();
+  return done;
+}
+
 Result<void> JoinedEngine::put_manifest(Version version, const std::string& state,
                                         const std::vector<WrittenPart>& written) {
-  auto put = store_->put_parts(weights_key(), info_of(version, state), of_all_servers(written));
-  if (!put && put.error().code == ErrorCode::kSuperseded) superseded_ = put.error();
-  return put;
+  return note(
+      store_->put_parts(weights_key(), info_of(version, state), of_all_servers(written)));
 }
 
 // As `version`, which is the next or this one. False: a merger is gone, and they are still closed.
@@ -132,8 +137,7 @@ Result<bool> JoinedEngine::open(std::span<const std::size_t> parts, Version vers
   if (round.is_done()) {
     put = put_manifest(version, state, written);
   } else if (round.error) {
-    put = *round.error;
-    if (put.error().code == ErrorCode::kSuperseded) superseded_ = put.error();
+    put = note(*round.error);
   }
   const bool is_open = round.is_done() && put;
   seats_.decide(order.id, is_open);
@@ -230,7 +234,7 @@ Result<MergeResult> JoinedEngine::merge(const MergeJob& job) {
     }
     seats_.decide(order.id, false);
     if (round.lost) continue;
-    if (round.error) return *round.error;
+    if (round.error) SPEEDO_TRY(note(*round.error));
     result.not_finite.insert(result.not_finite.end(), round.not_finite.begin(),
                              round.not_finite.end());
     for (const WorkerId worker : round.rejected) {
@@ -257,7 +261,7 @@ Result<Merger::Copy> JoinedEngine::take_copy() {
     SPEEDO_TRY(open_closed());
     PartRound round = seats_.ask_all(part_order::Copy{seats_.next_id()});
     if (round.lost) continue;
-    if (round.error) return *round.error;
+    if (round.error) SPEEDO_TRY(note(*round.error));
     const auto count = static_cast<std::size_t>(setup_.layout.element_count());
     Merger::Copy copy{version_, std::vector<float>(count), {}, state_};
     copy.histories.assign(round.copied.front().histories.size(), std::vector<float>(count));

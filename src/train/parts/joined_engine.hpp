@@ -43,6 +43,7 @@ class JoinedEngine : public MergerWork {
   Result<void> put_histories(const std::vector<std::vector<float>>& histories);
   Result<void> open_closed();
   Result<void> restore_manifest();
+  Result<void> note(Result<void> done);
   Result<bool> open(std::span<const std::size_t> parts, Version version, const std::string& state);
   std::vector<WrittenPart> of_all_servers(std::vector<WrittenPart> written) const;
   Result<void> put_manifest(Version version, const std::string& state,
