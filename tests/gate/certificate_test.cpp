@@ -2,9 +2,13 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <utility>
 
+#include <openssl/bio.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
 #include <sys/stat.h>
 
 #include "gate/authority.hpp"
@@ -42,6 +46,24 @@ struct Office {
     auto loaded = GateCredentials::load(files(name), role);
     REQUIRE(loaded);
     return *loaded;
+  }
+  // As other authorities make them: for both sides of TLS, whatever the role.
+  void allow_both_sides(const std::string& name) const {
+    const auto open = [&](const std::string& file, const char* mode) {
+      return std::unique_ptr<BIO, decltype(&::BIO_free_all)>(
+          ::BIO_new_file((folder / file).c_str(), mode), ::BIO_free_all);
+    };
+    const std::unique_ptr<X509, decltype(&::X509_free)> made(
+        ::PEM_read_bio_X509(open(name + ".pem", "r").get(), nullptr, nullptr, nullptr),
+        ::X509_free);
+    const std::unique_ptr<EVP_PKEY, decltype(&::EVP_PKEY_free)> key(
+        ::PEM_read_bio_PrivateKey(open("ca.key", "r").get(), nullptr, nullptr, nullptr),
+        ::EVP_PKEY_free);
+    const int place = ::X509_get_ext_by_NID(made.get(), NID_ext_key_usage, -1);
+    REQUIRE(place >= 0);
+    ::X509_EXTENSION_free(::X509_delete_ext(made.get(), place));
+    REQUIRE(::X509_sign(made.get(), key.get(), ::EVP_sha256()) > 0);
+    REQUIRE(::PEM_write_bio_X509(open(name + ".pem", "w").get(), made.get()) == 1);
   }
   Error refusal(const std::string& name, GateRole role) const {
     const auto loaded = GateCredentials::load(files(name), role);
@@ -203,6 +225,23 @@ TEST_CASE("a worker's certificate does not pass for a master's") {
   Sides sides(office.load("node1", GateRole::kWorker), office.load("node2", GateRole::kWorker));
   sides.run();
   CHECK(ended(*sides.caller).message.find("purpose") != std::string::npos);
+}
+
+TEST_CASE("a certificate that TLS takes on both sides still has one role") {
+  const Office office;
+  office.issue({.name = "head2", .role = GateRole::kMaster, .hosts = {"127.0.0.1"}});
+  for (const char* name : {"node1", "head2"}) office.allow_both_sides(name);
+  const auto worker = office.load("node1", GateRole::kWorker);
+  Sides led_by_a_worker(worker, office.load("node2", GateRole::kWorker));
+  led_by_a_worker.run();
+  CHECK(ended(*led_by_a_worker.caller).message.find("not a master's") != std::string::npos);
+  const auto head = office.load("head", GateRole::kMaster);
+  Sides called_by_a_master(head, office.load("head2", GateRole::kMaster));
+  called_by_a_master.run();
+  CHECK(called_by_a_master.listener->refusal() == Refusal::kRole);
+  Sides well(head, worker);
+  well.run();
+  CHECK(well.listener->step() == Admission::Step::kAdmitted);
 }
 
 TEST_CASE("a master's certificate is for the names that it is called by") {

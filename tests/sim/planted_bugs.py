@@ -13,14 +13,13 @@ import argparse
 import collections
 import dataclasses
 import pathlib
-import shutil
 import subprocess
 import sys
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-COPIED = ["CMakeLists.txt", "README.md", "actors", "conf", "examples", "include", "proto", "src",
-          "strategies", "tests"]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import planting
+
 SIMULATION_TIMEOUT_S = 900
 SEEDS_AT_ONCE = 50
 
@@ -161,46 +160,14 @@ BUGS = [
 ]
 
 
-def copy_sources(scratch):
-    """Only what differs, so that little is built again."""
-    target = scratch / "source"
-    target.mkdir(parents=True, exist_ok=True)
-    wanted = set()
-    for entry in COPIED:
-        start = ROOT / entry
-        files = [start] if start.is_file() else sorted(p for p in start.rglob("*") if p.is_file())
-        for file in files:
-            there = target / file.relative_to(ROOT)
-            wanted.add(there)
-            if there.exists() and there.read_bytes() == file.read_bytes():
-                continue
-            there.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, there)
-    for there in [p for p in target.rglob("*") if p.is_file()]:
-        if there not in wanted:
-            there.unlink()
-    return target
+class Simulations:
+    """Of a copy of the sources, by the program that simulates."""
 
-
-class Build:
-    """Of the copy: the program that simulates."""
-
-    def __init__(self, source, folder, jobs):
-        self.folder = folder
-        self.jobs = str(jobs)
-        command = ["cmake", "-S", source, "-B", folder, "-DCMAKE_BUILD_TYPE=Release"]
-        if shutil.which("ninja"):
-            command += ["-G", "Ninja"]
-        if shutil.which("ccache"):
-            command += ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    def __init__(self, scratch, jobs):
+        self.copy = planting.Copy(scratch, jobs)
 
     def make(self):
-        """None, or what the compiler said."""
-        done = subprocess.run(
-            ["cmake", "--build", self.folder, "-j", self.jobs, "--target", "proof_runner"],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        return None if done.returncode == 0 else done.stdout
+        self.copy.make(["proof_runner"])
 
     def simulate(self, seeds, check=None):
         """How often each check found something, and of each the first finding; no longer than
@@ -214,7 +181,7 @@ class Build:
 
     def simulate_some(self, begin, seeds, counts, first):
         done = subprocess.run(
-            [self.folder / "tests" / "proof_runner", str(seeds), str(begin)],
+            [self.copy.build / "tests" / "proof_runner", str(seeds), str(begin)],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             timeout=SIMULATION_TIMEOUT_S)
         for line in done.stdout.splitlines():
@@ -226,20 +193,14 @@ class Build:
             first["(ended)"] = f"exit code {done.returncode}: {done.stderr.strip()[-300:]}"
 
 
-def try_bug(bug, source, build, seeds):
+def try_bug(bug, simulations, seeds):
     """Whether it was found as it should be, and a line about it."""
-    file = source / bug.file
-    before = file.read_text()
-    if before.count(bug.text) != 1:
-        return False, f"its text is {before.count(bug.text)} times in {bug.file}"
-    file.write_text(before.replace(bug.text, bug.planted))
     try:
-        said = build.make()
-        if said is not None:
-            return False, "it does not compile:\n" + said[-3000:]
-        counts, first = build.simulate(seeds, bug.check)
-    finally:
-        file.write_text(before)
+        with simulations.copy.planted(bug.file, bug.text, bug.planted):
+            simulations.make()
+            counts, first = simulations.simulate(seeds, bug.check)
+    except planting.CannotPlant as error:
+        return False, str(error)
     others = ", ".join(f"{check} {count}" for check, count in counts.most_common()
                        if check != bug.check)
     also = f" (also: {others})" if others else ""
@@ -255,13 +216,9 @@ def main():
     parser.add_argument("--only", help="bugs whose names contain this")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
-    source = copy_sources(options.scratch)
-    build = Build(source, options.scratch / "build", options.jobs)
-    said = build.make()
-    if said is not None:
-        print(said)
-        return 1
-    counts, first = build.simulate(options.seeds)
+    simulations = Simulations(options.scratch, options.jobs)
+    simulations.make()
+    counts, first = simulations.simulate(options.seeds)
     print(f"nothing planted: {sum(counts.values())} violations in {options.seeds} seeds",
           flush=True)
     if counts:
@@ -272,7 +229,7 @@ def main():
     print(f"{'':5}{'planted bug':<46}{'check':<13}found by it in")
     for bug in chosen:
         start = time.monotonic()
-        found, text = try_bug(bug, source, build, options.seeds)
+        found, text = try_bug(bug, simulations, options.seeds)
         failed += not found
         word, seconds = "ok" if found else "FAIL", time.monotonic() - start
         print(f"{word:<5}{bug.name:<46}{bug.check:<13}{text} [{seconds:.0f} s]", flush=True)

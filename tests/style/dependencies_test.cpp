@@ -25,7 +25,7 @@ const std::vector<Dependency>& dependencies() {
   static const std::vector<Dependency> all = {
       {"caf/", "CAF", {"actors", "tests/actors"}},
       {"hiredis", "hiredis", {"src/store/redis"}},
-      {"openssl/", "OpenSSL", {"src/gate", "src/remote"}},
+      {"openssl/", "OpenSSL", {"src/gate", "src/remote", "tests/gate"}},
       {"curl/", "libcurl", {"src/remote"}},
       {"cblas", "OpenBLAS", {"src/cpu/gemm"}},
       {"omp.h", "oneDNN", {"src/cpu/onednn"}},
