@@ -6,7 +6,8 @@
 Both in turns, in one run, on the loopback. Control: 100 workers in one process and 20 in as many, which only
 emulate computing a net of 256 weights, async, in shared memory: messages are all that there is. Computing: two
 workers of one thread each train the solver's net (LeNet on MNIST; without --solver the digits), sync. Medians of
-the rounds, and of the ratios within a round.
+the rounds, and of the ratios within a round. Processor time is the master's and all workers': where others use
+the machine, look at that.
 """
 import argparse
 import pathlib
@@ -21,9 +22,12 @@ import control_plane
 
 
 def start_workers(programs, build, folder, processes, flags):
-    for number in range(processes):
-        programs.start([bench_nets.built(build, "bin/speedo-worker"), *flags], folder / f"worker{number}.log",
-                       stdout=subprocess.DEVNULL)
+    return [programs.start([bench_nets.built(build, "bin/speedo-worker"), *flags], folder / f"worker{number}.log",
+                           stdout=subprocess.DEVNULL) for number in range(processes)]
+
+
+def seconds_of_all(processes):
+    return sum(control_plane.processor_seconds(process.pid) for process in processes)
 
 
 def status(build, address, proof):
@@ -33,7 +37,7 @@ def status(build, address, proof):
 
 
 def measure(options, case, gate, folder):
-    """Of one training: merges and samples a second, and the master's processor time for a merge."""
+    """Of one training: merges and samples a second, and the processor time for a merge."""
     build, token = options.build, folder / "token"
     proof = []
     if gate == "token":
@@ -53,15 +57,14 @@ def measure(options, case, gate, folder):
              "--address-file", folder / "address", "--test-interval", 0, "--snapshot-interval", 0, "--threads", 1,
              *proof], folder / "master.log", stdout=subprocess.DEVNULL)
         address = control_plane.await_text(folder / "address", master, 30, lambda text: text.endswith("\n")).strip()
-        start_workers(programs, build, folder, case["processes"],
-                      ["--master", address, "--workers", case["each"], "--force", *case["flags"], *proof])
+        workers = start_workers(programs, build, folder, case["processes"],
+                                ["--master", address, "--workers", case["each"], "--force", *case["flags"], *proof])
         control_plane.await_text(folder / "master.log", master, 120, lambda text: "training starts" in text)
         time.sleep(2)
-        before, cpu, start = (status(build, address, proof), control_plane.processor_seconds(master.pid),
-                              time.monotonic())
+        before, cpu, start = (status(build, address, proof), seconds_of_all([master, *workers]), time.monotonic())
         time.sleep(options.seconds)
-        after, used, seconds = (status(build, address, proof),
-                                control_plane.processor_seconds(master.pid) - cpu, time.monotonic() - start)
+        after, used, seconds = (status(build, address, proof), seconds_of_all([master, *workers]) - cpu,
+                                time.monotonic() - start)
         merges = after["merges"] - before["merges"]
         master.send_signal(signal.SIGTERM)
         master.wait(60)
@@ -85,7 +88,7 @@ def main():
     }
     print(f"{bench_nets.load_now()}, {options.rounds} rounds of {options.seconds:g} s\n")
     print("| | merges/s, open | merges/s, token | ratio | images/s, open | images/s, token | "
-          "master's CPU a merge, open, us | token, us |\n|---|---|---|---|---|---|---|---|", flush=True)
+          "CPU a merge, open, us | token, us | ratio |\n|---|---|---|---|---|---|---|---|---|", flush=True)
     for name, case in cases.items():
         found = {"open": [], "token": []}
         for number in range(options.rounds):
@@ -96,11 +99,12 @@ def main():
 
         def middle(gate, key):
             return statistics.median(each[key] for each in found[gate])
-        ratio = statistics.median(token["merges"] / plain["merges"]
-                                  for plain, token in zip(found["open"], found["token"]))
-        print(f"| {name} | {middle('open', 'merges'):,.0f} | {middle('token', 'merges'):,.0f} | {ratio:.3f} | "
-              f"{middle('open', 'samples'):,.0f} | {middle('token', 'samples'):,.0f} | "
-              f"{middle('open', 'cpu'):.0f} | {middle('token', 'cpu'):.0f} |", flush=True)
+
+        def ratio(key):
+            return statistics.median(token[key] / plain[key] for plain, token in zip(found["open"], found["token"]))
+        print(f"| {name} | {middle('open', 'merges'):,.0f} | {middle('token', 'merges'):,.0f} | "
+              f"{ratio('merges'):.3f} | {middle('open', 'samples'):,.0f} | {middle('token', 'samples'):,.0f} | "
+              f"{middle('open', 'cpu'):.0f} | {middle('token', 'cpu'):.0f} | {ratio('cpu'):.3f} |", flush=True)
 
 
 if __name__ == "__main__":
