@@ -9,8 +9,9 @@
 #include <cstring>
 
 #include "cpu/support/simd.hpp"
-#undef HWY_TARGET_INCLUDE
+#ifndef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/reorder/reorder.cpp"
+#endif
 #include <hwy/foreach_target.h>
 
 #include "cpu/support/simd.inl"
