@@ -250,5 +250,16 @@ void reorder(ThreadPool& pool, const ArrayShape& shape, const float* source, Lay
   });
 }
 
+const float* in_plain_order(ThreadPool* pool, const ArrayShape& shape, const float* source,
+                            Layout from, float* copy) {
+  if (from.is_plain()) return source;
+  if (pool != nullptr) {
+    reorder(*pool, shape, source, from, copy, Layout{});
+  } else {
+    reorder(shape, source, from, copy, Layout{});
+  }
+  return copy;
+}
+
 }  // namespace speedo::cpu
 #endif
