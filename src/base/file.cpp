@@ -16,6 +16,7 @@
 #include "base/descriptor.hpp"
 #include "base/input_roots.hpp"
 #include "base/output_root.hpp"
+#include "base/write_all.hpp"
 
 namespace speedo {
 
@@ -25,16 +26,6 @@ constexpr std::size_t kReadBlock = 4096;  // behind the end that a file is said 
 
 Error cannot_write(const std::filesystem::path& path, const std::string& why) {
   return Error{ErrorCode::kCannotWrite, "cannot write '" + path.string() + "': " + why};
-}
-
-bool write_all(int fd, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
-  return true;
 }
 
 Error cannot_read(const std::filesystem::path& path, int reason) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/write_all.hpp"
 #include "data/claimed_size.hpp"
 #include "data/random_file.hpp"
 
@@ -23,16 +25,6 @@ bool is_gzip(const RandomFile& file) {
   std::byte magic[2] = {};
   return file.holds(0, 2) && file.read(0, magic) && magic[0] == std::byte{0x1f} &&
          magic[1] == std::byte{0x8b};
-}
-
-bool write_all(int fd, const char* bytes, std::size_t count) {
-  while (count > 0) {
-    const ssize_t written = ::write(fd, bytes, count);
-    if (written <= 0) return false;
-    bytes += written;
-    count -= static_cast<std::size_t>(written);
-  }
-  return true;
 }
 
 // Empty: all is well. Else what went wrong.
@@ -53,7 +45,8 @@ std::string unpack(gzFile source, int target, std::uint64_t bytes_max) {
           "right, unpack it (gunzip) and name the unpacked file",
           bytes_max);
     }
-    if (!write_all(target, block.data(), static_cast<std::size_t>(count))) {
+    if (!write_all(target,
+                   std::as_bytes(std::span(block.data(), static_cast<std::size_t>(count))))) {
       return "cannot be unpacked: memory is full";
     }
   }

@@ -3,9 +3,16 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
 #include <vector>
 
+#include <speedo/base/result.hpp>
 #include <speedo/data/data_source.hpp>
+
+#include "data/image/encoded_image.hpp"
 
 namespace speedo {
 
@@ -26,6 +33,20 @@ inline std::int64_t records_together(std::int64_t record_values, std::int64_t ba
 // Images are read together up to so many bytes of their files, whatever they become: pixels of all
 // of them are in memory at once.
 inline constexpr std::size_t kGroupFileBytes = std::size_t{512} << 10U;
+
+// An image to be read with others: its file's name, which an error of decoding begins with, and the
+// record that it becomes.
+struct ImageRead {
+  std::string name;
+  Record* record = nullptr;
+};
+// Reads image i's file with `read_file(i)`, and decodes as many together as have small files, one
+// at least. Before the next of them are read, `done(i, outcome)` is called for each: an error is
+// that of `read_file`, or of decoding.
+void read_images_together(
+    std::span<const ImageRead> images, ImageColor color,
+    const std::function<Result<std::shared_ptr<const std::string>>(std::size_t)>& read_file,
+    const std::function<void(std::size_t, Result<void>)>& done);
 
 // Reads a source's records in order, several together. Thread safety: one thread at a time.
 class GroupedRecords {

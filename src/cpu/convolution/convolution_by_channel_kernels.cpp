@@ -3,8 +3,9 @@
 #include <algorithm>
 
 #include "cpu/support/simd.hpp"
-#undef HWY_TARGET_INCLUDE
+#ifndef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/convolution/convolution_by_channel_kernels.cpp"
+#endif
 #include <hwy/foreach_target.h>
 
 #include "cpu/support/simd.inl"
@@ -21,26 +22,26 @@ struct Term {
 };
 
 constexpr int kTermsMax = 16;
-constexpr std::int64_t kVectors = 4;
+constexpr std::int64_t kSumVectors = 4;
 
 // out = (out if it adds) + sum of weight values.
 HWY_INLINE void combine(std::int64_t n, const Term* terms, int count, bool adds, float* out) {
   const F32 d;
   const std::int64_t step = lanes(d);
   std::int64_t i = 0;
-  for (; i + kVectors * step <= n; i += kVectors * step) {
-    V32 sums[kVectors];
-    for (std::int64_t v = 0; v < kVectors; ++v) {
+  for (; i + kSumVectors * step <= n; i += kSumVectors * step) {
+    V32 sums[kSumVectors];
+    for (std::int64_t v = 0; v < kSumVectors; ++v) {
       sums[v] = adds ? hn::LoadU(d, out + i + v * step) : hn::Zero(d);
     }
     for (int t = 0; t < count; ++t) {
       const V32 weight = hn::Set(d, terms[t].weight);
       const float* values = terms[t].values + i;
-      for (std::int64_t v = 0; v < kVectors; ++v) {
+      for (std::int64_t v = 0; v < kSumVectors; ++v) {
         sums[v] = hn::MulAdd(weight, hn::LoadU(d, values + v * step), sums[v]);
       }
     }
-    for (std::int64_t v = 0; v < kVectors; ++v) hn::StoreU(sums[v], d, out + i + v * step);
+    for (std::int64_t v = 0; v < kSumVectors; ++v) hn::StoreU(sums[v], d, out + i + v * step);
   }
   for_each_vector(d, n - i, [&](std::int64_t at, auto access) {
     V32 sum = adds ? access.load(d, out + i + at) : hn::Zero(d);

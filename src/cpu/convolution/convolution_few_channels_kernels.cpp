@@ -4,8 +4,9 @@
 #include <type_traits>
 
 #include "cpu/support/simd.hpp"
-#undef HWY_TARGET_INCLUDE
+#ifndef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/convolution/convolution_few_channels_kernels.cpp"
+#endif
 #include <hwy/foreach_target.h>
 
 #include "cpu/support/simd.inl"
@@ -15,10 +16,10 @@ namespace speedo::cpu::HWY_NAMESPACE {
 namespace {
 
 // Sums held in registers: of the 32 or 16 that there are, some for the operands.
-constexpr int kRows = 6;
-constexpr int kVectors = HWY_TARGET <= HWY_AVX3 ? 4 : 2;
+constexpr int kPanelRows = 6;
+constexpr int kPanelVectors = HWY_TARGET <= HWY_AVX3 ? 4 : 2;
 
-std::int64_t panel_kernel() { return kVectors * lanes(F32()); }
+std::int64_t panel_kernel() { return kPanelVectors * lanes(F32()); }
 
 // Element (row, term) of a matrix is data[row * row_step + term * term_step].
 struct TileFactor {
@@ -44,22 +45,22 @@ HWY_INLINE void product_tile(std::int64_t depth, TileFactor from, const float* b
   const bool adds = target.adds;
   const F32 d;
   const std::int64_t step = lanes(d);
-  hn::Vec<F32> sums[R][kVectors];
+  hn::Vec<F32> sums[R][kPanelVectors];
   for (int r = 0; r < R; ++r) {
-    for (int v = 0; v < kVectors; ++v) {
+    for (int v = 0; v < kPanelVectors; ++v) {
       sums[r][v] = adds ? hn::Load(d, c + r * pitch + v * step) : hn::Zero(d);
     }
   }
   for (std::int64_t k = 0; k < depth; ++k, a += a_step, b += b_step) {
-    hn::Vec<F32> row[kVectors];
-    for (int v = 0; v < kVectors; ++v) row[v] = hn::Load(d, b + v * step);
+    hn::Vec<F32> row[kPanelVectors];
+    for (int v = 0; v < kPanelVectors; ++v) row[v] = hn::Load(d, b + v * step);
     for (int r = 0; r < R; ++r) {
       const auto value = hn::Set(d, a[r * a_row]);
-      for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(value, row[v], sums[r][v]);
+      for (int v = 0; v < kPanelVectors; ++v) sums[r][v] = hn::MulAdd(value, row[v], sums[r][v]);
     }
   }
   for (int r = 0; r < R; ++r) {
-    for (int v = 0; v < kVectors; ++v) hn::Store(sums[r][v], d, c + r * pitch + v * step);
+    for (int v = 0; v < kPanelVectors; ++v) hn::Store(sums[r][v], d, c + r * pitch + v * step);
   }
 }
 
@@ -67,7 +68,8 @@ HWY_INLINE void product_tile(std::int64_t depth, TileFactor from, const float* b
 template <class Body>
 HWY_INLINE void for_each_tile(std::int64_t rows, const Body& body) {
   std::int64_t row = 0;
-  for (; row + kRows <= rows; row += kRows) body(row, std::integral_constant<int, kRows>());
+  for (; row + kPanelRows <= rows; row += kPanelRows)
+    body(row, std::integral_constant<int, kPanelRows>());
   switch (rows - row) {
     case 1:
       return body(row, std::integral_constant<int, 1>());
@@ -187,22 +189,22 @@ HWY_EXPORT(product_transposed_kernel);
 std::int64_t few_channels_panel() { return HWY_DYNAMIC_DISPATCH(panel_kernel)(); }
 
 void few_channels_gather(const FewChannelsShape& shape, std::int64_t first, std::int64_t count,
-                   std::int64_t width, const float* src, float* columns) {
+                         std::int64_t width, const float* src, float* columns) {
   HWY_DYNAMIC_DISPATCH(gather_kernel)(shape, first, count, width, src, columns);
 }
 
 void few_channels_scatter(const FewChannelsShape& shape, std::int64_t first, std::int64_t count,
-                    std::int64_t width, const float* columns, float* src_grad) {
+                          std::int64_t width, const float* columns, float* src_grad) {
   HWY_DYNAMIC_DISPATCH(scatter_kernel)(shape, first, count, width, columns, src_grad);
 }
 
 void few_channels_product(std::int64_t rows, std::int64_t depth, std::int64_t width, const float* a,
-                    const float* b, float* c) {
+                          const float* b, float* c) {
   HWY_DYNAMIC_DISPATCH(product_kernel)(rows, depth, width, a, b, c);
 }
 
 void few_channels_product_transposed(std::int64_t rows, std::int64_t depth, std::int64_t width,
-                               const float* a, const float* b, float* c) {
+                                     const float* a, const float* b, float* c) {
   HWY_DYNAMIC_DISPATCH(product_transposed_kernel)(rows, depth, width, a, b, c);
 }
 

@@ -110,10 +110,8 @@ class Im2colKernels final : public ConvolutionKernels {
   // The block's samples in plain order.
   const float* plain(const Block& block, const float* array, ArrayShape all, Layout layout,
                      float* copy) const {
-    const float* first = first_sample(block, array, all, layout);
-    if (layout.is_plain()) return first;
-    reorder(block_array(block, all), first, layout, copy, Layout{});
-    return copy;
+    return in_plain_order(nullptr, block_array(block, all), first_sample(block, array, all, layout),
+                          layout, copy);
   }
   const float* plain_src(const Block& block, const float* src) {
     return plain(block, src, src_array(shape_), shape_.src_layout, src_copy(block.thread));

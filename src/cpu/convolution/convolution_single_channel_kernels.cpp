@@ -6,8 +6,9 @@
 #include <speedo/base/round_up.hpp>
 
 #include "cpu/support/simd.hpp"
-#undef HWY_TARGET_INCLUDE
+#ifndef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/convolution/convolution_single_channel_kernels.cpp"
+#endif
 #include <hwy/foreach_target.h>
 
 #include "cpu/support/simd.inl"
@@ -182,15 +183,14 @@ HWY_INLINE void with_vectors(std::int64_t outputs, const Body& body) {
   }
 }
 
-void forward_kernel(const SingleChannelShape& shape, const float* src, const float* weights,
-                    const float* bias, float slope, float* dst) {
-  with_vectors(shape.outputs, [&](auto vectors) {
-    forward_rows<vectors>(shape, src, weights, bias, slope, dst);
-  });
+void single_forward_kernel(const SingleChannelShape& shape, const float* src, const float* weights,
+                           const float* bias, float slope, float* dst) {
+  with_vectors(shape.outputs,
+               [&](auto vectors) { forward_rows<vectors>(shape, src, weights, bias, slope, dst); });
 }
 
-void weights_kernel(const SingleChannelShape& shape, const float* src, const float* dst_grad,
-                    float* sums) {
+void single_weights_kernel(const SingleChannelShape& shape, const float* src, const float* dst_grad,
+                           float* sums) {
   with_vectors(shape.outputs,
                [&](auto vectors) { weights_rows<vectors>(shape, src, dst_grad, sums); });
 }
@@ -207,8 +207,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace speedo::cpu {
 
-HWY_EXPORT(forward_kernel);
-HWY_EXPORT(weights_kernel);
+HWY_EXPORT(single_forward_kernel);
+HWY_EXPORT(single_weights_kernel);
 HWY_EXPORT(width_kernel);
 
 std::int64_t single_channel_width(std::int64_t outputs) {
@@ -216,13 +216,13 @@ std::int64_t single_channel_width(std::int64_t outputs) {
 }
 
 void single_channel_forward(const SingleChannelShape& shape, const float* src, const float* weights,
-                  const float* bias, float slope, float* dst) {
-  HWY_DYNAMIC_DISPATCH(forward_kernel)(shape, src, weights, bias, slope, dst);
+                            const float* bias, float slope, float* dst) {
+  HWY_DYNAMIC_DISPATCH(single_forward_kernel)(shape, src, weights, bias, slope, dst);
 }
 
 void single_channel_backward_weights(const SingleChannelShape& shape, const float* src,
                                      const float* dst_grad, float* sums) {
-  HWY_DYNAMIC_DISPATCH(weights_kernel)(shape, src, dst_grad, sums);
+  HWY_DYNAMIC_DISPATCH(single_weights_kernel)(shape, src, dst_grad, sums);
 }
 
 }  // namespace speedo::cpu

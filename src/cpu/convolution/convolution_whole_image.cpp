@@ -59,14 +59,10 @@ class WholeImageKernels final : public ConvolutionKernels {
   ChannelView plain_dst_view() const { return {dst_array(shape_), Layout{}}; }
 
   const float* plain_src(const float* src) {
-    if (shape_.src_layout.is_plain()) return src;
-    reorder(pool_, src_array(shape_), src, shape_.src_layout, src_copy(), Layout{});
-    return src_copy();
+    return in_plain_order(&pool_, src_array(shape_), src, shape_.src_layout, src_copy());
   }
   const float* plain_dst(const float* dst) {
-    if (shape_.dst_layout.is_plain()) return dst;
-    reorder(pool_, dst_array(shape_), dst, shape_.dst_layout, dst_copy(), Layout{});
-    return dst_copy();
+    return in_plain_order(&pool_, dst_array(shape_), dst, shape_.dst_layout, dst_copy());
   }
 
   const ConvolutionShape shape_;

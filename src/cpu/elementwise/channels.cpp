@@ -5,8 +5,9 @@
 #include "cpu/elementwise/channel_kernels.hpp"
 #include "cpu/elementwise/elementwise.hpp"
 #include "cpu/support/simd.hpp"
-#undef HWY_TARGET_INCLUDE
+#ifndef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/elementwise/channels.cpp"
+#endif
 #include <hwy/foreach_target.h>
 
 #include "cpu/support/simd.inl"
@@ -194,15 +195,15 @@ constexpr std::int64_t kFloatRowsMax = 1024;
 // Results that are still in the first-level cache when the activation takes them.
 constexpr std::int64_t kChunkFloats = 2048;
 
-using SumKernel = void (*)(ChannelRows rows, const float* x, const float* y_grad,
-                           ChannelSums result);
+using ChannelSumKernel = void (*)(ChannelRows rows, const float* x, const float* y_grad,
+                                  ChannelSums result);
 
 // Where a kernel's two sums of each channel are added; either may be null.
 struct ChannelTargets {
   float *first, *second;
 };
 
-void add_sums(ThreadPool& pool, const ChannelMatrices& m, SumKernel kernel, const float* x,
+void add_sums(ThreadPool& pool, const ChannelMatrices& m, ChannelSumKernel kernel, const float* x,
               const float* y_grad, ChannelTargets targets) {
   const std::int64_t groups = (m.block + kColumns - 1) / kColumns;
   pool.split(m.blocks * groups, 1, [&](std::int64_t begin, std::int64_t end, int) {

@@ -7,8 +7,9 @@
 #include <speedo/base/random.hpp>
 
 #include "cpu/support/simd.hpp"
-#undef HWY_TARGET_INCLUDE
+#ifndef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/elementwise/elementwise.cpp"
+#endif
 #include <hwy/foreach_target.h>
 
 #include "cpu/support/simd.inl"

@@ -6,8 +6,9 @@
 #include <cmath>
 
 #include "cpu/support/simd.hpp"
-#undef HWY_TARGET_INCLUDE
+#ifndef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/elementwise/elementwise_math.cpp"
+#endif
 #include <hwy/foreach_target.h>
 
 #include "cpu/support/vector_math.inl"

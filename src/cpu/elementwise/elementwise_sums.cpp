@@ -4,8 +4,9 @@
 
 #include "cpu/support/simd.hpp"
 #include "cpu/support/sum_parts.hpp"
-#undef HWY_TARGET_INCLUDE
+#ifndef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/elementwise/elementwise_sums.cpp"
+#endif
 #include <hwy/foreach_target.h>
 
 #include "cpu/support/simd.inl"

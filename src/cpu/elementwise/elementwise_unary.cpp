@@ -4,8 +4,9 @@
 
 #include "cpu/elementwise/elementwise.hpp"
 #include "cpu/support/simd.hpp"
-#undef HWY_TARGET_INCLUDE
+#ifndef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/elementwise/elementwise_unary.cpp"
+#endif
 #include <hwy/foreach_target.h>
 
 #include "cpu/support/vector_math.inl"

@@ -6,8 +6,9 @@
 #include <limits>
 
 #include "cpu/support/simd.hpp"
-#undef HWY_TARGET_INCLUDE
+#ifndef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/elementwise/update_rules.cpp"
+#endif
 #include <hwy/foreach_target.h>
 
 #include "cpu/support/simd.inl"
@@ -71,13 +72,12 @@ HWY_INLINE void sgd(std::int64_t n, const SgdStep& step, const Arrays& arrays, c
   const F32 d;
   const auto rate = hn::Set(d, step.rate), momentum = hn::Set(d, step.momentum);
   float* const history = arrays.histories.first;
-  for_each_gradient(n, step, arrays.weights, arrays.grad,
-                    [&](std::int64_t i, auto access, auto w, auto g) {
-                      const auto h = hn::MulAdd(momentum, access.load(d, history + i),
-                                                hn::Mul(rate, g));
-                      access.store(h, d, history + i);
-                      store(i, access, w, h);
-                    });
+  for_each_gradient(
+      n, step, arrays.weights, arrays.grad, [&](std::int64_t i, auto access, auto w, auto g) {
+        const auto h = hn::MulAdd(momentum, access.load(d, history + i), hn::Mul(rate, g));
+        access.store(h, d, history + i);
+        store(i, access, w, h);
+      });
 }
 
 template <class V>
@@ -154,9 +154,8 @@ HWY_INLINE void adaptive(std::int64_t n, const AdaptiveStep& step, const Arrays&
                          const Store& store) {
   switch (step.kind) {
     case AdaptiveKind::kAdaGrad:
-      return over_root(n, step, arrays, store, [](auto squares, auto g) {
-        return as_squares(hn::MulAdd(g, g, squares));
-      });
+      return over_root(n, step, arrays, store,
+                       [](auto squares, auto g) { return as_squares(hn::MulAdd(g, g, squares)); });
     case AdaptiveKind::kRmsProp:
       return over_root(n, step, arrays, store, [&](auto squares, auto g) {
         return mean_square(step.squares_decay, squares, g);

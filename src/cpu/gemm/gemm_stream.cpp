@@ -3,8 +3,9 @@
 #include <speedo/base/assert.hpp>
 
 #include "cpu/support/simd.hpp"
-#undef HWY_TARGET_INCLUDE
+#ifndef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/gemm/gemm_stream.cpp"
+#endif
 #include <hwy/foreach_target.h>
 
 #include "cpu/support/simd.inl"
@@ -162,7 +163,7 @@ HWY_INLINE void dot_column(const Product& x, std::int64_t j, std::int64_t first,
   });
 }
 
-void dot_kernel(const Product& x) {
+void multiply_by_dots(const Product& x) {
   const std::int64_t tiles = (x.shape.m + kDotRows - 1) / kDotRows;
   for (std::int64_t first = 0; first < x.shape.k; first += kDotTerms) {
     const std::int64_t terms = std::min(kDotTerms, x.shape.k - first);
@@ -241,7 +242,7 @@ HWY_INLINE void sum_panel(const Product& x, Factors a, std::int64_t first, std::
   });
 }
 
-void sum_kernel(const Product& x, bool a_transposed) {
+void multiply_by_sums(const Product& x, bool a_transposed) {
   const Factors a{x.a.data, a_transposed ? 1 : x.a.stride, a_transposed ? x.a.stride : 1};
   const std::int64_t width = kPanelFloats / std::min(kSumTerms, x.shape.k);
   for (std::int64_t j = 0; j < x.shape.n; j += width) {
@@ -255,9 +256,9 @@ void sum_kernel(const Product& x, bool a_transposed) {
 void stream_kernel(const Backend::Gemm& form, GemmMatrix a, GemmMatrix b, GemmTarget c) {
   const Product product{form.shape, form.alpha, a, b, form.beta, c};
   if (form.b_op == Op::kTranspose) {
-    dot_kernel(product);
+    multiply_by_dots(product);
   } else {
-    sum_kernel(product, form.a_op == Op::kTranspose);
+    multiply_by_sums(product, form.a_op == Op::kTranspose);
   }
 }
 

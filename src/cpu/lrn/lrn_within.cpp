@@ -6,8 +6,9 @@
 #include <algorithm>
 
 #include "cpu/support/simd.hpp"
-#undef HWY_TARGET_INCLUDE
+#ifndef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/lrn/lrn_within.cpp"
+#endif
 #include <hwy/foreach_target.h>
 
 #include "cpu/lrn/lrn_power.inl"

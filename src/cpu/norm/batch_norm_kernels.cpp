@@ -1,8 +1,9 @@
 #include "cpu/norm/batch_norm_kernels.hpp"
 
 #include "cpu/support/simd.hpp"
-#undef HWY_TARGET_INCLUDE
+#ifndef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/norm/batch_norm_kernels.cpp"
+#endif
 #include <hwy/foreach_target.h>
 
 #include "cpu/support/simd.inl"
@@ -154,8 +155,8 @@ HWY_INLINE V normalized(V difference, V factor, V offset) {
   return hn::MulAdd(difference, factor, offset);
 }
 
-HWY_FLATTEN void forward_kernel(const NormRows& rows, const ChannelAffine& k, const float* x,
-                                float* y) {
+HWY_FLATTEN void norm_forward_kernel(const NormRows& rows, const ChannelAffine& k, const float* x,
+                                     float* y) {
   const NormRows r = rows;
   for_each_with_coefficients(r, [&](auto d, std::int64_t i, auto access, auto coefficient) {
     const auto difference = hn::Sub(access.load(d, x + i), coefficient(k.mean));
@@ -253,9 +254,9 @@ HWY_FLATTEN void gradient_sums_kernel(const NormRows& rows, const ChannelAffine&
   }
 }
 
-HWY_FLATTEN void backward_kernel(const NormRows& rows, const ChannelAffine& k,
-                                 const NormGradient& gradient, const NormArrays& arrays,
-                                 float* x_grad) {
+HWY_FLATTEN void norm_backward_kernel(const NormRows& rows, const ChannelAffine& k,
+                                      const NormGradient& gradient, const NormArrays& arrays,
+                                      float* x_grad) {
   const NormRows r = rows;
   const NormArrays from = arrays;
   for_each_with_coefficients(r, [&](auto d, std::int64_t i, auto access, auto coefficient) {
@@ -279,9 +280,9 @@ namespace {
 
 HWY_EXPORT(moments_kernel);
 HWY_EXPORT(merge_kernel);
-HWY_EXPORT(forward_kernel);
+HWY_EXPORT(norm_forward_kernel);
 HWY_EXPORT(gradient_sums_kernel);
-HWY_EXPORT(backward_kernel);
+HWY_EXPORT(norm_backward_kernel);
 
 }  // namespace
 
@@ -293,7 +294,7 @@ void norm_merge(std::int64_t block, double n, const NormMoments& more, double* m
   HWY_DYNAMIC_DISPATCH(merge_kernel)(block, n, more, mean, squares);
 }
 void norm_forward(const NormRows& r, const ChannelAffine& k, const float* x, float* y) {
-  HWY_DYNAMIC_DISPATCH(forward_kernel)(r, k, x, y);
+  HWY_DYNAMIC_DISPATCH(norm_forward_kernel)(r, k, x, y);
 }
 void norm_gradient_sums(const NormRows& r, const ChannelAffine& k, const NormArrays& from,
                         double* sums, double* products) {
@@ -301,7 +302,7 @@ void norm_gradient_sums(const NormRows& r, const ChannelAffine& k, const NormArr
 }
 void norm_backward(const NormRows& r, const ChannelAffine& k, const NormGradient& gradient,
                    const NormArrays& from, float* x_grad) {
-  HWY_DYNAMIC_DISPATCH(backward_kernel)(r, k, gradient, from, x_grad);
+  HWY_DYNAMIC_DISPATCH(norm_backward_kernel)(r, k, gradient, from, x_grad);
 }
 
 }  // namespace speedo::cpu

@@ -4,8 +4,9 @@
 #include <cmath>
 
 #include "cpu/support/simd.hpp"
-#undef HWY_TARGET_INCLUDE
+#ifndef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/norm/row_norm.cpp"
+#endif
 #include <hwy/foreach_target.h>
 
 #include "cpu/support/simd.inl"
@@ -16,9 +17,8 @@ namespace {
 
 // Two sums over a row, in doubles, of body(vector type, first element, access), which returns what
 // is added to the first and to the second.
-template <class V>
-struct Terms {
-  V first, second;
+struct RowTerms {
+  hn::Vec<hn::ScalableTag<double>> first, second;
 };
 struct Sums {
   double first, second;
@@ -38,17 +38,16 @@ HWY_INLINE Sums sum_row(std::int64_t n, const Body& body) {
 
 // The mean of a row, and the sum of the squares of what differs from it.
 HWY_INLINE Sums row_moments(std::int64_t n, const float* x) {
-  using V = hn::Vec<hn::ScalableTag<double>>;
   const auto count = static_cast<double>(n);
   const Sums sums = sum_row(n, [&](auto d, auto half, std::int64_t i, auto access) {
-    return Terms<V>{hn::PromoteTo(d, access.load(half, x + i)), hn::Zero(d)};
+    return RowTerms{hn::PromoteTo(d, access.load(half, x + i)), hn::Zero(d)};
   });
   const double mean = sums.first / count;
   const auto middle = static_cast<float>(mean);
   const Sums squares = sum_row(n, [&](auto d, auto half, std::int64_t i, auto access) {
     const auto value = access.load_or(half, x + i, hn::Set(half, middle));
     const auto difference = hn::Sub(hn::PromoteTo(d, value), hn::Set(d, mean));
-    return Terms<V>{hn::Mul(difference, difference), hn::Zero(d)};
+    return RowTerms{hn::Mul(difference, difference), hn::Zero(d)};
   });
   return {mean, squares.first};
 }
@@ -68,13 +67,12 @@ HWY_FLATTEN void normalize_kernel(std::int64_t n, float epsilon, const float* x,
   map(n, x, y, [&](auto v) { return hn::Div(hn::Sub(hn::Sub(v, mean), rest), spread); });
 }
 
-HWY_FLATTEN void backward_kernel(std::int64_t n, bool divides, const RowGradient& all) {
+HWY_FLATTEN void row_backward_kernel(std::int64_t n, bool divides, const RowGradient& all) {
   const RowGradient row = all;
-  using V = hn::Vec<hn::ScalableTag<double>>;
   const Sums sums = sum_row(n, [&](auto d, auto half, std::int64_t i, auto access) {
     const auto grad = hn::PromoteTo(d, access.load(half, row.y_grad + i));
-    if (!divides) return Terms<V>{grad, hn::Zero(d)};
-    return Terms<V>{grad, hn::Mul(grad, hn::PromoteTo(d, access.load(half, row.y + i)))};
+    if (!divides) return RowTerms{grad, hn::Zero(d)};
+    return RowTerms{grad, hn::Mul(grad, hn::PromoteTo(d, access.load(half, row.y + i)))};
   });
   const F32 d;
   const auto count = static_cast<double>(n);
@@ -96,11 +94,11 @@ namespace speedo::cpu {
 namespace {
 
 HWY_EXPORT(normalize_kernel);
-HWY_EXPORT(backward_kernel);
+HWY_EXPORT(row_backward_kernel);
 
 std::int64_t row_grain(const Backend::RowsShape& shape) {
-  constexpr std::int64_t kGrain = 8192;
-  return std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, shape.columns));
+  constexpr std::int64_t kRowGrain = 8192;
+  return std::max<std::int64_t>(1, kRowGrain / std::max<std::int64_t>(1, shape.columns));
 }
 
 }  // namespace
@@ -121,7 +119,7 @@ void normalize_rows_backward(ThreadPool& pool, const Backend::RowNorm& norm,
   const std::int64_t n = norm.shape.columns;
   pool.split(norm.shape.rows, row_grain(norm.shape), [&](std::int64_t r, std::int64_t last, int) {
     for (; r < last; ++r) {
-      HWY_DYNAMIC_DISPATCH(backward_kernel)
+      HWY_DYNAMIC_DISPATCH(row_backward_kernel)
       (n, norm.epsilon.has_value(),
        {gradient.y + r * n, gradient.deviation + r, gradient.y_grad + r * n,
         gradient.x_grad + r * n});

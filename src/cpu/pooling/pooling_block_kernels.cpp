@@ -8,8 +8,9 @@
 #include <type_traits>
 
 #include "cpu/support/simd.hpp"
-#undef HWY_TARGET_INCLUDE
+#ifndef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/pooling/pooling_block_kernels.cpp"
+#endif
 #include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 

@@ -5,8 +5,9 @@
 
 #include "cpu/elementwise/elementwise.hpp"
 #include "cpu/support/simd.hpp"
-#undef HWY_TARGET_INCLUDE
+#ifndef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/pooling/pooling_plane.cpp"
+#endif
 #include <hwy/foreach_target.h>
 
 #include "cpu/support/simd.inl"
@@ -35,7 +36,7 @@ HWY_INLINE PartRow part_row(const PlanePlan& plan, std::int64_t part_column) {
 
 // Calls visit(part, frame row, plane row or -1) for every row of every part.
 template <class Frame, class Visit>
-HWY_INLINE void for_each_row(const PlanePlan& plan, Frame frame, const Visit& visit) {
+HWY_INLINE void for_each_frame_row(const PlanePlan& plan, Frame frame, const Visit& visit) {
   const PoolingShape& s = plan.shape;
   const std::int64_t part_floats = plan.part_rows * plan.pitch;
   for (std::int64_t column = 0; column < s.stride_w; ++column) {
@@ -88,7 +89,7 @@ HWY_INLINE void fill_row(std::int64_t n, float value, float* row) {
 HWY_FLATTEN void fill_frame_kernel(const PlanePlan& plan, float outside, const float* src,
                                    float* frame) {
   const std::int64_t stride = plan.shape.stride_w, src_w = plan.shape.src_w, pitch = plan.pitch;
-  for_each_row(plan, frame, [&](const PartRow& part, float* row, std::int64_t y) {
+  for_each_frame_row(plan, frame, [&](const PartRow& part, float* row, std::int64_t y) {
     const std::int64_t first = y < 0 ? pitch : part.first;
     const std::int64_t last = y < 0 ? pitch : part.last;
     fill_row(first, outside, row);
@@ -100,7 +101,7 @@ HWY_FLATTEN void fill_frame_kernel(const PlanePlan& plan, float outside, const f
 HWY_FLATTEN void read_frame_kernel(const PlanePlan& plan, const float* frame, float* src) {
   const std::int64_t stride = plan.shape.stride_w, src_w = plan.shape.src_w;
   fill_row(plan.shape.src_h * src_w, 0.0F, src);
-  for_each_row(plan, frame, [&](const PartRow& part, const float* row, std::int64_t y) {
+  for_each_frame_row(plan, frame, [&](const PartRow& part, const float* row, std::int64_t y) {
     if (y < 0) return;
     float* target = src + y * src_w + part.src_start;
     for (std::int64_t i = part.first; i < part.last; ++i) {
@@ -138,8 +139,8 @@ HWY_INLINE void max_vectors(std::int64_t i, Access access, const WindowWalk& wal
   }
 }
 
-HWY_FLATTEN void max_kernel(std::int64_t count, const WindowWalk& walk, const float* frame,
-                            float* best, std::int32_t* place) {
+HWY_FLATTEN void plane_max_kernel(std::int64_t count, const WindowWalk& walk, const float* frame,
+                                  float* best, std::int32_t* place) {
   const std::int64_t step = lanes(F32());
   std::int64_t i = 0;
   for (; i + 4 * step <= count; i += 4 * step) {
@@ -196,8 +197,8 @@ HWY_FLATTEN void winners_long_kernel(const PlanePlan& plan, const std::int32_t* 
   winners(plan, places, to);
 }
 
-HWY_FLATTEN void sum_kernel(std::int64_t count, const WindowWalk& walk, const float* frame,
-                            float* sum) {
+HWY_FLATTEN void plane_sum_kernel(std::int64_t count, const WindowWalk& walk, const float* frame,
+                                  float* sum) {
   const F32 d;
   for_each_vector(d, count, [&](std::int64_t i, auto access) {
     auto total = hn::Zero(d);
@@ -229,8 +230,8 @@ namespace {
 
 HWY_EXPORT(fill_frame_kernel);
 HWY_EXPORT(read_frame_kernel);
-HWY_EXPORT(max_kernel);
-HWY_EXPORT(sum_kernel);
+HWY_EXPORT(plane_max_kernel);
+HWY_EXPORT(plane_sum_kernel);
 HWY_EXPORT(spread_kernel);
 HWY_EXPORT(winners_short_kernel);
 HWY_EXPORT(winners_long_kernel);
@@ -267,7 +268,7 @@ void read_frame(const PlanePlan& plan, const float* frame, float* src) {
 }
 
 void max_windows(const PlanePlan& plan, const float* frame, float* best, std::int32_t* place) {
-  HWY_DYNAMIC_DISPATCH(max_kernel)
+  HWY_DYNAMIC_DISPATCH(plane_max_kernel)
   (plan.result_count, plan.walk(), frame, best, place);
 }
 
@@ -284,7 +285,7 @@ void sum_windows(const PlanePlan& plan, const float* frame, float* result) {
     *result = sum(s.src_h * s.src_w, frame);
     return;
   }
-  HWY_DYNAMIC_DISPATCH(sum_kernel)(plan.result_count, plan.walk(), frame, result);
+  HWY_DYNAMIC_DISPATCH(plane_sum_kernel)(plan.result_count, plan.walk(), frame, result);
 }
 
 void spread_windows(const PlanePlan& plan, const float* value, float* frame) {

@@ -3,8 +3,9 @@
 #include <algorithm>
 
 #include "cpu/support/simd.hpp"
-#undef HWY_TARGET_INCLUDE
+#ifndef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/recurrent/lstm.cpp"
+#endif
 #include <hwy/foreach_target.h>
 
 #include "cpu/support/vector_math.inl"
@@ -14,8 +15,8 @@ namespace speedo::cpu::HWY_NAMESPACE {
 namespace {
 
 // Of streams first .. last-1.
-HWY_FLATTEN void forward_kernel(std::int64_t cells, const LstmForward& step, std::int64_t first,
-                                std::int64_t last) {
+HWY_FLATTEN void lstm_forward_kernel(std::int64_t cells, const LstmForward& step,
+                                     std::int64_t first, std::int64_t last) {
   const F32 d;
   const LstmForward at = step;
   for (std::int64_t n = first; n < last; ++n) {
@@ -27,8 +28,8 @@ HWY_FLATTEN void forward_kernel(std::int64_t cells, const LstmForward& step, std
     const bool begins = at.cont[n] == 0.0F;
     for_each_vector(d, cells, [&](std::int64_t k, auto access) {
       const auto i = sigmoid(d, access.load(d, sums + k));
-      const auto f = begins ? hn::Zero(d)
-                            : hn::Mul(cont, sigmoid(d, access.load(d, sums + cells + k)));
+      const auto f =
+          begins ? hn::Zero(d) : hn::Mul(cont, sigmoid(d, access.load(d, sums + cells + k)));
       const auto o = sigmoid(d, access.load(d, sums + 2 * cells + k));
       const auto g = hyperbolic_tangent(d, access.load(d, sums + 3 * cells + k));
       const auto cell = hn::MulAdd(f, access.load(d, c_before + k), hn::Mul(i, g));
@@ -42,8 +43,8 @@ HWY_FLATTEN void forward_kernel(std::int64_t cells, const LstmForward& step, std
   }
 }
 
-HWY_FLATTEN void backward_kernel(std::int64_t cells, const LstmBackward& step, std::int64_t first,
-                                 std::int64_t last) {
+HWY_FLATTEN void lstm_backward_kernel(std::int64_t cells, const LstmBackward& step,
+                                      std::int64_t first, std::int64_t last) {
   const F32 d;
   const LstmBackward at = step;
   const auto one = hn::Set(d, 1.0F);
@@ -60,8 +61,7 @@ HWY_FLATTEN void backward_kernel(std::int64_t cells, const LstmBackward& step, s
       const auto g = access.load(d, gates + 3 * cells + k);
       const auto tanh_c = hyperbolic_tangent(d, access.load(d, at.c + row + k));
       const auto h_grad = access.load(d, at.h_grad + row + k);
-      const auto later =
-          at.c_grad == nullptr ? hn::Zero(d) : access.load(d, at.c_grad + row + k);
+      const auto later = at.c_grad == nullptr ? hn::Zero(d) : access.load(d, at.c_grad + row + k);
       const auto through_h = hn::Mul(hn::Mul(h_grad, o), hn::NegMulAdd(tanh_c, tanh_c, one));
       const auto c_grad = hn::Add(later, through_h);
       const auto c_before = access.load(d, at.c_before + row + k);
@@ -86,27 +86,27 @@ HWY_AFTER_NAMESPACE();
 namespace speedo::cpu {
 namespace {
 
-HWY_EXPORT(forward_kernel);
-HWY_EXPORT(backward_kernel);
+HWY_EXPORT(lstm_forward_kernel);
+HWY_EXPORT(lstm_backward_kernel);
 
 // Cells that make it worth waking another thread: each takes five exponential functions.
 constexpr std::int64_t kGrainCells = 1024;
 
-std::int64_t grain(const LstmShape& shape) {
+std::int64_t lstm_grain(const LstmShape& shape) {
   return std::max<std::int64_t>(1, kGrainCells / std::max<std::int64_t>(1, shape.cells));
 }
 
 }  // namespace
 
 void lstm_forward(ThreadPool& pool, const LstmShape& shape, const LstmForward& step) {
-  pool.split(shape.streams, grain(shape), [&](std::int64_t first, std::int64_t last, int) {
-    HWY_DYNAMIC_DISPATCH(forward_kernel)(shape.cells, step, first, last);
+  pool.split(shape.streams, lstm_grain(shape), [&](std::int64_t first, std::int64_t last, int) {
+    HWY_DYNAMIC_DISPATCH(lstm_forward_kernel)(shape.cells, step, first, last);
   });
 }
 
 void lstm_backward(ThreadPool& pool, const LstmShape& shape, const LstmBackward& step) {
-  pool.split(shape.streams, grain(shape), [&](std::int64_t first, std::int64_t last, int) {
-    HWY_DYNAMIC_DISPATCH(backward_kernel)(shape.cells, step, first, last);
+  pool.split(shape.streams, lstm_grain(shape), [&](std::int64_t first, std::int64_t last, int) {
+    HWY_DYNAMIC_DISPATCH(lstm_backward_kernel)(shape.cells, step, first, last);
   });
 }
 

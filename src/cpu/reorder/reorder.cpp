@@ -9,8 +9,9 @@
 #include <cstring>
 
 #include "cpu/support/simd.hpp"
-#undef HWY_TARGET_INCLUDE
+#ifndef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/reorder/reorder.cpp"
+#endif
 #include <hwy/foreach_target.h>
 
 #include "cpu/support/simd.inl"
@@ -247,6 +248,17 @@ void reorder(ThreadPool& pool, const ArrayShape& shape, const float* source, Lay
   pool.split(all.works(shape.batch), all.grain(), [&](std::int64_t first, std::int64_t last, int) {
     for (std::int64_t i = first; i < last; ++i) all.work(i);
   });
+}
+
+const float* in_plain_order(ThreadPool* pool, const ArrayShape& shape, const float* source,
+                            Layout from, float* copy) {
+  if (from.is_plain()) return source;
+  if (pool != nullptr) {
+    reorder(*pool, shape, source, from, copy, Layout{});
+  } else {
+    reorder(shape, source, from, copy, Layout{});
+  }
+  return copy;
 }
 
 }  // namespace speedo::cpu

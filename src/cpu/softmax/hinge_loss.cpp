@@ -9,8 +9,9 @@
 
 #include "cpu/support/simd.hpp"
 #include "cpu/support/sum_parts.hpp"
-#undef HWY_TARGET_INCLUDE
+#ifndef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/softmax/hinge_loss.cpp"
+#endif
 #include <hwy/foreach_target.h>
 
 #include "cpu/support/simd.inl"
@@ -33,8 +34,8 @@ HWY_FLATTEN double margins_kernel(std::int64_t n, bool squares, const float* x) 
   return hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
-HWY_FLATTEN void slopes_kernel(std::int64_t n, bool squares, float scale, const float* x,
-                               float* grad) {
+HWY_FLATTEN void hinge_slopes_kernel(std::int64_t n, bool squares, float scale, const float* x,
+                                     float* grad) {
   const F32 d;
   const auto one = hn::Set(d, 1.0F), zero = hn::Zero(d);
   if (squares) {
@@ -56,12 +57,12 @@ namespace speedo::cpu {
 namespace {
 
 HWY_EXPORT(margins_kernel);
-HWY_EXPORT(slopes_kernel);
+HWY_EXPORT(hinge_slopes_kernel);
 
-constexpr std::int64_t kGrain = 16384;
+constexpr std::int64_t kHingeGrain = 16384;
 
 std::int64_t row_grain(const Backend::HingeShape& shape) {
-  return std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, shape.classes));
+  return std::max<std::int64_t>(1, kHingeGrain / std::max<std::int64_t>(1, shape.classes));
 }
 
 float margin_of_label(float score) { return std::max(0.0F, 1.0F - score); }
@@ -89,8 +90,7 @@ Backend::LabelLoss hinge_loss(ThreadPool& pool, const Backend::HingeShape& shape
       pool, shape.rows, row_grain(shape), [&](std::int64_t first, std::int64_t count) {
         double sum = 0.0;
         for (std::int64_t r = first; r < first + count; ++r) {
-          sum += row_loss(shape, scores + r * shape.classes,
-                          label_index(labels[r], shape.classes));
+          sum += row_loss(shape, scores + r * shape.classes, label_index(labels[r], shape.classes));
         }
         return sum;
       });
@@ -101,7 +101,7 @@ void hinge_loss_backward(ThreadPool& pool, const Backend::HingeShape& shape, con
                          const float* labels, float scale, float* grad) {
   pool.split(shape.rows, row_grain(shape), [&](std::int64_t first, std::int64_t last, int) {
     const std::int64_t begin = first * shape.classes, end = last * shape.classes;
-    HWY_DYNAMIC_DISPATCH(slopes_kernel)
+    HWY_DYNAMIC_DISPATCH(hinge_slopes_kernel)
     (end - begin, shape.squares, scale, scores + begin, grad + begin);
     for (std::int64_t r = first; r < last; ++r) {
       const std::int64_t at = r * shape.classes + label_index(labels[r], shape.classes);

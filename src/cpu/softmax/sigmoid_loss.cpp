@@ -8,8 +8,9 @@
 
 #include "cpu/support/simd.hpp"
 #include "cpu/support/sum_parts.hpp"
-#undef HWY_TARGET_INCLUDE
+#ifndef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/softmax/sigmoid_loss.cpp"
+#endif
 #include <hwy/foreach_target.h>
 
 #include "cpu/support/vector_math.inl"
@@ -19,7 +20,7 @@ namespace speedo::cpu::HWY_NAMESPACE {
 namespace {
 
 // Elements whose terms are added as floats.
-constexpr std::int64_t kChunk = 256;
+constexpr std::int64_t kTermChunk = 256;
 
 // All true without a label to ignore.
 template <class D>
@@ -35,9 +36,9 @@ HWY_FLATTEN void terms_kernel(std::int64_t n, const SigmoidTargets& all, double*
   const auto one = hn::Set(d, 1.0F), zero = hn::Zero(d);
   double total = 0.0;
   std::int64_t count = 0;
-  for (std::int64_t begin = 0; begin < n; begin += kChunk) {
+  for (std::int64_t begin = 0; begin < n; begin += kTermChunk) {
     auto terms = zero;
-    const std::int64_t length = std::min(kChunk, n - begin);
+    const std::int64_t length = std::min(kTermChunk, n - begin);
     for_each_vector(d, length, [&](std::int64_t i, auto access) {
       // Lanes beyond the end add nothing: at a high score the loss against 1 is 0.
       const auto high = hn::Set(d, 200.0F);
@@ -59,8 +60,8 @@ HWY_FLATTEN void terms_kernel(std::int64_t n, const SigmoidTargets& all, double*
   *valid = from.ignored ? count : n;
 }
 
-HWY_FLATTEN void slopes_kernel(std::int64_t n, const SigmoidTargets& all, float scale,
-                               float* grad) {
+HWY_FLATTEN void sigmoid_slopes_kernel(std::int64_t n, const SigmoidTargets& all, float scale,
+                                       float* grad) {
   const SigmoidTargets from = all;
   const F32 d;
   const auto factor = hn::Set(d, scale);
@@ -80,9 +81,9 @@ namespace speedo::cpu {
 namespace {
 
 HWY_EXPORT(terms_kernel);
-HWY_EXPORT(slopes_kernel);
+HWY_EXPORT(sigmoid_slopes_kernel);
 
-constexpr std::int64_t kPartMin = 8192;
+constexpr std::int64_t kLossPartMin = 8192;
 
 struct PartLoss {
   double sum = 0.0;
@@ -98,7 +99,7 @@ struct PartLoss {
 
 Backend::SigmoidLoss sigmoid_loss(ThreadPool& pool, std::int64_t n, const SigmoidTargets& from) {
   const auto total =
-      sum_parts<PartLoss>(pool, n, kPartMin, [&](std::int64_t at, std::int64_t count) {
+      sum_parts<PartLoss>(pool, n, kLossPartMin, [&](std::int64_t at, std::int64_t count) {
         PartLoss part;
         HWY_DYNAMIC_DISPATCH(terms_kernel)
         (count, {from.x + at, from.target + at, from.ignored}, &part.sum, &part.valid);
@@ -108,7 +109,7 @@ Backend::SigmoidLoss sigmoid_loss(ThreadPool& pool, std::int64_t n, const Sigmoi
 }
 
 void sigmoid_loss_backward(std::int64_t n, const SigmoidTargets& from, float scale, float* grad) {
-  HWY_DYNAMIC_DISPATCH(slopes_kernel)(n, from, scale, grad);
+  HWY_DYNAMIC_DISPATCH(sigmoid_slopes_kernel)(n, from, scale, grad);
 }
 
 }  // namespace speedo::cpu

@@ -8,8 +8,9 @@
 
 #include "cpu/elementwise/elementwise.hpp"
 #include "cpu/support/simd.hpp"
-#undef HWY_TARGET_INCLUDE
+#ifndef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/softmax/softmax.cpp"
+#endif
 #include <hwy/foreach_target.h>
 
 #include "cpu/support/vector_math.inl"

@@ -4,8 +4,9 @@
 // instruction set, and the machine's best that cpu/isa.hpp allows is chosen at run time:
 //
 //   #include "cpu/support/simd.hpp"
-//   #undef HWY_TARGET_INCLUDE
+//   #ifndef HWY_TARGET_INCLUDE  // defined where CMakeLists.txt joins several such files
 //   #define HWY_TARGET_INCLUDE "cpu/this_folder/this_file.cpp"
+//   #endif
 //   #include <hwy/foreach_target.h>
 //   #include "cpu/support/simd.inl"
 //   HWY_BEFORE_NAMESPACE();

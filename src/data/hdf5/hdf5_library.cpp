@@ -19,14 +19,9 @@ namespace speedo {
 
 namespace {
 
-// Whether every step of the path exists; HDF5 itself complains about a missing parent.
+// A step of the path that is missing, or no group, is an error of the library's.
 bool exists(hid_t file, const std::string& path) {
-  if (path.empty() || path == "/") return true;
-  for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
-    const std::string part = path.substr(0, end);
-    if (H5Lexists(file, part.c_str(), H5P_DEFAULT) <= 0) return false;
-    if (end == std::string::npos) return true;
-  }
+  return path.empty() || path == "/" || H5Lexists(file, path.c_str(), H5P_DEFAULT) > 0;
 }
 
 // Links into other files, which the library would open. In a process that has confined its inputs
@@ -122,15 +117,14 @@ Result<bool> Hdf5Library::has(const std::string& path) {
 
 Result<bool> Hdf5Library::is_dataset(const std::string& path) {
   const Hdf5Lock lock;
-  if (!exists(file_, path)) return false;
   const Hdf5Handle object(H5Oopen(file_, path.c_str(), H5P_DEFAULT), H5Oclose);
   return object && H5Iget_type(object.get()) == H5I_DATASET;
 }
 
 Result<std::vector<std::string>> Hdf5Library::children(const std::string& group) {
   const Hdf5Lock lock;
-  if (!exists(file_, group)) return fault(group, "does not exist");
   const Hdf5Handle handle(H5Gopen2(file_, group.c_str(), H5P_DEFAULT), H5Gclose);
+  if (!handle && !exists(file_, group)) return fault(group, "does not exist");
   std::vector<std::string> names;
   if (!handle ||
       H5Literate(handle.get(), H5_INDEX_NAME, H5_ITER_INC, nullptr, collect_name, &names) < 0) {

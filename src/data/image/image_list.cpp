@@ -95,40 +95,22 @@ Result<void> ImageListSource::read(std::int64_t index, Record& record) {
 }
 
 void ImageListSource::read_group(std::span<RecordRead> reads) {
-  for (std::size_t done = 0; done < reads.size();) done += read_first(reads.subspan(done));
+  std::vector<ImageRead> images;
+  for (const RecordRead& read : reads) images.push_back({file_name(read.index), read.record});
+  read_images_together(
+      images, options_.color,
+      [&](std::size_t i) -> Result<std::shared_ptr<const std::string>> {
+        SPEEDO_ASSIGN(std::string file, speedo::read_image_file(images[i].name, options_.base));
+        return std::make_shared<const std::string>(std::move(file));
+      },
+      [&](std::size_t i, Result<void> outcome) {
+        reads[i].outcome = finish(reads[i].index, std::move(outcome), *reads[i].record);
+      });
 }
 
-// Of the first of them, one at least, whose files are small together. Returns how many.
-std::size_t ImageListSource::read_first(std::span<RecordRead> reads) {
-  std::vector<std::string> files(reads.size());
-  std::vector<ImageDecoding> images;
-  std::vector<RecordRead*> decoded;
-  std::size_t count = 0;
-  for (std::size_t bytes = 0; count < reads.size() && bytes < kGroupFileBytes; ++count) {
-    RecordRead& read = reads[count];
-    auto file = read_image_file(read.index);
-    if (!file) {
-      read.outcome = std::move(file).error();
-      continue;
-    }
-    bytes += file->size();
-    files[count] = *std::move(file);
-    images.push_back({std::as_bytes(std::span(files[count])), read.record});
-    decoded.push_back(&read);
-  }
-  decode_images(images, options_.color);
-  for (std::size_t i = 0; i < images.size(); ++i) {
-    RecordRead& read = *decoded[i];
-    read.outcome = finish(read.index, std::move(images[i].outcome), *read.record);
-  }
-  return count;
-}
-
-// What is left to do with a decoded image.
-Result<void> ImageListSource::finish(std::int64_t index, Result<void> decoded,
-                                     Record& record) const {
-  const auto named = named_decoding(file_name(index), std::move(decoded));
-  if (!named) return error_at(index, named.error());
+// What is left to do with an image that was read.
+Result<void> ImageListSource::finish(std::int64_t index, Result<void> read, Record& record) const {
+  if (!read) return error_at(index, read.error());
   record.label = list_.label(index);
   if (options_.height > 0) resize_image(record, options_.height, options_.width);
   return {};

@@ -69,9 +69,8 @@ class ImageListSource : public DataSource {
   std::string file_name(std::int64_t index) const {
     return options_.root + std::string(list_.name(index));
   }
-  std::size_t read_first(std::span<RecordRead> reads);
   Error error_at(std::int64_t index, const Error& error) const;
-  Result<void> finish(std::int64_t index, Result<void> decoded, Record& record) const;
+  Result<void> finish(std::int64_t index, Result<void> read, Record& record) const;
 
   ImageList list_;
   ImageListOptions options_;

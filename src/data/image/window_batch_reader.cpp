@@ -233,32 +233,14 @@ void WindowBatchReader::draw(Place& place) const {
 }
 
 void WindowBatchReader::read_images(std::span<Place> places) {
-  for (std::size_t done = 0; done < places.size();) done += read_first(places.subspan(done));
-}
-
-// Of the first of them, one at least, whose files are small together. Returns how many.
-std::size_t WindowBatchReader::read_first(std::span<Place> places) {
-  std::vector<ImageDecoding> images;
-  std::vector<Place*> decoded;
-  std::size_t count = 0;
-  for (std::size_t bytes = 0; count < places.size() && bytes < kGroupFileBytes; ++count) {
-    Place& place = places[count];
-    auto file = image_file(place.window->image);
-    place.outcome = file ? Result<void>() : Result<void>(file.error());
-    if (!file) continue;
-    place.file = *std::move(file);
-    bytes += place.file->size();
-    images.push_back({std::as_bytes(std::span(*place.file)), &place.image});
-    decoded.push_back(&place);
+  std::vector<ImageRead> images;
+  for (Place& place : places) {
+    images.push_back({options_.root + file_.images[place.window->image], &place.image});
   }
-  decode_images(images, file_.channels == 1 ? ImageColor::kGray : ImageColor::kColor);
-  for (std::size_t i = 0; i < images.size(); ++i) {
-    Place& place = *decoded[i];
-    place.outcome = named_decoding(options_.root + file_.images[place.window->image],
-                                   std::move(images[i].outcome));
-    place.file.reset();
-  }
-  return count;
+  read_images_together(
+      images, file_.channels == 1 ? ImageColor::kGray : ImageColor::kColor,
+      [&](std::size_t i) { return image_file(places[i].window->image); },
+      [&](std::size_t i, Result<void> outcome) { places[i].outcome = std::move(outcome); });
 }
 
 // From its image, if that could be read.

@@ -76,7 +76,6 @@ class WindowBatchReader : public BatchReader {
     std::uint64_t record = 0;
     const ImageWindow* window = nullptr;
     bool mirror = false;
-    std::shared_ptr<const std::string> file = {};  // of the image, while it is read
     Record image = {};
     Result<void> outcome = {};  // of reading the image
   };
@@ -88,7 +87,6 @@ class WindowBatchReader : public BatchReader {
   Result<void> check() const;
   void draw(Place& place) const;
   void read_images(std::span<Place> places);
-  std::size_t read_first(std::span<Place> places);
   Result<void> fill(Place& place, Record& window, std::span<float> target);
   Result<void> fill_or_next(Place& place, Record& window, std::span<float> target);
   Result<std::shared_ptr<const std::string>> image_file(std::uint32_t image);
