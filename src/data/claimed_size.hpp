@@ -32,8 +32,10 @@ inline constexpr std::uint64_t kUnpackedBytesMax = std::uint64_t{2} << 30U;
 // The text of an HDF5 string: names of files, which the system limits to 4 KiB.
 inline constexpr std::uint64_t kHdf5TextBytesMax = std::uint64_t{1} << 20U;
 
-// Groups of an HDF5 model that are looked into: links can lead to the same one again and again.
+// Groups of an HDF5 model that are looked into, and parameters that are read: links can lead to the
+// same ones again and again.
 inline constexpr int kHdf5GroupsMax = 16384;
+inline constexpr int kHdf5ParametersMax = 16384;
 
 // a * b, or the largest number if that is more.
 std::uint64_t saturating_product(std::uint64_t a, std::uint64_t b);

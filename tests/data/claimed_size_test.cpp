@@ -269,6 +269,21 @@ TEST_CASE("HDF5: groups that contain themselves, or each other many times, are a
   check_error(read_model(folder / "m.h5"), ErrorCode::kData, "m.h5");
 }
 
+TEST_CASE("HDF5: parameters that many ways lead to are an error") {
+  const TempDir folder;
+  std::vector<Dataset> many(128);
+  for (std::size_t i = 0; i < many.size(); ++i) {
+    many[i] = {.path = "/data/l/" + std::to_string(i), .dims = {1}, .write = true};
+  }
+  write_hdf5(folder / "m.h5", many, [](hid_t file) {
+    for (int i = 0; i < 200; ++i) {
+      const std::string link = "/data/m" + std::to_string(i);
+      REQUIRE(H5Lcreate_hard(file, "/data/l", file, link.c_str(), H5P_DEFAULT, H5P_DEFAULT) >= 0);
+    }
+  });
+  check_error(read_model(folder / "m.h5"), ErrorCode::kData, "more than 16384 parameters");
+}
+
 // A dataset of one string of variable length.
 void add_text(hid_t file, const std::string& path, const std::string& text,
               H5D_layout_t layout = H5D_CONTIGUOUS) {

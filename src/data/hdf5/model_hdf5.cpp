@@ -90,12 +90,15 @@ class ModelReader {
 
   Result<void> check_group(const std::string& path, int depth) {
     if (depth > kGroupDepthMax) return fault(path, "is nested too deeply");
-    if (++groups_ > kHdf5GroupsMax) {
-      return fault(path, fmt::format("is one of more than {} groups: its links lead to the same "
-                                     "ones again and again",
-                                     kHdf5GroupsMax));
-    }
-    return {};
+    return check_number(path, ++groups_, kHdf5GroupsMax, "groups");
+  }
+
+  Result<void> check_number(const std::string& path, int number, int most,
+                            const char* what) const {
+    if (number <= most) return {};
+    return fault(path, fmt::format("is one of more than {} {}: links lead to the same ones again "
+                                   "and again",
+                                   most, what));
   }
 
   Result<void> read_parameter(const std::string& path, const std::string& layer,
@@ -103,6 +106,7 @@ class ModelReader {
     const std::string inner = path + "/" + name;
     const std::optional<int> index = index_of(name);
     if (layer.empty() || !index) return fault(inner, "is not a layer's parameter");
+    SPEEDO_TRY(check_number(inner, ++parameters_, kHdf5ParametersMax, "parameters"));
     while (target.blobs_size() <= *index) target.add_blobs();
     caffe::BlobProto& blob = *target.mutable_blobs(*index);
     SPEEDO_TRY(count(inner));
@@ -123,7 +127,7 @@ class ModelReader {
 
   const Hdf5Reader& file_;
   caffe::NetParameter net_;
-  int groups_ = 0;
+  int groups_ = 0, parameters_ = 0;
   std::uint64_t bytes_ = 0;
 };
 
