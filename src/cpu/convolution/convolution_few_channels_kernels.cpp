@@ -68,8 +68,9 @@ HWY_INLINE void product_tile(std::int64_t depth, TileFactor from, const float* b
 template <class Body>
 HWY_INLINE void for_each_tile(std::int64_t rows, const Body& body) {
   std::int64_t row = 0;
-  for (; row + kPanelRows <= rows; row += kPanelRows)
+  for (; row + kPanelRows <= rows; row += kPanelRows) {
     body(row, std::integral_constant<int, kPanelRows>());
+  }
   switch (rows - row) {
     case 1:
       return body(row, std::integral_constant<int, 1>());
