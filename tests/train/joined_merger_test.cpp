@@ -166,6 +166,23 @@ TEST_CASE("a part that its server has lost comes back from its merger", "[merger
   REQUIRE(merge_delta(joined, 2).version == fixture.after(2));
 }
 
+TEST_CASE("a stage is entered though a server has just lost what it had", "[merger]") {
+  const std::size_t server = GENERATE(0, 1, 2);
+  const UpdateKind kind = GENERATE(UpdateKind::kFullDelta, UpdateKind::kGradientOnly);
+  CAPTURE(server, static_cast<int>(kind));
+  MergerConfig config = with_term({.kind = kind});
+  config.stages.push_back(config.stages.front());
+  Joined joined(config, kJoinedCount, 3);
+  MergerFixture& fixture = *joined.fixture;
+  merge_delta(joined, 1);
+  const Merger::Copy before = fixture.copy();
+  joined.servers[server]->set_image({});
+  fixture.enter_or_fail(1);
+  REQUIRE((fixture.copy().weights == before.weights));
+  REQUIRE((fixture.copy().histories == before.histories));
+  merge_delta(joined, 2);
+}
+
 TEST_CASE("contributions and weights that a server has lost: none is merged, the weights come back",
           "[merger]") {
   const std::size_t server = GENERATE(0, 1, 2);

@@ -154,16 +154,18 @@ Result<bool> JoinedEngine::open(std::span<const std::size_t> parts, Version vers
   return true;
 }
 
-Result<void> JoinedEngine::open_closed() {
+// Calls `prepare` before each attempt: what is to be there then may be lost at any moment.
+Result<void> JoinedEngine::open_closed(Version version, const std::string& state,
+                                       const std::function<Result<void>()>& prepare) {
   int misses = 0;
   while (true) {
     const std::vector<std::size_t> closed = seats_.closed_parts();
     if (closed.empty()) return {};
-    SPEEDO_TRY(restore_manifest());
-    const auto opened = open(closed, version_, state_);
+    SPEEDO_TRY(prepare());
+    const auto opened = open(closed, version, state);
+    if (opened && *opened) return {};
     if (opened) continue;
     if (opened.error().code != ErrorCode::kNotFound) return opened.error();
-    // A server may lose what it has at any moment of it.
     if (++misses < kOpenAttempts) continue;
     return Error{ErrorCode::kCorrupt,
                  fmt::format("a part of the weights of version {} is lost, neither its server nor "
@@ -171,6 +173,10 @@ Result<void> JoinedEngine::open_closed() {
                              "--resume=FILE",
                              version_.value, opened.error().message)};
   }
+}
+
+Result<void> JoinedEngine::open_closed() {
+  return open_closed(version_, state_, [this] { return restore_manifest(); });
 }
 
 // It may be lost with the server that it lies on, which may be back with one whose parts are where
@@ -188,17 +194,18 @@ Result<Version> JoinedEngine::enter_stage(std::uint32_t stage, const std::string
   SPEEDO_ASSERT(stage < setup_.config.stages.size());
   if (superseded_) return *superseded_;
   const bool is_first = !stage_ || !start_.weights.empty();
-  if (is_first) {
-    SPEEDO_TRY(put_start(state));
-  } else {
-    SPEEDO_ASSIGN(const Merger::Copy copy, take_copy());
-    SPEEDO_TRY(put_histories(copy.histories));
+  std::vector<std::vector<float>> histories;
+  if (!is_first) {
+    SPEEDO_ASSIGN(Merger::Copy copy, take_copy());
+    histories = std::move(copy.histories);
   }
   const auto before = std::exchange(stage_, stage);
   seats_.close_all();
-  const std::vector<std::size_t> all = seats_.closed_parts();
-  auto opened = open(all, Version{version_.value + 1}, state);
-  while (opened && !*opened) opened = open(all, Version{version_.value + 1}, state);
+  const auto opened = open_closed(Version{version_.value + 1}, state, [&]() -> Result<void> {
+    if (is_first) return put_start(state);
+    SPEEDO_TRY(put_histories(histories));
+    return restore_manifest();
+  });
   if (!opened) {
     stage_ = before;
     return opened.error();

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -41,6 +42,8 @@ class JoinedEngine : public MergerWork {
   RecordInfo info_of(Version version, const std::string& state) const;
   Result<void> put_start(const std::string& state);
   Result<void> put_histories(const std::vector<std::vector<float>>& histories);
+  Result<void> open_closed(Version version, const std::string& state,
+                           const std::function<Result<void>()>& prepare);
   Result<void> open_closed();
   Result<void> restore_manifest();
   Result<void> note(Result<void> done);
