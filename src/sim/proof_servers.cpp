@@ -81,6 +81,9 @@ StoreClients::StoreClients(StoreServers& servers, ProcessPlatform& platform, Ran
     clients_.back()->on_executed = [this, i](const KvOperation& operation) {
       servers_.tell(i, operation, on_executed);
     };
+    clients_.back()->on_unanswered = [this, i](const KvOperation& operation) {
+      servers_.tell(i, operation, servers_.on_unanswered);
+    };
     maps.push_back(clients_.back());
   }
   map_ = spread(std::move(maps), servers_.job_);

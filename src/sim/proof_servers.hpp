@@ -32,6 +32,8 @@ class StoreServers {
   // Called after each operation that changed something, before anything is damaged; its keys are as
   // the job's readers name them.
   std::function<void(std::size_t server, const KvOperation&)> on_done;
+  // Called after each of them whose answer was lost.
+  std::function<void(std::size_t server, const KvOperation&)> on_unanswered;
   std::function<void(std::size_t server, bool lost_data)> on_restart;
 
  private:

@@ -138,7 +138,7 @@ void StoreClient::submit(KvPtr operation) {
     execute(operation);
     used_at_ = platform_.clock().now();
   } else {
-    fail(operation);
+    fail(operation, false);
   }
   // The release of a job comes from a destructor, which must go on.
   if (operation->kind != KvOperation::Kind::kRelease) platform_.leave_if_dead();
@@ -157,22 +157,24 @@ void StoreClient::execute_at_server(const KvPtr& operation) {
   if (on_executed) on_executed(*operation);
 }
 
-void StoreClient::fail(const KvPtr& operation) {
+void StoreClient::fail(const KvPtr& operation, bool was_executed) {
   failures_ += 1;
+  if (was_executed && on_unanswered) on_unanswered(*operation);
   operation->complete(unreachable());
 }
 
 void StoreClient::execute(const KvPtr& operation) {
   const bool with_effect = random_.below(2) == 0;
-  if (with_effect && is_struck_next(*operation)) execute_at_server(operation);
+  const bool is_struck_after = with_effect && is_struck_next(*operation);
+  if (is_struck_after) execute_at_server(operation);
   // Whoever is stopped by the strike goes on from here.
   if (strike_now(*operation)) platform_.pause(Instant{0});
-  if (!alive() || !reachable()) return fail(operation);
+  if (!alive() || !reachable()) return fail(operation, is_struck_after);
   const bool fails = faults_.error > 0.0 && random_.uniform() < faults_.error;
   if (!fails || with_effect) execute_at_server(operation);
   if (fails) {
     faults_.mark.felt();
-    return fail(operation);
+    return fail(operation, with_effect);
   }
   const bool again =
       faults_.repeat > 0.0 && !operation->is_read() && random_.uniform() < faults_.repeat;

@@ -112,6 +112,8 @@ class StoreClient : public KeyValue {
   std::uint64_t failures() const { return failures_; }
   // Called after each operation of this client that the server has executed.
   std::function<void(const KvOperation&)> on_executed;
+  // Called after each of them whose answer the client does not get.
+  std::function<void(const KvOperation&)> on_unanswered;
 
  private:
   // Whether an operation begun now would get through. Who asks, and hears no, feels the fault.
@@ -122,7 +124,7 @@ class StoreClient : public KeyValue {
   bool is_struck_next(const KvOperation& operation) const;
   bool strike_now(const KvOperation& operation);
   void execute_at_server(const KvPtr& operation);
-  void fail(const KvPtr& operation);
+  void fail(const KvPtr& operation, bool was_executed);
   bool alive() const { return platform_.process().alive(); }
 
   StoreServer& server_;

@@ -46,9 +46,10 @@ void Lineage::begin(std::uint64_t term, const Checkpoint& start) {
   const bool is_found = origin != published_.end();
   const bool is_known = is_found && !start.session.empty() &&
                         origin->second.session == start.session;
-  // Also with what a master has put that merged nothing.
-  const bool anew = start.version.value == 0 && start.weights == start_ && !is_known;
-  violations_.expect(Check::kStart, anew || is_found,
+  // Also with what a master has put that merged nothing, or died as it published its first stage.
+  const bool is_start = start.weights == start_;
+  const bool anew = start.version.value == 0 && is_start && !is_known;
+  violations_.expect(Check::kStart, is_start || is_found,
                      "a master goes on from weights that nobody published");
   if (!anew && is_found) go_on_from(*origin, branch);
   branch.state.shards = branch.log.size();

@@ -61,6 +61,13 @@ void StoreChecker::done(const KvOperation& operation) {
   if (keeps_up(now->iteration, last_.iteration)) went_back_to_.reset();
 }
 
+void StoreChecker::unanswered(const KvOperation& operation) {
+  const bool sets = operation.kind == KvOperation::Kind::kSet;
+  if (sets && operation.key == weights_manifest_ && operation.master) {
+    unsure_ = operation.master->term;
+  }
+}
+
 void StoreChecker::published(std::uint64_t term, std::uint64_t version) {
   if (last_.term == term && last_.version >= version) return;
   violations_.report(

@@ -24,6 +24,8 @@ class StoreChecker {
   void published(std::uint64_t term, std::uint64_t version);
   // It may have published a version all the same: an answer was lost. It puts the one before back.
   void merge_failed(std::uint64_t term) { unsure_ = term; }
+  // Of an operation that was done: whoever asked for it does not know.
+  void unanswered(const KvOperation& operation);
 
  private:
   struct Seen {
@@ -43,7 +45,8 @@ class StoreChecker {
   std::optional<std::uint64_t> went_back_to_;
   std::uint64_t granted_ = 0;  // the highest term that the store knows
   std::uint64_t newest_ = 0;   // the highest ever granted
-  std::optional<std::uint64_t> unsure_;  // the term of the last master whose merge failed
+  // The term of the last master that may not know its newest version.
+  std::optional<std::uint64_t> unsure_;
 };
 
 }  // namespace speedo::sim

@@ -82,6 +82,7 @@ ProofCluster::ProofCluster(const Scenario& scenario, const ProofParts& parts)
   servers_.on_done = [this](std::size_t server, const KvOperation& operation) {
     watch_store(server, operation);
   };
+  servers_.on_unanswered = [this](auto, const auto& each) { store_checker_.unanswered(each); };
   servers_.on_restart = [this](std::size_t server, bool lost) {
     log_.add("store restarted", lost, server);
     if (lost) watch_lost_data(server);
@@ -383,13 +384,14 @@ void ProofCluster::watch_end(ProofMaster& master, const std::optional<Error>& er
   const bool late = world_.queue().now() > scenario_.faults_end + kPatience;
   const bool is_lost = error->code == ErrorCode::kNotFound || error->code == ErrorCode::kCorrupt;
   const bool excused = is_lost && (part_is_lost_ || record_checker_.may_have_lost_data());
-  // Its successor may be at work already, with weights that are whole.
-  const bool replaced = master.term() < newest_term_;
+  // Its successor may be at work already, with weights that are whole; or a part's merger that was
+  // silent has put its part back since.
+  const bool is_whole_again = part_is_lost_ || master.term() < newest_term_;
   if (excused && misses_part()) {
     // As whoever is told so decides: the next master begins anew, or with files.
     log_.add("weights given up");
     weights_given_up_ = true;
-  } else if (!superseded && !(excused && replaced) && (late || !is_transient(error->code))) {
+  } else if (!superseded && !(excused && is_whole_again) && (late || !is_transient(error->code))) {
     violations_.report(Check::kProcesses,
                        fmt::format("a master ends with an error: {}", error->message));
   }
