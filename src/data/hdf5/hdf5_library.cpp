@@ -135,9 +135,8 @@ Result<std::vector<std::string>> Hdf5Library::children(const std::string& group)
 
 Result<std::vector<std::int64_t>> Hdf5Library::dims(const std::string& dataset) {
   const Hdf5Lock lock;
-  if (!exists(file_, dataset)) return fault(dataset, "does not exist");
   const Hdf5Handle data(H5Dopen2(file_, dataset.c_str(), H5P_DEFAULT), H5Dclose);
-  if (!data) return fault(dataset, "is not a dataset");
+  if (!data) return fault(dataset, exists(file_, dataset) ? "is not a dataset" : "does not exist");
   const Hdf5Handle space(H5Dget_space(data.get()), H5Sclose);
   const int rank = space ? H5Sget_simple_extent_ndims(space.get()) : -1;
   if (rank < 0 || rank > kBlobAxesMax) return fault(dataset, "has no simple shape");
@@ -232,9 +231,8 @@ Result<std::int64_t> Hdf5Library::read_integer(const std::string& dataset) {
 
 Result<std::string> Hdf5Library::read_string(const std::string& dataset) {
   const Hdf5Lock lock;
-  if (!exists(file_, dataset)) return fault(dataset, "does not exist");
   const Hdf5Handle data(H5Dopen2(file_, dataset.c_str(), H5P_DEFAULT), H5Dclose);
-  if (!data) return fault(dataset, "is not a dataset");
+  if (!data) return fault(dataset, exists(file_, dataset) ? "is not a dataset" : "does not exist");
   SPEEDO_TRY(check_size(dataset));
   const Hdf5Handle space(H5Dget_space(data.get()), H5Sclose);
   const Hdf5Handle type(H5Dget_type(data.get()), H5Tclose);
