@@ -22,9 +22,8 @@ class StoreChecker {
   void done(const KvOperation& operation);
   // A master says that it has published this version.
   void published(std::uint64_t term, std::uint64_t version);
-  // It may have published a version all the same: an answer was lost. It puts the one before back.
-  void merge_failed(std::uint64_t term) { unsure_ = term; }
-  // Of an operation that was done: whoever asked for it does not know.
+  // An operation was done, and its answer lost: a master that has published a version without
+  // knowing it puts the one before back.
   void unanswered(const KvOperation& operation);
 
  private:

@@ -112,7 +112,7 @@ void ProofCluster::before(const MasterNode& node, const MasterEvent& event) {
   if (trained != nullptr && !std::isfinite(std::bit_cast<float>(trained->message.loss_bits))) {
     feel(spoilt_, trained->message.run);
   }
-  if (Mastership* found = mastership_of(node)) watch_event(*found, event);
+  if (Mastership* found = mastership_of(node)) found->checker->before(event);
 }
 
 void ProofCluster::after(const MasterNode& node, const MasterEvent& /*event*/,

@@ -174,12 +174,6 @@ void ProofCluster::watch_published(const Mastership& mastership, Version version
   store_checker_.published(mastership.master->term(), version.value);
 }
 
-void ProofCluster::watch_event(Mastership& mastership, const MasterEvent& event) {
-  const bool failed = std::holds_alternative<master_event::MergeFailed>(event);
-  if (failed) store_checker_.merge_failed(mastership.master->term());
-  mastership.checker->before(event);
-}
-
 void ProofCluster::watch_command(Mastership& mastership, const MasterCommand& command) {
   const std::uint64_t term = mastership.master->term();
   if (std::holds_alternative<master_command::Finish>(command)) {
