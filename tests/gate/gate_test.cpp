@@ -58,6 +58,7 @@ std::string read_from(int socket, std::size_t bytes) {
   }
   return all;
 }
+
 // Whether the other side has not closed it yet.
 bool is_open(int socket) {
   char piece[4096];

@@ -5,6 +5,7 @@ import contextlib
 import pathlib
 import shutil
 import subprocess
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COPIED = ["CMakeLists.txt", "README.md", "actors", "conf", "examples", "include", "proto", "src",
@@ -72,3 +73,31 @@ class Copy:
             yield
         finally:
             path.write_text(before)
+
+
+def try_each(copy, bugs, look, row):
+    """Plants each, a Bug with `file`, `text` and `planted`, and prints a line that begins with
+    row(bug). `look(bug)` says whether it was found as it should be, and a text about it. Whether
+    there were bugs and all were found."""
+    failed = 0
+    for bug in bugs:
+        start = time.monotonic()
+        try:
+            with copy.planted(bug.file, bug.text, bug.planted):
+                found, text = look(bug)
+        except CannotPlant as error:
+            found, text = False, str(error)
+        failed += not found
+        word, seconds = "ok" if found else "FAIL", time.monotonic() - start
+        print(f"{word:<5}{row(bug)}{text} [{seconds:.0f} s]", flush=True)
+    print(f"{len(bugs)} bugs planted, {len(bugs) - failed} found")
+    return bool(bugs) and failed == 0
+
+
+def exit_code_of(main):
+    """0 if main() says that all is well; 1 if not, or if nothing could be planted."""
+    try:
+        return 0 if main() else 1
+    except CannotPlant as error:
+        print(error)
+        return 1
