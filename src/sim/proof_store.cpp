@@ -77,12 +77,16 @@ void StoreServer::execute(const KvPtr& operation) {
   if (damaged_ && is_contribution(*operation)) damage(operation->key);
 }
 
-// In the middle: of a chunk that is a value, of a manifest what follows its checksum.
 void StoreServer::damage(const std::string& key) {
   const auto damaged = std::exchange(damaged_, nullptr);
+  if (flip_bit(key)) damaged(key);
+}
+
+// In the middle: of a chunk that is a value, of a manifest what follows its checksum.
+bool StoreServer::flip_bit(const std::string& key) {
   const KvPtr read = get_whole(key);
   map_.submit(read);
-  if (read->error || read->text.empty()) return;
+  if (read->error || read->text.empty()) return false;
   auto write = std::make_shared<KvOperation>();
   write->kind = KvOperation::Kind::kSet;
   write->key = key;
@@ -90,7 +94,7 @@ void StoreServer::damage(const std::string& key) {
   const std::size_t head = key.ends_with(":m") ? 0 : kChunkHeadBytes;
   write->head[(head + write->head.size()) / 2] ^= 1;
   map_.submit(write);
-  damaged(key);
+  return true;
 }
 
 bool StoreClient::reachable() const {

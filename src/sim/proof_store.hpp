@@ -41,6 +41,9 @@ class StoreServer {
     damaged_ = std::move(damaged);
   }
 
+  // The same bit of what is stored under this key now, forth or back; false if nothing is.
+  bool flip_bit(const std::string& key);
+
   // Executes, up or not.
   void execute(const KvPtr& operation);
   MemoryKeyValue& map() { return map_; }

@@ -120,4 +120,32 @@ TEST_CASE("a merger that comes again is lost first, and is not turned away", "[p
   CHECK(shell.refused.empty());
 }
 
+// What it sent waited on the way, and arrives after its end.
+TEST_CASE("a merger that is late does not get the part of its successor", "[parts]") {
+  MasterShell shell;
+  shell.greet(1, "shard:2");
+  shell.greet(2, "shard:2");
+  shell.ready(2);
+  const auto successor = shell.seated();
+  shell.ready(1);
+  CHECK(shell.terms.desk->take_offers().empty());
+  REQUIRE(shell.refused.size() == 1);
+  CHECK(shell.refused[0].first == PeerId{1});
+  CHECK(shell.refused[0].second.reason == kPartTaken);
+  CHECK_FALSE(shell.peers.has(PeerId{1}));
+  CHECK(shell.answers.empty());
+}
+
+// The newer one may never be ready.
+TEST_CASE("a merger has its part until its successor is ready", "[parts]") {
+  MasterShell shell;
+  shell.greet(1, "shard:2");
+  shell.greet(2, "shard:2");
+  shell.ready(1);
+  const auto first = shell.seated();
+  shell.ready(2);
+  CHECK(shell.seated() != first);
+  CHECK(shell.refused.empty());
+}
+
 }  // namespace speedo

@@ -116,6 +116,16 @@ void Lineage::unseen(std::uint64_t term, Version version, std::span<const std::u
   published_[{term, version.value}] = State{{}, {}, {}, branch.log.size()};
 }
 
+void Lineage::unseen(const PublishedMerge& merge) {
+  const Version version = merge.result.version;
+  if (knows(merge.term, version)) return;
+  Branch& branch = branches_[merge.term];
+  const std::vector<const Values*> parts = accepted(merge);
+  if (!parts.empty()) branch.state = expected(branch.state, merge, parts);
+  unseen(merge.term, version, merge.shards);
+  published_[{merge.term, version.value}].histories = branch.state.histories;
+}
+
 bool Lineage::knows(std::uint64_t term, Version version) const {
   return published_.contains({term, version.value});
 }

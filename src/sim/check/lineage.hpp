@@ -57,6 +57,8 @@ class Lineage {
   // The same of what nobody could read: the next version is taken as it is, and the one after it,
   // which histories that were not seen lead to.
   void unseen(std::uint64_t term, Version version, std::span<const std::uint64_t> shards);
+  // The same where the master has said what was merged: the histories are reckoned.
+  void unseen(const PublishedMerge& merge);
   // The store has lost or damaged this contribution, or may have lost all that were made so far.
   void may_be_lost(RunId run) { lost_.insert(run.value); }
   void all_may_be_lost();

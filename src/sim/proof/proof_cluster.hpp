@@ -130,7 +130,12 @@ class ProofCluster : private Observer {
   void cut_from_store(StoreClients& clients, Instant time, const FaultMark& mark);
   void damage_checkpoint(const Fault& fault, const FaultMark& mark);
   void write_other_training(const FaultMark& mark);
-  void contribution_damaged(const std::string& key, const FaultMark& mark);
+  struct Damage {
+    std::size_t server;
+    std::string key;  // on it
+    FaultMark mark;
+  };
+  void contribution_damaged(const Damage& damage);
   void set_client_faults(const StoreClient::Faults& faults);
   void end_faults();
 
@@ -166,12 +171,12 @@ class ProofCluster : private Observer {
   StoreClient::Faults client_faults_;
   std::map<std::uint64_t, FaultMark> clocks_, leaving_;  // by node
   std::map<std::uint64_t, FaultMark> spoilt_;            // by run: its report, or contribution
-  std::map<std::string, FaultMark> damaged_;             // by record, until it is read
+  std::map<std::string, Damage> damaged_;                // by record, until it is read
   using Owner = std::pair<std::uint64_t, std::uint64_t>;  // term, worker
   std::map<Owner, std::uint64_t> newest_runs_;            // of which contributions were made
   std::uint64_t newest_term_ = 0, handled_ = 0;
   MergeCounts merges_;
-  // When the store last lost data, and still when weights were last published.
+  // Since the store has lost data, and still when weights were last published.
   bool part_is_lost_ = false;
   bool weights_given_up_ = false;  // by whoever starts masters
   bool ends_undisturbed_ = false;  // no fault since its master said that it is over

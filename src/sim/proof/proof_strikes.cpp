@@ -184,7 +184,7 @@ void ProofCluster::strike_store(const Fault& fault, const FaultMark& mark) {
     case FaultKind::kDamageContribution:
       server.damage_next_contribution(
           [this, mark, number = fault.target % servers_.count()](const std::string& key) {
-            contribution_damaged(servers_.name_of(number, key), mark);
+            contribution_damaged({number, key, mark});
           });
       return;
     case FaultKind::kDamageCheckpoint: damage_checkpoint(fault, mark); return;
@@ -312,16 +312,17 @@ void ProofCluster::cut_from_store(StoreClients& clients, Instant time, const Fau
 }
 
 // What was the newest of its worker; felt when the master rejects it.
-void ProofCluster::contribution_damaged(const std::string& key, const FaultMark& mark) {
-  mark.struck();
+void ProofCluster::contribution_damaged(const Damage& damage) {
+  damage.mark.struck();
+  const std::string key = servers_.name_of(damage.server, damage.key);
   // Of a chunk: its manifest, which says of which run it is, comes later.
-  damaged_[key.substr(0, key.find(':', job_prefix(scenario_.config.job).size()))] = mark;
+  damaged_[key.substr(0, key.find(':', job_prefix(scenario_.config.job).size()))] = damage;
   for (const auto& [owner, run] : newest_runs_) {
     const auto [term, worker] = owner;
     const std::string name = contribution_key(term, worker);
     if (key != RecordKeys(scenario_.config.job, name).manifest()) continue;
     lineage_.may_be_lost(RunId{run});
-    spoilt_[run] = mark;
+    spoilt_[run] = damage.mark;
   }
 }
 

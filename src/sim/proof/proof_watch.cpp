@@ -18,6 +18,13 @@ namespace {
 // Of a master that reaches the store, with the store's absences before.
 constexpr Instant kEraseTime = std::chrono::seconds(15);
 
+std::optional<std::vector<float>> contribution_values(RecordStore& store, const std::string& name,
+                                                      const RecordInfo& info) {
+  std::vector<float> values(info.element_count);
+  if (!get_once(store, name, info.model, values)) return std::nullopt;
+  return values;
+}
+
 }  // namespace
 
 void ProofCluster::watch_store(std::size_t server, const KvOperation& operation) {
@@ -32,11 +39,14 @@ void ProofCluster::watch_lost_data(std::size_t server) {
   lineage_.all_may_be_lost();
   lease_checker_.store_lost_data(server);
   record_checker_.store_lost_data();
-  part_is_lost_ = misses_part();
-  store_checker_.restarted(!part_is_lost_);
+  const bool misses = misses_part();
+  // Whoever has met that ends of it, also if an earlier state of the server is back by then.
+  part_is_lost_ = part_is_lost_ || misses;
+  store_checker_.restarted(!misses);
 }
 
-// What a worker has put is known by its manifest, which comes last.
+// What a worker has put is known by its manifest, which comes last. What was damaged since then may
+// have been merged ahead, as long as it was whole.
 void ProofCluster::watch_contribution(const KvOperation& operation) {
   const std::string prefix = job_prefix(scenario_.config.job);
   const std::string& key = operation.key;
@@ -50,16 +60,22 @@ void ProofCluster::watch_contribution(const KvOperation& operation) {
   const auto reader = store.read(name);
   if (!reader) return;
   const RecordInfo info = (*reader)->info();
-  std::vector<float> values(info.element_count);
   const auto damaged = damaged_.extract(prefix + name);
-  if (!get_once(store, name, info.model, values)) {
+  auto values = contribution_values(store, name, info);
+  if (!values) {
     lineage_.may_be_lost(RunId{info.version});
-    if (damaged) spoilt_[info.version] = damaged.mapped();
-    return;
+    if (!damaged) return;
+    const Damage& damage = damaged.mapped();
+    spoilt_[info.version] = damage.mark;
+    StoreServer& server = servers_.at(damage.server);
+    server.flip_bit(damage.key);
+    values = contribution_values(store, name, info);
+    server.flip_bit(damage.key);
+    if (!values) return;
   }
   const std::uint64_t term = std::stoull(name.substr(contribution_key_prefix().size()));
   newest_runs_[{term, info.worker}] = info.version;
-  lineage_.contributed(RunId{info.version}, std::move(values));
+  lineage_.contributed(RunId{info.version}, std::move(*values));
 }
 
 void ProofCluster::watch_contribution_in_memory(const std::string& key, std::uint64_t run) {
@@ -234,7 +250,8 @@ void ProofCluster::watch_torn(Mastership& mastership) {
     }
     // What was merged may be gone since then, too.
     if (may_be_lost && mastership.store_incarnation != servers_.incarnation()) {
-      watch_unseen(mastership, job, {.version = now->version});
+      merges_.unseen += 1;
+      lineage_.unseen(term, now->version, mastership.checker->shards_of(*job, {}));
       continue;
     }
     const auto shards = mastership.checker->shards_of(*job, result.rejected);
@@ -253,9 +270,14 @@ void ProofCluster::watch_unseen(Mastership& mastership, const master_command::St
                                 const MergeResult& result) {
   const std::uint64_t term = mastership.master->term();
   merges_.unseen += 1;
-  lineage_.unseen(term, result.version,
-                  job == nullptr ? std::vector<std::uint64_t>{}
-                                 : mastership.checker->shards_of(*job, result.rejected));
+  if (job == nullptr) return lineage_.unseen(term, result.version, {});
+  const auto shards = mastership.checker->shards_of(*job, result.rejected);
+  lineage_.unseen({.term = term,
+                   .job = *job,
+                   .result = result,
+                   .now = {},
+                   .may_reject = is_stale(mastership),
+                   .shards = shards});
 }
 
 // The record as this master has written it, or nothing.

@@ -1,5 +1,6 @@
 #include "train/job/part_peers.hpp"
 
+#include <algorithm>
 #include <mutex>
 #include <string_view>
 #include <utility>
@@ -89,11 +90,20 @@ void PartPeers::greet(PeerId id, const HelloMessage& message,
                               "each with one merger",
                               name, clip_text(message.device), terms->parts));
   }
-  peers_[id] = {.name = name, .part = *part, .link = {}, .reader = {}};
+  greeted_ += 1;
+  peers_[id] = {.name = name, .part = *part, .number = greeted_, .link = {}, .reader = {}};
   WelcomeMessage welcome = terms->welcome;
-  welcome.worker = ++greeted_;
+  welcome.worker = greeted_;
   welcome.part = *part;
   ways_.welcome(id, welcome);
+}
+
+// Ready messages may come late, of one that is gone: who greeted last has the part.
+bool PartPeers::has_successor(const Peer& peer) const {
+  return std::ranges::any_of(peers_, [&](const auto& each) {
+    const Peer& other = each.second;
+    return other.part == peer.part && other.number > peer.number && other.link;
+  });
 }
 
 // It asks again until it gets an order.
@@ -108,6 +118,7 @@ void PartPeers::take(PeerId from, const ReadyMessage& message,
                         "the store has the layout of another model"});
     return;
   }
+  if (has_successor(peer)) return send({from, std::nullopt, kPartTaken});
   peer.link = std::make_shared<Link>(from, ways_.notice);
   terms.desk->offer({.part = peer.part - 1, .name = peer.name, .link = peer.link});
 }

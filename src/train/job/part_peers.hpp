@@ -58,10 +58,12 @@ class PartPeers {
   struct Peer {
     std::string name;
     std::uint64_t part = 0;       // counted from 1
+    std::uint64_t number = 0;     // in the order of greetings
     std::shared_ptr<Link> link;   // null until it is ready
     PartAnswerReader reader;
   };
   std::optional<std::uint64_t> choose(const HelloMessage& message, std::size_t parts) const;
+  bool has_successor(const Peer& peer) const;
 
   const Ways ways_;
   std::map<PeerId, Peer> peers_;

@@ -17,6 +17,9 @@
 
 namespace speedo {
 
+// Why a merger is dismissed.
+inline constexpr const char* kPartTaken = "another merger has this part now";
+
 // The way to the merger of one part, in this process or another. Thread safety: all methods from
 // any thread.
 class PartLink {

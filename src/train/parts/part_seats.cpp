@@ -108,7 +108,7 @@ void PartSeats::take_offers() {
     }
     Seat& seat = seats_[offer.part];
     SPEEDO_INFO("part {} of {} is merged by {}", offer.part, seats_.size(), offer.name);
-    if (seat.link && !seat.name.empty()) seat.link->dismiss("another merger has this part now");
+    if (seat.link && !seat.name.empty()) seat.link->dismiss(kPartTaken);
     // What was here ends before, with a checkpoint for its successor.
     seat.link = nullptr;
     sit(offer.part, std::move(offer.link), std::move(offer.name));
