@@ -19,6 +19,7 @@ import rows_master  # noqa: F401
 import rows_network  # noqa: F401
 import rows_several  # noqa: F401
 import rows_store  # noqa: F401
+import rows_tiers  # noqa: F401
 import rows_workers  # noqa: F401
 
 sys.path.insert(0, str(ROOT / "tests" / "bench"))
