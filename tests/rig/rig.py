@@ -48,6 +48,8 @@ def options_of(arguments):
     parser.add_argument("--joins", type=int, default=20, help="of row 5")
     parser.add_argument("--deaths", type=int, default=3, help="of row 1")
     parser.add_argument("--cuts", type=int, default=200, help="of row 10")
+    parser.add_argument("--keep", type=pathlib.Path, metavar="DIR",
+                        help="the logs of repetitions that failed or were slow")
     options = parser.parse_args(arguments)
     counts = (options.repeat, options.sweep, options.kills, options.joins, options.deaths,
               options.cuts)
@@ -77,7 +79,7 @@ def main():
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10**6)
     settings = Settings(options.build.resolve() / "bin", options.build.resolve(), seed,
                         options.minutes, options.sweep, options.kills, options.joins,
-                        options.deaths, options.cuts)
+                        options.deaths, options.cuts, options.keep)
     commit = subprocess.run(["git", "-c", "safe.directory=*", "-C", ROOT, "describe", "--always",
                              "--dirty"], capture_output=True, text=True, check=False).stdout
     print(f"seed {seed}, commit {commit.strip() or 'unknown'}, {load_now()}\n")

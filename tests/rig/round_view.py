@@ -80,11 +80,11 @@ def newest(link):
     return max((each.get(10, 0), each.get(3, 0)) for each in (weights, step))
 
 
-def iteration_of_step(link):
-    """Of the newest step of replicated updates; 0: there is none."""
+def iteration_after_step(link):
+    """The newest step of replicated updates included; 0: there is none."""
     term = int(link.ask("GET", f"{tag(0)[:-1]}}}/term") or 0)
     step = fields_at(link, f"{tag(0)}:worker/{term}/step:m")
-    return dict(fields_of(step[11])).get(1, 0) if step else 0
+    return dict(fields_of(step[11])).get(1, 0) + 1 if step else 0
 
 
 def chunk_versions(links, pattern):

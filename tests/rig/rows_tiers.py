@@ -4,20 +4,19 @@ import pathlib
 import re
 import signal
 import time
-from collections import Counter
 
 import round_view
-from job import KILLED, MASTER, require
+from job import KILLED, require
 from job_processes import NoSign
 from round_view import standing_still
-from tier import BESIDE, MEMORY, ROWS, TIERS, WORKERS, tier_job
+from tier import ASYNC_TIERS, BESIDE, MEMORY, TIERS, WORKERS, tier_job
 from trial import scenario
 
 ROW = 37
 STRIKES = 4  # of a repetition
 ATTEMPTS = 2000  # to find a moment in the middle of a round
 MERGES = 5  # that must follow each fault
-RESUMED = re.compile(r"goes on from iteration (\d+)")
+RESUMED = "goes on from iteration "
 RECORD_SLOTS = 3  # copies of a chunk of weights: include/speedo/store/layout.hpp
 USUAL_KEYS = {}  # of a tier: what a training without faults leaves
 
@@ -40,7 +39,6 @@ class Strike:
                 break
         else:
             raise NoSign(f"no moment in the middle of a round in {ATTEMPTS} tries")
-        trial.stages = getattr(trial, "stages", Counter())
         trial.stages[self.stage] += 1
 
 
@@ -63,8 +61,6 @@ def end(trial, job, may_be_killed=()):
         if ":weights:c" in kind and kinds[kind] <= RECORD_SLOTS:
             del more[kind]  # a short training has not come round to all of them
     require(not more, f"keys more than without faults: {dict(more)}")
-    for stage, count in trial.stages.items():
-        trial.notes.append(f"{count} {stage}")
 
 
 def worker_killed(trial, job):
@@ -79,25 +75,31 @@ def worker_killed(trial, job):
     job.all_alive(notice)
 
 
-def resumed_from(job):
-    found = RESUMED.findall(job.master.text())
-    require(found, "the new master does not say where it goes on")
-    return int(found[-1])
+def goes_on_from(trial, job, strike, start):
+    """The iteration that the new master begins with; measures until its first merge."""
+    begun = job.master.says(RESUMED)
+    trial.recover.append(job.watcher.merge_after_term(strike.term, begun) - start)
+    return int(re.search(RESUMED + r"(\d+)", job.master.text())[1])
 
 
-def new_master(trial, job, strike, stored):
-    """Starts one in place of one that was killed, when `stored` iterations were in the store."""
-    start = time.time()
-    job.start_master(("--resume",))
-    trial.recover.append(job.watcher.merge_after_term(strike.term) - start)
-    resumed = resumed_from(job)
-    if not job.tier.lossy:
-        require(resumed == stored, f"{stored} iterations were stored, it goes on from {resumed}")
-        lost = strike.merged - resumed
-        require(lost >= 0 and (job.tier.behind or lost == 0),
-                f"{strike.merged} iterations were merged, it goes on from {resumed}")
-        trial.lost += lost
+def check_lost(trial, job, strike, stored, resumed):
+    """`stored` iterations were in the store when the master died."""
     job.changes += 2 * WORKERS
+    if job.tier.lossy:
+        return
+    require(resumed == stored, f"{stored} iterations were stored, it goes on from {resumed}")
+    lost = strike.merged - resumed
+    require(lost >= 0 and (job.tier.behind or lost == 0),
+            f"{strike.merged} iterations were merged, it goes on from {resumed}")
+    trial.lost += int(lost)
+
+
+def check_left(job, strike, patience=20):
+    """The master after the dead one removes what that one's workers have left in the servers."""
+    deadline = time.time() + patience
+    while left := job.left_keys(strike.term):
+        require(time.time() < deadline, f"{len(left)} keys of the term before stay, as {left[0]}")
+        time.sleep(0.05)
 
 
 def master_killed(trial, job):
@@ -109,8 +111,11 @@ def master_killed(trial, job):
 
     strike = Strike(trial, job, act)
     trial.pause(0, 1)
-    new_master(trial, job, strike, stored[0])
+    start = time.time()
+    job.start_master(("--resume",))
+    check_lost(trial, job, strike, stored[0], goes_on_from(trial, job, strike, start))
     job.all_alive(strike.at)
+    check_left(job, strike)
     if job.tier.mergers:
         job.wait_for_mergers()
 
@@ -147,14 +152,9 @@ def all_killed(trial, job):
     start = time.time()
     job.start_master(("--resume",))
     job.start_workers()
-    trial.recover.append(job.watcher.merge_after_term(strike.term) - start)
-    resumed = resumed_from(job)
-    require(job.tier.lossy or resumed == stored[0],
-            f"{stored[0]} iterations were stored, it goes on from {resumed}")
-    if not job.tier.lossy:
-        trial.lost += strike.merged - resumed
-    job.changes += 2 * WORKERS
+    check_lost(trial, job, strike, stored[0], goes_on_from(trial, job, strike, start))
     job.all_alive(start)
+    check_left(job, strike)
 
 
 def merger_killed(trial, job):
@@ -224,7 +224,7 @@ def add(tier, name, fault, append_only=False):
         lambda trial: struck_again_and_again(trial, tier, fault, append_only))
 
 
-for _tier in TIERS:
+for _tier in (*TIERS, *ASYNC_TIERS):
     for _name, _fault, _append_only in FAULTS:
         add(_tier, _name, _fault, _append_only)
 add(BESIDE, "a merger killed", merger_killed)

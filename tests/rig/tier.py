@@ -14,6 +14,7 @@ SHARD_NODES = (REDIS, 7, 8)  # a server, and its merger beside it
 WORKERS = 3
 ROWS = 9000  # three chunks of weights
 STEPS_HELD = 4  # of a worker's updates by the threshold
+REPLICATED = ("--sync", "--gradient-only", "--replicated")
 MERGER_COMES = " is merged by "
 
 
@@ -21,7 +22,7 @@ MERGER_COMES = " is merged by "
 class Tier:
     """How contributions and weights travel."""
     name: str
-    flags: tuple = ()  # of the master, beside --sync
+    flags: tuple = ("--sync",)  # of the master
     shared: bool = False
     servers: int = 1
     mergers: int = 0  # beside servers; the other parts are merged with the master
@@ -30,16 +31,25 @@ class Tier:
 
 
 MEMORY = Tier("shared memory", shared=True, behind=True)
-BESIDE = Tier("shards, mergers beside them", ("--shards", SHARDS), servers=SHARDS, mergers=SHARDS)
+BESIDE = Tier("shards, mergers beside them", ("--sync", "--shards", SHARDS), servers=SHARDS,
+              mergers=SHARDS)
 TIERS = (
     Tier("one store"),
     MEMORY,
     BESIDE,
-    Tier("shards, merged with the master", ("--shards", SHARDS), servers=SHARDS),
-    Tier("replicated, factors", ("--gradient-only", "--replicated"), behind=True),
-    Tier("replicated, dense", ("--gradient-only", "--replicated", "--no-factors"), behind=True),
-    Tier("codec bf16", ("--codec", "bf16")),
-    Tier("codec threshold", ("--codec", f"threshold:{STEPS_HELD * COUNTED_STEP}"), lossy=True),
+    Tier("shards, merged with the master", ("--sync", "--shards", SHARDS), servers=SHARDS),
+    Tier("replicated, factors", REPLICATED, behind=True),
+    Tier("replicated, dense", (*REPLICATED, "--no-factors"), behind=True),
+    Tier("codec bf16", ("--sync", "--codec", "bf16")),
+    Tier("codec threshold", ("--sync", "--codec", f"threshold:{STEPS_HELD * COUNTED_STEP}"),
+         lossy=True),
+)
+# Each contribution is an iteration of its own: one that is merged twice is seen.
+ASYNC_TIERS = (
+    Tier("one store, async", ()),
+    Tier("shared memory, async", (), shared=True, behind=True),
+    Tier("shards, mergers beside them, async", ("--shards", SHARDS), servers=SHARDS,
+         mergers=SHARDS),
 )
 
 
@@ -77,13 +87,15 @@ class TierWatcher(Watcher):
     def term(self):
         return self.of_terms[-1][1] if self.of_terms else 0
 
-    def merge_after_term(self, term, patience=60):
-        """When the first merge of a later master was seen; before it comes what it starts from."""
+    def merge_after_term(self, term, begun, patience=60):
+        """When the first merge of a later master was seen, which began to train at that time;
+        before it comes what it starts from."""
         deadline = time.time() + patience
         while time.time() < deadline:
             later = [when for when, of, _ in self.of_terms if of > term]
-            if len(later) > 1:
-                return later[1]
+            merges = [when for when in later[1:] if when > begun]
+            if merges:
+                return merges[0]
             time.sleep(0.002)
         raise NoSign(f"no merge of a master after term {term} for {patience} s")
 
@@ -93,11 +105,9 @@ class TierJob(Job):
 
     def __init__(self, place, folder, binaries, tier, append_only=False):
         self.tier, self.others, self.mergers, self.changes = tier, [], [], 0
-        flags = ("--sync", *tier.flags)
         super().__init__(place, folder, binaries,
-                         Options(workers=WORKERS, flags=flags, rows=ROWS, quiet=True, timeout=10,
-                                 asked=f"1:{WORKERS}", append_only=append_only,
-                                 shared_memory=tier.shared))
+                         Options(workers=WORKERS, flags=tier.flags, rows=ROWS, quiet=True, timeout=10,
+                                 append_only=append_only, shared_memory=tier.shared))
         for number in range(1, tier.servers):
             own = folder / f"server{number}"
             os.makedirs(own)
@@ -178,7 +188,7 @@ class TierJob(Job):
         if self.tier.shared:
             return round_view.counted_in_memory(self.master.process.pid, ROWS)
         with self.redis.link() as link:
-            return max(round_view.iteration_of_step(link), self.counted())
+            return max(round_view.iteration_after_step(link), self.counted())
 
     def check_count(self, merged):
         count = self.counted()
@@ -202,9 +212,11 @@ class TierJob(Job):
                 f"{contributions} contributions in {self.result()['iterations']} rounds")
         return leaks
 
-    def left_keys(self):
+    def left_keys(self, term=""):
+        """What workers have left, of a master of that term only if one is given."""
+        of = f"{term}/*" if term else "*"
         return [key for server in self.servers()
-                for key in server.ask("KEYS", "speedo:{count*}:worker/*")]
+                for key in server.ask("KEYS", f"speedo:{{count*}}:worker/{of}")]
 
     def kinds_of_keys(self):
         """How many of each kind the servers have: without numbers of terms, slots and workers."""
