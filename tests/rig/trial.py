@@ -173,9 +173,10 @@ def table_line(line):
     gaps = [trial.gap for trial in trials if trial.gap is not None]
     leaks = [sum(getattr(trial.leaks, name) for trial in trials)
              for name in ("fds", "keys", "files", "segments")]
-    notes = "; ".join(dict.fromkeys(note for trial in trials for note in trial.notes))
     stages = sum((trial.stages for trial in trials), Counter()).most_common()
-    notes += ", ".join(f"{count} {stage}" for stage, count in stages)
+    notes = [note for trial in trials for note in trial.notes]
+    notes += [", ".join(f"{count} {stage}" for stage, count in stages)] if stages else []
+    notes = "; ".join(dict.fromkeys(notes))
     cells = [line.scenario.row, line.scenario.name, len(trials), sum(t.struck for t in trials),
              seconds([value for trial in trials for value in trial.detect]),
              seconds([value for trial in trials for value in trial.recover]),
