@@ -17,6 +17,7 @@ import rows_files  # noqa: F401 (each adds its scenarios)
 import rows_lower_tests  # noqa: F401
 import rows_master  # noqa: F401
 import rows_network  # noqa: F401
+import rows_run  # noqa: F401
 import rows_several  # noqa: F401
 import rows_store  # noqa: F401
 import rows_tiers  # noqa: F401

@@ -36,14 +36,25 @@ class Round:
         return SOME if self.whole else None
 
 
+def state_of(folder):
+    """Of the process or thread that has this folder in /proc."""
+    return (folder / "stat").read_text().rpartition(")")[2].split()[0]
+
+
+def is_gone(pid):
+    try:
+        return state_of(pathlib.Path(f"/proc/{pid}")) in "ZX"
+    except OSError:
+        return True
+
+
 def stands_still(pid):
     """Whether each thread of the process is stopped, or it is gone."""
     try:
-        tasks = list(pathlib.Path(f"/proc/{pid}/task").iterdir())
-        states = [(task / "stat").read_text().rpartition(")")[2].split()[0] for task in tasks]
+        return all(state_of(task) in "TtZX" for task in
+                   pathlib.Path(f"/proc/{pid}/task").iterdir())
     except OSError:
-        return True
-    return all(state in "TtZX" for state in states)
+        return is_gone(pid)
 
 
 @contextlib.contextmanager
