@@ -1,4 +1,5 @@
-"""How far the round under way is in a job whose processes stand still: in its servers, or in shared memory."""
+"""How far the round under way is in a job whose processes stand still: what of it its servers, or
+its shared memory, hold."""
 import contextlib
 import os
 import pathlib
@@ -7,7 +8,8 @@ import struct
 import time
 from dataclasses import dataclass
 
-from job_processes import CHUNK_HEAD, COUNTED, COUNTED_STEP, MANIFEST, fields_of, manifest_fields, varint
+from job_processes import (CHUNK_HEAD, COUNTED, COUNTED_STEP, MANIFEST, fields_of,
+                           manifest_fields, varint)
 
 INPUTS = 64  # of the net that counts: a row of its weights
 WEIGHTS_HALF, HALF, ALL, SOME = ("new weights half written", "a contribution half written",

@@ -1,4 +1,4 @@
-"""`speedo run`, whose processes are all killed at once, the one that would clear up behind them too."""
+"""`speedo run`, whose processes are all killed at once, and the one that clears up behind them."""
 import os
 import pathlib
 import signal
@@ -92,7 +92,8 @@ def run_killed(trial):
     start = time.time()
     run = job.launch(MASTER, command)
     trial.recover.append(run.says("Iteration 100 ", start) - start)
-    require(len(job.left_files()) == 1 and job.left_files() != left, "the next start removed nothing")
+    require(len(job.left_files()) == 1 and job.left_files() != left,
+            "the next start removed nothing")
     run.kill(signal.SIGTERM)
     require(run.wait(60) == 0, f"it ended with {run.process.returncode}: {run.text()[-1000:]}")
     trial.leaks.files, trial.leaks.segments = len(job.left_files()), job.segments()

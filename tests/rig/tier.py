@@ -106,8 +106,8 @@ class TierJob(Job):
     def __init__(self, place, folder, binaries, tier, append_only=False):
         self.tier, self.others, self.mergers, self.changes = tier, [], [], 0
         super().__init__(place, folder, binaries,
-                         Options(workers=WORKERS, flags=tier.flags, rows=ROWS, quiet=True, timeout=10,
-                                 append_only=append_only, shared_memory=tier.shared))
+                         Options(workers=WORKERS, flags=tier.flags, rows=ROWS, quiet=True,
+                                 timeout=10, append_only=append_only, shared_memory=tier.shared))
         for number in range(1, tier.servers):
             own = folder / f"server{number}"
             os.makedirs(own)
