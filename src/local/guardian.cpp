@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "local/temporary_folder.hpp"
+
 namespace speedo {
 
 namespace {
@@ -47,7 +49,11 @@ void leave_the_terminal() {
   }
   for (const pid_t group : groups) ::kill(-group, SIGKILL);
   std::error_code code;
-  if (!keep) std::filesystem::remove_all(temporary, code);
+  if (keep) {
+    std::filesystem::remove(temporary / kFolderInUse, code);
+  } else {
+    std::filesystem::remove_all(temporary, code);
+  }
   ::_exit(0);
 }
 

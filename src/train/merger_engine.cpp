@@ -296,6 +296,8 @@ Result<void> MergerEngine::restore_lost_weights() {
   if (!stage_ || superseded_ || (publication_ && publication_->is_under_way())) return {};
   const std::uint64_t known = publication_ ? publication_->version() : version_.value;
   const auto reader = past_shared_memory().read(weights_key());
+  // A newer master's: what this one had written is gone for good.
+  if (reader && config_.term != 0 && (*reader)->info().term > config_.term) return {};
   if (reader && (*reader)->info().version >= known) {
     const auto whole = (*reader)->is_whole();
     if (!whole || *whole) return {};

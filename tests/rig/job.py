@@ -56,6 +56,7 @@ class Options:
     master_via: object = None  # the same
     wire: object = None  # a Wire that all of them use
     timeout: int = WORKER_TIMEOUT
+    shared_memory: bool = False  # master and workers are then in one node
 
 
 @dataclass
@@ -118,14 +119,20 @@ class Job:
         """Returns when the training has begun, with some merges behind it."""
         self.write_solver()
         self.start_master()
-        for _ in range(self.options.workers):
-            self.start_worker()
+        self.start_workers()
         self.master.says("training starts")
         self.all_alive(0)
-        self.watcher = Watcher(self.redis, self.name(), 0.004)
+        self.watcher = self.watch()
         self.merges_on(5 if self.options.net else 20)
         self.fds = self.open_fds()
         return self
+
+    def start_workers(self):
+        for _ in range(self.options.workers):
+            self.start_worker()
+
+    def watch(self):
+        return Watcher(self.redis, self.name(), 0.004)
 
     def launch(self, node, command, before=()):
         started = Node([*self.place.command(node), *before, *map(str, command)],
@@ -141,18 +148,29 @@ class Job:
 
     def master_command(self, extra=()):
         return [self.binaries / "speedo-master", "--no-config", "--solver", self.solver,
-                "--redis", f"{self.net.address(REDIS)}:{self.redis.port}",
+                "--redis", self.redis_addresses(),
                 "--redis-password-file", self.password, "--token-file", self.token,
                 "--bind", self.master_address, "--port", self.port, "--json",
                 "--worker-timeout", self.options.timeout,
                 "--workers", self.options.asked or self.count(),
-                "--no-shared-memory", "--threads", 1, *self.options.flags, *extra]
+                *self.memory_flags(), "--threads", 1, *self.options.flags, *extra]
+
+    def redis_addresses(self):
+        return f"{self.net.address(REDIS)}:{self.redis.port}"
+
+    def redis_ports(self):
+        return [self.redis.port]
+
+    def memory_flags(self):
+        return [] if self.options.shared_memory else ["--no-shared-memory"]
 
     def count(self):
         """Of all workers."""
         return self.options.workers * self.options.members
 
     def worker_node(self, index):
+        if self.options.shared_memory:
+            return MASTER
         shared = self.options.redis_via or self.options.master_via
         if self.options.wire:
             return FIRST_WORKER + index % 2
@@ -161,7 +179,7 @@ class Job:
     def start_worker(self, extra=(), before=(), index=None):
         index = len(self.workers) if index is None else index
         command = [self.binaries / "speedo-worker", "--no-config", "--token-file", self.token,
-                   "--redis-password-file", self.password, "--no-shared-memory",
+                   "--redis-password-file", self.password, *self.memory_flags(),
                    *self.members_of_a_worker(), *self.options.worker_flags, *extra]
         via = self.options.master_via
         command += ["--master", via.address() if via else
@@ -212,12 +230,13 @@ class Job:
         links = set()
         for line in (process / "net" / "tcp").read_text().splitlines()[1:]:
             fields = line.split()
-            if int(fields[2].split(":")[1], 16) == self.redis.port:
+            if int(fields[2].split(":")[1], 16) in self.redis_ports():
                 links.add(f"socket:[{fields[9]}]")
         opened = [os.readlink(each) for each in (process / "fd").iterdir()]
         to_redis = [each for each in opened if each in links]
         wakes = opened.count(EVENT_FD)
-        require(len(to_redis) <= REDIS_LINKS_MAX and wakes <= REDIS_LINKS_MAX + GATE_EVENTS,
+        most = REDIS_LINKS_MAX * len(self.redis_ports())
+        require(len(to_redis) <= most and wakes <= most + GATE_EVENTS,
                 f"{len(to_redis)} connections to Redis, {wakes} descriptors of events")
         return Counter(each if each.startswith("/") else each.partition(":")[0]
                        for each in opened if each not in links and each != EVENT_FD)
@@ -249,12 +268,15 @@ class Job:
             code = worker.wait(60)
             require(code == 0 or worker in may_be_killed and code == KILLED,
                     f"a worker ended with {code}: {worker.text()[-1000:]}")
-        merged, count = self.result()["iterations"], self.counted()
-        require(merged == count, f"{merged} iterations, but the weights hold {count}")
+        self.check_count(self.result()["iterations"])
         leaks.keys = len(self.left_keys())
         leaks.files = len(self.left_files())
         leaks.segments = self.segments()
         return leaks
+
+    def check_count(self, merged):
+        count = self.counted()
+        require(merged == count, f"{merged} iterations, but the weights hold {count}")
 
     def left_keys(self):
         """Of contributions and of workers' own weights. Whose name a flipped bit has made another

@@ -17,8 +17,10 @@ import rows_files  # noqa: F401 (each adds its scenarios)
 import rows_lower_tests  # noqa: F401
 import rows_master  # noqa: F401
 import rows_network  # noqa: F401
+import rows_run  # noqa: F401
 import rows_several  # noqa: F401
 import rows_store  # noqa: F401
+import rows_tiers  # noqa: F401
 import rows_workers  # noqa: F401
 
 sys.path.insert(0, str(ROOT / "tests" / "bench"))
@@ -47,6 +49,8 @@ def options_of(arguments):
     parser.add_argument("--joins", type=int, default=20, help="of row 5")
     parser.add_argument("--deaths", type=int, default=3, help="of row 1")
     parser.add_argument("--cuts", type=int, default=200, help="of row 10")
+    parser.add_argument("--keep", type=pathlib.Path, metavar="DIR",
+                        help="the logs of repetitions that failed or were slow")
     options = parser.parse_args(arguments)
     counts = (options.repeat, options.sweep, options.kills, options.joins, options.deaths,
               options.cuts)
@@ -76,7 +80,7 @@ def main():
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10**6)
     settings = Settings(options.build.resolve() / "bin", options.build.resolve(), seed,
                         options.minutes, options.sweep, options.kills, options.joins,
-                        options.deaths, options.cuts)
+                        options.deaths, options.cuts, options.keep)
     commit = subprocess.run(["git", "-c", "safe.directory=*", "-C", ROOT, "describe", "--always",
                              "--dirty"], capture_output=True, text=True, check=False).stdout
     print(f"seed {seed}, commit {commit.strip() or 'unknown'}, {load_now()}\n")

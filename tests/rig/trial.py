@@ -1,10 +1,13 @@
 """What a row's scenario works with, and the table of all scenarios."""
+import os
 import pathlib
 import random
 import re
+import shutil
 import statistics
 import subprocess
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 
 from job import Job, Leaks, Options, Wrong, require
@@ -12,6 +15,7 @@ from job_processes import NoSign
 from place import ROOT, CannotRun
 
 SCENARIOS = []
+SLOW = 5  # seconds that nothing usually takes to recover
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ class Settings:
     joins: int  # of row 5
     deaths: int  # of row 1
     cuts: int  # of row 10
+    keep: pathlib.Path = None  # where the logs of repetitions go that failed or were slow
 
 
 @dataclass
@@ -59,6 +64,7 @@ class Trial:
     struck: int = 0  # faults that took place
     leaks: Leaks = field(default_factory=Leaks)
     notes: list = field(default_factory=list)
+    stages: Counter = field(default_factory=Counter)  # that faults struck in
     jobs: list = field(default_factory=list)
     closing: list = field(default_factory=list)  # called at the end
 
@@ -118,6 +124,14 @@ class Line:
         return "FAILED" if self.failure else "passed"
 
 
+def keep_logs(trial, folder):
+    for job in trial.jobs:
+        kept = folder / job.folder.name
+        os.makedirs(kept)
+        for node in job.nodes:
+            shutil.copy(node.log, kept)
+
+
 def repeat(one, place, settings, times):
     line = Line(one)
     for repetition in range(times):
@@ -134,6 +148,8 @@ def repeat(one, place, settings, times):
             line.failure = f"repetition {repetition}: {type(error).__name__}: {error}"
         finally:
             trial.close()
+        if settings.keep and (line.failure or max(trial.recover, default=0) > SLOW):
+            keep_logs(trial, settings.keep / f"{one.row}-{one.name}-{repetition}")
         if line.failure or line.why_not:
             break
     return line
@@ -157,7 +173,10 @@ def table_line(line):
     gaps = [trial.gap for trial in trials if trial.gap is not None]
     leaks = [sum(getattr(trial.leaks, name) for trial in trials)
              for name in ("fds", "keys", "files", "segments")]
-    notes = "; ".join(dict.fromkeys(note for trial in trials for note in trial.notes))
+    stages = sum((trial.stages for trial in trials), Counter()).most_common()
+    notes = [note for trial in trials for note in trial.notes]
+    notes += [", ".join(f"{count} {stage}" for stage, count in stages)] if stages else []
+    notes = "; ".join(dict.fromkeys(notes))
     cells = [line.scenario.row, line.scenario.name, len(trials), sum(t.struck for t in trials),
              seconds([value for trial in trials for value in trial.detect]),
              seconds([value for trial in trials for value in trial.recover]),

@@ -15,7 +15,9 @@
 
 #include <speedo/base/random.hpp>
 
+#include "store/chunk_range.hpp"
 #include "train/joined_fixture.hpp"
+#include "train/merger_looks.hpp"
 #include "train/parts/clipped_store.hpp"
 #include "train/parts/part_clip.hpp"
 
@@ -321,6 +323,64 @@ TEST_CASE("weights of a part that nobody has any more are said to be lost, also 
   const auto merged = fixture.merge({{0, 3}}, false, 3);
   REQUIRE_FALSE(merged);
   REQUIRE(merged.error().code == ErrorCode::kCorrupt);
+}
+
+TEST_CASE("a part's merger that outlives its master leaves nothing beside the next one's",
+          "[merger]") {
+  MergerConfig config = with_term({.kind = UpdateKind::kFullDelta});
+  Joined joined(config, kJoinedCount, 2);
+  merge_delta(joined, 1);
+  joined.fixture->merger.reset();
+  const std::uint64_t last = (*joined.store->read(weights_key()))->info().version;
+  Elsewhere late(joined.setup_of(1, config));
+  std::promise<PartAnswer> answered;
+  late.answer_to([&](PartAnswer answer) {
+    if (!std::holds_alternative<part_answer::Lost>(answer)) answered.set_value(std::move(answer));
+  });
+  late.tell(part_order::Open{
+      .id = 1, .from = {last}, .version = {last + 1}, .stage = 0, .first_slot = 30});
+  const PartAnswer answer = answered.get_future().get();
+  REQUIRE(std::holds_alternative<part_answer::Written>(answer));
+  late.tell(part_order::Decide{.id = 1, .commit = true});
+
+  config.term = 8;
+  joined.store = std::make_shared<ChunkedStore>(joined.map(), "m");
+  joined.store->fence(config.term);
+  joined.desk = std::make_shared<PartDesk>(real_platform());
+  auto found = read_checkpoint(*joined.store, joined.fixture->layout, true);
+  require(found);
+  joined.fixture = std::make_unique<MergerFixture>(config, kJoinedCount, joined.store, &*found,
+                                                   joined.desk);
+  auto of_the_dead = std::make_shared<ChunkedStore>(joined.map(), "m");
+  of_the_dead->fence(7);
+  const auto chunks_of_the_dead = [&] {
+    std::size_t chunks = 0;
+    for (const auto& [key, value] : joined.servers[1]->image()) {
+      chunks += key.find(":weights:t7:s3") != std::string::npos ? 1 : 0;
+    }
+    return chunks;
+  };
+  REQUIRE(chunks_of_the_dead() > 0);
+  // As the new master removes what a manifest names: it is not lost, and does not come back.
+  of_the_dead->erase_copies(weights_key(), kJoinedCount, {30, 33, std::size_t{1}});
+  std::this_thread::sleep_for(kMergerLookInterval + std::chrono::milliseconds(200));
+  CHECK(chunks_of_the_dead() == 0);
+
+  // A merge that it was late with.
+  RecordInfo info;
+  info.model = joined.fixture->layout.digest();
+  info.version = last + 2;
+  info.element_count = kJoinedCount;
+  const auto part = of_the_dead->write_part(weights_key(), info, {1, 31});
+  const std::vector<float> values(kJoinedCount);
+  for (std::size_t chunk = 1; chunk < chunk_count(kJoinedCount); chunk += 2) {
+    part->write(chunk, chunk_of(std::span<const float>(values), chunk));
+  }
+  require(part->finish());
+  REQUIRE(chunks_of_the_dead() == chunk_count(kJoinedCount) / 2);
+  late.die([] {});
+  CHECK(chunks_of_the_dead() == 0);
+  CHECK((*joined.store->read(weights_key()))->info().term == 8);
 }
 
 TEST_CASE("a master is told that a newer one has its weights, when it opens a part", "[merger]") {

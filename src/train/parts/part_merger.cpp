@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <speedo/base/limits.hpp>
+#include <speedo/store/layout.hpp>
 
 #include "base/log.hpp"
 #include "base/trace.hpp"
@@ -43,8 +44,19 @@ PartMerger::~PartMerger() {
   thread_.post([this] {
     if (engine_) engine_->close();
     engine_.reset();
+    if (store_) remove_what_nobody_names();
     store_.reset();
   });
+}
+
+// A newer master removes what it replaces when it begins. What was written here after that, of
+// orders that came late, goes now. Without one, readers or the next master may be reading it.
+void PartMerger::remove_what_nobody_names() {
+  const auto newest = setup_.store->read(weights_key());
+  if (!newest || (*newest)->info().term <= setup_.config.term) return;
+  setup_.store->erase_copies(
+      weights_key(), static_cast<std::uint64_t>(setup_.layout.element_count()),
+      {first_slot_, first_slot_ + kRecordSlots, setup_.clip.part});
 }
 
 void PartMerger::take(PartOrder order) {
@@ -152,6 +164,7 @@ Result<void> PartMerger::open(const part_order::Open& order) {
   const ParameterLayout clipped = clip_layout(setup_.layout, setup_.clip);
   const auto whole_count = static_cast<std::uint64_t>(setup_.layout.element_count());
   const bool has_copies = setup_.has_copies && setup_.clip.parts > 1;
+  first_slot_ = order.first_slot;
   if (has_copies) copies_ = std::make_unique<NeighborCopies>(setup_.store, setup_.clip);
   store_ = std::make_unique<ClippedStore>(
       setup_.store, setup_.clip,

@@ -58,6 +58,7 @@ class PartMerger {
   void do_order(const part_order::Close& order);
   void do_order(const part_order::Decide& /*decided where it came in*/) {}
   Result<void> open(const part_order::Open& order);
+  void remove_what_nobody_names();
   struct PartCheckpoint {
     Version version;
     std::vector<float> values;  // the part's weights, and its histories
@@ -79,6 +80,7 @@ class PartMerger {
   // The rest: of the thread.
   std::unique_ptr<NeighborCopies> copies_;  // null: none
   std::unique_ptr<ClippedStore> store_;
+  std::uint32_t first_slot_ = 0;  // of those that are this merger's alone
   std::unique_ptr<MergerEngine> engine_;  // null until it was opened
   Version version_;
   bool answered_ = false;  // the order under way

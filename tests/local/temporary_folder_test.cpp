@@ -1,0 +1,117 @@
+#include "local/temporary_folder.hpp"
+
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "local/guardian.hpp"
+#include "support/catch.hpp"
+#include "support/child_processes.hpp"
+#include "support/temp_dir.hpp"
+
+namespace speedo {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kName = "speedo-folder";
+
+// As long as it lives temporary files lie in a folder of its own.
+class OwnTemporaryFiles {
+ public:
+  OwnTemporaryFiles() {
+    if (const char* before = std::getenv("TMPDIR")) before_ = before;
+    ::setenv("TMPDIR", folder_.path().c_str(), 1);
+  }
+  ~OwnTemporaryFiles() {
+    if (before_.empty()) {
+      ::unsetenv("TMPDIR");
+    } else {
+      ::setenv("TMPDIR", before_.c_str(), 1);
+    }
+  }
+  OwnTemporaryFiles(const OwnTemporaryFiles&) = delete;
+  OwnTemporaryFiles& operator=(const OwnTemporaryFiles&) = delete;
+
+  std::vector<fs::path> made() const {
+    return {fs::directory_iterator(folder_.path()), fs::directory_iterator()};
+  }
+
+ private:
+  TempDir folder_;
+  std::string before_;
+};
+
+template <class Done>
+bool comes_about(Done done) {
+  for (int i = 0; i < 500; ++i) {
+    if (done()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
+// The folder of a program that has a Guardian, and the Guardian, which has begun its work.
+struct Owner {
+  pid_t pid = ::fork(), guardian = 0;
+  Owner() {
+    if (pid == 0) {
+      const fs::path folder = make_temporary_folder(kName).value();
+      std::ofstream(folder / "file") << "content";
+      const Guardian made = Guardian::create(folder).value();
+      std::ofstream(folder / "ready");
+      while (true) ::pause();
+    }
+  }
+  bool is_ready(const OwnTemporaryFiles& files) {
+    return comes_about([&] {
+      const auto found = test::children_of(pid, "speedo-guardian");
+      if (found.size() == 1) guardian = found.front();
+      return found.size() == 1 && files.made().size() == 1 &&
+             fs::exists(files.made().front() / "ready");
+    });
+  }
+};
+
+TEST_CASE("A folder whose program and guardian were killed is removed by the next start") {
+  const OwnTemporaryFiles files;
+  Owner owner;
+  REQUIRE(owner.is_ready(files));
+  const fs::path left = files.made().front();
+
+  // Neither while its program lives, nor by a program that makes others.
+  const fs::path beside = make_temporary_folder(kName).value();
+  CHECK(fs::exists(left / "file"));
+  ::kill(owner.guardian, SIGKILL);
+  ::kill(owner.pid, SIGKILL);
+  ::waitpid(owner.pid, nullptr, 0);
+  const fs::path other = make_temporary_folder("speedo").value();
+  CHECK(fs::exists(left / "file"));
+
+  // A process that is killed lets go of its lock a moment later.
+  fs::path next;
+  CHECK(comes_about([&] {
+    next = make_temporary_folder(kName).value();
+    return !fs::exists(left);
+  }));
+  CHECK(fs::exists(beside));
+  CHECK(fs::exists(other));
+  CHECK(fs::exists(next));
+}
+
+TEST_CASE("A folder that is kept for the user stays when others are made") {
+  const OwnTemporaryFiles files;
+  const fs::path kept = make_temporary_folder(kName).value();
+  Guardian::create(kept).value().keep_folder();
+  REQUIRE(fs::exists(kept));
+  CHECK_FALSE(fs::exists(kept / kFolderInUse));
+  make_temporary_folder(kName).value();
+  CHECK(fs::exists(kept));
+}
+
+}  // namespace
+}  // namespace speedo
