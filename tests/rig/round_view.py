@@ -1,4 +1,4 @@
-"""How far the round under way is in a job whose processes stand still: what its servers hold of it."""
+"""How far the round under way is in a job whose processes stand still: what servers hold of it."""
 import contextlib
 import pathlib
 import signal
