@@ -5,6 +5,7 @@ import signal
 import time
 
 import round_view
+import shared_boards
 from job import MASTER, require
 from job_processes import NoSign
 from trial import scenario
@@ -56,7 +57,7 @@ def kill_in_a_round(trial, job):
         if len(masters) != 1 or len(workers) != WORKERS:
             continue
         with round_view.standing_still(all_of_it):
-            stage = round_view.in_memory(masters[0], workers).stage(WORKERS)
+            stage = shared_boards.in_memory(masters[0], workers).stage(WORKERS)
             if stage:
                 for each in all_of_it:
                     each.kill()

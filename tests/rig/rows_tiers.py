@@ -5,7 +5,7 @@ import re
 import signal
 import time
 
-import round_view
+import shared_boards
 from job import KILLED, require
 from job_processes import NoSign
 from round_view import standing_still
@@ -92,6 +92,9 @@ def check_lost(trial, job, strike, stored, resumed):
     require(lost >= 0 and (job.tier.behind or lost == 0),
             f"{strike.merged} iterations were merged, it goes on from {resumed}")
     trial.lost += int(lost)
+    if lost:
+        first = job.watcher.seen_at(strike.term, strike.round.version - int(lost) + 1)
+        trial.lost_seconds = max(trial.lost_seconds, strike.at - first)
 
 
 def check_left(job, strike, patience=20):
@@ -244,7 +247,7 @@ def removed_by_hand(trial, job):
     def act():
         for node in (job.master, *job.workers):
             pid = node.process.pid
-            found = round_view.descriptors_of_memory(pid)
+            found = shared_boards.descriptors_of_memory(pid)
             require(found, "a process has no shared memory")
             for path in (f"/proc/{pid}/fd/{each}" for each in found):
                 require(refused(lambda: os.truncate(path, 0)), "shared memory can be cut short")

@@ -60,6 +60,7 @@ class Trial:
     detect: list = field(default_factory=list)  # seconds
     recover: list = field(default_factory=list)  # seconds
     lost: int = 0  # iterations
+    lost_seconds: float = 0  # that the oldest of them was old
     gap: float = None  # of accuracy, percentage points
     struck: int = 0  # faults that took place
     leaks: Leaks = field(default_factory=Leaks)
@@ -176,6 +177,8 @@ def table_line(line):
     stages = sum((trial.stages for trial in trials), Counter()).most_common()
     notes = [note for trial in trials for note in trial.notes]
     notes += [", ".join(f"{count} {stage}" for stage, count in stages)] if stages else []
+    oldest = max(trial.lost_seconds for trial in trials)
+    notes += [f"lost: of the last {oldest:.2f} s"] if oldest else []
     notes = "; ".join(dict.fromkeys(notes))
     cells = [line.scenario.row, line.scenario.name, len(trials), sum(t.struck for t in trials),
              seconds([value for trial in trials for value in trial.detect]),
