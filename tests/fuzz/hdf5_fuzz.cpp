@@ -10,9 +10,15 @@
 #include <speedo/base/assert.hpp>
 
 #include "data/hdf5/hdf5_file.hpp"
+#include "data/hdf5/hdf5_library.hpp"
 #include "data/model_files.hpp"
 #include "fuzz/fuzz_target.hpp"
 #include "fuzz/memory_file.hpp"
+
+#ifdef SPEEDO_COVERAGE
+// Of GCC's runtime, which would write what was counted at an orderly end.
+extern "C" void __gcov_dump();
+#endif
 
 namespace speedo::fuzz {
 namespace {
@@ -22,29 +28,46 @@ constexpr unsigned kSeconds = 10;
 void read_datasets(const std::filesystem::path& path) {
   const auto file = Hdf5Reader::open(path);
   if (!file) return;
-  for (const char* name : {"data", "label"}) {
-    if (!file->is_dataset(name) || !file->dims(name) || !file->check_size(name)) continue;
-    static_cast<void>(file->read_floats(name));
-  }
   const auto children = file->children("/");
   if (!children) return;
-  for (const std::string& each : *children) static_cast<void>(file->has(each));
+  for (const std::string& each : *children) {
+    static_cast<void>(file->has(each));
+    static_cast<void>(file->read_floats(each));
+    static_cast<void>(file->read_integer(each));
+    static_cast<void>(file->read_string(each));
+  }
 }
 
-void read_all(const std::filesystem::path& path) {
-  read_datasets(path);
-  static_cast<void>(read_model(path));
-  static_cast<void>(read_solver_state(path));
+// As a helper process does.
+void read_descriptor(const MemoryFile& file, std::size_t bytes) {
+  const int descriptor = ::dup(file.descriptor());
+  SPEEDO_ASSERT(descriptor >= 0);
+  const auto opened = Hdf5Library::open_descriptor(Descriptor(descriptor), bytes, "fuzz");
+  if (!opened) return;
+  for (const char* name : {"data", "label", "text"}) {
+    if ((*opened)->check_size(name)) static_cast<void>((*opened)->dims(name));
+    static_cast<void>((*opened)->read_string(name));
+  }
+}
+
+void read_all(const MemoryFile& file, std::size_t bytes) {
+  read_datasets(file.path());
+  static_cast<void>(read_model(file.path()));
+  static_cast<void>(read_solver_state(file.path()));
+  read_descriptor(file, bytes);
 }
 
 #ifndef SPEEDO_LIBFUZZER
 // How a process that reads the file ends.
-int status_of_reader(const MemoryFile& file) {
+int status_of_reader(const MemoryFile& file, std::size_t bytes) {
   const pid_t reader = ::fork();
   SPEEDO_ASSERT(reader >= 0);
   if (reader == 0) {
     ::alarm(kSeconds);
-    read_all(file.path());
+    read_all(file, bytes);
+#ifdef SPEEDO_COVERAGE
+    __gcov_dump();
+#endif
     ::_exit(0);
   }
   int status = 0;
@@ -56,10 +79,10 @@ int status_of_reader(const MemoryFile& file) {
 SPEEDO_FUZZ_TARGET(hdf5)(Bytes bytes) {
   const MemoryFile file(bytes);
 #ifdef SPEEDO_LIBFUZZER
-  read_all(file.path());
+  read_all(file, bytes.size());
 #else
   // A file whose reader ends does not belong into the corpus.
-  SPEEDO_ASSERT(status_of_reader(file) == 0);
+  SPEEDO_ASSERT(status_of_reader(file, bytes.size()) == 0);
 #endif
 }
 

@@ -22,6 +22,13 @@ void add_replies(std::vector<Seed>& seeds) {
       seeds.push_back({"resp", byte_text(5) + byte_text(whole) + byte_text(13) + text});
     }
   }
+  for (const char* slots :
+       {"*1\r\n*3\r\n:0\r\n:99\r\n*2\r\n$1\r\nh\r\n:7000\r\n",
+        "*1\r\n*3\r\n:0\r\n:16383\r\n*4\r\n$1\r\n?\r\n:7000\r\n$2\r\nid\r\n*2\r\n"
+        "$2\r\nip\r\n$3\r\n::1\r\n",
+        "*1\r\n*3\r\n:0\r\n:1\r\n*3\r\n$1\r\n?\r\n:7000\r\n$2\r\nid\r\n", "*1\r\n:0\r\n"}) {
+    seeds.push_back({"resp", byte_text(5) + byte_text(2) + byte_text(13) + slots});
+  }
 }
 
 template <WireMessage Message>
