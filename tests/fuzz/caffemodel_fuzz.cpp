@@ -1,5 +1,6 @@
 // Binary weight files of all generations, as they are read, and put into a net.
 #include <memory>
+#include <vector>
 
 #include <speedo/base/assert.hpp>
 #include <speedo/core/net.hpp>
@@ -47,6 +48,10 @@ SPEEDO_FUZZ_TARGET(caffemodel)(Bytes bytes) {
     for (const caffe::BlobProto& blob : layer.blobs()) {
       const auto shape = shape_of(blob);
       if (shape) fits(blob, *shape);
+      const auto filled = filled_shape_of(blob);
+      if (!filled) continue;
+      std::vector<float> values(static_cast<std::size_t>(filled->count()));
+      SPEEDO_ASSERT(read_values(blob, values));
     }
   }
   static_cast<void>(small_net().copy_weights_from(*model));

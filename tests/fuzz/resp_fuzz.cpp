@@ -10,7 +10,7 @@
 #include "fuzz/fuzz_input.hpp"
 #include "fuzz/fuzz_target.hpp"
 #include "store/mastership.hpp"
-#include "store/redis/node_checks.hpp"
+#include "store/redis/info_value.hpp"
 #include "store/redis/redis_error.hpp"
 #include "store/redis/reply_reader.hpp"
 #include "store/redis/slot_map.hpp"
@@ -21,7 +21,8 @@ namespace {
 
 void read_text(const std::string& text) {
   const RedisAddress asked;
-  redis_error(text, "server");
+  redis_error(text, "server", {});
+  redis_error(text, "server", {.user = "user", .command = "EVAL", .key = "speedo:{job}/term"});
   redirect_of(text, asked);
   info_value(text, "redis_version");
   info_value(text, "maxmemory_policy");
