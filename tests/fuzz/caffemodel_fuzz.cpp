@@ -5,6 +5,7 @@
 #include <speedo/base/assert.hpp>
 #include <speedo/core/net.hpp>
 
+#include "checkpoint/checkpoint_file.hpp"
 #include "core/blob_proto.hpp"
 #include "core/prototxt.hpp"
 #include "core/weight_file.hpp"
@@ -39,11 +40,15 @@ SPEEDO_FUZZ_TARGET(caffemodel)(Bytes bytes) {
   Input input(bytes);
   const unsigned which = input.byte() % 4U;
   const MemoryFile file(input.left());
-  if (which == 0) static_cast<void>(read_solverstate(file.path()));
+  if (which == 0) {
+    const auto state = read_solverstate(file.path());
+    if (state) is_finite(*state);
+  }
   if (which == 1) static_cast<void>(read_mean(file.path()));
   if (which < 2) return;
   const auto model = read_caffemodel(file.path());
   if (!model) return;
+  is_finite(*model);
   for (const caffe::LayerParameter& layer : model->layer()) {
     for (const caffe::BlobProto& blob : layer.blobs()) {
       const auto shape = shape_of(blob);

@@ -22,6 +22,7 @@ void read_checkpoint_folder(const std::string& text) {
   SPEEDO_ASSERT(write_file_atomically(folder / "m", bytes));
   const auto part = describe_part(folder / "m", "m");
   SPEEDO_ASSERT(part && find_part(folder.path(), *part));
+  SPEEDO_ASSERT(!read_training_file(training_file(prefix, "job")));
   std::vector<DamagedRecord> damaged;
   for (const FoundRecord& found : find_records(prefix, &damaged)) {
     for (const auto* each : parts_of(found.record)) {

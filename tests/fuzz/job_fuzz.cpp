@@ -40,6 +40,7 @@ SPEEDO_FUZZ_TARGET(job)(Bytes bytes) {
   if (which == 2) {
     const auto header = decode_step_header(text);
     if (header) SPEEDO_ASSERT(decode_step_header(encode(*header)));
+    if (header) SPEEDO_ASSERT(step_key(header->iteration).ends_with("/step"));
   }
 }
 

@@ -37,8 +37,11 @@ void read_map(const std::string& path) {
   caffe::SolverParameter solver;
   SPEEDO_ASSERT(!set_train_source(*source, solver));
   caffe::LayerParameter& layer = *solver.mutable_net_param()->add_layer();
-  layer.mutable_data_param()->set_source("before");
-  SPEEDO_ASSERT(set_train_source(*source, solver) && layer.data_param().source() == *source);
+  layer.set_name("d");
+  SPEEDO_ASSERT(!set_train_source(*source, solver));
+  layer.mutable_window_data_param()->set_source("before");
+  SPEEDO_ASSERT(set_train_source(*source, solver));
+  SPEEDO_ASSERT(solver.net_param().layer(0).window_data_param().source() == *source);
 }
 
 void read_windows(const std::string& path) {

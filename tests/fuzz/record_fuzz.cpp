@@ -30,6 +30,9 @@ void read_manifest(const std::string& bytes) {
 void claim_mastership(const std::string& text) {
   Input input(std::as_bytes(std::span(text)));
   const std::string term = text_of(input.take(input.byte() % 32U)), lease = input.text();
+  KvMaster writer;
+  writer.term = 7;
+  judge_write(writer, {.term = term, .lease = lease});
   MemoryKeyValue map;
   MemoryImage image;
   image[term_key("job")].bytes = std::make_shared<const std::string>(term);
@@ -45,6 +48,9 @@ void claim_mastership(const std::string& text) {
   if (!forced) return;
   SPEEDO_ASSERT(forced->granted);
   claim.term = 1;
+  claim.holder = "host/3/4";
+  claim.force = false;
+  static_cast<void>(claim_job(map, "job", claim));
   static_cast<void>(release_job(map, "job", claim));
 }
 

@@ -56,17 +56,18 @@ void add_configurations(std::vector<Seed>& seeds) {
   }
   // Values of each kind, right and wrong, and keys that are none.
   for (const char* text :
-       {"threads = 1\nlr = 0.5\ndata-cache-limit = \"20GiB\"\n[worker]\njoin-timeout = \"5m\"\n"
+       {"threads = 1\nlr = 0.5\ndata-cache-limit = \"20GiB\"\n[worker]\n"
         "shard = true\n[master]\nstrategy = \"sync\"\nredis = [\"a:1\", \"b:2\"]\n",
-        "[worker]\njoin-timeout = \"2h\"\nshard = \"3\"\n", "data-cache-limit = 1000\n",
+        "[worker]\nshard = \"3\"\n", "data-cache-limit = 1000\n",
         "sync = \"maybe\"\n", "sync = 3\n", "max-iter = \"many\"\n", "max-iter = 0.5\n",
         "threads = 100000\n", "lr = \"x\"\n", "lr = -1.0\n", "data-cache-limit = \"20XB\"\n",
-        "data-cache-limit = 0.5\n", "[worker]\njoin-timeout = \"5d\"\n",
-        "[worker]\njoin-timeout = 0.5\n", "[worker]\nshard = false\n", "strategy = \"none\"\n",
-        "strategy = 3\n", "redis = [1]\n", "redis = 1.5\n", "no-config = true\n",
+        "data-cache-limit = 0.5\n", "join-timeout = 0.5\n", "[worker]\nshard = false\n",
+        "strategy = \"none\"\n", "strategy = 3\n", "redis = [1]\n", "redis = 1.5\n", "no-config = true\n",
         "max-iter = 1\nmaxIter = 2\n", "max-itre = 1\n", "[wroker]\nthreads = 1\n", "threads = [",
         "[train]\nmax-iter = 5\n", "[run]\nworkers = true\n", "scale = \"x\"\n",
-        "scale = 0.5\n"}) {
+        "scale = 0.5\n", "join-timeout = \"5m\"\n", "join-timeout = \"2h\"\n",
+        "join-timeout = \"5d\"\n", "join-timeout = -1\n", "sync = false\n",
+        "require = \"all\"\n", "require = \"none\"\n"}) {
     for (unsigned program = 0; program < 4; ++program) {
       seeds.push_back({"config", byte_text(program) + text});
     }
