@@ -31,8 +31,10 @@ mapfile -t parsers < <(sed 's/#.*//' tests/fuzz/parsers.txt | grep -v '^ *$')
 filters=()
 for parser in "${parsers[@]}"; do
   [ -f "$parser" ] || { echo "tests/fuzz/parsers.txt: there is no $parser" >&2; exit 2; }
-  filters+=(--filter "^${parser//./\\.}\$")
+  filters+=(--filter "$PWD/${parser//./\\.}\$")
 done
+# gcov leaves files where it runs, until gcovr has read them.
+trap 'rm -f ./*.gcov' EXIT
 gcovr --root . --object-directory "$build" "${filters[@]}" -j "$(nproc)" \
   --csv "$build/coverage.csv" --txt "$build/coverage.txt" "$build"
 if [ "$missing" -eq 1 ]; then cat "$build/coverage.txt"; fi
