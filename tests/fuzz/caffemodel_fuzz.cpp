@@ -1,9 +1,11 @@
 // Binary weight files of all generations, as they are read, and put into a net.
 #include <memory>
+#include <vector>
 
 #include <speedo/base/assert.hpp>
 #include <speedo/core/net.hpp>
 
+#include "checkpoint/checkpoint_file.hpp"
 #include "core/blob_proto.hpp"
 #include "core/prototxt.hpp"
 #include "core/weight_file.hpp"
@@ -38,15 +40,23 @@ SPEEDO_FUZZ_TARGET(caffemodel)(Bytes bytes) {
   Input input(bytes);
   const unsigned which = input.byte() % 4U;
   const MemoryFile file(input.left());
-  if (which == 0) static_cast<void>(read_solverstate(file.path()));
+  if (which == 0) {
+    const auto state = read_solverstate(file.path());
+    if (state) is_finite(*state);
+  }
   if (which == 1) static_cast<void>(read_mean(file.path()));
   if (which < 2) return;
   const auto model = read_caffemodel(file.path());
   if (!model) return;
+  is_finite(*model);
   for (const caffe::LayerParameter& layer : model->layer()) {
     for (const caffe::BlobProto& blob : layer.blobs()) {
       const auto shape = shape_of(blob);
       if (shape) fits(blob, *shape);
+      const auto filled = filled_shape_of(blob);
+      if (!filled) continue;
+      std::vector<float> values(static_cast<std::size_t>(filled->count()));
+      SPEEDO_ASSERT(read_values(blob, values));
     }
   }
   static_cast<void>(small_net().copy_weights_from(*model));

@@ -25,6 +25,9 @@ SPEEDO_FUZZ_TARGET(codec)(Bytes bytes) {
   const auto size = encode(spec, values, {}, encoded);
   SPEEDO_ASSERT(size);
   SPEEDO_ASSERT(decode(spec, Bytes(encoded).first(*size), values));
+  std::vector<float> residual(count);
+  const auto fed_back = encode(spec, values, residual, encoded);
+  SPEEDO_ASSERT(fed_back && decode(spec, Bytes(encoded).first(*fed_back), values));
 }
 
 }  // namespace

@@ -62,6 +62,26 @@ std::string webp() {
                      34);
 }
 
+// Of animations we read none.
+std::string animated_webp() {
+  return "RIFF" + little(22, 4) + "WEBPVP8X" + little(10, 4) + little(2, 4) + little(0, 3) +
+         little(0, 3);
+}
+
+// The JPEG with a marker that says how its picture is to be turned.
+std::string with_orientation(const std::string& jpeg, unsigned orientation, bool is_big) {
+  std::string tiff = "II*" + little(0, 1) + little(8, 4) + little(1, 2) + little(0x112, 2) +
+                     little(3, 2) + little(1, 4) + little(orientation, 4) + little(0, 4);
+  if (is_big) {
+    tiff = std::string("MM\0*\0\0\0\x08\0\1\x01\x12\0\3\0\0\0\1\0", 19) +
+           byte_text(orientation) + std::string(6, '\0');
+  }
+  const std::string content = std::string("Exif\0\0", 6) + tiff;
+  const auto bytes = static_cast<unsigned>(content.size() + 2);
+  return jpeg.substr(0, 2) + "\xFF\xE1" + byte_text(bytes >> 8U) + byte_text(bytes & 0xFFU) +
+         content + jpeg.substr(2);
+}
+
 std::vector<std::string> images() {
   std::vector<std::string> all = {bmp(), tiff(), webp(), "P6 2 1 255\nabcdef",
                                   "P3 # text\n1 1\n255\n10 20 30\n", "P5 2 1 65535\nabcd",
@@ -71,6 +91,12 @@ std::vector<std::string> images() {
       all.push_back(encode_image(small_record(channels, 9, 1), encoding).value());
     }
   }
+  const std::string jpeg = all.back();
+  for (unsigned orientation = 0; orientation < 9; ++orientation) {
+    all.push_back(with_orientation(jpeg, orientation, orientation % 2 == 1));
+  }
+  all.push_back(animated_webp());
+  all.push_back(webp().substr(0, 20));
   return all;
 }
 
@@ -123,6 +149,29 @@ std::string table_entry(const std::string& key, const std::string& value) {
 
 std::string table_block(const std::string& entries) {
   return entries + little(0, 4) + little(1, 4);
+}
+
+std::string varint(std::size_t value) {
+  std::string text;
+  for (; value >= 0x80U; value >>= 7U) text += byte_text((value & 0x7FU) | 0x80U);
+  return text + byte_text(static_cast<unsigned>(value));
+}
+
+// Blocks of one entry, so large that only their beginnings are looked at, as they are and as
+// Snappy writes what it cannot pack; the last one's value is shorter than the block.
+void add_large_blocks(std::vector<Seed>& seeds) {
+  constexpr std::size_t kValueBytes = 9000;
+  const std::string value(kValueBytes, 'v');
+  for (const std::size_t said : {kValueBytes, kValueBytes - 1}) {
+    const std::string block =
+        table_block(byte_text(0) + byte_text(3) + varint(said) + "key" + value);
+    const auto bytes = static_cast<std::uint32_t>(block.size());
+    const std::string packed = varint(bytes) + "\xf4" + little(bytes - 1, 2) + block;
+    seeds.push_back({"leveldb", byte_text(0) + block});
+    seeds.push_back({"leveldb", byte_text(1) + packed});
+  }
+  seeds.push_back({"leveldb", byte_text(1) + std::string(kValueBytes, '\xff')});
+  seeds.push_back({"leveldb", byte_text(1) + varint(kValueBytes) + "\xfe" + value});
 }
 
 // Places are two numbers of one byte each: blocks of the small table are shorter than 128 bytes.
@@ -185,6 +234,8 @@ void add_image_files(std::vector<Seed>& seeds) {
   const std::string stored = std::string("\x1f\x8b\x08\0\0\0\0\0\0\x03\x01\x0a\0\xf5\xff", 15) +
                              labels + little(0x0b7e9a5a, 4) + little(10, 4);
   seeds.push_back({"image_files", byte_text(0) + piece_text(images) + stored});
+  seeds.push_back({"image_files", byte_text(0) + piece_text(images) + stored.substr(0, 20)});
+  seeds.push_back({"image_files", byte_text(0) + piece_text(stored) + labels});
 }
 
 }  // namespace
@@ -194,6 +245,7 @@ std::vector<Seed> dataset_seeds() {
   add_images(seeds);
   add_databases(seeds);
   add_leveldb(seeds);
+  add_large_blocks(seeds);
   add_image_files(seeds);
   seeds.push_back({"csv", byte_text(0) + "1,2,3,4,0\n5,6,7,8,1\n"});
   seeds.push_back({"csv", byte_text(2 + 1 + 4) + "label,a,b\n0,0.5,1e-3\n1,-2,3\n"});

@@ -65,9 +65,12 @@ SPEEDO_FUZZ_TARGET(gate)(Bytes bytes) {
   while (!input.left().empty() && goes_on(link)) {
     link.from_network(text_of(input.take(piece)), now);
     link.to_local().clear();
+    link.from_local("said by this side's CAF", now);
+    link.to_network().clear();
     now += std::chrono::milliseconds{1};
   }
-  if (goes_on(link)) link.network_ended();
+  if ((flags & 8U) != 0) link.local_ended(now);
+  if (goes_on(link) && (flags & 16U) == 0) link.network_ended();
   link.pass_time(now + std::chrono::hours{1});
 }
 

@@ -17,7 +17,10 @@ void read_job(const std::string& bytes) {
   const auto again = decode_job(encode(*job));
   SPEEDO_ASSERT(again && again->stages == job->stages && again->base == job->base);
   const auto solver = parse_solver(*job);
-  if (solver) solver_of(*solver, job->stages.front());
+  if (!solver) return;
+  SPEEDO_ASSERT(without_tests(solver_of(*solver, job->stages.front())).test_iter_size() == 0);
+  const auto seeded = with_seed(*job);
+  SPEEDO_ASSERT(seeded && parse_solver(*seeded));
 }
 
 void read_parts(const std::string& bytes) {
@@ -37,6 +40,7 @@ SPEEDO_FUZZ_TARGET(job)(Bytes bytes) {
   if (which == 2) {
     const auto header = decode_step_header(text);
     if (header) SPEEDO_ASSERT(decode_step_header(encode(*header)));
+    if (header) SPEEDO_ASSERT(step_key(header->iteration).ends_with("/step"));
   }
 }
 

@@ -24,6 +24,24 @@ void read_images(const std::string& path) {
     SPEEDO_ASSERT(!list->name(i).empty());
     static_cast<void>(list->place(i));
   }
+  // No image of such a folder is there.
+  ImageListSource images(*list, {.root = "/nonexistent/", .height = 2, .width = 2});
+  Record record;
+  SPEEDO_ASSERT(!images.read(0, record) && !images.read_image_file(0));
+}
+
+void read_map(const std::string& path) {
+  const auto map = read_data_map(path);
+  const auto source = map ? mapped_source(*map, "worker0") : Result<std::string>(map.error());
+  if (!source) return;
+  caffe::SolverParameter solver;
+  SPEEDO_ASSERT(!set_train_source(*source, solver));
+  caffe::LayerParameter& layer = *solver.mutable_net_param()->add_layer();
+  layer.set_name("d");
+  SPEEDO_ASSERT(!set_train_source(*source, solver));
+  layer.mutable_window_data_param()->set_source("before");
+  SPEEDO_ASSERT(set_train_source(*source, solver));
+  SPEEDO_ASSERT(solver.net_param().layer(0).window_data_param().source() == *source);
 }
 
 void read_windows(const std::string& path) {
@@ -42,8 +60,7 @@ SPEEDO_FUZZ_TARGET(lists)(Bytes bytes) {
   if (which == 0) static_cast<void>(read_group_file(path));
   if (which == 1) static_cast<void>(read_hosts_file(path));
   if (which == 2) {
-    const auto map = read_data_map(path);
-    if (map) static_cast<void>(mapped_source(*map, "worker0"));
+    read_map(path);
   }
   if (which == 3) read_images(path);
   if (which == 4) read_windows(path);

@@ -35,7 +35,8 @@ void read_status(const std::vector<char>& job, const std::vector<char>& worker) 
   if (const auto message = received<WorkerStatusMessage>(worker)) {
     for (int i = 0; i < 3; ++i) assembly.add(*message);
   }
-  assembly.take();
+  const auto status = assembly.take();
+  if (status) SPEEDO_ASSERT(to_messages(*status).workers.size() == status->workers.size());
 }
 
 std::vector<char> chars_of(Bytes bytes) {
@@ -43,12 +44,26 @@ std::vector<char> chars_of(Bytes bytes) {
   return {begin, begin + bytes.size()};
 }
 
+// What is taken can be said again.
+template <class Reader, class Said>
+void say_again(const Said& said) {
+  Reader reader;
+  const auto messages = to_messages(said);
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const auto again = reader.take(messages[i]);
+    SPEEDO_ASSERT(again && again->has_value() == (i + 1 == messages.size()));
+  }
+}
+
 template <class Message, class Reader>
 void read_pieces(Input input) {
   Reader reader;
   while (!input.left().empty()) {
     const auto message = received<Message>(chars_of(input.piece()));
-    if (!message || !reader.take(*message)) return;
+    if (!message) return;
+    const auto said = reader.take(*message);
+    if (!said) return;
+    if (*said) say_again<Reader>(**said);
   }
 }
 

@@ -14,6 +14,11 @@ void add_replies(std::vector<Seed>& seeds) {
        {"+OK\r\n", ":1000\r\n", "$-1\r\n", "$5\r\nhello\r\n+OK\r\n$0\r\n\r\n",
         "-MOVED 3999 127.0.0.1:6381\r\n", "-ASK 3999 :6381\r\n", "-TRYAGAIN later\r\n",
         "-CLUSTERDOWN Hash slot not served\r\n", "-WRONGPASS invalid username-password pair\r\n",
+        "-NOPERM this user has no permissions to run the 'config|get' command\r\n",
+        "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n",
+        "-ERR Error running script (call to f_0): @user_script:1: -OOM command not allowed\r\n",
+        "-ERR The user executing the script can't run this command or subcommand script\r\n",
+        "-MOVED 70000 h:1\r\n", "-MOVED 3999 nowhere\r\n", "?\x01\r\n", "\r\n", "$x\r\n",
         "-OOM command not allowed\r\n", "-READONLY You can't write\r\n", "-LOADING dataset\r\n",
         "$45\r\nhigher 00000000000000000007 2500 host/123/456\r\n",
         "$38\r\nheld 00000000000000000007 2500 a holder\r\n",
@@ -21,6 +26,13 @@ void add_replies(std::vector<Seed>& seeds) {
     for (const unsigned whole : {0, 1}) {
       seeds.push_back({"resp", byte_text(5) + byte_text(whole) + byte_text(13) + text});
     }
+  }
+  for (const char* slots :
+       {"*1\r\n*3\r\n:0\r\n:99\r\n*2\r\n$1\r\nh\r\n:7000\r\n",
+        "*1\r\n*3\r\n:0\r\n:16383\r\n*4\r\n$1\r\n?\r\n:7000\r\n$2\r\nid\r\n*2\r\n"
+        "$2\r\nip\r\n$3\r\n::1\r\n",
+        "*1\r\n*3\r\n:0\r\n:1\r\n*3\r\n$1\r\n?\r\n:7000\r\n$2\r\nid\r\n", "*1\r\n:0\r\n"}) {
+    seeds.push_back({"resp", byte_text(5) + byte_text(2) + byte_text(13) + slots});
   }
 }
 
@@ -53,14 +65,20 @@ void add_messages(std::vector<Seed>& seeds) {
   WorkerStatusMessage worker;
   worker.name = "host/1/2";
   add(10, piece_text(written(job)) + written(worker));
+  job.flags = 15;
+  job.merges = 1;
+  add(10, piece_text(written(job)) + written(worker));
   for (std::uint32_t kind = 0; kind < 8; ++kind) {
     PartOrderMessage order;
     order.kind = kind;
     order.numbers.assign(12, 1);
+    order.is_last = 1;
     add(11, piece_text(written(order)));
     PartAnswerMessage answer;
     answer.kind = kind;
-    answer.numbers.assign(6, 1);
+    answer.numbers = {1, 2, 3, 4, 5, 6};
+    answer.slot = 2;
+    answer.is_last = 1;
     add(12, piece_text(written(answer)));
   }
 }

@@ -5,6 +5,7 @@
 #include "core/prototxt.hpp"
 #include "fuzz/fuzz_input.hpp"
 #include "fuzz/fuzz_target.hpp"
+#include "fuzz/memory_file.hpp"
 #include "fuzz/mutate_message.hpp"
 #include "fuzz/plan_net.hpp"
 
@@ -14,13 +15,13 @@ namespace {
 SPEEDO_FUZZ_TARGET(prototxt)(Bytes bytes) {
   Input input(bytes);
   const unsigned which = input.byte();
-  const std::string text = input.text();
+  const MemoryFile file(input.left());
   if ((which & 4U) != 0) {
-    const auto solver = parse_solver_prototxt(text, "fuzz");
+    const auto solver = read_solver_prototxt(file.path());
     if (solver && solver->has_net_param()) plan_net(solver->net_param(), which);
     return;
   }
-  const auto net = parse_net_prototxt(text, "fuzz");
+  const auto net = read_net_prototxt(file.path());
   if (net) plan_net(*net, which);
 }
 

@@ -6,6 +6,8 @@
 #include <speedo/base/result.hpp>
 #include <speedo/data/data_source.hpp>
 
+#include "data/image/mean.hpp"
+
 namespace speedo::fuzz {
 
 // Reads the first records of a data set, and its last one.
@@ -21,6 +23,7 @@ inline void read_records(const Result<std::unique_ptr<DataSource>>& source) {
     SPEEDO_ASSERT(record.bytes.size() + record.floats.size() == count);
   }
   static_cast<void>((*source)->read(size - 1, record));
+  if (size <= kRecords) static_cast<void>(compute_mean(**source));
 }
 
 }  // namespace speedo::fuzz

@@ -32,6 +32,13 @@ void add_manifests(std::vector<Seed>& seeds) {
   seeds.push_back({"record", encode_manifest(manifest)});
   seeds.push_back({"record", encode_chunk_head({.version = 3, .chunk = 1, .checksum = 4})});
   seeds.push_back({"record", encode_blob_head("a blob") + "a blob"});
+  for (const char* term : {"00000000000000000007", "18446744073709551615", "x", ""}) {
+    for (const char* lease : {"00000000000000000007 host/3/4 x", "00000000000000000007 host/1/2",
+                              "x", ""}) {
+      const auto bytes = static_cast<unsigned>(std::strlen(term));
+      seeds.push_back({"record", byte_text(bytes) + term + lease});
+    }
+  }
 }
 
 void add_codecs(std::vector<Seed>& seeds) {

@@ -46,8 +46,8 @@ export ASAN_OPTIONS=allocator_may_return_null=0 UBSAN_OPTIONS=print_stacktrace=1
 # longest TARGET: of its inputs; LMDB's pages and HDF5's files take room.
 longest() {
   case "$1" in
-    lmdb | hdf5) echo 16384 ;;
-    leveldb | image_files | prototxt) echo 8192 ;;
+    lmdb | hdf5 | leveldb) echo 16384 ;;
+    image_files | prototxt) echo 8192 ;;
     *) echo 4096 ;;
   esac
 }

@@ -12,6 +12,7 @@
 
 #include "store/redis/slot_map.hpp"
 #include "store/store_under_test.hpp"
+#include "support/redis_reply.hpp"
 
 namespace speedo::test {
 namespace {
@@ -129,6 +130,40 @@ TEST_CASE("redirections are taken apart", "[store][cluster]") {
   CHECK_FALSE(redirect_of("MOVED x one:2", asked));
   CHECK_FALSE(redirect_of("OOM command not allowed", asked));
   CHECK_FALSE(redirect_of("", asked));
+}
+
+TEST_CASE("answers to CLUSTER SLOTS are taken apart", "[store][cluster]") {
+  const auto slots = [](const std::string& text) {
+    const auto reply = redis_reply(text);
+    REQUIRE(reply);
+    return slots_of(*reply, node("asked:1"));
+  };
+  const std::string range = "*3\r\n:0\r\n:9\r\n";
+  const auto plain = slots("*1\r\n" + range + "*2\r\n$1\r\nh\r\n:7\r\n");
+  REQUIRE(plain);
+  CHECK(to_string(*plain->owner(9)) == "h:7");
+  CHECK(plain->owner(10) == nullptr);
+  const auto hostless = slots("*1\r\n" + range + "*2\r\n$-1\r\n:7\r\n");
+  REQUIRE(hostless);
+  CHECK(to_string(*hostless->owner(0)) == "asked:7");
+  const auto nameless = slots("*1\r\n" + range + "*4\r\n$1\r\n?\r\n:7\r\n$2\r\nid\r\n"
+                              "*2\r\n$2\r\nip\r\n$2\r\nis\r\n");
+  REQUIRE(nameless);
+  CHECK(to_string(*nameless->owner(0)) == "is:7");
+  const auto unknown = slots("*1\r\n" + range + "*3\r\n$1\r\n?\r\n:7\r\n$2\r\nid\r\n");
+  REQUIRE(unknown);
+  CHECK(unknown->owner(0) == nullptr);
+  for (const char* other : {"+OK\r\n", "*1\r\n:0\r\n", "*1\r\n*2\r\n:0\r\n:1\r\n",
+                            "*1\r\n*3\r\n:0\r\n:16384\r\n*2\r\n+h\r\n:7\r\n"}) {
+    CAPTURE(other);
+    CHECK_FALSE(slots(other));
+  }
+  // More nodes than there are slots, each of which would be kept.
+  std::string many = "*40000\r\n";
+  for (int i = 0; i < 40000; ++i) {
+    many += "*3\r\n:0\r\n:0\r\n*2\r\n$1\r\nh\r\n:" + std::to_string(i + 1) + "\r\n";
+  }
+  CHECK_FALSE(slots(many));
 }
 
 TEST_CASE("slots that nobody has are named", "[store][cluster]") {

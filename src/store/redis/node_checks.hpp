@@ -1,16 +1,10 @@
 #pragma once
 
-#include <string>
-#include <string_view>
-
 #include <speedo/base/result.hpp>
 
 #include "store/redis/redis_session.hpp"
 
 namespace speedo {
-
-// The value in a line "NAME:VALUE" of an answer to INFO or CLUSTER INFO; empty if there is none.
-std::string info_value(std::string_view info, std::string_view name);
 
 // Primaries of the Redis Cluster that the server is a node of, 1 if it does not say; 0: of none.
 // Errors: those of the connection.

@@ -8,6 +8,7 @@
 
 #include "base/parse_number.hpp"
 #include "store/redis/cluster_look_up.hpp"
+#include "store/redis/info_value.hpp"
 #include "store/redis/node_checks.hpp"
 #include "store/redis/redis_session.hpp"
 

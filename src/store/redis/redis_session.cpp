@@ -13,6 +13,7 @@
 #include <speedo/base/digest.hpp>
 
 #include "base/random_bits.hpp"
+#include "store/redis/info_value.hpp"
 #include "store/redis/node_checks.hpp"
 #include "store/redis/redis_auth.hpp"
 #include "store/redis/redis_error.hpp"

@@ -109,19 +109,17 @@ bool SlotMap::operator==(const SlotMap& other) const {
   return true;
 }
 
-Result<SlotMap> ask_slots(RedisSession& session, const RedisAddress& asked) {
-  SPEEDO_ASSIGN(const RedisSession::Reply reply, session.command({"CLUSTER", "SLOTS"}));
-  const Error unknown{ErrorCode::kInternal, "Redis at " + session.where() +
-                                                " answered CLUSTER SLOTS in an unknown form"};
-  if (reply->type != REDIS_REPLY_ARRAY) return unknown;
+std::optional<SlotMap> slots_of(const redisReply& reply, const RedisAddress& asked) {
+  // Ranges do not overlap, and each has a slot at least.
+  if (reply.type != REDIS_REPLY_ARRAY || reply.elements > kKeySlots) return std::nullopt;
   SlotMap map;
-  for (std::size_t i = 0; i < reply->elements; ++i) {
-    const redisReply& range = *reply->element[i];
+  for (std::size_t i = 0; i < reply.elements; ++i) {
+    const redisReply& range = *reply.element[i];
     const bool expected = range.type == REDIS_REPLY_ARRAY && range.elements >= 3 &&
                           range.element[0]->type == REDIS_REPLY_INTEGER &&
                           range.element[1]->type == REDIS_REPLY_INTEGER &&
                           is_slot(range.element[0]->integer) && is_slot(range.element[1]->integer);
-    if (!expected) return unknown;
+    if (!expected) return std::nullopt;
     const auto primary = node_of(*range.element[2], asked);
     if (!primary) continue;
     for (long long slot = range.element[0]->integer; slot <= range.element[1]->integer; ++slot) {
@@ -129,6 +127,14 @@ Result<SlotMap> ask_slots(RedisSession& session, const RedisAddress& asked) {
     }
   }
   return map;
+}
+
+Result<SlotMap> ask_slots(RedisSession& session, const RedisAddress& asked) {
+  SPEEDO_ASSIGN(const RedisSession::Reply reply, session.command({"CLUSTER", "SLOTS"}));
+  auto map = slots_of(*reply, asked);
+  if (map) return std::move(*map);
+  return Error{ErrorCode::kInternal, "Redis at " + session.where() +
+                                         " answered CLUSTER SLOTS in an unknown form"};
 }
 
 std::optional<RedisRedirect> redirect_of(std::string_view reply, const RedisAddress& asked) {

@@ -36,8 +36,12 @@ class SlotMap {
   std::array<std::int16_t, kKeySlots> owners_{};  // places in nodes_
 };
 
-// What a node knows of its cluster, by CLUSTER SLOTS. A node without a host is at the one that was
-// asked. Errors: of the connection, kConfig (not in cluster mode), kInternal.
+// Of a reply to CLUSTER SLOTS; nothing of one in another form. A node without a host is at the one
+// that was asked.
+std::optional<SlotMap> slots_of(const redisReply& reply, const RedisAddress& asked);
+
+// What a node knows of its cluster, by CLUSTER SLOTS. Errors: of the connection, kConfig (not in
+// cluster mode), kInternal.
 Result<SlotMap> ask_slots(RedisSession& session, const RedisAddress& asked);
 
 // A reply that sends an operation to another node of the cluster, or says that it comes too early.
