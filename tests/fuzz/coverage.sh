@@ -6,10 +6,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-least=90 missing=0 tests=(test_fuzz test_gate)
+least=90 lists_lines=0 tests=(test_fuzz test_gate)
 case "${1-}" in
   "") ;;
-  --missing) missing=1 ;;
+  --missing) lists_lines=1 ;;
   *) echo "usage: tests/fuzz/coverage.sh [--missing]" >&2; exit 2 ;;
 esac
 
@@ -37,7 +37,7 @@ done
 trap 'rm -f ./*.gcov' EXIT
 gcovr --root . --object-directory "$build" "${filters[@]}" -j "$(nproc)" \
   --csv "$build/coverage.csv" --txt "$build/coverage.txt" "$build"
-if [ "$missing" -eq 1 ]; then cat "$build/coverage.txt"; fi
+if [ "$lists_lines" -eq 1 ]; then cat "$build/coverage.txt"; fi
 
 # lines_of PARSER: how many it has and how many were reached; nothing if it was not compiled.
 lines_of() {

@@ -14,7 +14,7 @@
 #include "store/redis/redis_error.hpp"
 #include "store/redis/reply_reader.hpp"
 #include "store/redis/slot_map.hpp"
-#include "support/redis_reply.hpp"
+#include "store/redis_reply.hpp"
 
 namespace speedo::fuzz {
 namespace {

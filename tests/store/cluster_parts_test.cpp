@@ -11,8 +11,8 @@
 #include <speedo/store/store_address.hpp>
 
 #include "store/redis/slot_map.hpp"
+#include "store/redis_reply.hpp"
 #include "store/store_under_test.hpp"
-#include "support/redis_reply.hpp"
 
 namespace speedo::test {
 namespace {
