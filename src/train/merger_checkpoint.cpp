@@ -1,11 +1,7 @@
 #include "train/merger_checkpoint.hpp"
 
-#include <span>
-
 #include <speedo/base/assert.hpp>
 #include <speedo/base/limits.hpp>
-
-#include "store/chunk_range.hpp"
 
 namespace speedo {
 namespace {
@@ -19,24 +15,19 @@ std::uint64_t interval_of(std::uint64_t wanted, std::uint64_t element_count) {
 
 }  // namespace
 
-MergerCheckpoint::MergerCheckpoint(std::uint64_t interval, std::uint64_t element_count)
-    : interval_(interval_of(interval, element_count)) {}
+MergerCheckpoint::MergerCheckpoint(std::uint64_t interval, std::uint64_t element_count,
+                                   Platform* behind)
+    : interval_(interval_of(interval, element_count)), put_(behind) {}
 
 void MergerCheckpoint::write(RecordStore& store, RecordInfo info) {
-  SPEEDO_ASSERT(!is_under_way());
   info.element_count = memory_.size();
-  writer_ = store.write(checkpoint_key(), info);
-  for (std::size_t chunk = 0; chunk < chunk_count(memory_.size()); ++chunk) {
-    writer_->write(chunk, chunk_of(std::span<const float>(memory_), chunk));
-  }
+  put_.begin(store, checkpoint_key(), info, memory_);
   merges_ = 0;
   asked_ = false;
 }
 
 Result<void> MergerCheckpoint::finish() {
-  SPEEDO_ASSERT(is_under_way());
-  const std::unique_ptr<RecordWriter> writer = std::move(writer_);
-  auto done = writer->finish();
+  auto done = put_.finish();
   if (!done) make_due();
   return done;
 }

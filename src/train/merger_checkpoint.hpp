@@ -1,12 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <optional>
 #include <vector>
 
+#include <speedo/base/platform.hpp>
 #include <speedo/base/result.hpp>
 #include <speedo/store/record_store.hpp>
+
+#include "train/record_put.hpp"
 
 namespace speedo {
 
@@ -17,21 +18,23 @@ namespace speedo {
 class MergerCheckpoint {
  public:
   // Merges between checkpoints; 0: every merge of a small model, every tenth of a large one.
-  MergerCheckpoint(std::uint64_t interval, std::uint64_t element_count);
+  // `behind`: see RecordPut.
+  MergerCheckpoint(std::uint64_t interval, std::uint64_t element_count, Platform* behind);
 
   void count_merge() { ++merges_; }
   bool has_merges() const { return merges_ > 0; }
   // `by_count`: also if nobody asked for it, once so many merges were made.
   bool is_due(bool by_count) const { return asked_ || (by_count && merges_ >= interval_); }
   void make_due() { asked_ = true; }
-  bool is_under_way() const { return writer_ != nullptr; }
+  bool is_under_way() const { return put_.is_under_way(); }
+  bool is_behind() const { return put_.is_behind(); }
 
   // Where to put weights and histories before write(). Requires: none is under way.
   std::vector<float>& memory() { return memory_; }
   // Begins to write the memory.
   void write(RecordStore& store, RecordInfo info);
   // Whether finish() of one that is under way would hardly wait.
-  bool is_sent() const { return writer_ && writer_->is_sent(); }
+  bool is_sent() const { return put_.is_sent(); }
   // Requires: one is under way. Errors: those of the store.
   Result<void> finish();
 
@@ -40,7 +43,7 @@ class MergerCheckpoint {
   std::uint64_t merges_ = 0;  // since the last checkpoint
   bool asked_ = false;
   std::vector<float> memory_;
-  std::unique_ptr<RecordWriter> writer_;  // after the memory that it uses
+  RecordPut put_;  // after the memory that it uses
 };
 
 }  // namespace speedo

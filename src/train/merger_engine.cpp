@@ -17,6 +17,18 @@ namespace {
 
 // Nothing will be published behind the merges.
 constexpr std::chrono::seconds kNoPublication{1};
+constexpr std::chrono::milliseconds kPauseWhileLooking{5};
+
+// Whether the store answers, and has neither this version whole nor a newer one.
+bool is_lost(RecordStore& store, std::uint64_t version, std::uint64_t term) {
+  const auto reader = store.read(weights_key());
+  if (!reader) return !is_transient(reader.error().code);
+  // A newer master's: what this one had written is gone for good.
+  if (term != 0 && (*reader)->info().term > term) return false;
+  if ((*reader)->info().version < version) return true;
+  const auto whole = (*reader)->is_whole();
+  return whole && !*whole;
+}
 
 }  // namespace
 
@@ -44,10 +56,14 @@ MergerEngine::MergerEngine(const MergerConfig& config, const ParameterLayout& la
       state_(std::move(start.session)),
       pass_(config.threads),
       norm_filter_(config.outlier_factor),
-      checkpoint_(config.publish_interval, weight_count_) {
+      checkpoint_(config.publish_interval, weight_count_,
+                  config.shared ? config.platform : nullptr) {
   SPEEDO_ASSERT(store_ != nullptr && !config_.stages.empty());
   SPEEDO_ASSERT(!config_.shared || config_.shared == store_);
-  if (config_.shared) publication_.emplace(config_.platform->clock());
+  if (config_.shared) {
+    publication_.emplace(config_.platform->clock(), config_.platform);
+    look_.emplace(*config_.platform);
+  }
   SPEEDO_ASSERT(record_.size() == weight_count_);
   for (const UpdateSpec& stage : config_.stages) SPEEDO_ASSERT(stage.factor != 0.0F);
 }
@@ -205,13 +221,15 @@ Instant MergerEngine::publish_behind() {
   if (!publication_ || !stage_ || superseded_) return kNoPublication;
   if (publication_->is_sent()) finish_publication();
   if (checkpoint_.is_sent()) finish_checkpoint();
+  take_look();
   if (publication_->is_due(version_.value)) {
     // Who is to contribute through the store reads these weights first: a merge ahead that is being
     // written there would wait for it for ever.
     if (ahead_ && is_published_with_merge_) forget_expected();
     begin_publication();
   }
-  return publication_->next_look();
+  const bool looks = look_ && look_->errand.is_under_way();
+  return looks ? Instant(kPauseWhileLooking) : publication_->next_look();
 }
 
 void MergerEngine::begin_publication() {
@@ -251,13 +269,17 @@ void MergerEngine::fill_checkpoint(const Histories& histories) {
 // Not after a failure: a store that is gone would hold back the end with its retries.
 void MergerEngine::write_checkpoint(bool may_go_on) {
   if (!settle() || superseded_ || store_failed_) return;
+  if (checkpoint_.is_behind()) {
+    if (checkpoint_.is_under_way() && !checkpoint_.is_sent()) return;
+    may_go_on = true;
+  }
   finish_checkpoint();
   // Without an interval of its own it goes with the weights.
   const bool by_count =
       !publication_ || config_.publish_interval != 0 || is_published_with_merge_;
   if (has_histories_apart() && checkpoint_.is_due(by_count)) {
     fill_checkpoint(histories());
-    checkpoint_.write(*store_, info_of(version_, state_));
+    checkpoint_.write(past_shared_memory(), info_of(version_, state_));
   }
   if (!may_go_on) finish_checkpoint();
 }
@@ -270,8 +292,10 @@ void MergerEngine::close() {
     const auto done = note(publish_now());
     if (!done) SPEEDO_WARN("the store lacks the last weights: {}", done.error().message);
   }
+  finish_checkpoint();
   if (checkpoint_.has_merges()) checkpoint_.make_due();
   write_checkpoint(false);
+  finish_checkpoint();
 }
 
 // The weights as they are, whole. Requires: none is under way.
@@ -294,16 +318,13 @@ void MergerEngine::finish_checkpoint() {
 
 Result<void> MergerEngine::restore_lost_weights() {
   if (!stage_ || superseded_ || (publication_ && publication_->is_under_way())) return {};
-  const std::uint64_t known = publication_ ? publication_->version() : version_.value;
-  const auto reader = past_shared_memory().read(weights_key());
-  // A newer master's: what this one had written is gone for good.
-  if (reader && config_.term != 0 && (*reader)->info().term > config_.term) return {};
-  if (reader && (*reader)->info().version >= known) {
-    const auto whole = (*reader)->is_whole();
-    if (!whole || *whole) return {};
-  } else if (!reader && is_transient(reader.error().code)) {
+  // Whoever reads each version from the store waits for it.
+  if (look_ && !is_published_with_merge_) {
+    begin_look();
     return {};
   }
+  const std::uint64_t known = publication_ ? publication_->version() : version_.value;
+  if (!is_lost(past_shared_memory(), known, config_.term)) return {};
   forget_expected();
   SPEEDO_WARN("the store has lost the weights of version {}: publishing them again", known);
   const auto done = note(publish_now());
@@ -311,6 +332,30 @@ Result<void> MergerEngine::restore_lost_weights() {
   checkpoint_.make_due();
   write_checkpoint(false);
   return {};
+}
+
+void MergerEngine::begin_look() {
+  Look& look = *look_;
+  if (look.errand.is_under_way()) return;
+  look.version = publication_->version();
+  look.errand.begin([&look, &store = past_shared_memory(), term = config_.term] {
+    look.is_lost = is_lost(store, look.version, term);
+    return Result<void>();
+  });
+}
+
+// What was published since then is there.
+void MergerEngine::take_look() {
+  if (!look_ || !look_->errand.is_done()) return;
+  (void)look_->errand.finish();
+  const bool is_newest = !publication_->is_under_way() && look_->version == publication_->version();
+  if (!look_->is_lost || !is_newest) return;
+  forget_expected();
+  SPEEDO_WARN("the store has lost the weights of version {}: publishing them again",
+              look_->version);
+  publication_->lost();
+  checkpoint_.make_due();
+  if (config_.publish_interval != 0) write_checkpoint(true);
 }
 
 }  // namespace speedo

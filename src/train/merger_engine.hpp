@@ -20,6 +20,7 @@
 #include "train/merger_rule.hpp"
 #include "train/merger_work.hpp"
 #include "train/replicas/merger_replica.hpp"
+#include "train/store_errand.hpp"
 #include "store/shared/shared_store.hpp"
 
 namespace speedo {
@@ -86,6 +87,8 @@ class MergerEngine : public MergerWork {
   void begin_publication();
   void finish_publication();
   Result<void> publish_now();
+  void begin_look();
+  void take_look();
 
   // merger_engine_replica.cpp
   std::unique_ptr<MergerReplica> make_replica(const UpdateSpec& update) const;
@@ -144,6 +147,14 @@ class MergerEngine : public MergerWork {
   NormFilter norm_filter_;
   MergerCheckpoint checkpoint_;
   std::optional<MergerPublication> publication_;  // with shared memory, or a replica
+  // Whether the store still has the weights, where nobody waits for that: with shared memory.
+  struct Look {
+    explicit Look(Platform& platform) : errand(platform) {}
+    std::uint64_t version = 0;  // that is looked for
+    bool is_lost = false;       // of the errand until it is done
+    StoreErrand errand;         // last: it uses the others
+  };
+  std::optional<Look> look_;
   bool is_published_with_merge_ = false;          // the last merge that was begun
   bool begun_ahead_ = false;                      // the same
   std::optional<MergeJob> expected_;

@@ -25,7 +25,7 @@ std::unique_ptr<MergerReplica> MergerEngine::make_replica(const UpdateSpec& upda
 Result<void> MergerEngine::publish_first_replica(const Histories& histories, RecordInfo info) {
   fill_checkpoint(histories);
   SPEEDO_TRY(put(*store_, weights_key(), info, checkpoint_.memory()));
-  publication_.emplace(config_.platform->clock());
+  publication_.emplace(config_.platform->clock(), nullptr);
   publication_->published(info.version);
   check_.reset();
   return {};

@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <utility>
 
 #include <speedo/base/assert.hpp>
-
-#include "store/chunk_range.hpp"
 
 namespace speedo {
 namespace {
@@ -41,6 +38,11 @@ void MergerPublication::published(std::uint64_t version) {
   begun_at_ = clock_.now();
 }
 
+void MergerPublication::lost() {
+  version_ = 0;
+  asked_ = true;
+}
+
 Instant MergerPublication::interval() const {
   return std::max<Instant>(kIntervalMin, kShare * took_);
 }
@@ -65,20 +67,14 @@ void MergerPublication::begin(RecordStore& store, const RecordInfo& info,
   asked_ = false;
   begun_at_ = clock_.now();
   writing_ = info.version;
-  writer_ = store.write(weights_key(), info);
-  for (std::size_t chunk = 0; chunk < chunk_count(values.size()); ++chunk) {
-    writer_->write(chunk, chunk_of(values, chunk));
-  }
+  put_.begin(store, weights_key(), info, values);
 }
 
-bool MergerPublication::is_sent() const { return writer_ && writer_->is_sent(); }
-
 Result<void> MergerPublication::finish() {
-  SPEEDO_ASSERT(is_under_way());
-  const std::unique_ptr<RecordWriter> writer = std::move(writer_);
-  auto done = writer->finish();
+  auto done = put_.finish();
+  if (!done) return done;
   took_ = clock_.now() - begun_at_;
-  if (done) version_ = writing_;
+  version_ = writing_;
   return done;
 }
 

@@ -1,12 +1,14 @@
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <span>
 
 #include <speedo/base/clock.hpp>
 #include <speedo/base/result.hpp>
+#include <speedo/base/platform.hpp>
 #include <speedo/store/record_store.hpp>
+
+#include "train/record_put.hpp"
 
 namespace speedo {
 
@@ -15,7 +17,8 @@ namespace speedo {
 // with each merge. Thread safety: one thread at a time.
 class MergerPublication {
  public:
-  explicit MergerPublication(const Clock& clock) : clock_(clock) {}
+  // `behind`: see RecordPut.
+  MergerPublication(const Clock& clock, Platform* behind) : clock_(clock), put_(behind) {}
 
   // A merge is made, of contributions some of which came through the store, or none.
   void count_merge(bool through_store);
@@ -27,15 +30,17 @@ class MergerPublication {
   // This version is in the store.
   void published(std::uint64_t version);
   std::uint64_t version() const { return version_; }  // that is in the store
+  // The store has it no longer.
+  void lost();
   // Whether the version that the master has should begin to be written; and when to ask again.
   bool is_due(std::uint64_t newest) const;
   Instant next_look() const;
 
-  bool is_under_way() const { return writer_ != nullptr; }
+  bool is_under_way() const { return put_.is_under_way(); }
   // `values` stay as they are until finish().
   void begin(RecordStore& store, const RecordInfo& info, std::span<const float> values);
   // Whether finish() would hardly wait.
-  bool is_sent() const;
+  bool is_sent() const { return put_.is_sent(); }
   // Errors: those of the store. It is tried again when it is due.
   Result<void> finish();
 
@@ -48,7 +53,7 @@ class MergerPublication {
   Instant begun_at_{0}, took_{0};            // the last publication, whole or under way
   std::uint64_t version_ = 0, writing_ = 0;
   bool asked_ = false;
-  std::unique_ptr<RecordWriter> writer_;
+  RecordPut put_;
 };
 
 }  // namespace speedo

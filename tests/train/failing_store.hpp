@@ -1,8 +1,10 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -11,7 +13,7 @@
 namespace speedo::test {
 
 // A store that fails at its k-th operation from now on: before it takes effect, or after (the
-// answer is lost). Reading counts as well. Or one that refuses writes alone.
+// answer is lost). Reading counts as well. Or one that refuses writes alone, or answers nobody.
 class FailingStore : public RecordStore {
  public:
   enum class When { kBefore, kAfter };
@@ -28,11 +30,16 @@ class FailingStore : public RecordStore {
   bool has_failed() const { return failed_; }
   // From now on every record is refused.
   void refuse_writes(bool on) { refuses_writes_ = on; }
+  // From now on whoever opens a record, or would make one visible, waits: for so long that a test
+  // which waits for it fails, but not for ever.
+  void hang(bool on) { hangs_ = on; }
+  bool is_waited_for() const { return waiting_ > 0; }
 
   std::unique_ptr<RecordWriter> write(std::string_view key, const RecordInfo& info) override {
     return std::make_unique<Writer>(*this, store_->write(key, info));
   }
   Result<std::unique_ptr<RecordReader>> read(std::string_view key) override {
+    wait_while_it_hangs();
     return attempt([&] { return wrap(store_->read(key)); });
   }
   std::vector<Result<std::unique_ptr<RecordReader>>> read_all(
@@ -61,6 +68,7 @@ class FailingStore : public RecordStore {
     }
     void set_state(std::string state) override { writer_->set_state(std::move(state)); }
     Result<void> finish() override {
+      store_.wait_while_it_hangs();
       if (store_.refuses_writes_) {
         store_.failed_ = true;
         return Error{ErrorCode::kUnavailable, kFailure};
@@ -96,6 +104,15 @@ class FailingStore : public RecordStore {
     return std::unique_ptr<RecordReader>(std::make_unique<Reader>(*this, std::move(*reader)));
   }
 
+  void wait_while_it_hangs() {
+    const auto end = std::chrono::steady_clock::now() + kHangMax;
+    ++waiting_;
+    while (hangs_ && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    --waiting_;
+  }
+
   template <class Operation>
   auto attempt(const Operation& operation) -> decltype(operation()) {
     if (left_ == 0 || --left_ > 0) return operation();
@@ -104,11 +121,14 @@ class FailingStore : public RecordStore {
     return Error{code_, kFailure};
   }
 
+  static constexpr std::chrono::seconds kHangMax{10};
   static constexpr const char* kFailure = "a failure made by the test";
   const std::shared_ptr<RecordStore> store_;
   std::atomic<std::uint64_t> left_{0};
   std::atomic<bool> refuses_writes_{false};
   std::atomic<bool> failed_{false};
+  std::atomic<bool> hangs_{false};
+  std::atomic<int> waiting_{0};
   When when_ = When::kBefore;
   ErrorCode code_ = ErrorCode::kUnavailable;
 };

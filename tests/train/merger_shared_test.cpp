@@ -10,6 +10,7 @@
 #include "store/shared/memory_exchange.hpp"
 #include "train/failing_store.hpp"
 #include "train/merger_fixture.hpp"
+#include "train/merger_looks.hpp"
 
 namespace speedo::test {
 namespace {
@@ -249,6 +250,43 @@ TEST_CASE("a store that fails does not hold up merges in memory", "[merger][shar
   base->refuse_writes(false);
   REQUIRE(shared.stored_version() == first);
   REQUIRE(comes_true([&] { return shared.stored_version() == shared.fixture.after(10).value; }));
+}
+
+TEST_CASE("a store that does not answer does not hold up merges in memory", "[merger][shared]") {
+  const UpdateSpec spec = GENERATE(UpdateSpec{}, UpdateSpec{.kind = UpdateKind::kGradientOnly});
+  const bool idles = GENERATE(false, true);
+  const auto base = std::make_shared<FailingStore>(memory_store());
+  SharedFixture shared(config_of(spec), kManyChunks, base);
+  shared.join(0);
+  std::uint64_t run = 0;
+  const auto merge = [&] {
+    run += 1;
+    shared.contribute(0, run, std::vector<float>(shared.fixture.elements, 0.25F));
+    REQUIRE(shared.fixture.merge_or_fail({{0, run}}, false).version == shared.fixture.after(run));
+  };
+  base->hang(true);
+  REQUIRE(comes_true([&] {
+    merge();
+    return base->is_waited_for();
+  }));
+  if (idles) std::this_thread::sleep_for(kMergerLookInterval + std::chrono::milliseconds(100));
+  for (int i = 0; i < 10; ++i) merge();
+  CHECK(base->is_waited_for());
+  base->hang(false);
+  REQUIRE(comes_true([&] { return shared.stored_version() == shared.fixture.after(run).value; }));
+}
+
+TEST_CASE("weights in memory that the store has lost are published again", "[merger][shared]") {
+  const auto base = make_memory_store("m");
+  SharedFixture shared({}, kManyChunks, base);
+  shared.join(0);
+  shared.contribute(0, 1, std::vector<float>(shared.fixture.elements, 0.25F));
+  REQUIRE(shared.fixture.merge_or_fail({{0, 1}}, false).version == shared.fixture.after(1));
+  const std::uint64_t newest = shared.fixture.after(1).value;
+  REQUIRE(comes_true([&] { return shared.stored_version() == newest; }));
+  require(base->erase(weights_key()));
+  REQUIRE(shared.stored_version() == 0);
+  REQUIRE(comes_true([&] { return shared.stored_version() == newest; }));
 }
 
 }  // namespace speedo::test
