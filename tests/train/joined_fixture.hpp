@@ -1,5 +1,8 @@
 #pragma once
 
+#include <chrono>
+#include <condition_variable>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -157,11 +160,38 @@ inline void merge_alike(Joined& joined, MergerFixture& plain, std::uint64_t run)
 }
 
 // Of one worker, of a master of term 7.
-inline MergeResult merge_delta(Joined& joined, std::uint64_t run) {
+inline void put_delta(Joined& joined, std::uint64_t run) {
   MergerFixture& fixture = *joined.fixture;
   const auto delta = fixture.padded(random_floats(kJoinedCount, 0.01F, run));
   require(put(*joined.store, contribution_key(7, 0), fixture.info(0, run), delta));
-  return fixture.merge_or_fail({{0, run}}, false);
 }
+
+inline MergeResult merge_delta(Joined& joined, std::uint64_t run) {
+  put_delta(joined, run);
+  return joined.fixture->merge_or_fail({{0, run}}, false);
+}
+
+// What a merger elsewhere has answered.
+class Heard {
+ public:
+  void put(PartAnswer answer) {
+    const std::lock_guard lock(mutex_);
+    answers_.push_back(std::move(answer));
+    changed_.notify_all();
+  }
+  PartAnswer next() {
+    std::unique_lock lock(mutex_);
+    const auto is_there = [this] { return !answers_.empty(); };
+    REQUIRE(changed_.wait_for(lock, std::chrono::seconds(20), is_there));
+    PartAnswer first = std::move(answers_.front());
+    answers_.pop_front();
+    return first;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<PartAnswer> answers_;
+};
 
 }  // namespace speedo::test

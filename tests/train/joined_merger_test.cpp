@@ -383,6 +383,35 @@ TEST_CASE("a part's merger that outlives its master leaves nothing beside the ne
   CHECK((*joined.store->read(weights_key()))->info().term == 8);
 }
 
+// Decisions overtake each other, and the thread that waits for one may see it late.
+TEST_CASE("a part's merger that does not know what was decided writes over nothing", "[merger]") {
+  const MergerConfig config = with_term({.kind = UpdateKind::kFullDelta});
+  Joined joined(config, kJoinedCount, 2);
+  merge_delta(joined, 1);
+  joined.fixture->merger.reset();
+  const Version last{(*joined.store->read(weights_key()))->info().version};
+  const Version opened{last.value + 1};
+  put_delta(joined, 2);
+  Heard heard;
+  Elsewhere merger(joined.setup_of(1, config));
+  merger.answer_to([&](PartAnswer answer) { heard.put(std::move(answer)); });
+
+  merger.tell(part_order::Decide{.id = 1, .commit = true});
+  merger.tell(part_order::Decide{.id = 2, .commit = false});
+  merger.tell(part_order::Open{
+      .id = 1, .from = last, .version = opened, .stage = 0, .first_slot = 30});
+  REQUIRE(std::holds_alternative<part_answer::Written>(heard.next()));
+
+  const MergeJob job = joined.fixture->job({{0, 2}}, false);
+  merger.tell(part_order::Merge{.id = 3, .base = opened, .job = job});
+  REQUIRE(std::holds_alternative<part_answer::Written>(heard.next()));
+  merger.tell(part_order::Decide{.id = 4, .commit = false});
+  merger.tell(part_order::Merge{.id = 5, .base = opened, .job = job});
+  const PartAnswer answer = heard.next();
+  REQUIRE(std::holds_alternative<part_answer::Failed>(answer));
+  CHECK(std::get<part_answer::Failed>(answer).error.code == ErrorCode::kMismatch);
+}
+
 TEST_CASE("a master is told that a newer one has its weights, when it opens a part", "[merger]") {
   const MergerConfig config = with_term({.kind = UpdateKind::kFullDelta});
   MergerConfig newer = config;

@@ -71,15 +71,18 @@ void PartMerger::take(PartOrder order) {
 
 void PartMerger::decide(const part_order::Decide& decision) {
   const std::lock_guard lock(*monitor_);
-  if (decision.id <= decided_.id) return;
-  decided_ = decision;
+  decided_.emplace(decision.id, decision.commit);
   monitor_->notify_all();
 }
 
+// A later order's decision may be here first, or come before this one's was seen.
 Result<void> PartMerger::wait_for_decision(std::uint64_t id) {
   const std::lock_guard lock(*monitor_);
-  while (decided_.id < id && !ending_) monitor_->wait();
-  if (decided_.id == id && decided_.commit) return {};
+  decided_.erase(decided_.begin(), decided_.lower_bound(id));
+  while (decided_.empty() && !ending_) monitor_->wait();
+  const auto found = decided_.find(id);
+  undecided_ = found == decided_.end();
+  if (!undecided_ && found->second) return {};
   return Error{ErrorCode::kUnavailable, "what the part's merger has written does not count"};
 }
 
@@ -212,8 +215,10 @@ Result<void> PartMerger::open(const part_order::Open& order) {
 }
 
 void PartMerger::do_order(const part_order::Merge& order) {
-  answered_ = false;
+  answered_ = undecided_ = false;
   end_vote(order.id, merge(order));
+  // The master may be at the version that this one would write over: it opens the part anew.
+  if (undecided_) engine_.reset();
   if (!engine_) return;
   engine_->write_checkpoint(thread_.has_work());
   looked_at_ = platform_.clock().now();

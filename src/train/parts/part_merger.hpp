@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -75,7 +76,8 @@ class PartMerger {
   const PartSink sink_;
   Platform& platform_;
   const std::unique_ptr<Monitor> monitor_;
-  part_order::Decide decided_;  // guarded by monitor_: the newest decision
+  // Guarded by monitor_: by order, whether it counts; none of those before the one under way.
+  std::map<std::uint64_t, bool> decided_;
   bool ending_ = false;         // guarded by monitor_
   // The rest: of the thread.
   std::unique_ptr<NeighborCopies> copies_;  // null: none
@@ -83,7 +85,8 @@ class PartMerger {
   std::uint32_t first_slot_ = 0;  // of those that are this merger's alone
   std::unique_ptr<MergerEngine> engine_;  // null until it was opened
   Version version_;
-  bool answered_ = false;  // the order under way
+  bool answered_ = false;   // the order under way
+  bool undecided_ = false;  // the same: whether it counts is not known here
   Instant looked_at_{0}, expected_at_{0};
   JobThread thread_;  // last: it uses the others
 };
