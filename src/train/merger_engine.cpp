@@ -126,8 +126,10 @@ MergerEngine::Histories MergerEngine::histories() {
   return copies;
 }
 
+// The checkpoint that was due with these weights is in the store.
 Result<Merger::Copy> MergerEngine::take_copy() {
   SPEEDO_TRY(settle());
+  finish_checkpoint();
   return copy();
 }
 
