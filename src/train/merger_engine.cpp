@@ -268,13 +268,16 @@ void MergerEngine::fill_checkpoint(const Histories& histories) {
   }
 }
 
-// Not after a failure: a store that is gone would hold back the end with its retries.
+// Where nobody waits for a store that is away, one under way is finished when it is done.
 void MergerEngine::write_checkpoint(bool may_go_on) {
+  const bool is_behind = checkpoint_.is_behind();
+  if (is_behind && checkpoint_.is_under_way() && !checkpoint_.is_sent()) return;
+  put_checkpoint(may_go_on || is_behind);
+}
+
+// Not after a failure: a store that is gone would hold back the end with its retries.
+void MergerEngine::put_checkpoint(bool may_go_on) {
   if (!settle() || superseded_ || store_failed_) return;
-  if (checkpoint_.is_behind()) {
-    if (checkpoint_.is_under_way() && !checkpoint_.is_sent()) return;
-    may_go_on = true;
-  }
   finish_checkpoint();
   // Without an interval of its own it goes with the weights.
   const bool by_count =
@@ -294,10 +297,8 @@ void MergerEngine::close() {
     const auto done = note(publish_now());
     if (!done) SPEEDO_WARN("the store lacks the last weights: {}", done.error().message);
   }
-  finish_checkpoint();
   if (checkpoint_.has_merges()) checkpoint_.make_due();
-  write_checkpoint(false);
-  finish_checkpoint();
+  put_checkpoint(false);
 }
 
 // The weights as they are, whole. Requires: none is under way.

@@ -79,6 +79,7 @@ class MergerEngine : public MergerWork {
   }
   Histories histories();
   void fill_checkpoint(const Histories& histories);
+  void put_checkpoint(bool may_go_on);
   void finish_checkpoint();
   Result<void> note(Result<void> written);
   RecordStore& past_shared_memory() { return config_.shared ? config_.shared->base() : *store_; }

@@ -4,8 +4,8 @@
 #include <span>
 
 #include <speedo/base/clock.hpp>
-#include <speedo/base/result.hpp>
 #include <speedo/base/platform.hpp>
+#include <speedo/base/result.hpp>
 #include <speedo/store/record_store.hpp>
 
 #include "train/record_put.hpp"

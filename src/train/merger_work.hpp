@@ -23,7 +23,8 @@ class MergerWork {
   // Merges what is there of the expected merge, and a little at a time; false if nothing is.
   virtual bool merge_ahead() = 0;
   // After each merge, once its result is known to others: writes the checkpoint that is due. One
-  // that may go on while the next merge works is finished after that merge.
+  // that may go on while the next merge works is finished after that merge; where a store that is
+  // away is not to hold up merges, each goes on until publish_behind() finds it done.
   virtual void write_checkpoint(bool may_go_on) = 0;
   // Weights that are only in shared memory go to the store when that is due, beside other work;
   // returns when to ask again.

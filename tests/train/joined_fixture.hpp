@@ -124,6 +124,16 @@ struct Joined {
     setup.store->fence(config.term);
     return setup;
   }
+  // A master after the one whose merger has ended; returns what it goes on from.
+  Checkpoint go_on(const MergerConfig& config) {
+    store = std::make_shared<ChunkedStore>(map(), "m");
+    store->fence(config.term);
+    desk = std::make_shared<PartDesk>(real_platform());
+    auto found = read_checkpoint(*store, fixture->layout, true);
+    require(found);
+    fixture = std::make_unique<MergerFixture>(config, fixture->parameters, store, &*found, desk);
+    return *found;
+  }
   std::shared_ptr<Elsewhere> offer(std::size_t part, const MergerConfig& config) {
     auto merger = std::make_shared<Elsewhere>(setup_of(part, config));
     desk->offer({part, "elsewhere", merger});

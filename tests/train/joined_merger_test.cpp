@@ -249,14 +249,7 @@ TEST_CASE("a master goes on with what parts of an earlier one have left", "[merg
   for (std::uint64_t run = 1; run <= 4; ++run) merge(run);
   joined.fixture->merger.reset();
   config.term = 8;
-  joined.store = std::make_shared<ChunkedStore>(joined.map(), "m");
-  joined.store->fence(config.term);
-  joined.desk = std::make_shared<PartDesk>(real_platform());
-  auto found = read_checkpoint(*joined.store, joined.fixture->layout, true);
-  require(found);
-  REQUIRE((found->weights == plain.stored(4)));
-  joined.fixture = std::make_unique<MergerFixture>(config, kJoinedCount, joined.store, &*found,
-                                                   joined.desk);
+  REQUIRE((joined.go_on(config).weights == plain.stored(4)));
   for (std::uint64_t run = 5; run <= 7; ++run) merge(run);
   const Merger::Copy a = joined.fixture->copy(), b = plain.copy();
   REQUIRE((a.weights == b.weights));
@@ -344,13 +337,7 @@ TEST_CASE("a part's merger that outlives its master leaves nothing beside the ne
   late.tell(part_order::Decide{.id = 1, .commit = true});
 
   config.term = 8;
-  joined.store = std::make_shared<ChunkedStore>(joined.map(), "m");
-  joined.store->fence(config.term);
-  joined.desk = std::make_shared<PartDesk>(real_platform());
-  auto found = read_checkpoint(*joined.store, joined.fixture->layout, true);
-  require(found);
-  joined.fixture = std::make_unique<MergerFixture>(config, kJoinedCount, joined.store, &*found,
-                                                   joined.desk);
+  joined.go_on(config);
   auto of_the_dead = std::make_shared<ChunkedStore>(joined.map(), "m");
   of_the_dead->fence(7);
   const auto chunks_of_the_dead = [&] {

@@ -78,7 +78,7 @@ class PartMerger {
   const std::unique_ptr<Monitor> monitor_;
   // Guarded by monitor_: by order, whether it counts; none of those before the one under way.
   std::map<std::uint64_t, bool> decided_;
-  bool ending_ = false;         // guarded by monitor_
+  bool ending_ = false;  // guarded by monitor_
   // The rest: of the thread.
   std::unique_ptr<NeighborCopies> copies_;  // null: none
   std::unique_ptr<ClippedStore> store_;
