@@ -44,7 +44,7 @@ void require_near(double tolerance, const std::vector<float>& got,
 }  // namespace
 
 KernelRig::KernelRig(const TrialOptions& options)
-    : driver(log, {.seed = options.backwards ? 1U : 0U}) {
+    : driver(log, {.seed = options.backwards ? 1U : 0U, .keeps_history = true}) {
   auto made_device = GpuDevice::make(driver, {});
   REQUIRE(made_device.has_value());
   device = std::move(*made_device);

@@ -1,6 +1,9 @@
 // Response normalization, recurrent steps, layouts and windows: kernels on the host against the
 // reference.
 
+#include <algorithm>
+#include <cmath>
+
 #include "gpu/agreement.hpp"
 #include "gpu/convolution/im2col.hpp"
 #include "gpu/lrn/lrn.hpp"
@@ -21,6 +24,12 @@ std::vector<LrnShape> lrn_shapes() {
       {across, 1, 5, 15, 20, 7, 2.0F, 0.5F, 2.0F, {}},
       {across, 2, 3, 8, 8, 9, 1.0F, 1.3F, 0.5F, {}},
       {across, 2, 37, 5, 3, 5, 1.0F, 1.0F, 3.0F, {}},
+      {across, 2, 4, 3, 5, 3, 1.0F, 0.75F, 1.0F, {}},
+      {across, 3, 4, 2, 7, 5, 2.0F, 0.5F, 1.0F, {}},
+      {across, 2, 8, 5, 3, 3, 1.0F, 1.0F, 2.0F, {}},
+      {across, 1, 8, 4, 4, 9, 1.0F, 0.75F, 1.0F, {}},
+      {across, 5, 12, 9, 7, 5, 1.0F, 1.3F, 0.5F, {}},
+      {across, 2, 96, 6, 5, 5, 1e-1F, 0.75F, 1.0F, {}},
       {across, 1, 50, 1, 1, 401, 3.0F, 0.75F, 1e-3F, {}},
       {within, 2, 3, 5, 7, 3, 5e-5F, 0.75F, 1.0F, {}},
       {within, 2, 19, 8, 9, 3, 2.0F, 0.75F, 1.0F, {}},
@@ -54,6 +63,61 @@ TEST_CASE("response normalization agrees with the reference in every layout") {
     return joined(trial.get_array(array, shape.layout, dst),
                   trial.get_array(array, shape.layout, src_grad));
   });
+}
+
+// Both passes on a rig, on arrays that begin so many floats behind an aligned place.
+std::vector<float> normalized(KernelRig& rig, const LrnShape& shape, std::int64_t shift,
+                              const std::vector<float>& values) {
+  const ArrayShape array = {shape.batch, shape.channels, shape.h * shape.w};
+  Trial trial(rig, {.shift = shift});
+  const float* src = trial.put_array(array, shape.layout, values);
+  const float* dst_grad = trial.put_array(array, shape.layout, drawn(array, -1, 1, 2));
+  float* dst = trial.blank_array(array, shape.layout);
+  float* src_grad = trial.blank_array(array, shape.layout);
+  Workspace workspace(rig.driver, rig.stream);
+  const auto lrn = make_lrn(*rig.queue, workspace, shape);
+  lrn->forward(src, dst);
+  lrn->backward(src, nullptr, dst_grad, src_grad);
+  rig.driver.synchronize(rig.stream);
+  return joined(trial.get_array(array, shape.layout, dst),
+                trial.get_array(array, shape.layout, src_grad));
+}
+
+TEST_CASE("normalization of four channels at once gives the bits of one at a time") {
+  const std::int64_t channels = GENERATE(4, 8, 12, 96);
+  const std::int64_t size = GENERATE(1, 3, 5, 9);
+  const bool backwards = GENERATE(false, true);
+  KernelRig rig({.backwards = backwards});
+  if (backwards) rig.queue->blocks_max = 2;
+  for (const float beta : {0.75F, 0.5F, 1.0F, 1.3F}) {
+    for (const float k : {0.0F, 2.0F}) {
+      const LrnShape shape{Region::kAcross, 3, channels, 5, 7, size, 1.0F, beta, k,
+                           Layout{channels}};
+      CAPTURE(channels, size, backwards, beta, k);
+      auto src = drawn({shape.batch, channels, 35}, -3, 3);
+      // What spoils all windows that it is in, and no others: channels of the second sample where
+      // scales of 0 are, one infinite value of the first.
+      std::fill_n(src.begin() + 35 * channels, 35 * channels / 2, 0.0F);
+      src[static_cast<std::size_t>(35 * (channels - 1) + 17)] = HUGE_VALF;
+      const std::vector<float> at_once = normalized(rig, shape, 0, src);
+      const std::vector<float> one_by_one = normalized(rig, shape, 1, src);
+      CHECK(
+          std::equal(at_once.begin(), at_once.end(), one_by_one.begin(), one_by_one.end(),
+                     [](float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); }));
+      const bool has_nan =
+          std::any_of(one_by_one.begin(), one_by_one.end(), [](float a) { return std::isnan(a); });
+      CHECK(has_nan);
+    }
+  }
+  const auto launched = [&](const char* name) {
+    const auto& history = rig.driver.history();
+    return std::count(history.begin(), history.end(), name);
+  };
+  const std::ptrdiff_t at_once = size == 3 || size == 5 ? 8 : 0;
+  CHECK(launched("lrn_fours_forward") == at_once);
+  CHECK(launched("lrn_fours_backward") == at_once);
+  CHECK(launched("lrn_forward") == 16 - at_once);
+  CHECK(launched("lrn_ratios") == 16 - at_once);
 }
 
 TEST_CASE("copies between layouts agree with the reference") {

@@ -6,7 +6,8 @@
 //   s^(-beta-1))
 //
 // since an element is a neighbour of its neighbours. The backward pass makes the terms of that sum
-// first, for all elements.
+// first, for all elements; or, where an array is channels last and windows are small, each thread
+// makes those that it needs.
 
 #include "gpu/lrn/lrn.hpp"
 
@@ -14,6 +15,7 @@
 
 #include "gpu/launch/launch.hpp"
 #include "gpu/support/divisor.hpp"
+#include "gpu/support/elements.hpp"
 
 namespace speedo::gpu {
 namespace {
@@ -198,8 +200,109 @@ struct LrnBackwardKernel {
   }
 };
 
+// Four neighbouring channels of a position, of an array that is channels last.
+struct LrnFour {
+  static constexpr int kNear = 12;  // with the four before and the four after them
+
+  std::int64_t i;              // the first one in the array
+  bool has_before, has_after;  // whether the position has more channels there
+
+  // What an array holds there: zeros where there are no channels.
+  SPEEDO_HOST_DEVICE void load(const float* from, float (&near)[kNear]) const {
+    put(has_before ? FourAt{i - 4}.load(from) : Floats4{}, near);
+    put(FourAt{i}.load(from), near + 4);
+    put(has_after ? FourAt{i + 4}.load(from) : Floats4{}, near + 8);
+  }
+  SPEEDO_HOST_DEVICE bool has(int n) const { return n < 4 ? has_before : n < 8 || has_after; }
+
+ private:
+  SPEEDO_HOST_DEVICE static void put(Floats4 four, float* to) {
+    to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
+  }
+};
+
+struct LrnFours {
+  std::int64_t count;
+  Divisor of_position;
+  float k, weight, beta;
+
+  template <class Body>
+  SPEEDO_HOST_DEVICE void for_each(const Lane& lane, const Body& body) const {
+    for (std::int64_t n = lane.first(); n < count; n += lane.stride()) {
+      const std::int64_t place = of_position.remainder(n);
+      body(LrnFour{4 * n, place > 0, place + 1 < of_position.value()});
+    }
+  }
+};
+
+// The sum of term(n) over the neighbours of one of near channels.
+template <int kReach, class Term>
+SPEEDO_HOST_DEVICE float sum_near(int channel, const Term& term) {
+  float sum = 0.0F;
+  for (int d = -kReach; d <= kReach; ++d) sum += term(channel + d);
+  return sum;
+}
+
+template <int kReach>
+struct LrnFoursForwardKernel {
+  static constexpr const char* kName = "lrn_fours_forward";
+  LrnFours fours;
+  const float* src;
+  float* dst;
+
+  SPEEDO_HOST_DEVICE int phases() const { return 1; }
+  SPEEDO_HOST_DEVICE void run(int /*phase*/, const Lane& lane) const {
+    fours.for_each(lane, [&](const LrnFour& four) {
+      float x[LrnFour::kNear];
+      four.load(src, x);
+      const auto value = [&](int n) {
+        const float sum = sum_near<kReach>(n, [&](int j) { return x[j] * x[j]; });
+        return x[n] * power_below(fours.k + fours.weight * sum, fours.beta);
+      };
+      FourAt{four.i}.store(dst, {value(4), value(5), value(6), value(7)});
+    });
+  }
+};
+
+template <int kReach>
+struct LrnFoursBackwardKernel {
+  static_assert(2 * kReach <= 4, "neighbours' neighbours are near");
+  static constexpr const char* kName = "lrn_fours_backward";
+  LrnFours fours;
+  const float* src;
+  const float* dst_grad;
+  float* src_grad;
+
+  SPEEDO_HOST_DEVICE int phases() const { return 1; }
+  SPEEDO_HOST_DEVICE void run(int /*phase*/, const Lane& lane) const {
+    fours.for_each(lane, [&](const LrnFour& four) {
+      float x[LrnFour::kNear], grads[LrnFour::kNear], ratios[LrnFour::kNear];
+      four.load(src, x);
+      four.load(dst_grad, grads);
+      for (int n = 4 - kReach; n < 8 + kReach; ++n) {
+        const float sum = sum_near<kReach>(n, [&](int j) { return x[j] * x[j]; });
+        const float scale = fours.k + fours.weight * sum;
+        grads[n] *= power_below(scale, fours.beta);
+        // Where there is no channel the scale can be 0.
+        ratios[n] = four.has(n) ? grads[n] * x[n] / scale : 0.0F;
+      }
+      const auto value = [&](int n) {
+        const float sum = sum_near<kReach>(n, [&](int j) { return ratios[j]; });
+        return grads[n] - 2.0F * fours.beta * fours.weight * x[n] * sum;
+      };
+      FourAt{four.i}.store(src_grad, {value(4), value(5), value(6), value(7)});
+    });
+  }
+};
+
 ArrayShape array_of(const LrnShape& shape) {
   return {shape.batch, shape.channels, shape.h * shape.w};
+}
+
+// Whether there are kernels for its fours; their arrays are aligned, as all buffers are.
+bool has_fours(const LrnShape& shape) {
+  return shape.region == LrnShape::Region::kAcross && shape.channels % 4 == 0 &&
+         shape.layout.block == shape.channels && (shape.size == 3 || shape.size == 5);
 }
 
 LrnTerms terms_of(const LrnShape& shape) {
@@ -215,17 +318,26 @@ LrnTerms terms_of(const LrnShape& shape) {
           shape.beta};
 }
 
+LrnFours fours_of(const LrnShape& shape) {
+  const LrnTerms terms = terms_of(shape);
+  return {array_of(shape).storage_count(shape.layout) / 4, Divisor(shape.channels / 4), terms.k,
+          terms.weight, terms.beta};
+}
+
 class QueuedLrn final : public Lrn {
  public:
   QueuedLrn(Queue& queue, Workspace& workspace, const LrnShape& shape)
       : queue_(queue), workspace_(workspace), shape_(shape) {
-    if (shape.trains) workspace_.reserve(bytes());
+    if (shape.trains && !has_fours(shape)) workspace_.reserve(bytes());
   }
 
   OperationInfo info() const override { return {.kernel = "cuda"}; }
 
   void forward(const float* src, float* dst) override {
     if (bytes() == 0) return;
+    if (has_fours(shape_) && are_aligned(src, dst)) {
+      return shape_.size == 3 ? forward_fours<1>(src, dst) : forward_fours<2>(src, dst);
+    }
     const LrnTerms terms = terms_of(shape_);
     launch(queue_, grid_for(queue_, terms.elements.steps()), LrnForwardKernel{terms, src, dst});
   }
@@ -233,6 +345,11 @@ class QueuedLrn final : public Lrn {
   void backward(const float* src, const float* /*dst*/, const float* dst_grad,
                 float* src_grad) override {
     if (bytes() == 0) return;
+    if (has_fours(shape_) && are_aligned(src, dst_grad, src_grad)) {
+      return shape_.size == 3 ? backward_fours<1>(src, dst_grad, src_grad)
+                              : backward_fours<2>(src, dst_grad, src_grad);
+    }
+    workspace_.reserve(bytes());  // again; or now that it has fours, but not aligned
     const LrnTerms terms = terms_of(shape_);
     const auto memory = workspace_.take(bytes());
     if (!memory) return queue_.driver.fail(memory.error());
@@ -243,6 +360,18 @@ class QueuedLrn final : public Lrn {
   }
 
  private:
+  template <int kReach>
+  void forward_fours(const float* src, float* dst) {
+    const LrnFours fours = fours_of(shape_);
+    launch(queue_, grid_for(queue_, fours.count), LrnFoursForwardKernel<kReach>{fours, src, dst});
+  }
+  template <int kReach>
+  void backward_fours(const float* src, const float* dst_grad, float* src_grad) {
+    const LrnFours fours = fours_of(shape_);
+    launch(queue_, grid_for(queue_, fours.count),
+           LrnFoursBackwardKernel<kReach>{fours, src, dst_grad, src_grad});
+  }
+
   std::size_t bytes() const {
     return static_cast<std::size_t>(array_of(shape_).storage_count(shape_.layout)) * sizeof(float);
   }
