@@ -283,6 +283,83 @@ TEST_CASE("what cuDNN has no algorithm for is computed by matrix products") {
   CHECK(bench.violations().empty());
 }
 
+std::string kernels_of(LibraryBench& bench, const ConvolutionShape& shape) {
+  auto made = make_convolution(shape, {bench.products(), bench.dnn()});
+  REQUIRE(made.has_value());
+  return (*made)->info().kernel;
+}
+
+// Windows of one element; positions of plain arrays that cuDNN sums over, and that products do.
+std::vector<ConvolutionShape> single_windows() {
+  return {
+      shape_without_output({1, 1, 1, 1}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, {1, 1}),
+      shape_without_output({3, 5, 7, 1}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, {1, 1}),
+      shape_without_output({3, 9, 4, 1}, {8, 10}, {1, 1}, {1, 1}, {0, 0}, {1, 1}),
+      shape_without_output({2, 4, 6, 1}, {7, 7}, {1, 1}, {1, 1}, {0, 0}, {2, 2}),
+      shape_without_output({2, 6, 1, 1}, {4, 4, 4}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}),
+      shape_without_output({2, 1, 6, 1}, {64}, {1}, {1}, {0}, {1}),
+      // Gradients of so many weights are summed one sample after the other.
+      shape_without_output({2, 1450, 1450, 1}, {8, 8}, {1, 1}, {1, 1}, {0, 0}, {1, 1}),
+  };
+}
+
+TEST_CASE("windows of one element are products of the arrays as they lie") {
+  ConvolutionShape shape = completed(GENERATE(from_range(single_windows())));
+  const bool is_last = GENERATE(true, false), has_bias = GENERATE(true, false);
+  const bool is_large = shape.channels > 1000;
+  if (is_large && (is_last || has_bias)) return;
+  shape.transposed = !is_large && GENERATE(false, true);
+  if (!shape.transposed && GENERATE(false, true)) shape.activation = UnaryOp{UnaryKind::kRelu};
+  if (is_last) {
+    shape = with_layouts(shape, LayoutKind::kChannelsLast, LayoutKind::kChannelsLast);
+  }
+  LibraryBench bench;
+  require_passes(bench, shape, has_bias);
+  const std::int64_t positions = count_of(shape.src_size);
+  const bool sums = is_last || positions == 1 || (positions >= 64 && positions % 4 == 0);
+  CHECK(bench.cudnn().passes() == (sums ? 0 : 1));
+  CHECK(bench.violations().empty());
+}
+
+TEST_CASE("strides, padding, groups and unequal layouts are not taken for products") {
+  const ConvolutionShape all = completed(
+      shape_without_output({2, 4, 6, 1}, {8, 8}, {1, 1}, {1, 1}, {0, 0}, {1, 1}));
+  LibraryBench bench;
+  CHECK(kernels_of(bench, all) == "cublaslt gemm");
+  std::vector<ConvolutionShape> others(4, all);
+  others[0].stride = {2, 1};
+  others[1].pad = {0, 1};
+  others[2].groups = 2;
+  others[3].kernel = {1, 2};
+  for (const ConvolutionShape& other : others) {
+    CHECK(kernels_of(bench, completed(other)).find("cublaslt") == std::string::npos);
+  }
+  CHECK(kernels_of(bench, with_layouts(all, LayoutKind::kPlain, LayoutKind::kChannelsLast))
+            .find("cublaslt") == std::string::npos);
+  CHECK(bench.violations().empty());
+}
+
+TEST_CASE("groups are computed one after the other where that was measured to be faster") {
+  const bool is_slow = GENERATE(true, false), is_deterministic = GENERATE(false, true);
+  const std::int64_t width = GENERATE(16, 8);
+  ConvolutionShape shape = completed(shape_without_output({2, 2 * width, 2 * width + 2, 2}, {5, 6},
+                                                          {3, 3}, {1, 1}, {1, 1}, {1, 1}));
+  const bool rectifies = GENERATE(false, true);
+  if (rectifies) shape.activation = UnaryOp{UnaryKind::kRelu};
+  if (GENERATE(false, true)) {
+    shape = with_layouts(shape, LayoutKind::kChannelsLast, LayoutKind::kChannelsLast);
+  }
+  LibraryBench bench({.dnn = {.is_deterministic = is_deterministic}});
+  if (is_slow) bench.cudnn().slow_groups_down();
+  require_passes(bench, shape, true);
+  const bool splits = is_slow && !is_deterministic && width == 16;
+  CHECK(bench.cudnn().passes() == (splits ? 6 : 3));
+  CHECK(bench.cudnn().fused() == (splits && rectifies ? 2 : 0));
+  const std::string kernels = kernels_of(bench, shape);
+  CHECK((kernels.find("of each group") != std::string::npos) == splits);
+  CHECK(bench.violations().empty());
+}
+
 TEST_CASE("weights are put in order where all arrays have channels last") {
   const bool is_last = GENERATE(true, false);
   const bool plain_src = GENERATE(true, false);

@@ -63,7 +63,7 @@ TEST_CASE("cuDNN takes the descriptors of convolutions, plain and channels last"
   }
   CAPTURE(shape.batch, shape.channels, shape.outputs, shape.groups, shape.src_size, is_last);
   CudnnDescriptors descriptors(*functions);
-  const auto described = descriptors.describe(shape, is_last);
+  const auto described = descriptors.describe(shape, {.weights_last = is_last});
   INFO((described ? std::string() : described.error().message));
   REQUIRE(described.has_value());
   std::vector<std::int64_t> expected{shape.batch, shape.outputs};

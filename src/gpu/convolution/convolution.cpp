@@ -10,6 +10,7 @@
 
 #include "gpu/convolution/convolution_cudnn.hpp"
 #include "gpu/convolution/convolution_im2col.hpp"
+#include "gpu/convolution/convolution_product.hpp"
 #include "gpu/elementwise/channels.hpp"
 
 namespace speedo::gpu {
@@ -86,19 +87,18 @@ class ChosenConvolution final : public Convolution {
   }
 
  private:
-  // By cuDNN where it can, and by matrix products where it cannot.
+  // By the first that serves the pass; the last serves any, empty arrays too.
   Result<void> choose(ConvolutionPass asked) {
+    constexpr std::array kMakers{make_product_engine, make_cudnn_engine, make_im2col_engine};
     const ConvolutionPass pass = kernel_pass(asked_, asked);
-    ConvolutionEngine*& chosen = by_pass_[static_cast<std::size_t>(asked)];
-    if (!is_empty()) {
-      if (cudnn_ == nullptr) cudnn_ = make_cudnn_engine(shape_, context_);
-      chosen = cudnn_.get();
-      auto served = chosen->reserve(pass);
-      if (served || served.error().code != ErrorCode::kUnsupported) return served;
+    for (std::size_t i = is_empty() ? kMakers.size() - 1 : 0; i < kMakers.size(); ++i) {
+      if (engines_[i] == nullptr) engines_[i] = kMakers[i](shape_, context_);
+      auto served = engines_[i]->reserve(pass);
+      if (!served && served.error().code == ErrorCode::kUnsupported) continue;
+      by_pass_[static_cast<std::size_t>(asked)] = engines_[i].get();
+      return served;
     }
-    if (im2col_ == nullptr) im2col_ = make_im2col_engine(shape_, context_);
-    chosen = im2col_.get();
-    return chosen->reserve(pass);
+    return Error{ErrorCode::kInternal, "no kernels serve this convolution"};
   }
 
   bool is_empty() const {
@@ -114,7 +114,7 @@ class ChosenConvolution final : public Convolution {
 
   ConvolutionShape asked_, shape_;  // as it was asked for, and as kernels know it
   ConvolutionContext context_;
-  std::unique_ptr<ConvolutionEngine> cudnn_, im2col_;
+  std::array<std::unique_ptr<ConvolutionEngine>, 3> engines_;
   std::array<ConvolutionEngine*, kConvolutionPasses.size()> by_pass_{};
 };
 

@@ -20,10 +20,18 @@ struct BlasMatrix {
   auto operator<=>(const BlasMatrix&) const = default;
 };
 
+// What is done to a product before it is stored.
+enum class BlasEpilogue {
+  kNone,
+  kBias,      // plus the bias of its row
+  kBiasRelu,  // and rectified
+};
+
 // Which products: d = alpha op(a) op(b) + beta d, op(a) m x k, op(b) k x n, d m x n.
 struct BlasProducts {
   std::int64_t m = 0, n = 0, k = 0, count = 1;
   BlasMatrix a, b, d;
+  BlasEpilogue epilogue = BlasEpilogue::kNone;
 
   auto operator<=>(const BlasProducts&) const = default;
 };
@@ -35,6 +43,7 @@ struct BlasOperands {
   const float* b = nullptr;
   float beta = 0.0F;
   float* d = nullptr;
+  const float* bias = nullptr;  // of m rows, if the epilogue adds one
 };
 
 struct BlasOptions {

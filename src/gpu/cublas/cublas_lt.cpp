@@ -40,6 +40,15 @@ cublasComputeType_t compute_type(Arithmetic arithmetic) {
   return CUBLAS_COMPUTE_32F;
 }
 
+cublasLtEpilogue_t epilogue_of(BlasEpilogue epilogue) {
+  switch (epilogue) {
+    case BlasEpilogue::kNone: break;
+    case BlasEpilogue::kBias: return CUBLASLT_EPILOGUE_BIAS;
+    case BlasEpilogue::kBiasRelu: return CUBLASLT_EPILOGUE_RELU_BIAS;
+  }
+  return CUBLASLT_EPILOGUE_DEFAULT;
+}
+
 class CublasLt final : public Blas {
  public:
   CublasLt(const CublasLtFunctions& functions, cublasLtHandle_t handle, const BlasOptions& options)
@@ -62,13 +71,14 @@ class CublasLt final : public Blas {
     auto found = plans_.find(key);
     if (found == plans_.end()) {
       Plan plan;
-      if (auto made = make(plan, key); !made) {
+      if (auto made = make(plan, key, operands.bias); !made) {
         destroy(plan);
         return made;
       }
       found = plans_.emplace(key, plan).first;
     }
     const Plan& plan = found->second;
+    SPEEDO_TRY(set_bias(plan, products, operands.bias));
     return said("cublasLtMatmul",
                 lt_.multiply(handle_, plan.task, &operands.alpha, operands.a, plan.a, operands.b,
                              plan.b, &operands.beta, operands.d, plan.d, operands.d, plan.d,
@@ -95,13 +105,22 @@ class CublasLt final : public Blas {
                 lt_.set_task(plan.task, name, &value, sizeof value));
   }
 
-  Result<void> make(Plan& plan, const PlanKey& key) {
+  Result<void> set_bias(const Plan& plan, const BlasProducts& products, const float* bias) {
+    if (products.epilogue == BlasEpilogue::kNone) return {};
+    return set_task(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+  }
+
+  Result<void> make(Plan& plan, const PlanKey& key, const float* bias) {
     const BlasProducts& all = key.products;
     const auto flag = [](bool transposed) { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
     SPEEDO_TRY(said("cublasLtMatmulDescCreate",
                     lt_.create_task(&plan.task, compute_type(options_.arithmetic), CUDA_R_32F)));
     SPEEDO_TRY(set_task(plan, CUBLASLT_MATMUL_DESC_TRANSA, flag(all.a.transposed)));
     SPEEDO_TRY(set_task(plan, CUBLASLT_MATMUL_DESC_TRANSB, flag(all.b.transposed)));
+    if (all.epilogue != BlasEpilogue::kNone) {
+      SPEEDO_TRY(set_task(plan, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(all.epilogue)));
+      SPEEDO_TRY(set_bias(plan, all, bias));
+    }
     SPEEDO_TRY(make_layout(plan.a, all.a, {all.m, all.k}, all.count));
     SPEEDO_TRY(make_layout(plan.b, all.b, {all.k, all.n}, all.count));
     SPEEDO_TRY(make_layout(plan.d, all.d, {all.m, all.n}, all.count));

@@ -20,7 +20,8 @@ struct DnnChoice {
   int algorithm = 0;
   cudnnMathType_t math = CUDNN_DEFAULT_MATH;
   std::size_t workspace_bytes = 0;
-  bool weights_last = false;
+  DnnOrder order;
+  float milliseconds = 0.0F;  // of the whole, as measured; not above 0: it was not
 };
 
 // A shape and a pass, as numbers.
@@ -85,25 +86,55 @@ struct CudnnContext {
   DnnOptions options;
 };
 
+// Where in the arrays each of a convolution's groups begins.
+struct DnnGroups {
+  std::int64_t count = 1, src_step = 0, weights_step = 0, dst_step = 0, outputs = 0;
+
+  DnnArrays of(const DnnArrays& all, std::int64_t group) const {
+    return {all.src + group * src_step, all.weights + group * weights_step,
+            all.dst + group * dst_step};
+  }
+};
+
+DnnGroups groups_of(const ConvolutionShape& shape, const DnnOrder& order) {
+  if (!order.by_group) return {};
+  const std::int64_t channels = shape.channels / shape.groups;
+  const std::int64_t outputs = shape.outputs / shape.groups;
+  const auto step = [](Layout layout, std::int64_t width, const auto& size) {
+    return layout.is_plain() ? width * count_of(size) : width;
+  };
+  return {shape.groups, step(shape.src_layout, channels, shape.src_size),
+          weight_count(shape) / shape.groups, step(shape.dst_layout, outputs, shape.dst_size),
+          outputs};
+}
+
 template <class Calls>
 class CudnnPass final : public DnnPass {
  public:
   CudnnPass(const CudnnContext& context, std::unique_ptr<CudnnDescriptors> of,
-            const DnnChoice& choice, Layout weight_layout)
+            const DnnChoice& choice, const ConvolutionShape& shape)
       : context_(context),
         of_(std::move(of)),
         algorithm_(static_cast<typename Calls::Algorithm>(choice.algorithm)),
         workspace_bytes_(choice.workspace_bytes),
-        weight_layout_(weight_layout) {}
+        weight_layout_(choice.order.weights_last ? Layout{shape.channels / shape.groups}
+                                                 : Layout{}),
+        groups_(groups_of(shape, choice.order)) {}
 
-  std::string name() const override { return fmt::format("cudnn {}", name_of(algorithm_)); }
+  std::string name() const override {
+    const char* const each = groups_.count > 1 ? " of each group" : "";
+    return fmt::format("cudnn {}{}", name_of(algorithm_), each);
+  }
   std::size_t workspace_bytes() const override { return workspace_bytes_; }
   Layout weight_layout() const override { return weight_layout_; }
 
   Result<void> run(const DnnArrays& arrays, WorkMemory memory) override {
-    const cudnnStatus_t status = Calls::run(call(), algorithm_, arrays, memory);
-    if (status == CUDNN_STATUS_SUCCESS) return {};
-    return cudnn_said(context_.dnn, name().c_str(), status);
+    for (std::int64_t group = 0; group < groups_.count; ++group) {
+      const cudnnStatus_t status =
+          Calls::run(call(), algorithm_, groups_.of(arrays, group), memory);
+      if (status != CUDNN_STATUS_SUCCESS) return cudnn_said(context_.dnn, name().c_str(), status);
+    }
+    return {};
   }
 
   Result<bool> run_with_relu(const DnnArrays& arrays, const float* bias,
@@ -111,22 +142,29 @@ class CudnnPass final : public DnnPass {
     if constexpr (Calls::kPass != ConvolutionPass::kForward) {
       return false;
     } else {
-      float* dst = const_cast<float*>(arrays.dst);
-      const cudnnStatus_t status = context_.dnn.forward_with_activation(
-          context_.handle, &kCudnnOne, of_->src, arrays.src, of_->weights, arrays.weights,
-          of_->convolution, algorithm_, memory.data, memory.bytes, &kCudnnZero, of_->dst, dst,
-          of_->bias, bias, of_->relu, of_->dst, dst);
-      // What is wrong with the arrays themselves, the plain call that follows says as well.
-      const int category = CUDNN_STATUS_CATEGORY(status);
-      const bool cannot =
-          category == CUDNN_STATUS_NOT_SUPPORTED || category == CUDNN_STATUS_BAD_PARAM;
-      if (cannot) return false;
-      SPEEDO_TRY(cudnn_said(context_.dnn, "cudnnConvolutionBiasActivationForward", status));
+      for (std::int64_t group = 0; group < groups_.count; ++group) {
+        const cudnnStatus_t status = run_group_with_relu(
+            groups_.of(arrays, group), bias + group * groups_.outputs, memory);
+        // What is wrong with the arrays themselves, the plain call that follows says as well.
+        const int category = CUDNN_STATUS_CATEGORY(status);
+        const bool cannot =
+            category == CUDNN_STATUS_NOT_SUPPORTED || category == CUDNN_STATUS_BAD_PARAM;
+        if (cannot) return false;
+        SPEEDO_TRY(cudnn_said(context_.dnn, "cudnnConvolutionBiasActivationForward", status));
+      }
       return true;
     }
   }
 
  private:
+  cudnnStatus_t run_group_with_relu(const DnnArrays& arrays, const float* bias,
+                                    WorkMemory memory) const {
+    float* const dst = const_cast<float*>(arrays.dst);
+    return context_.dnn.forward_with_activation(
+        context_.handle, &kCudnnOne, of_->src, arrays.src, of_->weights, arrays.weights,
+        of_->convolution, algorithm_, memory.data, memory.bytes, &kCudnnZero, of_->dst, dst,
+        of_->bias, bias, of_->relu, of_->dst, dst);
+  }
   CudnnCall call() const { return {context_.dnn, context_.handle, *of_}; }
 
   const CudnnContext& context_;
@@ -134,6 +172,7 @@ class CudnnPass final : public DnnPass {
   typename Calls::Algorithm algorithm_;
   std::size_t workspace_bytes_;
   Layout weight_layout_;
+  DnnGroups groups_;
 };
 
 class Cudnn final : public Dnn {
@@ -166,27 +205,44 @@ class Cudnn final : public Dnn {
     }
     const DnnChoice& choice = found->second;
     auto of = std::make_unique<CudnnDescriptors>(context_.dnn);
-    SPEEDO_TRY(of->describe(shape, choice.weights_last));
+    SPEEDO_TRY(of->describe(shape, choice.order));
     SPEEDO_TRY(of->set_math(choice.math));
-    const Layout weights = choice.weights_last ? Layout{shape.channels / shape.groups} : Layout{};
     return std::unique_ptr<DnnPass>(
-        std::make_unique<CudnnPass<Calls>>(context_, std::move(of), choice, weights));
+        std::make_unique<CudnnPass<Calls>>(context_, std::move(of), choice, shape));
   }
 
   // With channels last in all three arrays, if two of them have it and there is such an algorithm.
   template <class Calls>
   Result<DnnChoice> choose(const ConvolutionShape& shape) {
     if (is_channels_last(shape)) {
-      auto choice = search<Calls>(shape, true);
+      auto choice = choose_groups<Calls>(shape, {.weights_last = true});
       if (choice || choice.error().code != ErrorCode::kUnsupported) return choice;
     }
-    return search<Calls>(shape, false);
+    return choose_groups<Calls>(shape, {});
+  }
+
+  // All groups at once, or one after the other where that was measured to be faster.
+  template <class Calls>
+  Result<DnnChoice> choose_groups(const ConvolutionShape& shape, DnnOrder order) {
+    auto whole = search<Calls>(shape, order);
+    if (!whole || whole->milliseconds <= 0.0F || !may_go_by_group(shape)) return whole;
+    order.by_group = true;
+    auto parts = search<Calls>(shape, order);
+    const bool is_faster =
+        parts && parts->milliseconds > 0.0F && parts->milliseconds < whole->milliseconds;
+    return is_faster ? parts : whole;
+  }
+
+  // Algorithms of one problem alone (FFT, Winograd) pay where groups are few and wide.
+  static bool may_go_by_group(const ConvolutionShape& shape) {
+    constexpr std::int64_t kWidthMin = 16;
+    return shape.groups > 1 && have_one_order(shape) &&
+           std::min(shape.channels, shape.outputs) >= kWidthMin * shape.groups;
   }
 
   static bool is_channels_last(const ConvolutionShape& shape) {
-    const bool is_plain = shape.src_layout.is_plain() && shape.dst_layout.is_plain();
-    return !is_plain && shape.src_layout.block == shape.channels &&
-           shape.dst_layout.block == shape.outputs;
+    const bool are_plain = shape.src_layout.is_plain() && shape.dst_layout.is_plain();
+    return !are_plain && have_one_order(shape);
   }
 
   // In float32 proper no kernel may round its operands. Rounding to float16 has to be allowed.
@@ -198,9 +254,9 @@ class Cudnn final : public Dnn {
   }
 
   template <class Calls>
-  Result<DnnChoice> search(const ConvolutionShape& shape, bool weights_last) {
+  Result<DnnChoice> search(const ConvolutionShape& shape, const DnnOrder& order) {
     CudnnDescriptors of(context_.dnn);
-    SPEEDO_TRY(of.describe(shape, weights_last));
+    SPEEDO_TRY(of.describe(shape, order));
     const CudnnCall call{context_.dnn, context_.handle, of};
     SPEEDO_TRY(of.set_math(wanted_math()));
     for (const auto& result : ranked<Calls>(call)) {
@@ -208,8 +264,8 @@ class Cudnn final : public Dnn {
       if (result.status != CUDNN_STATUS_SUCCESS) continue;
       if (context_.options.is_deterministic && !is_sure) continue;
       DnnChoice choice{static_cast<int>(result.algo),
-                       is_exact() ? CUDNN_FMA_MATH : result.mathType, 0,
-                       weights_last};
+                       is_exact() ? CUDNN_FMA_MATH : result.mathType, 0, order,
+                       result.time * static_cast<float>(order.by_group ? shape.groups : 1)};
       SPEEDO_TRY(of.set_math(choice.math));
       if (Calls::size(call, result.algo, &choice.workspace_bytes) != CUDNN_STATUS_SUCCESS) continue;
       if (choice.workspace_bytes <= context_.options.workspace_bytes_max) return choice;

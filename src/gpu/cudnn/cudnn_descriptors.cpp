@@ -59,6 +59,12 @@ Result<void> cudnn_said(const CudnnFunctions& functions, const char* function,
                fmt::format("{}: {}", function, functions.get_error_string(status))};
 }
 
+bool have_one_order(const ConvolutionShape& shape) {
+  const bool are_plain = shape.src_layout.is_plain() && shape.dst_layout.is_plain();
+  return are_plain || (shape.src_layout.block == shape.channels &&
+                       shape.dst_layout.block == shape.outputs);
+}
+
 CudnnDescriptors::~CudnnDescriptors() {
   for (cudnnTensorDescriptor_t tensor : {src, dst, bias}) {
     if (tensor != nullptr) dnn_.destroy_tensor(tensor);
@@ -68,9 +74,11 @@ CudnnDescriptors::~CudnnDescriptors() {
   if (relu != nullptr) dnn_.destroy_activation(relu);
 }
 
-Result<void> CudnnDescriptors::describe(const ConvolutionShape& shape, bool weights_last) {
+Result<void> CudnnDescriptors::describe(const ConvolutionShape& shape, const DnnOrder& order) {
   SPEEDO_ASSERT(!shape.transposed);
-  weights_last_ = weights_last;
+  SPEEDO_ASSERT(!order.by_group || have_one_order(shape));
+  order_ = order;
+  parts_ = order.by_group ? shape.groups : 1;
   if (shape.kernel.size() > kAxesMax) {
     return Error{ErrorCode::kUnsupported, "cuDNN convolves at most three axes"};
   }
@@ -95,13 +103,14 @@ Result<void> CudnnDescriptors::describe_tensor(cudnnTensorDescriptor_t& tensor,
                                                const ArrayShape& array, const Sizes& sizes,
                                                Layout layout) {
   // A single channel lies as it does in both orders, and is described as the others are.
-  const bool channels_last = !layout.is_plain() || (weights_last_ && array.channels == 1);
+  const bool channels_last = !layout.is_plain() || (order_.weights_last && array.channels == 1);
   if (channels_last && layout.block != array.channels) {
     return Error{ErrorCode::kUnsupported,
                  fmt::format("cuDNN knows no blocks of {} channels", layout.block)};
   }
-  const std::vector<int> dims = with_axes(array.batch, array.channels, sizes);
+  std::vector<int> dims = with_axes(array.batch, array.channels, sizes);
   const std::vector<int> strides = strides_of(dims, channels_last);
+  dims[1] /= static_cast<int>(parts_);
   SPEEDO_TRY(cudnn_said(dnn_, "cudnnCreateTensorDescriptor", dnn_.create_tensor(&tensor)));
   return cudnn_said(dnn_, "cudnnSetTensorNdDescriptor",
                     dnn_.set_tensor(tensor, CUDNN_DATA_FLOAT, static_cast<int>(dims.size()),
@@ -110,11 +119,11 @@ Result<void> CudnnDescriptors::describe_tensor(cudnnTensorDescriptor_t& tensor,
 
 Result<void> CudnnDescriptors::describe_weights(const ConvolutionShape& shape) {
   const std::vector<int> dims =
-      with_axes(shape.outputs, shape.channels / shape.groups, shape.kernel);
+      with_axes(shape.outputs / parts_, shape.channels / shape.groups, shape.kernel);
   SPEEDO_TRY(cudnn_said(dnn_, "cudnnCreateFilterDescriptor", dnn_.create_filter(&weights)));
   return cudnn_said(dnn_, "cudnnSetFilterNdDescriptor",
                     dnn_.set_filter(weights, CUDNN_DATA_FLOAT,
-                                    weights_last_ ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW,
+                                    order_.weights_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW,
                                     static_cast<int>(dims.size()), dims.data()));
 }
 
@@ -129,7 +138,7 @@ Result<void> CudnnDescriptors::describe_windows(const ConvolutionShape& shape) {
       dnn_.set_convolution(convolution, static_cast<int>(pad.size()), pad.data(), stride.data(),
                            dilation.data(), CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT)));
   return cudnn_said(dnn_, "cudnnSetConvolutionGroupCount",
-                    dnn_.set_groups(convolution, static_cast<int>(shape.groups)));
+                    dnn_.set_groups(convolution, static_cast<int>(shape.groups / parts_)));
 }
 
 }  // namespace speedo::gpu

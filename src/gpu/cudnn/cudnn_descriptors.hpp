@@ -11,7 +11,16 @@ namespace speedo::gpu {
 Result<void> cudnn_said(const CudnnFunctions& functions, const char* function,
                         cudnnStatus_t status);
 
-// How cuDNN is told of a convolution. It knows at least two axes: others before them are of size 1.
+// The order in which a convolution's weights and groups are given to it.
+struct DnnOrder {
+  bool weights_last = false;  // the weights of each output have their channels last
+  bool by_group = false;      // one group after the other: channels of the same arrays
+};
+
+// Whether both arrays are plain, or have their channels last.
+bool have_one_order(const ConvolutionShape& shape);
+
+// How cuDNN is told of a convolution, or of each of its groups. It knows at least two axes: others before them are of size 1.
 class CudnnDescriptors {
  public:
   // `functions` outlive it.
@@ -20,10 +29,9 @@ class CudnnDescriptors {
   CudnnDescriptors(const CudnnDescriptors&) = delete;
   CudnnDescriptors& operator=(const CudnnDescriptors&) = delete;
 
-  // `weights_last`: the weights of each output have their channels last. Requires: not transposed;
-  // called once. Errors: kUnsupported if a size or a layout is not among those that it knows;
+  // Requires: not transposed; called once. Errors: kUnsupported if a size or a layout is not among those that it knows;
   // kInternal, what the library says.
-  Result<void> describe(const ConvolutionShape& shape, bool weights_last);
+  Result<void> describe(const ConvolutionShape& shape, const DnnOrder& order);
   Result<void> set_math(cudnnMathType_t math);
 
   cudnnTensorDescriptor_t src = nullptr, dst = nullptr, bias = nullptr;
@@ -38,7 +46,8 @@ class CudnnDescriptors {
   Result<void> describe_windows(const ConvolutionShape& shape);
 
   const CudnnFunctions& dnn_;
-  bool weights_last_ = false;
+  DnnOrder order_;
+  std::int64_t parts_ = 1;  // that are given one after the other
 };
 
 }  // namespace speedo::gpu

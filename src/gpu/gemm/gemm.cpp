@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <speedo/base/assert.hpp>
+
 #include "gpu/elementwise/elementwise.hpp"
 
 namespace speedo::gpu {
@@ -34,6 +36,16 @@ BlasProducts column_major(const Backend::Gemm& product, const GemmBatch& batch) 
           .d = {false, n, batch.c_step}};
 }
 
+void multiply(const GemmContext& context, const BlasProducts& products,
+              const BlasOperands& operands) {
+  Driver& driver = context.queue.driver;
+  const auto memory = context.workspace.take(context.blas.workspace_bytes());
+  if (!memory) return driver.fail(memory.error());
+  driver.bind_thread();
+  auto queued = context.blas.multiply(context.queue.stream, products, operands, *memory);
+  if (!queued) driver.fail(std::move(queued).error());
+}
+
 }  // namespace
 
 void gemm(const GemmContext& context, const Backend::Gemm& product, const float* a, const float* b,
@@ -46,14 +58,19 @@ void gemm(const GemmContext& context, const Backend::Gemm& product, const GemmBa
   const auto [m, n, k] = product.shape;
   if (m == 0 || n == 0 || batch.count == 0) return;
   if (k == 0) return scale_products(context, product, batch, c);
-  Driver& driver = context.queue.driver;
-  const auto memory = context.workspace.take(context.blas.workspace_bytes());
-  if (!memory) return driver.fail(memory.error());
-  driver.bind_thread();
-  const BlasOperands operands{product.alpha, b, a, product.beta, c};
-  auto queued = context.blas.multiply(context.queue.stream, column_major(product, batch), operands,
-                                      *memory);
-  if (!queued) driver.fail(std::move(queued).error());
+  multiply(context, column_major(product, batch), {product.alpha, b, a, product.beta, c});
+}
+
+void gemm(const GemmContext& context, const Backend::Gemm& product, const GemmEpilogue& epilogue,
+          const float* a, const float* b, float* c) {
+  const auto [m, n, k] = product.shape;
+  SPEEDO_ASSERT(k > 0);
+  if (m == 0 || n == 0) return;
+  BlasProducts products = column_major(product, GemmBatch{});
+  if (epilogue.bias != nullptr) {
+    products.epilogue = epilogue.rectifies ? BlasEpilogue::kBiasRelu : BlasEpilogue::kBias;
+  }
+  multiply(context, products, {product.alpha, b, a, product.beta, c, epilogue.bias});
 }
 
 }  // namespace speedo::gpu

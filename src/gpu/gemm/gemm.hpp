@@ -23,10 +23,19 @@ struct GemmBatch {
   std::int64_t count = 1, a_step = 0, b_step = 0, c_step = 0;
 };
 
+// What is done to each row of a product before it is stored; the same length as the row. Not to
+// products without inner elements.
+struct GemmEpilogue {
+  const float* bias = nullptr;  // null: nothing is
+  bool rectifies = false;
+};
+
 // As Backend::gemm(), queued. What fails, fails the driver.
 void gemm(const GemmContext& context, const Backend::Gemm& product, const float* a, const float* b,
           float* c);
 void gemm(const GemmContext& context, const Backend::Gemm& product, const GemmBatch& batch,
+          const float* a, const float* b, float* c);
+void gemm(const GemmContext& context, const Backend::Gemm& product, const GemmEpilogue& epilogue,
           const float* a, const float* b, float* c);
 
 }  // namespace speedo::gpu

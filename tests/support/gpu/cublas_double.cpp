@@ -38,7 +38,14 @@ struct LtTask {
   cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
   cudaDataType scale = CUDA_R_32F;
   cublasOperation_t a_op = CUBLAS_OP_N, b_op = CUBLAS_OP_N;
+  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  const float* bias = nullptr;  // may change from product to product
 
+  bool is_like(const LtTask& other) const {
+    LtTask same = other;
+    same.bias = bias;
+    return *this == same;
+  }
   bool operator==(const LtTask&) const = default;
   Rounding rounding() const {
     if (compute == CUBLAS_COMPUTE_32F_FAST_TF32) return {.digits = 10};
@@ -60,7 +67,7 @@ struct LtProblem {
   std::size_t bytes = 0;
 
   bool is_for(const LtProblem& other) const {
-    return task == other.task && a == other.a && b == other.b && c == other.c && d == other.d;
+    return task.is_like(other.task) && a == other.a && b == other.b && c == other.c && d == other.d;
   }
 };
 
@@ -94,6 +101,8 @@ void multiply_plainly(const LtProblem& all, const LtOperands& on) {
         float& d = on.d[p * all.d.step + column * all.d.stride + row];
         const double before = on.beta == 0.0F ? 0.0 : double{on.beta} * d;
         d = static_cast<float>(on.alpha * sum + before);
+        if (all.task.epilogue != CUBLASLT_EPILOGUE_DEFAULT) d += all.task.bias[row];
+        if (all.task.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS) d = std::max(0.0F, d);
       }
     }
   }
@@ -184,6 +193,9 @@ class CublasDouble::State {
     add(on.a, all.a.extent() * 4);
     add(on.b, all.b.extent() * 4);
     add(on.d, all.d.extent() * 4);
+    if (all.task.bias != nullptr) {
+      add(all.task.bias, static_cast<std::int64_t>(all.d.rows) * 4);
+    }
     add(memory.data, static_cast<std::int64_t>(all.bytes));
     ++products;
     driver.queue_call(stream, "cublasLtMatmul", arrays, [=] {
@@ -218,6 +230,8 @@ cublasStatus_t set_task_attribute(cublasLtMatmulDesc_t handle, cublasLtMatmulDes
   bool is_right = false;
   if (name == CUBLASLT_MATMUL_DESC_TRANSA) is_right = read_attribute(task->a_op, value, bytes);
   if (name == CUBLASLT_MATMUL_DESC_TRANSB) is_right = read_attribute(task->b_op, value, bytes);
+  if (name == CUBLASLT_MATMUL_DESC_EPILOGUE) is_right = read_attribute(task->epilogue, value, bytes);
+  if (name == CUBLASLT_MATMUL_DESC_BIAS_POINTER) is_right = read_attribute(task->bias, value, bytes);
   return is_right ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 
@@ -305,10 +319,16 @@ constexpr auto queue_product = [](
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   if (c != d) state.report("c is not d");
+  if ((all->task.epilogue == CUBLASLT_EPILOGUE_DEFAULT) != (all->task.bias == nullptr)) {
+    state.report("a bias without its epilogue, or an epilogue without its bias");
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
   const LtOperands on{*static_cast<const float*>(alpha), *static_cast<const float*>(beta),
                       static_cast<const float*>(a), static_cast<const float*>(b),
                       static_cast<float*>(d)};
-  state.queue(found, on, {work, work_bytes}, stream);
+  LtProblem problem = found;
+  problem.task.bias = all->task.bias;
+  state.queue(problem, on, {work, work_bytes}, stream);
   return CUBLAS_STATUS_SUCCESS;
 };
 

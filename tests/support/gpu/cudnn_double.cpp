@@ -233,6 +233,9 @@ void fill_descriptors(gpu::CudnnFunctions& table) {
 
 using Names = CudnnDouble::State::Names;
 
+// What the library says of algorithms that were not tried.
+constexpr float kUnmeasured = -1.0F;
+
 void fill_forward(gpu::CudnnFunctions& table) {
   constexpr auto kPass = ConvolutionPass::kForward;
   table.rank_forward = [](cudnnHandle_t handle, cudnnTensorDescriptor_t src,
@@ -240,7 +243,7 @@ void fill_forward(gpu::CudnnFunctions& table) {
                           cudnnTensorDescriptor_t dst, int wanted, int* count,
                           cudnnConvolutionFwdAlgoPerf_t* results) {
     ++cudnn().rankings;
-    return cudnn().rank(Names{handle, src, weights, windows, dst}, kPass, wanted, count, results);
+    return cudnn().rank(Names{handle, src, weights, windows, dst}, kPass, wanted, count, results, kUnmeasured);
   };
   table.try_forward = [](cudnnHandle_t handle, cudnnTensorDescriptor_t src,
                          cudnnFilterDescriptor_t weights, cudnnConvolutionDescriptor_t windows,
@@ -266,7 +269,7 @@ void fill_data(gpu::CudnnFunctions& table) {
                        cudnnTensorDescriptor_t src, int wanted, int* count,
                        cudnnConvolutionBwdDataAlgoPerf_t* results) {
     ++cudnn().rankings;
-    return cudnn().rank(Names{handle, src, weights, windows, dst}, kPass, wanted, count, results);
+    return cudnn().rank(Names{handle, src, weights, windows, dst}, kPass, wanted, count, results, kUnmeasured);
   };
   table.try_data = [](cudnnHandle_t handle, cudnnFilterDescriptor_t weights,
                       cudnnTensorDescriptor_t dst, cudnnConvolutionDescriptor_t windows,
@@ -291,7 +294,7 @@ void fill_weights(gpu::CudnnFunctions& table) {
                           cudnnFilterDescriptor_t weights, int wanted, int* count,
                           cudnnConvolutionBwdFilterAlgoPerf_t* results) {
     ++cudnn().rankings;
-    return cudnn().rank(Names{handle, src, weights, windows, dst}, kPass, wanted, count, results);
+    return cudnn().rank(Names{handle, src, weights, windows, dst}, kPass, wanted, count, results, kUnmeasured);
   };
   table.try_weights = [](cudnnHandle_t handle, cudnnTensorDescriptor_t src,
                          cudnnTensorDescriptor_t dst, cudnnConvolutionDescriptor_t windows,
@@ -323,6 +326,7 @@ std::int64_t CudnnDouble::trials() const { return state_->trials; }
 std::int64_t CudnnDouble::passes() const { return state_->passes; }
 std::int64_t CudnnDouble::fused() const { return state_->fused; }
 std::size_t CudnnDouble::work_bytes_max() const { return state_->work_bytes_max; }
+void CudnnDouble::slow_groups_down() { state_->grouped_slowness = 100.0F; }
 void CudnnDouble::lack_algorithms() { state_->has_algorithms = false; }
 
 gpu::CudnnFunctions CudnnDouble::functions() {

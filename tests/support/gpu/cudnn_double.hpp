@@ -30,6 +30,8 @@ class CudnnDouble {
   std::int64_t fused() const;     // of them, with an activation
   // The most working memory that a queued pass had.
   std::size_t work_bytes_max() const;
+  // From now on convolutions of several groups take a hundred times as long as others.
+  void slow_groups_down();
   // From now on there is no algorithm.
   void lack_algorithms();
 

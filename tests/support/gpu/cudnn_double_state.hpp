@@ -125,7 +125,7 @@ class CudnnDouble::State {
 
   template <class Performance>
   cudnnStatus_t rank(const Names& names, gpu::ConvolutionPass pass, int wanted, int* count,
-                     Performance* results) {
+                     Performance* results, float milliseconds = 1.0F) {
     const auto all = problem_of(names);
     *count = 0;
     if (!all) return CUDNN_STATUS_BAD_PARAM;
@@ -141,6 +141,7 @@ class CudnnDouble::State {
           method && method->is_sure ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC;
       result.mathType =
           task->math == CUDNN_DEFAULT_MATH ? CUDNN_TENSOR_OP_MATH : task->math;
+      result.time = all->windows.groups > 1 ? milliseconds * grouped_slowness : milliseconds;
       results[(*count)++] = result;
     }
     return CUDNN_STATUS_SUCCESS;
@@ -203,6 +204,7 @@ class CudnnDouble::State {
       driver.log(), "activation descriptor"};
   std::int64_t rankings = 0, trials = 0, passes = 0, fused = 0;
   std::size_t work_bytes_max = 0;
+  float grouped_slowness = 1.0F;
   bool has_algorithms = true;
 };
 

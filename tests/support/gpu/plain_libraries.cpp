@@ -1,5 +1,6 @@
 #include "support/gpu/plain_libraries.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "support/reference/reference_backend.hpp"
@@ -34,6 +35,8 @@ void multiply_plainly(const BlasProducts& shape, const BlasOperands& on,
         float& d = *const_cast<float*>(element(shape.d, on.d, index, i, j));
         const double before = on.beta == 0.0F ? 0.0 : double{on.beta} * d;
         d = static_cast<float>(double{on.alpha} * sum + before);
+        if (shape.epilogue != gpu::BlasEpilogue::kNone) d += on.bias[i];
+        if (shape.epilogue == gpu::BlasEpilogue::kBiasRelu) d = std::max(0.0F, d);
       }
     }
   }
@@ -48,7 +51,9 @@ class PlainBlas final : public gpu::Blas {
                         const BlasOperands& operands, WorkMemory memory) override {
     if (memory.bytes < kWorkspace) driver_.log().report("product: too little working memory");
     const auto work = [=, rounding = rounding_] { multiply_plainly(products, operands, rounding); };
-    driver_.queue_call(stream, "product", {operands.a, operands.b, operands.d, memory.data}, work);
+    std::vector<const void*> arrays{operands.a, operands.b, operands.d, memory.data};
+    if (products.epilogue != gpu::BlasEpilogue::kNone) arrays.push_back(operands.bias);
+    driver_.queue_call(stream, "product", arrays, work);
     return {};
   }
   std::int64_t plans() const override { return 0; }

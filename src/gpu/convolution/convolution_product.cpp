@@ -1,0 +1,148 @@
+#include "gpu/convolution/convolution_product.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <speedo/base/assert.hpp>
+#include <speedo/base/round_up.hpp>
+
+#include "gpu/elementwise/channels.hpp"
+
+namespace speedo::gpu {
+namespace {
+
+// Gradients of more samples than fit here, and so in a device's cache, are summed one part after
+// the other.
+constexpr std::int64_t kPartialBytesWanted = std::int64_t{16} << 20U;
+constexpr std::int64_t kPartialAlignment = 256;
+// Sums over fewer or other positions of plain arrays cost more than cuDNN takes: products load four
+// elements at a time, and each sample's gradient is written before it is summed.
+constexpr std::int64_t kSumPositionsMin = 64, kSumPositionsMultiple = 4;
+
+bool all_are(const std::vector<std::int64_t>& values, std::int64_t wanted) {
+  return std::all_of(values.begin(), values.end(),
+                     [=](std::int64_t value) { return value == wanted; });
+}
+
+bool has_single_windows(const ConvolutionShape& shape) {
+  return shape.groups == 1 && all_are(shape.kernel, 1) && all_are(shape.stride, 1) &&
+         all_are(shape.pad, 0);
+}
+
+class ProductEngine final : public ConvolutionEngine {
+ public:
+  ProductEngine(const ConvolutionShape& shape, const ConvolutionContext& context)
+      : shape_(shape),
+        products_(context.products),
+        positions_(count_of(shape.src_size)),
+        is_last_(lies_last(shape.src_layout, shape.channels) &&
+                 lies_last(shape.dst_layout, shape.outputs)),
+        is_plain_(shape.src_layout.is_plain() && shape.dst_layout.is_plain()) {
+    SPEEDO_ASSERT(!shape.transposed);
+  }
+
+  Result<void> reserve(ConvolutionPass pass) override {
+    if (!serves(pass)) return Error{ErrorCode::kUnsupported, "not a product of the arrays"};
+    const bool sums = pass == ConvolutionPass::kBackwardWeights && !is_last_;
+    products_.workspace.reserve(sums ? partials_at() + partial_bytes()
+                                     : products_.blas.workspace_bytes());
+    return {};
+  }
+  std::string name(ConvolutionPass) const override { return "cublaslt gemm"; }
+
+  void forward(const float* src, const float* weights, const float* bias, float* dst) override {
+    if (is_last_) return forward_last(src, weights, bias, dst);
+    gemm(products_,
+         {Op::kNone, Op::kNone, {shape_.outputs, positions_, shape_.channels}, 1.0F, 0.0F},
+         {shape_.batch, 0, src_step(), dst_step()}, weights, src, dst);
+    if (bias != nullptr || shape_.activation) finish(bias, dst);
+  }
+
+  void backward_data(const float* dst_grad, const float* weights, float* src_grad) override {
+    if (is_last_) {
+      gemm(products_, {Op::kNone, Op::kNone, {rows(), shape_.channels, shape_.outputs}, 1.0F, 0.0F},
+           dst_grad, weights, src_grad);
+      return;
+    }
+    gemm(products_,
+         {Op::kTranspose, Op::kNone, {shape_.channels, positions_, shape_.outputs}, 1.0F, 0.0F},
+         {shape_.batch, 0, dst_step(), src_step()}, weights, dst_grad, src_grad);
+  }
+
+  void backward_weights(const float* src, const float* dst_grad, float* weights_grad) override {
+    if (is_last_) {
+      gemm(products_,
+           {Op::kTranspose, Op::kNone, {shape_.outputs, shape_.channels, rows()}, 1.0F, 1.0F},
+           dst_grad, src, weights_grad);
+      return;
+    }
+    auto memory = products_.workspace.take(partials_at() + partial_bytes());
+    if (!memory) return products_.queue.driver.fail(std::move(memory).error());
+    auto* const partials =
+        reinterpret_cast<float*>(static_cast<std::byte*>(memory->data) + partials_at());
+    for (std::int64_t first = 0; first < shape_.batch; first += samples()) {
+      const std::int64_t count = std::min(samples(), shape_.batch - first);
+      gemm(products_,
+           {Op::kNone, Op::kTranspose, {shape_.outputs, shape_.channels, positions_}, 1.0F, 0.0F},
+           {count, dst_step(), src_step(), weight_count(shape_)}, dst_grad + first * dst_step(),
+           src + first * src_step(), partials);
+      sum_channels(products_.queue, {{count, weight_count(shape_), 1}, Layout{}}, nullptr, partials,
+                   nullptr, weights_grad);
+    }
+  }
+
+ private:
+  bool lies_last(Layout layout, std::int64_t channels) const {
+    return layout.block == channels || (layout.is_plain() && positions_ == 1);
+  }
+  bool serves(ConvolutionPass pass) const {
+    if (!has_single_windows(shape_)) return false;
+    if (is_last_) return true;
+    if (!is_plain_) return false;
+    return pass != ConvolutionPass::kBackwardWeights ||
+           (positions_ >= kSumPositionsMin && positions_ % kSumPositionsMultiple == 0);
+  }
+
+  void forward_last(const float* src, const float* weights, const float* bias, float* dst) {
+    const bool rectifies = shape_.activation == UnaryOp{UnaryKind::kRelu} && bias != nullptr;
+    const Backend::Gemm product{
+        Op::kNone, Op::kTranspose, {rows(), shape_.outputs, shape_.channels}, 1.0F, 0.0F};
+    gemm(products_, product, GemmEpilogue{bias, rectifies}, src, weights, dst);
+    if (shape_.activation && !rectifies) finish(nullptr, dst);
+  }
+  void finish(const float* bias, float* dst) const {
+    scale_channels(products_.queue, {dst_array(shape_), shape_.dst_layout},
+                   {nullptr, bias, shape_.activation}, dst, dst);
+  }
+
+  std::int64_t rows() const { return shape_.batch * positions_; }
+  std::int64_t src_step() const { return shape_.channels * positions_; }
+  std::int64_t dst_step() const { return shape_.outputs * positions_; }
+
+  // Samples whose gradients of the weights lie side by side, behind the library's working memory.
+  std::int64_t samples() const {
+    const auto bytes = weight_count(shape_) * static_cast<std::int64_t>(sizeof(float));
+    return std::clamp<std::int64_t>(kPartialBytesWanted / bytes, 1, shape_.batch);
+  }
+  std::size_t partial_bytes() const {
+    return static_cast<std::size_t>(samples() * weight_count(shape_)) * sizeof(float);
+  }
+  std::size_t partials_at() const {
+    return static_cast<std::size_t>(round_up(
+        static_cast<std::int64_t>(products_.blas.workspace_bytes()), kPartialAlignment));
+  }
+
+  ConvolutionShape shape_;
+  GemmContext products_;
+  std::int64_t positions_;
+  bool is_last_, is_plain_;
+};
+
+}  // namespace
+
+std::unique_ptr<ConvolutionEngine> make_product_engine(const ConvolutionShape& shape,
+                                                       const ConvolutionContext& context) {
+  return std::make_unique<ProductEngine>(shape, context);
+}
+
+}  // namespace speedo::gpu
