@@ -1,29 +1,32 @@
-// Each thread makes one result: forward an output from its window, backward a source element from
-// the outputs whose windows have it. So nothing is added from several threads.
+// Each thread makes one result, or those of four neighbouring channels: forward outputs from their
+// window, backward source elements from the outputs whose windows have them. So nothing is added
+// from several threads.
 
 #include "gpu/pooling/pooling_kernels.hpp"
 
 #include <cfloat>
 
 #include "gpu/launch/launch.hpp"
+#include "gpu/support/elements.hpp"
 
 namespace speedo::gpu {
 namespace {
 
 // The elements of an image in any layout, and of the one that belongs to it: the same channels at
-// other positions. An area is a plane of a block of channels.
+// other positions. An area is a plane of a block of channels. With four lanes an element is four
+// neighbouring channels, and all counts are of such.
 struct PlaneElements {
   std::int64_t count, other_area;
   Divisor area, block, blocks;
   std::int64_t channels;
 
-  PlaneElements(const ArrayShape& shape, std::int64_t other_spatial, Layout layout)
-      : count(shape.storage_count(layout)),
-        other_area(other_spatial * layout.block),
-        area(shape.spatial * layout.block),
-        block(layout.block),
+  PlaneElements(const ArrayShape& shape, std::int64_t other_spatial, Layout layout, int lanes)
+      : count(shape.storage_count(layout) / lanes),
+        other_area(other_spatial * layout.block / lanes),
+        area(shape.spatial * layout.block / lanes),
+        block(layout.block / lanes),
         blocks(layout.channels(shape.channels) / layout.block),
-        channels(shape.channels) {}
+        channels(shape.channels / lanes) {}
 
   // `other`: the element at position 0 of the other image.
   struct At {
@@ -44,6 +47,29 @@ struct PlaneElements {
   }
 };
 
+// Element i of an array of such elements.
+template <int kLanes>
+struct PlaneValues {
+  float of[kLanes];
+
+  SPEEDO_HOST_DEVICE static PlaneValues load(const float* from, std::int64_t i) {
+    if constexpr (kLanes == 1) {
+      return {from[i]};
+    } else {
+      const Floats4 four = FourAt{4 * i}.load(from);
+      return {four.x, four.y, four.z, four.w};
+    }
+  }
+  SPEEDO_HOST_DEVICE void store(float* to, std::int64_t i) const {
+    if constexpr (kLanes == 1) {
+      to[i] = of[0];
+    } else {
+      FourAt{4 * i}.store(to, {of[0], of[1], of[2], of[3]});
+    }
+  }
+};
+
+template <int kLanes>
 struct MaximumKernel {
   static constexpr const char* kName = "pooling_maximum";
   PlaneElements elements;  // of dst
@@ -51,33 +77,44 @@ struct MaximumKernel {
   const float* src;
   float* dst;
   WinnerTaps winners;
-  float* mask;  // null: not asked for
+  float* mask;  // null: not asked for; of one lane alone
 
   SPEEDO_HOST_DEVICE int phases() const { return 1; }
   SPEEDO_HOST_DEVICE void run(int /*phase*/, const Lane& lane) const {
     for (std::int64_t i = lane.first(); i < elements.count; i += lane.stride()) {
       const PlaneElements::At at = elements.at(i);
       if (at.is_padding) {
-        dst[i] = 0.0F;
+        PlaneValues<kLanes>{}.store(dst, i);
         continue;
       }
-      float best = -FLT_MAX;
-      int winner = -1, winner_tap = -1;
+      PlaneValues<kLanes> best;
+      int winner[kLanes], winner_tap[kLanes];
+      for (int j = 0; j < kLanes; ++j) {
+        best.of[j] = -FLT_MAX;
+        winner[j] = winner_tap[j] = -1;
+      }
       windows.for_each_source(at.position, [&](int place, int tap) {
-        const float value = src[elements.other(at, place)];
-        const bool is_more = value > best;
-        best = is_more ? value : best;
-        winner = is_more ? place : winner;
-        winner_tap = is_more ? tap : winner_tap;
+        const auto value = PlaneValues<kLanes>::load(src, elements.other(at, place));
+        for (int j = 0; j < kLanes; ++j) {
+          const bool is_more = value.of[j] > best.of[j];
+          best.of[j] = is_more ? value.of[j] : best.of[j];
+          winner[j] = is_more ? place : winner[j];
+          winner_tap[j] = is_more ? tap : winner_tap[j];
+        }
         return true;
       });
-      dst[i] = best;
-      winners.set(i, winner_tap);
-      if (mask != nullptr) mask[i] = static_cast<float>(winner);
+      best.store(dst, i);
+      if constexpr (kLanes == 1) {
+        winners.set(i, winner_tap[0]);
+        if (mask != nullptr) mask[i] = static_cast<float>(winner[0]);
+      } else {
+        winners.set_four(i, winner_tap);
+      }
     }
   }
 };
 
+template <int kLanes>
 struct AverageKernel {
   static constexpr const char* kName = "pooling_average";
   PlaneElements elements;  // of dst
@@ -89,16 +126,20 @@ struct AverageKernel {
   SPEEDO_HOST_DEVICE void run(int /*phase*/, const Lane& lane) const {
     for (std::int64_t i = lane.first(); i < elements.count; i += lane.stride()) {
       const PlaneElements::At at = elements.at(i);
-      float sum = 0.0F;
+      PlaneValues<kLanes> sum = {};
       windows.for_each_source(at.position, [&](int place, int /*tap*/) {
-        sum += src[elements.other(at, place)];
+        const auto value = PlaneValues<kLanes>::load(src, elements.other(at, place));
+        for (int j = 0; j < kLanes; ++j) sum.of[j] += value.of[j];
         return true;
       });
-      dst[i] = at.is_padding ? 0.0F : sum / windows.size(at.position);
+      const float size = windows.size(at.position);
+      for (float& each : sum.of) each = at.is_padding ? 0.0F : each / size;
+      sum.store(dst, i);
     }
   }
 };
 
+template <int kLanes>
 struct PoolingGradientKernel {
   static constexpr const char* kName = "pooling_backward";
   PlaneElements elements;  // of src
@@ -112,18 +153,30 @@ struct PoolingGradientKernel {
   SPEEDO_HOST_DEVICE void run(int /*phase*/, const Lane& lane) const {
     for (std::int64_t i = lane.first(); i < elements.count; i += lane.stride()) {
       const PlaneElements::At at = elements.at(i);
-      float sum = 0.0F;
+      PlaneValues<kLanes> sum = {};
       if (!at.is_padding) {
         windows.for_each_output(at.position, [&](int output, int tap) {
-          const std::int64_t from = elements.other(at, output);
-          if (!is_maximum) {
-            sum += dst_grad[from] / windows.size(output);
-          } else if (winners.is(from, tap)) {
-            sum += dst_grad[from];
-          }
+          add(elements.other(at, output), output, tap, sum);
         });
       }
-      src_grad[i] = sum;
+      sum.store(src_grad, i);
+    }
+  }
+
+ private:
+  // What element `from` of dst_grad gives to the source elements at a tap of its window.
+  SPEEDO_HOST_DEVICE void add(std::int64_t from, int output, int tap,
+                              PlaneValues<kLanes>& sum) const {
+    if (!is_maximum) {
+      const auto grad = PlaneValues<kLanes>::load(dst_grad, from);
+      const float size = windows.size(output);
+      for (int j = 0; j < kLanes; ++j) sum.of[j] += grad.of[j] / size;
+    } else if constexpr (kLanes == 1) {
+      if (winners.is(from, tap)) sum.of[0] += dst_grad[from];
+    } else {
+      const WinnerTaps::Four taps = winners.four(from);
+      const auto grad = PlaneValues<kLanes>::load(dst_grad, from);
+      for (int j = 0; j < kLanes; ++j) sum.of[j] += taps.is(j, tap) ? grad.of[j] : 0.0F;
     }
   }
 };
@@ -135,28 +188,52 @@ ArrayShape dst_of(const PoolingShape& shape) {
   return {shape.batch, shape.channels, shape.dst_h * shape.dst_w};
 }
 
+// Whether four neighbours in memory are channels of one position.
+bool has_fours(const PoolingShape& shape, const float* one, const float* other) {
+  return shape.layout.block % 4 == 0 && shape.channels % 4 == 0 && are_aligned(one, other);
+}
+
+template <int kLanes>
+void queue_maxima(Queue& queue, const PoolingShape& shape, const float* src, float* dst,
+                  const WinnerTaps& winners, float* mask) {
+  const PlaneElements elements(dst_of(shape), src_of(shape).spatial, shape.layout, kLanes);
+  launch(queue, grid_for(queue, elements.count),
+         MaximumKernel<kLanes>{elements, PoolingWindows(shape), src, dst, winners, mask});
+}
+
+template <int kLanes>
+void queue_averages(Queue& queue, const PoolingShape& shape, const float* src, float* dst) {
+  const PlaneElements elements(dst_of(shape), src_of(shape).spatial, shape.layout, kLanes);
+  launch(queue, grid_for(queue, elements.count),
+         AverageKernel<kLanes>{elements, PoolingWindows(shape), src, dst});
+}
+
+template <int kLanes>
+void queue_backward(Queue& queue, const PoolingShape& shape, const WinnerTaps& winners,
+                    const float* dst_grad, float* src_grad) {
+  const PlaneElements elements(src_of(shape), dst_of(shape).spatial, shape.layout, kLanes);
+  const bool is_maximum = shape.method == PoolingShape::Method::kMax;
+  launch(queue, grid_for(queue, elements.count),
+         PoolingGradientKernel<kLanes>{elements, PoolingWindows(shape), is_maximum, winners,
+                                       dst_grad, src_grad});
+}
+
 }  // namespace
 
 void pool_maxima(Queue& queue, const PoolingShape& shape, const float* src, float* dst,
                  const WinnerTaps& winners, float* mask) {
-  const PlaneElements elements(dst_of(shape), src_of(shape).spatial, shape.layout);
-  launch(queue, grid_for(queue, elements.count),
-         MaximumKernel{elements, PoolingWindows(shape), src, dst, winners, mask});
+  const bool by_fours = mask == nullptr && has_fours(shape, src, dst);
+  (by_fours ? queue_maxima<4> : queue_maxima<1>)(queue, shape, src, dst, winners, mask);
 }
 
 void pool_averages(Queue& queue, const PoolingShape& shape, const float* src, float* dst) {
-  const PlaneElements elements(dst_of(shape), src_of(shape).spatial, shape.layout);
-  launch(queue, grid_for(queue, elements.count),
-         AverageKernel{elements, PoolingWindows(shape), src, dst});
+  (has_fours(shape, src, dst) ? queue_averages<4> : queue_averages<1>)(queue, shape, src, dst);
 }
 
 void pool_backward(Queue& queue, const PoolingShape& shape, const WinnerTaps& winners,
                    const float* dst_grad, float* src_grad) {
-  const PlaneElements elements(src_of(shape), dst_of(shape).spatial, shape.layout);
-  const bool is_maximum = shape.method == PoolingShape::Method::kMax;
-  launch(queue, grid_for(queue, elements.count),
-         PoolingGradientKernel{elements, PoolingWindows(shape), is_maximum, winners, dst_grad,
-                               src_grad});
+  const bool by_fours = has_fours(shape, dst_grad, src_grad);
+  (by_fours ? queue_backward<4> : queue_backward<1>)(queue, shape, winners, dst_grad, src_grad);
 }
 
 }  // namespace speedo::gpu

@@ -29,6 +29,30 @@ class WinnerTaps {
     return bytes_ != nullptr ? bytes_[i] == tap : words_[i] == static_cast<std::uint32_t>(tap);
   }
 
+  // Of four neighbours, from the i-th four on: a byte each, or a word each.
+  struct Four {
+    bool are_bytes;
+    std::uint32_t of[4];
+
+    SPEEDO_HOST_DEVICE bool is(int lane, int tap) const {
+      const auto wanted = static_cast<std::uint32_t>(tap);
+      return are_bytes ? (of[0] >> (8 * lane) & 0xffU) == wanted : of[lane] == wanted;
+    }
+  };
+  SPEEDO_HOST_DEVICE void set_four(std::int64_t i, const int (&taps)[4]) const {
+    if (words_ != nullptr) {
+      for (int j = 0; j < 4; ++j) words_[4 * i + j] = static_cast<std::uint32_t>(taps[j]);
+    }
+    if (bytes_ == nullptr) return;
+    std::uint32_t all = 0;
+    for (int j = 0; j < 4; ++j) all |= (static_cast<std::uint32_t>(taps[j]) & 0xffU) << (8 * j);
+    reinterpret_cast<std::uint32_t*>(bytes_)[i] = all;
+  }
+  SPEEDO_HOST_DEVICE Four four(std::int64_t i) const {
+    if (bytes_ != nullptr) return {true, {reinterpret_cast<const std::uint32_t*>(bytes_)[i]}};
+    return {false, {words_[4 * i], words_[4 * i + 1], words_[4 * i + 2], words_[4 * i + 3]}};
+  }
+
  private:
   static constexpr std::int64_t kNoneInByte = 255;
   std::uint8_t* bytes_;
