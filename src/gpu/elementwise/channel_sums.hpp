@@ -125,6 +125,8 @@ struct ChannelSumKernel {
   }
 
  private:
+  static constexpr int kAtATime = 8;
+
   // Several elements are under way at a time: memory answers late.
   SPEEDO_HOST_DEVICE void add_rows(std::int64_t piece, std::int64_t row, std::int64_t k,
                                    std::int64_t within, double& a, double& b) const {
@@ -135,19 +137,13 @@ struct ChannelSumKernel {
     const std::int64_t channel = k * tiles.block + within;
     RowWalk walk(tiles, first, step, k, within);
     std::int64_t left = (end - first + step - 1) / step;
-    for (; left >= 4; left -= 4) {
-      const auto one = terms.load(walk.at, channel);
-      walk.advance();
-      const auto two = terms.load(walk.at, channel);
-      walk.advance();
-      const auto three = terms.load(walk.at, channel);
-      walk.advance();
-      const auto four = terms.load(walk.at, channel);
-      walk.advance();
-      terms.add(one, channel, a, b);
-      terms.add(two, channel, a, b);
-      terms.add(three, channel, a, b);
-      terms.add(four, channel, a, b);
+    for (; left >= kAtATime; left -= kAtATime) {
+      decltype(terms.load(0, 0)) values[kAtATime];
+      for (auto& value : values) {
+        value = terms.load(walk.at, channel);
+        walk.advance();
+      }
+      for (const auto& value : values) terms.add(value, channel, a, b);
     }
     for (; left > 0; --left, walk.advance()) {
       terms.add(terms.load(walk.at, channel), channel, a, b);
