@@ -2,7 +2,8 @@
 # The tests that need a GPU, in two halves: a machine that builds, and one that has the GPU.
 #   tests/gpu.sh pack FOLDER         builds what the other half needs, and copies it there as the
 #                                    project has it: programs, the libraries that they need but
-#                                    CUDA's and the C library, tests and small data
+#                                    CUDA's and the C library, tests and small data; the built
+#                                    part compressed (build.tar.xz)
 #   FOLDER/tests/gpu.sh run [TABLES] there: finds CUDA's libraries, runs all tests and benchmarks, at
 #                                    most ten minutes each, and writes what came of each to TABLES
 #   tests/gpu.sh run [TABLES]        the same where the project was built
@@ -22,13 +23,18 @@ pack() {
   cmake --preset release -DSPEEDO_CUDA=ON -S "$root" >/dev/null
   cmake --build "$build" -j "$(nproc)" \
     --target speedo test_gpu test_gpu_libraries test_backend test_layers golden_runner gpu_bench
-  mkdir -p "$to/build/bin" "$to/build/tests" "$to/build/lib" "$to/tests/golden" "$to/tests/bench"
+  rm -rf "$to/build"
+  mkdir -p "$to/build/bin" "$to/build/tests" "$to/build/lib" "$to/tests/golden" "$to/tests/bench" \
+    "$to/tests/support"
   local program net
   for program in "${programs[@]}"; do
     strip -o "$to/build/$program" "$build/$program"
     copy_libraries "$build/$program" "$to/build/lib"
   done
+  tar -C "$to" -c build | xz -T 0 >"$to/build.tar.xz"
+  rm -r "$to/build"
   cp -r "$root/tests/golden/data" "$to/tests/golden/"
+  cp "$root/tests/support/job_processes.py" "$to/tests/support/"
   cp -r "$root"/tests/bench/{bench_nets.py,compare_torch_gpu.py,torch_step.py,nets} \
     "$to/tests/bench/"
   for net in mnist cifar10 imagenet; do
@@ -51,7 +57,8 @@ copy_libraries() {
   local path
   ldd "$1" | awk '$3 ~ /^\// { print $3 }' | while read -r path; do
     case ${path##*/} in
-      libc.so* | libm.so* | libdl.so* | librt.so* | libpthread.so* | ld-linux* | libcu* | libnv*) ;;
+      libc.so* | libm.so* | libdl.so* | librt.so* | libpthread.so* | ld-linux* | \
+        libcuda* | libcudart* | libcudnn* | libcublas* | libnv*) ;;
       *) cp -nL "$path" "$2/" ;;
     esac
   done
@@ -89,6 +96,7 @@ run() {
   : >"$tables/summary.txt"
   LD_LIBRARY_PATH=$root/build/lib:$(cuda_folders | paste -sd :)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
   export LD_LIBRARY_PATH
+  if [ -e "$root/build.tar.xz" ]; then tar -C "$root" -xJf "$root/build.tar.xz"; fi
   cd "$root/build"
   failed=0
   part device_query bin/speedo device_query
