@@ -15,7 +15,8 @@ std::vector<BatchNormShape> norm_shapes() {
     return shape;
   };
   return {make(3, 7, 36),  make(1, 16, 129), make(4, 20, 49), make(64, 10, 1),
-          make(2, 37, 17), make(2, 3, 3000), make(5, 40, 60)};
+          make(2, 37, 17), make(2, 3, 3000), make(5, 40, 60), make(3, 4, 7),
+          make(2, 8, 12),  make(2, 64, 9),   make(3, 6, 10)};
 }
 
 // The operation of one of both sides.
@@ -87,6 +88,32 @@ TEST_CASE("batch normalization is done in place, without gradients of its parame
     float* grad = trial.put_array(array, shape.layout, drawn(array, -1, 1, 3));
     norm->backward({shape.is_fixed ? nullptr : x, shape.is_fixed ? y : nullptr, grad, mean,
                     variance, nullptr, grad, nullptr, nullptr});
+    return joined(trial.get_array(array, shape.layout, y),
+                  trial.get_array(array, shape.layout, grad));
+  });
+}
+
+TEST_CASE("batch normalization by statistics that are not aligned where the array is") {
+  BatchNormShape shape;
+  shape.batch = 2, shape.channels = 8, shape.spatial = 12;
+  shape.layout = GENERATE(Layout{1}, Layout{4}, Layout{8});
+  shape.is_fixed = GENERATE(false, true);
+  shape.activation = UnaryOp{UnaryKind::kRelu};
+  const ArrayShape array{2, 8, 12};
+  CAPTURE(shape.layout.block, shape.is_fixed);
+  require_agreement(1e-11, [&](Trial& trial) {
+    const auto norm = made(trial, shape);
+    const float* x = trial.put_array(array, shape.layout, drawn(array));
+    float* y = trial.blank_array(array, shape.layout);
+    float* mean = trial.put(drawn(9)) + 1;
+    float* variance = trial.put(drawn(9, 1, 2)) + 1;
+    if (shape.is_fixed) {
+      norm->forward_fixed(x, mean, variance, nullptr, nullptr, y);
+    } else {
+      norm->forward(x, nullptr, nullptr, mean, variance, y);
+    }
+    float* grad = trial.put_array(array, shape.layout, drawn(array, -1, 1, 3));
+    norm->backward({x, y, grad, mean, variance, nullptr, grad, nullptr, nullptr});
     return joined(trial.get_array(array, shape.layout, y),
                   trial.get_array(array, shape.layout, grad));
   });

@@ -10,7 +10,8 @@ namespace {
 
 std::vector<ArrayShape> channel_shapes() {
   return {{1, 1, 1},   {2, 3, 5},     {3, 16, 48}, {64, 500, 1}, {2, 20, 36},  {5, 37, 11},
-          {1, 130, 8}, {2, 1, 40009}, {0, 4, 3},   {2, 24, 300}, {300, 3, 49}, {3, 40, 1}};
+          {1, 130, 8}, {2, 1, 40009}, {0, 4, 3},   {2, 24, 300}, {300, 3, 49}, {3, 40, 1},
+          {3, 4, 7},   {2, 8, 12},    {2, 64, 9},  {3, 6, 10}};
 }
 
 TEST_CASE("channels are scaled, shifted and activated as in the reference") {
@@ -35,6 +36,30 @@ TEST_CASE("channels are scaled, shifted and activated as in the reference") {
           scale_channels(queue, {shape, layout}, {gamma, beta}, in_place, in_place);
         });
     return joined(trial.get_array(shape, layout, y), trial.get_array(shape, layout, in_place));
+  });
+}
+
+TEST_CASE("the channels' values are not aligned where the array is") {
+  const ArrayShape shape{2, 8, 12};
+  const Layout layout = GENERATE(Layout{1}, Layout{4}, Layout{8});
+  const int behind = GENERATE(0, 1, 4);
+  CAPTURE(layout.block, behind);
+  require_agreement(kTight, [&](Trial& trial) {
+    const float* gamma = trial.put(drawn(shape.channels + behind, -2, 2, 3)) + behind;
+    const float* beta = trial.put(drawn(shape.channels, -1, 1, 4));
+    const float* x = trial.put_array(shape, layout, drawn(shape));
+    float* y = trial.blank_array(shape, layout);
+    float* z = trial.blank_array(shape, layout);
+    trial.run(
+        [&](Backend& backend) {
+          backend.scale_channels({shape, layout}, {gamma, beta}, x, y);
+          backend.prelu_forward({shape, layout}, gamma, x, z);
+        },
+        [&](Queue& queue) {
+          scale_channels(queue, {shape, layout}, {gamma, beta}, x, y);
+          prelu_forward(queue, {shape, layout}, gamma, x, z);
+        });
+    return joined(trial.get_array(shape, layout, y), trial.get_array(shape, layout, z));
   });
 }
 
@@ -63,12 +88,16 @@ TEST_CASE("channels are summed as in the reference") {
   });
 }
 
-TEST_CASE("more channels than the scratch has sums for") {
-  const std::int64_t channels = 300'001;
-  const ArrayShape shape{2, channels, 1};
+// More channels than the scratch has sums for; more pieces than the second kernel's threads have
+// under way at a time; tiles of each width of it.
+TEST_CASE("many channels and many pieces are summed as in the reference") {
+  const ArrayShape shape =
+      GENERATE(ArrayShape{2, 300'001, 1}, ArrayShape{1, 1, 1'200'000}, ArrayShape{150, 300, 1},
+               ArrayShape{150, 700, 1}, ArrayShape{150, 1500, 1});
+  CAPTURE(shape.batch, shape.channels, shape.spatial);
   require_agreement(kTight, [&](Trial& trial) {
     const float* y_grad = trial.put(drawn(shape));
-    float* beta_grad = trial.put(drawn(channels));
+    float* beta_grad = trial.put(drawn(shape.channels));
     trial.run(
         [&](Backend& backend) {
           backend.sum_channels({shape, {}}, nullptr, y_grad, nullptr, beta_grad);
@@ -76,7 +105,7 @@ TEST_CASE("more channels than the scratch has sums for") {
         [&](Queue& queue) {
           sum_channels(queue, {shape, {}}, nullptr, y_grad, nullptr, beta_grad);
         });
-    return trial.get(beta_grad, channels);
+    return trial.get(beta_grad, shape.channels);
   });
 }
 

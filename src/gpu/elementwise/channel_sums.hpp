@@ -26,6 +26,15 @@ inline int tile_width(std::int64_t neighbours) {
   return width;
 }
 
+// The same of the second kernel, which has little work: so narrow that there are 64 blocks, but not
+// narrower than the 4 doubles that memory hands out at a time.
+inline int pieces_width(std::int64_t channels) {
+  constexpr std::int64_t kBlocks = 64;
+  int width = 4;
+  while (width < 32 && channels > kBlocks * width) width *= 2;
+  return width;
+}
+
 struct ChannelTiles {
   std::int64_t batch, channels, spatial, block, blocks, tiles;  // tiles: of each block of channels
   std::int64_t pieces, piece_rows;
@@ -84,8 +93,8 @@ struct RowWalk {
   }
 };
 
-// Terms: load(index of an element, channel) gives what add(that, channel, first sum, second sum)
-// makes terms of.
+// Terms: channel(c) gives what is the same for all of a channel, load(index of an element) what
+// add(that, the channel's, first sum, second sum) makes terms of.
 // Finish: operator()(channel, first sum, second sum) does what they are for.
 template <class Terms, class Finish>
 struct ChannelSumKernel {
@@ -134,19 +143,19 @@ struct ChannelSumKernel {
     if (end > tiles.rows()) end = tiles.rows();
     const std::int64_t first = piece * tiles.piece_rows + row, step = height();
     if (first >= end) return;
-    const std::int64_t channel = k * tiles.block + within;
+    const auto channel = terms.channel(k * tiles.block + within);
     RowWalk walk(tiles, first, step, k, within);
     std::int64_t left = (end - first + step - 1) / step;
     for (; left >= kAtATime; left -= kAtATime) {
-      decltype(terms.load(0, 0)) values[kAtATime];
+      decltype(terms.load(0)) values[kAtATime];
       for (auto& value : values) {
-        value = terms.load(walk.at, channel);
+        value = terms.load(walk.at);
         walk.advance();
       }
       for (const auto& value : values) terms.add(value, channel, a, b);
     }
     for (; left > 0; --left, walk.advance()) {
-      terms.add(terms.load(walk.at, channel), channel, a, b);
+      terms.add(terms.load(walk.at), channel, a, b);
     }
   }
 };
@@ -168,10 +177,7 @@ struct PieceSumKernel {
     double* const second = first + kSumThreads;
     if (phase == 0) {
       double a = 0.0, b = 0.0;
-      for (std::int64_t i = row; i < pieces && channel < channels; i += height()) {
-        a += sums[i * channels + channel];
-        b += sums[(pieces + i) * channels + channel];
-      }
+      if (channel < channels) add_pieces(row, channel, a, b);
       first[lane.thread] = a;
       second[lane.thread] = b;
     } else {
@@ -180,6 +186,27 @@ struct PieceSumKernel {
     }
     if (phase < phases() - 1 || row != 0 || channel >= channels) return;
     finish(channel, first[column], second[column]);
+  }
+
+ private:
+  static constexpr int kAtATime = 8;
+
+  SPEEDO_HOST_DEVICE void add_pieces(std::int64_t row, std::int64_t channel, double& a,
+                                     double& b) const {
+    const std::int64_t step = height();
+    for (std::int64_t piece = row; piece < pieces; piece += kAtATime * step) {
+      double x[kAtATime], y[kAtATime];
+      for (int i = 0; i < kAtATime; ++i) {
+        // Beyond the last piece this one again, so that no load waits for a branch.
+        const std::int64_t from = piece + i * step < pieces ? piece + i * step : piece;
+        x[i] = sums[from * channels + channel];
+        y[i] = sums[(pieces + from) * channels + channel];
+      }
+      for (int i = 0; i < kAtATime && piece + i * step < pieces; ++i) {
+        a += x[i];
+        b += y[i];
+      }
+    }
   }
 };
 
@@ -194,7 +221,7 @@ void sum_over_channels(Queue& queue, const ChannelView& view, const Terms& terms
   launch(queue, Grid{tiles.grid_blocks(), kSumThreads, kSumSharedBytes},
          ChannelSumKernel<Terms, Finish>{tiles, terms, finish, sums});
   if (tiles.pieces == 1) return;
-  const int width = tile_width(tiles.channels);
+  const int width = pieces_width(tiles.channels);
   launch(queue, Grid{(tiles.channels + width - 1) / width, kSumThreads, kSumSharedBytes},
          PieceSumKernel<Finish>{tiles.pieces, tiles.channels, width, sums, finish});
 }

@@ -20,13 +20,14 @@ struct ScaleChannelsKernel {
 
   SPEEDO_HOST_DEVICE int phases() const { return 1; }
   SPEEDO_HOST_DEVICE void run(int /*phase*/, const Lane& lane) const {
-    const auto f = [&](std::int64_t c, float v) {
-      if (gamma != nullptr) v *= gamma[c];
-      if (beta != nullptr) v += beta[c];
+    const auto f = [&](float v, float factor, float summand) {
+      if (gamma != nullptr) v *= factor;
+      if (beta != nullptr) v += summand;
       return activation(v);
     };
-    for_each_element(lane, index.count(), by_fours,
-                     [&](auto at) { at.store(y, index.each(at, f, at.load(x))); });
+    index.for_each(lane, by_fours, [&](auto at, auto channels) {
+      at.store(y, channels.each(f, at.load(x), channels.load(gamma), channels.load(beta)));
+    });
   }
 };
 
@@ -41,11 +42,9 @@ struct PreluKernel {
 
   SPEEDO_HOST_DEVICE int phases() const { return 1; }
   SPEEDO_HOST_DEVICE void run(int /*phase*/, const Lane& lane) const {
-    const auto f = [&](std::int64_t c, float sign, float v) {
-      return sign > 0.0F ? v : slope[c] * v;
-    };
-    for_each_element(lane, index.count(), by_fours, [&](auto at) {
-      at.store(results, index.each(at, f, at.load(x), at.load(values)));
+    const auto f = [](float sign, float v, float below) { return sign > 0.0F ? v : below * v; };
+    index.for_each(lane, by_fours, [&](auto at, auto channels) {
+      at.store(results, channels.each(f, at.load(x), at.load(values), channels.load(slope)));
     });
   }
 };
@@ -53,17 +52,18 @@ struct PreluKernel {
 struct TwoFloats {
   float x, grad;
 };
+struct NoChannel {};
 
 struct ScaleTerms {
   static constexpr const char* kName = "sum_channels";
   const float* x;  // null: no first sum
   const float* y_grad;
 
-  SPEEDO_HOST_DEVICE TwoFloats load(std::int64_t at, std::int64_t /*c*/) const {
+  SPEEDO_HOST_DEVICE NoChannel channel(std::int64_t /*c*/) const { return {}; }
+  SPEEDO_HOST_DEVICE TwoFloats load(std::int64_t at) const {
     return {x == nullptr ? 0.0F : x[at], y_grad[at]};
   }
-  SPEEDO_HOST_DEVICE void add(TwoFloats of, std::int64_t /*c*/, double& product,
-                              double& sum) const {
+  SPEEDO_HOST_DEVICE void add(TwoFloats of, NoChannel /*of*/, double& product, double& sum) const {
     const auto grad = static_cast<double>(of.grad);
     sum += grad;
     if (x != nullptr) product += grad * static_cast<double>(of.x);
@@ -75,10 +75,9 @@ struct SlopeTerms {
   const float* x;
   const float* y_grad;
 
-  SPEEDO_HOST_DEVICE TwoFloats load(std::int64_t at, std::int64_t /*c*/) const {
-    return {x[at], y_grad[at]};
-  }
-  SPEEDO_HOST_DEVICE void add(TwoFloats of, std::int64_t /*c*/, double& product,
+  SPEEDO_HOST_DEVICE NoChannel channel(std::int64_t /*c*/) const { return {}; }
+  SPEEDO_HOST_DEVICE TwoFloats load(std::int64_t at) const { return {x[at], y_grad[at]}; }
+  SPEEDO_HOST_DEVICE void add(TwoFloats of, NoChannel /*of*/, double& product,
                               double& /*unused*/) const {
     if (!(of.x > 0.0F)) product += static_cast<double>(of.grad) * static_cast<double>(of.x);
   }
@@ -101,7 +100,7 @@ void prelu(Queue& queue, const ChannelView& view, const float* slope, const floa
   const ChannelIndex index(view.shape, view.layout);
   launch(queue, grid_for(queue, index.count(), 4),
          PreluKernel{index, slope, x, values, results,
-                     index.has_fours() && are_aligned(x, values, results)});
+                     index.has_fours(slope) && are_aligned(x, values, results)});
 }
 
 }  // namespace
@@ -112,7 +111,7 @@ void scale_channels(Queue& queue, const ChannelView& view, const ChannelScale& s
   const ChannelIndex index(view.shape, view.layout);
   launch(queue, grid_for(queue, index.count(), 4),
          ScaleChannelsKernel{index, scale.gamma, scale.beta, Activation(scale.activation), x, y,
-                             index.has_fours() && are_aligned(x, y)});
+                             index.has_fours(scale.gamma, scale.beta) && are_aligned(x, y)});
 }
 
 void sum_channels(Queue& queue, const ChannelView& view, const float* x, const float* y_grad,

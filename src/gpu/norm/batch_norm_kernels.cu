@@ -18,9 +18,12 @@ SPEEDO_HOST_DEVICE double spread_of(float variance, float epsilon) {
   return std::sqrt(static_cast<double>(variance) + static_cast<double>(epsilon));
 }
 
-SPEEDO_HOST_DEVICE float centred(float x, float mean, float factor, float offset) {
-  return (x - mean) * factor + offset;
-}
+// What the forward pass does to a channel.
+struct ChannelNorm {
+  float mean, factor, offset;
+
+  SPEEDO_HOST_DEVICE float operator()(float x) const { return (x - mean) * factor + offset; }
+};
 
 // The first value of each channel: what its others differ from keeps its digits when it is squared.
 struct ChannelOrigin {
@@ -36,11 +39,10 @@ struct MomentTerms {
   static constexpr const char* kName = "norm_moments";
   ChannelOrigin origin;
 
-  SPEEDO_HOST_DEVICE float load(std::int64_t at, std::int64_t /*c*/) const {
-    return origin.src[at];
-  }
-  SPEEDO_HOST_DEVICE void add(float x, std::int64_t c, double& sum, double& squares) const {
-    const double difference = static_cast<double>(x) - static_cast<double>(origin(c));
+  SPEEDO_HOST_DEVICE float channel(std::int64_t c) const { return origin(c); }
+  SPEEDO_HOST_DEVICE float load(std::int64_t at) const { return origin.src[at]; }
+  SPEEDO_HOST_DEVICE void add(float x, float first, double& sum, double& squares) const {
+    const double difference = static_cast<double>(x) - static_cast<double>(first);
     sum += difference;
     squares += difference * difference;
   }
@@ -100,11 +102,13 @@ struct NormForwardKernel {
 
   SPEEDO_HOST_DEVICE int phases() const { return 1; }
   SPEEDO_HOST_DEVICE void run(int /*phase*/, const Lane& lane) const {
-    const auto f = [&](std::int64_t c, float x) {
-      return activation(centred(x, mean[c], by.factor[c], by.offset[c]));
+    const auto f = [&](float x, float channel_mean, float factor, float offset) {
+      return activation(ChannelNorm{channel_mean, factor, offset}(x));
     };
-    for_each_element(lane, index.count(), by_fours,
-                     [&](auto at) { at.store(dst, index.each(at, f, at.load(src))); });
+    index.for_each(lane, by_fours, [&](auto at, auto channels) {
+      at.store(dst, channels.each(f, at.load(src), channels.load(mean), channels.load(by.factor),
+                                  channels.load(by.offset)));
+    });
   }
 };
 
@@ -113,21 +117,17 @@ struct NormForwardKernel {
 struct ThroughRelu {
   bool is_given, by_dst;
   float below;  // its slope there
-  const float* mean;
-  NormCoefficients by;
 
-  SPEEDO_HOST_DEVICE float operator()(std::int64_t c, float x, float y, float grad) const {
+  SPEEDO_HOST_DEVICE float operator()(const ChannelNorm& norm, float x, float y, float grad) const {
     if (!is_given) return grad;
-    const float sign = by_dst ? y : centred(x, mean[c], by.factor[c], by.offset[c]);
+    const float sign = by_dst ? y : norm(x);
     return sign > 0.0F ? grad : below * grad;
   }
 };
 
-ThroughRelu through_relu(const BatchNormShape& shape, const BatchNormGradient& arrays,
-                         const NormCoefficients& by) {
+ThroughRelu through_relu(const BatchNormShape& shape) {
   const bool is_given = shape.activation.has_value();
-  return {is_given, is_given && shape.is_fixed, is_given ? shape.activation->a : 0.0F, arrays.mean,
-          by};
+  return {is_given, is_given && shape.is_fixed, is_given ? shape.activation->a : 0.0F};
 }
 
 struct NormGradientTerms {
@@ -136,18 +136,23 @@ struct NormGradientTerms {
   const float* src;  // null: no products
   const float* dst;  // read by `through` alone
   const float* dst_grad;
+  const float* mean;
+  NormCoefficients by;
 
   struct Values {
     float x, y, grad;
   };
-  SPEEDO_HOST_DEVICE Values load(std::int64_t at, std::int64_t /*c*/) const {
+  SPEEDO_HOST_DEVICE ChannelNorm channel(std::int64_t c) const {
+    return {mean[c], by.factor[c], by.offset[c]};
+  }
+  SPEEDO_HOST_DEVICE Values load(std::int64_t at) const {
     return {src == nullptr ? 0.0F : src[at], through.by_dst ? dst[at] : 0.0F, dst_grad[at]};
   }
-  SPEEDO_HOST_DEVICE void add(const Values& of, std::int64_t c, double& sum,
+  SPEEDO_HOST_DEVICE void add(const Values& of, const ChannelNorm& norm, double& sum,
                               double& product) const {
-    const auto grad = static_cast<double>(through(c, of.x, of.y, of.grad));
+    const auto grad = static_cast<double>(through(norm, of.x, of.y, of.grad));
     sum += grad;
-    if (src != nullptr) product += grad * static_cast<double>(of.x - through.mean[c]);
+    if (src != nullptr) product += grad * static_cast<double>(of.x - norm.mean);
   }
 };
 
@@ -175,26 +180,28 @@ struct NormBackwardKernel {
   static constexpr const char* kName = "norm_backward";
   ChannelIndex index;
   ThroughRelu through;
+  const float* mean;
   NormCoefficients by;
   bool is_fixed;
-  const float* src;  // dst_grad where it is not read; so is dst
-  const float* dst;
+  const float* seen;  // src; with fixed statistics dst, or dst_grad where that is not read
   const float* dst_grad;
   float* src_grad;
   bool by_fours;
 
   SPEEDO_HOST_DEVICE int phases() const { return 1; }
   SPEEDO_HOST_DEVICE void run(int /*phase*/, const Lane& lane) const {
-    const auto f = [&](std::int64_t c, float x, float y, float grad) {
-      const float direct = by.factor[c] * through(c, x, y, grad);
+    const auto f = [&](float x, float grad, float channel_mean, float factor, float offset,
+                       float shift, float spread) {
+      const float direct = factor * through({channel_mean, factor, offset}, x, x, grad);
       if (is_fixed) return direct;
-      return direct + by.shift[c] + (x - through.mean[c]) * by.spread[c];
+      return direct + shift + (x - channel_mean) * spread;
     };
-    for_each_element(lane, index.count(), by_fours, [&](auto at) {
+    index.for_each(lane, by_fours, [&](auto at, auto channels) {
       const auto grad = at.load(dst_grad);
-      const auto x = src == dst_grad ? grad : at.load(src);
-      const auto y = dst == dst_grad ? grad : at.load(dst);
-      at.store(src_grad, index.each(at, f, x, y, grad));
+      const auto x = seen == dst_grad ? grad : at.load(seen);
+      at.store(src_grad, channels.each(f, x, grad, channels.load(mean), channels.load(by.factor),
+                                       channels.load(by.offset), channels.load(by.shift),
+                                       channels.load(by.spread)));
     });
   }
 };
@@ -221,31 +228,35 @@ void norm_forward(Queue& queue, const BatchNormShape& shape, const float* mean,
   const ChannelIndex index(array_of(shape), shape.layout);
   launch(queue, grid_for(queue, index.count(), 4),
          NormForwardKernel{index, mean, by, Activation(shape.activation), src, dst,
-                           index.has_fours() && are_aligned(src, dst)});
+                           index.has_fours(mean, by.factor, by.offset) && are_aligned(src, dst)});
 }
 
 void norm_gradient_sums(Queue& queue, const BatchNormShape& shape, const BatchNormGradient& arrays,
                         const NormCoefficients& of) {
   const bool reads_src = !shape.is_fixed || arrays.gamma_grad != nullptr;
   const auto count = static_cast<double>(shape.batch * shape.spatial);
-  sum_over_channels(
-      queue, {array_of(shape), shape.layout},
-      NormGradientTerms{through_relu(shape, arrays, of), reads_src ? arrays.src : nullptr,
-                        arrays.dst, arrays.dst_grad},
-      FinishNormGradient{arrays.variance, arrays.gamma_grad, arrays.beta_grad, of, count,
-                         shape.epsilon, shape.is_fixed});
+  sum_over_channels(queue, {array_of(shape), shape.layout},
+                    NormGradientTerms{through_relu(shape), reads_src ? arrays.src : nullptr,
+                                      arrays.dst, arrays.dst_grad, arrays.mean, of},
+                    FinishNormGradient{arrays.variance, arrays.gamma_grad, arrays.beta_grad, of,
+                                       count, shape.epsilon, shape.is_fixed});
 }
 
 void norm_backward(Queue& queue, const BatchNormShape& shape, const BatchNormGradient& arrays,
                    const NormCoefficients& by) {
   const ChannelIndex index(array_of(shape), shape.layout);
-  const ThroughRelu through = through_relu(shape, arrays, by);
-  const float* const src = shape.is_fixed ? arrays.dst_grad : arrays.src;
-  const float* const dst = through.by_dst ? arrays.dst : arrays.dst_grad;
+  const ThroughRelu through = through_relu(shape);
+  const float* const fixed = through.by_dst ? arrays.dst : arrays.dst_grad;
+  const float* const seen = shape.is_fixed ? fixed : arrays.src;
+  // With fixed statistics the factor alone is used.
+  const float* const mean = shape.is_fixed ? nullptr : arrays.mean;
+  const NormCoefficients read =
+      shape.is_fixed ? NormCoefficients{by.factor, nullptr, nullptr, nullptr} : by;
+  const bool by_fours = index.has_fours(mean, read.factor, read.offset, read.shift, read.spread) &&
+                        are_aligned(seen, arrays.dst_grad, arrays.src_grad);
   launch(queue, grid_for(queue, index.count(), 4),
-         NormBackwardKernel{
-             index, through, by, shape.is_fixed, src, dst, arrays.dst_grad, arrays.src_grad,
-             index.has_fours() && are_aligned(src, dst, arrays.dst_grad, arrays.src_grad)});
+         NormBackwardKernel{index, through, mean, read, shape.is_fixed, seen, arrays.dst_grad,
+                            arrays.src_grad, by_fours});
 }
 
 }  // namespace speedo::gpu

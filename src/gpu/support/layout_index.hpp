@@ -10,6 +10,35 @@
 
 namespace speedo::gpu {
 
+// The channels of the elements at a place, by the place of their values in arrays of all channels.
+template <class At>
+struct ChannelsAt {
+  At values;
+  bool exist;  // false in the padding, where the place is channel 0's
+
+  // Of a null array 0.
+  SPEEDO_HOST_DEVICE auto load(const float* from) const {
+    using Values = decltype(values.load(from));
+    return from == nullptr ? Values{} : values.load(from);
+  }
+  // f(values...) of each element; 0 in the padding.
+  template <class F, class... Values>
+  SPEEDO_HOST_DEVICE auto each(const F& f, Values... of) const {
+    using Results = decltype(gpu::each(f, of...));
+    return exist ? gpu::each(f, of...) : Results{};
+  }
+};
+
+// The place of a value that four elements share.
+struct SharedAt {
+  std::int64_t i;
+
+  SPEEDO_HOST_DEVICE Floats4 load(const float* from) const {
+    const float value = from[i];
+    return {value, value, value, value};
+  }
+};
+
 // An array of any layout as kernels see it: the channel of each element.
 class ChannelIndex {
  public:
@@ -20,13 +49,37 @@ class ChannelIndex {
         block_(layout.block),
         blocks_(layout.channels(shape.channels) / layout.block),
         area_(shape.spatial * layout.block),
-        four_channels_(layout.block % 4 == 0),
-        has_fours_(four_channels_ || (layout.block == 1 && shape.spatial % 4 == 0)) {}
+        are_neighbours_(layout.block % 4 == 0 && shape.channels % 4 == 0),
+        are_one_(layout.block == 1 && shape.spatial % 4 == 0) {}
 
   SPEEDO_HOST_DEVICE std::int64_t count() const { return count_; }
-  // Whether four elements from an aligned one on are of one channel, or of four neighbours.
-  bool has_fours() const { return has_fours_; }
+  // Whether four elements from an aligned one on are of one channel, or of four neighbours whose
+  // values in these arrays of all channels can be loaded at once.
+  template <class... Arrays>
+  bool has_fours(const Arrays*... per_channel) const {
+    return are_one_ || (are_neighbours_ && are_aligned(per_channel...));
+  }
 
+  // Calls body(place, ChannelsAt of the place) for all elements divided over all lanes; by fours
+  // where has_fours() of the arrays that the body loads values of channels from.
+  template <class Body>
+  SPEEDO_HOST_DEVICE void for_each(const Lane& lane, bool by_fours, const Body& body) const {
+    const std::int64_t each = by_fours ? 4 : 1;
+    for (std::int64_t i = each * lane.first(); i < count_; i += each * lane.stride()) {
+      const std::int64_t c = channel(i);
+      const bool exist = c < channels_;
+      const std::int64_t first = exist ? c : 0;
+      if (!by_fours) {
+        body(OneAt{i}, ChannelsAt<OneAt>{{first}, exist});
+      } else if (are_one_) {
+        body(FourAt{i}, ChannelsAt<SharedAt>{{c}, true});
+      } else {
+        body(FourAt{i}, ChannelsAt<FourAt>{{first}, exist});
+      }
+    }
+  }
+
+ private:
   // Of an element; in the padding the number of channels, or more.
   SPEEDO_HOST_DEVICE std::int64_t channel(std::int64_t i) const {
     if (blocks_.value() == 1) return block_.remainder(i);
@@ -34,25 +87,9 @@ class ChannelIndex {
     return blocks_.remainder(area) * block_.value() + block_.remainder(i);
   }
 
-  // f(channel, values...) of the elements at a place; 0 in the padding.
-  template <class F, class... Values>
-  SPEEDO_HOST_DEVICE float each(OneAt at, const F& f, Values... values) const {
-    const std::int64_t c = channel(at.i);
-    return c < channels_ ? f(c, values...) : 0.0F;
-  }
-  template <class F, class... Values>
-  SPEEDO_HOST_DEVICE Floats4 each(FourAt at, const F& f, Values... values) const {
-    const std::int64_t c = channel(at.i), step = four_channels_ ? 1 : 0;
-    return {c < channels_ ? f(c, values.x...) : 0.0F,
-            c + step < channels_ ? f(c + step, values.y...) : 0.0F,
-            c + 2 * step < channels_ ? f(c + 2 * step, values.z...) : 0.0F,
-            c + 3 * step < channels_ ? f(c + 3 * step, values.w...) : 0.0F};
-  }
-
- private:
   std::int64_t channels_, count_;
   Divisor block_, blocks_, area_;
-  bool four_channels_, has_fours_;
+  bool are_neighbours_, are_one_;
 };
 
 }  // namespace speedo::gpu
