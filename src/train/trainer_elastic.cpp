@@ -62,6 +62,7 @@ class ElasticUpdate : public WorkerUpdate {
     return base;
   }
 
+  Arena* formed_of() const override { return &parts_.learner.weights(); }
   void diverged() override { has_weights_ = false; }
   std::size_t contribution_count() const override { return parts_.count(); }
 

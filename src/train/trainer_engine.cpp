@@ -305,6 +305,7 @@ PhaseTimes TrainerEngine::with_wait(const RunClock& clock) {
 // What it reads at once may be overwritten by newer weights meanwhile, too: those are read then.
 Result<std::uint64_t> TrainerEngine::begin_update(const TrainMessage& order) {
   const TraceSpan span("read weights");
+  host_->end_ahead();
   while (true) {
     auto base = update_->begin(order);
     if (base || !come_again(base.error()) || exchange_->is_cancelled()) return base;
@@ -420,79 +421,6 @@ Result<float> TrainerEngine::compute(const TrainMessage& order, std::uint64_t ba
 
 int TrainerEngine::passes_of(const TrainMessage& order) const {
   return std::max(solver_.iter_size(), 1) * static_cast<int>(order.shards);
-}
-
-Result<float> TrainerEngine::compute_step(const TrainMessage& order, std::uint32_t step) {
-  is_finite_ = true;
-  Learner::Hooks hooks;
-  hooks.weights_needed = need_weights(step);
-  SPEEDO_ASSIGN(const float loss, learner_->accumulate_gradients(passes_of(order), hooks));
-  if (std::isfinite(loss)) step_on({0, learner_->layout().element_count()}, order, step);
-  if (!is_finite_) return std::numeric_limits<float>::quiet_NaN();
-  if (rule_in_use() && std::isfinite(loss)) ++updates_held_;
-  return loss;
-}
-
-// The last step's buckets go out as they become final, unless its rule has to see all of them
-// first.
-Result<float> TrainerEngine::compute_last_step(const TrainMessage& order, std::uint64_t base) {
-  const std::uint32_t step = spec().steps_per_run - 1;
-  is_finite_ = true;
-  Learner::Hooks hooks;
-  hooks.weights_needed = need_weights(step);
-  hooks.last_backward = [&] { begin_contribution(order, base); };
-  const auto take = [&](const Bucket& bucket) {
-    step_on(bucket, order, step);
-    if (is_finite_) update_->add(bucket);
-  };
-  const bool waits = rule_in_use() && rule_->needs_whole_gradient();
-  if (!waits) {
-    hooks.gradient_ready = [&](const Bucket& bucket, const StreamEvent& final) {
-      learner_->backend().device().wait(final);
-      if (is_finite_) take(bucket);
-    };
-  }
-  SPEEDO_ASSIGN(const float loss, learner_->accumulate_gradients(passes_of(order), hooks));
-  if (waits && std::isfinite(loss)) take({0, learner_->layout().element_count()});
-  if (is_finite_) {
-    if (rule_in_use() && std::isfinite(loss)) ++updates_held_;
-    return loss;
-  }
-  if (!waits && rule_in_use()) forget_histories("a step broke off whose gradient is not finite");
-  return std::numeric_limits<float>::quiet_NaN();
-}
-
-// Several shards make one larger batch: the sum of their gradients is brought to the size of one's.
-void TrainerEngine::step_on(const Bucket& bucket, const TrainMessage& order, std::uint32_t step) {
-  const Instant start = platform_.clock().now();
-  Backend& backend = learner_->backend();
-  float* const gradients = learner_->gradients().data();
-  float* const part = gradients + bucket.offset;
-  if (!backend.all_finite(bucket.count, part)) {
-    is_finite_ = false;
-    fault_ = learner_->find_non_finite_gradients(bucket);
-    return;
-  }
-  if (order.shards > 1) {
-    const float mean = 1.0F / static_cast<float>(order.shards);
-    backend.axpby(bucket.count, mean, part, 0.0F, part);
-  }
-  if (rule_in_use()) apply_rule(bucket, order, step);
-  learner_->has_updated(platform_.clock().now() - start);
-}
-
-void TrainerEngine::apply_rule(const Bucket& bucket, const TrainMessage& order,
-                               std::uint32_t step) {
-  float* const gradients = learner_->gradients().data();
-  float* const weights = learner_->weights().data();
-  const auto iteration = static_cast<std::int64_t>(order.iteration + step);
-  rule_->set_updates_held(updates_held_);
-  const bool is_last = step + 1 == spec().steps_per_run;
-  if (!is_last || update_->applies_last_update()) {
-    rule_->update(iteration, bucket, weights, gradients);
-  } else {
-    rule_->compute_delta(iteration, bucket, weights, gradients);
-  }
 }
 
 }  // namespace speedo

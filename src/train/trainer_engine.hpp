@@ -12,6 +12,7 @@
 
 #include "caffe.pb.h"
 #include "store/shared/memory_exchange.hpp"
+#include "train/buckets_ahead.hpp"
 #include "train/learner.hpp"
 #include "train/run_clock.hpp"
 #include "train/states/worker_state.hpp"
@@ -67,8 +68,13 @@ class TrainerEngine {
   void note_version(const TrainMessage& order);
   void begin_contribution(const TrainMessage& order, std::uint64_t base);
   Result<float> compute(const TrainMessage& order, std::uint64_t base);
+  // trainer_engine_steps.cpp: the others.
   Result<float> compute_step(const TrainMessage& order, std::uint32_t step);
   Result<float> compute_last_step(const TrainMessage& order, std::uint64_t base);
+  bool begin_ahead();
+  void step_ahead(const Bucket& bucket, const TrainMessage& order, std::uint32_t step);
+  void pass_on(bool waits);
+  void end_ahead(bool is_wanted);
   std::function<Result<void>(const Bucket&)> need_weights(std::uint32_t step);
   bool rule_in_use() const { return spec().kind != UpdateKind::kGradientOnly; }
   // trainer_engine_quiet.cpp: steps between the first and the last that wait for no loss.
@@ -78,6 +84,7 @@ class TrainerEngine {
   std::uint32_t settle_steps(const TrainMessage& order, std::uint32_t step, double& loss_sum);
   int passes_of(const TrainMessage& order) const;
   void step_on(const Bucket& bucket, const TrainMessage& order, std::uint32_t step);
+  void update(const Bucket& bucket, const TrainMessage& order, std::uint32_t step);
   void apply_rule(const Bucket& bucket, const TrainMessage& order, std::uint32_t step);
   Result<std::unique_ptr<WorkerUpdate>> make_update(const UpdateSpec& update);
   Result<void> contribute(const TrainMessage& order, std::uint64_t& base, float& loss);
@@ -99,6 +106,7 @@ class TrainerEngine {
   std::unique_ptr<Learner> learner_;  // what follows uses its backend
   Digest model_;
   std::unique_ptr<HostView> host_;
+  std::unique_ptr<BucketsAhead> ahead_;  // where the device is not the host and it was wanted
   TrainerCodec codec_;
   std::unique_ptr<RecordExchange> exchange_;
   std::unique_ptr<UpdateRule> rule_;  // null until a stage uses one; keeps its histories then

@@ -12,8 +12,8 @@
 namespace speedo {
 
 // Arenas as the host sees them: themselves where the device's memory is the host's, else copies in
-// memory for one arena. What is queued on the device is waited for. Thread safety: one thread at a
-// time.
+// memory for one arena. What is queued on the device is waited for, unless it says otherwise.
+// Thread safety: one thread at a time.
 class HostView {
  public:
   // Arenas have `count` elements; the device outlives the view. `shares`: copies lie in memory that
@@ -35,10 +35,29 @@ class HostView {
     return is_direct_ ? arena.shared() : memory_.shared();
   }
 
+  // Copies beside the device's work. From begin_ahead() to end_ahead() part() of that arena is what
+  // fetch() has copied, and does not wait. False: there are none, as the arena is the host's, or
+  // the memory for it is not to be had.
+  bool begin_ahead(Arena& arena);
+  // Queues the copy of a part, behind all that has been queued on compute() so far. Until the event
+  // is done nobody asks for the part. Requires: begin_ahead().
+  StreamEvent fetch(std::size_t offset, std::size_t count);
+  // Waits for what was fetched. Nothing, if nothing was begun.
+  void end_ahead();
+
  private:
+  std::span<float> copies() { return is_pinned_ ? pinned() : memory_.values(); }
+  std::span<float> pinned() { return {pinned_.as_floats(), pinned_.bytes() / sizeof(float)}; }
+  void take_pinned(std::size_t count);
+
   Device& device_;
   const bool is_direct_;
-  HostFloats memory_;
+  const std::size_t count_;
+  Buffer pinned_;           // of one arena, where fetch() can write beside the device's work
+  bool is_pinned_ = false;  // copies lie there themselves
+  HostFloats memory_;       // else here
+  Arena* ahead_ = nullptr;
+  StreamEvent fetched_;  // all of it
 };
 
 }  // namespace speedo

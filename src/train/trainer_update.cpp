@@ -66,6 +66,8 @@ class GradientUpdate : public WorkerUpdate {
 
   Result<std::uint64_t> commit(const TrainMessage&) override { return parts_.exchange.commit(); }
 
+  Arena* formed_of() const override { return &parts_.learner.gradients(); }
+
   // Whoever computes with a chunk of the weights has not contributed it yet. A copy of an arena is
   // not free before the contribution that lies in it is committed.
   void expect(std::uint64_t version) override {
@@ -149,6 +151,7 @@ class DifferenceUpdate : public WorkerUpdate {
 
   Result<std::uint64_t> commit(const TrainMessage&) override { return parts_.exchange.commit(); }
 
+  Arena* formed_of() const override { return arenas_.size() == 1 ? arenas_.front() : nullptr; }
   std::shared_ptr<SharedMemory> home() const override { return memory_.shared(); }
   std::size_t contribution_count() const override { return before_.size(); }
 

@@ -61,6 +61,8 @@ class WorkerUpdate {
   // and in all buckets. Makes the contribution visible; the version of the weights that it is a
   // step from.
   virtual Result<std::uint64_t> commit(const TrainMessage& order) = 0;
+  // The arena whose parts contributions are formed of, if it is one alone; null: there are others.
+  virtual Arena* formed_of() const { return nullptr; }
   // What contributions are formed in, from its first byte on, and how many floats they have; null
   // if no other process can be given it. Nothing writes there from commit() to begin().
   virtual std::shared_ptr<SharedMemory> home() const = 0;

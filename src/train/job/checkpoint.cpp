@@ -28,7 +28,7 @@ struct Candidate {
   auto age() const { return std::pair(info.term, info.version); }
 };
 
-Error damaged(const std::string& key, const std::string& what) {
+Error unusable(const std::string& key, const std::string& what) {
   return {ErrorCode::kCorrupt, fmt::format("record '{}' in the store {}", key, what)};
 }
 
@@ -48,15 +48,15 @@ Result<Candidate> look_at(RecordStore& store, const std::string& key,
       count == 0 ? info.element_count == 0
                  : info.element_count >= count && info.element_count % count == 0;
   if (!is_whole) {
-    return damaged(key, fmt::format("has {} floats, the net has {}", info.element_count, count));
+    return unusable(key, fmt::format("has {} floats, the net has {}", info.element_count, count));
   }
   const std::uint64_t histories = count == 0 ? 0 : info.element_count / count - 1;
   if (histories > UpdateRule::kHistoriesMax) {
-    return damaged(key, fmt::format("has {} solver histories, no solver has more than {}",
+    return unusable(key, fmt::format("has {} solver histories, no solver has more than {}",
                                     histories, UpdateRule::kHistoriesMax));
   }
   if (info.version > kVersionMax) {
-    return damaged(key, fmt::format("is of version {}, which no job reaches", info.version));
+    return unusable(key, fmt::format("is of version {}, which no job reaches", info.version));
   }
   return Candidate{key, info, static_cast<std::size_t>(histories)};
 }
@@ -66,7 +66,7 @@ Result<RecordInfo> read_values(RecordStore& store, const Candidate& candidate,
   SPEEDO_ASSIGN(const std::unique_ptr<RecordReader> reader, store.read(candidate.key));
   const RecordInfo& info = reader->info();
   if (info.model != candidate.info.model || info.element_count != candidate.info.element_count) {
-    return damaged(candidate.key, "was replaced while it was read");
+    return unusable(candidate.key, "was replaced while it was read");
   }
   values.resize(static_cast<std::size_t>(info.element_count));
   const std::size_t chunks = chunk_count(info.element_count);
@@ -87,7 +87,7 @@ Result<Checkpoint> read_whole(RecordStore& store, const Candidate& candidate,
     info = read_values(store, candidate, values);
   }
   if (!info) return info.error();
-  if (!all_finite(values)) return damaged(candidate.key, "has values that are NaN or infinite");
+  if (!all_finite(values)) return unusable(candidate.key, "has values that are NaN or infinite");
   Checkpoint checkpoint;
   checkpoint.version = Version{info->version};
   checkpoint.session = info->state;
