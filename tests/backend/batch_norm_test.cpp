@@ -3,6 +3,7 @@
 #include "backend/conformance.hpp"
 #include "support/catch.hpp"
 #include "support/kernels.hpp"
+#include "support/reference/relu_edge.hpp"
 
 namespace speedo {
 namespace {
@@ -42,6 +43,7 @@ TEST_CASE("batch normalization agrees with the reference in every layout") {
   for (const Layout layout : layouts_of(shape.channels)) {
     shape.layout = layout;
     CAPTURE(shape.batch, shape.channels, shape.spatial, layout.block, relu, scaled);
+    const std::vector<float> fixed_variance = test_values(shape.channels, 0.5F, 3);
     const auto run = [&](Workbench& bench, bool fixed, bool backward) {
       shape.is_fixed = fixed;
       auto made = bench.backend().make_batch_norm(shape);
@@ -52,7 +54,7 @@ TEST_CASE("batch normalization agrees with the reference in every layout") {
       const float* beta = scaled ? bench.put(parameters.beta) : nullptr;
       float* mean = fixed ? bench.put(parameters.beta) : bench.blank(shape.channels);
       float* variance =
-          fixed ? bench.put(test_values(shape.channels, 0.5F, 3)) : bench.blank(shape.channels);
+          fixed ? bench.put(fixed_variance) : bench.blank(shape.channels);
       float* y = bench.blank_array(array, layout);
       if (fixed) {
         norm.forward_fixed(x, mean, variance, gamma, beta, y);
@@ -61,7 +63,13 @@ TEST_CASE("batch normalization agrees with the reference in every layout") {
       }
       if (!backward) return bench.get_array(array, layout, y);
       // In place, and on top of what is there.
-      float* grad = bench.put_array(array, layout, dst_grad);
+      std::vector<float> given = dst_grad;
+      test::clear_at_relu_edge(shape,
+                               {src.data(), scaled ? parameters.gamma.data() : nullptr,
+                                scaled ? parameters.beta.data() : nullptr, parameters.beta.data(),
+                                fixed_variance.data()},
+                               given);
+      float* grad = bench.put_array(array, layout, given);
       float* gamma_grad = bench.put(parameters.beta);
       float* beta_grad = bench.put(parameters.gamma);
       norm.backward({x, y, grad, mean, variance, gamma, grad, gamma_grad, beta_grad});

@@ -4,6 +4,7 @@
 
 #include "gpu/agreement.hpp"
 #include "support/catch.hpp"
+#include "support/reference/relu_edge.hpp"
 
 namespace speedo::gpu {
 namespace {
@@ -27,6 +28,22 @@ std::unique_ptr<BatchNorm> made(Trial& trial, const BatchNormShape& shape) {
   return norm;
 }
 
+// What a normalization is given.
+struct Drawn {
+  Drawn(const BatchNormShape& shape, bool is_scaled) {
+    const ArrayShape array{shape.batch, shape.channels, shape.spatial};
+    const std::int64_t channels = shape.channels;
+    x = drawn(array, -1, 5, 1), grad = drawn(array, -1, 1, 2);
+    gamma = drawn(channels, -2, 2, 5), beta = drawn(channels, -1, 1, 6);
+    mean = drawn(channels, -1, 1, 7), variance = drawn(channels, 0.5F, 3, 8);
+    test::clear_at_relu_edge(shape,
+                             {x.data(), is_scaled ? gamma.data() : nullptr,
+                              is_scaled ? beta.data() : nullptr, mean.data(), variance.data()},
+                             grad);
+  }
+  std::vector<float> x, grad, gamma, beta, mean, variance;
+};
+
 TEST_CASE("batch normalization agrees with the reference in every layout") {
   BatchNormShape shape = GENERATE(from_range(norm_shapes()));
   shape.layout = GENERATE_COPY(from_range(all_layouts(shape.channels)));
@@ -37,15 +54,15 @@ TEST_CASE("batch normalization agrees with the reference in every layout") {
   const ArrayShape array{shape.batch, shape.channels, shape.spatial};
   CAPTURE(shape.batch, shape.channels, shape.spatial, shape.layout.block, shape.is_fixed, relu,
           scaled);
+  const Drawn given(shape, scaled);
   require_agreement(1e-11, [&](Trial& trial) {
     const auto norm = made(trial, shape);
     const std::int64_t channels = shape.channels;
-    const float* x = trial.put_array(array, shape.layout, drawn(array, -1, 5, 1));
-    const float* gamma = scaled ? trial.put(drawn(channels, -2, 2, 5)) : nullptr;
-    const float* beta = scaled ? trial.put(drawn(channels, -1, 1, 6)) : nullptr;
-    float* mean = shape.is_fixed ? trial.put(drawn(channels, -1, 1, 7)) : trial.blank(channels);
-    float* variance =
-        shape.is_fixed ? trial.put(drawn(channels, 0.5F, 3, 8)) : trial.blank(channels);
+    const float* x = trial.put_array(array, shape.layout, given.x);
+    const float* gamma = scaled ? trial.put(given.gamma) : nullptr;
+    const float* beta = scaled ? trial.put(given.beta) : nullptr;
+    float* mean = shape.is_fixed ? trial.put(given.mean) : trial.blank(channels);
+    float* variance = shape.is_fixed ? trial.put(given.variance) : trial.blank(channels);
     float* y = trial.blank_array(array, shape.layout);
     if (shape.is_fixed) {
       norm->forward_fixed(x, mean, variance, gamma, beta, y);
@@ -53,7 +70,7 @@ TEST_CASE("batch normalization agrees with the reference in every layout") {
       norm->forward(x, gamma, beta, mean, variance, y);
     }
     // In place, and on top of what is there.
-    float* grad = trial.put_array(array, shape.layout, drawn(array, -1, 1, 2));
+    float* grad = trial.put_array(array, shape.layout, given.grad);
     float* gamma_grad = trial.put(drawn(channels, -1, 1, 9));
     float* beta_grad = trial.put(drawn(channels, -1, 1, 10));
     norm->backward({x, y, grad, mean, variance, gamma, grad, gamma_grad, beta_grad});
