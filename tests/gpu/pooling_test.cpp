@@ -40,7 +40,8 @@ std::vector<PoolingShape> pooling_shapes() {
           pooling_shape(2, 5, {7, 10}, {3, 3}, 2, 1), pooling_shape(1, 16, {6, 6}, {3, 2}, 1, 1),
           pooling_shape(3, 10, {7, 7}, {7, 7}, 1, 0), pooling_shape(1, 2, {20, 20}, {17, 17}, 3, 0),
           pooling_shape(1, 3, {5, 4}, {2, 2}, 3, 0),  pooling_shape(2, 1, {1, 1}, {1, 1}, 1, 0),
-          pooling_shape(1, 1, {40, 41}, {3, 3}, 1, 1),  pooling_shape(2, 4, {20, 20}, {17, 17}, 3, 0),
+          pooling_shape(1, 1, {40, 41}, {3, 3}, 1, 1),
+          pooling_shape(2, 4, {20, 20}, {17, 17}, 3, 0),
           pooling_shape(2, 8, {9, 7}, {3, 3}, 2, 1),    pooling_shape(3, 12, {6, 5}, {3, 3}, 1, 1)};
 }
 

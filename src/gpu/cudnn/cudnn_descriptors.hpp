@@ -20,7 +20,8 @@ struct DnnOrder {
 // Whether both arrays are plain, or have their channels last.
 bool have_one_order(const ConvolutionShape& shape);
 
-// How cuDNN is told of a convolution, or of each of its groups. It knows at least two axes: others before them are of size 1.
+// How cuDNN is told of a convolution, or of each of its groups. It knows at least two axes: others
+// before them are of size 1.
 class CudnnDescriptors {
  public:
   // `functions` outlive it.
@@ -29,8 +30,8 @@ class CudnnDescriptors {
   CudnnDescriptors(const CudnnDescriptors&) = delete;
   CudnnDescriptors& operator=(const CudnnDescriptors&) = delete;
 
-  // Requires: not transposed; called once. Errors: kUnsupported if a size or a layout is not among those that it knows;
-  // kInternal, what the library says.
+  // Requires: not transposed; called once. Errors: kUnsupported if a size or a layout is not among
+  // those that it knows; kInternal, what the library says.
   Result<void> describe(const ConvolutionShape& shape, const DnnOrder& order);
   Result<void> set_math(cudnnMathType_t math);
 

@@ -230,8 +230,12 @@ cublasStatus_t set_task_attribute(cublasLtMatmulDesc_t handle, cublasLtMatmulDes
   bool is_right = false;
   if (name == CUBLASLT_MATMUL_DESC_TRANSA) is_right = read_attribute(task->a_op, value, bytes);
   if (name == CUBLASLT_MATMUL_DESC_TRANSB) is_right = read_attribute(task->b_op, value, bytes);
-  if (name == CUBLASLT_MATMUL_DESC_EPILOGUE) is_right = read_attribute(task->epilogue, value, bytes);
-  if (name == CUBLASLT_MATMUL_DESC_BIAS_POINTER) is_right = read_attribute(task->bias, value, bytes);
+  if (name == CUBLASLT_MATMUL_DESC_EPILOGUE) {
+    is_right = read_attribute(task->epilogue, value, bytes);
+  }
+  if (name == CUBLASLT_MATMUL_DESC_BIAS_POINTER) {
+    is_right = read_attribute(task->bias, value, bytes);
+  }
   return is_right ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 

@@ -243,7 +243,8 @@ void fill_forward(gpu::CudnnFunctions& table) {
                           cudnnTensorDescriptor_t dst, int wanted, int* count,
                           cudnnConvolutionFwdAlgoPerf_t* results) {
     ++cudnn().rankings;
-    return cudnn().rank(Names{handle, src, weights, windows, dst}, kPass, wanted, count, results, kUnmeasured);
+    return cudnn().rank(Names{handle, src, weights, windows, dst}, kPass, wanted, count, results,
+                        kUnmeasured);
   };
   table.try_forward = [](cudnnHandle_t handle, cudnnTensorDescriptor_t src,
                          cudnnFilterDescriptor_t weights, cudnnConvolutionDescriptor_t windows,
@@ -269,7 +270,8 @@ void fill_data(gpu::CudnnFunctions& table) {
                        cudnnTensorDescriptor_t src, int wanted, int* count,
                        cudnnConvolutionBwdDataAlgoPerf_t* results) {
     ++cudnn().rankings;
-    return cudnn().rank(Names{handle, src, weights, windows, dst}, kPass, wanted, count, results, kUnmeasured);
+    return cudnn().rank(Names{handle, src, weights, windows, dst}, kPass, wanted, count, results,
+                        kUnmeasured);
   };
   table.try_data = [](cudnnHandle_t handle, cudnnFilterDescriptor_t weights,
                       cudnnTensorDescriptor_t dst, cudnnConvolutionDescriptor_t windows,
@@ -294,7 +296,8 @@ void fill_weights(gpu::CudnnFunctions& table) {
                           cudnnFilterDescriptor_t weights, int wanted, int* count,
                           cudnnConvolutionBwdFilterAlgoPerf_t* results) {
     ++cudnn().rankings;
-    return cudnn().rank(Names{handle, src, weights, windows, dst}, kPass, wanted, count, results, kUnmeasured);
+    return cudnn().rank(Names{handle, src, weights, windows, dst}, kPass, wanted, count, results,
+                        kUnmeasured);
   };
   table.try_weights = [](cudnnHandle_t handle, cudnnTensorDescriptor_t src,
                          cudnnTensorDescriptor_t dst, cudnnConvolutionDescriptor_t windows,
