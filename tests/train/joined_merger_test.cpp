@@ -416,6 +416,26 @@ TEST_CASE("a master is told that a newer one has its weights, when it opens a pa
   CHECK(failed->error.code == ErrorCode::kSuperseded);
 }
 
+TEST_CASE("weights that an earlier master has put back are not there for the next one",
+          "[merger]") {
+  const MergerConfig config = with_term({.kind = UpdateKind::kFullDelta});
+  Joined joined(config, kJoinedCount, 2);
+  merge_delta(joined, 1);
+  const std::uint64_t theirs = (*joined.store->read(weights_key()))->info().version;
+  REQUIRE(theirs > 0);
+  MergerConfig newer = config;
+  newer.term += 1;
+  Elsewhere next(joined.setup_of(1, newer));
+  Heard heard;
+  next.answer_to([&](PartAnswer answer) { heard.put(std::move(answer)); });
+  next.tell(part_order::Open{
+      .id = 1, .from = {theirs - 1}, .version = {theirs}, .stage = 0, .first_slot = 0});
+  const PartAnswer answer = heard.next();
+  const auto* const failed = std::get_if<part_answer::Failed>(&answer);
+  REQUIRE(failed != nullptr);
+  CHECK(failed->error.code == ErrorCode::kNotFound);
+}
+
 TEST_CASE("parts of a master that was superseded write nothing more", "[merger]") {
   Joined joined(with_term({.kind = UpdateKind::kFullDelta}), kJoinedCount, 2);
   merge_delta(joined, 1);

@@ -185,9 +185,12 @@ Result<void> PartMerger::open(const part_order::Open& order) {
                              read.version)};
   }
   if (read.version != order.from.value) {
-    return Error{ErrorCode::kMismatch,
-                 fmt::format("the store has version {} of the weights, not {}", read.version,
-                             order.from.value)};
+    // A master that was stopped for a while puts its own back where the store has lost what says
+    // that there is a newer one: this one's are lost by that.
+    const bool is_earlier = read.term < setup_.config.term;
+    return Error{is_earlier ? ErrorCode::kNotFound : ErrorCode::kMismatch,
+                 fmt::format("the store has version {} of the weights{}, not {}", read.version,
+                             is_earlier ? ", of an earlier master" : "", order.from.value)};
   }
   // It may be older than the weights, as merges go on while it is written.
   SPEEDO_ASSIGN(const std::optional<PartCheckpoint> checkpoint, newest_checkpoint());
