@@ -20,6 +20,10 @@ pack() {
   local root build to=$1
   root=$(cd "$(dirname "$0")/.." && pwd)
   build=$root/build
+  if [ "$(realpath -m "$to")" = "$root" ]; then
+    echo "gpu.sh: pack into a folder of its own, not the project's" >&2
+    exit 2
+  fi
   cmake --preset release -DSPEEDO_CUDA=ON -S "$root" >/dev/null
   cmake --build "$build" -j "$(nproc)" \
     --target speedo test_gpu test_gpu_libraries test_backend test_layers golden_runner gpu_bench

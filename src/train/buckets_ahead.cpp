@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include <speedo/base/assert.hpp>
@@ -20,28 +21,33 @@ Result<std::unique_ptr<BucketsAhead>> BucketsAhead::create(Backend& backend, Hos
                                                            std::int64_t buckets) {
   const auto bytes = static_cast<std::size_t>(rows_of(count) + buckets) * sizeof(float);
   auto made = std::unique_ptr<BucketsAhead>(new BucketsAhead(backend, host));
-  SPEEDO_ASSIGN(made->sums_, backend.device().allocate(bytes));
-  SPEEDO_ASSIGN(made->sums_here_, backend.device().allocate_pinned(bytes));
+  SPEEDO_ASSIGN(made->means_, backend.device().allocate(bytes));
+  SPEEDO_ASSIGN(made->means_here_, backend.device().allocate_pinned(bytes));
   return made;
 }
 
 bool BucketsAhead::begin(Arena& arena) {
   SPEEDO_ASSERT(on_their_way_.empty());
-  summed_ = 0;
-  return host_.begin_ahead(arena);
+  if (!host_.begin_ahead(arena)) return false;
+  // What a device that has failed does not copy is not taken for finite.
+  std::ranges::fill(means_here(), std::numeric_limits<float>::quiet_NaN());
+  rows_ = 0;
+  return true;
 }
 
 void BucketsAhead::look_at(const Bucket& bucket, const float* gradients) {
   const std::int64_t whole = bucket.count / kRow, rest = bucket.count % kRow;
-  const std::size_t first = summed_;
-  summed_ += static_cast<std::size_t>(rows_of(bucket.count));
-  SPEEDO_ASSERT(summed_ <= sums_here().size());
-  float* const to = sums_.as_floats() + first;
-  backend_.reduce_rows(ReduceOp::kAbsSum, {whole, kRow}, 1.0F, gradients, to);
+  const std::size_t first = rows_;
+  rows_ += static_cast<std::size_t>(rows_of(bucket.count));
+  SPEEDO_ASSERT(rows_ <= means_here().size());
+  float* const to = means_.as_floats() + first;
+  constexpr float kMean = 1.0F / kRow;
+  backend_.reduce_rows(ReduceOp::kAbsSum, {whole, kRow}, kMean, gradients, to);
   if (rest > 0) {
-    backend_.reduce_rows(ReduceOp::kAbsSum, {1, rest}, 1.0F, gradients + whole * kRow, to + whole);
+    backend_.reduce_rows(ReduceOp::kAbsSum, {1, rest}, kMean, gradients + whole * kRow,
+                         to + whole);
   }
-  on_their_way_.push_back({bucket, first, summed_, {}});
+  on_their_way_.push_back({bucket, first, rows_, {}});
 }
 
 void BucketsAhead::fetch(const Bucket& bucket) {
@@ -52,8 +58,8 @@ void BucketsAhead::fetch(const Bucket& bucket) {
   // Behind the same work as the part.
   Device& device = backend_.device();
   device.queue_download(device.transfer(),
-                        sums_here().subspan(last.first_sum, last.end_sum - last.first_sum),
-                        sums_.as_floats() + last.first_sum);
+                        means_here().subspan(last.first_row, last.end_row - last.first_row),
+                        means_.as_floats() + last.first_row);
   last.here = device.record(device.transfer());
 }
 
@@ -64,9 +70,9 @@ void BucketsAhead::pass_on(bool waits, const Arrived& arrived) {
     if (!waits && !device.is_done(first.here)) return;
     device.wait(first.here);
     on_their_way_.pop_front();
-    const auto sums = sums_here().subspan(first.first_sum, first.end_sum - first.first_sum);
-    arrived(first.bucket, std::all_of(sums.begin(), sums.end(),
-                                      [](float sum) { return std::isfinite(sum); }));
+    const auto means = means_here().subspan(first.first_row, first.end_row - first.first_row);
+    arrived(first.bucket, std::all_of(means.begin(), means.end(),
+                                      [](float mean) { return std::isfinite(mean); }));
   }
 }
 

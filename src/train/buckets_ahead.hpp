@@ -30,8 +30,8 @@ class BucketsAhead {
   void look_at(const Bucket& bucket, const float* gradients);
   // The bucket's part of the arena is, too: it is on its way. After look_at() of the same bucket.
   void fetch(const Bucket& bucket);
-  // Calls arrived(bucket, whether the sums of its gradients were finite: then all of them were) for
-  // those that have come, in order; for all of them, and waits, with `waits`.
+  // Calls arrived(bucket, whether its gradients were finite) for those that have come, in order;
+  // for all of them, and waits, with `waits`.
   using Arrived = std::function<void(const Bucket& bucket, bool is_finite)>;
   void pass_on(bool waits, const Arrived& arrived);
   // Those that have not been passed on are not wanted. Waits for them.
@@ -39,18 +39,18 @@ class BucketsAhead {
 
  private:
   BucketsAhead(Backend& backend, HostView& host) : backend_(backend), host_(host) {}
-  std::span<float> sums_here() {
-    return {sums_here_.as_floats(), sums_here_.bytes() / sizeof(float)};
+  std::span<float> means_here() {
+    return {means_here_.as_floats(), means_here_.bytes() / sizeof(float)};
   }
 
   Backend& backend_;
   HostView& host_;
-  // Sums of absolute values of rows of gradients: such a sum is finite only if all of them are.
-  Buffer sums_, sums_here_;  // on the device, and copied
-  std::size_t summed_ = 0;
+  // Of the absolute values of rows of gradients: finite just if all of them are.
+  Buffer means_, means_here_;  // on the device, and copied
+  std::size_t rows_ = 0;       // so far
   struct OnItsWay {
     Bucket bucket;
-    std::size_t first_sum, end_sum;
+    std::size_t first_row, end_row;
     StreamEvent here;
   };
   std::deque<OnItsWay> on_their_way_;

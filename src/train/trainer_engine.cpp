@@ -276,6 +276,7 @@ Result<void> TrainerEngine::contribute(const TrainMessage& order, std::uint64_t&
   if (std::isfinite(loss)) {
     const TraceSpan span("store contribution");
     const auto committed = update_->commit(order);
+    host_->end_ahead();
     if (!committed && committed.error().code != ErrorCode::kNotFinite) return committed.error();
     if (committed) {
       base = *committed;

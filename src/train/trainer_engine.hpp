@@ -71,10 +71,9 @@ class TrainerEngine {
   // trainer_engine_steps.cpp: the others.
   Result<float> compute_step(const TrainMessage& order, std::uint32_t step);
   Result<float> compute_last_step(const TrainMessage& order, std::uint64_t base);
-  bool begin_ahead();
+  bool goes_ahead();
   void step_ahead(const Bucket& bucket, const TrainMessage& order, std::uint32_t step);
   void pass_on(bool waits);
-  void end_ahead(bool is_wanted);
   std::function<Result<void>(const Bucket&)> need_weights(std::uint32_t step);
   bool rule_in_use() const { return spec().kind != UpdateKind::kGradientOnly; }
   // trainer_engine_quiet.cpp: steps between the first and the last that wait for no loss.
@@ -107,6 +106,7 @@ class TrainerEngine {
   Digest model_;
   std::unique_ptr<HostView> host_;
   std::unique_ptr<BucketsAhead> ahead_;  // where the device is not the host and it was wanted
+  bool may_go_ahead_ = true;             // until memory for that was refused
   TrainerCodec codec_;
   std::unique_ptr<RecordExchange> exchange_;
   std::unique_ptr<UpdateRule> rule_;  // null until a stage uses one; keeps its histories then

@@ -1,7 +1,6 @@
 // The steps of a run that are looked at: their losses are waited for, and the last one's buckets go
 // out while others are still being computed.
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -36,7 +35,7 @@ Result<float> TrainerEngine::compute_last_step(const TrainMessage& order, std::u
   hooks.weights_needed = need_weights(step);
   hooks.last_backward = [&] {
     begin_contribution(order, base);
-    is_ahead = !waits && begin_ahead();
+    is_ahead = !waits && goes_ahead();
   };
   const auto take = [&](const Bucket& bucket) {
     if (is_ahead) return step_ahead(bucket, order, step);
@@ -51,8 +50,13 @@ Result<float> TrainerEngine::compute_last_step(const TrainMessage& order, std::u
   }
   auto loss = learner_->accumulate_gradients(passes_of(order), hooks);
   if (loss && waits && std::isfinite(*loss)) take({0, learner_->layout().element_count()});
-  if (is_ahead) end_ahead(loss.has_value());
-  if (!loss) return loss;
+  if (!loss) {
+    if (!is_ahead) return loss;
+    ahead_->drop();
+    if (rule_in_use()) forget_histories("a step broke off");
+    return loss;
+  }
+  if (is_ahead) pass_on(true);
   if (is_finite_) {
     if (rule_in_use() && std::isfinite(*loss)) ++updates_held_;
     return loss;
@@ -61,13 +65,14 @@ Result<float> TrainerEngine::compute_last_step(const TrainMessage& order, std::u
   return std::numeric_limits<float>::quiet_NaN();
 }
 
-bool TrainerEngine::begin_ahead() {
+bool TrainerEngine::goes_ahead() {
   Arena* const arena = update_->formed_of();
-  if (host_->is_direct() || arena == nullptr) return false;
+  if (host_->is_direct() || arena == nullptr || !may_go_ahead_) return false;
   if (ahead_ == nullptr) {
     const ParameterLayout& layout = learner_->layout();
     auto made = BucketsAhead::create(learner_->backend(), *host_, layout.element_count(),
                                      std::ssize(layout.slots()));
+    may_go_ahead_ = made.has_value();
     if (!made) {
       SPEEDO_WARN("the device waits while its gradients are copied: {}", made.error().message);
       return false;
@@ -91,23 +96,10 @@ void TrainerEngine::step_ahead(const Bucket& bucket, const TrainMessage& order,
 void TrainerEngine::pass_on(bool waits) {
   ahead_->pass_on(waits, [this](const Bucket& bucket, bool is_finite) {
     if (!is_finite_) return;
-    // Sums of numbers that are finite may be none.
-    const float* const part = learner_->gradients().data() + bucket.offset;
-    if (is_finite || learner_->backend().all_finite(bucket.count, part)) {
-      return update_->add(bucket);
-    }
+    if (is_finite) return update_->add(bucket);
     is_finite_ = false;
     fault_ = learner_->find_non_finite_gradients(bucket);
   });
-}
-
-// What has come when the passes have failed is not wanted.
-void TrainerEngine::end_ahead(bool is_wanted) {
-  if (is_wanted) {
-    pass_on(true);
-  } else {
-    ahead_->drop();
-  }
 }
 
 void TrainerEngine::step_on(const Bucket& bucket, const TrainMessage& order, std::uint32_t step) {

@@ -22,6 +22,7 @@ void HostView::take_pinned(std::size_t count) {
   if (taken) {
     pinned_ = std::move(*taken);
   } else {
+    is_refused_ = true;
     SPEEDO_WARN("the device waits while its gradients are copied: {}", taken.error().message);
   }
 }
@@ -54,18 +55,18 @@ std::span<float> HostView::part(Arena& arena, std::size_t offset, std::size_t co
 bool HostView::begin_ahead(Arena& arena) {
   end_ahead();
   if (is_direct_) return false;
-  if (pinned_.bytes() == 0) take_pinned(count_);
+  if (pinned_.bytes() == 0 && !is_refused_) take_pinned(count_);
   if (pinned_.bytes() == 0) return false;
   ahead_ = &arena;
   return true;
 }
 
-StreamEvent HostView::fetch(std::size_t offset, std::size_t count) {
+void HostView::fetch(std::size_t offset, std::size_t count) {
   SPEEDO_ASSERT(ahead_ != nullptr);
   Stream& transfer = device_.transfer();
   device_.wait(transfer, device_.record(device_.compute()));
   device_.queue_download(transfer, pinned().subspan(offset, count), ahead_->data() + offset);
-  return fetched_ = device_.record(transfer);
+  fetched_ = device_.record(transfer);
 }
 
 void HostView::end_ahead() {

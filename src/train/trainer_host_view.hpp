@@ -17,7 +17,7 @@ namespace speedo {
 class HostView {
  public:
   // Arenas have `count` elements; the device outlives the view. `shares`: copies lie in memory that
-  // other processes can be given.
+  // other processes can be given, else in pinned memory, if it is to be had.
   HostView(Device& device, std::size_t count, bool shares);
 
   // Whether part() gives the arena itself.
@@ -39,9 +39,9 @@ class HostView {
   // fetch() has copied, and does not wait. False: there are none, as the arena is the host's, or
   // the memory for it is not to be had.
   bool begin_ahead(Arena& arena);
-  // Queues the copy of a part, behind all that has been queued on compute() so far. Until the event
-  // is done nobody asks for the part. Requires: begin_ahead().
-  StreamEvent fetch(std::size_t offset, std::size_t count);
+  // Queues the copy of a part on transfer(), behind all that has been queued on compute() so far.
+  // Until that is done nobody asks for the part. Requires: begin_ahead().
+  void fetch(std::size_t offset, std::size_t count);
   // Waits for what was fetched. Nothing, if nothing was begun.
   void end_ahead();
 
@@ -54,7 +54,8 @@ class HostView {
   const bool is_direct_;
   const std::size_t count_;
   Buffer pinned_;           // of one arena, where fetch() can write beside the device's work
-  bool is_pinned_ = false;  // copies lie there themselves
+  bool is_pinned_ = false;   // copies lie there themselves
+  bool is_refused_ = false;  // it is not to be had
   HostFloats memory_;       // else here
   Arena* ahead_ = nullptr;
   StreamEvent fetched_;  // all of it

@@ -342,7 +342,7 @@ TEST_CASE("strides, padding, groups and unequal layouts are not taken for produc
 TEST_CASE("groups are computed one after the other where that was measured to be faster") {
   const bool is_slow = GENERATE(true, false), is_deterministic = GENERATE(false, true);
   const std::int64_t width = GENERATE(16, 8);
-  ConvolutionShape shape = completed(shape_without_output({2, 2 * width, 2 * width + 2, 2}, {5, 6},
+  ConvolutionShape shape = completed(shape_without_output({2, 2 * width, 2 * width + 8, 2}, {5, 6},
                                                           {3, 3}, {1, 1}, {1, 1}, {1, 1}));
   const bool rectifies = GENERATE(false, true);
   if (rectifies) shape.activation = UnaryOp{UnaryKind::kRelu};

@@ -18,6 +18,8 @@ constexpr std::int64_t kPartialAlignment = 256;
 // Sums over fewer or other positions of plain arrays cost more than cuDNN takes: products load four
 // elements at a time, and each sample's gradient is written before it is summed.
 constexpr std::int64_t kSumPositionsMin = 64, kSumPositionsMultiple = 4;
+// More products than that at once the library need not take.
+constexpr std::int64_t kBatchMax = 65535;
 
 bool all_are(const std::vector<std::int64_t>& values, std::int64_t wanted) {
   return std::all_of(values.begin(), values.end(),
@@ -98,7 +100,7 @@ class ProductEngine final : public ConvolutionEngine {
   bool serves(ConvolutionPass pass) const {
     if (!has_single_windows(shape_)) return false;
     if (is_last_) return true;
-    if (!is_plain_) return false;
+    if (!is_plain_ || shape_.batch > kBatchMax) return false;
     return pass != ConvolutionPass::kBackwardWeights ||
            (positions_ >= kSumPositionsMin && positions_ % kSumPositionsMultiple == 0);
   }
@@ -121,6 +123,7 @@ class ProductEngine final : public ConvolutionEngine {
 
   // Samples whose gradients of the weights lie side by side, behind the library's working memory.
   std::int64_t samples() const {
+    SPEEDO_ASSERT(weight_count(shape_) > 0);
     const auto bytes = weight_count(shape_) * static_cast<std::int64_t>(sizeof(float));
     return std::clamp<std::int64_t>(kPartialBytesWanted / bytes, 1, shape_.batch);
   }

@@ -236,7 +236,11 @@ class Cudnn final : public Dnn {
   // Algorithms of one problem alone (FFT, Winograd) pay where groups are few and wide.
   static bool may_go_by_group(const ConvolutionShape& shape) {
     constexpr std::int64_t kWidthMin = 16;
-    return shape.groups > 1 && have_one_order(shape) &&
+    if (shape.groups == 1 || !have_one_order(shape)) return false;
+    // Algorithms are tried on arrays that can be loaded by fours.
+    const DnnGroups groups = groups_of(shape, {.by_group = true});
+    const std::int64_t steps = groups.src_step | groups.weights_step | groups.dst_step;
+    return steps % 4 == 0 &&
            std::min(shape.channels, shape.outputs) >= kWidthMin * shape.groups;
   }
 

@@ -53,7 +53,7 @@ Result<Candidate> look_at(RecordStore& store, const std::string& key,
   const std::uint64_t histories = count == 0 ? 0 : info.element_count / count - 1;
   if (histories > UpdateRule::kHistoriesMax) {
     return unusable(key, fmt::format("has {} solver histories, no solver has more than {}",
-                                    histories, UpdateRule::kHistoriesMax));
+                                     histories, UpdateRule::kHistoriesMax));
   }
   if (info.version > kVersionMax) {
     return unusable(key, fmt::format("is of version {}, which no job reaches", info.version));
