@@ -62,7 +62,7 @@ copy_libraries() {
   ldd "$1" | awk '$3 ~ /^\// { print $3 }' | while read -r path; do
     case ${path##*/} in
       libc.so* | libm.so* | libdl.so* | librt.so* | libpthread.so* | ld-linux* | \
-        libcuda* | libcudart* | libcudnn* | libcublas* | libnv*) ;;
+        libcuda* | libcudnn* | libcublas* | libnv*) ;;
       *) cp -nL "$path" "$2/" ;;
     esac
   done
