@@ -1,5 +1,6 @@
 #include "cli/solver_file.hpp"
 
+#include <limits>
 #include <sstream>
 #include <utility>
 
@@ -39,6 +40,16 @@ bool ends_with_any(const std::string& text, std::initializer_list<const char*> e
   return false;
 }
 
+// A solver's own is above 0 where it tests at all: one that no training reaches leaves the test at
+// the end.
+void set_test_interval(std::int64_t interval, caffe::SolverParameter& solver) {
+  if (interval == 0 && solver.test_iter_size() > 0) {
+    interval = std::numeric_limits<std::int32_t>::max();
+    solver.set_test_initialization(false);
+  }
+  solver.set_test_interval(static_cast<std::int32_t>(interval));
+}
+
 }  // namespace
 
 Result<SolverFile> load_solver(const std::string& path) {
@@ -50,9 +61,7 @@ Result<SolverFile> load_solver(const std::string& path) {
 void apply(const SolverOverrides& overrides, caffe::SolverParameter& solver) {
   if (overrides.max_iter) solver.set_max_iter(static_cast<std::int32_t>(*overrides.max_iter));
   if (overrides.seed) solver.set_random_seed(*overrides.seed);
-  if (overrides.test_interval) {
-    solver.set_test_interval(static_cast<std::int32_t>(*overrides.test_interval));
-  }
+  if (overrides.test_interval) set_test_interval(*overrides.test_interval, solver);
   if (overrides.snapshot_interval) {
     solver.set_snapshot(static_cast<std::int32_t>(*overrides.snapshot_interval));
   }

@@ -57,6 +57,20 @@ TEST_CASE("Flags put values in the prototxt's place") {
   CHECK(solver.momentum() == 0.9F);
 }
 
+TEST_CASE("A test interval of 0 leaves the test at the end") {
+  caffe::SolverParameter solver;
+  solver.set_test_interval(500);
+  SolverOverrides overrides;
+  overrides.test_interval = 0;
+  apply(overrides, solver);
+  CHECK(solver.test_interval() == 0);
+  CHECK(solver.test_initialization());
+  solver.add_test_iter(3);
+  apply(overrides, solver);
+  CHECK(solver.test_interval() > 1'000'000'000);
+  CHECK_FALSE(solver.test_initialization());
+}
+
 TEST_CASE("The effective batch is a multiple of the training layer's, by iter_size") {
   caffe::SolverParameter solver;
   caffe::LayerParameter* test = solver.mutable_net_param()->add_layer();

@@ -131,6 +131,16 @@ TEST_CASE("speedo train has the checkpoints of a cluster") {
          2, {"--snapshot-interval (15)", "--test-interval (20)"});
 }
 
+TEST_CASE("A training is tested at its end alone, if that is wanted") {
+  Context place;
+  const Outcome once = place.run({"speedo", "train", "-solver", place.write_solver(),
+                                  "--test-interval", "0", "--json"});
+  INFO(once.errors);
+  REQUIRE(once.exit_code == 0);
+  CHECK(once.json()["tested_iteration"] == once.json()["iterations"]);
+  CHECK(once.errors.find("Iteration 0, Testing net") == std::string::npos);
+}
+
 TEST_CASE("A training that goes on is bit for bit one that was never interrupted") {
   Context place;
   const std::string solver = place.write_solver();

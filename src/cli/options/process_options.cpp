@@ -105,8 +105,8 @@ constexpr Option kProcessOptions[] = {
      .otherwise = "as --gpu and --device say",
      .programs = {Program::kRun},
      .group = kComputingGroup,
-     .sentence = "Compute on these GPUs: workers take them in turn; without --workers there is one "
-                 "for each"},
+     .sentence = "Compute on these GPUs: workers take them in turn, several share one if there are "
+                 "fewer, as all do with --gpu; without --workers there is one for each"},
     {.name = "cuda-graphs",
      .type = one_of("on off"),
      .value = "on",
