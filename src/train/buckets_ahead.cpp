@@ -50,11 +50,11 @@ void BucketsAhead::look_at(const Bucket& bucket, const float* gradients) {
   on_their_way_.push_back({bucket, first, rows_, {}});
 }
 
-void BucketsAhead::fetch(const Bucket& bucket) {
+void BucketsAhead::fetch() {
   SPEEDO_ASSERT(!on_their_way_.empty());
   OnItsWay& last = on_their_way_.back();
-  SPEEDO_ASSERT(last.bucket.offset == bucket.offset && last.bucket.count == bucket.count);
-  host_.fetch(static_cast<std::size_t>(bucket.offset), static_cast<std::size_t>(bucket.count));
+  host_.fetch(static_cast<std::size_t>(last.bucket.offset),
+              static_cast<std::size_t>(last.bucket.count));
   // Behind the same work as the part.
   Device& device = backend_.device();
   device.queue_download(device.transfer(),

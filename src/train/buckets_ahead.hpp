@@ -28,8 +28,8 @@ class BucketsAhead {
   bool begin(Arena& arena);
   // A bucket's gradients are final behind what is queued on compute(): looks at them, queued.
   void look_at(const Bucket& bucket, const float* gradients);
-  // The bucket's part of the arena is, too: it is on its way. After look_at() of the same bucket.
-  void fetch(const Bucket& bucket);
+  // The part of the arena of the bucket that was looked at last is, too: it is on its way.
+  void fetch();
   // Calls arrived(bucket, whether its gradients were finite) for those that have come, in order;
   // for all of them, and waits, with `waits`.
   using Arrived = std::function<void(const Bucket& bucket, bool is_finite)>;

@@ -74,6 +74,7 @@ class TrainerEngine {
   bool goes_ahead();
   void step_ahead(const Bucket& bucket, const TrainMessage& order, std::uint32_t step);
   void pass_on(bool waits);
+  void note_not_finite(const Bucket& bucket);
   std::function<Result<void>(const Bucket&)> need_weights(std::uint32_t step);
   bool rule_in_use() const { return spec().kind != UpdateKind::kGradientOnly; }
   // trainer_engine_quiet.cpp: steps between the first and the last that wait for no loss.

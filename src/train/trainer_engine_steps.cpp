@@ -4,8 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include <speedo/base/assert.hpp>
-
 #include "base/log.hpp"
 #include "train/buckets_ahead.hpp"
 #include "train/trainer_engine.hpp"
@@ -50,12 +48,11 @@ Result<float> TrainerEngine::compute_last_step(const TrainMessage& order, std::u
   }
   auto loss = learner_->accumulate_gradients(passes_of(order), hooks);
   if (loss && waits && std::isfinite(*loss)) take({0, learner_->layout().element_count()});
-  if (!loss) {
-    if (!is_ahead) return loss;
+  if (!loss && is_ahead) {
     ahead_->drop();
     if (rule_in_use()) forget_histories("a step broke off");
-    return loss;
   }
+  if (!loss) return loss;
   if (is_ahead) pass_on(true);
   if (is_finite_) {
     if (rule_in_use() && std::isfinite(*loss)) ++updates_held_;
@@ -88,7 +85,7 @@ void TrainerEngine::step_ahead(const Bucket& bucket, const TrainMessage& order,
   const Instant start = platform_.clock().now();
   ahead_->look_at(bucket, learner_->gradients().data() + bucket.offset);
   update(bucket, order, step);
-  ahead_->fetch(bucket);
+  ahead_->fetch();
   learner_->has_updated(platform_.clock().now() - start);
   pass_on(false);
 }
@@ -97,18 +94,20 @@ void TrainerEngine::pass_on(bool waits) {
   ahead_->pass_on(waits, [this](const Bucket& bucket, bool is_finite) {
     if (!is_finite_) return;
     if (is_finite) return update_->add(bucket);
-    is_finite_ = false;
-    fault_ = learner_->find_non_finite_gradients(bucket);
+    note_not_finite(bucket);
   });
+}
+
+void TrainerEngine::note_not_finite(const Bucket& bucket) {
+  is_finite_ = false;
+  fault_ = learner_->find_non_finite_gradients(bucket);
 }
 
 void TrainerEngine::step_on(const Bucket& bucket, const TrainMessage& order, std::uint32_t step) {
   const Instant start = platform_.clock().now();
   if (!learner_->backend().all_finite(bucket.count,
                                       learner_->gradients().data() + bucket.offset)) {
-    is_finite_ = false;
-    fault_ = learner_->find_non_finite_gradients(bucket);
-    return;
+    return note_not_finite(bucket);
   }
   update(bucket, order, step);
   learner_->has_updated(platform_.clock().now() - start);

@@ -53,10 +53,10 @@ class HostView {
   Device& device_;
   const bool is_direct_;
   const std::size_t count_;
-  Buffer pinned_;           // of one arena, where fetch() can write beside the device's work
+  Buffer pinned_;            // of one arena, where fetch() can write beside the device's work
   bool is_pinned_ = false;   // copies lie there themselves
   bool is_refused_ = false;  // it is not to be had
-  HostFloats memory_;       // else here
+  HostFloats memory_;        // else here
   Arena* ahead_ = nullptr;
   StreamEvent fetched_;  // all of it
 };

@@ -41,7 +41,7 @@ struct Bench {
     backend->fill(1, odd, part + bucket.count - 1);
     ahead->look_at(bucket, part);
     backend->axpby(bucket.count, 2.0F, part, 0.0F, weights.data() + bucket.offset);
-    ahead->fetch(bucket);
+    ahead->fetch();
     backend->fill(bucket.count, -1.0F, part);
   }
 

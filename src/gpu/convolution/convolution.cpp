@@ -11,6 +11,7 @@
 #include "gpu/convolution/convolution_cudnn.hpp"
 #include "gpu/convolution/convolution_im2col.hpp"
 #include "gpu/convolution/convolution_product.hpp"
+#include "gpu/convolution/finish_forward.hpp"
 #include "gpu/elementwise/channels.hpp"
 
 namespace speedo::gpu {
@@ -66,8 +67,7 @@ class ChosenConvolution final : public Convolution {
     ConvolutionEngine& kernels = of(ConvolutionPass::kForward);
     if (!asked_.transposed) return kernels.forward(src, weights, bias, dst);
     kernels.backward_data(src, weights, dst);
-    if (bias == nullptr && !asked_.activation) return;
-    scale_channels(queue(), dst_view(), {nullptr, bias, asked_.activation}, dst, dst);
+    finish_forward(queue(), asked_, bias, dst);
   }
   void backward_data(const float* dst_grad, const float* weights, float* src_grad) override {
     ConvolutionEngine& kernels = of(ConvolutionPass::kBackwardData);

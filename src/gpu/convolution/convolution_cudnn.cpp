@@ -7,7 +7,7 @@
 #include <speedo/base/assert.hpp>
 #include <speedo/base/round_up.hpp>
 
-#include "gpu/elementwise/channels.hpp"
+#include "gpu/convolution/finish_forward.hpp"
 #include "gpu/reorder/reorder.hpp"
 
 namespace speedo::gpu {
@@ -32,9 +32,7 @@ class CudnnEngine final : public ConvolutionEngine {
     const bool may_fuse = bias != nullptr && is_rectified() && fuses_;
     if (may_fuse && run_with_relu({src, weights, dst}, bias)) return;
     run(ConvolutionPass::kForward, {src, weights, dst});
-    if (bias == nullptr && !shape_.activation) return;
-    scale_channels(queue(), {dst_array(shape_), shape_.dst_layout},
-                   {nullptr, bias, shape_.activation}, dst, dst);
+    finish_forward(queue(), shape_, bias, dst);
   }
   void backward_data(const float* dst_grad, const float* weights, float* src_grad) override {
     run(ConvolutionPass::kBackwardData, {src_grad, weights, dst_grad});

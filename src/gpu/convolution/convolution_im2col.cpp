@@ -5,8 +5,8 @@
 
 #include <speedo/base/round_up.hpp>
 
+#include "gpu/convolution/finish_forward.hpp"
 #include "gpu/convolution/im2col.hpp"
-#include "gpu/elementwise/channels.hpp"
 #include "gpu/reorder/reorder.hpp"
 
 namespace speedo::gpu {
@@ -55,9 +55,7 @@ class Im2colEngine final : public ConvolutionEngine {
       }
       put_back(dst_here(part), result, dst);
     });
-    if (bias == nullptr && !shape_.activation) return;
-    scale_channels(products_.queue, {dst_array(shape_), shape_.dst_layout},
-                   {nullptr, bias, shape_.activation}, dst, dst);
+    finish_forward(products_.queue, shape_, bias, dst);
   }
 
   void backward_data(const float* dst_grad, const float* weights, float* src_grad) override {

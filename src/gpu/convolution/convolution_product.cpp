@@ -6,6 +6,7 @@
 #include <speedo/base/assert.hpp>
 #include <speedo/base/round_up.hpp>
 
+#include "gpu/convolution/finish_forward.hpp"
 #include "gpu/elementwise/channels.hpp"
 
 namespace speedo::gpu {
@@ -57,7 +58,7 @@ class ProductEngine final : public ConvolutionEngine {
     gemm(products_,
          {Op::kNone, Op::kNone, {shape_.outputs, positions_, shape_.channels}, 1.0F, 0.0F},
          {shape_.batch, 0, src_step(), dst_step()}, weights, src, dst);
-    if (bias != nullptr || shape_.activation) finish(bias, dst);
+    finish_forward(products_.queue, shape_, bias, dst);
   }
 
   void backward_data(const float* dst_grad, const float* weights, float* src_grad) override {
@@ -110,11 +111,7 @@ class ProductEngine final : public ConvolutionEngine {
     const Backend::Gemm product{
         Op::kNone, Op::kTranspose, {rows(), shape_.outputs, shape_.channels}, 1.0F, 0.0F};
     gemm(products_, product, GemmEpilogue{bias, rectifies}, src, weights, dst);
-    if (shape_.activation && !rectifies) finish(nullptr, dst);
-  }
-  void finish(const float* bias, float* dst) const {
-    scale_channels(products_.queue, {dst_array(shape_), shape_.dst_layout},
-                   {nullptr, bias, shape_.activation}, dst, dst);
+    if (!rectifies) finish_forward(products_.queue, shape_, nullptr, dst);
   }
 
   std::int64_t rows() const { return shape_.batch * positions_; }

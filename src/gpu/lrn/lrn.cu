@@ -299,7 +299,7 @@ ArrayShape array_of(const LrnShape& shape) {
   return {shape.batch, shape.channels, shape.h * shape.w};
 }
 
-// Whether there are kernels for its fours; their arrays are aligned, as all buffers are.
+// Whether there are kernels for its fours, where the arrays are aligned too.
 bool has_fours(const LrnShape& shape) {
   return shape.region == LrnShape::Region::kAcross && shape.channels % 4 == 0 &&
          shape.layout.block == shape.channels && (shape.size == 3 || shape.size == 5);
