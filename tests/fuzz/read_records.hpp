@@ -6,6 +6,7 @@
 #include <speedo/base/result.hpp>
 #include <speedo/data/data_source.hpp>
 
+#include "caffe.pb.h"
 #include "data/image/mean.hpp"
 
 namespace speedo::fuzz {

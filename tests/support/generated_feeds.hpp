@@ -20,11 +20,14 @@ class GeneratedFeed : public BatchFeed {
   static constexpr std::uint64_t kClasses = 4;
   static constexpr std::uint64_t kRecords = 512;
 
-  GeneratedFeed(std::int64_t batch, double start_fraction)
+  // `tops`: values alone, or labels too.
+  GeneratedFeed(std::int64_t batch, double start_fraction, std::size_t tops = 2)
       : shapes_{Shape{batch, 1, 4, 4}, Shape{batch}},
         first_(static_cast<std::uint64_t>(start_fraction * kRecords)),
         values_(static_cast<std::size_t>(batch * kFeatures)),
-        labels_(static_cast<std::size_t>(batch)) {}
+        labels_(static_cast<std::size_t>(batch)) {
+    shapes_.resize(tops);
+  }
 
   const std::vector<Shape>& shapes() const override { return shapes_; }
   std::uint64_t record_count() const override { return kRecords; }
@@ -41,7 +44,9 @@ class GeneratedFeed : public BatchFeed {
         values_[i * kFeatures + k] = pattern + random.gaussian(0.0F, 0.5F);
       }
     }
-    return std::vector<std::span<const float>>{values_, labels_};
+    std::vector<std::span<const float>> read{values_, labels_};
+    read.resize(shapes_.size());
+    return read;
   }
 
  private:
@@ -55,7 +60,8 @@ class GeneratedFeeds : public FeedFactory {
   Result<std::unique_ptr<BatchFeed>> open(const caffe::LayerParameter& layer,
                                           const FeedOptions& options) override {
     const std::int64_t batch = layer.data_param().batch_size();
-    return std::unique_ptr<BatchFeed>(new GeneratedFeed(batch, options.start_fraction));
+    const std::size_t tops = options.top_count == 1 ? 1 : 2;
+    return std::unique_ptr<BatchFeed>(new GeneratedFeed(batch, options.start_fraction, tops));
   }
 };
 
