@@ -14,7 +14,7 @@ set -euo pipefail
 limit=600
 megabytes_max=60
 programs=(bin/speedo tests/test_gpu tests/test_gpu_libraries tests/test_backend tests/test_layers
-  tests/golden_runner tests/gpu_bench)
+  tests/test_gpu_nets tests/golden_runner tests/gpu_bench)
 
 pack() {
   local root build to=$1
@@ -26,7 +26,8 @@ pack() {
   fi
   cmake --preset release -DSPEEDO_CUDA=ON -S "$root" >/dev/null
   cmake --build "$build" -j "$(nproc)" \
-    --target speedo test_gpu test_gpu_libraries test_backend test_layers golden_runner gpu_bench
+    --target speedo test_gpu test_gpu_libraries test_backend test_layers test_gpu_nets \
+    golden_runner gpu_bench
   rm -rf "$to/build"
   mkdir -p "$to/build/bin" "$to/build/tests" "$to/build/lib" "$to/tests/golden" "$to/tests/bench" \
     "$to/tests/support"
@@ -115,6 +116,7 @@ run() {
   part backend tests/test_backend --gpu 0 --filenames-as-tags '~[cpu]' '~[#cpu_limits_test]' \
     '~[#memory_test]' '~[#parts_test]' '~[#onednn_failure_test]' '~[#deferred_device_test]'
   part layers tests/test_layers --gpu 0
+  part nets tests/test_gpu_nets
   part golden tests/golden_runner --device gpu ../tests/golden/data
   if command -v compute-sanitizer >/dev/null; then
     local tool

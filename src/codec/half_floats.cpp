@@ -1,3 +1,5 @@
+#include <speedo/base/bfloat16.hpp>
+
 #include "base/simd.hpp"
 #include "codec/bits.hpp"
 #include "codec/dense.hpp"
@@ -16,10 +18,6 @@ inline std::uint16_t to_bf16(float value) {
   const std::int32_t most = magnitude < kMost ? magnitude : kMost;
   const std::int32_t rounded = (most + 0x7fff + ((most >> 16) & 1)) >> 16;
   return static_cast<std::uint16_t>(rounded | ((bits >> 16) & 0x8000));
-}
-
-inline float from_bf16(std::uint16_t half) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(half) << 16U);
 }
 
 // binary16 has 5 bits of exponent (bias 15 where float has 127) and 10 of mantissa. From 2^-14 on,
@@ -65,7 +63,7 @@ SPEEDO_MULTIVERSION void pack_bf16_residual(std::size_t n, const float* x, float
     const float input = x[i] + residual[i];
     const std::uint16_t half = to_bf16(input);
     store(target + 2 * i, half);
-    residual[i] = input - from_bf16(half);
+    residual[i] = input - from_bfloat16(half);
   }
 }
 
@@ -74,7 +72,7 @@ SPEEDO_MULTIVERSION std::uint32_t unpack_bf16(std::size_t n, const std::byte* so
 #pragma GCC ivdep
   for (std::size_t i = 0; i < n; ++i) {
     const auto half = load<std::uint16_t>(source + 2 * i);
-    x[i] = from_bf16(half);
+    x[i] = from_bfloat16(half);
     bad |= (half & 0x7f80U) == 0x7f80U ? 1U : 0U;
   }
   return bad;

@@ -17,11 +17,11 @@ double mean_of(const Tensor& tensor, double sum) {
 
 // Padding holds zeros.
 double mean_magnitude(Backend& backend, const Tensor& tensor) {
-  return mean_of(tensor, backend.sum_abs(tensor.storage_count(), tensor.data()));
+  return mean_of(tensor, backend.sum_abs(tensor.elements(), tensor.data()));
 }
 
 double mean_grad_magnitude(Backend& backend, const Tensor& tensor) {
-  return mean_of(tensor, backend.sum_abs(tensor.storage_count(), tensor.grad()));
+  return mean_of(tensor, backend.sum_abs(tensor.elements(), tensor.grad()));
 }
 
 // Caffe's display name of a parameter: its name if it is shared by name, else its index.

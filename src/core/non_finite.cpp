@@ -27,7 +27,7 @@ std::string find_in_weights(Net& net) {
 std::string find_in_tops(Net& net, const Net::LayerView& view) {
   for (std::size_t i = 0; i < view.tops.size(); ++i) {
     const Tensor& top = *view.tops[i];
-    if (!top.has_data() || net.backend().all_finite(top.storage_count(), top.data())) continue;
+    if (!top.has_data() || net.backend().all_finite(top.elements(), top.data())) continue;
     return fmt::format("blob '{}' of layer '{}'", view.top_names[i], view.layer->name());
   }
   return {};

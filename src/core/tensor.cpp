@@ -1,9 +1,12 @@
 #include <speedo/core/tensor.hpp>
 
+#include <cstddef>
+#include <cstring>
 #include <utility>
 
 #include <speedo/backend/backend.hpp>
 #include <speedo/base/assert.hpp>
+#include <speedo/base/bfloat16.hpp>
 
 #include "core/array_shape.hpp"
 
@@ -23,6 +26,23 @@ void for_each_element(const ArrayShape& shape, Layout layout, const Visit& visit
       }
     }
   }
+}
+
+// Element i of memory as it is on the device.
+float stored_value(std::span<const float> memory, std::size_t i, ElementType type) {
+  if (type == ElementType::kFloat32) return memory[i];
+  std::uint16_t half = 0;
+  std::memcpy(&half, reinterpret_cast<const std::byte*>(memory.data()) + i * sizeof half,
+              sizeof half);
+  return from_bfloat16(half);
+}
+void store_value(std::span<float> memory, std::size_t i, ElementType type, float value) {
+  if (type == ElementType::kFloat32) {
+    memory[i] = value;
+    return;
+  }
+  const std::uint16_t half = to_bfloat16(value);
+  std::memcpy(reinterpret_cast<std::byte*>(memory.data()) + i * sizeof half, &half, sizeof half);
 }
 
 }  // namespace
@@ -61,7 +81,7 @@ void Tensor::place_data(float* memory) { place(*data_, memory); }
 void Tensor::place_grad(float* memory) { place(*grad_, memory); }
 
 void Tensor::place(Storage& storage, float* memory) const {
-  storage = {Buffer(), memory, memory == nullptr ? 0 : storage_count_};
+  storage = {Buffer(), memory, memory == nullptr ? 0 : storage_floats()};
 }
 
 Result<void> Tensor::allocate(Backend& backend, bool with_grad) {
@@ -78,7 +98,7 @@ float* Tensor::pointer(const Storage& storage) {
 }
 
 Result<void> Tensor::ensure(Storage& storage, Backend& backend) const {
-  if (pointer(storage) != nullptr && storage.capacity >= storage_count_) {
+  if (pointer(storage) != nullptr && storage.capacity >= storage_floats()) {
     return {};
   }
   // A view has exactly the room it was bound with.
@@ -86,10 +106,10 @@ Result<void> Tensor::ensure(Storage& storage, Backend& backend) const {
   // What is queued may use the memory that goes.
   if (pointer(storage) != nullptr) backend.device().synchronize();
   // An empty tensor gets one element, so that "allocated" and "has a pointer" are the same.
-  const std::int64_t elements = storage_count_ > 0 ? storage_count_ : 1;
+  const std::int64_t floats = storage_count_ > 0 ? storage_floats() : 1;
   SPEEDO_ASSIGN(storage.owned,
-                backend.device().allocate(static_cast<std::size_t>(elements) * sizeof(float)));
-  storage.capacity = elements;
+                backend.device().allocate(static_cast<std::size_t>(floats) * sizeof(float)));
+  storage.capacity = floats;
   return {};
 }
 
@@ -114,11 +134,11 @@ const float* Tensor::grad() const {
 }
 
 bool Tensor::has_data() const {
-  return pointer(*data_) != nullptr && data_->capacity >= storage_count_;
+  return pointer(*data_) != nullptr && data_->capacity >= storage_floats();
 }
 
 bool Tensor::has_grad() const {
-  return pointer(*grad_) != nullptr && grad_->capacity >= storage_count_;
+  return pointer(*grad_) != nullptr && grad_->capacity >= storage_floats();
 }
 
 std::vector<float> Tensor::values(Backend& backend) const { return download(backend, data()); }
@@ -138,21 +158,23 @@ void Tensor::set_gradients(Backend& backend, std::span<const float> plain) {
 // The order changes on the host, which needs no memory of the backend.
 
 std::vector<float> Tensor::download(Backend& backend, const float* memory) const {
-  std::vector<float> stored(static_cast<std::size_t>(storage_count_));
+  std::vector<float> stored(static_cast<std::size_t>(storage_floats()));
   backend.device().download(stored, memory);
   if (layout_.is_plain()) return stored;
   std::vector<float> plain(static_cast<std::size_t>(count_));
-  for_each_element(array_shape(), layout_,
-                   [&](std::size_t from, std::size_t to) { plain[to] = stored[from]; });
+  for_each_element(array_shape(), layout_, [&](std::size_t from, std::size_t to) {
+    plain[to] = stored_value(stored, from, layout_.type);
+  });
   return plain;
 }
 
 void Tensor::upload(Backend& backend, std::span<const float> plain, float* memory) const {
   SPEEDO_ASSERT(static_cast<std::int64_t>(plain.size()) == count_);
   if (layout_.is_plain()) return backend.device().upload(memory, plain);
-  std::vector<float> stored(static_cast<std::size_t>(storage_count_), 0.0F);
-  for_each_element(array_shape(), layout_,
-                   [&](std::size_t to, std::size_t from) { stored[to] = plain[from]; });
+  std::vector<float> stored(static_cast<std::size_t>(storage_floats()), 0.0F);
+  for_each_element(array_shape(), layout_, [&](std::size_t to, std::size_t from) {
+    store_value(stored, to, layout_.type, plain[from]);
+  });
   backend.device().upload(memory, stored);
 }
 

@@ -71,8 +71,10 @@ class CpuBackend final : public Backend {
   std::string_view name() const override { return "cpu"; }
   Device& device() override { return device_; }
 
-  void copy(std::int64_t n, const float* x, float* y) override { copy_floats(pool_, n, x, y); }
-  void fill(std::int64_t n, float value, float* x) override {
+  void copy(Elements n, const float* x, float* y) override {
+    copy_floats(pool_, n.floats(), x, y);
+  }
+  void fill(Elements n, float value, float* x) override {
     split(n, [&](std::int64_t at, std::int64_t count) { cpu::fill(count, value, x + at); });
   }
 
@@ -80,10 +82,10 @@ class CpuBackend final : public Backend {
     cpu::gemm(pool_, product, a, b, c);
   }
 
-  void map(const UnaryOp& op, std::int64_t n, const float* x, float* y) override {
+  void map(const UnaryOp& op, Elements n, const float* x, float* y) override {
     split(n, [&](std::int64_t at, std::int64_t count) { cpu::map(op, count, x + at, y + at); });
   }
-  void map_backward(const UnaryOp& op, std::int64_t n, const float* x, const float* y,
+  void map_backward(const UnaryOp& op, Elements n, const float* x, const float* y,
                     const float* y_grad, float* x_grad) override {
     const BackwardReads reads = speedo::backward_reads(op);
     split(n, [&](std::int64_t at, std::int64_t count) {
@@ -91,23 +93,24 @@ class CpuBackend final : public Backend {
                         y_grad + at, x_grad + at);
     });
   }
-  void zip(const BinaryOp& op, std::int64_t n, const ZipArrays& arrays) override {
+  void zip(const BinaryOp& op, Elements n, const ZipArrays& arrays) override {
     split(n, [&](std::int64_t at, std::int64_t count) {
       cpu::zip(op, count, cpu::advanced(arrays, at));
     });
   }
-  double reduce(ReduceOp op, std::int64_t n, const float* x, const float* y) override {
-    return cpu::reduce(pool_, op, n, x, y);
+  double reduce(ReduceOp op, Elements n, const float* x, const float* y) override {
+    return cpu::reduce(pool_, op, n.floats(), x, y);
   }
 
-  void copy_rows(std::int64_t rows, std::int64_t columns, const float* source,
+  void copy_rows(std::int64_t rows, Elements columns, const float* source,
                  std::int64_t source_stride, float* target, std::int64_t target_stride) override {
+    const std::int64_t floats = columns.floats();
     const std::int64_t grain =
-        std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, columns));
+        std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, floats));
     pool_.split(rows, grain, [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t r = first; r < last; ++r) {
         std::memcpy(target + r * target_stride, source + r * source_stride,
-                    static_cast<std::size_t>(columns) * sizeof(float));
+                    static_cast<std::size_t>(floats) * sizeof(float));
       }
     });
   }
@@ -180,7 +183,7 @@ class CpuBackend final : public Backend {
     cpu::lstm_backward(pool_, shape, step);
   }
 
-  void dropout_mask(std::int64_t n, float ratio, std::uint64_t seed, float* mask) override {
+  void dropout_mask(Elements n, float ratio, std::uint64_t seed, float* mask) override {
     split(n, [&](std::int64_t at, std::int64_t count) {
       cpu::dropout_mask(count, ratio, seed + static_cast<std::uint64_t>(at), mask + at);
     });
@@ -280,8 +283,8 @@ class CpuBackend final : public Backend {
  private:
   // Calls body(at, count) on parts of [0, n).
   template <class Body>
-  void split(std::int64_t n, const Body& body) {
-    pool_.split(n, kGrain,
+  void split(Elements n, const Body& body) {
+    pool_.split(n.floats(), kGrain,
                 [&](std::int64_t first, std::int64_t last, int) { body(first, last - first); });
   }
   template <class Body>

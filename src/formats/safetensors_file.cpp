@@ -1,6 +1,5 @@
 #include "formats/safetensors_file.hpp"
 
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <set>
@@ -9,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <speedo/base/assert.hpp>
+#include <speedo/base/bfloat16.hpp>
 #include <speedo/base/file.hpp>
 
 #include "core/blob_proto.hpp"
@@ -29,10 +29,6 @@ constexpr std::uint64_t kAlignmentBytes = 8;
 
 Error bad_file(const std::string& file, const std::string& what) {
   return {ErrorCode::kData, fmt::format("{}: {}", file, what)};
-}
-
-float from_bfloat16(std::uint16_t bits) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16U);
 }
 
 // IEEE binary16: a sign, 5 bits of exponent, 10 of mantissa.
@@ -59,15 +55,15 @@ void convert(const std::vector<std::byte>& bytes, std::span<float> target, Conve
   }
 }
 
-void convert(ElementType type, const std::vector<std::byte>& bytes, std::span<float> target) {
+void convert(SafetensorsType type, const std::vector<std::byte>& bytes, std::span<float> target) {
   switch (type) {
-    case ElementType::kF32:
+    case SafetensorsType::kF32:
       return convert<float>(bytes, target, [](float value) { return value; });
-    case ElementType::kF64:
+    case SafetensorsType::kF64:
       return convert<double>(bytes, target, [](double value) { return static_cast<float>(value); });
-    case ElementType::kF16:
+    case SafetensorsType::kF16:
       return convert<std::uint16_t>(bytes, target, from_float16);
-    case ElementType::kBf16:
+    case SafetensorsType::kBf16:
       return convert<std::uint16_t>(bytes, target, from_bfloat16);
   }
 }

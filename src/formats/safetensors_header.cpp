@@ -19,17 +19,17 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kMetadata = "__metadata__";
 
 struct TypeName {
-  ElementType type;
+  SafetensorsType type;
   std::string_view name;
   std::uint64_t bytes;
 };
 
-constexpr std::array<TypeName, 4> kTypes = {{{ElementType::kF64, "F64", 8},
-                                             {ElementType::kF32, "F32", 4},
-                                             {ElementType::kF16, "F16", 2},
-                                             {ElementType::kBf16, "BF16", 2}}};
+constexpr std::array<TypeName, 4> kTypes = {{{SafetensorsType::kF64, "F64", 8},
+                                             {SafetensorsType::kF32, "F32", 4},
+                                             {SafetensorsType::kF16, "F16", 2},
+                                             {SafetensorsType::kBf16, "BF16", 2}}};
 
-const TypeName& entry_of(ElementType type) {
+const TypeName& entry_of(SafetensorsType type) {
   return *std::find_if(kTypes.begin(), kTypes.end(),
                        [type](const TypeName& entry) { return entry.type == type; });
 }
@@ -200,7 +200,7 @@ Result<void> check_data(SafetensorsHeader& header, std::uint64_t data_bytes) {
 
 }  // namespace
 
-std::uint64_t bytes_of(ElementType type) { return entry_of(type).bytes; }
+std::uint64_t bytes_of(SafetensorsType type) { return entry_of(type).bytes; }
 
 Result<SafetensorsHeader> parse_safetensors_header(std::string_view json,
                                                    std::uint64_t data_bytes) {

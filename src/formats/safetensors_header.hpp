@@ -11,14 +11,14 @@
 
 namespace speedo {
 
-enum class ElementType : std::uint8_t { kF64, kF32, kF16, kBf16 };
+enum class SafetensorsType : std::uint8_t { kF64, kF32, kF16, kBf16 };
 
-std::uint64_t bytes_of(ElementType type);
+std::uint64_t bytes_of(SafetensorsType type);
 
 // One array of a safetensors file.
 struct StoredTensor {
   std::string name;
-  ElementType type = ElementType::kF32;
+  SafetensorsType type = SafetensorsType::kF32;
   Shape shape;
   std::uint64_t begin = 0, end = 0;  // in the data behind the header
 };

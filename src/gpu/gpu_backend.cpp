@@ -53,30 +53,30 @@ class GpuBackend final : public Backend {
   std::string_view name() const override { return name_; }
   Device& device() override { return *device_; }
 
-  void copy(std::int64_t n, const float* x, float* y) override { gpu::copy(queue_, n, x, y); }
-  void fill(std::int64_t n, float value, float* x) override { gpu::fill(queue_, n, value, x); }
+  void copy(Elements n, const float* x, float* y) override { gpu::copy(queue_, n, x, y); }
+  void fill(Elements n, float value, float* x) override { gpu::fill(queue_, n, value, x); }
 
   void gemm(const Gemm& product, const float* a, const float* b, float* c) override {
     gpu::gemm(products_, product, a, b, c);
   }
 
-  void map(const UnaryOp& op, std::int64_t n, const float* x, float* y) override {
+  void map(const UnaryOp& op, Elements n, const float* x, float* y) override {
     gpu::map(queue_, op, n, x, y);
   }
-  void map_backward(const UnaryOp& op, std::int64_t n, const float* x, const float* y,
+  void map_backward(const UnaryOp& op, Elements n, const float* x, const float* y,
                     const float* y_grad, float* x_grad) override {
     const BackwardReads reads = speedo::backward_reads(op);
     gpu::map_backward(queue_, op, n,
                       {reads.src ? x : nullptr, reads.dst ? y : nullptr, y_grad, x_grad});
   }
-  void zip(const BinaryOp& op, std::int64_t n, const ZipArrays& arrays) override {
+  void zip(const BinaryOp& op, Elements n, const ZipArrays& arrays) override {
     gpu::zip(queue_, op, n, arrays);
   }
-  double reduce(ReduceOp op, std::int64_t n, const float* x, const float* y) override {
+  double reduce(ReduceOp op, Elements n, const float* x, const float* y) override {
     gpu::reduce(queue_, op, n, x, y, result_of<double>());
     return queue_.read<double>(result_of<double>());
   }
-  void copy_rows(std::int64_t rows, std::int64_t columns, const float* source,
+  void copy_rows(std::int64_t rows, Elements columns, const float* source,
                  std::int64_t source_stride, float* target, std::int64_t target_stride) override {
     gpu::copy_rows(queue_, rows, columns, {source, source_stride}, {target, target_stride});
   }
@@ -147,7 +147,7 @@ class GpuBackend final : public Backend {
     gpu::lstm_backward(queue_, shape, step);
   }
 
-  void dropout_mask(std::int64_t n, float ratio, std::uint64_t seed, float* mask) override {
+  void dropout_mask(Elements n, float ratio, std::uint64_t seed, float* mask) override {
     gpu::dropout_mask(queue_, n, ratio, seed, mask);
   }
 

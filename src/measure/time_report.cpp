@@ -18,7 +18,8 @@ std::string layout_name(const std::vector<Tensor*>& tensors) {
   const Layout layout = tensors.front()->layout();
   if (layout.is_plain()) return "plain";
   const bool whole = layout.block == tensors.front()->array_shape().channels;
-  return whole ? "channels last" : fmt::format("blocked {}", layout.block);
+  const char* const type = layout.type == ElementType::kFloat32 ? "" : ", bf16";
+  return whole ? fmt::format("channels last{}", type) : fmt::format("blocked {}", layout.block);
 }
 
 // Rates without a time or an operation count are unknown.

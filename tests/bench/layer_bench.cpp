@@ -28,6 +28,8 @@ const char* name_of(LayoutKind kind) {
       return "blocked 16";
     case LayoutKind::kChannelsLast:
       return "channels last";
+    case LayoutKind::kChannelsLastBfloat16:
+      return "channels last, bf16";
   }
   return "plain";
 }

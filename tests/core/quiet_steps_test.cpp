@@ -53,7 +53,7 @@ Trained train(const caffe::SolverParameter& message, std::uint64_t seed, std::in
   Trained trained;
   {
     test::World world;
-    world.backend = seed == kHalf ? test::make_half_gpu_double(log)
+    world.backend = seed == kHalf ? test::make_gpu_double(log, {}, gpu::Arithmetic::kFloat16)
                                   : test::make_gpu_double(log, {.seed = seed});
     train_in(world, message, steps, trained);
   }

@@ -7,16 +7,25 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include <speedo/base/random.hpp>
 
 #include "support/catch.hpp"
+#include "support/gpu/stored_elements.hpp"
 #include "support/random_seed.hpp"
 #include "support/reference/reference_backend.hpp"
 #include "support/reference/reference_layout.hpp"
 
 namespace speedo::gpu {
 namespace {
+
+// Each value is the next one of bfloat16, whose step is at most this part of it, squared.
+constexpr double kNext = 0x1p-14;
+
+std::int64_t count_of(const std::vector<float>& values) {
+  return static_cast<std::int64_t>(values.size());
+}
 
 void require_near(double tolerance, const std::vector<float>& got,
                   const std::vector<float>& expected) {
@@ -121,18 +130,37 @@ std::vector<float> Trial::get(const float* from, std::int64_t count) {
   return values;
 }
 
+// The reference keeps what is rounded as floats.
+float* Trial::put_elements(const std::vector<float>& values, ElementType type) {
+  if (type == ElementType::kFloat32) return put(values);
+  has_rounded_ = true;
+  std::vector<float> memory((values.size() + 1) / 2);
+  test::write_elements(values, memory.data(), type);
+  return put(rig_ != nullptr ? memory : test::read_elements(memory.data(), count_of(values), type));
+}
+
 float* Trial::put_array(const ArrayShape& shape, Layout layout, const std::vector<float>& plain) {
   std::vector<float> values(static_cast<std::size_t>(shape.storage_count(layout)));
   write_plain(shape, layout, plain.data(), values.data());
-  return put(values);
+  return put_elements(values, layout.type);
 }
 
 float* Trial::blank_array(const ArrayShape& shape, Layout layout) {
-  return blank(shape.storage_count(layout));
+  return put_elements(std::vector<float>(static_cast<std::size_t>(shape.storage_count(layout)),
+                                         std::numeric_limits<float>::quiet_NaN()),
+                      layout.type);
 }
 
 std::vector<float> Trial::get_array(const ArrayShape& shape, Layout layout, const float* from) {
-  const std::vector<float> values = get(from, shape.storage_count(layout));
+  const std::int64_t count = shape.storage_count(layout);
+  const bool is_short = layout.type != ElementType::kFloat32;
+  std::vector<float> values = get(from, is_short && rig_ != nullptr ? (count + 1) / 2 : count);
+  if (is_short && rig_ == nullptr) {
+    std::vector<float> memory((values.size() + 1) / 2);
+    test::write_elements(values, memory.data(), layout.type);
+    values = std::move(memory);
+  }
+  if (is_short) values = test::read_elements(values.data(), count, layout.type);
   std::vector<float> plain = read_plain(shape, layout, values.data());
   std::vector<float> cleared(values.size());
   write_plain(shape, layout, plain.data(), cleared.data());
@@ -157,7 +185,8 @@ void require_agreement(double tolerance, const std::function<std::vector<float>(
                     << (options.backwards ? ", backwards" : ""));
     if (!rigs[i] || ++rigs[i]->trials > kTrialsMax) rigs[i] = std::make_unique<KernelRig>(options);
     Trial trial(*rigs[i], options);
-    require_near(tolerance, run(trial), expected);
+    const std::vector<float> got = run(trial);
+    require_near(trial.has_rounded() ? std::max(tolerance, kNext) : tolerance, got, expected);
   }
 }
 
@@ -171,6 +200,12 @@ std::vector<float> drawn(std::int64_t count, float low, float high, std::uint64_
 std::vector<std::int64_t> odd_counts() { return {0, 1, 3, 4, 5, 255, 256, 257, 1023, 1025, 5003}; }
 
 std::vector<Layout> all_layouts(std::int64_t channels) { return {{1}, {8}, {16}, {channels}}; }
+
+std::vector<Layout> stored_layouts(std::int64_t channels) {
+  std::vector<Layout> layouts = all_layouts(channels);
+  layouts.push_back(layout_of(LayoutKind::kChannelsLastBfloat16, channels));
+  return layouts;
+}
 
 std::vector<float> joined(std::vector<float> first, const std::vector<float>& second) {
   first.insert(first.end(), second.begin(), second.end());

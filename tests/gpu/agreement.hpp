@@ -69,23 +69,28 @@ class Trial {
     return rig_ == nullptr ? *from : rig_->queue->read<Value>(from);
   }
 
-  // The same of plain values in any layout; the padding that is got is required to be zero.
+  // The same of plain values in any layout, rounded where its elements are; the padding that is got
+  // is required to be zero.
   float* put_array(const ArrayShape& shape, Layout layout, const std::vector<float>& plain);
   float* blank_array(const ArrayShape& shape, Layout layout);
   std::vector<float> get_array(const ArrayShape& shape, Layout layout, const float* from);
+  // Whether an array was put or got whose elements are rounded.
+  bool has_rounded() const { return has_rounded_; }
 
  private:
   void* take(std::size_t bytes);
+  float* put_elements(const std::vector<float>& values, ElementType type);
 
   std::unique_ptr<Backend> reference_;
   KernelRig* rig_ = nullptr;
   std::int64_t shift_ = 0;
+  bool has_rounded_ = false;
   std::vector<void*> taken_;
 };
 
 // Runs it on the reference, and with kernels: in grids of many blocks, of two and backwards, and of
 // two on arrays that are not aligned; requires sum (a - b)^2 <= tolerance sum b^2 over what it
-// returns. Tolerance 0: equal.
+// returns. Tolerance 0: equal. Where arrays were rounded, each value may be the next one.
 void require_agreement(double tolerance, const std::function<std::vector<float>(Trial&)>& run);
 
 inline constexpr double kClose = 1e-6;
@@ -100,8 +105,9 @@ inline std::vector<float> drawn(const ArrayShape& shape, float low = -1.0F, floa
 
 // Counts around the sizes of fours, of blocks, and of a grid of two blocks.
 std::vector<std::int64_t> odd_counts();
-// The layouts that an array of so many channels can have.
+// The layouts that an array of so many channels can have, of floats; and with bfloat16 beside them.
 std::vector<Layout> all_layouts(std::int64_t channels);
+std::vector<Layout> stored_layouts(std::int64_t channels);
 
 std::vector<float> joined(std::vector<float> first, const std::vector<float>& second);
 

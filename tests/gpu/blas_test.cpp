@@ -193,6 +193,15 @@ std::vector<BlasFault> blas_faults() {
          };
        },
        "leaves block"},
+      {"a factor of another type",
+       [](CublasLtFunctions& lt) {
+         lt.create_layout = [](cublasLtMatrixLayout_t* made, cudaDataType, std::uint64_t rows,
+                               std::uint64_t columns, std::int64_t stride) {
+           const cudaDataType type = rows == 5 && columns == 7 ? CUDA_R_16BF : CUDA_R_32F;
+           return test::CublasDouble::functions().create_layout(made, type, rows, columns, stride);
+         };
+       },
+       "do not go together"},
       {"rows and columns changed about",
        [](CublasLtFunctions& lt) {
          lt.create_layout = [](cublasLtMatrixLayout_t* made, cudaDataType type, std::uint64_t rows,

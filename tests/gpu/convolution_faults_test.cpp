@@ -33,6 +33,14 @@ std::vector<DnnFault> dnn_faults() {
          };
        },
        "leaves block"},
+      {"weights of another type",
+       [](CudnnFunctions& dnn) {
+         dnn.set_filter = [](cudnnFilterDescriptor_t handle, cudnnDataType_t,
+                             cudnnTensorFormat_t format, int count, const int* dims) {
+           return sound().set_filter(handle, CUDNN_DATA_BFLOAT16, format, count, dims);
+         };
+       },
+       "of several types"},
       {"padding that was forgotten",
        [](CudnnFunctions& dnn) {
          dnn.set_convolution = [](cudnnConvolutionDescriptor_t handle, int count, const int*,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "gpu/convolution/convolution.hpp"
 #include "gpu/library_bench.hpp"
 #include "support/catch.hpp"
+#include "support/gpu/stored_elements.hpp"
 #include "support/random_seed.hpp"
 #include "support/reference/reference_layout.hpp"
 #include "support/reference/reference_operations.hpp"
@@ -37,20 +40,26 @@ ConvolutionShape with_layouts(ConvolutionShape shape, LayoutKind src, LayoutKind
   return shape;
 }
 
-// A convolution's arrays, in the layouts of its shape; gradients of parameters are added to what
-// weights and bias are.
+// A convolution's arrays, in the layouts of its shape, all rounded where its results are; gradients
+// of parameters are added to what weights and bias are.
 struct ConvolutionArrays {
   explicit ConvolutionArrays(const ConvolutionShape& shape)
       : src(laid_out(src_array(shape), shape.src_layout, 1)),
         dst_grad(laid_out(dst_array(shape), shape.dst_layout, 2)),
-        weights(library_values(weight_count(shape), 3)),
-        bias(library_values(shape.outputs, 4)) {}
+        weights(rounded(library_values(weight_count(shape), 3), shape.dst_layout.type)),
+        bias(rounded(library_values(shape.outputs, 4), shape.dst_layout.type)) {}
+
+  static std::vector<float> rounded(std::vector<float> values, ElementType type) {
+    if (type == ElementType::kFloat32) return values;
+    for (float& value : values) value = from_bfloat16(to_bfloat16(value));
+    return values;
+  }
 
   static std::vector<float> laid_out(const ArrayShape& array, Layout layout, std::uint64_t seed) {
     std::vector<float> values(static_cast<std::size_t>(array.storage_count(layout)));
     write_plain(array, layout, library_values(array.storage_count({}), seed).data(),
                 values.data());
-    return values;
+    return rounded(std::move(values), layout.type);
   }
   std::vector<float> src, dst_grad, weights, bias;
 };
@@ -72,6 +81,24 @@ Passes reference_passes(const ConvolutionShape& shape, ConvolutionArrays arrays,
   return passes;
 }
 
+// As the library has it in memory, and back.
+float* put_elements(LibraryBench& bench, const std::vector<float>& values, ElementType type) {
+  if (type == ElementType::kFloat32) return bench.put(values);
+  std::vector<float> memory((values.size() + 1) / 2);
+  test::write_elements(values, memory.data(), type);
+  return bench.put(memory);
+}
+float* blank_elements(LibraryBench& bench, std::size_t count, ElementType type) {
+  return put_elements(
+      bench, std::vector<float>(count, std::numeric_limits<float>::quiet_NaN()), type);
+}
+std::vector<float> get_elements(LibraryBench& bench, const float* from, std::size_t count,
+                                ElementType type) {
+  const auto elements = static_cast<std::int64_t>(count);
+  if (type == ElementType::kFloat32) return bench.get(from, elements);
+  return test::read_elements(bench.get(from, (elements + 1) / 2).data(), elements, type);
+}
+
 Passes library_passes(LibraryBench& bench, const ConvolutionShape& shape,
                       const ConvolutionArrays& arrays, bool has_bias) {
   auto made = make_convolution(shape, {bench.products(), bench.dnn()});
@@ -81,17 +108,18 @@ Passes library_passes(LibraryBench& bench, const ConvolutionShape& shape,
     return static_cast<std::int64_t>(values.size());
   };
   Passes passes{arrays.dst_grad, arrays.src, arrays.weights, arrays.bias};
-  const float* const src = bench.put(arrays.src);
+  const ElementType src_type = shape.src_layout.type, dst_type = shape.dst_layout.type;
+  const float* const src = put_elements(bench, arrays.src, src_type);
   float* const weights = bench.put(arrays.weights);
   float* const bias = has_bias ? bench.put(arrays.bias) : nullptr;
-  float* const dst = bench.blank(count(passes.dst));
+  float* const dst = blank_elements(bench, passes.dst.size(), dst_type);
   (*made)->forward(src, weights, bias, dst);
-  passes.dst = bench.get(dst, count(passes.dst));
+  passes.dst = get_elements(bench, dst, passes.dst.size(), dst_type);
   if (shape.trains) {
-    const float* const dst_grad = bench.put(arrays.dst_grad);
-    float* const src_grad = bench.blank(count(passes.src_grad));
+    const float* const dst_grad = put_elements(bench, arrays.dst_grad, dst_type);
+    float* const src_grad = blank_elements(bench, passes.src_grad.size(), src_type);
     (*made)->backward_data(dst_grad, weights, src_grad);
-    passes.src_grad = bench.get(src_grad, count(passes.src_grad));
+    passes.src_grad = get_elements(bench, src_grad, passes.src_grad.size(), src_type);
     (*made)->backward_weights(src, dst_grad, weights, bias);
     passes.weights_grad = bench.get(weights, count(passes.weights_grad));
     if (has_bias) passes.bias_grad = bench.get(bias, count(passes.bias_grad));
@@ -162,6 +190,41 @@ TEST_CASE("convolutions by cuDNN agree with the reference, channels last too") {
   CHECK(bench.violations().empty());
 }
 
+// Results are rounded, before a bias is added too.
+constexpr double kRoundedError = 0x1p-11;
+const LibraryOptions kBfloat16{.dnn = {.arithmetic = Arithmetic::kBfloat16}};
+
+TEST_CASE("convolutions of bfloat16 arrays agree with the reference, by all kernels") {
+  ConvolutionShape shape = GENERATE(from_range(known_shapes()));
+  if (shape.kernel.size() > 3) return;
+  shape.transposed = GENERATE(false, true);
+  if (shape.transposed && shape.pad == Sizes{4, 4}) return;
+  shape.activation = GENERATE(std::optional<UnaryOp>(), UnaryOp{UnaryKind::kRelu});
+  const bool plain_src = GENERATE(false, true);
+  LibraryBench bench(kBfloat16);
+  require_passes(bench,
+                 with_layouts(completed(shape),
+                              plain_src ? LayoutKind::kPlain : LayoutKind::kChannelsLastBfloat16,
+                              LayoutKind::kChannelsLastBfloat16),
+                 GENERATE(true, false), kRoundedError);
+  CHECK(bench.violations().empty());
+}
+
+TEST_CASE("bfloat16 arrays go to the libraries as they are") {
+  const auto kernels = [](ConvolutionShape shape) {
+    LibraryBench bench(kBfloat16);
+    shape = with_layouts(completed(shape), LayoutKind::kChannelsLastBfloat16,
+                         LayoutKind::kChannelsLastBfloat16);
+    auto made = make_convolution(shape, {bench.products(), bench.dnn()});
+    REQUIRE(made.has_value());
+    return (*made)->info().kernel;
+  };
+  CHECK(kernels(shape_without_output({2, 8, 16, 1}, {9, 9}, {1, 1}, {1, 1}, {0, 0}, {1, 1})) ==
+        "cublaslt gemm");
+  CHECK(kernels(shape_without_output({2, 8, 16, 2}, {9, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 1}))
+            .starts_with("cudnn"));
+}
+
 std::int64_t between(Random& random, std::int64_t low, std::int64_t high) {
   return low + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(high - low + 1)));
 }
@@ -192,8 +255,9 @@ ConvolutionShape random_shape(Random& random) {
     shape.activation = all[random.below(all.size())];
   }
   shape = completed(shape);
-  const bool last = axes <= 3 && random.below(3) == 0;
-  const LayoutKind kind = last ? LayoutKind::kChannelsLast : LayoutKind::kPlain;
+  constexpr LayoutKind kKinds[] = {LayoutKind::kPlain, LayoutKind::kPlain,
+                                   LayoutKind::kChannelsLast, LayoutKind::kChannelsLastBfloat16};
+  const LayoutKind kind = axes <= 3 ? kKinds[random.below(4)] : LayoutKind::kPlain;
   return with_layouts(shape, kind, kind);
 }
 
@@ -203,8 +267,12 @@ TEST_CASE("random convolutions by cuDNN agree with the reference") {
   Random random(seed);
   for (int i = 0; i < 40; ++i) {
     const ConvolutionShape shape = random_shape(random);
-    LibraryBench bench({.dnn = {.is_deterministic = i % 2 == 0}, .driver = {.seed = seed}});
-    require_passes(bench, shape, random.below(4) != 0);
+    const bool is_short = shape.dst_layout.type == ElementType::kBfloat16;
+    LibraryBench bench(
+        {.dnn = {.arithmetic = is_short ? Arithmetic::kBfloat16 : Arithmetic::kFloat32,
+                 .is_deterministic = i % 2 == 0},
+         .driver = {.seed = seed}});
+    require_passes(bench, shape, random.below(4) != 0, is_short ? kRoundedError : kProductError);
     CHECK(bench.violations().empty());
   }
 }
@@ -342,19 +410,24 @@ TEST_CASE("strides, padding, groups and unequal layouts are not taken for produc
 TEST_CASE("groups are computed one after the other where that was measured to be faster") {
   const bool is_slow = GENERATE(true, false), is_deterministic = GENERATE(false, true);
   const std::int64_t width = GENERATE(16, 8);
-  ConvolutionShape shape = completed(shape_without_output({2, 2 * width, 2 * width + 8, 2}, {5, 6},
+  const LayoutKind kind = GENERATE(LayoutKind::kPlain, LayoutKind::kChannelsLast,
+                                   LayoutKind::kChannelsLastBfloat16);
+  const bool is_short = kind == LayoutKind::kChannelsLastBfloat16;
+  // A group's channels take whole pieces of 16 bytes.
+  const std::int64_t outputs = 2 * width + (is_short ? 16 : 8);
+  ConvolutionShape shape = completed(shape_without_output({2, 2 * width, outputs, 2}, {5, 6},
                                                           {3, 3}, {1, 1}, {1, 1}, {1, 1}));
   const bool rectifies = GENERATE(false, true);
   if (rectifies) shape.activation = UnaryOp{UnaryKind::kRelu};
-  if (GENERATE(false, true)) {
-    shape = with_layouts(shape, LayoutKind::kChannelsLast, LayoutKind::kChannelsLast);
-  }
-  LibraryBench bench({.dnn = {.is_deterministic = is_deterministic}});
+  shape = with_layouts(shape, kind, kind);
+  LibraryBench bench(
+      {.dnn = {.arithmetic = is_short ? Arithmetic::kBfloat16 : Arithmetic::kFloat32,
+               .is_deterministic = is_deterministic}});
   if (is_slow) bench.cudnn().slow_groups_down();
-  require_passes(bench, shape, true);
+  require_passes(bench, shape, true, is_short ? kRoundedError : kProductError);
   const bool splits = is_slow && !is_deterministic && width == 16;
   CHECK(bench.cudnn().passes() == (splits ? 6 : 3));
-  CHECK(bench.cudnn().fused() == (splits && rectifies ? 2 : 0));
+  CHECK(bench.cudnn().fused() == (splits && rectifies && !is_short ? 2 : 0));
   const std::string kernels = kernels_of(bench, shape);
   CHECK((kernels.find("of each group") != std::string::npos) == splits);
   CHECK(bench.violations().empty());
@@ -376,10 +449,11 @@ TEST_CASE("weights are put in order where all arrays have channels last") {
   }
 }
 
-TEST_CASE("rounded operands want channels last, and float32 plain arrays") {
+TEST_CASE("rounded operands want channels last, bfloat16 arrays of it, and float32 plain ones") {
   const std::vector<ConvolutionShape> shapes = {small_shape()};
   CHECK(preferred_layout(shapes, Arithmetic::kFloat32) == LayoutKind::kPlain);
   CHECK(preferred_layout(shapes, Arithmetic::kTf32) == LayoutKind::kChannelsLast);
+  CHECK(preferred_layout(shapes, Arithmetic::kBfloat16) == LayoutKind::kChannelsLastBfloat16);
   CHECK(preferred_layout({{known_shapes().back()}}, Arithmetic::kTf32) == LayoutKind::kPlain);
 }
 

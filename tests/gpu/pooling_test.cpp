@@ -65,7 +65,7 @@ std::unique_ptr<Pooling> made_pooling(Trial& trial, const PoolingShape& shape) {
 TEST_CASE("maxima and averages agree with the reference in every layout") {
   PoolingShape shape = GENERATE(from_range(pooling_shapes()));
   shape.method = GENERATE(PoolingShape::Method::kMax, PoolingShape::Method::kAverage);
-  shape.layout = GENERATE_COPY(from_range(all_layouts(shape.channels)));
+  shape.layout = GENERATE_COPY(from_range(stored_layouts(shape.channels)));
   const bool is_max = shape.method == PoolingShape::Method::kMax;
   const bool masked = is_max && shape.layout.is_plain();
   CAPTURE(shape.channels, shape.src_h, shape.src_w, shape.kernel_h, shape.stride_h, shape.pad_h,

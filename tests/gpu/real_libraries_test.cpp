@@ -51,16 +51,16 @@ std::vector<std::int64_t> output_of(const CudnnDescriptors& descriptors, std::si
   return {dims.begin(), dims.end()};
 }
 
-TEST_CASE("cuDNN takes the descriptors of convolutions, plain and channels last") {
+TEST_CASE("cuDNN takes the descriptors of convolutions, of all layouts") {
   const auto functions = load_cudnn();
   if (!functions) SPEEDO_SKIP(functions.error().message);
   CHECK(functions->get_version() / 10000 == CUDNN_MAJOR);
   ConvolutionShape shape = GENERATE(from_range(described_shapes()));
-  const bool is_last = GENERATE(false, true);
-  if (is_last) {
-    shape.src_layout = Layout{shape.channels};
-    shape.dst_layout = Layout{shape.outputs};
-  }
+  const LayoutKind kind = GENERATE(LayoutKind::kPlain, LayoutKind::kChannelsLast,
+                                   LayoutKind::kChannelsLastBfloat16);
+  const bool is_last = kind != LayoutKind::kPlain;
+  shape.src_layout = layout_of(kind, shape.channels);
+  shape.dst_layout = layout_of(kind, shape.outputs);
   CAPTURE(shape.batch, shape.channels, shape.outputs, shape.groups, shape.src_size, is_last);
   CudnnDescriptors descriptors(*functions);
   const auto described = descriptors.describe(shape, {.weights_last = is_last});
@@ -90,6 +90,8 @@ TEST_CASE("cuBLASLt takes the descriptors of products") {
     CHECK(functions->destroy_task(task) == CUBLAS_STATUS_SUCCESS);
   }
   cublasLtMatrixLayout_t layout = nullptr;
+  CHECK(functions->create_layout(&layout, CUDA_R_16BF, 5, 7, 9) == CUBLAS_STATUS_SUCCESS);
+  CHECK(functions->destroy_layout(layout) == CUBLAS_STATUS_SUCCESS);
   CHECK(functions->create_layout(&layout, CUDA_R_32F, 5, 7, 9) == CUBLAS_STATUS_SUCCESS);
   const std::int32_t count = 3;
   const std::int64_t step = 0;

@@ -141,7 +141,8 @@ TEST_CASE("losses of sigmoids agree with the reference") {
   const std::optional<int> ignored = GENERATE(std::optional<int>(), std::optional<int>(-1));
   const float far = GENERATE(3.0F, 300.0F);
   CAPTURE(n, ignored.has_value(), far);
-  require_agreement(kTight, [&](Trial& trial) {
+  // The terms are rounded, and may cancel: targets below 0 make some of them negative.
+  require_agreement(kClose, [&](Trial& trial) {
     auto targets = drawn(n, 0, 1, 2);
     for (std::size_t i = 0; i < targets.size(); i += 3) targets[i] = -1.5F;
     const float* x = trial.put(drawn(n, -far, far));

@@ -156,28 +156,28 @@ class DeferredBackend final : public Backend {
   std::string_view name() const override { return name_; }
   Device& device() override { return device_; }
 
-  void copy(std::int64_t n, const float* x, float* y) override { queue(&Backend::copy, n, x, y); }
-  void fill(std::int64_t n, float value, float* x) override { queue(&Backend::fill, n, value, x); }
+  void copy(Elements n, const float* x, float* y) override { queue(&Backend::copy, n, x, y); }
+  void fill(Elements n, float value, float* x) override { queue(&Backend::fill, n, value, x); }
   void gemm(const Gemm& product, const float* a, const float* b, float* c) override {
     queue(&Backend::gemm, product, a, b, c);
   }
-  void map(const UnaryOp& op, std::int64_t n, const float* x, float* y) override {
+  void map(const UnaryOp& op, Elements n, const float* x, float* y) override {
     queue(&Backend::map, op, n, x, y);
   }
   // What is not read may be anything.
-  void map_backward(const UnaryOp& op, std::int64_t n, const float* x, const float* y,
+  void map_backward(const UnaryOp& op, Elements n, const float* x, const float* y,
                     const float* y_grad, float* x_grad) override {
     const BackwardReads reads = speedo::backward_reads(op);
     queue(&Backend::map_backward, op, n, reads.src ? x : nullptr, reads.dst ? y : nullptr, y_grad,
           x_grad);
   }
-  void zip(const BinaryOp& op, std::int64_t n, const ZipArrays& arrays) override {
+  void zip(const BinaryOp& op, Elements n, const ZipArrays& arrays) override {
     queue(&Backend::zip, op, n, arrays);
   }
-  double reduce(ReduceOp op, std::int64_t n, const float* x, const float* y) override {
+  double reduce(ReduceOp op, Elements n, const float* x, const float* y) override {
     return calls_.value<double>(&Backend::reduce, op, n, x, y);
   }
-  void copy_rows(std::int64_t rows, std::int64_t columns, const float* source,
+  void copy_rows(std::int64_t rows, Elements columns, const float* source,
                  std::int64_t source_stride, float* target, std::int64_t target_stride) override {
     queue(&Backend::copy_rows, rows, columns, source, source_stride, target, target_stride);
   }
@@ -247,7 +247,7 @@ class DeferredBackend final : public Backend {
   void lstm_backward(const LstmShape& shape, const LstmBackward& step) override {
     queue(&Backend::lstm_backward, shape, step);
   }
-  void dropout_mask(std::int64_t n, float ratio, std::uint64_t seed, float* mask) override {
+  void dropout_mask(Elements n, float ratio, std::uint64_t seed, float* mask) override {
     queue(&Backend::dropout_mask, n, ratio, seed, mask);
   }
 

@@ -10,6 +10,7 @@
 #include <speedo/backend/binary_op.hpp>
 #include <speedo/backend/device.hpp>
 #include <speedo/backend/device_steps.hpp>
+#include <speedo/backend/element_type.hpp>
 #include <speedo/backend/layout.hpp>
 #include <speedo/backend/lstm_step.hpp>
 #include <speedo/backend/operations.hpp>
@@ -35,7 +36,8 @@ enum class Producer { kConvolution, kBatchNorm };
 
 // The operations of one device; memory and order are its Device's. Pointers are the device's
 // memory; element counts are non-negative; arrays named differently do not overlap unless a comment
-// says they may.
+// says they may. Arrays are of float32, but those whose layout says otherwise, or that are passed
+// over by Elements of another type.
 //
 // Operations are queued on device().compute() and may run later than the call; all other arguments
 // are taken by value. Those that return numbers wait for all that was queued there before. Only
@@ -49,8 +51,8 @@ class Backend {
   // Of its own, and always the same.
   virtual Device& device() = 0;
 
-  virtual void copy(std::int64_t n, const float* x, float* y) = 0;  // x may equal y
-  virtual void fill(std::int64_t n, float value, float* x) = 0;
+  virtual void copy(Elements n, const float* x, float* y) = 0;  // x may equal y
+  virtual void fill(Elements n, float value, float* x) = 0;
 
   // C = alpha op(A) op(B) + beta C, row major, without gaps. op(A) is m x k, op(B) is k x n, C is
   // m x n.
@@ -66,37 +68,37 @@ class Backend {
 
   // The families of operations on each element; what they do is in unary_op.hpp, binary_op.hpp and
   // reduce_op.hpp. y = f(x); y may equal x.
-  virtual void map(const UnaryOp& op, std::int64_t n, const float* x, float* y) = 0;
+  virtual void map(const UnaryOp& op, Elements n, const float* x, float* y) = 0;
   // x_grad = f'(x) y_grad; x_grad may equal y_grad. x and y: what backward_reads(op) says is read,
   // else anything.
-  virtual void map_backward(const UnaryOp& op, std::int64_t n, const float* x, const float* y,
+  virtual void map_backward(const UnaryOp& op, Elements n, const float* x, const float* y,
                             const float* y_grad, float* x_grad) = 0;
-  // z = f(x, y).
-  virtual void zip(const BinaryOp& op, std::int64_t n, const ZipArrays& arrays) = 0;
+  // z = f(x, y). Requires: no winners, but of float32.
+  virtual void zip(const BinaryOp& op, Elements n, const ZipArrays& arrays) = 0;
   // Waits for the result; sums in double.
-  virtual double reduce(ReduceOp op, std::int64_t n, const float* x, const float* y) = 0;
+  virtual double reduce(ReduceOp op, Elements n, const float* x, const float* y) = 0;
 
   // Frequent ones by their names. y = alpha x + beta y; y is not read where beta is 0.
-  void axpby(std::int64_t n, float alpha, const float* x, float beta, float* y) {
+  void axpby(Elements n, float alpha, const float* x, float beta, float* y) {
     if (beta == 0.0F) {
       map(affine(alpha), n, x, y);
     } else {
       zip({BinaryKind::kSum, alpha, beta}, n, {x, y, y});
     }
   }
-  double dot(std::int64_t n, const float* x, const float* y) {
+  double dot(Elements n, const float* x, const float* y) {
     return reduce(ReduceOp::kDot, n, x, y);
   }
-  double sum_abs(std::int64_t n, const float* x) {
+  double sum_abs(Elements n, const float* x) {
     return reduce(ReduceOp::kAbsSum, n, x, nullptr);
   }
-  bool all_finite(std::int64_t n, const float* x) {
+  bool all_finite(Elements n, const float* x) {
     return reduce(ReduceOp::kAllFinite, n, x, nullptr) != 0.0;
   }
 
   // Copies `rows` pieces of `columns` elements between matrices with other row strides (in
   // elements): what Concat and Slice do.
-  virtual void copy_rows(std::int64_t rows, std::int64_t columns, const float* source,
+  virtual void copy_rows(std::int64_t rows, Elements columns, const float* source,
                          std::int64_t source_stride, float* target, std::int64_t target_stride) = 0;
 
   // Matrices whose rows follow each other without gaps.
@@ -143,7 +145,7 @@ class Backend {
   virtual LayoutKind preferred_layout(std::span<const ConvolutionShape> convolutions) const = 0;
   // Whether such a convolution may read a plain src though its dst is not plain.
   virtual bool convolves_plain(const ConvolutionShape& shape) const = 0;
-  // Copies between layouts. Padding becomes zero.
+  // Copies between layouts, and so between types of elements. Padding becomes zero.
   virtual void reorder(const ArrayShape& shape, const float* source, Layout from, float* target,
                        Layout to) = 0;
 
@@ -167,9 +169,9 @@ class Backend {
   virtual void lstm_backward(const LstmShape& shape, const LstmBackward& step) = 0;
 
   // Dropout. Element i is kept when mix64(seed + i) >> 40 scaled to [0, 1) is >= ratio, so masks
-  // are the same on every device. Kept elements get `scale` = 1/(1-ratio); mask receives scale or
-  // 0.
-  virtual void dropout_mask(std::int64_t n, float ratio, std::uint64_t seed, float* mask) = 0;
+  // are the same on every device. Kept elements get `scale` = 1/(1-ratio), as the mask's type has
+  // it; mask receives scale or 0.
+  virtual void dropout_mask(Elements n, float ratio, std::uint64_t seed, float* mask) = 0;
 
   // Softmax over the middle axis of outer x classes x inner; x may equal y. Backward overwrites.
   struct SoftmaxShape {

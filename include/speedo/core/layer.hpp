@@ -139,6 +139,9 @@ class Layer {
 
   // Valid after reshape().
   virtual LayoutRule layout_rule() const { return LayoutRule::kPlain; }
+  // Whether bottoms and tops may have bfloat16 elements, where the net's layout has; else they are
+  // plain there.
+  virtual bool takes_bfloat16() const { return false; }
   // With kNative: whether the first bottom may as well be plain in a net that prefers `native`.
   virtual bool takes_plain_bottom(LayoutKind /*native*/) const { return false; }
   // What the choice of the net's layout depends on; null: nothing.

@@ -12,8 +12,9 @@ namespace speedo {
 
 class Backend;
 
-// Caffe's blob: values (data) and their gradient (grad) of one shape, float32, in the memory of a
-// backend's device, where only that backend's operations may follow the pointers.
+// Caffe's blob: values (data) and their gradient (grad) of one shape, in the memory of a backend's
+// device, where only that backend's operations may follow the pointers: to float32, or to what the
+// layout says.
 //
 // A tensor first gets its shape, then its layout, then its memory: layers reshape and share while a
 // net is set up, the net plans layouts, and allocate() (or the net's memory plan) provides what is
@@ -33,6 +34,9 @@ class Tensor {
   void set_layout(Layout layout);
   // Elements in memory, with padding. What elementwise operations pass over.
   std::int64_t storage_count() const { return storage_count_; }
+  Elements elements() const { return {storage_count_, layout_.type}; }
+  // The memory that they take, in floats.
+  std::int64_t storage_floats() const { return elements().memory_floats(); }
   // The first two axes and the product of the others; {1, 1, count} with fewer.
   ArrayShape array_shape() const;
 
@@ -47,8 +51,8 @@ class Tensor {
   // called again otherwise.
   void reshape(const Shape& shape);
 
-  // From now on this tensor's data (grad) is the other's. Requires: equal storage counts when
-  // memory is provided.
+  // From now on this tensor's data (grad) is the other's. Requires: they take as much memory when
+  // it is provided.
   void share_data(const Tensor& other);
   void share_grad(const Tensor& other);
   // From now on gradients() are the other's, however they lie. Requires: `other` lives as long.
@@ -80,7 +84,7 @@ class Tensor {
   struct Storage {
     Buffer owned;
     float* view = nullptr;
-    std::int64_t capacity = 0;  // elements
+    std::int64_t capacity = 0;  // floats
   };
   static float* pointer(const Storage& storage);
   Result<void> ensure(Storage& storage, Backend& backend) const;

@@ -6,8 +6,10 @@
 
 namespace speedo {
 
-// In what precision products are computed; what is stored, and sums, are float32. kTf32 rounds
-// operands to 10 binary digits, kBfloat16 to 7, kFloat16 to 10 and to a range up to 65504.
+// In what precision products are computed; weights and sums are float32. kTf32 rounds operands to
+// 10 binary digits, kBfloat16 to 7, kFloat16 to 10 and to a range up to 65504. What passes between
+// the convolutions of a net, and its gradients, are stored as bfloat16 with kBfloat16, else as
+// float32.
 enum class GpuPrecision { kFloat32, kTf32, kBfloat16, kFloat16 };
 
 // What to do when a GPU fails in the middle: its memory is lost, and it computes nothing more for

@@ -93,7 +93,8 @@ constexpr Option kProcessOptions[] = {
      .programs = kComputing,
      .group = kComputingGroup,
      .sentence = "What products multiply in: f32, bf16, or on GPUs alone tf32 or fp16 (no workers; "
-                 "losses are scaled); weights and sums stay float32"},
+                 "losses are scaled); weights and sums stay float32. With bf16 GPUs store so, too, "
+                 "what passes between convolutions"},
     {.name = "gpu",
      .type = whole(0, kGpuMax),
      .otherwise = "compute on the CPU",

@@ -23,6 +23,7 @@ class BatchNormLayer final : public Layer {
   bool allows_in_place() const override { return true; }
   bool keeps_bottom() const override { return true; }
   LayoutRule layout_rule() const override { return LayoutRule::kSame; }
+  bool takes_bfloat16() const override { return true; }
   Fused fuse(Layer& next, const FusionTerms& terms) override;
   bool backward_reads_bottom(int) const override {
     return reads_.src && !copy_.is_kept();

@@ -14,7 +14,9 @@ class BottomCopy {
   // Whether there is one from here on. If so, tensor() is to be given memory.
   void plan(bool is_kept, const Tensor& bottom) {
     is_kept_ = is_kept;
-    if (is_kept) tensor_.reshape({bottom.storage_count()});
+    if (!is_kept) return;
+    tensor_.reshape(bottom.shape());
+    tensor_.set_layout(bottom.layout());
   }
   bool is_kept() const { return is_kept_; }
   Tensor& tensor() { return tensor_; }
@@ -22,7 +24,7 @@ class BottomCopy {
 
   // Before the top is written.
   void save(Backend& backend, const Tensor& bottom) {
-    if (is_kept_) backend.copy(tensor_.count(), bottom.data(), tensor_.data());
+    if (is_kept_) backend.copy(tensor_.elements(), bottom.data(), tensor_.data());
   }
   const float* values(const Tensor& bottom) const {
     return is_kept_ ? tensor_.data() : bottom.data();

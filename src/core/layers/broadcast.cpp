@@ -52,7 +52,7 @@ LayoutRule broadcast_layout_rule(const Shape& bottom, const ArrayShape& shape, b
 
 ChannelView channel_view(const Tensor& tensor, const ArrayShape& shape) {
   if (is_over_channels(tensor.shape(), shape)) return {shape, tensor.layout()};
-  if (is_scalar(shape)) return {{1, 1, tensor.storage_count()}, {}};
+  if (is_scalar(shape)) return {{1, 1, tensor.storage_count()}, {1, tensor.layout().type}};
   return {shape, {}};
 }
 

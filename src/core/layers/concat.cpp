@@ -66,9 +66,9 @@ Result<void> ConcatLayer::forward(Tensors bottoms, Tensors tops) {
   const std::int64_t stride = tops[0]->storage_count() / rows;
   float* target = tops[0]->data();
   for (const Tensor* bottom : bottoms) {
-    const std::int64_t columns = bottom->storage_count() / rows;
-    backend().copy_rows(rows, columns, bottom->data(), columns, target, stride);
-    target += columns;
+    const Elements columns{bottom->storage_count() / rows, bottom->layout().type};
+    backend().copy_rows(rows, columns, bottom->data(), columns.count, target, stride);
+    target = element_at(target, columns.count, columns.type);
   }
   return {};
 }
@@ -80,11 +80,11 @@ void ConcatLayer::backward(Tensors tops, const std::vector<bool>& propagate, Ten
   const std::int64_t stride = tops[0]->storage_count() / rows;
   const float* source = tops[0]->grad();
   for (std::size_t i = 0; i < bottoms.size(); ++i) {
-    const std::int64_t columns = bottoms[i]->storage_count() / rows;
+    const Elements columns{bottoms[i]->storage_count() / rows, bottoms[i]->layout().type};
     if (propagate[i]) {
-      backend().copy_rows(rows, columns, source, stride, bottoms[i]->grad(), columns);
+      backend().copy_rows(rows, columns, source, stride, bottoms[i]->grad(), columns.count);
     }
-    source += columns;
+    source = element_at(source, columns.count, columns.type);
   }
 }
 

@@ -13,6 +13,7 @@ class ConcatLayer final : public Layer {
   Result<void> setup(const LayerContext& context, Tensors bottoms, Tensors tops) override;
   Result<void> reshape(Tensors bottoms, Tensors tops) override;
   LayoutRule layout_rule() const override;
+  bool takes_bfloat16() const override { return true; }
   bool backward_reads_bottom(int) const override { return false; }
   bool backward_reads_top(int) const override { return false; }
   Result<void> forward(Tensors bottoms, Tensors tops) override;

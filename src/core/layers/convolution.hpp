@@ -19,6 +19,7 @@ class ConvolutionLayer final : public Layer {
   Result<void> setup(const LayerContext& context, Tensors bottoms, Tensors tops) override;
   Result<void> reshape(Tensors bottoms, Tensors tops) override;
   LayoutRule layout_rule() const override;
+  bool takes_bfloat16() const override { return true; }
   bool takes_plain_bottom(LayoutKind native) const override;
   const ConvolutionShape* convolution_shape() const override;
   Fused fuse(Layer& next, const FusionTerms& terms) override;

@@ -26,30 +26,31 @@ Result<void> DropoutLayer::reshape(Tensors bottoms, Tensors tops) {
 
 Result<void> DropoutLayer::prepare(Tensors bottoms, Tensors /*tops*/, bool /*trains*/) {
   if (context().phase == Phase::kTest) return {};
-  mask_.reshape({bottoms[0]->storage_count()});
+  mask_.reshape(bottoms[0]->shape());
+  mask_.set_layout(bottoms[0]->layout());
   return allocate(mask_);
 }
 
 Result<void> DropoutLayer::forward(Tensors bottoms, Tensors tops) {
-  const std::int64_t count = bottoms[0]->storage_count();
+  const Elements all = bottoms[0]->elements();
   if (context().phase == Phase::kTest) {
-    backend().copy(count, bottoms[0]->data(), tops[0]->data());
+    backend().copy(all, bottoms[0]->data(), tops[0]->data());
     return {};
   }
   SPEEDO_ASSERT(context().random != nullptr);
-  backend().dropout_mask(count, ratio_, context().random->next(), mask_.data());
-  backend().zip({BinaryKind::kProduct}, count, {bottoms[0]->data(), mask_.data(), tops[0]->data()});
+  backend().dropout_mask(all, ratio_, context().random->next(), mask_.data());
+  backend().zip({BinaryKind::kProduct}, all, {bottoms[0]->data(), mask_.data(), tops[0]->data()});
   return {};
 }
 
 void DropoutLayer::backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) {
   if (!propagate[0]) return;
-  const std::int64_t count = bottoms[0]->storage_count();
+  const Elements all = bottoms[0]->elements();
   if (context().phase == Phase::kTest) {
-    backend().copy(count, tops[0]->grad(), bottoms[0]->grad());
+    backend().copy(all, tops[0]->grad(), bottoms[0]->grad());
     return;
   }
-  backend().zip({BinaryKind::kProduct}, count, {tops[0]->grad(), mask_.data(), bottoms[0]->grad()});
+  backend().zip({BinaryKind::kProduct}, all, {tops[0]->grad(), mask_.data(), bottoms[0]->grad()});
 }
 
 }  // namespace speedo

@@ -15,6 +15,7 @@ class DropoutLayer final : public Layer {
   Result<void> setup(const LayerContext& context, Tensors bottoms, Tensors tops) override;
   Result<void> reshape(Tensors bottoms, Tensors tops) override;
   LayoutRule layout_rule() const override { return LayoutRule::kSame; }
+  bool takes_bfloat16() const override { return true; }
   Result<void> prepare(Tensors bottoms, Tensors tops, bool trains) override;
   bool backward_reads_bottom(int) const override { return false; }
   bool backward_reads_top(int) const override { return false; }

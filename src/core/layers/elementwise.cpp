@@ -22,13 +22,13 @@ Result<void> ElementwiseLayer::prepare(Tensors bottoms, Tensors tops, bool train
 
 Result<void> ElementwiseLayer::forward(Tensors bottoms, Tensors tops) {
   copy_.save(backend(), *bottoms[0]);
-  backend().map(op_, bottoms[0]->storage_count(), bottoms[0]->data(), tops[0]->data());
+  backend().map(op_, bottoms[0]->elements(), bottoms[0]->data(), tops[0]->data());
   return {};
 }
 
 void ElementwiseLayer::backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) {
   if (!propagate[0]) return;
-  backend().map_backward(op_, bottoms[0]->storage_count(), copy_.values(*bottoms[0]),
+  backend().map_backward(op_, bottoms[0]->elements(), copy_.values(*bottoms[0]),
                          tops[0]->data(), tops[0]->grad(), bottoms[0]->grad());
 }
 

@@ -17,6 +17,7 @@ class ElementwiseLayer : public Layer {
   LayoutRule layout_rule() const override {
     return keeps_zero(op_) ? LayoutRule::kSame : LayoutRule::kSameUnpadded;
   }
+  bool takes_bfloat16() const override { return true; }
   bool backward_reads_bottom(int) const override {
     return backward_reads(op_).src && !copy_.is_kept();
   }

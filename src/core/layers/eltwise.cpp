@@ -67,7 +67,7 @@ bool EltwiseLayer::gradients_may_share(int bottom, int /*top*/) const {
 // One operation for each bottom but one; the last applies the activation.
 void EltwiseLayer::combine(BinaryOp op, std::size_t bottom, const ZipArrays& arrays) {
   if (bottom + 1 == coefficients_.size()) op.activation = activation_.op();
-  backend().zip(op, storage_, arrays);
+  backend().zip(op, pass_, arrays);
 }
 
 // Begins with the bottom that lies where the sum goes, if one does.
@@ -106,7 +106,7 @@ void EltwiseLayer::maximum(Tensors bottoms, float* top) {
 }
 
 Result<void> EltwiseLayer::forward(Tensors bottoms, Tensors tops) {
-  storage_ = tops[0]->storage_count();
+  pass_ = tops[0]->elements();
   float* top = tops[0]->data();
   switch (operation_) {
     case Operation::kSum:
@@ -124,32 +124,32 @@ Result<void> EltwiseLayer::forward(Tensors bottoms, Tensors tops) {
 
 // The product of the other bottoms is exact where this one is zero; top / bottom is not.
 void EltwiseLayer::product_gradient(const Tensor& top, std::size_t index, Tensors bottoms) {
-  const std::int64_t count = top.storage_count();
+  const Elements all = top.elements();
   float* grad = bottoms[index]->grad();
   if (!stable_product_) {
-    backend().zip({BinaryKind::kQuotient}, count, {top.data(), bottoms[index]->data(), grad});
-    backend().zip({BinaryKind::kProduct}, count, {grad, top.grad(), grad});
+    backend().zip({BinaryKind::kQuotient}, all, {top.data(), bottoms[index]->data(), grad});
+    backend().zip({BinaryKind::kProduct}, all, {grad, top.grad(), grad});
     return;
   }
   const float* factor = top.grad();
   for (std::size_t j = 0; j < bottoms.size(); ++j) {
     if (j == index) continue;
-    backend().zip({BinaryKind::kProduct}, count, {factor, bottoms[j]->data(), grad});
+    backend().zip({BinaryKind::kProduct}, all, {factor, bottoms[j]->data(), grad});
     factor = grad;
   }
 }
 
 void EltwiseLayer::backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) {
-  const std::int64_t count = tops[0]->storage_count();
+  const Elements all = tops[0]->elements();
   for (std::size_t i = 0; i < bottoms.size(); ++i) {
     if (!propagate[i]) continue;
     if (operation_ == Operation::kSum) {
       if (bottoms[i]->grad() == tops[0]->grad()) continue;
-      backend().map(affine(coefficients_[i]), count, tops[0]->grad(), bottoms[i]->grad());
+      backend().map(affine(coefficients_[i]), all, tops[0]->grad(), bottoms[i]->grad());
     } else if (operation_ == Operation::kProduct) {
       product_gradient(*tops[0], i, bottoms);
     } else {
-      backend().zip({BinaryKind::kChosen, static_cast<float>(i)}, count,
+      backend().zip({BinaryKind::kChosen, static_cast<float>(i)}, all,
                     {winner_.data(), tops[0]->grad(), bottoms[i]->grad()});
     }
   }

@@ -16,6 +16,7 @@ class EltwiseLayer final : public Layer {
   Result<void> setup(const LayerContext& context, Tensors bottoms, Tensors tops) override;
   Result<void> reshape(Tensors bottoms, Tensors tops) override;
   LayoutRule layout_rule() const override;
+  bool takes_bfloat16() const override { return operation_ == Operation::kSum; }
   Fused fuse(Layer& next, const FusionTerms& terms) override {
     return activation_.take(next, terms);
   }
@@ -42,7 +43,7 @@ class EltwiseLayer final : public Layer {
   Operation operation_ = Operation::kSum;
   bool stable_product_ = true;
   std::vector<float> coefficients_;  // one per bottom
-  std::int64_t storage_ = 0;         // elements of the pass
+  Elements pass_{0};                 // what it passes over
   FusedActivation activation_;
   Tensor winner_{Shape{0}};          // kMaximum: index of the bottom that gave each element
 };

@@ -13,6 +13,7 @@ class LrnLayer final : public Layer {
   Result<void> setup(const LayerContext& context, Tensors bottoms, Tensors tops) override;
   Result<void> reshape(Tensors bottoms, Tensors tops) override;
   LayoutRule layout_rule() const override { return LayoutRule::kNative; }
+  bool takes_bfloat16() const override { return true; }
   Result<void> prepare(Tensors bottoms, Tensors tops, bool trains) override;
   bool keeps_top() const override { return reads_.dst; }
   bool backward_reads_bottom(int) const override { return reads_.src; }

@@ -11,14 +11,17 @@ namespace speedo {
 namespace {
 
 std::string to_text(Layout layout) {
-  return layout.is_plain() ? "plain" : fmt::format("blocks of {}", layout.block);
+  if (layout.is_plain()) return "plain";
+  const char* const type = layout.type == ElementType::kFloat32 ? "" : " bfloat16";
+  return fmt::format("blocks of {}{}", layout.block, type);
 }
 
 }  // namespace
 
 bool same_order(const ArrayShape& shape, Layout a, Layout b) {
   if (a == b) return true;
-  return shape.spatial == 1 && !a.is_padded(shape.channels) && !b.is_padded(shape.channels);
+  return shape.spatial == 1 && a.type == b.type && !a.is_padded(shape.channels) &&
+         !b.is_padded(shape.channels);
 }
 
 ReorderLayer::ReorderLayer(const caffe::LayerParameter& parameter, Layout layout)

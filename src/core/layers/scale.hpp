@@ -16,6 +16,7 @@ class ScaleLayer final : public Layer {
   bool allows_in_place() const override { return true; }
   bool keeps_bottom() const override { return true; }
   LayoutRule layout_rule() const override { return layout_rule_; }
+  bool takes_bfloat16() const override { return true; }
   bool backward_reads_bottom(int bottom) const override;
   bool backward_reads_top(int) const override { return false; }
   bool gradients_may_share(int, int) const override { return is_learned_; }

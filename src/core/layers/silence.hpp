@@ -11,6 +11,7 @@ class SilenceLayer final : public Layer {
   LayerArity arity() const override { return {1, -1, 0, 0}; }
   Result<void> reshape(Tensors, Tensors) override { return {}; }
   LayoutRule layout_rule() const override { return LayoutRule::kSame; }
+  bool takes_bfloat16() const override { return true; }
   bool backward_reads_bottom(int) const override { return false; }
   Result<void> forward(Tensors, Tensors) override { return {}; }
   void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;

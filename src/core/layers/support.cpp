@@ -23,7 +23,7 @@ std::int64_t rows_along(const Tensor& whole, int axis) {
 }
 
 std::int64_t bytes_of(const Tensor& tensor) {
-  return tensor.storage_count() * static_cast<std::int64_t>(sizeof(float));
+  return tensor.storage_floats() * static_cast<std::int64_t>(sizeof(float));
 }
 
 bool has_own_memory(Backend& backend) { return backend.device().memory() == MemoryKind::kDevice; }

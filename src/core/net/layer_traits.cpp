@@ -39,7 +39,11 @@ InPlaceTraits in_place_traits(const Layer& layer) {
 }
 
 LayoutTraits layout_traits(const Net::LayerView& view, LayoutKind kind) {
-  LayoutTraits traits{view.layer->layout_rule(), view.layer->takes_plain_bottom(kind), {}};
+  const bool is_float = layout_of(kind, 1).type == ElementType::kFloat32;
+  const bool takes_kind = is_float || view.layer->takes_bfloat16();
+  LayoutTraits traits{takes_kind ? view.layer->layout_rule() : LayoutRule::kPlain,
+                      view.layer->takes_plain_bottom(kind),
+                      {}};
   for (std::size_t t = 0; t < view.tops.size(); ++t) {
     const Tensor* top = view.tops[t];
     const bool is_in_place =

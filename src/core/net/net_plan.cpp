@@ -153,9 +153,9 @@ Result<void> Net::Impl::place_blobs() {
   std::vector<MemoryTraits> traits;
   for (const LayerView& view : views) traits.push_back(memory_traits(view, options.trains));
   const MemoryPlan plan = plan_memory(planned, traits, options.trains, blobs_to_keep());
-  constexpr std::int64_t kElementBytes = sizeof(float);
-  memory.blob_bytes = plan.elements * kElementBytes;
-  memory.unshared_bytes = plan.unshared_elements * kElementBytes;
+  constexpr std::int64_t kFloatBytes = sizeof(float);
+  memory.blob_bytes = plan.floats * kFloatBytes;
+  memory.unshared_bytes = plan.unshared_floats * kFloatBytes;
   if (options.plan_only) {
     return {};
   }

@@ -10,10 +10,10 @@
 namespace speedo {
 namespace {
 
-constexpr std::int64_t kBlockElements = 64 / sizeof(float);
+constexpr std::int64_t kBlockFloats = 64 / sizeof(float);
 
-std::int64_t in_blocks(std::int64_t elements) {
-  return std::max<std::int64_t>(1, (elements + kBlockElements - 1) / kBlockElements);
+std::int64_t in_blocks(std::int64_t floats) {
+  return std::max<std::int64_t>(1, (floats + kBlockFloats - 1) / kBlockFloats);
 }
 
 }  // namespace
@@ -35,7 +35,7 @@ std::size_t BlobTimeline::array_of(std::size_t blob, bool is_grad) {
     arrays_.push_back({blob, is_grad, false, {}, 0});
   }
   Array& array = arrays_[known];
-  if (graph_.blobs[blob].storage_count() > size_of(array)) array.blob = blob;
+  if (graph_.blobs[blob].storage_floats() > size_of(array)) array.blob = blob;
   return known;
 }
 
@@ -103,7 +103,7 @@ void BlobTimeline::make_groups() {
   for (Array& array : arrays_) {
     array.group = groups_.size();
     Group group;
-    group.elements = size_of(array);
+    group.floats = size_of(array);
     group.is_fixed = array.is_kept || array.uses.empty() || is_read_first(array);
     group.first = group.is_fixed ? 0 : array.uses.front().step;
     group.last = group.is_fixed ? last_step() : array.uses.back().step;
@@ -116,7 +116,7 @@ void BlobTimeline::make_groups() {
 bool BlobTimeline::may_join(std::size_t before, std::size_t after, int step) const {
   const Group& from = groups_[arrays_[before].group];
   const Group& to = groups_[arrays_[after].group];
-  return &from != &to && !from.is_fixed && !to.is_fixed && from.elements == to.elements &&
+  return &from != &to && !from.is_fixed && !to.is_fixed && from.floats == to.floats &&
          from.last == step && to.first == step;
 }
 
@@ -183,15 +183,15 @@ void BlobTimeline::place_groups(const std::vector<bool>& is_used, MemoryPlan& pl
   std::vector<Lifetime> lifetimes;
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     const Group& group = groups_[i];
-    if (is_used[i]) lifetimes.push_back({in_blocks(group.elements), group.first, group.last});
+    if (is_used[i]) lifetimes.push_back({in_blocks(group.floats), group.first, group.last});
   }
   const Packing packing = pack(lifetimes);
   std::size_t next = 0;
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     const std::int64_t block = is_used[i] ? packing.offsets[next++] : packing.size;
-    groups_[i].offset = block * kBlockElements;
+    groups_[i].offset = block * kBlockFloats;
   }
-  plan.elements = packing.size * kBlockElements;
+  plan.floats = packing.size * kBlockFloats;
 }
 
 MemoryPlan BlobTimeline::pack_arrays() {
@@ -200,16 +200,16 @@ MemoryPlan BlobTimeline::pack_arrays() {
   std::vector<bool> is_used(groups_.size());
   std::int64_t zeros = 0;  // of arrays that nobody writes
   for (const Array& array : arrays_) {
-    const std::int64_t elements = in_blocks(size_of(array)) * kBlockElements;
-    plan.unshared_elements += elements;
+    const std::int64_t floats = in_blocks(size_of(array)) * kBlockFloats;
+    plan.unshared_floats += floats;
     if (array.is_kept || is_written(array)) {
       is_used[array.group] = true;
     } else {
-      zeros = std::max(zeros, elements);
+      zeros = std::max(zeros, floats);
     }
   }
   place_groups(is_used, plan);
-  plan.elements = std::max(kBlockElements, plan.elements + zeros);
+  plan.floats = std::max(kBlockFloats, plan.floats + zeros);
   for (const Array& array : arrays_) {
     plan.places.push_back({array.blob, array.is_grad, groups_[array.group].offset});
   }

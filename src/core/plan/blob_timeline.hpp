@@ -31,7 +31,7 @@ class BlobTimeline {
   void share_values(std::size_t node, const MemoryTraits& traits);
   void share_gradients(std::size_t node, const MemoryTraits& traits);
 
-  // Places for all, in elements of blocks that a cache line divides. Afterwards nothing more may be
+  // Places for all, in floats of blocks that a cache line divides. Afterwards nothing more may be
   // told.
   MemoryPlan pack_arrays();
 
@@ -50,7 +50,7 @@ class BlobTimeline {
   };
   // Arrays in one memory.
   struct Group {
-    std::int64_t elements = 0;
+    std::int64_t floats = 0;
     int first = 0, last = 0;
     bool is_fixed = false;  // cannot be shared with others
     std::int64_t offset = 0;
@@ -59,7 +59,7 @@ class BlobTimeline {
   int last_step() const { return 2 * static_cast<int>(graph_.nodes.size()); }
   int backward_step(std::size_t node) const { return last_step() - static_cast<int>(node); }
   std::int64_t size_of(const Array& array) const {
-    return graph_.blobs[array.blob].storage_count();
+    return graph_.blobs[array.blob].storage_floats();
   }
   std::size_t& known_array(std::size_t blob, bool is_grad);
   std::size_t array_of(std::size_t blob, bool is_grad);

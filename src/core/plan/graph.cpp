@@ -7,8 +7,8 @@
 
 namespace speedo {
 
-std::int64_t GraphBlob::storage_count() const {
-  return array_shape_of(shape).storage_count(layout);
+std::int64_t GraphBlob::storage_floats() const {
+  return array_shape_of(shape).storage_floats(layout);
 }
 
 bool GraphNode::has_loss() const {

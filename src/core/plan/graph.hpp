@@ -18,8 +18,8 @@ struct GraphBlob {
   std::size_t values = 0, gradient = 0;
   bool needs_grad = false;  // the backward pass touches its gradient
 
-  // Elements in memory, with padding.
-  std::int64_t storage_count() const;
+  // The memory of its values, or its gradient, in floats.
+  std::int64_t storage_floats() const;
 };
 
 // A layer as plans see it: what it reads and makes, and what earlier plans said of it.

@@ -25,7 +25,7 @@ struct BlobsToKeep {
   std::vector<std::size_t> always;         // their values, and gradients of those that need them
 };
 
-// Places in one memory, in elements.
+// Places in one memory, in floats.
 struct MemoryPlan {
   struct Place {
     std::size_t blob;  // of those that share the place, the largest
@@ -34,8 +34,8 @@ struct MemoryPlan {
   };
 
   std::vector<Place> places;
-  std::int64_t elements = 0;           // of all
-  std::int64_t unshared_elements = 0;  // what they would take, each in memory of its own
+  std::int64_t floats = 0;           // of all
+  std::int64_t unshared_floats = 0;  // what they would take, each in memory of its own
 };
 
 // Memory for blobs: as much as is alive at once. It must hold zeros before the first pass.

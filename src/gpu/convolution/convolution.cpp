@@ -126,7 +126,8 @@ LayoutKind preferred_layout(std::span<const ConvolutionShape> convolutions,
       convolutions.begin(), convolutions.end(),
       [](const ConvolutionShape& shape) { return shape.kernel.size() <= kCudnnAxesMax; });
   if (arithmetic == Arithmetic::kFloat32 || !are_known) return LayoutKind::kPlain;
-  return LayoutKind::kChannelsLast;
+  return arithmetic == Arithmetic::kBfloat16 ? LayoutKind::kChannelsLastBfloat16
+                                             : LayoutKind::kChannelsLast;
 }
 
 Result<std::unique_ptr<Convolution>> make_convolution(const ConvolutionShape& shape,

@@ -18,7 +18,8 @@ struct ConvolutionContext {
 };
 
 // What suits these convolutions of a net: channels last where operands are rounded, as the units
-// that multiply such numbers read them so, and cuDNN would copy plain arrays in each pass.
+// that multiply such numbers read them so, and cuDNN would copy plain arrays in each pass. In
+// bfloat16 arrays are of that too: they are half as long, and most operations wait for memory.
 LayoutKind preferred_layout(std::span<const ConvolutionShape> convolutions, Arithmetic arithmetic);
 
 // As Backend::make_convolution(). Error: kInternal, what the library says.

@@ -38,10 +38,14 @@ class CudnnEngine final : public ConvolutionEngine {
     run(ConvolutionPass::kBackwardData, {src_grad, weights, dst_grad});
   }
   void backward_weights(const float* src, const float* dst_grad, float* weights_grad) override {
-    const DnnPass& pass = of(ConvolutionPass::kBackwardWeights);
+    const Layout layout = of(ConvolutionPass::kBackwardWeights).weight_layout();
     const float* const own = run(ConvolutionPass::kBackwardWeights, {src, weights_grad, dst_grad});
     if (own == nullptr || own == weights_grad) return;
-    reorder(queue(), weight_array(), own, pass.weight_layout(), weights_grad, Layout{});
+    if (layout.type == ElementType::kFloat32) {
+      reorder(queue(), weight_array(), own, layout, weights_grad, Layout{});
+    } else {
+      add_reordered(queue(), weight_array(), own, layout, weights_grad);
+    }
   }
 
  private:
@@ -65,11 +69,12 @@ class CudnnEngine final : public ConvolutionEngine {
   }
   std::size_t bytes_of(const DnnPass& pass) const {
     if (pass.weight_layout().is_plain()) return pass.workspace_bytes();
-    return weights_at(pass) + static_cast<std::size_t>(weight_count(shape_)) * sizeof(float);
+    const std::int64_t element = bytes_of_element(pass.weight_layout().type);
+    return weights_at(pass) + static_cast<std::size_t>(weight_count(shape_) * element);
   }
 
-  // Memory for the library, and the weights in its order; nothing after an error, which the driver
-  // keeps.
+  // Memory for the library, and the weights in its order, copied unless they are null; nothing
+  // after an error, which the driver keeps.
   struct Prepared {
     WorkMemory memory;
     const float* weights;
@@ -85,7 +90,9 @@ class CudnnEngine final : public ConvolutionEngine {
     if (pass.weight_layout().is_plain()) return prepared;
     auto* const own =
         reinterpret_cast<float*>(static_cast<std::byte*>(memory->data) + weights_at(pass));
-    reorder(queue(), weight_array(), weights, Layout{}, own, pass.weight_layout());
+    if (weights != nullptr) {
+      reorder(queue(), weight_array(), weights, Layout{}, own, pass.weight_layout());
+    }
     prepared.weights = own;
     return prepared;
   }
@@ -93,7 +100,9 @@ class CudnnEngine final : public ConvolutionEngine {
   // The weights that the library was given; null after an error.
   const float* run(ConvolutionPass which, DnnArrays arrays) {
     DnnPass& pass = of(which);
-    const auto prepared = prepare(pass, arrays.weights);
+    const bool overwrites = which == ConvolutionPass::kBackwardWeights &&
+                            pass.weight_layout().type != ElementType::kFloat32;
+    const auto prepared = prepare(pass, overwrites ? nullptr : arrays.weights);
     if (!prepared) return nullptr;
     arrays.weights = prepared->weights;
     auto queued = pass.run(arrays, prepared->memory);

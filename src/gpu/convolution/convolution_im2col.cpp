@@ -124,7 +124,8 @@ class Im2colEngine final : public ConvolutionEngine {
 
   const float* plain(const Here& from, const float* array, float* copy) const {
     if (from.layout.is_plain()) return array + from.offset;
-    reorder(products_.queue, from.array, array + from.offset, from.layout, copy, Layout{});
+    const float* const first = element_at(array, from.offset, from.layout.type);
+    reorder(products_.queue, from.array, first, from.layout, copy, Layout{});
     return copy;
   }
   const float* plain_src(const Part& part, const float* src) const {
@@ -139,7 +140,8 @@ class Im2colEngine final : public ConvolutionEngine {
   }
   void put_back(const Here& to, const float* result, float* array) const {
     if (to.layout.is_plain()) return;
-    reorder(products_.queue, to.array, result, Layout{}, array + to.offset, to.layout);
+    float* const first = element_at(array, to.offset, to.layout.type);
+    reorder(products_.queue, to.array, result, Layout{}, first, to.layout);
   }
 
   template <class Body>

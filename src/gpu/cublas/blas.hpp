@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <speedo/backend/element_type.hpp>
 #include <speedo/base/result.hpp>
 
 #include "gpu/driver/driver.hpp"
@@ -16,6 +17,7 @@ namespace speedo::gpu {
 struct BlasMatrix {
   bool transposed = false;
   std::int64_t stride = 0, step = 0;
+  ElementType type = ElementType::kFloat32;
 
   auto operator<=>(const BlasMatrix&) const = default;
 };
@@ -27,7 +29,8 @@ enum class BlasEpilogue {
   kBiasRelu,  // and rectified
 };
 
-// Which products: d = alpha op(a) op(b) + beta d, op(a) m x k, op(b) k x n, d m x n.
+// Which products: d = alpha op(a) op(b) + beta d, op(a) m x k, op(b) k x n, d m x n. a and b are of
+// one type; d is of that, or float32.
 struct BlasProducts {
   std::int64_t m = 0, n = 0, k = 0, count = 1;
   BlasMatrix a, b, d;
@@ -43,7 +46,7 @@ struct BlasOperands {
   const float* b = nullptr;
   float beta = 0.0F;
   float* d = nullptr;
-  const float* bias = nullptr;  // of m rows, if the epilogue adds one
+  const float* bias = nullptr;  // of m rows and d's type, if the epilogue adds one
 };
 
 struct BlasOptions {

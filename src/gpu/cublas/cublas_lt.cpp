@@ -40,6 +40,10 @@ cublasComputeType_t compute_type(Arithmetic arithmetic) {
   return CUBLAS_COMPUTE_32F;
 }
 
+cudaDataType_t blas_type(ElementType type) {
+  return type == ElementType::kFloat32 ? CUDA_R_32F : CUDA_R_16BF;
+}
+
 cublasLtEpilogue_t epilogue_of(BlasEpilogue epilogue) {
   switch (epilogue) {
     case BlasEpilogue::kNone: break;
@@ -113,8 +117,12 @@ class CublasLt final : public Blas {
   Result<void> make(Plan& plan, const PlanKey& key, const float* bias) {
     const BlasProducts& all = key.products;
     const auto flag = [](bool transposed) { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
+    // What is short already is not rounded any more.
+    const bool rounds = all.a.type == ElementType::kFloat32;
+    const cublasComputeType_t compute =
+        compute_type(rounds ? options_.arithmetic : Arithmetic::kFloat32);
     SPEEDO_TRY(said("cublasLtMatmulDescCreate",
-                    lt_.create_task(&plan.task, compute_type(options_.arithmetic), CUDA_R_32F)));
+                    lt_.create_task(&plan.task, compute, CUDA_R_32F)));
     SPEEDO_TRY(set_task(plan, CUBLASLT_MATMUL_DESC_TRANSA, flag(all.a.transposed)));
     SPEEDO_TRY(set_task(plan, CUBLASLT_MATMUL_DESC_TRANSB, flag(all.b.transposed)));
     if (all.epilogue != BlasEpilogue::kNone) {
@@ -132,7 +140,8 @@ class CublasLt final : public Blas {
                            std::pair<std::int64_t, std::int64_t> size, std::int64_t count) {
     if (matrix.transposed) std::swap(size.first, size.second);
     SPEEDO_TRY(said("cublasLtMatrixLayoutCreate",
-                    lt_.create_layout(&layout, CUDA_R_32F, static_cast<std::uint64_t>(size.first),
+                    lt_.create_layout(&layout, blas_type(matrix.type),
+                                      static_cast<std::uint64_t>(size.first),
                                       static_cast<std::uint64_t>(size.second), matrix.stride)));
     if (count == 1) return {};
     const auto batch = static_cast<std::int32_t>(count);

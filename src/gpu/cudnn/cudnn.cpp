@@ -29,7 +29,9 @@ using DnnKey = std::vector<std::int64_t>;
 
 DnnKey key_of(const ConvolutionShape& shape, ConvolutionPass pass) {
   DnnKey key{static_cast<std::int64_t>(pass), shape.batch, shape.channels, shape.outputs,
-             shape.groups, shape.src_layout.block, shape.dst_layout.block};
+             shape.groups, shape.src_layout.block, shape.dst_layout.block,
+             static_cast<std::int64_t>(shape.src_layout.type),
+             static_cast<std::int64_t>(shape.dst_layout.type)};
   for (const auto* sizes : {&shape.src_size, &shape.dst_size, &shape.kernel, &shape.stride,
                             &shape.pad, &shape.dilation}) {
     key.insert(key.end(), sizes->begin(), sizes->end());
@@ -89,10 +91,12 @@ struct CudnnContext {
 // Where in the arrays each of a convolution's groups begins.
 struct DnnGroups {
   std::int64_t count = 1, src_step = 0, weights_step = 0, dst_step = 0, outputs = 0;
+  ElementType type = ElementType::kFloat32;
 
   DnnArrays of(const DnnArrays& all, std::int64_t group) const {
-    return {all.src + group * src_step, all.weights + group * weights_step,
-            all.dst + group * dst_step};
+    return {element_at(all.src, group * src_step, type),
+            element_at(all.weights, group * weights_step, type),
+            element_at(all.dst, group * dst_step, type)};
   }
 };
 
@@ -105,7 +109,7 @@ DnnGroups groups_of(const ConvolutionShape& shape, const DnnOrder& order) {
   };
   return {shape.groups, step(shape.src_layout, channels, shape.src_size),
           weight_count(shape) / shape.groups, step(shape.dst_layout, outputs, shape.dst_size),
-          outputs};
+          outputs, shape.dst_layout.type};
 }
 
 template <class Calls>
@@ -117,8 +121,8 @@ class CudnnPass final : public DnnPass {
         of_(std::move(of)),
         algorithm_(static_cast<typename Calls::Algorithm>(choice.algorithm)),
         workspace_bytes_(choice.workspace_bytes),
-        weight_layout_(choice.order.weights_last ? Layout{shape.channels / shape.groups}
-                                                 : Layout{}),
+        weight_layout_{choice.order.weights_last ? shape.channels / shape.groups : 1,
+                       shape.dst_layout.type},
         groups_(groups_of(shape, choice.order)) {}
 
   std::string name() const override {
@@ -142,6 +146,8 @@ class CudnnPass final : public DnnPass {
     if constexpr (Calls::kPass != ConvolutionPass::kForward) {
       return false;
     } else {
+      // The bias is float32.
+      if (of_->type() != ElementType::kFloat32) return false;
       for (std::int64_t group = 0; group < groups_.count; ++group) {
         const cudnnStatus_t status = run_group_with_relu(
             groups_.of(arrays, group), bias + group * groups_.outputs, memory);
@@ -237,10 +243,11 @@ class Cudnn final : public Dnn {
   static bool may_go_by_group(const ConvolutionShape& shape) {
     constexpr std::int64_t kWidthMin = 16;
     if (shape.groups == 1 || !have_one_order(shape)) return false;
-    // Algorithms are tried on arrays that can be loaded by fours.
+    // Algorithms are tried on arrays that can be loaded by so many bytes.
+    constexpr std::int64_t kBytesAtATime = 16;
     const DnnGroups groups = groups_of(shape, {.by_group = true});
     const std::int64_t steps = groups.src_step | groups.weights_step | groups.dst_step;
-    return steps % 4 == 0 &&
+    return steps * bytes_of_element(groups.type) % kBytesAtATime == 0 &&
            std::min(shape.channels, shape.outputs) >= kWidthMin * shape.groups;
   }
 

@@ -87,12 +87,13 @@ struct CudnnBackwardWeights {
     return call.dnn.size_weights(call.handle, call.of.src, call.of.dst, call.of.convolution,
                                  call.of.weights, algorithm, bytes);
   }
-  // Adds to the weights' gradient.
+  // Adds to the weights' gradient; but one of bfloat16 it writes: a sum would be rounded each time.
   static cudnnStatus_t run(const CudnnCall& call, Algorithm algorithm, const DnnArrays& arrays,
                            WorkMemory memory) {
+    const bool adds = call.of.type() == ElementType::kFloat32;
     return call.dnn.backward_weights(call.handle, &kCudnnOne, call.of.src, arrays.src, call.of.dst,
                                      arrays.dst, call.of.convolution, algorithm, memory.data,
-                                     memory.bytes, &kCudnnOne, call.of.weights,
+                                     memory.bytes, adds ? &kCudnnOne : &kCudnnZero, call.of.weights,
                                      const_cast<float*>(arrays.weights));
   }
 };

@@ -42,6 +42,10 @@ std::vector<int> strides_of(const std::vector<int>& dims, bool channels_last) {
   return strides;
 }
 
+cudnnDataType_t dnn_type(ElementType type) {
+  return type == ElementType::kFloat32 ? CUDNN_DATA_FLOAT : CUDNN_DATA_BFLOAT16;
+}
+
 // The library counts elements in ints.
 bool has_int_sizes(const ConvolutionShape& shape) {
   constexpr std::int64_t kMost = std::numeric_limits<int>::max();
@@ -62,7 +66,8 @@ Result<void> cudnn_said(const CudnnFunctions& functions, const char* function,
 bool have_one_order(const ConvolutionShape& shape) {
   const bool are_plain = shape.src_layout.is_plain() && shape.dst_layout.is_plain();
   return are_plain || (shape.src_layout.block == shape.channels &&
-                       shape.dst_layout.block == shape.outputs);
+                       shape.dst_layout.block == shape.outputs &&
+                       shape.src_layout.type == shape.dst_layout.type);
 }
 
 CudnnDescriptors::~CudnnDescriptors() {
@@ -78,9 +83,13 @@ Result<void> CudnnDescriptors::describe(const ConvolutionShape& shape, const Dnn
   SPEEDO_ASSERT(!shape.transposed);
   SPEEDO_ASSERT(!order.by_group || have_one_order(shape));
   order_ = order;
+  type_ = shape.dst_layout.type;
   parts_ = order.by_group ? shape.groups : 1;
   if (shape.kernel.size() > kAxesMax) {
     return Error{ErrorCode::kUnsupported, "cuDNN convolves at most three axes"};
+  }
+  if (shape.src_layout.type != type_) {
+    return Error{ErrorCode::kUnsupported, "cuDNN convolves arrays of one type"};
   }
   if (!has_int_sizes(shape)) {
     return Error{ErrorCode::kUnsupported, "cuDNN counts elements up to 2147483647"};
@@ -113,7 +122,7 @@ Result<void> CudnnDescriptors::describe_tensor(cudnnTensorDescriptor_t& tensor,
   dims[1] /= static_cast<int>(parts_);
   SPEEDO_TRY(cudnn_said(dnn_, "cudnnCreateTensorDescriptor", dnn_.create_tensor(&tensor)));
   return cudnn_said(dnn_, "cudnnSetTensorNdDescriptor",
-                    dnn_.set_tensor(tensor, CUDNN_DATA_FLOAT, static_cast<int>(dims.size()),
+                    dnn_.set_tensor(tensor, dnn_type(layout.type), static_cast<int>(dims.size()),
                                     dims.data(), strides.data()));
 }
 
@@ -122,7 +131,7 @@ Result<void> CudnnDescriptors::describe_weights(const ConvolutionShape& shape) {
       with_axes(shape.outputs / parts_, shape.channels / shape.groups, shape.kernel);
   SPEEDO_TRY(cudnn_said(dnn_, "cudnnCreateFilterDescriptor", dnn_.create_filter(&weights)));
   return cudnn_said(dnn_, "cudnnSetFilterNdDescriptor",
-                    dnn_.set_filter(weights, CUDNN_DATA_FLOAT,
+                    dnn_.set_filter(weights, dnn_type(type_),
                                     order_.weights_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW,
                                     static_cast<int>(dims.size()), dims.data()));
 }

@@ -17,7 +17,7 @@ struct DnnOrder {
   bool by_group = false;      // one group after the other: channels of the same arrays
 };
 
-// Whether both arrays are plain, or have their channels last.
+// Whether both arrays are plain, or have their channels last, and their elements are of one type.
 bool have_one_order(const ConvolutionShape& shape);
 
 // How cuDNN is told of a convolution, or of each of its groups. It knows at least two axes: others
@@ -34,6 +34,8 @@ class CudnnDescriptors {
   // those that it knows; kInternal, what the library says.
   Result<void> describe(const ConvolutionShape& shape, const DnnOrder& order);
   Result<void> set_math(cudnnMathType_t math);
+  // Of the arrays and the weights.
+  ElementType type() const { return type_; }
 
   cudnnTensorDescriptor_t src = nullptr, dst = nullptr, bias = nullptr;
   cudnnFilterDescriptor_t weights = nullptr;
@@ -48,6 +50,7 @@ class CudnnDescriptors {
 
   const CudnnFunctions& dnn_;
   DnnOrder order_;
+  ElementType type_ = ElementType::kFloat32;
   std::int64_t parts_ = 1;  // that are given one after the other
 };
 

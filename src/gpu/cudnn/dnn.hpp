@@ -15,7 +15,8 @@
 namespace speedo::gpu {
 
 struct DnnOptions {
-  // The library multiplies float32 in TF32 at the lowest: kBfloat16 counts as kTf32.
+  // The library multiplies float32 in TF32 at the lowest: kBfloat16 counts as kTf32 for arrays of
+  // float32.
   Arithmetic arithmetic = Arithmetic::kFloat32;
   // The same bits in every run: only algorithms that promise it, chosen without a clock.
   bool is_deterministic = false;
@@ -25,7 +26,7 @@ struct DnnOptions {
 };
 
 // The arrays of a pass, in the layouts of the shape and weight_layout(); what it computes is
-// written, the other two are read. Backward by the weights adds to them.
+// written, the other two are read. Backward by the weights adds to them if they are float32.
 struct DnnArrays {
   const float* src = nullptr;
   const float* weights = nullptr;
@@ -38,7 +39,7 @@ class DnnPass {
   virtual ~DnnPass() = default;
   virtual std::string name() const = 0;
   virtual std::size_t workspace_bytes() const = 0;
-  // How the weights of each output lie: plain, or channels last.
+  // How the weights of each output lie, plain or channels last, and of which type they are.
   virtual Layout weight_layout() const = 0;
   // `memory`: of workspace_bytes(). Error: kInternal, what the library says.
   virtual Result<void> run(const DnnArrays& arrays, WorkMemory memory) = 0;

@@ -6,6 +6,7 @@
 #include <speedo/backend/layout.hpp>
 
 #include "gpu/launch/launch.hpp"
+#include "gpu/support/array.hpp"
 #include "gpu/support/fold.hpp"
 
 namespace speedo::gpu {
@@ -93,8 +94,8 @@ struct RowWalk {
   }
 };
 
-// Terms: channel(c) gives what is the same for all of a channel, load(index of an element) what
-// add(that, the channel's, first sum, second sum) makes terms of.
+// Terms: type() is the arrays'; channel(c) gives what is the same for all of a channel, load<that
+// type>(index of an element) what add(that, the channel's, first sum, second sum) makes terms of.
 // Finish: operator()(channel, first sum, second sum) does what they are for.
 template <class Terms, class Finish>
 struct ChannelSumKernel {
@@ -117,7 +118,11 @@ struct ChannelSumKernel {
     double* const second = first + kSumThreads;
     if (phase == 0) {
       double a = 0.0, b = 0.0;
-      if (is_used) add_rows(piece, row, k, within, a, b);
+      if (is_used) {
+        with_type(terms.type(), [&](auto is) {
+          add_rows<decltype(is)::value>(piece, row, k, within, a, b);
+        });
+      }
       first[lane.thread] = a;
       second[lane.thread] = b;
     } else {
@@ -137,6 +142,7 @@ struct ChannelSumKernel {
   static constexpr int kAtATime = 8;
 
   // Several elements are under way at a time: memory answers late.
+  template <ElementType kType>
   SPEEDO_HOST_DEVICE void add_rows(std::int64_t piece, std::int64_t row, std::int64_t k,
                                    std::int64_t within, double& a, double& b) const {
     std::int64_t end = (piece + 1) * tiles.piece_rows;
@@ -147,15 +153,15 @@ struct ChannelSumKernel {
     RowWalk walk(tiles, first, step, k, within);
     std::int64_t left = (end - first + step - 1) / step;
     for (; left >= kAtATime; left -= kAtATime) {
-      decltype(terms.load(0)) values[kAtATime];
+      decltype(terms.template load<kType>(0)) values[kAtATime];
       for (auto& value : values) {
-        value = terms.load(walk.at);
+        value = terms.template load<kType>(walk.at);
         walk.advance();
       }
       for (const auto& value : values) terms.add(value, channel, a, b);
     }
     for (; left > 0; --left, walk.advance()) {
-      terms.add(terms.load(walk.at), channel, a, b);
+      terms.add(terms.template load<kType>(walk.at), channel, a, b);
     }
   }
 };

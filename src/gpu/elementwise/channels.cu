@@ -14,8 +14,8 @@ struct ScaleChannelsKernel {
   const float* gamma;  // null: 1
   const float* beta;   // null: 0
   Activation activation;
-  const float* x;
-  float* y;
+  ArrayFrom x;
+  ArrayTo y;
   bool by_fours;
 
   SPEEDO_HOST_DEVICE int phases() const { return 1; }
@@ -56,17 +56,19 @@ struct NoChannel {};
 
 struct ScaleTerms {
   static constexpr const char* kName = "sum_channels";
-  const float* x;  // null: no first sum
-  const float* y_grad;
+  ArrayFrom x;  // null: no first sum
+  ArrayFrom y_grad;
 
+  SPEEDO_HOST_DEVICE ElementType type() const { return y_grad.type; }
   SPEEDO_HOST_DEVICE NoChannel channel(std::int64_t /*c*/) const { return {}; }
+  template <ElementType kType>
   SPEEDO_HOST_DEVICE TwoFloats load(std::int64_t at) const {
-    return {x == nullptr ? 0.0F : x[at], y_grad[at]};
+    return {x.is_null() ? 0.0F : x.get<kType>(at), y_grad.get<kType>(at)};
   }
   SPEEDO_HOST_DEVICE void add(TwoFloats of, NoChannel /*of*/, double& product, double& sum) const {
     const auto grad = static_cast<double>(of.grad);
     sum += grad;
-    if (x != nullptr) product += grad * static_cast<double>(of.x);
+    if (!x.is_null()) product += grad * static_cast<double>(of.x);
   }
 };
 
@@ -75,8 +77,12 @@ struct SlopeTerms {
   const float* x;
   const float* y_grad;
 
+  SPEEDO_HOST_DEVICE ElementType type() const { return ElementType::kFloat32; }
   SPEEDO_HOST_DEVICE NoChannel channel(std::int64_t /*c*/) const { return {}; }
-  SPEEDO_HOST_DEVICE TwoFloats load(std::int64_t at) const { return {x[at], y_grad[at]}; }
+  template <ElementType>
+  SPEEDO_HOST_DEVICE TwoFloats load(std::int64_t at) const {
+    return {x[at], y_grad[at]};
+  }
   SPEEDO_HOST_DEVICE void add(TwoFloats of, NoChannel /*of*/, double& product,
                               double& /*unused*/) const {
     if (!(of.x > 0.0F)) product += static_cast<double>(of.grad) * static_cast<double>(of.x);
@@ -97,6 +103,7 @@ struct AddToGradients {
 
 void prelu(Queue& queue, const ChannelView& view, const float* slope, const float* x,
            const float* values, float* results) {
+  SPEEDO_ASSERT(view.layout.type == ElementType::kFloat32);
   const ChannelIndex index(view.shape, view.layout);
   launch(queue, grid_for(queue, index.count(), 4),
          PreluKernel{index, slope, x, values, results,
@@ -109,15 +116,19 @@ void scale_channels(Queue& queue, const ChannelView& view, const ChannelScale& s
                     const float* x, float* y) {
   if (view.shape.storage_count(view.layout) == 0) return;
   const ChannelIndex index(view.shape, view.layout);
+  const ArrayFrom from{x, view.layout.type};
+  const ArrayTo to{y, view.layout.type};
   launch(queue, grid_for(queue, index.count(), 4),
-         ScaleChannelsKernel{index, scale.gamma, scale.beta, Activation(scale.activation), x, y,
-                             index.has_fours(scale.gamma, scale.beta) && are_aligned(x, y)});
+         ScaleChannelsKernel{index, scale.gamma, scale.beta, Activation(scale.activation), from, to,
+                             index.has_fours(scale.gamma, scale.beta) && are_aligned(from, to)});
 }
 
 void sum_channels(Queue& queue, const ChannelView& view, const float* x, const float* y_grad,
                   float* gamma_grad, float* beta_grad) {
   if (gamma_grad == nullptr && beta_grad == nullptr) return;
-  sum_over_channels(queue, view, ScaleTerms{gamma_grad == nullptr ? nullptr : x, y_grad},
+  const ElementType type = view.layout.type;
+  sum_over_channels(queue, view,
+                    ScaleTerms{{gamma_grad == nullptr ? nullptr : x, type}, {y_grad, type}},
                     AddToGradients{gamma_grad, beta_grad});
 }
 
@@ -128,6 +139,7 @@ void prelu_forward(Queue& queue, const ChannelView& view, const float* slope, co
 }
 
 void prelu_backward(Queue& queue, const ChannelView& view, const PreluGradient& arrays) {
+  SPEEDO_ASSERT(view.layout.type == ElementType::kFloat32);
   if (arrays.slope_grad != nullptr) {
     sum_over_channels(queue, view, SlopeTerms{arrays.x, arrays.y_grad},
                       AddToGradients{arrays.slope_grad, nullptr});

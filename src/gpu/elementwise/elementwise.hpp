@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include <speedo/backend/binary_op.hpp>
+#include <speedo/backend/element_type.hpp>
 #include <speedo/backend/reduce_op.hpp>
 #include <speedo/backend/unary_op.hpp>
 #include <speedo/backend/update_step.hpp>
@@ -13,21 +14,21 @@ namespace speedo::gpu {
 
 // Arithmetic of arrays, as Backend has it, queued. Counts of 0 queue nothing.
 
-void copy(Queue& queue, std::int64_t n, const float* x, float* y);
-void fill(Queue& queue, std::int64_t n, float value, float* x);
+void copy(Queue& queue, Elements n, const float* x, float* y);
+void fill(Queue& queue, Elements n, float value, float* x);
 
-void map(Queue& queue, const UnaryOp& op, std::int64_t n, const float* x, float* y);
+void map(Queue& queue, const UnaryOp& op, Elements n, const float* x, float* y);
 struct MapGradient {
   const float* x;  // may be null where backward_reads(op) does not name it; so may y
   const float* y;
   const float* y_grad;
   float* x_grad;
 };
-void map_backward(Queue& queue, const UnaryOp& op, std::int64_t n, const MapGradient& arrays);
-void zip(Queue& queue, const BinaryOp& op, std::int64_t n, const ZipArrays& arrays);
+void map_backward(Queue& queue, const UnaryOp& op, Elements n, const MapGradient& arrays);
+void zip(Queue& queue, const BinaryOp& op, Elements n, const ZipArrays& arrays);
 
 // Writes the result to a number in the device's memory, not of the queue's scratch.
-void reduce(Queue& queue, ReduceOp op, std::int64_t n, const float* x, const float* y,
+void reduce(Queue& queue, ReduceOp op, Elements n, const float* x, const float* y,
             double* result);
 
 // Rows of elements, `stride` apart.
@@ -39,9 +40,9 @@ struct RowsTo {
   float* first;
   std::int64_t stride;
 };
-void copy_rows(Queue& queue, std::int64_t rows, std::int64_t columns, RowsFrom from, RowsTo to);
+void copy_rows(Queue& queue, std::int64_t rows, Elements columns, RowsFrom from, RowsTo to);
 
-void dropout_mask(Queue& queue, std::int64_t n, float ratio, std::uint64_t seed, float* mask);
+void dropout_mask(Queue& queue, Elements n, float ratio, std::uint64_t seed, float* mask);
 
 // The update rules. `weights` of a step are changed, those of an update read.
 void sgd_update(Queue& queue, std::int64_t n, const SgdStep& step, const float* weights,

@@ -18,8 +18,7 @@ struct ShareKernel {
   static constexpr const char* kName = "reduce";
   ReduceOp op;
   std::int64_t n;
-  const float* x;
-  const float* y;  // x where it is not read
+  ArrayFrom x, y;  // y is x where it is not read
   double* sums;    // of each block
   bool by_fours;
 
@@ -41,7 +40,7 @@ struct ShareKernel {
       sum += term(v, w);
       return 0.0F;
     };
-    for_each_element(lane, n, by_fours,
+    for_each_element(lane, n, x.type, by_fours,
                      [&](auto at) { static_cast<void>(each(add, at.load(x), at.load(y))); });
     return sum;
   }
@@ -85,15 +84,16 @@ struct SumOfSharesKernel {
 
 }  // namespace
 
-void reduce(Queue& queue, ReduceOp op, std::int64_t n, const float* x, const float* y,
+void reduce(Queue& queue, ReduceOp op, Elements n, const float* x, const float* y,
             double* result) {
   constexpr std::size_t kShared = kThreads * sizeof(double);
-  Grid grid = grid_for(queue, std::max<std::int64_t>(n, 1), kPerThread);
+  Grid grid = grid_for(queue, std::max<std::int64_t>(n.count, 1), kPerThread);
   grid.blocks = std::min(grid.blocks, kBlocksMax);
   grid.shared_bytes = kShared;
   auto* const sums = queue.scratch<double>(grid.blocks);
-  const float* const second = op == ReduceOp::kDot ? y : x;
-  launch(queue, grid, ShareKernel{op, n, x, second, sums, are_aligned(x, second)});
+  const ArrayFrom first{x, n.type}, second{op == ReduceOp::kDot ? y : x, n.type};
+  launch(queue, grid,
+         ShareKernel{op, n.count, first, second, sums, are_aligned(first, second)});
   launch(queue, Grid{1, kThreads, kShared},
          SumOfSharesKernel{op == ReduceOp::kAllFinite, grid.blocks, sums, result});
 }

@@ -62,15 +62,18 @@ void gemm(const GemmContext& context, const Backend::Gemm& product, const GemmBa
 }
 
 void gemm(const GemmContext& context, const Backend::Gemm& product, const GemmEpilogue& epilogue,
-          const float* a, const float* b, float* c) {
+          const GemmOperands& operands) {
   const auto [m, n, k] = product.shape;
   SPEEDO_ASSERT(k > 0);
   if (m == 0 || n == 0) return;
   BlasProducts products = column_major(product, GemmBatch{});
+  products.a.type = products.b.type = operands.factors;
+  products.d.type = operands.result;
   if (epilogue.bias != nullptr) {
     products.epilogue = epilogue.rectifies ? BlasEpilogue::kBiasRelu : BlasEpilogue::kBias;
   }
-  multiply(context, products, {product.alpha, b, a, product.beta, c, epilogue.bias});
+  multiply(context, products,
+           {product.alpha, operands.b, operands.a, product.beta, operands.c, epilogue.bias});
 }
 
 }  // namespace speedo::gpu

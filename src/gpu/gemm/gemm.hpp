@@ -23,11 +23,18 @@ struct GemmBatch {
   std::int64_t count = 1, a_step = 0, b_step = 0, c_step = 0;
 };
 
-// What is done to each row of a product before it is stored; the same length as the row. Not to
-// products without inner elements.
+// What is done to each row of a product before it is stored; the same length as the row.
 struct GemmEpilogue {
-  const float* bias = nullptr;  // null: nothing is
+  const float* bias = nullptr;  // of the result's type; null: nothing is
   bool rectifies = false;
+};
+
+// A product's arrays, and their types: one of a and b; c's is that, or float32.
+struct GemmOperands {
+  const float* a;
+  const float* b;
+  float* c;
+  ElementType factors = ElementType::kFloat32, result = ElementType::kFloat32;
 };
 
 // As Backend::gemm(), queued. What fails, fails the driver.
@@ -36,6 +43,6 @@ void gemm(const GemmContext& context, const Backend::Gemm& product, const float*
 void gemm(const GemmContext& context, const Backend::Gemm& product, const GemmBatch& batch,
           const float* a, const float* b, float* c);
 void gemm(const GemmContext& context, const Backend::Gemm& product, const GemmEpilogue& epilogue,
-          const float* a, const float* b, float* c);
+          const GemmOperands& operands);  // requires: inner elements
 
 }  // namespace speedo::gpu

@@ -47,14 +47,14 @@ class LrnElements {
 
   // Calls body(place) for the lane's elements, and makes the padding of `target` zero.
   template <class Body>
-  SPEEDO_HOST_DEVICE void for_each(const Lane& lane, float* target, const Body& body) const {
+  SPEEDO_HOST_DEVICE void for_each(const Lane& lane, ArrayTo target, const Body& body) const {
     for (std::int64_t step = lane.first(); step < steps_; step += lane.stride()) {
       const LrnPlace place = is_tiled_ ? tiled(step) : as_it_lies(step);
       if (place.i < 0) continue;
       if (place.channel < channels_) {
         body(place);
       } else {
-        target[place.i] = 0.0F;
+        target.put(place.i, 0.0F);
       }
     }
   }
@@ -124,8 +124,12 @@ struct LrnTerms {
   SPEEDO_HOST_DEVICE float sum(const LrnPlace& place, const Term& term) const {
     return is_within ? sum_within(place, term) : sum_across(place, term);
   }
-  SPEEDO_HOST_DEVICE float scale(const LrnPlace& place, const float* src) const {
-    return k + weight * sum(place, [&](std::int64_t i) { return src[i] * src[i]; });
+  template <ElementType kType>
+  SPEEDO_HOST_DEVICE float scale(const LrnPlace& place, ArrayFrom src) const {
+    return k + weight * sum(place, [&](std::int64_t i) {
+             const float x = src.get<kType>(i);
+             return x * x;
+           });
   }
 
  private:
@@ -154,13 +158,20 @@ struct LrnTerms {
 struct LrnForwardKernel {
   static constexpr const char* kName = "lrn_forward";
   LrnTerms terms;
-  const float* src;
-  float* dst;
+  ArrayFrom src;
+  ArrayTo dst;
 
   SPEEDO_HOST_DEVICE int phases() const { return 1; }
   SPEEDO_HOST_DEVICE void run(int /*phase*/, const Lane& lane) const {
+    with_type(src.type, [&](auto is) { make<decltype(is)::value>(lane); });
+  }
+
+ private:
+  template <ElementType kType>
+  SPEEDO_HOST_DEVICE void make(const Lane& lane) const {
     terms.elements.for_each(lane, dst, [&](const LrnPlace& place) {
-      dst[place.i] = src[place.i] * power_below(terms.scale(place, src), terms.beta);
+      const float scale = terms.scale<kType>(place, src);
+      dst.put<kType>(place.i, src.get<kType>(place.i) * power_below(scale, terms.beta));
     });
   }
 };
@@ -168,18 +179,23 @@ struct LrnForwardKernel {
 struct LrnRatioKernel {
   static constexpr const char* kName = "lrn_ratios";
   LrnTerms terms;
-  const float* src;
-  const float* dst_grad;
-  float* ratios;    // dst_grad src s^(-beta-1)
-  float* src_grad;  // dst_grad s^-beta
+  ArrayFrom src, dst_grad;
+  float* ratios;     // dst_grad src s^(-beta-1)
+  ArrayTo src_grad;  // dst_grad s^-beta
 
   SPEEDO_HOST_DEVICE int phases() const { return 1; }
   SPEEDO_HOST_DEVICE void run(int /*phase*/, const Lane& lane) const {
+    with_type(src.type, [&](auto is) { make<decltype(is)::value>(lane); });
+  }
+
+ private:
+  template <ElementType kType>
+  SPEEDO_HOST_DEVICE void make(const Lane& lane) const {
     terms.elements.for_each(lane, src_grad, [&](const LrnPlace& place) {
-      const float scale = terms.scale(place, src);
-      const float grad = dst_grad[place.i] * power_below(scale, terms.beta);
-      src_grad[place.i] = grad;
-      ratios[place.i] = grad * src[place.i] / scale;
+      const float scale = terms.scale<kType>(place, src);
+      const float grad = dst_grad.get<kType>(place.i) * power_below(scale, terms.beta);
+      src_grad.put<kType>(place.i, grad);
+      ratios[place.i] = grad * src.get<kType>(place.i) / scale;
     });
   }
 };
@@ -187,15 +203,22 @@ struct LrnRatioKernel {
 struct LrnBackwardKernel {
   static constexpr const char* kName = "lrn_backward";
   LrnTerms terms;
-  const float* src;
+  ArrayFrom src;
   const float* ratios;
-  float* src_grad;
+  ArrayTo src_grad;
 
   SPEEDO_HOST_DEVICE int phases() const { return 1; }
   SPEEDO_HOST_DEVICE void run(int /*phase*/, const Lane& lane) const {
+    with_type(src.type, [&](auto is) { make<decltype(is)::value>(lane); });
+  }
+
+ private:
+  template <ElementType kType>
+  SPEEDO_HOST_DEVICE void make(const Lane& lane) const {
     terms.elements.for_each(lane, src_grad, [&](const LrnPlace& place) {
       const float sum = terms.sum(place, [&](std::int64_t i) { return ratios[i]; });
-      src_grad[place.i] -= 2.0F * terms.beta * terms.weight * src[place.i] * sum;
+      const float less = 2.0F * terms.beta * terms.weight * src.get<kType>(place.i) * sum;
+      src_grad.put<kType>(place.i, ArrayFrom(src_grad).get<kType>(place.i) - less);
     });
   }
 };
@@ -208,10 +231,11 @@ struct LrnFour {
   bool has_before, has_after;  // whether the position has more channels there
 
   // What an array holds there: zeros where there are no channels.
-  SPEEDO_HOST_DEVICE void load(const float* from, float (&near)[kNear]) const {
-    put(has_before ? FourAt{i - 4}.load(from) : Floats4{}, near);
-    put(FourAt{i}.load(from), near + 4);
-    put(has_after ? FourAt{i + 4}.load(from) : Floats4{}, near + 8);
+  template <ElementType kType>
+  SPEEDO_HOST_DEVICE void load(ArrayFrom from, float (&near)[kNear]) const {
+    put(has_before ? FourAt<kType>{i - 4}.load(from) : Floats4{}, near);
+    put(FourAt<kType>{i}.load(from), near + 4);
+    put(has_after ? FourAt<kType>{i + 4}.load(from) : Floats4{}, near + 8);
   }
   SPEEDO_HOST_DEVICE bool has(int n) const { return n < 4 ? has_before : n < 8 || has_after; }
 
@@ -247,19 +271,25 @@ template <int kReach>
 struct LrnFoursForwardKernel {
   static constexpr const char* kName = "lrn_fours_forward";
   LrnFours fours;
-  const float* src;
-  float* dst;
+  ArrayFrom src;
+  ArrayTo dst;
 
   SPEEDO_HOST_DEVICE int phases() const { return 1; }
   SPEEDO_HOST_DEVICE void run(int /*phase*/, const Lane& lane) const {
+    with_type(src.type, [&](auto is) { make<decltype(is)::value>(lane); });
+  }
+
+ private:
+  template <ElementType kType>
+  SPEEDO_HOST_DEVICE void make(const Lane& lane) const {
     fours.for_each(lane, [&](const LrnFour& four) {
       float x[LrnFour::kNear];
-      four.load(src, x);
+      four.load<kType>(src, x);
       const auto value = [&](int n) {
         const float sum = sum_near<kReach>(n, [&](int j) { return x[j] * x[j]; });
         return x[n] * power_below(fours.k + fours.weight * sum, fours.beta);
       };
-      FourAt{four.i}.store(dst, {value(4), value(5), value(6), value(7)});
+      FourAt<kType>{four.i}.store(dst, {value(4), value(5), value(6), value(7)});
     });
   }
 };
@@ -269,16 +299,21 @@ struct LrnFoursBackwardKernel {
   static_assert(2 * kReach <= 4, "neighbours' neighbours are near");
   static constexpr const char* kName = "lrn_fours_backward";
   LrnFours fours;
-  const float* src;
-  const float* dst_grad;
-  float* src_grad;
+  ArrayFrom src, dst_grad;
+  ArrayTo src_grad;
 
   SPEEDO_HOST_DEVICE int phases() const { return 1; }
   SPEEDO_HOST_DEVICE void run(int /*phase*/, const Lane& lane) const {
+    with_type(src.type, [&](auto is) { make<decltype(is)::value>(lane); });
+  }
+
+ private:
+  template <ElementType kType>
+  SPEEDO_HOST_DEVICE void make(const Lane& lane) const {
     fours.for_each(lane, [&](const LrnFour& four) {
       float x[LrnFour::kNear], grads[LrnFour::kNear], ratios[LrnFour::kNear];
-      four.load(src, x);
-      four.load(dst_grad, grads);
+      four.load<kType>(src, x);
+      four.load<kType>(dst_grad, grads);
       for (int n = 4 - kReach; n < 8 + kReach; ++n) {
         const float sum = sum_near<kReach>(n, [&](int j) { return x[j] * x[j]; });
         const float scale = fours.k + fours.weight * sum;
@@ -290,7 +325,7 @@ struct LrnFoursBackwardKernel {
         const float sum = sum_near<kReach>(n, [&](int j) { return ratios[j]; });
         return grads[n] - 2.0F * fours.beta * fours.weight * x[n] * sum;
       };
-      FourAt{four.i}.store(src_grad, {value(4), value(5), value(6), value(7)});
+      FourAt<kType>{four.i}.store(src_grad, {value(4), value(5), value(6), value(7)});
     });
   }
 };
@@ -335,19 +370,23 @@ class QueuedLrn final : public Lrn {
 
   void forward(const float* src, float* dst) override {
     if (bytes() == 0) return;
-    if (has_fours(shape_) && are_aligned(src, dst)) {
-      return shape_.size == 3 ? forward_fours<1>(src, dst) : forward_fours<2>(src, dst);
+    const ArrayFrom from = read(src);
+    const ArrayTo to = written(dst);
+    if (has_fours(shape_) && are_aligned(from, to)) {
+      return shape_.size == 3 ? forward_fours<1>(from, to) : forward_fours<2>(from, to);
     }
     const LrnTerms terms = terms_of(shape_);
-    launch(queue_, grid_for(queue_, terms.elements.steps()), LrnForwardKernel{terms, src, dst});
+    launch(queue_, grid_for(queue_, terms.elements.steps()), LrnForwardKernel{terms, from, to});
   }
 
   void backward(const float* src, const float* /*dst*/, const float* dst_grad,
                 float* src_grad) override {
     if (bytes() == 0) return;
-    if (has_fours(shape_) && are_aligned(src, dst_grad, src_grad)) {
-      return shape_.size == 3 ? backward_fours<1>(src, dst_grad, src_grad)
-                              : backward_fours<2>(src, dst_grad, src_grad);
+    const ArrayFrom from = read(src), grad = read(dst_grad);
+    const ArrayTo to = written(src_grad);
+    if (has_fours(shape_) && are_aligned(from, grad, to)) {
+      return shape_.size == 3 ? backward_fours<1>(from, grad, to)
+                              : backward_fours<2>(from, grad, to);
     }
     workspace_.reserve(bytes());  // again; or now that it has fours, but not aligned
     const LrnTerms terms = terms_of(shape_);
@@ -355,23 +394,26 @@ class QueuedLrn final : public Lrn {
     if (!memory) return queue_.driver.fail(memory.error());
     auto* const ratios = static_cast<float*>(memory->data);
     const Grid grid = grid_for(queue_, terms.elements.steps());
-    launch(queue_, grid, LrnRatioKernel{terms, src, dst_grad, ratios, src_grad});
-    launch(queue_, grid, LrnBackwardKernel{terms, src, ratios, src_grad});
+    launch(queue_, grid, LrnRatioKernel{terms, from, grad, ratios, to});
+    launch(queue_, grid, LrnBackwardKernel{terms, from, ratios, to});
   }
 
  private:
   template <int kReach>
-  void forward_fours(const float* src, float* dst) {
+  void forward_fours(ArrayFrom src, ArrayTo dst) {
     const LrnFours fours = fours_of(shape_);
     launch(queue_, grid_for(queue_, fours.count), LrnFoursForwardKernel<kReach>{fours, src, dst});
   }
   template <int kReach>
-  void backward_fours(const float* src, const float* dst_grad, float* src_grad) {
+  void backward_fours(ArrayFrom src, ArrayFrom dst_grad, ArrayTo src_grad) {
     const LrnFours fours = fours_of(shape_);
     launch(queue_, grid_for(queue_, fours.count),
            LrnFoursBackwardKernel<kReach>{fours, src, dst_grad, src_grad});
   }
 
+  ArrayFrom read(const float* array) const { return {array, shape_.layout.type}; }
+  ArrayTo written(float* array) const { return {array, shape_.layout.type}; }
+  // Of the ratios.
   std::size_t bytes() const {
     return static_cast<std::size_t>(array_of(shape_).storage_count(shape_.layout)) * sizeof(float);
   }

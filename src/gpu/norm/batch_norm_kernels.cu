@@ -27,7 +27,7 @@ struct ChannelNorm {
 
 // The first value of each channel: what its others differ from keeps its digits when it is squared.
 struct ChannelOrigin {
-  const float* src;
+  ArrayFrom src;
   std::int64_t block, area;
 
   SPEEDO_HOST_DEVICE float operator()(std::int64_t c) const {
@@ -39,8 +39,12 @@ struct MomentTerms {
   static constexpr const char* kName = "norm_moments";
   ChannelOrigin origin;
 
+  SPEEDO_HOST_DEVICE ElementType type() const { return origin.src.type; }
   SPEEDO_HOST_DEVICE float channel(std::int64_t c) const { return origin(c); }
-  SPEEDO_HOST_DEVICE float load(std::int64_t at) const { return origin.src[at]; }
+  template <ElementType kType>
+  SPEEDO_HOST_DEVICE float load(std::int64_t at) const {
+    return origin.src.get<kType>(at);
+  }
   SPEEDO_HOST_DEVICE void add(float x, float first, double& sum, double& squares) const {
     const double difference = static_cast<double>(x) - static_cast<double>(first);
     sum += difference;
@@ -96,8 +100,8 @@ struct NormForwardKernel {
   const float* mean;
   NormCoefficients by;
   Activation activation;
-  const float* src;
-  float* dst;
+  ArrayFrom src;
+  ArrayTo dst;
   bool by_fours;
 
   SPEEDO_HOST_DEVICE int phases() const { return 1; }
@@ -133,26 +137,29 @@ ThroughRelu through_relu(const BatchNormShape& shape) {
 struct NormGradientTerms {
   static constexpr const char* kName = "norm_gradient_sums";
   ThroughRelu through;
-  const float* src;  // null: no products
-  const float* dst;  // read by `through` alone
-  const float* dst_grad;
+  ArrayFrom src;  // null: no products
+  ArrayFrom dst;  // read by `through` alone
+  ArrayFrom dst_grad;
   const float* mean;
   NormCoefficients by;
 
   struct Values {
     float x, y, grad;
   };
+  SPEEDO_HOST_DEVICE ElementType type() const { return dst_grad.type; }
   SPEEDO_HOST_DEVICE ChannelNorm channel(std::int64_t c) const {
     return {mean[c], by.factor[c], by.offset[c]};
   }
+  template <ElementType kType>
   SPEEDO_HOST_DEVICE Values load(std::int64_t at) const {
-    return {src == nullptr ? 0.0F : src[at], through.by_dst ? dst[at] : 0.0F, dst_grad[at]};
+    return {src.is_null() ? 0.0F : src.get<kType>(at),
+            through.by_dst ? dst.get<kType>(at) : 0.0F, dst_grad.get<kType>(at)};
   }
   SPEEDO_HOST_DEVICE void add(const Values& of, const ChannelNorm& norm, double& sum,
                               double& product) const {
     const auto grad = static_cast<double>(through(norm, of.x, of.y, of.grad));
     sum += grad;
-    if (src != nullptr) product += grad * static_cast<double>(of.x - norm.mean);
+    if (!src.is_null()) product += grad * static_cast<double>(of.x - norm.mean);
   }
 };
 
@@ -183,9 +190,9 @@ struct NormBackwardKernel {
   const float* mean;
   NormCoefficients by;
   bool is_fixed;
-  const float* seen;  // src; with fixed statistics dst, or dst_grad where that is not read
-  const float* dst_grad;
-  float* src_grad;
+  ArrayFrom seen;  // src; with fixed statistics dst, or dst_grad where that is not read
+  ArrayFrom dst_grad;
+  ArrayTo src_grad;
   bool by_fours;
 
   SPEEDO_HOST_DEVICE int phases() const { return 1; }
@@ -198,7 +205,7 @@ struct NormBackwardKernel {
     };
     index.for_each(lane, by_fours, [&](auto at, auto channels) {
       const auto grad = at.load(dst_grad);
-      const auto x = seen == dst_grad ? grad : at.load(seen);
+      const auto x = seen.data == dst_grad.data ? grad : at.load(seen);
       at.store(src_grad, channels.each(f, x, grad, channels.load(mean), channels.load(by.factor),
                                        channels.load(by.offset), channels.load(by.shift),
                                        channels.load(by.spread)));
@@ -211,7 +218,8 @@ struct NormBackwardKernel {
 void norm_statistics(Queue& queue, const BatchNormShape& shape, const float* src,
                      const NormParameters& from, const NormStatistics& to,
                      const NormCoefficients& coefficients) {
-  const ChannelOrigin origin{src, shape.layout.block, shape.spatial * shape.layout.block};
+  const ChannelOrigin origin{
+      {src, shape.layout.type}, shape.layout.block, shape.spatial * shape.layout.block};
   const auto count = static_cast<double>(shape.batch * shape.spatial);
   sum_over_channels(queue, {array_of(shape), shape.layout}, MomentTerms{origin},
                     FinishMoments{origin, from, to, coefficients, count, shape.epsilon});
@@ -226,18 +234,22 @@ void norm_fixed_statistics(Queue& queue, const BatchNormShape& shape, const floa
 void norm_forward(Queue& queue, const BatchNormShape& shape, const float* mean,
                   const NormCoefficients& by, const float* src, float* dst) {
   const ChannelIndex index(array_of(shape), shape.layout);
+  const ArrayFrom from{src, shape.layout.type};
+  const ArrayTo to{dst, shape.layout.type};
   launch(queue, grid_for(queue, index.count(), 4),
-         NormForwardKernel{index, mean, by, Activation(shape.activation), src, dst,
-                           index.has_fours(mean, by.factor, by.offset) && are_aligned(src, dst)});
+         NormForwardKernel{index, mean, by, Activation(shape.activation), from, to,
+                           index.has_fours(mean, by.factor, by.offset) && are_aligned(from, to)});
 }
 
 void norm_gradient_sums(Queue& queue, const BatchNormShape& shape, const BatchNormGradient& arrays,
                         const NormCoefficients& of) {
   const bool reads_src = !shape.is_fixed || arrays.gamma_grad != nullptr;
   const auto count = static_cast<double>(shape.batch * shape.spatial);
+  const auto from = [&](const float* array) { return ArrayFrom{array, shape.layout.type}; };
   sum_over_channels(queue, {array_of(shape), shape.layout},
-                    NormGradientTerms{through_relu(shape), reads_src ? arrays.src : nullptr,
-                                      arrays.dst, arrays.dst_grad, arrays.mean, of},
+                    NormGradientTerms{through_relu(shape),
+                                      from(reads_src ? arrays.src : nullptr), from(arrays.dst),
+                                      from(arrays.dst_grad), arrays.mean, of},
                     FinishNormGradient{arrays.variance, arrays.gamma_grad, arrays.beta_grad, of,
                                        count, shape.epsilon, shape.is_fixed});
 }
@@ -247,16 +259,18 @@ void norm_backward(Queue& queue, const BatchNormShape& shape, const BatchNormGra
   const ChannelIndex index(array_of(shape), shape.layout);
   const ThroughRelu through = through_relu(shape);
   const float* const fixed = through.by_dst ? arrays.dst : arrays.dst_grad;
-  const float* const seen = shape.is_fixed ? fixed : arrays.src;
+  const ElementType type = shape.layout.type;
+  const ArrayFrom seen{shape.is_fixed ? fixed : arrays.src, type}, grad{arrays.dst_grad, type};
+  const ArrayTo src_grad{arrays.src_grad, type};
   // With fixed statistics the factor alone is used.
   const float* const mean = shape.is_fixed ? nullptr : arrays.mean;
   const NormCoefficients read =
       shape.is_fixed ? NormCoefficients{by.factor, nullptr, nullptr, nullptr} : by;
   const bool by_fours = index.has_fours(mean, read.factor, read.offset, read.shift, read.spread) &&
-                        are_aligned(seen, arrays.dst_grad, arrays.src_grad);
+                        are_aligned(seen, grad, src_grad);
   launch(queue, grid_for(queue, index.count(), 4),
-         NormBackwardKernel{index, through, mean, read, shape.is_fixed, seen, arrays.dst_grad,
-                            arrays.src_grad, by_fours});
+         NormBackwardKernel{index, through, mean, read, shape.is_fixed, seen, grad, src_grad,
+                            by_fours});
 }
 
 }  // namespace speedo::gpu

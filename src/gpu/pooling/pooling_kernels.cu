@@ -48,23 +48,23 @@ struct PlaneElements {
 };
 
 // Element i of an array of such elements.
-template <int kLanes>
+template <int kLanes, ElementType kType>
 struct PlaneValues {
   float of[kLanes];
 
-  SPEEDO_HOST_DEVICE static PlaneValues load(const float* from, std::int64_t i) {
+  SPEEDO_HOST_DEVICE static PlaneValues load(ArrayFrom from, std::int64_t i) {
     if constexpr (kLanes == 1) {
-      return {from[i]};
+      return {from.get<kType>(i)};
     } else {
-      const Floats4 four = FourAt{4 * i}.load(from);
+      const Floats4 four = FourAt<kType>{4 * i}.load(from);
       return {four.x, four.y, four.z, four.w};
     }
   }
-  SPEEDO_HOST_DEVICE void store(float* to, std::int64_t i) const {
+  SPEEDO_HOST_DEVICE void store(ArrayTo to, std::int64_t i) const {
     if constexpr (kLanes == 1) {
-      to[i] = of[0];
+      to.put<kType>(i, of[0]);
     } else {
-      FourAt{4 * i}.store(to, {of[0], of[1], of[2], of[3]});
+      FourAt<kType>{4 * i}.store(to, {of[0], of[1], of[2], of[3]});
     }
   }
 };
@@ -74,27 +74,34 @@ struct MaximumKernel {
   static constexpr const char* kName = "pooling_maximum";
   PlaneElements elements;  // of dst
   PoolingWindows windows;
-  const float* src;
-  float* dst;
+  ArrayFrom src;
+  ArrayTo dst;
   WinnerTaps winners;
   float* mask;  // null: not asked for; of one lane alone
 
   SPEEDO_HOST_DEVICE int phases() const { return 1; }
   SPEEDO_HOST_DEVICE void run(int /*phase*/, const Lane& lane) const {
+    with_type(src.type, [&](auto is) { make<decltype(is)::value>(lane); });
+  }
+
+ private:
+  template <ElementType kType>
+  SPEEDO_HOST_DEVICE void make(const Lane& lane) const {
+    using Values = PlaneValues<kLanes, kType>;
     for (std::int64_t i = lane.first(); i < elements.count; i += lane.stride()) {
       const PlaneElements::At at = elements.at(i);
       if (at.is_padding) {
-        PlaneValues<kLanes>{}.store(dst, i);
+        Values{}.store(dst, i);
         continue;
       }
-      PlaneValues<kLanes> best;
+      Values best;
       int winner[kLanes], winner_tap[kLanes];
       for (int j = 0; j < kLanes; ++j) {
         best.of[j] = -FLT_MAX;
         winner[j] = winner_tap[j] = -1;
       }
       windows.for_each_source(at.position, [&](int place, int tap) {
-        const auto value = PlaneValues<kLanes>::load(src, elements.other(at, place));
+        const auto value = Values::load(src, elements.other(at, place));
         for (int j = 0; j < kLanes; ++j) {
           const bool is_more = value.of[j] > best.of[j];
           best.of[j] = is_more ? value.of[j] : best.of[j];
@@ -119,16 +126,23 @@ struct AverageKernel {
   static constexpr const char* kName = "pooling_average";
   PlaneElements elements;  // of dst
   PoolingWindows windows;
-  const float* src;
-  float* dst;
+  ArrayFrom src;
+  ArrayTo dst;
 
   SPEEDO_HOST_DEVICE int phases() const { return 1; }
   SPEEDO_HOST_DEVICE void run(int /*phase*/, const Lane& lane) const {
+    with_type(src.type, [&](auto is) { make<decltype(is)::value>(lane); });
+  }
+
+ private:
+  template <ElementType kType>
+  SPEEDO_HOST_DEVICE void make(const Lane& lane) const {
+    using Values = PlaneValues<kLanes, kType>;
     for (std::int64_t i = lane.first(); i < elements.count; i += lane.stride()) {
       const PlaneElements::At at = elements.at(i);
-      PlaneValues<kLanes> sum = {};
+      Values sum = {};
       windows.for_each_source(at.position, [&](int place, int /*tap*/) {
-        const auto value = PlaneValues<kLanes>::load(src, elements.other(at, place));
+        const auto value = Values::load(src, elements.other(at, place));
         for (int j = 0; j < kLanes; ++j) sum.of[j] += value.of[j];
         return true;
       });
@@ -146,14 +160,21 @@ struct PoolingGradientKernel {
   PoolingWindows windows;
   bool is_maximum;
   WinnerTaps winners;
-  const float* dst_grad;
-  float* src_grad;
+  ArrayFrom dst_grad;
+  ArrayTo src_grad;
 
   SPEEDO_HOST_DEVICE int phases() const { return 1; }
   SPEEDO_HOST_DEVICE void run(int /*phase*/, const Lane& lane) const {
+    with_type(dst_grad.type, [&](auto is) { make<decltype(is)::value>(lane); });
+  }
+
+ private:
+  template <ElementType kType>
+  SPEEDO_HOST_DEVICE void make(const Lane& lane) const {
+    using Values = PlaneValues<kLanes, kType>;
     for (std::int64_t i = lane.first(); i < elements.count; i += lane.stride()) {
       const PlaneElements::At at = elements.at(i);
-      PlaneValues<kLanes> sum = {};
+      Values sum = {};
       if (!at.is_padding) {
         windows.for_each_output(at.position, [&](int output, int tap) {
           add(elements.other(at, output), output, tap, sum);
@@ -163,19 +184,18 @@ struct PoolingGradientKernel {
     }
   }
 
- private:
   // What element `from` of dst_grad gives to the source elements at a tap of its window.
-  SPEEDO_HOST_DEVICE void add(std::int64_t from, int output, int tap,
-                              PlaneValues<kLanes>& sum) const {
+  template <class Values>
+  SPEEDO_HOST_DEVICE void add(std::int64_t from, int output, int tap, Values& sum) const {
     if (!is_maximum) {
-      const auto grad = PlaneValues<kLanes>::load(dst_grad, from);
+      const auto grad = Values::load(dst_grad, from);
       const float size = windows.size(output);
       for (int j = 0; j < kLanes; ++j) sum.of[j] += grad.of[j] / size;
     } else if constexpr (kLanes == 1) {
-      if (winners.is(from, tap)) sum.of[0] += dst_grad[from];
+      if (winners.is(from, tap)) sum.of[0] += Values::load(dst_grad, from).of[0];
     } else {
       const WinnerTaps::Four taps = winners.four(from);
-      const auto grad = PlaneValues<kLanes>::load(dst_grad, from);
+      const auto grad = Values::load(dst_grad, from);
       for (int j = 0; j < kLanes; ++j) sum.of[j] += taps.is(j, tap) ? grad.of[j] : 0.0F;
     }
   }
@@ -190,7 +210,9 @@ ArrayShape dst_of(const PoolingShape& shape) {
 
 // Whether four neighbours in memory are channels of one position.
 bool has_fours(const PoolingShape& shape, const float* one, const float* other) {
-  return shape.layout.block % 4 == 0 && shape.channels % 4 == 0 && are_aligned(one, other);
+  const ElementType type = shape.layout.type;
+  return shape.layout.block % 4 == 0 && shape.channels % 4 == 0 &&
+         are_aligned(ArrayFrom{one, type}, ArrayFrom{other, type});
 }
 
 template <int kLanes>
@@ -198,14 +220,16 @@ void queue_maxima(Queue& queue, const PoolingShape& shape, const float* src, flo
                   const WinnerTaps& winners, float* mask) {
   const PlaneElements elements(dst_of(shape), src_of(shape).spatial, shape.layout, kLanes);
   launch(queue, grid_for(queue, elements.count),
-         MaximumKernel<kLanes>{elements, PoolingWindows(shape), src, dst, winners, mask});
+         MaximumKernel<kLanes>{elements, PoolingWindows(shape), {src, shape.layout.type},
+                               {dst, shape.layout.type}, winners, mask});
 }
 
 template <int kLanes>
 void queue_averages(Queue& queue, const PoolingShape& shape, const float* src, float* dst) {
   const PlaneElements elements(dst_of(shape), src_of(shape).spatial, shape.layout, kLanes);
   launch(queue, grid_for(queue, elements.count),
-         AverageKernel<kLanes>{elements, PoolingWindows(shape), src, dst});
+         AverageKernel<kLanes>{elements, PoolingWindows(shape), {src, shape.layout.type},
+                               {dst, shape.layout.type}});
 }
 
 template <int kLanes>
@@ -215,7 +239,8 @@ void queue_backward(Queue& queue, const PoolingShape& shape, const WinnerTaps& w
   const bool is_maximum = shape.method == PoolingShape::Method::kMax;
   launch(queue, grid_for(queue, elements.count),
          PoolingGradientKernel<kLanes>{elements, PoolingWindows(shape), is_maximum, winners,
-                                       dst_grad, src_grad});
+                                       {dst_grad, shape.layout.type},
+                                       {src_grad, shape.layout.type}});
 }
 
 }  // namespace

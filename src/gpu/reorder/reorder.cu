@@ -5,6 +5,7 @@
 
 #include "gpu/elementwise/elementwise.hpp"
 #include "gpu/launch/launch.hpp"
+#include "gpu/support/array.hpp"
 #include "gpu/support/divisor.hpp"
 
 namespace speedo::gpu {
@@ -34,8 +35,9 @@ struct ReorderKernel {
   LayoutPlaces from, to;
   int positions_log, channels_log;  // of a tile's sides, which are powers of two
   Divisor position_tiles, channel_tiles;
-  const float* source;
-  float* target;
+  ArrayFrom source;
+  ArrayTo target;
+  bool adds;
 
   SPEEDO_HOST_DEVICE int phases() const { return 2; }
   SPEEDO_HOST_DEVICE void run(int phase, const Lane& lane) const {
@@ -55,7 +57,8 @@ struct ReorderKernel {
         const bool is_there = first_c + c < channels;
         value = is_there ? source[from.at(sample, first_c + c, first_p + p)] : 0.0F;
       } else if (first_c + c < to.channels) {
-        target[to.at(sample, first_c + c, first_p + p)] = value;
+        const std::int64_t place = to.at(sample, first_c + c, first_p + p);
+        target.put(place, adds ? ArrayFrom(target)[place] + value : value);
       }
     }
   }
@@ -73,15 +76,16 @@ int side_log(std::int64_t count) {
   return log_of(side);
 }
 
-}  // namespace
+struct Reordered {
+  const float* source;
+  Layout from;
+  float* target;
+  Layout to;
+  bool adds;
+};
 
-void reorder(Queue& queue, const ArrayShape& shape, const float* source, Layout from, float* target,
-             Layout to) {
-  const std::int64_t n = shape.storage_count(to);
-  if (n == 0) return;
-  const bool is_alike =
-      shape.spatial == 1 && !from.is_padded(shape.channels) && !to.is_padded(shape.channels);
-  if (from == to || is_alike) return copy(queue, n, source, target);
+void queue_reorder(Queue& queue, const ArrayShape& shape, const Reordered& what) {
+  const auto& [source, from, target, to, adds] = what;
   // A tile is as long as its other side is short.
   int positions_log = side_log(shape.spatial), channels_log = log_of(kTileFloats) - positions_log;
   if (shape.channels < kTileSide) {
@@ -100,7 +104,25 @@ void reorder(Queue& queue, const ArrayShape& shape, const float* source, Layout 
       Grid{shape.batch * position_tiles * channel_tiles, kTileThreads, rows * row * sizeof(float)},
       ReorderKernel{shape.channels, LayoutPlaces(shape, from), LayoutPlaces(shape, to),
                     positions_log, channels_log, Divisor(position_tiles), Divisor(channel_tiles),
-                    source, target});
+                    {source, from.type}, {target, to.type}, adds});
+}
+
+}  // namespace
+
+void reorder(Queue& queue, const ArrayShape& shape, const float* source, Layout from, float* target,
+             Layout to) {
+  const Elements all{shape.storage_count(to), to.type};
+  if (all.count == 0) return;
+  const bool is_alike = from.type == to.type && shape.spatial == 1 &&
+                        !from.is_padded(shape.channels) && !to.is_padded(shape.channels);
+  if (from == to || is_alike) return copy(queue, all, source, target);
+  queue_reorder(queue, shape, {source, from, target, to, false});
+}
+
+void add_reordered(Queue& queue, const ArrayShape& shape, const float* source, Layout from,
+                   float* target) {
+  if (shape.storage_count({}) == 0) return;
+  queue_reorder(queue, shape, {source, from, target, Layout{}, true});
 }
 
 }  // namespace speedo::gpu

@@ -50,7 +50,8 @@ class ChannelIndex {
         blocks_(layout.channels(shape.channels) / layout.block),
         area_(shape.spatial * layout.block),
         are_neighbours_(layout.block % 4 == 0 && shape.channels % 4 == 0),
-        are_one_(layout.block == 1 && shape.spatial % 4 == 0) {}
+        are_one_(layout.block == 1 && shape.spatial % 4 == 0),
+        type_(layout.type) {}
 
   SPEEDO_HOST_DEVICE std::int64_t count() const { return count_; }
   // Whether four elements from an aligned one on are of one channel, or of four neighbours whose
@@ -64,22 +65,27 @@ class ChannelIndex {
   // where has_fours() of the arrays that the body loads values of channels from.
   template <class Body>
   SPEEDO_HOST_DEVICE void for_each(const Lane& lane, bool by_fours, const Body& body) const {
+    with_type(type_, [&](auto is) { for_each_of<decltype(is)::value>(lane, by_fours, body); });
+  }
+
+ private:
+  template <ElementType kType, class Body>
+  SPEEDO_HOST_DEVICE void for_each_of(const Lane& lane, bool by_fours, const Body& body) const {
     const std::int64_t each = by_fours ? 4 : 1;
     for (std::int64_t i = each * lane.first(); i < count_; i += each * lane.stride()) {
       const std::int64_t c = channel(i);
       const bool exist = c < channels_;
       const std::int64_t first = exist ? c : 0;
       if (!by_fours) {
-        body(OneAt{i}, ChannelsAt<OneAt>{{first}, exist});
+        body(OneAt<kType>{i}, ChannelsAt<OneAt<>>{{first}, exist});
       } else if (are_one_) {
-        body(FourAt{i}, ChannelsAt<SharedAt>{{c}, true});
+        body(FourAt<kType>{i}, ChannelsAt<SharedAt>{{c}, true});
       } else {
-        body(FourAt{i}, ChannelsAt<FourAt>{{first}, exist});
+        body(FourAt<kType>{i}, ChannelsAt<FourAt<>>{{first}, exist});
       }
     }
   }
 
- private:
   // Of an element; in the padding the number of channels, or more.
   SPEEDO_HOST_DEVICE std::int64_t channel(std::int64_t i) const {
     if (blocks_.value() == 1) return block_.remainder(i);
@@ -90,6 +96,7 @@ class ChannelIndex {
   std::int64_t channels_, count_;
   Divisor block_, blocks_, area_;
   bool are_neighbours_, are_one_;
+  ElementType type_;
 };
 
 }  // namespace speedo::gpu

@@ -47,9 +47,9 @@ TEST_CASE("a graph that does not train needs two blobs at a time, and its input"
   const auto traits = reading_traits(small.graph);
   // The loss weights lie in the last blob's gradient.
   const MemoryPlan plan = plan_memory(small.graph, traits, false, {{9}, {}});
-  CHECK(plan.elements == (2 + 1 + 1) * kElements);
-  CHECK(plan.unshared_elements == 11 * kElements);
-  CHECK(plan_memory(small.graph, traits, false, {{}, {0, 1, 2, 3}}).elements == 7 * kElements);
+  CHECK(plan.floats == (2 + 1 + 1) * kElements);
+  CHECK(plan.unshared_floats == 11 * kElements);
+  CHECK(plan_memory(small.graph, traits, false, {{}, {0, 1, 2, 3}}).floats == 7 * kElements);
 }
 
 TEST_CASE("one that trains keeps values until they are read backward", "[plan]") {
@@ -57,14 +57,14 @@ TEST_CASE("one that trains keeps values until they are read backward", "[plan]")
   auto traits = reading_traits(small.graph);
   const MemoryPlan plan = plan_memory(small.graph, traits, true, {{5}, {}});
   // At the loss: six values, one gradient; then the first gradient that is made beside it.
-  CHECK(plan.elements == 8 * kElements);
+  CHECK(plan.floats == 8 * kElements);
   CHECK(place_of(plan, 0, false).has_value());
   CHECK_FALSE(place_of(plan, 0, true).has_value());
   for (MemoryTraits& each : traits) {
     each.backward_reads_bottom.assign(each.backward_reads_bottom.size(), false);
     each.backward_reads_top.assign(each.backward_reads_top.size(), false);
   }
-  CHECK(plan_memory(small.graph, traits, true, {{}, {}}).elements == 4 * kElements);
+  CHECK(plan_memory(small.graph, traits, true, {{}, {}}).floats == 4 * kElements);
 }
 
 TEST_CASE("a node that may work in place does where nobody reads its bottom again", "[plan]") {
@@ -90,7 +90,7 @@ TEST_CASE("blobs that share memory are one array, as large as the largest", "[pl
       plan_memory(small.graph, reading_traits(small.graph), false, {{}, {0, 1, 2, 3}});
   CHECK_FALSE(place_of(plan, 1, false).has_value());
   CHECK(place_of(plan, 2, false).has_value());
-  CHECK(plan.unshared_elements == (1 + 2 + 1 + 1) * kElements);
+  CHECK(plan.unshared_floats == (1 + 2 + 1 + 1) * kElements);
 }
 
 TEST_CASE("what is read but never written lies where nothing else does", "[plan]") {

@@ -12,6 +12,7 @@
 
 #include "support/gpu/handle_set.hpp"
 #include "support/gpu/short_floats.hpp"
+#include "support/gpu/stored_elements.hpp"
 
 namespace speedo::test {
 namespace {
@@ -27,6 +28,10 @@ struct LtLayout {
   std::int32_t count = 1;
 
   bool operator==(const LtLayout&) const = default;
+  ElementType element() const {
+    return type == CUDA_R_16BF ? ElementType::kBfloat16 : ElementType::kFloat32;
+  }
+  std::int64_t bytes() const { return extent() * bytes_of_element(element()); }
   // From the first element to behind the last.
   std::int64_t extent() const {
     return (count - 1) * step + (static_cast<std::int64_t>(columns) - 1) * stride +
@@ -39,7 +44,7 @@ struct LtTask {
   cudaDataType scale = CUDA_R_32F;
   cublasOperation_t a_op = CUBLAS_OP_N, b_op = CUBLAS_OP_N;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  const float* bias = nullptr;  // may change from product to product
+  const void* bias = nullptr;  // may change from product to product
 
   bool is_like(const LtTask& other) const {
     LtTask same = other;
@@ -73,9 +78,9 @@ struct LtProblem {
 
 struct LtOperands {
   float alpha, beta;
-  const float* a;
-  const float* b;
-  float* d;
+  const void* a;
+  const void* b;
+  void* d;
 };
 
 namespace {
@@ -89,23 +94,32 @@ void multiply_plainly(const LtProblem& all, const LtOperands& on) {
   const std::int64_t b_inner = all.task.b_op == CUBLAS_OP_N ? 1 : all.b.stride;
   const std::int64_t b_column = all.task.b_op == CUBLAS_OP_N ? all.b.stride : 1;
   const Rounding rounding = all.task.rounding();
+  const std::vector<float> of_a = read_elements(on.a, all.a.extent(), all.a.element());
+  const std::vector<float> of_b = read_elements(on.b, all.b.extent(), all.b.element());
+  std::vector<float> of_d = read_elements(on.d, all.d.extent(), all.d.element());
+  const bool has_bias = all.task.epilogue != CUBLASLT_EPILOGUE_DEFAULT;
+  const auto rows = static_cast<std::int64_t>(all.d.rows);
+  const std::vector<float> bias =
+      read_elements(all.task.bias, has_bias ? rows : 0, all.d.element());
   for (std::int64_t p = 0; p < all.d.count; ++p) {
     for (std::int64_t column = 0; column < static_cast<std::int64_t>(all.d.columns); ++column) {
-      for (std::int64_t row = 0; row < static_cast<std::int64_t>(all.d.rows); ++row) {
-        const float* a = on.a + p * all.a.step + row * a_row;
-        const float* b = on.b + p * all.b.step + column * b_column;
+      for (std::int64_t row = 0; row < rows; ++row) {
+        const float* a = of_a.data() + p * all.a.step + row * a_row;
+        const float* b = of_b.data() + p * all.b.step + column * b_column;
         double sum = 0.0;
         for (std::int64_t i = 0; i < k; ++i) {
           sum += double{rounding(a[i * a_inner])} * rounding(b[i * b_inner]);
         }
-        float& d = on.d[p * all.d.step + column * all.d.stride + row];
+        float& d =
+            of_d[static_cast<std::size_t>(p * all.d.step + column * all.d.stride + row)];
         const double before = on.beta == 0.0F ? 0.0 : double{on.beta} * d;
         d = static_cast<float>(on.alpha * sum + before);
-        if (all.task.epilogue != CUBLASLT_EPILOGUE_DEFAULT) d += all.task.bias[row];
+        if (has_bias) d += bias[static_cast<std::size_t>(row)];
         if (all.task.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS) d = std::max(0.0F, d);
       }
     }
   }
+  write_elements(of_d, on.d, all.d.element());
 }
 
 template <class Value>
@@ -158,10 +172,17 @@ class CublasDouble::State {
     }
     for (const LtLayout* layout : {&all.a, &all.b, &all.d}) {
       const bool is_right = layout->stride >= static_cast<std::int64_t>(layout->rows) &&
-                            layout->type == CUDA_R_32F && layout->count == all.d.count;
+                            layout->count == all.d.count;
       if (is_right) continue;
       report(fmt::format("{} x {} with a stride of {}, {} of {}", layout->rows, layout->columns,
                          layout->stride, layout->count, all.d.count));
+      return false;
+    }
+    const bool is_short = all.a.type == CUDA_R_16BF;
+    if ((!is_short && all.a.type != CUDA_R_32F) || all.b.type != all.a.type ||
+        (all.d.type != CUDA_R_32F && all.d.type != all.a.type) ||
+        (is_short && all.task.compute != CUBLAS_COMPUTE_32F)) {
+      report("types of operands, result and sums that do not go together");
       return false;
     }
     if (all.d.count > 1 && all.d.step < all.d.stride * static_cast<std::int64_t>(all.d.columns)) {
@@ -190,11 +211,12 @@ class CublasDouble::State {
       arrays.push_back(first);
       arrays.push_back(static_cast<const std::byte*>(first) + bytes - 1);
     };
-    add(on.a, all.a.extent() * 4);
-    add(on.b, all.b.extent() * 4);
-    add(on.d, all.d.extent() * 4);
+    add(on.a, all.a.bytes());
+    add(on.b, all.b.bytes());
+    add(on.d, all.d.bytes());
     if (all.task.bias != nullptr) {
-      add(all.task.bias, static_cast<std::int64_t>(all.d.rows) * 4);
+      add(all.task.bias,
+          static_cast<std::int64_t>(all.d.rows) * bytes_of_element(all.d.element()));
     }
     add(memory.data, static_cast<std::int64_t>(all.bytes));
     ++products;
@@ -327,9 +349,7 @@ constexpr auto queue_product = [](
     state.report("a bias without its epilogue, or an epilogue without its bias");
     return CUBLAS_STATUS_INVALID_VALUE;
   }
-  const LtOperands on{*static_cast<const float*>(alpha), *static_cast<const float*>(beta),
-                      static_cast<const float*>(a), static_cast<const float*>(b),
-                      static_cast<float*>(d)};
+  const LtOperands on{*static_cast<const float*>(alpha), *static_cast<const float*>(beta), a, b, d};
   LtProblem problem = found;
   problem.task.bias = all->task.bias;
   state.queue(problem, on, {work, work_bytes}, stream);

@@ -1,6 +1,7 @@
 #include "support/gpu/cudnn_double.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include <speedo/base/assert.hpp>
@@ -26,13 +27,20 @@ cudnnStatus_t cudnn_destroyed(Set& set, Handle handle, const char* call) {
   return set.destroy(handle, call) ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
 }
 
+std::optional<ElementType> element_type(cudnnDataType_t type) {
+  if (type == CUDNN_DATA_FLOAT) return ElementType::kFloat32;
+  if (type == CUDNN_DATA_BFLOAT16) return ElementType::kBfloat16;
+  return std::nullopt;
+}
+
 cudnnStatus_t set_tensor(cudnnTensorDescriptor_t handle, cudnnDataType_t type, int count,
                          const int* dims, const int* strides) {
   CudnnTensor* const tensor = cudnn().tensors.find(handle, "cudnnSetTensorNdDescriptor");
-  if (tensor == nullptr || type != CUDNN_DATA_FLOAT || count < 4 || count > CUDNN_DIM_MAX) {
+  const auto element = element_type(type);
+  if (tensor == nullptr || !element || count < 4 || count > CUDNN_DIM_MAX) {
     return CUDNN_STATUS_BAD_PARAM;
   }
-  *tensor = {{dims, dims + count}, {strides, strides + count}};
+  *tensor = {{dims, dims + count}, {strides, strides + count}, *element};
   const bool is_set = std::all_of(dims, dims + count, [](int dim) { return dim > 0; });
   return is_set ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
 }
@@ -40,10 +48,9 @@ cudnnStatus_t set_tensor(cudnnTensorDescriptor_t handle, cudnnDataType_t type, i
 cudnnStatus_t set_filter(cudnnFilterDescriptor_t handle, cudnnDataType_t type,
                          cudnnTensorFormat_t format, int count, const int* dims) {
   auto* const filter = cudnn().filters.find(handle, "cudnnSetFilterNdDescriptor");
-  if (filter == nullptr || type != CUDNN_DATA_FLOAT || count < 4) {
-    return CUDNN_STATUS_BAD_PARAM;
-  }
-  *filter = {{dims, dims + count}, format == CUDNN_TENSOR_NHWC};
+  const auto element = element_type(type);
+  if (filter == nullptr || !element || count < 4) return CUDNN_STATUS_BAD_PARAM;
+  *filter = {{dims, dims + count}, format == CUDNN_TENSOR_NHWC, *element};
   const bool is_known = filter->is_last || format == CUDNN_TENSOR_NCHW;
   return is_known ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED;
 }
@@ -74,8 +81,7 @@ constexpr auto forward = [](
       names, {ConvolutionPass::kForward, algorithm},
       {{src, all->src.extent()}, {weights, all->weight_count()}, {dst, all->dst.extent()}},
       {work, work_bytes}, [=](const CudnnProblem& problem) {
-        convolve(problem, static_cast<const float*>(src), static_cast<const float*>(weights),
-                 scale, kept, static_cast<float*>(dst));
+        convolve(problem, src, weights, scale, kept, dst);
       });
 };
 
@@ -125,7 +131,9 @@ constexpr auto forward_with_activation = [](
     state.report("a bias of other channels");
     return CUDNN_STATUS_BAD_PARAM;
   }
-  if (all->windows.groups > 1) return CUDNN_STATUS_NOT_SUPPORTED;
+  if (all->windows.groups > 1 || all->type != ElementType::kFloat32) {
+    return CUDNN_STATUS_NOT_SUPPORTED;
+  }
   ++state.fused;
   return state.queue(names, {ConvolutionPass::kForward, algorithm},
                      {{src, all->src.extent()},
@@ -133,10 +141,8 @@ constexpr auto forward_with_activation = [](
                       {bias, all->dst.dims[1]},
                       {dst, all->dst.extent()}},
                      {work, work_bytes}, [=](const CudnnProblem& problem) {
-                       auto* const values = static_cast<float*>(dst);
-                       convolve(problem, static_cast<const float*>(src),
-                                static_cast<const float*>(weights), scale, 0.0, values);
-                       rectify(problem, static_cast<const float*>(bias), values);
+                       convolve(problem, src, weights, scale, 0.0, dst);
+                       rectify(problem, static_cast<const float*>(bias), static_cast<float*>(dst));
                      });
 };
 
@@ -154,8 +160,7 @@ constexpr auto backward_data = [](
       names, {ConvolutionPass::kBackwardData, algorithm},
       {{src, all->src.extent()}, {weights, all->weight_count()}, {dst, all->dst.extent()}},
       {work, work_bytes}, [=](const CudnnProblem& problem) {
-        convolve_back(problem, static_cast<const float*>(dst), static_cast<const float*>(weights),
-                      scale, kept, static_cast<float*>(src));
+        convolve_back(problem, dst, weights, scale, kept, src);
       });
 };
 
@@ -172,9 +177,7 @@ constexpr auto backward_weights = [](
       names, {ConvolutionPass::kBackwardWeights, algorithm},
       {{src, all->src.extent()}, {weights, all->weight_count()}, {dst, all->dst.extent()}},
       {work, work_bytes}, [=](const CudnnProblem& problem) {
-        convolve_for_weights(problem, static_cast<const float*>(src),
-                             static_cast<const float*>(dst), scale, kept,
-                             static_cast<float*>(weights));
+        convolve_for_weights(problem, src, dst, scale, kept, weights);
       });
 };
 

@@ -19,6 +19,7 @@ namespace speedo::test {
 struct CudnnFilter {
   std::vector<int> dims;
   bool is_last = false;
+  ElementType type = ElementType::kFloat32;
 };
 
 struct CudnnTask {
@@ -88,7 +89,15 @@ class CudnnDouble::State {
         task == nullptr) {
       return std::nullopt;
     }
-    CudnnProblem all{*src, *dst, weights->dims, weights->is_last, task->windows};
+    CudnnProblem all{*src, *dst, weights->dims, weights->is_last, task->windows, weights->type};
+    if (src->type != all.type || dst->type != all.type) {
+      report("arrays and weights of several types");
+      return std::nullopt;
+    }
+    if (all.type == ElementType::kBfloat16 && task->math == CUDNN_FMA_MATH) {
+      report("arrays of bfloat16 in exact arithmetic");
+      return std::nullopt;
+    }
     if (task->math != CUDNN_FMA_MATH) all.windows.rounding = {.digits = 10};
     if (task->math == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION) {
       all.windows.rounding = {.is_half = true};
@@ -157,10 +166,10 @@ class CudnnDouble::State {
     return CUDNN_STATUS_SUCCESS;
   }
 
-  // The arrays of a pass, with how many floats each has.
+  // The arrays of a pass, with how many elements each has.
   struct Array {
     const void* first;
-    std::int64_t floats;
+    std::int64_t count;
   };
 
   // Queues what `work` does for a convolution that the descriptors say, if nothing is wrong.
@@ -178,12 +187,13 @@ class CudnnDouble::State {
       report(fmt::format("{} bytes of working memory, {} needed", memory.bytes, method->bytes));
       return CUDNN_STATUS_BAD_PARAM;
     }
-    arrays.push_back({memory.data, static_cast<std::int64_t>(method->bytes / 4)});
+    const std::int64_t element = bytes_of_element(all->type);
+    arrays.push_back({memory.data, static_cast<std::int64_t>(method->bytes) / element});
     std::vector<const void*> places;
     for (const Array& array : arrays) {
-      if (array.floats == 0) continue;
+      if (array.count == 0) continue;
       places.push_back(array.first);
-      places.push_back(static_cast<const std::byte*>(array.first) + 4 * array.floats - 1);
+      places.push_back(static_cast<const std::byte*>(array.first) + element * array.count - 1);
     }
     ++passes;
     work_bytes_max = std::max(work_bytes_max, memory.bytes);

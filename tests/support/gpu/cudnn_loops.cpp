@@ -2,6 +2,7 @@
 
 #include <functional>
 
+#include "support/gpu/stored_elements.hpp"
 
 namespace speedo::test {
 namespace {
@@ -93,40 +94,52 @@ std::int64_t CudnnTensor::extent() const {
 
 std::int64_t CudnnProblem::weight_count() const { return count_from(weights, 0); }
 
-void convolve(const CudnnProblem& all, const float* src, const float* weights, double scale,
-              double kept, float* dst) {
+void convolve(const CudnnProblem& all, const void* src, const void* weights, double scale,
+              double kept, void* dst) {
   std::vector<double> sums(static_cast<std::size_t>(all.dst.extent()));
   const Rounding& rounding = all.windows.rounding;
+  const std::vector<float> x = read_elements(src, all.src.extent(), all.type);
+  const std::vector<float> factors = read_elements(weights, all.weight_count(), all.type);
   for_each_product(all, [&](std::int64_t s, std::int64_t w, std::int64_t d) {
-    sums[static_cast<std::size_t>(d)] +=
-        double{rounding(src[s])} * rounding(weights[w]);
+    sums[static_cast<std::size_t>(d)] += double{rounding(x[static_cast<std::size_t>(s)])} *
+                                         rounding(factors[static_cast<std::size_t>(w)]);
   });
-  store(all.dst, sums, scale, kept, dst);
+  std::vector<float> y = read_elements(dst, all.dst.extent(), all.type);
+  store(all.dst, sums, scale, kept, y.data());
+  write_elements(y, dst, all.type);
 }
 
-void convolve_back(const CudnnProblem& all, const float* dst, const float* weights, double scale,
-                   double kept, float* src) {
+void convolve_back(const CudnnProblem& all, const void* dst, const void* weights, double scale,
+                   double kept, void* src) {
   std::vector<double> sums(static_cast<std::size_t>(all.src.extent()));
   const Rounding& rounding = all.windows.rounding;
+  const std::vector<float> y = read_elements(dst, all.dst.extent(), all.type);
+  const std::vector<float> factors = read_elements(weights, all.weight_count(), all.type);
   for_each_product(all, [&](std::int64_t s, std::int64_t w, std::int64_t d) {
-    sums[static_cast<std::size_t>(s)] +=
-        double{rounding(dst[d])} * rounding(weights[w]);
+    sums[static_cast<std::size_t>(s)] += double{rounding(y[static_cast<std::size_t>(d)])} *
+                                         rounding(factors[static_cast<std::size_t>(w)]);
   });
-  store(all.src, sums, scale, kept, src);
+  std::vector<float> x = read_elements(src, all.src.extent(), all.type);
+  store(all.src, sums, scale, kept, x.data());
+  write_elements(x, src, all.type);
 }
 
-void convolve_for_weights(const CudnnProblem& all, const float* src, const float* dst, double scale,
-                          double kept, float* weights) {
+void convolve_for_weights(const CudnnProblem& all, const void* src, const void* dst, double scale,
+                          double kept, void* weights) {
   std::vector<double> sums(static_cast<std::size_t>(all.weight_count()));
   const Rounding& rounding = all.windows.rounding;
+  const std::vector<float> x = read_elements(src, all.src.extent(), all.type);
+  const std::vector<float> y = read_elements(dst, all.dst.extent(), all.type);
   for_each_product(all, [&](std::int64_t s, std::int64_t w, std::int64_t d) {
-    sums[static_cast<std::size_t>(w)] +=
-        double{rounding(src[s])} * rounding(dst[d]);
+    sums[static_cast<std::size_t>(w)] += double{rounding(x[static_cast<std::size_t>(s)])} *
+                                         rounding(y[static_cast<std::size_t>(d)]);
   });
+  std::vector<float> factors = read_elements(weights, all.weight_count(), all.type);
   for (std::size_t i = 0; i < sums.size(); ++i) {
-    const double before = kept == 0.0 ? 0.0 : kept * weights[i];
-    weights[i] = static_cast<float>(scale * sums[i] + before);
+    const double before = kept == 0.0 ? 0.0 : kept * factors[i];
+    factors[i] = static_cast<float>(scale * sums[i] + before);
   }
+  write_elements(factors, weights, all.type);
 }
 
 }  // namespace speedo::test

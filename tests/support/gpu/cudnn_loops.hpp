@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include <speedo/backend/element_type.hpp>
+
 #include "support/gpu/short_floats.hpp"
 
 namespace speedo::test {
@@ -10,6 +12,7 @@ namespace speedo::test {
 // A convolution as cuDNN's descriptors say it.
 struct CudnnTensor {
   std::vector<int> dims, strides;  // batch, channels, axes
+  ElementType type = ElementType::kFloat32;
 
   std::int64_t extent() const;  // from the first element to behind the last
 };
@@ -23,16 +26,17 @@ struct CudnnProblem {
   std::vector<int> weights;  // outputs, channels of a group, axes
   bool weights_last = false;  // in memory their channels come last
   CudnnWindows windows;
+  ElementType type = ElementType::kFloat32;  // of all arrays
 
   std::int64_t weight_count() const;
 };
 
 // By plain loops, sums in double.
-void convolve(const CudnnProblem& all, const float* src, const float* weights, double scale,
-              double kept, float* dst);
-void convolve_back(const CudnnProblem& all, const float* dst, const float* weights, double scale,
-                   double kept, float* src);
-void convolve_for_weights(const CudnnProblem& all, const float* src, const float* dst, double scale,
-                          double kept, float* weights);
+void convolve(const CudnnProblem& all, const void* src, const void* weights, double scale,
+              double kept, void* dst);
+void convolve_back(const CudnnProblem& all, const void* dst, const void* weights, double scale,
+                   double kept, void* src);
+void convolve_for_weights(const CudnnProblem& all, const void* src, const void* dst, double scale,
+                          double kept, void* weights);
 
 }  // namespace speedo::test

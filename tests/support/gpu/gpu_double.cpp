@@ -8,10 +8,10 @@
 #include "support/gpu/plain_libraries.hpp"
 
 namespace speedo::test {
-namespace {
 
-std::unique_ptr<Backend> make_double(std::shared_ptr<CallLog> log, const RecordingOptions& options,
-                                     gpu::Arithmetic arithmetic) {
+std::unique_ptr<Backend> make_gpu_double(std::shared_ptr<CallLog> log,
+                                         const RecordingOptions& options,
+                                         gpu::Arithmetic arithmetic) {
   auto driver = std::make_unique<RecordingDriver>(std::move(log), options);
   RecordingDriver& recording = *driver;
   gpu::GpuParts parts;
@@ -29,17 +29,6 @@ std::unique_ptr<Backend> make_double(std::shared_ptr<CallLog> log, const Recordi
   auto backend = gpu::make_gpu_backend(std::move(parts));
   SPEEDO_ASSERT(backend.has_value());
   return std::move(*backend);
-}
-
-}  // namespace
-
-std::unique_ptr<Backend> make_gpu_double(std::shared_ptr<CallLog> log,
-                                         const RecordingOptions& options) {
-  return make_double(std::move(log), options, gpu::Arithmetic::kFloat32);
-}
-
-std::unique_ptr<Backend> make_half_gpu_double(std::shared_ptr<CallLog> log) {
-  return make_double(std::move(log), {}, gpu::Arithmetic::kFloat16);
 }
 
 }  // namespace speedo::test

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "gpu/convolution/convolution_pass.hpp"
+#include "support/gpu/stored_elements.hpp"
 #include "support/reference/reference_backend.hpp"
 
 namespace speedo::test {
@@ -15,12 +17,23 @@ using gpu::ConvolutionPass;
 using gpu::DnnArrays;
 using gpu::WorkMemory;
 
-// Element (row, column) of op(matrix) number `index`.
-const float* element(const BlasMatrix& matrix, const float* first, std::int64_t index,
-                     std::int64_t row, std::int64_t column) {
-  if (matrix.transposed) std::swap(row, column);
-  return first + index * matrix.step + column * matrix.stride + row;
-}
+// A value of op(matrix) number `index`.
+class Element {
+ public:
+  Element(const BlasMatrix& matrix, const float* first, std::int64_t index, std::int64_t row,
+          std::int64_t column)
+      : type_(matrix.type) {
+    if (matrix.transposed) std::swap(row, column);
+    place_ = const_cast<float*>(
+        element_at(first, index * matrix.step + column * matrix.stride + row, type_));
+  }
+  float value() const { return read_elements(place_, 1, type_)[0]; }
+  void set(float value) const { write_elements({value}, place_, type_); }
+
+ private:
+  ElementType type_;
+  float* place_;
+};
 
 void multiply_plainly(const BlasProducts& shape, const BlasOperands& on,
                       const Rounding& rounding) {
@@ -29,14 +42,17 @@ void multiply_plainly(const BlasProducts& shape, const BlasOperands& on,
       for (std::int64_t i = 0; i < shape.m; ++i) {
         double sum = 0.0;
         for (std::int64_t k = 0; k < shape.k; ++k) {
-          sum += double{rounding(*element(shape.a, on.a, index, i, k))} *
-                 rounding(*element(shape.b, on.b, index, k, j));
+          sum += double{rounding(Element(shape.a, on.a, index, i, k).value())} *
+                 rounding(Element(shape.b, on.b, index, k, j).value());
         }
-        float& d = *const_cast<float*>(element(shape.d, on.d, index, i, j));
-        const double before = on.beta == 0.0F ? 0.0 : double{on.beta} * d;
-        d = static_cast<float>(double{on.alpha} * sum + before);
-        if (shape.epilogue != gpu::BlasEpilogue::kNone) d += on.bias[i];
+        const Element result(shape.d, on.d, index, i, j);
+        const double before = on.beta == 0.0F ? 0.0 : double{on.beta} * result.value();
+        auto d = static_cast<float>(double{on.alpha} * sum + before);
+        if (shape.epilogue != gpu::BlasEpilogue::kNone) {
+          d += Element({.type = shape.d.type}, on.bias, 0, i, 0).value();
+        }
         if (shape.epilogue == gpu::BlasEpilogue::kBiasRelu) d = std::max(0.0F, d);
+        result.set(d);
       }
     }
   }
@@ -67,16 +83,24 @@ class PlainBlas final : public gpu::Blas {
 class PlainPass final : public gpu::DnnPass {
  public:
   PlainPass(RecordingDriver& driver, gpu::StreamHandle stream, ConvolutionPass pass,
-            std::shared_ptr<Convolution> convolution)
-      : driver_(driver), stream_(stream), pass_(pass), convolution_(std::move(convolution)) {}
+            const ConvolutionShape& shape, std::shared_ptr<Convolution> convolution)
+      : driver_(driver),
+        stream_(stream),
+        pass_(pass),
+        arrays_{gpu::src_array(shape).storage_count(shape.src_layout),
+                gpu::weight_count(shape),
+                gpu::dst_array(shape).storage_count(shape.dst_layout), shape.dst_layout.type},
+        convolution_(std::move(convolution)) {}
   std::string name() const override { return "plain"; }
   std::size_t workspace_bytes() const override { return kWorkspace; }
-  Layout weight_layout() const override { return {}; }
+  Layout weight_layout() const override { return {1, arrays_.type}; }
   Result<void> run(const DnnArrays& arrays, WorkMemory memory) override {
     if (memory.bytes < kWorkspace) driver_.log().report("convolution: too little working memory");
     driver_.queue_call(
         stream_, "convolution", {arrays.src, arrays.weights, arrays.dst, memory.data},
-        [=, pass = pass_, convolution = convolution_] { run_now(pass, *convolution, arrays); });
+        [=, pass = pass_, all = arrays_, convolution = convolution_] {
+          run_now(pass, all, *convolution, arrays);
+        });
     return {};
   }
   Result<bool> run_with_relu(const DnnArrays&, const float*, WorkMemory) override { return false; }
@@ -84,22 +108,39 @@ class PlainPass final : public gpu::DnnPass {
  private:
   static constexpr std::size_t kWorkspace = 512;
 
-  static void run_now(ConvolutionPass pass, Convolution& convolution, const DnnArrays& arrays) {
-    const auto written = [](const float* array) { return const_cast<float*>(array); };
+  // How many elements each has, and of which type.
+  struct Sizes {
+    std::int64_t src, weights, dst;
+    ElementType type;
+  };
+
+  // The reference knows floats. Gradients of the weights of another type are written, not added to.
+  static void run_now(ConvolutionPass pass, const Sizes& all, Convolution& convolution,
+                      const DnnArrays& arrays) {
+    std::vector<float> src = read_elements(arrays.src, all.src, all.type);
+    std::vector<float> weights = read_elements(arrays.weights, all.weights, all.type);
+    std::vector<float> dst = read_elements(arrays.dst, all.dst, all.type);
+    const auto write = [&](const std::vector<float>& values, const float* array) {
+      write_elements(values, const_cast<float*>(array), all.type);
+    };
     switch (pass) {
       case ConvolutionPass::kForward:
-        return convolution.forward(arrays.src, arrays.weights, nullptr, written(arrays.dst));
+        convolution.forward(src.data(), weights.data(), nullptr, dst.data());
+        return write(dst, arrays.dst);
       case ConvolutionPass::kBackwardData:
-        return convolution.backward_data(arrays.dst, arrays.weights, written(arrays.src));
+        convolution.backward_data(dst.data(), weights.data(), src.data());
+        return write(src, arrays.src);
       case ConvolutionPass::kBackwardWeights:
-        return convolution.backward_weights(arrays.src, arrays.dst, written(arrays.weights),
-                                            nullptr);
+        if (all.type != ElementType::kFloat32) weights.assign(weights.size(), 0.0F);
+        convolution.backward_weights(src.data(), dst.data(), weights.data(), nullptr);
+        return write(weights, arrays.weights);
     }
   }
 
   RecordingDriver& driver_;
   const gpu::StreamHandle stream_;
   const ConvolutionPass pass_;
+  const Sizes arrays_;
   const std::shared_ptr<Convolution> convolution_;
 };
 
@@ -109,12 +150,16 @@ class PlainDnn final : public gpu::Dnn {
       : driver_(driver), stream_(stream), reference_(make_reference_backend()) {}
   Result<std::unique_ptr<gpu::DnnPass>> plan(const ConvolutionShape& shape,
                                              ConvolutionPass pass) override {
+    if (shape.src_layout.type != shape.dst_layout.type) {
+      return Error{ErrorCode::kUnsupported, "arrays of two types"};
+    }
     ++searches_;
     ConvolutionShape linear = shape;
     linear.activation.reset();
+    linear.src_layout.type = linear.dst_layout.type = ElementType::kFloat32;
     SPEEDO_ASSIGN(std::unique_ptr<Convolution> made, reference_->make_convolution(linear));
     return std::unique_ptr<gpu::DnnPass>(
-        std::make_unique<PlainPass>(driver_, stream_, pass, std::move(made)));
+        std::make_unique<PlainPass>(driver_, stream_, pass, shape, std::move(made)));
   }
   std::int64_t searches() const override { return searches_; }
 

@@ -60,10 +60,10 @@ class ReferenceBackend final : public Backend {
   std::string_view name() const override { return "reference"; }
   Device& device() override { return device_; }
 
-  void copy(std::int64_t n, const float* x, float* y) override {
-    for (std::int64_t i = 0; i < n; ++i) y[i] = x[i];
+  void copy(Elements n, const float* x, float* y) override {
+    for (std::int64_t i = 0; i < n.floats(); ++i) y[i] = x[i];
   }
-  void fill(std::int64_t n, float value, float* x) override { std::fill_n(x, n, value); }
+  void fill(Elements n, float value, float* x) override { std::fill_n(x, n.floats(), value); }
 
   void gemm(const Gemm& product, const float* a, const float* b, float* c) override {
     const auto [a_op, b_op, s, alpha, beta] = product;
@@ -81,20 +81,20 @@ class ReferenceBackend final : public Backend {
     }
   }
 
-  void map(const UnaryOp& op, std::int64_t n, const float* x, float* y) override {
-    for (std::int64_t i = 0; i < n; ++i) y[i] = mapped(op, x[i]);
+  void map(const UnaryOp& op, Elements n, const float* x, float* y) override {
+    for (std::int64_t i = 0; i < n.floats(); ++i) y[i] = mapped(op, x[i]);
   }
-  void map_backward(const UnaryOp& op, std::int64_t n, const float* x, const float* y,
+  void map_backward(const UnaryOp& op, Elements n, const float* x, const float* y,
                     const float* y_grad, float* x_grad) override {
     const BackwardReads reads = speedo::backward_reads(op);
-    for (std::int64_t i = 0; i < n; ++i) {
+    for (std::int64_t i = 0; i < n.floats(); ++i) {
       const double slope = reference_slope(op, reads.src ? x[i] : NAN, reads.dst ? y[i] : NAN);
       x_grad[i] = static_cast<float>(slope * double{y_grad[i]});
     }
   }
-  void zip(const BinaryOp& op, std::int64_t n, const ZipArrays& arrays) override {
+  void zip(const BinaryOp& op, Elements n, const ZipArrays& arrays) override {
     const bool reads_y = op.kind != BinaryKind::kSum || op.b != 0.0F;
-    for (std::int64_t i = 0; i < n; ++i) {
+    for (std::int64_t i = 0; i < n.floats(); ++i) {
       const float x = arrays.x[i], y = reads_y ? arrays.y[i] : 0.0F;
       const bool is_x = x > y;
       if (arrays.winners != nullptr && (is_x || op.b >= 0.0F)) {
@@ -104,14 +104,14 @@ class ReferenceBackend final : public Backend {
       arrays.z[i] = op.activation ? mapped(*op.activation, z) : z;
     }
   }
-  double reduce(ReduceOp op, std::int64_t n, const float* x, const float* y) override {
-    return reference_reduction(op, n, x, y);
+  double reduce(ReduceOp op, Elements n, const float* x, const float* y) override {
+    return reference_reduction(op, n.floats(), x, y);
   }
 
-  void copy_rows(std::int64_t rows, std::int64_t columns, const float* source,
+  void copy_rows(std::int64_t rows, Elements columns, const float* source,
                  std::int64_t source_stride, float* target, std::int64_t target_stride) override {
     for (std::int64_t r = 0; r < rows; ++r) {
-      for (std::int64_t c = 0; c < columns; ++c) {
+      for (std::int64_t c = 0; c < columns.floats(); ++c) {
         target[r * target_stride + c] = source[r * source_stride + c];
       }
     }
@@ -206,8 +206,8 @@ class ReferenceBackend final : public Backend {
     reference_lstm_backward(shape, step);
   }
 
-  void dropout_mask(std::int64_t n, float ratio, std::uint64_t seed, float* mask) override {
-    for (std::int64_t i = 0; i < n; ++i) {
+  void dropout_mask(Elements n, float ratio, std::uint64_t seed, float* mask) override {
+    for (std::int64_t i = 0; i < n.floats(); ++i) {
       const double uniform =
           static_cast<double>(mix64(seed + static_cast<std::uint64_t>(i)) >> 40U) / 16777216.0;
       mask[i] = uniform >= double{ratio} ? 1.0F / (1.0F - ratio) : 0.0F;
