@@ -64,6 +64,15 @@ TEST_CASE("ImageData reads a list in order, names with blanks too, and begins ag
   CHECK((*(*cropped)->read(0))[0][0] == 10.0F);
 }
 
+TEST_CASE("ImageData: a byte order mark before a list is no part of the first name") {
+  const TempDir folder;
+  write_images(folder, 3);
+  write_bytes(folder / "list.txt", "\xEF\xBB\xBF" + read_bytes(folder / "list.txt"));
+  const auto feed = open_feed(folder, "batch_size: 3");
+  REQUIRE(feed);
+  CHECK(labels_of(**feed, 1) == std::vector<float>{0, 10, 20});
+}
+
 TEST_CASE("ImageData: color gives three planes, root_folder comes before each name") {
   const TempDir folder;
   write_images(folder, 2);
@@ -188,6 +197,13 @@ TEST_CASE("WindowData: background first, then foreground, cut out and stretched"
       CHECK((*tops)[0][32 + 4 * y + x] == static_cast<float>(8 * (y + 1) + x + 2));
     }
   }
+}
+
+TEST_CASE("WindowData: a byte order mark before the file is no part of it") {
+  const TempDir folder;
+  write_windows(folder);
+  write_bytes(folder / "w.txt", "\xEF\xBB\xBF" + read_bytes(folder / "w.txt"));
+  CHECK(open_windows(folder, "batch_size: 2"));
 }
 
 TEST_CASE("WindowData: context around a window is taken, and free where the image ends") {

@@ -8,6 +8,7 @@
 #include <speedo/base/assert.hpp>
 #include <speedo/base/file.hpp>
 
+#include "base/byte_order_mark.hpp"
 #include "base/parse_number.hpp"
 #include "data/image/resize.hpp"
 #include "data/record_group.hpp"
@@ -60,7 +61,8 @@ Result<void> ImageList::add_line(std::size_t offset, std::size_t end) {
 Result<ImageList> ImageList::read(const std::filesystem::path& path) {
   SPEEDO_ASSIGN(std::string text, read_file(path, kListTextBytesMax));
   ImageList list(path.string(), std::move(text));
-  for (std::size_t offset = 0; offset < list.text_.size();) {
+  const std::size_t begin = list.text_.size() - without_byte_order_mark(list.text_).size();
+  for (std::size_t offset = begin; offset < list.text_.size();) {
     const std::size_t end = std::min(list.text_.find('\n', offset), list.text_.size());
     SPEEDO_TRY(list.add_line(offset, end));
     offset = end + 1;
