@@ -71,8 +71,8 @@ Result<void> check_test_counts(const caffe::SolverParameter& solver) {
                     counts, named));
   }
   for (const int count : solver.test_iter()) {
-    if (count <= 0) {
-      return config_error(fmt::format("solver: test_iter is {}; it must be 1 or more", count));
+    if (count < 0) {
+      return config_error(fmt::format("solver: test_iter is {}; it must not be negative", count));
     }
   }
   if (solver.test_state_size() != 0 && solver.test_state_size() != counts) {

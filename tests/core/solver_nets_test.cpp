@@ -76,7 +76,7 @@ TEST_CASE("test_iter must match the test nets", "[solver_nets]") {
   solver.clear_net_param();
   CHECK(refusal(solver).find("test_iter must be given") != std::string::npos);
   CHECK(refusal(small_solver("test_iter: 1")).find("test_interval") != std::string::npos);
-  CHECK(refusal(small_solver("test_iter: 0 test_interval: 1")).find("test_iter is 0") !=
+  CHECK(refusal(small_solver("test_iter: -1 test_interval: 1")).find("test_iter is -1") !=
         std::string::npos);
   CHECK(refusal(small_solver("test_iter: 1 test_interval: 1 test_state {} test_state {}"))
             .find("test_state") != std::string::npos);
