@@ -79,10 +79,14 @@ TEST_CASE("ImageData: color gives three planes, root_folder comes before each na
   std::filesystem::create_directory(folder / "sub");
   write_bytes(folder / "sub" / "a.pgm", pgm(2, 2, 7));
   write_bytes(folder / "list.txt", "a.pgm 3\r\n\n");
-  const auto feed = make_feed_factory()->open(
-      layer_from("type: 'ImageData' image_data_param { source: 'list.txt' root_folder: '" +
-                 (folder / "sub").string() + "/' }"),
-      {.phase = Phase::kTest, .base = folder.path(), .top_count = 2});
+  const auto open_below = [&](const std::string& root) {
+    return make_feed_factory()->open(
+        layer_from("type: 'ImageData' image_data_param { source: 'list.txt' root_folder: '" + root +
+                   "' }"),
+        {.phase = Phase::kTest, .base = folder.path(), .top_count = 2});
+  };
+  check_error(open_below((folder / "sub").string()), ErrorCode::kNotFound, "end it with a '/'");
+  const auto feed = open_below((folder / "sub").string() + "/");
   REQUIRE(feed);
   CHECK((*feed)->shapes()[0] == Shape{1, 3, 2, 2});
   CHECK((*(*feed)->read(0))[0][8] == 7.0F);

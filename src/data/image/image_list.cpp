@@ -79,8 +79,16 @@ std::string_view ImageList::name(std::int64_t index) const {
 
 std::string ImageList::place(std::int64_t index) const { return place_at(entry(index).offset); }
 
+// Caffe puts the root before a name as it is, so that one without a slash makes other names.
 Error ImageListSource::error_at(std::int64_t index, const Error& error) const {
-  return {error.code, fmt::format("{}: {}", list_.place(index), error.message)};
+  const std::string& root = options_.root;
+  const bool joins = error.code == ErrorCode::kNotFound && !root.empty() && root.back() != '/';
+  return {error.code,
+          fmt::format("{}: {}{}", list_.place(index), error.message,
+                      joins ? fmt::format("; '{}' stands before each name as it is: end it with a "
+                                          "'/' if it is a folder",
+                                          root)
+                            : "")};
 }
 
 Result<std::string> ImageListSource::read_image_file(std::int64_t index) const {
