@@ -126,6 +126,23 @@ TEST_CASE("net files are found beside the solver; their data beside them", "[sol
   CHECK(fs::equivalent(world.feeds.bases[1], folder / "tests"));
 }
 
+TEST_CASE("HDF5 snapshots need names of layers that HDF5 can keep", "[solver_nets]") {
+  for (const char* name : {".", "./a", "a//b", "/a", "a/", ""}) {
+    INFO(name);
+    caffe::SolverParameter solver = small_solver();
+    for (caffe::LayerParameter& layer : *solver.mutable_net_param()->mutable_layer()) {
+      if (layer.type() == "InnerProduct") {
+        layer.set_name(name);
+        break;
+      }
+    }
+    World world;
+    CHECK(nets_of(world, solver).train != nullptr);
+    solver.set_snapshot_format(caffe::SolverParameter::HDF5);
+    CHECK(refusal(solver).find("a layer named '" + std::string(name) + "'") != std::string::npos);
+  }
+}
+
 TEST_CASE("a missing or malformed net file is named", "[solver_nets]") {
   const TempDir folder;
   World world;
