@@ -12,6 +12,7 @@
 #include <speedo/base/file.hpp>
 #include <speedo/base/limits.hpp>
 
+#include "base/byte_order_mark.hpp"
 #include "core/prototxt_character.hpp"
 #include "core/upgrade/upgrade.hpp"
 
@@ -19,8 +20,6 @@ namespace speedo {
 namespace {
 
 namespace protobuf = google::protobuf;
-
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 // Keeps the first error: later ones usually follow from it.
 class FirstError : public protobuf::io::ErrorCollector {
@@ -103,8 +102,7 @@ Result<void> parse_prototxt(const std::string& text, const std::string& name,
   if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
     return Error{ErrorCode::kConfig, fmt::format("{}: is UTF-16; save it as UTF-8", name)};
   }
-  std::string_view content = text;
-  if (content.starts_with(kByteOrderMark)) content.remove_prefix(kByteOrderMark.size());
+  const std::string_view content = without_byte_order_mark(text);
   FirstError errors(name, content);
   if (!parse_text(content, errors, target)) {
     return Error{ErrorCode::kConfig, errors.message().empty()

@@ -11,6 +11,7 @@
 #include "base/log.hpp"
 #include "base/random_bits.hpp"
 #include "caffe.pb.h"
+#include "core/hdf5_layer_name.hpp"
 #include "core/prototxt.hpp"
 
 namespace speedo {
@@ -71,8 +72,8 @@ Result<void> check_test_counts(const caffe::SolverParameter& solver) {
                     counts, named));
   }
   for (const int count : solver.test_iter()) {
-    if (count <= 0) {
-      return config_error(fmt::format("solver: test_iter is {}; it must be 1 or more", count));
+    if (count < 0) {
+      return config_error(fmt::format("solver: test_iter is {}; it must not be negative", count));
     }
   }
   if (solver.test_state_size() != 0 && solver.test_state_size() != counts) {
@@ -132,6 +133,20 @@ Result<std::unique_ptr<Net>> build(NetSource source, const caffe::NetState& stat
   return Net::create(source.net, net_options);
 }
 
+// Before hours of training, and not at its first snapshot.
+Result<void> check_names(const caffe::SolverParameter& solver, const Net& net) {
+  if (solver.snapshot_format() != caffe::SolverParameter::HDF5) return {};
+  for (const Net::LayerView& view : net.layers()) {
+    const std::string& name = view.layer->name();
+    if (view.layer->parameters().empty() || is_kept_by_hdf5(name)) continue;
+    return config_error(
+        fmt::format("solver: snapshot_format: HDF5 cannot keep the parameters of a layer named "
+                    "'{}': rename it, or use BINARYPROTO",
+                    name));
+  }
+  return {};
+}
+
 std::int64_t fresh_seed() { return static_cast<std::int64_t>(random_bits() & 0x7fffffffU); }
 
 }  // namespace
@@ -172,6 +187,7 @@ Result<SolverNets> create_nets(const caffe::SolverParameter& solver, const Solve
   train_options.keep_blobs = solver.debug_info();
   train_options.may_fuse = !solver.debug_info();
   SPEEDO_ASSIGN(nets.train, build(train, train_state, options, train_options));
+  SPEEDO_TRY(check_names(solver, *nets.train));
   NetOptions test_options;
   test_options.seed = seed;
   test_options.share_parameters = nets.train.get();

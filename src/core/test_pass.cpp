@@ -70,7 +70,7 @@ bool has_finite_losses(const TestScores& scores) {
 }
 
 Result<TestScores> run_test(Net& net, int iterations, const std::function<bool()>& stop) {
-  SPEEDO_ASSERT(iterations > 0);
+  SPEEDO_ASSERT(iterations >= 0);
   const TraceSpan span("test");
   net.set_batch_span({});
   TestScores result;

@@ -2,6 +2,8 @@
 #include <optional>
 #include <string>
 
+#include <fmt/format.h>
+
 #include <speedo/base/remote_files.hpp>
 #include <speedo/cpu/cpu_options.hpp>
 
@@ -12,6 +14,7 @@
 #include "cli/report/console.hpp"
 #include "cli/report/record_progress.hpp"
 #include "data/image/convert_images.hpp"
+#include "data/image/image_encoder.hpp"
 #include "main/commands.hpp"
 #include "main/program_options.hpp"
 
@@ -57,6 +60,11 @@ Result<void> check(const ImagesetFlags& flags) {
   const ImageListOptions& images = flags.options.images;
   if ((images.height > 0) != (images.width > 0)) {
     return usage_error("--resize-width and --resize-height belong together: give both, or neither");
+  }
+  const std::string& encoding = flags.options.encoding;
+  if (!encoding.empty() && !can_encode(encoding)) {
+    return usage_error(
+        fmt::format("--encode-type: takes png, jpg or jpeg, not '{}' (see --help)", encoding));
   }
   return {};
 }

@@ -118,7 +118,8 @@ Result<int> extract_features_command(const CommandLine& line) {
   set_up_console(false);
   install_signal_handlers(SignalEffect::kStop, SignalEffect::kStop);
   if (flags.device == "GPU" && !flags.compute.gpu) {
-    SPEEDO_WARN("GPU {}: --gpu N computes on one; computing on the CPU", flags.device_id);
+    const std::string number = flags.device_id.empty() ? "N" : flags.device_id;
+    SPEEDO_WARN("GPU: computing on the CPU; --gpu {} computes on one", number);
   }
   const bool is_spread = !flags.part && (flags.workers > 1 || !flags.hosts.empty());
   SPEEDO_TRY(is_spread ? extract_in_parts(flags) : extract_here(flags));

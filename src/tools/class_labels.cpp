@@ -6,13 +6,15 @@
 
 #include <speedo/base/file.hpp>
 
+#include "base/byte_order_mark.hpp"
+
 namespace speedo {
 
 Result<std::vector<std::string>> read_class_labels(const std::filesystem::path& path,
                                                    std::int64_t classes) {
   SPEEDO_ASSIGN(const std::string text, read_file(path));
   std::vector<std::string> labels;
-  std::istringstream stream(text);
+  std::istringstream stream{std::string(without_byte_order_mark(text))};
   for (std::string line; std::getline(stream, line);) {
     const std::size_t end = line.find_last_not_of(" \t\r");
     line.erase(end == std::string::npos ? 0 : end + 1);

@@ -22,10 +22,11 @@ Result<const Tensor*> feature_blob(const Net& net, const std::string& name) {
                                                  name)};
   }
   const Shape& shape = blob->shape();
-  if (shape.axes() < 1 || shape.axes() > kAxesMax) {
-    return Error{ErrorCode::kConfig,
-                 fmt::format("blob '{}' is {}: features have one to four axes, the first of images",
-                             name, to_string(shape))};
+  if (shape.axes() > kAxesMax) {
+    return Error{
+        ErrorCode::kConfig,
+        fmt::format("blob '{}' is {}: features have at most four axes, the first of images", name,
+                    to_string(shape))};
   }
   return blob;
 }
@@ -60,12 +61,13 @@ Result<void> FeatureWriter::add_batch(const Net& net) {
   SPEEDO_ASSIGN(const Tensor* const blob, feature_blob(net, blob_));
   const Shape& shape = blob->shape();
   const std::vector<float> values = blob->values(net.backend());
-  const auto row = static_cast<std::size_t>(shape.count(1));
+  // A single value, such as a loss, is that of one image for Caffe.
+  const auto row = static_cast<std::size_t>(shape.axes() == 0 ? 1 : shape.count(1));
   caffe::Datum datum;
   datum.set_channels(size_of(shape, 1));
   datum.set_height(size_of(shape, 2));
   datum.set_width(size_of(shape, 3));
-  for (std::int64_t image = 0; image < shape[0]; ++image) {
+  for (std::int64_t image = 0; image < size_of(shape, 0); ++image) {
     const auto features = std::span(values).subspan(static_cast<std::size_t>(image) * row, row);
     datum.mutable_float_data()->Clear();
     datum.mutable_float_data()->Add(features.begin(), features.end());

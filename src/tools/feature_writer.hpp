@@ -20,7 +20,7 @@ std::string feature_key(std::int64_t image);
 // does: float Datums of channels, height and width, with feature_key().
 class FeatureWriter {
  public:
-  // Errors: kConfig if the net has no such blob, or one that is no images; kCannotWrite.
+  // Errors: kConfig if the net has no such blob, or one of more than four axes; kCannotWrite.
   static Result<FeatureWriter> create(const Net& net, const std::string& blob,
                                       const ConvertOptions& output);
   // The same, into a database that is there.

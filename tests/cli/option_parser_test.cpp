@@ -55,6 +55,16 @@ TEST_CASE("A flag that takes no empty value says so itself") {
   }
 }
 
+TEST_CASE("A level may be below 0, as the rules of layers may ask for") {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"--level", "-3"}, {"-level=-3"}}) {
+    const auto flags = read_line(words);
+    REQUIRE(flags);
+    CHECK(flags->state.level == -3);
+  }
+  CHECK(line_refusal({"--level", "low"}).find("--level: takes a whole number") == 0);
+}
+
 TEST_CASE("No flag of a cluster takes the next one for its value") {
   int tried = 0;
   for (const Option* option : options_of(Program::kMaster)) {

@@ -258,6 +258,23 @@ TEST_CASE("randomness depends on seed, phase and batch only", "[net][random]") {
   CHECK(pass(*make_net(text, other)) != first);
 }
 
+TEST_CASE("a layer's own phase goes before the net's", "[net]") {
+  const std::vector<float> ones(50, 1.0F);
+  const auto dropped = [&](const std::string& phase, Phase net_phase) {
+    const auto net =
+        make_net(input("data", "dim: 50") + "layer { name: 'd' type: 'Dropout' bottom: 'data' " +
+                     "top: 'd' " + phase + " }",
+                 net_options(net_phase));
+    net->blob("data")->set_values(net->backend(), ones);
+    REQUIRE(net->forward().has_value());
+    return values_of(net->blob("d")->data(), 50) != ones;
+  };
+  CHECK(dropped("", Phase::kTrain));
+  CHECK_FALSE(dropped("phase: TEST", Phase::kTrain));
+  CHECK(dropped("phase: TRAIN", Phase::kTest));
+  CHECK_FALSE(dropped("", Phase::kTest));
+}
+
 TEST_CASE("memory counts shared tensors once", "[net]") {
   const auto net =
       make_net(input("data", "dim: 2 dim: 3 dim: 4") +

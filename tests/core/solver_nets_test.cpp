@@ -76,7 +76,7 @@ TEST_CASE("test_iter must match the test nets", "[solver_nets]") {
   solver.clear_net_param();
   CHECK(refusal(solver).find("test_iter must be given") != std::string::npos);
   CHECK(refusal(small_solver("test_iter: 1")).find("test_interval") != std::string::npos);
-  CHECK(refusal(small_solver("test_iter: 0 test_interval: 1")).find("test_iter is 0") !=
+  CHECK(refusal(small_solver("test_iter: -1 test_interval: 1")).find("test_iter is -1") !=
         std::string::npos);
   CHECK(refusal(small_solver("test_iter: 1 test_interval: 1 test_state {} test_state {}"))
             .find("test_state") != std::string::npos);
@@ -124,6 +124,23 @@ TEST_CASE("net files are found beside the solver; their data beside them", "[sol
   REQUIRE(world.feeds.bases.size() == 2);
   CHECK(fs::equivalent(world.feeds.bases[0], folder / "nets"));
   CHECK(fs::equivalent(world.feeds.bases[1], folder / "tests"));
+}
+
+TEST_CASE("HDF5 snapshots need names of layers that HDF5 can keep", "[solver_nets]") {
+  for (const char* name : {".", "./a", "a//b", "/a", "a/", ""}) {
+    INFO(name);
+    caffe::SolverParameter solver = small_solver();
+    for (caffe::LayerParameter& layer : *solver.mutable_net_param()->mutable_layer()) {
+      if (layer.type() == "InnerProduct") {
+        layer.set_name(name);
+        break;
+      }
+    }
+    World world;
+    CHECK(nets_of(world, solver).train != nullptr);
+    solver.set_snapshot_format(caffe::SolverParameter::HDF5);
+    CHECK(refusal(solver).find("a layer named '" + std::string(name) + "'") != std::string::npos);
+  }
 }
 
 TEST_CASE("a missing or malformed net file is named", "[solver_nets]") {

@@ -120,6 +120,19 @@ TEST_CASE("every test of a net sees the same batches", "[solver]") {
   CHECK((*first)[0].loss == (*second)[0].loss);
 }
 
+TEST_CASE("a test net with test_iter 0 is built and never computed", "[solver]") {
+  World world;
+  const auto solver =
+      world.solver(small_solver("max_iter: 4 test_iter: 0 test_iter: 2 test_interval: 2"));
+  const auto tested = solver->test_all();
+  REQUIRE(tested.has_value());
+  REQUIRE(tested->size() == 2);
+  CHECK((*tested)[0].passes == 0);
+  CHECK((*tested)[0].scores.empty());
+  CHECK((*tested)[1].passes == 2);
+  REQUIRE(solver->solve());
+}
+
 TEST_CASE("debug_info changes nothing but the log", "[solver]") {
   World world;
   const auto plain = world.solver(small_solver("iter_size: 2"));

@@ -223,6 +223,15 @@ TEST_CASE("a shuffled HDF5Data layer shows every row once an epoch, in another o
   CHECK(labels(**again, 17) == labels(**feed, 17));
 }
 
+TEST_CASE("an HDF5 list may begin with a byte order mark") {
+  const TempDir folder;
+  write_hdf5_pair(folder);
+  write_bytes(folder / "l", "\xEF\xBB\xBFpart3.h5\r\n");
+  const auto feed = open_feed(hdf5_layer(folder / "l", "batch_size: 2"));
+  REQUIRE(feed);
+  CHECK((*feed)->record_count() == 3);
+}
+
 TEST_CASE("bad HDF5 lists and files are named errors") {
   const TempDir folder;
   write_hdf5_pair(folder);
@@ -234,6 +243,8 @@ TEST_CASE("bad HDF5 lists and files are named errors") {
               "none");
   check_error(open_list(" \n"), ErrorCode::kData, "names no file");
   check_error(open_list("part3.h5 gone.h5"), ErrorCode::kNotFound, "gone.h5");
+  check_error(open_list(read_bytes(folder / "part3.h5")), ErrorCode::kData,
+              "is an HDF5 file itself");
   write_bytes(folder / "bad.h5", "no HDF5 at all");
   check_error(open_list("bad.h5"), ErrorCode::kData, "bad.h5");
   const std::string whole = read_bytes(folder / "part3.h5");

@@ -64,16 +64,29 @@ TEST_CASE("ImageData reads a list in order, names with blanks too, and begins ag
   CHECK((*(*cropped)->read(0))[0][0] == 10.0F);
 }
 
+TEST_CASE("ImageData: a byte order mark before a list is no part of the first name") {
+  const TempDir folder;
+  write_images(folder, 3);
+  write_bytes(folder / "list.txt", "\xEF\xBB\xBF" + read_bytes(folder / "list.txt"));
+  const auto feed = open_feed(folder, "batch_size: 3");
+  REQUIRE(feed);
+  CHECK(labels_of(**feed, 1) == std::vector<float>{0, 10, 20});
+}
+
 TEST_CASE("ImageData: color gives three planes, root_folder comes before each name") {
   const TempDir folder;
   write_images(folder, 2);
   std::filesystem::create_directory(folder / "sub");
   write_bytes(folder / "sub" / "a.pgm", pgm(2, 2, 7));
   write_bytes(folder / "list.txt", "a.pgm 3\r\n\n");
-  const auto feed = make_feed_factory()->open(
-      layer_from("type: 'ImageData' image_data_param { source: 'list.txt' root_folder: '" +
-                 (folder / "sub").string() + "/' }"),
-      {.phase = Phase::kTest, .base = folder.path(), .top_count = 2});
+  const auto open_below = [&](const std::string& root) {
+    return make_feed_factory()->open(
+        layer_from("type: 'ImageData' image_data_param { source: 'list.txt' root_folder: '" + root +
+                   "' }"),
+        {.phase = Phase::kTest, .base = folder.path(), .top_count = 2});
+  };
+  check_error(open_below((folder / "sub").string()), ErrorCode::kNotFound, "end it with a '/'");
+  const auto feed = open_below((folder / "sub").string() + "/");
   REQUIRE(feed);
   CHECK((*feed)->shapes()[0] == Shape{1, 3, 2, 2});
   CHECK((*(*feed)->read(0))[0][8] == 7.0F);
@@ -188,6 +201,13 @@ TEST_CASE("WindowData: background first, then foreground, cut out and stretched"
       CHECK((*tops)[0][32 + 4 * y + x] == static_cast<float>(8 * (y + 1) + x + 2));
     }
   }
+}
+
+TEST_CASE("WindowData: a byte order mark before the file is no part of it") {
+  const TempDir folder;
+  write_windows(folder);
+  write_bytes(folder / "w.txt", "\xEF\xBB\xBF" + read_bytes(folder / "w.txt"));
+  CHECK(open_windows(folder, "batch_size: 2"));
 }
 
 TEST_CASE("WindowData: context around a window is taken, and free where the image ends") {

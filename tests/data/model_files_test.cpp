@@ -78,6 +78,18 @@ TEST_CASE("weights in HDF5 come back by layer name") {
   }
 }
 
+TEST_CASE("HDF5 refuses parameters that it could not find again") {
+  const TempDir folder;
+  for (const char* name : {".", "a/./b", "a//b", "/a", "a/", ""}) {
+    caffe::NetParameter net;
+    net.add_layer()->set_name(name);
+    CHECK(write_model(folder / "m.h5", net, caffe::SolverParameter::HDF5));
+    net.mutable_layer(0)->add_blobs()->add_data(1.0F);
+    check_error(write_model(folder / "m.h5", net, caffe::SolverParameter::HDF5),
+                ErrorCode::kConfig, "a layer named '" + std::string(name) + "'");
+  }
+}
+
 TEST_CASE("binary weights are read by content, whatever their name") {
   const TempDir folder;
   REQUIRE(

@@ -111,7 +111,9 @@ TEST_CASE("gradient: Eltwise") {
   check_on_all("type: 'Eltwise' eltwise_param { " + options + " }", two);
   check_on_all("type: 'Eltwise' eltwise_param { " + options + " }", three);
   check_on_all("type: 'Eltwise' eltwise_param { coeff: 0.5 coeff: -2 }", two);
-  check_on_all("type: 'Eltwise' eltwise_param { operation: MAX }",
+  // Caffe takes coefficients for MAX, and does not read them.
+  const auto unread = GENERATE(as<std::string>(), "", "coeff: 3 coeff: -1 coeff: 0");
+  check_on_all("type: 'Eltwise' eltwise_param { operation: MAX " + unread + " }",
                {.bottoms = {{2, 3}, {2, 3}, {2, 3}}, .spacing = 0.05F});
 }
 

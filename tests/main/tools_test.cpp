@@ -104,6 +104,10 @@ TEST_CASE("convert_imageset: what cannot be read is left out and told of, or end
   place.write("images/an image 1.pgm", "P5 2 2 255\nabcd");
   CHECK(place.run(convert_line(place, "none", {"--check_size"})).exit_code == 65);
   CHECK(place.run(convert_line(place, "none", {"-resize_width=3"})).exit_code == 2);
+  const Outcome unknown = place.run(convert_line(place, "none", {"-encode_type=bmp"}));
+  CHECK(unknown.exit_code == 2);
+  CHECK(unknown.error_line().find("--encode-type: takes png, jpg or jpeg, not 'bmp'") !=
+        std::string::npos);
   CHECK(place.run(convert_line(place, "some")).exit_code == 73);
   place.write("list.txt", "");
   CHECK(place.run(convert_line(place, "none")).exit_code == 65);
@@ -198,7 +202,8 @@ TEST_CASE("extract_features writes what blobs hold, for each image in turn") {
                                batch_size: 3 is_color: false } }
     layer { name: "half" type: "Power" bottom: "data" top: "half" power_param { scale: 0.5 } }
     layer { name: "ip" type: "InnerProduct" bottom: "half" top: "ip"
-            inner_product_param { num_output: 2 } })");
+            inner_product_param { num_output: 2 } }
+    layer { name: "total" type: "Reduction" bottom: "ip" top: "total" })");
   caffe::NetParameter weights;
   caffe::LayerParameter& layer = *weights.add_layer();
   layer.set_name("ip");
@@ -212,7 +217,8 @@ TEST_CASE("extract_features writes what blobs hold, for each image in turn") {
   REQUIRE(write_caffemodel(place.file("w.caffemodel"), weights));
   const std::vector<std::string> line = {
       "speedo", "extract_features", place.file("w.caffemodel"),
-      net,      "half,ip",          place.file("half") + "," + place.file("sums"),
+      net,      "half,ip,total",
+      place.file("half") + "," + place.file("sums") + "," + place.file("totals"),
       "2"};
   std::vector<std::string> whole = line;
   whole.emplace_back("leveldb");
@@ -229,6 +235,11 @@ TEST_CASE("extract_features writes what blobs hold, for each image in turn") {
   REQUIRE(sums->read(5, record));
   CHECK(record.channels == 2);
   CHECK(record.floats[0] == Approx(16 * 25.0F + 1.0F));
+  // A single value is one record a batch.
+  const auto totals = source_at(place.file("totals"));
+  REQUIRE(totals->size() == 2);
+  REQUIRE(totals->read(1, record));
+  CHECK(record.floats.size() == 1);
   whole[4] = "half";
   CHECK(place.run(whole).exit_code == 2);
   whole[4] = "half,none";

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "base/byte_order_mark.hpp"
+
 namespace speedo {
 
 namespace {
@@ -37,8 +39,7 @@ std::size_t end_of_string(std::string_view text, std::size_t at, std::size_t siz
 // The first byte beyond ASCII that is in no string and no comment. Keys have none, and toml++ takes
 // for granted that none of them is one of the letters that it has no table for.
 std::optional<std::size_t> find_foreign(std::string_view text) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  std::size_t at = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+  std::size_t at = text.size() - without_byte_order_mark(text).size();
   while (at < text.size()) {
     if (const std::size_t quotes = quotes_at(text, at); quotes > 0) {
       at = end_of_string(text, at, quotes);

@@ -25,8 +25,9 @@ Result<void> EltwiseLayer::setup(const LayerContext& context, Tensors bottoms, T
   stable_product_ = options.stable_prod_grad();
   coefficients_.assign(options.coeff().begin(), options.coeff().end());
   if (coefficients_.empty()) coefficients_.assign(bottoms.size(), 1.0F);
-  if (options.coeff_size() > 0 && operation_ != Operation::kSum) {
-    return error("coeff goes with operation: SUM only");
+  // Caffe reads no coefficients for MAX, and takes nets that give them.
+  if (options.coeff_size() > 0 && operation_ == Operation::kProduct) {
+    return error("coeff does not go with operation: PROD; leave it out");
   }
   if (coefficients_.size() != bottoms.size()) {
     return error(fmt::format("coeff is given {} times for {} bottoms; give it once per bottom",

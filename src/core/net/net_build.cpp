@@ -38,13 +38,16 @@ caffe::NetState state_of(const caffe::NetParameter& parameter, const NetOptions&
   return state;
 }
 
-LayerContext context_of(const NetOptions& options, Random& random, std::size_t top_count) {
+// A layer's own phase, which it has from the net where the prototxt gives it none, goes before the
+// net's, as in Caffe.
+LayerContext context_of(const caffe::LayerParameter& message, const NetOptions& options,
+                        Random& random, std::size_t top_count) {
   LayerContext context;
   context.backend = options.backend;
-  context.phase = options.phase;
+  context.phase = message.phase() == caffe::TRAIN ? Phase::kTrain : Phase::kTest;
   context.feeds = options.feeds;
   context.sinks = options.sinks;
-  context.feed_options = {options.phase, options.seed, options.base, options.start_fraction,
+  context.feed_options = {context.phase, options.seed, options.base, options.start_fraction,
                           static_cast<int>(top_count)};
   context.random = &random;
   context.plan_only = options.plan_only;
@@ -203,8 +206,8 @@ Result<void> Net::Impl::connect_tops(const caffe::LayerParameter& message, Layer
 }
 
 Result<void> Net::Impl::set_up_layer(const caffe::LayerParameter& message, LayerView& view) {
-  SPEEDO_TRY(
-      view.layer->setup(context_of(options, random, view.tops.size()), view.bottoms, view.tops));
+  const LayerContext context = context_of(message, options, random, view.tops.size());
+  SPEEDO_TRY(view.layer->setup(context, view.bottoms, view.tops));
   SPEEDO_TRY(shape_layer(view));
   const std::size_t parameter_count = view.layer->parameter_requests().size();
   if (static_cast<std::size_t>(message.param_size()) > parameter_count) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <sstream>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include <speedo/base/limits.hpp>
 #include <speedo/base/remote_files.hpp>
 
+#include "base/byte_order_mark.hpp"
 #include "data/claimed_size.hpp"
 #include "data/permute.hpp"
 
@@ -26,6 +28,9 @@ namespace {
 constexpr std::int64_t kKeptValuesMax = std::int64_t{16} << 20U;
 
 constexpr std::size_t kListBytesMax = std::size_t{16} << 20U;
+
+// Of a file that has nothing before what HDF5 writes.
+constexpr std::string_view kHdf5Signature = "\x89HDF\r\n\x1a\n";
 
 // First place for relative names is the working directory, as in Caffe; then the prototxt's folder,
 // then the list's own. What a list at a URI names lies beside it.
@@ -59,7 +64,13 @@ Result<std::unique_ptr<BatchReader>> Hdf5BatchReader::create(const Options& opti
 }
 
 Result<void> Hdf5BatchReader::add_files(const std::string& list) {
-  std::istringstream words(list);
+  if (list.starts_with(kHdf5Signature)) {
+    return Error{ErrorCode::kData,
+                 fmt::format("HDF5 list '{}' is an HDF5 file itself: source is a text file that "
+                             "names HDF5 files, one a line",
+                             options_.list.string())};
+  }
+  std::istringstream words{std::string(without_byte_order_mark(list))};
   std::uint64_t tried = 0, missed = 0;
   std::optional<Error> last;
   for (std::string name; words >> name; ++tried) {

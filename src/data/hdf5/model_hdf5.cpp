@@ -22,6 +22,7 @@
 
 #include "base/parse_number.hpp"
 #include "core/blob_proto.hpp"
+#include "core/hdf5_layer_name.hpp"
 #include "data/claimed_size.hpp"
 #include "data/hdf5/hdf5_file.hpp"
 
@@ -203,6 +204,13 @@ Result<void> write_model_hdf5(const std::filesystem::path& path, const caffe::Ne
   if (diffs) SPEEDO_TRY(file.add_group("/diff"));
   std::set<std::string> seen;
   for (const caffe::LayerParameter& layer : net.layer()) {
+    if (!is_kept_by_hdf5(layer.name())) {
+      if (layer.blobs_size() == 0) continue;
+      return Error{ErrorCode::kConfig,
+                   fmt::format("HDF5 cannot keep the parameters of a layer named '{}': rename it, "
+                               "or write another format",
+                               layer.name())};
+    }
     SPEEDO_TRY(file.add_group("/data/" + layer.name()));
     if (diffs) SPEEDO_TRY(file.add_group("/diff/" + layer.name()));
     for (int index = 0; index < layer.blobs_size(); ++index) {

@@ -109,6 +109,11 @@ Result<std::string> encode_jpeg(const Record& record) {
 
 }  // namespace
 
+bool can_encode(const std::string& encoding) {
+  const std::string kind = lower_case(encoding);
+  return kind == "png" || kind == "jpg" || kind == "jpeg";
+}
+
 Result<std::string> encode_image(const Record& record, const std::string& encoding) {
   SPEEDO_ASSERT(static_cast<std::int64_t>(record.bytes.size()) == record.count());
   SPEEDO_ASSERT(record.channels == 1 || record.channels == 3);

@@ -8,6 +8,7 @@
 #include <speedo/base/assert.hpp>
 #include <speedo/base/file.hpp>
 
+#include "base/byte_order_mark.hpp"
 #include "base/parse_number.hpp"
 #include "data/image/resize.hpp"
 #include "data/record_group.hpp"
@@ -60,7 +61,8 @@ Result<void> ImageList::add_line(std::size_t offset, std::size_t end) {
 Result<ImageList> ImageList::read(const std::filesystem::path& path) {
   SPEEDO_ASSIGN(std::string text, read_file(path, kListTextBytesMax));
   ImageList list(path.string(), std::move(text));
-  for (std::size_t offset = 0; offset < list.text_.size();) {
+  const std::size_t begin = list.text_.size() - without_byte_order_mark(list.text_).size();
+  for (std::size_t offset = begin; offset < list.text_.size();) {
     const std::size_t end = std::min(list.text_.find('\n', offset), list.text_.size());
     SPEEDO_TRY(list.add_line(offset, end));
     offset = end + 1;
@@ -77,8 +79,16 @@ std::string_view ImageList::name(std::int64_t index) const {
 
 std::string ImageList::place(std::int64_t index) const { return place_at(entry(index).offset); }
 
+// Caffe puts the root before a name as it is, so that one without a slash makes other names.
 Error ImageListSource::error_at(std::int64_t index, const Error& error) const {
-  return {error.code, fmt::format("{}: {}", list_.place(index), error.message)};
+  const std::string& root = options_.root;
+  const bool joins = error.code == ErrorCode::kNotFound && !root.empty() && root.back() != '/';
+  return {error.code,
+          fmt::format("{}: {}{}", list_.place(index), error.message,
+                      joins ? fmt::format("; '{}' stands before each name as it is: end it with a "
+                                          "'/' if it is a folder",
+                                          root)
+                            : "")};
 }
 
 Result<std::string> ImageListSource::read_image_file(std::int64_t index) const {

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <speedo/base/file.hpp>
 
+#include "base/byte_order_mark.hpp"
 #include "base/parse_number.hpp"
 #include "caffe.pb.h"
 
@@ -100,8 +101,8 @@ Result<void> read_image(WindowText& text, const caffe::WindowDataParameter& para
 
 Result<WindowFile> WindowFile::read(const std::filesystem::path& path,
                                     const caffe::WindowDataParameter& parameter) {
-  SPEEDO_ASSIGN(std::string content, read_file(path, kWindowTextBytesMax));
-  WindowText text(path.string(), std::move(content));
+  SPEEDO_ASSIGN(const std::string content, read_file(path, kWindowTextBytesMax));
+  WindowText text(path.string(), std::string(without_byte_order_mark(content)));
   WindowFile file;
   file.path = path.string();
   for (std::string_view mark = text.word(); !mark.empty(); mark = text.word()) {
