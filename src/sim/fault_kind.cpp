@@ -45,6 +45,7 @@ constexpr std::array kFaultNames{
     "shard and store lost",
     "shard's store in merge",
     "kill master at manifest",
+    "cut master at manifest",
 };
 static_assert(kFaultNames.size() == kFaultKinds);
 

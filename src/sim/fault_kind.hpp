@@ -43,8 +43,11 @@ enum class FaultKind {
   kShardAndStoreLost,   // merger and server, which loses all, at one time
   kShardStoreLosesInMerge,  // at the `extra`-th operation on it from now
   kKillMasterAtManifest,    // of a version whose parts are written, before it is there or after
+  // The same, but the master is cut from the store for `length`; extra 1: meanwhile a server that
+  // has no manifest loses all.
+  kCutMasterAtManifest,
 };
-inline constexpr int kFaultKinds = static_cast<int>(FaultKind::kKillMasterAtManifest) + 1;
+inline constexpr int kFaultKinds = static_cast<int>(FaultKind::kCutMasterAtManifest) + 1;
 // Those before it befall every job.
 inline constexpr FaultKind kFirstShardFault = FaultKind::kKillShard;
 const char* to_string(FaultKind kind);

@@ -140,6 +140,9 @@ BUGS = [
         "      written.front() = written_.front();\n"
         "      auto put = put_manifest(next, job.state, written);\n",
         "publication"),
+    Bug("manifest without an answer left", "src/train/parts/joined_engine.cpp",
+        "    if (in_doubt_) SPEEDO_TRY(restore_manifest());\n", "",
+        "publication"),
     Bug("part goes on with what a copy had before", "src/train/parts/neighbor_copies.cpp",
         "  const std::string name = weights_key(wanted.version);\n"
         "  SPEEDO_ASSIGN(const auto copy, store_->read(name));\n"

@@ -141,4 +141,33 @@ TEST_CASE("chunks that the newest weights' manifest names stay as they are") {
   CHECK(server.violations.first() == "a chunk of the newest weights is replaced or erased");
 }
 
+TEST_CASE("chunks of the newest weights that a server has lost come back as they were") {
+  CheckedServer server;
+  ChunkedStore store(server.map, "job");
+  RecordInfo info;
+  info.version = 1;
+  REQUIRE(put(store, weights_key(), info, std::vector<float>(3, 1.0F)));
+  const std::string chunk = server.set.front();
+  const KvPtr value = get_whole(chunk);
+  server.map->submit(value);
+  const auto set_again = [&](std::string bytes) {
+    auto again = std::make_shared<KvOperation>();
+    again->kind = KvOperation::Kind::kSet;
+    again->key = chunk;
+    again->head = std::move(bytes);
+    server.map->submit(again);
+    return server.violations.first();
+  };
+  const std::string of_another = std::string(kChunkHeadBytes, '\0') + value->text;
+  SECTION("of a server without manifests") {
+    server.checker.store_lost_data(1);
+    CHECK(set_again(value->text) == "");
+    CHECK(set_again(of_another) == "a chunk of the newest weights is replaced or erased");
+  }
+  SECTION("of the first server, which may show an older manifest") {
+    server.checker.store_lost_data(0);
+    CHECK(set_again(of_another) == "");
+  }
+}
+
 }  // namespace speedo::sim

@@ -87,7 +87,10 @@ void Lineage::go_on_from(const Published::value_type& origin, Branch& branch) co
 
 void Lineage::remember(std::uint64_t term, Version version, const Merger::Copy& now) {
   Branch& branch = branches_[term];
-  branch.state = State{now.weights, now.histories, now.state, branch.log.size()};
+  branch.state = State{.weights = now.weights,
+                       .histories = now.histories,
+                       .session = now.state,
+                       .shards = branch.log.size()};
   published_[{term, version.value}] = branch.state;
 }
 
@@ -113,7 +116,7 @@ void Lineage::unseen(std::uint64_t term, Version version, std::span<const std::u
     branch.log.push_back(shard);
   }
   branch.unseen = 2;
-  published_[{term, version.value}] = State{{}, {}, {}, branch.log.size()};
+  published_[{term, version.value}].shards = branch.log.size();
 }
 
 void Lineage::unseen(const PublishedMerge& merge) {
@@ -162,7 +165,21 @@ void Lineage::consumed(std::uint64_t term, std::uint64_t shard) {
   branches_[term].consumed.insert(shard);
 }
 
+// The weights before it are not known: those that replace it are taken as they are.
+void Lineage::forget_taken_back(const PublishedMerge& merge) {
+  const auto known = published_.find({merge.term, merge.now.version.value});
+  const bool is_taken_back = known != published_.end() && known->second.is_seen_by_another &&
+                             lost_data_ && known->second.weights != merge.now.weights;
+  if (!is_taken_back) return;
+  published_.erase(known);
+  Branch& branch = branches_[merge.term];
+  branch.unseen = 2;
+  for (const auto& each : merge.job.contributions) merged_runs_.erase(each.run.value);
+  for (const std::uint64_t shard : merge.shards) branch.merged.erase(shard);
+}
+
 void Lineage::merged(const PublishedMerge& merge) {
+  forget_taken_back(merge);
   Branch& branch = branches_[merge.term];
   if (const auto known = published_.find({merge.term, merge.now.version.value});
       known != published_.end()) {
@@ -204,6 +221,7 @@ void Lineage::merged(const PublishedMerge& merge) {
     if (parts_) now.histories = branch.state.histories;
   }
   remember(merge.term, merge.now.version, now);
+  published_[{merge.term, merge.now.version.value}].is_seen_by_another = merge.is_seen_by_another;
 }
 
 // Of the contributions, those that were not rejected, in their order.

@@ -51,6 +51,9 @@ class Lineage {
     std::uint64_t iteration = 0;  // after it
     bool may_reject = false;      // what its workers put may have been erased
     std::span<const std::uint64_t> shards;  // of the data, that went into it
+    // By another master than its own, which may not know of it: if the store loses it then, its own
+    // takes it back, and publishes something else under its number.
+    bool is_seen_by_another = false;
   };
   void merged(const PublishedMerge& merge);
   void entered_stage(std::uint64_t term, const Merger::Copy& now);
@@ -82,6 +85,7 @@ class Lineage {
     std::vector<Values> histories;
     std::string session;           // its state, as the version carries it; empty: not seen
     std::size_t shards = 0;        // of the log of its branch, that are part of it
+    bool is_seen_by_another = false;  // see PublishedMerge
   };
   // The shards used by one master and, before it, by those whose work it goes on with.
   struct Branch {
@@ -107,6 +111,7 @@ class Lineage {
   void apply_rule(State& state, const MergeJob& job, const Values& gradient);
   void compare(const Values& found, const Values& wanted, const char* what);
   void remember(std::uint64_t term, Version version, const Merger::Copy& now);
+  void forget_taken_back(const PublishedMerge& merge);
 
   const std::vector<UpdateSpec> stages_;
   const Values start_;

@@ -27,8 +27,9 @@ bool RecordChecker::may_have_lost_data() const {
   return lost_data_at_ && clock_.now() - *lost_data_at_ < kPutTimeMax;
 }
 
-void RecordChecker::store_lost_data() {
+void RecordChecker::store_lost_data(std::size_t server) {
   lost_data_at_ = clock_.now();
+  if (server == 0) lost_manifests_at_ = lost_data_at_;
   late_.insert(gone_.begin(), gone_.end());
 }
 
@@ -47,20 +48,23 @@ std::optional<RecordChecker::Owner> RecordChecker::owner_of(const std::string& k
   return Owner{*term, *worker};
 }
 
-// Whoever puts the next version leaves the chunks of this one alone, in each part.
+// Whoever puts the next version leaves the chunks of this one alone, in each part; what was lost is
+// put again as it was.
 void RecordChecker::look_at_named(const KvOperation& operation) {
   const std::string manifest = RecordKeys(job_, weights_key()).manifest();
   const bool is_set = operation.kind == KvOperation::Kind::kSet;
-  const auto is_named = [this](const std::string& key) { return named_.contains(key); };
-  const bool touches =
-      is_set ? is_named(operation.key) : std::ranges::any_of(operation.keys, is_named);
-  if (touches && !may_have_lost_data() && !is_whole(manifest)) {
+  const auto set = is_set ? named_.find(operation.key) : named_.end();
+  const bool is_known =
+      !lost_manifests_at_ || clock_.now() - *lost_manifests_at_ >= kPutTimeMax;
+  const bool is_replaced = set != named_.end() && is_known && !is_kept(set->first, set->second);
+  const bool is_erased =
+      std::ranges::any_of(operation.keys,
+                          [this](const std::string& key) { return named_.contains(key); }) &&
+      !may_have_lost_data() && !is_whole(manifest);
+  if (is_replaced || is_erased) {
     violations_.report(Check::kPublication, "a chunk of the newest weights is replaced or erased");
   }
-  if (is_set && operation.key == manifest) {
-    named_.clear();
-    for (std::string& key : chunks_of(manifest)) named_.insert(std::move(key));
-  }
+  if (is_set && operation.key == manifest) named_ = promises_of(manifest);
 }
 
 void RecordChecker::done(const KvOperation& operation) {
@@ -89,35 +93,34 @@ RecordKeys RecordChecker::names_of(const std::string& manifest_key) const {
   return {job_, manifest_key.substr(start, manifest_key.size() - start - kManifestEnd.size())};
 }
 
-std::vector<std::string> RecordChecker::chunks_of(const std::string& manifest_key) const {
+RecordChecker::Promises RecordChecker::promises_of(const std::string& manifest_key) const {
   const auto found = read(manifest_key);
   const auto manifest = found->error ? Result<RecordManifest>(*found->error)
                                      : decode_manifest(found->text);
-  std::vector<std::string> keys;
-  if (!manifest) return keys;
+  Promises promises;
+  if (!manifest) return promises;
   const RecordKeys names = names_of(manifest_key);
   for (std::size_t chunk = 0; chunk < manifest->chunks.size(); ++chunk) {
-    keys.push_back(names.chunk(manifest->info.term, manifest->slot_of(chunk), chunk));
+    promises[names.chunk(manifest->info.term, manifest->slot_of(chunk), chunk)] = {
+        .version = manifest->info.version, .checksum = manifest->chunks[chunk].checksum};
   }
-  return keys;
+  return promises;
+}
+
+bool RecordChecker::is_kept(const std::string& key, const Promise& promise) const {
+  const auto value = read(key);
+  if (value->error) return false;
+  const auto head = decode_chunk_head(std::string_view(value->text).substr(0, kChunkHeadBytes));
+  return head && head->version == promise.version && head->checksum == promise.checksum;
 }
 
 bool RecordChecker::is_whole(const std::string& manifest_key) const {
   const auto found = read(manifest_key);
   if (found->error) return true;
-  const auto manifest = decode_manifest(found->text);
-  if (!manifest) return false;
-  const RecordKeys names = names_of(manifest_key);
-  for (std::size_t chunk = 0; chunk < manifest->chunks.size(); ++chunk) {
-    const auto value = read(names.chunk(manifest->info.term, manifest->slot_of(chunk), chunk));
-    const auto head =
-        value->error ? std::nullopt
-                     : decode_chunk_head(std::string_view(value->text).substr(0, kChunkHeadBytes));
-    const bool promised = head && head->version == manifest->info.version &&
-                          head->checksum == manifest->chunks[chunk].checksum;
-    if (!promised) return false;
-  }
-  return true;
+  if (!decode_manifest(found->text)) return false;
+  return std::ranges::all_of(promises_of(manifest_key), [this](const auto& each) {
+    return is_kept(each.first, each.second);
+  });
 }
 
 void RecordChecker::check_erased(std::uint64_t term, std::uint64_t worker) {

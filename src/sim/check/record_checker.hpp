@@ -1,7 +1,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -27,8 +29,9 @@ class RecordChecker {
 
   // An operation that was executed.
   void done(const KvOperation& operation);
-  // Chunks may be gone that are named by manifests yet to come, and what was erased is back.
-  void store_lost_data();
+  // Chunks may be gone that are named by manifests yet to come, and what was erased is back. Of the
+  // first server, another manifest of the weights may be there than the newest.
+  void store_lost_data(std::size_t server = 0);
   bool may_have_lost_data() const;
   // Whether all is there that a manifest names which is there.
   bool is_whole(const std::string& manifest_key) const;
@@ -46,7 +49,13 @@ class RecordChecker {
  private:
   KvPtr read(const std::string& key) const;
   RecordKeys names_of(const std::string& manifest_key) const;
-  std::vector<std::string> chunks_of(const std::string& manifest_key) const;
+  // What a manifest promises of a chunk.
+  struct Promise {
+    std::uint64_t version = 0, checksum = 0;
+  };
+  using Promises = std::map<std::string, Promise>;  // by the chunks' keys
+  Promises promises_of(const std::string& manifest_key) const;
+  bool is_kept(const std::string& key, const Promise& promise) const;
   void look_at_named(const KvOperation& operation);
   using Owner = std::pair<std::uint64_t, std::uint64_t>;  // term, worker
   std::optional<Owner> owner_of(const std::string& key) const;
@@ -55,11 +64,11 @@ class RecordChecker {
   const std::string job_;
   const Clock& clock_;
   Violations& violations_;
-  std::optional<Instant> lost_data_at_;
+  std::optional<Instant> lost_data_at_, lost_manifests_at_;
   std::set<Owner> gone_, late_;  // late: put after that, or back
   std::set<std::uint64_t> ended_terms_;
   std::set<Owner> after_end_;  // have put since the newest master began to end
-  std::set<std::string> named_;  // chunks, by the newest manifest of the weights
+  Promises named_;  // by the newest manifest of the weights
   std::uint64_t newest_term_ = 0;
 };
 

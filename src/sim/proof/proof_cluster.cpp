@@ -280,7 +280,7 @@ void ProofCluster::watch_merges(Mastership& mastership, ProofMaster::Setting& se
     watch_published(mastership, now.version);
     lineage_.entered_stage(master.term(), now);
   };
-  setting.on_torn = [this, &mastership](ProofMaster&) { watch_torn(mastership); };
+  setting.on_torn = [this, &mastership](ProofMaster&) { watch_torn(mastership, false); };
   setting.read_published = [this](ProofMaster& master, Version version) {
     ChunkedStore store(servers_.shared_map(), scenario_.config.job);
     auto now = read_copy(store, weights_key(), master.term());
@@ -319,7 +319,7 @@ ProofMaster::Setting ProofCluster::master_setting(Mastership& mastership) {
   // Others may have published what they do not know yet, or will never know.
   setting.on_chosen = [this, &mastership](ProofMaster&) {
     for (const auto& each : masters_) {
-      if (each.get() != &mastership && each->master->is_publishing()) watch_torn(*each);
+      if (each.get() != &mastership && each->master->is_publishing()) watch_torn(*each, true);
     }
   };
   setting.on_start = [this, &mastership](ProofMaster&, const Merger::Copy& start) {

@@ -85,7 +85,7 @@ class ProofCluster : private Observer {
   void watch_start(Mastership& mastership, const Merger::Copy& start);
   void watch_merge(Mastership& mastership, const master_command::StartMerge& job,
                    const MergeResult& result, const Merger::Copy& now);
-  void watch_torn(Mastership& mastership);
+  void watch_torn(Mastership& mastership, bool by_another);
   void watch_unseen(Mastership& mastership, const master_command::StartMerge* job,
                     const MergeResult& result);
   std::optional<Merger::Copy> read_copy(ParameterStore& store, const std::string& key,
@@ -117,6 +117,7 @@ class ProofCluster : private Observer {
   bool strike_connection(const Fault& fault, const FaultMark& mark);
   bool strike_master(const Fault& fault, const FaultMark& mark);
   bool strike_shard(const Fault& fault, const FaultMark& mark);
+  bool strike_manifest(const Fault& fault, const FaultMark& mark);
   void strike_shard_store(const Fault& fault, const FaultMark& mark);
   void kill_shard(std::size_t part, bool silent, Instant back, const FaultMark& mark);
   StoreServer& server_of(const Fault& fault);

@@ -179,12 +179,12 @@ void ProofMaster::merged_by_parts(const master_command::StartMerge* job,
   setting_.on_merged(*this, *job, result, *now);
 }
 
-void ProofMaster::strike_at_manifest(const FaultMark& mark) {
+void ProofMaster::strike_at_manifest(const FaultMark& mark, std::function<void()> strike) {
   clients_.strike_at_set(RecordKeys(config_.job, weights_key()).manifest(),
-                         [this, mark](const KvOperation&) {
+                         [this, mark, strike = std::move(strike)](const KvOperation&) {
                            mark.struck();
                            if (is_merging()) mark.felt();
-                           setting_.die(*this);
+                           strike();
                          });
 }
 

@@ -113,8 +113,8 @@ class ProofMaster {
     FaultMark mark;
   };
   void strike_next_merge(MergeStrike strike) { strike_ = strike; }
-  // Dies at the next manifest of the weights, before it is there or after.
-  void strike_at_manifest(const FaultMark& mark);
+  // `strike` happens at the next manifest of the weights, before it is there or after.
+  void strike_at_manifest(const FaultMark& mark, std::function<void()> strike);
   // At so many changes of files from now: dies, before or after it.
   void strike_in_files(std::uint64_t change, bool with_effect, const FaultMark& mark);
   const std::optional<StartChecker::Place>& chosen_files() const { return chosen_files_; }

@@ -25,6 +25,7 @@ constexpr std::uint64_t kStream = 0x5EED;  // tells this generator's stream from
 constexpr std::uint64_t kReplicaStream = 0x5EEE;
 constexpr std::uint64_t kShardStream = 0x5EEF;
 constexpr std::uint64_t kStateStream = 0x5EF0;
+constexpr std::uint64_t kManifestStream = 0x5EF1;
 
 // A time in [low, high], small ones as likely as large ones.
 Instant draw_time(Random& random, Instant low, Instant high) {
@@ -186,7 +187,8 @@ void draw_replicas(Random& random, Scenario& scenario) {
 }
 
 Fault draw_shard_fault(Random& random, const Scenario& scenario) {
-  Fault fault = draw_fault_of(random, scenario, kShardFaults, kFaultKinds);
+  constexpr auto kEnd = static_cast<std::uint64_t>(FaultKind::kCutMasterAtManifest);
+  Fault fault = draw_fault_of(random, scenario, kShardFaults, kEnd);
   switch (fault.kind) {
     case FaultKind::kCutShard: fault.extra = 1 + random.below(3); break;
     case FaultKind::kKillShardInMerge:
@@ -219,6 +221,17 @@ void draw_shards(Random& random, Scenario& scenario) {
   std::ranges::stable_sort(scenario.faults, {}, &Fault::when);
 }
 
+// In half of the jobs that are merged in parts and have faults.
+void draw_manifest_faults(Random& random, Scenario& scenario) {
+  if (scenario.has_shard.empty() || scenario.faults.empty() || random.below(2) != 0) return;
+  constexpr auto kKind = static_cast<std::uint64_t>(FaultKind::kCutMasterAtManifest);
+  const std::uint64_t count = 1 + random.below(4);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    scenario.faults.push_back(draw_fault_of(random, scenario, kKind, kKind + 1));
+  }
+  std::ranges::stable_sort(scenario.faults, {}, &Fault::when);
+}
+
 // A third of the jobs that write snapshots while they train.
 void draw_states(Random& random, Scenario& scenario) {
   MasterConfig& config = scenario.config;
@@ -247,6 +260,8 @@ Scenario draw_scenario(std::uint64_t seed, const std::vector<std::string>& names
   draw_replicas(replicas, scenario);
   Random shards = Random::derive(seed, {kShardStream});
   if (in_parts) draw_shards(shards, scenario);
+  Random manifests = Random::derive(seed, {kManifestStream});
+  draw_manifest_faults(manifests, scenario);
   Random states = Random::derive(seed, {kStateStream});
   draw_states(states, scenario);
   return scenario;

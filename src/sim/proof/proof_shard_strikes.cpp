@@ -8,12 +8,7 @@ namespace speedo::sim {
 // False: not a fault of a part's merger, of its server, or of the manifest of all parts.
 bool ProofCluster::strike_shard(const Fault& fault, const FaultMark& mark) {
   if (fault.kind < kFirstShardFault) return false;
-  if (fault.kind == FaultKind::kKillMasterAtManifest) {
-    ProofMaster* const master = current_master();
-    if (master != nullptr) master->strike_at_manifest(mark);
-    world_.queue().after(fault.length, [this] { ensure_master(); });
-    return true;
-  }
+  if (strike_manifest(fault, mark)) return true;
   strike_shard_store(fault, mark);
   const std::size_t part = fault.target % shards_.size();
   if (!shards_[part].work) return true;
@@ -45,6 +40,29 @@ bool ProofCluster::strike_shard(const Fault& fault, const FaultMark& mark) {
       break;
     default: break;
   }
+  return true;
+}
+
+// False: not a fault of it.
+bool ProofCluster::strike_manifest(const Fault& fault, const FaultMark& mark) {
+  ProofMaster* const master = current_master();
+  if (fault.kind == FaultKind::kKillMasterAtManifest) {
+    if (master != nullptr) {
+      master->strike_at_manifest(mark, [this, master] {
+        world_.kill(master->node(), false);
+        replace_master_soon();
+      });
+    }
+    world_.queue().after(fault.length, [this] { ensure_master(); });
+    return true;
+  }
+  if (fault.kind != FaultKind::kCutMasterAtManifest) return false;
+  if (master == nullptr) return true;
+  master->strike_at_manifest(mark, [this, master, mark, &fault] {
+    cut_from_store(master->clients(), fault.length, mark);
+    const std::size_t server = 1 + fault.target % (servers_.count() - 1);
+    if (fault.extra == 1) servers_.at(server).restart(Survives::kNothing, Instant{0});
+  });
   return true;
 }
 

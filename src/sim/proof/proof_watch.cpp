@@ -38,7 +38,7 @@ void ProofCluster::watch_store(std::size_t server, const KvOperation& operation)
 void ProofCluster::watch_lost_data(std::size_t server) {
   lineage_.all_may_be_lost();
   lease_checker_.store_lost_data(server);
-  record_checker_.store_lost_data();
+  record_checker_.store_lost_data(server);
   const bool misses = misses_part();
   // Whoever has met that ends of it, also if an earlier state of the server is back by then.
   part_is_lost_ = part_is_lost_ || misses;
@@ -227,7 +227,7 @@ void ProofCluster::watch_rejected(const master_command::StartMerge& job,
 
 // A merge failed, or its process stopped or died in it: its version is published or not, and may be
 // gone on from. What is in the store is held to what would have been merged.
-void ProofCluster::watch_torn(Mastership& mastership) {
+void ProofCluster::watch_torn(Mastership& mastership, bool by_another) {
   const std::uint64_t term = mastership.master->term();
   const master_command::StartMerge* const job = mastership.master->order();
   ChunkedStore store(servers_.shared_map(), scenario_.config.job);
@@ -260,7 +260,8 @@ void ProofCluster::watch_torn(Mastership& mastership) {
                      .result = result,
                      .now = *now,
                      .may_reject = is_stale(mastership),
-                     .shards = shards});
+                     .shards = shards,
+                     .is_seen_by_another = by_another});
   }
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <speedo/base/assert.hpp>
+#include <speedo/store/layout.hpp>
 
 #include "base/log.hpp"
 #include "train/job/job_solver.hpp"
@@ -117,8 +118,10 @@ Result<void> JoinedEngine::note(Result<void> done) {
 
 Result<void> JoinedEngine::put_manifest(Version version, const std::string& state,
                                         const std::vector<WrittenPart>& written) {
-  return note(
+  auto put = note(
       store_->put_parts(weights_key(), info_of(version, state), of_all_servers(written)));
+  in_doubt_ = !put;
+  return put;
 }
 
 // As `version`, which is the next or this one. False: a merger is gone, and they are still closed.
@@ -180,13 +183,17 @@ Result<void> JoinedEngine::open_closed() {
 }
 
 // It may be lost with the server that it lies on, which may be back with one whose parts are where
-// they lay before they were opened again.
+// they lay before they were opened again. Or the next one is there, whose answer was lost.
 Result<void> JoinedEngine::restore_manifest() {
   const auto has_it = store_->has_put_parts(weights_key(), info_of(version_, {}),
                                             of_all_servers(written_));
-  if (has_it && *has_it) return {};
+  if (has_it && *has_it) {
+    in_doubt_ = false;
+    return {};
+  }
   if (!has_it && is_transient(has_it.error().code)) return has_it.error();
-  SPEEDO_WARN("the store has lost the manifest of version {}: publishing it again", version_.value);
+  SPEEDO_WARN("the store does not have the manifest of version {}: publishing it again",
+              version_.value);
   return put_manifest(version_, state_, written_);
 }
 
@@ -225,6 +232,8 @@ Result<MergeResult> JoinedEngine::merge(const MergeJob& job) {
   part_order::Merge order{.id = 0, .base = version_, .job = job};
   order.job.state.clear();
   while (!order.job.contributions.empty()) {
+    // Parts write the next version where a manifest that does not count may have it.
+    if (in_doubt_) SPEEDO_TRY(restore_manifest());
     SPEEDO_TRY(open_closed());
     order.id = seats_.next_id();
     const PartRound round = seats_.ask_all(order);
@@ -255,7 +264,7 @@ Result<MergeResult> JoinedEngine::merge(const MergeJob& job) {
 }
 
 void JoinedEngine::expect(const MergeJob& job) {
-  if (!superseded_) seats_.tell_all(part_order::Expect{job});
+  if (!superseded_ && !in_doubt_) seats_.tell_all(part_order::Expect{job});
 }
 
 Instant JoinedEngine::publish_behind() { return kSeatLook; }

@@ -60,6 +60,8 @@ class JoinedEngine : public MergerWork {
   Version version_;
   std::string state_;
   std::vector<WrittenPart> written_;   // what the manifest of this version names
+  // The store may have a manifest that counts for nothing: the answer to it was lost.
+  bool in_doubt_ = false;
   std::optional<Error> superseded_;    // another master has the job: nothing is written any more
 };
 
