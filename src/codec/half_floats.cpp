@@ -9,8 +9,8 @@
 namespace speedo {
 namespace half_kernels {
 
-// The upper half of the float, rounded: 0x7fff more carries into it, one more if it is odd. A
-// magnitude that would be rounded to infinity is the largest that is not.
+// The upper half of the float, rounded: 0x7fff more carries into it, one more if it is odd. Unlike
+// to_bfloat16(), a magnitude that would be rounded to infinity is the largest that is not.
 inline std::uint16_t to_bf16(float value) {
   constexpr std::int32_t kMost = 0x7f7f7fff;
   const auto bits = std::bit_cast<std::int32_t>(value);

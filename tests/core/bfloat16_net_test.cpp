@@ -101,8 +101,10 @@ std::string mixed() {
          in_place("Sigmoid", "up") + in_place("Scale", "up", "scale_param { bias_term: true }") +
          convolution("b", "up", "num_output: 4 kernel_size: 3 dilation: 2") +
          layer("halves", "Slice", from("b"), "x", "top: 'y' slice_param { slice_point: 1 }") +
-         layer("back", "Concat", from("y") + from("x"), "z") + in_place("TanH", "z") +
-         "layer { name: 'stop' type: 'Silence' bottom: 'up' }\n" + classified("z");
+         layer("back", "Concat", from("y") + from("x"), "z") + in_place("Bias", "z") +
+         in_place("TanH", "z") + layer("square", "Eltwise", from("z") + from("b"), "square",
+                                       "eltwise_param { operation: PROD }") +
+         "layer { name: 'stop' type: 'Silence' bottom: 'up' }\n" + classified("square");
 }
 
 struct Outcome {
@@ -188,8 +190,12 @@ TEST_CASE("nets compute on bfloat16 arrays what they compute on float32, but for
 }
 
 TEST_CASE("the same on a GPU", "[net]") {
+  constexpr int kFirstMajor = 8;  // whose units multiply such numbers
+  const auto devices = gpu_devices();
+  if (!devices) SPEEDO_SKIP(devices.error().message);
+  if (devices->front().major < kFirstMajor) SPEEDO_SKIP("the GPU knows no bfloat16");
   const auto tf32 = make_gpu_backend({.precision = GpuPrecision::kTf32});
-  if (!tf32) SPEEDO_SKIP(tf32.error().message);
+  REQUIRE(tf32.has_value());
   const auto bfloat16 = make_gpu_backend({.precision = GpuPrecision::kBfloat16});
   REQUIRE(bfloat16.has_value());
   compare(**tf32, **bfloat16);

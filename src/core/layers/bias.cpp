@@ -48,7 +48,7 @@ void BiasLayer::sum_gradient(const Tensor& top, Tensors bottoms, bool propagate_
 void BiasLayer::backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) {
   sum_gradient(*tops[0], bottoms, !is_learned_ && propagate[1]);
   if (propagate[0] && tops[0]->grad() != bottoms[0]->grad()) {
-    backend().copy(tops[0]->storage_count(), tops[0]->grad(), bottoms[0]->grad());
+    backend().copy(tops[0]->elements(), tops[0]->grad(), bottoms[0]->grad());
   }
 }
 

@@ -14,6 +14,7 @@ class BiasLayer final : public Layer {
   LayerArity arity() const override { return {1, 2, 1, 1}; }
   bool allows_in_place() const override { return true; }
   LayoutRule layout_rule() const override { return layout_rule_; }
+  bool takes_bfloat16() const override { return true; }
   bool backward_reads_bottom(int) const override { return false; }
   bool backward_reads_top(int) const override { return false; }
   bool gradients_may_share(int bottom, int) const override { return bottom == 0; }

@@ -16,7 +16,7 @@ class EltwiseLayer final : public Layer {
   Result<void> setup(const LayerContext& context, Tensors bottoms, Tensors tops) override;
   Result<void> reshape(Tensors bottoms, Tensors tops) override;
   LayoutRule layout_rule() const override;
-  bool takes_bfloat16() const override { return operation_ == Operation::kSum; }
+  bool takes_bfloat16() const override { return operation_ != Operation::kMaximum; }
   Fused fuse(Layer& next, const FusionTerms& terms) override {
     return activation_.take(next, terms);
   }

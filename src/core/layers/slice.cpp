@@ -89,9 +89,9 @@ Result<void> SliceLayer::forward(Tensors bottoms, Tensors tops) {
   const std::int64_t stride = bottoms[0]->storage_count() / rows;
   const float* source = bottoms[0]->data();
   for (Tensor* top : tops) {
-    const std::int64_t columns = top->storage_count() / rows;
-    backend().copy_rows(rows, columns, source, stride, top->data(), columns);
-    source += columns;
+    const Elements columns{top->storage_count() / rows, top->layout().type};
+    backend().copy_rows(rows, columns, source, stride, top->data(), columns.count);
+    source = element_at(source, columns.count, columns.type);
   }
   return {};
 }
@@ -103,9 +103,9 @@ void SliceLayer::backward(Tensors tops, const std::vector<bool>& propagate, Tens
   const std::int64_t stride = bottoms[0]->storage_count() / rows;
   float* target = bottoms[0]->grad();
   for (const Tensor* top : tops) {
-    const std::int64_t columns = top->storage_count() / rows;
-    backend().copy_rows(rows, columns, top->grad(), columns, target, stride);
-    target += columns;
+    const Elements columns{top->storage_count() / rows, top->layout().type};
+    backend().copy_rows(rows, columns, top->grad(), columns.count, target, stride);
+    target = element_at(target, columns.count, columns.type);
   }
 }
 

@@ -11,6 +11,7 @@ class SliceLayer final : public Layer {
   using Layer::Layer;
   LayerArity arity() const override { return {1, 1, 1, -1}; }
   LayoutRule layout_rule() const override;
+  bool takes_bfloat16() const override { return true; }
   bool backward_reads_bottom(int) const override { return false; }
   bool backward_reads_top(int) const override { return false; }
   Result<void> setup(const LayerContext& context, Tensors bottoms, Tensors tops) override;

@@ -171,7 +171,7 @@ void SideChooser::add_cost(std::size_t reader, std::size_t bottom) {
   const bool takes_both = reads_free && bottom == 0 && fixed == Side::kNative &&
                           traits_[reader].takes_plain_bottom;
   if (takes_both) return;
-  const double bytes = static_cast<double>(array.storage_floats(native)) * 4.0;
+  const double bytes = static_cast<double>(array.storage_floats(native)) * double{sizeof(float)};
   (fixed == Side::kNative ? costs.if_plain : costs.if_native) += bytes;
 }
 

@@ -18,7 +18,9 @@ constexpr std::int64_t kWeightAlignment = 256;
 class CudnnEngine final : public ConvolutionEngine {
  public:
   CudnnEngine(const ConvolutionShape& shape, const ConvolutionContext& context)
-      : shape_(shape), context_(context) {}
+      : shape_(shape),
+        context_(context),
+        fuses_(shape.dst_layout.type == ElementType::kFloat32) {}
 
   Result<void> reserve(ConvolutionPass pass) override {
     driver().bind_thread();
@@ -124,7 +126,7 @@ class CudnnEngine final : public ConvolutionEngine {
 
   ConvolutionShape shape_;
   ConvolutionContext context_;
-  bool fuses_ = true;  // until the library says no
+  bool fuses_;  // bias and ReLU: of floats, until the library says no
   std::array<std::unique_ptr<DnnPass>, kConvolutionPasses.size()> passes_;
 };
 

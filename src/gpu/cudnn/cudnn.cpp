@@ -256,10 +256,12 @@ class Cudnn final : public Dnn {
     return !are_plain && have_one_order(shape);
   }
 
-  // In float32 proper no kernel may round its operands. Rounding to float16 has to be allowed.
+  // In float32 proper no kernel may round its operands. Rounding to float16 has to be allowed, and
+  // the units that multiply arrays of bfloat16 have to be asked for.
   bool is_exact() const { return context_.options.arithmetic == Arithmetic::kFloat32; }
-  cudnnMathType_t wanted_math() const {
+  cudnnMathType_t wanted_math(ElementType type) const {
     if (is_exact()) return CUDNN_FMA_MATH;
+    if (type == ElementType::kBfloat16) return CUDNN_TENSOR_OP_MATH;
     const bool is_half = context_.options.arithmetic == Arithmetic::kFloat16;
     return is_half ? CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION : CUDNN_DEFAULT_MATH;
   }
@@ -269,7 +271,7 @@ class Cudnn final : public Dnn {
     CudnnDescriptors of(context_.dnn);
     SPEEDO_TRY(of.describe(shape, order));
     const CudnnCall call{context_.dnn, context_.handle, of};
-    SPEEDO_TRY(of.set_math(wanted_math()));
+    SPEEDO_TRY(of.set_math(wanted_math(of.type())));
     for (const auto& result : ranked<Calls>(call)) {
       const bool is_sure = result.determinism == CUDNN_DETERMINISTIC;
       if (result.status != CUDNN_STATUS_SUCCESS) continue;

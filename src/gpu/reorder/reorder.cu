@@ -41,25 +41,44 @@ struct ReorderKernel {
 
   SPEEDO_HOST_DEVICE int phases() const { return 2; }
   SPEEDO_HOST_DEVICE void run(int phase, const Lane& lane) const {
+    with_type((phase == 0 ? ArrayFrom(source) : target).type, [&](auto is) {
+      constexpr ElementType kType = decltype(is)::value;
+      if (phase == 0) {
+        for_each_place(lane, from, [&](float& value, std::int64_t at, bool is_there) {
+          value = is_there ? source.get<kType>(at) : 0.0F;
+        });
+      } else if (adds) {
+        for_each_place(lane, to, [&](float value, std::int64_t at, bool) {
+          target.put<kType>(at, ArrayFrom(target).get<kType>(at) + value);
+        });
+      } else {
+        for_each_place(lane, to, [&](float value, std::int64_t at, bool) {
+          target.put<kType>(at, value);
+        });
+      }
+    });
+  }
+
+ private:
+  // Calls body(its value in the tile, its place in an array of the layout, whether it is no padding
+  // of the plain order) for each of the tile's elements that the array has; of `from` all that the
+  // other one has.
+  template <class Body>
+  SPEEDO_HOST_DEVICE void for_each_place(const Lane& lane, const LayoutPlaces& layout,
+                                         const Body& body) const {
     auto* const tile = reinterpret_cast<float*>(lane.shared);
     const std::int64_t rest = position_tiles.quotient(lane.block);
     const std::int64_t sample = channel_tiles.quotient(rest);
     const std::int64_t first_p = (lane.block - rest * position_tiles.value()) << positions_log;
     const std::int64_t first_c = (rest - sample * channel_tiles.value()) << channels_log;
-    const bool by_position = (phase == 0 ? from : to).block.value() == 1;
+    const bool by_position = layout.block.value() == 1;
     for (int e = lane.thread; e < kTileFloats; e += kTileThreads) {
       const int positions = 1 << positions_log;
       const int p = by_position ? e & (positions - 1) : e >> channels_log;
       const int c = by_position ? e >> positions_log : e & ((1 << channels_log) - 1);
-      float& value = tile[c * (positions + 1) + p];
-      if (first_p + p >= to.spatial) continue;
-      if (phase == 0) {
-        const bool is_there = first_c + c < channels;
-        value = is_there ? source[from.at(sample, first_c + c, first_p + p)] : 0.0F;
-      } else if (first_c + c < to.channels) {
-        const std::int64_t place = to.at(sample, first_c + c, first_p + p);
-        target.put(place, adds ? ArrayFrom(target)[place] + value : value);
-      }
+      if (first_p + p >= to.spatial || first_c + c >= to.channels) continue;
+      body(tile[c * (positions + 1) + p], layout.at(sample, first_c + c, first_p + p),
+           first_c + c < channels);
     }
   }
 };

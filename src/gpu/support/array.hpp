@@ -10,9 +10,8 @@
 
 namespace speedo::gpu {
 
-// Arrays of either type of elements as kernels see them, which compute in float32. Loops that know
-// the type when they are compiled have several loads under way, as a value that is asked for its
-// type when it arrives has to be there.
+// Arrays of either type of elements as kernels see them, which compute in float32. Loops know the
+// type when they are compiled: asked for at each element, it makes each load wait for the last one.
 
 struct ArrayFrom {
   const void* data = nullptr;

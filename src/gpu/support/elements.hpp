@@ -31,7 +31,7 @@ SPEEDO_HOST_DEVICE Floats4 each(const F& f, Floats4 first, Rest... rest) {
           f(first.w, rest.w...)};
 }
 
-// The places of one element, and of four, in arrays of a type, and of four floats.
+// The places of one element, and of four, in arrays of a type; float pointers are to floats.
 template <ElementType kType = ElementType::kFloat32>
 struct OneAt {
   std::int64_t i;

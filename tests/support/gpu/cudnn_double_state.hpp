@@ -94,8 +94,8 @@ class CudnnDouble::State {
       report("arrays and weights of several types");
       return std::nullopt;
     }
-    if (all.type == ElementType::kBfloat16 && task->math == CUDNN_FMA_MATH) {
-      report("arrays of bfloat16 in exact arithmetic");
+    if (all.type == ElementType::kBfloat16 && task->math != CUDNN_TENSOR_OP_MATH) {
+      report("arrays of bfloat16, and not the units that multiply them");
       return std::nullopt;
     }
     if (task->math != CUDNN_FMA_MATH) all.windows.rounding = {.digits = 10};
