@@ -1,11 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include <speedo/base/result.hpp>
 #include <speedo/core/shape.hpp>
+
+#include "data/batch_tops.hpp"
 
 namespace speedo {
 
@@ -13,10 +14,10 @@ namespace speedo {
 // Thread safety: one thread at a time, but for read(), where takes_threads() says so.
 class BatchReader {
  public:
-  using Tops = std::vector<std::span<float>>;
-
   virtual ~BatchReader() = default;
-  virtual const std::vector<Shape>& shapes() const = 0;  // one per top
+  virtual const std::vector<Shape>& shapes() const = 0;  // one per top; of the first batch
+  // Whether batches may have other shapes than the first. Requires then: part_count() == 1.
+  virtual bool shapes_vary() const { return false; }
   virtual std::uint64_t record_count() const = 0;        // records in one epoch
   // Each batch has so many parts, which follow each other along the stream.
   virtual std::int64_t part_count() const = 0;
@@ -24,9 +25,10 @@ class BatchReader {
   virtual bool takes_threads() const = 0;
   // What a thread that reads takes beside the tops.
   virtual std::int64_t scratch_bytes() const = 0;
-  // Fills what belongs to a part of tops that are sized as the shapes say. The same part of a batch
-  // always gives the same values. Error: kData, naming file and the part's first bad record.
-  virtual Result<void> read(std::uint64_t batch, std::int64_t part, Tops& tops) = 0;
+  // Fills what belongs to a part of tops that are sized as the shapes say; where they vary, it gives
+  // them the batch's. The same part of a batch always gives the same values. Error: kData, naming
+  // file and the part's first bad record.
+  virtual Result<void> read(std::uint64_t batch, std::int64_t part, BatchTops& tops) = 0;
 };
 
 // The stream's record `offset` places behind the start of a batch, taken modulo the epoch.

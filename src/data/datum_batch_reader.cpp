@@ -49,6 +49,7 @@ Result<std::unique_ptr<BatchReader>> DatumBatchReader::create(std::unique_ptr<Da
   reader->scratch_bytes_ =
       reader->group_records_ * kRecordCopies * static_cast<std::int64_t>(record_bytes);
   reader->shapes_.push_back(std::move(images));
+  reader->shapes_vary_ = options.batch_size == 1 && !reader->transformer_.crops();
   if (options.with_labels) reader->shapes_.push_back(Shape{options.batch_size});
   return std::unique_ptr<BatchReader>(std::move(reader));
 }
@@ -82,17 +83,35 @@ Result<void> DatumBatchReader::check_dims(const Record& record, std::uint64_t in
   }
   return Error{
       ErrorCode::kData,
-      fmt::format("record {} is {}x{}x{}, but record 0 is {}x{}x{}: set crop_size or convert "
-                  "the images to one size",
+      fmt::format("record {} is {}x{}x{}, but record 0 is {}x{}x{}: set crop_size, convert the "
+                  "images to one size, or read them one by one (batch_size: 1)",
                   index, dims.channels, dims.height, dims.width, first_dims_.channels,
                   first_dims_.height, first_dims_.width)};
+}
+
+Result<void> DatumBatchReader::fit(const Record& record, std::uint64_t index,
+                                   BatchTops& tops) const {
+  if (record.channels != first_dims_.channels) {
+    return Error{ErrorCode::kData, fmt::format("record {} has {} channels, but record 0 has {}",
+                                               index, record.channels, first_dims_.channels)};
+  }
+  const auto wrong = [index](const Error& error) {
+    return Error{ErrorCode::kData, fmt::format("record {}: {}", index, error.message)};
+  };
+  const auto dims = transformer_.output_dims({record.channels, record.height, record.width});
+  if (!dims) return wrong(dims.error());
+  std::vector<Shape> shapes = shapes_;
+  auto image = Shape::create({1, dims->channels, dims->height, dims->width});
+  if (!image) return wrong(image.error());
+  shapes[0] = std::move(image).value();
+  return tops.fit(shapes);
 }
 
 std::int64_t DatumBatchReader::part_count() const {
   return (options_.batch_size - 1) / part_records_ + 1;
 }
 
-Result<void> DatumBatchReader::read(std::uint64_t batch, std::int64_t part, Tops& tops) {
+Result<void> DatumBatchReader::read(std::uint64_t batch, std::int64_t part, BatchTops& tops) {
   SPEEDO_ASSERT(part >= 0 && part < part_count());
   const auto desk = desks_.take();
   const auto batch_size = static_cast<std::uint64_t>(options_.batch_size);
@@ -106,7 +125,7 @@ Result<void> DatumBatchReader::read(std::uint64_t batch, std::int64_t part, Tops
 }
 
 Result<void> DatumBatchReader::read_group(std::uint64_t batch, std::uint64_t first,
-                                          std::uint64_t end, Desk& desk, Tops& tops) {
+                                          std::uint64_t end, Desk& desk, BatchTops& tops) {
   desk.records.resize(static_cast<std::size_t>(group_records_));
   desk.reads.clear();
   for (std::uint64_t i = first; i < end; ++i) {
@@ -114,17 +133,17 @@ Result<void> DatumBatchReader::read_group(std::uint64_t batch, std::uint64_t fir
         {static_cast<std::int64_t>(index_of(batch, i)), &desk.records[i - first]});
   }
   source_->read_group(desk.reads);
-  const auto values = static_cast<std::size_t>(shapes_[0].count(1));
   const std::uint64_t batch_begin = batch * static_cast<std::uint64_t>(options_.batch_size);
   for (std::uint64_t i = first; i < end; ++i) {
     RecordRead& read = desk.reads[i - first];
     Record& record = *read.record;
     const auto index = static_cast<std::uint64_t>(read.index);
     SPEEDO_TRY(or_next(index, std::move(read.outcome), record));
-    SPEEDO_TRY(check_dims(record, index));
+    SPEEDO_TRY(shapes_vary_ ? fit(record, index, tops) : check_dims(record, index));
     // By the place in the stream, so that neither the batch size nor who reads before it changes
     // what a record becomes.
     Random random = Random::derive(options_.seed, {batch_begin + i});
+    const auto values = static_cast<std::size_t>(tops.shapes()[0].count(1));
     transformer_.apply(record, random, tops[0].subspan(i * values, values));
     if (options_.with_labels) tops[1][i] = static_cast<float>(record.label);
   }

@@ -28,13 +28,15 @@ class DatumBatchReader : public BatchReader {
     OnBadRecord on_bad_record = OnBadRecord::kAbort;
     std::shared_ptr<FeedMeter> meter = {};  // null: nothing is counted
   };
-  // Reads record 0, which fixes the shape. Errors: kData; kConfig if the transformation does not
-  // fit.
+  // Reads record 0, which fixes the shape; with one record a batch and no crop each batch has that
+  // of its own record, Caffe's rule, though all records must have as many channels. Errors: kData;
+  // kConfig if the transformation does not fit.
   static Result<std::unique_ptr<BatchReader>> create(std::unique_ptr<DataSource> source,
                                                      Transformer transformer,
                                                      const Options& options);
 
   const std::vector<Shape>& shapes() const override { return shapes_; }
+  bool shapes_vary() const override { return shapes_vary_; }
   std::uint64_t record_count() const override {
     return static_cast<std::uint64_t>(source_->size());
   }
@@ -43,12 +45,13 @@ class DatumBatchReader : public BatchReader {
   std::int64_t part_count() const override;
   bool takes_threads() const override { return true; }
   std::int64_t scratch_bytes() const override { return scratch_bytes_; }
-  Result<void> read(std::uint64_t batch, std::int64_t part, Tops& tops) override;
+  Result<void> read(std::uint64_t batch, std::int64_t part, BatchTops& tops) override;
 
  private:
   DatumBatchReader(std::unique_ptr<DataSource> source, Transformer transformer,
                    const Options& options);
   Result<void> check_dims(const Record& record, std::uint64_t index) const;
+  Result<void> fit(const Record& record, std::uint64_t index, BatchTops& tops) const;
   std::uint64_t index_of(std::uint64_t batch, std::uint64_t i);
   // What one thread reads a group of records into.
   struct Desk {
@@ -57,7 +60,7 @@ class DatumBatchReader : public BatchReader {
   };
   // Records `first` to `end` of a batch.
   Result<void> read_group(std::uint64_t batch, std::uint64_t first, std::uint64_t end, Desk& desk,
-                          Tops& tops);
+                          BatchTops& tops);
   // A record that was read with this outcome, or with OnBadRecord::kSkip the first one behind it
   // that can be read.
   Result<void> or_next(std::uint64_t index, Result<void> outcome, Record& record);
@@ -67,6 +70,7 @@ class DatumBatchReader : public BatchReader {
   Options options_;
   ImageDims first_dims_, output_dims_;
   std::vector<Shape> shapes_;
+  bool shapes_vary_ = false;
   std::int64_t part_records_ = 1, group_records_ = 1, scratch_bytes_ = 0;
   ScratchPool<Desk> desks_;
   BadRecords bad_records_;

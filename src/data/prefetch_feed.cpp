@@ -1,10 +1,7 @@
 #include "data/prefetch_feed.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include <speedo/base/assert.hpp>
 #include <speedo/base/clock.hpp>
@@ -24,16 +21,6 @@ std::int64_t useful_threads(const BatchReader& reader, int wanted) {
   return std::min<std::int64_t>(wanted, kPrefetchBatches * reader.part_count());
 }
 
-// Ordinary memory is zero-filled too, as some readers leave places out.
-Result<Buffer> batch_memory(Device* pinned_by, std::size_t bytes) {
-  if (pinned_by != nullptr) return pinned_by->allocate_pinned(bytes);
-  void* memory = std::calloc(1, std::max<std::size_t>(bytes, 1));
-  if (memory == nullptr) {
-    return Error{ErrorCode::kFull, fmt::format("no memory for a batch of {} bytes", bytes)};
-  }
-  return Buffer(memory, bytes, [](void* gone) { std::free(gone); });
-}
-
 }  // namespace
 
 // Beside the batches read ahead, one slot is with the consumer, who gives it back for the next
@@ -43,9 +30,10 @@ PrefetchFeed::PrefetchFeed(std::unique_ptr<BatchReader> reader, std::shared_ptr<
     : reader_(std::move(reader)),
       meter_(std::move(meter)),
       part_count_(reader_->part_count()),
-      pinned_by_(pinned_by),
+      pinned_by_(reader_->shapes_vary() ? nullptr : pinned_by),
       slots_(kPrefetchBatches + 2) {
   const std::int64_t count = useful_threads(*reader_, threads);
+  SPEEDO_ASSERT(part_count_ == 1 || !reader_->shapes_vary());
   threads_.reserve(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i) threads_.emplace_back([this] { run(); });
   if (meter_) meter_->host_bytes += steady_bytes();
@@ -93,7 +81,7 @@ Result<PrefetchFeed::Slot*> PrefetchFeed::ask(std::uint64_t batch) {
   for (Slot& slot : slots_) {
     if (slot.state != State::kFree) continue;
     SPEEDO_ASSERT(slot.readers == 0);
-    SPEEDO_TRY(fit(slot));
+    if (slot.tops.is_empty()) SPEEDO_TRY(slot.tops.fit(reader_->shapes(), pinned_by_));
     slot.state = State::kAsked;
     slot.abandoned = false;
     slot.batch = batch;
@@ -133,8 +121,9 @@ void PrefetchFeed::will_need(std::uint64_t batch) {
   static_cast<void>(ask(batch).has_value());
 }
 
-Result<std::vector<std::span<const float>>> PrefetchFeed::read(std::uint64_t batch) {
-  std::unique_lock lock(mutex_);
+// The slot of a batch that has been read, for which the consumer gives its last one back.
+Result<PrefetchFeed::Slot*> PrefetchFeed::await(std::uint64_t batch,
+                                                std::unique_lock<std::mutex>& lock) {
   for (Slot& slot : slots_) {
     if (slot.state == State::kConsumed) slot.state = State::kFree;
   }
@@ -145,9 +134,22 @@ Result<std::vector<std::span<const float>>> PrefetchFeed::read(std::uint64_t bat
   }
   SPEEDO_ASSERT(slot != nullptr);
   wait_for(*slot, lock);
+  return slot;
+}
+
+Result<std::vector<Shape>> PrefetchFeed::shapes_of(std::uint64_t batch) {
+  std::unique_lock lock(mutex_);
+  SPEEDO_ASSIGN(const Slot* const slot, await(batch, lock));
+  if (slot->error) return *slot->error;
+  return slot->tops.shapes();
+}
+
+Result<std::vector<std::span<const float>>> PrefetchFeed::read(std::uint64_t batch) {
+  std::unique_lock lock(mutex_);
+  SPEEDO_ASSIGN(Slot* const slot, await(batch, lock));
   slot->state = State::kConsumed;
   if (slot->error) return *std::exchange(slot->error, std::nullopt);
-  return std::vector<std::span<const float>>(slot->tops.begin(), slot->tops.end());
+  return slot->tops.values();
 }
 
 void PrefetchFeed::wait_for(const Slot& slot, std::unique_lock<std::mutex>& lock) {
@@ -162,21 +164,6 @@ bool PrefetchFeed::is_ready(std::uint64_t batch) {
   const std::lock_guard lock(mutex_);
   const Slot* slot = find(batch);
   return slot != nullptr && slot->state == State::kReady;
-}
-
-Result<void> PrefetchFeed::fit(Slot& slot) const {
-  if (!slot.tops.empty()) return {};
-  std::vector<Buffer> memory;
-  BatchReader::Tops tops;
-  for (const Shape& shape : reader_->shapes()) {
-    const auto floats = static_cast<std::size_t>(shape.count());
-    SPEEDO_ASSIGN(Buffer top, batch_memory(pinned_by_, floats * sizeof(float)));
-    memory.push_back(std::move(top));
-    tops.emplace_back(memory.back().as_floats(), floats);
-  }
-  slot.memory = std::move(memory);
-  slot.tops = std::move(tops);
-  return {};
 }
 
 void PrefetchFeed::run() {

@@ -36,8 +36,9 @@ constexpr OnBadRecord bad_record_policy(bool skip) {
 class PrefetchFeed : public BatchFeed {
  public:
   // `meter` null: nothing is counted. Of `threads` there are no more than the reader takes and the
-  // batches read ahead have parts. `pinned_by` null: batches lie in ordinary memory. Requires:
-  // threads >= 1; the device outlives the feed.
+  // batches read ahead have parts. `pinned_by` null: batches lie in ordinary memory, as do those
+  // whose shapes vary, since a device gives memory to one thread at a time. Requires: threads >= 1;
+  // the device outlives the feed.
   explicit PrefetchFeed(std::unique_ptr<BatchReader> reader,
                         std::shared_ptr<FeedMeter> meter = nullptr, int threads = 1,
                         Device* pinned_by = nullptr);
@@ -45,6 +46,8 @@ class PrefetchFeed : public BatchFeed {
 
   const std::vector<Shape>& shapes() const override { return reader_->shapes(); }
   std::uint64_t record_count() const override { return reader_->record_count(); }
+  bool shapes_vary() const override { return reader_->shapes_vary(); }
+  Result<std::vector<Shape>> shapes_of(std::uint64_t batch) override;
   Result<std::vector<std::span<const float>>> read(std::uint64_t batch) override;
   void will_need(std::uint64_t batch) override;
   bool is_ready(std::uint64_t batch) override;
@@ -59,8 +62,7 @@ class PrefetchFeed : public BatchFeed {
     std::uint64_t ticket = 0;    // order of asking
     std::int64_t next_part = 0;  // those before it were given to threads
     int readers = 0;             // threads that have a part
-    std::vector<Buffer> memory;  // of the tops
-    BatchReader::Tops tops;
+    BatchTops tops;
     std::int64_t failed_part = 0;
     std::optional<Error> error;  // of the first part that failed
   };
@@ -68,8 +70,8 @@ class PrefetchFeed : public BatchFeed {
   void run();
   void finish(Slot& slot, std::int64_t part, Result<void> outcome);
   void wait_for(const Slot& slot, std::unique_lock<std::mutex>& lock);
+  Result<Slot*> await(std::uint64_t batch, std::unique_lock<std::mutex>& lock);
   std::int64_t steady_bytes() const;
-  Result<void> fit(Slot& slot) const;
   Slot* find(std::uint64_t batch);
   Slot* first_unread();
   Result<Slot*> ask(std::uint64_t batch);

@@ -59,6 +59,11 @@ Result<void> StepTimer::pass(StepTime& time) {
   for (std::size_t i = 0; i < count; ++i) {
     const Instant start = steady_clock().now();
     SPEEDO_ASSIGN(const float loss, net_.forward_layer(i));
+    if (net_.layers().size() != count) {
+      return Error{ErrorCode::kUnsupported,
+                   "images of other sizes are computed by other layers: give all one size "
+                   "(crop_size, or new_height and new_width) to time each layer"};
+    }
     backend.device().synchronize();
     time.forward_ms[i] += milliseconds_since(start);
     loss_ += loss / static_cast<float>(options_.passes);

@@ -21,20 +21,22 @@ TEST_CASE("one that is let in and says what it may not is cut, and training goes
   Process& master = cluster.start_master({"--workers", "1", "--port", reserved.text()});
   Process& worker = cluster.start_worker(cluster.address());
   REQUIRE(cluster.counts_beyond(5));
-  Stranger stranger;
   const auto kill = caf::make_error(caf::exit_reason::kill);
   const std::uint16_t port = reserved.port();
-  CHECK(stranger.send_until_cut(port, caf::exit_msg{{}, kill}));
-  CHECK(stranger.send_until_cut(port, caf::down_msg{{}, kill}));
-  CHECK(stranger.send_until_cut(port, kill));
-  CHECK(stranger.send_until_cut(port, caf::put_atom::value, std::string("key"), 1));
-  CHECK(stranger.send_until_cut(port, StopMessage{"a master's"}));
-  CHECK(stranger.send_until_cut(port, LeaveMessage{0, 0, std::string(kMessageBytesMax, 'x')}));
+  // Each is another node: CAF lets none in twice, and the master's may not have seen the end of the
+  // connection before.
+  CHECK(Stranger().send_until_cut(port, caf::exit_msg{{}, kill}));
+  CHECK(Stranger().send_until_cut(port, caf::down_msg{{}, kill}));
+  CHECK(Stranger().send_until_cut(port, kill));
+  CHECK(Stranger().send_until_cut(port, caf::put_atom::value, std::string("key"), 1));
+  CHECK(Stranger().send_until_cut(port, StopMessage{"a master's"}));
+  CHECK(Stranger().send_until_cut(port, LeaveMessage{0, 0, std::string(kMessageBytesMax, 'x')}));
   const std::uint64_t then = cluster.counted().value();
   REQUIRE(cluster.counts_beyond(then + 5));
   master.signal(SIGTERM);
   CHECK(master.wait() == 0);
   CHECK(worker.wait() == 0);
+  INFO(master.errors());
   CHECK(master.errors().find("6 cut") != std::string::npos);
 }
 

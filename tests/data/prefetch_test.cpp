@@ -71,7 +71,7 @@ class CountingReader : public BatchReader {
   std::int64_t scratch_bytes() const override { return 40; }
   const std::vector<Shape>& shapes() const override { return shapes_; }
   std::uint64_t record_count() const override { return 100; }
-  Result<void> read(std::uint64_t batch, std::int64_t, Tops& tops) override {
+  Result<void> read(std::uint64_t batch, std::int64_t, BatchTops& tops) override {
     reads_.begin(batch);
     if (batch == 13) return Error{ErrorCode::kData, "batch 13 is unlucky"};
     for (auto& top : tops) std::fill(top.begin(), top.end(), static_cast<float>(batch));

@@ -72,7 +72,8 @@ class Net {
   Net(const Net&) = delete;
   Net& operator=(const Net&) = delete;
 
-  // One pass over all layers. Returns the sum over tops of loss_weight x value.
+  // One pass over all layers, after a reshape() where a data layer's batch has another shape than
+  // the one before. Returns the sum over tops of loss_weight x value.
   Result<float> forward();
   // Requires: NetOptions::trains, and a forward() of its own before (with keep_blobs, one may serve
   // several). Adds to parameter gradients (clear_gradients() resets them).
@@ -113,8 +114,8 @@ class Net {
   void on_weights_needed(WeightsNeeded hook);
 
   // Parameters of which backward() may leave the factors of one pass' gradient, in the layout's
-  // order: those of one layer alone, which learn, where that takes less room. Valid until shapes
-  // change.
+  // order: those of one layer alone, which learn, where that takes less room. None where batches
+  // have several shapes. Valid until shapes change.
   std::vector<FactorShape> factor_shapes() const;
   // From here on it does so for these slots, and for no others; see Layer::leave_factors().
   // Requires: they are among factor_shapes(); backward() runs once between clear_gradients().
@@ -138,7 +139,7 @@ class Net {
   Result<void> finish();
 
   // Gives every blob its shape, layout and memory again after an Input blob was reshaped. Values of
-  // blobs are gone then.
+  // blobs are gone then. The memory does not shrink.
   Result<void> reshape();
 
   const std::string& name() const;

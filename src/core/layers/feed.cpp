@@ -33,17 +33,18 @@ Result<void> FeedLayer::setup(const LayerContext& layer_context, Tensors bottoms
   auto feed = context().feeds->open(parameter_message(), options);
   if (!feed) return error(feed.error().message, feed.error().code);
   feed_ = std::move(feed).value();
-  SPEEDO_ASSERT(feed_->shapes().size() == tops.size());
+  shapes_ = feed_->shapes();
+  SPEEDO_ASSERT(shapes_.size() == tops.size());
   return {};
 }
 
 Result<void> FeedLayer::reshape(Tensors, Tensors tops) {
-  for (std::size_t i = 0; i < tops.size(); ++i) tops[i]->reshape(feed_->shapes()[i]);
+  for (std::size_t i = 0; i < tops.size(); ++i) tops[i]->reshape(shapes_[i]);
   return {};
 }
 
 Result<void> FeedLayer::prepare(Tensors, Tensors tops, bool) {
-  if (!has_own_memory(backend())) return {};
+  if (!has_own_memory(backend()) || batches_vary()) return {};
   slots_.resize(tops.size());
   for (std::size_t i = 0; i < tops.size(); ++i) {
     slots_[i].reshape(tops[i]->shape());
@@ -72,6 +73,15 @@ void FeedLayer::set_batch_span(const BatchSpan& span) {
   read_ahead();
 }
 
+Result<bool> FeedLayer::next_batch_differs() {
+  if (!batches_vary()) return false;
+  auto next = feed_->shapes_of(span_.at(step_));
+  if (!next) return error(next.error().message, next.error().code);
+  const bool differs = *next != shapes_;
+  shapes_ = std::move(next).value();
+  return differs;
+}
+
 Result<void> FeedLayer::forward(Tensors, Tensors tops) {
   if (!slots_.empty()) return forward_staged(tops);
   auto values = feed_->read(span_.at(step_));
@@ -79,6 +89,7 @@ Result<void> FeedLayer::forward(Tensors, Tensors tops) {
   ++step_;
   read_ahead();
   for (std::size_t i = 0; i < tops.size(); ++i) {
+    SPEEDO_ASSERT(static_cast<std::size_t>(tops[i]->count()) == (*values)[i].size());
     backend().device().upload(tops[i]->data(), (*values)[i]);
   }
   return {};

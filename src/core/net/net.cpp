@@ -126,10 +126,11 @@ Result<std::unique_ptr<Net>> Net::create(const caffe::NetParameter& parameter,
 }
 
 Result<float> Net::forward_layer(std::size_t index) {
-  SPEEDO_ASSERT(index < impl_->node_slots.size());  // Fails after a reshape() that failed.
   if (index == 0) {
+    SPEEDO_TRY(impl_->follow_batches());
     impl_->begin_forward();
   }
+  SPEEDO_ASSERT(index < impl_->node_slots.size());  // Fails after a reshape() that failed.
   const LayerView& view = impl_->views[index];
   SPEEDO_TRY(impl_->ask_for_weights(index));
   SPEEDO_TRY(impl_->follow_shapes(index));
@@ -228,16 +229,7 @@ Result<void> Net::finish() {
   return first;
 }
 
-Result<void> Net::reshape() {
-  impl_->forget_plan();
-  for (const LayerView& view : impl_->built) {
-    SPEEDO_TRY(impl_->shape_layer(view));
-  }
-  for (const Impl::Expansion& expansion : impl_->expansions) {
-    SPEEDO_TRY(impl_->check_expansion(expansion));
-  }
-  return impl_->plan();
-}
+Result<void> Net::reshape() { return impl_->reshape(); }
 
 const std::string& Net::name() const { return impl_->name; }
 

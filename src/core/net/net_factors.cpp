@@ -30,6 +30,7 @@ std::optional<FactorShape> factor_shape_of(const Net::LayerView& view) {
 
 std::vector<FactorShape> Net::factor_shapes() const {
   std::vector<FactorShape> shapes;
+  if (impl_->batches_vary()) return shapes;
   const std::map<std::size_t, int> users = users_of_slots(impl_->views);
   for (const LayerView& view : impl_->views) {
     const std::optional<FactorShape> shape = factor_shape_of(view);

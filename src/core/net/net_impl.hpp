@@ -116,6 +116,10 @@ struct Net::Impl {
   // changed.
   Result<void> plan();
   void forget_plan();
+  Result<void> reshape();
+  Result<void> follow_batches();
+  bool batches_vary() const;
+  std::string batch_shapes() const;
   void note_shapes();
   void fuse_layers();
   void part_in_place_layers();

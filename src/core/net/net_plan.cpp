@@ -1,7 +1,11 @@
 // From a net whose shapes are known to one that can run: asks layers what plans want to know of
 // them, and does what plans say. All that a plan adds can be taken away again, for other shapes.
 #include <algorithm>
+#include <string>
 #include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <speedo/backend/backend.hpp>
 #include <speedo/base/assert.hpp>
@@ -49,8 +53,48 @@ void Net::Impl::forget_plan() {
   reorders.clear();
   node_slots.clear();
   followed_shapes.clear();
-  blob_memory = {};
   memory = {};
+}
+
+Result<void> Net::Impl::reshape() {
+  forget_plan();
+  for (const LayerView& view : built) {
+    SPEEDO_TRY(shape_layer(view));
+  }
+  for (const Expansion& expansion : expansions) {
+    SPEEDO_TRY(check_expansion(expansion));
+  }
+  return plan();
+}
+
+// Before a forward pass: batches of other shapes need another plan. So does a net without one,
+// which the batch before could not be given.
+Result<void> Net::Impl::follow_batches() {
+  bool differs = node_slots.size() != views.size();
+  for (const auto& layer : layers) {
+    auto this_differs = layer->next_batch_differs();
+    if (!this_differs) return with_sources(std::move(this_differs).error(), messages);
+    differs = differs || *this_differs;
+  }
+  if (!differs) return {};
+  auto reshaped = reshape();
+  if (reshaped) return {};
+  return Error{reshaped.error().code,
+               fmt::format("{} (the data are {})", reshaped.error().message, batch_shapes())};
+}
+
+bool Net::Impl::batches_vary() const {
+  return std::ranges::any_of(layers, [](const auto& layer) { return layer->batches_vary(); });
+}
+
+// For a message: what data layers whose batches vary bring next.
+std::string Net::Impl::batch_shapes() const {
+  std::vector<std::string> shapes;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (!layers[i]->batches_vary()) continue;
+    for (const Tensor* top : built[i].tops) shapes.push_back(to_string(top->shape()));
+  }
+  return fmt::format("{}", fmt::join(shapes, ", "));
 }
 
 void Net::Impl::note_shapes() {
@@ -159,8 +203,11 @@ Result<void> Net::Impl::place_blobs() {
   if (options.plan_only) {
     return {};
   }
-  SPEEDO_ASSIGN(blob_memory,
-                options.backend->device().allocate(static_cast<std::size_t>(memory.blob_bytes)));
+  const auto bytes = static_cast<std::size_t>(memory.blob_bytes);
+  if (blob_memory.bytes() < bytes) {
+    blob_memory = {};  // the device need not have room for both
+    SPEEDO_ASSIGN(blob_memory, options.backend->device().allocate(bytes));
+  }
   for (const MemoryPlan::Place& place : plan.places) {
     Tensor& tensor = *blobs[place.blob].tensor;
     float* const values = blob_memory.as_floats() + place.offset;

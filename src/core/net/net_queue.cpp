@@ -44,7 +44,7 @@ void Net::Impl::queue_terms(DeviceSteps& steps, std::size_t node) {
 }
 
 Result<void> Net::queue_sources(DeviceSteps& steps) {
-  SPEEDO_ASSERT(!impl_->node_slots.empty());  // Fails after a reshape() that failed.
+  SPEEDO_TRY(impl_->follow_batches());
   impl_->begin_forward();
   const std::size_t count = impl_->source_count();
   for (std::size_t node = 0; node < count; ++node) SPEEDO_TRY(impl_->queue_forward(steps, node));
@@ -89,7 +89,7 @@ std::string Net::recording_obstacle() const {
   const std::size_t sources = impl_->source_count();
   for (std::size_t node = 0; node < impl_->views.size(); ++node) {
     const LayerView& view = impl_->views[node];
-    if (view.shapes_vary) {
+    if (view.shapes_vary || view.layer->batches_vary()) {
       return fmt::format("the shapes of layer '{}' vary", view.layer->name());
     }
     if (node < sources || !view.layer->brings_data()) continue;

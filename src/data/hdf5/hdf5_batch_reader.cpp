@@ -201,7 +201,7 @@ Hdf5BatchReader::Place Hdf5BatchReader::locate(std::uint64_t position) {
 
 // Into the tops' rows from `target` on.
 Result<void> Hdf5BatchReader::read_run(const Place& place, std::int64_t count, std::int64_t target,
-                                       Tops& tops) {
+                                       BatchTops& tops) {
   SPEEDO_ASSIGN(OpenFile* const file, open(place.file));
   for (std::size_t top = 0; top < tops.size(); ++top) {
     const std::int64_t row_values = shapes_[top].count(1);
@@ -219,7 +219,7 @@ Result<void> Hdf5BatchReader::read_run(const Place& place, std::int64_t count, s
 
 // The row at that position of the stream, or the next one that can be read.
 Result<void> Hdf5BatchReader::read_good_row(std::uint64_t position, std::int64_t target,
-                                            Tops& tops) {
+                                            BatchTops& tops) {
   for (std::uint64_t missed = 0;; ++missed) {
     const Place place = locate(position + missed);
     auto read = read_run(place, 1, target, tops);
@@ -232,7 +232,7 @@ Result<void> Hdf5BatchReader::read_good_row(std::uint64_t position, std::int64_t
   }
 }
 
-Result<void> Hdf5BatchReader::read(std::uint64_t batch, std::int64_t part, Tops& tops) {
+Result<void> Hdf5BatchReader::read(std::uint64_t batch, std::int64_t part, BatchTops& tops) {
   SPEEDO_ASSERT(part == 0);
   const std::uint64_t start = batch * static_cast<std::uint64_t>(options_.batch_size) + first_row_;
   for (std::int64_t done = 0; done < options_.batch_size;) {

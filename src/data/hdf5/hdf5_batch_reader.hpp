@@ -45,7 +45,7 @@ class Hdf5BatchReader : public BatchReader {
   std::int64_t part_count() const override { return 1; }
   bool takes_threads() const override { return false; }
   std::int64_t scratch_bytes() const override { return 0; }
-  Result<void> read(std::uint64_t batch, std::int64_t part, Tops& tops) override;
+  Result<void> read(std::uint64_t batch, std::int64_t part, BatchTops& tops) override;
 
  private:
   // A file that is open, with what of it is small enough to keep in memory.
@@ -69,8 +69,8 @@ class Hdf5BatchReader : public BatchReader {
                                                      std::int64_t rows) const;
   Result<OpenFile*> open(std::size_t file);
   Place locate(std::uint64_t position);
-  Result<void> read_run(const Place& place, std::int64_t count, std::int64_t target, Tops& tops);
-  Result<void> read_good_row(std::uint64_t position, std::int64_t target, Tops& tops);
+  Result<void> read_run(const Place& place, std::int64_t count, std::int64_t target, BatchTops& tops);
+  Result<void> read_good_row(std::uint64_t position, std::int64_t target, BatchTops& tops);
   void shuffle_epoch(std::uint64_t epoch);
   void shuffle_rows(std::uint64_t epoch, std::size_t file);
 

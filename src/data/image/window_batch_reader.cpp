@@ -274,7 +274,7 @@ Result<void> WindowBatchReader::fill_or_next(Place& place, Record& window,
   }
 }
 
-Result<void> WindowBatchReader::read(std::uint64_t batch, std::int64_t part, Tops& tops) {
+Result<void> WindowBatchReader::read(std::uint64_t batch, std::int64_t part, BatchTops& tops) {
   SPEEDO_ASSERT(part >= 0 && part < part_count());
   const auto desk = desks_.take();
   const std::int64_t first = part * part_windows_;

@@ -66,7 +66,7 @@ class WindowBatchReader : public BatchReader {
   std::int64_t part_count() const override { return (options_.batch_size - 1) / part_windows_ + 1; }
   bool takes_threads() const override { return true; }
   std::int64_t scratch_bytes() const override;
-  Result<void> read(std::uint64_t batch, std::int64_t part, Tops& tops) override;
+  Result<void> read(std::uint64_t batch, std::int64_t part, BatchTops& tops) override;
 
  private:
   // A place of a batch, and the window that is to be there.
