@@ -142,6 +142,13 @@ void end_on_exceptions(Self* self) {
   });
 }
 
+// Whether it has ended: another process' also when the connection broke by which it was found. On
+// any thread.
+inline bool has_ended(const caf::actor& actor) {
+  return caf::actor_cast<caf::abstract_actor*>(actor)->getf(
+      caf::abstract_actor::is_cleaned_up_flag);
+}
+
 // Calls `handler` once, with the cause, when `actor` ends, whatever ends it; at once if it has
 // ended. The actor handles no message any more then. On any thread.
 template <class Handler>

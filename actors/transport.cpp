@@ -65,9 +65,15 @@ void Connector::connect(Address address, std::function<void(Result<caf::actor>)>
   });
 }
 
+// CAF may take an actor for gone while the connection stands, be it late about the one before it.
+bool Connector::stands(const Address& address) const {
+  return standing_ && standing_->address == address && *standing_->alive &&
+         !compat::has_ended(standing_->found);
+}
+
 // Whatever goes wrong, whoever asked hears of it.
 Result<caf::actor> Connector::connect_now(const Address& address) {
-  if (standing_ && *standing_->alive && standing_->address == address) return standing_->found;
+  if (stands(address)) return standing_->found;
   standing_.reset();
   try {
     SPEEDO_ASSIGN(GateCall call, gate_.call(address.host, address.port, stop_, tools_));

@@ -62,6 +62,7 @@ class Connector {
     caf::actor found;
   };
 
+  bool stands(const Address& address) const;
   Result<caf::actor> connect_now(const Address& address);
   Result<caf::actor> ask_network(const Address& address, GateCall call);
 

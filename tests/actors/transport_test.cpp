@@ -1,4 +1,4 @@
-// A master whose name takes for ever to be resolved keeps no worker.
+// How masters are found: names that take for ever, connections whose actor is gone.
 #include "actors/transport.hpp"
 
 #include <future>
@@ -35,6 +35,33 @@ TEST_CASE("a connector can go while a name is being resolved; who asked is told"
   CHECK(found.error().code == ErrorCode::kUnavailable);
   slow.answer.set_value();
   slow.forgotten.get_future().get();
+}
+
+TEST_CASE("an actor that has ended is not found again, though its connection stands") {
+  const auto served = open_gate(GateRole::kMaster, {}).value(), calling =
+      open_gate(GateRole::kWorker, {}).value();
+  ActorConfig config, other_config;
+  caf::actor_system system{config}, other{other_config};
+  const caf::actor whom =
+      system.spawn([](caf::event_based_actor*) { return caf::behavior{[](int) {}}; });
+  const auto published = Publication::create(system, *served, whom, "127.0.0.1", 0).value();
+  Connector connector(other, *calling);
+  const auto find = [&] {
+    std::promise<Result<caf::actor>> done;
+    connector.connect({.host = "127.0.0.1", .port = published->port()},
+                      [&](Result<caf::actor> found) { done.set_value(std::move(found)); });
+    return done.get_future().get();
+  };
+  const auto found = find();
+  REQUIRE(found);
+  CHECK(find().value() == *found);
+  CHECK(served->counts().connections == 1);
+  std::promise<void> ended;
+  compat::on_end(*found, [&](const std::string&) { ended.set_value(); });
+  caf::anon_send_exit(whom, caf::exit_reason::kill);
+  ended.get_future().get();
+  static_cast<void>(find().has_value());  // it is still published, but what for?
+  CHECK(served->counts().connections == 2);
 }
 
 TEST_CASE("a look-up that throws is an error, and the connector goes on") {

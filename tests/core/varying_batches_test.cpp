@@ -100,7 +100,8 @@ std::string segmentation_layers() {
                "convolution_param { num_output: 4 kernel_size: 6 stride: 2 "
                "weight_filler { type: 'xavier' } }") +
          layer("cut", "Crop", {"up", "data"}, "crop_param { axis: 2 offset: 1 }") +
-         layer("loss", "SoftmaxWithLoss", {"cut", "truth"});
+         layer("loss", "SoftmaxWithLoss", {"cut", "truth"}) +
+         layer("accuracy", "Accuracy", {"cut", "truth"});
 }
 
 std::string segmentation_net() {

@@ -34,10 +34,12 @@ std::vector<Record> records_of_sizes() {
 
 auto open_feed(const std::filesystem::path& source, const std::string& rest = "",
                const std::string& batch_size = "1", int threads = 1) {
+  FeedOptions options;
+  options.top_count = 2;
   return make_feed_factory(threads)->open(
       layer_from("name: 'data' type: 'Data' top: 'data' top: 'label' data_param { source: '" +
                  source.string() + "' backend: DATUMFILE batch_size: " + batch_size + " } " + rest),
-      {.top_count = 2});
+      options);
 }
 
 void require_shapes(BatchFeed& feed, std::uint64_t batch) {

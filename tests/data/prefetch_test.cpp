@@ -74,7 +74,9 @@ class CountingReader : public BatchReader {
   Result<void> read(std::uint64_t batch, std::int64_t, BatchTops& tops) override {
     reads_.begin(batch);
     if (batch == 13) return Error{ErrorCode::kData, "batch 13 is unlucky"};
-    for (auto& top : tops) std::fill(top.begin(), top.end(), static_cast<float>(batch));
+    for (std::size_t i = 0; i < tops.size(); ++i) {
+      std::ranges::fill(tops[i], static_cast<float>(batch));
+    }
     return {};
   }
 

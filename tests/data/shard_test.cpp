@@ -29,11 +29,8 @@ std::unique_ptr<BatchReader> worker_reader(std::uint64_t first_record = 0) {
 
 // Adds the labels of a batch to what was seen.
 void train(BatchReader& reader, std::uint64_t batch, std::map<float, int>& seen) {
-  std::vector<std::vector<float>> memory;
-  for (const Shape& shape : reader.shapes()) {
-    memory.emplace_back(static_cast<std::size_t>(shape.count()));
-  }
-  BatchReader::Tops tops(memory.begin(), memory.end());
+  BatchTops tops;
+  REQUIRE(tops.fit(reader.shapes()));
   REQUIRE(reader.read(batch, 0, tops));
   for (const float label : tops[1]) ++seen[label];
 }

@@ -207,6 +207,8 @@ Result<void> Net::Impl::place_blobs() {
   if (blob_memory.bytes() < bytes) {
     blob_memory = {};  // the device need not have room for both
     SPEEDO_ASSIGN(blob_memory, options.backend->device().allocate(bytes));
+  } else {
+    options.backend->fill(plan.floats, 0.0F, blob_memory.as_floats());
   }
   for (const MemoryPlan::Place& place : plan.places) {
     Tensor& tensor = *blobs[place.blob].tensor;
