@@ -134,8 +134,7 @@ std::vector<float> Trial::get(const float* from, std::int64_t count) {
 float* Trial::put_elements(const std::vector<float>& values, ElementType type) {
   if (type == ElementType::kFloat32) return put(values);
   has_rounded_ = true;
-  std::vector<float> memory((values.size() + 1) / 2);
-  test::write_elements(values, memory.data(), type);
+  const std::vector<float> memory = test::stored_as(values, type);
   return put(rig_ != nullptr ? memory : test::read_elements(memory.data(), count_of(values), type));
 }
 
@@ -155,11 +154,7 @@ std::vector<float> Trial::get_array(const ArrayShape& shape, Layout layout, cons
   const std::int64_t count = shape.storage_count(layout);
   const bool is_short = layout.type != ElementType::kFloat32;
   std::vector<float> values = get(from, is_short && rig_ != nullptr ? (count + 1) / 2 : count);
-  if (is_short && rig_ == nullptr) {
-    std::vector<float> memory((values.size() + 1) / 2);
-    test::write_elements(values, memory.data(), layout.type);
-    values = std::move(memory);
-  }
+  if (is_short && rig_ == nullptr) values = test::stored_as(values, layout.type);
   if (is_short) values = test::read_elements(values.data(), count, layout.type);
   std::vector<float> plain = read_plain(shape, layout, values.data());
   std::vector<float> cleared(values.size());

@@ -83,10 +83,7 @@ Passes reference_passes(const ConvolutionShape& shape, ConvolutionArrays arrays,
 
 // As the library has it in memory, and back.
 float* put_elements(LibraryBench& bench, const std::vector<float>& values, ElementType type) {
-  if (type == ElementType::kFloat32) return bench.put(values);
-  std::vector<float> memory((values.size() + 1) / 2);
-  test::write_elements(values, memory.data(), type);
-  return bench.put(memory);
+  return bench.put(test::stored_as(values, type));
 }
 float* blank_elements(LibraryBench& bench, std::size_t count, ElementType type) {
   return put_elements(

@@ -40,13 +40,13 @@ class CudnnEngine final : public ConvolutionEngine {
     run(ConvolutionPass::kBackwardData, {src_grad, weights, dst_grad});
   }
   void backward_weights(const float* src, const float* dst_grad, float* weights_grad) override {
-    const Layout layout = of(ConvolutionPass::kBackwardWeights).weight_layout();
+    const DnnPass& pass = of(ConvolutionPass::kBackwardWeights);
     const float* const own = run(ConvolutionPass::kBackwardWeights, {src, weights_grad, dst_grad});
     if (own == nullptr || own == weights_grad) return;
-    if (layout.type == ElementType::kFloat32) {
-      reorder(queue(), weight_array(), own, layout, weights_grad, Layout{});
+    if (pass.adds_to_weights()) {
+      reorder(queue(), weight_array(), own, pass.weight_layout(), weights_grad, Layout{});
     } else {
-      add_reordered(queue(), weight_array(), own, layout, weights_grad);
+      add_reordered(queue(), weight_array(), own, pass.weight_layout(), weights_grad);
     }
   }
 
@@ -102,8 +102,7 @@ class CudnnEngine final : public ConvolutionEngine {
   // The weights that the library was given; null after an error.
   const float* run(ConvolutionPass which, DnnArrays arrays) {
     DnnPass& pass = of(which);
-    const bool overwrites = which == ConvolutionPass::kBackwardWeights &&
-                            pass.weight_layout().type != ElementType::kFloat32;
+    const bool overwrites = which == ConvolutionPass::kBackwardWeights && !pass.adds_to_weights();
     const auto prepared = prepare(pass, overwrites ? nullptr : arrays.weights);
     if (!prepared) return nullptr;
     arrays.weights = prepared->weights;

@@ -26,7 +26,7 @@ struct DnnOptions {
 };
 
 // The arrays of a pass, in the layouts of the shape and weight_layout(); what it computes is
-// written, the other two are read. Backward by the weights adds to them if they are float32.
+// written, the other two are read.
 struct DnnArrays {
   const float* src = nullptr;
   const float* weights = nullptr;
@@ -41,6 +41,8 @@ class DnnPass {
   virtual std::size_t workspace_bytes() const = 0;
   // How the weights of each output lie, plain or channels last, and of which type they are.
   virtual Layout weight_layout() const = 0;
+  // Backward by the weights: whether it adds to what lies there, or writes over it.
+  bool adds_to_weights() const { return weight_layout().type == ElementType::kFloat32; }
   // `memory`: of workspace_bytes(). Error: kInternal, what the library says.
   virtual Result<void> run(const DnnArrays& arrays, WorkMemory memory) = 0;
   // A forward pass with bias and rectification in one. False if the algorithm cannot do it, and

@@ -35,4 +35,12 @@ inline void write_elements(const std::vector<float>& values, void* array, Elemen
   }
 }
 
+// An array of these elements, in as many floats as hold it.
+inline std::vector<float> stored_as(const std::vector<float>& values, ElementType type) {
+  if (type == ElementType::kFloat32) return values;
+  std::vector<float> array((values.size() + 1) / 2);
+  write_elements(values, array.data(), type);
+  return array;
+}
+
 }  // namespace speedo::test
