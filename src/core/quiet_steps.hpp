@@ -34,7 +34,8 @@ class QuietSteps {
   QuietSteps(const QuietSteps&) = delete;
   QuietSteps& operator=(const QuietSteps&) = delete;
 
-  // Queues the iteration that is next in the data. Requires: not is_due(). Errors: kData.
+  // Queues the iteration that is next in the data. Requires: not is_due(). Errors: those of
+  // Net::forward().
   Result<void> queue(std::int64_t iteration);
   // How many were queued since the last read().
   std::int64_t pending() const { return pending_; }

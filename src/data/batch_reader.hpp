@@ -15,8 +15,8 @@ namespace speedo {
 class BatchReader {
  public:
   virtual ~BatchReader() = default;
-  virtual const std::vector<Shape>& shapes() const = 0;  // one per top; of the first batch
-  // Whether batches may have other shapes than the first. Requires then: part_count() == 1.
+  virtual const std::vector<Shape>& shapes() const = 0;  // one per top; where they vary, record 0's
+  // Whether batches may have other shapes than these. Requires then: part_count() == 1.
   virtual bool shapes_vary() const { return false; }
   virtual std::uint64_t record_count() const = 0;        // records in one epoch
   // Each batch has so many parts, which follow each other along the stream.
@@ -25,9 +25,9 @@ class BatchReader {
   virtual bool takes_threads() const = 0;
   // What a thread that reads takes beside the tops.
   virtual std::int64_t scratch_bytes() const = 0;
-  // Fills what belongs to a part of tops that are sized as the shapes say; where they vary, it gives
-  // them the batch's. The same part of a batch always gives the same values. Error: kData, naming
-  // file and the part's first bad record.
+  // Fills what belongs to a part of tops that are sized as the shapes say; where they vary, it
+  // gives them the batch's. The same part of a batch always gives the same values. Errors: kData,
+  // naming file and the part's first bad record; kFull.
   virtual Result<void> read(std::uint64_t batch, std::int64_t part, BatchTops& tops) = 0;
 };
 

@@ -49,7 +49,8 @@ Result<std::unique_ptr<BatchReader>> DatumBatchReader::create(std::unique_ptr<Da
   reader->scratch_bytes_ =
       reader->group_records_ * kRecordCopies * static_cast<std::int64_t>(record_bytes);
   reader->shapes_.push_back(std::move(images));
-  reader->shapes_vary_ = options.batch_size == 1 && !reader->transformer_.crops();
+  reader->shapes_vary_ = options.batch_size == 1 &&
+                         !reader->transformer_.makes_one_size() && !reader->source_->has_one_size();
   if (options.with_labels) reader->shapes_.push_back(Shape{options.batch_size});
   return std::unique_ptr<BatchReader>(std::move(reader));
 }

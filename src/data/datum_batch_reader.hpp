@@ -28,9 +28,9 @@ class DatumBatchReader : public BatchReader {
     OnBadRecord on_bad_record = OnBadRecord::kAbort;
     std::shared_ptr<FeedMeter> meter = {};  // null: nothing is counted
   };
-  // Reads record 0, which fixes the shape; with one record a batch and no crop each batch has that
-  // of its own record, Caffe's rule, though all records must have as many channels. Errors: kData;
-  // kConfig if the transformation does not fit.
+  // Reads record 0, which fixes the shape, unless batches of one record may have several: then each
+  // has its own record's, by Caffe's rule, but as many channels. Errors: kData; kConfig if the
+  // transformation does not fit.
   static Result<std::unique_ptr<BatchReader>> create(std::unique_ptr<DataSource> source,
                                                      Transformer transformer,
                                                      const Options& options);

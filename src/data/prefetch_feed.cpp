@@ -50,6 +50,7 @@ PrefetchFeed::~PrefetchFeed() {
 }
 
 // Of the batches read ahead, the one with the consumer and the threads: abandoned ones are rare.
+// Where shapes vary, those of record 0 stand for all.
 std::int64_t PrefetchFeed::steady_bytes() const {
   std::int64_t elements = 0;
   for (const Shape& shape : reader_->shapes()) elements += shape.count();
@@ -139,9 +140,10 @@ Result<PrefetchFeed::Slot*> PrefetchFeed::await(std::uint64_t batch,
 
 Result<std::vector<Shape>> PrefetchFeed::shapes_of(std::uint64_t batch) {
   std::unique_lock lock(mutex_);
-  SPEEDO_ASSIGN(const Slot* const slot, await(batch, lock));
-  if (slot->error) return *slot->error;
-  return slot->tops.shapes();
+  SPEEDO_ASSIGN(Slot* const slot, await(batch, lock));
+  if (!slot->error) return slot->tops.shapes();
+  slot->state = State::kConsumed;
+  return *std::exchange(slot->error, std::nullopt);
 }
 
 Result<std::vector<std::span<const float>>> PrefetchFeed::read(std::uint64_t batch) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -28,11 +29,12 @@ class StepTimer {
     int passes = 1;                      // of forward and backward before an update
   };
   // Requires: the net and what the options name outlive the timer.
-  StepTimer(Net& net, const Options& options) : net_(net), options_(options) {}
+  StepTimer(Net& net, const Options& options);
 
   // A step that is not measured: memory is touched, operations make what they keep. Returns the
   // loss.
   Result<float> warm_up();
+  // Error, beside the net's: kUnsupported, if batches of several shapes have other layers.
   Result<void> step();
 
   const std::vector<StepTime>& steps() const { return steps_; }
@@ -46,6 +48,7 @@ class StepTimer {
 
   Net& net_;
   Options options_;
+  const std::vector<std::string> names_;  // of the layers that times are told of
   std::vector<StepTime> steps_;
   std::int64_t iteration_ = 0;
   float loss_ = 0.0F;

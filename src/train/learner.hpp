@@ -49,7 +49,7 @@ class Learner {
     std::function<void(const Bucket&, const StreamEvent& final)> gradient_ready;
   };
   // Puts into gradients() the sum of so many passes' gradients; the mean of their losses. Whether
-  // the gradients are finite is the caller's to see. Errors: kData; those of the hooks.
+  // the gradients are finite is the caller's to see. Errors: those of Net::forward().
   virtual Result<float> accumulate_gradients(int passes, const Hooks& hooks) = 0;
   // What was not finite first, for people: of the values in the passes of the last
   // accumulate_gradients(), which are run again; the gradients of a range, as they are. "": nothing

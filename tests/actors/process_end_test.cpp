@@ -23,8 +23,8 @@ TEST_CASE("one that is let in and says what it may not is cut, and training goes
   REQUIRE(cluster.counts_beyond(5));
   const auto kill = caf::make_error(caf::exit_reason::kill);
   const std::uint16_t port = reserved.port();
-  // Each is a node of its own: CAF, late about the end of a node's connection, may take its next one
-  // for gone, and what is sent there is lost.
+  // Each is a node of its own: CAF, late about the end of a node's connection, may take its next
+  // one for gone, and what is sent there is lost.
   CHECK(Stranger().send_until_cut(port, caf::exit_msg{{}, kill}));
   CHECK(Stranger().send_until_cut(port, caf::down_msg{{}, kill}));
   CHECK(Stranger().send_until_cut(port, kill));

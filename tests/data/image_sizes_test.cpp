@@ -2,12 +2,16 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <speedo/base/random.hpp>
 
+#include "data/datum_batch_reader.hpp"
 #include "data/feed_factory.hpp"
+#include "data/prefetch_feed.hpp"
 #include "data_support.hpp"
 #include "support/random_seed.hpp"
 
@@ -82,8 +86,9 @@ TEST_CASE("batches of one record have its size, asked for before or not") {
 
 TEST_CASE("a crop or larger batches leave one size") {
   const TempDir folder;
-  const auto source = write_records(
-      folder, {numbered_record(0, 2, 3, 4), numbered_record(1, 2, 3, 4), numbered_record(2, 2, 5, 4)});
+  std::vector<Record> records = numbered_records(2);
+  records.push_back(numbered_record(2, 2, 5, 4));
+  const auto source = write_records(folder, records);
   const auto cropped = open_feed(source, "transform_param { crop_size: 3 }");
   REQUIRE(cropped);
   CHECK_FALSE((*cropped)->shapes_vary());
@@ -101,10 +106,58 @@ TEST_CASE("of several sizes, a record that cannot be one of them is named") {
   const auto feed = open_feed(write_records(folder, records));
   REQUIRE(feed);
   require_batch(**feed, 3);
-  check_error((*feed)->shapes_of(4), ErrorCode::kData, "record 4 has 3 channels, but record 0 has 2");
+  check_error((*feed)->shapes_of(4), ErrorCode::kData,
+              "record 4 has 3 channels, but record 0 has 2");
   check_error((*feed)->read(4), ErrorCode::kData, "record 4 has 3 channels");
   require_shapes(**feed, 5);
   require_batch(**feed, 5);
+}
+
+// One record cannot be read the first time.
+class FailsOnce final : public MemorySource {
+ public:
+  FailsOnce() : MemorySource(records_of_sizes()) {}
+  Result<void> read(std::int64_t index, Record& record) override {
+    if (index == 4 && !std::exchange(has_failed_, true)) return Error{ErrorCode::kData, "torn"};
+    return MemorySource::read(index, record);
+  }
+
+ private:
+  bool has_failed_ = false;
+};
+
+TEST_CASE("a batch whose shapes could not be read is read again") {
+  auto transformer = Transformer::create({}, Phase::kTrain, {});
+  REQUIRE(transformer);
+  auto reader = DatumBatchReader::create(std::make_unique<FailsOnce>(),
+                                         std::move(*transformer), {.batch_size = 1});
+  REQUIRE(reader);
+  PrefetchFeed feed(std::move(*reader));
+  feed.will_need(4);
+  check_error(feed.shapes_of(4), ErrorCode::kData, "torn");
+  require_shapes(feed, 4);
+  require_batch(feed, 4);
+}
+
+TEST_CASE("images that are stretched to one size do not vary") {
+  const TempDir folder;
+  write_bytes(folder / "a.pgm", "P5 2 3 255\nabcdef");
+  write_bytes(folder / "list", "a.pgm 0\n");
+  const auto open_list = [&](const std::string& more) {
+    FeedOptions options;
+    options.top_count = 2;
+    options.base = folder.path();
+    return make_feed_factory()->open(
+        layer_from("name: 'data' type: 'ImageData' top: 'data' top: 'label' image_data_param { "
+                   "source: 'list' batch_size: 1 " + more + " }"),
+        options);
+  };
+  const auto as_they_are = open_list("");
+  REQUIRE(as_they_are);
+  CHECK((*as_they_are)->shapes_vary());
+  const auto stretched = open_list("new_height: 4 new_width: 5");
+  REQUIRE(stretched);
+  CHECK_FALSE((*stretched)->shapes_vary());
 }
 
 }  // namespace

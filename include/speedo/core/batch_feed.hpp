@@ -41,15 +41,16 @@ struct BatchSpan {
 class BatchFeed {
  public:
   virtual ~BatchFeed() = default;
-  virtual const std::vector<Shape>& shapes() const = 0;  // one per top; of the first batch
-  // Whether batches may have other shapes than the first.
+  virtual const std::vector<Shape>& shapes() const = 0;  // one per top; where they vary, record 0's
+  // Whether batches may have other shapes than these.
   virtual bool shapes_vary() const { return false; }
   // Those of one batch. Waits until it has been read, and leaves it to read(), but what that gave
-  // last is not valid any more. Errors: those of read().
+  // last is not valid any more. Errors: those of read(); it is read again the next time.
   virtual Result<std::vector<Shape>> shapes_of(std::uint64_t /*batch*/) { return shapes(); }
   virtual std::uint64_t record_count() const = 0;        // records in one epoch
-  // The batch's tops, in order; valid until the next call of read() or shapes_of(). The same index always gives
-  // the same values, random mirror and crop included. Errors: kData, naming file and record.
+  // The batch's tops, in order; valid until the next call of read() or shapes_of(). The same index
+  // always gives the same values, random mirror and crop included. Errors: kData, naming file and
+  // record; kFull.
   virtual Result<std::vector<std::span<const float>>> read(std::uint64_t batch) = 0;
   // Asks for a batch to be read ahead. Not an error: a batch that is never read; requests beyond
   // the queue (kPrefetchBatches) are dropped.

@@ -204,10 +204,10 @@ class Layer {
   // Data layers: what to read next. Others ignore it.
   virtual void set_batch_span(const BatchSpan& /*span*/) {}
   // Data layers: whether their batches may have several shapes; and whether the one that forward()
-  // reads next has another than the tops have, which gets them from reshape(). Waits for that
-  // batch. Errors: kData.
+  // reads next has another than the tops, which reshape() gives them. Waits for that batch. Errors:
+  // kData, kFull.
   virtual bool batches_vary() const { return false; }
-  virtual Result<bool> next_batch_differs() { return false; }
+  virtual Result<bool> next_batch_differs(Tensors /*tops*/) { return false; }
 
   // See Net::give_arrays(). Layers that are not made for it refuse.
   virtual Result<void> give_arrays(std::span<const float> data, std::span<const float> labels);

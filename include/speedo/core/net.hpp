@@ -72,8 +72,9 @@ class Net {
   Net(const Net&) = delete;
   Net& operator=(const Net&) = delete;
 
-  // One pass over all layers, after a reshape() where a data layer's batch has another shape than
-  // the one before. Returns the sum over tops of loss_weight x value.
+  // One pass over all layers, after a reshape() that keeps the values of Input blobs where a data
+  // layer's batch has another shape than the one before. Returns the sum over tops of loss_weight x
+  // value. Errors: of data and hooks; those of reshape().
   Result<float> forward();
   // Requires: NetOptions::trains, and a forward() of its own before (with keep_blobs, one may serve
   // several). Adds to parameter gradients (clear_gradients() resets them).
@@ -86,7 +87,7 @@ class Net {
   void unscale_gradients();  // the parameters'
   // The same passes on a device that computes beside the host, whose losses go to `steps`. A pass
   // is queue_sources(), which reads its data, queue_forward() and queue_backward(). Hooks are not
-  // called. Requires: no queue_obstacle(). Errors: kData.
+  // called. Requires: no queue_obstacle(). Errors: those of forward().
   Result<void> queue_sources(DeviceSteps& steps);
   Result<void> queue_forward(DeviceSteps& steps);
   void queue_backward(DeviceSteps& steps);
@@ -147,8 +148,8 @@ class Net {
   Backend& backend() const;
 
   // After Split insertion and with the layers that others were expanded to, in order of execution.
-  // Pointers live until reshape(); names are the prototxt's, also of a bottom that is read through
-  // a Reorder layer.
+  // Pointers live until reshape(), forward()'s own included; names are the prototxt's, also of a
+  // bottom that is read through a Reorder layer.
   struct LayerView {
     Layer* layer;
     std::vector<Tensor*> bottoms, tops;

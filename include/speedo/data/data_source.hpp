@@ -33,6 +33,8 @@ class DataSource {
  public:
   virtual ~DataSource() = default;
   virtual std::int64_t size() const = 0;  // > 0
+  // Whether all records have one height and width, whatever they are.
+  virtual bool has_one_size() const { return false; }
   // Record `index`, reusing the record's memory. Requires: 0 <= index < size(). Error: kData with
   // file, index and key.
   virtual Result<void> read(std::int64_t index, Record& record) = 0;

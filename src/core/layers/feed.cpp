@@ -1,5 +1,6 @@
 #include "core/layers/feed.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <speedo/backend/backend.hpp>
@@ -73,13 +74,13 @@ void FeedLayer::set_batch_span(const BatchSpan& span) {
   read_ahead();
 }
 
-Result<bool> FeedLayer::next_batch_differs() {
+Result<bool> FeedLayer::next_batch_differs(Tensors tops) {
   if (!batches_vary()) return false;
   auto next = feed_->shapes_of(span_.at(step_));
   if (!next) return error(next.error().message, next.error().code);
-  const bool differs = *next != shapes_;
   shapes_ = std::move(next).value();
-  return differs;
+  const auto shape_of = [](const Tensor* top) -> const Shape& { return top->shape(); };
+  return !std::ranges::equal(tops, shapes_, {}, shape_of);
 }
 
 Result<void> FeedLayer::forward(Tensors, Tensors tops) {

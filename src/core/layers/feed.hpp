@@ -29,7 +29,7 @@ class FeedLayer : public Layer {
   bool brings_data() const override { return true; }
   void set_batch_span(const BatchSpan& span) override;
   bool batches_vary() const override { return feed_->shapes_vary(); }
-  Result<bool> next_batch_differs() override;
+  Result<bool> next_batch_differs(Tensors tops) override;
 
  private:
   void read_ahead();
@@ -37,7 +37,7 @@ class FeedLayer : public Layer {
   Result<void> stage(std::uint64_t batch);
 
   std::unique_ptr<BatchFeed> feed_;
-  std::vector<Shape> shapes_;  // of the batch that is read next
+  std::vector<Shape> shapes_;  // of the batch that is read next, as far as is known
   BatchSpan span_;
   std::uint64_t step_ = 0;  // batches consumed since set_batch_span()
   // A batch on the device, one for each top; none where the host's memory is the device's, or

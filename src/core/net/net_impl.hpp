@@ -80,6 +80,11 @@ struct Net::Impl {
     SlotUse user_of(int parameter) const;
   };
 
+  struct KeptInput {
+    Tensor* blob;
+    std::vector<float> values;
+  };
+
   explicit Impl(const NetOptions& net_options);
 
   Result<void> build(const caffe::NetParameter& parameter);
@@ -118,6 +123,7 @@ struct Net::Impl {
   void forget_plan();
   Result<void> reshape();
   Result<void> follow_batches();
+  std::vector<KeptInput> keep_inputs() const;
   bool batches_vary() const;
   std::string batch_shapes() const;
   void note_shapes();

@@ -34,8 +34,9 @@ Result<void> Net::Impl::plan() {
   }
   SPEEDO_TRY(lay_out_blobs());
   SPEEDO_TRY(prepare_layers());
+  SPEEDO_TRY(place_blobs());
   note_slots();
-  return place_blobs();
+  return {};
 }
 
 void Net::Impl::forget_plan() {
@@ -71,16 +72,31 @@ Result<void> Net::Impl::reshape() {
 // which the batch before could not be given.
 Result<void> Net::Impl::follow_batches() {
   bool differs = node_slots.size() != views.size();
-  for (const auto& layer : layers) {
-    auto this_differs = layer->next_batch_differs();
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    auto this_differs = layers[i]->next_batch_differs(built[i].tops);
     if (!this_differs) return with_sources(std::move(this_differs).error(), messages);
     differs = differs || *this_differs;
   }
   if (!differs) return {};
-  auto reshaped = reshape();
-  if (reshaped) return {};
-  return Error{reshaped.error().code,
-               fmt::format("{} (the data are {})", reshaped.error().message, batch_shapes())};
+  const std::vector<KeptInput> inputs = keep_inputs();
+  if (const auto reshaped = reshape(); !reshaped) {
+    return Error{reshaped.error().code,
+                 fmt::format("{} (the data are {})", reshaped.error().message, batch_shapes())};
+  }
+  for (const KeptInput& input : inputs) input.blob->set_values(*options.backend, input.values);
+  return {};
+}
+
+// Who gave them does not know of the plan that moves them.
+std::vector<Net::Impl::KeptInput> Net::Impl::keep_inputs() const {
+  std::vector<KeptInput> inputs;
+  for (const LayerView& view : built) {
+    if (view.layer->type() != "Input") continue;
+    for (Tensor* const blob : view.tops) {
+      if (blob->has_data()) inputs.push_back({blob, blob->values(*options.backend)});
+    }
+  }
+  return inputs;
 }
 
 bool Net::Impl::batches_vary() const {

@@ -69,7 +69,8 @@ class Hdf5BatchReader : public BatchReader {
                                                      std::int64_t rows) const;
   Result<OpenFile*> open(std::size_t file);
   Place locate(std::uint64_t position);
-  Result<void> read_run(const Place& place, std::int64_t count, std::int64_t target, BatchTops& tops);
+  Result<void> read_run(const Place& place, std::int64_t count, std::int64_t target,
+                        BatchTops& tops);
   Result<void> read_good_row(std::uint64_t position, std::int64_t target, BatchTops& tops);
   void shuffle_epoch(std::uint64_t epoch);
   void shuffle_rows(std::uint64_t epoch, std::size_t file);

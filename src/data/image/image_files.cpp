@@ -37,6 +37,7 @@ class IdxSource : public DataSource {
       : images_(std::move(images)), labels_(std::move(labels)), rows_(rows), columns_(columns) {}
 
   std::int64_t size() const override { return static_cast<std::int64_t>(labels_.size()); }
+  bool has_one_size() const override { return true; }
 
   Result<void> read(std::int64_t index, Record& record) override {
     SPEEDO_ASSERT(index >= 0 && index < size());
@@ -66,6 +67,7 @@ class CifarSource : public DataSource {
   CifarSource(std::vector<Part> parts, std::int64_t size) : parts_(std::move(parts)), size_(size) {}
 
   std::int64_t size() const override { return size_; }
+  bool has_one_size() const override { return true; }
 
   Result<void> read(std::int64_t index, Record& record) override {
     SPEEDO_ASSERT(index >= 0 && index < size_);

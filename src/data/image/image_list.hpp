@@ -59,6 +59,7 @@ class ImageListSource : public DataSource {
 
   const ImageList& list() const { return list_; }
   std::int64_t size() const override { return list_.size(); }
+  bool has_one_size() const override { return options_.height > 0; }
   Result<void> read(std::int64_t index, Record& record) override;
   void read_group(std::span<RecordRead> reads) override;
 

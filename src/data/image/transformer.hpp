@@ -31,8 +31,9 @@ class Transformer {
   static Result<Transformer> create(const caffe::TransformationParameter& parameter, Phase phase,
                                     const std::filesystem::path& base);
 
-  // Whether all that it makes has one height and width, whatever records have.
-  bool crops() const { return crop_ > 0; }
+  // Whether all that it makes has one height and width: it crops, or takes no others than the mean
+  // image's.
+  bool makes_one_size() const { return crop_ > 0 || !mean_image_.empty(); }
   // What records of these dims become. Error: kConfig if the crop or the means do not fit them.
   Result<ImageDims> output_dims(const ImageDims& record) const;
 
