@@ -191,7 +191,8 @@ TEST_CASE("weights are asked for before they are used, first layer first", "[net
   CHECK(net->forward().has_value());
 }
 
-TEST_CASE("backward adds to parameter gradients, clear_gradients resets them", "[net][backward]") {
+TEST_CASE("backward adds to parameter gradients, and begins anew behind clear_gradients",
+          "[net][backward]") {
   NetOptions options = net_options();
   options.keep_blobs = true;  // One forward pass serves two backward passes.
   const auto net =
@@ -207,7 +208,33 @@ TEST_CASE("backward adds to parameter gradients, clear_gradients resets them", "
     CHECK(twice[i] == Approx(2 * once[i]).margin(1e-6));
   }
   net->clear_gradients();
-  CHECK(values_of(net->gradients().data(), size) == std::vector<float>(once.size(), 0.0F));
+  net->backward();
+  CHECK(values_of(net->gradients().data(), size) == once);
+  net->backward();
+  CHECK(values_of(net->gradients().data(), size) == twice);
+}
+
+TEST_CASE("gradients that nobody writes, or several layers add to, are zero behind clear_gradients",
+          "[net][backward]") {
+  const std::string shared = "param { name: 'w' } param { name: 'b' }";
+  const std::string fixed = "param { lr_mult: 0 } param { lr_mult: 0 }";
+  const auto net = make_net(kTwoRecords + product("x", "data", fixed, 4) +
+                            product("y", "x", shared, 4) + product("z", "y", shared, 4) +
+                            product("ip", "z") + kThreeTargets + loss("ip", "label"));
+  test_backend().device().upload(net->blob("data")->data(), std::vector<float>(8, 1.0F));
+  Arena& gradients = net->gradients();
+  const auto pass = [&] {
+    net->clear_gradients();
+    REQUIRE(net->forward().has_value());
+    net->backward();
+    return values_of(gradients.data(), gradients.size());
+  };
+  const auto expected = pass();
+  test_backend().fill(gradients.size(), std::nanf(""), gradients.data());
+  CHECK(pass() == expected);
+  const ParameterSlot& fixed_weights = net->layout().slots()[layer_of(*net, "x").slots[0]];
+  CHECK(values_of(gradients.data() + fixed_weights.offset, fixed_weights.count()) ==
+        std::vector<float>(static_cast<std::size_t>(fixed_weights.count()), 0.0F));
 }
 
 TEST_CASE("an input can be reshaped", "[net]") {

@@ -201,6 +201,12 @@ class Layer {
   // Requires: gradient_factors().
   virtual void leave_factors(bool /*leaves*/) {}
 
+  // Whether backward() can write the first parameter's gradient instead of adding to it. Valid after
+  // reshape().
+  virtual bool can_overwrite_gradient() const { return false; }
+  // The next backward() does so, whatever lies there. Requires: can_overwrite_gradient().
+  virtual void overwrite_gradient() {}
+
   // Data layers: what to read next. Others ignore it.
   virtual void set_batch_span(const BatchSpan& /*span*/) {}
   // Data layers: whether their batches may have several shapes; and whether the one that forward()

@@ -82,12 +82,13 @@ void InnerProductLayer::add_weight_gradient(const float* top_grad, const float* 
   const std::int64_t height = transpose_ ? inputs_ : outputs_;
   const std::int64_t width = transpose_ ? outputs_ : inputs_;
   float* const gradient = parameter(0).grad();
+  const float before = std::exchange(overwrites_, false) ? 0.0F : 1.0F;
   if (leaves_factors_) {
     backend().copy(rows_ * height, left, gradient);
     backend().copy(rows_ * width, right, gradient + rows_ * height);
     return;
   }
-  backend().gemm({Op::kTranspose, Op::kNone, {height, width, rows_}, 1.0F, 1.0F}, left, right,
+  backend().gemm({Op::kTranspose, Op::kNone, {height, width, rows_}, 1.0F, before}, left, right,
                  gradient);
 }
 

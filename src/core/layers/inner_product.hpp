@@ -26,6 +26,10 @@ class InnerProductLayer final : public Layer {
   void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;
   std::optional<FactorShape> gradient_factors() const override;
   void leave_factors(bool leaves) override { leaves_factors_ = leaves; }
+  bool can_overwrite_gradient() const override {
+    return parameter_needs_grad(0) && !leaves_factors_;
+  }
+  void overwrite_gradient() override { overwrites_ = true; }
 
  private:
   void add_weight_gradient(const float* top_grad, const float* bottom);
@@ -36,6 +40,7 @@ class InnerProductLayer final : public Layer {
   bool has_bias_ = true;
   bool transpose_ = false;
   bool leaves_factors_ = false;
+  bool overwrites_ = false;  // the gradient of the weights, in the next backward pass
   std::int64_t rows_ = 0, inputs_ = 0, outputs_ = 0;
   FusedActivation activation_;
 };

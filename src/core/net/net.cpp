@@ -173,10 +173,7 @@ void Net::backward() {
   }
 }
 
-void Net::clear_gradients() {
-  Arena& arena = impl_->parameters->gradients;
-  impl_->options.backend->fill(arena.size(), 0.0F, arena.data());
-}
+void Net::clear_gradients() { impl_->clear_gradients(); }
 
 void Net::set_gradient_scale(float scale) {
   SPEEDO_ASSERT(scale > 0.0F);

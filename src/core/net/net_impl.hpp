@@ -163,6 +163,10 @@ struct Net::Impl {
   Result<float> weighted_loss(std::size_t node);
   void report_gradients(std::size_t node);
 
+  // net_gradients.cpp: sums of them begin.
+  void note_sole_writers();
+  void clear_gradients();
+
   // net_queue.cpp: passes on a device that computes beside the host.
   std::size_t source_count() const;
   Result<void> queue_forward(DeviceSteps& steps, std::size_t node);
@@ -195,6 +199,7 @@ struct Net::Impl {
   std::vector<LayerView> views;                     // of its nodes
   std::vector<std::unique_ptr<Layer>> reorders;     // of its Reorder nodes
   std::vector<NodeSlots> node_slots;                // of its nodes
+  std::vector<std::pair<std::size_t, Layer*>> sole_writers;  // by slot, in order
   std::vector<std::vector<Shape>> followed_shapes;  // of its nodes' bottoms when prepared
   Buffer blob_memory;
   Memory memory;  // of blobs

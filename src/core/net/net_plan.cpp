@@ -35,6 +35,7 @@ Result<void> Net::Impl::plan() {
   SPEEDO_TRY(lay_out_blobs());
   SPEEDO_TRY(prepare_layers());
   SPEEDO_TRY(place_blobs());
+  note_sole_writers();
   note_slots();
   return {};
 }
