@@ -201,8 +201,8 @@ class Layer {
   // Requires: gradient_factors().
   virtual void leave_factors(bool /*leaves*/) {}
 
-  // Whether backward() can write the first parameter's gradient instead of adding to it. Valid after
-  // reshape().
+  // Whether backward() can write the first parameter's gradient instead of adding to it. Valid
+  // after reshape().
   virtual bool can_overwrite_gradient() const { return false; }
   // The next backward() does so, whatever lies there. Requires: can_overwrite_gradient().
   virtual void overwrite_gradient() {}

@@ -79,7 +79,7 @@ class Net {
   // Requires: NetOptions::trains, and a forward() of its own before (with keep_blobs, one may serve
   // several). Adds to parameter gradients.
   void backward();
-  // Begins a sum of parameter gradients: they hold nothing to be looked at until backward() has run.
+  // Begins a sum of parameter gradients, which hold nothing to look at before backward() has run.
   void clear_gradients();
   // backward() multiplies the gradients by the loss with this from here on, so that all others are
   // too large by it, until unscale_gradients() is called. Requires: above 0, and finite.
