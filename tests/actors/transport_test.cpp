@@ -15,6 +15,14 @@ namespace {
 
 const Address kSomewhere{.host = "somewhere.invalid", .port = 1};
 
+class Idle final : public caf::event_based_actor {
+ public:
+  using event_based_actor::event_based_actor;
+  caf::behavior make_behavior() override {
+    return {[](int) {}};
+  }
+};
+
 }  // namespace
 
 TEST_CASE("a connector can go while a name is being resolved; who asked is told") {
@@ -42,8 +50,7 @@ TEST_CASE("an actor that has ended is not found again, though its connection sta
       open_gate(GateRole::kWorker, {}).value();
   ActorConfig config, other_config;
   caf::actor_system system{config}, other{other_config};
-  const caf::actor whom =
-      system.spawn([](caf::event_based_actor*) { return caf::behavior{[](int) {}}; });
+  const caf::actor whom = system.spawn<Idle>();
   const auto published = Publication::create(system, *served, whom, "127.0.0.1", 0).value();
   Connector connector(other, *calling);
   const auto find = [&] {

@@ -127,12 +127,17 @@ TEST_CASE("both blocks of histories go through a solver state, the first block f
   }
 }
 
-// The state of a solver of one type after some updates.
+// The state of a solver of one type after some updates, by gradients of which every other one is
+// negative: squares are told from other histories by that.
 caffe::SolverState state_of(const RuleKind& kind) {
   RuleFixture f(fields_of(kind));
   f.randomize(f.weights);
   for (int iteration = 0; iteration < 3; ++iteration) {
-    f.randomize(f.gradients);
+    for (const ParameterSlot& slot : f.layout.slots()) {
+      for (std::int64_t i = 0; i < slot.count(); ++i) {
+        f.set(f.gradients, slot.offset + i, i % 2 == 0 ? 0.5F : -0.5F);
+      }
+    }
     f.rule->update(iteration, f.weights.data(), f.gradients.data());
   }
   caffe::SolverState state;
