@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include <speedo/backend/backend.hpp>
 #include <speedo/base/assert.hpp>
@@ -11,19 +12,9 @@
 namespace speedo {
 namespace {
 
-// The layers that use each slot, by how many of them do so.
-std::map<std::size_t, int> users_of_slots(const std::vector<Net::LayerView>& views) {
-  std::map<std::size_t, int> users;
-  for (const Net::LayerView& view : views) {
-    for (const std::size_t slot : view.slots) ++users[slot];
-  }
-  return users;
-}
-
-std::optional<FactorShape> factor_shape_of(const Net::LayerView& view) {
-  if (view.slots.empty() || !view.needs_backward || view.shapes_vary) return std::nullopt;
-  std::optional<FactorShape> shape = view.layer->gradient_factors();
-  if (shape) shape->slot = view.slots.front();
+std::optional<FactorShape> factor_shape_of(std::size_t slot, const Layer& layer) {
+  std::optional<FactorShape> shape = layer.gradient_factors();
+  if (shape) shape->slot = slot;
   return shape;
 }
 
@@ -31,7 +22,10 @@ std::optional<FactorShape> factor_shape_of(const Net::LayerView& view) {
 
 // Weights of one layer alone, which its backward pass reaches whenever the net's does.
 void Net::Impl::note_sole_writers() {
-  const std::map<std::size_t, int> users = users_of_slots(views);
+  std::map<std::size_t, int> users;  // layers of each slot
+  for (const LayerView& view : views) {
+    for (const std::size_t slot : view.slots) ++users[slot];
+  }
   sole_writers.clear();
   for (const LayerView& view : views) {
     if (view.slots.empty() || !view.needs_backward || view.fused.backward || view.shapes_vary) {
@@ -61,22 +55,19 @@ void Net::Impl::clear_gradients() {
 std::vector<FactorShape> Net::factor_shapes() const {
   std::vector<FactorShape> shapes;
   if (impl_->batches_vary()) return shapes;
-  const std::map<std::size_t, int> users = users_of_slots(impl_->views);
-  for (const LayerView& view : impl_->views) {
-    const std::optional<FactorShape> shape = factor_shape_of(view);
-    if (shape && users.at(shape->slot) == 1) shapes.push_back(*shape);
+  for (const auto& [slot, layer] : impl_->sole_writers) {
+    if (const auto shape = factor_shape_of(slot, *layer)) shapes.push_back(*shape);
   }
-  std::ranges::sort(shapes, {}, &FactorShape::slot);
   return shapes;
 }
 
 void Net::leave_factors(std::span<const FactorShape> shapes) {
   std::size_t found = 0;
-  for (const LayerView& view : impl_->views) {
-    const std::optional<FactorShape> shape = factor_shape_of(view);
+  for (const auto& [slot, layer] : impl_->sole_writers) {
+    const auto shape = factor_shape_of(slot, *layer);
     if (!shape) continue;
     const bool leaves = std::ranges::find(shapes, *shape) != shapes.end();
-    view.layer->leave_factors(leaves);
+    layer->leave_factors(leaves);
     found += leaves ? 1 : 0;
   }
   SPEEDO_ASSERT(found == shapes.size());
