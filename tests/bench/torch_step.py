@@ -242,8 +242,9 @@ def measure_gpu(net, optimizer, data, label, options):
     return [before.elapsed_time(after) for before, after in zip(ends, ends[1:])]
 
 
-def prepare(options):
-    """The net, its optimizer and one batch, as the program's options have them."""
+def prepare(options, device="cpu"):
+    """The net, its optimizer and one batch on a device, as a program's options have them:
+    `prototxt`, `format`, `fused` and `rate`."""
     torch.manual_seed(0)
     message = bench_nets.parse(pathlib.Path(options.prototxt).read_text())
     source = next(layer for layer in message.all("layer") if layer.text("type") == "Input")
@@ -258,10 +259,7 @@ def prepare(options):
     data = torch.randn(shape)
     if len(shape) == 4:
         data = data.to(memory_format=memory_format)
-    if options.gpu is not None:
-        set_precision(options.precision)
-        place = torch.device("cuda", options.gpu)
-        net, data, label = net.to(place), data.to(place), label.to(place)
+    net, data, label = net.to(device), data.to(device), label.to(device)
     fused = {"fused": True} if options.fused else {}
     optimizer = torch.optim.SGD(net.parameters(), lr=options.rate, momentum=0.9, weight_decay=5e-4,
                                 **fused)
@@ -283,11 +281,13 @@ def main():
     options = parser.parse_args()
 
     torch.set_num_threads(options.threads)
-    net, optimizer, data, label = prepare(options)
     if options.gpu is None:
+        net, optimizer, data, label = prepare(options)
         times = measure(net, optimizer, data, label, options.steps, options.warm_up)
         peak = peak_bytes()
     else:
+        set_precision(options.precision)
+        net, optimizer, data, label = prepare(options, torch.device("cuda", options.gpu))
         run = torch.compile(net, mode=options.compile) if options.compile else net
         times = measure_gpu(run, optimizer, data, label, options)
         peak = torch.cuda.max_memory_allocated()
