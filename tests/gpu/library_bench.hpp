@@ -65,11 +65,15 @@ class LibraryBench {
   std::unique_ptr<Dnn> dnn_;
 };
 
-// Requires that sum (a - b)^2 <= tolerance sum b^2.
+// Requires that squared_error() <= tolerance.
 void require_close(double tolerance, const std::vector<float>& got,
-                   const std::vector<float>& expected);
-// Sum (a - b)^2 / sum b^2.
-double squared_error(const std::vector<float>& got, const std::vector<float>& expected);
+                   const std::vector<float>& expected, double added = 0.0);
+// Sum (a - b)^2 / (sum b^2 + added). `added`: energy() of what was added to results that had been
+// rounded by then, as that may leave nearly nothing but their errors.
+double squared_error(const std::vector<float>& got, const std::vector<float>& expected,
+                     double added = 0.0);
+// The sum of the squares.
+double energy(const std::vector<float>& values);
 
 // The tolerance of the products of floats.
 inline constexpr double kProductError = 1e-6;

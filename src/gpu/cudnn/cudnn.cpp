@@ -27,17 +27,31 @@ struct DnnChoice {
 // A shape and a pass, as numbers.
 using DnnKey = std::vector<std::int64_t>;
 
-DnnKey key_of(const ConvolutionShape& shape, ConvolutionPass pass) {
-  DnnKey key{static_cast<std::int64_t>(pass), shape.batch, shape.channels, shape.outputs,
-             shape.groups, shape.src_layout.block, shape.dst_layout.block,
+// What convolutions have in common that differ in the sizes of their arrays alone.
+DnnKey kind_of(const ConvolutionShape& shape, ConvolutionPass pass) {
+  DnnKey key{static_cast<std::int64_t>(pass), shape.channels, shape.outputs, shape.groups,
+             shape.src_layout.block, shape.dst_layout.block,
              static_cast<std::int64_t>(shape.src_layout.type),
              static_cast<std::int64_t>(shape.dst_layout.type)};
-  for (const auto* sizes : {&shape.src_size, &shape.dst_size, &shape.kernel, &shape.stride,
-                            &shape.pad, &shape.dilation}) {
+  for (const auto* sizes : {&shape.kernel, &shape.stride, &shape.pad, &shape.dilation}) {
     key.insert(key.end(), sizes->begin(), sizes->end());
   }
   return key;
 }
+
+DnnKey key_of(const ConvolutionShape& shape, DnnKey kind) {
+  kind.push_back(shape.batch);
+  for (const auto* sizes : {&shape.src_size, &shape.dst_size}) {
+    kind.insert(kind.end(), sizes->begin(), sizes->end());
+  }
+  return kind;
+}
+
+// What was chosen by trying, for how many sizes of a kind, and last.
+struct DnnTrials {
+  int sizes = 0;
+  DnnChoice last;
+};
 
 const char* name_of(cudnnConvolutionFwdAlgo_t algorithm) {
   switch (algorithm) {
@@ -203,10 +217,11 @@ class Cudnn final : public Dnn {
  private:
   template <class Calls>
   Result<std::unique_ptr<DnnPass>> plan_pass(const ConvolutionShape& shape) {
-    const DnnKey key = key_of(shape, Calls::kPass);
+    const DnnKey kind = kind_of(shape, Calls::kPass);
+    const DnnKey key = key_of(shape, kind);
     auto found = choices_.find(key);
     if (found == choices_.end()) {
-      SPEEDO_ASSIGN(const DnnChoice choice, choose<Calls>(shape));
+      SPEEDO_ASSIGN(const DnnChoice choice, choose_next<Calls>(shape, trials_[kind]));
       found = choices_.emplace(key, choice).first;
     }
     const DnnChoice& choice = found->second;
@@ -217,23 +232,55 @@ class Cudnn final : public Dnn {
         std::make_unique<CudnnPass<Calls>>(context_, std::move(of), choice, shape));
   }
 
+  // Trying takes seconds for a net: where images of ever new sizes come, it ends, and shapes are
+  // computed as the last one of their kind that was tried, or as heuristics say.
+  template <class Calls>
+  Result<DnnChoice> choose_next(const ConvolutionShape& shape, DnnTrials& trials) {
+    constexpr int kTriedSizesMax = 8;
+    const bool may_try = context_.options.measures && !context_.options.is_deterministic;
+    if (!may_try) return choose<Calls>(shape, false);
+    if (trials.sizes == kTriedSizesMax) {
+      DnnChoice same = trials.last;
+      return can_go<Calls>(shape, same) ? same : choose<Calls>(shape, false);
+    }
+    SPEEDO_ASSIGN(trials.last, choose<Calls>(shape, true));
+    ++trials.sizes;
+    return trials.last;
+  }
+
+  template <class Calls>
+  bool can_go(const ConvolutionShape& shape, DnnChoice& choice) {
+    if (choice.order.by_group && !may_go_by_group(shape)) return false;
+    CudnnDescriptors of(context_.dnn);
+    return of.describe(shape, choice.order) && of.set_math(choice.math) &&
+           fits<Calls>({context_.dnn, context_.handle, of}, choice);
+  }
+
+  // Whether the library has the algorithm for it, within the working memory, which is noted.
+  template <class Calls>
+  bool fits(const CudnnCall& call, DnnChoice& choice) const {
+    const auto algorithm = static_cast<typename Calls::Algorithm>(choice.algorithm);
+    return Calls::size(call, algorithm, &choice.workspace_bytes) == CUDNN_STATUS_SUCCESS &&
+           choice.workspace_bytes <= context_.options.workspace_bytes_max;
+  }
+
   // With channels last in all three arrays, if two of them have it and there is such an algorithm.
   template <class Calls>
-  Result<DnnChoice> choose(const ConvolutionShape& shape) {
+  Result<DnnChoice> choose(const ConvolutionShape& shape, bool tries) {
     if (is_channels_last(shape)) {
-      auto choice = choose_groups<Calls>(shape, {.weights_last = true});
+      auto choice = choose_groups<Calls>(shape, {.weights_last = true}, tries);
       if (choice || choice.error().code != ErrorCode::kUnsupported) return choice;
     }
-    return choose_groups<Calls>(shape, {});
+    return choose_groups<Calls>(shape, {}, tries);
   }
 
   // All groups at once, or one after the other where that was measured to be faster.
   template <class Calls>
-  Result<DnnChoice> choose_groups(const ConvolutionShape& shape, DnnOrder order) {
-    auto whole = search<Calls>(shape, order);
+  Result<DnnChoice> choose_groups(const ConvolutionShape& shape, DnnOrder order, bool tries) {
+    auto whole = search<Calls>(shape, order, tries);
     if (!whole || whole->milliseconds <= 0.0F || !may_go_by_group(shape)) return whole;
     order.by_group = true;
-    auto parts = search<Calls>(shape, order);
+    auto parts = search<Calls>(shape, order, tries);
     const bool is_faster =
         parts && parts->milliseconds > 0.0F && parts->milliseconds < whole->milliseconds;
     return is_faster ? parts : whole;
@@ -267,12 +314,12 @@ class Cudnn final : public Dnn {
   }
 
   template <class Calls>
-  Result<DnnChoice> search(const ConvolutionShape& shape, const DnnOrder& order) {
+  Result<DnnChoice> search(const ConvolutionShape& shape, const DnnOrder& order, bool tries) {
     CudnnDescriptors of(context_.dnn);
     SPEEDO_TRY(of.describe(shape, order));
     const CudnnCall call{context_.dnn, context_.handle, of};
     SPEEDO_TRY(of.set_math(wanted_math(of.type())));
-    for (const auto& result : ranked<Calls>(call)) {
+    for (const auto& result : ranked<Calls>(call, tries)) {
       const bool is_sure = result.determinism == CUDNN_DETERMINISTIC;
       if (result.status != CUDNN_STATUS_SUCCESS) continue;
       if (context_.options.is_deterministic && !is_sure) continue;
@@ -280,8 +327,7 @@ class Cudnn final : public Dnn {
                        is_exact() ? CUDNN_FMA_MATH : result.mathType, 0, order,
                        result.time * static_cast<float>(order.by_group ? shape.groups : 1)};
       SPEEDO_TRY(of.set_math(choice.math));
-      if (Calls::size(call, result.algo, &choice.workspace_bytes) != CUDNN_STATUS_SUCCESS) continue;
-      if (choice.workspace_bytes <= context_.options.workspace_bytes_max) return choice;
+      if (fits<Calls>(call, choice)) return choice;
     }
     return Error{ErrorCode::kUnsupported,
                  fmt::format("cuDNN has no algorithm for this convolution within {} MiB",
@@ -290,7 +336,7 @@ class Cudnn final : public Dnn {
 
   // Algorithms, the best first: as measured, then as heuristics have them, as trials need memory.
   template <class Calls>
-  std::vector<typename Calls::Performance> ranked(const CudnnCall& call) const {
+  std::vector<typename Calls::Performance> ranked(const CudnnCall& call, bool tries) const {
     std::vector<typename Calls::Performance> all;
     const auto add = [&](const auto& order) {
       std::vector<typename Calls::Performance> results(Calls::kAlgorithms);
@@ -298,13 +344,14 @@ class Cudnn final : public Dnn {
       if (order(call, &count, results.data()) != CUDNN_STATUS_SUCCESS) return;
       all.insert(all.end(), results.begin(), results.begin() + std::min(count, Calls::kAlgorithms));
     };
-    if (context_.options.measures && !context_.options.is_deterministic) add(Calls::attempt);
+    if (tries) add(Calls::attempt);
     add(Calls::rank);
     return all;
   }
 
   CudnnContext context_;
   std::map<DnnKey, DnnChoice> choices_;
+  std::map<DnnKey, DnnTrials> trials_;
 };
 
 }  // namespace

@@ -59,7 +59,7 @@ class Dnn {
   // the working memory; kInternal, what the library says.
   virtual Result<std::unique_ptr<DnnPass>> plan(const ConvolutionShape& shape,
                                                 ConvolutionPass pass) = 0;
-  // How often an algorithm was looked for: once for each shape and pass.
+  // How often an algorithm was chosen: once for each shape and pass.
   virtual std::int64_t searches() const = 0;
 };
 
