@@ -252,9 +252,14 @@ void MergerEngine::finish_publication() {
   if (!publication_ || !publication_->is_under_way()) return;
   auto done = note(publication_->finish());
   record_.release();
-  if (done) return;
-  SPEEDO_WARN("the weights could not be written to the store, it is tried again soon: {}",
-              done.error().message);
+  if (done) {
+    if (publication_notes_.end()) {
+      SPEEDO_INFO("the store has the weights of version {}", publication_->version());
+    }
+  } else if (publication_notes_.is_due(config_.platform->clock().now())) {
+    SPEEDO_WARN("the weights could not be written to the store, it is tried again: {}",
+                done.error().message);
+  }
 }
 
 void MergerEngine::fill_checkpoint(const Histories& histories) {
@@ -313,7 +318,10 @@ Result<void> MergerEngine::publish_now() {
 // Training goes on without a checkpoint: there are the one before and, soon, the next.
 void MergerEngine::finish_checkpoint() {
   if (!checkpoint_.is_under_way()) return;
-  if (auto done = note(checkpoint_.finish()); !done) {
+  auto done = note(checkpoint_.finish());
+  if (done) {
+    checkpoint_notes_.end();
+  } else if (checkpoint_notes_.is_due(config_.platform->clock().now())) {
     SPEEDO_WARN("the checkpoint could not be written, it is tried again after the next merge: {}",
                 done.error().message);
   }

@@ -9,6 +9,7 @@
 
 #include <speedo/train/merger.hpp>
 
+#include "base/note_interval.hpp"
 #include "caffe.pb.h"
 #include "train/chunk_merge.hpp"
 #include "train/contribution_norms.hpp"
@@ -148,6 +149,7 @@ class MergerEngine : public MergerWork {
   NormFilter norm_filter_;
   MergerCheckpoint checkpoint_;
   std::optional<MergerPublication> publication_;  // with shared memory, or a replica
+  NoteInterval publication_notes_, checkpoint_notes_;  // that it could not be written
   // Whether the store still has the weights, where nobody waits for that: with shared memory.
   struct Look {
     explicit Look(Platform& platform) : errand(platform) {}

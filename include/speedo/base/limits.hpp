@@ -108,7 +108,7 @@ inline constexpr std::uint64_t kShardsPerRunMax = 8;
 // A model up to this size is published, with everything that a new master needs, at every merge.
 inline constexpr std::uint64_t kPublishEachMergeBytesMax = std::uint64_t{50} << 20U;
 
-// How often a master without enough workers says so.
+// How often whoever waits for something that is missing says so.
 inline constexpr std::chrono::seconds kWaitingNoteInterval{30};
 
 // A worker that finds no master waits this long, then twice as long, up to the maximum.

@@ -425,9 +425,7 @@ void RedisConnection::connection_failed(Error error) {
 
 // While a server is away for minutes, others say so as well.
 void RedisConnection::warn_of(const Error& error) {
-  const Clock::time_point now = Clock::now();
-  if (warned_at_ != Clock::time_point{} && now - warned_at_ < kWaitingNoteInterval) return;
-  warned_at_ = now;
+  if (!warnings_.is_due(steady_clock().now())) return;
   SPEEDO_WARN("{}; trying again", error.message);
 }
 

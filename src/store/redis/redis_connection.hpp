@@ -14,6 +14,7 @@
 
 #include <speedo/store/traffic_limit.hpp>
 
+#include "base/note_interval.hpp"
 #include "store/key_value.hpp"
 #include "store/redis/redis_request.hpp"
 #include "store/redis/redis_session.hpp"
@@ -120,7 +121,7 @@ class RedisConnection {
   int doubts_ = 0;    // connections in a row whose refusal was not believed
   Clock::time_point first_failure_{};  // of those
   std::optional<Error> given_up_;      // for good
-  Clock::time_point warned_at_{};
+  NoteInterval warnings_;              // of a server that is away
   std::optional<RedisClient> stale_;
   std::uint64_t server_ = 0;
   std::thread thread_;  // last: it uses all of the above
