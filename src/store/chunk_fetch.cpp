@@ -29,6 +29,24 @@ Result<bool> all_heads(std::span<const KvPtr> looks,
   return has_all;
 }
 
+// A value is written whole, so that what has its head has its bytes.
+Result<std::vector<std::size_t>> find_lost(
+    KeyValue& map, std::span<const KvPtr> puts,
+    const std::function<std::optional<std::string>(std::size_t)>& doubted) {
+  std::vector<KvPtr> looks(puts.size());
+  for (std::size_t i = 0; i < puts.size(); ++i) {
+    if (auto key = doubted(i)) looks[i] = fetch_head(map, std::move(*key));
+  }
+  std::vector<std::size_t> lost;
+  for (std::size_t i = 0; i < puts.size(); ++i) {
+    if (!looks[i]) continue;
+    looks[i]->wait();
+    if (looks[i]->error && looks[i]->error->code != ErrorCode::kNotFound) return *looks[i]->error;
+    if (looks[i]->text != puts[i]->head) lost.push_back(i);
+  }
+  return lost;
+}
+
 // What is encoded may have any size, and is short.
 KvPtr fetch_chunk(KeyValue& map, std::string key, const ExpectedChunk& expected) {
   auto operation = std::make_shared<KvOperation>();

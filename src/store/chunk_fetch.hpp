@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <speedo/base/result.hpp>
 
@@ -29,6 +30,13 @@ KvPtr fetch_head(KeyValue& map, std::string key);
 // map, but for kNotFound.
 Result<bool> all_heads(std::span<const KvPtr> looks,
                        const std::function<bool(std::size_t, const ChunkHead&)>& fit);
+// Of chunks that were put, each done without an error: those that are in doubt, as another answers
+// now than took them, and are not there. Another is a server that has come back without its data
+// or, while a slot moves, the other one of its nodes. `doubted(index)`: the key, or none.
+// Errors: those of the map.
+Result<std::vector<std::size_t>> find_lost(
+    KeyValue& map, std::span<const KvPtr> puts,
+    const std::function<std::optional<std::string>(std::size_t)>& doubted);
 // Asks for the chunk under `key`; the target belongs to the operation until it is done.
 KvPtr fetch_chunk(KeyValue& map, std::string key, const ExpectedChunk& expected);
 // Waits for it; its values are in the target then. Errors: those of the map; kNotFound if it is

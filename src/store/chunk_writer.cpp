@@ -123,17 +123,16 @@ Result<void> ChunkWriter::wait_for_chunks() {
   return {};
 }
 
-// A server that came back without its data has lost the chunks that it took in its earlier
-// incarnation: they go out again. True if there were any.
+// They go out again. True if there were any.
 Result<bool> ChunkWriter::rewrite_lost_chunks(const Incarnations& now) {
-  bool any = false;
-  for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
-    if (chunks_[chunk]->server == now[server_of(chunk)]) continue;
-    submit_chunk(chunk, chunks_[chunk]->body);
-    any = true;
-  }
-  if (any) SPEEDO_TRY(wait_for_chunks());
-  return any;
+  const auto doubted = [&](std::size_t chunk) -> std::optional<std::string> {
+    if (chunks_[chunk]->server == now[server_of(chunk)]) return std::nullopt;
+    return names_.chunk(manifest_.info.term, manifest_.slot, chunk);
+  };
+  SPEEDO_ASSIGN(const std::vector<std::size_t> lost, find_lost(*shared_->map, chunks_, doubted));
+  for (const std::size_t chunk : lost) submit_chunk(chunk, chunks_[chunk]->body);
+  if (!lost.empty()) SPEEDO_TRY(wait_for_chunks());
+  return !lost.empty();
 }
 
 // Those that answered the last chunk of each server.

@@ -5,6 +5,7 @@
 
 #include <speedo/base/assert.hpp>
 
+#include "store/chunk_fetch.hpp"
 #include "store/chunk_range.hpp"
 
 namespace speedo {
@@ -49,32 +50,36 @@ Result<void> ChunkPartWriter::wait_for_chunks() {
   return {};
 }
 
-// A server that came back in the middle of it without its data lacks what it took before.
-bool ChunkPartWriter::rewrite_lost_chunks() {
+// True if there were any.
+Result<bool> ChunkPartWriter::rewrite_lost_chunks() {
+  const auto chunk_at = [this](std::size_t place) {
+    return where_.part + place * shared_->map->parts();
+  };
   const std::uint64_t newest = chunks_.back()->server;
-  bool any = false;
-  for (std::size_t i = 0; i < chunks_.size(); ++i) {
-    if (chunks_[i]->server == newest) continue;
-    const std::size_t chunk = where_.part + i * shared_->map->parts();
-    chunks_[i] = put_chunk(*shared_->map, destination_, chunk, chunks_[i]->body);
-    any = true;
+  const auto doubted = [&](std::size_t place) -> std::optional<std::string> {
+    if (chunks_[place]->server == newest) return std::nullopt;
+    return names_.chunk(destination_.term, destination_.slot, chunk_at(place));
+  };
+  SPEEDO_ASSIGN(const std::vector<std::size_t> lost, find_lost(*shared_->map, chunks_, doubted));
+  for (const std::size_t place : lost) {
+    chunks_[place] =
+        put_chunk(*shared_->map, destination_, chunk_at(place), chunks_[place]->body);
   }
-  return any;
+  return !lost.empty();
 }
 
 Result<WrittenPart> ChunkPartWriter::finish() {
   WrittenPart written{.slot = where_.slot, .checksums = {}};
   if (chunks_.empty()) return written;
-  int attempts = 0;
-  do {
-    if (++attempts > kStoreAttemptsMax) {
-      return Error{ErrorCode::kUnavailable,
-                   "the store restarts faster than record '" + key_ + "' can be written"};
-    }
+  for (int attempt = 0; attempt < kStoreAttemptsMax; ++attempt) {
     SPEEDO_TRY(wait_for_chunks());
-  } while (rewrite_lost_chunks());
-  for (const KvPtr& chunk : chunks_) written.checksums.push_back(checksum_put(*chunk));
-  return written;
+    SPEEDO_ASSIGN(const bool lost, rewrite_lost_chunks());
+    if (lost) continue;
+    for (const KvPtr& chunk : chunks_) written.checksums.push_back(checksum_put(*chunk));
+    return written;
+  }
+  return Error{ErrorCode::kUnavailable,
+               "the store restarts faster than record '" + key_ + "' can be written"};
 }
 
 }  // namespace speedo

@@ -56,7 +56,7 @@ if grep -rlE "$PWD|$(realpath "$build")" "$prefix/lib/cmake"; then
   fail "the package configuration names folders of the build"
 fi
 cp -r "$prefix/share/speedo/examples/library" "$place/library"
-cmake -S "$place/library" -B "$place/build" -DCMAKE_BUILD_TYPE=Release \
+cmake -S "$place/library" -B "$place/build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
   -DCMAKE_PREFIX_PATH="$prefix" >"$place/log" || { cat "$place/log"; exit 1; }
 cmake --build "$place/build" >"$place/log" || { cat "$place/log"; exit 1; }
 forward=$place/build/forward

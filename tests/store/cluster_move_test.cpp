@@ -114,6 +114,42 @@ TEST_CASE("slots move in the middle of puts and gets, and every operation finds 
   for (std::size_t i = 0; i < 3; ++i) CHECK(nodes.keys_on(i) == 0);
 }
 
+// Of a record's chunks there, keys that have moved are written on one side, others on the other.
+TEST_CASE("a record, and a part of one, is written while its slot has moved in half",
+          "[redis][cluster]") {
+  RedisCluster& nodes = common_cluster();
+  nodes.flush();
+  ClusterStore job(nodes.address());
+  const std::size_t part = GENERATE(0U, 5U);
+  const std::uint16_t slot = key_slot(part_tags("test")[part]);
+  const std::size_t home = nodes.first_owner(slot), other = (home + 1) % 3;
+  std::uint64_t version = 0;
+  const auto write_next = [&] {
+    const auto values = pattern(kCount, ++version);
+    require(put(*job.store, "weights", info_of(version, kCount), values));
+    std::vector<float> target(kCount);
+    require(get(*job.store, "weights", kModel, target));
+    CHECK(target == values);
+
+    const auto slot_of_part = static_cast<std::uint32_t>(7 + version % 2);
+    write_part_of(*job.store, values, version, {part, slot_of_part});
+  };
+  // Both of the record's slots have their keys at home.
+  for (int i = 0; i < 3; ++i) write_next();
+  nodes.begin_move(slot, home, other);
+  std::size_t moved = 0;
+  while (nodes.move_keys(slot, home, other, 1)) {
+    ++moved;
+    for (int i = 0; i < 2; ++i) write_next();
+  }
+  CHECK(moved >= 3);
+  nodes.end_move(slot, other);
+  write_next();
+  CHECK(job.cluster->counts().asked > 0);
+  nodes.move(slot, other, home);
+  require(job.store->clear());
+}
+
 // Its script has keys on both sides, or some that are on none.
 TEST_CASE("a master's write waits until its slot has moved", "[redis][cluster]") {
   RedisCluster& nodes = common_cluster();

@@ -5,26 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "store/chunk_range.hpp"
 #include "store/store_under_test.hpp"
 
 namespace speedo::test {
 namespace {
 
 constexpr std::size_t kPartCount = 7 * kChunkElements + 100;
-
-WrittenPart write_part_of(ParameterStore& store, const std::vector<float>& values,
-                          std::uint64_t version, RecordPart where) {
-  const RecordInfo info = info_of(version, values.size());
-  const auto writer = store.write_part("weights", info, where);
-  for (std::size_t chunk = where.part; chunk < chunk_count(values.size());
-       chunk += store.parts()) {
-    writer->write(chunk, chunk_of(std::span<const float>(values), chunk));
-  }
-  auto written = writer->finish();
-  require(written);
-  return *written;
-}
 
 // Each part by a program of its own.
 std::vector<WrittenPart> write_all(const StoreUnderTest& store, const std::vector<float>& values,

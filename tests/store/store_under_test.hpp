@@ -3,6 +3,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include <speedo/store/redis_store.hpp>
 
 #include "base/log.hpp"
+#include "store/chunk_range.hpp"
 #include "store/chunked_store.hpp"
 #include "store/mastership.hpp"
 #include "store/memory_key_value.hpp"
@@ -219,6 +221,19 @@ template <class T>
 void require(const Result<T>& result) {
   INFO((result ? "" : result.error().message));
   REQUIRE(result.has_value());
+}
+
+inline WrittenPart write_part_of(ParameterStore& store, const std::vector<float>& values,
+                                 std::uint64_t version, RecordPart where) {
+  const RecordInfo info = info_of(version, values.size());
+  const auto writer = store.write_part("weights", info, where);
+  for (std::size_t chunk = where.part; chunk < chunk_count(values.size());
+       chunk += store.parts()) {
+    writer->write(chunk, chunk_of(std::span<const float>(values), chunk));
+  }
+  auto written = writer->finish();
+  require(written);
+  return *written;
 }
 
 // Keeps trying for as long as a server may take to come back.
