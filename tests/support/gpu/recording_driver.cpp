@@ -285,6 +285,7 @@ void RecordingDriver::copy(gpu::StreamHandle stream, void* target, const void* s
   StreamState* const found = alive(stream, "copy");
   if (found == nullptr || broken_) return;
   not_captured(*found, "copy", device_.has(target) && device_.has(source));
+  if (bytes == 0) return;  // nothing may lie at null
   Piece piece;
   piece.name = "copy";
   bool is_right = true;
