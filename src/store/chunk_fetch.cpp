@@ -16,17 +16,17 @@ KvPtr fetch_head(KeyValue& map, std::string key) {
   return operation;
 }
 
-Result<bool> all_heads(std::span<const KvPtr> looks,
-                       const std::function<bool(std::size_t, const ChunkHead&)>& fit) {
-  bool has_all = true;
+Result<std::vector<std::size_t>> find_missing(
+    std::span<const KvPtr> looks, const std::function<bool(std::size_t, const ChunkHead&)>& fit) {
+  std::vector<std::size_t> missing;
   for (std::size_t i = 0; i < looks.size(); ++i) {
     if (!looks[i]) continue;
     looks[i]->wait();
     if (looks[i]->error && looks[i]->error->code != ErrorCode::kNotFound) return *looks[i]->error;
     const auto head = decode_chunk_head(looks[i]->text);
-    has_all = has_all && head && fit(i, *head);
+    if (!head || !fit(i, *head)) missing.push_back(i);
   }
-  return has_all;
+  return missing;
 }
 
 // A value is written whole, so that what has its head has its bytes.
@@ -37,14 +37,9 @@ Result<std::vector<std::size_t>> find_lost(
   for (std::size_t i = 0; i < puts.size(); ++i) {
     if (auto key = doubted(i)) looks[i] = fetch_head(map, std::move(*key));
   }
-  std::vector<std::size_t> lost;
-  for (std::size_t i = 0; i < puts.size(); ++i) {
-    if (!looks[i]) continue;
-    looks[i]->wait();
-    if (looks[i]->error && looks[i]->error->code != ErrorCode::kNotFound) return *looks[i]->error;
-    if (looks[i]->text != puts[i]->head) lost.push_back(i);
-  }
-  return lost;
+  return find_missing(looks, [&](std::size_t i, const ChunkHead&) {
+    return looks[i]->text == puts[i]->head;
+  });
 }
 
 // What is encoded may have any size, and is short.

@@ -26,10 +26,10 @@ struct ExpectedChunk {
 
 // Asks for what is there of a chunk's head, in `text`.
 KvPtr fetch_head(KeyValue& map, std::string key);
-// Waits for such, null for none: whether all are there, and fit(index, head). Errors: those of the
-// map, but for kNotFound.
-Result<bool> all_heads(std::span<const KvPtr> looks,
-                       const std::function<bool(std::size_t, const ChunkHead&)>& fit);
+// Waits for such, null for none: those that are not there, or do not fit(index, head).
+// Errors: those of the map, but for kNotFound.
+Result<std::vector<std::size_t>> find_missing(
+    std::span<const KvPtr> looks, const std::function<bool(std::size_t, const ChunkHead&)>& fit);
 // Of chunks that were put, each done without an error: those that are in doubt, as another answers
 // now than took them, and are not there. Another is a server that has come back without its data
 // or, while a slot moves, the other one of its nodes. `doubted(index)`: the key, or none.

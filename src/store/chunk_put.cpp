@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include <speedo/base/assert.hpp>
 #include <speedo/base/digest.hpp>
 
 namespace speedo {
@@ -21,6 +22,15 @@ KvPtr put_chunk(KeyValue& map, const ChunkDestination& where, std::size_t chunk,
   };
   map.submit(operation);
   return operation;
+}
+
+Result<void> wait_for_puts(std::span<const KvPtr> puts) {
+  for (const KvPtr& put : puts) {
+    SPEEDO_ASSERT(put != nullptr);  // every chunk was written
+    put->wait();
+    if (put->error) return *put->error;
+  }
+  return {};
 }
 
 std::uint64_t checksum_put(const KvOperation& operation) {

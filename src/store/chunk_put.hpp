@@ -5,6 +5,8 @@
 #include <span>
 #include <string>
 
+#include <speedo/base/result.hpp>
+
 #include "store/key_value.hpp"
 #include "store/record_codec.hpp"
 
@@ -24,6 +26,8 @@ struct ChunkDestination {
 // until it is done.
 KvPtr put_chunk(KeyValue& map, const ChunkDestination& where, std::size_t chunk,
                 std::span<const std::byte> bytes);
+// Waits for all of them; none is null. Errors: those of the map.
+Result<void> wait_for_puts(std::span<const KvPtr> puts);
 // Of a chunk that was put. Requires: it is done, without an error.
 std::uint64_t checksum_put(const KvOperation& operation);
 

@@ -29,10 +29,12 @@ Result<bool> ChunkReader::is_whole() {
     looks[chunk] = fetch_head(
         *shared_->map, names_.chunk(manifest_.info.term, manifest_.slot_of(chunk), chunk));
   }
-  return all_heads(looks, [this](std::size_t chunk, const ChunkHead& head) {
+  const auto is_its = [this](std::size_t chunk, const ChunkHead& head) {
     return head.version == manifest_.info.version &&
            head.checksum == manifest_.chunks[chunk].checksum;
-  });
+  };
+  SPEEDO_ASSIGN(const std::vector<std::size_t> missing, find_missing(looks, is_its));
+  return missing.empty();
 }
 
 void ChunkReader::request(std::size_t chunk, std::span<float> target) {

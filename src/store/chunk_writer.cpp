@@ -114,15 +114,6 @@ bool ChunkWriter::is_sent() const {
   return error_ || std::ranges::all_of(chunks_, [](const KvPtr& each) { return each->is_done(); });
 }
 
-Result<void> ChunkWriter::wait_for_chunks() {
-  for (const KvPtr& chunk : chunks_) {
-    SPEEDO_ASSERT(chunk != nullptr);  // every chunk was written
-    chunk->wait();
-    if (chunk->error) return *chunk->error;
-  }
-  return {};
-}
-
 // They go out again. True if there were any.
 Result<bool> ChunkWriter::rewrite_lost_chunks(const Incarnations& now) {
   const auto doubted = [&](std::size_t chunk) -> std::optional<std::string> {
@@ -131,7 +122,7 @@ Result<bool> ChunkWriter::rewrite_lost_chunks(const Incarnations& now) {
   };
   SPEEDO_ASSIGN(const std::vector<std::size_t> lost, find_lost(*shared_->map, chunks_, doubted));
   for (const std::size_t chunk : lost) submit_chunk(chunk, chunks_[chunk]->body);
-  if (!lost.empty()) SPEEDO_TRY(wait_for_chunks());
+  if (!lost.empty()) SPEEDO_TRY(wait_for_puts(chunks_));
   return !lost.empty();
 }
 
@@ -174,7 +165,7 @@ Result<void> ChunkWriter::write_manifest() {
 }
 
 Result<void> ChunkWriter::finish_record() {
-  SPEEDO_TRY(wait_for_chunks());
+  SPEEDO_TRY(wait_for_puts(chunks_));
   for (int attempt = 0; attempt < kStoreAttemptsMax; ++attempt) {
     SPEEDO_TRY(rewrite_lost_chunks(newest_incarnations()));
     SPEEDO_TRY(write_manifest());

@@ -25,7 +25,6 @@ class ChunkWriter : public RecordWriter {
   Result<void> announce_term();
   Result<void> choose_slot();
   void submit_chunk(std::size_t chunk, std::span<const std::byte> bytes);
-  Result<void> wait_for_chunks();
   // By server: the incarnation that was met last.
   using Incarnations = std::vector<std::uint64_t>;
   std::size_t server_of(std::size_t chunk) const { return chunk % shared_->map->parts(); }

@@ -321,9 +321,11 @@ Result<bool> ChunkedStore::has_part(std::string_view key, const RecordInfo& info
     looks.push_back(
         fetch_head(*shared_->map, names.chunk(shared_->term, where.slot, chunk)));
   }
-  return all_heads(looks, [&info](std::size_t, const ChunkHead& head) {
+  const auto is_its = [&info](std::size_t, const ChunkHead& head) {
     return head.version == info.version;
-  });
+  };
+  SPEEDO_ASSIGN(const std::vector<std::size_t> missing, find_missing(looks, is_its));
+  return missing.empty();
 }
 
 void ChunkedStore::erase_copies(std::string_view key, std::uint64_t element_count, Copies copies) {

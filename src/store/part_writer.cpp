@@ -41,15 +41,6 @@ bool ChunkPartWriter::is_sent() const {
   return std::ranges::all_of(chunks_, [](const KvPtr& each) { return each && each->is_done(); });
 }
 
-Result<void> ChunkPartWriter::wait_for_chunks() {
-  for (const KvPtr& chunk : chunks_) {
-    SPEEDO_ASSERT(chunk != nullptr);  // every chunk was written
-    chunk->wait();
-    if (chunk->error) return *chunk->error;
-  }
-  return {};
-}
-
 // True if there were any.
 Result<bool> ChunkPartWriter::rewrite_lost_chunks() {
   const auto chunk_at = [this](std::size_t place) {
@@ -72,7 +63,7 @@ Result<WrittenPart> ChunkPartWriter::finish() {
   WrittenPart written{.slot = where_.slot, .checksums = {}};
   if (chunks_.empty()) return written;
   for (int attempt = 0; attempt < kStoreAttemptsMax; ++attempt) {
-    SPEEDO_TRY(wait_for_chunks());
+    SPEEDO_TRY(wait_for_puts(chunks_));
     SPEEDO_ASSIGN(const bool lost, rewrite_lost_chunks());
     if (lost) continue;
     for (const KvPtr& chunk : chunks_) written.checksums.push_back(checksum_put(*chunk));

@@ -23,7 +23,6 @@ class ChunkPartWriter : public PartWriter {
 
  private:
   std::size_t place_of(std::size_t chunk) const;
-  Result<void> wait_for_chunks();
   Result<bool> rewrite_lost_chunks();
 
   const std::shared_ptr<StoreShared> shared_;

@@ -10,6 +10,7 @@
 #include <speedo/train/trainer.hpp>
 
 #include "base/log.hpp"
+#include "base/note_interval.hpp"
 
 namespace speedo {
 namespace {
@@ -32,7 +33,7 @@ Result<std::string> WelcomedStore::wait_for_record(std::string_view key,
                                                    const Stale& stale) {
   const Clock& clock = options_.platform->clock();
   const Instant start = clock.now();
-  Instant next_note = start;
+  NoteInterval notes;
   while (true) {
     auto bytes = read_record(key, welcome);
     if (bytes) return bytes;
@@ -42,10 +43,9 @@ Result<std::string> WelcomedStore::wait_for_record(std::string_view key,
     const Instant limit = is_missing ? std::max<Instant>(options_.store_timeout, kJobMissingTime)
                                      : Instant{options_.store_timeout};
     if (stale() || now - start >= limit) return bytes;
-    if (now >= next_note && (!is_missing || now - start >= kJobMissingTime)) {
+    if ((!is_missing || now - start >= kJobMissingTime) && notes.is_due(now)) {
       SPEEDO_WARN("{}; waiting up to {} s (--store-timeout)", bytes.error().message,
                   options_.store_timeout.count());
-      next_note = now + kWaitingNoteInterval;
     }
     options_.platform->sleep(kTickInterval);
   }
