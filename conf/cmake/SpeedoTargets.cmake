@@ -79,14 +79,14 @@ function(speedo_kernel_tests name)
   endforeach()
 endfunction()
 
-# speedo_test(NAME [KERNELS | DEFERRED | BY_FILE] [WAITS | ASKS_LITTLE] LABEL l... TIMEOUT s SEEDS n...
+# speedo_test(NAME [KERNELS | DEFERRED | BY_FILE] [WAITS] [ASKS_LITTLE] LABEL l... TIMEOUT s SEEDS n...
 #   SOURCES ... LINK ...):
 # a Catch2 program that is one ctest test; with KERNELS one for every choice of kernels, with DEFERRED
 # two, told by support/kernel_main.cpp; with BY_FILE one for the cases of each NAME_test.cpp of its
-# folder; and one for each kept seed of its values (support/random_seed.hpp). WAITS: see above; such a
-# program, and one that ASKS_LITTLE of the processor, is not optimised. Those
-# with the label "sanitize" are what the target sanitize_tests builds; a sanitizer makes them several
-# times as slow, and sees a fresh seed only.
+# folder; and one for each kept seed of its values (support/random_seed.hpp). WAITS: see above. A
+# program that ASKS_LITTLE of the processor is not optimised. Those with the label "sanitize" are what
+# the target sanitize_tests builds; a sanitizer makes them several times as slow, and sees a fresh seed
+# only.
 function(speedo_test name)
   cmake_parse_arguments(ARG "KERNELS;DEFERRED;BY_FILE;WAITS;ASKS_LITTLE" "TIMEOUT"
                         "LABEL;SEEDS;SOURCES;LINK" ${ARGN})
@@ -125,7 +125,7 @@ function(speedo_test name)
     speedo_ctest(${name} ${test})
   endif()
   target_link_libraries(${name} PRIVATE speedo_warnings ${main} ${ARG_LINK} fmt::fmt)
-  if(ARG_WAITS OR ARG_ASKS_LITTLE)
+  if(ARG_ASKS_LITTLE)
     target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O0>)
     speedo_precompile(speedo_test_headers_unoptimised ${name})
   else()

@@ -8,7 +8,6 @@ conf/packages/build.txt whose headers and static libraries are compiled in. The 
 same machine give the same bytes; SOURCE_DATE_EPOCH, if it is set, is its time."""
 
 import datetime
-import functools
 import hashlib
 import json
 import os
@@ -41,17 +40,26 @@ def shared_libraries(program):
     return set(re.findall(r"(/\S+) \(0x", listed)) | {match[1] for match in loaded if match}
 
 
-@functools.cache
-def package_of(library):
-    """The package that has the file, under any of its names."""
+def names_of(library):
+    """The names under which a package may list the file."""
     real = os.path.realpath(library)
-    names = {library, real, real.removeprefix("/usr"), library.removeprefix("/usr")}
-    for name in sorted(names):
-        run = subprocess.run(["dpkg", "-S", name], capture_output=True, text=True)
-        owner = re.match(r"([a-z0-9.+-]+)(:\S+)?: ", run.stdout)
-        if owner:
-            return owner[1]
-    sys.exit(f"sbom.py: {library} belongs to no Debian package")
+    return {library, real, real.removeprefix("/usr"), library.removeprefix("/usr")}
+
+
+def packages_of(libraries):
+    """The package that has each file, under any of its names."""
+    names = sorted(set().union(*map(names_of, libraries)))
+    # It reads what every package has, so it is asked once; that most names are not found is no error.
+    run = subprocess.run(["dpkg", "-S", *names], capture_output=True, text=True)
+    owners = {path: owner for owner, path in
+              re.findall(r"^([a-z0-9.+-]+)(?::\S+)?: (/\S+)$", run.stdout, re.M)}
+    result = {}
+    for library in libraries:
+        found = [owners[name] for name in sorted(names_of(library)) if name in owners]
+        if not found:
+            sys.exit(f"sbom.py: {library} belongs to no Debian package")
+        result[library] = found[0]
+    return result
 
 
 def described(names):
@@ -95,8 +103,9 @@ def main(programs):
     for program in programs:
         if not os.access(program, os.X_OK):
             sys.exit(f"sbom.py: {program} is no program")
-    loads = {program: {package_of(each) for each in shared_libraries(program)}
-             for program in programs}
+    libraries = {program: shared_libraries(program) for program in programs}
+    package_of = packages_of(sorted(set().union(*libraries.values())))
+    loads = {program: {package_of[each] for each in libraries[program]} for program in programs}
     loaded, built = set().union(*loads.values()), set(compiled_in())
     facts = described(sorted(loaded | built))
     refs, components = {}, [program_component(program) for program in programs]

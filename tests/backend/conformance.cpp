@@ -138,6 +138,7 @@ std::vector<float> Workbench::get(const float* source, std::int64_t count) {
 
 float* Workbench::put_array(const ArrayShape& shape, Layout layout,
                             const std::vector<float>& plain) {
+  if (layout.is_plain()) return put(plain);
   std::vector<float> values(static_cast<std::size_t>(shape.storage_count(layout)));
   write_plain(shape, layout, plain.data(), values.data());
   return put(values);
@@ -150,6 +151,7 @@ float* Workbench::blank_array(const ArrayShape& shape, Layout layout) {
 std::vector<float> Workbench::get_array(const ArrayShape& shape, Layout layout,
                                         const float* source) {
   const std::vector<float> values = get(source, shape.storage_count(layout));
+  if (layout.is_plain()) return values;
   std::vector<float> plain = read_plain(shape, layout, values.data());
   std::vector<float> cleared(values.size());
   write_plain(shape, layout, plain.data(), cleared.data());

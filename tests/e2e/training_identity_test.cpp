@@ -27,9 +27,9 @@ struct RepeatedJob {
   Arguments flags;
 };
 const RepeatedJob kRepeatedJobs[] = {
-    {"async", 3000, {}},
-    {"sync", 1200, {"--sync"}},
-    {"easgd", 3000, {"--strategy", "easgd", "--moving-rate", "0.25", "--train", "2"}},
+    {"async", 1800, {}},
+    {"sync", 700, {"--sync"}},
+    {"easgd", 1800, {"--strategy", "easgd", "--moving-rate", "0.25", "--train", "2"}},
 };
 // What happens between the master's death and its successor.
 enum class Between { kNothing, kStoreEmptied, kOtherJobs };

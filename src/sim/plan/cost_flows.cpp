@@ -163,6 +163,7 @@ void Flows::begin_dealing() {
 // The level of a party's share at which the flows fill the resource; infinite if they never do.
 double Flows::level_that_fills(std::size_t resource) {
   double full = 0.0, slope = 0.0;  // used = full + slope x level
+  double most = 0.0;               // used at the highest level
   ends_.clear();                   // of a part of the slope, with its level
   for (const Claim& claim : resources_[resource].claims) {
     const Flow& flow = *claim.flow;
@@ -171,11 +172,12 @@ double Flows::level_that_fills(std::size_t resource) {
     } else {
       slope += claim.wanted * flow.full_speed / flow.full_level;
       ends_.emplace_back(flow.full_level, claim.wanted * flow.full_speed);
+      most += claim.wanted * flow.full_speed;
     }
   }
-  std::stable_sort(ends_.begin(), ends_.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
   const double capacity = resources_[resource].capacity;
+  if (full + most <= capacity) return std::numeric_limits<double>::infinity();
+  std::sort(ends_.begin(), ends_.end());
   for (std::size_t i = 0; i < ends_.size();) {
     const double level = ends_[i].first;
     double wanted = 0.0;

@@ -7,17 +7,11 @@
 #include <fmt/format.h>
 
 #include <speedo/base/assert.hpp>
+#include <speedo/base/digest.hpp>
 #include <speedo/base/random.hpp>
 
 namespace speedo::test {
 namespace {
-
-std::uint64_t digest_of(const void* memory, std::size_t bytes) {
-  const auto* const first = static_cast<const unsigned char*>(memory);
-  std::uint64_t digest = 0xcbf29ce484222325U;
-  for (std::size_t i = 0; i < bytes; ++i) digest = (digest ^ first[i]) * 0x100000001b3U;
-  return digest;
-}
 
 const std::byte* bytes_of(const void* memory) { return static_cast<const std::byte*>(memory); }
 
@@ -265,9 +259,9 @@ std::function<void()> RecordingDriver::copy_work(void* target, const void* sourc
   const bool to_host = !device_.has(target);
   const bool from_host = !device_.has(source);
   if (to_host) spoil(target, bytes);
-  const std::uint64_t digest = from_host ? digest_of(source, bytes) : 0;
+  const std::uint64_t checksum = from_host ? checksum_of({bytes_of(source), bytes}) : 0;
   return [=, this] {
-    if (from_host && digest_of(source, bytes) != digest) {
+    if (from_host && checksum_of({bytes_of(source), bytes}) != checksum) {
       report("copy: the host's memory changed before it was copied");
     }
     if (to_host && !from_host) {

@@ -22,9 +22,8 @@ void for_each_element(const ArrayShape& shape, Layout layout, const Visit& visit
   std::int64_t plain = 0;
   for (std::int64_t n = 0; n < shape.batch; ++n) {
     for (std::int64_t c = 0; c < shape.channels; ++c) {
-      for (std::int64_t p = 0; p < shape.spatial; ++p) {
-        visit(plain++, layout_index(shape, layout, n, c, p));
-      }
+      const std::int64_t first = layout_index(shape, layout, n, c, 0);
+      for (std::int64_t p = 0; p < shape.spatial; ++p) visit(plain++, first + p * layout.block);
     }
   }
 }

@@ -75,8 +75,6 @@ class ReferenceConvolution final : public Convolution {
     return shape_.batch * shape_.outputs * product(shape_.dst_size);
   }
 
-  using Visit = std::function<void(std::int64_t, std::int64_t, std::int64_t)>;
-
   // The input index for one output position and kernel position, or -1 in the padding.
   static std::int64_t src_index(const ConvolutionShape& shape,
                                 const std::vector<std::int64_t>& output,
@@ -92,6 +90,7 @@ class ReferenceConvolution final : public Convolution {
   }
 
   // Calls visit(input index, weight index, output index) for every product of the definition.
+  template <class Visit>
   void for_each_term(const Visit& visit) const {
     if (!shape_.transposed) return terms_of(shape_, visit);
     terms_of(mirrored(shape_), [&](std::int64_t d, std::int64_t w, std::int64_t s) {
@@ -99,23 +98,28 @@ class ReferenceConvolution final : public Convolution {
     });
   }
 
+  template <class Visit>
   static void terms_of(const ConvolutionShape& shape, const Visit& visit) {
     const std::int64_t src_plane = product(shape.src_size);
     const std::int64_t dst_plane = product(shape.dst_size);
     const std::int64_t kernel_plane = product(shape.kernel);
     const std::int64_t inputs = shape.channels / shape.groups;
     const std::int64_t outputs = shape.outputs / shape.groups;
-    for (std::int64_t d = 0; d < shape.batch * shape.outputs * dst_plane; ++d) {
-      const std::int64_t o = d / dst_plane % shape.outputs;
-      const std::int64_t b = d / dst_plane / shape.outputs;
-      const auto output = position(d % dst_plane, shape.dst_size);
+    std::vector<std::vector<std::int64_t>> kernel;
+    for (std::int64_t k = 0; k < kernel_plane; ++k) kernel.push_back(position(k, shape.kernel));
+    for (std::int64_t p = 0; p < dst_plane; ++p) {
+      const auto output = position(p, shape.dst_size);
       for (std::int64_t k = 0; k < kernel_plane; ++k) {
-        const std::int64_t s = src_index(shape, output, position(k, shape.kernel));
+        const std::int64_t s = src_index(shape, output, kernel[at(k)]);
         if (s < 0) continue;
-        for (std::int64_t c = 0; c < inputs; ++c) {
-          const std::int64_t channel = o / outputs * inputs + c;
-          visit((b * shape.channels + channel) * src_plane + s,
-                (o * inputs + c) * kernel_plane + k, d);
+        for (std::int64_t plane = 0; plane < shape.batch * shape.outputs; ++plane) {
+          const std::int64_t o = plane % shape.outputs;
+          const std::int64_t first =
+              plane / shape.outputs * shape.channels + o / outputs * inputs;
+          for (std::int64_t c = 0; c < inputs; ++c) {
+            visit((first + c) * src_plane + s, (o * inputs + c) * kernel_plane + k,
+                  plane * dst_plane + p);
+          }
         }
       }
     }
