@@ -23,6 +23,7 @@ namespace speedo {
 namespace {
 
 constexpr std::size_t kReadBlock = 4096;  // behind the end that a file is said to have
+constexpr int kLinksMax = 40;             // one after another, as the kernel follows them
 
 Error cannot_write(const std::filesystem::path& path, const std::string& why) {
   return Error{ErrorCode::kCannotWrite, "cannot write '" + path.string() + "': " + why};
@@ -33,15 +34,29 @@ Error cannot_read(const std::filesystem::path& path, int reason) {
                "cannot read '" + path.string() + "': " + std::strerror(reason)};
 }
 
-// A device, a pipe or a socket: nothing that another file could take the place of.
+// What lies where the links from `path` on lead to, whether it is there or not.
+std::filesystem::path behind_links(std::filesystem::path path) {
+  std::error_code code;
+  for (int i = 0; i < kLinksMax; ++i) {
+    const std::filesystem::path next = std::filesystem::read_symlink(path, code);
+    if (code) break;
+    path = path.parent_path() / next;
+    // Those of /proc are names of open files: /dev/stdout leads there.
+    if (path.native().starts_with("/proc/")) break;
+  }
+  return path;
+}
+
+// A device, a pipe, a socket or an open file: nothing that another file could take the place of.
 bool is_special(const std::filesystem::path& path) {
+  if (path.native().starts_with("/proc/")) return true;
   std::error_code code;
   const std::filesystem::file_status status = std::filesystem::status(path, code);
   return std::filesystem::exists(status) && std::filesystem::is_other(status);
 }
 
 Result<void> write_through(const std::filesystem::path& path, std::span<const std::byte> bytes) {
-  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  const Descriptor file(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
   if (file.get() >= 0 && write_all(file.get(), bytes)) return {};
   return cannot_write(path, std::strerror(errno));
 }
@@ -98,9 +113,10 @@ Result<std::string> read_file(const std::filesystem::path& path, std::size_t byt
 
 Result<void> write_file_atomically(const std::filesystem::path& path,
                                    std::span<const std::byte> bytes) {
-  if (is_special(path)) return write_through(path, bytes);
+  const std::filesystem::path target = behind_links(path);
+  if (is_special(target)) return write_through(target, bytes);
   std::error_code code;
-  std::optional<Temporary> temporary = Temporary::file_beside(path, code);
+  std::optional<Temporary> temporary = Temporary::file_beside(target, code);
   if (!temporary) return cannot_write(path, code.message());
   if (!write_all(temporary->descriptor(), bytes)) return cannot_write(path, std::strerror(errno));
   return temporary->put_in_place();

@@ -70,7 +70,9 @@ std::vector<std::string> split_at_commas(const std::string& text) {
   std::vector<std::string> parts;
   std::istringstream stream(text);
   for (std::string part; std::getline(stream, part, ',');) {
-    if (!part.empty()) parts.push_back(part);
+    const auto first = part.find_first_not_of(" \t\n");
+    if (first == std::string::npos) continue;
+    parts.push_back(part.substr(first, part.find_last_not_of(" \t\n") - first + 1));
   }
   return parts;
 }

@@ -1,14 +1,16 @@
 #include "cli/solver_file.hpp"
 
 #include <limits>
-#include <sstream>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include <speedo/base/file.hpp>
 #include <speedo/base/remote_files.hpp>
 #include <speedo/core/solver.hpp>
 
 #include "base/log.hpp"
+#include "cli/net_inputs.hpp"
 #include "core/prototxt.hpp"
 #include "data/model_files.hpp"
 
@@ -91,8 +93,7 @@ Result<void> set_effective_batch(std::int64_t batch, caffe::SolverParameter& sol
 
 Result<caffe::NetParameter> read_weights(const std::string& files) {
   caffe::NetParameter all;
-  std::istringstream names(files);
-  for (std::string name; std::getline(names, name, ',');) {
+  for (const std::string& name : split_at_commas(files)) {
     if (ends_with_any(name, {".solverstate", ".solverstate.h5"})) {
       return Error{ErrorCode::kUsage, "--weights " + name +
                                           ": a solver state is given with --snapshot, which finds "
@@ -104,6 +105,10 @@ Result<caffe::NetParameter> read_weights(const std::string& files) {
     if (all.name().empty()) all.set_name(net.name());
   }
   return all;
+}
+
+std::string weights_of(const caffe::SolverParameter& solver) {
+  return fmt::format("{}", fmt::join(solver.weights(), ","));
 }
 
 bool is_model_file(const std::string& file) {

@@ -36,6 +36,8 @@ Result<void> set_effective_batch(std::int64_t batch, caffe::SolverParameter& sol
 // Weights to start from: one file or several, comma-separated, .caffemodel or .h5. A layer that is
 // in several has the values of the last. Errors: kNotFound, kData.
 Result<caffe::NetParameter> read_weights(const std::string& files);
+// The files that the solver begins with, as read_weights() takes them.
+std::string weights_of(const caffe::SolverParameter& solver);
 
 // A .solverstate and the weights that belong to it.
 struct SavedState {

@@ -10,7 +10,7 @@
 
 #include "base/log.hpp"
 #include "base/trace.hpp"
-#include "core/kept_statistics.hpp"
+#include "core/kept_values.hpp"
 
 namespace speedo {
 namespace {
@@ -33,7 +33,7 @@ Result<std::unique_ptr<QuietSteps>> QuietSteps::create(const Parts& parts) {
     SPEEDO_DEBUG("Every iteration waits for its loss: {}", obstacle);
     return std::unique_ptr<QuietSteps>();
   }
-  SPEEDO_TRY(parts.statistics.keep_on_device(*steps));
+  SPEEDO_TRY(parts.kept.keep_on_device(*steps));
   return std::unique_ptr<QuietSteps>(new QuietSteps(parts, std::move(steps)));
 }
 
@@ -45,7 +45,7 @@ QuietSteps::QuietSteps(const Parts& parts, std::unique_ptr<DeviceSteps> steps)
   if (!obstacle.empty()) give_up_recording(obstacle);
 }
 
-QuietSteps::~QuietSteps() { parts_.statistics.keep_on_host(); }
+QuietSteps::~QuietSteps() { parts_.kept.keep_on_host(); }
 
 void QuietSteps::give_up_recording(const std::string& why) {
   recording_ = Recording::kCannotBe;
@@ -90,7 +90,7 @@ Result<void> QuietSteps::queue(std::int64_t iteration) {
 // All but what reads the first pass' data.
 Result<void> QuietSteps::queue_rest() {
   Net& net = parts_.net;
-  parts_.statistics.keep();
+  parts_.kept.keep();
   net.clear_gradients();
   for (int pass = 0; pass < parts_.passes; ++pass) {
     if (pass > 0) {

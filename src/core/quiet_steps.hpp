@@ -11,7 +11,7 @@
 
 namespace speedo {
 
-class KeptStatistics;
+class KeptValues;
 class Net;
 class UpdateRule;
 
@@ -24,11 +24,11 @@ class QuietSteps {
   struct Parts {
     Net& net;
     UpdateRule& rule;
-    KeptStatistics& statistics;
+    KeptValues& kept;
     int passes = 1;
   };
   // Null, and a line of the log says why, where there cannot be any; without a line where the host
-  // computes itself. The statistics are kept on the device from here on. Error: kFull.
+  // computes itself. What is kept lies on the device from here on. Error: kFull.
   static Result<std::unique_ptr<QuietSteps>> create(const Parts& parts);
   ~QuietSteps();
   QuietSteps(const QuietSteps&) = delete;

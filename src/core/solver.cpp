@@ -55,10 +55,10 @@ Result<void> Solver::Impl::iterate() {
   if (went_back) return {};
   SPEEDO_TRY(test_if_due());
   if (stopped) return {};
-  statistics->keep();
+  kept->keep();
   SPEEDO_ASSIGN(const Pass pass, pass_over_data());
   const float loss = pass.loss;
-  if (!std::isfinite(loss) || pass.is_skipped) statistics->restore();
+  if (!std::isfinite(loss) || pass.is_skipped) kept->restore();
   SPEEDO_ASSIGN(const bool accepted, accept_loss(loss));
   if (accepted) smoothed.add(loss);
   if (display_due()) show_progress(accepted ? smoothed.value() : loss);
@@ -108,7 +108,7 @@ Result<Accumulated> Solver::Impl::pass_with_debug_info() {
 Result<std::string> Solver::Impl::find_non_finite() {
   read_from(iteration);
   SPEEDO_ASSIGN(std::string found, find_non_finite_values(*nets.train, param.iter_size()));
-  statistics->restore();
+  kept->restore();
   read_from(iteration + 1);
   const Bucket all{0, nets.train->layout().element_count()};
   return found.empty() ? find_non_finite_gradients(*nets.train, all) : found;
@@ -170,9 +170,9 @@ Result<bool> Solver::Impl::gives_finite_loss(std::int64_t at, int batches) {
   bool finite = false;
   read_from(at);
   for (int batch = 0; batch < batches && !finite; ++batch) {
-    statistics->keep();
+    kept->keep();
     SPEEDO_ASSIGN(const float loss, nets.train->forward());
-    statistics->restore();
+    kept->restore();
     finite = std::isfinite(loss);
   }
   read_from(iteration);
@@ -361,11 +361,11 @@ Result<std::unique_ptr<Solver>> Solver::create(const caffe::SolverParameter& sol
   SPEEDO_ASSIGN(impl->nets, create_nets(impl->param, options));
   SPEEDO_ASSIGN(impl->rule,
                 UpdateRule::create(impl->param, impl->nets.train->layout(), *options.backend));
-  impl->statistics = std::make_unique<KeptStatistics>(*impl->nets.train);
+  impl->kept = std::make_unique<KeptValues>(*impl->nets.train, KeptValues::Kind::kAll);
   if (options.backend->has_narrow_range()) impl->scale.emplace();
   SPEEDO_ASSIGN(impl->quiet, QuietSteps::create({.net = *impl->nets.train,
                                                  .rule = *impl->rule,
-                                                 .statistics = *impl->statistics,
+                                                 .kept = *impl->kept,
                                                  .passes = impl->param.iter_size()}));
   SPEEDO_INFO("Solver scaffolding done.");
   impl->start(0);

@@ -13,7 +13,7 @@
 
 #include "caffe.pb.h"
 #include "core/dynamic_loss_scale.hpp"
-#include "core/kept_statistics.hpp"
+#include "core/kept_values.hpp"
 #include "core/quiet_steps.hpp"
 #include "core/smoothed_loss.hpp"
 
@@ -27,7 +27,7 @@ struct Solver::Impl {
   bool test_at_end = false;      // even if it is not due then
   SolverNets nets;
   std::unique_ptr<UpdateRule> rule;
-  std::unique_ptr<KeptStatistics> statistics;  // as the iteration found them
+  std::unique_ptr<KeptValues> kept;  // as the iteration found them
   std::unique_ptr<QuietSteps> quiet;           // null: every iteration waits for its loss
   std::optional<DynamicLossScale> scale;       // where gradients have a narrow range
   std::vector<TestScores> last_scores;

@@ -49,7 +49,7 @@ Result<bool> Solver::Impl::settle() {
   for (const float loss : losses) {
     if (!std::isfinite(loss)) {
       loud_iteration = iteration;
-      statistics->restore();
+      kept->restore();
       read_from(iteration);
       return true;
     }

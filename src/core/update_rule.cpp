@@ -46,7 +46,7 @@ static_assert(std::ranges::all_of(kRules, [](const Entry& rule) {
 Result<void> check_rule_fields(const caffe::SolverParameter& solver) {
   SPEEDO_TRY(learning_rate(solver, 0));
   const std::string& regularization = solver.regularization_type();
-  if (regularization != "L1" && regularization != "L2") {
+  if (solver.weight_decay() != 0.0F && regularization != "L1" && regularization != "L2") {
     return config_error(fmt::format("solver: unknown regularization_type \"{}\"; use L1 or L2",
                               regularization));
   }

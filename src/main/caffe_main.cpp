@@ -123,11 +123,22 @@ std::optional<std::string> usable_gpu(const std::vector<std::string>& flag) {
   return first;
 }
 
+// As gflags does, the last of several flags of one name counts.
+bool is_given_again(const CaffeLine& line, std::size_t flag) {
+  const auto is_same = [&](const std::vector<std::string>& later) {
+    return name_of(later.front()) == name_of(line.flags[flag].front());
+  };
+  return std::any_of(line.flags.begin() + static_cast<std::ptrdiff_t>(flag) + 1, line.flags.end(),
+                     is_same);
+}
+
 // What the command takes of the line: not what Caffe has for other commands.
 std::vector<std::string> arguments_for(const CaffeCommand& command, const CaffeLine& line) {
   std::vector<std::string> arguments;
-  for (const std::vector<std::string>& flag : line.flags) {
+  for (std::size_t i = 0; i < line.flags.size(); ++i) {
+    const std::vector<std::string>& flag = line.flags[i];
     const std::string name = name_of(flag.front());
+    if (is_given_again(line, i)) continue;
     if (name == "gpu") {
       if (const auto gpu = usable_gpu(flag)) arguments.push_back("--gpu=" + *gpu);
       continue;

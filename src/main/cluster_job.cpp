@@ -30,13 +30,23 @@ namespace {
 constexpr std::int64_t kStallTimeouts = 10;  // --worker-timeouts that a computation may stand still
 constexpr float kEamsgdMomentum = 0.9F;
 
+// Of --weights, else of the solver where nothing else says what to start from. A checkpoint that
+// --resume=auto finds goes before them.
+std::string first_weights(const ClusterFlags& flags, const caffe::SolverParameter& solver) {
+  if (!flags.weights.empty()) return flags.weights;
+  if (!flags.snapshot.empty()) return "";
+  if (!flags.resume.empty() && flags.resume != kResumeNewest) return "";
+  return weights_of(solver);
+}
+
 Result<void> set_start(const ClusterFlags& flags, const caffe::SolverParameter& solver,
                        MasterOptions& options) {
   if (flags.start_iter) {
     options.session.start_iteration = static_cast<std::uint64_t>(*flags.start_iter);
   }
-  if (!flags.weights.empty()) {
-    SPEEDO_ASSIGN(caffe::NetParameter weights, read_weights(flags.weights));
+  if (const std::string files = first_weights(flags, solver); !files.empty()) {
+    SPEEDO_INFO("Finetuning from {}", files);
+    SPEEDO_ASSIGN(caffe::NetParameter weights, read_weights(files));
     options.initial_weights = std::make_shared<caffe::NetParameter>(std::move(weights));
   } else if (is_model_file(flags.snapshot)) {
     SPEEDO_ASSIGN(caffe::NetParameter weights, read_weights(flags.snapshot));

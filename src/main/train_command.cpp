@@ -102,8 +102,8 @@ Result<TrainingId> set_start(const TrainFlags& flags, const caffe::SolverParamet
     SPEEDO_TRY(solver.restore(state.state, state.model));
     return TrainingId{};
   }
-  std::vector<std::string> files = split_at_commas(flags.weights);
-  if (files.empty()) files.assign(message.weights().begin(), message.weights().end());
+  const std::vector<std::string> files =
+      split_at_commas(flags.weights.empty() ? weights_of(message) : flags.weights);
   WeightSources sources;
   for (const std::string& file : files) {
     SPEEDO_INFO("Finetuning from {}", file);

@@ -4,7 +4,7 @@
 #include <speedo/base/assert.hpp>
 #include <speedo/core/solver.hpp>
 
-#include "core/kept_statistics.hpp"
+#include "core/kept_values.hpp"
 #include "core/non_finite.hpp"
 #include "train/learner.hpp"
 
@@ -24,8 +24,8 @@ class NetLearner : public Learner {
   explicit NetLearner(Parts parts)
       : parts_(std::move(parts)),
         net_(*parts_.nets.train),
-        statistics_(net_),
-        step_statistics_(net_) {}
+        statistics_(net_, KeptValues::Kind::kStatistics),
+        kept_in_step_(net_, KeptValues::Kind::kAll) {}
 
   const ParameterLayout& layout() const override { return net_.layout(); }
   Backend& backend() override { return *parts_.backend; }
@@ -77,9 +77,9 @@ class NetLearner : public Learner {
   void restore_statistics() override { statistics_.restore(); }
   Result<std::unique_ptr<QuietSteps>> make_quiet_steps(UpdateRule& rule, int passes) override {
     return QuietSteps::create(
-        {.net = net_, .rule = rule, .statistics = step_statistics_, .passes = passes});
+        {.net = net_, .rule = rule, .kept = kept_in_step_, .passes = passes});
   }
-  void restore_step_statistics() override { step_statistics_.restore(); }
+  void restore_step_statistics() override { kept_in_step_.restore(); }
   std::vector<FactorShape> factor_shapes() const override { return net_.factor_shapes(); }
   void leave_factors(std::span<const FactorShape> shapes) override { net_.leave_factors(shapes); }
 
@@ -98,8 +98,8 @@ class NetLearner : public Learner {
 
   const Parts parts_;
   Net& net_;
-  KeptStatistics statistics_;       // as the run found them
-  KeptStatistics step_statistics_;  // as a quiet step did
+  KeptValues statistics_;    // as the run found them
+  KeptValues kept_in_step_;  // as a quiet step found it
   BatchSpan span_{};     // of the last passes
   int last_passes_ = 0;
   std::chrono::nanoseconds gone_forward_{0};

@@ -85,6 +85,29 @@ TEST_CASE("A relative path is tried from the working directory, then from the pr
 }
 
 }  // namespace
+TEST_CASE("what a link leads to is written, and the link stays") {
+  const TempDir folder;
+  const auto file = folder / "file", link = folder / "link", second = folder / "second";
+  std::filesystem::create_symlink("file", link);
+  std::filesystem::create_symlink(link, second);
+  for (const std::string text : {"new", "old"}) {
+    REQUIRE(write_file_atomically(second, bytes_of(text)));
+    CHECK(read_file(file).value() == text);
+    CHECK(std::filesystem::is_symlink(link));
+    CHECK(std::filesystem::is_symlink(second));
+  }
+  const int open_file = ::open(file.c_str(), O_RDWR);
+  REQUIRE(open_file >= 0);
+  const auto name = folder / "name";
+  std::filesystem::create_symlink("/proc/self/fd/" + std::to_string(open_file), name);
+  REQUIRE(write_file_atomically(name, bytes_of("x")));
+  char read[2] = {};
+  CHECK(::read(open_file, read, sizeof read) == 1);
+  CHECK(read[0] == 'x');
+  ::close(open_file);
+  CHECK(std::filesystem::is_symlink(name));
+}
+
 TEST_CASE("a device or a pipe is written into, and stays what it is") {
   const TempDir folder;
   const auto pipe = folder / "pipe", link = folder / "link";

@@ -32,7 +32,7 @@
 #include <speedo/gpu/gpu_backend.hpp>
 
 #include "caffe.pb.h"
-#include "core/kept_statistics.hpp"
+#include "core/kept_values.hpp"
 #include "core/quiet_steps.hpp"
 
 namespace speedo::bench {
@@ -169,9 +169,9 @@ class Training {
   Training(Net& net, Backend& backend)
       : net_(net),
         rule_(expect(UpdateRule::create(bench_solver(), net.layout(), backend))),
-        statistics_(net),
+        kept_(net, KeptValues::Kind::kAll),
         quiet_(expect(QuietSteps::create(
-            {.net = net, .rule = *rule_, .statistics = statistics_, .passes = 1}))) {}
+            {.net = net, .rule = *rule_, .kept = kept_, .passes = 1}))) {}
 
   // How many steps run() makes.
   std::int64_t steps() const { return quiet_ == nullptr ? 1 : kQuietSteps; }
@@ -189,7 +189,7 @@ class Training {
   static constexpr std::int64_t kQuietSteps = 20;
   Net& net_;
   const std::unique_ptr<UpdateRule> rule_;
-  KeptStatistics statistics_;
+  KeptValues kept_;
   const std::unique_ptr<QuietSteps> quiet_;
   std::int64_t iteration_ = 0;
 };

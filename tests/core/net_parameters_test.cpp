@@ -161,6 +161,16 @@ TEST_CASE("a test net uses the training net's weights", "[parameters]") {
   CHECK(refused(kFourInputs + product("a", "data", "", 5)));
 }
 
+TEST_CASE("a test net shares what layers of other shapes share in the training net",
+          "[parameters]") {
+  const std::string text = kFourInputs + shared("a", "data", "", 2) +
+                           shared("b", "a", "share_mode: PERMISSIVE", 4);
+  const auto train = make_net(text);
+  NetOptions options = net_options(Phase::kTest);
+  options.share_parameters = train.get();
+  CHECK(make_net(text, options)->weights().data() == train->weights().data());
+}
+
 // The weights of a two-layer net as a message to be changed.
 caffe::NetParameter stored(const std::string& text) {
   caffe::NetParameter weights;

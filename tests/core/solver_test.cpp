@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -329,6 +330,35 @@ TEST_CASE("to look whether a snapshot is worth writing changes nothing of the tr
   const auto looked_at = world.solver(small_solver("iter_size: 2 snapshot: 3"), std::move(hooks));
   REQUIRE(looked_at->step(8));
   CHECK(weights_of(*plain) == weights_of(*looked_at));
+}
+
+TEST_CASE("nor does it touch what an LSTM carries from batch to batch", "[solver]") {
+  const auto losses = [](int snapshot) {
+    caffe::SolverParameter message = small_solver("base_lr: 0");
+    message.set_snapshot(snapshot);
+    *message.mutable_net_param() = net_message(R"(
+      layer { name: "d" type: "DummyData" top: "x" top: "cont"
+              dummy_data_param { shape { dim: 2 dim: 1 dim: 1 } shape { dim: 2 dim: 1 }
+                                 data_filler { value: 1 } data_filler { value: 1 } } }
+      layer { name: "l" type: "LSTM" bottom: "x" bottom: "cont" top: "h"
+              recurrent_param { num_output: 1 weight_filler { value: 0.5 } } }
+      layer { name: "s" type: "Reduction" bottom: "h" top: "s" loss_weight: 1 })");
+    World world;
+    std::vector<float> result;
+    int snapshots = 0;
+    Solver::Hooks hooks;
+    hooks.progress = [&](std::int64_t, float loss) { result.push_back(loss); };
+    hooks.snapshot = [&](std::int64_t, const caffe::NetParameter&, caffe::SolverState&) {
+      ++snapshots;
+      return Result<void>();
+    };
+    REQUIRE(world.solver(message, std::move(hooks))->step(6));
+    CHECK((snapshots > 0) == (snapshot > 0));
+    return result;
+  };
+  const std::vector<float> undisturbed = losses(0);
+  CHECK(std::is_sorted(undisturbed.begin(), undisturbed.end(), std::less_equal<>()));
+  CHECK(losses(2) == undisturbed);
 }
 
 TEST_CASE("one last batch that is no good costs the run its success, not its weights", "[solver]") {

@@ -279,7 +279,9 @@ TEST_CASE("solver fields that no rule can use are refused by name", "[update_rul
     return rule.error();
   };
   CHECK(error("type: \"Sgd\"").code == ErrorCode::kConfig);
-  CHECK(error("regularization_type: \"L3\"").message.find("L3") != std::string::npos);
+  CHECK(error("weight_decay: 0.1 regularization_type: \"L3\"").message.find("L3") !=
+        std::string::npos);
+  CHECK(UpdateRule::create(rule_solver("regularization_type: \"None\""), small_layout(), *backend));
   CHECK(error("iter_size: 0").message.find("iter_size") != std::string::npos);
   CHECK(error("momentum: nan").message.find("momentum") != std::string::npos);
 }

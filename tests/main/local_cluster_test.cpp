@@ -328,5 +328,26 @@ TEST_CASE("A cluster goes on from a snapshot of speedo train, and starts from we
   CHECK(tuned.json()["accuracy"] == 1.0);
 }
 
+TEST_CASE("A cluster starts from the weights that the solver names") {
+  ClusterPlace place;
+  const std::string solver = place.write_solver();
+  REQUIRE(place.run({"speedo", "train", "-solver", solver}).exit_code == 0);
+  const auto run = [&](const std::string& weights, const std::vector<std::string>& flags) {
+    const std::string named = place.write_solver("max_iter: 5 weights: \"" + weights + "\"");
+    std::vector<std::string> command{"speedo", "run", "--solver", named, "--json"};
+    command.insert(command.end(), flags.begin(), flags.end());
+    return place.run(command);
+  };
+  const std::string learned = place.file("snap_iter_40.caffemodel");
+  const Outcome tuned = run(learned + ", " + learned, {});
+  INFO(tuned.errors);
+  REQUIRE(tuned.exit_code == 0);
+  CHECK(tuned.json()["accuracy"] == 1.0);
+  const Outcome absent = run("absent.caffemodel", {});
+  CHECK(absent.exit_code != 0);
+  CHECK(absent.errors.find("'absent.caffemodel' does not exist") != std::string::npos);
+  CHECK(run("absent.caffemodel", {"--weights", learned}).exit_code == 0);
+}
+
 }  // namespace
 }  // namespace speedo::test

@@ -388,7 +388,8 @@ TEST_CASE("caffe: Caffe's commands and flags, before the command as well as behi
   CHECK(test.errors.find("Running for 2 iterations.") != std::string::npos);
   CHECK(test.errors.find("Batch 1, accuracy = 1") != std::string::npos);
   const Outcome time = place.run(
-      {"caffe", "time", "-model", place.file("net.prototxt"), "-iterations", "1", "-phase=TEST"});
+      {"caffe", "time", "-model", "absent", "-iterations", "1", "-phase=TEST", "-model",
+       place.file("net.prototxt")});
   CHECK(time.exit_code == 0);
   CHECK(time.errors.find("*** Benchmark ends ***") != std::string::npos);
 }

@@ -17,7 +17,9 @@ Result<std::string> read_file(const std::filesystem::path& path,
                               std::size_t bytes_max = std::size_t{1} << 34U);
 
 // Writes a temporary file beside `path`, fsyncs it, renames it over `path` and fsyncs the folder:
-// at any moment `path` is the old file or the new one. Error: kCannotWrite.
+// at any moment `path` is the old file or the new one. A link stays, and what it leads to is
+// written so; a device, a pipe and what /proc names (/dev/stdout) are written into. Error:
+// kCannotWrite.
 Result<void> write_file_atomically(const std::filesystem::path& path,
                                    std::span<const std::byte> bytes);
 Result<void> write_file_atomically(const std::filesystem::path& path, std::string_view text);

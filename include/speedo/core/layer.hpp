@@ -163,6 +163,8 @@ class Layer {
   // What backward() reads, so that other memory can be used again. Valid after prepare().
   virtual bool backward_reads_bottom(int /*bottom*/) const { return true; }
   virtual bool backward_reads_top(int /*top*/) const { return true; }
+  // Values of the layer's own that each forward pass leaves to the next one.
+  virtual std::span<Tensor> carried_values() { return {}; }
   // Whether the tops' values must survive from one pass to the next.
   virtual bool keeps_tops() const { return false; }
   // Whether forward() may find the values of this bottom, which nobody needs any more, and of this

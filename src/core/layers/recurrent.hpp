@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include <speedo/core/layer.hpp>
@@ -31,6 +32,7 @@ class RecurrentLayer : public Layer {
   bool backward_reads_bottom(int bottom) const override;
   OperationInfo info() const override;
   std::int64_t workspace_bytes() const override { return workspace_bytes_; }
+  std::span<Tensor> carried_values() override { return carried_; }
   Result<void> forward(Tensors bottoms, Tensors tops) override;
   void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;
 

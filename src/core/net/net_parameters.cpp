@@ -169,7 +169,13 @@ Result<void> Net::Impl::share_with(const Net& owner) {
                                           : slots_of_layer(layer, source));
     for (std::size_t i = 0; i < requests.size(); ++i) {
       const Shape& shape = parameters->layout.slots()[built[layer].slots[i]].shape;
-      if (shape != requests[i].shape) {
+      const int index = static_cast<int>(i);
+      const bool is_permissive =
+          index < messages[layer].param_size() &&
+          messages[layer].param(index).share_mode() == caffe::ParamSpec::PERMISSIVE;
+      const bool fits = is_permissive ? shape.count() == requests[i].shape.count()
+                                      : shape == requests[i].shape;
+      if (!fits) {
         return layer_error(messages[layer],
                            fmt::format("parameter {} has shape {} in the test net and {} in the "
                                        "training net",

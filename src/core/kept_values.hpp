@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <speedo/backend/buffer.hpp>
+#include <speedo/base/result.hpp>
+
+namespace speedo {
+
+class DeviceSteps;
+class Net;
+
+// What forward passes change in a net beside its blobs, as it was at a certain time: the statistics
+// among its weights, and what layers carry from pass to pass (Layer::carried_values()). It is
+// little, so it goes by way of the host, unless it is kept on the device. Thread safety: one thread
+// at a time.
+class KeptValues {
+ public:
+  enum class Kind { kStatistics, kAll };
+
+  // The net outlives it. Keeps nothing yet.
+  KeptValues(Net& net, Kind kind);
+
+  // From here on keep() waits for nothing and is guarded by `steps`, which outlives that. Keeps
+  // nothing yet. Error: kFull.
+  Result<void> keep_on_device(DeviceSteps& steps);
+  void keep_on_host();
+
+  void keep();
+  // As they were when kept; not what was kept in another size.
+  void restore();
+  // What the statistics lost since then, in their places of the gradient arena: an update like any
+  // other.
+  void put_change_into_gradients();
+
+ private:
+  struct Kept {
+    std::size_t count = 0;  // that are kept
+    std::vector<float> values;
+    Buffer on_device;
+  };
+
+  // Calls visit(Kept&, std::span<float> where its values are) for each, statistics first.
+  template <class Visit>
+  void for_each(const Visit& visit);
+
+  Net& net_;
+  const Kind kind_;
+  std::vector<Kept> kept_;
+  std::vector<float> change_;
+  DeviceSteps* steps_ = nullptr;
+};
+
+}  // namespace speedo
