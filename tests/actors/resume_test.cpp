@@ -203,6 +203,7 @@ TEST_CASE("files of a training in one process are newer than the store by their 
     next.options.session.training = origin->training;
     next.options.session.start_iteration = files_iteration;
     next.options.initial_weights = std::make_shared<caffe::NetParameter>(first.last_model);
+    next.options.initial_state = std::make_shared<caffe::SolverState>(first.last_state);
     next.run();
     CHECK(MasterSession::origin_of(next.last_session)->training == origin->training);
     return next.first_iteration.load();

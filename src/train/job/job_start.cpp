@@ -142,6 +142,7 @@ bool prefers_states(const MasterOptions& options, const MasterSession::Origin& f
 Result<JobStart> newest(const MasterOptions& options, const MasterConfig& config, JobNets& nets,
                         ParameterStore& store) {
   auto in_store = stored(options, config, nets, store);
+  // Weights without a solver's state are those that a training begins with, no checkpoint of it.
   const bool has_files = options.initial_state != nullptr;
   if (!in_store) {
     const Error& error = in_store.error();
