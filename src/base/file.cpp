@@ -34,22 +34,23 @@ Error cannot_read(const std::filesystem::path& path, int reason) {
                "cannot read '" + path.string() + "': " + std::strerror(reason)};
 }
 
-// What lies where the links from `path` on lead to, whether it is there or not.
+// What /proc names, as an open file is named where /dev/stdout leads.
+bool is_of_proc(const std::filesystem::path& path) { return path.native().starts_with("/proc/"); }
+
+// What lies where the links from `path` on lead to, whether it is there or not; those of /proc,
+// whose texts are not always paths, aside.
 std::filesystem::path behind_links(std::filesystem::path path) {
   std::error_code code;
-  for (int i = 0; i < kLinksMax; ++i) {
+  for (int i = 0; i < kLinksMax && !is_of_proc(path); ++i) {
     const std::filesystem::path next = std::filesystem::read_symlink(path, code);
     if (code) break;
     path = path.parent_path() / next;
-    // Those of /proc are names of open files: /dev/stdout leads there.
-    if (path.native().starts_with("/proc/")) break;
   }
   return path;
 }
 
-// A device, a pipe, a socket or an open file: nothing that another file could take the place of.
+// A device, a pipe or a socket: nothing that another file could take the place of.
 bool is_special(const std::filesystem::path& path) {
-  if (path.native().starts_with("/proc/")) return true;
   std::error_code code;
   const std::filesystem::file_status status = std::filesystem::status(path, code);
   return std::filesystem::exists(status) && std::filesystem::is_other(status);
@@ -114,7 +115,7 @@ Result<std::string> read_file(const std::filesystem::path& path, std::size_t byt
 Result<void> write_file_atomically(const std::filesystem::path& path,
                                    std::span<const std::byte> bytes) {
   const std::filesystem::path target = behind_links(path);
-  if (is_special(target)) return write_through(target, bytes);
+  if (is_special(path) || is_of_proc(target)) return write_through(path, bytes);
   std::error_code code;
   std::optional<Temporary> temporary = Temporary::file_beside(target, code);
   if (!temporary) return cannot_write(path, code.message());

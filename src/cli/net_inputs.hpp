@@ -50,6 +50,7 @@ Result<Phase> parse_phase(const std::string& text, Phase otherwise);
 // nothing.
 std::int64_t images_per_pass(const Net& net);
 
+// Without the blanks around each, and without those that are empty.
 std::vector<std::string> split_at_commas(const std::string& text);
 std::vector<std::string> split_at_blanks(const std::string& text);
 

@@ -78,7 +78,8 @@ class Learner {
   // Makes them what they were when they were remembered.
   virtual void restore_statistics() {}
 
-  // Makes them what they were before the first quiet step whose loss was not finite.
+  // Makes them, and what layers carry from pass to pass, what they were before the first quiet step
+  // whose loss was not finite.
   virtual void restore_step_statistics() {}
 
   // See Net. None: its gradients have no factors.

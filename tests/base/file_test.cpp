@@ -115,6 +115,16 @@ TEST_CASE("a device or a pipe is written into, and stays what it is") {
   std::filesystem::create_symlink(pipe, link);
   const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
   REQUIRE(reader >= 0);
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  for (const std::string folder_of_open : {"/proc/self/fd/", "/dev/fd/"}) {
+    REQUIRE(write_file_atomically(folder_of_open + std::to_string(ends[1]), bytes_of("x")));
+    char read = 0;
+    CHECK(::read(ends[0], &read, 1) == 1);
+    CHECK(read == 'x');
+  }
+  ::close(ends[0]);
+  ::close(ends[1]);
   for (const auto& path : {pipe, link}) {
     REQUIRE(write_file_atomically(path, bytes_of("x")));
     char read = 0;
