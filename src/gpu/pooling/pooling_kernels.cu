@@ -1,12 +1,13 @@
-// Each thread makes one result, or those of four neighbouring channels: forward outputs from their
-// window, backward source elements from the outputs whose windows have them. So nothing is added
-// from several threads.
+// Of any windows. Each thread makes one result, or those of four neighbouring channels: forward
+// outputs from their window, backward source elements from the outputs whose windows have them. So
+// nothing is added from several threads.
 
 #include "gpu/pooling/pooling_kernels.hpp"
 
 #include <cfloat>
 
 #include "gpu/launch/launch.hpp"
+#include "gpu/pooling/pooling_fixed.hpp"
 #include "gpu/support/elements.hpp"
 
 namespace speedo::gpu {
@@ -247,6 +248,7 @@ void queue_backward(Queue& queue, const PoolingShape& shape, const WinnerTaps& w
 
 void pool_maxima(Queue& queue, const PoolingShape& shape, const float* src, float* dst,
                  const WinnerTaps& winners, float* mask) {
+  if (mask == nullptr && queue_fixed_maxima(queue, shape, src, dst, winners.bytes())) return;
   const bool by_fours = mask == nullptr && has_fours(shape, src, dst);
   (by_fours ? queue_maxima<4> : queue_maxima<1>)(queue, shape, src, dst, winners, mask);
 }
@@ -257,6 +259,7 @@ void pool_averages(Queue& queue, const PoolingShape& shape, const float* src, fl
 
 void pool_backward(Queue& queue, const PoolingShape& shape, const WinnerTaps& winners,
                    const float* dst_grad, float* src_grad) {
+  if (queue_fixed_backward(queue, shape, winners.bytes(), dst_grad, src_grad)) return;
   const bool by_fours = has_fours(shape, dst_grad, src_grad);
   (by_fours ? queue_backward<4> : queue_backward<1>)(queue, shape, winners, dst_grad, src_grad);
 }

@@ -20,6 +20,9 @@ class WinnerTaps {
       : bytes_(static_cast<std::uint8_t*>(bytes_for(windows) == 1 ? memory : nullptr)),
         words_(static_cast<std::uint32_t*>(bytes_for(windows) == 1 ? nullptr : memory)) {}
 
+  // Null: they are words, or not asked for.
+  std::uint8_t* bytes() const { return bytes_; }
+
   // A tap of -1: none.
   SPEEDO_HOST_DEVICE void set(std::int64_t i, int tap) const {
     if (bytes_ != nullptr) bytes_[i] = static_cast<std::uint8_t>(tap);
