@@ -1,5 +1,4 @@
-// Response normalization, recurrent steps, layouts and windows: kernels on the host against the
-// reference.
+// Response normalization, recurrent steps and windows: kernels on the host against the reference.
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +7,6 @@
 #include "gpu/convolution/im2col.hpp"
 #include "gpu/lrn/lrn.hpp"
 #include "gpu/recurrent/lstm.hpp"
-#include "gpu/reorder/reorder.hpp"
 #include "support/catch.hpp"
 
 namespace speedo::gpu {
@@ -118,22 +116,6 @@ TEST_CASE("normalization of four channels at once gives the bits of one at a tim
   CHECK(launched("lrn_fours_backward") == at_once);
   CHECK(launched("lrn_forward") == 16 - at_once);
   CHECK(launched("lrn_ratios") == 16 - at_once);
-}
-
-TEST_CASE("copies between layouts agree with the reference") {
-  const ArrayShape shape = GENERATE(
-      ArrayShape{1, 1, 1}, ArrayShape{2, 3, 5}, ArrayShape{3, 16, 49}, ArrayShape{2, 37, 33},
-      ArrayShape{5, 100, 1}, ArrayShape{1, 3, 1100}, ArrayShape{0, 4, 3}, ArrayShape{2, 70, 3});
-  const Layout from = GENERATE_COPY(from_range(stored_layouts(shape.channels)));
-  const Layout to = GENERATE_COPY(from_range(stored_layouts(shape.channels)));
-  CAPTURE(shape.batch, shape.channels, shape.spatial, from.block, to.block);
-  require_agreement(0.0, [&](Trial& trial) {
-    const float* source = trial.put_array(shape, from, drawn(shape));
-    float* target = trial.blank_array(shape, to);
-    trial.run([&](Backend& backend) { backend.reorder(shape, source, from, target, to); },
-              [&](Queue& queue) { reorder(queue, shape, source, from, target, to); });
-    return trial.get_array(shape, to, target);
-  });
 }
 
 TEST_CASE("steps of long short-term memory agree with the reference") {

@@ -1,10 +1,16 @@
-// Neighbouring threads read neighbours, and write neighbours, through a tile in shared memory: side
-// by side lie positions in the plain order, channels in all others.
+// Conversions where nothing moves, transpositions where matrices do; where there is padding, or
+// both arrays have blocks, a kernel for any pair of layouts. In it neighbouring threads read
+// neighbours, and write neighbours, through a tile in shared memory: side by side lie positions in
+// the plain order, channels in all others.
 
 #include "gpu/reorder/reorder.hpp"
 
+#include <algorithm>
+
 #include "gpu/elementwise/elementwise.hpp"
 #include "gpu/launch/launch.hpp"
+#include "gpu/reorder/convert.hpp"
+#include "gpu/reorder/transpose.hpp"
 #include "gpu/support/array.hpp"
 #include "gpu/support/divisor.hpp"
 
@@ -52,9 +58,8 @@ struct ReorderKernel {
           target.put<kType>(at, ArrayFrom(target).get<kType>(at) + value);
         });
       } else {
-        for_each_place(lane, to, [&](float value, std::int64_t at, bool) {
-          target.put<kType>(at, value);
-        });
+        for_each_place(lane, to,
+                       [&](float value, std::int64_t at, bool) { target.put<kType>(at, value); });
       }
     });
   }
@@ -96,14 +101,14 @@ int side_log(std::int64_t count) {
 }
 
 struct Reordered {
-  const float* source;
+  ArrayFrom source;
   Layout from;
-  float* target;
+  ArrayTo target;
   Layout to;
   bool adds;
 };
 
-void queue_reorder(Queue& queue, const ArrayShape& shape, const Reordered& what) {
+void queue_tiles(Queue& queue, const ArrayShape& shape, const Reordered& what) {
   const auto& [source, from, target, to, adds] = what;
   // A tile is as long as its other side is short.
   int positions_log = side_log(shape.spatial), channels_log = log_of(kTileFloats) - positions_log;
@@ -123,7 +128,28 @@ void queue_reorder(Queue& queue, const ArrayShape& shape, const Reordered& what)
       Grid{shape.batch * position_tiles * channel_tiles, kTileThreads, rows * row * sizeof(float)},
       ReorderKernel{shape.channels, LayoutPlaces(shape, from), LayoutPlaces(shape, to),
                     positions_log, channels_log, Divisor(position_tiles), Divisor(channel_tiles),
-                    {source, from.type}, {target, to.type}, adds});
+                    source, target, adds});
+}
+
+// Whether elements lie in the same order in both, padding included.
+bool have_one_order(const ArrayShape& shape, Layout a, Layout b) {
+  if (a.block == b.block) return true;
+  return shape.spatial == 1 && !a.is_padded(shape.channels) && !b.is_padded(shape.channels);
+}
+
+void queue_reorder(Queue& queue, const ArrayShape& shape, const Reordered& what) {
+  const auto& [source, from, target, to, adds] = what;
+  if (have_one_order(shape, from, to)) {
+    return convert(queue, shape.storage_count(to), source, target, adds);
+  }
+  // Between the plain order and blocks without padding: of each block, channels by positions.
+  const std::int64_t block = std::max(from.block, to.block);
+  const bool are_matrices = std::min(from.block, to.block) == 1 && shape.channels % block == 0 &&
+                            can_transpose(block, shape.spatial);
+  if (!are_matrices) return queue_tiles(queue, shape, what);
+  const bool is_plain = from.block == 1;
+  transpose(queue, {shape.batch * (shape.channels / block), is_plain ? block : shape.spatial,
+                    is_plain ? shape.spatial : block, source, target, adds});
 }
 
 }  // namespace
@@ -132,16 +158,17 @@ void reorder(Queue& queue, const ArrayShape& shape, const float* source, Layout 
              Layout to) {
   const Elements all{shape.storage_count(to), to.type};
   if (all.count == 0) return;
-  const bool is_alike = from.type == to.type && shape.spatial == 1 &&
-                        !from.is_padded(shape.channels) && !to.is_padded(shape.channels);
-  if (from == to || is_alike) return copy(queue, all, source, target);
-  queue_reorder(queue, shape, {source, from, target, to, false});
+  if (from.type == to.type && have_one_order(shape, from, to)) {
+    return copy(queue, all, source, target);
+  }
+  queue_reorder(queue, shape, {{source, from.type}, from, {target, to.type}, to, false});
 }
 
 void add_reordered(Queue& queue, const ArrayShape& shape, const float* source, Layout from,
                    float* target) {
   if (shape.storage_count({}) == 0) return;
-  queue_reorder(queue, shape, {source, from, target, Layout{}, true});
+  const ElementType type = Layout{}.type;
+  queue_reorder(queue, shape, {{source, from.type}, from, {target, type}, Layout{}, true});
 }
 
 }  // namespace speedo::gpu
