@@ -98,20 +98,18 @@ AdaptiveStep AdaptiveRule::adaptive(const SgdStep& step) const {
   return made;
 }
 
-AdaptiveHistories AdaptiveRule::histories_at(std::int64_t offset) {
-  return {first_.data() + offset, has_second(kind_) ? second_.data() + offset : nullptr};
+AdaptiveHistories AdaptiveRule::both_histories() {
+  return {first_.data(), has_second(kind_) ? second_.data() : nullptr};
 }
 
-void AdaptiveRule::compute_part(const SgdStep& step, const Bucket& part, const float* weights,
+void AdaptiveRule::compute_parts(const SgdStep& step, Parts parts, const float* weights,
+                                 float* gradients) {
+  backend().adaptive_update_ranges(parts, adaptive(step), weights, both_histories(), gradients);
+}
+
+void AdaptiveRule::update_parts(const SgdStep& step, Parts parts, float* weights,
                                 float* gradients) {
-  backend().adaptive_update(part.count, adaptive(step), weights + part.offset,
-                            histories_at(part.offset), gradients + part.offset);
-}
-
-void AdaptiveRule::update_part(const SgdStep& step, const Bucket& part, float* weights,
-                               float* gradients) {
-  backend().adaptive_step(part.count, adaptive(step), weights + part.offset,
-                          histories_at(part.offset), gradients + part.offset);
+  backend().adaptive_step_ranges(parts, adaptive(step), weights, both_histories(), gradients);
 }
 
 }  // namespace speedo

@@ -26,13 +26,12 @@ class AdaptiveRule final : public UpdateRule {
  private:
   AdaptiveRule(const caffe::SolverParameter& solver, const ParameterLayout& layout,
                Backend& backend, AdaptiveKind kind);
-  void compute_part(const SgdStep& step, const Bucket& part, const float* weights,
-                    float* gradients) override;
-  void update_part(const SgdStep& step, const Bucket& part, float* weights,
-                   float* gradients) override;
+  void compute_parts(const SgdStep& step, Parts parts, const float* weights,
+                     float* gradients) override;
+  void update_parts(const SgdStep& step, Parts parts, float* weights, float* gradients) override;
   float rate_correction(std::int64_t updates) const override;
   AdaptiveStep adaptive(const SgdStep& step) const;
-  AdaptiveHistories histories_at(std::int64_t offset);
+  AdaptiveHistories both_histories();
 
   const AdaptiveKind kind_;
   Arena first_, second_;  // the second is empty where the rule has one history

@@ -57,17 +57,19 @@ void KeptValues::keep_on_host() {
 }
 
 void KeptValues::keep() {
+  std::vector<DeviceSteps::Kept> copies;
   for_each([&](Kept& kept, std::span<float> place) {
     kept.count = place.size();
     if (steps_ == nullptr) {
       kept.values.resize(place.size());
       net_.backend().device().download(kept.values, place.data());
     } else if (kept.on_device.bytes() >= place.size_bytes()) {
-      steps_->keep(std::ssize(place), place.data(), kept.on_device.as_floats());
+      copies.push_back({std::ssize(place), place.data(), kept.on_device.as_floats()});
     } else {
       kept.count = 0;
     }
   });
+  if (!copies.empty()) steps_->keep(copies);
 }
 
 void KeptValues::restore() {

@@ -27,16 +27,18 @@ NesterovRule::NesterovRule(const caffe::SolverParameter& solver, const Parameter
       history_(std::move(history)),
       before_(std::move(before)) {}
 
-void NesterovRule::compute_part(const SgdStep& step, const Bucket& part, const float* weights,
-                                float* gradients) {
-  float* const history = history_.data() + part.offset;
-  float* const update = gradients + part.offset;
-  backend().copy(part.count, history, before_.data());
+void NesterovRule::compute_parts(const SgdStep& step, Parts parts, const float* weights,
+                                 float* gradients) {
   SgdStep advance = step;
   advance.sign = 1.0F;
-  backend().sgd_update(part.count, advance, weights + part.offset, history, update);
-  backend().axpby(part.count, -step.sign * step.momentum, before_.data(),
-                  step.sign * (1.0F + step.momentum), update);
+  for (const UpdateRange& part : parts) {
+    float* const history = history_.data() + part.first;
+    float* const update = gradients + part.first;
+    backend().copy(part.count, history, before_.data());
+    backend().sgd_update(part.count, step_of(advance, part), weights + part.first, history, update);
+    backend().axpby(part.count, -step.sign * step.momentum, before_.data(),
+                    step.sign * (1.0F + step.momentum), update);
+  }
 }
 
 }  // namespace speedo

@@ -18,8 +18,8 @@ class NesterovRule final : public UpdateRule {
   std::vector<Arena*> histories() override { return {&history_}; }
 
  private:
-  void compute_part(const SgdStep& step, const Bucket& part, const float* weights,
-                    float* gradients) override;
+  void compute_parts(const SgdStep& step, Parts parts, const float* weights,
+                     float* gradients) override;
   NesterovRule(const caffe::SolverParameter& solver, const ParameterLayout& layout,
                Backend& backend, Arena history, Arena before);
 

@@ -17,16 +17,13 @@ SgdRule::SgdRule(const caffe::SolverParameter& solver, const ParameterLayout& la
                  Backend& backend, Arena history)
     : UpdateRule(solver, layout, backend), history_(std::move(history)) {}
 
-void SgdRule::compute_part(const SgdStep& step, const Bucket& part, const float* weights,
-                           float* gradients) {
-  backend().sgd_update(part.count, step, weights + part.offset, history_.data() + part.offset,
-                       gradients + part.offset);
+void SgdRule::compute_parts(const SgdStep& step, Parts parts, const float* weights,
+                            float* gradients) {
+  backend().sgd_update_ranges(parts, step, weights, history_.data(), gradients);
 }
 
-void SgdRule::update_part(const SgdStep& step, const Bucket& part, float* weights,
-                          float* gradients) {
-  backend().sgd_step(part.count, step, weights + part.offset, history_.data() + part.offset,
-                     gradients + part.offset);
+void SgdRule::update_parts(const SgdStep& step, Parts parts, float* weights, float* gradients) {
+  backend().sgd_step_ranges(parts, step, weights, history_.data(), gradients);
 }
 
 }  // namespace speedo

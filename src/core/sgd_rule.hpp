@@ -19,10 +19,9 @@ class SgdRule final : public UpdateRule {
   bool can_be_guarded() const override { return true; }
 
  private:
-  void compute_part(const SgdStep& step, const Bucket& part, const float* weights,
-                    float* gradients) override;
-  void update_part(const SgdStep& step, const Bucket& part, float* weights,
-                   float* gradients) override;
+  void compute_parts(const SgdStep& step, Parts parts, const float* weights,
+                     float* gradients) override;
+  void update_parts(const SgdStep& step, Parts parts, float* weights, float* gradients) override;
   SgdRule(const caffe::SolverParameter& solver, const ParameterLayout& layout, Backend& backend,
           Arena history);
 

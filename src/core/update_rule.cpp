@@ -153,65 +153,54 @@ UpdateRule::~UpdateRule() = default;
 
 bool UpdateRule::needs_whole_gradient() const { return solver_->clip_gradients() >= 0; }
 
-void UpdateRule::compute_update(std::int64_t iteration, const Bucket& bucket,
-                                const float* weights, float* gradients) {
-  const float scale = gradient_scale(bucket, gradients);
-  const float base = rate(iteration);
+// Visits the parts of them that are in the bucket.
+template <class Visit>
+void UpdateRule::for_each_statistic(const Bucket& bucket, const Visit& visit) const {
   for (const ParameterSlot& slot : layout_.slots()) {
     const Bucket part = common_part(bucket, {slot.offset, slot.count()});
-    if (part.count == 0 || slot.is_statistic) continue;
-    compute_part(step_of(slot, scale, base), part, weights, gradients);
+    if (part.count > 0 && slot.is_statistic) visit(part);
   }
+}
+
+void UpdateRule::compute_update(std::int64_t iteration, const Bucket& bucket,
+                                const float* weights, float* gradients) {
+  const SgdStep step = common_step(gradient_scale(bucket, gradients));
+  compute_parts(step, parts_of(bucket, rate(iteration)), weights, gradients);
 }
 
 void UpdateRule::compute_delta(std::int64_t iteration, const Bucket& bucket,
                                const float* weights, float* gradients) {
-  const float scale = gradient_scale(bucket, gradients);
-  const float base = rate(iteration);
-  for (const ParameterSlot& slot : layout_.slots()) {
-    const Bucket part = common_part(bucket, {slot.offset, slot.count()});
-    if (part.count == 0) continue;
-    if (slot.is_statistic) {
-      float* const update = gradients + part.offset;
-      backend_.axpby(part.count, -1.0F, update, 0.0F, update);
-      continue;
-    }
-    SgdStep step = step_of(slot, scale, base);
-    step.sign = -1.0F;
-    compute_part(step, part, weights, gradients);
-  }
+  SgdStep step = common_step(gradient_scale(bucket, gradients));
+  step.sign = -1.0F;
+  compute_parts(step, parts_of(bucket, rate(iteration)), weights, gradients);
+  for_each_statistic(bucket, [&](const Bucket& part) {
+    float* const update = gradients + part.offset;
+    backend_.axpby(part.count, -1.0F, update, 0.0F, update);
+  });
 }
 
 void UpdateRule::update(std::int64_t iteration, const Bucket& bucket, float* weights,
                         float* gradients) {
-  const float scale = gradient_scale(bucket, gradients);
-  const float base = rate(iteration);
-  for (const ParameterSlot& slot : layout_.slots()) {
-    const Bucket part = common_part(bucket, {slot.offset, slot.count()});
-    if (part.count == 0) continue;
-    if (slot.is_statistic) {
-      backend_.axpby(part.count, -1.0F, gradients + part.offset, 1.0F, weights + part.offset);
-    } else {
-      update_part(step_of(slot, scale, base), part, weights, gradients);
-    }
-  }
+  const SgdStep step = common_step(gradient_scale(bucket, gradients));
+  update_parts(step, parts_of(bucket, rate(iteration)), weights, gradients);
+  for_each_statistic(bucket, [&](const Bucket& part) {
+    backend_.axpby(part.count, -1.0F, gradients + part.offset, 1.0F, weights + part.offset);
+  });
 }
 
 void UpdateRule::update_guarded(const float* guard, float* weights, float* gradients) {
   SPEEDO_ASSERT(can_be_guarded() && !needs_whole_gradient());
-  const float scale = 1.0F / static_cast<float>(solver_->iter_size());
-  for (const ParameterSlot& slot : layout_.slots()) {
-    if (slot.is_statistic || slot.count() == 0) continue;
-    SgdStep step = step_of(slot, scale, 1.0F);
-    step.guard = guard;
-    update_part(step, {slot.offset, slot.count()}, weights, gradients);
-  }
+  SgdStep step = common_step(1.0F / static_cast<float>(solver_->iter_size()));
+  step.guard = guard;
+  update_parts(step, parts_of(whole(), 1.0F), weights, gradients);
 }
 
-void UpdateRule::update_part(const SgdStep& step, const Bucket& part, float* weights,
-                             float* gradients) {
-  compute_part(step, part, weights, gradients);
-  backend_.axpby(part.count, -1.0F, gradients + part.offset, 1.0F, weights + part.offset);
+void UpdateRule::update_parts(const SgdStep& step, Parts parts, float* weights,
+                              float* gradients) {
+  compute_parts(step, parts, weights, gradients);
+  for (const UpdateRange& part : parts) {
+    backend_.axpby(part.count, -1.0F, gradients + part.first, 1.0F, weights + part.first);
+  }
 }
 
 float UpdateRule::rate(std::int64_t iteration) const {
@@ -251,14 +240,24 @@ float UpdateRule::gradient_scale(const Bucket& bucket, const float* gradients) c
   return static_cast<float>(factor) * mean;
 }
 
-SgdStep UpdateRule::step_of(const ParameterSlot& slot, float gradient_scale, float rate) const {
-  const float decay = solver_->weight_decay() * slot.decay_mult;
+SgdStep UpdateRule::common_step(float gradient_scale) const {
+  return {.momentum = solver_->momentum(), .scale = gradient_scale};
+}
+
+UpdateRule::Parts UpdateRule::parts_of(const Bucket& bucket, float rate) {
   const bool is_l1 = solver_->regularization_type() == "L1";
-  return {.rate = rate * slot.lr_mult,
-          .momentum = solver_->momentum(),
-          .scale = gradient_scale,
-          .l2 = is_l1 ? 0.0F : decay,
-          .l1 = is_l1 ? decay : 0.0F};
+  parts_.clear();
+  for (const ParameterSlot& slot : layout_.slots()) {
+    const Bucket part = common_part(bucket, {slot.offset, slot.count()});
+    if (part.count == 0 || slot.is_statistic) continue;
+    const float decay = solver_->weight_decay() * slot.decay_mult;
+    parts_.push_back({.first = part.offset,
+                      .count = part.count,
+                      .rate = rate * slot.lr_mult,
+                      .l2 = is_l1 ? 0.0F : decay,
+                      .l1 = is_l1 ? decay : 0.0F});
+  }
+  return parts_;
 }
 
 void UpdateRule::save(caffe::SolverState& state, std::int64_t iteration) {

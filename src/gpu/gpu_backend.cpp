@@ -1,5 +1,6 @@
 #include "gpu/gpu_backend.hpp"
 
+#include <array>
 #include <utility>
 
 #include "gpu/convolution/convolution.hpp"
@@ -12,6 +13,7 @@
 #include "gpu/lrn/lrn.hpp"
 #include "gpu/norm/batch_norm.hpp"
 #include "gpu/norm/row_norm.hpp"
+#include "gpu/norm/running_statistics.hpp"
 #include "gpu/pooling/pooling.hpp"
 #include "gpu/pooling/pooling_stochastic.hpp"
 #include "gpu/recurrent/lstm.hpp"
@@ -25,6 +27,10 @@ namespace speedo::gpu {
 namespace {
 
 constexpr std::size_t kResultBytes = 256;
+
+std::array<UpdateRange, 1> one_range(std::int64_t n, const SgdStep& step) {
+  return {{{.first = 0, .count = n, .rate = step.rate, .l2 = step.l2, .l1 = step.l1}}};
+}
 
 struct Libraries {
   std::unique_ptr<Blas> blas;
@@ -71,6 +77,11 @@ class GpuBackend final : public Backend {
   }
   void zip(const BinaryOp& op, Elements n, const ZipArrays& arrays) override {
     gpu::zip(queue_, op, n, arrays);
+  }
+  void sum_gradients(const std::optional<UnaryOp>& f, Elements n,
+                     std::span<const float* const> gradients, const float* y,
+                     float* x_grad) override {
+    gpu::sum_gradients(queue_, f, n, gradients, {y, x_grad});
   }
   double reduce(ReduceOp op, Elements n, const float* x, const float* y) override {
     gpu::reduce(queue_, op, n, x, y, result_of<double>());
@@ -131,6 +142,7 @@ class GpuBackend final : public Backend {
                     float* beta_grad) override {
     gpu::sum_channels(queue_, view, x, y_grad, gamma_grad, beta_grad);
   }
+  void add_to_running(const RunningStatistics& of) override { gpu::add_to_running(queue_, of); }
   void prelu_forward(const ChannelView& view, const float* slope, const float* x,
                      float* y) override {
     gpu::prelu_forward(queue_, view, slope, x, y);
@@ -190,19 +202,36 @@ class GpuBackend final : public Backend {
 
   void sgd_update(std::int64_t n, const SgdStep& step, const float* weights, float* history,
                   float* grad) override {
-    gpu::sgd_update(queue_, n, step, weights, history, grad);
+    sgd_update_ranges(one_range(n, step), step, weights, history, grad);
   }
   void sgd_step(std::int64_t n, const SgdStep& step, float* weights, float* history,
                 float* grad) override {
-    gpu::sgd_step(queue_, n, step, weights, history, grad);
+    sgd_step_ranges(one_range(n, step), step, weights, history, grad);
   }
   void adaptive_update(std::int64_t n, const AdaptiveStep& step, const float* weights,
                        AdaptiveHistories histories, float* grad) override {
-    gpu::adaptive_update(queue_, n, step, weights, histories, grad);
+    adaptive_update_ranges(one_range(n, step.base), step, weights, histories, grad);
   }
   void adaptive_step(std::int64_t n, const AdaptiveStep& step, float* weights,
                      AdaptiveHistories histories, float* grad) override {
-    gpu::adaptive_step(queue_, n, step, weights, histories, grad);
+    adaptive_step_ranges(one_range(n, step.base), step, weights, histories, grad);
+  }
+  void sgd_update_ranges(std::span<const UpdateRange> ranges, const SgdStep& step,
+                         const float* weights, float* history, float* grad) override {
+    gpu::sgd_update(queue_, ranges, step, weights, history, grad);
+  }
+  void sgd_step_ranges(std::span<const UpdateRange> ranges, const SgdStep& step, float* weights,
+                       float* history, float* grad) override {
+    gpu::sgd_step(queue_, ranges, step, weights, history, grad);
+  }
+  void adaptive_update_ranges(std::span<const UpdateRange> ranges, const AdaptiveStep& step,
+                              const float* weights, AdaptiveHistories histories,
+                              float* grad) override {
+    gpu::adaptive_update(queue_, ranges, step, weights, histories, grad);
+  }
+  void adaptive_step_ranges(std::span<const UpdateRange> ranges, const AdaptiveStep& step,
+                            float* weights, AdaptiveHistories histories, float* grad) override {
+    gpu::adaptive_step(queue_, ranges, step, weights, histories, grad);
   }
 
   bool fuses(Producer producer, const UnaryOp& activation) const override {

@@ -82,6 +82,25 @@ TEST_CASE("sums of two arrays of bfloat16 agree, in place too") {
   });
 }
 
+TEST_CASE("gradients of bfloat16 are added in float32, and rounded once") {
+  const std::int64_t n = GENERATE(from_range(odd_counts()));
+  const std::size_t count = GENERATE(std::size_t{2}, std::size_t{3}, std::size_t{4});
+  const auto f = GENERATE(std::optional<UnaryOp>(), UnaryOp{UnaryKind::kRelu, 0.25F});
+  CAPTURE(n, count, f.has_value());
+  require_agreement(0.0, [&](Trial& trial) {
+    const auto array = [&](std::size_t seed) {
+      return trial.put_array(line(n), halves(n), drawn(n, -4, 4, seed));
+    };
+    float* x_grad = array(1);
+    std::vector<const float*> gradients{x_grad};
+    while (gradients.size() < count) gradients.push_back(array(gradients.size() + 1));
+    const float* y = array(9);
+    trial.run([&](Backend& backend) { backend.sum_gradients(f, n, gradients, y, x_grad); },
+              [&](Queue& queue) { sum_gradients(queue, f, {n, kHalf}, gradients, {y, x_grad}); });
+    return trial.get_array(line(n), halves(n), x_grad);
+  });
+}
+
 TEST_CASE("arrays of bfloat16 are filled, copied and reduced") {
   const std::int64_t n = GENERATE(from_range(odd_counts()));
   CAPTURE(n);

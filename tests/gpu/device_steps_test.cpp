@@ -101,7 +101,8 @@ TEST_CASE("after a step that is not finite nothing changes that is guarded, unti
     rig.backend->sgd_step(2, step, weights, history, grad);
     const AdaptiveStep adam{AdaptiveKind::kAdam, step, 0.999F, 1e-8F};
     rig.backend->adaptive_step(2, adam, weights, {history, second}, grad);
-    rig.steps->keep(2, weights, kept);
+    const DeviceSteps::Kept copies[] = {{2, weights, kept}};
+    rig.steps->keep(copies);
   };
   rig.steps->set_rate(0.1F);
   rig.step(2.0F, 1.0F);

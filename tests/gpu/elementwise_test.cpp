@@ -109,6 +109,28 @@ TEST_CASE("functions of zeros, infinities and NaN agree") {
   });
 }
 
+TEST_CASE("gradients are added, through a function too, and in place of some") {
+  const std::size_t count = GENERATE(std::size_t{1}, std::size_t{2}, std::size_t{3},
+                                     std::size_t{4}, std::size_t{5}, std::size_t{9});
+  const std::size_t in_place = GENERATE(std::size_t{0}, std::size_t{1}, std::size_t{2});
+  if (in_place > count) return;
+  const auto f = GENERATE(std::optional<UnaryOp>(), UnaryOp{UnaryKind::kRelu},
+                          UnaryOp{UnaryKind::kRelu, 0.25F}, UnaryOp{UnaryKind::kTanh});
+  const std::int64_t n = GENERATE(from_range(odd_counts()));
+  CAPTURE(count, in_place, f.has_value(), n);
+  require_agreement(kTight, [&](Trial& trial) {
+    const float* y = f ? trial.put(drawn(n, -1, 1, 50)) : nullptr;
+    float* x_grad = in_place > 0 ? trial.put(drawn(n, -2, 2, 60)) : trial.blank(n);
+    std::vector<const float*> gradients(in_place, x_grad);
+    while (gradients.size() < count) {
+      gradients.push_back(trial.put(drawn(n, -2, 2, gradients.size())));
+    }
+    trial.run([&](Backend& backend) { backend.sum_gradients(f, n, gradients, y, x_grad); },
+              [&](Queue& queue) { sum_gradients(queue, f, n, gradients, {y, x_grad}); });
+    return trial.get(x_grad, n);
+  });
+}
+
 TEST_CASE("functions of two elements agree") {
   const auto kind = GENERATE(BinaryKind::kSum, BinaryKind::kProduct, BinaryKind::kQuotient,
                              BinaryKind::kMaximum, BinaryKind::kChosen);
@@ -217,8 +239,9 @@ TEST_CASE("momentum SGD agrees") {
           backend.sgd_update(n, step, weights, history, grad);
         },
         [&](Queue& queue) {
-          if (steps) return sgd_step(queue, n, step, weights, history, grad);
-          sgd_update(queue, n, step, weights, history, grad);
+          const UpdateRange all[] = {{0, n, step.rate, step.l2, step.l1}};
+          if (steps) return sgd_step(queue, all, step, weights, history, grad);
+          sgd_update(queue, all, step, weights, history, grad);
         });
     return joined(joined(trial.get(weights, n), trial.get(history, n)), trial.get(grad, n));
   });
@@ -247,8 +270,9 @@ TEST_CASE("adaptive rules agree, whatever their histories are") {
           backend.adaptive_update(n, step, weights, {first, second}, grad);
         },
         [&](Queue& queue) {
-          if (steps) return adaptive_step(queue, n, step, weights, {first, second}, grad);
-          adaptive_update(queue, n, step, weights, {first, second}, grad);
+          const UpdateRange all[] = {{0, n, step.base.rate, step.base.l2, step.base.l1}};
+          if (steps) return adaptive_step(queue, all, step, weights, {first, second}, grad);
+          adaptive_update(queue, all, step, weights, {first, second}, grad);
         });
     auto values = joined(trial.get(weights, n), trial.get(grad, n));
     values = joined(values, trial.get(first, n));

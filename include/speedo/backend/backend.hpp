@@ -30,6 +30,19 @@ struct ChannelScale {
   std::optional<UnaryOp> activation = std::nullopt;
 };
 
+// The running sums of a batch normalization and a pass that they are to know of: means and variances
+// are per channel, the weight is one number.
+struct RunningStatistics {
+  std::int64_t channels = 0;
+  float fraction = 1.0F;    // that is left of the sums and the weight
+  float correction = 1.0F;  // of the pass' variance
+  const float* mean = nullptr;
+  const float* variance = nullptr;
+  float* mean_sum = nullptr;
+  float* variance_sum = nullptr;
+  float* weight = nullptr;
+};
+
 // Operations that can apply an activation to their result before it is stored; see
 // Backend::fuses().
 enum class Producer { kConvolution, kBatchNorm };
@@ -75,6 +88,23 @@ class Backend {
                             const float* y_grad, float* x_grad) = 0;
   // z = f(x, y). Requires: no winners, but of float32.
   virtual void zip(const BinaryOp& op, Elements n, const ZipArrays& arrays) = 0;
+  // x_grad = f'(x) times the sum of at least one gradient, in their order. f may be left out, and y
+  // then be anything; else y = f(x), which tells the slope: backward_reads(f) names dst alone. Those
+  // gradients that are x_grad, if any, come first.
+  virtual void sum_gradients(const std::optional<UnaryOp>& f, Elements n,
+                             std::span<const float* const> gradients, const float* y,
+                             float* x_grad) {
+    std::size_t next = 0;
+    while (next < gradients.size() && gradients[next] == x_grad) ++next;
+    if (next > 1) map(affine(static_cast<float>(next)), n, x_grad, x_grad);
+    if (next == 0 && gradients.size() == 1) copy(n, gradients[next++], x_grad);
+    if (next == 0) {
+      zip({BinaryKind::kSum}, n, {gradients[0], gradients[1], x_grad});
+      next = 2;
+    }
+    for (; next < gradients.size(); ++next) axpby(n, 1.0F, gradients[next], 1.0F, x_grad);
+    if (f) map_backward(*f, n, nullptr, y, x_grad, x_grad);
+  }
   // Waits for the result; sums in double.
   virtual double reduce(ReduceOp op, Elements n, const float* x, const float* y) = 0;
 
@@ -157,6 +187,13 @@ class Backend {
   // without gamma_grad).
   virtual void sum_channels(const ChannelView& view, const float* x, const float* y_grad,
                             float* gamma_grad, float* beta_grad) = 0;
+  // weight = fraction weight + 1; the sums likewise, with the mean, and the variance times its
+  // correction, instead of 1.
+  virtual void add_to_running(const RunningStatistics& of) {
+    map(affine(of.fraction, 1.0F), 1, of.weight, of.weight);
+    axpby(of.channels, 1.0F, of.mean, of.fraction, of.mean_sum);
+    axpby(of.channels, of.correction, of.variance, of.fraction, of.variance_sum);
+  }
   // y = x > 0 ? x : slope[c] x, Caffe's PReLU; y may equal x.
   virtual void prelu_forward(const ChannelView& view, const float* slope, const float* x,
                              float* y) = 0;
@@ -238,10 +275,44 @@ class Backend {
                                AdaptiveHistories histories, float* grad) = 0;
   virtual void adaptive_step(std::int64_t n, const AdaptiveStep& step, float* weights,
                              AdaptiveHistories histories, float* grad) = 0;
+  // The four of many ranges of arrays, which do not overlap.
+  virtual void sgd_update_ranges(std::span<const UpdateRange> ranges, const SgdStep& step,
+                                 const float* weights, float* history, float* grad) {
+    for (const UpdateRange& range : ranges) {
+      const std::int64_t at = range.first;
+      sgd_update(range.count, step_of(step, range), weights + at, history + at, grad + at);
+    }
+  }
+  virtual void sgd_step_ranges(std::span<const UpdateRange> ranges, const SgdStep& step,
+                               float* weights, float* history, float* grad) {
+    for (const UpdateRange& range : ranges) {
+      const std::int64_t at = range.first;
+      sgd_step(range.count, step_of(step, range), weights + at, history + at, grad + at);
+    }
+  }
+  virtual void adaptive_update_ranges(std::span<const UpdateRange> ranges, const AdaptiveStep& step,
+                                      const float* weights, AdaptiveHistories histories,
+                                      float* grad) {
+    for (const UpdateRange& range : ranges) {
+      const std::int64_t at = range.first;
+      adaptive_update(range.count, step_of(step, range), weights + at, advanced(histories, at),
+                      grad + at);
+    }
+  }
+  virtual void adaptive_step_ranges(std::span<const UpdateRange> ranges, const AdaptiveStep& step,
+                                    float* weights, AdaptiveHistories histories, float* grad) {
+    for (const UpdateRange& range : ranges) {
+      const std::int64_t at = range.first;
+      adaptive_step(range.count, step_of(step, range), weights + at, advanced(histories, at),
+                    grad + at);
+    }
+  }
 
   // Whether such an operation can have the activation, a batch normalization also in its backward
   // pass. zip() and scale_channels() can have any.
   virtual bool fuses(Producer producer, const UnaryOp& activation) const = 0;
+  // Whether such an operation can add another array to its result; see BatchNormShape::adds.
+  virtual bool adds(Producer /*producer*/) const { return false; }
   // What the backward pass of such an operation reads, whatever its layout.
   virtual BackwardReads backward_reads(const PoolingShape& shape) const = 0;
   virtual BackwardReads backward_reads(const LrnShape& shape) const = 0;

@@ -34,8 +34,13 @@ class DeviceSteps {
   // See SgdStep::guard.
   virtual const float* guard() const = 0;
   virtual void set_rate(float rate) = 0;
-  // Copies n values, guarded.
-  virtual void keep(std::int64_t n, const float* from, float* to) = 0;
+  // Copies n values of each, guarded.
+  struct Kept {
+    std::int64_t n = 0;
+    const float* from = nullptr;
+    float* to = nullptr;
+  };
+  virtual void keep(std::span<const Kept> arrays) = 0;
 
   // A pass' loss is the sum of weight x value over the terms, as Net::forward() adds it up: those
   // of one call make a float, and floats are added in double. Requires: at most kTermsMax of them.

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 namespace speedo {
 
 // What an update rule does with a range of one parameter; see Backend::sgd_update.
@@ -15,6 +17,19 @@ struct SgdStep {
   // is 0.
   const float* guard = nullptr;
 };
+
+// A range of arrays that has a rate and decays of its own, in the place of a step's.
+struct UpdateRange {
+  std::int64_t first = 0, count = 0;
+  float rate = 0.0F, l2 = 0.0F, l1 = 0.0F;
+};
+
+constexpr SgdStep step_of(SgdStep step, const UpdateRange& range) {
+  step.rate = range.rate;
+  step.l2 = range.l2;
+  step.l1 = range.l1;
+  return step;
+}
 
 // Rules that divide each element's gradient by the size of those before it, as Caffe has them.
 // g: the gradient, scaled and with decay, of a step; a and b: its histories, first and second.
@@ -40,5 +55,15 @@ struct AdaptiveHistories {
   float* first = nullptr;
   float* second = nullptr;  // of kAdaDelta and kAdam
 };
+
+constexpr AdaptiveStep step_of(AdaptiveStep step, const UpdateRange& range) {
+  step.base = step_of(step.base, range);
+  return step;
+}
+
+// The histories from an element on.
+constexpr AdaptiveHistories advanced(const AdaptiveHistories& histories, std::int64_t at) {
+  return {histories.first + at, histories.second == nullptr ? nullptr : histories.second + at};
+}
 
 }  // namespace speedo

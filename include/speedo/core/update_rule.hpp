@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +21,7 @@ namespace speedo {
 
 class Backend;
 struct SgdStep;
+struct UpdateRange;
 
 // The rate of `iteration` by the solver's lr_policy (fixed, step, exp, inv, multistep, poly,
 // sigmoid), before lr_mult. A pure function of the iteration: a resumed run has the rates of an
@@ -95,12 +97,12 @@ class UpdateRule {
   Result<std::int64_t> load(const caffe::SolverState& state);
 
  protected:
-  // The formula, on a part of one parameter that is no statistic; pointers as above. What is left
-  // has the step's sign.
-  virtual void compute_part(const SgdStep& step, const Bucket& part, const float* weights,
-                            float* gradients) = 0;
-  virtual void update_part(const SgdStep& step, const Bucket& part, float* weights,
-                           float* gradients);
+  // The formula, on parts of parameters that are no statistics; pointers as above. What is left has
+  // the step's sign.
+  using Parts = std::span<const UpdateRange>;
+  virtual void compute_parts(const SgdStep& step, Parts parts, const float* weights,
+                             float* gradients) = 0;
+  virtual void update_parts(const SgdStep& step, Parts parts, float* weights, float* gradients);
   // What the rate is multiplied with when the histories hold so many updates.
   virtual float rate_correction(std::int64_t /*updates*/) const { return 1.0F; }
 
@@ -117,15 +119,20 @@ class UpdateRule {
   // What the summed gradient is multiplied with before anything else: Caffe's clip factor, found on
   // the sum, divided by iter_size.
   float gradient_scale(const Bucket& bucket, const float* gradients) const;
-  // What to do with a parameter's gradient: gradient_scale() and rate() of the iteration given,
-  // weight_decay x decay_mult as the coefficient of the weight or of its sign. Its own sign is 1.
-  SgdStep step_of(const ParameterSlot& slot, float gradient_scale, float rate) const;
+  // What to do with all gradients: gradient_scale() given. Its sign is 1.
+  SgdStep common_step(float gradient_scale) const;
+  // The parts of parameters in the bucket: rate() of the iteration given, weight_decay x decay_mult
+  // as the coefficient of the weight or of its sign. Valid until the next call.
+  Parts parts_of(const Bucket& bucket, float rate);
+  template <class Visit>
+  void for_each_statistic(const Bucket& bucket, const Visit& visit) const;
 
   std::unique_ptr<caffe::SolverParameter> solver_;
   ParameterLayout layout_;
   Backend& backend_;
   float rate_scale_ = 1.0F;
   std::optional<std::int64_t> updates_held_;
+  std::vector<UpdateRange> parts_;
 };
 
 }  // namespace speedo

@@ -115,14 +115,16 @@ void BatchNormLayer::read_running_statistics() {
 }
 
 void BatchNormLayer::add_to_running_statistics(std::int64_t count) {
-  const float fraction = parameter_message().batch_norm_param().moving_average_fraction();
-  float* weight = parameter(kWeight).data();
-  backend().map(affine(fraction, 1.0F), 1, weight, weight);
-  backend().axpby(channels_, 1.0F, mean_.data(), fraction, parameter(kMeanSum).data());
   const auto m = static_cast<float>(count);
-  const float correction = count > 1 ? m / (m - 1.0F) : 1.0F;
-  backend().axpby(channels_, correction, variance_.data(), fraction,
-                  parameter(kVarianceSum).data());
+  backend().add_to_running(
+      {.channels = channels_,
+       .fraction = parameter_message().batch_norm_param().moving_average_fraction(),
+       .correction = count > 1 ? m / (m - 1.0F) : 1.0F,
+       .mean = mean_.data(),
+       .variance = variance_.data(),
+       .mean_sum = parameter(kMeanSum).data(),
+       .variance_sum = parameter(kVarianceSum).data(),
+       .weight = parameter(kWeight).data()});
 }
 
 Result<void> BatchNormLayer::forward(Tensors bottoms, Tensors tops) {

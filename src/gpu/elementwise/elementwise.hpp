@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 
 #include <speedo/backend/binary_op.hpp>
 #include <speedo/backend/element_type.hpp>
@@ -26,6 +28,12 @@ struct MapGradient {
 };
 void map_backward(Queue& queue, const UnaryOp& op, Elements n, const MapGradient& arrays);
 void zip(Queue& queue, const BinaryOp& op, Elements n, const ZipArrays& arrays);
+struct SummedGradient {
+  const float* y;  // may be null without f
+  float* x_grad;
+};
+void sum_gradients(Queue& queue, const std::optional<UnaryOp>& f, Elements n,
+                   std::span<const float* const> gradients, const SummedGradient& arrays);
 
 // Writes the result to a number in the device's memory, not of the queue's scratch.
 void reduce(Queue& queue, ReduceOp op, Elements n, const float* x, const float* y,
@@ -44,14 +52,16 @@ void copy_rows(Queue& queue, std::int64_t rows, Elements columns, RowsFrom from,
 
 void dropout_mask(Queue& queue, Elements n, float ratio, std::uint64_t seed, float* mask);
 
-// The update rules. `weights` of a step are changed, those of an update read.
-void sgd_update(Queue& queue, std::int64_t n, const SgdStep& step, const float* weights,
+// The update rules. `weights` of a step are changed, those of an update read. Each range has the
+// step's rate and decays of its own.
+using UpdateRanges = std::span<const UpdateRange>;
+void sgd_update(Queue& queue, UpdateRanges ranges, const SgdStep& step, const float* weights,
                 float* history, float* grad);
-void sgd_step(Queue& queue, std::int64_t n, const SgdStep& step, float* weights, float* history,
-              float* grad);
-void adaptive_update(Queue& queue, std::int64_t n, const AdaptiveStep& step, const float* weights,
-                     AdaptiveHistories histories, float* grad);
-void adaptive_step(Queue& queue, std::int64_t n, const AdaptiveStep& step, float* weights,
+void sgd_step(Queue& queue, UpdateRanges ranges, const SgdStep& step, float* weights,
+              float* history, float* grad);
+void adaptive_update(Queue& queue, UpdateRanges ranges, const AdaptiveStep& step,
+                     const float* weights, AdaptiveHistories histories, float* grad);
+void adaptive_step(Queue& queue, UpdateRanges ranges, const AdaptiveStep& step, float* weights,
                    AdaptiveHistories histories, float* grad);
 
 }  // namespace speedo::gpu

@@ -27,8 +27,8 @@ class GpuDeviceSteps final : public DeviceSteps {
 
   const float* guard() const override { return &state()->rate; }
   void set_rate(float rate) override { gpu::set_rate(queue_, rate, state()); }
-  void keep(std::int64_t n, const float* from, float* to) override {
-    keep_unless_halted(queue_, state(), n, from, to);
+  void keep(std::span<const Kept> arrays) override {
+    keep_unless_halted(queue_, state(), arrays);
   }
   void add_terms(std::span<const Term> terms) override { gpu::add_terms(queue_, terms, state()); }
   void next_pass() override { gpu::next_pass(queue_, state()); }

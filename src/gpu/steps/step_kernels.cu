@@ -1,5 +1,6 @@
 #include "gpu/steps/step_kernels.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include <speedo/base/assert.hpp>
@@ -37,17 +38,24 @@ struct SetRateKernel {
   }
 };
 
+// Of arrays beyond `count` nothing is looked at. Each of the others has as many blocks.
 struct KeepKernel {
   static constexpr const char* kName = "keep_unless_halted";
+  static constexpr std::size_t kArraysMax = 160;
   const StepState* state;
-  std::int64_t n;
-  const float* from;
-  float* to;
+  std::int64_t count, shares;
+  DeviceSteps::Kept arrays[kArraysMax];
 
   SPEEDO_HOST_DEVICE int phases() const { return 1; }
   SPEEDO_HOST_DEVICE void run(int /*phase*/, const Lane& lane) const {
     if (state->is_halted != 0.0F) return;
-    for (std::int64_t i = lane.first(); i < n; i += lane.stride()) to[i] = from[i];
+    for (std::int64_t part = lane.block; part < count * shares; part += lane.blocks) {
+      const DeviceSteps::Kept& array = arrays[part / shares];
+      const std::int64_t first = part % shares * lane.threads + lane.thread;
+      for (std::int64_t i = first; i < array.n; i += shares * lane.threads) {
+        array.to[i] = array.from[i];
+      }
+    }
   }
 };
 
@@ -140,10 +148,22 @@ void set_rate(Queue& queue, float rate, StepState* state) {
   launch(queue, kOneWarp, SetRateKernel{state, rate});
 }
 
-void keep_unless_halted(Queue& queue, const StepState* state, std::int64_t n, const float* from,
-                        float* to) {
-  if (n == 0) return;
-  launch(queue, grid_for(queue, n), KeepKernel{state, n, from, to});
+void keep_unless_halted(Queue& queue, const StepState* state,
+                        std::span<const DeviceSteps::Kept> arrays) {
+  constexpr std::int64_t kPerThread = 4, kSharesMax = 64;
+  while (!arrays.empty()) {
+    const std::size_t count = std::min(arrays.size(), KeepKernel::kArraysMax);
+    KeepKernel kernel{state, static_cast<std::int64_t>(count), 1, {}};
+    for (std::size_t i = 0; i < count; ++i) {
+      kernel.arrays[i] = arrays[i];
+      const Grid grid = grid_for(std::max<std::int64_t>(arrays[i].n, 1), kPerThread, kSharesMax);
+      kernel.shares = std::max(kernel.shares, grid.blocks);
+    }
+    Grid grid;
+    grid.blocks = std::min(kernel.count * kernel.shares, queue.blocks_max);
+    launch(queue, grid, kernel);
+    arrays = arrays.subspan(count);
+  }
 }
 
 void add_terms(Queue& queue, std::span<const DeviceSteps::Term> terms, StepState* state) {

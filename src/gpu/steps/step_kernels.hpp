@@ -23,8 +23,8 @@ struct StepState {
 
 void clear_steps(Queue& queue, StepState* state);
 void set_rate(Queue& queue, float rate, StepState* state);
-void keep_unless_halted(Queue& queue, const StepState* state, std::int64_t n, const float* from,
-                        float* to);
+void keep_unless_halted(Queue& queue, const StepState* state,
+                        std::span<const DeviceSteps::Kept> arrays);
 void add_terms(Queue& queue, std::span<const DeviceSteps::Term> terms, StepState* state);
 void next_pass(Queue& queue, StepState* state);
 // `is_finite` of the state was written by what is queued before.
