@@ -333,6 +333,7 @@ std::int64_t CudnnDouble::passes() const { return state_->passes; }
 std::int64_t CudnnDouble::fused() const { return state_->fused; }
 std::size_t CudnnDouble::work_bytes_max() const { return state_->work_bytes_max; }
 void CudnnDouble::slow_groups_down() { state_->grouped_slowness = 100.0F; }
+void CudnnDouble::load_when_tried() { state_->loads_when_tried = true; }
 void CudnnDouble::lack_algorithms() { state_->has_algorithms = false; }
 
 gpu::CudnnFunctions CudnnDouble::functions() {
