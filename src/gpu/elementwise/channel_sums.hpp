@@ -1,29 +1,55 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include <speedo/backend/layout.hpp>
 
 #include "gpu/launch/launch.hpp"
 #include "gpu/support/array.hpp"
+#include "gpu/support/elements.hpp"
 #include "gpu/support/fold.hpp"
 
 namespace speedo::gpu {
 
 // Two sums over each channel of an array, in doubles, in the same order on every device.
 //
-// A block of threads sums a piece of a tile: its columns are neighbouring channels, its rows the
-// channels' elements in order. Neighbouring threads take neighbouring columns, and then rows. Where
-// tiles have several pieces, a second kernel adds those up.
+// A block of threads sums a piece of a tile: its columns are neighbouring channels, or fours of
+// them, its rows the channels' elements in order. Neighbouring threads take neighbouring columns,
+// and then rows. Where tiles have several pieces, a second kernel adds those up.
 
 inline constexpr int kSumThreads = 256;
-inline constexpr std::size_t kSumSharedBytes = 2 * kSumThreads * sizeof(double);
+constexpr std::size_t sum_shared_bytes(int lanes) {
+  return 2 * kSumThreads * sizeof(double) * static_cast<std::size_t>(lanes);
+}
 
-// Columns that a block of threads stands for, of so many neighbours: a power of two, 32 at most.
-inline int tile_width(std::int64_t neighbours) {
+// What terms are made of: an element's, or four neighbours' values in up to three arrays.
+template <class Values>
+struct SumValues {
+  Values x{}, y{}, grad{};
+};
+template <int kLane>
+SPEEDO_HOST_DEVICE float lane_of(float value) {
+  return value;
+}
+template <int kLane>
+SPEEDO_HOST_DEVICE float lane_of(const Floats4& values) {
+  if constexpr (kLane == 0) return values.x;
+  if constexpr (kLane == 1) return values.y;
+  if constexpr (kLane == 2) return values.z;
+  return values.w;
+}
+template <int kLane, class Values>
+SPEEDO_HOST_DEVICE SumValues<float> lane_of(const SumValues<Values>& of) {
+  return {lane_of<kLane>(of.x), lane_of<kLane>(of.y), lane_of<kLane>(of.grad)};
+}
+
+// Columns that a block of threads stands for, of so many: a power of two, 32 at most.
+inline int tile_width(std::int64_t columns) {
   int width = 1;
-  while (width < 32 && width < neighbours) width *= 2;
+  while (width < 32 && width < columns) width *= 2;
   return width;
 }
 
@@ -39,9 +65,9 @@ inline int pieces_width(std::int64_t channels) {
 struct ChannelTiles {
   std::int64_t batch, channels, spatial, block, blocks, tiles;  // tiles: of each block of channels
   std::int64_t pieces, piece_rows;
-  int width;
+  int lanes, width;  // a column's neighbours, and a tile's columns
 
-  ChannelTiles(const ArrayShape& shape, Layout layout)
+  ChannelTiles(const ArrayShape& shape, Layout layout, bool may_take_fours)
       : batch(shape.batch),
         channels(shape.channels),
         spatial(shape.spatial),
@@ -51,11 +77,12 @@ struct ChannelTiles {
         tiles(0),
         pieces(1),
         piece_rows(rows()),
-        width(tile_width(block)) {
+        lanes(may_take_fours && block % 4 == 0 && channels % 4 == 0 ? 4 : 1),
+        width(tile_width(block / lanes)) {
     constexpr std::int64_t kBlocks = 1024, kRowsPerThread = 8;
     constexpr std::int64_t kSumsMax =
         static_cast<std::int64_t>(Queue::kScratchBytes / (2 * sizeof(double)));
-    tiles = (block + width - 1) / width;
+    tiles = (block / lanes + width - 1) / width;
     const std::int64_t wanted = (kBlocks + blocks * tiles - 1) / (blocks * tiles);
     const std::int64_t useful = rows() * width / (kSumThreads * kRowsPerThread);
     const std::int64_t most = std::max<std::int64_t>(
@@ -94,10 +121,11 @@ struct RowWalk {
   }
 };
 
-// Terms: type() is the arrays'; channel(c) gives what is the same for all of a channel, load<that
-// type>(index of an element) what add(that, the channel's, first sum, second sum) makes terms of.
+// Terms: type() is the arrays', are_aligned() whether fours of them can be loaded; channel(c) gives
+// what is the same for all of a channel, load(place in the arrays) the SumValues there, of which
+// add(one element's, the channel's, first sum, second sum) makes terms.
 // Finish: operator()(channel, first sum, second sum) does what they are for.
-template <class Terms, class Finish>
+template <int kLanes, class Terms, class Finish>
 struct ChannelSumKernel {
   static constexpr const char* kName = Terms::kName;
   ChannelTiles tiles;
@@ -111,58 +139,87 @@ struct ChannelSumKernel {
     const int column = lane.thread % tiles.width, row = lane.thread / tiles.width;
     const std::int64_t piece = lane.block % tiles.pieces, tile = lane.block / tiles.pieces;
     const std::int64_t k = tile / tiles.tiles;
-    const std::int64_t within = tile % tiles.tiles * tiles.width + column;
+    const std::int64_t within = (tile % tiles.tiles * tiles.width + column) * kLanes;
     const std::int64_t channel = k * tiles.block + within;
     const bool is_used = within < tiles.block && channel < tiles.channels;
+    // Of each thread's channels, and beyond them the second sums.
     auto* const first = reinterpret_cast<double*>(lane.shared);
-    double* const second = first + kSumThreads;
+    double* const second = first + kLanes * kSumThreads;
     if (phase == 0) {
-      double a = 0.0, b = 0.0;
+      Sums all;
       if (is_used) {
         with_type(terms.type(), [&](auto is) {
-          add_rows<decltype(is)::value>(piece, row, k, within, a, b);
+          add_rows<decltype(is)::value>({piece, row, k, within}, all);
         });
       }
-      first[lane.thread] = a;
-      second[lane.thread] = b;
+      for (int j = 0; j < kLanes; ++j) {
+        first[kLanes * lane.thread + j] = all.first[j];
+        second[kLanes * lane.thread + j] = all.second[j];
+      }
     } else {
-      fold(phase - 1, height(), row, tiles.width, first + column, Plus());
-      fold(phase - 1, height(), row, tiles.width, second + column, Plus());
+      for (int j = 0; j < kLanes; ++j) {
+        const int at = kLanes * column + j, step = kLanes * tiles.width;
+        fold(phase - 1, height(), row, step, first + at, Plus());
+        fold(phase - 1, height(), row, step, second + at, Plus());
+      }
     }
     if (phase < phases() - 1 || row != 0 || !is_used) return;
-    if (tiles.pieces == 1) {
-      finish(channel, first[column], second[column]);
-    } else {
-      sums[piece * tiles.channels + channel] = first[column];
-      sums[(tiles.pieces + piece) * tiles.channels + channel] = second[column];
+    for (int j = 0; j < kLanes; ++j) {
+      end(piece, channel + j, first[kLanes * column + j], second[kLanes * column + j]);
     }
   }
 
  private:
-  static constexpr int kAtATime = 8;
+  static constexpr int kAtATime = kLanes == 1 ? 8 : 4;
+  struct Sums {
+    double first[kLanes] = {}, second[kLanes] = {};
+  };
+  // Of a thread: its piece, row there, block of channels, and first channel within that.
+  struct Rows {
+    std::int64_t piece;
+    int row;
+    std::int64_t k, within;
+  };
+
+  SPEEDO_HOST_DEVICE void end(std::int64_t piece, std::int64_t channel, double a, double b) const {
+    if (tiles.pieces == 1) {
+      finish(channel, a, b);
+    } else {
+      sums[piece * tiles.channels + channel] = a;
+      sums[(tiles.pieces + piece) * tiles.channels + channel] = b;
+    }
+  }
 
   // Several elements are under way at a time: memory answers late.
   template <ElementType kType>
-  SPEEDO_HOST_DEVICE void add_rows(std::int64_t piece, std::int64_t row, std::int64_t k,
-                                   std::int64_t within, double& a, double& b) const {
-    std::int64_t end = (piece + 1) * tiles.piece_rows;
+  SPEEDO_HOST_DEVICE void add_rows(const Rows& of, Sums& all) const {
+    using At = std::conditional_t<kLanes == 1, OneAt<kType>, FourAt<kType>>;
+    std::int64_t end = (of.piece + 1) * tiles.piece_rows;
     if (end > tiles.rows()) end = tiles.rows();
-    const std::int64_t first = piece * tiles.piece_rows + row, step = height();
+    const std::int64_t first = of.piece * tiles.piece_rows + of.row, step = height();
     if (first >= end) return;
-    const auto channel = terms.channel(k * tiles.block + within);
-    RowWalk walk(tiles, first, step, k, within);
+    decltype(terms.channel(0)) channels[kLanes];
+    for (int j = 0; j < kLanes; ++j) {
+      channels[j] = terms.channel(of.k * tiles.block + of.within + j);
+    }
+    RowWalk walk(tiles, first, step, of.k, of.within);
     std::int64_t left = (end - first + step - 1) / step;
     for (; left >= kAtATime; left -= kAtATime) {
-      decltype(terms.template load<kType>(0)) values[kAtATime];
+      decltype(terms.load(At{0})) values[kAtATime];
       for (auto& value : values) {
-        value = terms.template load<kType>(walk.at);
+        value = terms.load(At{walk.at});
         walk.advance();
       }
-      for (const auto& value : values) terms.add(value, channel, a, b);
+      for (const auto& value : values) add(value, channels, all);
     }
-    for (; left > 0; --left, walk.advance()) {
-      terms.add(terms.template load<kType>(walk.at), channel, a, b);
-    }
+    for (; left > 0; --left, walk.advance()) add(terms.load(At{walk.at}), channels, all);
+  }
+
+  template <int kLane = 0, class Values, class Channel>
+  SPEEDO_HOST_DEVICE void add(const Values& of, const Channel (&channels)[kLanes],
+                              Sums& all) const {
+    terms.add(lane_of<kLane>(of), channels[kLane], all.first[kLane], all.second[kLane]);
+    if constexpr (kLane + 1 < kLanes) add<kLane + 1>(of, channels, all);
   }
 };
 
@@ -216,19 +273,30 @@ struct PieceSumKernel {
   }
 };
 
+// The first kernel, which finishes the sums too where tiles have one piece.
+template <int kLanes, class Terms, class Finish>
+void sum_pieces(Queue& queue, const ChannelTiles& tiles, const Terms& terms, const Finish& finish,
+                double* sums) {
+  launch(queue, Grid{tiles.grid_blocks(), kSumThreads, sum_shared_bytes(kLanes)},
+         ChannelSumKernel<kLanes, Terms, Finish>{tiles, terms, finish, sums});
+}
+
 // Sums up the terms of each channel and finishes them. Uses the scratch.
 template <class Terms, class Finish>
 void sum_over_channels(Queue& queue, const ChannelView& view, const Terms& terms,
                        const Finish& finish) {
   if (view.shape.channels == 0) return;
-  const ChannelTiles tiles(view.shape, view.layout);
+  const ChannelTiles tiles(view.shape, view.layout, terms.are_aligned());
   auto* const sums =
       tiles.pieces == 1 ? nullptr : queue.scratch<double>(2 * tiles.pieces * tiles.channels);
-  launch(queue, Grid{tiles.grid_blocks(), kSumThreads, kSumSharedBytes},
-         ChannelSumKernel<Terms, Finish>{tiles, terms, finish, sums});
+  if (tiles.lanes == 4) {
+    sum_pieces<4>(queue, tiles, terms, finish, sums);
+  } else {
+    sum_pieces<1>(queue, tiles, terms, finish, sums);
+  }
   if (tiles.pieces == 1) return;
   const int width = pieces_width(tiles.channels);
-  launch(queue, Grid{(tiles.channels + width - 1) / width, kSumThreads, kSumSharedBytes},
+  launch(queue, Grid{(tiles.channels + width - 1) / width, kSumThreads, sum_shared_bytes(1)},
          PieceSumKernel<Finish>{tiles.pieces, tiles.channels, width, sums, finish});
 }
 

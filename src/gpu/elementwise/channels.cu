@@ -49,9 +49,6 @@ struct PreluKernel {
   }
 };
 
-struct TwoFloats {
-  float x, grad;
-};
 struct NoChannel {};
 
 struct ScaleTerms {
@@ -61,11 +58,16 @@ struct ScaleTerms {
 
   SPEEDO_HOST_DEVICE ElementType type() const { return y_grad.type; }
   SPEEDO_HOST_DEVICE NoChannel channel(std::int64_t /*c*/) const { return {}; }
-  template <ElementType kType>
-  SPEEDO_HOST_DEVICE TwoFloats load(std::int64_t at) const {
-    return {x.is_null() ? 0.0F : x.get<kType>(at), y_grad.get<kType>(at)};
+  bool are_aligned() const { return gpu::are_aligned(x, y_grad); }
+  template <class At>
+  SPEEDO_HOST_DEVICE auto load(At at) const {
+    SumValues<decltype(at.load(y_grad))> of;
+    if (!x.is_null()) of.x = at.load(x);
+    of.grad = at.load(y_grad);
+    return of;
   }
-  SPEEDO_HOST_DEVICE void add(TwoFloats of, NoChannel /*of*/, double& product, double& sum) const {
+  SPEEDO_HOST_DEVICE void add(const SumValues<float>& of, NoChannel /*of*/, double& product,
+                              double& sum) const {
     const auto grad = static_cast<double>(of.grad);
     sum += grad;
     if (!x.is_null()) product += grad * static_cast<double>(of.x);
@@ -79,11 +81,15 @@ struct SlopeTerms {
 
   SPEEDO_HOST_DEVICE ElementType type() const { return ElementType::kFloat32; }
   SPEEDO_HOST_DEVICE NoChannel channel(std::int64_t /*c*/) const { return {}; }
-  template <ElementType>
-  SPEEDO_HOST_DEVICE TwoFloats load(std::int64_t at) const {
-    return {x[at], y_grad[at]};
+  bool are_aligned() const { return gpu::are_aligned(x, y_grad); }
+  template <class At>
+  SPEEDO_HOST_DEVICE auto load(At at) const {
+    SumValues<decltype(at.load(x))> of;
+    of.x = at.load(x);
+    of.grad = at.load(y_grad);
+    return of;
   }
-  SPEEDO_HOST_DEVICE void add(TwoFloats of, NoChannel /*of*/, double& product,
+  SPEEDO_HOST_DEVICE void add(const SumValues<float>& of, NoChannel /*of*/, double& product,
                               double& /*unused*/) const {
     if (!(of.x > 0.0F)) product += static_cast<double>(of.grad) * static_cast<double>(of.x);
   }

@@ -41,12 +41,16 @@ struct MomentTerms {
 
   SPEEDO_HOST_DEVICE ElementType type() const { return origin.src.type; }
   SPEEDO_HOST_DEVICE float channel(std::int64_t c) const { return origin(c); }
-  template <ElementType kType>
-  SPEEDO_HOST_DEVICE float load(std::int64_t at) const {
-    return origin.src.get<kType>(at);
+  bool are_aligned() const { return gpu::are_aligned(origin.src); }
+  template <class At>
+  SPEEDO_HOST_DEVICE auto load(At at) const {
+    SumValues<decltype(at.load(origin.src))> of;
+    of.x = at.load(origin.src);
+    return of;
   }
-  SPEEDO_HOST_DEVICE void add(float x, float first, double& sum, double& squares) const {
-    const double difference = static_cast<double>(x) - static_cast<double>(first);
+  SPEEDO_HOST_DEVICE void add(const SumValues<float>& of, float first, double& sum,
+                              double& squares) const {
+    const double difference = static_cast<double>(of.x) - static_cast<double>(first);
     sum += difference;
     squares += difference * difference;
   }
@@ -143,19 +147,20 @@ struct NormGradientTerms {
   const float* mean;
   NormCoefficients by;
 
-  struct Values {
-    float x, y, grad;
-  };
   SPEEDO_HOST_DEVICE ElementType type() const { return dst_grad.type; }
+  bool are_aligned() const { return gpu::are_aligned(src, dst, dst_grad); }
   SPEEDO_HOST_DEVICE ChannelNorm channel(std::int64_t c) const {
     return {mean[c], by.factor[c], by.offset[c]};
   }
-  template <ElementType kType>
-  SPEEDO_HOST_DEVICE Values load(std::int64_t at) const {
-    return {src.is_null() ? 0.0F : src.get<kType>(at),
-            through.by_dst ? dst.get<kType>(at) : 0.0F, dst_grad.get<kType>(at)};
+  template <class At>
+  SPEEDO_HOST_DEVICE auto load(At at) const {
+    SumValues<decltype(at.load(dst_grad))> of;
+    if (!src.is_null()) of.x = at.load(src);
+    if (through.by_dst) of.y = at.load(dst);
+    of.grad = at.load(dst_grad);
+    return of;
   }
-  SPEEDO_HOST_DEVICE void add(const Values& of, const ChannelNorm& norm, double& sum,
+  SPEEDO_HOST_DEVICE void add(const SumValues<float>& of, const ChannelNorm& norm, double& sum,
                               double& product) const {
     const auto grad = static_cast<double>(through(norm, of.x, of.y, of.grad));
     sum += grad;
