@@ -61,11 +61,11 @@ nlohmann::ordered_json layer_object(const TimeReport::Layer& layer, double sgemm
           {"reorder", layer.is_reorder}};
 }
 
-// What a layer computes with, for people: the kernel, or who does its work.
+// What a layer computes with, for people: the kernel, or whether another layer does its work.
 std::string kernel_text(const TimeReport::Layer& layer) {
   const std::string passes = fused_passes(layer.fused);
-  if (passes == "both") return "(with the layer before)";
-  if (!passes.empty()) return fmt::format("(with the layer before: {})", passes);
+  if (passes == "both") return "(with a layer beside it)";
+  if (!passes.empty()) return fmt::format("(with a layer beside it: {})", passes);
   return layer.kernel;
 }
 

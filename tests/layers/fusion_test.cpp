@@ -298,6 +298,36 @@ TEST_CASE("every producer applies every activation that follows in place") {
   }
 }
 
+// A blob with several readers, made in place by an activation behind a convolution.
+std::string read_often(const std::string& activation, int readers) {
+  const std::string head = net_text(5, "", "");
+  std::string text = head.substr(0, head.find("layer { name: 'b'")) + activation;
+  std::string sum;
+  for (int i = 0; i < readers; ++i) {
+    const std::string name = "r" + std::to_string(i);
+    text += layer(name, "Power", "a", name,
+                  "power_param { scale: " + std::to_string(0.25 * (i + 1)) + " }");
+    if (i > 0) sum += "bottom: '" + name + "' ";
+  }
+  return text + layer("b", "Eltwise", "r0", "b", sum) +
+         layer("loss", "EuclideanLoss", "b", "loss", "bottom: 'label'");
+}
+
+TEST_CASE("a Split applies the slope of what made its bottom in place") {
+  NetOptions options;
+  options.keep_blobs = GENERATE(false, true);
+  const int readers = GENERATE(2, 3, 6);
+  const auto check = [&](const std::string& activation, int fused) {
+    compare_everywhere(read_often(activation, readers), options, fused);
+  };
+  check(layer("act", "ReLU", "a", "a"), 1);
+  check(layer("act", "ReLU", "a", "a", "relu_param { negative_slope: 0.25 }"), 1);
+  check(layer("act", "TanH", "a", "a"), 1);
+  check(layer("act", "AbsVal", "a", "a"), 0);
+  check(layer("act", "Sigmoid", "a", "a") + layer("act2", "ReLU", "a", "a"), 1);
+  check(layer("bn", "BatchNorm", "a", "a") + layer("act", "ReLU", "a", "a"), 1);
+}
+
 TEST_CASE("a fused layer's gradients are reported after they are made") {
   const auto message =
       parse_net_prototxt(net_text(5, chain("a", "", kBias, ""), chain("b", "", kBias, "")), "net");

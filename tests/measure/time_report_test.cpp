@@ -101,7 +101,7 @@ TEST_CASE("A net without counted operations has no share") {
 TEST_CASE("The table names kernel and layouts, and who does a fused layer's work") {
   const std::string text = to_text(example());
   for (const char* part : {"plain > blocked 16", "jit", "50 %", "25 % of sgemm (200 GFLOP/s)",
-                           "(with the layer before: forward)", "(inserted)", "reorders 0.500 ms",
+                           "(with a layer beside it: forward)", "(inserted)", "reorders 0.500 ms",
                            "update 0.250 ms", "1333.3 images/s"}) {
     INFO(part);
     CHECK(text.find(part) != std::string::npos);

@@ -154,6 +154,11 @@ class Layer {
   // after `next` if that was fused. The same offer gets the same answer.
   virtual Fused fuse(Layer& /*next*/, const FusionTerms& /*terms*/) { return {}; }
 
+  // Offers to apply, in backward(), the slope of this function to the gradient of the only bottom,
+  // which is the function's result and tells the slope; its layer has no backward pass then.
+  // Nothing: no longer. False: it does not.
+  virtual bool apply_slope(const std::optional<UnaryOp>& /*of*/) { return false; }
+
   // Makes the operations and memory that passes need, for the shapes and layouts that bottoms and
   // tops have now; their own memory is not there yet. `trains`: whether backward() will be called.
   // Error: kFull.

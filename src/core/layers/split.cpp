@@ -16,16 +16,14 @@ Result<void> SplitLayer::reshape(Tensors bottoms, Tensors tops) {
 
 void SplitLayer::backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) {
   if (!propagate[0]) return;
-  const Elements all = bottoms[0]->elements();
   float* sum = bottoms[0]->grad();
   // Tops that are summed again have the sum's own memory for their gradients, maybe several.
   const auto is_sum = [&](const Tensor* top) { return top->grad() == sum; };
-  const auto shared = std::count_if(tops.begin(), tops.end(), is_sum);
-  if (shared == 0) backend().copy(all, tops[0]->grad(), sum);
-  if (shared > 1) backend().map(affine(static_cast<float>(shared)), all, sum, sum);
-  for (std::size_t i = shared == 0 ? 1 : 0; i < tops.size(); ++i) {
-    if (!is_sum(tops[i])) backend().axpby(all, 1.0F, tops[i]->grad(), 1.0F, sum);
+  gradients_.assign(static_cast<std::size_t>(std::count_if(tops.begin(), tops.end(), is_sum)), sum);
+  for (const Tensor* top : tops) {
+    if (!is_sum(top)) gradients_.push_back(top->grad());
   }
+  backend().sum_gradients(slope_, bottoms[0]->elements(), gradients_, bottoms[0]->data(), sum);
 }
 
 }  // namespace speedo

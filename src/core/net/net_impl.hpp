@@ -129,6 +129,7 @@ struct Net::Impl {
   void note_shapes();
   void fuse_layers();
   void part_in_place_layers();
+  void leave_out_slopes();
   void note_slots();
   Result<void> prepare_layers();
   BlobsToKeep blobs_to_keep() const;

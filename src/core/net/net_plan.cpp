@@ -13,6 +13,7 @@
 #include "core/net/layer_traits.hpp"
 #include "core/net/net_impl.hpp"
 #include "core/plan/shape_plan.hpp"
+#include "core/plan/slope_plan.hpp"
 
 namespace speedo {
 namespace {
@@ -31,6 +32,7 @@ Result<void> Net::Impl::plan() {
   fuse_layers();
   if (options.trains) {
     part_in_place_layers();
+    leave_out_slopes();
   }
   SPEEDO_TRY(lay_out_blobs());
   SPEEDO_TRY(prepare_layers());
@@ -151,6 +153,20 @@ void Net::Impl::part_in_place_layers() {
     if (is_looked_at && propagates) tensor->show_gradients_of(*before.tensor);
     blob_index.at(before.name) = own.after;
     blobs.push_back({before.name, std::move(tensor)});
+  }
+}
+
+// Activations whose slope their result tells, and which the layer behind applies.
+void Net::Impl::leave_out_slopes() {
+  for (const auto& layer : layers) layer->apply_slope(std::nullopt);
+  if (!options.may_fuse) return;
+  const auto offer = [this](std::size_t layer, std::size_t before) {
+    const std::optional<UnaryOp> op = layers[before]->activation();
+    const bool is_told = op && backward_reads(*op) == BackwardReads{.src = false, .dst = true};
+    return is_told && layers[layer]->apply_slope(op);
+  };
+  for (const std::size_t node : plan_slopes(planned, offer)) {
+    planned.nodes[node].fused.backward = true;
   }
 }
 
