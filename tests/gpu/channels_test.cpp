@@ -3,6 +3,7 @@
 #include "gpu/elementwise/channels.hpp"
 
 #include "gpu/agreement.hpp"
+#include "gpu/elementwise/channel_sums.hpp"
 #include "support/catch.hpp"
 
 namespace speedo::gpu {
@@ -86,6 +87,20 @@ TEST_CASE("channels are summed as in the reference") {
     return joined(gamma ? trial.get(gamma_grad, shape.channels) : empty,
                   beta ? trial.get(beta_grad, shape.channels) : empty);
   });
+}
+
+TEST_CASE("channels are summed by fours where four neighbours can be loaded") {
+  const auto lanes = [](std::int64_t channels, LayoutKind kind, bool are_aligned = true) {
+    return ChannelTiles({3, channels, 5}, layout_of(kind, channels), are_aligned).lanes;
+  };
+  for (const LayoutKind kind : {LayoutKind::kChannelsLast, LayoutKind::kChannelsLastBfloat16}) {
+    CHECK(lanes(4, kind) == 4);
+    CHECK(lanes(260, kind) == 4);
+    CHECK(lanes(6, kind) == 1);
+    CHECK(lanes(260, kind, false) == 1);
+  }
+  CHECK(lanes(260, LayoutKind::kPlain) == 1);
+  CHECK(ChannelTiles({3, 8, 1}, {}, true).lanes == 4);
 }
 
 // More channels than the scratch has sums for; more pieces than the second kernel's threads have
