@@ -57,19 +57,19 @@ void KeptValues::keep_on_host() {
 }
 
 void KeptValues::keep() {
-  std::vector<DeviceSteps::Kept> copies;
+  copies_.clear();
   for_each([&](Kept& kept, std::span<float> place) {
     kept.count = place.size();
     if (steps_ == nullptr) {
       kept.values.resize(place.size());
       net_.backend().device().download(kept.values, place.data());
     } else if (kept.on_device.bytes() >= place.size_bytes()) {
-      copies.push_back({std::ssize(place), place.data(), kept.on_device.as_floats()});
+      copies_.push_back({std::ssize(place), place.data(), kept.on_device.as_floats()});
     } else {
       kept.count = 0;
     }
   });
-  if (!copies.empty()) steps_->keep(copies);
+  if (!copies_.empty()) steps_->keep(copies_);
 }
 
 void KeptValues::restore() {

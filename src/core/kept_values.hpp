@@ -5,11 +5,11 @@
 #include <vector>
 
 #include <speedo/backend/buffer.hpp>
+#include <speedo/backend/device_steps.hpp>
 #include <speedo/base/result.hpp>
 
 namespace speedo {
 
-class DeviceSteps;
 class Net;
 
 // What forward passes change in a net beside its blobs, as it was at a certain time: the statistics
@@ -50,6 +50,7 @@ class KeptValues {
   const Kind kind_;
   std::vector<Kept> kept_;
   std::vector<float> change_;
+  std::vector<DeviceSteps::Kept> copies_;  // of one keep()
   DeviceSteps* steps_ = nullptr;
 };
 
