@@ -32,8 +32,8 @@ class CudnnDouble {
   std::size_t work_bytes_max() const;
   // From now on convolutions of several groups take a hundred times as long as others.
   void slow_groups_down();
-  // From now on an algorithm that a pass was not tried with takes long to load then, but for the
-  // slowest of all.
+  // From now on kernels are loaded when they are first tried, which takes longest; but those of the
+  // slowest algorithm are there.
   void load_when_tried();
   // From now on there is no algorithm.
   void lack_algorithms();
